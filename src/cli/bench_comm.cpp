@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "base/text.hpp"
+#include "cli/bench_comm_norm.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/line_plot.hpp"
 #include "cli/verb.hpp"
@@ -19,9 +20,9 @@ namespace {
 struct Options {
   int ranks = 2;
   std::vector<std::string> ops;
-  std::string sizes = "1K..16M", dtype = "f32", device = "cpu", plot;
+  std::string sizes = "1K..16M", dtype = "f32", device = "cpu", engine = "auto", plot;
   double seconds = 0.05;
-  bool check = false;
+  bool check = false, norm = false;
 };
 
 /// "64", "8K", "2M", "1G": bytes.
@@ -67,6 +68,7 @@ std::vector<Collective> kinds_from(const std::vector<std::string>& names) {
 struct Row {
   Collective kind;
   comm::CommTiming timing;
+  std::string name;
 };
 
 struct Measured {
@@ -81,12 +83,13 @@ Measured work(Communicator& communicator, const Options& options, const std::vec
               int local_rank) {
   Measured measured{std::string(communicator.engine()), communicator.size(), {}, 0};
   const bool on_gpu = options.device == "cuda";
-  const std::unique_ptr<Device> device = make_device(on_gpu ? fmt::format("cuda:{}", local_rank) : options.device);
+  const std::string device_name = on_gpu ? comm::device_of_rank(options.device, local_rank) : options.device;
+  const std::unique_ptr<Device> device = make_device(device_name);
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Communicator> on_device;
   if (device->target()) {
     stream = device->make_stream();
-    on_device = comm::make_device_communicator(communicator, *device);
+    on_device = comm::make_device_communicator(communicator, *device, comm::device_engine_from(options.engine, "--engine"));
     measured.engine = on_device->engine();
   }
   Communicator& used = on_device ? *on_device : communicator;
@@ -102,7 +105,12 @@ Measured work(Communicator& communicator, const Options& options, const std::vec
     for (const std::int64_t size : sizes) {
       if (interrupted()) communicator.abort("was interrupted");
       stop_if_interrupted();
-      measured.rows.push_back({kind, comm::measure_collective(used, *device, stream.get(), kind, dtype, size, options.seconds)});
+      if (options.norm) {
+        const NormTiming norm = measure_norm(used, device_name, size, options.seconds);
+        measured.rows.push_back({kind, norm.timing, fmt::format("all_reduce + add + rms_norm, {} launches", norm.launches)});
+        continue;
+      }
+      measured.rows.push_back({kind, comm::measure_collective(used, *device, stream.get(), kind, dtype, size, options.seconds), std::string(name_of(kind))});
     }
   return measured;
 }
@@ -130,8 +138,12 @@ Measured work_in_threads(const Options& options, const std::vector<Collective>& 
 
 Json row_json(const Row& row, int ranks) {
   const double bandwidth = static_cast<double>(row.timing.bytes) / row.timing.seconds;
-  return {{"op", name_of(row.kind)},   {"bytes", row.timing.bytes},     {"seconds", row.timing.seconds},
-          {"calls", row.timing.calls}, {"bytes_per_second", bandwidth}, {"bus_bytes_per_second", bandwidth * comm::bus_factor(row.kind, ranks)}};
+  return {{"op", row.name},
+          {"bytes", row.timing.bytes},
+          {"seconds", row.timing.seconds},
+          {"calls", row.timing.calls},
+          {"bytes_per_second", bandwidth},
+          {"bus_bytes_per_second", bandwidth * comm::bus_factor(row.kind, ranks)}};
 }
 
 void print(Console& console, const Options& options, const Measured& measured) {
@@ -140,7 +152,7 @@ void print(Console& console, const Options& options, const Measured& measured) {
   table.row({"operator", "bytes", "time", "bytes/s", "bus bytes/s"});
   for (const Row& row : measured.rows) {
     const Json json = row_json(row, measured.ranks);
-    table.row({std::string(name_of(row.kind)), bytes_text(static_cast<double>(row.timing.bytes)), seconds_text(row.timing.seconds),
+    table.row({row.name, bytes_text(static_cast<double>(row.timing.bytes)), seconds_text(row.timing.seconds),
                bytes_text(json["bytes_per_second"].get<double>()), bytes_text(json["bus_bytes_per_second"].get<double>())});
     rows.push_back(json);
   }
@@ -154,19 +166,24 @@ void print(Console& console, const Options& options, const Measured& measured) {
 void plot(const std::string& file, const Measured& measured, const std::string& dtype) {
   LinePlot plot{.title = fmt::format("{} ranks, engine {}, {}", measured.ranks, measured.engine, dtype), .x_label = "bytes", .lines = {}};
   for (const Row& row : measured.rows) {
-    if (plot.lines.empty() || plot.lines.back().name != name_of(row.kind)) plot.lines.push_back({std::string(name_of(row.kind)), {}, {}});
+    if (plot.lines.empty() || plot.lines.back().name != row.name) plot.lines.push_back({row.name, {}, {}});
     plot.lines.back().points.emplace_back(row.timing.bytes, row.timing.seconds);
   }
   write_file_atomically(file, svg_of(plot));
 }
 
 void bench(Console& console, const Options& options) {
-  const std::vector<Collective> kinds = kinds_from(options.ops);
+  const std::vector<Collective> kinds = options.norm ? std::vector{Collective::all_reduce} : kinds_from(options.ops);
+  require(!options.norm || (options.device == "cuda" && options.ops.empty()),
+          "--norm: expected --device cuda and no --op with it, found --device {} and {} of --op", options.device, options.ops.size());
   const std::vector<std::int64_t> sizes = sizes_from(options.sizes);
   const std::optional<DType> dtype = dtype_from_name(options.dtype);
   require(dtype && (dtypes::real | DTypeSet{DType::i32, DType::i8}).contains(*dtype), "--dtype: expected f32, bf16, f16, i32 or i8, found {}",
           quote(options.dtype));
   require(options.device == "cpu" || options.device == "cuda", "--device: expected cpu or cuda, found {}", quote(options.device));
+  comm::device_engine_from(options.engine, "--engine");
+  require(options.engine == "auto" || options.device == "cuda", "--engine: expected auto where --device is {}, found {}", options.device,
+          quote(options.engine));
   const comm::WorldPlace place = comm::world_place();
   Measured measured;
   if (place.engine.empty()) measured = work_in_threads(options, kinds, sizes);
@@ -188,16 +205,25 @@ Verb verb() {
       "  cermet bench comm --ranks 4 --check\n"
       "  cermet launch -n 2 -- bench comm --sizes 1K..64M -o comm.svg\n"
       "  mpirun -n 4 cermet bench comm --op all_reduce --op all_to_all --dtype bf16 --json\n"
-      "  cermet launch -n 2 -- bench comm --device cuda --dtype bf16",
+      "  cermet launch -n 2 -- bench comm --device cuda --dtype bf16\n"
+      "  cermet bench comm --device cuda --engine peer --check",
       [](Parser& parser) -> Action {
         const auto options = std::make_shared<Options>();
         parser.option("--ranks", options->ranks, "threads that are ranks, where the command was not started as several processes").range(1, 256).show_default();
         parser.option("--op", options->ops, "a collective; by default all without a root");
         parser.option("--sizes", options->sizes, "bytes of the larger of operand and result: 1K..16M in steps of four, or 1K,24K,2M").show_default();
         parser.option("--dtype", options->dtype, "element type").show_default();
-        parser.option("--device", options->device, "cpu, or cuda: rank r of a host has its GPU r, and NCCL carries the data").show_default();
+        parser.option("--device", options->device, "cpu, or cuda: rank r of a host has its GPU r").show_default();
+        parser
+            .option("--engine", options->engine,
+                    "what carries data between GPUs: nccl; peer, memory that all of a host's GPUs address, where two ranks may be on one GPU; or auto, for "
+                    "each call what is expected to be faster")
+            .show_default();
         parser.option("--seconds", options->seconds, "how long to measure each size").range(0.0, 600.0).show_default();
         parser.flag("--check", options->check, "first compare every operator with its definition, over its test cases");
+        parser.flag("--norm", options->norm,
+                    "on GPUs, in place of operators: all_reduce of float32 rows of 4096, the residual and rms_norm, as a model's layers have them; --sizes: "
+                    "of the rows");
         parser.option("-o,--output", options->plot, "FILE.svg for a plot of time over size");
         return [options](Console& console) { bench(console, *options); };
       }};

@@ -60,14 +60,13 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
   declare_super_kernel(parser, options.super_kernel);
   parser
       .option("--tensor-parallel", options.tensor_parallel,
-              "ranks that share the model's matrices, on the CPU: groups of threads, or as many as processes where `cermet launch` or mpirun started several")
+              "ranks that share the model's matrices: groups of threads, GPUs, or as many as processes where `cermet launch` or mpirun started several")
       .range(1, 1024)
       .show_default();
   parser
-      .option(
-          "--expert-parallel", options.expert_parallel,
-          "ranks that have different experts of a mixture, on the CPU; alone, all else is whole on each of them; beside --tensor-parallel, which it divides, "
-          "those ranks; beside --data-parallel alone, which it divides, neighbours of those engines")
+      .option("--expert-parallel", options.expert_parallel,
+              "ranks that have different experts of a mixture; alone, all else is whole on each of them; beside --tensor-parallel, which it divides, "
+              "those ranks; beside --data-parallel alone, which it divides, neighbours of those engines")
       .range(1, 1024)
       .show_default();
   parser

@@ -1,72 +1,26 @@
 #include "comm/device_communicator.hpp"
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
+#include <algorithm>
+#include <charconv>
 
+#include "base/env.hpp"
 #include "base/log.hpp"
 #include "comm/call.hpp"
+#include "comm/peer_group.hpp"
+#include "comm/peer_routes.hpp"
+#include "comm/watchdog.hpp"
 #include "device/cuda/plugin.hpp"
 
 namespace cermet::comm {
 namespace {
 
-/// Watches the group from a thread of its own: when a rank is gone, it says so, because the host may be waiting for the device, and ends what waits there.
-class Watchdog {
- public:
-  Watchdog(Communicator& host, DeviceGroup& group) : host_(host), group_(group), thread_([this] { watch(); }) {}
-  ~Watchdog() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
-    thread_.join();
-  }
-  bool has_failed() const { return failed_.load(std::memory_order_acquire); }
-  /// "rank 1 of 2: after call 17, all_reduce of ..: rank 0 is gone: ..".
-  std::string reason() {
-    const std::lock_guard lock(mutex_);
-    return reason_;
-  }
-  void note_call(const CallHeader& call) {
-    const std::lock_guard lock(mutex_);
-    last_ = call;
-  }
-
- private:
-  void watch() {
-    std::unique_lock lock(mutex_);
-    while (!wake_.wait_for(lock, std::chrono::milliseconds(100), [&] { return stopping_; })) {
-      std::string found = host_.failure();
-      if (found.empty()) found = group_.failure();
-      if (found.empty()) continue;
-      reason_ = fmt::format("rank {} of {}: after {}: {}", host_.rank(), host_.size(), to_string(last_), found);
-      failed_.store(true, std::memory_order_release);
-      const std::string said = reason_;
-      lock.unlock();  // abort() may wait for the device
-      log().error("{}", said);
-      group_.abort();
-      return;
-    }
-  }
-
-  Communicator& host_;
-  DeviceGroup& group_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::string reason_;
-  CallHeader last_{.what = what_none};
-  std::atomic<bool> failed_{false};
-  bool stopping_ = false;
-  std::thread thread_;
-};
-
 /// NCCL's sums of integers wrap around where the operators clamp.
+bool nccl_would_wrap(const CollectiveCall& call) {
+  return has_reduction(call.kind) && is_integer(call.x.dtype) && call.reduction != Reduction::max && call.reduction != Reduction::min;
+}
+
 void require_reducible(const CollectiveCall& call) {
-  if (!has_reduction(call.kind) || !is_integer(call.x.dtype) || call.reduction == Reduction::max || call.reduction == Reduction::min) return;
+  if (!nccl_would_wrap(call)) return;
   fail(Status::unsupported, "{} of {}: expected max or min on a GPU, found a reduction that would wrap around where its definition clamps", name_of(call.kind),
        name_of(call.x.dtype));
 }
@@ -82,18 +36,27 @@ GroupReduction reduction_of(Reduction reduction) {
   return GroupReduction::sum;
 }
 
+/// What ranks are joined by: one of them at least.
+struct Links {
+  std::unique_ptr<DeviceGroup> nccl;
+  std::unique_ptr<PeerGroup> peer;
+};
+
 class DeviceCommunicator final : public Communicator {
  public:
-  DeviceCommunicator(Communicator& host, Device& device, std::unique_ptr<DeviceGroup> group, std::unique_ptr<Communicator> owned_host)
+  DeviceCommunicator(Communicator& host, Device& device, Links links, DeviceEngine engine, std::unique_ptr<Communicator> owned_host)
       : Communicator(host.rank(), host.size()),
         owned_host_(std::move(owned_host)),
         host_(host),
         device_(device),
-        group_(std::move(group)),
-        dog_(host, *group_) {}
+        links_(std::move(links)),
+        engine_(engine),
+        dog_(
+            host, [this] { return failure_of_links(); }, [this] { end_links(); }) {}
 
-  std::string_view engine() const override { return "nccl"; }
+  std::string_view engine() const override { return !links_.peer ? "nccl" : links_.nccl ? "peer+nccl" : "peer"; }
   bool on_device() const override { return true; }
+  cuda::PeerMemory* peer_memory() override { return links_.peer.get(); }
   void run(const CollectiveCall& call, Stream* stream) override;
   void barrier() override {
     check();
@@ -103,45 +66,73 @@ class DeviceCommunicator final : public Communicator {
   std::unique_ptr<Communicator> split(int color, int key) override;
   void abort(std::string_view reason) noexcept override {
     host_.abort(reason);
-    group_->abort();
+    end_links();
   }
-  void check() override {
-    if (dog_.has_failed()) fail(Status::io, "{}", dog_.reason());
-  }
+  void check() override;
   std::string failure() override { return dog_.has_failed() ? dog_.reason() : ""; }
-  void set_timeout(double seconds) override { host_.set_timeout(seconds); }
+  void set_timeout(double seconds) override {
+    host_.set_timeout(seconds);
+    if (links_.peer) links_.peer->set_timeout(seconds);
+  }
 
  private:
   void enqueue(const CollectiveCall& call, const DenseCall& dense, Stream& stream);
   void exchange(const DenseCall& dense, const CollectiveCall& call, Stream& stream);
+  std::string failure_of_links() {
+    std::string found = links_.peer ? links_.peer->failure() : "";
+    return found.empty() && links_.nccl ? links_.nccl->failure() : found;
+  }
+  void end_links() noexcept {
+    if (links_.peer) links_.peer->abort();
+    if (links_.nccl) links_.nccl->abort();
+  }
 
   std::unique_ptr<Communicator> owned_host_;  ///< of a group that was split off
   Communicator& host_;
   Device& device_;
-  std::unique_ptr<DeviceGroup> group_;
+  Links links_;
+  DeviceEngine engine_;
   Watchdog dog_;
+  bool told_ = false;  ///< the others, that a launch gave up
   std::uint64_t calls_ = 0;
   std::vector<CallHeader> agreed_;  ///< without their numbers: calls that all ranks are known to make
   std::vector<std::int64_t> sent_, received_;
 };
 
+/// A launch that gave up has left its result as it was: the host looks for it before the watchdog does.
+void DeviceCommunicator::check() {
+  std::string reason = dog_.has_failed() ? dog_.reason() : "";
+  if (const std::string stuck = links_.peer ? links_.peer->failure() : ""; !stuck.empty()) {
+    reason = fmt::format("rank {} of {}: {}", rank(), size(), stuck);
+    if (!told_) host_.abort(stuck);
+    told_ = true;
+  }
+  if (!reason.empty()) fail(Status::io, "{}", reason);
+}
+
 /// The first call of each kind and size is compared on the host; later ones, and replays of captured graphs, rely on it.
 void DeviceCommunicator::run(const CollectiveCall& call, Stream* stream) {
   check();
-  const DenseCall dense = describe(call, rank(), size());
+  DenseCall dense = describe(call, rank(), size());
+  dense.x = call.x.as<const std::byte>();
+  dense.y = call.y.as<std::byte>();
   require(stream != nullptr, "{}: expected a stream of the device, found none", name_of(call.kind));
   require(call.x.is_dense() && call.y.is_dense(), "{}: expected dense operands on a GPU, found {} and {} with strides", name_of(call.kind),
           call.x.type().to_string(), call.y.type().to_string());
-  if (call.counts.present) fail(Status::unsupported, "{} with counts: expected engine mpi, shared or local, found nccl", name_of(call.kind));
-  require_reducible(call);
+  if (call.counts.present) fail(Status::unsupported, "{} with counts: expected engine mpi, shared or local, found {}", name_of(call.kind), engine());
+  const bool by_peer = links_.peer && (!links_.nccl || nccl_would_wrap(call) || takes_peer_memory(dense));
+  if (!by_peer) require_reducible(call);
   CallHeader header = header_of(dense);
   if (std::ranges::find(agreed_, header) == agreed_.end()) {
+    if (by_peer) links_.peer->prepare(dense);  // before another rank may wait on the same device, which a load would wait for
     host_.require_same(fmt::format("{} on GPUs", name_of(call.kind)), to_string(header));
     agreed_.push_back(header);
   }
   header.number = ++calls_;
   dog_.note_call(header);
-  if (call.x.elements() > 0 || call.y.elements() > 0) enqueue(call, dense, *stream);
+  if (dense.piece == 0) return;
+  if (by_peer) links_.peer->run(dense, *stream);
+  else enqueue(call, dense, *stream);
 }
 
 /// Parts of one sender or receiver, of `bytes` each; of root alone where `to_root` or `from_root`.
@@ -155,7 +146,7 @@ void DeviceCommunicator::exchange(const DenseCall& dense, const CollectiveCall& 
   const auto root = static_cast<std::size_t>(call.root);
   if (call.kind == Collective::gather_to) sent_[root] = bytes;
   if (call.kind == Collective::scatter_from) received_[root] = bytes;
-  group_->exchange(call.x.data, sent_, call.y.data, received_, stream);
+  links_.nccl->exchange(call.x.data, sent_, call.y.data, received_, stream);
 }
 
 void DeviceCommunicator::enqueue(const CollectiveCall& call, const DenseCall& dense, Stream& stream) {
@@ -164,11 +155,11 @@ void DeviceCommunicator::enqueue(const CollectiveCall& call, const DenseCall& de
   const GroupReduction reduction = reduction_of(call.reduction);
   const bool gets_nothing = (call.kind == Collective::reduce_to || call.kind == Collective::gather_to) && rank() != call.root;
   switch (call.kind) {
-    case Collective::all_reduce: group_->all_reduce(x, y, dense.piece, dense.dtype, reduction, stream); break;
-    case Collective::reduce_to: group_->reduce(x, y, dense.piece, dense.dtype, reduction, call.root, stream); break;
-    case Collective::reduce_scatter: group_->reduce_scatter(x, y, dense.piece, dense.dtype, reduction, stream); break;
-    case Collective::all_gather: group_->all_gather(x, y, dense.x_bytes(), stream); break;
-    case Collective::broadcast_from: group_->broadcast(x, y, dense.x_bytes(), call.root, stream); break;
+    case Collective::all_reduce: links_.nccl->all_reduce(x, y, dense.piece, dense.dtype, reduction, stream); break;
+    case Collective::reduce_to: links_.nccl->reduce(x, y, dense.piece, dense.dtype, reduction, call.root, stream); break;
+    case Collective::reduce_scatter: links_.nccl->reduce_scatter(x, y, dense.piece, dense.dtype, reduction, stream); break;
+    case Collective::all_gather: links_.nccl->all_gather(x, y, dense.x_bytes(), stream); break;
+    case Collective::broadcast_from: links_.nccl->broadcast(x, y, dense.x_bytes(), call.root, stream); break;
     case Collective::gather_to:
     case Collective::scatter_from:
     case Collective::all_to_all: exchange(dense, call, stream); break;
@@ -189,11 +180,47 @@ std::unique_ptr<DeviceGroup> join(Communicator& host, Device& device) {
   return cuda::plugin().join_device_group(device, host.rank(), host.size(), bytes);
 }
 
+double timeout() { return static_cast<double>(env::integer(env::Name::CERMET_COMM_TIMEOUT)); }
+
+/// The reason of the first rank that has one, on every rank.
+std::string first_reason(Communicator& host, std::string_view own) {
+  for (const std::string& text : host.gather_text(own))
+    if (!text.empty()) return text;
+  return "";
+}
+
+bool devices_differ(Communicator& host, Device& device) {
+  const GpuIdentity identity = cuda::plugin().identify(device);
+  std::vector<std::string> all = host.gather_text({identity.uuid.data(), identity.uuid.size()});
+  std::ranges::sort(all);
+  return std::ranges::adjacent_find(all) == all.end();
+}
+
+/// Every rank does the same, because all know what any of them found.
+Links link(Communicator& host, Device& device, DeviceEngine engine) {
+  Links links;
+  const bool differ = devices_differ(host, device), automatic = engine == DeviceEngine::automatic;
+  std::string no_nccl = engine == DeviceEngine::peer ? "not asked for" : first_reason(host, cuda::plugin().nccl_problem());
+  if (no_nccl.empty() && !differ) no_nccl = "NCCL: expected a GPU for each rank, found two ranks on one";
+  if (engine == DeviceEngine::nccl && !no_nccl.empty()) fail(Status::unsupported, "{}", no_nccl);
+  if (engine != DeviceEngine::nccl) {
+    try {
+      links.peer = std::make_unique<PeerGroup>(host, device, timeout());
+    } catch (const Error& error) {
+      if (!automatic || error.status() != Status::unsupported) throw;
+      if (!no_nccl.empty()) fail(Status::unsupported, "{}; {}", no_nccl, error.what());
+      log().info("{}", error.what());
+    }
+  }
+  if (no_nccl.empty()) links.nccl = join(host, device);
+  return links;
+}
+
 std::unique_ptr<Communicator> DeviceCommunicator::split(int color, int key) {
   std::unique_ptr<Communicator> host = host_.split(color, key);
-  std::unique_ptr<DeviceGroup> group = join(*host, device_);
+  Links links = link(*host, device_, engine_);
   Communicator& part = *host;
-  return std::make_unique<DeviceCommunicator>(part, device_, std::move(group), std::move(host));
+  return std::make_unique<DeviceCommunicator>(part, device_, std::move(links), engine_, std::move(host));
 }
 
 /// Checks calls and does nothing.
@@ -219,14 +246,25 @@ std::unique_ptr<Communicator> make_null_communicator(int rank, int size) {
   return std::make_unique<NullCommunicator>(rank, size);
 }
 
-std::unique_ptr<Communicator> make_device_communicator(Communicator& host, Device& device) {
+DeviceEngine device_engine_from(std::string_view name, std::string_view what) {
+  if (name == "auto") return DeviceEngine::automatic;
+  if (name == "nccl") return DeviceEngine::nccl;
+  require(name == "peer", "{}: expected auto, nccl or peer, found '{}'", what, name);
+  return DeviceEngine::peer;
+}
+
+std::unique_ptr<Communicator> make_device_communicator(Communicator& host, Device& device, DeviceEngine engine) {
   require(device.target() != nullptr, "communicator: expected a GPU, found {}", device.name());
   if (!device.computes()) return make_null_communicator(host.rank(), host.size());
-  std::string problem;
-  for (const std::string& text : host.gather_text(cuda::plugin().nccl_problem()))
-    if (problem.empty()) problem = text;
-  if (!problem.empty()) fail(Status::unsupported, "{}", problem);
-  return std::make_unique<DeviceCommunicator>(host, device, join(host, device), nullptr);
+  return std::make_unique<DeviceCommunicator>(host, device, link(host, device, engine), engine, nullptr);
+}
+
+std::string device_of_rank(std::string_view device, int local_rank) {
+  int first = 0;
+  if (device != "cuda") std::from_chars(device.data() + std::min<std::size_t>(5, device.size()), device.data() + device.size(), first);
+  const int index = first + local_rank, count = std::max(1, cuda::plugin().device_count());
+  if (index >= count) log().warn("rank {} shares cuda:{} with another one: there are {} GPUs; for checking, not for speed", local_rank, index % count, count);
+  return fmt::format("cuda:{}", index % count);
 }
 
 }  // namespace cermet::comm

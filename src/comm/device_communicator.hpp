@@ -1,18 +1,32 @@
-// Ranks that are GPUs, joined by NCCL, which the CUDA plugin opens by name.
+// Ranks that are GPUs, joined by NCCL, which the CUDA plugin opens by name, by memory that they all address, or by both.
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "device/device.hpp"
 #include "kernel/communicator.hpp"
 
 namespace cermet::comm {
 
-/// Engine "nccl": the same ranks as `host`, each with its own `device`, which both must outlive the result. Every rank calls it. `host` carries the
-/// identity that NCCL needs to join the ranks, texts and barriers, and shows which of them are gone. On a device that computes nothing: engine "null".
-/// Calls are enqueued and may be captured in a graph: then a graph's launches are calls, too, so that all ranks replay the same ones.
-/// Throws Error(unsupported) with the loader's reason where there is no NCCL.
-std::unique_ptr<Communicator> make_device_communicator(Communicator& host, Device& device);
+/// What carries data between GPUs.
+enum class DeviceEngine {
+  automatic,  ///< both where they can be, and then each call by what takes it sooner; the one that can be otherwise
+  nccl,       ///< the library: every rank has a device of its own
+  peer,       ///< memory of each that all address, on one host. Ranks may share a device, which is for checking, not for speed
+};
+/// "auto", "nccl" or "peer"; throws Error naming `what` otherwise.
+DeviceEngine device_engine_from(std::string_view name, std::string_view what);
+
+/// Engine "nccl", "peer" or "peer+nccl": the same ranks as `host`, each with its `device`, which both must outlive the result. Every rank calls it. `host`
+/// carries what the ranks need to join, texts and barriers, and shows which of them are gone. On a device that computes nothing: engine "null".
+/// Calls are enqueued and may be captured in a graph: then a graph's launches are calls, too, so that all ranks replay the same ones. The first call of each
+/// kind and type may load a program, which a capture does not allow.
+/// Throws Error(unsupported) on every rank, with the reason, where the engine cannot be: no NCCL, no way to another rank's memory.
+std::unique_ptr<Communicator> make_device_communicator(Communicator& host, Device& device, DeviceEngine engine = DeviceEngine::automatic);
+/// The device of this host's rank `local_rank` for "cuda" or "cuda:1", from which ranks count on: "cuda:3". Where ranks are more than GPUs, they share them.
+std::string device_of_rank(std::string_view device, int local_rank);
 
 /// Rank `rank` of `size` on a device that computes nothing: calls are checked and do nothing.
 std::unique_ptr<Communicator> make_null_communicator(int rank, int size);

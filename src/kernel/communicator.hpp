@@ -15,6 +15,9 @@
 namespace cermet {
 
 class Stream;
+namespace cuda {
+class PeerMemory;
+}
 
 /// One call of an operator that communicates, as the stacked operators define it (op/collectives.cpp): rank r gives x[r] and gets y[r]. Every rank of the
 /// communicator makes the same call: kind, reduction, root, element type and sizes are compared, and a rank that calls another thing is an error on all.
@@ -40,10 +43,14 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// What carries the data: "local" (threads of one process), "shared" (processes of one host), "mpi", "nccl", "null".
+  /// What carries the data: "local" (threads of one process), "shared" (processes of one host), "mpi", "nccl", "peer" (memory that
+  /// GPUs of a host address), "peer+nccl", "null".
   virtual std::string_view engine() const = 0;
   /// Whether operands are in memory of a device, and calls are enqueued in a stream of it; in host memory otherwise, and calls return when they are done.
   virtual bool on_device() const { return false; }
+
+  /// Memory that all ranks' devices address, for kernels that exchange data within a launch; null where there is none.
+  virtual cuda::PeerMemory* peer_memory() { return nullptr; }
 
   /// Throws Error(invalid_argument) where this rank's own operands do not fit the call. `stream` is of the communicator's device, or null.
   virtual void run(const CollectiveCall& call, Stream* stream = nullptr) = 0;

@@ -109,7 +109,10 @@ TensorView Engine::State::forward(std::span<const SequenceTokens> batch, Logits 
   run(pass, tokens, static_cast<std::int64_t>(batch.size()), rows);
   pass.inputs->pass_enqueued();
   if (!machine.computes()) return {null_logits.data(), DType::f32, {rows, config().vocab_size}};
-  return memory == Memory::host ? pass.session.host_output(decoder_io::logits) : pass.session.output(decoder_io::logits);
+  if (memory == Memory::device) return pass.session.output(decoder_io::logits);
+  const TensorView logits = pass.session.host_output(decoder_io::logits);
+  if (device_ranks) device_ranks->check();  // that none gave up meanwhile
+  return logits;
 }
 
 }  // namespace cermet

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "kernel/communicator.hpp"
+#include "kernel/cuda/peer_memory.hpp"
 #include "runtime/executable_state.hpp"
 
 namespace cermet {
@@ -14,6 +15,11 @@ void in_scope(const StepInfo& info, Body body) try {
 } catch (const Error& error) {
   if (info.scope.empty()) throw;
   throw Error(error.status(), fmt::format("{}: {}", info.scope, error.what()));
+}
+
+void line_up(std::span<Communicator* const> communicators) {
+  for (Communicator* communicator : communicators)
+    if (cuda::PeerMemory* const memory = communicator->peer_memory()) memory->line_up();
 }
 
 }  // namespace
@@ -151,10 +157,12 @@ void Executable::State::execute_all() {
   if (!computes) return skip_all();
   for (Communicator* communicator : communicators) communicator->check();  // replays call it no more
   if (!planned) make_plan();
+  line_up(communicators);
   if (selection != LaunchSelection{}) launch_selected();
   else if (timing) stream ? launch_all_marked() : launch_all_timed();
   else if (stream && capture && !stream->is_capturing()) replay();
   else launch_all();
+  line_up(communicators);
   completed = true;
 }
 

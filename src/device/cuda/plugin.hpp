@@ -8,6 +8,7 @@
 #include "device/cuda/window_map.hpp"
 #include "device/device.hpp"
 #include "device/device_group.hpp"
+#include "device/peer_memory.hpp"
 
 namespace cermet::cuda {
 
@@ -32,6 +33,11 @@ struct PluginInterface {
   GroupIdentity (*make_group_identity)();
   /// Blocks until every rank has called it with the identity that one of them made.
   std::unique_ptr<DeviceGroup> (*join_device_group)(Device& device, int rank, int size, const GroupIdentity& identity);
+  /// Of GPUs that address each other's memory: device/peer_memory.hpp.
+  GpuIdentity (*identify)(const Device& device);
+  SharedMemoryHandle (*share_memory)(Device& device, const DeviceBuffer& memory);
+  DeviceBuffer (*open_memory)(Device& device, const SharedMemoryHandle& handle, std::int64_t bytes);
+  void (*reach_device)(Device& device, int index);
 };
 
 /// The plugin, opened at the first call. Throws Error(unsupported) with the loader's reason where it is absent or from another build.

@@ -2,23 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <string>
 
 #include "base/env.hpp"
 #include "base/thread_pool.hpp"
+#include "comm/device_communicator.hpp"
 #include "model/engine_choices.hpp"
 #include "model/parallel/ranks.hpp"
 
 namespace cermet {
 namespace {
 
-/// "cuda" and "cuda:1" as the rank's own: the one after it, and so on. Other devices are shared.
+/// A GPU as the rank's own: "cuda:1" is that of rank 0, the next one that of rank 1, and so on. Other devices are shared.
 std::string device_of(const std::string& device, int rank) {
-  if (device != "cuda" && !device.starts_with("cuda:")) return device;
-  int first = 0;
-  if (device != "cuda") std::from_chars(device.data() + 5, device.data() + device.size(), first);
-  return fmt::format("cuda:{}", first + rank);
+  return device == "cuda" || device.starts_with("cuda:") ? comm::device_of_rank(device, rank) : device;
 }
 
 /// What the first rank of an engine has of the model.
@@ -43,8 +40,8 @@ void check_ranks(const EngineOptions& options, int processes) {
   if (shares_experts(options) && options.data_parallel % options.expert_parallel != 0)
     fail(Status::unsupported, "expert_parallel: expected a divisor of the {} engines of data_parallel, found {}", options.data_parallel,
          options.expert_parallel);
-  if (options.device.starts_with("cuda"))
-    fail(Status::unsupported, "{}: expected 1 on GPUs, where models of several ranks were not seen to work yet, found {}", name, all);
+  if (options.device.starts_with("cuda") && shares_experts(options))
+    fail(Status::unsupported, "{}: expected 1 beside expert_parallel on GPUs, where rows are not exchanged by their numbers, found {}", name, all);
   require(ranks == 1 || options.max_sequences <= Ranks::max_sequences, "max_sequences: expected at most {} where several ranks share a model, found {}",
           Ranks::max_sequences, options.max_sequences);
 }

@@ -4,9 +4,16 @@
 #include "foreign/registry.hpp"
 #include "jit/walk.hpp"
 #include "runtime/step/compilation.hpp"
+#include "runtime/step/spans_ranks.hpp"
 
 namespace cermet {
 namespace {
+
+/// The node of a region in which ranks wait for each other.
+const Problem& problem_that_communicates(const Region& region) {
+  const auto found = std::ranges::find_if(region.nodes, [](const RegionNode& node) { return spans_ranks(node.problem); });
+  return found == region.nodes.end() ? region.problem() : found->problem;
+}
 
 /// Fills what run() walks.
 class Binder {
@@ -94,7 +101,7 @@ void Binder::note_dense_dims(ValueId id, int dims) {
 /// The group that a node names, with as many ranks as it was made for. The null device runs nothing and needs none.
 Communicator* Binder::communicator_of(std::size_t step) const {
   if (!c_.choices[step].kernel->communicates) return nullptr;
-  const Problem& problem = c_.region_of(step).problem();
+  const Problem& problem = problem_that_communicates(c_.region_of(step));
   const std::int64_t ranks = problem.attributes.integer("ranks");
   const std::string& name = problem.attributes.text("group");
   for (const RankGroup& group : c_.options.groups) {
@@ -117,9 +124,9 @@ void Binder::bind_step(std::size_t step) {
   s_.steps.push_back(
       {bind_kernel(*choice.kernel, region, choice.config), s_.operands.size(), inputs.size(), outputs.size(), workspace, false, {}, {}, communicator_of(step)});
   std::vector<std::string> names;
-  if (choice.kernel->programs && !choice.kernel->communicates) {
+  const std::vector<cuda::Program> programs = choice.kernel->programs ? c_.programs_of(step) : std::vector<cuda::Program>();
+  if (choice.kernel->programs && !(choice.kernel->communicates && programs.empty())) {
     ExecutableStep& bound = s_.steps.back();
-    const std::vector<cuda::Program> programs = c_.programs_of(step);
     for (const cuda::Program& program : programs) names.emplace_back(short_name(program));
     bound.programs = c_.options.queue.programs->get(programs);
     bound.queue.emplace(c_.device, s_.plan, bound.programs);

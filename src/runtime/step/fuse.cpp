@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "kernel/communicator.hpp"
 #include "runtime/step/compilation.hpp"
+#include "runtime/step/spans_ranks.hpp"
 #include "select/select.hpp"
 
 namespace cermet {
@@ -24,6 +26,15 @@ void keep_first(std::vector<FusionGroup>& groups, Compilation& c, Changes& chang
   groups = std::move(kept);
 }
 
+/// Whether a kernel that sums over ranks can: their devices must address each other's memory. Where nothing computes, no group needs to be given.
+bool has_peer_memory(const Compilation& c, const Region& region) {
+  return std::ranges::all_of(region.nodes, [&](const RegionNode& node) {
+    if (region.is_single() || !spans_ranks(node.problem) || !c.device.computes()) return true;
+    const auto group = std::ranges::find(c.options.groups, node.problem.attributes.text("group"), &RankGroup::name);
+    return group != c.options.groups.end() && group->communicator->peer_memory() != nullptr;
+  });
+}
+
 /// An output may have the name already: of an image whose channels were moved, whose elements it has in another order.
 void keep_values(Compilation& c, const std::vector<std::string>& names) {
   Graph& graph = c.state->graph;
@@ -42,7 +53,7 @@ std::string step::fuse(Compilation& c) {
   const FusionMode mode = c.options.fusion.mode;
   c.groups = plan_fusion(c.graph(), c.options.maximum, target,
                          {[&](OpKind anchor) { return mode != FusionMode::none && fuses(anchor, target); },
-                          [&](const Region& region) { return why_apart(mode, region).empty() && is_taken(region); }},
+                          [&](const Region& region) { return why_apart(mode, region).empty() && has_peer_memory(c, region) && is_taken(region); }},
                          c.options.fusion.rounding);
   if (Changes* const changes = c.options.fusion.changes) {
     keep_first(c.groups, c, *changes);

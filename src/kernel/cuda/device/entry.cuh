@@ -31,9 +31,10 @@ __device__ __forceinline__ void run_items(const typename Task::Params& p, uint32
   using Call = TaskCall<Task, Team>;
   constexpr Team team;
 #if CERMET_ARCH >= 900
-  constexpr bool late = overlap_of<Task>() == Overlap::late;
+  constexpr Overlap overlap = overlap_of<Task>();
+  constexpr bool late = overlap == Overlap::late;
   if constexpr (late && !Call::halves) return run_items_late<Task>(p, items, team, smem);
-  if constexpr (overlap_of<Task>() == Overlap::early) start_next_launch();
+  if constexpr (overlap == Overlap::early) start_next_launch();
 #endif
   typename Call::Ring ring(p, team, smem);
   if constexpr (Call::halves) {

@@ -1,0 +1,23 @@
+// A collective call of GPUs that address each other's memory, as one launch.
+#pragma once
+
+#include "comm/call.hpp"
+#include "kernel/cuda/device/peer/collective.hpp"
+#include "kernel/cuda/task.hpp"
+
+namespace cermet::comm {
+
+struct PeerLaunch {
+  cuda::Program program;
+  peer::Params params;  ///< `params.channels` thread blocks, one item each
+};
+
+/// `channels`: at most, alike on all ranks. Throws Error(invalid_argument) where operands are not aligned to the words that their pieces consist of, 16 bytes
+/// at most. Of all_reduce, two_shot has each rank reduce a share and give it to all.
+PeerLaunch peer_launch(const peer::Link& link, int channels, const DenseCall& call, bool two_shot);
+
+/// The program that reduces this type; for tests, which compile all.
+cuda::Program peer_reduction(DType dtype, Reduction reduction, int ranks, int width);
+cuda::Program peer_move();
+
+}  // namespace cermet::comm

@@ -1,0 +1,74 @@
+// One rank's end of a channel: puts parts into other ranks' windows, and waits until theirs have come.
+#pragma once
+
+#include "kernel/cuda/device/peer/link.hpp"
+#include "kernel/cuda/device/ptx/global.cuh"
+#include "kernel/cuda/device/ptx/system.cuh"
+#include "kernel/cuda/device/team.cuh"
+
+namespace cermet::peer {
+
+/// All threads of the team that is the channel's block make the same calls.
+class Channel {
+ public:
+  __device__ __forceinline__ Channel(const Link& link, uint32_t number)
+      : link_(link), number_(number), exchanges_(ptx::load_acquire(&state(link.rank).exchanges)), failed_(ptx::load_acquire(&header().failed)) {}
+
+  /// Begins the next exchange.
+  __device__ __forceinline__ void begin() { ++exchanges_; }
+  /// Where the part of rank `from` of the present exchange lies in the memory of rank `to`.
+  template <class T>
+  __device__ __forceinline__ T* slot(int to, int from) const {
+    return reinterpret_cast<T*>(link_.memory[to] + slot_offset(link_.ranks, number_, exchanges_ % 2, from));
+  }
+  /// Tells the others that this rank's parts are written, and waits for theirs. False on all threads where some rank did not arrive.
+  template <class Team>
+  __device__ __forceinline__ bool exchange(Team team) {
+    team.sync();
+    const int other = static_cast<int>(team.rank());
+    bool stuck = false;
+    if (other < link_.ranks && other != link_.rank) {
+      ptx::store_release_system(&state(other).arrived[link_.rank], exchanges_);
+      stuck = failed_ != 0 || !arrives(other);
+    }
+    return !team.any(stuck);
+  }
+  /// After the last exchange of a launch.
+  template <class Team>
+  __device__ __forceinline__ void close(Team team) {
+    if (team.rank() == 0) state(link_.rank).exchanges = exchanges_;
+  }
+
+ private:
+  __device__ __forceinline__ Header& header() const { return *reinterpret_cast<Header*>(link_.memory[link_.rank]); }
+  __device__ __forceinline__ ChannelState& state(int rank) const { return reinterpret_cast<Header*>(link_.memory[rank])->channels[number_]; }
+
+  __device__ bool arrives(int other) const {
+    constexpr uint32_t turns = 1024;  // between looks at the clock and at host memory, which take longer
+    const uint32_t* const flag = &state(link_.rank).arrived[other];
+    uint64_t begin = 0;
+    for (uint32_t turn = 1;; ++turn) {
+      if (static_cast<int32_t>(ptx::load_acquire_system(flag) - exchanges_) >= 0) return true;
+      if (turn % turns != 0) continue;
+      const uint64_t now = ptx::nanoseconds();
+      if (begin == 0) begin = now;
+      const bool late = now - begin > link_.timeout;
+      if (!late && ptx::load_acquire_system(&link_.board->end) == 0) continue;
+      if (atomicExch(&header().failed, 1u) == 0 && late) report(other);
+      return false;
+    }
+  }
+  __device__ void report(int other) const {
+    Board& board = *link_.board;
+    board.call = link_.call;
+    board.exchange = exchanges_;
+    board.rank = static_cast<uint32_t>(other);
+    board.channel = number_;
+    ptx::store_release_system(&board.stuck, 1);
+  }
+
+  const Link& link_;
+  uint32_t number_, exchanges_, failed_;
+};
+
+}  // namespace cermet::peer

@@ -1,0 +1,53 @@
+// Memory that GPUs share to exchange small messages: where a rank's flags and windows are. Each rank has such memory, which all write to.
+#pragma once
+
+#include "kernel/cuda/device/integers.hpp"
+
+namespace cermet::peer {
+
+inline constexpr int most_ranks = 8;
+/// A channel is the thread blocks of one number, one on each rank, which exchange data among themselves and wait for no others.
+inline constexpr int most_channels = 64;
+inline constexpr int threads = 512;
+/// Of one rank's part of an exchange.
+inline constexpr int64_t slot_bytes = 32 << 10;
+
+/// A line for each channel: how many exchanges this rank has begun, and the last one that each rank has written its part of. Numbers grow and are never
+/// reset, so that a captured launch needs no other parameters in its next replay.
+struct alignas(256) ChannelState {
+  uint32_t exchanges;
+  uint32_t unused[31];
+  uint32_t arrived[32];  ///< by rank
+};
+static_assert(sizeof(ChannelState) == 256);
+
+struct Header {
+  ChannelState channels[most_channels];
+  uint32_t failed;  ///< some rank did not arrive: later launches end at once
+  uint32_t unused[63];
+};
+
+/// Two windows for each channel, with a slot for each rank's part. They alternate: who writes to a window for the second time has seen all ranks arrive at the
+/// exchange between, and a rank arrives after it has read what came with the one before.
+CERMET_HOST_DEVICE constexpr int64_t slot_offset(int ranks, uint32_t channel, uint32_t window, int rank) {
+  return static_cast<int64_t>(sizeof(Header)) + ((static_cast<int64_t>(channel) * 2 + window) * ranks + rank) * slot_bytes;
+}
+constexpr int64_t memory_bytes(int ranks, int channels) { return slot_offset(ranks, static_cast<uint32_t>(channels), 0, 0); }
+
+/// In host memory: what ends launches that wait, and what one that gave up has to say.
+struct Board {
+  uint32_t end;    ///< set by the host
+  uint32_t stuck;  ///< set after the rest
+  uint32_t call, exchange, rank, channel;
+};
+
+/// A rank's place, by value in the parameters of a launch.
+struct Link {
+  char* memory[most_ranks];  ///< of each rank, as this one addresses it
+  Board* board;
+  uint64_t timeout;  ///< nanoseconds
+  int32_t rank, ranks;
+  uint32_t call;  ///< for the board: which of the host's calls this is
+};
+
+}  // namespace cermet::peer

@@ -1,0 +1,135 @@
+// all_reduce, what elementwise operators make of the sum, and the norm or the quantization of the rows that follows: one launch, over peer memory.
+#include "kernel/cuda/device/peer/rows.hpp"
+#include "base/checked.hpp"
+#include "kernel/communicator.hpp"
+#include "kernel/cuda/peer/reduction.hpp"
+#include "kernel/cuda/peer/sum_in_front.hpp"
+#include "kernel/cuda/peer_memory.hpp"
+#include "kernel/cuda/rowwise/region.hpp"
+#include "op/reduction.hpp"
+
+namespace cermet::cuda::peer_rows_file {
+namespace {
+
+/// Rows at most: of 64, 8 channels took longer than two launches, and of more, a rank that reduces a share of them moves less data (docs/notes/collectives.md).
+constexpr std::int64_t most_rows = 32;
+
+std::int64_t dense_bytes_of(const TensorType& type, const SymbolValues& sizes) {
+  std::int64_t bytes = static_cast<std::int64_t>(size_of(type.dtype));
+  for (const Dim& dim : type.dims) bytes *= dim.value(sizes);
+  return bytes;
+}
+
+/// Elements of a row, and of a vector that they consist of.
+std::int64_t row_length(const Problem& sum) { return sum.input(0).dims.back().constant(); }
+int width_of(const Problem& sum) {
+  auto width = static_cast<int>(16 / size_of(sum.input(0).dtype));
+  while (row_length(sum) % width != 0) width /= 2;
+  return width;
+}
+
+Decline declines(const Kernel& rows, const Region& region) {
+  const std::optional<SumInFront> parts = sum_in_front(region);
+  if (!parts) return "has no all_reduce of a rank's operand in front";
+  const TensorType& x = parts->sum.input(0);
+  if (x.rank() != 2 || !x.dims[1].is_constant()) return fmt::format("sums {}, not rows of constant length", x.to_string());
+  if (!dtypes::real.contains(x.dtype)) return fmt::format("sums {}", name_of(x.dtype));
+  if (parts->sum.attributes.integer("ranks") > peer::most_ranks) return fmt::format("more than {} ranks", peer::most_ranks);
+  if (const std::int64_t most = x.dims[0].value(region.maximum()); most > most_rows) return fmt::format("up to {} rows, at most {}", most, most_rows);
+  if (parts->rest.is_single() && parts->rest.problem().op->kind == OpKind::all_reduce) return "reduces no rows";
+  return rows.declines(parts->rest);
+}
+
+std::vector<Program> programs(const Kernel& rows, const Region& region) {
+  const SumInFront parts = *sum_in_front(region);
+  std::vector<Program> list = rows.programs(parts.rest);
+  const Reduction reduction = reduction_from_name(parts.sum.attributes.text("reduction"));
+  const auto ranks = static_cast<int>(parts.sum.attributes.integer("ranks"));
+  for (Program& program : list) {
+    program.header = "kernel/cuda/device/peer/rows.cuh";
+    program.task =
+        fmt::format("cermet::peer::Rows<{}, {}>", program.task, peer_reduction_config(parts.sum.input(0).dtype, reduction, ranks, width_of(parts.sum)));
+    program.min_blocks = 1;
+  }
+  return list;
+}
+
+class Bound {
+ public:
+  Bound(const Kernel& rows, const Region& region)
+      : parts_(*sum_in_front(region)), rows_(rows.bind(parts_.rest)), length_(row_length(parts_.sum)), width_(width_of(parts_.sum)) {
+    for (const Program& program : rows.programs(parts_.rest)) shapes_.push_back({{}, program.threads, program.cluster, program.shared_bytes});
+  }
+
+  void operator()(const LaunchArgs& args) const {
+    PeerMemory* const memory = args.communicator ? args.communicator->peer_memory() : nullptr;
+    if (!memory)
+      fail(Status::unsupported, "all_reduce in front of {}: expected a group of GPUs that address each other's memory", parts_.rest.problem().op->name);
+    const TensorView& x = args.inputs[parts_.operand];
+    require(x.is_dense(), "all_reduce: expected a dense operand on a GPU, found {} with strides", x.type().to_string());
+    if (x.elements() == 0) return;
+    for (const std::span<const TensorView> views : {args.inputs, args.outputs})  // by which rows are shared out, alike on every rank
+      for (const TensorView& view : views)
+        require(!view.present || reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0,
+                "all_reduce in front of {}: expected operands aligned to 16 bytes, found {}", parts_.rest.problem().op->name, view.data);
+    // The rest as it would be launched, on the sum.
+    TensorView sum = x;
+    sum.data = parts_.result ? args.outputs[*parts_.result].data : args.workspace;
+    std::vector<TensorView> inputs(args.inputs.begin(), args.inputs.end()), outputs;
+    inputs[parts_.operand] = sum;
+    for (std::size_t r = 0; r < args.outputs.size(); ++r)
+      if (parts_.results[r]) outputs.push_back(args.outputs[r]);
+    Plan plan;
+    const TaskQueue queue(args.queue->device(), plan, shapes_);
+    LaunchArgs rest = args;
+    rest.inputs = inputs;
+    rest.outputs = outputs;
+    rest.queue = &queue;
+    rows_(rest);
+    CERMET_ASSERT(plan.launches().size() == 1);
+    const Launch& launch = plan.launches()[0];
+    peer::RowsParams params{};
+    CERMET_ASSERT(plan.parameters(launch).size() == sizeof(params.region));
+    std::memcpy(&params.region, plan.parameters(launch).data(), sizeof(params.region));
+    params.link = memory->link(parts_.sum.to_string());
+    params.x = x.data;
+    params.sum = sum.data;
+    params.row_units = length_ / width_;
+    params.items = launch.items;
+    params.channels = static_cast<std::uint32_t>(std::min<std::int64_t>(launch.items, memory->channels()));
+    args.queue->run(launch.program, params.channels, params);
+  }
+
+ private:
+  SumInFront parts_;
+  Launcher rows_;
+  std::vector<LoadedProgram> shapes_;  ///< of the rest's programs, without functions: its launch is only read
+  std::int64_t length_;
+  int width_;
+};
+
+Kernel make(const char* name, OpKind op) {
+  const Kernel rows = row_kernel(name, op, "");
+  return {.name = name,
+          .op = op,
+          .summary = "behind an all_reduce over memory that the ranks' GPUs address: a block exchanges whole rows, sums them and goes on with them",
+          .fuses = true,
+          .communicates = true,
+          .declines = [rows](const Region& region) { return declines(rows, region); },
+          .bind = [rows](const Region& region) -> Launcher { return Bound(rows, region); },
+          .workspace = [](const Region& region, int) -> std::int64_t {
+            const SumInFront parts = *sum_in_front(region);
+            return parts.result ? 0 : dense_bytes_of(parts.sum.input(0), region.maximum());
+          },
+          .programs = [rows](const Region& region) { return programs(rows, region); }};
+}
+
+}  // namespace
+
+extern const Kernel peer_rms_norm, peer_add_rms_norm, peer_layer_norm, peer_dynamic_quant;
+const Kernel peer_rms_norm = make("peer.rms_norm", OpKind::rms_norm);
+const Kernel peer_add_rms_norm = make("peer.add_rms_norm", OpKind::add_rms_norm);
+const Kernel peer_layer_norm = make("peer.layer_norm", OpKind::layer_norm);
+const Kernel peer_dynamic_quant = make("peer.dynamic_quant", OpKind::dynamic_quant);
+
+}  // namespace cermet::cuda::peer_rows_file
