@@ -88,6 +88,9 @@ HWY_NOINLINE void attend_rows(const AttentionSettings& settings, const Attention
                               std::int64_t begin, std::int64_t end) {
   const std::int64_t head_size = shape.head_size, value_size = shape.value_size, step = static_cast<std::int64_t>(lanes());
   float *const query = state.few, *const output = query + R * head_size;
+  const std::int64_t first_end = std::min(end, begin + key_tile);
+  prefetch_rows(task.k, head_size, begin, first_end);
+  prefetch_rows(task.v, value_size, begin, first_end);
   float maximum[R], sum[R] = {};
   for (int r = 0; r < R; ++r) {
     maximum[r] = std::numeric_limits<float>::lowest();
