@@ -66,7 +66,7 @@ void Executable::State::walk_region(const SuperRegion& region, FunctionRef<void(
     if (region.options.profile) return walk_noted(region, first, end, launch);
     const bool swaps = selection.too_early > first && selection.too_early < end;
     for (std::size_t l = first; l < end; ++l) {
-      super->session->set_ahead(&super->ahead[l]);
+      super->session->set_ahead(region.options.prefetch ? &super->ahead[l] : nullptr);
       const bool is_early = swaps && l + 1 == selection.too_early, is_late = swaps && l == selection.too_early;
       launch(all[is_early ? l + 1 : is_late ? l - 1 : l]);
     }
@@ -92,7 +92,7 @@ void Executable::State::walk_noted(const SuperRegion& region, std::size_t first,
   };
   super->session->start_notes();
   for (std::size_t l = first; l < end; ++l) {
-    super->session->set_ahead(&super->ahead[l]);
+    super->session->set_ahead(region.options.prefetch ? &super->ahead[l] : nullptr);
     super->session->set_tag(static_cast<std::int64_t>(all[l].step));
     const auto begin = Clock::now();
     launch(all[l]);
