@@ -34,7 +34,7 @@ class AheadReader {
   /// Asks for a few lines; false where nothing is left to ask for.
   bool step() {
     if (from_ == to_) return false;
-    const char* const end = std::min(to_, from_ + 4 * line);
+    const char* const end = from_ + std::min<std::int64_t>(to_ - from_, 4 * line);
     for (; from_ < end; from_ += line) __builtin_prefetch(from_, 0, 2);
     from_ = end;
     return true;
@@ -49,7 +49,7 @@ class AheadReader {
     if (!at || !at->begin) return;
     const auto* const begin = reinterpret_cast<const char*>(at->begin);
     from_ = begin + at->bytes * thread_ / threads_;
-    to_ = std::min(begin + at->bytes * (thread_ + 1) / threads_, from_ + most_bytes);
+    to_ = from_ + std::min(begin + at->bytes * (thread_ + 1) / threads_ - from_, most_bytes);
   }
 
   int thread_, threads_;
