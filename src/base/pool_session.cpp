@@ -39,6 +39,9 @@ PoolSession* PoolSession::of(const ThreadPool& whole) {
 void PoolSession::hold(ThreadPool& pool, FunctionRef<void()> body) {
   if (held || pool.size() == 1 || pool.size() > threads_) return body();
   for (int thread = 1; thread < pool.size(); ++thread) slots_[static_cast<std::size_t>(thread)].state.store(number_ << part_shift | ended);
+  following_ = pool.size();
+  ahead_.store(nullptr, std::memory_order_relaxed);
+  reader_ = AheadReader(0, following_);
   opening = this;
   pool.run([&](int thread) {
     if (thread > 0) return follow(thread);
@@ -91,6 +94,7 @@ std::vector<PartTime> PoolSession::take_notes() {
 
 void PoolSession::follow(int thread) {
   Slot& slot = slots_[static_cast<std::size_t>(thread)];
+  AheadReader reader(thread, following_);
   for (int spins = 0;; ++spins) {
     std::uint64_t state = slot.state.load(std::memory_order_acquire);
     pool_point();
@@ -100,6 +104,9 @@ void PoolSession::follow(int thread) {
       call(thread, thread, *slot.body);
       pool_point();
       slot.state.store((state & ~part_bits) | ended, std::memory_order_release);
+      reader.pass();
+      spins = 0;
+    } else if (reader.follow(ahead_.load(std::memory_order_acquire)); reader.step()) {
       spins = 0;
     } else if (spins < spins_before_yield) {
       pause_session();
@@ -121,6 +128,8 @@ void PoolSession::run(int threads, FunctionRef<void(int)> body) {
     slot.state.store(number << part_shift | offered, std::memory_order_release);
   }
   call(0, 0, body);
+  reader_.follow(ahead_.load(std::memory_order_relaxed));
+  reader_.pass();
   for (int thread = 1; thread < threads; ++thread) finish(thread, number);
   if (error_) std::rethrow_exception(error_);
 }
@@ -143,6 +152,7 @@ void PoolSession::finish(int thread, std::uint64_t number) {
       slot.is_absent = true;
       return;
     }
+    if (spins < patience && reader_.step()) continue;
     if (spins < spins_before_yield) pause_session();
     else std::this_thread::yield();  // it has begun and lost its core
   }

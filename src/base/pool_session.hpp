@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/read_ahead.hpp"
 #include "base/thread_pool.hpp"
 
 namespace cermet {
@@ -42,6 +43,10 @@ class PoolSession {
   /// Loops that were run in it.
   std::int64_t loops() const { return loops_; }
 
+  /// What loops from here on read, the next one first: threads that wait ask for it. Between loops; the list must live until it is replaced, or the session is
+  /// over.
+  void set_ahead(const ReadAhead* first) { ahead_.store(first, std::memory_order_release); }
+
   /// Notes the parts of all loops from here on, under the present tag. Between loops, as set_tag() and take_notes().
   void start_notes();
   void set_tag(std::int64_t tag) { tag_ = tag; }
@@ -64,7 +69,10 @@ class PoolSession {
 
   const ThreadPool* pool_ = nullptr;  ///< the whole one, while held
   int threads_ = 1;
+  int following_ = 1;  ///< threads of the pool that is held
   std::unique_ptr<Slot[]> slots_;
+  alignas(64) std::atomic<const ReadAhead*> ahead_{nullptr};
+  AheadReader reader_{0, 1};  ///< of the caller
   std::uint64_t number_ = 0;
   std::int64_t loops_ = 0, tag_ = 0;
   bool notes_ = false;

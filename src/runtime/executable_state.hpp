@@ -60,6 +60,7 @@ struct SuperKernels {
   bool loss_reported = false;                        ///< that some region is slower than its launches
   std::vector<std::vector<cuda::Program>> programs;  ///< by step, of CUDA kernels
   std::unique_ptr<PoolSession> session;              ///< in which the CPU walks a region
+  std::vector<ReadAhead> ahead;                      ///< by launch of the plan, on the CPU
 };
 
 struct Executable::State {
@@ -124,6 +125,7 @@ struct Executable::State {
   void make_plan(bool wants_ranges = false);
   void plan_ranges();
   void form_super_kernels();
+  void plan_ahead();
   void execute_all();
   void execute(const Launch& launch);
   void launch_all();

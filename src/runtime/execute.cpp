@@ -53,6 +53,7 @@ void Executable::State::make_plan(bool wants_ranges) {
 void Executable::State::form_super_kernels() {
   if (!super) return;
   form_regions(super->formation, plan, super->steps, graph.super_kernels(), super->options, super->limits);
+  if (super->session) plan_ahead();
   if (super->reported || super->formation.breaks.empty()) return;
   report_breaks(super->formation, graph.super_kernels(), [&](std::size_t step) -> std::string_view { return infos[step].scope; });
   super->reported = true;  // warnings come once; an error every time

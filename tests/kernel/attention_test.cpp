@@ -112,6 +112,20 @@ TEST(Attention, ChunksAndSingleTokensGiveWhatOnePassGives) {
   }
 }
 
+/// One query of few heads has elements in the lanes, several queries have queries there.
+TEST(Attention, OneQueryGivesWhatItGivesBesideAnother) {
+  constexpr std::int64_t keys = 150, size = 88;  // tiles and vectors that are not full
+  for (const std::int64_t group : {1, 2, 3, 4, 5})
+    for (const double softcap : {0.0, 2.0}) {
+      const OwnedTensor q = random_tensor({2, 2 * group, size}, 4), k = random_tensor({keys, 2, size}, 5), v = random_tensor({keys, 2, size}, 6);
+      const Attributes attributes{{"softcap", softcap}, {"return_lse", true}};
+      const auto both = run_op("flash_attention", {q.view, k.view, v.view}, attributes);
+      const auto one = run_op("flash_attention", {rows_between(q.view, 1, 2), k.view, v.view}, attributes);
+      expect_near(one[0].view, rows_between(both[0].view, 1, 2), 1e-6);
+      for (std::int64_t head = 0; head < 2 * group; ++head) EXPECT_NEAR(load(one[1].view, head), load(both[1].view, 2 * head + 1), 1e-5);
+    }
+}
+
 TEST(Attention, NumberOfThreadsDoesNotChangeABit) {
   const Sequence s(3000);
   for (const std::int64_t first : {2999, 2960, 2000}) {  // split by key range, split with several tiles, not split

@@ -25,6 +25,29 @@ class Executable::State::Threads {
   ThreadPool* all_;
 };
 
+/// What threads that wait in a session ask memory for: constant weights of products, which no launch before writes. Those of experts are known too late.
+void Executable::State::plan_ahead() {
+  const std::span<const Launch> all = std::as_const(plan).launches();
+  super->ahead.assign(all.size(), {});
+  const ReadAhead* next = nullptr;
+  for (std::size_t l = all.size(); l-- > 0;) {
+    const ExecutableStep& step = steps[all[l].step];
+    const Region& region = infos[all[l].step].region;
+    ReadAhead& one = super->ahead[l];
+    one.next = next;
+    const OpKind op = region.problem().op->kind;
+    if (op != OpKind::linear && op != OpKind::dual_linear) continue;
+    const std::optional<std::size_t> weight = region.operand_of(1);
+    if (!weight) continue;
+    const std::int32_t value = operand_value[step.first + *weight];
+    if (value < 0 || graph.values()[static_cast<std::size_t>(value)].kind != ValueKind::constant) continue;
+    const TensorView& view = operands[step.first + *weight];
+    one.begin = view.as<const std::byte>();
+    one.bytes = dense_bytes(view.dtype, view.shape);
+    next = &one;
+  }
+}
+
 /// The pool's threads leave the session where a launch waits for other ranks, whose loops may need the same threads. With a barrier behind every launch there
 /// is no session. Errors say which launch of which region they are of.
 void Executable::State::walk_region(const SuperRegion& region, FunctionRef<void(const Launch& launch)> run) {
@@ -43,6 +66,7 @@ void Executable::State::walk_region(const SuperRegion& region, FunctionRef<void(
     if (region.options.profile) return walk_noted(region, first, end, launch);
     const bool swaps = selection.too_early > first && selection.too_early < end;
     for (std::size_t l = first; l < end; ++l) {
+      super->session->set_ahead(region.options.prefetch ? &super->ahead[l] : nullptr);
       const bool is_early = swaps && l + 1 == selection.too_early, is_late = swaps && l == selection.too_early;
       launch(all[is_early ? l + 1 : is_late ? l - 1 : l]);
     }
@@ -68,6 +92,7 @@ void Executable::State::walk_noted(const SuperRegion& region, std::size_t first,
   };
   super->session->start_notes();
   for (std::size_t l = first; l < end; ++l) {
+    super->session->set_ahead(region.options.prefetch ? &super->ahead[l] : nullptr);
     super->session->set_tag(static_cast<std::int64_t>(all[l].step));
     const auto begin = Clock::now();
     launch(all[l]);

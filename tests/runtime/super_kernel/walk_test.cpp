@@ -48,7 +48,7 @@ TEST(SuperKernelWalk, GivesTheSameBits) {
     for (const std::int64_t tokens : {0, 1, 2, 17, 64}) {
       const Chain plain = run_chain({}, tokens, 3, mode);
       EXPECT_EQ(plain.regions, "");
-      for (const std::string options : {"", "width=2", "width=1", "debug-sync-all=1", "early-start=0:stream-fusion=0"})
+      for (const std::string options : {"", "width=2", "width=1", "debug-sync-all=1", "early-start=0:stream-fusion=0", "prefetch=0"})
         for (const std::string select : {"decode", "layer", "act:*.act", "b:b"}) {
           const Chain walked = run_chain({select, options}, tokens, 3, mode);
           EXPECT_EQ(walked.bytes, plain.bytes) << select << " " << options << ", " << tokens << " rows";

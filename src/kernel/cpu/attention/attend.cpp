@@ -4,11 +4,10 @@
 #define HWY_TARGET_INCLUDE "kernel/cpu/attention/attend.cpp"
 #include <hwy/foreach_target.h>
 
-#include <hwy/cache_control.h>
-
 #include <limits>
 
 #include "format/fp8.hpp"
+#include "kernel/cpu/attention/few_rows-inl.hpp"
 #include "kernel/cpu/attention/product-inl.hpp"
 #include "kernel/cpu/attention/scores-inl.hpp"
 #include "kernel/cpu/by_dtype.hpp"
@@ -17,65 +16,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
-
-/// Calls body(i, count, data, scale) for the runs of rows begin + i .. begin + i + count that share a page; `scale` is that of the first, or null.
-template <class Body>
-void for_runs(const KeyRows& rows, std::int64_t begin, std::int64_t end, Body&& body) {
-  for (std::int64_t j = begin; j < end;) {
-    const std::int64_t page = rows.table ? rows.table[j / rows.block] : 0, offset = rows.table ? j % rows.block : j;
-    const std::int64_t count = rows.table ? std::min(end - j, rows.block - offset) : end - j;
-    const float* scale = rows.scale ? rows.scale + page * rows.scale_page_step + offset * rows.scale_row_step : nullptr;
-    body(j - begin, count, rows.data + page * rows.page_step + offset * rows.row_step, scale);
-    j += count;
-  }
-}
-
-/// Loads keys begin .. end as float32 rows of `length`.
-void load_rows(const KeyRows& rows, RunConverter convert, std::int64_t length, std::int64_t begin, std::int64_t end, float* out) {
-  for_runs(rows, begin, end, [&](std::int64_t first, std::int64_t count, const std::byte* data, const float* scale) HWY_ATTR {
-    float* to = out + first * length;
-    const bool dense = rows.row_step == length * rows.element_bytes;
-    if (dense) convert(data, reinterpret_cast<std::byte*>(to), count * length);
-    for (std::int64_t i = 0; i < count && (!dense || scale); ++i, to += length) {
-      if (!dense) convert(data + i * rows.row_step, reinterpret_cast<std::byte*>(to), length);
-      if (!scale) continue;
-      const auto factor = hn::Set(FloatTag(), scale[i * rows.scale_row_step]);
-      for_vectors(static_cast<std::size_t>(length), [&](std::size_t d, std::size_t n) HWY_ATTR { store_n(hn::Mul(load_n(to + d, n), factor), to + d, n); });
-    }
-  });
-}
-
-/// Keys (or values) begin .. end as float32, in `out` unless they can be read where they are: m counts keys, k elements.
-Broadcast keys_of(const KeyRows& rows, RunConverter convert, std::int64_t length, std::int64_t begin, std::int64_t end, float* out) {
-  if (rows.element_step == 0 && rows.element_bytes == 4 && !rows.table && !rows.scale && rows.row_step % 4 == 0)
-    return {reinterpret_cast<const float*>(rows.data + begin * rows.row_step), rows.row_step / 4, 1};
-  if (rows.element_step == 0) {
-    load_rows(rows, convert, length, begin, end, out);
-    return {out, length, 1};
-  }
-  for (std::int64_t d = 0; d < length; ++d)
-    convert(rows.data + begin * rows.row_step + d * rows.element_step, reinterpret_cast<std::byte*>(out + d * key_tile), end - begin);
-  return {out, 1, key_tile};
-}
-
-/// Prefetches keys begin .. end: pages are too short for the hardware prefetcher to detect a pattern.
-void prefetch_rows(const KeyRows& rows, std::int64_t length, std::int64_t begin, std::int64_t end) {
-  if (rows.element_step != 0) return;
-  for_runs(rows, begin, end, [&](std::int64_t, std::int64_t count, const std::byte* data, const float*) {
-    for (std::int64_t i = 0; i < count; ++i, data += rows.row_step)
-      for (std::int64_t byte = 0; byte < length * rows.element_bytes; byte += 64) hwy::Prefetch(data + byte);
-  });
-}
-
-/// s = softcap * tanh(s / softcap) over `count` scores, a multiple of lanes().
-void cap_scores(float* s, std::size_t count, float softcap) {
-  const FloatTag f;
-  const auto cap = hn::Set(f, softcap);
-  for (std::size_t i = 0; i < count; i += lanes()) {
-    const auto x = hn::Div(load(s + i), cap);
-    store(hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(cap, hn::Tanh(f, x))), s + i);
-  }
-}
 
 /// Key `begin + j` at row j of s[count][rows]: subtracts slope * distance.
 void add_alibi(float* s, const RowState& state, std::int64_t begin, std::int64_t count) {
@@ -163,6 +103,7 @@ void accumulate_visible(const float* weights, const Broadcast& values, const Row
 /// Attends to keys begin .. end of a task whose rows are in `state`.
 void attend_keys(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task, const RowState& state, std::int64_t begin,
                  std::int64_t end) {
+  if (const int few = few_rows_of(shape, task)) return attend_few(settings, shape, task, state, begin, end, few);
   const std::int64_t rows = state.rows, head_size = shape.head_size, value_size = shape.value_size;
   for (std::int64_t j = begin; j < end; j += key_tile) {
     const std::int64_t count = std::min(key_tile, end - j), next = j + count, next_end = std::min(end, next + key_tile);

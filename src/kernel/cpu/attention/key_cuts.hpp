@@ -71,7 +71,15 @@ inline KeySplits::KeySplits(const AttentionSettings& settings, const AttentionTa
 inline KeyCuts::KeyCuts(const AttentionSettings& settings, const AttentionShape& shape, std::int64_t tasks, FunctionRef<AttentionTask(std::int64_t)> task,
                         bool unlike)
     : settings_(settings), shape_(shape), tasks_(tasks), each_(std::max<std::int64_t>(1, all / tasks)), weighed_(unlike && tasks > 1 && tasks <= most_weighed) {
-  if (!weighed_) return;
+  if (!weighed_) {
+    std::int64_t most = 1;  // for the most keys: items without any would only be claimed
+    for (std::int64_t t = 0; t < tasks && most < each_; ++t) {
+      const KeyRange keys = KeySplits(settings, task(t), 1).keys;
+      most = std::max(most, (keys.end - keys.begin) / least_keys);
+    }
+    each_ = std::min(each_, most);
+    return;
+  }
   for (std::int64_t t = 0; t < tasks; ++t) work_ += work_of(task(t));
   std::int32_t items = 0, slots = 0;
   for (std::int64_t t = 0; t < tasks; ++t) {

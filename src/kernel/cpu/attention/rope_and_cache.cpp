@@ -131,7 +131,9 @@ void launch(const LaunchArgs& args, const Settings& settings) {
   check(args, settings.axes);
   const std::int64_t q_heads = args.inputs[q].shape[1], kv_heads = args.inputs[k].shape[1], d = args.inputs[q].shape[2], dv = args.inputs[v].shape[2];
   float* scratch = reinterpret_cast<float*>(args.workspace);
-  args.pool->parallel_for(q_heads + 2 * kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t worth_thread = 1024;  // elements that take as long as a loop on several threads costs
+  const std::int64_t head_elements = std::max<std::int64_t>(1, args.inputs[q].shape[0] * d);
+  args.pool->parallel_for(q_heads + 2 * kv_heads, div_up(worth_thread, head_elements), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::size_t which = i < q_heads ? q : i < q_heads + kv_heads ? k : v;
       const std::int64_t head = which == q ? i : (i - q_heads) % kv_heads;

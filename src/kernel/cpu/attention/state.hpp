@@ -7,6 +7,7 @@
 namespace cermet::cpu {
 
 inline constexpr std::int64_t key_tile = 64;  ///< keys whose scores are computed together
+inline constexpr std::int64_t few_rows = 4;   ///< rows of one query that are computed with elements in the lanes
 
 struct RowState {
   static constexpr std::int64_t step = 16;      ///< rows come in multiples of this: a multiple of the lanes of every instruction set
@@ -19,11 +20,13 @@ struct RowState {
   float *query, *scores;                        ///< [head_size][rows], scaled; [key_tile][rows]
   float *keys, *values;                         ///< [key_tile][head_size], [key_tile][value_size]
   float* row;                                   ///< one vector of a query or an output
+  float* few;                                   ///< [few_rows][head_size], [few_rows][value_size]
 
   static std::int64_t padded(std::int64_t rows) { return round_up(rows, step); }
   static std::int64_t floats(std::int64_t rows, std::int64_t head_size, std::int64_t value_size) {
     const std::int64_t p = padded(rows), vector = round_up(std::max(head_size, value_size), step);
-    return p * (7 + value_size + head_size + key_tile) + key_tile * (round_up(head_size, step) + round_up(value_size, step)) + vector;
+    return p * (7 + value_size + head_size + key_tile) + key_tile * (round_up(head_size, step) + round_up(value_size, step)) + vector +
+           few_rows * (head_size + value_size);
   }
 
   /// Places everything in `memory`, which holds floats(task_rows, ...) elements at least.
@@ -46,6 +49,7 @@ struct RowState {
     keys = take(key_tile * round_up(shape.head_size, step));
     values = take(key_tile * round_up(shape.value_size, step));
     row = take(round_up(std::max(shape.head_size, shape.value_size), step));
+    few = take(few_rows * (shape.head_size + shape.value_size));
   }
 
   /// Keeps maximum, sum and output in `memory` instead: (value_size + 2) * rows elements.

@@ -18,6 +18,7 @@
 #include "kernel/cpu/gemm/float.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
 #include "kernel/cpu/gemm/row_form.hpp"
+#include "kernel/cpu/shared_items.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/products.hpp"
@@ -226,11 +227,23 @@ void guided_for(ThreadPool& pool, std::int64_t count, std::int64_t longest, Body
   });
 }
 
+/// Calls body(begin, end) for the items of [0, count): each thread its own part, then single ones that others have left. What memory is asked for ahead is so
+/// the thread's own, and no line of memory is shared until a thread is done.
+template <class Body>
+void parts_for(ThreadPool& pool, std::int64_t count, Body&& body) {
+  if (count == 0) return;
+  if (pool.size() == 1 || count == 1) return body(0, count);
+  SharedItems shared(count, pool.size());
+  pool.run([&](int thread) {
+    for (std::int64_t i = shared.take(thread); i >= 0; i = shared.take(thread)) body(i, i + 1);
+  });
+}
+
 /// Calls body(group, panel) over a whole result, on all threads.
 template <class GroupBody>
 void for_tiles(const RowBlocks& blocks, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, const ProductCut& by, GroupBody&& body) {
   if (blocks.count() <= group_blocks)
-    return guided_for(pool, panels, panels, [&](std::int64_t begin, std::int64_t end) { for_block_groups(blocks, 0, blocks.count(), begin, end, body); });
+    return parts_for(pool, panels, [&](std::int64_t begin, std::int64_t end) { for_block_groups(blocks, 0, blocks.count(), begin, end, body); });
   const Items items = cut(panels, blocks.count(), panel_step, pool.size(), bytes_together(by, blocks.form));
   pool.dynamic_for(items.count(), [&](std::int64_t item) { for_item(items, item, blocks, body); });
 }
@@ -280,8 +293,8 @@ void for_rest(const Groups& groups, std::int64_t panels, ThreadPool& pool, Finis
 template <class GroupBody>
 void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, const ProductCut& by, GroupBody&& body) {
   const bool streams = std::all_of(groups.active, groups.active + groups.active_count, [&](std::int64_t e) { return groups.rows(e).count() <= group_blocks; });
-  const std::int64_t all = groups.active_count * panels, longest = streams ? all : div_up(by.panel_bytes, std::max<std::int64_t>(1, panel_step));
-  guided_for(pool, all, longest, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t all = groups.active_count * panels, longest = div_up(by.panel_bytes, std::max<std::int64_t>(1, panel_step));
+  const auto run_panels = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t run = begin; run < end;) {  // panels of one group
       const std::int64_t index = run / panels, run_end = std::min(end, (index + 1) * panels);
       const RowBlocks blocks = groups.rows(groups.active[index]);
@@ -289,7 +302,9 @@ void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_st
                        [&](const BlockGroup& group, std::int64_t panel) { body(groups.active[index], group, panel); });
       run = run_end;
     }
-  });
+  };
+  if (streams) parts_for(pool, all, run_panels);
+  else guided_for(pool, all, longest, run_panels);
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

@@ -59,6 +59,8 @@ struct Scratch {
   cermet_u32 *keys, *group_keys;
 };
 constexpr std::int64_t scratch_arrays = 5;
+/// Elements that are gone through in about a microsecond, which a loop on several threads costs.
+constexpr std::int64_t worth_threads = 2048;
 
 /// Place of the largest key, the first of equal ones.
 std::int64_t first_largest(const cermet_u32* keys, std::int64_t count) {
@@ -118,7 +120,7 @@ void launch(const LaunchArgs& args, const Gating& g) {
   const Rows from(logits), weights(args.outputs[0]), ids(args.outputs[1]);
   const RunConverter convert = real_converter(logits.dtype, DType::f32);
   const std::int64_t tokens = from.count();
-  const int threads = args.pool->size();
+  const int threads = tokens * g.experts * (g.k + scratch_arrays) < worth_threads ? 1 : args.pool->size();
   const auto body = [&](int thread) {
     const Scratch s = scratch_at(args.workspace, g.experts, thread);
     if (args.has(1)) real_converter(args.inputs[1].dtype, DType::f32)(args.inputs[1].as<std::byte>(), reinterpret_cast<std::byte*>(s.bias), g.experts);
@@ -127,6 +129,7 @@ void launch(const LaunchArgs& args, const Gating& g) {
       gate_row(g, s, args.has(1), reinterpret_cast<float*>(weights.row(t)), reinterpret_cast<std::int32_t*>(ids.row(t)));
     }
   };
+  if (threads == 1) return body(0);
   args.pool->run(body);
 }
 

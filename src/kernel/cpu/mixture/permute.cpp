@@ -33,7 +33,8 @@ void permute_tokens(const LaunchArgs& args, std::int64_t experts) {
   const std::int64_t k = args.inputs[1].shape[1];
   const auto bytes = static_cast<std::size_t>(from.length()) * size_of(args.inputs[0].dtype);
   if (bytes == 0) return;
-  args.pool->parallel_for(ids.count(), 1, [&](std::int64_t begin, std::int64_t end) {
+  constexpr std::size_t worth_thread = 16 << 10;  // bytes that take as long to copy as a loop on several threads costs
+  args.pool->parallel_for(ids.count(), static_cast<std::int64_t>(std::max<std::size_t>(1, worth_thread / bytes)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t pair = begin; pair < end; ++pair) std::memcpy(to.row(row_of[pair]), from.row(pair / k), bytes);
   });
 }
