@@ -61,6 +61,23 @@ const std::string int8_text =
     "  %j, %p = dynamic_quant(%i) : i8[1, 1024], f32[1]\n  %k = scaled_mm(%j, %v, %p, %u) : f32[1, 512]\n  %y = add(%k, %h) : f32[1, 512]\n  output y = "
     "%y\n}\n";
 
+/// Heads of a query between products, over 600 keys: blocks share the keys of each of two heads.
+const std::string attention_text =
+    "graph step {\n  input %x : f32[1, 512]\n  constant %w : bf16[512, 512]\n  constant %v : bf16[512, 512]\n  constant %k_cache : bf16[40, 2, 16, 64]\n"
+    "  constant %v_cache : bf16[40, 2, 16, 64]\n  constant %pages : i32[1, 40]\n  constant %lengths : i32[1]\n"
+    "  %a = linear(%x, %w) : f32[1, 512]\n  %q = reshape(%a) {shape = [0, 8, 64]} : f32[1, 8, 64]\n"
+    "  %o = incre_flash_attention(%q, %k_cache, %v_cache, %pages, %lengths) : f32[1, 8, 64]\n  %f = reshape(%o) {shape = [0, 512]} : f32[1, 512]\n"
+    "  %b = linear(%f, %v) : f32[1, 512]\n  %r = reshape(%b) {shape = [0, 8, 64]} : f32[1, 8, 64]\n"
+    "  %s = incre_flash_attention(%r, %v_cache, %k_cache, %pages, %lengths) : f32[1, 8, 64]\n  %g = reshape(%s) {shape = [0, 512]} : f32[1, 512]\n"
+    "  %y = linear(%g, %w) : f32[1, 512]\n  output y = %y\n}\n";
+
+void load_attention(const std::string& name, std::int64_t slice, const TensorView& destination) {
+  if (name == "pages")
+    for (std::int64_t i = 0; i < 40; ++i) store(destination, i, static_cast<double>(39 - i));
+  else if (name == "lengths") store(destination, 0, 600);
+  else load_by_name(name, slice, destination);
+}
+
 /// The step on a device, with its input there.
 struct Step {
   Context context;
@@ -73,7 +90,7 @@ struct Step {
     return made;
   }
   Step(const std::string& device, const std::string& select, const std::string& options, const std::string& text = step_text)
-      : context({device, 2}), session(parse_graph(text), context, load_by_name, options_of(select, options)) {
+      : context({device, 2}), session(parse_graph(text), context, text == attention_text ? load_attention : load_by_name, options_of(select, options)) {
     OwnedTensor values(DType::f32, {1, 512});
     fill_by_name("x", values.view);
     x = context.device().allocate(512 * 4);
@@ -186,6 +203,44 @@ TEST(DeviceRegion, AnInt8StepHoldsInAnyOrderOfBlocks) {
   EXPECT_NE(walk_in_any_order(plan, 132, 1, needs), "") << "what a missing wait looks like";
 }
 
+/// Attention whose blocks form clusters gives way to one whose blocks meet in memory.
+TEST(DeviceRegion, AttentionJoinsInPieces) {
+  const auto device = make_null_device(90);
+  const auto cache = TensorType{DType::bf16, {40, 8, 16, 64}};
+  const auto program = [&](std::int64_t sequences) {
+    Problem problem = make_problem(
+        definition(OpKind::incre_flash_attention),
+        {TensorType{DType::bf16, {sequences, 32, 64}}, cache, cache, TensorType{DType::i32, {sequences, 40}}, TensorType{DType::i32, {sequences}}}, {});
+    problem.target = device->target();
+    const Region region(problem);
+    Choice choice = select_kernel(region);
+    EXPECT_EQ(choice.kernel->name, "attention.decode");
+    choose_joinable(region, choice);
+    return choice.kernel->programs(region, choice.config).at(0);
+  };
+  const cuda::Program one = program(1);
+  EXPECT_TRUE(one.header.ends_with("decode_pieces.cuh")) << one.header;
+  EXPECT_NE(one.task.find(".ranks = 16"), std::string::npos) << one.task;
+  EXPECT_EQ(one.meeting_bytes, 8 * (2 + 64) * 4) << "maxima, sums and outputs of eight rows";
+  EXPECT_NE(program(4).task.find(".ranks = 4"), std::string::npos) << "a block of an SM each";
+  const cuda::Program many = program(16);
+  EXPECT_TRUE(many.header.ends_with("decode.cuh")) << "one block for each span: " << many.header;
+  EXPECT_EQ(many.meeting_bytes, 0);
+}
+
+/// Compiling attention takes seconds.
+TEST(LongDeviceRegion, AttentionInPiecesHoldsInAnyOrderOfBlocks) {
+  Step step("null:sm_90", "decode", "profile=1:strict-scope-check=abort", attention_text);
+  step.session.run();
+  const SuperFormation& formation = *step.session.executable().super_kernels();
+  const Plan& plan = step.session.executable().plan();
+  ASSERT_EQ(formation.regions.size(), 1u);
+  ASSERT_EQ(formation.regions[0].end_launch, plan.launches().size());
+  EXPECT_EQ(std::ranges::count(plan.launches(), 2u * 16u, &Launch::items), 2) << "a span of each key-value head, 16 pieces";
+  const Needs needs = region_needs(plan, 0, plan.launches().size());
+  for (const std::uint32_t blocks : {132, 7, 1}) EXPECT_EQ(walk_in_any_order(plan, blocks, 5, needs), "") << blocks << " blocks";
+}
+
 /// Compiling and linking bodies of int8 takes seconds.
 TEST(LongDeviceRegion, AnInt8StepIsLinkedWithoutHardware) {
   if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
@@ -219,6 +274,15 @@ TEST_F(DeviceStep, GivesTheBitsOfLaunchesOneByOneOfInt8) {
   const std::vector<std::byte> expected = Step("cuda", "", "", int8_text).run();
   Step step("cuda", "decode", "width=132", int8_text);
   for (int run = 0; run < 100; ++run) ASSERT_EQ(step.run(), expected) << "run " << run;
+}
+
+/// The first run is launched one by one, with flags for the parts of attention; later ones meet in memory, with fewer blocks than items, too.
+TEST_F(DeviceStep, GivesTheBitsOfLaunchesOneByOneOfAttention) {
+  for (const std::string options : {"profile=1", "width=132", "width=20", "width=1", "debug-sync-all=1"}) {
+    Step step("cuda", "decode", options, attention_text);
+    const std::vector<std::byte> expected = step.run();
+    for (int run = 0; run < 100; ++run) ASSERT_EQ(step.run(), expected) << options << ", run " << run;
+  }
 }
 
 TEST_F(DeviceStep, AWaitThatNobodyEndsIsReportedAndTheNextRunIsRight) {

@@ -178,9 +178,8 @@ ConfigSpace space(const Problem& p) {
   space.constrain("pieces are for one block on an SM, and none of a cluster; each of them finds an SM, and none has a share", [p, enabled](const Config& c) {
     return c.at("pieces") == 0 || (!enabled(c) && c.at("blocks") == 1 && c.at("least") == 0 && c.at("pieces") <= pieces_of(p));
   });
-  space.constrain("without clusters there are no ranks, and without pieces, too, no warps of theirs", [enabled](const Config& c) {
-    return enabled(c) || (c.at("ranks") == 0 && (c.at("cluster_warps") == 0 || c.at("pieces") > 0));
-  });
+  space.constrain("without clusters there are no ranks, and without pieces, too, no warps of theirs",
+                  [enabled](const Config& c) { return enabled(c) || (c.at("ranks") == 0 && (c.at("cluster_warps") == 0 || c.at("pieces") > 0)); });
   return space;
 }
 

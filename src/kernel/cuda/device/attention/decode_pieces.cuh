@@ -79,18 +79,24 @@ struct DecodePieces {
 #pragma unroll
       for (int k = 0; k < at_once; ++k)
         if (from + k * step < pieces) parts.look(item + from + k * step, r, d, part[k]);
+      // All that are missing are asked for at once: one after the other, each would take a way to the L2 and back.
+      if constexpr (Parts::asks_again) {
+        for (bool missing = true; missing;) {
+          missing = false;
+#pragma unroll
+          for (int k = 0; k < at_once; ++k)
+            if (from + k * step < pieces && !Parts::is_there(part[k])) missing = true, parts.look(item + from + k * step, r, d, part[k]);
+        }
+      }
       float top = total.maximum;
 #pragma unroll
-      for (int k = 0; k < at_once; ++k) {
-        if (from + k * step >= pieces) continue;
-        if constexpr (Parts::asks_again)
-          while (!Parts::is_there(part[k])) parts.look(item + from + k * step, r, d, part[k]);
-        top = fmaxf(top, part[k].maximum);
-      }
+      for (int k = 0; k < at_once; ++k)
+        if (from + k * step < pieces) top = fmaxf(top, part[k].maximum);
       total.rescale(top);
 #pragma unroll
       for (int k = 0; k < at_once; ++k)
-        if (from + k * step < pieces) total.add(part[k].maximum, part[k].sum, {part[k].output[0], part[k].output[1], part[k].output[2], part[k].output[3]}, top);
+        if (from + k * step < pieces)
+          total.add(part[k].maximum, part[k].sum, {part[k].output[0], part[k].output[1], part[k].output[2], part[k].output[3]}, top);
     }
     return total;
   }
