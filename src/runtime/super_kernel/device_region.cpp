@@ -21,8 +21,9 @@ struct Table {
   std::vector<std::byte> bytes;
   std::vector<std::int64_t> params_at;  ///< by instance
   std::uint32_t needs = 0;
+  std::int64_t meeting_bytes = 0;  ///< of all instances, both areas of each
 
-  Table(const Plan& plan, std::size_t first, std::span<const std::uint32_t> bodies, std::span<const bool> streams, std::uint32_t blocks,
+  Table(const Plan& plan, std::size_t first, std::span<const std::uint32_t> bodies, std::span<const cuda::Program> programs, std::uint32_t blocks,
         const std::vector<std::vector<std::uint32_t>>& wanted) {
     const std::size_t count = bodies.size();
     std::vector<bool> is_needed(count);
@@ -46,17 +47,25 @@ struct Table {
                                     .first_need = need,
                                     .needs = static_cast<std::uint32_t>(wanted[i].size()),
                                     .arrivals = is_needed[i] ? std::min(launch.items, blocks) : 0,
-                                    .streams = streams[i]};
+                                    .streams = programs[i].stage_bytes > 0,
+                                    .meeting = static_cast<std::uint64_t>(meeting_bytes),
+                                    .meeting_bytes = static_cast<std::uint64_t>(programs[i].meeting_bytes * launch.items)};
+      meeting_bytes += 2 * static_cast<std::int64_t>(instance.meeting_bytes);
       put(bytes, static_cast<std::int64_t>(i * sizeof(walk::Instance)), instance);
       for (const std::uint32_t one : wanted[i]) put(bytes, needs_at + 4 * std::int64_t{need++}, one);
       const auto parameters = plan.parameters(launch);
       if (!parameters.empty()) std::memcpy(bytes.data() + params_at[i], parameters.data(), parameters.size());
     }
   }
-  /// Addresses of parameters, once it is known where the table will be.
-  void settle(const std::byte* base) {
-    for (std::size_t i = 0; i < params_at.size(); ++i)
-      put(bytes, static_cast<std::int64_t>(i * sizeof(walk::Instance)), reinterpret_cast<std::uint64_t>(base + params_at[i]));
+  /// Addresses, once it is known where the table will be, and where items meet.
+  void settle(const std::byte* base, const std::byte* meeting) {
+    for (std::size_t i = 0; i < params_at.size(); ++i) {
+      walk::Instance instance;
+      std::memcpy(&instance, bytes.data() + i * sizeof instance, sizeof instance);
+      instance.params = reinterpret_cast<std::uint64_t>(base + params_at[i]);
+      instance.meeting += reinterpret_cast<std::uint64_t>(meeting);
+      put(bytes, static_cast<std::int64_t>(i * sizeof instance), instance);
+    }
   }
 };
 
@@ -101,11 +110,10 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
   const auto blocks = static_cast<std::uint32_t>(options.width > 0 ? std::min<std::int64_t>(options.width, target.multiprocessors) : target.multiprocessors);
   launch_ = {.blocks = blocks, .threads = static_cast<std::uint32_t>(shape_.threads), .shared_bytes = static_cast<std::uint32_t>(shared), .together = true};
 
-  const auto flags = std::make_unique<bool[]>(launches.size());
-  for (std::size_t i = 0; i < launches.size(); ++i) flags[i] = programs[i].stage_bytes > 0;
-  Table table(plan, first, image.bodies, {flags.get(), launches.size()}, blocks, needs);
+  Table table(plan, first, image.bodies, programs, blocks, needs);
   table_ = queue.device->allocate(static_cast<std::int64_t>(table.bytes.size()));
-  table.settle(table_.data());
+  if (table.meeting_bytes > 0) meeting_ = queue.device->allocate(table.meeting_bytes);
+  table.settle(table_.data(), meeting_.data());
   queue.stream->upload(table_.data(), table.bytes.data(), table_.size());
   counters_ = queue.device->allocate((walk::first_counter + static_cast<std::int64_t>(launches.size())) * walk::counter_pitch * 4);
   reset(*queue.stream);
@@ -139,7 +147,10 @@ std::string DeviceRegion::take_stuck() {
                      static_cast<std::int32_t>(found.found));
 }
 
-void DeviceRegion::reset(Stream& stream) { stream.fill(counters_.data(), 0, counters_.size()); }
+void DeviceRegion::reset(Stream& stream) {
+  stream.fill(counters_.data(), 0, counters_.size());
+  if (meeting_.size() > 0) stream.fill(meeting_.data(), 0xff, meeting_.size());  // meeting::absent
+}
 
 std::byte* DeviceRegion::counter(std::size_t launch) const {
   return counters_.data() + (walk::first_counter + launch) * walk::counter_pitch * sizeof(std::uint32_t);

@@ -43,7 +43,7 @@ class DeviceRegion {
   /// Why an earlier run gave up, once: "super-kernel: block 7 of layers.0.attention gemv.linear waited 2.0 s for ...". Empty where none did, or where it has
   /// not ended.
   std::string take_stuck();
-  /// Sets all counters to zero, as they were before the first run.
+  /// Sets all counters to zero and takes back what items left each other, as before the first run.
   void reset(Stream& stream);
   /// The counter of blocks that have ended a launch, in the device's memory.
   std::byte* counter(std::size_t launch) const;
@@ -61,7 +61,7 @@ class DeviceRegion {
   jit::WalkShape shape_;
   LoadedFunction loaded_;
   LaunchShape launch_;
-  DeviceBuffer table_, counters_, stuck_, times_;
+  DeviceBuffer table_, counters_, meeting_, stuck_, times_;
   walk::Params params_{};
 };
 

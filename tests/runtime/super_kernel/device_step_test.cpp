@@ -6,20 +6,11 @@
 #include <set>
 #include <thread>
 
-#include "device/cuda/plugin.hpp"
 #include "tests/runtime/super_kernel/walked_step.hpp"
 #include "tests/support/error_text.hpp"
 
 namespace cermet {
 namespace {
-
-class DeviceStep : public testing::Test {
- protected:
-  void SetUp() override {
-    if (const std::string reason = cuda::unavailable_reason(); !reason.empty()) GTEST_SKIP() << reason;
-    if (make_device("cuda")->target()->compute_capability != 90) GTEST_SKIP() << "super-kernels need compute capability 9.0";
-  }
-};
 
 /// Run after run: launched one by one, captured, replayed.
 TEST_F(DeviceStep, GivesTheBitsOfLaunchesOneByOne) {

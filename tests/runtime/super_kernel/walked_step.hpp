@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "device/cuda/plugin.hpp"
+#include "device/dependency.hpp"
 #include "runtime/session.hpp"
 #include "runtime/super_kernel/device_region.hpp"
 #include "runtime/super_kernel/joinable_choice.hpp"
@@ -14,6 +17,8 @@
 #include "tests/runtime/graph_harness.hpp"
 
 namespace cermet {
+
+using Needs = std::vector<std::vector<std::uint32_t>>;
 
 inline const std::string step_text =
     "graph step {\n  input %x : f32[1, 512]\n  constant %w : bf16[1024, 512]\n  constant %v : bf16[512, 1024]\n  constant %g : f32[512]\n"
@@ -51,6 +56,23 @@ inline const std::string mixture_text =
     "  %down = grouped_linear(%act, %v, %offsets) : bf16[8, 512]\n  %sum = moe_unpermute(%down, %row_of, %weights) : bf16[1, 512]\n"
     "  %y = linear(%sum, %o) {out_dtype = \"f32\"} : f32[1, 512]\n  output y = %y\n}\n";
 
+/// Heads of a query between products, over 600 keys: blocks share the keys of each of two heads.
+inline const std::string attention_text =
+    "graph step {\n  input %x : f32[1, 512]\n  constant %w : bf16[512, 512]\n  constant %v : bf16[512, 512]\n  constant %k_cache : bf16[40, 2, 16, 64]\n"
+    "  constant %v_cache : bf16[40, 2, 16, 64]\n  constant %pages : i32[1, 40]\n  constant %lengths : i32[1]\n"
+    "  %a = linear(%x, %w) : f32[1, 512]\n  %q = reshape(%a) {shape = [0, 8, 64]} : f32[1, 8, 64]\n"
+    "  %o = incre_flash_attention(%q, %k_cache, %v_cache, %pages, %lengths) : f32[1, 8, 64]\n  %f = reshape(%o) {shape = [0, 512]} : f32[1, 512]\n"
+    "  %b = linear(%f, %v) : f32[1, 512]\n  %r = reshape(%b) {shape = [0, 8, 64]} : f32[1, 8, 64]\n"
+    "  %s = incre_flash_attention(%r, %v_cache, %k_cache, %pages, %lengths) : f32[1, 8, 64]\n  %g = reshape(%s) {shape = [0, 512]} : f32[1, 512]\n"
+    "  %y = linear(%g, %w) : f32[1, 512]\n  output y = %y\n}\n";
+
+inline void load_attention(const std::string& name, std::int64_t slice, const TensorView& destination) {
+  if (name == "pages")
+    for (std::int64_t i = 0; i < 40; ++i) store(destination, i, static_cast<double>(39 - i));
+  else if (name == "lengths") store(destination, 0, 600);
+  else load_by_name(name, slice, destination);
+}
+
 /// The step on a device, with its input there.
 struct Step {
   Context context;
@@ -63,7 +85,7 @@ struct Step {
     return made;
   }
   Step(const std::string& device, const std::string& select, const std::string& options, const std::string& text = step_text)
-      : context({device, 2}), session(parse_graph(text), context, load_by_name, options_of(select, options)) {
+      : context({device, 2}), session(parse_graph(text), context, text == attention_text ? load_attention : load_by_name, options_of(select, options)) {
     OwnedTensor values(DType::f32, {1, 512});
     fill_by_name("x", values.view);
     x = context.device().allocate(512 * 4);
@@ -91,6 +113,44 @@ struct Step {
     std::vector<RegionLaunch> list;
     for (std::size_t i = 0; i < programs.size(); ++i) list.push_back({&programs[i], fmt::format("launch {}", i)});
     return list;
+  }
+};
+
+/// Blocks of a walk that go on in any order. Each takes items b, b + blocks, .. of one launch after the other, waits for the launches that it needs, and
+/// arrives once behind its own. Nothing where all end, and each item began when what it reads and overwrites was done.
+inline std::string walk_in_any_order(const Plan& plan, std::uint32_t blocks, std::uint64_t seed, const Needs& needs) {
+  const std::size_t count = needs.size();
+  std::vector<std::uint32_t> at(blocks), arrivals(count);
+  std::vector<std::vector<bool>> ended;
+  for (const Launch& launch : plan.launches()) ended.emplace_back(launch.items);
+  const auto arrives = [&](std::size_t l) { return std::min(plan.launches()[l].items, blocks); };
+  std::mt19937_64 random(seed);
+  for (std::vector<std::uint32_t> able;; able.clear()) {
+    bool all = true;
+    for (std::uint32_t b = 0; b < blocks; ++b) {
+      all = all && at[b] == count;
+      if (at[b] < count && std::ranges::all_of(needs[at[b]], [&](std::uint32_t need) { return arrivals[need] == arrives(need); })) able.push_back(b);
+    }
+    if (able.empty()) return all ? "" : "deadlock";
+    const std::uint32_t b = able[random() % able.size()];
+    const std::size_t l = at[b]++;
+    for (std::uint32_t item = b; item < plan.launches()[l].items; item += blocks) {
+      for (std::size_t before = 0; before < l; ++before)
+        for (const ItemRange& range : items_before(plan, before, l, item))
+          for (std::int64_t i = range.first; i < range.end; ++i)
+            if (!ended[before][static_cast<std::size_t>(i)])
+              return fmt::format("launch {} item {} began before item {} of launch {} had ended", l, item, i, before);
+      ended[l][item] = true;
+    }
+    if (b < arrives(l)) ++arrivals[l];
+  }
+}
+
+class DeviceStep : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = cuda::unavailable_reason(); !reason.empty()) GTEST_SKIP() << reason;
+    if (make_device("cuda")->target()->compute_capability != 90) GTEST_SKIP() << "super-kernels need compute capability 9.0";
   }
 };
 

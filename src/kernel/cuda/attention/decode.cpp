@@ -15,6 +15,8 @@ constexpr std::int32_t most_few = 8;
 /// lengths differ. Every warp of a cluster should have a tile of keys.
 constexpr int most_cluster_blocks = 8, fewest_cluster_blocks = 2, many_cluster_warps = 8, few_cluster_warps = 4;
 constexpr std::int64_t most_block_keys = 4096, most_cluster_keys = 16384;
+/// Blocks that share a span where they form no clusters (decode_pieces.cuh): at most, and at least.
+constexpr int most_pieces = 16, fewest_pieces = 2;
 /// Stages of a warp where shared memory is wanted for the weights of the next products.
 constexpr int most_stages_beside = 3;
 
@@ -29,12 +31,19 @@ struct DecodeShape {
   int ranks = 1;                                                     ///< blocks of a cluster
   int cluster_warps;                                                 ///< of clusters, where there are any; 0: as many as have keys
   int least_units;                                                   ///< see DecodeParams: of a step that waits for it, more than for all other launches
+  int pieces;                                                        ///< of a span, which as many blocks have; 0: all blocks share all units
 
   explicit DecodeShape(const Problem& p, const Config& config = {})
       : a(p),
         rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 ? 8 : 16))),
         cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(0))),
-        least_units(static_cast<int>(config.find("least").value_or(0))) {
+        least_units(static_cast<int>(config.find("least").value_or(0))),
+        pieces(static_cast<int>(config.find("pieces").value_or(0))) {
+    if (pieces > 0) {
+      *this = of_cluster(pieces);
+      if (shared_bytes() > p.target->shared_bytes) blocks_each = 0;
+      return;
+    }
     const bool whole_pages = a.block > 0 && (long_tile % a.block == 0 || a.block % long_tile == 0);
     if (p.target->compute_capability >= 90 && a.head_size <= 64 && a.value_size <= 64 && whole_pages) tile_keys = long_tile;
     // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
@@ -122,6 +131,14 @@ std::size_t cluster_for(std::span<const int> sizes, std::int64_t spans, const Ta
   return i;
 }
 
+/// As many blocks for a span as find an SM each, on GPUs where such kernels are linked.
+int pieces_of(const Problem& p) {
+  if (p.target->compute_capability != 90) return 0;
+  int pieces = most_pieces;
+  while (pieces > 0 && pieces * DecodeShape(p).most_spans() > p.target->multiprocessors) pieces /= 2;
+  return pieces;
+}
+
 /// Rows of a tile, thread blocks on an SM, and whether spans that are few enough get clusters.
 std::vector<Config> configs(const Problem& p) {
   std::vector<Config> list(1);
@@ -132,6 +149,10 @@ std::vector<Config> configs(const Problem& p) {
         if (DecodeShape(p, config).fits() && (clusters == 0 || !cluster_sizes(p, config).empty())) list.push_back(config);
       }
   // For a kernel with other tasks, one block of which is on an SM, beside the weights of the next products: last, so that nobody else takes them.
+  if (const int pieces = pieces_of(p); pieces >= fewest_pieces) {
+    const Config config{{"rows", AttentionProblem(p).group() <= 8 ? 8 : 16}, {"blocks", 1}, {"clusters", 0}, {"pieces", pieces}};
+    if (DecodeShape(p, config).fits()) list.push_back(config);
+  }
   for (const int least : {1, 8}) {
     const Config config{{"rows", AttentionProblem(p).group() <= 8 ? 8 : 16}, {"blocks", 1}, {"clusters", 0}, {"least", least}};
     if (DecodeShape(p, config).fits()) list.push_back(config);
@@ -145,6 +166,7 @@ ConfigSpace space(const Problem& p) {
   ConfigSpace space;
   space.add(ConfigField::set("rows", {8, 16})).add(ConfigField::range("blocks", 1, 2)).add(ConfigField::set("clusters", {0, 1}));
   space.add(ConfigField::set("least", {0, 1, 4, 8}).with_usual(0));
+  space.add(ConfigField::set("pieces", {0, 2, 4, 8, 16}).with_usual(0));
   space.add(ConfigField::set("ranks", {0, 2, 4, 8}).with_usual(0)).add(ConfigField::set("cluster_warps", {0, 4, 8}).with_usual(0));
   space.constrain("the stages of so many blocks on an SM fit its shared memory, and the rows of a warp a stage",
                   [p](const Config& c) { return DecodeShape(p, c).fits(); });
@@ -153,8 +175,11 @@ ConfigSpace space(const Problem& p) {
       [p, enabled](const Config& c) { return !enabled(c) || !cluster_sizes(p, c).empty(); });
   space.constrain("shares of whole spans are for one block on an SM, and none of a cluster",
                   [enabled](const Config& c) { return c.at("least") == 0 || (!enabled(c) && c.at("blocks") == 1); });
-  space.constrain("without clusters there are no ranks",
-                  [enabled](const Config& c) { return enabled(c) || (c.at("ranks") == 0 && c.at("cluster_warps") == 0); });
+  space.constrain("pieces are for one block on an SM, and none of a cluster; each of them finds an SM, and none has a share", [p, enabled](const Config& c) {
+    return c.at("pieces") == 0 || (!enabled(c) && c.at("blocks") == 1 && c.at("least") == 0 && c.at("pieces") <= pieces_of(p));
+  });
+  space.constrain("without clusters there are no ranks, and without pieces, too, no warps of theirs",
+                  [enabled](const Config& c) { return enabled(c) || (c.at("ranks") == 0 && (c.at("cluster_warps") == 0 || c.at("pieces") > 0)); });
   return space;
 }
 
@@ -174,11 +199,12 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
 
 std::vector<Program> programs(const Problem& p, const Config& config) {
   const DecodeShape s(p, config);
-  std::vector<Program> list{{.header = "kernel/cuda/device/attention/decode.cuh",
-                             .task = fmt::format("cermet::attention::DecodeTask<{}>", s.config()),
+  std::vector<Program> list{{.header = fmt::format("kernel/cuda/device/attention/{}.cuh", s.pieces > 0 ? "decode_pieces" : "decode"),
+                             .task = fmt::format("cermet::attention::{}<{}>", s.pieces > 0 ? "DecodePiecesTask" : "DecodeTask", s.config()),
                              .threads = 32 * s.warps,
                              .shared_bytes = s.shared_bytes(),
-                             .min_blocks = s.blocks_each}};
+                             .min_blocks = s.blocks_each,
+                             .meeting_bytes = s.pieces > 0 ? 4 * attention::decode_part_floats(s.rows, static_cast<int>(s.a.value_size)) : 0}};
   for (const int blocks : cluster_sizes(p, config)) {
     const DecodeShape c = s.of_cluster(blocks);
     list.push_back({.header = "kernel/cuda/device/attention/decode_cluster.cuh",
@@ -192,7 +218,7 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
   return list;
 }
 
-/// In clusters, an item is a block of one, which has a tile of a sequence and a key-value head.
+/// In clusters and of pieces, an item is one of the blocks that have a tile of a sequence and a key-value head.
 void run_clusters(const LaunchArgs& args, const AttentionLaunch& attributes, const attention::DecodeParams& p, const DecodeShape& s, std::int64_t spans,
                   std::size_t program, int blocks) {
   const std::int64_t items = spans * blocks;
@@ -212,6 +238,7 @@ void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attentio
     return run_clusters(args, attributes, p, s, spans, first_cluster + found, sizes[found]);
   p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
   p.least_units = s.least_units;
+  if (s.pieces > 0) return run_clusters(args, attributes, p, s, spans, decode, s.pieces);
   args.queue->run(decode, p.thread_blocks, p);
 }
 

@@ -5,6 +5,7 @@
 
 #include "kernel/cuda/device/gemv/stream_state.cuh"
 #include "kernel/cuda/device/handoff.cuh"
+#include "kernel/cuda/device/meeting.cuh"
 #include "kernel/cuda/device/task.cuh"
 #include "kernel/cuda/device/walk.hpp"
 
@@ -84,6 +85,19 @@ concept Streams = requires {
 }
 &&Task::shares_ring;
 
+/// Whether a task's items leave each other numbers, in memory that a walk has for them.
+template <class Task, class Team>
+concept Meets = requires(const typename Task::Params& p, Team team, char* smem, const Meeting& meeting) {
+  Task::meet(p, 0u, team, smem, meeting);
+};
+
+/// The areas of an instance, which runs take in turn.
+__device__ __forceinline__ Meeting meeting_of(const Call& call, const Instance& instance) {
+  char* const both = reinterpret_cast<char*>(instance.meeting);
+  const uint64_t now = call.control.runs % 2 * instance.meeting_bytes;
+  return {both + now, both + (instance.meeting_bytes - now)};
+}
+
 /// A body, for the warps that compute.
 template <class Task, class Team>
 __device__ __forceinline__ void compute(const Call& call, StreamState& state, char* smem) {
@@ -98,9 +112,12 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
   for (uint32_t i = team.rank(); i < sizeof(TaskParams) / 4; i += threads)
     reinterpret_cast<uint32_t*>(call.params)[i] = reinterpret_cast<const uint32_t*>(&far)[i];
   if constexpr (Streams<Task, Team>) Task::prepare(far, blockIdx.x, team);
+  if constexpr (Meets<Task, Team>)
+#pragma unroll 1
+    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::prepare(far, item, team, meeting_of(call, instance));
   if (team.warp() == 0) {
     wait_in_warp(call);
-    if constexpr (!Streams<Task, Team>) ptx::fence_proxies();  // what was written by ordinary stores, before bulk copies read it
+    if constexpr (!Streams<Task, Team> && !Meets<Task, Team>) ptx::fence_proxies();  // what was written by ordinary stores, before bulk copies read it
   }
   team.sync();
   note(call, team, &Times::ready);
@@ -108,6 +125,10 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
   if constexpr (Streams<Task, Team>) {
 #pragma unroll 1
     for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::multiply(p, item, team, smem, state);
+  } else if constexpr (Meets<Task, Team>) {
+    // In this order: an item waits for those of lower numbers only, which no block of any number has behind it.
+#pragma unroll 1
+    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::meet(p, item, team, smem, meeting_of(call, instance));
   } else {
     using Body = TaskCall<Task, Team>;
     typename Body::Ring ring(p, team, smem);

@@ -13,8 +13,10 @@ struct Instance {
   uint32_t first_need, needs;  ///< in the list of all needs
   uint32_t arrivals;           ///< blocks that have items: what its counter grows by in a run; 0 where nobody needs it
   uint32_t streams;            ///< whether its weights go through the ring that all tasks share
+  uint64_t meeting;            ///< address of two areas of meeting_bytes, which runs take in turn (meeting.cuh); 0: the task wants none
+  uint64_t meeting_bytes;
 };
-static_assert(sizeof(Instance) == 32);
+static_assert(sizeof(Instance) == 48);
 
 /// Counters lie in lines of their own, so that the L2's slices share them out.
 inline constexpr int counter_pitch = 32;

@@ -13,7 +13,7 @@ struct DecodeConfig {
   int rows;                                           ///< of a row tile: 8 or 16
   int tile_keys, warps, stages;                       ///< tile_keys: of a warp, 16 or 32
   bool plain = false;                                 ///< neither softcap nor alibi
-  int ranks = 1;                                      ///< blocks of a cluster, to which the tiles of a span are dealt out in turn
+  int ranks = 1;                                      ///< blocks to which the tiles of a span are dealt out in turn: those of a cluster, where there is one
 };
 
 template <DecodeConfig C, class Team>
@@ -24,12 +24,12 @@ struct DecodeLoad {
   static constexpr PlanConfig plan{C.kv_heads, C.group, C.rows, C.warps* keys* C.ranks, C.block, keys};
   static constexpr bool one_page = C.block % keys == 0;  ///< a tile lies in one page
 
-  static_assert(Team::size == 32 * C.warps && Team::cluster == C.ranks);
+  static_assert(Team::size == 32 * C.warps && (Team::cluster == C.ranks || Team::cluster == 1));
 
   static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
   /// First key of this warp's tile.
   static __device__ __forceinline__ int first_key(const Place& at) {
-    return at.tile.first_key + ((at.unit * C.warps + static_cast<int>(Team::warp())) * C.ranks + static_cast<int>(Team::cluster_rank())) * keys;
+    return at.tile.first_key + ((at.unit * C.warps + static_cast<int>(Team::warp())) * C.ranks + (C.ranks == 1 ? 0 : at.rank)) * keys;
   }
   /// Row of a tile that this lane looks after.
   static __device__ __forceinline__ int own_row() { return lane() % keys; }

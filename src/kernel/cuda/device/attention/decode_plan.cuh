@@ -45,6 +45,7 @@ __device__ __forceinline__ int holder_of(int units, int unit, int blocks) {
 struct Place {
   RowTile tile;
   int tile_index, head, unit;
+  int rank = 0;  ///< of the block among those to which a span's tiles of keys are dealt out
   __device__ __forceinline__ bool ends_span() const { return unit + 1 == tile.units; }
 };
 
