@@ -14,7 +14,8 @@ std::string refusal(const char* op, Types types, const Attributes& attributes = 
 }
 
 constexpr auto absent = std::nullopt;
-constexpr DType f32 = DType::f32, bf16 = DType::bf16, i8 = DType::i8, i32 = DType::i32, fp8 = DType::f8_e4m3;
+using enum DType;
+constexpr DType fp8 = DType::f8_e4m3;
 
 TEST(Products, RefuseOperandsThatDoNotFit) {
   EXPECT_EQ(refusal("linear", {TensorType{f32, {3, 8}}, TensorType{f32, {5, 7}}}),

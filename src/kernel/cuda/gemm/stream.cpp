@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t most_tokens = 64;
 /// The tensor cores add fp8 products with about 14 significant bits, so that sums move to float32 registers after every stage (gemm/hopper.cpp).
-constexpr std::int64_t shortest_fp8 = 1024, two_slices_fp8 = 2048;
+constexpr std::int64_t shortest_stream_fp8 = 1024, two_slices_fp8 = 2048;
 
 std::int64_t size(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
 
@@ -22,7 +22,7 @@ Decline declines_operands(const Problem& p) {
   if (!n.is_constant() || !k.is_constant()) return "N or K is not known beforehand";
   if (n.constant() == 0 || k.constant() == 0) return "N or K is 0";
   if (k.constant() * size(w) % 16 != 0) return fmt::format("rows of {} {} do not have whole 16 bytes", k.constant(), name_of(w));
-  if (fp8 && k.constant() < shortest_fp8) return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_fp8);
+  if (fp8 && k.constant() < shortest_stream_fp8) return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_stream_fp8);
   return std::nullopt;
 }
 
