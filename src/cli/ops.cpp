@@ -97,8 +97,9 @@ void show_call(Console& console, const Options& options) {
   const std::string& call = spaces ? options.space : options.call;
   require(!options.name.empty() || is_region_text(call), "{}: expected an operator's name before it, or a region, found {}", spaces ? "--space" : "--explain",
           is_example ? "nothing" : quote(call));
-  Region region = options.name.empty() ? parse_region_call(call, "", options.tokens)
-                                       : parse_region_call(options.name, is_example ? api::example_call(api::operator_named(options.name)) : call, options.tokens);
+  Region region = options.name.empty()
+                      ? parse_region_call(call, "", options.tokens)
+                      : parse_region_call(options.name, is_example ? api::example_call(api::operator_named(options.name)) : call, options.tokens);
   mark_constants(region, options.constants);
   const Context context({options.device, options.threads});
   region.set_target(context.target());

@@ -9,7 +9,8 @@ namespace cermet {
 enum class Overlap : uint8_t {
   early,  ///< at once: it may fetch its weights meanwhile, but so may the launch after it, and whole chains wait on the same SMs
   late,   ///< when the launches before the task's have ended, so that one launch waits and no more
-  own,    ///< when every block has called start_next_launch(): after it stored what the next launch may read while it waits, or once it needs no more SMs for itself
+  own,    ///< when every block has called start_next_launch(): after it stored what the next launch may read while it waits, or once it needs no more SMs for
+          ///< itself
 };
 
 /// Task::overlap; early where a task has none.
