@@ -8,7 +8,6 @@
 #endif
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "kernel/cpu/amx.hpp"
@@ -16,9 +15,9 @@
 #include "kernel/cpu/gemm/binding.hpp"
 #include "kernel/cpu/gemm/block_rows-inl.hpp"
 #include "kernel/cpu/gemm/float.hpp"
+#include "kernel/cpu/gemm/panel_loops-inl.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
 #include "kernel/cpu/gemm/row_form.hpp"
-#include "kernel/cpu/shared_items.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/products.hpp"
@@ -205,38 +204,6 @@ void for_item(const Items& items, std::int64_t item, const RowBlocks& blocks, Gr
   const std::int64_t first_panel = item % items.panel_items() * items.item_panels, last_panel = std::min(items.panels, first_panel + items.item_panels);
   const std::int64_t first_block = item / items.panel_items() * items.item_blocks, last_block = std::min(items.blocks, first_block + items.item_blocks);
   for_block_groups(blocks, first_block, last_block, first_panel, last_panel, body);
-}
-
-/// Calls body(begin, end) over [0, count) in pieces that threads take as they get free: long at first, so that each streams far, at last single ones, so that
-/// all end together. No piece is longer than `longest`.
-template <class Body>
-void guided_for(ThreadPool& pool, std::int64_t count, std::int64_t longest, Body&& body) {
-  if (count == 0) return;
-  if (pool.size() == 1 || count == 1) {
-    for (std::int64_t begin = 0; begin < count; begin += longest) body(begin, std::min(count, begin + longest));
-    return;
-  }
-  std::atomic<std::int64_t> next{0};
-  pool.run([&](int) {
-    for (std::int64_t begin = next.load(std::memory_order_relaxed); begin < count;) {
-      const std::int64_t end = begin + std::clamp<std::int64_t>((count - begin) / (2 * pool.size()), 1, longest);
-      if (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
-      body(begin, end);
-      begin = next.load(std::memory_order_relaxed);
-    }
-  });
-}
-
-/// Calls body(begin, end) for the items of [0, count): each thread its own part, then single ones that others have left. What memory is asked for ahead is so
-/// the thread's own, and no line of memory is shared until a thread is done.
-template <class Body>
-void parts_for(ThreadPool& pool, std::int64_t count, Body&& body) {
-  if (count == 0) return;
-  if (pool.size() == 1 || count == 1) return body(0, count);
-  SharedItems shared(count, pool.size());
-  pool.run([&](int thread) {
-    for (std::int64_t i = shared.take(thread); i >= 0; i = shared.take(thread)) body(i, i + 1);
-  });
 }
 
 /// Calls body(group, panel) over a whole result, on all threads.
