@@ -182,9 +182,13 @@ void PeerGroup::run(const DenseCall& call, Stream& stream) {
   void* arguments[] = {&launch.params, &items};
   const bool overlaps = programs_.device().target()->compute_capability >= 90;
   const LaunchShape shape{.blocks = items, .threads = static_cast<std::uint32_t>(program.threads), .overlaps_previous = overlaps};
-  line_up();
-  stream.launch(shape, program.loaded.function, arguments);
-  line_up();
+  try {
+    line_up();
+    stream.launch(shape, program.loaded.function, arguments);
+    line_up();
+  } catch (const Error& error) {  // of the hosts' barrier, which does not know for what it waited
+    throw Error(error.status(), fmt::format("{}: {}", to_string(header_of(call)), error.what()));
+  }
 }
 
 void PeerGroup::line_up() {

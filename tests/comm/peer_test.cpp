@@ -242,7 +242,9 @@ TEST_F(PeerOnGpu, ARankThatDoesNotComeIsNamedOnAll) {
   });
   for (const std::string& error : errors) {
     EXPECT_NE(error.find("all_reduce of f32[1024"), std::string::npos) << error;
-    EXPECT_NE(error.find("rank 1 did not arrive within 1 s"), std::string::npos) << error;
+    // By the launch, or where ranks share a GPU by the hosts, which meet around launches.
+    EXPECT_TRUE(error.find("rank 1 did not arrive within 1 s") != std::string::npos || error.find("rank 1 did not come within 1 s") != std::string::npos)
+        << error;
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "kernel/cuda/device/attention/cache_slots.cuh"
 #include "kernel/cuda/device/attention/rotate_pair.cuh"
+#include "kernel/cuda/device/gemv/finish.cuh"
 #include "kernel/cuda/device/gemv/row_sums.cuh"
 
 namespace cermet::gemv {

@@ -18,39 +18,37 @@ struct Route {
   __device__ __forceinline__ explicit Route(const Params& p) {
     if constexpr (C.chooses) {
       const gating::Params& g = static_cast<const ChoosingParams&>(p).gating;
-      *this = chosen(g.logits, g.bias, g.vectors != 0);
+      *this = chosen(g.logits, g.bias, g.vectors != 0, lane_index());
     } else if constexpr (C.routed) {
       const int lane = static_cast<int>(lane_index());
       if (lane < p.rows) {
         const int64_t id = static_cast<const Element<C.ids>*>(p.ids)[lane / p.choices * p.ids_stride + lane % p.choices];
         if (id >= 0 && id < p.groups) expert = static_cast<int>(id);
       }
-      sort(p.rows);
+      sort(p.rows, lane_index());
     }
   }
 
-  /// Of the only token. One function for all warps: see warm_up().
-  static __device__ __noinline__ Route chosen(const void* logits, const void* bias, bool vectors) {
-    const uint32_t lane = lane_index();
+  /// Of the only token. One function for all warps: see warm_up(). It is told its lane, because a walk's thread index is a register of the kernel alone.
+  static __device__ __noinline__ Route chosen(const void* logits, const void* bias, bool vectors, uint32_t lane) {
     Route route;
     const int id = Gating::find_ids(static_cast<const typename Gating::T*>(logits), bias, vectors, lane);
     if (lane < C.gating.k) route.expert = id;
-    route.sort(C.gating.k);
+    route.sort(C.gating.k, lane);
     return route;
   }
   /// Brings the code of the choice to the SM while the launch waits: of any numbers that nobody writes, such as weights, which are more than logits.
   static __device__ __forceinline__ void warm_up(const Params& p) {
     if (p.constant == 0 || reinterpret_cast<uintptr_t>(p.w) % 16 != 0) return;
-    const Route route = chosen(p.w, p.w, static_cast<const ChoosingParams&>(p).gating.vectors != 0);
+    const Route route = chosen(p.w, p.w, static_cast<const ChoosingParams&>(p).gating.vectors != 0, lane_index());
     asm volatile("" ::"r"(route.expert), "r"(route.place));
   }
 
-  __device__ __forceinline__ void sort(int pairs) {
-    const int lane = static_cast<int>(lane_index());
+  __device__ __forceinline__ void sort(int pairs, uint32_t lane) {
     int before = 0;
     for (int i = 0; i < pairs; ++i) {
       const int other = __shfl_sync(0xffffffffu, expert, i);
-      before += other >= 0 && (other < expert || (other == expert && i < lane)) ? 1 : 0;
+      before += other >= 0 && (other < expert || (other == expert && i < static_cast<int>(lane))) ? 1 : 0;
     }
     if (expert >= 0) place = before;
   }

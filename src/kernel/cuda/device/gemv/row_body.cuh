@@ -28,7 +28,7 @@ struct RowBody : RowSums<C, E> {
   using Loader = RowLoader<C, S, Team>;
   static constexpr int element = Work::element;
   static constexpr bool shares_ring = C.stream && requires { Team::ring_stages; };  ///< with the tasks before and after
-  static constexpr bool publishes = C.routed && !shares_ring;  ///< the filling warp stores where rows are
+  static constexpr bool publishes = C.routed && !shares_ring;                       ///< the filling warp stores where rows are
   static constexpr int partial_at = shares_ring ? 0 : S.ring_bytes(), scratch_at = partial_at + up(S.partial_bytes(), 16) * 16;  ///< in shared memory
   static constexpr int barriers_at = scratch_at + RowShape::scratch_bytes;
   static_assert(shares_ring || barriers_at + 16 * S.stages == S.shared_bytes());
