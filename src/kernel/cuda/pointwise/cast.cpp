@@ -16,7 +16,7 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
         return fmt::format("cermet::cast::Task<cermet::cast::Config{{.tiling = {}, .x = {}, .y = {}, .rounding = cermet::format::Rounding::{}, .width = {}}}>",
                            tiling, device_type(p, 0), device_name(p.outputs[0].dtype), p.attributes.text("rounding"), width_of(p));
       },
-      TileChoice(config).blocks);
+      TileChoice(config));
 }
 
 Launcher bind(const Problem& p, const Config& config) {

@@ -27,7 +27,7 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
             tiling, function_of(p), p.attributes.text("gate") == "first", p.attributes.flag("interleaved"), device_type(p, 0), device_name(p.outputs[0].dtype),
             width_of(p));
       },
-      TileChoice(config, own_blocks(p)).blocks);
+      TileChoice(config, own_blocks(p)));
 }
 
 Launcher bind(const Problem& p, const Config& config) {

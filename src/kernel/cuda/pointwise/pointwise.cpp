@@ -23,7 +23,7 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
             "cermet::pointwise::Task<cermet::pointwise::{}_row, cermet::pointwise::Config{{.tiling = {}, .in = {}, .out = {}, .width = {}, .binary = {}}}>",
             p.op->name, tiling, device_name(p.input(0).dtype), device_name(p.outputs[0].dtype), width_of(p), p.inputs.size() > 1);
       },
-      TileChoice(config).blocks);
+      TileChoice(config));
   if (is_plain(p)) list.front() = list.back();
   return list;
 }

@@ -26,7 +26,7 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
             p.has(offset_operand), device_type(p, offset_operand), p.has(zero_point_operand), is_dequantize(p) || p.attributes.flag("saturate"), is_grouped(p),
             width_of(p));
       },
-      TileChoice(config).blocks);
+      TileChoice(config));
 }
 
 /// A scale as an operand that broadcasts to the quantized values: one number; per-token, with a last dimension of size

@@ -89,7 +89,7 @@ std::vector<Program> programs(const Region& region, const Config& config) {
   std::vector<Program> list = tile_programs(
       "kernel/cuda/device/pointwise/region.cuh",
       [&](std::string_view tiling) { return fmt::format("cermet::pointwise::RegionTask<cermet::pointwise::Body, {}, {}>", tiling, width); },
-      TileChoice(config, min_blocks_of(program, width)).blocks);
+      TileChoice(config, min_blocks_of(program, width)));
   for (Program& p : list) p.prelude = prelude(program);
   return list;
 }

@@ -114,6 +114,7 @@ TileChoice::TileChoice(const Config& config, int own_blocks) : blocks(own_blocks
   if (config.empty()) return;
   vectors = static_cast<int>(config.at("vectors"));
   blocks = static_cast<int>(config.at("blocks"));
+  has_more_blocks = blocks > own_blocks;
 }
 
 std::vector<Config> tile_configs(int own_blocks) {
@@ -137,13 +138,14 @@ double tile_cost(const Region& region, const TileChoice& choice, const DeviceLim
   return limits.launch_seconds + least * std::max(1.0, limits.read_bytes_per_second / region.target()->multiprocessors * latency / in_flight);
 }
 
-std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task, int min_blocks) {
+std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task, const TileChoice& choice) {
   std::vector<Program> list;
   for (const std::string_view tiling : tilings)
     list.push_back({.header = header,
                     .task = task(fmt::format("cermet::Tiling::{}", tiling)),
                     .threads = pointwise_threads,
-                    .min_blocks = tiling == "simple" ? min_blocks : 1});
+                    .min_blocks = tiling == "simple" ? choice.blocks : 1,
+                    .may_spill = choice.has_more_blocks});
   return list;
 }
 
