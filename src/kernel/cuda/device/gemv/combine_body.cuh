@@ -25,14 +25,9 @@ struct CombineBody : CombineChoices<C> {
   using CombineChoices<C>::find_groups, CombineChoices<C>::row_of;
   static constexpr bool shares_ring = requires { Team::ring_stages; };  ///< with the tasks before and after
   static constexpr PipelineShape pipeline_shape = [] {
-    PipelineShape shape{S.rows, S.row_bytes, 1, S.row_bytes, S.stages, S.stage_bytes(), C.choices, S.warps(), element};
-    if constexpr (shares_ring) {
-      static_assert(Team::ring_pitch >= S.stage_bytes());
-      shape.stages = Team::ring_stages;
-      shape.stage_bytes = Team::ring_pitch;
-      shape.in_flight = Team::ring_in_flight;
-    }
-    return shape;
+    constexpr PipelineShape shape{S.rows, S.row_bytes, 1, S.row_bytes, S.stages, S.stage_bytes(), C.choices, S.warps(), element};
+    if constexpr (shares_ring) return stream::in_ring_of<Team, S.stage_bytes()>(shape);
+    else return shape;
   }();
   using WeightPipeline = Pipeline<pipeline_shape>;
   static constexpr int partial_at = shares_ring ? 0 : S.ring_bytes(), scratch_at = partial_at + S.partial_bytes, barriers_at = scratch_at + S.scratch_bytes;

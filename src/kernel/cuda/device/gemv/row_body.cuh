@@ -104,14 +104,10 @@ struct RowBody : RowSums<C, E> {
 
 #if CERMET_ARCH >= 900
   static constexpr PipelineShape pipeline_shape = [] {
-    PipelineShape shape{S.stage_rows, S.chunk, S.chunks, S.row_bytes, S.stages > 0 ? S.stages : 1, S.stage_bytes(), matrices, S.warps, element, C.in_flight};
-    if constexpr (shares_ring) {
-      static_assert(Team::ring_pitch >= S.stage_bytes());
-      shape.stages = Team::ring_stages;
-      shape.stage_bytes = Team::ring_pitch;
-      shape.in_flight = Team::ring_in_flight;
-    }
-    return shape;
+    constexpr PipelineShape shape{S.stage_rows,    S.chunk,  S.chunks, S.row_bytes, S.stages > 0 ? S.stages : 1,
+                                  S.stage_bytes(), matrices, S.warps,  element,     C.in_flight};
+    if constexpr (shares_ring) return stream::in_ring_of<Team, S.stage_bytes()>(shape);
+    else return shape;
   }();
   using WeightPipeline = Pipeline<pipeline_shape>;
 

@@ -14,6 +14,15 @@ struct StreamState {
 
 namespace stream {
 
+/// A task's pipeline through the ring, of whose stages it needs so many bytes.
+template <class Team, int StageBytes>
+constexpr gemv::PipelineShape in_ring_of(gemv::PipelineShape shape) {
+  static_assert(Team::ring_pitch >= StageBytes);
+  shape.stages = Team::ring_stages;
+  shape.stage_bytes = Team::ring_pitch;
+  shape.in_flight = Team::ring_in_flight;
+  return shape;
+}
 template <class Team>
 __device__ __forceinline__ char* ring_before(char* smem) {
   return smem - Team::ring_stages * Team::ring_pitch;
