@@ -190,7 +190,7 @@ TEST_P(ChosenExperts, AreReadByTheNextLaunchBeforeItWaits) {
   ASSERT_TRUE(reads_early(together));
   ASSERT_FALSE(reads_early(second));
   std::vector<std::string> early;
-  for (int turn = 0; turn < 50; ++turn) {  // as close behind each other as they come
+  for (int turn = 0; turn < 50; ++turn) {  // launches that follow each other without a wait between
     chain.draw(turn);
     together.enqueue(*gpu.stream);
     early.push_back(chain.result());
