@@ -16,6 +16,12 @@ std::string whole_block(const cuda::Program& program) {
                               : fmt::format("cermet::BlockTeam<{}, {}>", program.threads, program.cluster);
 }
 
+/// Blocks that must fit on an SM: as many as are asked for, or as its threads allow, which are 1024 at least.
+std::string resident_blocks(const cuda::Program& program) {
+  if (program.threads * program.min_blocks <= 1024) return std::to_string(program.min_blocks);
+  return fmt::format("cermet::resident_blocks({}, {})", program.threads, program.min_blocks);
+}
+
 constexpr const char* work = "const volatile cermet::linked::Work& work";
 
 }  // namespace
@@ -28,7 +34,7 @@ extern "C" __global__ void __launch_bounds__({}, {}) {}(const __grid_constant__ 
   cermet::run_items<Task, {}>(params, items, smem);
 }}
 )",
-                                                      program.task, program.threads, program.min_blocks, entry_name, whole_block(program));
+                                                      program.task, program.threads, resident_blocks(program), entry_name, whole_block(program));
 }
 
 LinkedBody linked_body(const cuda::Program& program, int width) {

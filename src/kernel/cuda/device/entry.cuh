@@ -17,6 +17,12 @@
 
 namespace cermet {
 
+/// Blocks of so many threads that an SM can hold, at most `wanted`.
+constexpr int resident_blocks(int threads, int wanted) {
+  constexpr int most_threads = CERMET_ARCH == 750 ? 1024 : CERMET_ARCH == 860 || CERMET_ARCH == 890 ? 1536 : 2048;
+  return wanted * threads > most_threads ? most_threads / threads : wanted;
+}
+
 __device__ __forceinline__ void wait_for_earlier_launches() {
 #if CERMET_ARCH >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
