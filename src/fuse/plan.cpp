@@ -148,7 +148,7 @@ class Planner {
     for (int tries = 0; tries < most_followers; ++tries) {
       const std::int32_t reader = first_reader(graph_, nodes);
       if (reader < 0 || nodes.size() == most_nodes || joined_[static_cast<std::size_t>(reader)] || !may_follow(reader, group.anchor()) ||
-          !may_move(nodes, reader))
+          !may_move(nodes, reader) || is_left_to_reader(reader, group.anchor(), singles))
         break;
       nodes.insert(std::ranges::upper_bound(nodes, reader), reader);
       FusionGroup larger = joined(nodes, group.anchor(), singles);
@@ -157,6 +157,18 @@ class Planner {
     if (best.nodes.size() == group.nodes.size()) return;
     group = std::move(best);
     for (const std::int32_t n : group.nodes) joined_[static_cast<std::size_t>(n)] = true;
+  }
+
+  /// Whether a node makes more elements than the product gives (a gate that is applied to an image), and the only one that reads them computes them on the way:
+  /// then nothing stores them.
+  bool is_left_to_reader(std::int32_t n, std::int32_t anchor, const std::vector<FusionGroup>& singles) const {
+    const auto elements = [&](std::int32_t of) { return graph_.type(node(of).outputs[0]).elements().value(maximum_); };
+    const std::span<const Use> uses = graph_.uses(node(n).outputs[0]);
+    if (uses.size() != 1 || is_result_[static_cast<std::size_t>(node(n).outputs[0].index)] || elements(n) <= elements(anchor)) return false;
+    const std::int32_t reader = uses[0].node;
+    if (is_chained(reader) || joined_[static_cast<std::size_t>(reader)] || !kernels_.fuses(node(reader).op)) return false;
+    FusionGroup later = joined({n, reader}, reader, singles);
+    return taken(later.region);
   }
 
   /// Operators of one place each, and those that end some products, with the parts of its columns that they read; channels that are moved behind their

@@ -165,6 +165,28 @@ TEST(ConvChain, ProductsOfSinglePixelsWithoutAMean) {
   expect_region_conforms(region, {normal(), normal(0.2), normal(), normal(0.2), normal()}, 1, 40);
 }
 
+/// A product of single pixels, applied to an image: a gate where nothing computes it with the convolution that reads it.
+Region gated(const Image& x, std::int64_t few, std::int64_t of_samples = 0) {
+  RegionBuilder b(Rounding::strict);
+  const Value pixel = b.operand(type(DType::f32, {of_samples ? of_samples : x.samples, 1, 1, few}));
+  const Value w = b.operand(type(DType::f32, {x.channels, few, 1, 1})), bias = b.operand(type(DType::f32, {x.channels}));
+  const Value gate = b.add(OpKind::sigmoid, {b.add(OpKind::conv, {pixel, w, bias}, {{"layout", "nhwc"}})});
+  const Value image = b.operand(type(DType::f32, {x.samples, x.rows, x.columns, x.channels}));
+  b.result(b.add(OpKind::relu, {b.add(OpKind::mul, {gate, image})}));
+  return chain_of(b);
+}
+
+TEST(ConvChain, APixelIsAppliedToItsImage) {
+  for (const Image& x : {Image{1, 14, 13, 96}, Image{3, 7, 5, 40}, Image{2, 1, 3, 33}, Image{0, 7, 7, 16}}) {
+    const Region region = gated(x, 12);
+    ASSERT_EQ(conv_named("conv.single_pixels").declines(region), std::nullopt);
+    expect_region_conforms(region, {normal(), normal(0.2), normal(), normal()}, 1, 40);
+  }
+  const auto declines = conv_named("conv.single_pixels").declines;
+  EXPECT_EQ(declines(gated({4, 7, 7, 16}, 12, 1)), "a part gives more than one pixel") << "one pixel for all samples";
+  EXPECT_EQ(declines(gated({4, 1, 1, 16}, 12)), "nothing is computed before it, and it is applied to no image");
+}
+
 TEST(ConvChain, WhatComesBeforeAProductByTilesStaysApart) {
   for (const std::int64_t channels : {24, 64}) {  // tiles take 64
     RegionBuilder b(Rounding::strict);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph/text.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "runtime/record.hpp"
 #include "runtime/session.hpp"
@@ -108,6 +109,36 @@ std::string plan_of(const Graph& graph, FusionMode mode) {
   if (mode == FusionMode::full)
     for (const auto& [kind, count] : kinds) text += fmt::format("    {} {}\n", count, kind);
   return text;
+}
+
+/// A product of single pixels, applied to an image that `reader` reads.
+std::vector<std::string> blocks_of_gate(const std::string& reader, FusionMode mode) {
+  const Graph graph = parse_graph(R"(graph g {
+  input %p : f32[1, 1, 1, 8]
+  input %x : f32[1, 7, 7, 32]
+  constant %w : f32[32, 8, 1, 1]
+  constant %v : f32[16, 32, 1, 1]
+  %c = conv(%p, %w) {layout = "nhwc"} : f32[1, 1, 1, 32]
+  %s = sigmoid(%c) : f32[1, 1, 1, 32]
+  %m = mul(%s, %x) : f32[1, 7, 7, 32]
+)" + reader + "\n  output y = %y\n}");
+  const Context context(ContextOptions{.device = "null", .threads = 1});
+  Context own = context.with_own_stream();
+  std::vector<CompileRecord> records;
+  const Session session(graph, own, [](const std::string&, std::int64_t, const TensorView&) {},
+                        {.maximum = {}, .skip = {}, .fusion = {.mode = mode, .records = &records}});
+  std::vector<std::string> blocks;
+  for (const FusionGroup& group : records.at(0).groups) blocks.push_back(group.region.operators());
+  return blocks;
+}
+
+/// What a product would make larger waits for the one that reads it, where the mode lets a kernel compute it there.
+TEST(Networks, ValuesGrowWhereTheyAreRead) {
+  using Blocks = std::vector<std::string>;
+  const std::string conv = "  %y = conv(%m, %v) {layout = \"nhwc\"} : f32[1, 7, 7, 16]", pool = "  %y = reduce_max(%m) {axes = [1]} : f32[1, 7, 32]";
+  EXPECT_EQ(blocks_of_gate(conv, FusionMode::full), (Blocks{"conv + sigmoid", "mul + conv"}));
+  EXPECT_EQ(blocks_of_gate(conv, FusionMode::published), (Blocks{"conv + sigmoid + mul", "conv"}));
+  EXPECT_EQ(blocks_of_gate(pool, FusionMode::full), (Blocks{"conv + sigmoid + mul", "reduce_max"}));
 }
 
 TEST(Networks, BlocksAreNotMoreThanTheyWere) {

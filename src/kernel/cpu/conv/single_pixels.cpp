@@ -1,5 +1,5 @@
 // Convolutions of one pixel for each sample, one after the other, with the mean over an image in front: squeeze and excitation. Each is a matrix product of
-// few rows, and what goes from one to the next stays in a cache.
+// few rows, and what goes from one to the next stays in a cache. Elementwise operators behind the last may apply it to an image.
 #include <algorithm>
 #include <array>
 
@@ -30,10 +30,24 @@ const Kernel* conv_kernel(const Region& region) {
   return nullptr;
 }
 
+/// Whether a tensor is a batch of pixels of float32, channels last.
+bool is_pixel(const TensorType& type) {
+  const auto is_one = [](const Dim& dim) { return dim.is_constant() && dim.constant() == 1; };
+  return type.dtype == DType::f32 && type.rank() > 2 && std::all_of(type.dims.begin() + 1, type.dims.end() - 1, is_one) && type.dims.back().is_constant();
+}
+
+/// The first node behind the products that gives more than a pixel; as many as there are nodes where none does.
+std::size_t first_of_image(const Region& region) {
+  auto n = static_cast<std::size_t>(region.anchor) + 1;
+  while (n < region.nodes.size() && is_pixel(region.nodes[n].problem.outputs[0])) ++n;
+  return n;
+}
+
 std::vector<Stage> stages_of(const Region& region) {
+  const std::size_t image = first_of_image(region);
   std::vector<Stage> stages;
   for (std::size_t first = 0, last = 0; first < region.nodes.size(); first = last) {
-    for (last = first + 1; last < region.nodes.size() && !is_conv(region.nodes[last]);) ++last;
+    for (last = first + 1; last < region.nodes.size() && !is_conv(region.nodes[last]) && last != image;) ++last;
     RegionPart part = part_of(region, first, last, first);
     const Kernel* const kernel = is_conv(region.nodes[first]) ? conv_kernel(part.region) : kernel_without_workspace(part.region);
     stages.push_back({std::move(part), kernel, first});
@@ -41,14 +55,14 @@ std::vector<Stage> stages_of(const Region& region) {
   return stages;
 }
 
-/// Whether a tensor is a batch of pixels of float32, channels last.
-bool is_pixel(const TensorType& type) {
-  const auto is_one = [](const Dim& dim) { return dim.is_constant() && dim.constant() == 1; };
-  return type.dtype == DType::f32 && type.rank() > 2 && std::all_of(type.dims.begin() + 1, type.dims.end() - 1, is_one) && type.dims.back().is_constant();
+/// Images that a pixel of each of their samples is applied to.
+bool is_image_of(const TensorType& image, const TensorType& pixel) {
+  return image.dtype == DType::f32 && image.rank() == pixel.rank() && image.dims[0] == pixel.dims[0] && image.dims.back() == pixel.dims.back();
 }
 
 Decline declines(const Region& region) {
-  if (region.anchor == 0) return "nothing is computed before it";
+  const std::size_t image = first_of_image(region);
+  if (region.anchor == 0 && image == region.nodes.size()) return "nothing is computed before it, and it is applied to no image";
   const auto anchor = static_cast<std::size_t>(region.anchor);
   for (std::size_t n = 0; n < region.nodes.size(); ++n) {
     const RegionNode& node = region.nodes[n];
@@ -63,7 +77,8 @@ Decline declines(const Region& region) {
   for (const Stage& stage : stages_of(region)) {
     const Region& part = stage.part.region;
     if (!stage.kernel) return fmt::format("no kernel computes {} alone", part.operators());
-    if (stage.part.operands.size() > most_operands || part.results.size() != 1 || !is_pixel(part.result_type(0))) return "a part gives more than one pixel";
+    const bool is_right = stage.first == image ? is_image_of(part.result_type(0), region.problem().outputs[0]) : is_pixel(part.result_type(0));
+    if (stage.part.operands.size() > most_operands || part.results.size() != 1 || !is_right) return "a part gives more than one pixel";
     std::size_t made = 0;
     for (const RegionPart::Operand& operand : stage.part.operands) {
       if (operand.maker && *operand.maker < before) return "the products do not follow one another";
@@ -102,7 +117,7 @@ void run_stages(const LaunchArgs& args, const std::vector<BoundStage>& stages) {
       else if (operand.index && args.has(*operand.index)) inputs[i] = args.inputs[*operand.index];
     }
     Shape shape = y.shape;
-    shape[shape.rank() - 1] = stage.channels;
+    for (int d = 1; d < shape.rank(); ++d) shape[d] = d + 1 == shape.rank() ? stage.channels : 1;
     made = &stage == &stages.back() ? y : TensorView(memory, DType::f32, shape);
     memory += result_bytes(samples, stage.channels);
     stage.launch({.inputs = {inputs.data(), stage.operands.size()}, .outputs = {&made, 1}, .workspace = args.workspace + all, .pool = args.pool});
@@ -138,7 +153,9 @@ std::int64_t workspace(const Region& region, int threads) {
 extern const Kernel conv_single_pixels{
     .name = "conv.single_pixels",
     .op = OpKind::conv,
-    .summary = "convolutions of one pixel one after the other, after the mean over an image: squeeze and excitation, with all values in between in a cache",
+    .summary =
+        "convolutions of one pixel one after the other, after the mean over an image: squeeze and excitation, with all values in between in a cache; "
+        "what follows may apply the last to an image",
     .fuses = true,
     .declines = declines,
     .bind = bind_stages,
