@@ -63,7 +63,8 @@ bool applies(FusionMode mode, const Rule& rule) {
   switch (mode) {
     case FusionMode::none: return false;
     case FusionMode::pattern: return !before.empty() && (rule.rule_class == RuleClass::operators || rule.rule_class == RuleClass::raising);
-    case FusionMode::published: return !before.empty() && std::ranges::count_if(before, is_many_to_many) <= 1;  // two of them are an X of the table
+    case FusionMode::published:  // two of them are an X of the table; of rules that are code, those of a transposition only move elements
+      return before.empty() ? rule.anchor == OpKind::transpose : std::ranges::count_if(before, is_many_to_many) <= 1;
     case FusionMode::full: break;
   }
   return true;

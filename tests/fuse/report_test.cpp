@@ -206,6 +206,8 @@ TEST(FusionMode, ChoosesAmongRules) {
   EXPECT_TRUE(has(FusionMode::pattern, "dual-linear"));
   EXPECT_FALSE(has(FusionMode::published, "dual-linear")) << "has two products";
   EXPECT_FALSE(has(FusionMode::published, "norm-dynamic-quant"));
+  EXPECT_TRUE(has(FusionMode::published, "transposes-around-reshape"));
+  EXPECT_FALSE(has(FusionMode::pattern, "transposes-around-reshape"));
 }
 
 TEST(FusionMode, IsFoundByName) {
