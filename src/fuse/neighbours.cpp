@@ -27,4 +27,14 @@ std::int32_t first_reader(const Graph& graph, const std::vector<std::int32_t>& n
   return first;
 }
 
+bool shares_memory(const Graph& graph, std::int32_t node, const std::vector<std::int32_t>& group) {
+  const auto op = [&](std::int32_t n) { return graph.nodes()[static_cast<std::size_t>(n)].op; };
+  while (op(node) == OpKind::reshape) {
+    node = graph.value(graph.nodes()[static_cast<std::size_t>(node)].inputs[0]).producer;
+    if (node < 0 || std::ranges::binary_search(group, node)) return false;
+    if (op(node) != OpKind::reshape) return op(node) != OpKind::split;
+  }
+  return false;
+}
+
 }  // namespace cermet

@@ -15,4 +15,7 @@ bool share_super_kernel(const Graph& graph, std::int32_t a, std::int32_t b);
 /// The first node outside that reads a result of one inside; -1 where there is none. `nodes`: rising.
 std::int32_t first_reader(const Graph& graph, const std::vector<std::int32_t>& nodes);
 
+/// Whether a node is a reshape of what nodes outside of the group (rising) have stored densely. Inputs of the graph may be strided, and parts of a split are.
+bool shares_memory(const Graph& graph, std::int32_t node, const std::vector<std::int32_t>& group);
+
 }  // namespace cermet

@@ -117,7 +117,7 @@ class Planner {
   void release_views(FusionGroup& group, const std::vector<FusionGroup>& singles) {
     for (std::size_t at = 0; at < group.nodes.size(); ++at) {
       const std::int32_t view = group.nodes[at];
-      if (view == group.anchor() || !shares_memory(view, group)) continue;
+      if (view == group.anchor() || !shares_memory(graph_, view, group.nodes)) continue;
       std::vector<std::int32_t> nodes = group.nodes;
       nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(at));
       FusionGroup smaller = nodes.size() == 1 ? single(nodes[0]) : joined(nodes, group.anchor(), singles);
@@ -127,16 +127,6 @@ class Planner {
       joined_[static_cast<std::size_t>(group.anchor())] = nodes.size() > 1;
       at = std::size_t(-1);  // what the next one reads may have left, too
     }
-  }
-
-  /// Whether a node is a reshape of what nodes outside of the group have stored densely. Inputs of the graph may be strided, and parts of a split are.
-  bool shares_memory(std::int32_t n, const FusionGroup& group) const {
-    while (node(n).op == OpKind::reshape) {
-      n = graph_.value(node(n).inputs[0]).producer;
-      if (n < 0 || std::ranges::binary_search(group.nodes, n)) return false;
-      if (node(n).op != OpKind::reshape) return node(n).op != OpKind::split;
-    }
-    return false;
   }
 
   /// Takes in nodes that read the result of a product and may follow it. Readers join in their order, so that none is left between the region's nodes; while a
