@@ -14,6 +14,7 @@
 #include "io/cache_folder.hpp"
 #include "io/digest.hpp"
 #include "jit/cache_entry.hpp"
+#include "jit/claim.hpp"
 
 namespace cermet::jit {
 namespace {
@@ -147,6 +148,10 @@ void DiskCache::store(const std::string& key, const std::string& name, const Sto
     temporary = make_temporary(folder_);
     write_entry(temporary, key, name, image);
     use(key_digest);
+    {
+      const std::lock_guard lock(mutex_);
+      untrimmed_bytes_ += static_cast<std::int64_t>(key.size() + image.bytes.size());
+    }
     // Another process may put the same entry there, or delete it, at any time; a few turns are enough, and without the entry nothing is lost.
     for (int turn = 0; turn < 4; ++turn) {
       if (rename(temporary.c_str(), final_name.c_str()) == 0) return;
@@ -160,6 +165,16 @@ void DiskCache::store(const std::string& key, const std::string& name, const Sto
         fmt::format("cache of compiled kernels: {} cannot be written, so kernels are compiled again in every process: {}", folder_.string(), error.what()));
   }
   if (!temporary.empty()) delete_entry(temporary);
+}
+
+void DiskCache::trim_if_due() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (untrimmed_bytes_ <= (was_trimmed_ ? max_bytes_ / 64 : 0)) return;
+    untrimmed_bytes_ = 0;
+    was_trimmed_ = true;
+  }
+  trim();
 }
 
 void DiskCache::trim() {
@@ -191,7 +206,8 @@ std::vector<DiskCache::Entry> DiskCache::entries(bool whole) const {
 std::vector<std::string> DiskCache::strangers() const {
   std::vector<std::string> names = names_in(folder_);
   std::erase_if(names, [](const std::string& name) {
-    return is_digest(name) || name.starts_with(temporary_prefix) || name == limits_folder || name == tuning_folder || name == foreign_kernels_folder;
+    return is_digest(name) || name.starts_with(temporary_prefix) || name == limits_folder || name == tuning_folder || name == foreign_kernels_folder ||
+           name == Claim::file_name;
   });
   return names;
 }

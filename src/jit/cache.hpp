@@ -39,11 +39,16 @@ class DiskCache {
 
   /// The image that was stored under this key; marks it as used now. Thread-safe.
   std::optional<StoredImage> find(const std::string& key);
+  /// What others have stored under a key for which find() found nothing. Thread-safe.
+  std::optional<StoredImage> find_since(const std::string& key) { return find_own(key); }
   /// Stores an image; `name` is for readers. Where the folder cannot be written, that is reported once and nothing happens. Thread-safe.
   void store(const std::string& key, const std::string& name, const StoredImage& image);
   /// Deletes the least recently used entries until the folder is within its bound, but none that this object found or stored, and what processes
   /// that died left behind.
   void trim();
+  /// The same when this object has stored something for the first time, and then whenever it has stored 1/64 of the bound: looking through the folder takes
+  /// time for every entry.
+  void trim_if_due();
 
   /// Has entries of another folder found too, which is only read.
   void read_also(std::filesystem::path folder);
@@ -81,6 +86,8 @@ class DiskCache {
   mutable std::mutex mutex_;
   std::vector<std::filesystem::path> also_;  ///< folders that are only read
   std::int64_t missed_ = 0;
+  std::int64_t untrimmed_bytes_ = 0;  ///< stored since trim_if_due() trimmed
+  bool was_trimmed_ = false;
   std::set<std::string> used_;      ///< digests that trim leaves alone
   std::set<std::string> reported_;  ///< messages
 };

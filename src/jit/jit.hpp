@@ -1,6 +1,7 @@
 // Programs to images: generated sources, the cache on disk, and the missing ones compiled in parallel.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -31,6 +32,8 @@ struct Options {
   const cuda::Toolchain* toolchain = nullptr;  ///< null: the plugin's
   DiskCache* cache = nullptr;                  ///< null: the process's
   int threads = 0;                             ///< compilations at a time; 0: one for each core
+  /// How long a program is left to another thread or process that compiles it for the same cache (claim.hpp).
+  std::chrono::milliseconds patience = std::chrono::seconds(60);
 };
 
 /// The plugin's toolchain, opened at the first call. Throws Error(unsupported) where there is no plugin.

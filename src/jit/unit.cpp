@@ -10,6 +10,7 @@
 
 #include "base/env.hpp"
 #include "io/digest.hpp"
+#include "jit/claim.hpp"
 #include "kernel/cuda/sources.hpp"
 
 namespace cermet::jit {
@@ -61,12 +62,17 @@ const char* name_of(cuda::CompileRequest::Form form) {
   return form == cuda::CompileRequest::Form::cubin ? "cubin" : form == cuda::CompileRequest::Form::ptx ? "PTX" : "LTO-IR";
 }
 
-Image compile(const Unit& unit, DiskCache& cache) {
+/// Compiles a unit, or finds what another has compiled since the cache was asked. Nothing while another compiles it, for `patience` at most; then there are
+/// two.
+std::optional<Image> compile(const Unit& unit, DiskCache& cache, std::chrono::milliseconds patience) {
+  const std::optional<Claim> claim = Claim::take(cache.enabled() ? cache.folder() : std::filesystem::path(), digest(unit.key), patience);
+  if (!claim && patience.count() == 0) return std::nullopt;
+  if (std::optional<StoredImage> found = cache.find_since(unit.key)) return Image{std::move(found->bytes), true, found->seconds, std::move(found->log)};
   const Clock::time_point start = Clock::now();
   cuda::CompileResult result = unit.compile();
   StoredImage stored{std::move(result.image), std::move(result.log), seconds_since(start)};
   cache.store(unit.key, unit.name, stored);
-  return {std::move(stored.bytes), false, stored.seconds, std::move(stored.log)};
+  return Image{std::move(stored.bytes), false, stored.seconds, std::move(stored.log)};
 }
 
 /// Pieces of LTO-IR linked to a cubin for a native architecture; `pieces_key` combines their keys.
@@ -134,15 +140,22 @@ std::vector<Image> build_units(std::span<const Unit> units, Report& report, cons
   std::vector<std::exception_ptr> errors(missing.size());
   std::atomic<std::size_t> next{0};
   std::atomic<bool> failed{false};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < missing.size() && !failed; i = next++) {
-      try {
-        images[missing[i]] = compile(units[missing[i]], cache);
-      } catch (...) {
-        errors[i] = std::current_exception();
-        failed = true;
-      }
+  const auto make = [&](std::size_t i, std::chrono::milliseconds patience) {
+    try {
+      std::optional<Image> made = compile(units[missing[i]], cache, patience);
+      if (made) images[missing[i]] = std::move(*made);
+      return made.has_value();
+    } catch (...) {
+      errors[i] = std::current_exception();
+      return failed = true;
     }
+  };
+  const auto work = [&] {
+    std::vector<std::size_t> elsewhere;  // others compile them now
+    for (std::size_t i = next++; i < missing.size() && !failed; i = next++)
+      if (!make(i, std::chrono::milliseconds(0))) elsewhere.push_back(i);
+    for (const std::size_t i : elsewhere)
+      if (!failed) make(i, options.patience);
   };
   {
     const auto wanted = static_cast<std::size_t>(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
@@ -152,11 +165,12 @@ std::vector<Image> build_units(std::span<const Unit> units, Report& report, cons
   }
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
-  if (!missing.empty()) cache.trim();
+  cache.trim_if_due();
   report.unique += static_cast<std::int64_t>(units.size());
-  report.from_cache += static_cast<std::int64_t>(units.size() - missing.size());
-  report.compiled += static_cast<std::int64_t>(missing.size());
-  for (const std::size_t i : missing) report.compile_seconds += images[i].seconds;
+  for (const Image& image : images) {
+    (image.from_cache ? report.from_cache : report.compiled) += 1;
+    if (!image.from_cache) report.compile_seconds += image.seconds;
+  }
   report.seconds += seconds_since(start);
   return images;
 }

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <thread>
 
+#include "jit/claim.hpp"
 #include "jit/jit.hpp"
 #include "tests/jit/embedding_program.hpp"
 #include "tests/jit/fake_toolchain.hpp"
@@ -128,6 +131,43 @@ TEST_F(Build, ErrorsCarryTheCompilersLogAndStopTheRest) {
   EXPECT_LT(tools.compiled(), 100);
   EXPECT_EQ(text_of(build(std::vector{programs[0]}, "sm_90a", &report, options)[0]), wrapper_source(programs[0])) << "what compiled is kept";
   EXPECT_EQ(report.from_cache, 1);
+}
+
+/// Processes that start together: each has its own object for the same folder.
+TEST_F(Build, WhoeverComesFirstCompilesForAll) {
+  std::vector<cuda::Program> programs;
+  for (int i = 0; i < 24; ++i) programs.push_back(program_of("Task" + std::to_string(i)));
+  std::array<Report, 4> reports;
+  {
+    std::vector<std::jthread> starts;
+    for (Report& own : reports)
+      starts.emplace_back([&] {
+        DiskCache mine(cache.folder(), 1 << 30);
+        const std::vector<Image> images = build(programs, "sm_90a", &own, {&tools, &mine, 2});
+        for (std::size_t i = 0; i < programs.size(); ++i) EXPECT_EQ(text_of(images[i]), wrapper_source(programs[i]));
+      });
+  }
+  EXPECT_EQ(tools.compiled(), 24);
+  std::int64_t compiled = 0;
+  for (const Report& own : reports) {
+    EXPECT_EQ(own.compiled + own.from_cache, 24);
+    compiled += own.compiled;
+  }
+  EXPECT_EQ(compiled, 24);
+  EXPECT_EQ(cache.strangers(), std::vector<std::string>());
+}
+
+TEST_F(Build, NobodyWaitsForAnotherWithoutEnd) {
+  const cuda::Program program = program_of("A");
+  build(std::vector{program}, "sm_90a", nullptr, options);
+  const std::string name = cache.entries(false).at(0).digest;
+  ASSERT_TRUE(cache.remove(name));
+  const std::optional<Claim> stuck = Claim::take(cache.folder(), name, std::chrono::milliseconds(0));
+  ASSERT_TRUE(stuck);
+  EXPECT_FALSE(Claim::take(cache.folder(), name, std::chrono::milliseconds(5)));
+  options.patience = std::chrono::milliseconds(10);
+  EXPECT_EQ(text_of(build(std::vector{program}, "sm_90a", &report, options)[0]), wrapper_source(program));
+  EXPECT_EQ(report.compiled, 1);
 }
 
 TEST_F(Build, NoProgramsNeedNoToolchain) { EXPECT_TRUE(build({}, "sm_90a").empty()); }

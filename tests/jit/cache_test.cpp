@@ -179,6 +179,27 @@ TEST_F(Cache, WhatThisProcessUsesStays) {
   EXPECT_EQ(other.entries(true).size(), 0u);
 }
 
+TEST_F(Cache, IsTrimmedNowAndThen) {
+  cache.store("old", "old", image_of(std::string(1000, 'x')));
+  DiskCache small(cache.folder(), 6400);
+  const auto entries = [&] { return small.entries(false).size(); };
+  small.trim_if_due();
+  EXPECT_EQ(entries(), 1u) << "it has stored nothing";
+  cache.store("older", "older", image_of(std::string(9000, 'x')));
+  small.store("a", "a", image_of("first"));
+  small.trim_if_due();
+  EXPECT_LE(entries(), 2u) << "the first time";
+  cache.store("again", "again", image_of(std::string(9000, 'x')));
+  small.store("b", "b", image_of("second"));
+  const std::size_t before = entries();
+  small.trim_if_due();
+  EXPECT_EQ(entries(), before) << "7 bytes are less than 1/64";
+  small.store("c", "c", image_of(std::string(200, 'y')));
+  small.trim_if_due();
+  EXPECT_LE(entries(), 3u);
+  EXPECT_EQ(stored_text(small.find("again")), "nothing");
+}
+
 TEST_F(Cache, TrimTakesWhatDeadProcessesLeft) {
   cache.store("key", "name", image_of("cubin"));
   for (const char* name : {".new-dead01", ".new-live01"}) {
