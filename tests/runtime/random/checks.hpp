@@ -46,7 +46,8 @@ class FusedRun {
 /// written by another before its last reader ran.
 std::optional<std::string> find_plan_fault(const CompileRecord& record);
 
-/// Which ways to compile are tried: all, those that must keep bits, or those that are held to exact arithmetic.
+/// Which ways to compile are tried: all, those that must keep bits, or those that are held to exact arithmetic. On a device, where kernels differ in the order
+/// of their sums, all are held to it: strict fusion is the first half, fast fusion the second.
 enum class Ways : std::uint8_t { all, bits, precision };
 
 /// What is wrong with how a graph is compiled and run on the device, with T at each of `sizes`; nothing where, on a CPU, strict fusion and exact rules give the
