@@ -9,11 +9,7 @@ namespace cermet {
 namespace {
 
 /// The derivation of output y along the last axis of input x.
-CascadeDerivation derive(const std::string& body) {
-  const Graph graph = parse_graph(
-      "graph g {\n input %x : f32[3, 8]\n input %w : f32[8]\n constant %eps : f32[] = tensor f32[] 0xacc52737\n"
-      " constant %low : f32[] = tensor f32[] 0x000080bf\n" +
-      body + "}");
+CascadeDerivation derive(const Graph& graph) {
   const GraphEditor editor(graph);
   Axes axes;
   const ValueId y = graph.outputs()[0].value;
@@ -24,6 +20,8 @@ CascadeDerivation derive(const std::string& body) {
   return derive_online(editor, read_cascade(editor, axes, {y, std::move(dims)}, axis));
 }
 
+CascadeDerivation derive(const std::string& body) { return derive(parse_graph("graph g {\n input %x : f32[3, 8]\n" + body + "}")); }
+
 std::string text_of(const CascadeDerivation& derivation) {
   std::string text = derivation.is_online ? "" : derivation.reason + '\n';
   for (const std::string& step : derivation.steps) text += step + '\n';
@@ -31,35 +29,15 @@ std::string text_of(const CascadeDerivation& derivation) {
   return text;
 }
 
-constexpr const char* written_softmax =
-    " %m = reduce_max(%x) {axes = [1], keepdims = true} : f32[3, 1]\n %d = sub(%x, %m) : f32[3, 8]\n %e = exp(%d) : f32[3, 8]\n"
-    " %s = reduce_sum(%e) {axes = [1], keepdims = true} : f32[3, 1]\n";
-
-TEST(Cascade, Softmax) {
-  const CascadeDerivation written = derive(std::string(written_softmax) + " %y = div(%e, %s) : f32[3, 8]\n output y = %y\n");
-  EXPECT_EQ(text_of(written), text_of(derive(" %y = softmax(%x) : f32[3, 8]\n output y = %y\n"))) << "the operator is the chain";
-  expect_golden("graph/golden/derive/softmax.txt", text_of(written));
+/// Of a graph that tests/runtime compiles to one block.
+CascadeDerivation derive_file(const std::string& name) {
+  return derive(parse_graph(read_text(CERMET_SOURCE_DIR "/tests/graph/golden/derive/" + name + ".graph")));
 }
 
-TEST(Cascade, Logsumexp) {
-  expect_golden("graph/golden/derive/logsumexp.txt",
-                text_of(derive(std::string(written_softmax) + " %l = log(%s) : f32[3, 1]\n %y = add(%m, %l) : f32[3, 1]\n output y = %y\n")));
-}
-
-TEST(Cascade, EuclideanNorm) {
-  expect_golden("graph/golden/derive/euclidean_norm.txt",
-                text_of(derive(" %q = square(%x) : f32[3, 8]\n %s = reduce_sum(%q) {axes = [1], keepdims = true} : f32[3, 1]\n"
-                               " %r = sqrt(%s) : f32[3, 1]\n %y = div(%x, %r) : f32[3, 8]\n output y = %y\n")));
-}
-
-constexpr const char* norm =
-    " %q = square(%x) : f32[3, 8]\n %s = reduce_mean(%q) {axes = [1], keepdims = true} : f32[3, 1]\n %t = add(%s, %eps) : f32[3, 1]\n"
-    " %r = rsqrt(%t) : f32[3, 1]\n %n = mul(%x, %r) : f32[3, 8]\n %z = mul(%n, %w) : f32[3, 8]\n";
-
-TEST(Cascade, RmsNormAndDynamicQuantization) {
-  expect_golden("graph/golden/derive/norm_quant.txt",
-                text_of(derive(std::string(norm) + " %a = abs(%z) : f32[3, 8]\n %m = reduce_max(%a) {axes = [1], keepdims = true} : f32[3, 1]\n"
-                                                   " %y = div(%z, %m) : f32[3, 8]\n output y = %y\n")));
+TEST(Cascade, GraphsThatBecomeOneBlock) {
+  for (const std::string name : {"softmax", "logsumexp", "euclidean_norm", "norm_quant"})
+    expect_golden("graph/golden/derive/" + name + ".txt", text_of(derive_file(name)));
+  EXPECT_EQ(text_of(derive_file("softmax")), text_of(derive(" %y = softmax(%x) : f32[3, 8]\n output y = %y\n"))) << "the operator is the chain";
 }
 
 TEST(Cascade, Variance) {

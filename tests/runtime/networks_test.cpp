@@ -111,6 +111,18 @@ std::string plan_of(const Graph& graph, FusionMode mode) {
   return text;
 }
 
+/// Operators of each block.
+std::vector<std::string> blocks_of(const Graph& graph, FusionMode mode, const char* device = "null") {
+  const Context context(ContextOptions{.device = device, .threads = 1});
+  Context own = context.with_own_stream();
+  std::vector<CompileRecord> records;
+  const Session session(graph, own, [](const std::string&, std::int64_t, const TensorView&) {},
+                        {.maximum = {}, .skip = {}, .fusion = {.mode = mode, .records = &records}});
+  std::vector<std::string> blocks;
+  for (const FusionGroup& group : records.at(0).groups) blocks.push_back(group.region.operators());
+  return blocks;
+}
+
 /// A product of single pixels, applied to an image that `reader` reads.
 std::vector<std::string> blocks_of_gate(const std::string& reader, FusionMode mode) {
   const Graph graph = parse_graph(R"(graph g {
@@ -122,14 +134,7 @@ std::vector<std::string> blocks_of_gate(const std::string& reader, FusionMode mo
   %s = sigmoid(%c) : f32[1, 1, 1, 32]
   %m = mul(%s, %x) : f32[1, 7, 7, 32]
 )" + reader + "\n  output y = %y\n}");
-  const Context context(ContextOptions{.device = "null", .threads = 1});
-  Context own = context.with_own_stream();
-  std::vector<CompileRecord> records;
-  const Session session(graph, own, [](const std::string&, std::int64_t, const TensorView&) {},
-                        {.maximum = {}, .skip = {}, .fusion = {.mode = mode, .records = &records}});
-  std::vector<std::string> blocks;
-  for (const FusionGroup& group : records.at(0).groups) blocks.push_back(group.region.operators());
-  return blocks;
+  return blocks_of(graph, mode);
 }
 
 /// What a product would make larger waits for the one that reads it, where the mode lets a kernel compute it there.
@@ -140,6 +145,18 @@ TEST(Networks, ValuesGrowWhereTheyAreRead) {
   EXPECT_EQ(blocks_of_gate(conv, FusionMode::published), (Blocks{"conv + sigmoid + mul", "conv"}));
   EXPECT_EQ(blocks_of_gate(pool, FusionMode::full), (Blocks{"conv + sigmoid + mul", "reduce_max"}));
 }
+
+/// Graphs whose one pass graph/rewrite/derive/ derives, as tests/graph/golden/derive says.
+void expect_one_block_each(const char* device) {
+  for (const std::string name : {"softmax", "logsumexp", "euclidean_norm", "norm_quant"}) {
+    const Graph graph = parse_graph(read_text(CERMET_SOURCE_DIR "/tests/graph/golden/derive/" + name + ".graph"));
+    const std::vector<std::string> blocks = blocks_of(graph, FusionMode::full, device);
+    EXPECT_EQ(blocks.size(), 1u) << name << ": " << fmt::format("{}", fmt::join(blocks, "; "));
+    EXPECT_GT(graph.nodes().size(), 3u) << name;
+  }
+}
+TEST(Networks, DerivedReductionsAreOneBlock) { expect_one_block_each("null"); }
+TEST(LongNetworks, DerivedReductionsAreOneBlockOnAGpu) { expect_one_block_each("null:sm_90"); }
 
 TEST(Networks, BlocksAreNotMoreThanTheyWere) {
   cpu::force_isa(std::min(cpu::Isa::avx512_bf16, cpu::supported_isas().back()));  // tiles take some products, on machines that have them
