@@ -22,9 +22,9 @@ def table(rival, rows):
     """Rows of (name, full, pattern, none, limit, rival), in seconds; None where it was not measured."""
     lines = [f'| network | full, ms | pattern | none | limit | {rival} | {rival} / full | none / full |', '|---|---:|---:|---:|---:|---:|---:|---:|']
     for name, full, pattern, none, limit, peer in rows:
-        lines.append(f"| {name} | {milliseconds(full)} | {milliseconds(pattern)} | {milliseconds(none)} | {milliseconds(limit)} | {milliseconds(peer)} | {peer / full:.2f} | "
-                     f"{f'{none / full:.2f}' if none else '-'} |")
-    lines.append(f"| mean | | | | | | {mean([row[5] / row[1] for row in rows])} | {mean([row[3] / row[1] for row in rows if row[3]])} |")
+        ratios = ' | '.join(f'{other / full:.2f}' if other else '-' for other in (peer, none))
+        lines.append(f'| {name} | {milliseconds(full)} | {milliseconds(pattern)} | {milliseconds(none)} | {milliseconds(limit)} | {milliseconds(peer)} | {ratios} |')
+    lines.append(f"| mean | | | | | | {mean([row[5] / row[1] for row in rows if row[5]])} | {mean([row[3] / row[1] for row in rows if row[3]])} |")
     return '\n'.join(lines) + '\n'
 
 
@@ -54,7 +54,7 @@ def section():
         version = record['rows'][0]['rival_version']
         text += f"\n### {record['machine']}, {record['threads']} threads, float32 but for `-u8`: {record['date']}\n\nRecord: `{cpu.relative_to(ROOT)}`. Repeat: `{record['command']}`.\n\n"
         text += table(f'onnxruntime {version}', list(cpu_rows(record)))
-    for name, title in (('fast', '`--rounding fast`'), ('fast-modes', '`--rounding fast`, three modes, before runs were replays of a captured graph'), ('strict', '`--rounding strict`')):
+    for name, title in (('modes', '`--rounding fast`, three modes'), ('fast', '`--rounding fast`'), ('fast-modes', '`--rounding fast`, three modes before runs were replays of a captured graph'), ('strict', '`--rounding strict`')):
         path = ROOT / f'bench/results/h200/onnx/networks-{name}.json'
         record = json.loads(path.read_text())
         text += f"\n### {record['machine']}, f16, {title}: {record['date']}\n\nRecord: `{path.relative_to(ROOT)}`; {record['what']}. The rival is PyTorch {record['torch']}, compiled, with CUDA graphs. "
