@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.hpp"
+#include "kernel/cuda/task.hpp"
 #include "op/products.hpp"
 #include "op/quantization.hpp"
 
@@ -56,10 +57,11 @@ Decline declines_quantize(const Region& region, std::size_t n) {
   if (product.op->kind != OpKind::scaled_mm && product.op->kind != OpKind::grouped_linear) return "its scales are not the product's";
   const std::size_t scale = product.op->kind == OpKind::scaled_mm ? 2 : 4, first = is_norm_quant(p.op->kind) ? (adds(p.op->kind) ? 3 : 2) : 1;
   const CodeFormat format = code_format(p.attributes);
-  if (format.dtype != DType::i8 || format.asymmetric || p.attributes.text("granularity") != "token") return "rows are not quantized to int8 with a scale each";
+  if (format.asymmetric || p.attributes.text("granularity") != "token") return "rows are not quantized with a scale each";
   for (std::size_t i = first; i < p.inputs.size(); ++i)
     if (p.has(i)) return fmt::format("operand {} of {} is given", i, p.op->name);
-  if (product.input(1).dtype != DType::i8) return "the weight is not int8";
+  if (size_of(product.input(1).dtype) != 1 || (product.input(1).dtype == DType::i8) != (format.dtype == DType::i8))
+    return "the weight is not quantized as rows are";
   if (!product.has(scale) || !reads_alone(region, static_cast<std::size_t>(region.anchor), scale, n, scale_output(p.op->kind)))
     return "the row's scale is not the product's";
   if (product.op->kind == OpKind::scaled_mm && product.has(5)) return "the product has a zero point";
@@ -144,6 +146,11 @@ bool Front::lets_next_wait(const Region& region) const {
   const std::int64_t k = region.problem().size(1, -1), n = region.problem().size(1, -2);
   return norm ? n > 2 * k && n < 3 * k : k > 2048 && k == 2 * n;
 }
-bool Front::is_wide() const { return quantize != nullptr && code_format(quantize->attributes).limit == 127.5f; }
+std::string Front::quantization() const {
+  if (quantize == nullptr) return "";
+  const CodeFormat format = code_format(quantize->attributes);
+  const std::string codes = format.dtype == DType::i8 ? "" : fmt::format(", .codes = {}", device_name(format.dtype));
+  return fmt::format(".quantize = true{}, .wide = {}", codes, device_name(format.limit == 127.5f));
+}
 
 }  // namespace cermet::cuda

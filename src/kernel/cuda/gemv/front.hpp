@@ -28,8 +28,8 @@ struct Front {
   DType rounded(const Region& region) const;
   /// Whether the launch behind an int8 row that is made inside starts late: at sizes where that made the product faster than one with a kernel before it.
   bool lets_next_wait(const Region& region) const;
-  /// int8 with the scale absmax / 127.5.
-  bool is_wide() const;
+  /// Fields of gemv::Prologue that say how rows are quantized.
+  std::string quantization() const;
 };
 
 /// Result of the region that `output` of a node is; -1 where it does not leave.

@@ -167,8 +167,8 @@ std::string FewRows::prologue(const Region& region, bool aligned) const {
     if (normed_ >= 0 && front.norm->outputs[0].dtype != DType::f32) text += fmt::format(", .normed_type = {}", device_name(front.norm->outputs[0].dtype));
     if (front.quantize) text += ", ";
   }
-  if (front.quantize) text += fmt::format(".quantize = true, .wide = {}{}", device_name(front.is_wide()), aligned ? ", .aligned = true" : "");
-  return text;
+  text += front.quantization();
+  return aligned ? text + ", .aligned = true" : text;
 }
 
 }  // namespace cermet::cuda

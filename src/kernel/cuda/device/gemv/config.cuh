@@ -16,9 +16,10 @@ struct Prologue {
   DType rounded = DType::f32;  ///< what the normalized row is rounded to before it is multiplied
   bool normed = false;         ///< the normalized row leaves, as
   DType normed_type = DType::f32;
-  bool quantize = false;  ///< to int8, with one scale for the row: what the weight is then
-  bool wide = false;      ///< that is absmax / 127.5
-  bool aligned = false;   ///< all of these rows start at multiples of 16 bytes, and K is a multiple of what a lane holds of each piece
+  bool quantize = false;    ///< with one scale for the row, to
+  DType codes = DType::i8;  ///< int8 where the weight is int8, otherwise fp8
+  bool wide = false;        ///< the scale is absmax / 127.5
+  bool aligned = false;     ///< all of these rows start at multiples of 16 bytes, and K is a multiple of what a lane holds of each piece
 };
 
 /// rope_and_cache behind the product, whose columns are the heads of queries, keys and values in this order.
