@@ -52,7 +52,7 @@ Session::Session(StartedSession started, std::vector<CompileStep>* report) : Ses
 Session::Session(const Graph& graph, Context& context, std::unique_ptr<WeightStore> own, const SessionOptions& options, std::vector<CompileStep>* report)
     : Session(StartedSession(graph, context, *own, options), std::move(own), report) {}
 
-Session::Session(StartedSession started, std::unique_ptr<WeightStore> own, std::vector<CompileStep>* report)
+Session::Session(StartedSession started, std::unique_ptr<WeightStore>&& own, std::vector<CompileStep>* report)
     : context_(started.context_),
       own_weights_(std::move(own)),
       weights_(started.weights_),

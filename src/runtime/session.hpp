@@ -70,7 +70,7 @@ class Session {
   const WeightStore& weights() const { return *weights_; }
 
  private:
-  Session(StartedSession started, std::unique_ptr<WeightStore> own, std::vector<CompileStep>* report);
+  Session(StartedSession started, std::unique_ptr<WeightStore>&& own, std::vector<CompileStep>* report);
   Session(const Graph& graph, Context& context, std::unique_ptr<WeightStore> own, const SessionOptions& options, std::vector<CompileStep>* report);
 
   Context* context_;
