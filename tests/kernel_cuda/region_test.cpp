@@ -126,9 +126,9 @@ TEST(DecodeRegion, QuantizedRowsGiveTheBitsOfTheKernelsApart) {
       EXPECT_EQ(run_on_device(rows, *kernel_of(rows.region), 0, gpu, quantized), "");
       EXPECT_EQ(product.operands.size(), whole.operands.size() + 1);
       copy(quantized[0].view, product.operands[0].view);
-      for (std::size_t i = 1; i < product.operands.size(); ++i) {
-        const RegionPlace place = product.region.operands[i];
-        copy(place.index == 2 ? quantized[1].view : whole.operands[i == 1 ? 1 : whole.operands.size() - 1].view, product.operands[i].view);
+      for (std::size_t i = 1; i < product.operands.size(); ++i) {  // the scale is between the weight and its own
+        const std::int32_t input = product.region.operands[i].index;
+        copy(input == 2 ? quantized[1].view : whole.operands[input == 1 ? 1 : 2].view, product.operands[i].view);
       }
       EXPECT_EQ(run_on_device(product, *kernel_of(product.region), 0, gpu, apart), "");
       EXPECT_EQ(run_on_device(whole, *together, 0, gpu, result), "");

@@ -43,10 +43,11 @@ Decline declines_norm(const Region& region, std::size_t n) {
   return std::nullopt;
 }
 
-/// Whether every block should make an int8 row of one token for itself: of the sizes that were measured (docs/notes/gemv.md), rows of 2048 elements, but not
-/// before 3 to 6 times as many columns, and those of up to 8192 that are at least twice as long as the result.
+/// Whether every block should make a quantized row of one token for itself: of the sizes that were measured (docs/notes/gemv.md), rows of 2048 elements, but
+/// not with a norm before 3 to 6 times as many columns, and those of up to 8192 that are at least twice as long as the result, in fp8 up to 14336 and as long.
 bool is_faster_inside(const Problem& product, bool norms) {
   const std::int64_t k = product.size(1, -1), n = product.size(1, -2);
+  if (!norms && product.input(1).dtype != DType::i8) return k <= 2048 || (k <= 14336 && k >= n);
   if (norms) return k <= 2048 && (n < 3 * k || n >= 6 * k);
   return k <= 2048 || (k <= 8192 && k >= 2 * n);
 }
@@ -142,7 +143,9 @@ DType Front::rounded(const Region& region) const {
   return edge.rounding == Rounding::fast ? DType::f32 : norm->outputs[0].dtype;
 }
 bool Front::lets_next_wait(const Region& region) const {
-  if (quantize == nullptr || region.problem().op->kind != OpKind::scaled_mm) return false;
+  if (region.problem().op->kind != OpKind::scaled_mm) return false;
+  if (region.problem().input(1).dtype != DType::i8) return true;
+  if (quantize == nullptr) return false;
   const std::int64_t k = region.problem().size(1, -1), n = region.problem().size(1, -2);
   return norm ? n > 2 * k && n < 3 * k : k > 2048 && k == 2 * n;
 }
