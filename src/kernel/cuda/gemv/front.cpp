@@ -52,6 +52,9 @@ bool is_faster_inside(const Problem& product, bool norms) {
   return k <= 2048 || (k <= 8192 && k >= 2 * n);
 }
 
+/// A weight at whose end the next launch should be there already: its blocks read while the last ones of this launch do.
+bool is_long(const Problem& product) { return product.size(1, -1) * product.size(1, -2) >= std::int64_t{64} << 20; }
+
 Decline declines_quantize(const Region& region, std::size_t n) {
   const Problem &p = region.nodes[n].problem, &product = region.problem();
   if (product.op->kind == OpKind::scaled_mm && !is_faster_inside(product, is_norm_quant(p.op->kind))) return "a kernel of its own was faster at such sizes";
@@ -144,10 +147,14 @@ DType Front::rounded(const Region& region) const {
 }
 bool Front::lets_next_wait(const Region& region) const {
   if (region.problem().op->kind != OpKind::scaled_mm) return false;
-  if (region.problem().input(1).dtype != DType::i8) return true;
+  if (region.problem().input(1).dtype != DType::i8) return !is_long(region.problem());
   if (quantize == nullptr) return false;
   const std::int64_t k = region.problem().size(1, -1), n = region.problem().size(1, -2);
   return norm ? n > 2 * k && n < 3 * k : k > 2048 && k == 2 * n;
+}
+bool Front::lets_next_start(const Region& region) const {
+  const Problem& p = region.problem();
+  return p.op->kind == OpKind::scaled_mm && p.input(1).dtype == DType::i8 && quantize == nullptr && is_long(p);
 }
 std::string Front::quantization() const {
   if (quantize == nullptr) return "";

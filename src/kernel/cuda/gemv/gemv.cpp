@@ -146,6 +146,7 @@ std::string FewRows::row_task(const Region& region, bool aligned) const {
   if (warps_ > 0) sizes += fmt::format(", .warps = {}", warps_);
   if (stream_ && in_flight_ > 0) sizes += fmt::format(", .in_flight = {}", in_flight_);
   if (front.lets_next_wait(region)) sizes += ", .late = true";
+  if (front.lets_next_start(region)) sizes += ", .early = true";
   const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", heads_->config(region)) : "";
   return fmt::format(
       "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, .grouped = {}, .routed = {}, .ids = {}, "

@@ -49,6 +49,7 @@ struct Config {
   int warps = 0;                      ///< that multiply; 0: as many as is usual for the length
   int in_flight = 0;                  ///< stages at most whose bytes are on their way; 0: all
   bool late = false;                  ///< the next launch starts when those before this one have ended
+  bool early = false;                 ///< it starts at once, though the weight is int8 and the row another launch's
   Prologue prologue = {};
   Rotation rotation = {};
 };
