@@ -39,7 +39,7 @@ std::int64_t size_from(std::string_view text) {
 /// "1K..16M": every fourth power of two; "1K,24K": these.
 std::vector<std::int64_t> sizes_from(std::string_view text) {
   std::vector<std::int64_t> sizes;
-  if (const std::size_t dots = text.find(".."); dots != text.npos) {
+  if (const std::size_t dots = text.find(".."); dots != std::string_view::npos) {
     const std::int64_t last = size_from(text.substr(dots + 2));
     for (std::int64_t size = size_from(text.substr(0, dots)); size <= last; size *= 4) sizes.push_back(size);
     require(!sizes.empty(), "--sizes: expected the smaller one first, found {}", quote(text));

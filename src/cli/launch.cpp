@@ -1,4 +1,5 @@
 // cermet launch: the processes of one run on this host.
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>

@@ -133,7 +133,8 @@ std::shared_ptr<Segment> make_shared_segment(const std::string& name, int rank, 
 }
 
 std::unique_ptr<Communicator> join_shared_group(const std::string& job, int rank, int ranks) {
-  const bool plain = !job.empty() && job.size() <= 128 && job.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == job.npos;
+  const bool plain =
+      !job.empty() && job.size() <= 128 && job.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == std::string::npos;
   require(plain, "job: expected a name of up to 128 letters, digits, dots and hyphens, found '{}'", job);
   require(ranks >= 1 && ranks <= 1024 && rank >= 0 && rank < ranks, "shared group: expected a rank in [0, 1024), found {} of {}", rank, ranks);
   const long patience = env::integer(env::Name::CERMET_COMM_TIMEOUT);

@@ -39,9 +39,10 @@ struct PassOptions {
   std::function<void(std::string_view step)> dump;
 };
 
-/// Runs the steps in order. Throws Error(invalid_argument) for a wrong name in the options, and whatever a step throws.
+/// Runs the steps in order, or `count` of them from `first` on. Throws Error(invalid_argument) for a wrong name in the options, and whatever a step throws.
 template <class State>
-std::vector<PassReport> run_passes(std::span<const Pass<State>> passes, State& state, const PassOptions& options) {
+std::vector<PassReport> run_passes(std::span<const Pass<State>> passes, State& state, const PassOptions& options, std::size_t first = 0,
+                                   std::size_t count = std::dynamic_extent) {
   const auto find = [&](std::string_view name) { return std::find_if(passes.begin(), passes.end(), [&](const auto& p) { return p.name == name; }); };
   for (const std::string& name : options.skip) {
     const auto pass = find(name);
@@ -51,7 +52,7 @@ std::vector<PassReport> run_passes(std::span<const Pass<State>> passes, State& s
   require(options.dump_after.empty() || find(options.dump_after) != passes.end(),
           "step '{}' to dump after: expected the name of a step, found none of that name", options.dump_after);
   std::vector<PassReport> reports;
-  for (const Pass<State>& pass : passes) {
+  for (const Pass<State>& pass : passes.subspan(first, count)) {
     if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end()) continue;
     const auto start = std::chrono::steady_clock::now();
     const std::clock_t processor_start = std::clock();

@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__({}, 1) {}(const __grid_constant__ c
       }});
 }}
 )",
-                     declarations, shape.threads, entry_name, shape.threads, shape.stages, shape.pitch, shape.body_bytes, computing, feeding);
+                     declarations, WalkShape::threads, entry_name, WalkShape::threads, shape.stages, shape.pitch, shape.body_bytes, computing, feeding);
 }
 
 /// What a task needs beside the shared ring.

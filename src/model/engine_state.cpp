@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <thread>
 
+#include "base/log.hpp"
 #include "comm/device_communicator.hpp"
 #include "model/decoder.hpp"
 #include "model/engine_choices.hpp"
@@ -13,6 +16,18 @@ namespace cermet {
 namespace {
 
 std::int64_t bytes_of(const TensorView& view) { return dense_bytes(view.dtype, view.shape); }
+
+/// Compiles the programs of all passes at once, while weights are read. What does not compile is reported by the pass that needs it.
+std::jthread compile_ahead(std::vector<cuda::Program> programs, ProgramStore* store) {
+  if (programs.empty()) return {};
+  return std::jthread([programs = std::move(programs), store] {
+    try {
+      store->prepare(programs);
+    } catch (const std::exception& error) {
+      log().debug("{}", error.what());
+    }
+  });
+}
 
 }  // namespace
 
@@ -49,12 +64,19 @@ void Engine::State::compile_graphs(DType weight_dtype) {
   if (stream() || options.max_sequences == 1) sizes.insert(sizes.begin(), 1);
   for (std::int64_t& size : sizes) size = std::min(size, options.max_batch_tokens);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  for (const std::int64_t size : sizes) add_pass(size, engine::operand_type(machine.device(), size, operands, weight_dtype), weight_dtype);
+  std::vector<StartedPass> started;
+  std::vector<cuda::Program> programs;
+  for (const std::int64_t size : sizes) {
+    started.push_back(start_pass(size, engine::operand_type(machine.device(), size, operands, weight_dtype), weight_dtype));
+    std::ranges::move(started.back().session.programs(), std::back_inserter(programs));
+  }
+  const std::jthread compiling = compile_ahead(std::move(programs), machine.queue().programs);
+  for (StartedPass& each : started) add_pass(std::move(each));
   if (stream()) stream()->synchronize();
   if (!machine.computes()) null_logits.assign(static_cast<std::size_t>(options.max_batch_tokens * config().vocab_size), 0.0f);
 }
 
-void Engine::State::add_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype) {
+Engine::State::StartedPass Engine::State::start_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype) {
   const DecoderState sizes{pages, engine::block_size, context / engine::block_size, context};
   DecoderGraph decoder =
       build_decoder(config(), {weight_dtype, operand_dtype, cached, engine::query_type(machine.device(), operand_dtype, cached)}, quantization, sizes, shard());
@@ -72,9 +94,14 @@ void Engine::State::add_pass(std::int64_t tokens, DType operand_dtype, DType wei
   if (tokens > engine::few_tokens && options.fusion.super_kernel.select == "decode") session_options.fusion.super_kernel = {};
   if (ranks) session_options.groups = {{model_group, device_ranks ? device_ranks.get() : &ranks->communicator()}};
   if (beside) session_options.groups = {{experts_group, beside.get()}};
+  return {tokens, sequences, StartedSession(decoder.graph, machine, *weights, session_options)};
+}
+
+void Engine::State::add_pass(StartedPass started) {
   std::vector<CompileStep> report;
-  passes.push_back({tokens, sequences, std::make_unique<PassInputs>(tokens, sequences, context / engine::block_size, machine.queue()),
-                    Session(std::move(decoder.graph), machine, *weights, session_options, &report)});
+  passes.push_back({started.tokens, started.sequences,
+                    std::make_unique<PassInputs>(started.tokens, started.sequences, context / engine::block_size, machine.queue()),
+                    Session(std::move(started.session), &report)});
   for (const CompileStep& step : report) {
     if (step.name == "compile-kernels") load_times.kernels += step.seconds;
     if (step.name == "load-weights") load_times.weights += step.seconds;

@@ -61,7 +61,12 @@ struct Engine::State {
   Stream* stream() const { return machine.stream(); }  ///< null on the CPU
 
   void compile_graphs(DType weight_dtype);
-  void add_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype);
+  struct StartedPass {
+    std::int64_t tokens, sequences;
+    StartedSession session;
+  };
+  StartedPass start_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype);
+  void add_pass(StartedPass started);
   void report_loaded(std::int64_t bytes);
   void upload_rotary();
   void bind_state(Executable& executable);

@@ -1,5 +1,6 @@
 #include "runtime/bisect_region.hpp"
 
+#include <bit>
 #include <cstring>
 
 #include "op/reference.hpp"
@@ -19,7 +20,7 @@ std::optional<RegionFault> find_difference(const std::vector<OwnedTensor>& expec
     for (std::size_t i = 0; i < fault.elements; ++i) {
       const auto at = static_cast<std::int64_t>(i);
       const double a = load(one, at), b = load(other, at);
-      if (std::memcmp(&a, &b, sizeof a) == 0) continue;
+      if (std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b)) continue;
       if (fault.differing++ == 0) fault.element = i, fault.expected = a, fault.found = b;
     }
     return fault;

@@ -1,5 +1,8 @@
 #include "runtime/compile.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/log.hpp"
 #include "graph/text.hpp"
 #include "graph/verify.hpp"
@@ -21,13 +24,53 @@ constexpr Pass<Compilation> list[] = {
     {"fuse", "groups nodes that one kernel computes", false, step::fuse},
     {"fold-views", "lets reshapes and splits into columns share their operand's memory, so that nothing is copied", true, step::fold_views},
     {"select-kernels", "chooses a kernel for every group", false, step::select_kernels},
-    {"compile-kernels", "compiles the programs of the chosen kernels, or finds them in the cache on disk", false, step::compile_kernels},
     {"load-weights", "reads weights and packs them for their kernels", false, step::load_weights},
+    {"compile-kernels", "compiles the programs of the chosen kernels, or finds them in the cache on disk", false, step::compile_kernels},
     {"plan-memory", "gives every intermediate value a place in one arena", false, step::plan_memory},
     {"bind", "resolves operands and attributes of every launch", false, step::bind},
 };
 
+/// Steps that know neither weights nor programs.
+constexpr std::size_t choosing_steps = 11;
+static_assert(list[choosing_steps - 1].run == step::select_kernels);
+
 }  // namespace
+
+struct StartedCompile::State {
+  CompileOptions options;
+  Compilation compilation;
+  std::size_t nodes_before;
+  std::vector<CompileStep> report;
+
+  State(Graph graph, Device& device, WeightStore& weights, ThreadPool& pool, CompileOptions given)
+      : options(std::move(given)), compilation(std::move(graph), device, weights, pool, options), nodes_before(compilation.graph().nodes().size()) {}
+
+  void run(std::size_t first, std::size_t count) {
+    PassOptions passes{options.skip, options.dump_after, {}, {}};
+    passes.verify_after = [&](std::string_view step) {
+      if (const auto broken = find_violation(compilation.graph())) fail(Status::internal, "compile step '{}' broke the graph: {}", step, *broken);
+    };
+    passes.dump = [&](std::string_view step) { log().info("graph after {}:\n{}", step, to_text(compilation.graph())); };
+    std::ranges::move(run_passes(std::span<const Pass<Compilation>>(list), compilation, passes, first, count), std::back_inserter(report));
+  }
+};
+
+StartedCompile::StartedCompile(Graph graph, Device& device, WeightStore& weights, ThreadPool& pool, CompileOptions options)
+    : state_(std::make_unique<State>(std::move(graph), device, weights, pool, std::move(options))) {
+  state_->run(0, choosing_steps);
+}
+StartedCompile::StartedCompile(StartedCompile&&) noexcept = default;
+StartedCompile::~StartedCompile() = default;
+
+std::vector<cuda::Program> StartedCompile::programs() const { return state_->compilation.programs(); }
+
+Executable StartedCompile::finish(std::vector<CompileStep>* report) {
+  state_->run(choosing_steps, std::dynamic_extent);
+  const FusionOptions& fusion = state_->options.fusion;
+  if (fusion.records) fusion.records->push_back(record_of(state_->compilation, state_->nodes_before, state_->report));
+  if (report) *report = std::move(state_->report);
+  return state_->compilation.finish();
+}
 
 std::vector<CompileStepInfo> compile_steps() {
   std::vector<CompileStepInfo> steps;
@@ -36,17 +79,7 @@ std::vector<CompileStepInfo> compile_steps() {
 }
 
 Executable compile(Graph graph, Device& device, WeightStore& weights, ThreadPool& pool, const CompileOptions& options, std::vector<CompileStep>* report) {
-  const std::size_t nodes_before = graph.nodes().size();
-  Compilation compilation(std::move(graph), device, weights, pool, options);
-  PassOptions passes{options.skip, options.dump_after, {}, {}};
-  passes.verify_after = [&](std::string_view step) {
-    if (const auto broken = find_violation(compilation.graph())) fail(Status::internal, "compile step '{}' broke the graph: {}", step, *broken);
-  };
-  passes.dump = [&](std::string_view step) { log().info("graph after {}:\n{}", step, to_text(compilation.graph())); };
-  std::vector<PassReport> reports = run_passes(std::span<const Pass<Compilation>>(list), compilation, passes);
-  if (options.fusion.records) options.fusion.records->push_back(record_of(compilation, nodes_before, reports));
-  if (report) *report = std::move(reports);
-  return compilation.finish();
+  return StartedCompile(std::move(graph), device, weights, pool, options).finish(report);
 }
 
 }  // namespace cermet

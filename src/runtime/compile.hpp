@@ -1,6 +1,7 @@
 // From a graph to something that runs. compile.cpp is the flat list of steps, which are below step/; only they see every stage.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,23 @@ struct CompileStepInfo {
 };
 /// The steps in the order in which compile() takes them.
 std::vector<CompileStepInfo> compile_steps();
+
+/// A compilation whose kernels are chosen: the rest is reading weights and compiling programs, which several graphs may do at once.
+class StartedCompile {
+ public:
+  /// Throws what compile() throws.
+  StartedCompile(Graph graph, Device& device, WeightStore& weights, ThreadPool& pool, CompileOptions options);
+  StartedCompile(StartedCompile&&) noexcept;
+  ~StartedCompile();
+  /// Programs of the chosen kernels: what is prepared meanwhile in the store of options.queue, finish() finds there.
+  std::vector<cuda::Program> programs() const;
+  /// Once.
+  Executable finish(std::vector<CompileStep>* report = nullptr);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// Compiles a graph for a device; the weight store and the pool must outlive the result. Throws Error naming node and reason where no kernel fits,
 /// a symbol without a maximum, or a rule that the graph breaks. On the null device no weight is read.

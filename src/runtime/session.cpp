@@ -29,25 +29,36 @@ std::vector<Symbol> symbols_of(const Graph& graph) {
   return {used.begin(), used.end()};
 }
 
-// Graphs are taken by value so that callers can hand over what holds constants.
-// NOLINTNEXTLINE(performance-unnecessary-value-param)
-Session::Session(Graph graph, Context& context, LoadWeight load, const SessionOptions& options, std::vector<CompileStep>* report)
-    : Session(graph, context, std::make_unique<WeightStore>(std::move(load), context.pool(), context.queue()), nullptr, options, report) {}
-
-// NOLINTNEXTLINE(performance-unnecessary-value-param)
-Session::Session(Graph graph, Context& context, WeightStore& weights, const SessionOptions& options, std::vector<CompileStep>* report)
-    : Session(graph, context, nullptr, &weights, options, report) {}
-
-Session::Session(const Graph& graph, Context& context, std::unique_ptr<WeightStore> own, WeightStore* weights, const SessionOptions& options,
-                 std::vector<CompileStep>* report)
+StartedSession::StartedSession(const Graph& graph, Context& context, WeightStore& weights, const SessionOptions& options)
     : context_(&context),
-      own_weights_(std::move(own)),
-      weights_(own_weights_ ? own_weights_.get() : weights),
+      weights_(&weights),
       used_symbols_(symbols_of(graph)),
-      executable_(compile(graph, context.device(), *weights_, context.pool(), compile_options(context, options), report)) {
+      compile_(graph, context.device(), weights, context.pool(), compile_options(context, options)) {
   for (const Value& value : graph.values())
     if (value.kind == ValueKind::input) inputs_.push_back({value.name, value.type, {}});
 }
+
+// Graphs are taken by value so that callers can hand over what holds constants.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
+Session::Session(Graph graph, Context& context, LoadWeight load, const SessionOptions& options, std::vector<CompileStep>* report)
+    : Session(graph, context, std::make_unique<WeightStore>(std::move(load), context.pool(), context.queue()), options, report) {}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
+Session::Session(Graph graph, Context& context, WeightStore& weights, const SessionOptions& options, std::vector<CompileStep>* report)
+    : Session(StartedSession(graph, context, weights, options), report) {}
+
+Session::Session(StartedSession started, std::vector<CompileStep>* report) : Session(std::move(started), nullptr, report) {}
+
+Session::Session(const Graph& graph, Context& context, std::unique_ptr<WeightStore> own, const SessionOptions& options, std::vector<CompileStep>* report)
+    : Session(StartedSession(graph, context, *own, options), std::move(own), report) {}
+
+Session::Session(StartedSession started, std::unique_ptr<WeightStore>&& own, std::vector<CompileStep>* report)
+    : context_(started.context_),
+      own_weights_(std::move(own)),
+      weights_(started.weights_),
+      inputs_(std::move(started.inputs_)),
+      used_symbols_(std::move(started.used_symbols_)),
+      executable_(started.compile_.finish(report)) {}
 
 void Session::bind(std::string_view name, const TensorView& memory) {
   executable_.bind(name, memory);

@@ -24,12 +24,30 @@ struct SessionOptions {
 /// Every symbol that a dimension of some value has, by name.
 std::vector<Symbol> symbols_of(const Graph& graph);
 
+/// A session whose kernels are chosen: see StartedCompile.
+class StartedSession {
+ public:
+  /// The context and the weights must outlive the session. Throws what compile() throws.
+  StartedSession(const Graph& graph, Context& context, WeightStore& weights, const SessionOptions& options);
+  std::vector<cuda::Program> programs() const { return compile_.programs(); }
+
+ private:
+  friend class Session;
+  Context* context_;
+  WeightStore* weights_;
+  std::vector<ShapedInput> inputs_;
+  std::vector<Symbol> used_symbols_;
+  StartedCompile compile_;
+};
+
 class Session {
  public:
   /// Compiles the graph and holds its weights, which `load` reads. The context must outlive the session. Throws what compile() throws.
   Session(Graph graph, Context& context, LoadWeight load, const SessionOptions& options, std::vector<CompileStep>* report = nullptr);
   /// The same with weights that several sessions share, which must outlive them.
   Session(Graph graph, Context& context, WeightStore& weights, const SessionOptions& options, std::vector<CompileStep>* report = nullptr);
+  /// What was started, compiled to its end.
+  explicit Session(StartedSession started, std::vector<CompileStep>* report = nullptr);
 
   /// Binds memory to an input, in the context's device where it has one. It stays bound; a later view may have other sizes. Throws Error naming the input.
   void bind(std::string_view name, const TensorView& memory);
@@ -52,8 +70,8 @@ class Session {
   const WeightStore& weights() const { return *weights_; }
 
  private:
-  Session(const Graph& graph, Context& context, std::unique_ptr<WeightStore> own, WeightStore* weights, const SessionOptions& options,
-          std::vector<CompileStep>* report);
+  Session(StartedSession started, std::unique_ptr<WeightStore>&& own, std::vector<CompileStep>* report);
+  Session(const Graph& graph, Context& context, std::unique_ptr<WeightStore> own, const SessionOptions& options, std::vector<CompileStep>* report);
 
   Context* context_;
   std::unique_ptr<WeightStore> own_weights_;

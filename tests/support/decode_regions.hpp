@@ -20,8 +20,10 @@ struct DecodeCase {
 inline RegionBuilder::Value front_of(RegionBuilder& b, const DecodeCase& c, RegionBuilder::Value& scale, RegionBuilder::Value& offsets) {
   const bool permutes = c.front.find("permute") != std::string::npos;
   const std::int64_t rows = c.experts == 0 || permutes ? 1 : c.choices;
-  const bool adds = c.front.starts_with("add_"), quantizes = c.front.ends_with("quant"), is_quantized = c.w == DType::i8 && !quantizes;
-  const auto x = b.operand({is_quantized ? DType::i8 : DType::f32, {rows, c.k}});
+  const bool adds = c.front.starts_with("add_"), quantizes = c.front.ends_with("quant"), is_quantized = size_of(c.w) == 1 && !quantizes;
+  const auto x = b.operand({is_quantized ? c.w : DType::f32, {rows, c.k}});
+  Attributes codes;
+  if (quantizes && c.w != DType::i8) codes.set("out_dtype", std::string(name_of(c.w)));
   if (is_quantized) scale = b.operand({DType::f32, {rows}});
   if (c.front.empty()) return x;
   if (c.front.find("norm") != std::string::npos) {
@@ -29,7 +31,8 @@ inline RegionBuilder::Value front_of(RegionBuilder& b, const DecodeCase& c, Regi
     if (adds) operands.push_back(b.operand({c.normed, {rows, c.k}}));
     operands.push_back(b.operand({DType::bf16, {c.k}}));
     const OpKind op = quantizes ? (adds ? OpKind::add_rms_norm_quant : OpKind::rms_norm_quant) : adds ? OpKind::add_rms_norm : OpKind::rms_norm;
-    Attributes attributes{{"eps", 1e-5}};
+    Attributes attributes = codes;
+    attributes.set("eps", 1e-5);
     if (c.normed != DType::f32) attributes.set("out_dtype", std::string(name_of(c.normed)));
     if (c.normed != DType::f32 && adds) attributes.set("round_sum", true);
     const auto y = b.add(op, operands, attributes);
@@ -54,7 +57,7 @@ inline RegionBuilder::Value front_of(RegionBuilder& b, const DecodeCase& c, Regi
     b.result(b.result_of(y.node, 2));
   }
   if (quantizes) {
-    y = b.add(OpKind::dynamic_quant, {y});
+    y = b.add(OpKind::dynamic_quant, {y}, codes);
     scale = b.result_of(y.node, 1);
   }
   return y;
@@ -64,14 +67,14 @@ inline Region decode_region(const DecodeCase& c, const Target* target) {
   RegionBuilder b(Rounding::strict, target);
   RegionBuilder::Value scale, offsets;
   const auto x = front_of(b, c, scale, offsets);
-  const bool integer = c.w == DType::i8;
+  const bool scaled = size_of(c.w) == 1;
   RegionBuilder::Value product;
   if (c.experts > 0) {
     if (!offsets.given()) offsets = b.operand({DType::i32, {c.experts + (c.rest ? 2 : 1)}});
     std::vector<RegionBuilder::Value> operands{x, b.operand({c.w, {c.experts, c.n, c.k}}), offsets};
-    if (integer) operands.insert(operands.end(), {{}, scale, b.operand({DType::f32, {c.experts, c.n}})});
+    if (scaled) operands.insert(operands.end(), {{}, scale, b.operand({DType::f32, {c.experts, c.n}})});
     product = b.add(OpKind::grouped_linear, operands);
-  } else if (integer) {
+  } else if (scaled) {
     product = b.add(OpKind::scaled_mm, {x, b.operand({c.w, {c.n, c.k}}), scale, b.operand({DType::f32, {c.n}})}, {{"out_dtype", "f32"}});
   } else {
     product = b.add(OpKind::linear, {x, b.operand({c.w, {c.n, c.k}})}, {{"out_dtype", "f32"}});
@@ -106,23 +109,27 @@ inline std::vector<NamedRegion> decode_regions(const Target* target) {
     for (const char* front : {"quant", "norm_quant", "add_norm_quant"})
       for (const bool gated : {false, true})
         if (k <= 2048 || front == std::string("quant")) add(fmt::format("{}_{}{}", front, k, gated ? "_gated" : ""), {.k = k, .front = front, .gated = gated});
+    for (const char* front : {"quant", "norm_quant", "add_norm_quant"})
+      if (k == 2048 || (k == 264 && front == std::string("quant")))
+        add(fmt::format("fp8_{}_{}", front, k), {.w = k == 264 ? DType::f8_e5m2 : DType::f8_e4m3, .k = k, .front = front, .gated = k == 264});
     add(fmt::format("gated_bf16_{}", k), {.w = DType::bf16, .k = k, .front = "norm", .gated = true});
     add(fmt::format("router_{}", k), {.w = DType::bf16, .k = k, .front = "add_norm"});
     add(fmt::format("narrow_norm_{}", k), {.w = DType::bf16, .k = k, .front = "norm", .normed = DType::bf16});
     add(fmt::format("narrow_sum_{}", k), {.w = DType::f16, .k = k, .front = "add_norm", .normed = DType::f16});
   }
-  for (const DType w : {DType::bf16, DType::i8})
+  for (const DType w : {DType::bf16, DType::i8, DType::f8_e4m3})
     for (const std::int64_t choices : {1, 2, 3, 6, 8}) {
-      const bool integer = w == DType::i8;
+      if (w == DType::f8_e4m3 && choices != 6) continue;
+      const bool quantizes = size_of(w) == 1;
       const std::string name = fmt::format("{}_of_{}", name_of(w), choices);
-      const std::string front = integer ? "permute_quant" : "permute", before = choices % 2 == 0 ? "choose_" : "";
+      const std::string front = quantizes ? "permute_quant" : "permute", before = choices % 2 == 0 ? "choose_" : "";
       DecodeCase first{.w = w, .k = 2048, .n = 96, .front = before + front, .gated = true, .experts = 40, .choices = choices};
       add("experts_" + name, first);
       first.gated = false, first.k = 264, first.front = front;
       add("experts_ungated_" + name, first);
       for (const std::int64_t k : {48, 768, 1408})
         add(fmt::format("combined_{}_{}", name, k),
-            {.w = w, .k = k, .n = 300, .front = integer ? "quant" : "", .experts = 40, .choices = choices, .combined = true});
+            {.w = w, .k = k, .n = 300, .front = quantizes ? "quant" : "", .experts = 40, .choices = choices, .combined = true});
     }
   return list;
 }

@@ -7,7 +7,7 @@ namespace cermet {
 
 struct RotatedCase {
   DType w = DType::bf16, product = DType::f32, cache = DType::bf16, q = DType::f32, table = DType::f32, index = DType::i32;
-  std::string front = {};  ///< norm, add_norm; of int8 nothing, quant, norm_quant, add_norm_quant
+  std::string front = {};  ///< norm, add_norm; of int8 and fp8 nothing, quant, norm_quant, add_norm_quant
   std::int64_t k = 2048, q_heads = 6, kv_heads = 2, head = 64, value = 64, rotary = 0;
   std::string style = "neox", layout = "hnd";
   bool bias = false, head_norms = false, token_scales = false;
@@ -17,10 +17,10 @@ struct RotatedCase {
 /// What the product alone is: the operands of rotated_region() begin with its.
 inline RegionBuilder::Value add_product(RegionBuilder& b, const RotatedCase& c) {
   RegionBuilder::Value scale, offsets;
-  const bool integer = c.w == DType::i8, scaled = integer || c.w == DType::f8_e4m3;
-  auto x = c.w == DType::f8_e4m3 ? b.operand({c.w, {1, c.k}}) : front_of(b, {.w = c.w, .k = c.k, .front = c.front}, scale, offsets);
+  const bool scaled = size_of(c.w) == 1;
+  const auto x = front_of(b, {.w = c.w, .k = c.k, .front = c.front}, scale, offsets);
   std::vector<RegionBuilder::Value> operands{x, b.operand({c.w, {c.columns(), c.k}})};
-  if (scaled) operands.insert(operands.end(), {integer ? scale : b.operand({DType::f32, {1}}), b.operand({DType::f32, {c.columns()}})});
+  if (scaled) operands.insert(operands.end(), {scale, b.operand({DType::f32, {c.columns()}})});
   if (c.bias) operands.push_back(b.operand({DType::f32, {c.columns()}}));
   return b.add(scaled ? OpKind::scaled_mm : OpKind::linear, operands, {{"out_dtype", std::string(name_of(c.product))}});
 }
@@ -88,6 +88,10 @@ inline std::vector<NamedRotatedCase> rotated_cases() {
   add("i8_llama_8b", {.w = i8, .k = 4096, .q_heads = 32, .kv_heads = 8, .head = 128, .value = 128});
   add("i8_norm", {.w = i8, .product = bf16, .q = bf16, .front = "norm_quant", .k = 1000, .head = 80, .value = 48, .rotary = 38, .style = "gptj"});
   add("i8_bias", {.w = i8, .front = "quant", .bias = true});
+  add("fp8", {.w = f8_e5m2, .k = 264, .bias = true});
+  add("fp8_llama_1b", {.w = f8_e4m3, .front = "add_norm_quant", .q_heads = 32, .kv_heads = 8});
+  add("fp8_llama_8b", {.w = f8_e4m3, .k = 4096, .q_heads = 32, .kv_heads = 8, .head = 128, .value = 128});
+  add("fp8_norm", {.w = f8_e4m3, .product = bf16, .q = bf16, .front = "norm_quant", .k = 1000, .head = 80, .value = 48, .rotary = 38, .style = "gptj"});
   add("fp8_cache", {.cache = f8_e5m2});
   add("tokens_before_heads", {.layout = "nhd"});
   add("interleaved", {.style = "gptj"});

@@ -89,7 +89,7 @@ std::string members_of(const TileProgram& program, const TileProgram::Result& re
 }  // namespace
 
 GeneratedType epilogue_type(const TileProgram& program, std::span<const EpilogueExtra> extras, bool column_sums) {
-  CERMET_ASSERT(program.results.size() >= 1 && program.results.size() <= 2 && program.extras.size() == extras.size());
+  CERMET_ASSERT(!program.results.empty() && program.results.size() <= 2 && program.extras.size() == extras.size());
   std::string body = members_of(program, program.results.front(), extras, column_sums);
   if (program.results.size() == 2) body += fmt::format("  struct Also {{\n{}  }};\n", members_of(program, program.results.back(), extras, column_sums));
   std::string name = fmt::format("Epilogue_{:016x}", digest_of(body));

@@ -1,5 +1,7 @@
 #include "runtime/step/compilation.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace cermet {
@@ -13,6 +15,13 @@ std::string size_text(std::int64_t bytes) {
 Compilation::Compilation(Graph graph, Device& on, WeightStore& store, ThreadPool& threads, const CompileOptions& given)
     : device(on), weights(store), pool(threads), options(given), state(std::make_unique<State>()) {
   state->graph = std::move(graph);
+}
+
+std::vector<cuda::Program> Compilation::programs() const {
+  std::vector<cuda::Program> all;
+  if (!device.target()) return all;
+  for (std::size_t step = 0; step < choices.size(); ++step) std::ranges::move(programs_of(step), std::back_inserter(all));
+  return all;
 }
 
 std::string Compilation::replace_graph(Graph smaller) {

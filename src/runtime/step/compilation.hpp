@@ -37,6 +37,8 @@ struct Compilation {
   const Region& region_of(std::size_t step) const { return groups[step].region; }
   const WeightLayout* layout_of(std::size_t step, std::size_t operand) const { return choices[step].kernel->weight_layout(region_of(step), operand); }
   std::int64_t workspace_of(std::size_t step) const { return choices[step].kernel->workspace(region_of(step), choices[step].config, pool.size()); }
+  /// Of all steps; none on a device without a target.
+  std::vector<cuda::Program> programs() const;
   std::vector<cuda::Program> programs_of(std::size_t step) const { return choices[step].kernel->programs(region_of(step), choices[step].config); }
 };
 

@@ -66,22 +66,21 @@ struct Combined {
     const int ring_bytes = ring_bytes_of(config);
     const gemv::CombineShape shape = shape_of(region, ring_bytes);
     const std::string ring = ring_bytes == gemv::usual_ring_bytes ? "" : fmt::format(", .ring_bytes = {}", ring_bytes);
-    const std::string prologue = front.quantize ? fmt::format(".quantize = true, .wide = {}", device_name(front.is_wide())) : "";
     const GeneratedType epilogue = product.epilogue();
-    programs.push_back(
-        {.header = "kernel/cuda/device/gemv/combine.cuh",
-         .task = fmt::format("cermet::gemv::Combine<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .grouped = true{}, .ids = {}, "
-                             ".choices = {}, .stream = true{}, .prologue = {{{}}}}}, {}>",
-                             p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype),
-                             device_name(p.input(2).dtype), groups_end_in_rest(p) ? ", .rest = true" : "",
-                             device_name(region.operand_type(static_cast<std::size_t>(row_of)).dtype), shape.choices, ring, prologue, epilogue.name),
-         .prelude = epilogue.source,
-         .threads = shape.threads(),
-         .shared_bytes = shape.shared_bytes(),
-         .min_blocks = shape.held > 8 || groups_end_in_rest(p) ? 1 : 2,  // 96 registers spill where rows may have no weight
-         .alternates = true,
-         .stage_bytes = shape.stage_bytes(),
-         .ring_bytes = shape.ring_bytes() + 16 * shape.stages});
+    programs.push_back({.header = "kernel/cuda/device/gemv/combine.cuh",
+                        .task = fmt::format(
+                            "cermet::gemv::Combine<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .grouped = true{}, .ids = {}, "
+                            ".choices = {}, .stream = true{}, .prologue = {{{}}}}}, {}>",
+                            p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype),
+                            device_name(p.input(2).dtype), groups_end_in_rest(p) ? ", .rest = true" : "",
+                            device_name(region.operand_type(static_cast<std::size_t>(row_of)).dtype), shape.choices, ring, front.quantization(), epilogue.name),
+                        .prelude = epilogue.source,
+                        .threads = shape.threads(),
+                        .shared_bytes = shape.shared_bytes(),
+                        .min_blocks = shape.held > 8 || groups_end_in_rest(p) ? 1 : 2,  // 96 registers spill where rows may have no weight
+                        .alternates = true,
+                        .stage_bytes = shape.stage_bytes(),
+                        .ring_bytes = shape.ring_bytes() + 16 * shape.stages});
   }
 
   void launch(const LaunchArgs& args) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.hpp"
+#include "kernel/cuda/task.hpp"
 #include "op/products.hpp"
 #include "op/quantization.hpp"
 
@@ -42,13 +43,17 @@ Decline declines_norm(const Region& region, std::size_t n) {
   return std::nullopt;
 }
 
-/// Whether every block should make an int8 row of one token for itself: of the sizes that were measured (docs/notes/gemv.md), rows of 2048 elements, but not
-/// before 3 to 6 times as many columns, and those of up to 8192 that are at least twice as long as the result.
+/// Whether every block should make a quantized row of one token for itself: of the sizes that were measured (docs/notes/gemv.md), rows of 2048 elements, but
+/// not with a norm before 3 to 6 times as many columns, and those of up to 8192 that are at least twice as long as the result, in fp8 up to 14336 and as long.
 bool is_faster_inside(const Problem& product, bool norms) {
   const std::int64_t k = product.size(1, -1), n = product.size(1, -2);
+  if (!norms && product.input(1).dtype != DType::i8) return k <= 2048 || (k <= 14336 && k >= n);
   if (norms) return k <= 2048 && (n < 3 * k || n >= 6 * k);
   return k <= 2048 || (k <= 8192 && k >= 2 * n);
 }
+
+/// A weight at whose end the next launch should be there already: its blocks read while the last ones of this launch do.
+bool is_long(const Problem& product) { return product.size(1, -1) * product.size(1, -2) >= std::int64_t{64} << 20; }
 
 Decline declines_quantize(const Region& region, std::size_t n) {
   const Problem &p = region.nodes[n].problem, &product = region.problem();
@@ -56,10 +61,11 @@ Decline declines_quantize(const Region& region, std::size_t n) {
   if (product.op->kind != OpKind::scaled_mm && product.op->kind != OpKind::grouped_linear) return "its scales are not the product's";
   const std::size_t scale = product.op->kind == OpKind::scaled_mm ? 2 : 4, first = is_norm_quant(p.op->kind) ? (adds(p.op->kind) ? 3 : 2) : 1;
   const CodeFormat format = code_format(p.attributes);
-  if (format.dtype != DType::i8 || format.asymmetric || p.attributes.text("granularity") != "token") return "rows are not quantized to int8 with a scale each";
+  if (format.asymmetric || p.attributes.text("granularity") != "token") return "rows are not quantized with a scale each";
   for (std::size_t i = first; i < p.inputs.size(); ++i)
     if (p.has(i)) return fmt::format("operand {} of {} is given", i, p.op->name);
-  if (product.input(1).dtype != DType::i8) return "the weight is not int8";
+  if (size_of(product.input(1).dtype) != 1 || (product.input(1).dtype == DType::i8) != (format.dtype == DType::i8))
+    return "the weight is not quantized as rows are";
   if (!product.has(scale) || !reads_alone(region, static_cast<std::size_t>(region.anchor), scale, n, scale_output(p.op->kind)))
     return "the row's scale is not the product's";
   if (product.op->kind == OpKind::scaled_mm && product.has(5)) return "the product has a zero point";
@@ -140,10 +146,21 @@ DType Front::rounded(const Region& region) const {
   return edge.rounding == Rounding::fast ? DType::f32 : norm->outputs[0].dtype;
 }
 bool Front::lets_next_wait(const Region& region) const {
-  if (quantize == nullptr || region.problem().op->kind != OpKind::scaled_mm) return false;
+  if (region.problem().op->kind != OpKind::scaled_mm) return false;
+  if (region.problem().input(1).dtype != DType::i8) return !is_long(region.problem());
+  if (quantize == nullptr) return false;
   const std::int64_t k = region.problem().size(1, -1), n = region.problem().size(1, -2);
   return norm ? n > 2 * k && n < 3 * k : k > 2048 && k == 2 * n;
 }
-bool Front::is_wide() const { return quantize != nullptr && code_format(quantize->attributes).limit == 127.5f; }
+bool Front::lets_next_start(const Region& region) const {
+  const Problem& p = region.problem();
+  return p.op->kind == OpKind::scaled_mm && p.input(1).dtype == DType::i8 && quantize == nullptr && is_long(p);
+}
+std::string Front::quantization() const {
+  if (quantize == nullptr) return "";
+  const CodeFormat format = code_format(quantize->attributes);
+  const std::string codes = format.dtype == DType::i8 ? "" : fmt::format(", .codes = {}", device_name(format.dtype));
+  return fmt::format(".quantize = true{}, .wide = {}", codes, device_name(format.limit == 127.5f));
+}
 
 }  // namespace cermet::cuda

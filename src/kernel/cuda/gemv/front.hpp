@@ -26,10 +26,13 @@ struct Front {
   DType x_type() const;
   /// What the product reads a normalized row as: the type of an edge that is strict, otherwise f32.
   DType rounded(const Region& region) const;
-  /// Whether the launch behind an int8 row that is made inside starts late: at sizes where that made the product faster than one with a kernel before it.
+  /// Whether the launch behind starts late: behind fp8 unless the weight is long, and where an int8 row is made inside at sizes where that made the product
+  /// faster than one with a kernel before it.
   bool lets_next_wait(const Region& region) const;
-  /// int8 with the scale absmax / 127.5.
-  bool is_wide() const;
+  /// Whether it starts at once behind an int8 row that another launch makes, which is late otherwise: where the weight is long.
+  bool lets_next_start(const Region& region) const;
+  /// Fields of gemv::Prologue that say how rows are quantized.
+  std::string quantization() const;
 };
 
 /// Result of the region that `output` of a node is; -1 where it does not leave.

@@ -146,6 +146,7 @@ std::string FewRows::row_task(const Region& region, bool aligned) const {
   if (warps_ > 0) sizes += fmt::format(", .warps = {}", warps_);
   if (stream_ && in_flight_ > 0) sizes += fmt::format(", .in_flight = {}", in_flight_);
   if (front.lets_next_wait(region)) sizes += ", .late = true";
+  if (front.lets_next_start(region)) sizes += ", .early = true";
   const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", heads_->config(region)) : "";
   return fmt::format(
       "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, .grouped = {}, .routed = {}, .ids = {}, "
@@ -167,8 +168,8 @@ std::string FewRows::prologue(const Region& region, bool aligned) const {
     if (normed_ >= 0 && front.norm->outputs[0].dtype != DType::f32) text += fmt::format(", .normed_type = {}", device_name(front.norm->outputs[0].dtype));
     if (front.quantize) text += ", ";
   }
-  if (front.quantize) text += fmt::format(".quantize = true, .wide = {}{}", device_name(front.is_wide()), aligned ? ", .aligned = true" : "");
-  return text;
+  text += front.quantization();
+  return aligned ? text + ", .aligned = true" : text;
 }
 
 }  // namespace cermet::cuda

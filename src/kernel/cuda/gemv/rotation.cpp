@@ -57,16 +57,15 @@ bool RotatedHeads::end(const Region& region) {
 }
 
 Decline RotatedHeads::declines(const Region& region) {
-  // docs/notes/gemv.md has the figures.
-  const bool is_i8 = region.problem().op->kind == OpKind::scaled_mm && region.problem().input(1).dtype == DType::i8;
-  if (region.problem().op->kind != OpKind::linear && !is_i8) return "with fp8 weights none was timed";
-  if (constexpr std::size_t zero_point = 5; is_i8 && region.problem().has(zero_point)) return "the product has a zero point";
+  const OpKind op = region.problem().op->kind;
+  if (op != OpKind::linear && op != OpKind::scaled_mm) return "the product is not of rows and one weight";
+  if (constexpr std::size_t zero_point = 5; op == OpKind::scaled_mm && region.problem().has(zero_point)) return "the product has a zero point";
   if (const std::int64_t k = region.problem().size(1, -1); k > longest_row) return fmt::format("rows of {} elements leave no registers for rotation", k);
   if (Decline reason = declines_rotation(region)) return reason;
   for (const std::size_t heads : {q, k, v})
     if (Decline reason = declines_heads(region, heads)) return reason;
   for (std::size_t n = static_cast<std::size_t>(region.anchor) + 1; n + 1 < region.nodes.size(); ++n)
-    if (const OpKind op = region.nodes[n].problem.op->kind; op != OpKind::split && op != OpKind::reshape)
+    if (const OpKind between = region.nodes[n].problem.op->kind; between != OpKind::split && between != OpKind::reshape)
       return fmt::format("{} is between the product and rope_and_cache", region.nodes[n].problem.op->name);
   const ProductLoops loops{.row_scale = true};
   if (Decline reason = Product::declines_after(product_of(region), loops)) return reason;

@@ -4,10 +4,7 @@
 namespace cermet::cuda {
 
 /// Two of three stages: what is on its way beyond that only makes other accesses of the SM wait longer. All for types that nobody measured.
-int FewRows::usual_in_flight(const Region& region) {
-  const DType w = region.problem().input(1).dtype;
-  return w == DType::bf16 || w == DType::f16 || w == DType::i8 ? 2 : 0;
-}
+int FewRows::usual_in_flight(const Region& region) { return size_of(region.problem().input(1).dtype) <= 2 ? 2 : 0; }
 
 std::vector<Config> FewRows::configs(const Region& region) {
   std::vector<Config> list{{}, {{"stream", 0}}};

@@ -16,9 +16,10 @@ struct Prologue {
   DType rounded = DType::f32;  ///< what the normalized row is rounded to before it is multiplied
   bool normed = false;         ///< the normalized row leaves, as
   DType normed_type = DType::f32;
-  bool quantize = false;  ///< to int8, with one scale for the row: what the weight is then
-  bool wide = false;      ///< that is absmax / 127.5
-  bool aligned = false;   ///< all of these rows start at multiples of 16 bytes, and K is a multiple of what a lane holds of each piece
+  bool quantize = false;    ///< with one scale for the row, to
+  DType codes = DType::i8;  ///< int8 where the weight is int8, otherwise fp8
+  bool wide = false;        ///< the scale is absmax / 127.5
+  bool aligned = false;     ///< all of these rows start at multiples of 16 bytes, and K is a multiple of what a lane holds of each piece
 };
 
 /// rope_and_cache behind the product, whose columns are the heads of queries, keys and values in this order.
@@ -48,6 +49,7 @@ struct Config {
   int warps = 0;                      ///< that multiply; 0: as many as is usual for the length
   int in_flight = 0;                  ///< stages at most whose bytes are on their way; 0: all
   bool late = false;                  ///< the next launch starts when those before this one have ended
+  bool early = false;                 ///< it starts at once, though the weight is int8 and the row another launch's
   Prologue prologue = {};
   Rotation rotation = {};
 };

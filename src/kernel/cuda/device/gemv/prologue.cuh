@@ -108,7 +108,7 @@ struct RowLoader {
   /// Quantizes what load_numbers() gives, if need be normalized; returns the scale. The factor of a norm is alike for all of a row: it enters the scale, so
   /// that both statistics take one barrier.
   static __device__ __forceinline__ float quantize_row(const Params& p, int a, const Weights& w, float (&v)[S.held][count], Held& held, float* scratch) {
-    constexpr CodeFormat codes{.dtype = DType::i8, .wide = C.prologue.wide};
+    constexpr CodeFormat codes{.dtype = C.prologue.codes, .wide = C.prologue.wide};
     constexpr int second = RowShape::scratch_bytes / 8;
     float squares = 0;
     if constexpr (C.prologue.norm) {
@@ -147,7 +147,7 @@ struct RowLoader {
   static __device__ __forceinline__ float load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
     [[maybe_unused]] Weights w;
     if constexpr (C.prologue.quantize) {
-      static_assert(integer<C>);
+      static_assert(sizeof(Element<C.w>) == 1 && integer<C> == (C.prologue.codes == DType::i8));
       float numbers[S.held][count];
       if constexpr (C.prologue.norm) load_weights(p, a, w);
       load_numbers(p, row, a, store_sum, numbers);

@@ -1,4 +1,4 @@
-// A row in registers quantized to int8 with one scale, operation by operation as the row kernels do it.
+// A row in registers quantized to int8 or fp8 with one scale, operation by operation as the row kernels do it.
 #pragma once
 
 #include "kernel/cuda/device/gemv/vectors.cuh"
@@ -20,15 +20,25 @@ __device__ __forceinline__ float magnitude(const Numbers<Held>& v) {
   return fabsf(largest);
 }
 
+/// Where the quantized values of 16 numbers go: as they are, or fp8 as numbers again.
+template <CodeFormat F>
+__device__ __forceinline__ void put(const Vector<Element<F.dtype>, 16>& codes, Piece& to) {
+  to = __builtin_bit_cast(Piece, codes);
+}
+template <CodeFormat F>
+__device__ __forceinline__ void put(const Vector<Element<F.dtype>, 16>& codes, float (&to)[16]) {
+  to_floats<F.dtype>(__builtin_bit_cast(Piece, codes), to);
+}
+
 /// The quantized values of a row whose largest magnitude is given; returns their scale. Exact: as dynamic_quant rounds, otherwise as norms that quantize.
-template <CodeFormat F, bool Exact, int Held>
-__device__ __forceinline__ float quantize(Numbers<Held>& v, float largest, Piece (&codes)[Held]) {
+template <CodeFormat F, bool Exact, int Held, class Codes>
+__device__ __forceinline__ float quantize(Numbers<Held>& v, float largest, Codes (&codes)[Held]) {
   const CodeScale scale = code_scale<F>({largest, 0});
   const Quantizer<F, Exact> quantizer(scale);
 #pragma unroll
   for (int j = 0; j < Held; ++j) quantizer.make_ordinary(v[j]);
 #pragma unroll
-  for (int j = 0; j < Held; ++j) codes[j] = __builtin_bit_cast(Piece, quantizer.template scaled_codes<true>(v[j]));
+  for (int j = 0; j < Held; ++j) put<F>(quantizer.template scaled_codes<true>(v[j]), codes[j]);
   return scale.scale;
 }
 

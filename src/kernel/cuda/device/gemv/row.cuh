@@ -11,9 +11,9 @@ struct Row {
   using Params = typename ParamsOf<C.rotation.given, C.chooses>::type;
   /// Experts' weights are asked for after the wait, when launches that only wait for their turn would be in the way. Beside int8 rows that a launch of its own
   /// makes, which is late itself, they are, too.
-  static constexpr Overlap overlap = C.routed && C.stream                                                ? Overlap::own
-                                     : C.grouped || C.late || (C.w == DType::i8 && !C.prologue.quantize) ? Overlap::late
-                                                                                                         : Overlap::early;
+  static constexpr Overlap overlap = C.routed && C.stream                                                            ? Overlap::own
+                                     : C.grouped || C.late || (C.w == DType::i8 && !C.prologue.quantize && !C.early) ? Overlap::late
+                                                                                                                     : Overlap::early;
 
   /// What goes on from item to item: where each warp is in the ring of stages, and which of two areas the next sums go to.
   struct Ring {

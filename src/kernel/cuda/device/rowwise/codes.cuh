@@ -135,7 +135,7 @@ class Quantizer {
     } else {
 #pragma unroll
       for (int k = 0; k < Width; ++k) q[k] = quotient(q[k]);
-      return from_floats<Element<F.dtype>>(q);
+      return packed(q);
     }
   }
 
@@ -158,6 +158,25 @@ class Quantizer {
     }
     if constexpr (F.asymmetric) q = __fadd_rn(q, zero_);
     return q;
+  }
+
+  /// Quotients as fp8: none is an infinity, so pairs need no other code for those.
+  template <int Width>
+  static __device__ __forceinline__ Vector<Element<F.dtype>, Width> packed(const float (&q)[Width]) {
+#if CERMET_ARCH >= 890
+    if constexpr (Width % 2 == 0 && F.dtype != DType::i8) {
+      Vector<uint16_t, Width / 2> pairs;
+#pragma unroll
+      for (int k = 0; k < Width; k += 2) {
+        uint16_t pair;
+        if constexpr (F.dtype == DType::f8_e4m3) asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(q[k + 1]), "f"(q[k]));
+        else asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(q[k + 1]), "f"(q[k]));
+        pairs[k / 2] = pair;
+      }
+      return __builtin_bit_cast(Vector<Element<F.dtype>, Width>, pairs);
+    }
+#endif
+    return from_floats<Element<F.dtype>>(q);
   }
 
   /// Added to a number, it makes the hardware round to an integer, whose low byte is the quantized value: |q| is at
