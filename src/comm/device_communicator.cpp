@@ -7,7 +7,7 @@
 #include "base/log.hpp"
 #include "comm/call.hpp"
 #include "comm/peer_group.hpp"
-#include "comm/peer_routes.hpp"
+#include "comm/route_store.hpp"
 #include "comm/watchdog.hpp"
 #include "device/cuda/plugin.hpp"
 
@@ -120,7 +120,7 @@ void DeviceCommunicator::run(const CollectiveCall& call, Stream* stream) {
   require(call.x.is_dense() && call.y.is_dense(), "{}: expected dense operands on a GPU, found {} and {} with strides", name_of(call.kind),
           call.x.type().to_string(), call.y.type().to_string());
   if (call.counts.present) fail(Status::unsupported, "{} with counts: expected engine mpi, shared or local, found {}", name_of(call.kind), engine());
-  const bool by_peer = links_.peer && (!links_.nccl || nccl_would_wrap(call) || takes_peer_memory(dense));
+  const bool by_peer = links_.peer && (!links_.nccl || nccl_would_wrap(call) || links_.peer->routes().takes_peer_memory(dense));
   if (!by_peer) require_reducible(call);
   CallHeader header = header_of(dense);
   if (std::ranges::find(agreed_, header) == agreed_.end()) {
@@ -189,23 +189,22 @@ std::string first_reason(Communicator& host, std::string_view own) {
   return "";
 }
 
-bool devices_differ(Communicator& host, Device& device) {
-  const GpuIdentity identity = cuda::plugin().identify(device);
-  std::vector<std::string> all = host.gather_text({identity.uuid.data(), identity.uuid.size()});
-  std::ranges::sort(all);
-  return std::ranges::adjacent_find(all) == all.end();
+std::optional<Route> forced_route(DeviceEngine engine) {
+  if (engine == DeviceEngine::one_shot) return Route::one_shot;
+  return engine == DeviceEngine::two_shot ? std::optional(Route::two_shot) : std::nullopt;
 }
 
 /// Every rank does the same, because all know what any of them found.
 Links link(Communicator& host, Device& device, DeviceEngine engine) {
   Links links;
   const bool differ = devices_differ(host, device), automatic = engine == DeviceEngine::automatic;
-  std::string no_nccl = engine == DeviceEngine::peer ? "not asked for" : first_reason(host, cuda::plugin().nccl_problem());
+  std::string no_nccl = automatic || engine == DeviceEngine::nccl ? first_reason(host, cuda::plugin().nccl_problem()) : "not asked for";
   if (no_nccl.empty() && !differ) no_nccl = "NCCL: expected a GPU for each rank, found two ranks on one";
   if (engine == DeviceEngine::nccl && !no_nccl.empty()) fail(Status::unsupported, "{}", no_nccl);
   if (engine != DeviceEngine::nccl) {
     try {
       links.peer = std::make_unique<PeerGroup>(host, device, timeout());
+      links.peer->set_routes(Routes(agreed_routes(host, device, links.peer->shares_device()), forced_route(engine)));
     } catch (const Error& error) {
       if (!automatic || error.status() != Status::unsupported) throw;
       if (!no_nccl.empty()) fail(Status::unsupported, "{}; {}", no_nccl, error.what());
@@ -247,16 +246,28 @@ std::unique_ptr<Communicator> make_null_communicator(int rank, int size) {
 }
 
 DeviceEngine device_engine_from(std::string_view name, std::string_view what) {
-  if (name == "auto") return DeviceEngine::automatic;
-  if (name == "nccl") return DeviceEngine::nccl;
-  require(name == "peer", "{}: expected auto, nccl or peer, found '{}'", what, name);
-  return DeviceEngine::peer;
+  static constexpr std::pair<std::string_view, DeviceEngine> known[] = {{"auto", DeviceEngine::automatic},
+                                                                        {"nccl", DeviceEngine::nccl},
+                                                                        {"peer", DeviceEngine::peer},
+                                                                        {"one-shot", DeviceEngine::one_shot},
+                                                                        {"two-shot", DeviceEngine::two_shot}};
+  for (const auto& [known_name, engine] : known)
+    if (name == known_name) return engine;
+  fail(Status::invalid_argument, "{}: expected auto, nccl, peer, one-shot or two-shot, found '{}'", what, name);
 }
 
 std::unique_ptr<Communicator> make_device_communicator(Communicator& host, Device& device, DeviceEngine engine) {
   require(device.target() != nullptr, "communicator: expected a GPU, found {}", device.name());
+  if (engine == DeviceEngine::automatic) engine = device_engine_from(env::value(env::Name::CERMET_COMM_ROUTE), "CERMET_COMM_ROUTE");
   if (!device.computes()) return make_null_communicator(host.rank(), host.size());
   return std::make_unique<DeviceCommunicator>(host, device, link(host, device, engine), engine, nullptr);
+}
+
+bool devices_differ(Communicator& host, Device& device) {
+  const GpuIdentity identity = cuda::plugin().identify(device);
+  std::vector<std::string> all = host.gather_text({identity.uuid.data(), identity.uuid.size()});
+  std::ranges::sort(all);
+  return std::ranges::adjacent_find(all) == all.end();
 }
 
 std::string device_of_rank(std::string_view device, int local_rank) {

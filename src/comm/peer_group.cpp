@@ -9,7 +9,6 @@
 #include <set>
 
 #include "comm/peer_launch.hpp"
-#include "comm/peer_routes.hpp"
 #include "device/cuda/plugin.hpp"
 
 namespace cermet::comm {
@@ -176,7 +175,7 @@ void PeerGroup::prepare(const DenseCall& call) {
 }
 
 void PeerGroup::run(const DenseCall& call, Stream& stream) {
-  PeerLaunch launch = peer_launch(link_of(number_of(header_of(call))), channels_, call, takes_two_shots(call));
+  PeerLaunch launch = peer_launch(link_of(number_of(header_of(call))), channels_, call, routes_.takes_two_shots(call));
   const cuda::LoadedProgram program = programs_.get(std::span(&launch.program, 1)).front();
   std::uint32_t items = launch.params.channels;
   void* arguments[] = {&launch.params, &items};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/call.hpp"
+#include "comm/peer_routes.hpp"
 #include "device/device.hpp"
 #include "jit/program_store.hpp"
 #include "kernel/cuda/peer_memory.hpp"
@@ -33,7 +34,10 @@ class PeerGroup final : public cuda::PeerMemory {
   std::string failure();
   /// Ends launches that wait, and those that come later. May be called by another thread.
   void abort() noexcept;
-  void set_timeout(double seconds) { timeout_ = seconds; }  ///< of links from now on
+  void set_timeout(double seconds) { timeout_ = seconds; }         ///< of links from now on
+  void set_routes(Routes routes) { routes_ = std::move(routes); }  ///< alike on every rank
+  const Routes& routes() const { return routes_; }
+  bool shares_device() const { return shares_device_; }
 
  private:
   struct Memory;
@@ -44,6 +48,7 @@ class PeerGroup final : public cuda::PeerMemory {
   int rank_, size_, channels_ = peer::most_channels;
   bool shares_device_ = false;
   double timeout_;
+  Routes routes_;
   ProgramStore programs_;
   std::vector<std::shared_ptr<Memory>> memory_;  ///< by rank
   DeviceBuffer board_;                           ///< of the host

@@ -5,7 +5,6 @@
 #include "comm/check.hpp"
 #include "comm/device_communicator.hpp"
 #include "comm/peer_launch.hpp"
-#include "comm/peer_routes.hpp"
 #include "device/cuda/plugin.hpp"
 #include "fuse/plan.hpp"
 #include "graph/text.hpp"
@@ -66,18 +65,6 @@ TEST(Peer, WordsAndChannelsFollowFromTheSizeAlone) {
   DenseCall crooked = call_of(Collective::all_reduce, 0, 0, 64);
   crooked.x = reinterpret_cast<const std::byte*>(std::uintptr_t{0x1008});
   EXPECT_THROW(comm::peer_launch({}, 8, crooked, false), Error);
-}
-
-TEST(Peer, LargeMessagesOfManyRanksGoInSharesOrToNccl) {
-  DenseCall call = call_of(Collective::all_reduce, 0, 0, 4 << 10);
-  call.size = 8;
-  EXPECT_FALSE(comm::takes_two_shots(call));
-  EXPECT_TRUE(comm::takes_peer_memory(call));
-  call.piece = 16 << 20;
-  EXPECT_TRUE(comm::takes_two_shots(call));
-  EXPECT_FALSE(comm::takes_peer_memory(call));
-  call.size = 2;  // shares are no less data between two
-  EXPECT_FALSE(comm::takes_two_shots(call));
 }
 
 TEST(LongPeer, ProgramsCompileWithoutSpills) {
@@ -145,6 +132,7 @@ TEST(LongPeer, TheLaunchCompiles) {
 
 TEST(Peer, EnginesAreNamed) {
   EXPECT_EQ(comm::device_engine_from("peer", "--engine"), comm::DeviceEngine::peer);
+  EXPECT_EQ(comm::device_engine_from("two-shot", "--engine"), comm::DeviceEngine::two_shot);
   EXPECT_THROW(comm::device_engine_from("ring", "--engine"), Error);
 }
 

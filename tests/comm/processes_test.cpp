@@ -165,6 +165,11 @@ TEST(BenchComm, Mistakes) {
   expect_mistake("bench comm --sizes 4K..1K", {"--sizes: expected the smaller one first"});
   expect_mistake("bench comm --sizes 4Q", {"--sizes: expected bytes such as 64, 8K or 2M, found \"4Q\""});
   expect_mistake("bench comm --dtype bool", {"--dtype: expected f32, bf16, f16, i32 or i8, found \"bool\""});
+  expect_mistake("bench comm --store", {"--routes, --store: expected --device cuda without --engine and --norm, found --device cpu, --engine auto"});
+  expect_mistake("bench comm --store --device cuda --op all_reduce", {"--store: expected all operators, found 1 of --op"});
+  expect_mistake("bench comm --device cuda --engine ring", {"--engine: expected auto, nccl, peer, one-shot or two-shot, found 'ring'"});
+  const CommandResult route = run_cermet("run " + tiny + " --ids 5 -n 1 --device null:sm_90 --tensor-parallel 2", "", "CERMET_COMM_ROUTE=pigeon");
+  EXPECT_EQ(route.err, "cermet: error: CERMET_COMM_ROUTE: expected auto, nccl, peer, one-shot or two-shot, found 'pigeon'\n");
   expect_mistake("bench comm --device tpu", {"--device: expected cpu or cuda, found \"tpu\""});
 }
 
