@@ -126,9 +126,11 @@ Kernel make(const char* name, OpKind op) {
 
 }  // namespace
 
-extern const Kernel peer_rms_norm, peer_add_rms_norm, peer_layer_norm, peer_dynamic_quant;
+extern const Kernel peer_rms_norm, peer_add_rms_norm, peer_rms_norm_quant, peer_add_rms_norm_quant, peer_layer_norm, peer_dynamic_quant;
 const Kernel peer_rms_norm = make("peer.rms_norm", OpKind::rms_norm);
 const Kernel peer_add_rms_norm = make("peer.add_rms_norm", OpKind::add_rms_norm);
+const Kernel peer_rms_norm_quant = make("peer.rms_norm_quant", OpKind::rms_norm_quant);
+const Kernel peer_add_rms_norm_quant = make("peer.add_rms_norm_quant", OpKind::add_rms_norm_quant);
 const Kernel peer_layer_norm = make("peer.layer_norm", OpKind::layer_norm);
 const Kernel peer_dynamic_quant = make("peer.dynamic_quant", OpKind::dynamic_quant);
 
