@@ -119,9 +119,11 @@ PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout)
   }
   together(host, [&] {
     std::set<std::array<char, 16>> devices;
+    int most_on_one = 1;
     for (int r = 0; r < size_; ++r) {
       const Offer& each = offers[static_cast<std::size_t>(r)];
       devices.insert(each.device.uuid);
+      most_on_one = std::max(most_on_one, static_cast<int>(std::ranges::count(offers, each.device.uuid, [](const Offer& o) { return o.device.uuid; })));
       if (r == rank_) {
         memory_.push_back(own);
       } else if (each.host != offer.host) {
@@ -135,6 +137,7 @@ PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout)
       }
     }
     shares_device_ = devices.size() < offers.size();
+    ranks_on_device_ = most_on_one;
   });
   if (shares_device_) channels_ = shared_channels;
 }

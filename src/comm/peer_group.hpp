@@ -28,6 +28,8 @@ class PeerGroup final : public cuda::PeerMemory {
   void run(const DenseCall& call, Stream& stream);
   peer::Link link(std::string_view what) override;
   int channels() const override { return channels_; }
+  int ranks_on_device() const override { return ranks_on_device_; }
+  double timeout() const override { return timeout_; }
   void line_up() override;
 
   /// What a launch that gave up said: "all_reduce of ..: exchange 17: rank 1 did not arrive within 30 s"; "" where none did. May be asked by another thread.
@@ -46,7 +48,8 @@ class PeerGroup final : public cuda::PeerMemory {
 
   Communicator& host_;
   int rank_, size_, channels_ = peer::most_channels;
-  bool shares_device_ = false;
+  bool shares_device_ = false;  ///< of some ranks
+  int ranks_on_device_ = 1;
   double timeout_;
   Routes routes_;
   ProgramStore programs_;

@@ -59,7 +59,8 @@ std::filesystem::path routes_file(const Device& device, int ranks, bool shared) 
   const std::filesystem::path& folder = jit::DiskCache::process().folder();
   if (folder.empty() || !device.target()) return {};
   return folder / jit::DiskCache::limits_folder /
-         fmt::format("{} ranks{}, {}, driver {}.json", ranks, shared ? " on fewer" : "", plain_name(device.target()->name), plain_name(device.driver_version()));
+         fmt::format("{} ranks{}, {}, driver {}.json", ranks, shared ? " on fewer" : "", plain_name(device.target()->name),
+                     plain_name(device.driver_version()));
 }
 
 void store_routes(const Device& device, int ranks, const std::filesystem::path& file, const RouteTimes& times) {

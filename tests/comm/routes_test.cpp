@@ -95,9 +95,11 @@ TEST(RouteStore, KeepsTimesAndRefusesWhatIsBrokenOrForeign) {
   EXPECT_THROW(comm::read_routes(*device, 4, file), Error);
   EXPECT_THROW(comm::read_routes(*other, 2, file), Error);
   const std::string good = content_of(file);
-  for (const auto& [old, replacement, message] :
-       {std::tuple("one-shot", "carrier pigeon", "expected nccl, one-shot or two-shot"), {"\"all_reduce\"", "\"silu\"", "an operator that communicates"},
-        {"[1048576", "[1", "more bytes than before"}, {"9e-06", "-1", "seconds from 1e-08 to 1000"}, {"two-shot", "one-shot", "given twice"}}) {
+  for (const auto& [old, replacement, message] : {std::tuple("one-shot", "carrier pigeon", "expected nccl, one-shot or two-shot"),
+                                                  {"\"all_reduce\"", "\"silu\"", "an operator that communicates"},
+                                                  {"[1048576", "[1", "more bytes than before"},
+                                                  {"9e-06", "-1", "seconds from 1e-08 to 1000"},
+                                                  {"two-shot", "one-shot", "given twice"}}) {
     std::string text = good;
     ASSERT_NE(text.find(old), text.npos) << old << text;
     const auto bad = folder.file("bad.json", text.replace(text.find(old), std::string_view(old).size(), replacement));

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "jit/walk.hpp"
+#include "kernel/cuda/kernels.hpp"
 
 namespace cermet {
 namespace {
@@ -37,6 +38,14 @@ void choose_joinable(const Region& region, Choice& choice) {
     least = rank;
   }
   if (best) choice.config = *best;
+}
+
+void choose_launched(const Region& region, Choice& choice) {
+  if (!choice.kernel->name.starts_with("ranks.")) return;
+  const std::string name = "peer" + choice.kernel->name.substr(choice.kernel->name.find('.'));
+  for (const Kernel* const kernel : cuda::all_kernels())
+    if (kernel->name == name && kernel->op == choice.kernel->op && !kernel->declines(region))
+      return void(choice = Choice(*kernel, kernel->configs(region).front()));
 }
 
 }  // namespace cermet
