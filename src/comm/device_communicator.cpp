@@ -58,6 +58,7 @@ class DeviceCommunicator final : public Communicator {
   bool on_device() const override { return true; }
   cuda::PeerMemory* peer_memory() override { return links_.peer.get(); }
   void run(const CollectiveCall& call, Stream* stream) override;
+  void prepare(std::span<const CollectiveCall> calls) override;
   void barrier() override {
     check();
     host_.barrier();
@@ -108,6 +109,13 @@ void DeviceCommunicator::check() {
     told_ = true;
   }
   if (!reason.empty()) fail(Status::io, "{}", reason);
+}
+
+void DeviceCommunicator::prepare(std::span<const CollectiveCall> calls) {
+  if (!links_.peer) return;
+  std::vector<DenseCall> list;
+  for (const CollectiveCall& call : calls) list.push_back(describe(call, rank(), size()));  // without addresses
+  links_.peer->prepare(list);
 }
 
 /// The first call of each kind and size is compared on the host; later ones, and replays of captured graphs, rely on it.

@@ -172,9 +172,10 @@ std::uint32_t PeerGroup::number_of(const CallHeader& header) {
   return number;
 }
 
-void PeerGroup::prepare(const DenseCall& call) {
-  const PeerLaunch launch = peer_launch(link_of(0), channels_, call, false);
-  programs_.prepare(std::span(&launch.program, 1));
+void PeerGroup::prepare(std::span<const DenseCall> calls) {
+  std::vector<cuda::Program> programs;
+  for (const DenseCall& call : calls) programs.push_back(peer_launch(link_of(0), channels_, call, false).program);
+  programs_.prepare(programs);
 }
 
 void PeerGroup::run(const DenseCall& call, Stream& stream) {

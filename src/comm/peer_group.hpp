@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ class PeerGroup final : public cuda::PeerMemory {
   PeerGroup& operator=(const PeerGroup&) = delete;
 
   /// Compiles and loads what a call of this kind and type launches.
-  void prepare(const DenseCall& call);
+  void prepare(const DenseCall& call) { prepare(std::span(&call, 1)); }
+  void prepare(std::span<const DenseCall> calls);
   /// Enqueues a call that all ranks make.
   void run(const DenseCall& call, Stream& stream);
   peer::Link link(std::string_view what) override;

@@ -142,6 +142,7 @@ void Executable::State::replay() {
       throw;
     }
     stream = wanted;
+    line_up(communicators);  // regions were loaded, which may wait for what runs on a device that ranks share
   }
   check_waits();
   const StreamRange range(stream, graph.name.c_str());

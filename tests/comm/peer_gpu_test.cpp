@@ -131,10 +131,11 @@ void expect_region_computes_the_same(int ranks) {
     Strings apart;
     for (const bool marked : {false, true}) {
       const std::string head = marked ? "  super_kernel all \"strict-scope-check=abort:width=16\"\n" : "";
-      Session session(parse_graph(exchanges(ranks, marked ? " in all" : "", head)), context, no_weights, options_of(8, FusionMode::full, {{"tensor", group.get()}}));
+      Session session(parse_graph(exchanges(ranks, marked ? " in all" : "", head)), context, no_weights,
+                      options_of(8, FusionMode::full, {{"tensor", group.get()}}));
       EXPECT_EQ(has_step(session, "peer.all_to_all"), marked);
-      const Strings bits = bits_of(session, context, host.rank(),
-                                   {{"x", DType::f32, {8 * ranks, 512}}, {"residual", DType::f32, {8, 512}}, {"w", DType::bf16, {512}}});
+      const Strings bits =
+          bits_of(session, context, host.rank(), {{"x", DType::f32, {8 * ranks, 512}}, {"residual", DType::f32, {8, 512}}, {"w", DType::bf16, {512}}});
       if (!marked) {
         apart = bits;
         continue;

@@ -71,8 +71,6 @@ Program peer_reduction(DType dtype, Reduction reduction, int ranks, int width, i
           .threads = threads};
 }
 
-Program peer_move(int threads) {
-  return {.header = "kernel/cuda/device/peer/collective.cuh", .task = "cermet::peer::Move", .threads = threads};
-}
+Program peer_move(int threads) { return {.header = "kernel/cuda/device/peer/collective.cuh", .task = "cermet::peer::Move", .threads = threads}; }
 
 }  // namespace cermet::cuda
