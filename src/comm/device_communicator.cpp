@@ -6,6 +6,7 @@
 #include "base/env.hpp"
 #include "base/log.hpp"
 #include "comm/call.hpp"
+#include "comm/join_watched.hpp"
 #include "comm/peer_group.hpp"
 #include "comm/route_store.hpp"
 #include "comm/watchdog.hpp"
@@ -175,6 +176,8 @@ void DeviceCommunicator::enqueue(const CollectiveCall& call, const DenseCall& de
   if (gets_nothing) stream.fill(y, 0, dense.y_bytes());
 }
 
+double timeout() { return static_cast<double>(env::integer(env::Name::CERMET_COMM_TIMEOUT)); }
+
 std::unique_ptr<DeviceGroup> join(Communicator& host, Device& device) {
   std::string own;
   if (host.rank() == 0) {
@@ -185,10 +188,11 @@ std::unique_ptr<DeviceGroup> join(Communicator& host, Device& device) {
   GroupIdentity bytes{};
   CERMET_ASSERT(identity.size() == bytes.size());
   std::copy(identity.begin(), identity.end(), bytes.begin());
-  return cuda::plugin().join_device_group(device, host.rank(), host.size(), bytes);
+  std::unique_ptr<DeviceGroup> group = join_watched(
+      host, [&device, rank = host.rank(), size = host.size(), bytes] { return cuda::plugin().join_device_group(device, rank, size, bytes); }, timeout());
+  host.barrier();  // a rank that runs ahead would enqueue work while another one's driver takes memory, which may wait for it
+  return group;
 }
-
-double timeout() { return static_cast<double>(env::integer(env::Name::CERMET_COMM_TIMEOUT)); }
 
 /// The reason of the first rank that has one, on every rank.
 std::string first_reason(Communicator& host, std::string_view own) {
