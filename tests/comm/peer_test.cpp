@@ -82,6 +82,7 @@ TEST(Peer, RowsThatAreSummedAndNormalizedAreOneLaunch) {
   EXPECT_EQ(launches_of(summed_norm(2, false), 8), 1u);
   EXPECT_EQ(launches_of(summed_norm(2, true), 8), 1u);
   EXPECT_EQ(launches_of(summed_norm(2, false, quantized_to("i8")), 8), 1u);
+  EXPECT_EQ(launches_of(summed_norm(2, true, quantized_to("i8")), 8), 1u);
   EXPECT_EQ(launches_of(summed_norm(2, false), 4096), 2u) << "a rank that reduces a share of many rows moves less data";
   EXPECT_EQ(launches_of(summed_norm(16, false), 8), 2u) << "more ranks than slots";
   std::string own = summed_norm(2, false);

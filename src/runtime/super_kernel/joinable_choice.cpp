@@ -18,7 +18,7 @@ bool can_join(const Kernel& kernel, const Region& region, const Config& config) 
 
 void choose_joinable(const Region& region, Choice& choice) {
   const Kernel& kernel = *choice.kernel;
-  if (!kernel.programs) return;
+  if (!kernel.programs || kernel.programs(region, choice.config).empty()) return;  // a call of the host
   const std::vector<Config> configs = kernel.configs(region);
   const bool joins = can_join(kernel, region, choice.config), streams = kernel.programs(region, choice.config).front().stage_bytes > 0;
   if (joins && !(streams && std::ranges::count(configs, choice.config) > 0)) return;
