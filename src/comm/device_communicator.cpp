@@ -6,9 +6,7 @@
 #include "base/env.hpp"
 #include "base/log.hpp"
 #include "comm/call.hpp"
-#include "comm/join_watched.hpp"
-#include "comm/peer_group.hpp"
-#include "comm/route_store.hpp"
+#include "comm/device_links.hpp"
 #include "comm/watchdog.hpp"
 #include "device/cuda/plugin.hpp"
 
@@ -36,12 +34,6 @@ GroupReduction reduction_of(Reduction reduction) {
   }
   return GroupReduction::sum;
 }
-
-/// What ranks are joined by: one of them at least.
-struct Links {
-  std::unique_ptr<DeviceGroup> nccl;
-  std::unique_ptr<PeerGroup> peer;
-};
 
 class DeviceCommunicator final : public Communicator {
  public:
@@ -176,60 +168,9 @@ void DeviceCommunicator::enqueue(const CollectiveCall& call, const DenseCall& de
   if (gets_nothing) stream.fill(y, 0, dense.y_bytes());
 }
 
-double timeout() { return static_cast<double>(env::integer(env::Name::CERMET_COMM_TIMEOUT)); }
-
-std::unique_ptr<DeviceGroup> join(Communicator& host, Device& device) {
-  std::string own;
-  if (host.rank() == 0) {
-    const GroupIdentity identity = cuda::plugin().make_group_identity();
-    own.assign(identity.data(), identity.size());
-  }
-  const std::string identity = host.gather_text(own)[0];
-  GroupIdentity bytes{};
-  CERMET_ASSERT(identity.size() == bytes.size());
-  std::copy(identity.begin(), identity.end(), bytes.begin());
-  std::unique_ptr<DeviceGroup> group = join_watched(
-      host, [&device, rank = host.rank(), size = host.size(), bytes] { return cuda::plugin().join_device_group(device, rank, size, bytes); }, timeout());
-  host.barrier();  // a rank that runs ahead would enqueue work while another one's driver takes memory, which may wait for it
-  return group;
-}
-
-/// The reason of the first rank that has one, on every rank.
-std::string first_reason(Communicator& host, std::string_view own) {
-  for (const std::string& text : host.gather_text(own))
-    if (!text.empty()) return text;
-  return "";
-}
-
-std::optional<Route> forced_route(DeviceEngine engine) {
-  if (engine == DeviceEngine::one_shot) return Route::one_shot;
-  return engine == DeviceEngine::two_shot ? std::optional(Route::two_shot) : std::nullopt;
-}
-
-/// Every rank does the same, because all know what any of them found.
-Links link(Communicator& host, Device& device, DeviceEngine engine) {
-  Links links;
-  const bool differ = devices_differ(host, device), automatic = engine == DeviceEngine::automatic;
-  std::string no_nccl = automatic || engine == DeviceEngine::nccl ? first_reason(host, cuda::plugin().nccl_problem()) : "not asked for";
-  if (no_nccl.empty() && !differ) no_nccl = "NCCL: expected a GPU for each rank, found two ranks on one";
-  if (engine == DeviceEngine::nccl && !no_nccl.empty()) fail(Status::unsupported, "{}", no_nccl);
-  if (engine != DeviceEngine::nccl) {
-    try {
-      links.peer = std::make_unique<PeerGroup>(host, device, timeout());
-      links.peer->set_routes(Routes(agreed_routes(host, device, links.peer->shares_device()), forced_route(engine)));
-    } catch (const Error& error) {
-      if (!automatic || error.status() != Status::unsupported) throw;
-      if (!no_nccl.empty()) fail(Status::unsupported, "{}; {}", no_nccl, error.what());
-      log().info("{}", error.what());
-    }
-  }
-  if (no_nccl.empty()) links.nccl = join(host, device);
-  return links;
-}
-
 std::unique_ptr<Communicator> DeviceCommunicator::split(int color, int key) {
   std::unique_ptr<Communicator> host = host_.split(color, key);
-  Links links = link(*host, device_, engine_);
+  Links links = joined_by(*host, device_, engine_);
   Communicator& part = *host;
   return std::make_unique<DeviceCommunicator>(part, device_, std::move(links), engine_, std::move(host));
 }
@@ -272,7 +213,7 @@ std::unique_ptr<Communicator> make_device_communicator(Communicator& host, Devic
   require(device.target() != nullptr, "communicator: expected a GPU, found {}", device.name());
   if (engine == DeviceEngine::automatic) engine = device_engine_from(env::value(env::Name::CERMET_COMM_ROUTE), "CERMET_COMM_ROUTE");
   if (!device.computes()) return make_null_communicator(host.rank(), host.size());
-  return std::make_unique<DeviceCommunicator>(host, device, link(host, device, engine), engine, nullptr);
+  return std::make_unique<DeviceCommunicator>(host, device, joined_by(host, device, engine), engine, nullptr);
 }
 
 bool devices_differ(Communicator& host, Device& device) {
