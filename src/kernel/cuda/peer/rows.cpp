@@ -5,7 +5,6 @@
 #include "kernel/cuda/peer/group_memory.hpp"
 #include "kernel/cuda/peer/reduction.hpp"
 #include "kernel/cuda/peer/sum_in_front.hpp"
-#include "kernel/cuda/rowwise/norm_needs.hpp"
 #include "kernel/cuda/rowwise/region.hpp"
 #include "op/reduction.hpp"
 
@@ -115,18 +114,8 @@ class Bound {
   int width_;
 };
 
-/// As in launches of their own, whose bits they have; a block has whole rows.
-RowNeedsOf without_clusters(RowNeeds (*needs)(const Problem&)) {
-  if (!needs) return {};
-  return [needs](const Problem& p) {
-    RowNeeds own = needs(p);
-    own.few_cluster = 1;
-    return own;
-  };
-}
-
-Kernel make(const char* name, OpKind op, RowNeeds (*needs)(const Problem&) = nullptr) {
-  const Kernel rows = row_kernel(name, op, "", without_clusters(needs));
+Kernel make(const char* name, OpKind op) {
+  const Kernel rows = row_kernel(name, op, "");
   return {.name = name,
           .op = op,
           .summary = "behind an all_reduce over memory that the ranks' GPUs address: a block exchanges whole rows, sums them and goes on with them",
@@ -145,11 +134,11 @@ Kernel make(const char* name, OpKind op, RowNeeds (*needs)(const Problem&) = nul
 }  // namespace
 
 extern const Kernel peer_rms_norm, peer_add_rms_norm, peer_rms_norm_quant, peer_add_rms_norm_quant, peer_layer_norm, peer_dynamic_quant;
-const Kernel peer_rms_norm = make("peer.rms_norm", OpKind::rms_norm, norm_needs);
-const Kernel peer_add_rms_norm = make("peer.add_rms_norm", OpKind::add_rms_norm, norm_needs);
-const Kernel peer_rms_norm_quant = make("peer.rms_norm_quant", OpKind::rms_norm_quant, norm_quant_needs);
-const Kernel peer_add_rms_norm_quant = make("peer.add_rms_norm_quant", OpKind::add_rms_norm_quant, norm_quant_needs);
-const Kernel peer_layer_norm = make("peer.layer_norm", OpKind::layer_norm, norm_needs);
+const Kernel peer_rms_norm = make("peer.rms_norm", OpKind::rms_norm);
+const Kernel peer_add_rms_norm = make("peer.add_rms_norm", OpKind::add_rms_norm);
+const Kernel peer_rms_norm_quant = make("peer.rms_norm_quant", OpKind::rms_norm_quant);
+const Kernel peer_add_rms_norm_quant = make("peer.add_rms_norm_quant", OpKind::add_rms_norm_quant);
+const Kernel peer_layer_norm = make("peer.layer_norm", OpKind::layer_norm);
 const Kernel peer_dynamic_quant = make("peer.dynamic_quant", OpKind::dynamic_quant);
 
 }  // namespace cermet::cuda::peer_rows_file

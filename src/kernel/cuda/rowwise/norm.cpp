@@ -1,5 +1,4 @@
 // Host half of rms_norm, add_rms_norm and layer_norm: how their rows lie over threads.
-#include "kernel/cuda/rowwise/norm_needs.hpp"
 #include "kernel/cuda/rowwise/region.hpp"
 
 namespace cermet::cuda::rowwise_norm_file {
@@ -13,14 +12,7 @@ bool has_many_short_rows(const Problem& p) {
   return p.size(0, -1) <= most_columns && rows >= least_rows;
 }
 
-constexpr const char* const summary = "a row in the registers of a block, or of a part of a warp: one pass over memory";
-
-}  // namespace
-}  // namespace cermet::cuda::rowwise_norm_file
-
-namespace cermet::cuda {
-
-RowNeeds norm_needs(const Problem& p) {
+RowNeeds needs_of(const Problem& p) {
   const bool layer = p.op->kind == OpKind::layer_norm, add = p.op->kind == OpKind::add_rms_norm;
   const std::size_t weight = add ? 2 : 1;
   RowNeeds needs{.width = vector_width({p.input(0).dtype, p.input(add ? 1 : 0).dtype, p.outputs[0].dtype}), .few_cluster = few_cluster(p.target)};
@@ -29,18 +21,18 @@ RowNeeds norm_needs(const Problem& p) {
     const bool narrow_weight = !p.has(weight) || size_of(p.input(weight).dtype) == 2;
     needs.short_rows = {.elements = 16, .registers = layer || !narrow_weight ? 56 : 48};
     needs.long_rows = {.elements = 56, .registers = layer ? 128 : 80};
-    if (layer && rowwise_norm_file::has_many_short_rows(p)) needs.short_rows = {.elements = 32, .registers = 64};
+    if (layer && has_many_short_rows(p)) needs.short_rows = {.elements = 32, .registers = 64};
   }
   return needs;
 }
 
-}  // namespace cermet::cuda
+constexpr const char* const summary = "a row in the registers of a block, or of a part of a warp: one pass over memory";
 
-namespace cermet::cuda::rowwise_norm_file {
+}  // namespace
 
 extern const Kernel rowwise_rms_norm, rowwise_add_rms_norm, rowwise_layer_norm;
-const Kernel rowwise_rms_norm = row_kernel("rowwise.rms_norm", OpKind::rms_norm, summary, norm_needs);
-const Kernel rowwise_add_rms_norm = row_kernel("rowwise.add_rms_norm", OpKind::add_rms_norm, summary, norm_needs);
-const Kernel rowwise_layer_norm = row_kernel("rowwise.layer_norm", OpKind::layer_norm, summary, norm_needs);
+const Kernel rowwise_rms_norm = row_kernel("rowwise.rms_norm", OpKind::rms_norm, summary, needs_of);
+const Kernel rowwise_add_rms_norm = row_kernel("rowwise.add_rms_norm", OpKind::add_rms_norm, summary, needs_of);
+const Kernel rowwise_layer_norm = row_kernel("rowwise.layer_norm", OpKind::layer_norm, summary, needs_of);
 
 }  // namespace cermet::cuda::rowwise_norm_file

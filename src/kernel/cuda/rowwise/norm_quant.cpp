@@ -1,11 +1,11 @@
 // Host half of rms_norm_quant and add_rms_norm_quant: how their rows lie over threads.
 #include "op/norm_quant.hpp"
-#include "kernel/cuda/rowwise/norm_needs.hpp"
 #include "kernel/cuda/rowwise/region.hpp"
 
-namespace cermet::cuda {
+namespace cermet::cuda::rowwise_norm_quant_file {
+namespace {
 
-RowNeeds norm_quant_needs(const Problem& p) {
+RowNeeds needs_of(const Problem& p) {
   const bool add = p.op->kind == OpKind::add_rms_norm_quant;
   const NormQuantOperands operands(add ? 2 : 1);
   const CodeFormat format = code_format(p.attributes);
@@ -19,17 +19,12 @@ RowNeeds norm_quant_needs(const Problem& p) {
   return needs;
 }
 
-}  // namespace cermet::cuda
-
-namespace cermet::cuda::rowwise_norm_quant_file {
-namespace {
-
 constexpr const char* const summary = "a row in registers from its first load to its quantized values";
 
 }  // namespace
 
 extern const Kernel rowwise_rms_norm_quant, rowwise_add_rms_norm_quant;
-const Kernel rowwise_rms_norm_quant = row_kernel("rowwise.rms_norm_quant", OpKind::rms_norm_quant, summary, norm_quant_needs);
-const Kernel rowwise_add_rms_norm_quant = row_kernel("rowwise.add_rms_norm_quant", OpKind::add_rms_norm_quant, summary, norm_quant_needs);
+const Kernel rowwise_rms_norm_quant = row_kernel("rowwise.rms_norm_quant", OpKind::rms_norm_quant, summary, needs_of);
+const Kernel rowwise_add_rms_norm_quant = row_kernel("rowwise.add_rms_norm_quant", OpKind::add_rms_norm_quant, summary, needs_of);
 
 }  // namespace cermet::cuda::rowwise_norm_quant_file
