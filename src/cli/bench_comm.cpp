@@ -4,15 +4,15 @@
 
 #include "base/text.hpp"
 #include "cli/bench_comm_norm.hpp"
+#include "cli/bench_comm_rows.hpp"
 #include "cli/interrupt.hpp"
-#include "cli/line_plot.hpp"
 #include "cli/verb.hpp"
 #include "comm/check.hpp"
 #include "comm/device_communicator.hpp"
 #include "comm/local.hpp"
 #include "comm/measure.hpp"
+#include "comm/route_store.hpp"
 #include "comm/world.hpp"
-#include "io/posix_file.hpp"
 
 namespace cermet::cli::bench_comm_verb {
 namespace {
@@ -22,7 +22,7 @@ struct Options {
   std::vector<std::string> ops;
   std::string sizes = "1K..16M", dtype = "f32", device = "cpu", engine = "auto", plot;
   double seconds = 0.05;
-  bool check = false, norm = false;
+  bool check = false, norm = false, routes = false, store = false;
 };
 
 /// "64", "8K", "2M", "1G": bytes.
@@ -53,11 +53,11 @@ std::vector<std::int64_t> sizes_from(std::string_view text) {
   return sizes;
 }
 
-std::vector<Collective> kinds_from(const std::vector<std::string>& names) {
+std::vector<Collective> kinds_from(const std::vector<std::string>& names, bool all) {
   std::vector<Collective> kinds;
   for (int k = 0; k <= static_cast<int>(Collective::all_to_all); ++k) {
     const auto kind = static_cast<Collective>(k);
-    if (names.empty() ? !has_root(kind) : std::ranges::find(names, name_of(kind)) != names.end()) kinds.push_back(kind);
+    if (names.empty() ? all || !has_root(kind) : std::ranges::find(names, name_of(kind)) != names.end()) kinds.push_back(kind);
   }
   for (const std::string& name : names)
     require(std::ranges::any_of(kinds, [&](Collective kind) { return name_of(kind) == name; }),
@@ -65,60 +65,84 @@ std::vector<Collective> kinds_from(const std::vector<std::string>& names) {
   return kinds;
 }
 
-struct Row {
-  Collective kind;
-  comm::CommTiming timing;
-  std::string name;
-};
-
-struct Measured {
-  std::string engine;
-  int ranks = 1;
-  std::vector<Row> rows;
-  int checked = 0;  ///< calls that were compared with their definition
-};
-
-/// What one rank does; every rank the same.
-Measured work(Communicator& communicator, const Options& options, const std::vector<Collective>& kinds, const std::vector<std::int64_t>& sizes,
-              int local_rank) {
-  Measured measured{std::string(communicator.engine()), communicator.size(), {}, 0};
-  const bool on_gpu = options.device == "cuda";
-  const std::string device_name = on_gpu ? comm::device_of_rank(options.device, local_rank) : options.device;
-  const std::unique_ptr<Device> device = make_device(device_name);
-  std::unique_ptr<Stream> stream;
-  std::unique_ptr<Communicator> on_device;
-  if (device->target()) {
-    stream = device->make_stream();
-    on_device = comm::make_device_communicator(communicator, *device, comm::device_engine_from(options.engine, "--engine"));
-    measured.engine = on_device->engine();
-  }
-  Communicator& used = on_device ? *on_device : communicator;
+/// Over one engine. `way`: of a route; "" where there is one way alone.
+void measure(Communicator& used, Device& device, Stream* stream, const std::string& device_name, const Options& options, const std::vector<Collective>& kinds,
+             const std::vector<std::int64_t>& sizes, std::optional<comm::Route> way, CommRows& measured) {
   if (options.check) {
-    const comm::CheckReport report = comm::check_communicator(used, device.get(), stream.get());
-    if (!report.wrong.empty()) communicator.abort("computed something else than the stacked operator: " + report.wrong);
+    const comm::CheckReport report = comm::check_communicator(used, &device, stream);
+    if (!report.wrong.empty()) used.abort("computed something else than the stacked operator: " + report.wrong);
     require(report.wrong.empty(), "{}", report.wrong);
-    measured.checked = report.calls;
+    measured.checked += report.calls;
     used.barrier();
   }
   const DType dtype = *dtype_from_name(options.dtype);
-  for (const Collective kind : kinds)
+  for (const Collective kind : kinds) {
+    if (way == comm::Route::two_shot && kind != Collective::all_reduce) continue;
     for (const std::int64_t size : sizes) {
-      if (interrupted()) communicator.abort("was interrupted");
+      if (interrupted()) used.abort("was interrupted");
       stop_if_interrupted();
       if (options.norm) {
         const NormTiming norm = measure_norm(used, device_name, size, options.seconds);
-        measured.rows.push_back({kind, norm.timing, fmt::format("all_reduce + add + rms_norm, {} launches", norm.launches)});
+        measured.rows.push_back({kind, way, norm.timing, fmt::format("all_reduce + add + rms_norm, {} launches", norm.launches)});
         continue;
       }
-      measured.rows.push_back({kind, comm::measure_collective(used, *device, stream.get(), kind, dtype, size, options.seconds), std::string(name_of(kind))});
+      measured.rows.push_back({kind, way, comm::measure_collective(used, device, stream, kind, dtype, size, options.seconds), std::string(name_of(kind))});
     }
+  }
+  used.barrier();
+}
+
+/// Every way that the ranks' devices have, one after the other.
+void measure_routes(Communicator& communicator, Device& device, Stream& stream, const std::string& device_name, const Options& options,
+                    const std::vector<Collective>& kinds, const std::vector<std::int64_t>& sizes, CommRows& measured) {
+  for (const comm::Route route : comm::all_routes) {
+    std::unique_ptr<Communicator> group;
+    try {
+      group = comm::make_device_communicator(communicator, device, comm::device_engine_from(name_of(route), "route"));
+    } catch (const Error& error) {
+      if (error.status() != Status::unsupported) throw;
+      measured.missing.push_back(fmt::format("{}: {}", name_of(route), error.what()));
+      continue;
+    }
+    measured.engine += fmt::format("{}{}", measured.engine.empty() ? "" : ", ", name_of(route));
+    measure(*group, device, &stream, device_name, options, kinds, sizes, route, measured);
+  }
+  require(!measured.rows.empty(), "--routes: expected a way between the GPUs, found none: {}", fmt::join(measured.missing, "; "));
+  const bool shared = !comm::devices_differ(communicator, device);
+  if (!options.store || communicator.rank() != 0) return;
+  const std::filesystem::path file = comm::routes_file(device, communicator.size(), shared);
+  require(!file.empty(), "--store: expected a cache folder, found none: set CERMET_CACHE_DIR");
+  comm::store_routes(device, communicator.size(), file, times_of(measured));
+  measured.stored = file.string();
+}
+
+/// What one rank does; every rank the same.
+CommRows work(Communicator& communicator, const Options& options, const std::vector<Collective>& kinds, const std::vector<std::int64_t>& sizes,
+              int local_rank) {
+  CommRows measured{.engine = std::string(communicator.engine()), .dtype = options.dtype, .ranks = communicator.size()};
+  const bool on_gpu = options.device == "cuda";
+  const std::string device_name = on_gpu ? comm::device_of_rank(options.device, local_rank) : options.device;
+  const std::unique_ptr<Device> device = make_device(device_name);
+  if (!device->target()) {
+    measure(communicator, *device, nullptr, device_name, options, kinds, sizes, {}, measured);
+    return measured;
+  }
+  const std::unique_ptr<Stream> stream = device->make_stream();
+  if (options.routes) {
+    measured.engine.clear();
+    measure_routes(communicator, *device, *stream, device_name, options, kinds, sizes, measured);
+    return measured;
+  }
+  const auto group = comm::make_device_communicator(communicator, *device, comm::device_engine_from(options.engine, "--engine"));
+  measured.engine = group->engine();
+  measure(*group, *device, stream.get(), device_name, options, kinds, sizes, {}, measured);
   return measured;
 }
 
 /// Threads of this process as ranks. The first error of one that did not only hear of another's is thrown.
-Measured work_in_threads(const Options& options, const std::vector<Collective>& kinds, const std::vector<std::int64_t>& sizes) {
+CommRows work_in_threads(const Options& options, const std::vector<Collective>& kinds, const std::vector<std::int64_t>& sizes) {
   std::vector<std::unique_ptr<Communicator>> group = comm::make_local_group(options.ranks);
-  std::vector<Measured> measured(group.size());
+  std::vector<CommRows> measured(group.size());
   std::vector<std::exception_ptr> errors(group.size());
   std::vector<std::thread> threads;
   for (std::size_t r = 0; r < group.size(); ++r)
@@ -136,44 +160,13 @@ Measured work_in_threads(const Options& options, const std::vector<Collective>& 
   return measured[0];
 }
 
-Json row_json(const Row& row, int ranks) {
-  const double bandwidth = static_cast<double>(row.timing.bytes) / row.timing.seconds;
-  return {{"op", row.name},
-          {"bytes", row.timing.bytes},
-          {"seconds", row.timing.seconds},
-          {"calls", row.timing.calls},
-          {"bytes_per_second", bandwidth},
-          {"bus_bytes_per_second", bandwidth * comm::bus_factor(row.kind, ranks)}};
-}
-
-void print(Console& console, const Options& options, const Measured& measured) {
-  Json rows = Json::array();
-  Table table;
-  table.row({"operator", "bytes", "time", "bytes/s", "bus bytes/s"});
-  for (const Row& row : measured.rows) {
-    const Json json = row_json(row, measured.ranks);
-    table.row({row.name, bytes_text(static_cast<double>(row.timing.bytes)), seconds_text(row.timing.seconds),
-               bytes_text(json["bytes_per_second"].get<double>()), bytes_text(json["bus_bytes_per_second"].get<double>())});
-    rows.push_back(json);
-  }
-  if (console.json())
-    return console.write_json(
-        {{"engine", measured.engine}, {"ranks", measured.ranks}, {"dtype", options.dtype}, {"checked_calls", measured.checked}, {"rows", rows}});
-  if (options.check) console.print("{} calls on each of {} ranks are what the stacked operators define\n", measured.checked, measured.ranks);
-  console.print("{} ranks, engine {}, {}\n{}", measured.ranks, measured.engine, options.dtype, table.to_string());
-}
-
-void plot(const std::string& file, const Measured& measured, const std::string& dtype) {
-  LinePlot plot{.title = fmt::format("{} ranks, engine {}, {}", measured.ranks, measured.engine, dtype), .x_label = "bytes", .lines = {}};
-  for (const Row& row : measured.rows) {
-    if (plot.lines.empty() || plot.lines.back().name != row.name) plot.lines.push_back({row.name, {}, {}});
-    plot.lines.back().points.emplace_back(row.timing.bytes, row.timing.seconds);
-  }
-  write_file_atomically(file, svg_of(plot));
-}
-
-void bench(Console& console, const Options& options) {
-  const std::vector<Collective> kinds = options.norm ? std::vector{Collective::all_reduce} : kinds_from(options.ops);
+void bench(Console& console, Options options) {
+  require(!options.store || options.ops.empty(), "--store: expected all operators, found {} of --op", options.ops.size());
+  options.routes = options.routes || options.store;
+  require(!options.routes || (options.device == "cuda" && options.engine == "auto" && !options.norm),
+          "--routes, --store: expected --device cuda without --engine and --norm, found --device {}, --engine {}{}", options.device, options.engine,
+          options.norm ? " and --norm" : "");
+  const std::vector<Collective> kinds = options.norm ? std::vector{Collective::all_reduce} : kinds_from(options.ops, options.store);
   require(!options.norm || (options.device == "cuda" && options.ops.empty()),
           "--norm: expected --device cuda and no --op with it, found --device {} and {} of --op", options.device, options.ops.size());
   const std::vector<std::int64_t> sizes = sizes_from(options.sizes);
@@ -185,7 +178,7 @@ void bench(Console& console, const Options& options) {
   require(options.engine == "auto" || options.device == "cuda", "--engine: expected auto where --device is {}, found {}", options.device,
           quote(options.engine));
   const comm::WorldPlace place = comm::world_place();
-  Measured measured;
+  CommRows measured;
   if (place.engine.empty()) measured = work_in_threads(options, kinds, sizes);
   else {
     const std::unique_ptr<Communicator> world = comm::join_world();
@@ -193,8 +186,8 @@ void bench(Console& console, const Options& options) {
     world->barrier();
   }
   if (place.rank != 0) return;
-  print(console, options, measured);
-  if (!options.plot.empty()) plot(options.plot, measured, options.dtype);
+  print(console, measured);
+  if (!options.plot.empty()) plot(options.plot, measured);
 }
 
 }  // namespace
@@ -206,7 +199,8 @@ Verb verb() {
       "  cermet launch -n 2 -- bench comm --sizes 1K..64M -o comm.svg\n"
       "  mpirun -n 4 cermet bench comm --op all_reduce --op all_to_all --dtype bf16 --json\n"
       "  cermet launch -n 2 -- bench comm --device cuda --dtype bf16\n"
-      "  cermet bench comm --device cuda --engine peer --check",
+      "  cermet bench comm --device cuda --engine peer --check\n"
+      "  cermet launch -n 2 -- bench comm --device cuda --dtype bf16 --sizes 1K..64M --store",
       [](Parser& parser) -> Action {
         const auto options = std::make_shared<Options>();
         parser.option("--ranks", options->ranks, "threads that are ranks, where the command was not started as several processes").range(1, 256).show_default();
@@ -216,11 +210,16 @@ Verb verb() {
         parser.option("--device", options->device, "cpu, or cuda: rank r of a host has its GPU r").show_default();
         parser
             .option("--engine", options->engine,
-                    "what carries data between GPUs: nccl; peer, memory that all of a host's GPUs address, where two ranks may be on one GPU; or auto, for "
-                    "each call what is expected to be faster")
+                    "what carries data between GPUs: nccl; peer, memory that all of a host's GPUs address, where two ranks may be on one GPU; one-shot or "
+                    "two-shot, the same with that way for all_reduce; or auto, for each call what is expected to be faster")
             .show_default();
         parser.option("--seconds", options->seconds, "how long to measure each size").range(0.0, 600.0).show_default();
         parser.flag("--check", options->check, "first compare every operator with its definition, over its test cases");
+        parser.flag("--routes", options->routes,
+                    "on GPUs: every way by itself (NCCL; peer memory with all_reduce in one exchange, and in two), and two constants fitted to each");
+        parser.flag(
+            "--store", options->store,
+            "the same for all operators, kept in the cache folder: calls then take the way that was faster, on devices of this name, driver and number");
         parser.flag("--norm", options->norm,
                     "on GPUs, in place of operators: all_reduce of float32 rows of 4096, the residual and rms_norm, as a model's layers have them; --sizes: "
                     "of the rows");

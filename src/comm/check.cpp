@@ -60,6 +60,14 @@ class RankCase {
     return compare(own_, own_expected(), {y.view});
   }
 
+  /// What run_on_device() calls, at addresses that are no memory.
+  CollectiveCall call_on_device() const {
+    CollectiveCall call = described();
+    call.x = {nullptr, own_x_.dtype, own_x_.shape};
+    call.y = {reinterpret_cast<void*>(std::uintptr_t{1} << 40), own_.outputs[0].dtype, bind(own_.outputs[0].dims, {})};
+    return call;
+  }
+
   /// Whether communicators on devices take it; an engine of ours all that has no counts.
   bool is_for_devices(std::string_view engine) const {
     if (data_.problem.has(1)) return false;
@@ -167,9 +175,23 @@ std::vector<Case> cases_for(Collective kind, const OpDefinition& op, int ranks) 
   return list;
 }
 
+/// Compiled one after the other, programs of all types take most of the time.
+void prepare_cases(Communicator& communicator) {
+  std::vector<CollectiveCall> calls;
+  for (int k = 0; k <= static_cast<int>(Collective::all_to_all); ++k) {
+    const auto kind = static_cast<Collective>(k);
+    const OpDefinition& op = *find_operator(name_of(kind));
+    for (const Case& one : cases_for(kind, op, communicator.size()))
+      if (const RankCase rank_case(kind, op, one, communicator.rank()); rank_case.is_for_devices(communicator.engine()))
+        calls.push_back(rank_case.call_on_device());
+  }
+  communicator.prepare(calls);
+}
+
 }  // namespace
 
 CheckReport check_communicator(Communicator& communicator, Device* device, Stream* stream) {
+  if (communicator.on_device()) prepare_cases(communicator);
   CheckReport report;
   const auto note = [&](const std::string& wrong, Collective kind, const Case& one, std::string_view how) {
     ++report.calls;

@@ -6,8 +6,7 @@
 #include "base/env.hpp"
 #include "base/log.hpp"
 #include "comm/call.hpp"
-#include "comm/peer_group.hpp"
-#include "comm/peer_routes.hpp"
+#include "comm/device_links.hpp"
 #include "comm/watchdog.hpp"
 #include "device/cuda/plugin.hpp"
 
@@ -36,12 +35,6 @@ GroupReduction reduction_of(Reduction reduction) {
   return GroupReduction::sum;
 }
 
-/// What ranks are joined by: one of them at least.
-struct Links {
-  std::unique_ptr<DeviceGroup> nccl;
-  std::unique_ptr<PeerGroup> peer;
-};
-
 class DeviceCommunicator final : public Communicator {
  public:
   DeviceCommunicator(Communicator& host, Device& device, Links links, DeviceEngine engine, std::unique_ptr<Communicator> owned_host)
@@ -58,6 +51,7 @@ class DeviceCommunicator final : public Communicator {
   bool on_device() const override { return true; }
   cuda::PeerMemory* peer_memory() override { return links_.peer.get(); }
   void run(const CollectiveCall& call, Stream* stream) override;
+  void prepare(std::span<const CollectiveCall> calls) override;
   void barrier() override {
     check();
     host_.barrier();
@@ -110,6 +104,13 @@ void DeviceCommunicator::check() {
   if (!reason.empty()) fail(Status::io, "{}", reason);
 }
 
+void DeviceCommunicator::prepare(std::span<const CollectiveCall> calls) {
+  if (!links_.peer) return;
+  std::vector<DenseCall> list;
+  for (const CollectiveCall& call : calls) list.push_back(describe(call, rank(), size()));  // without addresses
+  links_.peer->prepare(list);
+}
+
 /// The first call of each kind and size is compared on the host; later ones, and replays of captured graphs, rely on it.
 void DeviceCommunicator::run(const CollectiveCall& call, Stream* stream) {
   check();
@@ -120,7 +121,7 @@ void DeviceCommunicator::run(const CollectiveCall& call, Stream* stream) {
   require(call.x.is_dense() && call.y.is_dense(), "{}: expected dense operands on a GPU, found {} and {} with strides", name_of(call.kind),
           call.x.type().to_string(), call.y.type().to_string());
   if (call.counts.present) fail(Status::unsupported, "{} with counts: expected engine mpi, shared or local, found {}", name_of(call.kind), engine());
-  const bool by_peer = links_.peer && (!links_.nccl || nccl_would_wrap(call) || takes_peer_memory(dense));
+  const bool by_peer = links_.peer && (!links_.nccl || nccl_would_wrap(call) || links_.peer->routes().takes_peer_memory(dense));
   if (!by_peer) require_reducible(call);
   CallHeader header = header_of(dense);
   if (std::ranges::find(agreed_, header) == agreed_.end()) {
@@ -167,58 +168,9 @@ void DeviceCommunicator::enqueue(const CollectiveCall& call, const DenseCall& de
   if (gets_nothing) stream.fill(y, 0, dense.y_bytes());
 }
 
-std::unique_ptr<DeviceGroup> join(Communicator& host, Device& device) {
-  std::string own;
-  if (host.rank() == 0) {
-    const GroupIdentity identity = cuda::plugin().make_group_identity();
-    own.assign(identity.data(), identity.size());
-  }
-  const std::string identity = host.gather_text(own)[0];
-  GroupIdentity bytes{};
-  CERMET_ASSERT(identity.size() == bytes.size());
-  std::copy(identity.begin(), identity.end(), bytes.begin());
-  return cuda::plugin().join_device_group(device, host.rank(), host.size(), bytes);
-}
-
-double timeout() { return static_cast<double>(env::integer(env::Name::CERMET_COMM_TIMEOUT)); }
-
-/// The reason of the first rank that has one, on every rank.
-std::string first_reason(Communicator& host, std::string_view own) {
-  for (const std::string& text : host.gather_text(own))
-    if (!text.empty()) return text;
-  return "";
-}
-
-bool devices_differ(Communicator& host, Device& device) {
-  const GpuIdentity identity = cuda::plugin().identify(device);
-  std::vector<std::string> all = host.gather_text({identity.uuid.data(), identity.uuid.size()});
-  std::ranges::sort(all);
-  return std::ranges::adjacent_find(all) == all.end();
-}
-
-/// Every rank does the same, because all know what any of them found.
-Links link(Communicator& host, Device& device, DeviceEngine engine) {
-  Links links;
-  const bool differ = devices_differ(host, device), automatic = engine == DeviceEngine::automatic;
-  std::string no_nccl = engine == DeviceEngine::peer ? "not asked for" : first_reason(host, cuda::plugin().nccl_problem());
-  if (no_nccl.empty() && !differ) no_nccl = "NCCL: expected a GPU for each rank, found two ranks on one";
-  if (engine == DeviceEngine::nccl && !no_nccl.empty()) fail(Status::unsupported, "{}", no_nccl);
-  if (engine != DeviceEngine::nccl) {
-    try {
-      links.peer = std::make_unique<PeerGroup>(host, device, timeout());
-    } catch (const Error& error) {
-      if (!automatic || error.status() != Status::unsupported) throw;
-      if (!no_nccl.empty()) fail(Status::unsupported, "{}; {}", no_nccl, error.what());
-      log().info("{}", error.what());
-    }
-  }
-  if (no_nccl.empty()) links.nccl = join(host, device);
-  return links;
-}
-
 std::unique_ptr<Communicator> DeviceCommunicator::split(int color, int key) {
   std::unique_ptr<Communicator> host = host_.split(color, key);
-  Links links = link(*host, device_, engine_);
+  Links links = joined_by(*host, device_, engine_);
   Communicator& part = *host;
   return std::make_unique<DeviceCommunicator>(part, device_, std::move(links), engine_, std::move(host));
 }
@@ -247,16 +199,28 @@ std::unique_ptr<Communicator> make_null_communicator(int rank, int size) {
 }
 
 DeviceEngine device_engine_from(std::string_view name, std::string_view what) {
-  if (name == "auto") return DeviceEngine::automatic;
-  if (name == "nccl") return DeviceEngine::nccl;
-  require(name == "peer", "{}: expected auto, nccl or peer, found '{}'", what, name);
-  return DeviceEngine::peer;
+  static constexpr std::pair<std::string_view, DeviceEngine> known[] = {{"auto", DeviceEngine::automatic},
+                                                                        {"nccl", DeviceEngine::nccl},
+                                                                        {"peer", DeviceEngine::peer},
+                                                                        {"one-shot", DeviceEngine::one_shot},
+                                                                        {"two-shot", DeviceEngine::two_shot}};
+  for (const auto& [known_name, engine] : known)
+    if (name == known_name) return engine;
+  fail(Status::invalid_argument, "{}: expected auto, nccl, peer, one-shot or two-shot, found '{}'", what, name);
 }
 
 std::unique_ptr<Communicator> make_device_communicator(Communicator& host, Device& device, DeviceEngine engine) {
   require(device.target() != nullptr, "communicator: expected a GPU, found {}", device.name());
+  if (engine == DeviceEngine::automatic) engine = device_engine_from(env::value(env::Name::CERMET_COMM_ROUTE), "CERMET_COMM_ROUTE");
   if (!device.computes()) return make_null_communicator(host.rank(), host.size());
-  return std::make_unique<DeviceCommunicator>(host, device, link(host, device, engine), engine, nullptr);
+  return std::make_unique<DeviceCommunicator>(host, device, joined_by(host, device, engine), engine, nullptr);
+}
+
+bool devices_differ(Communicator& host, Device& device) {
+  const GpuIdentity identity = cuda::plugin().identify(device);
+  std::vector<std::string> all = host.gather_text({identity.uuid.data(), identity.uuid.size()});
+  std::ranges::sort(all);
+  return std::ranges::adjacent_find(all) == all.end();
 }
 
 std::string device_of_rank(std::string_view device, int local_rank) {

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "comm/peer_launch.hpp"
-#include "comm/peer_routes.hpp"
 #include "device/cuda/plugin.hpp"
 
 namespace cermet::comm {
@@ -120,9 +119,11 @@ PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout)
   }
   together(host, [&] {
     std::set<std::array<char, 16>> devices;
+    int most_on_one = 1;
     for (int r = 0; r < size_; ++r) {
       const Offer& each = offers[static_cast<std::size_t>(r)];
       devices.insert(each.device.uuid);
+      most_on_one = std::max(most_on_one, static_cast<int>(std::ranges::count(offers, each.device.uuid, [](const Offer& o) { return o.device.uuid; })));
       if (r == rank_) {
         memory_.push_back(own);
       } else if (each.host != offer.host) {
@@ -136,6 +137,7 @@ PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout)
       }
     }
     shares_device_ = devices.size() < offers.size();
+    ranks_on_device_ = most_on_one;
   });
   if (shares_device_) channels_ = shared_channels;
 }
@@ -170,13 +172,14 @@ std::uint32_t PeerGroup::number_of(const CallHeader& header) {
   return number;
 }
 
-void PeerGroup::prepare(const DenseCall& call) {
-  const PeerLaunch launch = peer_launch(link_of(0), channels_, call, false);
-  programs_.prepare(std::span(&launch.program, 1));
+void PeerGroup::prepare(std::span<const DenseCall> calls) {
+  std::vector<cuda::Program> programs;
+  for (const DenseCall& call : calls) programs.push_back(peer_launch(link_of(0), channels_, call, false).program);
+  programs_.prepare(programs);
 }
 
 void PeerGroup::run(const DenseCall& call, Stream& stream) {
-  PeerLaunch launch = peer_launch(link_of(number_of(header_of(call))), channels_, call, takes_two_shots(call));
+  PeerLaunch launch = peer_launch(link_of(number_of(header_of(call))), channels_, call, routes_.takes_two_shots(call));
   const cuda::LoadedProgram program = programs_.get(std::span(&launch.program, 1)).front();
   std::uint32_t items = launch.params.channels;
   void* arguments[] = {&launch.params, &items};

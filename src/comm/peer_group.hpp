@@ -3,10 +3,12 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "comm/call.hpp"
+#include "comm/peer_routes.hpp"
 #include "device/device.hpp"
 #include "jit/program_store.hpp"
 #include "kernel/cuda/peer_memory.hpp"
@@ -22,18 +24,24 @@ class PeerGroup final : public cuda::PeerMemory {
   PeerGroup& operator=(const PeerGroup&) = delete;
 
   /// Compiles and loads what a call of this kind and type launches.
-  void prepare(const DenseCall& call);
+  void prepare(const DenseCall& call) { prepare(std::span(&call, 1)); }
+  void prepare(std::span<const DenseCall> calls);
   /// Enqueues a call that all ranks make.
   void run(const DenseCall& call, Stream& stream);
   peer::Link link(std::string_view what) override;
   int channels() const override { return channels_; }
+  int ranks_on_device() const override { return ranks_on_device_; }
+  double timeout() const override { return timeout_; }
   void line_up() override;
 
   /// What a launch that gave up said: "all_reduce of ..: exchange 17: rank 1 did not arrive within 30 s"; "" where none did. May be asked by another thread.
   std::string failure();
   /// Ends launches that wait, and those that come later. May be called by another thread.
   void abort() noexcept;
-  void set_timeout(double seconds) { timeout_ = seconds; }  ///< of links from now on
+  void set_timeout(double seconds) { timeout_ = seconds; }         ///< of links from now on
+  void set_routes(Routes routes) { routes_ = std::move(routes); }  ///< alike on every rank
+  const Routes& routes() const { return routes_; }
+  bool shares_device() const { return shares_device_; }
 
  private:
   struct Memory;
@@ -42,8 +50,10 @@ class PeerGroup final : public cuda::PeerMemory {
 
   Communicator& host_;
   int rank_, size_, channels_ = peer::most_channels;
-  bool shares_device_ = false;
+  bool shares_device_ = false;  ///< of some ranks
+  int ranks_on_device_ = 1;
   double timeout_;
+  Routes routes_;
   ProgramStore programs_;
   std::vector<std::shared_ptr<Memory>> memory_;  ///< by rank
   DeviceBuffer board_;                           ///< of the host

@@ -1,6 +1,7 @@
 #include "comm/peer_routes.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace cermet::comm {
 namespace {
@@ -10,22 +11,83 @@ namespace {
 constexpr RouteModel exchange{.seconds = 3.5e-6, .bytes_per_second = 150e9};
 // NCCL between two H200s, of the record bench/results/h200/compare/collectives.txt: 7.9 us at 8 KiB, 14.3 us at 1 MiB. Its larger messages are faster a byte,
 // and take it anyway.
-constexpr RouteModel nccl{.seconds = 7.8e-6, .bytes_per_second = 160e9};
+constexpr RouteModel nccl_of_two{.seconds = 7.8e-6, .bytes_per_second = 160e9};
 
 double sent_at_once(const DenseCall& call) { return static_cast<double>(call.x_bytes()) * (call.size - 1); }
 double sent_in_shares(const DenseCall& call) { return 2.0 * sent_at_once(call) / call.size; }
 
-double peer_time(const DenseCall& call) {
-  const double once = exchange.time(sent_at_once(call));
-  return call.kind == Collective::all_reduce ? std::min(once, exchange.seconds + exchange.time(sent_in_shares(call))) : once;
+double assumed(Route route, const DenseCall& call) {
+  switch (route) {
+    case Route::nccl: return nccl_of_two.time(sent_in_shares(call));
+    case Route::one_shot: return exchange.time(sent_at_once(call));
+    case Route::two_shot: break;
+  }
+  return exchange.seconds + exchange.time(sent_in_shares(call));
+}
+
+/// On the line through the neighbours; as long as the smallest below it, and along the last line above the largest.
+double between(std::span<const RoutePoint> points, double bytes) {
+  if (points.size() == 1 || bytes <= points.front().bytes) return points.front().seconds;
+  auto right = std::ranges::lower_bound(points, bytes, {}, &RoutePoint::bytes);
+  if (right == points.end()) --right;
+  const RoutePoint &a = *(right - 1), &b = *right;
+  return std::max(a.seconds + (b.seconds - a.seconds) * (bytes - a.bytes) / (b.bytes - a.bytes), bytes > b.bytes ? b.seconds : 0);
 }
 
 }  // namespace
 
-bool takes_two_shots(const DenseCall& call) {
-  return call.kind == Collective::all_reduce && exchange.seconds + exchange.time(sent_in_shares(call)) < exchange.time(sent_at_once(call));
+std::string_view name_of(Route route) { return route == Route::nccl ? "nccl" : route == Route::one_shot ? "one-shot" : "two-shot"; }
+
+RouteModel fitted(std::span<const RoutePoint> points) {
+  // Of a + b x = t, divided by t.
+  double aa = 0, ab = 0, bb = 0, a1 = 0, b1 = 0;
+  for (const RoutePoint& point : points) {
+    const double a = 1 / point.seconds, b = point.bytes / point.seconds;
+    aa += a * a;
+    ab += a * b;
+    bb += b * b;
+    a1 += a;
+    b1 += b;
+  }
+  const double determinant = aa * bb - ab * ab;
+  double alpha = a1 / aa, beta = 0;
+  if (points.size() > 1 && determinant > 1e-9 * aa * bb) {
+    alpha = (a1 * bb - b1 * ab) / determinant;
+    beta = (aa * b1 - ab * a1) / determinant;
+    if (alpha < 0) {
+      alpha = 0;
+      beta = b1 / bb;
+    } else if (beta < 0) {
+      alpha = a1 / aa;
+      beta = 0;
+    }
+  }
+  return {alpha, beta > 0 ? 1 / beta : std::numeric_limits<double>::infinity()};
 }
 
-bool takes_peer_memory(const DenseCall& call) { return peer_time(call) < nccl.time(sent_in_shares(call)); }
+bool Routes::is_measured(Collective kind) const {
+  return std::ranges::all_of(all_routes, [&](Route route) {
+    return (route == Route::two_shot && kind != Collective::all_reduce) || measured_.contains({kind, route});
+  });
+}
+
+double Routes::seconds(Route route, const DenseCall& call) const {
+  const auto found = measured_.find({call.kind, route});
+  // Of one way measured and of another one assumed times are not compared, but for the two ways over peer memory.
+  const bool both_shots = measured_.contains({call.kind, Route::one_shot}) && measured_.contains({call.kind, Route::two_shot});
+  if (found == measured_.end() || !(is_measured(call.kind) || (route != Route::nccl && both_shots))) return assumed(route, call);
+  return between(found->second, static_cast<double>(std::max(call.x_bytes(), call.y_bytes())));
+}
+
+bool Routes::takes_two_shots(const DenseCall& call) const {
+  if (call.kind != Collective::all_reduce) return false;
+  if (forced_) return *forced_ == Route::two_shot;
+  return seconds(Route::two_shot, call) < seconds(Route::one_shot, call);
+}
+
+bool Routes::takes_peer_memory(const DenseCall& call) const {
+  const double once = seconds(Route::one_shot, call);
+  return (call.kind == Collective::all_reduce ? std::min(once, seconds(Route::two_shot, call)) : once) < seconds(Route::nccl, call);
+}
 
 }  // namespace cermet::comm

@@ -1,9 +1,23 @@
-// Which way a call takes between GPUs: by modelled time.
+// Which way a call takes between GPUs: the one with the least expected time, by times that were measured on this host, or by assumed constants.
 #pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "comm/call.hpp"
 
 namespace cermet::comm {
+
+enum class Route : std::uint8_t {
+  nccl,
+  one_shot,  ///< peer memory: every part goes to all that need it, at once
+  two_shot,  ///< all_reduce over peer memory in two exchanges: each rank reduces a share and gives it to all
+};
+inline constexpr Route all_routes[] = {Route::nccl, Route::one_shot, Route::two_shot};
+std::string_view name_of(Route route);  ///< "nccl", "one-shot", "two-shot"
 
 /// A call takes `seconds` and what its bytes take at `bytes_per_second`.
 struct RouteModel {
@@ -11,9 +25,32 @@ struct RouteModel {
   double time(double bytes) const { return seconds + bytes / bytes_per_second; }
 };
 
-/// Whether all_reduce is sooner done as two exchanges of shares than as one of all.
-bool takes_two_shots(const DenseCall& call);
-/// Whether a call is sooner done through peer memory than by NCCL, where both are there.
-bool takes_peer_memory(const DenseCall& call);
+/// A measured call; `bytes`: of the larger of operand and result.
+struct RoutePoint {
+  double bytes = 0, seconds = 0;
+};
+/// Of each operator and route by growing bytes.
+using RouteTimes = std::map<std::pair<Collective, Route>, std::vector<RoutePoint>>;
+
+/// Both constants such that the sum of squared relative errors is least; neither is negative. Infinite bytes a second where times do not grow.
+RouteModel fitted(std::span<const RoutePoint> points);
+
+class Routes {
+ public:
+  /// `forced`: all_reduce of peer memory takes this way whatever it costs.
+  explicit Routes(RouteTimes measured = {}, std::optional<Route> forced = {}) : measured_(std::move(measured)), forced_(forced) {}
+  bool are_measured() const { return !measured_.empty(); }
+  /// Between measured sizes as the straight line between both; by assumed constants where the operator was not measured by every way that it has.
+  double seconds(Route route, const DenseCall& call) const;
+  /// Whether all_reduce is sooner done as two exchanges of shares than as one of all.
+  bool takes_two_shots(const DenseCall& call) const;
+  /// Whether a call is sooner done through peer memory than by NCCL, where both are there.
+  bool takes_peer_memory(const DenseCall& call) const;
+
+ private:
+  bool is_measured(Collective kind) const;
+  RouteTimes measured_;
+  std::optional<Route> forced_;
+};
 
 }  // namespace cermet::comm

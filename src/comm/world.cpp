@@ -58,7 +58,10 @@ WorldPlace world_place() {
     if (auto open_mpi =
             place_from(Name::OMPI_COMM_WORLD_SIZE, Name::OMPI_COMM_WORLD_RANK, Name::OMPI_COMM_WORLD_LOCAL_SIZE, Name::OMPI_COMM_WORLD_LOCAL_RANK, "mpi"))
       return *open_mpi;
-    if (auto other = place_from(Name::PMI_SIZE, Name::PMI_RANK, std::nullopt, std::nullopt, "mpi")) return *other;
+    if (auto other = place_from(Name::PMI_SIZE, Name::PMI_RANK, std::nullopt, Name::SLURM_LOCALID, "mpi")) return *other;
+    if (!env::value(Name::PMIX_RANK).empty())
+      if (auto slurm = place_from(Name::SLURM_STEP_NUM_TASKS, Name::PMIX_RANK, std::nullopt, Name::SLURM_LOCALID, "mpi"); slurm && slurm->size > 1)
+        return *slurm;
     require(wanted == "auto", "CERMET_COMM=mpi: expected to be started by mpirun, found none of its variables");
   }
   return place_from_variables();
@@ -67,7 +70,13 @@ WorldPlace world_place() {
 std::unique_ptr<Communicator> join_world() {
   const WorldPlace place = world_place();
   if (place.engine.empty()) return std::move(make_local_group(1)[0]);
-  if (place.engine == "mpi") return join_mpi_world();
+  if (place.engine == "mpi") {
+    std::unique_ptr<Communicator> world = join_mpi_world();
+    if (world->size() != place.size)
+      fail(Status::unsupported, "world of {} ranks: expected an MPI that its launcher can join (srun --mpi=list; mpirun of the same MPI), found one of {}",
+           place.size, world->size());
+    return world;
+  }
   if (place.local_size != place.size)
     fail(Status::unsupported, "world of {} ranks: expected all on this host, or mpirun, which joins hosts; found {} here (LOCAL_WORLD_SIZE, MASTER_ADDR)",
          place.size, place.local_size);

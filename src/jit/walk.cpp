@@ -89,7 +89,6 @@ std::int64_t WalkShape::shared_bytes(std::int64_t instances, std::int64_t needs)
 
 std::optional<std::string> declines_walk(const cuda::Program& program) {
   if (program.foreign) return "code from outside is no task";
-  if (program.header.starts_with("kernel/cuda/device/peer/")) return "it waits for launches of other ranks";
   if (program.cluster != 1) return fmt::format("its blocks form clusters of {}", program.cluster);
   if (program.alternates && program.stage_bytes == 0) return "its weights stream through shared memory of its own";
   if (program.header.starts_with("kernel/cuda/device/gemm/")) return "its warps divide the registers of a block among themselves";

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,8 @@ class Communicator {
 
   /// Throws Error(invalid_argument) where this rank's own operands do not fit the call. `stream` is of the communicator's device, or null.
   virtual void run(const CollectiveCall& call, Stream* stream = nullptr) = 0;
+  /// Compiles what calls of these types launch, at once; addresses of their operands are not read. Without it the first call of each type compiles.
+  virtual void prepare(std::span<const CollectiveCall> /*calls*/) {}
   /// Returns when every rank has called it. On a device, the host waits; work in streams is not waited for.
   virtual void barrier() = 0;
   /// Every rank's `text`, in the order of ranks; at most 4096 bytes each. For sizes, seeds, names: on the host, whatever the engine.

@@ -22,6 +22,13 @@ void line_up(std::span<Communicator* const> communicators) {
     if (cuda::PeerMemory* const memory = communicator->peer_memory()) memory->line_up();
 }
 
+/// Before code is loaded or memory is taken: a driver may wait for what runs on any device of the process, and that for a launch of a rank which waits for the
+/// driver. What all ranks have enqueued ends by itself.
+void meet(std::span<Communicator* const> communicators, Stream& stream) {
+  if (!communicators.empty()) stream.synchronize();
+  for (Communicator* communicator : communicators) communicator->barrier();
+}
+
 }  // namespace
 
 LaunchArgs Executable::State::arguments(std::size_t i) const {
@@ -129,6 +136,7 @@ CapturedRun& Executable::State::captured_run() {
 void Executable::State::replay() {
   CapturedRun& run = captured_run();
   if (!run.graph) {
+    meet(communicators, *stream);
     if (!std::exchange(run.warm, true)) return launch_all();
     if (super) run.regions = make_device_regions();
     Stream* const wanted = std::exchange(stream, queue.stream);  // the caller's may be one that cannot be captured
@@ -142,6 +150,7 @@ void Executable::State::replay() {
       throw;
     }
     stream = wanted;
+    meet(communicators, *stream);
   }
   check_waits();
   const StreamRange range(stream, graph.name.c_str());

@@ -1,6 +1,7 @@
 // Models over several ranks, as a user runs them: experts and prompts that are spread, processes of `cermet launch` and of mpirun, and ranks that are killed.
 #include <random>
 
+#include "device/cuda/plugin.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/comm/background.hpp"
 
@@ -123,6 +124,18 @@ TEST(DataParallel, EnginesWithDifferentModelsAreRefusedAtTheStart) {
   EXPECT_NE(result.code, 0);
   EXPECT_EQ(result.out, "");
   EXPECT_NE(result.err.find("model: expected that of rank 0"), std::string::npos) << result.err;
+}
+
+/// Ranks share the GPU where there is one alone.
+TEST(ParallelRun, RanksOnGpusChooseTheTokensOfOne) {
+  if (!cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
+  const ScratchFolder folder;
+  const std::string prompts = "run models/demo --device cuda --json --batch 2 --prompts " + prompts_file(folder, 4);
+  EXPECT_EQ(run_cermet(prompts + " --data-parallel 2").out, run_cermet(prompts).out);
+  const std::string one = "run models/demo --device cuda --json -p 'The PostgreSQL server' -n 12", two = one + " --tensor-parallel 2";
+  const nlohmann::json wanted = run_cermet(one).json()["ids"];
+  EXPECT_EQ(run_cermet(two).json()["ids"], wanted);
+  EXPECT_EQ(run_cermet(two + " --super-kernel decode --super-kernel-options width=16").json()["ids"], wanted) << "collectives within one launch";
 }
 
 TEST(ParallelRun, MpiProcessesComputeWhatOneDoes) {

@@ -155,10 +155,10 @@ TEST(CommunicatingGraph, ErrorsInARegionNameLaunchOperatorCallAndRank) {
   EXPECT_EQ(errors[0], "super-kernel 'all', launch 3: rank 0 of 2: call 6, reduce_scatter of f32[16 x 64] by sum: rank 1 was shut down");
 }
 
-/// On a GPU a rank alone copies, which is a task like others; several make work for the host.
-TEST(CommunicatingGraph, OnAGpuCollectivesOfSeveralRanksEndARegion) {
+/// On a GPU a rank alone copies, which is a task like others; several exchange data in tasks, too, of up to so many bytes and ranks.
+TEST(CommunicatingGraph, OnAGpuCollectivesOfAFewRanksJoinARegion) {
   Context context({.device = "null:sm_90", .threads = 1});
-  for (const int ranks : {1, 4}) {
+  for (const int ranks : {1, 4, 16}) {
     WeightStore weights([](const std::string&, std::int64_t, const TensorView&) {}, context.pool(), context.queue());
     CompileOptions options;
     options.queue = context.queue();
@@ -167,7 +167,8 @@ TEST(CommunicatingGraph, OnAGpuCollectivesOfSeveralRanksEndARegion) {
     executable.run({});
     std::vector<std::string> reasons;
     for (const SuperBreak& found : executable.super_kernels()->breaks) reasons.emplace_back(info_of(found.reason).id);
-    EXPECT_EQ(reasons, ranks == 1 ? std::vector<std::string>{} : std::vector<std::string>(4, "host-work"));
+    EXPECT_EQ(reasons, ranks < 16 ? std::vector<std::string>{} : std::vector<std::string>(4, "host-work"));
+    EXPECT_EQ(std::ranges::count_if(executable.steps(), [](const StepInfo& step) { return step.kernel.starts_with("peer."); }), ranks == 4 ? 4 : 0);
   }
 }
 

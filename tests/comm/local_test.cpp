@@ -1,9 +1,11 @@
 // Ranks that are threads: every collective against its stacked definition, groups, and what ranks say when one of them fails.
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <numeric>
 
 #include "comm/check.hpp"
+#include "comm/join_watched.hpp"
 #include "tests/comm/threads.hpp"
 
 namespace cermet::test {
@@ -161,6 +163,39 @@ TEST(Local, RefusesOperandsThatDoNotFit) {
   const TensorView whole(x, DType::f32, {4}), part(x + 2, DType::f32, {4});
   EXPECT_THROW(group->all_reduce(whole, part), Error);  // overlaps
   EXPECT_THROW(comm::make_local_group(0), Error);
+}
+
+/// A library whose call waits for all ranks, of which one does not come, is late, or fails.
+Strings joining(const std::function<void(int rank)>& join, double timeout) {
+  return run_ranks(3, [&](Communicator& group) {
+    const std::shared_ptr<std::atomic<bool>> made = std::make_shared<std::atomic<bool>>(false);
+    comm::join_watched(
+        group,
+        [join, made, rank = group.rank()] {
+          join(rank);
+          *made = true;
+          return std::unique_ptr<DeviceGroup>();
+        },
+        timeout);
+    EXPECT_TRUE(*made);
+  });
+}
+
+TEST(JoinWatched, EndsWhereARankFailsOrDoesNotCome) {
+  EXPECT_EQ(joining([](int) {}, 5), Strings(3));
+  const auto begin = std::chrono::steady_clock::now();
+  const auto late = [](int rank) { std::this_thread::sleep_for(std::chrono::milliseconds(rank == 1 ? 0 : 400)); };
+  const Strings failed = joining(
+      [&](int rank) {
+        late(rank);
+        if (rank == 1) fail(Status::unsupported, "out of memory");
+      },
+      5);
+  EXPECT_EQ(failed[1], "out of memory");
+  EXPECT_EQ(failed[0], "rank 0 of 3: joining GPUs: rank 1 failed: out of memory");
+  const Strings slow = joining(late, 0.1);
+  EXPECT_NE(slow[0].find("NCCL did not join the GPUs within 0.1 s"), std::string::npos) << slow[0];
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
 }
 
 }  // namespace

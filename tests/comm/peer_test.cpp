@@ -1,27 +1,21 @@
-// GPUs that address each other's memory: programs of every type compile, rows that are summed and normalized are one launch, and, where there is a GPU, threads
-// that share it compute what the stacked operators define, with and without that launch, and end where one of them does not come.
+// GPUs that address each other's memory, as far as a machine without one goes: programs of every type compile, and rows that are summed and normalized are one
+// launch.
 #include <algorithm>
 
-#include "comm/check.hpp"
 #include "comm/device_communicator.hpp"
 #include "comm/peer_launch.hpp"
-#include "comm/peer_routes.hpp"
-#include "device/cuda/plugin.hpp"
 #include "fuse/plan.hpp"
 #include "graph/text.hpp"
 #include "jit/walk.hpp"
-#include "op/reference.hpp"
-#include "runtime/session.hpp"
+#include "kernel/cuda/peer/call.hpp"
 #include "select/select.hpp"
-#include "tests/comm/threads.hpp"
+#include "tests/comm/summed_norm.hpp"
 #include "tests/model/plugin.hpp"
-#include "tests/runtime/tokens.hpp"
 
 namespace cermet::test {
 namespace {
 
 using comm::DenseCall;
-using Strings = std::vector<std::string>;
 
 DenseCall call_of(Collective kind, int rank, int root, std::int64_t piece, DType dtype = DType::bf16) {
   DenseCall call;
@@ -68,54 +62,12 @@ TEST(Peer, WordsAndChannelsFollowFromTheSizeAlone) {
   EXPECT_THROW(comm::peer_launch({}, 8, crooked, false), Error);
 }
 
-TEST(Peer, LargeMessagesOfManyRanksGoInSharesOrToNccl) {
-  DenseCall call = call_of(Collective::all_reduce, 0, 0, 4 << 10);
-  call.size = 8;
-  EXPECT_FALSE(comm::takes_two_shots(call));
-  EXPECT_TRUE(comm::takes_peer_memory(call));
-  call.piece = 16 << 20;
-  EXPECT_TRUE(comm::takes_two_shots(call));
-  EXPECT_FALSE(comm::takes_peer_memory(call));
-  call.size = 2;  // shares are no less data between two
-  EXPECT_FALSE(comm::takes_two_shots(call));
-}
-
 TEST(LongPeer, ProgramsCompileWithoutSpills) {
   if (const std::string reason = no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   const std::vector<cuda::Program> programs{comm::peer_move(), comm::peer_reduction(DType::bf16, Reduction::sum, 8, 8),
                                             comm::peer_reduction(DType::i32, Reduction::mean, 3, 1)};
   for (const jit::Image& image : jit::build(programs, "sm_90a")) EXPECT_NE(image.log.find(" 0 bytes spill stores"), std::string::npos) << image.log;
 }
-
-/// y = rms_norm(residual + sum over ranks of x): what a layer's product over several ranks is followed by.
-std::string summed_norm(int ranks, bool sum_leaves) {
-  return fmt::format(R"(graph summed {{
-  input %x : f32[T, 512]
-  input %residual : f32[T, 512]
-  input %w : bf16[512]
-  %s = all_reduce(%x) {{group = "tensor", ranks = {}}} : f32[T, 512]
-  %h = add(%s, %residual) : f32[T, 512]
-  %y = rms_norm(%h, %w) {{eps = 1e-05, out_dtype = "bf16"}} : bf16[T, 512]
-  output h = %h
-  output y = %y{}
-}})",
-                     ranks, sum_leaves ? "\n  output s = %s" : "");
-}
-
-/// Whether a step's kernel is of this family.
-bool has_step(const Session& session, std::string_view family) {
-  return std::ranges::any_of(session.executable().steps(), [&](const StepInfo& step) { return step.kernel.starts_with(family); });
-}
-
-SessionOptions options_of(std::int64_t most, FusionMode mode, std::vector<RankGroup> groups) {
-  SessionOptions options;
-  options.maximum = tokens(most);
-  options.fusion.mode = mode;
-  options.groups = std::move(groups);
-  return options;
-}
-
-const LoadWeight no_weights = [](const std::string&, std::int64_t, const TensorView&) {};
 
 /// Launches of the graph for up to `most` rows on a GPU that is not there, by the kernels that would take its regions.
 std::size_t launches_of(const std::string& text, std::int64_t most) {
@@ -129,123 +81,37 @@ std::size_t launches_of(const std::string& text, std::int64_t most) {
 TEST(Peer, RowsThatAreSummedAndNormalizedAreOneLaunch) {
   EXPECT_EQ(launches_of(summed_norm(2, false), 8), 1u);
   EXPECT_EQ(launches_of(summed_norm(2, true), 8), 1u);
+  EXPECT_EQ(launches_of(summed_norm(2, false, quantized_to("i8")), 8), 1u);
+  EXPECT_EQ(launches_of(summed_norm(2, true, quantized_to("i8")), 8), 1u);
   EXPECT_EQ(launches_of(summed_norm(2, false), 4096), 2u) << "a rank that reduces a share of many rows moves less data";
   EXPECT_EQ(launches_of(summed_norm(16, false), 8), 2u) << "more ranks than slots";
   std::string own = summed_norm(2, false);
   own.replace(own.find("%residual)"), 10, "%x)");
   EXPECT_EQ(launches_of(own, 8), 2u) << "the summand is read by itself, too";
-  EXPECT_TRUE(jit::declines_walk(comm::peer_move())) << "a super-kernel would wait in all of its blocks";
+  EXPECT_TRUE(jit::declines_walk(comm::peer_move())) << "more threads than tasks of a super-kernel have";
+  EXPECT_FALSE(jit::declines_walk(cuda::peer_move(jit::walk_threads)));
+}
+
+TEST(LongPeer, TasksOfASuperKernelAreLinked) {
+  if (const std::string reason = no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
+  const std::unique_ptr<Device> device = make_null_device(90);
+  const std::vector<cuda::Program> programs{cuda::peer_move(jit::walk_threads), cuda::peer_reduction(DType::f32, Reduction::sum, 2, 4, jit::walk_threads)};
+  const jit::WalkImage image = jit::link_walk(programs, jit::walk_shape(programs, *device->target(), 4, 3), *device->target());
+  EXPECT_EQ(image.bodies, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_FALSE(image.image.bytes.empty());
 }
 
 TEST(LongPeer, TheLaunchCompiles) {
   if (const std::string reason = no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   Context context({"null:sm_90", 1});
-  EXPECT_TRUE(has_step(Session(parse_graph(summed_norm(2, false)), context, no_weights, options_of(8, FusionMode::full, {})), "peer."));
+  for (const std::string& tail : {norm_alone, quantized_to("i8"), quantized_to("f8_e4m3")})
+    EXPECT_TRUE(has_step(Session(parse_graph(summed_norm(2, false, tail)), context, no_weights, options_of(8, FusionMode::full, {})), "peer.add_rms_norm"));
 }
 
 TEST(Peer, EnginesAreNamed) {
   EXPECT_EQ(comm::device_engine_from("peer", "--engine"), comm::DeviceEngine::peer);
+  EXPECT_EQ(comm::device_engine_from("two-shot", "--engine"), comm::DeviceEngine::two_shot);
   EXPECT_THROW(comm::device_engine_from("ring", "--engine"), Error);
-}
-
-// ---- On a GPU, which the ranks share
-
-class PeerOnGpu : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
-  }
-};
-
-TEST_F(PeerOnGpu, ComputesWhatTheStackedOperatorsDefine) {
-  for (const int ranks : {2, 3}) {
-    const Strings errors = run_ranks(ranks, [](Communicator& host) {
-      const std::unique_ptr<Device> device = make_device("cuda");
-      const std::unique_ptr<Stream> stream = device->make_stream();
-      const auto group = comm::make_device_communicator(host, *device, comm::DeviceEngine::peer);
-      EXPECT_EQ(group->engine(), "peer");
-      const comm::CheckReport report = comm::check_communicator(*group, device.get(), stream.get());
-      EXPECT_EQ(report.wrong, "");
-      EXPECT_GT(report.calls, 100);
-    });
-    EXPECT_EQ(errors, Strings(errors.size()));
-  }
-}
-
-/// Input `name` of a rank: the same residual and weight on all.
-double value_of(char name, int rank, std::int64_t i) { return static_cast<double>((i * 7 + (name == 'x' ? rank * 5 : 0) + name) % 33) / 17 - 0.9; }
-
-/// The named results of one run of a rank, as bits.
-Strings run_summed(Communicator& host, Communicator& group, Context& context, FusionMode mode, bool sum_leaves, std::int64_t rows) {
-  Session session(parse_graph(summed_norm(host.size(), sum_leaves)), context, no_weights, options_of(8, mode, {{"tensor", &group}}));
-  EXPECT_EQ(has_step(session, "peer."), mode == FusionMode::full);
-  std::vector<DeviceBuffer> buffers;
-  for (const auto& [name, dtype, shape] :
-       {std::tuple("x", DType::f32, Shape{rows, 512}), {"residual", DType::f32, Shape{rows, 512}}, {"w", DType::bf16, Shape{512}}}) {
-    OwnedTensor value(dtype, shape);
-    for (std::int64_t i = 0; i < value.view.elements(); ++i) store(value.view, i, value_of(name[0], host.rank(), i));
-    buffers.push_back(context.device().allocate(value.memory.size()));
-    context.stream()->upload(buffers.back().data(), value.memory.data(), value.memory.size());
-    context.stream()->synchronize();
-    session.bind(name, {buffers.back().data(), dtype, shape});
-  }
-  Strings bits;
-  for (int run = 0; run < 4; ++run) {  // launched, captured, replayed
-    session.run();
-    bits.clear();
-    for (const char* name : {"h", "y", "s"}) {
-      if (!session.has_output(name)) continue;
-      const TensorView out = session.host_output(name);
-      bits.emplace_back(out.as<const char>(), static_cast<std::size_t>(dense_bytes(out.dtype, out.shape)));
-    }
-  }
-  group.check();
-  return bits;
-}
-
-TEST_F(PeerOnGpu, OneLaunchHasTheBitsOfThree) {
-  const Strings errors = run_ranks(2, [](Communicator& host) {
-    Context context({"cuda", 1});
-    const auto group = comm::make_device_communicator(host, context.device(), comm::DeviceEngine::peer);
-    for (const bool sum_leaves : {false, true})
-      for (const std::int64_t rows : {1, 3, 8}) {
-        const Strings apart = run_summed(host, *group, context, FusionMode::none, sum_leaves, rows);
-        EXPECT_EQ(run_summed(host, *group, context, FusionMode::full, sum_leaves, rows) == apart, true) << rows << " rows";
-        EXPECT_EQ(apart.size(), sum_leaves ? 3u : 2u);
-      }
-  });
-  EXPECT_EQ(errors, Strings(2));
-}
-
-TEST_F(PeerOnGpu, ARankThatDoesNotComeIsNamedOnAll) {
-  const Strings errors = run_ranks(2, [](Communicator& host) {
-    const std::unique_ptr<Device> device = make_device("cuda");
-    const std::unique_ptr<Stream> stream = device->make_stream();
-    const auto group = comm::make_device_communicator(host, *device, comm::DeviceEngine::peer);
-    group->set_timeout(1);
-    const DeviceBuffer memory = device->allocate(4096);
-    stream->fill(memory.data(), 0, 4096);
-    const TensorView x(memory.data(), DType::f32, {1024});
-    group->all_reduce(x, x, Reduction::sum, stream.get());
-    stream->synchronize();
-    host.barrier();
-    if (host.rank() == 0) {
-      group->all_reduce(x, x, Reduction::sum, stream.get());
-      stream->synchronize();  // the launch gives up
-      group->check();
-      return;
-    }
-    while (true) {  // rank 1 hears of it
-      group->check();
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-  });
-  for (const std::string& error : errors) {
-    EXPECT_NE(error.find("all_reduce of f32[1024"), std::string::npos) << error;
-    // By the launch, or where ranks share a GPU by the hosts, which meet around launches.
-    EXPECT_TRUE(error.find("rank 1 did not arrive within 1 s") != std::string::npos || error.find("rank 1 did not come within 1 s") != std::string::npos)
-        << error;
-  }
 }
 
 }  // namespace

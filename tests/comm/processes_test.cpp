@@ -109,6 +109,10 @@ TEST(World, SaysWhatIsWrongWithItsVariables) {
   EXPECT_EQ(error("WORLD_SIZE=2 RANK=0 CERMET_JOB=a/b"), "cermet: error: job: expected a name of up to 128 letters, digits, dots and hyphens, found 'a/b'\n");
   EXPECT_EQ(error("WORLD_SIZE=4 RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=node0 MASTER_PORT=1"),
             "cermet: error: world of 4 ranks: expected all on this host, or mpirun, which joins hosts; found 2 here (LOCAL_WORLD_SIZE, MASTER_ADDR)\n");
+  EXPECT_EQ(error("PMIX_RANK=5 SLURM_STEP_NUM_TASKS=2"), "cermet: error: PMIX_RANK: expected a rank below the 2 that there are, found '5'\n");
+#ifdef CERMET_HAS_MPI
+  EXPECT_NE(error("PMI_RANK=0 PMI_SIZE=3").find("world of 3 ranks: expected an MPI that its launcher can join"), std::string::npos);
+#endif
   EXPECT_EQ(error("CERMET_COMM=pigeon"), "cermet: error: CERMET_COMM: expected auto, mpi or shared, found 'pigeon'\n");
   EXPECT_EQ(error(fmt::format("WORLD_SIZE=2 RANK=1 CERMET_COMM_TIMEOUT=1 CERMET_JOB=nobody-{}", getpid())),
             fmt::format("cermet: error: rank 1 of 2: rank 0 did not come within 1 s: no shared memory of job nobody-{}\n", getpid()));
@@ -165,6 +169,11 @@ TEST(BenchComm, Mistakes) {
   expect_mistake("bench comm --sizes 4K..1K", {"--sizes: expected the smaller one first"});
   expect_mistake("bench comm --sizes 4Q", {"--sizes: expected bytes such as 64, 8K or 2M, found \"4Q\""});
   expect_mistake("bench comm --dtype bool", {"--dtype: expected f32, bf16, f16, i32 or i8, found \"bool\""});
+  expect_mistake("bench comm --store", {"--routes, --store: expected --device cuda without --engine and --norm, found --device cpu, --engine auto"});
+  expect_mistake("bench comm --store --device cuda --op all_reduce", {"--store: expected all operators, found 1 of --op"});
+  expect_mistake("bench comm --device cuda --engine ring", {"--engine: expected auto, nccl, peer, one-shot or two-shot, found 'ring'"});
+  const CommandResult route = run_cermet("run " + tiny + " --ids 5 -n 1 --device null:sm_90 --tensor-parallel 2", "", "CERMET_COMM_ROUTE=pigeon");
+  EXPECT_EQ(route.err, "cermet: error: CERMET_COMM_ROUTE: expected auto, nccl, peer, one-shot or two-shot, found 'pigeon'\n");
   expect_mistake("bench comm --device tpu", {"--device: expected cpu or cuda, found \"tpu\""});
 }
 

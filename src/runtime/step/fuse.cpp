@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernel/communicator.hpp"
 #include "runtime/step/compilation.hpp"
 #include "runtime/step/spans_ranks.hpp"
 #include "select/select.hpp"
@@ -26,13 +25,10 @@ void keep_first(std::vector<FusionGroup>& groups, Compilation& c, Changes& chang
   groups = std::move(kept);
 }
 
-/// Whether a kernel that sums over ranks can: their devices must address each other's memory. Where nothing computes, no group needs to be given.
+/// Whether a kernel that sums over ranks can.
 bool has_peer_memory(const Compilation& c, const Region& region) {
-  return std::ranges::all_of(region.nodes, [&](const RegionNode& node) {
-    if (region.is_single() || !spans_ranks(node.problem) || !c.device.computes()) return true;
-    const auto group = std::ranges::find(c.options.groups, node.problem.attributes.text("group"), &RankGroup::name);
-    return group != c.options.groups.end() && group->communicator->peer_memory() != nullptr;
-  });
+  return std::ranges::all_of(region.nodes,
+                             [&](const RegionNode& node) { return region.is_single() || !spans_ranks(node.problem) || has_peer_memory(c, node.problem); });
 }
 
 /// An output may have the name already: of an image whose channels were moved, whose elements it has in another order.

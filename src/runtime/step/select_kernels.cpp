@@ -3,6 +3,7 @@
 
 #include "jit/walk.hpp"
 #include "runtime/step/compilation.hpp"
+#include "runtime/step/spans_ranks.hpp"
 #include "runtime/super_kernel/device_region.hpp"
 #include "runtime/super_kernel/joinable_choice.hpp"
 #include "select/select.hpp"
@@ -28,6 +29,12 @@ bool joins(const Compilation& c, const Node& node) {
   return links_at_a_loss(SuperKernelOptions::parse(c.graph().super_kernels()[static_cast<std::size_t>(node.super_kernel)].options));
 }
 
+/// Whether a node in a super-kernel exchanges data, which a launch can do there in place of the host.
+bool is_launched(const Compilation& c, const Node& node, const Region& region) {
+  return node.super_kernel >= 0 && region.is_single() && spans_ranks(region.problem()) && c.device.target() && jit::can_walk(*c.device.target()) &&
+         has_peer_memory(c, region.problem());
+}
+
 }  // namespace
 
 std::string step::select_kernels(Compilation& c) {
@@ -41,6 +48,7 @@ std::string step::select_kernels(Compilation& c) {
       measured += selection.tuned ? 1 : 0;
       for (const IgnoredTuning& one : selection.ignored) ++ignored[one.reason];
       c.choices.push_back(std::move(selection.choice));
+      if (is_launched(c, node, c.region_of(step))) choose_launched(c.region_of(step), c.choices.back());
       if (joins(c, node)) choose_joinable(c.region_of(step), c.choices.back());
       if (c.options.fusion.choose) c.options.fusion.choose(c.region_of(step), c.choices.back());
       names.insert(c.choices.back().kernel->name);

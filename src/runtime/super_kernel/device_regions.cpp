@@ -2,6 +2,8 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "kernel/communicator.hpp"
+#include "kernel/cuda/peer_memory.hpp"
 #include "runtime/executable_state.hpp"
 #include "runtime/super_kernel/walk_cost.hpp"
 
@@ -23,6 +25,16 @@ bool declines_loss(const SuperRegion& region, const Plan& plan, const Target& ta
   return true;
 }
 
+/// A task may wait for other ranks as long as their group allows, and blocks of all ranks of a device must be resident at the same time.
+void share_device(Communicator& group, const Target& target, DeviceRegionOptions& options) {
+  const cuda::PeerMemory* const memory = group.peer_memory();
+  if (!memory) return;
+  options.patience = std::max(options.patience, static_cast<std::uint64_t>((memory->timeout() + 2) * 1e9));
+  if (memory->ranks_on_device() == 1) return;
+  const std::int64_t most = std::max(1, target.multiprocessors / memory->ranks_on_device());
+  options.width = options.width > 0 ? std::min(options.width, most) : most;
+}
+
 }  // namespace
 
 /// What joins of the present plan, made anew with what each launch touches. A region of one launch is launched as it is.
@@ -42,7 +54,9 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
       launches.push_back({&super->programs[launch.step][launch.program], info.scope.empty() ? info.kernel : info.scope + " " + info.kernel});
     }
     const bool in_turn = region.options.debug_sync_all || !region.options.stream_fusion;  // each launch waits for the one before
-    const DeviceRegionOptions options{.width = region.options.width, .debug_sync_all = in_turn, .profile = region.options.profile};
+    DeviceRegionOptions options{.width = region.options.width, .debug_sync_all = in_turn, .profile = region.options.profile};
+    for (std::size_t l = region.first_launch; l < region.end_launch; ++l)
+      if (Communicator* const group = steps[plan.launches()[l].step].communicator) share_device(*group, *queue.device->target(), options);
     try {
       made.push_back(std::make_unique<DeviceRegion>(plan, region.first_launch, launches, queue, options));
     } catch (const Error& error) {

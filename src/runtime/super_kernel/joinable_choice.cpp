@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "jit/walk.hpp"
+#include "kernel/cuda/kernels.hpp"
 
 namespace cermet {
 namespace {
@@ -17,7 +18,7 @@ bool can_join(const Kernel& kernel, const Region& region, const Config& config) 
 
 void choose_joinable(const Region& region, Choice& choice) {
   const Kernel& kernel = *choice.kernel;
-  if (!kernel.programs) return;
+  if (!kernel.programs || kernel.programs(region, choice.config).empty()) return;  // a call of the host
   const std::vector<Config> configs = kernel.configs(region);
   const bool joins = can_join(kernel, region, choice.config), streams = kernel.programs(region, choice.config).front().stage_bytes > 0;
   if (joins && !(streams && std::ranges::count(configs, choice.config) > 0)) return;
@@ -37,6 +38,14 @@ void choose_joinable(const Region& region, Choice& choice) {
     least = rank;
   }
   if (best) choice.config = *best;
+}
+
+void choose_launched(const Region& region, Choice& choice) {
+  if (!choice.kernel->name.starts_with("ranks.")) return;
+  const std::string name = "peer" + choice.kernel->name.substr(choice.kernel->name.find('.'));
+  for (const Kernel* const kernel : cuda::all_kernels())
+    if (kernel->name == name && kernel->op == choice.kernel->op && !kernel->declines(region))
+      return void(choice = Choice(*kernel, kernel->configs(region).front()));
 }
 
 }  // namespace cermet

@@ -11,4 +11,7 @@ namespace cermet {
 /// unless it was measured or asked for. The choice stays where there is none, or where the kernel has no programs.
 void choose_joinable(const Region& region, Choice& choice);
 
+/// Gives a collective that the host would call the kernel over peer memory that computes the same as a launch, where there is one that takes it.
+void choose_launched(const Region& region, Choice& choice);
+
 }  // namespace cermet

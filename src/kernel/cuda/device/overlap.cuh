@@ -22,7 +22,7 @@ __host__ __device__ constexpr Overlap overlap_of() {
 
 /// By any thread of a block.
 __device__ __forceinline__ void start_next_launch() {
-#if CERMET_ARCH >= 900
+#if CERMET_ARCH >= 900 && !defined(CERMET_WALK)  // of a walk's tasks the next is no launch
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }

@@ -2,9 +2,9 @@
 #include "kernel/cuda/device/peer/rows.hpp"
 #include "base/checked.hpp"
 #include "kernel/communicator.hpp"
+#include "kernel/cuda/peer/group_memory.hpp"
 #include "kernel/cuda/peer/reduction.hpp"
 #include "kernel/cuda/peer/sum_in_front.hpp"
-#include "kernel/cuda/peer_memory.hpp"
 #include "kernel/cuda/rowwise/region.hpp"
 #include "op/reduction.hpp"
 
@@ -40,9 +40,9 @@ Decline declines(const Kernel& rows, const Region& region) {
   return rows.declines(parts->rest);
 }
 
-std::vector<Program> programs(const Kernel& rows, const Region& region) {
+std::vector<Program> programs(const Kernel& rows, const Region& region, const Config& config) {
   const SumInFront parts = *sum_in_front(region);
-  std::vector<Program> list = rows.programs(parts.rest);
+  std::vector<Program> list = rows.programs(parts.rest, config);
   const Reduction reduction = reduction_from_name(parts.sum.attributes.text("reduction"));
   const auto ranks = static_cast<int>(parts.sum.attributes.integer("ranks"));
   for (Program& program : list) {
@@ -54,17 +54,22 @@ std::vector<Program> programs(const Kernel& rows, const Region& region) {
   return list;
 }
 
+/// Those without clusters: a channel is one block.
+std::vector<Config> configs(const Kernel& rows, const Region& region) {
+  const Region rest = sum_in_front(region)->rest;
+  std::vector<Config> list = rows.configs(rest);
+  std::erase_if(list, [&](const Config& config) { return std::ranges::any_of(rows.programs(rest, config), [](const Program& p) { return p.cluster != 1; }); });
+  return list;
+}
+
 class Bound {
  public:
-  Bound(const Kernel& rows, const Region& region)
-      : parts_(*sum_in_front(region)), rows_(rows.bind(parts_.rest)), length_(row_length(parts_.sum)), width_(width_of(parts_.sum)) {
-    for (const Program& program : rows.programs(parts_.rest)) shapes_.push_back({{}, program.threads, program.cluster, program.shared_bytes});
+  Bound(const Kernel& rows, const Region& region, const Config& config)
+      : parts_(*sum_in_front(region)), rows_(rows.bind(parts_.rest, config)), length_(row_length(parts_.sum)), width_(width_of(parts_.sum)) {
+    for (const Program& program : rows.programs(parts_.rest, config)) shapes_.push_back({{}, program.threads, program.cluster, program.shared_bytes});
   }
 
   void operator()(const LaunchArgs& args) const {
-    PeerMemory* const memory = args.communicator ? args.communicator->peer_memory() : nullptr;
-    if (!memory)
-      fail(Status::unsupported, "all_reduce in front of {}: expected a group of GPUs that address each other's memory", parts_.rest.problem().op->name);
     const TensorView& x = args.inputs[parts_.operand];
     require(x.is_dense(), "all_reduce: expected a dense operand on a GPU, found {} with strides", x.type().to_string());
     if (x.elements() == 0) return;
@@ -91,12 +96,13 @@ class Bound {
     peer::RowsParams params{};
     CERMET_ASSERT(plan.parameters(launch).size() == sizeof(params.region));
     std::memcpy(&params.region, plan.parameters(launch).data(), sizeof(params.region));
-    params.link = memory->link(parts_.sum.to_string());
+    const GroupMemory memory(args, parts_.sum.to_string(), static_cast<int>(parts_.sum.attributes.integer("ranks")));
+    params.link = memory.link;
     params.x = x.data;
     params.sum = sum.data;
     params.row_units = length_ / width_;
     params.items = launch.items;
-    params.channels = static_cast<std::uint32_t>(std::min<std::int64_t>(launch.items, memory->channels()));
+    params.channels = static_cast<std::uint32_t>(std::min<std::int64_t>(launch.items, memory.channels));
     args.queue->run(launch.program, params.channels, params);
   }
 
@@ -116,19 +122,22 @@ Kernel make(const char* name, OpKind op) {
           .fuses = true,
           .communicates = true,
           .declines = [rows](const Region& region) { return declines(rows, region); },
-          .bind = [rows](const Region& region) -> Launcher { return Bound(rows, region); },
+          .bind = [rows](const Region& region, const Config& config) -> Launcher { return Bound(rows, region, config); },
           .workspace = [](const Region& region, int) -> std::int64_t {
             const SumInFront parts = *sum_in_front(region);
             return parts.result ? 0 : dense_bytes_of(parts.sum.input(0), region.maximum());
           },
-          .programs = [rows](const Region& region) { return programs(rows, region); }};
+          .programs = [rows](const Region& region, const Config& config) { return programs(rows, region, config); },
+          .configs = [rows](const Region& region) { return configs(rows, region); }};
 }
 
 }  // namespace
 
-extern const Kernel peer_rms_norm, peer_add_rms_norm, peer_layer_norm, peer_dynamic_quant;
+extern const Kernel peer_rms_norm, peer_add_rms_norm, peer_rms_norm_quant, peer_add_rms_norm_quant, peer_layer_norm, peer_dynamic_quant;
 const Kernel peer_rms_norm = make("peer.rms_norm", OpKind::rms_norm);
 const Kernel peer_add_rms_norm = make("peer.add_rms_norm", OpKind::add_rms_norm);
+const Kernel peer_rms_norm_quant = make("peer.rms_norm_quant", OpKind::rms_norm_quant);
+const Kernel peer_add_rms_norm_quant = make("peer.add_rms_norm_quant", OpKind::add_rms_norm_quant);
 const Kernel peer_layer_norm = make("peer.layer_norm", OpKind::layer_norm);
 const Kernel peer_dynamic_quant = make("peer.dynamic_quant", OpKind::dynamic_quant);
 
