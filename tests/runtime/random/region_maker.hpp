@@ -15,8 +15,8 @@ inline constexpr std::int64_t most_region_rows = 9;
 
 struct RandomRegion {
   Graph graph;
-  std::int64_t rows = 0;  ///< of values of T rows; 0: they are empty
-  std::size_t breaks = 0; ///< nodes that are excluded, each of which ends a region
+  std::int64_t rows = 0;   ///< of values of T rows; 0: they are empty
+  std::size_t breaks = 0;  ///< nodes that are excluded, each of which ends a region
 };
 
 /// Kinds: what products multiply.

@@ -14,7 +14,7 @@
 namespace cermet::test {
 namespace {
 
-constexpr int regions_each = 250;
+constexpr int regions_each = 50;
 
 constexpr std::array options_list{"width=132", "profile=1", "width=7", "width=33:stream-fusion=0", "width=64:debug-sync-all=1"};
 
@@ -119,7 +119,7 @@ TEST_P(LongGpuRandomRegions, GiveTheBitsOfLaunchesOneByOne) {
   RecordProperty("regions", static_cast<int>(counts.regions));
   RecordProperty("launches", static_cast<int>(counts.launches));
 }
-INSTANTIATE_TEST_SUITE_P(All, LongGpuRandomRegions, testing::Range(0, 40));
+INSTANTIATE_TEST_SUITE_P(All, LongGpuRandomRegions, testing::Range(0, 200));
 
 /// What a region links: its bodies, and how its shared memory is divided.
 using Linked = std::pair<std::set<std::string>, std::int64_t>;
