@@ -1,6 +1,7 @@
 // cermet bisect-region: the first launch of a super-kernel whose results differ from those of launches one by one.
 #include "runtime/bisect_region.hpp"
 
+#include "cli/bisect_dump.hpp"
 #include "cli/graph_file.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
@@ -15,6 +16,7 @@ struct Options {
   OnnxOptions onnx;
   std::string ids;
   RegionBisectOptions bisect;
+  std::string dump;
 };
 
 /// On a GPU regions run as one launch only where somebody wants them whatever they cost.
@@ -102,8 +104,14 @@ void print_text(const RegionBisectReport& report, Console& console) {
   console.write(table.to_string());
 }
 
-void bisect(const Options& options, Console& console) {
+void bisect(Options options, Console& console) {
+  std::optional<RegionDump> dump;
+  if (!options.dump.empty()) {
+    dump.emplace(options.dump);
+    options.bisect.keep = [&](const RegionResults& results) { dump->keep(results); };
+  }
   const RegionBisectReport report = bisect_model(options);
+  if (dump) dump->commit();
   if (!console.json()) return print_text(report, console);
   Json json{
       {"model", options.model.model}, {"device", options.model.device}, {"regions", report.regions}, {"launches", report.launches}, {"runs", report.runs}};
@@ -126,7 +134,8 @@ void bisect(const Options& options, Console& console) {
 
 Verb verb() {
   return {"bisect-region", "find the launch of a super-kernel whose results differ from those of launches one by one",
-          "  cermet bisect-region models/demo --ids 497,2314 --super-kernel layer\n  cermet bisect-region step.graph --device cuda --repeat 20 --json",
+          "  cermet bisect-region models/demo --ids 497,2314 --super-kernel layer\n  cermet bisect-region step.graph --device cuda --repeat 20 --json\n"
+          "  cermet bisect-region step.graph --device cuda --dump results",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
             declare_model_options(parser, options->model);
@@ -134,6 +143,7 @@ Verb verb() {
             parser.option("--ids", options->ids, "token ids of a checkpoint's prompt, of which the last is the pass that is looked at: 497,2314");
             parser.option("--repeat", options->bisect.repeat, "runs behind every launch: races do not show every time").range(1, 10000).show_default();
             parser.flag("--ends", options->bisect.ends, "compare behind the last launch of each region alone, which a GPU links once then");
+            parser.option("--dump", options->dump, "a folder to make, with the results of every launch that is compared as .npy files, one by one and in its region");
             return [options](Console& console) { bisect(*options, console); };
           }};
 }

@@ -1,6 +1,7 @@
 #include "jit/walk.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "base/checked.hpp"
 #include "io/digest.hpp"
@@ -124,17 +125,24 @@ WalkImage link_walk(std::span<const cuda::Program> programs, const WalkShape& sh
   const cuda::Toolchain& tools = options.toolchain ? *options.toolchain : toolchain();
   using Form = cuda::CompileRequest::Form;
   const std::string architecture = target.architecture();
-  std::vector<Unit> units;
-  std::vector<NamedBody> bodies;
-  WalkImage linked;
+  // By name, so that the same bodies are linked once in whatever order regions have them.
+  std::map<std::string, const cuda::Program*> programs_by_name;
+  std::map<std::string, std::string> sources;
+  std::vector<std::string> names;
   for (const cuda::Program& program : programs) {
     WalkBody body = walk_body(program, shape);
-    const auto found = std::ranges::find(bodies, body.name, &NamedBody::name);
-    linked.bodies.push_back(static_cast<std::uint32_t>(found - bodies.begin()));
-    if (found != bodies.end()) continue;
-    units.push_back(source_unit(tools, display_name(program.task), std::move(body.source), architecture, Form::lto_ir));
-    bodies.push_back({std::move(body.name), program.stage_bytes > 0});
+    programs_by_name.emplace(body.name, &program);
+    sources.emplace(body.name, std::move(body.source));
+    names.push_back(std::move(body.name));
   }
+  std::vector<Unit> units;
+  std::vector<NamedBody> bodies;
+  for (const auto& [name, program] : programs_by_name) {
+    units.push_back(source_unit(tools, display_name(program->task), std::move(sources[name]), architecture, Form::lto_ir));
+    bodies.push_back({name, program->stage_bytes > 0});
+  }
+  WalkImage linked;
+  for (const std::string& name : names) linked.bodies.push_back(static_cast<std::uint32_t>(std::ranges::find(bodies, name, &NamedBody::name) - bodies.begin()));
   units.push_back(source_unit(tools, "walk", walk_source(bodies, shape), architecture, Form::lto_ir));
   linked.image = build_linked(tools, fmt::format("super-kernel of {} tasks", bodies.size()), units, architecture, report, options);
   return linked;

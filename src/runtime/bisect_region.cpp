@@ -72,13 +72,18 @@ RegionBisectReport bisect_region(Executable& executable, const RepeatedRun& repe
     for (std::size_t l = region.first_launch; l < region.end_launch && !report.fault; ++l) {
       if (!ends[l] || (options.ends && l + 1 != region.end_launch)) continue;
       const auto expected = bisection.results(steps[l], {.end = l + 1, .one_by_one = true});
-      for (int again = 0; again < options.repeat && !report.fault; ++again)
-        report.fault = find_difference(expected, bisection.results(steps[l], {.end = l + 1, .too_early = options.fault}));
+      std::vector<OwnedTensor> found;
+      for (int again = 0; again < options.repeat && !report.fault; ++again) {
+        found = bisection.results(steps[l], {.end = l + 1, .too_early = options.fault});
+        report.fault = find_difference(expected, found);
+      }
+      const StepInfo& info = executable.steps()[steps[l]];
+      if (options.keep) options.keep(RegionResults{region.name, info.scope, info.kernel, l, expected, found, !report.fault});
       if (!report.fault) continue;
       report.fault->super_kernel = region.name;
       report.fault->launch = l;
-      report.fault->scope = executable.steps()[steps[l]].scope;
-      report.fault->kernel = executable.steps()[steps[l]].kernel;
+      report.fault->scope = info.scope;
+      report.fault->kernel = info.kernel;
     }
   report.runs = bisection.runs;
   return report;

@@ -1,8 +1,10 @@
 // Which launch of a super-kernel is the first whose results differ from those of launches one by one.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/function_ref.hpp"
 #include "runtime/executable.hpp"
@@ -27,9 +29,18 @@ struct RepeatedRun {
   FunctionRef<void()> prepare, run;
 };
 
+/// What the launch before a cut left.
+struct RegionResults {
+  std::string_view super_kernel, scope, kernel;
+  std::size_t launch = 0;                                ///< of the plan
+  const std::vector<OwnedTensor>&expected, &found;       ///< one by one; in a region, the last time, which is the first that differs
+  bool same = true;
+};
+
 struct RegionBisectOptions {
   int repeat = 1;                            ///< runs with regions behind every cut
   bool ends = false;                         ///< cuts behind the last launch of each region alone: a GPU links each once then
+  std::function<void(const RegionResults&)> keep = {};  ///< called behind every cut
   std::size_t fault = LaunchSelection::all;  ///< of the runs with regions: LaunchSelection::too_early
 };
 

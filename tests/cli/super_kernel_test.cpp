@@ -1,5 +1,6 @@
 // --super-kernel on the command line: what it computes, prints and refuses.
 #include "tests/cli/command.hpp"
+#include "tests/support/golden.hpp"
 
 namespace cermet::test {
 namespace {
@@ -100,6 +101,28 @@ TEST(SuperKernelVerbs, BisectRegionLooksAtEveryLaunch) {
   expect_mistake("bisect-region " + demo + " --ids 1 --super-kernel none", {"expected a run with a region", "none"});
   expect_mistake("bisect-region " + demo + " --ids 1 --device null", {"--device", "null"});
   expect_mistake("bisect-region " + demo + " --ids 1 --repeat 0", {"--repeat"});
+}
+
+TEST(SuperKernelVerbs, BisectRegionDumpsWhatItCompares) {
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("cermet.bisect.{}", ::getpid());
+  const std::string command = "bisect-region " + demo + " --ids 497 --super-kernel 'mlp:*.experts' --json --dump " + folder.string();
+  const auto json = run_cermet(command).json();
+  const auto launches = nlohmann::json::parse(read_text(folder / "launches.json"));
+  EXPECT_EQ(json["runs"], 2 * launches.size());
+  std::size_t files = 1;
+  for (std::size_t l = 0; l < launches.size(); ++l) {
+    EXPECT_EQ(launches[l]["same"], true);
+    for (std::size_t r = 0; r < launches[l]["results"]; ++r, files += 2) {
+      const std::string start = fmt::format("{:04}.{}.", l, r);
+      EXPECT_EQ(read_text(folder / (start + "found.npy")), read_text(folder / (start + "expected.npy")));
+    }
+  }
+  EXPECT_EQ(static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {})), files);
+  EXPECT_GT(files, 2u);
+  expect_mistake(command, {folder.string()});  // it is not empty
+  std::filesystem::remove_all(folder);
+  expect_mistake("bisect-region " + demo + " --ids 497 --super-kernel none --dump " + folder.string(), {"expected a run with a region"});
+  EXPECT_FALSE(std::filesystem::exists(folder)) << "all or nothing";
 }
 
 TEST(SuperKernelVerbs, MistakesAreNamed) {

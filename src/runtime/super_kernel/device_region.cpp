@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/checked.hpp"
+#include "base/env.hpp"
 #include "runtime/overlap.hpp"
 
 namespace cermet {
@@ -120,16 +121,22 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
   reset(*queue.stream);
   stuck_ = queue.device->allocate_host(sizeof(walk::Stuck));
   *reinterpret_cast<walk::Stuck*>(stuck_.data()) = {};
+  progress_ = queue.device->allocate(std::int64_t{4} * blocks);
+  queue.stream->fill(progress_.data(), 0, progress_.size());
   if (options.profile) times_ = queue.device->allocate(static_cast<std::int64_t>(blocks * launches.size() * sizeof(walk::Times)));
   if (options.profile) queue.stream->fill(times_.data(), 0, times_.size());
   queue.stream->synchronize();  // the table's memory on the host ends here
   params_ = {.instances = reinterpret_cast<const walk::Instance*>(table_.data()),
              .count = static_cast<std::uint32_t>(launches.size()),
              .needs = table.needs,
+             .progress = reinterpret_cast<std::uint32_t*>(progress_.data()),
              .counters = reinterpret_cast<std::uint32_t*>(counters_.data()),
              .stuck = reinterpret_cast<walk::Stuck*>(stuck_.data()),
              .times = reinterpret_cast<walk::Times*>(times_.data()),
              .patience = options.patience};
+  const double deadline = options.deadline < 0 ? static_cast<double>(env::integer(env::Name::CERMET_WALK_TIMEOUT)) : options.deadline;
+  if (queue.device->computes() && deadline > 0)
+    watch_ = std::make_unique<RegionWatch>(*queue.device, WatchedRegion{params_.stuck, progress_.data(), blocks, names_, deadline});
 }
 
 void DeviceRegion::enqueue(Stream& stream) const {

@@ -10,13 +10,15 @@
 #include "graph/super_kernel_options.hpp"
 #include "jit/program_store.hpp"
 #include "jit/walk.hpp"
+#include "runtime/super_kernel/region_watch.hpp"
 
 namespace cermet {
 
 struct DeviceRegionOptions {
-  std::int64_t width = 0;                  ///< thread blocks; 0: one for each SM
-  bool debug_sync_all = false;             ///< a launch waits for all of the one before
-  bool profile = false;                    ///< keeps times of every launch on every block
+  std::int64_t width = 0;       ///< thread blocks; 0: one for each SM
+  bool debug_sync_all = false;  ///< a launch waits for all of the one before
+  bool profile = false;         ///< keeps times of every launch on every block
+  double deadline = -1;         ///< seconds without a launch that begins, after which the process ends with an error; 0: none; negative: CERMET_WALK_TIMEOUT
   std::uint64_t patience = 2'000'000'000;  ///< nanoseconds that a wait may take, then the run ends and stuck() says why
 };
 
@@ -61,8 +63,9 @@ class DeviceRegion {
   jit::WalkShape shape_;
   LoadedFunction loaded_;
   LaunchShape launch_;
-  DeviceBuffer table_, counters_, meeting_, stuck_, times_;
+  DeviceBuffer table_, counters_, meeting_, progress_, stuck_, times_;
   walk::Params params_{};
+  std::unique_ptr<RegionWatch> watch_;  ///< goes before what it looks at
 };
 
 /// Which launches of a region each of its launches needs to have ended, counted from `first`; without those that follow from others, because whoever ends a

@@ -117,13 +117,14 @@ struct Step {
 };
 
 /// Blocks of a walk that go on in any order. Each takes items b, b + blocks, .. of one launch after the other, waits for the launches that it needs, and
-/// arrives once behind its own. Nothing where all end, and each item began when what it reads and overwrites was done.
-inline std::string walk_in_any_order(const Plan& plan, std::uint32_t blocks, std::uint64_t seed, const Needs& needs) {
+/// arrives once behind its own. Nothing where all end, and each item began when what it reads and overwrites was done. `needs` begin with the launch `first`.
+inline std::string walk_in_any_order(const Plan& plan, std::uint32_t blocks, std::uint64_t seed, const Needs& needs, std::size_t first = 0) {
   const std::size_t count = needs.size();
+  const std::span<const Launch> launches = plan.launches().subspan(first, count);
   std::vector<std::uint32_t> at(blocks), arrivals(count);
   std::vector<std::vector<bool>> ended;
-  for (const Launch& launch : plan.launches()) ended.emplace_back(launch.items);
-  const auto arrives = [&](std::size_t l) { return std::min(plan.launches()[l].items, blocks); };
+  for (const Launch& launch : launches) ended.emplace_back(launch.items);
+  const auto arrives = [&](std::size_t l) { return std::min(launches[l].items, blocks); };
   std::mt19937_64 random(seed);
   for (std::vector<std::uint32_t> able;; able.clear()) {
     bool all = true;
@@ -134,9 +135,9 @@ inline std::string walk_in_any_order(const Plan& plan, std::uint32_t blocks, std
     if (able.empty()) return all ? "" : "deadlock";
     const std::uint32_t b = able[random() % able.size()];
     const std::size_t l = at[b]++;
-    for (std::uint32_t item = b; item < plan.launches()[l].items; item += blocks) {
+    for (std::uint32_t item = b; item < launches[l].items; item += blocks) {
       for (std::size_t before = 0; before < l; ++before)
-        for (const ItemRange& range : items_before(plan, before, l, item))
+        for (const ItemRange& range : items_before(plan, first + before, first + l, item))
           for (std::int64_t i = range.first; i < range.end; ++i)
             if (!ended[before][static_cast<std::size_t>(i)])
               return fmt::format("launch {} item {} began before item {} of launch {} had ended", l, item, i, before);

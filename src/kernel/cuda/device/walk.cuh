@@ -48,8 +48,11 @@ struct Call {
 
 /// Lets all waits of this run end, so that the kernel does, and tells the host who waited for whom. What is computed from here on means nothing.
 __device__ __forceinline__ void give_up(const Params& p, uint32_t instance, uint32_t need, uint32_t wanted, uint32_t found) {
-  if (atomicExch(p.counters + gave_up_at * counter_pitch, 1u) != 0 || p.stuck == nullptr) return;
-  *p.stuck = {1, blockIdx.x, instance, need, wanted, found};
+  if (atomicExch(p.counters + gave_up_at * counter_pitch, 1u) != 0) return;
+  Stuck& stuck = *p.stuck;
+  stuck.block = blockIdx.x, stuck.instance = instance, stuck.need = need, stuck.wanted = wanted, stuck.found = found;
+  __threadfence_system();
+  stuck.happened = 1;
   __threadfence_system();
 }
 
@@ -177,6 +180,8 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
     }
     ptx::fence_mbarrier_init();
     control.runs = ptx::load_acquire(p.counters + runs_at * counter_pitch);
+    p.progress[blockIdx.x] = 0;
+    if (blockIdx.x == 0) *static_cast<volatile uint32_t*>(&p.stuck->begun) = control.runs + 1;
   }
   __syncthreads();
   StreamState state;
@@ -202,6 +207,7 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
     if (blockIdx.x >= instance.items) continue;
     next_round();
     call.at = i;
+    if (threadIdx.x == 0) p.progress[blockIdx.x] = i + 1;
     if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].begin = now();
     compute(instance.body, call, state, smem + S::body_at);
     if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].computed = now();
@@ -210,10 +216,12 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
     if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].announced = now();
   }
   if (threadIdx.x != 0) return;
+  p.progress[blockIdx.x] = p.count + 1;
   // The last block of the run makes it one of those that ended.
   __threadfence();
   if (atomicAdd(p.counters + ended_at * counter_pitch, 1u) != gridDim.x - 1) return;
   p.counters[ended_at * counter_pitch] = p.counters[gave_up_at * counter_pitch] = 0;
+  *static_cast<volatile uint32_t*>(&p.stuck->ended) = control.runs + 1;
   ptx::add_release(p.counters + runs_at * counter_pitch, 1);
 }
 

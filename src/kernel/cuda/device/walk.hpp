@@ -27,11 +27,12 @@ enum : uint32_t { runs_at, ended_at, gave_up_at, first_counter };
 /// Room for a task's parameters in shared memory.
 inline constexpr int most_params = 1024;
 
-/// A wait that did not end, in memory of the host.
+/// A wait that did not end, and whether a run goes on, in memory of the host.
 struct Stuck {
   uint32_t happened, block;
   uint32_t instance, need;  ///< who waits for whom; places in the list of instances
   uint32_t wanted, found;   ///< blocks of the needed instance that should have ended in this run, and that had
+  uint32_t begun, ended;    ///< number of the run that began last, and of that which ended last
 };
 
 /// Times of an instance on a block, in nanoseconds of the GPU's clock.
@@ -42,10 +43,11 @@ struct Times {
 struct Params {
   const Instance* instances;  ///< [count], then uint32_t needs[needs]: instances
   uint32_t count, needs;
+  uint32_t* progress;  ///< [blocks]: how far each is in this run: its present instance, counted from 1; count + 1 behind the last
   uint32_t* counters;  ///< [first_counter + count] of counter_pitch; zeros before the first run
-  Stuck* stuck;        ///< null: nobody reads it
-  Times* times;        ///< [blocks, count]; null: not wanted
-  uint64_t patience;   ///< nanoseconds that a wait may take
+  Stuck* stuck;
+  Times* times;       ///< [blocks, count]; null: not wanted
+  uint64_t patience;  ///< nanoseconds that a wait may take
 };
 
 }  // namespace cermet::walk
