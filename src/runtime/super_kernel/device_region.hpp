@@ -38,8 +38,8 @@ class DeviceRegion {
 
   std::size_t first() const { return first_; }
   std::size_t count() const { return names_.size(); }
-  /// The one launch. Its runs must follow each other.
-  void enqueue(Stream& stream) const;
+  /// The one launch, of `rounds` runs in a row. Launches must follow each other.
+  void enqueue(Stream& stream, std::uint32_t rounds = 1) const;
   /// Why an earlier run gave up, once: "super-kernel: block 7 of layers.0.attention gemv.linear waited 2.0 s for ...". Empty where none did, or where it has
   /// not ended.
   std::string take_stuck();
