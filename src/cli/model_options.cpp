@@ -59,9 +59,10 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
   declare_mode(parser, options.mode);
   declare_super_kernel(parser, options.super_kernel);
   parser
-      .option("--steps-per-launch", options.steps_per_launch,
-              "decoding steps that follow each other without the host: tokens are chosen and fed back on the device, and seen as they are made; what came behind "
-              "a stop is taken back. Not with ranks that share a model, nor with a repetition penalty")
+      .option(
+          "--steps-per-launch", options.steps_per_launch,
+          "decoding steps that follow each other without the host: tokens are chosen and fed back on the device, and seen as they are made; what came behind "
+          "a stop is taken back. Not with ranks that share a model, nor with a repetition penalty")
       .range(std::int64_t{1}, most_steps_per_launch)
       .show_default();
   parser

@@ -62,6 +62,11 @@ bool Engine::chooses(const Sampling& sampling) const { return state_->chooses() 
 
 std::int64_t Engine::steps_per_launch() const { return state_->options.steps_per_launch; }
 
+void Engine::prepare_decode(std::int64_t sequences, const Sampling& sampling) {
+  CERMET_ASSERT(chooses(sampling));
+  state_->step_pass(sequences, sampling.is_greedy());
+}
+
 std::int64_t Engine::decode(std::span<const StepSequence> sequences, std::int64_t most, FunctionRef<AfterStep(std::span<const std::int32_t> ids)> after) {
   return state_->decode(sequences, most, after);
 }

@@ -68,8 +68,8 @@ inline constexpr std::int64_t most_steps_per_launch = 256;
 /// A sequence that decode() goes on with.
 struct StepSequence {
   int sequence = 0;
-  std::int32_t id = 0;  ///< its last token, which is no part of its context yet
-  Sampling sampling;    ///< without a repetition penalty
+  std::int32_t id = 0;     ///< its last token, which is no part of its context yet
+  Sampling sampling;       ///< without a repetition penalty
   std::int64_t draws = 0;  ///< tokens that were drawn for it so far
 };
 
@@ -159,6 +159,8 @@ class Engine {
   /// Whether decode() is the way to go on with a choice of tokens: steps choose them, because several are launched at once or a super-kernel takes them.
   bool chooses(const Sampling& sampling) const;
   std::int64_t steps_per_launch() const;
+  /// Compiles what decode() will run for so many sequences, which it does otherwise.
+  void prepare_decode(std::int64_t sequences, const Sampling& sampling);
   /// Appends its token to each sequence, chooses the next one, and so on: `most` steps, or fewer where the cache has no room. after() gets the tokens of each
   /// step, one for each sequence, as soon as they are there; contexts then count as longer by one, without these tokens. After the last call they are. A
   /// sequence that after() resets is left alone. Returns the steps that after() got. Throws Error as forward() does, and what after() throws.

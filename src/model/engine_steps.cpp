@@ -26,8 +26,8 @@ StepPass& Engine::State::step_pass(std::int64_t sequences, bool greedy) {
   add_choice(decoder.graph, greedy, engine::block_size, rows_of(options), plain.sequences);
   SessionOptions how = session_options(plain.tokens);
   how.fusion.records = nullptr;
-  auto made = std::make_unique<StepPass>(plain.tokens, plain.sequences, context / engine::block_size, rows_of(options), greedy, std::move(decoder.graph), machine,
-                                         *weights, how);
+  auto made = std::make_unique<StepPass>(plain.tokens, plain.sequences, context / engine::block_size, rows_of(options), greedy, std::move(decoder.graph),
+                                         machine, *weights, how);
   bind_state(made->session.executable());
   if (stream()) stream()->synchronize();
   return *step_passes.emplace_back(std::move(made));

@@ -189,6 +189,7 @@ Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const 
           "repetition_penalty: expected 1 with {} steps per launch, between which the host sees no token, found {}", engine.steps_per_launch(),
           options.sampling.repetition_penalty);
   Sampler sampler(options.sampling, engine.config().vocab_size, engine.pool(), engine.queue());
+  if (options.max_new_tokens > 1 && engine.chooses(options.sampling)) engine.prepare_decode(1, options.sampling);
   Generation result;
   result.prompt_tokens = static_cast<std::int64_t>(prompt.size());
   const Stopwatch prefill;

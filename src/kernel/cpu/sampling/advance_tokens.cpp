@@ -1,5 +1,5 @@
-#include "kernel/kernel.hpp"
 #include "op/advance_tokens.hpp"
+#include "kernel/kernel.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -7,7 +7,9 @@ namespace {
 void advance_step(const LaunchArgs& args, std::int64_t block_size) {
   using namespace advance;
   check_sizes(args.inputs);
-  const auto in = [&](Operand operand, std::int64_t i) -> std::int32_t& { return args.inputs[operand].as<std::int32_t>()[i * args.inputs[operand].strides[0]]; };
+  const auto in = [&](Operand operand, std::int64_t i) -> std::int32_t& {
+    return args.inputs[operand].as<std::int32_t>()[i * args.inputs[operand].strides[0]];
+  };
   const TensorView &tables = args.inputs[block_tables], &rows = args.inputs[made];
   std::int32_t& number = in(count, 0);
   for (std::int64_t b = 0; b < args.inputs[chosen].shape[0]; ++b) {

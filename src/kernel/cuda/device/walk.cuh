@@ -42,8 +42,8 @@ struct Call {
   const Control& control;
   const Instance* instances;
   const uint32_t* needs;
-  char* params;  ///< where the present task's parameters may be put
-  uint32_t at;   ///< the present instance
+  char* params;   ///< where the present task's parameters may be put
+  uint32_t at;    ///< the present instance
   uint32_t runs;  ///< that ended before this one, rounds of this launch included
 };
 

@@ -42,8 +42,8 @@ struct Times {
 struct Params {
   const Instance* instances;  ///< [count], then uint32_t needs[needs]: instances
   uint32_t count, needs;
-  uint32_t rounds;  ///< runs in a row: the list is gone through so often
-  uint32_t carried;  ///< the last of the needs: what has to end in a round before the next one begins, beside what others need
+  uint32_t rounds;     ///< runs in a row: the list is gone through so often
+  uint32_t carried;    ///< the last of the needs: what has to end in a round before the next one begins, beside what others need
   uint32_t* counters;  ///< [first_counter + count] of counter_pitch; zeros before the first run
   Stuck* stuck;        ///< null: nobody reads it
   Times* times;        ///< [blocks, count]; null: not wanted

@@ -19,7 +19,8 @@ struct Task {
       asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p.made + number % p.made_rows * p.made_stride + b * p.column_stride), "r"(id) : "memory");
       const uint32_t position = static_cast<uint32_t>(p.positions[b * p.positions_stride]) + 1, page = position / p.block_size;
       int32_t slot = -1;
-      if (page < p.pages) slot = p.block_tables[b * p.table_stride + page * p.page_stride] * static_cast<int32_t>(p.block_size) + static_cast<int32_t>(position % p.block_size);
+      if (page < p.pages)
+        slot = p.block_tables[b * p.table_stride + page * p.page_stride] * static_cast<int32_t>(p.block_size) + static_cast<int32_t>(position % p.block_size);
       p.ids[b * p.ids_stride] = id;
       p.positions[b * p.positions_stride] = static_cast<int32_t>(position);
       p.slots[b * p.slots_stride] = slot;
