@@ -162,8 +162,9 @@ class Engine {
   /// Compiles what decode() will run for so many sequences, which it does otherwise.
   void prepare_decode(std::int64_t sequences, const Sampling& sampling);
   /// Appends its token to each sequence, chooses the next one, and so on: `most` steps, or fewer where the cache has no room. after() gets the tokens of each
-  /// step, one for each sequence, as soon as they are there; contexts then count as longer by one, without these tokens. After the last call they are. A
-  /// sequence that after() resets is left alone. Returns the steps that after() got. Throws Error as forward() does, and what after() throws.
+  /// step, one for each sequence, as soon as they are there. When it is over, each context has grown by as many tokens as there were calls: its own token and
+  /// those made but the last; meanwhile length() counts what was launched, too. A sequence that after() resets is left alone. Returns the steps that after()
+  /// got. Throws Error as forward() does, and what after() throws.
   std::int64_t decode(std::span<const StepSequence> sequences, std::int64_t most, FunctionRef<AfterStep(std::span<const std::int32_t> ids)> after);
   /// Forgets the last tokens of a sequence's context.
   void drop(int sequence, std::int64_t tokens);

@@ -78,6 +78,12 @@ std::string_view name_of(Generation::End end) {
   return "";
 }
 
+void check_steps(const Engine& engine, const Sampling& sampling) {
+  require(sampling.repetition_penalty == 1 || engine.steps_per_launch() == 1,
+          "repetition_penalty: expected 1 with {} steps per launch, between which the host sees no token, found {}", engine.steps_per_launch(),
+          sampling.repetition_penalty);
+}
+
 double Generation::prefill_tokens_per_second() const { return prefill_seconds > 0 ? static_cast<double>(prompt_tokens) / prefill_seconds : 0; }
 
 double Generation::decode_tokens_per_second() const { return ids.size() > 1 && decode_seconds > 0 ? static_cast<double>(ids.size() - 1) / decode_seconds : 0; }
@@ -185,9 +191,7 @@ void decode_in_rows(Engine& engine, Sampler& sampler, const TensorView& logits, 
 Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options, const std::function<void(std::int32_t)>& on_token) {
   require(options.max_new_tokens >= 0, "new tokens: expected a non-negative number, found {}", options.max_new_tokens);
   require(!prompt.empty(), "prompt: expected at least one token, found none");
-  require(options.sampling.repetition_penalty == 1 || engine.steps_per_launch() == 1,
-          "repetition_penalty: expected 1 with {} steps per launch, between which the host sees no token, found {}", engine.steps_per_launch(),
-          options.sampling.repetition_penalty);
+  check_steps(engine, options.sampling);
   Sampler sampler(options.sampling, engine.config().vocab_size, engine.pool(), engine.queue());
   if (options.max_new_tokens > 1 && engine.chooses(options.sampling)) engine.prepare_decode(1, options.sampling);
   Generation result;

@@ -34,6 +34,9 @@ struct Generation {
 Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options,
                     const std::function<void(std::int32_t)>& on_token = {});
 
+/// Throws Error where tokens cannot be chosen so by steps of one launch.
+void check_steps(const Engine& engine, const Sampling& sampling);
+
 /// "length", "stop", "context" or "cancelled".
 std::string_view name_of(Generation::End end);
 

@@ -76,15 +76,15 @@ const Kernel sampling_argmax{
     .programs = [](const Problem& p, const Config& config) -> std::vector<Program> {
       const RowShares shares = shares_of(p, config);
       const int pieces = pieces_of(config);
-      return {{.header = "kernel/cuda/device/sampling/argmax.cuh",
-               .task = fmt::format("cermet::argmax::Task<cermet::argmax::Config{{.x = {}, .smallest = {}, .last = {}, .threads = {}, .cluster = {}{}}}>",
-                                   device_name(p.input(0).dtype), device_name(p.attributes.flag("smallest")),
-                                   device_name(p.attributes.flag("select_last_index")), shares.threads, shares.cluster,
-                                   pieces > 1 ? fmt::format(", .pieces = {}", pieces) : ""),
-               .threads = shares.threads,
-               .shared_bytes = 512,
-               .cluster = shares.cluster,
-               .meeting_bytes = pieces > 1 ? 16 : 0}};
+      return {
+          {.header = "kernel/cuda/device/sampling/argmax.cuh",
+           .task = fmt::format("cermet::argmax::Task<cermet::argmax::Config{{.x = {}, .smallest = {}, .last = {}, .threads = {}, .cluster = {}{}}}>",
+                               device_name(p.input(0).dtype), device_name(p.attributes.flag("smallest")), device_name(p.attributes.flag("select_last_index")),
+                               shares.threads, shares.cluster, pieces > 1 ? fmt::format(", .pieces = {}", pieces) : ""),
+           .threads = shares.threads,
+           .shared_bytes = 512,
+           .cluster = shares.cluster,
+           .meeting_bytes = pieces > 1 ? 16 : 0}};
     },
     .configs = configs,
     .cost = cost};
