@@ -104,7 +104,11 @@ TEST(Steps, ACancelledOrBrokenGenerationLeavesItsContext) {
     const auto cancel = [&](std::int32_t) { cancelled = ++seen == 6; };
     EXPECT_EQ(generate(*each, opening, options, cancel).end, Generation::End::cancelled);
     EXPECT_EQ(seen, 6);
-    EXPECT_THROW(generate(*each, opening, tokens_of(40, 0), [&](std::int32_t) { if (++seen == 9) throw std::runtime_error("mine"); }), std::runtime_error);
+    EXPECT_THROW(generate(*each, opening, tokens_of(40, 0),
+                          [&](std::int32_t) {
+                            if (++seen == 9) throw std::runtime_error("mine");
+                          }),
+                 std::runtime_error);
   }
   EXPECT_EQ(engine.length(0), plain.length(0));
   const GenerateOptions few = tokens_of(9, 0);
