@@ -26,13 +26,10 @@ struct Table {
   Table(const Plan& plan, std::size_t first, std::span<const std::uint32_t> bodies, std::span<const cuda::Program> programs, std::uint32_t blocks,
         const std::vector<std::vector<std::uint32_t>>& wanted) {
     const std::size_t count = bodies.size();
-    std::vector<bool> is_needed(count);
-    for (const auto& list : wanted) {
-      needs += static_cast<std::uint32_t>(list.size());
-      for (const std::uint32_t need : list) is_needed[need] = true;
-    }
-    carried = static_cast<std::uint32_t>(std::ranges::count(is_needed, false));
-    needs += carried;
+    const std::vector<std::uint32_t> ends = region_ends(wanted);
+    carried = static_cast<std::uint32_t>(ends.size());
+    needs = carried;
+    for (const auto& list : wanted) needs += static_cast<std::uint32_t>(list.size());
     const auto needs_at = static_cast<std::int64_t>(count * sizeof(walk::Instance));
     std::int64_t end = round_up(needs_at + std::int64_t{4} * needs, params_alignment);
     for (std::size_t i = 0; i < count; ++i) {
@@ -58,8 +55,7 @@ struct Table {
       const auto parameters = plan.parameters(launch);
       if (!parameters.empty()) std::memcpy(bytes.data() + params_at[i], parameters.data(), parameters.size());
     }
-    for (std::uint32_t i = 0; i < count; ++i)
-      if (!is_needed[i]) put(bytes, needs_at + 4 * std::int64_t{need++}, i);  // whoever has waited for these has waited for all
+    for (const std::uint32_t end : ends) put(bytes, needs_at + 4 * std::int64_t{need++}, end);
   }
   /// Addresses, once it is known where the table will be, and where items meet.
   void settle(const std::byte* base, const std::byte* meeting) {
@@ -89,12 +85,14 @@ std::vector<std::vector<std::uint32_t>> region_needs(const Plan& plan, std::size
   return needs;
 }
 
-/// Launches that no other needs.
-std::int64_t unneeded(const std::vector<std::vector<std::uint32_t>>& needs) {
+std::vector<std::uint32_t> region_ends(const std::vector<std::vector<std::uint32_t>>& needs) {
   std::vector<bool> is_needed(needs.size());
   for (const auto& list : needs)
     for (const std::uint32_t need : list) is_needed[need] = true;
-  return std::ranges::count(is_needed, false);
+  std::vector<std::uint32_t> ends;
+  for (std::uint32_t i = 0; i < needs.size(); ++i)
+    if (!is_needed[i]) ends.push_back(i);
+  return ends;
 }
 
 DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const RegionLaunch> launches, const DeviceQueue& queue,
@@ -111,7 +109,7 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
     const std::size_t bytes = plan.parameters(plan.launches()[first + i]).size();
     require(bytes <= walk::most_params, "super-kernel: expected at most {} bytes of parameters, found {} of {}", walk::most_params, bytes, names_.back());
   }
-  all_needs += unneeded(needs);
+  all_needs += std::ssize(region_ends(needs));
   shape_ = jit::walk_shape(programs, target, static_cast<std::int64_t>(launches.size()), all_needs);
   const jit::WalkImage image = jit::link_walk(programs, shape_, target);
   const std::int64_t shared = shape_.shared_bytes(static_cast<std::int64_t>(launches.size()), all_needs);

@@ -68,5 +68,7 @@ class DeviceRegion {
 /// Which launches of a region each of its launches needs to have ended, counted from `first`; without those that follow from others, because whoever ends a
 /// launch has waited for all that it needs. `all_before`: the one before, whatever it does.
 std::vector<std::vector<std::uint32_t>> region_needs(const Plan& plan, std::size_t first, std::size_t count, bool all_before = false);
+/// Launches that no other needs: whoever has waited for these has waited for all.
+std::vector<std::uint32_t> region_ends(const std::vector<std::vector<std::uint32_t>>& needs);
 
 }  // namespace cermet

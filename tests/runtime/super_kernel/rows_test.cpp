@@ -96,6 +96,34 @@ TEST(Rows, AnErrorInARowLeavesTheThreadsUsable) {
   EXPECT_EQ(step.run(5, 5), Choosing("cpu", "", "").run(5, 1));
 }
 
+/// Blocks of a walk that goes round, on in any order: nothing where all end, and no item began before the round before had ended and what it needs in its own.
+std::string go_round_in_any_order(const Plan& plan, std::uint32_t blocks, std::uint32_t rounds, std::uint64_t seed, const Needs& needs,
+                                  std::span<const std::uint32_t> carried) {
+  const auto count = static_cast<std::uint32_t>(needs.size());
+  const auto arrives = [&](std::uint32_t l) { return std::min(plan.launches()[l].items, blocks); };
+  std::vector<std::uint32_t> at(blocks), round(blocks), arrivals(count);
+  std::mt19937_64 random(seed);
+  for (std::vector<std::uint32_t> able;; able.clear()) {
+    bool all = true;
+    for (std::uint32_t b = 0; b < blocks; ++b) {
+      if (round[b] == rounds) continue;
+      all = false;
+      const auto ended = [&](std::uint32_t runs) { return [&, runs](std::uint32_t need) { return arrivals[need] >= runs * arrives(need); }; };
+      if ((at[b] > 0 || std::ranges::all_of(carried, ended(round[b]))) && std::ranges::all_of(needs[at[b]], ended(round[b] + 1))) able.push_back(b);
+    }
+    if (able.empty()) return all ? "" : "deadlock";
+    const std::uint32_t b = able[random() % able.size()], l = at[b];
+    if (b < arrives(l)) {
+      for (std::uint32_t before = 0; before < count; ++before)
+        if (arrivals[before] < round[b] * arrives(before))
+          return fmt::format("launch {} began in round {} before launch {} had ended in the last", l, round[b], before);
+      ++arrivals[l];
+    }
+    at[b] = (l + 1) % count;
+    round[b] += at[b] == 0;
+  }
+}
+
 /// Without a GPU: the choice is shared by blocks, everything is one region, and its kernel links.
 TEST(Rows, AChoosingStepIsOneRegionWhoseChoiceBlocksShare) {
   if (const std::string reason = cuda::unavailable_reason(); reason.find("plugin") != std::string::npos) GTEST_SKIP() << reason;
@@ -107,6 +135,16 @@ TEST(Rows, AChoosingStepIsOneRegionWhoseChoiceBlocksShare) {
   EXPECT_TRUE(formed->breaks.empty());
   EXPECT_EQ(formed->regions[0].end_launch, plan.launches().size());
   EXPECT_EQ(plan.launches()[plan.launches().size() - 2].items, 8u);
+  const Needs needs = region_needs(plan, 0, plan.launches().size());
+  const std::vector<std::uint32_t> ends = region_ends(needs);
+  for (const std::uint32_t blocks : {132, 7, 1})
+    for (const std::uint64_t seed : {1, 2, 3}) EXPECT_EQ(go_round_in_any_order(plan, blocks, 4, seed, needs, ends), "") << blocks << " blocks";
+  Step other("null:sm_90", "decode", "profile=1");  // its last launch has items on every block
+  other.run();
+  const Plan& wide = other.session.executable().plan();
+  const Needs wide_needs = region_needs(wide, 0, wide.launches().size());
+  EXPECT_EQ(go_round_in_any_order(wide, 132, 4, 1, wide_needs, region_ends(wide_needs)), "");
+  EXPECT_NE(go_round_in_any_order(wide, 132, 4, 1, wide_needs, {}), "") << "what a missing wait looks like";
   std::vector<cuda::Program> programs;
   std::vector<RegionLaunch> launches;
   for (const Launch& launch : plan.launches()) {
