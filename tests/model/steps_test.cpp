@@ -4,6 +4,9 @@
 #include <filesystem>
 
 #include "device/cuda/plugin.hpp"
+#include "graph/rewrite/rule.hpp"
+#include "model/checkpoint/checkpoint.hpp"
+#include "model/decoder_choice.hpp"
 #include "model/generate_batch.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/models.hpp"
@@ -169,6 +172,21 @@ TEST(Steps, SequencesOfABatchOnAGpuGetWhatTheyGetOneByOne) {
   if (!cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
   const How list[] = {{"cuda", 4}, {"cuda", 16}};
   expect_batches("cuda", list);
+}
+
+/// What a step updates at its end keeps nothing from joining.
+TEST(Steps, AStepThatChoosesIsRewrittenAsOneThatDoesNot) {
+  const Checkpoint checkpoint = Checkpoint::open(small_model);
+  const auto operators_of = [&](bool chooses) {
+    DecoderGraph decoder = build_decoder(checkpoint.config(), {}, {}, {8, 16, 2, 32});
+    if (chooses) add_choice(decoder.graph, true, 16, 4, 1);
+    const Graph rewritten = rewrite(decoder.graph, rewrite_rules()).graph;
+    std::vector<OpKind> kinds;
+    for (const Node& node : rewritten.nodes())
+      if (node.op != OpKind::argmax && node.op != OpKind::advance_tokens) kinds.push_back(node.op);
+    return kinds;
+  };
+  EXPECT_EQ(operators_of(true), operators_of(false));
 }
 
 TEST(Steps, WhatDoesNotFitIsRefusedByName) {
