@@ -16,10 +16,8 @@ namespace {
 /// Whether one of the nodes `from` needs the results of one of `wanted`, by way of any others.
 bool depends_on(const GraphEditor& editor, std::vector<NodeId> from, std::span<const NodeId> wanted) {
   std::set<NodeId> seen(from.begin(), from.end());
-  while (!from.empty()) {
-    const NodeId n = from.back();
-    from.pop_back();
-    for (const ValueId input : editor.node(n).inputs) {
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    for (const ValueId input : editor.node(from[i]).inputs) {
       const NodeId before = input ? editor.producer(input) : no_node;
       if (before == no_node || !seen.insert(before).second) continue;
       if (std::ranges::find(wanted, before) != wanted.end()) return true;
@@ -29,8 +27,7 @@ bool depends_on(const GraphEditor& editor, std::vector<NodeId> from, std::span<c
   return false;
 }
 
-/// Whether a node outside the match updates memory that new nodes will read later than the old ones did. One that needs the match's results, and none of whose
-/// own the match needs, comes later still.
+/// Whether a node outside the match updates memory that new nodes will read later than the old ones did. One that only needs the match's results comes later.
 bool is_updated_elsewhere(const GraphEditor& editor, const Match& match, ValueId id) {
   return std::ranges::any_of(editor.uses(id), [&](Use use) {
     if (std::ranges::find(match.nodes, use.node) != match.nodes.end()) return false;
