@@ -191,6 +191,7 @@ typedef struct cermet_model_options {
   int32_t stored_rope_frequencies; /* 0: float32 rotary frequencies; not 0: rounded to the checkpoint's type, as in frameworks that cast the module */
   const char* super_kernel; /* nodes that become one launch: "decode", "layer", "NAME:PATTERN" or "none"; NULL: none are marked (docs/guide/super-kernels.md) */
   const char* super_kernel_options; /* "key=value:key=value" of what super_kernel selects; NULL: the defaults */
+  int64_t steps_per_launch; /* decoding steps that follow each other without the host, 1 to 256; not with a repetition penalty (docs/guide/super-kernels.md) */
 } cermet_model_options;
 
 /* Fills in the defaults; struct_size is sizeof(cermet_model_options). For languages that do not compile this header. */

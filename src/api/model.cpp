@@ -26,6 +26,7 @@ EngineOptions engine_options(const cermet_model_options& given) {
   options.max_context = given.max_context;
   options.max_sequences = given.max_sequences;
   options.max_batch_tokens = given.max_batch_tokens;
+  options.steps_per_launch = given.steps_per_launch;
   options.fusion.super_kernel = {std::string(text_or_empty(given.super_kernel)), std::string(text_or_empty(given.super_kernel_options))};
   check(options.fusion.super_kernel);
   options.rope_frequencies = given.stored_rope_frequencies ? RopeFrequencies::stored : RopeFrequencies::exact;
@@ -70,7 +71,7 @@ void copy_out(const T* source, std::size_t size, T* destination, std::size_t cap
 
 cermet_model_options model_defaults() {
   const EngineOptions d;
-  return {sizeof(cermet_model_options), nullptr, nullptr, nullptr, d.max_context, d.max_sequences, d.max_batch_tokens, 0, nullptr, nullptr};
+  return {sizeof(cermet_model_options), nullptr, nullptr, nullptr, d.max_context, d.max_sequences, d.max_batch_tokens, 0, nullptr, nullptr, d.steps_per_launch};
 }
 
 void generate_into(cermet_model& model, std::span<const std::int32_t> prompt, const cermet_generate_options& given, cermet_token_callback callback, void* user,

@@ -25,6 +25,7 @@ class Round {
       engine.reset(s);
       sampler_.begin(s, {});
     }
+    if (engine.chooses({})) engine.prepare_decode(std::ssize(ids_), {});
   }
 
   void prefill() {
@@ -49,6 +50,7 @@ class Round {
 
   /// A device computes a step while the host still waits for the tokens that it begins with, as BatchGenerator has it.
   void decode(std::int64_t steps) {
+    if (engine_.chooses({})) return decode_in_rows(steps);
     const bool ahead = engine_.queue().device && engine_.computes();
     std::vector<int> sequences(ids_.size());
     std::iota(sequences.begin(), sequences.end(), 0);
@@ -63,6 +65,16 @@ class Round {
   }
 
  private:
+  void decode_in_rows(std::int64_t steps) {
+    std::vector<StepSequence> rows;
+    for (std::size_t s = 0; s < ids_.size(); ++s) rows.push_back({static_cast<int>(s), ids_[s], {}, 1});
+    engine_.decode(rows, steps, [&](std::span<const std::int32_t> ids) {
+      std::ranges::copy(ids, ids_.begin());
+      on_step_();
+      return AfterStep::go_on;
+    });
+  }
+
   /// A step after the tokens that were chosen.
   TensorView forward_last() {
     std::vector<SequenceTokens> pass;

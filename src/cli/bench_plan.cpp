@@ -19,6 +19,14 @@ void run_step(Engine& engine, std::int64_t prompt_tokens) {
     engine.prefill(s, std::span(ids).first(ids.size() - 1), Engine::Memory::device);
     step.push_back({s, std::span(ids).last(1)});
   }
+  if (engine.chooses({})) {  // a step that chooses its tokens
+    std::vector<StepSequence> rows;
+    for (const SequenceTokens& each : step) rows.push_back({each.sequence, each.tokens.front(), {}, 0});
+    engine.prepare_decode(sequences, {});
+    engine.set_timing(true);
+    engine.decode(rows, 1, [](std::span<const std::int32_t>) { return AfterStep::stop; });
+    return;
+  }
   engine.set_timing(true);  // of experts, counts those that have tokens
   engine.forward(step, Engine::Logits::last, Engine::Memory::device);
 }

@@ -59,6 +59,13 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
   declare_mode(parser, options.mode);
   declare_super_kernel(parser, options.super_kernel);
   parser
+      .option(
+          "--steps-per-launch", options.steps_per_launch,
+          "decoding steps that follow each other without the host: tokens are chosen and fed back on the device, and seen as they are made; what came behind "
+          "a stop is taken back. Not with ranks that share a model, nor with a repetition penalty")
+      .range(std::int64_t{1}, most_steps_per_launch)
+      .show_default();
+  parser
       .option("--tensor-parallel", options.tensor_parallel,
               "ranks that share the model's matrices: groups of threads, GPUs, or as many as processes where `cermet launch` or mpirun started several")
       .range(1, 1024)
@@ -105,6 +112,7 @@ EngineOptions engine_options_of(const ModelOptions& options, std::int64_t least_
   engine_options.max_batch_tokens = std::max(max_batch_tokens, sequences);
   engine_options.max_context = options.context;
   if (options.context == 0 && (least_context > default_context || sequences > 1)) engine_options.max_context = least_context;
+  engine_options.steps_per_launch = options.steps_per_launch;
   engine_options.tensor_parallel = options.tensor_parallel;
   engine_options.expert_parallel = options.expert_parallel;
   engine_options.data_parallel = options.data_parallel;

@@ -18,7 +18,7 @@ struct ModelOptions {
   SuperKernelSelection super_kernel;
   FusionOptions fusion = {};  ///< but for the mode, where that is given
   int threads = 0;
-  std::int64_t context = 0;
+  std::int64_t context = 0, steps_per_launch = 1;
   int tensor_parallel = 1, expert_parallel = 1, data_parallel = 1;
   bool overlap_experts = false;
 };
@@ -27,7 +27,7 @@ struct ModelOptions {
 struct EndOfRank {};
 
 /// Declares MODEL, --device, --dtype, --weights, --head, --kv-cache, --threads, --context, --rope-frequencies, --config, --mode, --super-kernel,
-/// --super-kernel-options, --tensor-parallel, --expert-parallel and --data-parallel.
+/// --super-kernel-options, --steps-per-launch, --tensor-parallel, --expert-parallel and --data-parallel.
 void declare_model_options(Parser& parser, ModelOptions& options);
 /// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what);

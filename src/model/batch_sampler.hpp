@@ -27,6 +27,9 @@ class BatchSampler {
   /// `place`, where given, is device memory that gets a token for each row, too; not with a repetition penalty.
   void start(const TensorView& logits, std::span<const int> sequences, std::int32_t* place = nullptr);
   std::span<const std::int32_t> finish();
+  /// Tokens that were chosen for a sequence since it began, and others that were chosen elsewhere in its turn.
+  std::int64_t draws(int sequence) const { return sequences_.at(static_cast<std::size_t>(sequence)).step; }
+  void skip(int sequence, std::int64_t draws) { sequences_.at(static_cast<std::size_t>(sequence)).step += draws; }
   /// Whether a sequence's choice depends on the tokens before it beyond their logits.
   bool has_penalty(int sequence) const { return sequences_.at(static_cast<std::size_t>(sequence)).alone != nullptr; }
 

@@ -58,6 +58,19 @@ TensorView Engine::forward_chosen(std::span<const int> sequences) {
   return state_->forward(step, Logits::last, Memory::device, true);
 }
 
+bool Engine::chooses(const Sampling& sampling) const { return state_->chooses() && sampling.repetition_penalty == 1; }
+
+std::int64_t Engine::steps_per_launch() const { return state_->options.steps_per_launch; }
+
+void Engine::prepare_decode(std::int64_t sequences, const Sampling& sampling) {
+  CERMET_ASSERT(chooses(sampling));
+  state_->step_pass(sequences, sampling.is_greedy());
+}
+
+std::int64_t Engine::decode(std::span<const StepSequence> sequences, std::int64_t most, FunctionRef<AfterStep(std::span<const std::int32_t> ids)> after) {
+  return state_->decode(sequences, most, after);
+}
+
 void Engine::drop(int sequence, std::int64_t tokens) {
   state_->check_sequence(sequence);
   require(tokens >= 0 && tokens <= length(sequence), "sequence {}: expected 0 to {} tokens to drop, found {}", sequence, length(sequence), tokens);
@@ -92,10 +105,14 @@ void Engine::set_timing(bool on) {
     pass.session.executable().set_timing(on);
     pass.session.executable().reset_timers();
   }
+  for (const std::unique_ptr<StepPass>& pass : state_->step_passes) {
+    pass->session.executable().set_timing(on);
+    pass->session.executable().reset_timers();
+  }
 }
 
 EngineRun Engine::last_run() const {
-  const Executable& executable = state_->passes[state_->last_pass].session.executable();
+  const Executable& executable = state_->last_executable();
   return {executable.steps(), executable.last_launches(), executable.last_start()};
 }
 
@@ -105,10 +122,12 @@ std::int64_t Engine::fallbacks() const {
   std::int64_t count = 0;
   for (const State::Pass& pass : state_->passes)
     for (const StepInfo& step : pass.session.executable().steps()) count += step.fallbacks;
+  for (const std::unique_ptr<StepPass>& pass : state_->step_passes)
+    for (const StepInfo& step : pass->session.executable().steps()) count += step.fallbacks;
   return count;
 }
 
-Executable& Engine::last_executable() { return state_->passes[state_->last_pass].session.executable(); }
+Executable& Engine::last_executable() { return state_->last_executable(); }
 ThreadPool& Engine::pool() { return state_->machine.pool(); }
 Context& Engine::context() { return state_->machine; }
 

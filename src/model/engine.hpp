@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "base/function_ref.hpp"
 #include "base/tensor.hpp"
 #include "model/config.hpp"
+#include "model/sampling.hpp"
 #include "runtime/context.hpp"
 #include "runtime/executable.hpp"
 #include "runtime/fusion_options.hpp"
@@ -52,9 +54,30 @@ struct EngineOptions {
   /// Engines with sequences of their own, each with so many ranks: run_replicas() (model/parallel/replicas.hpp). Beside expert_parallel alone, which divides
   /// it, each is one rank, and so many neighbours have different experts.
   int data_parallel = 1;
+  /// Decoding steps that follow each other without the host, 1 to most_steps_per_launch: on a GPU one launch of a graph, or of a super-kernel that takes the
+  /// whole step; on the CPU its threads stay in a super-kernel. The tokens of each are seen as they are made; one that says stop takes back what came behind
+  /// it. Not for ranks that share a model, and not with a repetition penalty.
+  std::int64_t steps_per_launch = 1;
   bool overlap_experts = false;  ///< with both: half of a pass's rows is on its way to other ranks while the other half is computed
   /// Called while weights load with bytes done and bytes in total.
   std::function<void(std::int64_t done, std::int64_t total)> on_load;
+};
+
+inline constexpr std::int64_t most_steps_per_launch = 256;
+
+/// A sequence that decode() goes on with.
+struct StepSequence {
+  int sequence = 0;
+  std::int32_t id = 0;     ///< its last token, which is no part of its context yet
+  Sampling sampling;       ///< without a repetition penalty
+  std::int64_t draws = 0;  ///< tokens that were drawn for it so far
+};
+
+/// What becomes of decode() after a step.
+enum class AfterStep : std::uint8_t {
+  go_on,
+  end,   ///< when the steps that were launched have been heard of
+  stop,  ///< now: what was launched is taken back
 };
 
 /// New tokens of one sequence, to be appended to its context.
@@ -133,6 +156,16 @@ class Engine {
   /// Appends to each sequence one token that is still being chosen: they are read from chosen_ids() when their turn comes in the stream, and must be in the
   /// vocabulary. Returns the logits in device memory. For engines with a queue.
   TensorView forward_chosen(std::span<const int> sequences);
+  /// Whether decode() is the way to go on with a choice of tokens: steps choose them, because several are launched at once or a super-kernel takes them.
+  bool chooses(const Sampling& sampling) const;
+  std::int64_t steps_per_launch() const;
+  /// Compiles what decode() will run for so many sequences, which it does otherwise.
+  void prepare_decode(std::int64_t sequences, const Sampling& sampling);
+  /// Appends its token to each sequence, chooses the next one, and so on: `most` steps, or fewer where the cache has no room. after() gets the tokens of each
+  /// step, one for each sequence, as soon as they are there. When it is over, each context has grown by as many tokens as there were calls: its own token and
+  /// those made but the last; meanwhile length() counts what was launched, too. A sequence that after() resets is left alone. Returns the steps that after()
+  /// got. Throws Error as forward() does, and what after() throws.
+  std::int64_t decode(std::span<const StepSequence> sequences, std::int64_t most, FunctionRef<AfterStep(std::span<const std::int32_t> ids)> after);
   /// Forgets the last tokens of a sequence's context.
   void drop(int sequence, std::int64_t tokens);
   /// Forgets a sequence's context and frees its cache pages.

@@ -49,6 +49,10 @@ std::int64_t context_for(const EngineOptions& options, const ModelConfig& config
 
 void check_counts(const EngineOptions& options) {
   require(options.max_sequences >= 1 && options.max_sequences <= 65536, "max_sequences: expected 1 to 65536, found {}", options.max_sequences);
+  require(options.steps_per_launch >= 1 && options.steps_per_launch <= most_steps_per_launch, "steps_per_launch: expected 1 to {}, found {}",
+          most_steps_per_launch, options.steps_per_launch);
+  require(options.steps_per_launch == 1 || std::max({options.tensor_parallel, options.expert_parallel, options.data_parallel}) == 1,
+          "steps_per_launch: expected 1 where ranks share a model or its experts, found {}", options.steps_per_launch);
   require(options.max_batch_tokens >= 1 && options.max_batch_tokens <= 1 << 20, "max_batch_tokens: expected 1 to {}, found {}", 1 << 20,
           options.max_batch_tokens);
 }

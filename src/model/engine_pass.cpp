@@ -82,6 +82,7 @@ void Engine::State::run(Pass& pass, std::int64_t tokens, std::int64_t sequences,
   counts.set(symbols.sequences, sequences);
   counts.set(symbols.rows, rows);
   last_pass = static_cast<std::size_t>(&pass - passes.data());
+  last_step = nullptr;
   pass.session.run(counts);
 }
 

@@ -40,6 +40,7 @@ Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored
       quantization(engine::quantization_for(given, checkpoint)),
       operands(engine::asked_type(given, stored)),
       cached(engine::cache_type(given, operands)),
+      weight_dtype(engine::weight_type(given, stored)),
       context(engine::context_for(given, checkpoint.config())),
       pages(context / engine::block_size + given.max_sequences - 1),
       machine(on ? std::move(*on) : Context({given.device, given.threads})),
@@ -51,13 +52,14 @@ Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored
     rotary_memory = {machine.device().allocate(bytes_of(rotary.cos())), machine.device().allocate(bytes_of(rotary.sin()))};
     upload_rotary();
   }
-  compile_graphs(engine::weight_type(options, stored));
+  compile_graphs();
+  options.on_load = nullptr;  // what it refers to may end
 }
 
 /// Sizes that kernels or operands differ for: a single token, for which weights stream once; few tokens, on the CPU as many as decode together; on a GPU as
 /// many as decode together where those are more; and as many as were asked for. A CPU that may decode several sequences has no pass for one: their results
 /// would depend on how many are left.
-void Engine::State::compile_graphs(DType weight_dtype) {
+void Engine::State::compile_graphs() {
   std::vector<std::int64_t> sizes{std::max(engine::few_tokens, stream() ? 0 : options.max_sequences), options.max_batch_tokens};
   if (stream() && options.max_sequences > engine::few_tokens)
     sizes.insert(sizes.end() - 1, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(options.max_sequences))));
@@ -67,7 +69,7 @@ void Engine::State::compile_graphs(DType weight_dtype) {
   std::vector<StartedPass> started;
   std::vector<cuda::Program> programs;
   for (const std::int64_t size : sizes) {
-    started.push_back(start_pass(size, engine::operand_type(machine.device(), size, operands, weight_dtype), weight_dtype));
+    started.push_back(start_pass(size, engine::operand_type(machine.device(), size, operands, weight_dtype)));
     std::ranges::move(started.back().session.programs(), std::back_inserter(programs));
   }
   const std::jthread compiling = compile_ahead(std::move(programs), machine.queue().programs);
@@ -76,25 +78,33 @@ void Engine::State::compile_graphs(DType weight_dtype) {
   if (!machine.computes()) null_logits.assign(static_cast<std::size_t>(options.max_batch_tokens * config().vocab_size), 0.0f);
 }
 
-Engine::State::StartedPass Engine::State::start_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype) {
+DecoderGraph Engine::State::make_graph(DType operand_dtype) const {
   const DecoderState sizes{pages, engine::block_size, context / engine::block_size, context};
-  DecoderGraph decoder =
-      build_decoder(config(), {weight_dtype, operand_dtype, cached, engine::query_type(machine.device(), operand_dtype, cached)}, quantization, sizes, shard());
+  return build_decoder(config(), {weight_dtype, operand_dtype, cached, engine::query_type(machine.device(), operand_dtype, cached)}, quantization, sizes,
+                       shard());
+}
+
+SessionOptions Engine::State::session_options(std::int64_t tokens) {
+  SessionOptions made;
+  made.maximum.set(symbols.tokens, tokens);
+  made.maximum.set(symbols.rows, tokens);
+  made.maximum.set(symbols.sequences, std::min(options.max_sequences, tokens));
+  made.fusion = options.fusion;
+  if (tokens > engine::few_tokens && options.fusion.super_kernel.select == "decode") made.fusion.super_kernel = {};
+  if (ranks) made.groups = {{model_group, device_ranks ? device_ranks.get() : &ranks->communicator()}};
+  if (beside) made.groups = {{experts_group, beside.get()}};
+  return made;
+}
+
+Engine::State::StartedPass Engine::State::start_pass(std::int64_t tokens, DType operand_dtype) {
+  DecoderGraph decoder = make_graph(operand_dtype);
   if (!weights)
     weights.emplace(make_weight_loader(
                         ranks ? sharded_reader(reader_of(checkpoint), config(), shard()) : reader_of(checkpoint), std::move(decoder.sources),
                         [this](std::int64_t bytes) { report_loaded(bytes); }, &machine.pool()),
                     machine.pool(), machine.queue());
   const std::int64_t sequences = std::min(options.max_sequences, tokens);
-  SessionOptions session_options;
-  session_options.maximum.set(symbols.tokens, tokens);
-  session_options.maximum.set(symbols.rows, tokens);
-  session_options.maximum.set(symbols.sequences, sequences);
-  session_options.fusion = options.fusion;
-  if (tokens > engine::few_tokens && options.fusion.super_kernel.select == "decode") session_options.fusion.super_kernel = {};
-  if (ranks) session_options.groups = {{model_group, device_ranks ? device_ranks.get() : &ranks->communicator()}};
-  if (beside) session_options.groups = {{experts_group, beside.get()}};
-  return {tokens, sequences, StartedSession(decoder.graph, machine, *weights, session_options)};
+  return {tokens, sequences, StartedSession(decoder.graph, machine, *weights, session_options(tokens))};
 }
 
 void Engine::State::add_pass(StartedPass started) {

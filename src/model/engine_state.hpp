@@ -14,6 +14,7 @@
 #include "model/parallel/ranks.hpp"
 #include "model/pass_inputs.hpp"
 #include "model/rotary.hpp"
+#include "model/step_pass.hpp"
 #include "runtime/session.hpp"
 
 namespace cermet {
@@ -25,6 +26,7 @@ struct Engine::State {
   std::shared_ptr<Communicator> beside;  ///< of ranks with sequences of their own that share the experts
   Quantization quantization;
   DType operands, cached;  ///< types of matrix operands, of keys and values
+  DType weight_dtype;      ///< of unquantized weights
   /// Looked up once: every token needs them.
   const struct { Symbol tokens = Symbol("T"), sequences = Symbol("B"), rows = Symbol("R"); } symbols;
   std::int64_t context, pages;  ///< of the cache: tokens of one sequence, pages of all
@@ -39,6 +41,8 @@ struct Engine::State {
   };
   std::vector<Pass> passes;
   std::size_t last_pass = 0;
+  std::vector<std::unique_ptr<StepPass>> step_passes;  ///< compiled when they are first needed
+  StepPass* last_step = nullptr;                       ///< where the last pass was one of these
   LoadTimes load_times;
   PagedCache cache;
   CacheMemory cache_memory;  ///< allocated before the rest: it is what a context that is too long asks too much of
@@ -60,13 +64,15 @@ struct Engine::State {
   }
   Stream* stream() const { return machine.stream(); }  ///< null on the CPU
 
-  void compile_graphs(DType weight_dtype);
+  void compile_graphs();
   struct StartedPass {
     std::int64_t tokens, sequences;
     StartedSession session;
   };
-  StartedPass start_pass(std::int64_t tokens, DType operand_dtype, DType weight_dtype);
+  StartedPass start_pass(std::int64_t tokens, DType operand_dtype);
   void add_pass(StartedPass started);
+  DecoderGraph make_graph(DType operand_dtype) const;
+  SessionOptions session_options(std::int64_t tokens);
   void report_loaded(std::int64_t bytes);
   void upload_rotary();
   void bind_state(Executable& executable);
@@ -79,6 +85,13 @@ struct Engine::State {
   void run(Pass& pass, std::int64_t tokens, std::int64_t sequences, std::int64_t rows);
   bool forward_nothing();
   TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, bool chosen = false);
+
+  // Steps that choose their tokens: engine_steps.cpp.
+  bool chooses() const { return !ranks && !beside && (options.steps_per_launch > 1 || options.fusion.super_kernel.select == "decode"); }
+  struct StepRow;
+  StepPass& step_pass(std::int64_t sequences, bool greedy);
+  std::int64_t decode(std::span<const StepSequence> sequences, std::int64_t most, FunctionRef<AfterStep(std::span<const std::int32_t> ids)> after);
+  Executable& last_executable() { return last_step ? last_step->session.executable() : passes[last_pass].session.executable(); }
 };
 
 }  // namespace cermet

@@ -78,6 +78,12 @@ std::string_view name_of(Generation::End end) {
   return "";
 }
 
+void check_steps(const Engine& engine, const Sampling& sampling) {
+  require(sampling.repetition_penalty == 1 || engine.steps_per_launch() == 1,
+          "repetition_penalty: expected 1 with {} steps per launch, between which the host sees no token, found {}", engine.steps_per_launch(),
+          sampling.repetition_penalty);
+}
+
 double Generation::prefill_tokens_per_second() const { return prefill_seconds > 0 ? static_cast<double>(prompt_tokens) / prefill_seconds : 0; }
 
 double Generation::decode_tokens_per_second() const { return ids.size() > 1 && decode_seconds > 0 ? static_cast<double>(ids.size() - 1) / decode_seconds : 0; }
@@ -129,12 +135,65 @@ class TokenStream {
   TensorView logits_;
 };
 
+/// Takes token after token, and says when it is enough.
+struct Progress {
+  const GenerateOptions& options;
+  const std::function<void(std::int32_t)>& on_token;
+  Generation& result;
+  Stopwatch decode = {};
+
+  std::int64_t left() const { return options.max_new_tokens - std::ssize(result.ids); }
+  bool cancelled() const { return is_cancelled(options.cancelled); }
+  /// Whether generation goes on behind a token; `is_full`: the cache has no room for it.
+  bool take(std::int32_t id, bool is_full, bool is_cancelled) {
+    const bool stop = std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end();
+    if (stop || is_cancelled) {
+      result.end = stop && !is_cancelled ? Generation::End::stop : Generation::End::cancelled;
+      return false;
+    }
+    result.ids.push_back(id);
+    if (result.ids.size() == 1) result.decode_seconds = -decode.seconds();  // the first token's choice belongs to no decode step
+    if (on_token) on_token(id);
+    if (is_full && left() > 0) result.end = Generation::End::context;
+    return left() > 0 && !is_full;
+  }
+};
+
+void decode_one_by_one(Engine& engine, Sampler& sampler, const TensorView& logits, Progress& progress) {
+  TokenStream tokens(engine, sampler);
+  tokens.begin(logits);
+  for (;;) {
+    const bool full = engine.room(0) == 0, cancelled = progress.cancelled(), more = progress.left() > 1 && !full && !cancelled;
+    if (!progress.take(tokens.next(more), full, cancelled)) {
+      if (more) tokens.reject();
+      return;
+    }
+    tokens.accept(progress.result.ids.back());
+  }
+}
+
+/// Steps that choose their tokens themselves, from the second one on.
+void decode_in_rows(Engine& engine, Sampler& sampler, const TensorView& logits, Progress& progress) {
+  bool more = progress.take(sampler.next(logits), engine.room(0) == 0, progress.cancelled());
+  while (more) {
+    const StepSequence sequence{0, progress.result.ids.back(), progress.options.sampling, std::ssize(progress.result.ids)};
+    const std::int64_t room = engine.room(0);
+    std::int64_t step = 0;
+    engine.decode({&sequence, 1}, progress.left(), [&](std::span<const std::int32_t> ids) {
+      more = progress.take(ids[0], ++step == room, progress.cancelled());
+      return more ? AfterStep::go_on : AfterStep::stop;
+    });
+  }
+}
+
 }  // namespace
 
 Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options, const std::function<void(std::int32_t)>& on_token) {
   require(options.max_new_tokens >= 0, "new tokens: expected a non-negative number, found {}", options.max_new_tokens);
   require(!prompt.empty(), "prompt: expected at least one token, found none");
+  check_steps(engine, options.sampling);
   Sampler sampler(options.sampling, engine.config().vocab_size, engine.pool(), engine.queue());
+  if (options.max_new_tokens > 1 && engine.chooses(options.sampling)) engine.prepare_decode(1, options.sampling);
   Generation result;
   result.prompt_tokens = static_cast<std::int64_t>(prompt.size());
   const Stopwatch prefill;
@@ -143,27 +202,10 @@ Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const 
   result.prefill_seconds = prefill.seconds();
   if (options.max_new_tokens == 0) return result;
   sampler.remember(prompt);
-  const Stopwatch decode;
-  TokenStream tokens(engine, sampler);
-  tokens.begin(logits);
-  for (std::int64_t made = 0;; ++made) {
-    const bool last = made + 1 == options.max_new_tokens, full = engine.room(0) == 0, cancelled = is_cancelled(options.cancelled);
-    const bool more = !last && !full && !cancelled;
-    const std::int32_t id = tokens.next(more);
-    const bool stop = std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end();
-    if (stop || cancelled) {
-      result.end = stop && !cancelled ? Generation::End::stop : Generation::End::cancelled;
-      if (more) tokens.reject();
-      break;
-    }
-    result.ids.push_back(id);
-    if (made == 0) result.decode_seconds = -decode.seconds();  // the first token's choice belongs to no decode step
-    if (on_token) on_token(id);
-    if (full && !last) result.end = Generation::End::context;
-    if (!more) break;
-    tokens.accept(result.ids.back());
-  }
-  result.decode_seconds += decode.seconds();
+  Progress progress{options, on_token, result};
+  if (engine.chooses(options.sampling)) decode_in_rows(engine, sampler, logits, progress);
+  else decode_one_by_one(engine, sampler, logits, progress);
+  result.decode_seconds += progress.decode.seconds();
   return result;
 }
 

@@ -9,21 +9,9 @@
 #include <vector>
 
 #include "model/engine.hpp"
+#include "model/sampling.hpp"
 
 namespace cermet {
-
-/// How the next token is chosen. The defaults are greedy.
-struct Sampling {
-  double temperature = 0;         ///< 0: the most likely token
-  std::int32_t top_k = 0;         ///< 0: all
-  double top_p = 1;               ///< in (0, 1]
-  double min_p = 0;               ///< in [0, 1)
-  double repetition_penalty = 1;  ///< > 0; 1: none
-  std::uint64_t seed = 0;
-};
-
-/// Throws Error naming the parameter that is out of range.
-void check_sampling(const Sampling& sampling);
 
 struct GenerateOptions {
   std::int64_t max_new_tokens = 128;
@@ -45,6 +33,9 @@ struct Generation {
 /// Throws Error when the prompt is empty and no context exists, or when it does not fit the cache.
 Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options,
                     const std::function<void(std::int32_t)>& on_token = {});
+
+/// Throws Error where tokens cannot be chosen so by steps of one launch.
+void check_steps(const Engine& engine, const Sampling& sampling);
 
 /// "length", "stop", "context" or "cancelled".
 std::string_view name_of(Generation::End end);

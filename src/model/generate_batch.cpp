@@ -36,6 +36,7 @@ struct Running {
 struct TokenPass {
   std::vector<Scheduler::Part> parts;
   TensorView logits;
+  bool in_rows = false;  ///< nothing is under way: the engine makes steps of it that choose their tokens
 };
 
 }  // namespace
@@ -83,8 +84,8 @@ struct BatchGenerator::State {
 
   bool is_full(int sequence) const { return engine.length(sequence) == engine.cache_size().context; }
 
-  /// Takes the token that was chosen after a part.
-  void accept(std::size_t index, std::int32_t id) {
+  /// Takes the token that was chosen after a part; `is_full`: there is no room for it.
+  void accept(std::size_t index, std::int32_t id, bool is_full) {
     Running& r = requests.at(index);
     if (r.result.prefill_seconds == 0) r.result.prefill_seconds = seconds_since(r.start);
     const GenerateOptions& options = r.request.options;
@@ -93,7 +94,7 @@ struct BatchGenerator::State {
     if (events.on_token) events.on_token(index, id);
     if (!requests.contains(index)) return;  // the event cancelled it
     if (static_cast<std::int64_t>(r.result.ids.size()) == options.max_new_tokens) end(index, Generation::End::length);
-    else if (!ahead && is_full(r.sequence)) end(index, Generation::End::context);
+    else if (is_full) end(index, Generation::End::context);
   }
 
   void require_sound() const { require(!failed, "batch: expected one whose steps succeeded; one failed, so that tokens of its requests may be missing"); }
@@ -114,10 +115,41 @@ struct BatchGenerator::State {
     const std::span<const Scheduler::Part> planned = scheduler.next_pass();
     TokenPass next{{planned.begin(), planned.end()}, {}};  // the scheduler's own change as requests end
     if (planned.empty()) return next;
+    next.in_rows = takes_rows(next.parts);
+    if (next.in_rows) return next;
     batch.clear();
     for (const Scheduler::Part& part : planned) batch.push_back(tokens_of(part));
     next.logits = engine.forward(batch, Engine::Logits::last, Engine::Memory::device);
     return next;
+  }
+
+  /// Whether the steps from here on are those of the same sequences, as far as is known.
+  bool takes_rows(std::span<const Scheduler::Part> parts) const {
+    if (scheduler.waiting() > 0 || scheduler.running() != parts.size()) return false;
+    return std::ranges::all_of(parts, [&](const Scheduler::Part& part) {
+      const Running& r = requests.at(part.request);
+      return part.begin >= std::ssize(r.request.prompt) && chooses(part) && engine.chooses(r.request.options.sampling);
+    });
+  }
+
+  /// Steps of one launch. Requests that end leave their places empty until it is over.
+  void decode_row(std::span<const Scheduler::Part> parts) {
+    std::vector<StepSequence> rows;
+    std::int64_t most = engine.steps_per_launch(), step = 0;
+    for (const Scheduler::Part& part : parts) {
+      const Running& r = requests.at(part.request);
+      rows.push_back({part.sequence, r.result.ids.back(), r.request.options.sampling, sampler.draws(part.sequence)});
+      most = std::min(most, r.request.options.max_new_tokens - std::ssize(r.result.ids));
+    }
+    engine.decode(rows, most, [&](std::span<const std::int32_t> ids) {
+      if (step++ > 0) scheduler.next_pass();  // which has no other choice than to plan this step
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (!requests.contains(parts[i].request)) continue;
+        sampler.skip(parts[i].sequence, 1);
+        accept(parts[i].request, ids[i], parts[i].begin + step == engine.cache_size().context);
+      }
+      return requests.empty() ? AfterStep::stop : AfterStep::go_on;
+    });
   }
 
   bool chooses(const Scheduler::Part& part) const {
@@ -147,6 +179,10 @@ struct BatchGenerator::State {
   bool pass() {
     const TokenPass now = next_pass();
     if (now.parts.empty()) return false;
+    if (now.in_rows) {
+      decode_row(now.parts);
+      return true;
+    }
     std::vector<int> choosing;
     for (const Scheduler::Part& part : now.parts) choosing.push_back(chooses(part) ? part.sequence : -1);
     std::vector<std::int32_t> ids(now.parts.size());
@@ -159,7 +195,7 @@ struct BatchGenerator::State {
     }
     for (std::size_t i = 0; i < now.parts.size(); ++i) {
       if (!requests.contains(now.parts[i].request)) continue;
-      if (choosing[i] >= 0) accept(now.parts[i].request, ids[i]);
+      if (choosing[i] >= 0) accept(now.parts[i].request, ids[i], !ahead && is_full(choosing[i]));
       else if (now.parts[i].is_last) end(now.parts[i].request, Generation::End::length);
     }
     return true;
@@ -173,6 +209,7 @@ std::size_t BatchGenerator::add(BatchRequest request) {
   State& s = *state_;
   s.require_sound();
   check_sampling(request.options.sampling);
+  check_steps(s.engine, request.options.sampling);
   for (const std::int32_t id : request.prompt)
     require(id >= 0 && id < s.engine.config().vocab_size, "token id: expected 0 to {}, found {}", s.engine.config().vocab_size - 1, id);
   std::map<std::size_t, Running> made;  // all memory is there before the scheduler has the request

@@ -30,6 +30,14 @@ void PagedCache::append(int sequence, std::int64_t tokens) {
   }
 }
 
+void PagedCache::reserve(int sequence) {
+  Sequence& s = sequences_[static_cast<std::size_t>(sequence)];
+  const auto held = static_cast<std::int64_t>(s.pages.size());
+  if (held > s.length / block_size_ || held == pages_per_sequence_ || free_.empty()) return;
+  s.pages.push_back(free_.back());
+  free_.pop_back();
+}
+
 std::int32_t PagedCache::slot(int sequence, std::int64_t position) const {
   const Sequence& s = sequences_[static_cast<std::size_t>(sequence)];
   return static_cast<std::int32_t>(s.pages[static_cast<std::size_t>(position / block_size_)] * block_size_ + position % block_size_);

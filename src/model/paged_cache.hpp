@@ -17,6 +17,10 @@ class PagedCache {
   std::int64_t room(int sequence) const;
   /// Appends tokens to a sequence, taking pages as needed; `tokens` must not exceed room().
   void append(int sequence, std::int64_t tokens);
+  /// Takes the page of the token behind the last one, if it is free and the table has room. drop() of 0 tokens gives it back.
+  void reserve(int sequence);
+  /// Whether that page is held.
+  bool holds_next(int sequence) const { return std::ssize(pages(sequence)) > length(sequence) / block_size_; }
   /// Cache slot (page * block_size + offset) of a position below length().
   std::int32_t slot(int sequence, std::int64_t position) const;
   /// Pages of a sequence in order of position.

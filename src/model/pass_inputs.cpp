@@ -65,9 +65,17 @@ void PassInputs::begin() {
 
 void PassInputs::upload(std::int64_t sequences, bool with_ids) {
   if (!host_.data()) return;
-  constexpr auto element = static_cast<std::int64_t>(sizeof(std::int32_t));
-  const std::int64_t first = with_ids ? 0 : offset(1) * element, end = (offset(6) + sequences * pages_) * element;
   if (was_read_) uploads_->wait(*read_);
+  upload_from(with_ids ? 0 : offset(1), sequences);
+}
+
+void PassInputs::upload_tables(std::int64_t sequences) {
+  if (host_.data()) upload_from(offset(6), sequences);
+}
+
+void PassInputs::upload_from(std::int64_t element, std::int64_t sequences) {
+  constexpr auto bytes = static_cast<std::int64_t>(sizeof(std::int32_t));
+  const std::int64_t first = element * bytes, end = (offset(6) + sequences * pages_) * bytes;
   uploads_->upload(device_.data() + first, host_.data() + first, end - first);
   uploads_->record(*uploaded_);
   queue_.stream->wait(*uploaded_);

@@ -25,6 +25,8 @@ class PassInputs {
   /// Enqueues the copy to the device, where there is one; `sequences` tables were filled. It waits for the last pass only, not for what came after it in
   /// the queue's stream, whose later work waits for the copy. Without the ids, those lie there already, or will.
   void upload(std::int64_t sequences, bool with_ids = true);
+  /// Enqueues the copy of the tables alone, which may only have grown since the last one: passes that still read them do not read what is new.
+  void upload_tables(std::int64_t sequences);
   /// To be called after a pass: what it read may be written again.
   void pass_enqueued();
 
@@ -43,6 +45,7 @@ class PassInputs {
  private:
   std::span<std::int32_t> part(int which, std::int64_t count);
   std::int64_t offset(int which) const;  ///< in elements
+  void upload_from(std::int64_t element, std::int64_t sequences);
 
   std::int64_t tokens_, sequences_, pages_;
   DeviceQueue queue_;

@@ -10,6 +10,11 @@ RotaryTables::RotaryTables(const ModelConfig& config, DType frequencies, std::in
   table_ = make_rope_table(parameters_, positions);
 }
 
+bool RotaryTables::would_change(std::int64_t context, std::int64_t later) const {
+  const std::int64_t trained = parameters_.max_position_embeddings;
+  return parameters_.scaling == RopeScaling::dynamic && std::max(context, trained) != std::max(later, trained);
+}
+
 bool RotaryTables::cover(std::int64_t context) {
   const std::int64_t needed = std::max(context, parameters_.max_position_embeddings);
   if (parameters_.scaling != RopeScaling::dynamic || needed == std::max(parameters_.sequence_length, parameters_.max_position_embeddings)) return false;

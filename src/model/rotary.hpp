@@ -18,6 +18,8 @@ class RotaryTables {
   /// Rebuilds tables whose frequencies depend on the longest sequence (rope type "dynamic") for a pass that ends at `context` tokens. Keys already
   /// in the cache keep the rotation they got, as in other runtimes with a cache. Whether the tables changed.
   bool cover(std::int64_t context);
+  /// Whether passes that end at these two lengths want different tables.
+  bool would_change(std::int64_t context, std::int64_t later) const;
 
  private:
   RopeParameters parameters_;

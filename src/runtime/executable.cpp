@@ -100,7 +100,8 @@ void Executable::State::refresh_symbolic(const SymbolValues& values) {
   }
 }
 
-void Executable::run(const SymbolValues& symbols, Stream* on) {
+/// Brings operands to what the symbols and the bound memory say.
+void Executable::resolve(const SymbolValues& symbols, Stream* on) {
   State& s = *state_;
   s.stream = on ? on : s.queue.stream;
   s.check_symbols(symbols);
@@ -117,7 +118,32 @@ void Executable::run(const SymbolValues& symbols, Stream* on) {
     s.rebound = false;
     s.resolved = true;
   }
-  s.execute_all();
+}
+
+void Executable::run(const SymbolValues& symbols, Stream* on) {
+  resolve(symbols, on);
+  state_->execute_all();
+}
+
+void Executable::run_row(const SymbolValues& symbols, std::int64_t count, FunctionRef<bool(std::int64_t run)> after) {
+  State& s = *state_;
+  if (s.stream_captures()) {
+    resolve(symbols, nullptr);
+    const struct Row {
+      State& state;
+      Row(State& of, std::int64_t runs) : state(of) { state.row = runs; }
+      ~Row() { state.row = 1; }
+    } row(s, count);
+    return s.execute_all();
+  }
+  const auto all = [&] {
+    for (std::int64_t i = 0; i < count; ++i) {
+      run(symbols);
+      if (!s.queue.stream && !after(i)) break;
+    }
+  };
+  if (s.holds_rows()) s.super->session->hold(*s.pool, all);
+  else all();
 }
 
 /// Where an intermediate value is with these symbols: in the arena, or in memory that is bound to a result.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/buffer.hpp"
+#include "base/function_ref.hpp"
 #include "device/device.hpp"
 #include "device/plan.hpp"
 #include "graph/graph.hpp"
@@ -79,6 +80,10 @@ class Executable {
   /// Runs every step with the given token counts. Allocates nothing. Throws Error when a symbol exceeds its maximum or an input is unbound. `on`: a stream of
   /// the same device; null: the one of the compilation. Runs on several streams use the same memory: they must not overlap.
   void run(const SymbolValues& symbols, Stream* on = nullptr);
+  /// Runs `count` times in a row, each with what the one before left in memory that is bound to inputs. On the CPU after() is called behind each run with its
+  /// number, and ends the row where it returns false; threads stay in a row of super-kernels. On a device all runs are enqueued, once captured as one launch of
+  /// a graph, or of one kernel where a super-kernel has all launches, and after() is not called.
+  void run_row(const SymbolValues& symbols, std::int64_t count, FunctionRef<bool(std::int64_t run)> after);
   /// Result of the last run: a view into the arena (or into state), valid until the next run. Throws Error where that run failed or there was none.
   TensorView output(std::string_view name) const;
   bool has_output(std::string_view name) const;
@@ -116,6 +121,7 @@ class Executable {
   friend struct Compilation;
   struct State;
   explicit Executable(std::unique_ptr<State> state);
+  void resolve(const SymbolValues& symbols, Stream* on);
   std::unique_ptr<State> state_;
 };
 

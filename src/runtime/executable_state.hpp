@@ -31,6 +31,7 @@ struct ExecutableStep {
 /// The launches of a run, captured, with the symbols they hold for. Bound memory must not have changed since.
 struct CapturedRun {
   SymbolValues symbols;
+  std::int64_t row = 1;                                ///< runs that follow each other in it
   std::vector<std::unique_ptr<DeviceRegion>> regions;  ///< what it launches as one; the captured graph goes before them
   std::unique_ptr<CapturedGraph> graph;                ///< null until the second run
   bool warm = false;                                   ///< the first run launched one by one, so that libraries could initialize themselves
@@ -86,6 +87,7 @@ struct Executable::State {
   LaunchSelection selection;
   std::vector<CapturedRun> captured;
   std::int64_t runs = 0;
+  std::int64_t row = 1;                             ///< runs that the present call makes at once
   const CapturedRun* replayed = nullptr;            ///< by the last run
   std::vector<std::unique_ptr<DeviceEvent>> marks;  ///< of timed runs: one before each step and one behind it
 
@@ -134,6 +136,7 @@ struct Executable::State {
   std::span<const Launch> wanted_launches() const { return plan.launches().first(std::min(selection.end, plan.launches().size())); }
   void check_waits();
   void launch_regions(std::span<const std::unique_ptr<DeviceRegion>> regions);
+  void launch_rows(std::span<const std::unique_ptr<DeviceRegion>> regions);
   std::vector<std::unique_ptr<DeviceRegion>> make_device_regions();
   class Threads;
   void launch_in_order(FunctionRef<void(const Launch& launch)> launch);
@@ -144,6 +147,12 @@ struct Executable::State {
   void skip_all();
   void replay();
   CapturedRun& captured_run();
+  /// Whether runs are captured, so that several may be one launch.
+  bool stream_captures() const { return queue.stream && capture && computes && !timing && selection == LaunchSelection{}; }
+  /// Whether the pool's threads may stay from run to run.
+  bool holds_rows() const {
+    return super && super->session && communicators.empty() && std::ranges::none_of(super->options, [](const auto& each) { return each.debug_sync_all; });
+  }
   void note_costs();
   void keep_offsets(std::size_t i);
   Cost work_of(std::size_t i) const;

@@ -119,30 +119,33 @@ void Executable::State::launch_all() {
 CapturedRun& Executable::State::captured_run() {
   constexpr std::size_t most = 64;
   const auto holds = [&](const CapturedRun& run) {
-    return std::all_of(used_symbols.begin(), used_symbols.end(), [&](const Symbol& id) { return run.symbols[id] == symbols[id]; });
+    return run.row == row && std::all_of(used_symbols.begin(), used_symbols.end(), [&](const Symbol& id) { return run.symbols[id] == symbols[id]; });
   };
   auto found = std::find_if(captured.begin(), captured.end(), holds);
   if (found == captured.end()) {
     if (captured.size() == most)
       captured.erase(std::min_element(captured.begin(), captured.end(), [](const auto& a, const auto& b) { return a.last_used < b.last_used; }));
-    captured.push_back({symbols, {}, nullptr, false, 0});
+    captured.push_back({symbols, row, {}, nullptr, false, 0});
     found = captured.end() - 1;
   }
   found->last_used = ++runs;
   return *found;
 }
 
-/// Launches the first time, captures the second on the queue's stream, and then replays.
+/// A row of runs is captured as one graph. Launches the first time, captures the second on the queue's stream, and then replays.
 void Executable::State::replay() {
   CapturedRun& run = captured_run();
   if (!run.graph) {
     meet(communicators, *stream);
-    if (!std::exchange(run.warm, true)) return launch_all();
+    if (!std::exchange(run.warm, true)) {
+      for (std::int64_t i = 0; i < row; ++i) launch_all();
+      return;
+    }
     if (super) run.regions = make_device_regions();
     Stream* const wanted = std::exchange(stream, queue.stream);  // the caller's may be one that cannot be captured
     stream->begin_capture();
     try {
-      launch_regions(run.regions);
+      launch_rows(run.regions);
       run.graph = stream->end_capture();
     } catch (...) {
       stream->abandon_capture();

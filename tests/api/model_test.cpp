@@ -46,6 +46,26 @@ TEST_F(Model, GeneratesWhatTheReferenceDoes) {
   EXPECT_EQ(text.substr(0, length), stream.text);
 }
 
+TEST_F(Model, StepsOfOneLaunchGiveTheSameTokens) {
+  std::vector<std::int32_t> expected;
+  for (const int64_t steps : {1, 4}) {
+    options.steps_per_launch = steps;
+    ASSERT_EQ(load(tiny), CERMET_OK) << cermet_last_error_message();
+    cermet_generate_options generate = cermet_generate_defaults();
+    generate.max_new_tokens = 11;
+    const std::int32_t id = 5;
+    Stream stream;
+    ASSERT_EQ(cermet_model_generate(model, &id, 1, &generate, take, &stream, nullptr), CERMET_OK) << cermet_last_error_message();
+    if (steps == 1) expected = stream.ids;
+    EXPECT_EQ(stream.ids, expected);
+    generate.repetition_penalty = 1.5;
+    if (steps > 1)
+      expect_refused(CERMET_INVALID_ARGUMENT, cermet_model_generate(model, &id, 1, &generate, take, &stream, nullptr), {"repetition_penalty", "4 steps"});
+  }
+  options.steps_per_launch = 0;
+  expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {"steps_per_launch", "found 0"});
+}
+
 TEST_F(Model, TheCallbackEndsGeneration) {
   ASSERT_EQ(load(demo), CERMET_OK);
   const std::vector<std::int32_t> prompt = tokenize("The server");

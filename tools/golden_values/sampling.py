@@ -84,6 +84,19 @@ def sample(c, draw, logits, temperature=None, top_k=None, top_p=None, min_p=None
     c.add('sample', [logits, temperature, top_k, top_p, min_p, penalty, previous, s, t], [Tensor('i32', [i for i, _ in drawn], (n,))])
 
 
+def advance_tokens(c, chosen, positions, lengths, tables, draws, made, count, **attributes):
+    """ids and slots of the step before do not matter: they are replaced."""
+    size, n = attributes.get('block_size', 16), len(chosen)
+    after = [p + 1 for p in positions]
+    slots = [tables[b][p // size] * size + p % size if p // size < len(tables[b]) else -1 for b, p in enumerate(after)]
+    rows = [list(row) for row in made]
+    rows[count % len(made)][:n] = chosen
+    lists = [[7] * n, positions, [3] * n, lengths]
+    c.add('advance_tokens', [Tensor('i32', v) for v in [chosen, *lists]] + [Tensor('i32', tables), Tensor('i64', draws), Tensor('i32', made), Tensor('i32', [count])],
+          [Tensor('i32', v) for v in (chosen, after, slots, [v + 1 for v in lengths])] +
+          [Tensor('i64', [v + 1 for v in draws]), Tensor('i32', rows), Tensor('i32', [count + 1])], **attributes)
+
+
 def cases():
     c, draw = Cases(), Draw(14)
     inf, nan = math.inf, math.nan
@@ -109,4 +122,6 @@ def cases():
     sample(c, draw, Tensor('f32', [[1, 2, 3], [3, 2, 1]]), seeds=Tensor('i64', [0, -1]), steps=Tensor('i64', [0, (1 << 63) - 1]))
     sample(c, draw, draw.normal('f32', (3, 5)), temperature=floats(1e-42, 1e30, 0.1))
     sample(c, draw, Tensor('f32', [[5.0], [nan], [-inf]]))
+    advance_tokens(c, [5, 9, 0], [0, 15, 30], [1, 16, 31], [[4, 1], [2, 0], [3, 5]], [0, 1 << 40, 7], [[-2] * 4] * 3, 7)
+    advance_tokens(c, [1, 2], [2, 11], [3, 12], [[9, 8, 7], [1, 2, 3]], [3, 3], [[-2, 6]], 0, block_size=4)  # the second has no room left
     return c

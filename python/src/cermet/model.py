@@ -91,6 +91,7 @@ class Model:
     max_sequences: prompts that generate() runs at a time. max_batch_tokens: tokens of one pass; 0: the library's default.
     Raises InvalidFile and IoError naming file and field, InvalidArgument for options. Calls of several threads wait for one another.
     super_kernel: nodes that become one launch, "decode", "layer" or "NAME:PATTERN"; super_kernel_options: "key=value:key=value" of those.
+    steps_per_launch: decoding steps that follow each other without the host, 1 to 256; tokens are seen as they are made. Not with a repetition penalty.
     """
 
     def __init__(
@@ -108,10 +109,11 @@ class Model:
         stored_rope_frequencies: bool = False,
         super_kernel: str | None = None,
         super_kernel_options: str | None = None,
+        steps_per_launch: int = 1,
     ):
         names = (_type_name(value) for value in (dtype, weights, kv_cache))
         sizes = (max_context, max_sequences, max_batch_tokens)
-        self._native = _native.load_model(handle_for(device, threads).native, os.fspath(path), *names, *sizes, stored_rope_frequencies, super_kernel, super_kernel_options)
+        self._native = _native.load_model(handle_for(device, threads).native, os.fspath(path), *names, *sizes, stored_rope_frequencies, super_kernel, super_kernel_options, steps_per_launch)
         #: architecture, layers, sizes, vocab_size, dtype, device, weight_bytes, cache_bytes, bos_id, eos_ids, has_tokenizer.
         self.info: dict = json.loads(self._native.info())
         self._generating = threading.Lock()

@@ -1,7 +1,9 @@
 #include "graph/rewrite/replacement.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <set>
 
 #include "format/element.hpp"
 #include "graph/memory.hpp"
@@ -11,13 +13,28 @@
 namespace cermet {
 namespace {
 
-/// Whether a node outside the match updates memory that new nodes will read later than the old ones did.
+/// Whether one of the nodes `from` needs the results of one of `wanted`, by way of any others.
+bool depends_on(const GraphEditor& editor, std::vector<NodeId> from, std::span<const NodeId> wanted) {
+  std::set<NodeId> seen(from.begin(), from.end());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    for (const ValueId input : editor.node(from[i]).inputs) {
+      const NodeId before = input ? editor.producer(input) : no_node;
+      if (before == no_node || !seen.insert(before).second) continue;
+      if (std::ranges::find(wanted, before) != wanted.end()) return true;
+      from.push_back(before);
+    }
+  }
+  return false;
+}
+
+/// Whether a node outside the match updates memory that new nodes will read later than the old ones did. One that only needs the match's results comes later.
 bool is_updated_elsewhere(const GraphEditor& editor, const Match& match, ValueId id) {
   return std::ranges::any_of(editor.uses(id), [&](Use use) {
     if (std::ranges::find(match.nodes, use.node) != match.nodes.end()) return false;
     const Node& node = editor.node(use.node);
     for (std::size_t o = 0; o < node.outputs.size(); ++o)
-      if (overwritten_by(node, o) == id) return true;
+      if (overwritten_by(node, o) == id)
+        return !depends_on(editor, {use.node}, match.nodes) || depends_on(editor, match.nodes, std::array{static_cast<NodeId>(use.node)});
     return false;
   });
 }

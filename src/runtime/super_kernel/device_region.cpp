@@ -21,17 +21,16 @@ void put(std::vector<std::byte>& bytes, std::int64_t at, const T& value) {
 struct Table {
   std::vector<std::byte> bytes;
   std::vector<std::int64_t> params_at;  ///< by instance
-  std::uint32_t needs = 0;
+  std::uint32_t needs = 0, carried = 0;
   std::int64_t meeting_bytes = 0;  ///< of all instances, both areas of each
 
   Table(const Plan& plan, std::size_t first, std::span<const std::uint32_t> bodies, std::span<const cuda::Program> programs, std::uint32_t blocks,
         const std::vector<std::vector<std::uint32_t>>& wanted) {
     const std::size_t count = bodies.size();
-    std::vector<bool> is_needed(count);
-    for (const auto& list : wanted) {
-      needs += static_cast<std::uint32_t>(list.size());
-      for (const std::uint32_t need : list) is_needed[need] = true;
-    }
+    const std::vector<std::uint32_t> ends = region_ends(wanted);
+    carried = static_cast<std::uint32_t>(ends.size());
+    needs = carried;
+    for (const auto& list : wanted) needs += static_cast<std::uint32_t>(list.size());
     const auto needs_at = static_cast<std::int64_t>(count * sizeof(walk::Instance));
     std::int64_t end = round_up(needs_at + std::int64_t{4} * needs, params_alignment);
     for (std::size_t i = 0; i < count; ++i) {
@@ -47,7 +46,7 @@ struct Table {
                                     .body = bodies[i],
                                     .first_need = need,
                                     .needs = static_cast<std::uint32_t>(wanted[i].size()),
-                                    .arrivals = is_needed[i] ? std::min(launch.items, blocks) : 0,
+                                    .arrivals = std::min(launch.items, blocks),
                                     .streams = programs[i].stage_bytes > 0,
                                     .meeting = static_cast<std::uint64_t>(meeting_bytes),
                                     .meeting_bytes = static_cast<std::uint64_t>(programs[i].meeting_bytes * launch.items)};
@@ -57,6 +56,7 @@ struct Table {
       const auto parameters = plan.parameters(launch);
       if (!parameters.empty()) std::memcpy(bytes.data() + params_at[i], parameters.data(), parameters.size());
     }
+    for (const std::uint32_t end : ends) put(bytes, needs_at + 4 * std::int64_t{need++}, end);
   }
   /// Addresses, once it is known where the table will be, and where items meet.
   void settle(const std::byte* base, const std::byte* meeting) {
@@ -86,6 +86,16 @@ std::vector<std::vector<std::uint32_t>> region_needs(const Plan& plan, std::size
   return needs;
 }
 
+std::vector<std::uint32_t> region_ends(const std::vector<std::vector<std::uint32_t>>& needs) {
+  std::vector<bool> is_needed(needs.size());
+  for (const auto& list : needs)
+    for (const std::uint32_t need : list) is_needed[need] = true;
+  std::vector<std::uint32_t> ends;
+  for (std::uint32_t i = 0; i < needs.size(); ++i)
+    if (!is_needed[i]) ends.push_back(i);
+  return ends;
+}
+
 DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const RegionLaunch> launches, const DeviceQueue& queue,
                            const DeviceRegionOptions& options)
     : first_(first) {
@@ -100,6 +110,7 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
     const std::size_t bytes = plan.parameters(plan.launches()[first + i]).size();
     require(bytes <= walk::most_params, "super-kernel: expected at most {} bytes of parameters, found {} of {}", walk::most_params, bytes, names_.back());
   }
+  all_needs += std::ssize(region_ends(needs));
   shape_ = jit::walk_shape(programs, target, static_cast<std::int64_t>(launches.size()), all_needs);
   const jit::WalkImage image = jit::link_walk(programs, shape_, target);
   const std::int64_t shared = shape_.shared_bytes(static_cast<std::int64_t>(launches.size()), all_needs);
@@ -129,6 +140,8 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
   params_ = {.instances = reinterpret_cast<const walk::Instance*>(table_.data()),
              .count = static_cast<std::uint32_t>(launches.size()),
              .needs = table.needs,
+             .rounds = 1,
+             .carried = table.carried,
              .progress = reinterpret_cast<std::uint32_t*>(progress_.data()),
              .counters = reinterpret_cast<std::uint32_t*>(counters_.data()),
              .stuck = reinterpret_cast<walk::Stuck*>(stuck_.data()),
@@ -139,8 +152,9 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
     watch_ = std::make_unique<RegionWatch>(*queue.device, WatchedRegion{params_.stuck, progress_.data(), blocks, names_, deadline});
 }
 
-void DeviceRegion::enqueue(Stream& stream) const {
+void DeviceRegion::enqueue(Stream& stream, std::uint32_t rounds) const {
   walk::Params params = params_;
+  params.rounds = rounds;
   std::uint32_t unused = 0;
   void* arguments[]{&params, &unused};
   stream.launch(launch_, loaded_.function, arguments);

@@ -40,8 +40,8 @@ class DeviceRegion {
 
   std::size_t first() const { return first_; }
   std::size_t count() const { return names_.size(); }
-  /// The one launch. Its runs must follow each other.
-  void enqueue(Stream& stream) const;
+  /// The one launch, of `rounds` runs in a row. Launches must follow each other.
+  void enqueue(Stream& stream, std::uint32_t rounds = 1) const;
   /// Why an earlier run gave up, once: "super-kernel: block 7 of layers.0.attention gemv.linear waited 2.0 s for ...". Empty where none did, or where it has
   /// not ended.
   std::string take_stuck();
@@ -71,5 +71,7 @@ class DeviceRegion {
 /// Which launches of a region each of its launches needs to have ended, counted from `first`; without those that follow from others, because whoever ends a
 /// launch has waited for all that it needs. `all_before`: the one before, whatever it does.
 std::vector<std::vector<std::uint32_t>> region_needs(const Plan& plan, std::size_t first, std::size_t count, bool all_before = false);
+/// Launches that no other needs: whoever has waited for these has waited for all.
+std::vector<std::uint32_t> region_ends(const std::vector<std::vector<std::uint32_t>>& needs);
 
 }  // namespace cermet

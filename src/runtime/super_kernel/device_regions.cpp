@@ -70,7 +70,13 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
   return made;
 }
 
-/// All launches, those of a region at once in place of its first.
+/// A row of runs: all launches, those of a region at once in place of its first. A region of all launches goes round by itself.
+void Executable::State::launch_rows(std::span<const std::unique_ptr<DeviceRegion>> regions) {
+  if (regions.size() == 1 && regions.front()->count() == wanted_launches().size())
+    return regions.front()->enqueue(*queue.stream, static_cast<std::uint32_t>(row));
+  for (std::int64_t i = 0; i < row; ++i) launch_regions(regions);
+}
+
 void Executable::State::launch_regions(std::span<const std::unique_ptr<DeviceRegion>> regions) {
   const std::span<const Launch> all = wanted_launches();
   for (std::size_t next = 0; next < all.size();) {

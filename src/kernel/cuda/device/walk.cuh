@@ -42,8 +42,9 @@ struct Call {
   const Control& control;
   const Instance* instances;
   const uint32_t* needs;
-  char* params;  ///< where the present task's parameters may be put
-  uint32_t at;   ///< the present instance
+  char* params;   ///< where the present task's parameters may be put
+  uint32_t at;    ///< the present instance
+  uint32_t runs;  ///< that ended before this one, rounds of this launch included
 };
 
 /// Lets all waits of this run end, so that the kernel does, and tells the host who waited for whom. What is computed from here on means nothing.
@@ -56,12 +57,10 @@ __device__ __forceinline__ void give_up(const Params& p, uint32_t instance, uint
   __threadfence_system();
 }
 
-/// Until all that an instance needs has ended; by a whole warp, each of whose lanes has a part of the needs.
-__device__ __forceinline__ void wait_in_warp(const Call& call) {
-  const Instance& instance = call.instances[call.at];
-  const uint32_t runs = call.control.runs;
-  for (uint32_t i = lane_index(); i < instance.needs; i += 32) {
-    const uint32_t need = call.needs[instance.first_need + i], arrivals = call.instances[need].arrivals, wanted = (runs + 1) * arrivals;
+/// Until a part of the list of needs has ended in so many runs; by a whole warp, each of whose lanes has some of them.
+__device__ __forceinline__ void wait_in_warp(const Call& call, uint32_t first, uint32_t count, uint32_t runs) {
+  for (uint32_t i = lane_index(); i < count; i += 32) {
+    const uint32_t need = call.needs[first + i], arrivals = call.instances[need].arrivals, wanted = runs * arrivals;
     const uint32_t* const counter = call.walk.counters + (first_counter + need) * counter_pitch;
     uint64_t since = 0;
     uint32_t tries = 0, found;
@@ -70,10 +69,21 @@ __device__ __forceinline__ void wait_in_warp(const Call& call) {
       if (ptx::load_acquire(call.walk.counters + gave_up_at * counter_pitch) != 0) break;
       const uint64_t time = now();
       if (since == 0) since = time;
-      else if (time - since > call.walk.patience) give_up(call.walk, call.at, need, arrivals, found - runs * arrivals);
+      else if (time - since > call.walk.patience) give_up(call.walk, call.at, need, arrivals, found - (runs - 1) * arrivals);
     }
   }
   __syncwarp();
+}
+
+/// Until all that the present instance needs has ended.
+__device__ __forceinline__ void wait_in_warp(const Call& call) {
+  const Instance& instance = call.instances[call.at];
+  wait_in_warp(call, instance.first_need, instance.needs, call.runs + 1);
+}
+
+/// Until the round before has ended, where there is one in this launch.
+__device__ __forceinline__ void wait_for_round(const Call& call) {
+  if (call.runs != call.control.runs) wait_in_warp(call, call.walk.needs - call.walk.carried, call.walk.carried, call.runs);
 }
 
 template <class Team>
@@ -97,7 +107,7 @@ concept Meets = requires(const typename Task::Params& p, Team team, char* smem, 
 /// The areas of an instance, which runs take in turn.
 __device__ __forceinline__ Meeting meeting_of(const Call& call, const Instance& instance) {
   char* const both = reinterpret_cast<char*>(instance.meeting);
-  const uint64_t now = call.control.runs % 2 * instance.meeting_bytes;
+  const uint64_t now = call.runs % 2 * instance.meeting_bytes;
   return {both + now, both + (instance.meeting_bytes - now)};
 }
 
@@ -155,6 +165,7 @@ __device__ __forceinline__ void feed(const Call& call, StreamState& state, char*
   const Instance& instance = call.instances[call.at];
   const auto& p = *reinterpret_cast<const typename Task::Params*>(instance.params);
   if (!Task::starts_early(p, team)) {
+    wait_for_round(call);
     wait_in_warp(call);
     ptx::fence_proxies();
   }
@@ -185,7 +196,7 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
   }
   __syncthreads();
   StreamState state;
-  Call call{p, control, instances, reinterpret_cast<const uint32_t*>(instances + p.count), smem + S::params_at, 0};
+  Call call{p, control, instances, reinterpret_cast<const uint32_t*>(instances + p.count), smem + S::params_at, 0, 0};
   // Every thread's index is a value of the walk's round.
   const auto next_round = [&] {
     const uint32_t zero = *static_cast<const volatile uint32_t*>(&control.zero);
@@ -193,27 +204,39 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
   };
   if (threadIdx.x >= S::computing) {
 #pragma unroll 1
-    for (uint32_t i = 0; i < p.count; ++i) {
-      if (instances[i].streams == 0) continue;
-      next_round();
-      call.at = i;
-      feed(instances[i].body, call, state, smem + S::body_at);
+    for (uint32_t round = 0; round < p.rounds; ++round) {
+      call.runs = control.runs + round;
+#pragma unroll 1
+      for (uint32_t i = 0; i < p.count; ++i) {
+        if (instances[i].streams == 0) continue;
+        next_round();
+        call.at = i;
+        feed(instances[i].body, call, state, smem + S::body_at);
+      }
     }
     return;
   }
 #pragma unroll 1
-  for (uint32_t i = 0; i < p.count; ++i) {
-    const Instance& instance = instances[i];
-    if (blockIdx.x >= instance.items) continue;
-    next_round();
-    call.at = i;
-    if (threadIdx.x == 0) p.progress[blockIdx.x] = i + 1;
-    if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].begin = now();
-    compute(instance.body, call, state, smem + S::body_at);
-    if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].computed = now();
-    ptx::named_barrier(boundary_barrier, S::computing);
-    if (threadIdx.x == 0 && instance.arrivals != 0) ptx::add_release(p.counters + (first_counter + i) * counter_pitch, 1);
-    if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].announced = now();
+  for (uint32_t round = 0; round < p.rounds; ++round) {
+    call.runs = control.runs + round;
+    if (round > 0) {
+      if (threadIdx.x < 32) wait_for_round(call);
+      ptx::named_barrier(boundary_barrier, S::computing);
+    }
+#pragma unroll 1
+    for (uint32_t i = 0; i < p.count; ++i) {
+      const Instance& instance = instances[i];
+      if (blockIdx.x >= instance.items) continue;
+      next_round();
+      call.at = i;
+      if (threadIdx.x == 0) p.progress[blockIdx.x] = i + 1;
+      if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].begin = now();
+      compute(instance.body, call, state, smem + S::body_at);
+      if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].computed = now();
+      ptx::named_barrier(boundary_barrier, S::computing);
+      if (threadIdx.x == 0) ptx::add_release(p.counters + (first_counter + i) * counter_pitch, 1);
+      if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].announced = now();
+    }
   }
   if (threadIdx.x != 0) return;
   p.progress[blockIdx.x] = p.count + 1;
@@ -222,7 +245,7 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
   if (atomicAdd(p.counters + ended_at * counter_pitch, 1u) != gridDim.x - 1) return;
   p.counters[ended_at * counter_pitch] = p.counters[gave_up_at * counter_pitch] = 0;
   *static_cast<volatile uint32_t*>(&p.stuck->ended) = control.runs + 1;
-  ptx::add_release(p.counters + runs_at * counter_pitch, 1);
+  ptx::add_release(p.counters + runs_at * counter_pitch, p.rounds);
 }
 
 }  // namespace cermet::walk

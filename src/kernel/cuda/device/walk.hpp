@@ -11,7 +11,7 @@ struct Instance {
   uint32_t items;
   uint32_t body;
   uint32_t first_need, needs;  ///< in the list of all needs
-  uint32_t arrivals;           ///< blocks that have items: what its counter grows by in a run; 0 where nobody needs it
+  uint32_t arrivals;           ///< blocks that have items: what its counter grows by in a run
   uint32_t streams;            ///< whether its weights go through the ring that all tasks share
   uint64_t meeting;            ///< address of two areas of meeting_bytes, which runs take in turn (meeting.cuh); 0: the task wants none
   uint64_t meeting_bytes;
@@ -44,6 +44,8 @@ struct Params {
   const Instance* instances;  ///< [count], then uint32_t needs[needs]: instances
   uint32_t count, needs;
   uint32_t* progress;  ///< [blocks]: how far each is in this run: its present instance, counted from 1; count + 1 behind the last
+  uint32_t rounds;     ///< runs in a row: the list is gone through so often
+  uint32_t carried;    ///< the last of the needs: what has to end in a round before the next one begins, beside what others need
   uint32_t* counters;  ///< [first_counter + count] of counter_pitch; zeros before the first run
   Stuck* stuck;
   Times* times;       ///< [blocks, count]; null: not wanted

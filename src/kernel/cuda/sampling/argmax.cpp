@@ -8,6 +8,24 @@
 namespace cermet::cuda::sampling_argmax_file {
 namespace {
 
+/// Blocks of a walk that share a long row, which form no clusters there; 1 where there are none, and by default.
+int pieces_of(const Config& config) { return static_cast<int>(config.find("pieces").value_or(1)); }
+
+/// As many as run at once, and find work.
+int most_pieces(const Problem& p) {
+  const std::int64_t length = p.size(0, -1), rows = p.outputs[0].elements().value(p.maximum);
+  if (length < 4096 || p.target->compute_capability < 90 || size_of(p.input(0).dtype) > 4) return 1;
+  int pieces = 128;
+  while (pieces > 1 && (rows * pieces > p.target->multiprocessors || length < pieces * 1024)) pieces /= 2;
+  return pieces;
+}
+
+std::vector<Config> configs(const Problem& p) {
+  std::vector<Config> list = row_configs(*p.target, true);
+  if (const int pieces = most_pieces(p); pieces > 1) list.insert(list.begin() + 1, Config{{"threads", 256}, {"cluster", 1}, {"pieces", pieces}});
+  return list;
+}
+
 /// Rows as long as a vocabulary are shared by a cluster, where there are clusters: of fewer blocks where there are so many rows that not all would run at once.
 RowShares shares_of(const Problem& p, const Config& config) {
   const std::int64_t length = p.size(0, -1), rows = p.outputs[0].elements().value(p.maximum);
@@ -24,7 +42,7 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
   return row_seconds(*p.target, limits, shares_of(p, config), bytes / std::max(1.0, row), row, 1);
 }
 
-void launch(const LaunchArgs& args, int cluster) {
+void launch(const LaunchArgs& args, int cluster, int pieces) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   if (y.elements() == 0) return;
   if (x.shape.back() == 0) fail(Status::invalid_argument, "argmax: operand 0 (x): expected at least one element in a row, found {}", x.shape.to_string());
@@ -35,9 +53,10 @@ void launch(const LaunchArgs& args, int cluster) {
     vectors = vectors && x.strides[a] * static_cast<std::int64_t>(size_of(x.dtype)) % 16 == 0;
   }
   const argmax::Params params{x.data, y.data, x.shape.back(), y.dtype == DType::i64, vectors, rows.make()};
-  args.queue->run(0, rows.count() * cluster, params);
+  const int shares = cluster * pieces;
+  args.queue->run(0, rows.count() * shares, params);
   if (!args.queue->wants_ranges()) return;
-  args.queue->declare({rows_of_items(x, 1, cluster)}, {rows_of_items(y, 0, cluster)});
+  args.queue->declare({rows_of_items(x, 1, shares)}, {rows_of_items(y, 0, shares)});
 }
 
 }  // namespace
@@ -46,25 +65,28 @@ extern const Kernel sampling_argmax;
 const Kernel sampling_argmax{
     .name = "sampling.argmax",
     .op = OpKind::argmax,
-    .summary = "a block for each row, a cluster of 8 where rows are long",
+    .summary = "a block for each row, a cluster of 8 where rows are long, in a walk as many blocks as there are",
     .declines = [](const Problem& p) -> Decline {
       if (p.size(0, -1) >= std::int64_t{1} << 31) return "rows of 2^31 or more elements";
       return std::nullopt;
     },
     .bind = [](const Problem& p, const Config& config) -> Launcher {
-      return [cluster = shares_of(p, config).cluster](const LaunchArgs& args) { launch(args, cluster); };
+      return [cluster = shares_of(p, config).cluster, pieces = pieces_of(config)](const LaunchArgs& args) { launch(args, cluster, pieces); };
     },
     .programs = [](const Problem& p, const Config& config) -> std::vector<Program> {
       const RowShares shares = shares_of(p, config);
-      return {{.header = "kernel/cuda/device/sampling/argmax.cuh",
-               .task = fmt::format("cermet::argmax::Task<cermet::argmax::Config{{.x = {}, .smallest = {}, .last = {}, .threads = {}, .cluster = {}}}>",
-                                   device_name(p.input(0).dtype), device_name(p.attributes.flag("smallest")),
-                                   device_name(p.attributes.flag("select_last_index")), shares.threads, shares.cluster),
-               .threads = shares.threads,
-               .shared_bytes = 512,
-               .cluster = shares.cluster}};
+      const int pieces = pieces_of(config);
+      return {
+          {.header = "kernel/cuda/device/sampling/argmax.cuh",
+           .task = fmt::format("cermet::argmax::Task<cermet::argmax::Config{{.x = {}, .smallest = {}, .last = {}, .threads = {}, .cluster = {}{}}}>",
+                               device_name(p.input(0).dtype), device_name(p.attributes.flag("smallest")), device_name(p.attributes.flag("select_last_index")),
+                               shares.threads, shares.cluster, pieces > 1 ? fmt::format(", .pieces = {}", pieces) : ""),
+           .threads = shares.threads,
+           .shared_bytes = 512,
+           .cluster = shares.cluster,
+           .meeting_bytes = pieces > 1 ? 16 : 0}};
     },
-    .configs = [](const Problem& p) { return row_configs(*p.target, true); },
+    .configs = configs,
     .cost = cost};
 
 }  // namespace cermet::cuda::sampling_argmax_file
