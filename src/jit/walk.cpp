@@ -17,7 +17,7 @@ struct WalkBody {
 /// Both halves of a task: extern "C" __device__ void NAME(call, state, smem), and NAME_feed, of a task that streams.
 WalkBody walk_body(const cuda::Program& program, const WalkShape& shape) {
   const std::string team = program.stage_bytes > 0
-                               ? fmt::format("cermet::StreamTeam<{}, {}, {}, {}>", program.threads, shape.stages, shape.pitch, shape.in_flight)
+                               ? fmt::format("cermet::StreamTeam<{}, {}, {}, {}>", shape.threads, shape.stages, shape.pitch, shape.in_flight)
                                : fmt::format("cermet::PartTeam<{}, 0, 2>", program.threads);
   const std::string task =
       fmt::format("#define CERMET_WALK\n#include \"kernel/cuda/device/walk.cuh\"\n#include \"{}\"\n\n{}\nusing Task = {};\nusing Team = {};\n\n",
@@ -78,10 +78,9 @@ extern "C" __global__ void __launch_bounds__({}, 1) {}(const __grid_constant__ c
                      declarations, shape.threads, entry_name, shape.threads, shape.stages, shape.pitch, shape.body_bytes, computing, feeding);
 }
 
-/// What a task needs beside the shared ring.
-std::int64_t own_bytes(const cuda::Program& program) { return program.shared_bytes - program.ring_bytes; }
-
 }  // namespace
+
+std::int64_t walk_bytes(const cuda::Program& program) { return program.walk_bytes > 0 ? program.walk_bytes : program.shared_bytes - program.ring_bytes; }
 
 std::int64_t WalkShape::shared_bytes(std::int64_t instances, std::int64_t needs) const {
   return stream::control_bytes + stages * pitch + body_bytes + walk::most_params + instances * static_cast<std::int64_t>(sizeof(walk::Instance)) + 4 * needs;
@@ -92,10 +91,10 @@ std::optional<std::string> declines_walk(const cuda::Program& program) {
   if (program.header.starts_with("kernel/cuda/device/peer/")) return "it waits for launches of other ranks";
   if (program.cluster != 1) return fmt::format("its blocks form clusters of {}", program.cluster);
   if (program.alternates && program.stage_bytes == 0) return "its weights stream through shared memory of its own";
-  if (program.header.starts_with("kernel/cuda/device/gemm/")) return "its warps divide the registers of a block among themselves";
+  if (program.header.starts_with("kernel/cuda/device/gemm/") && program.stage_bytes == 0) return "its warps divide the registers of a block among themselves";
   if (program.header.find("hopper") != std::string::npos) return "its copies read descriptors, which must be a launch's own parameters";
-  if (program.stage_bytes > 0 && program.threads != walk_threads + 32)
-    return fmt::format("it streams weights with {} threads; taken: {}", program.threads, walk_threads + 32);
+  if (program.stage_bytes > 0 && program.threads != walk_threads + program.feeding_threads)
+    return fmt::format("it streams weights with {} threads; taken: {}", program.threads, walk_threads + program.feeding_threads);
   if (program.stage_bytes == 0 && program.threads > walk_threads) return fmt::format("{} threads; taken: up to {}", program.threads, walk_threads);
   return {};
 }
@@ -105,7 +104,7 @@ WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& targ
   for (const cuda::Program& program : programs) {
     if (const auto reason = declines_walk(program))
       fail(Status::unsupported, "super-kernel: expected tasks that can join, found {}: {}", program.task, *reason);
-    shape.body_bytes = std::max(shape.body_bytes, round_up(own_bytes(program), 128));
+    shape.body_bytes = std::max(shape.body_bytes, round_up(walk_bytes(program), 128));
     shape.pitch = std::max(shape.pitch, round_up(program.stage_bytes, 1024));
   }
   if (shape.pitch == 0) shape.pitch = 1024;

@@ -28,6 +28,9 @@ struct WalkShape {
   std::int64_t shared_bytes(std::int64_t instances, std::int64_t needs) const;
 };
 
+/// Shared memory that a program needs in a walk beside the ring of streamed weights.
+std::int64_t walk_bytes(const cuda::Program& program);
+
 /// Why a program cannot be part of a walk; nothing where it can.
 std::optional<std::string> declines_walk(const cuda::Program& program);
 

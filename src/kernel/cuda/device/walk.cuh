@@ -14,8 +14,9 @@ namespace cermet::walk {
 
 /// Shared memory: control, ring, what the tasks use, the present task's parameters, instances and needs.
 struct Control {
-  uint64_t barriers[2 * stream::most_stages];  ///< of the ring's stages: full ones, then empty ones
-  uint32_t runs;                               ///< that ended before this one
+  uint64_t barriers[2 * stream::most_stages];                      ///< of the ring's stages: full ones, then empty ones
+  uint64_t row_barriers[stream::row_sets][2][stream::row_stages];  ///< the same of each set's rows
+  uint32_t runs;                                                   ///< that ended before this one
   uint32_t zero;
 };
 static_assert(sizeof(Control) <= stream::control_bytes);
@@ -85,6 +86,12 @@ concept Streams = requires {
 }
 &&Task::shares_ring;
 
+/// Whether copies of a task that streams read tensor maps, which lie with its parameters in device memory: a copy of those in shared memory does not serve.
+template <class Task>
+concept ReadsMaps = requires(const typename Task::Params& far) {
+  Task::acquire_maps(far);
+};
+
 /// Whether a task's items leave each other numbers, in memory that a walk has for them.
 template <class Task, class Team>
 concept Meets = requires(const typename Task::Params& p, Team team, char* smem, const Meeting& meeting) {
@@ -124,7 +131,10 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
   const auto& p = *reinterpret_cast<const TaskParams*>(call.params);
   if constexpr (Streams<Task, Team>) {
 #pragma unroll 1
-    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::multiply(p, item, team, smem, state);
+    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) {
+      if constexpr (ReadsMaps<Task>) Task::multiply(p, far, item, team, smem, state);
+      else Task::multiply(p, item, team, smem, state);
+    }
   } else if constexpr (Meets<Task, Team>) {
     // In this order: an item waits for those of lower numbers only, which no block of any number has behind it.
 #pragma unroll 1
@@ -151,6 +161,7 @@ __device__ __forceinline__ void feed(const Call& call, StreamState& state, char*
   constexpr Team team;
   const Instance& instance = call.instances[call.at];
   const auto& p = *reinterpret_cast<const typename Task::Params*>(instance.params);
+  if constexpr (ReadsMaps<Task>) Task::acquire_maps(p);
   if (!Task::starts_early(p, team)) {
     wait_in_warp(call);
     ptx::fence_proxies();
@@ -175,6 +186,11 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
       ptx::mbarrier_init(&control.barriers[s], 1);
       ptx::mbarrier_init(&control.barriers[S::stages + s], S::computing / 32);
     }
+    for (auto& set : control.row_barriers)
+      for (int s = 0; s < stream::row_stages; ++s) {
+        ptx::mbarrier_init(&set[0][s], 1);
+        ptx::mbarrier_init(&set[1][s], stream::row_warps);
+      }
     ptx::fence_mbarrier_init();
     control.runs = ptx::load_acquire(p.counters + runs_at * counter_pitch);
   }
