@@ -1,6 +1,6 @@
-// Matrix products of few rows (stream.cuh) in a walk (walk.cuh). The last warp feeds weights into the ring of all tasks, ahead of the others; tokens, which earlier
-// tasks write, come through a small ring for each of two warpgroups, which take stages in turn: a thread of theirs asks for them. The order of sums is that of
-// a launch of its own.
+// Matrix products of few rows (stream.cuh) in a walk (walk.cuh). The last warp feeds weights into the ring of all tasks, ahead of the others; tokens, which
+// earlier tasks write, come through a small ring for each of two warpgroups, which take stages in turn: a thread of theirs asks for them. The order of sums is
+// that of a launch of its own.
 #pragma once
 
 #include "kernel/cuda/device/gemm/stream.hpp"
@@ -64,7 +64,10 @@ struct StreamWalk {
     uint32_t done;
 
     __device__ __forceinline__ Tokens(char* smem, int set, uint32_t done)
-        : data(smem + set * stream::row_stages * slot_bytes), full(stream::row_barriers_before<Team>(smem, set)), empty(full + stream::row_stages), done(done) {}
+        : data(smem + set * stream::row_stages * slot_bytes),
+          full(stream::row_barriers_before<Team>(smem, set)),
+          empty(full + stream::row_stages),
+          done(done) {}
 
     static __device__ __forceinline__ uint32_t slot_of(uint32_t at) { return at % stream::row_stages; }
     static __device__ __forceinline__ uint32_t parity_of(uint32_t at) { return at / stream::row_stages & 1; }
