@@ -16,9 +16,9 @@ struct WalkBody {
 
 /// Both halves of a task: extern "C" __device__ void NAME(call, state, smem), and NAME_feed, of a task that streams.
 WalkBody walk_body(const cuda::Program& program, const WalkShape& shape) {
-  const std::string team = program.stage_bytes > 0
-                               ? fmt::format("cermet::StreamTeam<{}, {}, {}, {}>", shape.threads, shape.stages, shape.pitch, shape.in_flight)
-                               : fmt::format("cermet::PartTeam<{}, 0, 2>", program.threads);
+  const bool streams = shape.stages > 0 && program.stage_bytes > 0;
+  const std::string team = streams ? fmt::format("cermet::StreamTeam<{}, {}, {}, {}>", shape.threads, shape.stages, shape.pitch, shape.in_flight)
+                                   : fmt::format("cermet::PartTeam<{}, 0, 2>", program.threads);
   const std::string task =
       fmt::format("#define CERMET_WALK\n#include \"kernel/cuda/device/walk.cuh\"\n#include \"{}\"\n\n{}\nusing Task = {};\nusing Team = {};\n\n",
                   program.header, program.prelude, program.task, team);
@@ -31,7 +31,7 @@ WalkBody walk_body(const cuda::Program& program, const WalkShape& shape) {
 }}
 )",
                   body.name);
-  if (program.stage_bytes > 0)
+  if (streams)
     body.source += fmt::format(
         R"(extern "C" __device__ __attribute__((always_inline)) void {0}_feed(const cermet::walk::Call& call, cermet::StreamState& state, char* smem) {{
   cermet::walk::feed<Task, Team>(call, state, smem);
@@ -90,8 +90,9 @@ std::optional<std::string> declines_walk(const cuda::Program& program) {
   if (program.foreign) return "code from outside is no task";
   if (program.header.starts_with("kernel/cuda/device/peer/")) return "it waits for launches of other ranks";
   if (program.cluster != 1) return fmt::format("its blocks form clusters of {}", program.cluster);
+  if (wants_whole_blocks(program)) return {};
   if (program.alternates && program.stage_bytes == 0) return "its weights stream through shared memory of its own";
-  if (program.header.starts_with("kernel/cuda/device/gemm/") && program.stage_bytes == 0) return "its warps divide the registers of a block among themselves";
+  if (program.header.starts_with("kernel/cuda/device/gemm/") && program.stage_bytes == 0) return "its warps divide the work of a block in a way of their own";
   if (program.header.find("hopper") != std::string::npos) return "its copies read descriptors, which must be a launch's own parameters";
   if (program.stage_bytes > 0 && program.threads != walk_threads + program.feeding_threads)
     return fmt::format("it streams weights with {} threads; taken: {}", program.threads, walk_threads + program.feeding_threads);
@@ -99,8 +100,31 @@ std::optional<std::string> declines_walk(const cuda::Program& program) {
   return {};
 }
 
+bool wants_whole_blocks(const cuda::Program& program) { return program.header == "kernel/cuda/device/gemm/hopper.cuh" && program.cluster == 1; }
+
+namespace {
+
+/// Without a ring: threads and shared memory of the widest task.
+WalkShape whole_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs) {
+  WalkShape shape;
+  shape.threads = 0;
+  for (const cuda::Program& program : programs) {
+    if (const auto reason = declines_walk(program))
+      fail(Status::unsupported, "super-kernel: expected tasks that can join, found {}: {}", program.task, *reason);
+    shape.threads = std::max(shape.threads, program.threads);
+    shape.body_bytes = std::max(shape.body_bytes, round_up(program.shared_bytes, 128));
+  }
+  if (const std::int64_t bytes = shape.shared_bytes(instances, needs); bytes > target.shared_bytes)
+    fail(Status::unsupported, "super-kernel: expected at most {} bytes of shared memory on {}, found {} of its tasks, one after the other, and its list",
+         target.shared_bytes, target.name, bytes);
+  return shape;
+}
+
+}  // namespace
+
 WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs) {
   WalkShape shape;
+  if (std::ranges::any_of(programs, wants_whole_blocks)) return whole_shape(programs, target, instances, needs);
   for (const cuda::Program& program : programs) {
     if (const auto reason = declines_walk(program))
       fail(Status::unsupported, "super-kernel: expected tasks that can join, found {}: {}", program.task, *reason);
@@ -133,7 +157,7 @@ WalkImage link_walk(std::span<const cuda::Program> programs, const WalkShape& sh
     linked.bodies.push_back(static_cast<std::uint32_t>(found - bodies.begin()));
     if (found != bodies.end()) continue;
     units.push_back(source_unit(tools, display_name(program.task), std::move(body.source), architecture, Form::lto_ir));
-    bodies.push_back({std::move(body.name), program.stage_bytes > 0});
+    bodies.push_back({std::move(body.name), shape.stages > 0 && program.stage_bytes > 0});
   }
   units.push_back(source_unit(tools, "walk", walk_source(bodies, shape), architecture, Form::lto_ir));
   linked.image = build_linked(tools, fmt::format("super-kernel of {} tasks", bodies.size()), units, architecture, report, options);

@@ -40,7 +40,7 @@ std::optional<Joinable> best_of(const Kernel& kernel, const Region& region, bool
   return best;
 }
 
-/// Another kernel that takes the region, where none of the chosen one's configurations can join.
+/// Another kernel that takes the region, where none of the chosen one's configurations can join or it wants whole blocks, so that no weights come early.
 void choose_other(const Region& region, Choice& choice) {
   const auto seconds_of = [&](const Kernel& kernel, const Config& config) { return kernel.cost ? kernel.cost(region, config, limits_of(region.target())) : 0; };
   const double seconds = seconds_of(*choice.kernel, choice.config);
@@ -49,7 +49,8 @@ void choose_other(const Region& region, Choice& choice) {
   for (const Candidate& candidate : explain_selection(region).candidates) {
     if (candidate.decline || !candidate.kernel->cost) continue;
     const std::optional<Joinable> best = best_of(*candidate.kernel, region);
-    if (!best || seconds_of(*candidate.kernel, best->config) > least) continue;
+    if (!best || jit::wants_whole_blocks(candidate.kernel->programs(region, best->config).front()) || seconds_of(*candidate.kernel, best->config) > least)
+      continue;
     other = Choice(*candidate.kernel, best->config);
     least = seconds_of(*candidate.kernel, best->config);
   }
@@ -62,6 +63,7 @@ void choose_joinable(const Region& region, Choice& choice) {
   const Kernel& kernel = *choice.kernel;
   if (!kernel.programs) return;
   const std::vector<cuda::Program> programs = kernel.programs(region, choice.config);
+  if (jit::wants_whole_blocks(programs.front())) return choose_other(region, choice);
   const std::int64_t now = apart(programs);
   const bool streams = now == 0 && programs.front().stage_bytes > 0;
   if (now == 0 && !(streams && std::ranges::count(kernel.configs(region), choice.config) > 0)) return;

@@ -81,6 +81,12 @@ inline std::string rows_step(int rows) {
   for (std::size_t at; (at = text.find("[R")) != std::string::npos;) text.replace(at + 1, 1, std::to_string(rows));
   return text;
 }
+/// Products of many rows, whose tasks have whole blocks.
+inline const std::string whole_text =
+    "graph step {\n  input %x : f32[300, 512]\n  constant %w : i8[1024, 512]\n  constant %t : f32[1024]\n  constant %s : f32[300, 1024]\n"
+    "  constant %v : i8[768, 512]\n  constant %u : f32[768]\n  %a, %m = dynamic_quant(%x) : i8[300, 512], f32[300]\n"
+    "  %b = scaled_mm(%a, %w, %m, %t) {out_dtype = \"bf16\"} : bf16[300, 1024]\n  %q, %n = dequant_swiglu_quant(%b, %s) : i8[300, 512], f32[300]\n"
+    "  %y = scaled_mm(%q, %v, %n, %u) : f32[300, 768]\n  output y = %y\n}\n";
 inline const std::string two_rows_text = rows_step(2), eight_rows_text = rows_step(8), sixteen_rows_text = rows_step(16);
 
 inline void load_attention(const std::string& name, std::int64_t slice, const TensorView& destination) {
@@ -175,7 +181,8 @@ class DeviceStep : public testing::Test {
 /// Each by its name.
 inline const auto walked_steps =
     testing::Values(std::pair("bf16", &step_text), std::pair("int8", &int8_text), std::pair("wide", &wide_text), std::pair("mixture", &mixture_text),
-                    std::pair("two_rows", &two_rows_text), std::pair("eight_rows", &eight_rows_text), std::pair("sixteen_rows", &sixteen_rows_text));
+                    std::pair("two_rows", &two_rows_text), std::pair("eight_rows", &eight_rows_text), std::pair("sixteen_rows", &sixteen_rows_text),
+                    std::pair("whole", &whole_text));
 inline const auto name_of_step = [](const auto& step) { return std::string(step.param.first); };
 
 }  // namespace cermet

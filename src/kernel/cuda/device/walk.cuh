@@ -6,6 +6,7 @@
 #include "kernel/cuda/device/gemv/stream_state.cuh"
 #include "kernel/cuda/device/handoff.cuh"
 #include "kernel/cuda/device/meeting.cuh"
+#include "kernel/cuda/device/ptx/tma.cuh"
 #include "kernel/cuda/device/task.cuh"
 #include "kernel/cuda/device/walk.hpp"
 
@@ -21,10 +22,11 @@ struct Control {
 };
 static_assert(sizeof(Control) <= stream::control_bytes);
 
-/// Sizes of a walk. Threads: of all warps that compute, and of the last one, which feeds.
+/// Sizes of a walk. Threads: of all warps that compute, and of the last one, which feeds. No stages: no ring, and no warp that feeds; tasks that stream have
+/// rings of their own.
 template <int Threads, int Stages, int Pitch, int BodyBytes>
 struct Shape {
-  static constexpr int threads = Threads, computing = Threads - 32, stages = Stages, pitch = Pitch;
+  static constexpr int threads = Threads, computing = Stages > 0 ? Threads - 32 : Threads, stages = Stages, pitch = Pitch;
   static constexpr int ring_at = stream::control_bytes, body_at = ring_at + Stages * Pitch, params_at = body_at + BodyBytes, table_at = params_at + most_params;
   static_assert(Stages <= stream::most_stages && Pitch % 128 == 0 && body_at % 1024 == 0 && BodyBytes % 128 == 0);
 };
@@ -86,7 +88,7 @@ concept Streams = requires {
 }
 &&Task::shares_ring;
 
-/// Whether copies of a task that streams read tensor maps, which lie with its parameters in device memory: a copy of those in shared memory does not serve.
+/// Whether copies of a task read tensor maps, which lie with its parameters in device memory: a copy of those in shared memory does not serve.
 template <class Task>
 concept ReadsMaps = requires(const typename Task::Params& far) {
   Task::acquire_maps(far);
@@ -128,7 +130,7 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
   }
   team.sync();
   note(call, team, &Times::ready);
-  const auto& p = *reinterpret_cast<const TaskParams*>(call.params);
+  const auto& p = ReadsMaps<Task> && !Streams<Task, Team> ? far : *reinterpret_cast<const TaskParams*>(call.params);
   if constexpr (Streams<Task, Team>) {
 #pragma unroll 1
     for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) {
@@ -141,6 +143,8 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
     for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::meet(p, item, team, smem, meeting_of(call, instance));
   } else {
     using Body = TaskCall<Task, Team>;
+    if constexpr (ReadsMaps<Task>) Task::acquire_maps(far);
+    if constexpr (Body::keeps_ring) ptx::fence_async_shared();  // what earlier tasks did to the memory of the ring
     typename Body::Ring ring(p, team, smem);
 #pragma unroll 1
     for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) {
