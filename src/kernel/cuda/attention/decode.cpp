@@ -77,9 +77,8 @@ struct DecodeShape {
     return c;
   }
   std::int64_t cluster_bytes() const { return shared_bytes() + attention::decode_inbox_bytes(rows, static_cast<int>(a.value_size), ranks); }
-  /// What takes the place of pieces where there are more spans than those of a query for each sequence.
+  /// In their place where there are more spans than step_spans(), those of a query for each sequence.
   DecodeShape without_pieces(const Problem& p) const { return DecodeShape(p, {{"rows", rows}, {"blocks", 1}, {"clusters", 0}}); }
-  /// Spans of a query for each sequence.
   std::int64_t step_spans() const { return div_up(std::int64_t{a.group()}, std::int64_t{rows}) * a.sequences * a.kv_heads; }
   /// Spans of a launch of as many tokens and sequences as there may be.
   std::int64_t most_spans() const { return div_up(div_up(a.tokens, a.sequences) * a.group(), rows) * a.sequences * a.kv_heads; }
@@ -135,10 +134,9 @@ std::size_t cluster_for(std::span<const int> sizes, std::int64_t spans, const Ta
   return i;
 }
 
-/// As many blocks for a span as find an SM each, on GPUs where such kernels are linked.
+/// As many blocks for a span as find an SM each.
 int pieces_of(const Problem& p) {
-  if (p.target->compute_capability != 90) return 0;
-  int pieces = most_pieces;
+  int pieces = p.target->compute_capability == 90 ? most_pieces : 0;
   while (pieces > 0 && pieces * DecodeShape(p).step_spans() > p.target->multiprocessors) pieces /= 2;
   return pieces;
 }
@@ -250,9 +248,8 @@ void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attentio
     return run_clusters(args, attributes, p, s, spans, first_cluster + found, sizes[found]);
   p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
   p.least_units = s.least_units;
-  const bool has_pieces = s.pieces > 0;
-  if (has_pieces && spans * s.pieces <= args.queue->target().multiprocessors) return run_clusters(args, attributes, p, s, spans, decode, s.pieces);
-  args.queue->run(has_pieces ? first_cluster : decode, p.thread_blocks, p);
+  if (s.pieces > 0 && spans * s.pieces <= args.queue->target().multiprocessors) return run_clusters(args, attributes, p, s, spans, decode, s.pieces);
+  args.queue->run(s.pieces > 0 ? first_cluster : decode, p.thread_blocks, p);
 }
 
 /// Many queries share keys better in larger tiles of rows. How many each sequence has is known on the device alone, so
