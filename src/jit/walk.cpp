@@ -17,9 +17,9 @@ struct WalkBody {
 
 /// Both halves of a task: extern "C" __device__ void NAME(call, state, smem), and NAME_feed, of a task that streams.
 WalkBody walk_body(const cuda::Program& program, const WalkShape& shape) {
-  const std::string team = program.stage_bytes > 0
-                               ? fmt::format("cermet::StreamTeam<{}, {}, {}, {}>", program.threads, shape.stages, shape.pitch, shape.in_flight)
-                               : fmt::format("cermet::PartTeam<{}, 0, 2>", program.threads);
+  const bool streams = shape.stages > 0 && program.stage_bytes > 0;
+  const std::string team = streams ? fmt::format("cermet::StreamTeam<{}, {}, {}, {}>", shape.threads, shape.stages, shape.pitch, shape.in_flight)
+                                   : fmt::format("cermet::PartTeam<{}, 0, 2>", program.threads);
   const std::string task =
       fmt::format("#define CERMET_WALK\n#include \"kernel/cuda/device/walk.cuh\"\n#include \"{}\"\n\n{}\nusing Task = {};\nusing Team = {};\n\n",
                   program.header, program.prelude, program.task, team);
@@ -32,7 +32,7 @@ WalkBody walk_body(const cuda::Program& program, const WalkShape& shape) {
 }}
 )",
                   body.name);
-  if (program.stage_bytes > 0)
+  if (streams)
     body.source += fmt::format(
         R"(extern "C" __device__ __attribute__((always_inline)) void {0}_feed(const cermet::walk::Call& call, cermet::StreamState& state, char* smem) {{
   cermet::walk::feed<Task, Team>(call, state, smem);
@@ -76,13 +76,12 @@ extern "C" __global__ void __launch_bounds__({}, 1) {}(const __grid_constant__ c
       }});
 }}
 )",
-                     declarations, WalkShape::threads, entry_name, WalkShape::threads, shape.stages, shape.pitch, shape.body_bytes, computing, feeding);
+                     declarations, shape.threads, entry_name, shape.threads, shape.stages, shape.pitch, shape.body_bytes, computing, feeding);
 }
 
-/// What a task needs beside the shared ring.
-std::int64_t own_bytes(const cuda::Program& program) { return program.shared_bytes - program.ring_bytes; }
-
 }  // namespace
+
+std::int64_t walk_bytes(const cuda::Program& program) { return program.walk_bytes > 0 ? program.walk_bytes : program.shared_bytes - program.ring_bytes; }
 
 std::int64_t WalkShape::shared_bytes(std::int64_t instances, std::int64_t needs) const {
   return stream::control_bytes + stages * pitch + body_bytes + walk::most_params + instances * static_cast<std::int64_t>(sizeof(walk::Instance)) + 4 * needs;
@@ -91,21 +90,45 @@ std::int64_t WalkShape::shared_bytes(std::int64_t instances, std::int64_t needs)
 std::optional<std::string> declines_walk(const cuda::Program& program) {
   if (program.foreign) return "code from outside is no task";
   if (program.cluster != 1) return fmt::format("its blocks form clusters of {}", program.cluster);
+  if (wants_whole_blocks(program)) return {};
   if (program.alternates && program.stage_bytes == 0) return "its weights stream through shared memory of its own";
-  if (program.header.starts_with("kernel/cuda/device/gemm/")) return "its warps divide the registers of a block among themselves";
+  if (program.header.starts_with("kernel/cuda/device/gemm/") && program.stage_bytes == 0) return "its warps divide the work of a block in a way of their own";
   if (program.header.find("hopper") != std::string::npos) return "its copies read descriptors, which must be a launch's own parameters";
-  if (program.stage_bytes > 0 && program.threads != walk_threads + 32)
-    return fmt::format("it streams weights with {} threads; taken: {}", program.threads, walk_threads + 32);
+  if (program.stage_bytes > 0 && program.threads != walk_threads + program.feeding_threads)
+    return fmt::format("it streams weights with {} threads; taken: {}", program.threads, walk_threads + program.feeding_threads);
   if (program.stage_bytes == 0 && program.threads > walk_threads) return fmt::format("{} threads; taken: up to {}", program.threads, walk_threads);
   return {};
 }
 
-WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs) {
+bool wants_whole_blocks(const cuda::Program& program) { return program.header == "kernel/cuda/device/gemm/hopper.cuh" && program.cluster == 1; }
+
+namespace {
+
+/// Without a ring: threads and shared memory of the widest task.
+WalkShape whole_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs) {
   WalkShape shape;
+  shape.threads = 0;
   for (const cuda::Program& program : programs) {
     if (const auto reason = declines_walk(program))
       fail(Status::unsupported, "super-kernel: expected tasks that can join, found {}: {}", program.task, *reason);
-    shape.body_bytes = std::max(shape.body_bytes, round_up(own_bytes(program), 128));
+    shape.threads = std::max(shape.threads, program.threads);
+    shape.body_bytes = std::max(shape.body_bytes, round_up(program.shared_bytes, 128));
+  }
+  if (const std::int64_t bytes = shape.shared_bytes(instances, needs); bytes > target.shared_bytes)
+    fail(Status::unsupported, "super-kernel: expected at most {} bytes of shared memory on {}, found {} of its tasks, one after the other, and its list",
+         target.shared_bytes, target.name, bytes);
+  return shape;
+}
+
+}  // namespace
+
+WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs) {
+  WalkShape shape;
+  if (std::ranges::any_of(programs, wants_whole_blocks)) return whole_shape(programs, target, instances, needs);
+  for (const cuda::Program& program : programs) {
+    if (const auto reason = declines_walk(program))
+      fail(Status::unsupported, "super-kernel: expected tasks that can join, found {}: {}", program.task, *reason);
+    shape.body_bytes = std::max(shape.body_bytes, round_up(walk_bytes(program), 128));
     shape.pitch = std::max(shape.pitch, round_up(program.stage_bytes, 1024));
   }
   if (shape.pitch == 0) shape.pitch = 1024;
@@ -139,7 +162,7 @@ WalkImage link_walk(std::span<const cuda::Program> programs, const WalkShape& sh
   std::vector<NamedBody> bodies;
   for (const auto& [name, program] : programs_by_name) {
     units.push_back(source_unit(tools, display_name(program->task), std::move(sources[name]), architecture, Form::lto_ir));
-    bodies.push_back({name, program->stage_bytes > 0});
+    bodies.push_back({name, shape.stages > 0 && program->stage_bytes > 0});
   }
   WalkImage linked;
   for (const std::string& name : names) linked.bodies.push_back(static_cast<std::uint32_t>(std::ranges::find(bodies, name, &NamedBody::name) - bodies.begin()));

@@ -20,18 +20,25 @@ inline bool can_walk(const Target& target) { return target.compute_capability ==
 
 /// How the shared memory of a walk is divided, and its threads.
 struct WalkShape {
-  std::int64_t stages = 0, pitch = 0;  ///< of the ring of streamed weights: stages, and bytes from one to the next
+  std::int64_t stages = 0, pitch = 0;  ///< of the ring of streamed weights: stages, and bytes from one to the next; 0: tasks have whole blocks, one by one
   int in_flight = 0;                   ///< stages at most whose bytes are on their way; 0: all
   std::int64_t body_bytes = 0;         ///< what tasks use one after the other
-  static constexpr int threads = walk_threads + 32;
+  int threads = walk_threads + 32;     ///< of a block
   /// Of all, with a list of so many instances and needs.
   std::int64_t shared_bytes(std::int64_t instances, std::int64_t needs) const;
 };
 
+/// Whether a walk with this program gives each task whole blocks: their shared memory, and as many threads as the widest task has. No ring is shared then.
+bool wants_whole_blocks(const cuda::Program& program);
+
+/// Shared memory that a program needs in a walk beside the ring of streamed weights.
+std::int64_t walk_bytes(const cuda::Program& program);
+
 /// Why a program cannot be part of a walk; nothing where it can.
 std::optional<std::string> declines_walk(const cuda::Program& program);
 
-/// The shape for programs that can all be part of a walk, with as many stages as fit. Throws Error where fewer than two do.
+/// The shape for programs that can all be part of a walk: with as many stages as fit, or without a ring. Throws Error where fewer than two do, or tasks need
+/// more shared memory than a block has.
 WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs);
 
 /// Its function is `entry_name`: (walk::Params, uint32), in blocks of shape.threads.

@@ -51,17 +51,31 @@ TEST(WalkShape, WhatDoesNotFitIsRefused) {
             "super-kernel: expected room for two stages of 32768 bytes in the 232448 bytes of shared memory of a Hopper, found 45980 bytes");
 }
 
+TEST(WalkShape, AProductOfManyRowsHasWholeBlocks) {
+  cuda::Program tiles = program_of("T", 384);
+  tiles.header = "kernel/cuda/device/gemm/hopper.cuh";
+  tiles.shared_bytes = 215088;
+  std::vector<cuda::Program> programs{streaming("S"), tiles};
+  EXPECT_TRUE(wants_whole_blocks(tiles));
+  const WalkShape shape = walk_shape(programs, h100, 2, 1);
+  EXPECT_EQ(shape.threads, 384);
+  EXPECT_EQ(shape.stages, 0);
+  EXPECT_EQ(shape.body_bytes, 215168);
+  programs[1].shared_bytes = 232000;
+  EXPECT_NE(error_text([&] { walk_shape(programs, h100, 2, 1); }).find("expected at most 232448 bytes of shared memory on a Hopper, found"), std::string::npos);
+}
+
 TEST(WalkShape, ProgramsThatCannotJoinSayWhy) {
   EXPECT_FALSE(declines_walk(program_of("A")));
   EXPECT_FALSE(declines_walk(streaming("S")));
   cuda::Program pair = program_of("A"), own = program_of("A"), tiles = program_of("A"), foreign = program_of("A");
   pair.cluster = 2;
   own.alternates = true;
-  tiles.header = "kernel/cuda/device/gemm/hopper.cuh";
+  tiles.header = "kernel/cuda/device/gemm/general.cuh";
   foreign.foreign.emplace();
   EXPECT_EQ(declines_walk(pair), "its blocks form clusters of 2");
   EXPECT_EQ(declines_walk(own), "its weights stream through shared memory of its own");
-  EXPECT_EQ(declines_walk(tiles), "its warps divide the registers of a block among themselves");
+  EXPECT_EQ(declines_walk(tiles), "its warps divide the work of a block in a way of their own");
   EXPECT_EQ(declines_walk(foreign), "code from outside is no task");
   cuda::Program maps = program_of("A");
   maps.header = "kernel/cuda/device/attention/prefill_hopper.cuh";

@@ -49,6 +49,8 @@ struct Program {
   /// Of a task whose last warp streams weights through stages of shared memory, and which may share them with other tasks (walk.cuh): bytes of a stage, and
   /// of all stages with their barriers, which `shared_bytes` counts, too. 0: it has none, or keeps them to itself.
   std::int64_t stage_bytes = 0, ring_bytes = 0;
+  std::int64_t walk_bytes = 0;     ///< shared memory that it needs beside that ring in a walk; 0: what `shared_bytes` counts beside `ring_bytes`
+  int feeding_threads = 32;        ///< of `threads`, in a launch of its own; in a walk there is one warp
   std::int64_t meeting_bytes = 0;  ///< of a task whose items leave each other numbers in a walk (meeting.cuh): for each item, a multiple of 16
   bool fallback = false;           ///< for launches whose addresses or strides do not suit the kernel's own programs: right, but slower; they are counted
   std::optional<ForeignCode> foreign = {};  ///< in place of a task: `header` and `task` are for readers then, and `min_blocks` says nothing

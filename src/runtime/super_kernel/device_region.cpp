@@ -10,7 +10,7 @@
 namespace cermet {
 namespace {
 
-constexpr std::int64_t params_alignment = 64;
+constexpr std::int64_t params_alignment = 128;  ///< so that a tensor map begins a line
 
 template <class T>
 void put(std::vector<std::byte>& bytes, std::int64_t at, const T& value) {
@@ -25,7 +25,7 @@ struct Table {
   std::int64_t meeting_bytes = 0;  ///< of all instances, both areas of each
 
   Table(const Plan& plan, std::size_t first, std::span<const std::uint32_t> bodies, std::span<const cuda::Program> programs, std::uint32_t blocks,
-        const std::vector<std::vector<std::uint32_t>>& wanted) {
+        const std::vector<std::vector<std::uint32_t>>& wanted, bool shares_ring) {
     const std::size_t count = bodies.size();
     const std::vector<std::uint32_t> ends = region_ends(wanted);
     carried = static_cast<std::uint32_t>(ends.size());
@@ -47,7 +47,7 @@ struct Table {
                                     .first_need = need,
                                     .needs = static_cast<std::uint32_t>(wanted[i].size()),
                                     .arrivals = std::min(launch.items, blocks),
-                                    .streams = programs[i].stage_bytes > 0,
+                                    .streams = shares_ring && programs[i].stage_bytes > 0,
                                     .meeting = static_cast<std::uint64_t>(meeting_bytes),
                                     .meeting_bytes = static_cast<std::uint64_t>(programs[i].meeting_bytes * launch.items)};
       meeting_bytes += 2 * static_cast<std::int64_t>(instance.meeting_bytes);
@@ -114,16 +114,16 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
   shape_ = jit::walk_shape(programs, target, static_cast<std::int64_t>(launches.size()), all_needs);
   const jit::WalkImage image = jit::link_walk(programs, shape_, target);
   const std::int64_t shared = shape_.shared_bytes(static_cast<std::int64_t>(launches.size()), all_needs);
-  loaded_ = queue.device->load(image.image.bytes, jit::entry_name, jit::WalkShape::threads, shared);
+  loaded_ = queue.device->load(image.image.bytes, jit::entry_name, shape_.threads, shared);
   if (queue.device->computes() && loaded_.blocks_per_multiprocessor < 1)
     fail(Status::unsupported,
          "super-kernel: expected a block of {} threads, {} registers each, and {} bytes of shared memory to fit on an SM of {}, found none",
-         jit::WalkShape::threads, loaded_.registers, shared, target.name);
+         shape_.threads, loaded_.registers, shared, target.name);
   const auto blocks = static_cast<std::uint32_t>(options.width > 0 ? std::min<std::int64_t>(options.width, target.multiprocessors) : target.multiprocessors);
   launch_ = {
-      .blocks = blocks, .threads = static_cast<std::uint32_t>(jit::WalkShape::threads), .shared_bytes = static_cast<std::uint32_t>(shared), .together = true};
+      .blocks = blocks, .threads = static_cast<std::uint32_t>(shape_.threads), .shared_bytes = static_cast<std::uint32_t>(shared), .together = true};
 
-  Table table(plan, first, image.bodies, programs, blocks, needs);
+  Table table(plan, first, image.bodies, programs, blocks, needs, shape_.stages > 0);
   table_ = queue.device->allocate(static_cast<std::int64_t>(table.bytes.size()));
   if (table.meeting_bytes > 0) meeting_ = queue.device->allocate(table.meeting_bytes);
   table.settle(table_.data(), meeting_.data());

@@ -1,6 +1,7 @@
 #include "runtime/super_kernel/joinable_choice.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "jit/walk.hpp"
@@ -9,35 +10,68 @@
 namespace cermet {
 namespace {
 
-/// Fallbacks do not count: launches that take one run by themselves.
-bool can_join(const Kernel& kernel, const Region& region, const Config& config) {
-  return std::ranges::all_of(kernel.programs(region, config), [](const cuda::Program& program) { return program.fallback || !jit::declines_walk(program); });
+/// A kernel that is modelled to take so many times as long as the chosen one is not taken for a walk's sake.
+constexpr double most_loss = 2;
+
+/// Programs that cannot join, not counting fallbacks: launches that take one run by themselves.
+std::int64_t apart(std::span<const cuda::Program> programs) {
+  return std::ranges::count_if(programs, [](const cuda::Program& program) { return !program.fallback && jit::declines_walk(program); });
+}
+
+struct Joinable {
+  /// Fewest programs apart; then of least cost. Of equal cost: one block on an SM, which is all that there is, so that none computes two shares one after the
+  /// other; then most room for weights, whose stages are small, so that the number of bytes on their way can be chosen.
+  using Rank = std::tuple<std::int64_t, double, int, std::int64_t, std::int64_t>;
+  Config config;
+  Rank rank;
+};
+
+/// The best configuration in which a kernel's first program, which steps of few rows launch, can join; `streams`: of those that share the ring.
+std::optional<Joinable> best_of(const Kernel& kernel, const Region& region, bool streams = false) {
+  std::optional<Joinable> best;
+  if (!kernel.programs) return best;
+  for (const Config& config : kernel.configs(region)) {
+    const std::vector<cuda::Program> programs = kernel.programs(region, config);
+    const cuda::Program& first = programs.front();
+    if (jit::declines_walk(first) || (streams && first.stage_bytes == 0)) continue;
+    const double seconds = kernel.cost ? kernel.cost(region, config, limits_of(region.target())) : 0;
+    const Joinable::Rank rank{apart(programs), seconds, first.min_blocks, jit::walk_bytes(first), first.stage_bytes};
+    if (!best || rank < best->rank) best = {config, rank};
+  }
+  return best;
+}
+
+/// Another kernel that takes the region, where none of the chosen one's configurations can join or it wants whole blocks, so that no weights come early.
+void choose_other(const Region& region, Choice& choice) {
+  const auto seconds_of = [&](const Kernel& kernel, const Config& config) { return kernel.cost ? kernel.cost(region, config, limits_of(region.target())) : 0; };
+  const double seconds = seconds_of(*choice.kernel, choice.config);
+  std::optional<Choice> other;
+  double least = most_loss * seconds;
+  for (const Candidate& candidate : explain_selection(region).candidates) {
+    if (candidate.decline || !candidate.kernel->cost) continue;
+    const std::optional<Joinable> best = best_of(*candidate.kernel, region);
+    if (!best || jit::wants_whole_blocks(candidate.kernel->programs(region, best->config).front()) || seconds_of(*candidate.kernel, best->config) > least)
+      continue;
+    other = Choice(*candidate.kernel, best->config);
+    least = seconds_of(*candidate.kernel, best->config);
+  }
+  if (other) choice = *other;
 }
 
 }  // namespace
 
 void choose_joinable(const Region& region, Choice& choice) {
   const Kernel& kernel = *choice.kernel;
-  if (!kernel.programs || kernel.programs(region, choice.config).empty()) return;  // a call of the host
-  const std::vector<Config> configs = kernel.configs(region);
-  const bool joins = can_join(kernel, region, choice.config), streams = kernel.programs(region, choice.config).front().stage_bytes > 0;
-  if (joins && !(streams && std::ranges::count(configs, choice.config) > 0)) return;
-  // Of equal cost: one block on an SM, which is all that there is, so that none computes two shares one after the other; then most room for weights, whose
-  // stages are small, so that the number of bytes on their way can be chosen.
-  using Rank = std::tuple<double, int, std::int64_t, std::int64_t>;
-  const Config* best = nullptr;
-  Rank least;
-  for (const Config& config : configs) {
-    if (!can_join(kernel, region, config)) continue;
-    const cuda::Program program = kernel.programs(region, config).front();
-    if (joins && program.stage_bytes == 0) continue;
-    const double seconds = kernel.cost ? kernel.cost(region, config, limits_of(region.target())) : 0;
-    const Rank rank{seconds, program.min_blocks, program.shared_bytes - program.ring_bytes, program.stage_bytes};
-    if (best && rank >= least) continue;
-    best = &config;
-    least = rank;
-  }
-  if (best) choice.config = *best;
+  if (!kernel.programs) return;
+  const std::vector<cuda::Program> programs = kernel.programs(region, choice.config);
+  if (programs.empty()) return;  // a call of the host
+  if (jit::wants_whole_blocks(programs.front())) return choose_other(region, choice);
+  const std::int64_t now = apart(programs);
+  const bool streams = now == 0 && programs.front().stage_bytes > 0;
+  if (now == 0 && !(streams && std::ranges::count(kernel.configs(region), choice.config) > 0)) return;
+  const std::optional<Joinable> best = best_of(kernel, region, streams);
+  if (best && (streams || std::get<0>(best->rank) < now)) choice.config = best->config;
+  else if (!best) choose_other(region, choice);
 }
 
 void choose_launched(const Region& region, Choice& choice) {

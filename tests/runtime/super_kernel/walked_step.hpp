@@ -66,6 +66,29 @@ inline const std::string attention_text =
     "  %s = incre_flash_attention(%r, %v_cache, %k_cache, %pages, %lengths) : f32[1, 8, 64]\n  %g = reshape(%s) {shape = [0, 512]} : f32[1, 512]\n"
     "  %y = linear(%g, %w) : f32[1, 512]\n  output y = %y\n}\n";
 
+/// Products of so many rows in bf16, int8 and fp8: of one weight and of two, of an item for each block, of several, and of fewer stages than sets of warps.
+inline std::string rows_step(int rows) {
+  std::string text =
+      "graph step {\n  input %x : f32[R, 512]\n  constant %w : bf16[2048, 512]\n  constant %gate : bf16[1040, 2048]\n  constant %up : bf16[1040, 2048]\n"
+      "  constant %v : i8[1536, 1040]\n  constant %t : f32[1536]\n  constant %e : f8_e4m3[1024, 1536]\n  constant %u : f32[1024]\n"
+      "  constant %g : f32[512]\n  constant %n : bf16[64, 1024]\n  constant %h : bf16[24000, 64]\n"
+      "  %a = rms_norm(%x, %g) {out_dtype = \"bf16\"} : bf16[R, 512]\n  %b = linear(%a, %w) : bf16[R, 2048]\n"
+      "  %c = dual_linear(%b, %gate, %up) : bf16[R, 1040]\n  %d, %m = dynamic_quant(%c) : i8[R, 1040], f32[R]\n"
+      "  %f = scaled_mm(%d, %v, %m, %t) {out_dtype = \"bf16\"} : bf16[R, 1536]\n"
+      "  %i, %p = dynamic_quant(%f) {out_dtype = \"f8_e4m3\"} : f8_e4m3[R, 1536], f32[R]\n"
+      "  %j = scaled_mm(%i, %e, %p, %u) {out_dtype = \"bf16\"} : bf16[R, 1024]\n  %k = linear(%j, %n) : bf16[R, 64]\n"
+      "  %y = linear(%k, %h) : bf16[R, 24000]\n  output y = %y\n}\n";
+  for (std::size_t at; (at = text.find("[R")) != std::string::npos;) text.replace(at + 1, 1, std::to_string(rows));
+  return text;
+}
+/// Products of many rows, whose tasks have whole blocks.
+inline const std::string whole_text =
+    "graph step {\n  input %x : f32[300, 512]\n  constant %w : i8[1024, 512]\n  constant %t : f32[1024]\n  constant %s : f32[300, 1024]\n"
+    "  constant %v : i8[768, 512]\n  constant %u : f32[768]\n  %a, %m = dynamic_quant(%x) : i8[300, 512], f32[300]\n"
+    "  %b = scaled_mm(%a, %w, %m, %t) {out_dtype = \"bf16\"} : bf16[300, 1024]\n  %q, %n = dequant_swiglu_quant(%b, %s) : i8[300, 512], f32[300]\n"
+    "  %y = scaled_mm(%q, %v, %n, %u) : f32[300, 768]\n  output y = %y\n}\n";
+inline const std::string two_rows_text = rows_step(2), eight_rows_text = rows_step(8), sixteen_rows_text = rows_step(16);
+
 inline void load_attention(const std::string& name, std::int64_t slice, const TensorView& destination) {
   if (name == "pages")
     for (std::int64_t i = 0; i < 40; ++i) store(destination, i, static_cast<double>(39 - i));
@@ -86,12 +109,13 @@ struct Step {
   }
   Step(const std::string& device, const std::string& select, const std::string& options, const std::string& text = step_text)
       : context({device, 2}), session(parse_graph(text), context, text == attention_text ? load_attention : load_by_name, options_of(select, options)) {
-    OwnedTensor values(DType::f32, {1, 512});
+    const std::int64_t rows = std::stoll(text.substr(text.find("%x : f32[") + 9));
+    OwnedTensor values(DType::f32, {rows, 512});
     fill_by_name("x", values.view);
-    x = context.device().allocate(512 * 4);
-    context.stream()->upload(x.data(), values.view.data, 512 * 4);
+    x = context.device().allocate(rows * 512 * 4);
+    context.stream()->upload(x.data(), values.view.data, x.size());
     context.stream()->synchronize();
-    session.bind("x", {x.data(), DType::f32, {1, 512}});
+    session.bind("x", {x.data(), DType::f32, {rows, 512}});
   }
   std::vector<std::byte> run() {
     session.run();
@@ -157,7 +181,9 @@ class DeviceStep : public testing::Test {
 
 /// Each by its name.
 inline const auto walked_steps =
-    testing::Values(std::pair("bf16", &step_text), std::pair("int8", &int8_text), std::pair("wide", &wide_text), std::pair("mixture", &mixture_text));
+    testing::Values(std::pair("bf16", &step_text), std::pair("int8", &int8_text), std::pair("wide", &wide_text), std::pair("mixture", &mixture_text),
+                    std::pair("two_rows", &two_rows_text), std::pair("eight_rows", &eight_rows_text), std::pair("sixteen_rows", &sixteen_rows_text),
+                    std::pair("whole", &whole_text));
 inline const auto name_of_step = [](const auto& step) { return std::string(step.param.first); };
 
 }  // namespace cermet

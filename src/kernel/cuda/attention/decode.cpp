@@ -77,6 +77,9 @@ struct DecodeShape {
     return c;
   }
   std::int64_t cluster_bytes() const { return shared_bytes() + attention::decode_inbox_bytes(rows, static_cast<int>(a.value_size), ranks); }
+  /// In their place where there are more spans than step_spans(), those of a query for each sequence.
+  DecodeShape without_pieces(const Problem& p) const { return DecodeShape(p, {{"rows", rows}, {"blocks", 1}, {"clusters", 0}}); }
+  std::int64_t step_spans() const { return div_up(std::int64_t{a.group()}, std::int64_t{rows}) * a.sequences * a.kv_heads; }
   /// Spans of a launch of as many tokens and sequences as there may be.
   std::int64_t most_spans() const { return div_up(div_up(a.tokens, a.sequences) * a.group(), rows) * a.sequences * a.kv_heads; }
   std::string config() const {
@@ -131,11 +134,10 @@ std::size_t cluster_for(std::span<const int> sizes, std::int64_t spans, const Ta
   return i;
 }
 
-/// As many blocks for a span as find an SM each, on GPUs where such kernels are linked.
+/// As many blocks for a span as find an SM each.
 int pieces_of(const Problem& p) {
-  if (p.target->compute_capability != 90) return 0;
-  int pieces = most_pieces;
-  while (pieces > 0 && pieces * DecodeShape(p).most_spans() > p.target->multiprocessors) pieces /= 2;
+  int pieces = p.target->compute_capability == 90 ? most_pieces : 0;
+  while (pieces > 0 && pieces * DecodeShape(p).step_spans() > p.target->multiprocessors) pieces /= 2;
   return pieces;
 }
 
@@ -205,6 +207,14 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
                              .shared_bytes = s.shared_bytes(),
                              .min_blocks = s.blocks_each,
                              .meeting_bytes = s.pieces > 0 ? 4 * attention::decode_part_floats(s.rows, static_cast<int>(s.a.value_size)) : 0}};
+  if (s.pieces > 0) {
+    const DecodeShape shares = s.without_pieces(p);
+    list.push_back({.header = "kernel/cuda/device/attention/decode.cuh",
+                    .task = fmt::format("cermet::attention::DecodeTask<{}>", shares.config()),
+                    .threads = 32 * shares.warps,
+                    .shared_bytes = shares.shared_bytes(),
+                    .min_blocks = shares.blocks_each});
+  }
   for (const int blocks : cluster_sizes(p, config)) {
     const DecodeShape c = s.of_cluster(blocks);
     list.push_back({.header = "kernel/cuda/device/attention/decode_cluster.cuh",
@@ -238,8 +248,8 @@ void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attentio
     return run_clusters(args, attributes, p, s, spans, first_cluster + found, sizes[found]);
   p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
   p.least_units = s.least_units;
-  if (s.pieces > 0) return run_clusters(args, attributes, p, s, spans, decode, s.pieces);
-  args.queue->run(decode, p.thread_blocks, p);
+  if (s.pieces > 0 && spans * s.pieces <= args.queue->target().multiprocessors) return run_clusters(args, attributes, p, s, spans, decode, s.pieces);
+  args.queue->run(s.pieces > 0 ? first_cluster : decode, p.thread_blocks, p);
 }
 
 /// Many queries share keys better in larger tiles of rows. How many each sequence has is known on the device alone, so
@@ -264,7 +274,7 @@ QueriesLauncher bind_other_queries(const Problem& problem, std::size_t first) {
 
 Launcher bind(const Problem& problem, const Config& config) {
   std::vector<int> sizes = cluster_sizes(problem, config);
-  const std::size_t own = first_cluster + sizes.size();
+  const std::size_t own = first_cluster + sizes.size() + (DecodeShape(problem, config).pieces > 0 ? 1 : 0);
   return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem, config), sizes = std::move(sizes),
           run_many = bind_other_queries(problem, own)](const LaunchArgs& args) { launch(args, attributes, shape, sizes, run_many); };
 }

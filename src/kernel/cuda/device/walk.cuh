@@ -6,6 +6,7 @@
 #include "kernel/cuda/device/gemv/stream_state.cuh"
 #include "kernel/cuda/device/handoff.cuh"
 #include "kernel/cuda/device/meeting.cuh"
+#include "kernel/cuda/device/ptx/tma.cuh"
 #include "kernel/cuda/device/task.cuh"
 #include "kernel/cuda/device/walk.hpp"
 
@@ -14,16 +15,18 @@ namespace cermet::walk {
 
 /// Shared memory: control, ring, what the tasks use, the present task's parameters, instances and needs.
 struct Control {
-  uint64_t barriers[2 * stream::most_stages];  ///< of the ring's stages: full ones, then empty ones
-  uint32_t runs;                               ///< that ended before this one
+  uint64_t barriers[2 * stream::most_stages];                      ///< of the ring's stages: full ones, then empty ones
+  uint64_t row_barriers[stream::row_sets][2][stream::row_stages];  ///< the same of each set's rows
+  uint32_t runs;                                                   ///< that ended before this one
   uint32_t zero;
 };
 static_assert(sizeof(Control) <= stream::control_bytes);
 
-/// Sizes of a walk. Threads: of all warps that compute, and of the last one, which feeds.
+/// Sizes of a walk. Threads: of all warps that compute, and of the last one, which feeds. No stages: no ring, and no warp that feeds; tasks that stream have
+/// rings of their own.
 template <int Threads, int Stages, int Pitch, int BodyBytes>
 struct Shape {
-  static constexpr int threads = Threads, computing = Threads - 32, stages = Stages, pitch = Pitch;
+  static constexpr int threads = Threads, computing = Stages > 0 ? Threads - 32 : Threads, stages = Stages, pitch = Pitch;
   static constexpr int ring_at = stream::control_bytes, body_at = ring_at + Stages * Pitch, params_at = body_at + BodyBytes, table_at = params_at + most_params;
   static_assert(Stages <= stream::most_stages && Pitch % 128 == 0 && body_at % 1024 == 0 && BodyBytes % 128 == 0);
 };
@@ -98,6 +101,12 @@ concept Streams = requires {
 }
 &&Task::shares_ring;
 
+/// Whether copies of a task read tensor maps, which lie with its parameters in device memory: a copy of those in shared memory does not serve.
+template <class Task>
+concept ReadsMaps = requires(const typename Task::Params& far) {
+  Task::acquire_maps(far);
+};
+
 /// Whether a task's items leave each other numbers, in memory that a walk has for them.
 template <class Task, class Team>
 concept Meets = requires(const typename Task::Params& p, Team team, char* smem, const Meeting& meeting) {
@@ -134,16 +143,21 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
   }
   team.sync();
   note(call, team, &Times::ready);
-  const auto& p = *reinterpret_cast<const TaskParams*>(call.params);
+  const auto& p = ReadsMaps<Task> && !Streams<Task, Team> ? far : *reinterpret_cast<const TaskParams*>(call.params);
   if constexpr (Streams<Task, Team>) {
 #pragma unroll 1
-    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::multiply(p, item, team, smem, state);
+    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) {
+      if constexpr (ReadsMaps<Task>) Task::multiply(p, far, item, team, smem, state);
+      else Task::multiply(p, item, team, smem, state);
+    }
   } else if constexpr (Meets<Task, Team>) {
     // In this order: an item waits for those of lower numbers only, which no block of any number has behind it.
 #pragma unroll 1
     for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::meet(p, item, team, smem, meeting_of(call, instance));
   } else {
     using Body = TaskCall<Task, Team>;
+    if constexpr (ReadsMaps<Task>) Task::acquire_maps(far);
+    if constexpr (Body::keeps_ring) ptx::fence_async_shared();  // what earlier tasks did to the memory of the ring
     typename Body::Ring ring(p, team, smem);
 #pragma unroll 1
     for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) {
@@ -164,6 +178,7 @@ __device__ __forceinline__ void feed(const Call& call, StreamState& state, char*
   constexpr Team team;
   const Instance& instance = call.instances[call.at];
   const auto& p = *reinterpret_cast<const typename Task::Params*>(instance.params);
+  if constexpr (ReadsMaps<Task>) Task::acquire_maps(p);
   if (!Task::starts_early(p, team)) {
     wait_for_round(call);
     wait_in_warp(call);
@@ -189,6 +204,11 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
       ptx::mbarrier_init(&control.barriers[s], 1);
       ptx::mbarrier_init(&control.barriers[S::stages + s], S::computing / 32);
     }
+    for (auto& set : control.row_barriers)
+      for (int s = 0; s < stream::row_stages; ++s) {
+        ptx::mbarrier_init(&set[0][s], 1);
+        ptx::mbarrier_init(&set[1][s], stream::row_warps);
+      }
     ptx::fence_mbarrier_init();
     control.runs = ptx::load_acquire(p.counters + runs_at * counter_pitch);
     p.progress[blockIdx.x] = 0;

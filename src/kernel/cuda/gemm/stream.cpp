@@ -9,6 +9,8 @@ namespace {
 constexpr std::int64_t most_tokens = 64;
 /// The tensor cores add fp8 products with about 14 significant bits, so that sums move to float32 registers after every stage (gemm/hopper.cpp).
 constexpr std::int64_t shortest_stream_fp8 = 1024, two_slices_fp8 = 2048;
+/// KiB of shared memory.
+constexpr int default_ring = 160;
 
 std::int64_t size(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
 
@@ -60,21 +62,39 @@ StreamProduct::StreamProduct(const Region& region, const Config& config)
 // Equal shares for all SMs, in as few rounds as leave room for many stages. What was measured (docs/notes/gemm-cuda.md): 160 KiB under way are better than two
 // blocks of 112 that overlap, and a stage that is filled costs its warp as much as two copies do, so that one has several where they are small.
 gemm::StreamShape StreamProduct::shape_of(int tokens, const Config& config) const {
-  constexpr int default_ring = 160, most_rows = 192, most_stages = 24, stage_bytes = 16 << 10;
+  constexpr int most_rows = 192, most_stages = 24;
   gemm::StreamShape shape{.rows = 0, .tokens = tokens, .weights = weights_, .slices = 1, .sets = 1, .stages = 0};
   const std::int64_t rounds = config.empty() ? div_up(n_, static_cast<std::int64_t>(multiprocessors_) * (most_rows / weights_)) : config.at("rounds");
   shape.rows = static_cast<int>(round_up(div_up(n_, multiprocessors_ * rounds), std::int64_t{8}));
   shape.sets = shape.groups() == 1 ? 2 : 1;
-  if (!config.empty()) shape.slices = static_cast<int>(config.at("slices"));
-  else if (dtypes::fp8.contains(dtype_w_)) shape.slices = k_ >= two_slices_fp8 ? 2 : 1;
-  else
-    while (shape.slices < 4 && 2 * shape.stage_bytes() <= stage_bytes) shape.slices *= 2;
+  shape.slices = config.empty() ? usual_slices(shape) : static_cast<int>(config.at("slices"));
   const std::int64_t fills = div_up(k_ * size(dtype_w_), static_cast<std::int64_t>(shape.slices) * gemm::StreamShape::slice);
   const auto most = std::min<std::int64_t>(most_stages, div_up(n_, shape.rows) > multiprocessors_ ? most_stages : fills);
   const int limit = config.empty() ? (tokens > 32 ? 226 : default_ring) : static_cast<int>(config.at("ring"));
   shape.stages = 2 * shape.sets;
   for (gemm::StreamShape more = shape; more.stages < most + shape.sets && more.shared_bytes() <= limit << 10; more.stages += more.sets) shape = more;
   return shape;
+}
+
+int StreamProduct::usual_slices(gemm::StreamShape shape) const {
+  constexpr int stage_bytes = 16 << 10;
+  if (dtypes::fp8.contains(dtype_w_)) return k_ >= two_slices_fp8 ? 2 : 1;
+  shape.slices = 1;
+  while (shape.slices < 4 && 2 * shape.stage_bytes() <= stage_bytes) shape.slices *= 2;
+  return shape.slices;
+}
+
+// Warps of a walk have 64 rows at a time.
+Config StreamProduct::walk_config() const {
+  gemm::StreamShape most = shapes_.back();
+  const std::int64_t rounds = div_up(n_, std::int64_t{multiprocessors_} * 64);
+  most.rows = static_cast<int>(round_up(div_up(n_, multiprocessors_ * rounds), std::int64_t{8}));
+  return {{"rounds", rounds}, {"slices", usual_slices(most)}, {"ring", default_ring}};
+}
+
+bool StreamProduct::can_walk(const gemm::StreamShape& shape) const {
+  const gemm::StreamShape walk = shape_of(shapes_.back().tokens, walk_config());
+  return shape.can_walk() && shape.rows == walk.rows && (shape.slices == usual_slices(shape) || shape.slices == walk.slices);
 }
 
 std::vector<Config> StreamProduct::configs() const {
@@ -92,6 +112,8 @@ std::vector<Config> StreamProduct::configs() const {
       }
     }
   }
+  // For a walk: last, so that nobody else takes it.
+  if (const Config walk = walk_config(); !can_walk(shapes_.front()) && std::ranges::count(list, walk) == 0) list.push_back(walk);
   return list;
 }
 
@@ -118,6 +140,7 @@ Program StreamProduct::program(const gemm::StreamShape& shape) const {
       device_name(dtype_x_), device_name(dtype_w_), n_, k_, shape.rows, shape.tokens, shape.weights, shape.slices, shape.sets, shape.stages,
       device_name(constant_), device_name(dtypes::fp8.contains(dtype_w_)));
   constexpr int half = 113 * 1024;
+  const bool walks = can_walk(shape);
   const bool two_fit = shape.shared_bytes() <= half && shape.threads() <= 320 && shape.tokens <= 32;  // more leave no registers for two
   return {.header = "kernel/cuda/device/gemm/stream.cuh",
           .task = fmt::format("cermet::gemm::Stream<cermet::gemm::StreamConfig{{{}}}, {}>", config, epilogue.name),
@@ -125,7 +148,11 @@ Program StreamProduct::program(const gemm::StreamShape& shape) const {
           .threads = shape.threads(),
           .shared_bytes = shape.shared_bytes(),
           .min_blocks = two_fit ? 2 : 1,
-          .alternates = true};
+          .alternates = true,
+          .stage_bytes = walks ? shape.weight_stage_bytes() : 0,
+          .ring_bytes = walks ? std::int64_t{shape.stages} * shape.stage_bytes() : 0,
+          .walk_bytes = walks ? shape.walk_bytes() : 0,
+          .feeding_threads = 64};
 }
 
 std::vector<Program> StreamProduct::programs() const {

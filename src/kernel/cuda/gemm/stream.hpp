@@ -26,6 +26,11 @@ class StreamProduct {
   std::optional<View> view_of(const LaunchArgs& args) const;
   bool fits(const LaunchArgs& args, const View& view) const;
   gemm::StreamShape shape_of(int tokens, const Config& config) const;
+  /// Of 128 bytes of k in a stage, where nothing else is asked for.
+  int usual_slices(gemm::StreamShape shape) const;
+  /// The configuration for a walk, and whether a shape is one of its or as good: there is one way for each product, all blocks with equal shares.
+  Config walk_config() const;
+  bool can_walk(const gemm::StreamShape& shape) const;
   Program program(const gemm::StreamShape& shape) const;
   gemm::StreamParams params(const LaunchArgs& args, const View& view, const gemm::StreamShape& shape) const;
   /// Says what the items of the last launch touch.

@@ -230,6 +230,15 @@ struct Hopper {
     }
   }
 
+#if defined(CERMET_WALK)
+  static __device__ __forceinline__ void acquire_maps(const Params& far) {
+    ptx::acquire_tensor_map(&far.a);
+    ptx::acquire_tensor_map(&far.b);
+    if constexpr (C.dual) ptx::acquire_tensor_map(&far.b_up);
+    if constexpr (shape.bulk_results()) ptx::acquire_tensor_map(&far.y_map);
+  }
+#endif
+
   /// Of a block's first tile: weights to the ring, and parameters to where consumers read them.
   template <class Team>
   static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {

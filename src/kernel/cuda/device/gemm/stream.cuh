@@ -10,6 +10,9 @@
 #include "kernel/cuda/device/ptx/tma.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
+#if defined(CERMET_WALK)
+#include "kernel/cuda/device/gemm/stream_walk.cuh"
+#endif
 
 namespace cermet::gemm {
 
@@ -35,8 +38,8 @@ struct Stream {
   static constexpr int slice_elements = StreamShape::slice / static_cast<int>(sizeof(W));
   static constexpr int fills = static_cast<int>(div_up(C.k, slice_elements* shape.slices));  // of stages, for an item
   static constexpr int early = C.constant ? min_of(fills, shape.stages) : 0;
-  static constexpr int own = shape.tokens / 2;                  // sums of a thread, of each weight
-  static constexpr bool at_once = shape.sets > 1 || C.promote;  // products are waited for stage by stage
+  static constexpr int own = shape.tokens / 2;                                       // sums of a thread, of each weight
+  static constexpr bool promotes = C.promote, at_once = shape.sets > 1 || promotes;  // products are waited for stage by stage
   static constexpr int weight_bytes = shape.rows * StreamShape::slice;
 
   static_assert(sizeof(W) == sizeof(Element<C.x>) && C.k > 0 && C.n > 0);
@@ -119,8 +122,9 @@ struct Stream {
     }
   }
 
-  /// Products of one stage, without waiting for them.
-  static __device__ __forceinline__ void multiply_stage(const Shared& shared, int group, int stage, bool add, Sum (&d)[shape.weights][own]) {
+  /// Products of one stage, without waiting for them. weight(slice, side), tokens(slice): where they are.
+  template <class Weight, class Tokens>
+  static __device__ __forceinline__ void multiply_stage(Weight&& weight, Tokens&& tokens, bool add, Sum (&d)[shape.weights][own]) {
     ptx::wgmma_fence();
 #pragma unroll
     for (int slice = 0; slice < shape.slices; ++slice)
@@ -128,8 +132,8 @@ struct Stream {
       for (int i = 0; i < 4; ++i)
 #pragma unroll
         for (int side = 0; side < shape.weights; ++side) {
-          const uint64_t w = ptx::wgmma_descriptor(shared.weight(stage, slice, side) + group * 64 * StreamShape::slice) + 2 * i;
-          Multiply::multiply(d[side], w, ptx::wgmma_descriptor(shared.tokens(stage, slice)) + 2 * i, add || slice > 0 || i > 0);
+          const uint64_t w = ptx::wgmma_descriptor(weight(slice, side)) + 2 * i;
+          Multiply::multiply(d[side], w, ptx::wgmma_descriptor(tokens(slice)) + 2 * i, add || slice > 0 || i > 0);
         }
     ptx::wgmma_commit();
   }
@@ -147,7 +151,8 @@ struct Stream {
 #pragma unroll 1
     for (int fill = set; fill < fills; fill += shape.sets, slot.advance(shape.sets)) {
       ptx::mbarrier_wait(shared.full + slot.stage, slot.phase);
-      multiply_stage(shared, group, slot.stage, !C.promote, d);
+      multiply_stage([&](int slice, int side) { return shared.weight(slot.stage, slice, side) + group * 64 * StreamShape::slice; },
+                     [&](int slice) { return shared.tokens(slot.stage, slice); }, !C.promote, d);
       if constexpr (at_once) {
         ptx::wgmma_wait<0>();
         release(shared, slot.stage);
@@ -176,6 +181,10 @@ struct Stream {
     results.load(0);
     Sum d[shape.weights][own] = {};
     multiply(shared, group, set, Slot(begin + static_cast<uint32_t>(set)), d);
+    finish(p, team, results, set, group, d);
+  }
+  template <class Team>
+  static __device__ __forceinline__ void finish(const Params& p, Team team, Results& results, int set, int group, const Sum (&d)[shape.weights][own]) {
     for_constants<shape.tokens / shape.chunk()>([&]<int I>(Constant<I>) {
       if (I * shape.chunk() >= p.m) return;
       team.sync_part(0, 128 * consumers);  // the sums before have been read
@@ -222,6 +231,32 @@ struct Stream {
     __syncwarp();
     ring.fills += fills;
   }
+
+#if defined(CERMET_WALK)
+  /// The same in a walk, where weights come through the ring of all tasks.
+  static constexpr bool shares_ring = true;
+  template <class Team>
+  static __device__ __forceinline__ bool starts_early(const Params&, Team) {
+    return C.constant;
+  }
+  static __device__ __forceinline__ void acquire_maps(const Params& far) {
+    ptx::acquire_tensor_map(&far.w);
+    if constexpr (shape.weights == 2) ptx::acquire_tensor_map(&far.w_up);
+  }
+  template <class Team>
+  static __device__ __forceinline__ void prepare(const Params& far, uint32_t, Team team) {
+    ptx::fence_async_shared();  // accesses to what copies of tokens will write
+    if (team.warp() % stream::row_warps == 0) ptx::acquire_tensor_map(&far.x);
+  }
+  template <class Team>
+  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
+    StreamWalk<Stream, Team>::feed(p, item, smem, at);
+  }
+  template <class Team>
+  static __device__ __forceinline__ void multiply(const Params& p, const Params& far, uint32_t item, Team, char* smem, StreamState& at) {
+    StreamWalk<Stream, Team>::multiply(p, far, item, smem, at);
+  }
+#endif
 };
 #endif
 

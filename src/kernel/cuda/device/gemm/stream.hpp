@@ -1,6 +1,7 @@
 // Parameters and shared-memory plan of matrix products of few rows on Hopper: host and device.
 #pragma once
 
+#include "kernel/cuda/device/stream_ring.hpp"
 #include "kernel/cuda/device/tensor_map.hpp"
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
@@ -46,6 +47,16 @@ struct StreamShape {
   }
   CERMET_HOST_DEVICE constexpr int barriers_at() const { return stages * stage_bytes() + (sums_bytes() > overrun() ? sums_bytes() : overrun()); }
   CERMET_HOST_DEVICE constexpr int shared_bytes() const { return barriers_at() + 16 * stages; }
+
+  /// In a walk (stream_walk.cuh), whose ring of stages holds weights alone: two sets of a warpgroup each, which have tokens of the stages that they take.
+  CERMET_HOST_DEVICE constexpr bool can_walk() const { return sets == stream::row_sets && groups() == 1; }
+  CERMET_HOST_DEVICE constexpr int weight_stage_bytes() const { return slices * weights * rows * slice; }
+  CERMET_HOST_DEVICE constexpr int token_stage_bytes() const { return slices * tokens * slice; }
+  CERMET_HOST_DEVICE constexpr int walk_sums_at() const { return stream::row_sets * stream::row_stages * token_stage_bytes(); }
+  CERMET_HOST_DEVICE constexpr int walk_bytes() const {
+    const int bytes = walk_sums_at() + sums_bytes(), past = (64 - rows) * slice;
+    return bytes > past ? bytes : past;
+  }
 };
 
 }  // namespace cermet::gemm

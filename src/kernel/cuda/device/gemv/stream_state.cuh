@@ -10,6 +10,7 @@ namespace cermet {
 struct StreamState {
   gemv::PipelineState stages;
   int buffer = 0;
+  uint32_t rows = 0;  ///< stages of rows that its set of warps has multiplied
 };
 
 namespace stream {
@@ -31,6 +32,11 @@ __device__ __forceinline__ char* ring_before(char* smem) {
 template <class Team>
 __device__ __forceinline__ uint64_t* barriers_before(char* smem) {
   return reinterpret_cast<uint64_t*>(ring_before<Team>(smem) - control_bytes);
+}
+/// Of a set's rows: [row_stages] full, [row_stages] empty.
+template <class Team>
+__device__ __forceinline__ uint64_t* row_barriers_before(char* smem, int set) {
+  return barriers_before<Team>(smem) + 2 * most_stages + set * 2 * row_stages;
 }
 
 }  // namespace stream

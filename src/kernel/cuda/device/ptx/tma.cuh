@@ -12,6 +12,11 @@ namespace cermet::ptx {
 
 __device__ __forceinline__ void prefetch_tensor_map(const TensorMapBytes* map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
 
+/// Before this thread's copies read a map that lies in device memory, where the host has written it.
+__device__ __forceinline__ void acquire_tensor_map(const TensorMapBytes* map) {
+  asm volatile("fence.proxy.tensormap::generic.acquire.sys [%0], 128;" ::"l"(map) : "memory");
+}
+
 /// One thread copies a tile to shared memory (128-byte aligned, 1024 where swizzled); its bytes arrive at the barrier.
 __device__ __forceinline__ void tma_load_2d(void* shared, const TensorMapBytes* map, int column, int row, uint64_t* barrier) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(shared)),
