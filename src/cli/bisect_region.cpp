@@ -143,7 +143,8 @@ Verb verb() {
             parser.option("--ids", options->ids, "token ids of a checkpoint's prompt, of which the last is the pass that is looked at: 497,2314");
             parser.option("--repeat", options->bisect.repeat, "runs behind every launch: races do not show every time").range(1, 10000).show_default();
             parser.flag("--ends", options->bisect.ends, "compare behind the last launch of each region alone, which a GPU links once then");
-            parser.option("--dump", options->dump, "a folder to make, with the results of every launch that is compared as .npy files, one by one and in its region");
+            parser.option("--dump", options->dump,
+                          "a folder to make, with the results of every launch that is compared as .npy files, one by one and in its region");
             return [options](Console& console) { bisect(*options, console); };
           }};
 }

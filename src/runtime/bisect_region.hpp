@@ -32,16 +32,16 @@ struct RepeatedRun {
 /// What the launch before a cut left.
 struct RegionResults {
   std::string_view super_kernel, scope, kernel;
-  std::size_t launch = 0;                                ///< of the plan
-  const std::vector<OwnedTensor>&expected, &found;       ///< one by one; in a region, the last time, which is the first that differs
+  std::size_t launch = 0;                           ///< of the plan
+  const std::vector<OwnedTensor>&expected, &found;  ///< one by one; in a region, the last time, which is the first that differs
   bool same = true;
 };
 
 struct RegionBisectOptions {
-  int repeat = 1;                            ///< runs with regions behind every cut
-  bool ends = false;                         ///< cuts behind the last launch of each region alone: a GPU links each once then
+  int repeat = 1;                                       ///< runs with regions behind every cut
+  bool ends = false;                                    ///< cuts behind the last launch of each region alone: a GPU links each once then
   std::function<void(const RegionResults&)> keep = {};  ///< called behind every cut
-  std::size_t fault = LaunchSelection::all;  ///< of the runs with regions: LaunchSelection::too_early
+  std::size_t fault = LaunchSelection::all;             ///< of the runs with regions: LaunchSelection::too_early
 };
 
 /// Cuts the last run behind each launch of its regions in turn, once with launches one by one and then with regions as they are, and compares the last launch's

@@ -105,8 +105,8 @@ TEST(SuperKernelVerbs, BisectRegionLooksAtEveryLaunch) {
 
 TEST(SuperKernelVerbs, BisectRegionDumpsWhatItCompares) {
   const auto folder = std::filesystem::temp_directory_path() / fmt::format("cermet.bisect.{}", ::getpid());
-  const std::string command = "bisect-region " + demo + " --ids 497 --super-kernel 'mlp:*.experts' --json --dump " + folder.string();
-  const auto json = run_cermet(command).json();
+  const std::string command = "bisect-region " + demo + " --ids 497 --super-kernel 'mlp:*.experts' --dump " + folder.string();
+  const auto json = run_cermet(command + " --json").json();
   const auto launches = nlohmann::json::parse(read_text(folder / "launches.json"));
   EXPECT_EQ(json["runs"], 2 * launches.size());
   std::size_t files = 1;
