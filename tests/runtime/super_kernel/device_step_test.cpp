@@ -27,7 +27,8 @@ class DeviceStepOf : public DeviceStep, public testing::WithParamInterface<std::
 TEST_P(DeviceStepOf, GivesTheBitsOfLaunchesOneByOne) {
   const std::string& text = *GetParam().second;
   const std::vector<std::byte> expected = Step("cuda", "", "", text).run();
-  for (const std::string options : {"width=132", "profile=1", "width=7:debug-sync-all=1", "width=132:stream-fusion=0"}) {
+  for (const std::string options :
+       {"width=132", "profile=1", "width=7:debug-sync-all=1", "width=132:stream-fusion=0", "width=132:prefetch=0", "width=132:early-start=0"}) {
     Step step("cuda", "decode", options + ":strict-scope-check=abort", text);
     for (int run = 0; run < 100; ++run) ASSERT_EQ(step.run(), expected) << options << ", run " << run;
   }

@@ -17,6 +17,7 @@ struct Control {
   uint64_t barriers[2 * stream::most_stages];  ///< of the ring's stages: full ones, then empty ones
   uint32_t runs;                               ///< that ended before this one
   uint32_t zero;
+  uint32_t announced;  ///< instances at the list's begin that this block has ended and told the others
 };
 static_assert(sizeof(Control) <= stream::control_bytes);
 
@@ -91,30 +92,39 @@ concept Meets = requires(const typename Task::Params& p, Team team, char* smem, 
   Task::meet(p, 0u, team, smem, meeting);
 };
 
+/// Whether a task's results are in the L2 when its items have ended, so that a counter needs no fence.
+template <class Task, class Team>
+constexpr bool is_seen() {
+  if constexpr (requires { Task::template seen<Team>; }) return Task::template seen<Team>;
+  else return false;
+}
+
 /// The areas of an instance, which runs take in turn.
 __device__ __forceinline__ Meeting meeting_of(const Call& call, const Instance& instance) {
   char* const both = reinterpret_cast<char*>(instance.meeting);
   const uint64_t now = call.control.runs % 2 * instance.meeting_bytes;
-  return {both + now, both + (instance.meeting_bytes - now)};
+  return {both + now, both + (instance.meeting_bytes - now), gridDim.x >= instance.items};
 }
 
-/// A body, for the warps that compute.
+/// A body, for the warps that compute. Returns whether its results are seen.
 template <class Task, class Team>
-__device__ __forceinline__ void compute(const Call& call, StreamState& state, char* smem) {
+__device__ __forceinline__ bool compute(const Call& call, StreamState& state, char* smem) {
   using TaskParams = typename Task::Params;
   constexpr Team team;
   constexpr uint32_t threads = Streams<Task, Team> ? Team::size - 32 : Team::size;
-  if (team.rank() >= threads) return;
+  if (team.rank() >= threads) return is_seen<Task, Team>();
   const Instance& instance = call.instances[call.at];
   const auto& far = *reinterpret_cast<const TaskParams*>(instance.params);
   // Parameters come nearer while others compute what is waited for.
   static_assert(sizeof(TaskParams) <= most_params && sizeof(TaskParams) % 4 == 0 && alignof(TaskParams) <= 64);
   for (uint32_t i = team.rank(); i < sizeof(TaskParams) / 4; i += threads)
     reinterpret_cast<uint32_t*>(call.params)[i] = reinterpret_cast<const uint32_t*>(&far)[i];
-  if constexpr (Streams<Task, Team>) Task::prepare(far, blockIdx.x, team);
+  if constexpr (Streams<Task, Team>) {
+    if (instance.early) Task::prepare(far, blockIdx.x, team);
+  }
   if constexpr (Meets<Task, Team>)
 #pragma unroll 1
-    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::prepare(far, item, team, meeting_of(call, instance));
+    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::prepare(far, item, team, meeting_of(call, instance), instance.early != 0);
   if (team.warp() == 0) {
     wait_in_warp(call);
     if constexpr (!Streams<Task, Team> && !Meets<Task, Team>) ptx::fence_proxies();  // what was written by ordinary stores, before bulk copies read it
@@ -142,6 +152,7 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
     ptx::bulk_wait<0>();  // bulk copies that this thread started: not only read from shared memory, but written
     ptx::fence_proxies();
   }
+  return is_seen<Task, Team>();
 }
 
 /// The same for the warp that feeds, of tasks that stream weights.
@@ -151,7 +162,10 @@ __device__ __forceinline__ void feed(const Call& call, StreamState& state, char*
   constexpr Team team;
   const Instance& instance = call.instances[call.at];
   const auto& p = *reinterpret_cast<const typename Task::Params*>(instance.params);
-  if (!Task::starts_early(p, team)) {
+  // Lanes look on their own; only the block's other warps write it, and they never wait for this one's later instances.
+  while (*static_cast<const volatile uint32_t*>(&call.control.announced) < instance.feeds_after) __nanosleep(20);
+  __syncwarp();
+  if (!instance.early || !Task::starts_early(p, team)) {
     wait_in_warp(call);
     ptx::fence_proxies();
   }
@@ -170,7 +184,7 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
     for (uint32_t i = threadIdx.x; i < words; i += S::threads) reinterpret_cast<uint32_t*>(instances)[i] = reinterpret_cast<const uint32_t*>(p.instances)[i];
   }
   if (threadIdx.x == 0) {
-    control.zero = 0;
+    control.zero = control.announced = 0;
     for (int s = 0; s < S::stages; ++s) {
       ptx::mbarrier_init(&control.barriers[s], 1);
       ptx::mbarrier_init(&control.barriers[S::stages + s], S::computing / 32);
@@ -199,14 +213,21 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
 #pragma unroll 1
   for (uint32_t i = 0; i < p.count; ++i) {
     const Instance& instance = instances[i];
-    if (blockIdx.x >= instance.items) continue;
+    if (blockIdx.x >= instance.items) {
+      if (threadIdx.x == 0) *static_cast<volatile uint32_t*>(&control.announced) = i + 1;
+      continue;
+    }
     next_round();
     call.at = i;
     if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].begin = now();
-    compute(instance.body, call, state, smem + S::body_at);
+    const bool seen = compute(instance.body, call, state, smem + S::body_at);
     if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].computed = now();
     ptx::named_barrier(boundary_barrier, S::computing);
-    if (threadIdx.x == 0 && instance.arrivals != 0) ptx::add_release(p.counters + (first_counter + i) * counter_pitch, 1);
+    if (threadIdx.x == 0) {
+      uint32_t* const counter = p.counters + (first_counter + i) * counter_pitch;
+      if (instance.arrivals != 0) seen ? ptx::add_relaxed(counter, 1) : ptx::add_release(counter, 1);
+      *static_cast<volatile uint32_t*>(&control.announced) = i + 1;
+    }
     if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].announced = now();
   }
   if (threadIdx.x != 0) return;
