@@ -26,8 +26,8 @@ WalkBody walk_body(const cuda::Program& program, const WalkShape& shape) {
   body.name = "cermet_task_" + digest(task).substr(0, 16);
   body.source =
       task +
-      fmt::format(R"(extern "C" __device__ __attribute__((always_inline)) bool {0}(const cermet::walk::Call& call, cermet::StreamState& state, char* smem) {{
-  return cermet::walk::compute<Task, Team>(call, state, smem);
+      fmt::format(R"(extern "C" __device__ __attribute__((always_inline)) void {0}(const cermet::walk::Call& call, cermet::StreamState& state, char* smem) {{
+  cermet::walk::compute<Task, Team>(call, state, smem);
 }}
 )",
                   body.name);
@@ -50,7 +50,7 @@ std::string walk_source(std::span<const NamedBody> bodies, const WalkShape& shap
   std::string declarations, computing, feeding;
   for (std::size_t b = 0; b < bodies.size(); ++b) {
     const std::string& name = bodies[b].name;
-    declarations += fmt::format("extern \"C\" __device__ bool {}(const cermet::walk::Call& call, cermet::StreamState& state, char* smem);\n", name);
+    declarations += fmt::format("extern \"C\" __device__ void {}(const cermet::walk::Call& call, cermet::StreamState& state, char* smem);\n", name);
     computing += fmt::format("        case {}: return {}(call, state, smem);\n", b, name);
     if (!bodies[b].streams) continue;
     declarations += fmt::format("extern \"C\" __device__ void {}_feed(const cermet::walk::Call& call, cermet::StreamState& state, char* smem);\n", name);
@@ -68,7 +68,6 @@ extern "C" __global__ void __launch_bounds__({}, 1) {}(const __grid_constant__ c
       [](unsigned body, const Call& call, cermet::StreamState& state, char* smem) __attribute__((always_inline)) {{
       switch (body) {{
 {}      }}
-      return false;
       }},
       [](unsigned body, const Call& call, cermet::StreamState& state, char* smem) __attribute__((always_inline)) {{
       switch (body) {{

@@ -92,13 +92,6 @@ concept Meets = requires(const typename Task::Params& p, Team team, char* smem, 
   Task::meet(p, 0u, team, smem, meeting);
 };
 
-/// Whether a task's results are in the L2 when its items have ended, so that a counter needs no fence.
-template <class Task, class Team>
-constexpr bool is_seen() {
-  if constexpr (requires { Task::template seen<Team>; }) return Task::template seen<Team>;
-  else return false;
-}
-
 /// The areas of an instance, which runs take in turn.
 __device__ __forceinline__ Meeting meeting_of(const Call& call, const Instance& instance) {
   char* const both = reinterpret_cast<char*>(instance.meeting);
@@ -106,13 +99,13 @@ __device__ __forceinline__ Meeting meeting_of(const Call& call, const Instance& 
   return {both + now, both + (instance.meeting_bytes - now), gridDim.x >= instance.items};
 }
 
-/// A body, for the warps that compute. Returns whether its results are seen.
+/// A body, for the warps that compute.
 template <class Task, class Team>
-__device__ __forceinline__ bool compute(const Call& call, StreamState& state, char* smem) {
+__device__ __forceinline__ void compute(const Call& call, StreamState& state, char* smem) {
   using TaskParams = typename Task::Params;
   constexpr Team team;
   constexpr uint32_t threads = Streams<Task, Team> ? Team::size - 32 : Team::size;
-  if (team.rank() >= threads) return is_seen<Task, Team>();
+  if (team.rank() >= threads) return;
   const Instance& instance = call.instances[call.at];
   const auto& far = *reinterpret_cast<const TaskParams*>(instance.params);
   // Parameters come nearer while others compute what is waited for.
@@ -152,7 +145,6 @@ __device__ __forceinline__ bool compute(const Call& call, StreamState& state, ch
     ptx::bulk_wait<0>();  // bulk copies that this thread started: not only read from shared memory, but written
     ptx::fence_proxies();
   }
-  return is_seen<Task, Team>();
 }
 
 /// The same for the warp that feeds, of tasks that stream weights.
@@ -220,12 +212,11 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
     next_round();
     call.at = i;
     if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].begin = now();
-    const bool seen = compute(instance.body, call, state, smem + S::body_at);
+    compute(instance.body, call, state, smem + S::body_at);
     if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].computed = now();
     ptx::named_barrier(boundary_barrier, S::computing);
     if (threadIdx.x == 0) {
-      uint32_t* const counter = p.counters + (first_counter + i) * counter_pitch;
-      if (instance.arrivals != 0) seen ? ptx::add_relaxed(counter, 1) : ptx::add_release(counter, 1);
+      if (instance.arrivals != 0) ptx::add_release(p.counters + (first_counter + i) * counter_pitch, 1);
       *static_cast<volatile uint32_t*>(&control.announced) = i + 1;
     }
     if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].announced = now();

@@ -3,7 +3,6 @@
 
 #include "kernel/cuda/device/attention/decode_tile.cuh"
 #include "kernel/cuda/device/attention/exact.cuh"
-#include "kernel/cuda/device/seen.cuh"
 
 namespace cermet::attention {
 
@@ -31,21 +30,8 @@ struct RowPart {
   }
 };
 
-/// At four elements of a row's output from element `d` on.
-template <class Out>
-__device__ __forceinline__ void look_at_output(const Params& p, const Out* to, int d, float* lse) {
-  Seen seen[4];
-  if (p.aligned_out) seen[0].look<4>(to);
-  else
-#pragma unroll
-    for (int e = 0; e < 4; ++e) seen[e].template look<sizeof(Out)>(to + e);
-  if (p.lse && d == 0) seen[3].look<4>(lse);
-#pragma unroll
-  for (int e = 0; e < 4; ++e) seen[e].settle();
-}
-
-/// Writes a part of row r of a tile that all its parts were added to, and from d = 0 its lse. `Looks`: until they are where other SMs read them (seen.cuh).
-template <DecodeConfig C, bool Looks = false>
+/// Writes a part of row r of a tile that all its parts were added to, and from d = 0 its lse.
+template <DecodeConfig C>
 __device__ __forceinline__ void write_row(const Params& p, const RowTile& tile, int kv_head, int r, int d, const RowPart& part) {
   using Out = Element<C.out>;
   const int row = tile.first_row + r, token = tile.query_begin + row / C.group, head = kv_head * C.group + row % C.group;
@@ -67,14 +53,10 @@ __device__ __forceinline__ void write_row(const Params& p, const RowTile& tile, 
 #pragma unroll
     for (int e = 0; e < 4; ++e) to[e] = o[e];
   if (p.lse && d == 0) p.lse[head * p.lse_head_stride + token] = finish.lse;
-  if (__builtin_expect(any == 0.0f || finish.factor != finish.factor, true)) {
-    if constexpr (Looks) look_at_output(p, to, d, p.lse + head * p.lse_head_stride + token);
-    return;
-  }
+  if (any == 0.0f || finish.factor != finish.factor) return;
   const ExactRow exact{tile.sequence, token, head, kv_head, position, 0, tile.end_key, part.maximum * ln_2, finish.factor};
 #pragma unroll 1
   for (int e = 0; e < 4; ++e) repair<ExactConfig{C.head_size, C.block, C.q, C.kv, C.out}>(p, exact, to - d, d + e);
-  if constexpr (Looks) look_at_output(p, to, d, p.lse + head * p.lse_head_stride + token);
 }
 
 template <DecodeConfig C, class Team>

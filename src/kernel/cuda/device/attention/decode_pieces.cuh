@@ -24,7 +24,7 @@ struct LeftParts {
     meeting::leave(Layout::output(part(item), r, d), x.output);
     if (d == 0) meeting::leave(part(item) + r, x.maximum), meeting::leave(part(item) + Rows + r, x.sum);
   }
-  static constexpr bool asks_again = true, looks = true;
+  static constexpr bool asks_again = true;
   __device__ __forceinline__ void look(int item, int r, int d, RowPart& x) const {
     meeting::look(Layout::output(part(item), r, d), x.output);
     x.maximum = meeting::look(part(item) + r);
@@ -46,7 +46,7 @@ struct FlaggedParts {
   Parts<Rows, ValueSize, Team> parts;
 
   __device__ __forceinline__ void write(int item, int r, int d, const RowPart& x) const { parts.write(parts.part(item, 0), r, d, x); }
-  static constexpr bool asks_again = false, looks = false, all_add = false;
+  static constexpr bool asks_again = false, all_add = false;
   __device__ __forceinline__ void look(int item, int r, int d, RowPart& x) const {
     const float* const part = parts.part(item, 0);
     const float4 output = __ldcg(reinterpret_cast<const float4*>(parts.output(parts.part(item, 0), r, d)));
@@ -101,7 +101,7 @@ struct DecodePieces {
       for (int e = 0; e < 4; ++e) other.output[e] = __shfl_down_sync(0xffffffffu, total.output[e], width);
       total = sum_of(total, other);
     }
-    if (own == 0 && first + lane < count) write_row<C, Parts::looks>(p, at.tile, at.head, r, d, total);
+    if (own == 0 && first + lane < count) write_row<C>(p, at.tile, at.head, r, d, total);
   }
   static __device__ __forceinline__ RowPart sum_of(RowPart a, const RowPart& b) {
     const float top = fmaxf(a.maximum, b.maximum);
@@ -123,7 +123,7 @@ struct DecodePieces {
     const int own = static_cast<int>(item), first = own - at.rank, last = first + pieces - 1;
     // Through stage 0: warps may have had different numbers of tiles, but none has copies under way.
     Block::add_warps(shared, at.tile.rows, state, 0, [&](int, int r, int d, const RowPart& x) {
-      if constexpr (pieces == 1) write_row<C, Parts::looks>(p, at.tile, at.head, r, d, x);
+      if constexpr (pieces == 1) write_row<C>(p, at.tile, at.head, r, d, x);
       else parts.write(own, r, d, x);
     });
     if constexpr (pieces > 1) {
@@ -157,9 +157,6 @@ struct DecodePiecesTask {
     if (early && team.warp() > 0) DecodeSpan<C, Team>::fetch(p.a, item, static_cast<int>(team.rank()) - 32);
 #endif
   }
-  /// Whether an item's results are where other SMs read them when it has ended.
-  template <class Team>
-  static constexpr bool seen = true;
   template <class Team>
   static __device__ __forceinline__ void meet(const Params& p, uint32_t item, Team, char* smem, const Meeting& meeting) {
     DecodePieces<C, Team>::run(p, item, smem, LeftParts<C.rows, C.value_size, Team>{reinterpret_cast<float*>(meeting.now), meeting.together});

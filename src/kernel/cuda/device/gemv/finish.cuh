@@ -2,7 +2,6 @@
 #pragma once
 
 #include "kernel/cuda/device/gemv/row_sums.cuh"
-#include "kernel/cuda/device/seen.cuh"
 
 namespace cermet::gemv {
 
@@ -17,11 +16,8 @@ struct ColumnFinish : RowSums<C, E> {
   using Factors = epilogue::ValuesOf<E>;
   /// The thread that finishes a row of a batch is the first of `lanes`.
   static constexpr int lanes = ordered ? 1 : S.along;
-  /// In a walk results are looked at again, so that nobody waits for more than them (seen.cuh).
-  static constexpr bool looks = requires { Team::ring_stages; };
 
   Factors factors;
-  Seen seen[2];
 
   /// Before x is loaded.
   __device__ __forceinline__ ColumnFinish(const Params&, const Segment&) {}
@@ -56,7 +52,7 @@ struct ColumnFinish : RowSums<C, E> {
     }
     if (q == 0 && r < pass.s.end - pass.s.first - row) {
       const int column = pass.s.first + row + r;
-      store(pass, column, value);
+      store(pass, column, value, factors);
       if (column + batch < pass.s.end) epilogue::load_place<E>(pass.p.extra, pass.s.row, column + batch, pass.s.group, factors);
     }
   }
@@ -75,25 +71,19 @@ struct ColumnFinish : RowSums<C, E> {
     return total;
   }
 
-  /// Until all results are where other SMs read them.
-  __device__ __forceinline__ void settle() const {
-    if constexpr (looks) seen[0].settle(), seen[1].settle();
-  }
-
   template <class Value>
-  __device__ __forceinline__ void store(const Pass& pass, int column, const Value (&value)[sums]) {
-    store_one<E>(pass, pass.p.y, pass.s.row * pass.p.y_stride + column, value, seen[0]);
-    if constexpr (epilogue::gives_two<E>) store_one<typename E::Also>(pass, pass.p.also, pass.s.row * pass.p.also_stride + column, value, seen[1]);
+  static __device__ __forceinline__ void store(const Pass& pass, int column, const Value (&value)[sums], const Factors& factors) {
+    store_one<E>(pass, pass.p.y, pass.s.row * pass.p.y_stride + column, value, factors);
+    if constexpr (epilogue::gives_two<E>) store_one<typename E::Also>(pass, pass.p.also, pass.s.row * pass.p.also_stride + column, value, factors);
   }
   template <class Result, class Value>
-  __device__ __forceinline__ void store_one(const Pass& pass, void* to, int64_t at, const Value (&value)[sums], Seen& see) const {
+  static __device__ __forceinline__ void store_one(const Pass& pass, void* to, int64_t at, const Value (&value)[sums], const Factors& factors) {
     using Out = Element<Result::out>;
     Out& y = static_cast<Out*>(to)[at];
     if constexpr (sums == 2 && C.prologue.quantize) y = epilogue::rounded<Out>(Result::value(value[0], value[1], pass.row_scale, factors));
     else if constexpr (C.prologue.quantize) y = epilogue::rounded<Out>(Result::value(value[0], pass.row_scale, factors));
     else if constexpr (sums == 2) y = epilogue::rounded<Out>(Result::value(value[0], value[1], factors));
     else y = epilogue::rounded<Out>(Result::value(value[0], factors));
-    if constexpr (looks) see.template look<sizeof(Out)>(&y);
   }
 };
 

@@ -3,7 +3,6 @@
 
 #include "kernel/cuda/device/gemv/quantize.cuh"
 #include "kernel/cuda/device/gemv/row_sums.cuh"
-#include "kernel/cuda/device/seen.cuh"
 #include "kernel/cuda/device/tile/reduce.cuh"
 
 namespace cermet::gemv {
@@ -43,28 +42,6 @@ struct RowLoader {
   static __device__ __forceinline__ void store_row(void* row, int64_t first, int a, const float (&v)[S.held][count]) {
 #pragma unroll
     for (int j = 0; j < S.held; ++j) store_floats<C.prologue.aligned>(static_cast<T*>(row) + first, first_of(j, a), C.k, v[j]);
-  }
-
-  /// Looks at the rows that load() has stored (seen.cuh): at each of a thread's vectors.
-  static __device__ __forceinline__ void look_at_stored(const Params& p, int row, int a) {
-    if constexpr (changes) {
-      look_at_row<Element<C.prologue.sum>>(p.delta == nullptr ? nullptr : p.sum, row * p.sum_stride, a);
-      if constexpr (C.prologue.normed) look_at_row<Element<C.prologue.normed_type>>(p.normed, row * p.normed_stride, a);
-    }
-  }
-  template <class T>
-  static __device__ __forceinline__ void look_at_row(const void* row, int64_t first, int a) {
-    if (row == nullptr) return;
-    constexpr int step = C.prologue.aligned ? min_of(count, static_cast<int>(16 / sizeof(T))) : 1;
-#pragma unroll 1
-    for (int j = 0; j < S.held; ++j) {
-      Seen seen[count / step];
-#pragma unroll
-      for (int i = 0; i < count / step; ++i)
-        if (first_of(j, a) + i * step < C.k) seen[i].template look<sizeof(T)>(static_cast<const T*>(row) + first + first_of(j, a) + i * step);
-#pragma unroll
-      for (int i = 0; i < count / step; ++i) seen[i].settle();
-    }
   }
 
   static __device__ __forceinline__ void load_numbers(const Params& p, int row, int a, bool store_sum, float (&v)[S.held][count]) {

@@ -84,23 +84,21 @@ struct PairEnd {
     if constexpr (C.prologue.quantize) return to_float(epilogue::rounded<X>(E::value(sum, row_scale, x)));
     else return to_float(epilogue::rounded<X>(E::value(sum, x)));
   }
-  template <bool Looks, class Sum>
+  template <class Sum>
   static __device__ __forceinline__ void store(const RotatedParams& p, int row, int pair, const Sum (&sum)[2], float row_scale, const Token& token,
-                                               const Factors& factors, [[maybe_unused]] Seen (&seen)[2]) {
+                                               const Factors& factors) {
     const typename Order::Place at = Order::place(pair);
-    const auto put = [&]<class To>(To* to, float first, float second) {
-      to[at.element(0)] = from_float<To>(first);
-      to[at.element(1)] = from_float<To>(second);
-      if constexpr (Looks) seen[0].template look<sizeof(To)>(to + at.element(0)), seen[1].template look<sizeof(To)>(to + at.element(1));
-    };
     float a = value(sum[0], row_scale, factors.first), b = value(sum[1], row_scale, factors.second);
     if (at.is_rotated()) rope_and_cache::rotate_pair(a, b, factors.cos, factors.sin);
     if (at.is_q) {
       auto* const q = static_cast<Element<R.q>*>(p.y) + row * p.y_stride + at.head * p.q_head_stride;
-      put(q, a, b);
+      q[at.element(0)] = from_float<Element<R.q>>(a);
+      q[at.element(1)] = from_float<Element<R.q>>(b);
     } else if (token.slot >= 0) {
       using To = Element<R.cache>;
-      put(kv_cache::slot_place<To>(at.is_v ? p.v_cache : p.k_cache, token.slot, R.page, at.head).vector, a, b);
+      To* const to = kv_cache::slot_place<To>(at.is_v ? p.v_cache : p.k_cache, token.slot, R.page, at.head).vector;
+      to[at.element(0)] = from_float<To>(a);
+      to[at.element(1)] = from_float<To>(b);
     }
   }
 };
@@ -118,12 +116,8 @@ struct PairFinish : RowSums<C, E> {
   static constexpr int lanes = S.along, batch_pairs = batch / 2;
   static_assert(!C.blocked && !C.dual && !C.grouped && Base::sums == 1);
 
-  /// In a walk: as those of ColumnFinish.
-  static constexpr bool looks = requires { Team::ring_stages; };
-
   typename End::Token token;
   typename End::Factors factors;
-  Seen seen[2];
 
   static __device__ __forceinline__ const RotatedParams& params(const gemv::Params& p) { return static_cast<const RotatedParams&>(p); }
   static __device__ __forceinline__ int rows_of(const Segment& s) { return stages.rows_of(s.end - s.first); }
@@ -134,9 +128,6 @@ struct PairFinish : RowSums<C, E> {
     return static_cast<int>(Team::rank()) % lanes == 0 && static_cast<int>(Team::rank()) < batch_pairs * lanes && pair < s.end;
   }
 
-  __device__ __forceinline__ void settle() const {
-    if constexpr (looks) seen[0].settle(), seen[1].settle();
-  }
   __device__ __forceinline__ PairFinish(const gemv::Params& p, const Segment& s) {
     if (is_mine(s, s.first)) token = End::token(params(p), s.row);
   }
@@ -158,7 +149,7 @@ struct PairFinish : RowSums<C, E> {
       for (int i = 0; i < 2; ++i) sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], width);
     const int pair = pass.s.first + row / 2 + of_batch;
     if (!is_mine(pass.s, pair)) return;
-    End::template store<looks>(params(pass.p), pass.s.row, pair, sum, pass.row_scale, token, factors, seen);
+    End::store(params(pass.p), pass.s.row, pair, sum, pass.row_scale, token, factors);
     if (pair + batch_pairs < pass.s.end) End::load_place(params(pass.p), pass.s.row, pair + batch_pairs, token, factors);
   }
 };

@@ -80,9 +80,6 @@ struct Row {
 #if CERMET_ARCH >= 900
   /// The same by two who need not meet, where the ring of stages belongs to all tasks of a kernel (StreamTeam): the last warp feeds, the others multiply.
   static constexpr bool shares_ring = C.stream;
-  /// Whether an item's results are where other SMs read them when it has ended.
-  template <class Team>
-  static constexpr bool seen = RowBody<C, E, Team>::seen;
 
   /// Whether the weights may be fetched before earlier tasks have ended.
   template <class Team>

@@ -28,9 +28,7 @@ struct RowBody : RowSums<C, E> {
   using Loader = RowLoader<C, S, Team>;
   static constexpr int element = Work::element;
   static constexpr bool shares_ring = C.stream && requires { Team::ring_stages; };  ///< with the tasks before and after
-  /// Whether results are looked at before an item ends (seen.cuh): all that are stored here, but for rows of experts.
-  static constexpr bool seen = shares_ring && !C.grouped;
-  static constexpr bool publishes = C.routed && !shares_ring;  ///< the filling warp stores where rows are
+  static constexpr bool publishes = C.routed && !shares_ring;                       ///< the filling warp stores where rows are
   static constexpr int partial_at = shares_ring ? 0 : S.ring_bytes(), scratch_at = partial_at + up(S.partial_bytes(), 16) * 16;  ///< in shared memory
   static constexpr int barriers_at = scratch_at + RowShape::scratch_bytes;
   static_assert(shares_ring || barriers_at + 16 * S.stages == S.shared_bytes());
@@ -83,10 +81,6 @@ struct RowBody : RowSums<C, E> {
         finish.finish(pass, first, partial);
         buffer ^= 1;
       }
-    }
-    if constexpr (seen) {
-      finish.settle();
-      if (s.first == 0 && warp < S.along) Loader::look_at_stored(p, s.x_row, warp % S.along);
     }
   }
 

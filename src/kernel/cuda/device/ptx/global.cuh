@@ -21,10 +21,6 @@ __device__ __forceinline__ uint64_t load_acquire(const uint64_t* from) {
 __device__ __forceinline__ void add_release(uint32_t* to, uint32_t value) {
   asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
-/// The same of a thread that knows that all results are in the L2 (seen.cuh).
-__device__ __forceinline__ void add_relaxed(uint32_t* to, uint32_t value) {
-  asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
-}
 __device__ __forceinline__ uint32_t load_acquire(const uint32_t* from) {
   uint32_t value;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
