@@ -48,9 +48,14 @@ constexpr OptionRow rows[] = {
       "nodes that cannot join: bypass warns once and launches them by themselves; abort refuses the graph and names every node with its reason"},
      set_check,
      check_text},
-    switch_row<&SuperKernelOptions::prefetch>("prefetch", "1", "1: weights of later tasks are brought into a cache while earlier ones wait"),
-    switch_row<&SuperKernelOptions::early_start>("early-start", "1",
-                                                 "1: an item starts when the items whose results it reads have ended; 0: when their whole tasks have"),
+    switch_row<&SuperKernelOptions::prefetch>(
+        "prefetch", "1",
+        "1: weights of later tasks are brought into a cache, or a GPU's shared memory, while earlier ones wait; 0: on a GPU they "
+        "flow when a thread block has ended what is before"),
+    switch_row<&SuperKernelOptions::early_start>(
+        "early-start", "1",
+        "1: an item starts when the items whose results it reads have ended; 0: when their whole tasks have; on a GPU they always "
+        "have, and 0: a task asks for weights and keys no sooner"),
     {{"width", "0..1048576", "0", "thread blocks, or threads of a CPU; 0: as many as run at once"},
      set_width,
      [](const SuperKernelOptions& options) { return std::to_string(options.width); }},

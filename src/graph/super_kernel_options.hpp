@@ -18,7 +18,7 @@ struct SuperKernelOptions {
   bool feed_sync_all = false;  ///< idle blocks take part where a task synchronises all its blocks and has fewer than the region
   bool stream_fusion = true;   ///< branches that do not depend on each other run side by side
   StrictScopeCheck strict_scope_check = StrictScopeCheck::bypass;
-  bool prefetch = true;         ///< weights of later tasks are brought into a cache while earlier ones wait
+  bool prefetch = true;         ///< weights of later tasks are brought nearer while earlier ones wait
   bool early_start = true;      ///< an item starts when its own inputs are there, not those of the whole task
   std::int64_t width = 0;       ///< thread blocks, or threads of a CPU; 0: as many as run at once
   bool debug_sync_all = false;  ///< all items of a task end before the next task begins

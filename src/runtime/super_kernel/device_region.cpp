@@ -20,12 +20,13 @@ void put(std::vector<std::byte>& bytes, std::int64_t at, const T& value) {
 /// Instances, needs, then parameters, as walk::Params describes them.
 struct Table {
   std::vector<std::byte> bytes;
+  std::vector<walk::Instance> instances;
   std::vector<std::int64_t> params_at;  ///< by instance
   std::uint32_t needs = 0, carried = 0;
   std::int64_t meeting_bytes = 0;  ///< of all instances, both areas of each
 
   Table(const Plan& plan, std::size_t first, std::span<const std::uint32_t> bodies, std::span<const cuda::Program> programs, std::uint32_t blocks,
-        const std::vector<std::vector<std::uint32_t>>& wanted, bool shares_ring) {
+        const std::vector<std::vector<std::uint32_t>>& wanted, const DeviceRegionOptions& options, bool shares_ring) {
     const std::size_t count = bodies.size();
     const std::vector<std::uint32_t> ends = region_ends(wanted);
     carried = static_cast<std::uint32_t>(ends.size());
@@ -48,10 +49,12 @@ struct Table {
                                     .needs = static_cast<std::uint32_t>(wanted[i].size()),
                                     .arrivals = std::min(launch.items, blocks),
                                     .streams = shares_ring && programs[i].stage_bytes > 0,
+                                    .early = options.early_start,
                                     .meeting = static_cast<std::uint64_t>(meeting_bytes),
-                                    .meeting_bytes = static_cast<std::uint64_t>(programs[i].meeting_bytes * launch.items)};
+                                    .meeting_bytes = static_cast<std::uint32_t>(programs[i].meeting_bytes * launch.items),
+                                    .feeds_after = options.prefetch ? 0 : static_cast<std::uint32_t>(i)};
       meeting_bytes += 2 * static_cast<std::int64_t>(instance.meeting_bytes);
-      put(bytes, static_cast<std::int64_t>(i * sizeof(walk::Instance)), instance);
+      instances.push_back(instance);
       for (const std::uint32_t one : wanted[i]) put(bytes, needs_at + 4 * std::int64_t{need++}, one);
       const auto parameters = plan.parameters(launch);
       if (!parameters.empty()) std::memcpy(bytes.data() + params_at[i], parameters.data(), parameters.size());
@@ -61,8 +64,7 @@ struct Table {
   /// Addresses, once it is known where the table will be, and where items meet.
   void settle(const std::byte* base, const std::byte* meeting) {
     for (std::size_t i = 0; i < params_at.size(); ++i) {
-      walk::Instance instance;
-      std::memcpy(&instance, bytes.data() + i * sizeof instance, sizeof instance);
+      walk::Instance instance = instances[i];
       instance.params = reinterpret_cast<std::uint64_t>(base + params_at[i]);
       instance.meeting += reinterpret_cast<std::uint64_t>(meeting);
       put(bytes, static_cast<std::int64_t>(i * sizeof instance), instance);
@@ -123,7 +125,8 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
   launch_ = {
       .blocks = blocks, .threads = static_cast<std::uint32_t>(shape_.threads), .shared_bytes = static_cast<std::uint32_t>(shared), .together = true};
 
-  Table table(plan, first, image.bodies, programs, blocks, needs, shape_.stages > 0);
+  Table table(plan, first, image.bodies, programs, blocks, needs, options, shape_.stages > 0);
+  instances_ = table.instances;
   table_ = queue.device->allocate(static_cast<std::int64_t>(table.bytes.size()));
   if (table.meeting_bytes > 0) meeting_ = queue.device->allocate(table.meeting_bytes);
   table.settle(table_.data(), meeting_.data());

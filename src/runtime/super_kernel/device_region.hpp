@@ -15,10 +15,12 @@
 namespace cermet {
 
 struct DeviceRegionOptions {
-  std::int64_t width = 0;       ///< thread blocks; 0: one for each SM
-  bool debug_sync_all = false;  ///< a launch waits for all of the one before
-  bool profile = false;         ///< keeps times of every launch on every block
-  double deadline = -1;         ///< seconds without a launch that begins, after which the process ends with an error; 0: none; negative: CERMET_WALK_TIMEOUT
+  std::int64_t width = 0;                  ///< thread blocks; 0: one for each SM
+  bool debug_sync_all = false;             ///< a launch waits for all of the one before
+  bool prefetch = true;                    ///< weights flow while earlier launches compute and wait
+  bool early_start = true;                 ///< a launch asks for its weights and keys before it waits for what it needs
+  bool profile = false;                    ///< keeps times of every launch on every block
+  double deadline = -1;  ///< seconds without a launch that begins, after which the process ends with an error; 0: none; negative: CERMET_WALK_TIMEOUT
   std::uint64_t patience = 2'000'000'000;  ///< nanoseconds that a wait may take, then the run ends and stuck() says why
 };
 
@@ -52,6 +54,8 @@ class DeviceRegion {
 
   const jit::WalkShape& shape() const { return shape_; }
   std::span<const std::string> names() const { return names_; }
+  /// As the device has them, but for addresses.
+  std::span<const walk::Instance> instances() const { return instances_; }
   /// By block, then by launch: of the last run, where options asked for them. Waits for the stream.
   std::vector<walk::Times> times(Stream& stream) const;
   int registers() const { return loaded_.registers; }
@@ -60,6 +64,7 @@ class DeviceRegion {
  private:
   std::size_t first_;
   std::vector<std::string> names_;
+  std::vector<walk::Instance> instances_;
   jit::WalkShape shape_;
   LoadedFunction loaded_;
   LaunchShape launch_;

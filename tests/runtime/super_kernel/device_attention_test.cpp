@@ -44,7 +44,7 @@ TEST(LongDeviceRegion, AttentionInPiecesHoldsInAnyOrderOfBlocks) {
 
 /// The first run is launched one by one, with flags for the parts of attention; later ones meet in memory, with fewer blocks than items, too.
 TEST_F(DeviceStep, GivesTheBitsOfLaunchesOneByOneOfAttention) {
-  for (const std::string options : {"profile=1", "width=132", "width=20", "width=1", "debug-sync-all=1"}) {
+  for (const std::string options : {"profile=1", "width=132", "width=20", "width=1", "debug-sync-all=1", "width=132:prefetch=0", "width=31:early-start=0"}) {
     Step step("cuda", "decode", options, attention_text);
     const std::vector<std::byte> expected = step.run();
     for (int run = 0; run < 100; ++run) ASSERT_EQ(step.run(), expected) << options << ", run " << run;

@@ -28,7 +28,8 @@ TEST_P(DeviceStepOf, GivesTheBitsOfLaunchesOneByOne) {
   const std::string& text = *GetParam().second;
   const bool has_same_kernels = text.find("%x : f32[1,") != std::string::npos;  // of several rows, those that join add up in another order
   const std::vector<std::byte> alone = Step("cuda", "", "", text).run();
-  for (const std::string options : {"width=132", "profile=1", "width=7:debug-sync-all=1", "width=132:stream-fusion=0"}) {
+  for (const std::string options :
+       {"width=132", "profile=1", "width=7:debug-sync-all=1", "width=132:stream-fusion=0", "width=132:prefetch=0", "width=132:early-start=0"}) {
     Step step("cuda", "decode", options + ":strict-scope-check=abort", text);
     const std::vector<std::byte> first = step.run(), &expected = has_same_kernels ? alone : first;  // the first run is launched one by one
     for (int run = 0; run < 100; ++run) ASSERT_EQ(step.run(), expected) << options << ", run " << run;

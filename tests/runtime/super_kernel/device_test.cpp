@@ -67,6 +67,13 @@ TEST(DeviceRegion, AStepIsLinkedWithoutHardware) {
   EXPECT_EQ(region.shape().pitch, 16384) << "the smallest stages of all configurations";
   EXPECT_GE(region.shape().stages, 10);
   EXPECT_EQ(region.shape().in_flight, 3);
+  const Plan& plan = step.session.executable().plan();
+  const DeviceRegion apart(plan, 0, launches, step.context.queue(), {.prefetch = false}), late(plan, 0, launches, step.context.queue(), {.early_start = false});
+  for (std::uint32_t i = 0; i < launches.size(); ++i) {
+    EXPECT_TRUE(region.instances()[i].feeds_after == 0 && region.instances()[i].early) << i;
+    EXPECT_TRUE(apart.instances()[i].feeds_after == i && apart.instances()[i].early) << i << ": weights flow behind all launches before";
+    EXPECT_TRUE(late.instances()[i].feeds_after == 0 && !late.instances()[i].early) << i;
+  }
 }
 
 /// Steps whose launches all join, and whose walk holds. That the linked kernel computes the same is DeviceStep's.

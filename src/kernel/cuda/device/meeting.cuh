@@ -10,6 +10,7 @@ namespace cermet {
 /// else touches, so that runs can take them in turn.
 struct Meeting {
   char *now, *next;
+  bool together;  ///< whether each item of the launch has a block of its own, so that items may wait for each other, whatever their numbers
 };
 
 namespace meeting {

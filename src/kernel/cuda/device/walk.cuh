@@ -19,6 +19,7 @@ struct Control {
   uint64_t row_barriers[stream::row_sets][2][stream::row_stages];  ///< the same of each set's rows
   uint32_t runs;                                                   ///< that ended before this one
   uint32_t zero;
+  uint32_t announced;  ///< instances at the list's begin that this block has ended and told the others
 };
 static_assert(sizeof(Control) <= stream::control_bytes);
 
@@ -116,7 +117,7 @@ concept Meets = requires(const typename Task::Params& p, Team team, char* smem, 
 /// The areas of an instance, which runs take in turn.
 __device__ __forceinline__ Meeting meeting_of(const Call& call, const Instance& instance) {
   char* const both = reinterpret_cast<char*>(instance.meeting);
-  const uint64_t now = call.runs % 2 * instance.meeting_bytes;
+  const uint64_t now = call.runs % 2 * uint64_t{instance.meeting_bytes};
   return {both + now, both + (instance.meeting_bytes - now)};
 }
 
@@ -133,10 +134,12 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
   static_assert(sizeof(TaskParams) <= most_params && sizeof(TaskParams) % 4 == 0 && alignof(TaskParams) <= 64);
   for (uint32_t i = team.rank(); i < sizeof(TaskParams) / 4; i += threads)
     reinterpret_cast<uint32_t*>(call.params)[i] = reinterpret_cast<const uint32_t*>(&far)[i];
-  if constexpr (Streams<Task, Team>) Task::prepare(far, blockIdx.x, team);
+  if constexpr (Streams<Task, Team>) {
+    if (instance.early) Task::prepare(far, blockIdx.x, team);
+  }
   if constexpr (Meets<Task, Team>)
 #pragma unroll 1
-    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::prepare(far, item, team, meeting_of(call, instance));
+    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::prepare(far, item, team, meeting_of(call, instance), instance.early != 0);
   if (team.warp() == 0) {
     wait_in_warp(call);
     if constexpr (!Streams<Task, Team> && !Meets<Task, Team>) ptx::fence_proxies();  // what was written by ordinary stores, before bulk copies read it
@@ -179,7 +182,12 @@ __device__ __forceinline__ void feed(const Call& call, StreamState& state, char*
   const Instance& instance = call.instances[call.at];
   const auto& p = *reinterpret_cast<const typename Task::Params*>(instance.params);
   if constexpr (ReadsMaps<Task>) Task::acquire_maps(p);
-  if (!Task::starts_early(p, team)) {
+  // Lanes look on their own; only the block's other warps write it, and they never wait for this one's later instances.
+  const uint32_t round = call.runs - call.control.runs;
+  if (instance.feeds_after > 0)
+    while (*static_cast<const volatile uint32_t*>(&call.control.announced) < round * call.walk.count + instance.feeds_after) __nanosleep(20);
+  __syncwarp();
+  if (!instance.early || !Task::starts_early(p, team)) {
     wait_for_round(call);
     wait_in_warp(call);
     ptx::fence_proxies();
@@ -199,7 +207,7 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
     for (uint32_t i = threadIdx.x; i < words; i += S::threads) reinterpret_cast<uint32_t*>(instances)[i] = reinterpret_cast<const uint32_t*>(p.instances)[i];
   }
   if (threadIdx.x == 0) {
-    control.zero = 0;
+    control.zero = control.announced = 0;
     for (int s = 0; s < S::stages; ++s) {
       ptx::mbarrier_init(&control.barriers[s], 1);
       ptx::mbarrier_init(&control.barriers[S::stages + s], S::computing / 32);
@@ -246,7 +254,11 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
 #pragma unroll 1
     for (uint32_t i = 0; i < p.count; ++i) {
       const Instance& instance = instances[i];
-      if (blockIdx.x >= instance.items) continue;
+      const uint32_t announced = round * p.count + i + 1;
+      if (blockIdx.x >= instance.items) {
+        if (threadIdx.x == 0) *static_cast<volatile uint32_t*>(&control.announced) = announced;
+        continue;
+      }
       next_round();
       call.at = i;
       if (threadIdx.x == 0) p.progress[blockIdx.x] = i + 1;
@@ -254,7 +266,10 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
       compute(instance.body, call, state, smem + S::body_at);
       if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].computed = now();
       ptx::named_barrier(boundary_barrier, S::computing);
-      if (threadIdx.x == 0) ptx::add_release(p.counters + (first_counter + i) * counter_pitch, 1);
+      if (threadIdx.x == 0) {
+        ptx::add_release(p.counters + (first_counter + i) * counter_pitch, 1);
+        *static_cast<volatile uint32_t*>(&control.announced) = announced;
+      }
       if (p.times != nullptr && threadIdx.x == 0) p.times[uint64_t{blockIdx.x} * p.count + i].announced = now();
     }
   }

@@ -12,9 +12,11 @@ struct Instance {
   uint32_t body;
   uint32_t first_need, needs;  ///< in the list of all needs
   uint32_t arrivals;           ///< blocks that have items: what its counter grows by in a run
-  uint32_t streams;            ///< whether its weights go through the ring that all tasks share
+  uint16_t streams;            ///< whether its weights go through the ring that all tasks share
+  uint16_t early;              ///< whether it may ask for weights and keys before what it needs has ended
   uint64_t meeting;            ///< address of two areas of meeting_bytes, which runs take in turn (meeting.cuh); 0: the task wants none
-  uint64_t meeting_bytes;
+  uint32_t meeting_bytes;
+  uint32_t feeds_after;  ///< instances at the list's begin that a block has announced before it asks for this one's weights: 0 for as early as the ring allows
 };
 static_assert(sizeof(Instance) == 48);
 

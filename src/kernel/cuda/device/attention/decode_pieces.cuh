@@ -1,6 +1,7 @@
 // Decoding attention as part of a walk (walk.cuh), whose blocks form no clusters: a span's tiles of keys are dealt out to several blocks in turn
-// (decode_span.cuh), which leave their parts in memory, and the last of the span's items adds them up. In a walk the parts say by themselves that they are
-// there; a launch of its own has flags for them (decode_parts.cuh). The bits are the same.
+// (decode_span.cuh), which leave their parts in memory, and the last of the span's items adds them up, or, in a walk with a block for each item, every item
+// some of the elements. In a walk the parts say by themselves that they are there; a launch of its own has flags for them (decode_parts.cuh). The bits are the
+// same.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_parts.cuh"
@@ -16,6 +17,7 @@ struct LeftParts {
   static constexpr int part_floats = decode_part_floats(Rows, ValueSize);
   static_assert(part_floats % 4 == 0);
   float* base;
+  bool all_add;  ///< every item of a span runs at the same time, and adds up its share of the elements; otherwise the last one does all
 
   __device__ __forceinline__ float* part(int item) const { return base + item * int64_t{part_floats}; }
   __device__ __forceinline__ void write(int item, int r, int d, const RowPart& x) const {
@@ -35,7 +37,7 @@ struct LeftParts {
     return there;
   }
   __device__ __forceinline__ void announce(int) const {}
-  __device__ __forceinline__ bool take(int, int last, int item) const { return item == last; }
+  __device__ __forceinline__ bool take(int, int last, int item) const { return all_add || item == last; }
 };
 
 /// The same of a launch of its own.
@@ -44,7 +46,7 @@ struct FlaggedParts {
   Parts<Rows, ValueSize, Team> parts;
 
   __device__ __forceinline__ void write(int item, int r, int d, const RowPart& x) const { parts.write(parts.part(item, 0), r, d, x); }
-  static constexpr bool asks_again = false;
+  static constexpr bool asks_again = false, all_add = false;
   __device__ __forceinline__ void look(int item, int r, int d, RowPart& x) const {
     const float* const part = parts.part(item, 0);
     const float4 output = __ldcg(reinterpret_cast<const float4*>(parts.output(parts.part(item, 0), r, d)));
@@ -67,63 +69,45 @@ template <DecodeConfig C, class Team>
 struct DecodePieces {
   using Span = DecodeSpan<C, Team>;
   using Block = typename Span::Block;
-  static constexpr int pieces = C.ranks, threads = Block::threads, quads = C.value_size / 4, at_once = min_of(8, pieces);
+  static constexpr int pieces = C.ranks, threads = Block::threads, quads = C.value_size / 4, each = (pieces + 7) / 8;
 
-  /// Parts first, first + step, .. of a span, whose items begin with `item`, of four elements; added in this order.
+  /// Groups of four elements first .. first + 3 of a span, whose items begin with `item`, by a warp: lane l adds up parts l / 4, l / 4 + 8, .. of group
+  /// first + l % 4; then the lanes of a group meet. Each step has the same order wherever it is computed.
   template <class Parts>
-  static __device__ __forceinline__ RowPart add(const Parts& parts, int item, int r, int d, int first, int step) {
-    RowPart total;
-#pragma unroll 1
-    for (int from = first; from < pieces; from += at_once * step) {
-      RowPart part[at_once];
+  static __device__ __forceinline__ void merge(const attention::Params& p, const Place& at, const Parts& parts, int item, int first) {
+    const int lane = static_cast<int>(lane_index()), own = lane / 4, count = at.tile.rows * quads;
+    const int i = min_of(first + lane % 4, count - 1), r = i / quads, d = i % quads * 4;
+    RowPart part[each];
 #pragma unroll
-      for (int k = 0; k < at_once; ++k)
-        if (from + k * step < pieces) parts.look(item + from + k * step, r, d, part[k]);
-      // All that are missing are asked for at once: one after the other, each would take a way to the L2 and back.
-      if constexpr (Parts::asks_again) {
-        for (bool missing = true; missing;) {
-          missing = false;
+    for (int k = 0; k < each; ++k)
+      if (own + 8 * k < pieces) parts.look(item + own + 8 * k, r, d, part[k]);
+    // All that are missing are asked for at once: one after the other, each would take a way to the L2 and back.
+    if constexpr (Parts::asks_again) {
+      for (bool missing = true; missing;) {
+        missing = false;
 #pragma unroll
-          for (int k = 0; k < at_once; ++k)
-            if (from + k * step < pieces && !Parts::is_there(part[k])) missing = true, parts.look(item + from + k * step, r, d, part[k]);
-        }
+        for (int k = 0; k < each; ++k)
+          if (own + 8 * k < pieces && !Parts::is_there(part[k])) missing = true, parts.look(item + own + 8 * k, r, d, part[k]);
       }
-      float top = total.maximum;
-#pragma unroll
-      for (int k = 0; k < at_once; ++k)
-        if (from + k * step < pieces) top = fmaxf(top, part[k].maximum);
-      total.rescale(top);
-#pragma unroll
-      for (int k = 0; k < at_once; ++k)
-        if (from + k * step < pieces)
-          total.add(part[k].maximum, part[k].sum, {part[k].output[0], part[k].output[1], part[k].output[2], part[k].output[3]}, top);
     }
-    return total;
+    RowPart total = part[0];
+#pragma unroll
+    for (int k = 1; k < each; ++k) total = sum_of(total, part[k]);
+    __syncwarp();
+#pragma unroll
+    for (int width = 16; width >= 4; width /= 2) {
+      RowPart other{__shfl_down_sync(0xffffffffu, total.maximum, width), __shfl_down_sync(0xffffffffu, total.sum, width), {}};
+#pragma unroll
+      for (int e = 0; e < 4; ++e) other.output[e] = __shfl_down_sync(0xffffffffu, total.output[e], width);
+      total = sum_of(total, other);
+    }
+    if (own == 0 && first + lane < count) write_row<C>(p, at.tile, at.head, r, d, total);
   }
-
-  /// Adds up all parts of a span and writes its rows. Groups of threads share the parts where there are enough of them. `exchange`: memory for one RowPart of
-  /// every thread.
-  template <class Parts>
-  static __device__ __forceinline__ void merge(const attention::Params& p, const Place& at, const Parts& parts, int item, RowPart* exchange) {
-    const int rank = static_cast<int>(Team::rank()), count = at.tile.rows * quads, groups = min_of(threads / count, pieces);
-    if (groups <= 1) {
-      for (int i = rank; i < count; i += threads) write_row<C>(p, at.tile, at.head, i / quads, i % quads * 4, add(parts, item, i / quads, i % quads * 4, 0, 1));
-      return;
-    }
-    const int group = rank / count, i = rank % count, r = i / quads, d = i % quads * 4;
-    RowPart total;
-    if (group < groups) total = add(parts, item, r, d, group, groups);
-    if (group > 0) exchange[rank] = total;
-    Team::sync();
-    if (group > 0) return;
-    float top = total.maximum;
-    for (int g = 1; g < groups; ++g) top = fmaxf(top, exchange[g * count + i].maximum);
-    total.rescale(top);
-    for (int g = 1; g < groups; ++g) {
-      const RowPart& other = exchange[g * count + i];
-      total.add(other.maximum, other.sum, {other.output[0], other.output[1], other.output[2], other.output[3]}, top);
-    }
-    write_row<C>(p, at.tile, at.head, r, d, total);
+  static __device__ __forceinline__ RowPart sum_of(RowPart a, const RowPart& b) {
+    const float top = fmaxf(a.maximum, b.maximum);
+    a.rescale(top);
+    a.add(b.maximum, b.sum, {b.output[0], b.output[1], b.output[2], b.output[3]}, top);
+    return a;
   }
 
   template <class Parts>
@@ -145,10 +129,11 @@ struct DecodePieces {
     if constexpr (pieces > 1) {
       parts.announce(own);
       if (!parts.take(first, last, own)) return;
-      if constexpr (C.head_size % 16 != 0) Team::sync();  // warps have prepared their stages, where the exchange is
-      static_assert(threads * static_cast<int>(sizeof(RowPart)) <= C.warps * C.stages * Block::stage_bytes);
-      merge(p, at, parts, first, reinterpret_cast<RowPart*>(smem + decode_control_bytes(C.warps, C.rows)));
-      Team::sync();  // the next item's shared memory
+      // Four groups are a warp's work, of this block or of all that have the span.
+      const int warp = static_cast<int>(Team::warp()), count = at.tile.rows * quads;
+      const int begin = parts.all_add ? warp * pieces + at.rank : warp, step = parts.all_add ? C.warps * pieces : C.warps;
+#pragma unroll 1
+      for (int i = begin; 4 * i < count; i += step) merge(p, at, parts, first, 4 * i);
     }
   }
 };
@@ -162,19 +147,19 @@ struct DecodePiecesTask {
     DecodePieces<C, Team>::run(p, item, smem, FlaggedParts<C.rows, C.value_size, Team>{{p.a.partials, p.thread_blocks}});
   }
 
-  /// In a walk: before earlier tasks have ended, then what is left to do. `meeting`: decode_part_floats() floats for each item.
+  /// In a walk: before earlier tasks have ended, where `early`, then what is left to do. `meeting`: decode_part_floats() floats for each item.
   template <class Team>
-  static __device__ __forceinline__ void prepare(const Params& p, uint32_t item, Team team, const Meeting& meeting) {
+  static __device__ __forceinline__ void prepare(const Params& p, uint32_t item, Team team, const Meeting& meeting, bool early) {
 #if CERMET_ARCH >= 900
     constexpr int part_bytes = 4 * decode_part_floats(C.rows, C.value_size);
     if (C.ranks > 1) meeting::clear(meeting.next + int64_t{item} * part_bytes, part_bytes, static_cast<int>(team.rank()), Team::size);
     // The first warp waits for earlier tasks.
-    if (team.warp() > 0) DecodeSpan<C, Team>::fetch(p.a, item, static_cast<int>(team.rank()) - 32);
+    if (early && team.warp() > 0) DecodeSpan<C, Team>::fetch(p.a, item, static_cast<int>(team.rank()) - 32);
 #endif
   }
   template <class Team>
   static __device__ __forceinline__ void meet(const Params& p, uint32_t item, Team, char* smem, const Meeting& meeting) {
-    DecodePieces<C, Team>::run(p, item, smem, LeftParts<C.rows, C.value_size, Team>{reinterpret_cast<float*>(meeting.now)});
+    DecodePieces<C, Team>::run(p, item, smem, LeftParts<C.rows, C.value_size, Team>{reinterpret_cast<float*>(meeting.now), meeting.together});
   }
 };
 
