@@ -119,11 +119,10 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
   loaded_ = queue.device->load(image.image.bytes, jit::entry_name, shape_.threads, shared);
   if (queue.device->computes() && loaded_.blocks_per_multiprocessor < 1)
     fail(Status::unsupported,
-         "super-kernel: expected a block of {} threads, {} registers each, and {} bytes of shared memory to fit on an SM of {}, found none",
-         shape_.threads, loaded_.registers, shared, target.name);
+         "super-kernel: expected a block of {} threads, {} registers each, and {} bytes of shared memory to fit on an SM of {}, found none", shape_.threads,
+         loaded_.registers, shared, target.name);
   const auto blocks = static_cast<std::uint32_t>(options.width > 0 ? std::min<std::int64_t>(options.width, target.multiprocessors) : target.multiprocessors);
-  launch_ = {
-      .blocks = blocks, .threads = static_cast<std::uint32_t>(shape_.threads), .shared_bytes = static_cast<std::uint32_t>(shared), .together = true};
+  launch_ = {.blocks = blocks, .threads = static_cast<std::uint32_t>(shape_.threads), .shared_bytes = static_cast<std::uint32_t>(shared), .together = true};
 
   Table table(plan, first, image.bodies, programs, blocks, needs, options, shape_.stages > 0);
   instances_ = table.instances;

@@ -15,12 +15,12 @@
 namespace cermet {
 
 struct DeviceRegionOptions {
-  std::int64_t width = 0;                  ///< thread blocks; 0: one for each SM
-  bool debug_sync_all = false;             ///< a launch waits for all of the one before
-  bool prefetch = true;                    ///< weights flow while earlier launches compute and wait
-  bool early_start = true;                 ///< a launch asks for its weights and keys before it waits for what it needs
-  bool profile = false;                    ///< keeps times of every launch on every block
-  double deadline = -1;  ///< seconds without a launch that begins, after which the process ends with an error; 0: none; negative: CERMET_WALK_TIMEOUT
+  std::int64_t width = 0;       ///< thread blocks; 0: one for each SM
+  bool debug_sync_all = false;  ///< a launch waits for all of the one before
+  bool prefetch = true;         ///< weights flow while earlier launches compute and wait
+  bool early_start = true;      ///< a launch asks for its weights and keys before it waits for what it needs
+  bool profile = false;         ///< keeps times of every launch on every block
+  double deadline = -1;         ///< seconds without a launch that begins, after which the process ends with an error; 0: none; negative: CERMET_WALK_TIMEOUT
   std::uint64_t patience = 2'000'000'000;  ///< nanoseconds that a wait may take, then the run ends and stuck() says why
 };
 

@@ -55,10 +55,10 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
     }
     const bool in_turn = region.options.debug_sync_all || !region.options.stream_fusion;  // each launch waits for the one before
     DeviceRegionOptions options{.width = region.options.width,
-                                      .debug_sync_all = in_turn,
-                                      .prefetch = region.options.prefetch,
-                                      .early_start = region.options.early_start,
-                                      .profile = region.options.profile};
+                                .debug_sync_all = in_turn,
+                                .prefetch = region.options.prefetch,
+                                .early_start = region.options.early_start,
+                                .profile = region.options.profile};
     for (std::size_t l = region.first_launch; l < region.end_launch; ++l)
       if (Communicator* const group = steps[plan.launches()[l].step].communicator) share_device(*group, *queue.device->target(), options);
     try {
