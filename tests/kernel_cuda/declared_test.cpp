@@ -110,7 +110,7 @@ DeclaredLaunches count_of(const Region& region, const Kernel& kernel, std::int64
 /// Kernels of which no launch shares anything out, though it says what it touches: their rows begin and end within items.
 const std::set<std::string_view> never_shared{"gemv.grouped_linear", "rowwise.reduce_max", "rowwise.reduce_mean", "rowwise.reduce_sum"};
 /// Kernels of which no launch says anything, which counts as touching all operands and the workspace: places depend on values, a sequence goes through all
-/// steps, or a launch works through lines in memory of its own.
+/// steps, one block updates all sequences, or a launch works through lines in memory of its own.
 const std::set<std::string_view> undeclared{"image.non_max_suppression",
                                             "moe.expert_load",
                                             "moe.permute",
@@ -120,6 +120,7 @@ const std::set<std::string_view> undeclared{"image.non_max_suppression",
                                             "recurrent.gru",
                                             "recurrent.lstm",
                                             "recurrent.rnn",
+                                            "sampling.advance_tokens",
                                             "transform.det",
                                             "transform.dft"};
 /// Kernels of which some launches do not: equal shares of all sequences' keys; places that depend on values; sorting inside a mixture; transposes of planes

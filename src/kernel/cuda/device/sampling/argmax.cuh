@@ -97,7 +97,7 @@ struct Task {
 
   /// In a walk: the memory of an item for the next run.
   template <class Team>
-  requires(C.pieces > 1) static __device__ void prepare(const Params&, uint32_t item, Team team, const Meeting& meeting) {
+  requires(C.pieces > 1) static __device__ void prepare(const Params&, uint32_t item, Team team, const Meeting& meeting, bool) {
     meeting::clear(meeting.next + item * part_bytes, part_bytes, static_cast<int>(team.rank()), Team::size);
   }
   /// Every piece but the last leaves what it found; the last waits for the others of its row.
