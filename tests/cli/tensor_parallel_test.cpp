@@ -47,18 +47,24 @@ TEST(TensorParallel, RanksWithDifferentModelsAreRefusedAtTheStart) {
   EXPECT_NE(result.err.find("model: expected that of rank 0"), std::string::npos) << result.err;
 }
 
+// Ranks agree on each token between passes, so that a kill may fall behind a region: one of a few has to fall into it.
 TEST(TensorParallel, ARankThatIsKilledEndsTheOthersWhichNameIt) {
-  Background run("env --chdir=" CERMET_SOURCE_DIR " " CERMET_BINARY_DIR
-                 "/bin/cermet launch -n 2 -- run models/demo -p hello -n 2000 --ignore-eos --tensor-parallel 2 --super-kernel decode");
-  const std::vector<pid_t> processes = joined_ranks(run, 2);
-  ASSERT_FALSE(processes.empty()) << run.err();
-  for (int wait = 0; run.out().empty() && wait < 2000; ++wait) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // until it decodes, in a region
-  kill(processes[1], SIGKILL);
-  EXPECT_EQ(run.wait(std::chrono::seconds(10)), 2) << run.err();
-  EXPECT_EQ(run.err().rfind("cermet: error: super-kernel 'decode', launch ", 0), 0u) << run.err();
-  EXPECT_NE(run.err().find("rank 0 of 2: call "), std::string::npos) << run.err();
-  EXPECT_NE(run.err().find("rank 1 is gone"), std::string::npos) << run.err();
-  EXPECT_EQ(run.err().find("not all ended as they should"), std::string::npos) << run.err();
+  bool in_region = false;
+  for (int attempt = 0; attempt < 12 && !in_region; ++attempt) {
+    Background run("env --chdir=" CERMET_SOURCE_DIR " " CERMET_BINARY_DIR
+                   "/bin/cermet launch -n 2 -- run models/demo -p hello -n 2000 --ignore-eos --tensor-parallel 2 --super-kernel decode");
+    const std::vector<pid_t> processes = joined_ranks(run, 2);
+    ASSERT_FALSE(processes.empty()) << run.err();
+    for (int wait = 0; run.out().size() < 30 && wait < 2000; ++wait) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // until it decodes
+    std::this_thread::sleep_for(std::chrono::microseconds(300 * attempt));
+    kill(processes[1], SIGKILL);
+    ASSERT_EQ(run.wait(std::chrono::seconds(10)), 2) << run.err();
+    in_region = run.err().rfind("cermet: error: super-kernel 'decode', launch ", 0) == 0;
+    EXPECT_NE(run.err().find("rank 0 of 2: call "), std::string::npos) << run.err();
+    EXPECT_NE(run.err().find("rank 1 is gone"), std::string::npos) << run.err();
+    EXPECT_EQ(run.err().find("not all ended as they should"), std::string::npos) << run.err();
+  }
+  EXPECT_TRUE(in_region);
 }
 
 }  // namespace
