@@ -118,7 +118,7 @@ concept Meets = requires(const typename Task::Params& p, Team team, char* smem, 
 __device__ __forceinline__ Meeting meeting_of(const Call& call, const Instance& instance) {
   char* const both = reinterpret_cast<char*>(instance.meeting);
   const uint64_t now = call.runs % 2 * uint64_t{instance.meeting_bytes};
-  return {both + now, both + (instance.meeting_bytes - now)};
+  return {both + now, both + (instance.meeting_bytes - now), gridDim.x >= instance.items};
 }
 
 /// A body, for the warps that compute.
