@@ -3,6 +3,7 @@
 
 #include "kernel/communicator.hpp"
 #include "kernel/cuda/peer_memory.hpp"
+#include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
 namespace cermet::cuda {
