@@ -65,7 +65,7 @@ struct Route {
 
   /// By one warp: what choosing gives beside the experts.
   static __device__ __forceinline__ void store_weights(const Params& p) {
-    if constexpr (C.chooses) Gating::run_token(static_cast<const ChoosingParams&>(p).gating, 0, lane_index(), nullptr);
+    if constexpr (C.chooses) Gating::template run_token<false>(static_cast<const ChoosingParams&>(p).gating, 0, lane_index(), nullptr);
   }
 
   /// By one warp: what sorting gives beside the rows.

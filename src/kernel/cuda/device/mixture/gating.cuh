@@ -153,11 +153,11 @@ struct Task {
     if constexpr (C.groups > 1) drop_groups(key, lane, words);
   }
 
-  /// Calls visit(j, owner, at) for choices j of [first, last): the expert in place `at` of lane `owner`, where `at` counts. Chosen keys become 0. Not unrolled:
-  /// code that runs once costs what reading it costs.
-  template <class Visit>
+  /// Calls visit(j, owner, at) for choices j of [first, last): the expert in place `at` of lane `owner`, where `at` counts. Chosen keys become 0.
+  /// `at_once` choices are unrolled: many pay where many tokens are chosen for, one where the code runs once and costs what reading it costs.
+  template <int at_once, class Visit>
   static __device__ __forceinline__ void choose(uint32_t lane, int first, int last, uint32_t (&key)[per], Visit&& visit) {
-#pragma unroll 1
+#pragma unroll at_once
     for (int j = first; j < last; ++j) {
       uint32_t best = 0;
 #pragma unroll
@@ -182,14 +182,15 @@ struct Task {
     uint32_t key[per];
     make_keys(bias, lane, logit, score, nullptr, key);
     int id = 0;
-    choose(lane, 0, C.k, key, [&](int j, int owner, int at) {
+    choose<1>(lane, 0, C.k, key, [&](int j, int owner, int at) {
       const int expert = __shfl_sync(0xffffffffu, static_cast<int>(lane) * per + at, owner);
       if (static_cast<int>(lane) == j) id = expert;
     });
     return id;
   }
 
-  /// A token by a warp.
+  /// A token by a warp. keep_ids: whether there is a place for ids for sure; else `p.ids` may be null.
+  template <bool keep_ids>
   static __device__ __forceinline__ void run_token(const Params& p, int64_t token, uint32_t lane, uint32_t* words) {
     float logit[per], score[per];
     load_logits(static_cast<const T*>(p.logits) + token * p.logits_stride, p.vectors, lane, logit);
@@ -202,7 +203,7 @@ struct Task {
     for (int s = 0; s < k_slots; ++s) {
       weight[s] = 0;
       id[s] = 0;
-      choose(lane, s * 32, min_of(C.k, s * 32 + 32), key, [&](int j, int owner, int at) {
+      choose<min_of(C.k, 4)>(lane, s * 32, min_of(C.k, s * 32 + 32), key, [&](int j, int owner, int at) {
         float chosen = 0;
 #pragma unroll
         for (int i = 0; i < per; ++i) chosen = i == at ? score[i] : chosen;
@@ -222,7 +223,7 @@ struct Task {
       float w = weight[s];
       if (C.renormalize) w = sum == 0 ? 0.0f : w / sum;
       p.weights[token * p.weights_stride + j] = w * p.scale;
-      if (p.ids != nullptr) p.ids[token * p.ids_stride + j] = id[s];
+      if (keep_ids || p.ids != nullptr) p.ids[token * p.ids_stride + j] = id[s];
     }
   }
 
@@ -231,7 +232,7 @@ struct Task {
   static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
     const uint32_t warp = team.warp();
     const int64_t token = static_cast<int64_t>(item) * warps + warp;
-    if (token < p.tokens) run_token(p, token, lane_index(), reinterpret_cast<uint32_t*>(smem) + warp * warp_words);
+    if (token < p.tokens) run_token<true>(p, token, lane_index(), reinterpret_cast<uint32_t*>(smem) + warp * warp_words);
   }
 };
 
