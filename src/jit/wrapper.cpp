@@ -18,7 +18,7 @@ std::string whole_block(const cuda::Program& program) {
 
 /// Blocks that must fit on an SM: as many as are asked for, or as its threads allow, which are 1024 at least.
 std::string resident_blocks(const cuda::Program& program) {
-  if (program.threads * program.min_blocks <= 1024) return std::to_string(program.min_blocks);
+  if (program.threads * program.min_blocks <= 1024 && program.min_blocks <= 16) return std::to_string(program.min_blocks);
   return fmt::format("cermet::resident_blocks({}, {})", program.threads, program.min_blocks);
 }
 

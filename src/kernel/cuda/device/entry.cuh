@@ -20,7 +20,9 @@ namespace cermet {
 /// Blocks of so many threads that an SM can hold, at most `wanted`.
 constexpr int resident_blocks(int threads, int wanted) {
   constexpr int most_threads = CERMET_ARCH == 750 ? 1024 : CERMET_ARCH == 860 || CERMET_ARCH == 890 ? 1536 : 2048;
-  return wanted * threads > most_threads ? most_threads / threads : wanted;
+  constexpr int most_blocks = CERMET_ARCH == 750 || CERMET_ARCH == 860 ? 16 : CERMET_ARCH == 890 ? 24 : 32;
+  const int that_fit = most_threads / threads < most_blocks ? most_threads / threads : most_blocks;
+  return wanted < that_fit ? wanted : that_fit;
 }
 
 __device__ __forceinline__ void wait_for_earlier_launches() {
