@@ -133,7 +133,7 @@ PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout)
         memory_.push_back(shelf.get(each.number));
         require(memory_.back() != nullptr, "expected the memory of rank {}, found that it has gone", r);
       } else {
-        memory_.push_back(std::make_shared<Memory>(cuda::plugin().open_memory(device, each.handle, own->buffer.size())));
+        memory_.push_back(std::make_shared<Memory>(Memory{cuda::plugin().open_memory(device, each.handle, own->buffer.size())}));
       }
     }
     shares_device_ = devices.size() < offers.size();
