@@ -49,6 +49,8 @@ TEST(Main, UnknownOptionsAreRefusedByEveryVerb) {
   }
 }
 
+TEST(Main, ValuesOfAnotherTypeAreNamed) { expect_mistake("run models/demo -n x", {"--new-tokens: expected INT, found \"x\"", "cermet run --help"}); }
+
 TEST(Main, FullDiskIsTold) {
   const CommandResult result = run_cermet("env >/dev/full");
   EXPECT_EQ(result.code, 2);
