@@ -19,6 +19,8 @@
 
 namespace cermet {
 
+struct DecoderGraph;
+
 struct Engine::State {
   EngineOptions options;
   Checkpoint checkpoint;

@@ -26,7 +26,7 @@ Decline declines(const Region& region) {
   if (ranks <= 1) return "takes the operand of one of several ranks";
   if (ranks > peer::most_ranks) return fmt::format("more than {} ranks", peer::most_ranks);
   if (p.has(1)) return "row counts for each pair of ranks are read by the host";
-  const SymbolValues most = region.maximum();
+  const SymbolValues& most = region.maximum();
   if (const std::int64_t bytes = std::max(most_bytes_of(p.input(0), most), most_bytes_of(p.outputs[0], most)); bytes > most_bytes)
     return fmt::format("up to {} bytes, at most {}", bytes, most_bytes);
   return std::nullopt;
