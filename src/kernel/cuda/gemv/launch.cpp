@@ -13,6 +13,12 @@ namespace {
 /// Bytes of weight that make a block worth starting.
 constexpr std::int64_t least_share = 8192;
 
+/// Strides of whole 16 elements suffice, whatever the type is.
+bool rows_are_aligned(const gemv::Params& p) {
+  const auto are = [&](const void* data, std::int64_t stride) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && (p.rows == 1 || stride % 16 == 0); };
+  return are(p.x, p.x_stride) && are(p.delta, p.delta_stride) && are(p.sum, p.sum_stride) && are(p.normed, p.normed_stride) && are(p.norm_weight, 0);
+}
+
 }  // namespace
 
 void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
@@ -137,15 +143,14 @@ void FewRows::launch(const LaunchArgs& args) const {
       const TensorView& view = product_.extra(args, i);
       p.extra[i].data = static_cast<const std::byte*>(product_.operand(args, i).data) + (at(&view, EXTRA + i) - view.as<std::byte>());
     }
+    p.aligned = rows_are_aligned(p) ? 1 : 0;
     run(args, p);
     if (args.queue->wants_ranges() && axes.batches() == 1) declare(args, p);
   }
 }
 
 void FewRows::run(const LaunchArgs& args, const gemv::RotatedParams& p) const {
-  const auto is_aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
-  const bool all = is_aligned(p.x) && is_aligned(p.delta) && is_aligned(p.sum) && is_aligned(p.norm_weight);
-  const std::size_t program = aligned_ && !all ? 1 : 0;
+  const std::size_t program = aligned_ && !p.aligned ? 1 : 0;
   if (heads_) return args.queue->run(program, p.shares, p);
   if (chosen_) args.queue->run(program, p.shares, gemv::ChoosingParams{p, chosen_->params(args)});
   else args.queue->run(program, p.shares, static_cast<const gemv::Params&>(p));

@@ -37,6 +37,7 @@ struct Params {
   void* normed;             ///< [rows, K]: what is multiplied, for later operators
   int64_t delta_stride, sum_stride, normed_stride;
   float epsilon, norm_offset;
+  int32_t aligned;  ///< whether x and all of these rows begin at multiples of 16 bytes
 
   /// Of a mixture's rows.
   const void* ids;            ///< [tokens, choices]: experts, where the rows are sorted here

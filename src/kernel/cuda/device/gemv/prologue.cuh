@@ -31,25 +31,27 @@ struct RowLoader {
   }
 
   /// Where a lane's elements of all pieces are, in the order of registers.
+  template <bool Aligned>
   static __device__ __forceinline__ void load_row(const void* row, int64_t first, int a, float (&v)[S.held][count], auto element) {
     using T = decltype(element);
 #pragma unroll
-    for (int j = 0; j < S.held; ++j) load_floats<C.prologue.aligned>(static_cast<const T*>(row) + first, first_of(j, a), C.k, v[j]);
+    for (int j = 0; j < S.held; ++j) load_floats<Aligned>(static_cast<const T*>(row) + first, first_of(j, a), C.k, v[j]);
   }
 
   /// A row for later operators.
-  template <class T>
+  template <bool Aligned, class T>
   static __device__ __forceinline__ void store_row(void* row, int64_t first, int a, const float (&v)[S.held][count]) {
 #pragma unroll
-    for (int j = 0; j < S.held; ++j) store_floats<C.prologue.aligned>(static_cast<T*>(row) + first, first_of(j, a), C.k, v[j]);
+    for (int j = 0; j < S.held; ++j) store_floats<Aligned>(static_cast<T*>(row) + first, first_of(j, a), C.k, v[j]);
   }
 
+  template <bool Aligned>
   static __device__ __forceinline__ void load_numbers(const Params& p, int row, int a, bool store_sum, float (&v)[S.held][count]) {
-    load_row(p.x, row * p.x_stride, a, v, X{});
+    load_row<Aligned>(p.x, row * p.x_stride, a, v, X{});
     if constexpr (changes) {
       if (p.delta == nullptr) return;
       float d[S.held][count];
-      load_row(p.delta, row * p.delta_stride, a, d, Element<C.prologue.delta>{});
+      load_row<Aligned>(p.delta, row * p.delta_stride, a, d, Element<C.prologue.delta>{});
 #pragma unroll
       for (int j = 0; j < S.held; ++j)
 #pragma unroll
@@ -57,7 +59,7 @@ struct RowLoader {
           v[j][i] += d[j][i];
           if constexpr (C.prologue.round_sum) v[j][i] = to_float(from_float<Element<C.prologue.sum>>(v[j][i]));
         }
-      if (__builtin_expect(store_sum && p.sum != nullptr, false)) store_row<Element<C.prologue.sum>>(p.sum, row * p.sum_stride, a, v);
+      if (__builtin_expect(store_sum && p.sum != nullptr, false)) store_row<Aligned, Element<C.prologue.sum>>(p.sum, row * p.sum_stride, a, v);
     }
   }
 
@@ -74,8 +76,9 @@ struct RowLoader {
   static constexpr bool early_weights = S.held * count <= 32;
   using Weights = float[early_weights ? S.held : 1][count];
   using Weight = Element<C.prologue.weight>;
+  template <bool Aligned>
   static __device__ __forceinline__ void load_weights(const Params& p, int a, Weights& w) {
-    if constexpr (early_weights) load_row(p.norm_weight, 0, a, w, Weight{});
+    if constexpr (early_weights) load_row<Aligned>(p.norm_weight, 0, a, w, Weight{});
   }
   /// v * factor * (weight + offset), in this order; without a factor: v * (weight + offset).
   template <bool HasFactor>
@@ -102,7 +105,7 @@ struct RowLoader {
 #pragma unroll
         for (int i = 0; i < count; ++i) v[j][i] = to_float(from_float<Element<C.prologue.rounded>>(v[j][i]));
     if constexpr (C.prologue.normed)
-      if (__builtin_expect(store_row_too, false)) store_row<Element<C.prologue.normed_type>>(p.normed, row * p.normed_stride, a, v);
+      if (__builtin_expect(store_row_too, false)) store_row<C.prologue.aligned, Element<C.prologue.normed_type>>(p.normed, row * p.normed_stride, a, v);
   }
 
   /// Quantizes what load_numbers() gives, if need be normalized; returns the scale. The factor of a norm is alike for all of a row: it enters the scale, so
@@ -143,14 +146,22 @@ struct RowLoader {
 #endif
   }
 
+  template <bool Aligned>
+  static __device__ __forceinline__ void read(const Params& p, int row, int a, bool store_sum, Weights& w, float (&numbers)[S.held][count]) {
+    // One question for all loads, since code between them that others need is fetched, too, while everything waits.
+    if constexpr (!Aligned && C.k % count == 0)
+      if (__builtin_expect(p.aligned != 0, true)) return read<true>(p, row, a, store_sum, w, numbers);
+    if constexpr (C.prologue.norm) load_weights<Aligned>(p, a, w);
+    load_numbers<Aligned>(p, row, a, store_sum, numbers);
+  }
+
   /// Loads row `row`; all warps that multiply call. `scratch`: two floats for each of them. Returns the scale of a row that is quantized here.
   static __device__ __forceinline__ float load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
     [[maybe_unused]] Weights w;
     if constexpr (C.prologue.quantize) {
       static_assert(sizeof(Element<C.w>) == 1 && integer<C> == (C.prologue.codes == DType::i8));
       float numbers[S.held][count];
-      if constexpr (C.prologue.norm) load_weights(p, a, w);
-      load_numbers(p, row, a, store_sum, numbers);
+      read<C.prologue.aligned>(p, row, a, store_sum, w, numbers);
       return quantize_row(p, a, w, numbers, held, scratch);
     } else if constexpr (integer<C>) {
       static_assert(C.x == DType::i8 && !C.prologue.norm);
@@ -159,8 +170,7 @@ struct RowLoader {
       for (int j = 0; j < S.held; ++j) held.v[j] = load_piece<int8_t>(x, first_of(j, a), C.k);
     } else {
       float numbers[S.held][count];
-      if constexpr (C.prologue.norm) load_weights(p, a, w);
-      load_numbers(p, row, a, store_sum, numbers);
+      read<C.prologue.aligned>(p, row, a, store_sum, w, numbers);
       if constexpr (C.prologue.norm) normalize(p, row, a, store_sum, w, numbers, scratch);
 #pragma unroll
       for (int j = 0; j < S.held; ++j)
