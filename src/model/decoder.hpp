@@ -73,6 +73,7 @@ struct DecoderState {
   std::int64_t block_size = 16;         ///< tokens of a page
   std::int64_t pages_per_sequence = 0;  ///< columns of the block table
   std::int64_t table_positions = 0;     ///< rows of the rotary tables
+  bool every_row = false;               ///< whether every token has logits, so that no rows are selected and R is T
 };
 
 /// Name of the ranks that share a model, which nodes of its graph that communicate give (kernel/communicator.hpp).

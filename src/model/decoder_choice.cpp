@@ -3,8 +3,8 @@
 namespace cermet {
 
 void add_choice(Graph& graph, bool greedy, std::int64_t block_size, std::int64_t rows, std::int64_t columns) {
-  const Dim each = Dim::symbol("R");
   const ValueId logits = graph.outputs().front().value;
+  const Dim each = graph.value(logits).type.dims.front();
   const auto list = [&](const char* name, DType type) { return graph.add_input(name, {type, {each}}); };
   const ValueId draws = list(decoder_io::draws, DType::i64);
   const Graph::Scope scope(graph, "choice");

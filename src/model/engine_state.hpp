@@ -73,7 +73,8 @@ struct Engine::State {
   };
   StartedPass start_pass(std::int64_t tokens, DType operand_dtype);
   void add_pass(StartedPass started);
-  DecoderGraph make_graph(DType operand_dtype) const;
+  /// `every_row`: of DecoderState.
+  DecoderGraph make_graph(DType operand_dtype, bool every_row) const;
   SessionOptions session_options(std::int64_t tokens);
   void report_loaded(std::int64_t bytes);
   void upload_rotary();
