@@ -22,6 +22,12 @@ std::string resident_blocks(const cuda::Program& program) {
   return fmt::format("cermet::resident_blocks({}, {})", program.threads, program.min_blocks);
 }
 
+/// What caps a thread's registers.
+std::string bounds(const cuda::Program& program) {
+  if (program.registers > 0) return fmt::format("__maxnreg__({})", program.registers);
+  return fmt::format("__launch_bounds__({}, {})", program.threads, resident_blocks(program));
+}
+
 constexpr const char* work = "const volatile cermet::linked::Work& work";
 
 }  // namespace
@@ -29,12 +35,12 @@ constexpr const char* work = "const volatile cermet::linked::Work& work";
 std::string wrapper_source(const cuda::Program& program) {
   return includes("entry.cuh", program) + fmt::format(R"(using Task = {};
 
-extern "C" __global__ void __launch_bounds__({}, {}) {}(const __grid_constant__ Task::Params params, unsigned items) {{
+extern "C" __global__ void {} {}(const __grid_constant__ Task::Params params, unsigned items) {{
   extern __shared__ __align__(1024) char smem[];
   cermet::run_items<Task, {}>(params, items, smem);
 }}
 )",
-                                                      program.task, program.threads, resident_blocks(program), entry_name, whole_block(program));
+                                                      program.task, bounds(program), entry_name, whole_block(program));
 }
 
 LinkedBody linked_body(const cuda::Program& program, int width) {

@@ -39,6 +39,7 @@ struct Program {
   int threads = 256;
   std::int64_t shared_bytes = 0;  ///< dynamic shared memory; 1024-byte aligned in the kernel
   int min_blocks = 1;             ///< blocks that must fit on an SM: caps registers
+  int registers = 0;              ///< of a thread at most, in place of what min_blocks leaves, beside which other launches' blocks find room; 0: those
   int cluster = 1;
   bool may_spill = false;  ///< tests refuse spills otherwise
   /// One block per SM, which fetches weights while earlier launches run. In a graph every second launch of such

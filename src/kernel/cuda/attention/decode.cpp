@@ -217,11 +217,15 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
   }
   for (const int blocks : cluster_sizes(p, config)) {
     const DecodeShape c = s.of_cluster(blocks);
+    // Two warps on a quarter of an SM beside three of a product of short rows, which take 72 each, of 512; a few bytes of it are spilled.
+    const bool beside = c.rows == 8 && c.a.value_size <= 64 && c.a.head_size <= 64 && c.warps == many_cluster_warps;
     list.push_back({.header = "kernel/cuda/device/attention/decode_cluster.cuh",
                     .task = fmt::format("cermet::attention::DecodeClusterTask<{}>", c.config()),
                     .threads = 32 * c.warps,
                     .shared_bytes = c.cluster_bytes(),
-                    .cluster = c.ranks});
+                    .registers = beside ? 144 : 0,
+                    .cluster = c.ranks,
+                    .may_spill = beside});
   }
   for (Program& program : s.a.tokens > most_few ? many_query_programs(p) : as_fallbacks(attention_general_paged.programs(p)))
     list.push_back(std::move(program));

@@ -25,10 +25,11 @@ constexpr int resident_blocks(int threads, int wanted) {
   return wanted < that_fit ? wanted : that_fit;
 }
 
-__device__ __forceinline__ void wait_for_earlier_launches() {
-#if CERMET_ARCH >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
+/// Whether a task's halves wait for earlier launches themselves, in compute of a block's first item.
+template <class Task>
+constexpr bool waits_itself() {
+  if constexpr (requires { Task::waits_itself; }) return Task::waits_itself;
+  else return false;
 }
 
 /// The work items of this thread block. Where launches overlap (programmatic dependent launch, sm_90 and later), the block lets the next launch
@@ -51,7 +52,7 @@ __device__ __forceinline__ void run_items(const typename Task::Params& p, uint32
     for (uint32_t item = blockIdx.x; item < items; item += gridDim.x) {
       if (!Call::keeps_ring && item != blockIdx.x) team.sync();  // the last item's shared memory
       Call::fetch(p, item, team, smem, ring);
-      if (item == blockIdx.x) {
+      if (!waits_itself<Task>() && item == blockIdx.x) {
         wait_for_earlier_launches();
 #if CERMET_ARCH >= 900
         if constexpr (late) start_next_launch();

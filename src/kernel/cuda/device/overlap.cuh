@@ -20,6 +20,13 @@ __host__ __device__ constexpr Overlap overlap_of() {
   else return Overlap::early;
 }
 
+/// For good: what those stored is there then.
+__device__ __forceinline__ void wait_for_earlier_launches() {
+#if CERMET_ARCH >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /// By any thread of a block.
 __device__ __forceinline__ void start_next_launch() {
 #if CERMET_ARCH >= 900 && !defined(CERMET_WALK)  // of a walk's tasks the next is no launch
@@ -40,7 +47,7 @@ __device__ __forceinline__ void run_items_late(const typename Task::Params& p, u
 #pragma unroll 1
   while (true) {
     if (item == blockIdx.x) {
-      asm volatile("griddepcontrol.wait;" ::: "memory");
+      wait_for_earlier_launches();
       start_next_launch();
     }
     if (item >= items) return;

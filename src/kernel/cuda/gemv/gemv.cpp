@@ -96,7 +96,7 @@ FewRows::FewRows(const Region& region, const Config& config)
                        .prelude = product_.epilogue().source,
                        .threads = shape.threads(),
                        .shared_bytes = shape.shared_bytes(),
-                       .min_blocks = min_blocks(shape.threads(), held(region)),
+                       .min_blocks = is_short(region) ? 3 : min_blocks(shape.threads(), held(region)),
                        .alternates = stream_,
                        .stage_bytes = stream_ ? shape.stage_bytes() : 0,
                        .ring_bytes = stream_ ? shape.ring_bytes() + 16 * shape.stages : 0});
@@ -117,6 +117,11 @@ gemv::RowShape FewRows::shape(const Region& region) const {
 int FewRows::held(const Region& region) const {
   const DType w = region.problem().input(1).dtype;
   return shape(region).held * (w == DType::i8 ? 4 : 16 / static_cast<int>(size_of(w)));
+}
+
+/// Rows of which a lane holds one piece: 72 registers are enough, so that attention's blocks find room beside a product's (docs/notes/gemv.md).
+bool FewRows::is_short(const Region& region) const {
+  return stream_ && !product_.blocked && size_of(region.problem().input(1).dtype) == 2 && shape(region).held == 1;
 }
 
 int FewRows::min_blocks(int threads, int held) const {
@@ -147,6 +152,7 @@ std::string FewRows::row_task(const Region& region, bool aligned) const {
   if (stream_ && in_flight_ > 0) sizes += fmt::format(", .in_flight = {}", in_flight_);
   if (front.lets_next_wait(region)) sizes += ", .late = true";
   if (front.lets_next_start(region)) sizes += ", .early = true";
+  if (is_short(region) && p.op->kind != OpKind::grouped_linear) sizes += ", .rehearses = true";
   const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", heads_->config(region)) : "";
   return fmt::format(
       "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, .grouped = {}, .routed = {}, .ids = {}, "

@@ -39,6 +39,7 @@ class FewRows {
   std::string prologue(const Region& region, bool aligned) const;
   /// Blocks that must fit on an SM, where each of `threads` threads holds this many registers of a row.
   int min_blocks(int threads, int held) const;
+  bool is_short(const Region& region) const;
   gemv::RowShape shape(const Region& region) const;
   /// Registers of a thread that hold its part of a row.
   int held(const Region& region) const;

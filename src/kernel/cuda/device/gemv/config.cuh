@@ -50,6 +50,7 @@ struct Config {
   int in_flight = 0;                  ///< stages at most whose bytes are on their way; 0: all
   bool late = false;                  ///< the next launch starts when those before this one have ended
   bool early = false;                 ///< it starts at once, though the weight is int8 and the row another launch's
+  bool rehearses = false;             ///< a block goes through its first stage while earlier launches run, so that its code is there when they end
   Prologue prologue = {};
   Rotation rotation = {};
 };

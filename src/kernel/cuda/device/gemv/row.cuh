@@ -15,12 +15,15 @@ struct Row {
                                      : C.grouped || C.late || (C.w == DType::i8 && !C.prologue.quantize && !C.early) ? Overlap::late
                                                                                                                      : Overlap::early;
 
+  static constexpr bool waits_itself = C.rehearses;
+
   /// What goes on from item to item: where each warp is in the ring of stages, and which of two areas the next sums go to.
   struct Ring {
     int buffer = 0;
     PipelineState at;
     typename RowWork<C>::Start start;  ///< of the item that was fetched last
     bool is_open = false;              ///< whether all threads know that the barriers are set up
+    bool waits = C.rehearses;          ///< whether this thread has not waited for earlier launches yet
 
     template <class Team>
     __device__ __forceinline__ Ring(const Params&, Team team, char* smem) {
@@ -69,8 +72,13 @@ struct Row {
     static_assert(CERMET_ARCH >= 900 || !C.stream);
 #if CERMET_ARCH >= 900
     if constexpr (C.stream) {
-      if (team.warp() == Body::S.warps) Body::feed(p, ring.start, Body::early_steps(p, ring.start), place, ring.at);
-      else Body::run_stream(p, ring.start, place, ring.buffer, ring.at);
+      if (team.warp() == Body::S.warps) {
+        if (ring.waits && p.constant == 0) wait_for_earlier_launches();
+        Body::feed(p, ring.start, Body::early_steps(p, ring.start), place, ring.at);
+      } else {
+        Body::run_stream(p, ring.start, place, ring.buffer, ring.at, ring.waits);
+      }
+      ring.waits = false;
       return;
     }
 #endif

@@ -51,13 +51,34 @@ struct RowBody : RowSums<C, E> {
     }
   };
 
+  /// With `waits`, a rehearsal first: what it reads for the first time, parameters and its own code, takes longer than the work. One code for both, therefore.
   template <class Source>
-  static __device__ __forceinline__ void multiply_segment(const Params& p, const Segment& s, const Place& place, int& buffer, Source&& source) {
+  static __device__ __forceinline__ void multiply_segment(const Params& p, const Segment& s, const Place& place, int& buffer, bool waits, Source&& source) {
+    if constexpr (C.rehearses && !shares_ring) {
+#pragma unroll 1
+      for (bool rehearsal = waits;; rehearsal = false) {
+        if (waits && !rehearsal) {
+          wait_for_earlier_launches();
+          if constexpr (C.late) start_next_launch();
+        }
+        multiply_part(p, s, place, buffer, rehearsal, source);
+        if (!rehearsal) return;
+      }
+    } else {
+      multiply_part(p, s, place, buffer, false, source);
+    }
+  }
+
+  /// A rehearsal takes a row as it is while others may write it, and a stage without waiting for it: its segment has no results.
+  template <class Source>
+  static __device__ __forceinline__ void multiply_part(const Params& p, const Segment& given, const Place& place, int& buffer, bool rehearsal,
+                                                       Source&& source) {
     const int warp = static_cast<int>(Team::warp()), lane = static_cast<int>(lane_index());
+    const Segment s{given.row, given.group, given.first, rehearsal ? given.first : given.end, given.x_row};
     Held x;
     Finish finish(p, s);
-    const float row_scale = Loader::load(p, s.x_row, warp % S.along, s.first == 0 && warp < S.along, x, place.scratch);
-    Pass pass{p, s, x, place.partial, warp % S.along, warp / S.along, lane, row_scale, {}};
+    const float row_scale = Loader::load(p, s.x_row, warp % S.along, !rehearsal && s.first == 0 && warp < S.along, x, place.scratch);
+    Pass pass{p, s, x, place.partial, warp % S.along, warp / S.along, lane, row_scale, rehearsal, {}};
     if constexpr (C.blocked && !integer<C>)
 #pragma unroll
       for (int j = 0; j < S.held; ++j) {
@@ -65,7 +86,7 @@ struct RowBody : RowSums<C, E> {
         pass.x_scales[j] = p.x_scale == nullptr ? 1.0f : p.x_scale[s.row * p.x_scale_stride + block * p.x_scale_block];
       }
     finish.load(p, s);
-    const int rows = Finish::rows_of(s);
+    const int rows = rehearsal ? S.stage_rows : Finish::rows_of(s);
 #pragma unroll 1
     for (int row = 0; row < rows; row += S.stage_rows) {
       S32* const partial = place.partial + buffer * sums * batch * S.slots;
@@ -91,7 +112,7 @@ struct RowBody : RowSums<C, E> {
       if (start.is_first() && Team::warp() == 0) route.store(p), route.store_weights(p);
     Work::for_segments(p, start, route, [&](const Segment& s) {
       const char* const base = static_cast<const char*>(p.w) + s.group * p.w_group_stride * element;
-      multiply_segment(p, s, place, buffer, [&](const Pass& pass, int row, int m, Sums& sums, S32* partial) {
+      multiply_segment(p, s, place, buffer, false, [&](const Pass& pass, int row, int m, Sums& sums, S32* partial) {
         const char* const matrix = m == 0 ? base : static_cast<const char*>(p.w_up) + s.group * p.w_group_stride * element;
         const int64_t stride = (m == 0 ? p.w_stride : p.w_up_stride) * element;
         multiply_rows(pass, row, m, 0, S.held, sums, partial, [&](int r, int j) {
@@ -111,14 +132,15 @@ struct RowBody : RowSums<C, E> {
   }();
   using WeightPipeline = Pipeline<pipeline_shape>;
 
-  static __device__ __forceinline__ void run_stream(const Params& p, const Start& start, const Place& place, int& buffer, PipelineState& at) {
+  static __device__ __forceinline__ void run_stream(const Params& p, const Start& start, const Place& place, int& buffer, PipelineState& at,
+                                                    bool waits = false) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     constexpr int per_chunk = S.chunks == 1 ? S.held : S.chunk / (piece_bytes * S.along);  // pieces of a warp in a stage
     Work::for_segments(p, start, Route<C>(p), [&](const Segment& s) {
-      multiply_segment(p, s, place, buffer, [&](const Pass& pass, int row, int m, Sums& sums, S32* partial) {
+      multiply_segment(p, s, place, buffer, waits, [&](const Pass& pass, int row, int m, Sums& sums, S32* partial) {
 #pragma unroll
         for (int chunk = 0; chunk < S.chunks; ++chunk) {
-          const char* const stage = pipeline.wait() + pass.a * piece_bytes + pass.lane * 16;
+          const char* const stage = (pass.rehearsal ? place.ring : pipeline.wait()) + pass.a * piece_bytes + pass.lane * 16;
           multiply_rows(pass, row, m, chunk * per_chunk, (chunk + 1) * per_chunk, sums, partial, [&](int r, int j) {
             const int offset = (j - chunk * per_chunk) * S.along * piece_bytes;
             Piece w{};
@@ -126,9 +148,10 @@ struct RowBody : RowSums<C, E> {
               w = *reinterpret_cast<const Piece*>(stage + (r * S.side + pass.warp_n) * S.chunk + offset);
             return w;
           });
-          pipeline.release();
+          if (!pass.rehearsal) pipeline.release();
         }
       });
+      waits = false;
     });
     at = pipeline.state();
   }

@@ -84,6 +84,7 @@ struct RowSums {
     S32* partial;
     int a, warp_n, lane;  ///< of the warp: place along the row, and among those that take rows in turn
     float row_scale;      ///< of a row that was quantized here
+    bool rehearsal;       ///< with whatever is in the stages, and no results
     float x_scales[C.blocked && !integer<C> ? S.held : 1];
   };
 
