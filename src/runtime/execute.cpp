@@ -188,6 +188,13 @@ const Plan& Executable::plan() {
   return state_->plan;
 }
 
+const Plan& Executable::launched_plan() {
+  require(state_->resolved, "plan of graph '{}': expected a run before it is read, found none", state_->graph.name);
+  if (state_->super && state_->queue.stream) state_->make_device_regions();
+  else if (!state_->planned || state_->ranges_planned) state_->make_plan();
+  return state_->plan;
+}
+
 const SuperFormation* Executable::super_kernels() {
   plan();
   return state_->super ? &state_->super->formation : nullptr;
