@@ -17,7 +17,8 @@ class Walk {
       for (const ValueId id : groups[step].results) follow(step, root[static_cast<std::size_t>(id.index)], true);
       for (const ValueId id : groups[step].operands)
         if (id) touches_[root[static_cast<std::size_t>(id.index)]].push_back(step);
-      for (const ValueId id : groups[step].results) touches_[root[static_cast<std::size_t>(id.index)]].push_back(step), written_[root[static_cast<std::size_t>(id.index)]] = step;
+      for (const ValueId id : groups[step].results)
+        touches_[root[static_cast<std::size_t>(id.index)]].push_back(step), written_[root[static_cast<std::size_t>(id.index)]] = step;
     }
   }
 
