@@ -38,8 +38,7 @@ void share_device(Communicator& group, const Target& target, DeviceRegionOptions
 
 }  // namespace
 
-/// What joins of the present plan, made anew with what each launch touches, and once more without where nothing does. A region of one launch is launched as it
-/// is.
+/// What joins of the present plan, made anew with what each launch touches. A region of one launch is launched as it is.
 std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_regions() {
   if (!ranges_planned) {
     make_plan(true);
@@ -74,7 +73,13 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
     log().info("super-kernel '{}': launches {} to {} in one, {} stages of {} bytes, {} registers, {} bytes spilled", region.name, region.first_launch,
                region.end_launch - 1, made.back()->shape().stages, made.back()->shape().pitch, made.back()->registers(), made.back()->spilled_bytes());
   }
-  if (made.empty()) make_plan();  // as it was: launches that say what they touch publish no results early
+  return made;
+}
+
+/// The same for runs that follow. Launches that say what they touch publish no results early: where nothing joins, the plan is made once more without.
+std::vector<std::unique_ptr<DeviceRegion>> Executable::State::link_regions() {
+  std::vector<std::unique_ptr<DeviceRegion>> made = make_device_regions();
+  if (made.empty()) make_plan();
   return made;
 }
 

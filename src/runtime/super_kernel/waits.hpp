@@ -21,7 +21,7 @@ struct SuperBlocks {
   std::span<const std::int32_t> views;  ///< nodes without a block, whose result is operand 0
   const MemoryPlan& memory;
   const SymbolValues& maximum;
-  std::span<const bool> has_workspace;  ///< by block: it uses memory that all share
+  const std::vector<bool>& has_workspace;  ///< by block: it uses memory that all share
 };
 
 /// Of blocks [first, last]: each value that goes from one to another, and what memory that is used again adds to that.
