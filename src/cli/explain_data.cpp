@@ -66,11 +66,18 @@ class PlanData {
     for (const SuperKernelRecord& each : record_.super_kernels) {
       Json collectives = Json::array();
       for (const std::size_t block : each.collectives) collectives.push_back(place_[block]);
+      Json waits = Json::array();
+      for (const SuperWait& wait : each.waits) {
+        Json values = Json::array();
+        for (const ValueId id : wait.values) values.push_back(value(id).name);
+        waits.push_back({{"block", place_[wait.block]}, {"for", place_[wait.before]}, {"values", std::move(values)}});
+      }
       data["super_kernels"].push_back({{"name", each.name},
                                        {"options", each.options},
                                        {"first_block", place_[each.first_block]},
                                        {"last_block", place_[each.last_block]},
-                                       {"collectives", std::move(collectives)}});
+                                       {"collectives", std::move(collectives)},
+                                       {"waits", std::move(waits)}});
     }
     data["super_kernel_breaks"] = record_.super_breaks;
     return data;

@@ -26,17 +26,27 @@ std::vector<std::string> row_of(const Json& block, std::size_t number, bool fold
   return row;
 }
 
+std::vector<std::vector<std::size_t>> repeats_of(const Json& plan) {
+  std::vector<std::vector<std::size_t>> repeats;
+  for (const Json& repeat : plan["repeats"]) repeats.push_back(repeat.get<std::vector<std::size_t>>());
+  return repeats;
+}
+
+/// Whether a block is like an earlier one that is shown.
+bool is_folded(const std::vector<std::vector<std::size_t>>& repeats, std::size_t b) {
+  return std::ranges::any_of(repeats, [&](const auto& r) { return b >= r[0] + r[1] && b < r[0] + r[1] * r[2]; });
+}
+
 std::string blocks_text(const Json& plan) {
   Table table;
   std::vector<std::string> head{"block", "operators", "kernel", "type", "bytes", "operations", "modelled"};
   if (plan.contains("measured_seconds")) head.emplace_back("measured");
   head.emplace_back("result");
   table.row(head);
-  std::vector<std::vector<std::size_t>> repeats;
-  for (const Json& repeat : plan["repeats"]) repeats.push_back(repeat.get<std::vector<std::size_t>>());
+  const std::vector<std::vector<std::size_t>> repeats = repeats_of(plan);
   for (std::size_t b = 0; b < plan["blocks"].size(); ++b) {
+    if (is_folded(repeats, b)) continue;
     const auto inside = std::ranges::find_if(repeats, [&](const auto& r) { return b >= r[0] && b < r[0] + r[1] * r[2]; });
-    if (inside != repeats.end() && b >= (*inside)[0] + (*inside)[1]) continue;
     if (inside != repeats.end() && b == (*inside)[0]) table.row({fmt::format("{} times:", (*inside)[2])});
     table.row(row_of(plan["blocks"].begin()[b], b, inside != repeats.end()));
   }
@@ -72,6 +82,30 @@ std::string collectives_text(const Json& blocks) {
   return text;
 }
 
+/// "12 (layers.0.norm, x); 9 (memory)": for each block of super-kernels that is shown, for which others it waits, and why.
+std::string waits_text(const Json& plan) {
+  Table table;
+  const std::vector<std::vector<std::size_t>> repeats = repeats_of(plan);
+  for (const Json& each : plan["super_kernels"]) {
+    std::vector<std::string> row;
+    for (const Json& wait : each["waits"]) {
+      const auto block = wait["block"].get<std::size_t>();
+      if (is_folded(repeats, block)) continue;
+      std::string values;
+      for (const Json& name : wait["values"]) values += (values.empty() ? "" : ", ") + name.get<std::string>();
+      const std::string text = fmt::format("{} ({})", wait["for"].get<std::size_t>(), values.empty() ? "memory" : values);
+      if (!row.empty() && row[1] == std::to_string(block)) {
+        row[2] += "; " + text;
+        continue;
+      }
+      if (!row.empty()) table.row(row);
+      row = {each["name"].get<std::string>(), std::to_string(block), "waits for " + text};
+    }
+    if (!row.empty()) table.row(row);
+  }
+  return table.empty() ? "" : "\nblocks of super-kernels that wait for others: for values, or for memory that they write\n" + table.to_string();
+}
+
 }  // namespace
 
 std::string explain_text(const Json& graph) {
@@ -88,6 +122,7 @@ std::string explain_text(const Json& graph) {
                  collectives_text(each["collectives"]), each["options"].get<std::string>()});
     text += "\nsuper-kernels\n" + super.to_string();
     for (const Json& line : after["super_kernel_breaks"]) text += line.get<std::string>() + "\n";
+    text += waits_text(after);
   }
   if (!rules.empty()) text += "\nrules applied\n" + rules.to_string();
   if (!reasons.empty()) text += "\nvalues between blocks, and why they are not inside one\n" + reasons.to_string();

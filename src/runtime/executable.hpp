@@ -93,6 +93,8 @@ class Executable {
   /// What the last run launched, in order, and which bytes each launch touched; on a device that computes nothing, what it would have launched. Valid until
   /// the next run. Throws Error where there was no run.
   const Plan& plan();
+  /// The plan as runs launch it: where no region is linked, as without marks. Links those that are; null devices, too.
+  const Plan& launched_plan();
   /// Which launches of that plan become one, and which marked ones cannot join; null where no node is marked. As plan().
   const SuperFormation* super_kernels();
   /// Operations and bytes of a step at the symbols of the last run. Of a grouped product, weights of groups that had rows where the run was timed, else all.

@@ -138,6 +138,7 @@ struct Executable::State {
   void launch_regions(std::span<const std::unique_ptr<DeviceRegion>> regions);
   void launch_rows(std::span<const std::unique_ptr<DeviceRegion>> regions);
   std::vector<std::unique_ptr<DeviceRegion>> make_device_regions();
+  std::vector<std::unique_ptr<DeviceRegion>> link_regions();
   class Threads;
   void launch_in_order(FunctionRef<void(const Launch& launch)> launch);
   void walk_region(const SuperRegion& region, FunctionRef<void(const Launch& launch)> run);

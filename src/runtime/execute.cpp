@@ -141,7 +141,7 @@ void Executable::State::replay() {
       for (std::int64_t i = 0; i < row; ++i) launch_all();
       return;
     }
-    if (super) run.regions = make_device_regions();
+    if (super) run.regions = link_regions();
     Stream* const wanted = std::exchange(stream, queue.stream);  // the caller's may be one that cannot be captured
     stream->begin_capture();
     try {
@@ -185,6 +185,13 @@ const Plan& Executable::plan() {
     state_->make_plan(true);
     state_->plan_ranges();
   }
+  return state_->plan;
+}
+
+const Plan& Executable::launched_plan() {
+  require(state_->resolved, "plan of graph '{}': expected a run before it is read, found none", state_->graph.name);
+  if (state_->super && state_->queue.stream) state_->link_regions();
+  else if (!state_->planned || state_->ranges_planned) state_->make_plan();
   return state_->plan;
 }
 

@@ -7,6 +7,7 @@
 #include "base/function_ref.hpp"
 #include "graph/memory.hpp"
 #include "op/operator.hpp"
+#include "runtime/side_by_side.hpp"
 
 namespace cermet {
 std::int64_t dense_bytes(const TensorType& type, const SymbolValues& symbols) {
@@ -84,7 +85,7 @@ void reuse_dying_operands(const Graph& graph, std::span<const FusionGroup> group
 }  // namespace
 
 MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, std::span<const std::int32_t> views, const SymbolValues& maximum,
-                       const std::vector<bool>& strided) {
+                       const std::vector<bool>& strided, std::span<const std::int32_t> walk_of) {
   MemoryPlan plan;
   const std::size_t count = graph.values().size();
   plan.root = memory_roots(graph, [&](std::int32_t n) { return std::binary_search(views.begin(), views.end(), n); });
@@ -93,6 +94,7 @@ MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, 
   for (std::size_t v = 0; v < count; ++v)
     if (graph.values()[v].kind == ValueKind::intermediate && plan.root[v] == static_cast<std::int32_t>(v))
       plan.total = checked_total(plan.total, round_up(lifetimes[v].bytes, 64));
+  outlive_branches(groups, walk_of, plan.root, lifetimes);
   reuse_dying_operands(graph, groups, plan.root, lifetimes, strided);
   std::vector<Lifetime> blocks;
   std::vector<std::size_t> owners;

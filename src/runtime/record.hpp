@@ -8,6 +8,7 @@
 #include "graph/rewrite/rule.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/memory_plan.hpp"
+#include "runtime/super_kernel/waits.hpp"
 #include "select/select.hpp"
 
 namespace cermet {
@@ -27,6 +28,7 @@ struct SuperKernelRecord {
   std::string name, options;
   std::size_t first_block = 0, last_block = 0;
   std::vector<std::size_t> collectives = {};  ///< its blocks in which ranks wait for each other
+  std::vector<SuperWait> waits = {};          ///< which of its blocks wait for which, in their order
 };
 
 struct CompileRecord {

@@ -41,11 +41,27 @@ TEST(SuperKernelVerbs, ExplainShowsTheirBlocks) {
   ASSERT_EQ(text.code, 0) << text.err;
   EXPECT_NE(text.out.find("super-kernels\n  layers.0  blocks"), std::string::npos) << text.out;
   EXPECT_EQ(text.out.find("collectives"), std::string::npos);
+  EXPECT_NE(text.out.find("blocks of super-kernels that wait for others"), std::string::npos);
   const auto graphs = run_cermet("explain " + demo + " --super-kernel layer --tensor-parallel 2 --json").json()["graphs"];
   ASSERT_EQ(graphs.size(), 3u) << "passes of one rank";
   const auto& shared = graphs[0]["after"];
   for (const auto& block : shared["super_kernels"][0]["collectives"]) EXPECT_EQ(shared["blocks"][block.get<std::size_t>()]["kernel"], "ranks.all_reduce");
   EXPECT_EQ(shared["super_kernels"][0]["collectives"].size(), 2u) << "behind attention and behind the experts";
+}
+
+TEST(SuperKernelVerbs, ExplainSaysWhoWaitsForWhom) {
+  const ScratchFolder folder;
+  const std::string file = (folder / "branches.graph").string();
+  std::ofstream(file)
+      << "graph branches {\n  super_kernel sp1 \"\"\n  input %x : f32[4, 64]\n  input %cache : f32[4, 64]\n  constant %w : f32[64, 64]\n"
+         "  %a = linear(%x, %w) : f32[4, 64] in sp1\n  %b = softmax(%x) : f32[4, 64] in sp1\n  %v = reshape(%a) {shape = [2, 128]} : f32[2, 128] in sp1\n"
+         "  %c = softmax(%v) : f32[2, 128] in sp1\n  %f = reshape(%c) {shape = [4, 64]} : f32[4, 64] in sp1\n"
+         "  %d = linear(%f, %w) : f32[4, 64] in sp1\n  %e = matmul(%d, %b) {transpose_b = true} : f32[4, 4] in sp1\n  output y = %e\n}\n";
+  const CommandResult text = run_cermet("explain " + file + " --text --mode none --compare none");
+  ASSERT_EQ(text.code, 0) << text.err;
+  const std::size_t from = text.out.find("blocks of super-kernels that wait"), end = text.out.find("\n\n", from);
+  ASSERT_NE(from, std::string::npos) << text.out;
+  expect_golden("cli/golden/super_kernel_waits.txt", text.out.substr(from, end - from) + "\n");
 }
 
 TEST(SuperKernelVerbs, ATimelineHasATaskForEveryLaunchAndThread) {

@@ -187,5 +187,26 @@ TEST(MemoryPlan, StateAndViewsShareMemory) {
   EXPECT_EQ(copied.root("flat"), copied.id("flat"));
 }
 
+TEST(MemoryPlan, BranchesThatRunSideBySideShareNoMemory) {
+  const Graph graph = parse_graph(
+      "graph g {\n  input %x : f32[8, 64]\n  %a = cast(%x) {out_dtype = \"bf16\"} : bf16[8, 64]\n  %b = softmax(%a) : bf16[8, 64]\n"
+      "  %c = cast(%b) {out_dtype = \"f32\"} : f32[8, 64]\n  %d = cast(%x) {out_dtype = \"bf16\"} : bf16[8, 64]\n  %e = sigmoid(%d) : bf16[8, 64]\n"
+      "  %f = cast(%e) {out_dtype = \"f32\"} : f32[8, 64]\n  %s = add(%c, %f) : f32[8, 64]\n  %y = cast(%s) {out_dtype = \"bf16\"} : bf16[8, 64]\n"
+      "  output y = %y\n}\n");
+  const std::vector<FusionGroup> groups = plan_fusion(graph, {});
+  const auto planned = [&](std::int32_t walk) { return plan_memory(graph, groups, {}, {}, {}, std::vector<std::int32_t>(groups.size(), walk)); };
+  const auto share = [&](const MemoryPlan& plan, std::string_view some, std::string_view others) {
+    for (const char a : some)
+      for (const char b : others)
+        if (plan.offset[static_cast<std::size_t>(graph.find({&a, 1}).index)] == plan.offset[static_cast<std::size_t>(graph.find({&b, 1}).index)]) return true;
+    return false;
+  };
+  const MemoryPlan one_by_one = planned(-1), side_by_side = planned(0);
+  EXPECT_TRUE(share(one_by_one, "ab", "def"));
+  EXPECT_FALSE(share(side_by_side, "abc", "def"));
+  EXPECT_LT(one_by_one.bytes, side_by_side.bytes);
+  EXPECT_LT(side_by_side.bytes, side_by_side.total) << "what follows from both branches may have their memory";
+}
+
 }  // namespace
 }  // namespace cermet

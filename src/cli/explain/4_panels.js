@@ -17,6 +17,16 @@ function edgeItem(edge, other, word) {
     other ? element("button", {class: "link", onclick: () => { select(other); show(other); }}, other.title) : "", element("div", {class: "soft"}, reason));
 }
 
+// For which blocks of its super-kernel a block waits, and which wait for it.
+function waitsOf(index) {
+  const region = (plan.super_kernels || []).find(each => each.first_block <= index && index <= each.last_block);
+  if (!region) return [];
+  const item = (wait, other, word) => element("li", {}, `${word} block ${other}`, element("span", {class: "soft"}, wait.values.length ? "  " + wait.values.join(", ") : "  memory that is written again"));
+  const before = region.waits.filter(wait => wait.block === index).map(wait => item(wait, wait.for, "waits for"));
+  const after = region.waits.filter(wait => wait.for === index).map(wait => item(wait, wait.block, "is waited for by"));
+  return [element("h4", {}, `Block ${index} of super-kernel ${region.name}`), element("ul", {class: "list"}, ...before, ...after)];
+}
+
 function select(node) {
   clearCurrent();
   node.drawn.classList.add("current");
@@ -42,6 +52,7 @@ function select(node) {
     const weights = (block.reads || []).filter(x => x.constant);
     if (weights.length) parts.push(element("h4", {}, "Weights"), element("ul", {class: "list"}, ...weights.map(x => element("li", {}, element("code", {}, x.name), element("span", {class: "soft"}, "  " + x.type)))));
   }
+  if (block) parts.push(...waitsOf(node.index));
   if (ins.length) parts.push(element("h4", {}, "Reads"), element("ul", {class: "list"}, ...ins));
   if (outs.length) parts.push(element("h4", {}, "Read by"), element("ul", {class: "list"}, ...outs));
   openPanel(...parts);
@@ -96,6 +107,12 @@ function lists() {
   $("reasons").replaceChildren(plan.reason_counts.length ? element("table", {}, ...plan.reason_counts.map(reason => element("tr", {}, element("td", {}, element("strong", {}, reason.why), element("div", {class: "soft"}, reason.summary)), element("td", {class: "number"}, String(reason.edges))))) : element("span", {class: "soft"}, "none"));
 }
 
+function superKernels() {
+  $("marked").hidden = !plan.super_kernels.length && !plan.super_kernel_breaks.length;
+  $("super").replaceChildren(factTable(plan.super_kernels.map(each => [`${each.name}${each.options ? ` (${each.options})` : ""}`, `blocks ${each.first_block} to ${each.last_block}`])),
+    element("ul", {class: "list"}, ...plan.super_kernel_breaks.map(line => element("li", {}, line))));
+}
+
 function legend() {
   const entry = (name, colour) => element("span", {}, element("i", {style: `background:var(--${colour})`}), name);
   $("legend").replaceChildren(...Object.entries(colours).filter(([name]) => plan.blocks.some(block => !block.view && block.mapping === name)).map(([name, colour]) => entry(name, colour)), element("span", {}, "dashed: a view, or layers that are folded"));
@@ -148,6 +165,7 @@ function showPlan() {
   mark();
   kernels();
   lists();
+  superKernels();
   legend();
 }
 function showGraph() { totals(); plansSwitch(); showPlan(); }

@@ -34,6 +34,8 @@ struct Compilation {
   std::string replace_graph(Graph smaller);
   /// The node that names a step.
   const Node& node_of(std::size_t step) const { return graph().nodes()[static_cast<std::size_t>(groups[step].anchor())]; }
+  /// Options of a node's super-kernel, where it is to share a launch on a GPU, even where that is slower; nothing otherwise.
+  std::optional<SuperKernelOptions> walk_of(const Node& node) const;
   const Region& region_of(std::size_t step) const { return groups[step].region; }
   const WeightLayout* layout_of(std::size_t step, std::size_t operand) const { return choices[step].kernel->weight_layout(region_of(step), operand); }
   std::int64_t workspace_of(std::size_t step) const { return choices[step].kernel->workspace(region_of(step), choices[step].config, pool.size()); }

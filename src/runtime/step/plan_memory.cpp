@@ -11,7 +11,12 @@ std::string step::plan_memory(Compilation& c) {
   s.layouts.resize(c.graph().values().size());  // all dense where views were not folded
   std::vector<bool> strided;
   for (const ValueLayout& layout : s.layouts) strided.push_back(!layout.is_dense());
-  s.memory = cermet::plan_memory(c.graph(), c.groups, c.views, c.options.maximum, strided);
+  std::vector<std::int32_t> walk_of;
+  for (std::size_t step = 0; step < c.groups.size(); ++step) {
+    const auto walked = c.walk_of(c.node_of(step));
+    walk_of.push_back(walked && !goes_in_turn(*walked) ? c.node_of(step).super_kernel : -1);
+  }
+  s.memory = cermet::plan_memory(c.graph(), c.groups, c.views, c.options.maximum, strided, walk_of);
   std::int64_t workspace = 0;
   for (std::size_t step = 0; step < c.choices.size(); ++step) workspace = std::max(workspace, c.workspace_of(step));
   s.arena = c.device.allocate(s.memory.bytes + workspace);

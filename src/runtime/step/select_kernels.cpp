@@ -23,12 +23,6 @@ std::string measured_text(std::int64_t taken, const std::map<std::string, std::i
   return count > 0 ? fmt::format("{}; {} measured choice{} ignored: {}", text, count, count == 1 ? "" : "s", reasons) : text;
 }
 
-/// Whether a node is to share a launch on a GPU, even where that is slower.
-bool joins(const Compilation& c, const Node& node) {
-  if (node.super_kernel < 0 || !c.device.target() || !jit::can_walk(*c.device.target())) return false;
-  return links_at_a_loss(SuperKernelOptions::parse(c.graph().super_kernels()[static_cast<std::size_t>(node.super_kernel)].options));
-}
-
 /// Whether a node in a super-kernel exchanges data, which a launch can do there in place of the host.
 bool is_launched(const Compilation& c, const Node& node, const Region& region) {
   return node.super_kernel >= 0 && region.is_single() && spans_ranks(region.problem()) && c.device.target() && jit::can_walk(*c.device.target()) &&
@@ -36,6 +30,12 @@ bool is_launched(const Compilation& c, const Node& node, const Region& region) {
 }
 
 }  // namespace
+
+std::optional<SuperKernelOptions> Compilation::walk_of(const Node& node) const {
+  if (node.super_kernel < 0 || !device.target() || !jit::can_walk(*device.target())) return {};
+  const SuperKernelOptions marked = SuperKernelOptions::parse(graph().super_kernels()[static_cast<std::size_t>(node.super_kernel)].options);
+  return links_at_a_loss(marked) ? std::optional(marked) : std::nullopt;
+}
 
 std::string step::select_kernels(Compilation& c) {
   std::set<std::string_view> names;
@@ -49,7 +49,7 @@ std::string step::select_kernels(Compilation& c) {
       for (const IgnoredTuning& one : selection.ignored) ++ignored[one.reason];
       c.choices.push_back(std::move(selection.choice));
       if (is_launched(c, node, c.region_of(step))) choose_launched(c.region_of(step), c.choices.back());
-      if (joins(c, node)) choose_joinable(c.region_of(step), c.choices.back());
+      if (c.walk_of(node)) choose_joinable(c.region_of(step), c.choices.back());
       if (c.options.fusion.choose) c.options.fusion.choose(c.region_of(step), c.choices.back());
       names.insert(c.choices.back().kernel->name);
     } catch (const Error& error) {

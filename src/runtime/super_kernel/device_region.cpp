@@ -6,6 +6,7 @@
 #include "base/checked.hpp"
 #include "base/env.hpp"
 #include "runtime/overlap.hpp"
+#include "runtime/super_kernel/deal.hpp"
 
 namespace cermet {
 namespace {
@@ -26,7 +27,8 @@ struct Table {
   std::int64_t meeting_bytes = 0;  ///< of all instances, both areas of each
 
   Table(const Plan& plan, std::size_t first, std::span<const std::uint32_t> bodies, std::span<const cuda::Program> programs, std::uint32_t blocks,
-        const std::vector<std::vector<std::uint32_t>>& wanted, const DeviceRegionOptions& options, bool shares_ring) {
+        std::span<const std::uint32_t> first_block, const std::vector<std::vector<std::uint32_t>>& wanted, const DeviceRegionOptions& options,
+        bool shares_ring) {
     const std::size_t count = bodies.size();
     const std::vector<std::uint32_t> ends = region_ends(wanted);
     carried = static_cast<std::uint32_t>(ends.size());
@@ -50,6 +52,7 @@ struct Table {
                                     .arrivals = std::min(launch.items, blocks),
                                     .streams = shares_ring && programs[i].stage_bytes > 0,
                                     .early = options.early_start,
+                                    .first_block = static_cast<std::uint16_t>(first_block[i]),
                                     .meeting = static_cast<std::uint64_t>(meeting_bytes),
                                     .meeting_bytes = static_cast<std::uint32_t>(programs[i].meeting_bytes * launch.items),
                                     .feeds_after = options.prefetch ? 0 : static_cast<std::uint32_t>(i)};
@@ -75,6 +78,10 @@ struct Table {
 }  // namespace
 
 bool links_at_a_loss(const SuperKernelOptions& options) { return options.debug_sync_all || options.profile || options.width > 0; }
+
+bool goes_in_turn(const SuperKernelOptions& options) { return options.debug_sync_all || !options.stream_fusion; }
+
+bool begins_step(const Plan& plan, std::size_t launch) { return launch == 0 || plan.launches()[launch - 1].step != plan.launches()[launch].step; }
 
 std::vector<std::vector<std::uint32_t>> region_needs(const Plan& plan, std::size_t first, std::size_t count, bool all_before) {
   std::vector<std::vector<std::uint32_t>> needs(count);
@@ -124,7 +131,9 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
   const auto blocks = static_cast<std::uint32_t>(options.width > 0 ? std::min<std::int64_t>(options.width, target.multiprocessors) : target.multiprocessors);
   launch_ = {.blocks = blocks, .threads = static_cast<std::uint32_t>(shape_.threads), .shared_bytes = static_cast<std::uint32_t>(shared), .together = true};
 
-  Table table(plan, first, image.bodies, programs, blocks, needs, options, shape_.stages > 0);
+  std::vector<DealtLaunch> dealt;
+  for (std::size_t i = 0; i < launches.size(); ++i) dealt.push_back({plan.launches()[first + i].items, launches[i].item_seconds});
+  Table table(plan, first, image.bodies, programs, blocks, first_blocks(dealt, needs, blocks), needs, options, shape_.stages > 0);
   instances_ = table.instances;
   table_ = queue.device->allocate(static_cast<std::int64_t>(table.bytes.size()));
   if (table.meeting_bytes > 0) meeting_ = queue.device->allocate(table.meeting_bytes);

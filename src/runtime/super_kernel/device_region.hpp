@@ -27,10 +27,17 @@ struct DeviceRegionOptions {
 /// Whether somebody wants a region linked whatever it is predicted to cost: to debug it, to see its times, or to give it fewer blocks.
 bool links_at_a_loss(const SuperKernelOptions& options);
 
+/// Whether each launch waits for the one before, whatever it reads.
+bool goes_in_turn(const SuperKernelOptions& options);
+
+/// Whether a launch is the first of its step, which stands for all of the step's work.
+bool begins_step(const Plan& plan, std::size_t launch);
+
 /// A launch that a region takes.
 struct RegionLaunch {
   const cuda::Program* program = nullptr;
-  std::string name;  ///< for messages: scope and kernel
+  std::string name;         ///< for messages: scope and kernel
+  double item_seconds = 0;  ///< modelled, of an item: by it launches that do not need each other are dealt out
 };
 
 class DeviceRegion {

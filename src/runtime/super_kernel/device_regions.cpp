@@ -5,6 +5,7 @@
 #include "kernel/communicator.hpp"
 #include "kernel/cuda/peer_memory.hpp"
 #include "runtime/executable_state.hpp"
+#include "runtime/super_kernel/deal.hpp"
 #include "runtime/super_kernel/walk_cost.hpp"
 
 namespace cermet {
@@ -43,6 +44,7 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
     make_plan(true);
     plan_ranges();
   }
+  if (costs.empty()) note_costs();
   std::vector<std::unique_ptr<DeviceRegion>> made;
   for (const SuperRegion& region : super->formation.regions) {
     const std::size_t count = region.end_launch - region.first_launch;
@@ -51,11 +53,11 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
     for (std::size_t l = region.first_launch; l < region.end_launch; ++l) {
       const Launch& launch = plan.launches()[l];
       const StepInfo& info = infos[launch.step];
-      launches.push_back({&super->programs[launch.step][launch.program], info.scope.empty() ? info.kernel : info.scope + " " + info.kernel});
+      launches.push_back({&super->programs[launch.step][launch.program], info.scope.empty() ? info.kernel : info.scope + " " + info.kernel,
+                          begins_step(plan, l) ? item_seconds(info.region, work_of(launch.step), launch.items) : 0});
     }
-    const bool in_turn = region.options.debug_sync_all || !region.options.stream_fusion;  // each launch waits for the one before
     DeviceRegionOptions options{.width = region.options.width,
-                                .debug_sync_all = in_turn,
+                                .debug_sync_all = goes_in_turn(region.options),
                                 .prefetch = region.options.prefetch,
                                 .early_start = region.options.early_start,
                                 .profile = region.options.profile};
@@ -71,6 +73,13 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
     log().info("super-kernel '{}': launches {} to {} in one, {} stages of {} bytes, {} registers, {} bytes spilled", region.name, region.first_launch,
                region.end_launch - 1, made.back()->shape().stages, made.back()->shape().pitch, made.back()->registers(), made.back()->spilled_bytes());
   }
+  return made;
+}
+
+/// The same for runs that follow. Launches that say what they touch publish no results early: where nothing joins, the plan is made once more without.
+std::vector<std::unique_ptr<DeviceRegion>> Executable::State::link_regions() {
+  std::vector<std::unique_ptr<DeviceRegion>> made = make_device_regions();
+  if (made.empty()) make_plan();
   return made;
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/super_kernel/report.hpp"
 
+#include "runtime/super_kernel/deal.hpp"
+#include "runtime/super_kernel/device_region.hpp"
 #include "runtime/table.hpp"
 
 namespace cermet {
@@ -36,9 +38,32 @@ std::string tasks_text(const SuperSchedule& schedule, std::uint32_t t) {
   return text.empty() ? "-" : text;
 }
 
-std::string region_text(const Plan& plan, const SuperRegion& region, std::span<const StepInfo> steps) {
+/// "8-15": by launch of a region, which blocks of a GPU's walk have items of it.
+std::vector<std::string> blocks_text(Executable& executable, const SuperRegion& region) {
+  const Plan& plan = executable.plan();
+  const std::size_t count = region.end_launch - region.first_launch;
+  std::vector<DealtLaunch> dealt;
+  for (std::size_t l = region.first_launch; l < region.end_launch; ++l) {
+    const Launch& launch = plan.launches()[l];
+    dealt.push_back(
+        {launch.items, begins_step(plan, l) ? item_seconds(executable.steps()[launch.step].region, executable.work(launch.step), launch.items) : 0});
+  }
+  const std::vector<std::uint32_t> first = first_blocks(dealt, region_needs(plan, region.first_launch, count, goes_in_turn(region.options)), region.blocks);
+  std::vector<std::string> list;
+  for (std::size_t l = 0; l < count; ++l) {
+    const std::uint32_t taken = std::min(dealt[l].items, region.blocks), last = (first[l] + std::max(1u, taken) - 1) % region.blocks;
+    list.push_back(taken == region.blocks ? "all" : taken == 0 ? "-" : taken == 1 ? std::to_string(last) : fmt::format("{}-{}", first[l], last));
+  }
+  return list;
+}
+
+std::string region_text(Executable& executable, const SuperRegion& region) {
+  const Plan& plan = executable.plan();
+  const std::span<const StepInfo> steps = executable.steps();
   const SuperSchedule schedule = super_schedule(plan, region.first_launch, region.end_launch, region.options, region.blocks);
   std::vector<TableRow> rows{{"launch", "scope", "kernel", "items", "raises", "counters", "waits for", "conditions"}};
+  const std::vector<std::string> blocks = region.blocks > 0 ? blocks_text(executable, region) : std::vector<std::string>();
+  if (!blocks.empty()) rows[0].emplace_back("blocks");
   std::size_t items = 0;
   for (std::uint32_t t = 0; t < schedule.tasks.size(); ++t) {
     const SuperTask& task = schedule.tasks[t];
@@ -46,6 +71,7 @@ std::string region_text(const Plan& plan, const SuperRegion& region, std::span<c
     items += task.items;
     rows.push_back({std::to_string(task.launch), step.scope.empty() ? "-" : step.scope, step.kernel, std::to_string(task.items), name_of(raised_by(task)),
                     std::to_string(task.counters), tasks_text(schedule, t), waits_text(schedule, task)});
+    if (!blocks.empty()) rows.back().push_back(blocks[t]);
   }
   const std::string options = to_string(region.options);
   return fmt::format("super-kernel {}{}: launches {} to {}, {} items, {} counters\n{}", region.name, options.empty() ? "" : " (" + options + ")",
@@ -63,9 +89,8 @@ WaitsFor raised_by(const SuperTask& task) {
 std::string super_kernel_text(Executable& executable) {
   const SuperFormation* const formation = executable.super_kernels();
   if (!formation) return "";
-  const Plan& plan = executable.plan();
   std::string text;
-  for (const SuperRegion& region : formation->regions) text += (text.empty() ? "" : "\n") + region_text(plan, region, executable.steps());
+  for (const SuperRegion& region : formation->regions) text += (text.empty() ? "" : "\n") + region_text(executable, region);
   for (const SuperBreak& found : formation->breaks)
     text += fmt::format("super-kernel {} breaks at {}\n", found.name, text_of(found, executable.steps()[found.step].scope));
   return text;

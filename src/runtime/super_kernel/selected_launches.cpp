@@ -51,6 +51,7 @@ void Executable::State::launch_selected() {
     for (const Launch& launch : wanted_launches()) execute(launch);
     return;
   }
+  if (stream && !ranges_planned) make_plan(true), plan_ranges();  // which forms all regions
   const Exchanged regions(super->formation.regions, cut_at(super->formation.regions, wanted_launches().size()));
   if (!stream) return launch_all();
   const std::vector<std::unique_ptr<DeviceRegion>> linked = make_device_regions();

@@ -4,9 +4,12 @@
 #include <random>
 
 #include "device/dependency.hpp"
+#include "runtime/super_kernel/deal.hpp"
+#include "runtime/super_kernel/report.hpp"
 #include "runtime/super_kernel/walk_cost.hpp"
 #include "tests/model/plugin.hpp"
 #include "tests/runtime/super_kernel/walked_step.hpp"
+#include "tests/support/golden.hpp"
 
 namespace cermet {
 namespace {
@@ -83,6 +86,13 @@ class WalkedStep : public testing::TestWithParam<std::pair<const char*, const st
 };
 using LongWalkedStep = WalkedStep;  ///< to compile bodies takes seconds
 
+/// First blocks of launches, here and there.
+std::vector<std::uint32_t> anywhere(std::size_t launches, std::uint32_t blocks, std::uint64_t seed) {
+  std::vector<std::uint32_t> list;
+  for (std::size_t l = 0; l < launches; ++l) list.push_back(static_cast<std::uint32_t>((seed + 1) * 31 * l) % blocks);
+  return list;
+}
+
 void expect_walk_holds(const std::string& text) {
   Step step("null:sm_90", "decode", "profile=1:strict-scope-check=abort", text);
   step.session.run();
@@ -93,9 +103,13 @@ void expect_walk_holds(const std::string& text) {
   ASSERT_GE(plan.launches().size(), 4u);
   Needs needs = region_needs(plan, 0, plan.launches().size());
   for (const std::uint32_t blocks : {132, 7, 1})
-    for (std::uint64_t seed = 0; seed < 10; ++seed) EXPECT_EQ(walk_in_any_order(plan, blocks, seed, needs), "") << blocks << " blocks, seed " << seed;
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      EXPECT_EQ(walk_in_any_order(plan, blocks, seed, needs), "") << blocks << " blocks, seed " << seed;
+      EXPECT_EQ(walk_in_any_order(plan, blocks, seed, needs, 0, anywhere(needs.size(), blocks, seed)), "")
+          << blocks << " blocks, seed " << seed << ", dealt out";
+    }
   needs.back().clear();
-  EXPECT_NE(walk_in_any_order(plan, 132, 1, needs), "") << "what a missing wait looks like";
+  EXPECT_NE(walk_in_any_order(plan, 132, 1, needs, 0, anywhere(needs.size(), 132, 1)), "") << "what a missing wait looks like";
 }
 
 TEST_P(WalkedStep, HoldsInAnyOrderOfBlocks) { expect_walk_holds(text()); }
@@ -112,8 +126,34 @@ TEST_P(LongWalkedStep, IsLinkedWithoutHardware) {
   else EXPECT_GE(region.shape().stages, 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, WalkedStep, testing::Values(std::pair("int8", &int8_text)), name_of_step);
+INSTANTIATE_TEST_SUITE_P(Of, WalkedStep, testing::Values(std::pair("int8", &int8_text), std::pair("branches", &branches_text)), name_of_step);
 INSTANTIATE_TEST_SUITE_P(Of, LongWalkedStep, walked_steps, name_of_step);
+INSTANTIATE_TEST_SUITE_P(OfLongRows, LongWalkedStep, testing::Values(std::pair("mixture", &long_rows_text)), name_of_step);
+
+TEST(DeviceRegion, BranchesLieOnDifferentBlocks) {
+  Step step("null:sm_90", "decode", "profile=1", branches_text);
+  step.session.run();
+  expect_golden("runtime/golden/branches.txt", super_kernel_text(step.session.executable()));
+  Step in_turn("null:sm_90", "decode", "profile=1:stream-fusion=0", branches_text);
+  in_turn.session.run();
+  const std::string text = super_kernel_text(in_turn.session.executable());
+  EXPECT_EQ(text.find("16-31"), std::string::npos) << "one after the other, from block 0 on\n" << text;
+}
+
+/// Products of experts read early what the launch before has published.
+TEST(DeviceRegion, ThatDeclinesLeavesResultsPublished) {
+  const auto published = [](const std::string& select) {
+    Step step("null:sm_90", select, "", mixture_text);
+    step.session.run();
+    step.session.executable().plan();  // which says what launches touch, and publishes nothing
+    std::vector<bool> list;
+    for (const Launch& launch : step.session.executable().launched_plan().launches()) list.push_back(launch.published[0] != nullptr);
+    return list;
+  };
+  const std::vector<bool> plain = published("");
+  EXPECT_EQ(std::ranges::count(plain, true), 1);
+  EXPECT_EQ(published("decode"), plain);
+}
 
 }  // namespace
 }  // namespace cermet

@@ -89,6 +89,33 @@ inline const std::string whole_text =
     "  %y = scaled_mm(%q, %v, %n, %u) : f32[300, 768]\n  output y = %y\n}\n";
 inline const std::string two_rows_text = rows_step(2), eight_rows_text = rows_step(8), sixteen_rows_text = rows_step(16);
 
+/// Branches of a few rows that do not need each other, and their sum.
+inline std::string branches_step(int branches) {
+  std::string text = "graph step {\n  input %x : f32[16, 512]\n", nodes, sum = "%d0";
+  for (int b = 0; b < branches; ++b) {
+    text += fmt::format("  constant %g{} : f32[512]\n", b);
+    nodes += fmt::format(
+        "  %a{0} = rms_norm(%x, %g{0}) : f32[16, 512]\n  %b{0} = softmax(%a{0}) : f32[16, 512]\n  %c{0} = rms_norm(%b{0}, %g{0}) : f32[16, 512]\n"
+        "  %d{0} = softmax(%c{0}) : f32[16, 512]\n",
+        b);
+  }
+  for (int b = 1; b < branches; ++b) {
+    nodes += fmt::format("  %s{0} = add({1}, %d{0}) : f32[16, 512]\n", b, sum);
+    sum = fmt::format("%s{}", b);
+  }
+  return text + nodes + "  output y = " + sum + "\n}\n";
+}
+inline const std::string branches_text = branches_step(4);
+
+/// A mixture of two experts a token whose second product has rows of 14336: products and their sum by themselves.
+inline const std::string long_rows_text =
+    "graph step {\n  input %x : f32[1, 512]\n  constant %router : bf16[4, 512]\n  constant %w : bf16[4, 28672, 512]\n  constant %v : bf16[4, 512, 14336]\n"
+    "  %b = cast(%x) {out_dtype = \"bf16\"} : bf16[1, 512]\n  %scores = linear(%b, %router) {out_dtype = \"f32\"} : f32[1, 4]\n"
+    "  %weights, %experts = topk_gating(%scores) {k = 2} : f32[1, 2], i32[1, 2]\n"
+    "  %rows, %offsets, %row_of = moe_permute(%b, %experts) {experts = 4} : bf16[2, 512], i32[5], i32[1, 2]\n"
+    "  %h = grouped_linear(%rows, %w, %offsets) : bf16[2, 28672]\n  %act = silu_and_mul(%h) : bf16[2, 14336]\n"
+    "  %down = grouped_linear(%act, %v, %offsets) : bf16[2, 512]\n  %y = moe_unpermute(%down, %row_of, %weights) : bf16[1, 512]\n  output y = %y\n}\n";
+
 inline void load_attention(const std::string& name, std::int64_t slice, const TensorView& destination) {
   if (name == "pages")
     for (std::int64_t i = 0; i < 40; ++i) store(destination, i, static_cast<double>(39 - i));
@@ -140,9 +167,11 @@ struct Step {
   }
 };
 
-/// Blocks of a walk that go on in any order. Each takes items b, b + blocks, .. of one launch after the other, waits for the launches that it needs, and
-/// arrives once behind its own. Nothing where all end, and each item began when what it reads and overwrites was done. `needs` begin with the launch `first`.
-inline std::string walk_in_any_order(const Plan& plan, std::uint32_t blocks, std::uint64_t seed, const Needs& needs, std::size_t first = 0) {
+/// Blocks of a walk that go on in any order. Each takes its items of one launch after the other: every blocks-th, from its place behind the launch's first
+/// block on (`first_block`; empty: 0). It waits for the launches that it needs, and arrives once behind its own. Nothing where all end, and each item began
+/// when what it reads and overwrites was done. `needs` begin with the launch `first`.
+inline std::string walk_in_any_order(const Plan& plan, std::uint32_t blocks, std::uint64_t seed, const Needs& needs, std::size_t first = 0,
+                                     std::span<const std::uint32_t> first_block = {}) {
   const std::size_t count = needs.size();
   const std::span<const Launch> launches = plan.launches().subspan(first, count);
   std::vector<std::uint32_t> at(blocks), arrivals(count);
@@ -159,7 +188,8 @@ inline std::string walk_in_any_order(const Plan& plan, std::uint32_t blocks, std
     if (able.empty()) return all ? "" : "deadlock";
     const std::uint32_t b = able[random() % able.size()];
     const std::size_t l = at[b]++;
-    for (std::uint32_t item = b; item < launches[l].items; item += blocks) {
+    const std::uint32_t place = first_block.empty() ? b : (b + blocks - first_block[l]) % blocks;
+    for (std::uint32_t item = place; item < launches[l].items; item += blocks) {
       for (std::size_t before = 0; before < l; ++before)
         for (const ItemRange& range : items_before(plan, first + before, first + l, item))
           for (std::int64_t i = range.first; i < range.end; ++i)
@@ -167,7 +197,7 @@ inline std::string walk_in_any_order(const Plan& plan, std::uint32_t blocks, std
               return fmt::format("launch {} item {} began before item {} of launch {} had ended", l, item, i, before);
       ended[l][item] = true;
     }
-    if (b < arrives(l)) ++arrivals[l];
+    if (place < arrives(l)) ++arrivals[l];
   }
 }
 
@@ -183,7 +213,7 @@ class DeviceStep : public testing::Test {
 inline const auto walked_steps =
     testing::Values(std::pair("bf16", &step_text), std::pair("int8", &int8_text), std::pair("wide", &wide_text), std::pair("mixture", &mixture_text),
                     std::pair("two_rows", &two_rows_text), std::pair("eight_rows", &eight_rows_text), std::pair("sixteen_rows", &sixteen_rows_text),
-                    std::pair("whole", &whole_text));
+                    std::pair("whole", &whole_text), std::pair("branches", &branches_text));
 inline const auto name_of_step = [](const auto& step) { return std::string(step.param.first); };
 
 }  // namespace cermet

@@ -51,6 +51,12 @@ struct Call {
   uint32_t runs;  ///< that ended before this one, rounds of this launch included
 };
 
+/// The first item of an instance that this block computes; those gridDim.x behind it follow.
+__device__ __forceinline__ uint32_t first_item(const Instance& instance) {
+  const uint32_t first = instance.first_block;
+  return blockIdx.x >= first ? blockIdx.x - first : blockIdx.x + gridDim.x - first;
+}
+
 /// Lets all waits of this run end, so that the kernel does, and tells the host who waited for whom. What is computed from here on means nothing.
 __device__ __forceinline__ void give_up(const Params& p, uint32_t instance, uint32_t need, uint32_t wanted, uint32_t found) {
   if (atomicExch(p.counters + gave_up_at * counter_pitch, 1u) != 0) return;
@@ -135,11 +141,12 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
   for (uint32_t i = team.rank(); i < sizeof(TaskParams) / 4; i += threads)
     reinterpret_cast<uint32_t*>(call.params)[i] = reinterpret_cast<const uint32_t*>(&far)[i];
   if constexpr (Streams<Task, Team>) {
-    if (instance.early) Task::prepare(far, blockIdx.x, team);
+    if (instance.early) Task::prepare(far, first_item(instance), team);
   }
   if constexpr (Meets<Task, Team>)
 #pragma unroll 1
-    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::prepare(far, item, team, meeting_of(call, instance), instance.early != 0);
+    for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x)
+      Task::prepare(far, item, team, meeting_of(call, instance), instance.early != 0);
   if (team.warp() == 0) {
     wait_in_warp(call);
     if constexpr (!Streams<Task, Team> && !Meets<Task, Team>) ptx::fence_proxies();  // what was written by ordinary stores, before bulk copies read it
@@ -149,22 +156,22 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
   const auto& p = ReadsMaps<Task> && !Streams<Task, Team> ? far : *reinterpret_cast<const TaskParams*>(call.params);
   if constexpr (Streams<Task, Team>) {
 #pragma unroll 1
-    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) {
+    for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x) {
       if constexpr (ReadsMaps<Task>) Task::multiply(p, far, item, team, smem, state);
       else Task::multiply(p, item, team, smem, state);
     }
   } else if constexpr (Meets<Task, Team>) {
     // In this order: an item waits for those of lower numbers only, which no block of any number has behind it.
 #pragma unroll 1
-    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::meet(p, item, team, smem, meeting_of(call, instance));
+    for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x) Task::meet(p, item, team, smem, meeting_of(call, instance));
   } else {
     using Body = TaskCall<Task, Team>;
     if constexpr (ReadsMaps<Task>) Task::acquire_maps(far);
     if constexpr (Body::keeps_ring) ptx::fence_async_shared();  // what earlier tasks did to the memory of the ring
     typename Body::Ring ring(p, team, smem);
 #pragma unroll 1
-    for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) {
-      if (Body::halves && !Body::keeps_ring && item != blockIdx.x) team.sync();  // the last item's shared memory
+    for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x) {
+      if (Body::halves && !Body::keeps_ring && item >= gridDim.x) team.sync();  // the last item's shared memory
       Body::fetch(p, item, team, smem, ring);
       Body::compute(p, item, team, smem, ring);
     }
@@ -193,7 +200,7 @@ __device__ __forceinline__ void feed(const Call& call, StreamState& state, char*
     ptx::fence_proxies();
   }
 #pragma unroll 1
-  for (uint32_t item = blockIdx.x; item < instance.items; item += gridDim.x) Task::feed(p, item, team, smem, state);
+  for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x) Task::feed(p, item, team, smem, state);
 }
 
 /// The kernel. compute(body, call, state, smem) and feed(body, call, state, smem) are the bodies.
@@ -255,7 +262,7 @@ __device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& comp
     for (uint32_t i = 0; i < p.count; ++i) {
       const Instance& instance = instances[i];
       const uint32_t announced = round * p.count + i + 1;
-      if (blockIdx.x >= instance.items) {
+      if (first_item(instance) >= instance.items) {
         if (threadIdx.x == 0) *static_cast<volatile uint32_t*>(&control.announced) = announced;
         continue;
       }

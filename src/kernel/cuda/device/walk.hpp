@@ -5,15 +5,16 @@
 
 namespace cermet::walk {
 
-/// One use of a body. Item i is computed by block i % blocks; a block takes instances in the order of the list.
+/// One use of a body. Item i is computed by block (first_block + i) % blocks; a block takes instances in the order of the list.
 struct Instance {
   uint64_t params;  ///< address of Task::Params in device memory
   uint32_t items;
   uint32_t body;
   uint32_t first_need, needs;  ///< in the list of all needs
   uint32_t arrivals;           ///< blocks that have items: what its counter grows by in a run
-  uint16_t streams;            ///< whether its weights go through the ring that all tasks share
-  uint16_t early;              ///< whether it may ask for weights and keys before what it needs has ended
+  uint8_t streams;             ///< whether its weights go through the ring that all tasks share
+  uint8_t early;               ///< whether it may ask for weights and keys before what it needs has ended
+  uint16_t first_block;        ///< that of item 0
   uint64_t meeting;            ///< address of two areas of meeting_bytes, which runs take in turn (meeting.cuh); 0: the task wants none
   uint32_t meeting_bytes;
   uint32_t feeds_after;  ///< instances at the list's begin that a block has announced before it asks for this one's weights: 0 for as early as the ring allows

@@ -1,0 +1,88 @@
+#include "runtime/super_kernel/deal.hpp"
+
+#include <algorithm>
+
+#include "runtime/limits.hpp"
+
+namespace cermet {
+namespace {
+
+/// What a launch costs each of its blocks whatever it computes: a wait, barriers, parameters and a counter (walk_cost.cpp). Of a walk on an H200.
+constexpr double boundary_seconds = 1.1e-6;
+
+class Dealer {
+ public:
+  explicit Dealer(std::uint32_t blocks) : free_(blocks) {}
+
+  /// The best block for item 0, where no item can start before `ready`.
+  std::uint32_t best_for(const DealtLaunch& launch, double ready) const {
+    if (launch.items % free_.size() == 0 || std::ranges::all_of(free_, [&](double time) { return time <= ready; })) return 0;
+    Place best = place_at(0, launch, ready);
+    for (std::uint32_t first = 1; first < free_.size(); ++first)
+      if (const Place place = place_at(first, launch, ready); place.before(best)) best = place;
+    return best.first;
+  }
+
+  /// Gives the blocks their items, and says when the last one ends.
+  double give(std::uint32_t first, const DealtLaunch& launch, double ready) {
+    double last = ready;
+    for (std::uint32_t i = 0; i < blocks_of(launch); ++i) {
+      double& time = free_[(first + i) % free_.size()];
+      time = end_of(time, i, launch, ready);
+      last = std::max(last, time);
+    }
+    return last;
+  }
+
+ private:
+  struct Place {
+    std::uint32_t first = 0;
+    double end = 0, sum = 0;  ///< of its last block; of all of its blocks
+
+    bool before(const Place& other) const {
+      constexpr double tolerance = 1e-12;  // sums of equal times, in another order
+      if (end < other.end - tolerance || end > other.end + tolerance) return end < other.end;
+      return sum < other.sum - tolerance;
+    }
+  };
+
+  std::uint32_t blocks_of(const DealtLaunch& launch) const { return std::min(launch.items, static_cast<std::uint32_t>(free_.size())); }
+  double end_of(double time, std::uint32_t i, const DealtLaunch& launch, double ready) const {
+    const auto blocks = static_cast<std::uint32_t>(free_.size());
+    const std::uint32_t items = launch.items / blocks + (i < launch.items % blocks ? 1 : 0);
+    return std::max(time, ready) + boundary_seconds + items * launch.item_seconds;
+  }
+  Place place_at(std::uint32_t first, const DealtLaunch& launch, double ready) const {
+    Place place{first, 0, 0};
+    for (std::uint32_t i = 0; i < blocks_of(launch); ++i) {
+      const double end = end_of(free_[(first + i) % free_.size()], i, launch, ready);
+      place.end = std::max(place.end, end);
+      place.sum += end;
+    }
+    return place;
+  }
+
+  std::vector<double> free_;  ///< by block: when it has ended what it was given
+};
+
+}  // namespace
+
+double item_seconds(const Region& region, const Cost& work, std::uint32_t items) {
+  const Target& target = *region.target();
+  return modelled_time(region.problem(), work, limits_of(&target)).seconds() * target.multiprocessors / std::max(1u, items);
+}
+
+std::vector<std::uint32_t> first_blocks(std::span<const DealtLaunch> launches, std::span<const std::vector<std::uint32_t>> needs, std::uint32_t blocks) {
+  Dealer dealer(blocks);
+  std::vector<double> ended;
+  std::vector<std::uint32_t> list;
+  for (std::size_t l = 0; l < launches.size(); ++l) {
+    double ready = 0;
+    for (const std::uint32_t need : needs[l]) ready = std::max(ready, ended[need]);
+    list.push_back(dealer.best_for(launches[l], ready));
+    ended.push_back(dealer.give(list.back(), launches[l], ready));
+  }
+  return list;
+}
+
+}  // namespace cermet
