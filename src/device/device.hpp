@@ -52,7 +52,6 @@ struct LoadedFunction {
   int registers = 0;             ///< of a thread
   std::int64_t local_bytes = 0;  ///< of a thread: stack and spills
   int blocks_per_multiprocessor = 0;
-  std::vector<std::uint32_t> parameter_bytes = {};  ///< size of each parameter, where the driver says so
 };
 
 class Device {
@@ -77,6 +76,8 @@ class Device {
   virtual std::unique_ptr<Stream> make_stream() { fail(Status::unsupported, "device {}: expected one with streams", name()); }
   /// Loads an image (cubin) and finds a function in it; `threads` and `shared_bytes` are those of its launches.
   virtual LoadedFunction load(std::span<const std::byte> image, const char* function, int threads, std::int64_t shared_bytes);
+  /// Size of each parameter of a function, where the driver says so; otherwise nothing. It refuses the first that does not exist, which tools report.
+  virtual std::vector<std::uint32_t> parameter_bytes(const DeviceFunction&) { return {}; }
   virtual TensorMap tensor_map(const TensorMapShape& shape);
   /// Bytes of device memory that are free.
   virtual std::int64_t free_bytes() const { return 0; }

@@ -10,8 +10,8 @@ namespace cermet {
 namespace {
 
 /// Throws where the driver found other parameters than the kernel's manifest lists: what a launch would pass for them is not known then.
-void check_parameters(const cuda::Program& program, const LoadedFunction& loaded) {
-  const std::vector<std::uint32_t>&wanted = program.foreign->parameter_bytes, &found = loaded.parameter_bytes;
+void check_parameters(const cuda::Program& program, const std::vector<std::uint32_t>& found) {
+  const std::vector<std::uint32_t>& wanted = program.foreign->parameter_bytes;
   if (found.empty() || wanted == found) return;
   fail(Status::invalid_file, "{}: {}: expected parameters of {} bytes, as its manifest lists them, found {}", program.header, program.foreign->entry,
        fmt::join(wanted, ", "), fmt::join(found, ", "));
@@ -34,7 +34,7 @@ ProgramReport ProgramStore::prepare(std::span<const cuda::Program> programs) {
     (images[i].from_cache ? report.from_cache : report.compiled) += 1;
     LoadedFunction loaded =
         device_->load(images[i].bytes, program.foreign ? program.foreign->entry.c_str() : jit::entry_name, program.threads, program.shared_bytes);
-    if (program.foreign) check_parameters(program, loaded);
+    if (program.foreign) check_parameters(program, device_->parameter_bytes(loaded.function));
     held_.emplace(program,
                   cuda::LoadedProgram{std::move(loaded), program.threads, program.cluster, program.shared_bytes, program.alternates, program.fallback});
   }

@@ -121,11 +121,18 @@ class CudaDevice final : public Device {
     d.check(d.func_get_attribute(&loaded.registers, CU_FUNC_ATTRIBUTE_NUM_REGS, handle), "registers of a kernel");
     d.check(d.func_get_attribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, handle), "local memory of a kernel");
     loaded.local_bytes = local;
-    std::size_t offset = 0, bytes = 0;
-    for (std::size_t i = 0; d.func_get_param_info && d.func_get_param_info(handle, i, &offset, &bytes) == CUDA_SUCCESS; ++i)
-      loaded.parameter_bytes.push_back(static_cast<std::uint32_t>(bytes));
     d.check(d.occupancy(&loaded.blocks_per_multiprocessor, handle, threads, static_cast<std::size_t>(shared_bytes)), "occupancy of a kernel");
     return loaded;
+  }
+
+  std::vector<std::uint32_t> parameter_bytes(const DeviceFunction& function) override {
+    const Driver& d = driver();
+    const CurrentContext current(context_->handle());
+    std::vector<std::uint32_t> list;
+    std::size_t offset = 0, bytes = 0;
+    for (std::size_t i = 0; d.func_get_param_info && d.func_get_param_info(static_cast<CUfunction>(function.handle), i, &offset, &bytes) == CUDA_SUCCESS; ++i)
+      list.push_back(static_cast<std::uint32_t>(bytes));
+    return list;
   }
 
   TensorMap tensor_map(const TensorMapShape& shape) override {
