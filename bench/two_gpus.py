@@ -76,20 +76,22 @@ class Bench:
             raise NotRun('no time was left')
         print('+', ' '.join(command), flush=True)
         begin = time.monotonic()
-        try:
-            done = subprocess.run(command, check=False, timeout=left, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                  env={**os.environ, 'CERMET_CACHE_DIR': str(self.folder / 'cache'), **environment})
-        except subprocess.TimeoutExpired as error:
-            raise NotRun(f'{what}: did not end in the {left:.0f} s that were left') from error
-        step = {'what': what, 'command': ' '.join(command[1:]), 'environment': environment, 'wall_seconds': time.monotonic() - begin, 'exit_code': done.returncode}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, 'CERMET_CACHE_DIR': str(self.folder / 'cache'), **environment}) as process:
+            try:
+                out, err = process.communicate(timeout=left)
+            except subprocess.TimeoutExpired as error:
+                process.terminate()  # a launcher ends its ranks
+                raise NotRun(f'{what}: did not end in the {left:.0f} s that were left') from error
+        step = {'what': what, 'command': ' '.join(command[1:]), 'environment': environment, 'wall_seconds': time.monotonic() - begin, 'exit_code': process.returncode}
         self.steps.append(step)
-        if done.returncode != 0:
-            step['error'] = done.stderr.strip()[-2000:]
-            raise NotRun(f'{what}: ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}')
+        if process.returncode != 0:
+            step['error'] = err.strip()[-2000:]
+            raise NotRun(f'{what}: ended with {process.returncode}: {err.strip().splitlines()[-1:]}')
         try:
-            step['result'] = json.loads(done.stdout) if '--json' in command else None
+            step['result'] = json.loads(out) if '--json' in command else None
         except json.JSONDecodeError as error:
-            raise NotRun(f'{what}: expected JSON, found {done.stdout[:200]!r}') from error
+            raise NotRun(f'{what}: expected JSON, found {out[:200]!r}') from error
         return step['result']
 
     def goal(self, name, found, limit, at_most, unit, scale=1):
