@@ -184,12 +184,13 @@ TEST(LongParallelRun, SharedExpertsOfEveryKindOverEveryNumberOfRanks) {
 }
 
 /// Kills a rank while a model loads or computes; the others must end within 5 seconds, and one must say which is gone.
-void kill_one(const std::string& start, int ranks, const std::string& run, unsigned seed) {
+/// `longest`: how long after all ranks have joined it is killed, at most.
+void kill_one(const std::string& start, int ranks, const std::string& run, unsigned seed, std::chrono::microseconds longest = std::chrono::milliseconds(800)) {
   std::mt19937 random(seed);
   Background command("env --chdir=" CERMET_SOURCE_DIR " " + start + run);
   const std::vector<pid_t> processes = joined_ranks(command, ranks);
   ASSERT_FALSE(processes.empty()) << command.err();
-  std::this_thread::sleep_for(std::chrono::microseconds(random() % 800'000));
+  std::this_thread::sleep_for(std::chrono::microseconds(random() % static_cast<unsigned>(longest.count())));
   const pid_t victim = processes[random() % processes.size()];
   const auto killed = std::chrono::steady_clock::now();
   kill(victim, SIGKILL);
@@ -214,6 +215,16 @@ TEST(LongParallelRun, ARankThatIsKilledEndsTheOthers) {
     kill_one(launch(2), 2, many + " --data-parallel 2 --expert-parallel 2 --overlap-experts", seed + 600);
     if (!mpirun(2).empty()) kill_one(mpirun(2), 2, endless + "--tensor-parallel 2", seed + 400);
   }
+}
+
+/// Twenty times, while ranks that share the GPU where there is one alone read, compile, capture or replay.
+TEST(LongParallelRun, ARankOnAGpuThatIsKilledEndsTheOthers) {
+  if (!cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
+  for (unsigned seed = 0; seed < 10; ++seed)
+    for (const int ranks : {2, 4})
+      kill_one(fmt::format(CERMET_BINARY_DIR "/bin/cermet launch -n {} -- ", ranks), ranks,
+               fmt::format("run models/demo --device cuda -p hello -n 2000 --ignore-eos --tensor-parallel {}", ranks),
+               1000 + seed * 10 + static_cast<unsigned>(ranks), std::chrono::milliseconds(2500));
 }
 
 }  // namespace
