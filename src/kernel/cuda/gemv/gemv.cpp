@@ -119,9 +119,10 @@ int FewRows::held(const Region& region) const {
   return shape(region).held * (w == DType::i8 ? 4 : 16 / static_cast<int>(size_of(w)));
 }
 
-/// Rows of which a lane holds one piece: 72 registers are enough, so that attention's blocks find room beside a product's (docs/notes/gemv.md).
+/// Rows of 2048 or somewhat less, of which a lane of every warp holds one piece: 72 registers are enough, so that attention's blocks find room beside a
+/// product's (docs/notes/gemv.md).
 bool FewRows::is_short(const Region& region) const {
-  return stream_ && !product_.blocked && size_of(region.problem().input(1).dtype) == 2 && shape(region).held == 1;
+  return stream_ && !product_.blocked && size_of(region.problem().input(1).dtype) == 2 && shape(region).held == 1 && shape(region).side == 1;
 }
 
 int FewRows::min_blocks(int threads, int held) const {
