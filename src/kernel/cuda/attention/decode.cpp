@@ -144,21 +144,17 @@ int pieces_of(const Problem& p) {
 /// Rows of a tile, thread blocks on an SM, and whether spans that are few enough get clusters.
 std::vector<Config> configs(const Problem& p) {
   std::vector<Config> list(1);
+  const auto add = [&](const Config& config) {
+    if (DecodeShape(p, config).fits()) list.push_back(config);
+  };
   for (const int rows : {8, 16})
     for (const int blocks : {2, 1})
       for (const int clusters : {1, 0}) {
-        const Config config{{"rows", rows}, {"blocks", blocks}, {"clusters", clusters}};
-        if (DecodeShape(p, config).fits() && (clusters == 0 || !cluster_sizes(p, config).empty())) list.push_back(config);
+        if (const Config config{{"rows", rows}, {"blocks", blocks}, {"clusters", clusters}}; clusters == 0 || !cluster_sizes(p, config).empty()) add(config);
       }
   // For a kernel with other tasks, one block of which is on an SM, beside the weights of the next products: last, so that nobody else takes them.
-  if (const int pieces = pieces_of(p); pieces >= fewest_pieces) {
-    const Config config{{"rows", AttentionProblem(p).group() <= 8 ? 8 : 16}, {"blocks", 1}, {"clusters", 0}, {"pieces", pieces}};
-    if (DecodeShape(p, config).fits()) list.push_back(config);
-  }
-  for (const int least : {1, 8}) {
-    const Config config{{"rows", AttentionProblem(p).group() <= 8 ? 8 : 16}, {"blocks", 1}, {"clusters", 0}, {"least", least}};
-    if (DecodeShape(p, config).fits()) list.push_back(config);
-  }
+  if (const int pieces = pieces_of(p); pieces >= fewest_pieces) add({{"rows", DecodeShape(p).rows}, {"blocks", 1}, {"clusters", 0}, {"pieces", pieces}});
+  for (const int least : {1, 8}) add({{"rows", DecodeShape(p).rows}, {"blocks", 1}, {"clusters", 0}, {"least", least}});
   return list;
 }
 
