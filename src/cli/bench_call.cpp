@@ -141,6 +141,8 @@ BoundCall bind_call(const BenchCall& call, Context& context) {
   Region region = without_symbols(parse_region_call(call.op, call.shape, call.tokens));
   mark_constants(region, call.constants);
   region.set_target(context.target());
+  require(call.config.find(':') == std::string::npos, "--config: expected fields of one kernel, which --kernel may name, as in tile_m=128 stages=4, found {}",
+          quote(call.config));
   Choice choice = choose_by_name(region, call.kernel, call.config, {.threads = context.pool().size()});
   return {std::move(region), std::move(choice)};
 }

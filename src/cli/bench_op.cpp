@@ -42,7 +42,7 @@ std::string limits_text(const Json& json) {
 }
 
 void bench(Console& console, Options& options) {
-  require(!options.call.shape.empty() || is_region_text(options.call.op), "--shape: expected operand types, found none");
+  require(!options.call.shape.empty() || is_region_text(options.call.op), "--shape: expected operand types, as in --shape \"x=bf16[8,4096]\", found none");
   options.call.values.paging = parse_paging(options.paging);
   Context context = bench_context(options.device, options.threads);
   Json json = measure_call(options.call, bind_call(options.call, context), context);

@@ -13,6 +13,7 @@
 #include "cermet/cermet.h"
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
+#include "cli/parse_error.hpp"
 #include "cli/verb.hpp"
 
 namespace cermet::cli {
@@ -103,28 +104,9 @@ int exit_code_of(Status status) {
   return status == Status::internal ? exit_internal : exit_user;
 }
 
-/// The verb's name as typed so far: where to look for help.
-std::string deepest(const CLI::App& app) {
-  for (const CLI::App* sub : app.get_subcommands()) return app.get_name() + " " + deepest(*sub);
-  return app.get_name();
-}
-
-/// CLI11's message; but of a value of another type, of which it only says "Could not convert: --name = value", what was expected and found.
-std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
-  const std::string text = one_line(error.what());
-  constexpr std::string_view start = "Could not convert: ", between = " = ";
-  const std::size_t at = text.find(between);
-  if (!text.starts_with(start) || at == std::string::npos) return text;
-  const std::string name = text.substr(start.size(), at - start.size());
-  const CLI::App* verb = &app;
-  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
-  const CLI::Option* option = verb->get_option_no_throw(name);
-  return fmt::format("{}: expected {}, found {}", name, option ? option->get_type_name() : "another type", quote(text.substr(at + between.size())));
-}
-
 int report_parse_error(const CommandLine& line, const CLI::ParseError& error, bool json) {
   if (error.get_exit_code() == 0) return line.app.exit(error);  // --help and --version
-  return report(exit_user, fmt::format("{} (see `{} --help`)", message_of(line.app, error), deepest(line.app)), json);
+  return report(exit_user, text_of(line.app, error), json);
 }
 
 /// CLI11 would call an unknown verb an unexpected argument; the reader wants to know which verbs there are. A group's verbs come after its name.

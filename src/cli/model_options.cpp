@@ -50,7 +50,7 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
   parser
       .option("--context", options.context,
               "tokens that the KV cache holds; by default what the work needs, 4096 at least or as many as the model was trained for")
-      .range(std::int64_t{0}, std::int64_t{1} << 30);
+      .range(std::int64_t{1}, std::int64_t{1} << 30);
   parser.option("--rope-frequencies", options.rope_frequencies, "exact: float32; stored: rounded to the checkpoint's element type, as model.to(dtype) does")
       .show_default();
   parser.option("--config", options.config,

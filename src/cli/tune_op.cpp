@@ -15,7 +15,7 @@ struct Options {
 };
 
 void tune(Console& console, const Options& options) {
-  require(!options.shapes.empty() || is_region_text(options.op), "--shapes: expected operand types, found none");
+  require(!options.shapes.empty() || is_region_text(options.op), "--shapes: expected operand types, as in --shapes \"x=bf16[8,4096]\", found none");
   std::vector<std::string> shapes = options.shapes;
   if (shapes.empty()) shapes.emplace_back();
   const Context context({options.device, options.threads});

@@ -49,6 +49,18 @@ TEST(Main, UnknownOptionsAreRefusedByEveryVerb) {
   }
 }
 
+TEST(Main, MistakesOfTheCommandLineSayWhatWasExpected) {
+  expect_mistake("run models/demo --threads q", {"--threads: expected 0 to 1024, found \"q\"", "cermet run --help"});
+  expect_mistake("bench model models/demo --batch 0", {"--batch: expected 1 to 4096, found 0", "cermet bench model --help"});
+  expect_mistake("run models/demo -n 1 -n 2", {"--new-tokens: expected one value, found 2"});
+  expect_mistake("run models/demo -n", {"--new-tokens: expected INT"});
+  expect_mistake("explain", {"MODEL: expected a value, found none"});
+  expect_mistake("logits models/demo --ids 1 --foo 0", {"arguments: expected only those of the verb, found \"--foo 0\""});
+  expect_mistake("bench op linear", {"--shape: expected operand types, as in --shape", "found none"});
+  expect_mistake("bench op linear --shape 'x=f32[2,64] w=f32[32,64]' --config 'foo: a=1'", {"--config: expected fields of one kernel", "found \"foo: a=1\""});
+  expect_mistake("run models/demo --ids 1 --context 0", {"--context: expected 1 to 1073741824, found 0"});
+}
+
 TEST(Main, ValuesOfAnotherTypeAreNamed) { expect_mistake("run models/demo -n x", {"--new-tokens: expected INT, found \"x\"", "cermet run --help"}); }
 
 TEST(Main, FullDiskIsTold) {

@@ -151,7 +151,7 @@ TEST(Tune, KeepsWhatItLearnedAfterCtrlC) {
 }
 
 TEST(Tune, MistakesAreNamed) {
-  expect_mistake("tune op linear", {"--shapes: expected operand types, found none"});
+  expect_mistake("tune op linear", {"--shapes: expected operand types, as in"});
   expect_mistake("tune op linear --shapes 'f32[2,3]'", {"linear"});
   expect_mistake("tune op liner --shapes 'f32[2,3]'", {"\"liner\"", "linear"});
   expect_mistake("tune op silu --shapes 'f32[8]' --search grid", {"--search: expected bayes, random or exhaustive, found \"grid\""});

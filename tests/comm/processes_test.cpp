@@ -150,7 +150,7 @@ TEST(Launch, OneJsonValueComesOut) {
 
 TEST(Launch, Mistakes) {
   expect_mistake("launch -n 2 -- /no/such/program", {"program /no/such/program: cannot be started: No such file or directory"});
-  expect_mistake("launch -n 0 -- true", {"--ranks: Value 0 not in range 1 to 1024"});
+  expect_mistake("launch -n 0 -- true", {"--ranks: expected 1 to 1024, found 0"});
   expect_mistake("launch -n 2", {"COMMAND"});
 }
 
