@@ -120,7 +120,7 @@ int FewRows::held(const Region& region) const {
 }
 
 /// Rows of 2048 or somewhat less, of which a lane of every warp holds one piece: 72 registers are enough, so that attention's blocks find room beside a
-/// product's (docs/notes/gemv.md).
+/// product's (docs/notes/decode-step.md).
 bool FewRows::is_short(const Region& region) const {
   return stream_ && !product_.blocked && size_of(region.problem().input(1).dtype) == 2 && shape(region).held == 1 && shape(region).side == 1;
 }
