@@ -12,9 +12,11 @@
 #include "cli/progress.hpp"
 #include "cli/trace.hpp"
 #include "kernel/cpu/limits.hpp"
+#include "kernel/cuda/gemv/compact.hpp"
 #include "model/generate.hpp"
 #include "op/operator.hpp"
 #include "runtime/explain.hpp"
+#include "select/bound_op.hpp"
 
 namespace cermet::cli::bench_model_verb {
 namespace {
@@ -101,8 +103,12 @@ double decode_weight_bytes(const Engine& engine, std::int64_t batch) {
     const double share = problem.op->kind == OpKind::grouped_linear
                              ? static_cast<double>(std::min(config.experts, batch * config.experts_per_token)) / static_cast<double>(config.experts)
                              : 1;
-    for (std::size_t i = 0; i < region.operands.size(); ++i)
-      if (region.has(i) && region.is_constant(i)) bytes += share * bytes_of(region.operand_type(i), region.maximum());
+    const bool is_compact = step.layout.find(cuda::compact_rows.name) != std::string::npos;
+    for (std::size_t i = 0; i < region.operands.size(); ++i) {
+      if (!region.has(i) || !region.is_constant(i)) continue;
+      const TensorType type = region.operand_type(i);
+      bytes += is_compact && type.rank() == 2 ? static_cast<double>(packed_bytes(cuda::compact_rows, type)) : share * bytes_of(type, region.maximum());
+    }
   }
   return bytes / static_cast<double>(batch);
 }

@@ -44,6 +44,8 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
   parser.option("--head", options.head,
                 "storage of the head: i8 (int8) or f8_e4m3 (fp8), quantized as weights are; it costs a little quality, which `cermet eval` shows, and stays as "
                 "in the checkpoint by default, whatever --weights says");
+  parser.flag("--compact-weights", options.compact_weights,
+              "with --device cuda: bf16 matrices are held once more in 12 bits an element, which passes of one token read; docs/guide/compact-weights.md");
   parser.option("--kv-cache", options.kv_cache,
                 "storage of keys and values: i8 (or int8), with per-token, per-head scales, or f8_e4m3 (or fp8); --dtype's by default");
   parser.option("--threads", options.threads, "worker threads; 0: one for each core").range(0, 1024).show_default();
@@ -102,6 +104,7 @@ EngineOptions engine_options_of(const ModelOptions& options, std::int64_t least_
   engine_options.dtype = operand_type_named("--dtype", options.dtype);
   engine_options.weights = weight_type_named("--weights", options.weights);
   engine_options.head = head_type_named("--head", options.head);
+  engine_options.compact_weights = options.compact_weights;
   engine_options.kv_cache = cache_type_named("--kv-cache", options.kv_cache);
   engine_options.threads = options.threads;
   engine_options.fusion = options.fusion;

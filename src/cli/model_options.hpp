@@ -18,6 +18,7 @@ struct ModelOptions {
   SuperKernelSelection super_kernel;
   FusionOptions fusion = {};  ///< but for the mode, where that is given
   int threads = 0;
+  bool compact_weights = false;
   std::int64_t context = 0, steps_per_launch = 1;
   int tensor_parallel = 1, expert_parallel = 1, data_parallel = 1;
   bool overlap_experts = false;

@@ -70,6 +70,8 @@ class Device {
   virtual std::string driver_version() const { return {}; }
   /// Sets target()->measured, before anything is chosen for the device; null forgets it. Nothing happens where target() is null.
   virtual void set_measured(const std::shared_ptr<const DeviceLimits>&) {}
+  /// Sets target()->compact_weights, likewise.
+  virtual void set_compact_weights(bool) {}
   /// Host memory that copies can use asynchronously.
   virtual DeviceBuffer allocate_host(std::int64_t bytes) { return allocate(bytes); }
   /// The members below exist where target() is not null.

@@ -53,6 +53,7 @@ void check_counts(const EngineOptions& options) {
           most_steps_per_launch, options.steps_per_launch);
   require(options.steps_per_launch == 1 || std::max({options.tensor_parallel, options.expert_parallel, options.data_parallel}) == 1,
           "steps_per_launch: expected 1 where ranks share a model or its experts, found {}", options.steps_per_launch);
+  require(!options.compact_weights || !options.device.starts_with("cpu"), "compact_weights: expected device cuda, found {}", options.device);
   require(options.max_batch_tokens >= 1 && options.max_batch_tokens <= 1 << 20, "max_batch_tokens: expected 1 to {}, found {}", 1 << 20,
           options.max_batch_tokens);
 }
@@ -62,11 +63,11 @@ std::string fingerprint(const Checkpoint& checkpoint, const EngineOptions& optio
   const auto type = [](std::optional<DType> dtype) { return dtype ? name_of(*dtype) : "as stored"; };
   return fmt::format(
       "{}, {} layers, hidden {}, {} heads of {} and {}, inner {} and {}, {} experts, vocabulary {}, {} bytes, dtype {}, weights {}, head {}, cache {}, "
-      "context {}, {} sequences, passes of {}, {}, tensor parallel {}, expert parallel {}, data parallel {}, overlap {}",
+      "context {}, {} sequences, passes of {}, {}, tensor parallel {}, expert parallel {}, data parallel {}, overlap {}, compact {}",
       c.architecture_name, c.layers, c.hidden_size, c.heads, c.head_dim, c.kv_heads, c.intermediate_size, c.expert_intermediate_size, c.experts, c.vocab_size,
       checkpoint.total_bytes(), type(options.dtype), type(options.weights), type(options.head), type(options.kv_cache), options.max_context,
       options.max_sequences, options.max_batch_tokens, options.device.substr(0, options.device.find(':')), options.tensor_parallel, options.expert_parallel,
-      options.data_parallel, options.overlap_experts);
+      options.data_parallel, options.overlap_experts, options.compact_weights);
 }
 
 }  // namespace cermet::engine

@@ -48,6 +48,7 @@ Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored
       cache(pages, engine::block_size, given.max_sequences, context / engine::block_size),
       cache_memory(machine.device(), config_of(checkpoint.config(), shard()), cached, pages, engine::block_size),
       rotary(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context) {
+  machine.device().set_compact_weights(given.compact_weights);
   if (stream()) {
     rotary_memory = {machine.device().allocate(bytes_of(rotary.cos())), machine.device().allocate(bytes_of(rotary.sin()))};
     upload_rotary();

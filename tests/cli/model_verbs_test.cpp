@@ -84,6 +84,7 @@ TEST(Run, MistakesAreOneLine) {
   expect_mistake("run models/demo -p hi --dtype i8", {"--dtype", "bf16", "\"i8\""});
   expect_mistake("run models/demo -p hi --weights f8", {"--weights", "i8", "\"f8\""});
   expect_mistake("run models/demo -p hi --kv-cache int4", {"--kv-cache", "i8 or f8_e4m3", "\"int4\""});
+  expect_mistake("run models/demo -p hi --compact-weights", {"compact_weights", "expected device cuda", "found cpu"});
   expect_mistake("run models/demo -p hi --head bf16", {"--head", "i8 or f8_e4m3", "\"bf16\""});
   expect_mistake("run models/demo -p hi --device gpu", {"device", "cuda", "cpu"});
   expect_mistake("run models/demo -p hi --rope-frequencies some", {"--rope-frequencies", "exact or stored"});

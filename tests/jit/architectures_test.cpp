@@ -49,6 +49,9 @@ TEST(Architectures, EveryKernelTakesSomeCaseOnTheLatest) {
   std::vector<NamedRegion> regions = decode_regions(device->target());  // of kernels that take no operator alone; compiled in regions_test.cpp
   for (NamedRegion& region : squeezed_regions(device->target())) regions.push_back(std::move(region));
   for (NamedRegion& region : gated_regions(device->target())) regions.push_back(std::move(region));
+  const std::unique_ptr<Device> compact = make_null_device(90);
+  compact->set_compact_weights(true);
+  for (NamedRegion& region : bf16_row_regions(compact->target())) regions.push_back(std::move(region));
   for (const Kernel* kernel : cuda::all_kernels()) {
     if (kernel->communicates) continue;  // it has no program, and takes no case, of which each is one process's
     const auto taken = [&](const NamedRegion& named) { return named.region.problem().op->kind == kernel->op && !kernel->declines(named.region); };

@@ -105,6 +105,25 @@ TEST_P(Regions, OfRowReductions) {
   expect_of_row_reductions(GetParam(), [](std::size_t region) { return in_share(GetParam(), region); });
 }
 
+/// One of so many of those that are taken.
+void expect_of_compact_rows(std::size_t every) {
+  const std::unique_ptr<Device> device = make_null_device(90);
+  device->set_compact_weights(true);
+  std::vector<CaseProgram> list;
+  std::size_t taken = 0;
+  for (const auto& regions : {bf16_row_regions(device->target()), rotated_regions(device->target())})
+    for (const auto& [name, region] : regions)
+      for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind)) {
+        if (!kernel->name.starts_with("gemv.compact_") || decline_of(*kernel, region) || taken++ % every != 0) continue;
+        for (const Config& config : kernel->configs(region))
+          for (cuda::Program& program : kernel->programs(region, config)) list.push_back({std::move(program), name});
+      }
+  EXPECT_GT(taken, 50u);
+  if (no_toolchain().empty()) expect_compiles(list, *device->target());
+}
+TEST(CompactRegions, OfOwnConfigurations) { expect_of_compact_rows(8); }
+TEST(LongCompactRegions, OfAllConfigurations) { expect_of_compact_rows(1); }
+
 /// Of the architecture that they are for: weights stream through shared memory.
 TEST(Regions, OfDecodeSteps) {
   const std::unique_ptr<Device> device = make_null_device(90);

@@ -135,7 +135,8 @@ TEST(Configs, ForcedOnesAreParsedOnce) {
   EXPECT_EQ(error("gemv.linear: stream"), "--config: gemv.linear: configuration: expected words like tile_m=128, found \"stream\"");
   EXPECT_EQ(error("gemv.linear: stream=0; gemv.linear: stream=1"), "--config: expected gemv.linear once, found it again in \"gemv.linear: stream=1\"");
   EXPECT_EQ(error("gemv.liner: stream=0"),
-            "--config: expected one of the kernels gemv.combine, gemv.dual_linear, gemv.front_grouped_linear, gemv.front_scaled_mm, "
+            "--config: expected one of the kernels gemv.combine, gemv.compact_dual_linear, gemv.compact_linear, gemv.compact_norm_dual_linear, "
+            "gemv.compact_norm_linear, gemv.dual_linear, gemv.front_grouped_linear, gemv.front_scaled_mm, "
             "gemv.grouped_linear, gemv.linear, "
             "gemv.norm_dual_linear, gemv.norm_linear, gemv.scaled_mm, "
             "found \"gemv.liner\"");

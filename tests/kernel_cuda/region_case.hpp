@@ -19,6 +19,22 @@ inline void expect_taken(const Region& region, const std::vector<std::string_vie
   }
 }
 
+/// An operand that lies in `memory`, or, where the kernel wants it in a layout of its own, that form of it, which `memory` then holds.
+inline TensorView packed_for(const Kernel& kernel, const Region& region, std::size_t operand, const TensorView& on_host, DeviceTensor& memory,
+                             TestDevice& gpu) {
+  const WeightLayout* const layout = region.is_constant(operand) ? kernel.weight_layout(region, operand) : nullptr;
+  if (!layout) return memory.view;
+  const DeviceQueue queue = gpu.queue();
+  AlignedBuffer packed(packed_bytes(*layout, on_host.type()));
+  pack_weight(*layout, on_host, packed.data(), gpu.pool);
+  memory.memory = queue.device->allocate(packed.size());
+  queue.stream->upload(memory.memory.data(), packed.data(), packed.size());
+  queue.stream->synchronize();
+  TensorView view = memory.view;
+  view.data = memory.memory.data();
+  return view;
+}
+
 /// Runs a kernel on a region with these operands, by operand of the region, in host memory. Results are by result of the region, their rows `padding`
 /// elements apart.
 inline std::vector<DeviceResult> run_region(const Region& region, const std::vector<TensorView>& operands, const Kernel& kernel, std::int64_t padding,
@@ -28,15 +44,7 @@ inline std::vector<DeviceResult> run_region(const Region& region, const std::vec
   std::vector<TensorView> inputs, outputs;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     memory.emplace_back(operands[i], queue);
-    inputs.push_back(memory.back().view);
-    const WeightLayout* const layout = region.is_constant(i) ? kernel.weight_layout(region, i) : nullptr;
-    if (!layout) continue;
-    AlignedBuffer packed(packed_bytes(*layout, operands[i].type()));
-    pack_weight(*layout, operands[i], packed.data(), gpu.pool);
-    memory.back().memory = queue.device->allocate(packed.size());
-    queue.stream->upload(memory.back().memory.data(), packed.data(), packed.size());
-    queue.stream->synchronize();
-    inputs.back().data = memory.back().memory.data();
+    inputs.push_back(packed_for(kernel, region, i, operands[i], memory.back(), gpu));
   }
   std::vector<DeviceResult> results;
   for (std::size_t r = 0; r < region.results.size(); ++r) results.emplace_back(region.result_type(r), 1, padding, queue);

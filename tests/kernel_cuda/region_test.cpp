@@ -1,6 +1,8 @@
 // Regions of several operators in one launch, against the operators one after another.
+#include <set>
+
 #include "op/operator.hpp"
-#include "tests/kernel_cuda/device_case.hpp"
+#include "tests/kernel_cuda/region_case.hpp"
 #include "tests/kernel_cuda/region_data.hpp"
 #include "tests/support/rotated_regions.hpp"
 #include "tests/support/row_regions.hpp"
@@ -13,9 +15,9 @@ std::string run_on_device(RegionData& data, const Kernel& kernel, std::int64_t p
   const DeviceQueue queue = gpu.queue();
   std::vector<DeviceTensor> memory;
   std::vector<TensorView> inputs, outputs;
-  for (const OwnedTensor& operand : data.operands) {
-    memory.emplace_back(operand.view, queue);
-    inputs.push_back(memory.back().view);
+  for (std::size_t i = 0; i < data.operands.size(); ++i) {
+    memory.emplace_back(data.operands[i].view, queue);
+    inputs.push_back(packed_for(kernel, data.region, i, data.operands[i].view, memory.back(), gpu));
   }
   for (std::size_t r = 0; r < data.region.results.size(); ++r) {
     const RegionPlace place = data.region.results[r];
@@ -54,9 +56,10 @@ double unit_of(DType t) {
 /// A unit of the coarsest type in the region, a few times over: one value that is rounded the other way changes those behind it by as much.
 std::string compare_loosely(const Region& region, std::size_t result, const TensorView& expected, const TensorView& found) {
   double unit = 0, squares = 0;
+  const bool sums_a_row = region.problem().op->kind == OpKind::scaled_mm || region.problem().op->kind == OpKind::grouped_linear;
   for (std::size_t n = 0; n < region.nodes.size(); ++n)
     for (const TensorType& type : region.nodes[n].problem.outputs) {
-      const bool is_of_many = static_cast<int>(n) < region.anchor && (type.dtype == DType::f8_e4m3 || type.dtype == DType::f8_e5m2);
+      const bool is_of_many = sums_a_row && static_cast<int>(n) < region.anchor && (type.dtype == DType::f8_e4m3 || type.dtype == DType::f8_e5m2);
       unit = std::max(unit, is_of_many ? 0x1p-8 : unit_of(type.dtype));  // as for int8: one value of a row
     }
   const std::int64_t count = expected.elements();
@@ -108,6 +111,24 @@ TEST(DecodeRegion, GivesWhatTheOperatorsGive) {
   TestDevice& gpu = TestDevice::get();
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
   expect_right(decode_regions(gpu.device->target()), gpu);
+}
+
+TEST(DecodeRegion, GivesWhatTheOperatorsGiveOfCompactWeights) {
+  const auto null = make_null_device(90);
+  TestDevice& gpu = TestDevice::get();
+  Target target = *(gpu.device ? gpu.device : null)->target();
+  target.compact_weights = true;
+  std::vector<NamedRegion> taken;
+  std::set<std::string> names;
+  for (const auto& list : {bf16_row_regions(&target), rotated_regions(&target)})
+    for (const NamedRegion& named : list)
+      if (const Kernel* kernel = kernel_of(named.region); kernel != nullptr && kernel->name.starts_with("gemv.compact_")) {
+        taken.push_back(named);
+        names.insert(kernel->name + (named.name.starts_with("rotated") ? " with rotation" : ""));
+      }
+  EXPECT_EQ(names.size(), 6u) << fmt::format("{}", fmt::join(names, ", "));
+  if (!gpu.device) GTEST_SKIP() << gpu.reason;
+  expect_right(taken, gpu);
 }
 
 /// Quantized by the product that reads them, rows give the bits that they give when a kernel of its own quantizes them.

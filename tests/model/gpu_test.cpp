@@ -66,6 +66,16 @@ TEST_F(Gpu, SampledTokensAreThoseOfTheCpu) {
   EXPECT_EQ(generate(gpu, prompt, choice).ids, generate(cpu, prompt, choice).ids);
 }
 
+/// The demo's attention and head; tokens part only where a margin is within what rounded elements change.
+TEST_F(Gpu, CompactWeightsGiveTheSameTokens) {
+  Engine plain = Engine::load(demo, on_gpu());
+  EngineOptions options = on_gpu();
+  options.compact_weights = true;
+  Engine compact = Engine::load(demo, options);
+  EXPECT_EQ(greedy(compact, 100), greedy(plain, 100));
+  EXPECT_GT(compact.weight_bytes(), plain.weight_bytes());
+}
+
 TEST_F(Gpu, EnginesOnTwoThreadsDoNotDisturbEachOther) {
   Engine alone = Engine::load(demo, on_gpu());
   const std::vector<std::int32_t> expected = greedy(alone, 100);

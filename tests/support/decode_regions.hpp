@@ -11,6 +11,7 @@ struct DecodeCase {
   std::int64_t k = 2048, n = 90;
   std::string front;   ///< norm, add_norm, quant, norm_quant, add_norm_quant; of experts: permute, permute_quant, quant, and the first two after choose_
   bool gated = false;  ///< silu_and_mul ends it
+  bool dual = false;   ///< dual_linear
   std::int64_t experts = 0, choices = 0;
   bool combined = false;      ///< moe_unpermute ends it
   bool rest = false;          ///< a last group has no weight
@@ -76,6 +77,8 @@ inline Region decode_region(const DecodeCase& c, const Target* target) {
     product = b.add(OpKind::grouped_linear, operands);
   } else if (scaled) {
     product = b.add(OpKind::scaled_mm, {x, b.operand({c.w, {c.n, c.k}}), scale, b.operand({DType::f32, {c.n}})}, {{"out_dtype", "f32"}});
+  } else if (c.dual) {
+    product = b.add(OpKind::dual_linear, {x, b.operand({c.w, {c.n, c.k}}), b.operand({c.w, {c.n, c.k}})}, {{"out_dtype", "f32"}});
   } else {
     product = b.add(OpKind::linear, {x, b.operand({c.w, {c.n, c.k}})}, {{"out_dtype", "f32"}});
   }
@@ -85,8 +88,25 @@ inline Region decode_region(const DecodeCase& c, const Target* target) {
   b.result(y);
   b.anchor(product);
   Region region = b.build();
-  region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs = 2;
+  region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs = c.dual ? 6 : 2;
   return region;
+}
+
+/// Products of one row of bf16 weights, of both forms of a gate.
+inline std::vector<NamedRegion> bf16_row_regions(const Target* target) {
+  std::vector<NamedRegion> list;
+  for (const std::int64_t k : {512, 768, 2048, 4096, 8192, 14336})
+    for (const std::string front : {"", "norm", "add_norm"}) {
+      if (!front.empty() && k > 8192) continue;  // what is normalized before a product are hidden states
+      const auto add = [&](const char* form, bool gated, bool dual) {
+        list.push_back({fmt::format("{}{}_{}", front, form, k),
+                        decode_region({.w = DType::bf16, .k = k, .n = 300, .front = front, .gated = gated, .dual = dual}, target)});
+      };
+      add("linear", false, false);
+      add("gated", true, false);
+      add("dual", false, true);
+    }
+  return list;
 }
 
 /// A token some of whose experts are elsewhere.

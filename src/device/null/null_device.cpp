@@ -48,6 +48,7 @@ class NullDevice final : public Device {
   std::string name() const override { return target() ? target_.name : "null"; }
   const Target* target() const override { return target_.compute_capability ? &target_ : nullptr; }
   void set_measured(const std::shared_ptr<const DeviceLimits>& limits) override { target_.measured = limits; }
+  void set_compact_weights(bool compact) override { target_.compact_weights = compact; }
   /// Host memory is real: inputs are filled there as for any device.
   DeviceBuffer allocate_host(std::int64_t bytes) override {
     auto owner = std::make_shared<AlignedBuffer>(bytes);

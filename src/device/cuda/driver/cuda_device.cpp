@@ -62,6 +62,7 @@ class CudaDevice final : public Device {
   const Target* target() const override { return &target_; }
   std::string driver_version() const override { return version_of_driver(); }
   void set_measured(const std::shared_ptr<const DeviceLimits>& limits) override { target_.measured = limits; }
+  void set_compact_weights(bool compact) override { target_.compact_weights = compact; }
   std::unique_ptr<Stream> make_stream() override { return make_cuda_stream(context_); }
 
   DeviceBuffer allocate(std::int64_t bytes) override {

@@ -1,6 +1,7 @@
 #include "kernel/cuda/gemv/gemv.hpp"
 
 #include "base/checked.hpp"
+#include "kernel/cuda/gemv/compact.hpp"
 #include "kernel/cuda/gemv/front.hpp"
 #include "kernel/cuda/mixture/gating.hpp"
 #include "kernel/roofline.hpp"
@@ -45,6 +46,22 @@ Decline declines_behind(const Region& region) {
 
 }  // namespace
 
+Decline FewRows::declines_compact(const Region& region) {
+  const Problem& p = region.problem();
+  if (!p.target->compact_weights) return "weights are held once, as they are: compact_weights is off";
+  const std::size_t weights = p.op->kind == OpKind::dual_linear ? 2 : 1;
+  for (std::size_t i = 1; i <= weights; ++i) {
+    if (p.input(i).dtype != DType::bf16) return fmt::format("a weight of {}: 12 bits are enough for bf16", name_of(p.input(i).dtype));
+    const std::optional<std::size_t> operand = region.operand_of(i);
+    if (!operand || !region.is_constant(*operand)) return "a weight is not constant, so it cannot be prepacked";
+  }
+  if (p.target->compute_capability < 90) return "weights do not stream through shared memory before sm_90";
+  if (!constant_shape(p, 1)) return "the weight's shape is not known beforehand";
+  if (const std::int64_t k = p.size(1, -1); k == 0 || k % gemv::compact_piece_elements != 0)
+    return fmt::format("rows of {} elements are no multiple of {}", k, gemv::compact_piece_elements);
+  return std::nullopt;
+}
+
 Decline FewRows::declines(const Region& region) {
   if (Decline reason = declines_sizes(region.problem())) return reason;
   if (region.anchor != 0) return "computes nothing before the product";
@@ -58,10 +75,12 @@ Decline FewRows::declines_front(const Region& region) {
   return declines_behind(region);
 }
 
-FewRows::FewRows(const Region& region, const Config& config)
-    : heads_(RotatedHeads::end(region) ? std::optional<RotatedHeads>(region) : std::nullopt),
+FewRows::FewRows(const Region& region, const Config& config, bool compact)
+    : compact_(compact),
+      heads_(RotatedHeads::end(region) ? std::optional<RotatedHeads>(region) : std::nullopt),
       product_(heads_ ? RotatedHeads::product_of(region) : region, loops_of(region)),
-      row_bytes_(region.problem().size(1, -1) * static_cast<std::int64_t>(size_of(region.problem().input(1).dtype))),
+      row_bytes_(compact ? compact_row_bytes(region.problem().size(1, -1))
+                         : region.problem().size(1, -1) * static_cast<std::int64_t>(size_of(region.problem().input(1).dtype))),
       constant_(region.is_constant(static_cast<std::size_t>(product_.at.w)) &&
                 (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))),
       stream_(config.empty() ? streams(region.problem(), row_bytes_) : config.at("stream") != 0),
@@ -95,7 +114,7 @@ FewRows::FewRows(const Region& region, const Config& config)
                        .task = row_task(region, aligned_),
                        .prelude = product_.epilogue().source,
                        .threads = shape.threads(),
-                       .shared_bytes = shape.shared_bytes(),
+                       .shared_bytes = std::max<std::int64_t>(shape.shared_bytes(), compact_ ? gemv::usual_ring_bytes : 0),  // two blocks an SM, not three
                        .min_blocks = is_short(region) ? 3 : min_blocks(shape.threads(), held(region)),
                        .alternates = stream_,
                        .stage_bytes = stream_ ? shape.stage_bytes() : 0,
@@ -111,7 +130,7 @@ gemv::RowShape FewRows::shape(const Region& region) const {
   const DType w = region.problem().input(1).dtype;
   const int sums = (product_.has_two_weights() ? 2 : 1) + (product_.column_sums ? 1 : 0);
   return gemv::row_shape(static_cast<int>(region.problem().size(1, -1)), static_cast<int>(size_of(w)), stream_, w == DType::i8 && product_.blocked, sums,
-                         ring_bytes_, warps_);
+                         ring_bytes_, warps_, compact_);
 }
 
 int FewRows::held(const Region& region) const {
@@ -137,7 +156,8 @@ int FewRows::min_blocks(int threads, int held) const {
 double FewRows::seconds(const Region& region, const DeviceLimits& limits) const {
   const Problem& p = region.problem();
   const double start = 3500 / limits.clock_hz + (stream_ ? 0 : limits.launch_seconds);
-  const double reading = roofline_seconds(heads_ ? RotatedHeads::product_of(region) : region, limits.f32_operations_per_second, limits);
+  const double plain = roofline_seconds(heads_ ? RotatedHeads::product_of(region) : region, limits.f32_operations_per_second, limits);
+  const double reading = compact_ ? 0.75 * plain : plain;
   if (p.op->kind != OpKind::grouped_linear || !p.input(1).dims[0].is_constant()) return start + reading;
   const double rows = static_cast<double>(max_rows(p, 0)) / static_cast<double>(std::max<std::int64_t>(1, p.size(1, 0)));
   return start + reading * (1 + 0.6 * std::max(0.0, rows - 1));
@@ -154,6 +174,7 @@ std::string FewRows::row_task(const Region& region, bool aligned) const {
   if (front.lets_next_wait(region)) sizes += ", .late = true";
   if (front.lets_next_start(region)) sizes += ", .early = true";
   if (is_short(region) && p.op->kind != OpKind::grouped_linear) sizes += ", .rehearses = true";
+  if (compact_) sizes += ", .compact = true";
   const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", heads_->config(region)) : "";
   return fmt::format(
       "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, .grouped = {}, .routed = {}, .ids = {}, "

@@ -20,14 +20,17 @@ namespace cermet::cuda {
 class FewRows {
  public:
   /// Without a configuration weights stream through shared memory where the device and their rows allow it.
-  explicit FewRows(const Region& region, const Config& config = {});
+  /// Compact: with weights in that layout (compact.hpp).
+  explicit FewRows(const Region& region, const Config& config = {}, bool compact = false);
 
   static Decline declines(const Region& region);
   /// The same for regions with something before the product.
   static Decline declines_front(const Region& region);
-  static std::vector<Config> configs(const Region& region);
+  /// Of weights that are not held in 12 bits, or cannot be.
+  static Decline declines_compact(const Region& region);
+  static std::vector<Config> configs(const Region& region, bool compact = false);
   /// Those, with other numbers of warps and, where weights stream, of bytes in shared memory.
-  static ConfigSpace space(const Region& region);
+  static ConfigSpace space(const Region& region, bool compact = false);
   /// Modelled seconds at the symbols' maximum.
   double seconds(const Region& region, const DeviceLimits& limits) const;
   const std::vector<Program>& programs() const { return programs_; }
@@ -51,6 +54,7 @@ class FewRows {
   void run(const LaunchArgs& args, const gemv::RotatedParams& p) const;
   std::string row_task(const Region& region, bool aligned) const;
 
+  bool compact_;
   std::optional<RotatedHeads> heads_;
   Product product_;
   int norm_weight_ = -1, delta_ = -1;                 ///< of the normalization before the product, which reads x; the second operand of its sum

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "base/checked.hpp"
+#include "kernel/cuda/gemv/compact.hpp"
 #include "kernel/cuda/gemv/front.hpp"
 #include "kernel/cuda/gemv/gemv.hpp"
 #include "kernel/cuda/narrow.hpp"
@@ -28,6 +29,15 @@ void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
   if (const TensorView up = product_.second_weight(args); up.present) {
     p.w_up = up.data;
     p.w_up_stride = up.strides[up.shape.rank() - 2];
+  }
+  if (compact_) {
+    // Both matrices are packed by themselves, or, where `up` is the lower half of one, its rows and factors are.
+    const bool is_half = product_.at.w_up < 0 && p.w_up != nullptr;
+    const auto factors = [&](const void* matrix) { return reinterpret_cast<const float*>(static_cast<const std::byte*>(matrix) + w.shape[0] * row_bytes_); };
+    p.w_factors = factors(p.w);
+    if (is_half) p.w_up = static_cast<const std::byte*>(p.w) + w.shape[0] / 2 * row_bytes_;
+    if (p.w_up != nullptr) p.w_up_factors = is_half ? p.w_factors + w.shape[0] / 2 : factors(p.w_up);
+    p.w_stride = p.w_up_stride = row_bytes_ / 2;
   }
   if (const TensorView* offsets = product_.given(args, product_.at.offsets)) p.offsets = offsets->data;
   if (w.shape.rank() == 3) {

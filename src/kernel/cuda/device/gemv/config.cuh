@@ -51,6 +51,7 @@ struct Config {
   bool late = false;                  ///< the next launch starts when those before this one have ended
   bool early = false;                 ///< it starts at once, though the weight is int8 and the row another launch's
   bool rehearses = false;             ///< a block goes through its first stage while earlier launches run, so that its code is there when they end
+  bool compact = false;               ///< rows of the weight have 12 bits an element: compact.cuh
   Prologue prologue = {};
   Rotation rotation = {};
 };

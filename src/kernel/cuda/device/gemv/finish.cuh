@@ -18,6 +18,7 @@ struct ColumnFinish : RowSums<C, E> {
   static constexpr int lanes = ordered ? 1 : S.along;
 
   Factors factors;
+  float column_factors[C.compact ? 2 : 1];  ///< of the sums of a compact row, one of each matrix
 
   /// Before x is loaded.
   __device__ __forceinline__ ColumnFinish(const Params&, const Segment&) {}
@@ -30,7 +31,14 @@ struct ColumnFinish : RowSums<C, E> {
     const int own = static_cast<int>(Team::rank()) / lanes;
     if (static_cast<int>(Team::rank()) % lanes != 0 || own >= min_of(batch, s.end - s.first)) return;
     epilogue::load_row<E>(p.extra, s.row, s.group, factors);
-    epilogue::load_place<E>(p.extra, s.row, s.first + own, s.group, factors);
+    load_place(p, s, s.first + own);
+  }
+  __device__ __forceinline__ void load_place(const Params& p, const Segment& s, int column) {
+    epilogue::load_place<E>(p.extra, s.row, column, s.group, factors);
+    if constexpr (C.compact) {
+      column_factors[0] = p.w_factors[column];
+      if constexpr (C.dual) column_factors[1] = p.w_up_factors[column];
+    }
   }
 
   /// Adds up the rows of a batch, which begins with row `row` of the segment, stores them and loads what the next batch needs.
@@ -52,8 +60,11 @@ struct ColumnFinish : RowSums<C, E> {
     }
     if (q == 0 && r < pass.s.end - pass.s.first - row) {
       const int column = pass.s.first + row + r;
+      if constexpr (C.compact)
+#pragma unroll
+        for (int m = 0; m < sums; ++m) value[m] *= column_factors[m];
       store(pass, column, value, factors);
-      if (column + batch < pass.s.end) epilogue::load_place<E>(pass.p.extra, pass.s.row, column + batch, pass.s.group, factors);
+      if (column + batch < pass.s.end) load_place(pass.p, pass.s, column + batch);
     }
   }
 

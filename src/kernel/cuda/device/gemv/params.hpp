@@ -47,6 +47,8 @@ struct Params {
   const float* weights;       ///< [choices]
   int64_t ids_stride, row_of_stride;
   int32_t choices;
+  /// Of compact rows: what sums of a column are multiplied by. Strides of the weights count two bytes, as those of bf16 do.
+  const float *w_factors, *w_up_factors;
   int32_t early;  ///< whether the launch before has published the choices' rows and offsets, so that they may be read before it ends
 
   epilogue::Operand extra[epilogue::most_extras];  ///< last, so that parameters in use are neighbours

@@ -1,6 +1,7 @@
 // A row of x on its way into registers. Lane l of warp a (of `along`) holds, of piece j * along + a, the elements that meet the lane's 16 bytes of weight.
 #pragma once
 
+#include "kernel/cuda/device/gemv/compact.cuh"
 #include "kernel/cuda/device/gemv/quantize.cuh"
 #include "kernel/cuda/device/gemv/row_sums.cuh"
 #include "kernel/cuda/device/tile/reduce.cuh"
@@ -175,7 +176,7 @@ struct RowLoader {
 #pragma unroll
       for (int j = 0; j < S.held; ++j)
 #pragma unroll
-        for (int i = 0; i < count; ++i) held.v[j][i] = numbers[j][i];
+        for (int i = 0; i < count; ++i) held.v[j][i] = C.compact ? numbers[j][i] * compact_scale : numbers[j][i];
     }
     return 1.0f;
   }

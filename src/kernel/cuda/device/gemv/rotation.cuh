@@ -58,6 +58,7 @@ struct PairEnd {
   struct Factors {
     epilogue::ValuesOf<E> first, second;
     float cos, sin;
+    float columns[C.compact ? 2 : 1];  ///< of the sums of compact rows
   };
 
   static __device__ __forceinline__ Token token(const RotatedParams& p, int row) {
@@ -72,12 +73,20 @@ struct PairEnd {
     const typename Order::Place at = Order::place(pair);
     epilogue::load_place<E>(p.extra, row, Order::column(at, 0), 0, factors.first);
     epilogue::load_place<E>(p.extra, row, Order::column(at, 1), 0, factors.second);
+    if constexpr (C.compact)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) factors.columns[i] = p.w_factors[Order::column(at, i)];
     factors.cos = factors.sin = quiet_nan();
     if (!at.is_rotated() || token.position < 0) return;
     factors.cos = to_float(static_cast<const Table*>(p.cos)[token.position * p.cos_stride + at.pair]);
     factors.sin = to_float(static_cast<const Table*>(p.sin)[token.position * p.sin_stride + at.pair]);
   }
 
+  template <int I, class Sum>
+  static __device__ __forceinline__ Sum scaled(const Sum (&sum)[2], const Factors& factors) {
+    if constexpr (C.compact) return sum[I] * factors.columns[I];
+    else return sum[I];
+  }
   /// The result of the product as rope_and_cache reads it.
   template <class Sum>
   static __device__ __forceinline__ float value(Sum sum, [[maybe_unused]] float row_scale, const epilogue::ValuesOf<E>& x) {
@@ -88,7 +97,7 @@ struct PairEnd {
   static __device__ __forceinline__ void store(const RotatedParams& p, int row, int pair, const Sum (&sum)[2], float row_scale, const Token& token,
                                                const Factors& factors) {
     const typename Order::Place at = Order::place(pair);
-    float a = value(sum[0], row_scale, factors.first), b = value(sum[1], row_scale, factors.second);
+    float a = value(scaled<0>(sum, factors), row_scale, factors.first), b = value(scaled<1>(sum, factors), row_scale, factors.second);
     if (at.is_rotated()) rope_and_cache::rotate_pair(a, b, factors.cos, factors.sin);
     if (at.is_q) {
       auto* const q = static_cast<Element<R.q>*>(p.y) + row * p.y_stride + at.head * p.q_head_stride;

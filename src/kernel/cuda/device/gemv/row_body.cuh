@@ -1,6 +1,7 @@
 // What the threads of a team do for a GEMV of one row at a time (row.cuh).
 #pragma once
 
+#include "kernel/cuda/device/gemv/compact.cuh"
 #include "kernel/cuda/device/gemv/finish.cuh"
 #include "kernel/cuda/device/gemv/prologue.cuh"
 #include "kernel/cuda/device/gemv/rotation.cuh"
@@ -135,16 +136,17 @@ struct RowBody : RowSums<C, E> {
   static __device__ __forceinline__ void run_stream(const Params& p, const Start& start, const Place& place, int& buffer, PipelineState& at,
                                                     bool waits = false) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
-    constexpr int per_chunk = S.chunks == 1 ? S.held : S.chunk / (piece_bytes * S.along);  // pieces of a warp in a stage
+    constexpr int per_chunk = S.chunks == 1 ? S.held : S.chunk / (S.piece * S.along);  // pieces of a warp in a stage
     Work::for_segments(p, start, Route<C>(p), [&](const Segment& s) {
       multiply_segment(p, s, place, buffer, waits, [&](const Pass& pass, int row, int m, Sums& sums, S32* partial) {
 #pragma unroll
         for (int chunk = 0; chunk < S.chunks; ++chunk) {
-          const char* const stage = (pass.rehearsal ? place.ring : pipeline.wait()) + pass.a * piece_bytes + pass.lane * 16;
+          const char* const stage = (pass.rehearsal ? place.ring : pipeline.wait()) + pass.a * S.piece + (C.compact ? 0 : pass.lane * 16);
           multiply_rows(pass, row, m, chunk * per_chunk, (chunk + 1) * per_chunk, sums, partial, [&](int r, int j) {
-            const int offset = (j - chunk * per_chunk) * S.along * piece_bytes;
+            const int offset = (j - chunk * per_chunk) * S.along * S.piece;
+            if constexpr (C.compact) return compact_piece(stage + (r * S.side + pass.warp_n) * S.chunk + offset, pass.lane);
             Piece w{};
-            if (S.row_bytes % (piece_bytes * S.along) == 0 || ((j * S.along + pass.a) * 32 + pass.lane) * 16 < S.row_bytes)
+            if (S.row_bytes % (S.piece * S.along) == 0 || ((j * S.along + pass.a) * 32 + pass.lane) * 16 < S.row_bytes)
               w = *reinterpret_cast<const Piece*>(stage + (r * S.side + pass.warp_n) * S.chunk + offset);
             return w;
           });

@@ -24,10 +24,11 @@ struct RowSums {
   static constexpr bool ordered = integer<C> && C.blocked;  ///< scaled sums of blocks are added in order
   static constexpr int matrices = C.dual ? 2 : 1;
   static constexpr int sums = matrices + (E::column_sums ? 1 : 0);  ///< of a result; the last is that of the weight's quantized values
-  static constexpr RowShape S = row_shape(C.k, RowWork<C>::element, C.stream, ordered, sums, C.ring_bytes, C.warps);
+  static constexpr RowShape S = row_shape(C.k, RowWork<C>::element, C.stream, ordered, sums, C.ring_bytes, C.warps, C.compact);
   static constexpr int mine = S.stage_rows / S.side;  ///< rows of a stage that a warp takes
   using Held = HeldRow<C, S.held>;
   static_assert(!C.stream || S.row_bytes % 16 == 0);
+  static_assert(!C.compact || (C.stream && C.w == DType::bf16 && C.k % compact_piece_elements == 0));
   static_assert(!(E::column_sums && (C.dual || C.blocked)));
 
   /// One piece of a lane times what the lane holds of x.

@@ -7,6 +7,8 @@ namespace cermet::gemv {
 
 /// A warp reads this many bytes of a row at once: 16 a lane.
 inline constexpr int piece_bytes = 512;
+/// The same of a compact row (compact.cuh), and the elements of such a piece: 8 a lane, in 8 bytes and a half of 8.
+inline constexpr int compact_piece_bytes = 384, compact_piece_elements = 256;
 /// Rows whose sums are finished together.
 inline constexpr int batch = 16;
 /// Elements that share a scale.
@@ -22,6 +24,7 @@ constexpr int power_of_two_below(int value) {
 /// One row of x at a time: `along` warps divide a row of the weight, each keeps its part of x in registers, and `side` sets of such warps take rows in turn.
 struct RowShape {
   int row_bytes;           ///< of the weight
+  int piece;               ///< bytes of a row that a warp reads at once
   int pieces, held;        ///< of a row; of those, what a warp takes
   int along, side;         ///< warps
   int chunk, chunks;       ///< bytes of a row in one stage (all of it where chunks is 1)
@@ -47,17 +50,19 @@ inline constexpr int usual_ring_bytes = 98304;
 constexpr int usual_warps(int k) { return k > 16384 ? 16 : 8; }
 
 /// `stream`: through stages in shared memory, about `budget` bytes of them. `ordered_blocks`: block scales whose sums are added in order. `warps`: that
-/// multiply; 0: as usual.
-constexpr RowShape row_shape(int k, int element_bytes, bool stream, bool ordered_blocks, int sums, int budget = usual_ring_bytes, int warps = 0) {
+/// multiply; 0: as usual. `compact`: rows of 12 bits an element.
+constexpr RowShape row_shape(int k, int element_bytes, bool stream, bool ordered_blocks, int sums, int budget = usual_ring_bytes, int warps = 0,
+                             bool compact = false) {
   RowShape s{};
-  s.row_bytes = k * element_bytes;
+  s.row_bytes = compact ? k / compact_piece_elements * compact_piece_bytes : k * element_bytes;
+  s.piece = compact ? compact_piece_bytes : piece_bytes;
   s.sums = sums;
-  s.pieces = s.row_bytes == 0 ? 1 : up(s.row_bytes, piece_bytes);
+  s.pieces = s.row_bytes == 0 ? 1 : up(s.row_bytes, s.piece);
   s.warps = warps > 0 ? warps : usual_warps(k);
   s.along = power_of_two_below(s.pieces < s.warps ? s.pieces : s.warps);
   s.side = s.warps / s.along;
   s.held = up(s.pieces, s.along);
-  const int unit = piece_bytes * s.along, stage = budget / 3;
+  const int unit = s.piece * s.along, stage = budget / 3;
   s.chunk = s.row_bytes;
   s.chunks = 1;
   if (s.row_bytes > stage) {
