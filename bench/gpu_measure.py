@@ -79,6 +79,7 @@ class Build:
         count = '--new-tokens' if self.takes('bench model', '--new-tokens') else '--gen-tokens'
         command = [self.cermet, 'bench', 'model', folder, '--device', 'cuda', '--prompt-tokens', row['context'], count, tokens, '--repeat', repeat, '--json']
         command += ['--weights', row['weights']] if row['weights'] != 'bf16' else []
+        command += ['--compact-weights'] if row.get('compact') else []
         if row['batch'] > 1:
             if not self.takes('bench model', '--batch'):
                 raise Refused('this build measures models at batch 1 only')
