@@ -198,7 +198,10 @@ Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const 
   result.prompt_tokens = static_cast<std::int64_t>(prompt.size());
   const Stopwatch prefill;
   const TensorView logits = engine.prefill(0, prompt, Engine::Memory::device);
-  if (engine.queue().stream) engine.queue().stream->synchronize();
+  if (engine.queue().stream) {
+    engine.queue().stream->synchronize();
+    engine.last_executable().check_waits();  // the steps that follow are those of another one
+  }
   result.prefill_seconds = prefill.seconds();
   if (options.max_new_tokens == 0) return result;
   sampler.remember(prompt);
