@@ -83,8 +83,8 @@ double seconds_for(std::int64_t experts) {
 TEST(QuantizationLimits, ModulesListedByNameTakeLinearTime) {
   // What runs beside a measurement only adds to it, so that the least of several is near the work itself; more are taken while it does not fit.
   double few = seconds_for(104), many = seconds_for(1040);  // 10,000 and 100,000 modules
-  for (int turn = 1; turn < 2 || (turn < 8 && many >= 40 * few); ++turn) few = std::min(few, seconds_for(104)), many = std::min(many, seconds_for(1040));
-  EXPECT_LT(many, 40 * few) << "linear: 10 times, and more where hash tables leave the cache; quadratic: 100 times";
+  for (int turn = 1; turn < 2 || (turn < 8 && many >= 60 * few); ++turn) few = std::min(few, seconds_for(104)), many = std::min(many, seconds_for(1040));
+  EXPECT_LT(many, 60 * few) << "linear: 10 times, and up to 45 where hash tables leave a cache that other programs use, too; quadratic: 100 times";
 }
 
 TEST(QuantizationLimits, ManyExpressionsAreRefused) {
