@@ -3,6 +3,7 @@
 
 #include "comm/call.hpp"
 #include "kernel/cuda/device/peer/collective.hpp"
+#include "kernel/cuda/device/peer/ragged.hpp"
 #include "kernel/cuda/task.hpp"
 
 namespace cermet::comm {
@@ -16,8 +17,19 @@ struct PeerLaunch {
 /// at most. Of all_reduce, two_shot has each rank reduce a share and give it to all.
 PeerLaunch peer_launch(const peer::Link& link, int channels, const DenseCall& call, bool two_shot);
 
+/// The same of an all_to_all with counts.
+struct RaggedLaunch {
+  cuda::Program program;
+  peer::RaggedParams params;
+};
+RaggedLaunch ragged_launch(const peer::Link& link, int channels, const DenseCall& call);
+
+/// What a call launches, without its operands.
+cuda::Program peer_program(const DenseCall& call);
+
 /// The program that reduces this type; for tests, which compile all.
 cuda::Program peer_reduction(DType dtype, Reduction reduction, int ranks, int width);
 cuda::Program peer_move();
+cuda::Program peer_move_ragged();
 
 }  // namespace cermet::comm

@@ -59,6 +59,8 @@ class PairCounts {
   std::int64_t at(std::int64_t from, std::int64_t to) const;
   /// Rows that rank `from` sends to ranks before `to`.
   std::int64_t sent_before(std::int64_t from, std::int64_t to) const;
+  /// Rows that rank `to` is sent.
+  std::int64_t received(std::int64_t to) const;
 
  private:
   TensorView counts_;

@@ -219,6 +219,12 @@ std::int64_t PairCounts::sent_before(std::int64_t from, std::int64_t to) const {
   return sum;
 }
 
+std::int64_t PairCounts::received(std::int64_t to) const {
+  std::int64_t sum = 0;
+  for (std::int64_t r = 0; r < counts_.shape[0]; ++r) sum += at(r, to);
+  return sum;
+}
+
 namespace all_reduce_op {
 OpSpec define() {
   return make(
