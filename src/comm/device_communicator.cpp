@@ -72,6 +72,7 @@ class DeviceCommunicator final : public Communicator {
  private:
   void enqueue(const CollectiveCall& call, const DenseCall& dense, Stream& stream);
   void exchange(const DenseCall& dense, const CollectiveCall& call, Stream& stream);
+  void fill_behind(const DenseCall& dense, Stream& stream);
   std::string failure_of_links() {
     std::string found = links_.peer ? links_.peer->failure() : "";
     return found.empty() && links_.nccl ? links_.nccl->failure() : found;
@@ -111,7 +112,8 @@ void DeviceCommunicator::prepare(std::span<const CollectiveCall> calls) {
   links_.peer->prepare(list);
 }
 
-/// The first call of each kind and size is compared on the host; later ones, and replays of captured graphs, rely on it.
+/// The first call of each kind and size is compared on the host; later ones, and replays of captured graphs, rely on it. Those with counts are compared each
+/// time.
 void DeviceCommunicator::run(const CollectiveCall& call, Stream* stream) {
   check();
   DenseCall dense = describe(call, rank(), size());
@@ -120,20 +122,29 @@ void DeviceCommunicator::run(const CollectiveCall& call, Stream* stream) {
   require(stream != nullptr, "{}: expected a stream of the device, found none", name_of(call.kind));
   require(call.x.is_dense() && call.y.is_dense(), "{}: expected dense operands on a GPU, found {} and {} with strides", name_of(call.kind),
           call.x.type().to_string(), call.y.type().to_string());
-  if (call.counts.present) fail(Status::unsupported, "{} with counts: expected engine mpi, shared or local, found {}", name_of(call.kind), engine());
+  if (dense.counts && stream->is_capturing())
+    fail(Status::unsupported, "{} with counts: expected a call outside of captured graphs, which cannot read its counts, found one that is captured",
+         name_of(call.kind));
   const bool by_peer = links_.peer && (!links_.nccl || nccl_would_wrap(call) || links_.peer->routes().takes_peer_memory(dense));
   if (!by_peer) require_reducible(call);
   CallHeader header = header_of(dense);
-  if (std::ranges::find(agreed_, header) == agreed_.end()) {
+  if (dense.counts || std::ranges::find(agreed_, header) == agreed_.end()) {
     if (by_peer) links_.peer->prepare(dense);  // before another rank may wait on the same device, which a load would wait for
     host_.require_same(fmt::format("{} on GPUs", name_of(call.kind)), to_string(header));
-    agreed_.push_back(header);
+    if (!dense.counts) agreed_.push_back(header);  // counts differ from call to call
   }
   header.number = ++calls_;
   dog_.note_call(header);
   if (dense.piece == 0) return;
   if (by_peer) links_.peer->run(dense, *stream);
   else enqueue(call, dense, *stream);
+  if (dense.counts) fill_behind(dense, *stream);
+}
+
+/// Rows of an uneven exchange's result that nobody sent.
+void DeviceCommunicator::fill_behind(const DenseCall& dense, Stream& stream) {
+  const std::int64_t received = dense.counts->received(rank());
+  if (received < dense.rows) stream.fill(dense.y + received * dense.row_bytes(), 0, (dense.rows - received) * dense.row_bytes());
 }
 
 /// Parts of one sender or receiver, of `bytes` each; of root alone where `to_root` or `from_root`.
@@ -144,6 +155,10 @@ void DeviceCommunicator::exchange(const DenseCall& dense, const CollectiveCall& 
              takes_from_all = to_all || (call.kind == Collective::gather_to && is_root);
   sent_.assign(static_cast<std::size_t>(size()), gives_to_all ? bytes : 0);
   received_.assign(static_cast<std::size_t>(size()), takes_from_all ? bytes : 0);
+  for (int other = 0; dense.counts && other < size(); ++other) {
+    sent_[static_cast<std::size_t>(other)] = dense.counts->at(rank(), other) * dense.row_bytes();
+    received_[static_cast<std::size_t>(other)] = dense.counts->at(other, rank()) * dense.row_bytes();
+  }
   const auto root = static_cast<std::size_t>(call.root);
   if (call.kind == Collective::gather_to) sent_[root] = bytes;
   if (call.kind == Collective::scatter_from) received_[root] = bytes;

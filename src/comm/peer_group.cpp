@@ -174,15 +174,23 @@ std::uint32_t PeerGroup::number_of(const CallHeader& header) {
 
 void PeerGroup::prepare(std::span<const DenseCall> calls) {
   std::vector<cuda::Program> programs;
-  for (const DenseCall& call : calls) programs.push_back(peer_launch(link_of(0), channels_, call, false).program);
+  for (const DenseCall& call : calls) programs.push_back(peer_program(call));
   programs_.prepare(programs);
 }
 
 void PeerGroup::run(const DenseCall& call, Stream& stream) {
-  PeerLaunch launch = peer_launch(link_of(number_of(header_of(call))), channels_, call, routes_.takes_two_shots(call));
-  const cuda::LoadedProgram program = programs_.get(std::span(&launch.program, 1)).front();
-  std::uint32_t items = launch.params.channels;
-  void* arguments[] = {&launch.params, &items};
+  if (call.counts) {  // sizes differ from call to call, and so many names would be kept
+    const RaggedLaunch launch =
+        ragged_launch(link(fmt::format("all_to_all of {}[.., {}] with counts", name_of(call.dtype), call.row_elements)), channels_, call);
+    return enqueue(call, launch.program, &launch.params, launch.params.channels, stream);
+  }
+  const PeerLaunch launch = peer_launch(link_of(number_of(header_of(call))), channels_, call, routes_.takes_two_shots(call));
+  enqueue(call, launch.program, &launch.params, launch.params.channels, stream);
+}
+
+void PeerGroup::enqueue(const DenseCall& call, const cuda::Program& task, const void* params, std::uint32_t items, Stream& stream) {
+  const cuda::LoadedProgram program = programs_.get(std::span(&task, 1)).front();
+  void* arguments[] = {const_cast<void*>(params), &items};
   const bool overlaps = programs_.device().target()->compute_capability >= 90;
   const LaunchShape shape{.blocks = items, .threads = static_cast<std::uint32_t>(program.threads), .overlaps_previous = overlaps};
   try {

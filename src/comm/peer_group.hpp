@@ -47,6 +47,7 @@ class PeerGroup final : public cuda::PeerMemory {
   struct Memory;
   std::uint32_t number_of(const CallHeader& header);
   peer::Link link_of(std::uint32_t call) const;
+  void enqueue(const DenseCall& call, const cuda::Program& task, const void* params, std::uint32_t items, Stream& stream);
 
   Communicator& host_;
   int rank_, size_, channels_ = peer::most_channels;

@@ -39,6 +39,40 @@ TEST_F(PeerOnGpu, ThreeComputeWhatTheStackedOperatorsDefine) { expect_conforms(3
 TEST_F(PeerOnGpu, TwoComputeTheSameInTwoShots) { expect_conforms(2, DeviceEngine::two_shot); }
 TEST_F(PeerOnGpu, FourComputeTheSameInTwoShots) { expect_conforms(4, DeviceEngine::two_shot); }
 
+/// What all_to_all of eight rows with these counts says on each of two ranks.
+Strings errors_of_counts(std::vector<std::int32_t> rows, bool captured) {
+  return run_ranks(2, [&](Communicator& host) {
+    const std::unique_ptr<Device> device = make_device("cuda");
+    const std::unique_ptr<Stream> stream = device->make_stream();
+    const auto group = comm::make_device_communicator(host, *device, DeviceEngine::peer);
+    const DeviceBuffer memory = device->allocate(2048);
+    std::vector<std::int32_t> own = rows;
+    const CollectiveCall call{.kind = Collective::all_to_all,
+                              .x = {memory.data(), DType::f32, {8, 16}},
+                              .y = {memory.data() + 1024, DType::f32, {8, 16}},
+                              .counts = {own.data(), DType::i32, {2, 2}}};
+    if (captured) stream->begin_capture();
+    try {
+      group->run(call, stream.get());
+    } catch (const Error&) {
+      if (captured) stream->abandon_capture();
+      throw;
+    }
+  });
+}
+
+TEST_F(PeerOnGpu, CountsThatDoNotFitTheRowsAreNamed) {
+  for (const std::string& error : errors_of_counts({5, 4, 0, 1}, false))
+    EXPECT_NE(error.find("all_to_all: operand 1 (counts): expected rank 0 to send and receive at most 8 rows, found 9 and 5"), std::string::npos) << error;
+  for (const std::string& error : errors_of_counts({1, -2, 0, 1}, false))
+    EXPECT_NE(error.find("all_to_all: operand 1 (counts): expected counts in [0, 8], found -2"), std::string::npos) << error;
+}
+
+TEST_F(PeerOnGpu, CallsWithCountsAreNotCaptured) {
+  for (const std::string& error : errors_of_counts({1, 2, 3, 4}, true))
+    EXPECT_NE(error.find("all_to_all with counts: expected a call outside of captured graphs"), std::string::npos) << error;
+}
+
 /// Element i of rank `rank`'s input `name`; alike on all ranks unless that is x.
 double value_of(char name, int rank, std::int64_t i) { return static_cast<double>((i * 7 + (name == 'x' ? rank * 5 : 0) + name) % 33) / 17 - 0.9; }
 

@@ -62,9 +62,36 @@ TEST(Peer, WordsAndChannelsFollowFromTheSizeAlone) {
   EXPECT_THROW(comm::peer_launch({}, 8, crooked, false), Error);
 }
 
+TEST(Peer, PartsByCountsAreThoseThatTheOthersExpect) {
+  std::vector<std::int32_t> rows{1, 0, 4, 2, 2, 0, 0, 900, 1};  // of rank i to rank j
+  const PairCounts counts(TensorView(rows.data(), DType::i32, {3, 3}), 1000);
+  std::vector<peer::RaggedParams> all;
+  for (int rank = 0; rank < 3; ++rank) {
+    DenseCall call = call_of(Collective::all_to_all, rank, 0, 7000);
+    call.row_elements = 12;  // 24 bytes: three words of 8
+    call.counts = counts;
+    all.push_back(comm::ragged_launch({}, 8, call).params);
+    EXPECT_EQ(comm::peer_program(call).task, comm::peer_move_ragged().task);
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(all[i].word_bytes, 8u);
+    EXPECT_EQ(all[i].most, 2700);
+    EXPECT_EQ(all[i].channels, 6u) << "alike on every rank";
+    std::int64_t sent = 0, received = 0;
+    for (std::size_t j = 0; j < 3; ++j) {
+      EXPECT_EQ(all[i].sent[j].words, 3 * rows[i * 3 + j]);
+      EXPECT_EQ(all[i].sent[j].words, all[j].received[i].words);
+      EXPECT_EQ(all[i].sent[j].begin, sent);
+      EXPECT_EQ(all[i].received[j].begin, received);
+      sent += all[i].sent[j].words;
+      received += all[i].received[j].words;
+    }
+  }
+}
+
 TEST(LongPeer, ProgramsCompileWithoutSpills) {
   if (const std::string reason = no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
-  const std::vector<cuda::Program> programs{comm::peer_move(), comm::peer_reduction(DType::bf16, Reduction::sum, 8, 8),
+  const std::vector<cuda::Program> programs{comm::peer_move(), comm::peer_move_ragged(), comm::peer_reduction(DType::bf16, Reduction::sum, 8, 8),
                                             comm::peer_reduction(DType::i32, Reduction::mean, 3, 1)};
   for (const jit::Image& image : jit::build(programs, "sm_90a")) EXPECT_NE(image.log.find(" 0 bytes spill stores"), std::string::npos) << image.log;
 }
