@@ -50,5 +50,43 @@ TEST(Teams, BodiesKnowNothingOfTheBlockAndTheGrid) {
   EXPECT_EQ(fmt::format("{}", fmt::join(found, "\n")), "");
 }
 
+/// Files that set up barriers which nothing has to end: a walk's own live as long as it does, and what else is here never joins one (declines_walk).
+constexpr std::array<std::string_view, 7> keep_barriers{"ptx/mbarrier.cuh",
+                                                        "walk.cuh",
+                                                        "limits/stream.cuh",
+                                                        "attention/batched_short.cuh",
+                                                        "attention/decode_cluster.cuh",
+                                                        "rowwise/reduce_row.cuh",
+                                                        "rowwise/group_norm_staged.cuh"};
+
+/// Whether a text that sets up barriers in shared memory ends them, too.
+bool ends_its_barriers(std::string_view text) {
+  const auto has = [&](std::string_view word) { return text.find(word) != text.npos; };
+  return (!has("mbarrier_init(") || has("end_barriers(")) && (!has("init_ring<") || has("end_ring<"));
+}
+
+TEST(Teams, ABarrierWithoutAnEndIsFound) {
+  EXPECT_FALSE(ends_its_barriers("ptx::mbarrier_init(full, 1);"));
+  EXPECT_TRUE(ends_its_barriers("ptx::mbarrier_init(full, 1); ptx::end_barriers(team, full, 1);"));
+  EXPECT_FALSE(ends_its_barriers("init_ring<Body>(smem, at);"));
+}
+
+// Other tasks use the memory next, and the words of a barrier that was not ended may come back there.
+TEST(Teams, TasksEndTheBarriersThatTheySetUp) {
+  constexpr std::string_view folder = "kernel/cuda/device/";
+  std::vector<std::string_view> found;
+  int ending = 0;
+  for (const cuda::SourceHeader& header : cuda::embedded_sources()) {
+    std::string_view name = header.name;
+    if (!name.starts_with(folder)) continue;
+    name.remove_prefix(folder.size());
+    if (std::ranges::find(keep_barriers, name) != keep_barriers.end()) continue;
+    if (!ends_its_barriers(header.text)) found.push_back(name);
+    if (std::string_view(header.text).find("ptx::end_barriers(") != std::string_view::npos) ++ending;
+  }
+  EXPECT_EQ(fmt::format("{}", fmt::join(found, ", ")), "");
+  EXPECT_EQ(ending, 3) << "gemm/hopper_ring.cuh, gemm/stream.cuh, gemv/pipeline.cuh";
+}
+
 }  // namespace
 }  // namespace cermet

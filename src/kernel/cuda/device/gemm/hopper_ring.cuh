@@ -55,8 +55,9 @@ struct HopperRing {
     ptx::fence_async_shared();
   }
   template <class Team>
-  __device__ __forceinline__ void close(const HopperParams&, Team, char*) {
+  __device__ __forceinline__ void close(const HopperParams&, Team team, char* smem) {
     wait_for_rows();
+    ptx::end_barriers(team, Shared(smem).full, 2 * C.stages);
   }
 };
 

@@ -92,7 +92,9 @@ struct Stream {
       ptx::fence_async_shared();
     }
     template <class Team>
-    __device__ __forceinline__ void close(const Params&, Team, char*) {}
+    __device__ __forceinline__ void close(const Params&, Team team, char* smem) {
+      ptx::end_barriers(team, Shared(smem).full, 2 * shape.stages);
+    }
   };
 
   /// The bytes of a stage's tokens are announced with those of its weights, whichever come first.

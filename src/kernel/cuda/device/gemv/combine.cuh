@@ -24,7 +24,11 @@ struct Combine {
 #endif
     }
     template <class Team>
-    __device__ __forceinline__ void close(const Params&, Team, char*) {}
+    __device__ __forceinline__ void close(const Params&, [[maybe_unused]] Team team, [[maybe_unused]] char* smem) {
+#if CERMET_ARCH >= 900
+      end_ring<CombineBody<C, E, Team>>(team, smem);
+#endif
+    }
   };
 
   /// Which weights are read is not known before earlier tasks end, unless the one before says so.

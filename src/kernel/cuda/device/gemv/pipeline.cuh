@@ -168,6 +168,11 @@ __device__ __forceinline__ void init_ring(char* smem, const PipelineState& at) {
   if (lane_index() == 0) typename Body::WeightPipeline(place.ring, place.barriers, at).init();
   __syncwarp();
 }
+/// Ends them, behind a block's last item.
+template <class Body, class Team>
+__device__ __forceinline__ void end_ring(Team team, char* smem) {
+  ptx::end_barriers(team, typename Body::Place(smem).barriers, 2 * Body::pipeline_shape.stages);
+}
 
 #endif
 

@@ -35,7 +35,11 @@ struct Row {
 #endif
     }
     template <class Team>
-    __device__ __forceinline__ void close(const Params&, Team, char*) {}
+    __device__ __forceinline__ void close(const Params&, [[maybe_unused]] Team team, [[maybe_unused]] char* smem) {
+#if CERMET_ARCH >= 900
+      if constexpr (C.stream) end_ring<RowBody<C, E, Team>>(team, smem);
+#endif
+    }
   };
 
   /// Weights begin to flow; who does not start them loads parameters meanwhile. All that can be done before the wait for earlier launches is done here: what

@@ -12,6 +12,21 @@ __device__ __forceinline__ void mbarrier_init(uint64_t* barrier, uint32_t arriva
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
 }
 
+/// Ends a barrier, whose memory may hold something else from then on. Where a context switch of the GPU comes, the words of one that was not ended may
+/// come back in place of what bulk copies have written there since.
+__device__ __forceinline__ void mbarrier_inval(uint64_t* barrier) {
+  asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+
+/// Ends `count` barriers that nobody waits for any more, where other tasks use their memory next (walk.cuh). By a whole team.
+template <class Team>
+__device__ __forceinline__ void end_barriers([[maybe_unused]] Team team, [[maybe_unused]] uint64_t* barriers, [[maybe_unused]] int count) {
+#if defined(CERMET_WALK)
+  team.sync();
+  if (static_cast<int>(team.rank()) < count) mbarrier_inval(barriers + team.rank());
+#endif
+}
+
 /// Makes the barriers that this thread initialised known to bulk copies and to the other blocks of the cluster (before a barrier of the threads).
 __device__ __forceinline__ void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
