@@ -93,7 +93,8 @@ std::optional<std::string> declines_walk(const cuda::Program& program) {
   if (wants_whole_blocks(program)) return {};
   if (program.alternates && program.stage_bytes == 0) return "its weights stream through shared memory of its own";
   if (program.header.starts_with("kernel/cuda/device/gemm/") && program.stage_bytes == 0) return "its warps divide the work of a block in a way of their own";
-  if (program.header.find("hopper") != std::string::npos) return "its copies read descriptors, which must be a launch's own parameters";
+  if (program.header.find("hopper") != std::string::npos || program.header.find("batched_short") != std::string::npos)
+    return "its copies read descriptors, which must be a launch's own parameters";
   if (program.stage_bytes > 0 && program.threads != walk_threads + program.feeding_threads)
     return fmt::format("it streams weights with {} threads; taken: {}", program.threads, walk_threads + program.feeding_threads);
   if (program.stage_bytes == 0 && program.threads > walk_threads) return fmt::format("{} threads; taken: up to {}", program.threads, walk_threads);

@@ -80,6 +80,8 @@ TEST(WalkShape, ProgramsThatCannotJoinSayWhy) {
   cuda::Program maps = program_of("A");
   maps.header = "kernel/cuda/device/attention/prefill_hopper.cuh";
   EXPECT_EQ(declines_walk(maps), "its copies read descriptors, which must be a launch's own parameters");
+  maps.header = "kernel/cuda/device/attention/batched_short.cuh";
+  EXPECT_EQ(declines_walk(maps), "its copies read descriptors, which must be a launch's own parameters");
   EXPECT_EQ(declines_walk(program_of("A", 512)), "512 threads; taken: up to 256");
   EXPECT_EQ(declines_walk(streaming("S", 544)), "it streams weights with 544 threads; taken: 288");
   EXPECT_EQ(error_text([&] { walk_shape(std::vector{pair}, h100, 1, 0); }),
