@@ -1,5 +1,6 @@
 // cermet bench soak: whether many decode steps change tokens, take memory or hang.
 #include <chrono>
+#include <set>
 
 #include "cli/model_options.hpp"
 #include "cli/process.hpp"
@@ -23,7 +24,8 @@ struct Options {
 struct Sample {
   std::int64_t steps = 0;
   double seconds = 0;
-  std::int64_t resident_bytes = 0, free_bytes = 0;  ///< of the host in use; of the device free, 0 on the CPU
+  std::int64_t resident_bytes = 0;              ///< of the host in use
+  std::int64_t held_bytes = 0, free_bytes = 0;  ///< of the devices that engines hold, and what is free of the first one; 0 on the CPU
 };
 
 using Soakers = std::vector<std::shared_ptr<Soaker>>;
@@ -50,7 +52,12 @@ Soakers load(const Options& options) {
 
 Sample sample(const Soakers& soakers, double seconds) {
   const Device* const device = soakers.front()->engine().queue().device;
-  return {steps_of(soakers), seconds, resident_bytes(), device ? device->free_bytes() : 0};
+  std::set<const Device*> devices;
+  for (const auto& each : soakers)
+    if (const Device* const own = each->engine().queue().device) devices.insert(own);
+  std::int64_t held = 0;
+  for (const Device* const each : devices) held += each->held_bytes();
+  return {steps_of(soakers), seconds, resident_bytes(), held, device ? device->free_bytes() : 0};
 }
 
 /// A sample behind each tenth.
@@ -75,13 +82,17 @@ void check_growth(const std::vector<Sample>& samples, const Options& options) {
            first.steps, grown / 1024);
   };
   check("memory of the process", last.resident_bytes - first.resident_bytes);
-  check("memory of the device", first.free_bytes - last.free_bytes);
+  check("memory of the device", last.held_bytes - first.held_bytes);  // what is free others change, too
 }
 
 Json to_json(const Soakers& soakers, const Options& options, const std::vector<Sample>& samples) {
   Json list = Json::array();
   for (const Sample& each : samples)
-    list.push_back({{"steps", each.steps}, {"seconds", each.seconds}, {"resident_bytes", each.resident_bytes}, {"device_free_bytes", each.free_bytes}});
+    list.push_back({{"steps", each.steps},
+                    {"seconds", each.seconds},
+                    {"resident_bytes", each.resident_bytes},
+                    {"device_held_bytes", each.held_bytes},
+                    {"device_free_bytes", each.free_bytes}});
   std::int64_t rounds = 0;
   for (const auto& each : soakers) rounds += each->rounds();
   return {{"model", options.model.model},
@@ -95,9 +106,10 @@ Json to_json(const Soakers& soakers, const Options& options, const std::vector<S
 
 void print_text(Console& console, const Soakers& soakers, const Json& json, const std::vector<Sample>& samples) {
   Table table;
-  table.row({"steps", "seconds", "memory", "free on the device"});
+  table.row({"steps", "seconds", "memory", "on the device", "free there"});
   for (const Sample& each : samples)
     table.row({std::to_string(each.steps), fmt::format("{:.1f}", each.seconds), bytes_text(static_cast<double>(each.resident_bytes)),
+               each.held_bytes > 0 ? bytes_text(static_cast<double>(each.held_bytes)) : "-",
                each.free_bytes > 0 ? bytes_text(static_cast<double>(each.free_bytes)) : "-"});
   console.print("{}, {} engines at the same time\n{}{} rounds, each with the tokens and the last logits of the first ones, bit by bit\n",
                 describe(soakers.front()->engine()), soakers.size(), table.to_string(), json["rounds"].get<std::int64_t>());

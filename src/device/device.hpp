@@ -81,8 +81,10 @@ class Device {
   /// Size of each parameter of a function, where the driver says so; otherwise nothing. It refuses the first that does not exist, which tools report.
   virtual std::vector<std::uint32_t> parameter_bytes(const DeviceFunction&) { return {}; }
   virtual TensorMap tensor_map(const TensorMapShape& shape);
-  /// Bytes of device memory that are free.
+  /// Bytes of device memory that are free, whoever has the rest.
   virtual std::int64_t free_bytes() const { return 0; }
+  /// Bytes of all buffers of allocate() that live; 0 on the CPU.
+  virtual std::int64_t held_bytes() const { return 0; }
 };
 
 /// The host.

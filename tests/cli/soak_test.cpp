@@ -16,6 +16,7 @@ TEST(SoakVerb, CountsStepsAndMemoryOfEnginesAtTheSameTime) {
   EXPECT_GE(json["steps"], 300);
   EXPECT_EQ(json["steps"].get<int>(), 8 * json["rounds"].get<int>());
   EXPECT_GT(json["samples"][0]["resident_bytes"], 1 << 20);
+  EXPECT_EQ(json["samples"][0]["device_held_bytes"], 0);
   EXPECT_LT(json["samples"][0]["steps"], json["samples"][9]["steps"]);
   const CommandResult text = run_cermet("bench soak " + tiny + " -n 20 --tokens 2 --engines 1");
   EXPECT_NE(text.out.find("10 rounds, each with the tokens and the last logits of the first ones"), std::string::npos) << text.out << text.err;

@@ -44,6 +44,20 @@ TEST(Device, NullMemoryHasAddressesOnly) {
   EXPECT_NE(c.data(), d.data());
 }
 
+TEST(Device, HoldsWhatItsBuffersHave) {
+  auto device = make_device("null");
+  DeviceBuffer kept = device->allocate(100);
+  {
+    const DeviceBuffer b = device->allocate(28), same = b;
+    EXPECT_EQ(device->held_bytes(), 128);
+  }
+  EXPECT_EQ(device->held_bytes(), 100);
+  const DeviceBuffer pinned = device->allocate_host(64);
+  EXPECT_EQ(device->held_bytes(), 100) << "the host's memory is not the device's";
+  device.reset();
+  kept = {};  // may outlive its device
+}
+
 TEST(Device, UnknownNamesAreRefused) {
   const std::string expected = "expected cpu, cuda, cuda:INDEX, null or null:sm_CC";
   for (const char* name : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "null:sm_", "null:sm_70", "null:sm_99999999999"})

@@ -1,6 +1,7 @@
 // A device without hardware: it hands out addresses that stand for memory and computes nothing.
 #include <atomic>
 #include <cstring>
+#include <memory>
 
 #include "base/buffer.hpp"
 #include "device/device.hpp"
@@ -60,14 +61,19 @@ class NullDevice final : public Device {
   LoadedFunction load(std::span<const std::byte>, const char*, int, std::int64_t) override { return {}; }
   TensorMap tensor_map(const TensorMapShape&) override { return {}; }
   std::int64_t free_bytes() const override { return target_.memory_bytes; }
+  std::int64_t held_bytes() const override { return held_->load(std::memory_order_relaxed); }
   DeviceBuffer allocate(std::int64_t bytes) override {
     const std::uintptr_t address = next_.fetch_add(static_cast<std::uintptr_t>(round_up(bytes, 64)) + 64);
-    return {std::shared_ptr<std::byte>(reinterpret_cast<std::byte*>(address), [](std::byte*) {}), bytes};
+    held_->fetch_add(bytes, std::memory_order_relaxed);
+    return {std::shared_ptr<std::byte>(reinterpret_cast<std::byte*>(address),
+                                       [held = held_, bytes](std::byte*) { held->fetch_sub(bytes, std::memory_order_relaxed); }),
+            bytes};
   }
   bool computes() const override { return false; }
 
  private:
   /// Beyond what a process may address, so that touching it faults immediately; distinct buffers get distinct ranges.
+  std::shared_ptr<std::atomic<std::int64_t>> held_ = std::make_shared<std::atomic<std::int64_t>>(0);
   std::atomic<std::uintptr_t> next_{std::uintptr_t{1} << 62};
   Target target_;
 };

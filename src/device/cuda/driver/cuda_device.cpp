@@ -1,6 +1,7 @@
 #include "device/cuda/driver/cuda_device.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstring>
 
 namespace cermet::cuda {
@@ -75,10 +76,12 @@ class CudaDevice final : public Device {
       fail(Status::out_of_memory, "memory of {}: expected room for {} bytes, found {} bytes free", name_, bytes, free_bytes());
     driver().check(result, "memory");
     auto* data = reinterpret_cast<std::byte*>(pointer);
+    held_->fetch_add(bytes, std::memory_order_relaxed);
     return {std::shared_ptr<std::byte>(data,
-                                       [context = context_](std::byte* p) {
+                                       [context = context_, held = held_, bytes](std::byte* p) {
                                          const CurrentContext own(context->handle());
                                          driver().mem_free(reinterpret_cast<CUdeviceptr>(p));
+                                         held->fetch_sub(bytes, std::memory_order_relaxed);
                                        }),
             bytes};
   }
@@ -159,8 +162,11 @@ class CudaDevice final : public Device {
     return static_cast<std::int64_t>(free);
   }
 
+  std::int64_t held_bytes() const override { return held_->load(std::memory_order_relaxed); }
+
  private:
   std::shared_ptr<Context> context_;
+  std::shared_ptr<std::atomic<std::int64_t>> held_ = std::make_shared<std::atomic<std::int64_t>>(0);  ///< buffers may outlive the device
   Target target_;
   std::string name_;
 };
