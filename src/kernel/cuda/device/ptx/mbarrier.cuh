@@ -12,8 +12,8 @@ __device__ __forceinline__ void mbarrier_init(uint64_t* barrier, uint32_t arriva
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
 }
 
-/// Ends a barrier, whose memory may hold something else from then on. Where a context switch of the GPU comes, the words of one that was not ended may
-/// come back in place of what bulk copies have written there since.
+/// Ends a barrier, whose memory may hold something else from then on. The words of one that was not ended were seen to come back in place of what bulk
+/// copies had written there since, where other processes used the GPU, too.
 __device__ __forceinline__ void mbarrier_inval(uint64_t* barrier) {
   asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
