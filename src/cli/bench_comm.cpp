@@ -77,7 +77,7 @@ void measure(Communicator& used, Device& device, Stream* stream, const std::stri
   }
   const DType dtype = *dtype_from_name(options.dtype);
   for (const Collective kind : kinds) {
-    if (way == comm::Route::two_shot && kind != Collective::all_reduce) continue;
+    if (way && !comm::has_route(kind, *way)) continue;
     for (const std::int64_t size : sizes) {
       if (interrupted()) used.abort("was interrupted");
       stop_if_interrupted();
@@ -210,13 +210,14 @@ Verb verb() {
         parser.option("--device", options->device, "cpu, or cuda: rank r of a host has its GPU r").show_default();
         parser
             .option("--engine", options->engine,
-                    "what carries data between GPUs: nccl; peer, memory that all of a host's GPUs address, where two ranks may be on one GPU; one-shot or "
-                    "two-shot, the same with that way for all_reduce; or auto, for each call what is expected to be faster")
+                    "what carries data between GPUs: nccl; peer, memory that all of a host's GPUs address, where two ranks may be on one GPU; stamped, "
+                    "one-shot or two-shot, the same by that way for the calls that have it; or auto, for each call what is expected to be faster")
             .show_default();
         parser.option("--seconds", options->seconds, "how long to measure each size").range(0.0, 600.0).show_default();
         parser.flag("--check", options->check, "first compare every operator with its definition, over its test cases");
         parser.flag("--routes", options->routes,
-                    "on GPUs: every way by itself (NCCL; peer memory with all_reduce in one exchange, and in two), and two constants fitted to each");
+                    "on GPUs: every way by itself (NCCL; peer memory with stamped words, with flags, and with all_reduce in two exchanges), and two constants "
+                    "fitted to each");
         parser.flag(
             "--store", options->store,
             "the same for all operators, kept in the cache folder: calls then take the way that was faster, on devices of this name, driver and number");

@@ -214,14 +214,12 @@ std::unique_ptr<Communicator> make_null_communicator(int rank, int size) {
 }
 
 DeviceEngine device_engine_from(std::string_view name, std::string_view what) {
-  static constexpr std::pair<std::string_view, DeviceEngine> known[] = {{"auto", DeviceEngine::automatic},
-                                                                        {"nccl", DeviceEngine::nccl},
-                                                                        {"peer", DeviceEngine::peer},
-                                                                        {"one-shot", DeviceEngine::one_shot},
-                                                                        {"two-shot", DeviceEngine::two_shot}};
+  static constexpr std::pair<std::string_view, DeviceEngine> known[] = {{"auto", DeviceEngine::automatic},    {"nccl", DeviceEngine::nccl},
+                                                                        {"peer", DeviceEngine::peer},         {"stamped", DeviceEngine::stamped},
+                                                                        {"one-shot", DeviceEngine::one_shot}, {"two-shot", DeviceEngine::two_shot}};
   for (const auto& [known_name, engine] : known)
     if (name == known_name) return engine;
-  fail(Status::invalid_argument, "{}: expected auto, nccl, peer, one-shot or two-shot, found '{}'", what, name);
+  fail(Status::invalid_argument, "{}: expected auto, nccl, peer, stamped, one-shot or two-shot, found '{}'", what, name);
 }
 
 std::unique_ptr<Communicator> make_device_communicator(Communicator& host, Device& device, DeviceEngine engine) {

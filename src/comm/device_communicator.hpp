@@ -15,10 +15,11 @@ enum class DeviceEngine {
   automatic,  ///< both where they can be, and then each call by what takes it sooner; the one that can be otherwise
   nccl,       ///< the library: every rank has a device of its own
   peer,       ///< memory of each that all address, on one host. Ranks may share a device, which is for checking, not for speed
-  one_shot,   ///< the same, and all_reduce sends all to all at once
+  stamped,    ///< the same, in words that say by themselves that they have come
+  one_shot,   ///< the same, and all_reduce sends all to all at once, a flag behind it
   two_shot,   ///< the same, and all_reduce sends shares, then their sums
 };
-/// "auto", "nccl", "peer", "one-shot" or "two-shot"; throws Error naming `what` otherwise.
+/// "auto", "nccl", "peer", "stamped", "one-shot" or "two-shot"; throws Error naming `what` otherwise.
 DeviceEngine device_engine_from(std::string_view name, std::string_view what);
 
 /// Engine "nccl", "peer" or "peer+nccl": the same ranks as `host`, each with its `device`, which both must outlive the result. Every rank calls it. `host`

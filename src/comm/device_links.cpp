@@ -37,6 +37,7 @@ std::string first_reason(Communicator& host, std::string_view own) {
 }
 
 std::optional<Route> forced_route(DeviceEngine engine) {
+  if (engine == DeviceEngine::stamped) return Route::stamped;
   if (engine == DeviceEngine::one_shot) return Route::one_shot;
   return engine == DeviceEngine::two_shot ? std::optional(Route::two_shot) : std::nullopt;
 }

@@ -75,6 +75,8 @@ Offer offer_of(std::string_view text) {
   return offer;
 }
 
+peer::Way way_of(Route route) { return route == Route::stamped ? peer::Way::stamped : route == Route::two_shot ? peer::Way::shares : peer::Way::once; }
+
 /// Throws on every rank where body() threw on one.
 template <class Body>
 void together(Communicator& host, Body body) {
@@ -99,11 +101,11 @@ PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout)
   const auto own = std::make_shared<Memory>();
   Offer offer{this_host(), this_process(), 0, {}, {}};
   together(host, [&] {
-    own->buffer = device.allocate(peer::memory_bytes(size_, peer::most_channels));
+    own->buffer = device.allocate(peer::memory_bytes(size_));
     board_ = device.allocate_host(sizeof(peer::Board));
     std::memset(board_.data(), 0, sizeof(peer::Board));
     const std::unique_ptr<Stream> stream = device.make_stream();
-    stream->fill(own->buffer.data(), 0, sizeof(peer::Header));
+    stream->fill(own->buffer.data(), 0, own->buffer.size());
     stream->synchronize();
     offer.device = cuda::plugin().identify(device);
     offer.number = shelf.put(own);
@@ -149,6 +151,7 @@ peer::Link PeerGroup::link_of(std::uint32_t call) const {
   link.timeout = static_cast<std::uint64_t>(timeout_ * 1e9);
   link.rank = rank_;
   link.ranks = size_;
+  link.alone = !shares_device_;
   link.call = call;
   return link;
 }
@@ -184,7 +187,7 @@ void PeerGroup::run(const DenseCall& call, Stream& stream) {
         ragged_launch(link(fmt::format("all_to_all of {}[.., {}] with counts", name_of(call.dtype), call.row_elements)), channels_, call);
     return enqueue(call, launch.program, &launch.params, launch.params.channels, stream);
   }
-  const PeerLaunch launch = peer_launch(link_of(number_of(header_of(call))), channels_, call, routes_.takes_two_shots(call));
+  const PeerLaunch launch = peer_launch(link_of(number_of(header_of(call))), channels_, call, way_of(routes_.over_peer_memory(call)));
   enqueue(call, launch.program, &launch.params, launch.params.channels, stream);
 }
 

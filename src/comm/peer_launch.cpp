@@ -11,8 +11,8 @@ cuda::PeerCall own_part(const DenseCall& call) { return {call.kind, call.rank, c
 
 }  // namespace
 
-PeerLaunch peer_launch(const peer::Link& link, int channels, const DenseCall& call, bool two_shot) {
-  return {.program = peer_program(call), .params = cuda::peer_params(link, own_part(call), channels, peer::threads, two_shot)};
+PeerLaunch peer_launch(const peer::Link& link, int channels, const DenseCall& call, peer::Way way) {
+  return {.program = peer_program(call), .params = cuda::peer_params(link, own_part(call), channels, peer::threads, way)};
 }
 
 RaggedLaunch ragged_launch(const peer::Link& link, int channels, const DenseCall& call) {

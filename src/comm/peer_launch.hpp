@@ -14,8 +14,8 @@ struct PeerLaunch {
 };
 
 /// `channels`: at most, alike on all ranks. Throws Error(invalid_argument) where operands are not aligned to the words that their pieces consist of, 16 bytes
-/// at most. Of all_reduce, two_shot has each rank reduce a share and give it to all.
-PeerLaunch peer_launch(const peer::Link& link, int channels, const DenseCall& call, bool two_shot);
+/// at most.
+PeerLaunch peer_launch(const peer::Link& link, int channels, const DenseCall& call, peer::Way way);
 
 /// The same of an all_to_all with counts.
 struct RaggedLaunch {

@@ -9,6 +9,8 @@ namespace {
 // Peer memory: assumed, not measured over NVLink (docs/notes/collectives.md). An exchange is a flag's way and the launch; bytes are those that a rank sends, at
 // a third of what a direction of an H200's 18 links has.
 constexpr RouteModel exchange{.seconds = 3.5e-6, .bytes_per_second = 150e9};
+// No fence between data and flag, and twice the bytes.
+constexpr RouteModel stamped_exchange{.seconds = 2.5e-6, .bytes_per_second = 75e9};
 // NCCL between two H200s, of the record bench/results/h200/compare/collectives.txt: 7.9 us at 8 KiB, 14.3 us at 1 MiB. Its larger messages are faster a byte,
 // and take it anyway.
 constexpr RouteModel nccl_of_two{.seconds = 7.8e-6, .bytes_per_second = 160e9};
@@ -19,6 +21,7 @@ double sent_in_shares(const DenseCall& call) { return 2.0 * sent_at_once(call) /
 double assumed(Route route, const DenseCall& call) {
   switch (route) {
     case Route::nccl: return nccl_of_two.time(sent_in_shares(call));
+    case Route::stamped: return stamped_exchange.time(sent_at_once(call));
     case Route::one_shot: return exchange.time(sent_at_once(call));
     case Route::two_shot: break;
   }
@@ -36,7 +39,20 @@ double between(std::span<const RoutePoint> points, double bytes) {
 
 }  // namespace
 
-std::string_view name_of(Route route) { return route == Route::nccl ? "nccl" : route == Route::one_shot ? "one-shot" : "two-shot"; }
+std::string_view name_of(Route route) {
+  switch (route) {
+    case Route::nccl: return "nccl";
+    case Route::stamped: return "stamped";
+    case Route::one_shot: return "one-shot";
+    case Route::two_shot: break;
+  }
+  return "two-shot";
+}
+
+bool has_route(Collective kind, Route route) {
+  if (route == Route::two_shot) return kind == Collective::all_reduce;
+  return route != Route::stamped || !has_root(kind);
+}
 
 RouteModel fitted(std::span<const RoutePoint> points) {
   // Of a + b x = t, divided by t.
@@ -65,29 +81,27 @@ RouteModel fitted(std::span<const RoutePoint> points) {
   return {alpha, beta > 0 ? 1 / beta : std::numeric_limits<double>::infinity()};
 }
 
-bool Routes::is_measured(Collective kind) const {
+bool Routes::is_measured(Collective kind, bool with_nccl) const {
   return std::ranges::all_of(all_routes, [&](Route route) {
-    return (route == Route::two_shot && kind != Collective::all_reduce) || measured_.contains({kind, route});
+    return !has_route(kind, route) || (route == Route::nccl && !with_nccl) || measured_.contains({kind, route});
   });
 }
 
 double Routes::seconds(Route route, const DenseCall& call) const {
-  const auto found = measured_.find({call.kind, route});
-  // Of one way measured and of another one assumed times are not compared, but for the two ways over peer memory.
-  const bool both_shots = measured_.contains({call.kind, Route::one_shot}) && measured_.contains({call.kind, Route::two_shot});
-  if (found == measured_.end() || !(is_measured(call.kind) || (route != Route::nccl && both_shots))) return assumed(route, call);
-  return between(found->second, static_cast<double>(std::max(call.x_bytes(), call.y_bytes())));
+  // Of one way measured and of another one assumed times are not compared, but for the ways over peer memory among themselves.
+  const bool comparable = is_measured(call.kind, true) || (route != Route::nccl && is_measured(call.kind, false));
+  if (!comparable) return assumed(route, call);
+  return between(measured_.at({call.kind, route}), static_cast<double>(std::max(call.x_bytes(), call.y_bytes())));
 }
 
-bool Routes::takes_two_shots(const DenseCall& call) const {
-  if (call.kind != Collective::all_reduce) return false;
-  if (forced_) return *forced_ == Route::two_shot;
-  return seconds(Route::two_shot, call) < seconds(Route::one_shot, call);
+Route Routes::over_peer_memory(const DenseCall& call) const {
+  if (forced_ && has_route(call.kind, *forced_)) return *forced_;
+  Route best = Route::one_shot;
+  for (const Route route : {Route::stamped, Route::two_shot})
+    if (has_route(call.kind, route) && seconds(route, call) < seconds(best, call)) best = route;
+  return best;
 }
 
-bool Routes::takes_peer_memory(const DenseCall& call) const {
-  const double once = seconds(Route::one_shot, call);
-  return (call.kind == Collective::all_reduce ? std::min(once, seconds(Route::two_shot, call)) : once) < seconds(Route::nccl, call);
-}
+bool Routes::takes_peer_memory(const DenseCall& call) const { return seconds(over_peer_memory(call), call) < seconds(Route::nccl, call); }
 
 }  // namespace cermet::comm

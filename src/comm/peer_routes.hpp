@@ -13,11 +13,15 @@ namespace cermet::comm {
 
 enum class Route : std::uint8_t {
   nccl,
-  one_shot,  ///< peer memory: every part goes to all that need it, at once
+  stamped,   ///< peer memory: every part goes to all that need it, at once, in words that say by themselves that they have come
+  one_shot,  ///< the same with a flag behind the data, which is half as many bytes
   two_shot,  ///< all_reduce over peer memory in two exchanges: each rank reduces a share and gives it to all
 };
-inline constexpr Route all_routes[] = {Route::nccl, Route::one_shot, Route::two_shot};
-std::string_view name_of(Route route);  ///< "nccl", "one-shot", "two-shot"
+inline constexpr Route all_routes[] = {Route::nccl, Route::stamped, Route::one_shot, Route::two_shot};
+std::string_view name_of(Route route);  ///< "nccl", "stamped", "one-shot", "two-shot"
+
+/// Whether calls of this kind have this way at all.
+bool has_route(Collective kind, Route route);
 
 /// A call takes `seconds` and what its bytes take at `bytes_per_second`.
 struct RouteModel {
@@ -37,18 +41,18 @@ RouteModel fitted(std::span<const RoutePoint> points);
 
 class Routes {
  public:
-  /// `forced`: all_reduce of peer memory takes this way whatever it costs.
+  /// `forced`: calls over peer memory that have this way take it whatever it costs.
   explicit Routes(RouteTimes measured = {}, std::optional<Route> forced = {}) : measured_(std::move(measured)), forced_(forced) {}
   bool are_measured() const { return !measured_.empty(); }
   /// Between measured sizes as the straight line between both; by assumed constants where the operator was not measured by every way that it has.
   double seconds(Route route, const DenseCall& call) const;
-  /// Whether all_reduce is sooner done as two exchanges of shares than as one of all.
-  bool takes_two_shots(const DenseCall& call) const;
+  /// The way over peer memory that takes the least time.
+  Route over_peer_memory(const DenseCall& call) const;
   /// Whether a call is sooner done through peer memory than by NCCL, where both are there.
   bool takes_peer_memory(const DenseCall& call) const;
 
  private:
-  bool is_measured(Collective kind) const;
+  bool is_measured(Collective kind, bool with_nccl) const;
   RouteTimes measured_;
   std::optional<Route> forced_;
 };

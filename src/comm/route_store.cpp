@@ -37,7 +37,7 @@ Collective collective_of(const Json& value) {
 Route route_of(const Json& value) {
   for (const Route route : all_routes)
     if (value.as_string() == name_of(route)) return route;
-  value.unexpected("nccl, one-shot or two-shot");
+  value.unexpected("nccl, stamped, one-shot or two-shot");
 }
 
 std::vector<RoutePoint> points_of(const Json& list) {

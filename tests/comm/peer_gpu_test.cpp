@@ -34,6 +34,8 @@ void expect_conforms(int ranks, DeviceEngine engine) {
   EXPECT_EQ(errors, Strings(errors.size()));
 }
 
+TEST_F(PeerOnGpu, TwoComputeTheSameInStampedWords) { expect_conforms(2, DeviceEngine::stamped); }
+TEST_F(PeerOnGpu, FourComputeTheSameInStampedWords) { expect_conforms(4, DeviceEngine::stamped); }
 TEST_F(PeerOnGpu, TwoComputeWhatTheStackedOperatorsDefine) { expect_conforms(2, DeviceEngine::one_shot); }
 TEST_F(PeerOnGpu, ThreeComputeWhatTheStackedOperatorsDefine) { expect_conforms(3, DeviceEngine::peer); }
 TEST_F(PeerOnGpu, TwoComputeTheSameInTwoShots) { expect_conforms(2, DeviceEngine::two_shot); }

@@ -35,7 +35,7 @@ TEST(Peer, EveryRankGivesWhatTheOthersRead) {
     for (int rank = 0; rank < 3; ++rank) {
       const auto kind = static_cast<Collective>(k);
       const DenseCall call = call_of(kind, rank, 1, 64);
-      const peer::Params p = comm::peer_launch({}, 8, call, false).params;
+      const peer::Params p = comm::peer_launch({}, 8, call, peer::Way::once).params;
       for (int other = 0; other < 3; ++other) {
         bool gives = false, takes = false;  // by the operator's definition
         for (int piece = 0; piece < call.y_pieces; ++piece) {
@@ -50,7 +50,9 @@ TEST(Peer, EveryRankGivesWhatTheOthersRead) {
 }
 
 TEST(Peer, WordsAndChannelsFollowFromTheSizeAlone) {
-  const auto launch = [](DType dtype, std::int64_t piece) { return comm::peer_launch({}, 8, call_of(Collective::all_reduce, 0, 0, piece, dtype), false); };
+  const auto launch = [](DType dtype, std::int64_t piece) {
+    return comm::peer_launch({}, 8, call_of(Collective::all_reduce, 0, 0, piece, dtype), peer::Way::once);
+  };
   EXPECT_NE(launch(DType::bf16, 64).program.task.find(".width = 8}"), std::string::npos);
   EXPECT_NE(launch(DType::bf16, 6).program.task.find(".width = 2}"), std::string::npos);
   EXPECT_NE(launch(DType::bf16, 3).program.task.find(".width = 1}"), std::string::npos);
@@ -59,7 +61,16 @@ TEST(Peer, WordsAndChannelsFollowFromTheSizeAlone) {
   EXPECT_EQ(launch(DType::f32, 1 << 20).params.channels, 8u);
   DenseCall crooked = call_of(Collective::all_reduce, 0, 0, 64);
   crooked.x = reinterpret_cast<const std::byte*>(std::uintptr_t{0x1008});
-  EXPECT_THROW(comm::peer_launch({}, 8, crooked, false), Error);
+  EXPECT_THROW(comm::peer_launch({}, 8, crooked, peer::Way::once), Error);
+}
+
+TEST(Peer, WordsAreStampedWhereAllRanksGiveSomethingToAll) {
+  const auto way = [](Collective kind, std::int64_t piece) { return comm::peer_launch({}, 8, call_of(kind, 0, 0, piece), peer::Way::stamped).params.way; };
+  for (int k = 0; k <= static_cast<int>(Collective::all_to_all); ++k) {
+    const auto kind = static_cast<Collective>(k);
+    EXPECT_EQ(way(kind, 64) == peer::Way::stamped, !has_root(kind)) << name_of(kind);
+    EXPECT_EQ(way(kind, 62), peer::Way::once) << name_of(kind) << ": words of 4 bytes";
+  }
 }
 
 TEST(Peer, PartsByCountsAreThoseThatTheOthersExpect) {
@@ -92,7 +103,7 @@ TEST(Peer, PartsByCountsAreThoseThatTheOthersExpect) {
 TEST(LongPeer, ProgramsCompileWithoutSpills) {
   if (const std::string reason = no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   const std::vector<cuda::Program> programs{comm::peer_move(), comm::peer_move_ragged(), comm::peer_reduction(DType::bf16, Reduction::sum, 8, 8),
-                                            comm::peer_reduction(DType::i32, Reduction::mean, 3, 1)};
+                                            comm::peer_reduction(DType::f32, Reduction::sum, 2, 4), comm::peer_reduction(DType::i32, Reduction::mean, 3, 1)};
   for (const jit::Image& image : jit::build(programs, "sm_90a")) EXPECT_NE(image.log.find(" 0 bytes spill stores"), std::string::npos) << image.log;
 }
 
@@ -137,6 +148,7 @@ TEST(LongPeer, TheLaunchCompiles) {
 
 TEST(Peer, EnginesAreNamed) {
   EXPECT_EQ(comm::device_engine_from("peer", "--engine"), comm::DeviceEngine::peer);
+  EXPECT_EQ(comm::device_engine_from("stamped", "--engine"), comm::DeviceEngine::stamped);
   EXPECT_EQ(comm::device_engine_from("two-shot", "--engine"), comm::DeviceEngine::two_shot);
   EXPECT_THROW(comm::device_engine_from("ring", "--engine"), Error);
 }

@@ -171,9 +171,9 @@ TEST(BenchComm, Mistakes) {
   expect_mistake("bench comm --dtype bool", {"--dtype: expected f32, bf16, f16, i32 or i8, found \"bool\""});
   expect_mistake("bench comm --store", {"--routes, --store: expected --device cuda without --engine and --norm, found --device cpu, --engine auto"});
   expect_mistake("bench comm --store --device cuda --op all_reduce", {"--store: expected all operators, found 1 of --op"});
-  expect_mistake("bench comm --device cuda --engine ring", {"--engine: expected auto, nccl, peer, one-shot or two-shot, found 'ring'"});
+  expect_mistake("bench comm --device cuda --engine ring", {"--engine: expected auto, nccl, peer, stamped, one-shot or two-shot, found 'ring'"});
   const CommandResult route = run_cermet("run " + tiny + " --ids 5 -n 1 --device null:sm_90 --tensor-parallel 2", "", "CERMET_COMM_ROUTE=pigeon");
-  EXPECT_EQ(route.err, "cermet: error: CERMET_COMM_ROUTE: expected auto, nccl, peer, one-shot or two-shot, found 'pigeon'\n");
+  EXPECT_EQ(route.err, "cermet: error: CERMET_COMM_ROUTE: expected auto, nccl, peer, stamped, one-shot or two-shot, found 'pigeon'\n");
   expect_mistake("bench comm --device tpu", {"--device: expected cpu or cuda, found \"tpu\""});
 }
 

@@ -26,24 +26,28 @@ comm::DenseCall reduction_of(std::int64_t piece, int ranks) {
 
 TEST(Routes, LargeMessagesOfManyRanksGoInSharesOrToNccl) {
   const Routes assumed;
-  EXPECT_FALSE(assumed.takes_two_shots(reduction_of(4 << 10, 8)));
+  EXPECT_EQ(assumed.over_peer_memory(reduction_of(512, 8)), Route::stamped);
   EXPECT_TRUE(assumed.takes_peer_memory(reduction_of(4 << 10, 8)));
-  EXPECT_TRUE(assumed.takes_two_shots(reduction_of(16 << 20, 8)));
+  EXPECT_EQ(assumed.over_peer_memory(reduction_of(16 << 20, 8)), Route::two_shot);
   EXPECT_FALSE(assumed.takes_peer_memory(reduction_of(16 << 20, 8)));
-  EXPECT_FALSE(assumed.takes_two_shots(reduction_of(16 << 20, 2))) << "shares are no less data between two";
+  EXPECT_EQ(assumed.over_peer_memory(reduction_of(16 << 20, 2)), Route::one_shot) << "shares are no less data between two";
 }
 
-TEST(Routes, AWayThatIsForcedIsTakenByAllReduceAlone) {
+TEST(Routes, AWayThatIsForcedIsTakenByCallsThatHaveIt) {
   comm::DenseCall call = reduction_of(64, 2);
-  EXPECT_TRUE(Routes({}, Route::two_shot).takes_two_shots(call));
-  EXPECT_FALSE(Routes({}, Route::one_shot).takes_two_shots(reduction_of(16 << 20, 8)));
+  EXPECT_EQ(Routes({}, Route::two_shot).over_peer_memory(call), Route::two_shot);
+  EXPECT_EQ(Routes({}, Route::one_shot).over_peer_memory(reduction_of(16 << 20, 8)), Route::one_shot);
+  EXPECT_EQ(Routes({}, Route::stamped).over_peer_memory(reduction_of(16 << 20, 8)), Route::stamped);
   call.kind = Collective::all_gather;
-  EXPECT_FALSE(Routes({}, Route::two_shot).takes_two_shots(call));
+  EXPECT_EQ(Routes({}, Route::two_shot).over_peer_memory(call), Route::stamped);
+  call.kind = Collective::reduce_to;
+  EXPECT_EQ(Routes({}, Route::stamped).over_peer_memory(call), Route::one_shot) << "who takes nothing would wait for nobody";
 }
 
-/// One-shot is first below 16 KiB, two-shot up to 64 KiB, then NCCL.
+/// Stamped words are first below 4 KiB, one-shot below 16 KiB, two-shot up to 64 KiB, then NCCL.
 RouteTimes crossing_times() {
   return {{{Collective::all_reduce, Route::nccl}, {{1 << 10, 9e-6}, {1 << 20, 12e-6}}},
+          {{Collective::all_reduce, Route::stamped}, {{1 << 10, 2e-6}, {4 << 10, 4e-6}, {1 << 20, 400e-6}}},
           {{Collective::all_reduce, Route::one_shot}, {{1 << 10, 3e-6}, {16 << 10, 6e-6}, {1 << 20, 200e-6}}},
           {{Collective::all_reduce, Route::two_shot}, {{1 << 10, 5e-6}, {16 << 10, 6e-6}, {1 << 20, 150e-6}}}};
 }
@@ -54,8 +58,9 @@ TEST(Routes, MeasuredTimesDecideBetweenTheirSizesAndBeyond) {
   EXPECT_DOUBLE_EQ(routes.seconds(Route::one_shot, of_bytes(512)), 3e-6);
   EXPECT_DOUBLE_EQ(routes.seconds(Route::one_shot, of_bytes((1 << 10) + (15 << 9))), 4.5e-6);
   EXPECT_NEAR(routes.seconds(Route::nccl, of_bytes(2 << 20)), 15e-6, 0.01e-6);
-  EXPECT_FALSE(routes.takes_two_shots(of_bytes(8 << 10)));
-  EXPECT_TRUE(routes.takes_two_shots(of_bytes(32 << 10)));
+  EXPECT_EQ(routes.over_peer_memory(of_bytes(2 << 10)), Route::stamped);
+  EXPECT_EQ(routes.over_peer_memory(of_bytes(8 << 10)), Route::one_shot);
+  EXPECT_EQ(routes.over_peer_memory(of_bytes(32 << 10)), Route::two_shot);
   EXPECT_TRUE(routes.takes_peer_memory(of_bytes(16 << 10)));
   EXPECT_FALSE(routes.takes_peer_memory(of_bytes(256 << 10)));
   comm::DenseCall other = of_bytes(256 << 10);
@@ -63,8 +68,8 @@ TEST(Routes, MeasuredTimesDecideBetweenTheirSizesAndBeyond) {
   EXPECT_EQ(routes.takes_peer_memory(other), Routes().takes_peer_memory(other)) << "not measured";
   RouteTimes without_nccl = crossing_times();
   without_nccl.erase({Collective::all_reduce, Route::nccl});
-  EXPECT_TRUE(Routes(without_nccl).takes_two_shots(of_bytes(32 << 10))) << "both ways over peer memory were measured";
-  EXPECT_EQ(Routes(without_nccl).takes_two_shots(of_bytes(8 << 10)), false);
+  EXPECT_EQ(Routes(without_nccl).over_peer_memory(of_bytes(32 << 10)), Route::two_shot) << "all ways over peer memory were measured";
+  EXPECT_EQ(Routes(without_nccl).over_peer_memory(of_bytes(8 << 10)), Route::one_shot);
 }
 
 TEST(Routes, TheFitFindsBothConstantsAndNoNegativeOne) {
@@ -88,14 +93,14 @@ TEST(RouteStore, KeepsTimesAndRefusesWhatIsBrokenOrForeign) {
   EXPECT_TRUE(comm::read_routes(*device, 2, file).empty());
   comm::store_routes(*device, 2, file, crossing_times());
   const RouteTimes read = comm::read_routes(*device, 2, file);
-  ASSERT_EQ(read.size(), 3u);
+  ASSERT_EQ(read.size(), 4u);
   const comm::RoutePoint last = read.at({Collective::all_reduce, Route::one_shot}).back();
   EXPECT_EQ(last.bytes, 1 << 20);
   EXPECT_EQ(last.seconds, 200e-6);
   EXPECT_THROW(comm::read_routes(*device, 4, file), Error);
   EXPECT_THROW(comm::read_routes(*other, 2, file), Error);
   const std::string good = content_of(file);
-  for (const auto& [old, replacement, message] : {std::tuple("one-shot", "carrier pigeon", "expected nccl, one-shot or two-shot"),
+  for (const auto& [old, replacement, message] : {std::tuple("one-shot", "carrier pigeon", "expected nccl, stamped, one-shot or two-shot"),
                                                   {"\"all_reduce\"", "\"silu\"", "an operator that communicates"},
                                                   {"[1048576", "[1", "more bytes than before"},
                                                   {"9e-06", "-1", "seconds from 1e-08 to 1000"},

@@ -40,7 +40,9 @@ std::int64_t PeerCall::word_bytes() const {
   return word;
 }
 
-peer::Params peer_params(const peer::Link& link, const PeerCall& call, int channels, int threads, bool two_shot) {
+bool can_be_stamped(const PeerCall& call) { return !has_root(call.kind) && call.word_bytes() >= 8; }
+
+peer::Params peer_params(const peer::Link& link, const PeerCall& call, int channels, int threads, peer::Way way) {
   peer::Params p{.link = link,
                  .x = call.x,
                  .y = call.y,
@@ -50,7 +52,7 @@ peer::Params peer_params(const peer::Link& link, const PeerCall& call, int chann
                  .from = 0,
                  .cuts = 0,
                  .joins = 0,
-                 .two_shot = two_shot,
+                 .way = way == peer::Way::stamped && !can_be_stamped(call) ? peer::Way::once : way,
                  .word_bytes = 1};
   route(p, call);
   const std::int64_t word = call.word_bytes(), words = call.piece * call.element_bytes / word;

@@ -25,9 +25,12 @@ struct PeerCall {
   int width() const { return static_cast<int>(std::max<std::int64_t>(1, word_bytes() / element_bytes)); }
 };
 
-/// `channels`: at most, alike on all ranks, of `threads` threads each. Throws Error(invalid_argument) where operands are not aligned to their words. Of
-/// all_reduce, two_shot has each rank reduce a share and give it to all.
-peer::Params peer_params(const peer::Link& link, const PeerCall& call, int channels, int threads, bool two_shot);
+/// Whether the call's words can be stamped: they have 8 or 16 bytes, and every rank gives something to every other one.
+bool can_be_stamped(const PeerCall& call);
+
+/// `channels`: at most, alike on all ranks, of `threads` threads each. Throws Error(invalid_argument) where operands are not aligned to their words. `way`:
+/// shares of all_reduce alone; where words cannot be stamped, they go once.
+peer::Params peer_params(const peer::Link& link, const PeerCall& call, int channels, int threads, peer::Way way);
 
 /// The program that reduces this type in vectors of `width` elements, and the one that only moves words of any size.
 Program peer_reduction(DType dtype, Reduction reduction, int ranks, int width, int threads);

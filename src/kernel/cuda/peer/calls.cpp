@@ -59,7 +59,7 @@ Launcher bind(const Problem& p, Collective kind) {
                         .y = y.data,
                         .piece = x.elements() / (cuts_operand(kind) ? ranks : 1),
                         .element_bytes = static_cast<std::int64_t>(size_of(x.dtype))};
-    const peer::Params params = peer_params(memory.link, call, memory.channels, joined_threads, false);
+    const peer::Params params = peer_params(memory.link, call, memory.channels, joined_threads, peer::Way::stamped);
     std::size_t program = 0;
     if (has_reduction(kind))
       for (int width = static_cast<int>(16 / call.element_bytes); width > call.width(); width /= 2) ++program;

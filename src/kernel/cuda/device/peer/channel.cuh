@@ -12,7 +12,7 @@ namespace cermet::peer {
 class Channel {
  public:
   __device__ __forceinline__ Channel(const Link& link, uint32_t number)
-      : link_(link), number_(number), exchanges_(ptx::load_acquire(&state(link.rank).exchanges)), failed_(ptx::load_acquire(&header().failed)) {}
+      : link_(link), number_(number), exchanges_(ptx::load_relaxed(&state(link.rank).exchanges)), failed_(ptx::load_relaxed(&header().failed)) {}
 
   /// Begins the next exchange.
   __device__ __forceinline__ void begin() { ++exchanges_; }
@@ -21,6 +21,12 @@ class Channel {
   __device__ __forceinline__ T* slot(int to, int from) const {
     return reinterpret_cast<T*>(link_.memory[to] + slot_offset(link_.ranks, number_, exchanges_ % 2, from));
   }
+  /// The same of words that say by themselves that they have come.
+  __device__ __forceinline__ ptx::WordPair* stamped_slot(int to, int from) const {
+    return reinterpret_cast<ptx::WordPair*>(link_.memory[to] + stamped_offset(link_.ranks, number_, exchanges_ % 2, from));
+  }
+  __device__ __forceinline__ uint32_t stamp() const { return exchanges_; }
+  __device__ __forceinline__ bool has_failed() const { return failed_ != 0; }
   /// Tells the others that this rank's parts are written, and waits for theirs. False on all threads where some rank did not arrive.
   template <class Team>
   __device__ __forceinline__ bool exchange(Team team) {
@@ -29,9 +35,20 @@ class Channel {
     bool stuck = false;
     if (other < link_.ranks && other != link_.rank) {
       ptx::store_release_system(&state(other).arrived[link_.rank], exchanges_);
-      stuck = failed_ != 0 || !arrives(other);
+      const uint32_t* const flag = &state(link_.rank).arrived[other];
+      stuck = failed_ != 0 || !comes(other, [&] { return static_cast<int32_t>(ptx::load_acquire_system(flag) - exchanges_) >= 0; });
     }
     return !team.any(stuck);
+  }
+  /// Looks until is_there(), which what rank `other` stores makes true. False where it does not come.
+  template <class IsThere>
+  __device__ __forceinline__ bool comes(int other, IsThere is_there) const {
+    constexpr uint32_t turns = 1024;  // between looks at the clock and at host memory, which take longer
+    uint64_t begin = 0;
+    for (uint32_t turn = 1;; ++turn) {
+      if (is_there()) return true;
+      if (turn % turns == 0 && !goes_on(other, begin)) return false;
+    }
   }
   /// After the last exchange of a launch.
   template <class Team>
@@ -43,20 +60,14 @@ class Channel {
   __device__ __forceinline__ Header& header() const { return *reinterpret_cast<Header*>(link_.memory[link_.rank]); }
   __device__ __forceinline__ ChannelState& state(int rank) const { return reinterpret_cast<Header*>(link_.memory[rank])->channels[number_]; }
 
-  __device__ bool arrives(int other) const {
-    constexpr uint32_t turns = 1024;  // between looks at the clock and at host memory, which take longer
-    const uint32_t* const flag = &state(link_.rank).arrived[other];
-    uint64_t begin = 0;
-    for (uint32_t turn = 1;; ++turn) {
-      if (static_cast<int32_t>(ptx::load_acquire_system(flag) - exchanges_) >= 0) return true;
-      if (turn % turns != 0) continue;
-      const uint64_t now = ptx::nanoseconds();
-      if (begin == 0) begin = now;
-      const bool late = now - begin > link_.timeout;
-      if (!late && ptx::load_acquire_system(&link_.board->end) == 0) continue;
-      if (atomicExch(&header().failed, 1u) == 0 && late) report(other);
-      return false;
-    }
+  /// Whether to wait longer for rank `other`; `begin`: of the wait, 0 at first.
+  __device__ bool goes_on(int other, uint64_t& begin) const {
+    const uint64_t now = ptx::nanoseconds();
+    if (begin == 0) begin = now;
+    const bool late = now - begin > link_.timeout;
+    if (!late && ptx::load_acquire_system(&link_.board->end) == 0) return true;
+    if (atomicExch(&header().failed, 1u) == 0 && late) report(other);
+    return false;
   }
   __device__ void report(int other) const {
     Board& board = *link_.board;

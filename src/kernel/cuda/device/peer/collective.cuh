@@ -7,6 +7,7 @@
 #include "kernel/cuda/device/peer/channel.cuh"
 #include "kernel/cuda/device/peer/collective.hpp"
 #include "kernel/cuda/device/peer/reduction.cuh"
+#include "kernel/cuda/device/peer/stamped.cuh"
 
 namespace cermet::peer {
 
@@ -30,22 +31,60 @@ __device__ __forceinline__ void push(Team team, const Params& p, const Channel& 
       if (to != p.link.rank && (p.to >> to & 1u)) channel.slot<Unit>(to, p.link.rank)[u] = x[(p.cuts ? to * piece : 0) + u];
 }
 
-/// Behind the last exchange of a channel. Before it, blocks of the next launch could keep another rank on the same device from arriving.
-__device__ __forceinline__ void exchanged(bool last) {
-  if (last) start_next_launch();
+/// The next launch may start: at once where a rank has its GPU alone, so that it asks for its weights meanwhile; else behind the last exchange of a channel,
+/// because its blocks could keep another rank on the same device from arriving.
+__device__ __forceinline__ void begins(const Link& link) {
+  if (link.alone) start_next_launch();
+}
+__device__ __forceinline__ void exchanged(const Link& link, bool last) {
+  if (last && !link.alone) start_next_launch();
+}
+
+/// Of ranks that all give something to each other. Their units are taken one after the other: they come at about the same time.
+template <class Unit, class Team>
+__device__ __forceinline__ bool move_stamped(Team team, const Params& p, const Channel& channel, int64_t at, int64_t count) {
+  const Link& link = p.link;
+  const Unit* const x = static_cast<const Unit*>(p.x) + at;
+  Unit* const y = static_cast<Unit*>(p.y) + at;
+  put_stamped<Unit>(team, link, channel, x, count, p.cuts ? p.piece : 0);
+  bool stuck = channel.has_failed();
+  for (int64_t u = team.rank(); u < count && !stuck; u += Team::size)
+#pragma unroll 1
+    for (int from = 0; from < link.ranks && !stuck; ++from) {
+      Unit* const target = y + (p.joins ? from * p.piece : 0) + u;
+      if (from == link.rank) {
+        *target = x[(p.cuts ? from * p.piece : 0) + u];
+        continue;
+      }
+      Stamped<Unit> theirs;
+      stuck = !channel.comes(from, [&] {
+        theirs.load(channel.stamped_slot(link.rank, from), u);
+        return theirs.has(channel.stamp());
+      });
+      *target = theirs.unit();
+    }
+  return !team.any(stuck);
 }
 
 template <class Unit, class Team>
 __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item) {
   constexpr int64_t room = slot_bytes / sizeof(Unit);
+  begins(p.link);
   Channel channel(p.link, item);
   const Share share(p.piece, p.channels, item);
   for (int64_t at = share.begin; at < share.end; at += room) {
     channel.begin();
     const int64_t count = min_of(room, share.end - at);
+    if constexpr (can_be_stamped<Unit>) {
+      if (p.way == Way::stamped) {
+        if (!move_stamped<Unit>(team, p, channel, at, count)) return;
+        exchanged(p.link, at + room >= share.end);
+        continue;
+      }
+    }
     push<Unit>(team, p, channel, at, count, p.piece);
     if (!channel.exchange(team)) return;
-    exchanged(at + room >= share.end);
+    exchanged(p.link, at + room >= share.end);
     Unit* const y = static_cast<Unit*>(p.y) + at;
     for (int from = 0; from < p.link.ranks; ++from) {
       if (!(p.from >> from & 1u)) continue;
@@ -77,13 +116,13 @@ struct ReduceConfig {
   int width;  ///< elements of a vector; divides the pieces, to whose size all is aligned
 };
 
-/// Unit `u` of what all ranks gave with the present exchange, of which this one's own is own[u].
-template <ReduceConfig C, class Unit = Vector<Element<C.reduction.type>, C.width>>
-__device__ __forceinline__ Unit reduced(const Link& link, const Channel& channel, const Unit* own, int64_t u) {
-  Unit part[C.reduction.ranks];
-#pragma unroll
-  for (int r = 0; r < C.reduction.ranks; ++r) part[r] = r == link.rank ? own[u] : channel.slot<const Unit>(link.rank, r)[u];
-  Unit y;
+template <ReduceConfig C>
+using UnitOf = Vector<Element<C.reduction.type>, C.width>;
+
+/// Of a part of each rank.
+template <ReduceConfig C>
+__device__ __forceinline__ UnitOf<C> reduced(const UnitOf<C> (&part)[C.reduction.ranks]) {
+  UnitOf<C> y;
 #pragma unroll
   for (int i = 0; i < C.width; ++i) {
     Reduction<C.reduction> reduction;
@@ -94,24 +133,48 @@ __device__ __forceinline__ Unit reduced(const Link& link, const Channel& channel
   return y;
 }
 
+/// Unit `u` of what all ranks gave with the present exchange, of which this one's own is own[u].
+template <ReduceConfig C>
+__device__ __forceinline__ UnitOf<C> reduced(const Link& link, const Channel& channel, const UnitOf<C>* own, int64_t u) {
+  UnitOf<C> part[C.reduction.ranks];
+#pragma unroll
+  for (int r = 0; r < C.reduction.ranks; ++r) part[r] = r == link.rank ? own[u] : channel.slot<const UnitOf<C>>(link.rank, r)[u];
+  return reduced<C>(part);
+}
+
+/// Reduces `count` units of what ranks put into each other's stamped windows; own: this rank's.
+template <ReduceConfig C, class Team>
+__device__ __forceinline__ bool reduce_stamped(Team team, const Link& link, const Channel& channel, const UnitOf<C>* own, int64_t count, UnitOf<C>* y) {
+  return take_stamped<C.reduction.ranks>(team, link, channel, own, count,
+                                         [&](int64_t u, const UnitOf<C>(&part)[C.reduction.ranks]) { y[u] = reduced<C>(part); });
+}
+
 template <ReduceConfig C>
 struct Reduce {
   using Params = peer::Params;
   static constexpr Overlap overlap = Overlap::own;
-  using T = Element<C.reduction.type>;
-  using Unit = Vector<T, C.width>;
+  using Unit = UnitOf<C>;
   static constexpr int ranks = C.reduction.ranks;
   static constexpr int64_t room = slot_bytes / sizeof(Unit);
 
   template <class Team>
   static __device__ __forceinline__ bool one_shot(const Params& p, Channel& channel, Team team, int64_t at, int64_t count, bool last) {
     const int64_t piece = p.piece / C.width;
+    const Unit* const x = static_cast<const Unit*>(p.x) + at;
+    const Unit* const own = x + (p.cuts ? p.link.rank * piece : 0);
+    Unit* const y = static_cast<Unit*>(p.y) + at;
     channel.begin();
+    if constexpr (can_be_stamped<Unit>) {
+      if (p.way == Way::stamped) {
+        put_stamped<Unit>(team, p.link, channel, x, count, p.cuts ? piece : 0);
+        if (!reduce_stamped<C>(team, p.link, channel, own, count, y)) return false;
+        exchanged(p.link, last);
+        return true;
+      }
+    }
     push<Unit>(team, p, channel, at, count, piece);
     if (!channel.exchange(team)) return false;
-    exchanged(last);
-    const Unit* const own = static_cast<const Unit*>(p.x) + (p.cuts ? p.link.rank * piece : 0) + at;
-    Unit* const y = static_cast<Unit*>(p.y) + at;
+    exchanged(p.link, last);
 #pragma unroll 1
     for (int64_t u = team.rank(); u < count; u += Team::size) y[u] = p.from ? reduced<C>(p.link, channel, own, u) : Unit{};
     return true;
@@ -143,7 +206,7 @@ struct Reduce {
         if (r != me) channel.slot<Unit>(r, me)[u] = sum;
     }
     if (!channel.exchange(team)) return false;
-    exchanged(last);
+    exchanged(p.link, last);
 #pragma unroll
     for (int r = 0; r < ranks; ++r)
       if (r != me)
@@ -154,13 +217,15 @@ struct Reduce {
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
+    begins(p.link);
     Channel channel(p.link, item);
     const Share share(p.piece / C.width, p.channels, item);
-    const int64_t step = p.two_shot ? room * ranks : room;
+    const bool in_shares = p.way == Way::shares;
+    const int64_t step = in_shares ? room * ranks : room;
     for (int64_t at = share.begin; at < share.end; at += step) {
       const int64_t count = min_of(step, share.end - at);
       const bool last = at + step >= share.end;
-      if (!(p.two_shot ? two_shot(p, channel, team, at, count, last) : one_shot(p, channel, team, at, count, last))) return;
+      if (!(in_shares ? two_shot(p, channel, team, at, count, last) : one_shot(p, channel, team, at, count, last))) return;
     }
     channel.close(team);
   }

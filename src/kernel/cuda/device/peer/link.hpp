@@ -32,7 +32,14 @@ struct Header {
 CERMET_HOST_DEVICE constexpr int64_t slot_offset(int ranks, uint32_t channel, uint32_t window, int rank) {
   return static_cast<int64_t>(sizeof(Header)) + ((static_cast<int64_t>(channel) * 2 + window) * ranks + rank) * slot_bytes;
 }
-constexpr int64_t memory_bytes(int ranks, int channels) { return slot_offset(ranks, static_cast<uint32_t>(channels), 0, 0); }
+
+/// Behind them, two windows for each channel whose words say by themselves that they have come: of each 8 bytes 4 are data, and 4 the number of the exchange
+/// (stamped.cuh). They begin as zeros, which is no exchange's number.
+inline constexpr int64_t stamped_slot_bytes = 2 * slot_bytes;
+CERMET_HOST_DEVICE constexpr int64_t stamped_offset(int ranks, uint32_t channel, uint32_t window, int rank) {
+  return slot_offset(ranks, most_channels, 0, 0) + ((static_cast<int64_t>(channel) * 2 + window) * ranks + rank) * stamped_slot_bytes;
+}
+constexpr int64_t memory_bytes(int ranks) { return stamped_offset(ranks, most_channels, 0, 0); }
 
 /// In host memory: what ends launches that wait, and what one that gave up has to say.
 struct Board {
@@ -47,7 +54,8 @@ struct Link {
   Board* board;
   uint64_t timeout;  ///< nanoseconds
   int32_t rank, ranks;
-  uint32_t call;  ///< for the board: which of the host's calls this is
+  uint32_t alone;  ///< on its GPU: no other rank's launch waits for thread blocks that the next launch would take
+  uint32_t call;   ///< for the board: which of the host's calls this is
 };
 
 }  // namespace cermet::peer

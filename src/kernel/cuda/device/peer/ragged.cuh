@@ -23,6 +23,7 @@ struct MoveRagged {
     const int me = p.link.rank;
     const Unit* const x = static_cast<const Unit*>(p.x);
     Unit* const y = static_cast<Unit*>(p.y);
+    begins(p.link);
     Channel channel(p.link, item);
     const Share share(p.most, p.channels, item);
     for (int64_t at = share.begin; at < share.end; at += room) {
@@ -36,7 +37,7 @@ struct MoveRagged {
         for (int64_t u = team.rank(); u < count; u += Team::size) slot[u] = x[p.sent[to].begin + at + u];
       }
       if (!channel.exchange(team)) return;
-      exchanged(end >= share.end);
+      exchanged(p.link, end >= share.end);
 #pragma unroll 1
       for (int from = 0; from < p.link.ranks; ++from) {
         if (from == me) continue;

@@ -16,11 +16,12 @@ struct Rows<row_region::Task<Body, S>, C> {
   static_assert(S.cluster == 1);
   using Params = RowsParams;
   static constexpr Overlap overlap = Overlap::own;
-  using Unit = Vector<Element<C.reduction.type>, C.width>;
+  using Unit = UnitOf<C>;
   static constexpr int64_t rows_of_item = S.threads / S.lanes, room = slot_bytes / sizeof(Unit);
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t channel_number, Team team, char* smem) {
+    begins(p.link);
     Channel channel(p.link, channel_number);
     const Unit* const x = static_cast<const Unit*>(p.x);
     Unit* const sum = static_cast<Unit*>(p.sum);
@@ -30,16 +31,19 @@ struct Rows<row_region::Task<Body, S>, C> {
       for (int64_t at = begin; at < end; at += room) {
         const int64_t count = min_of(room, end - at);
         channel.begin();
-        for (int64_t u = team.rank(); u < count; u += Team::size) {
-          const Unit own = x[at + u];
+        if constexpr (can_be_stamped<Unit>) {
+          put_stamped<Unit>(team, p.link, channel, x + at, count, 0);
+          if (!reduce_stamped<C>(team, p.link, channel, x + at, count, sum + at)) return;
+        } else {
+          for (int64_t u = team.rank(); u < count; u += Team::size)
 #pragma unroll
-          for (int to = 0; to < C.reduction.ranks; ++to)
-            if (to != p.link.rank) channel.template slot<Unit>(to, p.link.rank)[u] = own;
-        }
-        if (!channel.exchange(team)) return;
-        exchanged(last_item && at + room >= end);
+            for (int to = 0; to < C.reduction.ranks; ++to)
+              if (to != p.link.rank) channel.template slot<Unit>(to, p.link.rank)[u] = x[at + u];
+          if (!channel.exchange(team)) return;
 #pragma unroll 1
-        for (int64_t u = team.rank(); u < count; u += Team::size) sum[at + u] = reduced<C>(p.link, channel, x + at, u);
+          for (int64_t u = team.rank(); u < count; u += Team::size) sum[at + u] = reduced<C>(p.link, channel, x + at, u);
+        }
+        exchanged(p.link, last_item && at + room >= end);
       }
       team.sync();
       row_region::Task<Body, S>::run(p.region, item, team, smem);

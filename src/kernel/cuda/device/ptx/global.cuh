@@ -27,6 +27,13 @@ __device__ __forceinline__ uint32_t load_acquire(const uint32_t* from) {
   return value;
 }
 
+/// From the L2, in no order with other accesses: nobody waits for it before it is used.
+__device__ __forceinline__ uint32_t load_relaxed(const uint32_t* from) {
+  uint32_t value;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+}
+
 /// Puts what this thread stored before it ahead of what it reads after it, in one order of all such fences of the GPU.
 __device__ __forceinline__ void fence_sequential() { asm volatile("fence.sc.gpu;" ::: "memory"); }
 

@@ -17,6 +17,19 @@ __device__ __forceinline__ uint32_t load_acquire_system(const uint32_t* from) {
   return value;
 }
 
+/// Two words of 8 bytes, 16-byte aligned. Others see each of them whole or not at all, in no order with anything else.
+struct alignas(16) WordPair {
+  uint64_t first, second;
+};
+__device__ __forceinline__ void store_words_system(WordPair* to, const WordPair& words) {
+  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(words.first), "l"(words.second) : "memory");
+}
+__device__ __forceinline__ WordPair load_words_system(const WordPair* from) {
+  WordPair words;
+  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(words.first), "=l"(words.second) : "l"(from) : "memory");
+  return words;
+}
+
 /// Nanoseconds of a clock that all SMs share.
 __device__ __forceinline__ uint64_t nanoseconds() {
   uint64_t value;

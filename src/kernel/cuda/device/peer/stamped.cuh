@@ -1,0 +1,126 @@
+// Exchanges without flags: each word of 8 bytes that is put into another rank's window has 4 of data and the number of the exchange, so that no fence has to
+// wait until data has arrived before a flag may follow it (the protocol that NCCL calls LL).
+//
+// A window is written again two exchanges later. Whoever does so has all words of the exchange between, whose sender put them after all threads of its block had
+// read what came with the one before: take() ends with a barrier, or the launch does. A word that is left from an exchange 2^32 ago would be taken for a new
+// one; every word of a window that is used at all is written again long before.
+#pragma once
+
+#include "kernel/cuda/device/peer/channel.cuh"
+
+namespace cermet::peer {
+
+/// Words of 4 bytes come in pairs.
+template <class Unit>
+inline constexpr bool can_be_stamped = sizeof(Unit) % 8 == 0;
+
+/// A unit of 8 or 16 bytes on its way: one or two pairs of words, the second ones of a slot behind all first ones, so that neighbouring threads access neighbouring
+/// pairs.
+template <class Unit>
+class Stamped {
+ public:
+  static constexpr int64_t room = slot_bytes / static_cast<int64_t>(sizeof(Unit));  ///< units of a slot
+
+  static __device__ __forceinline__ void put(ptx::WordPair* slot, int64_t u, const Unit& unit, uint32_t stamp) {
+    const auto data = __builtin_bit_cast(Data, unit);
+    const uint64_t high = static_cast<uint64_t>(stamp) << 32;
+#pragma unroll
+    for (int i = 0; i < pairs; ++i) ptx::store_words_system(slot + i * room + u, {high | data.at[2 * i], high | data.at[2 * i + 1]});
+  }
+  __device__ __forceinline__ void load(const ptx::WordPair* slot, int64_t u) {
+#pragma unroll
+    for (int i = 0; i < pairs; ++i) words_[i] = ptx::load_words_system(slot + i * room + u);
+  }
+  __device__ __forceinline__ bool has(uint32_t stamp) const {
+    bool all = true;
+#pragma unroll
+    for (int i = 0; i < pairs; ++i) all = all && (words_[i].first >> 32) == stamp && (words_[i].second >> 32) == stamp;
+    return all;
+  }
+  __device__ __forceinline__ Unit unit() const {
+    Data data;
+#pragma unroll
+    for (int i = 0; i < pairs; ++i) {
+      data.at[2 * i] = static_cast<uint32_t>(words_[i].first);
+      data.at[2 * i + 1] = static_cast<uint32_t>(words_[i].second);
+    }
+    return __builtin_bit_cast(Unit, data);
+  }
+
+ private:
+  static constexpr int pairs = static_cast<int>(sizeof(Unit)) / 8;
+  struct Data {
+    uint32_t at[2 * pairs];
+  };
+  ptx::WordPair words_[pairs];
+};
+
+/// Puts `count` units of each piece into the windows of all other ranks, which all get the first piece where `piece` is 0.
+template <class Unit, class Team>
+__device__ __forceinline__ void put_stamped(Team team, const Link& link, const Channel& channel, const Unit* x, int64_t count, int64_t piece) {
+#pragma unroll 4
+  for (int64_t u = team.rank(); u < count; u += Team::size) {
+    const Unit own = x[u];
+#pragma unroll 1
+    for (int to = 0; to < link.ranks; ++to)
+      if (to != link.rank) Stamped<Unit>::put(channel.stamped_slot(to, link.rank), u, piece == 0 ? own : x[to * piece + u], channel.stamp());
+  }
+}
+
+/// Calls use(u, units by rank) for `count` units as they come; own[u] is this rank's. False on all threads where some rank did not arrive.
+template <int Ranks, class Unit, class Team, class Use>
+__device__ __forceinline__ bool take_stamped(Team team, const Link& link, const Channel& channel, const Unit* own, int64_t count, Use use) {
+  // Units that a thread asks for at once. Of more ranks what is asked for would not fit into registers: it is waited for first, and read again.
+  constexpr int batch = Ranks <= 2 ? 4 : Ranks <= 4 ? 2 : 1;
+  constexpr bool keeps = Ranks <= 4;
+  const int me = link.rank;
+  bool stuck = channel.has_failed();
+  for (int64_t first = team.rank(); first < count && !stuck; first += batch * Team::size) {
+    Stamped<Unit> part[batch][Ranks];
+    const auto load = [&](int b, int r, int64_t u) { part[b][r].load(channel.stamped_slot(me, r), u); };
+    if constexpr (keeps) {
+#pragma unroll
+      for (int b = 0; b < batch; ++b)
+#pragma unroll
+        for (int r = 0; r < Ranks; ++r)
+          if (const int64_t u = first + b * Team::size; r != me && u < count) load(b, r, u);
+    } else {
+#pragma unroll 1
+      for (int r = 0; r < Ranks && !stuck; ++r) {
+        Stamped<Unit> seen;
+        stuck = r != me && !channel.comes(r, [&] {
+          seen.load(channel.stamped_slot(me, r), first);
+          return seen.has(channel.stamp());
+        });
+      }
+    }
+#pragma unroll
+    for (int b = 0; b < batch; ++b) {
+      const int64_t u = first + b * Team::size;
+      if (u >= count || stuck) continue;
+      Unit units[Ranks];
+#pragma unroll
+      for (int r = 0; r < Ranks; ++r) {
+        if (r == me) {
+          units[r] = own[u];
+          continue;
+        }
+        if constexpr (keeps) {
+          const auto is_there = [&] {
+            if (part[b][r].has(channel.stamp())) return true;
+            load(b, r, u);
+            return false;
+          };
+          stuck = stuck || !channel.comes(r, is_there);
+        } else {
+          load(b, r, u);
+        }
+        units[r] = part[b][r].unit();
+      }
+      if (!stuck) use(u, units);
+    }
+  }
+  return !team.any(stuck);
+}
+
+}  // namespace cermet::peer
