@@ -152,6 +152,23 @@ TEST(QuantizedRows, OfGroups) {
       }
 }
 
+/// Rows of weights that are elsewhere come last; there may be no others.
+TEST(QuantizedRows, OfGroupsWithoutAWeight) {
+  for (const DType code : {DType::i8, DType::f8_e4m3})
+    for (const bool gated : {false, true})
+      for (const double own : {0, 2}) {
+        QuantizedProduct c;
+        const Value x = c.operand(type(DType::bf16, {5, gated ? 142 : 71}), normal());
+        const Value q = c.b.add(gated ? OpKind::silu_and_mul_quant : OpKind::dynamic_quant, {x}, {{"out_dtype", std::string(name_of(code))}});
+        const Value w = c.operand(type(code, {2, 40, 71}), code == DType::i8 ? integers(-127, 127) : normal());
+        const Value offsets = c.operand(type(DType::i32, {4}), values({0, 0, own, 5}));
+        const Value scales = c.operand(type(DType::f32, {2, 40}), uniform(0.001, 0.002));
+        c.product = c.b.add(OpKind::grouped_linear, {q, w, offsets, {}, c.b.result_of(0, 1), scales});
+        c.b.result(c.product);
+        c.expect_conforms(40);
+      }
+}
+
 TEST(QuantizedRows, Declines) {
   struct Bad {
     Attributes attributes;

@@ -22,7 +22,7 @@ void finish_codes(const ScaledPlan& plan, const ScaledProduct& p, const ScaledWe
     const std::int64_t row = group.first(i) + r;
     TileOperand inputs[] = {{sums + r * panel_columns, panel_columns, 1}, {reinterpret_cast<const float*>(column_sums), 0, 1}, {}};
     if (more) inputs[1] = {more + r * panel_columns, panel_columns, 1};
-    if (p.row_scales) {
+    if (same_scales || p.row_scales) {
       constexpr std::size_t repeated = TileOperand::repeated;
       inputs[plan.scale_input] = {same_scales ? same_scales : p.row_scales + static_cast<std::size_t>(row - p.first_row) * repeated, repeated, 0};
     }
@@ -62,12 +62,13 @@ void compute_tiles(const ScaledPlan& plan, const ScaledProduct& p, const ScaledW
   }
 }
 
-/// Rows that have no weight: their scales were not made either.
+/// Rows that have no weight: their scales were not made either, nor any where no row has one.
 void finish_rest(const ScaledPlan& plan, const ScaledProduct& product, const ScaledWeight& w, const TileRun& epilogue, const Groups& groups, ThreadPool& pool) {
   static constexpr std::size_t values = static_cast<std::size_t>(epilogue_rows) * TileOperand::repeated;
   alignas(64) static constexpr float no_scales[values]{};
+  const float* const scales = plan.makes_scales && !plan.blocked() ? no_scales : nullptr;
   for_rest(groups, plan.panels(product.columns), pool, [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) {
-    finish_codes(plan, product, w, epilogue, group, i, panel, 0, sums, plan.binding.gated ? sums : nullptr, product.row_scales ? no_scales : nullptr);
+    finish_codes(plan, product, w, epilogue, group, i, panel, 0, sums, plan.binding.gated ? sums : nullptr, scales);
   });
 }
 
