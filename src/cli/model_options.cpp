@@ -83,8 +83,12 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
               "of run --prompts: engines that take prompts of their own; groups of threads, or processes, as many as --tensor-parallel says for each")
       .range(1, 1024)
       .show_default();
+  parser.option(
+      "--expert-exchange", options.expert_exchange,
+      "of --expert-parallel beside --data-parallel: rows, which go to the ranks of their experts alone, or gather, where every rank gets all rows; by "
+      "default rows on the CPU and gather on GPUs, which take no other");
   parser.flag("--overlap-experts", options.overlap_experts,
-              "of --expert-parallel beside --data-parallel: half of a pass's tokens are on their way to other ranks while the other half is computed");
+              "where rows are exchanged so: half of a pass's tokens are on their way to other ranks while the other half is computed");
 }
 
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what) {
@@ -119,6 +123,7 @@ EngineOptions engine_options_of(const ModelOptions& options, std::int64_t least_
   engine_options.tensor_parallel = options.tensor_parallel;
   engine_options.expert_parallel = options.expert_parallel;
   engine_options.data_parallel = options.data_parallel;
+  engine_options.expert_exchange = expert_exchange_named("--expert-exchange", options.expert_exchange);
   engine_options.overlap_experts = options.overlap_experts;
   return engine_options;
 }

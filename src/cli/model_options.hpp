@@ -21,6 +21,7 @@ struct ModelOptions {
   bool compact_weights = false;
   std::int64_t context = 0, steps_per_launch = 1;
   int tensor_parallel = 1, expert_parallel = 1, data_parallel = 1;
+  std::string expert_exchange;
   bool overlap_experts = false;
 };
 
@@ -28,7 +29,8 @@ struct ModelOptions {
 struct EndOfRank {};
 
 /// Declares MODEL, --device, --dtype, --weights, --head, --kv-cache, --threads, --context, --rope-frequencies, --config, --mode, --super-kernel,
-/// --super-kernel-options, --steps-per-launch, --tensor-parallel, --expert-parallel and --data-parallel.
+/// --super-kernel-options, --steps-per-launch, --tensor-parallel, --expert-parallel, --data-parallel, --expert-exchange and
+/// --overlap-experts.
 void declare_model_options(Parser& parser, ModelOptions& options);
 /// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what);

@@ -47,7 +47,8 @@ class DecoderBuilder {
   ValueId attention(std::int64_t layer, const Linear& qkv, const Operand& y);
   ValueId feed_forward(std::int64_t layer, const Linear& gate_up, const Operand& y);
   ValueId mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
-  ValueId exchanged_mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
+  std::vector<ValueId> sorted_by_expert(ValueId rows, ValueId chosen);
+  ValueId expert_sums(std::int64_t layer, const Linear& gate_up, const Operand& rows, std::span<const ValueId> sorted, ValueId weights);
   ValueId heads_of(ValueId x, std::int64_t heads);
   void tap(const char* name, ValueId value);
 
@@ -57,6 +58,9 @@ class DecoderBuilder {
   ValueId embed(ValueId ids, ValueId table);
   ValueId sum_over(std::int64_t ranks, ValueId part);
   ValueId own_experts(ValueId chosen);
+  ValueId exchanged_mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
+  ValueId gathered_mixture(std::int64_t layer, const Linear& gate_up, ValueId y, std::span<const ValueId> chosen);
+  ValueId gathered(ValueId rows);
   ValueId join_vocabulary(ValueId logits);
 
   // Linear modules of a layer.
@@ -104,6 +108,7 @@ class DecoderBuilder {
   const bool taps_;
   DecoderGraph out_;
   ValueId positions_, slots_, block_tables_, context_lens_, query_starts_, cos_, sin_;
+  ValueId has_token_;  ///< where ranks gather rows: bool[T, 1], false of rows that pad a pass
 };
 
 }  // namespace cermet

@@ -104,21 +104,31 @@ ValueId DecoderBuilder::feed_forward(std::int64_t layer, const Linear& gate_up, 
 
 ValueId DecoderBuilder::mixture(std::int64_t layer, const Linear& gate_up, ValueId y) {
   const Graph::Scope scope(graph(), "experts");
-  if (shard_.own_tokens) return exchanged_mixture(layer, gate_up, y);
-  const Linear router = router_linear(layer), down = down_linear(layer);
+  if (shard_.exchanges_rows()) return exchanged_mixture(layer, gate_up, y);
+  const Linear router = router_linear(layer);
   const ValueId logits = project(router, operand_for(router, y));
   const std::vector<ValueId> chosen =
       graph().apply_all(OpKind::topk_gating, {logits}, {{"k", config_.experts_per_token}, {"renormalize", config_.renormalize_experts}});
-  const bool some = experts_.count < config_.experts;  // rows of the others come last, and nothing is computed for them
-  const std::vector<ValueId> sorted =
-      graph().apply_all(OpKind::moe_permute, {y, some ? own_experts(chosen[1]) : chosen[1]}, {{"experts", experts_.count + (some ? 1 : 0)}});
+  if (shard_.gathers_rows()) return gathered_mixture(layer, gate_up, y, chosen);
+  const std::vector<ValueId> sorted = sorted_by_expert(y, chosen[1]);
   tap(decoder_io::tap_experts, y);
   tap(decoder_io::tap_router, logits);
   tap(decoder_io::tap_expert_input, sorted[0]);
   tap(decoder_io::tap_expert_rows, sorted[1]);
-  const ValueId both = grouped(gate_up, operand_for(gate_up, sorted[0]), sorted[1]);
-  const Operand a = activated(down, both, decoder_io::tap_expert_down);
-  return sum_over(shard_.all(), graph().apply(OpKind::moe_unpermute, {grouped(down, a, sorted[1]), sorted[2], chosen[0]}));
+  return sum_over(shard_.all(), expert_sums(layer, gate_up, operand_for(gate_up, sorted[0]), sorted, chosen[0]));
+}
+
+/// Results of moe_permute. Rows of other ranks' experts come last.
+std::vector<ValueId> DecoderBuilder::sorted_by_expert(ValueId rows, ValueId chosen) {
+  const bool some = experts_.count < config_.experts;
+  return graph().apply_all(OpKind::moe_permute, {rows, some ? own_experts(chosen) : chosen}, {{"experts", experts_.count + (some ? 1 : 0)}});
+}
+
+/// The rank's summand of each token's result, from its rows as `sorted`. Nothing is computed for those of other ranks' experts.
+ValueId DecoderBuilder::expert_sums(std::int64_t layer, const Linear& gate_up, const Operand& rows, std::span<const ValueId> sorted, ValueId weights) {
+  const Linear down = down_linear(layer);
+  const Operand a = activated(down, grouped(gate_up, rows, sorted[1]), decoder_io::tap_expert_down);
+  return graph().apply(OpKind::moe_unpermute, {grouped(down, a, sorted[1]), sorted[2], weights});
 }
 
 }  // namespace cermet

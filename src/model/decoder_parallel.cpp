@@ -49,7 +49,7 @@ ValueId DecoderBuilder::own_experts(ValueId chosen) {
   return graph().apply(OpKind::where, {graph().apply(OpKind::equal, {number, held}), number, constant_of("experts.others", count)});
 }
 
-/// A mixture of which this rank has some experts and tokens of its own.
+/// A mixture of which this rank has some experts and tokens of its own, whose rows it exchanges.
 ValueId DecoderBuilder::exchanged_mixture(std::int64_t layer, const Linear& gate_up, ValueId y) {
   const Linear down = down_linear(layer);
   Attributes attributes{{"k", config_.experts_per_token}, {"renormalize", config_.renormalize_experts}, {"out_dtype", "f32"},
@@ -68,6 +68,42 @@ ValueId DecoderBuilder::exchanged_mixture(std::int64_t layer, const Linear& gate
       .apply_all(OpKind::ep_moe,
                  {y, weight(router_linear(layer)), weight(gate_up), weight(down), {}, {}, scales[0], scales[1], input_scales[0], input_scales[1]}, attributes)
       .front();
+}
+
+/// The same of rows that every rank gets. Each computes those of its experts, and the sum over ranks of a rank's rows goes to that one. Operands have the same
+/// shapes on all ranks, whose passes are padded to one size.
+ValueId DecoderBuilder::gathered_mixture(std::int64_t layer, const Linear& gate_up, ValueId y, std::span<const ValueId> chosen) {
+  refuse_folded_experts(gate_up);
+  const std::string name = "experts.none";
+  const ValueId known = graph().find(name), none = known ? known : graph().add_constant(name, scalar(static_cast<std::int32_t>(config_.experts)));
+  const ValueId ids = graph().apply(OpKind::where, {has_token_, chosen[1], none});
+  const Operand own = operand_for(gate_up, y);  // quantized before they are sent, which is a quarter of float32
+  // One message in place of three: numbers of experts are exact in float32.
+  std::vector<ValueId> told{chosen[0], as_type(ids, DType::f32)};
+  Ints sizes{config_.experts_per_token, config_.experts_per_token};
+  const bool has_scales = scheme_of(gate_up).input == LinearScheme::Input::dynamic;
+  if (has_scales) {
+    told.push_back(graph().apply(OpKind::reshape, {own.scale}, {{"shape", Ints{0, 1}}}));
+    sizes.push_back(1);
+  }
+  const ValueId message = gathered(graph().apply(OpKind::concat, told, {{"axis", std::int64_t{1}}}));
+  const std::vector<ValueId> heard = graph().apply_all(OpKind::split, {message}, {{"axis", std::int64_t{-1}}, {"sizes", sizes}});
+  const ValueId chosen_of_all = as_type(heard[1], DType::i32);
+  const std::vector<ValueId> sorted = sorted_by_expert(gathered(own.x), chosen_of_all);
+  Operand rows{sorted[0], own.scale};
+  if (has_scales) rows.scale = graph().apply(OpKind::reshape, {sorted_by_expert(heard[2], chosen_of_all)[0]}, {{"shape", Ints{-1}}});
+  return graph().apply(OpKind::reduce_scatter, {expert_sums(layer, gate_up, rows, sorted, heard[0])},
+                       {{"ranks", shard_.expert_ranks}, {"group", std::string(experts_group)}});
+}
+
+/// Rows of all ranks that share the experts. Collectives carry fp8 as bytes.
+ValueId DecoderBuilder::gathered(ValueId rows) {
+  const DType type = graph().type(rows).dtype;
+  const auto as_bits = [&](ValueId x, DType to) { return graph().apply(OpKind::bitcast, {x}, {{"out_dtype", std::string(name_of(to))}}); };
+  const bool fp8 = dtypes::fp8.contains(type);
+  const ValueId all =
+      graph().apply(OpKind::all_gather, {fp8 ? as_bits(rows, DType::i8) : rows}, {{"ranks", shard_.expert_ranks}, {"group", std::string(experts_group)}});
+  return fp8 ? as_bits(all, type) : all;
 }
 
 /// Logits of the whole vocabulary, on every rank, from each rank's columns.

@@ -12,6 +12,7 @@
 #include "base/function_ref.hpp"
 #include "base/tensor.hpp"
 #include "model/config.hpp"
+#include "model/parallel/expert_exchange.hpp"
 #include "model/sampling.hpp"
 #include "runtime/context.hpp"
 #include "runtime/executable.hpp"
@@ -61,7 +62,9 @@ struct EngineOptions {
   /// whole step; on the CPU its threads stay in a super-kernel. The tokens of each are seen as they are made; one that says stop takes back what came behind
   /// it. Not for ranks that share a model, and not with a repetition penalty.
   std::int64_t steps_per_launch = 1;
-  bool overlap_experts = false;  ///< with both: half of a pass's rows is on its way to other ranks while the other half is computed
+  /// With both: how ranks get each other's tokens; where absent, rows on the CPU and gather on GPUs, which take no other.
+  std::optional<ExpertExchange> expert_exchange;
+  bool overlap_experts = false;  ///< where that is rows: half of a pass's rows is on its way to other ranks while the other half is computed
   /// Called while weights load with bytes done and bytes in total.
   std::function<void(std::int64_t done, std::int64_t total)> on_load;
 };

@@ -36,8 +36,8 @@ void Engine::State::check_sequence(int sequence) const {
   require(sequence >= 0 && sequence < options.max_sequences, "sequence: expected 0 to {}, found {}", options.max_sequences - 1, sequence);
 }
 
-/// Appends the batch to the cache's page tables and fills the graph's index inputs. Returns the number of logit rows.
-std::int64_t Engine::State::fill_inputs(std::span<const SequenceTokens> batch, Logits which, PassInputs& in) {
+/// Appends the batch to the cache's page tables and fills the graph's index inputs.
+void Engine::State::fill_inputs(std::span<const SequenceTokens> batch, Logits which, PassInputs& in) {
   in.begin();
   std::size_t t = 0, rows = 0;
   for (std::size_t b = 0; b < batch.size(); ++b) {
@@ -56,64 +56,71 @@ std::int64_t Engine::State::fill_inputs(std::span<const SequenceTokens> batch, L
     std::ranges::copy(cache.pages(part.sequence), in.block_table(static_cast<std::int64_t>(b)).begin());
   }
   in.query_starts()[batch.size()] = static_cast<std::int32_t>(t);
-  return static_cast<std::int64_t>(rows);
 }
 
 Engine::State::Pass& Engine::State::pass_for(std::int64_t tokens) {
   return *std::ranges::find_if(passes, [&](const Pass& p) { return tokens <= p.tokens; });
 }
 
-/// The most tokens that any rank of those that share the experts has in this pass: all run the same one, whose operands have the same types.
-std::int64_t Engine::State::most_tokens(std::int64_t own) {
+/// What all ranks that share the experts compute in this pass: all run the same executable, whose operands have the same types. Where they gather rows, their
+/// passes have one size, too: that of the largest in each respect, with a sequence of padding wherever a rank has fewer tokens. Gathered operands are then
+/// alike; no count is read on the host; and all ranks capture and replay alike, one graph for each size: of decoding, for each number of sequences of the
+/// rank with most, as one engine alone has them. What the others compute for nothing they would otherwise wait for.
+PassSize Engine::State::size_for_all(const PassSize& own) {
   if (!beside) return own;
-  std::int64_t most = 0;
+  std::vector<PassSize> sizes;
+  PassSize all;
   for (const std::string& text : beside->gather_text({reinterpret_cast<const char*>(&own), sizeof own})) {
-    std::int64_t tokens = 0;
-    CERMET_ASSERT(text.size() == sizeof tokens);
-    std::memcpy(&tokens, text.data(), sizeof tokens);
-    most = std::max(most, tokens);
+    CERMET_ASSERT(text.size() == sizeof own);
+    std::memcpy(&sizes.emplace_back(), text.data(), sizeof own);
+    all.tokens = std::max(all.tokens, sizes.back().tokens);
+    all.rows = std::max(all.rows, sizes.back().rows);
   }
-  return most;
+  for (const PassSize& each : sizes) all.sequences = std::max(all.sequences, each.sequences + (each.tokens < all.tokens ? 1 : 0));
+  return all;
 }
 
-void Engine::State::run(Pass& pass, std::int64_t tokens, std::int64_t sequences, std::int64_t rows) {
+/// `own`: of the batch; `all`: of this pass of all ranks. Returns the logits of the batch.
+TensorView Engine::State::run_pass(std::span<const SequenceTokens> batch, Logits which, const PassSize& own, const PassSize& all, Memory memory, bool chosen) {
+  Pass& pass = pass_for(all.tokens);
+  const PassSize& size = shard().gathers_rows() ? all : own;
+  fill_inputs(batch, which, *pass.inputs);
+  pass.inputs->pad(own, size);
+  pass.inputs->upload(size.sequences, !chosen);
   SymbolValues counts;
-  counts.set(symbols.tokens, tokens);
-  counts.set(symbols.sequences, sequences);
-  counts.set(symbols.rows, rows);
+  counts.set(symbols.tokens, size.tokens);
+  counts.set(symbols.sequences, size.sequences);
+  counts.set(symbols.rows, size.rows);
   last_pass = static_cast<std::size_t>(&pass - passes.data());
   last_step = nullptr;
   pass.session.run(counts);
+  pass.inputs->pass_enqueued();
+  if (!machine.computes()) return {null_logits.data(), DType::f32, {own.rows, config().vocab_size}};
+  TensorView logits = memory == Memory::device ? pass.session.output(decoder_io::logits) : pass.session.host_output(decoder_io::logits);
+  logits.shape[0] = own.rows;
+  if (memory == Memory::host && device_ranks) device_ranks->check();  // that none gave up meanwhile
+  return logits;
 }
 
 bool Engine::State::forward_nothing() {
   CERMET_ASSERT(beside != nullptr);
-  const std::int64_t most = most_tokens(0);
-  if (most == 0) return false;
-  Pass& pass = pass_for(most);
-  fill_inputs({}, Logits::last, *pass.inputs);
-  run(pass, 0, 0, 0);
+  const PassSize all = size_for_all({});
+  if (all.tokens == 0) return false;
+  run_pass({}, Logits::last, {}, all, Memory::device, false);
   return true;
 }
 
 /// With `chosen`, the ids of the batch, one of each sequence, lie where the pass reads them.
 TensorView Engine::State::forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, bool chosen) {
-  const std::int64_t tokens = check_batch(batch);
+  CERMET_ASSERT(!chosen || !beside);  // they would lie where the pass of this rank's own tokens reads them
+  const std::int64_t tokens = check_batch(batch), sequences = std::ssize(batch);
   using Kind = RankCommand::Kind;
   tell({.kind = chosen ? Kind::forward_chosen : which == Logits::all ? Kind::forward_all : Kind::forward_last, .batch = batch});
   std::int64_t longest = 0;
   for (const SequenceTokens& part : batch) longest = std::max(longest, cache.length(part.sequence) + static_cast<std::int64_t>(part.tokens.size()));
   if (rotary.cover(longest) && stream()) upload_rotary();
-  Pass& pass = pass_for(most_tokens(tokens));
-  const std::int64_t rows = fill_inputs(batch, which, *pass.inputs);
-  pass.inputs->upload(static_cast<std::int64_t>(batch.size()), !chosen);
-  run(pass, tokens, static_cast<std::int64_t>(batch.size()), rows);
-  pass.inputs->pass_enqueued();
-  if (!machine.computes()) return {null_logits.data(), DType::f32, {rows, config().vocab_size}};
-  if (memory == Memory::device) return pass.session.output(decoder_io::logits);
-  const TensorView logits = pass.session.host_output(decoder_io::logits);
-  if (device_ranks) device_ranks->check();  // that none gave up meanwhile
-  return logits;
+  const PassSize own{tokens, sequences, which == Logits::all ? tokens : sequences};
+  return run_pass(batch, which, own, size_for_all(own), memory, chosen);
 }
 
 }  // namespace cermet

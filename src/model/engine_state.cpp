@@ -44,7 +44,7 @@ Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored
       context(engine::context_for(given, checkpoint.config())),
       pages(context / engine::block_size + given.max_sequences - 1),
       machine(on ? std::move(*on) : Context({given.device, given.threads})),
-      device_ranks(ranks && stream() ? comm::make_device_communicator(ranks->communicator(), machine.device()) : nullptr),
+      device_ranks((ranks || beside) && stream() ? comm::make_device_communicator(ranks ? ranks->communicator() : *beside, machine.device()) : nullptr),
       cache(pages, engine::block_size, given.max_sequences, context / engine::block_size),
       cache_memory(machine.device(), config_of(checkpoint.config(), shard()), cached, pages, engine::block_size),
       rotary(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context) {
@@ -89,11 +89,11 @@ SessionOptions Engine::State::session_options(std::int64_t tokens) {
   SessionOptions made;
   made.maximum.set(symbols.tokens, tokens);
   made.maximum.set(symbols.rows, tokens);
-  made.maximum.set(symbols.sequences, std::min(options.max_sequences, tokens));
+  made.maximum.set(symbols.sequences, most_sequences(tokens));
   made.fusion = options.fusion;
   if (tokens > engine::few_tokens && options.fusion.super_kernel.select == "decode") made.fusion.super_kernel = {};
   if (ranks) made.groups = {{model_group, device_ranks ? device_ranks.get() : &ranks->communicator()}};
-  if (beside) made.groups = {{experts_group, beside.get()}};
+  if (beside) made.groups = {{experts_group, device_ranks ? device_ranks.get() : beside.get()}};
   return made;
 }
 
@@ -104,7 +104,7 @@ Engine::State::StartedPass Engine::State::start_pass(std::int64_t tokens, DType 
                         ranks ? sharded_reader(reader_of(checkpoint), config(), shard()) : reader_of(checkpoint), std::move(decoder.sources),
                         [this](std::int64_t bytes) { report_loaded(bytes); }, &machine.pool()),
                     machine.pool(), machine.queue());
-  const std::int64_t sequences = std::min(options.max_sequences, tokens);
+  const std::int64_t sequences = most_sequences(tokens);
   return {tokens, sequences, StartedSession(decoder.graph, machine, *weights, session_options(tokens))};
 }
 

@@ -11,6 +11,7 @@
 #include "model/checkpoint/quantization.hpp"
 #include "model/engine.hpp"
 #include "model/paged_cache.hpp"
+#include "model/parallel/rank_options.hpp"
 #include "model/parallel/ranks.hpp"
 #include "model/pass_inputs.hpp"
 #include "model/rotary.hpp"
@@ -33,7 +34,7 @@ struct Engine::State {
   const struct { Symbol tokens = Symbol("T"), sequences = Symbol("B"), rows = Symbol("R"); } symbols;
   std::int64_t context, pages;  ///< of the cache: tokens of one sequence, pages of all
   Context machine;
-  std::unique_ptr<Communicator> device_ranks;  ///< of several ranks on GPUs: the same in device memory
+  std::unique_ptr<Communicator> device_ranks;  ///< of several ranks on GPUs: `ranks` or `beside` in device memory
   std::optional<WeightStore> weights;
   /// The model compiled for passes of up to this many tokens, fewest first.
   struct Pass {
@@ -58,7 +59,7 @@ struct Engine::State {
 
   const ModelConfig& config() const { return checkpoint.config(); }
   ModelShard shard() const {
-    if (beside) return ModelShard::with_own_tokens(beside->rank(), beside->size(), options.overlap_experts);
+    if (beside) return ModelShard::with_own_tokens(beside->rank(), beside->size(), exchange_of(options), options.overlap_experts);
     return ranks ? ranks->shard() : ModelShard{};
   }
   void tell(const RankCommand& command) {
@@ -82,10 +83,12 @@ struct Engine::State {
 
   void check_sequence(int sequence) const;
   std::int64_t check_batch(std::span<const SequenceTokens> batch) const;
-  std::int64_t fill_inputs(std::span<const SequenceTokens> batch, Logits which, PassInputs& in);
+  void fill_inputs(std::span<const SequenceTokens> batch, Logits which, PassInputs& in);
   Pass& pass_for(std::int64_t tokens);
-  std::int64_t most_tokens(std::int64_t own);
-  void run(Pass& pass, std::int64_t tokens, std::int64_t sequences, std::int64_t rows);
+  /// Sequences that a pass of so many tokens has at most.
+  std::int64_t most_sequences(std::int64_t tokens) const { return std::min(options.max_sequences + (shard().gathers_rows() ? 1 : 0), tokens); }
+  PassSize size_for_all(const PassSize& own);
+  TensorView run_pass(std::span<const SequenceTokens> batch, Logits which, const PassSize& own, const PassSize& all, Memory memory, bool chosen);
   bool forward_nothing();
   TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, bool chosen = false);
 

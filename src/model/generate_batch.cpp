@@ -158,9 +158,9 @@ struct BatchGenerator::State {
   }
 
   /// Whether the next pass takes the tokens of this one, in the same order, whatever they are: nobody waits, and every request goes on unless its token says
-  /// stop.
+  /// stop. Not of engines that share experts, which make one pass a step, all together.
   bool may_go_ahead(std::span<const Scheduler::Part> parts) const {
-    if (!engine.queue().device || !engine.computes() || scheduler.waiting() > 0 || scheduler.running() != parts.size()) return false;
+    if (engine.shares_experts() || !engine.queue().device || !engine.computes() || scheduler.waiting() > 0 || scheduler.running() != parts.size()) return false;
     return std::ranges::all_of(parts, [&](const Scheduler::Part& part) {
       if (!chooses(part) || sampler.has_penalty(part.sequence)) return false;
       const Running& r = requests.at(part.request);

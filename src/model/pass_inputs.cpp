@@ -1,5 +1,6 @@
 #include "model/pass_inputs.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/buffer.hpp"
@@ -61,6 +62,21 @@ void PassInputs::bind(Executable& executable) const {
 void PassInputs::begin() {
   if (pending_) uploads_->synchronize_event(*uploaded_);
   pending_ = false;
+}
+
+void PassInputs::pad(const PassSize& own, const PassSize& all) {
+  CERMET_ASSERT(own.tokens == all.tokens || own.sequences < all.sequences);
+  for (auto t = static_cast<std::size_t>(own.tokens); t < static_cast<std::size_t>(all.tokens); ++t) {
+    ids()[t] = positions()[t] = 0;
+    slots()[t] = -1;
+  }
+  std::fill(logit_rows().begin() + own.rows, logit_rows().begin() + all.rows, 0);
+  // One token each as far as that goes: kernels take sequences of one query in fewer launches.
+  for (std::int64_t b = own.sequences, next = own.tokens; b < all.sequences; ++b) {
+    next = b + 1 == all.sequences ? all.tokens : std::min(next + 1, all.tokens);
+    context_lens()[static_cast<std::size_t>(b)] = 0;
+    query_starts()[static_cast<std::size_t>(b) + 1] = static_cast<std::int32_t>(next);
+  }
 }
 
 void PassInputs::upload(std::int64_t sequences, bool with_ids) {

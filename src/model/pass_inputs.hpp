@@ -10,6 +10,11 @@
 
 namespace cermet {
 
+/// How much a pass computes: the values of a decoder graph's symbols.
+struct PassSize {
+  std::int64_t tokens = 0, sequences = 0, rows = 0;  ///< rows: of logits
+};
+
 class PassInputs {
  public:
   /// Room for passes of up to `tokens` tokens of up to `sequences` sequences with `pages` cache pages each. Without a queue, a graph reads host memory.
@@ -22,6 +27,9 @@ class PassInputs {
   void bind(Executable& executable) const;
   /// Waits until the memory may be written again: the last upload has been read.
   void begin();
+  /// Fills what `all` has more than `own`, which is filled: tokens without a slot, of sequences without a context, whose queries see nothing and which no
+  /// cache keeps. Where there are more tokens there are more sequences.
+  void pad(const PassSize& own, const PassSize& all);
   /// Enqueues the copy to the device, where there is one; `sequences` tables were filled. It waits for the last pass only, not for what came after it in
   /// the queue's stream, whose later work waits for the copy. Without the ids, those lie there already, or will.
   void upload(std::int64_t sequences, bool with_ids = true);

@@ -1,41 +1,21 @@
 // What ranks that share a model hold, and what they say when they cannot.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "base/thread_pool.hpp"
-#include "model/engine.hpp"
-#include "model/parallel/replicas.hpp"
-#include "model/parallel/spread_batch.hpp"
 #include "model/synth.hpp"
+#include "tests/model/engines.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/support/models.hpp"
 
 namespace cermet {
 namespace {
 
-EngineOptions shared_by(int ranks) {
-  EngineOptions options;
-  options.threads = 2;
-  options.max_context = 256;
-  options.tensor_parallel = ranks;
-  return options;
-}
+using test::difference, test::engines, test::shared_by, test::tokens_of;
 
 TEST(TensorParallel, ARankHoldsItsShareOfWeightsAndCache) {
   const Engine whole = Engine::load(demo, shared_by(1)), half = Engine::load(demo, shared_by(2));
   EXPECT_NEAR(static_cast<double>(half.weight_bytes()) / static_cast<double>(whole.weight_bytes()), 0.5, 0.015);
   EXPECT_EQ(half.cache_bytes() * 2, whole.cache_bytes());
-}
-
-/// The root mean square of a difference, relative to that of the first.
-double difference(const std::vector<float>& a, const std::vector<float>& b) {
-  double error = 0, size = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    error += std::pow(b[i] - a[i], 2);
-    size += std::pow(a[i], 2);
-  }
-  return std::sqrt(error / size);
 }
 
 /// Ranks quantize their own parts of rows, so that scales differ from those of one rank.
@@ -135,95 +115,11 @@ TEST(RankMemory, OfExpertParallelismAloneIsThatOfItsOwnExpertsAndTheRest) {
 
 // ---- Engines with prompts of their own ----
 
-std::vector<std::vector<std::int32_t>> tokens_of(const std::filesystem::path& model, EngineOptions options) {
-  options.max_sequences = 2;
-  std::vector<BatchRequest> requests(7);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    requests[i].prompt = {static_cast<std::int32_t>(i + 3), 7, 11};
-    requests[i].options.max_new_tokens = static_cast<std::int64_t>(6 + i);
-  }
-  std::vector<std::vector<std::int32_t>> tokens(requests.size());
-  std::vector<int> ended(requests.size());
-  run_replicas(model, options, [&](Engine& engine, Communicator& peers) {
-    const std::atomic<bool> cancelled{false};
-    BatchGenerator::Events events;
-    if (peers.rank() == 0)
-      events = {[&](std::size_t i, std::int32_t id) { tokens[i].push_back(id); },
-                [&](std::size_t i, const Generation& result) { ended[i] += result.ids == tokens[i] && result.prompt_tokens == 3; }};
-    generate_spread(engine, peers, requests, events, cancelled);
-  });
-  EXPECT_EQ(ended, std::vector<int>(requests.size(), 1)) << options.data_parallel << " engines";
-  return tokens;
-}
-
-EngineOptions engines(int count, int tensor, int experts = 1) {
-  EngineOptions options = shared_by(tensor);
-  options.data_parallel = count;
-  options.expert_parallel = experts;
-  return options;
-}
-
 TEST(Replicas, ChooseTheTokensOfOneEngine) {
   const auto one = tokens_of(small_model, engines(1, 1));
   EXPECT_EQ(tokens_of(small_model, engines(3, 1)), one);
   EXPECT_EQ(tokens_of(small_model, engines(2, 2)), one);
 }
-
-// ---- Engines that share experts ----
-
-const std::filesystem::path mixtral = references / "mixtral-bf16";
-
-TEST(SharedExperts, EnginesChooseTheTokensOfOne) {
-  const auto with = [](EngineOptions options, bool overlap) {
-    options.dtype = DType::f32;
-    options.overlap_experts = overlap;
-    return tokens_of(mixtral, options);
-  };
-  const auto one = with(engines(1, 1), false);
-  EXPECT_EQ(with(engines(2, 1, 2), false), one);
-  EXPECT_EQ(with(engines(4, 1, 2), true), one) << "two groups of two, halves on their way";
-}
-
-/// Rank 0 reads a prompt and rank 1 none, then each continues with a token of its own.
-void expect_logits_of_one_engine(const std::filesystem::path& model, EngineOptions options, double bound) {
-  const std::int32_t prompt[] = {7, 31, 15, 90, 62}, next = 8;
-  const auto row_of = [](const TensorView& logits) { return std::vector<float>(logits.as<const float>(), logits.as<const float>() + logits.elements()); };
-  std::vector<std::vector<float>> one(3), shared(3);
-  {
-    Engine engine = Engine::load(model, options);
-    one[0] = row_of(engine.prefill(0, prompt));
-    one[1] = row_of(engine.prefill(0, {&next, 1}));
-    engine.reset(0);
-    one[2] = row_of(engine.prefill(0, {&next, 1}));
-  }
-  options.data_parallel = options.expert_parallel = 2;
-  run_replicas(model, options, [&](Engine& engine, Communicator& peers) {
-    const bool reads = peers.rank() == 0;
-    if (reads) shared[0] = row_of(engine.prefill(0, prompt));
-    else EXPECT_TRUE(engine.forward_nothing());
-    shared[reads ? 1 : 2] = row_of(engine.prefill(0, {&next, 1}));
-    EXPECT_FALSE(engine.forward_nothing());
-  });
-  for (std::size_t i = 0; i < one.size(); ++i) EXPECT_LT(difference(one[i], shared[i]), bound) << i;
-}
-
-TEST(SharedExperts, LogitsAreThoseOfOneEngine) {
-  EngineOptions options = shared_by(1);
-  options.max_batch_tokens = 64;
-  expect_logits_of_one_engine(references / "qwen3moe-mixed-f32", options, 1e-6);
-  expect_logits_of_one_engine(mixtral, options, 0.01);
-}
-
-void expect_logits_of_one_quantized_engine(DType weights) {
-  EngineOptions options = shared_by(1);
-  options.max_batch_tokens = 64;
-  options.dtype = DType::f32;
-  options.weights = weights;
-  expect_logits_of_one_engine(mixtral, options, 1e-3);
-}
-
-TEST(SharedExperts, LogitsOfInt8ExpertsAreThoseOfOneEngine) { expect_logits_of_one_quantized_engine(DType::i8); }
-TEST(LongSharedExperts, LogitsOfFp8ExpertsAreThoseOfOneEngine) { expect_logits_of_one_quantized_engine(DType::f8_e4m3); }
 
 TEST(SharedExperts, ARankHoldsItsExpertsAndTheRest) {
   const test::ScratchFolder folder;
@@ -235,28 +131,6 @@ TEST(SharedExperts, ARankHoldsItsExpertsAndTheRest) {
   run_replicas(model, options, [&](Engine& engine, Communicator&) {
     EXPECT_NEAR(static_cast<double>(engine.weight_bytes()) / quarter.weights, 1, 0.03);
     EXPECT_EQ(static_cast<double>(engine.cache_bytes()), one.cache);
-  });
-}
-
-TEST(SharedExperts, OptionsThatDoNotFitAreRefused) {
-  const auto nothing = [](Engine&, Communicator&) {};
-  test::expect_error(Status::unsupported, {"expert_parallel", "expected a divisor of the 3 engines of data_parallel", "found 2"},
-                     [&] { run_replicas(mixtral, engines(3, 1, 2), nothing); });
-  test::expect_error(Status::invalid_argument, {"expected ranks that divide the 8 experts", "found 3"},
-                     [&] { run_replicas(mixtral, engines(3, 1, 3), nothing); });
-  test::expect_error(Status::invalid_argument, {"expected a mixture of experts"}, [&] { run_replicas(small_model, engines(2, 1, 2), nothing); });
-  EngineOptions alone = engines(2, 1);
-  alone.overlap_experts = true;
-  test::expect_error(Status::invalid_argument, {"overlap_experts", "expected data_parallel and expert_parallel above 1", "found 2 and 1"},
-                     [&] { run_replicas(mixtral, alone, nothing); });
-}
-
-TEST(SharedExperts, AnEngineThatFailsEndsAllWithItsReason) {
-  test::expect_error(Status::io, {"rank 1", "out of paper"}, [] {
-    run_replicas(mixtral, engines(2, 1, 2), [](Engine& engine, Communicator& peers) {
-      if (peers.rank() == 1) fail(Status::io, "out of paper");
-      engine.forward_nothing();
-    });
   });
 }
 

@@ -18,20 +18,40 @@ std::string device_of(const std::string& device, int rank) {
   return device == "cuda" || device.starts_with("cuda:") ? comm::device_of_rank(device, rank) : device;
 }
 
+bool is_gpu(std::string_view device) { return device.starts_with("cuda") || device.starts_with("null:"); }
+
+/// What options say of engines that share experts.
+void check_exchange(const EngineOptions& options) {
+  const bool shares = shares_experts(options);
+  require(!options.overlap_experts || shares, "overlap_experts: expected data_parallel and expert_parallel above 1 with it, found {} and {}",
+          options.data_parallel, options.expert_parallel);
+  require(!options.expert_exchange || shares, "expert_exchange: expected data_parallel and expert_parallel above 1 with it, found {} and {}",
+          options.data_parallel, options.expert_parallel);
+  if (!shares) return;
+  const ExpertExchange exchange = exchange_of(options);
+  if (exchange == ExpertExchange::rows && is_gpu(options.device))
+    fail(Status::unsupported, "expert_exchange: expected gather on GPUs, where counts of rows are not read on the host, found rows");
+  if (exchange == ExpertExchange::gather && options.overlap_experts)
+    fail(Status::unsupported, "overlap_experts: expected expert_exchange rows with it, found {}", name_of(exchange));
+}
+
 /// What the first rank of an engine has of the model.
 ModelShard first_shard(const EngineOptions& options) {
-  if (shares_experts(options)) return ModelShard::with_own_tokens(0, options.expert_parallel, options.overlap_experts);
+  if (shares_experts(options)) return ModelShard::with_own_tokens(0, options.expert_parallel, exchange_of(options), options.overlap_experts);
   return ModelShard::of(0, options.tensor_parallel, options.expert_parallel);
 }
 
 }  // namespace
 
+ExpertExchange exchange_of(const EngineOptions& options) {
+  return options.expert_exchange.value_or(is_gpu(options.device) ? ExpertExchange::gather : ExpertExchange::rows);
+}
+
 void check_ranks(const EngineOptions& options, int processes) {
   for (const auto& [name, ranks] :
        {std::pair("tensor_parallel", options.tensor_parallel), {"expert_parallel", options.expert_parallel}, {"data_parallel", options.data_parallel}})
     require(ranks >= 1 && ranks <= 1024, "{}: expected 1 to 1024 ranks, found {}", name, ranks);
-  require(!options.overlap_experts || shares_experts(options), "overlap_experts: expected data_parallel and expert_parallel above 1 with it, found {} and {}",
-          options.data_parallel, options.expert_parallel);
+  check_exchange(options);
   const std::string_view name = options.data_parallel > 1 ? "data_parallel" : options.expert_parallel > 1 ? "expert_parallel" : "tensor_parallel";
   const int ranks = ranks_of(options), all = ranks * options.data_parallel;
   require(processes == 1 || processes == all, "{}: expected {}, the processes that were started together, found {}", name, processes, all);
@@ -40,8 +60,6 @@ void check_ranks(const EngineOptions& options, int processes) {
   if (shares_experts(options) && options.data_parallel % options.expert_parallel != 0)
     fail(Status::unsupported, "expert_parallel: expected a divisor of the {} engines of data_parallel, found {}", options.data_parallel,
          options.expert_parallel);
-  if (options.device.starts_with("cuda") && shares_experts(options))
-    fail(Status::unsupported, "{}: expected 1 beside expert_parallel on GPUs, where rows are not exchanged by their numbers, found {}", name, all);
   require(ranks == 1 || options.max_sequences <= Ranks::max_sequences, "max_sequences: expected at most {} where several ranks share a model, found {}",
           Ranks::max_sequences, options.max_sequences);
 }

@@ -11,6 +11,8 @@ namespace cermet {
 
 /// Whether engines have sequences of their own and share the experts: each is one rank of data_parallel, and neighbours have different experts.
 inline bool shares_experts(const EngineOptions& options) { return options.data_parallel > 1 && options.expert_parallel > 1 && options.tensor_parallel == 1; }
+/// How they get each other's tokens: on GPUs the way that reads nothing on the host, so that passes can be captured in graphs.
+ExpertExchange exchange_of(const EngineOptions& options);
 /// Ranks of one engine.
 inline int ranks_of(const EngineOptions& options) { return shares_experts(options) ? 1 : std::max(options.tensor_parallel, options.expert_parallel); }
 

@@ -37,9 +37,10 @@ void check_shard(const ModelConfig& config, const Quantization& quantization, Mo
   require(shard.expert_ranks == 1 || config.experts > 0, "expert parallel: expected a mixture of experts, found {}", config.architecture_name);
   require(shard.expert_ranks <= std::max<std::int64_t>(1, config.experts), "expert parallel: expected at most a rank for each of {} experts, found {} ranks",
           config.experts, shard.expert_ranks);
-  if (shard.own_tokens)
+  if (shard.exchanges_rows())
     require(config.experts % shard.expert_ranks == 0,
-            "expert parallel: expected ranks that divide the {} experts where each has prompts of its own, found {} ranks", config.experts, shard.expert_ranks);
+            "expert parallel: expected ranks that divide the {} experts where each has prompts of its own and rows are exchanged, found {} ranks",
+            config.experts, shard.expert_ranks);
   if (quantization.packed.empty() || shard.ranks == 1) return;
   const auto parts = module_parts(config, shard);
   for (const auto& [module, part] : parts) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "model/checkpoint/quantization.hpp"
+#include "model/parallel/expert_exchange.hpp"
 
 namespace cermet {
 
@@ -15,16 +16,19 @@ struct ModelShard {
   /// Among those that have different experts: all ranks where no matrix is shared; else `ranks` in groups of neighbours, each of which shares the matrices of
   /// its experts.
   std::int64_t expert_rank = 0, expert_ranks = 1;
-  /// Whether each of the latter has tokens of its own, and all but the experts of others: rows go to the ranks of their experts and come back.
+  /// Whether each of the latter has tokens of its own, and all but the experts of others: rows go to the ranks of their experts, and results come back.
   bool own_tokens = false;
-  bool overlap = false;  ///< then: half of a pass's rows is on its way while the other half is computed
+  ExpertExchange exchange = ExpertExchange::rows;  ///< then: how
+  bool overlap = false;                            ///< of rows: half of a pass's is on its way while the other half is computed
 
   /// Place of one of max(tensor, experts) ranks. Throws Error(unsupported) unless one of the two is 1 or `experts` divides `tensor`.
   static ModelShard of(std::int64_t rank, std::int64_t tensor, std::int64_t experts);
   /// Place of one of `experts` ranks that have tokens of their own.
-  static ModelShard with_own_tokens(std::int64_t rank, std::int64_t experts, bool overlap) {
-    return {.expert_rank = rank, .expert_ranks = experts, .own_tokens = true, .overlap = overlap};
+  static ModelShard with_own_tokens(std::int64_t rank, std::int64_t experts, ExpertExchange exchange, bool overlap) {
+    return {.expert_rank = rank, .expert_ranks = experts, .own_tokens = true, .exchange = exchange, .overlap = overlap};
   }
+  bool exchanges_rows() const { return own_tokens && exchange == ExpertExchange::rows; }
+  bool gathers_rows() const { return own_tokens && exchange == ExpertExchange::gather; }
   /// All ranks that have the same tokens, each of which adds a summand of every mixture.
   std::int64_t all() const { return own_tokens ? ranks : std::max(ranks, expert_ranks); }
   /// Ranks that share the matrices of the same experts, and this one's place among them.
@@ -39,8 +43,8 @@ struct ExpertRange {
 };
 ExpertRange experts_of(const ModelConfig& config, ModelShard shard);
 
-/// Throws Error naming what cannot be spread over so many ranks: a rank outside [0, ranks), experts that are fewer than ranks or, where ranks have tokens of
-/// their own, not divided by them, or a module whose packed columns cannot be cut.
+/// Throws Error naming what cannot be spread over so many ranks: a rank outside [0, ranks), experts that are fewer than ranks or, where their rows are
+/// exchanged, not divided by them, or a module whose packed columns cannot be cut.
 void check_shard(const ModelConfig& config, const Quantization& quantization, ModelShard shard);
 
 /// Sizes of what a rank computes: its heads, its share of inner dimensions. Hidden size, vocabulary and number of experts stay those of the model. What does
