@@ -35,10 +35,7 @@ DecoderGraph DecoderBuilder::build() {
   out_.graph.name = config_.architecture_name;
   const ValueId ids = graph().add_input(decoder_io::ids, {DType::i32, {tokens()}});
   declare_inputs();
-  if (shard_.gathers_rows()) {
-    const ValueId first_slot = graph().add_constant("slots.first", TensorData::of<std::int32_t>({DType::i32, {}}, {0}));
-    has_token_ = graph().apply(OpKind::reshape, {graph().apply(OpKind::greater_equal, {slots_, first_slot})}, {{"shape", Ints{0, 1}}});
-  }
+  if (shard_.gathers_rows()) least_expert_ = least_experts();
   const ValueId own_ids = from_first_rank(ids);
   const ValueId logit_rows = graph().add_input(decoder_io::logit_rows, {DType::i32, {Dim::symbol("R")}});
   const std::string embedding = "model.embed_tokens.weight";

@@ -61,6 +61,7 @@ class DecoderBuilder {
   ValueId exchanged_mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
   ValueId gathered_mixture(std::int64_t layer, const Linear& gate_up, ValueId y, std::span<const ValueId> chosen);
   ValueId gathered(ValueId rows);
+  ValueId least_experts();
   ValueId join_vocabulary(ValueId logits);
 
   // Linear modules of a layer.
@@ -108,7 +109,7 @@ class DecoderBuilder {
   const bool taps_;
   DecoderGraph out_;
   ValueId positions_, slots_, block_tables_, context_lens_, query_starts_, cos_, sin_;
-  ValueId has_token_;  ///< where ranks gather rows: bool[T, 1], false of rows that pad a pass
+  ValueId least_expert_;  ///< where ranks gather rows: f32[T, 1], 0, or of rows that pad a pass the number of experts, which none has
 };
 
 }  // namespace cermet

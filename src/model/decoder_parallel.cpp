@@ -4,7 +4,10 @@
 namespace cermet {
 namespace {
 
-TensorData scalar(std::int32_t value) { return TensorData::of<std::int32_t>({DType::i32, {}}, {value}); }
+TensorData scalar(std::int32_t value, DType type = DType::i32) {
+  if (type == DType::f32) return TensorData::of<float>({type, {}}, {static_cast<float>(value)});
+  return TensorData::of<std::int32_t>({DType::i32, {}}, {value});
+}
 
 }  // namespace
 
@@ -35,7 +38,8 @@ ValueId DecoderBuilder::sum_over(std::int64_t ranks, ValueId part) {
   return graph().apply(OpKind::all_reduce, {part}, {{"ranks", ranks}, {"group", std::string(model_group)}});
 }
 
-/// Chosen experts as numbers among the rank's own; those of other ranks become the one after the last.
+/// Chosen experts as numbers among the rank's own; those of other ranks become the one after the last, `count`: a number below 0 times -count is no smaller,
+/// and with at most 2^16 experts over two ranks or more fits 32 bits. Elementwise operators of one type are one launch.
 ValueId DecoderBuilder::own_experts(ValueId chosen) {
   const Graph::Scope scope(graph(), "own");
   const auto first = static_cast<std::int32_t>(experts_.first), count = static_cast<std::int32_t>(experts_.count);
@@ -44,9 +48,8 @@ ValueId DecoderBuilder::own_experts(ValueId chosen) {
     return known ? known : graph().add_constant(name, scalar(value));
   };
   const ValueId number = graph().apply(OpKind::sub, {chosen, constant_of("experts.first", first)});
-  const ValueId held =
-      graph().apply(OpKind::min, {graph().apply(OpKind::max, {number, constant_of("experts.zero", 0)}), constant_of("experts.last", count - 1)});
-  return graph().apply(OpKind::where, {graph().apply(OpKind::equal, {number, held}), number, constant_of("experts.others", count)});
+  const ValueId beyond = graph().apply(OpKind::mul, {number, constant_of("experts.below", -count)});
+  return graph().apply(OpKind::min, {graph().apply(OpKind::max, {number, beyond}), constant_of("experts.others", count)});
 }
 
 /// A mixture of which this rank has some experts and tokens of its own, whose rows it exchanges.
@@ -74,12 +77,9 @@ ValueId DecoderBuilder::exchanged_mixture(std::int64_t layer, const Linear& gate
 /// shapes on all ranks, whose passes are padded to one size.
 ValueId DecoderBuilder::gathered_mixture(std::int64_t layer, const Linear& gate_up, ValueId y, std::span<const ValueId> chosen) {
   refuse_folded_experts(gate_up);
-  const std::string name = "experts.none";
-  const ValueId known = graph().find(name), none = known ? known : graph().add_constant(name, scalar(static_cast<std::int32_t>(config_.experts)));
-  const ValueId ids = graph().apply(OpKind::where, {has_token_, chosen[1], none});
   const Operand own = operand_for(gate_up, y);  // quantized before they are sent, which is a quarter of float32
-  // One message in place of three: numbers of experts are exact in float32.
-  std::vector<ValueId> told{chosen[0], as_type(ids, DType::f32)};
+  // One message in place of three: numbers of experts are exact in float32. Those of padding are of no expert.
+  std::vector<ValueId> told{chosen[0], graph().apply(OpKind::max, {as_type(chosen[1], DType::f32), least_expert_})};
   Ints sizes{config_.experts_per_token, config_.experts_per_token};
   const bool has_scales = scheme_of(gate_up).input == LinearScheme::Input::dynamic;
   if (has_scales) {
@@ -94,6 +94,18 @@ ValueId DecoderBuilder::gathered_mixture(std::int64_t layer, const Linear& gate_
   if (has_scales) rows.scale = graph().apply(OpKind::reshape, {sorted_by_expert(heard[2], chosen_of_all)[0]}, {{"shape", Ints{-1}}});
   return graph().apply(OpKind::reduce_scatter, {expert_sums(layer, gate_up, rows, sorted, heard[0])},
                        {{"ranks", shard_.expert_ranks}, {"group", std::string(experts_group)}});
+}
+
+/// Numbers that are no larger than those of experts, and of rows that pad a pass larger.
+ValueId DecoderBuilder::least_experts() {
+  const Graph::Scope scope(graph(), "padding");
+  const auto constant_of = [&](const char* name, std::int64_t value, DType type) {
+    return graph().add_constant(name, scalar(static_cast<std::int32_t>(value), type));
+  };
+  const ValueId has_slot = graph().apply(OpKind::greater_equal, {slots_, constant_of("padding.first_slot", 0, DType::i32)});
+  const ValueId least =
+      graph().apply(OpKind::where, {has_slot, constant_of("padding.no", 0, DType::f32), constant_of("padding.yes", config_.experts, DType::f32)});
+  return graph().apply(OpKind::reshape, {least}, {{"shape", Ints{0, 1}}});
 }
 
 /// Rows of all ranks that share the experts. Collectives carry fp8 as bytes.

@@ -1,5 +1,6 @@
 // Models over several ranks, as a user runs them: experts and prompts that are spread, processes of `cermet launch` and of mpirun, and ranks that are killed.
 #include <random>
+#include <sstream>
 
 #include "device/cuda/plugin.hpp"
 #include "tests/cli/command.hpp"
@@ -95,8 +96,12 @@ TEST(SharedExperts, ResultsAreThoseOfOneEngineInTheirOrder) {
   ASSERT_EQ(one.code, 0) << one.err;
   EXPECT_EQ(run_cermet(run + " --data-parallel 4 --expert-parallel 4 --overlap-experts").out, one.out);
   EXPECT_EQ(run_cermet("launch -n 2 -- " + run + " --data-parallel 2 --expert-parallel 2").out, one.out);
+  const std::string gather = run + " --expert-exchange gather";
+  EXPECT_EQ(run_cermet(gather + " --data-parallel 4 --expert-parallel 4").out, one.out);
+  EXPECT_EQ(run_cermet("launch -n 2 -- " + gather + " --data-parallel 2 --expert-parallel 2").out, one.out);
   if (!mpirun(2).empty()) {
     EXPECT_EQ(output_of(mpirun(2) + run + " --data-parallel 2 --expert-parallel 2"), one.out);
+    EXPECT_EQ(output_of(mpirun(2) + gather + " --data-parallel 2 --expert-parallel 2"), one.out);
   }
 }
 
@@ -107,8 +112,13 @@ TEST(SharedExperts, Mistakes) {
   expect_mistake(without_json(shared(file, five)) + " --data-parallel 2 --expert-parallel 2", {"expected ranks that divide the 5 experts", "found 2 ranks"});
   expect_mistake(without_json(shared(file)) + " --data-parallel 3 --expert-parallel 2", {"expert_parallel: expected a divisor of the 3 engines", "found 2"});
   expect_mistake(without_json(shared(file)) + " --data-parallel 2 --overlap-experts", {"overlap_experts: expected data_parallel and expert_parallel above 1"});
-  expect_mistake(without_json(shared(file)) + " --data-parallel 2 --expert-parallel 2 --device cuda",
-                 {"data_parallel: expected 1 beside expert_parallel on GPUs", "found 2"});
+  expect_mistake(without_json(shared(file)) + " --data-parallel 2 --expert-exchange gather",
+                 {"expert_exchange: expected data_parallel and expert_parallel above 1", "found 2 and 1"});
+  const std::string both = without_json(shared(file)) + " --data-parallel 2 --expert-parallel 2 ";
+  expect_mistake(both + "--expert-exchange all", {"--expert-exchange: expected rows or gather", "found \"all\""});
+  expect_mistake(both + "--expert-exchange gather --overlap-experts", {"overlap_experts: expected expert_exchange rows with it, found gather"});
+  expect_mistake(both + "--device cuda --expert-exchange rows", {"expert_exchange: expected gather on GPUs", "found rows"});
+  expect_mistake(both + "--device cuda --overlap-experts", {"overlap_experts: expected expert_exchange rows with it, found gather"});
   const CommandResult differ =
       run_cermet("launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then O=; else O=--overlap-experts; fi; exec " CERMET_BINARY_DIR "/bin/cermet " + shared(file) +
                  " --data-parallel 2 --expert-parallel 2 $O'");
@@ -138,6 +148,55 @@ TEST(ParallelRun, RanksOnGpusChooseTheTokensOfOne) {
   EXPECT_EQ(run_cermet(two + " --super-kernel decode --super-kernel-options width=16").json()["ids"], wanted) << "collectives within one launch";
 }
 
+std::vector<nlohmann::json> ids_of(const std::string& command) {
+  const CommandResult result = run_cermet(command);
+  EXPECT_EQ(result.code, 0) << command << "\n" << result.err;
+  std::vector<nlohmann::json> ids;
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);) ids.push_back(nlohmann::json::parse(line)["ids"]);
+  return ids;
+}
+
+TEST(SharedExperts, RanksOnGpusChooseTheTokensOfOne) {
+  if (!cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
+  const ScratchFolder folder;
+  const std::string file = ids_file(folder, 5);
+  for (const std::string model : {"mixtral-bf16", "qwen3moe-bf16"}) {
+    const std::string run = shared(file, "tests/model/data/reference/" + model) + " --device cuda";
+    const std::vector<nlohmann::json> one = ids_of(run);
+    ASSERT_EQ(one.size(), 5u);
+    for (const std::string ranks : {"--data-parallel 2 --expert-parallel 2", "--data-parallel 4 --expert-parallel 2", "--data-parallel 4 --expert-parallel 4"})
+      EXPECT_EQ(ids_of(run + " " + ranks), one) << model << " " << ranks;
+    EXPECT_EQ(ids_of("launch -n 2 -- " + run + " --data-parallel 2 --expert-parallel 2"), one) << model;
+  }
+}
+
+/// Where weights are quantized, sums in another order may change a code, and what follows: most tokens are those of one engine.
+TEST(SharedExperts, RanksOnGpusWithQuantizedWeightsChooseMostTokensOfOne) {
+  if (!cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
+  const ScratchFolder folder;
+  const std::string file = ids_file(folder, 5);
+  for (const std::string weights : {"i8", "f8_e4m3"}) {
+    const std::string run = shared(file, "tests/model/data/reference/mixtral-bf16") + " --device cuda --weights " + weights;
+    const std::vector<nlohmann::json> one = ids_of(run), two = ids_of(run + " --data-parallel 2 --expert-parallel 2");
+    ASSERT_EQ(one.size(), two.size());
+    std::size_t equal = 0, all = 0;
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      ASSERT_EQ(one[i].size(), two[i].size());
+      for (std::size_t t = 0; t < one[i].size(); ++t) equal += one[i][t] == two[i][t];
+      all += one[i].size();
+    }
+    EXPECT_GE(2 * equal, all) << weights << ": " << equal << " of " << all;
+  }
+}
+
+TEST(SharedExperts, RanksOnGpusWithinOneLaunchChooseTheTokensOfOne) {
+  if (!cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
+  const ScratchFolder folder;
+  const std::string run = shared(ids_file(folder, 5)) + " --device cuda";
+  EXPECT_EQ(ids_of(run + " --data-parallel 2 --expert-parallel 2 --super-kernel decode --super-kernel-options width=16"), ids_of(run));
+}
+
 TEST(ParallelRun, MpiProcessesComputeWhatOneDoes) {
   if (mpirun(2).empty()) GTEST_SKIP() << "the build has found no MPI";
   EXPECT_EQ(nlohmann::json::parse(output_of(mpirun(2) + ids + " --expert-parallel 2"))["ids"], run_cermet(ids).json()["ids"]);
@@ -156,8 +215,9 @@ TEST(LongParallelRun, EveryWayOverEveryNumberOfRanks) {
       EXPECT_EQ(output_of(fmt::format("{}{} --tensor-parallel {}", mpirun(n), run, n)), one);
     }
   }
-  for (const std::string both : {"--data-parallel 2 --tensor-parallel 2", "--data-parallel 2 --tensor-parallel 2 --expert-parallel 2",
-                                 "--data-parallel 4 --expert-parallel 2", "--data-parallel 4 --expert-parallel 4 --overlap-experts"}) {
+  for (const std::string both :
+       {"--data-parallel 2 --tensor-parallel 2", "--data-parallel 2 --tensor-parallel 2 --expert-parallel 2", "--data-parallel 4 --expert-parallel 2",
+        "--data-parallel 4 --expert-parallel 4 --overlap-experts", "--data-parallel 4 --expert-parallel 2 --expert-exchange gather"}) {
     EXPECT_EQ(run_cermet(run + " " + both).out, one) << both;
     EXPECT_EQ(run_cermet("launch -n 4 -- " + run + " " + both).out, one) << both;
     if (!mpirun(4).empty()) {
@@ -175,8 +235,8 @@ TEST(LongParallelRun, SharedExpertsOfEveryKindOverEveryNumberOfRanks) {
       const std::string one = run_cermet(run).out;
       ASSERT_NE(one, "") << run;
       for (const int n : {2, 4})
-        for (const std::string overlap : {"", " --overlap-experts"}) {
-          const std::string both = fmt::format("{} --data-parallel {} --expert-parallel {}{}", run, n, n, overlap);
+        for (const std::string way : {"", " --overlap-experts", " --expert-exchange gather"}) {
+          const std::string both = fmt::format("{} --data-parallel {} --expert-parallel {}{}", run, n, n, way);
           EXPECT_EQ(run_cermet(both).out, one) << both;
           EXPECT_EQ(run_cermet(fmt::format("launch -n {} -- {}", n, both)).out, one) << both;
         }
@@ -213,6 +273,7 @@ TEST(LongParallelRun, ARankThatIsKilledEndsTheOthers) {
     kill_one(launch(4), 4, many + " --data-parallel 2 --tensor-parallel 2", seed + 300);
     kill_one(launch(4), 4, many + " --data-parallel 4 --expert-parallel 2", seed + 500);
     kill_one(launch(2), 2, many + " --data-parallel 2 --expert-parallel 2 --overlap-experts", seed + 600);
+    kill_one(launch(2), 2, many + " --data-parallel 2 --expert-parallel 2 --expert-exchange gather", seed + 700);
     if (!mpirun(2).empty()) kill_one(mpirun(2), 2, endless + "--tensor-parallel 2", seed + 400);
   }
 }
