@@ -142,6 +142,8 @@ void add_tiles(std::vector<Case>& list) {
     add("batch", {30, 500, 1, 90, 17, 64, 200, 33, 12, 70, 65, 128, 5, 5, 300, 31, 16, 8});
     add("long", {1500});
     add("prefill", {40, 130, 5}, {40, 70, 0}, {{"return_lse", true}});
+    add("padding", {40, 13, 0, 0}, {1, 3, 1, 5}, {{"return_lse", true}});
+    add("prefill_padding", {40, 130, 0}, {40, 2, 90}, {{"return_lse", true}});
     add("prefill_all", {70, 20}, {70, 20}, {{"causal", false}});
     add_bias("prefill_bias", {40, 130}, {40, 70});
     add("prefill_nan", {50}, {50});
