@@ -105,8 +105,11 @@ void add_quantized_cases(std::vector<Case>& list) {
                   {{"out_dtype", "bf16"}}});
   const CaseOperand with_rest = offsets({0, 1, 1, 8, 19});
   list.push_back({"i8_rest", {codes({19, 70}), codes({3, 41, 70}, true), with_rest, {}, scale({19}), scale({3, 41})}});
+  list.push_back({"i8_rest_alone", {codes({19, 70}), codes({3, 41, 70}, true), offsets({0, 0, 0, 0, 19}), {}, scale({19}), scale({3, 41})}});
   list.push_back({"i8_blocks_rest", {codes({19, 300}), codes({3, 140, 300}, true), with_rest, {}, scale({19, 3}), scale({3, 2, 3})}});
   list.push_back({"fp8_rest", {fp8(DType::f8_e4m3, {19, 70}), fp8(DType::f8_e4m3, {3, 41, 70}), with_rest, {}, scale({19}), scale({3, 41})}});
+  list.push_back(
+      {"fp8_rest_alone", {fp8(DType::f8_e4m3, {19, 70}), fp8(DType::f8_e4m3, {3, 41, 70}), offsets({0, 0, 0, 0, 19}), {}, scale({19}), scale({3, 41})}});
   list.push_back({"fp8_no_scales", {fp8(DType::f8_e4m3, {19, 30}), fp8(DType::f8_e4m3, {3, 9, 30}), groups}});
 }
 

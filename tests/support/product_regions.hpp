@@ -137,10 +137,11 @@ inline std::vector<ProductRegion> product_regions() {
       {"gemm.grouped_linear.hopper", "gemm.grouped_linear.tensor", "gemm.grouped_linear.general"});
   add("rest_few", "{n0 = grouped_linear($0: f16[9, 136], $1: f16[4, 72, 136], $2: i64[6]); n1 = add(strict n0, $3: f16[72])} anchor n0 -> n1",
       {x, w, values(few_offsets), other}, {"gemv.grouped_linear", "gemm.grouped_linear.hopper", "gemm.grouped_linear.tensor", "gemm.grouped_linear.general"});
-  add("rest_gate",
-      "{n0 = grouped_linear($0: i8[60, 272], $1: i8[4, 144, 272], $2: i32[6], -, $3: f32[60], $4: f32[4, 144]); n1 = silu_and_mul(strict n0); "
-      "n2 = add(strict n1, $5: f32[72])} anchor n0 -> n2",
-      {codes, codes, values(rest_offsets), scale, scale, other}, grouped);
+  for (const bool alone : {false, true})
+    add(alone ? "rest_gate_alone" : "rest_gate",
+        "{n0 = grouped_linear($0: i8[60, 272], $1: i8[4, 144, 272], $2: i32[6], -, $3: f32[60], $4: f32[4, 144]); n1 = silu_and_mul(strict n0); "
+        "n2 = add(strict n1, $5: f32[72])} anchor n0 -> n2",
+        {codes, codes, values(alone ? std::vector<double>{0, 0, 0, 0, 0, 60} : rest_offsets), scale, scale, other}, grouped);
   return list;
 }
 
