@@ -47,7 +47,7 @@ class DecoderBuilder {
   ValueId attention(std::int64_t layer, const Linear& qkv, const Operand& y);
   ValueId feed_forward(std::int64_t layer, const Linear& gate_up, const Operand& y);
   ValueId mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
-  std::vector<ValueId> sorted_by_expert(ValueId rows, ValueId chosen);
+  std::vector<ValueId> sorted_by_expert(ValueId rows, ValueId own);
   ValueId expert_sums(std::int64_t layer, const Linear& gate_up, const Operand& rows, std::span<const ValueId> sorted, ValueId weights);
   ValueId heads_of(ValueId x, std::int64_t heads);
   void tap(const char* name, ValueId value);

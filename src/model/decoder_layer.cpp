@@ -110,7 +110,7 @@ ValueId DecoderBuilder::mixture(std::int64_t layer, const Linear& gate_up, Value
   const std::vector<ValueId> chosen =
       graph().apply_all(OpKind::topk_gating, {logits}, {{"k", config_.experts_per_token}, {"renormalize", config_.renormalize_experts}});
   if (shard_.gathers_rows()) return gathered_mixture(layer, gate_up, y, chosen);
-  const std::vector<ValueId> sorted = sorted_by_expert(y, chosen[1]);
+  const std::vector<ValueId> sorted = sorted_by_expert(y, own_experts(chosen[1]));
   tap(decoder_io::tap_experts, y);
   tap(decoder_io::tap_router, logits);
   tap(decoder_io::tap_expert_input, sorted[0]);
@@ -118,10 +118,9 @@ ValueId DecoderBuilder::mixture(std::int64_t layer, const Linear& gate_up, Value
   return sum_over(shard_.all(), expert_sums(layer, gate_up, operand_for(gate_up, sorted[0]), sorted, chosen[0]));
 }
 
-/// Results of moe_permute. Rows of other ranks' experts come last.
-std::vector<ValueId> DecoderBuilder::sorted_by_expert(ValueId rows, ValueId chosen) {
-  const bool some = experts_.count < config_.experts;
-  return graph().apply_all(OpKind::moe_permute, {rows, some ? own_experts(chosen) : chosen}, {{"experts", experts_.count + (some ? 1 : 0)}});
+/// Results of moe_permute, of numbers that own_experts() gives. Rows of other ranks' experts come last.
+std::vector<ValueId> DecoderBuilder::sorted_by_expert(ValueId rows, ValueId own) {
+  return graph().apply_all(OpKind::moe_permute, {rows, own}, {{"experts", experts_.count + (experts_.count < config_.experts ? 1 : 0)}});
 }
 
 /// The rank's summand of each token's result, from its rows as `sorted`. Nothing is computed for those of other ranks' experts.

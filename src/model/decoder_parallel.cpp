@@ -41,6 +41,7 @@ ValueId DecoderBuilder::sum_over(std::int64_t ranks, ValueId part) {
 /// Chosen experts as numbers among the rank's own; those of other ranks become the one after the last, `count`: a number below 0 times -count is no smaller,
 /// and with at most 2^16 experts over two ranks or more fits 32 bits. Elementwise operators of one type are one launch.
 ValueId DecoderBuilder::own_experts(ValueId chosen) {
+  if (experts_.count == config_.experts) return chosen;
   const Graph::Scope scope(graph(), "own");
   const auto first = static_cast<std::int32_t>(experts_.first), count = static_cast<std::int32_t>(experts_.count);
   const auto constant_of = [&](const char* name, std::int32_t value) {
@@ -88,10 +89,10 @@ ValueId DecoderBuilder::gathered_mixture(std::int64_t layer, const Linear& gate_
   }
   const ValueId message = gathered(graph().apply(OpKind::concat, told, {{"axis", std::int64_t{1}}}));
   const std::vector<ValueId> heard = graph().apply_all(OpKind::split, {message}, {{"axis", std::int64_t{-1}}, {"sizes", sizes}});
-  const ValueId chosen_of_all = as_type(heard[1], DType::i32);
-  const std::vector<ValueId> sorted = sorted_by_expert(gathered(own.x), chosen_of_all);
+  const ValueId numbers = own_experts(as_type(heard[1], DType::i32));
+  const std::vector<ValueId> sorted = sorted_by_expert(gathered(own.x), numbers);
   Operand rows{sorted[0], own.scale};
-  if (has_scales) rows.scale = graph().apply(OpKind::reshape, {sorted_by_expert(heard[2], chosen_of_all)[0]}, {{"shape", Ints{-1}}});
+  if (has_scales) rows.scale = graph().apply(OpKind::reshape, {sorted_by_expert(heard[2], numbers)[0]}, {{"shape", Ints{-1}}});
   return graph().apply(OpKind::reduce_scatter, {expert_sums(layer, gate_up, rows, sorted, heard[0])},
                        {{"ranks", shard_.expert_ranks}, {"group", std::string(experts_group)}});
 }
