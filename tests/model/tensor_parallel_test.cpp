@@ -115,6 +115,16 @@ TEST(RankMemory, OfExpertParallelismAloneIsThatOfItsOwnExpertsAndTheRest) {
 
 // ---- Engines with prompts of their own ----
 
+/// One token's experts may all be elsewhere.
+TEST(ExpertParallel, RanksOfQuantizedWeightsChooseTheTokensOfOne) {
+  for (const DType weights : {DType::i8, DType::f8_e4m3}) {
+    EngineOptions one = engines(1, 1), two = engines(1, 1, 2);
+    one.dtype = two.dtype = DType::f32;
+    one.weights = two.weights = weights;
+    EXPECT_EQ(tokens_of(references / "mixtral-bf16", two), tokens_of(references / "mixtral-bf16", one)) << name_of(weights);
+  }
+}
+
 TEST(Replicas, ChooseTheTokensOfOneEngine) {
   const auto one = tokens_of(small_model, engines(1, 1));
   EXPECT_EQ(tokens_of(small_model, engines(3, 1)), one);
