@@ -47,7 +47,8 @@ inline std::string output_of(const std::string& command) {
 
 /// Kills a rank while a model loads or computes; the others must end within 5 seconds, and one must say which is gone.
 /// `longest`: how long after all ranks have joined it is killed, at most.
-inline void kill_one(const std::string& start, int ranks, const std::string& run, unsigned seed, std::chrono::microseconds longest = std::chrono::milliseconds(800)) {
+inline void kill_one(const std::string& start, int ranks, const std::string& run, unsigned seed,
+                     std::chrono::microseconds longest = std::chrono::milliseconds(800)) {
   std::mt19937 random(seed);
   Background command("env --chdir=" CERMET_SOURCE_DIR " " + start + run);
   const std::vector<pid_t> processes = joined_ranks(command, ranks);

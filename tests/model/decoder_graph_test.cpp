@@ -78,7 +78,7 @@ TEST(DecoderGraphsOfRanks, ThatGatherRowsHaveTheseMixtures) {
   for (const Variant& v : variants()) {
     std::istringstream lines(operators_of(config, v, ModelShard::with_own_tokens(1, 2, ExpertExchange::gather, false)));
     for (std::string line; std::getline(lines, line);)
-      if (!line.starts_with("  ") || line.find("experts") != line.npos || line.find("padding") != line.npos) text += line + "\n";
+      if (!line.starts_with("  ") || line.find("experts") != std::string::npos || line.find("padding") != std::string::npos) text += line + "\n";
   }
   expect_golden("model/golden/gathered-experts.operators", text);
 }
