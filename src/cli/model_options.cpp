@@ -53,6 +53,12 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
       .option("--context", options.context,
               "tokens that the KV cache holds; by default what the work needs, 4096 at least or as many as the model was trained for")
       .range(std::int64_t{1}, std::int64_t{1} << 30);
+  parser
+      .option(
+          "--max-batch-tokens", options.max_batch_tokens,
+          "tokens of one pass: longer prompts go in passes of so many. More read weights less often and take more memory; 512 by default, or as many as the "
+          "work asks for at once")
+      .range(std::int64_t{1}, std::int64_t{1} << 20);
   parser.option("--rope-frequencies", options.rope_frequencies, "exact: float32; stored: rounded to the checkpoint's element type, as model.to(dtype) does")
       .show_default();
   parser.option("--config", options.config,
@@ -116,7 +122,7 @@ EngineOptions engine_options_of(const ModelOptions& options, std::int64_t least_
   if (!options.super_kernel.select.empty() || !options.super_kernel.options.empty()) engine_options.fusion.super_kernel = checked(options.super_kernel);
   engine_options.rope_frequencies = parse_rope_frequencies(options.rope_frequencies);
   engine_options.max_sequences = sequences;
-  engine_options.max_batch_tokens = std::max(max_batch_tokens, sequences);
+  engine_options.max_batch_tokens = std::max(options.max_batch_tokens > 0 ? options.max_batch_tokens : max_batch_tokens, sequences);
   engine_options.max_context = options.context;
   if (options.context == 0 && (least_context > default_context || sequences > 1)) engine_options.max_context = least_context;
   engine_options.steps_per_launch = options.steps_per_launch;

@@ -19,7 +19,7 @@ struct ModelOptions {
   FusionOptions fusion = {};  ///< but for the mode, where that is given
   int threads = 0;
   bool compact_weights = false;
-  std::int64_t context = 0, steps_per_launch = 1;
+  std::int64_t context = 0, max_batch_tokens = 0, steps_per_launch = 1;
   int tensor_parallel = 1, expert_parallel = 1, data_parallel = 1;
   std::string expert_exchange;
   bool overlap_experts = false;
@@ -28,14 +28,14 @@ struct ModelOptions {
 /// Thrown by load_engine() in a process that is not the first of its world, when that has ended: the verb is done.
 struct EndOfRank {};
 
-/// Declares MODEL, --device, --dtype, --weights, --head, --kv-cache, --threads, --context, --rope-frequencies, --config, --mode, --super-kernel,
-/// --super-kernel-options, --steps-per-launch, --tensor-parallel, --expert-parallel, --data-parallel, --expert-exchange and
+/// Declares MODEL, --device, --dtype, --weights, --head, --kv-cache, --threads, --context, --max-batch-tokens, --rope-frequencies, --config, --mode,
+/// --super-kernel, --super-kernel-options, --steps-per-launch, --tensor-parallel, --expert-parallel, --data-parallel, --expert-exchange and
 /// --overlap-experts.
 void declare_model_options(Parser& parser, ModelOptions& options);
 /// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what);
 /// Loads the model, with a progress bar on a terminal; on other ranks than the first computes until that ends, and throws EndOfRank. `least_context`: tokens
-/// that must fit where --context was not given, over all sequences.
+/// that must fit where --context was not given, over all sequences. `max_batch_tokens`: of a pass where --max-batch-tokens was not given.
 Engine load_engine(const ModelOptions& options, std::int64_t least_context = 0, std::int64_t max_batch_tokens = 512, std::int64_t sequences = 1);
 /// Loads as many engines as --data-parallel says, each as load_engine() does, and calls body(engine, peers) with each, in threads of their own; of several
 /// processes throws EndOfRank in those that are not the first.

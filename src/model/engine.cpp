@@ -101,6 +101,7 @@ std::int64_t Engine::cache_bytes() const { return state_->cache_memory.bytes(); 
 std::span<const StepInfo> Engine::steps(bool prefill) const { return (prefill ? state_->passes.back() : state_->passes.front()).session.executable().steps(); }
 
 void Engine::set_timing(bool on) {
+  state_->tell({.kind = RankCommand::Kind::timing, .tokens = on});  // ranks that launch one by one and ranks that replay would meet at unlike places
   for (State::Pass& pass : state_->passes) {
     pass.session.executable().set_timing(on);
     pass.session.executable().reset_timers();

@@ -57,14 +57,21 @@ Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored
   options.on_load = nullptr;  // what it refers to may end
 }
 
+Engine::State::~State() {
+  if (ranks) ranks->end();
+}
+
 /// Sizes that kernels or operands differ for: a single token, for which weights stream once; few tokens, on the CPU as many as decode together; on a GPU as
-/// many as decode together where those are more; and as many as were asked for. A CPU that may decode several sequences has no pass for one: their results
+/// many as decode together where those are more; and as many as were asked for, before which a GPU has a pass of the usual size, because kernels for many
+/// tokens are slower for a part of them. A CPU that may decode several sequences has no pass for one: their results
 /// would depend on how many are left.
 void Engine::State::compile_graphs() {
   std::vector<std::int64_t> sizes{std::max(engine::few_tokens, stream() ? 0 : options.max_sequences), options.max_batch_tokens};
   if (stream() && options.max_sequences > engine::few_tokens)
     sizes.insert(sizes.end() - 1, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(options.max_sequences))));
   if (stream() || options.max_sequences == 1) sizes.insert(sizes.begin(), 1);
+  if (stream() && options.max_batch_tokens > engine::usual_tokens && sizes.end()[-2] < engine::usual_tokens)
+    sizes.insert(sizes.end() - 1, engine::usual_tokens);
   for (std::int64_t& size : sizes) size = std::min(size, options.max_batch_tokens);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   std::vector<StartedPass> started;

@@ -56,6 +56,9 @@ struct Engine::State {
 
   State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on, std::shared_ptr<Ranks> with,
         std::shared_ptr<Communicator> others);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State();
 
   const ModelConfig& config() const { return checkpoint.config(); }
   ModelShard shard() const {

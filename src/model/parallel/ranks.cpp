@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -44,8 +45,10 @@ void follow_forward(Engine& engine, std::span<const std::int64_t> words, Kind ki
 
 }  // namespace
 
-Ranks::~Ranks() {
-  if (!leads()) return;
+Ranks::~Ranks() { end(); }
+
+void Ranks::end() noexcept {
+  if (!leads() || std::exchange(ended_, true)) return;
   try {
     if (communicator_->failure().empty()) tell({});  // else all ranks know the reason
   } catch (const std::exception& error) {
@@ -70,6 +73,7 @@ void Ranks::serve(Engine& engine) {
       case Kind::forward_chosen: follow_forward(engine, std::span(words).subspan(3), kind); break;
       case Kind::drop: engine.drop(sequence, words[2]); break;
       case Kind::reset: engine.reset(sequence); break;
+      case Kind::timing: engine.set_timing(words[2] != 0); break;
     }
   }
 }

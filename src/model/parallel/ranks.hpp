@@ -14,8 +14,8 @@ namespace cermet {
 
 /// What rank 0's engine does and the others do with it. Ids are no part of it: the graph sends them.
 struct RankCommand {
-  enum class Kind : std::uint8_t { end, forward_all, forward_last, forward_chosen, drop, reset } kind = Kind::end;
-  std::int64_t sequence = 0, tokens = 0;       ///< of those that concern one sequence
+  enum class Kind : std::uint8_t { end, forward_all, forward_last, forward_chosen, drop, reset, timing } kind = Kind::end;
+  std::int64_t sequence = 0, tokens = 0;       ///< of those that concern one sequence; of timing, tokens is whether it is on
   std::span<const SequenceTokens> batch = {};  ///< of forward: how many tokens of which sequences
 };
 
@@ -30,7 +30,7 @@ class Ranks {
       : communicator_(std::move(communicator)), shard_(ModelShard::of(communicator_->rank(), tensor, experts)) {}
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
-  /// Rank 0 lets the others end, and joins those that are threads of this process.
+  /// Ends, and joins ranks that are threads of this process.
   ~Ranks();
 
   ModelShard shard() const { return shard_; }
@@ -38,6 +38,8 @@ class Ranks {
   bool leads() const { return communicator_->rank() == 0; }
   /// Has the other ranks do what this one is about to do. Does nothing on them. Throws Error where one has failed.
   void tell(const RankCommand& command);
+  /// Rank 0 lets the others end. It does so before it gives back what all give back together: groups of GPUs wait for each other then.
+  void end() noexcept;
   /// Does what rank 0 tells until it ends. Throws Error where a rank has failed.
   void serve(Engine& engine);
   /// Threads that are other ranks: `follow(rank's communicator)` in each.
@@ -46,6 +48,7 @@ class Ranks {
  private:
   std::unique_ptr<Communicator> communicator_;
   ModelShard shard_;
+  bool ended_ = false;
   std::vector<std::jthread> threads_;
 };
 

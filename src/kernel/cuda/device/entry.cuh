@@ -32,6 +32,15 @@ constexpr bool waits_itself() {
   else return false;
 }
 
+/// Reads parameters for the first time, which takes as long as memory does, while the block waits for earlier launches anyway.
+template <class Params>
+__device__ __forceinline__ void read_ahead(const Params& p) {
+  constexpr int line = 64 / sizeof(uint32_t), words = static_cast<int>(sizeof(Params) / sizeof(uint32_t));
+  const auto* const from = reinterpret_cast<const uint32_t*>(&p);
+#pragma unroll
+  for (int at = 0; at < words; at += line) asm volatile("" ::"r"(from[at]));
+}
+
 /// The work items of this thread block. Where launches overlap (programmatic dependent launch, sm_90 and later), the block lets the next launch
 /// start at once (or after its own wait: overlap.cuh) and touches what earlier launches write only after they have ended; what no launch writes (weights) it
 /// may fetch before.
@@ -61,6 +70,9 @@ __device__ __forceinline__ void run_items(const typename Task::Params& p, uint32
       Call::compute(p, item, team, smem, ring);
     }
   } else {
+#if CERMET_ARCH >= 900
+    if constexpr (overlap == Overlap::own) read_ahead(p);
+#endif
     wait_for_earlier_launches();
     for (uint32_t item = blockIdx.x; item < items; item += gridDim.x) Call::compute(p, item, team, smem, ring);
   }

@@ -6,6 +6,7 @@
 #include "kernel/cuda/peer/reduction.hpp"
 #include "kernel/cuda/peer/sum_in_front.hpp"
 #include "kernel/cuda/rowwise/region.hpp"
+#include "kernel/row_program.hpp"
 #include "op/reduction.hpp"
 
 namespace cermet::cuda::peer_rows_file {
@@ -13,6 +14,9 @@ namespace {
 
 /// Rows at most: of 64, 8 channels took longer than two launches, and of more, a rank that reduces a share of them moves less data (docs/notes/collectives.md).
 constexpr std::int64_t most_rows = 32;
+
+/// So that the next launch's block finds room on the SM, too: a product's 288 threads with 96 registers each.
+constexpr int widest_threads = 512, registers_beside_products = 72;
 
 std::int64_t dense_bytes_of(const TensorType& type, const SymbolValues& sizes) {
   std::int64_t bytes = static_cast<std::int64_t>(size_of(type.dtype));
@@ -40,16 +44,42 @@ Decline declines(const Kernel& rows, const Region& region) {
   return rows.declines(parts->rest);
 }
 
+/// Where the rest reads the sum: its operand of the launch, and whether shared memory can stand in for it. It cannot where the sum is read in another way than
+/// row by row, nor where a result overwrites it, which kernels load as global memory.
+struct SumPlace {
+  std::size_t operand = 0;
+  bool can_be_shared = false;
+};
+SumPlace sum_place(const SumInFront& parts) {
+  const RowProgram program = row_program(parts.rest).program;
+  const auto& extras = program.tile.extras;
+  const auto reads_sum = [&](const TileProgram::Extra& extra) { return extra.operand == parts.operand; };
+  const auto first = std::ranges::find_if(extras, reads_sum);
+  CERMET_ASSERT(first != extras.end());
+  const auto operand = static_cast<std::size_t>(first - extras.begin());
+  const bool by_row = std::ranges::all_of(
+      extras, [&](const TileProgram::Extra& extra) { return !reads_sum(extra) || (extra.extent == TileProgram::Extent::element && !extra.takes_part()); });
+  return {operand, by_row && program.overwritten != operand && program.trailing == 1};
+}
+
 std::vector<Program> programs(const Kernel& rows, const Region& region, const Config& config) {
   const SumInFront parts = *sum_in_front(region);
   std::vector<Program> list = rows.programs(parts.rest, config);
   const Reduction reduction = reduction_from_name(parts.sum.attributes.text("reduction"));
   const auto ranks = static_cast<int>(parts.sum.attributes.integer("ranks"));
+  const SumPlace place = sum_place(parts);
   for (Program& program : list) {
+    const std::int64_t offset = (program.shared_bytes + 15) / 16 * 16;
     program.header = "kernel/cuda/device/peer/rows.cuh";
-    program.task =
-        fmt::format("cermet::peer::Rows<{}, {}>", program.task, peer_reduction_config(parts.sum.input(0).dtype, reduction, ranks, width_of(parts.sum)));
+    program.task = fmt::format("cermet::peer::Rows<{}, {}, cermet::peer::SummedOperand{{.operand = {}, .shared_offset = {}, .leaves = {}}}>", program.task,
+                               peer_reduction_config(parts.sum.input(0).dtype, reduction, ranks, width_of(parts.sum)), place.operand,
+                               place.can_be_shared ? offset : -1, parts.result.has_value());
+    if (place.can_be_shared) program.shared_bytes = offset + peer::summed_bytes;
     program.min_blocks = 1;
+    if (program.threads == widest_threads && program.task.find(".columns = 0,") == std::string::npos) {
+      program.registers = registers_beside_products;
+      program.may_spill = true;  // a word
+    }
   }
   return list;
 }
@@ -102,11 +132,28 @@ class Bound {
     params.sum = sum.data;
     params.row_units = length_ / width_;
     params.items = launch.items;
+    read_ahead(args, x.shape[0], params);
     params.channels = static_cast<std::uint32_t>(std::min<std::int64_t>(launch.items, memory.channels));
     args.queue->run(launch.program, params.channels, params);
   }
 
  private:
+  /// Operands other than the sum: those of an item's rows, and those that all rows have.
+  void read_ahead(const LaunchArgs& args, std::int64_t rows, peer::RowsParams& params) const {
+    constexpr std::int64_t most_bytes = 64 << 10;
+    const std::int64_t rows_each = (rows + params.items - 1) / params.items;
+    int next = 0;
+    for (std::size_t i = 0; i < args.inputs.size() && next < peer::most_ahead; ++i) {
+      const TensorView& view = args.inputs[i];
+      if (i == parts_.operand || !view.present || !view.is_dense() || view.elements() == 0) continue;
+      const bool by_row = view.shape.rank() > 1;
+      if (by_row && view.shape[0] != rows) continue;
+      const std::int64_t bytes = dense_bytes(view.dtype, view.shape), each = by_row ? bytes / rows * rows_each : bytes;
+      if (each > most_bytes || (by_row && rows % rows_each != 0)) continue;  // an item of fewer rows would read behind the operand
+      params.ahead[next++] = {static_cast<const char*>(view.data), by_row ? each : 0, static_cast<std::uint32_t>(each)};
+    }
+  }
+
   SumInFront parts_;
   Launcher rows_;
   std::vector<LoadedProgram> shapes_;  ///< of the rest's programs, without functions: its launch is only read

@@ -36,17 +36,18 @@ class Channel {
     if (other < link_.ranks && other != link_.rank) {
       ptx::store_release_system(&state(other).arrived[link_.rank], exchanges_);
       const uint32_t* const flag = &state(link_.rank).arrived[other];
-      stuck = failed_ != 0 || !comes(other, [&] { return static_cast<int32_t>(ptx::load_acquire_system(flag) - exchanges_) >= 0; });
+      stuck = failed_ != 0 || !comes([&] { return static_cast<int32_t>(ptx::load_acquire_system(flag) - exchanges_) >= 0 ? -1 : other; });
     }
     return !team.any(stuck);
   }
-  /// Looks until is_there(), which what rank `other` stores makes true. False where it does not come.
-  template <class IsThere>
-  __device__ __forceinline__ bool comes(int other, IsThere is_there) const {
+  /// Looks until missing() is negative; else it is a rank whose stores are not there. False where they do not come.
+  template <class Missing>
+  __device__ __forceinline__ bool comes(Missing missing) const {
     constexpr uint32_t turns = 1024;  // between looks at the clock and at host memory, which take longer
     uint64_t begin = 0;
     for (uint32_t turn = 1;; ++turn) {
-      if (is_there()) return true;
+      const int other = missing();
+      if (other < 0) return true;
       if (turn % turns == 0 && !goes_on(other, begin)) return false;
     }
   }

@@ -57,9 +57,9 @@ __device__ __forceinline__ bool move_stamped(Team team, const Params& p, const C
         continue;
       }
       Stamped<Unit> theirs;
-      stuck = !channel.comes(from, [&] {
+      stuck = !channel.comes([&] {
         theirs.load(channel.stamped_slot(link.rank, from), u);
-        return theirs.has(channel.stamp());
+        return theirs.has(channel.stamp()) ? -1 : from;
       });
       *target = theirs.unit();
     }

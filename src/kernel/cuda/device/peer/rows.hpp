@@ -6,13 +6,31 @@
 
 namespace cermet::peer {
 
+/// An operand that does not wait for other ranks: read ahead while they are waited for.
+struct RowsAhead {
+  const char* data;
+  int64_t item_bytes;  ///< from item to item; 0: the same for all
+  uint32_t bytes;      ///< of an item
+};
+inline constexpr int most_ahead = 3;
+
 struct RowsParams {
   Link link;
   const void* x;  ///< this rank's summands, dense
   void* sum;      ///< of all ranks, where the region reads it
   int64_t row_units;
   uint32_t items, channels;  ///< items of the region; channel c has items c, c + channels, ..
+  RowsAhead ahead[most_ahead];
   row_region::Params region;
 };
+
+/// How a region finds the sum.
+struct SummedOperand {
+  int operand;        ///< of the region's launch
+  int shared_offset;  ///< where rows may lie in shared memory, behind the region's own; negative: the region must read them from global memory
+  bool leaves;        ///< it is a result by itself
+};
+/// Shared memory for the rows of an item.
+inline constexpr int64_t summed_bytes = slot_bytes;
 
 }  // namespace cermet::peer

@@ -1,9 +1,9 @@
 // Exchanges without flags: each word of 8 bytes that is put into another rank's window has 4 of data and the number of the exchange, so that no fence has to
 // wait until data has arrived before a flag may follow it (the protocol that NCCL calls LL).
 //
-// A window is written again two exchanges later. Whoever does so has all words of the exchange between, whose sender put them after all threads of its block had
-// read what came with the one before: take() ends with a barrier, or the launch does. A word that is left from an exchange 2^32 ago would be taken for a new
-// one; every word of a window that is used at all is written again long before.
+// A window is written again two exchanges later. Whoever does so has all words of the exchange between, whose sender put them after all threads of its block
+// had read what came with the one before: take() ends with a barrier, or the launch does. A word that is left from an exchange 2^32 ago would be taken for a
+// new one; every word of a window that is used at all is written again long before.
 #pragma once
 
 #include "kernel/cuda/device/peer/channel.cuh"
@@ -14,8 +14,8 @@ namespace cermet::peer {
 template <class Unit>
 inline constexpr bool can_be_stamped = sizeof(Unit) % 8 == 0;
 
-/// A unit of 8 or 16 bytes on its way: one or two pairs of words, the second ones of a slot behind all first ones, so that neighbouring threads access neighbouring
-/// pairs.
+/// A unit of 8 or 16 bytes on its way: one or two pairs of words, the second ones of a slot behind all first ones, so that neighbouring threads access
+/// neighbouring pairs.
 template <class Unit>
 class Stamped {
  public:
@@ -55,9 +55,24 @@ class Stamped {
   ptx::WordPair words_[pairs];
 };
 
+/// How many units: known to the compiler where that saves it conditions.
+template <int64_t Count>
+struct FixedCount {
+  static constexpr int64_t value = Count;
+  __device__ __forceinline__ constexpr operator int64_t() const { return Count; }
+};
+
+/// Units that a thread asks for at once: those that registers have room for, and no more than there are.
+template <int Ranks, class Team, class Count>
+constexpr int units_at_once() {
+  constexpr int that_fit = Ranks <= 2 ? 4 : 2;
+  if constexpr (requires { Count::value; }) return static_cast<int>(min_of<int64_t>(that_fit, div_up(Count::value, static_cast<int64_t>(Team::size))));
+  else return that_fit;
+}
+
 /// Puts `count` units of each piece into the windows of all other ranks, which all get the first piece where `piece` is 0.
-template <class Unit, class Team>
-__device__ __forceinline__ void put_stamped(Team team, const Link& link, const Channel& channel, const Unit* x, int64_t count, int64_t piece) {
+template <class Unit, class Team, class Count>
+__device__ __forceinline__ void put_stamped(Team team, const Link& link, const Channel& channel, const Unit* x, Count count, int64_t piece) {
 #pragma unroll 4
   for (int64_t u = team.rank(); u < count; u += Team::size) {
     const Unit own = x[u];
@@ -67,60 +82,73 @@ __device__ __forceinline__ void put_stamped(Team team, const Link& link, const C
   }
 }
 
-/// Calls use(u, units by rank) for `count` units as they come; own[u] is this rank's. False on all threads where some rank did not arrive.
-template <int Ranks, class Unit, class Team, class Use>
-__device__ __forceinline__ bool take_stamped(Team team, const Link& link, const Channel& channel, const Unit* own, int64_t count, Use use) {
-  // Units that a thread asks for at once. Of more ranks what is asked for would not fit into registers: it is waited for first, and read again.
-  constexpr int batch = Ranks <= 2 ? 4 : Ranks <= 4 ? 2 : 1;
-  constexpr bool keeps = Ranks <= 4;
-  const int me = link.rank;
-  bool stuck = channel.has_failed();
-  for (int64_t first = team.rank(); first < count && !stuck; first += batch * Team::size) {
+/// Of up to four ranks: a thread asks for some units of all of them at once. Calls use(u, units by rank); false where some rank did not arrive.
+template <int Ranks, class Unit, class Team, class Count, class Use>
+__device__ __forceinline__ bool take_at_once(Team team, const Channel& channel, int me, const Unit* own, Count count, Use use) {
+  constexpr int batch = units_at_once<Ranks, Team, Count>();
+  for (int64_t first = team.rank(); first < count; first += batch * Team::size) {
     Stamped<Unit> part[batch][Ranks];
-    const auto load = [&](int b, int r, int64_t u) { part[b][r].load(channel.stamped_slot(me, r), u); };
-    if constexpr (keeps) {
+    const auto each = [&](auto body) {
 #pragma unroll
       for (int b = 0; b < batch; ++b)
 #pragma unroll
         for (int r = 0; r < Ranks; ++r)
-          if (const int64_t u = first + b * Team::size; r != me && u < count) load(b, r, u);
-    } else {
-#pragma unroll 1
-      for (int r = 0; r < Ranks && !stuck; ++r) {
-        Stamped<Unit> seen;
-        stuck = r != me && !channel.comes(r, [&] {
-          seen.load(channel.stamped_slot(me, r), first);
-          return seen.has(channel.stamp());
-        });
-      }
-    }
+          if (r != me && first + b * Team::size < count) body(part[b][r], r, first + b * Team::size);
+    };
+    const auto missing = [&] {
+      int other = -1;
+      each([&](Stamped<Unit>& unit, int r, int64_t u) { unit.load(channel.stamped_slot(me, r), u); });
+      each([&](const Stamped<Unit>& unit, int r, int64_t) { other = unit.has(channel.stamp()) ? other : r; });
+      return other;
+    };
+    if (!channel.comes(missing)) return false;
 #pragma unroll
     for (int b = 0; b < batch; ++b) {
       const int64_t u = first + b * Team::size;
-      if (u >= count || stuck) continue;
+      if (u >= count) continue;
       Unit units[Ranks];
 #pragma unroll
-      for (int r = 0; r < Ranks; ++r) {
-        if (r == me) {
-          units[r] = own[u];
-          continue;
-        }
-        if constexpr (keeps) {
-          const auto is_there = [&] {
-            if (part[b][r].has(channel.stamp())) return true;
-            load(b, r, u);
-            return false;
-          };
-          stuck = stuck || !channel.comes(r, is_there);
-        } else {
-          load(b, r, u);
-        }
-        units[r] = part[b][r].unit();
-      }
-      if (!stuck) use(u, units);
+      for (int r = 0; r < Ranks; ++r) units[r] = r == me ? own[u] : part[b][r].unit();
+      use(u, units);
     }
   }
-  return !team.any(stuck);
+  return true;
+}
+
+/// Of more ranks, whose units would not fit into registers on the way: they are waited for first, and read again.
+template <int Ranks, class Unit, class Team, class Count, class Use>
+__device__ __forceinline__ bool take_one_by_one(Team team, const Channel& channel, int me, const Unit* own, Count count, Use use) {
+  for (int64_t u = team.rank(); u < count; u += Team::size) {
+    Stamped<Unit> theirs;
+    int r = 0;
+    const auto missing = [&] {
+#pragma unroll 1
+      for (; r < Ranks; ++r) {
+        if (r == me) continue;
+        theirs.load(channel.stamped_slot(me, r), u);
+        if (!theirs.has(channel.stamp())) return r;
+      }
+      return -1;
+    };
+    if (!channel.comes(missing)) return false;
+    Unit units[Ranks];
+#pragma unroll
+    for (int from = 0; from < Ranks; ++from) {
+      if (from != me) theirs.load(channel.stamped_slot(me, from), u);
+      units[from] = from == me ? own[u] : theirs.unit();
+    }
+    use(u, units);
+  }
+  return true;
+}
+
+/// Calls use(u, units by rank) for `count` units as they come; own[u] is this rank's. False on all threads where some rank did not arrive.
+template <int Ranks, class Unit, class Team, class Count, class Use>
+__device__ __forceinline__ bool take_stamped(Team team, const Link& link, const Channel& channel, const Unit* own, Count count, Use use) {
+  bool came = !channel.has_failed();
+  if constexpr (Ranks <= 4) came = came && take_at_once<Ranks>(team, channel, link.rank, own, count, use);
+  else came = came && take_one_by_one<Ranks>(team, channel, link.rank, own, count, use);
+  return !team.any(!came);
 }
 
 }  // namespace cermet::peer

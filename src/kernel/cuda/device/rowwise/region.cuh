@@ -11,7 +11,7 @@
 
 namespace cermet::row_region {
 
-/// Body, generated: `template <RowShape, class Team> run(params, item, smem)`.
+/// Body, generated: `template <RowShape, class Team> run(params, item, smem)`; of the parameters it reads what Params has, which others may give, too.
 template <class Body, RowShape S>
 struct Task {
   using Params = row_region::Params;
