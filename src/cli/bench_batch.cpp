@@ -18,10 +18,10 @@ class Round {
   Round(Engine& engine, std::int64_t prompt_tokens, const std::function<void()>& on_step)
       : engine_(engine),
         on_step_(on_step),
-        prompt_(some_ids(prompt_tokens, engine.config().vocab_size)),
         ids_(static_cast<std::size_t>(engine.cache_size().sequences)),
         sampler_(engine.cache_size().sequences, engine.config().vocab_size, engine.pool(), engine.queue()) {
     for (int s = 0; s < std::ssize(ids_); ++s) {
+      prompts_.push_back(some_ids(prompt_tokens, engine.config().vocab_size, s * prompt_tokens));  // alike, they would all choose the same experts
       engine.reset(s);
       sampler_.begin(s, {});
     }
@@ -29,7 +29,6 @@ class Round {
   }
 
   void prefill() {
-    const std::span<const std::int32_t> prompt(prompt_);
     const auto most = static_cast<std::size_t>(engine_.max_batch_tokens());
     std::vector<SequenceTokens> pass;
     std::size_t tokens = 0;
@@ -38,13 +37,15 @@ class Round {
       pass.clear();
       tokens = 0;
     };
-    for (std::size_t s = 0; s < ids_.size(); ++s)
+    for (std::size_t s = 0; s < ids_.size(); ++s) {
+      const std::span<const std::int32_t> prompt(prompts_[s]);
       for (std::size_t begin = 0; begin < prompt.size(); begin += most) {
         const std::span<const std::int32_t> part = prompt.subspan(begin, std::min(most, prompt.size() - begin));
         if (begin > 0 || tokens + part.size() > most) flush();  // a sequence has one part of a pass
         pass.push_back({static_cast<int>(s), part});
         tokens += part.size();
       }
+    }
     flush();
   }
 
@@ -94,15 +95,17 @@ class Round {
 
   Engine& engine_;
   const std::function<void()>& on_step_;
-  std::vector<std::int32_t> prompt_, ids_;  ///< ids_: the last token of each sequence
+  std::vector<std::vector<std::int32_t>> prompts_;
+  std::vector<std::int32_t> ids_;  ///< the last token of each sequence
   BatchSampler sampler_;
 };
 
 }  // namespace
 
-std::vector<std::int32_t> some_ids(std::int64_t count, std::int64_t vocab_size) {
+std::vector<std::int32_t> some_ids(std::int64_t count, std::int64_t vocab_size, std::int64_t first) {
   std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>((i * 2654435761u) % static_cast<std::uint64_t>(vocab_size));
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    ids[i] = static_cast<std::int32_t>(((static_cast<std::uint64_t>(first) + i) * 2654435761u) % static_cast<std::uint64_t>(vocab_size));
   return ids;
 }
 

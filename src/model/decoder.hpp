@@ -30,6 +30,7 @@ struct DecoderTypes {
   DType operands = DType::f32;  ///< what the left operand of an unquantized GEMM is rounded to by the operator that makes it
   DType cache = DType::f32;     ///< keys and values; i8: quantized with per-token, per-head scales
   DType queries = DType::f32;   ///< rotated queries, as attention reads them
+  DType sums = DType::f32;      ///< what a rank's summand of a product that ranks share is rounded to before ranks add them
 };
 
 struct DecoderGraph {

@@ -48,7 +48,7 @@ class DecoderBuilder {
   ValueId feed_forward(std::int64_t layer, const Linear& gate_up, const Operand& y);
   ValueId mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
   std::vector<ValueId> sorted_by_expert(ValueId rows, ValueId own);
-  ValueId expert_sums(std::int64_t layer, const Linear& gate_up, const Operand& rows, std::span<const ValueId> sorted, ValueId weights);
+  ValueId expert_sums(std::int64_t layer, const Linear& gate_up, const Operand& rows, std::span<const ValueId> sorted, ValueId weights, DType out);
   ValueId heads_of(ValueId x, std::int64_t heads);
   void tap(const char* name, ValueId value);
 
@@ -56,7 +56,9 @@ class DecoderBuilder {
   std::int64_t vocabulary_rows() const { return vocabulary_part(config_, shard_); }
   ValueId from_first_rank(ValueId ids);
   ValueId embed(ValueId ids, ValueId table);
+  DType summand_type(std::int64_t ranks) const { return ranks == 1 ? DType::f32 : types_.sums; }
   ValueId sum_over(std::int64_t ranks, ValueId part);
+  ValueId summed(std::int64_t ranks, ValueId part);
   ValueId own_experts(ValueId chosen);
   ValueId exchanged_mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
   ValueId gathered_mixture(std::int64_t layer, const Linear& gate_up, ValueId y, std::span<const ValueId> chosen);
@@ -91,7 +93,7 @@ class DecoderBuilder {
   ValueId normalize(ValueId& hidden, ValueId delta, const std::string& name, DType out);
   Operand normalize_for(const Linear& next, ValueId& hidden, ValueId delta, const std::string& name, const char* tap_name);
   Operand operand_for(const Linear& next, ValueId x);
-  ValueId project(const Linear& linear, const Operand& x);
+  ValueId project(const Linear& linear, const Operand& x, DType out = DType::f32);
   void refuse_folded_experts(const Linear& linear) const;
   ValueId grouped(const Linear& linear, const Operand& x, ValueId offsets);
   Operand gated(const Linear& gate_up, const Linear& down, const Operand& y, const char* tap_name);

@@ -93,13 +93,13 @@ ValueId DecoderBuilder::attention(std::int64_t layer, const Linear& qkv, const O
                                    {"out_dtype", std::string(name_of(values_for(scheme_of(out))))}});
   const ValueId flat = graph().apply(OpKind::reshape, {o}, {{"shape", Ints{0, q_size}}});
   tap(decoder_io::tap_o, flat);
-  return sum_over(shard_.ranks, project(out, operand_for(out, flat)));
+  return sum_over(shard_.ranks, project(out, operand_for(out, flat), summand_type(shard_.ranks)));
 }
 
 ValueId DecoderBuilder::feed_forward(std::int64_t layer, const Linear& gate_up, const Operand& y) {
   const Graph::Scope scope(graph(), "feed_forward");
   const Linear down = down_linear(layer);
-  return sum_over(shard_.ranks, project(down, gated(gate_up, down, y, decoder_io::tap_down)));
+  return sum_over(shard_.ranks, project(down, gated(gate_up, down, y, decoder_io::tap_down), summand_type(shard_.ranks)));
 }
 
 ValueId DecoderBuilder::mixture(std::int64_t layer, const Linear& gate_up, ValueId y) {
@@ -115,7 +115,7 @@ ValueId DecoderBuilder::mixture(std::int64_t layer, const Linear& gate_up, Value
   tap(decoder_io::tap_router, logits);
   tap(decoder_io::tap_expert_input, sorted[0]);
   tap(decoder_io::tap_expert_rows, sorted[1]);
-  return sum_over(shard_.all(), expert_sums(layer, gate_up, operand_for(gate_up, sorted[0]), sorted, chosen[0]));
+  return sum_over(shard_.all(), expert_sums(layer, gate_up, operand_for(gate_up, sorted[0]), sorted, chosen[0], summand_type(shard_.all())));
 }
 
 /// Results of moe_permute, of numbers that own_experts() gives. Rows of other ranks' experts come last.
@@ -124,10 +124,11 @@ std::vector<ValueId> DecoderBuilder::sorted_by_expert(ValueId rows, ValueId own)
 }
 
 /// The rank's summand of each token's result, from its rows as `sorted`. Nothing is computed for those of other ranks' experts.
-ValueId DecoderBuilder::expert_sums(std::int64_t layer, const Linear& gate_up, const Operand& rows, std::span<const ValueId> sorted, ValueId weights) {
+ValueId DecoderBuilder::expert_sums(std::int64_t layer, const Linear& gate_up, const Operand& rows, std::span<const ValueId> sorted, ValueId weights,
+                                    DType out) {
   const Linear down = down_linear(layer);
   const Operand a = activated(down, grouped(gate_up, rows, sorted[1]), decoder_io::tap_expert_down);
-  return graph().apply(OpKind::moe_unpermute, {grouped(down, a, sorted[1]), sorted[2], weights});
+  return graph().apply(OpKind::moe_unpermute, {grouped(down, a, sorted[1]), sorted[2], weights}, {{"out_dtype", std::string(name_of(out))}});
 }
 
 }  // namespace cermet

@@ -119,11 +119,12 @@ Operand DecoderBuilder::operand_for(const Linear& next, ValueId x) {
   return {quantized[0], quantized[1]};
 }
 
-/// y = x W^T (+ bias) in float32.
-ValueId DecoderBuilder::project(const Linear& linear, const Operand& x) {
+/// y = x W^T (+ bias).
+ValueId DecoderBuilder::project(const Linear& linear, const Operand& x, DType out) {
+  const Attributes rounded{{"out_dtype", std::string(name_of(out))}};
   const ValueId w = weight(linear), b = bias(linear);
-  if (!is_quantized(scheme_of(linear))) return graph().apply(OpKind::linear, {x.x, w, b}, {{"out_dtype", "f32"}}, linear.name);
-  return graph().apply(OpKind::scaled_mm, {x.x, w, x.scale, weight_scale(linear), b}, {{"out_dtype", "f32"}}, linear.name);
+  if (!is_quantized(scheme_of(linear))) return graph().apply(OpKind::linear, {x.x, w, b}, rounded, linear.name);
+  return graph().apply(OpKind::scaled_mm, {x.x, w, x.scale, weight_scale(linear), b}, rounded, linear.name);
 }
 
 void DecoderBuilder::refuse_folded_experts(const Linear& linear) const {

@@ -23,7 +23,7 @@ ValueId DecoderBuilder::embed(ValueId ids, ValueId table) {
   const ValueId is_held = graph().apply(OpKind::reshape, {graph().apply(OpKind::equal, {row, held})}, {{"shape", Ints{0, 1}}});
   const ValueId rows = graph().apply(OpKind::embedding, {held, table}, as_f32);
   const ValueId zeros = graph().add_constant("embedding.nothing", TensorData::of<float>({DType::f32, {}}, {0.0f}));
-  return sum_over(shard_.ranks, graph().apply(OpKind::where, {is_held, rows, zeros}));
+  return summed(shard_.ranks, graph().apply(OpKind::where, {is_held, rows, zeros}));
 }
 
 /// Rank 0 alone knows the tokens: they may have been chosen on its device.
@@ -32,9 +32,13 @@ ValueId DecoderBuilder::from_first_rank(ValueId ids) {
   return graph().apply(OpKind::broadcast_from, {ids}, {{"ranks", shard_.all()}, {"group", std::string(model_group)}});
 }
 
-/// Ranks that split the inner dimension of a product, or the experts of a mixture, each have a summand of every result.
+/// Ranks that split the inner dimension of a product, or the experts of a mixture, each have a summand of every result, of summand_type().
 ValueId DecoderBuilder::sum_over(std::int64_t ranks, ValueId part) {
   if (ranks == 1) return part;
+  return as_type(summed(ranks, part), DType::f32);
+}
+
+ValueId DecoderBuilder::summed(std::int64_t ranks, ValueId part) {
   return graph().apply(OpKind::all_reduce, {part}, {{"ranks", ranks}, {"group", std::string(model_group)}});
 }
 
@@ -93,7 +97,7 @@ ValueId DecoderBuilder::gathered_mixture(std::int64_t layer, const Linear& gate_
   const std::vector<ValueId> sorted = sorted_by_expert(gathered(own.x), numbers);
   Operand rows{sorted[0], own.scale};
   if (has_scales) rows.scale = graph().apply(OpKind::reshape, {sorted_by_expert(heard[2], numbers)[0]}, {{"shape", Ints{-1}}});
-  return graph().apply(OpKind::reduce_scatter, {expert_sums(layer, gate_up, rows, sorted, heard[0])},
+  return graph().apply(OpKind::reduce_scatter, {expert_sums(layer, gate_up, rows, sorted, heard[0], DType::f32)},
                        {{"ranks", shard_.expert_ranks}, {"group", std::string(experts_group)}});
 }
 

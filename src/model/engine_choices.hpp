@@ -18,6 +18,8 @@ DType asked_type(const EngineOptions& options, DType stored);
 DType operand_type(const Device& device, std::int64_t tokens, DType asked, DType weights);
 /// The type of rotated queries.
 DType query_type(const Device& device, DType operands, DType cached);
+/// What ranks that share a model round their summands to in passes of up to `tokens` tokens.
+DType sum_type(const Device& device, std::int64_t tokens, DType operands);
 /// Type of the unquantized weights.
 DType weight_type(const EngineOptions& options, DType stored);
 Quantization quantization_for(const EngineOptions& options, const Checkpoint& checkpoint);

@@ -86,10 +86,11 @@ void Engine::State::compile_graphs() {
   if (!machine.computes()) null_logits.assign(static_cast<std::size_t>(options.max_batch_tokens * config().vocab_size), 0.0f);
 }
 
-DecoderGraph Engine::State::make_graph(DType operand_dtype, bool every_row) const {
+DecoderGraph Engine::State::make_graph(std::int64_t tokens, DType operand_dtype, bool every_row) const {
   const DecoderState sizes{pages, engine::block_size, context / engine::block_size, context, every_row};
-  return build_decoder(config(), {weight_dtype, operand_dtype, cached, engine::query_type(machine.device(), operand_dtype, cached)}, quantization, sizes,
-                       shard());
+  const DecoderTypes types{weight_dtype, operand_dtype, cached, engine::query_type(machine.device(), operand_dtype, cached),
+                           engine::sum_type(machine.device(), tokens, operand_dtype)};
+  return build_decoder(config(), types, quantization, sizes, shard());
 }
 
 SessionOptions Engine::State::session_options(std::int64_t tokens) {
@@ -105,7 +106,7 @@ SessionOptions Engine::State::session_options(std::int64_t tokens) {
 }
 
 Engine::State::StartedPass Engine::State::start_pass(std::int64_t tokens, DType operand_dtype) {
-  DecoderGraph decoder = make_graph(operand_dtype, tokens == 1);
+  DecoderGraph decoder = make_graph(tokens, operand_dtype, tokens == 1);
   if (!weights)
     weights.emplace(make_weight_loader(
                         ranks ? sharded_reader(reader_of(checkpoint), config(), shard()) : reader_of(checkpoint), std::move(decoder.sources),

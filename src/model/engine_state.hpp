@@ -78,7 +78,7 @@ struct Engine::State {
   StartedPass start_pass(std::int64_t tokens, DType operand_dtype);
   void add_pass(StartedPass started);
   /// `every_row`: of DecoderState.
-  DecoderGraph make_graph(DType operand_dtype, bool every_row) const;
+  DecoderGraph make_graph(std::int64_t tokens, DType operand_dtype, bool every_row) const;
   SessionOptions session_options(std::int64_t tokens);
   void report_loaded(std::int64_t bytes);
   void upload_rotary();

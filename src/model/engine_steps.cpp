@@ -22,7 +22,7 @@ StepPass& Engine::State::step_pass(std::int64_t sequences, bool greedy) {
   const Pass& plain = pass_for(sequences);
   const auto found = std::ranges::find_if(step_passes, [&](const auto& pass) { return pass->tokens == plain.tokens && pass->greedy == greedy; });
   if (found != step_passes.end()) return **found;
-  DecoderGraph decoder = make_graph(engine::operand_type(machine.device(), plain.tokens, operands, weight_dtype), true);
+  DecoderGraph decoder = make_graph(plain.tokens, engine::operand_type(machine.device(), plain.tokens, operands, weight_dtype), true);
   add_choice(decoder.graph, greedy, engine::block_size, rows_of(options), plain.sequences);
   SessionOptions how = session_options(plain.tokens);
   how.fusion.records = nullptr;

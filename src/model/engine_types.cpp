@@ -24,6 +24,11 @@ DType query_type(const Device& device, DType operands, DType cached) {
   return device.target() && (operands == cached || cached == DType::f16) ? cached : DType::f32;
 }
 
+/// Between GPUs sums of many rows take as long as their bytes do, and have operands of 16 bits beside them; those of few rows take no longer as float32.
+DType sum_type(const Device& device, std::int64_t tokens, DType operands) {
+  return device.target() && tokens > few_tokens && size_of(operands) == 2 ? operands : DType::f32;
+}
+
 /// They are never rounded unless the caller asks: 16-bit ones are widened exactly
 /// where GEMMs are float32.
 DType weight_type(const EngineOptions& options, DType stored) {
