@@ -4,12 +4,6 @@
 #include "model/decoder_builder.hpp"
 
 namespace cermet {
-namespace {
-
-Dim tokens() { return Dim::symbol("T"); }
-
-}  // namespace
-
 void DecoderBuilder::declare_inputs() {
   const Dim b = Dim::symbol("B");
   positions_ = graph().add_input(decoder_io::positions, {DType::i32, {tokens()}});
@@ -46,7 +40,7 @@ DecoderGraph DecoderBuilder::build() {
   const std::string module = config_.tie_word_embeddings ? "model.embed_tokens" : "lm_head";
   Linear head{module, {{module}}, vocabulary_rows(), config_.hidden_size};
   if (scheme_of(head) != LinearScheme{}) head.name = "lm_head";  // beside the embeddings, which it shares otherwise
-  ValueId rows = normalize(hidden, delta, "model.norm.weight", values_for(scheme_of(head)));
+  ValueId rows = whole(normalize(hidden, delta, "model.norm.weight", values_for(scheme_of(head))));
   if (!state_.every_row) rows = graph().apply(OpKind::gather, {rows, logit_rows}, {{"axis", std::int64_t{0}}}, "last_hidden");
   graph().add_output(decoder_io::logits, join_vocabulary(project(head, operand_for(head, rows))));
   return std::move(out_);

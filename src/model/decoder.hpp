@@ -75,6 +75,9 @@ struct DecoderState {
   std::int64_t pages_per_sequence = 0;  ///< columns of the block table
   std::int64_t table_positions = 0;     ///< rows of the rotary tables
   bool every_row = false;               ///< whether every token has logits, so that no rows are selected and R is T
+  /// Each of several ranks has a share of the rows between the parts of a layer (sequence parallelism, Korthikanti et al. 2022): sums are scattered, and what
+  /// is normalized is gathered. T is then a rank's share of the pass's tokens.
+  bool shares_rows = false;
 };
 
 /// Name of the ranks that share a model, which nodes of its graph that communicate give (kernel/communicator.hpp).

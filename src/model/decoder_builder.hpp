@@ -59,10 +59,13 @@ class DecoderBuilder {
   DType summand_type(std::int64_t ranks) const { return ranks == 1 ? DType::f32 : types_.sums; }
   ValueId sum_over(std::int64_t ranks, ValueId part);
   ValueId summed(std::int64_t ranks, ValueId part);
+  bool shares_rows() const { return state_.shares_rows && shard_.ranks > 1; }
+  Dim tokens() const { return shares_rows() ? Dim(shard_.ranks) * Dim::symbol("T") : Dim::symbol("T"); }
+  ValueId whole(ValueId rows);
   ValueId own_experts(ValueId chosen);
   ValueId exchanged_mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
   ValueId gathered_mixture(std::int64_t layer, const Linear& gate_up, ValueId y, std::span<const ValueId> chosen);
-  ValueId gathered(ValueId rows);
+  ValueId gathered(ValueId rows, std::int64_t ranks, const char* group);
   ValueId least_experts();
   ValueId join_vocabulary(ValueId logits);
 

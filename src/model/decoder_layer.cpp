@@ -54,7 +54,7 @@ ValueId DecoderBuilder::layer(std::int64_t layer, ValueId& hidden, ValueId delta
   if (!config_.sparse[static_cast<std::size_t>(layer)])
     return feed_forward(layer, gate_up, normalize_for(gate_up, hidden, delta, norm, decoder_io::tap_gate_up));
   const DType router = values_for(scheme_of(router_linear(layer)));
-  return mixture(layer, gate_up, normalize(hidden, delta, norm, router == DType::f32 ? router : values_for(scheme_of(gate_up))));
+  return mixture(layer, gate_up, whole(normalize(hidden, delta, norm, router == DType::f32 ? router : values_for(scheme_of(gate_up)))));
 }
 
 ValueId DecoderBuilder::heads_of(ValueId x, std::int64_t heads) { return graph().apply(OpKind::reshape, {x}, {{"shape", Ints{0, heads, config_.head_dim}}}); }

@@ -103,7 +103,8 @@ ValueId DecoderBuilder::normalize(ValueId& hidden, ValueId delta, const std::str
 Operand DecoderBuilder::normalize_for(const Linear& next, ValueId& hidden, ValueId delta, const std::string& name, const char* tap_name) {
   const ValueId y = normalize(hidden, delta, name, values_for(scheme_of(next)));
   tap(tap_name, y);
-  return operand_for(next, y);
+  const Operand operand = operand_for(next, y);  // quantized before it is gathered
+  return {whole(operand.x), operand.scale && graph().type(operand.scale).rank() > 0 ? whole(operand.scale) : operand.scale};
 }
 
 /// Unquantized values as the left operand of a linear.

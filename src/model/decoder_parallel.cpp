@@ -38,9 +38,13 @@ ValueId DecoderBuilder::sum_over(std::int64_t ranks, ValueId part) {
   return as_type(summed(ranks, part), DType::f32);
 }
 
+/// Where ranks share rows, each has the sums of its own.
 ValueId DecoderBuilder::summed(std::int64_t ranks, ValueId part) {
-  return graph().apply(OpKind::all_reduce, {part}, {{"ranks", ranks}, {"group", std::string(model_group)}});
+  return graph().apply(shares_rows() ? OpKind::reduce_scatter : OpKind::all_reduce, {part}, {{"ranks", ranks}, {"group", std::string(model_group)}});
 }
+
+/// All rows, of a rank's share.
+ValueId DecoderBuilder::whole(ValueId rows) { return shares_rows() ? gathered(rows, shard_.ranks, model_group) : rows; }
 
 /// Chosen experts as numbers among the rank's own; those of other ranks become the one after the last, `count`: a number below 0 times -count is no smaller,
 /// and with at most 2^16 experts over two ranks or more fits 32 bits. Elementwise operators of one type are one launch.
@@ -91,10 +95,10 @@ ValueId DecoderBuilder::gathered_mixture(std::int64_t layer, const Linear& gate_
     told.push_back(graph().apply(OpKind::reshape, {own.scale}, {{"shape", Ints{0, 1}}}));
     sizes.push_back(1);
   }
-  const ValueId message = gathered(graph().apply(OpKind::concat, told, {{"axis", std::int64_t{1}}}));
+  const ValueId message = gathered(graph().apply(OpKind::concat, told, {{"axis", std::int64_t{1}}}), shard_.expert_ranks, experts_group);
   const std::vector<ValueId> heard = graph().apply_all(OpKind::split, {message}, {{"axis", std::int64_t{-1}}, {"sizes", sizes}});
   const ValueId numbers = own_experts(as_type(heard[1], DType::i32));
-  const std::vector<ValueId> sorted = sorted_by_expert(gathered(own.x), numbers);
+  const std::vector<ValueId> sorted = sorted_by_expert(gathered(own.x, shard_.expert_ranks, experts_group), numbers);
   Operand rows{sorted[0], own.scale};
   if (has_scales) rows.scale = graph().apply(OpKind::reshape, {sorted_by_expert(heard[2], numbers)[0]}, {{"shape", Ints{-1}}});
   return graph().apply(OpKind::reduce_scatter, {expert_sums(layer, gate_up, rows, sorted, heard[0], DType::f32)},
@@ -113,13 +117,12 @@ ValueId DecoderBuilder::least_experts() {
   return graph().apply(OpKind::reshape, {least}, {{"shape", Ints{0, 1}}});
 }
 
-/// Rows of all ranks that share the experts. Collectives carry fp8 as bytes.
-ValueId DecoderBuilder::gathered(ValueId rows) {
+/// Rows of all ranks of a group. Collectives carry fp8 as bytes.
+ValueId DecoderBuilder::gathered(ValueId rows, std::int64_t ranks, const char* group) {
   const DType type = graph().type(rows).dtype;
   const auto as_bits = [&](ValueId x, DType to) { return graph().apply(OpKind::bitcast, {x}, {{"out_dtype", std::string(name_of(to))}}); };
   const bool fp8 = dtypes::fp8.contains(type);
-  const ValueId all =
-      graph().apply(OpKind::all_gather, {fp8 ? as_bits(rows, DType::i8) : rows}, {{"ranks", shard_.expert_ranks}, {"group", std::string(experts_group)}});
+  const ValueId all = graph().apply(OpKind::all_gather, {fp8 ? as_bits(rows, DType::i8) : rows}, {{"ranks", ranks}, {"group", std::string(group)}});
   return fp8 ? as_bits(all, type) : all;
 }
 

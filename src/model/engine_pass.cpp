@@ -83,12 +83,16 @@ PassSize Engine::State::size_for_all(const PassSize& own) {
 /// `own`: of the batch; `all`: of this pass of all ranks. Returns the logits of the batch.
 TensorView Engine::State::run_pass(std::span<const SequenceTokens> batch, Logits which, const PassSize& own, const PassSize& all, Memory memory, bool chosen) {
   Pass& pass = pass_for(all.tokens);
-  const PassSize& size = shard().gathers_rows() ? all : own;
+  PassSize size = shard().gathers_rows() ? all : own;
+  if (size.tokens % pass.shares != 0) {  // with a sequence of padding
+    size.tokens = round_up(size.tokens, pass.shares);
+    ++size.sequences;
+  }
   fill_inputs(batch, which, *pass.inputs);
   pass.inputs->pad(own, size);
   pass.inputs->upload(size.sequences, !chosen);
   SymbolValues counts;
-  counts.set(symbols.tokens, size.tokens);
+  counts.set(symbols.tokens, size.tokens / pass.shares);
   counts.set(symbols.sequences, size.sequences);
   counts.set(symbols.rows, size.rows);
   last_pass = static_cast<std::size_t>(&pass - passes.data());

@@ -87,15 +87,21 @@ void Engine::State::compile_graphs() {
 }
 
 DecoderGraph Engine::State::make_graph(std::int64_t tokens, DType operand_dtype, bool every_row) const {
-  const DecoderState sizes{pages, engine::block_size, context / engine::block_size, context, every_row};
+  const DecoderState sizes{pages, engine::block_size, context / engine::block_size, context, every_row, shares_of_rows(tokens) > 1};
   const DecoderTypes types{weight_dtype, operand_dtype, cached, engine::query_type(machine.device(), operand_dtype, cached),
                            engine::sum_type(machine.device(), tokens, operand_dtype)};
   return build_decoder(config(), types, quantization, sizes, shard());
 }
 
-SessionOptions Engine::State::session_options(std::int64_t tokens) {
+/// GPUs that share matrices share the rows of long passes, too: what is between products is then computed once, and no more is sent.
+std::int64_t Engine::State::shares_of_rows(std::int64_t tokens) const {
+  const ModelShard own = shard();
+  return ranks && stream() && own.all() == own.ranks && tokens > engine::few_tokens ? own.ranks : 1;
+}
+
+SessionOptions Engine::State::session_options(std::int64_t tokens, std::int64_t shares) {
   SessionOptions made;
-  made.maximum.set(symbols.tokens, tokens);
+  made.maximum.set(symbols.tokens, tokens / shares);
   made.maximum.set(symbols.rows, tokens);
   made.maximum.set(symbols.sequences, most_sequences(tokens));
   made.fusion = options.fusion;
@@ -112,13 +118,13 @@ Engine::State::StartedPass Engine::State::start_pass(std::int64_t tokens, DType 
                         ranks ? sharded_reader(reader_of(checkpoint), config(), shard()) : reader_of(checkpoint), std::move(decoder.sources),
                         [this](std::int64_t bytes) { report_loaded(bytes); }, &machine.pool()),
                     machine.pool(), machine.queue());
-  const std::int64_t sequences = most_sequences(tokens);
-  return {tokens, sequences, StartedSession(decoder.graph, machine, *weights, session_options(tokens))};
+  const std::int64_t shares = shares_of_rows(tokens), room = round_up(tokens, shares);
+  return {room, most_sequences(tokens), shares, StartedSession(decoder.graph, machine, *weights, session_options(room, shares))};
 }
 
 void Engine::State::add_pass(StartedPass started) {
   std::vector<CompileStep> report;
-  passes.push_back({started.tokens, started.sequences,
+  passes.push_back({started.tokens, started.sequences, started.shares,
                     std::make_unique<PassInputs>(started.tokens, started.sequences, context / engine::block_size, machine.queue()),
                     Session(std::move(started.session), &report)});
   for (const CompileStep& step : report) {

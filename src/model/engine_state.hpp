@@ -39,6 +39,7 @@ struct Engine::State {
   /// The model compiled for passes of up to this many tokens, fewest first.
   struct Pass {
     std::int64_t tokens, sequences;
+    std::int64_t shares;  ///< ranks that share the rows, which divide its tokens; 1 where each has all
     std::unique_ptr<PassInputs> inputs;
     Session session;
   };
@@ -72,14 +73,15 @@ struct Engine::State {
 
   void compile_graphs();
   struct StartedPass {
-    std::int64_t tokens, sequences;
+    std::int64_t tokens, sequences, shares;
     StartedSession session;
   };
   StartedPass start_pass(std::int64_t tokens, DType operand_dtype);
   void add_pass(StartedPass started);
   /// `every_row`: of DecoderState.
   DecoderGraph make_graph(std::int64_t tokens, DType operand_dtype, bool every_row) const;
-  SessionOptions session_options(std::int64_t tokens);
+  SessionOptions session_options(std::int64_t tokens, std::int64_t shares);
+  std::int64_t shares_of_rows(std::int64_t tokens) const;
   void report_loaded(std::int64_t bytes);
   void upload_rotary();
   void bind_state(Executable& executable);
@@ -89,7 +91,9 @@ struct Engine::State {
   void fill_inputs(std::span<const SequenceTokens> batch, Logits which, PassInputs& in);
   Pass& pass_for(std::int64_t tokens);
   /// Sequences that a pass of so many tokens has at most.
-  std::int64_t most_sequences(std::int64_t tokens) const { return std::min(options.max_sequences + (shard().gathers_rows() ? 1 : 0), tokens); }
+  std::int64_t most_sequences(std::int64_t tokens) const {
+    return std::min(options.max_sequences + (shard().gathers_rows() || shares_of_rows(tokens) > 1 ? 1 : 0), tokens);
+  }
   PassSize size_for_all(const PassSize& own);
   TensorView run_pass(std::span<const SequenceTokens> batch, Logits which, const PassSize& own, const PassSize& all, Memory memory, bool chosen);
   bool forward_nothing();

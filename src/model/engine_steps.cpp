@@ -24,7 +24,7 @@ StepPass& Engine::State::step_pass(std::int64_t sequences, bool greedy) {
   if (found != step_passes.end()) return **found;
   DecoderGraph decoder = make_graph(plain.tokens, engine::operand_type(machine.device(), plain.tokens, operands, weight_dtype), true);
   add_choice(decoder.graph, greedy, engine::block_size, rows_of(options), plain.sequences);
-  SessionOptions how = session_options(plain.tokens);
+  SessionOptions how = session_options(plain.tokens, 1);
   how.fusion.records = nullptr;
   auto made = std::make_unique<StepPass>(plain.tokens, plain.sequences, context / engine::block_size, rows_of(options), greedy, std::move(decoder.graph),
                                          machine, *weights, how);

@@ -73,6 +73,20 @@ TEST(ParallelRun, RanksOnGpusChooseTheTokensOfOne) {
   EXPECT_EQ(run_cermet(two + " --super-kernel decode --super-kernel-options width=16").json()["ids"], wanted) << "collectives within one launch";
 }
 
+/// Passes of many tokens, whose rows ranks share: sums are rounded to 16 bits there, so that perplexities agree and not every bit.
+TEST(ParallelRun, RanksOnGpusThatShareRowsFindTheSamePerplexity) {
+  if (!cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
+  const std::string eval = "eval models/demo --device cuda --json --text README.md --window 301 --stride 301";
+  const double one = run_cermet(eval).json()["perplexity"].get<double>();
+  EXPECT_GT(one, 1);
+  for (const std::string ranks :
+       {" --tensor-parallel 2", " --tensor-parallel 3", " --tensor-parallel 2 --expert-parallel 2", " --tensor-parallel 2 --weights i8"}) {
+    const CommandResult shared = run_cermet(eval + ranks);
+    ASSERT_EQ(shared.code, 0) << shared.err;
+    EXPECT_NEAR(shared.json()["perplexity"].get<double>() / one, 1, ranks.ends_with("i8") ? 0.02 : 0.004) << ranks;
+  }
+}
+
 TEST(ParallelRun, MpiProcessesComputeWhatOneDoes) {
   if (mpirun(2).empty()) GTEST_SKIP() << "the build has found no MPI";
   EXPECT_EQ(nlohmann::json::parse(output_of(mpirun(2) + ids + " --expert-parallel 2"))["ids"], run_cermet(ids).json()["ids"]);

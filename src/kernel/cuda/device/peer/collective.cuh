@@ -145,8 +145,8 @@ __device__ __forceinline__ UnitOf<C> reduced(const Link& link, const Channel& ch
 /// Reduces `count` units of what ranks put into each other's stamped windows; own: this rank's.
 template <ReduceConfig C, class Team>
 __device__ __forceinline__ bool reduce_stamped(Team team, const Link& link, const Channel& channel, const UnitOf<C>* own, int64_t count, UnitOf<C>* y) {
-  return take_stamped<C.reduction.ranks>(team, link, channel, own, count,
-                                         [&](int64_t u, const UnitOf<C>(&part)[C.reduction.ranks]) { y[u] = reduced<C>(part); });
+  const auto use = [&](int64_t u, const UnitOf<C>(&part)[C.reduction.ranks]) { y[u] = reduced<C>(part); };
+  return take_stamped<C.reduction.ranks, 1>(team, link, channel, own, count, use);
 }
 
 template <ReduceConfig C>

@@ -83,9 +83,9 @@ __device__ __forceinline__ void put_stamped(Team team, const Link& link, const C
 }
 
 /// Of up to four ranks: a thread asks for some units of all of them at once. Calls use(u, units by rank); false where some rank did not arrive.
-template <int Ranks, class Unit, class Team, class Count, class Use>
+template <int Ranks, int AtOnce, class Unit, class Team, class Count, class Use>
 __device__ __forceinline__ bool take_at_once(Team team, const Channel& channel, int me, const Unit* own, Count count, Use use) {
-  constexpr int batch = units_at_once<Ranks, Team, Count>();
+  constexpr int batch = AtOnce > 0 ? AtOnce : units_at_once<Ranks, Team, Count>();
   for (int64_t first = team.rank(); first < count; first += batch * Team::size) {
     Stamped<Unit> part[batch][Ranks];
     const auto each = [&](auto body) {
@@ -142,11 +142,12 @@ __device__ __forceinline__ bool take_one_by_one(Team team, const Channel& channe
   return true;
 }
 
-/// Calls use(u, units by rank) for `count` units as they come; own[u] is this rank's. False on all threads where some rank did not arrive.
-template <int Ranks, class Unit, class Team, class Count, class Use>
+/// Calls use(u, units by rank) for `count` units as they come; own[u] is this rank's. False on all threads where some rank did not arrive. AtOnce: units that a
+/// thread asks for at once, of up to four ranks; 0: as many as fit.
+template <int Ranks, int AtOnce = 0, class Unit, class Team, class Count, class Use>
 __device__ __forceinline__ bool take_stamped(Team team, const Link& link, const Channel& channel, const Unit* own, Count count, Use use) {
   bool came = !channel.has_failed();
-  if constexpr (Ranks <= 4) came = came && take_at_once<Ranks>(team, channel, link.rank, own, count, use);
+  if constexpr (Ranks <= 4) came = came && take_at_once<Ranks, AtOnce>(team, channel, link.rank, own, count, use);
   else came = came && take_one_by_one<Ranks>(team, channel, link.rank, own, count, use);
   return !team.any(!came);
 }
