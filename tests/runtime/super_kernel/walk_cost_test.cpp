@@ -46,7 +46,8 @@ Needs one_after_the_other(std::size_t launches) {
 
 /// Launches that stream weights to all blocks, and others, which move so many bytes each. The modelled times of products matter to nobody: a chain has no
 /// branches, and products lose nothing beside their boundaries.
-MeasuredRegion chain(const std::string& name, std::uint32_t products, std::uint32_t others, double other_bytes, std::int64_t spilled, double graph, double walk) {
+MeasuredRegion chain(const std::string& name, std::uint32_t products, std::uint32_t others, double other_bytes, std::int64_t spilled, double graph,
+                     double walk) {
   std::vector<DealtLaunch> launches(products, {blocks, 5 * us, true});
   launches.resize(products + others, {blocks, other_bytes / limits.read_bytes_per_second, false});
   return {name, launches, one_after_the_other(launches.size()), spilled, graph, walk};
@@ -102,8 +103,8 @@ TEST(WalkCost, HasTheSignOfEveryRegionThatWasMeasured) {
   for (const MeasuredRegion& region : measured_regions()) {
     const WalkCost cost = region.cost();
     const double measured = region.walk - region.graph;
-    SCOPED_TRACE(fmt::format("{}: {:.1f} us measured; predicted {:.1f} + {:.1f} of spills - {:.1f} saved - {:.1f} = {:.1f}", region.name, measured, cost.walk / us,
-                             cost.spills / us, cost.saved / us, cost.graph / us, cost.loss() / us));
+    SCOPED_TRACE(fmt::format("{}: {:.1f} us measured; predicted {:.1f} + {:.1f} of spills - {:.1f} saved - {:.1f} = {:.1f}", region.name, measured,
+                             cost.walk / us, cost.spills / us, cost.saved / us, cost.graph / us, cost.loss() / us));
     RecordProperty(region.name, fmt::format("{:.1f} {:.1f}", measured, cost.loss() / us));
     EXPECT_EQ(cost.loss() < 0, measured < 0);
     EXPECT_EQ(cost.saved > 0.001 * us, region.name == "two branches" || region.name == "four branches");
