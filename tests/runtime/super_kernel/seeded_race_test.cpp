@@ -19,9 +19,8 @@ void seed_race(cuda::Program& program, Barriers barriers) {
             "    const uint32_t words = static_cast<uint32_t>(__cvta_generic_to_shared(smem)), rank = team.rank();\n"
             "#pragma unroll 1\n    for (uint32_t turn = 0; turn < 4; ++turn) {\n      uint32_t other;\n"
             "      asm volatile(\"st.shared.u32 [%0], %1;\" ::\"r\"(words + 4 * rank), \"r\"(item + turn) : \"memory\");\n" +
-                barrier +
-                "      asm volatile(\"ld.shared.u32 %0, [%1];\" : \"=r\"(other) : \"r\"(words + 4 * ((rank + 32) % Team::size)) : \"memory\");\n" + barrier +
-                "    }\n");
+                barrier + "      asm volatile(\"ld.shared.u32 %0, [%1];\" : \"=r\"(other) : \"r\"(words + 4 * ((rank + 32) % Team::size)) : \"memory\");\n" +
+                barrier + "    }\n");
 }
 
 /// The small step with such a body in place of one.
