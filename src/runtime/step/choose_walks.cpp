@@ -40,11 +40,12 @@ class Forecast {
   std::uint32_t blocks() const { return static_cast<std::uint32_t>(target_.multiprocessors); }
   std::size_t root_of(ValueId id) const { return root_[static_cast<std::size_t>(id.index)]; }
 
-  /// Kernels along rows have an item for each row, others are taken to need all blocks, so that nothing lies beside them.
+  /// Kernels along rows have an item for each row, others are taken to need all blocks, so that nothing lies beside them. So are those of sizes that vary: with
+  /// fewer rows than the most, launches might lose, and would be left with kernels that were chosen for a walk.
   DealtLaunch launch_of(const Region& region, const Choice& choice) const {
     const std::vector<cuda::Program> programs = choice.kernel->programs ? choice.kernel->programs(region, choice.config) : std::vector<cuda::Program>();
     std::int64_t items = blocks();
-    if (!programs.empty() && programs.front().header.starts_with("kernel/cuda/device/rowwise/")) {
+    if (!programs.empty() && region.problem().input(0).is_constant() && programs.front().header.starts_with("kernel/cuda/device/rowwise/")) {
       items = 1;
       for (int axis = 0; axis + 1 < region.problem().input(0).rank(); ++axis) items *= region.problem().size(0, axis);
     }

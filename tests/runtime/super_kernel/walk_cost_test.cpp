@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "jit/walk.hpp"
+#include "runtime/record.hpp"
 #include "tests/model/plugin.hpp"
 #include "tests/runtime/super_kernel/walked_step.hpp"
 #include "tests/support/error_text.hpp"
@@ -150,6 +151,25 @@ TEST(WalkCost, LinksFourBranchesAndNoFewer) {
     in_turn.session.run();
     EXPECT_TRUE(in_turn.session.executable().super_kernels()->regions.empty()) << branches;
   }
+}
+
+TEST(WalkCost, ChoosesNoKernelsForWalksOfSizesThatVary) {
+  const auto configs_of = [](const std::string& select, const std::string& rows) {
+    std::string text = branches_step(4, 4, 4096);
+    for (std::size_t at = 0; (at = text.find("[16,", at)) != std::string::npos; ++at) text.replace(at, 4, "[" + rows + ",");
+    text.insert(text.find('\n') + 1, "  symbol T : 0..16\n");
+    Context context({"null:sm_90", 2});
+    std::vector<CompileRecord> records;
+    SessionOptions options = Step::options_of(select, "");
+    options.fusion.records = &records;
+    options.maximum.set(Symbol("T"), 16);
+    const Session session(parse_graph(text), context, load_by_name, options);
+    std::vector<Config> configs;
+    for (const BlockRecord& block : records.at(0).blocks) configs.push_back(block.choice.config);
+    return configs;
+  };
+  EXPECT_EQ(configs_of("decode", "T"), configs_of("", "T"));
+  EXPECT_NE(configs_of("decode", "16"), configs_of("", "16"));
 }
 
 TEST(WalkCost, LeavesShortRowsToTheirLaunches) {
