@@ -23,6 +23,7 @@ struct Compilation {
   std::vector<FusionGroup> groups;              ///< step i runs groups[i]
   std::vector<std::int32_t> views;              ///< nodes whose result shares operand 0's memory, rising; no step runs them
   std::vector<Choice> choices;                  ///< by step: for the region of groups[i]
+  std::vector<bool> walked;                     ///< by step: whether it is to share a launch on a GPU
   std::vector<RuleCount> rules;                 ///< that were applied
   bool moved_channels = false;                  ///< the graph keeps the channels of images last
   std::vector<std::vector<TensorView>> loaded;  ///< by step and operand: weights in the kernel's layout
@@ -34,8 +35,8 @@ struct Compilation {
   std::string replace_graph(Graph smaller);
   /// The node that names a step.
   const Node& node_of(std::size_t step) const { return graph().nodes()[static_cast<std::size_t>(groups[step].anchor())]; }
-  /// Options of a node's super-kernel, where it is to share a launch on a GPU, even where that is slower; nothing otherwise.
-  std::optional<SuperKernelOptions> walk_of(const Node& node) const;
+  /// Options of a node's super-kernel, where it is in one that a GPU can run as one launch; nothing otherwise.
+  std::optional<SuperKernelOptions> options_of(const Node& node) const;
   const Region& region_of(std::size_t step) const { return groups[step].region; }
   const WeightLayout* layout_of(std::size_t step, std::size_t operand) const { return choices[step].kernel->weight_layout(region_of(step), operand); }
   std::int64_t workspace_of(std::size_t step) const { return choices[step].kernel->workspace(region_of(step), choices[step].config, pool.size()); }

@@ -13,8 +13,8 @@ std::string step::plan_memory(Compilation& c) {
   for (const ValueLayout& layout : s.layouts) strided.push_back(!layout.is_dense());
   std::vector<std::int32_t> walk_of;
   for (std::size_t step = 0; step < c.groups.size(); ++step) {
-    const auto walked = c.walk_of(c.node_of(step));
-    walk_of.push_back(walked && !goes_in_turn(*walked) ? c.node_of(step).super_kernel : -1);
+    const bool overlaps = c.walked[step] && !goes_in_turn(*c.options_of(c.node_of(step)));
+    walk_of.push_back(overlaps ? c.node_of(step).super_kernel : -1);
   }
   s.memory = cermet::plan_memory(c.graph(), c.groups, c.views, c.options.maximum, strided, walk_of);
   std::int64_t workspace = 0;

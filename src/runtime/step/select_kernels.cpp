@@ -2,9 +2,8 @@
 #include <set>
 
 #include "jit/walk.hpp"
-#include "runtime/step/compilation.hpp"
+#include "runtime/step/choose_walks.hpp"
 #include "runtime/step/spans_ranks.hpp"
-#include "runtime/super_kernel/device_region.hpp"
 #include "runtime/super_kernel/joinable_choice.hpp"
 #include "select/select.hpp"
 
@@ -31,12 +30,6 @@ bool is_launched(const Compilation& c, const Node& node, const Region& region) {
 
 }  // namespace
 
-std::optional<SuperKernelOptions> Compilation::walk_of(const Node& node) const {
-  if (node.super_kernel < 0 || !device.target() || !jit::can_walk(*device.target())) return {};
-  const SuperKernelOptions marked = SuperKernelOptions::parse(graph().super_kernels()[static_cast<std::size_t>(node.super_kernel)].options);
-  return links_at_a_loss(marked) ? std::optional(marked) : std::nullopt;
-}
-
 std::string step::select_kernels(Compilation& c) {
   std::set<std::string_view> names;
   std::int64_t measured = 0;
@@ -49,13 +42,15 @@ std::string step::select_kernels(Compilation& c) {
       for (const IgnoredTuning& one : selection.ignored) ++ignored[one.reason];
       c.choices.push_back(std::move(selection.choice));
       if (is_launched(c, node, c.region_of(step))) choose_launched(c.region_of(step), c.choices.back());
-      if (c.walk_of(node)) choose_joinable(c.region_of(step), c.choices.back());
-      if (c.options.fusion.choose) c.options.fusion.choose(c.region_of(step), c.choices.back());
-      names.insert(c.choices.back().kernel->name);
     } catch (const Error& error) {
       if (node.scope.empty()) throw;
       throw Error(error.status(), fmt::format("{}: {}", node.scope, error.what()));
     }
+  }
+  choose_walks(c);
+  for (std::size_t step = 0; step < c.groups.size(); ++step) {
+    if (c.options.fusion.choose) c.options.fusion.choose(c.region_of(step), c.choices[step]);
+    names.insert(c.choices[step].kernel->name);
   }
   return fmt::format("{} launches of {} kernels{}", c.choices.size(), names.size(), measured_text(measured, ignored));
 }

@@ -8,12 +8,27 @@ namespace cermet {
 namespace {
 
 /// What a launch costs each of its blocks whatever it computes: a wait, barriers, parameters and a counter (walk_cost.cpp). Of a walk on an H200.
-constexpr double boundary_seconds = 1.1e-6;
+constexpr double usual_boundary_seconds = 1.1e-6;
 
 class Dealer {
  public:
-  explicit Dealer(std::uint32_t blocks) : free_(blocks) {}
+  Dealer(std::uint32_t blocks, double boundary_seconds) : boundary_seconds_(boundary_seconds), free_(blocks) {}
 
+  /// Deals out a whole list: the first block of each.
+  std::vector<std::uint32_t> take(std::span<const DealtLaunch> launches, std::span<const std::vector<std::uint32_t>> needs) {
+    std::vector<double> ended;
+    std::vector<std::uint32_t> list;
+    for (std::size_t l = 0; l < launches.size(); ++l) {
+      double ready = 0;
+      for (const std::uint32_t need : needs[l]) ready = std::max(ready, ended[need]);
+      list.push_back(best_for(launches[l], ready));
+      ended.push_back(give(list.back(), launches[l], ready));
+    }
+    return list;
+  }
+  double last_end() const { return *std::ranges::max_element(free_); }
+
+ private:
   /// The best block for item 0, where no item can start before `ready`.
   std::uint32_t best_for(const DealtLaunch& launch, double ready) const {
     if (launch.items % free_.size() == 0 || std::ranges::all_of(free_, [&](double time) { return time <= ready; })) return 0;
@@ -34,7 +49,6 @@ class Dealer {
     return last;
   }
 
- private:
   struct Place {
     std::uint32_t first = 0;
     double end = 0, sum = 0;  ///< of its last block; of all of its blocks
@@ -50,7 +64,7 @@ class Dealer {
   double end_of(double time, std::uint32_t i, const DealtLaunch& launch, double ready) const {
     const auto blocks = static_cast<std::uint32_t>(free_.size());
     const std::uint32_t items = launch.items / blocks + (i < launch.items % blocks ? 1 : 0);
-    return std::max(time, ready) + boundary_seconds + items * launch.item_seconds;
+    return std::max(time, ready) + boundary_seconds_ + items * launch.item_seconds;
   }
   Place place_at(std::uint32_t first, const DealtLaunch& launch, double ready) const {
     Place place{first, 0, 0};
@@ -62,6 +76,7 @@ class Dealer {
     return place;
   }
 
+  double boundary_seconds_;
   std::vector<double> free_;  ///< by block: when it has ended what it was given
 };
 
@@ -73,16 +88,13 @@ double item_seconds(const Region& region, const Cost& work, std::uint32_t items)
 }
 
 std::vector<std::uint32_t> first_blocks(std::span<const DealtLaunch> launches, std::span<const std::vector<std::uint32_t>> needs, std::uint32_t blocks) {
-  Dealer dealer(blocks);
-  std::vector<double> ended;
-  std::vector<std::uint32_t> list;
-  for (std::size_t l = 0; l < launches.size(); ++l) {
-    double ready = 0;
-    for (const std::uint32_t need : needs[l]) ready = std::max(ready, ended[need]);
-    list.push_back(dealer.best_for(launches[l], ready));
-    ended.push_back(dealer.give(list.back(), launches[l], ready));
-  }
-  return list;
+  return Dealer(blocks, usual_boundary_seconds).take(launches, needs);
+}
+
+double dealt_seconds(std::span<const DealtLaunch> launches, std::span<const std::vector<std::uint32_t>> needs, std::uint32_t blocks, double boundary_seconds) {
+  Dealer dealer(blocks, boundary_seconds);
+  dealer.take(launches, needs);
+  return dealer.last_end();
 }
 
 }  // namespace cermet

@@ -12,18 +12,27 @@ namespace cermet {
 namespace {
 
 /// Whether a region's launches are left as they are, because they are faster so; says so once.
-bool declines_loss(const SuperRegion& region, const Plan& plan, const Target& target, bool& reported) {
-  if (links_at_a_loss(region.options)) return false;
-  const auto needs = region_needs(plan, region.first_launch, region.end_launch - region.first_launch);
-  const WalkCost cost = walk_cost(needs, jit::walk_in_flight, limits_of(&target), target);
-  if (cost.loss() < 0) return false;
-  const std::string text =
-      fmt::format("super-kernel '{}': launches {} to {}: {}: {} ({:.0f} us a run; its boundaries take {:.0f} us, those of launches {:.0f}); {}", region.name,
-                  region.first_launch, region.end_launch - 1, info_of(SuperReason::loss).id, info_of(SuperReason::loss).sentence, cost.loss() * 1e6,
-                  cost.walk * 1e6, cost.graph * 1e6, info_of(SuperReason::loss).advice);
+bool declines_loss(const SuperRegion& region, const WalkCost& cost, bool& reported) {
+  if (links_at_a_loss(region.options) || cost.loss() < 0) return false;
+  const auto us = [](double seconds) { return fmt::format("{:.0f}", seconds * 1e6); };
+  std::string figures = fmt::format("{} us a run; its boundaries and bodies take {} us", us(cost.loss()), us(cost.walk));
+  constexpr double shown = 0.5e-6;
+  if (cost.spills >= shown) figures += fmt::format(", {} of registers that spill", us(cost.spills));
+  if (cost.saved >= shown) figures += fmt::format(", less {} of branches side by side", us(cost.saved));
+  const SuperReasonInfo& info = info_of(SuperReason::loss);
+  const std::string text = fmt::format("super-kernel '{}': launches {} to {}: {}: {} ({}; boundaries of launches {}); {}", region.name, region.first_launch,
+                                       region.end_launch - 1, info.id, info.sentence, figures, us(cost.graph), info.advice);
   if (region.options.strict_scope_check == StrictScopeCheck::abort) fail(Status::unsupported, "{}", text);
   if (!std::exchange(reported, true)) log().warn("{}", text);
   return true;
+}
+
+WalkCost cost_of(const SuperRegion& region, const Plan& plan, std::span<const RegionLaunch> launches, const Target& target) {
+  std::vector<DealtLaunch> dealt;
+  for (std::size_t i = 0; i < launches.size(); ++i)
+    dealt.push_back({plan.launches()[region.first_launch + i].items, launches[i].item_seconds, launches[i].program->stage_bytes > 0});
+  const auto needs = region_needs(plan, region.first_launch, launches.size(), goes_in_turn(region.options));
+  return walk_cost(dealt, needs, region.blocks, jit::walk_in_flight, limits_of(&target), target);
 }
 
 /// A task may wait for other ranks as long as their group allows, and blocks of all ranks of a device must be resident at the same time.
@@ -48,7 +57,7 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
   std::vector<std::unique_ptr<DeviceRegion>> made;
   for (const SuperRegion& region : super->formation.regions) {
     const std::size_t count = region.end_launch - region.first_launch;
-    if (count < 2 || declines_loss(region, plan, *queue.device->target(), super->loss_reported)) continue;
+    if (count < 2) continue;
     std::vector<RegionLaunch> launches;
     for (std::size_t l = region.first_launch; l < region.end_launch; ++l) {
       const Launch& launch = plan.launches()[l];
@@ -56,6 +65,8 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
       launches.push_back({&super->programs[launch.step][launch.program], info.scope.empty() ? info.kernel : info.scope + " " + info.kernel,
                           begins_step(plan, l) ? item_seconds(info.region, work_of(launch.step), launch.items) : 0});
     }
+    WalkCost cost = cost_of(region, plan, launches, *queue.device->target());
+    if (declines_loss(region, cost, super->loss_reported)) continue;
     DeviceRegionOptions options{.width = region.options.width,
                                 .debug_sync_all = goes_in_turn(region.options),
                                 .prefetch = region.options.prefetch,
@@ -72,6 +83,11 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
     }
     log().info("super-kernel '{}': launches {} to {} in one, {} stages of {} bytes, {} registers, {} bytes spilled", region.name, region.first_launch,
                region.end_launch - 1, made.back()->shape().stages, made.back()->shape().pitch, made.back()->registers(), made.back()->spilled_bytes());
+    cost.spills = spill_seconds(count, made.back()->spilled_bytes());
+    if (declines_loss(region, cost, super->loss_reported)) {
+      queue.stream->synchronize();  // which still writes to the region's memory
+      made.pop_back();
+    }
   }
   return made;
 }

@@ -6,7 +6,6 @@
 #include "device/dependency.hpp"
 #include "runtime/super_kernel/deal.hpp"
 #include "runtime/super_kernel/report.hpp"
-#include "runtime/super_kernel/walk_cost.hpp"
 #include "tests/model/plugin.hpp"
 #include "tests/runtime/super_kernel/walked_step.hpp"
 #include "tests/support/golden.hpp"
@@ -39,24 +38,6 @@ TEST(DeviceRegion, NeedsFollowFromBytesWithoutWhatOthersImply) {
 TEST(DeviceRegion, IsDeclinedWhereALossIsPredictedUnlessAskedFor) {
   EXPECT_FALSE(links_at_a_loss({}));
   for (const char* options : {"profile=1", "debug-sync-all=1", "width=132"}) EXPECT_TRUE(links_at_a_loss(SuperKernelOptions::parse(options))) << options;
-}
-
-TEST(WalkCost, AgreesWithTheDecodeStepThatWasMeasured) {
-  // Llama 3.2 1B in bf16 on an H200: 84 launches, one after the other; 619.7 us for their bytes and products without boundaries.
-  Needs needs(84);
-  for (std::uint32_t i = 1; i < 84; ++i) needs[i] = {i - 1};
-  Target target;
-  target.compute_capability = 90;
-  target.multiprocessors = 132;
-  const DeviceLimits limits{.source = "H200", .clock_hz = 1.755e9, .read_bytes_per_second = 4.563e12};
-  const WalkCost cost = walk_cost(needs, jit::walk_in_flight, limits, target);
-  EXPECT_NEAR(cost.graph * 1e6 + 619.7, 755.7, 6);
-  EXPECT_NEAR(cost.walk * 1e6 + 619.7, 824.6, 6);
-  EXPECT_NEAR(cost.loss() * 1e6, 69, 1);
-  const WalkCost more = walk_cost(needs, 2 * jit::walk_in_flight, limits, target);
-  EXPECT_NEAR(more.walk - cost.walk, 83 * static_cast<double>(jit::walk_in_flight) * 132 / 4.563e12, 1e-9) << "a release waits for the bytes on their way";
-  EXPECT_EQ(more.graph, cost.graph);
-  EXPECT_EQ(walk_cost(Needs(3), jit::walk_in_flight, limits, target).loss(), 0) << "nobody waits";
 }
 
 TEST(DeviceRegion, AStepIsLinkedWithoutHardware) {

@@ -2,7 +2,7 @@
 #include "runtime/super_kernel/region_watch.hpp"
 
 #include "tests/model/plugin.hpp"
-#include "tests/runtime/super_kernel/walked_step.hpp"
+#include "tests/runtime/super_kernel/seeded_body.hpp"
 
 namespace cermet {
 namespace {
@@ -17,20 +17,9 @@ TEST(RegionWatch, SaysWhereBlocksAre) {
   EXPECT_EQ(endless_text(region, std::vector<std::uint32_t>{2, 1, 1}), start + "blocks 1, 2 in layers.0 a; block 0 in layers.0 b");
 }
 
-/// In place of launch `at`: its first block goes on for ever.
+/// Its first block goes on for ever.
 void seed_endless_body(cuda::Program& program) {
-  program.prelude =
-      "namespace endless {\nstruct Task {\n  struct Params {\n    unsigned words[4];\n  };\n  template <class Team>\n"
-      "  static __device__ __forceinline__ void run(const Params&, uint32_t item, Team, char*) {\n"
-      "    while (item == 0) asm volatile(\"nanosleep.u32 1000;\" ::: \"memory\");\n  }\n};\n}  // namespace endless\n";
-  program.task = "endless::Task";
-}
-
-std::size_t endless_launch(const Step& step) {
-  const auto found =
-      std::ranges::find_if(step.programs, [&](const cuda::Program& p) { return p.stage_bytes == 0 && &p != &step.programs.front() && p.meeting_bytes == 0; });
-  EXPECT_NE(found, step.programs.end());
-  return static_cast<std::size_t>(found - step.programs.begin());
+  seed_body(program, "endless", "    while (item == 0) asm volatile(\"nanosleep.u32 1000;\" ::: \"memory\");\n");
 }
 
 TEST(LongRegionWatch, ASeededBodyLinks) {
@@ -38,7 +27,7 @@ TEST(LongRegionWatch, ASeededBodyLinks) {
   Step step("null:sm_90", "decode", "profile=1");
   step.session.run();
   const std::vector<RegionLaunch> launches = step.launches();
-  seed_endless_body(step.programs.at(endless_launch(step)));
+  seed_endless_body(step.programs.at(seeded_launch(step)));
   EXPECT_EQ(DeviceRegion(step.session.executable().plan(), 0, launches, step.context.queue(), {}).count(), launches.size());
 }
 
@@ -48,7 +37,7 @@ TEST_F(DeviceStep, ABodyThatNeverEndsEndsTheProcessWithNames) {
     Step step("cuda", "decode", "profile=1");
     step.run();
     const std::vector<RegionLaunch> launches = step.launches();
-    seed_endless_body(step.programs.at(endless_launch(step)));
+    seed_endless_body(step.programs.at(seeded_launch(step)));
     const DeviceRegion region(step.session.executable().plan(), 0, launches, step.context.queue(), {.deadline = 3, .patience = 100'000'000'000});
     region.enqueue(*step.context.stream());
     step.context.stream()->synchronize();

@@ -89,21 +89,23 @@ inline const std::string whole_text =
     "  %y = scaled_mm(%q, %v, %n, %u) : f32[300, 768]\n  output y = %y\n}\n";
 inline const std::string two_rows_text = rows_step(2), eight_rows_text = rows_step(8), sixteen_rows_text = rows_step(16);
 
-/// Branches of a few rows that do not need each other, and their sum.
-inline std::string branches_step(int branches) {
-  std::string text = "graph step {\n  input %x : f32[16, 512]\n", nodes, sum = "%d0";
+/// Branches of a few rows that do not need each other, of norms and softmax in turn, and their sum, or each for itself.
+inline std::string branches_step(int branches, int pairs = 2, int columns = 512, bool sums = true) {
+  const std::string rows = fmt::format("f32[16, {}]", columns);
+  std::string text = fmt::format("graph step {{\n  input %x : {}\n", rows), nodes, outputs, sum;
   for (int b = 0; b < branches; ++b) {
-    text += fmt::format("  constant %g{} : f32[512]\n", b);
-    nodes += fmt::format(
-        "  %a{0} = rms_norm(%x, %g{0}) : f32[16, 512]\n  %b{0} = softmax(%a{0}) : f32[16, 512]\n  %c{0} = rms_norm(%b{0}, %g{0}) : f32[16, 512]\n"
-        "  %d{0} = softmax(%c{0}) : f32[16, 512]\n",
-        b);
+    text += fmt::format("  constant %g{} : f32[{}]\n", b, columns);
+    std::string last = "%x";
+    for (int p = 0; p < pairs; ++p) {
+      nodes += fmt::format("  %a{0}_{1} = rms_norm({2}, %g{0}) : {3}\n  %b{0}_{1} = softmax(%a{0}_{1}) : {3}\n", b, p, last, rows);
+      last = fmt::format("%b{}_{}", b, p);
+    }
+    if (!sums) outputs += fmt::format("  output y{} = {}\n", b, last);
+    else if (b > 0) nodes += fmt::format("  %s{} = add({}, {}) : {}\n", b, sum, last, rows);
+    sum = b > 0 ? fmt::format("%s{}", b) : last;
   }
-  for (int b = 1; b < branches; ++b) {
-    nodes += fmt::format("  %s{0} = add({1}, %d{0}) : f32[16, 512]\n", b, sum);
-    sum = fmt::format("%s{}", b);
-  }
-  return text + nodes + "  output y = " + sum + "\n}\n";
+  if (sums) outputs = "  output y = " + sum + "\n";
+  return text + nodes + outputs + "}\n";
 }
 inline const std::string branches_text = branches_step(4);
 
@@ -136,13 +138,14 @@ struct Step {
   }
   Step(const std::string& device, const std::string& select, const std::string& options, const std::string& text = step_text)
       : context({device, 2}), session(parse_graph(text), context, text == attention_text ? load_attention : load_by_name, options_of(select, options)) {
-    const std::int64_t rows = std::stoll(text.substr(text.find("%x : f32[") + 9));
-    OwnedTensor values(DType::f32, {rows, 512});
+    const std::size_t at = text.find("%x : f32[") + 9;
+    const std::int64_t rows = std::stoll(text.substr(at)), columns = std::stoll(text.substr(text.find(',', at) + 1));
+    OwnedTensor values(DType::f32, {rows, columns});
     fill_by_name("x", values.view);
-    x = context.device().allocate(rows * 512 * 4);
+    x = context.device().allocate(rows * columns * 4);
     context.stream()->upload(x.data(), values.view.data, x.size());
     context.stream()->synchronize();
-    session.bind("x", {x.data(), DType::f32, {rows, 512}});
+    session.bind("x", {x.data(), DType::f32, {rows, columns}});
   }
   std::vector<std::byte> run() {
     session.run();
