@@ -93,10 +93,9 @@ DecoderGraph Engine::State::make_graph(std::int64_t tokens, DType operand_dtype,
   return build_decoder(config(), types, quantization, sizes, shard());
 }
 
-/// GPUs that share matrices share the rows of long passes, too: what is between products is then computed once, and no more is sent.
 std::int64_t Engine::State::shares_of_rows(std::int64_t tokens) const {
   const ModelShard own = shard();
-  return ranks && stream() && own.all() == own.ranks && tokens > engine::few_tokens ? own.ranks : 1;
+  return ranks && options.share_rows.value_or(stream() != nullptr) && own.all() == own.ranks && tokens > engine::few_tokens ? own.ranks : 1;
 }
 
 SessionOptions Engine::State::session_options(std::int64_t tokens, std::int64_t shares) {

@@ -76,7 +76,7 @@ TEST(ParallelRun, RanksOnGpusChooseTheTokensOfOne) {
 /// Passes of many tokens, whose rows ranks share: sums are rounded to 16 bits there, so that perplexities agree and not every bit.
 TEST(ParallelRun, RanksOnGpusThatShareRowsFindTheSamePerplexity) {
   if (!cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
-  const std::string eval = "eval models/demo --device cuda --json --text README.md --window 301 --stride 301";
+  const std::string eval = "eval models/demo --device cuda --json --text README.md --window 301 --chars 9000";
   const double one = run_cermet(eval).json()["perplexity"].get<double>();
   EXPECT_GT(one, 1);
   for (const std::string ranks :
