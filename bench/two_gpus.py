@@ -113,8 +113,10 @@ class Bench:
 
     def check(self):
         """every operator against its definition"""
-        figures = self.run('check', 2, 'bench', 'comm', '--device', self.device, '--dtype', 'bf16', '--check', '--sizes', '1K', '--seconds', '0.001', '--json')
-        self.goal('operators checked against their definitions', figures['checked_calls'], 100, False, ' calls')
+        for engine in ('auto',) if self.dry else ('auto', 'stamped', 'one-shot', 'two-shot', 'nccl'):
+            figures = self.run(f'check, {engine}', 2, 'bench', 'comm', '--device', self.device, '--dtype', 'bf16', '--engine', engine, '--check', '--sizes', '1K',
+                               '--seconds', '0.001', '--json')
+            self.goal(f'calls checked against their definitions, engine {engine}', figures['checked_calls'], 100, False, '')
 
     def all_reduce(self):
         """all_reduce beside NCCL"""
@@ -137,8 +139,10 @@ class Bench:
         sizes = [str(rows * 4096 * 4) for rows in (1, 8, 16, 32)]
         joined = self.times('norm in one launch', sizes, '--norm', '--engine', 'peer')
         apart = self.times('norm apart', sizes, '--norm', '--engine', 'peer', CERMET_DISABLE_KERNELS=APART)
+        by_nccl = self.times('norm apart, NCCL', sizes, '--norm', '--engine', 'nccl', CERMET_DISABLE_KERNELS=APART)
         for size, seconds in sorted(joined.items()):
             self.goal(f'all_reduce, residual and norm of {size // 16384} rows, time apart to time in one launch', apart[size] / seconds, 1.2, False, '')
+            self.goal(f'the same to apart by NCCL, {size // 16384} rows', by_nccl[size] / seconds, 1.2, False, '')
 
     def synthesize(self, name, config):
         path = self.folder / f'{name}.json'
@@ -146,9 +150,9 @@ class Bench:
         self.run(f'synth {name}', 1, 'synth', '--config', path, '--out', self.folder / name, '--seed', '1')
         return self.folder / name
 
-    def model(self, what, ranks, folder, *words):
+    def model(self, what, ranks, folder, *words, **environment):
         spread = ('--tensor-parallel', 2) if ranks == 2 and '--expert-parallel' not in words else ()
-        return self.run(what, ranks, 'bench', 'model', folder, '--device', self.device, '--repeat', 3, '--json', *words, *spread)
+        return self.run(what, ranks, 'bench', 'model', folder, '--device', self.device, '--repeat', 3, '--json', *words, *spread, **environment)
 
     def dense(self):
         """the 8B over two ranks, its speed and its memory"""
@@ -166,11 +170,15 @@ class Bench:
                 seconds[ranks] = self.model(f'8B decode, {ranks} ranks', ranks, folder, *decode)['decode_seconds_per_token']
             grown[ranks] = [most - least for most, least in zip(memory.grown(), demo.grown())]  # contexts and code are no part of a model
         self.goal('8B bf16 decode over two ranks', seconds[2], 2450e-6, True, ' us', 1e6)
+        if not self.dry:  # other ways, for the record
+            self.model('8B decode, 2 ranks, NCCL alone', 2, folder, *decode, CERMET_COMM_ROUTE='nccl')
+            self.model('8B decode, 2 ranks, weights in 12 bits', 2, folder, *decode, '--compact-weights')
         for rank, own in enumerate(grown[2] if grown else ()):
             self.goal(f'memory of rank {rank}, to half of one rank\'s, by the driver', own / (grown[1][0] / 2), 1.03, True, '')
-        prompt = ('--prompt-tokens', 64 if self.dry else 4096, '-n', 0)
-        speeds = [self.model(f'8B prefill, {ranks} ranks', ranks, folder, *prompt)['prefill_tokens_per_second'] for ranks in (1, 2)]
-        self.goal('8B bf16 prefill of 4096 tokens, two ranks to one', speeds[1] / speeds[0], 1.75, False, '')
+        for tokens in (64,) if self.dry else (4096, 2048):  # of a pass
+            prompt = ('--prompt-tokens', 64 if self.dry else 4096, '-n', 0, '--max-batch-tokens', tokens)
+            speeds = [self.model(f'8B prefill, passes of {tokens}, {ranks} ranks', ranks, folder, *prompt)['prefill_tokens_per_second'] for ranks in (1, 2)]
+            self.goal(f'8B bf16 prefill of 4096 tokens in passes of {tokens}, two ranks to one', speeds[1] / speeds[0], 1.75, False, '')
 
     def mixture(self, layers):
         shrunk = {**SHRUNK, 'num_experts': 8, 'num_experts_per_tok': 2, 'moe_intermediate_size': 64} if self.dry else {'num_hidden_layers': layers}
@@ -178,6 +186,8 @@ class Bench:
         words = ('--weights', 'i8', '--batch', 64, '--prompt-tokens', 8 if self.dry else 128, '-n', 4 if self.dry else 32)
         one = self.model('mixture, 1 rank', 1, folder, *words)['decode_seconds_per_token']
         two = self.model('mixture, 2 ranks', 2, folder, *words, '--expert-parallel', 2)['decode_seconds_per_token']
+        both = self.model('mixture, 2 ranks, matrices shared, too', 2, folder, *words, '--expert-parallel', 2, '--tensor-parallel', 2)['decode_seconds_per_token']
+        self.goal('mixture with matrices shared, too, two ranks to one', one / both, 1.5, False, '')
         self.goal(f'Qwen3-30B-A3B shape of {layers} layers, int8, 64 sequences, expert parallel, two ranks to one', one / two, 1.5, False, '')
 
 

@@ -6,26 +6,28 @@
 namespace cermet::comm {
 namespace {
 
-// Peer memory: assumed, not measured over NVLink (docs/notes/collectives.md). An exchange is a flag's way and the launch; bytes are those that a rank sends, at
-// a third of what a direction of an H200's 18 links has.
-constexpr RouteModel exchange{.seconds = 3.5e-6, .bytes_per_second = 150e9};
-// No fence between data and flag, and twice the bytes.
-constexpr RouteModel stamped_exchange{.seconds = 2.5e-6, .bytes_per_second = 75e9};
-// NCCL between two H200s, of the record bench/results/h200/compare/collectives.txt: 7.9 us at 8 KiB, 14.3 us at 1 MiB. Its larger messages are faster a byte,
-// and take it anyway.
-constexpr RouteModel nccl_of_two{.seconds = 7.8e-6, .bytes_per_second = 160e9};
+// Between two H200s, by the record bench/results/h200/compare/routes-of-two-gpus.txt: a call of few bytes, and the bytes that a rank sends.
+constexpr RouteModel stamped_exchange{.seconds = 3.0e-6, .bytes_per_second = 170e9}, exchange{.seconds = 3.9e-6, .bytes_per_second = 250e9},
+    shares{.seconds = 6.3e-6, .bytes_per_second = 320e9}, nccl_of_two{.seconds = 6.5e-6, .bytes_per_second = 220e9};
 
-double sent_at_once(const DenseCall& call) { return static_cast<double>(call.x_bytes()) * (call.size - 1); }
-double sent_in_shares(const DenseCall& call) { return 2.0 * sent_at_once(call) / call.size; }
+/// What is sent over peer memory, as it counts: twice between more than two ranks, which nobody measured, so that large messages are the library's there.
+double weighed(double bytes, const DenseCall& call) { return call.size > 2 ? 2 * bytes : bytes; }
+
+/// Where a rank gives each other one a piece of its own, the piece for itself stays.
+double sent_at_once(const DenseCall& call) {
+  const auto others = static_cast<double>(call.size - 1), bytes = static_cast<double>(call.x_bytes());
+  return cuts_operand(call.kind) ? bytes * others / call.size : bytes * others;
+}
+double sent_in_shares(const DenseCall& call) { return call.kind == Collective::all_reduce ? 2.0 * sent_at_once(call) / call.size : sent_at_once(call); }
 
 double assumed(Route route, const DenseCall& call) {
   switch (route) {
     case Route::nccl: return nccl_of_two.time(sent_in_shares(call));
-    case Route::stamped: return stamped_exchange.time(sent_at_once(call));
-    case Route::one_shot: return exchange.time(sent_at_once(call));
+    case Route::stamped: return stamped_exchange.time(weighed(sent_at_once(call), call));
+    case Route::one_shot: return exchange.time(weighed(sent_at_once(call), call));
     case Route::two_shot: break;
   }
-  return exchange.seconds + exchange.time(sent_in_shares(call));
+  return shares.time(weighed(sent_in_shares(call), call));
 }
 
 /// On the line through the neighbours; as long as the smallest below it, and along the last line above the largest.

@@ -55,7 +55,7 @@ struct EngineOptions {
   /// process, with a part of `threads` each; of a process that was started with others (comm/world.hpp), all of those, and then every one of them loads the
   /// same model with the same options.
   int tensor_parallel = 1, expert_parallel = 1;
-  /// Of passes of more than 32 tokens of ranks that share matrices: whether each rank has a share of the rows between the parts of a layer, so that sums are
+  /// Of passes of more than 256 tokens of ranks that share matrices: whether each rank has a share of the rows between the parts of a layer, so that sums are
   /// scattered and normalized rows gathered; where absent, on GPUs. No more is sent, and what is between products is computed once.
   std::optional<bool> share_rows;
   /// Engines with sequences of their own, each with so many ranks: run_replicas() (model/parallel/replicas.hpp). Beside expert_parallel alone, which divides

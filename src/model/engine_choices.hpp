@@ -10,6 +10,7 @@ namespace cermet::engine {
 
 constexpr std::int64_t block_size = 16;     ///< tokens of a cache page
 constexpr std::int64_t few_tokens = 32;     ///< kernels are chosen apart for passes of up to this many
+constexpr std::int64_t long_tokens = 256;   ///< passes of more of them are long enough that GPUs share their rows
 constexpr std::int64_t usual_tokens = 512;  ///< of a pass where nothing else is asked for
 
 void check_counts(const EngineOptions& options);

@@ -95,7 +95,7 @@ DecoderGraph Engine::State::make_graph(std::int64_t tokens, DType operand_dtype,
 
 std::int64_t Engine::State::shares_of_rows(std::int64_t tokens) const {
   const ModelShard own = shard();
-  return ranks && options.share_rows.value_or(stream() != nullptr) && own.all() == own.ranks && tokens > engine::few_tokens ? own.ranks : 1;
+  return ranks && options.share_rows.value_or(stream() != nullptr) && own.all() == own.ranks && tokens > engine::long_tokens ? own.ranks : 1;
 }
 
 SessionOptions Engine::State::session_options(std::int64_t tokens, std::int64_t shares) {

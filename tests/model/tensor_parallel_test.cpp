@@ -42,17 +42,18 @@ TEST(TensorParallel, PackedColumnsThatDoNotDivideGiveNearlyTheLogitsOfOneRank) {
 /// Of passes of many tokens, whose number ranks divide or not; sequences begin and end anywhere in a rank's share.
 TEST(TensorParallel, RanksThatShareRowsHaveTheLogitsOfRanksThatHaveAll) {
   std::vector<std::int32_t> ids;
-  for (int i = 0; i < 52; ++i) ids.push_back((7 * i * i + 3) % 250);
+  for (int i = 0; i < 302; ++i) ids.push_back((7 * i * i + 3) % 250);
   for (const char* const model : {"llama-gqa-f32", "qwen3moe-mixed-f32"})
     for (const int ranks : {2, 3})
-      for (const std::size_t tokens : {std::size_t{48}, std::size_t{49}, std::size_t{52}}) {
+      for (const std::size_t tokens : {std::size_t{300}, std::size_t{301}, std::size_t{302}}) {
         std::vector<float> all;
         for (const bool share : {false, true}) {
           EngineOptions options = shared_by(ranks);
           options.share_rows = share;
           options.max_sequences = 2;
+          options.max_context = 1024;
           Engine engine = Engine::load(references / model, options);
-          const SequenceTokens batch[] = {{0, std::span(ids).first(11)}, {1, std::span(ids).subspan(11, tokens - 11)}};
+          const SequenceTokens batch[] = {{0, std::span(ids).first(111)}, {1, std::span(ids).subspan(111, tokens - 111)}};
           const TensorView rows = engine.forward(batch, Engine::Logits::all);
           ASSERT_EQ(rows.shape[0], static_cast<std::int64_t>(tokens));
           const std::vector<float> logits(rows.as<const float>(), rows.as<const float>() + rows.elements());

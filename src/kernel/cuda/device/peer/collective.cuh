@@ -11,6 +11,12 @@
 
 namespace cermet::peer {
 
+/// Units that go with one exchange.
+template <class Unit>
+__device__ __forceinline__ int64_t room_of(Way way) {
+  return (way == Way::stamped ? stamped_data_bytes : slot_bytes) / static_cast<int64_t>(sizeof(Unit));
+}
+
 /// The items [begin, end) of `count` that a channel has.
 struct Share {
   int64_t begin, end;
@@ -68,7 +74,7 @@ __device__ __forceinline__ bool move_stamped(Team team, const Params& p, const C
 
 template <class Unit, class Team>
 __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item) {
-  constexpr int64_t room = slot_bytes / sizeof(Unit);
+  const int64_t room = room_of<Unit>(p.way);
   begins(p.link);
   Channel channel(p.link, item);
   const Share share(p.piece, p.channels, item);
@@ -155,7 +161,6 @@ struct Reduce {
   static constexpr Overlap overlap = Overlap::own;
   using Unit = UnitOf<C>;
   static constexpr int ranks = C.reduction.ranks;
-  static constexpr int64_t room = slot_bytes / sizeof(Unit);
 
   template <class Team>
   static __device__ __forceinline__ bool one_shot(const Params& p, Channel& channel, Team team, int64_t at, int64_t count, bool last) {
@@ -221,7 +226,7 @@ struct Reduce {
     Channel channel(p.link, item);
     const Share share(p.piece / C.width, p.channels, item);
     const bool in_shares = p.way == Way::shares;
-    const int64_t step = in_shares ? room * ranks : room;
+    const int64_t room = room_of<Unit>(p.way), step = in_shares ? room * ranks : room;
     for (int64_t at = share.begin; at < share.end; at += step) {
       const int64_t count = min_of(step, share.end - at);
       const bool last = at + step >= share.end;

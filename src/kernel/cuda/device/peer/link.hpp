@@ -9,8 +9,10 @@ inline constexpr int most_ranks = 8;
 /// A channel is the thread blocks of one number, one on each rank, which exchange data among themselves and wait for no others.
 inline constexpr int most_channels = 64;
 inline constexpr int threads = 512;
-/// Of one rank's part of an exchange.
-inline constexpr int64_t slot_bytes = 32 << 10;
+/// Of one rank's part of an exchange: so many that the way of a flag is short beside that of the data.
+inline constexpr int64_t slot_bytes = 128 << 10;
+/// The same of data that is sent with its stamps, of small messages.
+inline constexpr int64_t stamped_data_bytes = 32 << 10;
 
 /// A line for each channel: how many exchanges this rank has begun, and the last one that each rank has written its part of. Numbers grow and are never
 /// reset, so that a captured launch needs no other parameters in its next replay.
@@ -35,7 +37,7 @@ CERMET_HOST_DEVICE constexpr int64_t slot_offset(int ranks, uint32_t channel, ui
 
 /// Behind them, two windows for each channel whose words say by themselves that they have come: of each 8 bytes 4 are data, and 4 the number of the exchange
 /// (stamped.cuh). They begin as zeros, which is no exchange's number.
-inline constexpr int64_t stamped_slot_bytes = 2 * slot_bytes;
+inline constexpr int64_t stamped_slot_bytes = 2 * stamped_data_bytes;
 CERMET_HOST_DEVICE constexpr int64_t stamped_offset(int ranks, uint32_t channel, uint32_t window, int rank) {
   return slot_offset(ranks, most_channels, 0, 0) + ((static_cast<int64_t>(channel) * 2 + window) * ranks + rank) * stamped_slot_bytes;
 }

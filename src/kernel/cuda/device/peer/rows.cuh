@@ -18,7 +18,7 @@ struct Rows<row_region::Task<Body, S>, C, Sum> {
   static constexpr Overlap overlap = Overlap::own;
   using Region = row_region::Task<Body, S>;
   using Unit = UnitOf<C>;
-  static constexpr int64_t rows_of_item = S.threads / S.lanes, room = slot_bytes / sizeof(Unit);
+  static constexpr int64_t rows_of_item = S.threads / S.lanes, room = (can_be_stamped<Unit> ? stamped_data_bytes : slot_bytes) / sizeof(Unit);
   static constexpr bool in_shared_memory = Sum.shared_offset >= 0 && S.columns > 0 &&
                                            can_be_stamped<Unit>&& rows_of_item* S.columns * sizeof(Element<C.reduction.type>) <= summed_bytes;
   template <class Team>

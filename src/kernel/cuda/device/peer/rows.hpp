@@ -31,6 +31,6 @@ struct SummedOperand {
   bool leaves;        ///< it is a result by itself
 };
 /// Shared memory for the rows of an item.
-inline constexpr int64_t summed_bytes = slot_bytes;
+inline constexpr int64_t summed_bytes = stamped_data_bytes;
 
 }  // namespace cermet::peer

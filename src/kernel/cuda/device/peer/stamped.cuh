@@ -19,7 +19,7 @@ inline constexpr bool can_be_stamped = sizeof(Unit) % 8 == 0;
 template <class Unit>
 class Stamped {
  public:
-  static constexpr int64_t room = slot_bytes / static_cast<int64_t>(sizeof(Unit));  ///< units of a slot
+  static constexpr int64_t room = stamped_data_bytes / static_cast<int64_t>(sizeof(Unit));  ///< units of a slot
 
   static __device__ __forceinline__ void put(ptx::WordPair* slot, int64_t u, const Unit& unit, uint32_t stamp) {
     const auto data = __builtin_bit_cast(Data, unit);
