@@ -66,7 +66,9 @@ void Executable::State::form_super_kernels() {
   super->reported = true;  // warnings come once; an error every time
 }
 
-/// Where a kernel did not say what a launch touches, it touches all operands of its step, and the workspace.
+/// Where a kernel did not say what a launch touches, it touches all operands of its step, and the workspace. One that exchanges data touches its group, too, so
+/// that of two which need nothing of each other the second one waits for the first: channels are in the middle of one exchange at a time, and the same on every
+/// rank.
 void Executable::State::plan_ranges() {
   for (Launch& launch : plan.launches()) {
     if (launch.declared) continue;
@@ -80,6 +82,7 @@ void Executable::State::plan_ranges() {
       reads.push_back({workspace, bytes});
       writes.push_back({workspace, bytes});
     }
+    if (const Communicator* const group = steps[launch.step].communicator) writes.push_back({reinterpret_cast<const std::byte*>(group), 1});
     plan.complete(launch, reads, writes);
   }
   ranges_planned = true;

@@ -8,6 +8,7 @@
 #include "graph/text.hpp"
 #include "jit/walk.hpp"
 #include "kernel/cuda/peer/call.hpp"
+#include "runtime/super_kernel/device_region.hpp"
 #include "select/select.hpp"
 #include "tests/comm/summed_norm.hpp"
 #include "tests/model/plugin.hpp"
@@ -144,6 +145,31 @@ TEST(LongPeer, TheLaunchCompiles) {
   Context context({"null:sm_90", 1});
   for (const std::string& tail : {norm_alone, quantized_to("i8"), quantized_to("f8_e4m3")})
     EXPECT_TRUE(has_step(Session(parse_graph(summed_norm(2, false, tail)), context, no_weights, options_of(8, FusionMode::full, {})), "peer.add_rms_norm"));
+}
+
+/// Blocks that ran them side by side would be in the middle of two exchanges of one channel.
+TEST(Peer, ExchangesInARegionWaitForEachOtherWhereTheirDataDoesNot) {
+  Context context({"null:sm_90", 1});
+  const std::unique_ptr<Communicator> group = comm::make_null_communicator(0, 2);
+  const std::string text = R"(graph apart {
+  super_kernel all "width=16"
+  input %x : f32[2, 96]
+  input %z : f32[3, 32]
+  %a = all_gather(%x) {group = "tensor", ranks = 2} : f32[4, 96] in all
+  %b = all_gather(%z) {group = "tensor", ranks = 2} : f32[6, 32] in all
+  output a = %a
+  output b = %b
+})";
+  Session session(parse_graph(text), context, no_weights, options_of(8, FusionMode::full, {{"tensor", group.get()}}));
+  std::vector<DeviceBuffer> memory;
+  for (const auto& [name, shape] : {std::pair("x", Shape{2, 96}), {"z", Shape{3, 32}}}) {
+    memory.push_back(context.device().allocate(dense_bytes(DType::f32, shape)));
+    session.bind(name, {memory.back().data(), DType::f32, shape});
+  }
+  session.run();
+  const Plan& plan = session.executable().plan();
+  ASSERT_EQ(plan.launches().size(), 2u);
+  EXPECT_EQ(region_needs(plan, 0, 2), (std::vector<std::vector<std::uint32_t>>{{}, {0}}));
 }
 
 TEST(Peer, EnginesAreNamed) {
