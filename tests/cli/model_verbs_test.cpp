@@ -42,6 +42,15 @@ TEST(Run, ReadsPromptsLineByLineAndKeepsTheContext) {
   EXPECT_EQ(std::count(both.out.begin(), both.out.end(), '\n'), 2);
 }
 
+TEST(Run, ReadsAPromptInPassesOfAsManyTokensAsAskedFor) {
+  const std::string run =
+      "run models/demo --json -n 4 -p 'The PostgreSQL server is a server that listens for connections of clients and answers them one by one'";
+  const nlohmann::json one = run_cermet(run).json();
+  ASSERT_GT(one["prompt_ids"].size(), 14u);
+  for (const int tokens : {1, 7, 2048}) EXPECT_EQ(run_cermet(fmt::format("{} --max-batch-tokens {}", run, tokens)).json()["ids"], one["ids"]) << tokens;
+  expect_mistake("run models/demo -p hello --max-batch-tokens 0", {"--max-batch-tokens: expected 1 to 1048576, found 0"});
+}
+
 TEST(Run, ZeroTokensIsAPrefillOnly) { EXPECT_EQ(run_cermet("run models/demo -p hello -n 0 --json").json()["ids"].size(), 0u); }
 
 TEST(Run, NullDeviceGoesThroughTheMotions) { EXPECT_EQ(run_cermet("run models/demo -p hello -n 2 --device null --json").code, 0); }
