@@ -9,6 +9,7 @@
 #include "base/pool_session.hpp"
 #include "device/plan.hpp"
 #include "jit/program_store.hpp"
+#include "runtime/calls_beside.hpp"
 #include "runtime/executable.hpp"
 #include "runtime/memory_plan.hpp"
 #include "runtime/super_kernel/device_region.hpp"
@@ -105,11 +106,13 @@ struct Executable::State {
 
   std::vector<ExecutableStep> steps;
   std::vector<Communicator*> communicators;  ///< of all steps, each once
-  std::vector<StepInfo> infos;               ///< one per step
-  std::vector<Cost> costs;                   ///< by step, at the present symbols; empty until a timed run needs them
-  std::vector<OwnedTensor> offsets;          ///< by step of a timed run: where the groups of a grouped product begin; empty for others
-  std::vector<LaunchTime> launches;          ///< of the last run, where it was timed
-  std::vector<TaskTime> tasks;               ///< of the last run on the CPU, where a super-kernel has profile=1
+  CallsBeside beside;
+  bool calls_go_beside = false;      ///< in the launches that are being made
+  std::vector<StepInfo> infos;       ///< one per step
+  std::vector<Cost> costs;           ///< by step, at the present symbols; empty until a timed run needs them
+  std::vector<OwnedTensor> offsets;  ///< by step of a timed run: where the groups of a grouped product begin; empty for others
+  std::vector<LaunchTime> launches;  ///< of the last run, where it was timed
+  std::vector<TaskTime> tasks;       ///< of the last run on the CPU, where a super-kernel has profile=1
   std::chrono::steady_clock::time_point started;
   std::vector<TensorView> operands;
   std::vector<std::int32_t> operand_value;     ///< by operand; -1 where it never changes
@@ -124,8 +127,11 @@ struct Executable::State {
   void refresh_results(const SymbolValues& values);
   TensorView view_of(std::size_t value, const SymbolValues& values) const;
   LaunchArgs arguments(std::size_t i) const;
+  void call(const Launch& launch);
+  void make_in_order(FunctionRef<void()> launch);
   void make_plan(bool wants_ranges = false);
   void plan_ranges();
+  void find_calls_beside();
   void form_super_kernels();
   void plan_ahead();
   void execute_all();

@@ -88,12 +88,46 @@ void Executable::State::plan_ranges() {
   ranges_planned = true;
 }
 
+/// Ranks that share a device would keep each other from arriving by what is beside; regions make their calls' launches themselves.
+void Executable::State::find_calls_beside() {
+  beside.forget();
+  const auto shares_device = [](Communicator* group) { return group->peer_memory() && group->peer_memory()->ranks_on_device() > 1; };
+  if (!queue.stream || super || communicators.empty() || std::ranges::any_of(communicators, shares_device)) return;
+  make_plan(true);
+  plan_ranges();
+  beside.find(plan, [&](const Launch& launch) { return steps[launch.step].communicator != nullptr; });
+}
+
+/// `launch` makes all launches of the plan in their order.
+void Executable::State::make_in_order(FunctionRef<void()> launch) {
+  if (beside.count() == 0 || stream != queue.stream || row > 1) return launch();
+  struct Scope {
+    bool& on;
+    explicit Scope(bool& flag) : on(flag) { on = true; }
+    ~Scope() { on = false; }
+  };
+  beside.begin(*queue.device, *stream);
+  const Scope scope(calls_go_beside);
+  launch();
+  beside.end();
+}
+
+void Executable::State::call(const Launch& launch) {
+  const auto at = static_cast<std::size_t>(&launch - plan.launches().data());
+  Stream* const side = calls_go_beside ? beside.stream_for(at) : nullptr;
+  LaunchArgs args = arguments(launch.step);
+  if (side) args.stream = side;
+  steps[launch.step].launch(args);
+  if (side) beside.made(at);
+}
+
 void Executable::State::execute(const Launch& launch) {
   StepInfo& info = infos[launch.step];
   const StreamRange range(stream, info.scope.empty() ? info.kernel.c_str() : info.scope.c_str());
   in_scope(info, [&] {
-    if (launch.kind == Launch::Kind::call) steps[launch.step].launch(arguments(launch.step));
-    else plan.enqueue(launch, *stream);
+    if (launch.kind == Launch::Kind::call) return call(launch);
+    if (calls_go_beside) beside.stream_for(static_cast<std::size_t>(&launch - plan.launches().data()));
+    plan.enqueue(launch, *stream);
   });
   info.fallbacks += launch.fallback;
 }
@@ -115,7 +149,7 @@ void Executable::State::launch_in_order(FunctionRef<void(const Launch& launch)> 
 }
 
 void Executable::State::launch_all() {
-  launch_in_order([&](const Launch& launch) { execute(launch); });
+  make_in_order([&] { launch_in_order([&](const Launch& launch) { execute(launch); }); });
 }
 
 /// The entry for the present symbols; a new one evicts the least recently used.
@@ -148,7 +182,7 @@ void Executable::State::replay() {
     Stream* const wanted = std::exchange(stream, queue.stream);  // the caller's may be one that cannot be captured
     stream->begin_capture();
     try {
-      launch_rows(run.regions);
+      make_in_order([&] { launch_rows(run.regions); });
       run.graph = stream->end_capture();
     } catch (...) {
       stream->abandon_capture();
@@ -172,7 +206,10 @@ void Executable::State::execute_all() {
   started = std::chrono::steady_clock::now();
   if (!computes) return skip_all();
   for (Communicator* communicator : communicators) communicator->check();  // replays call it no more
-  if (!planned) make_plan();
+  if (!planned) {
+    find_calls_beside();
+    make_plan();
+  }
   line_up(communicators);
   if (selection != LaunchSelection{}) launch_selected();
   else if (timing) stream ? launch_all_marked() : launch_all_timed();
@@ -196,6 +233,12 @@ const Plan& Executable::launched_plan() {
   if (state_->super && state_->queue.stream) state_->link_regions();
   else if (!state_->planned || state_->ranges_planned) state_->make_plan();
   return state_->plan;
+}
+
+std::size_t Executable::calls_beside() {
+  require(state_->resolved, "calls of graph '{}': expected a run before they are counted, found none", state_->graph.name);
+  state_->find_calls_beside();
+  return state_->beside.count();
 }
 
 const SuperFormation* Executable::super_kernels() {

@@ -172,6 +172,30 @@ TEST(Peer, ExchangesInARegionWaitForEachOtherWhereTheirDataDoesNot) {
   EXPECT_EQ(region_needs(plan, 0, 2), (std::vector<std::vector<std::uint32_t>>{{}, {0}}));
 }
 
+/// How many calls go beside other launches in a graph of two inputs, x : f32[2, 96] and z : f32[4, 96], on a GPU that is not there.
+std::size_t calls_beside(const std::string& nodes) {
+  Context context({"null:sm_90", 1});
+  const std::unique_ptr<Communicator> group = comm::make_null_communicator(0, 2);
+  Session session(parse_graph("graph beside {\n  input %x : f32[2, 96]\n  input %z : f32[4, 96]\n" + nodes + "  output y = %y\n}"), context, no_weights,
+                  options_of(8, FusionMode::none, {{"tensor", group.get()}}));
+  std::vector<DeviceBuffer> memory;
+  for (const auto& [name, shape] : {std::pair("x", Shape{2, 96}), {"z", Shape{4, 96}}}) {
+    memory.push_back(context.device().allocate(dense_bytes(DType::f32, shape)));
+    session.bind(name, {memory.back().data(), DType::f32, shape});
+  }
+  for (int run = 0; run < 3; ++run) session.run();
+  return session.executable().calls_beside();
+}
+
+TEST(Peer, CallsGoBesideLaunchesThatNeedNothingOfThem) {
+  const std::string gather = "  %a = all_gather(%x) {group = \"tensor\", ranks = 2} : f32[4, 96]\n", silu = "  %b = silu(%z) : f32[4, 96]\n",
+                    sum = "  %y = add(%a, %b) : f32[4, 96]\n";
+  EXPECT_EQ(calls_beside(gather + silu + sum), 1u);
+  EXPECT_EQ(calls_beside(silu + gather + sum), 0u) << "the next launch needs it";
+  EXPECT_EQ(calls_beside(gather + "  %c = all_gather(%x) {group = \"tensor\", ranks = 2} : f32[4, 96]\n  %b = add(%c, %z) : f32[4, 96]\n" + sum), 0u)
+      << "calls of a group follow each other";
+}
+
 TEST(Peer, EnginesAreNamed) {
   EXPECT_EQ(comm::device_engine_from("peer", "--engine"), comm::DeviceEngine::peer);
   EXPECT_EQ(comm::device_engine_from("stamped", "--engine"), comm::DeviceEngine::stamped);
