@@ -97,7 +97,7 @@ class Executable {
   const Plan& launched_plan();
   /// Which launches of that plan become one, and which marked ones cannot join; null where no node is marked. As plan().
   const SuperFormation* super_kernels();
-  /// Calls between ranks that runs like the last one make on a stream of their own, beside launches that need nothing of them.
+  /// Calls between ranks that runs like the last one may make on a stream of their own (CERMET_COMM_BESIDE), beside launches that need nothing of them.
   std::size_t calls_beside();
   /// Operations and bytes of a step at the symbols of the last run. Of a grouped product, weights of groups that had rows where the run was timed, else all.
   Cost work(std::size_t step);

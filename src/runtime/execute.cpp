@@ -1,6 +1,7 @@
 // A run: a plan of launches, made when operands change and then called, enqueued, captured or timed.
 #include <utility>
 
+#include "base/env.hpp"
 #include "kernel/communicator.hpp"
 #include "kernel/cuda/peer_memory.hpp"
 #include "runtime/executable_state.hpp"
@@ -207,7 +208,7 @@ void Executable::State::execute_all() {
   if (!computes) return skip_all();
   for (Communicator* communicator : communicators) communicator->check();  // replays call it no more
   if (!planned) {
-    find_calls_beside();
+    if (env::integer(env::Name::CERMET_COMM_BESIDE) != 0) find_calls_beside();
     make_plan();
   }
   line_up(communicators);
