@@ -13,8 +13,7 @@ bool overlap(std::span<const ByteRange> some, std::span<const ByteRange> others)
 
 /// Whether one of the two writes what the other touches.
 bool depends(const Plan& plan, const Launch& before, const Launch& after) {
-  return overlap(plan.writes(before), plan.reads(after)) || overlap(plan.writes(before), plan.writes(after)) ||
-         overlap(plan.reads(before), plan.writes(after));
+  return overlap(plan.writes(before), plan.reads(after)) || overlap(plan.writes(before), plan.writes(after)) || overlap(plan.reads(before), plan.writes(after));
 }
 
 }  // namespace

@@ -207,7 +207,7 @@ class Scaling(unittest.TestCase):
     def test_one_gpu_takes_what_was_measured(self):
         record = json.loads(scaling_model.RECORD.read_text())
         points = scaling_model.read_collectives(scaling_model.COLLECTIVES.read_text())
-        self.assertEqual({op: len(rows) for op, rows in points.items()}, {'all_reduce': 7, 'reduce_scatter': 7, 'all_gather': 7, 'all_to_all': 7})
+        self.assertEqual({op: len(rows) for op, rows in points.items()}, {'all_reduce': 10, 'reduce_scatter': 10, 'all_gather': 10, 'all_to_all': 10})
         row = record['models'][0]
         config = json.loads((ROOT / row['config']).read_text())
         for bound in scaling_model.bounds(row, config, points, 1, record['limits']['read_bytes_per_second']):
