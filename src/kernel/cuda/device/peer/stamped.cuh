@@ -2,8 +2,8 @@
 // wait until data has arrived before a flag may follow it (the protocol that NCCL calls LL).
 //
 // A window is written again two exchanges later. Whoever does so has all words of the exchange between, whose sender put them after all threads of its block
-// had read what came with the one before: take_stamped() ends with a barrier, or the launch does. A word that is left from the exchange 2^32 before, and was not
-// written since, would be taken for a new one: a chance that is accepted.
+// had read what came with the one before: take_stamped() ends with a barrier, or the launch does. A word that is left from the exchange 2^32 before, and was
+// not written since, would be taken for a new one: a chance that is accepted.
 #pragma once
 
 #include "kernel/cuda/device/peer/channel.cuh"
