@@ -43,13 +43,18 @@ TEST(TensorParallel, PackedColumnsThatDoNotDivideGiveNearlyTheLogitsOfOneRank) {
 TEST(TensorParallel, RanksThatShareRowsHaveTheLogitsOfRanksThatHaveAll) {
   std::vector<std::int32_t> ids;
   for (int i = 0; i < 302; ++i) ids.push_back((7 * i * i + 3) % 250);
-  for (const char* const model : {"llama-gqa-f32", "qwen3moe-mixed-f32"})
+  using Weights = std::optional<DType>;
+  for (const auto& [model, weights] : {std::pair("llama-gqa-f32", Weights()),
+                                       {"qwen3moe-mixed-f32", Weights()},
+                                       {"llama-gqa-f32", Weights(DType::i8)},
+                                       {"qwen3moe-mixed-f32", Weights(DType::f8_e4m3)}})
     for (const int ranks : {2, 3})
       for (const std::size_t tokens : {std::size_t{300}, std::size_t{301}, std::size_t{302}}) {
         std::vector<float> all;
         for (const bool share : {false, true}) {
           EngineOptions options = shared_by(ranks);
           options.share_rows = share;
+          options.weights = weights;
           options.max_sequences = 2;
           options.max_context = 1024;
           Engine engine = Engine::load(references / model, options);
