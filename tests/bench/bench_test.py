@@ -19,6 +19,7 @@ import gpu_rows  # noqa: E402
 import plot_trace  # noqa: E402
 import plots  # noqa: E402
 import scaling_model  # noqa: E402
+import two_gpu_records  # noqa: E402
 
 FAKE_CERMET = '''#!/usr/bin/env python3
 import json, pathlib, sys
@@ -157,6 +158,21 @@ class Page(unittest.TestCase):
                   if rect.get('height') == '12'}
         self.assertEqual(widths, {'f0': 280.0, 'f1': 560.0})
         self.assertEqual([plots.round_top(value) for value in (0.7, 1, 3, 4.4, 790, 1200)], [0.8, 1, 4, 5, 800, 2000])
+
+    def test_logarithmic_panels_have_scales_of_their_own(self):
+        grid, share = plots.logarithmic_scale([3.0, 40.0])
+        self.assertEqual(grid, [2, 5, 10, 20, 50])
+        self.assertAlmostEqual(share(10), 0.5)
+        drawing = plots.line_chart('title', 'x', [('small', ['a', 'b'], {'Cermet': [3.0, 4.0]}), ('large', ['a'], {'Cermet': [300.0]})], logarithmic=True)
+        labels = [label.text for label in xml.etree.ElementTree.fromstring(drawing).iter('{http://www.w3.org/2000/svg}text') if label.get('text-anchor') == 'end']
+        self.assertEqual(labels, ['2', '5', '200', '500'])
+
+    def test_collectives_of_two_gpus_are_read_by_way(self):
+        times = two_gpu_records.read_routes('  all_reduce nccl          1.00 KiB   5.86 us  166.7 MiB  166.7 MiB\n'
+                                            '  all_reduce one-shot      1.00 KiB   3.64 us  268.2 MiB  268.2 MiB\n'
+                                            '  all_reduce one-shot      256.0 MiB  1.5 ms   258.3 GiB  258.3 GiB\n  all_reduce      one-shot  3.86 us  258.6 GiB/s\n')
+        self.assertEqual(times, {'all_reduce': {'nccl': {1024: 5.86e-6}, 'one-shot': {1024: 3.64e-6, 256 << 20: 1.5e-3}}})
+        self.assertEqual(two_gpu_records.fastest(times['all_reduce'], ('nccl', 'one-shot')), [(1024, 3.64e-6, 'one-shot'), (256 << 20, 1.5e-3, 'one-shot')])
 
     def test_the_recorded_page_is_up_to_date(self):
         import performance_page
