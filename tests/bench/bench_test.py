@@ -221,16 +221,24 @@ class Scaling(unittest.TestCase):
         self.assertAlmostEqual(beta / 2e11, 1, 6)
 
     def test_one_gpu_takes_what_was_measured(self):
-        record = json.loads(scaling_model.RECORD.read_text())
-        points = scaling_model.read_collectives(scaling_model.COLLECTIVES.read_text())
-        self.assertEqual({op: len(rows) for op, rows in points.items()}, {'all_reduce': 7, 'reduce_scatter': 7, 'all_gather': 7, 'all_to_all': 7})
+        record, routes, steps = scaling_model.read_records()
+        points, _ = scaling_model.read_points(routes, steps)
+        self.assertEqual({op: len(rows) for op, rows in points.items()}, {**dict.fromkeys(scaling_model.OPERATORS, 10), scaling_model.SUM_AND_NORM: 4})
         row = record['models'][0]
         config = json.loads((ROOT / row['config']).read_text())
         for bound in scaling_model.bounds(row, config, points, 1, record['limits']['read_bytes_per_second']):
             self.assertAlmostEqual(bound, row['seconds'], 9)
+        self.assertEqual(scaling_model.prefill(0.1, 4096, 2048, config, scaling_model.Links(points, True), 1), 0.1)
+
+    def test_weights_of_a_batch_are_read_once(self):
+        row = {'seconds': 4.0, 'batch': 8, 'decode': {'decode_weight_bytes_per_token': 0.25}}
+        config = {'hidden_size': 1, 'num_hidden_layers': 1, 'vocab_size': 1}
+        free = {op: [(1, 1e-12), (1 << 20, 1.1e-12)] for op in scaling_model.OPERATORS}
+        for bound, expected in zip(scaling_model.bounds(row, config, free, 2, 1.0), (2, 3)):
+            self.assertAlmostEqual(bound, expected, 6)
 
     def test_the_page_and_its_plot_are_those_of_the_records(self):
-        text, plot = scaling_model.page(json.loads(scaling_model.RECORD.read_text()), scaling_model.read_collectives(scaling_model.COLLECTIVES.read_text()))
+        text, plot = scaling_model.page(*scaling_model.read_records())
         self.assertEqual(scaling_model.PAGE.read_text(), text)
         self.assertEqual(scaling_model.PLOT.read_text(), plot)
         xml.etree.ElementTree.fromstring(plot)
