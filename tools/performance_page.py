@@ -68,9 +68,10 @@ def files():
         images = {name: IMAGES / f'{path.stem}-{name}.svg' for name in gpu_page.plots(record)}
         written.update({images[name]: drawing for name, drawing in gpu_page.plots(record).items()})
         text += gpu_page.section(path, record, {name: image.relative_to(PAGE.parent) for name, image in images.items()})
-    drawings = two_gpus_page.plots()
-    written.update({IMAGES / f'h200-{name}.svg': drawing for name, drawing in drawings.items()})
-    text += two_gpus_page.section({name: f'images/h200-{name}.svg' for name in drawings})
+    steps, routes = two_gpus_page.read()
+    images = {name: IMAGES / f'two-gpus-{name}.svg' for name in two_gpus_page.plots(routes)}
+    written.update({images[name]: drawing for name, drawing in two_gpus_page.plots(routes).items()})
+    text += two_gpus_page.section(steps, routes, {name: image.relative_to(PAGE.parent) for name, image in images.items()})
     for path in sorted((ROOT / 'bench/results/cpu').glob('*.json')):
         text += cpu_section(path, json.loads(path.read_text()))
     return {PAGE: text + network_page.section() + tune_page.section(), **written}

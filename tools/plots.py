@@ -1,4 +1,5 @@
 """Small SVG charts without a library: lines over categories in panels, and horizontal bars. Colours follow the reader's light or dark scheme."""
+import math
 from html import escape
 
 # By order of appearance: Cermet first, then its rivals; colours that colour-blind readers can tell apart.
@@ -60,16 +61,29 @@ def round_top(value):
     return next(unit * factor for factor in (1, 2, 2.5, 4, 5, 8, 10) if unit * factor >= value * (1 - 1e-9))
 
 
-def panel(x, y, width, height, title, categories, series, names, top):
+def linear_scale(top):
+    """Values of the grid, and the share of a panel's height that a value has."""
+    return [top * step / 4 for step in range(5)], lambda value: value / top
+
+
+def logarithmic_scale(values):
+    """The same, from the next of 1, 2 or 5 times a power of ten below all values to the next above."""
+    steps = [factor * 10.0 ** power for power in range(-3, 7) for factor in (1, 2, 5)]
+    low, high = max(step for step in steps if step <= min(values)), min(step for step in steps if step >= max(values))
+    return [step for step in steps if low <= step <= high], lambda value: math.log(value / low) / math.log(high / low)
+
+
+def panel(x, y, width, height, title, categories, series, names, scale):
     """series: {name: values by category, None where there is none}."""
     parts = [text(x, y - 10, title, 'panel')]
-    for step in range(5):
-        level = y + height * (1 - step / 4)
-        parts += [line(x, level, x + width, level, 'grid'), text(x - 6, level + 4, number(top * step / 4), 'soft', 'end')]
+    grid, share = scale
+    for value in grid:
+        level = y + height * (1 - share(value))
+        parts += [line(x, level, x + width, level, 'grid'), text(x - 6, level + 4, number(value), 'soft', 'end')]
     place = lambda i: x + width * (i + 0.5) / len(categories)
     parts += [text(place(i), y + height + 16, category, 'soft', 'middle') for i, category in enumerate(categories)]
     for name, values in series.items():
-        points = [(place(i), y + height * (1 - value / top)) for i, value in enumerate(values) if value is not None]
+        points = [(place(i), y + height * (1 - share(value))) for i, value in enumerate(values) if value is not None]
         if not points:
             continue
         kind = 'limit' if name == LIMIT else f'l{names.index(name)}'
@@ -79,16 +93,18 @@ def panel(x, y, width, height, title, categories, series, names, top):
     return parts
 
 
-def line_chart(title, x_label, panels):
-    """panels: [(title, categories, series)], two side by side, one scale for all."""
+def line_chart(title, x_label, panels, logarithmic=False):
+    """panels: [(title, categories, series)], two side by side, one linear scale for all or a logarithmic one for each."""
     names = list(dict.fromkeys(name for _, _, series in panels for name in series))
     names = [name for name in names if name != LIMIT] + ([LIMIT] if LIMIT in names else [])
-    top = round_top(max(value for _, _, series in panels for values in series.values() for value in values if value is not None))
+    present = [[value for values in series.values() for value in values if value is not None] for _, _, series in panels]
+    linear = linear_scale(round_top(max(value for values in present for value in values)))
     width, height = 380, 170
     parts = [text(20, 26, title, 'title'), *legend(20, 50, names, True)]
     rows = (len(panels) + 1) // 2
     for i, (name, categories, series) in enumerate(panels):
-        parts += panel(60 + i % 2 * (width + 70), 90 + i // 2 * (height + 65), width, height, name, categories, series, names, top)
+        parts += panel(60 + i % 2 * (width + 70), 90 + i // 2 * (height + 65), width, height, name, categories, series, names,
+                       logarithmic_scale(present[i]) if logarithmic else linear)
     bottom = 90 + rows * (height + 65)
     parts.append(text(20, bottom - 8, x_label, 'soft'))
     return document(900, bottom + 6, title, parts)

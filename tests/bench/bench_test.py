@@ -19,6 +19,7 @@ import gpu_rows  # noqa: E402
 import plot_trace  # noqa: E402
 import plots  # noqa: E402
 import scaling_model  # noqa: E402
+import two_gpu_records  # noqa: E402
 
 FAKE_CERMET = '''#!/usr/bin/env python3
 import json, pathlib, sys
@@ -158,6 +159,21 @@ class Page(unittest.TestCase):
         self.assertEqual(widths, {'f0': 280.0, 'f1': 560.0})
         self.assertEqual([plots.round_top(value) for value in (0.7, 1, 3, 4.4, 790, 1200)], [0.8, 1, 4, 5, 800, 2000])
 
+    def test_logarithmic_panels_have_scales_of_their_own(self):
+        grid, share = plots.logarithmic_scale([3.0, 40.0])
+        self.assertEqual(grid, [2, 5, 10, 20, 50])
+        self.assertAlmostEqual(share(10), 0.5)
+        drawing = plots.line_chart('title', 'x', [('small', ['a', 'b'], {'Cermet': [3.0, 4.0]}), ('large', ['a'], {'Cermet': [300.0]})], logarithmic=True)
+        labels = [label.text for label in xml.etree.ElementTree.fromstring(drawing).iter('{http://www.w3.org/2000/svg}text') if label.get('text-anchor') == 'end']
+        self.assertEqual(labels, ['2', '5', '200', '500'])
+
+    def test_collectives_of_two_gpus_are_read_by_way(self):
+        times = two_gpu_records.read_routes('  all_reduce nccl          1.00 KiB   5.86 us  166.7 MiB  166.7 MiB\n'
+                                            '  all_reduce one-shot      1.00 KiB   3.64 us  268.2 MiB  268.2 MiB\n'
+                                            '  all_reduce one-shot      256.0 MiB  1.5 ms   258.3 GiB  258.3 GiB\n  all_reduce      one-shot  3.86 us  258.6 GiB/s\n')
+        self.assertEqual(times, {'all_reduce': {'nccl': {1024: 5.86e-6}, 'one-shot': {1024: 3.64e-6, 256 << 20: 1.5e-3}}})
+        self.assertEqual(two_gpu_records.fastest(times['all_reduce'], ('nccl', 'one-shot')), [(1024, 3.64e-6, 'one-shot'), (256 << 20, 1.5e-3, 'one-shot')])
+
     def test_the_recorded_page_is_up_to_date(self):
         import performance_page
         for path, text in performance_page.files().items():
@@ -205,16 +221,24 @@ class Scaling(unittest.TestCase):
         self.assertAlmostEqual(beta / 2e11, 1, 6)
 
     def test_one_gpu_takes_what_was_measured(self):
-        record = json.loads(scaling_model.RECORD.read_text())
-        points = scaling_model.read_collectives(scaling_model.COLLECTIVES.read_text())
-        self.assertEqual({op: len(rows) for op, rows in points.items()}, {'all_reduce': 10, 'reduce_scatter': 10, 'all_gather': 10, 'all_to_all': 10})
+        record, routes, steps = scaling_model.read_records()
+        points, _ = scaling_model.read_points(routes, steps)
+        self.assertEqual({op: len(rows) for op, rows in points.items()}, {**dict.fromkeys(scaling_model.OPERATORS, 10), scaling_model.SUM_AND_NORM: 4})
         row = record['models'][0]
         config = json.loads((ROOT / row['config']).read_text())
         for bound in scaling_model.bounds(row, config, points, 1, record['limits']['read_bytes_per_second']):
             self.assertAlmostEqual(bound, row['seconds'], 9)
+        self.assertEqual(scaling_model.prefill(0.1, 4096, 2048, config, scaling_model.Links(points, True), 1), 0.1)
+
+    def test_weights_of_a_batch_are_read_once(self):
+        row = {'seconds': 4.0, 'batch': 8, 'decode': {'decode_weight_bytes_per_token': 0.25}}
+        config = {'hidden_size': 1, 'num_hidden_layers': 1, 'vocab_size': 1}
+        free = {op: [(1, 1e-12), (1 << 20, 1.1e-12)] for op in scaling_model.OPERATORS}
+        for bound, expected in zip(scaling_model.bounds(row, config, free, 2, 1.0), (2, 3)):
+            self.assertAlmostEqual(bound, expected, 6)
 
     def test_the_page_and_its_plot_are_those_of_the_records(self):
-        text, plot = scaling_model.page(json.loads(scaling_model.RECORD.read_text()), scaling_model.read_collectives(scaling_model.COLLECTIVES.read_text()))
+        text, plot = scaling_model.page(*scaling_model.read_records())
         self.assertEqual(scaling_model.PAGE.read_text(), text)
         self.assertEqual(scaling_model.PLOT.read_text(), plot)
         xml.etree.ElementTree.fromstring(plot)
