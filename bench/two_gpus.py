@@ -208,7 +208,10 @@ def record(bench, options, env):
     folder = bench.folder if options.dry else ROOT / 'bench/results/h200/compare'
     path = folder / f'{options.name}.json'
     temporary = path.with_suffix('.tmp')
-    temporary.write_text(json.dumps({'command': 'script/bench-two-gpus', 'env': env, 'goals': bench.goals, 'steps': bench.steps}, indent=1) + '\n')
+    text = json.dumps({'command': 'script/bench-two-gpus', 'date': time.strftime('%Y-%m-%d'), 'env': env, 'goals': bench.goals, 'steps': bench.steps}, indent=1)
+    for place in (bench.folder, ROOT):  # of this machine
+        text = text.replace(f'{place}/', '')
+    temporary.write_text(text + '\n')
     temporary.rename(path)
     print('wrote', path)
 
