@@ -43,6 +43,7 @@ void evaluate_file(const Options& options, Console& console) {
 Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
   declare_model_options(parser, options->model);
+  options->model.all_logits = true;
   parser.option("--text", options->text, "UTF-8 text file").required();
   parser.option("--window", options->window, "tokens of a window; every token but a window's first is scored, and the tail that fills none is dropped")
       .show_default();

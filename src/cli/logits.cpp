@@ -65,6 +65,7 @@ void show(const Options& options, Console& console) {
 Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
   declare_model_options(parser, options->model);
+  options->model.all_logits = true;
   parser.option("--ids", options->ids, "token ids, separated by commas").required();
   return [options](Console& console) { show(*options, console); };
 }

@@ -123,6 +123,7 @@ EngineOptions engine_options_of(const ModelOptions& options, std::int64_t least_
   engine_options.rope_frequencies = parse_rope_frequencies(options.rope_frequencies);
   engine_options.max_sequences = sequences;
   engine_options.max_batch_tokens = std::max(options.max_batch_tokens > 0 ? options.max_batch_tokens : max_batch_tokens, sequences);
+  engine_options.all_logits = options.all_logits;
   engine_options.max_context = options.context;
   if (options.context == 0 && (least_context > default_context || sequences > 1)) engine_options.max_context = least_context;
   engine_options.steps_per_launch = options.steps_per_launch;

@@ -23,6 +23,7 @@ struct ModelOptions {
   int tensor_parallel = 1, expert_parallel = 1, data_parallel = 1;
   std::string expert_exchange;
   bool overlap_experts = false;
+  bool all_logits = false;  ///< set by verbs that ask for those of every token
 };
 
 /// Thrown by load_engine() in a process that is not the first of its world, when that has ended: the verb is done.

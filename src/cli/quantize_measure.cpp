@@ -16,6 +16,7 @@ Engine load(const std::filesystem::path& folder, const MeasureOptions& options, 
   model.model = folder.string();
   model.device = options.device;
   model.threads = options.threads;
+  model.all_logits = true;
   return load_engine(model, context, batch);
 }
 

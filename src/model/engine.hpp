@@ -49,6 +49,9 @@ struct EngineOptions {
   std::int64_t max_context = 0;         ///< tokens that the cache holds over all sequences; 0: min(max_position_embeddings, 4096)
   std::int64_t max_sequences = 1;       ///< sequences of one batch
   std::int64_t max_batch_tokens = 512;  ///< tokens of one forward pass; longer prompts go in chunks
+  /// Whether forward() may be asked for Logits::all. Without it a pass has memory for the logits of one token of each sequence, in place of every token's:
+  /// vocab_size floats a token.
+  bool all_logits = true;
   RopeFrequencies rope_frequencies = RopeFrequencies::exact;
   FusionOptions fusion = {};  ///< records: one for every pass, fewest tokens first
   /// Ranks that share the model's matrices, and ranks that have different experts of its mixtures (model/parallel/shard.hpp), max(both) in all: threads of this
@@ -150,7 +153,7 @@ class Engine {
   /// new token in order (`all`), or of each sequence's last one; in memory of the host, or of the engine's device,
   /// where they may still be under way. Several sequences of uneven length run as one batch, at most max_batch_tokens
   /// tokens in total. Throws Error naming the sequence or token: an id outside the vocabulary, no room left in the
-  /// cache.
+  /// cache; and for `all` of an engine without EngineOptions::all_logits.
   enum class Logits : std::uint8_t { all, last };
   enum class Memory : std::uint8_t { host, device };
   TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory = Memory::host);

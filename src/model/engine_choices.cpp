@@ -65,14 +65,14 @@ std::string fingerprint(const Checkpoint& checkpoint, const EngineOptions& optio
   return fmt::format(
       "{}, {} layers, hidden {}, {} heads of {} and {}, inner {} and {}, {} experts, vocabulary {}, {} bytes, dtype {}, weights {}, head {}, cache {}, "
       "context {}, {} sequences, passes of {}, {}, tensor parallel {}, expert parallel {}, share rows {}, data parallel {}, exchange {}, overlap {}, compact "
-      "{}",
+      "{}, all logits {}",
       c.architecture_name, c.layers, c.hidden_size, c.heads, c.head_dim, c.kv_heads, c.intermediate_size, c.expert_intermediate_size, c.experts, c.vocab_size,
       checkpoint.total_bytes(), type(options.dtype), type(options.weights), type(options.head), type(options.kv_cache), options.max_context,
       options.max_sequences, options.max_batch_tokens, options.device.substr(0, options.device.find(':')), options.tensor_parallel, options.expert_parallel,
       !options.share_rows   ? "by device"
       : *options.share_rows ? "yes"
                             : "no",
-      options.data_parallel, name_of(exchange_of(options)), options.overlap_experts, options.compact_weights);
+      options.data_parallel, name_of(exchange_of(options)), options.overlap_experts, options.compact_weights, options.all_logits);
 }
 
 }  // namespace cermet::engine

@@ -117,6 +117,7 @@ bool Engine::State::forward_nothing() {
 /// With `chosen`, the ids of the batch, one of each sequence, lie where the pass reads them.
 TensorView Engine::State::forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, bool chosen) {
   CERMET_ASSERT(!chosen || !beside);  // they would lie where the pass of this rank's own tokens reads them
+  require(which == Logits::last || options.all_logits, "logits: expected those of last tokens, for which alone the engine was loaded (all_logits), found all");
   const std::int64_t tokens = check_batch(batch), sequences = std::ssize(batch);
   using Kind = RankCommand::Kind;
   tell({.kind = chosen ? Kind::forward_chosen : which == Logits::all ? Kind::forward_all : Kind::forward_last, .batch = batch});

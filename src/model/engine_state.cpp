@@ -83,7 +83,7 @@ void Engine::State::compile_graphs() {
   const std::jthread compiling = compile_ahead(std::move(programs), machine.queue().programs);
   for (StartedPass& each : started) add_pass(std::move(each));
   if (stream()) stream()->synchronize();
-  if (!machine.computes()) null_logits.assign(static_cast<std::size_t>(options.max_batch_tokens * config().vocab_size), 0.0f);
+  if (!machine.computes()) null_logits.assign(static_cast<std::size_t>(most_logit_rows(options.max_batch_tokens) * config().vocab_size), 0.0f);
 }
 
 DecoderGraph Engine::State::make_graph(std::int64_t tokens, DType operand_dtype, bool every_row) const {
@@ -101,7 +101,7 @@ std::int64_t Engine::State::shares_of_rows(std::int64_t tokens) const {
 SessionOptions Engine::State::session_options(std::int64_t tokens, std::int64_t shares) {
   SessionOptions made;
   made.maximum.set(symbols.tokens, tokens / shares);
-  made.maximum.set(symbols.rows, tokens);
+  made.maximum.set(symbols.rows, most_logit_rows(tokens));
   made.maximum.set(symbols.sequences, most_sequences(tokens));
   made.fusion = options.fusion;
   if (tokens > engine::few_tokens && options.fusion.super_kernel.select == "decode") made.fusion.super_kernel = {};

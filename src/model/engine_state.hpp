@@ -94,6 +94,8 @@ struct Engine::State {
   std::int64_t most_sequences(std::int64_t tokens) const {
     return std::min(options.max_sequences + (shard().gathers_rows() || shares_of_rows(tokens) > 1 ? 1 : 0), tokens);
   }
+  /// Logits that it has at most.
+  std::int64_t most_logit_rows(std::int64_t tokens) const { return options.all_logits ? tokens : std::min(options.max_sequences, tokens); }
   PassSize size_for_all(const PassSize& own);
   TensorView run_pass(std::span<const SequenceTokens> batch, Logits which, const PassSize& own, const PassSize& all, Memory memory, bool chosen);
   bool forward_nothing();
