@@ -156,6 +156,19 @@ TEST(CudaProduct, Grouped) {
   check_products(OpKind::grouped_linear, list);
 }
 
+TEST(CudaProduct, GroupedWithRowsOfNoWeight) {
+  std::vector<Case> list;
+  const CaseOperand some = offsets({0, 3, 3, 80, 80, 90, 170}), all = offsets({0, 0, 0, 0, 0, 0, 170}), none = offsets({0, 3, 3, 80, 80, 170, 170});
+  for (const auto& [name, groups] : {std::pair("some", some), std::pair("all", all), std::pair("none", none)}) {
+    list.push_back({fmt::format("bf16_{}", name), {real(DType::bf16, {170, 136}), weight(DType::bf16, {5, 136, 136}), groups}, to("f32")});
+    list.push_back({fmt::format("i8_{}", name), {codes({170, 144}), codes({5, 136, 144}, true), groups, {}, scale({170}), scale({5, 136})}, to("bf16")});
+    list.push_back(
+        {fmt::format("fp8_{}", name), {real(DType::f8_e4m3, {170, 1040}), weight(DType::f8_e4m3, {5, 40, 1040}), groups, {}, scale({170}), scale({5, 40})}});
+  }
+  list.push_back({"f32", {real(DType::f32, {170, 136}), weight(DType::bf16, {5, 136, 136}), some}});
+  check_products(OpKind::grouped_linear, list);
+}
+
 TEST(CudaProduct, Matmul) {
   std::vector<Case> list;
   for (const DType a : {DType::bf16, DType::f32})

@@ -56,7 +56,9 @@ TEST(LogitRows, OfAllTokensAreRefusedWithoutMemoryForThem) {
   const std::vector<std::int32_t> ids = prompt();
   const SequenceTokens part{0, ids};
   Engine engine = engine_with(false);
-  test::expect_error(Status::invalid_argument, {"logits: expected those of last tokens", "found all"}, [&] { engine.forward({&part, 1}, Engine::Logits::all); });
+  test::expect_error(Status::invalid_argument, {"logits: expected those of last tokens", "found all"}, [&] {
+    engine.forward({&part, 1}, Engine::Logits::all);
+  });
   EXPECT_EQ(engine.length(0), 0);
   EXPECT_NO_THROW(engine.forward({&part, 1}, Engine::Logits::last));
 }

@@ -2,6 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/device/gemm/parts.hpp"
+#include "op/grouped_work.hpp"
 #include "op/products.hpp"
 
 namespace cermet::cuda {
@@ -118,9 +119,13 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   else if (product_.blocked) tiles_ = {{128, dual_ ? 64 : 128}};
   else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && rows >= 4096)) && known_rows_) tiles_ = {best_hopper_tile(work_, rows)};
   else tiles_ = choose_hopper_tiles(work_, rows);
+  rest_ = grouped_ && groups_end_in_rest(p) && !product_.column_sums && std::ranges::all_of(tiles_, [&](const HopperTile& tile) { return has_few_rows(tile); });
 }
 
+bool HopperProduct::has_few_rows(const HopperTile& tile) const { return grouped_ && tile.block_m == 64 && 2 * most_rows_ <= tile.block_m * work_.groups; }
+
 bool HopperProduct::starts_early(const HopperTile& tile) const {
+  if (constant_b_ && has_few_rows(tile)) return true;
   if (!constant_b_ || grouped_ || batches_) return false;
   if (!known_rows_ && tile.block_m < 128) return true;  // what few rows take
   return most_rows_ <= 128 || div_up(most_rows_, tile.block_m) * div_up(n_, tile.block_n) <= work_.multiprocessors;
@@ -138,6 +143,7 @@ Program HopperProduct::program(const HopperTile& tile) const {
                   is_fp8(b_) ? fp8_stages(k_) : 0, device_name(product_.blocked), device_name(product_.at.x_scale >= 0), device_name(product_.at.w_scale >= 0));
   config += fmt::format(", .grouping = cermet::gemm::Grouping::{}, .offsets = {}", grouping, device_name(offsets_));
   if (tile.raster != gemm::hopper_raster) config += fmt::format(", .raster = {}", tile.raster);
+  if (has_few_rows(tile)) config += fmt::format(", .few_rows = true, .rest = {}", device_name(rest_));
   if (starts_early(tile)) config += ", .early = true";
   if (windows_.gated) config += ", .gated = true";
   if (!windows_.config.empty()) config += fmt::format(", .windows = {}", windows_.config);

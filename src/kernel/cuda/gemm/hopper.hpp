@@ -47,6 +47,9 @@ class HopperProduct {
   std::vector<Program> programs() const;
   std::int64_t workspace() const { return workspace_bytes_; }
   void launch(const LaunchArgs& args) const;
+  /// Whether launches make the results of rows without a weight, too, where addresses and strides suit bulk copies; and whether this one does.
+  bool makes_rest() const { return rest_; }
+  bool makes_rest(const LaunchArgs& args) const;
   /// The programs of the tiles alone, and a launch of them whose x is these windows: its view stands for the matrix that they would be. False where addresses
   /// and strides do not suit bulk copies; then nothing was launched.
   std::vector<Program> tile_programs() const;
@@ -67,6 +70,9 @@ class HopperProduct {
   /// Whether a block asks for its first weights before earlier launches have ended. It pays where blocks have a tile each, and where products read weights for
   /// most of their time; others lose up to 5 % (docs/notes/gemm-cuda.md).
   bool starts_early(const HopperTile& tile) const;
+  /// Whether most groups have few rows of a tile, so that launches take one tile of each group and copy those rows alone.
+  bool has_few_rows(const HopperTile& tile) const;
+  std::int64_t tiles_of_groups(const View& view, const HopperTile& tile) const;
   /// Says what the items of the last launch touch.
   void declare(const LaunchArgs& args, const View& view, const HopperTile& tile, const WindowRows* windows) const;
   void declare_parts(const LaunchArgs& args, const View& view, std::int64_t items) const;
@@ -82,6 +88,7 @@ class HopperProduct {
   DType a_, b_, offsets_ = DType::i32;
   std::int64_t n_, k_, workspace_bytes_ = 0;
   bool dual_ = false, grouped_ = false, constant_b_ = false, known_rows_ = false, split_ = false, batches_ = false;
+  bool rest_ = false;  ///< launches take the rows without a weight, too: what follows the product needs no column's values for zeros, and tiles have few rows
   HopperWork work_;
   std::int64_t most_rows_ = 0, most_batches_ = 1;
   std::vector<HopperTile> tiles_;

@@ -33,7 +33,12 @@ const Kernel gemm_linear_hopper = kernel("gemm.linear.hopper", OpKind::linear, H
 const Kernel gemm_matmul_hopper = kernel("gemm.matmul.hopper", OpKind::matmul);
 const Kernel gemm_dual_linear_hopper = kernel("gemm.dual_linear.hopper", OpKind::dual_linear);
 const Kernel gemm_scaled_mm_hopper = kernel("gemm.scaled_mm.hopper", OpKind::scaled_mm);
-const Kernel gemm_grouped_linear_hopper = with_rest(kernel("gemm.grouped_linear.hopper", OpKind::grouped_linear));
+const Kernel gemm_grouped_linear_hopper =
+    with_rest(kernel("gemm.grouped_linear.hopper", OpKind::grouped_linear), [](const Region& region, const Config& config) -> MakesRest {
+      HopperProduct product(region, config);
+      if (!product.makes_rest()) return nullptr;
+      return [product = std::move(product)](const LaunchArgs& args) { return product.makes_rest(args); };
+    });
 
 /// The product of a convolution, whose rows are the places of images: most often their number is known.
 extern const Kernel gemm_places_hopper;

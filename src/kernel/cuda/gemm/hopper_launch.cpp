@@ -99,8 +99,8 @@ void HopperProduct::set_maps(const LaunchArgs& args, const View& view, const Hop
         args.queue->device().tensor_map({data, dtype, rows, columns, stride, static_cast<std::uint32_t>(box_rows), width, gemm::HopperShape::tile_row}));
   };
   const std::int64_t x_rows = (view.batches - 1) * (view.x_batch / view.x_stride) + view.m;
-  if (split_) p.a = map_of(args.workspace, DType::bf16, 3 * view.m, k_, k_, tile.block_m);
-  else p.a = map_of(x.data, a_, x_rows, k_, view.x_stride, tile.block_m);
+  if (split_) p.a = map_of(args.workspace, DType::bf16, 3 * view.m, k_, k_, has_few_rows(tile) ? gemm::hopper_few_rows : tile.block_m);
+  else p.a = map_of(x.data, a_, x_rows, k_, view.x_stride, has_few_rows(tile) ? gemm::hopper_few_rows : tile.block_m);
   const std::int64_t w_step = view.w_batch / view.w_stride;
   const std::int64_t w_rows = (p.groups - 1) * w_step + n_;
   p.b = map_of(w.data, b_, w_rows, k_, view.w_stride, tile.block_n);
@@ -108,6 +108,12 @@ void HopperProduct::set_maps(const LaunchArgs& args, const View& view, const Hop
     p.b_up = map_of(up.data, b_, w_rows, k_, n_ > 1 ? up.strides[up.shape.rank() - 2] : k_, tile.block_n);
   if (work_.ungrouped) p.y_map = map_of(y.data, product_.out, view.m, n_, view.y_stride != 0 ? view.y_stride : n_, 16);
 }
+
+std::int64_t HopperProduct::tiles_of_groups(const View& view, const HopperTile& tile) const {
+  return div_up(view.m, tile.block_m) + work_.groups + (rest_ ? 1 : 0);
+}
+
+bool HopperProduct::makes_rest(const LaunchArgs& args) const { return rest_ && view_of(args); }
 
 gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& view, const HopperTile& tile) const {
   gemm::HopperParams p{};
@@ -137,7 +143,7 @@ gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& vie
   if (product_.column_sums) p.column_sums = reinterpret_cast<const std::int32_t*>(args.workspace);
   if (const TensorView* offsets = product_.given(args, product_.at.offsets)) p.offsets = offsets->data;
   std::ranges::copy(view.extra, p.extra);
-  const std::int64_t tiles_m = grouped_ ? div_up(view.m, tile.block_m) + groups : div_up(view.m, tile.block_m) * view.batches;
+  const std::int64_t tiles_m = grouped_ ? tiles_of_groups(view, tile) : div_up(view.m, tile.block_m) * view.batches;
   p.items = narrow(tiles_m * div_up(n_, tile.block_n), "product", "tiles");
   return p;
 }
@@ -209,7 +215,7 @@ void HopperProduct::declare(const LaunchArgs& args, const View& view, const Hopp
   const std::int64_t across = div_up(n_, tile.block_n);
   if (grouped_) {
     tiles.groups = w(args).shape[0];
-    tiles.grid = item_grid(1, 1, div_up(view.m, tile.block_m) + tiles.groups, across);  // offsets say which rows
+    tiles.grid = item_grid(1, 1, tiles_of_groups(view, tile), across);  // offsets say which rows
   } else {
     tiles.rows = tiles_along(grid_rows, tile.block_m);
     tiles.grid = item_grid(1, view.batches, div_up(view.m, tile.block_m), across, tile.raster);

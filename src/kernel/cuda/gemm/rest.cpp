@@ -57,23 +57,26 @@ void RestRows::launch(const LaunchArgs& args, std::size_t program) const {
 
 }  // namespace
 
-Kernel with_rest(const Kernel& product) {
+Kernel with_rest(const Kernel& product, const std::function<MakesRest(const Region&, const Config&)>& inside) {
   Kernel kernel = product;
   kernel.declines = [product](const Region& region) -> Decline {
     if (groups_end_in_rest(region.problem()) && !region.operand_of(2)) return "rows are sorted inside, and those of the last group have no weight";
     return product.declines(region);
   };
-  kernel.programs = [product](const Region& region, const Config& config) {
+  kernel.programs = [product, inside](const Region& region, const Config& config) {
     std::vector<Program> list = product.programs(region, config);
-    if (groups_end_in_rest(region.problem())) list.push_back(RestRows(region).program());
+    if (!groups_end_in_rest(region.problem())) return list;
+    list.push_back(RestRows(region).program());
+    list.back().fallback = inside && inside(region, config);
     return list;
   };
-  kernel.bind = [product](const Region& region, const Config& config) -> Launcher {
+  kernel.bind = [product, inside](const Region& region, const Config& config) -> Launcher {
     Launcher launch = product.bind(region, config);
     if (!groups_end_in_rest(region.problem())) return launch;
-    return [launch = std::move(launch), rest = RestRows(region), last = product.programs(region, config).size()](const LaunchArgs& args) {
+    return [launch = std::move(launch), rest = RestRows(region), last = product.programs(region, config).size(),
+            makes = inside ? inside(region, config) : MakesRest()](const LaunchArgs& args) {
       launch(args);
-      rest.launch(args, last);
+      if (!makes || !makes(args)) rest.launch(args, last);
     };
   };
   return kernel;

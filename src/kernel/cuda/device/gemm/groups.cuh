@@ -11,14 +11,20 @@ struct GroupTile {
   int rows_end = 0;  ///< end of the group's rows
 };
 
-/// Tile `tile` of the tiles that start at each group's first row; a whole warp calls, every lane gets the same. There are at most
-/// rows / block_m + groups of them. Offsets that fall or leave [0, rows] give no rows instead of undefined ones.
+/// Where rows of group e begin. Offsets that fall or leave [0, rows] give no rows instead of undefined ones.
 template <class Index>
-__device__ __forceinline__ GroupTile find_group(const Index* offsets, int groups, int rows, int block_m, int tile) {
+__device__ __forceinline__ int group_begin(const Index* offsets, int rows, int e) {
+  return static_cast<int>(min_of<int64_t>(max_of<int64_t>(static_cast<int64_t>(offsets[e]), 0), rows));
+}
+
+/// Tile `tile` of the tiles that start at each group's first row, but for the first `skip` of each; a whole warp calls, every lane gets the same. There are at
+/// most rows / block_m + groups of them, and without each group's first at most rows / block_m.
+template <class Index>
+__device__ __forceinline__ GroupTile find_group(const Index* offsets, int groups, int rows, int block_m, int tile, int skip = 0) {
   const int lane = static_cast<int>(lane_index()), per_lane = (groups + 31) / 32;
   const int begin = min_of(lane * per_lane, groups), end = min_of(begin + per_lane, groups);
-  const auto at = [&](int e) { return static_cast<int>(min_of<int64_t>(max_of<int64_t>(static_cast<int64_t>(offsets[e]), 0), rows)); };
-  const auto tiles_of = [&](int e) { return max_of((at(e + 1) - at(e) + block_m - 1) / block_m, 0); };
+  const auto at = [&](int e) { return group_begin(offsets, rows, e); };
+  const auto tiles_of = [&](int e) { return max_of((at(e + 1) - at(e) + block_m - 1) / block_m - skip, 0); };
   int own = 0;
   for (int e = begin; e < end; ++e) own += tiles_of(e);
   int before = own;
@@ -35,7 +41,7 @@ __device__ __forceinline__ GroupTile find_group(const Index* offsets, int groups
     for (int rest = tile - before;; ++e) {
       const int count = tiles_of(e);
       if (rest < count) {
-        found = {e, at(e) + rest * block_m, at(e + 1)};
+        found = {e, at(e) + (rest + skip) * block_m, at(e + 1)};
         break;
       }
       rest -= count;
@@ -48,6 +54,23 @@ __device__ __forceinline__ GroupTile find_group(const Index* offsets, int groups
   found.row = __shfl_sync(0xffffffffu, found.row, from);
   found.rows_end = __shfl_sync(0xffffffffu, found.rows_end, from);
   return found;
+}
+
+/// The same tiles in another order: each group's first one, by the group's number, whose weight is then known before the offsets are; then, with Rest, those of
+/// the rows behind the last group, which have group -1 and rows; then the others. At most rows / block_m + groups + 1.
+template <bool Rest, class Index>
+__device__ __forceinline__ GroupTile find_group_by_number(const Index* offsets, int groups, int rows, int block_m, int tile) {
+  if (tile < groups) {
+    const int begin = group_begin(offsets, rows, tile), end = group_begin(offsets, rows, tile + 1);
+    return begin < end ? GroupTile{tile, begin, end} : GroupTile{};
+  }
+  tile -= groups;
+  if constexpr (Rest) {
+    const int begin = group_begin(offsets, rows, groups), tiles = (rows - begin + block_m - 1) / block_m;
+    if (tile < tiles) return {-1, begin + tile * block_m, rows};
+    tile -= tiles;
+  }
+  return find_group(offsets, groups, rows, block_m, tile, 1);
 }
 
 }  // namespace cermet::gemm

@@ -26,10 +26,15 @@ struct Hopper {
   static constexpr int b_parts = C.dual ? 2 : 1;
   static constexpr HopperShape shape{
       C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), ColumnPlan<E>::bytes, C.grouping == Grouping::none, epilogue::also_bytes<E>()};
+  using Ring = HopperRing<C, shape>;
+  using Shared = typename Ring::Shared;
+  using Slot = typename Ring::Slot;
   static constexpr int consumers = shape.consumers(), stage_bytes = shape.stage_bytes();
   static constexpr int row_elements = HopperShape::tile_row / sizeof(A);  // reduction steps of a stage
   static constexpr int k_tiles = static_cast<int>(div_up(C.k, row_elements));
-  static constexpr int own = C.block_n / 2;  // sums of a thread, of each part of b
+  static constexpr int own = C.block_n / 2;                                  // sums of a thread, of each part of b
+  static constexpr int box_rows = C.few_rows ? hopper_few_rows : C.block_m;  ///< rows of a that a bulk copy takes
+  static constexpr int b_stage_bytes = b_parts * Ring::b_bytes;
   static constexpr int promote = C.blocked ? 1 : C.promote;
   /// Stages whose weights are asked for before earlier launches have ended. What is asked for early is ahead of the rows in the queue of the copies, prefetches
   /// to the L2 as well; four stages keep the memory busy meanwhile.
@@ -38,20 +43,25 @@ struct Hopper {
   static_assert(C.block_m == 64 || C.block_m == 128);
   static_assert(sizeof(A) == sizeof(B));
   static_assert(C.k > 0 && C.n > 0);
-  static_assert(!C.early || C.grouping == Grouping::none);
+  static_assert(!C.early || C.grouping == Grouping::none || C.few_rows);
+  static_assert(!C.few_rows || (C.grouping == Grouping::offsets && C.block_m % box_rows == 0));
+  static_assert(!C.rest || C.few_rows);
   static_assert(!C.gated || (sizeof(A) == 2 && promote == 0 && C.a_parts == 1 && C.grouping == Grouping::none));
   static_assert(!C.blocked || (sizeof(A) == 1 && C.block_n == (C.dual ? 64 : 128)));
   static_assert(!C.blocked || !C.dual || !C.column_scale || C.n % 128 == 0);  // a tile of either half is within a block of columns
 
-  using Ring = HopperRing<C, shape>;
-  using Shared = typename Ring::Shared;
-  using Slot = typename Ring::Slot;
-
   static_assert(C.windows.channels % row_elements == 0 && C.windows.channels * C.windows.kernel_h * C.windows.kernel_w == (C.windows.kernel_h > 0 ? C.k : 0));
   static_assert(C.windows.kernel_h == 0 || (C.a_parts == 1 && C.grouping == Grouping::none));
 
-  /// All bytes of a stage, of a's and of b's tiles.
-  static __device__ __forceinline__ void announce(const Shared& shared, int stage) { ptx::mbarrier_arrive_expect(shared.full + stage, stage_bytes); }
+  /// Bytes of a's tiles in a stage, of which `boxes` are copied of each.
+  static __device__ __forceinline__ uint32_t a_stage_bytes(int boxes) { return boxes * C.a_parts * box_rows * HopperShape::tile_row; }
+  static __device__ __forceinline__ int boxes_of(const Place& place) {
+    return C.few_rows ? (min_of(place.rows_end - place.row, C.block_m) + box_rows - 1) / box_rows : 1;
+  }
+  /// Whether the tiles of b of a block's first item can be told from its number.
+  static __device__ __forceinline__ bool starts_early(const Params& p, uint32_t item) {
+    return early > 0 && (!C.few_rows || item < static_cast<uint32_t>(p.groups * Place::tiles_n));
+  }
   /// A stage's tiles of b.
   static __device__ __forceinline__ void load_b(const Params& p, const Shared& shared, int stage, int kt, int row) {
     uint64_t* const full = shared.full + stage;
@@ -61,13 +71,16 @@ struct Hopper {
 
   /// Stages of the ring, of which the first `begun` have their tiles of b on the way. load_a(kt, stage)
   template <class LoadA>
-  static __device__ __forceinline__ void produce_stages(const Params& p, const Shared& shared, Slot slot, int begun, int b_row, LoadA load_a) {
+  static __device__ __forceinline__ void produce_stages(const Params& p, const Shared& shared, Slot slot, int begun, int boxes, int b_row, LoadA load_a) {
     int kt = 0;
     if constexpr (early > 0)
-      for (; kt < begun; ++kt, slot.advance()) load_a(kt, slot.stage);
+      for (; kt < begun; ++kt, slot.advance()) {
+        ptx::mbarrier_arrive_expect(shared.full + slot.stage, a_stage_bytes(boxes));
+        load_a(kt, slot.stage);
+      }
     for (; kt < k_tiles; ++kt, slot.advance()) {
       ptx::mbarrier_wait(shared.empty + slot.stage, slot.phase ^ 1);
-      announce(shared, slot.stage);
+      ptx::mbarrier_arrive_expect(shared.full + slot.stage, a_stage_bytes(boxes) + b_stage_bytes);
       load_a(kt, slot.stage);
       load_b(p, shared, slot.stage, kt, b_row);
     }
@@ -75,15 +88,32 @@ struct Hopper {
 
   static __device__ __forceinline__ void produce(const Params& p, const Shared& shared, const Place& place, Slot slot, int begun) {
     const int a_row = place.row + (C.grouping == Grouping::batches ? place.group * p.a_group : 0), b_row = place.n + place.group * p.b_group;
+    const int boxes = boxes_of(place);
     if constexpr (C.windows.kernel_h > 0) {
       const WindowSource<C, row_elements> source(p, place.row);
-      produce_stages(p, shared, slot, begun, b_row, [&](int kt, int stage) { source.load(p, kt, shared.a(stage, 0), shared.full + stage); });
+      produce_stages(p, shared, slot, begun, boxes, b_row, [&](int kt, int stage) { source.load(p, kt, shared.a(stage, 0), shared.full + stage); });
     } else {
-      produce_stages(p, shared, slot, begun, b_row, [&](int kt, int stage) {
+      produce_stages(p, shared, slot, begun, boxes, b_row, [&](int kt, int stage) {
 #pragma unroll
         for (int part = 0; part < C.a_parts; ++part)
-          ptx::tma_load_2d(shared.a(stage, part), &p.a, kt * row_elements, a_row + part * p.a_part, shared.full + stage);
+#pragma unroll
+          for (int box = 0; box < C.block_m / box_rows; ++box)
+            if (box < boxes)
+              ptx::tma_load_2d(shared.a(stage, part) + box * box_rows * HopperShape::tile_row, &p.a, kt * row_elements,
+                               a_row + part * p.a_part + box * box_rows, shared.full + stage);
       });
+    }
+  }
+
+  /// Takes the stages that were begun for a group without rows.
+  static __device__ __forceinline__ void drain(const Shared& shared, bool produces, Slot slot, int begun) {
+    for (int kt = 0; kt < begun; ++kt, slot.advance()) {
+      if (produces) {
+        if (ptx::elect_one()) ptx::mbarrier_arrive(shared.full + slot.stage);
+      } else {
+        ptx::mbarrier_wait(shared.full + slot.stage, slot.phase);
+        release(shared, slot.stage);
+      }
     }
   }
 
@@ -204,7 +234,13 @@ struct Hopper {
     Results results{p.extra, columns, sums, row, place.rows_end, place.n, place.group};
     results.load_rows();
     results.place(staging);
-    if constexpr (promote > 0) multiply_promoted(p, shared, warpgroup, place, slot, row, total);
+    if (C.rest && place.is_rest) {
+#pragma unroll
+      for (int i = 0; i < b_parts * own; ++i) {
+        d[i / own][i % own] = 0;
+        if constexpr (promote > 0) total[i / own][i % own] = 0;
+      }
+    } else if constexpr (promote > 0) multiply_promoted(p, shared, warpgroup, place, slot, row, total);
     else if constexpr (C.gated) multiply_gated(p, shared, team, warpgroup, place, slot, d);
     else multiply(shared, warpgroup, slot, d, [](int, int) {});
     if constexpr (shape.vector_bytes > 0) {
@@ -251,13 +287,15 @@ struct Hopper {
     if constexpr (early > 0) {
       if (team.warp() == consumers * 4) {
         __syncwarp();  // one of its threads has set up the barriers
-        const Place place(p, item);
         const Shared shared(smem);
-        if (ptx::elect_one()) {
+        int row;  // of b
+        if constexpr (C.few_rows) row = static_cast<int>(item % Place::tiles_n) * C.block_n + static_cast<int>(item / Place::tiles_n) * p.b_group;
+        else row = Place(p, item).n;
+        if (starts_early(p, item) && ptx::elect_one()) {
 #pragma unroll 1
           for (int kt = 0; kt < early; ++kt) {
-            announce(shared, kt);
-            load_b(p, shared, kt, kt, place.n);
+            ptx::mbarrier_expect(shared.full + kt, b_stage_bytes);
+            load_b(p, shared, kt, kt, row);
           }
         }
         __syncwarp();
@@ -267,14 +305,24 @@ struct Hopper {
 
   template <class Team>
   static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
-    const int begun = ring.is_open ? 0 : early;
+    const int begun = !ring.is_open && starts_early(p, item) ? early : 0;
     if (!ring.is_open) team.sync();
     ring.is_open = true;
     const Shared shared(smem);
     const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(team.rank()) / 128, 0);
     const Place place(p, item);
-    if (place.empty()) return;
     const Slot slot(ring.stages);
+    if (place.empty()) {
+      if constexpr (C.few_rows && early > 0) {
+        if (warpgroup < consumers || team.warp() % 4 == 0) drain(shared, warpgroup == consumers, slot, begun);
+        ring.stages += begun;
+      }
+      return;
+    }
+    if (C.rest && place.is_rest) {
+      if (warpgroup < consumers) consume(p, shared, team, warpgroup, place, slot);
+      return;
+    }
     if (warpgroup == consumers) {
       if (team.warp() % 4 == 0 && ptx::elect_one()) produce(p, shared, place, slot, begun);
       __syncwarp();

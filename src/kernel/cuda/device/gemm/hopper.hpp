@@ -6,16 +6,18 @@
 
 namespace cermet::gemm {
 
+/// Rows of groups that a bulk copy takes where most groups have few.
+inline constexpr int hopper_few_rows = 16;
 /// Tiles of m that share a sweep over n, so that a wave's operands stay in the L2.
 inline constexpr int hopper_raster = 16;
 
 /// y[m, n] = epilogue(sum over k of a[m, k] * b[n, k]). Steps count elements; pointers that the configuration does not use may be null.
 struct HopperParams {
-  TensorMapBytes a;            ///< tiles of [block_m, 128 bytes], 128-byte swizzle; all groups' rows (all parts' rows) one below the other
-  TensorMapBytes b, b_up;      ///< tiles of [block_n, 128 bytes]; all groups' rows one below the other
-  TensorMapBytes y_map;        ///< pieces of [16, 128 bytes], 128-byte swizzle; only where results go out with bulk copies
-  void* y;                     ///< rows start at multiples of 16 bytes and end at one
-  const float* row_scale;      ///< of row r and block kb of the reduction: [r * row_scale_step + kb * row_scale_block]
+  TensorMapBytes a;        ///< tiles of [block_m, 128 bytes], or of hopper_few_rows, 128-byte swizzle; all groups' rows (all parts' rows) one below the other
+  TensorMapBytes b, b_up;  ///< tiles of [block_n, 128 bytes]; all groups' rows one below the other
+  TensorMapBytes y_map;    ///< pieces of [16, 128 bytes], 128-byte swizzle; only where results go out with bulk copies
+  void* y;                 ///< rows start at multiples of 16 bytes and end at one
+  const float* row_scale;  ///< of row r and block kb of the reduction: [r * row_scale_step + kb * row_scale_block]
   const float* column_scale;   ///< of 128 columns and blocks
   const void* offsets;         ///< [groups + 1], where groups are found by offsets
   const int32_t* column_sums;  ///< [n]: sums over the reduction of b's columns, where the epilogue reads them

@@ -28,6 +28,8 @@ struct HopperConfig {
   bool row_scale = false, column_scale = false;  ///< of blocks
   Grouping grouping = Grouping::none;
   DType offsets = DType::i32;
+  bool few_rows = false;  ///< most groups have fewer rows than a tile: tiles of a group's first rows come by number, and only rows that exist are copied
+  bool rest = false;      ///< where that is so: rows behind the last group's get what follows the product, of zeros
   int raster = hopper_raster;
   bool early = false;  ///< a block's first tiles of b, which no launch writes, are asked for before earlier launches have ended
   HopperWindows windows = {};
@@ -40,6 +42,7 @@ struct TileCoord {
   static constexpr int tiles_n = static_cast<int>(div_up(C.n, C.block_n));
   int row, rows_end;  // of a and y, within the group where groups are batches
   int n, group = 0;
+  bool is_rest = false;  // no weight multiplies its rows
 
   __device__ TileCoord(const HopperParams& p, uint32_t item) {
     const uint32_t tiles_m = static_cast<uint32_t>(p.m + C.block_m - 1) / C.block_m;
@@ -49,8 +52,12 @@ struct TileCoord {
     }
     if constexpr (C.grouping == Grouping::offsets) {
       n = static_cast<int>(item % tiles_n) * C.block_n;
-      const GroupTile found = find_group(static_cast<const Element<C.offsets>*>(p.offsets), p.groups, p.m, C.block_m, static_cast<int>(item / tiles_n));
+      const auto* const offsets = static_cast<const Element<C.offsets>*>(p.offsets);
+      const int tile = static_cast<int>(item / tiles_n);
+      const GroupTile found =
+          C.few_rows ? find_group_by_number<C.rest>(offsets, p.groups, p.m, C.block_m, tile) : find_group(offsets, p.groups, p.m, C.block_m, tile);
       group = found.group, row = found.row, rows_end = found.rows_end;
+      if (C.rest && group < 0 && row < rows_end) group = 0, is_rest = true;  // any group's values for columns do: they multiply zeros
     } else {
       const uint32_t sweep = item / (C.raster * tiles_n), first = sweep * C.raster;
       const uint32_t rest = item - sweep * (C.raster * tiles_n), size = min_of<uint32_t>(C.raster, tiles_m - first);

@@ -39,6 +39,11 @@ __device__ __forceinline__ void mbarrier_arrive_expect(uint64_t* barrier, uint32
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes) : "memory");
 }
 
+/// Announces bytes of bulk copies without an arrival.
+__device__ __forceinline__ void mbarrier_expect(uint64_t* barrier, uint32_t bytes) {
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes) : "memory");
+}
+
 /// Waits for the phase of this parity; then sees what its arrivals released and its copies wrote.
 __device__ __forceinline__ void mbarrier_wait(uint64_t* barrier, uint32_t parity) {
   asm volatile("{\n .reg .pred done;\nwait:\n mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n @done bra end;\n bra wait;\nend:\n}" ::"r"(
