@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t most_dots_rows = 128, most_dots_columns = 512, longest_dots = 8192;
 /// Sums of a thread beside which registers hold what is on its way.
-constexpr int most_sums = 128;
+constexpr int most_sums = 64;
 constexpr ProductLoops dots_loops{.results = 2};
 
 std::int64_t dots_bytes(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
@@ -27,7 +27,8 @@ Decline declines_dots(const Problem& p) {
   const Dim n = p.outputs[0].dims.back(), k = p.input(0).dims.back();
   if (!n.is_constant() || !k.is_constant()) return "N or K is not known beforehand";
   if (n.constant() == 0 || k.constant() == 0) return "N or K is 0";
-  if (n.constant() > most_dots_columns) return fmt::format("up to {} columns: weights of {} would be read for each block of rows", most_dots_columns, n.constant());
+  if (n.constant() > most_dots_columns)
+    return fmt::format("up to {} columns: weights of {} would be read for each block of rows", most_dots_columns, n.constant());
   if (k.constant() > longest_dots) return fmt::format("K is above {}", longest_dots);
   if (k.constant() % gemm::DotsTile::run != 0) return fmt::format("rows of {} elements do not have whole 16 bytes", k.constant());
   return std::nullopt;
@@ -82,10 +83,10 @@ std::vector<Config> DotsProduct::configs() const {
 
 gemm::DotsTile DotsProduct::best_tile(std::int64_t rows) const {
   gemm::DotsTile best{2, 2, static_cast<int>(dots_bytes(w_))};
-  for (const int down : {2, 4, 8})
+  for (const int down : {8, 4, 2})  // of those that take as long the first, which converts fewer weights
     for (const int across : {2, 4, 8, 16}) {
       const gemm::DotsTile tile{down, across, static_cast<int>(dots_bytes(w_))};
-      if (cycles(tile, rows) < cycles(best, rows)) best = tile;
+      if (tile.sums() <= most_sums && cycles(tile, rows) < cycles(best, rows)) best = tile;
     }
   return best;
 }

@@ -107,6 +107,14 @@ struct Dots {
     }
   }
 
+  /// What sums begin with. Loads stay before the barrier, of which the assembler does not know what it gives: otherwise it asks for the later stages only when
+  /// the first have arrived, to save registers.
+  template <class Team>
+  static __device__ __forceinline__ float zero_after_loads([[maybe_unused]] Team team) {
+    if constexpr (stages > 1 && requires { team.any(false); }) return team.any(false) ? 1.0f : 0.0f;
+    else return 0.0f;
+  }
+
   template <class Team>
   static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     const int row = static_cast<int>(item / across) * rows, column = static_cast<int>(item % across) * columns;
@@ -116,7 +124,10 @@ struct Dots {
       if constexpr (!C.constant) load_w(p, team, i, column, ring.w[i]);
       load_x(p, team, i, row, x[i]);
     }
-    float sums[count] = {};
+    float sums[count];
+    const float zero = zero_after_loads(team);
+#pragma unroll
+    for (int i = 0; i < count; ++i) sums[i] = zero;
 #pragma unroll 1
     for (int fill = 0; fill < fills; fill += stages)
 #pragma unroll
