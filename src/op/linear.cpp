@@ -38,6 +38,12 @@ std::vector<Case> cases() {
         {fmt::format("to_{}", name_of(out)), {CaseOperand{{DType::bf16, {2, 40}}}, weight(DType::bf16, 33, 40)}, {{"out_dtype", std::string(name_of(out))}}});
   for (const std::int64_t m : {2, 4, 6, 7, 13, 14, 15, 29, 60})
     list.push_back({fmt::format("rows_{}", m), {CaseOperand{{DType::bf16, {m, 34}}}, weight(DType::bf16, 40, 34), CaseOperand{{DType::f32, {40}}}}});
+  // Of a router of experts: f32 rows.
+  list.push_back({"router", {CaseOperand{{DType::f32, {64, 2048}}}, weight(DType::bf16, 128, 2048)}});
+  list.push_back({"router_uneven", {CaseOperand{{DType::f32, {60, 1100}}}, weight(DType::bf16, 125, 1100), CaseOperand{{DType::f32, {125}}}}});
+  list.push_back({"router_f16", {CaseOperand{{DType::f32, {10, 520}}}, weight(DType::f16, 60, 520)}, {{"out_dtype", "bf16"}}});
+  list.push_back({"router_f32", {CaseOperand{{DType::f32, {35, 4100}}}, weight(DType::f32, 50, 4100)}});
+  list.push_back({"router_long", {CaseOperand{{DType::f32, {2, 5, 8192}}, normal(), 4}, weight(DType::bf16, 10, 8192)}});
   list.push_back({"long", {CaseOperand{{DType::bf16, {2, 4099}}}, weight(DType::bf16, 5, 4099)}, {{"out_dtype", "f32"}}});
   list.push_back({"one", {CaseOperand{{DType::f32, {1}}}, weight(DType::f32, 1, 1)}});
   list.push_back({"strided", {CaseOperand{{DType::bf16, {17, 33}}, normal(), 5}, {{{DType::bf16, {35, 33}}, normal(), 3, true}}}});

@@ -22,7 +22,7 @@ struct Checked {
 constexpr Checked checked[] = {
     {"gemm.linear.hopper", 0.15},      {"gemm.dual_linear.hopper", 0.15}, {"gemm.scaled_mm.hopper", 0.2}, {"gemm.linear.stream", 0.15},
     {"gemm.dual_linear.stream", 0.15}, {"gemm.scaled_mm.stream", 0.2},    {"cublaslt.linear", 0.2},       {"gemv.linear", 0.15},
-    {"gemv.scaled_mm", 0.2},
+    {"gemv.scaled_mm", 0.2},           {"gemm.linear.dots", 0.3},
 };
 
 /// How long groups are is not known beforehand, so that both models of grouped products are off, but alike: 2 to 4 rows in a group are faster in tiles

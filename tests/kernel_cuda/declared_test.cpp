@@ -178,12 +178,12 @@ TEST(Declared, OnlyConstantWeightsAreReadEarly) {
           if (!early) continue;
           ++fetching[kernel->name];
           const std::string_view program = launches[l].program;
-          EXPECT_TRUE(program == "gemv/row" || program == "gemm/hopper" || program == "gemm/stream") << program;
+          EXPECT_TRUE(program == "gemv/row" || program == "gemm/hopper" || program == "gemm/stream" || program == "gemm/dots") << program;
         }
       }
     }
   for (const char* kernel : {"gemv.linear", "gemv.dual_linear", "gemv.scaled_mm", "gemm.linear.hopper", "gemm.dual_linear.hopper", "gemm.scaled_mm.hopper",
-                             "gemm.linear.stream", "gemm.scaled_mm.stream", "gemm.grouped_linear.hopper", "conv.hopper"})
+                             "gemm.linear.stream", "gemm.linear.dots", "gemm.scaled_mm.stream", "gemm.grouped_linear.hopper", "conv.hopper"})
     EXPECT_GT(fetching[kernel], 0) << kernel;
   for (const char* kernel : {"gemv.grouped_linear", "attention.decode"}) EXPECT_EQ(fetching[kernel], 0) << kernel;
 }

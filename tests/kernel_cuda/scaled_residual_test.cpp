@@ -19,7 +19,7 @@ std::vector<EpilogueCase> residual_cases() {
   list.push_back({OpKind::linear,
                   {"split_scaled_residual", {real(f32, {70, 136}), weight(bf16, {72, 136}), real(f32, {72})}, to("f32")},
                   {scaled(f32), sum({f32, {70, 72}})},
-                  {"gemm.linear.hopper", "gemm.linear.general"}});
+                  {"gemm.linear.dots", "gemm.linear.hopper", "gemm.linear.general"}});
   list.push_back({OpKind::linear,
                   {"one_row_scaled_residual", {real(f32, {1, 520}), weight(bf16, {45, 520})}, to("bf16")},
                   {scaled(bf16), sum({bf16, {1, 45}})},

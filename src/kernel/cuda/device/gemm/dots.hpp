@@ -1,0 +1,40 @@
+// Parameters and tiles of products of few rows and columns whose reduction the threads of a block share: host and device.
+#pragma once
+
+#include "kernel/cuda/device/tile/epilogue.hpp"
+
+namespace cermet::gemm {
+
+/// y[m, n] = epilogue(sum over k of x[m, k] * w[n, k]); rows of x and w are aligned to four elements.
+struct DotsParams {
+  const void *x, *w;
+  int64_t x_row, w_row;  ///< elements
+  int32_t m;
+  bool vectors;  ///< runs of results, and of what the epilogue reads, are aligned
+  epilogue::ResultRows to;
+  epilogue::Operand extra[epilogue::most_extras];
+};
+
+/// What a block computes, all of its threads together: each has sums of all of its results over a share of k, four elements of a row at a time.
+struct DotsTile {
+  int rows, columns;  ///< powers of 2
+  int w_bytes;        ///< of an element of the weight
+
+  static constexpr int threads = 256, warps = threads / 32, run = 4;
+  static constexpr int stage = threads * run;  ///< elements of k that the block loads at a time
+
+  CERMET_HOST_DEVICE constexpr int sums() const { return rows * columns; }
+  /// Registers of a thread's share of a stage.
+  CERMET_HOST_DEVICE constexpr int registers() const { return rows * run + columns * run * w_bytes / 4; }
+  /// Stages that are on their way at a time: as many as registers hold beside the sums and addresses.
+  CERMET_HOST_DEVICE constexpr int stages(int k) const {
+    const int all = (k + stage - 1) / stage, fit = (200 - sums()) / registers();
+    return fit < 1 ? 1 : fit < all ? fit : all;
+  }
+  /// Neighbouring columns that a thread stores.
+  CERMET_HOST_DEVICE constexpr int stored() const { return columns < 4 ? columns : 4; }
+  /// The sums of all warps.
+  CERMET_HOST_DEVICE constexpr int shared_bytes() const { return warps * sums() * 4; }
+};
+
+}  // namespace cermet::gemm
