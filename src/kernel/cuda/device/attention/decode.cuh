@@ -5,6 +5,9 @@
 
 #include "kernel/cuda/device/attention/decode_block.cuh"
 #include "kernel/cuda/device/attention/decode_parts.cuh"
+#include "kernel/cuda/device/attention/decode_span.cuh"
+#include "kernel/cuda/device/attention/decode_whole.cuh"
+#include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::attention {
 
@@ -15,6 +18,7 @@ struct Decode {
   using Load = typename Block::Load;
   using Tile = typename Block::Tile;
   using Planner = Plan<Load::plan>;
+  using Whole = WholeSpans<Load::plan>;
   using AllParts = Parts<C.rows, C.value_size, Team>;
   static constexpr int threads = Block::threads, stages = C.stages, at_once = 8,
                        most_merged = min_of(64, Block::stage_bytes*stages / (8 * C.rows));  ///< parts whose maxima and sums fit a warp's stages
@@ -65,13 +69,8 @@ struct Decode {
     Block::prepare(shared);
     const int block = static_cast<int>(item);
     Place ahead;
-    int units, blocks = params.thread_blocks;
-    const Share share = Planner::begin(p, block, params.least_units, blocks, ahead, units);
-    int left = share.end - share.begin, to_load = left;
-    if (left == 0) return;
-    const Place begin = ahead;
-    Place at = ahead;
-    int page = Load::find_page(p, ahead), free_stage = 0, stage = 0, lead = 0;
+    Share share{0, 0};
+    int units = 0, blocks = params.thread_blocks, to_load = 0, page = 0, free_stage = 0;
     uint32_t broken = 0;  // bit s: the tile in stage s needs a page that does not exist
     const auto load_next = [&] {
       if (to_load > 0) {
@@ -87,16 +86,36 @@ struct Decode {
       }
       free_stage = free_stage + 1 == stages ? 0 : free_stage + 1;
     };
+    Place at;
+    typename Tile::RawQueries raw_queries;
+    // Keys of a whole span are asked for before it is known whether blocks have whole spans.
+#pragma unroll 1
+    for (bool whole = C.whole;; whole = false) {
+      if (whole) share = {0, Whole::begin(p, block, ahead) ? ahead.tile.units : 0};
+      else share = Planner::begin(p, block, params.least_units, blocks, ahead, units);
+      to_load = share.end - share.begin;
+      if (to_load > 0) {
+        at = ahead;
+        Tile::read_queries(p, at.tile, at.head, raw_queries);
+        page = Load::find_page(p, ahead);
+#pragma unroll 1
+        for (int i = 0; i < stages; ++i) load_next();
+      }
+      if (!whole || Whole::fits(p, blocks)) break;
+      ptx::cp_async_wait<0>();
+      __syncwarp();  // stages are filled anew, by other lanes
+      free_stage = 0;
+    }
+    int left = share.end - share.begin, stage = 0;
+    if (left == 0) return;
+    const Place begin = at;
     const AllParts parts{p.partials, blocks};
     typename Tile::Queries queries;
+    Tile::pack_queries(raw_queries, queries);
     typename Tile::State state;
+    state.clear();
     bool from_start = at.unit == 0, first_span = true;
     while (true) {
-      load_next();
-      if (lead < stages - 1) {
-        if (lead++ == 0) Tile::load_queries(p, at.tile, at.head, queries), state.clear();
-        continue;
-      }
       Block::wait();
       Block::consume(params, at, queries, state, shared.stage + stage * Block::stage_bytes, broken >> stage & 1u);
       const bool ends = at.ends_span(), last = --left == 0;
@@ -121,6 +140,7 @@ struct Decode {
       }
       if (++stage == stages) stage = 0;
       __syncwarp();  // all lanes have read the tile, whose stage is filled next
+      load_next();
     }
     const bool ends_first = begin.tile.units - begin.unit <= share.end - share.begin;
     if constexpr (Team::together) {
@@ -147,6 +167,19 @@ struct DecodeTask {
   template <class Team>
   static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team, char* smem) {
     Decode<C, Team>::run(p, item, smem);
+  }
+
+  /// With whole spans, which says what a block will probably read.
+  template <class Team>
+  requires(C.whole) static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team, char*) {
+#if CERMET_ARCH >= 900
+    touch_parameters<0, sizeof(Params)>(p);
+    DecodeSpan<C, Team>::fetch(p.a, item, static_cast<int>(Team::rank()));
+#endif
+  }
+  template <class Team>
+  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem) {
+    run(p, item, team, smem);
   }
 };
 
