@@ -224,7 +224,6 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
                              .threads = 32 * s.warps,
                              .shared_bytes = s.shared_bytes(),
                              .min_blocks = s.blocks_each,
-                             .may_spill = s.whole,
                              .meeting_bytes = s.pieces > 0 ? 4 * attention::decode_part_floats(s.rows, static_cast<int>(s.a.value_size)) : 0}};
   if (s.pieces > 0) {
     const DecodeShape shares = s.without_pieces(p);

@@ -69,7 +69,6 @@ struct Decode {
     Block::prepare(shared);
     const int block = static_cast<int>(item);
     Place ahead;
-    Share share{0, 0};
     int units = 0, blocks = params.thread_blocks, to_load = 0, page = 0, free_stage = 0;
     uint32_t broken = 0;  // bit s: the tile in stage s needs a page that does not exist
     const auto load_next = [&] {
@@ -86,36 +85,48 @@ struct Decode {
       }
       free_stage = free_stage + 1 == stages ? 0 : free_stage + 1;
     };
-    Place at;
+    Share share{0, 0};
     typename Tile::RawQueries raw_queries;
-    // Keys of a whole span are asked for before it is known whether blocks have whole spans.
-#pragma unroll 1
-    for (bool whole = C.whole;; whole = false) {
-      if (whole) share = {0, Whole::begin(p, block, ahead) ? ahead.tile.units : 0};
-      else share = Planner::begin(p, block, params.least_units, blocks, ahead, units);
-      to_load = share.end - share.begin;
-      if (to_load > 0) {
-        at = ahead;
-        Tile::read_queries(p, at.tile, at.head, raw_queries);
+    bool whole_spans = false;
+    if constexpr (C.whole) {  // asks for keys before it is known whether blocks have whole spans
+      if (Whole::begin(p, block, ahead)) {
+        share.end = to_load = ahead.tile.units;
+        Tile::read_queries(p, ahead.tile, ahead.head, raw_queries);
         page = Load::find_page(p, ahead);
 #pragma unroll 1
-        for (int i = 0; i < stages; ++i) load_next();
+        for (int i = 1; i < stages; ++i) load_next();
       }
-      if (!whole || Whole::fits(p, blocks)) break;
-      ptx::cp_async_wait<0>();
-      __syncwarp();  // stages are filled anew, by other lanes
-      free_stage = 0;
+      whole_spans = Whole::fits(p, blocks);
+      if (!whole_spans) {
+        ptx::cp_async_wait<0>();
+        __syncwarp();  // stages are filled anew, by other lanes
+        free_stage = 0;
+      }
     }
-    int left = share.end - share.begin, stage = 0;
+    if (!whole_spans) share = Planner::begin(p, block, params.least_units, blocks, ahead, units);
+    int left = share.end - share.begin, stage = 0, lead = 0;
     if (left == 0) return;
+    Place at = ahead;
+    typename Tile::Queries queries;
+    typename Tile::State state;
+    if (whole_spans) {
+      at.unit = 0;
+      lead = stages - 1;
+      Tile::pack_queries(raw_queries, queries);
+      state.clear();
+    } else {
+      to_load = left;
+      page = Load::find_page(p, ahead);
+    }
     const Place begin = at;
     const AllParts parts{p.partials, blocks};
-    typename Tile::Queries queries;
-    Tile::pack_queries(raw_queries, queries);
-    typename Tile::State state;
-    state.clear();
     bool from_start = at.unit == 0, first_span = true;
     while (true) {
+      load_next();
+      if (lead < stages - 1) {
+        if (lead++ == 0) Tile::load_queries(p, at.tile, at.head, queries), state.clear();
+        continue;
+      }
       Block::wait();
       Block::consume(params, at, queries, state, shared.stage + stage * Block::stage_bytes, broken >> stage & 1u);
       const bool ends = at.ends_span(), last = --left == 0;
@@ -140,7 +151,6 @@ struct Decode {
       }
       if (++stage == stages) stage = 0;
       __syncwarp();  // all lanes have read the tile, whose stage is filled next
-      load_next();
     }
     const bool ends_first = begin.tile.units - begin.unit <= share.end - share.begin;
     if constexpr (Team::together) {

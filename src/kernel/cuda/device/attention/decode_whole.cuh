@@ -46,6 +46,7 @@ struct WholeSpans {
   /// The span of a block, if there is one.
   static __device__ __forceinline__ bool begin(const Params& p, int block, Place& place) {
     const int sequence = block / C.kv_heads;
+    if (p.sequences == 0) return false;
     warm(p, sequence);
     if (sequence >= p.sequences || Planner::tiles_of(p, sequence) != 1) return false;
     place.tile = Planner::row_tile(p, sequence, 0);
