@@ -181,7 +181,7 @@ ConfigSpace space(const Problem& p) {
   space.add(ConfigField::set("pieces", {0, 2, 4, 8, 16}).with_usual(0));
   space.add(ConfigField::set("ranks", {0, 2, 4, 8}).with_usual(0)).add(ConfigField::set("cluster_warps", {0, 4, 8}).with_usual(0));
   space.add(ConfigField::set("whole", {0, 1}).with_usual(0)).add(ConfigField::set("cluster_stages", {2, 4}).with_usual(2));
-  space.add(ConfigField::set("joined", {1, 2}).with_usual(1)).add(ConfigField::set("ahead_kib", {usual_ahead_kib, 256, 1024}).with_usual(usual_ahead_kib));
+  space.add(ConfigField::set("joined", {1, 2}).with_usual(1)).add(ConfigField::set("ahead_kib", {0, usual_ahead_kib, 256, 1024}).with_usual(usual_ahead_kib));
   space.constrain("whole spans are for shares that are as equal as they can be",
                   [](const Config& c) { return c.at("whole") == 0 || (c.at("least") == 0 && c.at("pieces") == 0); });
   space.constrain("stages, joined tiles and keys ahead are those of clusters, or ahead of whole spans", [enabled](const Config& c) {
