@@ -5,6 +5,9 @@
 
 #include "kernel/cuda/device/attention/decode_block.cuh"
 #include "kernel/cuda/device/attention/decode_parts.cuh"
+#include "kernel/cuda/device/attention/decode_span.cuh"
+#include "kernel/cuda/device/attention/decode_whole.cuh"
+#include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::attention {
 
@@ -15,6 +18,7 @@ struct Decode {
   using Load = typename Block::Load;
   using Tile = typename Block::Tile;
   using Planner = Plan<Load::plan>;
+  using Whole = WholeSpans<Load::plan>;
   using AllParts = Parts<C.rows, C.value_size, Team>;
   static constexpr int threads = Block::threads, stages = C.stages, at_once = 8,
                        most_merged = min_of(64, Block::stage_bytes*stages / (8 * C.rows));  ///< parts whose maxima and sums fit a warp's stages
@@ -65,13 +69,7 @@ struct Decode {
     Block::prepare(shared);
     const int block = static_cast<int>(item);
     Place ahead;
-    int units, blocks = params.thread_blocks;
-    const Share share = Planner::begin(p, block, params.least_units, blocks, ahead, units);
-    int left = share.end - share.begin, to_load = left;
-    if (left == 0) return;
-    const Place begin = ahead;
-    Place at = ahead;
-    int page = Load::find_page(p, ahead), free_stage = 0, stage = 0, lead = 0;
+    int units = 0, blocks = params.thread_blocks, to_load = 0, page = 0, free_stage = 0;
     uint32_t broken = 0;  // bit s: the tile in stage s needs a page that does not exist
     const auto load_next = [&] {
       if (to_load > 0) {
@@ -87,9 +85,41 @@ struct Decode {
       }
       free_stage = free_stage + 1 == stages ? 0 : free_stage + 1;
     };
-    const AllParts parts{p.partials, blocks};
+    Share share{0, 0};
+    typename Tile::RawQueries raw_queries;
+    bool whole_spans = false;
+    if constexpr (C.whole) {  // asks for keys before it is known whether blocks have whole spans
+      if (Whole::begin(p, block, ahead)) {
+        share.end = to_load = ahead.tile.units;
+        Tile::read_queries(p, ahead.tile, ahead.head, raw_queries);
+        page = Load::find_page(p, ahead);
+#pragma unroll 1
+        for (int i = 1; i < stages; ++i) load_next();
+      }
+      whole_spans = Whole::fits(p, blocks);
+      if (!whole_spans) {
+        ptx::cp_async_wait<0>();
+        __syncwarp();  // stages are filled anew, by other lanes
+        free_stage = 0;
+      }
+    }
+    if (!whole_spans) share = Planner::begin(p, block, params.least_units, blocks, ahead, units);
+    int left = share.end - share.begin, stage = 0, lead = 0;
+    if (left == 0) return;
+    Place at = ahead;
     typename Tile::Queries queries;
     typename Tile::State state;
+    if (whole_spans) {
+      at.unit = 0;
+      lead = stages - 1;
+      Tile::pack_queries(raw_queries, queries);
+      state.clear();
+    } else {
+      to_load = left;
+      page = Load::find_page(p, ahead);
+    }
+    const Place begin = at;
+    const AllParts parts{p.partials, blocks};
     bool from_start = at.unit == 0, first_span = true;
     while (true) {
       load_next();
@@ -147,6 +177,19 @@ struct DecodeTask {
   template <class Team>
   static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team, char* smem) {
     Decode<C, Team>::run(p, item, smem);
+  }
+
+  /// With whole spans, which says what a block will probably read.
+  template <class Team>
+  requires(C.whole) static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team, char*) {
+#if CERMET_ARCH >= 900
+    touch_parameters<0, sizeof(Params)>(p);
+    DecodeSpan<C, Team>::fetch(p.a, item, static_cast<int>(Team::rank()));
+#endif
+  }
+  template <class Team>
+  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem) {
+    run(p, item, team, smem);
   }
 };
 

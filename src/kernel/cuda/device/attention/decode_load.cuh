@@ -14,6 +14,9 @@ struct DecodeConfig {
   int tile_keys, warps, stages;                       ///< tile_keys: of a warp, 16 or 32
   bool plain = false;                                 ///< neither softcap nor alibi
   int ranks = 1;                                      ///< blocks to which the tiles of a span are dealt out in turn: those of a cluster, where there is one
+  bool whole = false;                                 ///< a block has a whole span where lengths allow it (decode_whole.cuh)
+  int joined = 1;                                     ///< tiles of a warp that go through the softmax together where tiles are dealt out in turn
+  int ahead = decode_prefetch_bytes;                  ///< keys and values that a block asks the L2 for before it may read them
 };
 
 template <DecodeConfig C, class Team>
@@ -27,6 +30,7 @@ struct DecodeLoad {
   static_assert(Team::size == 32 * C.warps && (Team::cluster == C.ranks || Team::cluster == 1));
 
   static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
+  static constexpr int next_tile = C.warps * keys * C.ranks;  ///< keys from one tile of a warp to its next
   /// First key of this warp's tile.
   static __device__ __forceinline__ int first_key(const Place& at) {
     return at.tile.first_key + ((at.unit * C.warps + static_cast<int>(Team::warp())) * C.ranks + (C.ranks == 1 ? 0 : at.rank)) * keys;
@@ -61,6 +65,16 @@ struct DecodeLoad {
 #pragma unroll
       for (int r = 0; r<keys; r += 32 / Chunks> 0 ? 32 / Chunks : 1) {
         ptx::cp_async<16>(to + Rows::offset(r + row, chunk), from);
+        from += 2 * (32 / Chunks) * list.row_stride;
+      }
+      return;
+    }
+    if constexpr (one_page && 32 % Chunks == 0) {  // some rows: in the same order, and zeros for the others
+      const int row = lane() / Chunks, chunk = lane() % Chunks;
+      const char* from = base + 2 * ((wanted != 0 ? page : 0) * list.page_stride + (first % C.block + row) * list.row_stride) + chunk * 16;
+#pragma unroll
+      for (int r = 0; r < keys; r += 32 / Chunks) {
+        ptx::cp_async<16>(to + Rows::offset(r + row, chunk), from, (wanted >> (r + row) & 1u) != 0 ? 16 : 0);
         from += 2 * (32 / Chunks) * list.row_stride;
       }
       return;
