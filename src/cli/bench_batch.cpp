@@ -60,7 +60,7 @@ class Round {
       if (!ahead || step == 0) logits = forward_last();
       on_step_();
       sampler_.start(logits, sequences, ahead ? engine_.chosen_ids(std::ssize(ids_)) : nullptr);
-      if (ahead && step + 1 < steps) logits = engine_.forward_chosen(sequences);
+      if (ahead && step + 1 < steps) logits = engine_.forward_chosen(sequences, Engine::Logits::largest);
       std::ranges::copy(sampler_.finish(), ids_.begin());
     }
   }
@@ -80,13 +80,13 @@ class Round {
   TensorView forward_last() {
     std::vector<SequenceTokens> pass;
     for (std::size_t s = 0; s < ids_.size(); ++s) pass.push_back({static_cast<int>(s), {&ids_[s], 1}});
-    return engine_.forward(pass, Engine::Logits::last, Engine::Memory::device);
+    return engine_.forward(pass, Engine::Logits::largest, Engine::Memory::device);
   }
 
   /// A pass, and the next token of each of its sequences.
   void run(std::span<const SequenceTokens> pass) {
     on_step_();
-    const TensorView logits = engine_.forward(pass, Engine::Logits::last, Engine::Memory::device);
+    const TensorView logits = engine_.forward(pass, Engine::Logits::largest, Engine::Memory::device);
     std::vector<int> sequences;
     for (const SequenceTokens& part : pass) sequences.push_back(part.sequence);
     const std::span<const std::int32_t> chosen = sampler_.choose(logits, sequences);

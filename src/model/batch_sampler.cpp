@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "select/select.hpp"
 
@@ -70,6 +71,14 @@ void BatchSampler::begin(int sequence, const Sampling& sampling, std::span<const
   s.alone->remember(prompt);
 }
 
+bool BatchSampler::take_largest(std::span<const int> sequences) const {
+  return std::ranges::all_of(sequences, [&](int sequence) {
+    if (sequence < 0) return true;
+    const Sequence& s = sequences_.at(static_cast<std::size_t>(sequence));
+    return !s.alone && s.sampling.temperature == 0;
+  });
+}
+
 /// Rows of no sequence take the largest logit, which costs least.
 bool BatchSampler::fill() {
   bool greedy = true;
@@ -97,8 +106,16 @@ void BatchSampler::run(const TensorView& logits, std::int32_t* place) {
     queue_.stream->wait(*uploaded_);
   }
   const std::array<TensorView, 9> operands = this->operands(logits);
-  if (greedy) greedy_op_.run(std::span(operands).first(1), {&ids, 1});
-  else op_->run(operands, {&ids, 1});
+  if (logits.dtype == DType::i32) {
+    CERMET_ASSERT(greedy);
+    const std::int64_t bytes = logits.shape[0] * static_cast<std::int64_t>(sizeof(std::int32_t));
+    if (queue_.device) queue_.stream->copy(ids.data, logits.data, bytes);
+    else std::memcpy(ids.data, logits.data, static_cast<std::size_t>(bytes));
+  } else if (greedy) {
+    greedy_op_.run(std::span(operands).first(1), {&ids, 1});
+  } else {
+    op_->run(operands, {&ids, 1});
+  }
   if (queue_.device) {
     queue_.stream->record(*made_);
     copies_->wait(*made_);

@@ -23,6 +23,8 @@ class BatchSampler {
   /// Tokens for rows of logits f32[rows, vocab_size], row i of sequence sequences[i], or of none where that is negative: its result means nothing then.
   /// Each sequence comes once, and was begun. Waits for them; what is returned is there until the next call.
   std::span<const std::int32_t> choose(const TensorView& logits, std::span<const int> sequences);
+  /// Whether all of them take the largest logit, whatever came before. Then choose() and start() take i32[rows], the tokens, as well.
+  bool take_largest(std::span<const int> sequences) const;
   /// The same in two halves, so that a device can go on meanwhile: start() enqueues the choice, and finish() waits for it.
   /// `place`, where given, is device memory that gets a token for each row, too; not with a repetition penalty.
   void start(const TensorView& logits, std::span<const int> sequences, std::int32_t* place = nullptr);

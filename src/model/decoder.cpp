@@ -42,7 +42,20 @@ DecoderGraph DecoderBuilder::build() {
   if (scheme_of(head) != LinearScheme{}) head.name = "lm_head";  // beside the embeddings, which it shares otherwise
   ValueId rows = whole(normalize(hidden, delta, "model.norm.weight", values_for(scheme_of(head))));
   if (!state_.every_row) rows = graph().apply(OpKind::gather, {rows, logit_rows}, {{"axis", std::int64_t{0}}}, "last_hidden");
-  graph().add_output(decoder_io::logits, join_vocabulary(project(head, operand_for(head, rows))));
+  const ValueId logits = project(head, operand_for(head, rows));
+  if (state_.parts_of_logits) {
+    graph().add_output(decoder_io::logits_part, logits);
+    graph().add_output(decoder_io::largest, largest_of(logits));
+  } else {
+    graph().add_output(decoder_io::logits, join_vocabulary(logits));
+  }
+  return std::move(out_);
+}
+
+DecoderGraph DecoderBuilder::build_joined_logits() {
+  out_.graph.name = fmt::format("{}.logits", config_.architecture_name);
+  const ValueId part = graph().add_input(decoder_io::logits_part, {DType::f32, {Dim::symbol("R"), vocabulary_rows()}});
+  graph().add_output(decoder_io::logits, join_vocabulary(part));
   return std::move(out_);
 }
 
@@ -67,6 +80,8 @@ DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types,
   check_shard(config, quantization, shard);
   return DecoderBuilder(config, types, quantization, state, false, shard).build();
 }
+
+Graph build_joined_logits(const ModelConfig& config, ModelShard shard) { return DecoderBuilder(config, {}, {}, {}, false, shard).build_joined_logits().graph; }
 
 DecoderGraph build_decoder_layer(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state,
                                  std::int64_t layer, bool taps) {

@@ -50,7 +50,11 @@ inline constexpr const char* logit_rows = "logit_rows";      ///< i32[R]
 inline constexpr const char* rope_cos = "rope.cos";          ///< f32[positions, rotary_dim / 2]
 inline constexpr const char* rope_sin = "rope.sin";
 inline constexpr const char* logits = "logits";  ///< f32[R, vocab_size]
-std::string key_cache(std::int64_t layer);       ///< [blocks, kv_heads, block, head_dim]
+/// Of ranks that keep parts of the logits (DecoderState::parts_of_logits), in place of those: f32[R, columns of a rank], and i32[R], the id of each row's
+/// largest.
+inline constexpr const char* logits_part = "logits.part";
+inline constexpr const char* largest = "largest";
+std::string key_cache(std::int64_t layer);  ///< [blocks, kv_heads, block, head_dim]
 std::string value_cache(std::int64_t layer);
 std::string key_scales(std::int64_t layer);  ///< f32[blocks, kv_heads, block], where the cache is i8
 std::string value_scales(std::int64_t layer);
@@ -75,6 +79,8 @@ struct DecoderState {
   std::int64_t pages_per_sequence = 0;  ///< columns of the block table
   std::int64_t table_positions = 0;     ///< rows of the rotary tables
   bool every_row = false;               ///< whether every token has logits, so that no rows are selected and R is T
+  /// Of ranks that have parts of the vocabulary: each keeps its part of the logits, and all find the largest of every row (decoder_io::largest).
+  bool parts_of_logits = false;
   /// Each of several ranks has a share of the rows between the parts of a layer (sequence parallelism, Korthikanti et al. 2022): sums are scattered, and what
   /// is normalized is gathered. T is then a rank's share of the pass's tokens.
   bool shares_rows = false;
@@ -89,6 +95,9 @@ inline constexpr const char* experts_group = "experts";
 /// that share an input differ in their schemes, or where an operator refuses its operands, which a validated config never causes.
 DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state,
                            ModelShard shard = {});
+
+/// What joins those parts on every rank: from decoder_io::logits_part to decoder_io::logits.
+Graph build_joined_logits(const ModelConfig& config, ModelShard shard);
 
 /// One layer alone, from the residual stream before it to that after it. Inputs: decoder_io::hidden, positions, slots, block_tables, context_lens,
 /// query_starts, the rotary tables and the layer's caches. With `taps` the inputs of its linear modules are outputs too, as float32 (decoder_io::tap_*),

@@ -37,6 +37,7 @@ class DecoderBuilder {
   // Each may be called once for a builder.
   DecoderGraph build();
   DecoderGraph build_layer(std::int64_t index);
+  DecoderGraph build_joined_logits();
 
  private:
   Graph& graph() { return out_.graph; }
@@ -68,6 +69,7 @@ class DecoderBuilder {
   ValueId gathered(ValueId rows, std::int64_t ranks, const char* group);
   ValueId least_experts();
   ValueId join_vocabulary(ValueId logits);
+  ValueId largest_of(ValueId logits);
 
   // Linear modules of a layer.
   Linear qkv_linear(std::int64_t layer) const;

@@ -1,4 +1,6 @@
 // What a rank's graph has beside the layers' products where several ranks share them.
+#include <algorithm>
+
 #include "model/decoder_builder.hpp"
 
 namespace cermet {
@@ -137,6 +139,34 @@ ValueId DecoderBuilder::join_vocabulary(ValueId logits) {
   const ValueId joined = graph().apply(OpKind::reshape, {by_row}, {{"shape", Ints{0, shard_.ranks * part}}});
   if (shard_.ranks * part == config_.vocab_size) return joined;
   return graph().apply(OpKind::slice, {joined}, {{"starts", Ints{0}}, {"ends", Ints{config_.vocab_size}}, {"axes", Ints{1}}});
+}
+
+/// The id of each row's largest logit, on every rank: of each rank's largest, the largest; of equal ones the first, which is that of the lowest id. Ids are
+/// exact in float32, so that one message has both.
+ValueId DecoderBuilder::largest_of(ValueId logits) {
+  const Graph::Scope scope(graph(), "largest");
+  const std::int64_t first = shard_.rank * vocabulary_rows(), columns = std::min(vocabulary_rows(), config_.vocab_size - first);
+  CERMET_ASSERT(columns > 0);
+  if (columns < vocabulary_rows()) logits = graph().apply(OpKind::slice, {logits}, {{"starts", Ints{0}}, {"ends", Ints{columns}}, {"axes", Ints{1}}});
+  const auto as_column = [&](ValueId x) { return graph().apply(OpKind::reshape, {x}, {{"shape", Ints{-1, 1}}}); };
+  const ValueId place = as_column(graph().apply(OpKind::argmax, {logits}));
+  const ValueId value = graph().apply(OpKind::gather_elements, {logits, place}, {{"axis", std::int64_t{1}}});
+  const ValueId id =
+      graph().apply(OpKind::add, {as_type(place, DType::f32), graph().add_constant("largest.first", scalar(static_cast<std::int32_t>(first), DType::f32))});
+  const ValueId is_value = graph().add_constant("largest.is_value", TensorData::of<std::uint8_t>({DType::boolean, {1, 2}}, {1, 0}));
+  const ValueId all = gathered(graph().apply(OpKind::where, {is_value, value, id}), shard_.ranks, model_group);
+  const auto parts_of = [&](ValueId x, std::int64_t axis, std::int64_t count) {
+    return graph().apply_all(OpKind::split, {x}, {{"axis", axis}, {"sizes", Ints(static_cast<std::size_t>(count), 1)}});
+  };
+  ValueId most, chosen;
+  for (const ValueId rank : parts_of(graph().apply(OpKind::reshape, {all}, {{"shape", Ints{shard_.ranks, -1, 2}}}), 0, shard_.ranks)) {
+    const std::vector<ValueId> other = parts_of(rank, 2, 2);
+    const ValueId is_more = most ? graph().apply(OpKind::greater, {other[0], most}) : ValueId{};
+    chosen = most ? graph().apply(OpKind::where, {is_more, other[1], chosen}) : other[1];
+    most = most ? graph().apply(OpKind::where, {is_more, other[0], most}) : other[0];
+  }
+  chosen = graph().apply(OpKind::reshape, {chosen}, {{"shape", Ints{-1}}});
+  return as_type(chosen, DType::i32);
 }
 
 }  // namespace cermet

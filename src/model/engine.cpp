@@ -50,12 +50,12 @@ std::int32_t* Engine::chosen_ids(std::int64_t sequences) {
   return state_->pass_for(sequences).inputs->ids_in_graph();
 }
 
-TensorView Engine::forward_chosen(std::span<const int> sequences) {
+TensorView Engine::forward_chosen(std::span<const int> sequences, Logits which) {
   CERMET_ASSERT(state_->stream() != nullptr);
   constexpr std::int32_t placeholder = 0;
   std::vector<SequenceTokens> step;
   for (const int sequence : sequences) step.push_back({sequence, {&placeholder, 1}});
-  return state_->forward(step, Logits::last, Memory::device, true);
+  return state_->forward(step, which, Memory::device, true);
 }
 
 bool Engine::chooses(const Sampling& sampling) const { return state_->chooses() && sampling.repetition_penalty == 1; }

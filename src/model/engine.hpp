@@ -154,7 +154,9 @@ class Engine {
   /// where they may still be under way. Several sequences of uneven length run as one batch, at most max_batch_tokens
   /// tokens in total. Throws Error naming the sequence or token: an id outside the vocabulary, no room left in the
   /// cache; and for `all` of an engine without EngineOptions::all_logits.
-  enum class Logits : std::uint8_t { all, last };
+  /// `largest`: i32[rows], the ids of the largest of each sequence's last token, which ranks that have parts of the vocabulary find without their logits in
+  /// passes of several tokens; where `largest` is not found so, the logits, as for `last`.
+  enum class Logits : std::uint8_t { all, last, largest };
   enum class Memory : std::uint8_t { host, device };
   TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory = Memory::host);
   /// As forward for one sequence, but of any length: goes in chunks; returns the last token's logits.
@@ -167,7 +169,7 @@ class Engine {
   std::int32_t* chosen_ids(std::int64_t sequences);
   /// Appends to each sequence one token that is still being chosen: they are read from chosen_ids() when their turn comes in the stream, and must be in the
   /// vocabulary. Returns the logits in device memory. For engines with a queue.
-  TensorView forward_chosen(std::span<const int> sequences);
+  TensorView forward_chosen(std::span<const int> sequences, Logits which = Logits::last);
   /// Whether decode() is the way to go on with a choice of tokens: steps choose them, because several are launched at once or a super-kernel takes them.
   bool chooses(const Sampling& sampling) const;
   std::int64_t steps_per_launch() const;

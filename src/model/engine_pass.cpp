@@ -80,7 +80,7 @@ PassSize Engine::State::size_for_all(const PassSize& own) {
   return all;
 }
 
-/// `own`: of the batch; `all`: of this pass of all ranks. Returns the logits of the batch.
+/// `own`: of the batch; `all`: of this pass of all ranks. Returns what Engine::forward() does.
 TensorView Engine::State::run_pass(std::span<const SequenceTokens> batch, Logits which, const PassSize& own, const PassSize& all, Memory memory, bool chosen) {
   Pass& pass = pass_for(all.tokens);
   PassSize size = shard().gathers_rows() ? all : own;
@@ -100,10 +100,19 @@ TensorView Engine::State::run_pass(std::span<const SequenceTokens> batch, Logits
   pass.session.run(counts);
   pass.inputs->pass_enqueued();
   if (!machine.computes()) return {null_logits.data(), DType::f32, {own.rows, config().vocab_size}};
-  TensorView logits = memory == Memory::device ? pass.session.output(decoder_io::logits) : pass.session.host_output(decoder_io::logits);
-  logits.shape[0] = own.rows;
+  const bool joins = pass.join && which != Logits::largest;
+  if (joins) {
+    TensorView part = pass.session.output(decoder_io::logits_part);
+    part.shape[0] = most_logit_rows(pass.tokens);  // the same memory for every number of rows
+    pass.join->executable().bind(decoder_io::logits_part, part);
+    pass.join->run(counts);
+  }
+  Session& last = joins ? *pass.join : pass.session;
+  const char* const name = pass.join && !joins ? decoder_io::largest : decoder_io::logits;
+  TensorView result = memory == Memory::device ? last.output(name) : last.host_output(name);
+  result.shape[0] = own.rows;
   if (memory == Memory::host && device_ranks) device_ranks->check();  // that none gave up meanwhile
-  return logits;
+  return result;
 }
 
 bool Engine::State::forward_nothing() {
@@ -117,10 +126,10 @@ bool Engine::State::forward_nothing() {
 /// With `chosen`, the ids of the batch, one of each sequence, lie where the pass reads them.
 TensorView Engine::State::forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, bool chosen) {
   CERMET_ASSERT(!chosen || !beside);  // they would lie where the pass of this rank's own tokens reads them
-  require(which == Logits::last || options.all_logits, "logits: expected those of last tokens, for which alone the engine was loaded (all_logits), found all");
+  require(which != Logits::all || options.all_logits, "logits: expected those of last tokens, for which alone the engine was loaded (all_logits), found all");
   const std::int64_t tokens = check_batch(batch), sequences = std::ssize(batch);
   using Kind = RankCommand::Kind;
-  tell({.kind = chosen ? Kind::forward_chosen : which == Logits::all ? Kind::forward_all : Kind::forward_last, .batch = batch});
+  tell({.kind = chosen ? Kind::forward_chosen : Kind::forward, .tokens = static_cast<std::int64_t>(which), .batch = batch});
   std::int64_t longest = 0;
   for (const SequenceTokens& part : batch) longest = std::max(longest, cache.length(part.sequence) + static_cast<std::int64_t>(part.tokens.size()));
   if (rotary.cover(longest) && stream()) upload_rotary();

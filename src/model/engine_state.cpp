@@ -79,6 +79,7 @@ void Engine::State::compile_graphs() {
   for (const std::int64_t size : sizes) {
     started.push_back(start_pass(size, engine::operand_type(machine.device(), size, operands, weight_dtype)));
     std::ranges::move(started.back().session.programs(), std::back_inserter(programs));
+    if (started.back().join) std::ranges::move(started.back().join->programs(), std::back_inserter(programs));
   }
   const std::jthread compiling = compile_ahead(std::move(programs), machine.queue().programs);
   for (StartedPass& each : started) add_pass(std::move(each));
@@ -87,7 +88,13 @@ void Engine::State::compile_graphs() {
 }
 
 DecoderGraph Engine::State::make_graph(std::int64_t tokens, DType operand_dtype, bool every_row) const {
-  const DecoderState sizes{pages, engine::block_size, context / engine::block_size, context, every_row, shares_of_rows(tokens) > 1};
+  const DecoderState sizes{.blocks = pages,
+                           .block_size = engine::block_size,
+                           .pages_per_sequence = context / engine::block_size,
+                           .table_positions = context,
+                           .every_row = every_row,
+                           .parts_of_logits = has_parts_of_logits(tokens),
+                           .shares_rows = shares_of_rows(tokens) > 1};
   const DecoderTypes types{weight_dtype, operand_dtype, cached, engine::query_type(machine.device(), operand_dtype, cached),
                            engine::sum_type(machine.device(), tokens, operand_dtype)};
   return build_decoder(config(), types, quantization, sizes, shard());
@@ -96,6 +103,11 @@ DecoderGraph Engine::State::make_graph(std::int64_t tokens, DType operand_dtype,
 std::int64_t Engine::State::shares_of_rows(std::int64_t tokens) const {
   const ModelShard own = shard();
   return ranks && options.share_rows.value_or(stream() != nullptr) && own.all() == own.ranks && tokens > engine::long_tokens ? own.ranks : 1;
+}
+
+bool Engine::State::has_parts_of_logits(std::int64_t tokens) const {
+  const ModelShard own = shard();
+  return own.ranks > 1 && tokens > 1 && (own.ranks - 1) * vocabulary_part(config(), own) < config().vocab_size;
 }
 
 SessionOptions Engine::State::session_options(std::int64_t tokens, std::int64_t shares) {
@@ -118,14 +130,20 @@ Engine::State::StartedPass Engine::State::start_pass(std::int64_t tokens, DType 
                         [this](std::int64_t bytes) { report_loaded(bytes); }, &machine.pool()),
                     machine.pool(), machine.queue());
   const std::int64_t shares = shares_of_rows(tokens), room = round_up(tokens, shares);
-  return {room, most_sequences(tokens), shares, StartedSession(decoder.graph, machine, *weights, session_options(room, shares))};
+  std::optional<StartedSession> join;
+  if (has_parts_of_logits(tokens)) {
+    SessionOptions how = session_options(room, shares);
+    how.fusion = {};
+    join.emplace(build_joined_logits(config(), shard()), machine, *weights, how);
+  }
+  return {room, most_sequences(tokens), shares, StartedSession(decoder.graph, machine, *weights, session_options(room, shares)), std::move(join)};
 }
 
 void Engine::State::add_pass(StartedPass started) {
   std::vector<CompileStep> report;
   passes.push_back({started.tokens, started.sequences, started.shares,
                     std::make_unique<PassInputs>(started.tokens, started.sequences, context / engine::block_size, machine.queue()),
-                    Session(std::move(started.session), &report)});
+                    Session(std::move(started.session), &report), started.join ? std::make_unique<Session>(std::move(*started.join), &report) : nullptr});
   for (const CompileStep& step : report) {
     if (step.name == "compile-kernels") load_times.kernels += step.seconds;
     if (step.name == "load-weights") load_times.weights += step.seconds;

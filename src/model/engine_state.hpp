@@ -42,6 +42,7 @@ struct Engine::State {
     std::int64_t shares;  ///< ranks that share the rows, which divide its tokens; 1 where each has all
     std::unique_ptr<PassInputs> inputs;
     Session session;
+    std::unique_ptr<Session> join;  ///< makes the logits of the ranks' parts, where those are what a pass leaves
   };
   std::vector<Pass> passes;
   std::size_t last_pass = 0;
@@ -75,6 +76,7 @@ struct Engine::State {
   struct StartedPass {
     std::int64_t tokens, sequences, shares;
     StartedSession session;
+    std::optional<StartedSession> join;
   };
   StartedPass start_pass(std::int64_t tokens, DType operand_dtype);
   void add_pass(StartedPass started);
@@ -82,6 +84,8 @@ struct Engine::State {
   DecoderGraph make_graph(std::int64_t tokens, DType operand_dtype, bool every_row) const;
   SessionOptions session_options(std::int64_t tokens, std::int64_t shares);
   std::int64_t shares_of_rows(std::int64_t tokens) const;
+  /// Whether ranks keep their parts of a pass's logits: not of one token, for which finding the largest of all parts would take more launches than it saves.
+  bool has_parts_of_logits(std::int64_t tokens) const;
   void report_loaded(std::int64_t bytes);
   void upload_rotary();
   void bind_state(Executable& executable);

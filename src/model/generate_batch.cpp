@@ -119,9 +119,13 @@ struct BatchGenerator::State {
     if (next.in_rows) return next;
     batch.clear();
     for (const Scheduler::Part& part : planned) batch.push_back(tokens_of(part));
-    next.logits = engine.forward(batch, Engine::Logits::last, Engine::Memory::device);
+    std::vector<int> sequences;
+    for (const SequenceTokens& part : batch) sequences.push_back(part.sequence);
+    next.logits = engine.forward(batch, wanted_of(sequences), Engine::Memory::device);
     return next;
   }
+
+  Engine::Logits wanted_of(std::span<const int> sequences) const { return sampler.take_largest(sequences) ? Engine::Logits::largest : Engine::Logits::last; }
 
   /// Whether the steps from here on are those of the same sequences, as far as is known.
   bool takes_rows(std::span<const Scheduler::Part> parts) const {
@@ -173,7 +177,7 @@ struct BatchGenerator::State {
     ahead.emplace();
     const std::span<const Scheduler::Part> planned = scheduler.next_pass();
     for (const Scheduler::Part& part : parts) ahead->parts.push_back(*std::ranges::find(planned, part.request, &Scheduler::Part::request));
-    ahead->logits = engine.forward_chosen(sequences);
+    ahead->logits = engine.forward_chosen(sequences, wanted_of(sequences));
   }
 
   bool pass() {

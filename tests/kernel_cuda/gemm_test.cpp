@@ -43,7 +43,8 @@ void check_products(OpKind kind, const std::vector<Case>& cases) {
         std::vector<RecordedLaunch> launches;
         EXPECT_EQ(run_on_device(data[c], expected, *kernel, padding, gpu.queue(), gpu.pool, &launches), "") << where;
         ASSERT_FALSE(launches.empty()) << where;
-        EXPECT_EQ(launches.back().fallback, falls_back(*kernel, cases[c], data[c].problem, padding)) << where << " ran " << launches.back().program;
+        EXPECT_EQ(std::ranges::any_of(launches, &RecordedLaunch::fallback), falls_back(*kernel, cases[c], data[c].problem, padding))
+            << where << " ran " << launches.back().program;
       }
     }
   }
@@ -158,14 +159,14 @@ TEST(CudaProduct, Grouped) {
 
 TEST(CudaProduct, GroupedWithRowsOfNoWeight) {
   std::vector<Case> list;
-  const CaseOperand some = offsets({0, 3, 3, 80, 80, 90, 170}), all = offsets({0, 0, 0, 0, 0, 0, 170}), none = offsets({0, 3, 3, 80, 80, 170, 170});
+  const CaseOperand some = offsets({0, 3, 3, 70, 70, 72, 80}), all = offsets({0, 0, 0, 0, 0, 0, 80}), none = offsets({0, 3, 3, 70, 70, 80, 80});
   for (const auto& [name, groups] : {std::pair("some", some), std::pair("all", all), std::pair("none", none)}) {
-    list.push_back({fmt::format("bf16_{}", name), {real(DType::bf16, {170, 136}), weight(DType::bf16, {5, 136, 136}), groups}, to("f32")});
-    list.push_back({fmt::format("i8_{}", name), {codes({170, 144}), codes({5, 136, 144}, true), groups, {}, scale({170}), scale({5, 136})}, to("bf16")});
+    list.push_back({fmt::format("bf16_{}", name), {real(DType::bf16, {80, 136}), weight(DType::bf16, {5, 136, 136}), groups}, to("f32")});
+    list.push_back({fmt::format("i8_{}", name), {codes({80, 144}), codes({5, 136, 144}, true), groups, {}, scale({80}), scale({5, 136})}, to("bf16")});
     list.push_back(
-        {fmt::format("fp8_{}", name), {real(DType::f8_e4m3, {170, 1040}), weight(DType::f8_e4m3, {5, 40, 1040}), groups, {}, scale({170}), scale({5, 40})}});
+        {fmt::format("fp8_{}", name), {real(DType::f8_e4m3, {80, 1040}), weight(DType::f8_e4m3, {5, 40, 1040}), groups, {}, scale({80}), scale({5, 40})}});
   }
-  list.push_back({"f32", {real(DType::f32, {170, 136}), weight(DType::bf16, {5, 136, 136}), some}});
+  list.push_back({"f32", {real(DType::f32, {80, 136}), weight(DType::bf16, {5, 136, 136}), some}});
   check_products(OpKind::grouped_linear, list);
 }
 

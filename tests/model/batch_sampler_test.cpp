@@ -57,6 +57,21 @@ TEST(BatchSampler, EachSequenceGetsWhatItGetsAlone) {
   }
 }
 
+TEST(BatchSampler, TakesTokensThatWereFoundElsewhereWhereAllTakeTheLargest) {
+  ThreadPool pool(1);
+  BatchSampler sampler(3, vocabulary, pool);
+  sampler.begin(0, {});
+  sampler.begin(1, {.temperature = 1});
+  sampler.begin(2, {.repetition_penalty = 1.5});
+  EXPECT_TRUE(sampler.take_largest(std::array{0, -1, 0}));
+  EXPECT_FALSE(sampler.take_largest(std::array{0, 1}));
+  EXPECT_FALSE(sampler.take_largest(std::array{2}));
+  std::array<std::int32_t, 2> found{5, 3};
+  const std::span<const std::int32_t> ids = sampler.choose(TensorView(found.data(), DType::i32, {2}), std::array{0, -1});
+  EXPECT_EQ(ids[0], 5);
+  EXPECT_EQ(sampler.draws(0), 1);
+}
+
 TEST(BatchSampler, ASequenceThatBeginsAnewForgetsTheLast) {
   ThreadPool pool(1);
   BatchSampler sampler(2, vocabulary, pool);

@@ -1,6 +1,8 @@
 // What ranks that share a model hold, and what they say when they cannot.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/thread_pool.hpp"
 #include "model/synth.hpp"
 #include "tests/model/engines.hpp"
@@ -64,6 +66,38 @@ TEST(TensorParallel, RanksThatShareRowsHaveTheLogitsOfRanksThatHaveAll) {
           const std::vector<float> logits(rows.as<const float>(), rows.as<const float>() + rows.elements());
           if (!share) all = logits;
           else EXPECT_LT(difference(all, logits), 1e-5) << model << ", " << ranks << " ranks, " << tokens << " tokens";
+        }
+      }
+}
+
+/// Vocabularies that ranks divide or not; one token and several.
+TEST(TensorParallel, RanksFindTheLargestLogitOfTheWholeVocabulary) {
+  const std::int32_t ids[] = {7, 31, 15, 90, 62, 8, 77};
+  for (const char* const model : {"llama-gqa-f32", "qwen3moe-mixed-f32"})
+    for (const int ranks : {1, 2, 3, 4})
+      for (const bool all_logits : {true, false}) {
+        EngineOptions options = shared_by(ranks);
+        options.max_sequences = 3;
+        options.all_logits = all_logits;
+        Engine engine = Engine::load(references / model, options);
+        for (const std::size_t sequences : {std::size_t{3}, std::size_t{1}}) {
+          std::vector<SequenceTokens> batch;
+          std::vector<std::int32_t> expected;
+          for (std::size_t s = 0; s < sequences; ++s) batch.push_back({static_cast<int>(s), std::span(ids).subspan(2 * s, sequences == 1 ? 1 : 2 + s)});
+          const TensorView rows = engine.forward(batch, Engine::Logits::last);
+          ASSERT_EQ(rows.shape, (Shape{static_cast<std::int64_t>(sequences), engine.config().vocab_size}));
+          for (std::int64_t s = 0; s < rows.shape[0]; ++s) {
+            const float* const row = rows.as<const float>() + s * rows.strides[0];
+            expected.push_back(static_cast<std::int32_t>(std::max_element(row, row + rows.shape[1]) - row));
+          }
+          for (const SequenceTokens& part : batch) engine.drop(part.sequence, std::ssize(part.tokens));
+          const TensorView found = engine.forward(batch, Engine::Logits::largest);
+          ASSERT_EQ(found.dtype, ranks == 1 ? DType::f32 : DType::i32) << ranks << " ranks";
+          if (ranks > 1) {
+            const auto* const first = found.as<const std::int32_t>();
+            EXPECT_EQ(std::vector<std::int32_t>(first, first + sequences), expected) << model << ", " << ranks << " ranks";
+          }
+          for (const SequenceTokens& part : batch) engine.drop(part.sequence, std::ssize(part.tokens));
         }
       }
 }

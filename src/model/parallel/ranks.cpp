@@ -27,7 +27,7 @@ std::vector<std::int64_t> words_of(std::string_view message) {
 }
 
 /// The engine of another rank runs the same pass with ids that the graph replaces.
-void follow_forward(Engine& engine, std::span<const std::int64_t> words, Kind kind) {
+void follow_forward(Engine& engine, std::span<const std::int64_t> words, Kind kind, Engine::Logits which) {
   std::vector<SequenceTokens> batch;
   std::int64_t most = 0;
   for (std::size_t i = 0; i + 1 < words.size(); i += 2) most = std::max(most, words[i + 1]);
@@ -37,10 +37,10 @@ void follow_forward(Engine& engine, std::span<const std::int64_t> words, Kind ki
   if (kind == Kind::forward_chosen) {
     std::vector<int> sequences;
     for (const SequenceTokens& part : batch) sequences.push_back(part.sequence);
-    engine.forward_chosen(sequences);
+    engine.forward_chosen(sequences, which);
     return;
   }
-  engine.forward(batch, kind == Kind::forward_all ? Engine::Logits::all : Engine::Logits::last, Engine::Memory::device);
+  engine.forward(batch, which, Engine::Memory::device);
 }
 
 }  // namespace
@@ -68,9 +68,8 @@ void Ranks::serve(Engine& engine) {
     const int sequence = static_cast<int>(words[1]);
     switch (kind) {
       case Kind::end: return;
-      case Kind::forward_all:
-      case Kind::forward_last:
-      case Kind::forward_chosen: follow_forward(engine, std::span(words).subspan(3), kind); break;
+      case Kind::forward:
+      case Kind::forward_chosen: follow_forward(engine, std::span(words).subspan(3), kind, static_cast<Engine::Logits>(words[2])); break;
       case Kind::drop: engine.drop(sequence, words[2]); break;
       case Kind::reset: engine.reset(sequence); break;
       case Kind::timing: engine.set_timing(words[2] != 0); break;

@@ -14,8 +14,8 @@ namespace cermet {
 
 /// What rank 0's engine does and the others do with it. Ids are no part of it: the graph sends them.
 struct RankCommand {
-  enum class Kind : std::uint8_t { end, forward_all, forward_last, forward_chosen, drop, reset, timing } kind = Kind::end;
-  std::int64_t sequence = 0, tokens = 0;       ///< of those that concern one sequence; of timing, tokens is whether it is on
+  enum class Kind : std::uint8_t { end, forward, forward_chosen, drop, reset, timing } kind = Kind::end;
+  std::int64_t sequence = 0, tokens = 0;       ///< of those that concern one sequence; tokens: of timing whether it is on, of forward which logits
   std::span<const SequenceTokens> batch = {};  ///< of forward: how many tokens of which sequences
 };
 

@@ -122,7 +122,7 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   rest_ = grouped_ && groups_end_in_rest(p) && !product_.column_sums && std::ranges::all_of(tiles_, [&](const HopperTile& tile) { return has_few_rows(tile); });
 }
 
-bool HopperProduct::has_few_rows(const HopperTile& tile) const { return grouped_ && tile.block_m == 64 && 2 * most_rows_ <= tile.block_m * work_.groups; }
+bool HopperProduct::has_few_rows(const HopperTile& tile) const { return grouped_ && tile.block_m == 64 && 4 * most_rows_ <= tile.block_m * work_.groups; }
 
 bool HopperProduct::starts_early(const HopperTile& tile) const {
   if (constant_b_ && has_few_rows(tile)) return true;
