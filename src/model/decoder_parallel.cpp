@@ -90,7 +90,7 @@ ValueId DecoderBuilder::gathered_mixture(std::int64_t layer, const Linear& gate_
   // One message in place of three: numbers of experts are exact in float32. Those of padding are of no expert.
   std::vector<ValueId> told{chosen[0], graph().apply(OpKind::max, {as_type(chosen[1], DType::f32), least_expert_})};
   Ints sizes{config_.experts_per_token, config_.experts_per_token};
-  const bool has_scales = scheme_of(gate_up).input == LinearScheme::Input::dynamic;
+  const bool has_scales = has_row_scales(own);
   if (has_scales) {
     told.push_back(graph().apply(OpKind::reshape, {own.scale}, {{"shape", Ints{0, 1}}}));
     sizes.push_back(1);
@@ -98,10 +98,10 @@ ValueId DecoderBuilder::gathered_mixture(std::int64_t layer, const Linear& gate_
   const ValueId message = gathered(graph().apply(OpKind::concat, told, {{"axis", std::int64_t{1}}}), shard_.expert_ranks, experts_group);
   const std::vector<ValueId> heard = graph().apply_all(OpKind::split, {message}, {{"axis", std::int64_t{-1}}, {"sizes", sizes}});
   const ValueId numbers = own_experts(as_type(heard[1], DType::i32));
-  const std::vector<ValueId> sorted = sorted_by_expert(gathered(own.x, shard_.expert_ranks, experts_group), numbers);
-  Operand rows{sorted[0], own.scale};
-  if (has_scales) rows.scale = graph().apply(OpKind::reshape, {sorted_by_expert(heard[2], numbers)[0]}, {{"shape", Ints{-1}}});
-  return graph().apply(OpKind::reduce_scatter, {expert_sums(layer, gate_up, rows, sorted, heard[0], DType::f32)},
+  Operand tokens{gathered(own.x, shard_.expert_ranks, experts_group), own.scale};
+  if (has_scales) tokens.scale = graph().apply(OpKind::reshape, {heard[2]}, {{"shape", Ints{-1}}});
+  const std::vector<ValueId> sorted = sorted_by_expert(tokens, numbers);
+  return graph().apply(OpKind::reduce_scatter, {expert_sums(layer, gate_up, sorted_operand(tokens, sorted), sorted, heard[0], DType::f32)},
                        {{"ranks", shard_.expert_ranks}, {"group", std::string(experts_group)}});
 }
 

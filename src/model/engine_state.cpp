@@ -87,7 +87,7 @@ void Engine::State::compile_graphs() {
 }
 
 DecoderGraph Engine::State::make_graph(std::int64_t tokens, DType operand_dtype, bool every_row) const {
-  const DecoderState sizes{pages, engine::block_size, context / engine::block_size, context, every_row, shares_of_rows(tokens) > 1};
+  const DecoderState sizes{pages, engine::block_size, context / engine::block_size, context, every_row, shares_of_rows(tokens) > 1, tokens == 1};
   const DecoderTypes types{weight_dtype, operand_dtype, cached, engine::query_type(machine.device(), operand_dtype, cached),
                            engine::sum_type(machine.device(), tokens, operand_dtype)};
   return build_decoder(config(), types, quantization, sizes, shard());

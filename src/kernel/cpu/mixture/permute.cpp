@@ -31,6 +31,8 @@ void permute_tokens(const LaunchArgs& args, std::int64_t experts) {
   const Rows from(args.inputs[0]), to(args.outputs[0]);
   sort_pairs(ids, experts, args.outputs[1].as<std::int32_t>(), reinterpret_cast<std::int32_t*>(args.workspace), args.outputs[2]);
   const std::int64_t k = args.inputs[1].shape[1];
+  if (args.has(2))
+    for (std::int64_t pair = 0; pair < ids.count(); ++pair) args.outputs[3].as<float>()[row_of[pair]] = args.inputs[2].as<const float>()[pair / k];
   const auto bytes = static_cast<std::size_t>(from.length()) * size_of(args.inputs[0].dtype);
   if (bytes == 0) return;
   constexpr std::size_t worth_thread = 16 << 10;  // bytes that take as long to copy as a loop on several threads costs

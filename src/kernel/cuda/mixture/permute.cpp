@@ -57,9 +57,11 @@ void launch(const LaunchArgs& args, std::int64_t experts) {
   const std::int64_t slice_words = div_up(row_words, std::int64_t{1} << slices);
   const permute::Params params{.x = x.data,
                                .ids = ids.data,
+                               .scales = args.has(2) ? args.inputs[2].as<const float>() : nullptr,
                                .rows = rows.data,
                                .offsets = args.outputs[1].as<std::int32_t>(),
                                .row_of = row_of.as<std::int32_t>(),
+                               .row_scales = args.has(2) ? args.outputs[3].as<float>() : nullptr,
                                .counts = reinterpret_cast<std::int32_t*>(args.workspace),
                                .tokens = ids.shape[0],
                                .k = ids.shape[1],

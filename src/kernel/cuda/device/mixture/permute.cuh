@@ -115,6 +115,10 @@ struct Copy {
       int32_t to[choices_at_once];
 #pragma unroll
       for (int j = 0; j < choices_at_once; ++j) to[j] = j < count ? p.row_of[token * p.row_of_stride + first + j] : -1;
+      if (p.scales != nullptr && static_cast<int>(team.rank()) < count) {
+        const int32_t row = p.row_of[token * p.row_of_stride + first + team.rank()];
+        if (row >= 0) p.row_scales[row] = p.scales[token];
+      }
       by_word_size(p.word_bytes, [&](auto zero) {
         using Word = decltype(zero);
         const Word* from = static_cast<const Word*>(p.x) + token * p.x_stride;  // [row_words]

@@ -22,10 +22,12 @@ inline constexpr int direct_shared_bytes = (groups_held + warps) * 4, count_shar
 struct Params {
   const void* x;
   const void* ids;
+  const float* scales;  ///< [tokens]; null where there are none
   void* rows;
-  int32_t* offsets;  ///< [experts + 1]
-  int32_t* row_of;   ///< [tokens, k]
-  int32_t* counts;   ///< [chunks, experts]: scratch of the sort in chunks
+  int32_t* offsets;   ///< [experts + 1]
+  int32_t* row_of;    ///< [tokens, k]
+  float* row_scales;  ///< [tokens * k]
+  int32_t* counts;    ///< [chunks, experts]: scratch of the sort in chunks
   int64_t tokens, k, experts;
   int64_t ids_stride, row_of_stride;         ///< of rows, in elements
   int64_t x_stride, rows_stride, row_words;  ///< in words

@@ -131,6 +131,7 @@ struct Direct {
     const bool wide = p.word_bytes == sizeof(Word16);
     const Word16* from = static_cast<const Word16*>(p.x) + token * p.x_stride;  // [row_words]
     Word16 held[words_held];
+    const float scale = p.scales != nullptr ? p.scales[token] : 0;
 #pragma unroll 1
     for (int32_t first = 0; first < p.k; first += warps) {
       if (wide) load(from, share, share.at, held);
@@ -139,6 +140,7 @@ struct Direct {
       if (lane_index() == 0) {
         to[warp] = place;
         if (slice == 0 && warp < count) p.row_of[token * p.row_of_stride + first + warp] = place;
+        if (slice == 0 && warp < count && p.scales != nullptr && place >= 0) p.row_scales[place] = scale;
       }
       team.sync();
       if (wide) copy(p, from, share, held, to, count);
