@@ -112,7 +112,7 @@ ValueId DecoderBuilder::mixture(std::int64_t layer, const Linear& gate_up, Value
   if (shard_.gathers_rows()) return gathered_mixture(layer, gate_up, y, chosen);
   const bool quantizes_first = quantizes_tokens();
   const Operand tokens = quantizes_first ? operand_for(gate_up, y) : Operand{y, {}};
-  const std::vector<ValueId> sorted = sorted_by_expert(tokens, own_experts(chosen[1]));
+  const std::vector<ValueId> sorted = sorted_by_expert(tokens, chosen[1]);
   tap(decoder_io::tap_experts, y);
   tap(decoder_io::tap_router, logits);
   tap(decoder_io::tap_expert_input, sorted[0]);
@@ -128,11 +128,13 @@ bool DecoderBuilder::quantizes_tokens() const {
   return !taps_ && (state_.most_tokens == 0 || state_.most_tokens * config_.experts_per_token > pairs_sorted_inside);
 }
 
-/// Results of moe_permute, of numbers that own_experts() gives. Rows of other ranks' experts come last.
-std::vector<ValueId> DecoderBuilder::sorted_by_expert(const Operand& rows, ValueId own) {
-  std::vector<ValueId> operands{rows.x, own};
+/// Results of moe_permute. Rows of other ranks' experts come last.
+std::vector<ValueId> DecoderBuilder::sorted_by_expert(const Operand& rows, ValueId chosen) {
+  std::vector<ValueId> operands{rows.x, chosen};
   if (has_row_scales(rows)) operands.push_back(rows.scale);
-  return graph().apply_all(OpKind::moe_permute, operands, {{"experts", experts_.count + (experts_.count < config_.experts ? 1 : 0)}});
+  Attributes attributes{{"experts", experts_.count}};
+  if (experts_.count < config_.experts) attributes = {{"experts", experts_.count + 1}, {"first", experts_.first}, {"rest", true}};
+  return graph().apply_all(OpKind::moe_permute, operands, attributes);
 }
 
 /// The rows of sorted_by_expert() with their scales, or the scale that all rows have.

@@ -46,21 +46,6 @@ ValueId DecoderBuilder::summed(std::int64_t ranks, ValueId part) {
 /// All rows, of a rank's share.
 ValueId DecoderBuilder::whole(ValueId rows) { return shares_rows() ? gathered(rows, shard_.ranks, model_group) : rows; }
 
-/// Chosen experts as numbers among the rank's own; those of other ranks become the one after the last, `count`: a number below 0 times -count is no smaller,
-/// and with at most 2^16 experts over two ranks or more fits 32 bits. Elementwise operators of one type are one launch.
-ValueId DecoderBuilder::own_experts(ValueId chosen) {
-  if (experts_.count == config_.experts) return chosen;
-  const Graph::Scope scope(graph(), "own");
-  const auto first = static_cast<std::int32_t>(experts_.first), count = static_cast<std::int32_t>(experts_.count);
-  const auto constant_of = [&](const char* name, std::int32_t value) {
-    const ValueId known = graph().find(name);
-    return known ? known : graph().add_constant(name, scalar(value));
-  };
-  const ValueId number = graph().apply(OpKind::sub, {chosen, constant_of("experts.first", first)});
-  const ValueId beyond = graph().apply(OpKind::mul, {number, constant_of("experts.below", -count)});
-  return graph().apply(OpKind::min, {graph().apply(OpKind::max, {number, beyond}), constant_of("experts.others", count)});
-}
-
 /// A mixture of which this rank has some experts and tokens of its own, whose rows it exchanges.
 ValueId DecoderBuilder::exchanged_mixture(std::int64_t layer, const Linear& gate_up, ValueId y) {
   const Linear down = down_linear(layer);
@@ -97,10 +82,9 @@ ValueId DecoderBuilder::gathered_mixture(std::int64_t layer, const Linear& gate_
   }
   const ValueId message = gathered(graph().apply(OpKind::concat, told, {{"axis", std::int64_t{1}}}), shard_.expert_ranks, experts_group);
   const std::vector<ValueId> heard = graph().apply_all(OpKind::split, {message}, {{"axis", std::int64_t{-1}}, {"sizes", sizes}});
-  const ValueId numbers = own_experts(as_type(heard[1], DType::i32));
   Operand tokens{gathered(own.x, shard_.expert_ranks, experts_group), own.scale};
   if (has_scales) tokens.scale = graph().apply(OpKind::reshape, {heard[2]}, {{"shape", Ints{-1}}});
-  const std::vector<ValueId> sorted = sorted_by_expert(tokens, numbers);
+  const std::vector<ValueId> sorted = sorted_by_expert(tokens, as_type(heard[1], DType::i32));
   return graph().apply(OpKind::reduce_scatter, {expert_sums(layer, gate_up, sorted_operand(tokens, sorted), sorted, heard[0], DType::f32)},
                        {{"ranks", shard_.expert_ranks}, {"group", std::string(experts_group)}});
 }

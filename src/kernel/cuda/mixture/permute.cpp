@@ -8,7 +8,7 @@
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
-#include "op/infer.hpp"
+#include "op/expert_groups.hpp"
 
 namespace cermet::cuda::mixture_permute_file {
 namespace {
@@ -49,7 +49,7 @@ std::uint32_t lanes_shift(std::int64_t slice_words) {
   return static_cast<std::uint32_t>(std::bit_width(words - 1));
 }
 
-void launch(const LaunchArgs& args, std::int64_t experts) {
+void launch(const LaunchArgs& args, const ExpertGroups& groups) {
   const TensorView &x = args.inputs[0], &ids = args.inputs[1], &rows = args.outputs[0], &row_of = args.outputs[2];
   const auto bytes = static_cast<std::int64_t>(size_of(x.dtype)), word = word_bytes(x, rows);
   const std::int64_t pairs = ids.elements(), chunk = chunk_of(pairs), row_words = x.shape[1] * bytes / word;
@@ -65,7 +65,7 @@ void launch(const LaunchArgs& args, std::int64_t experts) {
                                .counts = reinterpret_cast<std::int32_t*>(args.workspace),
                                .tokens = ids.shape[0],
                                .k = ids.shape[1],
-                               .experts = experts,
+                               .experts = groups.groups,
                                .ids_stride = ids.strides[0],
                                .row_of_stride = row_of.strides[0],
                                .x_stride = x.strides[0] * bytes / word,
@@ -77,9 +77,12 @@ void launch(const LaunchArgs& args, std::int64_t experts) {
                                .slices_shift = slices,
                                .lanes_shift = lanes_shift(slice_words),
                                .by_k = make_divisor(ids.shape[1]),
+                               .first = static_cast<std::int32_t>(groups.first),
+                               .own = static_cast<std::int32_t>(groups.experts()),
+                               .others = groups.rest ? static_cast<std::int32_t>(groups.experts()) : permute::no_group,
                                .wide_ids = ids.dtype == DType::i64,
                                .word_bytes = static_cast<std::uint32_t>(word)};
-  if (!sorts_in_chunks(pairs, experts)) return args.queue->run(0, (params.tokens << slices) + 1, params);
+  if (!sorts_in_chunks(pairs, groups.groups)) return args.queue->run(0, (params.tokens << slices) + 1, params);
   args.queue->run(1, div_up(params.chunks, permute::warps), params);
   args.queue->run(2, div_up(params.chunks, permute::warps), params);
   args.queue->run(3, params.tokens, params);
@@ -115,7 +118,7 @@ const Kernel moe_permute{
       if (p.size(0, 1) >= std::int64_t{1} << 31) return "2^31 or more columns";
       return std::nullopt;
     },
-    .bind = [](const Problem& p) -> Launcher { return [experts = p.attributes.integer("experts")](const LaunchArgs& args) { launch(args, experts); }; },
+    .bind = [](const Problem& p) -> Launcher { return [groups = ExpertGroups(p.attributes)](const LaunchArgs& args) { launch(args, groups); }; },
     .workspace = [](const Problem& p, int) -> std::int64_t {
       const std::int64_t pairs = max_pairs(p), experts = p.attributes.integer("experts");
       return sorts_in_chunks(pairs, experts) ? most_chunks * experts * 4 : 0;

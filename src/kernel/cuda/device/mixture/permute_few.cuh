@@ -103,6 +103,7 @@ struct Direct {
     int32_t group = no_group, before = 0;
 #pragma unroll 1
     for (int32_t first = 0; first < pairs; first += groups_held) {
+      if (first > 0) team.sync();  // the last groups were read
       const int32_t count = min_of(groups_held, pairs - first), whole = (count + 127) / 128 * 128;
       by_id_type(p, [&](auto zero) {
         using Id = decltype(zero);
@@ -118,7 +119,6 @@ struct Direct {
         const int32_t earlier = own - first - i;  // of these pairs are before the own one
         before += (g.x < group + (earlier > 0)) + (g.y < group + (earlier > 1)) + (g.z < group + (earlier > 2)) + (g.w < group + (earlier > 3));
       }
-      team.sync();
     }
     before = warp_sum(before);
     return group == no_group ? -1 : before;

@@ -7,12 +7,14 @@
 
 namespace cermet::permute {
 
-/// Group of a pair with no expert: no group comes after it.
-inline constexpr int32_t no_group = 1 << 30;
-
-template <class Id>
-__device__ __forceinline__ int32_t group_of(const Params& p, Id id) {
-  return id >= 0 && id < p.experts ? static_cast<int32_t>(id) : no_group;
+/// Group of an int32 or int64 id. Numbers of experts are far below what the difference of a smaller one wraps around to.
+__device__ __forceinline__ int32_t group_of(const Params& p, int32_t id) {
+  const uint32_t group = static_cast<uint32_t>(id) - static_cast<uint32_t>(p.first);
+  return group < static_cast<uint32_t>(p.own) ? static_cast<int32_t>(group) : p.others;
+}
+__device__ __forceinline__ int32_t group_of(const Params& p, int64_t id) {
+  const uint64_t group = static_cast<uint64_t>(id) - static_cast<uint64_t>(p.first);
+  return group < static_cast<uint64_t>(p.own) ? static_cast<int32_t>(group) : p.others;
 }
 
 /// Token of a pair. Fewer than 2^31 pairs: row_of is int32.
