@@ -48,7 +48,10 @@ class DecoderBuilder {
   ValueId attention(std::int64_t layer, const Linear& qkv, const Operand& y);
   ValueId feed_forward(std::int64_t layer, const Linear& gate_up, const Operand& y);
   ValueId mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
-  std::vector<ValueId> sorted_by_expert(ValueId rows, ValueId own);
+  bool quantizes_tokens() const;
+  std::vector<ValueId> sorted_by_expert(const Operand& rows, ValueId chosen);
+  bool has_row_scales(const Operand& rows) { return rows.scale && graph().type(rows.scale).rank() > 0; }
+  Operand sorted_operand(const Operand& rows, std::span<const ValueId> sorted);
   ValueId expert_sums(std::int64_t layer, const Linear& gate_up, const Operand& rows, std::span<const ValueId> sorted, ValueId weights, DType out);
   ValueId heads_of(ValueId x, std::int64_t heads);
   void tap(const char* name, ValueId value);
@@ -63,7 +66,6 @@ class DecoderBuilder {
   bool shares_rows() const { return state_.shares_rows && shard_.ranks > 1; }
   Dim tokens() const { return shares_rows() ? Dim(shard_.ranks) * Dim::symbol("T") : Dim::symbol("T"); }
   ValueId whole(ValueId rows);
-  ValueId own_experts(ValueId chosen);
   ValueId exchanged_mixture(std::int64_t layer, const Linear& gate_up, ValueId y);
   ValueId gathered_mixture(std::int64_t layer, const Linear& gate_up, ValueId y, std::span<const ValueId> chosen);
   ValueId gathered(ValueId rows, std::int64_t ranks, const char* group);

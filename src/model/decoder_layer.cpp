@@ -110,17 +110,36 @@ ValueId DecoderBuilder::mixture(std::int64_t layer, const Linear& gate_up, Value
   const std::vector<ValueId> chosen =
       graph().apply_all(OpKind::topk_gating, {logits}, {{"k", config_.experts_per_token}, {"renormalize", config_.renormalize_experts}});
   if (shard_.gathers_rows()) return gathered_mixture(layer, gate_up, y, chosen);
-  const std::vector<ValueId> sorted = sorted_by_expert(y, own_experts(chosen[1]));
+  const bool quantizes_first = quantizes_tokens();
+  const Operand tokens = quantizes_first ? operand_for(gate_up, y) : Operand{y, {}};
+  const std::vector<ValueId> sorted = sorted_by_expert(tokens, chosen[1]);
   tap(decoder_io::tap_experts, y);
   tap(decoder_io::tap_router, logits);
   tap(decoder_io::tap_expert_input, sorted[0]);
   tap(decoder_io::tap_expert_rows, sorted[1]);
-  return sum_over(shard_.all(), expert_sums(layer, gate_up, operand_for(gate_up, sorted[0]), sorted, chosen[0], summand_type(shard_.all())));
+  const Operand rows = quantizes_first ? sorted_operand(tokens, sorted) : operand_for(gate_up, sorted[0]);
+  return sum_over(shard_.all(), expert_sums(layer, gate_up, rows, sorted, chosen[0], summand_type(shard_.all())));
 }
 
-/// Results of moe_permute, of numbers that own_experts() gives. Rows of other ranks' experts come last.
-std::vector<ValueId> DecoderBuilder::sorted_by_expert(ValueId rows, ValueId own) {
-  return graph().apply_all(OpKind::moe_permute, {rows, own}, {{"experts", experts_.count + (experts_.count < config_.experts ? 1 : 0)}});
+/// Whether tokens are quantized before they are sorted by expert, with the same values: once each, and fewer bytes are copied. Not where their unquantized rows
+/// are results, nor where they are so few pairs of token and expert that gemv.front_grouped_linear sorts them and quantizes what it reads.
+bool DecoderBuilder::quantizes_tokens() const {
+  constexpr std::int64_t pairs_sorted_inside = 32;
+  return !taps_ && (state_.most_tokens == 0 || state_.most_tokens * config_.experts_per_token > pairs_sorted_inside);
+}
+
+/// Results of moe_permute. Rows of other ranks' experts come last.
+std::vector<ValueId> DecoderBuilder::sorted_by_expert(const Operand& rows, ValueId chosen) {
+  std::vector<ValueId> operands{rows.x, chosen};
+  if (has_row_scales(rows)) operands.push_back(rows.scale);
+  Attributes attributes{{"experts", experts_.count}};
+  if (experts_.count < config_.experts) attributes = {{"experts", experts_.count + 1}, {"first", experts_.first}, {"rest", true}};
+  return graph().apply_all(OpKind::moe_permute, operands, attributes);
+}
+
+/// The rows of sorted_by_expert() with their scales, or the scale that all rows have.
+Operand DecoderBuilder::sorted_operand(const Operand& rows, std::span<const ValueId> sorted) {
+  return {sorted[0], has_row_scales(rows) ? sorted[3] : rows.scale};
 }
 
 /// The rank's summand of each token's result, from its rows as `sorted`. Nothing is computed for those of other ranks' experts.

@@ -104,7 +104,7 @@ Operand DecoderBuilder::normalize_for(const Linear& next, ValueId& hidden, Value
   const ValueId y = normalize(hidden, delta, name, values_for(scheme_of(next)));
   tap(tap_name, y);
   const Operand operand = operand_for(next, y);  // quantized before it is gathered
-  return {whole(operand.x), operand.scale && graph().type(operand.scale).rank() > 0 ? whole(operand.scale) : operand.scale};
+  return {whole(operand.x), has_row_scales(operand) ? whole(operand.scale) : operand.scale};
 }
 
 /// Unquantized values as the left operand of a linear.

@@ -48,21 +48,6 @@ ValueId DecoderBuilder::summed(std::int64_t ranks, ValueId part) {
 /// All rows, of a rank's share.
 ValueId DecoderBuilder::whole(ValueId rows) { return shares_rows() ? gathered(rows, shard_.ranks, model_group) : rows; }
 
-/// Chosen experts as numbers among the rank's own; those of other ranks become the one after the last, `count`: a number below 0 times -count is no smaller,
-/// and with at most 2^16 experts over two ranks or more fits 32 bits. Elementwise operators of one type are one launch.
-ValueId DecoderBuilder::own_experts(ValueId chosen) {
-  if (experts_.count == config_.experts) return chosen;
-  const Graph::Scope scope(graph(), "own");
-  const auto first = static_cast<std::int32_t>(experts_.first), count = static_cast<std::int32_t>(experts_.count);
-  const auto constant_of = [&](const char* name, std::int32_t value) {
-    const ValueId known = graph().find(name);
-    return known ? known : graph().add_constant(name, scalar(value));
-  };
-  const ValueId number = graph().apply(OpKind::sub, {chosen, constant_of("experts.first", first)});
-  const ValueId beyond = graph().apply(OpKind::mul, {number, constant_of("experts.below", -count)});
-  return graph().apply(OpKind::min, {graph().apply(OpKind::max, {number, beyond}), constant_of("experts.others", count)});
-}
-
 /// A mixture of which this rank has some experts and tokens of its own, whose rows it exchanges.
 ValueId DecoderBuilder::exchanged_mixture(std::int64_t layer, const Linear& gate_up, ValueId y) {
   const Linear down = down_linear(layer);
@@ -92,18 +77,17 @@ ValueId DecoderBuilder::gathered_mixture(std::int64_t layer, const Linear& gate_
   // One message in place of three: numbers of experts are exact in float32. Those of padding are of no expert.
   std::vector<ValueId> told{chosen[0], graph().apply(OpKind::max, {as_type(chosen[1], DType::f32), least_expert_})};
   Ints sizes{config_.experts_per_token, config_.experts_per_token};
-  const bool has_scales = scheme_of(gate_up).input == LinearScheme::Input::dynamic;
+  const bool has_scales = has_row_scales(own);
   if (has_scales) {
     told.push_back(graph().apply(OpKind::reshape, {own.scale}, {{"shape", Ints{0, 1}}}));
     sizes.push_back(1);
   }
   const ValueId message = gathered(graph().apply(OpKind::concat, told, {{"axis", std::int64_t{1}}}), shard_.expert_ranks, experts_group);
   const std::vector<ValueId> heard = graph().apply_all(OpKind::split, {message}, {{"axis", std::int64_t{-1}}, {"sizes", sizes}});
-  const ValueId numbers = own_experts(as_type(heard[1], DType::i32));
-  const std::vector<ValueId> sorted = sorted_by_expert(gathered(own.x, shard_.expert_ranks, experts_group), numbers);
-  Operand rows{sorted[0], own.scale};
-  if (has_scales) rows.scale = graph().apply(OpKind::reshape, {sorted_by_expert(heard[2], numbers)[0]}, {{"shape", Ints{-1}}});
-  return graph().apply(OpKind::reduce_scatter, {expert_sums(layer, gate_up, rows, sorted, heard[0], DType::f32)},
+  Operand tokens{gathered(own.x, shard_.expert_ranks, experts_group), own.scale};
+  if (has_scales) tokens.scale = graph().apply(OpKind::reshape, {heard[2]}, {{"shape", Ints{-1}}});
+  const std::vector<ValueId> sorted = sorted_by_expert(tokens, as_type(heard[1], DType::i32));
+  return graph().apply(OpKind::reduce_scatter, {expert_sums(layer, gate_up, sorted_operand(tokens, sorted), sorted, heard[0], DType::f32)},
                        {{"ranks", shard_.expert_ranks}, {"group", std::string(experts_group)}});
 }
 

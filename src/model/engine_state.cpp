@@ -94,7 +94,8 @@ DecoderGraph Engine::State::make_graph(std::int64_t tokens, DType operand_dtype,
                            .table_positions = context,
                            .every_row = every_row,
                            .parts_of_logits = has_parts_of_logits(tokens),
-                           .shares_rows = shares_of_rows(tokens) > 1};
+                           .shares_rows = shares_of_rows(tokens) > 1,
+                           .most_tokens = tokens};
   const DecoderTypes types{weight_dtype, operand_dtype, cached, engine::query_type(machine.device(), operand_dtype, cached),
                            engine::sum_type(machine.device(), tokens, operand_dtype)};
   return build_decoder(config(), types, quantization, sizes, shard());

@@ -42,7 +42,8 @@ TEST(Launches, OfEveryArchitectureAreWhatTheyWere) {
       for (const std::int64_t tokens : {1, 32}) {
         const DType operands = tokens == 1 ? DType::f32 : DType::bf16;
         const Quantization scheme = quantized ? quantize_projections(config, {LinearScheme::Weight::int8, LinearScheme::Input::dynamic}) : Quantization{};
-        const DecoderGraph decoder = build_decoder(config, {DType::bf16, operands, DType::bf16, operands}, scheme, {64, 16, 16, 256});
+        const DecoderGraph decoder = build_decoder(config, {DType::bf16, operands, DType::bf16, operands}, scheme,
+                                                   {.blocks = 64, .pages_per_sequence = 16, .table_positions = 256, .most_tokens = tokens});
         text += fmt::format("{}{}, {} tokens\n{}", std::filesystem::relative(path, source).string(), quantized ? " i8" : "", tokens,
                             launches_of(rewrite(decoder.graph, rewrite_rules()).graph, tokens, device->target()));
       }

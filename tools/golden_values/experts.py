@@ -74,8 +74,10 @@ def choices(c, draw):
     topk_gating(c, Tensor('f32', [], (0, 4)), k=2)
 
 
-def permutation(ids, experts):
-    """Row of each pair, first row of each expert."""
+def permutation(ids, experts, first=0, rest=False):
+    """Row of each pair, first row of each expert; with rest the last has all ids that are not those of the others, which begin with `first`."""
+    if rest:
+        ids = [i - first if 0 <= i - first < experts - 1 else experts - 1 for i in ids]
     pairs = sorted(range(len(ids)), key=lambda i: ids[i])
     row_of = [0] * len(ids)
     for row, pair in enumerate(pairs):
@@ -92,6 +94,16 @@ def permutations(c, draw):
         for pair, row in enumerate(row_of):
             rows[row] = x.objects[pair // 2]
         c.add('moe_permute', [x, ids], [moved(dtype, rows), Tensor('i32', offsets), Tensor('i32', row_of, ids.shape)], experts=6)
+        if dtype in ('i8', 'f8_e4m3'):
+            scales = Tensor('f32', [0.5, 0.25, 2, 0, 1.5])
+            row_scales = [0.0] * len(row_of)
+            for pair, row in enumerate(row_of):
+                row_scales[row] = scales.values[pair // 2]
+            c.add('moe_permute', [x, ids, scales], [moved(dtype, rows), Tensor('i32', offsets), Tensor('i32', row_of, ids.shape), Tensor('f32', row_scales)], experts=6)
+            row_of, offsets = permutation(ids.values, 3, 2, True)
+            for pair, row in enumerate(row_of):
+                rows[row] = x.objects[pair // 2]
+            c.add('moe_permute', [x, ids], [moved(dtype, rows), Tensor('i32', offsets), Tensor('i32', row_of, ids.shape)], experts=3, first=2, rest=True)
         c.add('expert_load', [ids], [Tensor('i32', [ids.values.count(e) for e in range(6)])], experts=6)
     c.add('moe_permute', [Tensor('f32', [[1, 2]]), Tensor('i32', [[0, 0]])], [Tensor('f32', [[1, 2], [1, 2]]), Tensor('i32', [0, 2]), Tensor('i32', [[0, 1]])])
     c.add('expert_load', [Tensor('i32', [], (0, 2))], [Tensor('i32', [0])])

@@ -39,7 +39,7 @@ constexpr IndexRule index_rules[] = {
     {"incre_flash_attention", "block_tables", IndexRule::pages, [](const Problem& p) { return p.size(1, 0); }},
     {"incre_flash_attention", "context_lens", IndexRule::contexts, context_capacity},
     {"incre_flash_attention", "query_starts", IndexRule::ramp, [](const Problem& p) { return p.size(0, 0); }},
-    {"moe_permute", "ids", IndexRule::scattered, [](const Problem& p) { return p.attributes.integer("experts"); }},
+    {"moe_permute", "ids", IndexRule::scattered, [](const Problem& p) { return p.attributes.integer("first") + p.attributes.integer("experts"); }},
     {"moe_unpermute", "row_of", IndexRule::scattered, [](const Problem& p) { return p.size(0, 0); }},
 };
 

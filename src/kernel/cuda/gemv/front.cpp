@@ -75,6 +75,8 @@ Decline declines_quantize(const Region& region, std::size_t n) {
 Decline declines_permute(const Region& region, std::size_t n) {
   if (region.problem().op->kind != OpKind::grouped_linear || !reads_alone(region, static_cast<std::size_t>(region.anchor), 2, n, 1, true))
     return "the product does not read the sorted rows' offsets";
+  if (region.nodes[n].problem.has(2)) return "rows are quantized before they are sorted";
+  if (region.nodes[n].problem.attributes.flag("rest")) return "others have some of the experts";
   if (region.nodes[n].problem.attributes.integer("experts") != region.problem().size(1, 0)) return "the product has other experts";
   return std::nullopt;
 }

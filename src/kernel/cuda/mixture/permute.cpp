@@ -1,17 +1,23 @@
 // Host half of moe_permute.
 #include "kernel/cuda/device/mixture/permute.hpp"
+
+#include <algorithm>
+#include <bit>
+
 #include "base/checked.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
-#include "op/infer.hpp"
+#include "op/expert_groups.hpp"
 
 namespace cermet::cuda::mixture_permute_file {
 namespace {
 
 /// Pairs up to which every block counts all of them for itself: that costs less than launches between which counts are exchanged.
-constexpr std::int64_t direct_pairs = 4096;
+constexpr std::int64_t direct_pairs = permute::groups_held;
 constexpr std::int64_t most_chunks = 128;
+/// Words of a slice of a row at least, below which more blocks take no less time.
+constexpr std::int64_t fewest_slice_words = 64;
 
 std::int64_t chunk_of(std::int64_t pairs) { return round_up(std::max<std::int64_t>(256, div_up(pairs, most_chunks)), 32); }
 
@@ -29,29 +35,54 @@ std::int64_t word_bytes(const TensorView& x, const TensorView& rows) {
   return word;
 }
 
-void launch(const LaunchArgs& args, std::int64_t experts) {
+/// Logarithm of the slices of a row: a block copies one of them, and each SM has one block at most, because every block counts all pairs.
+std::uint32_t slices_shift(std::int64_t tokens, std::int64_t row_words, std::int64_t multiprocessors) {
+  std::uint32_t shift = 0;
+  while (tokens << (shift + 1) <= multiprocessors && row_words >> (shift + 1) >= fewest_slice_words) ++shift;
+  return shift;
+}
+
+/// Of the threads that copy a slice to the same place: as many as its words, and whole warps.
+std::uint32_t lanes_shift(std::int64_t slice_words) {
+  constexpr auto least = 5U;
+  const auto words = static_cast<std::uint64_t>(std::clamp<std::int64_t>(slice_words, 1 << least, permute::threads));
+  return static_cast<std::uint32_t>(std::bit_width(words - 1));
+}
+
+void launch(const LaunchArgs& args, const ExpertGroups& groups) {
   const TensorView &x = args.inputs[0], &ids = args.inputs[1], &rows = args.outputs[0], &row_of = args.outputs[2];
   const auto bytes = static_cast<std::int64_t>(size_of(x.dtype)), word = word_bytes(x, rows);
-  const std::int64_t pairs = ids.elements(), chunk = chunk_of(pairs);
+  const std::int64_t pairs = ids.elements(), chunk = chunk_of(pairs), row_words = x.shape[1] * bytes / word;
+  const std::uint32_t slices = slices_shift(ids.shape[0], row_words, args.queue->target().multiprocessors);
+  const std::int64_t slice_words = div_up(row_words, std::int64_t{1} << slices);
   const permute::Params params{.x = x.data,
                                .ids = ids.data,
+                               .scales = args.has(2) ? args.inputs[2].as<const float>() : nullptr,
                                .rows = rows.data,
                                .offsets = args.outputs[1].as<std::int32_t>(),
                                .row_of = row_of.as<std::int32_t>(),
+                               .row_scales = args.has(2) ? args.outputs[3].as<float>() : nullptr,
                                .counts = reinterpret_cast<std::int32_t*>(args.workspace),
                                .tokens = ids.shape[0],
                                .k = ids.shape[1],
-                               .experts = experts,
+                               .experts = groups.groups,
                                .ids_stride = ids.strides[0],
                                .row_of_stride = row_of.strides[0],
                                .x_stride = x.strides[0] * bytes / word,
                                .rows_stride = rows.strides[0] * bytes / word,
-                               .row_words = x.shape[1] * bytes / word,
+                               .row_words = row_words,
                                .chunk = chunk,
                                .chunks = div_up(pairs, chunk),
+                               .slice_words = static_cast<std::int32_t>(slice_words),
+                               .slices_shift = slices,
+                               .lanes_shift = lanes_shift(slice_words),
+                               .by_k = make_divisor(ids.shape[1]),
+                               .first = static_cast<std::int32_t>(groups.first),
+                               .own = static_cast<std::int32_t>(groups.experts()),
+                               .others = groups.rest ? static_cast<std::int32_t>(groups.experts()) : permute::no_group,
                                .wide_ids = ids.dtype == DType::i64,
                                .word_bytes = static_cast<std::uint32_t>(word)};
-  if (!sorts_in_chunks(pairs, experts)) return args.queue->run(0, params.tokens + 1, params);
+  if (!sorts_in_chunks(pairs, groups.groups)) return args.queue->run(0, (params.tokens << slices) + 1, params);
   args.queue->run(1, div_up(params.chunks, permute::warps), params);
   args.queue->run(2, div_up(params.chunks, permute::warps), params);
   args.queue->run(3, params.tokens, params);
@@ -67,6 +98,8 @@ std::vector<Program> programs(const Problem& p) {
                    .shared_bytes = shared};
   };
   std::vector<Program> list{program("Direct", permute::direct_shared_bytes)};
+  list[0].header = "kernel/cuda/device/mixture/permute_few.cuh";
+  list[0].min_blocks = 4;
   if (sorts_in_chunks(max_pairs(p), p.attributes.integer("experts"))) {
     list.insert(list.end(), {program("Count", permute::count_shared_bytes), program("Place", permute::place_shared_bytes), program("Copy", 0)});
   }
@@ -82,9 +115,10 @@ const Kernel moe_permute{
     .summary = "a stable counting sort: in one launch where pairs are few, by chunks where they are many; rows in words of 16 bytes",
     .declines = [](const Problem& p) -> Decline {
       if (max_pairs(p) >= std::int64_t{1} << 31) return "2^31 or more pairs of token and expert";
+      if (p.size(0, 1) >= std::int64_t{1} << 31) return "2^31 or more columns";
       return std::nullopt;
     },
-    .bind = [](const Problem& p) -> Launcher { return [experts = p.attributes.integer("experts")](const LaunchArgs& args) { launch(args, experts); }; },
+    .bind = [](const Problem& p) -> Launcher { return [groups = ExpertGroups(p.attributes)](const LaunchArgs& args) { launch(args, groups); }; },
     .workspace = [](const Problem& p, int) -> std::int64_t {
       const std::int64_t pairs = max_pairs(p), experts = p.attributes.integer("experts");
       return sorts_in_chunks(pairs, experts) ? most_chunks * experts * 4 : 0;
