@@ -136,7 +136,7 @@ TEST(LongParallelRun, ARankOnAGpuThatIsKilledEndsTheOthers) {
   for (unsigned seed = 0; seed < 10; ++seed)
     for (const int ranks : {2, 4})
       kill_one(fmt::format(CERMET_BINARY_DIR "/bin/cermet launch -n {} -- ", ranks), ranks,
-               fmt::format("run models/demo --device cuda -p hello -n 2000 --ignore-eos --tensor-parallel {}", ranks),
+               fmt::format("run models/demo --device cuda -p hello -n 60000 --context 65536 --ignore-eos --tensor-parallel {}", ranks),
                1000 + seed * 10 + static_cast<unsigned>(ranks), std::chrono::milliseconds(2500));
 }
 

@@ -131,7 +131,7 @@ TEST(LongSharedExperts, ARankThatIsKilledEndsTheOthers) {
 TEST(LongSharedExperts, ARankOnAGpuThatIsKilledEndsTheOthers) {
   if (!cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
   const ScratchFolder folder;
-  const std::string many = shared(prompts_file(folder, 900), "models/demo") + " --ignore-eos -n 500 --device cuda ";
+  const std::string many = shared(prompts_file(folder, 9000), "models/demo") + " --ignore-eos -n 500 --device cuda ";
   for (unsigned seed = 0; seed < 5; ++seed)
     kill_one(CERMET_BINARY_DIR "/bin/cermet launch -n 2 -- ", 2, many + "--data-parallel 2 --expert-parallel 2", seed + 700, std::chrono::milliseconds(2500));
 }

@@ -12,8 +12,8 @@
 namespace cermet::cuda::peer_rows_file {
 namespace {
 
-/// Rows at most: of 64, 8 channels took longer than two launches, and of more, a rank that reduces a share of them moves less data (docs/notes/collectives.md).
-constexpr std::int64_t most_rows = 32;
+/// Rows at most: one for each channel of ranks with a GPU each. Of more bytes, a rank that reduces a share of them moves less data (docs/notes/collectives.md).
+constexpr std::int64_t most_rows = peer::most_channels, most_bytes = 512 << 10;
 
 /// So that the next launch's block finds room on the SM, too: a product's 288 threads with 96 registers each.
 constexpr int widest_threads = 512, registers_beside_products = 72;
@@ -40,6 +40,7 @@ Decline declines(const Kernel& rows, const Region& region) {
   if (!dtypes::real.contains(x.dtype)) return fmt::format("sums {}", name_of(x.dtype));
   if (parts->sum.attributes.integer("ranks") > peer::most_ranks) return fmt::format("more than {} ranks", peer::most_ranks);
   if (const std::int64_t most = x.dims[0].value(region.maximum()); most > most_rows) return fmt::format("up to {} rows, at most {}", most, most_rows);
+  if (const std::int64_t most = dense_bytes_of(x, region.maximum()); most > most_bytes) return fmt::format("up to {} bytes, at most {}", most, most_bytes);
   if (parts->rest.is_single() && parts->rest.problem().op->kind == OpKind::all_reduce) return "reduces no rows";
   return rows.declines(parts->rest);
 }
@@ -140,7 +141,7 @@ class Bound {
  private:
   /// Operands other than the sum: those of an item's rows, and those that all rows have.
   void read_ahead(const LaunchArgs& args, std::int64_t rows, peer::RowsParams& params) const {
-    constexpr std::int64_t most_bytes = 64 << 10;
+    constexpr std::int64_t most_ahead = 64 << 10;
     const std::int64_t rows_each = (rows + params.items - 1) / params.items;
     int next = 0;
     for (std::size_t i = 0; i < args.inputs.size() && next < peer::most_ahead; ++i) {
@@ -149,7 +150,7 @@ class Bound {
       const bool by_row = view.shape.rank() > 1;
       if (by_row && view.shape[0] != rows) continue;
       const std::int64_t bytes = dense_bytes(view.dtype, view.shape), each = by_row ? bytes / rows * rows_each : bytes;
-      if (each > most_bytes || (by_row && rows % rows_each != 0)) continue;  // an item of fewer rows would read behind the operand
+      if (each > most_ahead || (by_row && rows % rows_each != 0)) continue;  // an item of fewer rows would read behind the operand
       params.ahead[next++] = {static_cast<const char*>(view.data), by_row ? each : 0, static_cast<std::uint32_t>(each)};
     }
   }
