@@ -23,7 +23,6 @@ constexpr int most_stages_beside = 3;
 /// Keys of a tile of a warp, in whole pages: twice as many where heads are small, on Hopper, where shared memory holds three such stages. A tile takes a warp
 /// as long whether rows have 64 or 128 elements. Clusters have few tiles for each warp.
 constexpr int short_tile = 16, long_tile = 32;
-constexpr int usual_ahead_kib = attention::decode_prefetch_bytes >> 10;
 
 /// What is compiled for a problem.
 struct DecodeShape {
@@ -34,7 +33,6 @@ struct DecodeShape {
   int least_units;                                                   ///< see DecodeParams: of a step that waits for it, more than for all other launches
   int pieces;                                                        ///< of a span, which as many blocks have; 0: all blocks share all units
   bool whole;                                                        ///< blocks have whole spans where lengths allow it
-  int cluster_stages, joined, ahead_kib;                             ///< of clusters; joined and ahead: see DecodeConfig
 
   explicit DecodeShape(const Problem& p, const Config& config = {})
       : a(p),
@@ -42,10 +40,7 @@ struct DecodeShape {
         cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(0))),
         least_units(static_cast<int>(config.find("least").value_or(0))),
         pieces(static_cast<int>(config.find("pieces").value_or(0))),
-        whole(config.find("whole").value_or(0) != 0),
-        cluster_stages(static_cast<int>(config.find("cluster_stages").value_or(2))),
-        joined(static_cast<int>(config.find("joined").value_or(1))),
-        ahead_kib(static_cast<int>(config.find("ahead_kib").value_or(usual_ahead_kib))) {
+        whole(config.find("whole").value_or(0) != 0) {
     if (pieces > 0) {
       *this = of_cluster(pieces);
       if (shared_bytes() > p.target->shared_bytes) blocks_each = 0;
@@ -80,7 +75,7 @@ struct DecodeShape {
     c.blocks_each = 1;
     c.tile_keys = short_tile;
     c.warps = cluster_warps > 0 ? cluster_warps : a.keys < std::int64_t{blocks} * many_cluster_warps * short_tile ? few_cluster_warps : many_cluster_warps;
-    c.stages = cluster_stages;
+    c.stages = 2;
     c.whole = false;
     return c;
   }
@@ -90,18 +85,12 @@ struct DecodeShape {
   std::int64_t step_spans() const { return div_up(std::int64_t{a.group()}, std::int64_t{rows}) * a.sequences * a.kv_heads; }
   /// Spans of a launch of as many tokens and sequences as there may be.
   std::int64_t most_spans() const { return div_up(div_up(a.tokens, a.sequences) * a.group(), rows) * a.sequences * a.kv_heads; }
-  std::string more() const {
-    std::string text = whole ? ", .whole = true" : "";
-    if (ranks > 1 && joined > 1) text += fmt::format(", .joined = {}", joined);
-    if (ahead_kib != usual_ahead_kib) text += fmt::format(", .ahead = {}", ahead_kib << 10);
-    return text;
-  }
   std::string config() const {
     return fmt::format(
         "cermet::attention::DecodeConfig{{.head_size = {}, .value_size = {}, .kv_heads = {}, .group = {}, .block = {}, .q = {}, .kv = {}, "
         ".out = {}, .rows = {}, .tile_keys = {}, .warps = {}, .stages = {}, .plain = {}, .ranks = {}{}}}",
         a.head_size, a.value_size, a.kv_heads, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), rows, tile_keys, warps, stages,
-        device_name(a.plain), ranks, more());
+        device_name(a.plain), ranks, whole ? ", .whole = true" : "");
   }
 };
 
@@ -180,14 +169,9 @@ ConfigSpace space(const Problem& p) {
   space.add(ConfigField::set("least", {0, 1, 4, 8}).with_usual(0));
   space.add(ConfigField::set("pieces", {0, 2, 4, 8, 16}).with_usual(0));
   space.add(ConfigField::set("ranks", {0, 2, 4, 8}).with_usual(0)).add(ConfigField::set("cluster_warps", {0, 4, 8}).with_usual(0));
-  space.add(ConfigField::set("whole", {0, 1}).with_usual(0)).add(ConfigField::set("cluster_stages", {2, 4}).with_usual(2));
-  space.add(ConfigField::set("joined", {1, 2}).with_usual(1)).add(ConfigField::set("ahead_kib", {0, usual_ahead_kib, 256, 1024}).with_usual(usual_ahead_kib));
+  space.add(ConfigField::set("whole", {0, 1}).with_usual(0));
   space.constrain("whole spans are for shares that are as equal as they can be",
                   [](const Config& c) { return c.at("whole") == 0 || (c.at("least") == 0 && c.at("pieces") == 0); });
-  space.constrain("stages, joined tiles and keys ahead are those of clusters, or ahead of whole spans", [enabled](const Config& c) {
-    if (!enabled(c) && (c.at("cluster_stages") != 2 || c.at("joined") != 1)) return false;
-    return enabled(c) || c.at("whole") == 1 || c.at("ahead_kib") == usual_ahead_kib;
-  });
   space.constrain("the stages of so many blocks on an SM fit its shared memory, and the rows of a warp a stage",
                   [p](const Config& c) { return DecodeShape(p, c).fits(); });
   space.constrain(

@@ -5,7 +5,6 @@
 
 #include "kernel/cuda/device/attention/decode_block.cuh"
 #include "kernel/cuda/device/attention/decode_parts.cuh"
-#include "kernel/cuda/device/attention/decode_span.cuh"
 #include "kernel/cuda/device/attention/decode_whole.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
 
@@ -179,18 +178,15 @@ struct DecodeTask {
     Decode<C, Team>::run(p, item, smem);
   }
 
-  /// With whole spans, which says what a block will probably read.
+  /// With whole spans a block has so little to do that it should not wait for its parameters.
   template <class Team>
-  requires(C.whole) static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team, char*) {
+  requires(C.whole) static __device__ __forceinline__ void fetch(const Params& p, uint32_t, Team, char*) {
 #if CERMET_ARCH >= 900
     touch_parameters<0, sizeof(Params)>(p);
-    DecodeSpan<C, Team>::fetch(p.a, item, static_cast<int>(Team::rank()));
 #endif
   }
   template <class Team>
-  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem) {
-    run(p, item, team, smem);
-  }
+  requires(C.whole) static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem) { run(p, item, team, smem); }
 };
 
 }  // namespace cermet::attention
