@@ -1,8 +1,6 @@
 // Host half of decoding attention: its tasks, followed by those for many queries.
 #include "base/checked.hpp"
-#include "kernel/cuda/attention/attention.hpp"
-#include "kernel/cuda/device/attention/decode_config.hpp"
-#include "kernel/cuda/task.hpp"
+#include "kernel/cuda/attention/decode_shape.hpp"
 
 namespace cermet::cuda::attention_decode_file {
 namespace {
@@ -12,87 +10,11 @@ enum Programs : std::size_t { decode, first_cluster };
 /// Queries of a sequence that still count as few.
 constexpr std::int32_t most_few = 8;
 /// Blocks of a cluster, which has one span. Tables are no longer than this for each of the blocks, nor for all: with more keys all SMs are needed, however
-/// lengths differ. Every warp of a cluster should have a tile of keys.
-constexpr int most_cluster_blocks = 8, fewest_cluster_blocks = 2, many_cluster_warps = 8, few_cluster_warps = 4;
+/// lengths differ.
+constexpr int most_cluster_blocks = 8, fewest_cluster_blocks = 2;
 constexpr std::int64_t most_block_keys = 4096, most_cluster_keys = 16384;
 /// Blocks that share a span where they form no clusters (decode_pieces.cuh): at most, and at least.
 constexpr int most_pieces = 16, fewest_pieces = 2;
-/// Stages of a warp where shared memory is wanted for the weights of the next products.
-constexpr int most_stages_beside = 3;
-
-/// Keys of a tile of a warp, in whole pages: twice as many where heads are small, on Hopper, where shared memory holds three such stages. A tile takes a warp
-/// as long whether rows have 64 or 128 elements. Clusters have few tiles for each warp.
-constexpr int short_tile = 16, long_tile = 32;
-
-/// What is compiled for a problem.
-struct DecodeShape {
-  AttentionProblem a;
-  int rows, tile_keys = short_tile, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
-  int ranks = 1;                                                     ///< blocks of a cluster
-  int cluster_warps;                                                 ///< of clusters, where there are any; 0: as many as have keys
-  int least_units;                                                   ///< see DecodeParams: of a step that waits for it, more than for all other launches
-  int pieces;                                                        ///< of a span, which as many blocks have; 0: all blocks share all units
-  bool whole;                                                        ///< blocks have whole spans where lengths allow it
-
-  explicit DecodeShape(const Problem& p, const Config& config = {})
-      : a(p),
-        rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 ? 8 : 16))),
-        cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(0))),
-        least_units(static_cast<int>(config.find("least").value_or(0))),
-        pieces(static_cast<int>(config.find("pieces").value_or(0))),
-        whole(config.find("whole").value_or(0) != 0) {
-    if (pieces > 0) {
-      *this = of_cluster(pieces);
-      if (shared_bytes() > p.target->shared_bytes) blocks_each = 0;
-      return;
-    }
-    const bool whole_pages = a.block > 0 && (long_tile % a.block == 0 || a.block % long_tile == 0);
-    if (p.target->compute_capability >= 90 && a.head_size <= 64 && a.value_size <= 64 && whole_pages) tile_keys = long_tile;
-    // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
-    // stages.
-    const auto least = static_cast<int>(config.find("blocks").value_or(1));
-    for (blocks_each = static_cast<int>(config.find("blocks").value_or(2)); blocks_each >= least; --blocks_each) {
-      const std::int64_t share = (p.target->shared_bytes + 1024) / blocks_each - 1024;
-      for (stages = least_units > 0 ? most_stages_beside : 6; stages > 2 && shared_bytes() > share;) --stages;
-      if (shared_bytes() <= share && stages >= (blocks_each == 2 ? 3 : 2)) return;
-    }
-    blocks_each = 0;
-  }
-  /// A warp's rows are exchanged where a stage was.
-  bool fits() const {
-    return blocks_each > 0 &&
-           rows * a.value_size * 4 <= attention::decode_stage_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), short_tile);
-  }
-  std::int64_t shared_bytes() const {
-    return attention::decode_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile_keys, warps, stages, rows);
-  }
-  /// Thread blocks that share the work.
-  std::int64_t blocks(const Target& target) const { return std::int64_t{target.multiprocessors} * blocks_each; }
-  /// What clusters run: more warps, because few blocks share the work, and little shared memory, which leaves room for the next launch's blocks.
-  DecodeShape of_cluster(int blocks) const {
-    DecodeShape c = *this;
-    c.ranks = blocks;
-    c.blocks_each = 1;
-    c.tile_keys = short_tile;
-    c.warps = cluster_warps > 0 ? cluster_warps : a.keys < std::int64_t{blocks} * many_cluster_warps * short_tile ? few_cluster_warps : many_cluster_warps;
-    c.stages = 2;
-    c.whole = false;
-    return c;
-  }
-  std::int64_t cluster_bytes() const { return shared_bytes() + attention::decode_inbox_bytes(rows, static_cast<int>(a.value_size), ranks); }
-  /// In their place where there are more spans than step_spans(), those of a query for each sequence.
-  DecodeShape without_pieces(const Problem& p) const { return DecodeShape(p, {{"rows", rows}, {"blocks", 1}, {"clusters", 0}}); }
-  std::int64_t step_spans() const { return div_up(std::int64_t{a.group()}, std::int64_t{rows}) * a.sequences * a.kv_heads; }
-  /// Spans of a launch of as many tokens and sequences as there may be.
-  std::int64_t most_spans() const { return div_up(div_up(a.tokens, a.sequences) * a.group(), rows) * a.sequences * a.kv_heads; }
-  std::string config() const {
-    return fmt::format(
-        "cermet::attention::DecodeConfig{{.head_size = {}, .value_size = {}, .kv_heads = {}, .group = {}, .block = {}, .q = {}, .kv = {}, "
-        ".out = {}, .rows = {}, .tile_keys = {}, .warps = {}, .stages = {}, .plain = {}, .ranks = {}{}}}",
-        a.head_size, a.value_size, a.kv_heads, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), rows, tile_keys, warps, stages,
-        device_name(a.plain), ranks, whole ? ", .whole = true" : "");
-  }
-};
 
 Decline declines(const Problem& p) {
   const AttentionProblem a(p);
@@ -123,7 +45,7 @@ std::vector<int> cluster_sizes(const Problem& p, const Config& config) {
   std::vector<int> sizes;
   for (int blocks = most_cluster_blocks; blocks >= fewest_cluster_blocks && s.a.keys <= most_block_keys * blocks; blocks /= 2) {
     const bool is_last = run_at_once(s.most_spans(), blocks, *p.target),
-               has_keys = blocks == fewest_cluster_blocks || s.a.keys >= std::int64_t{blocks} * few_cluster_warps * short_tile;
+               has_keys = blocks == fewest_cluster_blocks || s.a.keys >= std::int64_t{blocks} * DecodeShape::few_cluster_warps * DecodeShape::short_tile;
     if (has_keys && fits(blocks) && (varies || is_last)) sizes.push_back(blocks);
     if (is_last && has_keys) break;
   }
@@ -220,7 +142,7 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
   for (const int blocks : cluster_sizes(p, config)) {
     const DecodeShape c = s.of_cluster(blocks);
     // Two warps on a quarter of an SM beside three of a product of short rows, which take 72 each, of 512; a few bytes of it are spilled.
-    const bool beside = c.rows == 8 && c.a.value_size <= 64 && c.a.head_size <= 64 && c.warps == many_cluster_warps;
+    const bool beside = c.rows == 8 && c.a.value_size <= 64 && c.a.head_size <= 64 && c.warps == DecodeShape::many_cluster_warps;
     list.push_back({.header = "kernel/cuda/device/attention/decode_cluster.cuh",
                     .task = fmt::format("cermet::attention::DecodeClusterTask<{}>", c.config()),
                     .threads = 32 * c.warps,
