@@ -66,16 +66,25 @@ int pieces_of(const Problem& p) {
   return pieces;
 }
 
-/// Rows of a tile, thread blocks on an SM, and whether spans that are few enough get clusters.
+/// Rows of a tile, thread blocks on an SM, whether spans that are few enough get clusters, and whether blocks have whole ones of the others.
 std::vector<Config> configs(const Problem& p) {
   std::vector<Config> list(1);
   const auto add = [&](const Config& config) {
     if (DecodeShape(p, config).fits()) list.push_back(config);
   };
+  const auto with_shares = [&](Config config) {
+    if (DecodeShape(p, config).whole) config.set("whole", 0);
+    return config;
+  };
   for (const int rows : {8, 16})
     for (const int blocks : {2, 1})
       for (const int clusters : {1, 0}) {
-        if (const Config config{{"rows", rows}, {"blocks", blocks}, {"clusters", clusters}}; clusters == 0 || !cluster_sizes(p, config).empty()) add(config);
+        const Config config{{"rows", rows}, {"blocks", blocks}, {"clusters", clusters}};
+        if (clusters == 1 && cluster_sizes(p, config).empty()) continue;
+        const Config shares = with_shares(config);
+        const bool joins = blocks == 1 && clusters == 0;  // a kernel with other tasks, too, which has few registers for each of them
+        if (!joins) add(config);
+        if (joins || (blocks == 2 && rows == DecodeShape(p).rows && shares != config)) add(shares);
       }
   // For a kernel with other tasks, one block of which is on an SM, beside the weights of the next products: last, so that nobody else takes them.
   if (const int pieces = pieces_of(p); pieces >= fewest_pieces) add({{"rows", DecodeShape(p).rows}, {"blocks", 1}, {"clusters", 0}, {"pieces", pieces}});
@@ -91,9 +100,15 @@ ConfigSpace space(const Problem& p) {
   space.add(ConfigField::set("least", {0, 1, 4, 8}).with_usual(0));
   space.add(ConfigField::set("pieces", {0, 2, 4, 8, 16}).with_usual(0));
   space.add(ConfigField::set("ranks", {0, 2, 4, 8}).with_usual(0)).add(ConfigField::set("cluster_warps", {0, 4, 8}).with_usual(0));
-  space.add(ConfigField::set("whole", {0, 1}).with_usual(0));
-  space.constrain("whole spans are for shares that are as equal as they can be",
-                  [](const Config& c) { return c.at("whole") == 0 || (c.at("least") == 0 && c.at("pieces") == 0); });
+  space.add(ConfigField::set("whole", {0, 1}).with_usual(1));
+  space.constrain(
+      "blocks could have whole spans where they are to have none: clusters, pieces, shares of whole spans and several tiles of a sequence's rows are "
+      "without them anyway",
+      [p](const Config& c) {
+        Config usual = c;
+        usual.set("whole", 1);
+        return c.at("whole") == 1 || DecodeShape(p, usual).whole;
+      });
   space.constrain("the stages of so many blocks on an SM fit its shared memory, and the rows of a warp a stage",
                   [p](const Config& c) { return DecodeShape(p, c).fits(); });
   space.constrain(

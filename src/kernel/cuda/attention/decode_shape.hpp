@@ -24,7 +24,7 @@ struct DecodeShape {
   int cluster_warps;                                                 ///< of clusters, where there are any; 0: as many as have keys
   int least_units;                                                   ///< see DecodeParams: of a step that waits for it, more than for all other launches
   int pieces;                                                        ///< of a span, which as many blocks have; 0: all blocks share all units
-  bool whole;                                                        ///< blocks have whole spans where lengths allow it
+  bool whole;                                                        ///< blocks have whole spans where lengths allow it; never of clusters, nor of pieces
 
   explicit DecodeShape(const Problem& p, const Config& config = {})
       : a(p),
@@ -32,7 +32,7 @@ struct DecodeShape {
         cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(0))),
         least_units(static_cast<int>(config.find("least").value_or(0))),
         pieces(static_cast<int>(config.find("pieces").value_or(0))),
-        whole(config.find("whole").value_or(0) != 0) {
+        whole(config.find("whole").value_or(1) != 0 && least_units == 0 && a.group() <= rows) {
     if (pieces > 0) {
       *this = of_cluster(pieces);
       if (shared_bytes() > p.target->shared_bytes) blocks_each = 0;
@@ -46,9 +46,11 @@ struct DecodeShape {
     for (blocks_each = static_cast<int>(config.find("blocks").value_or(2)); blocks_each >= least; --blocks_each) {
       const std::int64_t share = (p.target->shared_bytes + 1024) / blocks_each - 1024;
       for (stages = least_units > 0 ? most_stages_beside : 6; stages > 2 && shared_bytes() > share;) --stages;
-      if (shared_bytes() <= share && stages >= (blocks_each == 2 ? 3 : 2)) return;
+      if (shared_bytes() <= share && stages >= (blocks_each == 2 ? 3 : 2)) break;
     }
-    blocks_each = 0;
+    if (blocks_each < least) blocks_each = 0;
+    const bool always_more_spans = p.input(paged::context_lens).is_constant() && a.sequences * a.kv_heads > blocks(*p.target);
+    whole = whole && !always_more_spans;
   }
   /// A warp's rows are exchanged where a stage was.
   bool fits() const {
@@ -73,7 +75,7 @@ struct DecodeShape {
   }
   std::int64_t cluster_bytes() const { return shared_bytes() + attention::decode_inbox_bytes(rows, static_cast<int>(a.value_size), ranks); }
   /// In their place where there are more spans than step_spans(), those of a query for each sequence.
-  DecodeShape without_pieces(const Problem& p) const { return DecodeShape(p, {{"rows", rows}, {"blocks", 1}, {"clusters", 0}}); }
+  DecodeShape without_pieces(const Problem& p) const { return DecodeShape(p, {{"rows", rows}, {"blocks", 1}, {"clusters", 0}, {"whole", 0}}); }
   std::int64_t step_spans() const { return div_up(std::int64_t{a.group()}, std::int64_t{rows}) * a.sequences * a.kv_heads; }
   /// Spans of a launch of as many tokens and sequences as there may be.
   std::int64_t most_spans() const { return div_up(div_up(a.tokens, a.sequences) * a.group(), rows) * a.sequences * a.kv_heads; }

@@ -87,16 +87,17 @@ struct Decode {
     Share share{0, 0};
     typename Tile::RawQueries raw_queries;
     bool whole_spans = false;
-    if constexpr (C.whole) {  // asks for keys before it is known whether blocks have whole spans
-      if (Whole::begin(p, block, ahead)) {
+    if constexpr (C.whole) {
+      whole_spans = Whole::begin(p, block, blocks, ahead);
+      if (whole_spans && ahead.tile.units > 0) {  // asks for keys before that is known for sure
         share.end = to_load = ahead.tile.units;
         Tile::read_queries(p, ahead.tile, ahead.head, raw_queries);
         page = Load::find_page(p, ahead);
 #pragma unroll 1
         for (int i = 1; i < stages; ++i) load_next();
       }
-      whole_spans = Whole::fits(p, blocks);
-      if (!whole_spans) {
+      if (whole_spans && !Whole::fits(p, blocks)) {
+        whole_spans = false;
         ptx::cp_async_wait<0>();
         __syncwarp();  // stages are filled anew, by other lanes
         free_stage = 0;
@@ -172,6 +173,7 @@ struct Decode {
 template <DecodeConfig C>
 struct DecodeTask {
   using Params = DecodeParams;
+  static constexpr bool one_item = C.whole;
 
   template <class Team>
   static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team, char* smem) {
