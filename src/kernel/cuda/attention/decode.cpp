@@ -228,7 +228,8 @@ extern const Kernel attention_decode;
 const Kernel attention_decode{
     .name = "attention.decode",
     .op = OpKind::incre_flash_attention,
-    .summary = "few queries: keys and values stream once for all heads that share them, a cluster for each or in equal shares for all thread blocks",
+    .summary =
+        "few queries: keys and values stream once for all heads that share them, a cluster for each span, a block for each, or equal shares for all blocks",
     .declines = declines,
     .bind = bind,
     .workspace = [](const Problem& p, const Config& config, int) -> std::int64_t {
