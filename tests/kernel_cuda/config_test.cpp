@@ -89,9 +89,36 @@ TEST(Configs, OfDecodingAttentionAreWhatIsCompiled) {
   EXPECT_EQ(tasks("default"), tasks("rows=8 blocks=2 clusters=1"));
   EXPECT_EQ(tasks("rows=8,blocks=2,clusters=0"), std::vector{tasks("default")[0]});
   for (const std::string& task : tasks("rows=16")) EXPECT_NE(task.find(".rows = 16"), std::string::npos) << task;
+  EXPECT_NE(tasks("default")[0].find(".whole = true"), std::string::npos) << tasks("default")[0];
+  EXPECT_EQ(tasks("default")[1].find(".whole"), std::string::npos) << "a cluster has its span anyway: " << tasks("default")[1];
+  EXPECT_EQ(tasks("whole=0"), tasks("rows=8 blocks=2 clusters=1 whole=0")) << "otherwise as by default";
+  for (const char* config : {"whole=0", "rows=8 blocks=1 clusters=0 least=1", "rows=8 blocks=1 clusters=0 pieces=2"})
+    for (const std::string& task : tasks(config)) EXPECT_EQ(task.find(".whole"), std::string::npos) << config << ": " << task;
+  const ConfigSpace space = space_of(*choose_by_name(problem, "attention.decode", "default").kernel, problem);
+  EXPECT_EQ(space.fault_of(parse_config("rows=8 blocks=1 clusters=0 whole=0")), std::nullopt);
+  EXPECT_NE(space.fault_of(parse_config("rows=8 blocks=1 clusters=0 least=1 whole=0")), std::nullopt) << "the same as without";
   EXPECT_EQ(error_text([&] { tasks("rows=12"); }), "--config: attention.decode: rows: expected one of 8, 16, found 12");
   const Choice one = choose_by_name(problem, "attention.decode", "blocks=1"), two = choose_by_name(problem, "attention.decode", "blocks=2");
   EXPECT_LT(one.kernel->workspace(problem, one.config, 1), two.kernel->workspace(problem, two.config, 1));
+}
+
+/// Where there are always more spans than blocks, or more rows of a sequence than a tile has, no block has a whole one.
+TEST(Configs, OfDecodingAttentionHaveWholeSpansWhereTheyCan) {
+  const auto device = make_null_device(90);
+  const auto has_whole = [&](std::int64_t sequences, std::int64_t heads, std::int64_t kv_heads, DType q) {
+    const auto cache = TensorType{DType::bf16, {1024, kv_heads, 16, 128}};
+    Problem problem =
+        make_problem(definition(OpKind::incre_flash_attention),
+                     {TensorType{q, {sequences, heads, 128}}, cache, cache, TensorType{DType::i32, {sequences, 256}}, TensorType{DType::i32, {sequences}}}, {});
+    problem.target = device->target();
+    const Choice choice = choose_by_name(problem, "attention.decode", "default");
+    return choice.kernel->programs(problem, choice.config).front().task.find(".whole = true") != std::string::npos;
+  };
+  EXPECT_TRUE(has_whole(64, 32, 4, DType::bf16));
+  EXPECT_TRUE(has_whole(66, 32, 4, DType::bf16));
+  EXPECT_FALSE(has_whole(67, 32, 4, DType::bf16)) << "268 spans, 264 blocks";
+  EXPECT_TRUE(has_whole(64, 64, 4, DType::f32)) << "16 rows of two parts";
+  EXPECT_FALSE(has_whole(64, 128, 4, DType::bf16)) << "two tiles of rows";
 }
 
 /// Of operators that no record, or one of few calls, covers, the first kernel's own way is taken for every case.

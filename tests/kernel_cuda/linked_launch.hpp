@@ -12,7 +12,8 @@ namespace cermet {
 class PlannedCase {
  public:
   /// `x`: a result of another that takes the place of operand 0.
-  PlannedCase(OpKind op, std::string_view kernel_name, const Case& recipe, Device& device, Stream& stream, ProgramStore* store, const TensorView* x = nullptr)
+  PlannedCase(OpKind op, std::string_view kernel_name, const Case& recipe, Device& device, Stream& stream, ProgramStore* store, const TensorView* x = nullptr,
+              const Config& config = {})
       : data_(make_case_data(definition(op), recipe)), device_(&device), stream_(&stream) {
     const auto kernels = cuda::kernels_of(op);
     const auto found = std::ranges::find(kernels, kernel_name, &Kernel::name);
@@ -20,7 +21,7 @@ class PlannedCase {
     const Kernel& kernel = **found;
     data_.problem.target = device.target();
     if (const Decline decline = kernel.declines(data_.problem)) fail(Status::internal, "{} declines: {}", kernel_name, *decline);
-    programs = kernel.programs(data_.problem);
+    programs = kernel.programs(data_.problem, config);
     load(store);
     const DeviceQueue queue{&device, &stream, store};
     std::vector<TensorView> inputs;
@@ -34,11 +35,11 @@ class PlannedCase {
       results_.emplace_back(type, dense_dims_of(data_.problem), 8, queue);
       outputs.push_back(results_.back().on_device());
     }
-    const std::int64_t bytes = kernel.workspace(data_.problem, 1);
+    const std::int64_t bytes = kernel.workspace(data_.problem, config, 1);
     if (bytes > 0) workspace_ = device.allocate(bytes);
     if (bytes > 0) stream.fill(workspace_.data(), 0, bytes);
     const cuda::TaskQueue tasks(device, plan, loaded_);
-    kernel.bind(data_.problem)({inputs, outputs, workspace_.data(), nullptr, &tasks});
+    kernel.bind(data_.problem, config)({inputs, outputs, workspace_.data(), nullptr, &tasks});
     require(plan.launches().size() == 1, "{}: expected one launch, found {}", kernel_name, plan.launches().size());
   }
 

@@ -1,24 +1,11 @@
 // Products, row kernels and attention in one linked launch: bodies of unlike width, two instances of one body, and instances that need the results of others.
 #include "tests/kernel_cuda/linked_launch.hpp"
-#include "tests/kernel_cuda/operands.hpp"
+#include "tests/kernel_cuda/paged_case.hpp"
 
 #include <deque>
 
 namespace cermet {
 namespace {
-
-/// So many sequences of one query each that clusters for all of their spans would not run at a time, and the blocks of decoding attention share spans.
-Case paged_attention() {
-  constexpr std::int64_t sequences = 36, pages = 25, page = 16;
-  std::vector<double> tables, contexts, starts;
-  for (std::int64_t i = 0; i < sequences * pages; ++i) tables.push_back(static_cast<double>(i));
-  for (std::int64_t s = 0; s < sequences; ++s) contexts.push_back(static_cast<double>(1 + 67 * s % (pages * page)));
-  for (std::int64_t s = 0; s <= sequences; ++s) starts.push_back(static_cast<double>(s));
-  const CaseOperand cache = real(DType::bf16, {sequences * pages, 2, page, 64});
-  return {"paged",
-          {real(DType::bf16, {sequences, 8, 64}), cache, cache, CaseOperand{{DType::i32, {sequences, pages}}, values(std::move(tables))},
-           CaseOperand{{DType::i32, {sequences}}, values(std::move(contexts))}, CaseOperand{{DType::i32, {sequences + 1}}, values(std::move(starts))}}};
-}
 
 /// What is linked, in order. An instance that reads another's result needs all of it.
 struct LinkedCases {
@@ -27,13 +14,14 @@ struct LinkedCases {
 
   LinkedCases(Device& device, Stream& stream, ProgramStore* store) {
     constexpr DType bf16 = DType::bf16, f32 = DType::f32;
-    const auto add = [&](OpKind op, std::string_view kernel, const Case& recipe, std::vector<std::uint32_t> needed = {}) {
+    const auto add = [&](OpKind op, std::string_view kernel, const Case& recipe, std::vector<std::uint32_t> needed = {}, const Config& config = {}) {
       const TensorView x = needed.empty() ? TensorView() : planned[needed.front()].result();
-      planned.emplace_back(op, kernel, recipe, device, stream, store, needed.empty() ? nullptr : &x);
+      planned.emplace_back(op, kernel, recipe, device, stream, store, needed.empty() ? nullptr : &x, config);
       needs.push_back(std::move(needed));
     };
     add(OpKind::rms_norm, "rowwise.rms_norm", {"norm", {real(bf16, {300, 264}), weight(bf16, {264})}});
-    add(OpKind::incre_flash_attention, "attention.decode", paged_attention());
+    add(OpKind::incre_flash_attention, "attention.decode", PagedCase::decoding(36).named("shares"), {},
+        {{"rows", 8}, {"blocks", 2}, {"clusters", 0}, {"whole", 0}});
     add(OpKind::linear, "gemv.linear", {"row", {real(f32, {1, 4096}), weight(bf16, {450, 4096})}});
     add(OpKind::linear, "gemm.linear.hopper", {"first", {real(bf16, {300, 264}), weight(bf16, {264, 264})}}, {0});
     add(OpKind::linear, "gemm.linear.hopper", {"second", {real(bf16, {300, 264}), weight(bf16, {264, 264})}}, {3});

@@ -1,7 +1,7 @@
 // A small case for each kernel that keeps operands in shared memory, one test each: few enough accesses for racecheck, which is a hundred times slower.
 #include "op/operator.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
-#include "tests/kernel_cuda/operands.hpp"
+#include "tests/kernel_cuda/paged_case.hpp"
 
 namespace cermet {
 namespace {
@@ -55,31 +55,22 @@ void add_products(std::vector<SmallCase>& list) {
   }
 }
 
-/// Paged attention of sequences with these contexts and queries; the pages of a sequence follow each other.
-Case paged(std::string name, DType q, std::vector<double> contexts, std::vector<double> queries) {
-  const auto sequences = static_cast<std::int64_t>(contexts.size());
-  const std::int64_t pages = div_up(static_cast<std::int64_t>(std::ranges::max(contexts)), 16);
-  std::vector<double> tables, starts{0};
-  for (std::int64_t i = 0; i < sequences * pages; ++i) tables.push_back(static_cast<double>(i));
-  for (const double count : queries) starts.push_back(starts.back() + count);
-  const CaseOperand cache = real(DType::bf16, {sequences * pages, 2, 16, 64});
-  return {std::move(name),
-          {real(q, {static_cast<std::int64_t>(starts.back()), 8, 64}), cache, cache, CaseOperand{{DType::i32, {sequences, pages}}, values(std::move(tables))},
-           CaseOperand{{DType::i32, {sequences}}, values(std::move(contexts))}, CaseOperand{{DType::i32, {sequences + 1}}, values(std::move(starts))}}};
-}
-
 void add_attention(std::vector<SmallCase>& list) {
   constexpr OpKind op = OpKind::incre_flash_attention;
   constexpr DType bf16 = DType::bf16, f32 = DType::f32;
-  list.push_back({op, "attention.decode", "attention/decode_cluster", paged("cluster", f32, {300}, {1})});
-  const auto add_sequences = [&](const char* program, std::string name, int count) {
-    std::vector<double> contexts, ones;
-    for (int s = 0; s < count; ++s) contexts.push_back(1 + 67 * s % 400), ones.push_back(1);
-    list.push_back({op, "attention.decode", program, paged(std::move(name), bf16, contexts, ones)});
+  const auto paged = [](std::string name, DType q, std::vector<double> contexts, std::vector<double> queries) {
+    return PagedCase{.contexts = std::move(contexts), .queries = std::move(queries), .q = q}.named(std::move(name));
   };
-  add_sequences("attention/decode_cluster", "clusters_of_four", 12);
-  add_sequences("attention/decode_cluster", "clusters_of_two", 30);
-  add_sequences("attention/decode", "shares", 36);
+  const auto add_sequences = [&](const char* program, std::string name, const PagedCase& sequences) {
+    list.push_back({op, "attention.decode", program, sequences.named(std::move(name))});
+  };
+  list.push_back({op, "attention.decode", "attention/decode_cluster", paged("cluster", f32, {300}, {1})});
+  add_sequences("attention/decode_cluster", "clusters_of_four", PagedCase::decoding(12));
+  add_sequences("attention/decode_cluster", "clusters_of_two", PagedCase::decoding(30));
+  PagedCase sequences = PagedCase::decoding(36);
+  add_sequences("attention/decode", "whole_spans", sequences);
+  sequences.contexts[17] = 700;  // longer than a share, as its own blocks see at once, and the others after they have asked for keys
+  add_sequences("attention/decode", "shares", sequences);
   list.push_back({op, "attention.decode", "attention/prefill_hopper", paged("prompt", bf16, {150}, {70})});
   list.push_back({op, "attention.decode", "attention/prefill_hopper", paged("mixed", bf16, {200, 150, 33, 40, 90, 9}, {1, 70, 0, 8, 9, 2})});
   list.push_back({op, "attention.decode", "attention/prefill_hopper", paged("mixed_split_queries", f32, {200, 150, 33}, {1, 70, 3})});

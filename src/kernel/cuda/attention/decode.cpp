@@ -1,8 +1,6 @@
 // Host half of decoding attention: its tasks, followed by those for many queries.
 #include "base/checked.hpp"
-#include "kernel/cuda/attention/attention.hpp"
-#include "kernel/cuda/device/attention/decode_config.hpp"
-#include "kernel/cuda/task.hpp"
+#include "kernel/cuda/attention/decode_shape.hpp"
 
 namespace cermet::cuda::attention_decode_file {
 namespace {
@@ -12,98 +10,11 @@ enum Programs : std::size_t { decode, first_cluster };
 /// Queries of a sequence that still count as few.
 constexpr std::int32_t most_few = 8;
 /// Blocks of a cluster, which has one span. Tables are no longer than this for each of the blocks, nor for all: with more keys all SMs are needed, however
-/// lengths differ. Every warp of a cluster should have a tile of keys.
-constexpr int most_cluster_blocks = 8, fewest_cluster_blocks = 2, many_cluster_warps = 8, few_cluster_warps = 4;
+/// lengths differ.
+constexpr int most_cluster_blocks = 8, fewest_cluster_blocks = 2;
 constexpr std::int64_t most_block_keys = 4096, most_cluster_keys = 16384;
 /// Blocks that share a span where they form no clusters (decode_pieces.cuh): at most, and at least.
 constexpr int most_pieces = 16, fewest_pieces = 2;
-/// Stages of a warp where shared memory is wanted for the weights of the next products.
-constexpr int most_stages_beside = 3;
-
-/// Keys of a tile of a warp, in whole pages: twice as many where heads are small, on Hopper, where shared memory holds three such stages. A tile takes a warp
-/// as long whether rows have 64 or 128 elements. Clusters have few tiles for each warp.
-constexpr int short_tile = 16, long_tile = 32;
-constexpr int usual_ahead_kib = attention::decode_prefetch_bytes >> 10;
-
-/// What is compiled for a problem.
-struct DecodeShape {
-  AttentionProblem a;
-  int rows, tile_keys = short_tile, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
-  int ranks = 1;                                                     ///< blocks of a cluster
-  int cluster_warps;                                                 ///< of clusters, where there are any; 0: as many as have keys
-  int least_units;                                                   ///< see DecodeParams: of a step that waits for it, more than for all other launches
-  int pieces;                                                        ///< of a span, which as many blocks have; 0: all blocks share all units
-  bool whole;                                                        ///< blocks have whole spans where lengths allow it
-  int cluster_stages, joined, ahead_kib;                             ///< of clusters; joined and ahead: see DecodeConfig
-
-  explicit DecodeShape(const Problem& p, const Config& config = {})
-      : a(p),
-        rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 ? 8 : 16))),
-        cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(0))),
-        least_units(static_cast<int>(config.find("least").value_or(0))),
-        pieces(static_cast<int>(config.find("pieces").value_or(0))),
-        whole(config.find("whole").value_or(0) != 0),
-        cluster_stages(static_cast<int>(config.find("cluster_stages").value_or(2))),
-        joined(static_cast<int>(config.find("joined").value_or(1))),
-        ahead_kib(static_cast<int>(config.find("ahead_kib").value_or(usual_ahead_kib))) {
-    if (pieces > 0) {
-      *this = of_cluster(pieces);
-      if (shared_bytes() > p.target->shared_bytes) blocks_each = 0;
-      return;
-    }
-    const bool whole_pages = a.block > 0 && (long_tile % a.block == 0 || a.block % long_tile == 0);
-    if (p.target->compute_capability >= 90 && a.head_size <= 64 && a.value_size <= 64 && whole_pages) tile_keys = long_tile;
-    // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
-    // stages.
-    const auto least = static_cast<int>(config.find("blocks").value_or(1));
-    for (blocks_each = static_cast<int>(config.find("blocks").value_or(2)); blocks_each >= least; --blocks_each) {
-      const std::int64_t share = (p.target->shared_bytes + 1024) / blocks_each - 1024;
-      for (stages = least_units > 0 ? most_stages_beside : 6; stages > 2 && shared_bytes() > share;) --stages;
-      if (shared_bytes() <= share && stages >= (blocks_each == 2 ? 3 : 2)) return;
-    }
-    blocks_each = 0;
-  }
-  /// A warp's rows are exchanged where a stage was.
-  bool fits() const {
-    return blocks_each > 0 &&
-           rows * a.value_size * 4 <= attention::decode_stage_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), short_tile);
-  }
-  std::int64_t shared_bytes() const {
-    return attention::decode_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile_keys, warps, stages, rows);
-  }
-  /// Thread blocks that share the work.
-  std::int64_t blocks(const Target& target) const { return std::int64_t{target.multiprocessors} * blocks_each; }
-  /// What clusters run: more warps, because few blocks share the work, and little shared memory, which leaves room for the next launch's blocks.
-  DecodeShape of_cluster(int blocks) const {
-    DecodeShape c = *this;
-    c.ranks = blocks;
-    c.blocks_each = 1;
-    c.tile_keys = short_tile;
-    c.warps = cluster_warps > 0 ? cluster_warps : a.keys < std::int64_t{blocks} * many_cluster_warps * short_tile ? few_cluster_warps : many_cluster_warps;
-    c.stages = cluster_stages;
-    c.whole = false;
-    return c;
-  }
-  std::int64_t cluster_bytes() const { return shared_bytes() + attention::decode_inbox_bytes(rows, static_cast<int>(a.value_size), ranks); }
-  /// In their place where there are more spans than step_spans(), those of a query for each sequence.
-  DecodeShape without_pieces(const Problem& p) const { return DecodeShape(p, {{"rows", rows}, {"blocks", 1}, {"clusters", 0}}); }
-  std::int64_t step_spans() const { return div_up(std::int64_t{a.group()}, std::int64_t{rows}) * a.sequences * a.kv_heads; }
-  /// Spans of a launch of as many tokens and sequences as there may be.
-  std::int64_t most_spans() const { return div_up(div_up(a.tokens, a.sequences) * a.group(), rows) * a.sequences * a.kv_heads; }
-  std::string more() const {
-    std::string text = whole ? ", .whole = true" : "";
-    if (ranks > 1 && joined > 1) text += fmt::format(", .joined = {}", joined);
-    if (ahead_kib != usual_ahead_kib) text += fmt::format(", .ahead = {}", ahead_kib << 10);
-    return text;
-  }
-  std::string config() const {
-    return fmt::format(
-        "cermet::attention::DecodeConfig{{.head_size = {}, .value_size = {}, .kv_heads = {}, .group = {}, .block = {}, .q = {}, .kv = {}, "
-        ".out = {}, .rows = {}, .tile_keys = {}, .warps = {}, .stages = {}, .plain = {}, .ranks = {}{}}}",
-        a.head_size, a.value_size, a.kv_heads, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), rows, tile_keys, warps, stages,
-        device_name(a.plain), ranks, more());
-  }
-};
 
 Decline declines(const Problem& p) {
   const AttentionProblem a(p);
@@ -134,7 +45,7 @@ std::vector<int> cluster_sizes(const Problem& p, const Config& config) {
   std::vector<int> sizes;
   for (int blocks = most_cluster_blocks; blocks >= fewest_cluster_blocks && s.a.keys <= most_block_keys * blocks; blocks /= 2) {
     const bool is_last = run_at_once(s.most_spans(), blocks, *p.target),
-               has_keys = blocks == fewest_cluster_blocks || s.a.keys >= std::int64_t{blocks} * few_cluster_warps * short_tile;
+               has_keys = blocks == fewest_cluster_blocks || s.a.keys >= std::int64_t{blocks} * DecodeShape::few_cluster_warps * DecodeShape::short_tile;
     if (has_keys && fits(blocks) && (varies || is_last)) sizes.push_back(blocks);
     if (is_last && has_keys) break;
   }
@@ -155,16 +66,25 @@ int pieces_of(const Problem& p) {
   return pieces;
 }
 
-/// Rows of a tile, thread blocks on an SM, and whether spans that are few enough get clusters.
+/// Rows of a tile, thread blocks on an SM, whether spans that are few enough get clusters, and whether blocks have whole ones of the others.
 std::vector<Config> configs(const Problem& p) {
   std::vector<Config> list(1);
   const auto add = [&](const Config& config) {
     if (DecodeShape(p, config).fits()) list.push_back(config);
   };
+  const auto with_shares = [&](Config config) {
+    if (DecodeShape(p, config).whole) config.set("whole", 0);
+    return config;
+  };
   for (const int rows : {8, 16})
     for (const int blocks : {2, 1})
       for (const int clusters : {1, 0}) {
-        if (const Config config{{"rows", rows}, {"blocks", blocks}, {"clusters", clusters}}; clusters == 0 || !cluster_sizes(p, config).empty()) add(config);
+        const Config config{{"rows", rows}, {"blocks", blocks}, {"clusters", clusters}};
+        if (clusters == 1 && cluster_sizes(p, config).empty()) continue;
+        const Config shares = with_shares(config);
+        const bool joins = blocks == 1 && clusters == 0;  // a kernel with other tasks, too, which has few registers for each of them
+        if (!joins) add(config);
+        if (joins || (blocks == 2 && rows == DecodeShape(p).rows && shares != config)) add(shares);
       }
   // For a kernel with other tasks, one block of which is on an SM, beside the weights of the next products: last, so that nobody else takes them.
   if (const int pieces = pieces_of(p); pieces >= fewest_pieces) add({{"rows", DecodeShape(p).rows}, {"blocks", 1}, {"clusters", 0}, {"pieces", pieces}});
@@ -180,14 +100,15 @@ ConfigSpace space(const Problem& p) {
   space.add(ConfigField::set("least", {0, 1, 4, 8}).with_usual(0));
   space.add(ConfigField::set("pieces", {0, 2, 4, 8, 16}).with_usual(0));
   space.add(ConfigField::set("ranks", {0, 2, 4, 8}).with_usual(0)).add(ConfigField::set("cluster_warps", {0, 4, 8}).with_usual(0));
-  space.add(ConfigField::set("whole", {0, 1}).with_usual(0)).add(ConfigField::set("cluster_stages", {2, 4}).with_usual(2));
-  space.add(ConfigField::set("joined", {1, 2}).with_usual(1)).add(ConfigField::set("ahead_kib", {0, usual_ahead_kib, 256, 1024}).with_usual(usual_ahead_kib));
-  space.constrain("whole spans are for shares that are as equal as they can be",
-                  [](const Config& c) { return c.at("whole") == 0 || (c.at("least") == 0 && c.at("pieces") == 0); });
-  space.constrain("stages, joined tiles and keys ahead are those of clusters, or ahead of whole spans", [enabled](const Config& c) {
-    if (!enabled(c) && (c.at("cluster_stages") != 2 || c.at("joined") != 1)) return false;
-    return enabled(c) || c.at("whole") == 1 || c.at("ahead_kib") == usual_ahead_kib;
-  });
+  space.add(ConfigField::set("whole", {0, 1}).with_usual(1));
+  space.constrain(
+      "blocks could have whole spans where they are to have none: clusters, pieces, shares of whole spans and several tiles of a sequence's rows are "
+      "without them anyway",
+      [p](const Config& c) {
+        Config usual = c;
+        usual.set("whole", 1);
+        return c.at("whole") == 1 || DecodeShape(p, usual).whole;
+      });
   space.constrain("the stages of so many blocks on an SM fit its shared memory, and the rows of a warp a stage",
                   [p](const Config& c) { return DecodeShape(p, c).fits(); });
   space.constrain(
@@ -236,7 +157,7 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
   for (const int blocks : cluster_sizes(p, config)) {
     const DecodeShape c = s.of_cluster(blocks);
     // Two warps on a quarter of an SM beside three of a product of short rows, which take 72 each, of 512; a few bytes of it are spilled.
-    const bool beside = c.rows == 8 && c.a.value_size <= 64 && c.a.head_size <= 64 && c.warps == many_cluster_warps;
+    const bool beside = c.rows == 8 && c.a.value_size <= 64 && c.a.head_size <= 64 && c.warps == DecodeShape::many_cluster_warps;
     list.push_back({.header = "kernel/cuda/device/attention/decode_cluster.cuh",
                     .task = fmt::format("cermet::attention::DecodeClusterTask<{}>", c.config()),
                     .threads = 32 * c.warps,
@@ -307,7 +228,8 @@ extern const Kernel attention_decode;
 const Kernel attention_decode{
     .name = "attention.decode",
     .op = OpKind::incre_flash_attention,
-    .summary = "few queries: keys and values stream once for all heads that share them, a cluster for each or in equal shares for all thread blocks",
+    .summary =
+        "few queries: keys and values stream once for all heads that share them, a cluster for each span, a block for each, or equal shares for all blocks",
     .declines = declines,
     .bind = bind,
     .workspace = [](const Problem& p, const Config& config, int) -> std::int64_t {

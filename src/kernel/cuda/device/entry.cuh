@@ -11,6 +11,7 @@
 //                                              ended by ring.close(p, team, smem) after the last item, when nothing of it is on its way any
 //                                              more; then the block ends. It keeps its own position, because neither the
 //                                              number of blocks nor the items' numbers say anything about it. The caller puts no barrier between items.
+// A task whose launches have a block for each item may say so (one_item): then nothing is computed once for all items of a block, and kept in registers.
 #pragma once
 
 #include "kernel/cuda/device/overlap.cuh"
@@ -29,6 +30,13 @@ constexpr int resident_blocks(int threads, int wanted) {
 template <class Task>
 constexpr bool waits_itself() {
   if constexpr (requires { Task::waits_itself; }) return Task::waits_itself;
+  else return false;
+}
+
+/// Whether no block of a task's launches has a second item.
+template <class Task>
+constexpr bool has_one_item() {
+  if constexpr (requires { Task::one_item; }) return Task::one_item;
   else return false;
 }
 
@@ -68,6 +76,7 @@ __device__ __forceinline__ void run_items(const typename Task::Params& p, uint32
 #endif
       }
       Call::compute(p, item, team, smem, ring);
+      if constexpr (has_one_item<Task>()) break;
     }
   } else {
 #if CERMET_ARCH >= 900

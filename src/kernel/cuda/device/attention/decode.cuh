@@ -5,7 +5,6 @@
 
 #include "kernel/cuda/device/attention/decode_block.cuh"
 #include "kernel/cuda/device/attention/decode_parts.cuh"
-#include "kernel/cuda/device/attention/decode_span.cuh"
 #include "kernel/cuda/device/attention/decode_whole.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
 
@@ -88,16 +87,17 @@ struct Decode {
     Share share{0, 0};
     typename Tile::RawQueries raw_queries;
     bool whole_spans = false;
-    if constexpr (C.whole) {  // asks for keys before it is known whether blocks have whole spans
-      if (Whole::begin(p, block, ahead)) {
+    if constexpr (C.whole) {
+      whole_spans = Whole::begin(p, block, blocks, ahead);
+      if (whole_spans && ahead.tile.units > 0) {  // asks for keys before that is known for sure
         share.end = to_load = ahead.tile.units;
         Tile::read_queries(p, ahead.tile, ahead.head, raw_queries);
         page = Load::find_page(p, ahead);
 #pragma unroll 1
         for (int i = 1; i < stages; ++i) load_next();
       }
-      whole_spans = Whole::fits(p, blocks);
-      if (!whole_spans) {
+      if (whole_spans && !Whole::fits(p, blocks)) {
+        whole_spans = false;
         ptx::cp_async_wait<0>();
         __syncwarp();  // stages are filled anew, by other lanes
         free_stage = 0;
@@ -173,24 +173,22 @@ struct Decode {
 template <DecodeConfig C>
 struct DecodeTask {
   using Params = DecodeParams;
+  static constexpr bool one_item = C.whole;
 
   template <class Team>
   static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team, char* smem) {
     Decode<C, Team>::run(p, item, smem);
   }
 
-  /// With whole spans, which says what a block will probably read.
+  /// With whole spans a block has so little to do that it should not wait for its parameters.
   template <class Team>
-  requires(C.whole) static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team, char*) {
+  requires(C.whole) static __device__ __forceinline__ void fetch(const Params& p, uint32_t, Team, char*) {
 #if CERMET_ARCH >= 900
     touch_parameters<0, sizeof(Params)>(p);
-    DecodeSpan<C, Team>::fetch(p.a, item, static_cast<int>(Team::rank()));
 #endif
   }
   template <class Team>
-  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem) {
-    run(p, item, team, smem);
-  }
+  requires(C.whole) static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem) { run(p, item, team, smem); }
 };
 
 }  // namespace cermet::attention

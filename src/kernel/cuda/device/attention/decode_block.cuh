@@ -90,29 +90,24 @@ struct DecodeBlock {
     }
   }
 
-  /// Waits for the oldest ones of `stages` tiles whose copies this warp has started.
-  template <int Oldest = 1>
+  /// Waits for the oldest of `stages` tiles whose copies this warp has started.
   static __device__ __forceinline__ void wait() {
-    ptx::cp_async_wait<stages - Oldest>();
+    ptx::cp_async_wait<stages - 1>();
     __syncwarp();
   }
 
-  /// Tiles that follow each other through the online softmax, all of which have keys, or one that may have none. `broken`: one needed a page that does not
-  /// exist.
-  template <int Tiles = 1>
+  /// One tile through the online softmax. `broken`: the tile needed a page that does not exist.
   static __device__ __forceinline__ void consume(const DecodeParams& params, const Place& at, const typename Tile::Queries& queries,
                                                  typename Tile::State& state, const char* stage, bool broken) {
     const attention::Params& p = params.a;
     const int first = Load::first_key(at);
-    if (Tiles == 1 && first >= at.tile.end_key) return;
-    float scores[Tiles][keys / 8][4];
-#pragma unroll
-    for (int t = 0; t < Tiles; ++t) Tile::multiply_keys(queries, stage + t * stage_bytes, scores[t]);
-#pragma unroll
-    for (int t = 0; t < Tiles; ++t) Tile::finish_scores(p, params.scale_log2, at.tile, at.head, first + t * Load::next_tile, scores[t]);
+    if (first >= at.tile.end_key) return;
+    const char* values = stage + Load::K::bytes;
+    float scores[keys / 8][4];
+    Tile::multiply_keys(queries, stage, scores);
+    Tile::finish_scores(p, params.scale_log2, at.tile, at.head, first, scores);
     Tile::update(state, scores);
-#pragma unroll
-    for (int t = 0; t < Tiles; ++t) Tile::multiply_values(state, scores[t], stage + t * stage_bytes + Load::K::bytes);
+    Tile::multiply_values(state, scores, values);
     if (broken) state.sum[0] = state.sum[Tile::halves - 1] = quiet_nan();
   }
 

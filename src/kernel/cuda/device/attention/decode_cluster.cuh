@@ -40,9 +40,7 @@ struct DecodeCluster {
     Place at;
     if (!Span::begin(p, item, at)) return ptx::cluster_wait();  // as do all blocks of the cluster
     typename Span::Tile::State state;
-    typename Span::Flow flow;
-    Span::start(p, at, shared, flow);
-    Span::attend(params, at, shared, flow, state);
+    Span::attend(params, at, shared, state);
     const int rows = at.tile.rows, own = (rows * (C.value_size / 4) - rank + ranks - 1) / ranks;  // groups of elements are dealt out in turn, too
     if (Team::rank() == 0 && own > 0) ptx::mbarrier_arrive_expect(inbox.full, static_cast<uint32_t>(own * ranks * 24));
     ptx::cluster_wait();

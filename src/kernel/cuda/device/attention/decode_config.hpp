@@ -22,6 +22,13 @@ constexpr int64_t decode_scratch_bytes(int blocks, int rows, int value_size) {
   return decode_flag_bytes(blocks) + 2 * int64_t{blocks} * decode_part_floats(rows, value_size) * 4;
 }
 
+/// Whether each span, of which there are no more than `blocks`, has a block of its own, rather than a share of all units: the longest of so many units is then
+/// longer than a share, by one unit because shares are rounded down here, and by what adding up the parts of a span takes.
+constexpr bool whole_spans_suit(int longest, int units, int blocks) {
+  constexpr int most_longer = 1 + 2;
+  return longest <= units / blocks + most_longer;
+}
+
 /// With a cluster for each span: groups of four elements of the rows whose parts one block adds up, and shared memory with those of all blocks and a
 /// barrier that counts them.
 constexpr int decode_inbox_each(int rows, int value_size, int ranks) { return (rows * (value_size / 4) + ranks - 1) / ranks; }

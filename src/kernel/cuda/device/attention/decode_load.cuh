@@ -15,8 +15,6 @@ struct DecodeConfig {
   bool plain = false;                                 ///< neither softcap nor alibi
   int ranks = 1;                                      ///< blocks to which the tiles of a span are dealt out in turn: those of a cluster, where there is one
   bool whole = false;                                 ///< a block has a whole span where lengths allow it (decode_whole.cuh)
-  int joined = 1;                                     ///< tiles of a warp that go through the softmax together where tiles are dealt out in turn
-  int ahead = decode_prefetch_bytes;                  ///< keys and values that a block asks the L2 for before it may read them
 };
 
 template <DecodeConfig C, class Team>
@@ -30,7 +28,6 @@ struct DecodeLoad {
   static_assert(Team::size == 32 * C.warps && (Team::cluster == C.ranks || Team::cluster == 1));
 
   static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
-  static constexpr int next_tile = C.warps * keys * C.ranks;  ///< keys from one tile of a warp to its next
   /// First key of this warp's tile.
   static __device__ __forceinline__ int first_key(const Place& at) {
     return at.tile.first_key + ((at.unit * C.warps + static_cast<int>(Team::warp())) * C.ranks + (C.ranks == 1 ? 0 : at.rank)) * keys;

@@ -119,9 +119,7 @@ struct DecodePieces {
     Place at;
     if (!Span::begin(p, item, at)) return;
     typename Span::Tile::State state;
-    typename Span::Flow flow;
-    Span::start(p, at, shared, flow);
-    Span::attend(params, at, shared, flow, state);
+    Span::attend(params, at, shared, state);
     const int own = static_cast<int>(item), first = own - at.rank, last = first + pieces - 1;
     // Through stage 0: warps may have had different numbers of tiles, but none has copies under way.
     Block::add_warps(shared, at.tile.rows, state, 0, [&](int, int r, int d, const RowPart& x) {

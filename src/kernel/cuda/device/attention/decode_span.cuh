@@ -23,7 +23,7 @@ struct DecodeSpan {
     if (!Load::one_page || p.sequences == 0) return;
     const int rank = static_cast<int>(item % ranks), span = static_cast<int>(item / ranks), head = span % p.kv_heads;
     const int sequence = min_of(span / p.kv_heads, p.sequences - 1);
-    constexpr int most_tiles = C.ahead / Block::stage_bytes;
+    constexpr int most_tiles = decode_prefetch_bytes / Block::stage_bytes;
     const int first = (thread * ranks + rank) * Load::keys, index = first / C.block;
     if (thread >= most_tiles || index >= p.pages) return;
     const int keys = ptx::load_l2(p.context_lens + sequence);
@@ -65,14 +65,15 @@ struct DecodeSpan {
     return true;
   }
 
-  /// A warp's way through its tiles, several of which are on their way.
-  struct Flow {
-    Place ahead;  ///< of the next tile to load
-    int page, free_stage = 0;
-    uint32_t broken = 0;  ///< bit s: the tile in stage s needs a page that does not exist
-    typename Tile::RawQueries queries;
-
-    __device__ __forceinline__ void load_next(const Params& p, const typename Block::Shared& shared) {
+  /// Every warp's tiles, each through the online softmax.
+  static __device__ __forceinline__ void attend(const DecodeParams& params, Place at, const typename Block::Shared& shared, typename Tile::State& state) {
+    const Params& p = params.a;
+    typename Tile::RawQueries raw_queries;
+    Tile::read_queries(p, at.tile, at.head, raw_queries);
+    Place ahead = at;
+    int page = Load::find_page(p, ahead), free_stage = 0, stage = 0;
+    uint32_t broken = 0;  // bit s: the tile in stage s needs a page that does not exist
+    const auto load_next = [&] {
       bool missing = false;
       if (Load::first_key(ahead) < ahead.tile.end_key) {
         missing = Load::start(p, ahead, page, shared.stage + free_stage * Block::stage_bytes);
@@ -83,43 +84,19 @@ struct DecodeSpan {
       }
       broken = (broken & ~(1u << free_stage)) | static_cast<uint32_t>(missing) << free_stage;
       free_stage = free_stage + 1 == stages ? 0 : free_stage + 1;
-    }
-  };
-
-  /// Asks for queries and for as many tiles as there are stages.
-  static __device__ __forceinline__ void start(const Params& p, const Place& at, const typename Block::Shared& shared, Flow& flow) {
-    Tile::read_queries(p, at.tile, at.head, flow.queries);
-    flow.ahead = at;
-    flow.page = Load::find_page(p, at);
+    };
 #pragma unroll 1
-    for (int i = 0; i < stages; ++i) flow.load_next(p, shared);
-  }
-
-  /// Every warp's tiles, each through the online softmax, or several at a time.
-  static __device__ __forceinline__ void attend(const DecodeParams& params, Place at, const typename Block::Shared& shared, Flow& flow,
-                                                typename Tile::State& state) {
-    static_assert(stages % C.joined == 0);
+    for (int i = 0; i < stages; ++i) load_next();
     typename Tile::Queries queries;
-    Tile::pack_queries(flow.queries, queries);
+    Tile::pack_queries(raw_queries, queries);
     state.clear();
-    for (int stage = 0; Load::first_key(at) < at.tile.end_key; at.unit += C.joined) {
-      Block::template wait<C.joined>();
-      const char* const tile = shared.stage + stage * Block::stage_bytes;
-      const bool broken = (flow.broken >> stage & ((1u << C.joined) - 1)) != 0;
-      if (C.joined == 1 || Load::first_key(at) + (C.joined - 1) * Load::next_tile < at.tile.end_key)
-        Block::template consume<C.joined>(params, at, queries, state, tile, broken);
-      else consume_one_by_one(params, at, queries, state, tile, broken);
-      stage = stage + C.joined == stages ? 0 : stage + C.joined;
-      __syncwarp();  // all lanes have read the tiles, whose stages are filled next
-#pragma unroll
-      for (int t = 0; t < C.joined; ++t) flow.load_next(params.a, shared);
+    for (; Load::first_key(at) < at.tile.end_key; ++at.unit) {
+      Block::wait();
+      Block::consume(params, at, queries, state, shared.stage + stage * Block::stage_bytes, broken >> stage & 1u);
+      if (++stage == stages) stage = 0;
+      __syncwarp();  // all lanes have read the tile, whose stage is filled next
+      load_next();
     }
-  }
-  /// Fewer tiles than go through the softmax together.
-  static __device__ __forceinline__ void consume_one_by_one(const DecodeParams& params, Place at, const typename Tile::Queries& queries,
-                                                            typename Tile::State& state, const char* tile, bool broken) {
-#pragma unroll 1
-    for (int t = 0; t + 1 < C.joined; ++t, ++at.unit) Block::consume(params, at, queries, state, tile + t * Block::stage_bytes, broken);
   }
 };
 

@@ -130,19 +130,15 @@ struct DecodeTile {
     }
   }
 
-  /// Weights relative to the new maxima of some tiles, in place of the scores; sums and outputs follow.
-  template <int Tiles>
-  static __device__ __forceinline__ void update(State& state, float (&scores)[Tiles][keys / 8][4]) {
+  /// Weights relative to the new maxima, in place of the scores; sums and outputs follow.
+  static __device__ __forceinline__ void update(State& state, float (&scores)[keys / 8][4]) {
     float top[halves], shrink[halves];
     bool moved = false;
 #pragma unroll
     for (int h = 0; h < halves; ++h) {
       top[h] = state.maximum[h];
 #pragma unroll
-      for (int t = 0; t < Tiles; ++t)
-#pragma unroll
-        for (int n = 0; n < keys / 8; ++n)
-          top[h] = fmaxf(top[h], fmaxf(scores[t][n][2 * h], scores[t][n][2 * h + 1]));  // leaves NaN out; its weight brings it back
+      for (int n = 0; n < keys / 8; ++n) top[h] = fmaxf(top[h], fmaxf(scores[n][2 * h], scores[n][2 * h + 1]));  // leaves NaN out; its weight brings it back
       top[h] = fmaxf(top[h], __shfl_xor_sync(0xffffffffu, top[h], 1));
       top[h] = fmaxf(top[h], __shfl_xor_sync(0xffffffffu, top[h], 2));
       moved |= top[h] != state.maximum[h];
@@ -155,15 +151,12 @@ struct DecodeTile {
       state.maximum[h] = top[h];
       float sum = 0.0f;
 #pragma unroll
-      for (int t = 0; t < Tiles; ++t)
+      for (int n = 0; n < keys / 8; ++n)
 #pragma unroll
-        for (int n = 0; n < keys / 8; ++n)
-#pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            float& score = scores[t][n][2 * h + e];
-            score = exp2_approximate(score - base);
-            sum += score;
-          }
+        for (int e = 0; e < 2; ++e) {
+          scores[n][2 * h + e] = exp2_approximate(scores[n][2 * h + e] - base);
+          sum += scores[n][2 * h + e];
+        }
       state.sum[h] = fmaf(state.sum[h], shrink[h], sum);
     }
     if (!rescale) return;

@@ -1,6 +1,6 @@
 // The other plan of a decoding task, for many sequences of about the same length: there are no more spans than thread blocks, and each block takes a whole
-// one, so that nothing is added up between blocks. Only the lengths, which are in device memory, say whether that suits them. A block can ask for the keys of
-// the span that it would have before it has looked at all of them.
+// one, so that nothing is added up between blocks. Only the lengths, which are in device memory, say whether that suits them. A block asks for the keys of the
+// span that it would have before it has looked at all of them.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_plan.cuh"
@@ -11,8 +11,6 @@ namespace cermet::attention {
 template <PlanConfig C>
 struct WholeSpans {
   using Planner = Plan<C>;
-  /// Units that the longest span may have more than the longest share: what adding up the parts of a span takes.
-  static constexpr int most_longer = 2;
 
   /// Brings what is read of the lengths, and the span's first pages, to the L1, all at once: one after the other each would take a way to the memory.
   static __device__ __forceinline__ void warm(const Params& p, int sequence) {
@@ -25,9 +23,8 @@ struct WholeSpans {
     if (lane < p.pages) ptx::touch(p.block_tables + min_of(sequence, p.sequences - 1) * p.table_stride + lane);
   }
 
-  /// Whether each span finds a block, and none is much longer than a share of all units would be. The same for all blocks. Called by whole warps.
+  /// Whether no span is much longer than a share of all units would be. The same for all blocks. Called by whole warps.
   static __device__ __forceinline__ bool fits(const Params& p, int blocks) {
-    if (p.sequences * C.kv_heads > blocks) return false;
     int units = 0, longest = 0;
     bool several = false;
 #pragma unroll 1
@@ -40,19 +37,22 @@ struct WholeSpans {
     if (__any_sync(0xffffffffu, several)) return false;
     units = static_cast<int>(__reduce_add_sync(0xffffffffu, static_cast<uint32_t>(units)));
     longest = static_cast<int>(__reduce_max_sync(0xffffffffu, static_cast<uint32_t>(longest)));
-    return longest <= units * C.kv_heads / blocks + 1 + most_longer;
+    return whole_spans_suit(longest, units * C.kv_heads, blocks);
   }
 
-  /// The span of a block, if there is one.
-  static __device__ __forceinline__ bool begin(const Params& p, int block, Place& place) {
-    const int sequence = block / C.kv_heads;
-    if (p.sequences == 0) return false;
+  /// Whether blocks may have whole spans, as far as a block knows without looking at the other lengths, and then its own, of no units where there is none.
+  static __device__ __forceinline__ bool begin(const Params& p, int block, int blocks, Place& place) {
+    const int spans = p.sequences * C.kv_heads, sequence = block / C.kv_heads;
+    if (spans == 0 || spans > blocks) return false;
     warm(p, sequence);
-    if (sequence >= p.sequences || Planner::tiles_of(p, sequence) != 1) return false;
+    place.tile.units = 0;
+    const int tiles = sequence < p.sequences ? Planner::tiles_of(p, sequence) : 0;
+    if (tiles == 0) return true;
     place.tile = Planner::row_tile(p, sequence, 0);
     place.tile_index = place.unit = 0;
     place.head = block % C.kv_heads;
-    return true;
+    // All spans as long as this one make the longest shares; a longer one is no closer to its share.
+    return tiles == 1 && whole_spans_suit(place.tile.units, place.tile.units * spans, blocks);
   }
 };
 

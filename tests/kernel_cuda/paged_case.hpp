@@ -1,0 +1,38 @@
+// Cases of decoding attention: sequences with contexts and queries, whose pages follow each other.
+#pragma once
+
+#include <algorithm>
+
+#include "base/checked.hpp"
+#include "tests/kernel_cuda/operands.hpp"
+
+namespace cermet {
+
+struct PagedCase {
+  std::vector<double> contexts, queries;  ///< of each sequence
+  DType q = DType::bf16;
+  std::int64_t heads = 8, kv_heads = 2, head_size = 64;
+
+  /// So many sequences of one query each, with contexts from 1 up to `longest`.
+  static PagedCase decoding(int sequences, int longest = 400) {
+    PagedCase c;
+    for (int s = 0; s < sequences; ++s) c.contexts.push_back(1 + 67 * s % longest), c.queries.push_back(1);
+    return c;
+  }
+
+  Case named(std::string name) const {
+    const auto sequences = static_cast<std::int64_t>(contexts.size());
+    constexpr std::int64_t page = 16;
+    const std::int64_t pages = div_up(static_cast<std::int64_t>(std::ranges::max(contexts)), page);
+    std::vector<double> tables, starts{0};
+    for (std::int64_t i = 0; i < sequences * pages; ++i) tables.push_back(static_cast<double>(i));
+    for (const double count : queries) starts.push_back(starts.back() + count);
+    const CaseOperand cache = real(DType::bf16, {sequences * pages, kv_heads, page, head_size});
+    return {std::move(name),
+            {real(q, {static_cast<std::int64_t>(starts.back()), heads, head_size}), cache, cache,
+             CaseOperand{{DType::i32, {sequences, pages}}, values(std::move(tables))}, CaseOperand{{DType::i32, {sequences}}, values(contexts)},
+             CaseOperand{{DType::i32, {sequences + 1}}, values(std::move(starts))}}};
+  }
+};
+
+}  // namespace cermet
