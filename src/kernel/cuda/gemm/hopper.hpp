@@ -70,8 +70,10 @@ class HopperProduct {
   /// Whether a block asks for its first weights before earlier launches have ended. It pays where blocks have a tile each, and where products read weights for
   /// most of their time; others lose up to 5 % (docs/notes/gemm-cuda.md).
   bool starts_early(const HopperTile& tile) const;
-  /// Whether most groups have few rows of a tile, so that launches take one tile of each group and copy those rows alone.
+  /// Whether most groups have few rows of a tile, so that launches copy those rows alone.
   bool has_few_rows(const HopperTile& tile) const;
+  /// Whether a launch takes tiles of such groups by their number, so that blocks know their first weight early.
+  bool takes_by_number(const View& view, const HopperTile& tile) const;
   std::int64_t tiles_of_groups(const View& view, const HopperTile& tile) const;
   /// Says what the items of the last launch touch.
   void declare(const LaunchArgs& args, const View& view, const HopperTile& tile, const WindowRows* windows) const;

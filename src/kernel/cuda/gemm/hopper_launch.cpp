@@ -113,6 +113,13 @@ std::int64_t HopperProduct::tiles_of_groups(const View& view, const HopperTile& 
   return div_up(view.m, tile.block_m) + work_.groups + (rest_ ? 1 : 0);
 }
 
+// Of as many rows for each group as this 2 % of the groups have none where they are chosen evenly; of fewer, blocks that met groups without rows would wait for
+// others. Where there are rows without a weight, half of them are taken to be of that kind.
+bool HopperProduct::takes_by_number(const View& view, const HopperTile& tile) const {
+  constexpr std::int64_t rows_without_holes = 4;
+  return has_few_rows(tile) && view.m >= (rest_ ? 2 : 1) * rows_without_holes * work_.groups;
+}
+
 bool HopperProduct::makes_rest(const LaunchArgs& args) const { return rest_ && view_of(args); }
 
 gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& view, const HopperTile& tile) const {
@@ -145,6 +152,7 @@ gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& vie
   std::ranges::copy(view.extra, p.extra);
   const std::int64_t tiles_m = grouped_ ? tiles_of_groups(view, tile) : div_up(view.m, tile.block_m) * view.batches;
   p.items = narrow(tiles_m * div_up(n_, tile.block_n), "product", "tiles");
+  p.by_number = takes_by_number(view, tile) ? 1 : 0;
   return p;
 }
 
@@ -226,7 +234,7 @@ void HopperProduct::declare(const LaunchArgs& args, const View& view, const Hopp
   else if (split_)
     items.read(ItemAxes(args.workspace, bytes_of(DType::bf16), tiles.grid).axis(3, view.m * k_).axis(view.m, k_, tiles.rows).axis(k_, 1).range());
   else items.read(items.rows(x(args), x_batch, view.x_stride, k_, 1));
-  const bool fetched = starts_early(tile);
+  const bool fetched = starts_early(tile) && (!has_few_rows(tile) || takes_by_number(view, tile));
   items.read(
       early(windows ? byte_range(w(args)) : items.weight(w(args), w_batch, view.w_stride, k_, 1, product_.gated ? 2 : 1), fetched));  // of windows it is packed
   if (const TensorView* up = product_.given(args, product_.at.w_up)) items.read(early(items.weight(*up, {}, n_ > 1 ? up->strides[0] : k_, k_, 1), fetched));

@@ -66,7 +66,7 @@ struct DecodeLoad {
       }
       return;
     }
-    if constexpr (one_page && 32 % Chunks == 0) {  // some rows: in the same order, and zeros for the others
+    if constexpr (C.whole && one_page && 32 % Chunks == 0) {  // some rows: in the same order, and zeros for the others
       const int row = lane() / Chunks, chunk = lane() % Chunks;
       const char* from = base + 2 * ((wanted != 0 ? page : 0) * list.page_stride + (first % C.block + row) * list.row_stride) + chunk * 16;
 #pragma unroll

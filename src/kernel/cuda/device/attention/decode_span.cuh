@@ -85,17 +85,16 @@ struct DecodeSpan {
       broken = (broken & ~(1u << free_stage)) | static_cast<uint32_t>(missing) << free_stage;
       free_stage = free_stage + 1 == stages ? 0 : free_stage + 1;
     };
-#pragma unroll 1
-    for (int i = 0; i < stages; ++i) load_next();
+    for (int i = 1; i < stages; ++i) load_next();
     typename Tile::Queries queries;
     Tile::pack_queries(raw_queries, queries);
     state.clear();
     for (; Load::first_key(at) < at.tile.end_key; ++at.unit) {
+      load_next();
       Block::wait();
       Block::consume(params, at, queries, state, shared.stage + stage * Block::stage_bytes, broken >> stage & 1u);
       if (++stage == stages) stage = 0;
       __syncwarp();  // all lanes have read the tile, whose stage is filled next
-      load_next();
     }
   }
 };

@@ -18,9 +18,9 @@ __device__ __forceinline__ int group_begin(const Index* offsets, int rows, int e
 }
 
 /// Tile `tile` of the tiles that start at each group's first row, but for the first `skip` of each; a whole warp calls, every lane gets the same. There are at
-/// most rows / block_m + groups of them, and without each group's first at most rows / block_m.
+/// most rows / block_m + groups of them, and without each group's first at most rows / block_m. `count`: how many there are, where no group has the tile.
 template <class Index>
-__device__ __forceinline__ GroupTile find_group(const Index* offsets, int groups, int rows, int block_m, int tile, int skip = 0) {
+__device__ __forceinline__ GroupTile find_group(const Index* offsets, int groups, int rows, int block_m, int tile, int skip, int& count) {
   const int lane = static_cast<int>(lane_index()), per_lane = (groups + 31) / 32;
   const int begin = min_of(lane * per_lane, groups), end = min_of(begin + per_lane, groups);
   const auto at = [&](int e) { return group_begin(offsets, rows, e); };
@@ -33,18 +33,19 @@ __device__ __forceinline__ GroupTile find_group(const Index* offsets, int groups
     const int other = __shfl_up_sync(0xffffffffu, before, step);
     if (lane >= step) before += other;
   }
+  count = __shfl_sync(0xffffffffu, before, 31);
   before -= own;
   GroupTile found;
   const bool mine = tile >= before && tile < before + own;
   if (mine) {
     int e = begin;
     for (int rest = tile - before;; ++e) {
-      const int count = tiles_of(e);
-      if (rest < count) {
+      const int tiles = tiles_of(e);
+      if (rest < tiles) {
         found = {e, at(e) + (rest + skip) * block_m, at(e + 1)};
         break;
       }
-      rest -= count;
+      rest -= tiles;
     }
   }
   const uint32_t owner = __ballot_sync(0xffffffffu, mine);
@@ -56,21 +57,27 @@ __device__ __forceinline__ GroupTile find_group(const Index* offsets, int groups
   return found;
 }
 
-/// The same tiles in another order: each group's first one, by the group's number, whose weight is then known before the offsets are; then, with Rest, those of
-/// the rows behind the last group, which have group -1 and rows; then the others. At most rows / block_m + groups + 1.
+template <class Index>
+__device__ __forceinline__ GroupTile find_group(const Index* offsets, int groups, int rows, int block_m, int tile) {
+  int count;
+  return find_group(offsets, groups, rows, block_m, tile, 0, count);
+}
+
+/// The same tiles, with `by_number` each group's first one by the group's number, whose weight is then known before the offsets are, and groups without rows
+/// have none; the others behind those. With Rest, those of the rows behind the last group come last, with group -1 and rows. At most rows / block_m + groups +
+/// 1.
 template <bool Rest, class Index>
-__device__ __forceinline__ GroupTile find_group_by_number(const Index* offsets, int groups, int rows, int block_m, int tile) {
-  if (tile < groups) {
+__device__ __forceinline__ GroupTile find_group_of_few(const Index* offsets, int groups, int rows, int block_m, int tile, bool by_number) {
+  if (by_number && tile < groups) {
     const int begin = group_begin(offsets, rows, tile), end = group_begin(offsets, rows, tile + 1);
     return begin < end ? GroupTile{tile, begin, end} : GroupTile{};
   }
-  tile -= groups;
-  if constexpr (Rest) {
-    const int begin = group_begin(offsets, rows, groups), tiles = (rows - begin + block_m - 1) / block_m;
-    if (tile < tiles) return {-1, begin + tile * block_m, rows};
-    tile -= tiles;
-  }
-  return find_group(offsets, groups, rows, block_m, tile, 1);
+  if (by_number) tile -= groups;
+  int count;
+  const GroupTile found = find_group(offsets, groups, rows, block_m, tile, by_number ? 1 : 0, count);
+  if (!Rest || found.group >= 0) return found;
+  const int row = group_begin(offsets, rows, groups) + (tile - count) * block_m;
+  return row < rows ? GroupTile{-1, row, rows} : GroupTile{};
 }
 
 }  // namespace cermet::gemm

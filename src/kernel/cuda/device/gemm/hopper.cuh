@@ -60,7 +60,7 @@ struct Hopper {
   }
   /// Whether the tiles of b of a block's first item can be told from its number.
   static __device__ __forceinline__ bool starts_early(const Params& p, uint32_t item) {
-    return early > 0 && (!C.few_rows || item < static_cast<uint32_t>(p.groups * Place::tiles_n));
+    return early > 0 && (!C.few_rows || (p.by_number != 0 && item < static_cast<uint32_t>(p.groups * Place::tiles_n)));
   }
   /// A stage's tiles of b.
   static __device__ __forceinline__ void load_b(const Params& p, const Shared& shared, int stage, int kt, int row) {

@@ -30,6 +30,7 @@ struct HopperParams {
   int32_t a_part;            ///< rows of the map from part to part of a split operand
   int32_t row_scale_step, row_scale_block, column_scale_step;
   int32_t items;
+  int32_t by_number;                    ///< whether tiles of groups with few rows come by the group's number, which pays where hardly any group has none
   int32_t window_rows, window_columns;  ///< of a sample, where a is windows
   const void* gate;                     ///< of row r and column k of a, where they are gated: [r / gate_rows * gate_sample + k]; whole 16 bytes
   int64_t gate_sample;

@@ -28,7 +28,7 @@ struct HopperConfig {
   bool row_scale = false, column_scale = false;  ///< of blocks
   Grouping grouping = Grouping::none;
   DType offsets = DType::i32;
-  bool few_rows = false;  ///< most groups have fewer rows than a tile: tiles of a group's first rows come by number, and only rows that exist are copied
+  bool few_rows = false;  ///< most groups have fewer rows than a tile: only rows that exist are copied, and tiles may come by number (HopperParams)
   bool rest = false;      ///< where that is so: rows behind the last group's get what follows the product, of zeros
   int raster = hopper_raster;
   bool early = false;  ///< a block's first tiles of b, which no launch writes, are asked for before earlier launches have ended
@@ -54,8 +54,8 @@ struct TileCoord {
       n = static_cast<int>(item % tiles_n) * C.block_n;
       const auto* const offsets = static_cast<const Element<C.offsets>*>(p.offsets);
       const int tile = static_cast<int>(item / tiles_n);
-      const GroupTile found =
-          C.few_rows ? find_group_by_number<C.rest>(offsets, p.groups, p.m, C.block_m, tile) : find_group(offsets, p.groups, p.m, C.block_m, tile);
+      const GroupTile found = C.few_rows ? find_group_of_few<C.rest>(offsets, p.groups, p.m, C.block_m, tile, p.by_number != 0)
+                                         : find_group(offsets, p.groups, p.m, C.block_m, tile);
       group = found.group, row = found.row, rows_end = found.rows_end;
       if (C.rest && group < 0 && row < rows_end) group = 0, is_rest = true;  // any group's values for columns do: they multiply zeros
     } else {
