@@ -118,9 +118,12 @@ ValueId DecoderBuilder::join_vocabulary(ValueId logits) {
   const Graph::Scope scope(graph(), "logits");
   const std::int64_t part = vocabulary_rows();
   const ValueId stacked = graph().apply(OpKind::all_gather, {logits}, {{"ranks", shard_.ranks}, {"group", std::string(model_group)}});
-  const ValueId apart = graph().apply(OpKind::reshape, {stacked}, {{"shape", Ints{shard_.ranks, -1, part}}});
-  const ValueId by_row = graph().apply(OpKind::transpose, {apart}, {{"permutation", Ints{1, 0, 2}}});
-  const ValueId joined = graph().apply(OpKind::reshape, {by_row}, {{"shape", Ints{0, shard_.ranks * part}}});
+  ValueId joined = stacked;
+  if (state_.most_tokens != 1) {  // parts of one row are side by side
+    const ValueId apart = graph().apply(OpKind::reshape, {stacked}, {{"shape", Ints{shard_.ranks, -1, part}}});
+    joined = graph().apply(OpKind::transpose, {apart}, {{"permutation", Ints{1, 0, 2}}});
+  }
+  joined = graph().apply(OpKind::reshape, {joined}, {{"shape", Ints{-1, shard_.ranks * part}}});
   if (shard_.ranks * part == config_.vocab_size) return joined;
   return graph().apply(OpKind::slice, {joined}, {{"starts", Ints{0}}, {"ends", Ints{config_.vocab_size}}, {"axes", Ints{1}}});
 }

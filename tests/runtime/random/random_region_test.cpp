@@ -142,7 +142,8 @@ TEST_P(GpuRandomRegions, GiveTheSameBitsInOneLaunch) {
 }
 INSTANTIATE_TEST_SUITE_P(All, GpuRandomRegions, testing::Range(0, 50));
 
-/// Regions as they are chosen against graphs without marks, in turn: a region that is predicted to lose leaves its launches as they are.
+/// Regions as they are chosen against graphs without marks, in turn: a region that is predicted to lose leaves its launches as they are. Where values lie in
+/// memory makes a difference to launches of one block, so that there are two graphs without marks.
 class GpuRandomRegionSpeed : public testing::TestWithParam<int> {};
 TEST_P(GpuRandomRegionSpeed, IsThatOfLaunchesOrBetter) {
   if (const std::string reason = cuda::unavailable_reason(); !reason.empty()) GTEST_SKIP() << reason;
@@ -150,11 +151,11 @@ TEST_P(GpuRandomRegionSpeed, IsThatOfLaunchesOrBetter) {
   if (context.target()->compute_capability != 90) GTEST_SKIP() << "super-kernels need compute capability 9.0";
   const RandomGraph drawn = random_graph(static_cast<std::uint64_t>(GetParam()));
   MarkedRun plain(drawn.graph, context, drawn.maximum(), {}), marked(drawn.graph, context, drawn.maximum(), {"decode", ""}),
-      linked(drawn.graph, context, drawn.maximum(), {"decode", "width=132"});
+      linked(drawn.graph, context, drawn.maximum(), {"decode", "width=132"}), elsewhere(drawn.graph, context, drawn.maximum(), {});
   SymbolValues symbols;
   symbols.set(Symbol("T"), drawn.sizes.front());
-  std::array<MarkedRun*, 3> forms{&plain, &marked, &linked};
-  std::array<double, 3> least{1, 1, 1};
+  std::array<MarkedRun*, 4> forms{&plain, &marked, &linked, &elsewhere};
+  std::array<double, 4> least{1, 1, 1, 1};
   for (MarkedRun* form : forms) {
     form->bind(symbols);
     for (int run = 0; run < 3; ++run) form->run();
@@ -164,8 +165,9 @@ TEST_P(GpuRandomRegionSpeed, IsThatOfLaunchesOrBetter) {
       const std::size_t at = round % 2 == 0 ? i : forms.size() - 1 - i;
       least[at] = std::min(least[at], forms[at]->seconds());
     }
-  RecordProperty("us", fmt::format("{:.2f} {:.2f} {:.2f}", least[0] * 1e6, least[1] * 1e6, least[2] * 1e6));
-  EXPECT_LE(least[1], least[0] * 1.1) << "the same few launches of one block each take up to 7 % longer with their values elsewhere in memory";
+  const std::string times = fmt::format("{:.2f} {:.2f} {:.2f} {:.2f}", least[0] * 1e6, least[1] * 1e6, least[2] * 1e6, least[3] * 1e6);
+  RecordProperty("us", times);
+  EXPECT_LE(least[1], std::max(least[0], least[3]) * 1.1) << "without marks, marked, linked, without marks: " << times << " us";
 }
 INSTANTIATE_TEST_SUITE_P(All, GpuRandomRegionSpeed, testing::Range(0, 50));
 
