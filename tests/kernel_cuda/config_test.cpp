@@ -102,7 +102,7 @@ TEST(Configs, OfDecodingAttentionAreWhatIsCompiled) {
   EXPECT_LT(one.kernel->workspace(problem, one.config, 1), two.kernel->workspace(problem, two.config, 1));
 }
 
-/// Where there are always more spans than blocks, or more rows of a sequence than a tile has, no block has a whole one.
+/// Where there are maybe more spans than blocks, or more rows of a sequence than a tile has, no block has a whole one.
 TEST(Configs, OfDecodingAttentionHaveWholeSpansWhereTheyCan) {
   const auto device = make_null_device(90);
   const auto has_whole = [&](std::int64_t sequences, std::int64_t heads, std::int64_t kv_heads, DType q) {
