@@ -10,7 +10,7 @@ The model of a decode step that N ranks share by --tensor-parallel N:
   step(N) = compute(N) + calls(N)
   compute: between step(1) / N, where everything shrinks, and step(1) - read (1 - 1/N), where only reading the weights does
   calls: what a rank's graph has (src/model/decoder_parallel.cpp): all_reduce of [B, hidden] float32 after the embedding and twice a layer, there in one launch
-         with residual and norm for up to 32 rows; broadcast of B ids, all_gather of logits [B, vocabulary] float32. One GPU normalizes in the product behind
+         with residual and norm for few rows; broadcast of B ids, all_gather of logits [B, vocabulary] float32. One GPU normalizes in the product behind
          (compare/decode-step-stamps.txt), so that the whole launch is added and none is saved
   a call of n bytes: alpha(N) + n * factor(N) / beta, with alpha and beta fitted to the fastest own way of each size between two ranks, factor the bytes over
          the busiest link (bench comm's), and alpha(N) between alpha(2) log2 N (a tree's steps) and alpha(2) (N - 1) (a ring's)
