@@ -153,7 +153,7 @@ class Trace {
 void run_pass(Engine& engine, std::span<const std::int32_t> ids) {
   stop_if_interrupted();
   const SequenceTokens tokens{0, ids};
-  engine.forward({&tokens, 1}, Engine::Logits::last, Engine::Memory::device);
+  engine.forward({&tokens, 1}, Engine::Logits::largest, Engine::Memory::device);
 }
 
 /// Both phases; after(pass, tokens) is called behind every pass.

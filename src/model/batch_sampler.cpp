@@ -107,7 +107,7 @@ void BatchSampler::run(const TensorView& logits, std::int32_t* place) {
   }
   const std::array<TensorView, 9> operands = this->operands(logits);
   if (logits.dtype == DType::i32) {
-    CERMET_ASSERT(greedy);
+    CERMET_ASSERT(greedy && take_largest(rows_));
     const std::int64_t bytes = logits.shape[0] * static_cast<std::int64_t>(sizeof(std::int32_t));
     if (queue_.device) queue_.stream->copy(ids.data, logits.data, bytes);
     else std::memcpy(ids.data, logits.data, static_cast<std::size_t>(bytes));

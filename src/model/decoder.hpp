@@ -84,7 +84,8 @@ struct DecoderState {
   /// Each of several ranks has a share of the rows between the parts of a layer (sequence parallelism, Korthikanti et al. 2022): sums are scattered, and what
   /// is normalized is gathered. T is then a rank's share of the pass's tokens.
   bool shares_rows = false;
-  /// Tokens of a pass at most; 0: not known. Of few a GPU's kernels sort and quantize the rows of experts inside the product, where they are sorted first.
+  /// Tokens of a pass at most; 0: not known. Of few a GPU's kernels sort and quantize the rows of experts inside the product, where they are sorted first; of
+  /// one the parts of its logits need no transposition.
   std::int64_t most_tokens = 0;
 };
 

@@ -128,8 +128,8 @@ ValueId DecoderBuilder::join_vocabulary(ValueId logits) {
   return graph().apply(OpKind::slice, {joined}, {{"starts", Ints{0}}, {"ends", Ints{config_.vocab_size}}, {"axes", Ints{1}}});
 }
 
-/// The id of each row's largest logit, on every rank: of each rank's largest, the largest; of equal ones the first, which is that of the lowest id. Ids are
-/// exact in float32, so that one message has both.
+/// The id of each row's largest logit, on every rank: of each rank's largest, the largest; of equal ones the first, which is that of the lowest id. NaN
+/// counts as the largest within a rank, as for argmax, and between ranks on the first alone. Ids are exact in float32, so that one message has both.
 ValueId DecoderBuilder::largest_of(ValueId logits) {
   const Graph::Scope scope(graph(), "largest");
   const std::int64_t first = shard_.rank * vocabulary_rows(), columns = std::min(vocabulary_rows(), config_.vocab_size - first);

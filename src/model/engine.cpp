@@ -121,8 +121,11 @@ LoadTimes Engine::load_times() const { return state_->load_times; }
 
 std::int64_t Engine::fallbacks() const {
   std::int64_t count = 0;
-  for (const State::Pass& pass : state_->passes)
+  for (const State::Pass& pass : state_->passes) {
     for (const StepInfo& step : pass.session.executable().steps()) count += step.fallbacks;
+    if (pass.join)
+      for (const StepInfo& step : pass.join->executable().steps()) count += step.fallbacks;
+  }
   for (const std::unique_ptr<StepPass>& pass : state_->step_passes)
     for (const StepInfo& step : pass->session.executable().steps()) count += step.fallbacks;
   return count;

@@ -111,6 +111,7 @@ TensorView Engine::State::run_pass(std::span<const SequenceTokens> batch, Logits
   const char* const name = pass.join && !joins ? decoder_io::largest : decoder_io::logits;
   TensorView result = memory == Memory::device ? last.output(name) : last.host_output(name);
   result.shape[0] = own.rows;
+  if (joins && memory == Memory::host) pass.session.executable().check_waits();
   if (memory == Memory::host && device_ranks) device_ranks->check();  // that none gave up meanwhile
   return result;
 }

@@ -108,7 +108,8 @@ std::int64_t Engine::State::shares_of_rows(std::int64_t tokens) const {
 
 bool Engine::State::has_parts_of_logits(std::int64_t tokens) const {
   const ModelShard own = shard();
-  return own.ranks > 1 && tokens > 1 && (own.ranks - 1) * vocabulary_part(config(), own) < config().vocab_size;
+  constexpr std::int64_t exact_ids = std::int64_t{1} << 24;  // as float32, as ranks exchange them
+  return own.ranks > 1 && tokens > 1 && config().vocab_size <= exact_ids && (own.ranks - 1) * vocabulary_part(config(), own) < config().vocab_size;
 }
 
 SessionOptions Engine::State::session_options(std::int64_t tokens, std::int64_t shares) {

@@ -217,6 +217,7 @@ std::vector<Case> cases() {
   for (std::int64_t d : {1, 8, 24, 40, 80, 128, 256})
     list.push_back(make_case(fmt::format("d{}", d), {.heads = 3, .kv_heads = 1, .d = d, .dv = d > 8 ? d - 8 : d, .cache = DType::bf16}, {21, 9}, {1, 5}));
   for (std::int64_t block : {16, 20, 256}) list.push_back(make_case(fmt::format("block{}", block), {.block = block}, {45, 16, 300}, {3, 16, 2}));
+  list.push_back(make_case("d8_block16", {.heads = 8, .kv_heads = 2, .d = 8, .dv = 8, .block = 16, .cache = DType::bf16}, {45, 16, 9, 300}));
   list.push_back(make_case("one_head_each", {.heads = 3, .kv_heads = 3}, {33, 12}, {9, 12}));
   list.push_back(make_case("wide_group", {.heads = 20, .kv_heads = 1}, {33, 12}, {9, 12}));
   list.push_back(make_case("many_queries", {.heads = 2, .kv_heads = 1, .d = 8, .dv = 8}, {180}, {150}));

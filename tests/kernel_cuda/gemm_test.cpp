@@ -167,6 +167,13 @@ TEST(CudaProduct, GroupedWithRowsOfNoWeight) {
         {fmt::format("fp8_{}", name), {real(DType::f8_e4m3, {80, 1040}), weight(DType::f8_e4m3, {5, 40, 1040}), groups, {}, scale({80}), scale({5, 40})}});
   }
   list.push_back({"f32", {real(DType::f32, {80, 136}), weight(DType::bf16, {5, 136, 136}), some}});
+  // Blocks have several tiles, of which the first is of a group without rows; with rows of no weight behind the last group, and without.
+  for (const bool rest : {false, true}) {
+    std::vector<double> begins{0, 0, 0, 0};
+    for (int group = 4; group <= 40; ++group) begins.push_back(group == 40 ? (rest ? 300 : 320) : (group - 3) * 8);
+    if (rest) begins.push_back(320);
+    list.push_back({fmt::format("rounds_{}", rest), {codes({320, 144}), codes({40, 1024, 144}, true), offsets(begins), {}, scale({320}), scale({40, 1024})}});
+  }
   check_products(OpKind::grouped_linear, list);
 }
 

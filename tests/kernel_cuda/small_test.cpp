@@ -40,6 +40,9 @@ void add_products(std::vector<SmallCase>& list) {
     list.push_back({OpKind::scaled_mm, scaled, "gemm/stream", {named("i8"), {codes({m, 144}), weight(i8, {72, 144}), scale({m}), scale({72})}, to("bf16")}});
   }
   list.push_back({OpKind::linear, "gemm.linear.hopper", "gemm/hopper", {"f32", {real(f32, {70, 136}), weight(bf16, {72, 136})}}});
+  list.push_back({OpKind::linear, "gemm.linear.dots", "gemm/dots", {"f32", {real(f32, {9, 136}), weight(bf16, {20, 136})}}});
+  const CaseOperand few{{DType::i32, {7}}, values({0, 0, 5, 12, 30, 40, 56})};  // of 5 groups, and rows without a weight
+  list.push_back({OpKind::grouped_linear, "gemm.grouped_linear.hopper", "gemm/hopper", {"few_rows", {real(bf16, {56, 72}), weight(bf16, {5, 72, 72}), few}}});
   list.push_back({OpKind::linear, "gemm.linear.hopper", "gemm/hopper", {"rounds", {real(bf16, {64, 72}), weight(bf16, {34056, 72})}}});
   list.push_back(
       {OpKind::dual_linear, "gemm.dual_linear.hopper", "gemm/hopper", {"f32", {real(f32, {70, 136}), weight(bf16, {72, 136}), weight(bf16, {72, 136})}}});

@@ -49,7 +49,7 @@ struct DecodeShape {
       if (shared_bytes() <= share && stages >= (blocks_each == 2 ? 3 : 2)) break;
     }
     if (blocks_each < least) blocks_each = 0;
-    // Launches with more spans take shares, which a program with both plans is slower at: 64 sequences of a 1B took an H200 1256 us a step in place of 1221.
+    // Launches with more spans take shares. A program with both plans is slower at shares: 64 sequences of a 1B took an H200 1256 us a step in place of 1221.
     whole = whole && a.sequences * a.kv_heads <= blocks(*p.target);
   }
   /// A warp's rows are exchanged where a stage was.

@@ -95,8 +95,8 @@ std::int64_t DotsProduct::items(const gemm::DotsTile& tile, std::int64_t rows) c
   return div_up(rows, std::int64_t{tile.rows}) * div_up(n_, std::int64_t{tile.columns});
 }
 
-// Not measured: an SM gets 45 bytes a cycle from the L2, multiply-adds take a fifth more than their number, and lanes exchange a sum in 8 cycles. What is on
-// its way is waited for once for all stages that registers hold.
+// Assumed, and within 0.3 of what 7 launches took (docs/notes/gemm-cuda.md): an SM gets 45 bytes a cycle from the L2, multiply-adds take a fifth more than
+// their number, and lanes exchange a sum in 8 cycles. What is on its way is waited for once for all stages that registers hold.
 double DotsProduct::cycles(const gemm::DotsTile& tile, std::int64_t rows) const {
   const auto rounds = static_cast<double>(div_up(items(tile, rows), std::int64_t{multiprocessors_}));
   const auto length = static_cast<double>(k_);

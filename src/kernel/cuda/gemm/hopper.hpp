@@ -90,7 +90,7 @@ class HopperProduct {
   DType a_, b_, offsets_ = DType::i32;
   std::int64_t n_, k_, workspace_bytes_ = 0;
   bool dual_ = false, grouped_ = false, constant_b_ = false, known_rows_ = false, split_ = false, batches_ = false;
-  bool rest_ = false;  ///< launches take the rows without a weight, too: what follows the product needs no column's values for zeros, and tiles have few rows
+  bool rest_ = false;  ///< launches take the rows without a weight, too: no sums of columns follow the product, and tiles have few rows
   HopperWork work_;
   std::int64_t most_rows_ = 0, most_batches_ = 1;
   std::vector<HopperTile> tiles_;

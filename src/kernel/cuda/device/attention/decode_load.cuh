@@ -56,7 +56,8 @@ struct DecodeLoad {
   template <class Rows, int Chunks>
   static __device__ __forceinline__ void copy_list(const KeyList& list, int head, int first, int page, char* to, uint32_t wanted) {
     const char* base = static_cast<const char*>(list.data) + 2 * head * list.head_stride;
-    if (one_page && 32 % Chunks == 0 && wanted == 0xffffffffu) {
+    constexpr bool rows_take_lanes = 32 % Chunks == 0 && 32 / Chunks <= keys;  // of elements of 8, lanes would copy more rows than a short tile has
+    if (one_page && rows_take_lanes && wanted == 0xffffffffu) {
       const int row = lane() / Chunks, chunk = lane() % Chunks;
       const char* from = base + 2 * (page * list.page_stride + (first % C.block + row) * list.row_stride) + chunk * 16;
 #pragma unroll
@@ -66,7 +67,7 @@ struct DecodeLoad {
       }
       return;
     }
-    if constexpr (C.whole && one_page && 32 % Chunks == 0) {  // some rows: in the same order, and zeros for the others
+    if constexpr (C.whole && one_page && rows_take_lanes) {  // some rows: in the same order, and zeros for the others
       const int row = lane() / Chunks, chunk = lane() % Chunks;
       const char* from = base + 2 * ((wanted != 0 ? page : 0) * list.page_stride + (first % C.block + row) * list.row_stride) + chunk * 16;
 #pragma unroll

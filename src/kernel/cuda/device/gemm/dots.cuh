@@ -107,7 +107,7 @@ struct Dots {
     }
   }
 
-  /// What sums begin with. Loads stay before the barrier, of which the assembler does not know what it gives: otherwise it asks for the later stages only when
+  /// What sums begin with. Loads stay before the barrier, whose result the assembler cannot know: otherwise it asks for the later stages only when
   /// the first have arrived, to save registers.
   template <class Team>
   static __device__ __forceinline__ float zero_after_loads([[maybe_unused]] Team team) {

@@ -57,7 +57,8 @@ struct TileCoord {
       const GroupTile found = C.few_rows ? find_group_of_few<C.rest>(offsets, p.groups, p.m, C.block_m, tile, p.by_number != 0)
                                          : find_group(offsets, p.groups, p.m, C.block_m, tile);
       group = found.group, row = found.row, rows_end = found.rows_end;
-      if (C.rest && group < 0 && row < rows_end) group = 0, is_rest = true;  // any group's values for columns do: they multiply zeros
+      if (C.rest && group < 0 && row < rows_end)
+        group = 0, is_rest = true;  // any group's values for columns do: they multiply zeros, as finite scales of rows do
     } else {
       const uint32_t sweep = item / (C.raster * tiles_n), first = sweep * C.raster;
       const uint32_t rest = item - sweep * (C.raster * tiles_n), size = min_of<uint32_t>(C.raster, tiles_m - first);
