@@ -178,7 +178,7 @@ std::vector<std::string> MpiCommunicator::do_gather_text(std::string_view text) 
   std::vector<char> own(room), all(room * static_cast<std::size_t>(size()));
   const std::uint64_t length = text.size();
   std::memcpy(own.data(), &length, sizeof length);
-  std::memcpy(own.data() + 8, text.data(), text.size());
+  if (!text.empty()) std::memcpy(own.data() + 8, text.data(), text.size());
   move([&](auto wait) { transport_->all_gather(own.data(), all.data(), room, 1, wait); });
   std::vector<std::string> texts;
   for (std::size_t r = 0; r < static_cast<std::size_t>(size()); ++r) {

@@ -193,7 +193,7 @@ void WindowCommunicator::exchange_unevenly(const DenseCall& call) {
 std::vector<std::string> WindowCommunicator::do_gather_text(std::string_view text) {
   const auto length = static_cast<std::uint32_t>(text.size());
   std::memcpy(window(rank()), &length, sizeof length);
-  std::memcpy(window(rank()) + sizeof length, text.data(), text.size());
+  if (!text.empty()) std::memcpy(window(rank()) + sizeof length, text.data(), text.size());
   meet_first();
   std::vector<std::string> texts;
   for (int r = 0; r < size(); ++r) {

@@ -32,7 +32,7 @@ constexpr std::size_t most_events = (4096 - sizeof(Header)) / sizeof(Event);
 std::string to_message(Header header, std::span<const Event> events) {
   std::string text(sizeof header + events.size_bytes(), '\0');
   std::memcpy(text.data(), &header, sizeof header);
-  std::memcpy(text.data() + sizeof header, events.data(), events.size_bytes());
+  if (!events.empty()) std::memcpy(text.data() + sizeof header, events.data(), events.size_bytes());
   return text;
 }
 
@@ -41,7 +41,7 @@ std::pair<Header, std::vector<Event>> parts_of(const std::string& message) {
   std::pair<Header, std::vector<Event>> parts;
   std::memcpy(&parts.first, message.data(), sizeof(Header));
   parts.second.resize((message.size() - sizeof(Header)) / sizeof(Event));
-  std::memcpy(parts.second.data(), message.data() + sizeof(Header), message.size() - sizeof(Header));
+  if (!parts.second.empty()) std::memcpy(parts.second.data(), message.data() + sizeof(Header), message.size() - sizeof(Header));
   return parts;
 }
 
