@@ -208,8 +208,9 @@ def record(bench, options, env):
     folder = bench.folder if options.dry else ROOT / 'bench/results/h200/compare'
     path = folder / f'{options.name}.json'
     temporary = path.with_suffix('.tmp')
-    text = json.dumps({'command': 'script/bench-two-gpus', 'date': time.strftime('%Y-%m-%d'), 'env': env, 'goals': bench.goals, 'steps': bench.steps}, indent=1)
-    for place in (bench.folder, ROOT):  # of this machine
+    command = ' '.join(['script/bench-two-gpus', *sys.argv[1:]])
+    text = json.dumps({'command': command, 'date': time.strftime('%Y-%m-%d'), 'env': env, 'goals': bench.goals, 'steps': bench.steps}, indent=1)
+    for place in (bench.folder, ROOT, pathlib.Path.home()):  # of this machine
         text = text.replace(f'{place}/', '')
     temporary.write_text(text + '\n')
     temporary.rename(path)
