@@ -4,6 +4,7 @@
 #include "kernel/cuda/device/gemv/params.hpp"
 #include "kernel/cuda/device/gemv/shape.hpp"
 #include "kernel/cuda/device/mixture/gating_config.cuh"
+#include "kernel/cuda/device/tile/rotation_config.cuh"
 #include "kernel/cuda/device/types.cuh"
 
 namespace cermet::gemv {
@@ -20,15 +21,6 @@ struct Prologue {
   DType codes = DType::i8;  ///< int8 where the weight is int8, otherwise fp8
   bool wide = false;        ///< the scale is absmax / 127.5
   bool aligned = false;     ///< all of these rows start at multiples of 16 bytes, and K is a multiple of what a lane holds of each piece
-};
-
-/// rope_and_cache behind the product, whose columns are the heads of queries, keys and values in this order.
-struct Rotation {
-  bool given = false;
-  int head_size = 0, half = 0, value_size = 0;  ///< half: pairs of a head that are rotated
-  int q_heads = 0, kv_heads = 0, page = 0;      ///< page: tokens of a block of the cache
-  bool neox = true;                             ///< pairs are (i, half + i), otherwise (2 i, 2 i + 1)
-  DType q = DType::f32, cache = DType::f32, table = DType::f32, position = DType::i32, slot = DType::i32;
 };
 
 struct Config {
@@ -53,7 +45,7 @@ struct Config {
   bool rehearses = false;             ///< a block goes through its first stage while earlier launches run, so that its code is there when they end
   bool compact = false;               ///< rows of the weight have 12 bits an element: compact.cuh
   Prologue prologue = {};
-  Rotation rotation = {};
+  rotation::Config rotation = {};
 };
 
 template <Config C>

@@ -1,10 +1,10 @@
 // Operands of GEMVs, matrix products of few rows.
 #pragma once
 
-#include "kernel/cuda/device/attention/cache_slots.hpp"
 #include "kernel/cuda/device/gemv/shape.hpp"
 #include "kernel/cuda/device/mixture/gating.hpp"
 #include "kernel/cuda/device/tile/epilogue.hpp"
+#include "kernel/cuda/device/tile/rotation.hpp"
 
 namespace cermet::gemv {
 
@@ -63,12 +63,7 @@ struct Params {
 };
 
 /// With rope_and_cache behind the product: y are the rotated queries [rows, heads, head size], and columns count pairs of columns.
-struct RotatedParams : Params {
-  const void *cos, *sin;          ///< [table_rows, pairs of a head that are rotated]
-  const void *positions, *slots;  ///< [rows]
-  kv_cache::Cache k_cache, v_cache;
-  int64_t q_head_stride, cos_stride, sin_stride, table_rows, pages;
-};
+struct RotatedParams : Params, rotation::Places {};
 
 /// With topk_gating before the sorting: ids are null.
 struct ChoosingParams : Params {

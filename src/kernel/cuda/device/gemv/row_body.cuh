@@ -163,7 +163,7 @@ struct RowBody : RowSums<C, E> {
     else return WeightPipeline::steps(w);
   }
   static __device__ __forceinline__ void fill(WeightPipeline& pipeline, const WeightRows& w, int index, uint64_t policy) {
-    if constexpr (C.rotation.given) pipeline.template fill_pairs<PairOrder<C.rotation>>(w, index, policy);
+    if constexpr (C.rotation.given) pipeline.template fill_pairs<rotation::PairOrder<C.rotation>>(w, index, policy);
     else pipeline.fill(w, index, policy);
   }
   /// Steps of an item that are under way before the launches before it have ended: as many as there are stages, or may be on their way, of its first row.
