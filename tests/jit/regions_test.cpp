@@ -97,6 +97,21 @@ TEST_P(Regions, OfRotatedHeads) {
   expect_of_rotated_heads(GetParam(), [](std::size_t region) { return in_share(GetParam(), region); });
 }
 
+TEST(Regions, OfRotatedHeadsOfSeveralTokens) {
+  const std::unique_ptr<Device> device = make_null_device(90);
+  std::vector<CaseProgram> list;
+  for (const auto& [name, region] : rotated_rows_regions(device->target())) {
+    std::string takers;
+    for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind)) {
+      if (decline_of(*kernel, region)) continue;
+      takers += kernel->name;
+      for (cuda::Program& program : kernel->programs(region)) list.push_back({std::move(program), name});
+    }
+    EXPECT_EQ(takers, region.problem().op->kind == OpKind::scaled_mm ? "gemm.scaled_mm.stream" : "gemm.linear.stream") << name;
+  }
+  if (no_toolchain().empty()) expect_compiles(list, *device->target());
+}
+
 TEST_P(Regions, OfElementwiseOperators) {
   expect_of_elementwise_operators(GetParam(), [](std::size_t region) { return in_share(GetParam(), region); });
 }

@@ -163,13 +163,25 @@ Region tiled_product(const Target* target) {
 
 /// Regions of rows and elements, a product, and of a decode step's those that are small.
 std::vector<NamedRegion> small_regions(const Target* target) {
-  const std::set<std::string> chosen{"gated_i8_264",      "gated_bf16_264",     "router_264",         "combined_bf16_of_3_48",
-                                     "rotated_bias",      "rotated_k1000",      "rotated_partial",    "rotated_interleaved",
-                                     "rotated_fp8_cache", "rotated_many_heads", "rotated_f32_weight", "rotated_tokens_before_heads"};
+  const std::set<std::string> chosen{"gated_i8_264",
+                                     "gated_bf16_264",
+                                     "router_264",
+                                     "combined_bf16_of_3_48",
+                                     "rotated_bias",
+                                     "rotated_k1000",
+                                     "rotated_partial",
+                                     "rotated_interleaved",
+                                     "rotated_fp8_cache",
+                                     "rotated_many_heads",
+                                     "rotated_f32_weight",
+                                     "rotated_tokens_before_heads",
+                                     "rotated_bias_7_rows",
+                                     "rotated_interleaved_8_rows",
+                                     "rotated_partial_11_rows"};
   std::vector<NamedRegion> regions = row_regions(target);
   regions.push_back({"tiled_product", tiled_product(target)});
   for (NamedRegion& named : pointwise_regions(target)) regions.push_back(std::move(named));
-  for (const auto& list : {decode_regions(target), rotated_regions(target)})
+  for (const auto& list : {decode_regions(target), rotated_regions(target), rotated_rows_regions(target)})
     std::ranges::copy_if(list, std::back_inserter(regions), [&](const NamedRegion& named) { return chosen.contains(named.name); });
   return regions;
 }

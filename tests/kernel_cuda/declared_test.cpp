@@ -193,7 +193,8 @@ TEST(Declared, RangesOfRegions) {
   const Target* const target = device->target();
   std::vector<NamedRegion> products;
   for (const ProductRegion& product : product_regions()) products.push_back({product.name, product.region(target)});
-  for (const auto& list : {row_regions(target), pointwise_regions(target), decode_regions(target), rotated_regions(target), products})
+  for (const auto& list :
+       {row_regions(target), pointwise_regions(target), decode_regions(target), rotated_regions(target), rotated_rows_regions(target), products})
     for (const auto& [name, region] : list)
       for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind)) {
         if (!kernel->fuses || kernel->declines(region)) continue;

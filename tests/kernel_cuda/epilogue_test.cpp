@@ -98,7 +98,8 @@ TEST(EpilogueChoice, WhyHeadsAreNotRotatedIsSaid) {
   const auto device = make_null_device(90);
   const auto reason_of = [](const Region& region) {
     const auto kernels = cuda::kernels_of(region.problem().op->kind);
-    const auto name = region.problem().op->kind == OpKind::linear ? "gemv.linear" : "gemv.scaled_mm";
+    const bool is_linear = region.problem().op->kind == OpKind::linear, is_row = region.problem().size(0, 0) == 1;
+    const auto name = is_row ? (is_linear ? "gemv.linear" : "gemv.scaled_mm") : is_linear ? "gemm.linear.stream" : "gemm.scaled_mm.stream";
     return decline_of(**std::ranges::find(kernels, name, &Kernel::name), region).value_or("takes it");
   };
   const auto reason = [&](const RotatedCase& c, Rounding rounding = Rounding::strict) { return reason_of(rotated_region(c, device->target(), rounding)); };
@@ -112,6 +113,11 @@ TEST(EpilogueChoice, WhyHeadsAreNotRotatedIsSaid) {
   Region read = rotated_region({}, device->target());
   read.results.push_back({read.anchor, 0});
   EXPECT_EQ(reason_of(read), "what the product gives is read elsewhere");
+  EXPECT_EQ(reason({.rows = 8}), "takes it");
+  EXPECT_EQ(reason({.rows = 33}), "more than 32 rows are rotated as soon by a launch of its own");
+  EXPECT_EQ(reason({.head = 80, .value = 36, .rows = 8}), "a head's pairs are not shared out by eights");
+  EXPECT_EQ(reason({.head = 96, .rotary = 36, .rows = 8}), "a head's pairs are not shared out by eights");
+  EXPECT_EQ(reason({.head_norms = true, .rows = 8}), "heads are normalized before they are rotated, and a block has parts of them");
 }
 
 }  // namespace

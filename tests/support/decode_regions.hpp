@@ -16,13 +16,14 @@ struct DecodeCase {
   bool combined = false;      ///< moe_unpermute ends it
   bool rest = false;          ///< a last group has no weight
   DType normed = DType::f32;  ///< of a row that a normalization gives; where it is narrow, the sum is, too, and rounded before
+  std::int64_t rows = 1;      ///< where there are no experts and nothing comes before; several are of the weight's type
 };
 
 inline RegionBuilder::Value front_of(RegionBuilder& b, const DecodeCase& c, RegionBuilder::Value& scale, RegionBuilder::Value& offsets) {
   const bool permutes = c.front.find("permute") != std::string::npos;
-  const std::int64_t rows = c.experts == 0 || permutes ? 1 : c.choices;
+  const std::int64_t rows = c.experts == 0 || permutes ? c.rows : c.choices;
   const bool adds = c.front.starts_with("add_"), quantizes = c.front.ends_with("quant"), is_quantized = size_of(c.w) == 1 && !quantizes;
-  const auto x = b.operand({is_quantized ? c.w : DType::f32, {rows, c.k}});
+  const auto x = b.operand({is_quantized || c.rows > 1 ? c.w : DType::f32, {rows, c.k}});
   Attributes codes;
   if (quantizes && c.w != DType::i8) codes.set("out_dtype", std::string(name_of(c.w)));
   if (is_quantized) scale = b.operand({DType::f32, {rows}});

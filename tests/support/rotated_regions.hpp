@@ -1,4 +1,5 @@
-// Regions of a decode step's queries, keys and values: the product of one token, what makes its row, and the rotation of its heads with the cache's update.
+// Regions of a decode step's queries, keys and values: the product of one token or a few, what makes the row of one, and the rotation of its heads with the
+// cache's update.
 #pragma once
 
 #include "tests/support/decode_regions.hpp"
@@ -11,6 +12,7 @@ struct RotatedCase {
   std::int64_t k = 2048, q_heads = 6, kv_heads = 2, head = 64, value = 64, rotary = 0;
   std::string style = "neox", layout = "hnd";
   bool bias = false, head_norms = false, token_scales = false;
+  std::int64_t rows = 1;
   std::int64_t columns() const { return (q_heads + kv_heads) * head + kv_heads * value; }
 };
 
@@ -18,7 +20,7 @@ struct RotatedCase {
 inline RegionBuilder::Value add_product(RegionBuilder& b, const RotatedCase& c) {
   RegionBuilder::Value scale, offsets;
   const bool scaled = size_of(c.w) == 1;
-  const auto x = front_of(b, {.w = c.w, .k = c.k, .front = c.front}, scale, offsets);
+  const auto x = front_of(b, {.w = c.w, .k = c.k, .front = c.front, .rows = c.rows}, scale, offsets);
   std::vector<RegionBuilder::Value> operands{x, b.operand({c.w, {c.columns(), c.k}})};
   if (scaled) operands.insert(operands.end(), {scale, b.operand({DType::f32, {c.columns()}})});
   if (c.bias) operands.push_back(b.operand({DType::f32, {c.columns()}}));
@@ -53,7 +55,7 @@ inline Region rotated_region(const RotatedCase& c, const Target* target, Roundin
     return b.operand({c.cache, c.layout == "hnd" ? Dims{3, c.kv_heads, page, last} : Dims{3, page, c.kv_heads, last}});
   };
   const auto table = [&] { return b.operand({c.table, {40, half}}); };
-  const auto index = [&] { return b.operand({c.index, {1}}); };
+  const auto index = [&] { return b.operand({c.index, {c.rows}}); };
   const auto weight = [&] { return c.head_norms ? b.operand({DType::f32, {c.head}}) : RegionBuilder::Value(); };
   const auto scales = [&] {
     return c.token_scales ? b.operand({DType::f32, c.layout == "hnd" ? Dims{3, c.kv_heads, 16} : Dims{3, 16, c.kv_heads}}) : RegionBuilder::Value();
@@ -101,10 +103,32 @@ inline std::vector<NamedRotatedCase> rotated_cases() {
   return list;
 }
 
-inline std::vector<NamedRegion> rotated_regions(const Target* target) {
-  std::vector<NamedRegion> list;
-  for (const auto& [name, c] : rotated_cases()) list.push_back({"rotated_" + name, rotated_region(c, target)});
+/// Of several tokens, which weights meet as columns of wgmma (sm_90).
+inline std::vector<NamedRotatedCase> rotated_rows_cases() {
+  using enum DType;
+  std::vector<NamedRotatedCase> list;
+  const auto add = [&](std::string name, const RotatedCase& c) { list.push_back({fmt::format("{}_{}_rows", name, c.rows), c}); };
+  for (const std::int64_t rows : {2, 8, 9, 16, 17, 32}) add("llama_1b", {.product = bf16, .q = bf16, .q_heads = 32, .kv_heads = 8, .rows = rows});
+  add("llama_8b", {.k = 4096, .q_heads = 32, .kv_heads = 8, .head = 128, .value = 128, .rows = 8});
+  add("f16", {.w = f16, .product = f16, .cache = f16, .q = f16, .table = f16, .index = i64, .k = 264, .rows = 5});
+  add("bias", {.k = 896, .bias = true, .rows = 7});
+  add("i8", {.w = i8, .product = bf16, .q = bf16, .k = 272, .bias = true, .rows = 6});
+  add("fp8", {.w = f8_e4m3, .rows = 12});
+  add("fp8_cache", {.cache = f8_e5m2, .rows = 3});
+  add("tokens_before_heads", {.layout = "nhd", .rows = 20});
+  add("interleaved", {.k = 520, .style = "gptj", .rows = 8});
+  add("partial", {.k = 520, .head = 96, .value = 64, .rotary = 32, .rows = 11});
+  add("partial_interleaved", {.k = 520, .head = 80, .value = 48, .rotary = 38, .style = "gptj", .rows = 4});
+  add("rounds", {.k = 72, .q_heads = 500, .kv_heads = 130, .rows = 10});
   return list;
 }
+
+inline std::vector<NamedRegion> regions_of(const std::vector<NamedRotatedCase>& cases, const Target* target) {
+  std::vector<NamedRegion> list;
+  for (const auto& [name, c] : cases) list.push_back({"rotated_" + name, rotated_region(c, target)});
+  return list;
+}
+inline std::vector<NamedRegion> rotated_regions(const Target* target) { return regions_of(rotated_cases(), target); }
+inline std::vector<NamedRegion> rotated_rows_regions(const Target* target) { return regions_of(rotated_rows_cases(), target); }
 
 }  // namespace cermet

@@ -6,11 +6,12 @@
 namespace cermet::cuda {
 namespace {
 
-constexpr std::int64_t most_tokens = 64;
+constexpr std::int64_t most_tokens = 64, most_rotated = 32;
 /// The tensor cores add fp8 products with about 14 significant bits, so that sums move to float32 registers after every stage (gemm/hopper.cpp).
 constexpr std::int64_t shortest_stream_fp8 = 1024, two_slices_fp8 = 2048;
 /// KiB of shared memory.
 constexpr int default_ring = 160;
+constexpr std::int64_t most_rows = 192;  ///< of an item, of all its weights
 
 std::int64_t size(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
 
@@ -28,24 +29,40 @@ Decline declines_operands(const Problem& p) {
   return std::nullopt;
 }
 
-}  // namespace
-
-Decline StreamProduct::declines(const Region& region) {
+/// Of a product and what follows it.
+Decline declines_behind(const Region& region) {
   const Problem& p = region.problem();
   if (p.target->compute_capability != 90) return "needs compute capability 9.0";
   if (Decline reason = declines_operands(p)) return reason;
-  if (Decline reason = Product::declines(region, GeneralProduct::loops)) return reason;
-  const Product product(region, GeneralProduct::loops);
+  const bool rotates = RotatedHeads::end(region);
+  if (rotates) {
+    if (max_rows(p, 0) == 1) return "the heads of one row are rotated behind a GEMV";
+    if (max_rows(p, 0) > most_rotated) return fmt::format("more than {} rows are rotated as soon by a launch of its own", most_rotated);
+    if (Decline reason = RotatedHeads::declines(region)) return reason;
+    if (RotatedHeads(region).most_neighbours() % 8 != 0) return "a head's pairs are not shared out by eights";
+  }
+  const Region own = rotates ? RotatedHeads::product_of(region) : region;
+  if (Decline reason = Product::declines_after(own, GeneralProduct::loops)) return reason;
+  const Product product(own, GeneralProduct::loops);
   if (product.blocked) return "scales cover blocks of the reduction";
   if (product.column_sums) return "a zero point needs the sums of the weight's columns";
+  if (rotates) return std::nullopt;
   const std::int64_t columns = p.outputs[0].dims.back().constant() / (product.gated ? 2 : 1);
   if (columns * size(product.out) % 16 != 0 || (product.also && columns * size(product.also->out) % 16 != 0))
     return fmt::format("rows of {} results do not have whole 16 bytes", columns);
   return std::nullopt;
 }
 
+}  // namespace
+
+Decline StreamProduct::declines(const Region& region) {
+  if (region.anchor != 0) return "computes nothing before the product";
+  return declines_behind(region);
+}
+
 StreamProduct::StreamProduct(const Region& region, const Config& config)
-    : product_(region, GeneralProduct::loops),
+    : heads_(RotatedHeads::end(region) ? std::optional<RotatedHeads>(region) : std::nullopt),
+      product_(heads_ ? RotatedHeads::product_of(region) : region, GeneralProduct::loops),
       dtype_x_(region.problem().input(0).dtype),
       dtype_w_(region.problem().input(1).dtype),
       n_(region.problem().outputs[0].dims.back().constant() / (product_.gated ? 2 : 1)),
@@ -54,20 +71,28 @@ StreamProduct::StreamProduct(const Region& region, const Config& config)
       weights_(product_.has_two_weights() ? 2 : 1),
       multiprocessors_(region.problem().target->multiprocessors),
       constant_(region.is_constant(static_cast<std::size_t>(product_.at.w)) &&
-                (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))),
-      general_(region, GeneralProduct::Programs::small) {
+                (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))) {
+  if (heads_) {
+    rotation_ = heads_->config(region);
+    few_rows_.emplace(region, Config{{"stream", 0}});
+  } else {
+    general_.emplace(region, GeneralProduct::Programs::small);
+  }
   for (int tokens = 8; shapes_.empty() || shapes_.back().tokens < most_rows_; tokens *= 2) shapes_.push_back(shape_of(tokens, config));
 }
 
 // Equal shares for all SMs, in as few rounds as leave room for many stages. What was measured (docs/notes/gemm-cuda.md): 160 KiB under way are better than two
 // blocks of 112 that overlap, and a stage that is filled costs its warp as much as two copies do, so that one has several where they are small.
 gemm::StreamShape StreamProduct::shape_of(int tokens, const Config& config) const {
-  constexpr int most_rows = 192, most_stages = 24;
+  constexpr int most_stages = 24;
   gemm::StreamShape shape{.rows = 0, .tokens = tokens, .weights = weights_, .slices = 1, .sets = 1, .stages = 0};
-  const std::int64_t rounds = config.empty() ? div_up(n_, static_cast<std::int64_t>(multiprocessors_) * (most_rows / weights_)) : config.at("rounds");
-  shape.rows = static_cast<int>(round_up(div_up(n_, multiprocessors_ * rounds), std::int64_t{8}));
+  const std::int64_t rounds = config.empty() ? usual_rounds() : config.at("rounds");
+  // Of pairs sets and slices are those of the product alone, so that its sums are added in the same order.
+  shape.rows = equal_rows(heads_ ? rounds_alone() : rounds);
   shape.sets = shape.groups() == 1 ? 2 : 1;
+  shape.rows = item_rows(rounds);
   shape.slices = config.empty() ? usual_slices(shape) : static_cast<int>(config.at("slices"));
+  shape.pairs = heads_.has_value();
   const std::int64_t fills = div_up(k_ * size(dtype_w_), static_cast<std::int64_t>(shape.slices) * gemm::StreamShape::slice);
   const auto most = std::min<std::int64_t>(most_stages, div_up(n_, shape.rows) > multiprocessors_ ? most_stages : fills);
   const int limit = config.empty() ? (tokens > 32 ? 226 : default_ring) : static_cast<int>(config.at("ring"));
@@ -76,9 +101,36 @@ gemm::StreamShape StreamProduct::shape_of(int tokens, const Config& config) cons
   return shape;
 }
 
+// Of pairs, as few rows for the SM that has most as heads allow. A further round takes as long as 16 rows more: 3072 pairs of 8 tokens in 1 and 3 rounds took
+// 1077 and 1083 us of a step of 8 layers, though the SM with most has 64 rows and 48.
+std::int64_t StreamProduct::usual_rounds() const {
+  constexpr std::int64_t least_rows = 16, round = 16;
+  if (!heads_) return rounds_alone();
+  std::int64_t best = 1, least = INT64_MAX;
+  for (std::int64_t rounds = 1; rounds <= div_up(n_, multiprocessors_ * least_rows); ++rounds) {
+    const std::int64_t rows = item_rows(rounds), taken = div_up(div_up(n_, rows), std::int64_t{multiprocessors_});
+    if (rows <= most_rows && taken * (rows + round) < least) least = taken * (rows + round), best = rounds;
+  }
+  return best;
+}
+
+std::int64_t StreamProduct::rounds_alone() const { return div_up(n_, static_cast<std::int64_t>(multiprocessors_) * (most_rows / weights_)); }
+
+int StreamProduct::equal_rows(std::int64_t rounds) const { return static_cast<int>(round_up(div_up(n_, multiprocessors_ * rounds), std::int64_t{8})); }
+
+int StreamProduct::item_rows(std::int64_t rounds) const {
+  const int rows = equal_rows(rounds);
+  if (!heads_) return rows;
+  const std::int64_t most = heads_->most_neighbours();
+  std::int64_t pairs = 8;
+  while (pairs < most && (2 * pairs < rows || most % pairs != 0)) pairs += 8;
+  return static_cast<int>(2 * pairs);
+}
+
 int StreamProduct::usual_slices(gemm::StreamShape shape) const {
   constexpr int stage_bytes = 16 << 10;
   if (dtypes::fp8.contains(dtype_w_)) return k_ >= two_slices_fp8 ? 2 : 1;
+  if (heads_) shape.rows = equal_rows(rounds_alone());
   shape.slices = 1;
   while (shape.slices < 4 && 2 * shape.stage_bytes() <= stage_bytes) shape.slices *= 2;
   return shape.slices;
@@ -87,8 +139,9 @@ int StreamProduct::usual_slices(gemm::StreamShape shape) const {
 // Warps of a walk have 64 rows at a time.
 Config StreamProduct::walk_config() const {
   gemm::StreamShape most = shapes_.back();
-  const std::int64_t rounds = div_up(n_, std::int64_t{multiprocessors_} * 64);
-  most.rows = static_cast<int>(round_up(div_up(n_, multiprocessors_ * rounds), std::int64_t{8}));
+  std::int64_t rounds = div_up(n_, std::int64_t{multiprocessors_} * 64);
+  while (heads_ && item_rows(rounds) > 64) ++rounds;
+  most.rows = item_rows(rounds);
   return {{"rounds", rounds}, {"slices", usual_slices(most)}, {"ring", default_ring}};
 }
 
@@ -101,7 +154,7 @@ std::vector<Config> StreamProduct::configs() const {
   std::vector<Config> list(1);
   std::int64_t last = 0;
   for (std::int64_t rounds = 1; rounds <= 8 && list.size() < 18; ++rounds) {
-    const std::int64_t rows = round_up(div_up(n_, multiprocessors_ * rounds), std::int64_t{8});
+    const std::int64_t rows = item_rows(rounds);
     if (rows * weights_ > 256 || rows == last) continue;
     last = rows;
     for (const int slices : {1, 2, 4}) {
@@ -134,11 +187,12 @@ double StreamProduct::seconds(const DeviceLimits& limits) const {
 
 Program StreamProduct::program(const gemm::StreamShape& shape) const {
   const GeneratedType epilogue = product_.epilogue();
+  const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", rotation_) : "";
   const std::string config = fmt::format(
-      ".x = {}, .w = {}, .n = {}, .k = {}, .shape = {{.rows = {}, .tokens = {}, .weights = {}, .slices = {}, .sets = {}, .stages = {}}}, .constant = {}, "
-      ".promote = {}",
+      ".x = {}, .w = {}, .n = {}, .k = {}, .shape = {{.rows = {}, .tokens = {}, .weights = {}, .slices = {}, .sets = {}, .stages = {}{}}}, .constant = {}, "
+      ".promote = {}{}",
       device_name(dtype_x_), device_name(dtype_w_), n_, k_, shape.rows, shape.tokens, shape.weights, shape.slices, shape.sets, shape.stages,
-      device_name(constant_), device_name(dtypes::fp8.contains(dtype_w_)));
+      shape.pairs ? ", .pairs = true" : "", device_name(constant_), device_name(dtypes::fp8.contains(dtype_w_)), rotation);
   constexpr int half = 113 * 1024;
   const bool walks = can_walk(shape);
   const bool two_fit = shape.shared_bytes() <= half && shape.threads() <= 320 && shape.tokens <= 32;  // more leave no registers for two
@@ -158,7 +212,7 @@ Program StreamProduct::program(const gemm::StreamShape& shape) const {
 std::vector<Program> StreamProduct::programs() const {
   std::vector<Program> list;
   for (const gemm::StreamShape& shape : shapes_) list.push_back(program(shape));
-  for (Program& program : as_fallbacks(general_.programs())) list.push_back(std::move(program));
+  for (Program& program : as_fallbacks(few_rows_ ? few_rows_->programs() : general_->programs())) list.push_back(std::move(program));
   return list;
 }
 

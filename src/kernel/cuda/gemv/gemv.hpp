@@ -34,7 +34,8 @@ class FewRows {
   /// Modelled seconds at the symbols' maximum.
   double seconds(const Region& region, const DeviceLimits& limits) const;
   const std::vector<Program>& programs() const { return programs_; }
-  void launch(const LaunchArgs& args) const;
+  /// Any number of rows, though a weight is read once for each. `first_program`: where programs() begin in the kernel's list.
+  void launch(const LaunchArgs& args, std::size_t first_program = 0) const;
 
   static int usual_in_flight(const Region& region);
 
@@ -51,7 +52,7 @@ class FewRows {
   void set_route(const LaunchArgs& args, gemv::Params& p) const;
   /// Says what the items of the only launch touch (items.cpp).
   void declare(const LaunchArgs& args, const gemv::RotatedParams& p) const;
-  void run(const LaunchArgs& args, const gemv::RotatedParams& p) const;
+  void run(const LaunchArgs& args, const gemv::RotatedParams& p, std::size_t first_program) const;
   std::string row_task(const Region& region, bool aligned) const;
 
   bool compact_;

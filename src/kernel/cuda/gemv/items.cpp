@@ -14,7 +14,7 @@ void FewRows::declare(const LaunchArgs& args, const gemv::RotatedParams& p) cons
   items.read(&x);
   const bool fetched = constant_ && p.groups == 0;
   if (heads_) {
-    heads_->touch(args, p, w, fetched, items);
+    heads_->touch(args, p.shares, w, p.w_stride, fetched, items);
     for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read(&product_.extra(args, i));
   } else {
     const std::int64_t k = w.shape.back();
@@ -44,19 +44,20 @@ void FewRows::declare(const LaunchArgs& args, const gemv::RotatedParams& p) cons
 }
 
 /// An item has a share of the pairs of queries, keys and values, which come in this order. Of a head, it counts as touching all.
-void RotatedHeads::touch(const LaunchArgs& args, const gemv::RotatedParams& p, const TensorView& weight, bool fetched, ProductItems& items) const {
-  const ItemGrid grid = item_grid(1, 1, 1, p.shares);
+void RotatedHeads::touch(const LaunchArgs& args, std::int64_t shares, const TensorView& weight, std::int64_t weight_stride, bool fetched,
+                         ProductItems& items) const {
+  const ItemGrid grid = item_grid(1, 1, 1, shares);
   const TensorView &queries = args.outputs[at_.q], &keys = args.outputs[at_.k_cache], &values = args.outputs[at_.v_cache];
   const std::int64_t q_heads = queries.shape[1], kv_heads = keys.shape[axes_.heads], of_head = queries.shape[2] / 2, of_value = values.shape[3] / 2;
   const std::int64_t first_key = q_heads * of_head, first_value = first_key + kv_heads * of_head;
   // Heads of `size` pairs, of which the first head's first is pair `first`.
   const auto heads = [&](std::int64_t first, std::int64_t size) -> Along {
-    return {grid_columns, p.columns, p.columns + (size - 1) * p.shares, -first * p.shares, size * p.shares};
+    return {grid_columns, pairs_, pairs_ + (size - 1) * shares, -first * shares, size * shares};
   };
   const auto rows = [&](std::int64_t first, std::int64_t count, std::int64_t size) {
     const auto bytes = static_cast<std::int64_t>(size_of(weight.dtype));
-    ItemAxes axes(weight.as<const std::byte>() + 2 * first * p.w_stride * bytes, bytes, grid);
-    return axes.axis(count, 2 * size * p.w_stride, heads(first, size)).axis(2 * size, p.w_stride).axis(weight.shape.back(), 1).range();
+    ItemAxes axes(weight.as<const std::byte>() + 2 * first * weight_stride * bytes, bytes, grid);
+    return axes.axis(count, 2 * size * weight_stride, heads(first, size)).axis(2 * size, weight_stride).axis(weight.shape.back(), 1).range();
   };
   items.read(early(rows(0, q_heads + kv_heads, of_head), fetched));
   items.read(early(rows(first_value, kv_heads, of_value), fetched));

@@ -78,7 +78,7 @@ void FewRows::set_scales(const LaunchArgs& args, gemv::Params& p) const {
   p.x_scale_block = product_.left.blocks > 1 ? 1 : 0;
 }
 
-void FewRows::launch(const LaunchArgs& args) const {
+void FewRows::launch(const LaunchArgs& args, std::size_t first_program) const {
   const TensorView& x = *product_.given(args, product_.at.x);
   const TensorView y = heads_ ? heads_->rows(args) : args.outputs[product_.y];
   if (y.elements() == 0) return;
@@ -100,10 +100,15 @@ void FewRows::launch(const LaunchArgs& args) const {
   }
   if (normed != nullptr) steps[NORMED] = steps_along(*normed, leads, 1);
   for (std::size_t i = 0; i < extras; ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
-  const RowAxes axes = merge_axes(y.shape, leads, steps, NONE);
+  RowAxes axes = merge_axes(y.shape, leads, steps, NONE);
+  // Of rows with one slot of the cache the last is kept: a launch for each.
+  if (heads_ && axes.m() > 1) {
+    axes.dims[static_cast<std::size_t>(axes.rank)] = 1;
+    for (AxisSteps& operand : steps) operand[static_cast<std::size_t>(axes.rank)] = 0;
+    ++axes.rank;
+  }
 
   gemv::RotatedParams p{};
-  if (heads_) heads_->set(args, p);
   set_weights(args, p);
   set_scales(args, p);
   set_route(args, p);
@@ -127,7 +132,7 @@ void FewRows::launch(const LaunchArgs& args) const {
     p.extra[i].row = along(EXTRA + i);
   }
   const std::int64_t results = axes.m() * y.shape.back();
-  const std::int64_t blocks = stream_ ? args.queue->target().multiprocessors : args.queue->resident_blocks(0);
+  const std::int64_t blocks = stream_ ? args.queue->target().multiprocessors : args.queue->resident_blocks(first_program);
   const std::int64_t bytes = results * row_bytes_ * (heads_ ? 2 : 1);
   p.share_out(results, std::min({blocks, results, std::max<std::int64_t>(1, bytes / least_share)}));
 
@@ -154,13 +159,14 @@ void FewRows::launch(const LaunchArgs& args) const {
       p.extra[i].data = static_cast<const std::byte*>(product_.operand(args, i).data) + (at(&view, EXTRA + i) - view.as<std::byte>());
     }
     p.aligned = rows_are_aligned(p) ? 1 : 0;
-    run(args, p);
+    if (heads_) heads_->set(args, p, batch);
+    run(args, p, first_program);
     if (args.queue->wants_ranges() && axes.batches() == 1) declare(args, p);
   }
 }
 
-void FewRows::run(const LaunchArgs& args, const gemv::RotatedParams& p) const {
-  const std::size_t program = aligned_ && !p.aligned ? 1 : 0;
+void FewRows::run(const LaunchArgs& args, const gemv::RotatedParams& p, std::size_t first_program) const {
+  const std::size_t program = first_program + (aligned_ && !p.aligned ? 1 : 0);
   if (heads_) return args.queue->run(program, p.shares, p);
   if (chosen_) args.queue->run(program, p.shares, gemv::ChoosingParams{p, chosen_->params(args)});
   else args.queue->run(program, p.shares, static_cast<const gemv::Params&>(p));

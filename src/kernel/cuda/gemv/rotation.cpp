@@ -1,5 +1,7 @@
 #include "kernel/cuda/gemv/rotation.hpp"
 
+#include <numeric>
+
 #include "kernel/cuda/attention/kv_cache.hpp"
 #include "kernel/cuda/gemm/product.hpp"
 #include "kernel/cuda/gemv/front.hpp"
@@ -84,6 +86,10 @@ Region RotatedHeads::product_of(const Region& region) {
 RotatedHeads::RotatedHeads(const Region& region)
     : axes_(rotation_of(region).attributes.text("layout")), pairs_(region.problem().outputs[0].dims.back().constant() / 2) {
   const std::size_t last = region.nodes.size() - 1;
+  const Problem& p = rotation_of(region);
+  const std::int64_t in_head = p.size(q, 2) / 2, rotated = p.size(cos, 1);
+  most_neighbours_ = std::gcd(in_head, p.size(v, 2) / 2);
+  if (p.attributes.text("style") == "neox" && rotated != in_head) most_neighbours_ = std::gcd(most_neighbours_, rotated);
   const auto result = [&](std::size_t output) { return static_cast<std::size_t>(result_of(region, last, output)); };
   at_ = {*region.operand_of(last, cos),
          *region.operand_of(last, sin),
@@ -109,12 +115,16 @@ TensorView RotatedHeads::rows(const LaunchArgs& args) const {
   return {out.data, out.dtype, {out.shape[0], pairs_}, {out.strides[0], 1}};
 }
 
-void RotatedHeads::set(const LaunchArgs& args, gemv::RotatedParams& p) const {
+void RotatedHeads::set(const LaunchArgs& args, rotation::Places& p, std::int64_t row) const {
+  const auto from = [&](std::size_t operand) {
+    const TensorView& numbers = args.inputs[operand];
+    return numbers.as<const std::byte>() + row * static_cast<std::int64_t>(size_of(numbers.dtype));
+  };
   const TensorView& table = args.inputs[at_.cos];
   p.cos = table.data;
   p.sin = args.inputs[at_.sin].data;
-  p.positions = args.inputs[at_.positions].data;
-  p.slots = args.inputs[at_.slots].data;
+  p.positions = from(at_.positions);
+  p.slots = from(at_.slots);
   p.k_cache = cache_of(args.outputs[at_.k_cache], nullptr, axes_);
   p.v_cache = cache_of(args.outputs[at_.v_cache], nullptr, axes_);
   p.q_head_stride = args.outputs[at_.q].strides[1];

@@ -24,13 +24,17 @@ class RotatedHeads {
 
   /// The region must not be declined.
   explicit RotatedHeads(const Region& region);
-  std::string config(const Region& region) const;  ///< fields of gemv::Rotation
+  std::string config(const Region& region) const;  ///< fields of rotation::Config
   std::int64_t pairs() const { return pairs_; }
+  /// Of a number that divides this, pairs that begin at a multiple of it are neighbours: their first columns, and their second ones.
+  std::int64_t most_neighbours() const { return most_neighbours_; }
   /// The rotated queries as rows of pairs, of which the stride from row to row is theirs.
   TensorView rows(const LaunchArgs& args) const;
-  void set(const LaunchArgs& args, gemv::RotatedParams& p) const;
+  /// Of rows from `row` on.
+  void set(const LaunchArgs& args, rotation::Places& p, std::int64_t row = 0) const;
   /// Adds what items of a launch touch of the weight and of what follows the product; `fetched`: the weight is read early (items.cpp).
-  void touch(const LaunchArgs& args, const gemv::RotatedParams& p, const TensorView& weight, bool fetched, ProductItems& items) const;
+  /// `shares`: of all pairs, one for each item.
+  void touch(const LaunchArgs& args, std::int64_t shares, const TensorView& weight, std::int64_t weight_stride, bool fetched, ProductItems& items) const;
 
  private:
   struct Places {
@@ -38,7 +42,7 @@ class RotatedHeads {
   };
   Places at_;
   KvCacheAxes axes_;
-  std::int64_t pairs_;
+  std::int64_t pairs_, most_neighbours_;
 };
 
 }  // namespace cermet::cuda

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernel/cuda/device/gemm/general_config.cuh"
+#include "kernel/cuda/device/gemm/stream_pairs.cuh"
 #include "kernel/cuda/device/gemm/stream_results.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/tma.cuh"
@@ -22,17 +23,29 @@ struct StreamConfig {
   StreamShape shape;
   bool constant = false;  ///< no launch writes the weights: they may be fetched early
   bool promote = false;   ///< sums move to other registers after each stage, where the tensor cores sum with less than float32
+  rotation::Config rotation = {};
+};
+
+template <StreamConfig C, class E, class Sum, bool Rotates = C.rotation.given>
+struct StreamEnd {
+  using Params = StreamParams;
+  using Results = StreamResults<E, C.shape, C.n, Sum>;
+};
+template <StreamConfig C, class E, class Sum>
+struct StreamEnd<C, E, Sum, true> {
+  using Params = StreamRotatedParams;
+  using Results = StreamPairs<E, C.shape, C.rotation, Sum>;
 };
 
 #if CERMET_ARCH >= 900
 /// E: the epilogue, see tile/epilogue.cuh.
 template <StreamConfig C, class E>
 struct Stream {
-  using Params = StreamParams;
   using W = Element<C.w>;
   using Sum = typename SumOf<C.w>::type;
+  using Params = typename StreamEnd<C, E, Sum>::Params;
+  using Results = typename StreamEnd<C, E, Sum>::Results;
   using Multiply = ptx::Wgmma<C.shape.tokens, W, Element<C.x>>;
-  using Results = StreamResults<E, C.shape, C.n, Sum>;
   static constexpr StreamShape shape = C.shape;
   static constexpr int consumers = shape.consumers(), weight_warp = 4 * consumers;  // the next one is that of the tokens
   static constexpr int slice_elements = StreamShape::slice / static_cast<int>(sizeof(W));
@@ -42,6 +55,7 @@ struct Stream {
   static constexpr bool promotes = C.promote, at_once = shape.sets > 1 || promotes;  // products are waited for stage by stage
   static constexpr int weight_bytes = shape.rows * StreamShape::slice;
 
+  static_assert(C.rotation.given == shape.pairs);
   static_assert(sizeof(W) == sizeof(Element<C.x>) && C.k > 0 && C.n > 0);
   static_assert(shape.rows % 8 == 0 && shape.rows <= 256 && shape.stages % shape.sets == 0 && shape.stages > shape.sets);
   static_assert(!E::column_sums);
@@ -97,15 +111,19 @@ struct Stream {
     }
   };
 
+  /// A slice of an item's rows of the weights.
+  static __device__ __forceinline__ void copy_weights(const Params& p, char* to, int column, int item, uint64_t* full) {
+    const int first = Results::first_row(item);
+    ptx::tma_load_2d(to, &p.w, column, first, full);
+    if constexpr (shape.pairs) ptx::tma_load_2d(to + weight_bytes / 2, &p.w, column, Results::second_row(item), full);
+    if constexpr (shape.weights == 2) ptx::tma_load_2d(to + weight_bytes, &p.w_up, column, first, full);
+  }
   /// The bytes of a stage's tokens are announced with those of its weights, whichever come first.
-  static __device__ __forceinline__ void load_weights(const Params& p, const Shared& shared, int stage, int fill, int n) {
+  static __device__ __forceinline__ void load_weights(const Params& p, const Shared& shared, int stage, int fill, int item) {
     ptx::mbarrier_arrive_expect(shared.full + stage, static_cast<uint32_t>(shape.slices * StreamShape::slice * (shape.weights * shape.rows + p.m)));
 #pragma unroll
-    for (int slice = 0; slice < shape.slices; ++slice) {
-      const int column = (fill * shape.slices + slice) * slice_elements;
-      ptx::tma_load_2d(shared.weight(stage, slice, 0), &p.w, column, n, shared.full + stage);
-      if constexpr (shape.weights == 2) ptx::tma_load_2d(shared.weight(stage, slice, 1), &p.w_up, column, n, shared.full + stage);
-    }
+    for (int slice = 0; slice < shape.slices; ++slice)
+      copy_weights(p, shared.weight(stage, slice, 0), (fill * shape.slices + slice) * slice_elements, item, shared.full + stage);
   }
   static __device__ __forceinline__ void load_tokens(const Params& p, const Shared& shared, int stage, int fill) {
 #pragma unroll
@@ -177,9 +195,9 @@ struct Stream {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void consume(const Params& p, const Shared& shared, Team team, int warpgroup, int n, uint32_t begin) {
+  static __device__ __forceinline__ void consume(const Params& p, const Shared& shared, Team team, int warpgroup, int item, uint32_t begin) {
     const int group = warpgroup % shape.groups(), set = warpgroup / shape.groups();
-    Results results(p, shared.sums, static_cast<int>(team.rank()), n);
+    Results results(p, shared.sums, static_cast<int>(team.rank()), item);
     results.load(0);
     Sum d[shape.weights][own] = {};
     multiply(shared, group, set, Slot(begin + static_cast<uint32_t>(set)), d);
@@ -201,8 +219,10 @@ struct Stream {
   static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     if (ring.is_open) return;
     if (team.warp() < weight_warp) {
-      constexpr int maps = 3 * sizeof(TensorMapBytes), unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
-      touch_parameters<maps, sizeof(Params) - maps - unused>(p);
+      constexpr int maps = 3 * sizeof(TensorMapBytes), all = sizeof(StreamParams);
+      constexpr int unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
+      touch_parameters<maps, all - maps - unused>(p);
+      if constexpr (sizeof(Params) > all) touch_parameters<all, sizeof(Params) - all>(p);
       return;
     }
     __syncwarp();
@@ -210,7 +230,7 @@ struct Stream {
       if (team.warp() == weight_warp && ptx::elect_one()) {
         const Shared shared(smem);
 #pragma unroll 1
-        for (int fill = 0; fill < early; ++fill) load_weights(p, shared, fill, fill, static_cast<int>(item) * shape.rows);
+        for (int fill = 0; fill < early; ++fill) load_weights(p, shared, fill, fill, static_cast<int>(item));
       }
       __syncwarp();
     }
@@ -222,13 +242,13 @@ struct Stream {
     if (first) team.sync();
     ring.is_open = true;
     const Shared shared(smem);
-    const int warp = __shfl_sync(0xffffffffu, static_cast<int>(team.warp()), 0), n = static_cast<int>(item) * shape.rows;
+    const int warp = __shfl_sync(0xffffffffu, static_cast<int>(team.warp()), 0), number = static_cast<int>(item);
     if (warp == weight_warp) {
-      if (ptx::elect_one()) produce(shared, ring.fills, first ? early : 0, [&](int stage, int fill) { load_weights(p, shared, stage, fill, n); });
+      if (ptx::elect_one()) produce(shared, ring.fills, first ? early : 0, [&](int stage, int fill) { load_weights(p, shared, stage, fill, number); });
     } else if (warp > weight_warp) {
       if (ptx::elect_one()) produce(shared, ring.fills, 0, [&](int stage, int fill) { load_tokens(p, shared, stage, fill); });
     } else {
-      consume(p, shared, team, warp / 4, n, ring.fills);
+      consume(p, shared, team, warp / 4, number, ring.fills);
     }
     __syncwarp();
     ring.fills += fills;

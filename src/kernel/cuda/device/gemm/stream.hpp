@@ -4,6 +4,7 @@
 #include "kernel/cuda/device/stream_ring.hpp"
 #include "kernel/cuda/device/tensor_map.hpp"
 #include "kernel/cuda/device/tile/epilogue.hpp"
+#include "kernel/cuda/device/tile/rotation.hpp"
 
 namespace cermet::gemm {
 
@@ -17,6 +18,9 @@ struct StreamParams {
   epilogue::Operand extra[epilogue::most_extras];
 };
 
+/// With rope_and_cache behind the product: y are the rotated queries [m, heads, head size].
+struct StreamRotatedParams : StreamParams, rotation::Places {};
+
 /// What a block has: consumer warpgroups, one for each 64 rows of the weight, in one or two sets that take stages in turn; then a warp that asks for weights,
 /// and one that asks for tokens. Shared memory: a ring of stages; sums on their way to the epilogue; barriers. A warpgroup multiplies 64 rows also where fewer
 /// were loaded: what it makes of the others is not stored, but what lies behind a tile is read.
@@ -27,6 +31,7 @@ struct StreamShape {
   int slices;   ///< of 128 bytes of k in a stage
   int sets;     ///< of consumers
   int stages;   ///< a multiple of the sets, so that a set meets the same stages always, and more than them, because a set may hold one and wait for another
+  bool pairs = false;  ///< an item's rows are the first columns of some pairs, then their second ones
 
   static constexpr int slice = 128;
   static constexpr int shared_limit = 227 * 1024;

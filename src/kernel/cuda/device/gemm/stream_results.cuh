@@ -1,5 +1,5 @@
-// What becomes of the sums of stream.cuh: they go through shared memory, so that the epilogue meets neighbouring columns of a row of the result, and sums of
-// several sets of warpgroups meet each other.
+// What becomes of the sums of stream.cuh: they go through shared memory, so that the epilogue meets neighbouring columns of a row of the result, or both
+// columns of a pair, and sums of several sets of warpgroups meet each other.
 #pragma once
 
 #include "kernel/cuda/device/gemm/stream.hpp"
@@ -8,20 +8,60 @@
 
 namespace cermet::gemm {
 
+/// Sums in shared memory, of a chunk of tokens: [sets][weights][chunk][pitch].
+template <StreamShape S, class Sum>
+struct StreamSums {
+  static constexpr int threads = 128 * S.consumers(), area = S.chunk() * S.pitch();  // of a weight and a set
+  Sum* sums;
+  int rank;
+
+  /// A thread's sums of the tokens of chunk I, as wgmma leaves them: columns of its fragments are tokens, rows are columns of the result.
+  template <int I, int Own>
+  __device__ __forceinline__ void put(const Sum (&d)[S.weights][Own], int set, int group) {
+    const int lane = static_cast<int>(lane_index()), row = group * 64 + rank / 32 % 4 * 16 + lane / 4;
+#pragma unroll
+    for (int side = 0; side < S.weights; ++side)
+#pragma unroll
+      for (int j = 0; j < S.chunk() / 8; ++j)
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+#pragma unroll
+          for (int i = 0; i < 2; ++i)
+            sums[(set * S.weights + side) * area + (8 * j + 2 * (lane % 4) + i) * S.pitch() + row + 8 * h] = d[side][4 * (I * S.chunk() / 8 + j) + 2 * h + i];
+  }
+
+  /// Of `Width` neighbouring columns of a token, over all sets.
+  template <int Width>
+  __device__ __forceinline__ Vector<Sum, Width> sum_of(int side, int token, int column) const {
+    const auto at = [&](int set) { return *reinterpret_cast<const Vector<Sum, Width>*>(sums + (set * S.weights + side) * area + token * S.pitch() + column); };
+    Vector<Sum, Width> sum = at(0);
+#pragma unroll
+    for (int set = 1; set < S.sets; ++set) {
+      const Vector<Sum, Width> more = at(set);
+#pragma unroll
+      for (int c = 0; c < Width; ++c) sum[c] += more[c];
+    }
+    return sum;
+  }
+};
+
 /// A thread has groups of four columns. Their operands are loaded a chunk of tokens ahead: those of the first while the weights stream.
 template <class E, StreamShape S, int N, class Sum>
-struct StreamResults {
-  static constexpr int width = 4, across = S.rows / width, threads = 128 * S.consumers();
+struct StreamResults : StreamSums<S, Sum> {
+  using Base = StreamSums<S, Sum>;
+  using Base::rank, Base::threads;
+  static constexpr int width = 4, across = S.rows / width;
   static constexpr int quads = static_cast<int>(div_up(S.chunk() * across, threads));  // of a thread, for a chunk
-  static constexpr int area = S.chunk() * S.pitch();                                   // sums of a weight and a set
   static_assert(N % width == 0);
 
   const StreamParams& p;
-  Sum* sums;  ///< [sets][weights][chunk][pitch]
-  int rank, n;
+  int n;
   epilogue::ValuesOf<E> values[quads][width];
 
-  __device__ __forceinline__ StreamResults(const StreamParams& p, char* sums, int rank, int n) : p(p), sums(reinterpret_cast<Sum*>(sums)), rank(rank), n(n) {}
+  __device__ __forceinline__ StreamResults(const StreamParams& p, char* sums, int rank, int item)
+      : Base{reinterpret_cast<Sum*>(sums), rank}, p(p), n(item * S.rows) {}
+  /// Where an item's rows of the weight begin.
+  static __device__ __forceinline__ int first_row(int item) { return item * S.rows; }
 
   /// A group's token of a chunk, and its first column among the item's.
   __device__ __forceinline__ int token_of(int i) const { return (rank + i * threads) / across; }
@@ -47,42 +87,15 @@ struct StreamResults {
     }
   }
 
-  /// A thread's sums of the tokens of chunk I, as wgmma leaves them: columns of its fragments are tokens, rows are columns of the result.
-  template <int I, int Own>
-  __device__ __forceinline__ void put(const Sum (&d)[S.weights][Own], int set, int group) {
-    const int lane = static_cast<int>(lane_index()), row = group * 64 + rank / 32 % 4 * 16 + lane / 4;
-#pragma unroll
-    for (int side = 0; side < S.weights; ++side)
-#pragma unroll
-      for (int j = 0; j < S.chunk() / 8; ++j)
-#pragma unroll
-        for (int h = 0; h < 2; ++h)
-#pragma unroll
-          for (int i = 0; i < 2; ++i)
-            sums[(set * S.weights + side) * area + (8 * j + 2 * (lane % 4) + i) * S.pitch() + row + 8 * h] = d[side][4 * (I * S.chunk() / 8 + j) + 2 * h + i];
-  }
-
-  __device__ __forceinline__ Vector<Sum, width> sum_of(int side, int i) const {
-    const auto at = [&](int set) {
-      return *reinterpret_cast<const Vector<Sum, width>*>(sums + (set * S.weights + side) * area + token_of(i) * S.pitch() + column_of(i));
-    };
-    Vector<Sum, width> sum = at(0);
-#pragma unroll
-    for (int set = 1; set < S.sets; ++set) {
-      const Vector<Sum, width> more = at(set);
-#pragma unroll
-      for (int c = 0; c < width; ++c) sum[c] += more[c];
-    }
-    return sum;
-  }
-
   /// The results of a chunk whose sums all threads have put.
   __device__ __forceinline__ void finish(int chunk) const {
 #pragma unroll
     for (int i = 0; i < quads; ++i) {
       if (!exists(chunk, i)) continue;
-      const Vector<Sum, width> sum = sum_of(0, i), up = S.weights == 2 ? sum_of(S.weights - 1, i) : sum;
-      const int row = chunk * S.chunk() + token_of(i), column = n + column_of(i);
+      const int token = token_of(i);
+      const Vector<Sum, width> sum = this->template sum_of<width>(0, token, column_of(i));
+      const Vector<Sum, width> up = S.weights == 2 ? this->template sum_of<width>(S.weights - 1, token, column_of(i)) : sum;
+      const int row = chunk * S.chunk() + token, column = n + column_of(i);
       store<E>(p.y, row * p.y_stride + column, sum, up, values[i]);
       if constexpr (epilogue::gives_two<E>) store<typename E::Also>(p.also, row * p.also_stride + column, sum, up, values[i]);
     }

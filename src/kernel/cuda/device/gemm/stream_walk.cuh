@@ -14,7 +14,7 @@ namespace cermet::gemm {
 
 template <class Task, class Team>
 struct StreamWalk {
-  using Params = StreamParams;
+  using Params = typename Task::Params;
   using Sum = typename Task::Sum;
   static constexpr StreamShape shape = Task::shape;
   static constexpr int sets = stream::row_sets, fills = Task::fills, stage_bytes = shape.weight_stage_bytes(), slot_bytes = shape.token_stage_bytes();
@@ -34,7 +34,6 @@ struct StreamWalk {
   /// An item's weights, by the whole feeding warp.
   static __device__ __forceinline__ void feed(const Params& p, uint32_t item, char* smem, StreamState& at) {
     Weights ring(stream::ring_before<Team>(smem), stream::barriers_before<Team>(smem), at.stages);
-    const int n = static_cast<int>(item) * shape.rows;
 #pragma unroll 1
     for (int fill = 0; fill < fills; ++fill, ring.advance()) {
       ring.wait_for_room();
@@ -44,12 +43,8 @@ struct StreamWalk {
         ptx::mbarrier_arrive_expect(full, stage_bytes);
 #pragma unroll
         for (int slice = 0; slice < shape.slices; ++slice) {
-          ptx::tma_load_2d(to, &p.w, column_of(fill, slice), n, full);
-          to += Task::weight_bytes;
-          if constexpr (shape.weights == 2) {
-            ptx::tma_load_2d(to, &p.w_up, column_of(fill, slice), n, full);
-            to += Task::weight_bytes;
-          }
+          Task::copy_weights(p, to, column_of(fill, slice), static_cast<int>(item), full);
+          to += shape.weights * Task::weight_bytes;
         }
       }
       __syncwarp();
@@ -131,7 +126,7 @@ struct StreamWalk {
   /// An item's results. `p`: parameters nearby; `far`: the same in device memory.
   static __device__ __forceinline__ void multiply(const Params& p, const Params& far, uint32_t item, char* smem, StreamState& at) {
     const int warp = __shfl_sync(0xffffffffu, static_cast<int>(Team::warp()), 0), set = warp / stream::row_warps;
-    typename Task::Results results(p, smem + shape.walk_sums_at(), static_cast<int>(Team::rank()), static_cast<int>(item) * shape.rows);
+    typename Task::Results results(p, smem + shape.walk_sums_at(), static_cast<int>(Team::rank()), static_cast<int>(item));
     results.load(0);
     Sum total[shape.weights][Task::own] = {};
     multiply_stages(p, far, smem, set, warp % stream::row_warps == 0, at, total);
