@@ -26,19 +26,26 @@ struct Joinable {
   Rank rank;
 };
 
-/// The best configuration in which a kernel's first program, which steps of few rows launch, can join; `streams`: of those that share the ring.
+/// The best configuration in which a kernel's first program, which steps of few rows launch, can join; `streams`: of those that share the ring. Others cost
+/// alike unless most_loss lies between them: costs are of the most rows of a pass, and attention of sequences with several queries, which a step has none of,
+/// wants other tiles.
 std::optional<Joinable> best_of(const Kernel& kernel, const Region& region, bool streams = false) {
-  std::optional<Joinable> best;
-  if (!kernel.programs) return best;
+  std::vector<Joinable> list;
+  if (!kernel.programs) return std::nullopt;
   for (const Config& config : kernel.configs(region)) {
     const std::vector<cuda::Program> programs = kernel.programs(region, config);
     const cuda::Program& first = programs.front();
     if (jit::declines_walk(first) || (streams && first.stage_bytes == 0)) continue;
     const double seconds = kernel.cost ? kernel.cost(region, config, limits_of(region.target())) : 0;
-    const Joinable::Rank rank{apart(programs), seconds, first.min_blocks, jit::walk_bytes(first), first.stage_bytes};
-    if (!best || rank < best->rank) best = {config, rank};
+    list.push_back({config, {apart(programs), seconds, first.min_blocks, jit::walk_bytes(first), first.stage_bytes}});
   }
-  return best;
+  if (list.empty()) return std::nullopt;
+  const auto best = [&] { return *std::ranges::min_element(list, {}, &Joinable::rank); };
+  if (streams) return best();
+  const double least = std::get<double>(best().rank);
+  for (Joinable& each : list)
+    if (double& seconds = std::get<double>(each.rank); seconds <= most_loss * least) seconds = least;
+  return best();
 }
 
 /// Another kernel that takes the region, where none of the chosen one's configurations can join or it wants whole blocks, so that no weights come early.

@@ -8,10 +8,11 @@ namespace {
 TEST(DeviceRegion, AttentionJoinsInPieces) {
   const auto device = make_null_device(90);
   const auto cache = TensorType{DType::bf16, {40, 8, 16, 64}};
-  const auto program = [&](std::int64_t sequences) {
-    Problem problem = make_problem(
-        definition(OpKind::incre_flash_attention),
-        {TensorType{DType::bf16, {sequences, 32, 64}}, cache, cache, TensorType{DType::i32, {sequences, 40}}, TensorType{DType::i32, {sequences}}}, {});
+  const auto program = [&](std::int64_t sequences, std::int64_t queries = 1) {
+    Problem problem = make_problem(definition(OpKind::incre_flash_attention),
+                                   {TensorType{DType::bf16, {sequences * queries, 32, 64}}, cache, cache, TensorType{DType::i32, {sequences, 40}},
+                                    TensorType{DType::i32, {sequences}}, TensorType{DType::i32, {sequences + 1}}},
+                                   {});
     problem.target = device->target();
     const Region region(problem);
     Choice choice = select_kernel(region);
@@ -24,6 +25,9 @@ TEST(DeviceRegion, AttentionJoinsInPieces) {
   EXPECT_NE(one.task.find(".ranks = 16"), std::string::npos) << one.task;
   EXPECT_EQ(one.meeting_bytes, 8 * (2 + 64) * 4) << "maxima, sums and outputs of eight rows";
   EXPECT_NE(program(4).task.find(".ranks = 4"), std::string::npos) << "a block of an SM each";
+  const cuda::Program pass = program(8, 4);
+  EXPECT_TRUE(pass.header.ends_with("decode_pieces.cuh")) << "a pass that has room for several queries of each sequence: " << pass.header;
+  EXPECT_NE(pass.task.find(".ranks = 2"), std::string::npos) << pass.task;
   const cuda::Program many = program(16);
   EXPECT_TRUE(many.header.ends_with("decode.cuh")) << "one block for each span: " << many.header;
   EXPECT_EQ(many.meeting_bytes, 0);
