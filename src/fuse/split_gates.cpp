@@ -1,41 +1,21 @@
 #include "fuse/split_gates.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
+#include "fuse/nodes.hpp"
 #include "graph/editor.hpp"
-#include "op/operator.hpp"
 
 namespace cermet {
 namespace {
 
 constexpr std::size_t smooth = 1, scale = 2;
 
-/// Those of the attributes that the operator knows.
-Attributes known(const Attributes& attributes, OpKind op) {
-  Attributes some;
-  for (const AttributeSpec& spec : definition(op).attributes)
-    if (const AttributeValue* value = attributes.find(spec.name)) some.set(spec.name, *value);
-  return some;
-}
-
 Attributes activation_of(const Node& node) {
-  Attributes attributes = known(node.attributes, OpKind::silu_and_mul);
+  Attributes attributes = known_attributes(node.attributes, OpKind::silu_and_mul);
   attributes.set("out_dtype", std::string("f32"));
   return attributes;
-}
-
-/// A node's problem with symbols at their maximum.
-Problem problem_of(const Graph& graph, const Node& node, const SymbolValues& maximum, const Target* target) {
-  Problem problem = graph.problem_of(node, maximum);
-  problem.target = target;
-  return problem;
-}
-Problem problem_of(OpKind op, const TensorType& x, const Attributes& attributes, const SymbolValues& maximum, const Target* target) {
-  Problem problem = make_problem(definition(op), {x}, attributes);
-  problem.maximum = maximum;
-  problem.target = target;
-  return problem;
 }
 
 /// The quantization alone and the product that reads it, for scaled_mm; nothing where something else reads it, too.
@@ -50,7 +30,7 @@ std::optional<Region> quantization_before_product(const Graph& graph, const Node
   Region region;
   TensorType gated = graph.value(gate.outputs[0]).type;
   gated.dtype = DType::f32;
-  region.nodes.push_back({problem_of(OpKind::dynamic_quant, gated, known(gate.attributes, OpKind::dynamic_quant), maximum, target), {}});
+  region.nodes.push_back({problem_of(OpKind::dynamic_quant, std::array{gated}, known_attributes(gate.attributes, OpKind::dynamic_quant), maximum, target), {}});
   region.nodes[0].inputs.resize(region.nodes[0].problem.inputs.size());
   region.nodes[0].inputs[0] = RegionInput::outside(0);
   region.operands.push_back({0, 0});
@@ -78,8 +58,7 @@ bool is_taken(const Graph& graph, const Node& gate, const SymbolValues& maximum,
   const Node& product = graph.nodes()[static_cast<std::size_t>(producer)];
   if (product.super_kernel != gate.super_kernel) return false;
   if (product.op != OpKind::grouped_linear && product.op != OpKind::scaled_mm) return false;
-  for (const GraphOutput& output : graph.outputs())
-    if (output.value == x || std::ranges::find(gate.outputs, output.value) != gate.outputs.end()) return false;
+  if (is_output(graph, x) || std::ranges::any_of(gate.outputs, [&](ValueId id) { return is_output(graph, id); })) return false;
   if (product.op == OpKind::scaled_mm) {
     if (gate.inputs.size() > smooth && gate.inputs[smooth]) return false;
     const auto behind = quantization_before_product(graph, gate, maximum, target);
@@ -87,7 +66,7 @@ bool is_taken(const Graph& graph, const Node& gate, const SymbolValues& maximum,
   }
   Region region(problem_of(graph, product, maximum, target));
   region.nodes.push_back(
-      {problem_of(OpKind::silu_and_mul, graph.value(x).type, activation_of(gate), maximum, target), {RegionInput::inside(0, 0, Rounding::strict)}});
+      {problem_of(OpKind::silu_and_mul, std::array{graph.value(x).type}, activation_of(gate), maximum, target), {RegionInput::inside(0, 0, Rounding::strict)}});
   region.results = {{1, 0}};
   return takes(region);
 }
@@ -105,7 +84,8 @@ SplitGates split_gates(const Graph& graph, const SymbolValues& maximum, const Ta
     const std::vector<ValueId> y = editor.insert_before(place, OpKind::silu_and_mul, {node.inputs[0]}, activation_of(node), node.scope);
     std::vector<ValueId> rows = y;
     if (node.inputs.size() > smooth) rows.push_back(node.inputs[smooth]);
-    const std::vector<ValueId> quantized = editor.insert_before(place, OpKind::dynamic_quant, rows, known(node.attributes, OpKind::dynamic_quant), node.scope);
+    const std::vector<ValueId> quantized =
+        editor.insert_before(place, OpKind::dynamic_quant, rows, known_attributes(node.attributes, OpKind::dynamic_quant), node.scope);
     std::vector<std::pair<ValueId, ValueId>> results;
     for (std::size_t i = 0; i < node.outputs.size(); ++i) results.emplace_back(node.outputs[i], quantized[i]);
     editor.replace(std::span(&place, 1), results);

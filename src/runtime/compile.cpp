@@ -21,6 +21,7 @@ constexpr Pass<Compilation> list[] = {
     {"layouts", "keeps images with their channels last where convolutions are near", true, step::choose_layouts},
     {"rewrite-layouts", "cancels transpositions that channels in their new place leave", true, step::rewrite_layouts},
     {"split-gates", "lets the product before a gated activation that quantizes compute the activation, where a kernel does", true, step::split_gates},
+    {"split-sums", "lets the product before a sum that is normalized compute the sum, where a kernel does", true, step::split_sums},
     {"fuse", "groups nodes that one kernel computes", false, step::fuse},
     {"fold-views", "lets reshapes and splits into columns share their operand's memory, so that nothing is copied", true, step::fold_views},
     {"select-kernels", "chooses a kernel for every group", false, step::select_kernels},
@@ -31,7 +32,7 @@ constexpr Pass<Compilation> list[] = {
 };
 
 /// Steps that know neither weights nor programs.
-constexpr std::size_t choosing_steps = 11;
+constexpr std::size_t choosing_steps = 12;
 static_assert(list[choosing_steps - 1].run == step::select_kernels);
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "fuse/plan.hpp"
 #include "fuse/split_gates.hpp"
+#include "fuse/split_sums.hpp"
 #include "graph/rewrite/rule.hpp"
 #include "model/decoder.hpp"
 #include "select/select.hpp"
@@ -16,9 +17,9 @@ namespace {
 std::string launches_of(const Graph& whole, std::int64_t tokens, const Target* target) {
   SymbolValues maximum;
   for (const char* symbol : {"T", "B", "R"}) maximum.set(Symbol(symbol), tokens);
-  const Graph graph = split_gates(whole, maximum, target, [](const Region& region) { return is_taken(region); }).graph;
-  const auto groups =
-      plan_fusion(graph, maximum, target, {[&](OpKind anchor) { return fuses(anchor, target); }, [](const Region& region) { return is_taken(region); }});
+  const auto takes = [](const Region& region) { return is_taken(region); };
+  const Graph graph = split_sums(split_gates(whole, maximum, target, takes).graph, maximum, target, takes).graph;
+  const auto groups = plan_fusion(graph, maximum, target, {[&](OpKind anchor) { return fuses(anchor, target); }, takes});
   std::string text;
   for (const FusionGroup& group : groups) {
     const auto [kernel, config] = select_kernel(group.region);

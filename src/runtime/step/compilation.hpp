@@ -59,6 +59,7 @@ std::string rewrite(Compilation& c);
 std::string choose_layouts(Compilation& c);
 std::string rewrite_layouts(Compilation& c);
 std::string split_gates(Compilation& c);
+std::string split_sums(Compilation& c);
 std::string fuse(Compilation& c);
 std::string fold_views(Compilation& c);
 std::string select_kernels(Compilation& c);

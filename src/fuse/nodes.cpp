@@ -1,0 +1,31 @@
+#include "fuse/nodes.hpp"
+
+#include <algorithm>
+
+namespace cermet {
+
+Attributes known_attributes(const Attributes& attributes, OpKind op) {
+  Attributes some;
+  for (const AttributeSpec& spec : definition(op).attributes)
+    if (const AttributeValue* value = attributes.find(spec.name)) some.set(spec.name, *value);
+  return some;
+}
+
+Problem problem_of(const Graph& graph, const Node& node, const SymbolValues& maximum, const Target* target) {
+  Problem problem = graph.problem_of(node, maximum);
+  problem.target = target;
+  return problem;
+}
+
+Problem problem_of(OpKind op, std::span<const TensorType> inputs, const Attributes& attributes, const SymbolValues& maximum, const Target* target) {
+  Problem problem = make_problem(definition(op), {inputs.begin(), inputs.end()}, attributes);
+  problem.maximum = maximum;
+  problem.target = target;
+  return problem;
+}
+
+bool is_output(const Graph& graph, ValueId value) {
+  return std::ranges::any_of(graph.outputs(), [&](const GraphOutput& output) { return output.value == value; });
+}
+
+}  // namespace cermet
