@@ -12,9 +12,10 @@ namespace {
 
 /// The nodes of a graph after the pass, as "linear add rms_norm"; `nodes` and `outputs` are lines of its text.
 std::string split(std::string_view nodes, std::int64_t rows = 1, bool takes = true, bool on_gpu = true, std::string_view type = "f32") {
-  const Graph graph = parse_graph(fmt::format("graph g {{\n  input %x : bf16[{0}, 64]\n  input %r : {1}[{0}, 32]\n  constant %w : bf16[32, 64]\n"
-                                              "  constant %n : bf16[32]\n{2}}}",
-                                              rows, type, nodes));
+  const Graph graph =
+      parse_graph(fmt::format("graph g {{\n  input %x : bf16[{0}, 64]\n  input %r : {1}[{0}, 32]\n  constant %w : bf16[32, 64]\n"
+                              "  constant %n : bf16[32]\n{2}}}",
+                              rows, type, nodes));
   Target target;
   target.compute_capability = 90;
   const SplitSums result = split_sums(graph, SymbolValues(), on_gpu ? &target : nullptr, [&](const Region& region) {
@@ -40,15 +41,17 @@ TEST(SplitSums, OfAProductAndItsResidual) {
 }
 
 TEST(SplitSums, OneBehindTheOther) {
-  const std::string second = "  %e = linear(%x, %w) {out_dtype = \"f32\"} : f32[1, 32]\n  %z, %t = add_rms_norm(%e, %s, %n) : f32[1, 32], f32[1, 32]\n"
-                             "  output y = %y\n  output z = %z\n  output t = %t\n";
+  const std::string second =
+      "  %e = linear(%x, %w) {out_dtype = \"f32\"} : f32[1, 32]\n  %z, %t = add_rms_norm(%e, %s, %n) : f32[1, 32], f32[1, 32]\n"
+      "  output y = %y\n  output z = %z\n  output t = %t\n";
   EXPECT_EQ(split(norm_of("%d, %r") + second), "linear add rms_norm linear add rms_norm");
 }
 
 TEST(SplitSums, OfRowsThatAreQuantized) {
-  const std::string quantized = "  %d = linear(%x, %w) {{out_dtype = \"f32\"}} : f32[{0}, 32]\n"
-                                "  %q, %s, %c = add_rms_norm_quant(%d, %r, %n) : i8[{0}, 32], f32[{0}, 32], f32[{0}]\n"
-                                "  output q = %q\n  output s = %s\n  output c = %c\n";
+  const std::string quantized =
+      "  %d = linear(%x, %w) {{out_dtype = \"f32\"}} : f32[{0}, 32]\n"
+      "  %q, %s, %c = add_rms_norm_quant(%d, %r, %n) : i8[{0}, 32], f32[{0}, 32], f32[{0}]\n"
+      "  output q = %q\n  output s = %s\n  output c = %c\n";
   EXPECT_EQ(split(fmt::format(fmt::runtime(quantized), 1)), "linear add rms_norm_quant");
   EXPECT_EQ(split(fmt::format(fmt::runtime(quantized), 2), 2), "linear add_rms_norm_quant") << "of several rows it was slower";
 }
