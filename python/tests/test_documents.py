@@ -30,3 +30,9 @@ def test_a_program_prints_what_its_page_says(code, printed):
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=SOURCE, timeout=300)
     assert result.returncode == 0, result.stderr
     assert result.stdout == printed
+
+
+def test_the_example_of_a_scaled_gate_gives_the_same_bits():
+    result = subprocess.run([sys.executable, "examples/scaled_gate.py", "cpu", "24", "256", "64"], capture_output=True, text=True, cwd=SOURCE, timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert "the same bits" in result.stdout

@@ -79,6 +79,14 @@ def test_super_kernels_are_marked(x):
         pass
 
 
+def test_all_of_a_graph_is_one_super_kernel(x):
+    graph = cermet.Graph()
+    graph.output("y", graph.exp(graph.relu(graph.softmax(graph.input("x", (6, 8))))))
+    np.testing.assert_array_equal(graph.compile(super_kernel="decode")(x), graph.compile()(x))
+    with pytest.raises(cermet.InvalidArgument, match="fast"):
+        graph.compile(super_kernel="decode", super_kernel_options="fast=1")
+
+
 def test_operators_of_several_results_and_lists(x):
     graph = cermet.Graph()
     given = graph.input("x", (6, 8))

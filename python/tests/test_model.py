@@ -44,6 +44,26 @@ def test_the_recorded_reference(source):
         assert demo.generate(prompt["prompt"], max_new_tokens=len(prompt["greedy_ids"]), ignore_eos=True).ids == prompt["greedy_ids"]
 
 
+def test_super_kernels_and_steps_of_a_launch_give_the_same_ids(source, demo):
+    ids = demo.generate(PROMPT, max_new_tokens=12).ids
+    for how in ({"super_kernel": "decode"}, {"super_kernel": "layer", "super_kernel_options": "width=1"}, {"steps_per_launch": 4}):
+        assert cermet.Model(source / "models/demo", **how).generate(PROMPT, max_new_tokens=12).ids == ids, how
+    with pytest.raises(cermet.InvalidArgument, match="fast"):
+        cermet.Model(source / "models/demo", super_kernel="decode", super_kernel_options="fast=1")
+    with pytest.raises(cermet.InvalidArgument, match="steps_per_launch"):
+        cermet.Model(source / "models/demo", steps_per_launch=0)
+
+
+def test_the_storage_of_the_head(source, demo):
+    ids = demo.tokenize(PROMPT, add_special=True)
+    exact, rounded = demo.logits(ids), cermet.Model(source / "models/demo", head="i8").logits(ids)
+    assert 0 < np.abs(exact - rounded).max() < 0.05 * np.abs(exact).max()
+    with pytest.raises(cermet.InvalidArgument, match="head"):
+        cermet.Model(source / "models/demo", head="bf16")
+    with pytest.raises(cermet.InvalidArgument, match="compact_weights"):
+        cermet.Model(source / "models/demo", compact_weights=True)
+
+
 def test_a_stream_is_the_same_text(demo):
     whole = demo.generate(PROMPT, max_new_tokens=24)
     with demo.generate(PROMPT, max_new_tokens=24, stream=True) as stream:

@@ -27,6 +27,8 @@ EngineOptions engine_options(const cermet_model_options& given) {
   options.max_sequences = given.max_sequences;
   options.max_batch_tokens = given.max_batch_tokens;
   options.steps_per_launch = given.steps_per_launch;
+  options.head = head_type_named("head", text_or_empty(given.head));
+  options.compact_weights = given.compact_weights != 0;
   options.fusion.super_kernel = {std::string(text_or_empty(given.super_kernel)), std::string(text_or_empty(given.super_kernel_options))};
   check(options.fusion.super_kernel);
   options.rope_frequencies = given.stored_rope_frequencies ? RopeFrequencies::stored : RopeFrequencies::exact;
@@ -71,7 +73,13 @@ void copy_out(const T* source, std::size_t size, T* destination, std::size_t cap
 
 cermet_model_options model_defaults() {
   const EngineOptions d;
-  return {sizeof(cermet_model_options), nullptr, nullptr, nullptr, d.max_context, d.max_sequences, d.max_batch_tokens, 0, nullptr, nullptr, d.steps_per_launch};
+  cermet_model_options made{};
+  made.struct_size = sizeof made;
+  made.max_context = d.max_context;
+  made.max_sequences = d.max_sequences;
+  made.max_batch_tokens = d.max_batch_tokens;
+  made.steps_per_launch = d.steps_per_launch;
+  return made;
 }
 
 void generate_into(cermet_model& model, std::span<const std::int32_t> prompt, const cermet_generate_options& given, cermet_token_callback callback, void* user,

@@ -92,6 +92,8 @@ class Model:
     Raises InvalidFile and IoError naming file and field, InvalidArgument for options. Calls of several threads wait for one another.
     super_kernel: nodes that become one launch, "decode", "layer" or "NAME:PATTERN"; super_kernel_options: "key=value:key=value" of those.
     steps_per_launch: decoding steps that follow each other without the host, 1 to 256; tokens are seen as they are made. Not with a repetition penalty.
+    head: storage of the head: "i8" or "f8_e4m3", quantized as weights are; None: as in the checkpoint, whatever weights says.
+    compact_weights: bf16 matrices are held once more in 12 bits an element, which passes of one token on a GPU read; refused on the CPU.
     """
 
     def __init__(
@@ -110,10 +112,15 @@ class Model:
         super_kernel: str | None = None,
         super_kernel_options: str | None = None,
         steps_per_launch: int = 1,
+        head: object = None,
+        compact_weights: bool = False,
     ):
         names = (_type_name(value) for value in (dtype, weights, kv_cache))
         sizes = (max_context, max_sequences, max_batch_tokens)
-        self._native = _native.load_model(handle_for(device, threads).native, os.fspath(path), *names, *sizes, stored_rope_frequencies, super_kernel, super_kernel_options, steps_per_launch)
+        marks = (super_kernel, super_kernel_options, steps_per_launch)
+        self._native = _native.load_model(
+            handle_for(device, threads).native, os.fspath(path), *names, *sizes, stored_rope_frequencies, *marks, _type_name(head), compact_weights
+        )
         #: architecture, layers, sizes, vocab_size, dtype, device, weight_bytes, cache_bytes, bos_id, eos_ids, has_tokenizer.
         self.info: dict = json.loads(self._native.info())
         self._generating = threading.Lock()
