@@ -74,11 +74,17 @@ Json launch_json(std::size_t index, const PlannedLaunch& launch, const StepInfo&
           {"needs", needs}};
 }
 
-Json super_kernels_json(const SuperFormation& formation, std::span<const StepInfo> steps) {
+Json super_kernels_json(const SuperFormation& formation, Executable& executable) {
   Json regions = Json::array(), breaks = Json::array();
-  for (const SuperRegion& region : formation.regions)
-    regions.push_back(
-        {{"name", region.name}, {"options", to_string(region.options)}, {"first_launch", region.first_launch}, {"end_launch", region.end_launch}});
+  const std::span<const StepInfo> steps = executable.steps();
+  for (const SuperRegion& region : formation.regions) {
+    const std::optional<double> loss = executable.predicted_loss(region);
+    regions.push_back({{"name", region.name},
+                       {"options", to_string(region.options)},
+                       {"first_launch", region.first_launch},
+                       {"end_launch", region.end_launch},
+                       {"predicted_loss_seconds", loss ? Json(*loss) : Json()}});
+  }
   for (const SuperBreak& found : formation.breaks)
     breaks.push_back(
         {{"name", found.name}, {"launch", found.launch}, {"scope", steps[found.step].scope}, {"reason", info_of(found.reason).id}, {"found", found.found}});
@@ -106,7 +112,7 @@ void print_plan(Console& console, Engine& engine, std::int64_t prompt_tokens, bo
   Json list = Json::array();
   for (std::size_t i = 0; i < launches.size(); ++i) list.push_back(launch_json(i, launches[i], executable.steps()[launches[i].step]));
   Json json{{"device", engine.device_name()}, {"batch", engine.cache_size().sequences}, {"prompt_tokens", prompt_tokens}, {"launches", list}};
-  if (const SuperFormation* const formation = executable.super_kernels()) json["super_kernels"] = super_kernels_json(*formation, executable.steps());
+  if (const SuperFormation* const formation = executable.super_kernels()) json["super_kernels"] = super_kernels_json(*formation, executable);
   console.write_json(json);
 }
 

@@ -19,6 +19,7 @@
 namespace cermet {
 
 struct SuperFormation;
+struct SuperRegion;
 
 /// A kernel of an executable, for reports.
 struct StepInfo {
@@ -97,6 +98,9 @@ class Executable {
   const Plan& launched_plan();
   /// Which launches of that plan become one, and which marked ones cannot join; null where no node is marked. As plan().
   const SuperFormation* super_kernels();
+  /// Seconds that a region of those is predicted to lose as one launch of a GPU, as the device decides by, but for registers that spill; below 0: to gain.
+  /// Nothing on the CPU, and of one launch.
+  std::optional<double> predicted_loss(const SuperRegion& region);
   /// Calls between ranks that runs like the last one may make on a stream of their own (CERMET_COMM_BESIDE), beside launches that need nothing of them.
   std::size_t calls_beside();
   /// Operations and bytes of a step at the symbols of the last run. Of a grouped product, weights of groups that had rows where the run was timed, else all.

@@ -14,6 +14,7 @@
 #include "runtime/memory_plan.hpp"
 #include "runtime/super_kernel/device_region.hpp"
 #include "runtime/super_kernel/region.hpp"
+#include "runtime/super_kernel/walk_cost.hpp"
 #include "runtime/view_layout.hpp"
 
 namespace cermet {
@@ -143,6 +144,8 @@ struct Executable::State {
   void check_waits();
   void launch_regions(std::span<const std::unique_ptr<DeviceRegion>> regions);
   void launch_rows(std::span<const std::unique_ptr<DeviceRegion>> regions);
+  std::vector<DealtLaunch> dealt_launches(const SuperRegion& region);
+  WalkCost cost_of(const SuperRegion& region);
   std::vector<std::unique_ptr<DeviceRegion>> make_device_regions();
   std::vector<std::unique_ptr<DeviceRegion>> link_regions();
   class Threads;

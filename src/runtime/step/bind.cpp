@@ -170,6 +170,7 @@ SuperKernels super_kernels_of(const Compilation& c) {
   for (std::size_t step = 0; step < c.choices.size(); ++step) {
     const std::string& kernel = c.choices[step].kernel->name;
     super.steps.push_back({c.node_of(step).super_kernel, std::ranges::any_of(outside, [&](const Kernel* each) { return each->name == kernel; })});
+    super.steps.back().loss = c.walk_losses[step];
     super.programs.emplace_back();
     if (!c.choices[step].kernel->programs) continue;
     super.programs.back() = c.programs_of(step);

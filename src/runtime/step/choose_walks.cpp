@@ -21,8 +21,8 @@ class Forecast {
     }
   }
 
-  /// Whether steps [first, first + choices.size()) are faster as one launch. Only for kernels to choose: launches decide once more when they are there.
-  bool wins(std::size_t first, std::span<const Choice> choices) const {
+  /// Seconds that steps [first, first + choices.size()) lose as one launch. Only for kernels to choose: launches decide once more when they are there.
+  double loss(std::size_t first, std::span<const Choice> choices) const {
     std::vector<DealtLaunch> launches;
     std::vector<std::vector<std::uint32_t>> needs;
     std::vector<std::int64_t> writer(root_.size(), -1);
@@ -33,7 +33,7 @@ class Forecast {
         if (id && writer[root_of(id)] >= 0) needs.back().push_back(static_cast<std::uint32_t>(writer[root_of(id)]));
       for (const ValueId id : c_.groups[first + i].results) writer[root_of(id)] = static_cast<std::int64_t>(i);
     }
-    return walk_cost(launches, needs, blocks(), jit::walk_in_flight, limits_, target_).loss() < 0;
+    return walk_cost(launches, needs, blocks(), jit::walk_in_flight, limits_, target_).loss();
   }
 
  private:
@@ -67,7 +67,10 @@ bool joins(const Region& region, const Choice& choice) {
 
 /// Steps [first, end) of one super-kernel that nobody asked to link. To choose kernels that join takes long, so those of single launches are looked at first.
 void choose_faster(Compilation& c, const Forecast& forecast, std::size_t first, std::size_t end) {
-  if (!forecast.wins(first, std::span(c.choices).subspan(first, end - first))) return;
+  const auto lose = [&](std::size_t from, std::size_t to, double seconds) {
+    std::fill(c.walk_losses.begin() + static_cast<std::ptrdiff_t>(from), c.walk_losses.begin() + static_cast<std::ptrdiff_t>(to), seconds);
+  };
+  if (const double loss = forecast.loss(first, std::span(c.choices).subspan(first, end - first)); loss >= 0) return lose(first, end, loss);
   std::vector<Choice> choices(c.choices.begin() + static_cast<std::ptrdiff_t>(first), c.choices.begin() + static_cast<std::ptrdiff_t>(end));
   for (std::size_t i = 0; i < choices.size(); ++i) choose_joinable(c.region_of(first + i), choices[i]);
   for (std::size_t from = 0, to; from < choices.size(); from = to) {
@@ -76,7 +79,10 @@ void choose_faster(Compilation& c, const Forecast& forecast, std::size_t first, 
       ++to;
       continue;
     }
-    if (!forecast.wins(first + from, std::span(choices).subspan(from, to - from))) continue;
+    if (const double loss = forecast.loss(first + from, std::span(choices).subspan(from, to - from)); loss >= 0) {
+      lose(first + from, first + to, loss);
+      continue;
+    }
     for (std::size_t i = from; i < to; ++i) c.choices[first + i] = choices[i], c.walked[first + i] = true;
   }
 }
@@ -90,6 +96,7 @@ std::optional<SuperKernelOptions> Compilation::options_of(const Node& node) cons
 
 void choose_walks(Compilation& c) {
   c.walked.assign(c.choices.size(), false);
+  c.walk_losses.assign(c.choices.size(), 0);
   std::optional<Forecast> forecast;
   for (std::size_t first = 0, end; first < c.choices.size(); first = end) {
     const Node& node = c.node_of(first);

@@ -24,6 +24,7 @@ struct Compilation {
   std::vector<std::int32_t> views;              ///< nodes whose result shares operand 0's memory, rising; no step runs them
   std::vector<Choice> choices;                  ///< by step: for the region of groups[i]
   std::vector<bool> walked;                     ///< by step: whether it is to share a launch on a GPU
+  std::vector<double> walk_losses;              ///< by step: seconds that such a launch of its super-kernel was predicted to lose; 0 where it was not looked at
   std::vector<RuleCount> rules;                 ///< that were applied
   bool moved_channels = false;                  ///< the graph keeps the channels of images last
   std::vector<std::vector<TensorView>> loaded;  ///< by step and operand: weights in the kernel's layout

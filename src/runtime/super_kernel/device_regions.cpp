@@ -27,14 +27,6 @@ bool declines_loss(const SuperRegion& region, const WalkCost& cost, bool& report
   return true;
 }
 
-WalkCost cost_of(const SuperRegion& region, const Plan& plan, std::span<const RegionLaunch> launches, const Target& target) {
-  std::vector<DealtLaunch> dealt;
-  for (std::size_t i = 0; i < launches.size(); ++i)
-    dealt.push_back({plan.launches()[region.first_launch + i].items, launches[i].item_seconds, launches[i].program->stage_bytes > 0});
-  const auto needs = region_needs(plan, region.first_launch, launches.size(), goes_in_turn(region.options));
-  return walk_cost(dealt, needs, region.blocks, jit::walk_in_flight, limits_of(&target), target);
-}
-
 /// A task may wait for other ranks as long as their group allows, and blocks of all ranks of a device must be resident at the same time.
 void share_device(Communicator& group, const Target& target, DeviceRegionOptions& options) {
   const cuda::PeerMemory* const memory = group.peer_memory();
@@ -47,25 +39,49 @@ void share_device(Communicator& group, const Target& target, DeviceRegionOptions
 
 }  // namespace
 
+std::vector<DealtLaunch> Executable::State::dealt_launches(const SuperRegion& region) {
+  if (costs.empty()) note_costs();
+  std::vector<DealtLaunch> dealt;
+  for (std::size_t l = region.first_launch; l < region.end_launch; ++l) {
+    const Launch& launch = plan.launches()[l];
+    dealt.push_back({launch.items, begins_step(plan, l) ? item_seconds(infos[launch.step].region, work_of(launch.step), launch.items) : 0,
+                     super->programs[launch.step][launch.program].stage_bytes > 0});
+  }
+  return dealt;
+}
+
+WalkCost Executable::State::cost_of(const SuperRegion& region) {
+  const std::vector<DealtLaunch> dealt = dealt_launches(region);
+  const auto needs = region_needs(plan, region.first_launch, dealt.size(), goes_in_turn(region.options));
+  const Target& target = *infos[region.first_step].region.target();
+  return walk_cost(dealt, needs, region.blocks, jit::walk_in_flight, limits_of(&target), target);
+}
+
+std::optional<double> Executable::predicted_loss(const SuperRegion& region) {
+  plan();
+  if (region.blocks == 0 || region.end_launch - region.first_launch < 2) return std::nullopt;
+  return state_->cost_of(region).loss();
+}
+
 /// What joins of the present plan, made anew with what each launch touches. A region of one launch is launched as it is.
 std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_regions() {
   if (!ranges_planned) {
     make_plan(true);
     plan_ranges();
   }
-  if (costs.empty()) note_costs();
   std::vector<std::unique_ptr<DeviceRegion>> made;
   for (const SuperRegion& region : super->formation.regions) {
     const std::size_t count = region.end_launch - region.first_launch;
     if (count < 2) continue;
+    const std::vector<DealtLaunch> dealt = dealt_launches(region);
     std::vector<RegionLaunch> launches;
     for (std::size_t l = region.first_launch; l < region.end_launch; ++l) {
       const Launch& launch = plan.launches()[l];
       const StepInfo& info = infos[launch.step];
       launches.push_back({&super->programs[launch.step][launch.program], info.scope.empty() ? info.kernel : info.scope + " " + info.kernel,
-                          begins_step(plan, l) ? item_seconds(info.region, work_of(launch.step), launch.items) : 0});
+                          dealt[l - region.first_launch].item_seconds});
     }
-    WalkCost cost = cost_of(region, plan, launches, *queue.device->target());
+    WalkCost cost = cost_of(region);
     if (declines_loss(region, cost, super->loss_reported)) continue;
     DeviceRegionOptions options{.width = region.options.width,
                                 .debug_sync_all = goes_in_turn(region.options),

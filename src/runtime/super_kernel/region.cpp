@@ -28,14 +28,19 @@ std::string text_of(const SuperBreak& found, std::string_view scope) {
 
 std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step, const SuperKernelOptions& options, const SuperLimits& limits) {
   const auto apart = [&](SuperReason reason, std::string found = {}) { return SuperBreak{{}, launch.step, 0, reason, std::move(found)}; };
+  // Of kernels that were chosen for launches of their own: the reason is why they were.
+  const auto alone = [&](SuperReason reason, std::string found) {
+    if (step.loss <= 0) return apart(reason, std::move(found));
+    return apart(SuperReason::loss, fmt::format("{:.0f} us a run by forecast, so that kernels were chosen that are faster alone: {}", step.loss * 1e6, found));
+  };
   if (step.is_outside || launch.kind == Launch::Kind::function) return apart(SuperReason::outside_code);
   if (limits.calls) return std::nullopt;
   if (launch.kind == Launch::Kind::call) return apart(SuperReason::host_work);
   if (launch.kind == Launch::Kind::product) return apart(SuperReason::vendor_product);
   if (launch.kind == Launch::Kind::fill) return apart(SuperReason::fill);
   if (!limits.links) return apart(SuperReason::architecture);
-  if (!launch.is_linkable()) return apart(SuperReason::clusters, fmt::format("clusters of {}", launch.shape.cluster));
-  if (launch.program < step.forms.size() && !step.forms[launch.program].empty()) return apart(SuperReason::form, step.forms[launch.program]);
+  if (!launch.is_linkable()) return alone(SuperReason::clusters, fmt::format("clusters of {}", launch.shape.cluster));
+  if (launch.program < step.forms.size() && !step.forms[launch.program].empty()) return alone(SuperReason::form, step.forms[launch.program]);
   if (launch.shape.shared_bytes > limits.shared_bytes)
     return apart(SuperReason::shared_memory, fmt::format("{} bytes, at most {}", launch.shape.shared_bytes, limits.shared_bytes));
   if (launch.items > limits.most_items) return apart(SuperReason::many_items, fmt::format("{}, at most {}", launch.items, limits.most_items));

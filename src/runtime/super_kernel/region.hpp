@@ -52,6 +52,7 @@ struct SuperStep {
   std::int32_t mark = Node::unmarked;   ///< of Graph::super_kernels()
   bool is_outside = false;              ///< its kernel came from outside
   std::vector<std::string> forms = {};  ///< by program of a CUDA kernel: what keeps it from sharing a launch; empty where nothing does
+  double loss = 0;                      ///< seconds that a launch of these steps was predicted to lose, so that kernels that join were not chosen; 0: they were
 };
 
 /// Why a launch cannot join; nothing where it can.

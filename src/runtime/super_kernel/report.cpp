@@ -1,5 +1,7 @@
 #include "runtime/super_kernel/report.hpp"
 
+#include <cmath>
+
 #include "runtime/super_kernel/deal.hpp"
 #include "runtime/super_kernel/device_region.hpp"
 #include "runtime/table.hpp"
@@ -57,6 +59,15 @@ std::vector<std::string> blocks_text(Executable& executable, const SuperRegion& 
   return list;
 }
 
+std::string prediction_text(Executable& executable, const SuperRegion& region) {
+  const std::optional<double> loss = executable.predicted_loss(region);
+  if (!loss) return "";
+  const std::string_view then = *loss < 0                         ? "it is linked"
+                                : links_at_a_loss(region.options) ? "it is linked all the same"
+                                                                  : "it declines (loss), and its launches run by themselves";
+  return fmt::format("as one launch of a GPU predicted to take {:.1f} us {}: {}\n", std::abs(*loss) * 1e6, *loss < 0 ? "less" : "more", then);
+}
+
 std::string region_text(Executable& executable, const SuperRegion& region) {
   const Plan& plan = executable.plan();
   const std::span<const StepInfo> steps = executable.steps();
@@ -74,8 +85,8 @@ std::string region_text(Executable& executable, const SuperRegion& region) {
     if (!blocks.empty()) rows.back().push_back(blocks[t]);
   }
   const std::string options = to_string(region.options);
-  return fmt::format("super-kernel {}{}: launches {} to {}, {} items, {} counters\n{}", region.name, options.empty() ? "" : " (" + options + ")",
-                     region.first_launch, region.end_launch - 1, items, schedule.counters, table_text(rows, 3));
+  return fmt::format("super-kernel {}{}: launches {} to {}, {} items, {} counters\n{}{}", region.name, options.empty() ? "" : " (" + options + ")",
+                     region.first_launch, region.end_launch - 1, items, schedule.counters, prediction_text(executable, region), table_text(rows, 3));
 }
 
 }  // namespace

@@ -33,6 +33,19 @@ TEST(DeviceRegion, AttentionJoinsInPieces) {
   EXPECT_EQ(many.meeting_bytes, 0);
 }
 
+/// Not the clusters of the kernel that was chosen for a launch of its own: others would join, and be slower.
+TEST(DeviceRegion, AttentionThatIsFasterAloneSaysWhatJoiningWouldLose) {
+  try {
+    Step step("null:sm_90", "decode", "strict-scope-check=abort", attention_text);
+    step.session.run();
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("loss: a super-kernel that is predicted to be slower"), std::string::npos) << text;
+    EXPECT_NE(text.find("by forecast, so that kernels were chosen that are faster alone: clusters of"), std::string::npos) << text;
+  }
+}
+
 /// Compiling attention takes seconds.
 TEST(LongDeviceRegion, AttentionInPiecesHoldsInAnyOrderOfBlocks) {
   Step step("null:sm_90", "decode", "profile=1:strict-scope-check=abort", attention_text);
