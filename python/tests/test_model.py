@@ -122,6 +122,42 @@ def test_options_of_the_model(source):
         cermet.Model(source / "models/demo", weights="i3")
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(super_kernel="decode"),
+        dict(super_kernel="decode", super_kernel_options="width=2:early-start=0", steps_per_launch=5),
+        dict(super_kernel="experts:*.experts"),
+        dict(super_kernel="layer", steps_per_launch=3),
+        dict(steps_per_launch=256),
+    ],
+)
+def test_super_kernels_and_steps_of_a_launch_keep_the_tokens(demo, source, options):
+    ids = demo.tokenize(PROMPT, add_special=True)
+    with cermet.Model(source / "models/demo", max_sequences=2, **options) as model:
+        np.testing.assert_array_equal(model.logits(ids), demo.logits(ids))
+        for sampling in (dict(), dict(temperature=1.0, seed=7)):
+            made = model.generate(PROMPT, max_new_tokens=13, **sampling)
+            assert made.ids == demo.generate(PROMPT, max_new_tokens=13, **sampling).ids and len(made.ids) == 13
+        stream = model.generate(ids, max_new_tokens=13, stream=True)
+        assert list(stream) == demo.generate(ids, max_new_tokens=13).ids
+
+
+SUPER_KERNEL_MISTAKES = [
+    (dict(super_kernel="all"), "super-kernel: expected decode, layer, none or NAME:PATTERN, found 'all'"),
+    (dict(super_kernel="x:nothing*"), "super-kernel: expected 'x:nothing\\*' to fit a node"),
+    (dict(super_kernel="decode", super_kernel_options="breadth=2"), 'super-kernel options: expected one of .*width.*, found "breadth"'),
+    (dict(super_kernel_options="width=2"), "super-kernel options: expected a super-kernel beside them, found 'width=2' alone"),
+    (dict(steps_per_launch=257), "steps_per_launch: expected 1 to 256, found 257"),
+]
+
+
+@pytest.mark.parametrize("options, message", SUPER_KERNEL_MISTAKES)
+def test_super_kernels_that_do_not_fit_are_named(source, options, message):
+    with pytest.raises(cermet.InvalidArgument, match=message):
+        cermet.Model(source / "models/demo", **options)
+
+
 def test_a_closed_model(source):
     model = cermet.Model(source / "models/demo")
     stream = model.generate(PROMPT, max_new_tokens=4, stream=True)
