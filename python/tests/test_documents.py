@@ -1,4 +1,4 @@
-"""Programs in the documentation print what it says."""
+"""Programs in the documentation print what it says, and so do examples."""
 
 import importlib.util
 import pathlib
@@ -32,7 +32,10 @@ def test_a_program_prints_what_its_page_says(code, printed):
     assert result.stdout == printed
 
 
-def test_the_example_of_a_scaled_gate_gives_the_same_bits():
-    result = subprocess.run([sys.executable, "examples/scaled_gate.py", "cpu", "24", "256", "64"], capture_output=True, text=True, cwd=SOURCE, timeout=300)
+def test_the_scaled_gate_has_the_same_bits_as_a_region():
+    """The example with a super-kernel, on few rows."""
+    command = [sys.executable, "examples/scaled_gate.py", "cpu", "24", "256", "64"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=SOURCE, timeout=300)
     assert result.returncode == 0, result.stderr
-    assert "the same bits" in result.stdout
+    assert result.stdout == "results of 2 launches and of the region: the same bits\n"
+    assert re.fullmatch(r"cpu: [0-9.]+ us apart, [0-9.]+ us as a region\n", result.stderr)

@@ -79,12 +79,33 @@ def test_super_kernels_are_marked(x):
         pass
 
 
-def test_all_of_a_graph_is_one_super_kernel(x):
+def test_super_kernels_of_a_compilation_keep_the_bits(x, w):
     graph = cermet.Graph()
-    graph.output("y", graph.exp(graph.relu(graph.softmax(graph.input("x", (6, 8))))))
-    np.testing.assert_array_equal(graph.compile(super_kernel="decode")(x), graph.compile()(x))
-    with pytest.raises(cermet.InvalidArgument, match="fast"):
-        graph.compile(super_kernel="decode", super_kernel_options="fast=1")
+    given = graph.input("x", ("T", 8))
+    with graph.scope("layers.0"):
+        y = graph.rms_norm(given, w)
+    with graph.scope("layers.1"):
+        y = graph.softmax(graph.linear(y, np.linspace(-1, 1, 128, dtype=np.float32).reshape(16, 8)))
+    graph.output("y", y)
+    expected = graph.compile({"T": 6}, fusion="none")(x)
+    for options, marked in {
+        ("decode", None): "3 of 3 nodes in 1 super-kernels",
+        ("decode", "width=2:early-start=0"): "3 of 3 nodes in 1 super-kernels",
+        ("layer", None): "3 of 3 nodes in 2 super-kernels",
+        ("last:*.1", None): "2 of 3 nodes in 1 super-kernels",
+    }.items():
+        session = graph.compile({"T": 6}, fusion="none", super_kernel=options[0], super_kernel_options=options[1])
+        assert f"mark-super-kernels: {marked}" in session.explain()
+        for rows in (1, 6):
+            np.testing.assert_array_equal(session(x[:rows]), expected[:rows])
+    for options, message in {
+        ("decode", "breadth=2"): 'super-kernel options: expected one of .*width.*, found "breadth"',
+        ("decode", "width=two"): 'super-kernel option width: expected 0..1048576, found "two"',
+        (None, "width=2"): "super-kernel options: expected a super-kernel beside them, found 'width=2' alone",
+        ("x:nothing*", None): "super-kernel: expected 'x:nothing\\*' to fit a node",
+    }.items():
+        with pytest.raises(cermet.InvalidArgument, match=message):
+            graph.compile({"T": 6}, super_kernel=options[0], super_kernel_options=options[1])
 
 
 def test_operators_of_several_results_and_lists(x):

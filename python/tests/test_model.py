@@ -44,16 +44,6 @@ def test_the_recorded_reference(source):
         assert demo.generate(prompt["prompt"], max_new_tokens=len(prompt["greedy_ids"]), ignore_eos=True).ids == prompt["greedy_ids"]
 
 
-def test_super_kernels_and_steps_of_a_launch_give_the_same_ids(source, demo):
-    ids = demo.generate(PROMPT, max_new_tokens=12).ids
-    for how in ({"super_kernel": "decode"}, {"super_kernel": "layer", "super_kernel_options": "width=1"}, {"steps_per_launch": 4}):
-        assert cermet.Model(source / "models/demo", **how).generate(PROMPT, max_new_tokens=12).ids == ids, how
-    with pytest.raises(cermet.InvalidArgument, match="fast"):
-        cermet.Model(source / "models/demo", super_kernel="decode", super_kernel_options="fast=1")
-    with pytest.raises(cermet.InvalidArgument, match="steps_per_launch"):
-        cermet.Model(source / "models/demo", steps_per_launch=0)
-
-
 def test_the_storage_of_the_head(source, demo):
     ids = demo.tokenize(PROMPT, add_special=True)
     exact, rounded = demo.logits(ids), cermet.Model(source / "models/demo", head="i8").logits(ids)
@@ -140,6 +130,42 @@ def test_options_of_the_model(source):
         assert model.info["dtype"] == "f32" and model.info["weight_bytes"] > small
     with pytest.raises(cermet.InvalidArgument, match="weights"):
         cermet.Model(source / "models/demo", weights="i3")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(super_kernel="decode"),
+        dict(super_kernel="decode", super_kernel_options="width=2:early-start=0", steps_per_launch=5),
+        dict(super_kernel="experts:*.experts"),
+        dict(super_kernel="layer", steps_per_launch=3),
+        dict(steps_per_launch=256),
+    ],
+)
+def test_super_kernels_and_steps_of_a_launch_keep_the_tokens(demo, source, options):
+    ids = demo.tokenize(PROMPT, add_special=True)
+    with cermet.Model(source / "models/demo", max_sequences=2, **options) as model:
+        np.testing.assert_array_equal(model.logits(ids), demo.logits(ids))
+        for sampling in (dict(), dict(temperature=1.0, seed=7)):
+            made = model.generate(PROMPT, max_new_tokens=13, **sampling)
+            assert made.ids == demo.generate(PROMPT, max_new_tokens=13, **sampling).ids and len(made.ids) == 13
+        stream = model.generate(ids, max_new_tokens=13, stream=True)
+        assert list(stream) == demo.generate(ids, max_new_tokens=13).ids
+
+
+SUPER_KERNEL_MISTAKES = [
+    (dict(super_kernel="all"), "super-kernel: expected decode, layer, none or NAME:PATTERN, found 'all'"),
+    (dict(super_kernel="x:nothing*"), "super-kernel: expected 'x:nothing\\*' to fit a node"),
+    (dict(super_kernel="decode", super_kernel_options="breadth=2"), 'super-kernel options: expected one of .*width.*, found "breadth"'),
+    (dict(super_kernel_options="width=2"), "super-kernel options: expected a super-kernel beside them, found 'width=2' alone"),
+    (dict(steps_per_launch=257), "steps_per_launch: expected 1 to 256, found 257"),
+]
+
+
+@pytest.mark.parametrize("options, message", SUPER_KERNEL_MISTAKES)
+def test_super_kernels_that_do_not_fit_are_named(source, options, message):
+    with pytest.raises(cermet.InvalidArgument, match=message):
+        cermet.Model(source / "models/demo", **options)
 
 
 def test_a_closed_model(source):

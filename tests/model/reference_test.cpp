@@ -1,7 +1,6 @@
 // Every reference checkpoint against the logits and greedy tokens that transformers computed for it in float32.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <filesystem>
 
 #include "device/cuda/plugin.hpp"
@@ -185,27 +184,6 @@ std::vector<std::string> reference_models() {
     if (entry.is_directory()) names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
-}
-
-/// Logits of passes of several tokens and of one, as a super-kernel and without one: the same bits.
-TEST(SuperKernels, OfEveryArchitectureGiveTheSameBits) {
-  for (const std::string& name : reference_models()) {
-    const Reference reference = read_reference(references / name);
-    EngineOptions options;
-    options.threads = 2;
-    options.max_context = 512;
-    Engine plain = Engine::load(references / name, options);
-    options.fusion.super_kernel = {"decode", ""};
-    Engine marked = Engine::load(references / name, options);
-    const std::span<const std::int32_t> ids(reference.input_ids);
-    for (std::size_t begin = 0, count = 5; begin < 9; begin += count, count = 1) {
-      const SequenceTokens part{0, ids.subspan(begin, count)};
-      const Rows expected(plain.forward({&part, 1}, Engine::Logits::all)), found(marked.forward({&part, 1}, Engine::Logits::all));
-      ASSERT_EQ(found.count(), expected.count());
-      for (std::int64_t r = 0; r < found.count(); ++r)
-        EXPECT_EQ(std::memcmp(found.row(r), expected.row(r), static_cast<std::size_t>(found.length()) * sizeof(float)), 0) << name << ", token " << begin;
-    }
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, References, testing::Combine(testing::ValuesIn(reference_models()), testing::Values("cpu", "cuda")), [](const auto& info) {
