@@ -192,6 +192,8 @@ typedef struct cermet_model_options {
   const char* super_kernel; /* nodes that become one launch: "decode", "layer", "NAME:PATTERN" or "none"; NULL: none are marked (docs/guide/super-kernels.md) */
   const char* super_kernel_options; /* "key=value:key=value" of what super_kernel selects; NULL: the defaults */
   int64_t steps_per_launch; /* decoding steps that follow each other without the host, 1 to 256; not with a repetition penalty (docs/guide/super-kernels.md) */
+  const char* head;         /* storage of the head: "i8" or "f8_e4m3" (also "int8", "fp8"), quantized as weights are; NULL: as in the checkpoint. The
+                               embeddings of a model that shares them with its head stay as they are. Not for quantized checkpoints */
 } cermet_model_options;
 
 /* Fills in the defaults; struct_size is sizeof(cermet_model_options). For languages that do not compile this header. */

@@ -22,6 +22,7 @@ EngineOptions engine_options(const cermet_model_options& given) {
   EngineOptions options;
   options.dtype = operand_type_named("dtype", text_or_empty(given.dtype));
   options.weights = weight_type_named("weights", text_or_empty(given.weights));
+  options.head = head_type_named("head", text_or_empty(given.head));
   options.kv_cache = cache_type_named("kv_cache", text_or_empty(given.kv_cache));
   options.max_context = given.max_context;
   options.max_sequences = given.max_sequences;
@@ -71,7 +72,8 @@ void copy_out(const T* source, std::size_t size, T* destination, std::size_t cap
 
 cermet_model_options model_defaults() {
   const EngineOptions d;
-  return {sizeof(cermet_model_options), nullptr, nullptr, nullptr, d.max_context, d.max_sequences, d.max_batch_tokens, 0, nullptr, nullptr, d.steps_per_launch};
+  return {sizeof(cermet_model_options), nullptr, nullptr, nullptr, d.max_context,      d.max_sequences,
+          d.max_batch_tokens,           0,       nullptr, nullptr, d.steps_per_launch, nullptr};
 }
 
 void generate_into(cermet_model& model, std::span<const std::int32_t> prompt, const cermet_generate_options& given, cermet_token_callback callback, void* user,
