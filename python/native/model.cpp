@@ -11,7 +11,7 @@
 namespace cermet::python {
 namespace {
 
-/// load_model(handle, folder, dtype, weights, kv_cache, max_context, max_sequences, max_batch_tokens, stored_rope_frequencies, super_kernel,
+/// load_model(handle, folder, dtype, weights, head, kv_cache, max_context, max_sequences, max_batch_tokens, stored_rope_frequencies, super_kernel,
 /// super_kernel_options, steps_per_launch); None and 0: the default.
 PyObject* load_model(PyObject*, PyObject* args) {
   return guarded([&] {
@@ -20,8 +20,8 @@ PyObject* load_model(PyObject*, PyObject* args) {
     cermet_model_options options = cermet_model_defaults();
     long long context = 0, sequences = 0, batch_tokens = 0, steps = 0;
     int stored = 0;
-    require_set(PyArg_ParseTuple(args, "OszzzLLLpzzL", &handle, &folder, &options.dtype, &options.weights, &options.kv_cache, &context, &sequences,
-                                 &batch_tokens, &stored, &options.super_kernel, &options.super_kernel_options, &steps) != 0);
+    require_set(PyArg_ParseTuple(args, "OszzzzLLLpzzL", &handle, &folder, &options.dtype, &options.weights, &options.head, &options.kv_cache, &context,
+                                 &sequences, &batch_tokens, &stored, &options.super_kernel, &options.super_kernel_options, &steps) != 0);
     if (context != 0) options.max_context = context;
     if (sequences != 0) options.max_sequences = sequences;
     if (batch_tokens != 0) options.max_batch_tokens = batch_tokens;

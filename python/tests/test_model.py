@@ -122,6 +122,18 @@ def test_options_of_the_model(source):
         cermet.Model(source / "models/demo", weights="i3")
 
 
+def test_a_quantized_head(demo, source):
+    ids = demo.tokenize(PROMPT, add_special=True)
+    expected, tokens = demo.logits(ids), demo.generate(ids, max_new_tokens=6).ids
+    for head, error in (("i8", 0.03), ("f8_e4m3", 0.06), ("fp8", 0.06)):
+        with cermet.Model(source / "models/demo", head=head) as model:
+            logits = model.logits(ids)
+            assert 0 < abs(logits - expected).max() < error * abs(expected).max(), head
+            assert model.generate(ids, max_new_tokens=6).ids == tokens, head
+    with pytest.raises(cermet.InvalidArgument, match='head: expected i8 or f8_e4m3, found "bf16"'):
+        cermet.Model(source / "models/demo", head="bf16")
+
+
 def test_a_closed_model(source):
     model = cermet.Model(source / "models/demo")
     stream = model.generate(PROMPT, max_new_tokens=4, stream=True)

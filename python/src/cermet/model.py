@@ -86,6 +86,7 @@ class Model:
     device: "cpu", "cuda", "cuda:1". threads: 0 is one for each core.
     dtype: "f32", "bf16" or "f16" (or a framework's type): the KV cache and operands of large products; None: the checkpoint's.
     weights: storage of weight matrices: "f32", "bf16", "f16", or "i8" and "f8_e4m3", which quantize as they load; None: as in the checkpoint.
+    head: storage of the head: "i8" or "f8_e4m3", which quantize as they load; None: as in the checkpoint. Not for quantized checkpoints.
     kv_cache: storage of keys and values: "i8" or "f8_e4m3"; None: dtype.
     max_context: tokens that the cache holds over all sequences; 0: what the model allows, at most 4096.
     max_sequences: prompts that generate() runs at a time. max_batch_tokens: tokens of one pass; 0: the library's default.
@@ -102,6 +103,7 @@ class Model:
         threads: int = 0,
         dtype: object = None,
         weights: object = None,
+        head: object = None,
         kv_cache: object = None,
         max_context: int = 0,
         max_sequences: int = 1,
@@ -111,7 +113,7 @@ class Model:
         super_kernel_options: str | None = None,
         steps_per_launch: int = 1,
     ):
-        names = (_type_name(value) for value in (dtype, weights, kv_cache))
+        names = (_type_name(value) for value in (dtype, weights, head, kv_cache))
         sizes = (max_context, max_sequences, max_batch_tokens)
         self._native = _native.load_model(handle_for(device, threads).native, os.fspath(path), *names, *sizes, stored_rope_frequencies, super_kernel, super_kernel_options, steps_per_launch)
         #: architecture, layers, sizes, vocab_size, dtype, device, weight_bytes, cache_bytes, bos_id, eos_ids, has_tokenizer.
