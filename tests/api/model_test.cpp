@@ -66,26 +66,6 @@ TEST_F(Model, StepsOfOneLaunchGiveTheSameTokens) {
   expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {"steps_per_launch", "found 0"});
 }
 
-TEST_F(Model, AHeadIsQuantizedWhereThatIsAsked) {
-  const std::vector<std::int32_t> ids{5, 6, 7};
-  std::vector<std::vector<float>> logits;
-  for (const char* head : {static_cast<const char*>(nullptr), "i8", "fp8"}) {
-    options.head = head;
-    ASSERT_EQ(load(tiny), CERMET_OK) << cermet_last_error_message();
-    logits.emplace_back(ids.size() * cermet_model_vocab_size(model));
-    ASSERT_EQ(cermet_model_logits(model, ids.data(), ids.size(), logits.back().data()), CERMET_OK) << cermet_last_error_message();
-  }
-  const float largest = std::abs(*std::ranges::max_element(logits[0], {}, [](float x) { return std::abs(x); }));
-  for (const auto& [quantized, bound] : {std::pair(1, 0.03f), std::pair(2, 0.1f)}) {
-    float error = 0;
-    for (size_t i = 0; i < logits[0].size(); ++i) error = std::max(error, std::abs(logits[quantized][i] - logits[0][i]));
-    EXPECT_GT(error, 0) << options.head;
-    EXPECT_LT(error, bound * largest) << options.head;
-  }
-  options.head = "bf16";
-  expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {"head", "expected i8 or f8_e4m3", "bf16"});
-}
-
 TEST_F(Model, CompactWeightsAreForGpus) {
   options.compact_weights = 1;
   expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {"compact_weights", "expected device cuda", "found cpu"});

@@ -86,13 +86,13 @@ class Model:
     device: "cpu", "cuda", "cuda:1". threads: 0 is one for each core.
     dtype: "f32", "bf16" or "f16" (or a framework's type): the KV cache and operands of large products; None: the checkpoint's.
     weights: storage of weight matrices: "f32", "bf16", "f16", or "i8" and "f8_e4m3", which quantize as they load; None: as in the checkpoint.
+    head: storage of the head: "i8" or "f8_e4m3", which quantize as they load; None: as in the checkpoint. Not for quantized checkpoints.
     kv_cache: storage of keys and values: "i8" or "f8_e4m3"; None: dtype.
     max_context: tokens that the cache holds over all sequences; 0: what the model allows, at most 4096.
     max_sequences: prompts that generate() runs at a time. max_batch_tokens: tokens of one pass; 0: the library's default.
     Raises InvalidFile and IoError naming file and field, InvalidArgument for options. Calls of several threads wait for one another.
     super_kernel: nodes that become one launch, "decode", "layer" or "NAME:PATTERN"; super_kernel_options: "key=value:key=value" of those.
     steps_per_launch: decoding steps that follow each other without the host, 1 to 256; tokens are seen as they are made. Not with a repetition penalty.
-    head: storage of the head: "i8" or "f8_e4m3", quantized as weights are; None: as in the checkpoint, whatever weights says.
     compact_weights: bf16 matrices are held once more in 12 bits an element, which passes of one token on a GPU read; refused on the CPU.
     """
 
@@ -104,6 +104,7 @@ class Model:
         threads: int = 0,
         dtype: object = None,
         weights: object = None,
+        head: object = None,
         kv_cache: object = None,
         max_context: int = 0,
         max_sequences: int = 1,
@@ -112,7 +113,6 @@ class Model:
         super_kernel: str | None = None,
         super_kernel_options: str | None = None,
         steps_per_launch: int = 1,
-        head: object = None,
         compact_weights: bool = False,
     ):
         names = (_type_name(value) for value in (dtype, weights, kv_cache))
