@@ -65,12 +65,19 @@ bool joins(const Region& region, const Choice& choice) {
   return !programs.empty() && !jit::declines_walk(programs.front());
 }
 
+/// Notes what steps [first, end) would lose as one launch, with those that have another kernel or configuration to join it with.
+void note_loss(Compilation& c, std::size_t first, std::size_t end, double seconds) {
+  for (std::size_t step = first; step < end; ++step) {
+    const Choice& own = c.choices[step];
+    Choice other = own;
+    choose_joinable(c.region_of(step), other);
+    if ((other.kernel != own.kernel || other.config != own.config) && joins(c.region_of(step), other)) c.walk_losses[step] = seconds;
+  }
+}
+
 /// Steps [first, end) of one super-kernel that nobody asked to link. To choose kernels that join takes long, so those of single launches are looked at first.
 void choose_faster(Compilation& c, const Forecast& forecast, std::size_t first, std::size_t end) {
-  const auto lose = [&](std::size_t from, std::size_t to, double seconds) {
-    std::fill(c.walk_losses.begin() + static_cast<std::ptrdiff_t>(from), c.walk_losses.begin() + static_cast<std::ptrdiff_t>(to), seconds);
-  };
-  if (const double loss = forecast.loss(first, std::span(c.choices).subspan(first, end - first)); loss >= 0) return lose(first, end, loss);
+  if (const double loss = forecast.loss(first, std::span(c.choices).subspan(first, end - first)); loss >= 0) return note_loss(c, first, end, loss);
   std::vector<Choice> choices(c.choices.begin() + static_cast<std::ptrdiff_t>(first), c.choices.begin() + static_cast<std::ptrdiff_t>(end));
   for (std::size_t i = 0; i < choices.size(); ++i) choose_joinable(c.region_of(first + i), choices[i]);
   for (std::size_t from = 0, to; from < choices.size(); from = to) {
@@ -80,7 +87,7 @@ void choose_faster(Compilation& c, const Forecast& forecast, std::size_t first, 
       continue;
     }
     if (const double loss = forecast.loss(first + from, std::span(choices).subspan(from, to - from)); loss >= 0) {
-      lose(first + from, first + to, loss);
+      note_loss(c, first + from, first + to, loss);
       continue;
     }
     for (std::size_t i = from; i < to; ++i) c.choices[first + i] = choices[i], c.walked[first + i] = true;

@@ -62,7 +62,7 @@ std::vector<std::string> blocks_text(Executable& executable, const SuperRegion& 
 std::string prediction_text(Executable& executable, const SuperRegion& region) {
   const std::optional<double> loss = executable.predicted_loss(region);
   if (!loss) return "";
-  const std::string_view then = *loss < 0                         ? "it is linked"
+  const std::string_view then = *loss < 0                         ? "it is linked, unless too many registers spill"
                                 : links_at_a_loss(region.options) ? "it is linked all the same"
                                                                   : "it declines (loss), and its launches run by themselves";
   return fmt::format("as one launch of a GPU predicted to take {:.1f} us {}: {}\n", std::abs(*loss) * 1e6, *loss < 0 ? "less" : "more", then);
