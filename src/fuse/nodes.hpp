@@ -7,6 +7,12 @@
 
 namespace cermet {
 
+/// A graph in which some nodes stand for `count` others.
+struct SplitNodes {
+  Graph graph;
+  std::size_t count = 0;
+};
+
 /// Those of the attributes that the operator knows.
 Attributes known_attributes(const Attributes& attributes, OpKind op);
 

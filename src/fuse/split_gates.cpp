@@ -4,7 +4,6 @@
 #include <array>
 #include <optional>
 
-#include "fuse/nodes.hpp"
 #include "graph/editor.hpp"
 
 namespace cermet {
@@ -73,7 +72,7 @@ bool is_taken(const Graph& graph, const Node& gate, const SymbolValues& maximum,
 
 }  // namespace
 
-SplitGates split_gates(const Graph& graph, const SymbolValues& maximum, const Target* target, FunctionRef<bool(const Region& region)> takes) {
+SplitNodes split_gates(const Graph& graph, const SymbolValues& maximum, const Target* target, FunctionRef<bool(const Region& region)> takes) {
   GraphEditor editor(graph);
   std::size_t count = 0;
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {

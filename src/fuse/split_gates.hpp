@@ -2,18 +2,13 @@
 #pragma once
 
 #include "base/function_ref.hpp"
-#include "graph/graph.hpp"
-#include "op/region.hpp"
+#include "fuse/nodes.hpp"
 
 namespace cermet {
 
 /// The graph with silu_and_mul and dynamic_quant in the place of each silu_and_mul_quant whose gates a kernel computes together with the product that makes
 /// them, with symbols at `maximum` and for a target (null: the CPU). `takes`: whether a kernel takes a region. No kernel runs more often for it: experts'
 /// quantization stands where both were, if nothing takes it in; other rows are split only where a kernel takes it into the product behind it.
-struct SplitGates {
-  Graph graph;
-  std::size_t count = 0;
-};
-SplitGates split_gates(const Graph& graph, const SymbolValues& maximum, const Target* target, FunctionRef<bool(const Region& region)> takes);
+SplitNodes split_gates(const Graph& graph, const SymbolValues& maximum, const Target* target, FunctionRef<bool(const Region& region)> takes);
 
 }  // namespace cermet

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "fuse/nodes.hpp"
 #include "graph/editor.hpp"
 #include "op/products.hpp"
 
@@ -12,7 +11,7 @@ namespace {
 
 constexpr std::size_t x = 0, residual = 1, first_of_norm = 2, y = 0, sum = 1;
 
-/// Rows up to which it was no slower on an H200 (docs/notes/decode-step.md): of products of 16-bit weights, and of others.
+/// Rows up to which it was no slower on an H200 (bench/results/h200/compare/few-sequences.txt): of products of 16-bit weights, and of others.
 constexpr std::int64_t most_rows = 32, most_quantized_rows = 1;
 
 /// Whether a kernel takes the product that gives operand `i` of a sum together with the sum.
@@ -43,7 +42,7 @@ bool is_of_float32(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-SplitSums split_sums(const Graph& graph, const SymbolValues& maximum, const Target* target, FunctionRef<bool(const Region& region)> takes) {
+SplitNodes split_sums(const Graph& graph, const SymbolValues& maximum, const Target* target, FunctionRef<bool(const Region& region)> takes) {
   GraphEditor editor(graph);
   std::size_t count = 0;
   for (std::size_t n = 0; target != nullptr && n < graph.nodes().size(); ++n) {

@@ -20,6 +20,7 @@ namespace cermet {
 
 struct SuperFormation;
 struct SuperRegion;
+struct DealtLaunch;
 
 /// A kernel of an executable, for reports.
 struct StepInfo {
@@ -98,6 +99,8 @@ class Executable {
   const Plan& launched_plan();
   /// Which launches of that plan become one, and which marked ones cannot join; null where no node is marked. As plan().
   const SuperFormation* super_kernels();
+  /// A region of those as its launches are dealt out to the blocks of a GPU.
+  std::vector<DealtLaunch> dealt_launches(const SuperRegion& region);
   /// Seconds that a region of those is predicted to lose as one launch of a GPU, as the device decides by, but for registers that spill; below 0: to gain.
   /// Nothing on the CPU, and of one launch.
   std::optional<double> predicted_loss(const SuperRegion& region);

@@ -34,6 +34,8 @@ TEST(SuperKernelVerbs, ThePlanShowsRegionsAndWhoWaits) {
   EXPECT_EQ(json["super_kernels"]["regions"].size(), 6u);
   EXPECT_EQ(json["super_kernels"]["regions"][0]["name"], "layers.0");
   EXPECT_EQ(json["super_kernels"]["breaks"].size(), 0u);
+  ASSERT_TRUE(json["super_kernels"]["regions"][0].contains("predicted_loss_seconds"));
+  EXPECT_TRUE(json["super_kernels"]["regions"][0]["predicted_loss_seconds"].is_null()) << "the CPU predicts nothing";
 }
 
 TEST(SuperKernelVerbs, ExplainShowsTheirBlocks) {

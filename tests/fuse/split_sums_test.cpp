@@ -18,7 +18,7 @@ std::string split(std::string_view nodes, std::int64_t rows = 1, bool takes = tr
                               rows, type, nodes));
   Target target;
   target.compute_capability = 90;
-  const SplitSums result = split_sums(graph, SymbolValues(), on_gpu ? &target : nullptr, [&](const Region& region) {
+  const SplitNodes result = split_sums(graph, SymbolValues(), on_gpu ? &target : nullptr, [&](const Region& region) {
     EXPECT_EQ(find_fault(region), std::nullopt) << region.to_string();
     return takes;
   });

@@ -4,23 +4,21 @@
 #include "select/select.hpp"
 
 namespace cermet {
+namespace {
 
-std::string step::split_gates(Compilation& c) {
+/// Puts several nodes in the place of one where kernels take what they become part of.
+std::string split_nodes(Compilation& c, decltype(split_gates)& split, const char* what) {
   const FusionMode mode = c.options.fusion.mode;
   if (mode == FusionMode::none) return "nothing is fused";
-  SplitGates split = cermet::split_gates(c.graph(), c.options.maximum, c.device.target(),
-                                         [&](const Region& region) { return why_apart(mode, region).empty() && is_taken(region); });
-  c.state->graph = std::move(split.graph);
-  return fmt::format("{} gates", split.count);
+  SplitNodes made =
+      split(c.graph(), c.options.maximum, c.device.target(), [&](const Region& region) { return why_apart(mode, region).empty() && is_taken(region); });
+  c.state->graph = std::move(made.graph);
+  return fmt::format("{} {}", made.count, what);
 }
 
-std::string step::split_sums(Compilation& c) {
-  const FusionMode mode = c.options.fusion.mode;
-  if (mode == FusionMode::none) return "nothing is fused";
-  SplitSums split = cermet::split_sums(c.graph(), c.options.maximum, c.device.target(),
-                                       [&](const Region& region) { return why_apart(mode, region).empty() && is_taken(region); });
-  c.state->graph = std::move(split.graph);
-  return fmt::format("{} sums", split.count);
-}
+}  // namespace
+
+std::string step::split_gates(Compilation& c) { return split_nodes(c, cermet::split_gates, "gates"); }
+std::string step::split_sums(Compilation& c) { return split_nodes(c, cermet::split_sums, "sums"); }
 
 }  // namespace cermet

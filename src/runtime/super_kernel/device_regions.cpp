@@ -57,6 +57,11 @@ WalkCost Executable::State::cost_of(const SuperRegion& region) {
   return walk_cost(dealt, needs, region.blocks, jit::walk_in_flight, limits_of(&target), target);
 }
 
+std::vector<DealtLaunch> Executable::dealt_launches(const SuperRegion& region) {
+  plan();
+  return state_->dealt_launches(region);
+}
+
 std::optional<double> Executable::predicted_loss(const SuperRegion& region) {
   plan();
   if (region.blocks == 0 || region.end_launch - region.first_launch < 2) return std::nullopt;

@@ -44,12 +44,7 @@ std::string tasks_text(const SuperSchedule& schedule, std::uint32_t t) {
 std::vector<std::string> blocks_text(Executable& executable, const SuperRegion& region) {
   const Plan& plan = executable.plan();
   const std::size_t count = region.end_launch - region.first_launch;
-  std::vector<DealtLaunch> dealt;
-  for (std::size_t l = region.first_launch; l < region.end_launch; ++l) {
-    const Launch& launch = plan.launches()[l];
-    dealt.push_back(
-        {launch.items, begins_step(plan, l) ? item_seconds(executable.steps()[launch.step].region, executable.work(launch.step), launch.items) : 0});
-  }
+  const std::vector<DealtLaunch> dealt = executable.dealt_launches(region);
   const std::vector<std::uint32_t> first = first_blocks(dealt, region_needs(plan, region.first_launch, count, goes_in_turn(region.options)), region.blocks);
   std::vector<std::string> list;
   for (std::size_t l = 0; l < count; ++l) {
