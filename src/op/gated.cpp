@@ -74,8 +74,8 @@ OpSpec define_gated(GatedActivation activation) {
               const double gate = load(x, row + layout.gate(i % features)), up = load(x, row + layout.up(i % features));
               const double result = apply(gate, up, call.attributes);
               store(y, i, result);
-              // A float32 activation below 2^-126 is subnormal and keeps fewer bits.
-              note_magnitude(call, 0, i, (sensitivity ? sensitivity(gate, call.attributes) : 1) * std::abs(result) + 0x1p-126 * std::abs(gate * up));
+              // A float32 activation below 2^-126 may be 0: 2^-102 in units of 2^-24.
+              note_magnitude(call, 0, i, (sensitivity ? sensitivity(gate, call.attributes) : 1) * std::abs(result) + 0x1p-102 * std::abs(gate * up));
             }
           },
       .operations = [count = activation.operations](const Problem& p) { return count * static_cast<double>(p.outputs[0].elements().value(p.maximum)); },

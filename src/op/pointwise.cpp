@@ -71,8 +71,8 @@ void reference(const Row& row, bool binary, const ReferenceCall& call) {
     const double va = format::load_element(a.data, a.dtype, at_a), vb = format::load_element(b.data, b.dtype, at_b);
     const double result = row.value(va, vb, parameters.data());
     format::store_element(y.data, y.dtype, at_y, result);
-    // An intermediate below the smallest normal number keeps fewer bits; an exact operator has none.
-    const double smallest = a.dtype == DType::f64 ? 0x1p-1019 : 0x1p-123, subnormal = row.depth > 0 ? smallest * std::max(1.0, abs(va)) : 0;
+    // An intermediate below the smallest normal number may be 0, which is 2^-126 in units of 2^-24; an exact operator has none.
+    const double smallest = a.dtype == DType::f64 ? 0x1p-970 : 0x1p-102, subnormal = row.depth > 0 ? smallest * std::max(1.0, abs(va)) : 0;
     note_magnitude(call, 0, i, row.terms(va, vb, result, parameters.data()) + subnormal);
   }
 }

@@ -13,6 +13,8 @@ inline double maximum(double a, double b) { return std::isnan(a) || std::isnan(b
 inline double minimum(double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : std::min(a, b); }
 inline double select(bool condition, double yes, double no) { return condition ? yes : no; }
 inline double nearest(double x) { return std::nearbyint(x); }
+/// e^-|x|. Kernels may give 0 where it is below 2^-126.
+inline double exp_of_negative_abs(double x) { return std::exp(-std::abs(x)); }
 inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 /// Probability that a standard normal variable is at most x.
 inline double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }

@@ -72,36 +72,43 @@ HWY_INLINE Real per_lane(Real a, Real b, Function function) {
   return hn::Load(FloatTag(), x);
 }
 
-/// v * 2^n for whole n in [-151, 151], rounded once.
+#if HWY_TARGET > HWY_AVX3 || !HWY_ARCH_X86
+/// v * 2^n for whole n in [-151, 151], rounded once: in two steps, because 2^n may be no normal number.
 HWY_INLINE Floats scale_by_power(Floats v, Floats n) {
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-  return Floats{_mm512_scalef_ps(v.raw, n.raw)};
-#else
-  // In two steps, because 2^n may be no normal number.
   const hn::RebindToSigned<FloatTag> integer;
   const auto all = hn::ConvertTo(integer, n), half = hn::ShiftRight<1>(all);
   const auto power = [&](auto e) HWY_ATTR { return hn::BitCast(FloatTag(), hn::ShiftLeft<23>(hn::Add(e, hn::Set(integer, 127)))); };
   return hn::Mul(hn::Mul(v, power(half)), power(hn::Sub(all, half)));
-#endif
 }
+#endif
 
-/// e^x for x in [-104, 104], and NaN: 2^n e^r with |r| <= log(2) / 2 and a minimax polynomial (own fit, relative error 3.1e-9).
-HWY_INLINE Real exp_within(Real x) {
+/// e^x for x <= 104, and NaN; 0 for x below `least`, without the subnormal numbers on the way that cost a processor a hundred cycles each. 2^n e^r with
+/// |r| <= log(2) / 2 and a minimax polynomial (own fit, relative error 3.1e-9).
+HWY_INLINE Real exp_above(Real x, float least) {
   static constexpr float c[] = {1.0f, 1.0f, 0.499999934f, 0.166665204f, 0.0416683908f, 0.00836874511f, 0.001381454f};
   const FloatTag d;
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  const auto kept = _mm512_cmp_ps_mask(x.v.raw, _mm512_set1_ps(least), _CMP_NLT_UQ);  // NaN, too
+#else
+  const auto kept = hn::Not(hn::Lt(x.v, hn::Set(d, least)));
+  x = at_least(x.v, hn::Set(d, least));
+#endif
   const auto anchor = hn::Set(d, 0x1.8p23f);  // numbers around it are whole: rounds with one operation less
   const auto n = hn::Sub(hn::MulAdd(x.v, hn::Set(d, 1.44269504f), anchor), anchor);
   // n log(2), in a part of which n times is exact and the rest.
   const auto r = hn::NegMulAdd(n, hn::Set(d, 1.428606765330187e-6f), hn::NegMulAdd(n, hn::Set(d, 0.693145751953125f), x.v));
-  return scale_by_power(polynomial(Real(r), c).v, n);
+  const Floats fraction = polynomial(Real(r), c).v;
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  return Real(Floats{_mm512_maskz_scalef_ps(kept, fraction.raw, n.raw)});
+#else
+  return hn::IfThenElseZero(kept, scale_by_power(fraction, n));
+#endif
 }
 
-inline constexpr float least_exponent = -104;  ///< e^x is 0 below
-
 /// e^x; 0 below -104, infinity above 88.72.
-HWY_INLINE Real exp(Real x) { return exp_within(clamp(x.v, hn::Set(FloatTag(), least_exponent), hn::Set(FloatTag(), 104.0f))); }
-/// The same of x <= 0.
-HWY_INLINE Real exp_of_negative(Real x) { return exp_within(at_least(x.v, hn::Set(FloatTag(), least_exponent))); }
+HWY_INLINE Real exp(Real x) { return exp_above(at_most(x.v, hn::Set(FloatTag(), 104.0f)), -104); }
+/// The same of x <= 0, and 0 where it is no normal number: for terms of sums, and factors.
+HWY_INLINE Real exp_of_negative(Real x) { return exp_above(x, -87.33f); }
 
 /// e^x - 1 for x <= 88; -1 below -30, as float32 rounds it.
 HWY_INLINE Real expm1(Real x) {
@@ -118,7 +125,8 @@ HWY_INLINE Real log(Real x) {
 /// log(1 + x) for 0 <= x <= 1, and NaN.
 HWY_INLINE Real log1p(Real x) { return select(x == x, hn::Log1p(FloatTag(), x.v), x); }
 
-HWY_INLINE Real tanh(Real x) { return select(x == x, hn::Tanh(FloatTag(), x.v), x); }
+/// 1 from 10 on, as float32 rounds it; Highway's makes subnormal numbers on the way there.
+HWY_INLINE Real tanh(Real x) { return select(x == x, hn::Tanh(FloatTag(), clamp(x.v, hn::Set(FloatTag(), -10.0f), hn::Set(FloatTag(), 10.0f))), x); }
 
 /// Beyond this the three-part reduction by pi loses bits, and the C library is used.
 inline constexpr float largest_reduced_angle = 8192;
@@ -205,12 +213,12 @@ HWY_INLINE Real silu(Real x) {
 }
 
 /// e^(-t^2 / 2) r(t), the probability that a standard normal variable is above t >= 0; minimax r of degrees 4 and 5 (own fit, relative error 5.9e-9 on
-/// [0, 14.5], beyond which the result is 0). `square`: t^2, which a caller may have with less error.
+/// [0, 14.5]); 0 from t = 12.946 on, where it is about to be no normal number. `square`: t^2, which a caller may have with less error.
 HWY_INLINE Real normal_tail(Real t, Real square) {
   static constexpr float over[] = {0.500000003f, 0.438294024f, 0.183234404f, 0.0406329658f, 0.00411626687f};
   static constexpr float under[] = {1.0f, 1.67447303f, 1.2025002f, 0.469468683f, 0.101858188f, 0.0103178312f};
   const Real near = at_most(t.v, hn::Set(FloatTag(), 16.0f));
-  return exp_of_negative(-0.5 * square) * polynomial(near, over) / polynomial(near, under);
+  return exp_above(-0.5 * square, -83.8f) * polynomial(near, over) / polynomial(near, under);
 }
 
 /// Error function: x P(x^2) near zero (own fit, relative error 1.2e-9 on [0, 1]), 1 - erfc beyond.

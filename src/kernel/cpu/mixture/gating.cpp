@@ -31,9 +31,12 @@ void softmax_scores(const float* logits, float* scores, std::size_t count) {
   for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(hn::Div(load_n(scores + i, n), denominator), scores + i, n); });
 }
 
-/// scores = 1 / (1 + exp(-logits)).
+/// scores = 1 / (1 + exp(-logits)), with the subnormal ones, which are like others once they are renormalized.
 void sigmoid_scores(const float* logits, float* scores, std::size_t count) {
-  for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(sigmoid(Real(load_n(logits + i, n))).v, scores + i, n); });
+  for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR {
+    const Real x = load_n(logits + i, n), e = exp(-abs(x));
+    store_n((select(x >= 0, Real(1), e) / (e + 1)).v, scores + i, n);
+  });
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

@@ -105,17 +105,18 @@ struct Task {
   static __device__ __forceinline__ void load_logits(const T* row, bool vectors, uint32_t lane, float (&logit)[per]) {
     constexpr bool whole = C.experts % 32 == 0 && (per & (per - 1)) == 0;
     constexpr int width = min_of(per, per_16_bytes<T>);
-    if (whole && vectors) {
+    if constexpr (whole)
+      if (vectors) {
 #pragma unroll
-      for (int i = 0; i < per / width; ++i) {
-        const auto v = reinterpret_cast<const Vector<T, width>*>(row + lane * per)[i];
+        for (int i = 0; i < per / width; ++i) {
+          const auto v = reinterpret_cast<const Vector<T, width>*>(row + lane * per)[i];
 #pragma unroll
-        for (int j = 0; j < width; ++j) logit[i * width + j] = to_float(v[j]);
+          for (int j = 0; j < width; ++j) logit[i * width + j] = to_float(v[j]);
+        }
+        return;
       }
-    } else {
 #pragma unroll
-      for (int i = 0; i < per; ++i) logit[i] = lane * per + i < C.experts ? to_float(row[lane * per + i]) : -infinity();
-    }
+    for (int i = 0; i < per; ++i) logit[i] = lane * per + i < C.experts ? to_float(row[lane * per + i]) : -infinity();
   }
 
   /// score = softmax or sigmoid of the logits; experts that do not exist score 0.

@@ -60,6 +60,8 @@ __device__ __forceinline__ Double floor_mod(Double a, Double b) {
   if (rest == 0) return ::copysign(rest, b.v);
   return (rest < 0) != (b.v < 0) ? rest + b.v : rest;
 }
+/// e^-|x|
+__device__ __forceinline__ Double exp_of_negative_abs(Double x) { return ::exp(-::fabs(x.v)); }
 /// 1 / (1 + e^-x), from e^-|x| so that nothing overflows.
 __device__ __forceinline__ Double sigmoid(Double x) {
   const double e = ::exp(-::fabs(x.v));

@@ -97,6 +97,9 @@ __device__ __forceinline__ Real floor_mod(Real a, Real b) {
   return (rest < 0) != (b.v < 0) ? rest + b.v : rest;
 }
 
+/// e^-|x|
+__device__ __forceinline__ Real exp_of_negative_abs(Real x) { return expf(-fabsf(x.v)); }
+
 /// 1 / (1 + e^-x), from e^-|x| so that nothing overflows.
 __device__ __forceinline__ Real sigmoid(Real x) {
   const float e = expf(-fabsf(x.v));
