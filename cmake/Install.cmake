@@ -12,8 +12,14 @@ if(TARGET cermet_mpi)  # the same
   install(TARGETS cermet_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/cermet DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES ${PROJECT_BINARY_DIR}/include/cermet/ops.hpp ${PROJECT_BINARY_DIR}/include/cermet/graph_ops.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cermet)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_BINARY_DIR}/include/cermet/ops.hpp ${PROJECT_BINARY_DIR}/include/cermet/graph_ops.hpp
+  ${PROJECT_BINARY_DIR}/include/cermet/ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cermet)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# `pkg-config cermet`; paths are relative to the file, so that the prefix can be moved.
+file(RELATIVE_PATH CERMET_PREFIX_FROM_PC "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+configure_file(${CMAKE_CURRENT_LIST_DIR}/cermet.pc.in ${PROJECT_BINARY_DIR}/cermet.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/cermet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -D MANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt -P ${CMAKE_CURRENT_LIST_DIR}/uninstall.cmake)
 install(EXPORT cermet_targets NAMESPACE cermet:: FILE cermet-targets.cmake DESTINATION ${package_folder})
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/cermet-config.cmake.in ${PROJECT_BINARY_DIR}/cermet-config.cmake INSTALL_DESTINATION ${package_folder})

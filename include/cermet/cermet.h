@@ -61,6 +61,23 @@ CERMET_API int32_t cermet_threads(const cermet_handle* handle);
 /* "cpu (2 threads, avx512_bf16)"; valid as long as the handle. */
 CERMET_API const char* cermet_device(const cermet_handle* handle);
 
+/* Number of devices that compute on this machine, and the name of one, which cermet_create takes: "cpu", then "cuda:0", "cuda:1" ...; NULL for an index that
+ * is too large. Valid for the life of the process. */
+CERMET_API size_t cermet_device_count(void);
+CERMET_API const char* cermet_device_name(size_t index);
+/* Why no GPU is among them, in one line; "" where one is. Valid for the life of the process. */
+CERMET_API const char* cermet_no_cuda(void);
+
+/* ---- Log ----------------------------------------------------------------------------------------------------------------------------------- */
+
+typedef enum cermet_log_level { CERMET_LOG_DEBUG = 0, CERMET_LOG_INFO = 1, CERMET_LOG_WARNING = 2, CERMET_LOG_ERROR = 3 } cermet_log_level;
+
+/* `message`: one line without its end, valid during the call. May be called from any thread, by one at a time; must not call Cermet. */
+typedef void (*cermet_log_callback)(void* user, cermet_log_level level, const char* message);
+/* Messages of `level` and above go to `callback` instead of standard error, for the whole process, until the next call; NULL: to standard error at the level
+ * of CERMET_LOG again. No message is being passed to the old callback when this returns. */
+CERMET_API void cermet_set_log(cermet_log_callback callback, void* user, cermet_log_level level);
+
 /* ---- Schemas ------------------------------------------------------------------------------------------------------------------------------- */
 
 /* Number of operators, and the name of one; NULL for an index that is too large. */
@@ -173,6 +190,12 @@ CERMET_API void cermet_weight_destroy(cermet_weight* weight);
  * several streams they must not overlap. */
 CERMET_API cermet_status cermet_op_run(cermet_op* op, const DLTensor* const* inputs, size_t input_count, DLTensor* const* outputs, size_t output_count,
                                        void* workspace, size_t workspace_size, void* stream);
+
+/* The same for operators without ranges, whose operands are known from creation but for their addresses: those of first elements, in the order of operands and
+ * results. Operands have their descriptors' shapes and strides, or are dense where strides were NULL; results are dense. NULL stands for an optional operand
+ * that was not given, and for a constant. Checks what an address can tell: NULL, alignment, shared memory. */
+CERMET_API cermet_status cermet_op_run_pointers(cermet_op* op, const void* const* inputs, size_t input_count, void* const* outputs, size_t output_count,
+                                                void* workspace, size_t workspace_size, void* stream);
 
 /* ---- Models -------------------------------------------------------------------------------------------------------------------------------- */
 
@@ -292,5 +315,6 @@ CERMET_API cermet_status cermet_model_generate(cermet_model* model, const int32_
 
 #include <cermet/batch.h>  /* many prompts at once */
 #include <cermet/get_op.h> /* operators by name, for tensors of any shape */
+#include <cermet/values.h> /* descriptors and attributes in short */
 
 #endif /* CERMET_CERMET_H_ */

@@ -29,9 +29,9 @@ void require_form(std::string_view op, std::size_t i, const DLTensor& t) {
 }  // namespace
 
 CallShape::CallShape(std::string_view op, std::span<const DLTensor* const> given) : inputs(given) {
+  if (given.size() > static_cast<std::size_t>(max_variadic))
+    fail(Status::invalid_argument, "{}: expected at most {} inputs, found {}", op, max_variadic, given.size());
   while (!inputs.empty() && !inputs.back()) inputs = inputs.first(inputs.size() - 1);
-  if (inputs.size() > static_cast<std::size_t>(max_variadic))
-    fail(Status::invalid_argument, "{}: expected at most {} inputs, found {}", op, max_variadic, inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const DLTensor* const t = inputs[i];
     if (!t) continue;

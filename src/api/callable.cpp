@@ -18,12 +18,10 @@ Callable::Callable(std::shared_ptr<Handle> handle, std::string_view name, std::s
                    std::span<const cermet_attribute> attributes, const cermet_get_op_options& options)
     : handle_(std::move(handle)) {
   request_.op = &operator_named(name);
-  request_.attributes = attributes_of(attributes, request_.op->name);
+  request_.attributes = attributes_of(attributes, *request_.op);
   request_.kernel = options.kernel ? options.kernel : "";
   request_.config = options.config ? options.config : "";
   const CallShape checked(request_.op->name, samples);  // whose form can be read
-  require(samples.size() <= static_cast<std::size_t>(max_variadic), "{}: expected at most {} inputs, found {}", request_.op->name, max_variadic,
-          samples.size());
   require(samples.size() == 64 || options.constants >> samples.size() == 0, "{}: constants: expected bits of {} inputs, found {:#x}", request_.op->name,
           samples.size(), options.constants);
   take_dtypes(samples, options);

@@ -92,7 +92,7 @@ ValueId GraphBuilder::value(cermet_value id, std::string_view what) const {
 std::vector<ValueId> GraphBuilder::apply(const char* op, std::span<const cermet_value> inputs, std::span<const cermet_attribute> attributes,
                                          const char* const* names) {
   const OpDefinition& definition = operator_named(op);
-  require(inputs.size() <= max_variadic, "{}: expected at most {} inputs, found {}", definition.name, max_variadic, inputs.size());
+  check_input_count(definition, inputs.size());
   std::vector<ValueId> operands;
   std::vector<std::optional<TensorType>> types;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -100,7 +100,7 @@ std::vector<ValueId> GraphBuilder::apply(const char* op, std::span<const cermet_
     operands.push_back(is_given ? value(inputs[i], fmt::format("{}: input {} ({})", definition.name, i, spec_name(definition.inputs, i))) : ValueId{});
     types.push_back(is_given ? std::optional(graph_.type(operands.back())) : std::nullopt);
   }
-  const Attributes given = without_defaults(attributes_of(attributes, definition.name), definition);
+  const Attributes given = without_defaults(attributes_of(attributes, definition), definition);
   if (!names) return graph_.apply_all(definition.kind, std::move(operands), given);
   const std::size_t count = make_problem(definition, std::move(types), given).outputs.size();
   return graph_.apply_all(definition.kind, std::move(operands), given, free_names(graph_, definition.name, names, count));

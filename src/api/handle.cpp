@@ -1,8 +1,11 @@
 #include "api/handle.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "api/guard.hpp"
+#include "base/log_sink.hpp"
+#include "device/cuda/plugin.hpp"
 
 namespace cermet::api {
 namespace {
@@ -37,3 +40,33 @@ void cermet_destroy(cermet_handle* handle) { delete handle; }
 int32_t cermet_computes(const cermet_handle* handle) { return handle && handle->shared->context.computes() ? 1 : 0; }
 int32_t cermet_threads(const cermet_handle* handle) { return handle ? handle->shared->context.pool().size() : 0; }
 const char* cermet_device(const cermet_handle* handle) { return handle ? handle->shared->device_name.c_str() : ""; }
+
+namespace {
+
+/// What cermet_create takes and computes here, found once.
+struct Devices {
+  std::vector<std::string> names{"cpu"};
+  std::string no_cuda = cuda::unavailable_reason();
+
+  Devices() {
+    if (!no_cuda.empty()) return;
+    for (int i = 0; i < cuda::plugin().device_count(); ++i) names.push_back(fmt::format("cuda:{}", i));
+  }
+};
+
+const Devices& devices() {
+  static const Devices found;
+  return found;
+}
+
+}  // namespace
+
+size_t cermet_device_count(void) { return devices().names.size(); }
+const char* cermet_device_name(size_t index) { return index < devices().names.size() ? devices().names[index].c_str() : nullptr; }
+const char* cermet_no_cuda(void) { return devices().no_cuda.c_str(); }
+
+void cermet_set_log(cermet_log_callback callback, void* user, cermet_log_level level) {
+  if (!callback) return set_log_sink({}, LogLevel::warn);
+  const int clamped = std::clamp(static_cast<int>(level), 0, 3);
+  set_log_sink([=](LogLevel at, const char* message) { callback(user, static_cast<cermet_log_level>(at), message); }, static_cast<LogLevel>(clamped));
+}

@@ -42,6 +42,8 @@ class Operator {
   void set_weight(std::size_t input, std::shared_ptr<Weight> weight);
   /// With the caller's workspace, or, where it is null, the operator's own.
   void run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* workspace, std::size_t workspace_size, void* stream);
+  /// The same on addresses of first elements, where no size is a range.
+  void run_pointers(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace, std::size_t workspace_size, void* stream);
   /// With scratch memory that operators share.
   void run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, RunMemory& memory, void* stream);
 
@@ -76,6 +78,7 @@ class Operator {
   void check_workspace(const void* workspace, std::size_t size) const;
   bool may_coincide(std::size_t output, std::size_t input) const;
   void launch(std::byte* workspace, RunMemory& memory, void* stream);
+  void make_pointed();
   Variant& variant();
 
   std::shared_ptr<Handle> handle_;
@@ -95,6 +98,15 @@ class Operator {
   SymbolValues symbols_;
   std::vector<Operand> operands_, results_;
   std::vector<TensorView> inputs_, outputs_;  ///< of the run
+
+  /// Operands of run_pointers, but for their addresses: made by its first call.
+  struct Pointed {
+    std::vector<std::vector<std::int64_t>> shapes, strides;
+    std::vector<DLTensor> tensors;  ///< inputs, then results
+    std::vector<const DLTensor*> inputs;
+    std::vector<DLTensor*> outputs;
+  };
+  std::optional<Pointed> pointed_;
 };
 
 }  // namespace cermet::api

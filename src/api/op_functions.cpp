@@ -86,3 +86,13 @@ cermet_status cermet_op_run(cermet_op* op, const DLTensor* const* inputs, size_t
     op->op.run({inputs, input_count}, {outputs, output_count}, workspace, workspace_size, stream);
   });
 }
+
+cermet_status cermet_op_run_pointers(cermet_op* op, const void* const* inputs, size_t input_count, void* const* outputs, size_t output_count, void* workspace,
+                                     size_t workspace_size, void* stream) {
+  return api::guarded([&] {
+    api::require_pointer(op, "op");
+    if (input_count > 0) api::require_pointer(inputs, "inputs");
+    if (output_count > 0) api::require_pointer(outputs, "outputs");
+    op->op.run_pointers({inputs, input_count}, {outputs, output_count}, workspace, workspace_size, stream);
+  });
+}

@@ -76,6 +76,7 @@ void find_sources(const Problem& p, std::vector<Range>& ranges) {
 
 std::vector<Range> ranges_of(std::span<const cermet_range> ranges, std::string_view op) {
   std::vector<Range> list;
+  require(ranges.size() <= 26, "{}: expected at most 26 ranges, found {}", op, ranges.size());
   for (const cermet_range& r : ranges) {
     require(r.symbol >= 'A' && r.symbol <= 'Z', "{}: range {}: expected a symbol from 'A' to 'Z', found {}", op, list.size(),
             quote(std::string_view(&r.symbol, 1)));
@@ -86,7 +87,9 @@ std::vector<Range> ranges_of(std::span<const cermet_range> ranges, std::string_v
   return list;
 }
 
-Attributes attributes_of(std::span<const cermet_attribute> list, std::string_view op) {
+Attributes attributes_of(std::span<const cermet_attribute> list, const OpDefinition& definition) {
+  const std::string_view op = definition.name;
+  require(list.size() <= definition.attributes.size(), "{}: expected at most {} attributes, found {}", op, definition.attributes.size(), list.size());
   Attributes attributes;
   for (const cermet_attribute& a : list) {
     require(a.name, "{}: attributes: expected a name, found NULL", op);
@@ -100,12 +103,16 @@ Problem problem_of(const OpDefinition& op, std::vector<std::optional<TensorType>
                    std::vector<Range>& ranges) {
   Problem problem = make_problem(op, std::move(types), attributes);
   for (const Range& range : ranges) problem.maximum.set(range.symbol, range.maximum);
-  const auto check_size = [&](const TensorType& type) {  // throws where the bytes overflow
-    TensorType{type.dtype, to_dims(cermet::bind(type.dims, problem.maximum))}.bytes();
+  const auto check_size = [&](const TensorType& type, std::string_view what, std::size_t i) {
+    try {
+      TensorType{type.dtype, to_dims(cermet::bind(type.dims, problem.maximum))}.bytes();
+    } catch (const Error&) {
+      fail(Status::invalid_argument, "{}: {} {}: expected fewer than 2^63 bytes, found {}", op.name, what, i, type.to_string());
+    }
   };
-  for (const auto& type : problem.inputs)
-    if (type) check_size(*type);
-  for (const TensorType& type : problem.outputs) check_size(type);
+  for (std::size_t i = 0; i < problem.inputs.size(); ++i)
+    if (problem.has(i)) check_size(problem.input(i), "operand", i);
+  for (std::size_t i = 0; i < problem.outputs.size(); ++i) check_size(problem.outputs[i], "result", i);
   problem.constant_inputs = constant_inputs;
   find_sources(problem, ranges);
   return problem;
@@ -113,13 +120,14 @@ Problem problem_of(const OpDefinition& op, std::vector<std::optional<TensorType>
 
 Problem problem_of(std::string_view name, std::span<const cermet_descriptor> inputs, std::span<const cermet_attribute> attributes, std::vector<Range>& ranges) {
   const OpDefinition& op = operator_named(name);
+  check_input_count(op, inputs.size());  // before a descriptor beyond the last is read
   std::vector<std::optional<TensorType>> types;
   std::uint64_t constant_inputs = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     types.push_back(type_of(inputs[i], ranges, op.name, i));
     if (i < 64 && inputs[i].dtype && inputs[i].is_constant) constant_inputs |= std::uint64_t{1} << i;
   }
-  return problem_of(op, std::move(types), attributes_of(attributes, op.name), constant_inputs, ranges);
+  return problem_of(op, std::move(types), attributes_of(attributes, op), constant_inputs, ranges);
 }
 
 }  // namespace cermet::api

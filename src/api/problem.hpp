@@ -29,7 +29,7 @@ inline std::string_view spec_name(const std::vector<OperandSpec>& specs, std::si
 std::vector<Range> ranges_of(std::span<const cermet_range> ranges, std::string_view op);
 
 /// The caller's attributes. Throws Error naming the one that cannot be read, or is given twice.
-Attributes attributes_of(std::span<const cermet_attribute> list, std::string_view op);
+Attributes attributes_of(std::span<const cermet_attribute> list, const OpDefinition& op);
 
 /// Validates and infers, with every symbol's maximum. `constant_inputs`: as Problem has it. Throws Error naming operand, attribute or range.
 Problem problem_of(const OpDefinition& op, std::vector<std::optional<TensorType>> types, const Attributes& attributes, std::uint64_t constant_inputs,

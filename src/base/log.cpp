@@ -2,7 +2,10 @@
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 
+#include <mutex>
+
 #include "base/env.hpp"
+#include "base/log_sink.hpp"
 #include "base/logger.hpp"
 
 namespace cermet {
@@ -18,6 +21,18 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return spdlog::level::off;
 }
 
+/// What the embedding program gave.
+struct OwnSink {
+  std::mutex mutex;
+  LogSink sink;
+  LogLevel level = LogLevel::warn;
+};
+
+OwnSink& own_sink() {
+  static OwnSink sink;
+  return sink;
+}
+
 }  // namespace
 
 spdlog::logger& logger() {
@@ -30,7 +45,21 @@ spdlog::logger& logger() {
   return *made;
 }
 
+void set_log_sink(LogSink sink, LogLevel level) {
+  const std::lock_guard lock(own_sink().mutex);
+  own_sink().sink = std::move(sink);
+  own_sink().level = level;
+}
+
 void Log::write(LogLevel level, fmt::string_view format, fmt::format_args args) {
+  {
+    OwnSink& own = own_sink();
+    const std::lock_guard lock(own.mutex);
+    if (own.sink) {
+      if (level >= own.level) own.sink(level, fmt::vformat(format, args).c_str());
+      return;
+    }
+  }
   const spdlog::level::level_enum at = spdlog_level(level);
   if (logger().should_log(at)) logger().log(at, fmt::vformat(format, args));
 }

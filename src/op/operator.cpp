@@ -24,9 +24,7 @@ const OperandSpec& input_spec(const OpDefinition& op, std::size_t i) {
 }
 
 void check_inputs(const OpDefinition& op, const std::vector<std::optional<TensorType>>& inputs) {
-  const bool variadic = !op.inputs.empty() && op.inputs.back().variadic;
-  require(variadic || inputs.size() <= op.inputs.size(), "{}: expected at most {} operands, found {}", op.name, op.inputs.size(), inputs.size());
-  require(inputs.size() <= static_cast<std::size_t>(max_variadic), "{}: expected at most {} operands, found {}", op.name, max_variadic, inputs.size());
+  check_input_count(op, inputs.size());
   for (std::size_t i = 0; i < std::max(inputs.size(), op.inputs.size()); ++i) {
     const OperandSpec& spec = input_spec(op, i);
     if (i >= inputs.size() || !inputs[i]) {
@@ -121,6 +119,12 @@ const OpDefinition* find_operator(std::string_view name) {
   for (const OpDefinition& op : all_operators())
     if (op.name == name) return &op;
   return nullptr;
+}
+
+void check_input_count(const OpDefinition& op, std::size_t count) {
+  const bool variadic = !op.inputs.empty() && op.inputs.back().variadic;
+  require(variadic || count <= op.inputs.size(), "{}: expected at most {} operands, found {}", op.name, op.inputs.size(), count);
+  require(count <= static_cast<std::size_t>(max_variadic), "{}: expected at most {} operands, found {}", op.name, max_variadic, count);
 }
 
 Problem make_problem(const OpDefinition& op, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes) {

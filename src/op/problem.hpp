@@ -70,6 +70,8 @@ const OpDefinition& definition(const Problem& problem);
 /// By name; nothing when there is none.
 const OpDefinition* find_operator(std::string_view name);
 
+/// Throws Error where an operator takes fewer operands than that.
+void check_input_count(const OpDefinition& op, std::size_t count);
 /// Validates operands and attributes against the schema, fills attribute defaults and infers outputs. Throws Error naming the operand or attribute.
 Problem make_problem(const OpDefinition& op, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes);
 /// dense_dims of the problem's operator.
