@@ -41,6 +41,14 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
+CommandDoc described(std::string_view name, std::string_view summary, std::string_view heading) {
+  CommandDoc command;
+  command.name = name;
+  command.summary = summary;
+  command.heading = heading;
+  return command;
+}
+
 }  // namespace
 
 struct CommandLine::Parts {
@@ -118,13 +126,18 @@ struct CommandLine::Parts {
 };
 
 CommandLine::CommandLine() : parts_(std::make_unique<Parts>()) {
-  CommandDoc& doc = commands().add({.name = "", .summary = "Cermet: transformers from operator to running model.", .is_verb = false});
+  CommandDoc& doc = commands().add(described("", "Cermet: transformers from operator to running model.", ""));
+  doc.is_verb = false;
   parts_->docs.emplace_back(&parts_->app, &doc);
   doc.examples = {"cermet run models/demo -p \"The PostgreSQL server\"", "cermet run FILE.onnx --input x=x.npy", "cermet help run"};
   parts_->app.set_version_flag("-V,--version", std::string("cermet ") + cermet_version());
   parts_->app.require_subcommand(0, 1);
   parts_->declare_general(parts_->app, doc, false);
-  doc.options.push_back({.names = {"-V", "--version"}, .help = "print the version", .section = "General"});
+  OptionDoc version;
+  version.names = {"-V", "--version"};
+  version.help = "print the version";
+  version.section = "General";
+  doc.options.push_back(std::move(version));
 }
 
 CommandLine::~CommandLine() = default;
@@ -134,7 +147,8 @@ void CommandLine::heading(std::string_view text) { parts_->heading = text; }
 void CommandLine::group(std::string_view name, std::string_view summary) {
   CLI::App* const made = parts_->app.add_subcommand(std::string(name), "");
   made->require_subcommand(1);
-  CommandDoc& doc = commands().add({.name = std::string(name), .summary = std::string(summary), .heading = parts_->heading, .is_verb = false});
+  CommandDoc& doc = commands().add(described(name, summary, parts_->heading));
+  doc.is_verb = false;
   parts_->docs.emplace_back(made, &doc);
   parts_->declare_general(*made, doc, false);
 }
@@ -143,11 +157,9 @@ void CommandLine::declare(Verb verb) {
   const std::size_t space = verb.name.find(' ');
   CLI::App& parent = space == std::string_view::npos ? parts_->app : *parts_->app.get_subcommand(std::string(verb.name.substr(0, space)));
   CLI::App* const app = parent.add_subcommand(std::string(verb.name.substr(verb.name.find(' ') + 1)), "");
-  CommandDoc& doc = commands().add({.name = std::string(verb.name),
-                                    .summary = std::string(verb.summary),
-                                    .heading = parts_->heading,
-                                    .examples = lines_of(verb.example),
-                                    .is_internal = verb.is_internal});
+  CommandDoc& doc = commands().add(described(verb.name, verb.summary, parts_->heading));
+  doc.examples = lines_of(verb.example);
+  doc.is_internal = verb.is_internal;
   parts_->docs.emplace_back(app, &doc);
   Parser parser(*app, doc);
   Action action = verb.options(parser);
