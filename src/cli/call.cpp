@@ -146,8 +146,8 @@ Verb verb() {
   return {
       "call", "compute one operator on tensors from .npy files",
       "cermet call matmul --input a.npy --input b.npy -o y.npy\n"
-      "cermet call rms_norm --input x=x.npy --input weight=w.npy --attr eps=1e-5 -o y.npy\n"
-      "cermet call linear --input x.npy:bf16 --input w.npy:bf16 --attr out_dtype=f32 -o y.npy\n"
+      "cermet call rms_norm --input x=x.npy --input weight=weight.npy --attr eps=1e-5 -o y.npy\n"
+      "cermet call linear --input x.npy --input w.npy --kernel gemm.linear -o y.npy\n"
       "cermet call topk_gating --input logits.npy --attr k=8 -o weights.npy -o ids.npy --device cuda",
       [](Parser& parser) -> Action {
         const auto options = std::make_shared<Options>();

@@ -31,28 +31,31 @@ std::string fish_option(const CommandDoc& command, const OptionDoc& option) {
 }  // namespace
 
 std::string fish_completion() {
-  std::string groups;
+  std::string pairs;
   for (const auto& command : commands().all())
-    if (!command->name.empty() && !commands().members(command->name).empty()) groups += " " + command->name;
+    if (!command->is_internal && command->name.find(' ') != std::string::npos) pairs += " " + fish_quoted(command->name);
   std::string text = fmt::format(
       "# fish completion for cermet; written by `cermet completion fish`.\n"
       "function __cermet_command\n"
       "    set -l words (commandline -opc)\n"
       "    set -e words[1]\n"
-      "    set -l found\n"
+      "    set -l found ''\n"
       "    for word in $words\n"
       "        string match -q -- '-*' $word; and continue\n"
-      "        set -a found $word\n"
-      "        if not contains -- $found[1]{}; or test (count $found) -eq 2\n"
-      "            break\n"
+      "        if test -z \"$found\"\n"
+      "            set found $word\n"
+      "            continue\n"
       "        end\n"
+      "        contains -- \"$found $word\"{}; and set found \"$found $word\"\n"
+      "        break\n"
       "    end\n"
-      "    echo -n (string join ' ' $found)\n"
+      "    echo \"$found\"\n"
       "end\n"
       "function __cermet_is\n"
-      "    test (__cermet_command) = \"$argv[1]\"\n"
+      "    set -l found (__cermet_command)\n"
+      "    test \"$found\" = \"$argv[1]\"\n"
       "end\n",
-      groups);
+      pairs);
   for (const auto& command : commands().all()) {
     if (command->is_internal) continue;
     for (const CommandDoc* member : commands().members(command->name))

@@ -74,15 +74,22 @@ std::vector<std::string> headings_of(const List& list, HeadingOf of) {
 }
 
 std::string members_text(const CommandDoc& command, const HelpStyle& style) {
-  const std::vector<const CommandDoc*> members = commands().members(command.name);
-  const auto of = [](const CommandDoc* member) {
-    return member->name.find(' ') == std::string::npos && !member->heading.empty() ? member->heading : "Commands";
-  };
+  std::vector<const CommandDoc*> members = commands().members(command.name);
+  if (command.name.empty()) {  // and `explain op`, whose group is a verb itself
+    members.clear();
+    for (const auto& each : commands().all()) {
+      const std::size_t space = each->name.find(' ');
+      if (!each->is_internal && !each->name.empty() && (space == std::string::npos || commands().find(each->name.substr(0, space))->is_verb))
+        members.push_back(each.get());
+    }
+  }
+  const auto of = [&](const CommandDoc* member) { return command.name.empty() && !member->heading.empty() ? member->heading : "Commands"; };
   std::string text;
   for (const std::string& title : headings_of(members, of)) {
     Columns columns;
     for (const CommandDoc* member : members)
-      if (of(member) == title) columns.row(fmt::format("{:<13}", member->name.substr(member->name.find(' ') + 1)), member->summary);
+      if (of(member) == title)
+        columns.row(fmt::format("{:<13}", command.name.empty() ? member->name : member->name.substr(member->name.find(' ') + 1)), member->summary);
     text += heading(title, style) + columns.text(style.width) + "\n";
   }
   return text;
@@ -93,8 +100,7 @@ std::string options_text(const CommandDoc& command, const HelpStyle& style, bool
   const auto of = [](const OptionDoc& option) { return option.section; };
   std::vector<std::string> titles = headings_of(command.options, of);
   std::ranges::stable_partition(titles, [](const std::string& title) { return title == "Arguments"; });
-  const auto last = std::ranges::stable_partition(titles, [](const std::string& title) { return title != "General"; });
-  (void)last;
+  std::ranges::stable_partition(titles, [](const std::string& title) { return title != "General"; });
   for (const std::string& title : titles) {
     Columns columns;
     bool empty = true;

@@ -36,6 +36,15 @@ expect --budget cermet tune op linear --bud
 expect models cermet run mod
 expect zsh cermet completion z
 expect op cermet explain o
+if command -v fish > /dev/null; then
+  for line in 'run:cermet ' '--dtype:cermet run --dt' 'bf16:cermet run --dtype ' 'model:cermet bench ' '--batch:cermet bench model --bat' '--text:cermet explain m --tex'; do
+    said=$(fish -c "source $folder/fish; complete -C '${line#*:}'" 2>&1)
+    echo "$said" | grep -q -e "^${line%%:*}" || { echo "fish completion of '${line#*:}': expected ${line%%:*}, found: $said"; exit 1; }
+  done
+fi
+if command -v zsh > /dev/null; then
+  zsh -f -c "autoload -Uz compinit; compinit -u -d $folder/dump; source $folder/zsh; [ \"\$_comps[cermet]\" = _cermet ]"
+fi
 "$cermet" man-page > cermet.1
 head -2 cermet.1 | grep -q '^\.TH CERMET 1'
 if command -v groff > /dev/null; then

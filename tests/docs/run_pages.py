@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every command of README.md and docs/guide as a reader would: by PATH, from a folder that is not the checkout.
+"""Runs every command of README.md and docs/guide, and every example of --help, as a reader would: by PATH, from a folder that is not the checkout.
 
 usage: run_pages.py SOURCE BUILD [PAGE...]     with --list, prints the commands and runs none
 
@@ -11,6 +11,8 @@ a block says what cannot be seen in it:
   <!-- fails: REASON -->                the commands are mistakes, exit code 2
 A comment that fits no line is an error, so that none outlives its reason.
 """
+import json
+import math
 import os
 import pathlib
 import re
@@ -25,6 +27,11 @@ PROGRAMS = ('cermet', 'build/bin/cermet', 'mpirun', 'srun', 'salloc', 'cc', 'cp'
 # Words that every page uses for something of the reader's.
 WORDS = {'MODEL': 'models/demo', 'FOLDER': 'models/demo', 'FILE.onnx': 'models/demo_onnx/classifier.onnx', 'model.onnx': 'models/demo_onnx/classifier.onnx',
          'PLAN': 'classifier.plan', 'DIR': 'results', '"..."': '"The server"'}
+# Examples of --help that do not run here: what they contain, and why.
+HELP_NOT_RUN = {'--device cuda': 'a GPU', 'null:sm_90': 'compiles for a GPU, slow', 'mpirun': 'MPI', '--store': 'a GPU', '/tmp/': 'takes what a slow one makes',
+                'eval ': 'slow', 'tune op': 'slow', 'tune model': 'slow', 'bench model models/demo ': 'slow', 'bench soak': 'slow', 'limits': 'slow',
+                'quantize models': 'slow', 'h200.json': 'a tuned machine', 'tune fit': 'a tuned machine', ' kernel ': 'docs/guide/own-kernels.md runs them',
+                'train.py': "a user's program", 'completion ': 'writes to the home folder', '--dump': 'a region', 'bisect-region step': 'a GPU'}
 SLOWEST = 120  # seconds of a command, on a machine that does other things
 
 
@@ -36,12 +43,13 @@ def npy(shape, values):
 
 def make_files(folder):
     """What pages take for granted: arrays, prompts, calls, a graph."""
-    for name, shape in {'x.npy': (1, 4), 'w.npy': (2, 4), 'a.npy': (4, 8), 'b.npy': (8, 4)}.items():
-        count = shape[0] * shape[1]
+    for name, shape in {'x.npy': (1, 4), 'w.npy': (2, 4), 'weight.npy': (4,), 'a.npy': (4, 8), 'b.npy': (8, 4)}.items():
+        count = math.prod(shape)
         (folder / name).write_bytes(npy(shape, [i / count for i in range(count)]))
     (folder / 'prompts.jsonl').write_text('{"prompt": "The server"}\n{"prompt": "To install", "max_new_tokens": 8}\n')
     (folder / 'calls.json').write_text('[{"name": "norm", "op": "rms_norm", "shape": "f32[8,64] f32[64]"}]')
-    (folder / 'block.graph').write_text('graph block {\n  symbol T : 1..512\n  input %x : f32[T, 4]\n  constant %w : f32[2, 4]\n'
+    for name in ('block.graph', 'step.graph'):
+        (folder / name).write_text('graph block {\n  symbol T : 1..512\n  input %x : f32[T, 4]\n  constant %w : f32[2, 4]\n'
                                         '  %norm = rms_norm(%x) : f32[T, 4]\n  %y = linear(%norm, %w) : f32[T, 2]\n  output y = %y\n}\n')
 
 
@@ -78,7 +86,7 @@ def commands_of(block):
         if pending:
             pending = (pending[0], pending[1] + line.strip())
         else:
-            text = re.sub(r'^\$ ', '', line.strip())
+            text = re.sub(r'\s+# .*$', '', re.sub(r'^\$ ', '', line.strip()))
             if not text.startswith(tuple(p if p.endswith('/') else p + ' ' for p in PROGRAMS)):
                 continue
             pending = (number, text)
@@ -119,6 +127,7 @@ class Runner:
         """A copy that commands may write to, with what a checkout has and an empty home."""
         for name in ('models', 'examples', 'include'):
             shutil.copytree(self.source / name, folder / name)
+        shutil.copy(self.source / 'README.md', folder)
         (folder / 'bench').symlink_to(self.source / 'bench')
         for name in ('tmp', 'home'):
             (folder / name).mkdir()
@@ -139,6 +148,27 @@ class Runner:
             said, problem = '', f'expected it to end within {SLOWEST} s'
         self.times.append((time.monotonic() - begin, command))
         return f'{problem}: {said.strip().splitlines()[-1] if said.strip() else "nothing"}' if problem else ''
+
+    def help_examples(self, only_list, name=''):
+        """Examples of every command's help."""
+        said = subprocess.run([self.build / 'bin/cermet', 'help', *name.split(), '--json'], stdout=subprocess.PIPE, check=True).stdout
+        command = json.loads(said)
+        examples = list(command['examples'])
+        for member in command['commands']:
+            examples += self.help_examples(only_list, member)
+        if name:
+            return examples
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = pathlib.Path(temporary)
+            self.scratch(folder)
+            for example in examples:
+                if any(text in example for text in HELP_NOT_RUN):
+                    self.skipped += 1
+                elif only_list:
+                    print(f'help: {example}')
+                elif problem := self.run(with_words(example, WORDS), folder, 0):
+                    self.failures.append(f'help: {example}\n    {problem}')
+        return examples
 
     def page(self, page, only_list):
         with tempfile.TemporaryDirectory() as temporary:
@@ -173,6 +203,8 @@ def main():
     runner = Runner(source, build)
     for page in pages:
         runner.page(page, '--list' in sys.argv)
+    if len(arguments) == 2:
+        runner.help_examples('--list' in sys.argv)
     for failure in runner.failures:
         print(failure)
     for seconds, command in sorted(runner.times, reverse=True)[:5]:
