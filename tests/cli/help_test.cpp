@@ -21,10 +21,19 @@ std::size_t longest_line(const std::string& text) {
   return longest;
 }
 
+/// The text with line breaks and runs of spaces as one space.
+std::string joined(const std::string& text) {
+  std::istringstream in(text);
+  std::string out;
+  for (std::string word; in >> word;) out += (out.empty() ? "" : " ") + word;
+  return out;
+}
+
 /// Every command that help lists, by its JSON.
 std::vector<std::string> every_command(const std::string& name = "") {
   std::vector<std::string> list;
-  for (const auto& member : run_cermet("help " + name + " --json").json()["commands"]) {
+  const nlohmann::json members = run_cermet("help " + name + " --json").json()["commands"];
+  for (const auto& member : members) {
     list.push_back(member);
     if (name.empty())
       for (const std::string& below : every_command(list.back())) list.push_back(below);
@@ -74,7 +83,7 @@ TEST(Help, StartsWithExamplesAndHasSections) {
   EXPECT_EQ(help.find("--super-kernel"), std::string::npos) << "advanced";
   EXPECT_NE(run_cermet("run --help-all").out.find("--super-kernel"), std::string::npos);
   for (const char* part : {"-n, --new-tokens <N>", "[default: 128]", "[possible values: f32, bf16, f16]", "--prompts <FILE.jsonl>", "-o, --output <DIR>"})
-    EXPECT_NE(help.find(part), std::string::npos) << part << "\n" << help;
+    EXPECT_NE(joined(help).find(part), std::string::npos) << part << "\n" << help;
   for (const char* type : {"INT", "TEXT:", "FLOAT", "UINT"}) EXPECT_EQ(help.find(type), std::string::npos) << type;
 }
 
@@ -120,7 +129,6 @@ TEST(Suggestions, NameTheNearestVerbAndOption) {
        {std::pair("rnu", "run"), {"quantise", "quantize"}, {"serve", "run"}, {"chat", "run"}, {"benchmark", "bench"}, {"tokenise", "tokenize"}})
     expect_mistake(typed, {std::string("no such command: ") + typed, std::string("did you mean ") + meant + "?"});
   expect_mistake("bench modle x", {"no such command: bench modle; did you mean bench model? (see `cermet bench --help`)"});
-  expect_mistake("generater models/demo", {"did you mean"});
   expect_mistake("xyzzy", {"no such command: xyzzy (see `cermet --help`)"});
   for (const auto& [typed, meant] : {std::pair("--new-token 4", "--new-tokens"),
                                      {"--max-tokens 4", "--new-tokens"},
