@@ -114,14 +114,13 @@ struct CommandLine::Parts {
     if (is_verb(at_app)) return;  // whose arguments these are
     const CommandDoc& doc = doc_of(at_app);
     const std::string help = spoken_name(doc) + " --help";
-    if (at < argc) {
-      const std::string typed = is_plain(argv[at]) ? std::string(argv[at]) : quote(argv[at]);
-      fail(Status::invalid_argument, "no such command: {}{}{} (see `{}`)", doc.name.empty() ? "" : doc.name + " ", typed, command_hint(argv[at], doc.name),
-           help);
-    }
     std::vector<std::string> names;
     for (const CommandDoc* member : commands().members(doc.name)) names.push_back(member->name.substr(member->name.find(' ') + 1));
-    fail(Status::invalid_argument, "{}: expected a command ({}), found nothing (see `{}`)", doc.name, fmt::join(names, ", "), help);
+    if (at >= argc) fail(Status::invalid_argument, "{}: expected a command ({}), found nothing (see `{}`)", doc.name, fmt::join(names, ", "), help);
+    const std::string typed = is_plain(argv[at]) ? std::string(argv[at]) : quote(argv[at]);
+    std::string hint = command_hint(argv[at], doc.name);
+    if (hint.empty() && !doc.name.empty()) hint = fmt::format("; expected {}", fmt::join(names, ", "));
+    fail(Status::invalid_argument, "no such command: {}{}{} (see `{}`)", doc.name.empty() ? "" : doc.name + " ", typed, hint, help);
   }
 };
 
