@@ -37,7 +37,7 @@ void convert_folder(const Options& options, Console& console) {
 }  // namespace
 
 Verb verb() {
-  return {"convert", "convert a quantized checkpoint to the other format, bit for bit",
+  return {"convert", "convert a quantized checkpoint to the other format",
           "  cermet convert /tmp/demo-int8 --to modelslim -o /tmp/demo-slim\n"
           "  cermet convert /tmp/demo-slim --to compressed-tensors -o /tmp/demo-back",
           [](Parser& parser) -> Action {

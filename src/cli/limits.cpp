@@ -60,7 +60,7 @@ Verb verb() {
             const auto options = std::make_shared<Options>();
             parser.option("--seconds", options->seconds, "time for each rate; a tenth of it for each figure of a GPU").range(0.01, 60.0).show_default();
             parser.flag("--store", options->store, "keep a GPU's limits in the cache folder: kernels are then chosen by them");
-            declare_device(parser, options->device, options->threads, "of a GPU also what launches cost and reads take by size");
+            declare_device(parser, options->device, options->threads, "on a GPU, launch costs and reads by size are measured, too");
             return [options](Console& console) { measure(console, *options); };
           }};
 }

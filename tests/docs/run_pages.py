@@ -31,7 +31,8 @@ WORDS = {'MODEL': 'models/demo', 'FOLDER': 'models/demo', 'FILE.onnx': 'models/d
 HELP_NOT_RUN = {'--device cuda': 'a GPU', 'null:sm_90': 'compiles for a GPU, slow', 'mpirun': 'MPI', '--store': 'a GPU', '/tmp/': 'takes what a slow one makes',
                 'eval ': 'slow', 'tune op': 'slow', 'tune model': 'slow', 'bench model models/demo ': 'slow', 'bench soak': 'slow', 'limits': 'slow',
                 'quantize models': 'slow', 'h200.json': 'a tuned machine', 'tune fit': 'a tuned machine', ' kernel ': 'docs/guide/own-kernels.md runs them',
-                'train.py': "a user's program", 'completion ': 'writes to the home folder', '--dump': 'a region', 'bisect-region step': 'a GPU'}
+                'train.py': "a user's program", 'completion ': 'writes to the home folder', '--dump': 'a region', 'bisect-region step': 'a GPU',
+                'CERMET_CPU_ISA': 'depends on the build', 'bench comm --ranks 4': 'more ranks than cores', 'launch -n 4': 'more ranks than cores'}
 SLOWEST = 120  # seconds of a command, on a machine that does other things
 
 
