@@ -3,6 +3,10 @@ include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/cermet)
 install(TARGETS cermet RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES ${PROJECT_BINARY_DIR}/share/cermet.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${PROJECT_BINARY_DIR}/share/cermet.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME cermet)
+install(FILES ${PROJECT_BINARY_DIR}/share/_cermet DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${PROJECT_BINARY_DIR}/share/cermet.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 install(TARGETS cermet_shared EXPORT cermet_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET cermet_cuda)  # opened by name by the command and the library, which look here
   set_target_properties(cermet_cuda PROPERTIES INSTALL_RPATH "${CUDAToolkit_LIBRARY_DIR}")

@@ -4,7 +4,8 @@
 #include <map>
 #include <string>
 
-int main(int, char** arguments) {
+int main(int count, char** arguments) {
+  if (count != 2) return std::fprintf(stderr, "usage: %s MODEL\n", arguments[0]), 2;
   cermet_model_options sizes = cermet_model_defaults();
   sizes.max_sequences = 2;  // that run at a time; others wait for a place
   cermet::model model(arguments[1], sizes);

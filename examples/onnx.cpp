@@ -3,7 +3,8 @@
 #include <cstdio>
 #include <vector>
 
-int main(int, char** arguments) {
+int main(int count, char** arguments) {
+  if (count != 2) return std::fprintf(stderr, "usage: %s FILE.onnx\n", arguments[0]), 2;
   cermet::onnx_model model = cermet::compile(arguments[1], {{"batch", 1, 8}});
   for (std::int64_t batch = 1; batch <= 2; ++batch) {
     const cermet::tensor x({batch, 4}, std::vector<float>(static_cast<std::size_t>(batch) * 4, 1.0f));

@@ -17,6 +17,34 @@ constexpr std::array<Row, dtype_count> rows{{
 #undef X
 }};
 
+struct Alias {
+  std::string_view alias, name;
+};
+
+/// Names that NumPy, PyTorch, vLLM and llama.cpp have for the same types. No word that a kernel's manifest may well call a dimension, as "half" is.
+constexpr Alias aliases[] = {
+    {"float16", "f16"},
+    {"fp16", "f16"},
+    {"bfloat16", "bf16"},
+    {"float32", "f32"},
+    {"fp32", "f32"},
+    {"float64", "f64"},
+    {"fp64", "f64"},
+    {"int8", "i8"},
+    {"uint8", "u8"},
+    {"int16", "i16"},
+    {"uint16", "u16"},
+    {"int32", "i32"},
+    {"uint32", "u32"},
+    {"int64", "i64"},
+    {"uint64", "u64"},
+    {"fp8", "f8_e4m3"},
+    {"fp8_e4m3", "f8_e4m3"},
+    {"fp8_e5m2", "f8_e5m2"},
+    {"float8_e4m3fn", "f8_e4m3"},
+    {"float8_e5m2", "f8_e5m2"},
+};
+
 const Row& row(DType dtype) { return rows[static_cast<std::size_t>(dtype)]; }
 
 }  // namespace
@@ -28,6 +56,8 @@ bool is_floating(DType dtype) { return row(dtype).kind == 'f'; }
 bool is_integer(DType dtype) { return row(dtype).kind == 'i' || row(dtype).kind == 'u'; }
 
 std::optional<DType> dtype_from_name(std::string_view name) {
+  for (const Alias& each : aliases)
+    if (each.alias == name) name = each.name;
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].name == name) return static_cast<DType>(i);
   return std::nullopt;

@@ -169,7 +169,7 @@ std::string measured_text(const Json& result) {
   if (device && count("fallbacks") > 0)
     table.row({"fallbacks", fmt::format("{} launches that the kernel's own programs did not take: see `cermet explain op`", count("fallbacks"))});
   table.row({"moved", fmt::format("{:.2f} GB/s", number("bytes_per_second") * 1e-9)});
-  table.row({"computed", fmt::format("{:.2f} GFLOP/s", number("operations_per_second") * 1e-9)});
+  table.row({"computed", fmt::format("{:.2f} GOP/s", number("operations_per_second") * 1e-9)});
   return table.to_string();
 }
 

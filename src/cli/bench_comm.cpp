@@ -173,7 +173,6 @@ void bench(Console& console, Options options) {
   const std::optional<DType> dtype = dtype_from_name(options.dtype);
   require(dtype && (dtypes::real | DTypeSet{DType::i32, DType::i8}).contains(*dtype), "--dtype: expected f32, bf16, f16, i32 or i8, found {}",
           quote(options.dtype));
-  require(options.device == "cpu" || options.device == "cuda", "--device: expected cpu or cuda, found {}", quote(options.device));
   comm::device_engine_from(options.engine, "--engine");
   require(options.engine == "auto" || options.device == "cuda", "--engine: expected auto where --device is {}, found {}", options.device,
           quote(options.engine));
@@ -194,38 +193,37 @@ void bench(Console& console, Options options) {
 
 Verb verb() {
   return {
-      "bench comm", "measures the operators that communicate, between threads, processes or GPUs",
-      "  cermet bench comm --ranks 4 --check\n"
-      "  cermet launch -n 2 -- bench comm --sizes 1K..64M -o comm.svg\n"
-      "  mpirun -n 4 cermet bench comm --op all_reduce --op all_to_all --dtype bf16 --json\n"
-      "  cermet launch -n 2 -- bench comm --device cuda --dtype bf16\n"
-      "  cermet bench comm --device cuda --engine peer --check\n"
-      "  cermet launch -n 2 -- bench comm --device cuda --dtype bf16 --sizes 1K..64M --store",
+      "bench comm", "measure the operators that communicate",
+      "cermet bench comm --ranks 4 --check\n"
+      "cermet launch -n 2 -- bench comm --sizes 1K..64M -o comm.svg\n"
+      "mpirun -n 4 cermet bench comm --op all_reduce --op all_to_all --dtype bf16 --json\n"
+      "cermet launch -n 2 -- bench comm --device cuda --dtype bf16\n"
+      "cermet launch -n 2 -- bench comm --device cuda --dtype bf16 --sizes 1K..64M --store",
       [](Parser& parser) -> Action {
         const auto options = std::make_shared<Options>();
-        parser.option("--ranks", options->ranks, "threads that are ranks, where the command was not started as several processes").range(1, 256).show_default();
-        parser.option("--op", options->ops, "a collective; by default all without a root");
-        parser.option("--sizes", options->sizes, "bytes of the larger of operand and result: 1K..16M in steps of four, or 1K,24K,2M").show_default();
-        parser.option("--dtype", options->dtype, "element type").show_default();
-        parser.option("--device", options->device, "cpu, or cuda: rank r of a host has its GPU r").show_default();
-        parser
-            .option("--engine", options->engine,
-                    "what carries data between GPUs: nccl; peer, memory that all of a host's GPUs address, where two ranks may be on one GPU; stamped, "
-                    "one-shot or two-shot, the same by that way for the calls that have it; or auto, for each call what is expected to be faster")
-            .show_default();
+        parser.option("--op <NAME>", options->ops, "a collective").default_text("all without a root");
+        parser.option("--sizes <BYTES>", options->sizes, "bytes of the larger of operand and result: 1K..16M in steps of four, or 1K,24K,2M").show_default();
+        parser.option("--dtype <TYPE>", options->dtype, "element type").suggests({"f32", "bf16", "f16", "i32", "i8"}).show_default();
+        parser.option("--ranks", options->ranks, "threads that are ranks, unless the command was started as several processes").range(1, 256).show_default();
         parser.option("--seconds", options->seconds, "how long to measure each size").range(0.0, 600.0).show_default();
         parser.flag("--check", options->check, "first compare every operator with its definition, over its test cases");
-        parser.flag("--routes", options->routes,
-                    "on GPUs: every way by itself (NCCL; peer memory with stamped words, with flags, and with all_reduce in two exchanges), and two constants "
-                    "fitted to each");
-        parser.flag(
-            "--store", options->store,
-            "the same for all operators, kept in the cache folder: calls then take the way that was faster, on devices of this name, driver and number");
-        parser.flag("--norm", options->norm,
-                    "on GPUs, in place of operators: all_reduce of float32 rows of 4096, the residual and rms_norm, as a model's layers have them; --sizes: "
-                    "of the rows");
-        parser.option("-o,--output", options->plot, "FILE.svg for a plot of time over size");
-        return [options](Console& console) { bench(console, *options); };
+        parser.option("-o,--output <FILE.svg>", options->plot, "plot of time over size");
+        parser.option("--device <DEVICE>", options->device, "with cuda, rank r of a host has its GPU r").values({"cpu", "cuda"}).show_default();
+        parser.section("GPUs");
+        parser
+            .option("--engine <NAME>", options->engine,
+                    "what carries data: nccl; peer, memory that all of a host's GPUs address; stamped, one-shot or two-shot, the same by that way; or auto, "
+                    "whatever is expected to be faster")
+            .suggests({"auto", "nccl", "peer", "stamped", "one-shot", "two-shot"})
+            .show_default();
+        parser.flag("--routes", options->routes, "measure every way by itself, and fit two constants to each");
+        parser.flag("--store", options->store, "the same for all operators, kept in the cache folder: calls then take the faster way");
+        parser.flag("--norm", options->norm, "measure all_reduce of f32 rows of 4096, the residual and rms_norm instead; --sizes: of the rows");
+        return [options, given = parser.given()](Console& console) {
+          require(!given->has("--ranks") || comm::world_place().engine.empty(),
+                  "--ranks: expected none in a command that was started as several processes, found {}", options->ranks);
+          bench(console, *options);
+        };
       }};
 }
 

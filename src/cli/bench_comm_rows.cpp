@@ -56,11 +56,11 @@ comm::RouteTimes times_of(const CommRows& measured) {
 void print(Console& console, const CommRows& measured) {
   Json rows = Json::array();
   Table table, fit_table;
-  table.row({"operator", "bytes", "time", "bytes/s", "bus bytes/s"});
+  table.row({"operator", "size", "time", "rate", "bus rate"});
   for (const CommRow& row : measured.rows) {
     const Json json = json_of(row, measured.ranks);
     table.row({label_of(row), bytes_text(static_cast<double>(row.timing.bytes)), seconds_text(row.timing.seconds),
-               bytes_text(json["bytes_per_second"].get<double>()), bytes_text(json["bus_bytes_per_second"].get<double>())});
+               bytes_text(json["bytes_per_second"].get<double>()) + "/s", bytes_text(json["bus_bytes_per_second"].get<double>()) + "/s"});
     rows.push_back(json);
   }
   const bool has_routes = !measured.rows.empty() && measured.rows.front().route;
@@ -71,7 +71,7 @@ void print(Console& console, const CommRows& measured) {
     if (!measured.stored.empty()) json["stored"] = measured.stored;
     return console.write_json(json);
   }
-  if (measured.checked > 0) console.print("{} calls on each of {} ranks are what the stacked operators define\n", measured.checked, measured.ranks);
+  if (measured.checked > 0) console.print("{} checks passed on each of {} ranks\n", measured.checked, measured.ranks);
   console.print("{} ranks, engine {}, {}\n{}", measured.ranks, measured.engine, measured.dtype, table.to_string());
   for (const std::string& one : measured.missing) console.print("not measured: {}\n", one);
   if (has_routes) console.print("time = alpha + bytes / beta, fitted\n{}", fit_table.to_string());

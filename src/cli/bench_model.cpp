@@ -40,6 +40,7 @@ struct Figures {
   double prefill = 0, decode = 0;
   double first_prefill_seconds = 0;  ///< of the first round, to its token
   cpu::Limits limits;
+  std::int64_t peak_memory = 0;  ///< before limits are measured, which take buffers of their own
 };
 
 void keep_best(cpu::Limits& best, const cpu::Limits& found) {
@@ -76,6 +77,7 @@ Figures measure(Engine& engine, const Options& options) {
     }
     prefill.push_back(tokens / times.prefill);
     if (options.new_tokens > 0) decode.push_back(made_tokens / times.decode);
+    if (round == 0) figures.peak_memory = peak_memory_bytes();
     if (options.limits && !gpu) keep_best(figures.limits, cpu::measure_limits(engine.pool(), 0.3));
     if (round == 0) figures.first_prefill_seconds = times.prefill;
     if (round == 0) engine.set_timing(options.steps);
@@ -154,7 +156,7 @@ Json to_json(const Engine& engine, const Options& options, const Figures& figure
             {"decode_weight_bytes_per_token", decode_weight_bytes(engine, options.batch)},
             {"prefill_operations", prefill_operations(engine, options.prompt_tokens).all},
             {"fallbacks", engine.fallbacks()},
-            {"peak_memory_bytes", peak_memory_bytes()}};
+            {"peak_memory_bytes", options.limits ? figures.peak_memory : peak_memory_bytes()}};
   if (!options.limits) return json;
   const cpu::Limits& limits = figures.limits;
   json["limits"] = limits_json(limits);
@@ -175,18 +177,19 @@ void print_text(Console& console, const Json& json) {
   table.row({"decode", fmt::format("{:.2f} tokens/s ({} tokens), {} of weights a token", json["decode_tokens_per_second"].get<double>(),
                                    json["new_tokens"].get<std::int64_t>(), bytes_text(json["decode_weight_bytes_per_token"].get<double>()))});
   if (json.contains("limits")) {
-    table.row({"read bandwidth",
-               fmt::format("{}B/s measured in the same run; decode reads weights at {:.1f} % of it",
-                           count_text(json["limits"]["read_bytes_per_second"].get<double>()), 100 * json["decode_fraction_of_bandwidth"].get<double>())});
+    table.row({"read bandwidth", fmt::format("{} measured in the same run; decode reads weights at {:.1f} % of it",
+                                             amount_text(json["limits"]["read_bytes_per_second"].get<double>(), "B/s"),
+                                             100 * json["decode_fraction_of_bandwidth"].get<double>())});
     const Json& limits = json["limits"];
-    const auto rate = [&](const char* key) { return count_text(limits[key].get<double>()); };
+    const auto rate = [&](const char* key, const char* unit) { return amount_text(limits[key].get<double>(), unit); };
     const bool tiles = limits.contains("amx_bf16_operations_per_second") && limits["amx_bf16_operations_per_second"].get<double>() > 0;
-    table.row({"peak", fmt::format("f32 {}FLOP/s, bf16 {}FLOP/s, int8 {}OP/s{}; prefill GEMMs run at {:.1f} % of the peak of their types",
-                                   rate("f32_operations_per_second"), rate("bf16_operations_per_second"), rate("int8_operations_per_second"),
-                                   tiles ? fmt::format(", of AMX tiles bf16 {}FLOP/s, int8 {}OP/s", rate("amx_bf16_operations_per_second"),
-                                                       rate("amx_int8_operations_per_second"))
-                                         : "",
-                                   100 * json["prefill_fraction_of_peak"].get<double>())});
+    table.row({"peak",
+               fmt::format("f32 {}, bf16 {}, int8 {}{}; prefill GEMMs run at {:.1f} % of the peak of their types", rate("f32_operations_per_second", "FLOP/s"),
+                           rate("bf16_operations_per_second", "FLOP/s"), rate("int8_operations_per_second", "OP/s"),
+                           tiles ? fmt::format(", of AMX tiles bf16 {}, int8 {}", rate("amx_bf16_operations_per_second", "FLOP/s"),
+                                               rate("amx_int8_operations_per_second", "OP/s"))
+                                 : "",
+                           100 * json["prefill_fraction_of_peak"].get<double>())});
   }
   table.row({"start", fmt::format("{} to the first token: kernels {}, weights {}", seconds_text(json["first_token_seconds"].get<double>()),
                                   seconds_text(json["compile_seconds"].get<double>()), seconds_text(json["weights_seconds"].get<double>()))});
@@ -197,17 +200,15 @@ void print_text(Console& console, const Json& json) {
 }
 
 void bench(const Options& options, Console& console) {
+  require(!options.plan || (!options.steps && options.trace.empty()), "--plan: expected neither --steps nor --trace with it, found {}",
+          options.steps ? "--steps" : "--trace");
   if (is_onnx(options.model.model) || is_graph(options.model.model)) {
     const OnnxOptions onnx = with_model(options.onnx, options.model);
-    require(options.trace.empty(), "--trace: expected a folder with a checkpoint, found {}", onnx.model);
-    require(options.batch == 1, "--batch: expected a folder with a checkpoint, found {}, whose sizes --dim gives", onnx.model);
     const OnnxBench bench{static_cast<int>(options.repeat), options.limits, options.steps, options.plan};
     return is_graph(onnx.model) ? bench_graph(onnx, bench, console) : bench_onnx(onnx, bench, console);
   }
   const std::int64_t most = options.prompt_tokens + options.new_tokens, tokens = options.batch * round_up(most, std::int64_t{16});  // whole cache blocks
   check_context(options.model, options.batch == 1 ? most : tokens, "--prompt-tokens and --new-tokens of all sequences");
-  require(!options.plan || (!options.steps && options.trace.empty()), "--plan: expected neither --steps nor --trace beside it, found {}",
-          options.steps ? "--steps" : "--trace");
   if (!options.trace.empty()) check_trace_file(options.trace);
   const auto start = std::chrono::steady_clock::now();
   Engine engine = load_engine(options.model, options.batch == 1 ? most : tokens, 512, options.batch);
@@ -220,41 +221,47 @@ void bench(const Options& options, Console& console) {
   json["compile_seconds"] = engine.load_times().kernels;
   json["weights_seconds"] = engine.load_times().weights;
   json["first_token_seconds"] = load_seconds + figures.first_prefill_seconds;
+  const auto uses = [&](bool prefill) { return kernels_used(prefill || options.batch == 1 ? engine.steps(prefill) : engine.last_run().steps); };
+  if (options.steps) json["prefill_kernels"] = kernel_times_json(uses(true)), json["decode_kernels"] = kernel_times_json(uses(false));
   if (console.json()) console.write_json(json);
   else print_text(console, json);
-  if (options.steps && !console.json()) {
-    console.print("\nprefill, by kernel\n{}", kernel_table(kernels_used(engine.steps(true))));
-    console.print("\ndecode, by kernel\n{}", kernel_table(kernels_used(options.batch == 1 ? engine.steps(false) : engine.last_run().steps)));
-  }
+  if (options.steps && !console.json()) console.print("\nprefill, by kernel\n{}\ndecode, by kernel\n{}", kernel_table(uses(true)), kernel_table(uses(false)));
   if (!options.trace.empty()) write_trace(options.trace, engine, {options.prompt_tokens, std::min<std::int64_t>(options.new_tokens, 4)});
 }
 
 Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  declare_model_options(parser, options->model);
+  const ModelVerb verb{.inputs = any_input, .decodes = true};
+  declare_model(parser, options->model, verb);
+  parser.section("Work", checkpoint_input);
   parser.option("--prompt-tokens", options->prompt_tokens, "prompt tokens to prefill").range(1, 1 << 24).show_default();
   parser.option("-n,--new-tokens", options->new_tokens, "decode steps; 0: none").range(0, 1 << 24).show_default();
   parser.option("--batch", options->batch, "sequences in every pass; speeds are totals over all of them").range(1, 4096).show_default();
+  parser.section("Work");
   parser.option("--repeat", options->repeat, "rounds after a warm-up; medians are reported").range(1, 1000).show_default();
+  parser.section("Report", checkpoint_input | onnx_input);
   parser.flag("--limits", options->limits, "measure the machine's limits between the rounds and compare");
+  parser.section("Report");
   parser.flag("--steps", options->steps, "time every kernel and print a table (costs a little speed)");
-  parser.flag(
-      "--plan", options->plan,
-      "print the launches of a decode step in place of speeds, and which of their items wait for which; with --limits, beside the least time that each takes");
-  parser.option("--trace", options->trace,
-                "write a timeline of a prefill and of up to four decode steps to this file: every launch with time, bytes, operations and the fraction of its "
-                "limit (JSON for chrome://tracing or Perfetto)");
+  parser.flag("--plan", options->plan, "print the launches of a decode step instead of speeds, and which of their items wait for which");
+  parser.section("Report", checkpoint_input);
+  parser.option("--trace <FILE.json>", options->trace, "write a timeline of a prefill and up to four decode steps for chrome://tracing or Perfetto");
+  declare_model_options(parser, options->model, verb);
   declare_onnx_options(parser, options->onnx);
-  return [options](Console& console) { bench(*options, console); };
+  declare_advanced_options(parser, options->model, verb);
+  return [options, given = parser.given()](Console& console) {
+    given->check_input(input_of(options->model.model), options->model.model);
+    bench(*options, console);
+  };
 }
 
 }  // namespace
 
 Verb verb() {
-  return {"bench model", "prefill and decode speed of a model, or the speed of an ONNX file",
-          "  cermet bench model models/demo --prompt-tokens 512 -n 64 --limits\n  cermet bench model models/demo --steps --json\n"
-          "  cermet bench model models/demo --batch 16\n  cermet bench model models/demo --plan --device null:sm_90\n  cermet bench model models/demo --trace "
-          "timeline.json",
+  return {"bench model", "measure a model's prefill and decode speed",
+          "cermet bench model models/demo --prompt-tokens 512 -n 64 --limits\ncermet bench model models/demo --batch 16 --steps\n"
+          "cermet bench model models/demo --plan --device null:sm_90\ncermet bench model models/demo --trace timeline.json\n"
+          "cermet bench model models/demo_onnx/classifier.onnx --dim batch=4",
           declare};
 }
 

@@ -75,11 +75,11 @@ void add_limits(OnnxModel& model, Json& json) {
 }
 
 std::string limits_text(const Json& json) {
-  const auto rate = [&](const char* name) { return json["limits"][name].get<double>(); };
+  const auto rate = [&](const char* name, const char* unit) { return amount_text(json["limits"][name].get<double>(), unit); };
   const double seconds = json["seconds"].get<double>(), operations = json["operations"].get<double>(), bytes = json["bytes"].get<double>();
-  return fmt::format("{}FLOP, {} of operands and results: {}FLOP/s and {}B/s, where the machine reaches f32 {}FLOP/s, bf16 {}FLOP/s and reads {}B/s",
-                     count_text(operations), bytes_text(bytes), count_text(operations / seconds), count_text(bytes / seconds),
-                     count_text(rate("f32_operations_per_second")), count_text(rate("bf16_operations_per_second")), count_text(rate("read_bytes_per_second")));
+  return fmt::format("{}, {} of operands and results: {} and {}, where the machine reaches f32 {}, bf16 {} and reads {}", amount_text(operations, "FLOP"),
+                     bytes_text(bytes), amount_text(operations / seconds, "FLOP/s"), amount_text(bytes / seconds, "B/s"),
+                     rate("f32_operations_per_second", "FLOP/s"), rate("bf16_operations_per_second", "FLOP/s"), rate("read_bytes_per_second", "B/s"));
 }
 
 std::string text(OnnxModel& model, const OnnxOptions& options, const Json& json, std::size_t runs) {
@@ -124,12 +124,11 @@ void bench_onnx(const OnnxOptions& options, const OnnxBench& bench, Console& con
   json["least_seconds"] = seconds.front();
   json["latency_seconds"] = alone[alone.size() / 2];
   if (bench.limits) add_limits(model, json);
+  if (bench.steps) time_steps(model, std::max(bench.repeat, 1));
+  const std::vector<KernelUse> uses = kernels_used(steps_of_onnx(model.compiled()));
+  if (bench.steps) json["step_kernels"] = kernel_times_json(uses);
   if (console.json()) console.write_json(json);
-  else console.write(text(model, options, json, seconds.size()));
-  if (bench.steps && !console.json()) {
-    time_steps(model, std::max(bench.repeat, 1));
-    console.print("\n{}", kernel_table(kernels_used(steps_of_onnx(model.compiled()))));
-  }
+  else console.print("{}{}", text(model, options, json, seconds.size()), bench.steps ? "\n" + kernel_table(uses) : "");
   console.flush();
 }
 

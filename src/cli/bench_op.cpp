@@ -1,6 +1,7 @@
 // cermet bench op: how fast one kernel computes one call.
 #include "cli/bench_call.hpp"
 #include "cli/device_limits.hpp"
+#include "cli/model_options.hpp"
 #include "cli/verb.hpp"
 #include "kernel/cpu/limits.hpp"
 #include "op/region_text.hpp"
@@ -54,30 +55,28 @@ void bench(Console& console, Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"bench op", "measures one operator on random operands",
+  return {"bench op", "measure one operator on random operands",
           "  cermet bench op linear --shape 'x=bf16[1,2048] w=bf16[8192,2048]' --cold --limits\n"
           "  cermet bench op rms_norm --shape 'bf16[512,2048] bf16[2048]' --device cuda --cold --json\n"
           "  cermet bench op '{n0 = rms_norm($0: f32[1, 4096], $1: f32[4096]); n1 = linear(strict n0, $2: bf16[6144, 4096])} anchor n1 -> n1' --device cuda",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("NAME", options->call.op, "an operator, or a region, as timelines and `bench model --plan --json` print it").required();
-            parser.option("--shape", options->call.shape, "of an operator: operand types by name or in order, attributes as name=value");
-            parser.option("--constant", options->call.constants,
-                          "operands known before the first run ($2 of a region of several operators), or none; by default those that a kernel would prepack");
-            parser.option("--device", options->device, "cpu or cuda; on a GPU, replays of a captured graph are timed").show_default();
-            parser.option("--kernel", options->call.kernel, "the kernel to run in place of the chosen one");
-            parser.option("--config", options->call.config, "its configuration, as `cermet explain op` lists them: 'tile_m=128 tile_n=64 stages=4'");
+            parser.option("NAME <OPERATOR>", options->call.op, "an operator, or a region, as timelines and `bench model --plan --json` print it").required();
+            parser.option("--shape <CALL>", options->call.shape, "operand types by name or in order, attributes as name=value");
             parser.option("--tokens", options->call.tokens, "value of a symbolic dimension").range(1, 1 << 30).show_default();
-            parser
-                .option("--paging", options->paging,
-                        "pages of a cache: contiguous, scattered, or uneven: scattered, with contexts of all lengths up to what the pages hold")
-                .show_default();
-            parser.flag("--cold", options->call.cold,
-                        "cycle through copies of the operands, a gigabyte in total or on a GPU four times its L2, so that no cache holds them");
-            parser.flag("--limits", options->limits, "also measure the machine's limits and print the fraction of each that was reached");
+            parser.option("--constant <NAMES>", options->call.constants,
+                          "operands known before the first run ($2 of a region), or none; by default those that a kernel would prepack");
+            parser.option("--kernel <NAME>", options->call.kernel, "this kernel instead of the chosen one");
+            parser.option("--config <FIELDS>", options->call.config, "its configuration, as `cermet explain op` lists them: 'tile_m=128 tile_n=64 stages=4'");
+            parser.section("Measurement");
+            parser.flag("--cold", options->call.cold, "cycle through copies of the operands that no cache holds");
+            parser.flag("--limits", options->limits, "measure the machine's limits, too, and print the fraction of each that was reached");
             parser.option("--seconds", options->call.seconds, "how long to measure").range(0.0, 3600.0).show_default();
-            parser.option("--threads", options->threads, "threads; 0 is one for each core").range(0, 1024).show_default();
             parser.option("--seed", options->call.values.seed, "seed of the operands' values").show_default();
+            parser.option("--paging <HOW>", options->paging, "pages of a cache; uneven: with contexts of all lengths")
+                .values({"contiguous", "scattered", "uneven"})
+                .show_default();
+            declare_device(parser, options->device, options->threads, "on a GPU, replays of a captured graph are timed");
             return [options](Console& console) { bench(console, *options); };
           }};
 }

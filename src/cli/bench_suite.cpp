@@ -5,6 +5,7 @@
 #include "cli/bench_call.hpp"
 #include "cli/device_limits.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/model_options.hpp"
 #include "cli/verb.hpp"
 #include "io/json_file.hpp"
 #include "op/region_text.hpp"
@@ -86,13 +87,14 @@ void compile_all(const std::vector<Entry>& entries, ProgramStore& store) try {
 void print(Console& console, const Entry& entry, const Json& json) {
   if (console.json()) console.write_json(json);
   else if (entry.error.empty())
-    console.print("{:<32} {:>10}  {:>8.1f} GB/s {:>10.1f} Gop/s  {}\n", entry.name, seconds_text(json["median_seconds"].get<double>()),
+    console.print("{:<32} {:>10}  {:>8.1f} GB/s {:>10.1f} GOP/s  {}\n", entry.name, seconds_text(json["median_seconds"].get<double>()),
                   json["bytes_per_second"].get<double>() * 1e-9, json["operations_per_second"].get<double>() * 1e-9, json["kernel"].get<std::string>());
   else console.print("{:<32} {}\n", entry.name, one_line(entry.error));
   console.flush();
 }
 
 void bench(Console& console, const Options& options) {
+  require(!options.limits || options.device != "cpu", "--limits: expected a GPU (--device cuda), found cpu, whose limits `cermet limits` measures");
   std::vector<Entry> entries = read_suite(options);
   Context context = bench_context(options.device, options.threads);
   for (Entry& entry : entries) keep_error(entry, [&] { entry.bound.emplace(bind_call(entry.call, context)); });
@@ -114,19 +116,18 @@ void bench(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"bench suite", "measures the operator calls that a file lists", "  cermet bench suite calls.json --device cuda --cold --limits --json",
+  return {"bench suite", "measure the operator calls that a file lists", "  cermet bench suite calls.json --device cuda --cold --limits --json",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
             parser
-                .option("FILE", options->file,
-                        "JSON: a list of objects with name, op and shape (as for bench op) or region, and where wanted kernel, config, constants, paging, cold")
+                .option("FILE <FILE.json>", options->file,
+                        "a list of objects with name, op and shape (as for bench op) or region, and optionally kernel, config, constants, paging, cold")
                 .required();
-            parser.option("--device", options->device, "cpu or cuda").show_default();
             parser.flag("--cold", options->cold, "keep operands out of the caches, unless a call says otherwise");
             parser.flag("--limits", options->limits, "measure the limits of a GPU first");
             parser.option("--seconds", options->seconds, "how long to measure each call").range(0.0, 3600.0).show_default();
             parser.option("--period", options->period, "elements after which random operands repeat themselves; 0: never").range(0, 1 << 30).show_default();
-            parser.option("--threads", options->threads, "threads; 0 is one for each core").range(0, 1024).show_default();
+            declare_device(parser, options->device, options->threads);
             return [options](Console& console) { bench(console, *options); };
           }};
 }

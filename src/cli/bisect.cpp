@@ -2,6 +2,7 @@
 #include "runtime/bisect.hpp"
 
 #include "cli/interrupt.hpp"
+#include "cli/model_options.hpp"
 #include "cli/onnx_model.hpp"
 #include "format/element.hpp"
 
@@ -80,15 +81,15 @@ void bisect_model(const Options& options, Console& console) {
 }  // namespace
 
 Verb verb() {
-  return {"bisect", "find the rewrite rule or the fused block that changes a result of an ONNX file",
-          "  cermet bisect model.onnx --input x=x.npy --tolerance 1e-4\n  cermet bisect model.onnx --device cuda --json", [](Parser& parser) -> Action {
+  return {"bisect", "find the rewrite or fused block that changes a result",
+          "cermet bisect FILE.onnx --input x=x.npy --tolerance 1e-4\ncermet bisect models/demo_onnx/classifier.onnx --json", [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("MODEL", options->onnx.model, "an ONNX file, or a plan of one").required();
+            parser.option("MODEL <FILE.onnx>", options->onnx.model, "an ONNX file, or a plan of one").required();
             declare_onnx_options(parser, options->onnx);
-            parser.option("--tolerance", options->tolerance, "largest error of a result, relative to its largest element, that is none").show_default();
-            parser.option("--device", options->onnx.device, "cpu or cuda").show_default();
-            parser.option("--threads", options->onnx.threads, "of the CPU; 0 is one for each core").range(0, 1024);
+            parser.section("Options");
+            parser.option("--tolerance", options->tolerance, "largest error of a result, relative to its largest element").range(0.0, 1e6).show_default();
             declare_mode(parser, options->onnx.mode);
+            declare_device(parser, options->onnx.device, options->onnx.threads);
             return [options](Console& console) { bisect_model(*options, console); };
           }};
 }

@@ -79,7 +79,6 @@ RegionBisectReport bisect_onnx(const OnnxOptions& options, const RegionBisectOpt
 
 RegionBisectReport bisect_model(const Options& options) {
   if (!is_onnx(options.model.model) && !is_graph(options.model.model)) return bisect_checkpoint(options);
-  require(options.ids.empty(), "--ids: expected a folder with a checkpoint, found {}", options.model.model);
   OnnxOptions onnx = options.onnx;
   onnx.model = options.model.model;
   onnx.device = options.model.device;
@@ -133,19 +132,26 @@ void bisect(Options options, Console& console) {
 }  // namespace
 
 Verb verb() {
-  return {"bisect-region", "find the launch of a super-kernel whose results differ from those of launches one by one",
-          "  cermet bisect-region models/demo --ids 497,2314 --super-kernel layer\n  cermet bisect-region step.graph --device cuda --repeat 20 --json\n"
-          "  cermet bisect-region step.graph --device cuda --dump results",
+  return {"bisect-region", "find the launch of a super-kernel that differs",
+          "cermet bisect-region models/demo --ids 497,2314 --super-kernel layer\ncermet bisect-region step.graph --device cuda --repeat 20 --json\n"
+          "cermet bisect-region step.graph --device cuda --dump results",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            declare_model_options(parser, options->model);
+            const ModelVerb verb{.inputs = any_input};
+            declare_model(parser, options->model, verb);
+            parser.section("Prompt", checkpoint_input);
+            parser.option("--ids <IDS>", options->ids, "token ids, of which the last is the pass that is looked at: 497,2314");
+            parser.section("Options");
+            parser.option("--repeat", options->bisect.repeat, "runs after every launch: races do not show every time").range(1, 10000).show_default();
+            parser.flag("--ends", options->bisect.ends, "compare after the last launch of each region alone, which a GPU links once then");
+            parser.option("--dump <DIR>", options->dump, "folder to make, with the results of every launch that is compared as .npy files");
+            declare_model_options(parser, options->model, verb);
             declare_onnx_options(parser, options->onnx);
-            parser.option("--ids", options->ids, "token ids of a checkpoint's prompt, of which the last is the pass that is looked at: 497,2314");
-            parser.option("--repeat", options->bisect.repeat, "runs behind every launch: races do not show every time").range(1, 10000).show_default();
-            parser.flag("--ends", options->bisect.ends, "compare behind the last launch of each region alone, which a GPU links once then");
-            parser.option("--dump", options->dump,
-                          "a folder to make, with the results of every launch that is compared as .npy files, one by one and in its region");
-            return [options](Console& console) { bisect(*options, console); };
+            declare_advanced_options(parser, options->model, verb);
+            return [options, given = parser.given()](Console& console) {
+              given->check_input(input_of(options->model.model), options->model.model);
+              bisect(*options, console);
+            };
           }};
 }
 

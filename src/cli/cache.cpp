@@ -119,10 +119,10 @@ void verify(Console& console, bool remove) {
 
 namespace cache_list_verb {
 Verb verb() {
-  return {"cache list", "the compiled GPU kernels on disk, most recently used first", "  cermet cache list\n  cermet cache list --limit 10 --json",
+  return {"cache list", "list the compiled GPU kernels, most recently used first", "  cermet cache list\n  cermet cache list --limit 10 --json",
           [](Parser& parser) -> Action {
             const auto limit = std::make_shared<std::size_t>(0);
-            parser.option("--limit", *limit, "how many to list; 0 is all");
+            parser.option("--limit", *limit, "how many to list; 0: all");
             return [limit](Console& console) { list(console, *limit); };
           }};
 }
@@ -130,17 +130,16 @@ Verb verb() {
 
 namespace cache_clear_verb {
 Verb verb() {
-  return {"cache clear", "delete them; they are recompiled when needed", "  cermet cache clear",
-          [](Parser&) -> Action { return [](Console& console) { clear(console); }; }};
+  return {"cache clear", "delete the compiled GPU kernels", "  cermet cache clear", [](Parser&) -> Action { return [](Console& console) { clear(console); }; }};
 }
 }  // namespace cache_clear_verb
 
 namespace cache_verify_verb {
 Verb verb() {
-  return {"cache verify", "read every one and compare it with its checksums", "  cermet cache verify\n  cermet cache verify --remove",
+  return {"cache verify", "check every compiled GPU kernel against its checksums", "  cermet cache verify\n  cermet cache verify --remove",
           [](Parser& parser) -> Action {
             const auto remove = std::make_shared<bool>(false);
-            parser.flag("--remove", *remove, "delete damaged ones");
+            parser.flag("--remove", *remove, "delete damaged ones; they are recompiled when needed");
             return [remove](Console& console) { verify(console, *remove); };
           }};
 }

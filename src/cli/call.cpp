@@ -4,9 +4,10 @@
 #include "api/schema.hpp"
 #include "base/text.hpp"
 #include "cli/bench_call.hpp"
+#include "cli/model_files.hpp"
+#include "cli/model_options.hpp"
 #include "cli/op_call.hpp"
 #include "cli/verb.hpp"
-#include "format/element.hpp"
 #include "io/npy.hpp"
 #include "op/operator.hpp"
 #include "select/bound_op.hpp"
@@ -110,15 +111,6 @@ struct Run {
   }
 };
 
-/// The first elements: "4, 5, 10, 11, ..".
-std::string first_elements(const TensorView& view) {
-  constexpr std::int64_t most = 8;
-  std::string text;
-  for (std::int64_t e = 0; e < std::min(most, view.elements()); ++e)
-    text += fmt::format("{}{:.6g}", e ? ", " : "", format::load_element(view.data, view.dtype, e));
-  return view.elements() > most ? text + ", .." : text;
-}
-
 void call(Console& console, const Options& options) {
   const OpDefinition& op = api::operator_named(options.op);
   const Operands operands = read_operands(op, options.inputs);
@@ -151,27 +143,25 @@ void call(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"call", "one operator on tensors from .npy files",
-          "  cermet call matmul --input a.npy --input b.npy -o y.npy\n"
-          "  cermet call rms_norm --input x=x.npy --input weight=w.npy --attr eps=1e-5 -o y.npy\n"
-          "  cermet call linear --input x.npy:bf16 --input w.npy:bf16 --attr out_dtype=f32 --kernel gemm.linear -o y.npy\n"
-          "  cermet call topk_gating --input logits.npy --attr k=8 -o weights.npy -o ids.npy --device cuda",
-          [](Parser& parser) -> Action {
-            const auto options = std::make_shared<Options>();
-            parser.option("NAME", options->op, "an operator").required();
-            parser.option("--input", options->inputs,
-                          "an operand: FILE.npy in the schema's order, or NAME=FILE.npy; - for one that is not given. FILE.npy:bf16 reads elements of the same "
-                          "size as that type");
-            parser.option("--attr", options->attributes, "an attribute: NAME=VALUE");
-            parser.option("-o,--output", options->outputs, "FILE.npy for a result, in the schema's order; without, its first elements are printed");
-            parser.option("--constant", options->constants,
-                          "operands that are packed beforehand, as `explain op` takes them: by default those that a kernel would prepack");
-            parser.option("--kernel", options->kernel, "this kernel in place of the chosen one");
-            parser.option("--config", options->config, "a configuration of the kernel: \"tile_m=128 tile_n=64\"");
-            parser.option("--device", options->device, "cpu, cuda or cuda:1").show_default();
-            parser.option("--threads", options->threads, "threads; 0 is one for each core").range(0, 1024);
-            return [options](Console& console) { call(console, *options); };
-          }};
+  return {
+      "call", "compute one operator on tensors from .npy files",
+      "cermet call matmul --input a.npy --input b.npy -o y.npy\n"
+      "cermet call rms_norm --input x=x.npy --input weight=weight.npy --attr eps=1e-5 -o y.npy\n"
+      "cermet call linear --input x.npy --input w.npy --kernel gemm.linear -o y.npy\n"
+      "cermet call topk_gating --input logits.npy --attr k=8 -o weights.npy -o ids.npy --device cuda",
+      [](Parser& parser) -> Action {
+        const auto options = std::make_shared<Options>();
+        parser.option("NAME <OPERATOR>", options->op, "an operator").required();
+        parser.option("--input <[NAME=]FILE.npy>", options->inputs,
+                      "an operand, in the schema's order or by name; - for one that is not given; FILE.npy:bf16 reads elements of the same size as that type");
+        parser.option("--attr <NAME=VALUE>", options->attributes, "an attribute");
+        parser.option("-o,--output <FILE.npy>", options->outputs, "file for a result, in the schema's order; without, its first elements are printed");
+        parser.option("--constant <NAMES>", options->constants, "operands known before the first run or none; by default those that a kernel would prepack");
+        parser.option("--kernel <NAME>", options->kernel, "this kernel instead of the chosen one");
+        parser.option("--config <FIELDS>", options->config, "a configuration of the kernel: \"tile_m=128 tile_n=64\"");
+        declare_device(parser, options->device, options->threads);
+        return [options](Console& console) { call(console, *options); };
+      }};
 }
 
 }  // namespace cermet::cli::call_verb

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -29,7 +30,27 @@ std::string scaled(double value, double step, const auto& prefixes, std::string_
   return fmt::format("{:.{}f} {}{}", value, digits, prefixes[prefix], unit);
 }
 
+ConsoleSettings settings_of_process;
+
+constexpr std::array<std::string_view, 5> si_prefixes{"", "k", "M", "G", "T"};
+
 }  // namespace
+
+void set_console(const ConsoleSettings& settings) { settings_of_process = settings; }
+
+bool is_coloured(int descriptor) {
+  if (settings_of_process.colour != Colour::automatic) return settings_of_process.colour == Colour::always;
+  const char *const no_color = std::getenv("NO_COLOR"), *const terminal = std::getenv("TERM");  // no-color.org: any value but an empty one
+  return isatty(descriptor) != 0 && (!no_color || !*no_color) && terminal && std::string_view(terminal) != "dumb";
+}
+
+void print_diagnostic(std::string_view kind, std::string_view line) {
+  const bool coloured = is_coloured(STDERR_FILENO);
+  const std::string_view on = !coloured ? "" : kind == "error" ? "\x1b[1;31m" : "\x1b[1;33m", off = coloured ? "\x1b[0m" : "";
+  fmt::print(stderr, "cermet: {}{}:{} {}\n", on, kind, off, line);
+}
+
+bool is_plain(std::string_view text) { return quote(text, text.size() + 8) == fmt::format("\"{}\"", text); }
 
 void Console::write(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
@@ -38,13 +59,15 @@ void Console::write(std::string_view text) {
 
 void Console::write_json(const Json& value) { write(value.dump() + "\n"); }
 
-void Console::note(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+void Console::note(std::string_view text) {
+  if (!settings_of_process.quiet) std::fwrite(text.data(), 1, text.size(), stderr);
+}
 
 void Console::flush() {
   if (std::fflush(stdout) != 0) fail(Status::io, "standard output: expected room for the result, found: {}", std::strerror(errno));
 }
 
-bool is_progress_wanted() { return isatty(STDERR_FILENO) != 0; }
+bool is_progress_wanted() { return !settings_of_process.quiet && isatty(STDERR_FILENO) != 0; }
 
 std::string one_line(std::string_view text) {
   std::string line(text);
@@ -78,11 +101,14 @@ std::string bytes_text(double bytes) {
 }
 
 std::string count_text(double count) {
-  static constexpr std::array<std::string_view, 5> prefixes{"", "k", "M", "G", "T"};
-  std::string text = scaled(count, 1000, prefixes, "");
+  std::string text = scaled(count, 1000, si_prefixes, "");
   if (text.back() == ' ') text.pop_back();
   return text;
 }
+
+std::string amount_text(double amount, std::string_view unit) { return scaled(amount, 1000, si_prefixes, unit); }
+
+std::string plural(std::int64_t count, std::string_view noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
 
 std::string seconds_text(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);

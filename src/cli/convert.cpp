@@ -16,7 +16,6 @@ struct Options {
 void convert_folder(const Options& options, Console& console) {
   ExportOptions target;
   target.allow_rounding = options.allow_rounding;
-  require(options.to == "compressed-tensors" || options.to == "modelslim", "--to: expected compressed-tensors or modelslim, found '{}'", options.to);
   target.format = options.to == "modelslim" ? ExportFormat::modelslim : ExportFormat::compressed_tensors;
   target.shards.max_file_bytes = options.max_file_bytes;
   target.shards.cancelled = &interrupted();
@@ -38,14 +37,14 @@ void convert_folder(const Options& options, Console& console) {
 }  // namespace
 
 Verb verb() {
-  return {"convert", "convert a quantized checkpoint to the other descriptor's format, bit for bit",
-          "  cermet convert /tmp/demo-int8 --to modelslim --out /tmp/demo-slim\n"
-          "  cermet convert /tmp/demo-slim --to compressed-tensors --out /tmp/demo-back",
+  return {"convert", "convert a quantized checkpoint to the other format",
+          "  cermet convert /tmp/demo-int8 --to modelslim -o /tmp/demo-slim\n"
+          "  cermet convert /tmp/demo-slim --to compressed-tensors -o /tmp/demo-back",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("FOLDER", options->folder, "a quantized checkpoint, compressed-tensors or ModelSlim").required();
-            parser.option("--to", options->to, "compressed-tensors or modelslim").required();
-            parser.option("--out", options->out, "folder to create; it may exist if it is empty").required();
+            parser.option("FOLDER <DIR>", options->folder, "a quantized checkpoint, compressed-tensors or ModelSlim").required();
+            parser.option("--to <FORMAT>", options->to, "format to write").required().values({"compressed-tensors", "modelslim"});
+            parser.option("-o,--output,--out <DIR>", options->out, "folder to create; it may exist if it is empty").required();
             parser.flag("--allow-rounding", options->allow_rounding,
                         "round what the target cannot hold exactly (biases of modules with static input scales) and list it");
             parser.option("--max-file-bytes", options->max_file_bytes, "tensor data of one file; a larger tensor gets one of its own")

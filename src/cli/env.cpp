@@ -91,8 +91,10 @@ void print_text(Console& console, const Json& all) {
   const Json &compiler = all["gpu_compiler"], &cache = all["kernel_cache"];
   machine.row({"GPU compiler", compiler["version"].is_null() ? "none: " + one_line(compiler["problem"].get<std::string>())
                                                              : "NVRTC " + compiler["version"].get<std::string>()});
-  machine.row({"compiled kernels", fmt::format("{} in {}, {} of at most {}", cache["entries"].get<std::size_t>(), cache["folder"].get<std::string>(),
-                                               bytes_text(cache["bytes"].get<double>()), bytes_text(cache["max_bytes"].get<double>()))});
+  if (cache["folder"].get<std::string>().empty()) machine.row({"compiled kernels", "no folder: neither CERMET_CACHE_DIR nor HOME is set"});
+  else
+    machine.row({"compiled kernels", fmt::format("{} in {}, {} of at most {}", cache["entries"].get<std::size_t>(), cache["folder"].get<std::string>(),
+                                                 bytes_text(cache["bytes"].get<double>()), bytes_text(cache["max_bytes"].get<double>()))});
   machine.row({"operators", fmt::format("{}, CPU kernels {}, CUDA kernels {}", all["operators"].get<std::size_t>(), all["cpu_kernels"].get<std::size_t>(),
                                         all["cuda_kernels"].get<std::size_t>())});
   console.print("machine\n{}", machine.to_string());
@@ -124,8 +126,8 @@ void show(Console& console) {
 }  // namespace
 
 Verb verb() {
-  return {"env", "versions, instruction sets, devices, the GPU compiler and its cache, and every environment variable with its value",
-          "  cermet env\n  CERMET_CPU_ISA=avx2 cermet env --json", [](Parser&) -> Action { return show; }};
+  return {"env", "show versions, devices, caches and environment variables", "  cermet env\n  CERMET_CPU_ISA=avx2 cermet env --json",
+          [](Parser&) -> Action { return show; }};
 }
 
 }  // namespace cermet::cli::env_verb

@@ -14,8 +14,6 @@ struct Options {
 };
 
 void evaluate_file(const Options& options, Console& console) {
-  require(options.window >= 2, "--window: expected at least 2 tokens, found {}", options.window);
-  require(options.characters >= 0, "--chars: expected a non-negative number, found {}", options.characters);
   const ModelConfig config = load_config(options.model.model);
   const std::string text = read_text_file(options.text);
   const Tokenizer tokenizer = load_tokenizer(options.model.model, "a text file");
@@ -42,20 +40,21 @@ void evaluate_file(const Options& options, Console& console) {
 
 Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  declare_model_options(parser, options->model);
+  declare_model(parser, options->model, {});
   options->model.all_logits = true;
-  parser.option("--text", options->text, "UTF-8 text file").required();
-  parser.option("--window", options->window, "tokens of a window; every token but a window's first is scored, and the tail that fills none is dropped")
+  parser.section("Text");
+  parser.option("--text <FILE>", options->text, "UTF-8 text file").required();
+  parser.option("--window", options->window, "tokens of a window; every token but its first is scored, a tail that fills none is dropped")
+      .range(std::int64_t{2}, std::int64_t{1} << 30)
       .show_default();
-  parser.option("--chars", options->characters, "use the first this many characters only; 0: all").show_default();
+  parser.option("--chars", options->characters, "use the first this many characters only; 0: all").range(std::int64_t{0}, std::int64_t{1} << 60).show_default();
+  declare_model_options(parser, options->model, {});
+  declare_advanced_options(parser, options->model, {});
   return [options](Console& console) { evaluate_file(*options, console); };
 }
 
 }  // namespace
 
-Verb verb() {
-  return {"eval", "perplexity of a model on a text file, with its standard error",
-          "  cermet eval models/demo --text models/demo/heldout.txt --window 512 --chars 260000", declare};
-}
+Verb verb() { return {"eval", "measure a model's perplexity on a text file", "cermet eval models/demo --text models/demo/heldout.txt --chars 40000", declare}; }
 
 }  // namespace cermet::cli::eval_verb

@@ -99,7 +99,6 @@ Json explain_model(const Options& options) {
   fusion_mode_named("--mode", mode);
   fusion_mode_named("--compare", options.compare);
   const bool onnx = is_onnx(options.model.model);
-  require(onnx || !options.measure, "--measure: expected an ONNX model, found {}; `cermet bench model --steps` times a checkpoint", options.model.model);
   const auto compiled = [&](const std::string& in) {
     return onnx ? compile_onnx_model(options, in) : is_graph(options.model.model) ? compile_graph_file(options, in) : compile_checkpoint(options, in);
   };
@@ -114,32 +113,39 @@ Json explain_model(const Options& options) {
 }
 
 void explain(const Options& options, Console& console) {
-  require(options.text || console.json() || !options.output.empty(), "explain: expected -o FILE.html, --text or --json, found none of them");
   const Json data = explain_model(options);
   if (!options.output.empty()) {
     write_file_atomically(options.output, explain_page(data));
-    console.note(options.output + "\n");
+    if (!console.json() && !options.text) return console.print("{}\n", options.output);
   }
   if (console.json()) return console.write_json(data);
-  if (!options.text) return;
   for (const Json& graph : data["graphs"]) console.write(explain_text(graph));
 }
 
 }  // namespace
 
 Verb verb() {
-  return {"explain", "show what the compiler makes of a model: blocks, kernels, memory, and why values are not inside a block",
-          "  cermet explain encoder.onnx -o encoder.html\n  cermet explain encoder.onnx --text --device null:sm_90 --mode pattern --compare none\n"
-          "  cermet explain models/demo -o demo.html",
+  return {"explain", "show what the compiler makes of a model",
+          "cermet explain models/demo_onnx/classifier.onnx\n"
+          "cermet explain models/demo_onnx/classifier.onnx -o page.html\n"
+          "cermet explain models/demo --mode pattern --compare none --device null:sm_90",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            declare_model_options(parser, options->model);
+            const ModelVerb verb{.inputs = any_input, .decodes = true};
+            declare_model(parser, options->model, verb);
+            parser.section("Output");
+            parser.option("-o,--output <FILE.html>", options->output, "page to write: one file, which needs no network");
+            parser.flag("--text", options->text, "print a line for each block, totals, and reasons by count; the default without -o and --json");
+            parser.option("--compare <MODE>", options->compare, "mode to compare with").values({"none", "pattern", "published", "full"}).show_default();
+            parser.section("Output", onnx_input);
+            parser.flag("--measure", options->measure, "run the model and show what every block took; else nothing is computed, and no weight is read");
+            declare_model_options(parser, options->model, verb);
             declare_onnx_options(parser, options->onnx);
-            parser.option("-o,--output", options->output, "page to write: one file, which needs no network");
-            parser.option("--compare", options->compare, "mode to compare with").show_default();
-            parser.flag("--text", options->text, "print a line for each block, totals, and reasons by count");
-            parser.flag("--measure", options->measure, "run an ONNX model and show what every block took; else nothing is computed, and no weight is read");
-            return [options](Console& console) { explain(*options, console); };
+            declare_advanced_options(parser, options->model, verb);
+            return [options, given = parser.given()](Console& console) {
+              given->check_input(input_of(options->model.model), options->model.model);
+              explain(*options, console);
+            };
           }};
 }
 

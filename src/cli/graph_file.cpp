@@ -30,11 +30,12 @@ bool is_graph(const std::string& model) { return std::filesystem::path(model).ex
 
 GraphFile::GraphFile(const OnnxOptions& options, FusionOptions fusion) : context_({options.device, options.threads}), random_(options.seed) {
   Graph graph = parse_graph(read_text_file(options.model));
-  require(options.rounding == "strict" || options.rounding == "fast", "--rounding: expected strict or fast, found '{}'", options.rounding);
   fusion.rounding = options.rounding == "fast" ? Rounding::fast : Rounding::strict;
   if (!options.mode.empty()) fusion.mode = fusion_mode_named("--mode", options.mode);
   if (!options.super_kernel.select.empty() || !options.super_kernel.options.empty()) fusion.super_kernel = checked(options.super_kernel);
-  for (const auto& [name, file] : inputs_of(options.inputs)) {
+  std::vector<std::string> names;
+  for (const Value& value : graph.values()) names.push_back(value.name);
+  for (const auto& [name, file] : inputs_of(options.inputs, names)) {
     const ValueId id = graph.find(name);
     if (!id || (graph.value(id).kind != ValueKind::input && !is_loaded(graph.value(id))))
       fail(Status::invalid_argument, "--input {}: expected an input or a constant of the graph ({}), found none of this name", name, operand_names(graph));
@@ -42,7 +43,10 @@ GraphFile::GraphFile(const OnnxOptions& options, FusionOptions fusion) : context
   }
   take_sizes(graph, dims_of(options.dims));
   for (const Value& value : graph.values())
-    if ((value.kind == ValueKind::input || is_loaded(value)) && !operands_.contains(value.name)) operands_[value.name] = made_up(value);
+    if ((value.kind == ValueKind::input || is_loaded(value)) && !operands_.contains(value.name)) {
+      operands_[value.name] = made_up(value);
+      made_up_.push_back(value.name);
+    }
   for (const GraphOutput& output : graph.outputs()) outputs_.push_back(output.name);
   const auto load = [this](const std::string& name, std::int64_t slice, const TensorView& destination) {
     const TensorView& from = operands_.at(name).view;
@@ -104,16 +108,18 @@ void run_graph(const OnnxOptions& options, Console& console) {
   Table table;
   for (const std::string& name : file.outputs()) {
     const TensorView view = file.session().host_output(name);
-    if (!options.output.empty()) write_npy(file_of(options.output, name), view);
+    const std::string path = options.output.empty() ? "" : file_of(options.output, name).string();
+    if (!path.empty()) write_npy(path, view);
     results.push_back({{"name", name}, {"type", view.type().to_string()}});
-    table.row({name, view.type().to_string()});
+    table.row({name, view.type().to_string(), path.empty() ? first_elements(view) : path});
   }
-  if (!console.json()) return console.write(table.to_string());
+  if (!console.json()) return console.write(random_inputs_text(file.random_inputs(), options.seed) + table.to_string());
   Json kernels = Json::array();
   for (const KernelUse& use : kernels_used(file.session().executable().steps()))
     kernels.push_back({{"kernel", use.kernel}, {"op", use.op}, {"launches", use.launches}});
   Json json{{"graph", options.model}, {"device", file.context().description()}};
   json["outputs"] = results;
+  json["random_inputs"] = file.random_inputs();
   json["kernels"] = kernels;
   json["arena_bytes"] = file.session().executable().arena_bytes();
   json["weight_bytes"] = file.session().weights().bytes();
@@ -142,12 +148,15 @@ void bench_graph(const OnnxOptions& options, const OnnxBench& bench, Console& co
     for (int r = 0; r < bench.repeat; ++r) file.session().run();
   }
   const double median = seconds[seconds.size() / 2];
-  if (console.json())
-    return console.write_json({{"graph", options.model},
-                               {"device", file.context().description()},
-                               {"launches", executable.steps().size()},
-                               {"seconds", median},
-                               {"least_seconds", seconds.front()}});
+  if (console.json()) {
+    Json json{{"graph", options.model},
+              {"device", file.context().description()},
+              {"launches", executable.steps().size()},
+              {"seconds", median},
+              {"least_seconds", seconds.front()}};
+    if (bench.steps) json["step_kernels"] = kernel_times_json(kernels_used(executable.steps()));
+    return console.write_json(json);
+  }
   console.print("{} on {}: {} launches, median {}, least {} of {} runs\n", options.model, file.context().description(), executable.steps().size(),
                 seconds_text(median), seconds_text(seconds.front()), seconds.size());
   if (bench.steps) console.write(explain(executable.steps()));

@@ -20,6 +20,8 @@ class GraphFile {
   Session& session() { return *session_; }
   const Context& context() const { return context_; }
   const std::vector<std::string>& outputs() const { return outputs_; }
+  /// Inputs and constants whose values are made up.
+  const std::vector<std::string>& random_inputs() const { return made_up_; }
 
  private:
   void take_sizes(const Graph& graph, const std::map<std::string, DimRange>& dims);
@@ -28,7 +30,7 @@ class GraphFile {
   Context context_;
   std::map<std::string, OwnedTensor> operands_;  ///< inputs and constants
   std::vector<DeviceBuffer> placed_;
-  std::vector<std::string> outputs_;
+  std::vector<std::string> outputs_, made_up_;
   SymbolValues sizes_, maximum_;
   std::mt19937_64 random_;
   std::unique_ptr<Session> session_;

@@ -164,17 +164,21 @@ void inspect(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"inspect", "what a checkpoint or an ONNX file is: architecture, tensors, operators, sizes",
+  return {"inspect", "show what a checkpoint or an ONNX file holds",
           "  cermet inspect models/demo\n"
           "  cermet inspect models/demo --check --json\n"
-          "  cermet inspect resnet50.onnx",
+          "  cermet inspect models/demo_onnx/classifier.onnx",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
             parser.option("MODEL", options->model, "folder with config.json and safetensors files, or an ONNX file").required();
-            parser.flag("--check", options->check, "read every byte of every file; exit code 2 where the model could not be loaded");
+            parser.section("Options", checkpoint_input);
+            parser.flag("--check", options->check, "read every byte of every file; exit code 2 where the model cannot be loaded");
             parser.flag("--tensors", options->tensors, "list every tensor, not one row for all layers");
-            parser.option("--threads", options->threads, "threads that read; 0 is one for each core").range(0, 1024).show_default();
-            return [options](Console& console) { inspect(console, *options); };
+            parser.option("--threads", options->threads, "threads that read; 0: one for each core").range(0, 1024).show_default().needs("--check");
+            return [options, given = parser.given()](Console& console) {
+              if (is_onnx(options->model)) given->check_input(onnx_input, options->model);
+              inspect(console, *options);
+            };
           }};
 }
 

@@ -25,9 +25,10 @@ KernelCheckOptions check_options(const KernelOptions& options) {
 }
 
 void declare_check(Parser& parser, KernelOptions& options) {
-  parser.option("--device", options.device,
-                "where to check: cpu, cuda, cuda:1, or null:sm_90, which compiles and runs nothing; by default the CPU, or the GPU if there is one");
-  parser.option("--timeout", options.seconds, "seconds for each run, and for what is compiled before a case").range(1, 3600).show_default();
+  parser.option("--device <DEVICE>", options.device, "where to check; null:sm_90 compiles and runs nothing")
+      .suggests({"cpu", "cuda", "null:sm_90"})
+      .default_text("the CPU, or the GPU if there is one");
+  parser.option("--timeout <SECONDS>", options.seconds, "seconds for each run, and for what is compiled before a case").range(1, 3600).show_default();
 }
 
 // ---- What a check found ----
@@ -37,8 +38,8 @@ std::string check_text(const AddedKernel& added) {
   const foreign::CheckRecord& record = added.check->record;
   if (!added.check->has_run)
     return fmt::format("compiles for {} in all {} cases that it takes; not checked, so it is never chosen: {}", record.device, record.taken, added.unchecked);
-  return fmt::format("right in {} runs over {} cases on {}; declines {} others{}", record.runs, record.taken, record.device, record.declined,
-                     added.check->first_reason.empty() ? "" : fmt::format(", the first, {}", added.check->first_reason));
+  return fmt::format("passed {} runs ({} cases) on {}; {} cases not supported{}", record.runs, record.taken, record.device, record.declined,
+                     added.check->first_reason.empty() ? "" : fmt::format(" (e.g. {})", added.check->first_reason));
 }
 
 void print_check(Console& console, const AddedKernel& added, std::string_view done) {
@@ -99,11 +100,11 @@ void remove_kernel(Console& console, const std::string& name) {
 
 namespace kernel_add_verb {
 Verb verb() {
-  return {"kernel add", "copy a kernel that others wrote and check it on its operator's cases; from then on it is a candidate",
+  return {"kernel add", "add a kernel that others wrote, and check it",
           "  cermet kernel add examples/kernels/cuda/rms_norm.json\n  cermet kernel add gemm.json --replace --timeout 10", [](Parser& parser) -> Action {
             const auto options = std::make_shared<KernelOptions>();
-            parser.option("MANIFEST", options->what, "its manifest, a JSON file beside its code: docs/guide/own-kernels.md").required();
-            parser.flag("--replace", options->replace, "in place of one of the same name");
+            parser.option("MANIFEST <FILE.json>", options->what, "its manifest, beside its code: docs/guide/own-kernels.md").required();
+            parser.flag("--replace", options->replace, "replace one of the same name");
             declare_check(parser, *options);
             return [options](Console& console) { print_check(console, add_kernel(options->what, options->replace, check_options(*options)), "added "); };
           }};
@@ -112,17 +113,17 @@ Verb verb() {
 
 namespace kernel_list_verb {
 Verb verb() {
-  return {"kernel list", "those that were added, and where each was checked", "  cermet kernel list\n  cermet kernel list --json",
+  return {"kernel list", "list the added kernels, and where each was checked", "  cermet kernel list\n  cermet kernel list --json",
           [](Parser&) -> Action { return [](Console& console) { list_kernels(console); }; }};
 }
 }  // namespace kernel_list_verb
 
 namespace kernel_check_verb {
 Verb verb() {
-  return {"kernel check", "run one over its operator's cases, in a process of its own, and compare with the reference",
-          "  cermet kernel check mine.rms_norm --device cuda\n  cermet kernel check examples/kernels/cpu/scale.json", [](Parser& parser) -> Action {
+  return {"kernel check", "check a kernel over its operator's cases", "  cermet kernel check mine.rms_norm --device cuda\n  cermet kernel check scale.json",
+          [](Parser& parser) -> Action {
             const auto options = std::make_shared<KernelOptions>();
-            parser.option("KERNEL", options->what, "the name of one that was added, or a manifest, which is not added").required();
+            parser.option("KERNEL <NAME|FILE.json>", options->what, "an added kernel, or a manifest, which is not added").required();
             declare_check(parser, *options);
             return [options](Console& console) { check_kernel(console, *options); };
           }};
@@ -131,9 +132,9 @@ Verb verb() {
 
 namespace kernel_remove_verb {
 Verb verb() {
-  return {"kernel remove", "delete one that was added, with the records of its checks", "  cermet kernel remove mine.rms_norm", [](Parser& parser) -> Action {
+  return {"kernel remove", "delete an added kernel", "  cermet kernel remove mine.rms_norm", [](Parser& parser) -> Action {
             const auto options = std::make_shared<KernelOptions>();
-            parser.option("KERNEL", options->what, "its name").required();
+            parser.option("KERNEL <NAME>", options->what, "an added kernel").required();
             return [options](Console& console) { remove_kernel(console, options->what); };
           }};
 }

@@ -34,7 +34,7 @@ void launch(Console& console, comm::LaunchOptions options) {
   const std::string how = result.signal ? fmt::format("was killed by signal {} ({})", result.signal, strsignal(result.signal))
                                         : fmt::format("ended with exit code {}", result.code);
   if (result.told) {
-    console.note(fmt::format("cermet: error: rank {} {}\n", result.rank, how));
+    print_diagnostic("error", fmt::format("rank {} {}", result.rank, how));
     std::exit(result.code > 0 ? result.code : 2);
   }
   fail(result.code == 130 ? Status::cancelled : result.code == 1 ? Status::internal : Status::io, "rank {} {}", result.rank, how);
@@ -43,14 +43,16 @@ void launch(Console& console, comm::LaunchOptions options) {
 }  // namespace
 
 Verb verb() {
-  return {"launch", "runs a command as several processes of this host, which communicate",
+  return {"launch", "run a command as several processes that communicate",
           "  cermet launch -n 2 -- bench comm\n"
           "  cermet launch -n 4 -- bench comm --check --json\n"
           "  cermet launch -n 2 -- python3 train.py",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<comm::LaunchOptions>();
             parser.option("-n,--ranks", options->ranks, "number of processes").required().range(1, 1024);
-            parser.option("--grace", options->grace, "seconds that the others have to end by themselves once one has failed").range(0.0, 60.0).show_default();
+            parser.option("--grace <SECONDS>", options->grace, "seconds that the others have to end by themselves once one has failed")
+                .range(0.0, 60.0)
+                .show_default();
             parser.option("COMMAND", options->command, "after --: a verb of cermet with its options, or a program").required();
             return [options](Console& console) { launch(console, *options); };
           }};

@@ -1,6 +1,7 @@
 // cermet limits: what this machine can do at most, the numbers that kernels are measured against.
 #include "kernel/cpu/limits.hpp"
 #include "cli/device_limits.hpp"
+#include "cli/model_options.hpp"
 #include "cli/verb.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "runtime/limits_store.hpp"
@@ -54,14 +55,12 @@ void measure(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"limits", "this machine's bandwidths and peak rates, measured now",
+  return {"limits", "measure this machine's bandwidth and peak rates",
           "  cermet limits\n  cermet limits --threads 1 --json\n  cermet limits --device cuda --store", [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("--device", options->device, "cpu or cuda; of a GPU also what launches cost and reads take by size").show_default();
             parser.option("--seconds", options->seconds, "time for each rate; a tenth of it for each figure of a GPU").range(0.01, 60.0).show_default();
-            parser.option("--threads", options->threads, "threads; 0 is one for each core").range(0, 1024).show_default();
-            parser.flag("--store", options->store,
-                        "keep a GPU's limits in the cache folder: kernels are then chosen by them, on devices of this name, size and driver");
+            parser.flag("--store", options->store, "keep a GPU's limits in the cache folder: kernels are then chosen by them");
+            declare_device(parser, options->device, options->threads, "on a GPU, launch costs and reads by size are measured, too");
             return [options](Console& console) { measure(console, *options); };
           }};
 }

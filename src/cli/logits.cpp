@@ -64,16 +64,19 @@ void show(const Options& options, Console& console) {
 
 Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  declare_model_options(parser, options->model);
+  declare_model(parser, options->model, {});
   options->model.all_logits = true;
-  parser.option("--ids", options->ids, "token ids, separated by commas").required();
+  parser.section("Prompt");
+  parser.option("--ids <IDS>", options->ids, "token ids, separated by commas").required();
+  declare_model_options(parser, options->model, {});
+  declare_advanced_options(parser, options->model, {});
   return [options](Console& console) { show(*options, console); };
 }
 
 }  // namespace
 
 Verb verb() {
-  return {"logits", "logits of every position of a token sequence", "  cermet logits models/demo --ids 497,2314,1581 --dtype f32 --json", declare};
+  return {"logits", "print the logits of every position of a token sequence", "cermet logits models/demo --ids 497,2314,1581 --dtype f32 --json", declare};
 }
 
 }  // namespace cermet::cli::logits_verb

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "cli/graph_file.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/onnx_model.hpp"
 #include "cli/progress.hpp"
@@ -19,83 +20,87 @@ namespace {
 
 constexpr std::int64_t default_context = 4096;
 
-RopeFrequencies parse_rope_frequencies(const std::string& name) {
-  require(name == "stored" || name == "exact", "--rope-frequencies: expected exact or stored, found '{}'", name);
-  return name == "stored" ? RopeFrequencies::stored : RopeFrequencies::exact;
-}
+RopeFrequencies parse_rope_frequencies(const std::string& name) { return name == "stored" ? RopeFrequencies::stored : RopeFrequencies::exact; }
 
 }  // namespace
 
-void declare_model_options(Parser& parser, ModelOptions& options) {
-  parser
-      .option("MODEL", options.model,
-              "folder with config.json, safetensors files and tokenizer.json; or an ONNX file or a graph as text (FILE.graph), which take --device, "
-              "--threads and the options named so")
-      .required();
-  parser
-      .option("--device", options.device,
-              "cpu, cuda (or cuda:1, the second GPU), or null, which runs every step without computing; null:sm_90 compiles for such a GPU")
-      .show_default();
-  parser.option("--dtype", options.dtype, "type of the KV cache, and of matrix operands where that buys speed: f32, bf16 or f16; the checkpoint's by default");
-  parser.option(
-      "--weights", options.weights,
-      "storage of weight matrices: f32, bf16, f16, or i8 (int8) and f8_e4m3 (fp8), which quantize weights per row while loading and activations per token at "
-      "run time; as in the checkpoint by default");
-  parser.option("--head", options.head,
-                "storage of the head: i8 (int8) or f8_e4m3 (fp8), quantized as weights are; it costs a little quality, which `cermet eval` shows, and stays as "
-                "in the checkpoint by default, whatever --weights says");
-  parser.flag("--compact-weights", options.compact_weights,
-              "with --device cuda: bf16 matrices are held once more in 12 bits an element, which passes of one token read; docs/guide/compact-weights.md");
-  parser.option("--kv-cache", options.kv_cache,
-                "storage of keys and values: i8 (or int8), with per-token, per-head scales, or f8_e4m3 (or fp8); --dtype's by default");
-  parser.option("--threads", options.threads, "worker threads; 0: one for each core").range(0, 1024).show_default();
-  parser
-      .option("--context", options.context,
-              "tokens that the KV cache holds; by default what the work needs, 4096 at least or as many as the model was trained for")
-      .range(std::int64_t{1}, std::int64_t{1} << 30);
-  parser
-      .option(
-          "--max-batch-tokens", options.max_batch_tokens,
-          "tokens of one pass: longer prompts go in passes of so many. More read weights less often and take more memory; 512 by default, or as many as the "
-          "work asks for at once")
-      .range(std::int64_t{1}, std::int64_t{1} << 20);
-  parser.option("--rope-frequencies", options.rope_frequencies, "exact: float32; stored: rounded to the checkpoint's element type, as model.to(dtype) does")
-      .show_default();
-  parser.option("--config", options.config,
-                "configurations that kernels must run in, in place of CERMET_CONFIG: 'KERNEL: field=1,field=2; KERNEL: ...', as `cermet explain op` lists "
-                "them; such a kernel is chosen wherever it takes the work");
-  declare_mode(parser, options.mode);
-  declare_super_kernel(parser, options.super_kernel);
-  parser
-      .option(
-          "--steps-per-launch", options.steps_per_launch,
-          "decoding steps that follow each other without the host: tokens are chosen and fed back on the device, and seen as they are made; what came behind "
-          "a stop is taken back. Not with ranks that share a model, nor with a repetition penalty")
-      .range(std::int64_t{1}, most_steps_per_launch)
-      .show_default();
-  parser
-      .option("--tensor-parallel", options.tensor_parallel,
-              "ranks that share the model's matrices: groups of threads, GPUs, or as many as processes where `cermet launch` or mpirun started several")
-      .range(1, 1024)
-      .show_default();
-  parser
-      .option("--expert-parallel", options.expert_parallel,
-              "ranks that have different experts of a mixture; alone, all else is whole on each of them; beside --tensor-parallel, which it divides, "
-              "those ranks; beside --data-parallel alone, which it divides, neighbours of those engines")
-      .range(1, 1024)
-      .show_default();
-  parser
-      .option("--data-parallel", options.data_parallel,
-              "of run --prompts: engines that take prompts of their own; groups of threads, or processes, as many as --tensor-parallel says for each")
-      .range(1, 1024)
-      .show_default();
-  parser.option(
-      "--expert-exchange", options.expert_exchange,
-      "of --expert-parallel beside --data-parallel: rows, which go to the ranks of their experts alone, or gather, where every rank gets all rows; by "
-      "default rows on the CPU and gather on GPUs, which take no other");
-  parser.flag("--overlap-experts", options.overlap_experts,
-              "where rows are exchanged so: half of a pass's tokens are on their way to other ranks while the other half is computed");
+void declare_model(Parser& parser, ModelOptions& options, const ModelVerb& verb) {
+  std::string help = "folder with config.json and safetensors files";
+  if (verb.inputs & onnx_input) help += "; or an ONNX file, or a plan that `cermet compile` made";
+  if (verb.inputs & graph_input) help += "; or a graph as text, FILE.graph";
+  parser.option("MODEL", options.model, help).required();
 }
+
+void declare_device(Parser& parser, std::string& device, int& threads, const std::string& help) {
+  parser.section("Device");
+  parser.option("--device <DEVICE>", device, help).suggests({"cpu", "cuda", "null:sm_90"}).show_default();
+  parser.option("--threads", threads, "threads of the CPU; 0: one for each core").range(0, 1024).show_default();
+}
+
+void declare_model_options(Parser& parser, ModelOptions& options, const ModelVerb& verb) {
+  parser.section("Model and memory", checkpoint_input);
+  parser.option("--dtype <TYPE>", options.dtype, "type of the KV cache, and of GEMM operands where that is faster; also fp16, float16, bfloat16, float32")
+      .suggests({"f32", "bf16", "f16"})
+      .default_text("the checkpoint's");
+  parser.option("--weights <TYPE>", options.weights, "storage of weights; int8 and fp8 quantize weights per row while loading, and activations per token")
+      .suggests({"f32", "bf16", "f16", "int8", "fp8"})
+      .default_text("the checkpoint's");
+  parser.option("--kv-cache <TYPE>", options.kv_cache, "storage of keys and values, with scales per token and head")
+      .suggests({"int8", "fp8"})
+      .default_text("that of --dtype");
+  parser.option("--context", options.context, "tokens that the KV cache holds")
+      .range(std::int64_t{1}, std::int64_t{1} << 30)
+      .default_text("what the work needs, at least 4096");
+  parser.option("--max-batch-tokens", options.max_batch_tokens, "tokens of one pass: more read weights less often and take more memory")
+      .range(std::int64_t{1}, std::int64_t{1} << 20)
+      .default_text("512");
+  declare_device(parser, options.device, options.threads, "cuda:1 is the second GPU; null runs every step without computing, null:sm_90 as for such a GPU");
+  parser.section("Many devices", checkpoint_input);
+  parser.option("--tensor-parallel", options.tensor_parallel, "ranks that share each matrix: groups of threads, GPUs, or processes of `cermet launch`")
+      .range(1, 1024)
+      .show_default();
+  parser.option("--expert-parallel", options.expert_parallel, "ranks that hold different experts of a mixture").range(1, 1024).show_default();
+  if (!verb.replicates) return;
+  parser.option("--data-parallel", options.data_parallel, "engines that take prompts of their own").range(1, 1024).show_default().needs("--prompts");
+}
+
+void declare_advanced_options(Parser& parser, ModelOptions& options, const ModelVerb& verb) {
+  parser.section("Advanced", checkpoint_input);
+  parser.option("--head <TYPE>", options.head, "storage of the output head; costs a little quality: see `cermet eval`")
+      .suggests({"int8", "fp8"})
+      .default_text("the checkpoint's")
+      .advanced();
+  parser.flag("--compact-weights", options.compact_weights, "CUDA only: keep a second, 12-bit copy of bf16 weights for single-token decode").advanced();
+  parser.option("--rope-frequencies <HOW>", options.rope_frequencies, "exact: float32; stored: rounded to the checkpoint's type, as model.to(dtype) does")
+      .values({"exact", "stored"})
+      .show_default()
+      .advanced();
+  parser
+      .option("--config <CONFIGS>", options.config,
+              "configurations that kernels must run in, instead of CERMET_CONFIG: 'KERNEL: field=1,field=2; KERNEL: ...', as `cermet explain op` lists them")
+      .advanced();
+  if (verb.decodes)
+    parser
+        .option("--steps-per-launch", options.steps_per_launch,
+                "decode steps in a row without the host; not with ranks that share a model, nor with a repetition penalty")
+        .range(std::int64_t{1}, most_steps_per_launch)
+        .show_default()
+        .advanced();
+  if (verb.replicates) {
+    parser.option("--expert-exchange <HOW>", options.expert_exchange, "how tokens reach their experts: rows on the CPU, gather on GPUs")
+        .values({"rows", "gather"})
+        .needs("--data-parallel")
+        .advanced();
+    parser.flag("--overlap-experts", options.overlap_experts, "send one half of a pass's tokens while the other half is computed")
+        .needs("--data-parallel")
+        .advanced();
+  }
+  parser.section("Advanced", verb.inputs);
+  declare_mode(parser, options.mode).advanced();
+  declare_super_kernel(parser, options.super_kernel);
+}
+
+Input input_of(const std::string& model) { return is_onnx(model) ? onnx_input : is_graph(model) ? graph_input : checkpoint_input; }
 
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what) {
   require(options.context == 0 || tokens <= options.context, "{}: expected at most {} tokens (--context), found {}", what, options.context, tokens);

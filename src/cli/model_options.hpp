@@ -29,10 +29,22 @@ struct ModelOptions {
 /// Thrown by load_engine() in a process that is not the first of its world, when that has ended: the verb is done.
 struct EndOfRank {};
 
-/// Declares MODEL, --device, --dtype, --weights, --head, --kv-cache, --threads, --context, --max-batch-tokens, --rope-frequencies, --config, --mode,
-/// --super-kernel, --super-kernel-options, --steps-per-launch, --tensor-parallel, --expert-parallel, --data-parallel, --expert-exchange and
-/// --overlap-experts.
-void declare_model_options(Parser& parser, ModelOptions& options);
+/// What a verb takes as MODEL, and which options it has beside those of every verb that loads one.
+struct ModelVerb {
+  unsigned inputs = checkpoint_input;
+  bool decodes = false;     ///< --steps-per-launch
+  bool replicates = false;  ///< --data-parallel, --expert-exchange, --overlap-experts
+};
+/// Declares MODEL.
+void declare_model(Parser& parser, ModelOptions& options, const ModelVerb& verb);
+/// Declares options in the sections Model and memory, Device, and Many devices.
+void declare_model_options(Parser& parser, ModelOptions& options, const ModelVerb& verb);
+/// Declares those that few need, in the section Advanced.
+void declare_advanced_options(Parser& parser, ModelOptions& options, const ModelVerb& verb);
+/// Declares --device and --threads, in the section Device.
+void declare_device(Parser& parser, std::string& device, int& threads, const std::string& help = "cuda:1 is the second GPU");
+/// The kind of MODEL, by its name.
+Input input_of(const std::string& model);
 /// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what);
 /// Loads the model, with a progress bar on a terminal; on other ranks than the first computes until that ends, and throws EndOfRank. `least_context`: tokens

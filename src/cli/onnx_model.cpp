@@ -44,28 +44,35 @@ OnnxOptions with_model(OnnxOptions onnx, const ModelOptions& model) {
 
 bool is_onnx(const std::string& model) { return fs::path(model).extension() == ".onnx" || onnx::is_plan(model); }
 
-void declare_onnx_options(Parser& parser, OnnxOptions& options) {
-  parser.option("--input", options.inputs,
-                "of an ONNX model or a graph: NAME=FILE.npy, or NAME=random; inputs that are not given are random, as constants of a graph");
-  parser.option("--dim", options.dims, "of an ONNX model or a graph: a size that the file leaves open, NAME=4, or NAME=1..8 to compile once for all of them");
-  parser.option("--rounding", options.rounding,
-                "of an ONNX model or a graph: strict rounds every f16 and bf16 value as the file has it; fast keeps those in float32 that fused kernels pass "
-                "on without storing "
-                "them, and takes rewrite rules that are equal in exact arithmetic alone, in float32 models, too");
+void declare_dims(Parser& parser, OnnxOptions& options) {
+  parser.option("--dim <NAME=N>", options.dims, "a size that the file leaves open; NAME=1..8 compiles once for all of them");
 }
 
-void declare_mode(Parser& parser, std::string& mode) {
-  parser.option("--mode", mode, "how much is fused: none, pattern, published or full, which is the default; docs/guide/fusion.md");
+void declare_onnx_options(Parser& parser, OnnxOptions& options) {
+  parser.section("ONNX and graphs", onnx_input | graph_input);
+  parser.option("--input <NAME=FILE.npy>", options.inputs, "an input, or a constant of a graph; NAME=random, or none, makes values up");
+  declare_dims(parser, options);
+  parser
+      .option("--rounding <HOW>", options.rounding,
+              "strict rounds every f16 and bf16 value where the file does; fast keeps them in float32 inside fused kernels, and allows rewrites that are equal "
+              "only in exact arithmetic")
+      .values({"strict", "fast"})
+      .show_default();
+}
+
+Option declare_mode(Parser& parser, std::string& mode) {
+  return parser.option("--mode <HOW>", mode, "how much is fused").values({"none", "pattern", "published", "full"}).default_text("full");
 }
 
 void declare_super_kernel(Parser& parser, SuperKernelSelection& selection) {
-  parser.option(
-      "--super-kernel", selection.select,
-      "nodes that become one launch: decode (all of a pass of few tokens; of an ONNX file all), layer (those of each layer), NAME:PATTERN (those whose "
-      "scope or result fits, * for any characters), or none, which takes away the marks of a file; docs/guide/super-kernels.md");
-  std::string help = "of what --super-kernel selects, as key=value:key=value";
+  parser
+      .option("--super-kernel <NODES>", selection.select,
+              "nodes that become one launch: decode (all of a pass of few tokens), layer (those of each layer), NAME:PATTERN (those whose scope or result "
+              "matches, * for any characters), or none, which drops the marks of a file")
+      .advanced();
+  std::string help = "options of --super-kernel, as key=value:key=value";
   for (const SuperKernelOptionInfo& info : super_kernel_options()) help += fmt::format("; {}={} ({}): {}", info.key, info.values, info.standard, info.summary);
-  parser.option("--super-kernel-options", selection.options, help);
+  parser.option("--super-kernel-options <KEY=VALUE:..>", selection.options, help).advanced();
 }
 
 const SuperKernelSelection& checked(const SuperKernelSelection& selection) {
@@ -76,7 +83,6 @@ const SuperKernelSelection& checked(const SuperKernelSelection& selection) {
 OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
   onnx::ModelOptions made;
   if (!options.super_kernel.select.empty() || !options.super_kernel.options.empty()) fusion.super_kernel = checked(options.super_kernel);
-  require(options.rounding == "strict" || options.rounding == "fast", "--rounding: expected strict or fast, found '{}'", options.rounding);
   fusion.rounding = options.rounding == "fast" ? Rounding::fast : Rounding::strict;
   if (!options.mode.empty()) fusion.mode = fusion_mode_named("--mode", options.mode);
   made.dims = dims_of(options.dims);
@@ -94,21 +100,21 @@ OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
     context_ = std::make_unique<Context>(ContextOptions{.device = options.device, .threads = options.threads});
     compiled_ = std::make_unique<onnx::CompiledModel>(std::move(model), *context_, made);
   }
-  std::map<std::string, std::string> given = inputs_of(options.inputs);
+  std::vector<std::string> names;
+  for (const onnx::ValueInfo& input : compiled_->inputs()) names.push_back(input.name);
+  std::map<std::string, std::string> given = inputs_of(options.inputs, names);
   std::mt19937_64 random(options.seed);
   for (const onnx::ValueInfo& input : compiled_->inputs()) {
     const auto found = given.find(input.name);
     const bool is_random = found == given.end() || found->second == "random";
+    if (is_random) random_.push_back(input.name);
     operands_.push_back(is_random ? random_operand(input, made.dims, random) : read_npy(found->second, input.dtype));
     views_.push_back(operands_.back().view);
     given_.push_back({views_.back()});
     if (found != given.end()) given.erase(found);
   }
-  if (!given.empty()) {
-    std::string names;
-    for (const onnx::ValueInfo& input : compiled_->inputs()) names += (names.empty() ? "" : ", ") + input.name;
-    fail(Status::invalid_argument, "--input {}: expected an input of the model ({}), found none of this name", given.begin()->first, names);
-  }
+  if (!given.empty())
+    fail(Status::invalid_argument, "--input {}: expected an input of the model ({}), found none of this name", given.begin()->first, fmt::join(names, ", "));
 }
 
 std::vector<StepInfo> steps_of_onnx(const onnx::CompiledModel& model) {
@@ -116,6 +122,16 @@ std::vector<StepInfo> steps_of_onnx(const onnx::CompiledModel& model) {
   for (const onnx::PartInfo& part : model.parts())
     if (part.session) steps.insert(steps.end(), part.session->executable().steps().begin(), part.session->executable().steps().end());
   return steps;
+}
+
+Json kernel_times_json(const std::vector<KernelUse>& uses) {
+  Json list = Json::array();
+  for (const KernelUse& use : uses)
+    list.push_back({{"kernel", use.kernel},
+                    {"op", use.op},
+                    {"launches", use.launches},
+                    {"seconds", use.runs > 0 ? Json(use.seconds / static_cast<double>(use.runs)) : Json()}});
+  return list;
 }
 
 Json onnx_figures(OnnxModel& model) {
@@ -164,17 +180,19 @@ void run_onnx(const OnnxOptions& options, Console& console) {
   Table table;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const TensorView view = model.compiled().host_output(i);
-    if (!options.output.empty()) write_npy(file_of(options.output, names[i]), view);
+    const std::string file = options.output.empty() ? "" : file_of(options.output, names[i]).string();
+    if (!file.empty()) write_npy(file, view);
     results.push_back({{"name", names[i]}, {"type", view.type().to_string()}});
-    table.row({names[i], view.type().to_string()});
+    table.row({names[i], view.type().to_string(), file.empty() ? first_elements(view) : file});
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   Json json = onnx_figures(model);
   json["model"] = options.model;
   json["run_seconds"] = seconds;
   json["outputs"] = results;
+  json["random_inputs"] = model.random_inputs();
   if (console.json()) console.write_json(json);
-  else console.write(table.to_string());
+  else console.write(random_inputs_text(model.random_inputs(), options.seed) + table.to_string());
   console.flush();
 }
 

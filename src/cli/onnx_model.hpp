@@ -7,6 +7,7 @@
 
 #include "cli/verb.hpp"
 #include "onnx/compiled_model.hpp"
+#include "runtime/explain.hpp"
 
 namespace cermet::cli {
 
@@ -27,13 +28,15 @@ OnnxOptions with_model(OnnxOptions onnx, const ModelOptions& model);
 /// Whether MODEL names an ONNX file or a plan of one in place of a checkpoint's folder.
 bool is_onnx(const std::string& model);
 /// Declares --mode: none, pattern, published or full.
-void declare_mode(Parser& parser, std::string& mode);
-/// Declares --super-kernel and --super-kernel-options, whose help lists every option.
+Option declare_mode(Parser& parser, std::string& mode);
+/// Declares --super-kernel and --super-kernel-options, whose help lists every option, for --help-all.
 void declare_super_kernel(Parser& parser, SuperKernelSelection& selection);
 /// The same selection. Throws Error naming the option that is wrong.
 const SuperKernelSelection& checked(const SuperKernelSelection& selection);
-/// Declares --input, --dim and --rounding.
+/// Declares --input, --dim and --rounding, in the section ONNX and graphs.
 void declare_onnx_options(Parser& parser, OnnxOptions& options);
+/// Declares --dim.
+void declare_dims(Parser& parser, OnnxOptions& options);
 /// An ONNX model with the operands of a run.
 class OnnxModel {
  public:
@@ -45,12 +48,15 @@ class OnnxModel {
   /// Copies the operands to the context's device, where it has one: runs read them there from now on.
   void place_operands();
   const std::vector<TensorView>& operands() const { return views_; }
+  /// Inputs whose values are made up.
+  const std::vector<std::string>& random_inputs() const { return random_; }
 
  private:
   std::unique_ptr<Context> context_;
   std::unique_ptr<onnx::CompiledModel> compiled_;
   std::vector<OwnedTensor> operands_;
   std::vector<TensorView> views_;
+  std::vector<std::string> random_;
   std::vector<DeviceBuffer> placed_;
   std::vector<onnx::ModelOperand> given_;  ///< to runs
 };
@@ -72,6 +78,8 @@ struct OnnxBench {
 void bench_onnx(const OnnxOptions& options, const OnnxBench& bench, Console& console);
 /// The kernels of all parts of a model, in order.
 std::vector<StepInfo> steps_of_onnx(const onnx::CompiledModel& model);
+/// Kernels with the mean time of a launch, where launches were timed.
+Json kernel_times_json(const std::vector<KernelUse>& uses);
 /// What compiling a model took and what it holds.
 Json onnx_figures(OnnxModel& model);
 

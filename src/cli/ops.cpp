@@ -1,27 +1,18 @@
-// cermet ops: the list of operators, one operator's reference page, how a call would be computed, and what a tuner may choose from for it.
+// cermet ops: the list of operators, and one operator's reference page.
 #include <algorithm>
 #include <map>
 
 #include "api/schema.hpp"
 #include "base/text.hpp"
-#include "cli/explain_selection.hpp"
-#include "cli/op_call.hpp"
-#include "cli/ops_space.hpp"
 #include "cli/verb.hpp"
 #include "foreign/registry.hpp"
 #include "op/operator.hpp"
-#include "op/region_text.hpp"
-#include "runtime/context.hpp"
 
 namespace cermet::cli::ops_verb {
 namespace {
 
-constexpr const char* example = "example";  ///< --space without a call: that of the operator's page
-
 struct Options {
-  std::string name, space, call, constants, device = "cpu";
-  std::int64_t tokens = 512;
-  int threads = 0;
+  std::string name;
 };
 
 // ---- The list ----
@@ -70,6 +61,20 @@ void add_operand(Table& table, const OperandSpec& spec, bool is_input) {
   table.row(std::move(cells));
 }
 
+/// Names up to the last dot that several kernels share.
+Table families_of(const OpDefinition& op) {
+  std::map<std::string, int> counts;
+  for (const bool gpu : {false, true})
+    for (const Kernel* kernel : foreign::candidates(op.kind, gpu)) {
+      const std::string name(kernel->name);
+      if (std::ranges::count(name, '.') > 1) ++counts[name.substr(0, name.rfind('.'))];
+    }
+  Table table;
+  for (const auto& [family, count] : counts)
+    if (count > 1) table.row({family, fmt::format("{} kernels", count)});
+  return table;
+}
+
 void show_text(Console& console, const OpDefinition& op) {
   console.print("{}: {}\n\nSemantics\n{}\n", op.name, op.summary, wrapped(op.semantics, 116));
   Table inputs, outputs, attributes;
@@ -86,29 +91,12 @@ void show_text(Console& console, const OpDefinition& op) {
     if (!kernels.empty())
       console.print("Kernels on the {}, in the order that decides where models of their costs cannot tell\n{}\n", backend, kernels.to_string());
   }
+  if (const Table families = families_of(op); !families.empty())
+    console.print("Families, which --kernel takes for the best of their kernels\n{}\n", families.to_string());
   console.print("Example\n  cermet explain op {} --shape '{}'\n", op.name, api::example_call(op));
 }
 
-// ---- One call ----
-
-void show_call(Console& console, const Options& options) {
-  const bool spaces = !options.space.empty(), is_example = options.space == example;
-  require(!spaces || options.call.empty(), "--explain: expected it or --space, found both");
-  const std::string& call = spaces ? options.space : options.call;
-  require(!options.name.empty() || is_region_text(call), "{}: expected an operator's name before it, or a region, found {}", spaces ? "--space" : "--explain",
-          is_example ? "nothing" : quote(call));
-  Region region = options.name.empty()
-                      ? parse_region_call(call, "", options.tokens)
-                      : parse_region_call(options.name, is_example ? api::example_call(api::operator_named(options.name)) : call, options.tokens);
-  mark_constants(region, options.constants);
-  const Context context({options.device, options.threads});
-  region.set_target(context.target());
-  if (spaces) print_spaces(console, region, context.pool().size());
-  else print_selection(console, region, context.pool().size(), "");
-}
-
 void show(Console& console, const Options& options) {
-  if (!options.space.empty() || !options.call.empty()) return show_call(console, options);
   if (options.name.empty()) return console.json() ? list_json(console) : list_text(console);
   const OpDefinition& op = api::operator_named(options.name);
   if (console.json()) console.write_json(api::schema_json(op));
@@ -118,27 +106,13 @@ void show(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"ops", "the operators; one operator's schema, semantics and kernels; how a call of it would be computed, and what a tuner may choose from",
-          "  cermet ops\n"
-          "  cermet ops rms_norm\n"
-          "  cermet ops linear --explain 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90\n"
-          "  cermet ops rms_norm --space\n"
-          "  cermet ops linear --space 'x=bf16[8,2048] w=bf16[8192,2048]' --device null:sm_90",
+  return {"ops", "list the operators, or describe one",
+          "cermet ops\n"
+          "cermet ops rms_norm\n"
+          "cermet ops linear --json",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("NAME", options->name, "an operator");
-            parser.option("--explain", options->call,
-                          "a call, or without NAME a region: prints what `cermet explain op` does, every candidate kernel with its decline or its times");
-            Option space = parser.option(
-                "--space", options->space,
-                "a call, as `cermet explain op` takes it, or without NAME a region: prints which configurations of each candidate kernel a tuner may choose "
-                "from; without a call, for the example of the operator's page");
-            space.or_alone(example);
-            parser.option("--constant", options->constants,
-                          "with --space and --explain: operands known before the first run, or none; by default those that a kernel would prepack");
-            parser.option("--tokens", options->tokens, "with --space and --explain: largest value of a symbolic dimension").range(1, 1 << 30).show_default();
-            parser.option("--device", options->device, "with --space and --explain: cpu, cuda, or null:sm_90 for such a GPU without one").show_default();
-            parser.option("--threads", options->threads, "with --space and --explain: threads of the CPU; 0 is one for each core").range(0, 1024);
+            parser.option("NAME <OPERATOR>", options->name, "an operator: schema, semantics, kernels and an example");
             return [options](Console& console) { show(console, *options); };
           }};
 }

@@ -1,4 +1,4 @@
-// cermet ops NAME --space CALL: what a tuner may choose from.
+// cermet explain op NAME --space: what a tuner may choose from.
 #pragma once
 
 #include "cli/console.hpp"

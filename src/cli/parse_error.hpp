@@ -3,10 +3,13 @@
 
 #include <CLI/App.hpp>
 #include <string>
+#include <vector>
+
+#include "cli/command.hpp"
 
 namespace cermet::cli {
 
-/// One line for `error`, which parsing `app` threw, with the verb whose help says more.
-std::string text_of(const CLI::App& app, const CLI::ParseError& error);
+/// One line for `error`, which parsing `app` threw over `arguments`, with the usage of `command`, the verb as far as it was understood.
+std::string parse_error_text(const CLI::App& app, const CommandDoc& command, const CLI::ParseError& error, const std::vector<std::string>& arguments);
 
 }  // namespace cermet::cli

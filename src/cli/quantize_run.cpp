@@ -74,9 +74,7 @@ class Run {
 void Run::read_inputs(const Policy& policy) {
   require(!options_.model.empty(), "MODEL: expected a model's folder, found none");
   require(!options_.calibration.empty(), "--calib: expected a file of prompts, found none");
-  require(!options_.out.empty(), "--out: expected a folder to create, found none");
-  require(options_.clamp_percentile > 50 && options_.clamp_percentile <= 100, "--clamp-percentile: expected a number above 50 and up to 100, found {}",
-          options_.clamp_percentile);
+  require(!options_.out.empty(), "--output: expected a folder to create, found none");
   format_ = format_named(options_.format);
   const std::optional<AntiOutlier> anti_outlier = anti_outlier_named(options_.anti_outlier);
   require(anti_outlier.has_value(), "--anti-outlier: expected none, clamp, smooth, both or auto, found '{}'", options_.anti_outlier);
@@ -163,7 +161,9 @@ void Run::tell(const ReportInput& input) {
               {"prompts", input.record.prompts},
               {"tokens", input.record.tokens},
               {"seconds", input.seconds}};
-    if (input.before.perplexity) json["perplexity_before"] = input.before.perplexity->value, json["perplexity_after"] = input.after.perplexity->value;
+    if (input.before.perplexity)
+      json["perplexity_before"] = input.before.perplexity->value, json["perplexity_after"] = input.after.perplexity->value,
+      json["standard_error_before"] = input.before.perplexity->standard_error, json["standard_error_after"] = input.after.perplexity->standard_error;
     if (!options_.no_speed) {
       json["decode_tokens_per_second_before"] = input.before.decode_tokens_per_second;
       json["decode_tokens_per_second_after"] = input.after.decode_tokens_per_second;
@@ -192,7 +192,8 @@ void Run::tell(const ReportInput& input) {
   }
   console_.print("{}: {} -> {}", options_.out, bytes_text(static_cast<double>(input.before.bytes)), bytes_text(static_cast<double>(input.after.bytes)));
   if (input.before.perplexity)
-    console_.print("; perplexity {:.4f} -> {:.4f} ({})", input.before.perplexity->value, input.after.perplexity->value,
+    console_.print("; perplexity {:.4f} +- {:.4f} -> {:.4f} +- {:.4f} ({})", input.before.perplexity->value, input.before.perplexity->standard_error,
+                   input.after.perplexity->value, input.after.perplexity->standard_error,
                    change_text(input.before.perplexity->value, input.after.perplexity->value));
   if (!options_.no_speed) console_.print("; decode {:.1f} -> {:.1f} tokens/s", input.before.decode_tokens_per_second, input.after.decode_tokens_per_second);
   console_.print("; {}\n", seconds_text(input.seconds));
@@ -201,7 +202,7 @@ void Run::tell(const ReportInput& input) {
 /// The default policy, a file's or one scheme: quantized once.
 std::filesystem::path Run::with_policy(const Policy& policy) {
   for (const std::string& line : options_.policy.empty() ? std::vector<std::string>{} : policy.unused_rules(linear_modules(config_)))
-    console_.note(fmt::format("cermet: warning: {}\n", line));
+    print_diagnostic("warning", line);
   const QuantizationRecord record = quantize(policy, options_.out);
   return put_together(working_folder(options_.out), record);
 }

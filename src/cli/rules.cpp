@@ -29,7 +29,7 @@ void list_rules(Console& console, const std::string& wanted) {
 }  // namespace
 
 Verb verb() {
-  return {"rules", "the rewrite rules of graphs: class, rounding class, pattern, what takes its place, side condition",
+  return {"rules", "list the rewrite rules of graphs",
           "  cermet rules\n"
           "  cermet rules associative\n"
           "  cermet rules fast --json",

@@ -91,8 +91,9 @@ std::string kernels_text(const Engine& engine, bool prefill) {
 void print_summary(Console& console, Engine& engine, const Generation& g) {
   Table table;
   table.row({"model", describe(engine)});
-  table.row({"prefill", fmt::format("{} tokens, {:.1f} tokens/s", g.prompt_tokens, g.prefill_tokens_per_second())});
-  table.row({"decode", fmt::format("{} tokens, {:.1f} tokens/s (ended by {})", g.ids.size(), g.decode_tokens_per_second(), name_of(g.end))});
+  table.row({"prefill", fmt::format("{}, {:.1f} tokens/s", plural(g.prompt_tokens, "token"), g.prefill_tokens_per_second())});
+  const std::string rate = g.ids.size() > 1 ? fmt::format(", {:.1f} tokens/s", g.decode_tokens_per_second()) : "";  // the first comes with the prefill
+  table.row({"decode", fmt::format("{}{} (ended by {})", plural(std::ssize(g.ids), "token"), rate, name_of(g.end))});
   table.row({"memory", fmt::format("{} at the peak; weights {}, cache {}", bytes_text(static_cast<double>(peak_memory_bytes())),
                                    bytes_text(static_cast<double>(engine.weight_bytes())), bytes_text(static_cast<double>(engine.cache_bytes())))});
   table.row({"kernels", kernels_text(engine, false)});
@@ -113,22 +114,38 @@ Json to_json(Runner& runner, const Turn& turn) {
           {"dtype", name_of(runner.engine().dtype())}};
 }
 
+/// Both turns as one, for a summary of all.
+void add(Generation& total, const Generation& turn) {
+  total.prompt_tokens += turn.prompt_tokens;
+  total.prefill_seconds += turn.prefill_seconds;
+  total.decode_seconds += turn.decode_seconds;
+  total.ids.insert(total.ids.end(), turn.ids.begin(), turn.ids.end());
+  total.end = turn.end;
+}
+
+/// Prompts line by line. From a terminal the context is kept and answers follow what was typed; otherwise each line is printed before its answer, as with -p.
 void interactive(Runner& runner, Console& console) {
   runner.load(0);
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal) console.note("Type a prompt; the context is kept from line to line. Ctrl-C stops an answer, Ctrl-D ends.\n");
   std::string line;
   bool first = true;
+  Generation total;
   for (;;) {
     if (terminal) console.note("> ");
     if (!std::getline(std::cin, line)) break;
     if (line.empty()) continue;
     catch_interrupts();
-    const Turn turn = runner.run(runner.encode(line, first));
+    std::vector<std::int32_t> prompt = runner.encode(line, first);
+    runner.check_prompt(prompt);
+    if (!terminal && !console.json()) console.write(line);
+    const Turn turn = runner.run(std::move(prompt));
     if (console.json()) console.write_json(to_json(runner, turn));
     console.flush();
+    add(total, turn.generation);
     if (!turn.generation.ids.empty()) first = false;
   }
+  if (!terminal && !console.json() && total.prompt_tokens > 0) print_summary(console, runner.engine(), total);
 }
 
 void run(const Options& options, Console& console) {
@@ -137,10 +154,8 @@ void run(const Options& options, Console& console) {
     onnx.seed = options.sampling.seed;
     return is_graph(onnx.model) ? run_graph(onnx, console) : run_onnx(onnx, console);
   }
-  require(options.new_tokens >= 0, "-n: expected a non-negative number of tokens, found {}", options.new_tokens);
   require(options.prompt.has_value() + options.ids.has_value() + options.prompts.has_value() <= 1,
           "prompt: expected one of -p, --ids and --prompts, found several");
-  require(options.batch == 1 || options.prompts, "--batch: expected --prompts with it, found none");
   if (options.prompts) return run_prompts({options.model, *options.prompts, options.batch, options.new_tokens, options.sampling, options.ignore_eos}, console);
   Runner runner(options, console);
   if (!options.prompt && !options.ids) return interactive(runner, console);
@@ -159,36 +174,49 @@ void run(const Options& options, Console& console) {
 
 Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  declare_model_options(parser, options->model);
-  parser.option("-p,--prompt", options->prompt, "text to continue; without it, --ids and --prompts, prompts are read line by line");
-  parser.option("--ids", options->ids, "token ids to continue, separated by commas");
-  parser.option("--prompts", options->prompts,
-                "file with an object for each prompt on a line of its own: {\"prompt\": \"...\"} or {\"ids\": [...]}, optionally with \"id\", "
-                "\"max_new_tokens\" and \"seed\"; with --json the results are lines, too");
-  parser.option("--batch", options->batch, "prompts of --prompts that run at a time; the next begins when one has ended").range(1, 4096).show_default();
-  parser.option("-n,--new-tokens", options->new_tokens, "most tokens to generate").show_default();
-  parser.option("--temperature", options->sampling.temperature, "0 takes the most likely token; higher is more random").show_default();
-  parser.option("--top-k", options->sampling.top_k, "sample among this many likeliest tokens; 0: all").show_default();
-  parser.option("--top-p", options->sampling.top_p, "sample among the likeliest tokens that hold this much probability").show_default();
-  parser.option("--min-p", options->sampling.min_p, "leave out tokens less likely than this fraction of the likeliest").show_default();
-  parser.option("--repetition-penalty", options->sampling.repetition_penalty, "above 1 makes tokens that were already used less likely").show_default();
-  parser.option("--seed", options->sampling.seed, "same seed, same tokens; each of --prompts gets the next seed").show_default();
+  const ModelVerb verb{.inputs = any_input, .decodes = true, .replicates = true};
+  declare_model(parser, options->model, verb);
+  parser.section("Prompt", checkpoint_input);
+  parser.option("-p,--prompt <TEXT>", options->prompt, "text to continue, as it is: no chat template is applied; without it, lines of standard input");
+  parser.option("-n,--new-tokens", options->new_tokens, "most tokens to generate").range(std::int64_t{0}, std::int64_t{1} << 30).show_default();
+  parser.option("--ids <IDS>", options->ids, "token ids to continue, separated by commas");
+  parser.option("--prompts <FILE.jsonl>", options->prompts,
+                "a prompt on each line: {\"prompt\": \"...\"} or {\"ids\": [...]}, optionally with \"id\", \"max_new_tokens\" and \"seed\"");
+  parser.option("--batch", options->batch, "prompts of --prompts that run at a time").range(1, 4096).show_default().needs("--prompts");
   parser.flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
+  parser.section("Sampling", checkpoint_input);
+  parser.option("--temperature", options->sampling.temperature, "0 takes the likeliest token; higher is more random").range(0.0, 1e6).show_default();
+  parser.option("--top-k", options->sampling.top_k, "sample among this many likeliest tokens; 0: all")
+      .range(std::int64_t{0}, std::int64_t{1} << 30)
+      .show_default();
+  parser.option("--top-p", options->sampling.top_p, "sample among the likeliest tokens that hold this much probability").above(0.0, 1.0).show_default();
+  parser.option("--min-p", options->sampling.min_p, "leave out tokens less likely than this fraction of the likeliest").range(0.0, 1.0).show_default();
+  parser.option("--repetition-penalty", options->sampling.repetition_penalty, "above 1 makes tokens that were already used less likely")
+      .above(0.0, 1e6)
+      .show_default();
+  parser.section("Sampling");
+  parser.option("--seed", options->sampling.seed, "same seed, same tokens; each of --prompts gets the next; also of random inputs of an ONNX file")
+      .show_default();
+  declare_model_options(parser, options->model, verb);
   declare_onnx_options(parser, options->onnx);
-  parser.option("--output", options->onnx.output, "of an ONNX model or a graph: folder for NAME.npy of every result");
-  return [options](Console& console) { run(*options, console); };
+  parser.option("-o,--output <DIR>", options->onnx.output, "folder for NAME.npy of every result");
+  declare_advanced_options(parser, options->model, verb);
+  return [options, given = parser.given()](Console& console) {
+    given->check_input(input_of(options->model.model), options->model.model);
+    run(*options, console);
+  };
 }
 
 }  // namespace
 
 Verb verb() {
   return {"run", "continue a prompt with a model, or run an ONNX file",
-          "  cermet run models/demo -p \"The PostgreSQL server\" -n 64\n"
-          "  cermet run models/demo -p \"To install\" --temperature 0.8 --top-p 0.95 --seed 7\n"
-          "  cermet run models/demo --ids 497,2314,1581 -n 8 --json\n"
-          "  cermet run models/demo --prompts prompts.jsonl --batch 8 --json\n"
-          "  cermet run block.graph --input x=x.npy --dim T=128 --output results\n"
-          "  cermet run resnet50.onnx --input image=cat.npy --output results",
+          "cermet run models/demo -p \"The PostgreSQL server\" -n 64\n"
+          "cermet run models/demo -p \"To install\" --temperature 0.8 --top-p 0.95 --seed 7\n"
+          "cermet run models/demo --ids 497,2314,1581 -n 8 --json\n"
+          "cermet run models/demo --prompts prompts.jsonl --batch 8 --json\n"
+          "cermet run models/demo_onnx/classifier.onnx --dim batch=2\n"
+          "cermet run FILE.onnx --input x=x.npy -o results",
           declare};
 }
 

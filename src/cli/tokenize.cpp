@@ -28,12 +28,12 @@ void decode(Console& console, const Tokenizer& tokenizer, const Options& options
 }  // namespace
 
 Verb verb() {
-  return {"tokenize", "text on standard input to ids, or ids to text",
+  return {"tokenize", "turn text on standard input into token ids, or back",
           "  cermet tokenize models/demo < README.md\n"
           "  echo '12, 34, 56' | cermet tokenize models/demo --decode",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("MODEL", options->model, "folder with a tokenizer.json").required();
+            parser.option("MODEL <DIR>", options->model, "folder with a tokenizer.json").required();
             parser.flag("--decode", options->decode, "read ids (separated by commas or spaces) and print their text");
             parser.flag("--no-special", options->no_special, "add no special tokens around the text; with --decode, leave special tokens out");
             return [options](Console& console) {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/env.hpp"
+#include "cli/model_options.hpp"
 #include "cli/verb.hpp"
 #include "jit/cache.hpp"
 #include "runtime/context.hpp"
@@ -51,7 +52,8 @@ void fit(Console& console, const Options& options) {
   const Context context({options.device, options.threads});
   const DeviceIdentity identity = device_identity(context.target(), context.pool().size());
   const std::vector<TuningEntry> entries = Tuning::process().all(identity.device);
-  require(!entries.empty(), "tune fit: expected measured choices of {}, found none in {}", identity.device, Tuning::process().place());
+  require(!entries.empty(), "tune fit: expected measured choices of {}, found none in {}: run `cermet tune op` or `tune model` first", identity.device,
+          Tuning::process().place());
   const std::vector<CostFit> fits = fit_costs(entries, context.target());
   require(!fits.empty(), "tune fit: expected a kernel with a model that was measured on three regions, found none in {} entries", entries.size());
   std::filesystem::path file;
@@ -70,12 +72,11 @@ void fit(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"tune fit", "holds the models of kernels' costs to the measured choices of a device, and prints how far off they were and are",
-          "  cermet tune fit --device cuda\n  cermet tune fit --dry --json", [](Parser& parser) -> Action {
+  return {"tune fit", "calibrate the cost model to what was measured", "  cermet tune fit --device cuda\n  cermet tune fit --dry --json",
+          [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("--device", options->device, "cpu or cuda").show_default();
-            parser.option("--threads", options->threads, "of the CPU; 0 is one for each core").range(0, 1024);
             parser.flag("--dry", options->dry, "print the factors and store nothing");
+            declare_device(parser, options->device, options->threads, "cpu, or a GPU");
             return [options](Console& console) { fit(console, *options); };
           }};
 }

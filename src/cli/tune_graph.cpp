@@ -52,18 +52,25 @@ void tune(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"tune graph", "the same for an ONNX file or a graph's text",
-          "  cermet tune graph model.onnx --dim batch=1..8 --device cuda\n  cermet tune graph block.graph --tokens 128 --budget 20",
+  return {"tune graph", "tune every region of an ONNX file or a graph",
+          "cermet tune graph models/demo_onnx/classifier.onnx --dim batch=1..8 --budget 20\ncermet tune graph block.graph --tokens 128 --device cuda",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("FILE", options->onnx.model, "an ONNX file, a plan of one, or a graph as text").required();
-            declare_onnx_options(parser, options->onnx);
-            parser.option("--tokens", options->tokens, "of a graph's text: largest value of every symbol").range(1, 1 << 30).show_default();
-            parser.option("--device", options->onnx.device, "cpu or cuda").show_default();
-            parser.option("--threads", options->onnx.threads, "of the CPU; 0 is one for each core").range(0, 1024);
-            declare_mode(parser, options->onnx.mode);
+            parser.option("FILE", options->onnx.model, "an ONNX file, a plan of one, or a graph as text (FILE.graph)").required();
             declare_tune_options(parser, options->run);
-            return [options](Console& console) { tune(console, *options); };
+            parser.section("ONNX", onnx_input);
+            parser.option("--input <NAME=FILE.npy>", options->onnx.inputs, "an input; NAME=random, or none, makes values up");
+            declare_dims(parser, options->onnx);
+            parser.option("--rounding <HOW>", options->onnx.rounding, "as for `cermet run`").values({"strict", "fast"}).show_default();
+            parser.section("Graphs", graph_input);
+            parser.option("--tokens", options->tokens, "largest value of every symbol").range(1, 1 << 30).show_default();
+            declare_device(parser, options->onnx.device, options->onnx.threads);
+            parser.section("Advanced");
+            declare_mode(parser, options->onnx.mode);
+            return [options, given = parser.given()](Console& console) {
+              given->check_input(is_onnx(options->onnx.model) ? onnx_input : graph_input, options->onnx.model);
+              tune(console, *options);
+            };
           }};
 }
 

@@ -57,12 +57,15 @@ void tune(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"tune model", "the same for everything that a model launches: one token, a few, and many",
-          "  cermet tune model models/demo --budget 60\n  cermet tune model FOLDER --device cuda --batch 16", [](Parser& parser) -> Action {
+  return {"tune model", "tune everything that a model launches",
+          "cermet tune model models/demo --budget 60\ncermet tune model models/demo --device cuda --batch 16", [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            declare_model_options(parser, options->model);
-            parser.option("--batch", options->batch, "sequences of a pass").range(1, 4096).show_default();
+            const ModelVerb verb{.decodes = true};
+            declare_model(parser, options->model, verb);
             declare_tune_options(parser, options->run);
+            parser.option("--batch", options->batch, "sequences of a pass").range(1, 4096).show_default();
+            declare_model_options(parser, options->model, verb);
+            declare_advanced_options(parser, options->model, verb);
             return [options](Console& console) { tune(console, *options); };
           }};
 }

@@ -1,4 +1,5 @@
 // cermet tune op: the fastest kernel and configuration for calls of an operator, measured and stored.
+#include "cli/model_options.hpp"
 #include "cli/op_call.hpp"
 #include "cli/tune_run.hpp"
 #include "op/region_text.hpp"
@@ -15,7 +16,7 @@ struct Options {
 };
 
 void tune(Console& console, const Options& options) {
-  require(!options.shapes.empty() || is_region_text(options.op), "--shapes: expected operand types, as in --shapes \"x=bf16[8,4096]\", found none");
+  require(!options.shapes.empty() || is_region_text(options.op), "--shape: expected operand types, as in --shape \"x=bf16[8,4096]\", found none");
   std::vector<std::string> shapes = options.shapes;
   if (shapes.empty()) shapes.emplace_back();
   const Context context({options.device, options.threads});
@@ -32,19 +33,18 @@ void tune(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"tune op", "looks for the fastest kernel and configuration of calls, by measuring, and stores them for everything that runs here later",
-          "  cermet tune op linear --shapes 'x=bf16[16,4096] w=bf16[4096,4096]' 'x=bf16[512,4096] w=bf16[4096,4096]' --device cuda --budget 60\n"
-          "  cermet tune op rms_norm --shapes 'f32[64,2048] f32[2048]' --search exhaustive --dry --json",
+  return {"tune op", "find and store the fastest kernel for calls of an operator",
+          "cermet tune op linear --shape 'x=bf16[16,4096] w=bf16[4096,4096]' 'x=bf16[512,4096] w=bf16[4096,4096]' --device cuda --budget 60\n"
+          "cermet tune op rms_norm --shape 'f32[64,2048] f32[2048]' --search exhaustive --dry --json",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("NAME", options->op, "an operator, or a region, as timelines and `bench model --plan --json` print it").required();
-            parser.option("--shapes", options->shapes, "of an operator: one call or more, each operand types by name or in order, attributes as name=value");
-            parser.option("--constant", options->constants,
-                          "operands known before the first run ($2 of a region of several operators), or none; by default those that a kernel would prepack");
+            parser.option("NAME <OPERATOR>", options->op, "an operator, or a region, as timelines and `bench model --plan --json` print it").required();
+            parser.option("--shape,--shapes <CALL>", options->shapes, "one call or more: operand types by name or in order, attributes as name=value");
             parser.option("--tokens", options->tokens, "largest value of a symbolic dimension").range(1, 1 << 30).show_default();
-            parser.option("--device", options->device, "cpu or cuda").show_default();
-            parser.option("--threads", options->threads, "threads; 0 is one for each core").range(0, 1024).show_default();
+            parser.option("--constant <NAMES>", options->constants,
+                          "operands known before the first run ($2 of a region), or none; by default those that a kernel would prepack");
             declare_tune_options(parser, options->run);
+            declare_device(parser, options->device, options->threads);
             return [options](Console& console) { tune(console, *options); };
           }};
 }

@@ -118,12 +118,15 @@ class JobQueue {
 }  // namespace
 
 void declare_tune_options(Parser& parser, TuneRunOptions& options) {
-  parser.option("--budget", options.budget, "seconds for everything; the measurement at hand is finished").range(0.1, 1e6).show_default();
-  parser.option("--search", options.search, "bayes (begins with what models find cheapest and learns from times), random or exhaustive").show_default();
+  parser.section("Search");
+  parser.option("--budget <SECONDS>", options.budget, "seconds for everything; the measurement at hand is finished").range(0.1, 1e6).show_default();
+  parser.option("--search <HOW>", options.search, "bayes starts from the cost model's best guess and learns from times")
+      .values({"bayes", "random", "exhaustive"})
+      .show_default();
   parser.option("--candidates", options.candidates, "most to measure for each region; 0: as many as the budget allows").range(0, 1 << 20).show_default();
-  parser.option("--seconds", options.seconds, "to measure one candidate").range(0.001, 60.0).show_default();
-  parser.option("--seed", options.seed, "of the search and of the operands' values").show_default();
-  parser.option("--paging", options.paging, "pages of a cache: contiguous, scattered or uneven").show_default();
+  parser.option("--seconds", options.seconds, "how long to measure one candidate").range(0.001, 60.0).show_default();
+  parser.option("--seed", options.seed, "seed of the search and of the operands' values").show_default();
+  parser.option("--paging <HOW>", options.paging, "pages of a cache").values({"contiguous", "scattered", "uneven"}).show_default();
   parser.flag("--dry", options.dry, "print what is found and store nothing");
 }
 

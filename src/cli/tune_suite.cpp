@@ -1,4 +1,5 @@
 // cermet tune suite: calls of several operators in one budget.
+#include "cli/model_options.hpp"
 #include "cli/op_call.hpp"
 #include "cli/tune_run.hpp"
 #include "io/json_file.hpp"
@@ -44,15 +45,14 @@ void tune(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"tune suite", "the same for the calls that a file lists", "  cermet tune suite calls.json --device cuda --budget 60 --json",
-          [](Parser& parser) -> Action {
+  return {"tune suite", "tune the calls that a file lists", "  cermet tune suite calls.json --device cuda --budget 60 --json", [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("FILE", options->file, "JSON: a list of objects with op and shape (as for bench op) or region, and where wanted name and constants")
+            parser
+                .option("FILE <FILE.json>", options->file, "a list of objects with op and shape (as for bench op) or region, and optionally name and constants")
                 .required();
             parser.option("--tokens", options->tokens, "largest value of a symbolic dimension").range(1, 1 << 30).show_default();
-            parser.option("--device", options->device, "cpu or cuda").show_default();
-            parser.option("--threads", options->threads, "threads; 0 is one for each core").range(0, 1024).show_default();
             declare_tune_options(parser, options->run);
+            declare_device(parser, options->device, options->threads);
             return [options](Console& console) { tune(console, *options); };
           }};
 }

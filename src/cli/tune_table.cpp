@@ -19,7 +19,7 @@ struct TuneTableOptions {
   bool shipped = false;
 };
 
-constexpr const char* device_help = "only those of cpu, cuda, or null:sm_90";
+constexpr const char* device_help = "only those of this device: cpu, cuda, or null:sm_90";
 
 DeviceIdentity identity_named(const std::string& name) {
   const std::unique_ptr<Device> device = make_device(name);
@@ -82,7 +82,7 @@ void export_tuning(Console& console, const TuneTableOptions& options) {
   require(std::filesystem::path(options.file).extension() == ".json", "FILE: expected a name that ends in .json, found {}", quote(options.file));
   const Tuning& tuning = Tuning::process();
   std::vector<TuningEntry> entries = chosen_entries(tuning, options.device);
-  require(!entries.empty(), "tune export: expected measured choices, found none in {}", tuning.place());
+  require(!entries.empty(), "tune export: expected measured choices, found none in {}: run `cermet tune op` or `tune model` first", tuning.place());
   if (options.shipped) {
     const std::string own = shipped_versions() + ",";
     std::erase_if(entries, [&](const TuningEntry& entry) { return !entry.key.versions.starts_with(own); });
@@ -138,10 +138,10 @@ Verb table_verb(std::string_view name, std::string_view summary, std::string_vie
 namespace tune_list_verb {
 Verb verb() {
   return table_verb(
-      "tune list", "the measured choices of kernels", "  cermet tune list\n  cermet tune list --device cuda --limit 10 --json",
+      "tune list", "list the measured choices of kernels", "  cermet tune list\n  cermet tune list --device cuda --limit 10 --json",
       [](Parser& parser, TuneTableOptions& options) {
-        parser.option("--device", options.device, device_help);
-        parser.option("--limit", options.limit, "how many to list; 0 is all");
+        parser.option("--device <DEVICE>", options.device, device_help);
+        parser.option("--limit", options.limit, "how many to list; 0: all");
       },
       list_tuning);
 }
@@ -150,11 +150,10 @@ Verb verb() {
 namespace tune_export_verb {
 Verb verb() {
   return table_verb(
-      "tune export", "write them into one text file, for other machines and for jobs that share it (CERMET_TUNING)",
-      "  cermet tune export h200.json\n  cermet tune export h200.json --device cuda --shipped",
+      "tune export", "write the measured choices to one file", "  cermet tune export h200.json\n  cermet tune export h200.json --device cuda --shipped",
       [](Parser& parser, TuneTableOptions& options) {
-        parser.option("FILE", options.file, "the text file, FILE.json").required();
-        parser.option("--device", options.device, device_help);
+        parser.option("FILE <FILE.json>", options.file, "file to write, for other machines, or for jobs that share it by CERMET_TUNING").required();
+        parser.option("--device <DEVICE>", options.device, device_help);
         parser.flag("--shipped", options.shipped, "as a table that ships with the library: for every driver and compiler");
       },
       export_tuning);
@@ -164,11 +163,10 @@ Verb verb() {
 namespace tune_import_verb {
 Verb verb() {
   return table_verb(
-      "tune import", "take over those of such a file that were measured on this machine's devices with these versions",
-      "  cermet tune import h200.json\n  cermet tune import h200.json --device cuda",
+      "tune import", "take over measured choices from such a file", "  cermet tune import h200.json\n  cermet tune import h200.json --device cuda",
       [](Parser& parser, TuneTableOptions& options) {
-        parser.option("FILE", options.file, "the text file").required();
-        parser.option("--device", options.device, "the device to take entries for; by default the CPU and every GPU");
+        parser.option("FILE <FILE.json>", options.file, "file that `tune export` wrote; entries of other devices and versions are refused").required();
+        parser.option("--device <DEVICE>", options.device, "the device to take entries for; by default the CPU and every GPU");
       },
       import_table);
 }
@@ -177,8 +175,8 @@ Verb verb() {
 namespace tune_clear_verb {
 Verb verb() {
   return table_verb(
-      "tune clear", "delete them", "  cermet tune clear\n  cermet tune clear --device cuda",
-      [](Parser& parser, TuneTableOptions& options) { parser.option("--device", options.device, device_help); }, clear_tuning);
+      "tune clear", "delete the measured choices", "  cermet tune clear\n  cermet tune clear --device cuda",
+      [](Parser& parser, TuneTableOptions& options) { parser.option("--device <DEVICE>", options.device, device_help); }, clear_tuning);
 }
 }  // namespace tune_clear_verb
 

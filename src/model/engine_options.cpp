@@ -8,7 +8,7 @@ namespace {
 
 std::optional<DType> type_named(std::string_view option, std::string_view name, DTypeSet allowed) {
   if (name.empty()) return std::nullopt;
-  const auto dtype = dtype_from_name(name == "int8" ? "i8" : name == "fp8" ? "f8_e4m3" : name);
+  const auto dtype = dtype_from_name(name);
   require(dtype && allowed.contains(*dtype), "{}: expected {}, found {}", option, allowed.to_string(), quote(name));
   return dtype;
 }

@@ -173,10 +173,25 @@ bool fuses(OpKind anchor, const Target* target) {
   return std::ranges::any_of(kernels_for(anchor, target), [](const Kernel* kernel) { return kernel->fuses; });
 }
 
+namespace {
+
+/// The name of a kernel itself; or of the best kernel of a family: "gemm.linear" for gemm.linear.packed.
+std::string member_named(const Region& region, std::span<const Kernel* const> kernels, std::string_view name, const SelectionOptions& options) {
+  std::string own(name);
+  if (std::ranges::any_of(kernels, [&](const Kernel* kernel) { return kernel->name == name; })) return own;
+  const std::string family = own + ".";
+  const auto is_member = [&](const Kernel* kernel) { return std::string_view(kernel->name).starts_with(family); };
+  if (const Kernel* const chosen = explain_selection(region, options).choice.kernel; chosen && is_member(chosen)) return std::string(chosen->name);
+  const auto first = std::ranges::find_if(kernels, [&](const Kernel* kernel) { return is_member(kernel) && !kernel->declines(region); });
+  return first == kernels.end() ? own : std::string((*first)->name);
+}
+
+}  // namespace
+
 Choice choose_by_name(const Region& region, std::string_view name, std::string_view config, const SelectionOptions& options, std::string_view given_as) {
   if (name.empty() && config.empty()) return select_kernel(region, options);
-  const std::string wanted = name.empty() ? select_kernel(region, options).kernel->name : std::string(name);
   const std::span<const Kernel* const> kernels = kernels_for(region);
+  const std::string wanted = name.empty() ? std::string(select_kernel(region, options).kernel->name) : member_named(region, kernels, name, options);
   const auto found = std::ranges::find_if(kernels, [&](const Kernel* kernel) { return kernel->name == wanted; });
   if (found == kernels.end()) {
     std::vector<std::string_view> names;

@@ -138,8 +138,8 @@ TEST_F(NamedOp, BytesAreWhatTheOperandTakes) {
   EXPECT_EQ(sums, std::vector<float>(4, 2));
   dtypes[0] = "f32";
   expect_refused(run("scaled_mm"), {"scaled_mm", "input 0 (a)", "expected f32", "DLPack uint8"});
-  dtypes[0] = "fp8";
-  expect_refused(run("scaled_mm"), {"scaled_mm", "input 0", "\"fp8\""});
+  dtypes[0] = "fp7";
+  expect_refused(run("scaled_mm"), {"scaled_mm", "input 0", "\"fp7\""});
 }
 
 TEST_F(NamedOp, GetOpRefusesWhatTheSchemaDoesNotSay) {

@@ -60,6 +60,13 @@ if(NOT output MATCHES "^cermet [0-9.]+\n$")
   message(FATAL_ERROR "expected a version, found '${output}'")
 endif()
 
+foreach(file man/man1/cermet.1 bash-completion/completions/cermet zsh/site-functions/_cermet fish/vendor_completions.d/cermet.fish)
+  file(SIZE ${prefix}/share/${file} bytes)
+  if(bytes LESS 1000)
+    message(FATAL_ERROR "share/${file}: expected a page or a script, found ${bytes} bytes")
+  endif()
+endforeach()
+
 # The plugin of the GPU backend, where this build has one, is found where it was installed, by the command and by the library.
 if(EXISTS ${BUILD}/lib/libcermet_cuda.so)
   run(${prefix}/bin/cermet env --json)

@@ -18,6 +18,14 @@ TEST(DType, NamesAreUniqueAndFindTheirType) {
   }
   EXPECT_FALSE(dtype_from_name("BF16"));
   EXPECT_FALSE(dtype_from_name(""));
+  for (const auto& [alias, dtype] : {std::pair("float16", DType::f16),
+                                     {"fp16", DType::f16},
+                                     {"bfloat16", DType::bf16},
+                                     {"float32", DType::f32},
+                                     {"fp32", DType::f32},
+                                     {"int8", DType::i8},
+                                     {"fp8", DType::f8_e4m3}})
+    EXPECT_EQ(dtype_from_name(alias), dtype) << "a name of other libraries";
   EXPECT_FALSE(dtype_from_stored_name("bf16"));
 }
 

@@ -35,8 +35,8 @@ TEST(BenchOp, ColdRunsRotateCopiesAndTextNamesTheKernel) {
 }
 
 TEST(BenchOp, MistakesAreNamed) {
-  expect_mistake("bench", {"verb", "op", "nothing"});
-  expect_mistake("bench kernel", {"verb", "op", "\"kernel\""});
+  expect_mistake("bench", {"bench: expected a command (op, suite, model, comm, soak), found nothing"});
+  expect_mistake("bench kernel", {"no such command: bench kernel; expected op, suite, model, comm, soak"});
   expect_mistake("bench op rms_norm", {"--shape"});
   expect_mistake("bench op 'silu(f32[2])' --shape 'f32[2]'", {"region", "\"f32[2]\""});
   expect_mistake("bench op '{n0 = silu($0: f32[2])} anchor n0'", {"region", "column"});

@@ -126,12 +126,15 @@ TEST(Explain, PrintsTextAndRefusesWhatItCannotDo) {
   ASSERT_EQ(text.code, 0) << text.err;
   for (const char* part : {"mode none", "mode pattern", "blocks", "intermediate bytes", "why they are not inside one"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
-  const CommandResult nothing = run_cermet("explain " + classifier);
-  EXPECT_EQ(nothing.code, 2);
-  EXPECT_NE(nothing.err.find("expected -o FILE.html, --text or --json"), std::string::npos) << nothing.err;
-  expect_mistake("explain " + classifier + " --text --mode all", {"--mode", "none, pattern, published, full"});
-  expect_mistake("explain " + classifier + " --text --compare all", {"--compare", "none, pattern, published, full"});
-  expect_mistake("explain " + tiny + " --text --measure", {"--measure", "expected an ONNX model"});
+  EXPECT_EQ(run_cermet("explain " + classifier).out, run_cermet("explain " + classifier + " --text").out) << "text by default";
+  const ScratchFolder scratch;
+  const std::string page = (scratch / "page.html").string();
+  const CommandResult written = run_cermet("explain " + classifier + " -o " + page);
+  EXPECT_EQ(written.out, page + "\n");
+  EXPECT_EQ(written.err, "");
+  expect_mistake("explain " + classifier + " --text --mode all", {"--mode: expected none, pattern, published or full, found \"all\""});
+  expect_mistake("explain " + classifier + " --text --compare all", {"--compare: expected none, pattern, published or full"});
+  expect_mistake("explain " + tiny + " --text --measure", {"--measure: expected an ONNX file with it, found a checkpoint's folder (" + tiny + ")"});
 }
 
 TEST_F(Chain, IsMeasuredWhereAsked) {

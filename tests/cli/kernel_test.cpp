@@ -21,10 +21,10 @@ TEST_F(KernelVerbs, AKernelInCIsAddedListedExplainedRunAndRemoved) {
   EXPECT_NE(none.out.find("0 kernels from outside"), std::string::npos);
   const CommandResult added = run("kernel add " + example.string());
   ASSERT_EQ(added.code, 0) << added.err;
-  EXPECT_EQ(added.out.rfind("added example.rms_norm_c for rms_norm: right in ", 0), 0u) << added.out;
+  EXPECT_EQ(added.out.rfind("added mine.rms_norm for rms_norm: passed ", 0), 0u) << added.out;
   const auto list = run("kernel list --json").json();
   ASSERT_EQ(list["kernels"].size(), 1u);
-  EXPECT_EQ(list["kernels"][0]["kernel"], "example.rms_norm_c");
+  EXPECT_EQ(list["kernels"][0]["kernel"], "mine.rms_norm");
   EXPECT_EQ(list["kernels"][0]["operator"], "rms_norm");
   EXPECT_EQ(list["kernels"][0]["kind"], "shared_object");
   ASSERT_EQ(list["kernels"][0]["checks"].size(), 1u);
@@ -32,24 +32,24 @@ TEST_F(KernelVerbs, AKernelInCIsAddedListedExplainedRunAndRemoved) {
   EXPECT_GT(list["kernels"][0]["checks"][0]["taken"], 5);
   const std::string call = "'f32[4,64] f32[64]'";
   const auto explained = run("explain op rms_norm --shape " + call + " --json").json();
-  EXPECT_EQ(explained["candidates"].back()["kernel"], "example.rms_norm_c");
+  EXPECT_EQ(explained["candidates"].back()["kernel"], "mine.rms_norm");
   EXPECT_TRUE(explained["candidates"].back()["decline"].is_null());
-  EXPECT_NE(explained["kernel"], "example.rms_norm_c");
+  EXPECT_NE(explained["kernel"], "mine.rms_norm");
   const auto declined = run("explain op rms_norm --shape 'bf16[4,64] bf16[64]' --json").json();
   EXPECT_EQ(declined["candidates"].back()["decline"], "takes no x of bf16");
-  const auto forced = run("explain op rms_norm --shape " + call + " --json", "CERMET_CONFIG='example.rms_norm_c: default'").json();
-  EXPECT_EQ(forced["kernel"], "example.rms_norm_c");
-  const CommandResult bench = run("bench op rms_norm --shape " + call + " --kernel example.rms_norm_c --seconds 0.01 --json");
+  const auto forced = run("explain op rms_norm --shape " + call + " --json", "CERMET_CONFIG='mine.rms_norm: default'").json();
+  EXPECT_EQ(forced["kernel"], "mine.rms_norm");
+  const CommandResult bench = run("bench op rms_norm --shape " + call + " --kernel mine.rms_norm --seconds 0.01 --json");
   ASSERT_EQ(bench.code, 0) << bench.err;
-  EXPECT_EQ(bench.json()["kernel"], "example.rms_norm_c");
-  const CommandResult off = run("explain op rms_norm --shape " + call + " --json", "CERMET_DISABLE_KERNELS=example.rms_norm_c");
+  EXPECT_EQ(bench.json()["kernel"], "mine.rms_norm");
+  const CommandResult off = run("explain op rms_norm --shape " + call + " --json", "CERMET_DISABLE_KERNELS=mine.rms_norm");
   EXPECT_EQ(off.json()["candidates"].back()["decline"], "switched off by CERMET_DISABLE_KERNELS");
-  const CommandResult again = run("kernel check example.rms_norm_c --device cpu --json");
+  const CommandResult again = run("kernel check mine.rms_norm --device cpu --json");
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_TRUE(again.json()["unchecked"].is_null());
-  EXPECT_EQ(run("kernel remove example.rms_norm_c").out, "removed example.rms_norm_c\n");
+  EXPECT_EQ(run("kernel remove mine.rms_norm").out, "removed mine.rms_norm\n");
   EXPECT_EQ(run("kernel list --json").json()["kernels"].size(), 0u);
-  const CommandResult gone = run("kernel remove example.rms_norm_c");
+  const CommandResult gone = run("kernel remove mine.rms_norm");
   EXPECT_EQ(gone.code, 2);
   EXPECT_NE(gone.err.find("expected one that was added"), std::string::npos) << gone.err;
 }
@@ -60,12 +60,12 @@ TEST_F(KernelVerbs, AModelTakesOneWhereItWasMeasuredToBeTheFastestAndComputesThe
   const std::string norm = "'f32[T,96] f32[96] eps=1e-06 out_dtype=f32' --constant weight --threads 2 --json --tokens ";  // as the model has it
   const auto tuned = run("tune op rms_norm --dry --search exhaustive --seconds 0.001 --shapes " + norm + "32").json();
   bool tried = false;
-  for (const auto& candidate : tuned["results"][0]["tried"]) tried = tried || (candidate["kernel"] == "example.rms_norm_c" && candidate["state"] != "wrong");
+  for (const auto& candidate : tuned["results"][0]["tried"]) tried = tried || (candidate["kernel"] == "mine.rms_norm" && candidate["state"] != "wrong");
   EXPECT_TRUE(tried) << "a tuner measures it beside the others: " << tuned;
   nlohmann::json entry{{"region", tuned["results"][0]["region"]},
                        {"device", tuned["device"]},
                        {"versions", tuned["versions"]},
-                       {"kernel", "example.rms_norm_c"},
+                       {"kernel", "mine.rms_norm"},
                        {"config", "default"},
                        {"seconds", 1e-6},
                        {"spread", 1e-8},
@@ -76,9 +76,9 @@ TEST_F(KernelVerbs, AModelTakesOneWhereItWasMeasuredToBeTheFastestAndComputesThe
   const auto kernel_for = [&](const char* tokens, const std::string& tuning) {
     return run("explain op rms_norm --shape " + norm + tokens, tuning).json()["kernel"];
   };
-  EXPECT_EQ(kernel_for("32", with), "example.rms_norm_c");
-  EXPECT_NE(kernel_for("64", with), "example.rms_norm_c") << "nowhere else";
-  EXPECT_NE(kernel_for("32", without), "example.rms_norm_c");
+  EXPECT_EQ(kernel_for("32", with), "mine.rms_norm");
+  EXPECT_NE(kernel_for("64", with), "mine.rms_norm") << "nowhere else";
+  EXPECT_NE(kernel_for("32", without), "mine.rms_norm");
   const std::string prompt = "run " + model + " --ids 3,5,7,11,13,17,19,23 -n 12 --ignore-eos --json";
   const auto chosen = run(prompt, with), own = run(prompt, without);
   ASSERT_EQ(chosen.code, 0) << chosen.err;
@@ -100,7 +100,7 @@ TEST_F(KernelVerbs, TheCacheLeavesThemAlone) {
 
 TEST_F(KernelVerbs, ADamagedOneIsListedAndIgnored) {
   ASSERT_EQ(run("kernel add " + example.string()).code, 0);
-  std::ofstream(scratch / "cache/foreign/example.rms_norm_c/manifest.json") << "{";
+  std::ofstream(scratch / "cache/foreign/mine.rms_norm/manifest.json") << "{";
   const CommandResult list = run("kernel list");
   EXPECT_EQ(list.code, 0);
   EXPECT_NE(list.out.find("ignored: "), std::string::npos) << list.out;
@@ -110,8 +110,9 @@ TEST_F(KernelVerbs, ADamagedOneIsListedAndIgnored) {
 }
 
 TEST(KernelVerbMistakes, AreTold) {
-  expect_mistake("kernel", {"add", "list", "check", "remove", "found nothing"});
-  expect_mistake("kernel drop", {"add", "list", "check", "remove", "\"drop\""});
+  expect_mistake("kernel", {"kernel: expected a command (add, list, check, remove), found nothing", "cermet kernel --help"});
+  expect_mistake("kernel drop", {"no such command: kernel drop", "cermet kernel --help"});
+  expect_mistake("kernel chek", {"did you mean kernel check?"});
   expect_mistake("kernel add no/such/manifest.json", {"no/such/manifest.json"});
   expect_mistake("kernel add README.md", {"README.md"});
   expect_mistake("kernel add examples/kernels/cuda/rms_norm.json --timeout 0", {"--timeout"});

@@ -89,7 +89,7 @@ TEST(Run, MistakesAreOneLine) {
   expect_mistake("run models/demo --ids 8192", {"token id", "8191", "8192"});
   expect_mistake("run models/demo -p hi -n -1", {"-n", "-1"});
   expect_mistake("run models/demo -p hi --temperature -0.5", {"temperature", "-0.5"});
-  expect_mistake("run models/demo -p hi --top-p 0", {"top_p", "0"});
+  expect_mistake("run models/demo -p hi --top-p 0", {"--top-p: expected a number above 0, up to 1, found 0"});
   expect_mistake("run models/demo -p hi --dtype i8", {"--dtype", "bf16", "\"i8\""});
   expect_mistake("run models/demo -p hi --weights f8", {"--weights", "i8", "\"f8\""});
   expect_mistake("run models/demo -p hi --kv-cache int4", {"--kv-cache", "i8 or f8_e4m3", "\"int4\""});

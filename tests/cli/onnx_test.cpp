@@ -40,7 +40,7 @@ TEST_F(OnnxVerbs, TakesARounding) {
     ASSERT_EQ(run.code, 0) << run.err;
   }
   EXPECT_EQ(content_of(scratch / "strict" / "probabilities.npy"), content_of(scratch / "fast" / "probabilities.npy"));  // all is float32
-  expect_mistake("run " + model + " --rounding exact", {"--rounding", "strict or fast", "'exact'"});
+  expect_mistake("run " + model + " --rounding exact", {"--rounding", "strict or fast", "expected strict or fast, found \"exact\""});
 }
 
 TEST_F(OnnxVerbs, RefusesWhatAPlanCannotBe) {
@@ -85,9 +85,24 @@ TEST_F(OnnxVerbs, ComparesASpeedWithLimits) {
   EXPECT_NE(text.out.find("where the machine reaches f32"), std::string::npos) << text.out;
 }
 
+TEST_F(OnnxVerbs, RunPrintsValuesAndSaysWhenInputsAreRandom) {
+  const std::string npy = (scratch / "lr=0.1.npy").string(), out = (scratch / "out").string();
+  ASSERT_EQ(run_cermet("run " + model + " -o " + out).code, 0);
+  const std::string random = run_cermet("run " + model).out;
+  EXPECT_EQ(random.rfind("random input: x (--seed 0); --input NAME=FILE.npy reads a file\n  probabilities  f32[1, 3]  0.", 0), 0u) << random;
+  EXPECT_EQ(run_cermet("run " + model + " --json").json()["random_inputs"], nlohmann::json::array({"x"}));
+  EXPECT_NE(run_cermet("run " + model + " --seed 2").out, random);
+  const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 4), }" + std::string(58, ' ') + "\n";
+  scratch.file("lr=0.1.npy", std::string("\x93NUMPY\x01\x00", 8) + std::string({static_cast<char>(header.size()), '\0'}) + header + std::string(16, '\0'));
+  const CommandResult given = run_cermet("run " + model + " --input x=" + npy);
+  EXPECT_EQ(given.code, 0) << given.err;
+  EXPECT_EQ(given.out.find("random"), std::string::npos) << given.out;
+  EXPECT_EQ(run_cermet("run " + model + " --input x=" + npy + " --json").json()["random_inputs"], nlohmann::json::array());
+}
+
 TEST_F(OnnxVerbs, RefusesWhatOnlyCheckpointsHave) {
-  expect_mistake("bench model " + model + " --trace t.json", {"--trace", "expected a folder with a checkpoint", model});
-  expect_mistake("bench model " + model + " --batch 2", {"--batch", "expected a folder with a checkpoint", model});
+  expect_mistake("bench model " + model + " --trace t.json", {"--trace: expected a checkpoint's folder with it", model});
+  expect_mistake("bench model " + model + " --batch 2", {"--batch: expected a checkpoint's folder with it", model});
 }
 
 }  // namespace

@@ -34,18 +34,26 @@ TEST(Ops, PageShowsSchemaSemanticsKernelsAndExample) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
 }
 
-TEST(Ops, ExplainSaysWhatExplainOpDoes) {
-  const std::string call = "'x=bf16[8,64] w=bf16[64,64]' --device null:sm_90", text = run_cermet("ops linear --explain " + call).out;
-  EXPECT_NE(text.find("gemm.linear.hopper"), std::string::npos) << text;
-  EXPECT_EQ(text, run_cermet("explain op linear --shape " + call).out);
+TEST(Ops, ExplainOpTakesTheExampleOfThePage) {
+  const std::string page = run_cermet("ops rms_norm").out, begin = "cermet explain op rms_norm --shape '";
+  const std::size_t at = page.find(begin) + begin.size();
+  const std::string call = page.substr(at, page.find('\'', at) - at);
+  EXPECT_EQ(run_cermet("explain op rms_norm").out, run_cermet("explain op rms_norm --shape '" + call + "'").out);
+}
+
+TEST(Ops, AFamilyOfKernelsStandsForItsBest) {
+  EXPECT_NE(run_cermet("ops linear").out.find("  gemm.linear "), std::string::npos);
+  const CommandResult result = run_cermet("bench op linear --shape 'x=f32[64,64] w=f32[64,64]' --kernel gemm.linear --seconds 0.01 --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.json()["kernel"].get<std::string>().rfind("gemm.linear.", 0), 0u) << result.out;
+  expect_mistake("bench op linear --shape 'x=f32[64,64] w=f32[64,64]' --kernel gemm.line", {"--kernel: expected one of"});
 }
 
 TEST(Ops, MistakesAreNamed) {
   expect_mistake("ops rmsnorm", {"operator", "rms_norm", "\"rmsnorm\""});
   expect_mistake("ops rms_norm silu", {"silu"});
-  expect_mistake("ops --space 'f32[2]'", {"--space", "operator's name"});
-  expect_mistake("ops --explain 'f32[2]'", {"--explain", "operator's name"});
-  expect_mistake("ops silu --explain 'f32[2]' --space 'f32[2]'", {"--explain: expected it or --space, found both"});
+  expect_mistake("ops silu --explain 'f32[2]'", {"unexpected argument '--explain'; did you mean 'cermet explain op'?"});
+  expect_mistake("ops silu --space", {"did you mean 'cermet explain op --space'?"});
 }
 
 }  // namespace

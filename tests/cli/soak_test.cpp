@@ -27,7 +27,7 @@ CommandResult soak_with(const std::string& entry, const std::string& options) {
   const ScratchFolder folder;
   fs::copy_file(CERMET_WORN_KERNELS, folder / "worn.so");
   std::string manifest = content_of(CERMET_SOURCE_DIR "/examples/kernels/cpu/rms_norm.json");
-  for (const auto& [from, to] : {std::pair<std::string, std::string>{"example.rms_norm_c", "test.worn"}, {"rms_norm.so", "worn.so"}})
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"mine.rms_norm", "test.worn"}, {"rms_norm.so", "worn.so"}})
     manifest.replace(manifest.find(from), from.size(), to);
   const std::string named = "\"entry\": \"rms_norm\"";
   manifest.replace(manifest.find(named), named.size(), "\"entry\": \"" + entry + "\"");

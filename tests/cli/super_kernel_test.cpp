@@ -97,7 +97,7 @@ TEST(SuperKernelVerbs, ATimelineHasATaskForEveryLaunchAndThread) {
 }
 
 TEST(SuperKernelVerbs, HelpListsEveryOption) {
-  const CommandResult help = run_cermet("bench model --help");
+  const CommandResult help = run_cermet("bench model --help-all");
   for (const char* key : {"feed-sync-all=0|1", "stream-fusion=0|1", "strict-scope-check=bypass|abort", "prefetch=0|1", "early-start=0|1",
                           "width=", "debug-sync-all=0|1", "profile=0|1"}) {
     std::string flat;  // lines are wrapped

@@ -7,17 +7,17 @@ namespace {
 
 const std::string prompt = "run models/demo -p 'The PostgreSQL server' -n 12 --dtype f32 --json";
 
-nlohmann::json ids_of(const std::string& command) {
+nlohmann::json sharded_ids(const std::string& command) {
   const CommandResult result = run_cermet(command);
   EXPECT_EQ(result.code, 0) << command << ": " << result.err;
   return result.code == 0 ? result.json()["ids"] : nlohmann::json();
 }
 
 TEST(TensorParallel, ThreadsAndProcessesChooseTheTokensOfOneRank) {
-  const nlohmann::json one = ids_of(prompt);
-  EXPECT_EQ(ids_of(prompt + " --tensor-parallel 2"), one);
-  EXPECT_EQ(ids_of(prompt + " --tensor-parallel 3 --threads 3"), one) << "heads and vocabulary that 3 does not divide";
-  EXPECT_EQ(ids_of("launch -n 2 -- " + prompt + " --tensor-parallel 2"), one);
+  const nlohmann::json one = sharded_ids(prompt);
+  EXPECT_EQ(sharded_ids(prompt + " --tensor-parallel 2"), one);
+  EXPECT_EQ(sharded_ids(prompt + " --tensor-parallel 3 --threads 3"), one) << "heads and vocabulary that 3 does not divide";
+  EXPECT_EQ(sharded_ids("launch -n 2 -- " + prompt + " --tensor-parallel 2"), one);
 }
 
 TEST(TensorParallel, RankZeroAlonePrints) {

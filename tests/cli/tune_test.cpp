@@ -1,4 +1,4 @@
-// `cermet tune` and `cermet ops --space` as a user runs them, on the CPU.
+// `cermet tune` and `cermet explain op --space` as a user runs them, on the CPU.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,7 +52,7 @@ TEST(Tune, DryStoresNothing) {
 TEST(Tune, TakesSeveralShapesOnceEachWithinItsBudget) {
   const TuneFolder place;
   const CommandResult result =
-      place.run("tune op rms_norm --shapes 'f32[64,256] f32[256]' 'f32[64,256] f32[256]' 'f32[8,4096] f32[4096]' --budget 2 --threads 2 --json");
+      place.run("tune op rms_norm --shape 'f32[64,256] f32[256]' 'f32[64,256] f32[256]' 'f32[8,4096] f32[4096]' --budget 2 --threads 2 --json");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.json()["regions"], 2);
   EXPECT_EQ(result.json()["results"][0]["launches"], 2);
@@ -151,33 +151,32 @@ TEST(Tune, KeepsWhatItLearnedAfterCtrlC) {
 }
 
 TEST(Tune, MistakesAreNamed) {
-  expect_mistake("tune op linear", {"--shapes: expected operand types, as in"});
-  expect_mistake("tune op linear --shapes 'f32[2,3]'", {"linear"});
-  expect_mistake("tune op liner --shapes 'f32[2,3]'", {"\"liner\"", "linear"});
-  expect_mistake("tune op silu --shapes 'f32[8]' --search grid", {"--search: expected bayes, random or exhaustive, found \"grid\""});
-  expect_mistake("tune op silu --shapes 'f32[8]' --budget 0", {"--budget"});
-  expect_mistake("tune op silu --shapes 'f32[8]' --device null:sm_90", {"--device: expected one that computes, found null:sm_90"});
-  expect_mistake("tune op silu --shapes 'f32[8]' --paging odd", {"--paging: expected contiguous, scattered or uneven, found \"odd\""});
+  expect_mistake("tune op linear", {"--shape: expected operand types, as in"});
+  expect_mistake("tune op linear --shape 'f32[2,3]'", {"linear"});
+  expect_mistake("tune op liner --shape 'f32[2,3]'", {"\"liner\"", "linear"});
+  expect_mistake("tune op silu --shape 'f32[8]' --search grid", {"--search: expected bayes, random or exhaustive, found \"grid\""});
+  expect_mistake("tune op silu --shape 'f32[8]' --budget 0", {"--budget"});
+  expect_mistake("tune op silu --shape 'f32[8]' --device null:sm_90", {"--device: expected one that computes, found null:sm_90"});
+  expect_mistake("tune op silu --shape 'f32[8]' --paging odd", {"--paging: expected contiguous, scattered or uneven, found \"odd\""});
   expect_mistake("tune model " + tiny + " --device null", {"--device: expected one that computes, found null"});
   expect_mistake("tune graph nothing.graph", {"nothing.graph"});
 }
 
 TEST(OpsSpace, PrintsFieldsConstraintsAndPoints) {
-  const CommandResult text = run_cermet("ops linear --space 'x=bf16[512,4096] w=bf16[6144,4096]' --device null:sm_90");
+  const CommandResult text = run_cermet("explain op linear --space --shape 'x=bf16[512,4096] w=bf16[6144,4096]' --device null:sm_90");
   ASSERT_EQ(text.code, 0) << text.err;
   for (const char* part : {"gemm.linear.hopper: ", "tile_m", "one of 32, 64, 96, 112, 128, 192, 224, 256", "2 to 16", "16 where it is not named",
                            "where stages * (1 * tile_m", "cublaslt.linear: runs in one way"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
-  const auto json = run_cermet("ops linear --space 'x=f32[512,256] w=f32[256,256]' --threads 4 --json", "", "CERMET_AMX_PRODUCTS=off").json();
+  const auto json = run_cermet("explain op linear --space --shape 'x=f32[512,256] w=f32[256,256]' --threads 4 --json", "", "CERMET_AMX_PRODUCTS=off").json();
   const auto& space = json["spaces"][0];
   EXPECT_EQ(space["kernel"], "gemm.linear.packed");
   EXPECT_EQ(space["points"].size(), 7u * 2 * 3);
-  const CommandResult alone = run_cermet("ops linear --space --device null:sm_90");
+  const CommandResult alone = run_cermet("explain op linear --space --device null:sm_90");
   ASSERT_EQ(alone.code, 0) << alone.err;
   EXPECT_NE(alone.out.find("gemv.linear: "), std::string::npos) << alone.out;
-  expect_mistake("ops linear --space 'x=f32[2,3]'", {"linear"});
-  expect_mistake("ops --space", {"--space: expected an operator's name before it, or a region, found nothing"});
-  expect_mistake("ops --space 'f32[2,3]'", {"--space: expected an operator's name before it, or a region"});
+  expect_mistake("explain op linear --space --shape 'x=f32[2,3]'", {"linear"});
+  expect_mistake("explain op linear --space -o x.svg", {"--output: expected no --space with it, found both"});
 }
 
 }  // namespace
