@@ -6,7 +6,7 @@
 #include "cli/explain_text.hpp"
 #include "cli/graph_file.hpp"
 #include "cli/model_options.hpp"
-#include "io/posix_file.hpp"
+#include "cli/text_output.hpp"
 
 namespace cermet::cli::explain_verb {
 namespace {
@@ -115,11 +115,10 @@ Json explain_model(const Options& options) {
 
 void explain(const Options& options, Console& console) {
   require(options.text || console.json() || !options.output.empty(), "explain: expected -o FILE.html, --text or --json, found none of them");
+  if (!options.output.empty()) check_text_output(console, options.output);
+  require(options.output != "-" || !options.text, "-o -: expected no --text with it, which prints to standard output as well, found --text");
   const Json data = explain_model(options);
-  if (!options.output.empty()) {
-    write_file_atomically(options.output, explain_page(data));
-    console.note(options.output + "\n");
-  }
+  if (!options.output.empty() && write_text_output(console, options.output, explain_page(data))) console.note(options.output + "\n");
   if (console.json()) return console.write_json(data);
   if (!options.text) return;
   for (const Json& graph : data["graphs"]) console.write(explain_text(graph));
@@ -135,7 +134,7 @@ Verb verb() {
             const auto options = std::make_shared<Options>();
             declare_model_options(parser, options->model);
             declare_onnx_options(parser, options->onnx);
-            parser.option("-o,--output", options->output, "page to write: one file, which needs no network");
+            parser.option("-o,--output", options->output, "page to write: one file, which needs no network; - is standard output");
             parser.option("--compare", options->compare, "mode to compare with").show_default();
             parser.flag("--text", options->text, "print a line for each block, totals, and reasons by count");
             parser.flag("--measure", options->measure, "run an ONNX model and show what every block took; else nothing is computed, and no weight is read");

@@ -58,11 +58,4 @@ OwnedTensor random_tensor(const std::string& input, DType dtype, const Shape& sh
   return tensor;
 }
 
-std::filesystem::path file_of(const std::filesystem::path& folder, std::string name) {
-  for (char& c : name)
-    if (c == '/' || c == '\0') c = '_';
-  if (name == "." || name == "..") name += "_";
-  return folder / (name + ".npy");
-}
-
 }  // namespace cermet::cli

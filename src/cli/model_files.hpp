@@ -1,7 +1,6 @@
 // Options and files of models that run on tensors: sizes, inputs, results.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <random>
 #include <string>
@@ -21,7 +20,5 @@ std::map<std::string, DimRange> dims_of(const std::vector<std::string>& given);
 std::map<std::string, std::string> inputs_of(const std::vector<std::string>& given);
 /// Integers from 0 to 1, other elements normal. Throws Error naming the input where it is too large to be made up.
 OwnedTensor random_tensor(const std::string& input, DType dtype, const Shape& shape, std::mt19937_64& random);
-/// DIR/NAME.npy; '/' in names would be folders.
-std::filesystem::path file_of(const std::filesystem::path& folder, std::string name);
 
 }  // namespace cermet::cli
