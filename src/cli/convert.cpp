@@ -14,6 +14,7 @@ struct Options {
 };
 
 void convert_folder(const Options& options, Console& console) {
+  stop_at_own_pace();
   ExportOptions target;
   target.allow_rounding = options.allow_rounding;
   require(options.to == "compressed-tensors" || options.to == "modelslim", "--to: expected compressed-tensors or modelslim, found '{}'", options.to);

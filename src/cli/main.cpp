@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <string>
 #include <vector>
 
+#include "base/env_check.hpp"
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "cermet/cermet.h"
 #include "cli/interrupt.hpp"
@@ -131,7 +134,9 @@ int run(CommandLine& line, int argc, char** argv) {
   Console console(line.json);
   for (const Entry& entry : line.entries) {
     if (!entry.app->parsed() || !entry.app->get_subcommands().empty()) continue;
-    catch_interrupts();
+    catch_interrupts(line.json);
+    env::check();
+    for (const std::string& sentence : env::unknown()) log().warn("{}", sentence);
     try {
       entry.action(console);
     } catch (const EndOfRank&) {
@@ -159,6 +164,8 @@ int main(int argc, char** argv) {
     return report(exit_code_of(error.status()), error.what(), json);
   } catch (const std::bad_alloc&) {
     return report(exit_user, "memory: expected room for what was asked, found none", json);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(exit_user, fmt::format("{}: {}", error.path1().string(), error.code().message()), json);
   } catch (const std::exception& error) {
     return report(exit_internal, fmt::format("internal error: {}; please report it", error.what()), json);
   }

@@ -119,6 +119,7 @@ void interactive(Runner& runner, Console& console) {
   if (terminal) console.note("Type a prompt; the context is kept from line to line. Ctrl-C stops an answer, Ctrl-D ends.\n");
   std::string line;
   bool first = true;
+  stop_at_own_pace();
   for (;;) {
     if (terminal) console.note("> ");
     if (!std::getline(std::cin, line)) break;
