@@ -1,9 +1,9 @@
 // cermet limits: what this machine can do at most, the numbers that kernels are measured against.
-#include "kernel/cpu/measure_limits.hpp"
 #include "cli/device_limits.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/verb.hpp"
 #include "kernel/cpu/isa.hpp"
+#include "kernel/cpu/measure_limits.hpp"
 #include "runtime/limits_store.hpp"
 
 namespace cermet::cli::limits_verb {
