@@ -82,3 +82,12 @@ def test_a_missing_command(monkeypatch, tmp_path):
 def test_the_script(source):
     script = pathlib.Path(sysconfig.get_path("scripts")) / "cermet"
     assert subprocess.run([script, "--version"], capture_output=True, text=True).stdout == f"cermet {cermet.__version__}\n"
+
+
+def test_the_packages_command_finds_its_plugin(tmp_path):
+    plugin = pathlib.Path(cermet.__file__).parent / "lib" / "libcermet_cuda.so"
+    if not plugin.exists():
+        pytest.skip("the package was built without the CUDA plugin")
+    script = pathlib.Path(sysconfig.get_path("scripts")) / "cermet"
+    output = subprocess.run([script, "env"], capture_output=True, text=True, cwd=tmp_path, check=True).stdout
+    assert "expected libcermet_cuda.so, found none" not in output

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <new>
 
 namespace cermet::api {
@@ -28,6 +29,9 @@ cermet_status handle_exception() noexcept {
   } catch (const std::bad_alloc&) {
     set_last_error("memory: expected room for what was asked, found none");
     return CERMET_OUT_OF_MEMORY;
+  } catch (const std::filesystem::filesystem_error& error) {
+    set_last_error(fmt::format("{}: {}", error.path1().string(), error.code().message()));
+    return CERMET_IO;
   } catch (const std::exception& error) {
     set_last_error(error.what());
     return CERMET_INTERNAL;

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "api/guard.hpp"
+#include "base/env_check.hpp"
 #include "base/log_sink.hpp"
 #include "device/cuda/plugin.hpp"
 
@@ -32,6 +33,12 @@ cermet_status cermet_create(const char* device, int32_t threads, cermet_handle**
   return api::guarded([&] {
     api::require_pointer(device, "device");
     api::require_pointer(handle, "handle");
+    env::check();
+    static const bool warned = [] {
+      for (const std::string& sentence : env::unknown()) log().warn("{}", sentence);
+      return true;
+    }();
+    static_cast<void>(warned);
     *handle = new cermet_handle{std::make_shared<api::Handle>(device, threads)};
   });
 }

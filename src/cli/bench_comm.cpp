@@ -6,6 +6,7 @@
 #include "cli/bench_comm_norm.hpp"
 #include "cli/bench_comm_rows.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/text_output.hpp"
 #include "cli/verb.hpp"
 #include "comm/check.hpp"
 #include "comm/device_communicator.hpp"
@@ -177,6 +178,7 @@ void bench(Console& console, Options options) {
   require(options.engine == "auto" || options.device == "cuda", "--engine: expected auto where --device is {}, found {}", options.device,
           quote(options.engine));
   const comm::WorldPlace place = comm::world_place();
+  if (!options.plot.empty() && place.rank == 0) check_text_output(console, options.plot);
   CommRows measured;
   if (place.engine.empty()) measured = work_in_threads(options, kinds, sizes);
   else {
@@ -185,8 +187,8 @@ void bench(Console& console, Options options) {
     world->barrier();
   }
   if (place.rank != 0) return;
-  print(console, measured);
-  if (!options.plot.empty()) plot(options.plot, measured);
+  if (options.plot != "-") print(console, measured);
+  if (!options.plot.empty()) plot(console, options.plot, measured);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include "base/text.hpp"
 #include "cli/line_plot.hpp"
-#include "io/posix_file.hpp"
+#include "cli/text_output.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -78,14 +78,14 @@ void print(Console& console, const CommRows& measured) {
   if (!measured.stored.empty()) console.print("stored in {}\n", measured.stored);
 }
 
-void plot(const std::string& file, const CommRows& measured) {
+void plot(Console& console, const std::string& file, const CommRows& measured) {
   LinePlot plot{.title = fmt::format("{} ranks, engine {}, {}", measured.ranks, measured.engine, measured.dtype), .x_label = "bytes", .lines = {}};
   for (const CommRow& row : measured.rows) {
     const std::string label = label_of(row);
     if (plot.lines.empty() || plot.lines.back().name != label) plot.lines.push_back({label, {}, {}});
     plot.lines.back().points.emplace_back(row.timing.bytes, row.timing.seconds);
   }
-  write_file_atomically(file, svg_of(plot));
+  write_text_output(console, file, svg_of(plot));
 }
 
 }  // namespace cermet::cli

@@ -31,6 +31,6 @@ struct CommRows {
 comm::RouteTimes times_of(const CommRows& measured);
 void print(Console& console, const CommRows& measured);
 /// Time over size, as SVG.
-void plot(const std::string& file, const CommRows& measured);
+void plot(Console& console, const std::string& file, const CommRows& measured);
 
 }  // namespace cermet::cli

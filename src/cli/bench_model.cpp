@@ -11,7 +11,7 @@
 #include "cli/process.hpp"
 #include "cli/progress.hpp"
 #include "cli/trace.hpp"
-#include "kernel/cpu/limits.hpp"
+#include "kernel/cpu/measure_limits.hpp"
 #include "kernel/cuda/gemv/compact.hpp"
 #include "model/generate.hpp"
 #include "op/operator.hpp"
@@ -78,7 +78,7 @@ Figures measure(Engine& engine, const Options& options) {
     prefill.push_back(tokens / times.prefill);
     if (options.new_tokens > 0) decode.push_back(made_tokens / times.decode);
     if (round == 0) figures.peak_memory = peak_memory_bytes();
-    if (options.limits && !gpu) keep_best(figures.limits, cpu::measure_limits(engine.pool(), 0.3));
+    if (options.limits && !gpu) keep_best(figures.limits, cpu::measure_limits(engine.pool(), 0.3, stop_if_interrupted));
     if (round == 0) figures.first_prefill_seconds = times.prefill;
     if (round == 0) engine.set_timing(options.steps);
     progress.update(round + 1, options.repeat + 1);

@@ -5,7 +5,7 @@
 #include "cli/device_limits.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/onnx_model.hpp"
-#include "kernel/cpu/limits.hpp"
+#include "kernel/cpu/measure_limits.hpp"
 #include "runtime/explain.hpp"
 
 namespace cermet::cli::bench_onnx_file {
@@ -70,8 +70,8 @@ void add_limits(OnnxModel& model, Json& json) {
   Context& context = model.context();
   json["operations"] = work.operations;
   json["bytes"] = work.bytes;
-  json["limits"] =
-      context.target() ? limits_json(measure_device_limits(context, 0.05), context.device()) : limits_json(cpu::measure_limits(context.pool(), 0.3));
+  json["limits"] = context.target() ? limits_json(measure_device_limits(context, 0.05), context.device())
+                                    : limits_json(cpu::measure_limits(context.pool(), 0.3, stop_if_interrupted));
 }
 
 std::string limits_text(const Json& json) {

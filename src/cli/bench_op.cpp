@@ -1,9 +1,10 @@
 // cermet bench op: how fast one kernel computes one call.
 #include "cli/bench_call.hpp"
 #include "cli/device_limits.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
 #include "cli/verb.hpp"
-#include "kernel/cpu/limits.hpp"
+#include "kernel/cpu/measure_limits.hpp"
 #include "op/region_text.hpp"
 
 namespace cermet::cli::bench_op_verb {
@@ -20,7 +21,7 @@ struct Options {
 void add_limits(Json& json, Context& context) {
   if (context.target()) json["limits"] = limits_json(measure_device_limits(context, 0.1), context.device());
   else {
-    const cpu::Limits limits = cpu::measure_limits(context.pool(), 0.5);
+    const cpu::Limits limits = cpu::measure_limits(context.pool(), 0.5, stop_if_interrupted);
     json["limits"] = limits_json(limits);
   }
   const Json limits = json["limits"];  // not a reference: new keys move the others

@@ -29,12 +29,17 @@ std::string time_text(std::int64_t nanoseconds) {
 }
 
 std::string folder_text(const DiskCache& cache) {
-  if (cache.folder().empty()) return "no folder: neither CERMET_CACHE_DIR nor HOME is set";
-  return cache.max_bytes() > 0 ? cache.folder().string() : cache.folder().string() + " (off: CERMET_CACHE_BYTES is 0)";
+  const std::string problem = cache.problem();
+  if (cache.folder().empty()) return problem;
+  return cache.folder().string() + (problem.empty() ? "" : fmt::format(" ({})", problem));
 }
 
 Json summary(const DiskCache& cache, const Entries& entries) {
-  return {{"folder", cache.folder().string()}, {"bytes", bytes_of(entries)}, {"max_bytes", cache.max_bytes()}, {"entries", entries.size()}};
+  return {{"folder", cache.folder().string()},
+          {"bytes", bytes_of(entries)},
+          {"max_bytes", cache.max_bytes()},
+          {"entries", entries.size()},
+          {"problem", cache.problem().empty() ? Json() : Json(cache.problem())}};
 }
 
 // ---- list ----

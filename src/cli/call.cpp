@@ -9,6 +9,7 @@
 #include "cli/op_call.hpp"
 #include "cli/verb.hpp"
 #include "io/npy.hpp"
+#include "io/output_place.hpp"
 #include "op/operator.hpp"
 #include "select/bound_op.hpp"
 
@@ -118,6 +119,7 @@ void call(Console& console, const Options& options) {
   mark_constants(region, options.constants);
   require(options.outputs.size() <= region.results.size(), "--output: expected at most {} files, one for each result, found {}", region.results.size(),
           options.outputs.size());
+  for (const std::string& file : options.outputs) require_writable(file);
   Context context = bench_context(options.device, options.threads);
   region.set_target(context.target());
   Choice choice = choose_by_name(region, options.kernel, options.config, {.threads = context.pool().size()});

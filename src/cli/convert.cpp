@@ -14,6 +14,7 @@ struct Options {
 };
 
 void convert_folder(const Options& options, Console& console) {
+  stop_at_own_pace();
   ExportOptions target;
   target.allow_rounding = options.allow_rounding;
   target.format = options.to == "modelslim" ? ExportFormat::modelslim : ExportFormat::compressed_tensors;

@@ -3,14 +3,12 @@
 
 #include <fmt/core.h>
 #include <hwy/highway.h>
-#include <sched.h>
 #include <spdlog/version.h>
 
 #include <CLI/Version.hpp>
 #include <nlohmann/json_fwd.hpp>
-#include <thread>
 
-#include "base/thread_pool.hpp"
+#include "base/cores.hpp"
 #include "cermet/cermet.h"
 #include "cli/verb.hpp"
 #include "device/cuda/plugin.hpp"
@@ -33,11 +31,6 @@ Json versions() {
           {"nlohmann_json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
           {"cli11", CLI11_VERSION},
           {"sqlite", SqliteConnection::version()}};
-}
-
-int cores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency());
 }
 
 Json instruction_sets() {
@@ -68,7 +61,11 @@ Json kernel_cache() {
   std::int64_t bytes = 0;
   const std::vector<jit::DiskCache::Entry> entries = cache.entries(false);
   for (const jit::DiskCache::Entry& entry : entries) bytes += entry.bytes;
-  return {{"folder", cache.folder().string()}, {"entries", entries.size()}, {"bytes", bytes}, {"max_bytes", cache.max_bytes()}};
+  return {{"folder", cache.folder().string()},
+          {"entries", entries.size()},
+          {"bytes", bytes},
+          {"max_bytes", cache.max_bytes()},
+          {"problem", cache.problem().empty() ? Json() : Json(cache.problem())}};
 }
 
 Json variables() {
@@ -91,9 +88,11 @@ void print_text(Console& console, const Json& all) {
   const Json &compiler = all["gpu_compiler"], &cache = all["kernel_cache"];
   machine.row({"GPU compiler", compiler["version"].is_null() ? "none: " + one_line(compiler["problem"].get<std::string>())
                                                              : "NVRTC " + compiler["version"].get<std::string>()});
-  if (cache["folder"].get<std::string>().empty()) machine.row({"compiled kernels", "no folder: neither CERMET_CACHE_DIR nor HOME is set"});
+  const std::string folder = cache["folder"].get<std::string>();
+  if (!cache["problem"].is_null())
+    machine.row({"compiled kernels", fmt::format("{}{}none kept: {}", folder, folder.empty() ? "" : ", ", cache["problem"].get<std::string>())});
   else
-    machine.row({"compiled kernels", fmt::format("{} in {}, {} of at most {}", cache["entries"].get<std::size_t>(), cache["folder"].get<std::string>(),
+    machine.row({"compiled kernels", fmt::format("{} in {}, {} of at most {}", cache["entries"].get<std::size_t>(), folder,
                                                  bytes_text(cache["bytes"].get<double>()), bytes_text(cache["max_bytes"].get<double>()))});
   machine.row({"operators", fmt::format("{}, CPU kernels {}, CUDA kernels {}", all["operators"].get<std::size_t>(), all["cpu_kernels"].get<std::size_t>(),
                                         all["cuda_kernels"].get<std::size_t>())});
@@ -110,7 +109,7 @@ void show(Console& console) {
   const Json all{{"versions", versions()},
                  {"instruction_sets", instruction_sets()},
                  {"instruction_set", cpu::name_of(cpu::active_isa())},
-                 {"cores", cores()},
+                 {"cores", usable_cores()},
                  {"devices", devices(no_cuda)},
                  {"cuda_problem", no_cuda.empty() ? Json() : Json(no_cuda)},
                  {"gpu_compiler", gpu_compiler()},

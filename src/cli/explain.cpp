@@ -6,7 +6,7 @@
 #include "cli/explain_text.hpp"
 #include "cli/graph_file.hpp"
 #include "cli/model_options.hpp"
-#include "io/posix_file.hpp"
+#include "cli/text_output.hpp"
 
 namespace cermet::cli::explain_verb {
 namespace {
@@ -113,10 +113,13 @@ Json explain_model(const Options& options) {
 }
 
 void explain(const Options& options, Console& console) {
+  if (!options.output.empty()) check_text_output(console, options.output);
+  require(options.output != "-" || !options.text, "-o -: expected no --text with it, which prints to standard output as well, found --text");
   const Json data = explain_model(options);
   if (!options.output.empty()) {
-    write_file_atomically(options.output, explain_page(data));
-    if (!console.json() && !options.text) return console.print("{}\n", options.output);
+    const bool is_file = write_text_output(console, options.output, explain_page(data)), is_all = !console.json() && !options.text;
+    if (is_all && is_file) console.print("{}\n", options.output);
+    if (is_all) return;
   }
   if (console.json()) return console.write_json(data);
   for (const Json& graph : data["graphs"]) console.write(explain_text(graph));

@@ -4,7 +4,7 @@
 
 #include "cli/call_plot.hpp"
 #include "cli/op_call.hpp"
-#include "io/posix_file.hpp"
+#include "cli/text_output.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/limits.hpp"
 #include "kernel/cuda/task.hpp"
@@ -187,7 +187,8 @@ void selection_text(Console& console, const Region& region, const Selection& sel
 
 void print_selection(Console& console, const Region& region, int threads, const std::string& plot) {
   if (!plot.empty()) {
-    write_file_atomically(plot, svg_of(plot_of_call(region, threads, limits_of(region.target()))));
+    check_text_output(console, plot);
+    if (!write_text_output(console, plot, svg_of(plot_of_call(region, threads, limits_of(region.target()))))) return;
     console.note(plot + "\n");
   }
   const Selection selection = explain_selection(region, {.threads = threads});

@@ -7,6 +7,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/model_files.hpp"
 #include "cli/model_options.hpp"
+#include "cli/result_files.hpp"
 #include "graph/text.hpp"
 #include "io/npy.hpp"
 #include "runtime/explain.hpp"
@@ -101,17 +102,20 @@ OwnedTensor GraphFile::made_up(const Value& value) {
 }
 
 void run_graph(const OnnxOptions& options, Console& console) {
-  if (!options.output.empty()) std::filesystem::create_directories(options.output);
+  check_result_place(options.output);
   GraphFile file(options);
+  const std::vector<std::filesystem::path> files = result_files(options.output, file.outputs());
   file.session().run();
   Json results = Json::array();
   Table table;
-  for (const std::string& name : file.outputs()) {
+  for (std::size_t i = 0; i < file.outputs().size(); ++i) {
+    const std::string& name = file.outputs()[i];
     const TensorView view = file.session().host_output(name);
-    const std::string path = options.output.empty() ? "" : file_of(options.output, name).string();
-    if (!path.empty()) write_npy(path, view);
-    results.push_back({{"name", name}, {"type", view.type().to_string()}});
-    table.row({name, view.type().to_string(), path.empty() ? first_elements(view) : path});
+    if (!files.empty()) write_npy(files[i], view);
+    Json result{{"name", name}, {"type", view.type().to_string()}};
+    if (!files.empty()) result["file"] = files[i].string();
+    results.push_back(std::move(result));
+    table.row({name, view.type().to_string(), files.empty() ? first_elements(view) : files[i].string()});
   }
   if (!console.json()) return console.write(random_inputs_text(file.random_inputs(), options.seed) + table.to_string());
   Json kernels = Json::array();

@@ -1,6 +1,7 @@
 // cermet kernel add, list, check and remove: kernels that others wrote. `kernel cases` is the process in which a check runs one.
 #include <algorithm>
 
+#include "base/own_file.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/verb.hpp"
 #include "foreign/check_record.hpp"
@@ -18,10 +19,7 @@ struct KernelOptions {
 };
 
 KernelCheckOptions check_options(const KernelOptions& options) {
-  return {.device = options.device,
-          .seconds = options.seconds,
-          .program = std::filesystem::read_symlink("/proc/self/exe").string(),
-          .between = stop_if_interrupted};
+  return {.device = options.device, .seconds = options.seconds, .program = own_file().string(), .between = stop_if_interrupted};
 }
 
 void declare_check(Parser& parser, KernelOptions& options) {

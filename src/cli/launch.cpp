@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/own_file.hpp"
 #include "cli/verb.hpp"
 #include "comm/launch.hpp"
 
@@ -25,9 +26,13 @@ bool is_verb(const std::string& word) {
 
 void launch(Console& console, comm::LaunchOptions options) {
   require(!options.command.empty(), "COMMAND: expected a verb of cermet or a program after --, found nothing");
-  if (is_verb(options.command[0])) options.command.insert(options.command.begin(), "/proc/self/exe");
+  if (is_verb(options.command[0])) options.command.insert(options.command.begin(), own_file().string());
   console.flush();
   const comm::LaunchResult result = comm::launch(options);
+  if (result.passed_on != 0) {
+    if (!result.told) console.note(fmt::format("cermet: error: the run was stopped by signal {} ({})\n", result.passed_on, strsignal(result.passed_on)));
+    std::exit(128 + result.passed_on);
+  }
   if (result.rank < 0) return;
   // Rank 0 has said why, also as JSON; a second value would break what reads it.
   if (result.told && result.rank == 0) std::exit(result.code);

@@ -1,9 +1,10 @@
 // cermet limits: what this machine can do at most, the numbers that kernels are measured against.
-#include "kernel/cpu/limits.hpp"
 #include "cli/device_limits.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
 #include "cli/verb.hpp"
 #include "kernel/cpu/isa.hpp"
+#include "kernel/cpu/measure_limits.hpp"
 #include "runtime/limits_store.hpp"
 
 namespace cermet::cli::limits_verb {
@@ -21,7 +22,7 @@ std::string rate_text(double rate, std::string_view unit) { return rate == 0 ? "
 void measure_cpu(Console& console, const Options& options) {
   ThreadPool pool(options.threads);
   const std::string_view isa = cpu::name_of(cpu::active_isa());
-  const cpu::Limits limits = cpu::measure_limits(pool, options.seconds);
+  const cpu::Limits limits = cpu::measure_limits(pool, options.seconds, stop_if_interrupted);
   if (console.json()) {
     Json json{{"threads", pool.size()}, {"instruction_set", isa}};
     json.update(limits_json(limits));

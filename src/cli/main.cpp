@@ -1,9 +1,12 @@
 // The command line: finds the verb, runs it, and turns what it throws into one line and an exit code.
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 
+#include "base/env_check.hpp"
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "cli/command_line.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
@@ -48,7 +51,9 @@ int run(CommandLine& line, int argc, char** argv) {
   if (!command.action) {
     console.write(command.text);
   } else {
-    catch_interrupts();
+    catch_interrupts(command.json);
+    env::check();
+    for (const std::string& sentence : env::unknown()) log().warn("{}", sentence);
     try {
       command.action(console);
     } catch (const EndOfRank&) {
@@ -69,6 +74,8 @@ int main(int argc, char** argv) {
     return report(exit_code_of(error.status()), error.what(), json);
   } catch (const std::bad_alloc&) {
     return report(exit_user, "memory: expected room for what was asked, found none", json);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(exit_user, fmt::format("{}: {}", error.path1().string(), error.code().message()), json);
   } catch (const std::exception& error) {
     return report(exit_internal, fmt::format("internal error: {}; please report it", error.what()), json);
   }

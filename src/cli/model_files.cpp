@@ -84,11 +84,4 @@ std::string random_inputs_text(const std::vector<std::string>& names, std::uint6
   return fmt::format("random input{}: {} (--seed {}); --input NAME=FILE.npy reads a file\n", names.size() == 1 ? "" : "s", fmt::join(names, ", "), seed);
 }
 
-std::filesystem::path file_of(const std::filesystem::path& folder, std::string name) {
-  for (char& c : name)
-    if (c == '/' || c == '\0') c = '_';
-  if (name == "." || name == "..") name += "_";
-  return folder / (name + ".npy");
-}
-
 }  // namespace cermet::cli

@@ -1,7 +1,6 @@
 // Options and files of models that run on tensors: sizes, inputs, results.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <random>
 #include <string>
@@ -24,7 +23,5 @@ OwnedTensor random_tensor(const std::string& input, DType dtype, const Shape& sh
 std::string first_elements(const TensorView& view);
 /// "random inputs: x, y (--seed 1); --input NAME=FILE.npy reads one\n"; nothing where there is none.
 std::string random_inputs_text(const std::vector<std::string>& names, std::uint64_t seed);
-/// DIR/NAME.npy; '/' in names would be folders.
-std::filesystem::path file_of(const std::filesystem::path& folder, std::string name);
 
 }  // namespace cermet::cli

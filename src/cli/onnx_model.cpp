@@ -9,6 +9,7 @@
 #include "cli/model_files.hpp"
 #include "cli/model_options.hpp"
 #include "cli/process.hpp"
+#include "cli/result_files.hpp"
 #include "graph/super_kernel_options.hpp"
 #include "io/npy.hpp"
 #include "jit/cache.hpp"
@@ -171,19 +172,21 @@ void OnnxModel::place_operands() {
 }
 
 void run_onnx(const OnnxOptions& options, Console& console) {
-  if (!options.output.empty()) fs::create_directories(options.output);
+  check_result_place(options.output);
   OnnxModel model(options);
+  const std::vector<std::string> names = model.compiled().output_names();
+  const std::vector<fs::path> files = result_files(options.output, names);
   const auto start = std::chrono::steady_clock::now();
   model.run();
-  const std::vector<std::string> names = model.compiled().output_names();
   Json results = Json::array();
   Table table;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const TensorView view = model.compiled().host_output(i);
-    const std::string file = options.output.empty() ? "" : file_of(options.output, names[i]).string();
-    if (!file.empty()) write_npy(file, view);
-    results.push_back({{"name", names[i]}, {"type", view.type().to_string()}});
-    table.row({names[i], view.type().to_string(), file.empty() ? first_elements(view) : file});
+    if (!files.empty()) write_npy(files[i], view);
+    Json result{{"name", names[i]}, {"type", view.type().to_string()}};
+    if (!files.empty()) result["file"] = files[i].string();
+    results.push_back(std::move(result));
+    table.row({names[i], view.type().to_string(), files.empty() ? first_elements(view) : files[i].string()});
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   Json json = onnx_figures(model);
@@ -202,8 +205,9 @@ void compile_onnx(const OnnxOptions& options, Console& console) {
   onnx::write_plan(std::make_shared<const onnx::Model>(onnx::read_model(options.model)), dims_of(options.dims), context, options.output,
                    options.mode.empty() ? FusionMode::full : fusion_mode_named("--mode", options.mode));
   std::int64_t bytes = 0;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(options.output))
-    if (entry.is_regular_file()) bytes += static_cast<std::int64_t>(entry.file_size());
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(options.output, error), end; !error && at != end; at.increment(error))
+    if (std::error_code none; at->is_regular_file(none)) bytes += static_cast<std::int64_t>(at->file_size(none));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (console.json()) console.write_json({{"model", options.model}, {"plan", options.output}, {"bytes", bytes}, {"seconds", seconds}});
   else console.print("{}: {}\n", options.output, bytes_text(static_cast<double>(bytes)));

@@ -11,6 +11,7 @@
 #include "cli/progress.hpp"
 #include "cli/quantize_measure.hpp"
 #include "io/new_folder.hpp"
+#include "io/output_place.hpp"
 #include "model/checkpoint/modelslim.hpp"
 #include "quant/assemble.hpp"
 #include "quant/pipeline.hpp"
@@ -63,6 +64,7 @@ class Run {
   void tell(const ReportInput& input);
 
   const QuantizeCommand& options_;
+  std::filesystem::path out_;  ///< --out, or the folder that it is a link to
   Console& console_;
   ExportFormat format_{};
   AntiOutlier anti_outlier_{};
@@ -80,6 +82,7 @@ void Run::read_inputs(const Policy& policy) {
   require(anti_outlier.has_value(), "--anti-outlier: expected none, clamp, smooth, both or auto, found '{}'", options_.anti_outlier);
   anti_outlier_ = *anti_outlier;
   require_new_or_empty(options_.out);
+  out_ = behind_links(options_.out);
   config_ = load_config(options_.model);
   const std::vector<LinearModule> modules = linear_modules(config_);
   const SchemeMap schemes = scheme_map(policy, modules);  // mistakes in a policy are reported before anything is read
@@ -203,8 +206,8 @@ void Run::tell(const ReportInput& input) {
 std::filesystem::path Run::with_policy(const Policy& policy) {
   for (const std::string& line : options_.policy.empty() ? std::vector<std::string>{} : policy.unused_rules(linear_modules(config_)))
     print_diagnostic("warning", line);
-  const QuantizationRecord record = quantize(policy, options_.out);
-  return put_together(working_folder(options_.out), record);
+  const QuantizationRecord record = quantize(policy, out_);
+  return put_together(working_folder(out_), record);
 }
 
 /// Several policies, each in a folder of its own inside OUT.partial, until one meets the target.
@@ -212,7 +215,7 @@ std::filesystem::path Run::with_target(double rise, ReportInput& input) {
   require(!heldout_.empty(), "--target-ppl: expected --heldout, which perplexity is measured on, found none");
   require(options_.policy.empty() && options_.scheme.empty(), "--target-ppl: expected no --policy and no --scheme, which it chooses, found one");
   require(format_ == ExportFormat::compressed_tensors, "--target-ppl: expected --format compressed-tensors, found {}", options_.format);
-  const std::filesystem::path working = working_folder(options_.out);
+  const std::filesystem::path working = working_folder(out_);
   std::error_code error;
   std::filesystem::create_directory(working, error);
   if (error) fail(Status::io, "{}: cannot be created: {}", working.string(), error.message());
@@ -247,9 +250,9 @@ void Run::run() {
   input.record = *QuantizationRecord::read(result);
   input.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report_on(result, input);
-  rename_file(result, options_.out);
+  rename_file(result, out_);
   std::error_code ignored;
-  std::filesystem::remove_all(working_folder(options_.out), ignored);
+  std::filesystem::remove_all(working_folder(out_), ignored);
   tell(input);
 }
 
@@ -265,6 +268,9 @@ Policy policy_option(const QuantizeCommand& options) {
   return Policy::uniform(*scheme);
 }
 
-void run_quantize(const QuantizeCommand& command, Console& console) { Run(command, console).run(); }
+void run_quantize(const QuantizeCommand& command, Console& console) {
+  stop_at_own_pace();
+  Run(command, console).run();
+}
 
 }  // namespace cermet::cli

@@ -131,6 +131,7 @@ void interactive(Runner& runner, Console& console) {
   std::string line;
   bool first = true;
   Generation total;
+  stop_at_own_pace();
   for (;;) {
     if (terminal) console.note("> ");
     if (!std::getline(std::cin, line)) break;

@@ -17,6 +17,7 @@ struct Options {
 void synthesize(Console& console, const Options& options) {
   SynthOptions synth = options.synth;
   synth.config_file = options.config;
+  stop_at_own_pace();
   synth.out = options.out;
   synth.cancelled = &interrupted();
   ThreadPool pool(options.threads);

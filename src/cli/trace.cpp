@@ -8,7 +8,9 @@
 #include "cli/bench_batch.hpp"
 #include "cli/device_limits.hpp"
 #include "cli/interrupt.hpp"
+#include "io/output_place.hpp"
 #include "io/posix_file.hpp"
+#include "kernel/cpu/measure_limits.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -27,7 +29,7 @@ Limits measure(Engine& engine) {
     const cuda::Limits found = measure_device_limits(engine.context(), 0.05);
     return {limits_json(found, engine.context().device()), device_limits(found)};
   }
-  const cpu::Limits found = cpu::measure_limits(engine.pool(), 0.3);
+  const cpu::Limits found = cpu::measure_limits(engine.pool(), 0.3, stop_if_interrupted);
   return {limits_json(found), device_limits(found)};
 }
 
@@ -175,13 +177,7 @@ void run_phases(Engine& engine, const TraceOptions& options, FunctionRef<void(co
 
 }  // namespace
 
-void check_trace_file(const std::filesystem::path& file) {
-  const std::filesystem::path temporary = temporary_sibling(file);
-  { PosixFile::create(temporary); }
-  std::error_code error;
-  std::filesystem::remove(temporary, error);
-  if (std::filesystem::is_directory(file, error)) fail(Status::io, "{}: expected a file, found a folder", file.string());
-}
+void check_trace_file(const std::filesystem::path& file) { require_writable(file); }
 
 void write_trace(const std::filesystem::path& file, Engine& engine, const TraceOptions& options) {
   const auto forget = [](const std::string&, std::int64_t) {};

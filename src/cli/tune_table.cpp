@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "cli/text_output.hpp"
 #include "cli/verb.hpp"
 #include "device/device.hpp"
 #include "io/posix_file.hpp"
@@ -79,7 +80,9 @@ std::vector<TuningEntry> for_release(std::vector<TuningEntry> entries) {
 }
 
 void export_tuning(Console& console, const TuneTableOptions& options) {
-  require(std::filesystem::path(options.file).extension() == ".json", "FILE: expected a name that ends in .json, found {}", quote(options.file));
+  require(options.file == "-" || std::filesystem::path(options.file).extension() == ".json", "FILE: expected a name that ends in .json, found {}",
+          quote(options.file));
+  check_text_output(console, options.file);
   const Tuning& tuning = Tuning::process();
   std::vector<TuningEntry> entries = chosen_entries(tuning, options.device);
   require(!entries.empty(), "tune export: expected measured choices, found none in {}: run `cermet tune op` or `tune model` first", tuning.place());
@@ -89,6 +92,7 @@ void export_tuning(Console& console, const TuneTableOptions& options) {
     require(!entries.empty(), "--shipped: expected choices that {} measured, found others", shipped_versions());
     entries = for_release(std::move(entries));
   }
+  if (options.file == "-") return console.write(tuning_table_text(entries));
   write_file_atomically(options.file, tuning_table_text(entries));
   if (console.json()) return console.write_json({{"file", options.file}, {"exported", entries.size()}});
   console.print("{}: {} measured choices\n", options.file, entries.size());
@@ -152,7 +156,8 @@ Verb verb() {
   return table_verb(
       "tune export", "write the measured choices to one file", "  cermet tune export h200.json\n  cermet tune export h200.json --device cuda --shipped",
       [](Parser& parser, TuneTableOptions& options) {
-        parser.option("FILE <FILE.json>", options.file, "file to write, for other machines, or for jobs that share it by CERMET_TUNING").required();
+        parser.option("FILE <FILE.json>", options.file, "file to write, for other machines, or for jobs that share it by CERMET_TUNING; - is standard output")
+            .required();
         parser.option("--device <DEVICE>", options.device, device_help);
         parser.flag("--shipped", options.shipped, "as a table that ships with the library: for every driver and compiler");
       },

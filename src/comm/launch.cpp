@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/cores.hpp"
 #include "base/env.hpp"
 #include "base/error.hpp"
 
@@ -24,6 +26,34 @@ namespace cermet::comm {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+std::atomic<int> caught{0};            // the signal that asks this process to end
+std::atomic<bool> by_terminal{false};  // the ranks have got it, too: they are in the same group
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler writes it");
+
+/// SIGINT and SIGTERM are noted while this lives.
+class SignalsNoted {
+ public:
+  SignalsNoted() {
+    caught = 0;
+    struct sigaction action = {};
+    action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
+      by_terminal = info->si_code == SI_KERNEL;
+      caught = signal;
+    };
+    action.sa_flags = SA_SIGINFO;
+    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &action, &before_[i]);
+  }
+  ~SignalsNoted() {
+    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &before_[i], nullptr);
+  }
+  SignalsNoted(const SignalsNoted&) = delete;
+  SignalsNoted& operator=(const SignalsNoted&) = delete;
+
+ private:
+  static constexpr std::array<int, 2> signals{SIGINT, SIGTERM};
+  std::array<struct sigaction, 2> before_{};
+};
 
 /// Lines of one rank's standard error, each with its rank before it.
 class PrefixedLines {
@@ -57,7 +87,7 @@ struct RankProcess {
 
 /// The variables of this process, but for those that a run sets.
 std::vector<std::string> environment_of(const LaunchOptions& options, int rank, const std::string& job) {
-  const long cores = std::max(1L, static_cast<long>(std::thread::hardware_concurrency()) / options.ranks);
+  const long cores = std::max(1L, static_cast<long>(usable_cores()) / options.ranks);
   std::vector<std::pair<std::string, std::string>> own{{"RANK", std::to_string(rank)},
                                                        {"WORLD_SIZE", std::to_string(options.ranks)},
                                                        {"LOCAL_RANK", std::to_string(rank)},
@@ -85,7 +115,7 @@ std::vector<std::string> environment_of(const LaunchOptions& options, int rank, 
     dup2(nothing, STDOUT_FILENO);
     dup2(errors, STDERR_FILENO);
   }
-  std::signal(SIGINT, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
   environ = environment;
   execvp(command[0], command);
   const int reason = errno;
@@ -111,6 +141,7 @@ class Run {
     while (running_ > 0) {
       pass_on_errors();
       collect();
+      pass_on_signal();
       hurry();
     }
     for (RankProcess& process : processes_) {
@@ -174,15 +205,25 @@ class Run {
       if (rank == 0 && exited) result_.told = true;
       if (result_.rank >= 0) continue;
       result_.rank = static_cast<int>(rank);
+      if (result_.passed_on == 0) failed_ = Clock::now();
       result_.code = exited ? WEXITSTATUS(status) : 0;
       result_.signal = exited ? 0 : WTERMSIG(status);
-      failed_ = Clock::now();
     }
   }
 
-  /// Those that do not end by themselves after a failure are asked to, and then made to.
+  void pass_on_signal() {
+    const int signal = caught;
+    if (signal == 0 || result_.passed_on != 0) return;
+    result_.passed_on = signal;
+    if (result_.rank < 0) failed_ = Clock::now();
+    if (by_terminal) return;
+    for (const RankProcess& process : processes_)
+      if (!process.ended) kill(process.id, signal);
+  }
+
+  /// Those that do not end by themselves after a failure or a signal are asked to, and then made to.
   void hurry() {
-    if (result_.rank < 0 || running_ == 0) return;
+    if ((result_.rank < 0 && result_.passed_on == 0) || running_ == 0) return;
     const double seconds = std::chrono::duration<double>(Clock::now() - failed_).count();
     if (seconds > options_.grace && asked_ == 0) end_all(SIGTERM);
     if (seconds > options_.grace + 1 && asked_ == 1) end_all(SIGKILL);
@@ -200,6 +241,7 @@ class Run {
       }
   }
 
+  const SignalsNoted signals_noted_;
   const LaunchOptions& options_;
   std::vector<RankProcess> processes_;
   int running_ = 0, asked_ = 0;

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/env.hpp"
+#include "base/own_file.hpp"
 #include "comm/mpi_communicator.hpp"
 
 namespace cermet::comm {
@@ -12,19 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the variable says, beside this program or library, or in the library folder next to the program's.
-std::vector<fs::path> mpi_places() {
-  if (const std::string& given = env::value(env::Name::CERMET_MPI_PLUGIN); !given.empty()) return {given};
-  Dl_info self{};
-  if (!dladdr(reinterpret_cast<const void*>(&join_mpi_world), &self) || !self.dli_fname) return {};
-  std::error_code error;
-  const fs::path file = fs::canonical(self.dli_fname, error);
-  const fs::path folder = (error ? fs::path(self.dli_fname) : file).parent_path();
-  return {folder / "libcermet_mpi.so", folder.parent_path() / "lib" / "libcermet_mpi.so", folder.parent_path() / CERMET_LIBRARY_FOLDER / "libcermet_mpi.so"};
-}
-
 const MpiInterface& open_mpi_plugin() {
-  for (const fs::path& path : mpi_places()) {
+  const std::vector<fs::path> places = plugin_places("libcermet_mpi.so", env::value(env::Name::CERMET_MPI_PLUGIN));
+  for (const fs::path& path : places) {
     std::error_code error;
     if (!fs::exists(path, error)) continue;
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);  // MPI's own plugins look for its symbols
@@ -36,8 +27,9 @@ const MpiInterface& open_mpi_plugin() {
     return *entry();
   }
   fail(Status::unsupported,
-       "MPI plugin: expected libcermet_mpi.so beside the program, found none: Cermet was built where there was no MPI, or CERMET_MPI_PLUGIN "
-       "names another file; `cermet launch` needs none on one host");
+       "MPI plugin: expected libcermet_mpi.so, found none ({}): build Cermet where MPI is installed, or name the file by CERMET_MPI_PLUGIN; `cermet launch` "
+       "needs none on one host",
+       none_of(places));
 }
 
 const MpiInterface& mpi_plugin() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/own_file.hpp"
 
 namespace cermet {
 namespace {
@@ -26,9 +27,7 @@ fs::path path_of(void* handle) {
 
 /// Folders in which the loader looks for what this code's own library needs, in its order but for those of its cache.
 std::vector<fs::path> search_path() {
-  Dl_info self{};
-  if (!dladdr(reinterpret_cast<const void*>(&search_path), &self)) return {};
-  void* handle = opened(self.dli_fname);
+  void* handle = opened(own_file().c_str());
   if (!handle) handle = opened(nullptr);  // it is part of the program
   std::vector<fs::path> folders;
   Dl_serinfo size{};

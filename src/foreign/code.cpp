@@ -49,7 +49,9 @@ std::shared_ptr<const std::string> Code::bytes(const std::string& file) {
 CpuEntry Code::function(const std::string& file, const std::string& entry) {
   bytes(file);
   const std::lock_guard lock(mutex_);
-  const std::filesystem::path path = std::filesystem::absolute(folder_ / file);
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(folder_ / file, error);
+  if (error) fail(Status::io, "{}: expected a path from the current folder, found: {}", (folder_ / file).string(), error.message());
   void*& library = loaded_[file];
   if (!library) library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) fail(Status::invalid_file, "{}: expected a shared object that can be loaded, found: {}", path.string(), dlerror());

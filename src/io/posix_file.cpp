@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "io/output_place.hpp"
 
 namespace cermet {
 namespace {
@@ -181,12 +182,17 @@ std::string read_file(const PosixFile& file, std::int64_t max_bytes) {
 std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes) { return read_file(PosixFile::open_for_reading(path), max_bytes); }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
-  const std::filesystem::path temporary = temporary_sibling(path);
+  const OutputPlace place = output_place(path);
+  if (place.in_place) return write_in_place(place, content);
+  const std::filesystem::path temporary = temporary_sibling(place.path);
   try {
-    PosixFile file = PosixFile::create(temporary);
-    file.write(0, std::as_bytes(std::span(content.data(), content.size())));
-    file.sync_and_close();
-    rename_file(temporary, path);
+    named_as(path, temporary, [&] {
+      PosixFile file = PosixFile::create(temporary);
+      if (place.permissions) chmod(temporary.c_str(), *place.permissions);  // best effort: some file systems have none
+      file.write(0, std::as_bytes(std::span(content.data(), content.size())));
+      file.sync_and_close();
+      rename_file(temporary, place.path);
+    });
   } catch (...) {
     unlink(temporary.c_str());
     throw;

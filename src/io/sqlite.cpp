@@ -22,7 +22,9 @@ bool is_damage(int code) {
 /// "file:/a%20b?immutable=1".
 std::string uri_of(const std::filesystem::path& file, std::string_view query) {
   std::string text = "file:";
-  for (const char c : std::filesystem::absolute(file).string())
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(file, error);
+  for (const char c : error ? file.string() : whole.string())
     if (c == '%' || c == '?' || c == '#') text += fmt::format("%{:02x}", static_cast<unsigned>(c));
     else text += c;
   return text + std::string(query);

@@ -28,13 +28,17 @@ bool is_digest(std::string_view name) {
   return name.size() == 32 && std::all_of(name.begin(), name.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-/// Names in a folder; empty where it cannot be read.
-std::vector<std::string> names_in(const fs::path& folder) {
+/// Names in a folder; empty where it cannot be read, which `error` says.
+std::vector<std::string> names_in(const fs::path& folder, std::error_code& error) {
   std::vector<std::string> names;
-  std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) names.push_back(at->path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::error_code ignored;
+  return names_in(folder, ignored);
 }
 
 /// A new temporary folder; throws Error(io).
@@ -75,10 +79,10 @@ DiskCache& DiskCache::process() {
   return cache;
 }
 
-void DiskCache::warn_once(const std::string& message) {
+void DiskCache::warn_once(const std::string& what, const std::string& message) {
   {
     const std::lock_guard lock(mutex_);
-    if (!reported_.insert(message).second) return;
+    if (!reported_.insert(what).second) return;
   }
   log().warn("{}", message);
 }
@@ -129,7 +133,7 @@ std::optional<StoredImage> DiskCache::find_own(const std::string& key) {
   const fs::path folder = folder_ / name;
   ReadEntry entry = read_entry(folder, true);
   if (entry.state == ReadEntry::State::damaged)
-    warn_once(fmt::format("cache of compiled kernels: {} is damaged and will be compiled again: {}", folder.string(), entry.problem));
+    warn_once(folder.string(), fmt::format("cache of compiled kernels: {} is damaged and will be compiled again: {}", folder.string(), entry.problem));
   if (entry.state != ReadEntry::State::sound || entry.key != key) return std::nullopt;
   use(name);
   touch_entry(folder);
@@ -161,8 +165,9 @@ void DiskCache::store(const std::string& key, const std::string& name, const Sto
       if (there.state != ReadEntry::State::absent) take_away(folder_, final_name);
     }
   } catch (const std::exception& error) {
-    warn_once(
-        fmt::format("cache of compiled kernels: {} cannot be written, so kernels are compiled again in every process: {}", folder_.string(), error.what()));
+    // Once for all kernels, whose files have different names in messages.
+    warn_once("store", fmt::format("cache of compiled kernels: {} cannot be written, so kernels are compiled again in every process: {}", folder_.string(),
+                                   error.what()));
   }
   if (!temporary.empty()) delete_entry(temporary);
 }
@@ -188,7 +193,7 @@ void DiskCache::trim() {
     for (auto entry = all.rbegin(); entry != all.rend() && total > max_bytes_; ++entry)
       if (!used_.contains(entry->digest) && take_away(folder_, folder_ / entry->digest)) total -= entry->bytes;
   } catch (const Error& error) {
-    warn_once(fmt::format("cache of compiled kernels: {} cannot be kept within {} bytes: {}", folder_.string(), max_bytes_, error.what()));
+    warn_once("trim", fmt::format("cache of compiled kernels: {} cannot be kept within {} bytes: {}", folder_.string(), max_bytes_, error.what()));
   }
 }
 
@@ -201,6 +206,14 @@ std::vector<DiskCache::Entry> DiskCache::entries(bool whole) const {
   }
   std::stable_sort(list.begin(), list.end(), [](const Entry& a, const Entry& b) { return a.last_used_ns > b.last_used_ns; });
   return list;
+}
+
+std::string DiskCache::problem() const {
+  if (folder_.empty()) return "no folder: neither CERMET_CACHE_DIR nor HOME is set";
+  if (max_bytes_ == 0) return "off: CERMET_CACHE_BYTES is 0";
+  std::error_code error;
+  names_in(folder_, error);
+  return !error || error == std::errc::no_such_file_or_directory ? "" : fmt::format("cannot be read: {}", error.message());
 }
 
 std::vector<std::string> DiskCache::strangers() const {

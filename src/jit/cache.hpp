@@ -37,6 +37,9 @@ class DiskCache {
   std::int64_t max_bytes() const { return max_bytes_; }
   bool enabled() const { return !folder_.empty() && max_bytes_ > 0; }
 
+  /// Why it holds nothing; empty where it may, also where the folder is not there yet.
+  std::string problem() const;
+
   /// The image that was stored under this key; marks it as used now. Thread-safe.
   std::optional<StoredImage> find(const std::string& key);
   /// What others have stored under a key for which find() found nothing. Thread-safe.
@@ -78,7 +81,7 @@ class DiskCache {
 
  private:
   std::optional<StoredImage> find_own(const std::string& key);
-  void warn_once(const std::string& message);
+  void warn_once(const std::string& what, const std::string& message);
   void use(const std::string& digest);
 
   std::filesystem::path folder_;
@@ -89,7 +92,7 @@ class DiskCache {
   std::int64_t untrimmed_bytes_ = 0;  ///< stored since trim_if_due() trimmed
   bool was_trimmed_ = false;
   std::set<std::string> used_;      ///< digests that trim leaves alone
-  std::set<std::string> reported_;  ///< messages
+  std::set<std::string> reported_;  ///< what was warned of
 };
 
 }  // namespace cermet::jit

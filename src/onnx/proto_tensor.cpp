@@ -98,7 +98,9 @@ std::shared_ptr<const PosixFile> ExternalFiles::open(const std::string& location
   std::filesystem::path folder = model_.parent_path();
   if (folder.empty()) folder = ".";
   // A link may not lead out of the folder either.
-  const auto root = std::filesystem::weakly_canonical(folder), target = std::filesystem::weakly_canonical(folder / path);
+  std::error_code error;
+  const auto root = std::filesystem::weakly_canonical(folder, error), target = std::filesystem::weakly_canonical(folder / path, error);
+  if (error) fail(Status::io, "tensor '{}': {}: cannot be opened: {}", tensor, (folder / path).string(), error.message());
   if (std::mismatch(root.begin(), root.end(), target.begin(), target.end()).first != root.end())
     fail(Status::invalid_file, "tensor '{}': expected data in a file below the model's folder, found a link to {}", tensor, target.string());
   file = std::make_shared<const PosixFile>(PosixFile::open_for_reading(target));

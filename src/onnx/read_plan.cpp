@@ -133,7 +133,10 @@ void check_names(const std::filesystem::path& path, const Plan& plan) {
 
 }  // namespace
 
-bool is_plan(const std::filesystem::path& folder) { return std::filesystem::is_regular_file(folder / plan_files::head); }
+bool is_plan(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(folder / plan_files::head, ignored);
+}
 
 std::shared_ptr<const Plan> read_plan(const std::filesystem::path& folder, const Context& context) {
   const std::filesystem::path path = folder / plan_files::head;

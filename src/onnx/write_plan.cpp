@@ -5,6 +5,7 @@
 #include "io/digest.hpp"
 #include "io/json_value.hpp"
 #include "io/new_folder.hpp"
+#include "io/output_place.hpp"
 #include "io/posix_file.hpp"
 #include "jit/cache.hpp"
 #include "jit/cache_entry.hpp"
@@ -107,11 +108,11 @@ JsonValue results_of(const Model& model, const CompiledModel& compiled, WeightTa
 void copy_kernels(const std::filesystem::path& folder) {
   const jit::DiskCache& cache = jit::DiskCache::process();
   require(cache.enabled(), "kernels: expected a folder for them (CERMET_CACHE_DIR, CERMET_CACHE_BYTES), found none");
-  std::filesystem::create_directory(folder);
+  make_folders(folder);
   for (const std::string& digest : cache.used()) {
     const jit::ReadEntry entry = jit::read_entry(cache.folder() / digest, true);
     if (entry.state != jit::ReadEntry::State::sound) fail(Status::io, "{}: expected a kernel that was just compiled, found none", cache.folder().string());
-    std::filesystem::create_directory(folder / digest);
+    make_folders(folder / digest);
     jit::write_entry(folder / digest, entry.key, entry.name, entry.image);
   }
 }

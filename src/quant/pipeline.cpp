@@ -6,6 +6,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "io/new_folder.hpp"
 #include "io/safetensors.hpp"
 #include "quant/layer_quantizer.hpp"
 #include "quant/working_state.hpp"
@@ -17,9 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 void check_options(const QuantizeOptions& options) {
   require(!options.out.empty(), "out: expected a folder, found none");
-  std::error_code ignored;
-  if (std::filesystem::exists(options.out, ignored) && !std::filesystem::is_empty(options.out, ignored))
-    fail(Status::io, "{}: expected a folder that does not exist or is empty, found something in it", options.out.string());
+  require_new_or_empty(options.out);
   require(options.clamp_percentile > 50 && options.clamp_percentile <= 100, "clamp percentile: expected more than 50 and at most 100, found {}",
           options.clamp_percentile);
   require(options.range == 127 || options.range == 127.5, "range: expected 127 or 127.5, found {}", options.range);

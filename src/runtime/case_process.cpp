@@ -1,6 +1,5 @@
 #include "runtime/case_process.hpp"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
@@ -17,6 +16,7 @@
 
 #include "base/env.hpp"
 #include "base/error.hpp"
+#include "base/own_file.hpp"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): not every C library declares it
 
@@ -33,13 +33,9 @@ constexpr std::size_t longest_line = 1 << 16;
 std::string program_of(const KernelCheckOptions& options) {
   if (!options.program.empty()) return options.program;
   if (const std::string& given = env::value(env::Name::CERMET_PROGRAM); !given.empty()) return given;
-  Dl_info self{};
-  std::error_code error;
-  if (dladdr(reinterpret_cast<const void*>(&run_case_process), &self) && self.dli_fname) {
-    const fs::path folder = fs::canonical(self.dli_fname, error).parent_path();
-    for (const fs::path& path : {folder / "cermet", folder.parent_path() / "bin" / "cermet"})
-      if (!error && fs::is_regular_file(path, error)) return path.string();
-  }
+  std::error_code ignored;
+  for (const fs::path& path : program_places())
+    if (fs::is_regular_file(path, ignored)) return path.string();
   return "cermet";
 }
 

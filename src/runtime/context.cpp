@@ -1,6 +1,7 @@
 #include "runtime/context.hpp"
 
 #include "kernel/cpu/isa.hpp"
+#include "kernel/cpu/measure_limits.hpp"
 #include "runtime/limits_store.hpp"
 
 namespace cermet {
@@ -40,7 +41,7 @@ DeviceQueue Context::queue() const {
 
 const DeviceLimits& Context::measure_limits(double seconds, void (*between)()) {
   if (!computes()) fail(Status::unsupported, "device {}: expected one that computes", device().name());
-  shared_->limits = target() ? device_limits(measure_gpu_limits(seconds, between)) : device_limits(cpu::measure_limits(pool(), seconds));
+  shared_->limits = target() ? device_limits(measure_gpu_limits(seconds, between)) : device_limits(cpu::measure_limits(pool(), seconds, between));
   return *shared_->limits;
 }
 

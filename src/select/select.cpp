@@ -25,7 +25,7 @@ namespace {
 std::span<const Kernel* const> kernels_for(OpKind anchor, const Target* target) { return foreign::candidates(anchor, target != nullptr); }
 
 std::span<const Kernel* const> kernels_for(const Region& region) {
-  static const bool known = (require_known_kernels(forced_configs()), true);  // of CERMET_CONFIG, which nobody has checked
+  static const bool known = (require_known_kernels(forced_configs()), require_known_disabled(), true);  // of the environment, which nobody has checked
   CERMET_ASSERT(known);
   if (!region.target()) cpu::active_isa();
   if (!region.is_single()) verify(region);
@@ -110,6 +110,15 @@ std::string declines_text(const std::vector<Candidate>& candidates) {
 
 void require_known_kernels(const ForcedConfigs& configs) {
   for (const auto& [kernel, fields] : configs.entries()) require_kernel(kernel, configs.source());
+}
+
+void require_known_disabled() {
+  std::string_view text = env::value(env::Name::CERMET_DISABLE_KERNELS);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    if (end > 0) require_kernel(text.substr(0, end), "environment variable CERMET_DISABLE_KERNELS");
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
 }
 
 Selection explain_selection(const Region& region, const SelectionOptions& options) {

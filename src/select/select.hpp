@@ -56,6 +56,8 @@ struct Selection {
 
 /// Throws Error for a kernel that does not exist, beside those that do.
 void require_known_kernels(const ForcedConfigs& configs);
+/// The same of the names in CERMET_DISABLE_KERNELS.
+void require_known_disabled();
 
 /// Asks every kernel of the anchor's operator for the region's target (the CPU where it has none), in order, those from outside last: they have no model, so
 /// they are chosen where all others decline, or by name. Kernels named in CERMET_DISABLE_KERNELS decline.

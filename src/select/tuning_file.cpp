@@ -123,9 +123,10 @@ fs::path TuningFile::move_aside(const fs::path& file) {
     if (error.status() != Status::invalid_file) throw;
   }
   fs::path aside;
+  std::error_code unreadable;
   int number = 0;
   do aside = fs::path(file) += fmt::format(".damaged-{}", ++number);
-  while (fs::exists(fs::symlink_status(aside)));
+  while (fs::exists(fs::symlink_status(aside, unreadable)));
   for (const char* suffix : {"-wal", "-shm"}) {  // they would be taken for the next file's
     std::error_code ignored;
     fs::rename(fs::path(file) += suffix, fs::path(aside) += suffix, ignored);

@@ -67,12 +67,24 @@ foreach(file man/man1/cermet.1 bash-completion/completions/cermet zsh/site-funct
   endif()
 endforeach()
 
-# The plugin of the GPU backend, where this build has one, is found where it was installed, by the command and by the library.
+# The plugin of the GPU backend, where this build has one, is found where it was installed: by the command, called by its path, by PATH, or by a link from
+# another folder, and also once the prefix was moved.
 if(EXISTS ${BUILD}/lib/libcermet_cuda.so)
-  run(${prefix}/bin/cermet env --json)
-  if(NOT output MATCHES "\"gpu_compiler\":{\"version\":\"libnvrtc")
-    message(FATAL_ERROR "expected the installed command to find the installed plugin, found ${output}")
-  endif()
+  function(expect_plugin)
+    run(${ARGN} env --json)
+    if(NOT output MATCHES "\"gpu_compiler\":{\"version\":\"libnvrtc")
+      message(FATAL_ERROR "expected ${ARGN} to find the installed plugin, found ${output}")
+    endif()
+  endfunction()
+  expect_plugin(${prefix}/bin/cermet)
+  set(elsewhere ${BUILD}/install-test/elsewhere)
+  file(MAKE_DIRECTORY ${elsewhere})
+  file(CREATE_LINK ${prefix}/bin/cermet ${elsewhere}/linked SYMBOLIC)
+  expect_plugin(${elsewhere}/linked)
+  set(moved "${BUILD}/install-test/moved prefix")
+  file(RENAME ${prefix} "${moved}")
+  expect_plugin(${CMAKE_COMMAND} -E env "PATH=${moved}/bin" cermet)
+  file(RENAME "${moved}" ${prefix})
 endif()
 
 # The library exports the C interface and nothing else.

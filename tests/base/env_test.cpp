@@ -1,4 +1,5 @@
 #include "base/env.hpp"
+#include "base/env_check.hpp"
 
 #include <gtest/gtest.h>
 
@@ -47,6 +48,41 @@ TEST(EnvDeathTest, IntegersAreChecked) {
   EXPECT_EXIT(read_threads(""), testing::ExitedWithCode(7), "found ''");
   EXPECT_EXIT(read_threads("4x"), testing::ExitedWithCode(7), "found '4x'");
   EXPECT_EXIT(read_threads("99999999999999999999"), testing::ExitedWithCode(7), "found '99999999999999999999'");
+}
+
+/// Exits with what is said of this variable: 7 where it is refused.
+[[noreturn]] void check_environment(const char* name, const char* text) {
+  setenv(name, text, 1);
+  try {
+    env::check();
+    for (const std::string& sentence : env::unknown()) std::fputs(sentence.c_str(), stderr);
+  } catch (const Error& error) {
+    std::fputs(error.what(), stderr);
+    std::exit(7);
+  }
+  std::exit(0);
+}
+
+TEST(EnvDeathTest, ValuesThatNoUseTakesAreRefused) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto refused = testing::ExitedWithCode(7), taken = testing::ExitedWithCode(0);
+  EXPECT_EXIT(check_environment("CERMET_LOG", "verbose"), refused,
+              "environment variable CERMET_LOG: expected trace, debug, info, warn, error, off, found \"verbose\"");
+  EXPECT_EXIT(check_environment("CERMET_LOG", "inof"), refused, "did you mean info\\?");
+  EXPECT_EXIT(check_environment("CERMET_LOG", "debug"), taken, "^$");
+  EXPECT_EXIT(check_environment("CERMET_AMX_PRODUCTS", "yes"), refused, "CERMET_AMX_PRODUCTS: expected auto, on, off, found \"yes\"");
+  EXPECT_EXIT(check_environment("CERMET_COMM_BESIDE", "2"), refused, "CERMET_COMM_BESIDE: expected 0, 1, found \"2\"");
+  EXPECT_EXIT(check_environment("CERMET_CACHE_BYTES", "2G"), refused, "CERMET_CACHE_BYTES: expected a non-negative integer, found '2G'");
+  EXPECT_EXIT(check_environment("CERMET_THREADS", "1025"), refused, "CERMET_THREADS: expected at most 1024, found 1025");
+}
+
+TEST(EnvDeathTest, NamesThatAreNoneOfOursAreWarnedOf) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto taken = testing::ExitedWithCode(0);
+  EXPECT_EXIT(check_environment("CERMET_THREAD", "1"), taken, "CERMET_THREAD: no such variable, so it changes nothing; did you mean CERMET_THREADS\\?$");
+  EXPECT_EXIT(check_environment("CERMET_FAVOURITE_COLOUR", "1"), taken, "CERMET_FAVOURITE_COLOUR: no such variable.*; `cermet env` lists them$");
+  EXPECT_EXIT(check_environment("CERMET_APPROVE", "0"), taken, "^$") << "of the tests";
+  EXPECT_EXIT(check_environment("OTHER_THREAD", "1"), taken, "^$");
 }
 
 }  // namespace

@@ -89,5 +89,39 @@ TEST_F(CacheVerbs, MistakesAreTold) {
   expect_mistake("cache drop", {"list", "clear", "verify", "no such command: cache drop"});
 }
 
+/// What `cermet env` says where nothing is kept.
+TEST_F(CacheVerbs, EnvSaysWhyNothingIsKept) {
+  const CommandResult none = run_cermet("env", "", "env -u HOME -u XDG_CACHE_HOME -u CERMET_CACHE_DIR");
+  EXPECT_EQ(none.code, 0) << none.err;
+  EXPECT_NE(none.out.find("none kept: no folder: neither CERMET_CACHE_DIR nor HOME is set"), std::string::npos) << none.out;
+  const std::string file = scratch.file("file", "").string();
+  const CommandResult damaged = run_cermet("env", "", "CERMET_CACHE_DIR=" + file);
+  EXPECT_NE(damaged.out.find(file + ", none kept: cannot be read: Not a directory"), std::string::npos) << damaged.out;
+  EXPECT_EQ(run_cermet("env --json", "", "CERMET_CACHE_DIR=" + file).json()["kernel_cache"]["problem"], "cannot be read: Not a directory");
+  EXPECT_TRUE(run_cermet("env --json", "", "CERMET_CACHE_DIR=" + folder.string()).json()["kernel_cache"]["problem"].is_null());
+}
+
+/// It would be another folder from each current one.
+TEST_F(CacheVerbs, ARelativeFolderIsRefused) {
+  const CommandResult relative = run_cermet("cache list", "", "CERMET_CACHE_DIR=cache");
+  EXPECT_EQ(relative.code, 2);
+  EXPECT_NE(relative.err.find("environment variable CERMET_CACHE_DIR: expected a path from the root"), std::string::npos) << relative.err;
+}
+
+TEST(EnvironmentMistakes, AreToldByEveryVerb) {
+  const auto err = [](const std::string& variable) {
+    const CommandResult result = run_cermet("explain op rms_norm --shape 'f32[2,8]'", "", variable);
+    return fmt::format("{} {}", result.code, result.err);
+  };
+  EXPECT_EQ(err("CERMET_LOG=verbose"), "2 cermet: error: environment variable CERMET_LOG: expected trace, debug, info, warn, error, off, found \"verbose\"\n");
+  EXPECT_EQ(err("CERMET_THREAD=1"),
+            "0 cermet warning: environment variable CERMET_THREAD: no such variable, so it changes nothing; did you mean CERMET_THREADS?\n");
+  EXPECT_EQ(err("CERMET_DISABLE_KERNELS=nosuch").find("2 cermet: error: environment variable CERMET_DISABLE_KERNELS: expected a kernel of a family like"), 0u)
+      << err("CERMET_DISABLE_KERNELS=nosuch");
+  EXPECT_EQ(err("CERMET_DISABLE_KERNELS=rowwise.rms_norm,rowwise.nosuch")
+                .find("2 cermet: error: environment variable CERMET_DISABLE_KERNELS: expected one of the kernels"),
+            0u);
+}
+
 }  // namespace
 }  // namespace cermet::test

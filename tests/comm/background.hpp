@@ -25,6 +25,7 @@ class Background {
     process_ = fork();
     if (process_ != 0) return;
     setenv("CERMET_TUNING", "off", 1);
+    std::signal(SIGINT, SIG_DFL);  // a shell ignores it for what it runs in the background
     for (const auto& [name, descriptor] : {std::pair("out", STDOUT_FILENO), std::pair("err", STDERR_FILENO)})
       dup2(open((folder_ / name).c_str(), O_WRONLY | O_CREAT, 0600), descriptor);
     execl("/bin/sh", "sh", "-c", ("exec " + command).c_str(), nullptr);
@@ -43,6 +44,9 @@ class Background {
     std::vector<pid_t> list;
     for (pid_t child = 0; file >> child;) list.push_back(child);
     return list;
+  }
+  void signal(int number) const {
+    if (process_ > 0) kill(process_, number);
   }
   /// Its exit code, 128 + signal where it was killed; -1 where it still runs after that time.
   int wait(std::chrono::milliseconds patience) {

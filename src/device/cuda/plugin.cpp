@@ -6,36 +6,18 @@
 #include <vector>
 
 #include "base/env.hpp"
+#include "base/own_file.hpp"
 
 namespace cermet::cuda {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the plugin may be: where the variable says, beside this program or library, or in the library folder next to the program's.
-std::vector<fs::path> places() {
-  const std::string& given = env::value(env::Name::CERMET_CUDA_PLUGIN);
-  if (!given.empty()) return {given};
-  Dl_info self{};
-  std::vector<fs::path> list;
-  if (dladdr(reinterpret_cast<const void*>(&build_id), &self) && self.dli_fname) {
-    std::error_code error;
-    const fs::path file = fs::canonical(self.dli_fname, error);
-    const fs::path folder = error ? fs::path(self.dli_fname).parent_path() : file.parent_path();
-    list = {folder / "libcermet_cuda.so", folder.parent_path() / "lib" / "libcermet_cuda.so"};
-    if (CERMET_LIBRARY_FOLDER != std::string_view("lib")) list.push_back(folder.parent_path() / CERMET_LIBRARY_FOLDER / "libcermet_cuda.so");
-  }
-  return list;
-}
-
 const PluginInterface& open_plugin() {
-  std::string tried;
-  for (const fs::path& path : places()) {
+  const std::vector<fs::path> places = plugin_places("libcermet_cuda.so", env::value(env::Name::CERMET_CUDA_PLUGIN));
+  for (const fs::path& path : places) {
     std::error_code error;
-    if (!fs::exists(path, error)) {
-      tried += fmt::format("{}{}: no such file", tried.empty() ? "" : "; ", path.string());
-      continue;
-    }
+    if (!fs::exists(path, error)) continue;
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) fail(Status::unsupported, "CUDA plugin: expected to open {}, found: {}", path.string(), dlerror());
     const auto entry = reinterpret_cast<const PluginInterface* (*)()>(dlsym(library, "cermet_cuda_plugin"));
@@ -45,7 +27,7 @@ const PluginInterface& open_plugin() {
       fail(Status::unsupported, "CUDA plugin: expected {} from build '{}', found '{}'", path.string(), build_id(), found->build);
     return *found;
   }
-  fail(Status::unsupported, "CUDA plugin: expected libcermet_cuda.so, found none ({})", tried);
+  fail(Status::unsupported, "CUDA plugin: expected libcermet_cuda.so, found none ({})", none_of(places));
 }
 
 }  // namespace

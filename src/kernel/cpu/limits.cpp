@@ -15,6 +15,7 @@
 #include "kernel/cpu/amx.hpp"
 #include "kernel/cpu/amx_instructions.hpp"
 #include "kernel/cpu/isa.hpp"
+#include "kernel/cpu/measure_limits.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -132,11 +133,18 @@ double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_
 /// Keeps a result from being optimised away.
 void consume(float value) { asm volatile("" : : "r"(&value) : "memory"); }
 
-/// Best rate of `work(thread)`, which does `amount` on every thread together, over `seconds` and at least five runs.
-double best_rate(ThreadPool& pool, double seconds, double amount, FunctionRef<float(int thread)> work) {
+/// How long a rate is measured, and what is called between two runs.
+struct Patience {
+  double seconds;
+  void (*between)();
+};
+
+/// Best rate of `work(thread)`, which does `amount` on every thread together, over as many seconds and at least five runs.
+double best_rate(ThreadPool& pool, const Patience& patience, double amount, FunctionRef<float(int thread)> work) {
   double best = 0;
   int runs = 0;
-  for (const double start = seconds_now(); runs < 5 || seconds_now() - start < seconds; ++runs) {
+  for (const double start = seconds_now(); runs < 5 || seconds_now() - start < patience.seconds; ++runs) {
+    if (patience.between) patience.between();
     const double begin = seconds_now();
     pool.run([&](int thread) { consume(work(thread)); });
     best = std::max(best, amount / (seconds_now() - begin));
@@ -144,7 +152,7 @@ double best_rate(ThreadPool& pool, double seconds, double amount, FunctionRef<fl
   return best;
 }
 
-double read_rate(ThreadPool& pool, double seconds, std::int64_t most_bytes) {
+double read_rate(ThreadPool& pool, const Patience& patience, std::int64_t most_bytes) {
   const std::int64_t free_bytes = static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   const std::int64_t wanted = std::clamp<std::int64_t>(free_bytes / 8, 1 << 22, most_bytes);
   const std::int64_t share = wanted / pool.size() / (1 << 16) * (1 << 16);  // bytes of one thread, whole pages
@@ -153,30 +161,35 @@ double read_rate(ThreadPool& pool, double seconds, std::int64_t most_bytes) {
   // Each thread touches what it will read: the pages then exist, near it.
   pool.run([&](int thread) { std::memset(memory.data() + share * thread, 1, static_cast<std::size_t>(share)); });
   const std::int64_t count = share / static_cast<std::int64_t>(sizeof(float));
-  return best_rate(pool, seconds, static_cast<double>(share) * pool.size(),
+  return best_rate(pool, patience, static_cast<double>(share) * pool.size(),
                    [&](int thread) { return HWY_DYNAMIC_DISPATCH(read_floats)(floats + count * thread, count); });
 }
 
-}  // namespace
-
-Limits measure_limits(ThreadPool& pool, double seconds, std::int64_t most_bytes) {
+Limits measured(ThreadPool& pool, const Patience& patience, std::int64_t most_bytes) {
   constexpr std::int64_t steps = 100000;  // about 0.2 ms
   const Isa isa = active_isa();
   const double threads = pool.size();
   Limits limits;
-  limits.f32_flops = best_rate(pool, seconds, threads * steps * HWY_DYNAMIC_DISPATCH(f32_step)(), [](int) { return HWY_DYNAMIC_DISPATCH(f32_chains)(steps); });
+  limits.f32_flops = best_rate(pool, patience, threads * steps * HWY_DYNAMIC_DISPATCH(f32_step)(), [](int) { return HWY_DYNAMIC_DISPATCH(f32_chains)(steps); });
 #if defined(__x86_64__)
-  if (isa >= Isa::avx512_vnni) limits.int8_ops = best_rate(pool, seconds, threads * steps * 12 * 128, [](int) { return int8_chains(steps); });
-  if (isa >= Isa::avx512_bf16) limits.bf16_flops = best_rate(pool, seconds, threads * steps * 12 * 64, [](int) { return bf16_chains(steps); });
+  if (isa >= Isa::avx512_vnni) limits.int8_ops = best_rate(pool, patience, threads * steps * 12 * 128, [](int) { return int8_chains(steps); });
+  if (isa >= Isa::avx512_bf16) limits.bf16_flops = best_rate(pool, patience, threads * steps * 12 * 64, [](int) { return bf16_chains(steps); });
   if (isa >= Isa::amx) {
     constexpr std::int64_t tile_steps = steps / 20;
-    limits.amx_bf16_flops = best_rate(pool, seconds, threads * tile_steps * amx_step(2), [](int) { return amx_chains<AmxBf16>(tile_steps); });
-    limits.amx_int8_ops = best_rate(pool, seconds, threads * tile_steps * amx_step(1), [](int) { return amx_chains<AmxInt8>(tile_steps); });
+    limits.amx_bf16_flops = best_rate(pool, patience, threads * tile_steps * amx_step(2), [](int) { return amx_chains<AmxBf16>(tile_steps); });
+    limits.amx_int8_ops = best_rate(pool, patience, threads * tile_steps * amx_step(1), [](int) { return amx_chains<AmxInt8>(tile_steps); });
   }
 #endif
-  limits.read_bytes_per_second = read_rate(pool, seconds, most_bytes);
+  limits.read_bytes_per_second = read_rate(pool, patience, most_bytes);
   return limits;
 }
+
+constexpr std::int64_t usual_bytes = std::int64_t{1} << 30;
+
+}  // namespace
+
+Limits measure_limits(ThreadPool& pool, double seconds, std::int64_t most_bytes) { return measured(pool, {seconds, nullptr}, most_bytes); }
+Limits measure_limits(ThreadPool& pool, double seconds, void (*between)()) { return measured(pool, {seconds, between}, usual_bytes); }
 
 #if defined(__x86_64__)
 namespace {

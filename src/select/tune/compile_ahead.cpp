@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/cores.hpp"
 #include "base/error.hpp"
 #include "jit/jit.hpp"
 
@@ -10,7 +11,7 @@ namespace cermet {
 
 CompileAhead::CompileAhead(std::string architecture, int threads) : architecture_(std::move(architecture)) {
   if (!jit::DiskCache::process().enabled()) return;
-  if (threads <= 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1);
+  if (threads <= 0) threads = std::max(1, usable_cores() - 1);
   for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { work(); });
 }
 
