@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "base/log.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_files.hpp"
 #include "cli/model_options.hpp"
@@ -80,6 +81,7 @@ OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
   fusion.rounding = options.rounding == "fast" ? Rounding::fast : Rounding::strict;
   if (!options.mode.empty()) fusion.mode = fusion_mode_named("--mode", options.mode);
   made.dims = dims_of(options.dims);
+  made.most_parts = options.most_parts;
   if (onnx::is_plan(options.model)) {
     if (!options.dims.empty())
       fail(Status::invalid_argument, "--dim {}: expected none for a plan, whose sizes were given when it was compiled", options.dims.front());
@@ -104,9 +106,21 @@ OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
     given_.push_back({views_.back()});
     if (found != given.end()) given.erase(found);
   }
+  for (const onnx::ValueInfo& input : compiled_->defaults()) {  // not given: what the file has
+    const auto found = given.find(input.name);
+    if (found == given.end()) {
+      views_.emplace_back();
+    } else {
+      operands_.push_back(found->second == "random" ? random_operand(input, made.dims, random) : read_npy(found->second, input.dtype));
+      views_.push_back(operands_.back().view);
+      given.erase(found);
+    }
+    given_.push_back({views_.back()});
+  }
   if (!given.empty()) {
     std::string names;
-    for (const onnx::ValueInfo& input : compiled_->inputs()) names += (names.empty() ? "" : ", ") + input.name;
+    for (const auto* inputs : {&compiled_->inputs(), &compiled_->defaults()})
+      for (const onnx::ValueInfo& input : *inputs) names += (names.empty() ? "" : ", ") + input.name;
     fail(Status::invalid_argument, "--input {}: expected an input of the model ({}), found none of this name", given.begin()->first, names);
   }
 }
@@ -146,6 +160,10 @@ void OnnxModel::place_operands() {
   if (!stream || !placed_.empty()) return;
   for (std::size_t i = 0; i < views_.size(); ++i) {
     const TensorView& view = views_[i];
+    if (!view.present) {
+      placed_.emplace_back();
+      continue;
+    }
     const std::int64_t bytes = dense_bytes(view.dtype, view.shape);
     const DeviceBuffer& memory = placed_.emplace_back(context_->device().allocate(std::max<std::int64_t>(bytes, 1)));
     stream->upload(memory.data(), view.data, bytes);
@@ -160,9 +178,13 @@ void run_onnx(const OnnxOptions& options, Console& console) {
   const auto start = std::chrono::steady_clock::now();
   model.run();
   const std::vector<std::string> names = model.compiled().output_names();
+  const std::optional<std::string> missing = model.compiled().missing_elements();
   Json results = Json::array();
   Table table;
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  if (missing)
+    log().warn("{}: elements of '{}' say what follows, and device {} computes none: only what comes before was compiled", options.model, *missing,
+               options.device);
+  for (std::size_t i = 0; i < names.size() && !missing; ++i) {
     const TensorView view = model.compiled().host_output(i);
     if (!options.output.empty()) write_npy(file_of(options.output, names[i]), view);
     results.push_back({{"name", names[i]}, {"type", view.type().to_string()}});
