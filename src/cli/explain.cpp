@@ -1,6 +1,7 @@
 // cermet explain: what the compiler makes of a model, as a page, as text or as JSON.
 #include <algorithm>
 
+#include "base/log.hpp"
 #include "cli/explain_data.hpp"
 #include "cli/explain_page.hpp"
 #include "cli/explain_text.hpp"
@@ -12,6 +13,7 @@ namespace cermet::cli::explain_verb {
 namespace {
 
 constexpr int measured_runs = 5;
+constexpr std::size_t most_parts = 32;  ///< of a model whose loops go on as random elements say
 
 struct Options {
   ModelOptions model;
@@ -50,20 +52,25 @@ std::vector<std::vector<double>> measure(OnnxModel& model) {
 }
 
 /// What is asked for of a model that runs on tensors.
-OnnxOptions onnx_options(const Options& options, const std::string& mode) {
+OnnxOptions onnx_options(const Options& options, const std::string& mode, const std::string& device) {
   OnnxOptions onnx = options.onnx;
   onnx.model = options.model.model;
-  onnx.device = compile_device(options.model.device, options.measure);
+  onnx.device = device;
   onnx.threads = options.model.threads;
   onnx.mode = mode;
   onnx.super_kernel = options.model.super_kernel;
+  onnx.most_parts = most_parts;
   return onnx;
 }
 
-Compiled compile_onnx_model(const Options& options, const std::string& mode) {
+Compiled compile_onnx_model(const Options& options, const std::string& mode, const std::string& device) {
   Compiled compiled;
-  OnnxModel model(onnx_options(options, mode), {.records = &compiled.records});
+  OnnxModel model(onnx_options(options, mode, device), {.records = &compiled.records});
   model.run();
+  if (const std::optional<std::string> missing = model.compiled().missing_elements()) {
+    if (options.model.device == "cpu" && device != "cpu") return compile_onnx_model(options, mode, "cpu");  // which computes them
+    log().warn("{}: elements of '{}' say what follows: only the first {} parts are explained", options.model.model, *missing, model.compiled().parts().size());
+  }
   for (const onnx::PartInfo& part : model.compiled().parts())
     if (part.session) compiled.names.push_back(fmt::format("part {}", compiled.names.size() + 1));
   require(!compiled.names.empty(), "{}: expected something to launch, found a model whose results are known", options.model.model);
@@ -75,7 +82,7 @@ Compiled compile_onnx_model(const Options& options, const std::string& mode) {
 
 Compiled compile_graph_file(const Options& options, const std::string& mode) {
   Compiled compiled;
-  const GraphFile file(onnx_options(options, mode), {.records = &compiled.records});
+  const GraphFile file(onnx_options(options, mode, compile_device(options.model.device, options.measure)), {.records = &compiled.records});
   compiled.names = {compiled.records.front().graph.name};
   return compiled;
 }
@@ -100,7 +107,9 @@ Json explain_model(const Options& options) {
   fusion_mode_named("--compare", options.compare);
   const bool onnx = is_onnx(options.model.model);
   const auto compiled = [&](const std::string& in) {
-    return onnx ? compile_onnx_model(options, in) : is_graph(options.model.model) ? compile_graph_file(options, in) : compile_checkpoint(options, in);
+    return onnx                            ? compile_onnx_model(options, in, compile_device(options.model.device, options.measure))
+           : is_graph(options.model.model) ? compile_graph_file(options, in)
+                                           : compile_checkpoint(options, in);
   };
   const Compiled after = compiled(mode), before = compiled(options.compare);
   CERMET_ASSERT(before.names.size() == after.names.size());

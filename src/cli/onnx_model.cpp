@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "base/log.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_files.hpp"
 #include "cli/model_options.hpp"
@@ -87,6 +88,7 @@ OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
   fusion.rounding = options.rounding == "fast" ? Rounding::fast : Rounding::strict;
   if (!options.mode.empty()) fusion.mode = fusion_mode_named("--mode", options.mode);
   made.dims = dims_of(options.dims);
+  made.most_parts = options.most_parts;
   if (onnx::is_plan(options.model)) {
     if (!options.dims.empty())
       fail(Status::invalid_argument, "--dim {}: expected none for a plan, whose sizes were given when it was compiled", options.dims.front());
@@ -102,7 +104,8 @@ OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
     compiled_ = std::make_unique<onnx::CompiledModel>(std::move(model), *context_, made);
   }
   std::vector<std::string> names;
-  for (const onnx::ValueInfo& input : compiled_->inputs()) names.push_back(input.name);
+  for (const auto* inputs : {&compiled_->inputs(), &compiled_->defaults()})
+    for (const onnx::ValueInfo& input : *inputs) names.push_back(input.name);
   std::map<std::string, std::string> given = inputs_of(options.inputs, names);
   std::mt19937_64 random(options.seed);
   for (const onnx::ValueInfo& input : compiled_->inputs()) {
@@ -113,6 +116,18 @@ OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
     views_.push_back(operands_.back().view);
     given_.push_back({views_.back()});
     if (found != given.end()) given.erase(found);
+  }
+  for (const onnx::ValueInfo& input : compiled_->defaults()) {  // not given: what the file has
+    const auto found = given.find(input.name);
+    if (found == given.end()) {
+      views_.emplace_back();
+    } else {
+      if (found->second == "random") random_.push_back(input.name);
+      operands_.push_back(found->second == "random" ? random_operand(input, made.dims, random) : read_npy(found->second, input.dtype));
+      views_.push_back(operands_.back().view);
+      given.erase(found);
+    }
+    given_.push_back({views_.back()});
   }
   if (!given.empty())
     fail(Status::invalid_argument, "--input {}: expected an input of the model ({}), found none of this name", given.begin()->first, fmt::join(names, ", "));
@@ -163,6 +178,10 @@ void OnnxModel::place_operands() {
   if (!stream || !placed_.empty()) return;
   for (std::size_t i = 0; i < views_.size(); ++i) {
     const TensorView& view = views_[i];
+    if (!view.present) {
+      placed_.emplace_back();
+      continue;
+    }
     const std::int64_t bytes = dense_bytes(view.dtype, view.shape);
     const DeviceBuffer& memory = placed_.emplace_back(context_->device().allocate(std::max<std::int64_t>(bytes, 1)));
     stream->upload(memory.data(), view.data, bytes);
@@ -178,9 +197,13 @@ void run_onnx(const OnnxOptions& options, Console& console) {
   const std::vector<fs::path> files = result_files(options.output, names);
   const auto start = std::chrono::steady_clock::now();
   model.run();
+  const std::optional<std::string> missing = model.compiled().missing_elements();
   Json results = Json::array();
   Table table;
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  if (missing)
+    log().warn("{}: elements of '{}' say what follows, and device {} computes none: only what comes before was compiled", options.model, *missing,
+               options.device);
+  for (std::size_t i = 0; i < names.size() && !missing; ++i) {
     const TensorView view = model.compiled().host_output(i);
     if (!files.empty()) write_npy(files[i], view);
     Json result{{"name", names[i]}, {"type", view.type().to_string()}};

@@ -21,6 +21,7 @@ struct OnnxOptions {
   std::uint64_t seed = 1;
   std::string mode = {};  ///< of fusion; empty: the plan's, or full
   SuperKernelSelection super_kernel = {};
+  std::size_t most_parts = 0;  ///< onnx::ModelOptions has it
 };
 
 /// The same with what a verb's options of models say: the file, the device, the threads, the mode and the super-kernels.

@@ -170,7 +170,7 @@ void StepBuilder::follow_cast(std::size_t node) {
     return set(node, 0, to == DType::f32 ? add(OpKind::cast, x) : x);
   }
   if (to == DType::boolean) return set(node, 0, add(OpKind::not_equal, x, number(0)));
-  const bool to_i8 = to == DType::i8 && (p.attributes.text("rounding") == "nearest" || from == DType::boolean);
+  const bool to_i8 = to == DType::i8 && ((p.attributes.text("rounding") == "nearest" && is_floating(from)) || from == DType::boolean);
   if (!to_i8 && !is_floating_point(to)) return not_exact();
   set(node, 0, x);
 }

@@ -22,7 +22,7 @@ void count_missing(const Model& model, const std::vector<Node>& nodes, const std
 
 }  // namespace
 
-ImportState begin_import(const Model& model, const std::vector<TensorType>& inputs) {
+ImportState begin_import(const Model& model, const std::vector<TensorType>& inputs, const std::vector<std::string>& overridden) {
   ImportState state;
   Frame frame{.nodes = &model.graph->nodes, .opsets = &model.opsets, .names = {}, .sees_outer = false, .results = {}};
   const auto add = [&](const std::string& name, Slot slot) {
@@ -34,7 +34,15 @@ ImportState begin_import(const Model& model, const std::vector<TensorType>& inpu
   std::size_t next = 0;
   for (const ValueInfo& input : model.graph->inputs)
     if (!given.contains(input.name)) add(input.name, {.name = input.name, .type = inputs.at(next++), .data = {}, .symbolic = {}});
-  for (const auto& [name, tensor] : given) add(name, {.name = name, .type = tensor->type(), .data = {}, .symbolic = {}, .tensor = tensor});
+  for (const std::string& name : overridden) {
+    add(name, {.name = name, .type = inputs.at(next++), .data = {}, .symbolic = {}});
+    given.erase(name);
+  }
+  for (const auto& [name, tensor] : given) {
+    Slot slot{.name = name, .type = tensor->type(), .data = {}, .symbolic = {}, .tensor = tensor};
+    slot.bits = tensor->bits();
+    add(name, std::move(slot));
+  }
   for (const ValueInfo& output : model.graph->outputs) frame.results.push_back(output.name);
   state.frames.push_back(std::move(frame));
   return state;

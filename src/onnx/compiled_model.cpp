@@ -59,8 +59,10 @@ CompiledModel::CompiledModel(std::shared_ptr<const Model> model, Context& contex
     : model_(std::move(model)), context_(&context), options_(std::move(options)), weights_(loader(table_, context.pool()), context.pool(), context.queue()) {
   if (const std::vector<std::string> missing = unsupported_parts(*model_); !missing.empty())
     fail(Status::unsupported, "{}: {} kinds of nodes are not supported:\n  {}", model_->path.string(), missing.size(), fmt::join(missing, "\n  "));
-  for (const ValueInfo& input : model_->graph->inputs)
-    if (std::ranges::none_of(model_->graph->initializers, [&](const Tensor& t) { return t.name() == input.name; })) inputs_.push_back(input);
+  for (const ValueInfo& input : model_->graph->inputs) {
+    const bool has_default = std::ranges::any_of(model_->graph->initializers, [&](const Tensor& t) { return t.name() == input.name; });
+    (has_default ? defaults_ : inputs_).push_back(input);
+  }
   std::map<std::string, bool> used;
   for (const ValueInfo& input : inputs_)
     for (const DeclaredDim& d : input.dims.value_or(std::vector<DeclaredDim>())) used[d.name] = true;
@@ -80,10 +82,9 @@ std::vector<std::string> CompiledModel::output_names() const {
 }
 
 void CompiledModel::check_operands(const std::vector<TensorView>& operands) const {
-  require(operands.size() == inputs_.size(), "inputs: expected {}, found {}", inputs_.size(), operands.size());
   std::map<std::string, std::int64_t> sizes;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    const ValueInfo& input = inputs_[i];
+    const ValueInfo& input = *taking_[i];
     const TensorView& x = operands[i];
     require(!input.dtype || *input.dtype == x.dtype, "input '{}': expected elements of type {}, found {}", input.name, name_of(input.dtype.value_or(x.dtype)),
             name_of(x.dtype));
@@ -116,8 +117,8 @@ std::vector<TensorType> CompiledModel::types_of(const std::vector<TensorView>& o
   for (std::size_t i = 0; i < operands.size(); ++i) {
     TensorType& type = types.emplace_back(operands[i].type());
     for (std::size_t a = 0; symbolic_ && a < type.dims.size(); ++a) {
-      if (!inputs_[i].dims) continue;
-      const auto range = options_.dims.find((*inputs_[i].dims)[a].name);
+      if (!taking_[i]->dims) continue;
+      const auto range = options_.dims.find((*taking_[i]->dims)[a].name);
       if (range != options_.dims.end() && range->second.least < range->second.greatest) type.dims[a] = Dim(symbol_of(range->first));
     }
   }
@@ -128,7 +129,12 @@ std::unique_ptr<CompiledModel::Step> CompiledModel::import(ImportState state, co
   auto step = std::make_unique<Step>();
   const Clock::time_point start = Clock::now();
   Importer importer(*model_, table_, ranges, std::move(state));
-  step->part = importer.run();
+  try {
+    step->part = importer.run();
+  } catch (const NeedsSizes& needs) {
+    if (ranges.empty()) fail(Status::unsupported, "{}", needs.why);  // no size is left open
+    throw;
+  }
   step->info.import_seconds = seconds_since(start);
   compile(*step, ranges);
   return step;
@@ -152,18 +158,28 @@ void CompiledModel::compile(Step& step, const SymbolRanges& ranges) {
 
 CompiledModel::Step& CompiledModel::first_step(const std::vector<TensorView>& operands) {
   if (plan_) return *first_[""];
+  std::vector<std::string> overridden;
+  for (std::size_t i = inputs_.size(); i < taking_.size(); ++i) overridden.push_back(taking_[i]->name);
+  const std::string names = fmt::format("{}", fmt::join(overridden, "\n"));
+  const auto not_symbolic = [&](std::string why) {
+    first_.clear();
+    symbolic_ = false;
+    why_not_symbolic_ = std::move(why);
+  };
   if (symbolic_) {
-    if (first_.contains("")) return *first_[""];
+    std::unique_ptr<Step>& step = first_[names];
+    if (step) return *step;
     try {
-      return *(first_[""] = import(begin_import(*model_, types_of(operands)), ranges_));
+      return *(step = import(begin_import(*model_, types_of(operands), overridden), ranges_));
     } catch (const NeedsSizes& needs) {
-      first_.erase("");
-      symbolic_ = false;
-      why_not_symbolic_ = needs.why;
+      not_symbolic(needs.why);
+    } catch (const Error& error) {  // what one size lacks, another may have: the sizes of this run decide
+      if (error.status() != Status::invalid_argument && error.status() != Status::invalid_file && error.status() != Status::unsupported) throw;
+      not_symbolic(error.what());
     }
   }
-  std::unique_ptr<Step>& step = first_[key_of(operands)];
-  if (!step) step = import(begin_import(*model_, types_of(operands)), {});
+  std::unique_ptr<Step>& step = first_[key_of(operands) + names];
+  if (!step) step = import(begin_import(*model_, types_of(operands), overridden), {});
   return *step;
 }
 
@@ -196,9 +212,22 @@ void CompiledModel::run(const std::vector<TensorView>& operands) {
   run(given);
 }
 
-void CompiledModel::run(const std::vector<ModelOperand>& given) {
+void CompiledModel::run(const std::vector<ModelOperand>& all) {
+  const std::size_t most = inputs_.size() + defaults_.size();
+  require(all.size() >= inputs_.size() && all.size() <= most, "inputs: expected {}{}, found {}", inputs_.size(),
+          defaults_.empty() ? "" : fmt::format(" to {}", most), all.size());
+  std::vector<ModelOperand> given;
   std::vector<TensorView> operands;
-  for (const ModelOperand& x : given) operands.push_back(x.view);
+  taking_.clear();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool is_default = i >= inputs_.size();
+    if (is_default && !all[i].view.present) continue;
+    taking_.push_back(is_default ? &defaults_[i - inputs_.size()] : &inputs_[i]);
+    given.push_back(all[i]);
+    operands.push_back(all[i].view);
+  }
+  if (plan_ && taking_.size() > inputs_.size())
+    fail(Status::invalid_argument, "input '{}': expected none for a plan, which has its value, found one", taking_.back()->name);
   check_operands(operands);
   taken_.clear();
   held_.clear();
@@ -209,6 +238,8 @@ void CompiledModel::run(const std::vector<ModelOperand>& given) {
   for (;;) {
     run_step(*step);
     if (step->part.reads.empty()) return keep_operands_that_are_results(operands.size());
+    if (!context_->device().computes()) return;  // no elements say what comes next
+    if (taken_.size() == options_.most_parts) return;
     std::string key;
     std::vector<TensorData> elements;
     for (const std::int32_t slot : step->part.reads) {
@@ -223,6 +254,12 @@ void CompiledModel::run(const std::vector<ModelOperand>& given) {
     }
     step = next.get();
   }
+}
+
+std::optional<std::string> CompiledModel::missing_elements() const {
+  if (taken_.empty() || taken_.back()->part.reads.empty()) return {};
+  const Slot& slot = taken_.back()->part.state.slots[static_cast<std::size_t>(taken_.back()->part.reads.front())];
+  return slot.name.empty() ? "a value" : slot.name;
 }
 
 std::vector<PartInfo> CompiledModel::parts() const {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@ struct ModelOptions {
   std::map<std::string, DimRange> dims;
   std::vector<std::string> skip;  ///< optional compile steps to leave out
   FusionOptions fusion = {};
+  std::size_t most_parts = 0;  ///< of a run, which ends after so many; 0: no limit. A loop on elements has a part for each iteration
 };
 
 /// An input of a run: dense.
@@ -47,9 +49,12 @@ class CompiledModel {
 
   /// Inputs that a run needs: those that no initializer of the same name gives.
   const std::vector<ValueInfo>& inputs() const { return inputs_; }
+  /// Inputs that a run may be given in place of their initializers.
+  const std::vector<ValueInfo>& defaults() const { return defaults_; }
   std::vector<std::string> output_names() const;
 
-  /// Runs. Operands are in the order of inputs(), and no longer read when this returns. Throws Error naming the input whose type or dimensions do not fit.
+  /// Runs. Operands are in the order of inputs(), then of defaults(), of which any may be left out (a view that is not present, or none at the end); they are
+  /// no longer read when this returns. Throws Error naming the input whose type or dimensions do not fit.
   void run(const std::vector<ModelOperand>& given);
   void run(const std::vector<TensorView>& operands);  ///< all in host memory
   /// Result i of the last run, dense, in memory of the context's device, complete; valid until the next run.
@@ -57,6 +62,9 @@ class CompiledModel {
   /// The same in host memory.
   TensorView host_output(std::size_t i);
 
+  /// The name of the value whose elements say what follows the parts of the last run; nothing where that was all. A run ends early on a device that computes
+  /// nothing, and after the most parts.
+  std::optional<std::string> missing_elements() const;
   std::vector<PartInfo> parts() const;                                                          ///< those that the last run took, in order
   std::int64_t compiled_parts() const { return static_cast<std::int64_t>(sessions().size()); }  ///< by all runs
   std::int64_t arena_bytes() const;                                                             ///< of all parts that were compiled
@@ -95,13 +103,14 @@ class CompiledModel {
   std::shared_ptr<const Plan> plan_;  ///< null where the model came from a file
   Context* context_;
   ModelOptions options_;
-  std::vector<ValueInfo> inputs_;
+  std::vector<ValueInfo> inputs_, defaults_;
+  std::vector<const ValueInfo*> taking_;  ///< what the operands of the last run are
   WeightTable table_;
   WeightStore weights_;
   SymbolRanges ranges_;
   bool symbolic_ = false;
   std::string why_not_symbolic_;
-  std::map<std::string, std::unique_ptr<Step>> first_;  ///< by the types of the inputs; "" for all of them
+  std::map<std::string, std::unique_ptr<Step>> first_;  ///< by the types of the inputs, none where that is one for all, and by the defaults that are given
   std::vector<Held> held_;                              ///< by slot, of the last run
   std::vector<Step*> taken_;
   std::vector<OwnedTensor> downloaded_;

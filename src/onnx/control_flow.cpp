@@ -1,34 +1,10 @@
-// Branches, loops and functions: their nodes are imported in place, a loop's once for each iteration.
+// Branches and functions, whose nodes are imported in place.
 #include <algorithm>
 
-#include "onnx/importer.hpp"
+#include "onnx/frames.hpp"
 #include "op/reference.hpp"
 
 namespace cermet::onnx {
-namespace {
-
-constexpr std::int64_t most_iterations = 10000;
-
-const GraphDef& graph_attribute(const Node& node, const char* name) {
-  const auto found = node.attributes.find(name);
-  const auto* graph = found == node.attributes.end() ? nullptr : std::get_if<std::shared_ptr<const GraphDef>>(&found->second);
-  if (!graph) fail(Status::invalid_file, "node '{}' ({}): attribute {}: expected a graph, found none", node.name, node.op, name);
-  return **graph;
-}
-
-template <class... Args>
-void expect(const Node& node, bool condition, fmt::format_string<Args...> format, Args&&... args) {
-  if (!condition) fail(Status::invalid_file, "node '{}' ({}): {}", node.name, node.op, fmt::format(format, std::forward<Args>(args)...));
-}
-
-std::vector<std::string> names_of(const std::vector<ValueInfo>& values) {
-  std::vector<std::string> names;
-  for (const ValueInfo& value : values) names.push_back(value.name);
-  return names;
-}
-
-}  // namespace
-
 /// A name that a node reads, of this frame or of one that it sees.
 Operand Importer::operand(const Node& node, std::size_t i) const {
   const Operand x = find(node.inputs[i]);
@@ -54,8 +30,7 @@ void Importer::enter(Frame frame) {
   if (state_.frames.size() >= 100)
     fail(Status::invalid_file, "node '{}': expected at most 100 graphs and functions within each other, found more", frame.caller->name);
   if (frame.loop) {
-    for (const Tensor& tensor : frame.loop->body->initializers)
-      frame.names[tensor.name()] = add({.name = tensor.name(), .type = tensor.type(), .data = {}, .symbolic = {}, .tensor = &tensor});
+    for (const Tensor& tensor : frame.loop->body->initializers) frame.names[tensor.name()] = add_tensor(tensor);
   }
   state_.frames.push_back(std::move(frame));
 }
@@ -69,25 +44,50 @@ bool Importer::control_flow(const Node& node) {
   return true;
 }
 
+/// Nodes with the attributes that they take from the call that they are part of; null where there is nothing to take.
+std::shared_ptr<const std::vector<Node>> Importer::with_references(const std::vector<Node>& nodes, const Node* call) const {
+  if (std::ranges::all_of(nodes, [](const Node& n) { return n.references.empty(); })) return nullptr;
+  for (auto frame = state_.frames.rbegin(); !call && frame != state_.frames.rend(); ++frame) {
+    if (frame->sees_outer) continue;
+    call = frame->caller;  // none in the model's own graph
+    break;
+  }
+  const FunctionDef* function = call ? model_.function(*call) : nullptr;
+  auto made = std::make_shared<std::vector<Node>>(nodes);
+  for (Node& inner : *made)
+    for (const auto& [name, reference] : inner.references) {
+      if (call && call->attributes.contains(reference)) inner.attributes[name] = call->attributes.at(reference);
+      else if (function && function->defaults.contains(reference)) inner.attributes[name] = function->defaults.at(reference);
+    }
+  return made;
+}
+
 void Importer::enter_branch(const Node& node) {
   expect(node, node.inputs.size() == 1, "expected one operand, found {}", node.inputs.size());
   const GraphDef& branch = graph_attribute(node, is_true(node, operand(node, 0)) ? "then_branch" : "else_branch");
   expect(node, branch.outputs.size() == node.outputs.size(), "expected a branch of {} results, found {}", node.outputs.size(), branch.outputs.size());
-  Frame frame{.nodes = &branch.nodes, .opsets = state_.frames.back().opsets, .names = {}, .results = names_of(branch.outputs), .caller = &node};
-  for (const Tensor& tensor : branch.initializers)
-    frame.names[tensor.name()] = add({.name = tensor.name(), .type = tensor.type(), .data = {}, .symbolic = {}, .tensor = &tensor});
+  const auto own = with_references(branch.nodes);
+  Frame frame{.nodes = own ? own.get() : &branch.nodes,
+              .opsets = state_.frames.back().opsets,
+              .names = {},
+              .results = names_of(branch.outputs),
+              .caller = &node,
+              .own_nodes = own};
+  for (const Tensor& tensor : branch.initializers) frame.names[tensor.name()] = add_tensor(tensor);
   ++state_.frames.back().next;
   enter(std::move(frame));
 }
 
 void Importer::enter_function(const Node& node, const FunctionDef& function) {
   expect(node, node.inputs.size() <= function.inputs.size(), "expected at most {} operands, found {}", function.inputs.size(), node.inputs.size());
-  auto nodes = std::make_shared<std::vector<Node>>(function.nodes);
-  for (Node& inner : *nodes)
-    for (const auto& [name, reference] : inner.references)
-      if (const auto given = node.attributes.find(reference); given != node.attributes.end()) inner.attributes[name] = given->second;
-  Frame frame{
-      .nodes = nodes.get(), .opsets = &function.opsets, .names = {}, .sees_outer = false, .results = function.outputs, .caller = &node, .own_nodes = nodes};
+  const auto own = with_references(function.nodes, &node);
+  Frame frame{.nodes = own ? own.get() : &function.nodes,
+              .opsets = &function.opsets,
+              .names = {},
+              .sees_outer = false,
+              .results = function.outputs,
+              .caller = &node,
+              .own_nodes = own};
   for (std::size_t i = 0; i < node.inputs.size(); ++i) frame.names[function.inputs[i]] = find(node.inputs[i]);
   ++state_.frames.back().next;
   enter(std::move(frame));
@@ -95,7 +95,9 @@ void Importer::enter_function(const Node& node, const FunctionDef& function) {
 
 std::vector<Operand> Importer::in_place(const GraphDef& graph, const std::vector<Operand>& inputs) {
   Lowering make(*this, (*state_.frames.back().nodes)[state_.frames.back().next], 0);
-  Frame frame{.nodes = &graph.nodes, .opsets = state_.frames.back().opsets, .names = {}, .results = {}};
+  const auto own = with_references(graph.nodes);
+  const std::vector<Node>& nodes = own ? *own : graph.nodes;
+  Frame frame{.nodes = &nodes, .opsets = state_.frames.back().opsets, .names = {}, .results = {}, .own_nodes = own};
   for (const Tensor& tensor : graph.initializers) frame.names[tensor.name()] = make.constant(tensor.data());  // the same ones when it is done again
   for (std::size_t i = 0; i < inputs.size(); ++i) frame.names[graph.inputs[i].name] = inputs[i];
   struct Entered {
@@ -104,7 +106,7 @@ std::vector<Operand> Importer::in_place(const GraphDef& graph, const std::vector
   };
   state_.frames.push_back(std::move(frame));
   const Entered entered{state_.frames};
-  for (const Node& node : graph.nodes) {
+  for (const Node& node : nodes) {
     const bool control = node.domain.empty() && (node.op == "If" || node.op == "Loop" || node.op == "Scan");
     if (control || model_.function(node)) fail(Status::unsupported, "node '{}' ({}): not supported in the graph of another operator", node.name, node.op);
     lower(node);
@@ -112,167 +114,6 @@ std::vector<Operand> Importer::in_place(const GraphDef& graph, const std::vector
   std::vector<Operand> results;
   for (const ValueInfo& output : graph.outputs) results.push_back(find(output.name));
   return results;
-}
-
-void Importer::enter_loop(const Node& node) {
-  expect(node, node.inputs.size() >= 2, "expected at least 2 operands, found {}", node.inputs.size());
-  const GraphDef& body = graph_attribute(node, "body");
-  auto loop = std::make_shared<Frame::Loop>();
-  loop->body = &body;
-  loop->carried = node.inputs.size() - 2;
-  expect(node, body.inputs.size() == node.inputs.size(), "expected a body of {} inputs, found {}", node.inputs.size(), body.inputs.size());
-  expect(node, body.outputs.size() == node.outputs.size() + 1, "expected a body of {} results, found {}", node.outputs.size() + 1, body.outputs.size());
-  expect(node, loop->carried <= node.outputs.size(), "expected at least {} results, found {}", loop->carried, node.outputs.size());
-  bool goes = true;
-  if (!node.inputs[0].empty()) {
-    const Ints trips = Lowering(*this, node, 0).ints_in(operand(node, 0));
-    expect(node, trips.size() == 1, "trip count: expected one element, found {}", slot(operand(node, 0)).type.to_string());
-    loop->trips = trips[0];
-  }
-  Operand condition;
-  if (!node.inputs[1].empty()) goes = is_true(node, condition = operand(node, 1));
-  goes = goes && (!loop->trips || *loop->trips > 0);
-  std::vector<Operand> carried;
-  for (std::size_t i = 0; i < loop->carried; ++i) carried.push_back(operand(node, i + 2));
-  if (!goes && loop->carried < node.outputs.size()) fail(Status::unsupported, "node '{}' (Loop): results of no iteration have no dimensions", node.name);
-  ++state_.frames.back().next;
-  if (!goes) {
-    for (std::size_t o = 0; o < carried.size(); ++o) bind(node.outputs[o], carried[o]);
-    return;
-  }
-  loop->stacked.resize(node.outputs.size() - loop->carried);
-  enter({.nodes = &body.nodes, .opsets = state_.frames.back().opsets, .names = {}, .results = names_of(body.outputs), .caller = &node, .loop = loop});
-  begin_iteration(carried, condition);
-}
-
-void Importer::enter_scan(const Node& node) {
-  const auto opset = state_.frames.back().opsets->find("");
-  expect(node, opset != state_.frames.back().opsets->end(), "expected an opset, found none");
-  const Lowering given(*this, node, opset->second);
-  const bool in_sequences = opset->second < 9;  // operands [B, S, ..] behind lengths of the sequences
-  const std::size_t lead = in_sequences ? 1 : 0;
-  if (in_sequences && given.has(0)) fail(Status::unsupported, "node '{}' (Scan): lengths of sequences are not supported", node.name);
-  const GraphDef& body = graph_attribute(node, "body");
-  const std::int64_t scanned = given.integer("num_scan_inputs", 0);
-  expect(node, scanned >= 1 && scanned + static_cast<std::int64_t>(lead) <= static_cast<std::int64_t>(node.inputs.size()),
-         "attribute num_scan_inputs: expected 1 to {}, found {}", node.inputs.size(), scanned);
-  auto loop = std::make_shared<Frame::Loop>();
-  loop->body = &body;
-  loop->is_scan = true;
-  loop->carried = node.inputs.size() - lead - static_cast<std::size_t>(scanned);
-  expect(node, body.inputs.size() == node.inputs.size() - lead && body.outputs.size() == node.outputs.size() && loop->carried <= node.outputs.size(),
-         "expected a body of {} inputs and {} results, found {} and {}", node.inputs.size() - lead, node.outputs.size(), body.inputs.size(),
-         body.outputs.size());
-  const std::size_t results = node.outputs.size() - loop->carried;
-  const auto list = [&](const char* name, std::size_t count) {
-    Ints values = given.integers(name);
-    if (values.empty()) values.resize(count);
-    expect(node, values.size() == count, "attribute {}: expected {} entries, found {}", name, count, values.size());
-    return values;
-  };
-  loop->input_axes = list("scan_input_axes", static_cast<std::size_t>(scanned));
-  loop->input_directions = list(in_sequences ? "directions" : "scan_input_directions", static_cast<std::size_t>(scanned));
-  loop->output_axes = list("scan_output_axes", results);
-  loop->output_directions = list("scan_output_directions", results);
-  for (std::size_t i = lead + loop->carried; i < node.inputs.size(); ++i) {
-    const Operand x = operand(node, i);
-    std::int64_t& axis = loop->input_axes[i - lead - loop->carried];
-    axis = given.axis(in_sequences ? 1 : axis, given.rank(x));
-    const std::int64_t length = given.size(x, static_cast<int>(axis));
-    expect(node, !loop->trips || *loop->trips == length, "operand {}: expected {} positions, as the others have, found {}", i, loop->trips.value_or(0), length);
-    loop->trips = length;
-    loop->scan_inputs.push_back(x);
-  }
-  if (*loop->trips == 0) fail(Status::unsupported, "node '{}' (Scan): results of no iteration have no dimensions", node.name);
-  loop->stacked.resize(results);
-  std::vector<Operand> carried;
-  for (std::size_t i = 0; i < loop->carried; ++i) carried.push_back(operand(node, lead + i));
-  if (in_sequences) {
-    loop->sequences = given.size(loop->scan_inputs[0], 0);
-    for (const std::vector<Operand>* list : {&loop->scan_inputs, &carried})
-      for (const Operand x : *list) expect(node, given.size(x, 0) == loop->sequences, "expected {} sequences, found {}", loop->sequences, given.size(x, 0));
-    expect(node, loop->sequences > 0, "expected a sequence, found none");
-    loop->trips = *loop->trips * std::min(loop->sequences, most_iterations + 1);
-    loop->initial = carried;
-    loop->finals.resize(loop->carried);
-  }
-  ++state_.frames.back().next;
-  enter({.nodes = &body.nodes, .opsets = state_.frames.back().opsets, .names = {}, .results = names_of(body.outputs), .caller = &node, .loop = loop});
-  begin_iteration(carried, {});
-}
-
-void Importer::begin_iteration(const std::vector<Operand>& carried, Operand condition) {
-  Frame::Loop& loop = *state_.frames.back().loop;
-  if (loop.iteration >= most_iterations)
-    fail(Status::unsupported, "node '{}': loops of more than {} iterations are not supported", state_.frames.back().caller->name, most_iterations);
-  Lowering make(*this, *state_.frames.back().caller, 0);
-  const std::vector<ValueInfo>& inputs = loop.body->inputs;
-  std::size_t next = 0;
-  if (!loop.is_scan) {
-    bind(inputs[next++].name, make.constant(TensorData::of({DType::i64, {}}, std::vector<std::int64_t>{loop.iteration})));
-    bind(inputs[next++].name, condition ? condition : make.scalar(DType::boolean, 1));
-  }
-  const std::int64_t length = loop.trips.value_or(0) / std::max<std::int64_t>(loop.sequences, 1);
-  const std::int64_t sequence = loop.sequences ? loop.iteration / length : 0, step = loop.sequences ? loop.iteration % length : loop.iteration;
-  const auto of_sequence = [&](Operand x) { return make.squeeze(make.slice(x, 0, sequence, sequence + 1), {0}); };
-  const bool is_fresh = loop.sequences && step == 0;
-  for (std::size_t i = 0; i < carried.size(); ++i) bind(inputs[next++].name, is_fresh ? of_sequence(loop.initial[i]) : carried[i]);
-  for (std::size_t i = 0; i < loop.scan_inputs.size(); ++i) {
-    const Operand x = loop.sequences ? of_sequence(loop.scan_inputs[i]) : loop.scan_inputs[i];
-    const auto axis = static_cast<int>(loop.sequences ? 0 : loop.input_axes[i]);
-    const std::int64_t at = loop.input_directions[i] ? length - 1 - step : step;
-    bind(inputs[next++].name, make.squeeze(make.slice(x, axis, at, at + 1), {axis}));
-  }
-  state_.frames.back().next = 0;
-}
-
-bool Importer::next_iteration() {
-  const Frame& frame = state_.frames.back();
-  const std::size_t first = frame.loop->is_scan ? 0 : 1;
-  Operand condition;
-  if (!frame.loop->is_scan) condition = frame_result(0);
-  const bool more = !frame.loop->trips || frame.loop->iteration + 1 < *frame.loop->trips;
-  const bool goes = frame.loop->is_scan || !more || is_true(*frame.caller, condition);  // the last thing that may need elements
-  // The state may be copied from here on, so the loop's own state is not shared with copies.
-  state_.frames.back().loop = std::make_shared<Frame::Loop>(*frame.loop);
-  Frame::Loop& loop = *state_.frames.back().loop;
-  std::vector<Operand> carried;
-  for (std::size_t i = 0; i < loop.carried; ++i) carried.push_back(frame_result(first + i));
-  for (std::size_t i = 0; i < loop.stacked.size(); ++i) loop.stacked[i].push_back(frame_result(first + loop.carried + i));
-  ++loop.iteration;
-  if (loop.sequences && loop.iteration % (*loop.trips / loop.sequences) == 0)
-    for (std::size_t i = 0; i < carried.size(); ++i) loop.finals[i].push_back(carried[i]);
-  if (!more || !goes) return false;
-  begin_iteration(carried, condition);
-  return true;
-}
-
-void Importer::finish_loop() {
-  const Frame frame = state_.frames.back();
-  const Frame::Loop& loop = *frame.loop;
-  std::vector<Operand> results;
-  Lowering make(*this, *frame.caller, 0);
-  const auto stacked = [&](std::vector<Operand> pieces, int axis) {
-    for (Operand& piece : pieces) piece = make.unsqueeze(piece, {axis});
-    return make.concat(std::move(pieces), axis);
-  };
-  for (std::size_t i = 0; i < loop.carried; ++i) results.push_back(loop.sequences ? stacked(loop.finals[i], 0) : frame_result((loop.is_scan ? 0 : 1) + i));
-  for (std::size_t i = 0; i < loop.stacked.size(); ++i) {
-    std::vector<Operand> pieces = loop.stacked[i];
-    if (loop.is_scan && loop.output_directions[i]) std::ranges::reverse(pieces);
-    const int axis = loop.is_scan ? make.axis(loop.output_axes[i], make.rank(pieces[0]) + 1) : 0;
-    Operand all = stacked(std::move(pieces), axis);
-    if (loop.sequences) {  // [B * S, ..]
-      Dims dims = make.dims(all);
-      dims[0] = *loop.trips / loop.sequences;
-      dims.insert(dims.begin(), loop.sequences);
-      all = make.reshape(all, dims);
-    }
-    results.push_back(all);
-  }
-  state_.frames.pop_back();
-  for (std::size_t o = 0; o < results.size(); ++o)
-    if (!frame.caller->outputs[o].empty()) bind(frame.caller->outputs[o], results[o]);
 }
 
 void Importer::finish_frame() {

@@ -71,11 +71,13 @@ std::vector<TensorData> evaluate(const Problem& problem, const std::vector<const
 
 bool Importer::is_known(Operand x) const {
   const Slot& s = state_.slots.at(static_cast<std::size_t>(x.slot));
+  if (s.elements) return is_known(s.elements);
   return s.data || s.tensor || s.expression;
 }
 
 const TensorData& Importer::known(Operand x) {
   Slot& s = slot(x);
+  if (s.elements) return known(s.elements);
   if (s.symbolic) throw NeedsSizes{fmt::format("elements of '{}'", s.name)};
   if (!is_known(x)) throw NeedsElements{x};
   if (s.data) return *s.data;

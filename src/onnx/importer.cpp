@@ -43,6 +43,18 @@ Operand Importer::add(Slot slot) {
   return {static_cast<std::int32_t>(state_.slots.size() - 1)};
 }
 
+Operand Importer::add_tensor(const Tensor& tensor) {
+  Slot slot{.name = tensor.name(), .type = tensor.type(), .data = {}, .symbolic = {}, .tensor = &tensor};
+  slot.bits = tensor.bits();
+  return add(std::move(slot));
+}
+
+Operand Importer::add_view(const Dims& dims, Operand elements) {
+  Slot slot{.name = {}, .type = {this->slot(elements).type.dtype, dims}, .data = {}, .symbolic = {}};
+  slot.elements = elements;
+  return add(std::move(slot));
+}
+
 Operand Importer::find(const std::string& name) const {
   for (auto frame = state_.frames.rbegin(); frame != state_.frames.rend(); ++frame) {
     if (const auto found = frame->names.find(name); found != frame->names.end()) return found->second;
@@ -161,7 +173,8 @@ Part Importer::run() {
   try {
     while (!(state_.frames.size() == 1 && state_.frames.back().next == state_.frames.back().nodes->size())) step();
     for (const std::string& name : state_.frames.back().results)
-      if (const Operand x = find(name); slot(x).symbolic) throw NeedsSizes{fmt::format("result '{}' depends on sizes", name)};
+      if (const Slot& result = slot(find(name)); result.symbolic) throw NeedsSizes{fmt::format("result '{}' depends on sizes", name)};
+      else if (result.elements) fail(Status::unsupported, "result '{}': expected at most {} dimensions, found {}", name, Shape::max_rank, result.type.rank());
     return end_part({});
   } catch (const NeedsElements& needs) {
     return end_part({needs.operand.slot});

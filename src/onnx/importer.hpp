@@ -25,6 +25,8 @@ struct Slot {
   int depth = 0;                                                   ///< of expressions within the expression
   std::optional<QuantizedFrom> quantized_from = {};
   Operand repeated = {};  ///< the one element of a constant that is the same everywhere
+  int bits = 0;           ///< of integers that the file packs, which are held in 8
+  Operand elements = {};  ///< of a value of more dimensions than a tensor may have: the same elements in fewer
 };
 
 /// An application of an operator while a node is lowered, or a constant (no kind): taken again where the lowering starts anew after elements were read.
@@ -58,7 +60,7 @@ struct Frame {
     Ints input_axes, output_axes, input_directions, output_directions;
   };
   std::shared_ptr<Loop> loop = nullptr;
-  std::shared_ptr<const std::vector<Node>> own_nodes = nullptr;  ///< of a function's call, whose attributes are in them
+  std::shared_ptr<const std::vector<Node>> own_nodes = nullptr;  ///< of a function's call or in it, whose attributes are in them
 };
 
 /// Where an import stands. A copy goes on from there with other elements.
@@ -103,8 +105,8 @@ class WeightTable {
   std::unordered_map<std::string, const Tensor*> tensors_;
 };
 
-/// Where a model's import begins: its inputs have these types, in the model's order.
-ImportState begin_import(const Model& model, const std::vector<TensorType>& inputs);
+/// Where a model's import begins: its inputs have these types, in the model's order; after them those that are given in place of their initializers.
+ImportState begin_import(const Model& model, const std::vector<TensorType>& inputs, const std::vector<std::string>& overridden = {});
 
 class Importer {
  public:
@@ -120,11 +122,14 @@ class Importer {
   void bind(const std::string& name, Operand value);
   Operand add(Slot slot);
   Operand add_constant(TensorData data);
+  Operand add_tensor(const Tensor& tensor);  ///< of the file
   /// Elements of an operand: reads weights and evaluates expressions. Throws NeedsElements.
   const TensorData& known(Operand x);
   bool is_known(Operand x) const;
   /// Whether this part of the graph has the value without asking earlier parts for it.
   bool is_here(Operand x) const { return is_known(x) || ids_.contains(x.slot); }
+  /// A value of more dimensions than a tensor may have, by what has its elements.
+  Operand add_view(const Dims& dims, Operand elements);
   std::vector<Operand> apply(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, const std::string& scope);
   /// Lowers the nodes of a graph as part of the node that has it.
   std::vector<Operand> in_place(const GraphDef& graph, const std::vector<Operand>& inputs);
@@ -150,6 +155,10 @@ class Importer {
   void enter_scan(const Node& node);
   void begin_iteration(const std::vector<Operand>& carried, Operand condition);
   bool next_iteration();
+  Frame frame_of(const Node& node, const std::shared_ptr<Frame::Loop>& loop) const;
+  std::optional<std::vector<TensorType>> types_of_trial(const Frame& frame, const std::vector<Operand>& carried, bool is_number_known);
+  void bind_without_iteration(const Node& node, const Frame& frame, const std::vector<Operand>& carried);
+  std::shared_ptr<const std::vector<Node>> with_references(const std::vector<Node>& nodes, const Node* call = nullptr) const;
   void finish_loop();
   void enter_function(const Node& node, const FunctionDef& function);
   ValueId value(Operand x);
@@ -159,7 +168,7 @@ class Importer {
   void note_repeated(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, Operand result);
   std::vector<Operand> with_one_element(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes);
   Part end_part(std::vector<std::int32_t> reads);
-  std::vector<bool> live_slots() const;
+  std::vector<bool> live_slots();
 
   const Model& model_;
   WeightTable& weights_;

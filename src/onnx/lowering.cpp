@@ -23,8 +23,10 @@ TensorData filled_data(DType dtype, const Shape& shape, const Floats& values) {
 
 }  // namespace
 
+bool Lowering::has(std::size_t i) const { return i < node_.inputs.size() && !node_.inputs[i].empty() && importer_.find(node_.inputs[i]); }
+
 Operand Lowering::in(std::size_t i) const {
-  expect(has(i), "operand {}: expected a value, found none", i);
+  expect(i < node_.inputs.size() && !node_.inputs[i].empty(), "operand {}: expected a value, found none", i);
   const Operand x = importer_.find(node_.inputs[i]);
   expect(static_cast<bool>(x), "operand {}: expected a value named '{}', found none", i, node_.inputs[i]);
   return x;
@@ -140,6 +142,8 @@ Operand Lowering::vector(DType dtype, const Floats& values) { return constant(fi
 
 Operand Lowering::ints(const Ints& values) { return constant(TensorData::of({DType::i64, {static_cast<std::int64_t>(values.size())}}, values)); }
 
+Operand Lowering::whole(DType dtype, std::int64_t value) { return cast(constant(TensorData::of({DType::i64, {}}, Ints{value})), dtype); }
+
 Operand Lowering::shape_value(const Dims& values, bool scalar) {
   const TensorType type{DType::i64, scalar ? Dims{} : Dims{static_cast<std::int64_t>(values.size())}};
   if (std::ranges::all_of(values, &Dim::is_constant)) {
@@ -151,6 +155,7 @@ Operand Lowering::shape_value(const Dims& values, bool scalar) {
 }
 
 std::vector<Operand> Lowering::ops(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes) {
+  if (std::ranges::any_of(inputs, [&](Operand x) { return x && rank(x) > Shape::max_rank; })) return op_of_many(kind, inputs, attributes);
   return importer_.apply(kind, inputs, attributes, node_.name);
 }
 
@@ -165,6 +170,10 @@ std::vector<Operand> Lowering::graph_results(std::string_view attribute_name, co
   return importer_.in_place(**graph, inputs);
 }
 
+int Lowering::bits(Operand x) const { return importer_.slot(x).bits; }
+
+void Lowering::note_bits(Operand x, int bits) { importer_.slot(x).bits = bits; }
+
 void Lowering::note_quantized_from(Operand y, const QuantizedFrom& from) { importer_.slot(y).quantized_from = from; }
 
 std::optional<QuantizedFrom> Lowering::quantized_from(Operand y) const {
@@ -177,8 +186,12 @@ std::optional<QuantizedFrom> Lowering::quantized_from(Operand y) const {
 Operand Lowering::cast(Operand x, DType to) { return dtype(x) == to ? x : op(OpKind::cast, {x}, {{"out_dtype", std::string(name_of(to))}}); }
 
 Operand Lowering::reshape(Operand x, const Dims& to) {
+  if (dims(x) == to) return x;
+  x = elements_of(x);
   const Dims from = dims(x);
   if (from == to) return x;
+  if (to.size() > static_cast<std::size_t>(Shape::max_rank)) return importer_.add_view(to, x);
+  if (product(to) == Dim(0) && std::ranges::all_of(to, &Dim::is_constant)) return filled(to, dtype(x), 0);  // a 0 in the attribute would stand for a size of x
   Ints shape;
   bool rest = false;
   for (std::size_t i = 0; i < to.size(); ++i) {
@@ -188,13 +201,13 @@ Operand Lowering::reshape(Operand x, const Dims& to) {
     shape.push_back(written ? to[i].constant() : kept ? 0 : -1);
     rest = rest || (!written && !kept);
   }
-  if (rest && product(to) == Dim(0)) return filled(to, dtype(x), 0);  // nothing tells what -1 stands for
   return op(OpKind::reshape, {x}, {{"shape", std::move(shape)}});
 }
 
 Operand Lowering::transpose(Operand x, Ints permutation) {
   bool identity = true;
   for (std::size_t i = 0; i < permutation.size(); ++i) identity = identity && permutation[i] == static_cast<std::int64_t>(i);
+  if (!identity && rank(x) > Shape::max_rank) return transpose_many(x, permutation);
   return identity ? x : op(OpKind::transpose, {x}, {{"permutation", std::move(permutation)}});
 }
 

@@ -41,7 +41,8 @@ class Lowering {
   // ---- Operands and results
   std::size_t inputs() const { return node_.inputs.size(); }
   std::size_t outputs() const { return node_.outputs.size(); }
-  bool has(std::size_t i) const { return i < node_.inputs.size() && !node_.inputs[i].empty(); }
+  /// Whether operand i is given: in a function the name of an input that the call leaves out stands for none.
+  bool has(std::size_t i) const;
   bool wants(std::size_t o) const { return o < node_.outputs.size() && !node_.outputs[o].empty(); }  ///< whether result o has a name
   /// Operand i; throws Error naming the node where it is not given.
   Operand in(std::size_t i) const;
@@ -62,6 +63,7 @@ class Lowering {
   // ---- Types
   const TensorType& type(Operand x) const;
   DType dtype(Operand x) const { return type(x).dtype; }
+  int bits(Operand x) const;  ///< 4 or 2 of integers that the file packs, which are held in 8; else 0
   int rank(Operand x) const { return type(x).rank(); }
   const Dims& dims(Operand x) const { return type(x).dims; }
   Dim dim(Operand x, int axis) const;            ///< negative axes count from the end
@@ -89,6 +91,7 @@ class Lowering {
   Operand scalar(DType dtype, double value);                     ///< rank 0
   Operand vector(DType dtype, const Floats& values);             ///< rank 1
   Operand ints(const Ints& values);                              ///< i64, rank 1
+  Operand whole(DType dtype, std::int64_t value);                ///< rank 0; exact, where scalar() takes a double
   Operand shape_value(const Dims& values, bool scalar = false);  ///< i64, elements may be symbolic
   /// Applies an operator; a result of known operands that is small enough is known. Throws Error naming the node, and the operand as the operator calls it.
   Operand op(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes = {});
@@ -97,6 +100,7 @@ class Lowering {
   /// Imports the nodes of a graph attribute in place, its inputs being these: its results. Branches and loops in it are refused.
   std::vector<Operand> graph_results(std::string_view attribute_name, const std::vector<Operand>& inputs);
 
+  void note_bits(Operand x, int bits);
   /// Keeps what a result of QuantizeLinear or DequantizeLinear is made of, for the nodes that read it.
   void note_quantized_from(Operand y, const QuantizedFrom& from);
   /// What note_quantized_from() kept, where its operands are there in this part of the graph.
@@ -106,6 +110,8 @@ class Lowering {
   Operand cast(Operand x, DType to);               ///< x itself where it has the type
   Operand reshape(Operand x, const Dims& to);      ///< x itself where it has the dimensions
   Operand transpose(Operand x, Ints permutation);  ///< x itself for the identity
+  /// Of more dimensions than a tensor may have, where those that stay side by side and those of size 1 leave few enough.
+  Operand transpose_many(Operand x, const Ints& permutation);
   Operand move_axis(Operand x, int from, int to);
   Operand unsqueeze(Operand x, const Ints& axes);  ///< positions in the result
   Operand squeeze(Operand x, const Ints& axes);    ///< axes of size 1
@@ -138,6 +144,8 @@ class Lowering {
   [[noreturn]] void fail_unsupported(const std::string& what) const;
   [[noreturn]] void fail_invalid(const std::string& what) const;
   const Attribute* attribute(std::string_view name) const;
+  Operand elements_of(Operand x) const;  ///< x, or where it has more dimensions than a tensor may have, its elements in fewer
+  std::vector<Operand> op_of_many(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes);
 
   Importer& importer_;
   const Node& node_;

@@ -29,6 +29,8 @@ class Tensor {
   const std::string& name() const { return name_; }
   const TensorType& type() const { return type_; }
   std::int64_t bytes() const;
+  int bits() const { return bits_; }  ///< of elements that the file packs, which are held in bytes; else 0
+  void set_bits(int bits) { bits_ = bits; }
   /// Copies elements, those from byte `from` on; all where `destination` has bytes() bytes. Throws Error naming tensor and file where they cannot be read.
   /// Several threads may share one object.
   void read(std::span<std::byte> destination, std::int64_t from = 0) const;
@@ -40,6 +42,7 @@ class Tensor {
   std::shared_ptr<const std::string> held_;
   std::shared_ptr<const PosixFile> file_;
   std::int64_t offset_ = 0;
+  int bits_ = 0;
 };
 
 /// A dimension as the file declares it: a number, a name, or nothing.
@@ -81,6 +84,7 @@ struct FunctionDef {
   std::vector<std::string> inputs, outputs;
   std::vector<Node> nodes;
   std::map<std::string, std::int64_t> opsets;
+  std::map<std::string, Attribute> defaults = {};  ///< of attributes that a call may leave out
 };
 
 struct Model {

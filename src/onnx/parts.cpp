@@ -20,10 +20,12 @@ void add_names_read(const std::vector<Node>& nodes, std::size_t first, std::unor
 }
 
 /// Slots that something may read after this part: by name in the frames, or because a lowering has begun.
-std::vector<bool> Importer::live_slots() const {
+std::vector<bool> Importer::live_slots() {
   std::vector<bool> live(state_.slots.size());
   const auto keep = [&](Operand x) {
-    if (x) live[static_cast<std::size_t>(x.slot)] = true;
+    if (!x) return;
+    live[static_cast<std::size_t>(x.slot)] = true;
+    if (const Operand elements = slot(x).elements) live[static_cast<std::size_t>(elements.slot)] = true;
   };
   std::unordered_set<std::string> read;
   for (const Frame& frame : state_.frames) {

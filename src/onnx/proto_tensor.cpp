@@ -8,6 +8,7 @@
 #include "base/checked.hpp"
 #include "base/error.hpp"
 #include "io/posix_file.hpp"
+#include "onnx/packed_integers.hpp"
 
 namespace cermet::onnx {
 namespace {
@@ -39,10 +40,12 @@ const TypeName types[]{{1, "float", DType::f32},
                        {18, "float8e4m3fnuz", DType::f8_e4m3fnuz},
                        {19, "float8e5m2", DType::f8_e5m2},
                        {20, "float8e5m2fnuz", DType::f8_e5m2fnuz},
-                       {21, "uint4", {}},
-                       {22, "int4", {}},
-                       {23, "float4e2m1", {}},
-                       {24, "float8e8m0", DType::f8_e8m0}};
+                       {21, "uint4", DType::u8},  // packed; what holds them, see packed_integers.hpp
+                       {22, "int4", DType::i8},
+                       {23, "float4e2m1", DType::f8_e4m3},
+                       {24, "float8e8m0", DType::f8_e8m0},
+                       {25, "uint2", DType::u8},
+                       {26, "int2", DType::i8}};
 
 template <class To, class List>
 std::string packed(const List& list) {
@@ -75,6 +78,20 @@ std::int64_t number_of(const std::string& text, const std::string& what) {
   if (error != std::errc() || end != text.data() + text.size() || value < 0)
     fail(Status::invalid_file, "{}: expected a number of bytes, found '{}'", what, text);
   return value;
+}
+
+std::string read_all(const PosixFile& file, std::int64_t offset, std::int64_t bytes, const std::string& what) {
+  std::string held(static_cast<std::size_t>(bytes), '\0');
+  const std::size_t found = file.read(offset, std::as_writable_bytes(std::span(held)));
+  if (found != held.size()) fail(Status::invalid_file, "{}: {}: expected {} bytes at {}, found {}", what, file.path().string(), bytes, offset, found);
+  return held;
+}
+
+Tensor packed_tensor(const std::string& name, TensorType type, const std::string& packed, std::int64_t code) {
+  const std::int64_t elements = type.elements().constant();
+  Tensor tensor(name, std::move(type), unpacked(packed, elements, code));
+  tensor.set_bits(packed_bits(code));
+  return tensor;
 }
 
 }  // namespace
@@ -117,7 +134,8 @@ Tensor take_tensor(::onnx::TensorProto& proto, ExternalFiles& files, const Eleme
     if (d < 0) fail(Status::invalid_file, "{}: expected non-negative dimensions, found {}", what, d);
     shape.push_back(d);
   }
-  const std::int64_t bytes = dense_bytes(dtype, shape);
+  const int bits = packed_bits(proto.data_type());
+  const std::int64_t whole = dense_bytes(dtype, shape), bytes = bits ? packed_bytes(whole, bits) : whole;  // in the file
   TensorType type{dtype, to_dims(shape)};
   if (proto.data_location() == ::onnx::TensorProto::EXTERNAL) {
     std::map<std::string, std::string> entries;
@@ -128,15 +146,18 @@ Tensor take_tensor(::onnx::TensorProto& proto, ExternalFiles& files, const Eleme
     if (length != bytes) fail(Status::invalid_file, "{}: expected {} bytes for {}, found length {}", what, bytes, type.to_string(), length);
     if (offset > stored || bytes > stored - offset)
       fail(Status::invalid_file, "{}: expected {} bytes at {} of {}, found a file of {}", what, bytes, offset, file->path().string(), stored);
+    if (bits) return packed_tensor(name, std::move(type), read_all(*file, offset, bytes, what), proto.data_type());
     return {name, std::move(type), file, offset};
   }
   if (left.file) {
     if (left.bytes != bytes) fail(Status::invalid_file, "{}: expected {} bytes for {}, found {}", what, bytes, type.to_string(), left.bytes);
+    if (bits) return packed_tensor(name, std::move(type), read_all(*left.file, left.offset, bytes, what), proto.data_type());
     return {name, std::move(type), left.file, left.offset};
   }
   std::string held = proto.has_raw_data() ? std::move(*proto.mutable_raw_data()) : bytes_of_list(proto, dtype);
   if (static_cast<std::int64_t>(held.size()) != bytes)
     fail(Status::invalid_file, "{}: expected {} bytes for {}, found {}", what, bytes, type.to_string(), held.size());
+  if (bits) return packed_tensor(name, std::move(type), held, proto.data_type());
   return {name, std::move(type), std::move(held)};
 }
 

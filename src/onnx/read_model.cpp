@@ -1,6 +1,7 @@
 // From protobuf to a checked model.
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/stubs/logging.h>
+#include <google/protobuf/unknown_field_set.h>
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -19,6 +20,15 @@ namespace {
 constexpr int most_nested = 32;  ///< graphs within graphs
 
 std::string domain_of(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+/// The messages of a field that came after the message's own version.
+std::vector<std::string> later_fields(const google::protobuf::UnknownFieldSet& unknown, int number) {
+  std::vector<std::string> found;
+  for (int i = 0; i < unknown.field_count(); ++i)
+    if (const auto& field = unknown.field(i); field.number() == number && field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+      found.push_back(field.length_delimited());
+  return found;
+}
 
 class Reader {
  public:
@@ -44,6 +54,12 @@ class Reader {
     for (const auto& name : proto.output()) function.outputs.push_back(name);
     for (const auto& opset : proto.opset_import()) function.opsets[domain_of(opset.domain())] = opset.version();
     for (auto& node : *proto.mutable_node()) function.nodes.push_back(this->node(node, 0));
+    for (const std::string& bytes : later_fields(proto.unknown_fields(), 11)) {  // attribute_proto
+      ::onnx::AttributeProto attribute;
+      if (!attribute.ParseFromString(bytes)) fail(Status::invalid_file, "function '{}': expected an attribute, found bytes that are none", function.name);
+      const Node call{.op = function.name, .domain = function.domain, .name = function.name, .inputs = {}, .outputs = {}, .attributes = {}, .references = {}};
+      function.defaults[attribute.name()] = this->attribute(attribute, call, 0);
+    }
     return function;
   }
 

@@ -67,6 +67,15 @@ std::size_t broadcast_index(const TensorType& type, const TensorType& result, st
   return static_cast<std::size_t>(at);
 }
 
+/// Whether an integer type has all numbers of a range; i64 has those of every size.
+bool holds(DType dtype, const DimRange& range) {
+  const int bits = static_cast<int>(size_of(dtype)) * 8;
+  if (bits == 64) return dtype == DType::i64 || range.least >= 0;
+  const bool is_natural = dtype == DType::u8 || dtype == DType::u16 || dtype == DType::u32;
+  const std::int64_t most = std::int64_t{1} << (is_natural ? bits : bits - 1);
+  return range.least >= (is_natural ? 0 : -most) && range.greatest < most;
+}
+
 std::optional<Dims> elementwise(OpKind kind, const std::vector<Value>& operands, const TensorType& result, const SymbolRanges& ranges) {
   Dims elements;
   const std::int64_t count = result.elements().constant();
@@ -122,7 +131,10 @@ std::optional<std::vector<std::pair<TensorType, Dims>>> shape_arithmetic(OpKind 
   switch (kind) {
     case OpKind::cast: {
       const Problem problem = make_problem(op, types, attributes);
-      if (!is_integer(problem.outputs[0].dtype)) return {};
+      const DType to = problem.outputs[0].dtype;
+      if (!is_integer(to)) return {};
+      for (const Dim& d : operands[0].second)
+        if (!holds(to, d.bounds(ranges))) return {};  // it would lose its high bits
       return one(problem.outputs[0], operands[0].second);
     }
     case OpKind::add:

@@ -1,5 +1,6 @@
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "op/cast.hpp"
@@ -32,6 +33,17 @@ double round_to_odd(long double value) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(cut) | 1u);
 }
 
+/// An integer, or of u64 what has the same bits.
+std::int64_t load_bits(const TensorView& x, std::int64_t i) {
+  return x.dtype == DType::u64 ? static_cast<std::int64_t>(x.as<const std::uint64_t>()[element_offset(x, i)]) : load_integer(x, i);
+}
+
+void store_low_bits(const TensorView& y, std::int64_t i, std::int64_t value) {
+  const auto bytes = static_cast<std::int64_t>(size_of(y.dtype));
+  static_assert(std::endian::native == std::endian::little);
+  std::memcpy(y.as<char>() + element_offset(y, i) * bytes, &value, static_cast<std::size_t>(bytes));
+}
+
 template <class T>
 T clamped(long double whole) {
   if (std::isnan(whole)) return 0;
@@ -47,6 +59,7 @@ void reference(const ReferenceCall& call) {
   for (std::int64_t i = 0; i < x.elements(); ++i) {
     const long double value = load_exactly(x, i), whole = to_zero ? std::trunc(value) : std::nearbyint(value);
     if (x.dtype == y.dtype) copy_element(x, i, y, i);
+    else if (is_integer(x.dtype) && is_integer(y.dtype)) store_low_bits(y, i, load_bits(x, i));
     else if (y.dtype == DType::i64) y.as<std::int64_t>()[element_offset(y, i)] = clamped<std::int64_t>(whole);
     else if (y.dtype == DType::u64) y.as<std::uint64_t>()[element_offset(y, i)] = clamped<std::uint64_t>(whole);
     else if (is_integer(y.dtype)) store(y, i, static_cast<double>(whole));
@@ -107,6 +120,18 @@ std::vector<Case> cases() {
     list.push_back({fmt::format("nearest_{}", name_of(to)),
                     {CaseOperand{{DType::f32, {37}}, hostile}},
                     {{"out_dtype", std::string(name_of(to))}, {"rounding", "nearest"}}});
+  const Fill wide = values({0,     1,     -1,         127,          128,           200,          -129,         255,    256,    257,    32768,
+                            65535, 65537, 2147483647, 2147483648.0, -2147483649.0, 4294967295.0, 4294967301.0, 0x1p53, 0x1p62, -0x1p63});
+  for (const auto& [from, to] : std::vector<std::pair<DType, DType>>{{DType::i64, DType::i32},
+                                                                     {DType::i64, DType::u8},
+                                                                     {DType::i64, DType::i8},
+                                                                     {DType::i64, DType::u64},
+                                                                     {DType::u64, DType::i64},
+                                                                     {DType::u32, DType::i32},
+                                                                     {DType::i32, DType::u16},
+                                                                     {DType::i16, DType::i8}})
+    list.push_back(
+        {fmt::format("low_bits_{}_to_{}", name_of(from), name_of(to)), {CaseOperand{{from, {2, 21}}, wide}}, {{"out_dtype", std::string(name_of(to))}}});
   list.push_back({"strided", {CaseOperand{{DType::f32, {4, 33}}, normal(40), 7}}, {{"out_dtype", "i8"}}});
   list.push_back({"strided_same", {CaseOperand{{DType::bf16, {4, 33}}, normal(40), 7}}, {{"out_dtype", "bf16"}}});
   list.push_back({"long_rows", {CaseOperand{{DType::f32, {3, 1000}}, normal(100)}}, {{"out_dtype", "f8_e4m3"}}});
@@ -128,7 +153,9 @@ OpSpec define() {
           "says (`zero` takes the next below, `nearest` half to the larger, `up` the next above); 0 becomes the smallest, 2^-127, and negative numbers NaN. To "
           "an integer type: rounded as the attribute says (`zero` drops the fraction, as C, ONNX and PyTorch do; "
           "`nearest` "
-          "takes half to even), then clamped to the type's range; NaN gives 0. To bool: whether the element differs from 0, so NaN is true. From bool: 0 or 1.",
+          "takes half to even), then clamped to the type's range; NaN gives 0 (ONNX leaves what does not fit open; NumPy and ONNX Runtime give what the "
+          "processor's conversion gives). From an integer to an integer type: the low bits, as in two's complement. To bool: whether the element differs from "
+          "0, so NaN is true. From bool: 0 or 1.",
       .inputs = {{"x", dtypes::all, "[..]", "elements"}},
       .outputs = {{"y", dtypes::all, "[..]", "the same values in the other type"}},
       .attributes =

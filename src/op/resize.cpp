@@ -12,7 +12,7 @@ namespace {
 
 constexpr DTypeSet blended = dtypes::real | DTypeSet{DType::u8, DType::i8, DType::i32};
 constexpr std::array<const char*, 3> modes{"nearest", "linear", "cubic"};
-constexpr std::array<const char*, 6> transforms{"half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
+constexpr std::array<const char*, 7> transforms{"half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn",
                                                 "align_corners", "asymmetric",           "tf_crop_and_resize"};
 constexpr std::array<const char*, 4> nearest_modes{"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
 
@@ -41,7 +41,6 @@ std::vector<TensorType> infer(const Problem& p) {
   const auto rank = static_cast<std::size_t>(y.rank());
   const Ints& sizes = p.attributes.integers("sizes");
   const Floats &scales = p.attributes.numbers("scales"), &roi = p.attributes.numbers("roi");
-  if (!sizes.empty() && !scales.empty()) bad_attribute(p, "sizes", "nothing where scales are given");
   if (!sizes.empty() && sizes.size() != rank) bad_attribute(p, "sizes", fmt::format("{} entries, one for each axis", rank));
   if (!scales.empty() && scales.size() != rank) bad_attribute(p, "scales", fmt::format("{} entries, one for each axis", rank));
   const bool crops = p.attributes.text("coordinate_transformation_mode") == "tf_crop_and_resize", nearest = p.attributes.text("mode") == "nearest";
@@ -61,7 +60,7 @@ std::vector<TensorType> infer(const Problem& p) {
     if (!scales.empty()) {
       // Below 2^-24 the weights of a filter would not fit memory.
       if (!(scales[a] >= 0x1p-24 && scales[a] <= 0x1p24)) bad_attribute(p, "scales", "numbers in [2^-24, 2^24]");
-      y.dims[a] = scaled(p, a, in, scales[a]);
+      if (sizes.empty()) y.dims[a] = scaled(p, a, in, scales[a]);
     }
   }
   return {std::move(y)};
@@ -159,6 +158,7 @@ std::vector<Case> cases() {
     add(name + "_cropped", {{bf16, {4, 16, 5}}},
         {{"mode", mode}, {"sizes", Ints{-1, 16, 5}}, {"coordinate_transformation_mode", "tf_crop_and_resize"}, {"roi", Floats{0, 0.25, 0, 1, 0.75, 1}}});
   }
+  add("sizes_and_scales", {{f32, {2, 9, 23}}}, {{"mode", "linear"}, {"sizes", Ints{2, 6, 16}}, {"scales", Floats{1, 0.7, 0.7}}});
   add("cubic_saturates", {{u8, {1, 9, 9}}, values({0, 255, 255, 0, 0, 255, 255, 0})},
       {{"mode", "cubic"}, {"sizes", Ints{-1, 27, 27}}, {"cubic_coeff_a", -0.618034}});
   return list;
@@ -171,10 +171,11 @@ OpSpec define() {
       .category = "Images",
       .summary = "Resampling to another size",
       .semantics =
-          "ONNX's Resize over every axis of x. An axis of n elements gets sizes[a] (-1: n) or floor(n * scales[a]); s is its scale, sizes[a] / n or scales[a], "
+          "ONNX's Resize over every axis of x. An axis of n elements gets sizes[a] (-1: n) or floor(n * scales[a]); s is its scale, scales[a] or sizes[a] / n, "
           "and w = n * s. An axis with s = 1 is copied. Element i of another one is at x(i) of x: half_pixel: (i + 0.5) / s - 0.5; half_pixel_symmetric: the "
           "same "
-          "plus n / 2 * (1 - size / w); pytorch_half_pixel: half_pixel, but -0.5 where w = 1; align_corners: i * (n - 1) / (w - 1), 0 where w = 1; asymmetric: "
+          "plus n / 2 * (1 - size / w); pytorch_half_pixel: half_pixel, but -0.5 where w = 1; tf_half_pixel_for_nn: (i + 0.5) / s; align_corners: i * (n - 1) "
+          "/ (w - 1), 0 where w = 1; asymmetric: "
           "i "
           "/ s; tf_crop_and_resize: (begin + i * (end - begin) / (w - 1)) * (n - 1), the middle of the crop where w = 1, with begin and end from roi; results "
           "that are then outside [0, n - 1] on some axis are extrapolation_value. Coordinates are float64. nearest takes the element at x(i) rounded by "
@@ -186,7 +187,7 @@ OpSpec define() {
       .outputs = {{"y", dtypes::any, "[..]", "x resampled"}},
       .attributes = {{"mode", std::string("nearest"), "how elements are made", {modes.begin(), modes.end()}},
                      {"sizes", Ints{}, "size of y along every axis, -1: that of x; x's own, or what scales gives, where empty"},
-                     {"scales", Floats{}, "size of y along every axis over that of x; instead of sizes"},
+                     {"scales", Floats{}, "size of y along every axis over that of x; with sizes, too, only where elements are"},
                      {"coordinate_transformation_mode", std::string("half_pixel"), "where an element of y is in x", {transforms.begin(), transforms.end()}},
                      {"nearest_mode", std::string("round_prefer_floor"), "how nearest rounds coordinates", {nearest_modes.begin(), nearest_modes.end()}},
                      {"roi", Floats{}, "crop of tf_crop_and_resize: where each axis begins, then where each ends, as fractions of n - 1"},

@@ -9,7 +9,7 @@ namespace cermet::resize {
 using Index = long long;
 
 enum class Mode { nearest, linear, cubic };
-enum class Coordinates { half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric, tf_crop_and_resize };
+enum class Coordinates { half_pixel, half_pixel_symmetric, pytorch_half_pixel, tf_half_pixel_for_nn, align_corners, asymmetric, tf_crop_and_resize };
 enum class Nearest { round_prefer_floor, round_prefer_ceil, floor, ceil };
 
 struct Rule {
@@ -52,6 +52,7 @@ CERMET_HOST_DEVICE inline double coordinate(const Rule& rule, const Axis& axis, 
       return inside + start;
     }
     case Coordinates::pytorch_half_pixel: return width == 1 ? -0.5 : (at + 0.5) / axis.scale - 0.5;
+    case Coordinates::tf_half_pixel_for_nn: return (at + 0.5) / axis.scale;
     case Coordinates::half_pixel: return (at + 0.5) / axis.scale - 0.5;
     case Coordinates::half_pixel_symmetric: {
       const double offset = static_cast<double>(axis.in) / 2 * (1 - static_cast<double>(axis.out) / width);

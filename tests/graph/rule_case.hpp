@@ -56,7 +56,7 @@ class RuleCase : private RandomAttributes {
   double draw_element(DType dtype, bool special, double width) {
     if (dtype == DType::boolean) return one_in(2) ? 1 : 0;
     if (!is_floating(dtype)) return static_cast<double>(one_in(8) ? between(0, 1 << 30) * (one_in(2) ? 1 : -1) : between(-9, 40));
-    static constexpr double specials[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1, -1};
+    static constexpr double specials[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1, -1, 1e30};  // whose square is infinite
     if (special && one_in(4)) return specials[random_() % std::size(specials)];
     double sum = 0;
     for (int i = 0; i < 4; ++i) sum += uniform(-1, 1);

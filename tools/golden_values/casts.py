@@ -29,8 +29,9 @@ def convert(source, target, value, rounding):
         return round_power(value, rounding)
     if target in FLOATS:
         return round_integer(target, value) if isinstance(value, int) else round_float(target, value)
-    if isinstance(value, int):
-        return clamp(target, value)
+    if isinstance(value, int):  # the low bits, in two's complement
+        least, most = INTEGERS[target]
+        return (value - least) % (most - least + 1) + least
     if math.isnan(value):
         return 0
     if math.isinf(value):

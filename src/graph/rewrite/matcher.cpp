@@ -180,7 +180,7 @@ std::optional<double> uniform_value(const Value& value) {
 }
 
 bool is_number(double found, double wanted, DType dtype) {
-  if (found == wanted) return true;
+  if (found == wanted) return wanted != 0 || !std::signbit(found);                      // x - (-0) is not x where x is -0
   if (wanted * 1024 == std::round(wanted * 1024) || !is_floating(dtype)) return false;  // a number that every type holds
   double rounded = 0;
   std::array<std::byte, 8> element{};

@@ -94,7 +94,10 @@ class RangeFinder {
         return {least > 1e-15 ? least * least : 0, most * most, nan};
       }
       case OpKind::relu: return {std::max(x.low, 0.0), std::max(x.high, 0.0), nan};
-      case OpKind::clip: return {number(node, "low"), std::max(number(node, "low"), number(node, "high")), nan};
+      case OpKind::clip: {  // limits the wrong way round: the upper one everywhere
+        const double low = number(node, "low"), high = number(node, "high");
+        return {std::min(low, high), high, nan};
+      }
       case OpKind::softplus: return {0, infinite, nan};
       case OpKind::sqrt: return {std::sqrt(std::max(x.low, 0.0)), std::sqrt(std::max(x.high, 0.0)), nan || x.low < 0};
       case OpKind::rsqrt: return {x.low > 0 ? 0 : -infinite, infinite, nan || x.low < 0};
@@ -107,8 +110,11 @@ class RangeFinder {
       case OpKind::slice:
       case OpKind::expand:
       case OpKind::split:
-      case OpKind::gather:
-      case OpKind::cast: return x;
+      case OpKind::gather: return x;
+      case OpKind::cast: {
+        const DType to = editor_.value(node.outputs[0]).type.dtype;
+        return size_of(to) == 1 ? ValueRange{} : x;  // which may hold no infinities, or no negative numbers
+      }
       case OpKind::floor:
       case OpKind::ceil:
       case OpKind::round: return {std::floor(x.low), std::ceil(x.high), nan};

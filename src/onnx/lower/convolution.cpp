@@ -129,11 +129,20 @@ void lower_average_pool(Lowering& l) {
   l.set(0, l.op(OpKind::average_pool, {x}, attributes));
 }
 
+namespace {
+
+/// The attribute p, which is a float in opset 1.
+double exponent(Lowering& l) { return l.version() < 2 ? l.number("p", 2) : static_cast<double>(l.integer("p", 2)); }
+
+}  // namespace
+
 void lower_lp_pool(Lowering& l) {
   const Operand x = l.in(0);
   Attributes attributes = pool_attributes(window_of(l, x, l.integers("kernel_shape")));
   attributes.set("ceil_mode", l.integer("ceil_mode", 0) != 0);
-  attributes.set("p", l.integer("p", 2));
+  const double p = exponent(l);
+  l.expect(p == std::floor(p) && p >= 1 && p < 0x1p31, "attribute p: expected a whole number from 1, found {}", p);
+  attributes.set("p", static_cast<std::int64_t>(p));
   l.set(0, l.op(OpKind::lp_pool, {x}, attributes));
 }
 
@@ -142,7 +151,7 @@ void lower_global_max_pool(Lowering& l) { l.set(0, l.reduce(OpKind::reduce_max, 
 
 void lower_global_lp_pool(Lowering& l) {
   const Operand x = l.in(0);
-  const auto p = static_cast<double>(l.integer("p", 2));
+  const double p = exponent(l);
   const Operand sum = l.reduce(OpKind::reduce_sum, l.binary(OpKind::pow, l.unary(OpKind::abs, x), p), spatial_axes(l, x), true);
   l.set(0, l.binary(OpKind::pow, sum, 1 / p));
 }
@@ -170,6 +179,8 @@ void lower_resize(Lowering& l) {
     l.expect(given.size() == axes.size(), "sizes: expected {}, found {}", axes.size(), given.size());
     for (int a = 0; a < rank; ++a) to.push_back(l.size(x, a));
     const std::string policy = l.text("keep_aspect_ratio_policy", "stretch");
+    l.expect(policy == "stretch" || policy == "not_larger" || policy == "not_smaller",
+             "attribute keep_aspect_ratio_policy: expected stretch, not_larger or not_smaller, found '{}'", policy);
     double same = 0;
     for (std::size_t i = 0; i < axes.size(); ++i) {
       const double f = static_cast<double>(given[i]) / static_cast<double>(to[at(axes[i])]);
@@ -180,6 +191,7 @@ void lower_resize(Lowering& l) {
       const double rounded = std::floor(size * same + 0.5);
       l.expect(policy == "stretch" || (rounded >= 0 && rounded < 0x1p40), "sizes: expected some with {}, found {}", policy, rounded);
       to[at(axes[i])] = policy == "stretch" ? given[i] : static_cast<std::int64_t>(rounded);
+      if (policy != "stretch") factor[at(axes[i])] = same;  // where elements are, whatever the size was rounded to
     }
   }
   const std::string transformation = l.text("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel");
@@ -190,8 +202,21 @@ void lower_resize(Lowering& l) {
                         {"exclude_outside", l.integer("exclude_outside", 0) != 0},
                         {"extrapolation_value", l.number("extrapolation_value", 0)},
                         {"antialias", l.integer("antialias", 0) != 0}};
+  if (old && attributes.text("mode") == "nearest" && std::ranges::any_of(factor, [](double f) { return f < 1; })) {
+    // What shrinks takes the next element, what grows the one before: ONNX's own values of opset 10, and ONNX Runtime's.
+    Floats less = factor;
+    for (double& f : less) f = std::min(f, 1.0);
+    for (double& f : factor) f = std::max(f, 1.0);
+    Attributes shrinking = attributes;
+    shrinking.set("nearest_mode", "ceil");
+    shrinking.set("scales", less);
+    const Operand smaller = l.op(OpKind::resize, {x}, shrinking);
+    attributes.set("scales", factor);
+    return l.set(0, std::ranges::all_of(factor, [](double f) { return f == 1; }) ? smaller : l.op(OpKind::resize, {smaller}, attributes));
+  }
   if (has_scales) attributes.set("scales", factor);
   else attributes.set("sizes", to);
+  if (!has_scales && std::ranges::any_of(factor, [](double f) { return f != 1; })) attributes.set("scales", factor);
   if (transformation == "tf_crop_and_resize") {
     const Floats given = l.numbers_in(l.in(1));
     l.expect(given.size() == 2 * axes.size(), "roi: expected {} numbers, found {}", 2 * axes.size(), given.size());

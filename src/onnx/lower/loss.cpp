@@ -15,7 +15,7 @@ void set_likelihood_loss(Lowering& l, Operand log_p, Operand target, Operand wei
   const DType compute = l.dtype(log_p);
   Operand ignored;
   if (l.has_attribute("ignore_index")) {
-    ignored = l.binary(OpKind::equal, target, static_cast<double>(l.integer("ignore_index", 0)));
+    ignored = l.binary(OpKind::equal, l.cast(target, DType::i64), l.whole(DType::i64, l.integer("ignore_index", 0)));
     target = l.op(OpKind::where, {ignored, l.scalar(l.dtype(target), 0), target});  // which may be no class
   }
   const Operand picked = l.op(OpKind::gather_elements, {log_p, l.unsqueeze(target, {1})}, {{"axis", std::int64_t{1}}});

@@ -1,7 +1,9 @@
 // Elementwise operators.
+#include <algorithm>
 #include <limits>
 
 #include "onnx/lowering.hpp"
+#include "onnx/packed_integers.hpp"
 
 namespace cermet::onnx {
 
@@ -39,8 +41,23 @@ UNARY(is_nan, is_nan)
 UNARY(bitwise_not, bitwise_not)
 #undef UNARY
 
+namespace {
+
+/// Operand 1. Before opset 7 it broadcasts where the attribute says so, from the given axis on.
+Operand second(Lowering& l) {
+  const Operand a = l.in(0), b = l.in(1);
+  if (l.version() >= 7 || l.integer("broadcast", 0) == 0 || !l.has_attribute("axis")) return b;
+  const int axis = l.axis(l.integer("axis", 0), l.rank(a)), rank = l.rank(b);
+  l.expect(axis + rank <= l.rank(a), "attribute axis: expected an operand 1 that fits behind it, found {} and {}", l.type(b).to_string(), axis);
+  Dims dims = l.dims(b);
+  dims.insert(dims.end(), static_cast<std::size_t>(l.rank(a) - axis - rank), 1);
+  return l.reshape(b, dims);
+}
+
+}  // namespace
+
 #define BINARY(name, kind) \
-  void lower_##name(Lowering& l) { l.set(0, l.binary(OpKind::kind, l.in(0), l.in(1))); }
+  void lower_##name(Lowering& l) { l.set(0, l.binary(OpKind::kind, l.in(0), second(l))); }
 BINARY(add, add)
 BINARY(sub, sub)
 BINARY(mul, mul)
@@ -131,6 +148,36 @@ Operand cast_to(Lowering& l, Operand x, DType to) {
   return l.cast(l.op(OpKind::where, {beyond, infinite, x}), to);
 }
 
+/// The low bits of an integer held in 8: ONNX discards the others.
+Operand low_bits(Lowering& l, Operand x, int bits) {
+  const DType held = l.dtype(x);
+  const std::int64_t half = std::int64_t{1} << (bits - 1);
+  const Operand wide = l.cast(x, DType::i32), range = l.whole(DType::i32, 2 * half);
+  if (held == DType::u8) return l.cast(l.binary(OpKind::mod, wide, range), held);
+  const Operand shifted = l.binary(OpKind::mod, l.binary(OpKind::add, wide, l.whole(DType::i32, half)), range);
+  return l.cast(l.binary(OpKind::sub, shifted, l.whole(DType::i32, half)), held);
+}
+
+void set_cast(Lowering& l, DType to, int bits) {
+  const Operand x = l.in(0);
+  if (bits && is_floating(to)) l.unsupported("conversion to float4e2m1 is not supported");
+  Operand y = cast_to(l, x, to);
+  if (bits && !(l.dtype(x) == to && l.bits(x) == bits)) {
+    y = low_bits(l, y, bits);
+    l.note_bits(y, bits);
+  }
+  l.set(0, y);
+}
+
+/// Before opset 6 a type is given by its name.
+std::int64_t code_of_name(Lowering& l, std::string_view name) {
+  constexpr std::string_view names[]{"UNDEFINED", "FLOAT",  "UINT8", "INT8",    "UINT16", "INT16",  "INT32",
+                                     "INT64",     "STRING", "BOOL",  "FLOAT16", "DOUBLE", "UINT32", "UINT64"};
+  const auto* found = std::ranges::find(names, name);
+  l.expect(found != std::end(names), "attribute to: expected an element type, found '{}'", name);
+  return found - std::begin(names);
+}
+
 }  // namespace
 
 void lower_bit_shift(Lowering& l) {
@@ -159,14 +206,15 @@ void lower_where(Lowering& l) { l.set(0, l.op(OpKind::where, {l.in(0), l.in(1), 
 
 void lower_cast(Lowering& l) {
   l.expect(l.has_attribute("to"), "attribute to: expected an element type, found none");
-  l.set(0, cast_to(l, l.in(0), l.dtype_of_code(l.integer("to", 0))));
+  const std::int64_t code = l.version() < 6 ? code_of_name(l, l.text("to", "")) : l.integer("to", 0);
+  set_cast(l, l.dtype_of_code(code), packed_bits(code));
 }
 
-void lower_cast_like(Lowering& l) { l.set(0, cast_to(l, l.in(0), l.dtype(l.in(1)))); }
+void lower_cast_like(Lowering& l) { set_cast(l, l.dtype(l.in(1)), l.bits(l.in(1))); }
 
 /// The exponent may have another type than the base, whose type the result has.
 void lower_pow(Lowering& l) {
-  const Operand a = l.in(0), b = l.in(1);
+  const Operand a = l.in(0), b = second(l);
   const DType to = l.dtype(a);
   if (dtypes::real.contains(to) && l.is_known(b) && l.rank(b) == 0) {  // what exporters write for squares and cubes
     const double exponent = l.number_in(b);

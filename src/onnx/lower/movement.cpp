@@ -19,8 +19,8 @@ void lower_transpose(Lowering& l) {
 void lower_concat(Lowering& l) {
   std::vector<Operand> xs;
   for (std::size_t i = 0; i < l.inputs(); ++i) xs.push_back(l.in(i));
-  l.expect(l.has_attribute("axis"), "attribute axis: expected one, found none");
-  l.set(0, l.concat(xs, l.axis(l.integer("axis", 0), l.rank(xs.at(0)))));
+  l.expect(l.has_attribute("axis") || l.version() < 4, "attribute axis: expected one, found none");
+  l.set(0, l.concat(xs, l.axis(l.integer("axis", 1), l.rank(xs.at(0)))));
 }
 
 void lower_slice(Lowering& l) {
@@ -61,7 +61,7 @@ void lower_split(Lowering& l) {
   const Operand x = l.in(0);
   const int axis = l.axis(l.integer("axis", 0), l.rank(x));
   Ints sizes;
-  if (l.version() >= 13 && l.has(1)) sizes = l.ints_in(l.in(1));
+  if ((l.version() >= 13 || l.version() < 2) && l.has(1)) sizes = l.ints_in(l.in(1));
   else if (l.version() < 13) sizes = l.integers("split");
   if (sizes.empty()) {
     const auto parts = static_cast<std::int64_t>(l.outputs());
@@ -82,8 +82,14 @@ void lower_split(Lowering& l) {
 /// [a, b] repeated r, s times is [1, a, 1, b] expanded to [r, a, s, b]; axes that are not repeated stay one.
 void lower_tile(Lowering& l) {
   Operand x = l.in(0);
-  const Ints repeats = l.ints_in(l.in(1));
   const Dims from = l.dims(x);
+  Ints repeats;
+  if (l.version() < 6) {  // how often, and along which axis
+    repeats.assign(from.size(), 1);
+    repeats[static_cast<std::size_t>(l.axis(l.integer_in(l.cast(l.in(2), DType::i64)), l.rank(x)))] = l.integer_in(l.cast(l.in(1), DType::i64));
+  } else {
+    repeats = l.ints_in(l.in(1));
+  }
   l.expect(repeats.size() == from.size(), "repeats: expected {}, found {}", from.size(), repeats.size());
   for (std::size_t a = 0; a < from.size(); ++a) {
     l.expect(repeats[a] >= 0, "repeats: expected non-negative numbers, found {}", repeats[a]);

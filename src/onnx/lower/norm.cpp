@@ -6,10 +6,11 @@
 namespace cermet::onnx {
 namespace {
 
-/// A vector of channels, to be multiplied with [N, C, ..].
+/// A vector of channels, to be multiplied with [N, C, ..]; before opset 9 [C, ..] where the attribute spatial is 0.
 Operand per_channel(Lowering& l, Operand vector, int rank) {
   Dims dims(static_cast<std::size_t>(rank), 1);
-  dims[1] = l.dim(vector, 0);
+  l.expect(l.rank(vector) >= 1 && l.rank(vector) < rank, "expected a number for each channel, found {}", l.type(vector).to_string());
+  for (int a = 0; a < l.rank(vector); ++a) dims[static_cast<std::size_t>(a) + 1] = l.dim(vector, a);
   return l.reshape(vector, dims);
 }
 

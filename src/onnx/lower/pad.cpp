@@ -13,13 +13,39 @@ void check_pads(Lowering& l, const Ints& pads) {
   for (const std::int64_t p : pads) l.expect(p >= -most && p <= most, "pads: expected numbers up to {}, found {}", most, p);
 }
 
+/// The operator's attribute is a double, which holds integers up to 2^53.
+bool fits_double(Lowering& l, Operand value) {
+  if (l.dtype(value) != DType::i64 && l.dtype(value) != DType::u64) return true;
+  const std::int64_t whole = l.integer_in(value), most = std::int64_t{1} << 53;
+  return whole >= -most && whole <= most;
+}
+
+/// x with tensors of the value before and after it along each axis.
+Operand joined(Lowering& l, Operand x, Operand value, const Ints& pads) {
+  for (int a = 0; a < l.rank(x); ++a) {
+    const auto at = static_cast<std::size_t>(a);
+    const auto filled = [&](std::int64_t size) {
+      Dims dims = l.dims(x);
+      dims[at] = size;
+      return l.expand(value, dims);
+    };
+    const std::int64_t before = pads[at], after = pads[at + static_cast<std::size_t>(l.rank(x))];
+    std::vector<Operand> pieces;
+    if (before > 0) pieces.push_back(filled(before));
+    pieces.push_back(x);
+    if (after > 0) pieces.push_back(filled(after));
+    x = l.concat(std::move(pieces), a);
+  }
+  return x;
+}
+
 }  // namespace
 
 void lower_pad(Lowering& l) {
   Operand x = l.in(0);
   const int rank = l.rank(x);
   const bool old = l.version() < 11;
-  const Ints given = old ? l.integers("pads") : l.ints_in(l.in(1));
+  const Ints given = old ? l.integers(l.version() < 2 ? "paddings" : "pads") : l.ints_in(l.in(1));
   Ints axes(static_cast<std::size_t>(rank));
   std::iota(axes.begin(), axes.end(), 0);
   if (!old && l.has(3)) axes = l.ints_in(l.in(3));
@@ -54,6 +80,7 @@ void lower_pad(Lowering& l) {
     after = std::max<std::int64_t>(after, 0);
   }
   if (std::ranges::all_of(pads, [](std::int64_t p) { return p == 0; })) return l.set(0, x);
+  if (mode == "constant" && !old && l.has(2) && !fits_double(l, l.in(2))) return l.set(0, joined(l, x, l.cast(l.reshape(l.in(2), {}), l.dtype(x)), pads));
   l.set(0, l.op(OpKind::pad, {x}, {{"pads", pads}, {"mode", mode}, {"value", value}}));
 }
 

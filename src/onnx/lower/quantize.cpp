@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "onnx/lower/quantized_product.hpp"
+#include "onnx/packed_integers.hpp"
 
 namespace cermet::onnx {
 namespace {
@@ -37,6 +38,17 @@ Operand quantized(Lowering& l, Operand x, Operand zero_point, DType to) {
   if (is_floating(to)) return l.cast(x, to);
   x = l.unary(OpKind::round, x);
   return l.cast(zero_point ? l.binary(OpKind::add, x, l.cast(zero_point, DType::f32)) : x, to);
+}
+
+/// Integers of fewer bits than they are held in.
+void set_packed(Lowering& l, Operand x, Operand zero_point, DType to, int bits) {
+  if (is_floating(to)) l.unsupported("float4e2m1 is not supported");
+  const std::int64_t range = std::int64_t{1} << bits, least = to == DType::u8 ? 0 : -range / 2;
+  x = quantized(l, x, zero_point, DType::i32);
+  x = l.binary(OpKind::min, l.binary(OpKind::max, x, l.whole(DType::i32, least)), l.whole(DType::i32, least + range - 1));
+  const Operand y = l.cast(x, to);
+  l.note_bits(y, bits);
+  l.set(0, y);
 }
 
 /// x - zero point in float32, which holds it exactly for 8 bits.
@@ -154,6 +166,8 @@ void lower_quantize_linear(Lowering& l) {
   const bool has_zero = l.has(2) && !is_floating(to);  // that of fp8 is 0
   const Operand scale = l.cast(spread_parameter(l, l.in(1), x), DType::f32), zero_point = has_zero ? spread_parameter(l, l.in(2), x) : Operand{};
   const bool saturate = l.integer("saturate", 1) != 0 || !is_floating(to);
+  const int bits = l.has(2) ? l.bits(l.in(2)) : packed_bits(code);
+  if (bits) return set_packed(l, l.binary(OpKind::div, l.cast(x, DType::f32), scale), zero_point, to, bits);
   if (l.rank(x) > 0 && dtypes::real.contains(l.dtype(x)) && size_of(to) <= 2) {
     const Operand q = l.op(OpKind::quantize, {x, scale, {}, zero_point}, {{"out_dtype", std::string(name_of(to))}, {"saturate", saturate}});
     if (!is_floating(to)) l.note_quantized_from(q, {x, l.in(1), l.in_or_none(2), l.integer("axis", 1)});
@@ -191,8 +205,8 @@ void lower_dynamic_quantize_linear(Lowering& l) {
   for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int64_t>(i);
   const Operand high = l.binary(OpKind::max, l.reduce(OpKind::reduce_max, x, axes, false), 0.0);
   const Operand low = l.binary(OpKind::min, l.reduce(OpKind::reduce_min, x, axes, false), 0.0);
-  const Operand range = l.op(OpKind::where, {l.binary(OpKind::equal, high, low), l.scalar(DType::f32, 1), l.binary(OpKind::sub, high, low)});
-  const Operand scale = l.binary(OpKind::div, range, 255.0);
+  const Operand range = l.op(OpKind::where, {l.binary(OpKind::equal, high, low), l.scalar(DType::f32, 255), l.binary(OpKind::sub, high, low)});
+  const Operand scale = l.binary(OpKind::div, range, 255.0);  // 1 where all is 0
   const Operand zero_point = l.op(OpKind::cast, {l.unary(OpKind::neg, l.binary(OpKind::div, low, scale))}, {{"out_dtype", "u8"}, {"rounding", "nearest"}});
   l.set(0, quantized(l, l.binary(OpKind::div, x, scale), zero_point, DType::u8));
   l.set(1, scale);

@@ -38,8 +38,8 @@ constexpr AlgebraRow distributive_rows[] = {
     {"mean-of-multiples", fast, "reduce_mean(mul(x, c#)) -> mul(reduce_mean(x), c)", "finite c"},
     {"sum-of-quotients", fast, "reduce_sum(div(x, c#)) -> div(reduce_sum(x), c)", "c != 0"},
     {"mean-of-quotients", fast, "reduce_mean(div(x, c#)) -> div(reduce_mean(x), c)", "c != 0"},
-    {"sum-of-negatives", strict, "reduce_sum(neg(x)) -> neg(reduce_sum(x))"},
-    {"mean-of-negatives", strict, "reduce_mean(neg(x)) -> neg(reduce_mean(x))"},
+    {"sum-of-negatives", fast, "reduce_sum(neg(x)) -> neg(reduce_sum(x))"},
+    {"mean-of-negatives", fast, "reduce_mean(neg(x)) -> neg(reduce_mean(x))"},
     {"mean-of-sums", fast, "reduce_mean(add(x, c#)) -> add(reduce_mean(x), c)", "finite c"},
     {"mean-of-differences", fast, "reduce_mean(sub(x, c#)) -> sub(reduce_mean(x), c)", "finite c"},
     // Truth and bits.

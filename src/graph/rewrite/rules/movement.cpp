@@ -74,7 +74,11 @@ bool holds_all(DType from, DType to) {
   return is_natural(from) ? digits(from) < digits(to) : digits(from) <= digits(to);
 }
 /// The value in between is that of x, and rounding it gives what rounding x gives.
-bool widens_first(const Match& m) { return holds_all(m.type("x").dtype, m.type("s").dtype) && m.type("x").dtype != DType::boolean; }
+bool widens_first(const Match& m) {
+  const DType x = m.type("x").dtype, s = m.type("s").dtype, y = m.type("y").dtype;
+  const bool clamps = is_integer(x) && is_floating(s) && is_integer(y);  // where an integer would lose its high bits
+  return holds_all(x, s) && x != DType::boolean && (!clamps || holds_all(x, y));
+}
 Attributes of_last(const Match& m) { return m.attributes(m.nodes.size() - 1); }
 
 bool has_unit_steps(const Match& m) {

@@ -29,7 +29,7 @@ constexpr AlgebraRow power_rows[] = {
     {"sum-of-exps-shifted", fast, "add(log(reduce_sum(exp(sub(x, m))) {keepdims = true}), m) -> log(reduce_sum(exp(x)))", "x >= -64; x <= 64"},
     // Roots.
     {"square-of-sqrt", fast, "square(sqrt(x)) -> x", "x >= 0"},
-    {"sqrt-of-square", strict, "sqrt(square(x)) -> abs(x)"},
+    {"sqrt-of-square", fast, "sqrt(square(x)) -> abs(x)"},
     {"mul-sqrts", fast, "mul(sqrt(a), sqrt(b)) -> sqrt(mul(a, b))", "a >= 0; b >= 0"},
     {"div-sqrts", fast, "div(sqrt(a), sqrt(b)) -> sqrt(div(a, b))", "a >= 0; b > 0"},
     {"mul-rsqrts", fast, "mul(rsqrt(a), rsqrt(b)) -> rsqrt(mul(a, b))", "a > 0; b > 0"},

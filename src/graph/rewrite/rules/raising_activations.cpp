@@ -52,7 +52,7 @@ constexpr AlgebraRow activation_rows[] = {
     {"geglu-second", strict, "u, g = split(x); y = mul(gelu(g), u) -> y = gelu_and_mul(x)", "(halves of a row)", halves_rows, gate_second},
     {"geglu-tanh", strict, "g, u = split(x); y = mul(gelu_tanh(g), u) -> y = gelu_and_mul(x) {approximate = \"tanh\"}", "(halves of a row)", halves_rows},
     // Softplus and what is made of it.
-    {"softplus", strict, "log(add(exp(x), 1)) -> softplus(x)"},
+    {"softplus", fast, "log(add(exp(x), 1)) -> softplus(x)"},
     {"mish", strict, "mul(x, tanh(softplus(x))) -> mish(x)"},
     {"softsign", strict, "div(x, add(abs(x), 1)) -> softsign(x)"},
     // Piecewise linear ones.
@@ -63,11 +63,11 @@ constexpr AlgebraRow activation_rows[] = {
     {"hard-swish-mul", strict, "mul(mul(x, clip(add(x, 3)) {low = 0.0, high = 6.0}), 0.16666666666666666) -> hard_swish(x)"},
     {"leaky-relu-max", strict, "max(x, mul(x, c#)) -> leaky_relu(x)", "c > 0; c <= 1", nullptr, with_alpha},
     {"leaky-relu-less", strict, "where(less(x, 0), mul(x, c#), x) -> leaky_relu(x)", "finite c", nullptr, with_alpha},
-    {"leaky-relu-greater", strict, "where(greater(x, 0), x, mul(x, c#)) -> leaky_relu(x)", "finite c; c != 0", nullptr, with_alpha},
+    {"leaky-relu-greater", strict, "where(greater(x, 0), x, mul(x, c#)) -> leaky_relu(x)", "finite c; c > 0", nullptr, with_alpha},
     {"leaky-relu-greater-equal", strict, "where(greater_equal(x, 0), x, mul(x, c#)) -> leaky_relu(x)", "finite c; c != 0", nullptr, with_alpha},
     {"elu-greater", strict, "where(greater(x, 0), x, sub(exp(x), 1)) -> elu(x)"},
     {"elu-less", strict, "where(less(x, 0), sub(exp(x), 1), x) -> elu(x)"},
-    {"relu-choice", strict, "where(less(x, 0), 0, x) -> relu(x)"},
+    {"relu-choice", fast, "where(less(x, 0), 0, x) -> relu(x)"},
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ constexpr AlgebraRow norm_rows[] = {
     {"softmax-without-max", fast, "e = exp(x); y = div(e, reduce_sum(e) {axes = \"last\", keepdims = true}) -> y = softmax(x)", "", has_length},
     {"softmax-without-max-reciprocal", fast, "e = exp(x); y = mul(e, reciprocal(reduce_sum(e) {axes = \"last\", keepdims = true})) -> y = softmax(x)", "",
      has_length},
-    {"log-softmax", strict, "log(softmax(x) {log = false}) -> softmax(x) {log = true}"},
+    {"log-softmax", fast, "log(softmax(x) {log = false}) -> softmax(x) {log = true}"},
     {"log-softmax-of-logsumexp", fast, "sub(x, log(reduce_sum(exp(x)) {axes = \"last\", keepdims = true})) -> softmax(x) {log = true}", "", has_length},
     {"log-softmax-shifted", strict,
      "d = sub(x, reduce_max(x) {axes = \"last\", keepdims = true}); y = sub(d, log(reduce_sum(exp(d)) {axes = \"last\", keepdims = true})) -> "

@@ -80,6 +80,21 @@ void by_dtype(DType dtype, Body&& body) {
   }
 }
 
+/// The same of integers.
+template <class Body>
+void by_integer(DType dtype, Body&& body) {
+  switch (dtype) {
+    case DType::u8: return body(std::uint8_t{});
+    case DType::i8: return body(std::int8_t{});
+    case DType::u16: return body(std::uint16_t{});
+    case DType::i16: return body(std::int16_t{});
+    case DType::u32: return body(std::uint32_t{});
+    case DType::i32: return body(std::int32_t{});
+    case DType::u64: return body(std::uint64_t{});
+    default: return body(std::int64_t{});
+  }
+}
+
 struct Cast {
   DType from, to;
   Rounding rounding;
@@ -103,6 +118,23 @@ void cast_run(const Cast& cast, const std::byte* from, std::byte* to, std::int64
   }
 }
 
+/// The low bits of integers, by what has as many.
+void low_bits_run(const Cast& cast, const std::byte* from, std::byte* to, std::int64_t count) {
+  constexpr std::int64_t block = 256;
+  std::uint64_t wide[block];
+  for (std::int64_t begin = 0; begin < count; begin += block) {
+    const std::int64_t n = std::min(block, count - begin);
+    by_integer(cast.from, [&](auto zero) {
+      const auto* x = reinterpret_cast<const decltype(zero)*>(from) + begin;
+      for (std::int64_t i = 0; i < n; ++i) wide[i] = static_cast<std::uint64_t>(x[i]);  // with the sign's bits
+    });
+    by_integer(cast.to, [&](auto zero) {
+      auto* y = reinterpret_cast<decltype(zero)*>(to) + begin;
+      for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<decltype(zero)>(wide[i]);
+    });
+  }
+}
+
 bool is_wide_integer(DType dtype) { return dtype == DType::i64 || dtype == DType::u64; }
 
 void convert_run(const Cast& cast, const std::byte* from, std::byte* to, std::int64_t count) {
@@ -110,6 +142,8 @@ void convert_run(const Cast& cast, const std::byte* from, std::byte* to, std::in
     std::copy_n(from, count * static_cast<std::int64_t>(size_of(cast.from)), to);
   } else if (dtypes::real.contains(cast.from) && dtypes::real.contains(cast.to)) {
     real_converter(cast.from, cast.to)(from, to, count);
+  } else if (is_integer(cast.from) && is_integer(cast.to)) {
+    low_bits_run(cast, from, to, count);
   } else if (is_wide_integer(cast.from) || is_wide_integer(cast.to)) {
     cast_run<long double>(cast, from, to, count);
   } else {

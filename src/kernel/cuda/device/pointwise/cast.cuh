@@ -1,4 +1,5 @@
-// cast: any element type to any other. To floating types one rounding to nearest even; to integers rounded, then clamped, NaN to 0; to bool whether it is 0.
+// cast: any element type to any other. To floating types one rounding to nearest even; from floating types to integers rounded, then clamped, NaN to 0; from
+// integers to integers the low bits; to bool whether it is 0.
 #pragma once
 
 #include "format/fp8_variants.hpp"
@@ -94,10 +95,8 @@ __device__ __forceinline__ Element<To> to_integer(Element<From> x) {
   constexpr bool to_zero = R == Rounding::zero;
   if constexpr (From == DType::boolean) {
     return x != 0;
-  } else if constexpr (From == DType::u64) {
-    return static_cast<Element<To>>(min_of(x, static_cast<uint64_t>(most<To>())));
   } else if constexpr (!is_floating(From)) {
-    return clamped<To>(static_cast<int64_t>(x));
+    return static_cast<Element<To>>(x);  // the low bits
   } else if constexpr (From == DType::f64) {
     if (x != x) return 0;
     if constexpr (To == DType::u64) return to_zero ? __double2ull_rz(x) : __double2ull_rn(x);
