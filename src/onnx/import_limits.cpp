@@ -1,5 +1,6 @@
 // What a file that means harm may not take: time and memory out of proportion to what it holds.
 #include <algorithm>
+#include <utility>
 
 #include "onnx/importer.hpp"
 
@@ -43,6 +44,12 @@ void Importer::check_result(const TensorType& type) const {
   if (bytes > least_refused + most_amplified * state_.given_bytes)
     fail(Status::unsupported, "expected results that take at most {} times what the model is given ({} bytes), found {}", most_amplified, state_.given_bytes,
          type.to_string());
+}
+
+/// A weight of few bits stands for more bytes than it has.
+void Lowering::make_room(Operand x, std::int64_t bytes) {
+  Slot& slot = importer_.slot(x);
+  if (slot.tensor && !std::exchange(slot.has_room, true)) importer_.state().made_bytes -= bytes;
 }
 
 }  // namespace cermet::onnx

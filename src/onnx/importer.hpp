@@ -24,6 +24,7 @@ struct Slot {
   std::shared_ptr<const ConstantExpression> expression = nullptr;  ///< of known slots: inputs are slots, not values of a graph
   int depth = 0;                                                   ///< of expressions within the expression
   std::optional<QuantizedFrom> quantized_from = {};
+  bool has_room = false;  ///< whether Lowering::make_room() was called for it
   Operand repeated = {};  ///< the one element of a constant that is the same everywhere
   int bits = 0;           ///< of integers that the file packs, which are held in 8
   Operand elements = {};  ///< of a value of more dimensions than a tensor may have: the same elements in fewer
@@ -70,6 +71,7 @@ struct ImportState {
   std::vector<Applied> applied;  ///< by the node that comes next, before elements were needed
   std::int64_t spent = 0;        ///< nodes and operators, with all iterations and calls
   std::int64_t made_bytes = 0;   ///< of constants that are computed of others
+  std::uint64_t draws = 0;       ///< of random numbers
   double evaluated = 0;          ///< elements and operations of what was computed while importing
   double given_bytes = 0;        ///< of the file's tensors and the model's inputs, at most
 };

@@ -97,6 +97,13 @@ class Lowering {
   Operand op(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes = {});
   std::vector<Operand> ops(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes = {});
 
+  /// Lets constants made of a tensor of the file take so many bytes more than is made of others; once for each tensor.
+  void make_room(Operand x, std::int64_t bytes);
+  /// The number of a draw of random numbers: 0, 1, .. in the order in which nodes are imported. Called once no more elements are read.
+  std::uint64_t next_draw();
+  /// Names the iteration of the loops around the node; 0 outside and in the first.
+  std::uint64_t iteration() const;
+
   /// Imports the nodes of a graph attribute in place, its inputs being these: its results. Branches and loops in it are refused.
   std::vector<Operand> graph_results(std::string_view attribute_name, const std::vector<Operand>& inputs);
 

@@ -13,6 +13,7 @@
 #include "onnx/file_stream.hpp"
 #include "onnx/proto_tensor.hpp"
 #include "onnx/raw_offsets.hpp"
+#include "onnx/unused_strings.hpp"
 
 namespace cermet::onnx {
 namespace {
@@ -41,10 +42,15 @@ class Reader {
     auto graph = std::make_shared<GraphDef>();
     graph->name = proto.name();
     if (proto.sparse_initializer_size() > 0) fail(Status::unsupported, "graph '{}': sparse initializers are not supported", graph->name);
-    for (auto& tensor : *proto.mutable_initializer()) graph->initializers.push_back(initializer(tensor, depth));
+    const UnusedStrings unused = unused_strings(proto);
+    for (auto& tensor : *proto.mutable_initializer()) {
+      if (!unused.initializers.contains(tensor.name())) graph->initializers.push_back(initializer(tensor, depth));
+      else if (depth == 0) ++next_;
+    }
     for (const auto& value : proto.input()) graph->inputs.push_back(value_info(value));
     for (const auto& value : proto.output()) graph->outputs.push_back(value_info(value));
-    for (auto& node : *proto.mutable_node()) graph->nodes.push_back(this->node(node, depth));
+    for (int n = 0; n < proto.node_size(); ++n)
+      if (!unused.nodes.contains(n)) graph->nodes.push_back(node(*proto.mutable_node(n), depth));
     return graph;
   }
 
@@ -53,7 +59,9 @@ class Reader {
     for (const auto& name : proto.input()) function.inputs.push_back(name);
     for (const auto& name : proto.output()) function.outputs.push_back(name);
     for (const auto& opset : proto.opset_import()) function.opsets[domain_of(opset.domain())] = opset.version();
-    for (auto& node : *proto.mutable_node()) function.nodes.push_back(this->node(node, 0));
+    const UnusedStrings unused = unused_strings(proto);
+    for (int n = 0; n < proto.node_size(); ++n)
+      if (!unused.nodes.contains(n)) function.nodes.push_back(node(*proto.mutable_node(n), 0));
     for (const std::string& bytes : later_fields(proto.unknown_fields(), 11)) {  // attribute_proto
       ::onnx::AttributeProto attribute;
       if (!attribute.ParseFromString(bytes)) fail(Status::invalid_file, "function '{}': expected an attribute, found bytes that are none", function.name);

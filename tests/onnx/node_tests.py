@@ -61,7 +61,7 @@ def why_skipped(case):
             if problem := value_problem(value):
                 return f"type {problem}"
         for node in graph.node:
-            if node.domain not in ("", "ai.onnx", "ai.onnx.preview"):
+            if node.domain not in ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview"):
                 return f"domain {node.domain}"
             if node.op_type in RANDOM:
                 return "random numbers"

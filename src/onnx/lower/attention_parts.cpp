@@ -1,42 +1,19 @@
 // What stands around attention: rotary positions, recurrent forms of it, causal convolutions, caches.
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "onnx/lowering.hpp"
+#include "onnx/lower/heads.hpp"
 
 namespace cermet::onnx {
 namespace {
 
-/// x [.., R] turned by the angles whose cosines and sines are [.., R / 2].
-Operand rotated(Lowering& l, Operand x, Operand cos, Operand sin, bool interleaved) {
-  const int last = l.rank(x) - 1;
-  const std::int64_t half = l.size(x, last) / 2;
-  Operand a, b;
-  if (interleaved) {
-    Dims pairs = l.dims(x);
-    pairs.back() = half;
-    pairs.push_back(2);
-    const Operand split = l.reshape(x, pairs);
-    a = l.squeeze(l.slice(split, last + 1, 0, 1), {last + 1});
-    b = l.squeeze(l.slice(split, last + 1, 1, 2), {last + 1});
-  } else {
-    a = l.slice(x, last, 0, half);
-    b = l.slice(x, last, half, 2 * half);
-  }
-  const Operand real = l.binary(OpKind::sub, l.binary(OpKind::mul, a, cos), l.binary(OpKind::mul, b, sin));
-  const Operand imaginary = l.binary(OpKind::add, l.binary(OpKind::mul, a, sin), l.binary(OpKind::mul, b, cos));
-  if (!interleaved) return l.concat({real, imaginary}, last);
-  return l.reshape(l.concat({l.unsqueeze(real, {last + 1}), l.unsqueeze(imaginary, {last + 1})}, last + 1), l.dims(x));
-}
-
 /// cos and sin are [B or 1, S, R / 2].
-void rotary(Lowering& l, Operand x, Operand cos, Operand sin) {
+void rotary(Lowering& l, Operand x, Operand cos, Operand sin, std::int64_t heads) {
   const Dims given = l.dims(x);
-  const DType t = l.dtype(x);
   const bool packed = given.size() == 3;
   l.expect(packed || given.size() == 4, "expected 3 or 4 dimensions, found {}", l.type(x).to_string());
   if (packed) {
-    const std::int64_t heads = l.integer("num_heads", 0);
     const auto size = heads > 0 ? exact_quotient(given[2], heads) : std::nullopt;
     l.expect(size.has_value(), "attribute num_heads: expected a divisor of {}, found {}", given[2].to_string(), heads);
     x = l.reshape(x, {given[0], given[1], heads, *size});
@@ -45,12 +22,9 @@ void rotary(Lowering& l, Operand x, Operand cos, Operand sin) {
   l.expect(turned <= head_size && turned % 2 == 0, "attribute rotary_embedding_dim: expected an even number up to {}, found {}", head_size, turned);
   for (Operand* table : {&cos, &sin}) {
     l.expect(l.size(*table, -1) == turned / 2, "cos_cache and sin_cache: expected {} columns, found {}", turned / 2, l.type(*table).to_string());
-    *table = l.widened(l.unsqueeze(*table, {packed ? 2 : 1}));  // heads are axis 2 of [B, S, H, D], axis 1 of [B, H, S, D]
+    *table = l.unsqueeze(*table, {packed ? 2 : 1});  // heads are axis 2 of [B, S, H, D], axis 1 of [B, H, S, D]
   }
-  Operand y = rotated(l, l.widened(turned < head_size ? l.slice(x, 3, 0, turned) : x), cos, sin, l.integer("interleaved", 0) != 0);
-  y = l.cast(y, t);
-  if (turned < head_size) y = l.concat({y, l.slice(x, 3, turned, head_size)}, 3);
-  l.set(0, l.reshape(y, given));
+  l.set(0, l.reshape(rotated(l, x, cos, sin, l.integer("interleaved", 0) != 0), given));
 }
 
 Operand row_of(Lowering& l, Operand x, std::int64_t t) { return l.slice(x, 1, t, t + 1); }  // [B, T, ..] -> [B, 1, ..]
@@ -63,7 +37,7 @@ void lower_rotary_embedding(Lowering& l) {
     cos = l.op(OpKind::gather, {cos, l.in(3)}, {{"axis", std::int64_t{0}}});
     sin = l.op(OpKind::gather, {sin, l.in(3)}, {{"axis", std::int64_t{0}}});
   }
-  rotary(l, l.in(0), cos, sin);
+  rotary(l, l.in(0), cos, sin, l.integer("num_heads", 0));
 }
 
 /// com.microsoft: positions come second, one of them is where the tokens begin.
@@ -78,7 +52,9 @@ void lower_rotary_embedding_ms(Lowering& l) {
     at = l.unsqueeze(l.binary(OpKind::add, l.cast(at, DType::i64), l.ints(steps)), {0});
   }
   const auto table = [&](std::size_t i) { return l.op(OpKind::gather, {l.in(i), at}, {{"axis", std::int64_t{0}}}); };
-  rotary(l, x, table(2), table(3));
+  std::int64_t heads = l.integer("num_heads", 0);
+  if (heads == 0 && l.rank(x) == 3) heads = l.size(x, 2) / std::max<std::int64_t>(1, 2 * l.size(l.in(2), 1));  // the caches tell a head's size
+  rotary(l, x, table(2), table(3), heads);
 }
 
 /// One step after another; the state is [B, Hkv, Dk, Dv] in float32.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "onnx/lower/fused.hpp"
 #include "onnx/lower/quantized_product.hpp"
 
 namespace cermet::onnx {
@@ -59,14 +60,16 @@ Ints spatial_axes(Lowering& l, Operand x) {
 
 }  // namespace
 
-void lower_conv(Lowering& l) {
-  const Operand x = l.in(0), weight = l.in(1), bias = l.in_or_none(2);
+Operand convolution(Lowering& l, Operand x) {
+  const Operand weight = l.in(1), bias = l.in_or_none(2);
   l.expect(l.rank(weight) >= 3, "operand 1: expected at least 3 dimensions, found {}", l.type(weight).to_string());
   const Window w = window_of(l, x, kernel_of(l, weight));
-  if (const std::optional<Operand> y = quantized_conv(l, x, weight, bias, {w.strides, w.dilations, w.pads, l.integer("group", 1)})) return l.set(0, *y);
+  if (const std::optional<Operand> y = quantized_conv(l, x, weight, bias, {w.strides, w.dilations, w.pads, l.integer("group", 1)})) return *y;
   const Attributes attributes{{"strides", w.strides}, {"pads", w.pads}, {"dilations", w.dilations}, {"group", l.integer("group", 1)}};
-  l.set(0, l.op(OpKind::conv, bias ? std::vector<Operand>{x, weight, bias} : std::vector<Operand>{x, weight}, attributes));
+  return l.op(OpKind::conv, bias ? std::vector<Operand>{x, weight, bias} : std::vector<Operand>{x, weight}, attributes);
 }
+
+void lower_conv(Lowering& l) { l.set(0, convolution(l, l.in(0))); }
 
 void lower_conv_transpose(Lowering& l) {
   const Operand x = l.in(0), weight = l.in(1), bias = l.in_or_none(2);
@@ -121,14 +124,14 @@ void lower_max_pool(Lowering& l) {
   if (l.wants(1)) l.set(1, results[1]);
 }
 
-void lower_average_pool(Lowering& l) {
-  const Operand x = l.in(0);
+Operand average_pool(Lowering& l, Operand x) {
   Attributes attributes = pool_attributes(window_of(l, x, l.integers("kernel_shape")));
   attributes.set("ceil_mode", l.integer("ceil_mode", 0) != 0);
   attributes.set("count_include_pad", l.integer("count_include_pad", 0) != 0);
-  l.set(0, l.op(OpKind::average_pool, {x}, attributes));
+  return l.op(OpKind::average_pool, {x}, attributes);
 }
 
+void lower_average_pool(Lowering& l) { l.set(0, average_pool(l, l.in(0))); }
 namespace {
 
 /// The attribute p, which is a float in opset 1.

@@ -1,4 +1,5 @@
 // Matrix products.
+#include "onnx/lower/fused.hpp"
 #include "onnx/lower/quantized_product.hpp"
 
 namespace cermet::onnx {
@@ -22,7 +23,7 @@ void lower_matmul(Lowering& l) {
   l.set(0, y);
 }
 
-void lower_gemm(Lowering& l) {
+Operand general_product(Lowering& l) {
   const Operand a = l.in(0), b = l.in(1), c = l.in_or_none(2);
   const double alpha = l.number("alpha", 1), beta = l.number("beta", 1);
   const bool transpose_a = l.integer("transA", 0) != 0, transpose_b = l.integer("transB", 0) != 0;
@@ -31,15 +32,17 @@ void lower_gemm(Lowering& l) {
     const Operand rows = transpose_a ? l.transpose(a, {1, 0}) : a;
     const bool is_bias = c && l.dims(c) == Dims{l.dim(weight, 0)};
     if (!transpose_a && (!c || is_bias))
-      if (const std::optional<Operand> y = quantized_linear(l, a, b, transpose_b, c)) return l.set(0, *y);
+      if (const std::optional<Operand> y = quantized_linear(l, a, b, transpose_b, c)) return *y;
     Operand y = l.op(OpKind::linear, is_bias ? std::vector<Operand>{rows, weight, c} : std::vector<Operand>{rows, weight});
     if (c && !is_bias) y = l.binary(OpKind::add, y, c);
-    return l.set(0, y);
+    return y;
   }
   Operand y = l.op(OpKind::matmul, {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
   if (alpha != 1) y = l.binary(OpKind::mul, y, alpha);
   if (c && beta != 0) y = l.binary(OpKind::add, y, beta == 1 ? c : l.binary(OpKind::mul, c, beta));
-  l.set(0, y);
+  return y;
 }
+
+void lower_gemm(Lowering& l) { l.set(0, general_product(l)); }
 
 }  // namespace cermet::onnx

@@ -1,6 +1,7 @@
 // Quantization: exact integer products from float32 products that are short enough to be exact.
 #include <algorithm>
 
+#include "onnx/lower/fused.hpp"
 #include "onnx/lower/quantized_product.hpp"
 #include "onnx/packed_integers.hpp"
 
@@ -75,21 +76,19 @@ Operand integer_product(Lowering& l, Operand a, Operand b) {
 
 /// Rows times a matrix of 8-bit integers, in i32: a [.., K] with one zero point, b [K, N] with one or one a column. Exact modulo 2^32.
 Operand row_product(Lowering& l, Operand a, Operand a_zero, Operand b, Operand b_zero) {
-  const Dims dims = l.dims(a);
-  const auto [left, left_zero] = as_signed(l, l.reshape(a, {product({dims.begin(), dims.end() - 1}), dims.back()}), a_zero);
+  const auto [left, left_zero] = as_signed(l, a, a_zero);
   const auto [right, right_zero] = as_signed(l, b, b_zero);
   const Operand zero = l.reshape(left_zero, {});
   Operand y = l.op(OpKind::scaled_mm, {left, l.transpose(right, {1, 0}), {}, {}, {}, zero}, {{"out_dtype", "i32"}});
   if (!is_zero(l, right_zero)) {
-    const Operand sums = l.reduce(OpKind::reduce_sum, l.binary(OpKind::sub, l.cast(left, DType::i32), zero), {1}, true);
+    const Operand sums = l.reduce(OpKind::reduce_sum, l.binary(OpKind::sub, l.cast(left, DType::i32), zero), {l.rank(a) - 1}, true);
     y = l.binary(OpKind::sub, y, l.binary(OpKind::mul, sums, right_zero));
   }
-  Dims to(dims.begin(), dims.end() - 1);
-  to.push_back(l.dim(b, 1));
-  return l.reshape(y, to);
+  return y;
 }
 
-/// matmul of NumPy on integers: operands of one dimension are a row, a column. A zero point of a has one number or one a row, of b one number or one a column.
+}  // namespace
+
 Operand integer_matmul(Lowering& l, Operand a, Operand a_zero, Operand b, Operand b_zero) {
   const bool row = l.rank(a) == 1, column = l.rank(b) == 1;
   const bool one_zero = !a_zero || product(l.dims(a_zero)) == Dim(1);
@@ -103,6 +102,8 @@ Operand integer_matmul(Lowering& l, Operand a, Operand a_zero, Operand b, Operan
   if (column) y = l.squeeze(y, {-1});
   return row ? l.squeeze(y, {column ? -1 : -2}) : y;
 }
+
+namespace {
 
 Ints conv_pads(Lowering& l, Operand x, Operand w, const Ints& strides, const Ints& dilations) {
   const auto axes = static_cast<std::size_t>(l.rank(x) - 2);
@@ -199,8 +200,7 @@ void lower_dequantize_linear(Lowering& l) {
   l.set(0, l.cast(l.binary(OpKind::mul, centered(l, x, zero_point), scale), to));
 }
 
-void lower_dynamic_quantize_linear(Lowering& l) {
-  const Operand x = l.in(0);
+QuantizedFrom dynamically_quantized(Lowering& l, Operand x) {
   Ints axes(static_cast<std::size_t>(l.rank(x)));
   for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int64_t>(i);
   const Operand high = l.binary(OpKind::max, l.reduce(OpKind::reduce_max, x, axes, false), 0.0);
@@ -208,9 +208,14 @@ void lower_dynamic_quantize_linear(Lowering& l) {
   const Operand range = l.op(OpKind::where, {l.binary(OpKind::equal, high, low), l.scalar(DType::f32, 255), l.binary(OpKind::sub, high, low)});
   const Operand scale = l.binary(OpKind::div, range, 255.0);  // 1 where all is 0
   const Operand zero_point = l.op(OpKind::cast, {l.unary(OpKind::neg, l.binary(OpKind::div, low, scale))}, {{"out_dtype", "u8"}, {"rounding", "nearest"}});
-  l.set(0, quantized(l, l.binary(OpKind::div, x, scale), zero_point, DType::u8));
-  l.set(1, scale);
-  l.set(2, zero_point);
+  return {quantized(l, l.binary(OpKind::div, x, scale), zero_point, DType::u8), scale, zero_point};
+}
+
+void lower_dynamic_quantize_linear(Lowering& l) {
+  const QuantizedFrom q = dynamically_quantized(l, l.in(0));
+  l.set(0, q.x);
+  l.set(1, q.scale);
+  l.set(2, q.zero_point);
 }
 
 void lower_matmul_integer(Lowering& l) { l.set(0, integer_matmul(l, l.in(0), l.in_or_none(2), l.in(1), l.in_or_none(3))); }
@@ -230,7 +235,8 @@ void lower_qlinear_matmul(Lowering& l) {
 void lower_conv_integer(Lowering& l) { l.set(0, integer_conv(l, l.in(0), l.in_or_none(2), l.in(1), l.in_or_none(3))); }
 
 void lower_qlinear_conv(Lowering& l) {
-  const Operand x = l.in(0), w = l.in(3);
+  const bool last = l.integer("channels_last", 0) != 0;  // com.microsoft's
+  const Operand x = last ? channels_second(l, l.in(0)) : l.in(0), w = l.in(3);
   Operand sum = integer_conv(l, x, l.in(2), w, l.in(5));
   Dims per_channel(l.dims(w).size() - 1, 1);
   per_channel[0] = l.dim(w, 0);
@@ -238,7 +244,8 @@ void lower_qlinear_conv(Lowering& l) {
   Operand w_scale = l.in(4);
   w_scale = l.reshape(w_scale, l.rank(w_scale) == 1 && l.dim(w_scale, 0) != Dim(1) ? per_channel : Dims{});
   const Operand factor = l.binary(OpKind::div, l.binary(OpKind::mul, l.reshape(l.in(1), {}), w_scale), l.reshape(l.in(6), {}));
-  l.set(0, quantized(l, l.binary(OpKind::mul, l.cast(sum, DType::f32), factor), l.reshape(l.in(7), {}), l.dtype(l.in(7))));
+  const Operand y = quantized(l, l.binary(OpKind::mul, l.cast(sum, DType::f32), factor), l.reshape(l.in(7), {}), l.dtype(l.in(7)));
+  l.set(0, last ? channels_last(l, y) : y);
 }
 
 }  // namespace cermet::onnx

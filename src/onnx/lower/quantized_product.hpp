@@ -16,6 +16,13 @@ bool is_zero(Lowering& l, Operand x);
 /// a column; nothing elsewhere.
 std::optional<Operand> quantized_linear(Lowering& l, Operand rows, Operand weight, bool transposed, Operand bias);
 
+/// matmul of NumPy on 8-bit integers, in i32: operands of one dimension are a row, a column. A zero point of a has one number or one a row, of b one number or
+/// one a column.
+Operand integer_matmul(Lowering& l, Operand a, Operand a_zero, Operand b, Operand b_zero);
+
+/// x of float32 as DynamicQuantizeLinear makes it: u8, with one scale and zero point.
+QuantizedFrom dynamically_quantized(Lowering& l, Operand x);
+
 /// Attributes of a convolution over two axes.
 struct PlaneWindow {
   Ints strides, dilations, pads;

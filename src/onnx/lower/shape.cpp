@@ -15,7 +15,9 @@ void lower_constant(Lowering& l) {
   if (l.has_attribute("value_ints")) return l.set(0, l.ints(l.integers("value_ints")));
   if (l.has_attribute("value_float")) return l.set(0, l.scalar(DType::f32, l.number("value_float", 0)));
   if (l.has_attribute("value_floats")) return l.set(0, l.vector(DType::f32, l.numbers("value_floats")));
-  l.unsupported("expected a tensor or numbers, found a string, a sparse tensor or nothing");
+  for (const char* name : {"value_string", "value_strings"})
+    if (l.has_attribute(name)) l.unsupported("attribute {}: strings are not supported", name);
+  l.unsupported("expected a tensor or numbers, found a sparse tensor or nothing");
 }
 
 void lower_shape(Lowering& l) {
