@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/checked.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/onnx_model.hpp"
 #include "cli/progress.hpp"
@@ -17,7 +18,7 @@
 namespace cermet::cli {
 namespace {
 
-constexpr std::int64_t default_context = 4096;
+constexpr std::int64_t default_context = 4096, engine_block = 16;  // a context is whole blocks of the cache
 
 RopeFrequencies parse_rope_frequencies(const std::string& name) {
   require(name == "stored" || name == "exact", "--rope-frequencies: expected exact or stored, found '{}'", name);
@@ -97,8 +98,12 @@ void declare_model_options(Parser& parser, ModelOptions& options) {
               "where rows are exchanged so: half of a pass's tokens are on their way to other ranks while the other half is computed");
 }
 
-void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what) {
+void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what, bool one_sequence) {
   require(options.context == 0 || tokens <= options.context, "{}: expected at most {} tokens (--context), found {}", what, options.context, tokens);
+  if (options.context > 0 || !one_sequence || tokens > default_context) return;  // then the cache is as large as the work
+  const std::int64_t trained = round_up(std::min(load_config(options.model).max_position_embeddings, default_context), engine_block);
+  require(tokens <= trained, "{}: expected at most {} tokens, as many as the model was trained for (--context {} takes more), found {}", what, trained, tokens,
+          tokens);
 }
 
 namespace {

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/text.hpp"
+#include "io/git_lfs.hpp"
+#include "io/json_numbers.hpp"
 #include "io/posix_file.hpp"
 
 namespace cermet {
@@ -76,7 +79,9 @@ namespace {
 /// Builds a JsonStorage from the parser's events.
 class Builder {
  public:
-  Builder(JsonStorage& storage, std::string_view source, const JsonLimits& limits) : storage_(storage), source_(source), limits_(limits) {}
+  /// `marked`: whether the source has numbers of mark_python_numbers().
+  Builder(JsonStorage& storage, std::string_view source, const JsonLimits& limits, bool marked)
+      : storage_(storage), source_(source), limits_(limits), marked_(marked) {}
 
   bool null() { return add(JsonKind::null), true; }
   bool boolean(bool value) { return add(JsonKind::boolean).boolean = value, true; }
@@ -87,6 +92,7 @@ class Builder {
   }
   bool number_float(double value, const std::string&) { return add(JsonKind::number).number = value, true; }
   bool string(const std::string& value) {
+    if (const std::optional<double> number = marked_ ? marked_number(value) : std::nullopt) return number_float(*number, "");
     const TextRange range = store(value);
     return add(JsonKind::string).string = range, true;
   }
@@ -148,6 +154,7 @@ class Builder {
   JsonStorage& storage_;
   std::string_view source_;
   JsonLimits limits_;
+  bool marked_;
   std::vector<std::uint32_t> open_;
   TextRange pending_key_{0, 0};
   std::vector<std::string_view> keys_;
@@ -221,6 +228,7 @@ std::int64_t Json::as_integer(std::int64_t min, std::int64_t max) const {
 double Json::as_number() const {
   if (is(JsonKind::integer)) return static_cast<double>(storage_->nodes[index_].integer);
   if (!is(JsonKind::number)) unexpected("a number");
+  if (!std::isfinite(storage_->nodes[index_].number)) unexpected("a finite number");
   return storage_->nodes[index_].number;
 }
 
@@ -242,7 +250,7 @@ std::string Json::describe() const {
     case JsonKind::null: return "null";
     case JsonKind::boolean: return node.boolean ? "true" : "false";
     case JsonKind::integer: return fmt::format("{}", node.integer);
-    case JsonKind::number: return fmt::format("{}", node.number);
+    case JsonKind::number: return std::isfinite(node.number) ? fmt::format("{}", node.number) : std::string(python_name(node.number));
     case JsonKind::string: return quote(as_string());
     case JsonKind::array: return fmt::format("an array of {}", node.count);
     case JsonKind::object: return "an object";
@@ -280,13 +288,17 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string name, const 
   if (text.starts_with("\xEF\xBB\xBF")) fail(Status::invalid_file, "{}: expected JSON, found a byte order mark", storage->name);
   // The parser takes a zero byte for the end of the text.
   if (text.find('\0') != std::string_view::npos) fail(Status::invalid_file, "{}: expected JSON, found a zero byte", storage->name);
-  Builder builder(*storage, text, limits);
+  const std::optional<std::string> marked = mark_python_numbers(text);
+  if (marked) text = *marked;
+  Builder builder(*storage, text, limits, marked.has_value());
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return JsonDocument(std::move(storage));
 }
 
 JsonDocument JsonDocument::read(const std::filesystem::path& file, const JsonLimits& limits) {
-  return parse(read_file(file, static_cast<std::int64_t>(limits.max_bytes)), file.string(), limits);
+  const std::string text = read_file(file, static_cast<std::int64_t>(limits.max_bytes));
+  refuse_lfs_pointer(file, text);
+  return parse(text, file.string(), limits);
 }
 
 }  // namespace cermet
