@@ -205,8 +205,7 @@ void bench(const Options& options, Console& console) {
     return is_graph(onnx.model) ? bench_graph(onnx, bench, console) : bench_onnx(onnx, bench, console);
   }
   const std::int64_t most = options.prompt_tokens + options.new_tokens, tokens = options.batch * round_up(most, std::int64_t{16});  // whole cache blocks
-  check_context(options.model, options.batch == 1 ? most : tokens, "--prompt-tokens and --new-tokens of all sequences",
-                options.batch == 1);
+  check_context(options.model, options.batch == 1 ? most : tokens, "--prompt-tokens and --new-tokens of all sequences", options.batch == 1);
   require(!options.plan || (!options.steps && options.trace.empty()), "--plan: expected neither --steps nor --trace beside it, found {}",
           options.steps ? "--steps" : "--trace");
   if (!options.trace.empty()) check_trace_file(options.trace);

@@ -51,6 +51,7 @@ Action declare(Parser& parser) {
   parser.option("--heldout", o->heldout, "UTF-8 text that calibration does not see: perplexity before and after is measured on it");
   parser.option("--heldout-chars", o->heldout_characters, "use its first this many characters only; 0: all").range(0, 1 << 30).show_default();
   parser.option("--format", o->format, "compressed-tensors, or modelslim, Ascend's descriptor").show_default();
+  parser.flag("--plain-experts", o->plain_experts, "do not pack int8 weights of experts: vLLM needs that for int8 inputs, transformers 5 cannot load it");
   parser.option("--max-file-bytes", o->max_file_bytes, "tensor data of one file; a larger tensor gets one of its own")
       .range(std::int64_t{1}, std::int64_t{1} << 50)
       .show_default();

@@ -79,7 +79,6 @@ namespace {
 /// Builds a JsonStorage from the parser's events.
 class Builder {
  public:
-  /// `marked`: whether the source has numbers of mark_python_numbers().
   Builder(JsonStorage& storage, std::string_view source, const JsonLimits& limits, bool marked)
       : storage_(storage), source_(source), limits_(limits), marked_(marked) {}
 
@@ -103,9 +102,7 @@ class Builder {
   bool end_array() { return close(), true; }
   bool end_object() {
     const std::uint32_t object = open_.back();
-    close();
-    refuse_duplicates(object);
-    return true;
+    return close(), refuse_duplicates(object), true;
   }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
     // The parser's text reads "[json.exception.parse_error.101] parse error at line 1, column 2: what is wrong".
@@ -154,7 +151,7 @@ class Builder {
   JsonStorage& storage_;
   std::string_view source_;
   JsonLimits limits_;
-  bool marked_;
+  bool marked_;  ///< whether the source has numbers of mark_python_numbers()
   std::vector<std::uint32_t> open_;
   TextRange pending_key_{0, 0};
   std::vector<std::string_view> keys_;
@@ -217,8 +214,7 @@ bool Json::as_bool() const {
 }
 
 std::int64_t Json::as_integer(std::int64_t min, std::int64_t max) const {
-  const bool valid = is(JsonKind::integer) && storage_->nodes[index_].integer >= min && storage_->nodes[index_].integer <= max;
-  if (valid) return storage_->nodes[index_].integer;
+  if (const Node& node = storage_->nodes[index_]; node.kind == JsonKind::integer && node.integer >= min && node.integer <= max) return node.integer;
   using Limits = std::numeric_limits<std::int64_t>;
   if (min == Limits::min() && max == Limits::max()) unexpected("an integer");
   if (max == Limits::max()) unexpected(fmt::format("an integer of at least {}", min));
@@ -226,10 +222,10 @@ std::int64_t Json::as_integer(std::int64_t min, std::int64_t max) const {
 }
 
 double Json::as_number() const {
-  if (is(JsonKind::integer)) return static_cast<double>(storage_->nodes[index_].integer);
-  if (!is(JsonKind::number)) unexpected("a number");
-  if (!std::isfinite(storage_->nodes[index_].number)) unexpected("a finite number");
-  return storage_->nodes[index_].number;
+  const Node& node = storage_->nodes[index_];
+  if (node.kind == JsonKind::integer) return static_cast<double>(node.integer);
+  if (node.kind != JsonKind::number || !std::isfinite(node.number)) unexpected(node.kind == JsonKind::number ? "a finite number" : "a number");
+  return node.number;
 }
 
 Json Json::as_array() const {

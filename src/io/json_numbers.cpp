@@ -55,7 +55,8 @@ std::optional<double> marked_number(std::string_view string) {
 
 void unmark_python_numbers(std::string& text) {
   for (const PythonNumber& number : numbers)
-    for (std::size_t at = text.find(number.marked); at != std::string::npos; at = text.find(number.marked, at)) text.replace(at, number.name.size(), number.name);
+    for (std::size_t at = text.find(number.marked); at != std::string::npos; at = text.find(number.marked, at))
+      text.replace(at, number.name.size(), number.name);
 }
 
 std::string_view python_name(double not_finite) {

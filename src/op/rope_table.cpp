@@ -145,9 +145,7 @@ std::vector<float> proportional(const RopeParameters& p) {
 
 }  // namespace
 
-bool follows_length(const RopeParameters& parameters) {
-  return parameters.scaling == RopeScaling::dynamic || parameters.scaling == RopeScaling::longrope;
-}
+bool follows_length(const RopeParameters& parameters) { return parameters.scaling == RopeScaling::dynamic || parameters.scaling == RopeScaling::longrope; }
 
 std::int64_t frequency_length(const RopeParameters& parameters, std::int64_t length) {
   if (parameters.scaling == RopeScaling::dynamic) return std::max(length, parameters.max_position_embeddings);

@@ -11,11 +11,11 @@ namespace cermet {
 
 /// How frequencies are changed for contexts longer than those of training.
 enum class RopeScaling : std::uint8_t {
-  plain,    ///< theta^(-2i/d), unchanged
-  linear,   ///< positions divided by factor (kaiokendev)
-  dynamic,  ///< theta grows with the sequence beyond max_position_embeddings (NTK-aware: bloc97, emozilla)
-  yarn,     ///< per dimension between linear and plain, cosines and sines scaled (Peng et al., 2023, arXiv:2309.00071)
-  llama3,   ///< long wavelengths divided by factor, with a smooth band in between (Llama 3.1)
+  plain,         ///< theta^(-2i/d), unchanged
+  linear,        ///< positions divided by factor (kaiokendev)
+  dynamic,       ///< theta grows with the sequence beyond max_position_embeddings (NTK-aware: bloc97, emozilla)
+  yarn,          ///< per dimension between linear and plain, cosines and sines scaled (Peng et al., 2023, arXiv:2309.00071)
+  llama3,        ///< long wavelengths divided by factor, with a smooth band in between (Llama 3.1)
   longrope,      ///< each divided by a factor of its own, others beyond original_max_position_embeddings (Ding et al., 2024, arXiv:2402.13753)
   proportional,  ///< those of the first part of a head divided by factor, the others 0
 };

@@ -98,8 +98,8 @@ std::vector<std::string> write_checkpoint(const std::filesystem::path& folder, c
     shards.stem = modelslim_stem;
     write_file_atomically(folder / modelslim_description_file, modelslim_description(tensors, schemes).dump(2) + "\n");
   } else {
-    quantization = compressed_tensors_config(modules, schemes);
-    tensors = with_packed_experts(std::move(tensors), modules, schemes);
+    quantization = compressed_tensors_config(modules, schemes, options.pack_experts);
+    if (options.pack_experts) tensors = with_packed_experts(std::move(tensors), modules, schemes);
   }
   write_shards(folder, tensors, shards);
   copy_side_files(config_from, folder);

@@ -171,40 +171,6 @@ TEST(Config, FillsInDefaults) {
   EXPECT_EQ(parse_config(llama_with(R"("head_dim":null,"num_key_value_heads":null,"rope_scaling":null,"quantization_config":null)")).head_dim, 16);
 }
 
-/// A configuration with the fields that have no default.
-ModelConfig smallest(std::string_view type, std::string_view fields = "") {
-  return parse_config(fmt::format(R"({{"model_type":"{}","vocab_size":8,"hidden_size":256,"intermediate_size":8,"num_hidden_layers":2,"num_attention_heads":32{}}})",
-                                  type, fields));
-}
-
-TEST(Config, FillsInTheDefaultsOfTransformersClasses) {
-  EXPECT_EQ(smallest("llama").kv_heads, 32);
-  EXPECT_EQ(smallest("mistral").kv_heads, 8);
-  EXPECT_EQ(smallest("mixtral").kv_heads, 8);
-  EXPECT_EQ(smallest("qwen2").kv_heads, 32);
-  EXPECT_EQ(smallest("qwen3").kv_heads, 32);
-  EXPECT_EQ(smallest("qwen3_moe").kv_heads, 4);
-  EXPECT_EQ(smallest("mistral", R"(,"num_key_value_heads":null)").kv_heads, 32);
-  EXPECT_EQ(smallest("qwen3").head_dim, 128);
-  EXPECT_EQ(smallest("qwen3_moe").head_dim, 8);
-  EXPECT_EQ(smallest("mixtral").head_dim, 8);
-  EXPECT_EQ(smallest("mistral").window, (Windows{4096, 4096}));
-  EXPECT_EQ(smallest("mixtral").window, (Windows{0, 0}));
-  EXPECT_EQ(smallest("mixtral").experts, 8);
-  EXPECT_EQ(smallest("mixtral").experts_per_token, 2);
-  EXPECT_EQ(smallest("mixtral").rope.theta, 1e6);
-  const ModelConfig qwen3_moe = smallest("qwen3_moe");
-  EXPECT_EQ(qwen3_moe.experts, 128);
-  EXPECT_EQ(qwen3_moe.experts_per_token, 8);
-  EXPECT_EQ(qwen3_moe.expert_intermediate_size, 768);
-  EXPECT_EQ(qwen3_moe.sparse, (std::vector<bool>{true, true}));
-  EXPECT_FALSE(qwen3_moe.renormalize_experts);
-  EXPECT_EQ(smallest("mistral").max_position_embeddings, 131072);
-  EXPECT_EQ(smallest("qwen2").max_position_embeddings, 32768);
-  const std::string six = R"({"model_type":"mistral","vocab_size":8,"hidden_size":12,"intermediate_size":8,"num_hidden_layers":1,"num_attention_heads":6})";
-  expect_error(Status::invalid_file, {"num_key_value_heads: expected a divisor of num_attention_heads 6, found none, which means 8"}, [&] { parse_config(six); });
-}
-
 TEST(Config, TheNewSpellingOfTheTypeWins) {
   EXPECT_EQ(parse_config(llama_with(R"("dtype":"float16","torch_dtype":"bfloat16")")).dtype, DType::f16);
   EXPECT_EQ(parse_config(llama_with(R"("rope_theta":5000,"rope_parameters":{"rope_theta":7000,"rope_type":"default"})")).rope.theta, 7000);
@@ -216,19 +182,6 @@ TEST(Config, TheNewSpellingOfTheTypeWins) {
 TEST(Config, AllDimensionsRotate) {
   EXPECT_EQ(parse_config(llama_with(R"("partial_rotary_factor":0.5)")).rope.rotary_dim, 16);
   EXPECT_EQ(parse_config(llama_with(R"("rope_parameters":{"partial_rotary_factor":0.25})")).rope.rotary_dim, 16);
-}
-
-TEST(Config, ReadsLongRope) {
-  const std::string ones = "[1,1,1,1,1,1,1,1]";
-  const RopeParameters rope = parse_config(llama_with(fmt::format(R"("max_position_embeddings":4096,"original_max_position_embeddings":1024,"rope_scaling":)"
-                                                                  R"({{"type":"longrope","short_factor":{0},"long_factor":{0}}})",
-                                                                  ones)))
-                                  .rope;
-  EXPECT_EQ(rope.scaling, RopeScaling::longrope);
-  EXPECT_EQ(rope.factor, 4);
-  EXPECT_EQ(rope.original_max_position_embeddings, 1024);
-  EXPECT_EQ(rope.short_factors, std::vector<double>(8, 1.0));
-  EXPECT_FALSE(rope.attention_factor.has_value());
 }
 
 TEST(Config, YarnTakesItsFactorFromTheLengthsWhereItHasNone) {
@@ -244,7 +197,7 @@ TEST(Config, NeutralValuesOfUnsupportedFieldsAreFine) {
   EXPECT_NO_THROW(parse_config(llama_with(R"("some_field_of_tomorrow":{"a":[1,2,3]})")));
   EXPECT_EQ(
       parse_config(
-          R"({"model_type":"qwen3","architectures":[],"vocab_size":8,"hidden_size":8,"intermediate_size":8,"num_hidden_layers":1,"num_attention_heads":1})")
+          R"({"model_type":"qwen3","architectures":[],"vocab_size":8,"hidden_size":8,"intermediate_size":8,"num_hidden_layers":1,"num_attention_heads":1,"num_key_value_heads":1})")
           .architecture,
       Architecture::qwen3);
 }

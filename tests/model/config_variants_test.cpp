@@ -19,7 +19,8 @@ struct ConfigVariant {
 };
 
 std::vector<ConfigVariant> config_variants() {
-  const char *llama = "bos_out", *mistral = "kv_absent_mistral", *qwen3 = "head_dim_absent_qwen3", *qwen3_moe = "moe_fused_v5", *mixtral = "moe_mixtral_v5_names";
+  const char *llama = "bos_out", *mistral = "kv_absent_mistral", *qwen3 = "head_dim_absent_qwen3", *qwen3_moe = "moe_fused_v5",
+             *mixtral = "moe_mixtral_v5_names";
   return {
       {"special_tokens_out", llama, {{"bos_token_id", "-1"}, {"pad_token_id", "-1"}, {"eos_token_id", "[128001, 128008, -1]"}}},
       {"special_tokens_null", llama, {{"bos_token_id", "null"}, {"eos_token_id", "null"}, {"pad_token_id", nullptr}}},
@@ -63,7 +64,12 @@ std::vector<ConfigVariant> config_variants() {
         {"pretraining_tp", nullptr}}},
       {"nulls_of_llama",
        llama,
-       {{"hidden_act", "null"}, {"attention_bias", "null"}, {"mlp_bias", "null"}, {"tie_word_embeddings", "null"}, {"head_dim", "null"}, {"rms_norm_eps", "null"}}},
+       {{"hidden_act", "null"},
+        {"attention_bias", "null"},
+        {"mlp_bias", "null"},
+        {"tie_word_embeddings", "null"},
+        {"head_dim", "null"},
+        {"rms_norm_eps", "null"}}},
       {"neutral_fields", llama, {{"pretraining_tp", "4"}, {"attn_logit_softcapping", "false"}, {"no_rope_layers", "[]"}, {"per_layer_config", "{}"}}},
       {"window_real", mistral, {{"sliding_window", "4096.0"}}},
       {"window_absent", mistral, {{"sliding_window", nullptr}, {"rms_norm_eps", nullptr}, {"rope_parameters", nullptr}}},
@@ -93,6 +99,57 @@ TEST_P(ConfigVariants, GiveTheSameLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ConfigVariants, testing::ValuesIn(config_variants()), [](const auto& info) { return info.param.name; });
+
+ModelConfig config_of_text(const std::string& text) {
+  const test::ScratchFolder scratch;
+  return load_config_file(scratch.file("config.json", text));
+}
+
+/// A configuration with the fields that have no default.
+ModelConfig smallest(std::string_view type, std::string_view fields = "") {
+  return config_of_text(fmt::format(
+      R"({{"model_type":"{}","vocab_size":8,"hidden_size":256,"intermediate_size":8,"num_hidden_layers":2,"num_attention_heads":32{}}})", type, fields));
+}
+
+TEST(ConfigFields, FillsInTheDefaultsOfTransformersClasses) {
+  EXPECT_EQ(smallest("llama").kv_heads, 32);
+  EXPECT_EQ(smallest("mistral").kv_heads, 8);
+  EXPECT_EQ(smallest("mixtral").kv_heads, 8);
+  EXPECT_EQ(smallest("qwen2").kv_heads, 32);
+  EXPECT_EQ(smallest("qwen3").kv_heads, 32);
+  EXPECT_EQ(smallest("qwen3_moe").kv_heads, 4);
+  EXPECT_EQ(smallest("mistral", R"(,"num_key_value_heads":null)").kv_heads, 32);
+  EXPECT_EQ(smallest("qwen3").head_dim, 128);
+  EXPECT_EQ(smallest("qwen3_moe").head_dim, 8);
+  EXPECT_EQ(smallest("mixtral").head_dim, 8);
+  EXPECT_EQ(smallest("mistral").window, (std::vector<std::int64_t>{4096, 4096}));
+  EXPECT_EQ(smallest("mixtral").window, (std::vector<std::int64_t>{0, 0}));
+  EXPECT_EQ(smallest("mixtral").experts, 8);
+  EXPECT_EQ(smallest("mixtral").experts_per_token, 2);
+  EXPECT_EQ(smallest("mixtral").rope.theta, 1e6);
+  const ModelConfig qwen3_moe = smallest("qwen3_moe");
+  EXPECT_EQ(qwen3_moe.experts, 128);
+  EXPECT_EQ(qwen3_moe.experts_per_token, 8);
+  EXPECT_EQ(qwen3_moe.expert_intermediate_size, 768);
+  EXPECT_EQ(qwen3_moe.sparse, (std::vector<bool>{true, true}));
+  EXPECT_FALSE(qwen3_moe.renormalize_experts);
+  EXPECT_EQ(smallest("mistral").max_position_embeddings, 131072);
+  EXPECT_EQ(smallest("qwen2").max_position_embeddings, 32768);
+  const std::string six = R"({"model_type":"mistral","vocab_size":8,"hidden_size":12,"intermediate_size":8,"num_hidden_layers":1,"num_attention_heads":6})";
+  test::expect_error(Status::invalid_file, {"num_key_value_heads: expected a divisor of num_attention_heads 6, found none, which means 8"},
+                     [&] { config_of_text(six); });
+}
+
+TEST(ConfigFields, LongRopeTakesItsFactorFromTheLengths) {
+  const RopeParameters rope = smallest("llama", R"(,"max_position_embeddings":4096,"original_max_position_embeddings":1024,"rope_scaling":)"
+                                                R"({"type":"longrope","short_factor":[1,1,1,1],"long_factor":[1,1,1,1]})")
+                                  .rope;
+  EXPECT_EQ(rope.scaling, RopeScaling::longrope);
+  EXPECT_EQ(rope.factor, 4);
+  EXPECT_EQ(rope.original_max_position_embeddings, 1024);
+  EXPECT_EQ(rope.short_factors, std::vector<double>(4, 1.0));
+  EXPECT_FALSE(rope.attention_factor.has_value());
+}
 
 TEST(ConfigFields, BrokenGenerationSettingsAreIgnored) {
   EditedCase edited("bos_out");

@@ -89,12 +89,14 @@ std::vector<QuantizedVariant> quantized_variants() {
   const char *int8 = "no_format", *per_tensor = "tensor_1_1", *fp8 = "dyn_tensor", *qwen3_moe = "w8a8_dyn_qwen3_moe", *mixtral = "mixtral_v5_names";
   return {
       {"flat_scales", int8, scales({})},
-      {"one_scale_of_rank_0", per_tensor, [](EditedCase& edited) {
+      {"one_scale_of_rank_0", per_tensor,
+       [](EditedCase& edited) {
          for (auto& [name, tensor] : edited.tensors)
            if (name.ends_with("weight_scale")) tensor.shape.clear();
        }},
       {"one_scale_of_rank_1", per_tensor, scales({1})},
-      {"scales_in_f64", int8, [](EditedCase& edited) {
+      {"scales_in_f64", int8,
+       [](EditedCase& edited) {
          for (auto& [name, tensor] : edited.tensors)
            if (name.ends_with("weight_scale")) tensor = tensor.as(DType::f64);
        }},
@@ -106,39 +108,49 @@ std::vector<QuantizedVariant> quantized_variants() {
       {"format_of_the_group", int8, [](EditedCase& edited) { group_of(edited)["format"] = "int-quantized"; }},
       {"no_method", int8, descriptor("quant_method", nullptr)},
       {"sparseml", int8, descriptor("quant_method", "\"sparseml\"")},
-      {"older_key", int8, [](EditedCase& edited) {
+      {"older_key", int8,
+       [](EditedCase& edited) {
          edited.config["compression_config"] = edited.config["quantization_config"];
          edited.config.erase("quantization_config");
        }},
-      {"nested", int8, [](EditedCase& edited) {
+      {"nested", int8,
+       [](EditedCase& edited) {
          const JsonValue inner = edited.config["quantization_config"];
-         edited.config["quantization_config"] = {{"quant_method", "compressed-tensors"}, {"quantization_config", inner}, {"sparsity_config", JsonValue::object()}};
+         edited.config["quantization_config"] = {
+             {"quant_method", "compressed-tensors"}, {"quantization_config", inner}, {"sparsity_config", JsonValue::object()}};
        }},
-      {"defaults", int8, arguments({{"num_bits", nullptr}, {"type", nullptr}, {"symmetric", nullptr}, {"observer", nullptr}, {"observer_kwargs", nullptr},
-                                    {"actorder", nullptr}, {"group_size", nullptr}, {"block_structure", nullptr}})},
+      {"defaults", int8,
+       arguments({{"num_bits", nullptr},
+                  {"type", nullptr},
+                  {"symmetric", nullptr},
+                  {"observer", nullptr},
+                  {"observer_kwargs", nullptr},
+                  {"actorder", nullptr},
+                  {"group_size", nullptr},
+                  {"block_structure", nullptr}})},
       {"upper_case", int8, arguments({{"type", "\"INT\""}})},
       {"channels_by_group_size", int8, arguments({{"strategy", nullptr}, {"group_size", "-1"}}, false)},
       {"tensor_by_default", fp8, arguments({{"strategy", nullptr}})},
       {"order_of_columns", int8, arguments({{"actorder", "\"weight\""}}, false)},
       {"inputs_per_tensor", int8, [](EditedCase& edited) { group_of(edited)["input_activations"]["strategy"] = "tensor"; }},
       {"empty_outputs", int8, [](EditedCase& edited) { group_of(edited)["output_activations"] = JsonValue::object(); }},
-      {"preset", int8, [](EditedCase& edited) {
-         edited.config["quantization_config"]["config_groups"] = *JsonValue::parse(R"({"W8A8": ["Linear"]})");
-       }},
-      {"preset_of_fp8", fp8, [](EditedCase& edited) {
-         edited.config["quantization_config"]["config_groups"] = *JsonValue::parse(R"({"FP8_DYNAMIC": ["Linear"]})");
-       }},
-      {"targets_by_name", int8, [](EditedCase& edited) {
+      {"preset", int8, [](EditedCase& edited) { edited.config["quantization_config"]["config_groups"] = *JsonValue::parse(R"({"W8A8": ["Linear"]})"); }},
+      {"preset_of_fp8", fp8,
+       [](EditedCase& edited) { edited.config["quantization_config"]["config_groups"] = *JsonValue::parse(R"({"FP8_DYNAMIC": ["Linear"]})"); }},
+      {"targets_by_name", int8,
+       [](EditedCase& edited) {
          JsonValue targets = JsonValue::array();
          for (const auto& [name, tensor] : edited.tensors)
            if (tensor.dtype == DType::i8) targets.push_back(name.substr(0, name.rfind('.')));
          group_of(edited)["targets"] = targets;
          edited.config["quantization_config"]["ignore"] = nullptr;
        }},
-      {"targets_of_python", int8, [](EditedCase& edited) {
+      {"targets_of_python", int8,
+       [](EditedCase& edited) {
          group_of(edited)["targets"] = *JsonValue::parse(R"(["re:(?i)MODEL\\.layers\\.(?P<layer>\\d+)\\.(?:self_attn|mlp)\\.(?!lm_head)\\w+\\Z"])");
        }},
-      {"groups_that_share", int8, [](EditedCase& edited) {
+      {"groups_that_share", int8,
+       [](EditedCase& edited) {
          JsonValue second = group_of(edited);
          second["targets"] = *JsonValue::parse(R"(["re:.*mlp.*"])");
          edited.config["quantization_config"]["config_groups"]["group_1"] = second;

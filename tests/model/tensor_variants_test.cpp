@@ -15,9 +15,7 @@ using Edit = std::function<void(EditedCase&)>;
 
 /// Takes "model." off and puts `model` before the rest, and `head` before the head.
 Edit wrapped(std::string model, std::string head) {
-  return [=](EditedCase& edited) {
-    edited.rename([&](const std::string& name) { return name.starts_with("model.") ? model + name.substr(6) : head + name; });
-  };
+  return [=](EditedCase& edited) { edited.rename([&](const std::string& name) { return name.starts_with("model.") ? model + name.substr(6) : head + name; }); };
 }
 
 /// A layer's experts in one tensor.
@@ -64,7 +62,8 @@ std::vector<TensorVariant> tensor_variants() {
       {"language_model_inside", llama, wrapped("model.language_model.", "")},
       {"tensors_nobody_reads", llama,
        [](EditedCase& edited) {
-         for (const char* name : {"model.layers.0.self_attn.rotary_emb.inv_freq", "model.layers.1.self_attn.masked_bias", "model.rotary_emb.inv_freq", "score.weight"})
+         for (const char* name :
+              {"model.layers.0.self_attn.rotary_emb.inv_freq", "model.layers.1.self_attn.masked_bias", "model.rotary_emb.inv_freq", "score.weight"})
            edited.tensors[name] = {DType::f32, {4}, std::vector<std::byte>(16)};
          edited.tensors["num_batches_tracked"] = {DType::i64, {}, std::vector<std::byte>(8)};
        }},
@@ -87,9 +86,7 @@ std::vector<TensorVariant> tensor_variants() {
          stack_experts(edited, "block_sparse_moe", {"w2"}, "down_proj");
        }},
       {"stacked_with_weight", "moe_fused_v5",
-       [](EditedCase& edited) {
-         edited.rename([](const std::string& name) { return name.ends_with("_proj") ? name + ".weight" : name; });
-       }},
+       [](EditedCase& edited) { edited.rename([](const std::string& name) { return name.ends_with("_proj") ? name + ".weight" : name; }); }},
       {"tie_said_of_a_head_of_its_own", qwen2, [](EditedCase& edited) { edited.set("tie_word_embeddings", "false"); }},
   };
 }

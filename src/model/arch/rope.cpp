@@ -103,8 +103,9 @@ void check_partial_rotation(Json where, double partial, const RopeParameters& ro
   if (rope.scaling == RopeScaling::plain || rope.scaling == RopeScaling::proportional) return;
   const auto rotated = static_cast<std::int64_t>(partial * static_cast<double>(rope.rotary_dim));
   if (rotated != rope.rotary_dim)
-    where.refuse(fmt::format("expected partial_rotary_factor 1 with this rope_type, because all {} dimensions of a head rotate, found {}", rope.rotary_dim, partial),
-                 Status::unsupported);
+    where.refuse(
+        fmt::format("expected partial_rotary_factor 1 with this rope_type, because all {} dimensions of a head rotate, found {}", rope.rotary_dim, partial),
+        Status::unsupported);
 }
 
 }  // namespace
@@ -115,7 +116,8 @@ RopeParameters parse_rope(Json root, const ArchitectureDefinition& definition, c
   const Json parameters = found.value_or(root);  // without an object, its fields are looked for where the oldest spelling has them
   const double theta = config_field::number(root, "rope_theta", definition.rope_theta, 1.0001, largest_theta);
   rope.theta = config_field::number(parameters, "rope_theta", theta, 1.0001, largest_theta);
-  if (config.head_dim % 2 != 0) root.refuse(fmt::format("expected an even number of rotary dimensions, found {} of head_dim {}", config.head_dim, config.head_dim));
+  if (config.head_dim % 2 != 0)
+    root.refuse(fmt::format("expected an even number of rotary dimensions, found {} of head_dim {}", config.head_dim, config.head_dim));
   rope.rotary_dim = config.head_dim;
   rope.original_max_position_embeddings = rope.max_position_embeddings = config.max_position_embeddings;
   if (!found) return rope;

@@ -77,7 +77,7 @@ struct Checkpoint::State {
   std::int64_t total_bytes = 0;
 
   void open_files(const std::string& stem);
-  void gather(const WeightMap& index = {});
+  void gather();
   void tie_head();
   bool has_same_bytes(const StoredTensor& a, const StoredTensor& b) const;
   const StoredTensor* find(std::string_view name) const;
@@ -85,17 +85,18 @@ struct Checkpoint::State {
 };
 
 // All tensors of all files in one list. Of a name that several files have, the last file's counts: transformers and vLLM load one file after the other.
-void Checkpoint::State::gather(const WeightMap& index) {
+void Checkpoint::State::gather() {
   std::map<std::string_view, PlacedTensor> last;
+  std::string first_twice;
+  std::int64_t twice = 0;
   for (std::size_t file = 0; file < files.size(); ++file) {
     for (const StoredTensor& tensor : files[file].tensors()) {
       const auto [place, is_new] = last.insert_or_assign(tensor.name, PlacedTensor{tensor, file});
-      if (is_new) continue;
-      const auto listed = index.find(tensor.name);
-      log().warn("{}: {}: also in an earlier file; this one counts{}", files[file].path().string(), quote(tensor.name),
-                 listed == index.end() ? "" : fmt::format(", whatever the index says ({})", listed->second));
+      if (!is_new && ++twice == 1) first_twice = tensor.name;
     }
   }
+  if (twice > 0)
+    log().warn("{}: {} tensors are in several files, {} the first; the last file counts, whatever the index says", folder.string(), twice, quote(first_twice));
   std::vector<PlacedTensor> all;
   for (const auto& [name, placed] : last) all.push_back(placed);
   use_expected_names(config, all);
@@ -168,7 +169,7 @@ void Checkpoint::State::open_files(const std::string& stem) {
     if (!is_there(folder / name)) fail(Status::io, "{}: weight_map: expected the file {}, found none of that name", index.string(), quote(name));
     files.push_back(SafetensorsFile::open(folder / name));
   }
-  gather(map);
+  gather();
 }
 
 Checkpoint Checkpoint::open(const std::filesystem::path& folder) {
@@ -192,9 +193,7 @@ std::int64_t Checkpoint::total_bytes() const { return state_->total_bytes; }
 std::span<const StoredTensor> Checkpoint::tensors() const { return state_->tensors; }
 std::span<const SafetensorsFile> Checkpoint::files() const { return state_->files; }
 
-const StoredTensor* Checkpoint::find(std::string_view name) const {
-  return state_->find(name);
-}
+const StoredTensor* Checkpoint::find(std::string_view name) const { return state_->find(name); }
 
 const StoredTensor& Checkpoint::require(std::string_view name, std::span<const std::int64_t> shape) const {
   return require(ExpectedTensor{std::string(name), {shape.begin(), shape.end()}});

@@ -14,7 +14,7 @@ namespace cermet {
 namespace {
 
 /// Fields that say nothing about the computation, or what the observers of the tool that made the file were.
-constexpr std::string_view informative_fields[] = {"observer",     "observer_kwargs", "scale_dtype", "zp_dtype", "version", "global_compression_ratio",
+constexpr std::string_view informative_fields[] = {"observer",     "observer_kwargs", "scale_dtype", "zp_dtype",      "version", "global_compression_ratio",
                                                    "quant_method", "is_mx",           "format",      "run_compressed"};
 
 bool is_empty(Json field) {

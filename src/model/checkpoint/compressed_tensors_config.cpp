@@ -74,7 +74,7 @@ bool is_written_packed(const LinearModule& module, const SchemeMap& schemes) {
   return module.expert >= 0 && module.columns % 4 == 0 && scheme_of(schemes, module.name).weight == LinearScheme::Weight::int8;
 }
 
-JsonValue compressed_tensors_config(std::span<const LinearModule> modules, const SchemeMap& schemes) {
+JsonValue compressed_tensors_config(std::span<const LinearModule> modules, const SchemeMap& schemes, bool pack_experts) {
   struct Group {
     LinearScheme scheme;
     bool packed;
@@ -91,7 +91,7 @@ JsonValue compressed_tensors_config(std::span<const LinearModule> modules, const
       ignore.push_back(module.name);
       continue;
     }
-    const Group group{scheme, is_written_packed(module, schemes)};
+    const Group group{scheme, pack_experts && is_written_packed(module, schemes)};
     auto found = std::find(used.begin(), used.end(), group);
     if (found == used.end()) found = used.insert(used.end(), group);
     found->members.emplace(module.name, scheme);

@@ -41,10 +41,10 @@ void require_model_folder(const std::filesystem::path& path) {
     fail(Status::io, "{}: expected a model's folder, found nothing of that name{}", name, remedy);
   }
   if (std::filesystem::is_directory(status)) return;
-  if (path.extension() == ".gguf" || first_bytes(path, 4) == "GGUF") fail(Status::unsupported, "{}: expected a model's folder, found a GGUF file: {}", name, no_gguf);
+  if (path.extension() == ".gguf" || first_bytes(path, 4) == "GGUF")
+    fail(Status::unsupported, "{}: expected a model's folder, found a GGUF file: {}", name, no_gguf);
   const bool of_model = path.extension() == ".safetensors" || path.filename() == "config.json" || path.extension() == ".bin";
-  fail(Status::invalid_argument, "{}: expected a model's folder, found a file{}", name,
-       of_model ? "; give the folder that holds it, with config.json" : "");
+  fail(Status::invalid_argument, "{}: expected a model's folder, found a file{}", name, of_model ? "; give the folder that holds it, with config.json" : "");
 }
 
 std::string other_weights(const std::filesystem::path& folder) {

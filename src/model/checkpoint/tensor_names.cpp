@@ -120,7 +120,9 @@ void cut_stacks(const ModelConfig& config, std::vector<PlacedTensor>& tensors) {
 
 void share_head(std::vector<PlacedTensor>& tensors) {
   constexpr std::string_view embeddings = "model.embed_tokens.weight";
-  const auto named = [&](std::string_view name) { return std::ranges::find(tensors, name, [](const PlacedTensor& t) -> const std::string& { return t.tensor.name; }); };
+  const auto named = [&](std::string_view name) {
+    return std::ranges::find(tensors, name, [](const PlacedTensor& t) -> const std::string& { return t.tensor.name; });
+  };
   if (const auto head = named("lm_head.weight"); head != tensors.end() && named(embeddings) == tensors.end()) head->tensor.name = embeddings;
 }
 
