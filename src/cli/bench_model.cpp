@@ -208,7 +208,7 @@ void bench(const Options& options, Console& console) {
     return is_graph(onnx.model) ? bench_graph(onnx, bench, console) : bench_onnx(onnx, bench, console);
   }
   const std::int64_t most = options.prompt_tokens + options.new_tokens, tokens = options.batch * round_up(most, std::int64_t{16});  // whole cache blocks
-  check_context(options.model, options.batch == 1 ? most : tokens, "--prompt-tokens and --new-tokens of all sequences");
+  check_context(options.model, options.batch == 1 ? most : tokens, "--prompt-tokens and --new-tokens of all sequences", options.batch == 1);
   if (!options.trace.empty()) check_trace_file(options.trace);
   const auto start = std::chrono::steady_clock::now();
   Engine engine = load_engine(options.model, options.batch == 1 ? most : tokens, 512, options.batch);

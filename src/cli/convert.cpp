@@ -9,7 +9,7 @@ namespace {
 
 struct Options {
   std::string folder, to, out;
-  bool allow_rounding = false;
+  bool allow_rounding = false, plain_experts = false;
   std::int64_t max_file_bytes = std::int64_t{4} << 30;
 };
 
@@ -17,6 +17,7 @@ void convert_folder(const Options& options, Console& console) {
   stop_at_own_pace();
   ExportOptions target;
   target.allow_rounding = options.allow_rounding;
+  target.pack_experts = !options.plain_experts;
   target.format = options.to == "modelslim" ? ExportFormat::modelslim : ExportFormat::compressed_tensors;
   target.shards.max_file_bytes = options.max_file_bytes;
   target.shards.cancelled = &interrupted();
@@ -48,6 +49,8 @@ Verb verb() {
             parser.option("-o,--output,--out <DIR>", options->out, "folder to create; it may exist if it is empty").required();
             parser.flag("--allow-rounding", options->allow_rounding,
                         "round what the target cannot hold exactly (biases of modules with static input scales) and list it");
+            parser.flag("--plain-experts", options->plain_experts,
+                        "do not pack int8 weights of experts: vLLM needs that for int8 inputs, transformers 5 cannot load it");
             parser.option("--max-file-bytes", options->max_file_bytes, "tensor data of one file; a larger tensor gets one of its own")
                 .range(std::int64_t{1}, std::int64_t{1} << 50)
                 .show_default();

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/checked.hpp"
 #include "cli/graph_file.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/onnx_model.hpp"
@@ -18,7 +19,7 @@
 namespace cermet::cli {
 namespace {
 
-constexpr std::int64_t default_context = 4096;
+constexpr std::int64_t default_context = 4096, engine_block = 16;  // a context is whole blocks of the cache
 
 RopeFrequencies parse_rope_frequencies(const std::string& name) { return name == "stored" ? RopeFrequencies::stored : RopeFrequencies::exact; }
 
@@ -102,8 +103,12 @@ void declare_advanced_options(Parser& parser, ModelOptions& options, const Model
 
 Input input_of(const std::string& model) { return is_onnx(model) ? onnx_input : is_graph(model) ? graph_input : checkpoint_input; }
 
-void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what) {
+void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what, bool one_sequence) {
   require(options.context == 0 || tokens <= options.context, "{}: expected at most {} tokens (--context), found {}", what, options.context, tokens);
+  if (options.context > 0 || !one_sequence || tokens > default_context) return;  // then the cache is as large as the work
+  const std::int64_t trained = round_up(std::min(load_config(options.model).max_position_embeddings, default_context), engine_block);
+  require(tokens <= trained, "{}: expected at most {} tokens, as many as the model was trained for (--context {} takes more), found {}", what, trained, tokens,
+          tokens);
 }
 
 namespace {

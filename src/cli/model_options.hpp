@@ -45,8 +45,8 @@ void declare_advanced_options(Parser& parser, ModelOptions& options, const Model
 void declare_device(Parser& parser, std::string& device, int& threads, const std::string& help = "cuda:1 is the second GPU");
 /// The kind of MODEL, by its name.
 Input input_of(const std::string& model);
-/// Throws Error where --context was given and is shorter than the tokens of `what`; reads nothing.
-void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what);
+/// Throws Error where the cache would hold fewer tokens than `what` has: those of --context, or as many as the model was trained for; reads no weight.
+void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what, bool one_sequence = true);
 /// Loads the model, with a progress bar on a terminal; on other ranks than the first computes until that ends, and throws EndOfRank. `least_context`: tokens
 /// that must fit where --context was not given, over all sequences. `max_batch_tokens`: of a pass where --max-batch-tokens was not given.
 Engine load_engine(const ModelOptions& options, std::int64_t least_context = 0, std::int64_t max_batch_tokens = 512, std::int64_t sequences = 1);

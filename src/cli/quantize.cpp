@@ -49,6 +49,7 @@ Action declare(Parser& parser) {
   parser.option("--length", o->prompts.length, "at most this many tokens of a prompt").range(2, 1 << 20).show_default();
   parser.flag("--prompt-per-line", o->prompts.prompt_per_line, "each line of a text file is a prompt");
   parser.option("--tokenizer <DIR>", o->tokenizer, "folder of another model whose tokenizer.json reads prompts and --heldout");
+  parser.flag("--plain-experts", o->plain_experts, "do not pack int8 weights of experts: vLLM needs that for int8 inputs, transformers 5 cannot load it");
   parser.option("--max-file-bytes", o->max_file_bytes, "tensor data of one file; a larger tensor gets one of its own")
       .range(std::int64_t{1}, std::int64_t{1} << 50)
       .show_default();

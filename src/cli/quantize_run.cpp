@@ -129,6 +129,7 @@ QuantizationRecord Run::quantize(const Policy& policy, const std::filesystem::pa
 std::filesystem::path Run::put_together(const std::filesystem::path& working, const QuantizationRecord& record) {
   ExportOptions options;
   options.format = format_;
+  options.pack_experts = !options_.plain_experts;
   options.allow_rounding = true;  // of biases, which the descriptor counts in units; the record lists them
   options.shards.max_file_bytes = options_.max_file_bytes;
   options.shards.cancelled = &interrupted();

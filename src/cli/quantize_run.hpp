@@ -14,6 +14,7 @@ namespace cermet::cli {
 struct QuantizeCommand {
   std::string model, calibration, out, policy, scheme, heldout, check, target, tokenizer;
   std::string anti_outlier = "auto", format = "compressed-tensors";
+  bool plain_experts = false;
   std::string device = "cpu";
   double clamp_percentile = 99.9;
   PromptOptions prompts;

@@ -163,7 +163,7 @@ void run(const Options& options, Console& console) {
   std::vector<std::int32_t> prompt = options.prompt ? runner.encode(*options.prompt, true) : ids_option(*options.ids);
   require(!prompt.empty(), "prompt: expected at least one token, found none");
   runner.check_prompt(prompt);
-  check_context(options.model, static_cast<std::int64_t>(prompt.size()), "prompt");
+  check_context(options.model, static_cast<std::int64_t>(prompt.size()), options.prompt ? "-p" : "--ids");
   runner.load(static_cast<std::int64_t>(prompt.size()));
   if (!console.json() && options.prompt) console.write(*options.prompt);
   const Turn turn = runner.run(std::move(prompt));

@@ -62,8 +62,7 @@ class PromptFile {
       else field.refuse("expected prompt, ids, id, max_new_tokens or seed");
     }
     encode(document.root(), prompt);
-    if (options_.model.context > 0 && static_cast<std::int64_t>(prompt.request.prompt.size()) > options_.model.context)
-      document.root().refuse(fmt::format("expected at most {} tokens (--context), found {}", options_.model.context, prompt.request.prompt.size()));
+    check_context(options_.model, static_cast<std::int64_t>(prompt.request.prompt.size()), where, options_.batch == 1);
     return prompt;
   }
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/text.hpp"
+#include "io/git_lfs.hpp"
+#include "io/json_numbers.hpp"
 #include "io/posix_file.hpp"
 
 namespace cermet {
@@ -76,7 +79,8 @@ namespace {
 /// Builds a JsonStorage from the parser's events.
 class Builder {
  public:
-  Builder(JsonStorage& storage, std::string_view source, const JsonLimits& limits) : storage_(storage), source_(source), limits_(limits) {}
+  Builder(JsonStorage& storage, std::string_view source, const JsonLimits& limits, bool marked)
+      : storage_(storage), source_(source), limits_(limits), marked_(marked) {}
 
   bool null() { return add(JsonKind::null), true; }
   bool boolean(bool value) { return add(JsonKind::boolean).boolean = value, true; }
@@ -87,6 +91,7 @@ class Builder {
   }
   bool number_float(double value, const std::string&) { return add(JsonKind::number).number = value, true; }
   bool string(const std::string& value) {
+    if (const std::optional<double> number = marked_ ? marked_number(value) : std::nullopt) return number_float(*number, "");
     const TextRange range = store(value);
     return add(JsonKind::string).string = range, true;
   }
@@ -97,9 +102,7 @@ class Builder {
   bool end_array() { return close(), true; }
   bool end_object() {
     const std::uint32_t object = open_.back();
-    close();
-    refuse_duplicates(object);
-    return true;
+    return close(), refuse_duplicates(object), true;
   }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
     // The parser's text reads "[json.exception.parse_error.101] parse error at line 1, column 2: what is wrong".
@@ -148,6 +151,7 @@ class Builder {
   JsonStorage& storage_;
   std::string_view source_;
   JsonLimits limits_;
+  bool marked_;  ///< whether the source has numbers of mark_python_numbers()
   std::vector<std::uint32_t> open_;
   TextRange pending_key_{0, 0};
   std::vector<std::string_view> keys_;
@@ -210,8 +214,7 @@ bool Json::as_bool() const {
 }
 
 std::int64_t Json::as_integer(std::int64_t min, std::int64_t max) const {
-  const bool valid = is(JsonKind::integer) && storage_->nodes[index_].integer >= min && storage_->nodes[index_].integer <= max;
-  if (valid) return storage_->nodes[index_].integer;
+  if (const Node& node = storage_->nodes[index_]; node.kind == JsonKind::integer && node.integer >= min && node.integer <= max) return node.integer;
   using Limits = std::numeric_limits<std::int64_t>;
   if (min == Limits::min() && max == Limits::max()) unexpected("an integer");
   if (max == Limits::max()) unexpected(fmt::format("an integer of at least {}", min));
@@ -219,9 +222,10 @@ std::int64_t Json::as_integer(std::int64_t min, std::int64_t max) const {
 }
 
 double Json::as_number() const {
-  if (is(JsonKind::integer)) return static_cast<double>(storage_->nodes[index_].integer);
-  if (!is(JsonKind::number)) unexpected("a number");
-  return storage_->nodes[index_].number;
+  const Node& node = storage_->nodes[index_];
+  if (node.kind == JsonKind::integer) return static_cast<double>(node.integer);
+  if (node.kind != JsonKind::number || !std::isfinite(node.number)) unexpected(node.kind == JsonKind::number ? "a finite number" : "a number");
+  return node.number;
 }
 
 Json Json::as_array() const {
@@ -242,7 +246,7 @@ std::string Json::describe() const {
     case JsonKind::null: return "null";
     case JsonKind::boolean: return node.boolean ? "true" : "false";
     case JsonKind::integer: return fmt::format("{}", node.integer);
-    case JsonKind::number: return fmt::format("{}", node.number);
+    case JsonKind::number: return std::isfinite(node.number) ? fmt::format("{}", node.number) : std::string(python_name(node.number));
     case JsonKind::string: return quote(as_string());
     case JsonKind::array: return fmt::format("an array of {}", node.count);
     case JsonKind::object: return "an object";
@@ -280,13 +284,17 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string name, const 
   if (text.starts_with("\xEF\xBB\xBF")) fail(Status::invalid_file, "{}: expected JSON, found a byte order mark", storage->name);
   // The parser takes a zero byte for the end of the text.
   if (text.find('\0') != std::string_view::npos) fail(Status::invalid_file, "{}: expected JSON, found a zero byte", storage->name);
-  Builder builder(*storage, text, limits);
+  const std::optional<std::string> marked = mark_python_numbers(text);
+  if (marked) text = *marked;
+  Builder builder(*storage, text, limits, marked.has_value());
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return JsonDocument(std::move(storage));
 }
 
 JsonDocument JsonDocument::read(const std::filesystem::path& file, const JsonLimits& limits) {
-  return parse(read_file(file, static_cast<std::int64_t>(limits.max_bytes)), file.string(), limits);
+  const std::string text = read_file(file, static_cast<std::int64_t>(limits.max_bytes));
+  refuse_lfs_pointer(file, text);
+  return parse(text, file.string(), limits);
 }
 
 }  // namespace cermet

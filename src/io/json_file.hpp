@@ -44,7 +44,7 @@ class Json {
   /// Number of elements or fields; 0 for scalars.
   std::size_t size() const;
 
-  /// The value as a type, or an error. An integer is written without fraction or exponent; a number may be an integer.
+  /// The value as a type, or an error. An integer is written without fraction or exponent; a number may be an integer, and no NaN or Infinity as Python has.
   std::string_view as_string() const;
   bool as_bool() const;
   std::int64_t as_integer(std::int64_t min = std::numeric_limits<std::int64_t>::min(), std::int64_t max = std::numeric_limits<std::int64_t>::max()) const;

@@ -11,6 +11,7 @@
 #include "base/checked.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "io/git_lfs.hpp"
 #include "io/json_file.hpp"
 #include "io/json_value.hpp"
 
@@ -123,6 +124,11 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
   std::array<std::byte, length_bytes> prefix{};
   result.read_whole(0, prefix);
   const std::int64_t header_bytes = decode_length(prefix);
+  if (header_bytes > max_header_bytes && size >= std::ssize(lfs_pointer_start)) {
+    std::string start(lfs_pointer_start.size(), '\0');
+    result.read_whole(0, std::as_writable_bytes(std::span(start)));
+    refuse_lfs_pointer(path, start);
+  }
   if (header_bytes > max_header_bytes) refuse("a header length of at most 100000000 bytes", header_bytes);
   if (header_bytes > size - length_bytes) refuse(fmt::format("a header length of at most {} bytes (the file has {})", size - length_bytes, size), header_bytes);
   std::string header(static_cast<std::size_t>(header_bytes), '\0');

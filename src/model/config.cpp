@@ -3,14 +3,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <variant>
 
 #include "base/checked.hpp"
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "model/arch/architecture.hpp"
 #include "model/arch/fields.hpp"
 #include "model/arch/rope.hpp"
+#include "model/checkpoint/model_folder.hpp"
 
 namespace cermet {
 namespace {
@@ -19,14 +22,14 @@ constexpr JsonLimits config_limits{.max_bytes = std::size_t{4} << 20, .max_value
 constexpr std::int64_t max_parameters = std::int64_t{1} << 42;
 constexpr std::int64_t max_experts_in_all = std::int64_t{1} << 18;  // over all layers
 
-/// A field that changes the computation in a way that nothing here implements, and the value at which it changes nothing. Null never does.
+/// A field that changes the computation in a way that nothing here implements, and the value at which it changes nothing. Null, false and what is empty never
+/// do.
 struct UnsupportedField {
   std::string_view key;
   std::variant<std::monostate, bool, double> neutral = {};
 };
 
 constexpr UnsupportedField unsupported_fields[] = {
-    {"pretraining_tp", 1.0},
     {"is_encoder_decoder", false},
     {"add_cross_attention", false},
     {"alibi", false},
@@ -59,6 +62,8 @@ constexpr UnsupportedField unsupported_fields[] = {
 };
 
 bool is_neutral(Json field, const UnsupportedField& row) {
+  if (field.is(JsonKind::boolean) && !field.as_bool()) return true;
+  if ((field.is(JsonKind::array) || field.is(JsonKind::object)) && field.size() == 0) return true;
   if (const bool* flag = std::get_if<bool>(&row.neutral)) return field.is(JsonKind::boolean) && field.as_bool() == *flag;
   const bool number = field.is(JsonKind::integer) || field.is(JsonKind::number);
   if (const double* value = std::get_if<double>(&row.neutral)) return number && field.as_number() == *value;
@@ -85,6 +90,16 @@ void refuse_unsupported_fields(Json root) {
   }
 }
 
+/// The first checkpoints of Llama say LLaMAForCausalLM; those saved from a base model say LlamaModel.
+bool is_same_class(std::string_view known, std::string_view name) {
+  constexpr std::string_view with_head = "ForCausalLM", without = "Model";
+  if (known.ends_with(with_head) && name.ends_with(without)) {
+    known.remove_suffix(with_head.size());
+    name.remove_suffix(without.size());
+  }
+  return std::ranges::equal(known, name, [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+}
+
 const ArchitectureDefinition& parse_architecture(Json root) {
   const auto names = [](std::string_view ArchitectureDefinition::*name) {
     std::vector<std::string_view> all;
@@ -93,13 +108,14 @@ const ArchitectureDefinition& parse_architecture(Json root) {
   };
   const auto find = [](std::string_view name, std::string_view ArchitectureDefinition::*field) -> const ArchitectureDefinition* {
     for (const ArchitectureDefinition* definition : all_architectures()) {
-      if (definition->*field == name) return definition;
+      if (is_same_class(definition->*field, name)) return definition;
     }
     return nullptr;
   };
   const std::optional<Json> model_type = root.find("model_type");
   const std::optional<Json> classes = root.find("architectures");
   if (!classes || classes->as_array().size() == 0) {
+    if (!model_type && classes) classes->unexpected(names(&ArchitectureDefinition::class_name));
     const Json type = model_type ? *model_type : root.at("architectures");
     const ArchitectureDefinition* definition = find(type.as_string(), &ArchitectureDefinition::model_type);
     if (definition == nullptr) type.unexpected(names(&ArchitectureDefinition::model_type), Status::unsupported);
@@ -114,23 +130,34 @@ const ArchitectureDefinition& parse_architecture(Json root) {
   return *definition;
 }
 
+/// What matters of it here is a common name; weights are loaded as their files have them.
 DType parse_dtype(Json root) {
   std::optional<Json> field = root.find("dtype");
   if (!field) field = root.find("torch_dtype");
-  if (!field) return DType::f32;
-  const std::string_view name = field->as_string();
-  if (name == "float32") return DType::f32;
+  if (!field || field->is(JsonKind::object)) return DType::f32;  // of a class of several parts: each part's own
+  std::string_view name = field->as_string();
+  if (name.starts_with("torch.")) name.remove_prefix(std::string_view("torch.").size());
   if (name == "bfloat16") return DType::bf16;
-  if (name == "float16") return DType::f16;
+  if (name == "float16" || name == "half") return DType::f16;
+  for (const std::string_view as_stored : {"float32", "float", "auto", "float64", "double"})
+    if (name == as_stored) return DType::f32;
   field->unexpected("float32, bfloat16 or float16", Status::unsupported);
 }
 
-void parse_attention_sizes(Json root, ModelConfig& config) {
+void parse_attention_sizes(Json root, const ArchitectureDefinition& definition, ModelConfig& config) {
   config.heads = config_field::size(root, "num_attention_heads");
-  config.kv_heads = config_field::optional_size(root, "num_key_value_heads").value_or(config.heads);
-  if (config.heads % config.kv_heads != 0) root.at("num_key_value_heads").unexpected(fmt::format("a divisor of num_attention_heads {}", config.heads));
+  const bool absent = !config_field::is_there(root, "num_key_value_heads");
+  const std::int64_t fallback = absent && definition.kv_heads > 0 ? definition.kv_heads : config.heads;
+  config.kv_heads = config_field::optional_size(root, "num_key_value_heads").value_or(fallback);
+  if (config.heads % config.kv_heads != 0) {
+    const std::string expected = fmt::format("a divisor of num_attention_heads {}", config.heads);
+    if (absent) root.refuse(fmt::format("num_key_value_heads: expected {}, found none, which means {} in this architecture", expected, fallback));
+    root.at("num_key_value_heads").unexpected(expected);
+  }
   if (const std::optional<std::int64_t> head_dim = config_field::optional_size(root, "head_dim")) {
     config.head_dim = *head_dim;
+  } else if (definition.head_dim > 0) {
+    config.head_dim = definition.head_dim;
   } else {
     if (config.hidden_size % config.heads != 0) root.at("num_attention_heads").unexpected(fmt::format("a divisor of hidden_size {}", config.hidden_size));
     config.head_dim = config.hidden_size / config.heads;
@@ -175,25 +202,40 @@ void check_total_size(Json root, const ModelConfig& config) {
   add(3 * sparse_layers * config.experts, config.expert_intermediate_size, config.hidden_size);
 }
 
-std::int32_t token_id(Json field, std::int64_t vocab_size) { return static_cast<std::int32_t>(field.as_integer(0, vocab_size - 1)); }
+/// An id of the vocabulary. Others never come up, and tiny or pruned models keep those of the model that they were made from.
+std::optional<std::int32_t> token_id(Json field, std::int64_t vocab_size) {
+  const std::int64_t id = field.as_integer();
+  return id >= 0 && id < vocab_size ? std::optional(static_cast<std::int32_t>(id)) : std::nullopt;
+}
 
-/// `eos_token_id`: an id, a list of ids or nothing. Returns whether the file says anything.
-bool parse_eos(Json root, ModelConfig& config) {
+/// `eos_token_id`: an id, a list of ids or nothing. Leaves what is known where the file has none of the vocabulary.
+void parse_eos(Json root, ModelConfig& config) {
   const std::optional<Json> field = root.find("eos_token_id");
-  if (!field) return false;
-  config.eos_ids.clear();
+  if (!field) return;
+  std::vector<std::int32_t> ids;
   const auto add = [&](Json item) {
-    const std::int32_t id = token_id(item, config.vocab_size);
-    if (std::find(config.eos_ids.begin(), config.eos_ids.end(), id) == config.eos_ids.end()) config.eos_ids.push_back(id);
+    const std::optional<std::int32_t> id = token_id(item, config.vocab_size);
+    if (id && std::find(ids.begin(), ids.end(), *id) == ids.end()) ids.push_back(*id);
   };
-  if (!field->is(JsonKind::array)) return add(*field), true;
-  for (Json item : *field) add(item);
-  return true;
+  if (field->is(JsonKind::array))
+    for (Json item : *field) add(item);
+  else add(*field);
+  if (!ids.empty()) config.eos_ids = std::move(ids);
 }
 
 void parse_special_tokens(Json root, ModelConfig& config) {
   if (const std::optional<Json> bos = root.find("bos_token_id")) config.bos_id = token_id(*bos, config.vocab_size);
   parse_eos(root, config);
+}
+
+/// Only random weights are drawn with it, so that any value is fine in a checkpoint.
+double initializer_range(Json root) {
+  const std::optional<Json> field = root.find("initializer_range");
+  try {
+    return field ? std::clamp(field->as_number(), 0.0, 1000.0) : 0.02;
+  } catch (const Error&) {
+    return 0.02;
+  }
 }
 
 ModelConfig parse_config(Json root) {
@@ -205,12 +247,12 @@ ModelConfig parse_config(Json root) {
   config.vocab_size = config_field::size(root, "vocab_size");
   config.hidden_size = config_field::size(root, "hidden_size");
   config.layers = config_field::size(root, "num_hidden_layers", config_field::max_layers);
-  parse_attention_sizes(root, config);
+  parse_attention_sizes(root, definition, config);
   config.intermediate_size = config_field::optional_size(root, "intermediate_size").value_or(0);
-  config.max_position_embeddings = config_field::optional_size(root, "max_position_embeddings").value_or(definition.max_position_embeddings);
+  config.max_position_embeddings = config_field::optional_whole_size(root, "max_position_embeddings").value_or(definition.max_position_embeddings);
   config.rms_norm_eps = config_field::number(root, "rms_norm_eps", definition.rms_norm_eps, 1e-20, 1);
   config.tie_word_embeddings = config_field::flag(root, "tie_word_embeddings", false);
-  config.initializer_range = config_field::number(root, "initializer_range", 0.02, 0, 1000);
+  config.initializer_range = initializer_range(root);
   config.dtype = parse_dtype(root);
   config.rope = parse_rope(root, definition, config);
   if (const std::optional<Json> activation = root.find("hidden_act"); activation && activation->as_string() != "silu" && activation->as_string() != "swish") {
@@ -232,19 +274,23 @@ ModelConfig parse_config(Json root) {
 ModelConfig load_config_file(const std::filesystem::path& file) {
   const JsonDocument document = JsonDocument::read(file, config_limits);
   ModelConfig config = parse_config(document.root());
+  config.initializer_range = config_field::number(document.root(), "initializer_range", 0.02, 0, 1000);
   refuse_quantization(document.root());
   return config;
 }
 
 ModelConfig load_config(const std::filesystem::path& folder) {
+  require_model_folder(folder);
   std::error_code ignored;
-  const std::filesystem::file_status status = std::filesystem::status(folder, ignored);
-  if (!std::filesystem::exists(status)) fail(Status::io, "{}: expected a model's folder, found nothing of that name", folder.string());
-  if (!std::filesystem::is_directory(status)) fail(Status::invalid_argument, "{}: expected a model's folder, found a file", folder.string());
   const std::filesystem::path file = folder / "config.json", generation = folder / "generation_config.json";
   if (!std::filesystem::exists(file, ignored)) fail(Status::io, "{}: expected a folder with config.json, found none in it", folder.string());
   ModelConfig config = parse_config(JsonDocument::read(file, config_limits).root());
-  if (std::filesystem::exists(generation, ignored)) parse_eos(JsonDocument::read(generation, config_limits).root().as_object(), config);
+  if (!std::filesystem::exists(generation, ignored)) return config;
+  try {
+    parse_eos(JsonDocument::read(generation, config_limits).root().as_object(), config);
+  } catch (const Error& error) {
+    log().warn("{}; generation settings are ignored", error.what());
+  }
   return config;
 }
 

@@ -49,13 +49,16 @@ ModelConfig load_config(const std::filesystem::path& folder);
 /// The same for a config.json of any name, without a folder around it; one that is quantized is refused.
 ModelConfig load_config_file(const std::filesystem::path& file);
 
+/// Element types of weights and scales in files: those that operators compute in, and f64, which NumPy leaves and which is rounded once while it loads.
+inline constexpr DTypeSet stored_reals = dtypes::real | DTypeSet{DType::f64};
+
 /// A tensor that a checkpoint of this configuration must have.
 struct ExpectedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
-  DTypeSet dtypes = dtypes::real;
+  DTypeSet dtypes = stored_reals;
   bool is_parameter = true;  ///< a weight, quantized or not; else a scale, an offset or an int32 bias
-  bool or_one = false;       ///< one element, of shape [] or [1], will do
+  bool or_one = false;       ///< one element of any shape will do, and [N] for [N, 1]
 };
 
 /// Names under which an architecture stores one layer's feed-forward part and router.

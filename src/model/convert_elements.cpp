@@ -1,6 +1,7 @@
 #include "model/convert_elements.hpp"
 
 #include "base/error.hpp"
+#include "format/element.hpp"
 #include "format/half.hpp"
 
 namespace cermet {
@@ -39,12 +40,22 @@ void unpack_scales(const std::byte* from, std::byte* to, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) destination[i] = format::float_from_bits(static_cast<std::uint32_t>(source[i]));
 }
 
+/// Rounds once.
+template <DType to_type>
+void narrow_doubles(const std::byte* from, std::byte* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) format::store_element(to, to_type, i, format::load_element(from, DType::f64, i));
+}
+
 Convert converter(DType from, DType to) {
   switch (from) {
     case DType::i64: return to == DType::f32 ? unpack_scales : nullptr;
     case DType::f32: return converter_from<float>(to);
     case DType::bf16: return converter_from<format::bf16>(to);
     case DType::f16: return converter_from<format::f16>(to);
+    case DType::f64:
+      if (to == DType::f32) return narrow_doubles<DType::f32>;
+      if (to == DType::bf16) return narrow_doubles<DType::bf16>;
+      return to == DType::f16 ? narrow_doubles<DType::f16> : nullptr;
     default: return nullptr;
   }
 }

@@ -16,12 +16,13 @@ struct WeightSource {
   std::vector<std::vector<std::string>> slices;
   enum class Form : std::uint8_t {
     plain,           ///< the tensors' elements, converted; dequantized where the graph wants a floating type ("X.weight" times "X.weight_scale")
+    rounded,         ///< where a tensor is real and has stored scales, its elements as quantized values with those, dequantized where the graph wants that
     codes,           ///< rows quantized while they load (absmax over the largest quantized value, round to nearest)
     scales,          ///< their per-row scales
     channel_scales,  ///< stored scales of rows: "X.weight_scale", [N, 1], [N] or one for all rows of "X.weight"
     scalar,          ///< the first tensor's only element
   } form = Form::plain;
-  DType code_type = DType::i8;  ///< of `codes` and `scales`: i8 or f8_e4m3
+  DType code_type = DType::i8;  ///< of `rounded`, `codes` and `scales`: i8 or f8_e4m3
 };
 
 /// Element types of a graph. Residual stream, normalization statistics, arithmetic of rotation, softmax and router weights are float32 in every mode.

@@ -47,8 +47,11 @@ Dims DecoderBuilder::weight_dims(const Linear& linear) const {
 ValueId DecoderBuilder::weight(const Linear& linear) {
   const LinearScheme scheme = scheme_of(linear);
   const bool on_load = is_quantized(scheme) && !quantization_.stored();
+  const WeightSource::Form form = on_load                                                        ? WeightSource::Form::codes
+                                  : quantization_.dense.contains(linear.modules.front().front()) ? WeightSource::Form::rounded
+                                                                                                 : WeightSource::Form::plain;
   return constant(linear.name + ".weight", {is_quantized(scheme) ? code_type(scheme) : types_.weights, weight_dims(linear)},
-                  {tensors_of(linear, ".weight"), on_load ? WeightSource::Form::codes : WeightSource::Form::plain, code_type(scheme)});
+                  {tensors_of(linear, ".weight"), form, code_type(quantization_.of(linear.modules.front().front()))});
 }
 
 /// Per-row scales of a quantized weight.

@@ -43,7 +43,7 @@ std::int64_t context_for(const EngineOptions& options, const ModelConfig& config
   require(options.max_context >= 0, "max_context: expected a non-negative number of tokens, found {}", options.max_context);
   const std::int64_t wanted = options.max_context > 0 ? options.max_context : std::min(config.max_position_embeddings, default_context);
   require(wanted <= (std::int64_t{1} << 30), "max_context: expected at most {} tokens, found {}", std::int64_t{1} << 30, wanted);
-  if (wanted > config.max_position_embeddings * options.max_sequences && config.rope.scaling != RopeScaling::dynamic)
+  if (wanted > config.max_position_embeddings * options.max_sequences && !follows_length(config.rope))
     log().warn("context of {} tokens: the model was made for {}; text beyond that may be poor", wanted, config.max_position_embeddings);
   return round_up(wanted, block_size);
 }

@@ -16,20 +16,20 @@ class List {
   void linear(const std::string& name, std::int64_t rows, std::int64_t columns, bool bias = false) {
     const LinearScheme scheme = quantization_.stored() ? quantization_.of(name) : LinearScheme{};
     const bool fixed = scheme.input == LinearScheme::Input::fixed, modelslim = quantization_.format == Quantization::Format::modelslim;
-    if (scheme.weight == LinearScheme::Weight::real) tensors.push_back({name + ".weight", {rows, columns}});
+    if (scheme.weight == LinearScheme::Weight::real || quantization_.dense.contains(name)) tensors.push_back({name + ".weight", {rows, columns}});
     else if (quantization_.packed.contains(name)) {
       tensors.push_back({name + ".weight_packed", {rows, (columns + 3) / 4}, {DType::i32}});
       scale(name + ".weight_shape", {2}, {DType::i64}, false);
     } else tensors.push_back({name + ".weight", {rows, columns}, {scheme.weight == LinearScheme::Weight::fp8 ? DType::f8_e4m3 : DType::i8}});
     if (scheme.weight == LinearScheme::Weight::real || !modelslim || !fixed) {
-      if (scheme.weight != LinearScheme::Weight::real) scale(name + ".weight_scale", {rows, 1}, dtypes::real, true);
-      if (scheme.weight != LinearScheme::Weight::real && modelslim) scale(name + ".weight_offset", {rows, 1}, dtypes::real, true);
-      if (fixed) scale(name + ".input_scale", {1}, dtypes::real, true);
+      if (scheme.weight != LinearScheme::Weight::real) scale(name + ".weight_scale", {rows, 1}, stored_reals, true);
+      if (scheme.weight != LinearScheme::Weight::real && modelslim) scale(name + ".weight_offset", {rows, 1}, stored_reals, true);
+      if (fixed) scale(name + ".input_scale", {1}, stored_reals, true);
       if (bias) tensors.push_back({name + ".bias", {rows}});
       return;
     }
-    scale(name + ".input_scale", {1}, dtypes::real, true);
-    scale(name + ".input_offset", {1}, dtypes::real, true);
+    scale(name + ".input_scale", {1}, stored_reals, true);
+    scale(name + ".input_offset", {1}, stored_reals, true);
     scale(name + ".deq_scale", {rows}, {DType::f32, DType::i64}, false);  // input_scale * weight_scale
     scale(name + ".quant_bias", {rows}, {DType::i32}, false);             // bias / deq_scale - input_offset * the row's sum
   }

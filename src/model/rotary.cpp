@@ -1,6 +1,5 @@
 #include "model/rotary.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace cermet {
@@ -11,13 +10,11 @@ RotaryTables::RotaryTables(const ModelConfig& config, DType frequencies, std::in
 }
 
 bool RotaryTables::would_change(std::int64_t context, std::int64_t later) const {
-  const std::int64_t trained = parameters_.max_position_embeddings;
-  return parameters_.scaling == RopeScaling::dynamic && std::max(context, trained) != std::max(later, trained);
+  return frequency_length(parameters_, context) != frequency_length(parameters_, later);
 }
 
 bool RotaryTables::cover(std::int64_t context) {
-  const std::int64_t needed = std::max(context, parameters_.max_position_embeddings);
-  if (parameters_.scaling != RopeScaling::dynamic || needed == std::max(parameters_.sequence_length, parameters_.max_position_embeddings)) return false;
+  if (frequency_length(parameters_, context) == frequency_length(parameters_, parameters_.sequence_length)) return false;
   parameters_.sequence_length = context;
   const RopeTable made = make_rope_table(parameters_, positions_);
   // The executables hold the tables' addresses, so their memory stays.

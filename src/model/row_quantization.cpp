@@ -43,6 +43,14 @@ float quantize_row(std::span<const float> row, DType code_type, std::byte* codes
   return scale;
 }
 
+void round_row(std::span<const float> row, DType code_type, float scale, std::byte* codes) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const float value = scale > 0 ? row[i] / scale : 0.0f;
+    if (code_type == DType::i8) codes[i] = static_cast<std::byte>(static_cast<std::int8_t>(nearest(std::min(std::max(value, -128.0f), 127.0f))));
+    else codes[i] = static_cast<std::byte>(format::to_e4m3(std::min(std::max(value, -format::e4m3_max), format::e4m3_max)).bits);
+  }
+}
+
 void dequantize_row(DType code_type, std::span<const std::byte> codes, float scale, DType to, std::byte* destination) {
   std::vector<float> values(codes.size());
   for (std::size_t i = 0; i < codes.size(); ++i)

@@ -41,34 +41,36 @@ class WeightLoader {
   /// One tensor, converted. Returns the elements written.
   std::int64_t load_part(const WeightSource& source, const std::string& part, DType dtype, std::byte* at) {
     const WeightSource::Form form = source.form;
-    if (reader_.find(part) == nullptr) {
-      if (const StoredTensor* packed = reader_.find(part + "_packed")) return load_packed(*packed, part, dtype, at);
-    }
-    const StoredTensor& tensor = existing(part);
     const auto write_scales = [&](const std::vector<float>& scales) {
       CERMET_ASSERT(dtype == DType::f32);
       std::ranges::copy(scales, reinterpret_cast<float*>(at));
       return static_cast<std::int64_t>(scales.size());
     };
     if (form == WeightSource::Form::channel_scales) return write_scales(channel_scales(part));
+    if (reader_.find(part) == nullptr) {
+      if (const StoredTensor* packed = reader_.find(part + "_packed")) return load_packed(*packed, part, dtype, at);
+    }
+    const StoredTensor& tensor = existing(part);
     if (form == WeightSource::Form::scales) {
       if (!made_scales_.contains(part)) quantize(tensor, source.code_type, nullptr);
       return write_scales(made_scales_.at(part));
     }
-    if (form == WeightSource::Form::codes) quantize(tensor, source.code_type, at);
+    const bool rounded = form == WeightSource::Form::rounded && stored_reals.contains(tensor.dtype);
+    if (rounded && reader_.find(fmt::format("{}.weight_scale", module_of(part)))) round(tensor, source.code_type, dtype, at);
+    else if (form == WeightSource::Form::codes) quantize(tensor, source.code_type, at);
     else if (is_codes(tensor.dtype) && dtypes::real.contains(dtype)) dequantize(tensor, dtype, at);
     else convert(tensor, dtype, at);
     if (on_bytes_) on_bytes_(tensor.bytes());
     return tensor.elements();
   }
 
-  /// 8-bit quantized values, each + 128, four to an int32; rows are padded to whole words. Returns the elements
+  /// 8-bit quantized values, each + 128, four to an int32; rows are padded to whole words. As they are, or dequantized. Returns the elements
   /// written.
   std::int64_t load_packed(const StoredTensor& packed, const std::string& name, DType dtype, std::byte* destination) const {
     std::int64_t shape[2];
     read(existing(name + "_shape"), 0, 2, DType::i64, reinterpret_cast<std::byte*>(shape));
     const std::int64_t rows = packed.shape.at(0), row_bytes = 4 * packed.shape.at(1), columns = shape[1];
-    CERMET_ASSERT(shape[0] == rows && columns <= row_bytes && dtypes::real.contains(dtype));
+    CERMET_ASSERT(shape[0] == rows && columns <= row_bytes && (dtypes::real.contains(dtype) || dtype == DType::i8));
     const std::vector<float> scales = scales_of_rows(existing(name + "_scale"), rows);
     for_pieces(rows, columns, [&](std::int64_t begin, std::int64_t count) {
       std::vector<std::byte> codes(static_cast<std::size_t>(count * row_bytes));
@@ -76,7 +78,9 @@ class WeightLoader {
       for (std::byte& code : codes) code ^= std::byte{0x80};
       for (std::int64_t r = 0; r < count; ++r) {
         const auto row = std::span(codes).subspan(static_cast<std::size_t>(r * row_bytes), static_cast<std::size_t>(columns));
-        dequantize_row(DType::i8, row, scales[static_cast<std::size_t>(begin + r)], dtype, destination + bytes_of(dtype, (begin + r) * columns));
+        std::byte* out = destination + bytes_of(dtype, (begin + r) * columns);
+        if (dtype == DType::i8) std::ranges::copy(row, out);
+        else dequantize_row(DType::i8, row, scales[static_cast<std::size_t>(begin + r)], dtype, out);
       }
     });
     if (on_bytes_) on_bytes_(packed.bytes());
@@ -99,7 +103,7 @@ class WeightLoader {
   /// Part of a tensor, from element `begin` on, as another type.
   void read(const StoredTensor& tensor, std::int64_t begin, std::int64_t count, DType dtype, std::byte* destination) const {
     if (tensor.dtype == dtype) return reader_.read(tensor, bytes_of(dtype, begin), {destination, static_cast<std::size_t>(bytes_of(dtype, count))});
-    if (!dtypes::real.contains(tensor.dtype) && !(tensor.dtype == DType::i64 && tensor.name.ends_with(".deq_scale")))
+    if (!stored_reals.contains(tensor.dtype) && !(tensor.dtype == DType::i64 && tensor.name.ends_with(".deq_scale")))
       fail(Status::unsupported, "tensor {}: expected F32, BF16 or F16, found {}", tensor.name, stored_name_of(tensor.dtype));
     AlignedBuffer stored(bytes_of(tensor.dtype, count));
     reader_.read(tensor, bytes_of(tensor.dtype, begin), {stored.data(), static_cast<std::size_t>(stored.size())});
@@ -112,7 +116,9 @@ class WeightLoader {
 
   /// Stored scales of the rows of "X.weight", "X.weight_scale" or of another name: as many as rows, or one for all.
   std::vector<float> channel_scales(const std::string& name) const {
-    return scales_of_rows(existing(name), existing(fmt::format("{}.weight", module_of(name))).shape.at(0));
+    const std::string weight = fmt::format("{}.weight", module_of(name));
+    const StoredTensor* packed = reader_.find(weight + "_packed");
+    return scales_of_rows(existing(name), (packed ? *packed : existing(weight)).shape.at(0));
   }
   std::vector<float> scales_of_rows(const StoredTensor& tensor, std::int64_t rows) const {
     CERMET_ASSERT(tensor.elements() == 1 || tensor.elements() == rows);
@@ -132,6 +138,24 @@ class WeightLoader {
       for (std::int64_t r = 0; r < rows; ++r) {
         const auto row = std::span(codes).subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns));
         dequantize_row(tensor.dtype, row, scales[static_cast<std::size_t>(begin + r)], dtype, destination + bytes_of(dtype, (begin + r) * columns));
+      }
+    });
+  }
+
+  /// An unquantized weight that has stored scales, as quantized values or dequantized again.
+  void round(const StoredTensor& tensor, DType code_type, DType dtype, std::byte* destination) const {
+    const std::vector<float> scales = channel_scales(fmt::format("{}.weight_scale", module_of(tensor.name)));
+    const std::int64_t columns = tensor.shape.at(1);
+    for_pieces(tensor.shape[0], columns, [&](std::int64_t begin, std::int64_t count) {
+      std::vector<float> values(static_cast<std::size_t>(count * columns));
+      std::vector<std::byte> codes(static_cast<std::size_t>(columns));
+      read(tensor, begin * columns, count * columns, DType::f32, reinterpret_cast<std::byte*>(values.data()));
+      for (std::int64_t r = 0; r < count; ++r) {
+        const float scale = scales[static_cast<std::size_t>(begin + r)];
+        std::byte* row = destination + bytes_of(dtype, (begin + r) * columns);
+        round_row(std::span(values).subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns)), code_type, scale, codes.data());
+        if (is_codes(dtype)) std::ranges::copy(codes, row);
+        else dequantize_row(code_type, codes, scale, dtype, row);
       }
     });
   }
@@ -168,7 +192,8 @@ DType storage_type(const Checkpoint& checkpoint) {
   std::optional<DType> common;
   for (const ExpectedTensor& expected : expected_tensors(checkpoint.config(), checkpoint.quantization())) {
     const StoredTensor& tensor = checkpoint.require(expected);
-    if (!expected.is_parameter || !dtypes::real.contains(tensor.dtype)) continue;
+    if (!expected.is_parameter || !stored_reals.contains(tensor.dtype)) continue;
+    if (tensor.dtype == DType::f64) return DType::f32;
     if (common && *common != tensor.dtype) return DType::f32;
     common = tensor.dtype;
   }

@@ -1,5 +1,6 @@
 #include "op/rope_table.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -29,7 +30,13 @@ void check(const RopeParameters& p) {
     positive("beta_fast", p.beta_fast);
     positive("beta_slow", p.beta_slow);
   }
-  if (p.scaling == RopeScaling::yarn || p.scaling == RopeScaling::llama3)
+  if (p.scaling == RopeScaling::longrope)
+    for (const std::vector<double>* factors : {&p.short_factors, &p.long_factors}) {
+      require(std::ssize(*factors) == p.rotary_dim / 2, "rope: {}: expected {} numbers, found {}", factors == &p.short_factors ? "short_factor" : "long_factor",
+              p.rotary_dim / 2, factors->size());
+      for (const double factor : *factors) positive(factors == &p.short_factors ? "short_factor" : "long_factor", factor);
+    }
+  if (p.scaling == RopeScaling::yarn || p.scaling == RopeScaling::llama3 || p.scaling == RopeScaling::longrope)
     require(p.original_max_position_embeddings > 0 || p.max_position_embeddings > 0,
             "rope: original_max_position_embeddings: expected a positive number, found {}", p.original_max_position_embeddings);
 }
@@ -115,7 +122,35 @@ std::vector<float> llama3(const RopeParameters& p) {
   return inverse;
 }
 
+bool is_long(const RopeParameters& p) { return static_cast<double>(p.sequence_length) > original_context(p); }
+
+std::vector<float> longrope(const RopeParameters& p) {
+  const std::vector<double>& factors = is_long(p) ? p.long_factors : p.short_factors;
+  std::vector<float> inverse = powers(static_cast<float>(p.theta), p.rotary_dim);
+  for (std::size_t i = 0; i < inverse.size(); ++i) inverse[i] = 1.0f / (static_cast<float>(factors[i]) * inverse[i]);
+  return inverse;
+}
+
+float longrope_attention_scaling(const RopeParameters& p) {
+  if (p.attention_factor) return static_cast<float>(*p.attention_factor);
+  return p.factor <= 1 ? 1.0f : static_cast<float>(std::sqrt(1 + std::log(p.factor) / std::log(original_context(p))));
+}
+
+std::vector<float> proportional(const RopeParameters& p) {
+  std::vector<float> inverse = linear(p);
+  const auto rotated = static_cast<std::size_t>(p.rotated * static_cast<double>(p.rotary_dim) / 2);
+  std::fill(inverse.begin() + static_cast<std::ptrdiff_t>(std::min(rotated, inverse.size())), inverse.end(), 0.0f);
+  return inverse;
+}
+
 }  // namespace
+
+bool follows_length(const RopeParameters& parameters) { return parameters.scaling == RopeScaling::dynamic || parameters.scaling == RopeScaling::longrope; }
+
+std::int64_t frequency_length(const RopeParameters& parameters, std::int64_t length) {
+  if (parameters.scaling == RopeScaling::dynamic) return std::max(length, parameters.max_position_embeddings);
+  return parameters.scaling == RopeScaling::longrope && static_cast<double>(length) > original_context(parameters) ? 1 : 0;
+}
 
 RotaryFrequencies rotary_frequencies(const RopeParameters& parameters) {
   check(parameters);
@@ -129,6 +164,11 @@ RotaryFrequencies rotary_frequencies(const RopeParameters& parameters) {
       result.attention_scaling = yarn_attention_scaling(parameters);
       break;
     case RopeScaling::llama3: result.inverse = llama3(parameters); break;
+    case RopeScaling::longrope:
+      result.inverse = longrope(parameters);
+      result.attention_scaling = longrope_attention_scaling(parameters);
+      break;
+    case RopeScaling::proportional: result.inverse = proportional(parameters); break;
   }
   if (parameters.round_frequencies_to && !has_grown(parameters)) {
     for (float& f : result.inverse) f = static_cast<float>(format::rounded_to(*parameters.round_frequencies_to, f));

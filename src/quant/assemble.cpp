@@ -1,10 +1,14 @@
 #include "quant/assemble.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <deque>
+#include <iterator>
 #include <system_error>
+#include <unordered_set>
 
 #include "base/error.hpp"
+#include "io/json_numbers.hpp"
 #include "io/new_folder.hpp"
 #include "model/checkpoint/checkpoint.hpp"
 #include "model/checkpoint/compressed_tensors.hpp"
@@ -18,11 +22,27 @@ namespace {
 /// config.json with its keys in their order, and `quantization` under "quantization_config", or nothing where that is null.
 std::string config_text(const std::filesystem::path& folder, const JsonValue& quantization) {
   const std::filesystem::path file = folder / "config.json";
-  std::optional<JsonValue> config = JsonValue::parse(read_file(file));
+  const std::string source = read_file(file);
+  const std::optional<std::string> marked = mark_python_numbers(source);
+  std::optional<JsonValue> config = JsonValue::parse(marked.value_or(source));
   if (!config || !config->is_object()) fail(Status::invalid_file, "{}: expected a JSON object, found something else", file.string());
   config->erase("quantization_config");
   if (!quantization.is_null()) (*config)["quantization_config"] = quantization;
-  return config->dump(2) + "\n";
+  std::string text = config->dump(2) + "\n";
+  if (marked) unmark_python_numbers(text);
+  return text;
+}
+
+std::vector<OutputTensor> with_packed_experts(std::vector<OutputTensor> tensors, std::span<const LinearModule> modules, const SchemeMap& schemes) {
+  std::unordered_set<std::string> weights;
+  for (const LinearModule& module : modules)
+    if (is_written_packed(module, schemes)) weights.insert(module.name + ".weight");
+  std::vector<OutputTensor> out;
+  for (OutputTensor& tensor : tensors) {
+    if (weights.contains(tensor.spec.name)) std::ranges::move(packed(std::move(tensor)), std::back_inserter(out));
+    else out.push_back(std::move(tensor));
+  }
+  return out;
 }
 
 /// The layer that a tensor belongs to; -1: none.
@@ -78,7 +98,8 @@ std::vector<std::string> write_checkpoint(const std::filesystem::path& folder, c
     shards.stem = modelslim_stem;
     write_file_atomically(folder / modelslim_description_file, modelslim_description(tensors, schemes).dump(2) + "\n");
   } else {
-    quantization = compressed_tensors_config(modules, schemes);
+    quantization = compressed_tensors_config(modules, schemes, options.pack_experts);
+    if (options.pack_experts) tensors = with_packed_experts(std::move(tensors), modules, schemes);
   }
   write_shards(folder, tensors, shards);
   copy_side_files(config_from, folder);

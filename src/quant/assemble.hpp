@@ -20,6 +20,7 @@ std::string_view name_of(ExportFormat format);
 struct ExportOptions {
   ExportFormat format = ExportFormat::compressed_tensors;
   bool allow_rounding = false;  ///< of what ModelSlim's product scales cannot hold exactly; the record lists it
+  bool pack_experts = true;     ///< int8 values of experts as transformers 5 reads them; vLLM reads them plain where their inputs are int8, too
   ShardOptions shards;          ///< `stem` is the format's
 };
 

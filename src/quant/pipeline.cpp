@@ -28,6 +28,8 @@ void check_options(const QuantizeOptions& options) {
 /// Refuses a checkpoint that is quantized already.
 void check_source(const Checkpoint& checkpoint) {
   for (const StoredTensor& tensor : checkpoint.tensors()) {
+    if (tensor.dtype == DType::f64)
+      fail(Status::unsupported, "{}: {}: expected f32, bf16 or f16, found f64", checkpoint.file_of(tensor).path().string(), tensor.name);
     if (tensor.dtype == DType::i8 || dtypes::fp8.contains(tensor.dtype) || tensor.name.ends_with(".weight_scale"))
       fail(Status::unsupported, "{}: expected a checkpoint in f32, bf16 or f16, found one that is quantized already ({} is {})", checkpoint.folder().string(),
            tensor.name, name_of(tensor.dtype));

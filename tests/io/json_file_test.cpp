@@ -43,6 +43,27 @@ TEST(JsonFile, TypedAccess) {
   EXPECT_EQ(keys, "a n big huge ");
 }
 
+TEST(JsonFile, NumbersOfPythonAreReadAndRefusedWhereTheyAreUsed) {
+  const JsonDocument document = JsonDocument::parse(R"({"a": NaN, "b": [Infinity, -Infinity , 1], "text": "NaN, \" Infinity", "": -1})", "f.json");
+  const Json root = document.root();
+  EXPECT_TRUE(root.at("a").is(JsonKind::number));
+  EXPECT_EQ(message([&] { root.at("a").as_number(); }), "f.json: a: expected a finite number, found NaN");
+  EXPECT_EQ(message([&] { root.at("b").at(0).as_number(); }), "f.json: b[0]: expected a finite number, found Infinity");
+  EXPECT_EQ(message([&] { root.at("b").at(1).as_integer(); }), "f.json: b[1]: expected an integer, found -Infinity");
+  EXPECT_EQ(root.at("b").at(2).as_integer(), 1);
+  EXPECT_EQ(root.at("text").as_string(), "NaN, \" Infinity");
+  EXPECT_TRUE(JsonDocument::parse("NaN", "f.json").root().is(JsonKind::number));
+  for (const char* text : {"{NaN: 1}", "nan", "NaNs", "1NaN", "+Infinity", "-NaN", "Inf", "[\"\x7f\", NaN]"})
+    EXPECT_NE(parse_error(text).find("expected JSON"), std::string::npos) << text;
+}
+
+TEST(JsonFile, PointersOfGitLfsSayWhatToDo) {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / "cermet-lfs-pointer.json";
+  std::ofstream(file) << "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
+  EXPECT_NE(message([&] { JsonDocument::read(file); }).find("run git lfs pull"), std::string::npos);
+  std::filesystem::remove(file);
+}
+
 TEST(JsonFile, ErrorsNameFieldExpectedAndFound) {
   const JsonDocument document = JsonDocument::parse(R"({"a": {"b.c": [1, {"d": "text"}]}, "n": -3, "huge": 9223372036854775808})", "f.json");
   const Json root = document.root();
@@ -59,7 +80,7 @@ TEST(JsonFile, ErrorsNameFieldExpectedAndFound) {
 }
 
 TEST(JsonFile, RefusesWhatBreaksJsonOrLimits) {
-  for (const std::string_view text : {"", " ", "{", "[1,]", "{\"a\" 1}", "[1] 2", "nul", "\"\xff\"", "\"\\ud800\"", "[1e999]", "NaN", "{a: 1}", "\"\n\""}) {
+  for (const std::string_view text : {"", " ", "{", "[1,]", "{\"a\" 1}", "[1] 2", "nul", "\"\xff\"", "\"\\ud800\"", "[1e999]", "{a: 1}", "\"\n\""}) {
     EXPECT_NE(parse_error(text).find("f.json: line "), std::string::npos) << parse_error(text);
   }
   EXPECT_NE(parse_error("[1,\n 2,\n x]").find("f.json: line 3, column 2: expected JSON, found a syntax error"), std::string::npos);

@@ -57,7 +57,7 @@ TEST(Checkpoint, RequireNamesWhatItFound) {
   const Folder bytes;
   bytes.shard("model.safetensors", {"x"});
   const std::int64_t one[] = {1};
-  expect_error(Status::unsupported, {"\"x\": expected f16, bf16 or f32, found u8"}, [&] { bytes.open().require("x", one); });
+  expect_error(Status::unsupported, {"\"x\": expected f16, bf16, f32 or f64, found u8"}, [&] { bytes.open().require("x", one); });
 }
 
 TEST(Checkpoint, ReadsData) {
@@ -124,11 +124,7 @@ TEST(Checkpoint, RefusesAnIndexThatDoesNotFitItsFiles) {
   folder.index(R"({"a":"one.safetensors","b":"two.safetensors"})");
   folder.refuse(Status::io, {"expected the file \"two.safetensors\", found none"});
   folder.shard("two.safetensors", {"c"});
-  folder.refuse(Status::invalid_file, {"\"b\": expected the tensor in \"two.safetensors\", found it in \"one.safetensors\""});
-  folder.shard("two.safetensors", {"b"});
-  folder.refuse(Status::invalid_file, {"\"b\": expected a tensor in one file, found it also in one.safetensors"});
-  folder.shard("one.safetensors", {"c"});
-  folder.refuse(Status::invalid_file, {"\"a\": expected the tensor in \"one.safetensors\", found no such tensor"});
+  EXPECT_EQ(folder.open().tensors().size(), 3u);  // "b" is in another file than the index says, which readers take as it is
   folder.index(R"({"a":"one.safetensors","a":"one.safetensors"})");
   folder.refuse(Status::invalid_file, {"found \"a\" twice"});
 }

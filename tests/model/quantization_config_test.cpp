@@ -83,9 +83,9 @@ TEST(QuantizationConfig, RefusesByFieldWhatItDoesNotCompute) {
   const Refusal refusals[] = {
       {R"({"quant_method":"gptq"})", "quant_method", "\"compressed-tensors\", found \"gptq\""},
       {R"({"quant_method":"compressed-tensors","format":"marlin-24","config_groups":{}})", "format", "found \"marlin-24\""},
-      {with_group(fmt::format(R"({},"format":"pack-quantized","input_activations":{{"num_bits":8,"type":"int","strategy":"token","dynamic":true}})", weights)),
-       group + "input_activations", "null with packed weights"},
       {in_weights(R"("num_bits":4,"type":"int","strategy":"channel")"), group + "weights.num_bits", "8, found 4"},
+      {in_weights(R"("num_bits":8,"type":"int","strategy":"channel","actorder":"group")"), group + "weights.actorder", "\"weight\" or \"static\""},
+      {with_groups(R"("W4A16":["Linear"])"), "config_groups.W4A16", "W8A8"},
       {in_weights(R"("num_bits":8,"type":"int","strategy":"channel","symmetric":false)"), group + "weights.symmetric", "true, found false"},
       {in_weights(R"("num_bits":8,"type":"int","strategy":"group","group_size":128)"), group + "weights.group_size", "null, found 128"},
       {in_weights(R"("num_bits":8,"type":"int","strategy":"block")"), group + "weights.strategy", "\"channel\" or \"tensor\", found \"block\""},
@@ -94,14 +94,13 @@ TEST(QuantizationConfig, RefusesByFieldWhatItDoesNotCompute) {
       {in_weights(R"("num_bits":8,"type":"int","strategy":"channel","rotation":3)"), group + "weights.rotation", "no such field"},
       {in_weights(R"("num_bits":8,"type":"float","strategy":"channel")"), "format", "\"float-quantized\" for weights of type float"},
       {in_inputs(R"("num_bits":8,"type":"float","strategy":"token","dynamic":true)"), group + "input_activations.type", "that of the weights"},
-      {in_inputs(R"("num_bits":8,"type":"int","strategy":"tensor","dynamic":true)"), group + "input_activations.strategy", "\"token\""},
       {in_inputs(R"("num_bits":8,"type":"int","strategy":"token","dynamic":false)"), group + "input_activations.strategy", "\"tensor\""},
       {in_inputs(R"("num_bits":8,"type":"int","strategy":"tensor","dynamic":"local")"), group + "input_activations.dynamic", "true or false"},
       {with_group(fmt::format(R"({},"output_activations":{{"num_bits":8}})", weights)), group + "output_activations", "null"},
       {with_group(weights, R"(,"kv_cache_scheme":{"num_bits":8})"), "kv_cache_scheme", "null"},
       {with_group(weights, R"(,"sparsity_config":{"format":"sparse-24-bitmask"})"), "sparsity_config.format", "\"dense\""},
       {with_group(weights, R"(,"transform_config":{"config_groups":{}})"), "transform_config", "no such field"},
-      {with_group(weights, R"(,"quantization_status":"calibration")"), "quantization_status", "\"compressed\""},
+      {with_group(weights, R"(,"quantization_status":"sliced")"), "quantization_status", "\"compressed\""},
       {with_group(weights, R"(,"ignore":["re:("])"), "ignore[0]", "expected"},
       {with_groups(fmt::format(R"("group_0":{{{}}})", weights)), "config_groups.group_0", "targets"},
   };
@@ -163,12 +162,18 @@ class Broken : public testing::Test {
   ScratchFolder scratch_;
 };
 
-TEST_F(Broken, ScalesMustBeFiniteAndAboveZero) {
-  for (const float bad : {0.0f, -1.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+TEST_F(Broken, ScalesMustBeFiniteAndNotNegative) {
+  for (const float bad : {-1.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     write("w8a8_static", PlainDecoder::Format::compressed_tensors);
     overwrite("model.safetensors", "model.layers.1.mlp.down_proj.weight_scale", bad);
-    expect_refused(Status::invalid_file, {"\"model.layers.1.mlp.down_proj.weight_scale\": expected finite scales above 0"});
+    expect_refused(Status::invalid_file, {"\"model.layers.1.mlp.down_proj.weight_scale\": expected finite scales of at least 0"});
   }
+}
+
+TEST_F(Broken, ScalesOfInputsMustBeAboveZero) {
+  write("w8a8_static", PlainDecoder::Format::compressed_tensors);
+  overwrite("model.safetensors", "model.layers.1.mlp.down_proj.input_scale", 0);
+  expect_refused(Status::invalid_file, {"\"model.layers.1.mlp.down_proj.input_scale\": expected finite scales above 0, found 0"});
 }
 
 TEST_F(Broken, ModulesThatShareAnInputMustShareItsScale) {
@@ -193,7 +198,7 @@ TEST_F(Broken, ChecksSayWhatAnEngineWouldRefuse) {
   EXPECT_TRUE(sound.warnings.empty());
   overwrite("model.safetensors", "model.layers.1.mlp.down_proj.weight_scale", -1);
   ASSERT_EQ(problems().size(), 1u);
-  EXPECT_NE(problems()[0].find("expected finite scales above 0"), std::string::npos);
+  EXPECT_NE(problems()[0].find("expected finite scales of at least 0"), std::string::npos);
   write("w8a8_static", PlainDecoder::Format::compressed_tensors,
         [](PlainDecoder& decoder) { decoder.quantize("model.layers.0.mlp.up_proj", *scheme_named("w8a8_dynamic")); });
   ASSERT_EQ(problems().size(), 1u);

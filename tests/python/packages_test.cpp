@@ -36,5 +36,18 @@ TEST(Packages, TransformersLoadsIt) {
   }
 }
 
+TEST(Packages, TransformersLoadsMixtures) {
+  for (const char* model : {"qwen3moe-bf16", "mixtral-bf16"})
+    for (const char* scheme : {"w8a16", "w8a8_dynamic", "fp8_weight_only", "fp8_dynamic"}) {
+      SCOPED_TRACE(fmt::format("{} {}", model, scheme));
+      const ScratchFolder scratch;
+      round_checkpoint(references / model, scratch / "out", Policy::uniform(*scheme_named(scheme)));
+      read_with_packages(scratch / "out", "--transformers");
+    }
+  const ScratchFolder scratch;
+  round_checkpoint(references / "qwen3moe-mixed-f32", scratch / "out", Policy::standard());
+  read_with_packages(scratch / "out", "--transformers");
+}
+
 }  // namespace
 }  // namespace cermet::test

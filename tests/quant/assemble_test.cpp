@@ -28,7 +28,13 @@ TEST(Assemble, HasEveryTensorOfTheSourceAndOfItsSchemes) {
     if (scheme == LinearScheme{}) continue;
     expected.insert(module.name + ".weight_scale");
     if (scheme.input == LinearScheme::Input::fixed) expected.insert(module.name + ".input_scale");
-    EXPECT_EQ(file.find(module.name + ".weight")->dtype, DType::i8);
+    const bool packed = module.expert >= 0;  // four values to an int32, with the shape that they have
+    const StoredTensor* weight = file.find(module.name + (packed ? ".weight_packed" : ".weight"));
+    ASSERT_NE(weight, nullptr) << module.name;
+    EXPECT_EQ(weight->dtype, packed ? DType::i32 : DType::i8);
+    if (!packed) continue;
+    expected.erase(module.name + ".weight");
+    expected.insert({module.name + ".weight_packed", module.name + ".weight_shape"});
   }
   for (const StoredTensor& tensor : file.tensors()) found.insert(tensor.name);
   EXPECT_EQ(found, expected);
@@ -79,15 +85,17 @@ TEST(CompressedTensors, GroupsOfTheDefaultPolicy) {
   const std::vector<LinearModule> modules = linear_modules(load_config(mixture));
   const nlohmann::json config = nlohmann::json::parse(compressed_tensors_config(modules, scheme_map(Policy::standard(), modules)).dump());
   EXPECT_EQ(config["quant_method"], "compressed-tensors");
-  EXPECT_EQ(config["format"], "int-quantized");
+  EXPECT_EQ(config["format"], "mixed-precision");
   EXPECT_EQ(config["quantization_status"], "compressed");
   const nlohmann::json& fixed = config["config_groups"]["group_0"];
   EXPECT_EQ(fixed["targets"][0], "re:model\\.layers\\.\\d+\\.self_attn\\.q_proj$");
   EXPECT_EQ(fixed["weights"]["strategy"], "channel");
+  EXPECT_EQ(fixed["format"], "int-quantized");
   EXPECT_EQ(fixed["input_activations"]["strategy"], "tensor");
   EXPECT_EQ(fixed["input_activations"]["dynamic"], false);
   const nlohmann::json& dynamic = config["config_groups"]["group_1"];
   EXPECT_EQ(dynamic["targets"][0], "re:model\\.layers\\.\\d+\\.mlp\\.experts\\.\\d+\\.gate_proj$");
+  EXPECT_EQ(dynamic["format"], "pack-quantized");  // what transformers 5 reads of experts
   EXPECT_EQ(dynamic["input_activations"]["strategy"], "token");
   EXPECT_EQ(config["ignore"][0], "model.layers.0.mlp.gate");
 }

@@ -84,7 +84,8 @@ TEST(Check, NamesEveryViolation) {
        },
        {"extra.weight", "no such tensor"}},
       {[&](auto& t) { named(t, q + ".weight").spec.dtype = DType::u8; }, {q + ".weight", "i8", "u8"}},
-      {[&](auto& t) { std::swap(named(t, expert + ".weight").spec.shape[0], named(t, expert + ".weight").spec.shape[1]); }, {expert + ".weight", "["}},
+      {[&](auto& t) { std::swap(named(t, expert + ".weight_packed").spec.shape[0], named(t, expert + ".weight_packed").spec.shape[1]); },
+       {expert + ".weight_packed", "["}},
   };
   for (const Case& c : cases) {
     const ScratchFolder scratch;
@@ -113,11 +114,13 @@ TEST(Check, CodesKeepToTheRangeOfTheScales) {
   record.range = 127;
   write_file_atomically(scratch / "out/cermet_quantization.json", record.to_json());
   rewrite(scratch / "out", [](auto& tensors) {
-    for (OutputTensor& tensor : tensors)
-      if (tensor.spec.dtype == DType::i8)
-        for (std::byte& code : tensor.bytes)
-          if (code == std::byte{0x80}) code = std::byte{0x81};
-    named(tensors, "model.layers.0.mlp.experts.1.up_proj.weight").bytes[5] = std::byte{0x80};
+    for (OutputTensor& tensor : tensors) {
+      const bool packed = tensor.spec.name.ends_with(".weight_packed");  // each value + 128
+      if (tensor.spec.dtype != DType::i8 && !packed) continue;
+      for (std::byte& code : tensor.bytes)
+        if (code == (packed ? std::byte{0} : std::byte{0x80})) code |= std::byte{1};
+    }
+    named(tensors, "model.layers.0.mlp.experts.1.up_proj.weight_packed").bytes[5] = std::byte{0};
   });
   expect_violation(scratch / "out", {"model.layers.0.mlp.experts.1.up_proj.weight", "-127 to 127", "-128"});
 }

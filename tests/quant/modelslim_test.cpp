@@ -14,7 +14,9 @@ namespace {
 struct Rounded {
   Rounded(const std::string& model, const Policy& policy) : config(load_config(references / model)), modules(linear_modules(config)) {
     schemes = scheme_map(policy, modules);
-    round_checkpoint(references / model, scratch / "out", policy);
+    ExportOptions plain;
+    plain.pack_experts = false;  // as this descriptor has them
+    round_checkpoint(references / model, scratch / "out", policy, plain);
     file.emplace(SafetensorsFile::open(scratch / "out/model.safetensors"));
     for (const StoredTensor& tensor : file->tensors()) tensors.push_back(copy_of(*file, tensor));
   }

@@ -20,9 +20,11 @@ struct ArchitectureDefinition {
   Architecture id;
   std::string_view class_name;  ///< in config.json's `architectures`
   std::string_view model_type;  ///< in config.json's `model_type`
-  // Values of fields that config.json may leave out.
+  // Values of fields that config.json may leave out: those of transformers' class.
   double rms_norm_eps = 1e-6, rope_theta = 10000;
   std::int64_t max_position_embeddings = 2048;
+  std::int64_t kv_heads = 0;  ///< 0: num_attention_heads
+  std::int64_t head_dim = 0;  ///< 0: hidden_size / num_attention_heads
   ExpertModules expert_modules = {};
   /// Sets what depends on the architecture: biases, windows, experts, qk_norm. Sizes, heads and `window`, `sparse` (of `layers` elements, all 0
   /// and false) are there already.

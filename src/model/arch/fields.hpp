@@ -19,6 +19,8 @@ inline constexpr std::int64_t max_experts = 65536;
 std::int64_t size(Json root, std::string_view key, std::int64_t max = max_size);
 /// The same for a field that may be absent or null.
 std::optional<std::int64_t> optional_size(Json root, std::string_view key, std::int64_t max = max_size);
+/// The same, where transformers takes a whole number that is written as a real: 4096.0.
+std::optional<std::int64_t> optional_whole_size(Json root, std::string_view key, std::int64_t max = max_size);
 /// true or false; `fallback` where absent or null.
 bool flag(Json root, std::string_view key, bool fallback);
 /// A finite number with low <= value <= high; `fallback` where absent or null.
@@ -28,7 +30,9 @@ double number(Json root, std::string_view key, double fallback, double low, doub
 void window_of_every_layer(Json root, std::int64_t absent, ModelConfig& config);
 /// Qwen's windows: none without `use_sliding_window`; else of the layers that `layer_types` names, or those from `max_window_layers` on.
 void windows_of_upper_layers(Json root, ModelConfig& config);
-/// Number of experts, how many a token takes: `num_experts` or `num_local_experts`, `num_experts_per_tok`.
-void experts(Json root, ModelConfig& config);
+/// Number of experts, how many a token takes: `num_experts` or `num_local_experts`, `num_experts_per_tok`; these defaults where they are absent.
+void experts(Json root, std::int64_t count, std::int64_t per_token, ModelConfig& config);
+/// Whether there is a field of this name, be it null.
+bool is_there(Json root, std::string_view key);
 
 }  // namespace cermet::config_field

@@ -9,6 +9,7 @@ const ArchitectureDefinition mistral_architecture{
     .class_name = "MistralForCausalLM",
     .model_type = "mistral",
     .max_position_embeddings = 131072,
+    .kv_heads = 8,
     .configure = [](Json root, ModelConfig& config) { config_field::window_of_every_layer(root, 4096, config); },
 };
 

@@ -11,11 +11,12 @@ const ArchitectureDefinition mixtral_architecture{
     .rms_norm_eps = 1e-5,
     .rope_theta = 1e6,
     .max_position_embeddings = 131072,
+    .kv_heads = 8,
     .expert_modules = {.block = "block_sparse_moe", .gate = "w1", .up = "w3", .down = "w2"},
     .configure =
         [](Json root, ModelConfig& config) {
           config_field::window_of_every_layer(root, 0, config);
-          config_field::experts(root, config);
+          config_field::experts(root, 8, 2, config);
           config.expert_intermediate_size = config_field::size(root, "intermediate_size");
           config.sparse.assign(config.sparse.size(), true);
         },

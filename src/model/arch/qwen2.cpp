@@ -9,6 +9,7 @@ const ArchitectureDefinition qwen2_architecture{
     .class_name = "Qwen2ForCausalLM",
     .model_type = "qwen2",
     .max_position_embeddings = 32768,
+    .kv_heads = 32,
     .configure =
         [](Json root, ModelConfig& config) {
           config.qkv_bias = true;

@@ -9,6 +9,8 @@ const ArchitectureDefinition qwen3_architecture{
     .class_name = "Qwen3ForCausalLM",
     .model_type = "qwen3",
     .max_position_embeddings = 32768,
+    .kv_heads = 32,
+    .head_dim = 128,
     .configure =
         [](Json root, ModelConfig& config) {
           config.qk_norm = true;

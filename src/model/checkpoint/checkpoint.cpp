@@ -6,14 +6,18 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "io/json_file.hpp"
+#include "model/checkpoint/model_folder.hpp"
+#include "model/checkpoint/tensor_names.hpp"
 
 namespace cermet {
 namespace {
 
 constexpr std::string_view suffix = ".safetensors", index_suffix = ".safetensors.index.json";
 constexpr std::size_t max_files = 4096;
+constexpr std::int64_t compared_bytes = std::int64_t{1} << 20;
 
 /// Where an index says that tensors are: tensor -> file name.
 using WeightMap = std::map<std::string, std::string, std::less<>>;
@@ -41,16 +45,24 @@ WeightMap read_index(const std::filesystem::path& path) {
   return map;
 }
 
-/// What lies in a folder that has no safetensors, for a message.
-std::string other_weights(const std::filesystem::path& folder) {
+/// STEM-00001-of-00002.safetensors and so on, where all of them are there.
+std::vector<std::string> shards_without_index(const std::filesystem::path& folder, const std::string& stem) {
   std::error_code ignored;
-  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string extension = entry.path().extension().string();
-    if (extension == ".bin" || extension == ".pt" || extension == ".pth" || extension == ".gguf" || extension == ".safetensors") {
-      return fmt::format("{} only", quote(entry.path().filename().string()));
-    }
+  std::set<std::string> found;
+  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder, ignored)) found.insert(entry.path().filename().string());
+  for (std::size_t count = 1; count <= std::min(found.size(), max_files); ++count) {
+    std::vector<std::string> names;
+    for (std::size_t shard = 1; shard <= count; ++shard) names.push_back(fmt::format("{}-{:05}-of-{:05}{}", stem, shard, count, suffix));
+    if (std::ranges::all_of(names, [&](const std::string& name) { return found.contains(name); })) return names;
   }
-  return "neither";
+  return {};
+}
+
+/// Scales may lie flat, and one may stand for all rows, whatever its shape.
+bool has_shape(const StoredTensor& tensor, const ExpectedTensor& expected) {
+  if (tensor.shape == expected.shape) return true;
+  if (!expected.or_one) return false;
+  return tensor.elements() == 1 || (expected.shape.size() == 2 && tensor.shape == std::vector{expected.shape[0]});
 }
 
 }  // namespace
@@ -64,40 +76,66 @@ struct Checkpoint::State {
   std::vector<std::size_t> file_of;   ///< of each of `tensors`
   std::int64_t total_bytes = 0;
 
+  void open_files(const std::string& stem);
   void gather();
-  void check_against(const WeightMap& map, const std::filesystem::path& index) const;
+  void tie_head();
+  bool has_same_bytes(const StoredTensor& a, const StoredTensor& b) const;
+  const StoredTensor* find(std::string_view name) const;
   std::size_t position(const StoredTensor& tensor) const;
 };
 
-// All tensors of all files in one list; a name that two files have is refused.
+// All tensors of all files in one list. Of a name that several files have, the last file's counts: transformers and vLLM load one file after the other.
 void Checkpoint::State::gather() {
-  std::vector<std::pair<const StoredTensor*, std::size_t>> all;
+  std::map<std::string_view, PlacedTensor> last;
+  std::string first_twice;
+  std::int64_t twice = 0;
   for (std::size_t file = 0; file < files.size(); ++file) {
-    for (const StoredTensor& tensor : files[file].tensors()) all.emplace_back(&tensor, file);
-  }
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first->name < b.first->name; });
-  for (const auto& [tensor, file] : all) {
-    if (!tensors.empty() && tensors.back().name == tensor->name) {
-      fail(Status::invalid_file, "{}: {}: expected a tensor in one file, found it also in {}", files[file].path().string(), quote(tensor->name),
-           files[file_of.back()].path().filename().string());
+    for (const StoredTensor& tensor : files[file].tensors()) {
+      const auto [place, is_new] = last.insert_or_assign(tensor.name, PlacedTensor{tensor, file});
+      if (!is_new && ++twice == 1) first_twice = tensor.name;
     }
-    tensors.push_back(*tensor);
-    file_of.push_back(file);
-    total_bytes += tensor->bytes();
+  }
+  if (twice > 0)
+    log().warn("{}: {} tensors are in several files, {} the first; the last file counts, whatever the index says", folder.string(), twice, quote(first_twice));
+  std::vector<PlacedTensor> all;
+  for (const auto& [name, placed] : last) all.push_back(placed);
+  use_expected_names(config, all);
+  std::ranges::sort(all, {}, [](const PlacedTensor& placed) -> const std::string& { return placed.tensor.name; });
+  for (const PlacedTensor& placed : all) {
+    if (!tensors.empty() && tensors.back().name == placed.tensor.name)
+      fail(Status::invalid_file, "{}: {}: expected one tensor of this meaning, found it under two names", files[placed.file].path().string(),
+           quote(placed.tensor.name));
+    tensors.push_back(placed.tensor);
+    file_of.push_back(placed.file);
+    total_bytes += placed.tensor.bytes();
   }
 }
 
-void Checkpoint::State::check_against(const WeightMap& map, const std::filesystem::path& index) const {
-  for (const auto& [name, file] : map) {
-    const auto found =
-        std::lower_bound(tensors.begin(), tensors.end(), name, [](const StoredTensor& tensor, std::string_view key) { return tensor.name < key; });
-    if (found == tensors.end() || found->name != name) {
-      fail(Status::invalid_file, "{}: weight_map: {}: expected the tensor in {}, found no such tensor", index.string(), quote(name), quote(file));
-    }
-    const std::string place = files[file_of[static_cast<std::size_t>(found - tensors.begin())]].path().filename().string();
-    if (place != file)
-      fail(Status::invalid_file, "{}: weight_map: {}: expected the tensor in {}, found it in {}", index.string(), quote(name), quote(file), quote(place));
+// A head that is stored beside the embeddings that it is said to share is one of its own where it differs.
+void Checkpoint::State::tie_head() {
+  if (!config.tie_word_embeddings) return;
+  const StoredTensor *head = find("lm_head.weight"), *embeddings = find("model.embed_tokens.weight");
+  if (head == nullptr || embeddings == nullptr) return;
+  const bool alike = head->dtype == embeddings->dtype && head->shape == embeddings->shape;
+  if (alike && has_same_bytes(*head, *embeddings)) return;
+  log().warn("{}: a head is stored that differs from the embeddings; it is used, whatever tie_word_embeddings says", folder.string());
+  config.tie_word_embeddings = false;
+}
+
+bool Checkpoint::State::has_same_bytes(const StoredTensor& a, const StoredTensor& b) const {
+  std::vector<std::byte> first(compared_bytes), second(compared_bytes);
+  for (std::int64_t at = 0; at < a.bytes(); at += compared_bytes) {
+    const auto count = static_cast<std::size_t>(std::min(compared_bytes, a.bytes() - at));
+    files[file_of[position(a)]].read(a, at, std::span(first).first(count));
+    files[file_of[position(b)]].read(b, at, std::span(second).first(count));
+    if (!std::equal(first.begin(), first.begin() + static_cast<std::ptrdiff_t>(count), second.begin())) return false;
   }
+  return true;
+}
+
+const StoredTensor* Checkpoint::State::find(std::string_view name) const {
+  const auto found = std::lower_bound(tensors.begin(), tensors.end(), name, [](const StoredTensor& tensor, std::string_view key) { return tensor.name < key; });
+  return found == tensors.end() || found->name != name ? nullptr : &*found;
 }
 
 std::size_t Checkpoint::State::position(const StoredTensor& tensor) const {
@@ -110,30 +148,41 @@ Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
 Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
 Checkpoint::~Checkpoint() = default;
 
-Checkpoint Checkpoint::open(const std::filesystem::path& folder) {
-  auto state = std::make_unique<State>();
-  state->folder = folder;
-  state->config = load_config(folder);
-  state->quantization = read_quantization(folder, state->config);
-  const std::string stem = state->quantization.format == Quantization::Format::modelslim ? "quant_model_weights" : "model";
+// Files are those of the index, or all shards of a set without one. An index may name tensors that are not there: what is needed is required by name.
+void Checkpoint::State::open_files(const std::string& stem) {
   const std::string single_file = fmt::format("{}{}", stem, suffix), index_file = fmt::format("{}{}", stem, index_suffix);
   if (is_there(folder / single_file)) {
-    state->files.push_back(SafetensorsFile::open(folder / single_file));
-    state->gather();
-    return Checkpoint(std::move(state));
+    files.push_back(SafetensorsFile::open(folder / single_file));
+    return gather();
   }
   const std::filesystem::path index = folder / index_file;
-  if (!is_there(index)) fail(Status::io, "{}: expected {} or {}, found {}", folder.string(), single_file, index_file, other_weights(folder));
+  if (!is_there(index)) {
+    for (const std::string& name : shards_without_index(folder, stem)) files.push_back(SafetensorsFile::open(folder / name));
+    if (!files.empty()) return gather();
+    fail(Status::io, "{}: expected {} or {}, found {}", folder.string(), single_file, index_file, other_weights(folder));
+  }
   const WeightMap map = read_index(index);
   std::set<std::string> names;
   for (const auto& [tensor, file] : map) names.insert(file);
   if (names.size() > max_files) fail(Status::invalid_file, "{}: weight_map: expected at most {} files, found {}", index.string(), max_files, names.size());
   for (const std::string& name : names) {
     if (!is_there(folder / name)) fail(Status::io, "{}: weight_map: expected the file {}, found none of that name", index.string(), quote(name));
-    state->files.push_back(SafetensorsFile::open(folder / name));
+    files.push_back(SafetensorsFile::open(folder / name));
   }
-  state->gather();
-  state->check_against(map, index);
+  gather();
+}
+
+Checkpoint Checkpoint::open(const std::filesystem::path& folder) {
+  auto state = std::make_unique<State>();
+  state->folder = folder;
+  state->config = load_config(folder);
+  state->quantization = read_quantization(folder, state->config);
+  state->open_files(state->quantization.format == Quantization::Format::modelslim ? "quant_model_weights" : "model");
+  const bool tied = state->config.tie_word_embeddings;
+  state->tie_head();
+  if (state->config.tie_word_embeddings != tied) state->quantization = read_quantization(folder, state->config);
+  const State& opened = *state;
+  as_stored(state->quantization, state->config, [&](const std::string& name) { return opened.find(name); });
   return Checkpoint(std::move(state));
 }
 
@@ -144,11 +193,7 @@ std::int64_t Checkpoint::total_bytes() const { return state_->total_bytes; }
 std::span<const StoredTensor> Checkpoint::tensors() const { return state_->tensors; }
 std::span<const SafetensorsFile> Checkpoint::files() const { return state_->files; }
 
-const StoredTensor* Checkpoint::find(std::string_view name) const {
-  const std::vector<StoredTensor>& all = state_->tensors;
-  const auto found = std::lower_bound(all.begin(), all.end(), name, [](const StoredTensor& tensor, std::string_view key) { return tensor.name < key; });
-  return found == all.end() || found->name != name ? nullptr : &*found;
-}
+const StoredTensor* Checkpoint::find(std::string_view name) const { return state_->find(name); }
 
 const StoredTensor& Checkpoint::require(std::string_view name, std::span<const std::int64_t> shape) const {
   return require(ExpectedTensor{std::string(name), {shape.begin(), shape.end()}});
@@ -161,8 +206,7 @@ const StoredTensor& Checkpoint::require(const ExpectedTensor& expected) const {
          shape_to_string(expected.shape));
   }
   const std::string file = file_of(*tensor).path().string();
-  const bool one = expected.or_one && tensor->shape.size() <= 1 && tensor->elements() == 1;
-  if (tensor->shape != expected.shape && !one) {
+  if (!has_shape(*tensor, expected)) {
     fail(Status::invalid_file, "{}: {}: expected shape {}{}, found {}", file, quote(expected.name), shape_to_string(expected.shape),
          expected.or_one ? " or one element" : "", shape_to_string(tensor->shape));
   }

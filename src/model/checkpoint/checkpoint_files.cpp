@@ -48,8 +48,11 @@ class Copier {
       const auto size = static_cast<std::size_t>(std::min(copy_piece_bytes, tensor.size() - at));
       if (tensor.file) {
         tensor.file->read(*tensor.stored, at, std::span(buffer_).first(size));
+        if (tensor.flips_signs)
+          for (std::byte& value : std::span(buffer_).first(size)) value ^= std::byte{0x80};
         writer.write(index, at, std::span(buffer_).first(size));
       } else {
+        CERMET_ASSERT(!tensor.flips_signs);
         writer.write(index, at, std::span(tensor.bytes).subspan(static_cast<std::size_t>(at), size));
       }
       done_ += static_cast<std::int64_t>(size);
@@ -75,6 +78,25 @@ void write_index(const std::filesystem::path& folder, const std::vector<OutputTe
 
 OutputTensor copy_of(const SafetensorsFile& file, const StoredTensor& stored, std::string_view name) {
   return {.spec = {std::string(name.empty() ? stored.name : name), stored.dtype, stored.shape}, .file = &file, .stored = &stored, .bytes = {}};
+}
+
+std::vector<OutputTensor> packed(OutputTensor weight) {
+  CERMET_ASSERT(weight.file && weight.spec.dtype == DType::i8 && weight.spec.shape.size() == 2 && weight.spec.shape[1] % 4 == 0);
+  const std::array<std::int64_t, 2> shape{weight.spec.shape[0], weight.spec.shape[1]};
+  OutputTensor shape_tensor{.spec = {weight.spec.name + "_shape", DType::i64, {2}}, .bytes = {}};
+  const auto bytes = std::as_bytes(std::span(shape));
+  shape_tensor.bytes.assign(bytes.begin(), bytes.end());
+  weight.spec = {weight.spec.name + "_packed", DType::i32, {shape[0], shape[1] / 4}};
+  weight.flips_signs = !weight.flips_signs;
+  return {std::move(weight), std::move(shape_tensor)};
+}
+
+OutputTensor unpacked(OutputTensor packed) {
+  CERMET_ASSERT(packed.file && packed.spec.dtype == DType::i32 && packed.spec.name.ends_with("_packed"));
+  packed.spec.name.resize(packed.spec.name.size() - std::string_view("_packed").size());
+  packed.spec = {packed.spec.name, DType::i8, {packed.spec.shape.at(0), packed.spec.shape.at(1) * 4}};
+  packed.flips_signs = !packed.flips_signs;
+  return packed;
 }
 
 std::int64_t write_shards(const std::filesystem::path& folder, const std::vector<OutputTensor>& tensors, const ShardOptions& options) {

@@ -20,12 +20,19 @@ struct OutputTensor {
   const SafetensorsFile* file = nullptr;  ///< null: `bytes` has the content
   const StoredTensor* stored = nullptr;   ///< in `file`
   std::vector<std::byte> bytes;
+  bool flips_signs = false;  ///< int8 values as value + 128, or back: the other of the two that a packed tensor and a plain one hold
 
   std::int64_t size() const { return file ? stored->bytes() : static_cast<std::int64_t>(bytes.size()); }
 };
 
 /// A stored tensor under a name; its own where none is given.
 OutputTensor copy_of(const SafetensorsFile& file, const StoredTensor& stored, std::string_view name = {});
+
+/// Packs a quantized weight of int8 as compressed-tensors does, four values to an int32, without reading it: "X.weight_packed" [N, K / 4] and "X.weight_shape".
+/// K must be a multiple of 4.
+std::vector<OutputTensor> packed(OutputTensor weight);
+/// The inverse, of "X.weight_packed" with rows that are not padded.
+OutputTensor unpacked(OutputTensor packed);
 
 struct ShardOptions {
   std::string stem = "model";                                        ///< files are called STEM.safetensors or STEM-00001-of-00002.safetensors

@@ -4,8 +4,10 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "io/safetensors.hpp"
 #include "model/checkpoint/compressed_tensors.hpp"
 #include "model/checkpoint/modelslim.hpp"
+#include "model/linear_modules.hpp"
 
 namespace cermet {
 namespace {
@@ -43,6 +45,21 @@ Quantization quantize_projections(const ModelConfig& config, const LinearScheme&
   Quantization quantization;
   visit_layers(config, false, [&](std::string module) { quantization.modules.emplace(std::move(module), scheme); });
   return quantization;
+}
+
+void as_stored(Quantization& quantization, const ModelConfig& config, const std::function<const StoredTensor*(const std::string&)>& find) {
+  if (quantization.format != Quantization::Format::compressed_tensors) return;
+  for (const LinearModule& module : linear_modules(config)) {
+    const auto quantized = quantization.modules.find(module.name);
+    if (quantized == quantization.modules.end()) continue;
+    const StoredTensor *weight = find(module.name + ".weight"), *scale = find(module.name + ".weight_scale");
+    if (weight == nullptr) continue;
+    quantization.packed.erase(module.name);
+    if (!stored_reals.contains(weight->dtype)) continue;
+    const bool may_be_none = module.role == LinearModule::Role::router || module.role == LinearModule::Role::head || module.expert >= 0;
+    if (scale != nullptr) quantization.dense.insert(module.name);
+    else if (may_be_none) quantization.modules.erase(quantized);
+  }
 }
 
 Quantization read_quantization(const std::filesystem::path& folder, const ModelConfig& config) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -11,6 +12,8 @@
 #include "model/linear_scheme.hpp"
 
 namespace cermet {
+
+struct StoredTensor;
 
 /// Schemes by module; modules that are not here stay as they are.
 using SchemeMap = std::unordered_map<std::string, LinearScheme>;
@@ -33,6 +36,8 @@ struct Quantization {
   double range = 127;
   /// Modules whose int8 weights are packed four to an int32, "X.weight_packed" [N, K / 4], each as q + 128.
   std::unordered_set<std::string> packed = {};
+  /// Modules whose weights are stored as real numbers beside their scales, as models that are not compressed have them: rounded while they load.
+  std::unordered_set<std::string> dense = {};
   /// Offsets (zero points) of static inputs that have one, by module: q = x / scale + offset. As the checkpoint states
   /// them; filled by checked_quantization().
   std::unordered_map<std::string, float> input_offsets = {};
@@ -53,6 +58,10 @@ std::vector<std::string> linear_module_names(const ModelConfig& config);
 /// What a checkpoint's folder says: quant_model_description.json, or config.json's quantization_config; nothing where there is neither. Reads no
 /// tensor. Throws Error naming file and field where it breaks its format or asks for something that is not supported.
 Quantization read_quantization(const std::filesystem::path& folder, const ModelConfig& config);
+
+/// Takes what is stored for what the descriptor leaves open: weights that are packed, or not rounded yet; routers, heads and experts that its targets name,
+/// though they have no scales, are unquantized, because they are no linear modules where it was written. `find` gives a tensor or null.
+void as_stored(Quantization& quantization, const ModelConfig& config, const std::function<const StoredTensor*(const std::string&)>& find);
 
 /// Every tensor the architecture needs when its modules are quantized so, in the order in which a forward pass meets them.
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config, const Quantization& quantization);

@@ -153,7 +153,10 @@ Quantization checked_quantization(const Checkpoint& checkpoint) {
     if (tensor.name.ends_with(".weight_offset")) expect_zeros(checkpoint, tensor);
     if (tensor.name.ends_with("_scale"))
       for_values(checkpoint, tensor, [&](double scale) {
-        if (!std::isfinite(scale) || scale <= 0) bad_value(checkpoint, tensor, "finite scales above 0", scale);
+        // A row of zeros may have a scale of 0; so may one that is too small for the scale's type, which is then zeros for every reader.
+        const bool may_be_zero = tensor.name.ends_with(".weight_scale");
+        if (!std::isfinite(scale) || scale < 0 || (scale == 0 && !may_be_zero))
+          bad_value(checkpoint, tensor, may_be_zero ? "finite scales of at least 0" : "finite scales above 0", scale);
       });
     if (tensor.name.ends_with(".input_offset"))
       if (const double offset = values_of(checkpoint, tensor).front(); !(std::abs(offset) <= 128))

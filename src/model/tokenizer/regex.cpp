@@ -44,6 +44,8 @@ void Regex::Deleter::operator()(pcre2_real_code_8* code) const { pcre2_code_free
 
 Regex::Regex(std::string_view pattern) : Regex(pattern, translate_regex(pattern), PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C) {}
 
+Regex Regex::python(std::string_view pattern) { return Regex(pattern, std::string(pattern), PCRE2_NEVER_BACKSLASH_C); }
+
 Regex Regex::literal(std::string_view text) { return Regex(text, std::string(text), PCRE2_LITERAL); }
 
 Regex::Regex(std::string_view source, const std::string& pattern, unsigned options) : source_(source) {

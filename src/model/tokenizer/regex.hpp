@@ -34,6 +34,8 @@ class Regex {
  public:
   /// Throws Error(unsupported) with a message that starts with "expected" where the dialects differ or PCRE2 refuses.
   explicit Regex(std::string_view pattern);
+  /// One of Python's `re`, whose syntax PCRE2 has.
+  static Regex python(std::string_view pattern);
   /// Matches the text itself.
   static Regex literal(std::string_view text);
 
