@@ -41,8 +41,16 @@ struct RotaryFrequencies {
   float attention_scaling = 1;  ///< factor of every cosine and sine
 };
 
+/// Whether a sequence's length changes its frequencies: those of `dynamic` beyond max_position_embeddings.
+bool follows_length(const RopeParameters& parameters);
+/// Stands for the frequencies of a sequence of `length` tokens: lengths with equal results have equal ones.
+std::int64_t frequency_length(const RopeParameters& parameters, std::int64_t length);
+
 /// Inverse frequencies, with float32 arithmetic wherever transformers 5 uses it. Throws Error naming the parameter that is out of range.
 RotaryFrequencies rotary_frequencies(const RopeParameters& parameters);
+
+/// Cosines and sines of one position, rotary_dim/2 of each.
+void write_rope_row(const RotaryFrequencies& frequencies, std::int64_t position, float* cos, float* sin);
 
 /// cos and sin f32[positions, rotary_dim/2] for positions 0, 1, ...
 struct RopeTable {

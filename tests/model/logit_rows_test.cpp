@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t prompt_tokens = 40;
 
-std::vector<std::int32_t> prompt() {
+std::vector<std::int32_t> prompt_of_rows() {
   std::vector<std::int32_t> ids;
   for (std::int32_t i = 0; i < prompt_tokens; ++i) ids.push_back(100 + 7 * i);
   return ids;
@@ -26,7 +26,7 @@ Engine engine_with(bool all_logits) {
 }
 
 TEST(LogitRows, OfLastTokensAreThoseOfAnEngineThatGivesAll) {
-  const std::vector<std::int32_t> ids = prompt();
+  const std::vector<std::int32_t> ids = prompt_of_rows();
   const SequenceTokens batch[] = {{0, ids}, {1, std::span(ids).first(3)}};
   std::vector<float> found[2];
   for (const bool all : {false, true}) {
@@ -40,7 +40,7 @@ TEST(LogitRows, OfLastTokensAreThoseOfAnEngineThatGivesAll) {
 }
 
 TEST(LogitRows, OfLastTokensTakeLessMemory) {
-  const std::vector<std::int32_t> ids = prompt();
+  const std::vector<std::int32_t> ids = prompt_of_rows();
   std::int64_t bytes[2], vocabulary = 0;
   for (const bool all : {false, true}) {
     Engine engine = engine_with(all);
@@ -53,7 +53,7 @@ TEST(LogitRows, OfLastTokensTakeLessMemory) {
 }
 
 TEST(LogitRows, OfAllTokensAreRefusedWithoutMemoryForThem) {
-  const std::vector<std::int32_t> ids = prompt();
+  const std::vector<std::int32_t> ids = prompt_of_rows();
   const SequenceTokens part{0, ids};
   Engine engine = engine_with(false);
   test::expect_error(Status::invalid_argument, {"logits: expected those of last tokens", "found all"}, [&] {
