@@ -258,8 +258,8 @@ typedef struct cermet_tokens {
   size_t count;
 } cermet_tokens;
 
-/* Appends tokens to one or several sequences in one pass. `logits` gets float32 rows of vocab_size, valid until the model's next call: of every
- * new token in order (`all` not 0), or of each sequence's last one; `rows` gets their number. */
+/* Appends tokens to one or several sequences in one pass, in sequence 0 after all that cermet_model_generate has said. `logits` gets float32 rows of
+ * vocab_size, valid until the model's next call: of every new token in order (`all` not 0), or of each sequence's last one; `rows` gets their number. */
 CERMET_API cermet_status cermet_model_forward(cermet_model* model, const cermet_tokens* batch, size_t sequences, int32_t all, const float** logits,
                                               size_t* rows);
 /* Logits of every position of ids[0, count) after an empty context, as float32 rows: `logits` has room for count * vocab_size. Uses and empties
@@ -304,8 +304,8 @@ typedef struct cermet_generation {
  * the model has no tokenizer). After the last token, text that was held back is passed with id -1. Anything but 0 ends generation. */
 typedef int32_t (*cermet_token_callback)(void* user, int32_t id, const char* text, size_t length);
 
-/* Continues sequence 0, which keeps its context between calls, with the prompt and then with new tokens. `options`, `callback` and `result` may
- * be NULL. */
+/* Continues sequence 0, which keeps its context between calls, with the prompt and then with new tokens: all that was said, also the last token of an answer
+ * that its length cut off, and a repetition penalty knows earlier turns, too. `options`, `callback` and `result` may be NULL. */
 CERMET_API cermet_status cermet_model_generate(cermet_model* model, const int32_t* prompt, size_t count, const cermet_generate_options* options,
                                                cermet_token_callback callback, void* user, cermet_generation* result);
 

@@ -32,6 +32,7 @@ struct cermet_batch {
         generator(model->engine, {[this](std::size_t request, std::int32_t id) { requests.at(request).ids.push_back(id); },
                                   [this](std::size_t request, const cermet::Generation& result) { requests.at(request).result = cermet::api::to_c(result); }}) {
     model->has_batch = true;
+    model->conversation->forget();
   }
   ~cermet_batch() {
     for (std::int64_t s = 0; s < model->max_sequences; ++s) model->engine.reset(static_cast<int>(s));

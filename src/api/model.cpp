@@ -92,17 +92,19 @@ void generate_into(cermet_model& model, std::span<const std::int32_t> prompt, co
   const auto hand = [&](std::int32_t id, const std::string& text) {
     if (callback && callback(user, id, text.data(), text.size()) != 0) cancelled = true;
   };
-  const Generation made = generate(model.engine, prompt, options, [&](std::int32_t id) { hand(id, decoder ? decoder->push(id) : ""); });
+  const Generation made = model.conversation->go_on(prompt, options, [&](std::int32_t id) { hand(id, decoder ? decoder->push(id) : ""); });
   if (const std::string rest = decoder ? decoder->finish() : ""; !rest.empty()) hand(-1, rest);
   if (result) *result = to_c(made);
 }
 
 void logits_into(cermet_model& model, std::span<const std::int32_t> ids, float* logits) {
   Engine& engine = model.engine;
+  model.conversation->forget();
   engine.reset(0);
+  const std::int64_t length = std::ssize(ids);
   while (!ids.empty()) {
     const auto piece = ids.first(std::min(ids.size(), static_cast<std::size_t>(engine.max_batch_tokens())));
-    const SequenceTokens tokens{0, piece};
+    const SequenceTokens tokens{0, piece, length};
     const TensorView rows = engine.forward({&tokens, 1}, Engine::Logits::all);
     std::memcpy(logits, rows.data, static_cast<std::size_t>(rows.elements()) * sizeof(float));
     logits += rows.elements();
@@ -168,6 +170,7 @@ cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const
     if (std::filesystem::exists(file, ignored)) tokenizer = Tokenizer::load(file);
     Engine engine = Engine::load(folder, api::engine_options(given), handle->shared->context.with_own_stream());
     auto made = std::make_shared<cermet_model>(cermet_model{std::move(engine), std::move(tokenizer), file.string(), given.max_sequences, "", nullptr});
+    made->conversation.emplace(made->engine);
     made->info = api::info_of(*made);
     made->self = made;
     *model = made.get();
@@ -220,7 +223,10 @@ cermet_status cermet_model_forward(cermet_model* model, const cermet_tokens* bat
       if (batch[i].count > 0) api::require_pointer(batch[i].ids, "ids");
       tokens.push_back({batch[i].sequence, {batch[i].ids, batch[i].count}});
     }
+    const auto talk = std::ranges::find(tokens, 0, &SequenceTokens::sequence);
+    if (talk != tokens.end()) model->conversation->settle();
     const TensorView result = model->engine.forward(tokens, all ? Engine::Logits::all : Engine::Logits::last);
+    if (talk != tokens.end()) model->conversation->heard(talk->tokens);
     *logits = result.as<const float>();
     *rows = static_cast<size_t>(result.shape[0]);
   });
@@ -238,7 +244,8 @@ cermet_status cermet_model_logits(cermet_model* model, const int32_t* ids, size_
 }
 
 int64_t cermet_model_length(const cermet_model* model, int32_t sequence) {
-  return model && sequence >= 0 && sequence < model->max_sequences ? model->engine.length(sequence) : -1;
+  if (!model || sequence < 0 || sequence >= model->max_sequences) return -1;
+  return sequence == 0 && !model->has_batch ? model->conversation->length() : model->engine.length(sequence);
 }
 
 cermet_status cermet_model_reset(cermet_model* model, int32_t sequence) {
@@ -246,6 +253,7 @@ cermet_status cermet_model_reset(cermet_model* model, int32_t sequence) {
     api::require_pointer(model, "model");
     api::require_no_batch(*model);
     model->engine.reset(sequence);
+    if (sequence == 0) model->conversation->forget();
   });
 }
 

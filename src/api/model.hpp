@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cermet/cermet.h"
-#include "model/generate.hpp"
+#include "model/conversation.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 struct cermet_model {
@@ -15,8 +15,9 @@ struct cermet_model {
   std::string tokenizer_file;  ///< for messages
   std::int64_t max_sequences;
   std::string info;
-  std::shared_ptr<cermet_model> self;  ///< the caller's share; a batch holds another
-  bool has_batch = false;              ///< which uses all sequences
+  std::shared_ptr<cermet_model> self;                               ///< the caller's share; a batch holds another
+  bool has_batch = false;                                           ///< which uses all sequences
+  std::optional<cermet::Conversation> conversation = std::nullopt;  ///< in sequence 0
 };
 
 namespace cermet::api {

@@ -1,4 +1,5 @@
 // cermet eval: perplexity of a model on a text file.
+#include "base/utf8_text.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
 #include "cli/progress.hpp"
@@ -15,7 +16,8 @@ struct Options {
 
 void evaluate_file(const Options& options, Console& console) {
   const ModelConfig config = load_config(options.model.model);
-  const std::string text = read_text_file(options.text);
+  const std::string bytes = read_text_file(options.text);
+  const std::string_view text = text_of_file(bytes, options.text);
   const Tokenizer tokenizer = load_tokenizer(options.model.model, "a text file");
   const std::vector<std::int32_t> ids = tokenizer.encode(first_characters(text, options.characters), false);
   require(static_cast<std::int64_t>(ids.size()) >= options.window, "{}: expected at least one window of {} tokens, found {} tokens", options.text,

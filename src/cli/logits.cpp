@@ -21,7 +21,7 @@ void for_rows(Engine& engine, const std::vector<std::int32_t>& ids, Body body) {
   const auto chunk = static_cast<std::size_t>(engine.max_batch_tokens());
   for (std::size_t begin = 0; begin < ids.size(); begin += chunk) {
     stop_if_interrupted();
-    const SequenceTokens part{0, std::span(ids).subspan(begin, std::min(chunk, ids.size() - begin))};
+    const SequenceTokens part{0, std::span(ids).subspan(begin, std::min(chunk, ids.size() - begin)), std::ssize(ids)};
     const Rows rows(engine.forward({&part, 1}, Engine::Logits::all));
     for (std::int64_t r = 0; r < rows.count(); ++r)
       body(begin + static_cast<std::size_t>(r), std::span(reinterpret_cast<const float*>(rows.row(r)), static_cast<std::size_t>(rows.length())));

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/utf8_text.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/progress.hpp"
 #include "cli/quantize_measure.hpp"
@@ -92,7 +93,8 @@ void Run::read_inputs(const Policy& policy) {
   for (const auto& prompt : prompts_) check_ids(prompt, config_.vocab_size);
   if (options_.heldout.empty()) return;
   require(tokenizer.has_value(), "--heldout: expected a tokenizer.json beside the model or --tokenizer, found none");
-  heldout_ = tokenizer->encode(first_characters(read_text_file(options_.heldout), options_.heldout_characters), false);
+  const std::string heldout = read_text_file(options_.heldout);
+  heldout_ = tokenizer->encode(first_characters(text_of_file(heldout, options_.heldout), options_.heldout_characters), false);
   require(heldout_.size() >= 2, "{}: expected at least 2 tokens, found {}", options_.heldout, heldout_.size());
   check_ids(heldout_, config_.vocab_size);
 }

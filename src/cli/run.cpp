@@ -3,12 +3,13 @@
 
 #include <iostream>
 
+#include "base/utf8_text.hpp"
 #include "cli/graph_file.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
 #include "cli/process.hpp"
 #include "cli/run_prompts.hpp"
-#include "model/generate.hpp"
+#include "model/conversation.hpp"
 #include "runtime/explain.hpp"
 
 namespace cermet::cli::run_verb {
@@ -38,10 +39,14 @@ class Runner {
     check_sampling(options.sampling);
   }
 
-  void load(std::int64_t prompt_tokens) { engine_.emplace(load_engine(options_.model, prompt_tokens + options_.new_tokens)); }
+  void load(std::int64_t prompt_tokens) {
+    engine_.emplace(load_engine(options_.model, prompt_tokens + options_.new_tokens));
+    conversation_.emplace(*engine_);
+  }
 
   std::vector<std::int32_t> encode(const std::string& text, bool first) {
     if (!tokenizer_) fail(Status::io, "{}: expected a tokenizer.json for a prompt in words, found none; --ids takes token ids", options_.model.model);
+    require_utf8(text, "prompt");
     return tokenizer_->encode(text, first);
   }
 
@@ -64,7 +69,7 @@ class Runner {
       console_.write(piece);
       console_.flush();
     };
-    turn.generation = generate(*engine_, turn.prompt, generate_options, [&](std::int32_t id) { emit(decoder ? decoder->push(id) : fmt::format("{} ", id)); });
+    turn.generation = conversation_->go_on(turn.prompt, generate_options, [&](std::int32_t id) { emit(decoder ? decoder->push(id) : fmt::format("{} ", id)); });
     if (decoder) emit(decoder->finish());
     if (!console_.json()) console_.write("\n");
     return turn;
@@ -79,6 +84,7 @@ class Runner {
   ModelConfig config_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<Engine> engine_;
+  std::optional<Conversation> conversation_;
 };
 
 std::string kernels_text(const Engine& engine, bool prefill) {
@@ -144,7 +150,7 @@ void interactive(Runner& runner, Console& console) {
     if (console.json()) console.write_json(to_json(runner, turn));
     console.flush();
     add(total, turn.generation);
-    if (!turn.generation.ids.empty()) first = false;
+    first = false;
   }
   if (!terminal && !console.json() && total.prompt_tokens > 0) print_summary(console, runner.engine(), total);
 }

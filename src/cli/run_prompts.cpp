@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/checked.hpp"
+#include "base/utf8_text.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/process.hpp"
 #include "io/json_file.hpp"
@@ -29,12 +30,13 @@ class PromptFile {
       : options_(options), config_(config), tokenizer_(tokenizer) {}
 
   std::vector<Prompt> read() const {
-    const std::string text = read_text_file(options_.file);
+    const std::string bytes = read_text_file(options_.file);
+    const std::string_view text = text_of_file(bytes, options_.file);
     std::vector<Prompt> prompts;
     std::size_t begin = 0;
     for (std::int64_t number = 1; begin < text.size(); ++number) {
       const std::size_t end = std::min(text.find('\n', begin), text.size());
-      const std::string_view line = std::string_view(text).substr(begin, end - begin);
+      const std::string_view line = text.substr(begin, end - begin);
       begin = end + 1;
       if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
       prompts.push_back(parse(line, number, static_cast<std::int64_t>(prompts.size())));

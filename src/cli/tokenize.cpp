@@ -1,4 +1,5 @@
 // cermet tokenize: standard input to ids, and ids to text.
+#include "base/utf8_text.hpp"
 #include "cli/process.hpp"
 #include "cli/tokens.hpp"
 #include "cli/verb.hpp"
@@ -12,7 +13,9 @@ struct Options {
 };
 
 void encode(Console& console, const Tokenizer& tokenizer, const Options& options) {
-  const std::vector<std::int32_t> ids = tokenizer.encode(read_standard_input(), !options.no_special);
+  const std::string text = read_standard_input();
+  require_utf8(text, "standard input");
+  const std::vector<std::int32_t> ids = tokenizer.encode(text, !options.no_special);
   if (console.json()) console.write_json({{"ids", ids}});
   else console.print("{}\n", fmt::join(ids, " "));
 }

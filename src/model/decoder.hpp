@@ -42,13 +42,13 @@ struct DecoderGraph {
 /// Names of the graph's inputs and outputs. T = new tokens, B = sequences, R = rows for which logits are wanted.
 namespace decoder_io {
 inline constexpr const char* ids = "ids";                    ///< i32[T]
-inline constexpr const char* positions = "positions";        ///< i32[T], in the sequence
+inline constexpr const char* positions = "positions";        ///< i32[T], rows of the rotary tables: in the sequence, or beyond them (RotaryTables)
 inline constexpr const char* slots = "slots";                ///< i32[T], cache slot of each token
 inline constexpr const char* block_tables = "block_tables";  ///< i32[B, pages]
 inline constexpr const char* context_lens = "context_lens";  ///< i32[B], tokens after this pass
 inline constexpr const char* query_starts = "query_starts";  ///< i32[B + 1], rows of each sequence
 inline constexpr const char* logit_rows = "logit_rows";      ///< i32[R]
-inline constexpr const char* rope_cos = "rope.cos";          ///< f32[positions, rotary_dim / 2]
+inline constexpr const char* rope_cos = "rope.cos";          ///< f32[rows, rotary_dim / 2]
 inline constexpr const char* rope_sin = "rope.sin";
 inline constexpr const char* logits = "logits";  ///< f32[R, vocab_size]
 /// Of ranks that keep parts of the logits (DecoderState::parts_of_logits), in place of those: f32[R, columns of a rank], and i32[R], the id of each row's

@@ -38,8 +38,9 @@ TensorView Engine::prefill(int sequence, std::span<const std::int32_t> tokens, M
           room(sequence), state_->context, tokens.size());
   TensorView logits;
   const auto chunk = static_cast<std::size_t>(state_->options.max_batch_tokens);
+  const std::int64_t whole = length(sequence) + std::ssize(tokens);
   for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
-    const SequenceTokens part{sequence, tokens.subspan(begin, std::min(chunk, tokens.size() - begin))};
+    const SequenceTokens part{sequence, tokens.subspan(begin, std::min(chunk, tokens.size() - begin)), whole};
     logits = state_->forward({&part, 1}, Logits::last, memory);
   }
   return logits;

@@ -96,6 +96,9 @@ enum class AfterStep : std::uint8_t {
 struct SequenceTokens {
   int sequence = 0;  ///< slot in [0, max_sequences)
   std::span<const std::int32_t> tokens;
+  /// Of a part of a longer text: how many tokens the sequence will hold when all of it has come, so that results do not depend on where it was cut (rotary
+  /// frequencies may follow the length). 0: these are its last ones.
+  std::int64_t length = 0;
 };
 
 /// How much the KV cache holds.

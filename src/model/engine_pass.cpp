@@ -20,6 +20,8 @@ std::int64_t Engine::State::check_batch(std::span<const SequenceTokens> batch) c
       require(batch[j].sequence != batch[i].sequence, "batch: expected each sequence once, found {} twice", batch[i].sequence);
     const auto count = static_cast<std::int64_t>(batch[i].tokens.size());
     require(count > 0, "sequence {}: expected at least one token, found none", batch[i].sequence);
+    require(batch[i].length == 0 || batch[i].length >= cache.length(batch[i].sequence) + count, "sequence {}: expected a length of at least {}, found {}",
+            batch[i].sequence, cache.length(batch[i].sequence) + count, batch[i].length);
     require(count <= cache.room(batch[i].sequence), "sequence {}: expected at most {} more tokens (context of {}), found {}", batch[i].sequence,
             cache.room(batch[i].sequence), context, count);
     for (const std::int32_t id : batch[i].tokens)
@@ -39,16 +41,18 @@ void Engine::State::check_sequence(int sequence) const {
 /// Appends the batch to the cache's page tables and fills the graph's index inputs.
 void Engine::State::fill_inputs(std::span<const SequenceTokens> batch, Logits which, PassInputs& in) {
   in.begin();
+  rotary.begin_pass();
   std::size_t t = 0, rows = 0;
   for (std::size_t b = 0; b < batch.size(); ++b) {
     const SequenceTokens& part = batch[b];
     const std::int64_t start = cache.length(part.sequence);
     cache.append(part.sequence, static_cast<std::int64_t>(part.tokens.size()));
+    const std::int64_t length = std::max(part.length, cache.length(part.sequence));
     in.query_starts()[b] = static_cast<std::int32_t>(t);
     for (std::size_t i = 0; i < part.tokens.size(); ++i, ++t) {
       const std::int64_t position = start + static_cast<std::int64_t>(i);
       in.ids()[t] = part.tokens[i];
-      in.positions()[t] = static_cast<std::int32_t>(position);
+      in.positions()[t] = rotary.row(position, length);
       in.slots()[t] = cache.slot(part.sequence, position);
       if (which == Logits::all || i + 1 == part.tokens.size()) in.logit_rows()[rows++] = static_cast<std::int32_t>(t);
     }
@@ -56,6 +60,7 @@ void Engine::State::fill_inputs(std::span<const SequenceTokens> batch, Logits wh
     std::ranges::copy(cache.pages(part.sequence), in.block_table(static_cast<std::int64_t>(b)).begin());
   }
   in.query_starts()[batch.size()] = static_cast<std::int32_t>(t);
+  if (rotary.filled() > 0 && stream()) upload_rotary(rotary.positions(), rotary.filled());
 }
 
 Engine::State::Pass& Engine::State::pass_for(std::int64_t tokens) {
@@ -131,9 +136,6 @@ TensorView Engine::State::forward(std::span<const SequenceTokens> batch, Logits 
   const std::int64_t tokens = check_batch(batch), sequences = std::ssize(batch);
   using Kind = RankCommand::Kind;
   tell({.kind = chosen ? Kind::forward_chosen : Kind::forward, .tokens = static_cast<std::int64_t>(which), .batch = batch});
-  std::int64_t longest = 0;
-  for (const SequenceTokens& part : batch) longest = std::max(longest, cache.length(part.sequence) + static_cast<std::int64_t>(part.tokens.size()));
-  if (rotary.cover(longest) && stream()) upload_rotary();
   const PassSize own{tokens, sequences, which == Logits::all ? tokens : sequences};
   return run_pass(batch, which, own, size_for_all(own), memory, chosen);
 }

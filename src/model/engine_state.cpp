@@ -47,11 +47,11 @@ Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored
       device_ranks((ranks || beside) && stream() ? comm::make_device_communicator(ranks ? ranks->communicator() : *beside, machine.device()) : nullptr),
       cache(pages, engine::block_size, given.max_sequences, context / engine::block_size),
       cache_memory(machine.device(), config_of(checkpoint.config(), shard()), cached, pages, engine::block_size),
-      rotary(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context) {
+      rotary(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context, given.max_batch_tokens) {
   machine.device().set_compact_weights(given.compact_weights);
   if (stream()) {
     rotary_memory = {machine.device().allocate(bytes_of(rotary.cos())), machine.device().allocate(bytes_of(rotary.sin()))};
-    upload_rotary();
+    upload_rotary(0, rotary.rows());
   }
   compile_graphs();
   options.on_load = nullptr;  // what it refers to may end
@@ -91,7 +91,7 @@ DecoderGraph Engine::State::make_graph(std::int64_t tokens, DType operand_dtype,
   const DecoderState sizes{.blocks = pages,
                            .block_size = engine::block_size,
                            .pages_per_sequence = context / engine::block_size,
-                           .table_positions = context,
+                           .table_positions = rotary.rows(),
                            .every_row = every_row,
                            .parts_of_logits = has_parts_of_logits(tokens),
                            .shares_rows = shares_of_rows(tokens) > 1,
@@ -159,9 +159,13 @@ void Engine::State::report_loaded(std::int64_t bytes) {
   if (options.on_load) options.on_load(std::min(loaded_bytes, checkpoint.total_bytes()), checkpoint.total_bytes());
 }
 
-void Engine::State::upload_rotary() {
-  stream()->upload(rotary_memory[0].data(), rotary.cos().data, rotary_memory[0].size());
-  stream()->upload(rotary_memory[1].data(), rotary.sin().data, rotary_memory[1].size());
+void Engine::State::upload_rotary(std::int64_t first, std::int64_t count) {
+  const std::int64_t row = bytes_of(rotary.cos()) / rotary.rows();
+  const auto upload = [&](DeviceBuffer& memory, const TensorView& table) {
+    stream()->upload(memory.data() + first * row, static_cast<const std::byte*>(table.data) + first * row, count * row);
+  };
+  upload(rotary_memory[0], rotary.cos());
+  upload(rotary_memory[1], rotary.sin());
 }
 
 void Engine::State::bind_state(Executable& executable) {

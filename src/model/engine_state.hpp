@@ -87,7 +87,8 @@ struct Engine::State {
   /// Whether ranks keep their parts of a pass's logits: not of one token, for which finding the largest of all parts would take more launches than it saves.
   bool has_parts_of_logits(std::int64_t tokens) const;
   void report_loaded(std::int64_t bytes);
-  void upload_rotary();
+  /// Rows of the rotary tables.
+  void upload_rotary(std::int64_t first, std::int64_t count);
   void bind_state(Executable& executable);
 
   void check_sequence(int sequence) const;

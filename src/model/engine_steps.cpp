@@ -55,14 +55,12 @@ struct Engine::State::StepRow {
       if (s.cache.length(sequences[b].sequence) == start[b] + launched) s.cache.drop(sequences[b].sequence, launched - heard);
   }
 
-  std::int64_t longest() const { return *std::ranges::max_element(start) + launched; }
-
-  /// How many steps the next launch takes: a whole row, or one where not as many are wanted, have room, or rotate alike.
+  /// How many steps the next launch takes: a whole row, or one where not as many are wanted or have room.
   std::int64_t next_count() const {
     std::int64_t room = most - launched;
     for (const StepSequence& each : sequences) room = std::min(room, s.cache.room(each.sequence));
     const std::int64_t row = s.options.steps_per_launch;
-    return room < 1 ? 0 : room >= row && !s.rotary.would_change(longest() + 1, longest() + row) ? row : 1;
+    return room < 1 ? 0 : room >= row ? row : 1;
   }
 
   /// Pages of `count` more tokens, and of the one behind them, whose slot the last step computes. Whether tables have changed.
@@ -103,7 +101,6 @@ struct Engine::State::StepRow {
     if (!is_first && !std::ranges::all_of(sequences, [&](const StepSequence& each) { return s.cache.holds_next(each.sequence); })) return 0;
     const std::int64_t count = next_count();
     if (count == 0) return 0;
-    if (s.rotary.cover(longest() + count) && s.stream()) s.upload_rotary();
     if (is_first && s.stream() && s.machine.computes()) s.stream()->synchronize_event(*pass.ended);  // its numbers begin anew
     pass.inputs.begin();
     const bool grown = extend(count);

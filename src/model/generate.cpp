@@ -53,7 +53,7 @@ void score_window(Engine& engine, std::span<const std::int32_t> tokens, Tally& t
   const auto chunk = static_cast<std::size_t>(engine.max_batch_tokens());
   std::vector<double> surprises(std::min(chunk, tokens.size()));
   for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
-    const SequenceTokens part{0, tokens.subspan(begin, std::min(chunk, tokens.size() - begin))};
+    const SequenceTokens part{0, tokens.subspan(begin, std::min(chunk, tokens.size() - begin)), std::ssize(tokens)};
     const TensorView logits = engine.forward({&part, 1}, Engine::Logits::all);
     const Rows rows(logits);
     const auto scored = static_cast<std::int64_t>(std::min(part.tokens.size(), tokens.size() - 1 - begin));  // the last token predicts nothing
@@ -144,7 +144,7 @@ struct Progress {
 
   std::int64_t left() const { return options.max_new_tokens - std::ssize(result.ids); }
   bool cancelled() const { return is_cancelled(options.cancelled); }
-  /// Whether generation goes on behind a token; `is_full`: the cache has no room for it.
+  /// Whether generation goes on after a token; `is_full`: the cache has no room for it.
   bool take(std::int32_t id, bool is_full, bool is_cancelled) {
     const bool stop = std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end();
     if (stop || is_cancelled) {
@@ -188,7 +188,8 @@ void decode_in_rows(Engine& engine, Sampler& sampler, const TensorView& logits, 
 
 }  // namespace
 
-Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options, const std::function<void(std::int32_t)>& on_token) {
+Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options, const std::function<void(std::int32_t)>& on_token,
+                    std::span<const std::int32_t> earlier) {
   require(options.max_new_tokens >= 0, "new tokens: expected a non-negative number, found {}", options.max_new_tokens);
   require(!prompt.empty(), "prompt: expected at least one token, found none");
   check_steps(engine, options.sampling);
@@ -204,6 +205,7 @@ Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const 
   }
   result.prefill_seconds = prefill.seconds();
   if (options.max_new_tokens == 0) return result;
+  sampler.remember(earlier);
   sampler.remember(prompt);
   Progress progress{options, on_token, result};
   if (engine.chooses(options.sampling)) decode_in_rows(engine, sampler, logits, progress);

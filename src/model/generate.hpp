@@ -30,9 +30,10 @@ struct Generation {
 };
 
 /// Continues the sequence in slot 0, which may already hold context; `prompt` is appended to it. Calls on_token after every new token.
-/// Throws Error when the prompt is empty and no context exists, or when it does not fit the cache.
+/// `earlier`: what was said before the prompt, which a repetition penalty knows, too. The last token of an answer that its length ends is in no pass and not in
+/// the context; a Conversation (model/conversation.hpp) begins its next turn with it. Throws Error when the prompt is empty or does not fit the cache.
 Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options,
-                    const std::function<void(std::int32_t)>& on_token = {});
+                    const std::function<void(std::int32_t)>& on_token = {}, std::span<const std::int32_t> earlier = {});
 
 /// Throws Error where tokens cannot be chosen so by steps of one launch.
 void check_steps(const Engine& engine, const Sampling& sampling);

@@ -69,7 +69,7 @@ struct BatchGenerator::State {
     const auto prompt = static_cast<std::int64_t>(r.request.prompt.size());
     const std::span<const std::int32_t> all = part.begin < prompt ? std::span<const std::int32_t>(r.request.prompt) : r.result.ids;
     const std::int64_t from = part.begin < prompt ? part.begin : part.begin - prompt;
-    return {part.sequence, all.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(part.count))};
+    return {part.sequence, all.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(part.count)), part.begin < prompt ? prompt : 0};
   }
 
   void end(std::size_t index, Generation::End why) {

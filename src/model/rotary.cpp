@@ -1,26 +1,32 @@
 #include "model/rotary.hpp"
 
-#include <cstring>
-
 namespace cermet {
 
-RotaryTables::RotaryTables(const ModelConfig& config, DType frequencies, std::int64_t positions) : parameters_(config.rope), positions_(positions) {
+RotaryTables::RotaryTables(const ModelConfig& config, DType frequencies, std::int64_t positions, std::int64_t pass_tokens)
+    : parameters_(config.rope), positions_(positions) {
   if (frequencies != DType::f32) parameters_.round_frequencies_to = frequencies;
-  table_ = make_rope_table(parameters_, positions);
+  frequencies_ = rotary_frequencies(parameters_);
+  const std::int64_t rows = positions + (follows_length(parameters_) ? pass_tokens : 0), half = std::ssize(frequencies_.inverse);
+  table_ = {OwnedTensor(DType::f32, {rows, half}), OwnedTensor(DType::f32, {rows, half})};
+  for (std::int64_t position = 0; position < positions; ++position) fill(position, position, position + 1);
+  for (std::int64_t row = positions; row < rows; ++row) fill(row, 0, 1);
 }
 
-bool RotaryTables::would_change(std::int64_t context, std::int64_t later) const {
-  return frequency_length(parameters_, context) != frequency_length(parameters_, later);
+void RotaryTables::fill(std::int64_t row, std::int64_t position, std::int64_t length) {
+  if (frequency_length(parameters_, length) != frequency_length(parameters_, parameters_.sequence_length)) {
+    parameters_.sequence_length = length;
+    frequencies_ = rotary_frequencies(parameters_);
+  }
+  const std::int64_t half = std::ssize(frequencies_.inverse);
+  write_rope_row(frequencies_, position, table_.cos.view.as<float>() + row * half, table_.sin.view.as<float>() + row * half);
 }
 
-bool RotaryTables::cover(std::int64_t context) {
-  if (frequency_length(parameters_, context) == frequency_length(parameters_, parameters_.sequence_length)) return false;
-  parameters_.sequence_length = context;
-  const RopeTable made = make_rope_table(parameters_, positions_);
-  // The executables hold the tables' addresses, so their memory stays.
-  std::memcpy(table_.cos.view.data, made.cos.view.data, static_cast<std::size_t>(made.cos.memory.size()));
-  std::memcpy(table_.sin.view.data, made.sin.view.data, static_cast<std::size_t>(made.sin.memory.size()));
-  return true;
+std::int32_t RotaryTables::row(std::int64_t position, std::int64_t length) {
+  if (frequency_length(parameters_, length) == frequency_length(parameters_, position + 1)) return static_cast<std::int32_t>(position);
+  const std::int64_t row = positions_ + filled_++;
+  CERMET_ASSERT(row < rows());
+  fill(row, position, length);
+  return static_cast<std::int32_t>(row);
 }
 
 }  // namespace cermet

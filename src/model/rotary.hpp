@@ -8,22 +8,32 @@
 
 namespace cermet {
 
+/// Cosines and sines by row. Row p below `positions` holds the rotation of position p as a sequence's last token has it, so that a decoding step needs no
+/// other. Where frequencies depend on the length of the sequence, the tokens of a longer text all rotate with those of its whole length, as in one pass of
+/// transformers; they get rows of their own behind these, which a pass fills. Keys in the cache keep the rotation that they got.
 class RotaryTables {
  public:
-  /// Tables for `positions` positions. Inverse frequencies are rounded to `frequencies` first: f32 for exact ones.
-  RotaryTables(const ModelConfig& config, DType frequencies, std::int64_t positions);
+  /// Tables for `positions` positions and passes of up to `pass_tokens` tokens. Inverse frequencies are rounded to `frequencies` first: f32 for exact ones.
+  RotaryTables(const ModelConfig& config, DType frequencies, std::int64_t positions, std::int64_t pass_tokens);
 
-  TensorView cos() const { return table_.cos.view; }  ///< f32[positions, rotary_dim / 2]
+  TensorView cos() const { return table_.cos.view; }  ///< f32[rows, rotary_dim / 2]
   TensorView sin() const { return table_.sin.view; }
-  /// Rebuilds tables whose frequencies depend on the longest sequence (rope type "dynamic") for a pass that ends at `context` tokens. Keys already
-  /// in the cache keep the rotation they got, as in other runtimes with a cache. Whether the tables changed.
-  bool cover(std::int64_t context);
-  /// Whether passes that end at these two lengths want different tables.
-  bool would_change(std::int64_t context, std::int64_t later) const;
+  std::int64_t rows() const { return cos().shape[0]; }
+
+  /// Begins a pass: rows that earlier ones filled are free again.
+  void begin_pass() { filled_ = 0; }
+  /// The row of a token at `position` of a text that brings its sequence to `length` tokens.
+  std::int32_t row(std::int64_t position, std::int64_t length);
+  /// Rows that this pass has filled, from `positions` on.
+  std::int64_t filled() const { return filled_; }
+  std::int64_t positions() const { return positions_; }
 
  private:
+  void fill(std::int64_t row, std::int64_t position, std::int64_t length);
+
   RopeParameters parameters_;
-  std::int64_t positions_;
+  std::int64_t positions_, filled_ = 0;
+  RotaryFrequencies frequencies_;  ///< of parameters_.sequence_length
   RopeTable table_;
 };
 

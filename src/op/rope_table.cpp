@@ -176,18 +176,21 @@ RotaryFrequencies rotary_frequencies(const RopeParameters& parameters) {
   return result;
 }
 
+void write_rope_row(const RotaryFrequencies& frequencies, std::int64_t position, float* cos, float* sin) {
+  for (const float frequency : frequencies.inverse) {
+    const double angle = static_cast<float>(position) * frequency;  // rounded to float32, as the angles of transformers are
+    *cos++ = static_cast<float>(std::cos(angle)) * frequencies.attention_scaling;
+    *sin++ = static_cast<float>(std::sin(angle)) * frequencies.attention_scaling;
+  }
+}
+
 RopeTable make_rope_table(const RopeParameters& parameters, std::int64_t positions) {
   require(positions >= 0, "rope: positions: expected a non-negative number, found {}", positions);
   const RotaryFrequencies frequencies = rotary_frequencies(parameters);
   const auto half = static_cast<std::int64_t>(frequencies.inverse.size());
   RopeTable table{OwnedTensor(DType::f32, {positions, half}), OwnedTensor(DType::f32, {positions, half})};
-  float *cos = table.cos.view.as<float>(), *sin = table.sin.view.as<float>();
   for (std::int64_t position = 0; position < positions; ++position)
-    for (const float frequency : frequencies.inverse) {
-      const double angle = static_cast<float>(position) * frequency;  // rounded to float32, as the angles of transformers are
-      *cos++ = static_cast<float>(std::cos(angle)) * frequencies.attention_scaling;
-      *sin++ = static_cast<float>(std::sin(angle)) * frequencies.attention_scaling;
-    }
+    write_rope_row(frequencies, position, table.cos.view.as<float>() + position * half, table.sin.view.as<float>() + position * half);
   return table;
 }
 

@@ -53,6 +53,9 @@ std::int64_t frequency_length(const RopeParameters& parameters, std::int64_t len
 /// Inverse frequencies, with float32 arithmetic wherever transformers 5 uses it. Throws Error naming the parameter that is out of range.
 RotaryFrequencies rotary_frequencies(const RopeParameters& parameters);
 
+/// Cosines and sines of one position, rotary_dim/2 of each.
+void write_rope_row(const RotaryFrequencies& frequencies, std::int64_t position, float* cos, float* sin);
+
 /// cos and sin f32[positions, rotary_dim/2] for positions 0, 1, ...
 struct RopeTable {
   OwnedTensor cos, sin;

@@ -58,7 +58,7 @@ struct LayerRunner::State {
         context(on),
         stream(on.stream()),
         sizes(prompts),
-        rotary(model, DType::f32, sizes.pages_per_sequence * block_size) {
+        rotary(model, DType::f32, sizes.pages_per_sequence * block_size, sizes.tokens) {
     require(context.computes(), "device: expected one that computes, found {}", context.device_spec());
     add_input(decoder_io::positions, DType::i32, {sizes.tokens});
     add_input(decoder_io::slots, DType::i32, {sizes.tokens});
@@ -95,25 +95,24 @@ struct LayerRunner::State {
 
   /// Every sequence has the pages that follow those of the one before, so that the parts of a long prompt find theirs again.
   void fill(const CalibrationPass& pass, const float* hidden) {
-    std::int64_t token = 0, page = 0, longest = 0;
+    std::int64_t token = 0, page = 0;
+    rotary.begin_pass();
     for (std::size_t b = 0; b < pass.parts.size(); ++b) {
       const CalibrationPass::Part& part = pass.parts[b];
-      const std::int64_t length = part.begin + part.count;
+      const std::int64_t length = part.begin + part.count, whole = std::ssize(set.prompts[part.prompt]);
       index(decoder_io::query_starts)[b] = static_cast<std::int32_t>(token);
       index(decoder_io::context_lens)[b] = static_cast<std::int32_t>(length);
       for (std::int64_t position = part.begin; position < length; ++position, ++token) {
-        index(decoder_io::positions)[token] = static_cast<std::int32_t>(position);
+        index(decoder_io::positions)[token] = rotary.row(position, whole);
         index(decoder_io::slots)[token] = static_cast<std::int32_t>(page * block_size + position);
       }
       std::int32_t* table = index(decoder_io::block_tables) + static_cast<std::int64_t>(b) * sizes.pages_per_sequence;
       std::iota(table, table + pages_of(length), static_cast<std::int32_t>(page));
       page += pages_of(length);
-      longest = std::max(longest, length);
     }
     index(decoder_io::query_starts)[pass.parts.size()] = static_cast<std::int32_t>(token);
     std::memcpy(inputs.at(decoder_io::hidden).host.memory.data(), hidden + pass.first_row * config.hidden_size,
                 static_cast<std::size_t>(pass.tokens * config.hidden_size) * sizeof(float));
-    rotary.cover(longest);
     for (const auto& [name, table] : {std::pair{decoder_io::rope_cos, rotary.cos()}, {decoder_io::rope_sin, rotary.sin()}})
       std::memcpy(inputs.at(name).host.memory.data(), table.data, static_cast<std::size_t>(bytes_of(table)));
     if (!stream) return;
@@ -143,9 +142,8 @@ std::int64_t LayerRunner::pass_tokens(const std::string& device) { return device
 void LayerRunner::run(const Work& work, FunctionRef<void(const CalibrationPass&, PassResults&)> visit) {
   State& s = *state_;
   const DType operands = s.stream ? s.stored : DType::f32;  // a GPU's fast products want 16 bits on both sides
-  DecoderGraph decoder =
-      build_decoder_layer(s.config, {s.stored, operands, s.stored}, work.quantization,
-                          {s.sizes.pages, block_size, s.sizes.pages_per_sequence, s.sizes.pages_per_sequence * block_size}, work.layer, work.taps);
+  DecoderGraph decoder = build_decoder_layer(s.config, {s.stored, operands, s.stored}, work.quantization,
+                                             {s.sizes.pages, block_size, s.sizes.pages_per_sequence, s.rotary.rows()}, work.layer, work.taps);
   SessionOptions options;
   options.maximum.set(Symbol("T"), s.sizes.tokens);
   options.maximum.set(Symbol("B"), s.sizes.sequences);

@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
+#include "base/utf8_text.hpp"
 #include "io/json_file.hpp"
 #include "model/checkpoint/checkpoint_files.hpp"
 
@@ -35,18 +35,6 @@ std::vector<Line> lines_of(std::string_view text) {
     begin = end + 1;
   }
   return lines;
-}
-
-/// A file of another kind, given by mistake, is reported at its first byte that is not text.
-void require_text(std::string_view text, const std::string& file) {
-  std::int64_t line = 1;
-  for (std::size_t at = 0; at < text.size();) {
-    const Utf8Unit unit = first_utf8_unit(text.substr(at));
-    if (!unit.valid || unit.code_point == 0)
-      fail(Status::invalid_file, "{}:{}: expected text in UTF-8, found the byte 0x{:02x}", file, line, static_cast<unsigned char>(text[at]));
-    line += unit.code_point == '\n';
-    at += unit.size;
-  }
 }
 
 /// A prompt as it stands in a file.
@@ -123,8 +111,8 @@ std::vector<Ids> of_text(std::string_view text, const std::string& file, const T
 std::vector<Ids> read_prompts(const std::filesystem::path& path, const Tokenizer* tokenizer, const PromptOptions& options) {
   require(options.samples >= 1, "samples: expected at least 1, found {}", options.samples);
   require(options.length >= 2, "length: expected at least 2 tokens, found {}", options.length);
-  const std::string file = path.string(), text = read_file(path);
-  require_text(text, file);
+  const std::string file = path.string(), bytes = read_file(path);
+  const std::string_view text = text_of_file(bytes, file);
   const bool json = path.extension() == ".jsonl";
   if (!json && !options.prompt_per_line) return of_text(text, file, require_tokenizer(tokenizer, file), options);
   const std::vector<Line> lines = lines_of(text);

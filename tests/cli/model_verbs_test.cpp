@@ -42,6 +42,30 @@ TEST(Run, ReadsPromptsLineByLineAndKeepsTheContext) {
   EXPECT_EQ(std::count(both.out.begin(), both.out.end(), '\n'), 2);
 }
 
+TEST(Run, ALineFollowsAllThatWasSaid) {  // expected tokens: transformers', given all of it
+  const auto answers_of = [](const std::string& tokens) {
+    const CommandResult run = run_cermet("run tests/model/data/chat --json --dtype f32 -n " + tokens, "The quick brown fox\njumps over\nthe lazy dog\n");
+    EXPECT_EQ(run.code, 0) << run.err;
+    std::vector<std::vector<int>> answers;
+    for (std::size_t at = 0; at < run.out.size(); at = run.out.find('\n', at) + 1)
+      answers.push_back(nlohmann::json::parse(run.out.substr(at, run.out.find('\n', at) - at))["ids"].get<std::vector<int>>());
+    return answers;
+  };
+  EXPECT_EQ(answers_of("1"), (std::vector<std::vector<int>>{{148}, {5}, {72}}));
+  EXPECT_EQ(answers_of("6"), (std::vector<std::vector<int>>{{148, 366, 317, 194, 364, 11}, {38, 56, 17, 358, 1, 199}, {72, 19, 379, 302, 380, 364}}));
+}
+
+TEST(Run, TextIsUtf8) {
+  const ScratchFolder folder;
+  const std::string utf16("\xff\xfe{\0", 4);
+  const std::string file = folder.file("p.jsonl", utf16).string();
+  expect_mistake("run models/demo --prompts " + file, {"p.jsonl:1", "UTF-8", "0xff", "UTF-16", "iconv"});
+  expect_mistake("eval models/demo --text " + file, {"p.jsonl:1", "UTF-8", "0xff", "UTF-16", "iconv"});
+  expect_mistake("run models/demo -n 1 -p \"$(printf 'caf\\351')\"", {"prompt:1", "UTF-8", "0xe9", "offset 3"});
+  folder.file("p.jsonl", "\xef\xbb\xbf{\"prompt\": \"The\"}\n");
+  EXPECT_EQ(run_cermet("run models/demo -n 1 --json --prompts " + file).code, 0);
+}
+
 TEST(Run, ReadsAPromptInPassesOfAsManyTokensAsAskedFor) {
   const std::string run =
       "run models/demo --json -n 4 -p 'The PostgreSQL server is a server that listens for connections of clients and answers them one by one'";

@@ -15,9 +15,11 @@ TEST(Tokenize, GivesTheIdsOfTheReference) {
 }
 
 TEST(Tokenize, DecodingUndoesEncodingByteForByte) {
-  for (const std::string& text :
-       {std::string("plain text\n"), std::string("no newline"), std::string(""), std::string("\xff\xfe broken \xe2\x82 utf-8 \0 zero", 25),
-        std::string("<|endoftext|> as text, \xf0\x9f\xa7\xaa and \xcc\x81")}) {
+  for (const std::string& text : {std::string("plain text\n"), std::string("no newline"), std::string(""),
+                                  std::string("\xef\xbb\xbf"
+                                              "a mark, \0 zero",
+                                              17),
+                                  std::string("<|endoftext|> as text, \xf0\x9f\xa7\xaa and \xcc\x81")}) {
     const CommandResult ids = run_cermet("tokenize models/demo", text);
     ASSERT_EQ(ids.code, 0) << ids.err;
     EXPECT_EQ(run_cermet("tokenize models/demo --decode", ids.out).out, text);
@@ -43,9 +45,11 @@ TEST(Tokenize, MistakesAreNamed) {
   expect_mistake("tokenize models/demo --decode", {"token id", "8191", "8192"}, "1 2 8192");
   expect_mistake("tokenize models/demo --decode", {"\"99999999999999999999\""}, "99999999999999999999");
   expect_mistake("tokenize models/demo --decode", {"\"1.5\""}, "1.5");
+  expect_mistake("tokenize models/demo", {"standard input:2", "UTF-8", "0xff", "offset 2"}, "a\n\xff");
+  expect_mistake("tokenize models/demo", {"standard input:1", "UTF-16", "iconv"}, std::string("\xff\xfea\0", 4));
   const ScratchFolder folder;
-  folder.file("tokenizer.json", "{\"model\": {\"type\": \"Unigram\"}}");
-  expect_mistake("tokenize " + folder.path().string(), {"tokenizer.json", "BPE", "Unigram"});
+  folder.file("tokenizer.json", "{\"model\": {\"type\": \"Lattice\", \"vocab\": {\"a\": 0}}}");
+  expect_mistake("tokenize " + folder.path().string(), {"tokenizer.json", "BPE", "Lattice"});
   folder.file("tokenizer.json", "{\"model\": ");
   expect_mistake("tokenize " + folder.path().string(), {"tokenizer.json"});
 }

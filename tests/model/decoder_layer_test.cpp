@@ -25,7 +25,7 @@ class Chain {
   Chain(const std::filesystem::path& model, Quantization quantization)
       : checkpoint_(Checkpoint::open(model)),
         quantization_(std::move(quantization)),
-        rotary_(config(), DType::f32, block * pages),
+        rotary_(config(), DType::f32, block * pages, 0),
         iota_(DType::i32, {tokens}),
         pages_(DType::i32, {1, pages}),
         length_(DType::i32, {1}),

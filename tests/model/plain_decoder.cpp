@@ -141,7 +141,7 @@ PlainDecoder::Vector PlainDecoder::attention(std::int64_t layer, const Vector& y
                                              std::vector<Vector>& values) {
   const std::string module = fmt::format("model.layers.{}.self_attn.", layer);
   const auto d = static_cast<std::size_t>(config_.head_dim), half = static_cast<std::size_t>(config_.rope.rotary_dim / 2);
-  const RotaryTables tables(config_, DType::f32, static_cast<std::int64_t>(position) + 1);
+  const RotaryTables tables(config_, DType::f32, static_cast<std::int64_t>(position) + 1, 0);
   const float *cos = tables.cos().as<float>() + position * half, *sin = tables.sin().as<float>() + position * half;
   const auto rotate = [&](Vector& heads, const char* norm) {
     for (std::size_t h = 0; h < heads.size(); h += d) {

@@ -12,10 +12,15 @@ namespace {
 
 using Kind = RankCommand::Kind;
 
-/// Kind, sequence and tokens, then a sequence and its number of tokens for each part of the batch.
+/// Of a part of the batch: how many tokens, and below that in the same word the length of its text, so that a command fits one message.
+std::int64_t word_of(const SequenceTokens& part) { return std::ssize(part.tokens) << 32 | part.length; }
+std::size_t tokens_of(std::int64_t word) { return static_cast<std::size_t>(word >> 32); }
+std::int64_t length_of(std::int64_t word) { return word & 0xFFFFFFFF; }
+
+/// Kind, sequence and tokens, then a sequence and a word for each part of the batch.
 std::string to_message(const RankCommand& command) {
   std::vector<std::int64_t> words{static_cast<std::int64_t>(command.kind), command.sequence, command.tokens};
-  for (const SequenceTokens& part : command.batch) words.insert(words.end(), {part.sequence, static_cast<std::int64_t>(part.tokens.size())});
+  for (const SequenceTokens& part : command.batch) words.insert(words.end(), {part.sequence, word_of(part)});
   return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(words[0])};
 }
 
@@ -29,11 +34,11 @@ std::vector<std::int64_t> words_of(std::string_view message) {
 /// The engine of another rank runs the same pass with ids that the graph replaces.
 void follow_forward(Engine& engine, std::span<const std::int64_t> words, Kind kind, Engine::Logits which) {
   std::vector<SequenceTokens> batch;
-  std::int64_t most = 0;
-  for (std::size_t i = 0; i + 1 < words.size(); i += 2) most = std::max(most, words[i + 1]);
-  const std::vector<std::int32_t> ids(static_cast<std::size_t>(most));
+  std::size_t most = 0;
+  for (std::size_t i = 0; i + 1 < words.size(); i += 2) most = std::max(most, tokens_of(words[i + 1]));
+  const std::vector<std::int32_t> ids(most);
   for (std::size_t i = 0; i + 1 < words.size(); i += 2)
-    batch.push_back({static_cast<int>(words[i]), std::span(ids).first(static_cast<std::size_t>(words[i + 1]))});
+    batch.push_back({static_cast<int>(words[i]), std::span(ids).first(tokens_of(words[i + 1])), length_of(words[i + 1])});
   if (kind == Kind::forward_chosen) {
     std::vector<int> sequences;
     for (const SequenceTokens& part : batch) sequences.push_back(part.sequence);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "model/tokenizer/unicode.hpp"
 
@@ -10,20 +11,11 @@ namespace {
 
 constexpr std::size_t longest_content = 1024;  ///< bytes; bounds the steps taken at one place of the text
 
-AddedToken read_one(Json entry, Vocabulary& vocabulary) {
+AddedToken read_one(Json entry) {
   AddedToken token;
   const Json content = entry.at("content");
   token.content = content.as_string();
-  if (token.content.empty()) content.unexpected("a text that is not empty");
   if (token.content.size() > longest_content) content.unexpected(fmt::format("at most {} bytes", longest_content), Status::unsupported);
-  const Json id = entry.at("id");
-  const std::int64_t number = id.as_integer(0);
-  if (const auto known = vocabulary.find(token.content); !known) {
-    vocabulary.insert(token.content, number, id);
-  } else if (*known != number) {
-    id.refuse(fmt::format("expected {}, the id of {} in the vocabulary, found {}", *known, quote(token.content), number));
-  }
-  token.id = static_cast<std::int32_t>(number);
   token.single_word = entry.at("single_word").as_bool();
   token.lstrip = entry.at("lstrip").as_bool();
   token.rstrip = entry.at("rstrip").as_bool();
@@ -56,54 +48,38 @@ std::size_t size_of_trailing_space(std::string_view text) {
 
 std::vector<AddedToken> read_added_tokens(Json list, Vocabulary& vocabulary) {
   std::vector<AddedToken> tokens;
-  std::vector<bool> taken;
+  std::int64_t next_id = vocabulary.count(), moved = 0;
+  std::string first_moved;
   for (Json entry : list.as_array()) {
-    tokens.push_back(read_one(entry, vocabulary));
-    taken.resize(static_cast<std::size_t>(vocabulary.size()));
-    const auto slot = static_cast<std::size_t>(tokens.back().id);
-    if (taken[slot]) entry.refuse(fmt::format("expected each added token once, found {} again", quote(tokens.back().content)));
-    taken[slot] = true;
+    const Json id = entry.at("id");
+    const std::int64_t given = id.as_integer(0);
+    AddedToken token = read_one(entry);
+    if (token.content.empty()) continue;
+    const auto known = vocabulary.find(token.content);
+    if (!known) vocabulary.insert(token.content, next_id, id);
+    token.id = known ? *known : static_cast<std::int32_t>(next_id++);
+    if (given != token.id && moved++ == 0)
+      first_moved = fmt::format("{}: expected {}, as the tokenizers library numbers {}, found {}", id.path(), token.id, quote(token.content), given);
+    const auto old = std::ranges::find(tokens, token.id, &AddedToken::id);
+    if (old == tokens.end()) {
+      tokens.push_back(std::move(token));
+      continue;
+    }
+    token.special = token.special || old->special;
+    *old = std::move(token);
   }
+  if (moved > 0) log().warn("tokenizer: {}; {} of {} added tokens get other ids than the file says", first_moved, moved, tokens.size());
   return tokens;
 }
 
 AddedTokenFinder::AddedTokenFinder(std::vector<Pattern> patterns) : patterns_(std::move(patterns)) {
-  std::sort(patterns_.begin(), patterns_.end(), [](const Pattern& a, const Pattern& b) { return a.text < b.text; });
-  for (const Pattern& pattern : patterns_) starts_[static_cast<unsigned char>(pattern.text[0])] = true;
-  // Breadth first: a node stands for the patterns [begin, end), which agree in their first `depth` bytes.
-  struct Group {
-    std::size_t begin, end, depth;
-  };
-  std::vector<Group> groups = {{0, patterns_.size(), 0}};
-  for (std::size_t node = 0; node < groups.size(); ++node) {
-    auto [begin, end, depth] = groups[node];
-    std::int32_t ends_here = -1;
-    if (begin < end && patterns_[begin].text.size() == depth) ends_here = static_cast<std::int32_t>(begin++);
-    const auto first_edge = static_cast<std::uint32_t>(edges_.size());
-    while (begin < end) {
-      const char byte = patterns_[begin].text[depth];
-      std::size_t next = begin;
-      while (next < end && patterns_[next].text[depth] == byte) ++next;
-      edges_.push_back({static_cast<std::uint8_t>(byte), static_cast<std::uint32_t>(groups.size())});
-      groups.push_back({begin, next, depth + 1});
-      begin = next;
-    }
-    nodes_.push_back({first_edge, static_cast<std::uint32_t>(edges_.size()), ends_here});
+  std::ranges::sort(patterns_, {}, &Pattern::text);
+  std::vector<std::string_view> texts;
+  for (const Pattern& pattern : patterns_) {
+    starts_[static_cast<unsigned char>(pattern.text[0])] = true;
+    texts.push_back(pattern.text);
   }
-}
-
-const AddedTokenFinder::Pattern* AddedTokenFinder::longest_at(std::string_view text) const {
-  const Pattern* longest = nullptr;
-  const Node* node = &nodes_[0];
-  for (const char c : text) {
-    const auto last = edges_.begin() + node->last_edge;
-    const auto byte = static_cast<std::uint8_t>(c);
-    const auto edge = std::lower_bound(edges_.begin() + node->first_edge, last, byte, [](const Edge& e, std::uint8_t b) { return e.byte < b; });
-    if (edge == last || edge->byte != byte) break;
-    node = &nodes_[edge->node];
-    if (node->pattern >= 0) longest = &patterns_[static_cast<std::size_t>(node->pattern)];
-  }
-  return longest;
+  trie_ = ByteTrie(texts);
 }
 
 void AddedTokenFinder::split(std::string_view text, FunctionRef<void(Part)> sink) const {
@@ -111,13 +87,13 @@ void AddedTokenFinder::split(std::string_view text, FunctionRef<void(Part)> sink
   std::size_t space_begin = 1;  // the last white space measured for rstrip, so that a run of it is measured once
   std::size_t space_end = 0;
   for (std::size_t at = 0; at < text.size();) {
-    const Pattern* pattern = starts_[static_cast<unsigned char>(text[at])] ? longest_at(text.substr(at)) : nullptr;
-    if (pattern == nullptr) {
+    const ByteTrie::Found found = starts_[static_cast<unsigned char>(text[at])] ? trie_.longest(text.substr(at)) : ByteTrie::Found{0, -1};
+    if (found.index < 0) {
       ++at;
       continue;
     }
-    const AddedToken& token = pattern->token;
-    std::size_t begin = at, end = at + pattern->text.size();
+    const AddedToken& token = patterns_[static_cast<std::size_t>(found.index)].token;
+    std::size_t begin = at, end = at + found.size;
     at = end;
     if (token.single_word) {
       const bool word_before = begin > 0 && is_word(last_character(text.substr(0, begin)).code_point);

@@ -9,6 +9,7 @@
 
 #include "base/function_ref.hpp"
 #include "io/json_file.hpp"
+#include "model/tokenizer/byte_trie.hpp"
 #include "model/tokenizer/vocabulary.hpp"
 
 namespace cermet {
@@ -24,8 +25,9 @@ struct AddedToken {
   bool special = false;      ///< left out of the text where decoding skips special tokens
 };
 
-/// Reads a list of added tokens and puts those that the vocabulary lacks into it. Throws Error(invalid_file) for a broken or double entry and for an
-/// id that contradicts the vocabulary.
+/// Reads a list of added tokens and puts those that the vocabulary lacks into it. Ids are those of the tokenizers library, whatever the file says: of the
+/// vocabulary, or the next ones after it; a difference is logged. Of entries with the same content the last counts. Throws Error(invalid_file) for a broken
+/// entry.
 std::vector<AddedToken> read_added_tokens(Json list, Vocabulary& vocabulary);
 
 /// Finds added tokens in text: at the leftmost place the longest, without overlap.
@@ -47,20 +49,8 @@ class AddedTokenFinder {
   void split(std::string_view text, FunctionRef<void(Part)> sink) const;
 
  private:
-  struct Edge {
-    std::uint8_t byte;
-    std::uint32_t node;
-  };
-  struct Node {
-    std::uint32_t first_edge, last_edge;  ///< a range of edges_, sorted by byte
-    std::int32_t pattern;                 ///< that ends here; -1: none
-  };
-  /// The longest pattern that the text starts with, or null.
-  const Pattern* longest_at(std::string_view text) const;
-
-  std::vector<Pattern> patterns_;  ///< sorted by text
-  std::vector<Node> nodes_;        ///< a trie of the patterns' bytes; 0 is the root
-  std::vector<Edge> edges_;
+  std::vector<Pattern> patterns_;   ///< sorted by text
+  ByteTrie trie_;                   ///< of the patterns' texts
   std::array<bool, 256> starts_{};  ///< some pattern starts with the byte
 };
 

@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "base/text.hpp"
-#include "model/tokenizer/byte_map.hpp"
 
 namespace cermet {
 namespace {
@@ -13,42 +12,42 @@ std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
   return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 | static_cast<std::uint32_t>(right);
 }
 
-void refuse_unless(bool condition, Json value, std::string_view expected) {
-  if (!condition) value.unexpected(expected, Status::unsupported);
-}
-
-/// Settings that a byte-level vocabulary leaves at their defaults.
-void check_settings(Json model, bool every_byte_has_token) {
-  if (const auto type = model.find("type")) refuse_unless(type->as_string() == "BPE", *type, "\"BPE\"");
-  if (const auto dropout = model.find("dropout")) refuse_unless(dropout->as_number() == 0, *dropout, "null");
-  if (const auto prefix = model.find("continuing_subword_prefix")) refuse_unless(prefix->as_string().empty(), *prefix, "null");
-  if (const auto suffix = model.find("end_of_word_suffix")) refuse_unless(suffix->as_string().empty(), *suffix, "null");
-  if (const auto fallback = model.find("byte_fallback")) refuse_unless(!fallback->as_bool(), *fallback, "false");
-  if (const auto fuse = model.find("fuse_unk")) fuse->as_bool();
-  if (const auto unknown = model.find("unk_token")) {
-    unknown->as_string();  // never needed where every byte has a token
-    refuse_unless(every_byte_has_token, *unknown, "null, or a token for every byte");
-  }
-}
+std::string text_or_empty(const std::optional<Json>& field) { return field ? std::string(field->as_string()) : std::string(); }
+bool is_set(const std::optional<Json>& field) { return field && field->as_bool(); }
 
 }  // namespace
 
-Bpe::Bpe(Json model, const Vocabulary& vocabulary) : emitted_(static_cast<std::size_t>(vocabulary.size()), false) {
-  bool every_byte_has_token = true;
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    const std::optional<std::int32_t> id = vocabulary.find(name_of_bytes(std::string(1, static_cast<char>(static_cast<unsigned char>(byte)))));
-    byte_ids_[byte] = id.value_or(-1);
-    if (id) emitted_[static_cast<std::size_t>(*id)] = true;
-    every_byte_has_token = every_byte_has_token && id;
+Bpe::Bpe(Json model, const Vocabulary& vocabulary)
+    : prefix_(text_or_empty(model.find("continuing_subword_prefix"))),
+      suffix_(text_or_empty(model.find("end_of_word_suffix"))),
+      unknown_name_(text_or_empty(model.find("unk_token"))),
+      unknown_(vocabulary.find(unknown_name_)),
+      fuse_unknown_(is_set(model.find("fuse_unk"))),
+      ignore_merges_(is_set(model.find("ignore_merges"))),
+      emitted_(static_cast<std::size_t>(vocabulary.size()), false) {
+  if (const auto dropout = model.find("dropout"); dropout && dropout->as_number() != 0) dropout->unexpected("null or 0", Status::unsupported);
+  bytes_.fill(-1);
+  if (is_set(model.find("byte_fallback"))) {
+    for (unsigned byte = 0; byte < 256; ++byte) bytes_[byte] = vocabulary.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
   }
-  check_settings(model, every_byte_has_token);
+  read_characters(vocabulary);
   read_merges(model.at("merges"), vocabulary);
-  if (const auto ignore = model.find("ignore_merges")) ignore_merges_ = ignore->as_bool();
   if (!ignore_merges_) return;
-  for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
-    if (!vocabulary.contains(id) || !vocabulary.is_byte_level(id)) continue;
-    whole_.emplace(vocabulary.bytes(id), id);
+  whole_ = vocabulary.ids();
+  for (const auto& [name, id] : whole_) emitted_[static_cast<std::size_t>(id)] = true;
+}
+
+void Bpe::read_characters(const Vocabulary& vocabulary) {
+  common_.fill(-1);
+  if (has_affixes()) characters_ = vocabulary.ids();
+  for (const auto& [name, id] : vocabulary.ids()) {
+    if (name.empty()) continue;
+    const Utf8Unit unit = first_utf8_unit(name);
+    if (!has_affixes() && unit.size != name.size()) continue;
     emitted_[static_cast<std::size_t>(id)] = true;
+    if (has_affixes()) continue;
+    if (unit.code_point < common_.size()) common_[unit.code_point] = id;
+    else characters_.emplace(name, id);
   }
 }
 
@@ -76,10 +75,11 @@ void Bpe::add_merge(std::string_view left, std::string_view right, Json at, cons
     if (!found) at.refuse(fmt::format("expected tokens of the vocabulary, found {}", quote(name)));
     return *found;
   };
-  const Merge merge{id(left), id(right), id(std::string(left) + std::string(right))};
+  const std::int32_t left_id = id(left), right_id = id(right);
   if (left.empty() || right.empty()) at.refuse("expected two tokens, found an empty one");
-  const bool is_new = ranks_.emplace(pair_key(merge.left, merge.right), static_cast<std::uint32_t>(merges_.size())).second;
-  if (!is_new) at.refuse(fmt::format("expected each merge once, found {} and {} again", quote(left), quote(right)));
+  if (right.size() < prefix_.size()) at.refuse(fmt::format("expected a second token with the prefix {}, found {}", quote(prefix_), quote(right)));
+  const Merge merge{left_id, right_id, id(std::string(left) + std::string(right.substr(prefix_.size())))};
+  ranks_[pair_key(merge.left, merge.right)] = static_cast<std::uint32_t>(merges_.size());  // of a merge that stands there twice the last rank
   merges_.push_back(merge);
   emitted_[static_cast<std::size_t>(merge.result)] = true;
 }
@@ -113,19 +113,70 @@ bool Bpe::propose(const Workspace& workspace, std::int32_t position, std::vector
   return true;
 }
 
+/// The token of a character at its place in the piece; -1: none.
+std::int32_t Bpe::id_of(std::string_view character, bool first, bool last, Workspace& workspace) const {
+  if (!has_affixes()) {
+    const Utf8Unit unit = first_utf8_unit(character);
+    if (unit.valid && unit.code_point < common_.size()) return common_[unit.code_point];
+  } else {
+    workspace.name = first ? "" : prefix_;
+    workspace.name += character;
+    if (last) workspace.name += suffix_;
+    character = workspace.name;
+  }
+  const auto found = characters_.find(character);
+  return found == characters_.end() ? -1 : found->second;
+}
+
+/// Makes symbols of the piece's characters.
+void Bpe::split(std::string_view piece, Workspace& workspace) const {
+  std::vector<Workspace::Symbol>& symbols = workspace.symbols;
+  symbols.clear();
+  const auto add = [&](std::int32_t id) { symbols.push_back({id, 0, 0}); };
+  bool unknown = false;  // one was met and has no symbol yet
+  const auto add_unknown = [&] {
+    if (unknown) add(*unknown_);
+    unknown = false;
+  };
+  for (std::size_t at = 0; at < piece.size();) {
+    const std::size_t size = first_utf8_unit(piece.substr(at)).size;
+    std::string_view character = piece.substr(at, size);
+    const std::int32_t id = id_of(character, at == 0, at + size == piece.size(), workspace);
+    at += size;
+    if (id >= 0) {
+      add_unknown();
+      add(id);
+      continue;
+    }
+    if (has_affixes()) character = workspace.name;
+    const auto byte_id = [&](char byte) { return bytes_[static_cast<unsigned char>(byte)]; };
+    if (std::ranges::all_of(character, [&](char byte) { return byte_id(byte) >= 0; })) {
+      for (const char byte : character) add(byte_id(byte));  // before an unknown one that waits, as in the library
+    } else if (!unknown_name_.empty()) {
+      if (!unknown_)
+        fail(Status::unsupported, "text: expected characters of the tokenizer, whose unk_token {} is not in its vocabulary, found {}", quote(unknown_name_),
+             quote(character));
+      if (!fuse_unknown_) add_unknown();
+      unknown = true;
+    }
+  }
+  add_unknown();
+  const auto count = static_cast<std::int32_t>(symbols.size());
+  for (std::int32_t i = 0; i < count; ++i) {
+    symbols[static_cast<std::size_t>(i)].previous = i - 1;
+    symbols[static_cast<std::size_t>(i)].next = i + 1 < count ? i + 1 : -1;
+  }
+}
+
 void Bpe::merge(std::string_view piece, Workspace& workspace, std::vector<std::int32_t>& ids) const {
   auto& symbols = workspace.symbols;
   auto& first = workspace.first_candidates;
   auto& later = workspace.later_candidates;
-  const auto count = static_cast<std::int32_t>(piece.size());
-  symbols.clear();
+  split(piece, workspace);
+  if (symbols.empty()) return;
+  const auto count = static_cast<std::int32_t>(symbols.size());
   first.clear();
   later.clear();
-  for (std::int32_t i = 0; i < count; ++i) {
-    const auto byte = static_cast<unsigned char>(piece[static_cast<std::size_t>(i)]);
-    if (byte_ids_[byte] < 0) fail(Status::invalid_argument, "text: expected bytes that the vocabulary has, found 0x{:02x}", byte);
-    symbols.push_back({byte_ids_[byte], i - 1, i + 1 < count ? i + 1 : -1});
-  }
   for (std::int32_t i = 0; i + 1 < count; ++i) propose(workspace, i, first);
   std::sort(first.begin(), first.end());
   const auto lower_first = std::greater<>();  // makes the library's heap a min-heap

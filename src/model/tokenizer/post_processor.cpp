@@ -34,6 +34,15 @@ PostProcessor read_template(Json component, const Vocabulary& vocabulary) {
   return result;
 }
 
+/// [name, id]
+std::int32_t read_pair(Json pair, const Vocabulary& vocabulary) {
+  if (pair.as_array().size() != 2) pair.unexpected("a token and its id");
+  const Json id = pair.at(1);
+  const auto number = static_cast<std::int32_t>(id.as_integer(0, vocabulary.size() - 1));
+  if (!vocabulary.contains(number)) id.unexpected("the id of a token");
+  return number;
+}
+
 }  // namespace
 
 PostProcessor PostProcessor::read(std::optional<Json> component, const Vocabulary& vocabulary) {
@@ -41,7 +50,10 @@ PostProcessor PostProcessor::read(std::optional<Json> component, const Vocabular
   const Json type = component->at("type");
   if (type.as_string() == "ByteLevel") return {};
   if (type.as_string() == "TemplateProcessing") return read_template(*component, vocabulary);
-  if (type.as_string() != "Sequence") type.unexpected("\"TemplateProcessing\", \"ByteLevel\" or \"Sequence\"", Status::unsupported);
+  if (type.as_string() == "RobertaProcessing" || type.as_string() == "BertProcessing")
+    return {{read_pair(component->at("cls"), vocabulary)}, {read_pair(component->at("sep"), vocabulary)}};
+  if (type.as_string() != "Sequence")
+    type.unexpected("\"TemplateProcessing\", \"RobertaProcessing\", \"BertProcessing\", \"ByteLevel\" or \"Sequence\"", Status::unsupported);
   PostProcessor all;
   for (Json step : component->at("processors").as_array()) {  // each goes around what the ones before have made
     const PostProcessor outer = read(step, vocabulary);

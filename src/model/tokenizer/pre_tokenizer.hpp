@@ -1,46 +1,30 @@
-// The `pre_tokenizer` of a tokenizer.json: cuts text into the pieces that are merged each by itself.
+// The `pre_tokenizer` of a tokenizer.json: cuts text into the pieces that the model takes each by itself.
 #pragma once
 
 #include <optional>
-#include <string_view>
 #include <vector>
 
-#include "base/function_ref.hpp"
 #include "io/json_file.hpp"
-#include "model/tokenizer/regex.hpp"
+#include "model/tokenizer/pre_tokenizer_step.hpp"
 
 namespace cermet {
 
-/// What becomes of the matches of a step's expression: of "a-b" and "-", the pieces are ...
-enum class SplitBehavior {
-  isolated,              ///< a, -, b
-  removed,               ///< a, b
-  merged_with_previous,  ///< a-, b
-  merged_with_next,      ///< a, -b
-  contiguous,            ///< as isolated, but neighbouring matches form one piece
-};
-
 class PreTokenizer {
  public:
-  /// Reads the component: ByteLevel, or a Sequence of Split and Digits that ends with ByteLevel. Throws Error(unsupported) naming anything else.
-  explicit PreTokenizer(Json component);
+  /// Reads the component; nothing means that a text is one piece. Throws Error(unsupported) naming a type that is not implemented.
+  explicit PreTokenizer(std::optional<Json> component);
 
   /// Calls sink for the pieces of valid UTF-8 in order; a piece is valid during the call only.
-  void split(std::string_view text, RegexMemory& memory, FunctionRef<void(std::string_view)> sink) const { apply(0, text, memory, sink); }
+  void split(TextPiece text, RegexMemory& memory, FunctionRef<void(std::string_view)> sink) const { apply(0, text, memory, sink); }
+  /// Whether a step spells bytes as characters.
+  bool maps_bytes() const { return maps_bytes_; }
 
  private:
-  struct Step {
-    std::optional<Regex> regex;  ///< none: a single piece
-    SplitBehavior behavior = SplitBehavior::isolated;
-    bool invert = false;            ///< exchanges matches and what lies between them
-    bool add_prefix_space = false;  ///< puts a space before a text that does not start with one
-  };
-  void read(Json component, bool is_last);
-  static Step read_split(Json component);
-  static Step read_byte_level(Json component);
-  void apply(std::size_t index, std::string_view text, RegexMemory& memory, FunctionRef<void(std::string_view)> sink) const;
+  void read(Json component);
+  void apply(std::size_t index, TextPiece text, RegexMemory& memory, FunctionRef<void(std::string_view)> sink) const;
 
-  std::vector<Step> steps_;
+  std::vector<PreTokenizerStep> steps_;
+  bool maps_bytes_ = false;
 };
 
 }  // namespace cermet

@@ -18,6 +18,25 @@ constexpr std::string_view word_outside_brackets =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 constexpr std::string_view hexadecimal = "0-9A-Fa-f";
 
+struct NewMembers {
+  std::string_view category, ranges;
+};
+#define PROPERTY(name, ranges) {name, ranges},
+constexpr auto new_members = std::to_array<NewMembers>({
+#include "model/tokenizer/regex_properties.inc"
+});
+#undef PROPERTY
+
+/// Inside a class: characters of a category ("L", "Lu") that came after PCRE2's tables and that the library knows.
+std::string newer_members(std::string_view category) {
+  std::string members;
+  for (const NewMembers& each : new_members)
+    if (each.category.starts_with(category)) members += each.ranges;
+  return members;
+}
+
+std::string newer_words() { return newer_members("L") + newer_members("M") + newer_members("Nd"); }
+
 }  // namespace
 
 char32_t RegexTranslator::take_hexadecimal(std::size_t least, std::size_t most) {
@@ -75,24 +94,31 @@ std::optional<std::string> RegexTranslator::escaped_set(bool in_class) {
     if (in_class && !negated) return std::string(members);
     return fmt::format("[{}{}]", negated ? "^" : "", members);
   };
-  if (take("p{^")) return "\\P" + property();
-  if (take("p{")) return "\\p" + property();
-  if (take("P{")) return "\\P" + property();
-  if (take("d")) return "\\p{Nd}";
-  if (take("D")) return "\\P{Nd}";
+  const auto category = [&](const std::string& name, bool negated) {
+    const std::string members = newer_members(std::string_view(name).substr(1, name.size() - 2));
+    // Inside a class what is no member cannot be taken from the others: there the newer ones stay.
+    if (members.empty() || (in_class && negated)) return (negated ? "\\P" : "\\p") + name;
+    return set("\\p" + name + members, negated);
+  };
+  if (take("p{^")) return category(property(), true);
+  if (take("p{")) return category(property(), false);
+  if (take("P{")) return category(property(), true);
+  if (take("d")) return category("{Nd}", false);
+  if (take("D")) return category("{Nd}", true);
   if (take("s")) return set(space, false);
   if (take("S")) return set(not_space, false);
-  if (take("w")) return set(in_class ? word : word_outside_brackets, false);
+  if (take("w")) return set(std::string(in_class ? word : word_outside_brackets) + newer_words(), false);
   if (take("h")) return set(hexadecimal, false);
-  if (!in_class && take("W")) return set(word_outside_brackets, true);
+  if (!in_class && take("W")) return set(std::string(word_outside_brackets) + newer_words(), true);
   if (!in_class && take("H")) return set(hexadecimal, true);
   return std::nullopt;
 }
 
 void RegexTranslator::escape() {
   ++at_;
-  static const std::string boundary = fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", word_outside_brackets);
-  static const std::string no_boundary = fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", word_outside_brackets);
+  static const std::string words = std::string(word_outside_brackets) + newer_words();
+  static const std::string boundary = fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", words);
+  static const std::string no_boundary = fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", words);
   if (take("b")) return assertion(boundary);
   if (take("B")) return assertion(no_boundary);
   if (take("A")) return assertion("\\A");

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "base/text.hpp"
+#include "model/tokenizer/byte_map.hpp"
 
 namespace cermet {
 namespace {
@@ -13,19 +15,17 @@ constexpr JsonLimits file_limits{.max_bytes = std::size_t{64} << 20, .max_values
 
 Json checked_model(Json root) {
   if (const auto version = root.find("version"); version && version->as_string() != "1.0") version->unexpected("\"1.0\"", Status::unsupported);
-  const Json model = root.at("model");
-  if (const auto type = model.find("type"); type && type->as_string() != "BPE") type->unexpected("\"BPE\"", Status::unsupported);
-  return model;
+  return root.at("model").as_object();
 }
 
 /// The added tokens that are looked for in normalized text, in their normalized form, or the others.
 AddedTokenFinder make_finder(std::span<const AddedToken> tokens, bool normalized, const Normalizer& normalizer, Json root) {
   std::vector<AddedTokenFinder::Pattern> patterns;
   std::vector<std::string_view> texts;
-  std::string buffer;
   for (const AddedToken& token : tokens) {
     if (token.normalized != normalized) continue;
-    patterns.push_back({normalized ? std::string(normalizer.apply(token.content, buffer)) : token.content, token});
+    std::string text = normalized ? normalizer.normalized(token.content) : token.content;
+    if (!text.empty()) patterns.push_back({std::move(text), token});  // what normalization removes is never found
   }
   texts.reserve(patterns.size());
   for (const auto& pattern : patterns) texts.push_back(pattern.text);
@@ -41,8 +41,7 @@ AddedTokenFinder make_finder(std::span<const AddedToken> tokens, bool normalized
 /// Memory of one call of encode.
 struct Tokenizer::Call {
   RegexMemory regex;
-  Bpe::Workspace workspace;
-  std::string normalized;
+  TokenModel::Workspace workspace;
   std::vector<std::int32_t> ids;
 };
 
@@ -51,27 +50,29 @@ Tokenizer Tokenizer::load(const std::filesystem::path& file) {
   const Json root = document.root();
   const Json model = checked_model(root.as_object());
   Vocabulary vocabulary(model.at("vocab"));
-  Bpe bpe(model, vocabulary);  // before added tokens, which merging does not know, join the vocabulary
+  TokenModel made(model, vocabulary);  // before added tokens, which the model does not know, join the vocabulary
   const auto list = root.find("added_tokens");
   const std::vector<AddedToken> added = list ? read_added_tokens(*list, vocabulary) : std::vector<AddedToken>{};
-  return Tokenizer(root, std::move(vocabulary), std::move(bpe), added);
+  return Tokenizer(root, std::move(vocabulary), std::move(made), added);
 }
 
-Tokenizer::Tokenizer(Json root, Vocabulary vocabulary, Bpe bpe, std::span<const AddedToken> added)
+Tokenizer::Tokenizer(Json root, Vocabulary vocabulary, TokenModel model, std::span<const AddedToken> added)
     : vocabulary_(std::move(vocabulary)),
-      bpe_(std::move(bpe)),
+      model_(std::move(model)),
       normalizer_(root.find("normalizer")),
       verbatim_(make_finder(added, false, normalizer_, root)),
       normalized_(make_finder(added, true, normalizer_, root)),
-      pre_tokenizer_(root.at("pre_tokenizer")),
+      pre_tokenizer_(root.find("pre_tokenizer")),
       post_processor_(PostProcessor::read(root.find("post_processor"), vocabulary_)),
-      special_(static_cast<std::size_t>(vocabulary_.size()), false) {
-  check_decoder(root.find("decoder"), root);
-  std::string buffer;
+      decoder_(root.find("decoder")) {
+  std::set<std::string_view> special;
+  for (const AddedToken& token : added)
+    if (token.special) special.insert(token.content);
   for (const AddedToken& token : added) {
-    special_[static_cast<std::size_t>(token.id)] = token.special;
-    // Stands for the text that it is found as, unless merging gives the id as well: then for the bytes that were merged.
-    if (!bpe_.can_emit(token.id)) vocabulary_.set_bytes(token.id, token.normalized ? normalizer_.apply(token.content, buffer) : token.content);
+    Added& made = added_[token.id];
+    made.name = token.normalized ? normalizer_.normalized(token.content) : token.content;
+    made.special = special.contains(made.name);  // the library looks for the normalized name, too
+    made.verbatim = !model_.can_emit(token.id) && !(token.normalized && normalizer_.maps_bytes());
   }
 }
 
@@ -79,6 +80,7 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_spec
   require(text.size() < static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()), "text: expected less than 2 GiB, found {} bytes", text.size());
   Call call;
   if (add_special_tokens) call.ids = post_processor_.before;
+  const bool maps_bytes = pre_tokenizer_.maps_bytes() || normalizer_.maps_bytes();
   // Runs of characters and runs of bytes that are none take turns.
   for (std::size_t begin = 0; begin < text.size();) {
     const bool valid = first_utf8_unit(text.substr(begin)).valid;
@@ -89,60 +91,56 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_spec
       end += unit.size;
     }
     const std::string_view run = text.substr(begin, end - begin);
-    if (valid) {
-      encode_valid(run, call);
-    } else {
-      bpe_.encode(run, call.workspace, call.ids);
-    }
+    if (valid) encode_valid(run, begin == 0, call);
+    else model_.encode(maps_bytes ? name_of_bytes(run) : std::string(run), call.workspace, call.ids);
     begin = end;
   }
   if (add_special_tokens) call.ids.insert(call.ids.end(), post_processor_.after.begin(), post_processor_.after.end());
   return std::move(call.ids);
 }
 
-void Tokenizer::encode_valid(std::string_view text, Call& call) const {
-  const auto piece = [&](std::string_view bytes) { bpe_.encode(bytes, call.workspace, call.ids); };
-  const auto normalized_part = [&](AddedTokenFinder::Part part) {
-    if (part.token != nullptr) return call.ids.push_back(part.token->id);
-    pre_tokenizer_.split(part.text, call.regex, piece);
-  };
-  const auto verbatim_part = [&](AddedTokenFinder::Part part) {
-    if (part.token != nullptr) return call.ids.push_back(part.token->id);
-    normalized_.split(normalizer_.apply(part.text, call.normalized), normalized_part);
-  };
-  verbatim_.split(text, verbatim_part);
+void Tokenizer::encode_valid(std::string_view text, bool at_start, Call& call) const {
+  verbatim_.split(text, [&](AddedTokenFinder::Part part) { encode_part(part, at_start && part.text.data() == text.data(), call); });
 }
 
-std::string_view Tokenizer::token_bytes(std::int32_t id) const {
-  if (!vocabulary_.contains(id)) return {};
-  return vocabulary_.bytes(id);
-}
-
-std::string Tokenizer::decode_bytes(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
-  std::string bytes;
-  for (const std::int32_t id : ids) {
-    if (!skip_special_tokens || !is_special(id)) bytes += token_bytes(id);
+/// A part that is no added token, or one that is looked for before normalization.
+void Tokenizer::encode_part(AddedTokenFinder::Part part, bool at_start, Call& call) const {
+  if (part.token != nullptr) return call.ids.push_back(part.token->id);
+  NormalizedText normalized;
+  std::string_view text = part.text;
+  if (!normalizer_.is_none()) {
+    normalized.text = text;
+    normalizer_.apply(normalized, call.regex);
+    text = normalized.text;
   }
-  return bytes;
+  at_start = at_start && normalized.keeps_start;
+  normalized_.split(text, [&](AddedTokenFinder::Part piece) {
+    if (piece.token != nullptr) return call.ids.push_back(piece.token->id);
+    pre_tokenizer_.split({piece.text, at_start && piece.text.data() == text.data()}, call.regex,
+                         [&](std::string_view one) { model_.encode(one, call.workspace, call.ids); });
+  });
 }
 
-std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
-  std::string text;
-  Utf8Repair repair;
-  repair.push(decode_bytes(ids, skip_special_tokens), text);
-  repair.finish(text);
-  return text;
+std::string Tokenizer::decode_one(std::int32_t id, bool skip_special_tokens, Decoding& decoding) const {
+  if (!contains(id)) return "";
+  const Added* added = added_at(id);
+  if (added == nullptr) return decoding.push(vocabulary_.name(id), false);
+  return skip_special_tokens && added->special ? "" : decoding.push(added->name, added->verbatim);
 }
 
-std::string StreamDecoder::push(std::int32_t id) {
+std::string Tokenizer::decode_all(std::span<const std::int32_t> ids, bool skip_special_tokens, bool bytes) const {
+  Decoding decoding(decoder_, bytes);
   std::string text;
-  if (!skip_special_tokens_ || !tokenizer_->is_special(id)) repair_.push(tokenizer_->token_bytes(id), text);
-  return text;
+  for (const std::int32_t id : ids) text += decode_one(id, skip_special_tokens, decoding);
+  return text += decoding.finish();
 }
+
+std::string Tokenizer::decode_bytes(std::span<const std::int32_t> ids, bool skip_special_tokens) const { return decode_all(ids, skip_special_tokens, true); }
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const { return decode_all(ids, skip_special_tokens, false); }
 
 std::string StreamDecoder::finish() {
-  std::string text;
-  repair_.finish(text);
+  std::string text = decoding_.finish();
+  decoding_ = Decoding(tokenizer_->decoder_, false);
   return text;
 }
 

@@ -8,7 +8,8 @@ namespace cermet {
 
 /// Unicode White_Space.
 bool is_space(char32_t c);
-/// A character of a word, as regular expressions see it (Unicode technical standard 18): letters, marks, decimal digits, connectors, joiners.
+/// A character of a word, as regular expressions see it (Unicode technical standard 18): letters, marks, decimal digits, connectors, joiners. This and the
+/// classes below are those of the tokenizers library, whose tables are of several versions of Unicode.
 bool is_word(char32_t c);
 
 /// The last character of a valid UTF-8 text that is not empty, and its size.
@@ -18,8 +19,13 @@ struct LastCharacter {
 };
 LastCharacter last_character(std::string_view text);
 
-/// Normalization form C (Unicode 9) of a valid UTF-8 text, in time linear in its length but for runs of combining marks, which are sorted.
-/// Returns `text` itself where nothing can change, else a view of `buffer`.
-std::string_view to_nfc(std::string_view text, std::string& buffer);
+bool is_numeric(char32_t c);
+bool is_punctuation(char32_t c);
+bool is_combining_mark(char32_t c);
+bool is_nonspacing_mark(char32_t c);
+bool is_control(char32_t c);  ///< not tab, line feed and carriage return, which count as white space
+
+/// Appends the lower case of a character.
+void append_lowercase(std::string& out, char32_t c);
 
 }  // namespace cermet

@@ -1,13 +1,21 @@
 #include "model/tokenizer/vocabulary.hpp"
 
 #include "base/text.hpp"
-#include "model/tokenizer/byte_map.hpp"
 
 namespace cermet {
 
-Vocabulary::Vocabulary(Json vocab) : id_limit_(65536 + 16 * static_cast<std::int64_t>(vocab.as_object().size())) {
+Vocabulary::Vocabulary(Json vocab) : id_limit_(65536 + 16 * static_cast<std::int64_t>(vocab.size())) {
   ids_.reserve(vocab.size());
-  for (Json field : vocab) insert(field.key(), field.as_integer(), field);
+  if (vocab.is(JsonKind::array)) {
+    for (Json pair : vocab) {
+      if (pair.as_array().size() != 2) pair.unexpected("a token and its score");
+      const auto id = static_cast<std::int32_t>(entries_.size());
+      const auto place = ids_.insert_or_assign(std::string(pair.at(std::size_t{0}).as_string()), id).first;
+      entries_.push_back(&place->first);
+    }
+  } else {
+    for (Json field : vocab.as_object()) insert(field.key(), field.as_integer(), field);
+  }
   if (ids_.empty()) vocab.refuse("expected at least one token, found none");
 }
 
@@ -16,12 +24,8 @@ void Vocabulary::insert(std::string_view name, std::int64_t id, Json at) {
   if (const auto old = ids_.find(name); old != ids_.end()) at.refuse(fmt::format("expected a new token, found {} again (id {})", quote(name), old->second));
   const auto slot = static_cast<std::size_t>(id);
   if (slot >= entries_.size()) entries_.resize(slot + 1);
-  Entry& entry = entries_[slot];
-  if (entry.name != nullptr) at.refuse(fmt::format("token {}: expected an id of its own, found {}, which is {}", quote(name), id, quote(*entry.name)));
-  entry.name = &ids_.emplace(std::string(name), static_cast<std::int32_t>(id)).first->first;
-  std::optional<std::string> bytes = bytes_of_name(name);
-  entry.is_byte_level = bytes.has_value();
-  entry.bytes = bytes ? std::move(*bytes) : std::string(name);
+  if (entries_[slot] != nullptr) at.refuse(fmt::format("token {}: expected an id of its own, found {}, which is {}", quote(name), id, quote(*entries_[slot])));
+  entries_[slot] = &ids_.emplace(std::string(name), static_cast<std::int32_t>(id)).first->first;
 }
 
 std::optional<std::int32_t> Vocabulary::find(std::string_view name) const {

@@ -1,4 +1,4 @@
-// Tokens by name and by id, with the bytes each stands for.
+// Tokens by name and by id.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ using StringMap = std::unordered_map<std::string, Value, StringHash, std::equal_
 
 class Vocabulary {
  public:
-  /// Reads an object of name -> id. Ids may leave holes, but only as many as keep the table in proportion to the file.
+  /// Reads an object of name -> id, whose ids may leave holes, but only as many as keep the table in proportion to the file; or a list of pairs of name and
+  /// score, whose ids are their places: of a name that stands there twice the last.
   explicit Vocabulary(Json vocab);
   Vocabulary(Vocabulary&&) = default;
   Vocabulary& operator=(Vocabulary&&) = default;
@@ -35,26 +36,17 @@ class Vocabulary {
   std::optional<std::int32_t> find(std::string_view name) const;
   /// 1 + the highest id.
   std::int32_t size() const { return static_cast<std::int32_t>(entries_.size()); }
-  bool contains(std::int32_t id) const { return id >= 0 && id < size() && entries_[static_cast<std::size_t>(id)].name != nullptr; }
-
+  /// Tokens.
+  std::int64_t count() const { return static_cast<std::int64_t>(ids_.size()); }
+  bool contains(std::int32_t id) const { return id >= 0 && id < size() && entries_[static_cast<std::size_t>(id)] != nullptr; }
   /// Of an id that the vocabulary contains.
-  const std::string& name(std::int32_t id) const { return *entries_[static_cast<std::size_t>(id)].name; }
-  /// What the token adds to the text: the bytes its name spells, or the name itself where that spells no bytes.
-  const std::string& bytes(std::int32_t id) const { return entries_[static_cast<std::size_t>(id)].bytes; }
-  /// The name spells bytes.
-  bool is_byte_level(std::int32_t id) const { return entries_[static_cast<std::size_t>(id)].is_byte_level; }
-  /// Makes the token stand for other bytes than its name spells.
-  void set_bytes(std::int32_t id, std::string_view bytes) { entries_[static_cast<std::size_t>(id)].bytes = bytes; }
+  const std::string& name(std::int32_t id) const { return *entries_[static_cast<std::size_t>(id)]; }
+  const StringMap<std::int32_t>& ids() const { return ids_; }
 
  private:
-  struct Entry {
-    const std::string* name = nullptr;  ///< the key in ids_, whose nodes stay where they are; null: a hole
-    std::string bytes;
-    bool is_byte_level = false;
-  };
   std::int64_t id_limit_;  ///< bounds the table of ids by the size of the file
   StringMap<std::int32_t> ids_;
-  std::vector<Entry> entries_;
+  std::vector<const std::string*> entries_;  ///< keys of ids_, whose nodes stay where they are; null: a hole
 };
 
 }  // namespace cermet
