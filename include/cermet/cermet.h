@@ -92,7 +92,10 @@ CERMET_API const char* cermet_op_schema(const char* name);
 typedef struct cermet_op cermet_op;
 
 /* What an operand will be. The last dimension is contiguous; leading ones may be strided (a slice of a larger tensor). A dimension is a number, or
- * CERMET_DIM('M') for one that varies from run to run, where cermet_op_create_ranged gives 'M' a range. */
+ * CERMET_DIM('M') for one that varies from run to run, where cermet_op_create_ranged gives 'M' a range.
+ * Matrices of some operands may also lie transposed, the last two strides being (1, columns): a and b of matmul, whose products then take them so, and b of
+ * scaled_mm, whose memory is always [N, K] and which [K, N] with strides (1, K) describes as well (torch._scaled_mm). The schema of such an operand has
+ * "may_lie_transposed". Strides decide, never sizes. */
 #define CERMET_DIM(symbol) (-(int64_t)(symbol))
 
 typedef struct cermet_descriptor {
@@ -183,11 +186,12 @@ CERMET_API void cermet_weight_destroy(cermet_weight* weight);
 /* Runs the operator. `inputs` and `outputs` hold one pointer per operand and result, NULL for an optional operand that is not given and for constants.
  * Every tensor is checked against its descriptor: device, element type, shape, strides, alignment to its element, null data, and memory that a
  * result would share with another tensor (a result may be exactly one of the inputs where each of its elements depends on that input's same
- * element only). `workspace` is 64-byte aligned memory of at least cermet_op_workspace_size bytes, or NULL with size 0, in which case the
- * operator allocates it at the first run and keeps it. Allocates nothing else. Tensors and workspace are in memory of the handle's device. `stream` is
- * NULL on the CPU. On a GPU it is a CUstream or cudaStream_t of the device's primary context, on which the work is enqueued, in order and not yet complete
- * when this returns; with NULL the work runs on the handle's own stream and is complete when this returns. One operator's runs use one workspace: on
- * several streams they must not overlap. */
+ * element only, and where the operator's page says that it may overwrite it). Memory is shared where elements are: views that interleave in one allocation
+ * are apart. Results may have any strides that keep their elements apart, the last dimension being contiguous. `workspace` is 64-byte aligned memory of at
+ * least cermet_op_workspace_size bytes, or NULL with size 0, in which case the operator allocates it at the first run and keeps it. Allocates nothing else.
+ * Tensors and workspace are in memory of the handle's device. `stream` is NULL on the CPU. On a GPU it is a CUstream or cudaStream_t of the device's primary
+ * context, on which the work is enqueued, in order and not yet complete when this returns; with NULL the work runs on the handle's own stream and is complete
+ * when this returns. One operator's runs use one workspace: on several streams they must not overlap. */
 CERMET_API cermet_status cermet_op_run(cermet_op* op, const DLTensor* const* inputs, size_t input_count, DLTensor* const* outputs, size_t output_count,
                                        void* workspace, size_t workspace_size, void* stream);
 

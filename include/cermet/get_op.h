@@ -70,6 +70,9 @@ CERMET_API cermet_status cermet_call_output_count(cermet_callable* callable, con
 CERMET_API cermet_status cermet_call_output(cermet_callable* callable, const DLTensor* const* inputs, size_t input_count, size_t index,
                                             cermet_call_result* result);
 
+/* How many trailing dimensions of every tensor of such a call must be contiguous among themselves: 1 for most operators. Costs what cermet_call_output does. */
+CERMET_API cermet_status cermet_call_dense_dims(cermet_callable* callable, const DLTensor* const* inputs, size_t input_count, int32_t* count);
+
 /* Kernel and configuration of the last call, before one of the samples'. The name is valid for the life of the process, the configuration, as
  * `config` of the options takes it, until the callable's next call. */
 CERMET_API const char* cermet_callable_kernel(const cermet_callable* callable);

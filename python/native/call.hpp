@@ -17,11 +17,13 @@ long long stream_of(const std::string& what, DLDevice device, PyObject* args, Py
 
 class Call {
  public:
-  /// Reads the operands: a tuple, which outlives this. Throws ErrorIsSet, as all functions here.
+  /// Reads the operands: a tuple, which outlives this. Numbers and float64 are converted. Throws ErrorIsSet, as all functions here.
   Call(Operator& op, PyObject* args, long long stream);
 
   /// Of the results. Chooses a kernel where these types and shapes are new.
   std::vector<cermet_call_result> types();
+  /// Copies operands that kernels cannot read as they lie. For calls that run.
+  void make_readable();
   /// New results, of the framework of the first operand; one that shares an operand's memory is that operand.
   void allocate();
   /// Results in memory of the caller: a tensor, or a tuple of as many as there are.
@@ -32,15 +34,29 @@ class Call {
 
  private:
   PyObject* object(std::size_t i) const { return PyTuple_GetItem(args_, static_cast<Py_ssize_t>(i)); }
+  void read();
+  void replace(PyObject* args);
+  int dense_dims();
+  Ref take(std::size_t i);
+  void check_call(cermet_status status) const;
+  bool has_form_of(const Operand& operand, const cermet_call_result& type) const;
   std::size_t first_given() const;
   void add_given(PyObject* object);
 
+  /// A result that is copied to where the caller wants it.
+  struct Put {
+    std::size_t result;
+    Ref target;
+  };
+
   Operator& op_;
   PyObject* args_;
+  Ref replaced_;  ///< the operands where some are not as the caller has them
   long long stream_;
   std::vector<Operand> inputs_;
   std::vector<const DLTensor*> tensors_;
   std::vector<Result> results_;
+  std::vector<Put> puts_;
 };
 
 }  // namespace cermet::python

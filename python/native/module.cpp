@@ -27,7 +27,7 @@ PyObject* op_schema(PyObject*, PyObject* args) {
     const char* name = nullptr;
     require_set(PyArg_ParseTuple(args, "s", &name) != 0);
     const char* schema = cermet_op_schema(name);
-    if (!schema) raise(CERMET_INVALID_ARGUMENT, cermet_last_error_message());
+    if (!schema) raise(CERMET_INVALID_ARGUMENT, last_message());
     return text(schema).release();
   });
 }
@@ -49,12 +49,32 @@ void raise(cermet_status status, const std::string& message) {
 
 PyObject* interned(const char* text) { return Ref(PyUnicode_InternFromString(text)).release(); }
 
-PyObject* bridge(const char* name) {
-  static PyObject* const module = Ref(PyImport_ImportModule("cermet.bridge")).release();
-  // The module's dictionary holds the function, so that a borrowed reference lasts.
+namespace {
+
+/// The module's dictionary holds the function, so that a borrowed reference lasts.
+PyObject* attribute_of(PyObject* module, const char* name) {
   PyObject* found = PyDict_GetItemString(PyModule_GetDict(module), name);
   require_set(found != nullptr);
   return found;
+}
+
+}  // namespace
+
+PyObject* bridge(const char* name) {
+  static PyObject* const module = Ref(PyImport_ImportModule("cermet.bridge")).release();
+  return attribute_of(module, name);
+}
+
+PyObject* operands(const char* name) {
+  static PyObject* const module = Ref(PyImport_ImportModule("cermet.operands")).release();
+  return attribute_of(module, name);
+}
+
+std::string last_message() {
+  std::string message = cermet_last_error_message();
+  for (const char* name : {" (kDLCPU)", " (kDLCUDA)", " (kDLCUDAHost)", " (kDLCUDAManaged)"})
+    for (std::size_t at = 0; (at = message.find(name)) != std::string::npos;) message.erase(at, std::string(name).size());
+  return message;
 }
 
 }  // namespace cermet::python

@@ -12,6 +12,7 @@ enum class Way { exchange, versioned, unversioned };
 struct Class {
   Way way;
   const ExchangeApi* api = nullptr;
+  bool is_tensors = false;  ///< it has one of them
 };
 
 const ExchangeApi* exported_api(PyTypeObject* type) {
@@ -35,7 +36,8 @@ Class& class_of(PyObject* object) {
   if (found != known.end()) return found->second;
   const ExchangeApi* api = exported_api(type);
   Py_INCREF(type);
-  return known[type] = {api ? Way::exchange : Way::versioned, api};
+  const bool exports = PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), "__dlpack__") != 0;
+  return known[type] = {api ? Way::exchange : Way::versioned, api, api || exports};
 }
 
 /// Reading a PyTorch tensor forgets how it was computed, so one that gradients are wanted of is refused, as `__dlpack__` does.
@@ -99,12 +101,16 @@ long long stream_for(PyObject* object, long long stream) {
 Operand operand_of_bits(PyObject* object, DLDevice device, long long stream, const Role& role) {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
-  Ref bits(PyObject_CallFunctionObjArgs(bridge("as_bits"), object, nullptr));
+  PyErr_NormalizeException(&type, &value, &trace);
+  const Ref error(value);
+  Py_XDECREF(type), Py_XDECREF(trace);
+  Ref bits(PyObject_CallFunctionObjArgs(bridge("as_bits"), object, std::strcmp(role.kind, "output") == 0 ? Py_False : Py_True, nullptr));
   if (bits.get() == Py_None) {
-    PyErr_Restore(type, value, trace);
+    const Ref place = text(role.text());
+    const Ref refusal(PyObject_CallFunctionObjArgs(operands("refusal"), place.get(), object, error.get(), nullptr));
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(refusal.get())), refusal.get());
     throw ErrorIsSet();
   }
-  Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
   PyObject *view = nullptr, *name = nullptr;
   require_set(PyArg_ParseTuple(bits.get(), "OU", &view, &name) != 0);
   Operand operand = operand_of(view, device, stream, role);
@@ -127,6 +133,14 @@ Operand described(PyObject* object, DLDevice device) {
 }
 
 }  // namespace
+
+std::string Role::text() const {
+  std::string text = std::string(of) + ": " + kind + " " + std::to_string(index);
+  if (!is_operators) return text;
+  const Ref operator_name = python::text(of), kind_name = python::text(kind), number(PyLong_FromSize_t(index));
+  const Ref name(PyObject_CallFunctionObjArgs(operands("place_of"), operator_name.get(), kind_name.get(), number.get(), nullptr));
+  return text + text_of(name.get());
+}
 
 DLDataType dlpack_type(const std::string& name) {
   static const std::unordered_map<std::string, DLDataType> types{{"f32", {kDLFloat, 32, 1}},
@@ -153,6 +167,8 @@ DLDataType dlpack_type(const std::string& name) {
 }
 
 const ExchangeApi* exchange_api_of(PyObject* object) { return class_of(object).api; }
+
+bool is_tensor(PyObject* object) { return class_of(object).is_tensors || PyObject_HasAttrString(object, "__dlpack__") != 0; }
 
 Operand operand_of(PyObject* object, DLDevice device, long long stream, const Role& role) {
   Operand operand;

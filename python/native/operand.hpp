@@ -9,12 +9,13 @@
 
 namespace cermet::python {
 
-/// Which operand messages mean: "rms_norm: input 0".
+/// Which operand messages mean: "rms_norm: input 0 (x)".
 struct Role {
   const char* of;
   const char* kind;
   std::size_t index;
-  std::string text() const { return std::string(of) + ": " + kind + " " + std::to_string(index); }
+  bool is_operators = false;  ///< `of` is an operator, whose operands have names
+  std::string text() const;
 };
 
 /// What an operand was made of. It is valid as long as the Python object that it was made of.
@@ -36,6 +37,9 @@ Operand operand_of(PyObject* object, DLDevice device, long long stream, const Ro
 
 /// What the object's class exports, or null.
 const ExchangeApi* exchange_api_of(PyObject* object);
+
+/// Whether operand_of() can read the object, as its class says.
+bool is_tensor(PyObject* object);
 
 /// "bf16" as DLPack 1.x codes it. Throws ErrorIsSet for a name that is none.
 DLDataType dlpack_type(const std::string& name);

@@ -22,6 +22,7 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* words) {
     }
     if (!op->computes) raise(CERMET_UNSUPPORTED, op->name + ": expected a device that computes, found one that does not");
     Call made(*op, args, stream_of(op->name, op->device, args, stream));
+    made.make_readable();
     if (out && out != Py_None) made.take_results(out);
     else made.allocate();
     made.run();
@@ -70,16 +71,18 @@ PyObject* represent(PyObject* self) {
   });
 }
 
-/// get_op(handle, device_type, device_index, computes, name, inputs, attributes, constants, kernel, config, gives_tuple)
+/// get_op(handle, device_type, device_index, computes, name, inputs, attributes, constants, kernel, config, gives_tuple, state, may_lie_transposed)
 PyObject* get_op(PyObject*, PyObject* args) {
   return guarded([&] {
     PyObject *handle = nullptr, *inputs = nullptr, *attributes = nullptr;
     const char *name = nullptr, *kernel = nullptr, *config = nullptr;
     int type = 0, index = 0, computes = 0, gives_tuple = 0;
-    unsigned long long constants = 0;
-    require_set(PyArg_ParseTuple(args, "OiipsO!O!Kzzp", &handle, &type, &index, &computes, &name, &PyTuple_Type, &inputs, &PyTuple_Type, &attributes,
-                                 &constants, &kernel, &config, &gives_tuple) != 0);
+    unsigned long long constants = 0, state = 0, may_lie_transposed = 0;
+    require_set(PyArg_ParseTuple(args, "OiipsO!O!KzzpKK", &handle, &type, &index, &computes, &name, &PyTuple_Type, &inputs, &PyTuple_Type, &attributes,
+                                 &constants, &kernel, &config, &gives_tuple, &state, &may_lie_transposed) != 0);
     auto op = std::make_shared<Operator>();
+    op->state = state;
+    op->may_lie_transposed = may_lie_transposed;
     op->name = name;
     op->device = {static_cast<DLDeviceType>(type), index};
     op->computes = computes != 0;
@@ -89,7 +92,7 @@ PyObject* get_op(PyObject*, PyObject* args) {
     op->constants.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
       PyObject* sample = PyTuple_GetItem(inputs, static_cast<Py_ssize_t>(i));
-      op->constants.push_back(operand_of(sample, op->device, type == kDLCPU ? -1 : legacy_stream, {name, "input", i}));
+      op->constants.push_back(operand_of(sample, op->device, type == kDLCPU ? -1 : legacy_stream, {name, "input", i, true}));
       samples.push_back(op->constants.back().get());
     }
     const AttributeList list(attributes);
@@ -103,7 +106,10 @@ PyObject* get_op(PyObject*, PyObject* args) {
       const Released released;
       status = cermet_get_op(on->handle, name, samples.data(), count, list.data(), list.size(), &options, &op->callable);
     }
-    check(status);
+    if (status != CERMET_OK) {
+      const Ref message = text(last_message());
+      raise(status, text_of(Ref(PyObject_CallFunctionObjArgs(operands("remedied"), message.get(), inputs, nullptr)).get()));
+    }
     for (std::size_t i = 0; i < count; ++i)
       if (i < 64 && (constants >> i & 1) != 0) op->kept.push_back(Ref::to(PyTuple_GetItem(inputs, static_cast<Py_ssize_t>(i))));
       else op->constants[i] = Operand();

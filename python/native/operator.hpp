@@ -17,8 +17,10 @@ struct Operator {
 
   std::string name;
   DLDevice device{kDLCPU, 0};
-  bool computes = true;            ///< the device does
-  bool gives_tuple = false;        ///< also of one result: the operator has a variable number of them
+  bool computes = true;          ///< the device does
+  bool gives_tuple = false;      ///< also of one result: the operator has a variable number of them
+  unsigned long long state = 0;  ///< bits of inputs that calls update
+  unsigned long long may_lie_transposed = 0;
   std::vector<Operand> constants;  ///< by input; their memory is read until the callable is destroyed
   std::vector<Ref> kept;           ///< the constants' objects
   cermet_callable* callable = nullptr;

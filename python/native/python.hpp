@@ -67,8 +67,10 @@ class Released {
 
 /// Sets the exception of cermet.errors for a status and throws ErrorIsSet.
 [[noreturn]] void raise(cermet_status status, const std::string& message);
+/// The library's last message, without the names that C has for devices.
+std::string last_message();
 inline void check(cermet_status status) {
-  if (status != CERMET_OK) raise(status, cermet_last_error_message());
+  if (status != CERMET_OK) raise(status, last_message());
 }
 /// Throws ErrorIsSet where a function of Python's reports -1 or false.
 inline void require_set(bool fine) {
@@ -91,6 +93,8 @@ PyObject* guarded(Body&& body) noexcept {
 
 /// An attribute of cermet.bridge, the Python half of this module, which knows the frameworks.
 PyObject* bridge(const char* name);
+/// The same of cermet.operands, which knows what operands may become.
+PyObject* operands(const char* name);
 
 /// A string that lives as long as the module, for attribute names.
 PyObject* interned(const char* text);

@@ -6,6 +6,7 @@
 #include "box.hpp"
 #include "call.hpp"
 #include "graph.hpp"
+#include "layout.hpp"
 
 namespace cermet::python {
 namespace {
@@ -87,14 +88,8 @@ PyObject* ports(PyObject* self, PyObject*) {
 /// One run: its tensors, and where its results go. The session's lock is held.
 class Run {
  public:
-  Run(Session& of, PyObject* inputs, long long stream) : of_(of), args_(inputs), stream_(stream) {
-    const auto count = static_cast<std::size_t>(PyTuple_Size(inputs));
-    inputs_.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      inputs_.push_back(operand_of(PyTuple_GetItem(inputs, static_cast<Py_ssize_t>(i)), of.device, stream, {of.name.c_str(), "input", i}));
-      tensors_.push_back(inputs_.back().get());
-    }
-  }
+  Run(Session& of, PyObject* inputs, long long stream)
+      : of_(of), args_(inputs), stream_(stream), inputs_(inputs, of.device, stream, of.name.c_str()), tensors_(inputs_.tensors()) {}
 
   /// New results of the first input's framework; one that is an input's memory is that tensor.
   void allocate(PyObject* sample) {
@@ -140,8 +135,8 @@ class Run {
   Session& of_;
   PyObject* args_;
   long long stream_;
-  std::vector<Operand> inputs_;
-  std::vector<const DLTensor*> tensors_;
+  ReadableOperands inputs_;
+  const std::vector<const DLTensor*>& tensors_;
   std::vector<Result> results_;
 };
 

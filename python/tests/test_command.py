@@ -27,7 +27,7 @@ def calibration(tmp_path):
 
 def test_quantize(small, calibration, tmp_path):
     out = tmp_path / "int8"
-    report = cermet.quantize(small, out, calibration=calibration, scheme="w8a16", threads=1)
+    report = cermet.quantize_model(small, out, calibration=calibration, scheme="w8a16", threads=1)
     assert report["prompts"] == 8 and report["bytes_after"] < report["bytes_before"]
     assert (out / "config.json").exists() and not (tmp_path / "int8.partial").exists()
     ids = [5, 6, 7, 8]
@@ -38,11 +38,11 @@ def test_quantize(small, calibration, tmp_path):
 
 def test_mistakes_have_the_commands_message(small, calibration, tmp_path):
     with pytest.raises(cermet.InvalidArgument, match="--scheme: expected w8a16.*found 'w9'"):
-        cermet.quantize(small, tmp_path / "out", calibration=calibration, scheme="w9")
+        cermet.quantize_model(small, tmp_path / "out", calibration=calibration, scheme="w9")
     with pytest.raises(cermet.InvalidArgument):
-        cermet.quantize(small, tmp_path / "out", calibration=calibration, no_such_option=1)
+        cermet.quantize_model(small, tmp_path / "out", calibration=calibration, no_such_option=1)
     with pytest.raises(cermet.InvalidArgument, match="none.jsonl"):
-        cermet.quantize(small, tmp_path / "out", calibration=tmp_path / "none.jsonl")
+        cermet.quantize_model(small, tmp_path / "out", calibration=tmp_path / "none.jsonl")
     assert not (tmp_path / "out").exists()
 
 

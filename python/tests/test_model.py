@@ -61,7 +61,7 @@ def test_a_stream_takes_the_model(demo):
     stream = demo.generate(PROMPT, max_new_tokens=24, stream=True)
     next(stream)
     for use in (lambda: demo.generate(PROMPT), lambda: demo.logits([1]), lambda: demo.generate(PROMPT, stream=True)):
-        with pytest.raises(cermet.InvalidArgument, match="batch"):
+        with pytest.raises(cermet.InvalidArgument, match="stream"):
             use()
     stream.close()
     assert list(stream) == [] and stream.generation is None

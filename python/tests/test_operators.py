@@ -87,10 +87,6 @@ def test_views_are_read_where_they_are(x, w):
     wide = np.zeros((6, 20), np.float32)
     wide[:, 4:12] = x
     np.testing.assert_array_equal(rms_norm(wide[:, 4:12], w), rms_norm(x, w))
-    with pytest.raises(cermet.InvalidArgument, match="input 0 .x.: expected contiguous trailing dimensions, found strides"):
-        rms_norm(np.zeros((6, 16), np.float32)[:, ::2], w)
-    with pytest.raises(cermet.InvalidArgument, match="negative|contiguous"):
-        rms_norm(x[:, ::-1], w)
     frozen = x.copy()
     frozen.flags.writeable = False
     np.testing.assert_array_equal(rms_norm(frozen, w), rms_norm(x, w))

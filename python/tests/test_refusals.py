@@ -27,13 +27,13 @@ def test_mistakes_are_named(x, w, name, inputs, attributes, message):
 
 
 def test_mistakes_of_python(x, w):
-    with pytest.raises(TypeError, match="rms_norm: input 1: expected a tensor .* found str"):
+    with pytest.raises(TypeError, match=r"rms_norm: operand 1 .weight.: expected a tensor .* found str"):
         cermet.get_op("rms_norm", (x, "w"))
-    with pytest.raises(TypeError, match="eps: expected float, found 'x'"):
+    with pytest.raises(TypeError, match="rms_norm: attribute .eps.: expected float, found .x."):
         rms_norm(x, w, eps="x")
-    with pytest.raises(TypeError, match="permutation: expected ints, found '10'"):
+    with pytest.raises(TypeError, match="transpose: attribute .permutation.: expected ints, found .10."):
         cermet.transpose(x, permutation="10")
-    with pytest.raises(TypeError, match="largest: expected bool, found 'no'"):
+    with pytest.raises(TypeError, match="topk: attribute .largest.: expected bool, found .no."):
         cermet.topk(x, k=np.int32(1), largest="no")
     assert cermet.topk(x, k=np.int32(1), largest=np.bool_(False))[0].shape == (6, 1)
     with pytest.raises(TypeError, match="unexpected keyword argument 'epsilon'"):
@@ -64,7 +64,7 @@ def test_other_frameworks_by_dlpack(x, w):
 
 
 def test_the_wrong_device(x, w):
-    with pytest.raises(cermet.InvalidArgument, match=r"input 0 .x.: expected memory of the host \(kDLCPU\), found memory of cuda:0 \(kDLCUDA\)"):
+    with pytest.raises(cermet.InvalidArgument, match="input 0 .x.: expected memory of the host, found memory of cuda:0"):
         cermet.get_op("rms_norm", (x, w))(Foreign(x, device=(2, 0)), w)
     with pytest.raises(cermet.Error, match="cuda"):
         cermet.get_op("rms_norm", (x, w), device="cudaa")

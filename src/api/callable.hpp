@@ -1,6 +1,7 @@
 // An operator by name behind the C ABI: the operators that it has bound so far, by the key of the calls that they take.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "api/op.hpp"
 #include "api/recipe.hpp"
+#include "api/transposed.hpp"
 
 namespace cermet::api {
 
@@ -17,14 +19,20 @@ class Callable {
   Callable(std::shared_ptr<Handle> handle, std::string_view name, std::span<const DLTensor* const> samples, std::span<const cermet_attribute> attributes,
            const cermet_get_op_options& options);
 
-  /// The operator that takes calls with these inputs, as call() will find it. Binds where there is none.
-  Operator& operator_for(std::span<const DLTensor* const> inputs);
+  /// A call's operator and its tensors in the form that the operator takes, valid until the next call.
+  struct Taken {
+    Operator& op;
+    std::span<const DLTensor* const> inputs;
+  };
+  /// As call() will find it. Binds where there is none. Operands of products that lie transposed are taken so.
+  Taken take(std::span<const DLTensor* const> inputs);
   void call(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* stream) {
-    operator_for(inputs).run(inputs, outputs, memory_, stream);
+    const Taken taken = take(inputs);
+    taken.op.run(taken.inputs, outputs, memory_, stream);
   }
   /// Of the last call, or of the samples.
   const Operator& last() const { return last_->value->op; }
-  std::size_t bound_count() const { return bound_.size(); }
+  std::size_t bound_count() const;
 
  private:
   struct Bound {
@@ -36,13 +44,23 @@ class Callable {
   void take_dtypes(std::span<const DLTensor* const> samples, const cermet_get_op_options& options);
   void take_constant(std::size_t input, const DLTensor* sample, cermet_weight* shared);
   std::shared_ptr<Weight> weight_of(std::size_t input, const DLTensor* sample) const;
-  Entry& bind(const CallShape& shape);
+  /// What was bound for calls whose operands lie in one way.
+  struct Way {
+    CallRequest request;
+    CallTable<std::unique_ptr<Bound>> bound;
+  };
+  Way& way(std::uint64_t transposed);
+  Entry& bind(Way& way, const CallShape& shape);
+  Operator& operator_for(Way& way, std::span<const DLTensor* const> inputs);
+  Taken take_transposed(std::span<const DLTensor* const> inputs, std::uint64_t transposed);
 
   std::shared_ptr<Handle> handle_;
-  CallRequest request_;
+  TransposedTensors transposed_;
+  std::map<std::uint64_t, Way> ways_;             ///< by the bits of operands that lie transposed
+  Way* plain_ = nullptr;                          ///< the way of none
   std::vector<std::shared_ptr<Weight>> weights_;  ///< by input; null for those that are not constant
-  CallTable<std::unique_ptr<Bound>> bound_;
   Entry* last_ = nullptr;
+  const Way* last_way_ = nullptr;
   std::uint64_t calls_ = 0;
   RunMemory memory_;
 };

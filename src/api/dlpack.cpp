@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "api/overlap.hpp"
 #include "api/plain_tensor.hpp"
 #include "base/checked.hpp"
 #include "base/error.hpp"
@@ -79,8 +80,11 @@ DLDataType newer_dl_type_of(DType dtype) { return {newer_code_of(dtype), static_
 
 std::string text_of(DLDataType type) {
   static constexpr std::string_view kinds[] = {"int", "uint", "float", "opaque", "bfloat", "complex"};
+  const std::optional<DType> own = dtype_of(type);
+  if (own && *own != DType::u8) return std::string(name_of(*own));
   const std::string kind = type.code < std::size(kinds) ? std::string(kinds[type.code]) : fmt::format("code {} with bits ", type.code);
-  return fmt::format("DLPack {}{}{}", kind, type.bits, type.lanes == 1 ? "" : fmt::format("x{}", type.lanes));
+  const std::string text = fmt::format("DLPack {}{}{}", kind, type.bits, type.lanes == 1 ? "" : fmt::format("x{}", type.lanes));
+  return own ? "u8 (" + text + ")" : text;  // bytes may also be meant as bool or fp8
 }
 
 std::string text_of(DLDevice device) {
@@ -102,20 +106,19 @@ std::optional<DType> dtype_of(DLDataType type) {
 
 std::string_view stride_fault(const Shape& shape, const Shape& strides, int dense_dims, bool is_output) {
   if (shape.elements() == 0) return "";
-  std::int64_t dense = 1, covered = 1;  // elements that the axes to the right take: packed, and with their strides
+  std::int64_t dense = 1, covered = 1;  // elements that the axes to the right take: packed, and from the first to the last
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
     if (shape[axis] != 1) {
       if (strides[axis] < 0) return "no negative stride";
       if (shape.rank() - axis <= dense_dims && strides[axis] != dense) return "contiguous trailing dimensions";
-      if (is_output && strides[axis] < covered) return "strides that keep elements apart";
       const auto extent = checked_mul(strides[axis], shape[axis]);
       const auto sum = extent ? checked_add(*extent, covered) : std::nullopt;
       if (!sum || !checked_mul(*sum, 8)) return "strides that stay below 2^63 bytes";
-      covered = is_output ? *extent : *sum;
+      covered = *sum;
     }
     dense *= shape[axis];
   }
-  return "";
+  return is_output && overlaps_itself(shape, strides) ? "strides that keep elements apart" : "";
 }
 
 ByteRange range_of(const TensorView& view) {
@@ -147,7 +150,7 @@ TensorView checked_view(const DLTensor& tensor, const Expectation& e) {
     refuse(e, fmt::format("strides {} as at creation", e.strides->to_string()), strides.to_string());
   if (const std::string_view fault = stride_fault(shape, strides, e.dense_dims, e.is_output); !fault.empty())
     refuse(e, fault, fmt::format("strides {} for {}", strides.to_string(), shape.to_string()));
-  if (!tensor.data && !is_empty && e.is_touched) refuse(e, fmt::format("memory of {} bytes", dense_bytes(dtype, shape)), "NULL");
+  if (!tensor.data && !is_empty && e.is_touched) refuse(e, fmt::format("memory of {} bytes", dense_bytes(dtype, shape)), "none");
   auto* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   const auto address = reinterpret_cast<std::uintptr_t>(data);
   if (address % size_of(dtype) != 0 && !is_empty) refuse(e, fmt::format("an address aligned to {} bytes", size_of(dtype)), fmt::format("{:#x}", address));

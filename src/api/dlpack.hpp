@@ -27,7 +27,7 @@ struct Expectation {
 
 /// "cuda:1 (kDLCUDA)": a device in messages.
 std::string text_of(DLDevice device);
-/// "DLPack float32": an element type in messages.
+/// An element type in messages: "f32", or where Cermet has none of the kind "DLPack complex64".
 std::string text_of(DLDataType type);
 /// The element type of a DLPack type code; nothing where Cermet has none. Plain bytes are u8.
 std::optional<DType> dtype_of(DLDataType type);

@@ -13,18 +13,19 @@ namespace {
 
 cermet_get_op_options get_op_defaults() { return {sizeof(cermet_get_op_options), nullptr, nullptr, 0, nullptr, nullptr}; }
 
-/// The operator that takes a call with these inputs.
-Operator& operator_for(cermet_callable* callable, const DLTensor* const* inputs, size_t input_count) {
+/// The operator that takes a call with these inputs, and these as it takes them.
+Callable::Taken take(cermet_callable* callable, const DLTensor* const* inputs, size_t input_count) {
   require_pointer(callable, "callable");
   if (input_count > 0) require_pointer(inputs, "inputs");
-  return callable->callable.operator_for({inputs, input_count});
+  return callable->callable.take({inputs, input_count});
 }
 
-cermet_call_result result_of(Operator& op, std::size_t index, std::span<const DLTensor* const> inputs) {
+cermet_call_result result_of(const Callable::Taken& taken, std::size_t index) {
+  Operator& op = taken.op;
   const Problem& p = op.problem();
   require(index < p.outputs.size(), "{}: output: expected an index below {}, found {}", p.op->name, p.outputs.size(), index);
   const DType dtype = p.outputs[index].dtype;
-  const Shape& shape = op.next_output_shape(index, inputs);
+  const Shape& shape = op.next_output_shape(index, taken.inputs);
   cermet_call_result result{name_of(dtype).data(), dl_type_of(dtype), shape.rank(), op.alias(index), {}};  // the names are string literals
   std::ranges::copy(shape, result.shape);
   return result;
@@ -65,14 +66,21 @@ cermet_status cermet_call(cermet_callable* callable, const DLTensor* const* inpu
 cermet_status cermet_call_output_count(cermet_callable* callable, const DLTensor* const* inputs, size_t input_count, size_t* count) {
   return api::guarded([&] {
     api::require_pointer(count, "count");
-    *count = api::operator_for(callable, inputs, input_count).problem().outputs.size();
+    *count = api::take(callable, inputs, input_count).op.problem().outputs.size();
   });
 }
 
 cermet_status cermet_call_output(cermet_callable* callable, const DLTensor* const* inputs, size_t input_count, size_t index, cermet_call_result* result) {
   return api::guarded([&] {
     api::require_pointer(result, "result");
-    *result = api::result_of(api::operator_for(callable, inputs, input_count), index, {inputs, input_count});
+    *result = api::result_of(api::take(callable, inputs, input_count), index);
+  });
+}
+
+cermet_status cermet_call_dense_dims(cermet_callable* callable, const DLTensor* const* inputs, size_t input_count, int32_t* count) {
+  return api::guarded([&] {
+    api::require_pointer(count, "count");
+    *count = dense_dims_of(api::take(callable, inputs, input_count).op.problem());
   });
 }
 

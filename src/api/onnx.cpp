@@ -92,7 +92,7 @@ struct cermet_onnx {
   /// The caller's tensor: dense, in host memory or in the device's.
   cermet::onnx::ModelOperand operand(const DLTensor* tensor, std::size_t i) const {
     const std::string& name = compiled.inputs()[i].name;
-    cermet::require(tensor != nullptr, "input '{}': expected a tensor, found NULL", name);
+    cermet::require(tensor != nullptr, "input '{}': expected a tensor, found none", name);
     const std::optional<cermet::DType> declared = compiled.inputs()[i].dtype, found = cermet::api::dtype_of(tensor->dtype);
     cermet::require(found.has_value(), "input '{}': expected an element type that Cermet has, found {}", name, cermet::api::text_of(tensor->dtype));
     const bool as_bytes = declared && cermet::size_of(*declared) == 1 && found == cermet::DType::u8;  // bool and fp8

@@ -1,6 +1,7 @@
 #include "api/op.hpp"
 
 #include <algorithm>
+#include <deque>
 
 #include "api/guard.hpp"
 #include "op/operator.hpp"
@@ -13,12 +14,51 @@ namespace {
 /// Values of the first range for which kernels are selected separately: one row, and few enough rows to be bound by reading weights.
 constexpr std::int64_t few_rows[] = {1, 32};
 
+/// Descriptors with those of operands swapped that lie transposed.
+struct SwappedDescriptors {
+  std::vector<cermet_descriptor> list;
+  std::uint64_t bits = 0;
+
+  SwappedDescriptors(const TransposedTensors& operands, std::span<const cermet_descriptor> given) : list(given.begin(), given.end()) {
+    for (const TransposedOperand& operand : operands.operands()) {
+      if (operand.input >= list.size() || !list[operand.input].dtype || !list[operand.input].shape) continue;
+      cermet_descriptor& d = list[operand.input];
+      if (d.ndim < 2 || d.ndim > Shape::max_rank) continue;
+      const auto rank = static_cast<std::size_t>(d.ndim);
+      std::optional<std::int64_t> length;
+      if (operand.attribute.empty() && list[0].dtype && list[0].shape && list[0].ndim > 0) length = list[0].shape[list[0].ndim - 1];
+      if (!lies_transposed({d.shape, rank}, d.strides, length)) continue;
+      bits |= std::uint64_t{1} << operand.input;
+      for (const std::int64_t** field : {&d.shape, &d.strides}) {
+        if (!*field) continue;
+        auto& copy = copies_.emplace_back(*field, *field + rank);
+        std::swap(copy[rank - 1], copy[rank - 2]);
+        *field = copy.data();
+      }
+    }
+  }
+
+ private:
+  std::deque<std::vector<std::int64_t>> copies_;
+};
+
 }  // namespace
 
 Operator::Operator(std::shared_ptr<Handle> handle, std::string_view name, std::span<const cermet_descriptor> inputs,
                    std::span<const cermet_attribute> attributes, std::span<const cermet_range> ranges)
-    : handle_(std::move(handle)), ranges_(ranges_of(ranges, name)) {
-  Problem made = problem_of(name, inputs, attributes, ranges_);
+    : handle_(std::move(handle)), ranges_(ranges_of(ranges, name)), transposed_(operator_named(name)) {
+  const OpDefinition& op = operator_named(name);
+  check_input_count(op, inputs.size());  // before a descriptor beyond the last is read
+  const SwappedDescriptors given(transposed_, inputs);
+  transposed_inputs_ = given.bits;
+  Problem made = [&] {
+    try {
+      return problem_of(name, given.list, transposed_.attributes(attributes_of(attributes, op), given.bits), ranges_);
+    } catch (const Error&) {
+      if (given.bits != 0) problem_of(name, inputs, attributes_of(attributes, op), ranges_);  // says it of the descriptors as they were given
+      throw;
+    }
+  }();
   made.target = handle_->context.target();
   const auto add = [&](std::int64_t most) {
     Problem sized = made;
@@ -31,11 +71,11 @@ Operator::Operator(std::shared_ptr<Handle> handle, std::string_view name, std::s
     if (few < most) add(few);
   add(most);
   finish();
-  take_strides(inputs);
+  take_strides(given.list);
 }
 
 Operator::Operator(std::shared_ptr<Handle> handle, Problem problem, Choice choice, std::vector<Range> ranges)
-    : handle_(std::move(handle)), ranges_(std::move(ranges)) {
+    : handle_(std::move(handle)), ranges_(std::move(ranges)), transposed_(definition(problem)) {
   add_variant(std::move(problem), std::move(choice), ranges_.empty() ? 0 : ranges_.front().maximum);
   finish();
 }
@@ -51,8 +91,8 @@ void Operator::add_variant(Problem problem, Choice choice, std::int64_t most) {
 void Operator::finish() {
   const Problem& p = problem();
   dense_dims_ = dense_dims_of(p);
-  is_elementwise_ =
-      std::all_of(definition(p).inputs.begin(), definition(p).inputs.end(), [](const OperandSpec& s) { return s.mapping == Mapping::one_to_one; });
+  is_elementwise_ = definition(p).in_place.empty() && std::all_of(definition(p).inputs.begin(), definition(p).inputs.end(),
+                                                                  [](const OperandSpec& s) { return s.mapping == Mapping::one_to_one; });
   weights_.resize(p.inputs.size());
   strides_.resize(p.inputs.size());
   inputs_.resize(p.inputs.size());
@@ -125,7 +165,9 @@ void Operator::set_constant(std::size_t input, const DLTensor& tensor) {
   Expectation expectation = expect_input(input);
   expectation.is_touched = true;
   expectation.or_host = true;
-  const TensorView view = checked_view(tensor, expectation);
+  std::vector<const DLTensor*> inputs(input + 1);
+  inputs[input] = &tensor;
+  const TensorView view = checked_view(*as_created(inputs)[input], expectation);
   for (Variant& v : variants_) v.constants[input] = {};
   weights_[input].reset();  // so that its memory is there for the new one
   auto weight = std::make_shared<Weight>(handle_, view, tensor.device.device_type != kDLCPU);

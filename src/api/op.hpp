@@ -11,6 +11,7 @@
 #include "api/plain_tensor.hpp"
 #include "api/problem.hpp"
 #include "api/run_memory.hpp"
+#include "api/transposed.hpp"
 #include "api/weight.hpp"
 #include "select/bound_op.hpp"
 
@@ -63,6 +64,7 @@ class Operator {
   void add_variant(Problem problem, Choice choice, std::int64_t most);
   void finish();
   void take_strides(std::span<const cermet_descriptor> inputs);
+  std::span<const DLTensor* const> as_created(std::span<const DLTensor* const> inputs) const;
   Expectation expect_input(std::size_t i) const;
   Expectation expect_output(std::size_t i) const;
   void require_constant(std::size_t input) const;
@@ -97,6 +99,8 @@ class Operator {
   bool has_work_ = true;             ///< some result has elements
   SymbolValues symbols_;
   std::vector<Operand> operands_, results_;
+  mutable TransposedTensors transposed_;      ///< holds what a call's tensors become
+  std::uint64_t transposed_inputs_ = 0;       ///< bits of operands whose descriptors were transposed
   std::vector<TensorView> inputs_, outputs_;  ///< of the run
 
   /// Operands of run_pointers, but for their addresses: made by its first call.

@@ -3,6 +3,7 @@
 
 #include "api/guard.hpp"
 #include "api/op.hpp"
+#include "api/overlap.hpp"
 #include "op/operator.hpp"
 
 namespace cermet::api {
@@ -11,6 +12,12 @@ namespace {
 /// "rms_norm: input 0 (x)".
 std::string input_text(const Problem& p, std::size_t i) { return fmt::format("{}: input {} ({})", p.op->name, i, spec_name(definition(p).inputs, i)); }
 std::string output_text(const Problem& p, std::size_t i) { return fmt::format("{}: output {} ({})", p.op->name, i, spec_name(definition(p).outputs, i)); }
+
+/// The last size of an operand in memory, where it is a number.
+std::optional<std::int64_t> last_size(const Problem& p, std::size_t i) {
+  if (!p.has(i) || p.input(i).rank() == 0 || !p.input(i).dims.back().is_constant()) return std::nullopt;
+  return p.input(i).dims.back().constant();
+}
 
 [[noreturn]] void refuse(const std::string& what, std::string_view expected, std::string_view found) {
   fail(Status::invalid_argument, "{}: expected {}, found {}", what, expected, found);
@@ -23,7 +30,7 @@ std::int64_t Operator::size_of_range(const Range& range, std::span<const DLTenso
   const Problem& p = problem();
   const DLTensor* const tensor = range.input < inputs.size() ? inputs[range.input] : nullptr;
   const TensorType& type = p.input(range.input);
-  if (!tensor) refuse(input_text(p, range.input), "a tensor", "NULL");
+  if (!tensor) refuse(input_text(p, range.input), "a tensor", "none");
   if (tensor->ndim != type.rank() || !tensor->shape) refuse(input_text(p, range.input), type.to_string(), fmt::format("{} dimensions", tensor->ndim));
   const std::int64_t value = tensor->shape[range.axis];
   if (value < 0 || value > range.maximum)
@@ -39,7 +46,24 @@ void Operator::check_outputs(const SymbolValues& symbols) const {
         refuse(output_text(p, i), fmt::format("operands that give {} no negative dimension", p.outputs[i].to_string()), std::to_string(d.value(symbols)));
 }
 
+/// Operands that come transposed as the kernels read them: where the descriptor did, or, of operands whose strides alone say it, where the tensor does.
+std::span<const DLTensor* const> Operator::as_created(std::span<const DLTensor* const> inputs) const {
+  if (transposed_.operands().empty()) return inputs;
+  const Problem& p = problem();
+  std::uint64_t bits = transposed_inputs_;
+  for (const TransposedOperand& operand : transposed_.operands()) {
+    const std::size_t i = operand.input;
+    const DLTensor* const t = i < inputs.size() ? inputs[i] : nullptr;
+    if (!t || t->ndim < 2 || t->ndim > Shape::max_rank || !t->shape) bits &= ~(std::uint64_t{1} << i);
+    else if (operand.attribute.empty() && !lies_transposed({t->shape, static_cast<std::size_t>(t->ndim)}, t->strides, last_size(p, i)))
+      bits &= ~(std::uint64_t{1} << i);
+    else if (operand.attribute.empty()) bits |= std::uint64_t{1} << i;
+  }
+  return transposed_.swapped(inputs, bits);
+}
+
 Shape Operator::output_shape(std::size_t i, std::span<const DLTensor* const> inputs) const {
+  inputs = as_created(inputs);
   SymbolValues symbols;
   for (const Range& range : ranges_) symbols.set(range.symbol, size_of_range(range, inputs));
   if (!ranges_.empty()) check_outputs(symbols);
@@ -47,7 +71,7 @@ Shape Operator::output_shape(std::size_t i, std::span<const DLTensor* const> inp
 }
 
 const Shape& Operator::next_output_shape(std::size_t i, std::span<const DLTensor* const> inputs) {
-  take_sizes(inputs);
+  take_sizes(as_created(inputs));
   return results_[i].plain.view.shape;
 }
 
@@ -98,22 +122,22 @@ void Operator::take(const DLTensor& tensor, Operand& operand, TensorView& view, 
 void Operator::take_input(std::size_t i, const DLTensor* tensor) {
   const Problem& p = problem();
   if (p.has(i) && p.is_constant(i)) {
-    if (tensor) refuse(input_text(p, i), "NULL for a constant", "a tensor");
+    if (tensor) refuse(input_text(p, i), "no tensor for a constant", "one");
     inputs_[i] = variant().constants[i];
     if (!inputs_[i].present) refuse(input_text(p, i), "the constant to be set before the first run", "none");
     return;
   }
   if (!p.has(i)) {
-    if (tensor) refuse(input_text(p, i), "NULL as at creation", "a tensor");
+    if (tensor) refuse(input_text(p, i), "no tensor, as at creation", "one");
     inputs_[i] = TensorView();
     return;
   }
-  if (!tensor) refuse(input_text(p, i), "a tensor", "NULL");
+  if (!tensor) refuse(input_text(p, i), "a tensor", "none");
   take(*tensor, operands_[i], inputs_[i], [&] { return expect_input(i); });
 }
 
 void Operator::take_output(std::size_t i, const DLTensor* tensor) {
-  if (!tensor) refuse(output_text(problem(), i), "a tensor", "NULL");
+  if (!tensor) refuse(output_text(problem(), i), "a tensor", "none");
   take(*tensor, results_[i], outputs_[i], [&] { return expect_output(i); });
 }
 
@@ -126,7 +150,8 @@ void Operator::check_sharing(std::size_t output) const {
   const Problem& p = problem();
   const ByteRange range = results_[output].range;
   for (std::size_t other = 0; other < output; ++other)
-    if (range.overlaps(results_[other].range)) refuse(output_text(p, output), "memory of its own", fmt::format("that of output {}", other));
+    if (range.overlaps(results_[other].range) && share_memory(outputs_[output], outputs_[other]))
+      refuse(output_text(p, output), "memory of its own", fmt::format("that of output {}", other));
   const int shared = alias(output);
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (!inputs_[i].present || p.is_constant(i)) continue;
@@ -135,7 +160,8 @@ void Operator::check_sharing(std::size_t output) const {
     const bool same = coincide(outputs_[output], inputs_[i]);
     const auto input = [&] { return fmt::format("input {} ({})", i, spec_name(definition(p).inputs, i)); };
     if (is_shared && !same) refuse(output_text(p, output), "the memory of " + input(), "another");
-    if (overlaps && !(same && may_coincide(output, i))) refuse(output_text(p, output), "memory of its own", "that of " + input());
+    const bool may_share = same ? may_coincide(output, i) : !overlaps || !share_memory(outputs_[output], inputs_[i]);
+    if (!may_share) refuse(output_text(p, output), "memory of its own", "that of " + input());
   }
 }
 
@@ -151,9 +177,9 @@ void Operator::check_workspace(const void* workspace, std::size_t size) const {
 /// Takes the tensors of a run; throws Error where one is not what it must be.
 void Operator::check(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, const void* stream) {
   const std::string_view name = problem().op->name;
-  if (stream && !handle_->context.stream())
-    fail(Status::invalid_argument, "{}: stream: expected NULL on {}, found a stream", name, handle_->context.device_spec());
+  if (stream && !handle_->context.stream()) fail(Status::invalid_argument, "{}: stream: expected none on {}, found one", name, handle_->context.device_spec());
   require(inputs.size() <= inputs_.size(), "{}: expected at most {} inputs, found {}", name, inputs_.size(), inputs.size());
+  inputs = as_created(inputs);
   take_sizes(inputs);
   for (std::size_t i = 0; i < inputs_.size(); ++i) take_input(i, i < inputs.size() ? inputs[i] : nullptr);
   require(outputs.size() == outputs_.size(), "{}: expected {} outputs, found {}", name, outputs_.size(), outputs.size());

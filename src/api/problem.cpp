@@ -118,16 +118,15 @@ Problem problem_of(const OpDefinition& op, std::vector<std::optional<TensorType>
   return problem;
 }
 
-Problem problem_of(std::string_view name, std::span<const cermet_descriptor> inputs, std::span<const cermet_attribute> attributes, std::vector<Range>& ranges) {
+Problem problem_of(std::string_view name, std::span<const cermet_descriptor> inputs, const Attributes& attributes, std::vector<Range>& ranges) {
   const OpDefinition& op = operator_named(name);
-  check_input_count(op, inputs.size());  // before a descriptor beyond the last is read
   std::vector<std::optional<TensorType>> types;
   std::uint64_t constant_inputs = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     types.push_back(type_of(inputs[i], ranges, op.name, i));
     if (i < 64 && inputs[i].dtype && inputs[i].is_constant) constant_inputs |= std::uint64_t{1} << i;
   }
-  return problem_of(op, std::move(types), attributes_of(attributes, op), constant_inputs, ranges);
+  return problem_of(op, std::move(types), attributes, constant_inputs, ranges);
 }
 
 }  // namespace cermet::api

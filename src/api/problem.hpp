@@ -35,6 +35,6 @@ Attributes attributes_of(std::span<const cermet_attribute> list, const OpDefinit
 Problem problem_of(const OpDefinition& op, std::vector<std::optional<TensorType>> types, const Attributes& attributes, std::uint64_t constant_inputs,
                    std::vector<Range>& ranges);
 /// The same for descriptors.
-Problem problem_of(std::string_view name, std::span<const cermet_descriptor> inputs, std::span<const cermet_attribute> attributes, std::vector<Range>& ranges);
+Problem problem_of(std::string_view name, std::span<const cermet_descriptor> inputs, const Attributes& attributes, std::vector<Range>& ranges);
 
 }  // namespace cermet::api

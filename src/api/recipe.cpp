@@ -136,7 +136,7 @@ DType element_type(const CallRequest& request, std::size_t i, const DLTensor& te
   if (*found != DType::u8 || taken.contains(DType::u8)) return *found;
   if (taken.contains(DType::boolean)) return DType::boolean;
   require(!taken.contains(DType::f8_e4m3) && !taken.contains(DType::f8_e5m2),
-          "{}: input {} ({}): expected one of {}, by a type code of DLPack 1.x or by name in dtypes, found bytes ({}), which may be any", op.name, i, operand,
+          "{}: input {} ({}): expected one of {}, by the tensor's own type or by name in dtypes, found {}, which may be any", op.name, i, operand,
           taken.to_string(), text_of(tensor.dtype));
   return *found;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/guard.hpp"
+#include "api/transposed.hpp"
 #include "base/text.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
@@ -83,7 +84,12 @@ std::size_t likeness(std::string_view a, std::string_view b) {
 Json schema_json(const OpDefinition& op) {
   Json json{{"name", op.name}, {"category", op.category}, {"summary", op.summary}, {"semantics", op.semantics}};
   for (const char* list : {"attributes", "outputs", "inputs"}) json[list] = Json::array();
-  for (const OperandSpec& spec : op.inputs) json["inputs"].push_back(operand_json(spec, true));
+  for (const OperandSpec& spec : op.inputs) {
+    Json operand = operand_json(spec, true);
+    for (const TransposedOperand& transposed : transposed_operands(op))
+      if (op.inputs[transposed.input].name == spec.name) operand["may_lie_transposed"] = true;
+    json["inputs"].push_back(std::move(operand));
+  }
   const std::size_t least = least_results(op);
   for (std::size_t i = 0; i < op.outputs.size(); ++i) {
     json["outputs"].push_back(operand_json(op.outputs[i], false));

@@ -6,6 +6,7 @@
 
 #include "api/caller_tensor.hpp"
 #include "api/managed_copy.hpp"
+#include "api/overlap.hpp"
 
 namespace cermet::api {
 
@@ -35,7 +36,7 @@ void GraphSession::take_sizes(std::span<const DLTensor* const> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Port& port = inputs_[i];
     const DLTensor* const tensor = inputs[i];
-    if (!tensor) fail(Status::invalid_argument, "{}: input {} ({}): expected a tensor, found NULL", name_, i, port.name);
+    if (!tensor) fail(Status::invalid_argument, "{}: input {} ({}): expected a tensor, found none", name_, i, port.name);
     if (tensor->ndim != port.type.rank() || (tensor->ndim > 0 && !tensor->shape))
       fail(Status::invalid_argument, "{}: input {} ({}): expected {}, found {} dimensions", name_, i, port.name, port.type.to_string(), tensor->ndim);
     known = known && shapes_[i].shape && std::equal(shapes_[i].shape->begin(), shapes_[i].shape->end(), tensor->shape);
@@ -98,19 +99,21 @@ void GraphSession::take_output(std::size_t i, const DLTensor* tensor) {
     fail(Status::invalid_argument, "{}: output {} ({}): expected {}, found {}", name_, i, port.name, expected, found);
   };
   if (port.alias >= 0 && !coincide(view, inputs_[static_cast<std::size_t>(port.alias)].view))
-    refuse(fmt::format("the memory of input '{}', which it shares, or NULL", inputs_[static_cast<std::size_t>(port.alias)].name), "another");
+    refuse(fmt::format("the memory of input '{}', which it shares, or none", inputs_[static_cast<std::size_t>(port.alias)].name), "another");
   const ByteRange range = range_of(view);
   for (std::size_t o = 0; o < outputs_.size() && port.alias < 0; ++o) {
-    if (o < i && outputs_[o].view.present && range.overlaps(outputs_[o].range)) refuse("memory of its own", fmt::format("that of output {}", o));
+    if (o < i && outputs_[o].view.present && range.overlaps(outputs_[o].range) && share_memory(view, outputs_[o].view))
+      refuse("memory of its own", fmt::format("that of output {}", o));
     const Port* const state = outputs_[o].alias >= 0 ? &inputs_[static_cast<std::size_t>(outputs_[o].alias)] : nullptr;
-    if (state && range.overlaps(state->range)) refuse("memory of its own", fmt::format("that of input '{}', which is a result too", state->name));
+    if (state && range.overlaps(state->range) && share_memory(view, state->view))
+      refuse("memory of its own", fmt::format("that of input '{}', which is a result too", state->name));
   }
   port.view = view;
   port.range = range;
 }
 
 void GraphSession::run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* stream) {
-  require(!stream || context_.stream(), "{}: stream: expected NULL on {}, found a stream", name_, context_.device_spec());
+  require(!stream || context_.stream(), "{}: stream: expected none on {}, found one", name_, context_.device_spec());
   require(outputs.empty() || outputs.size() == outputs_.size(), "{}: expected {} outputs or none, found {}", name_, outputs_.size(), outputs.size());
   take_sizes(inputs);
   for (std::size_t o = 0; o < outputs_.size(); ++o) outputs_[o].view = {};

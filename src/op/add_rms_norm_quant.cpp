@@ -56,6 +56,7 @@ OpSpec define() {
       .rounding_depth = [](const Problem& p) { return norm_rounding_depth(p, operands.weight) + 4; },
       .integer_slack = 1,
       .cases = [] { return norm_quant_cases(2); },
+      .in_place = {-1, 1},
   };
 }
 

@@ -92,7 +92,7 @@ void check_attention(const Problem& p, const AttentionExtents& e, std::size_t si
 std::vector<TensorType> infer_attention(const Problem& p, const Dim& heads, const Dim& head_size, Dim value_size, std::size_t sinks, std::size_t alibi) {
   constexpr std::int64_t most_heads = 1 << 16, largest_head = 1024;
   expect_rank(p, 0, 3);
-  expect_dim(p, 0, 2, head_size, "head size of the keys");
+  expect_dim(p, 0, 2, head_size, fmt::format("head size of {}", p.input_name(1)));
   constant_dim(p, 0, 2, 1, largest_head);
   const std::int64_t q_heads = constant_dim(p, 0, 1, 1, most_heads);
   if (!heads.is_constant() || heads.constant() < 1 || q_heads % heads.constant() != 0)

@@ -15,7 +15,7 @@ void check_scale(const Problem& p, std::size_t cache, std::size_t scale, const K
   if (dtypes::real.contains(dtype)) bad_operand(p, scale, fmt::format("nothing, because the cache is {}", name_of(dtype)), p.input(scale).to_string());
   const Dims& dims = p.input(cache).dims;
   if (p.input(scale).rank() == 1) expect_dim(p, scale, 0, dims[static_cast<std::size_t>(axes.heads)], "the cache's heads");
-  else expect_dims(p, scale, {dims[0], dims[1], dims[2]}, "those of the cache without the last");
+  else expect_dims(p, scale, {dims[0], dims[1], dims[2]}, fmt::format("those of {} without the last", p.input_name(cache)));
 }
 
 }  // namespace

@@ -74,6 +74,7 @@ OpSpec define() {
       .rounding_depth = [](const Problem& p) { return norm_rounding_depth(p, covering(p)); },
       .cases = cases,
       .dense_dims = [](const Problem& p) { return trailing_dims(p, covering(p)); },
+      .in_place = {0},
   };
 }
 

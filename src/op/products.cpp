@@ -20,9 +20,9 @@ DotProduct dot_product(const void* a, DType a_type, const void* b, DType b_type,
 
 Dim check_weight(const Problem& problem, std::size_t x, std::size_t weight, std::size_t bias) {
   expect_rank(problem, weight, 2);
-  expect_dim(problem, weight, 1, dim_of(problem, x, -1), "K of x");
+  expect_dim(problem, weight, 1, dim_of(problem, x, -1), fmt::format("K of {}", problem.input_name(x)));
   Dim n = dim_of(problem, weight, 0);
-  if (problem.has(bias)) expect_dims(problem, bias, {n}, "N of the weight");
+  if (problem.has(bias)) expect_dims(problem, bias, {n}, fmt::format("N of {}", problem.input_name(weight)));
   return n;
 }
 

@@ -14,16 +14,27 @@ DType result_type(const Problem& p) { return dtype_attribute(p, "out_dtype", DTy
 
 Dims rows_of(const Problem& p) { return {p.input(A).dims.begin(), p.input(A).dims.end() - 1}; }
 
+/// [K, N] that is not transposed by its strides, which the C interface sees, is an array that others transpose.
+void check_layout(const Problem& p) {
+  const TensorType &a = p.input(A), &b = p.input(B);
+  if (b.rank() == 2 && b.dims[1] != a.dims.back() && b.dims[0] == a.dims.back())
+    bad_operand(p, B, fmt::format("[N, {0}] (K of a), or the transpose of that: [{0}, N] with strides [1, {0}]", a.dims.back().to_string()), b.to_string());
+}
+
 void check_scales(const Problem& p, const Dims& rows, const Dim& n, const Dim& k) {
   std::int64_t blocks = 1;
   if (p.has(A_SCALE)) {
     const auto grid = row_scale_grid(p.input(A_SCALE).dims, rows, k);
-    if (!grid) bad_operand(p, A_SCALE, fmt::format("[], {} or that and K/128", to_string(rows)), p.input(A_SCALE).to_string());
+    const std::string each = to_string(rows);
+    if (!grid) bad_operand(p, A_SCALE, fmt::format("[], {0}, {1}, 1] or {1}, K/128]", each, each.substr(0, each.size() - 1)), p.input(A_SCALE).to_string());
     blocks = std::max(blocks, grid->blocks);
   }
   if (p.has(B_SCALE)) {
     const auto grid = column_scale_grid(p.input(B_SCALE).dims, n, k);
-    if (!grid) bad_operand(p, B_SCALE, fmt::format("[], [{}] or [N/128, K/128]", n.to_string()), p.input(B_SCALE).to_string());
+    if (!grid) bad_operand(p, B_SCALE, fmt::format("[], [{0}], [{0}, 1], [1, {0}] or [N/128, K/128]", n.to_string()), p.input(B_SCALE).to_string());
+    if (grid->blocks > 1 && blocks == 1 && p.input(B_SCALE).dims == Dims{1, n})
+      bad_operand(p, B_SCALE, fmt::format("[{}], or block scales of a, because these may be a scale for each column or for each block", n.to_string()),
+                  p.input(B_SCALE).to_string());
     blocks = std::max(blocks, grid->blocks);
   }
   if (blocks > 1 && p.has(A_ZP)) bad_operand(p, A_ZP, "none, because a scale covers blocks of K", p.input(A_ZP).to_string());
@@ -60,6 +71,7 @@ void check_result(const Problem& p, DType out) {
 
 std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, A, 2);
+  check_layout(p);
   const Dim n = check_weight(p, A, B, BIAS), k = dim_of(p, A, -1);
   const Dims rows = rows_of(p);
   check_quantized_pair(p, A, B);
@@ -171,9 +183,10 @@ OpSpec define() {
           "v = v + bias, v = v + residual, and one rounding to out_dtype, so that every kernel gives the same bits. Result i32: acc itself, without scales. "
           "Result i8: v / out_scale rounded half to even, saturated, NaN gives 0. int8 alone has zero points, int32 bias and integer results.",
       .inputs = {{"a", dtypes::fp8 | DTypeSet{DType::i8}, "[.., M, K]", "quantized rows", Mapping::many_to_many},
-                 {"b", dtypes::fp8 | DTypeSet{DType::i8}, "[N, K]", "quantized weight, a row per output feature", Mapping::many_to_many},
-                 {"a_scale", {DType::f32}, "[], [.., M] or [.., M, K/128]", "scale of a", Mapping::one_to_many, true},
-                 {"b_scale", {DType::f32}, "[], [N] or [N/128, K/128]", "scale of b", Mapping::one_to_many, true},
+                 {"b", dtypes::fp8 | DTypeSet{DType::i8}, "[N, K]",
+                  "quantized weight, a row per output feature; also as [K, N] whose columns are dense (strides 1, K)", Mapping::many_to_many},
+                 {"a_scale", {DType::f32}, "[], [.., M], [.., M, 1] or [.., M, K/128]", "scale of a", Mapping::one_to_many, true},
+                 {"b_scale", {DType::f32}, "[], [N], [N, 1], [1, N] or [N/128, K/128]", "scale of b", Mapping::one_to_many, true},
                  {"bias", dtypes::real | DTypeSet{DType::i32}, "[N]", "real: added after the scales; i32: added to the integer sum", Mapping::one_to_one, true},
                  {"a_zp", {DType::i32}, "[] or [.., M]", "zero point of a", Mapping::one_to_many, true},
                  {"residual", dtypes::real, "[.., M, N]", "added last", Mapping::one_to_one, true},

@@ -1,11 +1,16 @@
 #include "op/scales.hpp"
 
+#include <algorithm>
+
 #include "base/checked.hpp"
 
 namespace cermet {
 namespace {
 
-bool is_one_value(const Dims& scale) { return scale.empty() || scale == Dims{1}; }
+/// Of any rank: torch has one scale as [1, 1].
+bool is_one_value(const Dims& scale) {
+  return std::ranges::all_of(scale, [](const Dim& d) { return d == Dim(1); });
+}
 
 Dims with(Dims dims, const Dim& last) {
   dims.push_back(last);
@@ -25,9 +30,11 @@ std::optional<ScaleGrid> row_scale_grid(const Dims& scale, const Dims& rows, con
 std::optional<ScaleGrid> column_scale_grid(const Dims& scale, const Dim& columns, const Dim& reduction) {
   if (is_one_value(scale)) return ScaleGrid{};
   if (scale == Dims{columns} || scale == Dims{columns, 1}) return ScaleGrid{1, 1};
-  if (!reduction.is_constant() || !columns.is_constant()) return std::nullopt;
-  const std::int64_t blocks = div_up(reduction.constant(), scale_block);
-  return scale == Dims{div_up(columns.constant(), scale_block), blocks} ? std::optional(ScaleGrid{scale_block, blocks}) : std::nullopt;
+  if (reduction.is_constant() && columns.is_constant()) {
+    const std::int64_t blocks = div_up(reduction.constant(), scale_block);
+    if (scale == Dims{div_up(columns.constant(), scale_block), blocks}) return ScaleGrid{scale_block, blocks};
+  }
+  return scale == Dims{1, columns} ? std::optional(ScaleGrid{1, 1}) : std::nullopt;
 }
 
 std::optional<ScaleGrid> stacked_scale_grid(const Dims& scale, const Dims& weights) {

@@ -18,9 +18,9 @@ struct ScaleGrid {
   std::int64_t count(std::int64_t rows) const { return group == 0 ? 1 : (rows + group - 1) / group * blocks; }
 };
 
-/// Grid of a left operand [rows.., K]: scale [] or [1]; [rows..] or [rows.., 1]; [rows.., K/128] rounded up. Nothing for other dimensions.
+/// Grid of a left operand [rows.., K]: one scale, of any rank; [rows..] or [rows.., 1]; [rows.., K/128] rounded up. Nothing for other dimensions.
 std::optional<ScaleGrid> row_scale_grid(const Dims& scale, const Dims& rows, const Dim& reduction);
-/// Grid of a weight [N, K]: scale [] or [1]; [N] or [N, 1]; [N/128, K/128], both rounded up.
+/// Grid of a weight [N, K]: one scale, of any rank; [N], [N, 1] or [1, N]; [N/128, K/128], both rounded up, which goes before [1, N].
 std::optional<ScaleGrid> column_scale_grid(const Dims& scale, const Dim& columns, const Dim& reduction);
 /// The same for a stack [E, N, K] of weights, whose scales have E in front; one value each is [E]. The grid is that of one matrix.
 std::optional<ScaleGrid> stacked_scale_grid(const Dims& scale, const Dims& weights);

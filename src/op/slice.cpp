@@ -97,6 +97,7 @@ OpSpec define() {
       .reference = reference,
       .bytes = [](const Problem& p) { return 2 * static_cast<double>(p.outputs[0].bytes().value(p.maximum)); },
       .cases = cases,
+      .in_place = {-1},  // an element may be another's source
   };
 }
 

@@ -42,7 +42,7 @@ std::vector<CaseRunOptions> ways_to_run(const Problem& problem) {
   std::vector<CaseRunOptions> ways;
   for (const std::int64_t padding : {0, 3, 8}) ways.push_back({.padding = padding, .guarded = true});
   const OpDefinition& op = definition(problem);
-  const bool is_elementwise = std::ranges::all_of(op.inputs, [](const OperandSpec& s) { return s.mapping == Mapping::one_to_one; });
+  const bool is_elementwise = op.in_place.empty() && std::ranges::all_of(op.inputs, [](const OperandSpec& s) { return s.mapping == Mapping::one_to_one; });
   for (std::size_t o = 0; o < problem.outputs.size(); ++o)
     for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
       const bool may = (o == 0 && is_elementwise) || (o < op.in_place.size() && op.in_place[o] == static_cast<int>(i));

@@ -136,7 +136,7 @@ TEST(Face, OperandsOfAnotherDeviceAreNamed) {
               f({x, far});
             }),
             "results: expected memory of the caller, given to run(), for operands on cuda:0, found a call that makes its own");
-  EXPECT_EQ(message_of([&] { f.run({x, x}, {tensor({2, 4})}, cermet::stream(&f)); }), "add: stream: expected NULL on cpu, found a stream");
+  EXPECT_EQ(message_of([&] { f.run({x, x}, {tensor({2, 4})}, cermet::stream(&f)); }), "add: stream: expected none on cpu, found one");
 }
 
 #ifdef CERMET_HAS_CUDA_PLUGIN

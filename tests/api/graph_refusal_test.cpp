@@ -30,14 +30,14 @@ TEST(GraphRefusal, NamesWhatDoesNotFit) {
   session compiled = made.compile();
   const tensor wide({9, 2}, Values(18)), bad({1, 3}, Values(3)), good({1, 2}, Values(2));
   EXPECT_SAYS(compiled.run({}), "small: expected 1 inputs, found 0");
-  EXPECT_SAYS(compiled.run({tensor()}), "input 0 (x): expected a tensor, found NULL");
+  EXPECT_SAYS(compiled.run({tensor()}), "input 0 (x): expected a tensor, found none");
   EXPECT_SAYS(compiled.run({wide}), "small: expected T from 1 to 8, found 9");
   EXPECT_SAYS(compiled.run({tensor({0, 2}, Values())}), "small: expected T from 1 to 8, found 0");
   EXPECT_SAYS(compiled.run({bad}), "input 'x': expected f32[T, 2] = [1, 2], as other inputs have it, found [1, 3]");
   EXPECT_SAYS(compiled.run({tensor({1, 2}, dtype::i64)}), "input 0 (x): expected f32");
   EXPECT_SAYS(compiled.run({good}, {bad, tensor()}), "output 0 (y): expected f32[T, 2] with T = 1, found [1, 3]");
   EXPECT_SAYS(compiled.output_shape(0, {}), "expected 1 inputs, found 0");
-  EXPECT_SAYS(compiled.run({good}, {}, stream(wide.data())), "stream: expected NULL on cpu, found a stream");
+  EXPECT_SAYS(compiled.run({good}, {}, stream(wide.data())), "stream: expected none on cpu, found one");
   graph open("open");
   open.output("y", open.relu(open.input("x", dtype::f32, {"N"})));
   EXPECT_SAYS(open.compile(), "maxima: expected the largest value of 'N', whose range has no end, found none");

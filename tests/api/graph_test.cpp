@@ -79,7 +79,7 @@ TEST(GraphFace, AValueMayBeSeveralResultsAndAnInputOne) {
   EXPECT_EQ(results[3].shape(), (std::vector<std::int64_t>{1, 2}));
   const tensor a({2}), other({2});
   EXPECT_SAYS(compiled.run({given}, {a, tensor(), other, tensor()}),
-              "output 2 (same): expected the memory of input 'x', which it shares, or NULL, found another");
+              "output 2 (same): expected the memory of input 'x', which it shares, or none, found another");
   EXPECT_SAYS(compiled.run({given}, {given, tensor(), tensor(), tensor()}), "output 0 (a): expected memory of its own, found that of input 'x'");
 }
 

@@ -89,14 +89,14 @@ TEST_F(RmsNorm, OptionalOperandMayBeAbsent) {
   ASSERT_EQ(create(), CERMET_OK) << cermet_last_error_message();
   ASSERT_EQ(run(x.get(), nullptr, y.get()), CERMET_OK) << cermet_last_error_message();
   EXPECT_EQ(y.memory, std::vector<float>(8, 1));
-  expect_refused(run(), {"rms_norm", "input 1 (weight)", "expected NULL"});
+  expect_refused(run(), {"rms_norm", "input 1 (weight)", "expected no tensor, as at creation"});
 }
 
 TEST_F(RmsNorm, ConstantIsCopiedAndMustBeSet) {
   ASSERT_EQ(create(1), CERMET_OK);
   expect_refused(run(x.get(), nullptr, y.get()), {"input 1 (weight)", "constant", "before the first run"});
   ASSERT_EQ(cermet_op_set_constant(op, 1, w.get()), CERMET_OK) << cermet_last_error_message();
-  expect_refused(run(), {"input 1 (weight)", "expected NULL for a constant"});
+  expect_refused(run(), {"input 1 (weight)", "expected no tensor for a constant"});
   w.memory.assign(4, 100);
   ASSERT_EQ(run(x.get(), nullptr, y.get()), CERMET_OK) << cermet_last_error_message();
   EXPECT_EQ(y.memory, expected);
@@ -131,19 +131,19 @@ TEST_F(RmsNorm, InPlaceIsTakenWhereTheSchemaAllowsIt) {
 
 TEST_F(RmsNorm, RunRefusesWhatTheDescriptorDoesNotSay) {
   ASSERT_EQ(create(), CERMET_OK);
-  expect_refused(run(nullptr, w.get(), y.get()), {"rms_norm", "input 0 (x)", "found NULL"});
-  expect_refused(run(x.get(), w.get(), nullptr), {"output 0 (y)", "found NULL"});
+  expect_refused(run(nullptr, w.get(), y.get()), {"rms_norm", "input 0 (x)", "found none"});
+  expect_refused(run(x.get(), w.get(), nullptr), {"output 0 (y)", "found none"});
   const DLTensor* in[] = {x.get(), w.get(), w.get()};
   DLTensor* out[] = {y.get(), y.get()};
   expect_refused(cermet_op_run(op, in, 3, out, 1, nullptr, 0, nullptr), {"at most 2 inputs", "found 3"});
   expect_refused(cermet_op_run(op, in, 2, out, 2, nullptr, 0, nullptr), {"1 outputs", "found 2"});
   expect_refused(cermet_op_run(op, in, 2, nullptr, 1, nullptr, 0, nullptr), {"outputs", "NULL"});
-  expect_refused(cermet_op_run(op, in, 2, out, 1, nullptr, 0, &x), {"rms_norm", "stream", "NULL on cpu"});
-  expect_refused(run_bent([](Floats& t) { t.dl.dtype = {kDLBfloat, 16, 1}; }), {"input 0 (x)", "f32", "bfloat16"});
+  expect_refused(cermet_op_run(op, in, 2, out, 1, nullptr, 0, &x), {"rms_norm", "stream", "none on cpu"});
+  expect_refused(run_bent([](Floats& t) { t.dl.dtype = {kDLBfloat, 16, 1}; }), {"input 0 (x)", "f32", "bf16"});
   expect_refused(run_bent([](Floats& t) { t.dl.dtype.lanes = 4; }), {"input 0 (x)", "float32x4"});
   expect_refused(run_bent([](Floats& t) { t.dl.device.device_type = kDLCUDA; }), {"input 0 (x)", "memory of the host (kDLCPU)", "memory of cuda:0 (kDLCUDA)"});
   expect_refused(run_bent([](Floats& t) { t.dl.device.device_type = kDLMetal; }), {"input 0 (x)", "kDLCPU", "device type 8"});
-  expect_refused(run_bent([](Floats& t) { t.dl.data = nullptr; }), {"input 0 (x)", "memory of 32 bytes", "NULL"});
+  expect_refused(run_bent([](Floats& t) { t.dl.data = nullptr; }), {"input 0 (x)", "memory of 32 bytes", "none"});
   expect_refused(run_bent([](Floats& t) { t.dl.byte_offset = 2; }), {"input 0 (x)", "aligned to 4 bytes"});
   expect_refused(run_bent([](Floats& t) { t.shape = {2, 3}; }), {"input 0 (x)", "f32[2, 4]", "[2, 3]"});
   expect_refused(run_bent([](Floats& t) { t.shape = {8}; }), {"input 0 (x)", "f32[2, 4]", "1 dimensions"});

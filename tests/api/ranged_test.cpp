@@ -75,7 +75,7 @@ TEST_F(Ranged, ResultsHaveTheShapeOfTheRun) {
   ASSERT_EQ(cermet_op_output_shape(op, 0, in, 1, shape.data()), CERMET_OK) << cermet_last_error_message();
   EXPECT_EQ(shape, (std::vector<std::int64_t>{7, 3}));
   expect_refused(cermet_op_output_shape(op, 1, in, 1, shape.data()), {"output", "below 1", "found 1"});
-  expect_refused(cermet_op_output_shape(op, 0, nullptr, 0, shape.data()), {"input 0 (x)", "found NULL"});
+  expect_refused(cermet_op_output_shape(op, 0, nullptr, 0, shape.data()), {"input 0 (x)", "found none"});
   expect_refused(cermet_op_output_shape(op, 0, in, 1, nullptr), {"shape", "NULL"});
 }
 
@@ -92,7 +92,7 @@ TEST_F(Ranged, RunsRefuseWhatIsOutsideTheRange) {
   x.shape = {7, 4};
   y.shape = {6, 3};
   expect_refused(run(x.get(), y.get()), {"output 0 (y)", "f32[M, 3] with M = 7", "[6, 3]"});
-  expect_refused(run(nullptr, y.get()), {"input 0 (x)", "found NULL"});
+  expect_refused(run(nullptr, y.get()), {"input 0 (x)", "found none"});
   EXPECT_EQ(y.memory, std::vector<float>(303, -1)) << "a refused run wrote its result";
 }
 

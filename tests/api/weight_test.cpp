@@ -140,7 +140,7 @@ TEST_F(SharedWeight, MistakesAreNamed) {
   expect_refused(cermet_weight_create(other, nullptr, nullptr, &foreign), {"tensor", "NULL"});
   expect_refused(cermet_weight_create(other, w.get(), nullptr, nullptr), {"weight", "NULL"});
   expect_refused(cermet_weight_create(other, w.get(), "f31", &foreign), {"weight", "dtype", "\"f31\""});
-  expect_refused(cermet_weight_create(other, w.get(), "bf16", &foreign), {"weight", "bf16", "float32"});
+  expect_refused(cermet_weight_create(other, w.get(), "bf16", &foreign), {"weight", "bf16", "f32"});
   w.dl.device = {kDLCUDA, 1};
   expect_refused(cermet_weight_create(other, w.get(), nullptr, &foreign), {"weight", "memory of the host (kDLCPU)", "cuda:1 (kDLCUDA)"});
   w.dl.device = {kDLCPU, 0};

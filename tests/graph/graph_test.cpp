@@ -89,7 +89,7 @@ TEST(Graph, ConstantsHoldDataOrExpressions) {
   EXPECT_EQ(error_text([&] {
               graph.add_constant("bad", {OpKind::linear, {w, stacked, w}, {}, 0});
             }),
-            "constant 'bad': linear: operand 2 (bias): expected dimensions [4] (N of the weight), found f32[2, 3]");
+            "constant 'bad': linear: operand 2 (bias): expected dimensions [4] (N of w), found f32[2, 3]");
   EXPECT_EQ(error_text([&] { graph.add_constant("bad", {OpKind::concat, {w}, {}, 1}); }), "constant 'bad': concat: expected a result below 1, found 1");
   EXPECT_EQ(error_text([&] {
               graph.add_constant("bad", {OpKind::kv_cache_write, {w, w, w, w, w}, {}, 0});

@@ -21,7 +21,7 @@ TEST(Products, RefuseOperandsThatDoNotFit) {
   EXPECT_EQ(refusal("linear", {TensorType{f32, {3, 8}}, TensorType{f32, {5, 7}}}),
             "linear: operand 1 (w): expected dimension 1 to be 8 (K of x), found f32[5, 7]");
   EXPECT_EQ(refusal("linear", {TensorType{f32, {3, 8}}, TensorType{f32, {5, 8}}, TensorType{f32, {4}}}),
-            "linear: operand 2 (bias): expected dimensions [5] (N of the weight), found f32[4]");
+            "linear: operand 2 (bias): expected dimensions [5] (N of w), found f32[4]");
   EXPECT_EQ(refusal("linear", {TensorType{f32, {3, 8}}, TensorType{f32, {5, 8}}}, {{"out_dtype", "i8"}}),
             "linear: attribute 'out_dtype': expected f16, bf16 or f32, found \"i8\"");
   EXPECT_EQ(refusal("dual_linear", {TensorType{f32, {3, 8}}, TensorType{f32, {5, 8}}, TensorType{bf16, {5, 8}}}),
@@ -41,9 +41,9 @@ TEST(Products, RefuseOperandsThatDoNotFit) {
 TEST(Products, ScaledMmRefusesScalesThatDoNotFit) {
   const TensorType a{i8, {3, 300}}, b{i8, {5, 300}};
   EXPECT_EQ(refusal("scaled_mm", {a, TensorType{fp8, {5, 300}}}), "scaled_mm: operand 1 (b): expected i8, because the other operand is, found f8_e4m3");
-  EXPECT_EQ(refusal("scaled_mm", {a, b, TensorType{f32, {4}}}), "scaled_mm: operand 2 (a_scale): expected [], [3] or that and K/128, found f32[4]");
+  EXPECT_EQ(refusal("scaled_mm", {a, b, TensorType{f32, {4}}}), "scaled_mm: operand 2 (a_scale): expected [], [3], [3, 1] or [3, K/128], found f32[4]");
   EXPECT_EQ(refusal("scaled_mm", {a, b, absent, TensorType{f32, {1, 2}}}),
-            "scaled_mm: operand 3 (b_scale): expected [], [5] or [N/128, K/128], found f32[1, 2]");
+            "scaled_mm: operand 3 (b_scale): expected [], [5], [5, 1], [1, 5] or [N/128, K/128], found f32[1, 2]");
   EXPECT_EQ(refusal("scaled_mm", {a, b, TensorType{f32, {3, 3}}, absent, absent, TensorType{i32, {}}}),
             "scaled_mm: operand 5 (a_zp): expected none, because a scale covers blocks of K, found i32[]");
   EXPECT_EQ(refusal("scaled_mm", {a, b, TensorType{f32, {3, 3}}, absent, TensorType{i32, {5}}}),

@@ -11,14 +11,29 @@ from __future__ import annotations
 
 import typing
 
-from . import _native, kernels
-from .command import explain, quantize
-from .devices import Handle
-from .errors import Cancelled, Error, InternalError, InvalidArgument, InvalidFile, IoError, OutOfMemory, Unsupported
-from .graph import Graph, Session
-from .model import Generation, Model, Stream
-from .onnx import OnnxModel
-from .operators import Operator, get_op, weight
+from . import _native
+from . import kernels as kernels
+from .command import explain as explain
+from .command import quantize_model as quantize_model
+from .devices import Handle as Handle
+from .errors import Cancelled as Cancelled
+from .errors import Error as Error
+from .errors import InternalError as InternalError
+from .errors import InvalidArgument as InvalidArgument
+from .errors import InvalidFile as InvalidFile
+from .errors import IoError as IoError
+from .errors import OutOfMemory as OutOfMemory
+from .errors import Unsupported as Unsupported
+from .graph import Graph as Graph
+from .graph import Session as Session
+from .model import Generation as Generation
+from .model import Model as Model
+from .model import Stream as Stream
+from .onnx import OnnxModel as OnnxModel
+from .operators import Operator as Operator
+from .operators import get_op as get_op
+from .operators import weight as weight
+from .types import Tensor as Tensor
 
 if typing.TYPE_CHECKING:  # where there is no __getattr__, so that a name that is none is an error
     from .kernels import *  # noqa: F403
@@ -31,13 +46,8 @@ else:
         raise AttributeError(f"module 'cermet' has no attribute {name!r}")
 
 
-__version__ = _native.version()
-
-_OWN = [
-    "Cancelled", "Error", "Generation", "Graph", "Handle", "InternalError", "InvalidArgument", "InvalidFile", "IoError", "Model", "OnnxModel", "Operator", "OutOfMemory",
-    "Session", "Stream", "Unsupported", "explain", "get_op", "kernels", "quantize", "weight",
-]  # fmt: skip
+__version__: str = _native.version()
 
 
 def __dir__() -> list[str]:
-    return sorted([*_OWN, *kernels.__all__, "__version__"])
+    return sorted({*(name for name in globals() if not name.startswith("_") and name != "typing"), *kernels.__all__, "__version__"})

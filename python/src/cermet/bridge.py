@@ -78,9 +78,13 @@ def torch_dtype(name: str):
     return found
 
 
-def as_bits(tensor: object):
-    """(the tensor as unsigned integers, the library's name of its element type), or None where that is not why it cannot be exported."""
+def as_bits(tensor: object, is_input: bool):
+    """(the tensor as unsigned integers, the library's name of its element type), or None where that is not why it cannot be exported. An input may be a copy:
+    NumPy exports no strides that are no multiples of the element's size, and before 2.1 no read-only arrays."""
     framework = framework_of(tensor)
+    if framework == "numpy" and is_input and tensor.dtype.isnative and tensor.dtype.name in _NUMPY.values():
+        if not tensor.flags.writeable or any(stride % tensor.itemsize for stride in tensor.strides):
+            return tensor.copy(), _OWN_NAMES[tensor.dtype.name]
     if framework == "numpy" and str(getattr(tensor, "dtype", "")) in _ML_DTYPES.values():
         return tensor.view(f"uint{8 * tensor.dtype.itemsize}"), _OWN_NAMES[str(tensor.dtype)]
     if framework == "torch" and str(tensor.dtype).startswith("torch.float8"):

@@ -11,11 +11,13 @@ import pathlib
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .bridge import dtype_name
 from .devices import device_of
 from .errors import Error, InternalError, InvalidArgument, IoError
-from .operators import weight
+from .operands import inputs_of
+from .operators import Inputs, weight
 from .schemas import schema_of
 
 
@@ -56,7 +58,7 @@ def _options(values: Mapping[str, object]) -> list[str]:
     return words
 
 
-def _run(words: Sequence[str], progress: bool) -> object:
+def _run(words: Sequence[str], progress: bool) -> Any:
     """The value that a verb prints with --json. Ctrl-C reaches the process too, which then leaves nothing half-written."""
     with subprocess.Popen([command_path(), *words, "--json"], stdout=subprocess.PIPE, stderr=None if progress else subprocess.DEVNULL, text=True) as process:
         try:
@@ -73,14 +75,14 @@ def _run(words: Sequence[str], progress: bool) -> object:
     raise (InvalidArgument if process.returncode == 2 else InternalError if process.returncode == 1 else Error)(message)
 
 
-def quantize(
-    model: str | os.PathLike,
-    out: str | os.PathLike,
+def quantize_model(
+    model: str | os.PathLike[str],
+    out: str | os.PathLike[str],
     *,
-    calibration: str | os.PathLike,
-    heldout: str | os.PathLike | None = None,
+    calibration: str | os.PathLike[str],
+    heldout: str | os.PathLike[str] | None = None,
     scheme: str | None = None,
-    policy: str | os.PathLike | None = None,
+    policy: str | os.PathLike[str] | None = None,
     target_perplexity: str | None = None,
     anti_outlier: str | None = None,
     samples: int | None = None,
@@ -88,9 +90,9 @@ def quantize(
     threads: int = 0,
     speed: bool = False,
     progress: bool | None = None,
-    **more: object,
-) -> dict:
-    """Quantizes a 16-bit checkpoint to int8 or fp8 into a new folder, with a report in it: `cermet quantize`.
+    **more: Any,
+) -> dict[str, Any]:
+    """Quantizes a 16-bit checkpoint to int8 or fp8 into a new folder, with a report in it: `cermet quantize` of the command line. (cermet.quantize is the operator.)
 
     calibration: prompts, .jsonl or text. heldout: text that perplexity is measured on. scheme: one for every module, or policy: a file of rules, or
     target_perplexity: a rise such as "+0.5%"; by default the standard policy. speed: also measures tokens per second. progress: shows it on standard error; by
@@ -104,14 +106,14 @@ def quantize(
 
 
 def explain(
-    what: str | os.PathLike,
-    inputs: Sequence | None = None,
-    attributes: Mapping | None = None,
+    what: str | os.PathLike[str],
+    inputs: Inputs | None = None,
+    attributes: Mapping[str, Any] | None = None,
     *,
     device: object = None,
-    html: str | os.PathLike | None = None,
-    **more: object,
-) -> dict:
+    html: str | os.PathLike[str] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
     """Why it runs as it does.
 
     explain("linear", (x, weight(w))): the candidate kernels of a call, each with its modelled times or the reason why it declines. Tensors, or (dtype, shape).
@@ -122,6 +124,7 @@ def explain(
     if inputs is None:
         return _run(["explain", os.fspath(what), *_options({"output": html, "device": None if device is None else str(device), **more})], False)
     schema = schema_of(os.fspath(what))
+    inputs = inputs_of(schema.name, inputs)
     names = [schema.inputs[min(i, len(schema.inputs) - 1)].name for i in range(len(inputs))]
     constants = [name for name, operand in zip(names, inputs) if isinstance(operand, weight)]
     inputs = [operand.value if isinstance(operand, weight) else operand for operand in inputs]
@@ -131,7 +134,7 @@ def explain(
     return _run(["explain", "op", schema.name, "--shape", " ".join(words), "--constant", ",".join(constants) or "none", "--device", place], False)
 
 
-def _type_text(operand: object) -> str:
+def _type_text(operand: Any) -> str:
     if operand is None:
         return "-"
     dtype, shape = operand if isinstance(operand, tuple) else (operand.dtype, operand.shape)

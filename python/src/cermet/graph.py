@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from . import _native, onnx
 from .bridge import dtype_name, finish
 from .devices import handle_for
 from .nodes import GraphOperators
+from .operands import converted, dense
 from .schemas import Schema, schema_of
+from .types import Tensor
 
 
 class Value:
@@ -30,7 +33,7 @@ class Value:
         return self.graph._native.describe(self.id)[1]
 
     @property
-    def shape(self) -> tuple:
+    def shape(self) -> tuple[int | str, ...]:
         """Numbers, and texts of sizes that runs give: ("T", 64)."""
         return self.graph._native.describe(self.id)[2]
 
@@ -74,18 +77,21 @@ class Graph(GraphOperators):
         """Declares an input of a run. A dimension is a number, the name of a size that runs give, or an expression: "2*T+1"."""
         return Value(self, self._native.input(name, f"{dtype_name(dtype)}[{', '.join(map(str, shape))}]"))
 
-    def constant(self, name: str, tensor: object) -> Value:
-        """A constant with the values of a tensor, which is kept."""
+    def constant(self, name: str, tensor: Tensor) -> Value:
+        """A constant with the values of a tensor, which is kept; a copy of it where its memory is not dense."""
+        tensor = dense(tensor)
         finish((tensor,))
         return Value(self, self._native.constant(name, tensor))
 
-    def literal(self, name: str, tensor: object) -> Value:
+    def literal(self, name: str, tensor: Tensor) -> Value:
         """A constant whose values are copied into the graph and are part of its text: for small tensors."""
+        tensor = dense(tensor)
         finish((tensor,))
         return Value(self, self._native.literal(name, tensor))
 
-    def set_constant(self, name: str, tensor: object) -> None:
+    def set_constant(self, name: str, tensor: Tensor) -> None:
         """The values of a constant that a graph's text only declares; also replaces those of another."""
+        tensor = dense(tensor)
         finish((tensor,))
         self._native.set_constant(name, tensor)
 
@@ -155,7 +161,7 @@ class Graph(GraphOperators):
     def __enter__(self) -> Graph:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _id(self, operand: object, name: str, what: str) -> int:
@@ -175,14 +181,14 @@ class Graph(GraphOperators):
             made, number = f"{name}.{number}", number + 1
         return made
 
-    def _add(self, schema: Schema, inputs: tuple, attributes: dict, names: object):
+    def _add(self, schema: Schema, inputs: tuple[Any, ...], attributes: dict[str, Any], names: Any) -> Any:
         made = self._apply(schema, inputs, attributes, names)
         return made[0] if len(made) == 1 and not any(output.variadic for output in schema.outputs) else made
 
-    def _apply(self, schema: Schema, inputs: tuple, attributes: dict, names: object) -> tuple[Value, ...]:
+    def _apply(self, schema: Schema, inputs: tuple[Any, ...], attributes: dict[str, Any], names: Any) -> tuple[Value, ...]:
         rows = schema.attribute_rows(attributes)
         ids = []
-        for i, operand in enumerate(inputs):
+        for i, operand in enumerate(converted(schema.name, inputs)):
             spec = schema.inputs[min(i, len(schema.inputs) - 1)].name if schema.inputs else ""
             ids.append(self._id(operand, f"{schema.name}.{spec}", f"{schema.name}: input {i} ({spec})"))
         given = (names,) if isinstance(names, str) else None if names is None else tuple(names)
@@ -192,12 +198,12 @@ class Graph(GraphOperators):
 class Session:
     """A compiled graph; what Graph.compile() returns. Calls of several threads wait for one another."""
 
-    def __init__(self, native: object):
+    def __init__(self, native: Any):
         self._native = native
         self.inputs = tuple(onnx.Value(*value) for value in native.inputs())
         self.outputs = tuple(onnx.Value(*value) for value in native.outputs())
 
-    def __call__(self, *tensors, out: object = None, stream: int | None = None, **named):
+    def __call__(self, *tensors: Tensor, out: Any = None, stream: int | None = None, **named: Tensor) -> Any:
         """Runs on tensors in the order of `inputs`, or by name. A result, or a tuple of several, in new memory of the first tensor's framework and on the
         session's device, or in `out` (a tuple for several; None in it leaves a result out). A result that is an input's memory is that tensor. `stream` is as
         of the operators of get_op().
@@ -211,7 +217,7 @@ class Session:
         results = self._native.run(given, given[0] if given else _numpy_sample(), places, stream)
         return results[0] if len(results) == 1 else results
 
-    def run(self, inputs: Mapping[str, object]) -> dict:
+    def run(self, inputs: Mapping[str, Tensor]) -> dict[str, Any]:
         """Runs on tensors by name, and returns results by name."""
         results = self(**inputs)
         return dict(zip((value.name for value in self.outputs), results if len(self.outputs) > 1 else (results,)))
@@ -242,11 +248,11 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def _numpy_sample():
+def _numpy_sample() -> Any:
     import numpy
 
     return numpy.empty(0, numpy.float32)

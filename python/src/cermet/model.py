@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import json
 import os
 import threading
@@ -13,6 +14,7 @@ from typing import Any, Literal, overload
 from . import _native
 from .bridge import dtype_name
 from .devices import handle_for
+from .errors import InvalidArgument
 
 _ENDS = ("length", "stop", "context", "cancelled")
 
@@ -38,14 +40,14 @@ class Stream(Iterator[Any]):
     Until then, or until close(), the model is taken: its other calls raise InvalidArgument. Works as a context manager.
     """
 
-    def __init__(self, batch: object, request: int, gives_ids: bool):
+    def __init__(self, batch: Any, request: int, gives_ids: bool):
         self._batch, self._request, self._gives_ids = batch, request, gives_ids
         self._ids: list[int] = []
         self._texts: list[str] = []
-        self._pending: collections.deque = collections.deque()
+        self._pending: collections.deque[Any] = collections.deque()
         self.generation: Generation | None = None
 
-    def __next__(self):
+    def __next__(self) -> Any:
         while not self._pending:
             if self._batch is None:
                 raise StopIteration
@@ -71,13 +73,25 @@ class Stream(Iterator[Any]):
     def __enter__(self) -> Stream:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def _generation(ids: list[int], text: str, end: tuple) -> Generation:
+def _generation(ids: list[int], text: str, end: tuple[Any, ...]) -> Generation:
     prompt_tokens, _, prefill, decode, reason = end
     return Generation(ids, text, _ENDS[reason], prompt_tokens, prefill, decode)
+
+
+@contextlib.contextmanager
+def _without_streams() -> Iterator[None]:
+    """A Stream that is open has the model's batch, of which C's message speaks."""
+    try:
+        yield
+    except InvalidArgument as error:
+        if "expected one that no batch uses" not in str(error):
+            raise
+        message = "model: expected one without an open stream, found one whose stream from generate() has not ended; read it to its end, or close() it"
+        raise InvalidArgument(message) from None
 
 
 class Model:
@@ -98,7 +112,7 @@ class Model:
 
     def __init__(
         self,
-        path: str | os.PathLike,
+        path: str | os.PathLike[str],
         *,
         device: object = "cpu",
         threads: int = 0,
@@ -122,7 +136,7 @@ class Model:
             handle_for(device, threads).native, os.fspath(path), *names, *sizes, stored_rope_frequencies, *marks, _type_name(head), compact_weights
         )
         #: architecture, layers, sizes, vocab_size, dtype, device, weight_bytes, cache_bytes, bos_id, eos_ids, has_tokenizer.
-        self.info: dict = json.loads(self._native.info())
+        self.info: dict[str, Any] = json.loads(self._native.info())
         self._generating = threading.Lock()
 
     # fmt: off
@@ -168,7 +182,8 @@ class Model:
         """
         sampling = (max_new_tokens, temperature, top_k, top_p, min_p, repetition_penalty)
         if stream:
-            batch = _native.create_batch(self._native)
+            with _without_streams():
+                batch = _native.create_batch(self._native)
             try:
                 return Stream(batch, batch.submit(self._ids(prompt, add_special), *sampling, seed, ignore_eos), not isinstance(prompt, (str, bytes)))
             except BaseException:
@@ -177,7 +192,8 @@ class Model:
         is_list = isinstance(prompt, Sequence) and not isinstance(prompt, (str, bytes)) and len(prompt) > 0 and not _is_id(prompt[0])
         prompts = [self._ids(one, add_special) for one in (prompt if is_list else [prompt])]
         with self._generating:
-            batch = _native.create_batch(self._native)
+            with _without_streams():
+                batch = _native.create_batch(self._native)
             try:
                 requests = [batch.submit(ids, *sampling, seed + i, ignore_eos) for i, ids in enumerate(prompts)]
                 while batch.step():
@@ -192,8 +208,11 @@ class Model:
         import numpy
 
         ids = list(ids)
+        if not ids:
+            raise InvalidArgument("logits: ids: expected at least one token, found none")
         out = numpy.empty((len(ids), self.info["vocab_size"]), numpy.float32)
-        self._native.logits(ids, out)
+        with _without_streams():
+            self._native.logits(ids, out)
         return out
 
     def tokenize(self, text: str | bytes, *, add_special: bool = False) -> list[int]:
@@ -214,7 +233,7 @@ class Model:
     def __enter__(self) -> Model:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

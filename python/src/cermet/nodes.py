@@ -13,14 +13,16 @@ from .schemas import Schema, schema_of
 _STUB = '''"""Methods of graphs. Written from the schemas of the library by cermet.nodes when the package is built."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from .graph import Value
+from .types import DType, Tensor
 
 #: An operand: a value of the graph, or a tensor, which becomes a constant.
-T = Any
-#: An element type: "bf16", torch.bfloat16, a NumPy dtype or its name.
-DType = Any
+T: TypeAlias = Value | Tensor
+Number: TypeAlias = float | np.generic
 
 class GraphOperators:
 '''
@@ -36,7 +38,7 @@ def _result_type(schema: Schema) -> str:
 
 def header(schema: Schema) -> str:
     """`def rms_norm(self, x: T, weight: T | None = None, *, eps: float = 1e-06, names: .. = None) -> Value:`"""
-    parameters = ["self", *operand_parameters(schema), "*", *map(attribute_parameter, schema.attributes), "names: str | Sequence[str] | None = None"]
+    parameters = ["self", *operand_parameters(schema, first=-1, numbers=True), "*", *map(attribute_parameter, schema.attributes), "names: str | Sequence[str] | None = None"]
     return signature(schema.name, parameters, _result_type(schema))
 
 

@@ -6,6 +6,7 @@ import functools
 import json
 import operator
 from dataclasses import dataclass
+from typing import Any
 
 from . import _native
 from .bridge import dtype_name
@@ -25,6 +26,13 @@ class Operand:
     optional: bool = False
     variadic: bool = False
     shares: str = ""  #: of a result: the input whose memory it is
+    may_lie_transposed: bool = False  #: its matrices may lie by columns: strides (1, rows)
+    is_elementwise: bool = False  #: a result's element reads one of its elements
+
+    @property
+    def is_mask(self) -> bool:
+        """Whether it says only yes or no."""
+        return "bool" in self.dtypes and set(self.dtypes) <= {"bool", "u8"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,7 @@ class Attribute:
         try:
             return dtype_name(given) if self.is_dtype else _CONVERSIONS[self.type](given)
         except (TypeError, ValueError):
-            raise TypeError(f"{self.name}: expected {self.type}, found {given!r}") from None
+            raise TypeError(f"attribute '{self.name}': expected {self.type}, found {given!r}") from None
 
 
 def _flag(given: object) -> int:
@@ -84,10 +92,25 @@ class Schema:
     category: str
     summary: str
     semantics: str
-    inputs: tuple
-    outputs: tuple
-    attributes: tuple
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+    attributes: tuple[Attribute, ...]
     example: str
+
+    def _value(self, attribute: Attribute, given: object) -> object:
+        try:
+            return attribute.value(given)
+        except TypeError as error:
+            raise TypeError(f"{self.name}: {error}") from None
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether Python's numbers may be operands: those of elementwise operators of several."""
+        return len(self.inputs) > 1 and all(operand.is_elementwise and not operand.optional for operand in self.inputs)
+
+    def operand(self, i: int) -> Operand:
+        """Operand i of a call; the last one stands for all that a variadic operator has."""
+        return self.inputs[min(i, len(self.inputs) - 1)]
 
     def attribute_rows(self, values: dict) -> tuple:
         """(name, kind, value) of every attribute but those that are None, which stands for the default. One that the operator does not have is left to the library,
@@ -99,7 +122,7 @@ class Schema:
                 continue
             attribute = known.get(name)
             if attribute is not None:
-                rows.append((name, KINDS[attribute.type], attribute.value(given)))
+                rows.append((name, KINDS[attribute.type], self._value(attribute, given)))
             else:
                 rows.append((name, KINDS["string"], str(given)))
         return tuple(rows)
@@ -113,8 +136,13 @@ def schema_of(name: str) -> Schema:
     return Schema(*texts, _operands(given["inputs"]), _operands(given["outputs"]), tuple(map(_attribute, given["attributes"])), given["example"])
 
 
-def _operands(rows: list[dict]) -> tuple:
-    return tuple(Operand(r["name"], tuple(r["dtypes"]), r["shape"], r["doc"], r["optional"], r["variadic"], r.get("shares_memory_of", "")) for r in rows)
+def _operands(rows: list[dict[str, Any]]) -> tuple[Operand, ...]:
+    return tuple(_operand(row) for row in rows)
+
+
+def _operand(row: dict[str, Any]) -> Operand:
+    own = (row["name"], tuple(row["dtypes"]), row["shape"], row["doc"], row["optional"], row["variadic"])
+    return Operand(*own, row.get("shares_memory_of", ""), row.get("may_lie_transposed", False), row.get("mapping") == "One-to-One")
 
 
 def _attribute(row: dict) -> Attribute:
