@@ -71,7 +71,7 @@ void print(Console& console, const CommRows& measured) {
     if (!measured.stored.empty()) json["stored"] = measured.stored;
     return console.write_json(json);
   }
-  if (measured.checked > 0) console.print("{} calls on each of {} ranks are what the stacked operators define\n", measured.checked, measured.ranks);
+  if (measured.checked > 0) console.print("{} checks passed on each of {} ranks\n", measured.checked, measured.ranks);
   console.print("{} ranks, engine {}, {}\n{}", measured.ranks, measured.engine, measured.dtype, table.to_string());
   for (const std::string& one : measured.missing) console.print("not measured: {}\n", one);
   if (has_routes) console.print("time = alpha + bytes / beta, fitted\n{}", fit_table.to_string());

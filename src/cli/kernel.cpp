@@ -37,8 +37,8 @@ std::string check_text(const AddedKernel& added) {
   const foreign::CheckRecord& record = added.check->record;
   if (!added.check->has_run)
     return fmt::format("compiles for {} in all {} cases that it takes; not checked, so it is never chosen: {}", record.device, record.taken, added.unchecked);
-  return fmt::format("right in {} runs over {} cases on {}; declines {} others{}", record.runs, record.taken, record.device, record.declined,
-                     added.check->first_reason.empty() ? "" : fmt::format(", the first, {}", added.check->first_reason));
+  return fmt::format("passed {} runs ({} cases) on {}; {} cases not supported{}", record.runs, record.taken, record.device, record.declined,
+                     added.check->first_reason.empty() ? "" : fmt::format(" (e.g. {})", added.check->first_reason));
 }
 
 void print_check(Console& console, const AddedKernel& added, std::string_view done) {
