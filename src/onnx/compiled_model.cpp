@@ -147,7 +147,7 @@ void CompiledModel::compile(Step& step, const SymbolRanges& ranges) {
   options.skip = options_.skip;
   options.fusion = options_.fusion;
   if (SuperKernelSelection& selection = options.fusion.super_kernel; selection.select.find(':') != std::string::npos && !fits_any(step.part.graph, selection)) {
-    log().warn("super-kernel: '{}' fits no node of a part with {} of the model", selection.select, step.part.graph.nodes().size());
+    log().warn("super-kernel: '{}' matches no node of a part with {}", selection.select, step.part.graph.nodes().size());
     selection = {};  // another part may have some
   }
   for (const SymbolRange& r : ranges) options.maximum.set(r.symbol, r.range.greatest);

@@ -34,7 +34,7 @@ std::string choice_reason(const Selection& selection, const Region& region) {
   if (fitting.size() == 1) return "no other kernel takes this call";
   const Candidate& first = *fitting.front();
   const auto found = std::ranges::find(fitting, chosen, &Candidate::kernel);
-  if (found == fitting.begin()) return "the first that takes this call; no later one is modelled to take less by more than models are off";
+  if (found == fitting.begin()) return "default choice; no other kernel is predicted to be faster beyond model error";
   const double margin = kernel_margin(*chosen, *first.kernel, region.target()), share = modelled_seconds(**found) / modelled_seconds(first);
   return fmt::format("modelled to take {:.0f} % of the time of {}, which models are trusted with from {:.0f} % down", share * 100, first.kernel->name,
                      (1 - margin) * 100);
