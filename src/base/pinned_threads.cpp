@@ -13,6 +13,7 @@ pid_t own_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 }  // namespace
 
 PinnedThreads::PinnedThreads(ThreadPool& pool) {
+  if (pool.at_once() < pool.size()) return;
   cpu_set_t all;
   if (sched_getaffinity(0, sizeof all, &all) != 0) return;
   std::vector<int> cores;

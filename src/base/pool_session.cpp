@@ -37,13 +37,14 @@ PoolSession* PoolSession::of(const ThreadPool& whole) {
 }
 
 void PoolSession::hold(ThreadPool& pool, FunctionRef<void()> body) {
-  if (held || pool.size() == 1 || pool.size() > threads_) return body();
-  for (int thread = 1; thread < pool.size(); ++thread) slots_[static_cast<std::size_t>(thread)].state.store(number_ << part_shift | ended);
-  following_ = pool.size();
+  if (held || pool.at_once() == 1 || pool.at_once() > threads_) return body();
+  ThreadPool together(pool, pool.at_once());
+  for (int thread = 1; thread < together.size(); ++thread) slots_[static_cast<std::size_t>(thread)].state.store(number_ << part_shift | ended);
+  following_ = together.size();
   ahead_.store(nullptr, std::memory_order_relaxed);
   reader_ = AheadReader(0, following_);
   opening = this;
-  pool.run([&](int thread) {
+  together.run([&](int thread) {
     if (thread > 0) return follow(thread);
     struct Held {
       PoolSession& session;

@@ -1,13 +1,13 @@
 #include "base/thread_pool.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "base/checked.hpp"
+#include "base/cores.hpp"
 #include "base/env.hpp"
+#include "base/log.hpp"
 #include "base/pool_point.hpp"
 #include "base/pool_session.hpp"
 
@@ -39,18 +39,22 @@ void pause_briefly() {
 #endif
 }
 
-int usable_cores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+/// Once in a process: pools come and go with engines and calls.
+void warn_of_few_cores(int threads, int cores) {
+  static std::once_flag once;
+  std::call_once(
+      once, [&] { log().warn("threads: {} were asked for, more than the {} that this process has a core for; {} do the work of all", threads, cores, cores); });
 }
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads, int cores) {
   if (threads <= 0) threads = static_cast<int>(std::min(env::integer(env::Name::CERMET_THREADS), 1024L));
-  if (threads <= 0) threads = usable_cores();
-  for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
+  if (cores <= 0 && threads != 1) cores = usable_cores();
+  if (threads <= 0) threads = cores;
+  if (threads > 1 && threads > cores) warn_of_few_cores(threads, cores);
+  few_ = threads;
+  for (int thread = 1; thread < std::min(threads, cores); ++thread) workers_.emplace_back([this, thread] { work(thread); });
 }
 
 ThreadPool::ThreadPool(ThreadPool& whole, int threads) : whole_(whole.whole_ ? whole.whole_ : &whole), few_(std::clamp(threads, 1, whole.size())) {}
@@ -61,8 +65,8 @@ ThreadPool::~ThreadPool() {
     const std::lock_guard lock(mutex_);
     stopping_.store(true);
     generation_.store((number_of(generation_.load()) + 1) << number_shift);
+    wake_.notify_all();
   }
-  wake_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
@@ -105,17 +109,24 @@ void ThreadPool::work(int thread) {
 
 void ThreadPool::run(FunctionRef<void(int)> body) {
   ThreadPool& whole = whole_ ? *whole_ : *this;
+  if (at_once() < size()) {  // those that there are do what the others would have done
+    std::atomic<int> next{0};
+    const auto take = [&](int) {
+      for (int thread = next.fetch_add(1); thread < size(); thread = next.fetch_add(1)) body(thread);
+    };
+    return ThreadPool(whole, at_once()).run(take);
+  }
   if (PoolSession* const session = PoolSession::of(whole)) return session->run(size(), body);
   whole.run_on(size(), body);
 }
 
 void ThreadPool::run_on(int threads, FunctionRef<void(int)> body) {
   if (threads == 1) return body(0);
-  if (threads < size() && workers_.size() > number_shift) {  // those past the last bit are always called
+  if (threads < at_once() && workers_.size() > number_shift) {  // those past the last bit are always called
     const auto first = [&](int thread) {
       if (thread < threads) body(thread);
     };
-    return run_on(size(), first);
+    return run_on(at_once(), first);
   }
   const std::lock_guard turn(callers_);
   body_ = &body;
@@ -169,7 +180,7 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, FunctionRe
 void ThreadPool::dynamic_for(std::int64_t count, FunctionRef<void(std::int64_t)> body) {
   if (count <= 0) return;
   std::atomic<std::int64_t> next{0};
-  if (count == 1 || size() == 1) {
+  if (count == 1 || at_once() == 1) {
     for (std::int64_t i = 0; i < count; ++i) body(i);
     return;
   }

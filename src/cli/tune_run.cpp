@@ -6,6 +6,7 @@
 #include <numeric>
 #include <thread>
 
+#include "base/cores.hpp"
 #include "base/text.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/progress.hpp"
@@ -158,6 +159,7 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
   require(!jobs.empty(), "tune: expected a region to tune, found none");
   require(context.computes(), "--device: expected one that computes, found {}", context.device_spec());
   TuneOptions tuning{.search = parse_search(options.search), .seed = options.seed, .most = options.candidates};
+  stop_at_own_pace();  // what was measured is kept
   tuning.stop = [] { return interrupted().load(); };
   MeterOptions metering{.values = {.seed = options.seed, .paging = parse_paging(options.paging)}, .seconds = options.seconds};
   TuningDatabase* const database = options.dry ? nullptr : &Tuning::process().database();
@@ -167,7 +169,7 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
   if (context.target()) {
     ahead.emplace(context.target()->architecture());
     place.ahead = &*ahead;
-    const std::size_t planned = planned_candidates({options.budget, options.seconds, jobs.size(), std::thread::hardware_concurrency()});
+    const std::size_t planned = planned_candidates({options.budget, options.seconds, jobs.size(), static_cast<unsigned>(usable_cores())});
     tuning.at_once = std::min<std::size_t>(planned, 8);
     if (tuning.most == 0) tuning.most = static_cast<std::int64_t>(1 + planned);
   }

@@ -2,9 +2,9 @@
 
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include "base/buffer.hpp"
+#include "base/cores.hpp"
 #include "comm/window_communicator.hpp"
 
 namespace cermet::comm {
@@ -43,7 +43,7 @@ class LocalSegment final : public Segment {
 std::vector<std::unique_ptr<Communicator>> make_local_group(int ranks) {
   require(ranks >= 1 && ranks <= 1024, "local group: expected a number of ranks in [1, 1024], found {}", ranks);
   const auto segment = std::make_shared<LocalSegment>(ranks);
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int cores = usable_cores();
   std::vector<std::unique_ptr<Communicator>> group;
   for (int r = 0; r < ranks; ++r) group.push_back(make_window_communicator(segment, r, cores));
   return group;

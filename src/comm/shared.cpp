@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/cores.hpp"
 #include "base/env.hpp"
 #include "comm/window_communicator.hpp"
 
@@ -143,7 +144,7 @@ std::unique_ptr<Communicator> join_shared_group(const std::string& job, int rank
     if (std::chrono::steady_clock::now() - since > std::chrono::seconds(patience))
       fail(Status::io, "rank {} of {}: rank 0 did not come within {} s: no shared memory of job {}", rank, ranks, patience, job);
   });
-  auto communicator = make_window_communicator(segment, rank, static_cast<int>(std::thread::hardware_concurrency()));
+  auto communicator = make_window_communicator(segment, rank, usable_cores());
   communicator->barrier();
   segment->settle();
   return communicator;

@@ -29,7 +29,8 @@ void require_new_or_empty(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder, error)) return;
   require(std::filesystem::is_directory(folder, error), "{}: expected a new or empty folder, found a file", folder.string());
   require(std::filesystem::is_empty(folder, error), "{}: expected a new or empty folder, found one that holds something", folder.string());
-  struct stat own {}, above {};  // a volume of a container, say; what is complete could not be renamed to it
+  struct stat own {
+  }, above{};  // a volume of a container, say; what is complete could not be renamed to it
   const std::filesystem::path inside = behind_links(folder);
   const bool is_mounted = stat(inside.c_str(), &own) == 0 && stat((inside / "..").c_str(), &above) == 0 && own.st_dev != above.st_dev;
   require(!is_mounted, "{}: expected a folder that can be replaced, found a mounted one: name a new folder inside it", folder.string());

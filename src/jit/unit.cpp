@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "base/cores.hpp"
 #include "base/env.hpp"
 #include "io/digest.hpp"
 #include "jit/claim.hpp"
@@ -158,7 +159,7 @@ std::vector<Image> build_units(std::span<const Unit> units, Report& report, cons
       if (!failed) make(i, options.patience);
   };
   {
-    const auto wanted = static_cast<std::size_t>(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+    const auto wanted = static_cast<std::size_t>(options.threads > 0 ? options.threads : usable_cores());
     std::vector<std::jthread> workers;
     for (std::size_t i = 1; i < std::min(wanted, missing.size()); ++i) workers.emplace_back(work);
     work();

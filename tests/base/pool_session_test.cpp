@@ -12,7 +12,7 @@ namespace {
 
 TEST(PoolSession, LoopsRunAsTheyDoOutside) {
   for (const int threads : {1, 2, 5, 40}) {
-    ThreadPool pool(threads);
+    ThreadPool pool(threads, threads);
     PoolSession session(threads);
     std::vector<std::int64_t> sums;
     session.hold(pool, [&] {
@@ -31,7 +31,7 @@ TEST(PoolSession, LoopsRunAsTheyDoOutside) {
 }
 
 TEST(PoolSession, EveryThreadIsCalledOnceAndPartsOfThePoolToo) {
-  ThreadPool pool(4);
+  ThreadPool pool(4, 4);
   ThreadPool few(pool, 2);
   PoolSession session(4);
   std::vector<std::atomic<int>> calls(4);
@@ -46,7 +46,7 @@ TEST(PoolSession, EveryThreadIsCalledOnceAndPartsOfThePoolToo) {
 }
 
 TEST(PoolSession, IsHeldOnAPartOfAPool) {
-  ThreadPool pool(4);
+  ThreadPool pool(4, 4);
   ThreadPool few(pool, 2);
   PoolSession session(4);
   std::atomic<int> calls{0};
@@ -57,8 +57,22 @@ TEST(PoolSession, IsHeldOnAPartOfAPool) {
   EXPECT_EQ(calls, 6);
 }
 
+TEST(PoolSession, OfMoreThreadsThanCoresIsHeldByThoseThatHaveOne) {
+  for (const int cores : {1, 2}) {
+    ThreadPool pool(40, cores);
+    PoolSession session(40);
+    std::vector<std::atomic<int>> calls(40);
+    session.hold(pool, [&] {
+      for (int loop = 0; loop < 200; ++loop) pool.run([&](int thread) { ++calls[static_cast<std::size_t>(thread)]; });
+      ThreadPool(pool, 3).run([&](int thread) { calls[static_cast<std::size_t>(thread)] += 10; });
+    });
+    for (std::size_t thread = 0; thread < 40; ++thread) EXPECT_EQ(calls[thread], thread < 3 ? 210 : 200);
+    EXPECT_EQ(session.loops() > 0, cores > 1);
+  }
+}
+
 TEST(PoolSession, IsHeldAgainAndInsideItself) {
-  ThreadPool pool(3);
+  ThreadPool pool(3, 3);
   PoolSession session(3);
   int calls = 0;
   for (int again = 0; again < 200; ++again)
@@ -69,7 +83,7 @@ TEST(PoolSession, IsHeldAgainAndInsideItself) {
 }
 
 TEST(PoolSession, ErrorsComeOutAndEndIt) {
-  ThreadPool pool(3);
+  ThreadPool pool(3, 3);
   PoolSession session(3);
   for (int bad = 0; bad < 3; ++bad) {
     int reached = 0;
@@ -94,7 +108,7 @@ TEST(PoolSession, ErrorsComeOutAndEndIt) {
 }
 
 TEST(PoolSession, OtherThreadsTakeTurnsWithIt) {
-  ThreadPool pool(2);
+  ThreadPool pool(2, 2);
   PoolSession session(2);
   std::atomic<bool> inside{false};
   std::atomic<int> overlaps{0}, calls{0};

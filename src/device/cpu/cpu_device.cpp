@@ -1,7 +1,6 @@
 // The host as a device: ordinary process memory.
-#include <thread>
-
 #include "base/buffer.hpp"
+#include "base/cores.hpp"
 #include "device/cpu/processor.hpp"
 #include "device/device.hpp"
 
@@ -12,8 +11,9 @@ class CpuDevice final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::cpu; }
   std::string name() const override {
-    const unsigned cores = std::thread::hardware_concurrency();
-    return processor().name.empty() ? fmt::format("cpu ({} cores)", cores) : fmt::format("cpu ({}, {} cores)", processor().name, cores);
+    const int cores = usable_cores();
+    const std::string text = fmt::format("{} core{}", cores, cores == 1 ? "" : "s");
+    return processor().name.empty() ? fmt::format("cpu ({})", text) : fmt::format("cpu ({}, {})", processor().name, text);
   }
   DeviceBuffer allocate(std::int64_t bytes) override {
     auto owner = std::make_shared<AlignedBuffer>(bytes);

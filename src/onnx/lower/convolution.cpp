@@ -132,6 +132,7 @@ Operand average_pool(Lowering& l, Operand x) {
 }
 
 void lower_average_pool(Lowering& l) { l.set(0, average_pool(l, l.in(0))); }
+
 namespace {
 
 /// The attribute p, which is a float in opset 1.

@@ -33,16 +33,16 @@ Heads operands_of(Lowering& l, std::int64_t heads) {
 
 /// bias [2 * H * D + H * Dv]; keys and values that come from a cache have theirs already.
 void add_biases(Lowering& l, Heads& h, Operand bias) {
-  std::int64_t at = 0;
-  const auto add = [&](Operand& x, bool changes) {
-    const std::int64_t heads = l.size(x, h.heads_first && &x != &h.q ? 1 : 2), size = l.size(x, 3);
-    if (changes) x = l.binary(OpKind::add, x, l.reshape(l.slice(bias, 0, at, at + heads * size), {heads, size}));
-    at += heads * size;
+  const auto hidden = [&](Operand x, bool heads_first) { return l.size(x, heads_first ? 1 : 2) * l.size(x, 3); };
+  const std::int64_t sizes[] = {hidden(h.q, false), hidden(h.k, h.heads_first), hidden(h.v, h.heads_first)}, all = sizes[0] + sizes[1] + sizes[2];
+  l.expect(l.rank(bias) == 1 && l.dim(bias, 0) == Dim(all), "bias: expected [{}], found {}", all, l.type(bias).to_string());
+  const auto add = [&](Operand& x, std::int64_t from, std::int64_t to) {
+    x = l.binary(OpKind::add, x, l.reshape(l.slice(bias, 0, from, to), {l.dim(x, 2), l.dim(x, 3)}));
   };
-  add(h.q, true);
-  add(h.k, !h.heads_first);
-  add(h.v, !h.heads_first);
-  l.expect(l.rank(bias) == 1 && l.dim(bias, 0) == Dim(at), "bias: expected [{}], found {}", at, l.type(bias).to_string());
+  add(h.q, 0, sizes[0]);
+  if (h.heads_first) return;
+  add(h.k, sizes[0], sizes[0] + sizes[1]);
+  add(h.v, sizes[0] + sizes[1], all);
 }
 
 }  // namespace

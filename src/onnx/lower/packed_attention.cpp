@@ -13,6 +13,7 @@ void refuse_other_caches(Lowering& l) {
 
 /// Attention of qkv [B, S, 2 * H * D + H * Dv].
 void attend_to_packed(Lowering& l, Operand qkv, Operand mask, Operand past, Operand bias) {
+  l.expect(l.rank(qkv) == 3, "input: expected [batch, sequence, hidden], found {}", l.type(l.in(0)).to_string());
   const std::int64_t heads = l.integer("num_heads", 0), all = l.size(qkv, 2);
   Ints sizes = l.integers("qkv_hidden_sizes", {all / 3, all / 3, all / 3});
   l.expect(sizes.size() == 3 && sizes[0] == sizes[1] && sizes[0] > 0 && sizes[2] > 0 && sizes[0] + sizes[1] + sizes[2] == all,

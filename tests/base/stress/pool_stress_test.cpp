@@ -53,13 +53,13 @@ void run_sessions(ThreadPool& pool, int sessions, unsigned seed) {
 
 TEST(PoolStress, EverySessionEnds) {
   for (const int threads : {2, 3, 5, 9, 33, 40}) {
-    ThreadPool pool(threads);
+    ThreadPool pool(threads, threads);
     run_sessions(pool, 10000 / (threads * threads), static_cast<unsigned>(threads));
   }
 }
 
 TEST(PoolStress, CallersTakeTurns) {
-  ThreadPool pool(4);
+  ThreadPool pool(4, 4);
   std::vector<std::thread> callers;
   for (unsigned seed = 1; seed <= 4; ++seed) callers.emplace_back([&pool, seed] { run_sessions(pool, 500, seed); });
   for (std::thread& caller : callers) caller.join();
@@ -67,7 +67,7 @@ TEST(PoolStress, CallersTakeTurns) {
 
 TEST(PoolStress, PoolsComeAndGo) {
   for (unsigned i = 0; i < 200; ++i) {
-    ThreadPool pool(2 + static_cast<int>(i % 5));
+    ThreadPool pool(2 + static_cast<int>(i % 5), 8);
     run_sessions(pool, static_cast<int>(i % 4), i);
   }
 }
