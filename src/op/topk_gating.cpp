@@ -107,6 +107,8 @@ std::vector<Case> cases() {
   const AttributeValue sigmoid("sigmoid"), two(std::int64_t{2}), four(std::int64_t{4}), eight(std::int64_t{8});
   for (DType t : {DType::f32, DType::bf16, DType::f16})
     for (std::int64_t experts : {1, 5, 16, 128}) add(fmt::format("{}_e{}", name_of(t), experts), {t, {5, experts}}, std::min<std::int64_t>(experts, 4));
+  for (DType t : {DType::f32, DType::bf16, DType::f16})  // not powers of two, as models have them
+    for (std::int64_t experts : {60, 72, 96, 160, 192, 384}) add(fmt::format("{}_e{}", name_of(t), experts), {t, {5, experts}}, 6);
   add("all_of_them", {DType::f32, {3, 7}}, 7, {{"renormalize", false}, {"scale", 2.5}});
   add("sigmoid", {DType::f32, {9, 33}}, 6, {{"score", sigmoid}});
   add("sigmoid_far", {DType::f32, {2, 8}}, 8, {{"score", sigmoid}, {"renormalize", false}}, values({-300, -95, -20, -1, 0, 1, 90, 300}));
