@@ -9,8 +9,9 @@ namespace {
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
-/// Damerau-Levenshtein distance without repeated edits of one place ("optimal string alignment").
-std::size_t distance(std::string_view a, std::string_view b) {
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before, above(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) above[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -26,14 +27,12 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return above[b.size()];
 }
 
-}  // namespace
-
 std::string_view closest_name(std::string_view word, std::span<const std::string_view> known) {
   const std::size_t most = word.size() <= 5 ? 1 : word.size() <= 8 ? 2 : 3;
   std::string_view best;
   std::size_t least = most + 1;
   for (const std::string_view name : known) {
-    const std::size_t changes = distance(word, name);
+    const std::size_t changes = edit_distance(word, name);
     if (changes < least) best = name, least = changes;
   }
   return best;

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+
+#include "base/suggest.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -157,18 +158,6 @@ constexpr ForeignName foreign_commands[] = {
     {"man", "help"},
 };
 
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
-  std::iota(d[0].begin(), d[0].end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i)
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0u : 1u)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-    }
-  return d[a.size()][b.size()];
-}
-
 std::string lowered(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -185,7 +174,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   std::string best;
   for (const std::string& candidate : candidates) {
     const bool is_start = letters >= 3 && candidate.size() > typed.size() && candidate.starts_with(typed);  // "--temp", "tok"
-    const std::size_t far = is_start ? 1 : distance(typed, candidate);
+    const std::size_t far = is_start ? 1 : edit_distance(typed, candidate);
     if (far < least) least = far, best = candidate;
   }
   return best;
@@ -197,7 +186,7 @@ std::string command_hint(std::string_view word, std::string_view group) {
   std::string found = nearest(word, names);
   if (group.empty())
     for (const ForeignName& name : foreign_commands)
-      if (name.theirs == lowered(word) && distance(lowered(word), found) > 1 && commands().find(name.ours)) {
+      if (name.theirs == lowered(word) && edit_distance(lowered(word), found) > 1 && commands().find(name.ours)) {
         found = name.ours;
         break;
       }
