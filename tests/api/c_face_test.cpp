@@ -97,7 +97,7 @@ TEST(TypedCreation, PassesAttributesOfEveryKind) {
   ASSERT_EQ(cermet_create("cpu", 1, &handle), CERMET_OK);
   cermet_cast_args cast = cermet_cast_defaults();
   cast.x = cermet_tensor("f32", 2, two_by_four);
-  cast.dtype = "bf16";
+  cast.out_dtype = "bf16";
   ASSERT_EQ(cermet_cast_create(handle, &cast, &op), CERMET_OK) << cermet_last_error_message();
   cermet_descriptor result{};
   ASSERT_EQ(cermet_op_output(op, 0, &result), CERMET_OK);
@@ -114,8 +114,8 @@ TEST(TypedCreation, PassesAttributesOfEveryKind) {
   cermet_op_destroy(op);
   const cermet_descriptor parts[]{cermet_tensor("f32", 2, two_by_four), cermet_tensor("f32", 2, two_by_four), cermet_tensor("f32", 2, two_by_four)};
   cermet_concat_args concat = cermet_concat_defaults();
-  concat.inputs = parts;
-  concat.inputs_count = 3;
+  concat.x = parts;
+  concat.x_count = 3;
   ASSERT_EQ(cermet_concat_create(handle, &concat, &op), CERMET_OK) << cermet_last_error_message();
   ASSERT_EQ(cermet_op_output(op, 0, &result), CERMET_OK);
   EXPECT_EQ(result.shape[0], 6);

@@ -16,7 +16,9 @@ TEST(Cores, AreThoseOfTheProcess) {
   const CommandResult launch = run_shell(on_one_core + "launch -n 1 -- env --json", scratch.path());
   ASSERT_EQ(launch.code, 0) << launch.err;
   for (const auto& variable : launch.json()["variables"])
-    if (variable["name"] == "CERMET_THREADS") EXPECT_EQ(variable["value"], "1");
+    if (variable["name"] == "CERMET_THREADS") {
+      EXPECT_EQ(variable["value"], "1");
+    }
 }
 
 TEST(Cores, MoreThreadsThanThereAreIsWarnedOfOnce) {

@@ -46,7 +46,7 @@ TEST(Tokenize, MistakesAreNamed) {
   expect_mistake("tokenize models/demo --decode", {"\"99999999999999999999\""}, "99999999999999999999");
   expect_mistake("tokenize models/demo --decode", {"\"1.5\""}, "1.5");
   expect_mistake("tokenize models/demo", {"standard input:2", "UTF-8", "0xff", "offset 2"}, "a\n\xff");
-  expect_mistake("tokenize models/demo", {"standard input:1", "UTF-16", "iconv"}, std::string("\xff\xfea\0", 4));
+  expect_mistake("tokenize models/demo", {"standard input:1", "UTF-16", "iconv"}, std::string("\xff\xfet\0", 4));
   const ScratchFolder folder;
   folder.file("tokenizer.json", "{\"model\": {\"type\": \"Lattice\", \"vocab\": {\"a\": 0}}}");
   expect_mistake("tokenize " + folder.path().string(), {"tokenizer.json", "BPE", "Lattice"});
