@@ -28,12 +28,6 @@ LoadWeight loader(const WeightTable& table, ThreadPool& pool) {
   };
 }
 
-std::string key_of(const std::vector<TensorView>& operands) {
-  std::string key;
-  for (const TensorView& x : operands) key += x.type().to_string() + ";";
-  return key;
-}
-
 }  // namespace
 
 Symbol symbol_of(const std::string& name) {
@@ -71,6 +65,7 @@ CompiledModel::CompiledModel(std::shared_ptr<const Model> model, Context& contex
   }
   std::ranges::sort(ranges_, {}, [](const SymbolRange& r) { return r.symbol.name(); });
   symbolic_ = !ranges_.empty();
+  parts_of_range_.push_back(Range{ranges_, {}});
 }
 
 std::vector<std::string> CompiledModel::output_names() const {
@@ -110,20 +105,6 @@ void CompiledModel::check_operands(const std::vector<TensorView>& operands) cons
   }
 }
 
-/// With symbols for the dimensions that have a range.
-std::vector<TensorType> CompiledModel::types_of(const std::vector<TensorView>& operands) const {
-  std::vector<TensorType> types;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    TensorType& type = types.emplace_back(operands[i].type());
-    for (std::size_t a = 0; symbolic_ && a < type.dims.size(); ++a) {
-      if (!inputs_[i].dims) continue;
-      const auto range = options_.dims.find((*inputs_[i].dims)[a].name);
-      if (range != options_.dims.end() && range->second.least < range->second.greatest) type.dims[a] = Dim(symbol_of(range->first));
-    }
-  }
-  return types;
-}
-
 std::unique_ptr<CompiledModel::Step> CompiledModel::import(ImportState state, const SymbolRanges& ranges) {
   auto step = std::make_unique<Step>();
   const Clock::time_point start = Clock::now();
@@ -150,27 +131,11 @@ void CompiledModel::compile(Step& step, const SymbolRanges& ranges) {
   step.info.compile_seconds = seconds_since(start);
 }
 
-CompiledModel::Step& CompiledModel::first_step(const std::vector<TensorView>& operands) {
-  if (plan_) return *first_[""];
-  if (symbolic_) {
-    if (first_.contains("")) return *first_[""];
-    try {
-      return *(first_[""] = import(begin_import(*model_, types_of(operands)), ranges_));
-    } catch (const NeedsSizes& needs) {
-      first_.erase("");
-      symbolic_ = false;
-      why_not_symbolic_ = needs.why;
-    }
-  }
-  std::unique_ptr<Step>& step = first_[key_of(operands)];
-  if (!step) step = import(begin_import(*model_, types_of(operands)), {});
-  return *step;
-}
-
 void CompiledModel::run_step(Step& step) {
   held_.resize(step.part.state.slots.size());
   taken_.push_back(&step);
   if (!step.session) return;
+  bind_sizes(step);
   for (const auto& [slot, name] : step.part.inputs) step.session->bind(name, held_[static_cast<std::size_t>(slot)].view);
   step.session->run();
   for (const auto& [slot, name] : step.part.outputs) held_[static_cast<std::size_t>(slot)] = {step.session->output(name), nullptr, !context_->stream()};
@@ -200,6 +165,7 @@ void CompiledModel::run(const std::vector<ModelOperand>& given) {
   std::vector<TensorView> operands;
   for (const ModelOperand& x : given) operands.push_back(x.view);
   check_operands(operands);
+  note_sizes(operands);
   taken_.clear();
   held_.clear();
   downloaded_.clear();
@@ -235,6 +201,8 @@ std::vector<const Session*> CompiledModel::sessions() const {
   std::vector<const Session*> sessions;
   std::vector<const Step*> open;
   for (const auto& [key, step] : first_) open.push_back(step.get());
+  for (const Range& range : parts_of_range_)
+    for (const auto& [key, step] : range.steps) open.push_back(step.get());
   while (!open.empty()) {
     const Step* step = open.back();
     open.pop_back();
