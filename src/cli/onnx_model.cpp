@@ -159,10 +159,17 @@ Json onnx_figures(OnnxModel& model) {
   Json kernels = Json::array();
   for (const KernelUse& use : kernels_used(steps_of_onnx(model.compiled())))
     kernels.push_back({{"kernel", use.kernel}, {"op", use.op}, {"launches", use.launches}});
+  Json ranges = Json::array();
+  for (const SymbolRanges& part : model.compiled().compiled_ranges()) {
+    std::string text;
+    for (const SymbolRange& r : part) text += fmt::format("{}{}={}..{}", text.empty() ? "" : " ", r.symbol.name(), r.range.least, r.range.greatest);
+    ranges.push_back(text);
+  }
   Json json{{"device", model.context().description()},
             {"parts", model.compiled().parts().size()},
             {"symbolic", model.compiled().is_symbolic()},
             {"why_not_symbolic", model.compiled().why_not_symbolic()},
+            {"compiled_ranges", ranges},
             {"import_seconds", importing},
             {"compile_seconds", compiling},
             {"compiled_programs", model.context().target() ? jit::DiskCache::process().missed() : 0},

@@ -28,12 +28,6 @@ LoadWeight loader(const WeightTable& table, ThreadPool& pool) {
   };
 }
 
-std::string key_of(const std::vector<TensorView>& operands) {
-  std::string key;
-  for (const TensorView& x : operands) key += x.type().to_string() + ";";
-  return key;
-}
-
 }  // namespace
 
 Symbol symbol_of(const std::string& name) {
@@ -73,6 +67,7 @@ CompiledModel::CompiledModel(std::shared_ptr<const Model> model, Context& contex
   }
   std::ranges::sort(ranges_, {}, [](const SymbolRange& r) { return r.symbol.name(); });
   symbolic_ = !ranges_.empty();
+  parts_of_range_.push_back(Range{ranges_, {}});
 }
 
 std::vector<std::string> CompiledModel::output_names() const {
@@ -111,20 +106,6 @@ void CompiledModel::check_operands(const std::vector<TensorView>& operands) cons
   }
 }
 
-/// With symbols for the dimensions that have a range.
-std::vector<TensorType> CompiledModel::types_of(const std::vector<TensorView>& operands) const {
-  std::vector<TensorType> types;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    TensorType& type = types.emplace_back(operands[i].type());
-    for (std::size_t a = 0; symbolic_ && a < type.dims.size(); ++a) {
-      if (!taking_[i]->dims) continue;
-      const auto range = options_.dims.find((*taking_[i]->dims)[a].name);
-      if (range != options_.dims.end() && range->second.least < range->second.greatest) type.dims[a] = Dim(symbol_of(range->first));
-    }
-  }
-  return types;
-}
-
 std::unique_ptr<CompiledModel::Step> CompiledModel::import(ImportState state, const SymbolRanges& ranges) {
   auto step = std::make_unique<Step>();
   const Clock::time_point start = Clock::now();
@@ -156,37 +137,11 @@ void CompiledModel::compile(Step& step, const SymbolRanges& ranges) {
   step.info.compile_seconds = seconds_since(start);
 }
 
-CompiledModel::Step& CompiledModel::first_step(const std::vector<TensorView>& operands) {
-  if (plan_) return *first_[""];
-  std::vector<std::string> overridden;
-  for (std::size_t i = inputs_.size(); i < taking_.size(); ++i) overridden.push_back(taking_[i]->name);
-  const std::string names = fmt::format("{}", fmt::join(overridden, "\n"));
-  const auto not_symbolic = [&](std::string why) {
-    first_.clear();
-    symbolic_ = false;
-    why_not_symbolic_ = std::move(why);
-  };
-  if (symbolic_) {
-    std::unique_ptr<Step>& step = first_[names];
-    if (step) return *step;
-    try {
-      return *(step = import(begin_import(*model_, types_of(operands), overridden), ranges_));
-    } catch (const NeedsSizes& needs) {
-      not_symbolic(needs.why);
-    } catch (const Error& error) {  // what one size lacks, another may have: the sizes of this run decide
-      if (error.status() != Status::invalid_argument && error.status() != Status::invalid_file && error.status() != Status::unsupported) throw;
-      not_symbolic(error.what());
-    }
-  }
-  std::unique_ptr<Step>& step = first_[key_of(operands) + names];
-  if (!step) step = import(begin_import(*model_, types_of(operands), overridden), {});
-  return *step;
-}
-
 void CompiledModel::run_step(Step& step) {
   held_.resize(step.part.state.slots.size());
   taken_.push_back(&step);
   if (!step.session) return;
+  bind_sizes(step);
   for (const auto& [slot, name] : step.part.inputs) step.session->bind(name, held_[static_cast<std::size_t>(slot)].view);
   step.session->run();
   for (const auto& [slot, name] : step.part.outputs) held_[static_cast<std::size_t>(slot)] = {step.session->output(name), nullptr, !context_->stream()};
@@ -229,6 +184,7 @@ void CompiledModel::run(const std::vector<ModelOperand>& all) {
   if (plan_ && taking_.size() > inputs_.size())
     fail(Status::invalid_argument, "input '{}': expected none for a plan, which has its value, found one", taking_.back()->name);
   check_operands(operands);
+  note_sizes(operands);
   taken_.clear();
   held_.clear();
   downloaded_.clear();
@@ -272,6 +228,8 @@ std::vector<const Session*> CompiledModel::sessions() const {
   std::vector<const Session*> sessions;
   std::vector<const Step*> open;
   for (const auto& [key, step] : first_) open.push_back(step.get());
+  for (const Range& range : parts_of_range_)
+    for (const auto& [key, step] : range.steps) open.push_back(step.get());
   while (!open.empty()) {
     const Step* step = open.back();
     open.pop_back();

@@ -72,21 +72,30 @@ class CompiledModel {
   bool is_symbolic() const { return symbolic_; }  ///< whether it was compiled for ranges of sizes
   std::string_view why_not_symbolic() const { return why_not_symbolic_; }
   const SymbolRanges& ranges() const { return ranges_; }
+  /// The parts of them for which runs were compiled: one where no size in it asks for another graph.
+  std::vector<SymbolRanges> compiled_ranges() const;
 
  private:
-  /// A part and what follows it, by the elements that were read after it.
-  struct Step {
-    std::unique_ptr<Session> session;  ///< null where nothing is launched
-    Part part;                         ///< its graph went to the session
-    PartInfo info;
-    std::map<std::string, std::unique_ptr<Step>> next;
-  };
   struct Held {
     TensorView view;
     std::shared_ptr<void> owner;
     bool on_host = false;
   };
-  std::vector<TensorType> types_of(const std::vector<TensorView>& operands) const;
+  /// A part and what follows it, by the elements that were read after it.
+  struct Step {
+    std::unique_ptr<Session> session;  ///< null where nothing is launched
+    Part part;                         ///< its graph went to the session
+    std::vector<Held> sizes;           ///< of part.sizes, for the sizes of the run before
+    std::vector<OwnedTensor> size_elements;
+    PartInfo info;
+    std::map<std::string, std::unique_ptr<Step>> next;
+  };
+  /// Sizes that one compilation is for.
+  struct Range {
+    SymbolRanges ranges;
+    std::map<std::string, std::unique_ptr<Step>> steps;  ///< by the types of the inputs, which differ in sizes without a range
+  };
+  std::vector<TensorType> types_of(const std::vector<TensorView>& operands, const SymbolRanges& ranges) const;
   void check_operands(const std::vector<TensorView>& operands) const;
   Step& first_step(const std::vector<TensorView>& operands);
   void hold_operands(const std::vector<ModelOperand>& operands);
@@ -96,6 +105,9 @@ class CompiledModel {
   void compile(Step& step, const SymbolRanges& ranges);
   std::unique_ptr<Step> import(ImportState state, const SymbolRanges& ranges);
   void run_step(Step& step);
+  Step* step_of_range(const std::vector<TensorView>& operands, const std::vector<std::string>& overridden, std::string& why);
+  void bind_sizes(Step& step);
+  void note_sizes(const std::vector<TensorView>& operands);
   TensorData read(Step& step, std::int32_t slot);
   std::vector<const Session*> sessions() const;
 
@@ -110,7 +122,9 @@ class CompiledModel {
   SymbolRanges ranges_;
   bool symbolic_ = false;
   std::string why_not_symbolic_;
-  std::map<std::string, std::unique_ptr<Step>> first_;  ///< by the types of the inputs, none where that is one for all, and by the defaults that are given
+  SymbolValues sizes_;                                  ///< of the last run
+  std::vector<Range> parts_of_range_;                   ///< that together are ranges_
+  std::map<std::string, std::unique_ptr<Step>> first_;  ///< by the types of the inputs and the defaults that are given; "" of a plan
   std::vector<Held> held_;                              ///< by slot, of the last run
   std::vector<Step*> taken_;
   std::vector<OwnedTensor> downloaded_;

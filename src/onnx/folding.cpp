@@ -1,5 +1,6 @@
 // What is known while a model is imported: elements of constants, and integers that depend on sizes.
 #include <algorithm>
+#include <cmath>
 
 #include "base/buffer.hpp"
 #include "onnx/importer.hpp"
@@ -12,18 +13,46 @@ namespace {
 constexpr std::int64_t most_folded = 1 << 16;  ///< elements of an operator that is evaluated while importing; larger ones are computed as weights load
 constexpr int deepest_expression = 200;
 
+bool is_counted(DType t) { return is_integer(t) || t == DType::boolean || t == DType::f32 || t == DType::f64; }
+
+/// Whole numbers up to this one are exact, as sums and products of them are while they stay below it.
+double most_exact(DType t) { return t == DType::f64 ? 0x1p53 : 0x1p24; }
+
+/// Whether a type has all these numbers: others come out of an operator as it rounds and wraps, which dimensions do not.
+bool holds(DType t, DimRange range) {
+  if (t == DType::i64 || t == DType::boolean) return true;
+  const double least = t == DType::i32 ? -0x1p31 : is_floating(t) ? -most_exact(t) : t == DType::i16 ? -0x1p15 : t == DType::i8 ? -0x1p7 : 0;
+  const double most = is_floating(t)    ? most_exact(t)
+                      : t == DType::i32 ? 0x1p31 - 1
+                      : t == DType::i16 ? 0x1p15 - 1
+                      : t == DType::i8  ? 0x1p7 - 1
+                      : t == DType::u8  ? 0x1p8 - 1
+                      : t == DType::u16 ? 0x1p16 - 1
+                      : t == DType::u32 ? 0x1p32 - 1
+                                        : 0x1p62;
+  return static_cast<double>(range.least) >= least && static_cast<double>(range.greatest) <= most;
+}
+
 std::int64_t elements_of(const TensorType& type) {
   for (const Dim& d : type.dims)
     if (!d.is_constant()) return -1;
   return type.elements().constant();
 }
 
-/// Elements of an integer tensor as dimensions.
-Dims dims_of(const TensorData& data) {
+/// Elements of an integer tensor as dimensions, or of another one that has whole numbers alone; nothing for others.
+std::optional<Dims> dims_of(const TensorData& data) {
   const std::int64_t count = elements_of(data.type());
   TensorView view(const_cast<std::byte*>(data.bytes().data()), data.type().dtype, cermet::bind(data.type().dims, {}));
   Dims dims;
-  for (std::int64_t i = 0; i < count; ++i) dims.push_back(load_integer(view, i));
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (!is_floating(view.dtype)) {
+      dims.push_back(load_integer(view, i));
+      continue;
+    }
+    const double number = load(view, i);
+    if (!(std::abs(number) <= most_exact(view.dtype)) || number != std::floor(number)) return {};
+    dims.push_back(static_cast<std::int64_t>(number));
+  }
   return dims;
 }
 
@@ -34,7 +63,11 @@ Slot slot_of(const TensorType& type, Dims elements) {
     return slot;
   }
   OwnedTensor memory(type.dtype, cermet::bind(type.dims, {}));
-  for (std::size_t i = 0; i < elements.size(); ++i) store_integer(memory.view, static_cast<std::int64_t>(i), elements[i].constant());
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    if (is_floating(type.dtype)) store(memory.view, at, static_cast<double>(elements[i].constant()));
+    else store_integer(memory.view, at, elements[i].constant());
+  }
   slot.data.emplace(type, std::span(memory.view.as<const std::byte>(), static_cast<std::size_t>(dense_bytes(type.dtype, memory.view.shape))));
   return slot;
 }
@@ -78,7 +111,7 @@ bool Importer::is_known(Operand x) const {
 const TensorData& Importer::known(Operand x) {
   Slot& s = slot(x);
   if (s.elements) return known(s.elements);
-  if (s.symbolic) throw NeedsSizes{fmt::format("elements of '{}'", s.name)};
+  if (s.depends_on_sizes()) throw NeedsSizes{fmt::format("{} needs numbers and found {}", here(), s.symbolic ? to_string(*s.symbolic) : s.type.to_string())};
   if (!is_known(x)) throw NeedsElements{x};
   if (s.data) return *s.data;
   if (s.tensor) return s.data.emplace(s.tensor->data());
@@ -95,6 +128,14 @@ const TensorData& Importer::known(Operand x) {
   return slot(x).data.emplace(evaluate(problem, inputs).at(static_cast<std::size_t>(e->output)));
 }
 
+/// What was computed of something undecided is undecided, too, as long as it may be a shape or a condition.
+void Importer::note_undecided(const std::vector<Operand>& inputs, const std::vector<Operand>& results) {
+  for (const Operand x : inputs)
+    if (x && !undecided_) undecided_ = slot(x).undecided;
+  for (const Operand y : results)
+    if (const std::int64_t count = elements_of(slot(y).type); count >= 0 && count <= 64) slot(y).undecided = undecided_;
+}
+
 std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes) {
   const bool constant = std::ranges::all_of(inputs, [&](Operand x) { return !x || is_known(x); });
   if (!constant) {
@@ -105,13 +146,17 @@ std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vecto
       const Slot& s = slot(x);
       any = any || s.symbolic;
       if (s.symbolic) operands.emplace_back(s.type, *s.symbolic);
-      else if (is_known(x) && (is_integer(s.type.dtype) || s.type.dtype == DType::boolean) && elements_of(s.type) <= 64)
-        operands.emplace_back(s.type, dims_of(known(x)));
-      else return {};
+      else if (is_known(x) && is_counted(s.type.dtype) && elements_of(s.type) <= 64) {
+        std::optional<Dims> numbers = dims_of(known(x));
+        if (!numbers) return {};
+        operands.emplace_back(slot(x).type, *std::move(numbers));
+      } else return {};
     }
     if (!any) return {};
-    const auto results = shape_arithmetic(kind, operands, attributes, ranges_);
+    const auto results = shape_arithmetic(kind, operands, attributes, ranges_, undecided_);
     if (!results) return {};
+    for (const auto& [type, elements] : *results)
+      if (!std::ranges::all_of(elements, [&, t = type.dtype](const Dim& d) { return holds(t, d.bounds(ranges_)); })) return {};
     std::vector<Operand> made;
     for (const auto& [type, elements] : *results) made.push_back(add(slot_of(type, elements)));
     return made;

@@ -38,6 +38,16 @@ void Importer::evaluate_work(double work) {
   state_.evaluated += work;
 }
 
+/// Memory is planned for the largest sizes, so nothing may shrink while one of them grows.
+void Importer::check_sizes(const TensorType& type) const {
+  for (const Dim& dim : type.dims) {
+    if (dim.is_constant()) continue;
+    if (!dim.grows_with_symbols())
+      throw NeedsSizes{fmt::format("{} makes the size {}, which does not grow with every size it is made of", here(), dim.to_string())};
+    if (dim.bounds(ranges_).least < 0) throw NeedsSizes{fmt::format("{} makes the size {}, which is negative for some sizes", here(), dim.to_string())};
+  }
+}
+
 /// And of what is computed when the model runs: an input of one element that is repeated 2^32 times.
 void Importer::check_result(const TensorType& type) const {
   const auto bytes = static_cast<double>(type.bytes().value(greatest_));

@@ -70,9 +70,10 @@ ValueId Importer::value(Operand x) {
   if (!x) return {};
   if (const auto found = ids_.find(x.slot); found != ids_.end()) return found->second;
   Slot& s = slot(x);
-  if (s.symbolic) throw NeedsSizes{fmt::format("'{}' depends on sizes and is read as elements", s.name)};
   ValueId id;
-  if (s.tensor && s.type.is_constant() && s.type.bytes().constant() <= most_held_bytes) {
+  if (s.depends_on_sizes()) {
+    id = size_input(s);
+  } else if (s.tensor && s.type.is_constant() && s.type.bytes().constant() <= most_held_bytes) {
     id = graph_.add_constant(fmt::format("constant.{}", x.slot), s.tensor->data());  // rewrite rules look at small constants
   } else if (s.tensor) {
     id = graph_.add_constant(weights_.name_of(*s.tensor), s.type);
@@ -90,6 +91,20 @@ ValueId Importer::value(Operand x) {
   return id;
 }
 
+/// Every run computes it; nodes that need the same numbers share them.
+ValueId Importer::size_input(const Slot& slot) {
+  SizeTensor tensor = *size_tensor(slot);
+  check_sizes(tensor.type);
+  for (const auto& [name, made] : sizes_)
+    if (made == tensor) return graph_.find(name);
+  const std::string name = fmt::format("sizes.{}", sizes_.size());
+  sizes_.emplace_back(name, tensor);
+  return graph_.add_input(name, tensor.type);
+}
+
+/// The node that is being lowered, as errors name it.
+std::string Importer::here() const { return current_ ? fmt::format("node '{}' ({})", current_->name, current_->op) : "the model"; }
+
 std::vector<Operand> Importer::emit(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, const std::string& scope) {
   std::vector<ValueId> values;
   for (const Operand x : inputs) values.push_back(value(x));
@@ -98,10 +113,17 @@ std::vector<Operand> Importer::emit(OpKind kind, const std::vector<Operand>& inp
   std::vector<Operand> made;
   for (const ValueId id : graph_.apply_all(kind, std::move(values), attributes)) {
     made.push_back(add({.name = graph_.value(id).name, .type = graph_.type(id), .data = {}, .symbolic = {}}));
+    check_sizes(graph_.type(id));
     check_result(graph_.type(id));
     ids_[made.back().slot] = id;
   }
   return made;
+}
+
+std::optional<SizeTensor> size_tensor(const Slot& slot) {
+  if (slot.symbolic) return SizeTensor{slot.type, *slot.symbolic, {}};
+  if (slot.counting) return SizeTensor{slot.type, {}, *slot.counting};
+  return {};
 }
 
 Operand Importer::add_constant(TensorData data) {
@@ -125,8 +147,13 @@ std::vector<Operand> Importer::apply(OpKind kind, const std::vector<Operand>& in
     state_.applied.resize(replayed_);  // with what is known now the lowering goes another way
   }
   spend();
+  undecided_.reset();
   std::optional<std::vector<Operand>> made = fold(kind, inputs, attributes);
-  if (!made) made = emit(kind, with_one_element(kind, inputs, attributes), attributes, scope);
+  if (!made) {
+    check_broadcast(inputs, kind);
+    made = emit(kind, with_one_element(kind, inputs, attributes), attributes, scope);
+    note_undecided(inputs, *made);
+  }
   state_.applied.push_back({kind, inputs, attributes, *made});
   replayed_ = state_.applied.size();
   return *made;
@@ -141,6 +168,7 @@ void Importer::lower(const Node& node) {
     fail(Status::unsupported, "node '{}': operator {}{}{} of opset {} is not supported", node.name, node.domain, node.domain.empty() ? "" : ".", node.op,
          version);
   Lowering lowering(*this, node, version);
+  current_ = &node;
   try {
     row->lower(lowering);
   } catch (const Error& error) {
@@ -162,6 +190,7 @@ void Importer::step() {
     return;
   }
   const Node& node = (*frame.nodes)[frame.next];
+  current_ = &node;
   if (!control_flow(node)) {
     lower(node);
     ++state_.frames.back().next;
@@ -173,8 +202,8 @@ Part Importer::run() {
   try {
     while (!(state_.frames.size() == 1 && state_.frames.back().next == state_.frames.back().nodes->size())) step();
     for (const std::string& name : state_.frames.back().results)
-      if (const Slot& result = slot(find(name)); result.symbolic) throw NeedsSizes{fmt::format("result '{}' depends on sizes", name)};
-      else if (result.elements) fail(Status::unsupported, "result '{}': expected at most {} dimensions, found {}", name, Shape::max_rank, result.type.rank());
+      if (const Slot& result = slot(find(name)); result.elements)
+        fail(Status::unsupported, "result '{}': expected at most {} dimensions, found {}", name, Shape::max_rank, result.type.rank());
     return end_part({});
   } catch (const NeedsElements& needs) {
     return end_part({needs.operand.slot});

@@ -11,6 +11,7 @@
 
 #include "graph/graph.hpp"
 #include "onnx/lowering.hpp"
+#include "onnx/sizes.hpp"
 
 namespace cermet::onnx {
 
@@ -18,16 +19,20 @@ namespace cermet::onnx {
 struct Slot {
   std::string name;
   TensorType type;
-  std::optional<TensorData> data;                                  ///< elements, where known
-  std::optional<Dims> symbolic;                                    ///< elements of an i64 tensor some of which depend on sizes
-  const Tensor* tensor = nullptr;                                  ///< of the file: a weight, whose elements are read when they are needed
+  std::optional<TensorData> data;  ///< elements, where known
+  std::optional<Dims> symbolic;    ///< elements some of which depend on sizes; of floating types, too, where whole numbers are exact
+  const Tensor* tensor = nullptr;  ///< of the file: a weight, whose elements are read when they are needed
   std::shared_ptr<const ConstantExpression> expression = nullptr;  ///< of known slots: inputs are slots, not values of a graph
   int depth = 0;                                                   ///< of expressions within the expression
   std::optional<QuantizedFrom> quantized_from = {};
-  bool has_room = false;  ///< whether Lowering::make_room() was called for it
-  Operand repeated = {};  ///< the one element of a constant that is the same everywhere
-  int bits = 0;           ///< of integers that the file packs, which are held in 8
-  Operand elements = {};  ///< of a value of more dimensions than a tensor may have: the same elements in fewer
+  bool has_room = false;                     ///< whether Lowering::make_room() was called for it
+  Operand repeated = {};                     ///< the one element of a constant that is the same everywhere
+  int bits = 0;                              ///< of integers that the file packs, which are held in 8
+  Operand elements = {};                     ///< of a value of more dimensions than a tensor may have: the same elements in fewer
+  std::optional<Progression> counting = {};  ///< i64 [N] of a size that is not a number
+  std::optional<Dim> undecided = {};         ///< the elements are computed only because sizes differ in the sign of this
+
+  bool depends_on_sizes() const { return symbolic || counting; }
 };
 
 /// An application of an operator while a node is lowered, or a constant (no kind): taken again where the lowering starts anew after elements were read.
@@ -81,6 +86,7 @@ struct Part {
   Graph graph;
   std::vector<std::pair<std::int32_t, std::string>> inputs;   ///< slot and the graph's name of it
   std::vector<std::pair<std::int32_t, std::string>> outputs;  ///< slots that later parts read, and those to read now
+  std::vector<std::pair<std::string, SizeTensor>> sizes;      ///< the graph's names of inputs that follow from the sizes
   std::vector<std::int32_t> reads;                            ///< slots whose elements must be known; none: the model is complete
   std::vector<Operand> results;                               ///< of a complete model, in its order
   ImportState state;
@@ -93,6 +99,7 @@ struct NeedsElements {
 /// A size that must be a number is a symbol: the model is to be imported for the sizes of each run.
 struct NeedsSizes {
   std::string why;
+  std::optional<Dim> sign_of = {};  ///< where given, it is enough that this one's sign is the same for all sizes
 };
 
 /// What a graph's constants are loaded from: tensors of the file by their name there.
@@ -152,6 +159,7 @@ class Importer {
   void make_room(const TensorType& type);
   double work_left() const;
   void check_result(const TensorType& type) const;
+  void check_sizes(const TensorType& type) const;
   void enter_branch(const Node& node);
   void enter_loop(const Node& node);
   void enter_scan(const Node& node);
@@ -164,11 +172,17 @@ class Importer {
   void finish_loop();
   void enter_function(const Node& node, const FunctionDef& function);
   ValueId value(Operand x);
+  ValueId size_input(const Slot& slot);
+  std::string here() const;
+  std::string reads_elements(Operand x) const;
   std::vector<Operand> emit(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, const std::string& scope);
+  void note_undecided(const std::vector<Operand>& inputs, const std::vector<Operand>& results);
+  void check_broadcast(const std::vector<Operand>& inputs, OpKind kind) const;
   std::optional<std::vector<Operand>> fold(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes);
   Operand repeated(Operand x);
   void note_repeated(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, Operand result);
   std::vector<Operand> with_one_element(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes);
+  void tell_sizes();
   Part end_part(std::vector<std::int32_t> reads);
   std::vector<bool> live_slots();
 
@@ -180,11 +194,19 @@ class Importer {
   Graph graph_;
   std::unordered_map<std::int32_t, ValueId> ids_;  ///< slots that the graph has
   std::vector<std::pair<std::int32_t, std::string>> inputs_;
-  std::size_t replayed_ = 0;  ///< of state_.applied
+  std::vector<std::pair<std::string, SizeTensor>> sizes_;
+  const Node* current_ = nullptr;  ///< what is being lowered
+  std::optional<Dim> undecided_;   ///< by the operator that is applied
+  std::size_t replayed_ = 0;       ///< of state_.applied
 };
 
-/// Integer arithmetic on elements that depend on sizes: the results, or nothing where the operator has none here.
+/// What a slot's elements are for each run's sizes; nothing where they do not depend on them.
+std::optional<SizeTensor> size_tensor(const Slot& slot);
+
+/// Integer arithmetic on elements that depend on sizes: the results, or nothing where the operator has none here. `undecided` becomes what sizes differ in the
+/// sign of where that is the reason.
 std::optional<std::vector<std::pair<TensorType, Dims>>> shape_arithmetic(OpKind kind, const std::vector<std::pair<TensorType, Dims>>& operands,
-                                                                         const Attributes& attributes, const SymbolRanges& ranges);
+                                                                         const Attributes& attributes, const SymbolRanges& ranges,
+                                                                         std::optional<Dim>& undecided);
 
 }  // namespace cermet::onnx

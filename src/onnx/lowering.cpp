@@ -86,11 +86,28 @@ std::int64_t Lowering::constant(const Dim& dim) const {
   return dim.constant();
 }
 
+bool Lowering::equals(const Dim& a, const Dim& b) const {
+  const auto known = onnx::equals(a, b, ranges());
+  if (!known)
+    throw NeedsSizes{fmt::format("node '{}' ({}): sizes in the range differ in whether {} is {}", node_.name, node_.op, a.to_string(), b.to_string()), a - b};
+  return *known;
+}
+
+bool Lowering::is_negative(const Dim& a) const {
+  const auto known = is_less(a, 0, ranges());
+  if (!known) throw NeedsSizes{fmt::format("node '{}' ({}): sizes in the range differ in whether {} is negative", node_.name, node_.op, a.to_string()), a};
+  return *known;
+}
+
+const SymbolRanges& Lowering::ranges() const { return importer_.ranges(); }
+
 std::int64_t Lowering::size(Operand x, int axis) const { return constant(dim(x, axis)); }
 
 std::int64_t Lowering::elements(Operand x) const { return constant(product(dims(x))); }
 
 bool Lowering::is_known(Operand x) const { return importer_.is_known(x); }
+
+bool Lowering::depends_on_sizes(Operand x) const { return importer_.slot(x).symbolic.has_value(); }
 
 TensorData Lowering::data(Operand x) const { return importer_.known(x); }
 
@@ -144,6 +161,14 @@ Operand Lowering::ints(const Ints& values) { return constant(TensorData::of({DTy
 
 Operand Lowering::whole(DType dtype, std::int64_t value) { return cast(constant(TensorData::of({DType::i64, {}}, Ints{value})), dtype); }
 
+Operand Lowering::counting(const Dim& count, const Dim& first, std::int64_t step) {
+  if (!count.is_constant())
+    return importer_.add({.name = node_.name, .type = {DType::i64, {count}}, .data = {}, .symbolic = {}, .counting = Progression{first, count, step}});
+  Dims values(listed(count.constant()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<std::int64_t>(i) * step;
+  return shape_value(values);
+}
+
 Operand Lowering::shape_value(const Dims& values, bool scalar) {
   const TensorType type{DType::i64, scalar ? Dims{} : Dims{static_cast<std::int64_t>(values.size())}};
   if (std::ranges::all_of(values, &Dim::is_constant)) {
@@ -185,25 +210,6 @@ std::optional<QuantizedFrom> Lowering::quantized_from(Operand y) const {
 
 Operand Lowering::cast(Operand x, DType to) { return dtype(x) == to ? x : op(OpKind::cast, {x}, {{"out_dtype", std::string(name_of(to))}}); }
 
-Operand Lowering::reshape(Operand x, const Dims& to) {
-  if (dims(x) == to) return x;
-  x = elements_of(x);
-  const Dims from = dims(x);
-  if (from == to) return x;
-  if (to.size() > static_cast<std::size_t>(Shape::max_rank)) return importer_.add_view(to, x);
-  if (product(to) == Dim(0) && std::ranges::all_of(to, &Dim::is_constant)) return filled(to, dtype(x), 0);  // a 0 in the attribute would stand for a size of x
-  Ints shape;
-  bool rest = false;
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    const bool kept = i < from.size() && from[i] == to[i];
-    const bool written = to[i].is_constant() && to[i].constant() != 0;
-    if (!kept && !written && rest) throw NeedsSizes{fmt::format("node '{}' ({}) makes {} of {}", node_.name, node_.op, to_string(to), to_string(from))};
-    shape.push_back(written ? to[i].constant() : kept ? 0 : -1);
-    rest = rest || (!written && !kept);
-  }
-  return op(OpKind::reshape, {x}, {{"shape", std::move(shape)}});
-}
-
 Operand Lowering::transpose(Operand x, Ints permutation) {
   bool identity = true;
   for (std::size_t i = 0; i < permutation.size(); ++i) identity = identity && permutation[i] == static_cast<std::int64_t>(i);
@@ -217,56 +223,6 @@ Operand Lowering::move_axis(Operand x, int from, int to) {
   permutation.erase(permutation.begin() + from);
   permutation.insert(permutation.begin() + to, from);
   return transpose(x, std::move(permutation));
-}
-
-Operand Lowering::unsqueeze(Operand x, const Ints& axes) {
-  const int to_rank = rank(x) + static_cast<int>(axes.size());
-  std::vector<bool> added(static_cast<std::size_t>(to_rank));
-  for (const std::int64_t a : axes) {
-    const auto at = static_cast<std::size_t>(axis(a, to_rank));
-    expect(!added[at], "axes: expected each once, found {} twice", a);
-    added[at] = true;
-  }
-  Dims to;
-  std::size_t next = 0;
-  const Dims from = dims(x);
-  for (const bool one : added) to.push_back(one ? Dim(1) : from[next++]);
-  return reshape(x, to);
-}
-
-Operand Lowering::squeeze(Operand x, const Ints& axes) {
-  Dims to;
-  std::vector<bool> removed(static_cast<std::size_t>(rank(x)));
-  for (const std::int64_t a : axes) removed[static_cast<std::size_t>(axis(a, rank(x)))] = true;
-  const Dims from = dims(x);
-  for (std::size_t a = 0; a < from.size(); ++a) {
-    expect(!removed[a] || !from[a].is_constant() || from[a].constant() == 1, "axis {}: expected size 1, found {}", a, from[a].to_string());
-    if (!removed[a]) to.push_back(from[a]);
-  }
-  return reshape(x, to);
-}
-
-Operand Lowering::expand(Operand x, const Dims& to) {
-  const Dims from = dims(x);
-  const std::size_t rank = std::max(from.size(), to.size());
-  Ints shape;
-  bool changes = rank > from.size();
-  for (std::size_t i = 0; i < rank; ++i) {
-    const Dim have = i + from.size() < rank ? Dim(1) : from[i + from.size() - rank], want = i + to.size() < rank ? Dim(1) : to[i + to.size() - rank];
-    if (have == want || want == Dim(1)) {
-      shape.push_back(i + from.size() < rank ? 1 : -1);
-    } else {
-      if (!have.is_constant() && want.is_constant() && want.constant() != 1)
-        throw NeedsSizes{fmt::format("node '{}' ({}) expands {}", node_.name, node_.op, have.to_string())};
-      shape.push_back(constant(want));
-      changes = true;
-    }
-  }
-  return changes ? op(OpKind::expand, {x}, {{"shape", std::move(shape)}}) : x;
-}
-
-Operand Lowering::slice(Operand x, int axis, std::int64_t start, std::int64_t end, std::int64_t step) {
-  return op(OpKind::slice, {x}, {{"starts", Ints{start}}, {"ends", Ints{end}}, {"axes", Ints{axis}}, {"steps", Ints{step}}});
 }
 
 Operand Lowering::concat(std::vector<Operand> xs, int axis) {

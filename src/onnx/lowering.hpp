@@ -71,11 +71,16 @@ class Lowering {
   /// A size that must be a number while the graph is made; where it is a symbol, the model is imported again for the sizes of each run.
   std::int64_t size(Operand x, int axis) const;
   std::int64_t constant(const Dim& dim) const;
+  /// What sizes decide. Throw NeedsSizes naming the node where some sizes in their ranges say yes and others no.
+  bool equals(const Dim& a, const Dim& b) const;
+  bool is_negative(const Dim& a) const;
+  const SymbolRanges& ranges() const;
   std::int64_t elements(Operand x) const;  ///< all sizes must be numbers
 
   // ---- Elements. An operand whose elements must be known ends the part of the graph that one launch can run: they are computed, read, and the import goes on.
   /// Whether the elements are known now.
   bool is_known(Operand x) const;
+  bool depends_on_sizes(Operand x) const;  ///< then dims_in() has elements that are no numbers
   TensorData data(Operand x) const;
   /// Of integer types; elements may be symbolic dimensions.
   Dims dims_in(Operand x) const;
@@ -88,11 +93,12 @@ class Lowering {
 
   // ---- Making values
   Operand constant(TensorData data);
-  Operand scalar(DType dtype, double value);                     ///< rank 0
-  Operand vector(DType dtype, const Floats& values);             ///< rank 1
-  Operand ints(const Ints& values);                              ///< i64, rank 1
-  Operand whole(DType dtype, std::int64_t value);                ///< rank 0; exact, where scalar() takes a double
-  Operand shape_value(const Dims& values, bool scalar = false);  ///< i64, elements may be symbolic
+  Operand scalar(DType dtype, double value);                                        ///< rank 0
+  Operand vector(DType dtype, const Floats& values);                                ///< rank 1
+  Operand ints(const Ints& values);                                                 ///< i64, rank 1
+  Operand whole(DType dtype, std::int64_t value);                                   ///< rank 0; exact, where scalar() takes a double
+  Operand counting(const Dim& count, const Dim& first = 0, std::int64_t step = 1);  ///< i64 [count]: first, first + step, ..
+  Operand shape_value(const Dims& values, bool scalar = false);                     ///< i64, elements may be symbolic
   /// Applies an operator; a result of known operands that is small enough is known. Throws Error naming the node, and the operand as the operator calls it.
   Operand op(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes = {});
   std::vector<Operand> ops(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes = {});
@@ -124,6 +130,8 @@ class Lowering {
   Operand squeeze(Operand x, const Ints& axes);    ///< axes of size 1
   Operand expand(Operand x, const Dims& to);       ///< broadcasts both ways, as ONNX's Expand does
   Operand slice(Operand x, int axis, std::int64_t start, std::int64_t end, std::int64_t step = 1);
+  /// `count` positions of an axis from `first` on, all of them inside; x itself where that is everything in order.
+  Operand take(Operand x, int axis, const Dim& first, const Dim& count, std::int64_t step = 1);
   Operand concat(std::vector<Operand> xs, int axis);
   Operand filled(const Dims& dims, DType dtype, double value);
   /// lhs op rhs with NumPy broadcasting; a number takes the other operand's type.

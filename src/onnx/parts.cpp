@@ -43,9 +43,36 @@ std::vector<bool> Importer::live_slots() {
   return live;
 }
 
+/// Why a part ends: the node and its operand, where it is one.
+std::string Importer::reads_elements(Operand x) const {
+  if (const std::optional<Dim>& by = state_.slots.at(static_cast<std::size_t>(x.slot)).undecided)
+    return fmt::format("{}: sizes in the range differ in the sign of {}", here(), by->to_string());
+  if (current_)
+    for (std::size_t i = 0; i < current_->inputs.size(); ++i)
+      if (!current_->inputs[i].empty() && find(current_->inputs[i]) == x)
+        return fmt::format("{}: operand {} ('{}') depends on elements, which are known only in a run", here(), i, current_->inputs[i]);
+  return fmt::format("{} depends on elements of '{}', which are known only in a run", here(), state_.slots.at(static_cast<std::size_t>(x.slot)).name);
+}
+
+/// A session learns sizes from the shapes of its inputs: the graph gets an input of the model that has one even where nothing reads its elements.
+void Importer::tell_sizes() {
+  const auto tells = [](const TensorType& type, const Symbol& symbol) { return std::ranges::any_of(type.dims, [&](const Dim& d) { return d.is(symbol); }); };
+  for (const SymbolRange& r : ranges_) {
+    const auto& values = graph_.values();
+    if (std::ranges::any_of(values, [&](const cermet::Value& v) { return v.kind == ValueKind::input && tells(v.type, r.symbol); })) continue;
+    for (std::int32_t s = 0; s < static_cast<std::int32_t>(state_.slots.size()); ++s) {
+      const Slot& x = slot({s});
+      if (is_known({s}) || x.depends_on_sizes() || ids_.contains(s) || !tells(x.type, r.symbol)) continue;
+      static_cast<void>(value({s}));
+      break;
+    }
+  }
+}
+
 Part Importer::end_part(std::vector<std::int32_t> reads) {
   Part part;
-  if (!reads.empty() && !ranges_.empty()) throw NeedsSizes{fmt::format("elements of '{}' must be known", slot({reads.front()}).name)};
+  tell_sizes();
+  if (!reads.empty() && !ranges_.empty()) throw NeedsSizes{reads_elements({reads.front()}), slot({reads.front()}).undecided};
   std::unordered_set<std::int32_t> wanted(reads.begin(), reads.end());
   if (reads.empty())
     for (const std::string& name : state_.frames.back().results) part.results.push_back(find(name));
@@ -59,6 +86,7 @@ Part Importer::end_part(std::vector<std::int32_t> reads) {
   for (const auto& [slot, name] : part.outputs) graph_.add_output(name, ids_.at(slot));
   part.graph = std::move(graph_);
   part.inputs = std::move(inputs_);
+  part.sizes = std::move(sizes_);
   part.reads = std::move(reads);
   part.state = std::move(state_);
   return part;

@@ -15,14 +15,9 @@
 namespace cermet::onnx {
 namespace {
 
-constexpr std::int64_t largest_text = std::int64_t{1} << 30;
+using plan_files::dtype_in;
 
-DType dtype_in(const Json& field) {
-  const auto name = field.as_string();
-  for (int i = 0; i < dtype_count; ++i)
-    if (name_of(static_cast<DType>(i)) == name) return static_cast<DType>(i);
-  field.unexpected("an element type");
-}
+constexpr std::int64_t largest_text = std::int64_t{1} << 30;
 
 /// The head, whose last field is the digest of the others.
 JsonDocument read_head(const std::filesystem::path& path) {
@@ -86,10 +81,24 @@ class Slots {
     if (const std::optional<Json> value = entry.find("value")) plan_.part.inputs.emplace_back(x.slot, named(*value, ValueKind::input));
   }
 
+  void add_sizes(const Json& entry) {
+    const std::string name = named(entry.at("value"), ValueKind::input);
+    SizeTensor tensor = plan_files::read_size_tensor(entry.at("is"));
+    if (tensor.type != plan_.part.graph.type(plan_.part.graph.find(name))) entry.unexpected("the type that the graph has");
+    plan_.part.sizes.emplace_back(name, std::move(tensor));
+  }
+
   void add_result(const Json& entry, GraphDef& graph) {
     graph.outputs.push_back({.name = std::string(entry.at("name").as_string()), .dtype = {}, .dims = {}});
     if (const std::optional<Json> input = entry.find("input"))
       return plan_.part.results.push_back({static_cast<std::int32_t>(input->as_integer(0, static_cast<std::int64_t>(graph.inputs.size()) - 1))});
+    if (const std::optional<Json> sizes = entry.find("sizes")) {
+      const SizeTensor tensor = plan_files::read_size_tensor(*sizes);
+      Slot slot{.name = {}, .type = tensor.type, .data = {}, .symbolic = {}};
+      if (tensor.elements.empty()) slot.counting = tensor.counting;
+      else slot.symbolic = tensor.elements;
+      return plan_.part.results.push_back(add(std::move(slot)));
+    }
     if (const std::optional<Json> weight = entry.find("weight")) {
       const auto found = std::ranges::find(plan_.weights, weight->as_string(), &Tensor::name);
       if (found == plan_.weights.end()) weight->unexpected("a tensor of the plan");
@@ -121,7 +130,9 @@ class Slots {
 /// What the graph reads is there, with the types that it has there.
 void check_names(const std::filesystem::path& path, const Plan& plan) {
   for (const cermet::Value& value : plan.part.graph.values()) {
-    if (value.kind == ValueKind::input && std::ranges::none_of(plan.part.inputs, [&](const auto& i) { return i.second == value.name; }))
+    const bool is_given = std::ranges::any_of(plan.part.inputs, [&](const auto& i) { return i.second == value.name; }) ||
+                          std::ranges::any_of(plan.part.sizes, [&](const auto& i) { return i.first == value.name; });
+    if (value.kind == ValueKind::input && !is_given)
       fail(Status::invalid_file, "{}: input '{}' of the graph: expected an input of the model, found none", path.string(), value.name);
     if (value.kind != ValueKind::constant || value.data() || value.expression()) continue;
     const auto found = std::ranges::find(plan.weights, value.name, &Tensor::name);
@@ -156,6 +167,8 @@ std::shared_ptr<const Plan> read_plan(const std::filesystem::path& folder, const
   graph->name = plan->part.graph.name;
   Slots slots(*plan);
   for (const Json input : head.at("inputs").as_array()) slots.add_input(input, *graph);
+  if (const std::optional<Json> sizes = head.find("sizes"))
+    for (const Json entry : sizes->as_array()) slots.add_sizes(entry);
   for (const Json result : head.at("results").as_array()) slots.add_result(result, *graph);
   check_names(path, *plan);
   auto model = std::make_shared<Model>();

@@ -38,6 +38,25 @@ void Importer::note_repeated(OpKind kind, const std::vector<Operand>& inputs, co
   else if (const auto made = fold(kind, ones, attributes); made && made->size() == 1) slot(result).repeated = made->at(0);
 }
 
+/// Dimensions that only some sizes let broadcast are told apart before the operator refuses them for all.
+void Importer::check_broadcast(const std::vector<Operand>& inputs, OpKind kind) const {
+  if (ranges_.empty() || !is_elementwise(kind)) return;
+  Dims all;
+  for (const Operand x : inputs) {
+    if (!x) continue;
+    const Dims& dims = state_.slots.at(static_cast<std::size_t>(x.slot)).type.dims;
+    if (dims.size() > all.size()) all.insert(all.begin(), dims.size() - all.size(), Dim(1));
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      Dim& known = all[all.size() - dims.size() + i];
+      if (known == Dim(1)) known = dims[i];
+      if (dims[i] == known || dims[i] == Dim(1)) continue;
+      for (const auto& [a, b] : {std::pair(dims[i], Dim(1)), std::pair(known, Dim(1)), std::pair(dims[i], known)})
+        if (!equals(a, b, ranges_))
+          throw NeedsSizes{fmt::format("{}: sizes in the range differ in whether {} is {}", here(), a.to_string(), b.to_string()), a - b};
+    }
+  }
+}
+
 /// The operands of an elementwise operator with one element in place of such a constant, wherever that leaves the result's dimensions.
 std::vector<Operand> Importer::with_one_element(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes) {
   if (!is_elementwise(kind) || std::ranges::none_of(inputs, [&](Operand x) { return x && slot(x).repeated; })) return inputs;

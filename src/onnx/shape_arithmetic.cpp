@@ -11,43 +11,49 @@ namespace {
 
 using Value = std::pair<TensorType, Dims>;
 
+constexpr std::int64_t most_elements = 1024;  ///< of a result; more are no shape
+
 bool is_zero(const Dim& d) { return d.is_constant() && d.constant() == 0; }
 
-/// 1 or 0 where sizes in their ranges decide, nothing where they do not.
-std::optional<bool> equals(const Dim& a, const Dim& b, const SymbolRanges& ranges) {
-  const Dim difference = a - b;
-  if (difference.is_constant()) return difference.constant() == 0;
-  const DimRange range = difference.bounds(ranges);
-  if (range.least > 0 || range.greatest < 0) return false;
-  return {};
+std::optional<Dim> truth(std::optional<bool> known) { return known ? std::optional(Dim(*known ? 1 : 0)) : std::nullopt; }
+std::optional<bool> opposite(std::optional<bool> known) { return known ? std::optional(!*known) : std::nullopt; }
+
+/// Of integers, and of whole numbers in a floating type.
+std::optional<Dim> unary(OpKind kind, const Dim& x, const SymbolRanges& ranges) {
+  switch (kind) {
+    case OpKind::neg: return x * -1;
+    case OpKind::abs: return greatest_of(x, x * -1, ranges);
+    case OpKind::relu: return greatest_of(x, 0, ranges);
+    case OpKind::square: return x * x;
+    case OpKind::logical_not: return 1 - x;
+    case OpKind::floor:
+    case OpKind::ceil:
+    case OpKind::round: return x;
+    default: return {};
+  }
 }
 
-std::optional<bool> is_less(const Dim& a, const Dim& b, const SymbolRanges& ranges) {
-  const DimRange range = (b - a).bounds(ranges);
-  if (range.least > 0) return true;
-  if (range.greatest <= 0) return false;
-  return {};
-}
-
-std::optional<Dim> binary(OpKind kind, const Dim& a, const Dim& b, const SymbolRanges& ranges) {
+std::optional<Dim> binary(OpKind kind, DType dtype, const Dim& a, const Dim& b, const SymbolRanges& ranges) {
   switch (kind) {
     case OpKind::add: return a + b;
     case OpKind::sub: return a - b;
     case OpKind::mul: return a * b;
-    case OpKind::max: return dim_max(a, b);
-    case OpKind::min: return dim_min(a, b);
+    case OpKind::max: return greatest_of(a, b, ranges);
+    case OpKind::min: return least_of(a, b, ranges);
     case OpKind::div:
-      if (!b.is_constant() || b.constant() <= 0 || a.bounds(ranges).least < 0) return exact_quotient(a, b);
+      if (is_floating(dtype) || !b.is_constant() || b.constant() <= 0 || a.bounds(ranges).least < 0) return exact_quotient(a, b);
       return floor_div(a, b);
-    case OpKind::equal:
-      if (const auto known = equals(a, b, ranges)) return Dim(*known ? 1 : 0);
-      return {};
-    case OpKind::less:
-      if (const auto known = is_less(a, b, ranges)) return Dim(*known ? 1 : 0);
-      return {};
-    case OpKind::greater:
-      if (const auto known = is_less(b, a, ranges)) return Dim(*known ? 1 : 0);
-      return {};
+    case OpKind::mod:
+      if (!b.is_constant() || b.constant() <= 0) return {};
+      return a - floor_div(a, b) * b;
+    case OpKind::equal: return truth(equals(a, b, ranges));
+    case OpKind::not_equal: return truth(opposite(equals(a, b, ranges)));
+    case OpKind::less: return truth(is_less(a, b, ranges));
+    case OpKind::greater: return truth(is_less(b, a, ranges));
+    case OpKind::less_equal: return truth(opposite(is_less(b, a, ranges)));
+    case OpKind::greater_equal: return truth(opposite(is_less(a, b, ranges)));
+    case OpKind::logical_and: return least_of(a, b, ranges);  // of 0 and 1
+    case OpKind::logical_or: return greatest_of(a, b, ranges);
     default: return {};
   }
 }
@@ -76,7 +82,13 @@ bool holds(DType dtype, const DimRange& range) {
   return range.least >= (is_natural ? 0 : -most) && range.greatest < most;
 }
 
-std::optional<Dims> elementwise(OpKind kind, const std::vector<Value>& operands, const TensorType& result, const SymbolRanges& ranges) {
+bool compares(OpKind kind) {
+  return kind == OpKind::equal || kind == OpKind::not_equal || kind == OpKind::less || kind == OpKind::less_equal || kind == OpKind::greater ||
+         kind == OpKind::greater_equal;
+}
+
+std::optional<Dims> elementwise(OpKind kind, const std::vector<Value>& operands, const TensorType& result, const SymbolRanges& ranges,
+                                std::optional<Dim>& undecided) {
   Dims elements;
   const std::int64_t count = result.elements().constant();
   for (std::int64_t i = 0; i < count; ++i) {
@@ -86,8 +98,9 @@ std::optional<Dims> elementwise(OpKind kind, const std::vector<Value>& operands,
       const Dim condition = at(0);
       if (condition.is_constant()) value = is_zero(condition) ? at(2) : at(1);
     } else {
-      value = binary(kind, at(0), at(1), ranges);
+      value = operands.size() == 1 ? unary(kind, at(0), ranges) : binary(kind, operands[0].first.dtype, at(0), at(1), ranges);
     }
+    if (!value && compares(kind)) undecided = at(0) - at(1);
     if (!value) return {};
     elements.push_back(*value);
   }
@@ -123,7 +136,8 @@ std::optional<Dims> moved(const OpDefinition& op, const Problem& problem, const 
 }  // namespace
 
 std::optional<std::vector<std::pair<TensorType, Dims>>> shape_arithmetic(OpKind kind, const std::vector<std::pair<TensorType, Dims>>& operands,
-                                                                         const Attributes& attributes, const SymbolRanges& ranges) {
+                                                                         const Attributes& attributes, const SymbolRanges& ranges,
+                                                                         std::optional<Dim>& undecided) {
   const OpDefinition& op = definition(kind);
   const auto one = [](TensorType type, Dims elements) { return std::optional(std::vector<Value>{{std::move(type), std::move(elements)}}); };
   std::vector<std::optional<TensorType>> types;
@@ -132,24 +146,37 @@ std::optional<std::vector<std::pair<TensorType, Dims>>> shape_arithmetic(OpKind 
     case OpKind::cast: {
       const Problem problem = make_problem(op, types, attributes);
       const DType to = problem.outputs[0].dtype;
-      if (!is_integer(to)) return {};
+      if (!is_integer(to) && to != DType::f32 && to != DType::f64) return {};
       for (const Dim& d : operands[0].second)
-        if (!holds(to, d.bounds(ranges))) return {};  // it would lose its high bits
+        if (is_integer(to) && !holds(to, d.bounds(ranges))) return {};  // it would lose its high bits
       return one(problem.outputs[0], operands[0].second);
     }
+    case OpKind::neg:
+    case OpKind::abs:
+    case OpKind::relu:
+    case OpKind::square:
+    case OpKind::floor:
+    case OpKind::ceil:
+    case OpKind::round:
+    case OpKind::logical_not:
     case OpKind::add:
     case OpKind::sub:
     case OpKind::mul:
     case OpKind::div:
     case OpKind::max:
     case OpKind::min:
+    case OpKind::mod:
     case OpKind::equal:
+    case OpKind::not_equal:
     case OpKind::less:
+    case OpKind::less_equal:
     case OpKind::greater:
+    case OpKind::greater_equal:
+    case OpKind::logical_and:
+    case OpKind::logical_or:
     case OpKind::where: {
-      if (kind == OpKind::div) types = {types[0], types[1]};
-      const Problem problem = make_problem(definition(kind == OpKind::div ? OpKind::sub : kind), types, attributes);
-      const auto elements = elementwise(kind, operands, problem.outputs[0], ranges);
+      const Problem problem = make_problem(op, types, attributes);
+      const auto elements = elementwise(kind, operands, problem.outputs[0], ranges, undecided);
       if (!elements) return {};
       return one(problem.outputs[0], *elements);
     }
@@ -160,15 +187,24 @@ std::optional<std::vector<std::pair<TensorType, Dims>>> shape_arithmetic(OpKind 
     case OpKind::transpose:
     case OpKind::expand: {
       const Problem problem = make_problem(op, types, attributes);
+      if (const Dim count = problem.outputs[0].elements(); !count.is_constant() || count.constant() > most_elements) return {};
       const auto elements = moved(op, problem, operands);
       if (!elements) return {};
       return one(problem.outputs[0], *elements);
     }
+    case OpKind::reduce_sum:
+    case OpKind::reduce_max:
+    case OpKind::reduce_min:
     case OpKind::reduce_prod: {
       const Problem problem = make_problem(op, types, attributes);
-      if (problem.outputs[0].elements() != Dim(1)) return {};
-      Dim result = 1;
-      for (const Dim& d : operands[0].second) result = result * d;
+      if (problem.outputs[0].elements() != Dim(1) || operands[0].second.empty()) return {};
+      Dim result = operands[0].second[0];
+      for (std::size_t i = 1; i < operands[0].second.size(); ++i) {
+        const Dim& d = operands[0].second[i];
+        if (kind == OpKind::reduce_sum) result = result + d;
+        else if (kind == OpKind::reduce_prod) result = result * d;
+        else result = kind == OpKind::reduce_max ? greatest_of(result, d, ranges) : least_of(result, d, ranges);
+      }
       return one(problem.outputs[0], {result});
     }
     default: return {};

@@ -93,6 +93,8 @@ JsonValue results_of(const Model& model, const CompiledModel& compiled, WeightTa
       entry["value"] = made->second;
     } else if (x.slot < static_cast<std::int32_t>(compiled.inputs().size())) {
       entry["input"] = x.slot;
+    } else if (const auto sizes = size_tensor(part.state.slots[static_cast<std::size_t>(x.slot)])) {
+      entry["sizes"] = plan_files::written(*sizes);
     } else {
       Importer importer(model, table, compiled.ranges(), part.state);
       const TensorData data = importer.known(x);
@@ -139,6 +141,7 @@ void write_plan(const std::shared_ptr<const Model>& model, const std::map<std::s
   head["inputs"] = inputs_of(compiled, part);
   head["results"] = results_of(*model, compiled, table, part, weights);
   head["weights"] = weights.close();
+  for (const auto& [name, sizes] : part.sizes) head["sizes"].push_back(JsonValue{{"value", name}, {"is", plan_files::written(sizes)}});
   head["dims"] = JsonValue::array();
   for (const auto& [name, range] : dims) head["dims"].push_back(JsonValue{{"name", name}, {"least", range.least}, {"greatest", range.greatest}});
   head["digest"] = digest(head.dump());

@@ -1,4 +1,5 @@
 #include "op/axes.hpp"
+#include "op/dims_attribute.hpp"
 #include "op/infer.hpp"
 #include "op/operator.hpp"
 #include "op/reference.hpp"
@@ -6,9 +7,21 @@
 namespace cermet::expand_op {
 namespace {
 
+Dims expanded_to(const Problem& p, Dims dims) {
+  const TensorType& x = p.input(0);
+  if (!p.attributes.integers("shape").empty()) bad_attribute(p, "shape", "none beside dims");
+  if (dims.size() > Shape::max_rank || static_cast<int>(dims.size()) < x.rank())
+    bad_attribute(p, "dims", fmt::format("{} to {} dimensions", x.rank(), Shape::max_rank));
+  const std::size_t lead = dims.size() - x.dims.size();
+  for (std::size_t i = lead; i < dims.size(); ++i)
+    if (x.dims[i - lead] != Dim(1) && x.dims[i - lead] != dims[i]) bad_attribute(p, "dims", fmt::format("dimensions that {} broadcasts to", x.to_string()));
+  return dims;
+}
+
 std::vector<TensorType> infer(const Problem& p) {
   const TensorType& x = p.input(0);
   const Ints& shape = p.attributes.integers("shape");
+  if (Dims dims = dims_attribute(p, "dims"); !dims.empty()) return {{x.dtype, expanded_to(p, std::move(dims))}};
   if (shape.size() > Shape::max_rank || static_cast<int>(shape.size()) < x.rank())
     bad_attribute(p, "shape", fmt::format("{} to {} dimensions", x.rank(), Shape::max_rank));
   const std::size_t lead = shape.size() - x.dims.size();
@@ -45,6 +58,7 @@ std::vector<Case> cases() {
   list.push_back({"outer_and_inner", {CaseOperand{{DType::f32, {1, 6, 1}}}}, {{"shape", Ints{4, 6, 5}}}});
   list.push_back({"strided", {CaseOperand{{DType::f32, {4, 1, 6}}, normal(), 3}}, {{"shape", Ints{4, 3, 6}}}});
   list.push_back({"to_nothing", {CaseOperand{{DType::f32, {1, 5}}}}, {{"shape", Ints{0, 5}}}});
+  list.push_back({"dims_as_text", {CaseOperand{{DType::f32, {4, 1}}}}, {{"dims", Strings{"3", "4", "5"}}}});
   list.push_back({"nan", {CaseOperand{{DType::f32, {2, 1}}, values({NAN, -0.0})}}, {{"shape", Ints{2, 3}}}});
   return list;
 }
@@ -57,10 +71,11 @@ OpSpec define() {
       .summary = "Repeats a tensor along axes of length 1",
       .semantics =
           "y has the dimensions `shape`; those of x are lined up with its last ones, and each is equal or 1 (then it is repeated), bit for bit. -1 keeps the "
-          "dimension of x, symbolic or not.",
+          "dimension of x, symbolic or not. `dims`, where given, has all dimensions of y, symbolic ones among them.",
       .inputs = {{"x", dtypes::any, "[..]", "elements", Mapping::one_to_many}},
       .outputs = {{"y", dtypes::any, "[..]", "repeated elements"}},
-      .attributes = {{"shape", Ints{}, "dimensions of y; -1 keeps that of x"}},
+      .attributes = {{"shape", Ints{}, "dimensions of y; -1 keeps that of x"},
+                     {"dims", Strings{}, "the same as text where some are symbolic: \"B*T\", \"16\""}},
       .infer = infer,
       .reference = reference,
       .cases = cases,

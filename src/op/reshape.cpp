@@ -1,3 +1,4 @@
+#include "op/dims_attribute.hpp"
 #include "op/infer.hpp"
 #include "op/operator.hpp"
 #include "op/reference.hpp"
@@ -12,7 +13,16 @@ Dim remaining_dim(const Problem& p, const Dim& total, const Dim& known) {
   return *rest;
 }
 
+Dims reshaped_to(const Problem& p, Dims dims) {
+  const Dims& from = p.input(0).dims;
+  if (!p.attributes.integers("shape").empty()) bad_attribute(p, "shape", "none beside dims");
+  if (dims.size() > Shape::max_rank) bad_attribute(p, "dims", fmt::format("at most {} dimensions", Shape::max_rank));
+  if (product(from) != product(dims)) bad_attribute(p, "dims", fmt::format("as many elements as {}", p.input(0).to_string()));
+  return dims;
+}
+
 std::vector<TensorType> infer(const Problem& p) {
+  if (Dims dims = dims_attribute(p, "dims"); !dims.empty()) return {{p.input(0).dtype, reshaped_to(p, std::move(dims))}};
   const Dims& from = p.input(0).dims;
   const Ints& shape = p.attributes.integers("shape");
   if (shape.size() > Shape::max_rank) bad_attribute(p, "shape", fmt::format("at most {} dimensions", Shape::max_rank));
@@ -46,6 +56,7 @@ std::vector<Case> cases() {
   list.push_back({"keep_first", {CaseOperand{{DType::f32, {5, 24}}}}, {{"shape", Ints{0, 4, 6}}}});
   list.push_back({"keep_and_rest", {CaseOperand{{DType::bf16, {5, 4, 6}}}}, {{"shape", Ints{0, -1}}}});
   list.push_back({"flatten", {CaseOperand{{DType::f32, {3, 5, 7}}}}, {{"shape", Ints{-1}}}});
+  list.push_back({"dims_as_text", {CaseOperand{{DType::f32, {6, 10}}, normal(), 2}}, {{"dims", Strings{"4", "15"}}}});
   list.push_back({"to_scalar", {CaseOperand{{DType::f32, {1, 1}}}}, {{"shape", Ints{}}}});
   list.push_back({"from_scalar", {CaseOperand{{DType::f32, {}}}}, {{"shape", Ints{1, 1, 1}}}});
   list.push_back({"strided", {CaseOperand{{DType::f32, {6, 10}}, normal(), 3}}, {{"shape", Ints{4, 15}}}});
@@ -67,7 +78,8 @@ OpSpec define() {
           "what is left. The number of elements must not change.",
       .inputs = {{"x", dtypes::any, "[..]", "elements", Mapping::reorganize}},
       .outputs = {{"y", dtypes::any, "[..]", "the same elements"}},
-      .attributes = {{"shape", Ints{}, "dimensions of y; 0 keeps that of x, one -1 is inferred"}},
+      .attributes = {{"shape", Ints{}, "dimensions of y; 0 keeps that of x, one -1 is inferred"},
+                     {"dims", Strings{}, "all of them as text where several are symbolic: \"B\", \"T+1\", \"16\""}},
       .infer = infer,
       .reference = reference,
       .cases = cases,

@@ -2,6 +2,7 @@
 #include "op/slice_range.hpp"
 
 #include "op/axes.hpp"
+#include "op/dims_attribute.hpp"
 #include "op/infer.hpp"
 #include "op/reference.hpp"
 
@@ -25,19 +26,29 @@ Dim sliced(const Problem& p, const Dim& size, std::int64_t start, std::int64_t e
   return count;
 }
 
+/// Positions start, start + step, .. of which there are `count`: whether they are there is known here where everything is a number, else when the operator
+/// runs.
+Dim counted(const Problem& p, const Dim& size, std::int64_t start, const Dim& count, std::int64_t step) {
+  if (!size.is_constant() || !count.is_constant() || count == Dim(0)) return count;
+  if (!counted_range(start, count.constant(), step, size.constant())) bad_attribute(p, "counts", fmt::format("positions inside {}", p.input(0).to_string()));
+  return count;
+}
+
 std::vector<TensorType> infer(const Problem& p) {
   TensorType y = p.input(0);
   const Ints &starts = p.attributes.integers("starts"), &ends = p.attributes.integers("ends"), &steps = p.attributes.integers("steps");
   const std::vector<int> axes = axes_in_order(p, "axes", y.rank());
   const std::string per_axis = fmt::format("one entry for each of {} axes", axes.size());
   if (starts.size() != axes.size()) bad_attribute(p, "starts", per_axis);
-  if (ends.size() != axes.size()) bad_attribute(p, "ends", per_axis);
+  const Dims counts = dims_attribute(p, "counts");
+  if (ends.size() != (counts.empty() ? axes.size() : 0)) bad_attribute(p, "ends", counts.empty() ? per_axis : "none beside counts");
+  if (!counts.empty() && counts.size() != axes.size()) bad_attribute(p, "counts", per_axis);
   if (!steps.empty() && steps.size() != axes.size()) bad_attribute(p, "steps", per_axis + ", or none");
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::int64_t step = entry(steps, i, 1);
     if (step == 0 || step == std::numeric_limits<std::int64_t>::min()) bad_attribute(p, "steps", "steps other than 0");
     Dim& dim = y.dims[static_cast<std::size_t>(axes[i])];
-    dim = sliced(p, dim, starts[i], ends[i], step);
+    dim = counts.empty() ? sliced(p, dim, starts[i], ends[i], step) : counted(p, dim, starts[i], counts[i], step);
   }
   return {std::move(y)};
 }
@@ -71,6 +82,7 @@ std::vector<Case> cases() {
   add("nothing", {4, 9}, {{"starts", Ints{5}}, {"ends", Ints{2}}, {"axes", Ints{1}}});
   add("axes_in_other_order", {4, 9}, {{"starts", Ints{5, 1}}, {"ends", Ints{9, 3}}, {"axes", Ints{1, 0}}});
   add("huge_step", {4, 9}, {{"starts", Ints{1}}, {"ends", Ints{9}}, {"axes", Ints{1}}, {"steps", Ints{to_the_end}}});
+  add("counted", {4, 9}, {{"starts", Ints{2, -1}}, {"counts", Strings{"2", "3"}}, {"steps", Ints{1, -3}}});
   add("empty", {0, 9}, {{"starts", Ints{1}}, {"ends", Ints{9}}, {"axes", Ints{1}}});
   return list;
 }
@@ -86,11 +98,14 @@ OpSpec define() {
           "counts "
           "from the end, both are clamped to the axis, and a negative step walks backwards. Along a symbolic dimension the step is 1 and nothing is clamped: "
           "the "
-          "dimension must be long enough when the operator runs. No axes means all of them.",
+          "dimension must be long enough when the operator runs. `counts`, where given, says how many positions are taken, which may be symbolic; then nothing "
+          "is "
+          "clamped either. No axes means all of them.",
       .inputs = {{"x", dtypes::any, "[..]", "elements", Mapping::one_to_one}},
       .outputs = {{"y", dtypes::any, "[..]", "the chosen positions"}},
       .attributes = {{"starts", Ints{}, "first position along each axis"},
                      {"ends", Ints{}, "position to stop before; 9223372036854775807 for the end"},
+                     {"counts", Strings{}, "in place of ends, how many positions as text, where that is symbolic: \"T\", \"16\""},
                      {"axes", Ints{}, "axes that are sliced; empty: all, in order"},
                      {"steps", Ints{}, "distance between positions; empty: 1"}},
       .infer = infer,
@@ -110,8 +125,8 @@ PerAxis<SliceBounds> slice_bounds(const Attributes& attributes, int rank) {
   const Ints &starts = attributes.integers("starts"), &ends = attributes.integers("ends"), &steps = attributes.integers("steps");
   const Ints& axes = attributes.integers("axes");
   for (std::size_t i = 0; i < starts.size(); ++i)
-    bounds[static_cast<std::size_t>(wrap_axis(slice_op::entry(axes, i, static_cast<std::int64_t>(i)), rank))] = {starts[i], ends[i],
-                                                                                                                 slice_op::entry(steps, i, 1)};
+    bounds[static_cast<std::size_t>(wrap_axis(slice_op::entry(axes, i, static_cast<std::int64_t>(i)), rank))] = {starts[i], slice_op::entry(ends, i, 0),
+                                                                                                                 slice_op::entry(steps, i, 1), ends.empty()};
   return bounds;
 }
 
@@ -119,7 +134,9 @@ PerAxis<SliceRange> slice_ranges(const PerAxis<SliceBounds>& bounds, const Shape
   PerAxis<SliceRange> ranges;
   for (int a = 0; a < x.rank(); ++a) {
     const SliceBounds& wanted = bounds[static_cast<std::size_t>(a)];
-    SliceRange& range = ranges[static_cast<std::size_t>(a)] = slice_range(wanted.start, wanted.end, wanted.step, x[a]);
+    SliceRange& range = ranges[static_cast<std::size_t>(a)];
+    if (wanted.counted) range = counted_range(wanted.start, y[a], wanted.step, x[a]).value_or(SliceRange{0, 1, -1});
+    else range = slice_range(wanted.start, wanted.end, wanted.step, x[a]);
     require(range.count == y[a], "slice: operand 0 (x): expected dimension {} to be long enough for {} positions, found {}", a, y[a], x.to_string());
   }
   return ranges;

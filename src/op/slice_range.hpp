@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "base/tensor.hpp"
 #include "op/attributes.hpp"
@@ -27,9 +28,18 @@ inline SliceRange slice_range(std::int64_t start, std::int64_t end, std::int64_t
   return range;
 }
 
+/// `count` positions from `start` on (a negative one counts from the end of the axis); nothing where one of them is outside.
+inline std::optional<SliceRange> counted_range(std::int64_t start, std::int64_t count, std::int64_t step, std::int64_t size) {
+  if (count == 0) return SliceRange{0, step, 0};
+  const __int128 first = start < 0 ? start + size : start, last = first + static_cast<__int128>(count - 1) * step;
+  if (std::min(first, last) < 0 || std::max(first, last) >= size) return {};
+  return SliceRange{static_cast<std::int64_t>(first), step, count};
+}
+
 /// The range requested of `slice` along one axis.
 struct SliceBounds {
   std::int64_t start = 0, end = std::numeric_limits<std::int64_t>::max(), step = 1;
+  bool counted = false;  ///< the result's dimension says how many positions, not the end
 };
 template <class T>
 using PerAxis = std::array<T, Shape::max_rank>;

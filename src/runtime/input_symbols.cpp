@@ -33,6 +33,15 @@ SymbolValues symbols_told_by(std::span<const ShapedInput> inputs, std::span<cons
     if (!input.shape) fail(Status::invalid_argument, "input '{}': expected memory of type {}, found none bound", input.name, input.type.to_string());
   SymbolValues values;
   std::set<Symbol> known;
+  // A dimension that is the symbol tells it whatever it is; others, such as min(T,8), only some values.
+  for (const ShapedInput& input : inputs)
+    for (int axis = 0; axis < input.type.rank(); ++axis) {
+      const Dim& d = input.type.dims[static_cast<std::size_t>(axis)];
+      const std::optional<Symbol> symbol = unknown_symbol(d, known);
+      if (!symbol || !d.is(*symbol)) continue;
+      values.set(*symbol, (*input.shape)[axis]);
+      known.insert(*symbol);
+    }
   for (bool told = true; std::exchange(told, false);) {
     for (const ShapedInput& input : inputs) {
       for (int axis = 0; axis < input.type.rank(); ++axis) {

@@ -76,6 +76,29 @@ TEST_F(PlanFolder, RunsWithoutTheModelsFile) {
   EXPECT_EQ(error_text([&] { compiled.run(std::vector<TensorView>{large.view}); }), "input 'x': expected batch from 1 to 4, found 5");
 }
 
+TEST_F(PlanFolder, ComputesWhatFollowsFromSizes) {
+  ::onnx::GraphProto graph;
+  input(graph, "x", P::FLOAT, {"n"});
+  *graph.add_initializer() = tensor<std::int64_t>("zero", {}, {0});
+  *graph.add_initializer() = tensor<std::int64_t>("one", {}, {1});
+  node(graph, "Size", {"x"}, {"count"});
+  node(graph, "Range", {"zero", "count", "one"}, {"positions"});
+  node(graph, "Cast", {"positions"}, {"places"}, {attribute("to", std::int64_t{P::FLOAT})});
+  node(graph, "Cast", {"count"}, {"all"}, {attribute("to", std::int64_t{P::INT32})});
+  node(graph, "Add", {"x", "places"}, {"y"});
+  for (const char* name : {"y", "positions", "all"}) output(graph, name);
+  CompiledModel compiled(read_plan(write(graph, {{"n", {1, 9}}}), context_), context_);
+  for (const std::int64_t n : {4, 1, 9}) {
+    const OwnedTensor x = floats({n}, std::vector<float>(static_cast<std::size_t>(n), 10));
+    compiled.run(std::vector<TensorView>{x.view});
+    EXPECT_EQ(elements<float>(compiled.host_output(0)).back(), static_cast<float>(10 + n - 1));
+    EXPECT_EQ(elements<std::int64_t>(compiled.host_output(1)).size(), static_cast<std::size_t>(n));
+    EXPECT_EQ(elements<std::int64_t>(compiled.host_output(1)).back(), n - 1);
+    EXPECT_EQ(elements<std::int32_t>(compiled.host_output(2)), (std::vector<std::int32_t>{static_cast<std::int32_t>(n)}));
+  }
+  EXPECT_EQ(compiled.compiled_parts(), 1);
+}
+
 TEST_F(PlanFolder, KeepsFixedSizes) {
   CompiledModel compiled(read_plan(write(graph_of_plan(), {{"batch", {2, 2}}}), context_), context_);
   expect_run(compiled, 2);

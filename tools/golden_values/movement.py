@@ -88,6 +88,9 @@ def chosen(c, draw):
                      (dict(starts=[0, 1, 2], ends=[2, 3, END]), (slice(0, 2), slice(1, 3), slice(2, None))),
                      (dict(starts=[3], ends=[1], axes=[0]), (slice(3, 1),))):
         c.add('slice', [x], [moved('f32', a[index])], **s)
+    c.add('slice', [x], [moved('f32', a[1:3, :, -1:-4:-2])], starts=[1, -1], counts=['2', '2'], axes=[0, 2], steps=[1, -2])
+    c.add('reshape', [x], [moved('f32', a.reshape(6, 10))], dims=['6', '10'])
+    c.add('expand', [one], [moved('f32', numpy.broadcast_to(one.objects, (2, *one.shape)))], dims=['2', *(str(d) for d in one.shape)])
     pieces = [draw.normal('f32', (n, 2)) for n in (1, 0, 3)]
     c.add('concat', pieces, [moved('f32', numpy.concatenate([p.objects for p in pieces]))])
     c.add('concat', [x, x, x], [moved('f32', numpy.concatenate([a, a, a], axis=1))], axis=1)

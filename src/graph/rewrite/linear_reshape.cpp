@@ -16,7 +16,9 @@ bool part_rows_before_linear(const Rule&, GraphEditor& editor, NodeId anchor) {
   const Dims &from = editor.value(y).type.dims, &to = editor.value(z).type.dims;
   const Dim width = editor.value(linear.inputs[0]).type.dims.back();
   if (from.empty() || to.empty() || from.back() != to.back() || !width.is_constant() || width == Dim(0) || from == to) return false;
-  Ints shape = std::get<Ints>(*reshape.attributes.find("shape"));
+  const AttributeValue* const given = reshape.attributes.find("shape");
+  if (!given) return false;  // dimensions as text
+  Ints shape = std::get<Ints>(*given);
   if (shape.size() != to.size()) return false;
   shape.back() = width.constant();
   for (std::size_t a = 0; a + 1 < shape.size(); ++a)

@@ -46,7 +46,7 @@ bool takes_half(const Match& m, std::size_t node, std::int64_t half, std::int64_
   const Attributes a = m.attributes(node);
   const Ints &starts = a.integers("starts"), &ends = a.integers("ends"), &axes = a.integers("axes"), &steps = a.integers("steps");
   const int rank = m.type("x").rank();
-  if (axes.size() != 1 || (axes[0] != -1 && axes[0] != rank - 1)) return false;
+  if (axes.size() != 1 || ends.size() != 1 || (axes[0] != -1 && axes[0] != rank - 1)) return false;
   const std::int64_t step = steps.empty() ? 1 : steps[0], end = ends[0] < 0 ? ends[0] + width : std::min(ends[0], width);
   if (is_interleaved) return step == 2 && starts[0] == half && end > width - 2 + half;
   return step == 1 && starts[0] == half * width / 2 && end == (half + 1) * width / 2;

@@ -27,7 +27,7 @@ bool moves_rows(const GraphEditor& editor, NodeId n) {
   const Dims &from = editor.value(node.inputs[0]).type.dims, &to = editor.value(node.outputs[0]).type.dims;
   if (from.empty() || to.empty() || from.back() != to.back()) return false;
   switch (node.op) {
-    case OpKind::reshape: return true;
+    case OpKind::reshape: return attribute("shape");  // not with dimensions as text
     case OpKind::transpose: return permutation_of(editor, n).back() == static_cast<std::int64_t>(from.size()) - 1;
     case OpKind::concat: return !is_last(editor, node.inputs[0], attribute("axis") ? std::get<std::int64_t>(*attribute("axis")) : 0);
     case OpKind::slice:

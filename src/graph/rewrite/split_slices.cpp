@@ -24,7 +24,7 @@ std::optional<Columns> columns_of(const GraphEditor& editor, NodeId n, std::int6
   };
   const Ints starts = list("starts"), ends = list("ends"), axes = list("axes"), steps = list("steps");
   const int rank = editor.value(node.inputs[0]).type.rank();
-  if (axes.size() != 1 || wrap_axis(axes[0], rank) != rank - 1 || (!steps.empty() && steps[0] != 1)) return {};
+  if (axes.size() != 1 || ends.size() != 1 || wrap_axis(axes[0], rank) != rank - 1 || (!steps.empty() && steps[0] != 1)) return {};
   const SliceRange range = slice_range(starts[0], ends[0], 1, width);
   if (range.count == 0) return {};
   return Columns{range.first, range.count, n};

@@ -36,11 +36,7 @@ Operand repeat_heads(Lowering& l, Operand x, std::int64_t times) {
   return l.reshape(l.expand(l.unsqueeze(x, {2}), {d[0], d[1], times, d[2], d[3]}), {d[0], d[1] * times, d[2], d[3]});
 }
 
-Operand positions(Lowering& l, std::int64_t count, const Dims& dims) {
-  Ints values(l.listed(count));
-  std::iota(values.begin(), values.end(), 0);
-  return l.reshape(l.ints(values), dims);
-}
+Operand positions(Lowering& l, const Dim& count, const Dims& dims) { return l.reshape(l.counting(count), dims); }
 
 AttentionCall attention_call(Lowering& l) {
   AttentionCall c{};
@@ -98,19 +94,14 @@ Operand tokens(Lowering& l, Operand x) {
 }
 
 Operand flash(Lowering& l, const AttentionCall& c) {
-  const std::int64_t batch = l.size(c.q, 0);
+  const Dim batch = l.dim(c.q, 0);
   std::vector<Operand> operands{tokens(l, c.q), tokens(l, c.k), tokens(l, c.v), {}, {}, {}, {}};
-  if (batch == 1) {
+  if (batch == Dim(1)) {
     operands.resize(3);
   } else {
-    Ints queries, keys;
-    static_cast<void>(l.listed(batch));
-    for (std::int64_t b = 0; b <= batch; ++b) {
-      queries.push_back(b * l.size(c.q, 2));
-      keys.push_back(b * l.size(c.k, 2));
-    }
-    operands[5] = l.ints(queries);
-    operands[6] = l.ints(keys);
+    const auto starts = [&](Operand x) { return l.binary(OpKind::mul, l.counting(batch + 1), l.shape_value({l.dim(x, 2)}, true)); };
+    operands[5] = starts(c.q);
+    operands[6] = starts(c.k);
   }
   const Operand y = l.op(OpKind::flash_attention, operands,
                          {{"scale", c.scale}, {"causal", c.causal}, {"softcap", c.softcap}, {"window", c.left >= 0 ? c.left + 1 : std::int64_t{0}}});
@@ -119,14 +110,14 @@ Operand flash(Lowering& l, const AttentionCall& c) {
 }
 
 /// What is added to the scores, [Sq or 1, Sk] or more dimensions: 0 or the mask, -infinity for what a query does not see; none where there is nothing.
-Operand attention_bias(Lowering& l, const AttentionCall& c, std::int64_t past) {
+Operand attention_bias(Lowering& l, const AttentionCall& c, const Dim& past) {
   Operand seen, added;
   const auto restrict_to = [&](Operand condition) { seen = seen ? l.binary(OpKind::logical_and, seen, condition) : condition; };
   if (c.mask) {
     Operand mask = c.mask;
     if (l.dim(mask, -1) != l.dim(c.k, 2)) {
-      const std::int64_t missing = l.size(c.k, 2) - l.size(mask, -1);
-      l.expect(missing >= 0, "attn_mask: expected at most {} keys, found {}", l.size(c.k, 2), l.size(mask, -1));
+      const std::int64_t missing = l.constant(l.dim(c.k, 2) - l.dim(mask, -1));
+      l.expect(missing >= 0, "attn_mask: expected at most {} keys, found {}", l.dim(c.k, 2).to_string(), l.dim(mask, -1).to_string());
       Ints pads(static_cast<std::size_t>(2 * l.rank(mask)));
       pads.back() = missing;
       mask = l.op(OpKind::pad, {mask}, {{"pads", pads}, {"value", l.dtype(mask) == DType::boolean ? 0.0 : minus_infinity}});
@@ -135,16 +126,16 @@ Operand attention_bias(Lowering& l, const AttentionCall& c, std::int64_t past) {
     else added = l.cast(mask, c.compute);
   }
   if (c.causal || c.left >= 0 || c.right >= 0) {
-    const std::int64_t queries = l.size(c.q, 2), keys = l.size(c.k, 2);
-    Operand first = l.ints({past});
-    if (c.lengths) first = l.binary(OpKind::sub, l.reshape(l.cast(c.lengths, DType::i64), {l.dim(c.q, 0), 1, 1, 1}), static_cast<double>(queries));
+    const Dim queries = l.dim(c.q, 2), keys = l.dim(c.k, 2);
+    Operand first = l.shape_value({past});
+    if (c.lengths) first = l.binary(OpKind::sub, l.reshape(l.cast(c.lengths, DType::i64), {l.dim(c.q, 0), 1, 1, 1}), l.shape_value({queries}));
     const Operand at = l.binary(OpKind::add, positions(l, queries, {queries, 1}), first), key = positions(l, keys, {1, keys});
     if (c.causal) restrict_to(l.binary(OpKind::less_equal, key, at));
     if (c.left >= 0) restrict_to(l.binary(OpKind::less_equal, l.binary(OpKind::sub, at, key), static_cast<double>(c.left)));
     if (c.right >= 0) restrict_to(l.binary(OpKind::less_equal, l.binary(OpKind::sub, key, at), static_cast<double>(c.right)));
   }
   if (c.lengths) {
-    const std::int64_t keys = l.size(c.k, 2);
+    const Dim keys = l.dim(c.k, 2);
     restrict_to(l.binary(OpKind::less, positions(l, keys, {keys}), l.reshape(l.cast(c.lengths, DType::i64), {l.dim(c.q, 0), 1, 1, 1})));
   }
   if (!seen) return added;
@@ -159,7 +150,7 @@ Operand attention_scores(Lowering& l, const AttentionCall& c) {
   return l.cast(l.binary(OpKind::mul, products, c.scale), c.compute);
 }
 
-Operand composed(Lowering& l, const AttentionCall& c, std::int64_t past) {
+Operand composed(Lowering& l, const AttentionCall& c, const Dim& past) {
   const std::int64_t mode = l.integer("qk_matmul_output_mode", 0);
   const DType t = l.dtype(c.q);
   const auto show = [&](std::int64_t stage, Operand x) {
@@ -195,7 +186,7 @@ void lower_attention(Lowering& l) {
   l.set(1, c.k);
   l.set(2, c.v);
   const bool positional = c.causal || c.left >= 0 || c.right >= 0;
-  Operand y = is_flash(l, c, past) ? flash(l, c) : composed(l, c, positional ? l.constant(past) : 0);
+  Operand y = is_flash(l, c, past) ? flash(l, c) : composed(l, c, positional ? past : Dim(0));
   if (c.packed) {
     y = l.transpose(y, {0, 2, 1, 3});
     y = l.reshape(y, {l.dim(y, 0), l.dim(y, 1), l.dim(y, 2) * l.dim(y, 3)});

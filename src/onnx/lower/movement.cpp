@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "onnx/lowering.hpp"
+#include "onnx/sizes.hpp"
 
 namespace cermet::onnx {
 
@@ -23,77 +24,108 @@ void lower_concat(Lowering& l) {
   l.set(0, l.concat(xs, l.axis(l.integer("axis", 1), l.rank(xs.at(0)))));
 }
 
-void lower_slice(Lowering& l) {
-  const Operand x = l.in(0);
+namespace {
+
+struct SliceLists {
+  Dims starts, ends;
+  Ints axes, steps;
+};
+
+SliceLists slice_lists(Lowering& l) {
+  SliceLists lists;
   const bool old = l.version() < 10;
-  const Ints starts = old ? l.integers("starts") : l.ints_in(l.in(1));
-  Dims ends;
-  if (old)
-    for (const std::int64_t end : l.integers("ends")) ends.emplace_back(end);
-  else ends = l.dims_in(l.in(2));
-  Ints axes(starts.size());
-  std::iota(axes.begin(), axes.end(), 0);
-  if (old) axes = l.integers("axes", axes);
-  else if (l.has(3)) axes = l.ints_in(l.in(3));
-  const Ints steps = !old && l.has(4) ? l.ints_in(l.in(4)) : Ints(starts.size(), 1);
-  l.expect(ends.size() == starts.size() && axes.size() == starts.size() && steps.size() == starts.size(),
-           "expected as many ends, axes and steps as the {} starts, found {}, {} and {}", starts.size(), ends.size(), axes.size(), steps.size());
-  Ints numbers;
-  Ints kept_starts, kept_axes, kept_steps;
-  for (std::size_t i = 0; i < starts.size(); ++i) {
-    const int axis = l.axis(axes[i], l.rank(x));
-    const Dim size = l.dim(x, axis);
-    l.expect(steps[i] != 0, "steps: expected other than 0, found 0");
-    const bool whole =
-        steps[i] == 1 && starts[i] == 0 && (ends[i] == size || (ends[i].is_constant() && ends[i].constant() >= std::numeric_limits<std::int32_t>::max()));
-    if (whole) continue;  // a symbolic axis that stays whole needs no number
-    static_cast<void>(l.constant(size));
-    kept_starts.push_back(starts[i]);
-    numbers.push_back(l.constant(ends[i]));
-    kept_axes.push_back(axis);
-    kept_steps.push_back(steps[i]);
+  const auto numbers = [&](std::string_view name) {
+    const Ints given = l.integers(name);
+    return Dims(given.begin(), given.end());
+  };
+  lists.starts = old ? numbers("starts") : l.dims_in(l.in(1));
+  lists.ends = old ? numbers("ends") : l.dims_in(l.in(2));
+  lists.axes.resize(lists.starts.size());
+  std::iota(lists.axes.begin(), lists.axes.end(), 0);
+  if (old) lists.axes = l.integers("axes", lists.axes);
+  else if (l.has(3)) lists.axes = l.ints_in(l.in(3));
+  lists.steps = !old && l.has(4) ? l.ints_in(l.in(4)) : Ints(lists.starts.size(), 1);
+  l.expect(lists.ends.size() == lists.starts.size() && lists.axes.size() == lists.starts.size() && lists.steps.size() == lists.starts.size(),
+           "expected as many ends, axes and steps as the {} starts, found {}, {} and {}", lists.starts.size(), lists.ends.size(), lists.axes.size(),
+           lists.steps.size());
+  return lists;
+}
+
+}  // namespace
+
+/// Axes whose bounds or sizes are not numbers are cut one by one.
+void lower_slice(Lowering& l) {
+  Operand x = l.in(0);
+  const SliceLists given = slice_lists(l);
+  Ints starts, ends, axes, steps;
+  for (std::size_t i = 0; i < given.starts.size(); ++i) {
+    const int axis = l.axis(given.axes[i], l.rank(x));
+    const Dim &start = given.starts[i], &end = given.ends[i], size = l.dim(x, axis);
+    const std::int64_t step = given.steps[i];
+    l.expect(step != 0 && step != std::numeric_limits<std::int64_t>::min(), "steps: expected other than 0 and -2^63, found {}", step);
+    if (start.is_constant() && end.is_constant() && size.is_constant()) {
+      if (step == 1 && start == Dim(0) && end.constant() >= size.constant()) continue;
+      starts.push_back(start.constant());
+      ends.push_back(end.constant());
+      axes.push_back(axis);
+      steps.push_back(step);
+      continue;
+    }
+    const bool from_end = l.is_negative(start), to_end = l.is_negative(end);
+    const Progression taken = sliced_positions({start, from_end}, {end, to_end}, step, size, l.ranges());
+    x = l.take(x, axis, taken.first, taken.count, step);
   }
-  if (kept_axes.empty()) return l.set(0, x);
-  l.set(0, l.op(OpKind::slice, {x}, {{"starts", kept_starts}, {"ends", numbers}, {"axes", kept_axes}, {"steps", kept_steps}}));
+  if (!axes.empty()) x = l.op(OpKind::slice, {x}, {{"starts", starts}, {"ends", ends}, {"axes", axes}, {"steps", steps}});
+  l.set(0, x);
 }
 
 void lower_split(Lowering& l) {
   const Operand x = l.in(0);
   const int axis = l.axis(l.integer("axis", 0), l.rank(x));
-  Ints sizes;
-  if ((l.version() >= 13 || l.version() < 2) && l.has(1)) sizes = l.ints_in(l.in(1));
-  else if (l.version() < 13) sizes = l.integers("split");
+  const Dim size = l.dim(x, axis);
+  Dims sizes;
+  if ((l.version() >= 13 || l.version() < 2) && l.has(1)) {
+    sizes = l.dims_in(l.in(1));
+  } else if (l.version() < 13) {
+    for (const std::int64_t piece : l.integers("split")) sizes.emplace_back(piece);
+  }
   if (sizes.empty()) {
     const auto parts = static_cast<std::int64_t>(l.outputs());
-    const std::int64_t stated = l.integer("num_outputs", parts), size = l.size(x, axis), piece = stated > 0 ? (size + stated - 1) / stated : 0;
+    const std::int64_t stated = l.integer("num_outputs", parts);
     l.expect(stated == parts, "attribute num_outputs: expected {}, one for each result, found {}", parts, stated);
-    for (std::int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp(size - i * piece, std::int64_t{0}, piece));
+    const Dim piece = ceil_div(size, std::max<std::int64_t>(stated, 1));
+    for (std::int64_t i = 0; i < parts; ++i) sizes.push_back(least_of(greatest_of(size - piece * i, 0, l.ranges()), piece, l.ranges()));
   }
   l.expect(sizes.size() == l.outputs(), "split: expected {} sizes, one for each result, found {}", l.outputs(), sizes.size());
-  if (sizes.size() <= static_cast<std::size_t>(max_variadic)) {
-    const std::vector<Operand> pieces = l.ops(OpKind::split, {x}, {{"axis", std::int64_t{axis}}, {"sizes", sizes}});
+  const bool are_numbers = size.is_constant() && std::ranges::all_of(sizes, &Dim::is_constant);
+  if (are_numbers && sizes.size() <= static_cast<std::size_t>(max_variadic)) {
+    Ints numbers;
+    for (const Dim& piece : sizes) numbers.push_back(piece.constant());
+    const std::vector<Operand> pieces = l.ops(OpKind::split, {x}, {{"axis", std::int64_t{axis}}, {"sizes", numbers}});
     for (std::size_t i = 0; i < pieces.size(); ++i) l.set(i, pieces[i]);
     return;
   }
-  std::int64_t at = 0;
-  for (std::size_t i = 0; i < sizes.size(); at += sizes[i++]) l.set(i, l.slice(x, axis, at, at + sizes[i]));
+  Dim at = 0;
+  for (std::size_t i = 0; i < sizes.size(); at = at + sizes[i++])
+    l.set(i, are_numbers ? l.slice(x, axis, at.constant(), (at + sizes[i]).constant()) : l.take(x, axis, at, sizes[i]));
+  if (!are_numbers) l.expect(l.equals(at, size), "split: expected sizes that add up to {}, found {}", size.to_string(), to_string(sizes));
 }
 
 /// [a, b] repeated r, s times is [1, a, 1, b] expanded to [r, a, s, b]; axes that are not repeated stay one.
 void lower_tile(Lowering& l) {
   Operand x = l.in(0);
   const Dims from = l.dims(x);
-  Ints repeats;
+  Dims repeats;
   if (l.version() < 6) {  // how often, and along which axis
     repeats.assign(from.size(), 1);
     repeats[static_cast<std::size_t>(l.axis(l.integer_in(l.cast(l.in(2), DType::i64)), l.rank(x)))] = l.integer_in(l.cast(l.in(1), DType::i64));
   } else {
-    repeats = l.ints_in(l.in(1));
+    repeats = l.dims_in(l.in(1));
   }
   l.expect(repeats.size() == from.size(), "repeats: expected {}, found {}", from.size(), repeats.size());
   for (std::size_t a = 0; a < from.size(); ++a) {
-    l.expect(repeats[a] >= 0, "repeats: expected non-negative numbers, found {}", repeats[a]);
-    if (repeats[a] == 1) continue;
+    l.expect(!repeats[a].is_constant() || repeats[a].constant() >= 0, "repeats: expected non-negative numbers, found {}", repeats[a].to_string());
+    if (repeats[a] == Dim(1)) continue;
     Dims dims = l.dims(x),
          apart{product({dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(a)}), 1, product({dims.begin() + static_cast<std::ptrdiff_t>(a), dims.end()})};
     Dims repeated = apart;

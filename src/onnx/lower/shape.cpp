@@ -45,7 +45,7 @@ void lower_squeeze(Lowering& l) {
   if (axes) return l.set(0, l.squeeze(x, *axes));
   Ints ones;
   for (int a = 0; a < l.rank(x); ++a)
-    if (l.size(x, a) == 1) ones.push_back(a);
+    if (l.equals(l.dim(x, a), 1)) ones.push_back(a);
   l.set(0, l.squeeze(x, ones));
 }
 

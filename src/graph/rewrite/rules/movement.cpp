@@ -95,7 +95,7 @@ std::optional<CutAxis> cut_of(const Match& m, std::size_t node) {
   const Dims& dims = m.editor->value(m.editor->node(m.nodes[node]).inputs[0]).type.dims;
   const Ints &starts = attributes.integers("starts"), &ends = attributes.integers("ends"), &axes = attributes.integers("axes"),
              &steps = attributes.integers("steps");
-  if (starts.size() != 1 || (axes.empty() && dims.size() != 1) || (!steps.empty() && steps[0] != 1)) return {};
+  if (starts.size() != 1 || ends.size() != 1 || (axes.empty() && dims.size() != 1) || (!steps.empty() && steps[0] != 1)) return {};
   const int axis = axes.empty() ? 0 : wrap_axis(axes[0], static_cast<int>(dims.size()));
   const Dim& dim = dims[static_cast<std::size_t>(axis)];
   if (!dim.is_constant()) return {};

@@ -1,0 +1,21 @@
+#include "op/dims_attribute.hpp"
+
+#include "op/dim_text.hpp"
+#include "op/infer.hpp"
+
+namespace cermet {
+
+Dims dims_attribute(const Problem& problem, std::string_view name) {
+  Dims dims;
+  for (const std::string& text : problem.attributes.texts(name)) {
+    try {
+      dims.push_back(parse_dim(text));
+    } catch (const Error&) {
+      bad_attribute(problem, name, "dimensions such as \"16\" or \"B*T\"");
+    }
+    if (dims.back().is_constant() && dims.back().constant() < 0) bad_attribute(problem, name, "dimensions of 0 or more");
+  }
+  return dims;
+}
+
+}  // namespace cermet
