@@ -60,7 +60,8 @@ inline void expect_mistake(const std::string& arguments, std::initializer_list<s
   constexpr double longest = 1;
 #endif
   EXPECT_LT(plain.seconds, longest) << arguments;
-  const CommandResult json = run_cermet(arguments + " --json", input);
+  const std::size_t program = arguments.find(" -- ");  // what comes after is another program's
+  const CommandResult json = run_cermet(arguments.substr(0, program) + " --json" + (program == std::string::npos ? "" : arguments.substr(program)), input);
   EXPECT_EQ(json.code, 2) << arguments;
   const nlohmann::json value = nlohmann::json::parse(json.out, nullptr, false);
   ASSERT_TRUE(value.is_object() && value.contains("error")) << arguments << "\n" << json.out;

@@ -113,7 +113,7 @@ TEST(World, SaysWhatIsWrongWithItsVariables) {
 #ifdef CERMET_HAS_MPI
   EXPECT_NE(error("PMI_RANK=0 PMI_SIZE=3").find("world of 3 ranks: expected an MPI that its launcher can join"), std::string::npos);
 #endif
-  EXPECT_EQ(error("CERMET_COMM=pigeon"), "cermet: error: CERMET_COMM: expected auto, mpi or shared, found 'pigeon'\n");
+  EXPECT_EQ(error("CERMET_COMM=pigeon"), "cermet: error: environment variable CERMET_COMM: expected auto, mpi, shared, found \"pigeon\"\n");
   EXPECT_EQ(error(fmt::format("WORLD_SIZE=2 RANK=1 CERMET_COMM_TIMEOUT=1 CERMET_JOB=nobody-{}", getpid())),
             fmt::format("cermet: error: rank 1 of 2: rank 0 did not come within 1 s: no shared memory of job nobody-{}\n", getpid()));
   EXPECT_EQ(error(fmt::format("WORLD_SIZE=2 RANK=0 CERMET_COMM_TIMEOUT=1 CERMET_JOB=alone-{}", getpid())),
@@ -173,7 +173,7 @@ TEST(BenchComm, Mistakes) {
   expect_mistake("bench comm --store --device cuda --op all_reduce", {"--store: expected all operators, found 1 of --op"});
   expect_mistake("bench comm --device cuda --engine ring", {"--engine: expected auto, nccl, peer, stamped, one-shot or two-shot, found 'ring'"});
   const CommandResult route = run_cermet("run " + tiny + " --ids 5 -n 1 --device null:sm_90 --tensor-parallel 2", "", "CERMET_COMM_ROUTE=pigeon");
-  EXPECT_EQ(route.err, "cermet: error: CERMET_COMM_ROUTE: expected auto, nccl, peer, stamped, one-shot or two-shot, found 'pigeon'\n");
+  EXPECT_EQ(route.err, "cermet: error: environment variable CERMET_COMM_ROUTE: expected auto, nccl, peer, stamped, one-shot, two-shot, found \"pigeon\"\n");
   expect_mistake("bench comm --device tpu", {"--device: expected cpu or cuda, found \"tpu\""});
 }
 

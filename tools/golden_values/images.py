@@ -36,6 +36,15 @@ def nearest(c, x, **attributes):
     c.add('resize', [x], [Tensor(x.dtype, x.objects.reshape(-1)[places], exact=True)], **attributes)
 
 
+def of_nn(c, x, scales):
+    """tf_half_pixel_for_nn of opset 11, which the onnx package no longer computes: element i stands at (i + 0.5) / scale."""
+    rules = dict(round_prefer_floor=lambda p: math.ceil(p - 0.5), round_prefer_ceil=lambda p: math.floor(p + 0.5), floor=math.floor, ceil=math.ceil)
+    for rule, place in rules.items():
+        places = [[min(max(place((i + 0.5) / s), 0), n - 1) for i in range(math.floor(n * s))] for n, s in zip(x.shape, scales)]
+        c.add('resize', [x], [Tensor(x.dtype, x.objects[numpy.ix_(*places)], exact=True)], scales=scales,
+              coordinate_transformation_mode='tf_half_pixel_for_nn', nearest_mode=rule)
+
+
 def resizes(c, draw):
     for t in TYPES:
         nearest(c, sample(t, (2, 3)), sizes=[-1, 6])
@@ -47,6 +56,7 @@ def resizes(c, draw):
         for mode, outside in itertools.product(('linear', 'cubic'), (False, True)):
             a = dict(mode=mode, scales=[1.0, 1.0, 1.5, 0.625], coordinate_transformation_mode=transform, exclude_outside=outside)
             c.add('resize', [x], [exact('f32', resized(x.array, **a))], 16, 4e-6, **a)
+    of_nn(c, x, [1.0, 1.0, 1.5, 0.625])
     roi = [0.0, 0.0, 0.25, -0.125, 1.0, 1.0, 0.75, 1.25]
     for mode in ('nearest', 'linear', 'cubic'):
         a = dict(mode=mode, sizes=[-1, -1, 7, 4], coordinate_transformation_mode='tf_crop_and_resize', roi=roi, extrapolation_value=2.5)
