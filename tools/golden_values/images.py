@@ -37,10 +37,11 @@ def nearest(c, x, **attributes):
 
 
 def of_nn(c, x, scales):
-    """tf_half_pixel_for_nn of opset 11, which the onnx package no longer computes: element i stands at (i + 0.5) / scale."""
+    """tf_half_pixel_for_nn of opset 11, which the onnx package no longer computes: element i stands at
+    (i + 0.5) / scale of an axis whose size changes."""
     rules = dict(round_prefer_floor=lambda p: math.ceil(p - 0.5), round_prefer_ceil=lambda p: math.floor(p + 0.5), floor=math.floor, ceil=math.ceil)
     for rule, place in rules.items():
-        places = [[min(max(place((i + 0.5) / s), 0), n - 1) for i in range(math.floor(n * s))] for n, s in zip(x.shape, scales)]
+        places = [[i if s == 1 else min(max(place((i + 0.5) / s), 0), n - 1) for i in range(math.floor(n * s))] for n, s in zip(x.shape, scales)]
         c.add('resize', [x], [Tensor(x.dtype, x.objects[numpy.ix_(*places)], exact=True)], scales=scales,
               coordinate_transformation_mode='tf_half_pixel_for_nn', nearest_mode=rule)
 
