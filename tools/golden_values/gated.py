@@ -20,7 +20,7 @@ def gated(c, op, x, function, units, **attributes):
     layout = {k: v for k, v in attributes.items() if k in ('gate', 'interleaved')}
     g, u = halves(x.array, **layout)
     values = [function(a, b) for a, b in zip(g.reshape(-1).tolist(), u.reshape(-1).tolist())]
-    c.add(op, [x], [exact(attributes.get('out_dtype', x.dtype), values, g.shape)], units, 2.0 ** -140, **attributes)
+    c.add(op, [x], [exact(attributes.get('out_dtype', x.dtype), values, g.shape)], units, 2.0 ** -112, **attributes)
 
 
 def product(a, b):

@@ -58,9 +58,11 @@ MORE_PARAMETERS = {
     'selu': (functions.selu, 10, [{'alpha': 1.67326319217681884765625, 'gamma': 1.05070102214813232421875}, {'alpha': 2.0, 'gamma': 0.75}]),
     'shrink': (functions.shrink, 0, [{'lambd': 0.5, 'bias': 0.0}, {'lambd': 1.5, 'bias': 0.75}])}
 SMALLEST = 8 * 2.0 ** -149  # intermediates may be subnormal
+FLUSHED = 2.0 ** -125  # or, in float32, 0
+FLUSHING = ('sigmoid', 'silu', 'gelu', 'gelu_tanh', 'gelu_quick', 'softplus', 'swish')
 
 
-def tolerances(op, units, x):
+def tolerances(op, units, x, smallest=SMALLEST):
     """Allowed errors of one element: relative, absolute."""
     if not units:
         return 0, 0.0 if units == 0 else 2.0 ** -149
@@ -73,14 +75,14 @@ def tolerances(op, units, x):
         return 0, units * 2.0 ** -24 * max(abs(x) * (abs(x) / 6 + 0.5), 2.0 ** -100)
     if op == 'hard_sigmoid' and abs(x) < 8:
         return 0, units * 2.0 ** -24 * (abs(x) / 5 + 0.5)
-    return units * 4 ** math.ceil(math.log(min(functions.condition(op, x), 2.0 ** 60), 4) - 1e-9), SMALLEST * max(abs(x), 1000.0)
+    return units * 4 ** math.ceil(math.log(min(functions.condition(op, x), 2.0 ** 60), 4) - 1e-9), smallest * max(abs(x), 1000.0)
 
 
 def unary(cases, op, dtype, values, function, units, attributes):
     """Cases of one type, one for each allowed error."""
     groups = {}
     for x in Tensor(dtype, values).values:
-        relative, absolute = tolerances(op, units, x)
+        relative, absolute = tolerances(op, units, x, FLUSHED if op in FLUSHING else SMALLEST)
         groups.setdefault((relative, 2.0 ** math.ceil(math.log2(absolute)) if absolute else 0.0), []).append(x)
     for (relative, absolute), xs in groups.items():
         cases.add(op, [Tensor(dtype, xs)], [exact(dtype, [function(x, *attributes.values()) for x in xs])], relative, absolute, **attributes)
