@@ -59,7 +59,7 @@ TEST_F(Pointers, FollowADescriptorsStrides) {
 TEST_F(Pointers, AreChecked) {
   ASSERT_EQ(cermet_rms_norm_create(handle, &args, &op), CERMET_OK);
   inputs[0] = nullptr;
-  expect_refused(run(), {"rms_norm: input 0 (x)", "expected a tensor, found NULL"});
+  expect_refused(run(), {"rms_norm: input 0 (x)", "expected a tensor, found none"});
   inputs[0] = reinterpret_cast<const char*>(x) + 1;
   expect_refused(run(), {"rms_norm: input 0 (x)", "aligned"});
   inputs[0] = x;

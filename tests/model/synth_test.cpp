@@ -115,7 +115,7 @@ TEST(Synth, LeavesExistingFoldersAlone) {
   expect_error(Status::invalid_argument, {"full: expected a new or empty folder, found one that holds something"}, write("full"));
   scratch.file("file", "mine");
   expect_error(Status::invalid_argument, {"file: expected a new or empty folder, found a file"}, write("file"));
-  expect_error(Status::io, {"absent/out.tmp", "cannot be created"}, write("absent/out"));
+  expect_error(Status::io, {"absent/out", "cannot be created"}, write("absent/out"));
   EXPECT_EQ(scratch.entries(), 2);
   std::filesystem::create_directory(scratch / "empty");
   EXPECT_NO_THROW(write("empty")());
