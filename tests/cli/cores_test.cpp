@@ -11,7 +11,6 @@ TEST(Cores, AreThoseOfTheProcess) {
   const ScratchFolder scratch;
   EXPECT_EQ(run_shell(on_one_core + "env --json", scratch.path()).json()["cores"], 1);
   const CommandResult bench = run_shell(on_one_core + "bench op rms_norm --shape 'f32[2,8] f32[8]' --seconds 0.01 --json", scratch.path());
-  EXPECT_NE(bench.out.find("1 core)"), std::string::npos) << bench.out;
   EXPECT_EQ(bench.json()["threads"], 1);
   const CommandResult launch = run_shell(on_one_core + "launch -n 1 -- env --json", scratch.path());
   ASSERT_EQ(launch.code, 0) << launch.err;

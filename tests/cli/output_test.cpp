@@ -56,7 +56,7 @@ TEST_F(OutputOfVerbs, GoesIntoPipesAndToStandardOutput) {
   EXPECT_NE(dash.out.find("</html>"), std::string::npos);
   EXPECT_EQ(dash.err, "");
   expect_refused("cermet explain " + demo_onnx + " -o - --json", "-: expected a file with --json");
-  const CommandResult plot = run("cermet explain op rms_norm --shape 'f32[T,64] f32[64]' --tokens 8 -o -");
+  const CommandResult plot = run("cermet explain op linear --shape 'x=f32[T,64] w=f32[64,64]' --tokens 8 -o -");
   EXPECT_NE(plot.out.find("<svg"), std::string::npos) << plot.err;
   EXPECT_FALSE(fs::exists(scratch / "-"));
 }

@@ -43,7 +43,7 @@ TEST(DataParallel, ResultsAreThoseOfOneEngineInTheirOrder) {
 }
 
 TEST(DataParallel, Mistakes) {
-  expect_mistake("run models/demo -p hello --data-parallel 2", {"--data-parallel: expected it with run --prompts", "found 2"});
+  expect_mistake("run models/demo -p hello --data-parallel 2", {"--data-parallel: expected --prompts with it, found none"});
   const ScratchFolder folder;
   const std::string run = spread(prompts_file(folder, 2));
   const CommandResult three = run_cermet("launch -n 3 -- " + run + " --data-parallel 2");

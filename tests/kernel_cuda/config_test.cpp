@@ -68,7 +68,7 @@ TEST(Configs, NamesThatDoNotExistAreAnsweredWithThoseThatDo) {
   EXPECT_EQ(error("gemv.linear", "streams=1"), "--config: gemv.linear: expected a field of ring_kib, stream, found \"streams\"");
   EXPECT_EQ(error("cublaslt.linear", "tile=64"), "--config: cublaslt.linear: expected default, because it runs in one way here, found \"tile\"");
   EXPECT_NE(error("gemm.linear.hopper", "tile_m=64,stages=4,tile_n=192").find("--config: gemm.linear.hopper: expected one of default; "), std::string::npos);
-  EXPECT_NE(error_text([&] { choose_by_name(region, "gemv", ""); }).find("--kernel: expected one of gemv.norm_linear"), std::string::npos);
+  EXPECT_NE(error_text([&] { choose_by_name(region, "gem", ""); }).find("--kernel: expected one of gemv.norm_linear"), std::string::npos);
   EXPECT_NE(error_text([&] { choose_by_name(region, "gemv.norm_linear", ""); }).find("expects something before the product"), std::string::npos);
 }
 
