@@ -9,8 +9,6 @@ target_compile_options(cermet_options INTERFACE -Wall -Wextra -Wconversion -Wno-
 # A product and a sum are fused only where the code says so: quantized values depend on single bits, and references must
 # agree with kernels.
 target_compile_options(cermet_options INTERFACE -ffp-contract=off)
-# Assertions name files; binaries hold no path of the machine that built them.
-target_compile_options(cermet_options INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_include_directories(cermet_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 if(CERMET_SANITIZE)
   target_compile_options(cermet_options INTERFACE -fsanitize=${CERMET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)

@@ -25,7 +25,7 @@ bool RowProgram::goes_by_row(const Source& source) const {
     case Source::From::extra: return tile.extras[at].extent == TileProgram::Extent::scalar || tile.extras[at].extent == TileProgram::Extent::row;
     case Source::From::step: return row_steps[at];
   }
-  assertion_failed("a source", __FILE__, __LINE__);
+  assertion_failed("a source", __FILE_NAME__, __LINE__);
 }
 
 std::vector<bool> RowProgram::steps_behind(std::span<const Source> values, std::span<const Source> known) const {

@@ -12,7 +12,7 @@ std::string_view name_of(TileProgram::Extent extent) {
     case TileProgram::Extent::row: return "row";
     case TileProgram::Extent::element: return "element";
   }
-  assertion_failed("an extent", __FILE__, __LINE__);
+  assertion_failed("an extent", __FILE_NAME__, __LINE__);
 }
 
 std::string text_of(const TileProgram::Source& source) {
@@ -22,7 +22,7 @@ std::string text_of(const TileProgram::Source& source) {
     case TileProgram::Source::From::step: return fmt::format("s{}", source.index);
     case TileProgram::Source::From::number: return fmt::format("{}", source.number);
   }
-  assertion_failed("a source", __FILE__, __LINE__);
+  assertion_failed("a source", __FILE_NAME__, __LINE__);
 }
 
 bool TileProgram::is_binary(const Step& step) { return definition(step.function).inputs.size() >= 2; }
@@ -35,7 +35,7 @@ bool TileProgram::is_integer(const Source& source) const {
     case Source::From::step: return steps.at(at).integer;
     case Source::From::number: return false;
   }
-  assertion_failed("a source", __FILE__, __LINE__);
+  assertion_failed("a source", __FILE_NAME__, __LINE__);
 }
 
 std::string TileProgram::to_string() const {

@@ -87,6 +87,18 @@ if(EXISTS ${BUILD}/lib/libcermet_cuda.so)
   file(RENAME "${moved}" ${prefix})
 endif()
 
+# Assertions name files without the folder where they were compiled.
+if(NOT SANITIZE)
+  get_filename_component(source_folder ${SOURCE}/../../src REALPATH)
+  file(GLOB binaries ${prefix}/bin/cermet ${prefix}/lib*/libcermet.so ${prefix}/lib*/*/libcermet.so)
+  foreach(binary ${binaries})
+    file(STRINGS ${binary} paths REGEX "${source_folder}/")
+    if(paths)
+      message(FATAL_ERROR "expected no path of the build in ${binary}, found ${paths}")
+    endif()
+  endforeach()
+endif()
+
 # The library exports the C interface and nothing else.
 if(NOT SANITIZE)
   file(GLOB library ${prefix}/lib*/libcermet.so ${prefix}/lib*/*/libcermet.so)

@@ -52,7 +52,7 @@ const std::optional<std::string>& amx_missing() {
   return missing;
 }
 
-AmxTiles::AmxTiles() { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
+AmxTiles::AmxTiles() { assertion_failed("an x86 processor with AMX", __FILE_NAME__, __LINE__); }
 AmxTiles::~AmxTiles() = default;
 
 #endif

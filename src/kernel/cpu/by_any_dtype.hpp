@@ -27,7 +27,7 @@ decltype(auto) by_number_dtype(DType dtype, Body&& body) {
     case DType::f64: return body(double{});
     default: break;
   }
-  assertion_failed("a number that is not fp8", __FILE__, __LINE__);
+  assertion_failed("a number that is not fp8", __FILE_NAME__, __LINE__);
 }
 
 /// The same for every type.

@@ -16,7 +16,7 @@ decltype(auto) by_real_dtype(DType dtype, Body&& body) {
     case DType::f16: return body(format::f16{});
     default: break;
   }
-  assertion_failed("a real element type", __FILE__, __LINE__);
+  assertion_failed("a real element type", __FILE_NAME__, __LINE__);
 }
 
 }  // namespace cermet::cpu

@@ -18,7 +18,7 @@ decltype(auto) by_element_size(std::size_t bytes, Body&& body) {
     case 8: return body(std::uint64_t{});
     default: break;
   }
-  assertion_failed("an element of 1, 2, 4 or 8 bytes", __FILE__, __LINE__);
+  assertion_failed("an element of 1, 2, 4 or 8 bytes", __FILE_NAME__, __LINE__);
 }
 
 /// Minimum number of rows of `row_bytes` per thread: scheduling fewer costs more than copying them.

@@ -46,7 +46,7 @@ struct RowIn {
       case DType::f32: return reinterpret_cast<const float*>(data) + first;
       case DType::bf16: convert_from(reinterpret_cast<const format::bf16*>(data) + first, buffer.data, n); break;
       case DType::f16: convert_from(reinterpret_cast<const format::f16*>(data) + first, buffer.data, n); break;
-      default: assertion_failed("a real element type", __FILE__, __LINE__);
+      default: assertion_failed("a real element type", __FILE_NAME__, __LINE__);
     }
     return buffer.data;
   }
@@ -63,7 +63,7 @@ struct RowOut {
       case DType::f32: return;
       case DType::bf16: return convert_to(buffer.data, reinterpret_cast<format::bf16*>(data) + first, n);
       case DType::f16: return convert_to(buffer.data, reinterpret_cast<format::f16*>(data) + first, n);
-      default: assertion_failed("a real element type", __FILE__, __LINE__);
+      default: assertion_failed("a real element type", __FILE_NAME__, __LINE__);
     }
   }
 };

@@ -97,7 +97,7 @@ class TileProgramCompiler {
       case Source::From::number: return static_cast<std::uint8_t>(numbers + number_index(source.number));
       case Source::From::step: return static_cast<std::uint8_t>(slots + places_[index]);
     }
-    assertion_failed("a source", __FILE__, __LINE__);
+    assertion_failed("a source", __FILE_NAME__, __LINE__);
   }
 
   /// A slot for step s, after those of steps that are not read again.

@@ -251,7 +251,7 @@ RunConverter find_tile_reader(DType dtype) {
     case DType::i64: return read_run<DType::i64>;
     case DType::f8_e4m3: return read_run<DType::f8_e4m3>;
     case DType::f8_e5m2: return read_run<DType::f8_e5m2>;
-    default: assertion_failed("a type that tile programs read", __FILE__, __LINE__);
+    default: assertion_failed("a type that tile programs read", __FILE_NAME__, __LINE__);
   }
 }
 

@@ -184,7 +184,7 @@ std::string value_source(const Source& source) {
     case Source::From::step: return fmt::format("s{}", source.index);
     case Source::From::number: return literal(source.number);
   }
-  assertion_failed("a source", __FILE__, __LINE__);
+  assertion_failed("a source", __FILE_NAME__, __LINE__);
 }
 
 std::string step_source(const TileProgram& program, std::string_view indent, const std::vector<bool>& wanted) {

@@ -96,7 +96,7 @@ const AmxProduct* amx_products(DType type) {
 
 #else
 
-const AmxProduct* amx_products(DType) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
+const AmxProduct* amx_products(DType) { assertion_failed("an x86 processor with AMX", __FILE_NAME__, __LINE__); }
 
 #endif
 

@@ -71,7 +71,7 @@ const MultiplyPanel* pair_products() {
 
 namespace cermet::cpu {
 
-const MultiplyPanel* pair_products() { assertion_failed("an x86 processor with AVX-512 BF16", __FILE__, __LINE__); }
+const MultiplyPanel* pair_products() { assertion_failed("an x86 processor with AVX-512 BF16", __FILE_NAME__, __LINE__); }
 
 }  // namespace cermet::cpu
 

@@ -122,7 +122,7 @@ const MultiplyPanel* float_products_of(DType panel_type) {
     case DType::bf16: return table_of<format::bf16>();
     case DType::f16: return table_of<format::f16>();
     case DType::i8: return table_of<std::int8_t>();
-    default: assertion_failed("a type that panels are packed in", __FILE__, __LINE__);
+    default: assertion_failed("a type that panels are packed in", __FILE_NAME__, __LINE__);
   }
 }
 

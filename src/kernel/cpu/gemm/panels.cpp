@@ -70,7 +70,7 @@ void pack_panel(const TensorView& matrix, std::int64_t panel, std::byte* packed)
                          reinterpret_cast<std::int32_t*>(packed + block_sums_offset(matrix.shape[0], matrix.shape[1], panel)));
     case DType::f8_e4m3:
     case DType::f8_e5m2: return pack_fp8(matrix, first, destination);
-    default: assertion_failed("a type with a panel layout", __FILE__, __LINE__);
+    default: assertion_failed("a type with a panel layout", __FILE_NAME__, __LINE__);
   }
 }
 

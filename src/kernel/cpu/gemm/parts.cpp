@@ -179,10 +179,10 @@ PartsProduct parts_product(std::int64_t row_tiles) { return row_tiles == 2 ? mul
 
 namespace cermet::cpu {
 
-void pack_parts(const Rows&, std::int64_t, std::int64_t, std::byte*) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
-void pack_parts(const WindowRows&, std::int64_t, std::int64_t, std::byte*) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
-void split_rest(PanelParts&) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
-PartsProduct parts_product(std::int64_t) { assertion_failed("an x86 processor with AMX", __FILE__, __LINE__); }
+void pack_parts(const Rows&, std::int64_t, std::int64_t, std::byte*) { assertion_failed("an x86 processor with AMX", __FILE_NAME__, __LINE__); }
+void pack_parts(const WindowRows&, std::int64_t, std::int64_t, std::byte*) { assertion_failed("an x86 processor with AMX", __FILE_NAME__, __LINE__); }
+void split_rest(PanelParts&) { assertion_failed("an x86 processor with AMX", __FILE_NAME__, __LINE__); }
+PartsProduct parts_product(std::int64_t) { assertion_failed("an x86 processor with AMX", __FILE_NAME__, __LINE__); }
 
 }  // namespace cermet::cpu
 

@@ -65,7 +65,7 @@ MultiplyCodes multiply_codes_vnni(std::int64_t rows) {
 
 namespace cermet::cpu {
 
-MultiplyCodes multiply_codes_vnni(std::int64_t) { assertion_failed("an x86 processor with AVX-512 VNNI", __FILE__, __LINE__); }
+MultiplyCodes multiply_codes_vnni(std::int64_t) { assertion_failed("an x86 processor with AVX-512 VNNI", __FILE_NAME__, __LINE__); }
 
 }  // namespace cermet::cpu
 

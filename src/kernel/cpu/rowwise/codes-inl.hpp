@@ -82,7 +82,7 @@ inline void write_codes(const float* tile, DType dtype, std::byte* to, std::size
     case DType::i8: return write_bytes(tile, reinterpret_cast<std::int8_t*>(to), n, [](Floats v) HWY_ATTR { return int8_codes(v); });
     case DType::f8_e4m3: return write_bytes(tile, bytes, n, [](Floats v) HWY_ATTR { return e4m3_codes(v); });
     case DType::f8_e5m2: return write_bytes(tile, bytes, n, [](Floats v) HWY_ATTR { return e5m2_codes(v); });
-    default: assertion_failed("a code type", __FILE__, __LINE__);
+    default: assertion_failed("a code type", __FILE_NAME__, __LINE__);
   }
 }
 
@@ -131,7 +131,7 @@ inline void read_codes(const std::byte* from, DType dtype, float* tile, std::siz
       for (std::size_t i = 0; i < n; ++i) tile[i] = static_cast<float>(integers[i]);
       return;
     }
-    default: assertion_failed("a code type", __FILE__, __LINE__);
+    default: assertion_failed("a code type", __FILE_NAME__, __LINE__);
   }
 }
 

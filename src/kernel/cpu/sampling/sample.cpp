@@ -84,7 +84,7 @@ std::int64_t draw(Row& row, const SampleParameters& p) {
     reached += weight(i);
     if (reached > target) return i;
   }
-  assertion_failed("a random number below the total weight", __FILE__, __LINE__);
+  assertion_failed("a random number below the total weight", __FILE_NAME__, __LINE__);
 }
 
 std::int64_t scratch_bytes(std::int64_t vocabulary) { return round_up(vocabulary, 16) * 12; }

@@ -107,7 +107,7 @@ AxisSteps Product::extra_steps(const LaunchArgs& args, std::size_t i, int leads)
     case Extent::scalar:
     case Extent::column: return {};
   }
-  assertion_failed("an extent", __FILE__, __LINE__);
+  assertion_failed("an extent", __FILE_NAME__, __LINE__);
 }
 
 epilogue::Operand Product::operand(const LaunchArgs& args, std::size_t i) const {
