@@ -91,7 +91,7 @@ HWY_INLINE Real exp_above(Real x, float least) {
   const auto kept = _mm512_cmp_ps_mask(x.v.raw, _mm512_set1_ps(least), _CMP_NLT_UQ);  // NaN, too
 #else
   const auto kept = hn::Not(hn::Lt(x.v, hn::Set(d, least)));
-  x = at_least(x.v, hn::Set(d, least));
+  x = hn::IfThenElseZero(kept, x.v);  // e^least would be subnormal itself
 #endif
   const auto anchor = hn::Set(d, 0x1.8p23f);  // numbers around it are whole: rounds with one operation less
   const auto n = hn::Sub(hn::MulAdd(x.v, hn::Set(d, 1.44269504f), anchor), anchor);
