@@ -52,7 +52,7 @@ TEST_F(OutputOfVerbs, GoesIntoPipesAndToStandardOutput) {
   EXPECT_EQ(piped.code, 0) << piped.err;
   EXPECT_TRUE(fs::is_fifo(scratch / "pipe"));
   const CommandResult dash = run("cermet explain " + demo_onnx + " -o -");
-  EXPECT_EQ(dash.out.substr(0, 1000), piped.out.substr(0, 1000));  // times come later in the page
+  EXPECT_NE(piped.out.find(dash.out.substr(0, 1000)), std::string::npos);  // beside the place; times come later in the page
   EXPECT_NE(dash.out.find("</html>"), std::string::npos);
   EXPECT_EQ(dash.err, "");
   expect_refused("cermet explain " + demo_onnx + " -o - --json", "-: expected a file with --json");
