@@ -19,7 +19,7 @@
 #include "cermet/cermet.h"
 #include "device/cuda/plugin.hpp"
 #include "io/json_value.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/bound_op.hpp"
 
 namespace cermet {

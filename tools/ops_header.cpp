@@ -5,9 +5,9 @@
 #include <iterator>
 #include <string>
 
-#include "op/c_functions.hpp"
-#include "op/cpp_functions.hpp"
-#include "op/cpp_methods.hpp"
+#include "op/schema/c_functions.hpp"
+#include "op/schema/cpp_functions.hpp"
+#include "op/schema/cpp_methods.hpp"
 
 namespace {
 

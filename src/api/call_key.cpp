@@ -4,7 +4,7 @@
 
 #include "api/plain_tensor.hpp"
 #include "base/error.hpp"
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet::api {
 namespace {

@@ -5,7 +5,7 @@
 #include "api/dlpack.hpp"
 #include "api/schema.hpp"
 #include "base/text.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::api {
 namespace {

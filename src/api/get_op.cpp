@@ -6,7 +6,7 @@
 #include "api/callable.hpp"
 #include "api/guard.hpp"
 #include "api/options.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::api {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "api/caller_tensor.hpp"
 #include "api/dlpack.hpp"
-#include "api/problem.hpp"
+#include "api/call_problem.hpp"
 #include "api/schema.hpp"
 
 namespace cermet::api {

@@ -4,7 +4,7 @@
 #include "api/graph.hpp"
 #include "api/guard.hpp"
 #include "graph/text.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/type_text.hpp"
 
 using namespace cermet;  // NOLINT(google-build-using-namespace): the C functions below are the face of this namespace
 

@@ -4,8 +4,8 @@
 #include <deque>
 
 #include "api/guard.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "select/select.hpp"
 
 namespace cermet::api {

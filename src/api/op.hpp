@@ -9,7 +9,7 @@
 #include "api/dlpack.hpp"
 #include "api/handle.hpp"
 #include "api/plain_tensor.hpp"
-#include "api/problem.hpp"
+#include "api/call_problem.hpp"
 #include "api/run_memory.hpp"
 #include "api/transposed.hpp"
 #include "api/weight.hpp"

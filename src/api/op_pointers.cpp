@@ -1,7 +1,7 @@
 // Runs of an operator on bare addresses: what tensors are is known from creation.
 #include "api/guard.hpp"
 #include "api/op.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::api {
 

@@ -4,7 +4,7 @@
 #include "api/guard.hpp"
 #include "api/op.hpp"
 #include "api/overlap.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::api {
 namespace {

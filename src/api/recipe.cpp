@@ -3,7 +3,7 @@
 #include "api/dlpack.hpp"
 #include "api/plain_tensor.hpp"
 #include "kernel/cuda/task.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::api {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/call_key.hpp"
-#include "api/problem.hpp"
+#include "api/call_problem.hpp"
 #include "select/select.hpp"
 
 namespace cermet::api {

@@ -10,8 +10,8 @@
 #include "base/text.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
-#include "op/operator.hpp"
-#include "op/problem.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet::api {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "io/json_value.hpp"
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet::api {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::api {
 

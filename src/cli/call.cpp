@@ -3,14 +3,14 @@
 
 #include "api/schema.hpp"
 #include "base/text.hpp"
-#include "cli/bench_call.hpp"
+#include "cli/bench/bench_call.hpp"
 #include "cli/model_files.hpp"
 #include "cli/model_options.hpp"
 #include "cli/op_call.hpp"
 #include "cli/verb.hpp"
 #include "io/npy.hpp"
 #include "io/output_place.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/bound_op.hpp"
 
 namespace cermet::cli::call_verb {

@@ -1,7 +1,7 @@
 // cermet convert: converts a quantized checkpoint to the other descriptor's format.
 #include "quant/convert.hpp"
-#include "cli/interrupt.hpp"
-#include "cli/progress.hpp"
+#include "cli/ui/interrupt.hpp"
+#include "cli/ui/progress.hpp"
 #include "cli/verb.hpp"
 
 namespace cermet::cli::convert_verb {

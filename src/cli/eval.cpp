@@ -1,8 +1,8 @@
 // cermet eval: perplexity of a model on a text file.
 #include "base/utf8_text.hpp"
-#include "cli/interrupt.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "cli/model_options.hpp"
-#include "cli/progress.hpp"
+#include "cli/ui/progress.hpp"
 #include "model/generate.hpp"
 
 namespace cermet::cli::eval_verb {

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <cstring>
 
-#include "cli/interrupt.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "cli/model_files.hpp"
 #include "cli/model_options.hpp"
-#include "cli/result_files.hpp"
+#include "cli/bench/result_files.hpp"
 #include "graph/text.hpp"
 #include "io/npy.hpp"
 #include "runtime/explain.hpp"

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/interrupt.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "cli/onnx_model.hpp"
-#include "cli/progress.hpp"
+#include "cli/ui/progress.hpp"
 #include "cli/tokens.hpp"
 #include "cli/verb.hpp"
 #include "model/checkpoint/checkpoint_report.hpp"

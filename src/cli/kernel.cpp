@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/own_file.hpp"
-#include "cli/interrupt.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "cli/verb.hpp"
 #include "foreign/check_record.hpp"
 #include "runtime/kernel_cases.hpp"

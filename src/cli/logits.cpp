@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/interrupt.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "cli/model_options.hpp"
 
 namespace cermet::cli::logits_verb {

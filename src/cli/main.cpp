@@ -7,8 +7,8 @@
 #include "base/env_check.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "cli/command_line.hpp"
-#include "cli/interrupt.hpp"
+#include "cli/ui/command_line.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "cli/model_options.hpp"
 #include "cli/verb.hpp"
 

@@ -9,9 +9,9 @@
 
 #include "base/checked.hpp"
 #include "cli/graph_file.hpp"
-#include "cli/interrupt.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "cli/onnx_model.hpp"
-#include "cli/progress.hpp"
+#include "cli/ui/progress.hpp"
 #include "model/engine_options.hpp"
 #include "model/parallel/replicas.hpp"
 #include "select/select.hpp"

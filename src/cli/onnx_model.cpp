@@ -6,11 +6,11 @@
 #include <random>
 
 #include "base/log.hpp"
-#include "cli/interrupt.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "cli/model_files.hpp"
 #include "cli/model_options.hpp"
-#include "cli/process.hpp"
-#include "cli/result_files.hpp"
+#include "cli/ui/process.hpp"
+#include "cli/bench/result_files.hpp"
 #include "graph/super_kernel_options.hpp"
 #include "io/npy.hpp"
 #include "jit/cache.hpp"

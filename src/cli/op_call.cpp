@@ -5,9 +5,9 @@
 #include "api/schema.hpp"
 #include "base/text.hpp"
 #include "kernel/cpu/kernels.hpp"
-#include "op/operator.hpp"
-#include "op/region_text.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/region_text.hpp"
+#include "op/schema/type_text.hpp"
 
 namespace cermet::cli {
 namespace {

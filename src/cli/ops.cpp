@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "cli/verb.hpp"
 #include "foreign/registry.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::cli::ops_verb {
 namespace {

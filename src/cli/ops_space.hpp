@@ -1,8 +1,8 @@
 // cermet explain op NAME --space: what a tuner may choose from.
 #pragma once
 
-#include "cli/console.hpp"
-#include "op/region.hpp"
+#include "cli/ui/console.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet::cli {
 

@@ -1,7 +1,7 @@
 // cermet quantize: quantizes a 16-bit checkpoint and reports what that costs; --check verifies a quantized one.
-#include "cli/interrupt.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "cli/model_options.hpp"
-#include "cli/progress.hpp"
+#include "cli/ui/progress.hpp"
 #include "cli/quantize_run.hpp"
 #include "cli/verb.hpp"
 #include "quant/check.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "cli/interrupt.hpp"
-#include "cli/progress.hpp"
+#include "cli/ui/interrupt.hpp"
+#include "cli/ui/progress.hpp"
 #include "model/checkpoint/checkpoint.hpp"
 #include "model/generate.hpp"
 

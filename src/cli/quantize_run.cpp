@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "base/utf8_text.hpp"
-#include "cli/interrupt.hpp"
-#include "cli/progress.hpp"
+#include "cli/ui/interrupt.hpp"
+#include "cli/ui/progress.hpp"
 #include "cli/quantize_measure.hpp"
 #include "io/new_folder.hpp"
 #include "io/output_place.hpp"

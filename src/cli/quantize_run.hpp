@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cli/console.hpp"
+#include "cli/ui/console.hpp"
 #include "quant/policy.hpp"
 #include "quant/prompts.hpp"
 

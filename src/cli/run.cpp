@@ -5,9 +5,9 @@
 
 #include "base/utf8_text.hpp"
 #include "cli/graph_file.hpp"
-#include "cli/interrupt.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "cli/model_options.hpp"
-#include "cli/process.hpp"
+#include "cli/ui/process.hpp"
 #include "cli/run_prompts.hpp"
 #include "model/conversation.hpp"
 #include "runtime/explain.hpp"

@@ -7,8 +7,8 @@
 
 #include "base/checked.hpp"
 #include "base/utf8_text.hpp"
-#include "cli/interrupt.hpp"
-#include "cli/process.hpp"
+#include "cli/ui/interrupt.hpp"
+#include "cli/ui/process.hpp"
 #include "io/json_file.hpp"
 #include "model/parallel/spread_batch.hpp"
 

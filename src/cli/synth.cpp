@@ -1,8 +1,8 @@
 // cermet synth: a random checkpoint of any supported configuration, so that benchmarks need no download.
 #include "model/synth.hpp"
 
-#include "cli/interrupt.hpp"
-#include "cli/progress.hpp"
+#include "cli/ui/interrupt.hpp"
+#include "cli/ui/progress.hpp"
 #include "cli/verb.hpp"
 
 namespace cermet::cli::synth_verb {

@@ -1,6 +1,6 @@
 // cermet tokenize: standard input to ids, and ids to text.
 #include "base/utf8_text.hpp"
-#include "cli/process.hpp"
+#include "cli/ui/process.hpp"
 #include "cli/tokens.hpp"
 #include "cli/verb.hpp"
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "cli/bench_batch.hpp"
-#include "cli/device_limits.hpp"
-#include "cli/interrupt.hpp"
+#include "cli/bench/bench_batch.hpp"
+#include "cli/bench/device_limits.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "io/output_place.hpp"
 #include "io/posix_file.hpp"
 #include "kernel/cpu/measure_limits.hpp"

@@ -4,8 +4,8 @@
 #include <functional>
 #include <string_view>
 
-#include "cli/console.hpp"
-#include "cli/parser.hpp"
+#include "cli/ui/console.hpp"
+#include "cli/ui/parser.hpp"
 
 namespace cermet::cli {
 

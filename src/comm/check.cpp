@@ -3,8 +3,8 @@
 #include <deque>
 #include <random>
 
-#include "op/case_data.hpp"
-#include "op/reference.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::comm {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "foreign/manifest.hpp"
-#include "op/case.hpp"
+#include "op/schema/case.hpp"
 
 namespace cermet::foreign {
 

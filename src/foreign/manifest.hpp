@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "foreign/expression.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::foreign {
 

@@ -8,7 +8,7 @@
 
 #include "foreign/manifest.hpp"
 #include "kernel/config.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet::foreign {
 

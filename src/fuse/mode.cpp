@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "fuse/mapping.hpp"
 #include "graph/rewrite/rule.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

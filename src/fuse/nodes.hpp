@@ -2,8 +2,8 @@
 #pragma once
 
 #include "graph/graph.hpp"
-#include "op/operator.hpp"
-#include "op/region.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 

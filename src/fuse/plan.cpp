@@ -9,7 +9,7 @@
 #include "fuse/product_ends.hpp"
 #include "fuse/writers.hpp"
 #include "graph/memory.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

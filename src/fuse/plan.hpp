@@ -9,7 +9,7 @@
 
 #include "base/function_ref.hpp"
 #include "graph/graph.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 

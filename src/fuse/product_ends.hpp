@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "graph/graph.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 

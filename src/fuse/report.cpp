@@ -7,7 +7,7 @@
 #include "fuse/mapping.hpp"
 #include "fuse/neighbours.hpp"
 #include "fuse/writers.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "op/attributes.hpp"
+#include "op/schema/attributes.hpp"
 
 namespace cermet {
 

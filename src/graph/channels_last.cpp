@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "graph/channel_order.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "graph/editor.hpp"
 #include "graph/memory.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 /// Takes again and again the first node, in the order of the list, of which nothing that must run earlier is left.

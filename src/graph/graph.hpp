@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "graph/names.hpp"
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 

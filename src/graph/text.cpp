@@ -1,7 +1,7 @@
 #include "graph/text.hpp"
 
 #include "graph/plain_name.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

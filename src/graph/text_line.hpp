@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "graph/plain_name.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/type_text.hpp"
 
 namespace cermet {
 

@@ -4,7 +4,7 @@
 #include "graph/text.hpp"
 #include "graph/text_line.hpp"
 #include "graph/verify.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

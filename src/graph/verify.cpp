@@ -4,7 +4,7 @@
 
 #include "graph/memory.hpp"
 #include "graph/super_kernel_options.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

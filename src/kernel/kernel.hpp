@@ -14,7 +14,7 @@
 
 #include "base/thread_pool.hpp"
 #include "kernel/space.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernel/kernel.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

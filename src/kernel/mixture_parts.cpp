@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 #include "op/mixture.hpp"
 
 namespace cermet {

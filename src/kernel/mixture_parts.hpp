@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 

@@ -1,7 +1,7 @@
 // From a region around a product to the steps that follow its sums.
 #include "base/checked.hpp"
 #include "kernel/step_builder.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/scales.hpp"
 
 namespace cermet {

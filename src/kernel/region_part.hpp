@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 

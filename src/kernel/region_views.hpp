@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/tensor.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 

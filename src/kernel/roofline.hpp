@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/device_limits.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 

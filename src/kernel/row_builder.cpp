@@ -4,7 +4,7 @@
 #include "base/checked.hpp"
 #include "kernel/row_program.hpp"
 #include "kernel/step_builder.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 #include "op/gated.hpp"
 #include "op/norm_quant.hpp"
 

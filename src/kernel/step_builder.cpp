@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 #include "op/quantization.hpp"
 
 namespace cermet {

@@ -1,7 +1,7 @@
 #include "kernel/tile_program.hpp"
 
 #include "base/checked.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

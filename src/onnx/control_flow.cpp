@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "onnx/frames.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::onnx {
 /// A name that a node reads, of this frame or of one that it sees.

@@ -4,8 +4,8 @@
 
 #include "base/buffer.hpp"
 #include "onnx/importer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::onnx {
 namespace {

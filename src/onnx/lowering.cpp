@@ -6,7 +6,7 @@
 #include "base/buffer.hpp"
 #include "onnx/importer.hpp"
 #include "onnx/proto_tensor.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::onnx {
 namespace {

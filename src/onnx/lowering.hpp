@@ -10,8 +10,8 @@
 
 #include "base/error.hpp"
 #include "onnx/model.hpp"
-#include "op/attributes.hpp"
-#include "op/problem.hpp"
+#include "op/schema/attributes.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet::onnx {
 

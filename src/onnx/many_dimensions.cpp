@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "onnx/importer.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::onnx {
 

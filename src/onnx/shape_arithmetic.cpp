@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "onnx/importer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::onnx {
 namespace {

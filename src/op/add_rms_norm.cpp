@@ -1,6 +1,6 @@
 #include "op/norm.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::add_rms_norm_op {
 namespace {

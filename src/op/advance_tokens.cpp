@@ -1,8 +1,8 @@
 #include "op/advance_tokens.hpp"
 
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::advance_tokens_op {
 namespace {

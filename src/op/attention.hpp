@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 

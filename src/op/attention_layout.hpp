@@ -1,7 +1,7 @@
 // Operands of attention that hold a batch of sequences of one length: where each layout keeps the axes.
 #pragma once
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 

@@ -1,5 +1,5 @@
 #include "op/attention_layout.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "op/cast.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::cast_op {
 namespace {

@@ -1,6 +1,6 @@
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 #include "op/pool_window.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::col2im_op {
 namespace {

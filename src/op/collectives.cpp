@@ -1,11 +1,11 @@
 // Collectives differ in where a piece of a result comes from (collective.hpp); each define function below is one operator.
 #include "op/collective.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
-#include "op/axes.hpp"
-#include "op/infer.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/infer.hpp"
 #include "op/reduction.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 namespace {

@@ -1,7 +1,7 @@
 #include "op/conv.hpp"
 
 #include "op/activation.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/products.hpp"
 
 namespace cermet::conv_op {

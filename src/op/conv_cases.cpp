@@ -1,6 +1,6 @@
 #include "op/activation.hpp"
 #include "op/conv.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::conv_op {
 namespace {

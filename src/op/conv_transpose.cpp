@@ -1,6 +1,6 @@
 #include "op/conv.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::conv_transpose_op {
 namespace {

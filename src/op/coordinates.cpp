@@ -1,6 +1,6 @@
 #include "op/coordinates.hpp"
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet {
 

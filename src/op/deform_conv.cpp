@@ -1,7 +1,7 @@
 #include "op/deform_conv.hpp"
 
-#include "op/infer.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::deform_conv_op {
 namespace {

@@ -1,7 +1,7 @@
 #include "base/checked.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/quantization.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "op/scale_operand.hpp"
 
 namespace cermet::dequantize_op {

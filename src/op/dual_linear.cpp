@@ -1,5 +1,5 @@
 #include "op/activation.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/products.hpp"
 
 namespace cermet::dual_linear_op {

@@ -1,7 +1,7 @@
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/pointwise_math.hpp"
 #include "op/quantization.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::dynamic_quant_op {
 namespace {

@@ -1,8 +1,8 @@
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 #include "op/mixture.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/quantization.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::ep_moe_op {
 namespace {

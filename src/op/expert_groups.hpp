@@ -1,7 +1,7 @@
 // Groups that moe_permute sorts pairs of token and expert into, of its attributes.
 #pragma once
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

@@ -1,8 +1,8 @@
 // What gated activations share: a row of 2F elements holds F gates and F linear halves; y = activation(gate) * up.
 #pragma once
 
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

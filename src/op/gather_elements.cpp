@@ -1,6 +1,6 @@
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 #include "op/gathering.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::gather_elements_op {
 namespace {

@@ -1,7 +1,7 @@
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 #include "op/coordinates.hpp"
 #include "op/gathering.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::gather_nd_op {
 namespace {

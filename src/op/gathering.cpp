@@ -1,6 +1,6 @@
 #include "op/gathering.hpp"
 
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet {
 

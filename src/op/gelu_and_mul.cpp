@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "op/gated.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/pointwise_math.hpp"
 
 namespace cermet::gelu_and_mul_op {

@@ -1,8 +1,8 @@
 #include "op/grid_sample.hpp"
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 #include "op/pool_window.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::grid_sample_op {
 namespace {

@@ -1,7 +1,7 @@
 #include "op/group_norm.hpp"
 
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 namespace {

@@ -1,6 +1,6 @@
 #include "base/checked.hpp"
 #include "op/grouped_work.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/scales.hpp"
 
 namespace cermet::grouped_linear_op {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/tensor.hpp"
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 

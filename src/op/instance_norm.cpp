@@ -1,5 +1,5 @@
 #include "op/group_norm.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::instance_norm_op {
 

@@ -1,7 +1,7 @@
 #include "op/kv_cache.hpp"
 
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -1,7 +1,7 @@
 // The paged KV cache as operators see it: which axis is which, and the check of its operands.
 #pragma once
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 

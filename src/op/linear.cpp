@@ -1,4 +1,4 @@
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/products.hpp"
 
 namespace cermet::linear_op {

@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/products.hpp"
 
 namespace cermet::matmul_op {

@@ -1,8 +1,8 @@
 #include <limits>
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 #include "op/pool_window.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::max_pool_op {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "op/activation.hpp"
 #include "op/attention.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/products.hpp"
 #include "op/quantization.hpp"
 

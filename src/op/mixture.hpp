@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet {
 

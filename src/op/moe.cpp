@@ -1,7 +1,7 @@
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 #include "op/mixture.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::moe_op {
 namespace {

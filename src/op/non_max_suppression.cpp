@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "op/box_overlap.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::non_max_suppression_op {
 namespace {

@@ -1,6 +1,6 @@
 #include "op/norm.hpp"
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 

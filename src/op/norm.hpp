@@ -1,7 +1,7 @@
 // What the normalizations share: a weight that covers trailing dimensions of x, and their attributes.
 #pragma once
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet {
 

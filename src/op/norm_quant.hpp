@@ -3,7 +3,7 @@
 
 #include "op/norm.hpp"
 #include "op/quantization.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 

@@ -2,11 +2,11 @@
 #include <array>
 #include <cstring>
 
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
 #include "op/pointwise_math.hpp"
 #include "op/pointwise_types.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 namespace {

@@ -1,6 +1,6 @@
 #include "op/pool_window.hpp"
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet {
 

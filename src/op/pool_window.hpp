@@ -1,7 +1,7 @@
 // Windows that slide over the spatial axes of samples with channels: what the pooling operators share.
 #pragma once
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/spatial_view.hpp"
 
 namespace cermet {

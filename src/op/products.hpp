@@ -1,8 +1,8 @@
 // Shared by the linear algebra operators: checks, and dot products for their references.
 #pragma once
 
-#include "op/infer.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 

@@ -1,9 +1,9 @@
 #include "op/quantization.hpp"
 
 #include "base/checked.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/pointwise_math.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 namespace {

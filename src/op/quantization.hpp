@@ -5,7 +5,7 @@
 #include <cmath>
 #include <span>
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet {
 

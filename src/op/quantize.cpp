@@ -1,6 +1,6 @@
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/quantization.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "op/scale_operand.hpp"
 
 namespace cermet::quantize_op {

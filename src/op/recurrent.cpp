@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 #include "op/pointwise_math.hpp"
 
 namespace cermet {

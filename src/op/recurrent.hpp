@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 

@@ -1,9 +1,9 @@
 // The reductions along axes differ only in the reduction; each define function below is one operator.
-#include "op/axes.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
 #include "op/reduction.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 namespace {

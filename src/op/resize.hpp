@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 #include "op/resize_axis.hpp"
 
 namespace cermet {

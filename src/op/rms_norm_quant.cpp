@@ -1,5 +1,5 @@
 #include "op/norm_quant.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::rms_norm_quant_op {
 namespace {

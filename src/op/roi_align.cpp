@@ -1,7 +1,7 @@
 #include "op/roi_align.hpp"
 
-#include "op/infer.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::roi_align_op {
 namespace {

@@ -1,7 +1,7 @@
 // The attributes of roi_align.
 #pragma once
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/roi_bin.hpp"
 
 namespace cermet {

@@ -1,8 +1,8 @@
 #include "format/fp8.hpp"
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 #include "op/kv_cache.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::rope_and_cache_op {
 namespace {

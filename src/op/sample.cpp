@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "op/sample_parameters.hpp"
 #include "op/sampling.hpp"
 

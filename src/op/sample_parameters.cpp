@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

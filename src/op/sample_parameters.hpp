@@ -1,7 +1,7 @@
 // The parameters of one sequence of `sample`, read from its operands and checked.
 #pragma once
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 

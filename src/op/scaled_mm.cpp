@@ -1,5 +1,5 @@
 #include "base/checked.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/scales.hpp"
 
 namespace cermet::scaled_mm_op {

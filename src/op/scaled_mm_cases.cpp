@@ -1,5 +1,5 @@
 // Cases of scaled_mm: every type of result, form of scale and optional operand, at sizes that leave tails in rows, columns and reduction.
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/scales.hpp"
 
 namespace cermet::scaled_mm_op {

@@ -1,4 +1,4 @@
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 #include "op/gathering.hpp"
 #include "op/scatter_updates.hpp"
 

@@ -1,6 +1,6 @@
 #include "op/scatter_updates.hpp"
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "op/reduction.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "op/gated.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::silu_and_mul_op {
 

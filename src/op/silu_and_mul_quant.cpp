@@ -1,8 +1,8 @@
 #include "op/gated.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/pointwise_math.hpp"
 #include "op/quantization.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "op/scale_operand.hpp"
 
 namespace cermet::silu_and_mul_quant_op {

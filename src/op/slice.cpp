@@ -1,10 +1,10 @@
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/slice_range.hpp"
 
-#include "op/axes.hpp"
-#include "op/dims_attribute.hpp"
-#include "op/infer.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/dims_attribute.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::slice_op {
 namespace {

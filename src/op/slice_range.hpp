@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/tensor.hpp"
-#include "op/attributes.hpp"
+#include "op/schema/attributes.hpp"
 
 namespace cermet {
 

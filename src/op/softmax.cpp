@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::softmax_op {
 namespace {

@@ -2,8 +2,8 @@
 #include <numeric>
 
 #include "op/element_order.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::topk_op {
 namespace {

@@ -1,9 +1,9 @@
 #include "op/attention.hpp"
 #include "op/float_order.hpp"
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 #include "op/mixture.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::topk_gating_op {
 namespace {

@@ -2,10 +2,10 @@
 #include <map>
 #include <numeric>
 
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 #include "op/element_order.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::unique_op {
 namespace {

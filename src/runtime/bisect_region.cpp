@@ -3,8 +3,8 @@
 #include <bit>
 #include <cstring>
 
-#include "op/reference.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "op/schema/reference.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 
 namespace cermet {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/buffer.hpp"
 #include "base/text.hpp"
 #include "io/digest.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "select/bound_op.hpp"
 #include "select/select.hpp"
 

@@ -13,7 +13,7 @@
 #include "runtime/executable.hpp"
 #include "runtime/memory_plan.hpp"
 #include "runtime/super_kernel/device_region.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 #include "runtime/super_kernel/walk_cost.hpp"
 #include "runtime/view_layout.hpp"
 

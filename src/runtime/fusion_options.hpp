@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fuse/mode.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 #include "runtime/super_kernel/mark.hpp"
 
 namespace cermet {

@@ -1,6 +1,6 @@
 #include "runtime/limits.hpp"
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

@@ -6,7 +6,7 @@
 #include "base/device_limits.hpp"
 #include "kernel/cpu/limits.hpp"
 #include "kernel/cuda/limits.hpp"
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 

@@ -6,7 +6,7 @@
 #include "base/checked.hpp"
 #include "base/function_ref.hpp"
 #include "graph/memory.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "runtime/side_by_side.hpp"
 
 namespace cermet {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

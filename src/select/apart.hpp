@@ -1,7 +1,7 @@
 // Whether a region is better computed by more launches than one.
 #pragma once
 
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 

@@ -5,8 +5,8 @@
 #include <deque>
 
 #include "device/plan.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "select/guarded_memory.hpp"
 
 namespace cermet {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "op/case_data.hpp"
+#include "op/schema/case_data.hpp"
 #include "select/bound_op.hpp"
 
 namespace cermet {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 #include "select/tuning_database.hpp"
 #include "select/tuning_table.hpp"
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <functional>
 
-#include "op/dim_text.hpp"
+#include "op/schema/dim_text.hpp"
 
 namespace cermet {
 namespace {

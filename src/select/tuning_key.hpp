@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 #include "select/device_identity.hpp"
 
 namespace cermet {

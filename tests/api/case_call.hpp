@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cermet/cermet.h"
-#include "op/case_data.hpp"
-#include "op/reference.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::test {
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cermet/cermet.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/bound_op.hpp"
 
 namespace {

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/bound_op.hpp"
 #include "tests/support/heap.hpp"
 

@@ -1,6 +1,6 @@
 #include <sstream>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/model/plugin.hpp"
 

@@ -1,8 +1,8 @@
 // cermet explain and bisect: what they print is what a run launches, and the page holds exactly that.
 #include <gtest/gtest.h>
 
-#include "cli/explain_fold.hpp"
-#include "cli/explain_page.hpp"
+#include "cli/explain/explain_fold.hpp"
+#include "cli/explain/explain_page.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/support/golden.hpp"
 

@@ -1,4 +1,4 @@
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/cli/command.hpp"
 
 namespace cermet::test {

@@ -3,9 +3,9 @@
 #include <random>
 
 #include "graph/graph.hpp"
-#include "op/case_data.hpp"
+#include "op/schema/case_data.hpp"
 #include "op/mixture.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/compile.hpp"
 #include "tests/comm/threads.hpp"
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "graph/text.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/context.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 #include "tests/comm/threads.hpp"
 #include "tests/runtime/tokens.hpp"
 #include "tests/support/error_text.hpp"

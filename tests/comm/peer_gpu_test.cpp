@@ -3,8 +3,8 @@
 #include "comm/check.hpp"
 #include "comm/device_communicator.hpp"
 #include "device/cuda/plugin.hpp"
-#include "op/reference.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "op/schema/reference.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 #include "tests/comm/summed_norm.hpp"
 #include "tests/comm/threads.hpp"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "foreign/registry.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/bound_op.hpp"
 #include "tests/foreign/manifests.hpp"
 

@@ -9,7 +9,7 @@
 #include "foreign/fallback.hpp"
 #include "jit/jit.hpp"
 #include "kernel/cuda/task.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/foreign/manifests.hpp"
 #include "tests/jit/fake_toolchain.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "fuse/plan.hpp"
 #include "graph/text.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

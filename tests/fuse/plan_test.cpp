@@ -1,6 +1,6 @@
 // Which norms join the product that reads them, and that groups remain a plan that can run.
 #include "fuse/plan.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "graph/rewrite/rule.hpp"
 #include "graph/text.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/error_text.hpp"
 
 namespace cermet {

@@ -1,7 +1,7 @@
 // Attention derived from any spelling of it, and what must not be taken for it.
 #include <gtest/gtest.h>
 
-#include "graph/rewrite/derive/attention.hpp"
+#include "graph/rewrite/derive/attention_form.hpp"
 #include "graph/rewrite/rule.hpp"
 #include "graph/text.hpp"
 #include "graph/verify.hpp"

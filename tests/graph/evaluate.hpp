@@ -9,8 +9,8 @@
 #include "base/buffer.hpp"
 #include "graph/graph.hpp"
 #include "graph/memory.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 

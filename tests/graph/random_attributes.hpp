@@ -6,7 +6,7 @@
 #include <random>
 
 #include "graph/rewrite/pattern.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

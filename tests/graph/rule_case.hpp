@@ -9,7 +9,7 @@
 
 #include "format/element.hpp"
 #include "graph/rewrite/rule.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/graph/random_attributes.hpp"
 
 namespace cermet {

@@ -8,8 +8,8 @@
 #include "device/device.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/cuda/task.hpp"
-#include "op/case.hpp"
-#include "op/operator.hpp"
+#include "op/schema/case.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/region.hpp"
 
 namespace cermet {

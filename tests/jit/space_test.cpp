@@ -1,7 +1,7 @@
 // A sample of the points of the spaces of kernels for Hopper, compiled; tests/kernel_cuda binds and launches all of them.
 #include <random>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/jit/architectures.hpp"
 
 namespace cermet {

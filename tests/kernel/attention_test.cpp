@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/run_op.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "kernel/cpu/isa.hpp"
 #include "kernel/kernel.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/case_run.hpp"
 
 namespace cermet {

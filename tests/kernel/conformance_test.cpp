@@ -2,7 +2,7 @@
 #include "tests/kernel/conformance.hpp"
 #include "tests/support/every_operator.hpp"
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 #include "kernel/cpu/kernels.hpp"
 

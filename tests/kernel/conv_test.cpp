@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernel/cpu/gemm/parts.hpp"
-#include "op/case_data.hpp"
+#include "op/schema/case_data.hpp"
 #include "select/bound_op.hpp"
 #include "tests/support/region_builder.hpp"
 #include "tests/support/region_run.hpp"

@@ -16,7 +16,7 @@
 #include "kernel/cpu/amx.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
-#include "op/case_data.hpp"
+#include "op/schema/case_data.hpp"
 #include "select/bound_op.hpp"
 #include "select/select.hpp"
 

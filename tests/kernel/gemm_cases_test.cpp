@@ -2,7 +2,7 @@
 // slices of a long reduction, rows past packed_row_limit, every tail, each prologue and epilogue alone.
 #include "kernel/cpu/gemm/panels.hpp"
 #include "kernel/cpu/kernels.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel/conformance.hpp"
 
 namespace cermet {

@@ -1,7 +1,7 @@
 // CPU kernels against the oracle of tests/support/golden_values.hpp, on every instruction set: what they compute does not rest on our references.
 #include "tests/support/golden_values.hpp"
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 #include <set>
 

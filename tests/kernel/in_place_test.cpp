@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "kernel/cpu/kernels.hpp"
-#include "op/case_data.hpp"
-#include "op/operator.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/operator.hpp"
 #include "select/bound_op.hpp"
 
 namespace cermet {

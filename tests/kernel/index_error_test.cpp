@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernel/cpu/kernels.hpp"
-#include "op/case_data.hpp"
+#include "op/schema/case_data.hpp"
 #include "select/bound_op.hpp"
 
 namespace cermet {

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "kernel/cpu/gemm/panels.hpp"
-#include "op/case_data.hpp"
+#include "op/schema/case_data.hpp"
 #include "op/mixture.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/select.hpp"
 
 namespace cermet {

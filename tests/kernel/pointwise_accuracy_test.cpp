@@ -11,7 +11,7 @@
 
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/pointwise/tile_functions.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "kernel/cpu/kernels.hpp"
-#include "op/case_data.hpp"
-#include "op/operator.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/type_text.hpp"
 #include "select/bound_op.hpp"
 
 namespace cermet {

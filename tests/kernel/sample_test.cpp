@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "op/case_data.hpp"
+#include "op/schema/case_data.hpp"
 #include "op/sample_parameters.hpp"
 #include "select/bound_op.hpp"
 #include "select/select.hpp"

@@ -2,8 +2,8 @@
 // costs may not move a choice away from what was measured to be the fastest.
 #include <sstream>
 
-#include "op/operator.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/type_text.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 #include "tests/support/golden.hpp"

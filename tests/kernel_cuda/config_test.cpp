@@ -5,7 +5,7 @@
 
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/forced.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 #include "tests/support/case_problem.hpp"

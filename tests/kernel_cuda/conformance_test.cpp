@@ -1,7 +1,7 @@
 // Every CUDA kernel against its operator's reference, over the operator's own cases, on the GPU.
 #include "kernel/cuda/kernels.hpp"
 #include "op/mixture.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/compiled_cases.hpp"
 
 namespace cermet {

@@ -9,9 +9,9 @@
 
 #include "device/dependency.hpp"
 #include "kernel/cuda/kernels.hpp"
-#include "op/case_data.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "tests/kernel_cuda/epilogue_case.hpp"
 #include "tests/kernel_cuda/item_bytes.hpp"
 #include "tests/kernel_cuda/poisoned.hpp"

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "kernel/cuda/kernels.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "tests/kernel_cuda/epilogue_case.hpp"
 #include "tests/kernel_cuda/item_bytes.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"

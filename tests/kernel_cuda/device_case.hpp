@@ -8,8 +8,8 @@
 #include "device/cuda/plugin.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/decline.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "select/device_case_run.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 

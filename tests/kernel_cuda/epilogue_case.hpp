@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/operands.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
 #include "tests/support/case_problem.hpp"

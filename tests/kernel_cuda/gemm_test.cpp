@@ -1,7 +1,7 @@
 // GEMMs at sizes and alignments that the tensor cores' kernels take: tails in rows, columns and reduction, every form
 // of scale, empty groups.
 #include "kernel/cuda/kernels.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
 #include "tests/kernel_cuda/operands.hpp"
 

@@ -2,7 +2,7 @@
 // several rows or a part of one in a stage, tails of every kind, rows that are not 16-byte aligned, more columns than
 // blocks.
 #include "kernel/cuda/kernels.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
 #include "tests/kernel_cuda/operands.hpp"
 

@@ -3,9 +3,9 @@
 
 #include <set>
 
-#include "kernel/cuda/device/attention/attention.hpp"
+#include "kernel/cuda/device/attention/attention_params.hpp"
 #include "kernel/cuda/kernels.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/epilogue_case.hpp"
 #include "tests/kernel_cuda/product_cases.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "op/case.hpp"
+#include "op/schema/case.hpp"
 
 namespace cermet {
 

@@ -1,6 +1,6 @@
 // GEMMs whose thread blocks compute several tiles, on the GPU.
 #include "kernel/cuda/device/gemm/hopper.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
 #include "tests/kernel_cuda/operands.hpp"

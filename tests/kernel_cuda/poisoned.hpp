@@ -4,8 +4,8 @@
 #include <cstring>
 #include <span>
 
-#include "op/case_data.hpp"
-#include "op/reference.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/reference.hpp"
 #include "tests/kernel_cuda/item_bytes.hpp"
 
 namespace cermet {

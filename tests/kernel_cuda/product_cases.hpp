@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "op/case.hpp"
-#include "op/operator.hpp"
+#include "op/schema/case.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

@@ -5,7 +5,7 @@
 
 #include "device/device.hpp"
 #include "io/json_file.hpp"
-#include "op/region_text.hpp"
+#include "op/schema/region_text.hpp"
 #include "select/margin.hpp"
 #include "select/select.hpp"
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/checked.hpp"
-#include "op/case_data.hpp"
+#include "op/schema/case_data.hpp"
 #include "op/grouped_work.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "tests/support/pointwise_regions.hpp"
 #include "tests/support/region_operands.hpp"
 

@@ -1,8 +1,8 @@
 // What launches of regions are given, on the null device: every operand's rows where the region's wiring says.
 #include <gtest/gtest.h>
 
-#include "kernel/cuda/device/pointwise/region.hpp"
-#include "kernel/cuda/device/rowwise/region.hpp"
+#include "kernel/cuda/device/pointwise/region_task.hpp"
+#include "kernel/cuda/device/rowwise/row_region_task.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/row_program.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"

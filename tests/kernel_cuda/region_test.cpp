@@ -1,7 +1,7 @@
 // Regions of several operators in one launch, against the operators one after another.
 #include <set>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
 #include "tests/kernel_cuda/region_data.hpp"
 #include "tests/support/rotated_regions.hpp"

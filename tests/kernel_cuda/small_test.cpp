@@ -1,5 +1,5 @@
 // A small case for each kernel that keeps operands in shared memory, one test each: few enough accesses for racecheck, which is a hundred times slower.
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
 #include "tests/kernel_cuda/paged_case.hpp"
 

@@ -1,6 +1,6 @@
 // Every CUDA kernel bound to cases whose first dimension is a symbol: bound once, it computes what it does for the number.
 #include "kernel/cuda/kernels.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
 #include "tests/support/every_operator.hpp"
 

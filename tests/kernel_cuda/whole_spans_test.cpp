@@ -1,6 +1,6 @@
 // Decoding attention of many sequences, whose lengths say whether blocks have whole spans or share all units: both, and how the one gives way to the other.
 #include "kernel/cuda/device/attention/decode_config.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
 #include "tests/kernel_cuda/paged_case.hpp"

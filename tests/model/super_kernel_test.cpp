@@ -7,7 +7,7 @@
 
 #include "model/engine.hpp"
 #include "runtime/super_kernel/reason.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 #include "tests/model/plugin.hpp"
 #include "tests/support/models.hpp"
 

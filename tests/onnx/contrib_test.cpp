@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 #include "tests/onnx/builder.hpp"
 #include "tests/support/error_text.hpp"

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "format/element.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::onnx::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 #include "tests/onnx/builder.hpp"
 

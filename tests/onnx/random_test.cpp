@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 #include "tests/onnx/builder.hpp"
 #include "tests/support/error_text.hpp"

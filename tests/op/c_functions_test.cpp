@@ -1,5 +1,5 @@
 // The generated C functions say all that the schemas say. That they compile and compute, tests/api/c_face_test.cpp and the installed header's consumer show.
-#include "op/c_functions.hpp"
+#include "op/schema/c_functions.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <set>
 #include <sstream>
 
-#include "op/operator.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/type_text.hpp"
 #include "tests/support/golden.hpp"
 
 namespace cermet {

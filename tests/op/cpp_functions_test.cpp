@@ -1,9 +1,9 @@
 // The generated C++ functions say all that the schemas say. That they compile and compute, tests/api/short_form_test.cpp shows.
-#include "op/cpp_functions.hpp"
+#include "op/schema/cpp_functions.hpp"
 
 #include <gtest/gtest.h>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/every_operator.hpp"
 
 namespace cermet {

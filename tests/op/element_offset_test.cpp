@@ -1,7 +1,7 @@
 // Offsets of elements in views, against a walk over their dimensions.
 #include <gtest/gtest.h>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 namespace {

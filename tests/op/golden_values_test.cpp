@@ -1,7 +1,7 @@
 // References against an oracle that shares no code with them; the values and their file format: tests/support/golden_values.hpp.
 #include "tests/support/golden_values.hpp"
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 #include <map>
 #include <set>

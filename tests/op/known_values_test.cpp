@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "op/case_data.hpp"
-#include "op/reference.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/reference.hpp"
+#include "op/schema/type_text.hpp"
 
 namespace cermet {
 namespace {

@@ -1,8 +1,8 @@
 // What a valid call resolves to. Calls that must fail are files in tests/op/must_fail.
 #include <gtest/gtest.h>
 
-#include "op/operator.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/type_text.hpp"
 
 namespace cermet {
 namespace {

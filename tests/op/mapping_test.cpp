@@ -1,8 +1,8 @@
-#include "op/mapping.hpp"
+#include "op/schema/mapping.hpp"
 
 #include <gtest/gtest.h>
 
-#include "op/type_text.hpp"
+#include "op/schema/type_text.hpp"
 
 namespace cermet {
 namespace {

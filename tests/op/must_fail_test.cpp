@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "op/operator.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/type_text.hpp"
 
 namespace cermet {
 namespace {

@@ -1,7 +1,7 @@
 // What the linear algebra operators reject, with the messages.
 #include <gtest/gtest.h>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/error_text.hpp"
 
 namespace cermet {

@@ -1,8 +1,8 @@
-#include "op/reference_page.hpp"
+#include "op/schema/reference_page.hpp"
 
 #include <gtest/gtest.h>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/golden.hpp"
 
 namespace cermet {

@@ -1,5 +1,5 @@
 // Regions: their text, their cost, and what is refused.
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 #include <gtest/gtest.h>
 

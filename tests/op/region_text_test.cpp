@@ -1,11 +1,11 @@
 // Regions as text: what is printed is read back, and what is not a region is answered with the column at fault.
-#include "op/region_text.hpp"
+#include "op/schema/region_text.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/region.hpp"
 

@@ -1,7 +1,7 @@
 // What row-wise operators reject at creation, with the exact messages.
 #include <gtest/gtest.h>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/every_operator.hpp"
 
 namespace cermet {

@@ -1,9 +1,9 @@
-#include "op/type_text.hpp"
+#include "op/schema/type_text.hpp"
 
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "op/dim_text.hpp"
+#include "op/schema/dim_text.hpp"
 
 namespace cermet {
 namespace {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "base/logger.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/type_text.hpp"
 #include "runtime/explain.hpp"
 #include "select/select.hpp"
 #include "tests/model/scratch.hpp"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/text.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/compile.hpp"
 #include "tests/runtime/reversed.hpp"
 #include "tests/support/error_text.hpp"

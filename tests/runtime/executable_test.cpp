@@ -5,8 +5,8 @@
 #include <map>
 #include <thread>
 
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/compile.hpp"
 #include "tests/runtime/tokens.hpp"
 #include "tests/support/error_text.hpp"

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "graph/text.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/context.hpp"
 #include "tests/support/golden.hpp"

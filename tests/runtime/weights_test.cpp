@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "tests/runtime/reversed.hpp"
 #include "tests/support/error_text.hpp"
 

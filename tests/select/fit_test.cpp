@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "device/device.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/cost_factors.hpp"
 #include "select/select.hpp"
 #include "tests/model/scratch.hpp"

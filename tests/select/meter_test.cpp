@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/tune/agreement.hpp"
 #include "select/tune/job.hpp"
 #include "tests/support/error_text.hpp"

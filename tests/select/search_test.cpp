@@ -8,7 +8,7 @@
 
 #include "device/device.hpp"
 #include "kernel/cuda/task.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/tune/job.hpp"
 #include "tests/select/landscape.hpp"
 #include "tests/support/error_text.hpp"

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "op/operator.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/type_text.hpp"
 #include "select/tuning_entry.hpp"
 
 namespace cermet::test {

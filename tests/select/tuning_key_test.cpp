@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "device/device.hpp"
-#include "op/region_text.hpp"
+#include "op/schema/region_text.hpp"
 #include "select/tuned_sizes.hpp"
 #include "tests/select/tuning_entries.hpp"
 

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "op/case_data.hpp"
-#include "op/reference.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/reference.hpp"
+#include "op/schema/type_text.hpp"
 #include "tests/support/golden.hpp"
 
 namespace cermet {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fuse/plan.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/checked.hpp"
-#include "op/case_data.hpp"
-#include "op/region_text.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/region_text.hpp"
 
 namespace cermet {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kernel/kernel.hpp"
-#include "op/case_data.hpp"
-#include "op/reference.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 

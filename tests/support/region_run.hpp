@@ -9,9 +9,9 @@
 
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
-#include "op/case_data.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "select/bound_op.hpp"
 #include "tests/support/region_operands.hpp"
 

@@ -1,7 +1,7 @@
 // Regions around reductions of rows that tests compile and run.
 #pragma once
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/pointwise_regions.hpp"
 #include "tests/support/standardization.hpp"
 

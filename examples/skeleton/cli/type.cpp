@@ -2,7 +2,7 @@
 // has --help and --json, and turns an Error into one line and exit code 2.
 #include "base/error.hpp"
 #include "cli/verb.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/type_text.hpp"
 
 namespace cermet::cli::type_verb {
 namespace {

@@ -1,8 +1,8 @@
 // Skeleton of an operator. Copy to src/op/NAME.cpp, call its namespace NAME_op, add the row X(NAME) to src/op/ops.inc, and give it a kernel (see kernel/cpu/
 // beside this folder): the schema table, `cermet ops`, the C interface and the conformance test take both from there.
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::center_op {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "graph/rewrite/value_range.hpp"
-#include "op/text_reader.hpp"
+#include "op/schema/text_reader.hpp"
 
 namespace cermet {
 namespace {

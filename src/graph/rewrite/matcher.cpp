@@ -6,8 +6,8 @@
 
 #include "format/element.hpp"
 #include "graph/rewrite/pattern.hpp"
-#include "op/axes.hpp"
-#include "op/operator.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -63,7 +63,7 @@ bool cancel_transposes(const Rule& rule, GraphEditor& editor, NodeId anchor);
 /// A product of transposed columns: that of the columns as they were, with the columns of its weight in their order.
 bool transpose_weight(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
-/// A product of a softmax of scores: attention, derived as graph/rewrite/derive/attention.hpp says. A rule of class fast takes rounded scores, too.
+/// A product of a softmax of scores: attention, derived as graph/rewrite/derive/attention_form.hpp says. A rule of class fast takes rounded scores, too.
 bool derive_attention(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
 }  // namespace cermet

@@ -8,7 +8,7 @@
 #include "format/element.hpp"
 #include "graph/memory.hpp"
 #include "graph/rewrite/cost.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "graph/rewrite/derive/axes.hpp"
 #include "graph/rewrite/replace.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet {
 namespace {

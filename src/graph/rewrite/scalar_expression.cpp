@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "op/text_reader.hpp"
+#include "op/schema/text_reader.hpp"
 
 namespace cermet {
 namespace {

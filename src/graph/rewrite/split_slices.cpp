@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "graph/rewrite/replace.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 #include "op/slice_range.hpp"
 
 namespace cermet {

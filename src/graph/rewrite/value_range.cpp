@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "format/element.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

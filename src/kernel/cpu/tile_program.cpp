@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/checked.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "op/scales.hpp"
 
 namespace cermet::cpu {

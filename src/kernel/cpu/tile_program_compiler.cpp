@@ -5,7 +5,7 @@
 #include "base/checked.hpp"
 #include "kernel/cpu/tile_fusions.hpp"
 #include "kernel/cpu/tile_program.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::cpu {
 

@@ -6,7 +6,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/task.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::cuda {
 namespace {

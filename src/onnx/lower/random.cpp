@@ -9,7 +9,7 @@
 #include "base/buffer.hpp"
 #include "onnx/lowering.hpp"
 #include "op/philox.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::onnx {
 namespace {

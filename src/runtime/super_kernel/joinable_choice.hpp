@@ -1,7 +1,7 @@
 // Kernels for nodes that are to share a launch.
 #pragma once
 
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 #include "select/select.hpp"
 
 namespace cermet {

@@ -5,7 +5,7 @@
 
 #include "device/dependency.hpp"
 #include "runtime/executable.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 #include "runtime/super_kernel/schedule.hpp"
 
 namespace cermet {

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <utility>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/executable_state.hpp"
 
 namespace cermet {

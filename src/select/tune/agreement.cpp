@@ -6,7 +6,7 @@
 #include "base/buffer.hpp"
 #include "device/stream.hpp"
 #include "format/element.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "jit/program_store.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 
@@ -14,7 +14,7 @@ namespace cermet {
 std::vector<double> sampled_values(const TensorView& result, const DeviceQueue& queue);
 
 /// What is wrong with the values of a result beside those that another kernel computed; empty where nothing is. Both may be off by the bound of the region's
-/// operators (see compare() in op/case_data.hpp), whose magnitude is taken to be the largest value: half a unit in the last place for the rounding of the
+/// operators (see compare() in op/schema/case_data.hpp), whose magnitude is taken to be the largest value: half a unit in the last place for the rounding of the
 /// result, and rounding_depth * 2^-24 * magnitude for sums; integers and fp8 by integer_slack.
 std::string disagreement(const Region& region, std::size_t result, const std::vector<double>& expected, const std::vector<double>& found);
 

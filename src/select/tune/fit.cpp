@@ -6,7 +6,7 @@
 #include <map>
 
 #include "kernel/decline.hpp"
-#include "op/region_text.hpp"
+#include "op/schema/region_text.hpp"
 #include "select/select.hpp"
 
 namespace cermet {

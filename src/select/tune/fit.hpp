@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/target.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 #include "select/tuning_entry.hpp"
 
 namespace cermet {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <set>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/tuning_key.hpp"
 
 namespace cermet {

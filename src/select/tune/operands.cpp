@@ -6,9 +6,9 @@
 
 #include "base/text.hpp"
 #include "format/element.hpp"
-#include "op/case_data.hpp"
+#include "op/schema/case_data.hpp"
 #include "op/kv_cache.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/buffer.hpp"
 #include "base/thread_pool.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 

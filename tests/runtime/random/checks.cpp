@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/session.hpp"
 #include "tests/runtime/random/exact_run.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "device/cuda/plugin.hpp"
 #include "graph/text.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "tests/runtime/random/checks.hpp"
 #include "tests/runtime/random/exact_run.hpp"
 #include "tests/runtime/random/random_graph.hpp"

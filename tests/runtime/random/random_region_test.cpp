@@ -10,7 +10,7 @@
 #include "graph/text.hpp"
 #include "runtime/session.hpp"
 #include "runtime/super_kernel/mark.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 #include "tests/runtime/random/exact_run.hpp"
 #include "tests/runtime/random/random_graph.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "runtime/bisect_region.hpp"
 #include "runtime/session.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 #include "tests/runtime/graph_harness.hpp"
 #include "tests/support/error_text.hpp"
 

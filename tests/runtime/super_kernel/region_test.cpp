@@ -1,5 +1,5 @@
 // Regions of super-kernels: which launches become one, and every reason why one cannot.
-#include "runtime/super_kernel/region.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include "runtime/session.hpp"
 #include "runtime/super_kernel/device_region.hpp"
 #include "runtime/super_kernel/joinable_choice.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 #include "tests/runtime/graph_harness.hpp"
 
 namespace cermet {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

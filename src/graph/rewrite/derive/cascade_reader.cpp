@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "graph/rewrite/derive/cascade.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "graph/rewrite/derive/arrange.hpp"
-#include "graph/rewrite/derive/attention.hpp"
-#include "op/operator.hpp"
+#include "graph/rewrite/derive/attention_form.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

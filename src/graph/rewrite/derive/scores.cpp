@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "format/element.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "graph/rewrite/replace.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "graph/rewrite/replace.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

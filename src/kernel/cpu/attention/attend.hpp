@@ -1,7 +1,7 @@
 // The inner loop of attention: some rows, some keys.
 #pragma once
 
-#include "kernel/cpu/attention/attention.hpp"
+#include "kernel/cpu/attention/tile_attention.hpp"
 #include "kernel/cpu/attention/state.hpp"
 
 namespace cermet::cpu {

@@ -1,5 +1,5 @@
 // Attention of sequences of one length: the same tasks as for ragged batches, with steps from the layouts.
-#include "kernel/cpu/attention/attention.hpp"
+#include "kernel/cpu/attention/tile_attention.hpp"
 #include "kernel/kernel.hpp"
 #include "op/attention_layout.hpp"
 

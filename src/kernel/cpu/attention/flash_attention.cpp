@@ -1,4 +1,4 @@
-#include "kernel/cpu/attention/attention.hpp"
+#include "kernel/cpu/attention/tile_attention.hpp"
 #include "kernel/cpu/index_list.hpp"
 #include "kernel/kernel.hpp"
 

@@ -5,7 +5,7 @@
 #include "kernel/cpu/by_dtype.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 #ifndef CERMET_ROPE_ONCE
 #define CERMET_ROPE_ONCE

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/checked.hpp"
-#include "kernel/cpu/attention/attention.hpp"
+#include "kernel/cpu/attention/tile_attention.hpp"
 
 namespace cermet::cpu {
 

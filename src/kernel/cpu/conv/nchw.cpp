@@ -6,7 +6,7 @@
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/decline.hpp"
 #include "op/conv.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::cpu {
 namespace {

@@ -9,7 +9,7 @@
 #include "kernel/cpu/convert.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
 #include "op/conv.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
 namespace {

@@ -8,7 +8,7 @@
 #include "kernel/kernel.hpp"
 #include "op/grid_sample.hpp"
 #include "op/pool_window.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "op/roi_align.hpp"
 
 namespace cermet::cpu {

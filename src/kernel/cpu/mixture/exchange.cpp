@@ -7,7 +7,7 @@
 #include "kernel/cpu/mixture/exchange_plan.hpp"
 #include "kernel/cpu/mixture/side_thread.hpp"
 #include "kernel/kernel.hpp"
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 #include "op/mixture.hpp"
 
 namespace cermet::cpu {

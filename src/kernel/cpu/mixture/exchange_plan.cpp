@@ -5,7 +5,7 @@
 
 #include "base/checked.hpp"
 #include "base/thread_pool.hpp"
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 #include "op/mixture.hpp"
 
 namespace cermet::cpu {

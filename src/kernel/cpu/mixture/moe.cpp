@@ -7,7 +7,7 @@
 #include "kernel/cpu/mixture/parts.hpp"
 #include "kernel/cpu/pointwise/activation-inl.hpp"
 #include "kernel/workspace_layout.hpp"
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 #include "op/mixture.hpp"
 
 HWY_BEFORE_NAMESPACE();

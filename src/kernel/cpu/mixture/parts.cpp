@@ -2,7 +2,7 @@
 #include "kernel/cpu/mixture/parts.hpp"
 
 #include "kernel/cpu/kernels.hpp"
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 #include "op/mixture.hpp"
 
 namespace cermet::cpu {

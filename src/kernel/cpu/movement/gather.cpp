@@ -3,8 +3,8 @@
 #include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/index_list.hpp"
 #include "kernel/kernel.hpp"
-#include "op/axes.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
 namespace {

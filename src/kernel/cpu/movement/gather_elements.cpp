@@ -1,8 +1,8 @@
 #include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/movement/axes.hpp"
 #include "kernel/kernel.hpp"
-#include "op/axes.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/cpu/movement/piece_map.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 #include "op/moved_view.hpp"
 
 namespace cermet::cpu {

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "kernel/cpu/movement/axis_order.hpp"
-#include "op/axes.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/reference.hpp"
 #include "op/slice_range.hpp"
 
 namespace cermet::cpu {

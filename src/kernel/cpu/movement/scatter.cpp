@@ -6,7 +6,7 @@
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/cpu/scalar.hpp"
 #include "kernel/kernel.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cpu {
 namespace {

@@ -1,6 +1,6 @@
 #include "kernel/cpu/movement/slices.hpp"
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
 

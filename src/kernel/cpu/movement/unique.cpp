@@ -5,7 +5,7 @@
 #include "kernel/cpu/by_any_dtype.hpp"
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/kernel.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 #include "op/ordinal.hpp"
 
 namespace cermet::cpu {

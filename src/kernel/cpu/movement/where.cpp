@@ -1,6 +1,6 @@
 #include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/movement/axes.hpp"
-#include "kernel/cpu/pointwise/region.hpp"
+#include "kernel/cpu/pointwise/tile_region.hpp"
 
 namespace cermet::cpu {
 namespace {

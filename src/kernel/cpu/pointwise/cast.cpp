@@ -5,7 +5,7 @@
 #include "format/element.hpp"
 #include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/convert.hpp"
-#include "kernel/cpu/pointwise/region.hpp"
+#include "kernel/cpu/pointwise/tile_region.hpp"
 #include "kernel/kernel.hpp"
 #include "op/cast.hpp"
 

@@ -7,7 +7,7 @@
 #include "kernel/cpu/math-inl.hpp"
 #include "kernel/cpu/pointwise/broadcast.hpp"
 #include "kernel/cpu/pointwise/plain.hpp"
-#include "kernel/cpu/pointwise/region.hpp"
+#include "kernel/cpu/pointwise/tile_region.hpp"
 #include "kernel/cpu/pointwise/tile_functions.hpp"
 #include "kernel/cpu/pointwise/whole-inl.hpp"
 #include "kernel/cpu/tile-inl.hpp"

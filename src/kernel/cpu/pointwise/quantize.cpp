@@ -5,11 +5,11 @@
 
 #include "base/checked.hpp"
 #include "kernel/cpu/pointwise/quantize_plain.hpp"
-#include "kernel/cpu/pointwise/region.hpp"
+#include "kernel/cpu/pointwise/tile_region.hpp"
 #include "kernel/cpu/rowwise/codes-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/quantization.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 #ifndef CERMET_QUANTIZE_ONCE
 #define CERMET_QUANTIZE_ONCE

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet::cpu {
 

@@ -5,7 +5,7 @@
 
 #include "format/element.hpp"
 #include "kernel/cpu/pool/pool.hpp"
-#include "op/attributes.hpp"
+#include "op/schema/attributes.hpp"
 
 namespace cermet::cpu {
 namespace {

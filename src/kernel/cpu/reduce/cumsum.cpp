@@ -5,7 +5,7 @@
 #include "kernel/cpu/movement/axes.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 #include "op/reduction.hpp"
 
 #ifndef CERMET_CUMSUM_ONCE

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "kernel/cpu/rowwise/region.hpp"
+#include "kernel/cpu/rowwise/row_kernel.hpp"
 #include "kernel/cpu/rowwise/row_grain.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/cpu/vec-inl.hpp"

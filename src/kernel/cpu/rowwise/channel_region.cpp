@@ -4,7 +4,7 @@
 
 #include "kernel/cpu/before_anchor.hpp"
 #include "kernel/step_builder.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cpu {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cpu/rowwise/moments-inl.hpp"
-#include "kernel/cpu/rowwise/region.hpp"
+#include "kernel/cpu/rowwise/row_kernel.hpp"
 #include "kernel/cpu/rowwise/row_grain.hpp"
 
 HWY_BEFORE_NAMESPACE();

@@ -3,7 +3,7 @@
 #include <hwy/foreach_target.h>
 
 #include "kernel/cpu/rowwise/quantize_row-inl.hpp"
-#include "kernel/cpu/rowwise/region.hpp"
+#include "kernel/cpu/rowwise/row_kernel.hpp"
 #include "kernel/cpu/rowwise/row_grain.hpp"
 #include "kernel/kernel.hpp"
 

@@ -10,7 +10,7 @@
 #include "kernel/cpu/rowwise/codes-inl.hpp"
 #include "kernel/cpu/rowwise/row_steps.hpp"
 #include "op/quantization.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {

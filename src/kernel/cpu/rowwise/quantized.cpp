@@ -1,5 +1,5 @@
 // Norms and gates with their quantization: what they do is their row program.
-#include "kernel/cpu/rowwise/region.hpp"
+#include "kernel/cpu/rowwise/row_kernel.hpp"
 
 namespace cermet::cpu {
 

@@ -4,7 +4,7 @@
 
 #include "kernel/cpu/by_dtype.hpp"
 #include "kernel/cpu/rowwise/inverse_rms-inl.hpp"
-#include "kernel/cpu/rowwise/region.hpp"
+#include "kernel/cpu/rowwise/row_kernel.hpp"
 #include "kernel/cpu/rowwise/row_grain.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "kernel/cpu/reduce/lanes-inl.hpp"
-#include "kernel/cpu/rowwise/region.hpp"
+#include "kernel/cpu/rowwise/row_kernel.hpp"
 #include "kernel/cpu/rowwise/row_grain.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"

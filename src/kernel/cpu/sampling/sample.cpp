@@ -7,7 +7,7 @@
 #include "kernel/cpu/index_list.hpp"
 #include "kernel/cpu/sampling/argmax.hpp"
 #include "kernel/kernel.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "op/sample_parameters.hpp"
 #include "op/sampling.hpp"
 

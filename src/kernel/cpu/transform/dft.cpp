@@ -9,7 +9,7 @@
 #include "kernel/cpu/movement/axes.hpp"
 #include "kernel/cpu/scalar.hpp"
 #include "kernel/kernel.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cpu {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/checked.hpp"
-#include "kernel/cuda/attention/attention.hpp"
+#include "kernel/cuda/attention/attention_launch.hpp"
 #include "kernel/cuda/device/attention/decode_config.hpp"
 #include "kernel/cuda/task.hpp"
 

@@ -1,5 +1,5 @@
 // Host half of the attention task that takes every problem.
-#include "kernel/cuda/attention/attention.hpp"
+#include "kernel/cuda/attention/attention_launch.hpp"
 #include "kernel/cuda/device/attention/general_shape.hpp"
 #include "kernel/cuda/task.hpp"
 

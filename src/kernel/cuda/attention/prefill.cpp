@@ -1,6 +1,6 @@
 // Host half of attention of many queries on the tensor cores, and the general task for launches that it does not fit.
 #include "base/checked.hpp"
-#include "kernel/cuda/attention/attention.hpp"
+#include "kernel/cuda/attention/attention_launch.hpp"
 #include "kernel/cuda/device/attention/prefill_hopper.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"

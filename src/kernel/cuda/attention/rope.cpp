@@ -2,7 +2,7 @@
 #include "kernel/cuda/device/attention/rope.hpp"
 
 #include "base/checked.hpp"
-#include "kernel/cuda/attention/attention.hpp"
+#include "kernel/cuda/attention/attention_launch.hpp"
 #include "kernel/cuda/task.hpp"
 
 namespace cermet::cuda::attention_rope_file {

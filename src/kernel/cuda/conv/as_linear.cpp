@@ -1,7 +1,7 @@
 #include "kernel/cuda/conv/as_linear.hpp"
 
 #include "op/conv.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // A convolution as the product of the matrix of its windows, for kernels of linear.
 #pragma once
 
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet::cuda {
 

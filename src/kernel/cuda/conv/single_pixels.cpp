@@ -8,7 +8,7 @@
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/region_part.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 #include "op/conv.hpp"
 
 namespace cermet::cuda::conv_single_pixels_file {

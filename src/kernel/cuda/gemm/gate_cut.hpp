@@ -1,7 +1,7 @@
 // Where planners leave a gate behind a product to a launch of its own.
 #pragma once
 
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet::cuda {
 

@@ -3,7 +3,7 @@
 
 #include "kernel/decline.hpp"
 #include "kernel/kernel.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet::cuda {
 

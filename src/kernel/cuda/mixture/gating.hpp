@@ -5,7 +5,7 @@
 
 #include "base/tensor.hpp"
 #include "kernel/cuda/device/mixture/gating.hpp"
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet::cuda {
 

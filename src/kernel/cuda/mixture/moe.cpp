@@ -7,7 +7,7 @@
 #include "kernel/mixture_parts.hpp"
 #include "kernel/part_choice.hpp"
 #include "kernel/workspace_layout.hpp"
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 #include "op/mixture.hpp"
 
 namespace cermet::cuda::mixture_moe_file {

@@ -5,7 +5,7 @@
 #include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 #include "op/moved_view.hpp"
 
 namespace cermet::cuda::movement_movement_file {

@@ -4,7 +4,7 @@
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 #include "kernel/cuda/movement/update_step.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cuda::movement_scatter_file {
 namespace {

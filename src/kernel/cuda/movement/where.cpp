@@ -3,7 +3,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
-#include "kernel/cuda/pointwise/region.hpp"
+#include "kernel/cuda/pointwise/pointwise_region.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/roofline.hpp"
 

@@ -2,7 +2,7 @@
 #include "kernel/cuda/device/pointwise/quantize.hpp"
 
 #include "kernel/cuda/pointwise/pointwise.hpp"
-#include "kernel/cuda/pointwise/region.hpp"
+#include "kernel/cuda/pointwise/pointwise_region.hpp"
 
 namespace cermet::cuda::pointwise_quantize_file {
 namespace {

@@ -4,7 +4,7 @@
 #include "kernel/cuda/device/reduce/reduce.hpp"
 #include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 #include "op/moved_view.hpp"
 
 namespace cermet::cuda {

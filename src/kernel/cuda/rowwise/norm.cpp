@@ -1,5 +1,5 @@
 // Host half of rms_norm, add_rms_norm and layer_norm: how their rows lie over threads.
-#include "kernel/cuda/rowwise/region.hpp"
+#include "kernel/cuda/rowwise/row_region_kernel.hpp"
 
 namespace cermet::cuda::rowwise_norm_file {
 namespace {

@@ -1,6 +1,6 @@
 // Host half of rms_norm_quant and add_rms_norm_quant: how their rows lie over threads.
 #include "op/norm_quant.hpp"
-#include "kernel/cuda/rowwise/region.hpp"
+#include "kernel/cuda/rowwise/row_region_kernel.hpp"
 
 namespace cermet::cuda::rowwise_norm_quant_file {
 namespace {

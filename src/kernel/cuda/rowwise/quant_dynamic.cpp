@@ -3,7 +3,7 @@
 
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/rowwise/codes.hpp"
-#include "kernel/cuda/rowwise/region.hpp"
+#include "kernel/cuda/rowwise/row_region_kernel.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
 
 namespace cermet::cuda::rowwise_quant_dynamic_file {

@@ -1,5 +1,5 @@
 // Host half of silu_and_mul_quant and dequant_swiglu_quant: how their rows lie over threads.
-#include "kernel/cuda/rowwise/region.hpp"
+#include "kernel/cuda/rowwise/row_region_kernel.hpp"
 
 namespace cermet::cuda::rowwise_quant_gated_file {
 namespace {

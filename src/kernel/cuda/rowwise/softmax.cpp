@@ -2,7 +2,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/device/rowwise/softmax_plain.hpp"
 #include "kernel/cuda/movement/axes.hpp"
-#include "kernel/cuda/rowwise/region.hpp"
+#include "kernel/cuda/rowwise/row_region_kernel.hpp"
 
 namespace cermet::cuda::rowwise_softmax_file {
 namespace {

@@ -3,7 +3,7 @@
 // blocks, so that the time does not depend on how lengths are distributed.
 #pragma once
 
-#include "kernel/cuda/device/attention/attention.hpp"
+#include "kernel/cuda/device/attention/attention_params.hpp"
 #include "kernel/cuda/device/attention/tile_rows.hpp"
 
 namespace cermet::attention {

@@ -1,7 +1,7 @@
 // Attention of many queries: what its two halves agree on.
 #pragma once
 
-#include "kernel/cuda/device/attention/attention.hpp"
+#include "kernel/cuda/device/attention/attention_params.hpp"
 #include "kernel/cuda/device/attention/tile_rows.hpp"
 
 namespace cermet::attention {

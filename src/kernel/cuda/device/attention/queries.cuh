@@ -1,7 +1,7 @@
 // Which queries a work item has, and which keys they see.
 #pragma once
 
-#include "kernel/cuda/device/attention/attention.hpp"
+#include "kernel/cuda/device/attention/attention_params.hpp"
 #include "kernel/cuda/device/team.cuh"
 
 namespace cermet::attention {

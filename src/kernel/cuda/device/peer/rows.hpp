@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernel/cuda/device/peer/link.hpp"
-#include "kernel/cuda/device/rowwise/region.hpp"
+#include "kernel/cuda/device/rowwise/row_region_task.hpp"
 
 namespace cermet::peer {
 
