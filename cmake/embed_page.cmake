@@ -1,4 +1,4 @@
-# cmake -D FOLDER=src/cli/explain -D OUT=file.cpp -P embed_page.cmake: the parts of explain's page as strings, in pieces that every compiler takes. The script is
+# cmake -D FOLDER=src/cli/explain/page -D OUT=file.cpp -P embed_page.cmake: the parts of explain's page as strings, in pieces that every compiler takes. The script is
 # several files, one behind the other in the order of their names.
 cmake_policy(VERSION 3.25)
 file(GLOB scripts ${FOLDER}/*.js)

@@ -10,7 +10,7 @@ namespace cermet::cli {
 
 /// In the program these are embedded; here they are read.
 PageParts page_parts() {
-  static const std::string folder = CERMET_SOURCE_DIR "/src/cli/explain/";
+  static const std::string folder = CERMET_SOURCE_DIR "/src/cli/explain/page/";
   static const std::string html = read_text(folder + "page.html"), style = read_text(folder + "page.css"), script = [] {
     std::string text;
     for (const char* part : {"1_graph", "2_layout", "3_drawing", "4_panels"}) text += read_text(folder + part + ".js");

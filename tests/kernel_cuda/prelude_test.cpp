@@ -26,7 +26,7 @@ struct NAME {
   static constexpr bool column_sums = false;
   static constexpr cermet::DType out = cermet::DType::bf16;
   static constexpr cermet::epilogue::Extra extra[] = {{}};
-  static __device__ __forceinline__ float value(float in0, const cermet::epilogue::Values<0>&) {
+  static CERMET_DEVICE float value(float in0, const cermet::epilogue::Values<0>&) {
     return in0;
   }
   static constexpr bool pairs = false;
@@ -46,7 +46,7 @@ struct NAME {
   static constexpr bool column_sums = true;
   static constexpr cermet::DType out = cermet::DType::i32;
   static constexpr cermet::epilogue::Extra extra[] = {{cermet::DType::i32, cermet::epilogue::Extent::row, 1}};
-  static __device__ __forceinline__ int32_t value(int32_t in0, int32_t in1, const cermet::epilogue::Values<1>& x) {
+  static CERMET_DEVICE int32_t value(int32_t in0, int32_t in1, const cermet::epilogue::Values<1>& x) {
     const int32_t x0 = x.integer(0);
     const int32_t s0 = static_cast<int32_t>(static_cast<uint32_t>(x0) * static_cast<uint32_t>(in1));
     const int32_t s1 = static_cast<int32_t>(static_cast<uint32_t>(in0) - static_cast<uint32_t>(s0));

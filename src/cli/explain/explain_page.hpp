@@ -8,7 +8,7 @@
 
 namespace cermet::cli {
 
-/// The parts of the page, from src/cli/explain/; made by cmake/embed_page.cmake.
+/// The parts of the page, from src/cli/explain/page/; made by cmake/embed_page.cmake.
 struct PageParts {
   std::string_view html, style, script;
 };

@@ -31,7 +31,7 @@ std::string pair_member(const TileProgram& program, std::span<const EpilogueExtr
     values += fmt::format("    [[maybe_unused]] const float x{0}a = {1}, x{0}b = {2};\n", i, low, high);
   }
   return fmt::format(R"(  static constexpr bool pairs = true;
-  static __device__ __forceinline__ uint32_t pair(float in0a, float in0b, const cermet::epilogue::Pairs<{}>&{}) {{
+  static CERMET_DEVICE uint32_t pair(float in0a, float in0b, const cermet::epilogue::Pairs<{}>&{}) {{
 {}{}  }}
 )",
                      extras.size(), extras.empty() ? "" : " x", values, steps);
@@ -77,7 +77,7 @@ std::string members_of(const TileProgram& program, const TileProgram::Result& re
   static constexpr bool column_sums = {};
   static constexpr cermet::DType out = {};
   static constexpr cermet::epilogue::Extra extra[] = {{{}}};
-  static __device__ __forceinline__ {} value({}const cermet::epilogue::Values<{}>&{}) {{
+  static CERMET_DEVICE {} value({}const cermet::epilogue::Values<{}>&{}) {{
 {}{}    return {};
   }}
 {})",

@@ -22,7 +22,7 @@ inline std::size_t seeded_launch(const Step& step) {
 inline void seed_body(cuda::Program& program, const std::string& name, const std::string& body) {
   program.prelude = fmt::format(
       "namespace {} {{\nstruct Task {{\n  struct Params {{\n    unsigned words[4];\n  }};\n  template <class Team>\n"
-      "  static __device__ __forceinline__ void run(const Params&, [[maybe_unused]] uint32_t item, [[maybe_unused]] Team team, [[maybe_unused]] char* smem) "
+      "  static CERMET_DEVICE void run(const Params&, [[maybe_unused]] uint32_t item, [[maybe_unused]] Team team, [[maybe_unused]] char* smem) "
       "{{\n"
       "{}  }}\n}};\n}}  // namespace {}\n",
       name, body, name);

@@ -42,7 +42,7 @@ constexpr bool has_one_item() {
 
 /// Reads parameters for the first time, which takes as long as memory does, while the block waits for earlier launches anyway.
 template <class Params>
-__device__ __forceinline__ void read_ahead(const Params& p) {
+CERMET_DEVICE void read_ahead(const Params& p) {
   constexpr int line = 64 / sizeof(uint32_t), words = static_cast<int>(sizeof(Params) / sizeof(uint32_t));
   const auto* const from = reinterpret_cast<const uint32_t*>(&p);
 #pragma unroll
@@ -53,7 +53,7 @@ __device__ __forceinline__ void read_ahead(const Params& p) {
 /// start at once (or after its own wait: overlap.cuh) and touches what earlier launches write only after they have ended; what no launch writes (weights) it
 /// may fetch before.
 template <class Task, class Team>
-__device__ __forceinline__ void run_items(const typename Task::Params& p, uint32_t items, char* smem) {
+CERMET_DEVICE void run_items(const typename Task::Params& p, uint32_t items, char* smem) {
   using Call = TaskCall<Task, Team>;
   constexpr Team team;
 #if CERMET_ARCH >= 900

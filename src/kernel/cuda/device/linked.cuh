@@ -22,7 +22,7 @@ static_assert(sizeof(Work) <= work_bytes);
 
 /// A body: what is compiled and linked once, whatever the number of its instances.
 template <class Task, class Team>
-__device__ __forceinline__ void run_body(const volatile Work& work, char* smem) {
+CERMET_DEVICE void run_body(const volatile Work& work, char* smem) {
   using Call = TaskCall<Task, Team>;
   constexpr Team team;
   if (!team.contains_this_thread()) return;
@@ -45,7 +45,7 @@ __device__ __forceinline__ void run_body(const volatile Work& work, char* smem) 
 /// started before. There is no loop over instances, because what does not change in it (all that follows from a thread's index) would be kept in registers
 /// for every body at once.
 template <class Run>
-__device__ __forceinline__ void run_instance(const Params& p, volatile Work& work, Run&& run) {
+CERMET_DEVICE void run_instance(const Params& p, volatile Work& work, Run&& run) {
 #if CERMET_ARCH >= 900
   asm volatile("griddepcontrol.launch_dependents;");
   asm volatile("griddepcontrol.wait;" ::: "memory");

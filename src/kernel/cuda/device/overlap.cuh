@@ -21,14 +21,14 @@ __host__ __device__ constexpr Overlap overlap_of() {
 }
 
 /// For good: what those stored is there then.
-__device__ __forceinline__ void wait_for_earlier_launches() {
+CERMET_DEVICE void wait_for_earlier_launches() {
 #if CERMET_ARCH >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
 /// By any thread of a block.
-__device__ __forceinline__ void start_next_launch() {
+CERMET_DEVICE void start_next_launch() {
 #if CERMET_ARCH >= 900 && !defined(CERMET_WALK)  // of a walk's tasks the next is no launch
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
@@ -38,7 +38,7 @@ __device__ __forceinline__ void start_next_launch() {
 /// The work items of this thread block where the next launch starts late. The wait is within the loop, so that the compiler takes what no item changes
 /// (parameters, which are far away at first, and what follows from them) out of the loop and before the wait.
 template <class Task, class Team>
-__device__ __forceinline__ void run_items_late(const typename Task::Params& p, uint32_t items, Team team, char* smem) {
+CERMET_DEVICE void run_items_late(const typename Task::Params& p, uint32_t items, Team team, char* smem) {
   using Call = TaskCall<Task, Team>;
   static_assert(!Call::halves && !Call::keeps_ring);
   NoRing ring(p, team, smem);

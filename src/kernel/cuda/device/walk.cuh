@@ -34,7 +34,7 @@ struct Shape {
 
 inline constexpr int boundary_barrier = 1;
 
-__device__ __forceinline__ uint64_t now() {
+CERMET_DEVICE uint64_t now() {
   uint64_t time;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time)::"memory");
   return time;
@@ -52,13 +52,13 @@ struct Call {
 };
 
 /// The first item of an instance that this block computes; those gridDim.x behind it follow.
-__device__ __forceinline__ uint32_t first_item(const Instance& instance) {
+CERMET_DEVICE uint32_t first_item(const Instance& instance) {
   const uint32_t first = instance.first_block;
   return blockIdx.x >= first ? blockIdx.x - first : blockIdx.x + gridDim.x - first;
 }
 
 /// Lets all waits of this run end, so that the kernel does, and tells the host who waited for whom. What is computed from here on means nothing.
-__device__ __forceinline__ void give_up(const Params& p, uint32_t instance, uint32_t need, uint32_t wanted, uint32_t found) {
+CERMET_DEVICE void give_up(const Params& p, uint32_t instance, uint32_t need, uint32_t wanted, uint32_t found) {
   if (atomicExch(p.counters + gave_up_at * counter_pitch, 1u) != 0) return;
   Stuck& stuck = *p.stuck;
   stuck.block = blockIdx.x, stuck.instance = instance, stuck.need = need, stuck.wanted = wanted, stuck.found = found;
@@ -68,7 +68,7 @@ __device__ __forceinline__ void give_up(const Params& p, uint32_t instance, uint
 }
 
 /// Until a part of the list of needs has ended in so many runs; by a whole warp, each of whose lanes has some of them.
-__device__ __forceinline__ void wait_in_warp(const Call& call, uint32_t first, uint32_t count, uint32_t runs) {
+CERMET_DEVICE void wait_in_warp(const Call& call, uint32_t first, uint32_t count, uint32_t runs) {
   for (uint32_t i = lane_index(); i < count; i += 32) {
     const uint32_t need = call.needs[first + i], arrivals = call.instances[need].arrivals, wanted = runs * arrivals;
     const uint32_t* const counter = call.walk.counters + (first_counter + need) * counter_pitch;
@@ -86,18 +86,18 @@ __device__ __forceinline__ void wait_in_warp(const Call& call, uint32_t first, u
 }
 
 /// Until all that the present instance needs has ended.
-__device__ __forceinline__ void wait_in_warp(const Call& call) {
+CERMET_DEVICE void wait_in_warp(const Call& call) {
   const Instance& instance = call.instances[call.at];
   wait_in_warp(call, instance.first_need, instance.needs, call.runs + 1);
 }
 
 /// Until the round before has ended, where there is one in this launch.
-__device__ __forceinline__ void wait_for_round(const Call& call) {
+CERMET_DEVICE void wait_for_round(const Call& call) {
   if (call.runs != call.control.runs) wait_in_warp(call, call.walk.needs - call.walk.carried, call.walk.carried, call.runs);
 }
 
 template <class Team>
-__device__ __forceinline__ void note(const Call& call, Team team, uint64_t Times::*what) {
+CERMET_DEVICE void note(const Call& call, Team team, uint64_t Times::*what) {
   if (call.walk.times != nullptr && team.rank() == 0) call.walk.times[uint64_t{blockIdx.x} * call.walk.count + call.at].*what = now();
 }
 
@@ -121,7 +121,7 @@ concept Meets = requires(const typename Task::Params& p, Team team, char* smem, 
 };
 
 /// The areas of an instance, which runs take in turn.
-__device__ __forceinline__ Meeting meeting_of(const Call& call, const Instance& instance) {
+CERMET_DEVICE Meeting meeting_of(const Call& call, const Instance& instance) {
   char* const both = reinterpret_cast<char*>(instance.meeting);
   const uint64_t now = call.runs % 2 * uint64_t{instance.meeting_bytes};
   return {both + now, both + (instance.meeting_bytes - now), gridDim.x >= instance.items};
@@ -129,7 +129,7 @@ __device__ __forceinline__ Meeting meeting_of(const Call& call, const Instance& 
 
 /// A body, for the warps that compute.
 template <class Task, class Team>
-__device__ __forceinline__ void compute(const Call& call, StreamState& state, char* smem) {
+CERMET_DEVICE void compute(const Call& call, StreamState& state, char* smem) {
   using TaskParams = typename Task::Params;
   constexpr Team team;
   constexpr uint32_t threads = Streams<Task, Team> ? Team::size - 32 : Team::size;
@@ -183,7 +183,7 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
 
 /// The same for the warp that feeds, of tasks that stream weights.
 template <class Task, class Team>
-__device__ __forceinline__ void feed(const Call& call, StreamState& state, char* smem) {
+CERMET_DEVICE void feed(const Call& call, StreamState& state, char* smem) {
   static_assert(Streams<Task, Team>);
   constexpr Team team;
   const Instance& instance = call.instances[call.at];
@@ -205,7 +205,7 @@ __device__ __forceinline__ void feed(const Call& call, StreamState& state, char*
 
 /// The kernel. compute(body, call, state, smem) and feed(body, call, state, smem) are the bodies.
 template <class S, class Compute, class Feed>
-__device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& compute, Feed&& feed) {
+CERMET_DEVICE void walk(const Params& p, char* smem, Compute&& compute, Feed&& feed) {
   asm volatile(".reg .u32 cermet_thread;\n mov.u32 cermet_thread, %0;" ::"r"(threadIdx.x));
   auto& control = *reinterpret_cast<Control*>(smem);
   auto* const instances = reinterpret_cast<Instance*>(smem + S::table_at);

@@ -65,12 +65,12 @@ struct Body {{
   struct Raw {{
 {}  }};
   template <class Place>
-  static __device__ __forceinline__ Raw<Place::width> load(const TileOperand* operands, const Place& place) {{
+  static CERMET_DEVICE Raw<Place::width> load(const TileOperand* operands, const Place& place) {{
     Raw<Place::width> raw;
 {}    return raw;
   }}
   template <class Place>
-  static __device__ __forceinline__ void store(const TileOperand* operands, const Place& place, const Raw<Place::width>& raw) {{
+  static CERMET_DEVICE void store(const TileOperand* operands, const Place& place, const Raw<Place::width>& raw) {{
 {}#pragma unroll
     for (int k = 0; k < Place::width; ++k) {{
 {}{}{}    }}

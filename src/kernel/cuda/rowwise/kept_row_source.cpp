@@ -102,8 +102,8 @@ struct Source {{
   struct Raw {{
 {}  }};
 {}
-  __device__ __forceinline__ Raw fetch(int64_t column) const {{ return {{{}}}; }}
-  __device__ __forceinline__ void values(const Raw& raw, [[maybe_unused]] int64_t column, float (&v)[width]) const {{
+  CERMET_DEVICE Raw fetch(int64_t column) const {{ return {{{}}}; }}
+  CERMET_DEVICE void values(const Raw& raw, [[maybe_unused]] int64_t column, float (&v)[width]) const {{
 {}  }}
 }};
 

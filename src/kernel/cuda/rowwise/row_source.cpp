@@ -50,7 +50,7 @@ namespace {{
 // {}
 {}struct Body {{
   template <RowShape S, class Team, class Parameters>
-  static __device__ __forceinline__ void run(const Parameters& p, uint32_t item, char* smem) {{
+  static CERMET_DEVICE void run(const Parameters& p, uint32_t item, char* smem) {{
     using Map = RowMap<S, Team>;
 {}    RowReducer<Map> reduce(smem);
     const RowPlace<Map> place(item, p.dims, p.rows);

@@ -23,7 +23,7 @@ struct BatchedHopperTask {
   /// Copies rows that are a stride apart: a thread has the same 16 bytes of every few rows. Rows outside [first, last) become zeros, because a weight of 0
   /// does not silence a NaN.
   template <class To, int Count>
-  static __device__ __forceinline__ void copy_evenly(const T* from, int64_t stride, int first, int last, int thread, char* to) {
+  static CERMET_DEVICE void copy_evenly(const T* from, int64_t stride, int first, int last, int thread, char* to) {
     constexpr int chunks = C.head_size / 8, step = threads / chunks;
     static_assert(step % 8 == 0 && Count % step == 0);  // so that rows of a thread are swizzled alike
     const int own_row = thread / chunks;
@@ -37,7 +37,7 @@ struct BatchedHopperTask {
   }
 
   /// Waits until at most `pending` groups of copies are under way.
-  static __device__ __forceinline__ void wait_copies(int pending) {
+  static CERMET_DEVICE void wait_copies(int pending) {
     if (pending >= 4) ptx::cp_async_wait<4>();
     else if (pending == 3) ptx::cp_async_wait<3>();
     else if (pending == 2) ptx::cp_async_wait<2>();
@@ -46,7 +46,7 @@ struct BatchedHopperTask {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& params, uint32_t item, Team team, char* smem) {
+  static CERMET_DEVICE void run(const Params& params, uint32_t item, Team team, char* smem) {
 #if CERMET_ARCH >= 900
     const BatchItem at = batch_item(params, item);
     const attention::Params p = batch_params<C.type, C.type, C.out>(params, at.batch);

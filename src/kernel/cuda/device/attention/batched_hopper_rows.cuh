@@ -40,18 +40,18 @@ struct BatchedHopperRows {
   struct Rows {
     int first, all, position, keys_end;  ///< first row of this warp in those of the sequence, which has `all`; position of row 0; keys of the sequence
     Visible seen_by_all;                 ///< keys that all 64 rows see
-    __device__ __forceinline__ int row(int half) const { return first + 8 * half + static_cast<int>(lane_index() / 4); }
-    __device__ __forceinline__ Visible seen(const attention::Params& p, int row) const {
+    CERMET_DEVICE int row(int half) const { return first + 8 * half + static_cast<int>(lane_index() / 4); }
+    CERMET_DEVICE Visible seen(const attention::Params& p, int row) const {
       return row < all ? visible_keys(p, position + row / C.group, keys_end) : Visible{0, 0};
     }
   };
 
-  static __device__ __forceinline__ float log2_of(float x) { return Operands::changes ? x * log2_e : x; }
-  static __device__ __forceinline__ float natural_of(float x) { return Operands::changes ? x : x * ln_2; }
+  static CERMET_DEVICE float log2_of(float x) { return Operands::changes ? x * log2_e : x; }
+  static CERMET_DEVICE float natural_of(float x) { return Operands::changes ? x : x * ln_2; }
 
 #if CERMET_ARCH >= 900
   /// scores = queries * keys.
-  static __device__ __forceinline__ void multiply_keys(const char* queries, const char* tile, Scores& scores) {
+  static CERMET_DEVICE void multiply_keys(const char* queries, const char* tile, Scores& scores) {
     ptx::wgmma_fence();
 #pragma unroll
     for (int piece = 0; piece < C.head_size / 64; ++piece) {
@@ -66,7 +66,7 @@ struct BatchedHopperRows {
   }
 
   /// output += weights * values.
-  static __device__ __forceinline__ void multiply_values(const Weights& weights, const char* tile, float (&output)[C.head_size / 2]) {
+  static CERMET_DEVICE void multiply_values(const Weights& weights, const char* tile, float (&output)[C.head_size / 2]) {
     const uint64_t b = ptx::wgmma_descriptor_columns(tile, keys * 128);
     ptx::wgmma_fence();
 #pragma unroll
@@ -80,7 +80,7 @@ struct BatchedHopperRows {
   }
 
   /// A branch of its own: within the loop over scores it becomes predicates, which cost as much where every key is seen.
-  static __device__ __forceinline__ void hide_unseen(const attention::Params& p, const Rows& own, int first, Scores& scores) {
+  static CERMET_DEVICE void hide_unseen(const attention::Params& p, const Rows& own, int first, Scores& scores) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const Visible seen = own.seen(p, own.row(h));
@@ -92,7 +92,7 @@ struct BatchedHopperRows {
 
   /// Dot products become scores, -infinity where a row does not see the key. Returns the factor that they still lack to be times log2 e. `first`: the first
   /// key.
-  static __device__ __forceinline__ float finish_scores(const BatchedParams& params, const Operands& operands, const Rows& own, int kv_head, int first,
+  static CERMET_DEVICE float finish_scores(const BatchedParams& params, const Operands& operands, const Rows& own, int kv_head, int first,
                                                         const Terms& terms, Scores& scores) {
     const attention::Params& p = params.a;
     constexpr bool plain = C.plain && !Operands::changes;
@@ -114,7 +114,7 @@ struct BatchedHopperRows {
   }
 
   /// Scores, still without `factor`, become weights relative to the new maxima; sums and outputs follow.
-  static __device__ __forceinline__ void update(State& state, float factor, Scores& scores) {
+  static CERMET_DEVICE void update(State& state, float factor, Scores& scores) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       float top = largest_score(scores, h);
@@ -140,7 +140,7 @@ struct BatchedHopperRows {
     }
   }
 
-  static __device__ __forceinline__ void pack_weights(const Scores& scores, Weights& weights) {
+  static CERMET_DEVICE void pack_weights(const Scores& scores, Weights& weights) {
 #pragma unroll
     for (int step = 0; step < steps; ++step)
 #pragma unroll
@@ -152,7 +152,7 @@ struct BatchedHopperRows {
   }
 
   /// `staging`: of this warp's 16 rows, in the tile of queries, which nobody reads any more.
-  static __device__ __forceinline__ void store(const attention::Params& p, const Operands& operands, const Rows& own, int kv_head, const State& state,
+  static CERMET_DEVICE void store(const attention::Params& p, const Operands& operands, const Rows& own, int kv_head, const State& state,
                                                char* staging) {
     const int lane = static_cast<int>(lane_index()), first = 2 * (lane % 4);
     const auto place = [&](int row) {

@@ -44,12 +44,12 @@ struct BatchedShortTask {
         : q(smem), k(q + query_slots * q_bytes), v(k + k_bytes), keys(reinterpret_cast<uint64_t*>(v + k_bytes)), values(keys + 1), queries(keys + 2) {}
 #if CERMET_ARCH >= 900
     /// By one thread, rows from `row` on of a sequence's head.
-    static __device__ __forceinline__ void load(char* to, int bytes, const TensorMapBytes* map, const ShortRows& rows, int head, int batch, int row,
+    static CERMET_DEVICE void load(char* to, int bytes, const TensorMapBytes* map, const ShortRows& rows, int head, int batch, int row,
                                                 uint64_t* barrier) {
       ptx::mbarrier_arrive_expect(barrier, bytes);
       ptx::tma_load_2d(to, map, head * rows.head_column, batch * rows.batch_row + head * rows.head_row + row, barrier);
     }
-    __device__ __forceinline__ void load_queries(const Params& p, int slot, int head, int batch, int row) const {
+    CERMET_DEVICE void load_queries(const Params& p, int slot, int head, int batch, int row) const {
       load(q + slot * q_bytes, q_bytes, &p.q, p.q_rows, head, batch, row, queries + slot);
     }
 #endif
@@ -59,7 +59,7 @@ struct BatchedShortTask {
   struct Ring {
     uint32_t items = 0, tiles = 0;
     template <class Team>
-    __device__ __forceinline__ Ring(const Params& p, Team team, char* smem) {
+    CERMET_DEVICE Ring(const Params& p, Team team, char* smem) {
 #if CERMET_ARCH >= 900
       if (team.rank() == 0) {
         const Shared shared(smem);
@@ -77,11 +77,11 @@ struct BatchedShortTask {
 #endif
     }
     template <class Team>
-    __device__ __forceinline__ void close(const Params&, Team, char*) {}
+    CERMET_DEVICE void close(const Params&, Team, char*) {}
   };
 
 #if CERMET_ARCH >= 900
-  static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
+  static CERMET_DEVICE int lane() { return static_cast<int>(lane_index()); }
 
   struct State {
     float maximum[2], sum[2];
@@ -89,12 +89,12 @@ struct BatchedShortTask {
   };
 
   /// What operands do to the scores of a tile. `row`: of this lane's first.
-  static __device__ __forceinline__ void load_terms(const Operands& operands, int head, int row, int tile, int queries, Terms& terms) {
+  static CERMET_DEVICE void load_terms(const Operands& operands, int head, int row, int tile, int queries, Terms& terms) {
 #pragma unroll
     for (int h = 0; h < halves; ++h) operands.load_pairs(head, min_of(row + 8 * h, queries - 1), tile * tile_keys + 2 * (lane() % 4), C.keys, terms[h]);
   }
 
-  static __device__ __forceinline__ void multiply_keys(const char* queries, const char* keys, float (&scores)[tile_keys / 2]) {
+  static CERMET_DEVICE void multiply_keys(const char* queries, const char* keys, float (&scores)[tile_keys / 2]) {
     ptx::wgmma_fence();
     const uint64_t a = ptx::wgmma_descriptor(queries), b = ptx::wgmma_descriptor(keys);
 #pragma unroll
@@ -107,7 +107,7 @@ struct BatchedShortTask {
 
   /// Dot products become scores, which still lack the factor that is returned to be times log2 e.
   template <int Tile>
-  static __device__ __forceinline__ float finish_scores(const Params& p, const Operands& operands, const Terms& terms, float (&scores)[tile_keys / 2]) {
+  static CERMET_DEVICE float finish_scores(const Params& p, const Operands& operands, const Terms& terms, float (&scores)[tile_keys / 2]) {
     constexpr int left = C.keys - Tile * tile_keys;
 #pragma unroll
     for (int j = 0; j < tile_keys / 8; ++j)
@@ -124,7 +124,7 @@ struct BatchedShortTask {
 
   /// Scores become weights relative to the largest so far; sums and outputs follow.
   template <int Tile>
-  static __device__ __forceinline__ void update(State& state, float factor, float (&scores)[tile_keys / 2]) {
+  static CERMET_DEVICE void update(State& state, float factor, float (&scores)[tile_keys / 2]) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       float top = largest_score(scores, h);
@@ -146,7 +146,7 @@ struct BatchedShortTask {
   }
 
   /// output += weights * values, the weights in two parts.
-  static __device__ __forceinline__ void multiply_values(const float (&weights)[tile_keys / 2], const char* values, float (&output)[head_size / 2]) {
+  static CERMET_DEVICE void multiply_values(const float (&weights)[tile_keys / 2], const char* values, float (&output)[head_size / 2]) {
     uint32_t parts[2][steps][4];
 #pragma unroll
     for (int step = 0; step < steps; ++step)
@@ -170,7 +170,7 @@ struct BatchedShortTask {
 
   /// Tiles of keys from `Tile` on, for one tile of queries. Returns what update() was given.
   template <int Tile>
-  static __device__ __forceinline__ float all_tiles(const Params& p, const Operands& operands, const Shared& shared, const char* own_queries, int head,
+  static CERMET_DEVICE float all_tiles(const Params& p, const Operands& operands, const Shared& shared, const char* own_queries, int head,
                                                     int first, int queries, bool first_tile, uint32_t phase, Terms& terms, State& state) {
     float scores[tile_keys / 2];
     multiply_keys(own_queries, shared.k + Tile * tile_keys * row_bytes, scores);
@@ -187,7 +187,7 @@ struct BatchedShortTask {
   }
 
   /// `staging`: this warp's 16 queries, which nobody reads any more. `first`: its first row.
-  static __device__ __forceinline__ void store(const attention::Params& p, const Operands& operands, int head, int first, float factor, const State& state,
+  static CERMET_DEVICE void store(const attention::Params& p, const Operands& operands, int head, int first, float factor, const State& state,
                                                char* staging) {
     const int row = first + lane() / 4, column = 2 * (lane() % 4), swizzle = lane() / 4 * 16;
     float scale[2];
@@ -230,7 +230,7 @@ struct BatchedShortTask {
 #endif
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& params, uint32_t item, Team team, char* smem, Ring& ring) {
+  static CERMET_DEVICE void run(const Params& params, uint32_t item, Team team, char* smem, Ring& ring) {
 #if CERMET_ARCH >= 900
     const Shared shared(smem);
     const int head = static_cast<int>(item % C.heads), tile = static_cast<int>(item / C.heads % static_cast<uint32_t>(params.b.tiles));

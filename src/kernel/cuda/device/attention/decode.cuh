@@ -24,7 +24,7 @@ struct Decode {
 
   /// Adds the parts of a span that items up to and with `block` hold, and writes its rows, unless that is for another item to do. `begin`: the span's first
   /// unit; `sums`: memory for the maxima and sums of most_merged parts.
-  static __device__ __forceinline__ void merge(const attention::Params& p, const Place& span, const AllParts& parts, int units, int begin, int block,
+  static CERMET_DEVICE void merge(const attention::Params& p, const Place& span, const AllParts& parts, int units, int begin, int block,
                                                float* sums) {
     const int first = holder_of(units, begin, parts.blocks), first_number = share_of(units, first, parts.blocks).begin < begin ? 1 : 0;
     if constexpr (Team::together) parts.wait(first, block - 1);
@@ -62,7 +62,7 @@ struct Decode {
     }
   }
 
-  static __device__ __forceinline__ void run(const Params& params, uint32_t item, char* smem) {
+  static CERMET_DEVICE void run(const Params& params, uint32_t item, char* smem) {
     const attention::Params& p = params.a;
     const typename Block::Shared shared(smem);
     Block::prepare(shared);
@@ -176,19 +176,19 @@ struct DecodeTask {
   static constexpr bool one_item = C.whole;
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team, char* smem) {
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, Team, char* smem) {
     Decode<C, Team>::run(p, item, smem);
   }
 
   /// With whole spans a block has so little to do that it should not wait for its parameters.
   template <class Team>
-  requires(C.whole) static __device__ __forceinline__ void fetch(const Params& p, uint32_t, Team, char*) {
+  requires(C.whole) static CERMET_DEVICE void fetch(const Params& p, uint32_t, Team, char*) {
 #if CERMET_ARCH >= 900
     touch_parameters<0, sizeof(Params)>(p);
 #endif
   }
   template <class Team>
-  requires(C.whole) static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem) { run(p, item, team, smem); }
+  requires(C.whole) static CERMET_DEVICE void compute(const Params& p, uint32_t item, Team team, char* smem) { run(p, item, team, smem); }
 };
 
 }  // namespace cermet::attention

@@ -24,7 +24,7 @@ struct DecodeCluster {
   };
   static_assert(sizeof(Inbox) == decode_inbox_bytes(C.rows, C.value_size, ranks));
 
-  static __device__ __forceinline__ void compute(const Params& params, uint32_t item, char* smem) {
+  static CERMET_DEVICE void compute(const Params& params, uint32_t item, char* smem) {
 #if CERMET_ARCH >= 900
     const attention::Params& p = params.a;
     const int rank = static_cast<int>(item % ranks);
@@ -73,14 +73,14 @@ struct DecodeClusterTask {
   using Params = DecodeParams;
 
   template <class Team>
-  static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team, char*) {
+  static CERMET_DEVICE void fetch(const Params& p, uint32_t item, Team, char*) {
 #if CERMET_ARCH >= 900
     touch_parameters<0, sizeof(Params)>(p);
     DecodeSpan<C, Team>::fetch(p.a, item, static_cast<int>(Team::rank()));
 #endif
   }
   template <class Team>
-  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team, char* smem) {
+  static CERMET_DEVICE void compute(const Params& p, uint32_t item, Team, char* smem) {
     DecodeCluster<C, Team>::compute(p, item, smem);
   }
 };

@@ -16,26 +16,26 @@ template <int Rows, int ValueSize, class Team>
 struct Parts {
   void* scratch;
   int blocks;
-  __device__ __forceinline__ uint64_t* flag(int block, int number) const {
+  CERMET_DEVICE uint64_t* flag(int block, int number) const {
     return static_cast<uint64_t*>(scratch) + (Team::together ? 0 : number * blocks) + block;
   }
   /// [Rows] maxima (times log2 e), [Rows] sums, [Rows, ValueSize] outputs.
-  __device__ __forceinline__ float* part(int block, int number) const {
+  CERMET_DEVICE float* part(int block, int number) const {
     return reinterpret_cast<float*>(static_cast<char*>(scratch) + decode_flag_bytes(blocks)) +
            (2 * block + number) * int64_t{decode_part_floats(Rows, ValueSize)};
   }
-  static __device__ __forceinline__ float* output(float* part, int r, int d) { return part + 2 * Rows + r * ValueSize + d; }
+  static CERMET_DEVICE float* output(float* part, int r, int d) { return part + 2 * Rows + r * ValueSize + d; }
 
-  static __device__ __forceinline__ void write(float* part, int r, int d, const RowPart& x) {
+  static CERMET_DEVICE void write(float* part, int r, int d, const RowPart& x) {
     *reinterpret_cast<Vector<float, 4>*>(output(part, r, d)) = {x.output[0], x.output[1], x.output[2], x.output[3]};
     if (d == 0) part[r] = x.maximum, part[Rows + r] = x.sum;
   }
   /// After a barrier that follows the writes of all threads.
-  __device__ __forceinline__ void announce(int block, int number) const {
+  CERMET_DEVICE void announce(int block, int number) const {
     if (Team::rank() == 0) ptx::store_release(flag(block, number), part_is_complete);
   }
   /// Waits for the parts of items first .. last, which run at the same time, and clears their flags.
-  __device__ __forceinline__ void wait(int first, int last) const {
+  CERMET_DEVICE void wait(int first, int last) const {
     for (int block = first + static_cast<int>(Team::rank()); block <= last; block += Team::size) {
       while (ptx::load_acquire(flag(block, 0)) != part_is_complete) {
       }
@@ -45,7 +45,7 @@ struct Parts {
   }
   /// Whether the parts of items first .. last are complete: number 0, but for the first. Clears their flags then. This item has announced its own, and the
   /// fence puts that before its look at the others, so that of several items the last to look finds all.
-  __device__ __forceinline__ bool take_if_complete(int first, int last, int first_number) const {
+  CERMET_DEVICE bool take_if_complete(int first, int last, int first_number) const {
     bool missing = false;
     if (Team::warp() == 0) {
       __syncwarp();  // the first lane announced the part

@@ -26,17 +26,17 @@ struct RowTile {
 struct Share {
   int begin, end;
 };
-__device__ __forceinline__ Share share_of(int units, int block, int blocks) {
+CERMET_DEVICE Share share_of(int units, int block, int blocks) {
   const int each = units / blocks, longer = units % blocks, begin = block * each + min_of(block, longer);
   return {begin, begin + each + (block < longer ? 1 : 0)};
 }
 /// How many of `blocks` have work, so that each has `least` units or a whole span: as many for each of `heads` key-value heads.
-__device__ __forceinline__ int sharing_blocks(int units, int heads, int least, int blocks) {
+CERMET_DEVICE int sharing_blocks(int units, int heads, int least, int blocks) {
   if (least == 0 || blocks < heads) return blocks;
   return heads * max_of(1, min_of(units / (least * heads), blocks / heads));
 }
 /// The block whose share holds a unit.
-__device__ __forceinline__ int holder_of(int units, int unit, int blocks) {
+CERMET_DEVICE int holder_of(int units, int unit, int blocks) {
   const int each = units / blocks, longer = units % blocks;
   return unit < longer * (each + 1) ? unit / (each + 1) : longer + (unit - longer * (each + 1)) / each;
 }
@@ -46,14 +46,14 @@ struct Place {
   RowTile tile;
   int tile_index, head, unit;
   int rank = 0;  ///< of the block among those to which a span's tiles of keys are dealt out
-  __device__ __forceinline__ bool ends_span() const { return unit + 1 == tile.units; }
+  CERMET_DEVICE bool ends_span() const { return unit + 1 == tile.units; }
 };
 
 template <PlanConfig C>
 struct Plan {
-  static __device__ __forceinline__ int tiles_of(const Params& p, int b) { return (query_count(p, b, true) * C.group + C.rows - 1) / C.rows; }
+  static CERMET_DEVICE int tiles_of(const Params& p, int b) { return (query_count(p, b, true) * C.group + C.rows - 1) / C.rows; }
 
-  static __device__ __forceinline__ RowTile row_tile(const Params& p, int b, int tile) {
+  static CERMET_DEVICE RowTile row_tile(const Params& p, int b, int tile) {
     const Sequence s = sequence_of(p, b, C.block);
     const int queries = s.end - s.begin, first_row = tile * C.rows, rows = min_of(C.rows, queries * C.group - first_row), position = s.keys - queries;
     const Visible low = visible_keys(p, position + first_row / C.group, s.keys), high = visible_keys(p, position + (first_row + rows - 1) / C.group, s.keys);
@@ -72,14 +72,14 @@ struct Plan {
   }
 
   /// Units of sequence b.
-  static __device__ __forceinline__ int units_of(const Params& p, int b) {
+  static CERMET_DEVICE int units_of(const Params& p, int b) {
     int units = 0;
     for (int tile = 0; tile < tiles_of(p, b); ++tile) units += row_tile(p, b, tile).units;
     return units * C.kv_heads;
   }
 
   /// Units of sequences up to and with that of each lane, in sequences first .. first + 32.
-  static __device__ __forceinline__ int units_up_to(const Params& p, int first) {
+  static CERMET_DEVICE int units_up_to(const Params& p, int first) {
     const int lane = static_cast<int>(lane_index());
     int units = first + lane < p.sequences ? units_of(p, first + lane) : 0;
 #pragma unroll
@@ -90,11 +90,11 @@ struct Plan {
     return units;
   }
 
-  static __device__ __forceinline__ int last_lane(int x) { return __shfl_sync(0xffffffffu, x, 31); }
+  static CERMET_DEVICE int last_lane(int x) { return __shfl_sync(0xffffffffu, x, 31); }
 
   /// Share of a block, the place where it begins (if it is not empty), and the number of all units. Called by whole warps. `blocks`: all, then those that have
   /// work; `least`: of DecodeParams.
-  static __device__ __forceinline__ Share begin(const Params& p, int block, int least, int& blocks, Place& place, int& units) {
+  static CERMET_DEVICE Share begin(const Params& p, int block, int least, int& blocks, Place& place, int& units) {
     int all = units_up_to(p, 0);
     units = last_lane(all);
     for (int first = 32; first < p.sequences; first += 32) units += last_lane(units_up_to(p, first));
@@ -126,7 +126,7 @@ struct Plan {
   }
 
   /// Moves to the first unit of the next span, which must exist.
-  static __device__ __forceinline__ void next_span(const Params& p, Place& place) {
+  static CERMET_DEVICE void next_span(const Params& p, Place& place) {
     place.unit = 0;
     if (++place.head < C.kv_heads) return;
     place.head = 0;

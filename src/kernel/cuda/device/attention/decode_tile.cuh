@@ -22,7 +22,7 @@ struct DecodeTile {
   /// Maximum (times log2 e), sum of this lane's weights and outputs of row lane / 4, and of row lane / 4 + 8 where there are 16.
   struct State {
     float maximum[halves], sum[halves], output[2 * v_steps][4];
-    __device__ __forceinline__ void clear() {
+    CERMET_DEVICE void clear() {
 #pragma unroll
       for (int h = 0; h < halves; ++h) maximum[h] = -infinity(), sum[h] = 0.0f;
 #pragma unroll
@@ -36,7 +36,7 @@ struct DecodeTile {
   struct RawQueries {
     Vector<Element<C.q>, 2> pair[halves][2 * k_steps];
   };
-  static __device__ __forceinline__ void read_queries(const Params& p, const RowTile& tile, int head, RawQueries& raw) {
+  static CERMET_DEVICE void read_queries(const Params& p, const RowTile& tile, int head, RawQueries& raw) {
     using Q = Element<C.q>;
     const int lane = static_cast<int>(lane_index());
 #pragma unroll
@@ -53,7 +53,7 @@ struct DecodeTile {
       }
     }
   }
-  static __device__ __forceinline__ void pack_queries(const RawQueries& raw, Queries& queries) {
+  static CERMET_DEVICE void pack_queries(const RawQueries& raw, Queries& queries) {
 #pragma unroll
     for (int h = 0; h < halves; ++h)
 #pragma unroll
@@ -65,14 +65,14 @@ struct DecodeTile {
         else if constexpr (split_queries) queries.rest[i / 2][h + 2 * (i % 2)] = query_rest<T>(first, second, main);
       }
   }
-  static __device__ __forceinline__ void load_queries(const Params& p, const RowTile& tile, int head, Queries& queries) {
+  static CERMET_DEVICE void load_queries(const Params& p, const RowTile& tile, int head, Queries& queries) {
     RawQueries raw;
     read_queries(p, tile, head, raw);
     pack_queries(raw, queries);
   }
 
   /// scores[n] of keys 8 n + 2 (lane % 4) and the next; with 8 rows the parts are added up.
-  static __device__ __forceinline__ void multiply_keys(const Queries& queries, const char* tile, float (&scores)[keys / 8][4]) {
+  static CERMET_DEVICE void multiply_keys(const Queries& queries, const char* tile, float (&scores)[keys / 8][4]) {
     using K = TileRows<C.head_size, keys>;
     const int lane = static_cast<int>(lane_index()), row = lane / 16 * 8 + lane % 8, swizzle = K::swizzle(row) ^ lane / 8 % 2 * 16;
     const char* own = tile + row * K::row_bytes;
@@ -101,7 +101,7 @@ struct DecodeTile {
   }
 
   /// Dot products become scores times log2 e; -infinity where a row does not see the key. `first`: first key of the tile.
-  static __device__ __forceinline__ void finish_scores(const Params& p, float scale_log2, const RowTile& tile, int head, int first,
+  static CERMET_DEVICE void finish_scores(const Params& p, float scale_log2, const RowTile& tile, int head, int first,
                                                        float (&scores)[keys / 8][4]) {
     constexpr bool plain = C.plain;
     const bool whole = first >= tile.all_first && first + keys <= tile.all_end;
@@ -131,7 +131,7 @@ struct DecodeTile {
   }
 
   /// Weights relative to the new maxima, in place of the scores; sums and outputs follow.
-  static __device__ __forceinline__ void update(State& state, float (&scores)[keys / 8][4]) {
+  static CERMET_DEVICE void update(State& state, float (&scores)[keys / 8][4]) {
     float top[halves], shrink[halves];
     bool moved = false;
 #pragma unroll
@@ -166,7 +166,7 @@ struct DecodeTile {
       for (int e = 0; e < 4; ++e) state.output[n][e] *= shrink[halves == 2 ? e / 2 : 0];
   }
 
-  static __device__ __forceinline__ void multiply_values(State& state, const float (&weights)[keys / 8][4], const char* tile) {
+  static CERMET_DEVICE void multiply_values(State& state, const float (&weights)[keys / 8][4], const char* tile) {
     using V = TileRows<C.value_size, keys>;
     const int lane = static_cast<int>(lane_index()), row = lane / 8 % 2 * 8 + lane % 8, swizzle = V::swizzle(row) ^ lane / 16 * 16;
     const char* own = tile + row * V::row_bytes;

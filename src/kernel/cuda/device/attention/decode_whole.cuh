@@ -13,7 +13,7 @@ struct WholeSpans {
   using Planner = Plan<C>;
 
   /// Brings what is read of the lengths, and the span's first pages, to the L1, all at once: one after the other each would take a way to the memory.
-  static __device__ __forceinline__ void warm(const Params& p, int sequence) {
+  static CERMET_DEVICE void warm(const Params& p, int sequence) {
     constexpr int line = 32;  // words
     const int lane = static_cast<int>(lane_index()), lines = min_of(p.sequences / line + 2, 32);
     if (lane < lines) {
@@ -24,7 +24,7 @@ struct WholeSpans {
   }
 
   /// Whether no span is much longer than a share of all units would be. The same for all blocks. Called by whole warps.
-  static __device__ __forceinline__ bool fits(const Params& p, int blocks) {
+  static CERMET_DEVICE bool fits(const Params& p, int blocks) {
     int units = 0, longest = 0;
     bool several = false;
 #pragma unroll 1
@@ -41,7 +41,7 @@ struct WholeSpans {
   }
 
   /// Whether blocks may have whole spans, as far as a block knows without looking at the other lengths, and then its own, of no units where there is none.
-  static __device__ __forceinline__ bool begin(const Params& p, int block, int blocks, Place& place) {
+  static CERMET_DEVICE bool begin(const Params& p, int block, int blocks, Place& place) {
     const int spans = p.sequences * C.kv_heads, sequence = block / C.kv_heads;
     if (spans == 0 || spans > blocks) return false;
     warm(p, sequence);

@@ -23,7 +23,7 @@ struct ExactRow {
 
 /// Recomputes element d, which was stored as o[d], if it is NaN.
 template <ExactConfig C, class Operands = PlainScores>
-__device__ __forceinline__ void repair(const Params& p, const ExactRow& row, Element<C.out>* o, int d, const Operands& operands = {}) {
+CERMET_DEVICE void repair(const Params& p, const ExactRow& row, Element<C.out>* o, int d, const Operands& operands = {}) {
   const float found = to_float(o[d]);
   if (found == found) return;
   using T = Element<C.kv>;

@@ -12,9 +12,9 @@ namespace cermet::attention {
 /// Where elements of a row are, for sequences one after the other: side by side.
 struct PlainRows : PlainScores {
   static constexpr bool steps = false;
-  static __device__ __forceinline__ int64_t q_step() { return 1; }
-  static __device__ __forceinline__ int64_t k_step() { return 1; }
-  static __device__ __forceinline__ int64_t v_step() { return 1; }
+  static CERMET_DEVICE int64_t q_step() { return 1; }
+  static CERMET_DEVICE int64_t k_step() { return 1; }
+  static CERMET_DEVICE int64_t v_step() { return 1; }
 };
 
 struct GeneralConfig {
@@ -44,7 +44,7 @@ struct GeneralTask {
   /// Elements [0, Size) of one row as float32, zeros up to `Padded`; vectors of up to 16 bytes where the addresses allow it. Called by all threads
   /// for the rows of a tile: row(r) gives the address (null: fill), fill(r) what stands in for it, scale(r) a factor.
   template <class T, int Size, int Padded, class Team, class Address>
-  static __device__ __forceinline__ void load_tile(Team team, float* to, int row_step, int count, bool aligned, Address&& address) {
+  static CERMET_DEVICE void load_tile(Team team, float* to, int row_step, int count, bool aligned, Address&& address) {
     constexpr int whole = per_16_bytes<T>, width = Size % whole == 0 ? whole : 1;
     if (width > 1 && aligned) {
       constexpr int vectors = Size / width;
@@ -73,7 +73,7 @@ struct GeneralTask {
 
   /// Rows whose elements are `step` apart, `count` of them and zeros up to `all`: neighbouring threads read neighbouring rows.
   template <class T, int Size, class Team>
-  static __device__ __forceinline__ void load_steps(Team team, const T* from, int all, int count, int64_t row_stride, int64_t step, float* to, int row_step) {
+  static CERMET_DEVICE void load_steps(Team team, const T* from, int all, int count, int64_t row_stride, int64_t step, float* to, int row_step) {
     constexpr int padded = static_cast<int>(div_up(Size, 4)) * 4;
     for (int i = static_cast<int>(team.rank()); i < all * padded; i += threads) {
       const int r = i % all, d = i / all;
@@ -83,7 +83,7 @@ struct GeneralTask {
 
   /// Loads keys (or values) first .. first + 32 of a sequence and head; those from `end` on are zeros, those of an impossible page NaN.
   template <int Size, bool Steps, class Team>
-  static __device__ __forceinline__ void load_keys(Team team, const Params& p, const KeyList& list, const Sequence& s, int head, int first, int end,
+  static CERMET_DEVICE void load_keys(Team team, const Params& p, const KeyList& list, const Sequence& s, int head, int first, int end,
                                                    int64_t step, float* to) {
     using T = Element<C.kv>;
     if constexpr (Steps) {
@@ -111,7 +111,7 @@ struct GeneralTask {
   }
 
   /// scores[r] of this lane's key.
-  static __device__ __forceinline__ void multiply_keys(const float* queries, const float* tile, float (&scores)[warp_rows]) {
+  static CERMET_DEVICE void multiply_keys(const float* queries, const float* tile, float (&scores)[warp_rows]) {
     const int lane = static_cast<int>(lane_index());
 #pragma unroll
     for (int r = 0; r < warp_rows; ++r) scores[r] = 0.0f;
@@ -129,7 +129,7 @@ struct GeneralTask {
 
   /// Scores of a tile become weights relative to the rows' new maxima, in shared memory; sums and outputs follow the maxima.
   template <class Operands>
-  static __device__ __forceinline__ void update(const Params& p, const Operands& operands, State& state, const float (&dots)[warp_rows], int first,
+  static CERMET_DEVICE void update(const Params& p, const Operands& operands, State& state, const float (&dots)[warp_rows], int first,
                                                 float* weights) {
     const int lane = static_cast<int>(lane_index()), j = first + lane;
 #pragma unroll
@@ -157,7 +157,7 @@ struct GeneralTask {
   /// output += weights * values; with `Masked` a value that a row does not see is not even multiplied by 0, because it may be NaN, and with `ByWeight` none
   /// whose weight is 0.
   template <bool Masked, bool ByWeight>
-  static __device__ __forceinline__ void multiply_values(State& state, const float* weights, const float* tile, int first) {
+  static CERMET_DEVICE void multiply_values(State& state, const float* weights, const float* tile, int first) {
     const int lane = static_cast<int>(lane_index());
 #pragma unroll 1
     for (int j = 0; j < keys; j += 4) {
@@ -181,7 +181,7 @@ struct GeneralTask {
     }
   }
 
-  static __device__ __forceinline__ void store(const Params& p, const Sequence& s, const State& state, int row, int rows_left) {
+  static CERMET_DEVICE void store(const Params& p, const Sequence& s, const State& state, int row, int rows_left) {
     using Out = Element<C.out>;
     const int lane = static_cast<int>(lane_index());
 #pragma unroll
@@ -199,7 +199,7 @@ struct GeneralTask {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, Team team, char* smem) {
     const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads));
     const TilePlace place = place_of(p, static_cast<int>(item / static_cast<uint32_t>(p.kv_heads)), C.group, rows, paged);
     if (place.sequence < 0) return;
@@ -208,7 +208,7 @@ struct GeneralTask {
 
   /// The rows of a sequence and key-value head from `first_row` on.
   template <class Operands, class Team>
-  static __device__ __forceinline__ void attend(const Params& p, const Operands& operands, const Sequence& s, int kv_head, int first_row, Team team,
+  static CERMET_DEVICE void attend(const Params& p, const Operands& operands, const Sequence& s, int kv_head, int first_row, Team team,
                                                 char* smem) {
     const int warp = static_cast<int>(team.warp()), all_rows = (s.end - s.begin) * C.group, used = min_of(rows, all_rows - first_row);
     float* queries = reinterpret_cast<float*>(smem);  // [rows][4 quads]

@@ -21,7 +21,7 @@ struct WriteTask {
   using To = Element<C.to>;
 
   template <int Size>
-  static __device__ __forceinline__ void write(const Stream& s, int64_t token, int head, int64_t slot, bool aligned) {
+  static CERMET_DEVICE void write(const Stream& s, int64_t token, int head, int64_t slot, bool aligned) {
     const From* from = static_cast<const From*>(s.from) + token * s.token_stride + head * s.head_stride;
     const SlotPlace<To> place = slot_place<To>(s.cache, slot, C.block, head);
     constexpr int width = Size % 4 == 0 ? 4 : 1;

@@ -17,7 +17,7 @@ struct Task {
   using Params = merge_states::Params;
 
   template <DType T>
-  static __device__ __forceinline__ float term(const State& s, int64_t token, int head, int d, float weight) {
+  static CERMET_DEVICE float term(const State& s, int64_t token, int head, int d, float weight) {
     if (weight == 0.0f) return 0.0f;
     return weight * to_float((static_cast<const Element<T>*>(s.o) + token * s.token_stride + head * s.head_stride)[d]);
   }

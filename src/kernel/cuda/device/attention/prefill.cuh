@@ -21,21 +21,21 @@ struct PrefillTask {
 
   /// Columns that pad the head size to a multiple of 16 must be finite; nothing else ever writes them.
   template <class Rows, int Count, class Team>
-  static __device__ __forceinline__ void clear_padding(Team team, char* tile) {
+  static CERMET_DEVICE void clear_padding(Team team, char* tile) {
     if constexpr (C.head_size % 16 != 0)
       for (int r = static_cast<int>(team.rank()); r < Count; r += threads)
         *reinterpret_cast<Vector<uint32_t, 4>*>(tile + Rows::offset(r, C.head_size / 8)) = {};
   }
 
   template <class Team>
-  static __device__ __forceinline__ void copy_stage(Team, const attention::Params& p, const Sequence& s, int head, int first, Visible seen, char* stage,
+  static CERMET_DEVICE void copy_stage(Team, const attention::Params& p, const Sequence& s, int head, int first, Visible seen, char* stage,
                                                     bool& broken) {
     copy_keys<K, C.head_size, keys, Team, C.block>(p, p.k, s, head, first, seen, stage, broken);
     copy_keys<V, C.value_size, keys, Team, C.block>(p, p.v, s, head, first, seen, stage + K::bytes, broken);
   }
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& params, uint32_t item, Team team, char* smem) {
+  static CERMET_DEVICE void run(const Params& params, uint32_t item, Team team, char* smem) {
     const attention::Params& p = params.a;
     const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads));
     const TilePlace place = place_of(p, params.tiles - 1 - static_cast<int>(item / static_cast<uint32_t>(p.kv_heads)), C.group, rows, paged);
@@ -45,7 +45,7 @@ struct PrefillTask {
 
   /// The rows of a sequence and key-value head from `first_row` on.
   template <class Team>
-  static __device__ __forceinline__ void attend(const attention::Params& p, float scale_log2, const Operands& operands, const Sequence& s, int kv_head,
+  static CERMET_DEVICE void attend(const attention::Params& p, float scale_log2, const Operands& operands, const Sequence& s, int kv_head,
                                                 int first_row, Team team, char* smem) {
     const int warp = static_cast<int>(team.warp()), used = min_of(rows, (s.end - s.begin) * C.group - first_row), position = s.keys - (s.end - s.begin);
     char *queries = smem, *stages = smem + (Warp::split_queries ? 2 : 1) * Q::bytes;

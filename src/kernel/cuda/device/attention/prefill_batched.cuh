@@ -12,7 +12,7 @@ struct BatchedPrefillTask {
   using Prefill = PrefillTask<C, BatchedScores<S>>;
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, Team team, char* smem) {
     const BatchItem at = batch_item(p, item);
     Prefill::attend(batch_params<C.q, C.kv, C.out>(p, at.batch), p.a.scale * log2_e, BatchedScores<S>{p, at.batch},
                     Sequence{0, 0, p.a.tokens, p.a.key_tokens, 0}, at.kv_head, at.tile * Prefill::rows, team, smem);

@@ -45,15 +45,15 @@ struct HopperPrefillTask {
   struct Rows {
     int first, all, position, keys_end;  ///< first row of this warp in those of the sequence, which has `all`; position of row 0; keys of the sequence
     Visible seen_by_all;                 ///< keys that all 64 rows of the warpgroup see
-    __device__ __forceinline__ int row(int half) const { return first + 8 * half + static_cast<int>(lane_index() / 4); }
-    __device__ __forceinline__ Visible seen(const attention::Params& p, int row) const {
+    CERMET_DEVICE int row(int half) const { return first + 8 * half + static_cast<int>(lane_index() / 4); }
+    CERMET_DEVICE Visible seen(const attention::Params& p, int row) const {
       return row < all ? visible_keys(p, position + row / C.group, keys_end) : Visible{0, 0};
     }
   };
 
 #if CERMET_ARCH >= 900
   /// Starts scores = queries * keys.
-  static __device__ __forceinline__ void multiply_keys(const char* queries, const char* tile, float (&scores)[keys / 2]) {
+  static CERMET_DEVICE void multiply_keys(const char* queries, const char* tile, float (&scores)[keys / 2]) {
     ptx::wgmma_fence();
 #pragma unroll
     for (int part = 0; part < (split_queries ? 2 : 1); ++part)
@@ -67,7 +67,7 @@ struct HopperPrefillTask {
   }
 
   /// Starts output += weights * values.
-  static __device__ __forceinline__ void multiply_values(const Weights& weights, const char* tile, float (&output)[C.value_size / 2]) {
+  static CERMET_DEVICE void multiply_values(const Weights& weights, const char* tile, float (&output)[C.value_size / 2]) {
     const uint64_t b = ptx::wgmma_descriptor_columns(tile, keys * 128);
     ptx::wgmma_fence();
 #pragma unroll
@@ -79,7 +79,7 @@ struct HopperPrefillTask {
 
   /// Dot products become scores, -infinity where a row does not see the key. Returns the factor that they still lack to be times log2 e. `first`: the first
   /// key.
-  static __device__ __forceinline__ float finish_scores(const PrefillParams& params, const Rows& own, int kv_head, int first, float (&scores)[keys / 2]) {
+  static CERMET_DEVICE float finish_scores(const PrefillParams& params, const Rows& own, int kv_head, int first, float (&scores)[keys / 2]) {
     const attention::Params& p = params.a;
     const float factor = C.plain ? params.scale_log2 : 1.0f;
     if (C.plain && first >= own.seen_by_all.first && first + keys <= own.seen_by_all.last) return factor;
@@ -97,7 +97,7 @@ struct HopperPrefillTask {
   }
 
   /// Scores, still without `factor`, become weights relative to the new maxima. Returns what the outputs are to be multiplied with.
-  static __device__ __forceinline__ Vector<float, 2> update(State& state, float factor, float (&scores)[keys / 2]) {
+  static CERMET_DEVICE Vector<float, 2> update(State& state, float factor, float (&scores)[keys / 2]) {
     Vector<float, 2> shrink;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -111,7 +111,7 @@ struct HopperPrefillTask {
     return shrink;
   }
 
-  static __device__ __forceinline__ void pack_weights(const float (&scores)[keys / 2], Weights& weights) {
+  static CERMET_DEVICE void pack_weights(const float (&scores)[keys / 2], Weights& weights) {
 #pragma unroll
     for (int step = 0; step < steps; ++step)
 #pragma unroll
@@ -123,7 +123,7 @@ struct HopperPrefillTask {
   }
 
   /// to = from, in other registers: those of `to` belong to instructions under way while those of `from` are filled.
-  static __device__ __forceinline__ void take(Weights& to, const Weights& from) {
+  static CERMET_DEVICE void take(Weights& to, const Weights& from) {
 #pragma unroll
     for (int step = 0; step < steps; ++step)
 #pragma unroll
@@ -133,7 +133,7 @@ struct HopperPrefillTask {
       }
   }
 
-  static __device__ __forceinline__ void store(const attention::Params& p, const Sequence& s, const Rows& own, int kv_head, const State& state, bool broken) {
+  static CERMET_DEVICE void store(const attention::Params& p, const Sequence& s, const Rows& own, int kv_head, const State& state, bool broken) {
     using Out = Element<C.out>;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -164,7 +164,7 @@ struct HopperPrefillTask {
 #endif
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& params, uint32_t item, Team team, char* smem) {
+  static CERMET_DEVICE void run(const Params& params, uint32_t item, Team team, char* smem) {
 #if CERMET_ARCH >= 900
     const attention::Params& p = params.a;
     const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads)), warpgroup = static_cast<int>(team.rank() / 128);

@@ -38,15 +38,15 @@ struct PrefillWarp {
   float maximum[m_tiles][2], sum[m_tiles][2];  ///< of rows lane / 4 and lane / 4 + 8 of each 16; the sum of this lane's weights
   float output[m_tiles][2 * v_steps][4];
 
-  static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
-  static __device__ __forceinline__ float log2_of(float x) { return Operands::changes ? x * log2_e : x; }
-  static __device__ __forceinline__ float natural_of(float x) { return Operands::changes ? x : x * ln_2; }
-  __device__ __forceinline__ int row_of(int m, int half) const { return first_row + 16 * m + 8 * half + lane() / 4; }
-  __device__ __forceinline__ Visible seen_by(const Params& p, int row) const {
+  static CERMET_DEVICE int lane() { return static_cast<int>(lane_index()); }
+  static CERMET_DEVICE float log2_of(float x) { return Operands::changes ? x * log2_e : x; }
+  static CERMET_DEVICE float natural_of(float x) { return Operands::changes ? x : x * ln_2; }
+  CERMET_DEVICE int row_of(int m, int half) const { return first_row + 16 * m + 8 * half + lane() / 4; }
+  CERMET_DEVICE Visible seen_by(const Params& p, int row) const {
     return row < all_rows ? visible_keys(p, position + row / C.group, keys_end) : Visible{0, 0};
   }
 
-  __device__ __forceinline__ void begin(const Params& p, const Sequence& s, int row) {
+  CERMET_DEVICE void begin(const Params& p, const Sequence& s, int row) {
     first_row = row;
     all_rows = (s.end - s.begin) * C.group;
     position = s.keys - (s.end - s.begin);
@@ -71,7 +71,7 @@ struct PrefillWarp {
   }
 
   /// Starts reading what operands do to the scores of the keys from `first` on.
-  __device__ __forceinline__ void load_terms(const Operands& operands, int kv_head, int first, Terms& terms) const {
+  CERMET_DEVICE void load_terms(const Operands& operands, int kv_head, int first, Terms& terms) const {
     if constexpr (Operands::changes) {
 #pragma unroll
       for (int m = 0; m < m_tiles; ++m)
@@ -85,7 +85,7 @@ struct PrefillWarp {
 
   /// scores[m][n]: rows of m against keys 8 n + 2 (lane % 4) and the next. `queries`: this warp's rows, whose second part follows that of the block's
   /// rows; `tile`: its keys.
-  static __device__ __forceinline__ void multiply_keys(const char* queries, const char* tile, Scores& scores) {
+  static CERMET_DEVICE void multiply_keys(const char* queries, const char* tile, Scores& scores) {
     const int q_row = lane() % 16, q_swizzle = Q::swizzle(q_row) ^ lane() / 16 * 16;
     const int k_row = lane() / 16 * 8 + lane() % 8, k_swizzle = K::swizzle(k_row) ^ lane() / 8 % 2 * 16;
 #pragma unroll
@@ -124,7 +124,7 @@ struct PrefillWarp {
   }
 
   /// Dot products become scores; -infinity where a row does not see the key. Returns the factor that they still lack. `first`: the first key.
-  __device__ __forceinline__ float finish_scores(const Params& p, float scale_log2, const Operands& operands, int kv_head, int first, const Terms& terms,
+  CERMET_DEVICE float finish_scores(const Params& p, float scale_log2, const Operands& operands, int kv_head, int first, const Terms& terms,
                                                  Scores& scores) const {
     constexpr bool plain = C.plain && !Operands::changes;
     const float factor = plain ? scale_log2 : 1.0f;
@@ -153,7 +153,7 @@ struct PrefillWarp {
   }
 
   /// Scores, still without `factor`, become weights relative to the new maxima; sums and outputs follow.
-  __device__ __forceinline__ void update(Scores& scores, float factor) {
+  CERMET_DEVICE void update(Scores& scores, float factor) {
 #pragma unroll
     for (int m = 0; m < m_tiles; ++m) {
       float shrink[2];
@@ -188,7 +188,7 @@ struct PrefillWarp {
   }
 
   /// output += weights * values of the same keys.
-  __device__ __forceinline__ void multiply_values(const Scores& weights, const char* tile) {
+  CERMET_DEVICE void multiply_values(const Scores& weights, const char* tile) {
     const int row = lane() / 8 % 2 * 8 + lane() % 8, swizzle = V::swizzle(row) ^ lane() / 16 * 16;
 #pragma unroll
     for (int n = 0; n < keys / 8; n += 2) {
@@ -222,7 +222,7 @@ struct PrefillWarp {
     }
   }
 
-  __device__ __forceinline__ void store(const Params& p, const Operands& operands, const Sequence& s, int kv_head, bool broken) const {
+  CERMET_DEVICE void store(const Params& p, const Operands& operands, const Sequence& s, int kv_head, bool broken) const {
     using Out = Element<C.out>;
 #pragma unroll
     for (int m = 0; m < m_tiles; ++m)

@@ -23,7 +23,7 @@ struct Unit {
   static constexpr int of_token = of_head * (C.q_heads + C.k_heads);
 
   /// Rotates pairs first .. first + Pairs; cos is null for a position outside the tables.
-  static __device__ __forceinline__ void rotate(const X* x, Y* y, int first, const Table* cos, const Table* sin) {
+  static CERMET_DEVICE void rotate(const X* x, Y* y, int first, const Table* cos, const Table* sin) {
     float a[Pairs], b[Pairs];
     load_pairs(x, first, a, b);
 #pragma unroll
@@ -36,7 +36,7 @@ struct Unit {
     store_pairs(y, first, a, b);
   }
 
-  static __device__ __forceinline__ void load_pairs(const X* x, int first, float (&a)[Pairs], float (&b)[Pairs]) {
+  static CERMET_DEVICE void load_pairs(const X* x, int first, float (&a)[Pairs], float (&b)[Pairs]) {
     if constexpr (C.neox) {
       const auto low = *reinterpret_cast<const Vector<X, Pairs>*>(x + first), high = *reinterpret_cast<const Vector<X, Pairs>*>(x + C.half + first);
 #pragma unroll
@@ -50,7 +50,7 @@ struct Unit {
     }
   }
 
-  static __device__ __forceinline__ void store_pairs(Y* y, int first, const float (&a)[Pairs], const float (&b)[Pairs]) {
+  static CERMET_DEVICE void store_pairs(Y* y, int first, const float (&a)[Pairs], const float (&b)[Pairs]) {
     if constexpr (C.neox) {
       Vector<Y, Pairs> low, high;
 #pragma unroll
@@ -67,7 +67,7 @@ struct Unit {
     }
   }
 
-  static __device__ __forceinline__ void run(const Params& p, int64_t index) {
+  static CERMET_DEVICE void run(const Params& p, int64_t index) {
     const int64_t token = index / of_token;
     if (token >= p.tokens) return;
     const int unit = static_cast<int>(index % of_token), head = unit / of_head, place = unit % of_head;

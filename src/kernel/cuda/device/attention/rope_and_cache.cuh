@@ -29,12 +29,12 @@ struct Task {
   static constexpr HeadShape shape{C.head_size, C.half, head_lanes(C.half, pairs), C.neox};
   static constexpr int all_heads = C.q_heads + 2 * C.kv_heads, heads_each = C.threads / shape.lanes;
 
-  static __device__ __forceinline__ const X* head_of(const Heads& heads, int64_t token, int head) {
+  static CERMET_DEVICE const X* head_of(const Heads& heads, int64_t token, int head) {
     return static_cast<const X*>(heads.x) + token * heads.token_stride + head * heads.head_stride;
   }
 
   /// Scale of a vector: given, or computed from the vector's largest magnitude and filled in.
-  static __device__ __forceinline__ float scale_of(float* at, float largest) {
+  static CERMET_DEVICE float scale_of(float* at, float largest) {
     if constexpr (C.scales == Scales::none) {
       return 1.0f;
     } else if constexpr (C.scales == Scales::head) {
@@ -48,7 +48,7 @@ struct Task {
 
   /// Stores what is in registers in its slot.
   template <class Vector>
-  static __device__ __forceinline__ void store(const Vector& x, const kv_cache::Cache& cache, int64_t slot, int head) {
+  static CERMET_DEVICE void store(const Vector& x, const kv_cache::Cache& cache, int64_t slot, int head) {
     const auto place = kv_cache::slot_place<To>(cache, slot, C.block, head);
     float largest = 0.0f;
     if constexpr (C.scales == Scales::token) largest = x.largest();
@@ -58,7 +58,7 @@ struct Task {
 
   /// `collect()` gives the token's slot, or a negative number; all threads of the team call it.
   template <int Pairs, int Elements, class Collect>
-  static __device__ __forceinline__ void run_head(const Params& p, int64_t token, int head, Collect&& collect) {
+  static CERMET_DEVICE void run_head(const Params& p, int64_t token, int head, Collect&& collect) {
     const bool used = token < p.tokens, is_q = head < C.q_heads, is_v = head >= C.q_heads + C.kv_heads;
     const int kv_head = is_q ? 0 : (head - C.q_heads) % C.kv_heads;
     Head<shape, Pairs, X> x;

@@ -12,7 +12,7 @@ struct Task {
   using T = Element<Type>;
 
   /// Element between pixels of a plane; those outside are zeros.
-  static __device__ __forceinline__ float between(const T* plane, const SpatialTensor& x, double h, double w) {
+  static CERMET_DEVICE float between(const T* plane, const SpatialTensor& x, double h, double w) {
     const double top = floor(h), left = floor(w);
     if (!(top >= -1 && top < x.size[1] && left >= -1 && left < x.size[2])) return 0;
     const int32_t row = static_cast<int32_t>(top), column = static_cast<int32_t>(left);

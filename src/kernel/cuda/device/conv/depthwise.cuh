@@ -21,7 +21,7 @@ inline constexpr bool is_f16<f16> = true;
 
 /// 16 bytes of elements as float32. Halves of a word are taken apart by the conversion, not by instructions of their own.
 template <class T>
-__device__ __forceinline__ void floats_of(const Vector<uint32_t, 4>& words, float (&values)[per_16_bytes<T>]) {
+CERMET_DEVICE void floats_of(const Vector<uint32_t, 4>& words, float (&values)[per_16_bytes<T>]) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if constexpr (sizeof(T) == 4) {
@@ -57,7 +57,7 @@ struct Depthwise {
 
   /// Adds the products of one row of pixels: `x` is its pixel of the first window's first tap, which is in column `left`. All loads come before the first
   /// product: what is outside of x is read as zeros, without a branch that the loads behind it would wait for.
-  static __device__ __forceinline__ void add_row(const Params& p, const T* x, int left, const T* weight, float (&sums)[places][width]) {
+  static CERMET_DEVICE void add_row(const Params& p, const T* x, int left, const T* weight, float (&sums)[places][width]) {
     Words v[pixels], packed[C.kernel];
 #pragma unroll
     for (int i = 0; i < pixels; ++i) {

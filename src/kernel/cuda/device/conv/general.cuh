@@ -22,7 +22,7 @@ struct General {
   static constexpr int outputs = general_outputs;
 
   /// Place of x that a tap reads for a place of y along an axis; negative where there is none.
-  static __device__ __forceinline__ int source_of(const Params& p, int axis, int place, int tap) {
+  static CERMET_DEVICE int source_of(const Params& p, int axis, int place, int tap) {
     if constexpr (C.transposed) {
       const int steps = place + p.before[axis] - tap * p.dilation[axis];
       if (steps < 0 || steps % p.stride[axis] != 0) return -1;
@@ -33,12 +33,12 @@ struct General {
       return at < p.size[axis] ? at : -1;
     }
   }
-  static __device__ __forceinline__ int64_t offset_of(const Steps& steps, int batch, int channel, const int (&place)[3]) {
+  static CERMET_DEVICE int64_t offset_of(const Steps& steps, int batch, int channel, const int (&place)[3]) {
     return batch * steps.batch + channel * steps.channel + place[0] * steps.place[0] + place[1] * steps.place[1] + place[2] * steps.place[2];
   }
 
   /// Adds one tap's products over the channels of the group.
-  static __device__ __forceinline__ void add_tap(const Params& p, const T* x, [[maybe_unused]] const T* gate, const T* weight, int count,
+  static CERMET_DEVICE void add_tap(const Params& p, const T* x, [[maybe_unused]] const T* gate, const T* weight, int count,
                                                  float (&sums)[outputs]) {
     for (int c = 0; c < p.group_inputs; ++c) {
       float value = to_float(x[c * p.x_step.channel]);
@@ -49,7 +49,7 @@ struct General {
     }
   }
 
-  static __device__ __forceinline__ void store(const Params& p, int batch, int channel, int count, const int (&place)[3], const float (&sums)[outputs]) {
+  static CERMET_DEVICE void store(const Params& p, int batch, int channel, int count, const int (&place)[3], const float (&sums)[outputs]) {
 #pragma unroll
     for (int r = 0; r < outputs; ++r) {
       if (r >= count) break;

@@ -31,7 +31,7 @@ struct ImplicitBody {
     const T* weight;              ///< row `column`
   };
 
-  static __device__ __forceinline__ Place find(const ImplicitParams& p, uint32_t item) {
+  static CERMET_DEVICE Place find(const ImplicitParams& p, uint32_t item) {
     const uint32_t tiles = static_cast<uint32_t>((p.group_outputs + tile - 1) / tile), groups = static_cast<uint32_t>(p.groups);
     Place place;
     place.row = static_cast<int>(item / (tiles * groups)) * tile;
@@ -45,7 +45,7 @@ struct ImplicitBody {
 
   /// Starts the copies of the windows' next steps into a slab of the tensor cores.
   template <class Core, class Reader>
-  static __device__ __forceinline__ void fill_slab(const ImplicitParams& p, Reader& reader, char* slab) {
+  static CERMET_DEVICE void fill_slab(const ImplicitParams& p, Reader& reader, char* slab) {
     char* const to = slab + static_cast<int>(Team::rank()) / row_threads * Core::inner_pitch + static_cast<int>(Team::rank()) % row_threads * 16;
     if constexpr (C.vectors) {
 #pragma unroll
@@ -65,7 +65,7 @@ struct ImplicitBody {
 
   /// The same into a stage of the CUDA cores.
   template <class Stage, class Reader>
-  static __device__ __forceinline__ void fill_stage(Reader& reader, Stage& stage) {
+  static CERMET_DEVICE void fill_stage(Reader& reader, Stage& stage) {
     if constexpr (C.vectors) {
 #pragma unroll
       for (int i = 0; i < windows; ++i) {
@@ -87,7 +87,7 @@ struct ImplicitBody {
     }
   }
 
-  static __device__ __forceinline__ void run_tensor(const ImplicitParams& p, const Place& place, char* smem) {
+  static CERMET_DEVICE void run_tensor(const ImplicitParams& p, const Place& place, char* smem) {
     using Core = gemm::TensorCore<product, Team>;
     static_assert(Core::slab == row_threads * run);
     const int rank = static_cast<int>(Team::rank());
@@ -128,7 +128,7 @@ struct ImplicitBody {
     }
   }
 
-  static __device__ __forceinline__ void run_simt(const ImplicitParams& p, const Place& place, char* smem) {
+  static CERMET_DEVICE void run_simt(const ImplicitParams& p, const Place& place, char* smem) {
     using Core = gemm::SimtCore<product, Team>;
     static_assert(Core::depth == row_threads * run && Core::words == windows * run);
     const int rank = static_cast<int>(Team::rank());
@@ -163,7 +163,7 @@ struct Implicit {
   using Params = ImplicitParams;
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team, char* smem) {
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, Team, char* smem) {
     using Body = ImplicitBody<C, E, Team>;
     const auto place = Body::find(p, item);
     if constexpr (C.tensor) Body::run_tensor(p, place, smem);

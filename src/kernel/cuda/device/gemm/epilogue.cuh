@@ -10,18 +10,18 @@ namespace cermet::gemm {
 
 /// Two numbers of a 16-bit type, rounded, the first in the low half.
 template <class Out>
-__device__ __forceinline__ uint32_t pack_pair(float low, float high) {
+CERMET_DEVICE uint32_t pack_pair(float low, float high) {
   return static_cast<uint32_t>(from_float<Out>(low).bits) | static_cast<uint32_t>(from_float<Out>(high).bits) << 16;
 }
 #if CERMET_ARCH >= 800
 template <>
-__device__ __forceinline__ uint32_t pack_pair<bf16>(float low, float high) {
+CERMET_DEVICE uint32_t pack_pair<bf16>(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
 template <>
-__device__ __forceinline__ uint32_t pack_pair<f16>(float low, float high) {
+CERMET_DEVICE uint32_t pack_pair<f16>(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
@@ -30,7 +30,7 @@ __device__ __forceinline__ uint32_t pack_pair<f16>(float low, float high) {
 
 #if CERMET_ARCH >= 900
 /// Where 16 bytes `unit` of a row of 128 bytes lie, so that neither rows nor columns of 16 bytes meet in a bank: what bulk copies call a 128-byte swizzle.
-__device__ __forceinline__ int swizzled(int row, int unit) { return row * 128 + (unit ^ (row & 7)) * 16; }
+CERMET_DEVICE int swizzled(int row, int unit) { return row * 128 + (unit ^ (row & 7)) * 16; }
 
 /// Results at a column and the next.
 template <class Value>
@@ -46,7 +46,7 @@ inline constexpr int load_columns = 32;
 /// results.load(column) comes before those of the load_columns from `column` on, and results.take_placed(address) before those of the 16 columns that will
 /// stand there. address(row, byte) names a place of 16 bytes.
 template <class Out, int First, int Columns, class Results, class Address>
-__device__ __forceinline__ void write_fragments(Results& results, Address&& address) {
+CERMET_DEVICE void write_fragments(Results& results, Address&& address) {
   constexpr int bytes = sizeof(Out);
   static_assert(Columns % 16 == 0);  // fewer than load_columns: what is loaded past them is not used
   const int lane = static_cast<int>(lane_index()), t = lane % 4;
@@ -82,7 +82,7 @@ __device__ __forceinline__ void write_fragments(Results& results, Address&& addr
 /// 1024-byte aligned, `Pieces` at a time. `map` has boxes of a piece; what lies outside its tensor is left out. wait_for_rows before the memory is used
 /// otherwise.
 template <class Out, int Columns, int Pieces, class Results>
-__device__ __forceinline__ void store_pieces(Results& results, char* staging, const TensorMapBytes* map, int row, int column) {
+CERMET_DEVICE void store_pieces(Results& results, char* staging, const TensorMapBytes* map, int row, int column) {
   constexpr int width = 128 / sizeof(Out), count = Columns / width;
   static_assert(Columns % width == 0);
   const auto piece = [&]<int I>(Constant<I>) {
@@ -101,12 +101,12 @@ __device__ __forceinline__ void store_pieces(Results& results, char* staging, co
 }
 
 /// Until the rows that this thread sent with store_pieces have left shared memory.
-__device__ __forceinline__ void wait_for_rows() { ptx::bulk_wait_read<0>(); }
+CERMET_DEVICE void wait_for_rows() { ptx::bulk_wait_read<0>(); }
 
 /// As store_pieces with ordinary stores: rows and columns past the limits are left out; a row has whole 16 bytes. `staging` is [16, Pitch bytes], the warp's
 /// own, Chunk columns at a time.
 template <class Out, int Columns, int Chunk, int Pitch, class Results>
-__device__ __forceinline__ void store_rows(Results& results, char* staging, Out* y, int64_t y_stride, int rows, int columns) {
+CERMET_DEVICE void store_rows(Results& results, char* staging, Out* y, int64_t y_stride, int rows, int columns) {
   constexpr int bytes = sizeof(Out), lanes = Chunk * bytes / 16, step = 32 / lanes;  // lanes that write a row, rows that the warp writes at a time
   const int lane = static_cast<int>(lane_index()), own = lane % lanes * (16 / bytes);
   const auto chunk = [&]<int I>(Constant<I>) {

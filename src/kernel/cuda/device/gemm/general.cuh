@@ -88,7 +88,7 @@ struct GeneralBody {
     return true;
   }
 
-  static __device__ __forceinline__ void multiply(const Params& p, const Place& place, int first, int last, char* smem, Sum (&sums)[own][own]) {
+  static CERMET_DEVICE void multiply(const Params& p, const Place& place, int first, int last, char* smem, Sum (&sums)[own][own]) {
     const auto a_row = [&](int outer) -> const A* { return outer < place.rows ? place.a + outer * p.a.row : nullptr; };
     const auto b_row = [&](int outer) -> const B* {
       const bool up = C.dual && outer >= columns;
@@ -99,7 +99,7 @@ struct GeneralBody {
     Core::multiply(p, a_row, b_row, first, last, smem, sums);
   }
 
-  static __device__ __forceinline__ float column_scale(const Params& p, const Place& place, int n, int kb) {
+  static CERMET_DEVICE float column_scale(const Params& p, const Place& place, int n, int kb) {
     return place.column_scale == nullptr ? 1.0f : place.column_scale[n / p.column_scale_columns * p.column_scale_row + kb * p.column_scale_block];
   }
 
@@ -128,7 +128,7 @@ struct GeneralBody {
   }
 
   /// Adds the scaled sums of a block of the reduction, and clears them. The scales of a second weight, which is the other half of the first, follow its own.
-  static __device__ __forceinline__ void add_block(const Params& p, const Place& place, int kb, Sum (&sums)[own][own], float (&values)[own][own]) {
+  static CERMET_DEVICE void add_block(const Params& p, const Place& place, int kb, Sum (&sums)[own][own], float (&values)[own][own]) {
 #pragma unroll
     for (int i = 0; i < own; ++i) {
       const int row = Core::row_of(i);
@@ -147,7 +147,7 @@ struct GeneralBody {
 
   /// value(which result, i, j, column, values of the extras) for each element of the thread; a dual product has half as many.
   template <class Value>
-  static __device__ __forceinline__ void store(const Params& p, const Place& place, Value&& value) {
+  static CERMET_DEVICE void store(const Params& p, const Place& place, Value&& value) {
     epilogue::Operand extra[epilogue::most_extras];
     for_constants<E::extras>([&]<int I>(Constant<I>) {
       extra[I] = p.extra[I].operand;
@@ -181,7 +181,7 @@ struct General {
   using Params = GeneralParams;
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team, char* smem) {
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, Team, char* smem) {
     GeneralBody<C, E, Team>::run(p, item, smem);
   }
 };

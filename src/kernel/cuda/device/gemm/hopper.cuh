@@ -53,16 +53,16 @@ struct Hopper {
   static_assert(C.windows.kernel_h == 0 || (C.a_parts == 1 && C.grouping == Grouping::none));
 
   /// Bytes of a's tiles in a stage, of which `boxes` are copied of each.
-  static __device__ __forceinline__ uint32_t a_stage_bytes(int boxes) { return boxes * C.a_parts * box_rows * HopperShape::tile_row; }
-  static __device__ __forceinline__ int boxes_of(const Place& place) {
+  static CERMET_DEVICE uint32_t a_stage_bytes(int boxes) { return boxes * C.a_parts * box_rows * HopperShape::tile_row; }
+  static CERMET_DEVICE int boxes_of(const Place& place) {
     return C.few_rows ? (min_of(place.rows_end - place.row, C.block_m) + box_rows - 1) / box_rows : 1;
   }
   /// Whether the tiles of b of a block's first item can be told from its number.
-  static __device__ __forceinline__ bool starts_early(const Params& p, uint32_t item) {
+  static CERMET_DEVICE bool starts_early(const Params& p, uint32_t item) {
     return early > 0 && (!C.few_rows || (p.by_number != 0 && item < static_cast<uint32_t>(p.groups * Place::tiles_n)));
   }
   /// A stage's tiles of b.
-  static __device__ __forceinline__ void load_b(const Params& p, const Shared& shared, int stage, int kt, int row) {
+  static CERMET_DEVICE void load_b(const Params& p, const Shared& shared, int stage, int kt, int row) {
     uint64_t* const full = shared.full + stage;
     ptx::tma_load_2d(shared.b(stage, 0), &p.b, kt * row_elements, row, full);
     if constexpr (C.dual) ptx::tma_load_2d(shared.b(stage, 1), &p.b_up, kt * row_elements, row, full);
@@ -70,7 +70,7 @@ struct Hopper {
 
   /// Stages of the ring, of which the first `begun` have their tiles of b on the way. load_a(kt, stage)
   template <class LoadA>
-  static __device__ __forceinline__ void produce_stages(const Params& p, const Shared& shared, Slot slot, int begun, int boxes, int b_row, LoadA load_a) {
+  static CERMET_DEVICE void produce_stages(const Params& p, const Shared& shared, Slot slot, int begun, int boxes, int b_row, LoadA load_a) {
     int kt = 0;
     if constexpr (early > 0)
       for (; kt < begun; ++kt, slot.advance()) {
@@ -85,7 +85,7 @@ struct Hopper {
     }
   }
 
-  static __device__ __forceinline__ void produce(const Params& p, const Shared& shared, const Place& place, Slot slot, int begun) {
+  static CERMET_DEVICE void produce(const Params& p, const Shared& shared, const Place& place, Slot slot, int begun) {
     const int a_row = place.row + (C.grouping == Grouping::batches ? place.group * p.a_group : 0), b_row = place.n + place.group * p.b_group;
     const int boxes = boxes_of(place);
     if constexpr (C.windows.kernel_h > 0) {
@@ -105,7 +105,7 @@ struct Hopper {
   }
 
   /// Takes the stages that were begun for a group without rows.
-  static __device__ __forceinline__ void drain(const Shared& shared, bool produces, Slot slot, int begun) {
+  static CERMET_DEVICE void drain(const Shared& shared, bool produces, Slot slot, int begun) {
     for (int kt = 0; kt < begun; ++kt, slot.advance()) {
       if (produces) {
         if (ptx::elect_one()) ptx::mbarrier_arrive(shared.full + slot.stage);
@@ -116,12 +116,12 @@ struct Hopper {
     }
   }
 
-  static __device__ __forceinline__ void release(const Shared& shared, int stage) {
+  static CERMET_DEVICE void release(const Shared& shared, int stage) {
     if (lane_index() == 0) ptx::mbarrier_arrive(shared.empty + stage);
   }
 
   template <class Team>
-  static __device__ __forceinline__ void consume(const Params& p, const Shared& shared, Team team, int warpgroup, const Place& place, Slot slot) {
+  static CERMET_DEVICE void consume(const Params& p, const Shared& shared, Team team, int warpgroup, const Place& place, Slot slot) {
     using Total = typename SumOf<(promote > 0 ? DType::f32 : C.a)>::type;
     constexpr int pieces = shape.pitch() / HopperShape::tile_row;
     constexpr bool whole_tile = shape.bulk_results() && pieces * HopperShape::tile_row == C.block_n * static_cast<int>(sizeof(Out));
@@ -178,7 +178,7 @@ struct Hopper {
   }
 
 #if defined(CERMET_WALK)
-  static __device__ __forceinline__ void acquire_maps(const Params& far) {
+  static CERMET_DEVICE void acquire_maps(const Params& far) {
     ptx::acquire_tensor_map(&far.a);
     ptx::acquire_tensor_map(&far.b);
     if constexpr (C.dual) ptx::acquire_tensor_map(&far.b_up);
@@ -188,7 +188,7 @@ struct Hopper {
 
   /// Of a block's first tile: weights to the ring, and parameters to where consumers read them.
   template <class Team>
-  static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+  static CERMET_DEVICE void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     if (ring.is_open) return;
     constexpr int after_maps = 4 * sizeof(TensorMapBytes), extras = static_cast<int>(E::extras * sizeof(epilogue::Operand));
     constexpr int all_extras = static_cast<int>(epilogue::most_extras * sizeof(epilogue::Operand));
@@ -215,7 +215,7 @@ struct Hopper {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+  static CERMET_DEVICE void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     const int begun = !ring.is_open && starts_early(p, item) ? early : 0;
     if (!ring.is_open) team.sync();
     ring.is_open = true;

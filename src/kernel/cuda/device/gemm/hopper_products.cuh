@@ -21,7 +21,7 @@ struct HopperProducts {
   static constexpr int k_tiles = H::k_tiles, own = H::own, b_parts = H::b_parts, promote = H::promote;
 
   /// Products of one stage, without waiting for them.
-  static __device__ __forceinline__ void multiply_stage(const Shared& shared, int warpgroup, int stage, bool add, Sum (&d)[b_parts][own]) {
+  static CERMET_DEVICE void multiply_stage(const Shared& shared, int warpgroup, int stage, bool add, Sum (&d)[b_parts][own]) {
     ptx::wgmma_fence();
 #pragma unroll
     for (int i = 0; i < 4; ++i)
@@ -37,7 +37,7 @@ struct HopperProducts {
 
   /// ready(kt, stage): what is done with a stage's rows before.
   template <class Ready>
-  static __device__ __forceinline__ void multiply(const Shared& shared, int warpgroup, Slot slot, Sum (&d)[b_parts][own], Ready ready) {
+  static CERMET_DEVICE void multiply(const Shared& shared, int warpgroup, Slot slot, Sum (&d)[b_parts][own], Ready ready) {
     int previous = 0;
     for (int kt = 0; kt < k_tiles; ++kt, slot.advance()) {
       ptx::mbarrier_wait(shared.full + slot.stage, slot.phase);
@@ -52,7 +52,7 @@ struct HopperProducts {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void multiply_gated(const Params& p, const Shared& shared, Team team, int warpgroup, const Place& place, Slot slot,
+  static CERMET_DEVICE void multiply_gated(const Params& p, const Shared& shared, Team team, int warpgroup, const Place& place, Slot slot,
                                                         Sum (&d)[b_parts][own]) {
     HopperGate<A, C.k> gate(p, place.row + warpgroup * 64, static_cast<int>(team.rank()) % 128);
     gate.load(0);
@@ -64,7 +64,7 @@ struct HopperProducts {
   }
 
   /// As multiply, with sums that move to float32 registers every few stages, scaled where scales are of blocks.
-  static __device__ __forceinline__ void multiply_promoted(const Params& p, const Shared& shared, int warpgroup, const Place& place, Slot slot, int row,
+  static CERMET_DEVICE void multiply_promoted(const Params& p, const Shared& shared, int warpgroup, const Place& place, Slot slot, int row,
                                                            float (&total)[b_parts][own]) {
     Sum d[b_parts][own];
     const int lane = static_cast<int>(lane_index());

@@ -52,18 +52,18 @@ struct HopperResults {
   uint32_t loaded[slots > 0 ? slots : 1][4][2][2] = {};
   uint32_t placed[4] = {};  // fragments of the extra that waits where results will stand
 
-  static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
+  static CERMET_DEVICE int lane() { return static_cast<int>(lane_index()); }
 
   /// One value for each column of the tile, from global to shared memory.
   template <class T>
-  static __device__ __forceinline__ void fetch_columns(char* to, const T* from, int rank, int n) {
+  static CERMET_DEVICE void fetch_columns(char* to, const T* from, int rank, int n) {
     const int i = rank * per_16_bytes<T>;
     if (i >= BlockN) return;
     const int valid = min_of(max_of(N - n - i, 0), per_16_bytes<T>);
     ptx::cp_async<16>(to + i * sizeof(T), valid > 0 ? from + n + i : from, valid * static_cast<int>(sizeof(T)));
   }
   /// By a whole warpgroup; `rank` of this thread in it.
-  static __device__ __forceinline__ void fetch(const epilogue::Operand* extra, const int32_t* column_sums, char* columns, int rank, int n, int group) {
+  static CERMET_DEVICE void fetch(const epilogue::Operand* extra, const int32_t* column_sums, char* columns, int rank, int n, int group) {
     for_constants<E::extras>([&]<int I>(Constant<I>) {
       if constexpr (Plan::is_staged(I))
         fetch_columns(columns + BlockN * Plan::before(I), static_cast<const Element<E::extra[I].dtype>*>(extra[I].data) + group * extra[I].group, rank, n);
@@ -72,7 +72,7 @@ struct HopperResults {
   }
 
   /// Before the sums are there: what rows need, and the lines of what has a value for each place to the L2.
-  __device__ __forceinline__ void load_rows() {
+  CERMET_DEVICE void load_rows() {
     for_constants<E::extras>([&]<int I>(Constant<I>) {
       constexpr epilogue::Extra x = E::extra[I];
       if constexpr (epilogue::of_rows(x)) {
@@ -93,7 +93,7 @@ struct HopperResults {
   }
 
   /// Before the sums are there: the placed extra's 16 rows to `staging`, the warp's own, when what went out from there has left it. Asynchronous.
-  __device__ __forceinline__ void place(char* staging) const {
+  CERMET_DEVICE void place(char* staging) const {
     if constexpr (Plan::placed >= 0) {
       constexpr epilogue::Extra x = E::extra[Plan::placed];
       constexpr int units = BlockN / 8, piece_units = 8;
@@ -110,12 +110,12 @@ struct HopperResults {
     }
   }
   /// When place() was waited for, the fragments of 16 columns: an address as stmatrix takes it.
-  __device__ __forceinline__ void take_placed(const char* at) {
+  CERMET_DEVICE void take_placed(const char* at) {
     if constexpr (Plan::placed >= 0) ptx::ldmatrix_x4(placed, at);
   }
 
   /// Operands of the load_columns results from `column` on that come from memory.
-  __device__ __forceinline__ void load(int column) {
+  CERMET_DEVICE void load(int column) {
     for_constants<E::extras>([&]<int I>(Constant<I>) {
       constexpr epilogue::Extra x = E::extra[I];
       if constexpr (Plan::from_memory(I)) {
@@ -140,12 +140,12 @@ struct HopperResults {
   }
 
   template <class T>
-  __device__ __forceinline__ Vector<T, 2> staged(int before, int column) const {
+  CERMET_DEVICE Vector<T, 2> staged(int before, int column) const {
     return *reinterpret_cast<const Vector<T, 2>*>(columns + BlockN * before + column * static_cast<int>(sizeof(T)));
   }
 
   /// Two 16-bit results, packed.
-  __device__ __forceinline__ uint32_t packed(int at, int h, int column, int slot) const {
+  CERMET_DEVICE uint32_t packed(int at, int h, int column, int slot) const {
     if constexpr (E::pairs && Parts == 1) {
       epilogue::Pairs<E::extras> x;
       for_constants<E::extras>([&]<int I>(Constant<I>) {
@@ -179,7 +179,7 @@ struct HopperResults {
     }
   }
 
-  __device__ __forceinline__ auto pair(int at, int h, int column, int slot) const {
+  CERMET_DEVICE auto pair(int at, int h, int column, int slot) const {
     Values x = row_values[h], y = x;
     for_constants<E::extras>([&]<int I>(Constant<I>) {
       if constexpr (Plan::is_staged(I)) {
@@ -203,7 +203,7 @@ struct HopperResults {
     }
   }
 
-  __device__ __forceinline__ auto value(int at, const Values& x, [[maybe_unused]] int32_t column_sum) const {
+  CERMET_DEVICE auto value(int at, const Values& x, [[maybe_unused]] int32_t column_sum) const {
     if constexpr (Parts == 2) return E::value(sums[0][at], sums[1][at], x);
     else if constexpr (E::column_sums) return E::value(sums[0][at], column_sum, x);
     else return E::value(sums[0][at], x);

@@ -40,7 +40,7 @@ struct HopperRing {
   bool is_open = false;  ///< whether all threads know that the barriers are set up
 
   template <class Team>
-  __device__ __forceinline__ HopperRing(const HopperParams& p, Team team, char* smem) {
+  CERMET_DEVICE HopperRing(const HopperParams& p, Team team, char* smem) {
     static_assert(Team::size == S.threads());
     if (team.rank() != S.consumers() * 128) return;  // the warp that will fill the ring; others read parameters meanwhile
     const Shared shared(smem);
@@ -55,7 +55,7 @@ struct HopperRing {
     ptx::fence_async_shared();
   }
   template <class Team>
-  __device__ __forceinline__ void close(const HopperParams&, Team team, char* smem) {
+  CERMET_DEVICE void close(const HopperParams&, Team team, char* smem) {
     wait_for_rows();
     ptx::end_barriers(team, Shared(smem).full, 2 * C.stages);
   }

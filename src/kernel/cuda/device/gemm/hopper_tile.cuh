@@ -77,13 +77,13 @@ struct WindowSource {
   static constexpr int tap_tiles = max_of(1, windows.channels / StageElements);
   int w, h, sample;
 
-  __device__ __forceinline__ WindowSource(const HopperParams& p, int row) {
+  CERMET_DEVICE WindowSource(const HopperParams& p, int row) {
     const int line = row / p.window_columns;
     w = row % p.window_columns * windows.stride_w - windows.before_w;
     h = line % p.window_rows * windows.stride_h - windows.before_h;
     sample = line / p.window_rows;
   }
-  __device__ __forceinline__ void load(const HopperParams& p, int kt, char* tile, uint64_t* full) const {
+  CERMET_DEVICE void load(const HopperParams& p, int kt, char* tile, uint64_t* full) const {
     const int tap = kt / tap_tiles;
     ptx::tma_load_windows(tile, &p.a, kt % tap_tiles * StageElements, w, h, sample, tap % windows.kernel_w * windows.dilation_w,
                           tap / windows.kernel_w * windows.dilation_h, full);

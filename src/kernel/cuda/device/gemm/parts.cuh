@@ -11,7 +11,7 @@ namespace cermet::gemm {
 struct Parts {
   using Params = PartsParams;
 
-  static __device__ __forceinline__ void split(float x, bf16 (&part)[3]) {
+  static CERMET_DEVICE void split(float x, bf16 (&part)[3]) {
     float rest = x;
 #pragma unroll
     for (int i = 0; i < 3; ++i) {

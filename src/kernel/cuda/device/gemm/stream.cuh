@@ -91,7 +91,7 @@ struct Stream {
     bool is_open = false;  ///< whether all threads know that the barriers are set up
 
     template <class Team>
-    __device__ __forceinline__ Ring(const Params& p, Team team, char* smem) {
+    CERMET_DEVICE Ring(const Params& p, Team team, char* smem) {
       static_assert(Team::size == shape.threads());
       if (team.rank() != 32 * weight_warp) return;
       const Shared shared(smem);
@@ -106,26 +106,26 @@ struct Stream {
       ptx::fence_async_shared();
     }
     template <class Team>
-    __device__ __forceinline__ void close(const Params&, Team team, char* smem) {
+    CERMET_DEVICE void close(const Params&, Team team, char* smem) {
       ptx::end_barriers(team, Shared(smem).full, 2 * shape.stages);
     }
   };
 
   /// A slice of an item's rows of the weights.
-  static __device__ __forceinline__ void copy_weights(const Params& p, char* to, int column, int item, uint64_t* full) {
+  static CERMET_DEVICE void copy_weights(const Params& p, char* to, int column, int item, uint64_t* full) {
     const int first = Results::first_row(item);
     ptx::tma_load_2d(to, &p.w, column, first, full);
     if constexpr (shape.pairs) ptx::tma_load_2d(to + weight_bytes / 2, &p.w, column, Results::second_row(item), full);
     if constexpr (shape.weights == 2) ptx::tma_load_2d(to + weight_bytes, &p.w_up, column, first, full);
   }
   /// The bytes of a stage's tokens are announced with those of its weights, whichever come first.
-  static __device__ __forceinline__ void load_weights(const Params& p, const Shared& shared, int stage, int fill, int item) {
+  static CERMET_DEVICE void load_weights(const Params& p, const Shared& shared, int stage, int fill, int item) {
     ptx::mbarrier_arrive_expect(shared.full + stage, static_cast<uint32_t>(shape.slices * StreamShape::slice * (shape.weights * shape.rows + p.m)));
 #pragma unroll
     for (int slice = 0; slice < shape.slices; ++slice)
       copy_weights(p, shared.weight(stage, slice, 0), (fill * shape.slices + slice) * slice_elements, item, shared.full + stage);
   }
-  static __device__ __forceinline__ void load_tokens(const Params& p, const Shared& shared, int stage, int fill) {
+  static CERMET_DEVICE void load_tokens(const Params& p, const Shared& shared, int stage, int fill) {
 #pragma unroll
     for (int slice = 0; slice < shape.slices; ++slice)
       ptx::tma_load_2d(shared.tokens(stage, slice), &p.x, (fill * shape.slices + slice) * slice_elements, 0, shared.full + stage);
@@ -133,7 +133,7 @@ struct Stream {
 
   /// An item's stages as they become free; `begun`: fills that are on their way already.
   template <class Load>
-  static __device__ __forceinline__ void produce(const Shared& shared, uint32_t begin, int begun, Load load) {
+  static CERMET_DEVICE void produce(const Shared& shared, uint32_t begin, int begun, Load load) {
     Slot slot(begin + static_cast<uint32_t>(begun));
 #pragma unroll 1
     for (int fill = begun; fill < fills; ++fill, slot.advance()) {
@@ -144,7 +144,7 @@ struct Stream {
 
   /// Products of one stage, without waiting for them. weight(slice, side), tokens(slice): where they are.
   template <class Weight, class Tokens>
-  static __device__ __forceinline__ void multiply_stage(Weight&& weight, Tokens&& tokens, bool add, Sum (&d)[shape.weights][own]) {
+  static CERMET_DEVICE void multiply_stage(Weight&& weight, Tokens&& tokens, bool add, Sum (&d)[shape.weights][own]) {
     ptx::wgmma_fence();
 #pragma unroll
     for (int slice = 0; slice < shape.slices; ++slice)
@@ -157,13 +157,13 @@ struct Stream {
         }
     ptx::wgmma_commit();
   }
-  static __device__ __forceinline__ void release(const Shared& shared, int stage) {
+  static CERMET_DEVICE void release(const Shared& shared, int stage) {
     if (lane_index() == 0) ptx::mbarrier_arrive(shared.empty + stage);
   }
 
   /// Of a set, which takes every shape.sets-th stage. With two sets, one waits for its products while the other multiplies; a stage is free as soon as
   /// they are done. Promoted sums move to `total` after each stage.
-  static __device__ __forceinline__ void multiply(const Shared& shared, int group, int set, Slot slot, Sum (&total)[shape.weights][own]) {
+  static CERMET_DEVICE void multiply(const Shared& shared, int group, int set, Slot slot, Sum (&total)[shape.weights][own]) {
     Sum d[shape.weights][own];
     int previous = -1;
 #pragma unroll
@@ -195,7 +195,7 @@ struct Stream {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void consume(const Params& p, const Shared& shared, Team team, int warpgroup, int item, uint32_t begin) {
+  static CERMET_DEVICE void consume(const Params& p, const Shared& shared, Team team, int warpgroup, int item, uint32_t begin) {
     const int group = warpgroup % shape.groups(), set = warpgroup / shape.groups();
     Results results(p, shared.sums, static_cast<int>(team.rank()), item);
     results.load(0);
@@ -204,7 +204,7 @@ struct Stream {
     finish(p, team, results, set, group, d);
   }
   template <class Team>
-  static __device__ __forceinline__ void finish(const Params& p, Team team, Results& results, int set, int group, const Sum (&d)[shape.weights][own]) {
+  static CERMET_DEVICE void finish(const Params& p, Team team, Results& results, int set, int group, const Sum (&d)[shape.weights][own]) {
     for_constants<shape.tokens / shape.chunk()>([&]<int I>(Constant<I>) {
       if (I * shape.chunk() >= p.m) return;
       team.sync_part(0, 128 * consumers);  // the sums before have been read
@@ -216,7 +216,7 @@ struct Stream {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+  static CERMET_DEVICE void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     if (ring.is_open) return;
     if (team.warp() < weight_warp) {
       constexpr int maps = 3 * sizeof(TensorMapBytes), all = sizeof(StreamParams);
@@ -237,7 +237,7 @@ struct Stream {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+  static CERMET_DEVICE void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     const bool first = !ring.is_open;
     if (first) team.sync();
     ring.is_open = true;
@@ -258,24 +258,24 @@ struct Stream {
   /// The same in a walk, where weights come through the ring of all tasks.
   static constexpr bool shares_ring = true;
   template <class Team>
-  static __device__ __forceinline__ bool starts_early(const Params&, Team) {
+  static CERMET_DEVICE bool starts_early(const Params&, Team) {
     return C.constant;
   }
-  static __device__ __forceinline__ void acquire_maps(const Params& far) {
+  static CERMET_DEVICE void acquire_maps(const Params& far) {
     ptx::acquire_tensor_map(&far.w);
     if constexpr (shape.weights == 2) ptx::acquire_tensor_map(&far.w_up);
   }
   template <class Team>
-  static __device__ __forceinline__ void prepare(const Params& far, uint32_t, Team team) {
+  static CERMET_DEVICE void prepare(const Params& far, uint32_t, Team team) {
     ptx::fence_async_shared();  // accesses to what copies of tokens will write
     if (team.warp() % stream::row_warps == 0) ptx::acquire_tensor_map(&far.x);
   }
   template <class Team>
-  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
+  static CERMET_DEVICE void feed(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
     StreamWalk<Stream, Team>::feed(p, item, smem, at);
   }
   template <class Team>
-  static __device__ __forceinline__ void multiply(const Params& p, const Params& far, uint32_t item, Team, char* smem, StreamState& at) {
+  static CERMET_DEVICE void multiply(const Params& p, const Params& far, uint32_t item, Team, char* smem, StreamState& at) {
     StreamWalk<Stream, Team>::multiply(p, far, item, smem, at);
   }
 #endif

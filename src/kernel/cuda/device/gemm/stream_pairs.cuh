@@ -24,26 +24,26 @@ struct StreamPairs : StreamSums<S, Sum> {
   typename End::Token tokens[each];
   typename End::Operands operands[each];
 
-  __device__ __forceinline__ StreamPairs(const StreamRotatedParams& p, char* sums, int rank, int item)
+  CERMET_DEVICE StreamPairs(const StreamRotatedParams& p, char* sums, int rank, int item)
       : Base{reinterpret_cast<Sum*>(sums), rank}, p(p), first(item * across) {}
 
   /// Where an item's two parts begin among the rows of the weight.
-  static __device__ __forceinline__ int first_row(int item) { return Order::column(item * across, 0); }
-  static __device__ __forceinline__ int second_row(int item) {
+  static CERMET_DEVICE int first_row(int item) { return Order::column(item * across, 0); }
+  static CERMET_DEVICE int second_row(int item) {
     const typename Order::Place at = Order::place(item * across);
     return R.neox || at.is_v ? Order::column(at, 1) : Order::column(at, 0) + across;
   }
   /// Which row of an item makes a column of one of its pairs.
-  __device__ __forceinline__ int row_of(int pair, int second) const {
+  CERMET_DEVICE int row_of(int pair, int second) const {
     return R.neox || first >= Order::first_value ? pair + second * across : 2 * pair + second;
   }
 
-  __device__ __forceinline__ int token_of(int i) const { return (rank + i * threads) / across; }
-  __device__ __forceinline__ int pair_of(int i) const { return (rank + i * threads) % across; }
-  __device__ __forceinline__ bool exists(int chunk, int i) const { return token_of(i) < S.chunk() && chunk * S.chunk() + token_of(i) < p.m; }
+  CERMET_DEVICE int token_of(int i) const { return (rank + i * threads) / across; }
+  CERMET_DEVICE int pair_of(int i) const { return (rank + i * threads) % across; }
+  CERMET_DEVICE bool exists(int chunk, int i) const { return token_of(i) < S.chunk() && chunk * S.chunk() + token_of(i) < p.m; }
 
   /// Of tokens with one slot, the last one is kept.
-  __device__ __forceinline__ void load_tokens(int chunk) {
+  CERMET_DEVICE void load_tokens(int chunk) {
 #pragma unroll
     for (int i = 0; i < each; ++i) {
       if (!exists(chunk, i)) continue;
@@ -55,7 +55,7 @@ struct StreamPairs : StreamSums<S, Sum> {
         if (static_cast<const Element<R.slot>*>(p.slots)[later] == tokens[i].slot) tokens[i].slot = -1;
     }
   }
-  __device__ __forceinline__ void load(int chunk) {
+  CERMET_DEVICE void load(int chunk) {
     load_tokens(chunk);
 #pragma unroll
     for (int i = 0; i < each; ++i) {
@@ -67,7 +67,7 @@ struct StreamPairs : StreamSums<S, Sum> {
   }
 
   /// The results of a chunk whose sums all threads have put.
-  __device__ __forceinline__ void finish(int chunk) const {
+  CERMET_DEVICE void finish(int chunk) const {
 #pragma unroll
     for (int i = 0; i < each; ++i) {
       if (!exists(chunk, i)) continue;

@@ -17,7 +17,7 @@ struct StreamSums {
 
   /// A thread's sums of the tokens of chunk I, as wgmma leaves them: columns of its fragments are tokens, rows are columns of the result.
   template <int I, int Own>
-  __device__ __forceinline__ void put(const Sum (&d)[S.weights][Own], int set, int group) {
+  CERMET_DEVICE void put(const Sum (&d)[S.weights][Own], int set, int group) {
     const int lane = static_cast<int>(lane_index()), row = group * 64 + rank / 32 % 4 * 16 + lane / 4;
 #pragma unroll
     for (int side = 0; side < S.weights; ++side)
@@ -32,7 +32,7 @@ struct StreamSums {
 
   /// Of `Width` neighbouring columns of a token, over all sets.
   template <int Width>
-  __device__ __forceinline__ Vector<Sum, Width> sum_of(int side, int token, int column) const {
+  CERMET_DEVICE Vector<Sum, Width> sum_of(int side, int token, int column) const {
     const auto at = [&](int set) { return *reinterpret_cast<const Vector<Sum, Width>*>(sums + (set * S.weights + side) * area + token * S.pitch() + column); };
     Vector<Sum, Width> sum = at(0);
 #pragma unroll
@@ -58,19 +58,19 @@ struct StreamResults : StreamSums<S, Sum> {
   int n;
   epilogue::ValuesOf<E> values[quads][width];
 
-  __device__ __forceinline__ StreamResults(const StreamParams& p, char* sums, int rank, int item)
+  CERMET_DEVICE StreamResults(const StreamParams& p, char* sums, int rank, int item)
       : Base{reinterpret_cast<Sum*>(sums), rank}, p(p), n(item * S.rows) {}
   /// Where an item's rows of the weight begin.
-  static __device__ __forceinline__ int first_row(int item) { return item * S.rows; }
+  static CERMET_DEVICE int first_row(int item) { return item * S.rows; }
 
   /// A group's token of a chunk, and its first column among the item's.
-  __device__ __forceinline__ int token_of(int i) const { return (rank + i * threads) / across; }
-  __device__ __forceinline__ int column_of(int i) const { return (rank + i * threads) % across * width; }
-  __device__ __forceinline__ bool exists(int chunk, int i) const {
+  CERMET_DEVICE int token_of(int i) const { return (rank + i * threads) / across; }
+  CERMET_DEVICE int column_of(int i) const { return (rank + i * threads) % across * width; }
+  CERMET_DEVICE bool exists(int chunk, int i) const {
     return token_of(i) < S.chunk() && chunk * S.chunk() + token_of(i) < p.m && n + column_of(i) < N;
   }
 
-  __device__ __forceinline__ void load(int chunk) {
+  CERMET_DEVICE void load(int chunk) {
     if constexpr (E::extras > 0) {
 #pragma unroll
       for (int i = 0; i < quads; ++i) {
@@ -88,7 +88,7 @@ struct StreamResults : StreamSums<S, Sum> {
   }
 
   /// The results of a chunk whose sums all threads have put.
-  __device__ __forceinline__ void finish(int chunk) const {
+  CERMET_DEVICE void finish(int chunk) const {
 #pragma unroll
     for (int i = 0; i < quads; ++i) {
       if (!exists(chunk, i)) continue;
@@ -101,7 +101,7 @@ struct StreamResults : StreamSums<S, Sum> {
     }
   }
   template <class Result>
-  static __device__ __forceinline__ void store(void* to, int64_t at, const Vector<Sum, width>& sum, [[maybe_unused]] const Vector<Sum, width>& up,
+  static CERMET_DEVICE void store(void* to, int64_t at, const Vector<Sum, width>& sum, [[maybe_unused]] const Vector<Sum, width>& up,
                                                const epilogue::ValuesOf<E> (&x)[width]) {
     using T = Element<Result::out>;
     Vector<T, width> out;

@@ -29,10 +29,10 @@ struct StreamWalk {
   }();
   using Weights = gemv::Pipeline<ring_shape>;
 
-  static __device__ __forceinline__ int column_of(int fill, int slice) { return (fill * shape.slices + slice) * Task::slice_elements; }
+  static CERMET_DEVICE int column_of(int fill, int slice) { return (fill * shape.slices + slice) * Task::slice_elements; }
 
   /// An item's weights, by the whole feeding warp.
-  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, char* smem, StreamState& at) {
+  static CERMET_DEVICE void feed(const Params& p, uint32_t item, char* smem, StreamState& at) {
     Weights ring(stream::ring_before<Team>(smem), stream::barriers_before<Team>(smem), at.stages);
 #pragma unroll 1
     for (int fill = 0; fill < fills; ++fill, ring.advance()) {
@@ -58,17 +58,17 @@ struct StreamWalk {
     uint64_t *full, *empty;
     uint32_t done;
 
-    __device__ __forceinline__ Tokens(char* smem, int set, uint32_t done)
+    CERMET_DEVICE Tokens(char* smem, int set, uint32_t done)
         : data(smem + set * stream::row_stages * slot_bytes),
           full(stream::row_barriers_before<Team>(smem, set)),
           empty(full + stream::row_stages),
           done(done) {}
 
-    static __device__ __forceinline__ uint32_t slot_of(uint32_t at) { return at % stream::row_stages; }
-    static __device__ __forceinline__ uint32_t parity_of(uint32_t at) { return at / stream::row_stages & 1; }
+    static CERMET_DEVICE uint32_t slot_of(uint32_t at) { return at % stream::row_stages; }
+    static CERMET_DEVICE uint32_t parity_of(uint32_t at) { return at / stream::row_stages & 1; }
 
     /// By one thread: those of a stage, `ahead` after the next that the set multiplies.
-    __device__ __forceinline__ void ask(const Params& p, const Params& far, int fill, int ahead) const {
+    CERMET_DEVICE void ask(const Params& p, const Params& far, int fill, int ahead) const {
       const uint32_t at = done + static_cast<uint32_t>(ahead), slot = slot_of(at);
       ptx::mbarrier_wait(empty + slot, parity_of(at) ^ 1);
       ptx::mbarrier_arrive_expect(full + slot, static_cast<uint32_t>(shape.slices * StreamShape::slice * p.m));
@@ -76,18 +76,18 @@ struct StreamWalk {
       for (int slice = 0; slice < shape.slices; ++slice)
         ptx::tma_load_2d(data + slot * slot_bytes + slice * shape.tokens * StreamShape::slice, &far.x, column_of(fill, slice), 0, full + slot);
     }
-    __device__ __forceinline__ const char* wait() const {
+    CERMET_DEVICE const char* wait() const {
       ptx::mbarrier_wait(full + slot_of(done), parity_of(done));
       return data + slot_of(done) * slot_bytes;
     }
-    __device__ __forceinline__ void release() {
+    CERMET_DEVICE void release() {
       if (lane_index() == 0) ptx::mbarrier_arrive(empty + slot_of(done));
       ++done;
     }
   };
 
   /// Of a set: every other stage. Both pass all of them, so that none is ahead of the other by the whole ring.
-  static __device__ __forceinline__ void multiply_stages(const Params& p, const Params& far, char* smem, int set, bool asks, StreamState& at,
+  static CERMET_DEVICE void multiply_stages(const Params& p, const Params& far, char* smem, int set, bool asks, StreamState& at,
                                                          Sum (&total)[shape.weights][Task::own]) {
     Weights ring(stream::ring_before<Team>(smem), stream::barriers_before<Team>(smem), at.stages);
     Tokens tokens(smem, set, at.rows);
@@ -124,7 +124,7 @@ struct StreamWalk {
   }
 
   /// An item's results. `p`: parameters nearby; `far`: the same in device memory.
-  static __device__ __forceinline__ void multiply(const Params& p, const Params& far, uint32_t item, char* smem, StreamState& at) {
+  static CERMET_DEVICE void multiply(const Params& p, const Params& far, uint32_t item, char* smem, StreamState& at) {
     const int warp = __shfl_sync(0xffffffffu, static_cast<int>(Team::warp()), 0), set = warp / stream::row_warps;
     typename Task::Results results(p, smem + shape.walk_sums_at(), static_cast<int>(Team::rank()), static_cast<int>(item));
     results.load(0);

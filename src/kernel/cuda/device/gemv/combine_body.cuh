@@ -39,7 +39,7 @@ struct CombineBody : CombineChoices<C> {
     int row, group;  // group -1: the row has no weight, and is 0
     float weight, row_scale;
   };
-  static __device__ __forceinline__ int group_of(const Choice& choice) { return C.rest ? max_of(choice.group, 0) : choice.group; }
+  static CERMET_DEVICE int group_of(const Choice& choice) { return C.rest ? max_of(choice.group, 0) : choice.group; }
   struct Place {
     char* ring;
     S32* partial;      ///< [2][batch][most_choices]
@@ -63,12 +63,12 @@ struct CombineBody : CombineChoices<C> {
   };
   static_assert(most_choices * (sizeof(Choice) + 12) <= S.scratch_bytes);
 
-  static __device__ __forceinline__ int begin_of(const Params& p, uint32_t item) { return static_cast<int>(share_begin(p.share, p.rest, p.inverse, item)); }
+  static CERMET_DEVICE int begin_of(const Params& p, uint32_t item) { return static_cast<int>(share_begin(p.share, p.rest, p.inverse, item)); }
 
   /// Columns of an item whose weights are asked for before the wait: as many as the stages hold.
-  static __device__ __forceinline__ int early_columns(const Params& p) { return p.early != 0 ? S.rows * S.stages : 0; }
+  static CERMET_DEVICE int early_columns(const Params& p) { return p.early != 0 ? S.rows * S.stages : 0; }
   /// By the filling warp, before the wait, where the choices are known.
-  static __device__ __forceinline__ void feed_early(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
+  static CERMET_DEVICE void feed_early(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
     int row[C.choices], group[C.choices];
 #pragma unroll
     for (int j = 0; j < C.choices; ++j) row[j] = row_of(p, j);
@@ -80,7 +80,7 @@ struct CombineBody : CombineChoices<C> {
     feed_columns(p, begin, min_of(end, begin + early_columns(p)), group, place, at);
   }
   /// By the filling warp: the rest of an item's columns.
-  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
+  static CERMET_DEVICE void feed(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
     int group[C.choices];
     if (p.early != 0) {
 #pragma unroll
@@ -94,7 +94,7 @@ struct CombineBody : CombineChoices<C> {
     feed_columns(p, begin_of(p, item) + early_columns(p), begin_of(p, item + 1), group, place, at);
   }
   /// Rows [begin, end) of every choice's weight. A choice that does not exist is given the first expert's.
-  static __device__ __forceinline__ void feed_columns(const Params& p, int begin, int end, const int (&group)[C.choices], const Place& place,
+  static CERMET_DEVICE void feed_columns(const Params& p, int begin, int end, const int (&group)[C.choices], const Place& place,
                                                       PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     const uint64_t policy = ptx::evict_first_policy();
@@ -132,7 +132,7 @@ struct CombineBody : CombineChoices<C> {
   }
 
   /// The part of row `row` of x that meets this lane's pieces of the weight; returns the scale of a row that is quantized here.
-  static __device__ __forceinline__ float load(const Params& p, int row, int a, Held& held, const Place& place) {
+  static CERMET_DEVICE float load(const Params& p, int row, int a, Held& held, const Place& place) {
     using X = Element<C.x>;
     const X* const x = static_cast<const X*>(p.x) + row * p.x_stride;
     const auto first_of = [a](int j) { return ((j * S.along + a) * 32 + static_cast<int>(lane_index())) * count; };
@@ -162,7 +162,7 @@ struct CombineBody : CombineChoices<C> {
   }
 
   /// Adds up the choices of `rows` columns from `column` on and stores them.
-  static __device__ __forceinline__ void finish_batch(const Params& p, int column, int rows, int end, const S32* partial, const Place& place,
+  static CERMET_DEVICE void finish_batch(const Params& p, int column, int rows, int end, const S32* partial, const Place& place,
                                                       Factors& factors) {
     Team::sync_part(0, 32 * S.warps());
     const int thread = static_cast<int>(Team::rank()), r = thread / most_choices, q = thread % most_choices;
@@ -185,7 +185,7 @@ struct CombineBody : CombineChoices<C> {
     if (column + batch + r < end) epilogue::load_place<E>(p.extra, place.choice[choice].row, column + batch + r, group_of(place.choice[choice]), factors);
   }
 
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, const Place& place, int& buffer, PipelineState& at) {
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, const Place& place, int& buffer, PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     const int warp = static_cast<int>(Team::warp()), lane = static_cast<int>(lane_index()), own = warp / S.along, a = warp % S.along;
     const int begin = begin_of(p, item), end = begin_of(p, item + 1), columns = end - begin;

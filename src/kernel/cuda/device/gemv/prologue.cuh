@@ -16,11 +16,11 @@ struct RowLoader {
   using X = Element<C.x>;
   using Held = HeldRow<C, S.held>;
 
-  static __device__ __forceinline__ int first_of(int j, int a) { return ((j * S.along + a) * 32 + static_cast<int>(lane_index())) * count; }
+  static CERMET_DEVICE int first_of(int j, int a) { return ((j * S.along + a) * 32 + static_cast<int>(lane_index())) * count; }
 
   /// The reduction over the warps that hold a row between them. `scratch`: a float for each warp of the block.
   template <class Reduction>
-  static __device__ __forceinline__ float reduce_along(float x, float* scratch) {
+  static CERMET_DEVICE float reduce_along(float x, float* scratch) {
     const int warp = static_cast<int>(Team::warp());
     x = warp_reduce<Reduction>(x);
     if (lane_index() == 0) scratch[warp] = x;
@@ -33,7 +33,7 @@ struct RowLoader {
 
   /// Where a lane's elements of all pieces are, in the order of registers.
   template <bool Aligned>
-  static __device__ __forceinline__ void load_row(const void* row, int64_t first, int a, float (&v)[S.held][count], auto element) {
+  static CERMET_DEVICE void load_row(const void* row, int64_t first, int a, float (&v)[S.held][count], auto element) {
     using T = decltype(element);
 #pragma unroll
     for (int j = 0; j < S.held; ++j) load_floats<Aligned>(static_cast<const T*>(row) + first, first_of(j, a), C.k, v[j]);
@@ -41,13 +41,13 @@ struct RowLoader {
 
   /// A row for later operators.
   template <bool Aligned, class T>
-  static __device__ __forceinline__ void store_row(void* row, int64_t first, int a, const float (&v)[S.held][count]) {
+  static CERMET_DEVICE void store_row(void* row, int64_t first, int a, const float (&v)[S.held][count]) {
 #pragma unroll
     for (int j = 0; j < S.held; ++j) store_floats<Aligned>(static_cast<T*>(row) + first, first_of(j, a), C.k, v[j]);
   }
 
   template <bool Aligned>
-  static __device__ __forceinline__ void load_numbers(const Params& p, int row, int a, bool store_sum, float (&v)[S.held][count]) {
+  static CERMET_DEVICE void load_numbers(const Params& p, int row, int a, bool store_sum, float (&v)[S.held][count]) {
     load_row<Aligned>(p.x, row * p.x_stride, a, v, X{});
     if constexpr (changes) {
       if (p.delta == nullptr) return;
@@ -64,7 +64,7 @@ struct RowLoader {
     }
   }
 
-  static __device__ __forceinline__ float square_sum(const float (&v)[S.held][count]) {
+  static CERMET_DEVICE float square_sum(const float (&v)[S.held][count]) {
     float squares = 0;
 #pragma unroll
     for (int j = 0; j < S.held; ++j)
@@ -78,12 +78,12 @@ struct RowLoader {
   using Weights = float[early_weights ? S.held : 1][count];
   using Weight = Element<C.prologue.weight>;
   template <bool Aligned>
-  static __device__ __forceinline__ void load_weights(const Params& p, int a, Weights& w) {
+  static CERMET_DEVICE void load_weights(const Params& p, int a, Weights& w) {
     if constexpr (early_weights) load_row<Aligned>(p.norm_weight, 0, a, w, Weight{});
   }
   /// v * factor * (weight + offset), in this order; without a factor: v * (weight + offset).
   template <bool HasFactor>
-  static __device__ __forceinline__ void scale(const Params& p, int a, float factor, const Weights& weights, float (&v)[S.held][count]) {
+  static CERMET_DEVICE void scale(const Params& p, int a, float factor, const Weights& weights, float (&v)[S.held][count]) {
 #pragma unroll
     for (int j = 0; j < S.held; ++j) {
       float w[count];
@@ -96,7 +96,7 @@ struct RowLoader {
     }
   }
 
-  static __device__ __forceinline__ void normalize(const Params& p, int row, int a, bool store_row_too, const Weights& w, float (&v)[S.held][count],
+  static CERMET_DEVICE void normalize(const Params& p, int row, int a, bool store_row_too, const Weights& w, float (&v)[S.held][count],
                                                    float* scratch) {
     const float mean = reduce_along<cermet::Sum>(square_sum(v), scratch) / static_cast<float>(C.k);
     scale<true>(p, a, 1.0f / sqrtf(mean + p.epsilon), w, v);
@@ -111,7 +111,7 @@ struct RowLoader {
 
   /// Quantizes what load_numbers() gives, if need be normalized; returns the scale. The factor of a norm is alike for all of a row: it enters the scale, so
   /// that both statistics take one barrier.
-  static __device__ __forceinline__ float quantize_row(const Params& p, int a, const Weights& w, float (&v)[S.held][count], Held& held, float* scratch) {
+  static CERMET_DEVICE float quantize_row(const Params& p, int a, const Weights& w, float (&v)[S.held][count], Held& held, float* scratch) {
     constexpr CodeFormat codes{.dtype = C.prologue.codes, .wide = C.prologue.wide};
     constexpr int second = RowShape::scratch_bytes / 8;
     float squares = 0;
@@ -138,7 +138,7 @@ struct RowLoader {
   }
 
   /// Before the wait for earlier launches: the weights of a normalization, which are far away, come nearer.
-  static __device__ __forceinline__ void fetch(const Params& p, int a) {
+  static CERMET_DEVICE void fetch(const Params& p, int a) {
 #if CERMET_ARCH >= 900
     if constexpr (C.prologue.norm)
 #pragma unroll
@@ -148,7 +148,7 @@ struct RowLoader {
   }
 
   template <bool Aligned>
-  static __device__ __forceinline__ void read(const Params& p, int row, int a, bool store_sum, Weights& w, float (&numbers)[S.held][count]) {
+  static CERMET_DEVICE void read(const Params& p, int row, int a, bool store_sum, Weights& w, float (&numbers)[S.held][count]) {
     // One question for all loads, since code between them that others need is fetched, too, while everything waits.
     if constexpr (!Aligned && C.k % count == 0)
       if (__builtin_expect(p.aligned != 0, true)) return read<true>(p, row, a, store_sum, w, numbers);
@@ -157,7 +157,7 @@ struct RowLoader {
   }
 
   /// Loads row `row`; all warps that multiply call. `scratch`: two floats for each of them. Returns the scale of a row that is quantized here.
-  static __device__ __forceinline__ float load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
+  static CERMET_DEVICE float load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
     [[maybe_unused]] Weights w;
     if constexpr (C.prologue.quantize) {
       static_assert(sizeof(Element<C.w>) == 1 && integer<C> == (C.prologue.codes == DType::i8));

@@ -25,25 +25,25 @@ struct PairFinish : RowSums<C, E> {
   typename End::Token token;
   typename End::Operands operands;
 
-  static __device__ __forceinline__ const RotatedParams& params(const gemv::Params& p) { return static_cast<const RotatedParams&>(p); }
-  static __device__ __forceinline__ int rows_of(const Segment& s) { return stages.rows_of(s.end - s.first); }
-  static __device__ __forceinline__ int column_of(const Segment& s, int row) {
+  static CERMET_DEVICE const RotatedParams& params(const gemv::Params& p) { return static_cast<const RotatedParams&>(p); }
+  static CERMET_DEVICE int rows_of(const Segment& s) { return stages.rows_of(s.end - s.first); }
+  static CERMET_DEVICE int column_of(const Segment& s, int row) {
     return Order::column(min_of(s.first + stages.pair_of(row), s.end - 1), stages.second_of(row));
   }
-  static __device__ __forceinline__ bool is_mine(const Segment& s, int pair) {
+  static CERMET_DEVICE bool is_mine(const Segment& s, int pair) {
     return static_cast<int>(Team::rank()) % lanes == 0 && static_cast<int>(Team::rank()) < batch_pairs * lanes && pair < s.end;
   }
 
-  __device__ __forceinline__ PairFinish(const gemv::Params& p, const Segment& s) {
+  CERMET_DEVICE PairFinish(const gemv::Params& p, const Segment& s) {
     if (is_mine(s, s.first)) token = End::token(params(p), s.row);
   }
-  __device__ __forceinline__ void load(const gemv::Params& p, const Segment& s) {
+  CERMET_DEVICE void load(const gemv::Params& p, const Segment& s) {
     const int pair = s.first + static_cast<int>(Team::rank()) / lanes;
     if (!is_mine(s, pair)) return;
     End::load_row(params(p), s.row, operands);
     End::load_place(params(p), s.row, pair, token, operands);
   }
-  __device__ __forceinline__ void finish(const Pass& pass, int row, const S32* partial) {
+  CERMET_DEVICE void finish(const Pass& pass, int row, const S32* partial) {
     Team::sync_part(0, 32 * S.warps);
     const int thread = static_cast<int>(Team::rank()), of_batch = thread / lanes, q = thread % lanes;
     if (thread >= max_of(32, batch_pairs * lanes)) return;  // whole warps add up

@@ -26,7 +26,7 @@ struct Row {
     bool waits = C.rehearses;          ///< whether this thread has not waited for earlier launches yet
 
     template <class Team>
-    __device__ __forceinline__ Ring(const Params&, Team team, char* smem) {
+    CERMET_DEVICE Ring(const Params&, Team team, char* smem) {
 #if CERMET_ARCH >= 900
       using Body = RowBody<C, E, Team>;
       if constexpr (C.stream) {
@@ -35,7 +35,7 @@ struct Row {
 #endif
     }
     template <class Team>
-    __device__ __forceinline__ void close(const Params&, [[maybe_unused]] Team team, [[maybe_unused]] char* smem) {
+    CERMET_DEVICE void close(const Params&, [[maybe_unused]] Team team, [[maybe_unused]] char* smem) {
 #if CERMET_ARCH >= 900
       if constexpr (C.stream) end_ring<RowBody<C, E, Team>>(team, smem);
 #endif
@@ -45,7 +45,7 @@ struct Row {
   /// Weights begin to flow; who does not start them loads parameters meanwhile. All that can be done before the wait for earlier launches is done here: what
   /// comes after it delays every result.
   template <class Team>
-  static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+  static CERMET_DEVICE void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     using Body = RowBody<C, E, Team>;
     ring.start = Body::Work::start_of(p, item);
 #if CERMET_ARCH >= 900
@@ -70,7 +70,7 @@ struct Row {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void compute(const Params& p, uint32_t, Team team, char* smem, Ring& ring) {
+  static CERMET_DEVICE void compute(const Params& p, uint32_t, Team team, char* smem, Ring& ring) {
     using Body = RowBody<C, E, Team>;
     const typename Body::Place place(smem);
     static_assert(CERMET_ARCH >= 900 || !C.stream);
@@ -95,22 +95,22 @@ struct Row {
 
   /// Whether the weights may be fetched before earlier tasks have ended.
   template <class Team>
-  static __device__ __forceinline__ bool starts_early(const Params& p, Team) {
+  static CERMET_DEVICE bool starts_early(const Params& p, Team) {
     return RowBody<C, E, Team>::Work::starts_early(p);
   }
   template <class Team>
-  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
+  static CERMET_DEVICE void feed(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
     using Body = RowBody<C, E, Team>;
     Body::feed(p, Body::Work::start_of(p, item), 0, typename Body::Place(smem), at.stages);
   }
   /// What the warps that multiply can do before earlier tasks have ended.
   template <class Team>
-  static __device__ __forceinline__ void prepare(const Params& p, uint32_t, Team team) {
+  static CERMET_DEVICE void prepare(const Params& p, uint32_t, Team team) {
     using Body = RowBody<C, E, Team>;
     Body::Loader::fetch(p, static_cast<int>(team.warp()) % Body::S.along);
   }
   template <class Team>
-  static __device__ __forceinline__ void multiply(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
+  static CERMET_DEVICE void multiply(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
     using Body = RowBody<C, E, Team>;
     const auto start = Body::Work::start_of(p, item);
     if constexpr (C.routed) {  // by a warp behind which the block announces its end, as the feeding one is not

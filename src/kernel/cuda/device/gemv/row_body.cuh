@@ -54,7 +54,7 @@ struct RowBody : RowSums<C, E> {
 
   /// With `waits`, a rehearsal first: what it reads for the first time, parameters and its own code, takes longer than the work. One code for both, therefore.
   template <class Source>
-  static __device__ __forceinline__ void multiply_segment(const Params& p, const Segment& s, const Place& place, int& buffer, bool waits, Source&& source) {
+  static CERMET_DEVICE void multiply_segment(const Params& p, const Segment& s, const Place& place, int& buffer, bool waits, Source&& source) {
     if constexpr (C.rehearses && !shares_ring) {
 #pragma unroll 1
       for (bool rehearsal = waits;; rehearsal = false) {
@@ -72,7 +72,7 @@ struct RowBody : RowSums<C, E> {
 
   /// A rehearsal takes a row as it is while others may write it, and a stage without waiting for it: its segment has no results.
   template <class Source>
-  static __device__ __forceinline__ void multiply_part(const Params& p, const Segment& given, const Place& place, int& buffer, bool rehearsal,
+  static CERMET_DEVICE void multiply_part(const Params& p, const Segment& given, const Place& place, int& buffer, bool rehearsal,
                                                        Source&& source) {
     const int warp = static_cast<int>(Team::warp()), lane = static_cast<int>(lane_index());
     const Segment s{given.row, given.group, given.first, rehearsal ? given.first : given.end, given.x_row};
@@ -107,7 +107,7 @@ struct RowBody : RowSums<C, E> {
   }
 
   /// Weights straight from memory.
-  static __device__ __forceinline__ void run_direct(const Params& p, const Start& start, const Place& place, int& buffer) {
+  static CERMET_DEVICE void run_direct(const Params& p, const Start& start, const Place& place, int& buffer) {
     const Route<C> route(p);
     if constexpr (C.routed)
       if (start.is_first() && Team::warp() == 0) route.store(p), route.store_weights(p);
@@ -133,7 +133,7 @@ struct RowBody : RowSums<C, E> {
   }();
   using WeightPipeline = Pipeline<pipeline_shape>;
 
-  static __device__ __forceinline__ void run_stream(const Params& p, const Start& start, const Place& place, int& buffer, PipelineState& at,
+  static CERMET_DEVICE void run_stream(const Params& p, const Start& start, const Place& place, int& buffer, PipelineState& at,
                                                     bool waits = false) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     constexpr int per_chunk = S.chunks == 1 ? S.held : S.chunk / (S.piece * S.along);  // pieces of a warp in a stage
@@ -158,21 +158,21 @@ struct RowBody : RowSums<C, E> {
     at = pipeline.state();
   }
 
-  static __device__ __forceinline__ int steps(const WeightRows& w) {
+  static CERMET_DEVICE int steps(const WeightRows& w) {
     if constexpr (C.rotation.given) return WeightPipeline::pair_steps(w);
     else return WeightPipeline::steps(w);
   }
-  static __device__ __forceinline__ void fill(WeightPipeline& pipeline, const WeightRows& w, int index, uint64_t policy) {
+  static CERMET_DEVICE void fill(WeightPipeline& pipeline, const WeightRows& w, int index, uint64_t policy) {
     if constexpr (C.rotation.given) pipeline.template fill_pairs<rotation::PairOrder<C.rotation>>(w, index, policy);
     else pipeline.fill(w, index, policy);
   }
   /// Steps of an item that are under way before the launches before it have ended: as many as there are stages, or may be on their way, of its first row.
-  static __device__ __forceinline__ int early_steps(const Params& p, const Start& start) {
+  static CERMET_DEVICE int early_steps(const Params& p, const Start& start) {
     if (!Work::starts_early(p)) return 0;
     return min_of(steps(Work::weights_of(p, Work::first_segment(p, start))), C.in_flight > 0 ? min_of(C.in_flight, S.stages) : S.stages);
   }
   /// By the filling warp.
-  static __device__ __forceinline__ void feed_early(const Params& p, const Start& start, const Place& place, PipelineState& at) {
+  static CERMET_DEVICE void feed_early(const Params& p, const Start& start, const Place& place, PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     const int early = early_steps(p, start);
     if (early == 0) return;
@@ -184,7 +184,7 @@ struct RowBody : RowSums<C, E> {
   }
   /// By the filling warp, which has time when as many stages as may be are on their way: the next launch starts when the first block has stored where rows
   /// are, and may read it before it waits.
-  static __device__ __forceinline__ void publish(const Params& p, const Start& start, const Route<C>& route) {
+  static CERMET_DEVICE void publish(const Params& p, const Start& start, const Route<C>& route) {
     if (start.is_first()) {
       route.store(p);
       __threadfence();
@@ -193,7 +193,7 @@ struct RowBody : RowSums<C, E> {
     start_next_launch();
   }
   /// The rest of an item's steps, of whose first row `started` are under way.
-  static __device__ __forceinline__ void feed(const Params& p, const Start& start, int started, const Place& place, PipelineState& at) {
+  static CERMET_DEVICE void feed(const Params& p, const Start& start, int started, const Place& place, PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     const uint64_t policy = ptx::evict_first_policy();
     const Route<C> route(p);

@@ -32,7 +32,7 @@ struct RowSums {
   static_assert(!(E::column_sums && (C.dual || C.blocked)));
 
   /// One piece of a lane times what the lane holds of x.
-  static __device__ __forceinline__ void multiply(const Piece& w, const float (&x)[lane_elements<C.w>], float& even, float& odd) {
+  static CERMET_DEVICE void multiply(const Piece& w, const float (&x)[lane_elements<C.w>], float& even, float& odd) {
     float v[lane_elements<C.w>];
     to_floats<C.w>(w, v);
 #pragma unroll
@@ -42,7 +42,7 @@ struct RowSums {
     }
   }
   /// `ones` gets the sum of the weight's quantized values, which a zero point needs.
-  static __device__ __forceinline__ void multiply(const Piece& w, const Piece& x, int32_t& even, int32_t& ones) {
+  static CERMET_DEVICE void multiply(const Piece& w, const Piece& x, int32_t& even, int32_t& ones) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       even = __dp4a(static_cast<int>(w[i]), static_cast<int>(x[i]), even);
@@ -52,7 +52,7 @@ struct RowSums {
 
   /// Sums of `Count` values over the warp: lane l gets that of value l / (32 / Count).
   template <int Count>
-  static __device__ __forceinline__ S32 fold(S32 (&v)[Count]) {
+  static CERMET_DEVICE S32 fold(S32 (&v)[Count]) {
     const int lane = static_cast<int>(lane_index());
     int width = 16;
 #pragma unroll
@@ -71,7 +71,7 @@ struct RowSums {
   /// What a lane adds up for the rows of a stage.
   struct Sums {
     S32 value[mine], other[mine];  ///< other: odd elements (real), quantized values of the weight (int8)
-    __device__ __forceinline__ void clear() {
+    CERMET_DEVICE void clear() {
 #pragma unroll
       for (int r = 0; r < mine; ++r) value[r] = other[r] = 0;
     }
@@ -91,7 +91,7 @@ struct RowSums {
 
   /// Piece j of this warp, of row r of its rows in the stage, is at from(r, j). Scales of `matrix` 1, which is the other half of the first, follow its own.
   template <class From>
-  static __device__ __forceinline__ void multiply_rows(const Pass& pass, int row, [[maybe_unused]] int matrix, int first_piece, int last_piece, Sums& sums,
+  static CERMET_DEVICE void multiply_rows(const Pass& pass, int row, [[maybe_unused]] int matrix, int first_piece, int last_piece, Sums& sums,
                                                        S32* partial, From&& from) {
 #pragma unroll
     for (int j = 0; j < S.held; ++j) {
@@ -124,7 +124,7 @@ struct RowSums {
   }
 
   /// Passes the sums of a stage's rows, which start at `row` of the segment, to the reduction.
-  static __device__ __forceinline__ void hand_over(const Pass& pass, int row, Sums& sums, S32* partial) {
+  static CERMET_DEVICE void hand_over(const Pass& pass, int row, Sums& sums, S32* partial) {
     if constexpr (!ordered) {
       if constexpr (!integer<C>)
 #pragma unroll

@@ -30,7 +30,7 @@ struct Task {
   using T = Element<C.type>;
   using Run = Vector<T, C.run>;
 
-  static __device__ __forceinline__ T rounded(float x) {
+  static CERMET_DEVICE T rounded(float x) {
     if constexpr (C.type == DType::u8) return static_cast<T>(__float2int_rn(fminf(fmaxf(x, 0.0f), 255.0f)));
     else return from_float<T>(x);
   }
@@ -81,7 +81,7 @@ struct Task {
 
   /// Adds the taps of tables S and on, times `weight`.
   template <int S>
-  static __device__ __forceinline__ void blend(const Params& p, const int32_t (&at)[most_resized], const Run* x, float weight, float (&total)[C.run]) {
+  static CERMET_DEVICE void blend(const Params& p, const int32_t (&at)[most_resized], const Run* x, float weight, float (&total)[C.run]) {
     if constexpr (S == most_resized) {
       const Run values = *x;
 #pragma unroll

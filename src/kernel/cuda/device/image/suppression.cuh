@@ -15,7 +15,7 @@ struct Config {
 struct Best {
   float score;
   int64_t box;  ///< -1: none
-  __device__ __forceinline__ bool worse_than(const Best& other) const {
+  CERMET_DEVICE bool worse_than(const Best& other) const {
     if (box < 0 || other.box < 0) return other.box >= 0;
     return score < other.score || (score == other.score && other.box < box);
   }
@@ -26,7 +26,7 @@ template <Config C>
 struct SelectTask {
   using Params = suppression::Params;
 
-  static __device__ __forceinline__ Box box_at(const Params& p, int64_t image, int64_t i) {
+  static CERMET_DEVICE Box box_at(const Params& p, int64_t image, int64_t i) {
     const auto* at = static_cast<const Element<C.boxes>*>(p.boxes) + image * p.box_strides[0] + i * p.box_strides[1];
     return box_of(to_float(at[0]), to_float(at[1]), to_float(at[2]), to_float(at[3]), p.centered);
   }
@@ -70,7 +70,7 @@ struct SelectTask {
 struct GatherTask {
   using Params = suppression::Params;
 
-  static __device__ __forceinline__ void write(const Params& p, int64_t row, int64_t image, int64_t type, int64_t box) {
+  static CERMET_DEVICE void write(const Params& p, int64_t row, int64_t image, int64_t type, int64_t box) {
     int64_t* to = p.selected + row * p.row_stride;
     to[0] = image;
     to[1] = type;

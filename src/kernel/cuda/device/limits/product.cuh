@@ -12,7 +12,7 @@ namespace cermet::limits {
 
 /// 32 random bits as operands of magnitude around 1; any int8.
 template <DType T>
-__device__ __forceinline__ uint32_t random_operands(uint32_t index) {
+CERMET_DEVICE uint32_t random_operands(uint32_t index) {
   uint32_t x = index * 0x9e3779b9u + 0x7f4a7c15u;
   x = (x ^ (x >> 16)) * 0x85ebca6bu;
   x = (x ^ (x >> 13)) * 0xc2b2ae35u;
@@ -22,8 +22,8 @@ __device__ __forceinline__ uint32_t random_operands(uint32_t index) {
   return x;
 }
 
-__device__ __forceinline__ uint32_t bits_of(float x) { return __float_as_uint(x); }
-__device__ __forceinline__ uint32_t bits_of(int32_t x) { return static_cast<uint32_t>(x); }
+CERMET_DEVICE uint32_t bits_of(float x) { return __float_as_uint(x); }
+CERMET_DEVICE uint32_t bits_of(int32_t x) { return static_cast<uint32_t>(x); }
 
 template <class T>
 struct AccumulatorOf {

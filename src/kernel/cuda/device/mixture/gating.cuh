@@ -11,7 +11,7 @@ namespace cermet::gating {
 template <Config C>
 inline constexpr bool by_score = C.has_bias || C.groups > 1;
 
-__device__ __forceinline__ uint32_t warp_max(uint32_t x) {
+CERMET_DEVICE uint32_t warp_max(uint32_t x) {
 #if CERMET_ARCH >= 800
   return __reduce_max_sync(0xffffffffu, x);
 #else
@@ -21,20 +21,20 @@ __device__ __forceinline__ uint32_t warp_max(uint32_t x) {
 #endif
 }
 
-__device__ __forceinline__ float warp_sum(float x) {
+CERMET_DEVICE float warp_sum(float x) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(0xffffffffu, x, offset);
   return x;
 }
 
 /// 1 / (1 + exp(-x)) without overflow on either side.
-__device__ __forceinline__ float sigmoid(float x) {
+CERMET_DEVICE float sigmoid(float x) {
   const float t = expf(-fabsf(x));
   return (x >= 0 ? 1.0f : t) / (1.0f + t);
 }
 
 /// Key of a group from its largest and second largest key; 0 where there is no second.
-__device__ __forceinline__ uint32_t group_key(uint32_t first, uint32_t second, bool top2) {
+CERMET_DEVICE uint32_t group_key(uint32_t first, uint32_t second, bool top2) {
   return top2 && second != 0 ? order_key(value_of_order_key(first) + value_of_order_key(second)) : first;
 }
 
@@ -49,7 +49,7 @@ struct Task {
   static constexpr int warp_words = C.groups > 1 ? C.experts + C.groups : 0;
 
   /// Places of the key `wanted` in this lane: the first, or -1.
-  static __device__ __forceinline__ int find(const uint32_t (&key)[per], uint32_t wanted) {
+  static CERMET_DEVICE int find(const uint32_t (&key)[per], uint32_t wanted) {
     int at = -1;
 #pragma unroll
     for (int i = per - 1; i >= 0; --i) at = key[i] == wanted ? i : at;
@@ -57,7 +57,7 @@ struct Task {
   }
 
   /// Sets the keys outside the chosen groups to 0, which is below every number's.
-  static __device__ __forceinline__ void drop_groups(uint32_t (&key)[per], uint32_t lane, uint32_t* keys) {
+  static CERMET_DEVICE void drop_groups(uint32_t (&key)[per], uint32_t lane, uint32_t* keys) {
     uint32_t* chosen = keys + C.experts;
 #pragma unroll
     for (int i = 0; i < per; ++i)
@@ -102,7 +102,7 @@ struct Task {
   }
 
   /// `row` [experts]; vectors: it starts at a multiple of 16 bytes.
-  static __device__ __forceinline__ void load_logits(const T* row, bool vectors, uint32_t lane, float (&logit)[per]) {
+  static CERMET_DEVICE void load_logits(const T* row, bool vectors, uint32_t lane, float (&logit)[per]) {
     constexpr bool whole = C.experts % 32 == 0 && (per & (per - 1)) == 0;
     constexpr int width = min_of(per, per_16_bytes<T>);
     if constexpr (whole)
@@ -120,7 +120,7 @@ struct Task {
   }
 
   /// score = softmax or sigmoid of the logits; experts that do not exist score 0.
-  static __device__ __forceinline__ void score_logits(uint32_t lane, const float (&logit)[per], float (&score)[per]) {
+  static CERMET_DEVICE void score_logits(uint32_t lane, const float (&logit)[per], float (&score)[per]) {
     if constexpr (C.softmax) {
       float maximum = -infinity(), sum = 0;
 #pragma unroll
@@ -142,7 +142,7 @@ struct Task {
   }
 
   /// Keys by which experts are chosen: in the order of their scores or logits, 0 for experts that do not exist. `words`: shared memory of the warp.
-  static __device__ __forceinline__ void make_keys(const void* bias, uint32_t lane, const float (&logit)[per], const float (&score)[per], uint32_t* words,
+  static CERMET_DEVICE void make_keys(const void* bias, uint32_t lane, const float (&logit)[per], const float (&score)[per], uint32_t* words,
                                                    uint32_t (&key)[per]) {
 #pragma unroll
     for (int i = 0; i < per; ++i) {
@@ -157,7 +157,7 @@ struct Task {
   /// Calls visit(j, owner, at) for choices j of [first, last): the expert in place `at` of lane `owner`, where `at` counts. Chosen keys become 0.
   /// `at_once` choices are unrolled: many pay where many tokens are chosen for, one where the code runs once and costs what reading it costs.
   template <int at_once, class Visit>
-  static __device__ __forceinline__ void choose(uint32_t lane, int first, int last, uint32_t (&key)[per], Visit&& visit) {
+  static CERMET_DEVICE void choose(uint32_t lane, int first, int last, uint32_t (&key)[per], Visit&& visit) {
 #pragma unroll at_once
     for (int j = first; j < last; ++j) {
       uint32_t best = 0;
@@ -175,7 +175,7 @@ struct Task {
   }
 
   /// The experts of a token, of which lane j gets the j-th. Whole warps call.
-  static __device__ __forceinline__ int find_ids(const T* row, const void* bias, bool vectors, uint32_t lane) {
+  static CERMET_DEVICE int find_ids(const T* row, const void* bias, bool vectors, uint32_t lane) {
     static_assert(C.k <= 32 && C.groups == 1);
     float logit[per], score[per] = {};
     load_logits(row, vectors, lane, logit);
@@ -192,7 +192,7 @@ struct Task {
 
   /// A token by a warp. keep_ids: whether there is a place for ids for sure; else `p.ids` may be null.
   template <bool keep_ids>
-  static __device__ __forceinline__ void run_token(const Params& p, int64_t token, uint32_t lane, uint32_t* words) {
+  static CERMET_DEVICE void run_token(const Params& p, int64_t token, uint32_t lane, uint32_t* words) {
     float logit[per], score[per];
     load_logits(static_cast<const T*>(p.logits) + token * p.logits_stride, p.vectors, lane, logit);
     score_logits(lane, logit, score);

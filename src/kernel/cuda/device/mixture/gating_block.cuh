@@ -26,12 +26,12 @@ struct BlockTask {
     const Element<C.bias>* bias;
     float maximum, sum;
 
-    __device__ __forceinline__ float score(int e) const {
+    CERMET_DEVICE float score(int e) const {
       const float x = to_float(logits[e]);
       if constexpr (C.softmax) return expf(x - maximum) / sum;
       else return sigmoid(x);
     }
-    __device__ __forceinline__ uint32_t key(int e) const {
+    CERMET_DEVICE uint32_t key(int e) const {
       float choice = by_score<C> ? score(e) : to_float(logits[e]);
       if constexpr (C.has_bias) choice += to_float(bias[e]);
       return order_key(choice);

@@ -7,7 +7,7 @@
 
 namespace cermet::permute {
 
-__device__ __forceinline__ int32_t group_of_pair(const Params& p, int64_t pair) {
+CERMET_DEVICE int32_t group_of_pair(const Params& p, int64_t pair) {
   const int64_t at = offset_of(p, pair, p.ids_stride);
   return p.wide_ids != 0 ? group_of(p, static_cast<const int64_t*>(p.ids)[at]) : group_of(p, static_cast<const int32_t*>(p.ids)[at]);
 }
@@ -42,7 +42,7 @@ struct Place {
 
   /// next[w][e] = where the first pair of expert e in the item's chunk w goes.
   template <class Team>
-  static __device__ __forceinline__ void first_places(Team team, const Params& p, uint32_t item, int32_t* next) {
+  static CERMET_DEVICE void first_places(Team team, const Params& p, uint32_t item, int32_t* next) {
     int32_t* sums = next + warps * chunk_experts;  // [warps]
     const int64_t first = static_cast<int64_t>(item) * warps;
     const int thread = static_cast<int>(team.rank()), experts = static_cast<int>(p.experts);

@@ -8,7 +8,7 @@ namespace cermet::permute {
 
 /// offsets[e] = pairs of experts before e, in passes of pass_experts.
 template <class Id, class Team>
-__device__ __forceinline__ void write_offsets(Team team, const Params& p, int32_t* count) {
+CERMET_DEVICE void write_offsets(Team team, const Params& p, int32_t* count) {
   int32_t* sums = count + pass_experts;  // [warps]
   const int thread = static_cast<int>(team.rank());
   int32_t before = 0;
@@ -55,20 +55,20 @@ struct Direct {
     int team;  ///< which of the places, every teams-th, the thread copies to
   };
 
-  static __device__ __forceinline__ Share share_of(const Params& p, uint32_t slice, uint32_t rank) {
+  static CERMET_DEVICE Share share_of(const Params& p, uint32_t slice, uint32_t rank) {
     const int begin = static_cast<int>(slice) * p.slice_words, step = 1 << p.lanes_shift;
     return {begin + (static_cast<int>(rank) & (step - 1)), min_of(begin + p.slice_words, static_cast<int>(p.row_words)), step,
             static_cast<int>(rank >> p.lanes_shift)};
   }
 
-  static __device__ __forceinline__ void load(const Word16* row, const Share& s, int at, Word16 (&held)[words_held]) {
+  static CERMET_DEVICE void load(const Word16* row, const Share& s, int at, Word16 (&held)[words_held]) {
 #pragma unroll
     for (int i = 0; i < words_held; ++i)
       if (at + i * s.step < s.end) held[i] = row[at + i * s.step];
   }
 
   /// Copies the share to those of `count` places that are not negative. `held`: its first words.
-  static __device__ __forceinline__ void copy(const Params& p, const Word16* from, const Share& s, Word16 (&held)[words_held], const int32_t* to, int count) {
+  static CERMET_DEVICE void copy(const Params& p, const Word16* from, const Share& s, Word16 (&held)[words_held], const int32_t* to, int count) {
     const int teams = threads >> p.lanes_shift;
 #pragma unroll 1
     for (int at = s.at; at < s.end; at += words_held * s.step) {
@@ -84,7 +84,7 @@ struct Direct {
     }
   }
   template <class Word>
-  static __device__ __forceinline__ void copy_narrow(const Params& p, int64_t token, const Share& s, const int32_t* to, int count) {
+  static CERMET_DEVICE void copy_narrow(const Params& p, int64_t token, const Share& s, const int32_t* to, int count) {
     const Word* from = static_cast<const Word*>(p.x) + token * p.x_stride;  // [row_words]
     const int teams = threads >> p.lanes_shift;
 #pragma unroll 1
@@ -98,7 +98,7 @@ struct Direct {
 
   /// A warp's place: of pair `own`, the pairs of experts before its own and those of its own before it. -1 where it has no expert. All threads call.
   template <class Team>
-  static __device__ __forceinline__ int32_t find_place(Team team, const Params& p, int32_t own, int32_t* groups) {
+  static CERMET_DEVICE int32_t find_place(Team team, const Params& p, int32_t own, int32_t* groups) {
     const auto pairs = static_cast<int32_t>(p.tokens * p.k);
     int32_t group = no_group, before = 0;
 #pragma unroll 1
@@ -125,7 +125,7 @@ struct Direct {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void copy_slice(Team team, const Params& p, int64_t token, uint32_t slice, int32_t* numbers) {
+  static CERMET_DEVICE void copy_slice(Team team, const Params& p, int64_t token, uint32_t slice, int32_t* numbers) {
     int32_t *to = numbers + groups_held, *groups = numbers;  // [warps], [groups_held]
     const Share share = share_of(p, slice, team.rank());
     const bool wide = p.word_bytes == sizeof(Word16);

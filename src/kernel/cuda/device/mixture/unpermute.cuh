@@ -23,7 +23,7 @@ struct Task {
   static constexpr int in_flight = min_of(C.k, 8);  // rows whose loads are in flight at once
 
   template <int Width>
-  static __device__ __forceinline__ void add(const Params& p, int64_t token, int64_t column) {
+  static CERMET_DEVICE void add(const Params& p, int64_t token, int64_t column) {
     const T* rows = static_cast<const T*>(p.rows) + column;
     float sum[Width] = {};
 #pragma unroll 1

@@ -11,7 +11,7 @@ struct Task {
   using Params = copy::Params;
 
   template <class Word, class Team>
-  static __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item) {
+  static CERMET_DEVICE void move(Team team, const Params& p, uint32_t item) {
     const Word* from = static_cast<const Word*>(p.from);
     move_words<Word, threads>(team, p.axes, p.per_thread, item, static_cast<Word*>(p.to),
                               [&](const int64_t(&offset)[2]) { return from ? from[offset[0]] : Word{}; });
@@ -45,7 +45,7 @@ struct Transpose {
   using Params = TransposeParams;
 
   template <class Word, class Team>
-  static __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item, char* smem) {
+  static CERMET_DEVICE void move(Team team, const Params& p, uint32_t item, char* smem) {
     Word(*tile)[tile_side + 1] = reinterpret_cast<Word(*)[tile_side + 1]>(smem);  // [along, across]
     const int64_t row = item / p.tiles_along, plane = row / p.tiles_across;
     const int64_t along = (item - row * p.tiles_along) * tile_side, across = (row - plane * p.tiles_across) * tile_side;
@@ -80,7 +80,7 @@ struct Interleave {
   using Params = TransposeParams;
 
   template <class Word, class Team>
-  static __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item, char* smem) {
+  static CERMET_DEVICE void move(Team team, const Params& p, uint32_t item, char* smem) {
     constexpr int width = per_16_bytes<Word>;
     using Words = Vector<Word, width>;
     Words* const tile = reinterpret_cast<Words*>(smem);  // [along, interleave_range / width]

@@ -19,7 +19,7 @@ struct Task {
   using Out = Element<C.out>;
   static constexpr int width = min_of(per_16_bytes<T>, per_16_bytes<Out>);  // elements of a step, at most 16 bytes on either side
 
-  static __device__ __forceinline__ Out convert(T x) {
+  static CERMET_DEVICE Out convert(T x) {
     if constexpr (C.table == C.out) return x;
     else return from_float<Out>(to_float(x));
   }

@@ -10,7 +10,7 @@ namespace cermet::exchange {
 struct Task {
   using Params = exchange::Params;
 
-  static __device__ __forceinline__ int64_t count(const Params& p, int64_t from, int64_t to) {
+  static CERMET_DEVICE int64_t count(const Params& p, int64_t from, int64_t to) {
     return load_index(p.counts, p.wide_counts, from * p.counts_strides[0] + to * p.counts_strides[1]);
   }
 

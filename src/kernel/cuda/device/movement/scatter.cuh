@@ -16,7 +16,7 @@ struct Config {
 template <Config C>
 using Place = Combine<C.type, C.reduction>;
 
-__device__ __forceinline__ int64_t wrapped(const Params& p, int64_t at) {
+CERMET_DEVICE int64_t wrapped(const Params& p, int64_t at) {
   const int64_t index = load_index(p.indices, p.wide_indices, at);
   return index < 0 ? index + p.size : index;
 }

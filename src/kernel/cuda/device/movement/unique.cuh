@@ -16,14 +16,14 @@ template <Config C>
 struct Slices {
   using T = Element<C.type>;
 
-  static __device__ __forceinline__ int64_t offset_of(const Params& p, int64_t slice) {
+  static CERMET_DEVICE int64_t offset_of(const Params& p, int64_t slice) {
     if (p.x_step != 0) return slice * p.x_step;
     int64_t offset[1];
     offsets_at(p.x_elements, slice, offset);
     return offset[0];
   }
   /// -1, 0 or 1 as slice a comes before b, equals it or comes behind it.
-  static __device__ __forceinline__ int compare(const Params& p, uint32_t a, uint32_t b) {
+  static CERMET_DEVICE int compare(const Params& p, uint32_t a, uint32_t b) {
     const T* x = static_cast<const T*>(p.x);
     const int64_t from_a = offset_of(p, a), from_b = offset_of(p, b);
     for (int64_t k = 0; k < p.slice.count; ++k) {
@@ -53,7 +53,7 @@ template <Config C>
 struct Pass {
   using Params = unique::Params;
 
-  static __device__ __forceinline__ bool precedes(const Params& p, uint32_t a, uint32_t b) {
+  static CERMET_DEVICE bool precedes(const Params& p, uint32_t a, uint32_t b) {
     if (a >= p.slices || b >= p.slices) return a < b;
     const int order = Slices<C>::compare(p, a, b);
     return order != 0 ? order < 0 : a < b;

@@ -18,7 +18,7 @@ struct MoveRagged {
 
  private:
   template <class Unit, class Team>
-  static __device__ __forceinline__ void move(const Params& p, uint32_t item, Team team) {
+  static CERMET_DEVICE void move(const Params& p, uint32_t item, Team team) {
     constexpr int64_t room = slot_bytes / sizeof(Unit);
     const int me = p.link.rank;
     const Unit* const x = static_cast<const Unit*>(p.x);

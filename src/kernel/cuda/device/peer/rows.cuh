@@ -49,7 +49,7 @@ struct Rows<row_region::Task<Body, S>, C, Sum> {
     struct Operands {
       const row_region::Params& p;
       T* rows;  ///< where row 0 of the operand would be
-      __device__ __forceinline__ RowOperand operator[](int i) const {
+      CERMET_DEVICE RowOperand operator[](int i) const {
         if (i == Sum.operand) return {rows, {S.columns, 0, 0}};
         return p.operands[i];
       }
@@ -61,7 +61,7 @@ struct Rows<row_region::Task<Body, S>, C, Sum> {
   };
 
   template <class Team>
-  static __device__ __forceinline__ void read_ahead(const Params& p, uint32_t item, Team team) {
+  static CERMET_DEVICE void read_ahead(const Params& p, uint32_t item, Team team) {
     constexpr uint32_t line = 128;
 #pragma unroll
     for (const RowsAhead& ahead : p.ahead)
@@ -70,7 +70,7 @@ struct Rows<row_region::Task<Body, S>, C, Sum> {
   }
 
   template <class Team>
-  static __device__ __forceinline__ bool run_in_shared_memory(const Params& p, Channel& channel, uint32_t item, int64_t begin, int64_t end, bool last,
+  static CERMET_DEVICE bool run_in_shared_memory(const Params& p, Channel& channel, uint32_t item, int64_t begin, int64_t end, bool last,
                                                               Team team, char* smem) {
     bool came;
     if constexpr (rows_of_item == 1) came = exchange(p, channel, item, begin, FixedCount<S.columns / C.width>{}, team, smem);
@@ -83,7 +83,7 @@ struct Rows<row_region::Task<Body, S>, C, Sum> {
   }
 
   template <class Count, class Team>
-  static __device__ __forceinline__ bool exchange(const Params& p, Channel& channel, uint32_t item, int64_t begin, Count count, Team team, char* smem) {
+  static CERMET_DEVICE bool exchange(const Params& p, Channel& channel, uint32_t item, int64_t begin, Count count, Team team, char* smem) {
     const Unit* const x = static_cast<const Unit*>(p.x) + begin;
     [[maybe_unused]] Unit* const leaves = static_cast<Unit*>(p.sum) + begin;
     Unit* const sum = reinterpret_cast<Unit*>(smem + Sum.shared_offset);
@@ -98,7 +98,7 @@ struct Rows<row_region::Task<Body, S>, C, Sum> {
   }
 
   template <class Team>
-  static __device__ __forceinline__ bool sum_in_global_memory(const Params& p, Channel& channel, int64_t begin, int64_t end, bool last, Team team) {
+  static CERMET_DEVICE bool sum_in_global_memory(const Params& p, Channel& channel, int64_t begin, int64_t end, bool last, Team team) {
     const Unit* const x = static_cast<const Unit*>(p.x);
     Unit* const sum = static_cast<Unit*>(p.sum);
     for (int64_t at = begin; at < end; at += room) {

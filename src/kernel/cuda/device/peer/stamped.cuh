@@ -21,23 +21,23 @@ class Stamped {
  public:
   static constexpr int64_t room = stamped_data_bytes / static_cast<int64_t>(sizeof(Unit));  ///< units of a slot
 
-  static __device__ __forceinline__ void put(ptx::WordPair* slot, int64_t u, const Unit& unit, uint32_t stamp) {
+  static CERMET_DEVICE void put(ptx::WordPair* slot, int64_t u, const Unit& unit, uint32_t stamp) {
     const auto data = __builtin_bit_cast(Data, unit);
     const uint64_t high = static_cast<uint64_t>(stamp) << 32;
 #pragma unroll
     for (int i = 0; i < pairs; ++i) ptx::store_words_system(slot + i * room + u, {high | data.at[2 * i], high | data.at[2 * i + 1]});
   }
-  __device__ __forceinline__ void load(const ptx::WordPair* slot, int64_t u) {
+  CERMET_DEVICE void load(const ptx::WordPair* slot, int64_t u) {
 #pragma unroll
     for (int i = 0; i < pairs; ++i) words_[i] = ptx::load_words_system(slot + i * room + u);
   }
-  __device__ __forceinline__ bool has(uint32_t stamp) const {
+  CERMET_DEVICE bool has(uint32_t stamp) const {
     bool all = true;
 #pragma unroll
     for (int i = 0; i < pairs; ++i) all = all && (words_[i].first >> 32) == stamp && (words_[i].second >> 32) == stamp;
     return all;
   }
-  __device__ __forceinline__ Unit unit() const {
+  CERMET_DEVICE Unit unit() const {
     Data data;
 #pragma unroll
     for (int i = 0; i < pairs; ++i) {
@@ -59,7 +59,7 @@ class Stamped {
 template <int64_t Count>
 struct FixedCount {
   static constexpr int64_t value = Count;
-  __device__ __forceinline__ constexpr operator int64_t() const { return Count; }
+  CERMET_DEVICE constexpr operator int64_t() const { return Count; }
 };
 
 /// Units that a thread asks for at once: those that registers have room for, and no more than there are.
@@ -72,7 +72,7 @@ constexpr int units_at_once() {
 
 /// Puts `count` units of each piece into the windows of all other ranks, which all get the first piece where `piece` is 0.
 template <class Unit, class Team, class Count>
-__device__ __forceinline__ void put_stamped(Team team, const Link& link, const Channel& channel, const Unit* x, Count count, int64_t piece) {
+CERMET_DEVICE void put_stamped(Team team, const Link& link, const Channel& channel, const Unit* x, Count count, int64_t piece) {
 #pragma unroll 4
   for (int64_t u = team.rank(); u < count; u += Team::size) {
     const Unit own = x[u];
@@ -84,7 +84,7 @@ __device__ __forceinline__ void put_stamped(Team team, const Link& link, const C
 
 /// Of up to four ranks: a thread asks for some units of all of them at once. Calls use(u, units by rank); false where some rank did not arrive.
 template <int Ranks, int AtOnce, class Unit, class Team, class Count, class Use>
-__device__ __forceinline__ bool take_at_once(Team team, const Channel& channel, int me, const Unit* own, Count count, Use use) {
+CERMET_DEVICE bool take_at_once(Team team, const Channel& channel, int me, const Unit* own, Count count, Use use) {
   constexpr int batch = AtOnce > 0 ? AtOnce : units_at_once<Ranks, Team, Count>();
   for (int64_t first = team.rank(); first < count; first += batch * Team::size) {
     Stamped<Unit> part[batch][Ranks];
@@ -117,7 +117,7 @@ __device__ __forceinline__ bool take_at_once(Team team, const Channel& channel, 
 
 /// Of more ranks, whose units would not fit into registers on the way: they are waited for first, and read again.
 template <int Ranks, class Unit, class Team, class Count, class Use>
-__device__ __forceinline__ bool take_one_by_one(Team team, const Channel& channel, int me, const Unit* own, Count count, Use use) {
+CERMET_DEVICE bool take_one_by_one(Team team, const Channel& channel, int me, const Unit* own, Count count, Use use) {
   for (int64_t u = team.rank(); u < count; u += Team::size) {
     Stamped<Unit> theirs;
     int r = 0;
@@ -145,7 +145,7 @@ __device__ __forceinline__ bool take_one_by_one(Team team, const Channel& channe
 /// Calls use(u, units by rank) for `count` units as they come; own[u] is this rank's. False on all threads where some rank did not arrive. AtOnce: units that a
 /// thread asks for at once, of up to four ranks; 0: as many as fit.
 template <int Ranks, int AtOnce = 0, class Unit, class Team, class Count, class Use>
-__device__ __forceinline__ bool take_stamped(Team team, const Link& link, const Channel& channel, const Unit* own, Count count, Use use) {
+CERMET_DEVICE bool take_stamped(Team team, const Link& link, const Channel& channel, const Unit* own, Count count, Use use) {
   bool came = !channel.has_failed();
   if constexpr (Ranks <= 4) came = came && take_at_once<Ranks, AtOnce>(team, channel, link.rank, own, count, use);
   else came = came && take_one_by_one<Ranks>(team, channel, link.rank, own, count, use);

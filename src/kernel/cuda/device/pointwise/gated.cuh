@@ -51,7 +51,7 @@ struct Task {
   }
 
   template <class Place>
-  static __device__ __forceinline__ Raw load(const Params& p, const Place& place) {
+  static CERMET_DEVICE Raw load(const Params& p, const Place& place) {
     const X* x = place.template of<const X>(p.x);  // [2 * length]
     if constexpr (!C.layout.interleaved) return {load_tile(x, place.count, place), load_tile(x + p.shape.length, place.count, place)};
     const X* pairs = x + place.column;

@@ -16,13 +16,13 @@ struct Config {
 struct Taps {
   int32_t first, last, start, step;
 };
-__device__ __forceinline__ Taps taps_of(const Params& p, int axis, int32_t at) {
+CERMET_DEVICE Taps taps_of(const Params& p, int axis, int32_t at) {
   const int32_t start = at * p.stride[axis] - p.before[axis], step = p.dilation[axis], size = p.from.size[axis];
   const int32_t last = start >= size ? 0 : (size - start + step - 1) / step;
   return {start >= 0 ? 0 : (step - 1 - start) / step, min_of(last, p.kernel[axis]), start, step};
 }
 /// How many taps an average counts.
-__device__ __forceinline__ int32_t counted(const Params& p, int axis, const Taps& taps) {
+CERMET_DEVICE int32_t counted(const Params& p, int axis, const Taps& taps) {
   if (!p.count_padding) return max_of(taps.last - taps.first, 0);
   const int32_t end = p.from.size[axis] + p.after[axis];
   return taps.start >= end ? 0 : min_of((end - taps.start + taps.step - 1) / taps.step, p.kernel[axis]);
@@ -34,20 +34,20 @@ struct Task {
   using T = Element<C.type>;
   using Run = Vector<T, C.run>;
 
-  static __device__ __forceinline__ float lowest() {
+  static CERMET_DEVICE float lowest() {
     if constexpr (C.kind != Kind::max) return 0.0f;
     else if constexpr (C.type == DType::i8) return -128.0f;
     else if constexpr (C.type == DType::u8) return 0.0f;
     else return -infinity();
   }
-  static __device__ __forceinline__ float raised(float x, int32_t power) {
+  static CERMET_DEVICE float raised(float x, int32_t power) {
     if (power == 1) return fabsf(x);
     if (power == 2) return x * x;
     float result = 1;
     for (int32_t i = 0; i < power; ++i) result *= fabsf(x);
     return result;
   }
-  static __device__ __forceinline__ T result(const Params& p, float total, float count) {
+  static CERMET_DEVICE T result(const Params& p, float total, float count) {
     if constexpr (C.kind == Kind::max && sizeof(T) == 1) return static_cast<T>(total);
     else if constexpr (C.kind == Kind::max) return from_float<T>(total);
     else if constexpr (C.kind == Kind::average) return from_float<T>(total / max_of(count, 1.0f));

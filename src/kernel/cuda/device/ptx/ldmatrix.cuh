@@ -7,14 +7,14 @@
 
 namespace cermet::ptx {
 
-__device__ __forceinline__ void ldmatrix_x4(uint32_t (&d)[4], const void* row) {
+CERMET_DEVICE void ldmatrix_x4(uint32_t (&d)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
                : "r"(shared_address(row))
                : "memory");
 }
 
-__device__ __forceinline__ void ldmatrix_x4_trans(uint32_t (&d)[4], const void* row) {
+CERMET_DEVICE void ldmatrix_x4_trans(uint32_t (&d)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
                : "r"(shared_address(row))
@@ -22,7 +22,7 @@ __device__ __forceinline__ void ldmatrix_x4_trans(uint32_t (&d)[4], const void* 
 }
 
 #if CERMET_ARCH >= 900
-__device__ __forceinline__ void stmatrix_x4(void* row, const uint32_t (&s)[4]) {
+CERMET_DEVICE void stmatrix_x4(void* row, const uint32_t (&s)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)), "r"(s[0]), "r"(s[1]), "r"(s[2]), "r"(s[3])
                : "memory");
 }

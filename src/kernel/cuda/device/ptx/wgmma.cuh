@@ -10,33 +10,33 @@
 namespace cermet::ptx {
 
 /// Describes a tile to wgmma: rows of 128 bytes, groups of 8 rows 1024 bytes apart, the tile 1024-byte aligned. Adding 2 moves 32 bytes along K.
-__device__ __forceinline__ uint64_t wgmma_descriptor(const void* tile) {
+CERMET_DEVICE uint64_t wgmma_descriptor(const void* tile) {
   constexpr uint64_t swizzle_128 = uint64_t{1} << 62, group_step = uint64_t{1024 >> 4} << 32, unused_step = uint64_t{1} << 16;
   return swizzle_128 | group_step | unused_step | ((shared_address(tile) & 0x3ffffu) >> 4);
 }
 
 /// Describes a tile of 16-bit elements whose rows lie along K: pieces of 64 columns (128 bytes) one after the other, `piece_bytes` apart, 1024-byte aligned.
 /// Adding 128 moves 16 rows.
-__device__ __forceinline__ uint64_t wgmma_descriptor_columns(const void* tile, uint32_t piece_bytes) {
+CERMET_DEVICE uint64_t wgmma_descriptor_columns(const void* tile, uint32_t piece_bytes) {
   constexpr uint64_t swizzle_128 = uint64_t{1} << 62, group_step = uint64_t{1024 >> 4} << 32;
   return swizzle_128 | group_step | uint64_t{piece_bytes >> 4} << 16 | ((shared_address(tile) & 0x3ffffu) >> 4);
 }
 
 /// Orders register accesses before the products that follow.
-__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+CERMET_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 /// Closes the group of products since the last call.
-__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+CERMET_DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 /// Waits until at most `Pending` of the latest groups are unfinished.
 template <int Pending>
-__device__ __forceinline__ void wgmma_wait() {
+CERMET_DEVICE void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 /// Keeps the compiler from moving accesses to an accumulator across this point.
-__device__ __forceinline__ void wgmma_touch(float& d) { asm volatile("" : "+f"(d)::"memory"); }
-__device__ __forceinline__ void wgmma_touch(int32_t& d) { asm volatile("" : "+r"(d)::"memory"); }
+CERMET_DEVICE void wgmma_touch(float& d) { asm volatile("" : "+f"(d)::"memory"); }
+CERMET_DEVICE void wgmma_touch(int32_t& d) { asm volatile("" : "+r"(d)::"memory"); }
 
 /// A copy in a register of its own.
-__device__ __forceinline__ uint32_t wgmma_move(uint32_t x) {
+CERMET_DEVICE uint32_t wgmma_move(uint32_t x) {
   uint32_t y;
   asm volatile("mov.b32 %0, %1;" : "=r"(y) : "r"(x) : "memory");
   return y;
@@ -82,7 +82,7 @@ struct Wgmma;
 #define CERMET_WGMMA(N, instruction, A, B, Accumulator, constraint, regs, vals, ia, ib, ip, flags)                                                  \
   template <>                                                                                                                                       \
   struct Wgmma<N, A, B> {                                                                                                                           \
-    __device__ __forceinline__ static void multiply(Accumulator (&d)[N / 2], uint64_t a, uint64_t b, int accumulate) {                              \
+    CERMET_DEVICE static void multiply(Accumulator (&d)[N / 2], uint64_t a, uint64_t b, int accumulate) {                              \
       asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #ip ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N instruction " {" regs "}, %" #ia ", %" #ib \
                    ", p" flags ";\n}"                                                                                                               \
                    : vals(constraint)                                                                                                               \
@@ -120,7 +120,7 @@ struct WgmmaRows;
 #define CERMET_WGMMA_ROWS(N, instruction, T, regs, vals, a0, a1, a2, a3, ib)                                                                            \
   template <>                                                                                                                                           \
   struct WgmmaRows<N, T> {                                                                                                                              \
-    __device__ __forceinline__ static void multiply(float (&d)[N / 2], const uint32_t (&a)[4], uint64_t b) {                                            \
+    CERMET_DEVICE static void multiply(float (&d)[N / 2], const uint32_t (&a)[4], uint64_t b) {                                            \
       asm volatile("{\n.reg .pred p;\nsetp.eq.b32 p, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" #N instruction " {" regs "}, {%" #a0 ", %" #a1 ", %" #a2 \
                    ", %" #a3 "}, %" #ib ", p, 1, 1, 1;\n}"                                                                                              \
                    : vals("+f")                                                                                                                         \

@@ -38,22 +38,22 @@ struct Integers {
   using Value = typename ValueOf<is_unsigned<T>>::type;
   static constexpr auto least = static_cast<Value>(lowest<T>), most = static_cast<Value>(C.type == DType::boolean ? 1 : highest<T>);
 
-  static __device__ __forceinline__ Value clamped(Wide x) {
+  static CERMET_DEVICE Value clamped(Wide x) {
     if constexpr (C.type == DType::u64) return x.high != 0 ? most : x.low;
     else return static_cast<Value>(x.clamped(static_cast<int64_t>(least), static_cast<int64_t>(most)));
   }
-  static __device__ __forceinline__ Value product(Value a, Value b) {
+  static CERMET_DEVICE Value product(Value a, Value b) {
     if constexpr (C.type == DType::u64) return __umul64hi(a, b) != 0 ? most : a * b;
     else return clamped(Wide::product(static_cast<int64_t>(a), static_cast<int64_t>(b)));
   }
 
-  static __device__ __forceinline__ Value load(const Params& p, const T* x, int64_t at) {
+  static CERMET_DEVICE Value load(const Params& p, const T* x, int64_t at) {
     int64_t offset[1];
     offsets_at(p.reduced, at, offset);
     return x[offset[0]];
   }
 
-  static __device__ __forceinline__ Value reduce(const Params& p, const T* x) {
+  static CERMET_DEVICE Value reduce(const Params& p, const T* x) {
     const int64_t lane = lane_index();
     if constexpr (C.kind == Kind::prod) {  // every lane computes the same
       Value value = 1;

@@ -14,13 +14,13 @@ struct Config {
 };
 
 struct Product {
-  static __device__ __forceinline__ float identity() { return 1.0f; }
-  static __device__ __forceinline__ float combine(float a, float b) { return a * b; }
+  static CERMET_DEVICE float identity() { return 1.0f; }
+  static CERMET_DEVICE float combine(float a, float b) { return a * b; }
 };
 /// NaN where any operand is.
 struct Minimum {
-  static __device__ __forceinline__ float identity() { return infinity(); }
-  static __device__ __forceinline__ float combine(float a, float b) { return a < b || a != a ? a : b; }
+  static CERMET_DEVICE float identity() { return infinity(); }
+  static CERMET_DEVICE float combine(float a, float b) { return a < b || a != a ? a : b; }
 };
 
 template <Kind K>
@@ -50,7 +50,7 @@ struct Rows {
   static constexpr int width = per_16_bytes<T>, groups = threads / C.group;
 
   template <int Width, class Team>
-  static __device__ __forceinline__ float accumulate(Team team, const Params& p, const T* x, int64_t begin, int64_t end) {
+  static CERMET_DEVICE float accumulate(Team team, const Params& p, const T* x, int64_t begin, int64_t end) {
     using Words = Vector<T, Width>;
     float total[Width];
 #pragma unroll
@@ -108,7 +108,7 @@ struct Columns {
   static constexpr int shared_bytes = threads * 8 * 4;
 
   template <int Width, class Team>
-  static __device__ __forceinline__ void reduce(Team team, const Params& p, uint32_t item, float* partial) {
+  static CERMET_DEVICE void reduce(Team team, const Params& p, uint32_t item, float* partial) {
     using Words = Vector<T, Width>;
     const int lane = static_cast<int>(team.rank()) % column_lanes, group = static_cast<int>(team.rank()) / column_lanes;
     const int64_t tile = item / p.splits, split = item - tile * p.splits, column = (tile * column_lanes + lane) * Width;

@@ -33,7 +33,7 @@ struct Task {
 
   /// The row's factors; null where its index names no row of them.
   template <class Map>
-  static __device__ __forceinline__ const Smooth* smooth_of(const Params& p, const RowPlace<Map>& place) {
+  static CERMET_DEVICE const Smooth* smooth_of(const Params& p, const RowPlace<Map>& place) {
     const Smooth* smooth = static_cast<const Smooth*>(p.smooth);
     if constexpr (C.indexed == Index::none) return smooth;
     int64_t group = 0;
@@ -73,7 +73,7 @@ struct Task {
   }
 
   template <class Row, class Map>
-  static __device__ __forceinline__ void quantize(const Params& p, Row& row, const RowPlace<Map>& place, RowReducer<Map>& reduce) {
+  static CERMET_DEVICE void quantize(const Params& p, Row& row, const RowPlace<Map>& place, RowReducer<Map>& reduce) {
     if constexpr (C.pass == Pass::only) {
       quantize_row<C.out>(row, p.out, place, reduce);
     } else if constexpr (C.pass == Pass::range) {

@@ -24,10 +24,10 @@ struct Task {
   static constexpr bool whole = width == 1 || (C.positions > 0 && C.positions % width == 0);
   static constexpr Overlap overlap = Overlap::late;
 
-  static __device__ __forceinline__ uint32_t positions_of(const Params& p) { return C.positions > 0 ? static_cast<uint32_t>(C.positions) : p.positions; }
+  static CERMET_DEVICE uint32_t positions_of(const Params& p) { return C.positions > 0 ? static_cast<uint32_t>(C.positions) : p.positions; }
 
   /// value * weight + bias of a channel, each where it is given.
-  static __device__ __forceinline__ float scaled(const Params& p, float value, int64_t channel) {
+  static CERMET_DEVICE float scaled(const Params& p, float value, int64_t channel) {
     if constexpr (C.weights) value *= to_float(static_cast<const Element<C.weight>*>(p.weight)[channel]);
     if constexpr (C.biases) value += to_float(static_cast<const Element<C.bias>*>(p.bias)[channel]);
     return value;

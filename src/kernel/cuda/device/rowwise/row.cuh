@@ -11,7 +11,7 @@ struct RowIndex {
   uint32_t at[3];
 };
 
-__device__ __forceinline__ RowIndex row_index(const RowDims& dims, uint32_t row) {
+CERMET_DEVICE RowIndex row_index(const RowDims& dims, uint32_t row) {
   if (dims.inner == 0) return {{row, 0, 0}};
   const uint32_t outer = row / dims.inner;
   return {{row % dims.inner, outer % dims.middle, outer / dims.middle}};
@@ -19,7 +19,7 @@ __device__ __forceinline__ RowIndex row_index(const RowDims& dims, uint32_t row)
 
 /// Uniform: there is one leading dimension.
 template <class T, bool Uniform = false>
-__device__ __forceinline__ T* row_of(const RowOperand& operand, const RowIndex& row) {
+CERMET_DEVICE T* row_of(const RowOperand& operand, const RowIndex& row) {
   if constexpr (Uniform) return static_cast<T*>(operand.data) + row.at[0] * operand.step[0];
   return static_cast<T*>(operand.data) + row.at[0] * operand.step[0] + row.at[1] * operand.step[1] + row.at[2] * operand.step[2];
 }
@@ -49,14 +49,14 @@ struct RowMap {
 
   int lane, length;
 
-  __device__ __forceinline__ RowMap(int run_time_length)
+  CERMET_DEVICE RowMap(int run_time_length)
       : lane(static_cast<int>(Team::rank() % static_cast<uint32_t>(S.lanes))), length(held ? S.columns : run_time_length) {
     if constexpr (cluster > 1) lane += static_cast<int>(Team::cluster_rank()) * S.lanes;
   }
   /// In 64 bits, so that the vectors of a thread are constants away from its first.
-  __device__ __forceinline__ int64_t column(int i) const { return int64_t{lane} * S.width + i * S.lanes * S.cluster * S.width; }
+  CERMET_DEVICE int64_t column(int i) const { return int64_t{lane} * S.width + i * S.lanes * S.cluster * S.width; }
   /// Whether vector i lies in the row; known to the compiler for all but the last.
-  __device__ __forceinline__ bool inside(int i) const { return (i + 1) * S.lanes * S.cluster * S.width <= S.columns || column(i) < S.columns; }
+  CERMET_DEVICE bool inside(int i) const { return (i + 1) * S.lanes * S.cluster * S.width <= S.columns || column(i) < S.columns; }
 };
 
 /// The row of a work item and of this thread. Threads beyond the last row take part in the reductions of their warp and store nothing.
@@ -66,7 +66,7 @@ struct RowPlace {
   bool active;
   RowIndex index;
 
-  __device__ __forceinline__ RowPlace(uint32_t item, const RowDims& dims, uint32_t rows) {
+  CERMET_DEVICE RowPlace(uint32_t item, const RowDims& dims, uint32_t rows) {
     number = Map::rows_per_block == 1 ? item / Map::cluster : item * Map::rows_per_block + Map::Team::rank() / Map::lanes;
     active = (Map::rows_per_block == 1 && !Map::uniform) || number < rows;
     number = active ? number : rows - 1;
@@ -74,7 +74,7 @@ struct RowPlace {
   }
   /// Element 0 of this thread's row.
   template <class T>
-  __device__ __forceinline__ T* of(const RowOperand& operand) const {
+  CERMET_DEVICE T* of(const RowOperand& operand) const {
     return row_of<T, Map::uniform>(operand, index);
   }
 };
@@ -85,7 +85,7 @@ struct RowPart : RowPlace<Map> {
   Map map;
 
   template <class Params>
-  __device__ __forceinline__ RowPart(uint32_t item, const Params& p) : RowPlace<Map>(item, p.dims, p.rows), map(p.length) {}
+  CERMET_DEVICE RowPart(uint32_t item, const Params& p) : RowPlace<Map>(item, p.dims, p.rows), map(p.length) {}
 };
 
 /// A row as float32 in registers.
@@ -97,21 +97,21 @@ struct HeldRow {
   Map map;
   float value[Map::vectors][Map::width];
 
-  __device__ __forceinline__ void forget_values() {}
-  __device__ __forceinline__ void load(int i, int, float (&v)[width]) const {
+  CERMET_DEVICE void forget_values() {}
+  CERMET_DEVICE void load(int i, int, float (&v)[width]) const {
 #pragma unroll
     for (int k = 0; k < width; ++k) v[k] = value[i][k];
   }
   /// Calls body(vector number, column, values) for each of the thread's vectors.
   template <class Body>
-  __device__ __forceinline__ void each(Body&& body) {
+  CERMET_DEVICE void each(Body&& body) {
 #pragma unroll
     for (int i = 0; i < Map::vectors; ++i)
       if (map.inside(i)) body(i, map.column(i), value[i]);
   }
   /// The row with its values changed by body(vector number, column, values).
   template <class Body>
-  __device__ __forceinline__ HeldRow& then(Body body) {
+  CERMET_DEVICE HeldRow& then(Body body) {
     each(body);
     return *this;
   }
@@ -128,11 +128,11 @@ struct LazyRow {
   Raw* raw = nullptr;
 
   /// Between two passes over the row; see RawRow.
-  __device__ __forceinline__ void forget_values() {
+  CERMET_DEVICE void forget_values() {
     if constexpr (Map::held) raw->forget_values();
   }
   template <class Body>
-  __device__ __forceinline__ void each(Body&& body) {
+  CERMET_DEVICE void each(Body&& body) {
     if constexpr (Map::held) {
 #pragma unroll
       for (int i = 0; i < Map::vectors; ++i) {
@@ -156,7 +156,7 @@ struct LazyRow {
     }
   }
   template <class Body>
-  __device__ __forceinline__ auto then(Body body) {
+  CERMET_DEVICE auto then(Body body) {
     const auto composed = [load = load, body](int i, int64_t column, float(&v)[width]) {
       load(i, column, v);
       body(i, column, v);
@@ -167,7 +167,7 @@ struct LazyRow {
 
 /// Keeps the compiler from knowing where words come from.
 template <int Count>
-__device__ __forceinline__ void hide(Words<Count>& words) {
+CERMET_DEVICE void hide(Words<Count>& words) {
 #pragma unroll
   for (uint32_t& word : words.at) asm volatile("" : "+r"(word));
 }
@@ -176,7 +176,7 @@ __device__ __forceinline__ void hide(Words<Count>& words) {
 /// holds, and their words hidden: the assembler moves others to their uses, behind reductions, to save registers that
 /// are not needed, and each then waits for memory on its own.
 template <class Map, class Raw, class Load>
-__device__ __forceinline__ void load_now(const Map& map, [[maybe_unused]] bool active, Raw (&raw)[Map::vectors], Load load) {
+CERMET_DEVICE void load_now(const Map& map, [[maybe_unused]] bool active, Raw (&raw)[Map::vectors], Load load) {
   if constexpr (Map::uniform && sizeof(Raw) % 4 == 0) {
     Words<sizeof(Raw) / 4> words[Map::vectors]{};
 #pragma unroll
@@ -203,11 +203,11 @@ struct RawRow {
   static constexpr bool narrow = Map::held && !Map::keep && sizeof(Raw) < Map::width * sizeof(float);
   Raw raw[Map::vectors];
   /// Active: whether there is a row.
-  __device__ __forceinline__ RawRow(const Map& map, const Source& source, [[maybe_unused]] bool active) {
+  CERMET_DEVICE RawRow(const Map& map, const Source& source, [[maybe_unused]] bool active) {
     if constexpr (Map::held) load_now(map, active, raw, [&](int i) { return source.fetch(map.column(i)); });
   }
   /// The largest magnitude of the thread's elements, which are of a type that pairs up; NaN where one is.
-  __device__ __forceinline__ float magnitude(const Map& map) const {
+  CERMET_DEVICE float magnitude(const Map& map) const {
     using T = typename Source::Plain;
     uint32_t most = 0;
 #pragma unroll
@@ -224,7 +224,7 @@ struct RawRow {
     return __uint_as_float(max_of(__float_as_uint(to_float(pair.low)), __float_as_uint(to_float(pair.high))));
   }
   /// Between two passes: hides from the compiler that the second converts the same elements as the first, or it would keep the values of all.
-  __device__ __forceinline__ void forget_values() {
+  CERMET_DEVICE void forget_values() {
     if constexpr (narrow && Map::vectors > 1 && sizeof(Raw) % 4 == 0) {
 #pragma unroll
       for (int i = 0; i < Map::vectors; ++i) {
@@ -238,7 +238,7 @@ struct RawRow {
 
 /// The row of a source; `raw` outlives it.
 template <class Map, class Source>
-__device__ __forceinline__ auto make_row(const Map& map, const Source& source, RawRow<Map, Source>& raw) {
+CERMET_DEVICE auto make_row(const Map& map, const Source& source, RawRow<Map, Source>& raw) {
   if constexpr (!Map::held) {
     const auto load = [source](int, int64_t column, float(&v)[Map::width]) { source.values(source.fetch(column), column, v); };
     return LazyRow<Map, decltype(load), RawRow<Map, Source>>{map, load, &raw};
@@ -262,11 +262,11 @@ struct AlongRow {
   const T* data;
   Vector<T, Map::width> raw[Map::early ? Map::vectors : 1];
 
-  __device__ __forceinline__ AlongRow(const Map& map, const void* memory, [[maybe_unused]] bool active) : data(static_cast<const T*>(memory)) {
+  CERMET_DEVICE AlongRow(const Map& map, const void* memory, [[maybe_unused]] bool active) : data(static_cast<const T*>(memory)) {
     if constexpr (Map::early) load_now(map, active, raw, [&](int i) { return load_vector<Map::width>(data + map.column(i)); });
   }
   /// Elements [column, column + width), which are vector i of this thread.
-  __device__ __forceinline__ void get(int i, int64_t column, float (&v)[Map::width]) const {
+  CERMET_DEVICE void get(int i, int64_t column, float (&v)[Map::width]) const {
     if constexpr (Map::early) to_floats(raw[i], v);
     else to_floats(load_vector<Map::width>(data + column), v);
   }

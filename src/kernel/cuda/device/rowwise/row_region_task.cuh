@@ -25,7 +25,7 @@ struct Task {
 
 /// A vector of an operand whose memory is overwritten by the same thread: of many rows, the L2 should keep it until then (after that it is like any other).
 template <RowShape S, class T>
-__device__ __forceinline__ Vector<T, S.width> load_overwritten(const T* from) {
+CERMET_DEVICE Vector<T, S.width> load_overwritten(const T* from) {
   if constexpr (S.columns > 0 && !S.uniform && sizeof(Vector<T, S.width>) == 16) {
     Words<4> words;
     ptx::load_16(from, ptx::evict_last_policy(), words.at);
@@ -39,16 +39,16 @@ __device__ __forceinline__ Vector<T, S.width> load_overwritten(const T* from) {
 template <class T, int Width>
 struct PairsOfElements {
   Vector<T, Width> first, second;
-  __device__ __forceinline__ T at(int i) const { return i < Width ? first[i % Width] : second[i % Width]; }
+  CERMET_DEVICE T at(int i) const { return i < Width ? first[i % Width] : second[i % Width]; }
 };
 template <int Width, class T>
-__device__ __forceinline__ PairsOfElements<T, Width> load_pairs(const T* from) {
+CERMET_DEVICE PairsOfElements<T, Width> load_pairs(const T* from) {
   return {load_vector<Width>(from), load_vector<Width>(from + Width)};
 }
 
 /// One number for all columns of a row, or for all rows: `T` at the start of the row.
 template <class T, class Place>
-__device__ __forceinline__ float number_of(const RowOperand& operand, const Place& place) {
+CERMET_DEVICE float number_of(const RowOperand& operand, const Place& place) {
   return to_float(*place.template of<const T>(operand));
 }
 

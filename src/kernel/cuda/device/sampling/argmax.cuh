@@ -25,10 +25,10 @@ struct Best {
   Key key = 0;
   uint32_t place = 0;
 
-  static __device__ __forceinline__ uint32_t code(uint32_t index) { return C.last ? index + 1 : 0xffffffffu - index; }
-  static __device__ __forceinline__ uint32_t index(uint32_t code) { return C.last ? code - 1 : 0xffffffffu - code; }
+  static CERMET_DEVICE uint32_t code(uint32_t index) { return C.last ? index + 1 : 0xffffffffu - index; }
+  static CERMET_DEVICE uint32_t index(uint32_t code) { return C.last ? code - 1 : 0xffffffffu - code; }
 
-  __device__ __forceinline__ void take(T x, uint32_t i) {
+  CERMET_DEVICE void take(T x, uint32_t i) {
     Key k = OrderOf<T>::key(x);
     if constexpr (C.smallest) {
       if (is_integral<T> || k != static_cast<Key>(~Key{0})) k = static_cast<Key>(~k);  // NaN wins over the smallest, too
@@ -36,12 +36,12 @@ struct Best {
     if (place == 0 || k > key || (C.last && k == key)) key = k, place = code(i);
   }
   /// Takes what another thread or block found; nothing where that is code 0.
-  __device__ __forceinline__ void merge(Key k, uint32_t code) {
+  CERMET_DEVICE void merge(Key k, uint32_t code) {
     if (code > 0 && (place == 0 || k > key || (k == key && code > place))) key = k, place = code;
   }
   /// The code of the winner among the threads of a group.
   template <class Group>
-  __device__ __forceinline__ uint32_t winner(Group& group) const {
+  CERMET_DEVICE uint32_t winner(Group& group) const {
     if constexpr (sizeof(Key) == 4) return static_cast<uint32_t>(group.template reduce<MaxU64>(static_cast<uint64_t>(key) << 32 | place));
     const uint64_t largest = group.template reduce<MaxU64>(place > 0 ? key : 0);
     return static_cast<uint32_t>(group.template reduce<MaxU64>(key == largest ? place : 0));
@@ -56,7 +56,7 @@ struct Task {
   static constexpr int width = per_16_bytes<T>;
 
   /// The best of a share of a row: `rank` of `shares`, each of which has a team's threads.
-  static __device__ __forceinline__ Best<C> best_of(const Params& p, const T* x, uint32_t rank, uint32_t shares, uint32_t thread) {
+  static CERMET_DEVICE Best<C> best_of(const Params& p, const T* x, uint32_t rank, uint32_t shares, uint32_t thread) {
     const auto length = static_cast<uint32_t>(p.length);
     const uint32_t first = rank * C.threads + thread, stride = C.threads * shares;
     Best<C> best;
@@ -75,7 +75,7 @@ struct Task {
     }
     return best;
   }
-  static __device__ __forceinline__ void write(const Params& p, int64_t at, uint32_t place) {
+  static CERMET_DEVICE void write(const Params& p, int64_t at, uint32_t place) {
     const uint32_t id = Best<C>::index(place);
     if (p.wide_ids) static_cast<int64_t*>(p.y)[at] = id;
     else static_cast<int32_t*>(p.y)[at] = static_cast<int32_t>(id);
@@ -133,10 +133,10 @@ struct Task {
   static constexpr int part_bytes = 16;
   static constexpr uint32_t none = 0xfffffffeu;  ///< in place of an index, all of which are below 2^31
 
-  static __device__ __forceinline__ void leave(char* to, uint32_t key, uint32_t index) {
+  static CERMET_DEVICE void leave(char* to, uint32_t key, uint32_t index) {
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(static_cast<uint64_t>(index) << 32 | key) : "memory");
   }
-  static __device__ __forceinline__ void look(const char* from, uint32_t& key, uint32_t& index) {
+  static CERMET_DEVICE void look(const char* from, uint32_t& key, uint32_t& index) {
     uint64_t both;
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(both) : "l"(from) : "memory");
     key = static_cast<uint32_t>(both);

@@ -7,21 +7,21 @@
 namespace cermet {
 
 struct SumU64 {
-  static __device__ __forceinline__ uint64_t combine(uint64_t a, uint64_t b) { return a + b; }
+  static CERMET_DEVICE uint64_t combine(uint64_t a, uint64_t b) { return a + b; }
 };
 struct MaxU64 {
-  static __device__ __forceinline__ uint64_t combine(uint64_t a, uint64_t b) { return a > b ? a : b; }
+  static CERMET_DEVICE uint64_t combine(uint64_t a, uint64_t b) { return a > b ? a : b; }
 };
 
 template <class Reduction>
-__device__ __forceinline__ uint64_t warp_reduce_u64(uint64_t x) {
+CERMET_DEVICE uint64_t warp_reduce_u64(uint64_t x) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) x = Reduction::combine(x, __shfl_xor_sync(0xffffffffu, x, offset));
   return x;
 }
 
 /// Sum over this lane and those below.
-__device__ __forceinline__ uint64_t warp_scan_u64(uint64_t x) {
+CERMET_DEVICE uint64_t warp_scan_u64(uint64_t x) {
 #pragma unroll
   for (int offset = 1; offset < 32; offset *= 2) {
     const uint64_t y = __shfl_up_sync(0xffffffffu, x, offset);

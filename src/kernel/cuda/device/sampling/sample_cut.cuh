@@ -49,17 +49,17 @@ struct Cut {
     int size;        ///< tokens of this block
     float largest = 0;
 
-    __device__ __forceinline__ uint64_t rank(int i) const { return sampling_rank(x[i], first + static_cast<uint32_t>(i)); }
-    __device__ __forceinline__ uint64_t weight(int i) const { return sampling_weight(sampling_exp(x[i] - largest)); }
-    static __device__ __forceinline__ float scaled_of(uint64_t rank) { return value_of_order_key(static_cast<uint32_t>(rank >> 32)); }
-    __device__ __forceinline__ uint64_t weight_of(uint64_t rank) const { return sampling_weight(sampling_exp(scaled_of(rank) - largest)); }
-    __device__ __forceinline__ int bin(int i) const {
+    CERMET_DEVICE uint64_t rank(int i) const { return sampling_rank(x[i], first + static_cast<uint32_t>(i)); }
+    CERMET_DEVICE uint64_t weight(int i) const { return sampling_weight(sampling_exp(x[i] - largest)); }
+    static CERMET_DEVICE float scaled_of(uint64_t rank) { return value_of_order_key(static_cast<uint32_t>(rank >> 32)); }
+    CERMET_DEVICE uint64_t weight_of(uint64_t rank) const { return sampling_weight(sampling_exp(scaled_of(rank) - largest)); }
+    CERMET_DEVICE int bin(int i) const {
       const float distance = (largest - x[i]) * 64.0f;
       return distance < bins - 1 ? static_cast<int>(distance) : bins - 1;
     }
     /// Calls body(i) for this block's tokens: every thread for its own, a warp's in the order of ids.
     template <int Unroll = 1, class Body>
-    __device__ __forceinline__ void for_tokens(Body&& body) const {
+    CERMET_DEVICE void for_tokens(Body&& body) const {
       const int begin = static_cast<int>(Team::warp()) * warp_share, end = min_of(begin + warp_share, size);
 #pragma unroll Unroll
       for (int i = begin + static_cast<int>(lane_index()); i < end; i += 32) body(i);

@@ -18,13 +18,13 @@ struct Task {
   using Params = det::Params;
   using T = Element<C.type>;
 
-  static __device__ __forceinline__ double widened(T x) {
+  static CERMET_DEVICE double widened(T x) {
     if constexpr (C.type == DType::f64) return x;
     else return to_float(x);
   }
 
   /// Row of the first of the largest elements of column k, from row k on; the same in all threads, which must not have written the column since a barrier.
-  static __device__ __forceinline__ int64_t pivot_row(const double* a, int64_t n, int64_t k) {
+  static CERMET_DEVICE int64_t pivot_row(const double* a, int64_t n, int64_t k) {
     int64_t pivot = k;
     double largest = fabs(a[k * n + k]);
     for (int64_t i = k + 1; i < n; ++i) {
@@ -70,7 +70,7 @@ struct Task {
   }
 
   /// The float32 next to a number towards zero with its last bit set, or the number itself: rounding it once more gives what one rounding would.
-  static __device__ __forceinline__ float rounded_to_odd(double x) {
+  static CERMET_DEVICE float rounded_to_odd(double x) {
     const float towards_zero = __double2float_rz(x);
     if (static_cast<double>(towards_zero) == x || x != x) return towards_zero;
     return __uint_as_float(__float_as_uint(towards_zero) | 1u);

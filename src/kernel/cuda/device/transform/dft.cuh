@@ -11,12 +11,12 @@ struct Config {
   DType type;
 };
 
-__device__ __forceinline__ Complex operator+(Complex a, Complex b) { return {a.re + b.re, a.im + b.im}; }
-__device__ __forceinline__ Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
-__device__ __forceinline__ Complex operator*(Complex a, Complex b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+CERMET_DEVICE Complex operator+(Complex a, Complex b) { return {a.re + b.re, a.im + b.im}; }
+CERMET_DEVICE Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
+CERMET_DEVICE Complex operator*(Complex a, Complex b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
 
 /// exp(-+ 2 pi i j / n); j < n.
-__device__ __forceinline__ Complex root(int64_t j, int64_t n, bool inverse) {
+CERMET_DEVICE Complex root(int64_t j, int64_t n, bool inverse) {
   double sine, cosine;
   sincospi(2.0 * static_cast<double>(j) / static_cast<double>(n), &sine, &cosine);
   return {static_cast<float>(cosine), static_cast<float>(inverse ? sine : -sine)};
@@ -47,7 +47,7 @@ struct Task {
     return from;
   }
 
-  static __device__ __forceinline__ Complex sum(const Params& p, const Complex* x, int64_t k) {
+  static CERMET_DEVICE Complex sum(const Params& p, const Complex* x, int64_t k) {
     Complex total{0, 0};
     int64_t turn = 0;  // j * k modulo the length
     for (int64_t j = 0; j < p.given; ++j) {
