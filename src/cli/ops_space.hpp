@@ -6,7 +6,8 @@
 
 namespace cermet::cli {
 
-/// Prints the space of every kernel that takes the region: fields with their values, constraints, how many points there are. `threads`: of the CPU.
+/// Prints the space of every kernel that takes the region: fields with their values, constraints, how many points there
+/// are. `threads`: of the CPU.
 void print_spaces(Console& console, const Region& region, int threads);
 
 }  // namespace cermet::cli

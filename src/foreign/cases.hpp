@@ -8,7 +8,8 @@
 
 namespace cermet::foreign {
 
-/// A case for each combination of the manifest's element types with each of its lists of sizes, after the operator's own.
+/// A case for each combination of the manifest's element types with each of its lists of sizes, after the operator's
+/// own.
 std::vector<Case> cases_of(const Manifest& manifest);
 
 }  // namespace cermet::foreign

@@ -23,13 +23,15 @@ bool is_kernel_name(std::string_view name) {
 }
 
 CodeKind kind_of(const Json& value) {
-  for (const CodeKind kind : {CodeKind::cuda, CodeKind::cubin, CodeKind::ptx, CodeKind::triton, CodeKind::shared_object})
+  for (const CodeKind kind :
+       {CodeKind::cuda, CodeKind::cubin, CodeKind::ptx, CodeKind::triton, CodeKind::shared_object})
     if (value.as_string() == name_of(kind)) return kind;
   value.unexpected("cuda, cubin, ptx, triton or shared_object");
 }
 
 std::string short_text(const Json& value) {
-  if (value.as_string().empty() || value.as_string().size() > most_text) value.unexpected(fmt::format("1 to {} characters", most_text));
+  if (value.as_string().empty() || value.as_string().size() > most_text)
+    value.unexpected(fmt::format("1 to {} characters", most_text));
   return std::string(value.as_string());
 }
 
@@ -40,14 +42,16 @@ void check_architecture(const Json& value) {
   if (!is_real && !text.starts_with("compute_")) value.unexpected("sm_CC, sm_CCa or compute_CC");
   text.remove_prefix(text.find('_') + 1);
   if (text.ends_with('a')) text.remove_suffix(1);
-  if (text.size() < 2 || text.size() > 3 || !std::ranges::all_of(text, is_digit)) value.unexpected("sm_CC, sm_CCa or compute_CC");
+  if (text.size() < 2 || text.size() > 3 || !std::ranges::all_of(text, is_digit))
+    value.unexpected("sm_CC, sm_CCa or compute_CC");
 }
 
 }  // namespace
 
 void require_keys(const Json& object, std::initializer_list<std::string_view> keys) {
   for (const Json field : object.as_object())
-    if (std::ranges::find(keys, field.key()) == keys.end()) field.refuse(fmt::format("expected one of the keys {}, found this one", fmt::join(keys, ", ")));
+    if (std::ranges::find(keys, field.key()) == keys.end())
+      field.refuse(fmt::format("expected one of the keys {}, found this one", fmt::join(keys, ", ")));
 }
 
 std::string read_identifier(const Json& value) {
@@ -58,15 +62,17 @@ std::string read_identifier(const Json& value) {
 
 std::string read_file_name(const Json& value) {
   const std::string_view text = value.as_string();
-  const bool is_plain = !text.empty() && text.size() <= 128 && text.front() != '.' && text != "manifest.json" && text != "entry.json" &&
-                        std::ranges::all_of(text, [](char c) { return is_letter(c) || is_digit(c) || c == '.' || c == '-' || c == '+'; });
+  const bool is_plain =
+      !text.empty() && text.size() <= 128 && text.front() != '.' && text != "manifest.json" && text != "entry.json" &&
+      std::ranges::all_of(text, [](char c) { return is_letter(c) || is_digit(c) || c == '.' || c == '-' || c == '+'; });
   if (!is_plain) value.unexpected("the name of a file beside the manifest, of letters, digits and . _ - +");
   return std::string(text);
 }
 
 Manifest ManifestReader::read() {
-  require_keys(root_, {"cermet_kernel", "name", "summary", "operator", "code", "types", "operands", "results", "attributes", "tile", "where", "parameters",
-                       "grid", "block", "cluster", "shared_bytes", "workspace_bytes", "cases"});
+  require_keys(root_,
+               {"cermet_kernel", "name", "summary", "operator", "code", "types", "operands", "results", "attributes",
+                "tile", "where", "parameters", "grid", "block", "cluster", "shared_bytes", "workspace_bytes", "cases"});
   root_.at("cermet_kernel").as_integer(1, 1);
   read_head();
   read_types();
@@ -85,7 +91,8 @@ Manifest ManifestReader::read() {
 
 void ManifestReader::read_head() {
   const Json name = root_.at("name");
-  if (!is_kernel_name(name.as_string())) name.unexpected("small letters, digits and underscores with a dot between words, such as mine.rms_norm");
+  if (!is_kernel_name(name.as_string()))
+    name.unexpected("small letters, digits and underscores with a dot between words, such as mine.rms_norm");
   m_.name = name.as_string();
   const Json op = root_.at("operator");
   m_.op = find_operator(op.as_string());
@@ -99,7 +106,8 @@ void ManifestReader::read_code() {
   require_keys(code, {"kind", "file", "entry", "metadata", "architectures", "options", "defines", "instances"});
   m_.kind = kind_of(code.at("kind"));
   const auto only_for = [&](const char* key, bool allowed) {
-    if (const auto found = code.find(key); found && !allowed) found->refuse(fmt::format("expected none in code of kind {}, found one", name_of(m_.kind)));
+    if (const auto found = code.find(key); found && !allowed)
+      found->refuse(fmt::format("expected none in code of kind {}, found one", name_of(m_.kind)));
   };
   only_for("options", m_.kind == CodeKind::cuda);
   only_for("defines", m_.kind == CodeKind::cuda);
@@ -111,8 +119,10 @@ void ManifestReader::read_code() {
     if (list.size() == 0 || list.size() > most_list) list.unexpected(fmt::format("1 to {} architectures", most_list));
     for (const Json item : list) {
       check_architecture(item);
-      if (m_.kind == CodeKind::ptx && !item.as_string().starts_with("compute_")) item.unexpected("compute_CC, as PTX is compiled for");
-      if (m_.kind == CodeKind::cubin && !item.as_string().starts_with("sm_")) item.unexpected("sm_CC, as machine code is for");
+      if (m_.kind == CodeKind::ptx && !item.as_string().starts_with("compute_"))
+        item.unexpected("compute_CC, as PTX is compiled for");
+      if (m_.kind == CodeKind::cubin && !item.as_string().starts_with("sm_"))
+        item.unexpected("sm_CC, as machine code is for");
       m_.architectures.emplace_back(item.as_string());
     }
   }
@@ -166,10 +176,12 @@ void ManifestReader::read_cases() {
     auto& dims = m_.case_dims.emplace_back();
     for (const Json field : item.as_object()) {
       const auto known = std::ranges::find(m_.variables, field.key(), &Variable::name);
-      if (known == m_.variables.end() || known->kind != Variable::Kind::dim) field.refuse("expected a dimension of the operands, found none of this name");
+      if (known == m_.variables.end() || known->kind != Variable::Kind::dim)
+        field.refuse("expected a dimension of the operands, found none of this name");
       dims.emplace(field.key(), field.as_integer(0, 1 << 16));
     }
-    if (dims.size() != m_.dims) item.refuse(fmt::format("expected a size for each of {} dimensions, found {}", m_.dims, dims.size()));
+    if (dims.size() != m_.dims)
+      item.refuse(fmt::format("expected a size for each of {} dimensions, found {}", m_.dims, dims.size()));
   }
 }
 
@@ -207,7 +219,8 @@ void ManifestReader::read_types() {
     if (field.as_array().size() == 0) field.unexpected("at least one element type");
     for (const Json item : field) {
       type.dtypes.push_back(read_dtype(item));
-      if (std::ranges::count(type.dtypes, type.dtypes.back()) > 1) item.refuse("expected every element type once, found it twice");
+      if (std::ranges::count(type.dtypes, type.dtypes.back()) > 1)
+        item.refuse("expected every element type once, found it twice");
     }
   }
 }
@@ -218,15 +231,20 @@ void ManifestReader::read_operands(std::string_view key, bool results) {
   for (const Json field : object) read_operand(field, results);
   for (const OperandSpec& spec : specs) {
     if (spec.variadic)
-      object.refuse(fmt::format("expected an operator whose operands and results are known, found {}, whose {} varies in number", m_.op->name, spec.name));
-    if (!spec.optional && !object.find(spec.name)) object.refuse(fmt::format("expected {}, which {} always has, found none", spec.name, m_.op->name));
+      object.refuse(
+          fmt::format("expected an operator whose operands and results are known, found {}, whose {} varies in number",
+                      m_.op->name, spec.name));
+    if (!spec.optional && !object.find(spec.name))
+      object.refuse(fmt::format("expected {}, which {} always has, found none", spec.name, m_.op->name));
   }
 }
 
 void ManifestReader::read_operand(const Json& json, bool is_result) {
   const std::vector<OperandSpec>& specs = is_result ? m_.op->outputs : m_.op->inputs;
   const auto spec = std::ranges::find(specs, json.key(), &OperandSpec::name);
-  if (spec == specs.end()) json.refuse(fmt::format("expected {} of {}, found none of this name", is_result ? "a result" : "an operand", m_.op->name));
+  if (spec == specs.end())
+    json.refuse(
+        fmt::format("expected {} of {}, found none of this name", is_result ? "a result" : "an operand", m_.op->name));
   require_keys(json, {"type", "dims", "strides", "align", "optional"});
   ManifestOperand operand;
   operand.name = json.key();
@@ -262,7 +280,8 @@ void ManifestReader::read_dtypes(const Json& json, ManifestOperand& operand) con
 }
 
 void ManifestReader::read_pattern(const Json& json, ManifestOperand& operand) {
-  if (json.as_array().size() > static_cast<std::size_t>(Shape::max_rank)) json.unexpected(fmt::format("at most {} dimensions", Shape::max_rank));
+  if (json.as_array().size() > static_cast<std::size_t>(Shape::max_rank))
+    json.unexpected(fmt::format("at most {} dimensions", Shape::max_rank));
   for (const Json item : json) {
     PatternDim dim;
     if (item.is(JsonKind::integer)) {
@@ -271,8 +290,10 @@ void ManifestReader::read_pattern(const Json& json, ManifestOperand& operand) {
       std::string name(item.as_string());
       dim.leading = name.ends_with("...");
       if (dim.leading) name.resize(name.size() - 3);
-      if (dim.leading && !operand.dims.empty()) item.refuse("expected dimensions that are taken together before all others, found them after one");
-      if (!is_identifier(name) || dtype_from_name(name)) item.unexpected("an integer, a name, or a name with ... for all dimensions before the others");
+      if (dim.leading && !operand.dims.empty())
+        item.refuse("expected dimensions that are taken together before all others, found them after one");
+      if (!is_identifier(name) || dtype_from_name(name))
+        item.unexpected("an integer, a name, or a name with ... for all dimensions before the others");
       dim.name = static_cast<std::int32_t>(add({Variable::Kind::dim, name}));
     }
     operand.dims.push_back(dim);
@@ -284,7 +305,8 @@ void ManifestReader::read_attributes() {
   if (!object) return;
   for (const Json field : object->as_object()) {
     const auto spec = std::ranges::find(m_.op->attributes, field.key(), &AttributeSpec::name);
-    if (spec == m_.op->attributes.end()) field.refuse(fmt::format("expected an attribute of {}, found none of this name", m_.op->name));
+    if (spec == m_.op->attributes.end())
+      field.refuse(fmt::format("expected an attribute of {}, found none of this name", m_.op->name));
     Attribute& attribute = m_.attributes.emplace_back(Attribute{std::string(field.key()), {}});
     if (field.is(JsonKind::string)) {
       if (field.as_string() != "any") field.unexpected("\"any\", or a list of values");

@@ -12,7 +12,8 @@ namespace cermet {
 
 class KernelTable {
  public:
-  explicit KernelTable(std::vector<const Kernel*> kernels) : all_(std::move(kernels)), by_operator_(all_operators().size()) {
+  explicit KernelTable(std::vector<const Kernel*> kernels)
+      : all_(std::move(kernels)), by_operator_(all_operators().size()) {
     for (const Kernel* kernel : all_) by_operator_[static_cast<std::size_t>(kernel->op)].push_back(kernel);
   }
 

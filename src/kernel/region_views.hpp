@@ -1,4 +1,5 @@
-// Reshapes within a region that only add dimensions of 1 or take them away: what is before one is seen with other dimensions, and nothing is done.
+// Reshapes within a region that only add dimensions of 1 or take them away: what is before one is seen with other
+// dimensions, and nothing is done.
 #pragma once
 
 #include <optional>

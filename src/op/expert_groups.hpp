@@ -9,7 +9,8 @@ struct ExpertGroups {
   std::int64_t groups, first;
   bool rest;
 
-  explicit ExpertGroups(const Attributes& a) : groups(a.integer("experts")), first(a.integer("first")), rest(a.flag("rest")) {}
+  explicit ExpertGroups(const Attributes& a)
+      : groups(a.integer("experts")), first(a.integer("first")), rest(a.flag("rest")) {}
 
   /// Groups that are one expert.
   std::int64_t experts() const { return rest ? groups - 1 : groups; }

@@ -17,7 +17,8 @@ std::string text_of(GeneratedType type) {
 }
 
 TEST(Prelude, OfAnEpilogueWithoutSteps) {
-  const Problem product = make_problem(definition(OpKind::linear), {TensorType{DType::bf16, {4, 64}}, TensorType{DType::bf16, {32, 64}}}, {});
+  const Problem product = make_problem(definition(OpKind::linear),
+                                       {TensorType{DType::bf16, {4, 64}}, TensorType{DType::bf16, {32, 64}}}, {});
   EXPECT_EQ(text_of(epilogue_type(product_epilogue(product).program, {}, false)),
             R"(#include "kernel/cuda/device/pointwise/functions.cuh"
 
@@ -36,7 +37,8 @@ struct NAME {
 
 TEST(Prelude, OfZeroPointsAndAnIntegerResult) {
   const TensorType a{DType::i8, {4, 64}}, b{DType::i8, {32, 64}};
-  const Problem product = make_problem(definition(OpKind::scaled_mm), {a, b, {}, {}, {}, TensorType{DType::i32, {4}}}, {{"out_dtype", "i32"}});
+  const Problem product = make_problem(definition(OpKind::scaled_mm), {a, b, {}, {}, {}, TensorType{DType::i32, {4}}},
+                                       {{"out_dtype", "i32"}});
   const EpilogueExtra zero_points{DType::i32, TileProgram::Extent::row, 1};
   EXPECT_EQ(text_of(epilogue_type(product_epilogue(product).program, std::span(&zero_points, 1), true)),
             R"(#include "kernel/cuda/device/pointwise/functions.cuh"
@@ -58,7 +60,8 @@ struct NAME {
 }
 
 TEST(Prelude, OfTwoResultsAtATime) {
-  const Problem product = make_problem(definition(OpKind::linear), {TensorType{DType::f16, {4, 64}}, TensorType{DType::f16, {32, 64}}}, {});
+  const Problem product =
+      make_problem(definition(OpKind::linear), {TensorType{DType::f16, {4, 64}}, TensorType{DType::f16, {32, 64}}}, {});
   const Problem add = make_problem(definition(OpKind::add), {product.outputs[0], TensorType{DType::f16, {32}}}, {});
   const EpilogueExtra bias{DType::f16, TileProgram::Extent::column, 1};
   Region region = chained(product, add);

@@ -21,7 +21,8 @@ class Round {
         ids_(static_cast<std::size_t>(engine.cache_size().sequences)),
         sampler_(engine.cache_size().sequences, engine.config().vocab_size, engine.pool(), engine.queue()) {
     for (int s = 0; s < std::ssize(ids_); ++s) {
-      prompts_.push_back(some_ids(prompt_tokens, engine.config().vocab_size, s * prompt_tokens));  // alike, they would all choose the same experts
+      prompts_.push_back(some_ids(prompt_tokens, engine.config().vocab_size,
+                                  s * prompt_tokens));  // alike, they would all choose the same experts
       engine.reset(s);
       sampler_.begin(s, {});
     }
@@ -105,11 +106,13 @@ class Round {
 std::vector<std::int32_t> some_ids(std::int64_t count, std::int64_t vocab_size, std::int64_t first) {
   std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < ids.size(); ++i)
-    ids[i] = static_cast<std::int32_t>(((static_cast<std::uint64_t>(first) + i) * 2654435761u) % static_cast<std::uint64_t>(vocab_size));
+    ids[i] = static_cast<std::int32_t>(((static_cast<std::uint64_t>(first) + i) * 2654435761u) %
+                                       static_cast<std::uint64_t>(vocab_size));
   return ids;
 }
 
-BatchTimes time_batch(Engine& engine, std::int64_t prompt_tokens, std::int64_t new_tokens, const std::function<void()>& on_step) {
+BatchTimes time_batch(Engine& engine, std::int64_t prompt_tokens, std::int64_t new_tokens,
+                      const std::function<void()>& on_step) {
   Round round(engine, prompt_tokens, on_step);
   BatchTimes times;
   const Clock::time_point start = Clock::now();

@@ -5,8 +5,8 @@
 
 #include "base/text.hpp"
 #include "cli/bench/bench_op_device.hpp"
-#include "cli/ui/interrupt.hpp"
 #include "cli/op_call.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "cli/ui/process.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
@@ -24,7 +24,8 @@ struct Copy {
   std::vector<OwnedTensor> memory;
   std::vector<TensorView> inputs, outputs;
 
-  Copy(const Region& region, const Choice& choice, ThreadPool& pool, const std::vector<std::optional<BenchFill>>& values, std::int64_t set)
+  Copy(const Region& region, const Choice& choice, ThreadPool& pool,
+       const std::vector<std::optional<BenchFill>>& values, std::int64_t set)
       : op(region, choice, pool) {
     for (std::size_t i = 0; i < region.operands.size(); ++i) {
       inputs.emplace_back();
@@ -69,7 +70,9 @@ std::int64_t cold_copies(std::int64_t bytes) {
 std::vector<double> run_copies(std::vector<Copy>& copies, double seconds) {
   constexpr std::size_t fewest = 5;
   using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  const auto since = [](Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  };
   for (Copy& copy : copies) copy.run();
   std::vector<double> times;
   for (const auto begin = Clock::now(); since(begin) < seconds || times.size() < fewest;) {
@@ -120,7 +123,8 @@ Json measure_on_cpu(const BenchCall& call, const BoundCall& bound, ThreadPool& p
 
 Json measure_on_device(const BenchCall& call, const BoundCall& bound, Context& context) {
   const auto& [region, choice] = bound;
-  const DeviceBench result = bench_on_device(region, choice, context.queue(), context.pool(), {call.values, call.cold, call.seconds});
+  const DeviceBench result =
+      bench_on_device(region, choice, context.queue(), context.pool(), {call.values, call.cold, call.seconds});
   return {{"problem", region.to_string()},          {"kernel", choice.kernel->name},
           {"config", choice.config.to_string()},    {"device", context.device().name()},
           {"constants", constant_names(region)},    {"copies", result.copies},
@@ -141,7 +145,8 @@ BoundCall bind_call(const BenchCall& call, Context& context) {
   Region region = without_symbols(parse_region_call(call.op, call.shape, call.tokens));
   mark_constants(region, call.constants);
   region.set_target(context.target());
-  require(call.config.find(':') == std::string::npos, "--config: expected fields of one kernel, which --kernel may name, as in tile_m=128 stages=4, found {}",
+  require(call.config.find(':') == std::string::npos,
+          "--config: expected fields of one kernel, which --kernel may name, as in tile_m=128 stages=4, found {}",
           quote(call.config));
   Choice choice = choose_by_name(region, call.kernel, call.config, {.threads = context.pool().size()});
   return {std::move(region), std::move(choice)};
@@ -158,16 +163,21 @@ std::string measured_text(const Json& result) {
   const auto count = [&](const char* key) { return result[key].get<std::int64_t>(); };
   const bool device = result.contains("device");
   Table table;
-  table.row({"kernel", fmt::format("{}, {}", result["kernel"].get<std::string>(), result["config"].get<std::string>())});
+  table.row(
+      {"kernel", fmt::format("{}, {}", result["kernel"].get<std::string>(), result["config"].get<std::string>())});
   table.row(device ? std::vector<std::string>{"device", result["device"].get<std::string>()}
-                   : std::vector<std::string>{"machine", fmt::format("{} threads, {}", count("threads"), result["instruction_set"].get<std::string>())});
+                   : std::vector<std::string>{"machine", fmt::format("{} threads, {}", count("threads"),
+                                                                     result["instruction_set"].get<std::string>())});
   const std::string median = seconds_text(number("median_seconds"));
-  table.row({"median", device ? fmt::format("{} a launch, over {} replays of {} launches on {} sets of operands", median, count("graphs"), count("launches"),
-                                            count("copies"))
-                              : fmt::format("{} of {} runs over {} copies of the operands", median, count("runs"), count("copies"))});
+  table.row({"median", device ? fmt::format("{} a launch, over {} replays of {} launches on {} sets of operands",
+                                            median, count("graphs"), count("launches"), count("copies"))
+                              : fmt::format("{} of {} runs over {} copies of the operands", median, count("runs"),
+                                            count("copies"))});
   table.row({"fastest", seconds_text(number("min_seconds"))});
   if (device && count("fallbacks") > 0)
-    table.row({"fallbacks", fmt::format("{} launches that the kernel's own programs did not take: see `cermet explain op`", count("fallbacks"))});
+    table.row(
+        {"fallbacks", fmt::format("{} launches that the kernel's own programs did not take: see `cermet explain op`",
+                                  count("fallbacks"))});
   table.row({"moved", fmt::format("{:.2f} GB/s", number("bytes_per_second") * 1e-9)});
   table.row({"computed", fmt::format("{:.2f} GOP/s", number("operations_per_second") * 1e-9)});
   return table.to_string();

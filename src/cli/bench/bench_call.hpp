@@ -12,8 +12,9 @@
 namespace cermet::cli {
 
 struct BenchCall {
-  std::string op, shape;                  ///< an operator's name and its operands; or a region's text and nothing
-  std::string constants, kernel, config;  ///< empty: constants that a kernel would prepack, the kernel and configuration that selection chooses
+  std::string op, shape;  ///< an operator's name and its operands; or a region's text and nothing
+  std::string constants, kernel,
+      config;  ///< empty: constants that a kernel would prepack, the kernel and configuration that selection chooses
   OperandValues values;
   std::int64_t tokens = 512;  ///< value of a symbolic dimension
   bool cold = false;

@@ -1,4 +1,5 @@
-// cermet bench comm: how long collectives take between threads, processes or GPUs, and whether they compute what they should.
+// cermet bench comm: how long collectives take between threads, processes or GPUs, and whether they compute what they
+// should.
 #include <charconv>
 #include <thread>
 
@@ -58,7 +59,8 @@ std::vector<Collective> kinds_from(const std::vector<std::string>& names, bool a
   std::vector<Collective> kinds;
   for (int k = 0; k <= static_cast<int>(Collective::all_to_all); ++k) {
     const auto kind = static_cast<Collective>(k);
-    if (names.empty() ? all || !has_root(kind) : std::ranges::find(names, name_of(kind)) != names.end()) kinds.push_back(kind);
+    if (names.empty() ? all || !has_root(kind) : std::ranges::find(names, name_of(kind)) != names.end())
+      kinds.push_back(kind);
   }
   for (const std::string& name : names)
     require(std::ranges::any_of(kinds, [&](Collective kind) { return name_of(kind) == name; }),
@@ -67,8 +69,9 @@ std::vector<Collective> kinds_from(const std::vector<std::string>& names, bool a
 }
 
 /// Over one engine. `way`: of a route; "" where there is one way alone.
-void measure(Communicator& used, Device& device, Stream* stream, const std::string& device_name, const Options& options, const std::vector<Collective>& kinds,
-             const std::vector<std::int64_t>& sizes, std::optional<comm::Route> way, CommRows& measured) {
+void measure(Communicator& used, Device& device, Stream* stream, const std::string& device_name, const Options& options,
+             const std::vector<Collective>& kinds, const std::vector<std::int64_t>& sizes,
+             std::optional<comm::Route> way, CommRows& measured) {
   if (options.check) {
     const comm::CheckReport report = comm::check_communicator(used, &device, stream);
     if (!report.wrong.empty()) used.abort("computed something else than the stacked operator: " + report.wrong);
@@ -84,18 +87,22 @@ void measure(Communicator& used, Device& device, Stream* stream, const std::stri
       stop_if_interrupted();
       if (options.norm) {
         const NormTiming norm = measure_norm(used, device_name, size, options.seconds);
-        measured.rows.push_back({kind, way, norm.timing, fmt::format("all_reduce + add + rms_norm, {} launches", norm.launches)});
+        measured.rows.push_back(
+            {kind, way, norm.timing, fmt::format("all_reduce + add + rms_norm, {} launches", norm.launches)});
         continue;
       }
-      measured.rows.push_back({kind, way, comm::measure_collective(used, device, stream, kind, dtype, size, options.seconds), std::string(name_of(kind))});
+      measured.rows.push_back({kind, way,
+                               comm::measure_collective(used, device, stream, kind, dtype, size, options.seconds),
+                               std::string(name_of(kind))});
     }
   }
   used.barrier();
 }
 
 /// Every way that the ranks' devices have, one after the other.
-void measure_routes(Communicator& communicator, Device& device, Stream& stream, const std::string& device_name, const Options& options,
-                    const std::vector<Collective>& kinds, const std::vector<std::int64_t>& sizes, CommRows& measured) {
+void measure_routes(Communicator& communicator, Device& device, Stream& stream, const std::string& device_name,
+                    const Options& options, const std::vector<Collective>& kinds,
+                    const std::vector<std::int64_t>& sizes, CommRows& measured) {
   for (const comm::Route route : comm::all_routes) {
     std::unique_ptr<Communicator> group;
     try {
@@ -108,7 +115,8 @@ void measure_routes(Communicator& communicator, Device& device, Stream& stream, 
     measured.engine += fmt::format("{}{}", measured.engine.empty() ? "" : ", ", name_of(route));
     measure(*group, device, &stream, device_name, options, kinds, sizes, route, measured);
   }
-  require(!measured.rows.empty(), "--routes: expected a way between the GPUs, found none: {}", fmt::join(measured.missing, "; "));
+  require(!measured.rows.empty(), "--routes: expected a way between the GPUs, found none: {}",
+          fmt::join(measured.missing, "; "));
   const bool shared = !comm::devices_differ(communicator, device);
   if (!options.store || communicator.rank() != 0) return;
   const std::filesystem::path file = comm::routes_file(device, communicator.size(), shared);
@@ -118,8 +126,8 @@ void measure_routes(Communicator& communicator, Device& device, Stream& stream, 
 }
 
 /// What one rank does; every rank the same.
-CommRows work(Communicator& communicator, const Options& options, const std::vector<Collective>& kinds, const std::vector<std::int64_t>& sizes,
-              int local_rank) {
+CommRows work(Communicator& communicator, const Options& options, const std::vector<Collective>& kinds,
+              const std::vector<std::int64_t>& sizes, int local_rank) {
   CommRows measured{.engine = std::string(communicator.engine()), .dtype = options.dtype, .ranks = communicator.size()};
   const bool on_gpu = options.device == "cuda";
   const std::string device_name = on_gpu ? comm::device_of_rank(options.device, local_rank) : options.device;
@@ -134,14 +142,16 @@ CommRows work(Communicator& communicator, const Options& options, const std::vec
     measure_routes(communicator, *device, *stream, device_name, options, kinds, sizes, measured);
     return measured;
   }
-  const auto group = comm::make_device_communicator(communicator, *device, comm::device_engine_from(options.engine, "--engine"));
+  const auto group =
+      comm::make_device_communicator(communicator, *device, comm::device_engine_from(options.engine, "--engine"));
   measured.engine = group->engine();
   measure(*group, *device, stream.get(), device_name, options, kinds, sizes, {}, measured);
   return measured;
 }
 
 /// Threads of this process as ranks. The first error of one that did not only hear of another's is thrown.
-CommRows work_in_threads(const Options& options, const std::vector<Collective>& kinds, const std::vector<std::int64_t>& sizes) {
+CommRows work_in_threads(const Options& options, const std::vector<Collective>& kinds,
+                         const std::vector<std::int64_t>& sizes) {
   std::vector<std::unique_ptr<Communicator>> group = comm::make_local_group(options.ranks);
   std::vector<CommRows> measured(group.size());
   std::vector<std::exception_ptr> errors(group.size());
@@ -162,21 +172,24 @@ CommRows work_in_threads(const Options& options, const std::vector<Collective>& 
 }
 
 void bench(Console& console, Options options) {
-  require(!options.store || options.ops.empty(), "--store: expected all operators, found {} of --op", options.ops.size());
+  require(!options.store || options.ops.empty(), "--store: expected all operators, found {} of --op",
+          options.ops.size());
   options.routes = options.routes || options.store;
   require(!options.routes || (options.device == "cuda" && options.engine == "auto" && !options.norm),
-          "--routes, --store: expected --device cuda without --engine and --norm, found --device {}, --engine {}{}", options.device, options.engine,
-          options.norm ? " and --norm" : "");
-  const std::vector<Collective> kinds = options.norm ? std::vector{Collective::all_reduce} : kinds_from(options.ops, options.store);
+          "--routes, --store: expected --device cuda without --engine and --norm, found --device {}, --engine {}{}",
+          options.device, options.engine, options.norm ? " and --norm" : "");
+  const std::vector<Collective> kinds =
+      options.norm ? std::vector{Collective::all_reduce} : kinds_from(options.ops, options.store);
   require(!options.norm || (options.device == "cuda" && options.ops.empty()),
-          "--norm: expected --device cuda and no --op with it, found --device {} and {} of --op", options.device, options.ops.size());
+          "--norm: expected --device cuda and no --op with it, found --device {} and {} of --op", options.device,
+          options.ops.size());
   const std::vector<std::int64_t> sizes = sizes_from(options.sizes);
   const std::optional<DType> dtype = dtype_from_name(options.dtype);
-  require(dtype && (dtypes::real | DTypeSet{DType::i32, DType::i8}).contains(*dtype), "--dtype: expected f32, bf16, f16, i32 or i8, found {}",
-          quote(options.dtype));
+  require(dtype && (dtypes::real | DTypeSet{DType::i32, DType::i8}).contains(*dtype),
+          "--dtype: expected f32, bf16, f16, i32 or i8, found {}", quote(options.dtype));
   comm::device_engine_from(options.engine, "--engine");
-  require(options.engine == "auto" || options.device == "cuda", "--engine: expected auto where --device is {}, found {}", options.device,
-          quote(options.engine));
+  require(options.engine == "auto" || options.device == "cuda",
+          "--engine: expected auto where --device is {}, found {}", options.device, quote(options.engine));
   const comm::WorldPlace place = comm::world_place();
   if (!options.plot.empty() && place.rank == 0) check_text_output(console, options.plot);
   CommRows measured;
@@ -204,26 +217,41 @@ Verb verb() {
       [](Parser& parser) -> Action {
         const auto options = std::make_shared<Options>();
         parser.option("--op <NAME>", options->ops, "a collective").default_text("all without a root");
-        parser.option("--sizes <BYTES>", options->sizes, "bytes of the larger of operand and result: 1K..16M in steps of four, or 1K,24K,2M").show_default();
-        parser.option("--dtype <TYPE>", options->dtype, "element type").suggests({"f32", "bf16", "f16", "i32", "i8"}).show_default();
-        parser.option("--ranks", options->ranks, "threads that are ranks, unless the command was started as several processes").range(1, 256).show_default();
+        parser
+            .option("--sizes <BYTES>", options->sizes,
+                    "bytes of the larger of operand and result: 1K..16M in steps of four, or 1K,24K,2M")
+            .show_default();
+        parser.option("--dtype <TYPE>", options->dtype, "element type")
+            .suggests({"f32", "bf16", "f16", "i32", "i8"})
+            .show_default();
+        parser
+            .option("--ranks", options->ranks,
+                    "threads that are ranks, unless the command was started as several processes")
+            .range(1, 256)
+            .show_default();
         parser.option("--seconds", options->seconds, "how long to measure each size").range(0.0, 600.0).show_default();
         parser.flag("--check", options->check, "first compare every operator with its definition, over its test cases");
         parser.option("-o,--output <FILE.svg>", options->plot, "plot of time over size");
-        parser.option("--device <DEVICE>", options->device, "with cuda, rank r of a host has its GPU r").values({"cpu", "cuda"}).show_default();
+        parser.option("--device <DEVICE>", options->device, "with cuda, rank r of a host has its GPU r")
+            .values({"cpu", "cuda"})
+            .show_default();
         parser.section("GPUs");
         parser
             .option("--engine <NAME>", options->engine,
-                    "what carries data: nccl; peer, memory that all of a host's GPUs address; stamped, one-shot or two-shot, the same by that way; or auto, "
+                    "what carries data: nccl; peer, memory that all of a host's GPUs address; stamped, one-shot or "
+                    "two-shot, the same by that way; or auto, "
                     "whatever is expected to be faster")
             .suggests({"auto", "nccl", "peer", "stamped", "one-shot", "two-shot"})
             .show_default();
         parser.flag("--routes", options->routes, "measure every way by itself, and fit two constants to each");
-        parser.flag("--store", options->store, "the same for all operators, kept in the cache folder: calls then take the faster way");
-        parser.flag("--norm", options->norm, "measure all_reduce of f32 rows of 4096, the residual and rms_norm instead; --sizes: of the rows");
+        parser.flag("--store", options->store,
+                    "the same for all operators, kept in the cache folder: calls then take the faster way");
+        parser.flag("--norm", options->norm,
+                    "measure all_reduce of f32 rows of 4096, the residual and rms_norm instead; --sizes: of the rows");
         return [options, given = parser.given()](Console& console) {
           require(!given->has("--ranks") || comm::world_place().engine.empty(),
-                  "--ranks: expected none in a command that was started as several processes, found {}", options->ranks);
+                  "--ranks: expected none in a command that was started as several processes, found {}",
+                  options->ranks);
           bench(console, *options);
         };
       }};

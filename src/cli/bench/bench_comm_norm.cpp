@@ -14,7 +14,9 @@ constexpr int layers = 16;
 /// As models sum them: in float32.
 std::string graph_text(int ranks, std::int64_t rows) {
   const std::string row = fmt::format(" : f32[{}, {}]\n", rows, norm_columns);
-  std::string text = fmt::format("graph layers {{\n  input %y{0}  input %h{0}  input %w : f32[{1}]\n", row, norm_columns), y = "y", h = "h";
+  std::string text =
+                  fmt::format("graph layers {{\n  input %y{0}  input %h{0}  input %w : f32[{1}]\n", row, norm_columns),
+              y = "y", h = "h";
   for (int i = 0; i < layers; ++i) {
     text += fmt::format("  %s{} = all_reduce(%{}) {{group = \"ranks\", ranks = {}}}{}", i, y, ranks, row);
     text += fmt::format("  %h{0} = add(%s{0}, %{1}){2}  %y{0} = rms_norm(%h{0}, %w) {{eps = 1e-05}}{2}", i, h, row);
@@ -26,7 +28,8 @@ std::string graph_text(int ranks, std::int64_t rows) {
 
 double slowest(Communicator& group, double seconds) {
   double most = 0;
-  for (const std::string& text : group.gather_text(fmt::format("{:.9g}", seconds))) most = std::max(most, std::strtod(text.c_str(), nullptr));
+  for (const std::string& text : group.gather_text(fmt::format("{:.9g}", seconds)))
+    most = std::max(most, std::strtod(text.c_str(), nullptr));
   return most;
 }
 
@@ -42,13 +45,15 @@ double time_runs(Communicator& group, Session& session, Stream& stream, std::int
 
 NormTiming measure_norm(Communicator& group, const std::string& device, std::int64_t bytes, double seconds) {
   Context context({device, 1});
-  const std::int64_t row_bytes = norm_columns * static_cast<std::int64_t>(sizeof(float)), rows = std::max<std::int64_t>(1, bytes / row_bytes);
+  const std::int64_t row_bytes = norm_columns * static_cast<std::int64_t>(sizeof(float)),
+                     rows = std::max<std::int64_t>(1, bytes / row_bytes);
   SessionOptions options;
   options.groups = {{"ranks", &group}};
   const LoadWeight none = [](const std::string&, std::int64_t, const TensorView&) {};
   Session session(parse_graph(graph_text(group.size(), rows)), context, none, options);
   std::vector<DeviceBuffer> memory;
-  for (const auto& [name, shape] : {std::pair("y", Shape{rows, norm_columns}), {"h", Shape{rows, norm_columns}}, {"w", Shape{norm_columns}}}) {
+  for (const auto& [name, shape] :
+       {std::pair("y", Shape{rows, norm_columns}), {"h", Shape{rows, norm_columns}}, {"w", Shape{norm_columns}}}) {
     memory.push_back(context.device().allocate(dense_bytes(DType::f32, shape)));
     context.stream()->fill(memory.back().data(), 0, memory.back().size());
     session.bind(name, {memory.back().data(), DType::f32, shape});

@@ -9,7 +9,9 @@
 namespace cermet::cli {
 namespace {
 
-std::string label_of(const CommRow& row) { return row.route ? fmt::format("{} {}", row.name, name_of(*row.route)) : row.name; }
+std::string label_of(const CommRow& row) {
+  return row.route ? fmt::format("{} {}", row.name, name_of(*row.route)) : row.name;
+}
 
 Json json_of(const CommRow& row, int ranks) {
   const double bandwidth = static_cast<double>(row.timing.bytes) / row.timing.seconds;
@@ -60,13 +62,18 @@ void print(Console& console, const CommRows& measured) {
   for (const CommRow& row : measured.rows) {
     const Json json = json_of(row, measured.ranks);
     table.row({label_of(row), bytes_text(static_cast<double>(row.timing.bytes)), seconds_text(row.timing.seconds),
-               bytes_text(json["bytes_per_second"].get<double>()) + "/s", bytes_text(json["bus_bytes_per_second"].get<double>()) + "/s"});
+               bytes_text(json["bytes_per_second"].get<double>()) + "/s",
+               bytes_text(json["bus_bytes_per_second"].get<double>()) + "/s"});
     rows.push_back(json);
   }
   const bool has_routes = !measured.rows.empty() && measured.rows.front().route;
   const Json fits = fits_of(measured, fit_table);
   if (console.json()) {
-    Json json{{"engine", measured.engine}, {"ranks", measured.ranks}, {"dtype", measured.dtype}, {"checked_calls", measured.checked}, {"rows", rows}};
+    Json json{{"engine", measured.engine},
+              {"ranks", measured.ranks},
+              {"dtype", measured.dtype},
+              {"checked_calls", measured.checked},
+              {"rows", rows}};
     if (has_routes) json.update({{"fits", fits}, {"missing", measured.missing}});
     if (!measured.stored.empty()) json["stored"] = measured.stored;
     return console.write_json(json);
@@ -79,7 +86,9 @@ void print(Console& console, const CommRows& measured) {
 }
 
 void plot(Console& console, const std::string& file, const CommRows& measured) {
-  LinePlot plot{.title = fmt::format("{} ranks, engine {}, {}", measured.ranks, measured.engine, measured.dtype), .x_label = "bytes", .lines = {}};
+  LinePlot plot{.title = fmt::format("{} ranks, engine {}, {}", measured.ranks, measured.engine, measured.dtype),
+                .x_label = "bytes",
+                .lines = {}};
   for (const CommRow& row : measured.rows) {
     const std::string label = label_of(row);
     if (plot.lines.empty() || plot.lines.back().name != label) plot.lines.push_back({label, {}, {}});

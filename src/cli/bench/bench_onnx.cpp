@@ -3,15 +3,16 @@
 #include <chrono>
 
 #include "cli/bench/device_limits.hpp"
-#include "cli/ui/interrupt.hpp"
 #include "cli/onnx_model.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "kernel/cpu/measure_limits.hpp"
 #include "runtime/explain.hpp"
 
 namespace cermet::cli::bench_onnx_file {
 namespace {
 
-/// Runs on a device are timed so many in a row: how long the host takes to start one and to hear of its end is no speed of the model.
+/// Runs on a device are timed so many in a row: how long the host takes to start one and to hear of its end is no speed
+/// of the model.
 constexpr int runs_in_a_row = 20;
 
 /// Of one run, the start and the wait for its end included.
@@ -59,7 +60,8 @@ void time_steps(OnnxModel& model, int runs) {
   for (int i = 0; i < runs; ++i) model.run();
 }
 
-/// Operations of a run, and the rates that the device reaches at most; those of a CPU are measured while nothing else runs on its threads.
+/// Operations of a run, and the rates that the device reaches at most; those of a CPU are measured while nothing else
+/// runs on its threads.
 void add_limits(OnnxModel& model, Json& json) {
   time_steps(model, 1);
   Cost work;
@@ -75,24 +77,31 @@ void add_limits(OnnxModel& model, Json& json) {
 }
 
 std::string limits_text(const Json& json) {
-  const auto rate = [&](const char* name, const char* unit) { return amount_text(json["limits"][name].get<double>(), unit); };
-  const double seconds = json["seconds"].get<double>(), operations = json["operations"].get<double>(), bytes = json["bytes"].get<double>();
-  return fmt::format("{}, {} of operands and results: {} and {}, where the machine reaches f32 {}, bf16 {} and reads {}", amount_text(operations, "FLOP"),
-                     bytes_text(bytes), amount_text(operations / seconds, "FLOP/s"), amount_text(bytes / seconds, "B/s"),
-                     rate("f32_operations_per_second", "FLOP/s"), rate("bf16_operations_per_second", "FLOP/s"), rate("read_bytes_per_second", "B/s"));
+  const auto rate = [&](const char* name, const char* unit) {
+    return amount_text(json["limits"][name].get<double>(), unit);
+  };
+  const double seconds = json["seconds"].get<double>(), operations = json["operations"].get<double>(),
+               bytes = json["bytes"].get<double>();
+  return fmt::format(
+      "{}, {} of operands and results: {} and {}, where the machine reaches f32 {}, bf16 {} and reads {}",
+      amount_text(operations, "FLOP"), bytes_text(bytes), amount_text(operations / seconds, "FLOP/s"),
+      amount_text(bytes / seconds, "B/s"), rate("f32_operations_per_second", "FLOP/s"),
+      rate("bf16_operations_per_second", "FLOP/s"), rate("read_bytes_per_second", "B/s"));
 }
 
 std::string text(OnnxModel& model, const OnnxOptions& options, const Json& json, std::size_t runs) {
   const auto bytes = [](std::int64_t count) { return bytes_text(static_cast<double>(count)); };
   Table table;
   table.row({"model", fmt::format("{}, {}", options.model, model.context().description())});
-  table.row(
-      {"run", fmt::format("{}, median of {}; least {}", seconds_text(json["seconds"].get<double>()), runs, seconds_text(json["least_seconds"].get<double>()))});
+  table.row({"run", fmt::format("{}, median of {}; least {}", seconds_text(json["seconds"].get<double>()), runs,
+                                seconds_text(json["least_seconds"].get<double>()))});
   if (model.context().stream())
-    table.row({"latency", fmt::format("{} of a run alone, until the host knows its end", seconds_text(json["latency_seconds"].get<double>()))});
+    table.row({"latency", fmt::format("{} of a run alone, until the host knows its end",
+                                      seconds_text(json["latency_seconds"].get<double>()))});
   if (json.contains("limits")) table.row({"limits", limits_text(json)});
   table.row({"start", fmt::format("{} to the first result", seconds_text(json["first_run_seconds"].get<double>()))});
-  table.row({"memory", fmt::format("{} at the peak; weights {}, intermediates {}", bytes(json["peak_memory_bytes"].get<std::int64_t>()),
+  table.row({"memory", fmt::format("{} at the peak; weights {}, intermediates {}",
+                                   bytes(json["peak_memory_bytes"].get<std::int64_t>()),
                                    bytes(model.compiled().weight_bytes()), bytes(model.compiled().arena_bytes()))});
   return table.to_string();
 }
@@ -116,7 +125,8 @@ void bench_onnx(const OnnxOptions& options, const OnnxBench& bench, Console& con
   Stream* const stream = model.context().computes() ? model.context().stream() : nullptr;
   if (stream) warm_up(model);
   const std::vector<double> alone = times_of(bench.repeat, [&] { return time(model); });
-  const std::vector<double> seconds = stream ? times_of(bench.repeat, [&] { return time_in_a_row(model, *stream); }) : alone;
+  const std::vector<double> seconds =
+      stream ? times_of(bench.repeat, [&] { return time_in_a_row(model, *stream); }) : alone;
   Json json = onnx_figures(model);
   json["model"] = options.model;
   json["first_run_seconds"] = first;

@@ -20,6 +20,7 @@ struct DeviceBenchOptions {
 };
 
 /// A region with constant dimensions.
-DeviceBench bench_on_device(const Region& region, const Choice& choice, const DeviceQueue& queue, ThreadPool& pool, const DeviceBenchOptions& options);
+DeviceBench bench_on_device(const Region& region, const Choice& choice, const DeviceQueue& queue, ThreadPool& pool,
+                            const DeviceBenchOptions& options);
 
 }  // namespace cermet::cli

@@ -40,9 +40,11 @@ Json or_null(bool applies, const T& value) {
 Json dependency_json(const PlannedLaunch& launch, std::size_t i) {
   const ItemDependency& d = launch.needs[i];
   Json may_start = Json::array();
-  for (int quarter = 1; quarter < 4; ++quarter) may_start.push_back({{"ended", 0.25 * quarter}, {"items", d.may_start(d.earlier * quarter / 4)}});
-  return {{"before", launch.follows[i]}, {"before_items", d.earlier}, {"items", d.items},      {"waits_for", name_of(d.what)},
-          {"least_needed", d.least},     {"most_needed", d.most},     {"may_start", may_start}};
+  for (int quarter = 1; quarter < 4; ++quarter)
+    may_start.push_back({{"ended", 0.25 * quarter}, {"items", d.may_start(d.earlier * quarter / 4)}});
+  return {{"before", launch.follows[i]},  {"before_items", d.earlier}, {"items", d.items},
+          {"waits_for", name_of(d.what)}, {"least_needed", d.least},   {"most_needed", d.most},
+          {"may_start", may_start}};
 }
 
 Json launch_json(std::size_t index, const PlannedLaunch& launch, const StepInfo& step) {
@@ -86,8 +88,11 @@ Json super_kernels_json(const SuperFormation& formation, Executable& executable)
                        {"predicted_loss_seconds", loss ? Json(*loss) : Json()}});
   }
   for (const SuperBreak& found : formation.breaks)
-    breaks.push_back(
-        {{"name", found.name}, {"launch", found.launch}, {"scope", steps[found.step].scope}, {"reason", info_of(found.reason).id}, {"found", found.found}});
+    breaks.push_back({{"name", found.name},
+                      {"launch", found.launch},
+                      {"scope", steps[found.step].scope},
+                      {"reason", info_of(found.reason).id},
+                      {"found", found.found}});
   return {{"regions", regions}, {"breaks", breaks}};
 }
 
@@ -102,17 +107,24 @@ void print_plan(Console& console, Engine& engine, std::int64_t prompt_tokens, bo
   const DeviceLimits known = limits_of(target);  // of a GPU that nothing was measured of now
   const std::vector<PlannedLaunch> launches = planned_launches(executable, measured || !target ? measured : &known);
   if (!console.json()) {
-    console.print("decode step of {} sequences after {} tokens on {}: {} launches\n{}", engine.cache_size().sequences, prompt_tokens, engine.device_name(),
-                  launches.size(), plan_table(launches, executable.steps()));
-    console.print("\nitems of launches that follow others: how many of those each needs, and how many may start when a part of those has ended\n{}",
-                  dependency_table(launches, executable.steps()));
+    console.print("decode step of {} sequences after {} tokens on {}: {} launches\n{}", engine.cache_size().sequences,
+                  prompt_tokens, engine.device_name(), launches.size(), plan_table(launches, executable.steps()));
+    console.print(
+        "\nitems of launches that follow others: how many of those each needs, and how many may start when a part of "
+        "those has ended\n{}",
+        dependency_table(launches, executable.steps()));
     if (const std::string text = super_kernel_text(executable); !text.empty()) console.print("\n{}", text);
     return;
   }
   Json list = Json::array();
-  for (std::size_t i = 0; i < launches.size(); ++i) list.push_back(launch_json(i, launches[i], executable.steps()[launches[i].step]));
-  Json json{{"device", engine.device_name()}, {"batch", engine.cache_size().sequences}, {"prompt_tokens", prompt_tokens}, {"launches", list}};
-  if (const SuperFormation* const formation = executable.super_kernels()) json["super_kernels"] = super_kernels_json(*formation, executable);
+  for (std::size_t i = 0; i < launches.size(); ++i)
+    list.push_back(launch_json(i, launches[i], executable.steps()[launches[i].step]));
+  Json json{{"device", engine.device_name()},
+            {"batch", engine.cache_size().sequences},
+            {"prompt_tokens", prompt_tokens},
+            {"launches", list}};
+  if (const SuperFormation* const formation = executable.super_kernels())
+    json["super_kernels"] = super_kernels_json(*formation, executable);
   console.write_json(json);
 }
 

@@ -2,10 +2,10 @@
 #include <chrono>
 #include <set>
 
+#include "cli/bench/soak.hpp"
 #include "cli/model_options.hpp"
 #include "cli/ui/process.hpp"
 #include "cli/ui/progress.hpp"
-#include "cli/bench/soak.hpp"
 #include "comm/world.hpp"
 
 namespace cermet::cli::bench_soak_verb {
@@ -24,8 +24,9 @@ struct Options {
 struct Sample {
   std::int64_t steps = 0;
   double seconds = 0;
-  std::int64_t resident_bytes = 0;              ///< of the host in use
-  std::int64_t held_bytes = 0, free_bytes = 0;  ///< of the devices that engines hold, and what is free of the first one; 0 on the CPU
+  std::int64_t resident_bytes = 0;  ///< of the host in use
+  std::int64_t held_bytes = 0,
+               free_bytes = 0;  ///< of the devices that engines hold, and what is free of the first one; 0 on the CPU
 };
 
 using Soakers = std::vector<std::shared_ptr<Soaker>>;
@@ -37,8 +38,8 @@ std::int64_t steps_of(const Soakers& soakers) {
 }
 
 Soakers load(const Options& options) {
-  require(options.engines == 1 || comm::world_place().engine.empty(), "--engines: expected 1 in a process that was started with others, found {}",
-          options.engines);
+  require(options.engines == 1 || comm::world_place().engine.empty(),
+          "--engines: expected 1 in a process that was started with others, found {}", options.engines);
   const std::int64_t context = Soaker::context_of(options.tokens);
   check_context(options.model, context, "--tokens and the longest prompt");
   Soakers soakers;
@@ -78,8 +79,8 @@ void check_growth(const std::vector<Sample>& samples, const Options& options) {
   const Sample &first = samples.front(), &last = samples.back();
   const auto check = [&](const char* what, std::int64_t grown) {
     if (grown > options.growth * 1024)
-      fail(Status::internal, "soak: {}: expected at most {} KiB more after step {} than after step {}, found {} KiB", what, options.growth, last.steps,
-           first.steps, grown / 1024);
+      fail(Status::internal, "soak: {}: expected at most {} KiB more after step {} than after step {}, found {} KiB",
+           what, options.growth, last.steps, first.steps, grown / 1024);
   };
   check("memory of the process", last.resident_bytes - first.resident_bytes);
   check("memory of the device", last.held_bytes - first.held_bytes);  // what is free others change, too
@@ -108,13 +109,17 @@ void print_text(Console& console, const Soakers& soakers, const Json& json, cons
   Table table;
   table.row({"steps", "seconds", "memory", "on the device", "free there"});
   for (const Sample& each : samples) {
-    if (&each != &samples.back() && (&each)[1].steps == each.steps) continue;  // whole rounds: few steps end several tenths at once
-    table.row({std::to_string(each.steps), fmt::format("{:.1f}", each.seconds), bytes_text(static_cast<double>(each.resident_bytes)),
+    if (&each != &samples.back() && (&each)[1].steps == each.steps)
+      continue;  // whole rounds: few steps end several tenths at once
+    table.row({std::to_string(each.steps), fmt::format("{:.1f}", each.seconds),
+               bytes_text(static_cast<double>(each.resident_bytes)),
                each.held_bytes > 0 ? bytes_text(static_cast<double>(each.held_bytes)) : "-",
                each.free_bytes > 0 ? bytes_text(static_cast<double>(each.free_bytes)) : "-"});
   }
-  console.print("{}, {} engines at the same time\n{}{} rounds, each with the tokens and the last logits of the first ones, bit by bit\n",
-                describe(soakers.front()->engine()), soakers.size(), table.to_string(), json["rounds"].get<std::int64_t>());
+  console.print(
+      "{}, {} engines at the same time\n{}{} rounds, each with the tokens and the last logits of the first ones, bit "
+      "by bit\n",
+      describe(soakers.front()->engine()), soakers.size(), table.to_string(), json["rounds"].get<std::int64_t>());
 }
 
 void bench(Console& console, const Options& options) {
@@ -129,30 +134,40 @@ void bench(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"bench soak", "stability test: decode for long with several engines",
-          "  cermet bench soak models/demo --super-kernel decode\n"
-          "  cermet bench soak models/demo -n 20000 --engines 3 --threads 1 --json\n"
-          "  cermet bench soak models/demo --device cuda --super-kernel decode --super-kernel-options profile=1",
-          [](Parser& parser) -> Action {
-            const auto options = std::make_shared<Options>();
-            const ModelVerb verb{.decodes = true};
-            declare_model(parser, options->model, verb);
-            parser.section("Work");
-            parser.option("-n,--steps", options->steps, "decode steps of all engines together; each ends its last round")
-                .range(std::int64_t{1}, std::int64_t{1} << 40)
-                .show_default();
-            parser.option("--engines", options->engines, "engines that decode at the same time, each with threads of its own").range(1, 64).show_default();
-            parser.option("--tokens", options->tokens, "steps of a round: a prompt whose answer is compared with the first one")
-                .range(std::int64_t{2}, std::int64_t{1} << 20)
-                .show_default();
-            parser.option("--growth <KIB>", options->growth, "KiB that process and device may hold more at the end than after a tenth of the steps")
-                .range(std::int64_t{0}, std::int64_t{1} << 30)
-                .show_default();
-            parser.option("--patience <SECONDS>", options->patience, "seconds within which every engine must make a step").range(0.0, 1e6).show_default();
-            declare_model_options(parser, options->model, verb);
-            declare_advanced_options(parser, options->model, verb);
-            return [options](Console& console) { bench(console, *options); };
-          }};
+  return {
+      "bench soak", "stability test: decode for long with several engines",
+      "  cermet bench soak models/demo --super-kernel decode\n"
+      "  cermet bench soak models/demo -n 20000 --engines 3 --threads 1 --json\n"
+      "  cermet bench soak models/demo --device cuda --super-kernel decode --super-kernel-options profile=1",
+      [](Parser& parser) -> Action {
+        const auto options = std::make_shared<Options>();
+        const ModelVerb verb{.decodes = true};
+        declare_model(parser, options->model, verb);
+        parser.section("Work");
+        parser.option("-n,--steps", options->steps, "decode steps of all engines together; each ends its last round")
+            .range(std::int64_t{1}, std::int64_t{1} << 40)
+            .show_default();
+        parser
+            .option("--engines", options->engines, "engines that decode at the same time, each with threads of its own")
+            .range(1, 64)
+            .show_default();
+        parser
+            .option("--tokens", options->tokens,
+                    "steps of a round: a prompt whose answer is compared with the first one")
+            .range(std::int64_t{2}, std::int64_t{1} << 20)
+            .show_default();
+        parser
+            .option("--growth <KIB>", options->growth,
+                    "KiB that process and device may hold more at the end than after a tenth of the steps")
+            .range(std::int64_t{0}, std::int64_t{1} << 30)
+            .show_default();
+        parser.option("--patience <SECONDS>", options->patience, "seconds within which every engine must make a step")
+            .range(0.0, 1e6)
+            .show_default();
+        declare_model_options(parser, options->model, verb);
+        declare_advanced_options(parser, options->model, verb);
+        return [options](Console& console) { bench(console, *options); };
+      }};
 }
 
 }  // namespace cermet::cli::bench_soak_verb

@@ -4,8 +4,8 @@
 #include "base/text.hpp"
 #include "cli/bench/bench_call.hpp"
 #include "cli/bench/device_limits.hpp"
-#include "cli/ui/interrupt.hpp"
 #include "cli/model_options.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "cli/verb.hpp"
 #include "io/json_file.hpp"
 #include "op/schema/region_text.hpp"
@@ -78,7 +78,9 @@ void keep_error(Entry& entry, Body body) try {
 void compile_all(const std::vector<Entry>& entries, ProgramStore& store) try {
   std::vector<cuda::Program> programs;
   for (const Entry& entry : entries)
-    if (entry.bound) std::ranges::move(entry.bound->choice.kernel->programs(entry.bound->region, entry.bound->choice.config), std::back_inserter(programs));
+    if (entry.bound)
+      std::ranges::move(entry.bound->choice.kernel->programs(entry.bound->region, entry.bound->choice.config),
+                        std::back_inserter(programs));
   store.prepare(programs);
 } catch (const Error& error) {
   if (error.status() == Status::cancelled) throw;
@@ -87,14 +89,16 @@ void compile_all(const std::vector<Entry>& entries, ProgramStore& store) try {
 void print(Console& console, const Entry& entry, const Json& json) {
   if (console.json()) console.write_json(json);
   else if (entry.error.empty())
-    console.print("{:<32} {:>10}  {:>8.1f} GB/s {:>10.1f} GOP/s  {}\n", entry.name, seconds_text(json["median_seconds"].get<double>()),
-                  json["bytes_per_second"].get<double>() * 1e-9, json["operations_per_second"].get<double>() * 1e-9, json["kernel"].get<std::string>());
+    console.print("{:<32} {:>10}  {:>8.1f} GB/s {:>10.1f} GOP/s  {}\n", entry.name,
+                  seconds_text(json["median_seconds"].get<double>()), json["bytes_per_second"].get<double>() * 1e-9,
+                  json["operations_per_second"].get<double>() * 1e-9, json["kernel"].get<std::string>());
   else console.print("{:<32} {}\n", entry.name, one_line(entry.error));
   console.flush();
 }
 
 void bench(Console& console, const Options& options) {
-  require(!options.limits || options.device != "cpu", "--limits: expected a GPU (--device cuda), found cpu, whose limits `cermet limits` measures");
+  require(!options.limits || options.device != "cpu",
+          "--limits: expected a GPU (--device cuda), found cpu, whose limits `cermet limits` measures");
   std::vector<Entry> entries = read_suite(options);
   Context context = bench_context(options.device, options.threads);
   for (Entry& entry : entries) keep_error(entry, [&] { entry.bound.emplace(bind_call(entry.call, context)); });
@@ -116,20 +120,24 @@ void bench(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"bench suite", "measure the operator calls that a file lists", "  cermet bench suite calls.json --device cuda --cold --limits --json",
-          [](Parser& parser) -> Action {
-            const auto options = std::make_shared<Options>();
-            parser
-                .option("FILE <FILE.json>", options->file,
-                        "a list of objects with name, op and shape (as for bench op) or region, and optionally kernel, config, constants, paging, cold")
-                .required();
-            parser.flag("--cold", options->cold, "keep operands out of the caches, unless a call says otherwise");
-            parser.flag("--limits", options->limits, "measure the limits of a GPU first");
-            parser.option("--seconds", options->seconds, "how long to measure each call").range(0.0, 3600.0).show_default();
-            parser.option("--period", options->period, "elements after which random operands repeat themselves; 0: never").range(0, 1 << 30).show_default();
-            declare_device(parser, options->device, options->threads);
-            return [options](Console& console) { bench(console, *options); };
-          }};
+  return {
+      "bench suite", "measure the operator calls that a file lists",
+      "  cermet bench suite calls.json --device cuda --cold --limits --json", [](Parser& parser) -> Action {
+        const auto options = std::make_shared<Options>();
+        parser
+            .option("FILE <FILE.json>", options->file,
+                    "a list of objects with name, op and shape (as for bench op) or region, and optionally kernel, "
+                    "config, constants, paging, cold")
+            .required();
+        parser.flag("--cold", options->cold, "keep operands out of the caches, unless a call says otherwise");
+        parser.flag("--limits", options->limits, "measure the limits of a GPU first");
+        parser.option("--seconds", options->seconds, "how long to measure each call").range(0.0, 3600.0).show_default();
+        parser.option("--period", options->period, "elements after which random operands repeat themselves; 0: never")
+            .range(0, 1 << 30)
+            .show_default();
+        declare_device(parser, options->device, options->threads);
+        return [options](Console& console) { bench(console, *options); };
+      }};
 }
 
 }  // namespace cermet::cli::bench_suite_verb

@@ -17,7 +17,9 @@ Symbol plotted_symbol(const Region& region) {
     if (region.has(i))
       for (const Dim& dim : region.operand_type(i).dims)
         for (const Symbol& symbol : dim.symbols()) symbols.insert(symbol);
-  require(symbols.size() == 1, "-o: expected a call with one symbolic dimension to plot over, such as T, found {} in {}", symbols.size(), region.to_string());
+  require(symbols.size() == 1,
+          "-o: expected a call with one symbolic dimension to plot over, such as T, found {} in {}", symbols.size(),
+          region.to_string());
   return *symbols.begin();
 }
 
@@ -38,7 +40,9 @@ void add_size(std::vector<PlotLine>& lines, const Selection& selection, std::int
     if (std::ranges::find(lines, name, &PlotLine::name) == lines.end()) lines.push_back({name, {}, {}});
     PlotLine& line = *std::ranges::find(lines, name, &PlotLine::name);
     double modelled = 0, measured = 0;
-    const auto keep_least = [](double& least, double seconds) { least = seconds > 0 && (least == 0 || seconds < least) ? seconds : least; };
+    const auto keep_least = [](double& least, double seconds) {
+      least = seconds > 0 && (least == 0 || seconds < least) ? seconds : least;
+    };
     for (const ConfigCost& cost : candidate.configs) keep_least(modelled, cost.seconds);
     if (entry && entry->kernel == name) keep_least(measured, entry->seconds);
     if (entry)
@@ -63,7 +67,8 @@ double limit_seconds(const Region& region, const DeviceLimits& limits) {
 
 LinePlot plot_of_call(Region region, int threads, const DeviceLimits& limits) {
   const Symbol symbol = plotted_symbol(region);
-  LinePlot plot{region.to_string(), fmt::format("{}; time of one launch as modelled, dots as measured", symbol.name()), {}};
+  LinePlot plot{
+      region.to_string(), fmt::format("{}; time of one launch as modelled, dots as measured", symbol.name()), {}};
   PlotLine limit{fmt::format("limit: {}", limits.source), {}, {}, true};
   for (const std::int64_t size : plotted_sizes(region.maximum()[symbol])) {
     SymbolValues maximum;
@@ -73,7 +78,8 @@ LinePlot plot_of_call(Region region, int threads, const DeviceLimits& limits) {
     if (const double seconds = limit_seconds(region, limits); seconds > 0) limit.points.emplace_back(size, seconds);
   }
   std::erase_if(plot.lines, [](const PlotLine& line) { return line.points.empty() && line.marks.empty(); });
-  require(!plot.lines.empty(), "-o: expected a kernel with a model or a measured time, found none for {}", region.to_string());
+  require(!plot.lines.empty(), "-o: expected a kernel with a model or a measured time, found none for {}",
+          region.to_string());
   plot.lines.push_back(std::move(limit));
   return plot;
 }

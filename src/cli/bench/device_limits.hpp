@@ -8,7 +8,8 @@
 
 namespace cermet::cli {
 
-/// Compiles what is needed and measures, `seconds` for each figure at least. Throws Error where the device does not compute.
+/// Compiles what is needed and measures, `seconds` for each figure at least. Throws Error where the device does not
+/// compute.
 cuda::Limits measure_device_limits(Context& context, double seconds);
 Json limits_json(const cuda::Limits& limits, const Device& device);
 /// The limits of a CPU, under the same keys.

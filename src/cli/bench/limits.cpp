@@ -1,7 +1,7 @@
 // cermet limits: what this machine can do at most, the numbers that kernels are measured against.
 #include "cli/bench/device_limits.hpp"
-#include "cli/ui/interrupt.hpp"
 #include "cli/model_options.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "cli/verb.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/measure_limits.hpp"
@@ -17,7 +17,9 @@ struct Options {
   bool store = false;
 };
 
-std::string rate_text(double rate, std::string_view unit) { return rate == 0 ? "no instruction for it" : fmt::format("{:.1f} {}", rate * 1e-9, unit); }
+std::string rate_text(double rate, std::string_view unit) {
+  return rate == 0 ? "no instruction for it" : fmt::format("{:.1f} {}", rate * 1e-9, unit);
+}
 
 void measure_cpu(Console& console, const Options& options) {
   ThreadPool pool(options.threads);
@@ -39,7 +41,8 @@ void measure_cpu(Console& console, const Options& options) {
 }
 
 void measure(Console& console, const Options& options) {
-  require(!options.store || options.device != "cpu", "--store: expected a GPU (--device cuda), whose kernels are chosen by its limits, found cpu");
+  require(!options.store || options.device != "cpu",
+          "--store: expected a GPU (--device cuda), whose kernels are chosen by its limits, found cpu");
   if (options.device == "cpu") return measure_cpu(console, options);
   Context context({options.device, options.threads});
   const std::filesystem::path file = options.store ? limits_file(context.device()) : std::filesystem::path();
@@ -57,11 +60,16 @@ void measure(Console& console, const Options& options) {
 
 Verb verb() {
   return {"limits", "measure this machine's bandwidth and peak rates",
-          "  cermet limits\n  cermet limits --threads 1 --json\n  cermet limits --device cuda --store", [](Parser& parser) -> Action {
+          "  cermet limits\n  cermet limits --threads 1 --json\n  cermet limits --device cuda --store",
+          [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("--seconds", options->seconds, "time for each rate; a tenth of it for each figure of a GPU").range(0.01, 60.0).show_default();
-            parser.flag("--store", options->store, "keep a GPU's limits in the cache folder: kernels are then chosen by them");
-            declare_device(parser, options->device, options->threads, "on a GPU, launch costs and reads by size are measured, too");
+            parser.option("--seconds", options->seconds, "time for each rate; a tenth of it for each figure of a GPU")
+                .range(0.01, 60.0)
+                .show_default();
+            parser.flag("--store", options->store,
+                        "keep a GPU's limits in the cache folder: kernels are then chosen by them");
+            declare_device(parser, options->device, options->threads,
+                           "on a GPU, launch costs and reads by size are measured, too");
             return [options](Console& console) { measure(console, *options); };
           }};
 }

@@ -25,7 +25,8 @@ std::string file_name_of(std::string name) {
   if (name.empty() || name == "." || name == "..") name += "_";
   if (name.size() > longest_name) {
     std::size_t end = 0;
-    for (std::size_t next = 0; next <= longest_name; next += first_utf8_unit(std::string_view(name).substr(next)).size) end = next;
+    for (std::size_t next = 0; next <= longest_name; next += first_utf8_unit(std::string_view(name).substr(next)).size)
+      end = next;
     name.resize(end);
   }
   return name;
@@ -36,7 +37,8 @@ std::string file_name_of(std::string name) {
 void check_result_place(const std::string& output) {
   if (output.empty() || is_folder(output)) return;
   std::error_code ignored;
-  require(!fs::exists(output, ignored), "--output {}: expected a folder, or a new file for a single result, found a file", output);
+  require(!fs::exists(output, ignored),
+          "--output {}: expected a folder, or a new file for a single result, found a file", output);
 }
 
 std::vector<fs::path> result_files(const std::string& output, const std::vector<std::string>& names) {
@@ -44,7 +46,9 @@ std::vector<fs::path> result_files(const std::string& output, const std::vector<
   check_result_place(output);
   const fs::path place(output);
   if (place.extension() == ".npy" && !is_folder(place)) {
-    require(names.size() == 1, "--output {}: expected a folder for the {} results, found a file's name; --output {} writes NAME.npy for each into a new folder",
+    require(names.size() == 1,
+            "--output {}: expected a folder for the {} results, found a file's name; --output {} writes NAME.npy for "
+            "each into a new folder",
             output, names.size(), (place.parent_path() / place.stem()).string());
     require_writable(place);
     return {place};

@@ -57,7 +57,8 @@ class Watch {
         steps_[s] = steps;
         since_[s] = now;
       } else if (std::chrono::duration<double>(now - since_[s]).count() > patience_) {
-        fail(Status::internal, "soak: engine {}: expected a step within {:g} s, found none after step {}", s, patience_, steps);
+        fail(Status::internal, "soak: engine {}: expected a step within {:g} s, found none after step {}", s, patience_,
+             steps);
       }
     }
   }
@@ -71,12 +72,14 @@ class Watch {
 
 }  // namespace
 
-Soaker::Soaker(Engine engine, int number, std::int64_t tokens) : engine_(std::move(engine)), number_(number), tokens_(tokens) {
+Soaker::Soaker(Engine engine, int number, std::int64_t tokens)
+    : engine_(std::move(engine)), number_(number), tokens_(tokens) {
   const std::int64_t vocabulary = engine_.config().vocab_size;
   for (std::size_t p = 0; p < prompt_lengths.size(); ++p) {
     std::vector<std::int32_t>& prompt = prompts_.emplace_back();
     for (std::int64_t i = 0; i < prompt_lengths[p]; ++i)
-      prompt.push_back(static_cast<std::int32_t>(((number * 4 + static_cast<std::int64_t>(p) + 1) * 7919 + i * 131) % vocabulary));
+      prompt.push_back(
+          static_cast<std::int32_t>(((number * 4 + static_cast<std::int64_t>(p) + 1) * 7919 + i * 131) % vocabulary));
   }
 }
 
@@ -89,7 +92,8 @@ Soaker::Answer Soaker::answer(std::span<const std::int32_t> prompt) {
   options.max_new_tokens = tokens_;
   options.cancelled = &interrupted();
   Answer made;
-  made.ids = generate(engine_, prompt, options, [this](std::int32_t) { steps_.fetch_add(1, std::memory_order_relaxed); }).ids;
+  made.ids =
+      generate(engine_, prompt, options, [this](std::int32_t) { steps_.fetch_add(1, std::memory_order_relaxed); }).ids;
   stop_if_interrupted();
   const SequenceTokens last{0, {&made.ids.back(), 1}};
   const TensorView logits = engine_.forward({&last, 1}, Engine::Logits::last);
@@ -99,13 +103,16 @@ Soaker::Answer Soaker::answer(std::span<const std::int32_t> prompt) {
 
 void Soaker::compare(std::size_t prompt, const Answer& found) const {
   const Answer& first = first_[prompt];
-  const std::string where = fmt::format("soak: engine {}, round {} (after {} steps), prompt {}", number_, rounds_, steps(), prompt);
+  const std::string where =
+      fmt::format("soak: engine {}, round {} (after {} steps), prompt {}", number_, rounds_, steps(), prompt);
   for (std::size_t i = 0; i < first.ids.size(); ++i)
     if (found.ids[i] != first.ids[i])
-      fail(Status::internal, "{}: expected token {} of the answer to be {} as at first, found {}", where, i, first.ids[i], found.ids[i]);
+      fail(Status::internal, "{}: expected token {} of the answer to be {} as at first, found {}", where, i,
+           first.ids[i], found.ids[i]);
   for (std::size_t i = 0; i < first.logits.size(); ++i)
     if (std::bit_cast<std::uint32_t>(found.logits[i]) != std::bit_cast<std::uint32_t>(first.logits[i]))
-      fail(Status::internal, "{}: expected logit {} behind the answer to be {:.9g} as at first, found {:.9g}", where, i, first.logits[i], found.logits[i]);
+      fail(Status::internal, "{}: expected logit {} behind the answer to be {:.9g} as at first, found {:.9g}", where, i,
+           first.logits[i], found.logits[i]);
 }
 
 void Soaker::learn() {
@@ -125,7 +132,8 @@ void work_together(const std::vector<std::shared_ptr<Soaker>>& soakers, std::int
   phase->running = soakers.size();
   phase->done.resize(soakers.size());
   std::vector<std::thread> threads;
-  for (std::size_t s = 0; s < soakers.size(); ++s) threads.emplace_back([phase, s, soaker = soakers[s], steps] { run_soaker(*phase, s, *soaker, steps); });
+  for (std::size_t s = 0; s < soakers.size(); ++s)
+    threads.emplace_back([phase, s, soaker = soakers[s], steps] { run_soaker(*phase, s, *soaker, steps); });
   Watch watch(soakers, patience);
   const auto pause = std::chrono::duration<double>(std::clamp(patience / 10, 0.0001, 0.5));
   try {

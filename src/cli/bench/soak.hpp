@@ -11,7 +11,8 @@
 
 namespace cermet::cli {
 
-/// One engine. Every answer is held against the first one to the same prompt: new tokens, and the bits of the logits behind the last.
+/// One engine. Every answer is held against the first one to the same prompt: new tokens, and the bits of the logits
+/// behind the last.
 class Soaker {
  public:
   /// `tokens`: decode steps of a round. Prompts are those of no other number.
@@ -21,7 +22,8 @@ class Soaker {
 
   /// Answers every prompt for the first time.
   void learn();
-  /// Whole rounds until there have been so many steps. Throws Error(internal) naming engine, round and what differs, and Error(cancelled) after Ctrl-C.
+  /// Whole rounds until there have been so many steps. Throws Error(internal) naming engine, round and what differs,
+  /// and Error(cancelled) after Ctrl-C.
   void work(std::int64_t steps);
   std::int64_t steps() const { return steps_; }
   std::int64_t rounds() const { return rounds_; }
@@ -43,8 +45,9 @@ class Soaker {
   std::atomic<std::int64_t> steps_{0};
 };
 
-/// Lets all of them work at the same time, each in a thread of its own, until each has done so many steps. Rethrows the first error. Throws Error(internal)
-/// where one makes no step for `patience` seconds: its thread then goes on beside the caller, with the engines.
+/// Lets all of them work at the same time, each in a thread of its own, until each has done so many steps. Rethrows the
+/// first error. Throws Error(internal) where one makes no step for `patience` seconds: its thread then goes on beside
+/// the caller, with the engines.
 void work_together(const std::vector<std::shared_ptr<Soaker>>& soakers, std::int64_t steps, double patience);
 
 }  // namespace cermet::cli

@@ -8,8 +8,8 @@
 
 namespace cermet::cli {
 
-/// A folder that appears with commit(): of the n-th launch that was compared the files n.r.expected.npy and n.r.found.npy for each of its results r, and
-/// launches.json, which says what it was.
+/// A folder that appears with commit(): of the n-th launch that was compared the files n.r.expected.npy and
+/// n.r.found.npy for each of its results r, and launches.json, which says what it was.
 class RegionDump {
  public:
   /// Throws Error where something other than an empty folder has this name.

@@ -3,9 +3,9 @@
 
 #include "cli/explain/bisect_dump.hpp"
 #include "cli/graph_file.hpp"
-#include "cli/ui/interrupt.hpp"
 #include "cli/model_options.hpp"
 #include "cli/onnx_model.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "runtime/super_kernel/super_region.hpp"
 
 namespace cermet::cli::bisect_region_verb {
@@ -24,7 +24,8 @@ SuperKernelSelection selection_of(const ModelOptions& options) {
   SuperKernelSelection selection = options.super_kernel;
   if (selection.select.empty() && !is_graph(options.model)) selection.select = "decode";
   const SuperKernelOptions parsed = SuperKernelOptions::parse(selection.options);
-  if (!selection.select.empty() && options.device != "cpu" && !parsed.profile && !parsed.debug_sync_all && parsed.width == 0)
+  if (!selection.select.empty() && options.device != "cpu" && !parsed.profile && !parsed.debug_sync_all &&
+      parsed.width == 0)
     selection.options += selection.options.empty() ? "profile=1" : ":profile=1";
   return selection;
 }
@@ -95,10 +96,11 @@ void print_text(const RegionBisectReport& report, Console& console) {
     table.row({"culprit", "none: every launch leaves the bits that it leaves one by one"});
   } else {
     const RegionFault& fault = *report.fault;
-    table.row({"culprit", fmt::format("launch {} of super-kernel '{}': {}{}{}", fault.launch, fault.super_kernel, fault.scope, fault.scope.empty() ? "" : " ",
-                                      fault.kernel)});
-    table.row({"result", fmt::format("{}: {} of {} elements differ; the first, {}: expected {:.9g}, found {:.9g}", fault.result, fault.differing,
-                                     fault.elements, fault.element, fault.expected, fault.found)});
+    table.row({"culprit", fmt::format("launch {} of super-kernel '{}': {}{}{}", fault.launch, fault.super_kernel,
+                                      fault.scope, fault.scope.empty() ? "" : " ", fault.kernel)});
+    table.row({"result",
+               fmt::format("{}: {} of {} elements differ; the first, {}: expected {:.9g}, found {:.9g}", fault.result,
+                           fault.differing, fault.elements, fault.element, fault.expected, fault.found)});
   }
   console.write(table.to_string());
 }
@@ -112,8 +114,11 @@ void bisect(Options options, Console& console) {
   const RegionBisectReport report = bisect_model(options);
   if (dump) dump->commit();
   if (!console.json()) return print_text(report, console);
-  Json json{
-      {"model", options.model.model}, {"device", options.model.device}, {"regions", report.regions}, {"launches", report.launches}, {"runs", report.runs}};
+  Json json{{"model", options.model.model},
+            {"device", options.model.device},
+            {"regions", report.regions},
+            {"launches", report.launches},
+            {"runs", report.runs}};
   json["culprit"] = nullptr;
   if (const auto& fault = report.fault)
     json["culprit"] = {{"super_kernel", fault->super_kernel},
@@ -133,18 +138,24 @@ void bisect(Options options, Console& console) {
 
 Verb verb() {
   return {"bisect-region", "find the launch of a super-kernel that differs",
-          "cermet bisect-region models/demo --ids 497,2314 --super-kernel layer\ncermet bisect-region step.graph --device cuda --repeat 20 --json\n"
+          "cermet bisect-region models/demo --ids 497,2314 --super-kernel layer\ncermet bisect-region step.graph "
+          "--device cuda --repeat 20 --json\n"
           "cermet bisect-region step.graph --device cuda --dump results",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
             const ModelVerb verb{.inputs = any_input};
             declare_model(parser, options->model, verb);
             parser.section("Prompt", checkpoint_input);
-            parser.option("--ids <IDS>", options->ids, "token ids, of which the last is the pass that is looked at: 497,2314");
+            parser.option("--ids <IDS>", options->ids,
+                          "token ids, of which the last is the pass that is looked at: 497,2314");
             parser.section("Options");
-            parser.option("--repeat", options->bisect.repeat, "runs after every launch: races do not show every time").range(1, 10000).show_default();
-            parser.flag("--ends", options->bisect.ends, "compare after the last launch of each region alone, which a GPU links once then");
-            parser.option("--dump <DIR>", options->dump, "folder to make, with the results of every launch that is compared as .npy files");
+            parser.option("--repeat", options->bisect.repeat, "runs after every launch: races do not show every time")
+                .range(1, 10000)
+                .show_default();
+            parser.flag("--ends", options->bisect.ends,
+                        "compare after the last launch of each region alone, which a GPU links once then");
+            parser.option("--dump <DIR>", options->dump,
+                          "folder to make, with the results of every launch that is compared as .npy files");
             declare_model_options(parser, options->model, verb);
             declare_onnx_options(parser, options->onnx);
             declare_advanced_options(parser, options->model, verb);

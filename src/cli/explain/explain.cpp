@@ -25,12 +25,16 @@ struct Options {
 /// The graphs of a model, compiled in one mode.
 struct Compiled {
   std::vector<CompileRecord> records;
-  std::vector<std::string> names;             ///< by record
-  std::vector<std::vector<double>> measured;  ///< by record and step: seconds of one run; empty where nothing was measured
+  std::vector<std::string> names;  ///< by record
+  std::vector<std::vector<double>>
+      measured;  ///< by record and step: seconds of one run; empty where nothing was measured
 };
 
-/// Where nothing is measured nothing is computed, and no weight is read: a null device has the kernels of the one that was asked for.
-std::string compile_device(const std::string& device, bool measure) { return measure || device != "cpu" ? device : "null"; }
+/// Where nothing is measured nothing is computed, and no weight is read: a null device has the kernels of the one that
+/// was asked for.
+std::string compile_device(const std::string& device, bool measure) {
+  return measure || device != "cpu" ? device : "null";
+}
 
 /// By part and step, the least seconds of several runs: what else the machine does only makes them more.
 std::vector<std::vector<double>> measure(OnnxModel& model) {
@@ -68,12 +72,15 @@ Compiled compile_onnx_model(const Options& options, const std::string& mode, con
   OnnxModel model(onnx_options(options, mode, device), {.records = &compiled.records});
   model.run();
   if (const std::optional<std::string> missing = model.compiled().missing_elements()) {
-    if (options.model.device == "cpu" && device != "cpu") return compile_onnx_model(options, mode, "cpu");  // which computes them
-    log().warn("{}: elements of '{}' say what follows: only the first {} parts are explained", options.model.model, *missing, model.compiled().parts().size());
+    if (options.model.device == "cpu" && device != "cpu")
+      return compile_onnx_model(options, mode, "cpu");  // which computes them
+    log().warn("{}: elements of '{}' say what follows: only the first {} parts are explained", options.model.model,
+               *missing, model.compiled().parts().size());
   }
   for (const onnx::PartInfo& part : model.compiled().parts())
     if (part.session) compiled.names.push_back(fmt::format("part {}", compiled.names.size() + 1));
-  require(!compiled.names.empty(), "{}: expected something to launch, found a model whose results are known", options.model.model);
+  require(!compiled.names.empty(), "{}: expected something to launch, found a model whose results are known",
+          options.model.model);
   if (compiled.names.size() == 1) compiled.names = {"the model"};
   if (!options.measure) return compiled;
   compiled.measured = measure(model);
@@ -82,7 +89,8 @@ Compiled compile_onnx_model(const Options& options, const std::string& mode, con
 
 Compiled compile_graph_file(const Options& options, const std::string& mode) {
   Compiled compiled;
-  const GraphFile file(onnx_options(options, mode, compile_device(options.model.device, options.measure)), {.records = &compiled.records});
+  const GraphFile file(onnx_options(options, mode, compile_device(options.model.device, options.measure)),
+                       {.records = &compiled.records});
   compiled.names = {compiled.records.front().graph.name};
   return compiled;
 }
@@ -107,7 +115,7 @@ Json explain_model(const Options& options) {
   fusion_mode_named("--compare", options.compare);
   const bool onnx = is_onnx(options.model.model);
   const auto compiled = [&](const std::string& in) {
-    return onnx                            ? compile_onnx_model(options, in, compile_device(options.model.device, options.measure))
+    return onnx ? compile_onnx_model(options, in, compile_device(options.model.device, options.measure))
            : is_graph(options.model.model) ? compile_graph_file(options, in)
                                            : compile_checkpoint(options, in);
   };
@@ -115,7 +123,9 @@ Json explain_model(const Options& options) {
   CERMET_ASSERT(before.names.size() == after.names.size());
   Json data{{"model", options.model.model}, {"device", options.model.device}, {"graphs", Json::array()}};
   for (std::size_t g = 0; g < after.names.size(); ++g) {
-    const auto plan = [&](const Compiled& from) { return plan_json(from.records[g], from.measured.empty() ? std::vector<double>() : from.measured[g]); };
+    const auto plan = [&](const Compiled& from) {
+      return plan_json(from.records[g], from.measured.empty() ? std::vector<double>() : from.measured[g]);
+    };
     data["graphs"].push_back({{"name", after.names[g]}, {"before", plan(before)}, {"after", plan(after)}});
   }
   return data;
@@ -123,10 +133,12 @@ Json explain_model(const Options& options) {
 
 void explain(const Options& options, Console& console) {
   if (!options.output.empty()) check_text_output(console, options.output);
-  require(options.output != "-" || !options.text, "-o -: expected no --text with it, which prints to standard output as well, found --text");
+  require(options.output != "-" || !options.text,
+          "-o -: expected no --text with it, which prints to standard output as well, found --text");
   const Json data = explain_model(options);
   if (!options.output.empty()) {
-    const bool is_file = write_text_output(console, options.output, explain_page(data)), is_all = !console.json() && !options.text;
+    const bool is_file = write_text_output(console, options.output, explain_page(data)),
+               is_all = !console.json() && !options.text;
     if (is_all && is_file) console.print("{}\n", options.output);
     if (is_all) return;
   }
@@ -137,28 +149,33 @@ void explain(const Options& options, Console& console) {
 }  // namespace
 
 Verb verb() {
-  return {"explain", "show what the compiler makes of a model",
-          "cermet explain models/demo_onnx/classifier.onnx\n"
-          "cermet explain models/demo_onnx/classifier.onnx -o page.html\n"
-          "cermet explain models/demo --mode pattern --compare none --device null:sm_90",
-          [](Parser& parser) -> Action {
-            const auto options = std::make_shared<Options>();
-            const ModelVerb verb{.inputs = any_input, .decodes = true};
-            declare_model(parser, options->model, verb);
-            parser.section("Output");
-            parser.option("-o,--output <FILE.html>", options->output, "page to write: one file, which needs no network");
-            parser.flag("--text", options->text, "print a line for each block, totals, and reasons by count; the default without -o and --json");
-            parser.option("--compare <MODE>", options->compare, "mode to compare with").values({"none", "pattern", "published", "full"}).show_default();
-            parser.section("Output", onnx_input);
-            parser.flag("--measure", options->measure, "run the model and show what every block took; else nothing is computed, and no weight is read");
-            declare_model_options(parser, options->model, verb);
-            declare_onnx_options(parser, options->onnx);
-            declare_advanced_options(parser, options->model, verb);
-            return [options, given = parser.given()](Console& console) {
-              given->check_input(input_of(options->model.model), options->model.model);
-              explain(*options, console);
-            };
-          }};
+  return {
+      "explain", "show what the compiler makes of a model",
+      "cermet explain models/demo_onnx/classifier.onnx\n"
+      "cermet explain models/demo_onnx/classifier.onnx -o page.html\n"
+      "cermet explain models/demo --mode pattern --compare none --device null:sm_90",
+      [](Parser& parser) -> Action {
+        const auto options = std::make_shared<Options>();
+        const ModelVerb verb{.inputs = any_input, .decodes = true};
+        declare_model(parser, options->model, verb);
+        parser.section("Output");
+        parser.option("-o,--output <FILE.html>", options->output, "page to write: one file, which needs no network");
+        parser.flag("--text", options->text,
+                    "print a line for each block, totals, and reasons by count; the default without -o and --json");
+        parser.option("--compare <MODE>", options->compare, "mode to compare with")
+            .values({"none", "pattern", "published", "full"})
+            .show_default();
+        parser.section("Output", onnx_input);
+        parser.flag("--measure", options->measure,
+                    "run the model and show what every block took; else nothing is computed, and no weight is read");
+        declare_model_options(parser, options->model, verb);
+        declare_onnx_options(parser, options->onnx);
+        declare_advanced_options(parser, options->model, verb);
+        return [options, given = parser.given()](Console& console) {
+          given->check_input(input_of(options->model.model), options->model.model);
+          explain(*options, console);
+        };
+      }};
 }
 
 }  // namespace cermet::cli::explain_verb

@@ -13,7 +13,8 @@ namespace {
 
 std::string text_of(const Attributes& attributes) {
   std::string text;
-  for (const auto& [name, value] : attributes) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, to_string(value));
+  for (const auto& [name, value] : attributes)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, to_string(value));
   return text;
 }
 
@@ -37,7 +38,8 @@ class PlanData {
     add_edges(data);
     add_ends(data);
     data["repeats"] = Json::array();
-    for (const Repeat& r : find_repeats(signatures_)) data["repeats"].push_back(Json(std::vector<std::size_t>{r.first, r.length, r.times}));
+    for (const Repeat& r : find_repeats(signatures_))
+      data["repeats"].push_back(Json(std::vector<std::size_t>{r.first, r.length, r.times}));
     return data;
   }
 
@@ -94,17 +96,20 @@ class PlanData {
                              {"type", value(made).type.to_string()},
                              {"scope", node.scope},
                              {"attributes", text_of(node.attributes)}});
-      signature += fmt::format("{} {} {};", definition(node.op).name, value(made).type.to_string(), text_of(node.attributes));
+      signature +=
+          fmt::format("{} {} {};", definition(node.op).name, value(made).type.to_string(), text_of(node.attributes));
     }
     if (is_view(g)) add_view(data, nodes_of(g).front());
     else add_launch(data, g);
-    signatures_.push_back(numbers_.emplace(signature + (is_view(g) ? "view" : ""), static_cast<int>(numbers_.size())).first->second);
+    signatures_.push_back(
+        numbers_.emplace(signature + (is_view(g) ? "view" : ""), static_cast<int>(numbers_.size())).first->second);
     return data;
   }
 
   void add_view(Json& data, std::int32_t n) const {
     data["view"] = true;
-    data["mapping"] = name_of(mapping_of(record_.graph.problem_of(record_.graph.nodes()[static_cast<std::size_t>(n)], record_.maximum)));
+    data["mapping"] = name_of(
+        mapping_of(record_.graph.problem_of(record_.graph.nodes()[static_cast<std::size_t>(n)], record_.maximum)));
   }
 
   void add_launch(Json& data, std::size_t g) const {
@@ -122,7 +127,10 @@ class PlanData {
     for (const auto& [key, ids] : {std::pair("reads", &group.operands), std::pair("writes", &group.results)}) {
       data[key] = Json::array();
       for (const ValueId id : *ids)
-        if (id) data[key].push_back({{"name", value(id).name}, {"type", value(id).type.to_string()}, {"constant", value(id).kind == ValueKind::constant}});
+        if (id)
+          data[key].push_back({{"name", value(id).name},
+                               {"type", value(id).type.to_string()},
+                               {"constant", value(id).kind == ValueKind::constant}});
     }
   }
 
@@ -144,7 +152,8 @@ class PlanData {
                                {"reason", reason->second}});
     }
     data["reason_counts"] = Json::array();
-    for (const auto& [why, count] : counts) data["reason_counts"].push_back({{"why", name_of(why)}, {"summary", summary_of(why)}, {"edges", count}});
+    for (const auto& [why, count] : counts)
+      data["reason_counts"].push_back({{"why", name_of(why)}, {"summary", summary_of(why)}, {"edges", count}});
   }
 
   void add_ends(Json& data) const {
@@ -154,15 +163,18 @@ class PlanData {
       if (input.kind != ValueKind::input) continue;
       std::vector<std::size_t> readers;
       for (const Use& use : record_.graph.uses({static_cast<std::int32_t>(v)}))
-        if (const std::size_t b = block_of_[static_cast<std::size_t>(use.node)]; std::ranges::find(readers, b) == readers.end()) readers.push_back(b);
+        if (const std::size_t b = block_of_[static_cast<std::size_t>(use.node)];
+            std::ranges::find(readers, b) == readers.end())
+          readers.push_back(b);
       data["inputs"].push_back({{"name", input.name}, {"type", input.type.to_string()}, {"readers", readers}});
     }
     data["outputs"] = Json::array();
     for (const GraphOutput& output : record_.graph.outputs()) {
       const std::int32_t producer = value(output.value).producer;
-      data["outputs"].push_back({{"name", output.name},
-                                 {"type", value(output.value).type.to_string()},
-                                 {"block", producer < 0 ? Json(nullptr) : Json(block_of_[static_cast<std::size_t>(producer)])}});
+      data["outputs"].push_back(
+          {{"name", output.name},
+           {"type", value(output.value).type.to_string()},
+           {"block", producer < 0 ? Json(nullptr) : Json(block_of_[static_cast<std::size_t>(producer)])}});
     }
   }
 
@@ -176,6 +188,8 @@ class PlanData {
 
 }  // namespace
 
-Json plan_json(const CompileRecord& record, const std::vector<double>& measured) { return PlanData(record, measured).json(); }
+Json plan_json(const CompileRecord& record, const std::vector<double>& measured) {
+  return PlanData(record, measured).json();
+}
 
 }  // namespace cermet::cli

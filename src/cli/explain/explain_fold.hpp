@@ -13,8 +13,8 @@ struct Repeat {
   friend bool operator==(const Repeat&, const Repeat&) = default;
 };
 
-/// Repeats of a sequence, rising, none inside another: each time the one that covers most is taken, then what is left on both sides is searched. Repeats that
-/// would hide fewer than four elements are left out. Quadratic in the length.
+/// Repeats of a sequence, rising, none inside another: each time the one that covers most is taken, then what is left
+/// on both sides is searched. Repeats that would hide fewer than four elements are left out. Quadratic in the length.
 std::vector<Repeat> find_repeats(std::span<const int> sequence);
 
 }  // namespace cermet::cli

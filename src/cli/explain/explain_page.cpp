@@ -5,7 +5,8 @@
 namespace cermet::cli {
 namespace {
 
-/// JSON that may stand in a script element: no "<", so neither "</script>" nor "<!--", and no line separators that older parsers refuse.
+/// JSON that may stand in a script element: no "<", so neither "</script>" nor "<!--", and no line separators that
+/// older parsers refuse.
 std::string inert(const std::string& json) {
   std::string text;
   text.reserve(json.size());

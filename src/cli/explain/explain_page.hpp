@@ -14,7 +14,8 @@ struct PageParts {
 };
 PageParts page_parts();
 
-/// The page of explain's data: {model, device, graphs [{name, before, after}]}. Whatever names the data holds, none ends the element that it stands in.
+/// The page of explain's data: {model, device, graphs [{name, before, after}]}. Whatever names the data holds, none
+/// ends the element that it stands in.
 std::string explain_page(const Json& data);
 
 }  // namespace cermet::cli

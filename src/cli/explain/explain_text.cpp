@@ -7,13 +7,15 @@ namespace {
 
 std::string operators_of(const Json& block) {
   std::string text;
-  for (const Json& op : block["ops"]) text += fmt::format("{}{}", text.empty() ? "" : " + ", op["op"].get<std::string>());
+  for (const Json& op : block["ops"])
+    text += fmt::format("{}{}", text.empty() ? "" : " + ", op["op"].get<std::string>());
   return text;
 }
 
 std::vector<std::string> row_of(const Json& block, std::size_t number, bool folded) {
   const std::string name = block["ops"].begin()[block["ops"].size() - 1]["name"].get<std::string>();
-  if (block.contains("view")) return {fmt::format("{}{}", folded ? "  " : "", number), operators_of(block), "(view)", "", "", "", "", name};
+  if (block.contains("view"))
+    return {fmt::format("{}{}", folded ? "  " : "", number), operators_of(block), "(view)", "", "", "", "", name};
   std::vector<std::string> row{fmt::format("{}{}", folded ? "  " : "", number),
                                operators_of(block),
                                block["kernel"].get<std::string>(),
@@ -46,7 +48,8 @@ std::string blocks_text(const Json& plan) {
   const std::vector<std::vector<std::size_t>> repeats = repeats_of(plan);
   for (std::size_t b = 0; b < plan["blocks"].size(); ++b) {
     if (is_folded(repeats, b)) continue;
-    const auto inside = std::ranges::find_if(repeats, [&](const auto& r) { return b >= r[0] && b < r[0] + r[1] * r[2]; });
+    const auto inside =
+        std::ranges::find_if(repeats, [&](const auto& r) { return b >= r[0] && b < r[0] + r[1] * r[2]; });
     if (inside != repeats.end() && b == (*inside)[0]) table.row({fmt::format("{} times:", (*inside)[2])});
     table.row(row_of(plan["blocks"].begin()[b], b, inside != repeats.end()));
   }
@@ -71,18 +74,21 @@ std::string totals_text(const Json& before, const Json& after) {
   row("peak of them", "peak_bytes", bytes_text);
   row("workspace", "workspace_bytes", bytes_text);
   row("modelled time", "modelled_seconds", seconds_text);
-  if (before.contains("measured_seconds") && after.contains("measured_seconds")) row("measured time", "measured_seconds", seconds_text);
+  if (before.contains("measured_seconds") && after.contains("measured_seconds"))
+    row("measured time", "measured_seconds", seconds_text);
   return table.to_string();
 }
 
 /// "collectives: 14, 21": blocks of a super-kernel in which ranks wait for each other.
 std::string collectives_text(const Json& blocks) {
   std::string text;
-  for (const Json& block : blocks) text += fmt::format("{}{}", text.empty() ? "collectives: " : ", ", block.get<std::size_t>());
+  for (const Json& block : blocks)
+    text += fmt::format("{}{}", text.empty() ? "collectives: " : ", ", block.get<std::size_t>());
   return text;
 }
 
-/// "12 (layers.0.norm, x); 9 (memory)": for each block of super-kernels that is shown, for which others it waits, and why.
+/// "12 (layers.0.norm, x); 9 (memory)": for each block of super-kernels that is shown, for which others it waits, and
+/// why.
 std::string waits_text(const Json& plan) {
   Table table;
   const std::vector<std::vector<std::size_t>> repeats = repeats_of(plan);
@@ -93,7 +99,8 @@ std::string waits_text(const Json& plan) {
       if (is_folded(repeats, block)) continue;
       std::string values;
       for (const Json& name : wait["values"]) values += (values.empty() ? "" : ", ") + name.get<std::string>();
-      const std::string text = fmt::format("{} ({})", wait["for"].get<std::size_t>(), values.empty() ? "memory" : values);
+      const std::string text =
+          fmt::format("{} ({})", wait["for"].get<std::size_t>(), values.empty() ? "memory" : values);
       if (!row.empty() && row[1] == std::to_string(block)) {
         row[2] += "; " + text;
         continue;
@@ -103,22 +110,29 @@ std::string waits_text(const Json& plan) {
     }
     if (!row.empty()) table.row(row);
   }
-  return table.empty() ? "" : "\nblocks of super-kernels that wait for others: for values, or for memory that they write\n" + table.to_string();
+  return table.empty() ? ""
+                       : "\nblocks of super-kernels that wait for others: for values, or for memory that they write\n" +
+                             table.to_string();
 }
 
 }  // namespace
 
 std::string explain_text(const Json& graph) {
   const Json &before = graph["before"], &after = graph["after"];
-  std::string text = fmt::format("{}\n{}\ntotals\n{}", graph["name"].get<std::string>(), blocks_text(after), totals_text(before, after));
+  std::string text = fmt::format("{}\n{}\ntotals\n{}", graph["name"].get<std::string>(), blocks_text(after),
+                                 totals_text(before, after));
   Table rules, reasons;
-  for (const Json& rule : after["rules"]) rules.row({rule["name"].get<std::string>(), std::to_string(rule["times"].get<std::int64_t>())});
+  for (const Json& rule : after["rules"])
+    rules.row({rule["name"].get<std::string>(), std::to_string(rule["times"].get<std::int64_t>())});
   for (const Json& reason : after["reason_counts"])
-    reasons.row({std::to_string(reason["edges"].get<std::int64_t>()), reason["why"].get<std::string>(), reason["summary"].get<std::string>()});
+    reasons.row({std::to_string(reason["edges"].get<std::int64_t>()), reason["why"].get<std::string>(),
+                 reason["summary"].get<std::string>()});
   if (!after["super_kernels"].empty() || !after["super_kernel_breaks"].empty()) {
     Table super;
     for (const Json& each : after["super_kernels"])
-      super.row({each["name"].get<std::string>(), fmt::format("blocks {} to {}", each["first_block"].get<std::size_t>(), each["last_block"].get<std::size_t>()),
+      super.row({each["name"].get<std::string>(),
+                 fmt::format("blocks {} to {}", each["first_block"].get<std::size_t>(),
+                             each["last_block"].get<std::size_t>()),
                  collectives_text(each["collectives"]), each["options"].get<std::string>()});
     text += "\nsuper-kernels\n" + super.to_string();
     for (const Json& line : after["super_kernel_breaks"]) text += line.get<std::string>() + "\n";

@@ -7,7 +7,8 @@
 
 namespace cermet::cli {
 
-/// A graph of explain's data: a line for each block, repeats once, then totals beside those of the plan that it is compared with, rules, and reasons by count.
+/// A graph of explain's data: a line for each block, repeats once, then totals beside those of the plan that it is
+/// compared with, rules, and reasons by count.
 std::string explain_text(const Json& graph);
 
 }  // namespace cermet::cli

@@ -13,7 +13,8 @@ struct Options {
   std::int64_t batch = 1;
 };
 
-/// The regions of all passes. Compiled for a device on which nothing is computed where that has the same kernels, so that no weight is read.
+/// The regions of all passes. Compiled for a device on which nothing is computed where that has the same kernels, so
+/// that no weight is read.
 std::vector<TuneJob> jobs_of(const Options& options) {
   std::vector<TuneJob> jobs;
   ModelOptions model = options.model;
@@ -28,8 +29,8 @@ TuneVerdict verdict_of(const Options& options, const std::vector<TunedJob>& tune
   const StepComparison found = compare_steps(options.model, options.batch, tuned);
   TuneVerdict verdict;
   const auto line = [](std::string_view what, double untuned, double seconds, double ratio, double noise) {
-    return fmt::format("{}: untuned {}, tuned {}, {:.3f} times as fast +- {:.3f}, in turn\n", what, seconds_text(untuned), seconds_text(seconds), 1 / ratio,
-                       noise);
+    return fmt::format("{}: untuned {}, tuned {}, {:.3f} times as fast +- {:.3f}, in turn\n", what,
+                       seconds_text(untuned), seconds_text(seconds), 1 / ratio, noise);
   };
   verdict.text = line("decode step", found.untuned_step, found.tuned_step, found.step_ratio, found.step_noise) +
                  line("prompt", found.untuned_prompt, found.tuned_prompt, found.prompt_ratio, found.prompt_noise);
@@ -46,19 +47,22 @@ TuneVerdict verdict_of(const Options& options, const std::vector<TunedJob>& tune
 }
 
 void tune(Console& console, const Options& options) {
-  require(!options.model.device.starts_with("null"), "--device: expected one that computes, found {}", options.model.device);
+  require(!options.model.device.starts_with("null"), "--device: expected one that computes, found {}",
+          options.model.device);
   std::vector<TuneJob> jobs = jobs_of(options);
   const Context context({options.model.device, options.model.threads});
   for (TuneJob& job : jobs) job.region.set_target(context.target());
   set_ranges(jobs);
-  run_tuning(console, context, jobs, options.run, [&](const std::vector<TunedJob>& tuned) { return verdict_of(options, tuned); });
+  run_tuning(console, context, jobs, options.run,
+             [&](const std::vector<TunedJob>& tuned) { return verdict_of(options, tuned); });
 }
 
 }  // namespace
 
 Verb verb() {
   return {"tune model", "tune everything that a model launches",
-          "cermet tune model models/demo --budget 60\ncermet tune model models/demo --device cuda --batch 16", [](Parser& parser) -> Action {
+          "cermet tune model models/demo --budget 60\ncermet tune model models/demo --device cuda --batch 16",
+          [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
             const ModelVerb verb{.decodes = true};
             declare_model(parser, options->model, verb);

@@ -16,7 +16,8 @@ struct Options {
 };
 
 void tune(Console& console, const Options& options) {
-  require(!options.shapes.empty() || is_region_text(options.op), "--shape: expected operand types, as in --shape \"x=bf16[8,4096]\", found none");
+  require(!options.shapes.empty() || is_region_text(options.op),
+          "--shape: expected operand types, as in --shape \"x=bf16[8,4096]\", found none");
   std::vector<std::string> shapes = options.shapes;
   if (shapes.empty()) shapes.emplace_back();
   const Context context({options.device, options.threads});
@@ -34,15 +35,23 @@ void tune(Console& console, const Options& options) {
 
 Verb verb() {
   return {"tune op", "find and store the fastest kernel for calls of an operator",
-          "cermet tune op linear --shape 'x=bf16[16,4096] w=bf16[4096,4096]' 'x=bf16[512,4096] w=bf16[4096,4096]' --device cuda --budget 60\n"
+          "cermet tune op linear --shape 'x=bf16[16,4096] w=bf16[4096,4096]' 'x=bf16[512,4096] w=bf16[4096,4096]' "
+          "--device cuda --budget 60\n"
           "cermet tune op rms_norm --shape 'f32[64,2048] f32[2048]' --search exhaustive --dry --json",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("NAME <OPERATOR>", options->op, "an operator, or a region, as timelines and `bench model --plan --json` print it").required();
-            parser.option("--shape,--shapes <CALL>", options->shapes, "one call or more: operand types by name or in order, attributes as name=value");
-            parser.option("--tokens", options->tokens, "largest value of a symbolic dimension").range(1, 1 << 30).show_default();
+            parser
+                .option("NAME <OPERATOR>", options->op,
+                        "an operator, or a region, as timelines and `bench model --plan --json` print it")
+                .required();
+            parser.option("--shape,--shapes <CALL>", options->shapes,
+                          "one call or more: operand types by name or in order, attributes as name=value");
+            parser.option("--tokens", options->tokens, "largest value of a symbolic dimension")
+                .range(1, 1 << 30)
+                .show_default();
             parser.option("--constant <NAMES>", options->constants,
-                          "operands known before the first run ($2 of a region), or none; by default those that a kernel would prepack");
+                          "operands known before the first run ($2 of a region), or none; by default those that a "
+                          "kernel would prepack");
             declare_tune_options(parser, options->run);
             declare_device(parser, options->device, options->threads);
             return [options](Console& console) { tune(console, *options); };

@@ -1,4 +1,5 @@
-// What `cermet tune op`, `tune model` and `tune graph` share: regions are tuned one after the other within a budget, and stored as they are done.
+// What `cermet tune op`, `tune model` and `tune graph` share: regions are tuned one after the other within a budget,
+// and stored as they are done.
 #pragma once
 
 #include <functional>
@@ -39,9 +40,11 @@ struct TuneVerdict {
 };
 using TuneFinish = std::function<TuneVerdict(const std::vector<TunedJob>&)>;
 
-/// Tunes the jobs, prints each as it is done, and stores it in Tuning::process()'s database unless --dry. Each gets its share of what is left of the budget.
-/// After Ctrl-C the job at hand is decided by what was measured, and Error(cancelled) says how many are stored. `finish` may be empty; where it finds fault,
-/// the choices without tuning are stored in their place.
-void run_tuning(Console& console, const Context& context, const std::vector<TuneJob>& jobs, const TuneRunOptions& options, const TuneFinish& finish = {});
+/// Tunes the jobs, prints each as it is done, and stores it in Tuning::process()'s database unless --dry. Each gets its
+/// share of what is left of the budget. After Ctrl-C the job at hand is decided by what was measured, and
+/// Error(cancelled) says how many are stored. `finish` may be empty; where it finds fault, the choices without tuning
+/// are stored in their place.
+void run_tuning(Console& console, const Context& context, const std::vector<TuneJob>& jobs,
+                const TuneRunOptions& options, const TuneFinish& finish = {});
 
 }  // namespace cermet::cli

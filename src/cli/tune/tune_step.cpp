@@ -24,7 +24,9 @@ Engine engine_with(const ModelOptions& options, std::int64_t batch, StepChoices 
   return load_engine(model, batch * (prompt_tokens + new_tokens), 512, batch);
 }
 
-double quantile_of(const std::vector<double>& sorted, double part) { return sorted[static_cast<std::size_t>(part * static_cast<double>(sorted.size() - 1))]; }
+double quantile_of(const std::vector<double>& sorted, double part) {
+  return sorted[static_cast<std::size_t>(part * static_cast<double>(sorted.size() - 1))];
+}
 
 struct StepRatio {
   double ratio, noise;
@@ -46,7 +48,9 @@ bool is_slower_by(double ratio, double noise) { return ratio > 1 + std::max(0.01
 
 }  // namespace
 
-bool StepComparison::is_slower() const { return is_slower_by(step_ratio, step_noise) || is_slower_by(prompt_ratio, prompt_noise); }
+bool StepComparison::is_slower() const {
+  return is_slower_by(step_ratio, step_noise) || is_slower_by(prompt_ratio, prompt_noise);
+}
 
 StepComparison compare_steps(const ModelOptions& options, std::int64_t batch, const std::vector<TunedJob>& tuned) {
   StepChoices own, fastest;
@@ -60,11 +64,13 @@ StepComparison compare_steps(const ModelOptions& options, std::int64_t batch, co
   for (std::size_t round = 0; round <= rounds; ++round) {  // the first one warms up
     BatchTimes times[2];
     const bool swapped = round % 2 == 1;  // which one is first takes turns
-    for (const bool second : {swapped, !swapped}) times[second] = time_batch(second ? after : before, prompt_tokens, new_tokens, stop_if_interrupted);
+    for (const bool second : {swapped, !swapped})
+      times[second] = time_batch(second ? after : before, prompt_tokens, new_tokens, stop_if_interrupted);
     if (round == 0) continue;
     before_steps.push_back(times[0].decode / new_tokens), after_steps.push_back(times[1].decode / new_tokens);
     before_prompts.push_back(times[0].prefill), after_prompts.push_back(times[1].prefill);
-    step_ratios.push_back(times[1].decode / times[0].decode), prompt_ratios.push_back(times[1].prefill / times[0].prefill);
+    step_ratios.push_back(times[1].decode / times[0].decode),
+        prompt_ratios.push_back(times[1].prefill / times[0].prefill);
   }
   const StepRatio step = ratio_of(step_ratios), prompt = ratio_of(prompt_ratios);
   return {median_of(before_steps),   median_of(after_steps),   step.ratio,   step.noise,

@@ -45,7 +45,10 @@ void list_tuning(Console& console, const TuneTableOptions& options) {
   if (console.json()) {
     Json list = Json::array();
     for (std::size_t i = 0; i < shown; ++i) list.push_back(json_of(entries[i]));
-    return console.write_json({{"place", tuning.place()}, {"count", entries.size()}, {"shipped", shipped_tuning().size()}, {"entries", list}});
+    return console.write_json({{"place", tuning.place()},
+                               {"count", entries.size()},
+                               {"shipped", shipped_tuning().size()},
+                               {"entries", list}});
   }
   console.print("{}\n", tuning.place());
   std::string heading;
@@ -59,7 +62,8 @@ void list_tuning(Console& console, const TuneTableOptions& options) {
     std::string device = fmt::format("{}; {}", entry.key.device, entry.key.versions);
     if (device != heading) print_table();
     heading = std::move(device);
-    table.row({entry.date, seconds_text(entry.seconds), fmt::format("{}, {}", entry.kernel, entry.config), one_line(entry.key.region)});
+    table.row({entry.date, seconds_text(entry.seconds), fmt::format("{}, {}", entry.kernel, entry.config),
+               one_line(entry.key.region)});
   }
   print_table();
   if (shown < entries.size()) console.print("  and {} more\n", entries.size() - shown);
@@ -80,12 +84,14 @@ std::vector<TuningEntry> for_release(std::vector<TuningEntry> entries) {
 }
 
 void export_tuning(Console& console, const TuneTableOptions& options) {
-  require(options.file == "-" || std::filesystem::path(options.file).extension() == ".json", "FILE: expected a name that ends in .json, found {}",
-          quote(options.file));
+  require(options.file == "-" || std::filesystem::path(options.file).extension() == ".json",
+          "FILE: expected a name that ends in .json, found {}", quote(options.file));
   check_text_output(console, options.file);
   const Tuning& tuning = Tuning::process();
   std::vector<TuningEntry> entries = chosen_entries(tuning, options.device);
-  require(!entries.empty(), "tune export: expected measured choices, found none in {}: run `cermet tune op` or `tune model` first", tuning.place());
+  require(!entries.empty(),
+          "tune export: expected measured choices, found none in {}: run `cermet tune op` or `tune model` first",
+          tuning.place());
   if (options.shipped) {
     const std::string own = shipped_versions() + ",";
     std::erase_if(entries, [&](const TuningEntry& entry) { return !entry.key.versions.starts_with(own); });
@@ -102,15 +108,21 @@ void export_tuning(Console& console, const TuneTableOptions& options) {
 
 void import_table(Console& console, const TuneTableOptions& options) {
   const std::vector<TuningEntry> entries = read_tuning_table(options.file);
-  const std::vector<DeviceIdentity> devices = options.device.empty() ? devices_here() : std::vector{identity_named(options.device)};
+  const std::vector<DeviceIdentity> devices =
+      options.device.empty() ? devices_here() : std::vector{identity_named(options.device)};
   const TuningImport report = import_tuning(Tuning::process().database(), entries, devices);
-  if (report.stored == 0 && report.refused > 0) fail(Status::invalid_argument, "{}: {}", options.file, fmt::join(report.reasons, "; "));
+  if (report.stored == 0 && report.refused > 0)
+    fail(Status::invalid_argument, "{}: {}", options.file, fmt::join(report.reasons, "; "));
   if (console.json()) {
     Json reasons = Json::array();
     for (const std::string& reason : report.reasons) reasons.push_back(reason);
-    return console.write_json({{"place", Tuning::process().place()}, {"stored", report.stored}, {"refused", report.refused}, {"reasons", reasons}});
+    return console.write_json({{"place", Tuning::process().place()},
+                               {"stored", report.stored},
+                               {"refused", report.refused},
+                               {"reasons", reasons}});
   }
-  console.print("{}\nstored {} measured choices, refused {}\n", Tuning::process().place(), report.stored, report.refused);
+  console.print("{}\nstored {} measured choices, refused {}\n", Tuning::process().place(), report.stored,
+                report.refused);
   for (const std::string& reason : report.reasons) console.print("  {}\n", one_line(reason));
 }
 
@@ -142,7 +154,8 @@ Verb table_verb(std::string_view name, std::string_view summary, std::string_vie
 namespace tune_list_verb {
 Verb verb() {
   return table_verb(
-      "tune list", "list the measured choices of kernels", "  cermet tune list\n  cermet tune list --device cuda --limit 10 --json",
+      "tune list", "list the measured choices of kernels",
+      "  cermet tune list\n  cermet tune list --device cuda --limit 10 --json",
       [](Parser& parser, TuneTableOptions& options) {
         parser.option("--device <DEVICE>", options.device, device_help);
         parser.option("--limit", options.limit, "how many to list; 0: all");
@@ -154,12 +167,17 @@ Verb verb() {
 namespace tune_export_verb {
 Verb verb() {
   return table_verb(
-      "tune export", "write the measured choices to one file", "  cermet tune export h200.json\n  cermet tune export h200.json --device cuda --shipped",
+      "tune export", "write the measured choices to one file",
+      "  cermet tune export h200.json\n  cermet tune export h200.json --device cuda --shipped",
       [](Parser& parser, TuneTableOptions& options) {
-        parser.option("FILE <FILE.json>", options.file, "file to write, for other machines, or for jobs that share it by CERMET_TUNING; - is standard output")
+        parser
+            .option(
+                "FILE <FILE.json>", options.file,
+                "file to write, for other machines, or for jobs that share it by CERMET_TUNING; - is standard output")
             .required();
         parser.option("--device <DEVICE>", options.device, device_help);
-        parser.flag("--shipped", options.shipped, "as a table that ships with the library: for every driver and compiler");
+        parser.flag("--shipped", options.shipped,
+                    "as a table that ships with the library: for every driver and compiler");
       },
       export_tuning);
 }
@@ -168,10 +186,15 @@ Verb verb() {
 namespace tune_import_verb {
 Verb verb() {
   return table_verb(
-      "tune import", "take over measured choices from such a file", "  cermet tune import h200.json\n  cermet tune import h200.json --device cuda",
+      "tune import", "take over measured choices from such a file",
+      "  cermet tune import h200.json\n  cermet tune import h200.json --device cuda",
       [](Parser& parser, TuneTableOptions& options) {
-        parser.option("FILE <FILE.json>", options.file, "file that `tune export` wrote; entries of other devices and versions are refused").required();
-        parser.option("--device <DEVICE>", options.device, "the device to take entries for; by default the CPU and every GPU");
+        parser
+            .option("FILE <FILE.json>", options.file,
+                    "file that `tune export` wrote; entries of other devices and versions are refused")
+            .required();
+        parser.option("--device <DEVICE>", options.device,
+                      "the device to take entries for; by default the CPU and every GPU");
       },
       import_table);
 }
@@ -181,7 +204,10 @@ namespace tune_clear_verb {
 Verb verb() {
   return table_verb(
       "tune clear", "delete the measured choices", "  cermet tune clear\n  cermet tune clear --device cuda",
-      [](Parser& parser, TuneTableOptions& options) { parser.option("--device <DEVICE>", options.device, device_help); }, clear_tuning);
+      [](Parser& parser, TuneTableOptions& options) {
+        parser.option("--device <DEVICE>", options.device, device_help);
+      },
+      clear_tuning);
 }
 }  // namespace tune_clear_verb
 

@@ -1,4 +1,5 @@
-// The command line as data: what help, completion, the man page and suggestions are made from. Parser fills it while verbs declare their options.
+// The command line as data: what help, completion, the man page and suggestions are made from. Parser fills it while
+// verbs declare their options.
 #pragma once
 
 #include <memory>

@@ -93,13 +93,16 @@ struct CommandLine::Parts {
     of.add_flag(quiet_flag, quiet, "");
     add({quiet_flag}, "", "no progress bars, summaries and notes on standard error");
     of.add_option(color_option, color, "")->check([](const std::string& text) {
-      return text == "auto" || text == "always" || text == "never" ? std::string() : "expected auto, always or never, found " + quote(text);
+      return text == "auto" || text == "always" || text == "never"
+                 ? std::string()
+                 : "expected auto, always or never, found " + quote(text);
     });
     OptionDoc& shown = add({color_option}, "<WHEN>", "colour help and messages; NO_COLOR switches it off, too");
     shown.values = {"auto", "always", "never"};
     shown.fallback = "auto";
     add({"-h", "--help"}, "", "print this help");
-    if (std::ranges::any_of(doc.options, &OptionDoc::is_advanced)) add({"--help-all"}, "", "print it with advanced options");
+    if (std::ranges::any_of(doc.options, &OptionDoc::is_advanced))
+      add({"--help-all"}, "", "print it with advanced options");
   }
 
   /// CLI11 would call an unknown command an unexpected argument. A group's verbs come after its name.
@@ -115,12 +118,16 @@ struct CommandLine::Parts {
     const CommandDoc& doc = doc_of(at_app);
     const std::string help = spoken_name(doc) + " --help";
     std::vector<std::string> names;
-    for (const CommandDoc* member : commands().members(doc.name)) names.push_back(member->name.substr(member->name.find(' ') + 1));
-    if (at >= argc) fail(Status::invalid_argument, "{}: expected a command ({}), found nothing (see `{}`)", doc.name, fmt::join(names, ", "), help);
+    for (const CommandDoc* member : commands().members(doc.name))
+      names.push_back(member->name.substr(member->name.find(' ') + 1));
+    if (at >= argc)
+      fail(Status::invalid_argument, "{}: expected a command ({}), found nothing (see `{}`)", doc.name,
+           fmt::join(names, ", "), help);
     const std::string typed = is_plain(argv[at]) ? std::string(argv[at]) : quote(argv[at]);
     std::string hint = command_hint(argv[at], doc.name);
     if (hint.empty() && !doc.name.empty()) hint = fmt::format("; expected {}", fmt::join(names, ", "));
-    fail(Status::invalid_argument, "no such command: {}{}{} (see `{}`)", doc.name.empty() ? "" : doc.name + " ", typed, hint, help);
+    fail(Status::invalid_argument, "no such command: {}{}{} (see `{}`)", doc.name.empty() ? "" : doc.name + " ", typed,
+         hint, help);
   }
 };
 
@@ -128,7 +135,8 @@ CommandLine::CommandLine() : parts_(std::make_unique<Parts>()) {
   CommandDoc& doc = commands().add(described("", "Cermet: transformers from operator to running model.", ""));
   doc.is_verb = false;
   parts_->docs.emplace_back(&parts_->app, &doc);
-  doc.examples = {"cermet run models/demo -p \"The PostgreSQL server\"", "cermet run FILE.onnx --input x=x.npy", "cermet help run"};
+  doc.examples = {"cermet run models/demo -p \"The PostgreSQL server\"", "cermet run FILE.onnx --input x=x.npy",
+                  "cermet help run"};
   parts_->app.set_version_flag("-V,--version", std::string("cermet ") + cermet_version());
   parts_->app.require_subcommand(0, 1);
   parts_->declare_general(parts_->app, doc, false);
@@ -154,7 +162,9 @@ void CommandLine::group(std::string_view name, std::string_view summary) {
 
 void CommandLine::declare(Verb verb) {
   const std::size_t space = verb.name.find(' ');
-  CLI::App& parent = space == std::string_view::npos ? parts_->app : *parts_->app.get_subcommand(std::string(verb.name.substr(0, space)));
+  CLI::App& parent = space == std::string_view::npos
+                         ? parts_->app
+                         : *parts_->app.get_subcommand(std::string(verb.name.substr(0, space)));
   CLI::App* const app = parent.add_subcommand(std::string(verb.name.substr(verb.name.find(' ') + 1)), "");
   CommandDoc& doc = commands().add(described(verb.name, verb.summary, parts_->heading));
   doc.examples = lines_of(verb.example);
@@ -181,7 +191,8 @@ Command CommandLine::parse(int argc, char** argv) {
     fail(Status::invalid_argument, "{}", parse_error_text(parts.app, parts.parsed(), error, {argv + 1, argv + argc}));
   }
   for (Entry& entry : parts.entries)
-    if (entry.app->parsed() && entry.app->get_subcommands().empty()) return {.action = entry.action, .text = {}, .json = parts.json};
+    if (entry.app->parsed() && entry.app->get_subcommands().empty())
+      return {.action = entry.action, .text = {}, .json = parts.json};
   return {.action = {}, .text = parts.app.help()};
 }
 

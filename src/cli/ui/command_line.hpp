@@ -35,7 +35,8 @@ class CommandLine {
   std::unique_ptr<Parts> parts_;
 };
 
-/// --json, --quiet and --color, which decide how a mistake in the other options is reported. Returns whether --json is there.
+/// --json, --quiet and --color, which decide how a mistake in the other options is reported. Returns whether --json is
+/// there.
 bool read_early_options(int argc, char** argv);
 
 }  // namespace cermet::cli

@@ -19,7 +19,9 @@ std::string short_help(const OptionDoc& option) {
 namespace completion_verb {
 namespace {
 
-std::string script_for(const std::string& shell) { return shell == "bash" ? bash_completion() : shell == "zsh" ? zsh_completion() : fish_completion(); }
+std::string script_for(const std::string& shell) {
+  return shell == "bash" ? bash_completion() : shell == "zsh" ? zsh_completion() : fish_completion();
+}
 
 }  // namespace
 

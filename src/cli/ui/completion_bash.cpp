@@ -28,7 +28,9 @@ class BashCase {
 
 std::string bash_value(const OptionDoc& option) {
   switch (completion_kind(option)) {
-    case CompletionKind::words: return fmt::format("mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n      return", fmt::join(option.values, " "));
+    case CompletionKind::words:
+      return fmt::format("mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n      return",
+                         fmt::join(option.values, " "));
     case CompletionKind::file: return "mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n      return";
     case CompletionKind::folder: return "mapfile -t COMPREPLY < <(compgen -d -- \"$cur\")\n      return";
     case CompletionKind::other: break;
@@ -46,14 +48,17 @@ std::string bash_completion() {
     if (!command->name.empty()) {
       const std::size_t space = command->name.find(' ');
       known += fmt::format("{}\":{}\"", known.empty() ? "" : " | ",
-                           space == std::string::npos ? ":" + command->name : command->name.substr(0, space) + ":" + command->name.substr(space + 1));
+                           space == std::string::npos
+                               ? ":" + command->name
+                               : command->name.substr(0, space) + ":" + command->name.substr(space + 1));
     }
     std::string members, options, positional;
     for (const CommandDoc* member : commands().members(command->name))
       members += (members.empty() ? "" : " ") + member->name.substr(member->name.find(' ') + 1);
     for (const OptionDoc& option : command->options) {
       if (option.is_positional) {
-        if (positional.empty() && completion_kind(option) == CompletionKind::words) positional = fmt::format("{}", fmt::join(option.values, " "));
+        if (positional.empty() && completion_kind(option) == CompletionKind::words)
+          positional = fmt::format("{}", fmt::join(option.values, " "));
         continue;
       }
       options += (options.empty() ? "" : " ") + option.name();

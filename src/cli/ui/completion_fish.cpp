@@ -15,11 +15,15 @@ std::string fish_quoted(std::string_view text) {
 }
 
 std::string fish_option(const CommandDoc& command, const OptionDoc& option) {
-  std::string text = fmt::format("complete -c cermet -n '__cermet_is {}'", fish_quoted(command.name) == "''" ? "\"\"" : "\"" + command.name + "\"");
-  for (const std::string& name : option.names) text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+  std::string text = fmt::format("complete -c cermet -n '__cermet_is {}'",
+                                 fish_quoted(command.name) == "''" ? "\"\"" : "\"" + command.name + "\"");
+  for (const std::string& name : option.names)
+    text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   if (!option.metavar.empty()) {
     switch (completion_kind(option)) {
-      case CompletionKind::words: text += fmt::format(" -x -a {}", fish_quoted(fmt::format("{}", fmt::join(option.values, " ")))); break;
+      case CompletionKind::words:
+        text += fmt::format(" -x -a {}", fish_quoted(fmt::format("{}", fmt::join(option.values, " "))));
+        break;
       case CompletionKind::file: text += " -r -F"; break;
       case CompletionKind::folder: text += " -x -a '(__fish_complete_directories)'"; break;
       case CompletionKind::other: text += " -x"; break;
@@ -33,7 +37,8 @@ std::string fish_option(const CommandDoc& command, const OptionDoc& option) {
 std::string fish_completion() {
   std::string pairs;
   for (const auto& command : commands().all())
-    if (!command->is_internal && command->name.find(' ') != std::string::npos) pairs += " " + fish_quoted(command->name);
+    if (!command->is_internal && command->name.find(' ') != std::string::npos)
+      pairs += " " + fish_quoted(command->name);
   std::string text = fmt::format(
       "# fish completion for cermet; written by `cermet completion fish`.\n"
       "function __cermet_command\n"
@@ -64,8 +69,8 @@ std::string fish_completion() {
     for (const OptionDoc& option : command->options) {
       if (!option.is_positional) text += fish_option(*command, option);
       else if (completion_kind(option) == CompletionKind::words)
-        text +=
-            fmt::format("complete -c cermet -f -n '__cermet_is \"{}\"' -a {}\n", command->name, fish_quoted(fmt::format("{}", fmt::join(option.values, " "))));
+        text += fmt::format("complete -c cermet -f -n '__cermet_is \"{}\"' -a {}\n", command->name,
+                            fish_quoted(fmt::format("{}", fmt::join(option.values, " "))));
     }
   }
   return text;

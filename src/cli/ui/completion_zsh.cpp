@@ -51,7 +51,8 @@ std::string zsh_members(const CommandDoc& command, const std::vector<const Comma
   return fmt::format(
       "  local -a commands\n  commands=(\n{}  )\n"
       "  _arguments -C '1: :->command' '*:: :->rest'\n"
-      "  case $state in\n    command) _describe -t commands '{} command' commands{} ;;\n    rest)\n      case $words[1] in\n{}{}      esac\n      ;;\n  esac\n",
+      "  case $state in\n    command) _describe -t commands '{} command' commands{} ;;\n    rest)\n      case "
+      "$words[1] in\n{}{}      esac\n      ;;\n  esac\n",
       list, command.name.empty() ? "cermet" : command.name, command.is_verb ? "; _files" : "", cases,
       command.is_verb ? fmt::format("        *) {}_itself ;;\n", function_of(command)) : "");
 }
@@ -79,8 +80,11 @@ std::string zsh_completion() {
     const std::vector<const CommandDoc*> members = commands().members(command->name);
     const bool has_both = command->is_verb && !members.empty();
     if (!members.empty())
-      text += fmt::format("{}() {{\n  local state line curcontext=\"$curcontext\"\n{}}}\n\n", function_of(*command), zsh_members(*command, members));
-    if (members.empty() || has_both) text += fmt::format("{}{}() {{\n{}}}\n\n", function_of(*command), has_both ? "_itself" : "", zsh_options(*command));
+      text += fmt::format("{}() {{\n  local state line curcontext=\"$curcontext\"\n{}}}\n\n", function_of(*command),
+                          zsh_members(*command, members));
+    if (members.empty() || has_both)
+      text +=
+          fmt::format("{}{}() {{\n{}}}\n\n", function_of(*command), has_both ? "_itself" : "", zsh_options(*command));
   }
   return text + "if [ \"$funcstack[1]\" = _cermet ]; then _cermet \"$@\"; else compdef _cermet cermet; fi\n";
 }

@@ -40,13 +40,17 @@ void set_console(const ConsoleSettings& settings) { settings_of_process = settin
 
 bool is_coloured(int descriptor) {
   if (settings_of_process.colour != Colour::automatic) return settings_of_process.colour == Colour::always;
-  const char *const no_color = std::getenv("NO_COLOR"), *const terminal = std::getenv("TERM");  // no-color.org: any value but an empty one
+  const char *const no_color = std::getenv("NO_COLOR"), *const terminal = std::getenv(
+                                                            "TERM");  // no-color.org: any value but an empty one
   return isatty(descriptor) != 0 && (!no_color || !*no_color) && terminal && std::string_view(terminal) != "dumb";
 }
 
 void print_diagnostic(std::string_view kind, std::string_view line) {
   const bool coloured = is_coloured(STDERR_FILENO);
-  const std::string_view on = !coloured ? "" : kind == "error" ? "\x1b[1;31m" : "\x1b[1;33m", off = coloured ? "\x1b[0m" : "";
+  const std::string_view on = !coloured         ? ""
+                              : kind == "error" ? "\x1b[1;31m"
+                                                : "\x1b[1;33m",
+                         off = coloured ? "\x1b[0m" : "";
   fmt::print(stderr, "cermet: {}{}:{} {}\n", on, kind, off, line);
 }
 
@@ -64,7 +68,8 @@ void Console::note(std::string_view text) {
 }
 
 void Console::flush() {
-  if (std::fflush(stdout) != 0) fail(Status::io, "standard output: expected room for the result, found: {}", std::strerror(errno));
+  if (std::fflush(stdout) != 0)
+    fail(Status::io, "standard output: expected room for the result, found: {}", std::strerror(errno));
 }
 
 bool is_progress_wanted() { return !settings_of_process.quiet && isatty(STDERR_FILENO) != 0; }
@@ -108,7 +113,9 @@ std::string count_text(double count) {
 
 std::string amount_text(double amount, std::string_view unit) { return scaled(amount, 1000, si_prefixes, unit); }
 
-std::string plural(std::int64_t count, std::string_view noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+std::string plural(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 std::string seconds_text(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);

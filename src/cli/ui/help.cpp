@@ -16,7 +16,8 @@ const CommandDoc& command_named(const std::vector<std::string>& words) {
     const std::string group = name;
     name += (name.empty() ? "" : " ") + word;
     if (!commands().find(name))
-      fail(Status::invalid_argument, "no such command: {}{} (see `cermet --help`)", is_plain(name) ? name : quote(name), command_hint(word, group));
+      fail(Status::invalid_argument, "no such command: {}{} (see `cermet --help`)", is_plain(name) ? name : quote(name),
+           command_hint(word, group));
   }
   return *commands().find(name);
 }
@@ -41,7 +42,8 @@ Json command_json(const CommandDoc& command) {
 }  // namespace
 
 Verb verb() {
-  return {"help", "print the help of a command", "  cermet help\n  cermet help run\n  cermet help bench op", [](Parser& parser) -> Action {
+  return {"help", "print the help of a command", "  cermet help\n  cermet help run\n  cermet help bench op",
+          [](Parser& parser) -> Action {
             const auto words = std::make_shared<std::vector<std::string>>();
             const auto all = std::make_shared<bool>(false);
             parser.option("COMMAND", *words, "a command; without it, the list of all");

@@ -79,17 +79,22 @@ std::string members_text(const CommandDoc& command, const HelpStyle& style) {
     members.clear();
     for (const auto& each : commands().all()) {
       const std::size_t space = each->name.find(' ');
-      if (!each->is_internal && !each->name.empty() && (space == std::string::npos || commands().find(each->name.substr(0, space))->is_verb))
+      if (!each->is_internal && !each->name.empty() &&
+          (space == std::string::npos || commands().find(each->name.substr(0, space))->is_verb))
         members.push_back(each.get());
     }
   }
-  const auto of = [&](const CommandDoc* member) { return command.name.empty() && !member->heading.empty() ? member->heading : "Commands"; };
+  const auto of = [&](const CommandDoc* member) {
+    return command.name.empty() && !member->heading.empty() ? member->heading : "Commands";
+  };
   std::string text;
   for (const std::string& title : headings_of(members, of)) {
     Columns columns;
     for (const CommandDoc* member : members)
       if (of(member) == title)
-        columns.row(fmt::format("{:<13}", command.name.empty() ? member->name : member->name.substr(member->name.find(' ') + 1)), member->summary);
+        columns.row(fmt::format("{:<13}",
+                                command.name.empty() ? member->name : member->name.substr(member->name.find(' ') + 1)),
+                    member->summary);
     text += heading(title, style) + columns.text(style.width) + "\n";
   }
   return text;

@@ -18,7 +18,8 @@ namespace {
 
 std::atomic<bool> flag{false}, stops_by_itself{false}, prints_json{false};
 std::atomic<std::int64_t> first_ns{0};
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free, "a signal handler writes them");
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free,
+              "a signal handler writes them");
 sem_t pressed;
 
 /// A terminal, `timeout` and `cermet launch` may each send the same Ctrl-C to a rank: what comes this soon is one.

@@ -28,7 +28,8 @@ std::string title_case(std::string_view text) {
 
 std::string option_text(const OptionDoc& option) {
   std::string names;
-  for (const std::string& name : option.names) names += fmt::format("{}\\fB{}\\fR", names.empty() ? "" : ", ", roff(name));
+  for (const std::string& name : option.names)
+    names += fmt::format("{}\\fB{}\\fR", names.empty() ? "" : ", ", roff(name));
   if (option.is_positional) names = fmt::format("\\fI{}\\fR", roff(option.metavar));
   else if (!option.metavar.empty()) names += fmt::format(" \\fI{}\\fR", roff(option.metavar));
   std::string help = option.help;
@@ -56,7 +57,8 @@ std::string page() {
       ".\\\" Written by `cermet man-page`.\n.TH CERMET 1 \"\" \"cermet {}\" \"User Commands\"\n"
       ".SH NAME\ncermet \\- transformers from operator to running model\n"
       ".SH SYNOPSIS\n.B cermet\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR] [\\fIARGUMENTS\\fR]\n"
-      ".SH DESCRIPTION\nCermet runs language models (a folder with config.json and safetensors files) and ONNX models on CPUs and NVIDIA GPUs.\n",
+      ".SH DESCRIPTION\nCermet runs language models (a folder with config.json and safetensors files) and ONNX models "
+      "on CPUs and NVIDIA GPUs.\n",
       cermet_version());
   std::string heading;
   for (const auto& command : commands().all()) {
@@ -67,7 +69,8 @@ std::string page() {
   text += ".SH OPTIONS OF EVERY COMMAND\n";
   for (const OptionDoc& option : commands().find("version")->options) text += option_text(option);
   text += ".SH ENVIRONMENT\n";
-  for (const env::Variable& variable : env::all()) text += fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(variable.name), roff(variable.meaning));
+  for (const env::Variable& variable : env::all())
+    text += fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(variable.name), roff(variable.meaning));
   text += ".TP\n\\fBNO_COLOR\\fR\nany value: messages and help are not coloured\n";
   text += ".SH EXIT STATUS\n.nf\n" + roff(exit_codes_text()) + ".fi\n";
   return text;

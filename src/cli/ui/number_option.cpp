@@ -21,14 +21,16 @@ bool parse_whole(std::string_view text, T& value, bool& overflows) {
 std::string shown_number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return !text.empty() && error != std::errc::invalid_argument && end == text.data() + text.size() ? std::string(text) : quote(text);
+  return !text.empty() && error != std::errc::invalid_argument && end == text.data() + text.size() ? std::string(text)
+                                                                                                   : quote(text);
 }
 
 std::string expected(const NumberBounds& b) {
   if (b.is_unsigned) return fmt::format("a whole number from 0 to {}", std::numeric_limits<std::uint64_t>::max());
   if (b.is_whole) return b.is_ranged ? fmt::format("{} to {}", b.least, b.most) : "a whole number";
   if (!b.is_ranged) return "a number";
-  return b.is_open ? fmt::format("a number above {:g}, up to {:g}", b.least_real, b.most_real) : fmt::format("{:g} to {:g}", b.least_real, b.most_real);
+  return b.is_open ? fmt::format("a number above {:g}, up to {:g}", b.least_real, b.most_real)
+                   : fmt::format("{:g} to {:g}", b.least_real, b.most_real);
 }
 
 /// The error, or nothing and the number as CLI11 reads it without doubt.

@@ -17,8 +17,8 @@ struct NumberBounds {
   bool is_open = false;  ///< least_real itself is refused
 };
 
-/// CLI11 takes "-1" for 2^64 - 1, the largest number for a larger one, and "010" for 8: this refuses the first two, and passes on plain decimals. `bounds` may
-/// change until the command line is parsed. Returns the error, or nothing.
+/// CLI11 takes "-1" for 2^64 - 1, the largest number for a larger one, and "010" for 8: this refuses the first two, and
+/// passes on plain decimals. `bounds` may change until the command line is parsed. Returns the error, or nothing.
 std::function<std::string(std::string&)> number_check(std::shared_ptr<const NumberBounds> bounds);
 
 }  // namespace cermet::cli

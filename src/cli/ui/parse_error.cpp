@@ -11,7 +11,9 @@ namespace cermet::cli {
 namespace {
 
 /// The verb's parser, as far as it was understood.
-const CLI::App& verb_of(const CLI::App& app) { return app.get_subcommands().empty() ? app : verb_of(*app.get_subcommands().front()); }
+const CLI::App& verb_of(const CLI::App& app) {
+  return app.get_subcommands().empty() ? app : verb_of(*app.get_subcommands().front());
+}
 
 /// "'--new-token'", the value cut off.
 std::string quoted_argument(const std::string& word) {
@@ -30,7 +32,8 @@ std::string unknown_argument(const CLI::App& verb, const std::vector<std::string
     if (is_foreign_option(word) && !verb.get_option_no_throw(word)) return word;
   }
   const std::vector<std::string> left = verb.remaining();
-  const auto option = std::ranges::find_if(left, [](const std::string& word) { return word.size() > 1 && word[0] == '-' && word != "--"; });
+  const auto option = std::ranges::find_if(
+      left, [](const std::string& word) { return word.size() > 1 && word[0] == '-' && word != "--"; });
   if (option != left.end()) return *option;
   const auto word = std::ranges::find_if(left, [](const std::string& each) { return each != "--"; });
   return word == left.end() ? "" : *word;
@@ -56,15 +59,25 @@ std::string value_of(const CommandDoc& command, const std::string& name) {
 constexpr Rewording rewordings[] = {
     {"(\\S+): At Most (\\d+) required but received (\\d+)",
      [](const CommandDoc&, const std::smatch& m) {
-       return fmt::format("{}: expected {}, found {}", m[1].str(), m[2].str() == "1" ? "one value" : fmt::format("at most {} values", m[2].str()), m[3].str());
+       return fmt::format("{}: expected {}, found {}", m[1].str(),
+                          m[2].str() == "1" ? "one value" : fmt::format("at most {} values", m[2].str()), m[3].str());
      }},
     {"(\\S+): \\d+ required .* missing",
-     [](const CommandDoc& command, const std::smatch& m) { return fmt::format("{}: expected {}, found nothing", m[1].str(), value_of(command, m[1].str())); }},
+     [](const CommandDoc& command, const std::smatch& m) {
+       return fmt::format("{}: expected {}, found nothing", m[1].str(), value_of(command, m[1].str()));
+     }},
     {"(\\S+): At least \\d+ required.*",
-     [](const CommandDoc& command, const std::smatch& m) { return fmt::format("{}: expected {}, found nothing", m[1].str(), value_of(command, m[1].str())); }},
+     [](const CommandDoc& command, const std::smatch& m) {
+       return fmt::format("{}: expected {}, found nothing", m[1].str(), value_of(command, m[1].str()));
+     }},
     {"(\\S+) requires (\\S+)",
-     [](const CommandDoc&, const std::smatch& m) { return fmt::format("{}: expected {} with it, found none", m[1].str(), m[2].str()); }},
-    {"(\\S+) is required", [](const CommandDoc&, const std::smatch& m) { return fmt::format("{}: expected a value, found none", m[1].str()); }},
+     [](const CommandDoc&, const std::smatch& m) {
+       return fmt::format("{}: expected {} with it, found none", m[1].str(), m[2].str());
+     }},
+    {"(\\S+) is required",
+     [](const CommandDoc&, const std::smatch& m) {
+       return fmt::format("{}: expected a value, found none", m[1].str());
+     }},
 };
 
 std::string reworded(const CommandDoc& command, const CLI::ParseError& error) {
@@ -76,11 +89,14 @@ std::string reworded(const CommandDoc& command, const CLI::ParseError& error) {
 
 }  // namespace
 
-std::string parse_error_text(const CLI::App& app, const CommandDoc& command, const CLI::ParseError& error, const std::vector<std::string>& arguments) {
+std::string parse_error_text(const CLI::App& app, const CommandDoc& command, const CLI::ParseError& error,
+                             const std::vector<std::string>& arguments) {
   const std::string unknown = unknown_argument(verb_of(app), arguments);
   const bool by_value = error.get_name() == "ValidationError" && (unknown.empty() || !is_foreign_option(unknown));
-  if (unknown.empty() || by_value) return fmt::format("{} (see `{} --help`)", reworded(command, error), spoken_name(command));
-  return fmt::format("{} (usage: {}; see `{} --help`)", unexpected(unknown, command), usage_of(command), spoken_name(command));
+  if (unknown.empty() || by_value)
+    return fmt::format("{} (see `{} --help`)", reworded(command, error), spoken_name(command));
+  return fmt::format("{} (usage: {}; see `{} --help`)", unexpected(unknown, command), usage_of(command),
+                     spoken_name(command));
 }
 
 }  // namespace cermet::cli

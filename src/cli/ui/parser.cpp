@@ -14,7 +14,8 @@ namespace {
 /// "a, b or c".
 std::string any_of_text(const std::vector<std::string>& values) {
   std::string text;
-  for (std::size_t i = 0; i < values.size(); ++i) text += (i == 0 ? "" : i + 1 == values.size() ? " or " : ", ") + values[i];
+  for (std::size_t i = 0; i < values.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == values.size() ? " or " : ", ") + values[i];
   return text;
 }
 
@@ -40,7 +41,8 @@ std::shared_ptr<NumberBounds> bounds_of() {
     using Value = ValueOf<T>;
     bounds->is_whole = std::is_integral_v<Value>;
     bounds->is_unsigned = std::is_same_v<Value, std::uint64_t>;
-    if constexpr (std::is_same_v<Value, int>) bounds->least = std::numeric_limits<int>::min(), bounds->most = std::numeric_limits<int>::max();
+    if constexpr (std::is_same_v<Value, int>)
+      bounds->least = std::numeric_limits<int>::min(), bounds->most = std::numeric_limits<int>::max();
     if constexpr (std::is_same_v<Value, float>)
       bounds->least_real = std::numeric_limits<float>::lowest(), bounds->most_real = std::numeric_limits<float>::max();
     return bounds;
@@ -105,7 +107,9 @@ Option& Option::values(std::vector<std::string> values) {
   doc().values = values;
   option_->check(CLI::Validator(
       [values = std::move(values)](std::string& text) {
-        return std::ranges::find(values, text) != values.end() ? std::string() : fmt::format("expected {}, found {}", any_of_text(values), quote(text));
+        return std::ranges::find(values, text) != values.end()
+                   ? std::string()
+                   : fmt::format("expected {}, found {}", any_of_text(values), quote(text));
       },
       ""));
   return *this;
@@ -143,14 +147,15 @@ Option& Option::advanced() {
 }
 
 bool GivenOptions::has(const std::string& name) const {
-  return std::ranges::any_of(entries_, [&](const Entry& entry) { return entry.name == name && entry.option->count() > 0; });
+  return std::ranges::any_of(entries_,
+                             [&](const Entry& entry) { return entry.name == name && entry.option->count() > 0; });
 }
 
 void GivenOptions::check_input(Input input, const std::string& named) const {
   for (const Entry& entry : entries_)
     if (entry.option->count() > 0 && !(entry.inputs & input))
-      fail(Status::invalid_argument, "{}: expected {} with it, found {} ({}), which it has no effect on", entry.name, text_of(entry.inputs), text_of(input),
-           named);
+      fail(Status::invalid_argument, "{}: expected {} with it, found {} ({}), which it has no effect on", entry.name,
+           text_of(entry.inputs), text_of(input), named);
 }
 
 void GivenOptions::check_only(const std::string& mode, const std::vector<std::string>& allowed) const {
@@ -184,15 +189,31 @@ Option Parser::add(const std::string& names, T& value, const std::string& help) 
   return Option(app_, made, command_, std::move(bounds));
 }
 
-Option Parser::option(const std::string& names, std::string& value, const std::string& help) { return add(names, value, help); }
-Option Parser::option(const std::string& names, std::optional<std::string>& value, const std::string& help) { return add(names, value, help); }
-Option Parser::option(const std::string& names, std::vector<std::string>& value, const std::string& help) { return add(names, value, help); }
+Option Parser::option(const std::string& names, std::string& value, const std::string& help) {
+  return add(names, value, help);
+}
+Option Parser::option(const std::string& names, std::optional<std::string>& value, const std::string& help) {
+  return add(names, value, help);
+}
+Option Parser::option(const std::string& names, std::vector<std::string>& value, const std::string& help) {
+  return add(names, value, help);
+}
 Option Parser::option(const std::string& names, int& value, const std::string& help) { return add(names, value, help); }
-Option Parser::option(const std::string& names, std::int64_t& value, const std::string& help) { return add(names, value, help); }
-Option Parser::option(const std::string& names, std::uint64_t& value, const std::string& help) { return add(names, value, help); }
-Option Parser::option(const std::string& names, float& value, const std::string& help) { return add(names, value, help); }
-Option Parser::option(const std::string& names, double& value, const std::string& help) { return add(names, value, help); }
-Option Parser::option(const std::string& names, std::optional<double>& value, const std::string& help) { return add(names, value, help); }
+Option Parser::option(const std::string& names, std::int64_t& value, const std::string& help) {
+  return add(names, value, help);
+}
+Option Parser::option(const std::string& names, std::uint64_t& value, const std::string& help) {
+  return add(names, value, help);
+}
+Option Parser::option(const std::string& names, float& value, const std::string& help) {
+  return add(names, value, help);
+}
+Option Parser::option(const std::string& names, double& value, const std::string& help) {
+  return add(names, value, help);
+}
+Option Parser::option(const std::string& names, std::optional<double>& value, const std::string& help) {
+  return add(names, value, help);
+}
 
 Option Parser::flag(const std::string& names, bool& value, const std::string& help) {
   std::string for_cli11;

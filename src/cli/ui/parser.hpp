@@ -1,5 +1,5 @@
-// Declaring a verb's options. CLI11 parses them; only parser.cpp, parse_error.cpp and command_line.cpp read its header, which costs seconds wherever it is
-// included.
+// Declaring a verb's options. CLI11 parses them; only parser.cpp, parse_error.cpp and command_line.cpp read its header,
+// which costs seconds wherever it is included.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,11 @@ struct NumberBounds;
 class Option {
  public:
   Option(CLI::App& app, CLI::Option* option, CommandDoc& command, std::shared_ptr<NumberBounds> bounds = nullptr)
-      : app_(&app), option_(option), command_(&command), index_(command.options.size() - 1), bounds_(std::move(bounds)) {}
+      : app_(&app),
+        option_(option),
+        command_(&command),
+        index_(command.options.size() - 1),
+        bounds_(std::move(bounds)) {}
   Option& required();
   /// Refuses values outside [least, most].
   Option& range(std::int64_t least, std::int64_t most);
@@ -65,7 +69,8 @@ class GivenOptions {
   bool has(const std::string& name) const;
   /// Throws Error naming the first option that was given and has no effect on `input`, which `named` is.
   void check_input(Input input, const std::string& named) const;
-  /// Throws Error naming the first option that was given and is not one of `allowed`, beside which `mode` has an effect alone.
+  /// Throws Error naming the first option that was given and is not one of `allowed`, beside which `mode` has an effect
+  /// alone.
   void check_only(const std::string& mode, const std::vector<std::string>& allowed) const;
 
  private:
@@ -78,8 +83,9 @@ class GivenOptions {
   std::vector<Entry> entries_;
 };
 
-/// The options of one verb, as it declares them. Names are "-s,--long <METAVAR>", or "NAME" for a positional argument; other spellings of the same option come
-/// after the first long one. Values are stored when the command line is parsed, so the variables must live until then.
+/// The options of one verb, as it declares them. Names are "-s,--long <METAVAR>", or "NAME" for a positional argument;
+/// other spellings of the same option come after the first long one. Values are stored when the command line is parsed,
+/// so the variables must live until then.
 class Parser {
  public:
   Parser(CLI::App& app, CommandDoc& command) : app_(app), command_(command), given_(std::make_shared<GivenOptions>()) {}

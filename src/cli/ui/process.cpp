@@ -41,8 +41,8 @@ std::int64_t available_memory_bytes() {
 void require_memory(std::int64_t bytes, const std::string& what) {
   const std::int64_t available = available_memory_bytes();
   if (bytes > available)
-    fail(Status::out_of_memory, "memory: expected {} for {}, found {} available", bytes_text(static_cast<double>(bytes)), what,
-         bytes_text(static_cast<double>(available)));
+    fail(Status::out_of_memory, "memory: expected {} for {}, found {} available",
+         bytes_text(static_cast<double>(bytes)), what, bytes_text(static_cast<double>(available)));
 }
 
 std::string read_standard_input() {

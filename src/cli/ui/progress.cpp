@@ -21,7 +21,8 @@ void Progress::update(std::int64_t done, std::int64_t total, const std::string& 
   const std::int64_t filled = static_cast<std::int64_t>(static_cast<double>(done) / static_cast<double>(total) * width);
   std::string bar;
   for (std::int64_t i = 0; i < width; ++i) bar += i < filled ? "━" : "─";
-  fmt::print(stderr, "\r\x1b[K{} {} {:3.0f} % {}", title_, bar, 100.0 * static_cast<double>(done) / static_cast<double>(total), note);
+  fmt::print(stderr, "\r\x1b[K{} {} {:3.0f} % {}", title_, bar,
+             100.0 * static_cast<double>(done) / static_cast<double>(total), note);
   std::fflush(stderr);
   drawn_ = true;
   last_ = now;

@@ -13,7 +13,8 @@ struct ForeignName {
   std::string_view theirs, ours;
 };
 
-/// Of vLLM, transformers, llama.cpp, onnxruntime, OpenAI's interface, and of earlier versions of Cermet. The first that the verb has is meant.
+/// Of vLLM, transformers, llama.cpp, onnxruntime, OpenAI's interface, and of earlier versions of Cermet. The first that
+/// the verb has is meant.
 constexpr ForeignName foreign_options[] = {
     {"--max-tokens", "--new-tokens"},
     {"--max-new-tokens", "--new-tokens"},
@@ -173,7 +174,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   std::size_t least = std::max<std::size_t>(1, letters / 3) + 1;
   std::string best;
   for (const std::string& candidate : candidates) {
-    const bool is_start = letters >= 3 && candidate.size() > typed.size() && candidate.starts_with(typed);  // "--temp", "tok"
+    const bool is_start =
+        letters >= 3 && candidate.size() > typed.size() && candidate.starts_with(typed);  // "--temp", "tok"
     const std::size_t far = is_start ? 1 : edit_distance(typed, candidate);
     if (far < least) least = far, best = candidate;
   }
@@ -182,7 +184,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 
 std::string command_hint(std::string_view word, std::string_view group) {
   std::vector<std::string> names;
-  for (const CommandDoc* member : commands().members(group)) names.push_back(member->name.substr(member->name.find(' ') + 1));
+  for (const CommandDoc* member : commands().members(group))
+    names.push_back(member->name.substr(member->name.find(' ') + 1));
   std::string found = nearest(word, names);
   if (group.empty())
     for (const ForeignName& name : foreign_commands)
@@ -196,7 +199,8 @@ std::string command_hint(std::string_view word, std::string_view group) {
 }
 
 bool is_foreign_option(std::string_view word) {
-  return word.size() > 2 && word[0] == '-' && word[1] != '-' && std::ranges::find(foreign_options, word, &ForeignName::theirs) != std::end(foreign_options);
+  return word.size() > 2 && word[0] == '-' && word[1] != '-' &&
+         std::ranges::find(foreign_options, word, &ForeignName::theirs) != std::end(foreign_options);
 }
 
 std::string option_hint(std::string_view word, const CommandDoc& command) {

@@ -8,12 +8,17 @@ namespace {
 /// A number; it is a floating one where it has a point, an exponent or no digits (inf, nan).
 AttributeValue read_number(TextReader& reader, std::string_view wanted) {
   const std::size_t begin = reader.position();
-  const std::string_view word = reader.run([](char c) { return is_letter(c) || is_digit(c) || c == '+' || c == '-' || c == '.'; });
+  const std::string_view word =
+      reader.run([](char c) { return is_letter(c) || is_digit(c) || c == '+' || c == '-' || c == '.'; });
   const char *first = word.data(), *last = word.data() + word.size();
   std::int64_t whole = 0;
-  if (const auto [end, error] = std::from_chars(first, last, whole); error == std::errc() && end == last && !word.empty()) return whole;
+  if (const auto [end, error] = std::from_chars(first, last, whole);
+      error == std::errc() && end == last && !word.empty())
+    return whole;
   double number = 0;
-  if (const auto [end, error] = std::from_chars(first, last, number); error == std::errc() && end == last && !word.empty()) return number;
+  if (const auto [end, error] = std::from_chars(first, last, number);
+      error == std::errc() && end == last && !word.empty())
+    return number;
   reader.back_to(begin);
   reader.expected(wanted);
 }
@@ -34,7 +39,8 @@ AttributeValue read_numbers(TextReader& reader) {
   do {
     reader.skip_spaces();
     const AttributeValue value = read_number(reader, "a number");
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) integers.push_back(*integer), numbers.push_back(static_cast<double>(*integer));
+    if (const auto* integer = std::get_if<std::int64_t>(&value))
+      integers.push_back(*integer), numbers.push_back(static_cast<double>(*integer));
     else numbers.push_back(std::get<double>(value));
   } while (reader.take(','));
   if (integers.size() == numbers.size()) return integers;
@@ -63,7 +69,9 @@ TensorData read_tensor(TextReader& reader) {
   if (!reader.rest().starts_with("0x")) reader.expected("bytes such as 0x0000803f");
   reader.back_to(reader.position() + 2);
   std::vector<std::byte> bytes;
-  const auto more = [&] { return !reader.rest().empty() && (is_letter(reader.rest()[0]) || is_digit(reader.rest()[0])); };
+  const auto more = [&] {
+    return !reader.rest().empty() && (is_letter(reader.rest()[0]) || is_digit(reader.rest()[0]));
+  };
   while (more()) {
     const unsigned high = read_digit(reader);
     bytes.push_back(static_cast<std::byte>(high << 4u | read_digit(reader)));

@@ -37,7 +37,8 @@ struct Writer {
 std::string to_string(const AttributeValue& value) { return std::visit(Writer(), value); }
 
 std::string_view type_name(const AttributeValue& value) {
-  static constexpr std::string_view names[] = {"bool", "int", "float", "string", "ints", "floats", "strings", "tensor", "graph"};
+  static constexpr std::string_view names[] = {"bool",   "int",     "float",  "string", "ints",
+                                               "floats", "strings", "tensor", "graph"};
   static_assert(std::size(names) == std::variant_size_v<AttributeValue>);
   return names[value.index()];
 }

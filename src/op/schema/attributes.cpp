@@ -21,13 +21,15 @@ Attributes::Attributes(std::initializer_list<std::pair<std::string, AttributeVal
 }
 
 void Attributes::set(std::string_view name, AttributeValue value) {
-  auto at = std::lower_bound(values_.begin(), values_.end(), name, [](const auto& entry, std::string_view key) { return entry.first < key; });
+  auto at = std::lower_bound(values_.begin(), values_.end(), name,
+                             [](const auto& entry, std::string_view key) { return entry.first < key; });
   if (at != values_.end() && at->first == name) at->second = std::move(value);
   else values_.emplace(at, name, std::move(value));
 }
 
 const AttributeValue* Attributes::find(std::string_view name) const {
-  const auto at = std::lower_bound(values_.begin(), values_.end(), name, [](const auto& entry, std::string_view key) { return entry.first < key; });
+  const auto at = std::lower_bound(values_.begin(), values_.end(), name,
+                                   [](const auto& entry, std::string_view key) { return entry.first < key; });
   return at != values_.end() && at->first == name ? &at->second : nullptr;
 }
 

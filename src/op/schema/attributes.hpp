@@ -27,12 +27,14 @@ struct Subgraph {
 };
 
 /// Element types travel as their names ("bf16").
-using AttributeValue = std::variant<bool, std::int64_t, double, std::string, Ints, Floats, Strings, TensorData, Subgraph>;
+using AttributeValue =
+    std::variant<bool, std::int64_t, double, std::string, Ints, Floats, Strings, TensorData, Subgraph>;
 
-/// As the graph's text form spells it: true, 8, 1e-05, "silu", [1, 2], [0.5, 1.0], ["a", "b"], tensor i32[1] 0x07000000, graph "graph g {..}".
-/// Empty lists are [], floats[] and strings[].
+/// As the graph's text form spells it: true, 8, 1e-05, "silu", [1, 2], [0.5, 1.0], ["a", "b"], tensor i32[1]
+/// 0x07000000, graph "graph g {..}". Empty lists are [], floats[] and strings[].
 std::string to_string(const AttributeValue& value);
-std::string_view type_name(const AttributeValue& value);  ///< "bool", "int", "float", "string", "ints", "floats", "strings", "tensor", "graph"
+std::string_view type_name(
+    const AttributeValue& value);  ///< "bool", "int", "float", "string", "ints", "floats", "strings", "tensor", "graph"
 
 class Attributes {
  public:

@@ -23,7 +23,8 @@ std::vector<int> axes_in_order(const Problem& problem, std::string_view name, in
   for (const std::int64_t axis : axes) {
     if (axis < -rank || axis >= rank) bad_attribute(problem, name, fmt::format("axes in [{}, {})", -rank, rank));
     wrapped.push_back(wrap_axis(axis, rank));
-    if (std::count(wrapped.begin(), wrapped.end(), wrapped.back()) > 1) bad_attribute(problem, name, "each axis at most once");
+    if (std::count(wrapped.begin(), wrapped.end(), wrapped.back()) > 1)
+      bad_attribute(problem, name, "each axis at most once");
   }
   return wrapped.empty() ? wrap_axes(axes, rank) : wrapped;
 }
@@ -36,7 +37,8 @@ std::vector<int> axes_attribute(const Problem& problem, std::string_view name, i
 
 std::vector<int> wrap_axes(const Ints& axes, int rank) {
   std::vector<int> wrapped(axes.empty() ? static_cast<std::size_t>(rank) : axes.size());
-  for (std::size_t i = 0; i < wrapped.size(); ++i) wrapped[i] = axes.empty() ? static_cast<int>(i) : wrap_axis(axes[i], rank);
+  for (std::size_t i = 0; i < wrapped.size(); ++i)
+    wrapped[i] = axes.empty() ? static_cast<int>(i) : wrap_axis(axes[i], rank);
   std::sort(wrapped.begin(), wrapped.end());
   return wrapped;
 }

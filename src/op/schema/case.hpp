@@ -27,8 +27,9 @@ Fill constant(double value);
 struct CaseOperand {
   TensorType type;  ///< constant dimensions
   Fill fill = {};
-  std::int64_t row_padding = 0;  ///< elements between rows of the last dimension, so that leading dimensions are strided
-  bool constant = false;         ///< offered to kernels as a weight that may be prepacked
+  std::int64_t row_padding =
+      0;                  ///< elements between rows of the last dimension, so that leading dimensions are strided
+  bool constant = false;  ///< offered to kernels as a weight that may be prepacked
 };
 
 struct Case {

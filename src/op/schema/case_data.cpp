@@ -18,7 +18,8 @@ std::uint64_t seed_of(std::string_view op, const std::string& name) {
 
 /// Standard normal by Box-Muller on raw generator output: std::normal_distribution differs between libraries.
 double standard_normal(std::mt19937_64& random) {
-  const double u = (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53, v = static_cast<double>(random() >> 11) * 0x1p-53;
+  const double u = (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53,
+               v = static_cast<double>(random() >> 11) * 0x1p-53;
   return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v);
 }
 
@@ -27,7 +28,8 @@ OwnedTensor make_operand(const CaseOperand& operand, std::mt19937_64& random) {
   Shape padded = shape;
   if (shape.rank() > 0) padded[shape.rank() - 1] += operand.row_padding;
   OwnedTensor tensor(operand.type.dtype, padded);
-  if (tensor.memory.size() > 0) std::memset(tensor.memory.data(), 0xff, static_cast<std::size_t>(tensor.memory.size()));  // NaN in the padding
+  if (tensor.memory.size() > 0)
+    std::memset(tensor.memory.data(), 0xff, static_cast<std::size_t>(tensor.memory.size()));  // NaN in the padding
   tensor.view = TensorView(tensor.memory.data(), operand.type.dtype, shape, dense_strides(padded));
   for (std::int64_t i = 0; i < shape.elements(); ++i) store(tensor.view, i, draw(operand.fill, i, random));
   return tensor;
@@ -59,12 +61,14 @@ bool real_agrees(DType dtype, double expected, double found, double bound) {
   if (std::isnan(expected) || std::isnan(found)) return std::isnan(expected) && std::isnan(found);
   if (std::isinf(expected) || std::isinf(found)) {
     if (expected == found) return true;
-    return std::abs(std::isinf(found) ? expected : found) >= largest(dtype) * (1 - 0x1p-7) && std::signbit(expected) == std::signbit(found);
+    return std::abs(std::isinf(found) ? expected : found) >= largest(dtype) * (1 - 0x1p-7) &&
+           std::signbit(expected) == std::signbit(found);
   }
   return std::abs(expected - found) <= bound;
 }
 
-/// Position of an integer or fp8 value among the values of its type: integers are themselves; fp8 counts representable values from zero.
+/// Position of an integer or fp8 value among the values of its type: integers are themselves; fp8 counts representable
+/// values from zero.
 double code_rank(DType dtype, const TensorView& view, std::int64_t i) {
   if (!dtypes::fp8.contains(dtype)) return load(view, i);
   const auto bits = view.as<const std::uint8_t>()[element_offset(view, i)];
@@ -77,7 +81,9 @@ bool codes_agree(const TensorView& expected, const TensorView& found, std::int64
   const auto* want = expected.as<const char>() + element_offset(expected, i) * static_cast<std::int64_t>(bytes);
   const auto* got = found.as<const char>() + element_offset(found, i) * static_cast<std::int64_t>(bytes);
   if (std::memcmp(want, got, bytes) == 0) return true;
-  if (is_floating(found.dtype) && (load(expected, i) == load(found, i) || (std::isnan(load(expected, i)) && std::isnan(load(found, i))))) return true;
+  if (is_floating(found.dtype) &&
+      (load(expected, i) == load(found, i) || (std::isnan(load(expected, i)) && std::isnan(load(found, i)))))
+    return true;
   return slack > 0 && std::abs(code_rank(found.dtype, expected, i) - code_rank(found.dtype, found, i)) <= slack;
 }
 
@@ -122,7 +128,8 @@ Expected run_reference(const CaseData& data) {
     expected.magnitude.emplace_back(static_cast<std::size_t>(views.back().elements()), 0.0);
     const auto& aliases = definition(data.problem).aliases;
     if (i < aliases.size() && aliases[i] >= 0)
-      for (std::int64_t e = 0; e < views[i].elements(); ++e) store(views[i], e, load(data.inputs[static_cast<std::size_t>(aliases[i])], e));
+      for (std::int64_t e = 0; e < views[i].elements(); ++e)
+        store(views[i], e, load(data.inputs[static_cast<std::size_t>(aliases[i])], e));
   }
   definition(data.problem).reference({data.inputs, views, data.problem.attributes, &expected.magnitude});
   return expected;
@@ -140,15 +147,15 @@ std::string compare(const Problem& problem, const Expected& expected, const std:
       if (is_rounded(found.dtype) || (found.dtype == DType::f64 && op.rounding_depth)) {
         const double recorded = expected.magnitude[o][static_cast<std::size_t>(i)];
         const double magnitude = recorded != 0 ? recorded : std::abs(want);
-        bound = 0.5 * unit_in_last_place(found.dtype, want) * (1 + 0x1p-10) + depth * unit_of_rounding(found.dtype) * magnitude +
-                unit_in_last_place(found.dtype, 0);
+        bound = 0.5 * unit_in_last_place(found.dtype, want) * (1 + 0x1p-10) +
+                depth * unit_of_rounding(found.dtype) * magnitude + unit_in_last_place(found.dtype, 0);
         agrees = real_agrees(found.dtype, want, got, bound);
       } else {
         agrees = codes_agree(expected.outputs[o].view, found, i, bound);
       }
       if (!agrees)
-        return fmt::format("output {} ({}), element {}: expected {}, found {}, bound {}", o, op.outputs[std::min(o, op.outputs.size() - 1)].name, i, want, got,
-                           bound);
+        return fmt::format("output {} ({}), element {}: expected {}, found {}, bound {}", o,
+                           op.outputs[std::min(o, op.outputs.size() - 1)].name, i, want, got, bound);
     }
   }
   return "";

@@ -8,14 +8,17 @@ namespace {
 std::string parameters(const OpDefinition& op) {
   std::string text;
   for (const OperandSpec& spec : op.inputs)
-    if (!spec.optional) text += fmt::format("const {}& {}, ", spec.variadic ? "std::vector<tensor>" : "tensor", spec.name);
+    if (!spec.optional)
+      text += fmt::format("const {}& {}, ", spec.variadic ? "std::vector<tensor>" : "tensor", spec.name);
   if (has_options(op)) text += fmt::format("const {}_options& options = {{}}, ", op.name);
   return text + "const call_options& call = {}";
 }
 
 std::string body(const OpDefinition& op) {
-  std::string text = fmt::format("  static thread_local face::short_form form(\"{}\");\n  face::call_arguments operands;\n", op.name);
-  for (const OperandSpec& spec : op.inputs) text += fmt::format("  operands.add({}{});\n", spec.optional ? "options." : "", spec.name);
+  std::string text =
+      fmt::format("  static thread_local face::short_form form(\"{}\");\n  face::call_arguments operands;\n", op.name);
+  for (const OperandSpec& spec : op.inputs)
+    text += fmt::format("  operands.add({}{});\n", spec.optional ? "options." : "", spec.name);
   const CppAttributes attributes = cpp_attributes(op, "  ");
   text += attributes.lines;
   std::string call = "form(operands, nullptr, 0, call)";
@@ -26,14 +29,17 @@ std::string body(const OpDefinition& op) {
   if (returns_list(op)) return text + fmt::format("  return {};\n", call);
   if (!returns_struct(op)) return text + fmt::format("  return face::result({}, 0);\n", call);
   text += fmt::format("  const std::vector<tensor> results = {};\n  return {{", call);
-  for (std::size_t i = 0; i < op.outputs.size(); ++i) text += fmt::format("{}face::result(results, {})", i ? ", " : "", i);
+  for (std::size_t i = 0; i < op.outputs.size(); ++i)
+    text += fmt::format("{}face::result(results, {})", i ? ", " : "", i);
   return text + "};\n";
 }
 
 }  // namespace
 
 std::string cpp_function(const OpDefinition& op) {
-  const std::string type = returns_list(op) ? "std::vector<tensor>" : returns_struct(op) ? fmt::format("{}_results", op.name) : "tensor";
+  const std::string type = returns_list(op)     ? "std::vector<tensor>"
+                           : returns_struct(op) ? fmt::format("{}_results", op.name)
+                                                : "tensor";
   return cpp_options(op, "tensor") + cpp_results(op, "tensor") + cpp_operator_comment(op, 0) +
          fmt::format("inline {} {}({}) {{\n{}}}\n", type, op.name, parameters(op), body(op));
 }
@@ -45,10 +51,13 @@ std::string cpp_functions_header() {
       "//   auto y = cermet::rms_norm(x, {weight, 1e-5});             // on the CPU, in new memory\n"
       "//   cermet::rms_norm(x, {weight, 1e-5}, {&gpu, {y}, stream}); // on a handle, into y, on a stream\n"
       "//\n"
-      "// Required operands are parameters, in the schema's order; optional ones and attributes are members of a struct with the schema's defaults. What a "
+      "// Required operands are parameters, in the schema's order; optional ones and attributes are members of a "
+      "struct with the schema's defaults. What a "
       "call\n"
-      "// chooses is kept for the thread's next calls with the same handle and attributes. Errors throw cermet::error.\n"
-      "#ifndef CERMET_OPS_HPP_\n#define CERMET_OPS_HPP_\n\n#include <cermet/short_form.hpp>\n\n#include <limits>\n\nnamespace cermet {\n";
+      "// chooses is kept for the thread's next calls with the same handle and attributes. Errors throw "
+      "cermet::error.\n"
+      "#ifndef CERMET_OPS_HPP_\n#define CERMET_OPS_HPP_\n\n#include <cermet/short_form.hpp>\n\n#include "
+      "<limits>\n\nnamespace cermet {\n";
   for (const OpDefinition& op : all_operators()) text += "\n" + cpp_function(op);
   return text + "\n}  // namespace cermet\n\n#endif  // CERMET_OPS_HPP_\n";
 }

@@ -7,7 +7,8 @@ namespace cermet {
 
 struct OpDefinition;
 
-/// include/cermet/graph_ops.hpp, which graph.hpp includes: the class that graphs are derived from, and the structs that its methods take and give.
+/// include/cermet/graph_ops.hpp, which graph.hpp includes: the class that graphs are derived from, and the structs that
+/// its methods take and give.
 std::string cpp_methods_header();
 /// One operator's structs, of attributes with optional operands and of results where it has several.
 std::string cpp_node_structs(const OpDefinition& op);

@@ -62,7 +62,8 @@ std::optional<CppMember> member_of(const AttributeValue& fallback) {
     if constexpr (std::is_same_v<T, bool>) return CppMember{"bool", value ? "true" : "false"};
     else if constexpr (std::is_same_v<T, std::int64_t>) return CppMember{"std::int64_t", cpp_literal(value)};
     else if constexpr (std::is_same_v<T, double>) return CppMember{"double", cpp_literal(value)};
-    else if constexpr (std::is_same_v<T, std::string>) return CppMember{"std::string", value.empty() ? "{}" : cpp_literal(value)};
+    else if constexpr (std::is_same_v<T, std::string>)
+      return CppMember{"std::string", value.empty() ? "{}" : cpp_literal(value)};
     else if constexpr (std::is_same_v<T, Ints>) return CppMember{"std::vector<std::int64_t>", cpp_list(value)};
     else if constexpr (std::is_same_v<T, Floats>) return CppMember{"std::vector<double>", cpp_list(value)};
     else if constexpr (std::is_same_v<T, Strings>) return CppMember{"std::vector<std::string>", cpp_list(value)};
@@ -81,10 +82,12 @@ bool returns_struct(const OpDefinition& op) { return op.outputs.size() > 1 && !r
 
 std::string cpp_options(const OpDefinition& op, std::string_view type, std::string_view prefix) {
   if (!has_options(op)) return "";
-  std::string text = fmt::format("/// Optional operands and attributes of {}{}().\nstruct {}_options {{\n", prefix, op.name, op.name);
+  std::string text =
+      fmt::format("/// Optional operands and attributes of {}{}().\nstruct {}_options {{\n", prefix, op.name, op.name);
   for (const OperandSpec& spec : op.inputs)
     if (spec.optional)
-      text += cpp_comment(fmt::format("{} {}: {}", spec.dtypes.to_string(), spec.shape, spec.doc), 2) + fmt::format("  {} {} = {{}};\n", type, spec.name);
+      text += cpp_comment(fmt::format("{} {}: {}", spec.dtypes.to_string(), spec.shape, spec.doc), 2) +
+              fmt::format("  {} {} = {{}};\n", type, spec.name);
   for (const AttributeSpec& spec : op.attributes) {
     const auto member = member_of(spec.fallback);
     if (!member) continue;
@@ -97,16 +100,22 @@ std::string cpp_options(const OpDefinition& op, std::string_view type, std::stri
 
 std::string cpp_results(const OpDefinition& op, std::string_view type, std::string_view prefix) {
   if (!returns_struct(op)) return "";
-  std::string text = fmt::format("/// Results of {}{}(); empty where a call has none of the kind.\nstruct {}_results {{\n", prefix, op.name, op.name);
+  std::string text =
+      fmt::format("/// Results of {}{}(); empty where a call has none of the kind.\nstruct {}_results {{\n", prefix,
+                  op.name, op.name);
   for (const OperandSpec& spec : op.outputs)
-    text += cpp_comment(fmt::format("{}: {}", spec.shape, spec.doc), 2) + fmt::format("  {} {} = {{}};\n", type, spec.name);
+    text +=
+        cpp_comment(fmt::format("{}: {}", spec.shape, spec.doc), 2) + fmt::format("  {} {} = {{}};\n", type, spec.name);
   return text + "};\n";
 }
 
 std::string cpp_operator_comment(const OpDefinition& op, std::size_t indent) {
-  const auto row = [](const OperandSpec& spec) { return fmt::format("{}: {} {}, {}", spec.name, spec.dtypes.to_string(), spec.shape, spec.doc); };
+  const auto row = [](const OperandSpec& spec) {
+    return fmt::format("{}: {} {}, {}", spec.name, spec.dtypes.to_string(), spec.shape, spec.doc);
+  };
   const std::string empty = std::string(indent, ' ') + "///\n";
-  std::string text = cpp_comment(fmt::format("{}.", op.summary), indent) + empty + cpp_comment(op.semantics, indent) + empty;
+  std::string text =
+      cpp_comment(fmt::format("{}.", op.summary), indent) + empty + cpp_comment(op.semantics, indent) + empty;
   for (const OperandSpec& spec : op.inputs)
     if (!spec.optional) text += cpp_comment("- " + row(spec), indent);
   if (!returns_struct(op)) text += cpp_comment("- returns " + row(op.outputs.front()), indent);

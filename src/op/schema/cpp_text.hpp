@@ -23,7 +23,8 @@ bool has_options(const OpDefinition& op);
 bool returns_list(const OpDefinition& op);
 bool returns_struct(const OpDefinition& op);
 
-/// A struct of optional operands, which are of `type`, then attributes; "" where there are none. `prefix`: of the function in its comment.
+/// A struct of optional operands, which are of `type`, then attributes; "" where there are none. `prefix`: of the
+/// function in its comment.
 std::string cpp_options(const OpDefinition& op, std::string_view type, std::string_view prefix = "");
 /// A struct of the results; "" where there is one, or a list.
 std::string cpp_results(const OpDefinition& op, std::string_view type, std::string_view prefix = "");

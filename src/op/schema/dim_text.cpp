@@ -41,14 +41,18 @@ Dim read_sum(TextReader& reader) {
 }
 
 Dim read_function(TextReader& reader, std::string_view name) {
-  if (name != "floor" && name != "ceil" && name != "min" && name != "max") reader.expected("floor, ceil, min or max before the '('");
+  if (name != "floor" && name != "ceil" && name != "min" && name != "max")
+    reader.expected("floor, ceil, min or max before the '('");
   const bool divides = name == "floor" || name == "ceil";
   Dim dim = divides ? read_product(reader) : read_sum(reader);
   if (divides) reader.need('/');
   else reader.need(',');
   do {
     const Dim other = divides ? read_part(reader) : read_sum(reader);
-    dim = name == "floor" ? floor_div(dim, other) : name == "ceil" ? ceil_div(dim, other) : name == "min" ? dim_min(dim, other) : dim_max(dim, other);
+    dim = name == "floor"  ? floor_div(dim, other)
+          : name == "ceil" ? ceil_div(dim, other)
+          : name == "min"  ? dim_min(dim, other)
+                           : dim_max(dim, other);
   } while (!divides && reader.take(','));
   reader.need(')');
   return dim;

@@ -8,8 +8,8 @@
 
 namespace cermet {
 
-/// "4096", "T", "8*T-3", "B*T+1", "ceil(H/2)", "floor((H+1)/(W*2))", "min(T,8)", "max(T-1,B)". A symbol is a letter or underscore, then letters, digits
-/// and underscores.
+/// "4096", "T", "8*T-3", "B*T+1", "ceil(H/2)", "floor((H+1)/(W*2))", "min(T,8)", "max(T-1,B)". A symbol is a letter or
+/// underscore, then letters, digits and underscores.
 Dim parse_dim(std::string_view text);
 /// The same where it stands in a longer text.
 Dim read_dim(TextReader& reader);

@@ -13,7 +13,8 @@ Dims dims_attribute(const Problem& problem, std::string_view name) {
     } catch (const Error&) {
       bad_attribute(problem, name, "dimensions such as \"16\" or \"B*T\"");
     }
-    if (dims.back().is_constant() && dims.back().constant() < 0) bad_attribute(problem, name, "dimensions of 0 or more");
+    if (dims.back().is_constant() && dims.back().constant() < 0)
+      bad_attribute(problem, name, "dimensions of 0 or more");
   }
   return dims;
 }

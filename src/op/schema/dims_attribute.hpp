@@ -6,7 +6,8 @@
 
 namespace cermet {
 
-/// The dimensions of a strings attribute. Throws Error naming the attribute where an entry is no dimension, or a negative number.
+/// The dimensions of a strings attribute. Throws Error naming the attribute where an entry is no dimension, or a
+/// negative number.
 Dims dims_attribute(const Problem& problem, std::string_view name);
 
 }  // namespace cermet

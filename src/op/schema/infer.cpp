@@ -3,11 +3,13 @@
 namespace cermet {
 
 void bad_operand(const Problem& problem, std::size_t operand, std::string_view expected, std::string_view found) {
-  fail(Status::invalid_argument, "{}: operand {} ({}): expected {}, found {}", problem.op->name, operand, problem.input_name(operand), expected, found);
+  fail(Status::invalid_argument, "{}: operand {} ({}): expected {}, found {}", problem.op->name, operand,
+       problem.input_name(operand), expected, found);
 }
 
 void bad_attribute(const Problem& problem, std::string_view name, std::string_view expected) {
-  fail(Status::invalid_argument, "{}: attribute '{}': expected {}, found {}", problem.op->name, name, expected, to_string(*problem.attributes.find(name)));
+  fail(Status::invalid_argument, "{}: attribute '{}': expected {}, found {}", problem.op->name, name, expected,
+       to_string(*problem.attributes.find(name)));
 }
 
 void expect_rank(const Problem& problem, std::size_t operand, int rank) {
@@ -29,12 +31,14 @@ Dim dim_of(const Problem& problem, std::size_t operand, int axis) {
 
 void expect_dim(const Problem& problem, std::size_t operand, int axis, const Dim& dim, std::string_view meaning) {
   if (dim_of(problem, operand, axis) == dim) return;
-  bad_operand(problem, operand, fmt::format("dimension {} to be {} ({})", axis, dim.to_string(), meaning), problem.input(operand).to_string());
+  bad_operand(problem, operand, fmt::format("dimension {} to be {} ({})", axis, dim.to_string(), meaning),
+              problem.input(operand).to_string());
 }
 
 void expect_dims(const Problem& problem, std::size_t operand, const Dims& dims, std::string_view meaning) {
   if (problem.input(operand).dims == dims) return;
-  bad_operand(problem, operand, fmt::format("dimensions {} ({})", to_string(dims), meaning), problem.input(operand).to_string());
+  bad_operand(problem, operand, fmt::format("dimensions {} ({})", to_string(dims), meaning),
+              problem.input(operand).to_string());
 }
 
 void expect_dtype(const Problem& problem, std::size_t operand, DType dtype, std::string_view meaning) {
@@ -50,7 +54,9 @@ DType dtype_attribute(const Problem& problem, std::string_view name, DType fallb
   return *dtype;
 }
 
-Dims broadcast_dims(const Problem& problem, std::size_t first, std::size_t second) { return broadcast_dims(problem, problem.input(first).dims, second); }
+Dims broadcast_dims(const Problem& problem, std::size_t first, std::size_t second) {
+  return broadcast_dims(problem, problem.input(first).dims, second);
+}
 
 Dims broadcast_dims(const Problem& problem, const Dims& dims, std::size_t operand) {
   const Dims& b = problem.input(operand).dims;

@@ -1,4 +1,5 @@
-// Checks that shape inference shares. Each throws Error(invalid_argument) naming operator, operand, what was expected and what was found.
+// Checks that shape inference shares. Each throws Error(invalid_argument) naming operator, operand, what was expected
+// and what was found.
 #pragma once
 
 #include "op/schema/problem.hpp"
@@ -22,7 +23,8 @@ DType dtype_attribute(const Problem& problem, std::string_view name, DType fallb
 /// Throws naming the attribute: expected `expected`, found its value.
 [[noreturn]] void bad_attribute(const Problem& problem, std::string_view name, std::string_view expected);
 /// Throws naming the operand: expected `expected`, found `found`.
-[[noreturn]] void bad_operand(const Problem& problem, std::size_t operand, std::string_view expected, std::string_view found);
+[[noreturn]] void bad_operand(const Problem& problem, std::size_t operand, std::string_view expected,
+                              std::string_view found);
 /// Dimensions of NumPy-style broadcasting; throws naming the second operand where they do not match.
 Dims broadcast_dims(const Problem& problem, std::size_t first, std::size_t second);
 /// The same of dimensions and an operand.

@@ -32,7 +32,9 @@ bool keeps_order(const Problem& p) {
 }
 
 /// The sum of add_rms_norm is elementwise, and its weight has no part in it.
-std::optional<Mapping> mapping_of_sum(std::size_t operand) { return operand < 2 ? std::optional(Mapping::one_to_one) : std::nullopt; }
+std::optional<Mapping> mapping_of_sum(std::size_t operand) {
+  return operand < 2 ? std::optional(Mapping::one_to_one) : std::nullopt;
+}
 
 }  // namespace
 
@@ -44,9 +46,11 @@ std::optional<Mapping> mapping_of(const Problem& p, std::size_t operand, std::si
   const OperandSpec& spec = definition(p).inputs[std::min(operand, definition(p).inputs.size() - 1)];
   const Dims &from = p.input(operand).dims, &to = p.outputs[output].dims;
   switch (p.op->kind) {
-    case OpKind::expand: return broadcasts(from, to) ? Mapping::one_to_many : from == to ? Mapping::one_to_one : Mapping::reorganize;
+    case OpKind::expand:
+      return broadcasts(from, to) ? Mapping::one_to_many : from == to ? Mapping::one_to_one : Mapping::reorganize;
     case OpKind::reshape: return from == to ? Mapping::one_to_one : Mapping::reorganize;
-    case OpKind::transpose: return !keeps_order(p) ? Mapping::shuffle : from == to ? Mapping::one_to_one : Mapping::reorganize;
+    case OpKind::transpose:
+      return !keeps_order(p) ? Mapping::shuffle : from == to ? Mapping::one_to_one : Mapping::reorganize;
     default: break;
   }
   const bool reads_in_place = spec.mapping == Mapping::one_to_one && !spec.variadic;

@@ -29,28 +29,33 @@ void check_inputs(const OpDefinition& op, const std::vector<std::optional<Tensor
     const OperandSpec& spec = input_spec(op, i);
     if (i >= inputs.size() || !inputs[i]) {
       if (!spec.optional)
-        fail(Status::invalid_argument, "{}: operand {} ({}): expected {}{}, found nothing", op.name, i, spec.name, spec.dtypes.to_string(), spec.shape);
+        fail(Status::invalid_argument, "{}: operand {} ({}): expected {}{}, found nothing", op.name, i, spec.name,
+             spec.dtypes.to_string(), spec.shape);
       continue;
     }
     if (!spec.dtypes.contains(inputs[i]->dtype))
-      fail(Status::invalid_argument, "{}: operand {} ({}): expected {}, found {}", op.name, i, spec.name, spec.dtypes.to_string(), name_of(inputs[i]->dtype));
-    require(inputs[i]->rank() <= Shape::max_rank, "{}: operand {} ({}): expected at most {} dimensions, found {}", op.name, i, spec.name, Shape::max_rank,
-            inputs[i]->rank());
+      fail(Status::invalid_argument, "{}: operand {} ({}): expected {}, found {}", op.name, i, spec.name,
+           spec.dtypes.to_string(), name_of(inputs[i]->dtype));
+    require(inputs[i]->rank() <= Shape::max_rank, "{}: operand {} ({}): expected at most {} dimensions, found {}",
+            op.name, i, spec.name, Shape::max_rank, inputs[i]->rank());
     for (const Dim& d : inputs[i]->dims)
       if (d.is_constant() && d.constant() < 0)
-        fail(Status::invalid_argument, "{}: operand {} ({}): expected non-negative dimensions, found {}", op.name, i, spec.name, to_string(inputs[i]->dims));
+        fail(Status::invalid_argument, "{}: operand {} ({}): expected non-negative dimensions, found {}", op.name, i,
+             spec.name, to_string(inputs[i]->dims));
   }
 }
 
 AttributeValue checked_attribute(const OpDefinition& op, const AttributeSpec& spec, AttributeValue value) {
-  if (std::holds_alternative<double>(spec.fallback) && std::holds_alternative<std::int64_t>(value)) value = static_cast<double>(std::get<std::int64_t>(value));
+  if (std::holds_alternative<double>(spec.fallback) && std::holds_alternative<std::int64_t>(value))
+    value = static_cast<double>(std::get<std::int64_t>(value));
   if (value.index() != spec.fallback.index())
-    fail(Status::invalid_argument, "{}: attribute '{}': expected {}, found {} {}", op.name, spec.name, type_name(spec.fallback), type_name(value),
-         to_string(value));
+    fail(Status::invalid_argument, "{}: attribute '{}': expected {}, found {} {}", op.name, spec.name,
+         type_name(spec.fallback), type_name(value), to_string(value));
   if (spec.choices.empty()) return value;
   const std::string& text = std::get<std::string>(value);
   const bool known = std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end();
-  require(known, "{}: attribute '{}': expected one of {}, found \"{}\"", op.name, spec.name, fmt::join(spec.choices, ", "), text);
+  require(known, "{}: attribute '{}': expected one of {}, found \"{}\"", op.name, spec.name,
+          fmt::join(spec.choices, ", "), text);
   return value;
 }
 
@@ -58,8 +63,10 @@ Attributes resolve_attributes(const OpDefinition& op, const Attributes& given) {
   Attributes resolved;
   for (const AttributeSpec& spec : op.attributes) resolved.set(spec.name, spec.fallback);
   for (const auto& [name, value] : given) {
-    const auto spec = std::find_if(op.attributes.begin(), op.attributes.end(), [&name = name](const AttributeSpec& s) { return s.name == name; });
-    require(spec != op.attributes.end(), "{}: attribute '{}': expected an attribute of the operator, found none of that name", op.name, name);
+    const auto spec = std::find_if(op.attributes.begin(), op.attributes.end(),
+                                   [&name = name](const AttributeSpec& s) { return s.name == name; });
+    require(spec != op.attributes.end(),
+            "{}: attribute '{}': expected an attribute of the operator, found none of that name", op.name, name);
     resolved.set(name, checked_attribute(op, *spec, value));
   }
   return resolved;
@@ -68,7 +75,8 @@ Attributes resolve_attributes(const OpDefinition& op, const Attributes& given) {
 }  // namespace
 
 std::string_view name_of(Mapping mapping) {
-  static constexpr std::string_view names[] = {"One-to-One", "One-to-Many", "Many-to-Many", "Reorganize", "Shuffle", "barrier"};
+  static constexpr std::string_view names[] = {"One-to-One", "One-to-Many", "Many-to-Many",
+                                               "Reorganize", "Shuffle",     "barrier"};
   return names[static_cast<std::size_t>(mapping)];
 }
 
@@ -123,11 +131,14 @@ const OpDefinition* find_operator(std::string_view name) {
 
 void check_input_count(const OpDefinition& op, std::size_t count) {
   const bool variadic = !op.inputs.empty() && op.inputs.back().variadic;
-  require(variadic || count <= op.inputs.size(), "{}: expected at most {} operands, found {}", op.name, op.inputs.size(), count);
-  require(count <= static_cast<std::size_t>(max_variadic), "{}: expected at most {} operands, found {}", op.name, max_variadic, count);
+  require(variadic || count <= op.inputs.size(), "{}: expected at most {} operands, found {}", op.name,
+          op.inputs.size(), count);
+  require(count <= static_cast<std::size_t>(max_variadic), "{}: expected at most {} operands, found {}", op.name,
+          max_variadic, count);
 }
 
-Problem make_problem(const OpDefinition& op, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes) {
+Problem make_problem(const OpDefinition& op, std::vector<std::optional<TensorType>> inputs,
+                     const Attributes& attributes) {
   check_inputs(op, inputs);
   Problem problem;
   problem.op = &op;

@@ -11,7 +11,8 @@
 
 namespace cermet {
 
-/// How an output's elements read an operand's elements (after DNNFusion, PLDI 2021); asked per operand by the fusion planner.
+/// How an output's elements read an operand's elements (after DNNFusion, PLDI 2021); asked per operand by the fusion
+/// planner.
 enum class Mapping : std::uint8_t { one_to_one, one_to_many, many_to_many, reorganize, shuffle, barrier };
 std::string_view name_of(Mapping mapping);
 
@@ -49,19 +50,22 @@ struct OpSpec {
   std::function<double(const Problem&)> operations = {};
   /// Bytes moved; where empty, the sum of all operands and results.
   std::function<double(const Problem&)> bytes = {};
-  /// Longest chain of float32 roundings behind a result: K for a product; 8 where empty. Scales the error bound of kernels.
+  /// Longest chain of float32 roundings behind a result: K for a product; 8 where empty. Scales the error bound of
+  /// kernels.
   std::function<double(const Problem&)> rounding_depth = {};
   /// Largest difference, in quantization steps, that integer and fp8 results may show. 0: exact.
   int integer_slack = 0;
   std::function<std::vector<Case>()> cases;
-  /// How many trailing dimensions of every operand and result are dense among themselves; 1 where empty. Operators check it where views arrive.
+  /// How many trailing dimensions of every operand and result are dense among themselves; 1 where empty. Operators
+  /// check it where views arrive.
   std::function<int(const Problem&)> dense_dims = {};
   /// Output i shares the memory of the input that aliases[i] names; -1 for none. Shorter than outputs means none.
   std::vector<int> aliases = {};
-  /// Input that output i may coincide with exactly, because every kernel reads an element's row before it writes it; -1 for none. Operators whose
-  /// operands are all One-to-One need not say so.
+  /// Input that output i may coincide with exactly, because every kernel reads an element's row before it writes it; -1
+  /// for none. Operators whose operands are all One-to-One need not say so.
   std::vector<int> in_place = {};
-  /// The result is operand 0 seen with other dimensions (reshape): where its memory is dense, a graph shares it and nothing is computed.
+  /// The result is operand 0 seen with other dimensions (reshape): where its memory is dense, a graph shares it and
+  /// nothing is computed.
   bool is_view = false;
   bool associative = false, commutative = false, distributive = false;
 };

@@ -1,4 +1,5 @@
-// An operator applied to operands of known type: all of an operator that kernels and graphs see. What defines one is in operator.hpp.
+// An operator applied to operands of known type: all of an operator that kernels and graphs see. What defines one is in
+// operator.hpp.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +42,11 @@ struct Problem {
   const Operator* op = nullptr;
   std::vector<std::optional<TensorType>> inputs;  ///< nothing where an optional operand is not given
   std::vector<TensorType> outputs;
-  Attributes attributes;              ///< resolved: every attribute of the schema is present
-  std::uint64_t constant_inputs = 0;  ///< bit i: operand i is known before the first run (a weight), so a kernel may prepack it
-  SymbolValues maximum;               ///< largest value each symbol may take
-  const Target* target = nullptr;     ///< the device that kernels are chosen for; null for the CPU
+  Attributes attributes;  ///< resolved: every attribute of the schema is present
+  std::uint64_t constant_inputs =
+      0;                 ///< bit i: operand i is known before the first run (a weight), so a kernel may prepack it
+  SymbolValues maximum;  ///< largest value each symbol may take
+  const Target* target = nullptr;  ///< the device that kernels are chosen for; null for the CPU
 
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i].has_value(); }
   bool is_constant(std::size_t i) const { return i < 64 && ((constant_inputs >> i) & 1u); }
@@ -52,9 +54,10 @@ struct Problem {
   const TensorType& input(std::size_t i) const;
   /// Dimension `axis` of operand i (negative counts from the end), at the symbols' maximum.
   std::int64_t size(std::size_t i, int axis) const;
-  std::string_view input_name(std::size_t i) const;  ///< as the schema names it: "bias"; a variadic operand's for all that it stands for
-  std::vector<double> numbers() const;               ///< the attributes, in the schema's order; asserts that all are numbers
-  std::string to_string() const;                     ///< "linear(bf16[T, 2048], bf16[8192, 2048]) {out_dtype = "bf16"}"
+  std::string_view input_name(
+      std::size_t i) const;  ///< as the schema names it: "bias"; a variadic operand's for all that it stands for
+  std::vector<double> numbers() const;  ///< the attributes, in the schema's order; asserts that all are numbers
+  std::string to_string() const;        ///< "linear(bf16[T, 2048], bf16[8192, 2048]) {out_dtype = "bf16"}"
 };
 
 /// Work of one call at the symbols' maximum.
@@ -72,8 +75,10 @@ const OpDefinition* find_operator(std::string_view name);
 
 /// Throws Error where an operator takes fewer operands than that.
 void check_input_count(const OpDefinition& op, std::size_t count);
-/// Validates operands and attributes against the schema, fills attribute defaults and infers outputs. Throws Error naming the operand or attribute.
-Problem make_problem(const OpDefinition& op, std::vector<std::optional<TensorType>> inputs, const Attributes& attributes);
+/// Validates operands and attributes against the schema, fills attribute defaults and infers outputs. Throws Error
+/// naming the operand or attribute.
+Problem make_problem(const OpDefinition& op, std::vector<std::optional<TensorType>> inputs,
+                     const Attributes& attributes);
 /// dense_dims of the problem's operator.
 int dense_dims_of(const Problem& problem);
 /// Bytes of a dense tensor at the symbols' maximum.

@@ -21,8 +21,8 @@ struct ReferenceCall {
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i].present; }
 };
 
-/// Offset, in elements, of dense index `index` of a view whose dimensions may be strided. Dimensions that lie in memory as one are divided by as one: a view
-/// without gaps needs no division.
+/// Offset, in elements, of dense index `index` of a view whose dimensions may be strided. Dimensions that lie in memory
+/// as one are divided by as one: a view without gaps needs no division.
 inline std::int64_t element_offset(const TensorView& view, std::int64_t index) {
   std::int64_t offset = 0;
   for (int axis = view.shape.rank() - 1; axis >= 0; --axis) {
@@ -37,7 +37,9 @@ inline std::int64_t element_offset(const TensorView& view, std::int64_t index) {
 }
 
 /// Element at a dense (row-major) index.
-inline double load(const TensorView& view, std::int64_t index) { return format::load_element(view.data, view.dtype, element_offset(view, index)); }
+inline double load(const TensorView& view, std::int64_t index) {
+  return format::load_element(view.data, view.dtype, element_offset(view, index));
+}
 /// Writes with the one rounding of the output.
 inline void store(const TensorView& view, std::int64_t index, double value) {
   format::store_element(view.data, view.dtype, element_offset(view, index), value);
@@ -46,10 +48,13 @@ inline void store(const TensorView& view, std::int64_t index, double value) {
 inline void copy_element(const TensorView& from, std::int64_t i, const TensorView& to, std::int64_t j) {
   if (from.dtype != to.dtype) return store(to, j, load(from, i));
   const auto bytes = static_cast<std::int64_t>(size_of(from.dtype));
-  std::memcpy(to.as<char>() + element_offset(to, j) * bytes, from.as<const char>() + element_offset(from, i) * bytes, static_cast<std::size_t>(bytes));
+  std::memcpy(to.as<char>() + element_offset(to, j) * bytes, from.as<const char>() + element_offset(from, i) * bytes,
+              static_cast<std::size_t>(bytes));
 }
 /// Element as an index: exact for every integer type that fits.
-inline std::int64_t load_index(const TensorView& view, std::int64_t index) { return static_cast<std::int64_t>(load(view, index)); }
+inline std::int64_t load_index(const TensorView& view, std::int64_t index) {
+  return static_cast<std::int64_t>(load(view, index));
+}
 
 /// Element of an integer type that int64 holds, exactly.
 inline std::int64_t load_integer(const TensorView& view, std::int64_t index) {
@@ -70,6 +75,7 @@ inline void note_magnitude(const ReferenceCall& call, std::size_t output, std::i
 /// Throws unless 0 <= value < bound; names operator and operand.
 void check_index(std::string_view op, std::string_view operand, std::int64_t value, std::int64_t bound);
 /// The index in [0, bound) of a value that may count from the end; throws unless -bound <= value < bound.
-std::int64_t checked_signed_index(std::string_view op, std::string_view operand, std::int64_t value, std::int64_t bound);
+std::int64_t checked_signed_index(std::string_view op, std::string_view operand, std::int64_t value,
+                                  std::int64_t bound);
 
 }  // namespace cermet

@@ -44,7 +44,8 @@ std::string contents() {
 
 std::string operand_row(const OperandSpec& operand, bool is_input) {
   const std::string_view presence = operand.optional ? ", optional" : operand.variadic ? ", one or more" : "";
-  std::string row = fmt::format("| `{}`{} | {} | `{}` | ", operand.name, presence, operand.dtypes.to_string(), table_cell(operand.shape));
+  std::string row = fmt::format("| `{}`{} | {} | `{}` | ", operand.name, presence, operand.dtypes.to_string(),
+                                table_cell(operand.shape));
   if (is_input) row += fmt::format("{} | ", name_of(operand.mapping));
   return row + table_cell(operand.doc) + " |\n";
 }
@@ -64,7 +65,8 @@ std::string attribute_table(const OpDefinition& op) {
   for (const AttributeSpec& attribute : op.attributes) {
     std::string doc = table_cell(attribute.doc);
     if (!attribute.choices.empty()) doc += fmt::format(": {}", fmt::join(attribute.choices, ", "));
-    text += fmt::format("| `{}` | {} | `{}` | {} |\n", attribute.name, type_name(attribute.fallback), table_cell(to_string(attribute.fallback)), doc);
+    text += fmt::format("| `{}` | {} | `{}` | {} |\n", attribute.name, type_name(attribute.fallback),
+                        table_cell(to_string(attribute.fallback)), doc);
   }
   return text;
 }
@@ -78,7 +80,9 @@ std::string properties(const OpDefinition& op) {
   if (op.is_view) list.emplace_back("shares the memory of its operand");
   const auto pairs = [&](const std::vector<int>& inputs, std::string_view verb) {
     for (std::size_t o = 0; o < inputs.size(); ++o)
-      if (inputs[o] >= 0) list.push_back(fmt::format("`{}` {} `{}`", op.outputs[o].name, verb, op.inputs[static_cast<std::size_t>(inputs[o])].name));
+      if (inputs[o] >= 0)
+        list.push_back(
+            fmt::format("`{}` {} `{}`", op.outputs[o].name, verb, op.inputs[static_cast<std::size_t>(inputs[o])].name));
   };
   pairs(op.aliases, "updates");
   pairs(op.in_place, "may overwrite");
@@ -90,16 +94,19 @@ std::string properties(const OpDefinition& op) {
 std::string operator_reference_markdown() {
   std::string text = fmt::format(
       "# Operators\n\n"
-      "The {} operators, generated from their schemas in `src/op` (`cermet ops NAME` prints one of them with its kernels). In shapes, `..` stands for any "
+      "The {} operators, generated from their schemas in `src/op` (`cermet ops NAME` prints one of them with its "
+      "kernels). In shapes, `..` stands for any "
       "number "
       "of "
-      "leading dimensions. The mapping type of an operand says how a result's elements read it; the fusion planner relies on it.\n\n{}",
+      "leading dimensions. The mapping type of an operand says how a result's elements read it; the fusion planner "
+      "relies on it.\n\n{}",
       all_operators().size(), contents());
   for (const std::string_view category : categories()) {
     text += fmt::format("\n## {}\n", category);
     for (const OpDefinition& op : all_operators()) {
       if (op.category != category) continue;
-      text += fmt::format("\n### {}\n\n{}.\n\n{}\n{}{}{}", op.name, op.summary, op.semantics, operand_tables(op), attribute_table(op), properties(op));
+      text += fmt::format("\n### {}\n\n{}.\n\n{}\n{}{}{}", op.name, op.summary, op.semantics, operand_tables(op),
+                          attribute_table(op), properties(op));
     }
   }
   return text;

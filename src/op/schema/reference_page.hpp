@@ -5,8 +5,8 @@
 
 namespace cermet {
 
-/// Markdown: a table of contents by category, then for every operator summary, semantics, operands with mapping types, results and attributes.
-/// docs/reference/operators.md holds it; a test keeps the two equal.
+/// Markdown: a table of contents by category, then for every operator summary, semantics, operands with mapping types,
+/// results and attributes. docs/reference/operators.md holds it; a test keeps the two equal.
 std::string operator_reference_markdown();
 
 }  // namespace cermet

@@ -9,22 +9,29 @@ namespace cermet {
 namespace {
 
 /// "n1 (linear)".
-std::string node_text(const Region& region, std::size_t n) { return fmt::format("n{} ({})", n, region.nodes[n].problem.op->name); }
+std::string node_text(const Region& region, std::size_t n) {
+  return fmt::format("n{} ({})", n, region.nodes[n].problem.op->name);
+}
 
 /// A result of a node: "n0", and "n0.1" where it has several.
 std::string result_text(const Region& region, std::int32_t node, std::int32_t output) {
-  return region.nodes[static_cast<std::size_t>(node)].problem.outputs.size() > 1 ? fmt::format("n{}.{}", node, output) : fmt::format("n{}", node);
+  return region.nodes[static_cast<std::size_t>(node)].problem.outputs.size() > 1 ? fmt::format("n{}.{}", node, output)
+                                                                                 : fmt::format("n{}", node);
 }
 
 std::string input_text(const Region& region, const RegionNode& node, std::size_t i) {
   const RegionInput& input = node.inputs[i];
-  if (input.is_inside()) return fmt::format("{} {}", name_of(input.rounding), result_text(region, input.index, input.output));
-  return input.from == RegionInput::From::outside && node.problem.has(i) ? fmt::format("${}: {}", input.index, node.problem.input(i).to_string()) : "-";
+  if (input.is_inside())
+    return fmt::format("{} {}", name_of(input.rounding), result_text(region, input.index, input.output));
+  return input.from == RegionInput::From::outside && node.problem.has(i)
+             ? fmt::format("${}: {}", input.index, node.problem.input(i).to_string())
+             : "-";
 }
 
 std::string node_body(const Region& region, const RegionNode& node) {
   std::string text = fmt::format("{}(", node.problem.op->name);
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) text += fmt::format("{}{}", i ? ", " : "", input_text(region, node, i));
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    text += fmt::format("{}{}", i ? ", " : "", input_text(region, node, i));
   text += ")";
   const char* separator = " {";
   for (const auto& [name, value] : node.problem.attributes) {
@@ -39,40 +46,53 @@ std::optional<std::string> input_fault(const Region& region, std::size_t n, std:
   const RegionNode& node = region.nodes[n];
   const RegionInput& input = node.inputs[i];
   const auto place = [&] { return fmt::format("{}, operand {}", node_text(region, n), i); };
-  if (input.from == From::nowhere) return node.problem.has(i) ? std::optional(fmt::format("{}: expected to be wired, found nothing", place())) : std::nullopt;
+  if (input.from == From::nowhere)
+    return node.problem.has(i) ? std::optional(fmt::format("{}: expected to be wired, found nothing", place()))
+                               : std::nullopt;
   if (input.from == From::outside) {
     if (input.index < 0 || static_cast<std::size_t>(input.index) >= region.operands.size())
-      return fmt::format("{}: expected one of {} operands of the region, found ${}", place(), region.operands.size(), input.index);
+      return fmt::format("{}: expected one of {} operands of the region, found ${}", place(), region.operands.size(),
+                         input.index);
     const RegionPlace& first = region.operands[static_cast<std::size_t>(input.index)];
     const Problem& reader = region.nodes[static_cast<std::size_t>(first.node)].problem;
     if (reader.inputs[static_cast<std::size_t>(first.index)] == node.problem.inputs[i]) return std::nullopt;
-    return fmt::format("{}: expected the type of ${}, found {}", place(), input.index, node.problem.has(i) ? node.problem.input(i).to_string() : "none");
+    return fmt::format("{}: expected the type of ${}, found {}", place(), input.index,
+                       node.problem.has(i) ? node.problem.input(i).to_string() : "none");
   }
   if (input.index < 0 || static_cast<std::size_t>(input.index) >= n)
     return fmt::format("{}: expected a node before it, found n{}: a cycle", place(), input.index);
   const Problem& maker = region.nodes[static_cast<std::size_t>(input.index)].problem;
   if (input.output < 0 || static_cast<std::size_t>(input.output) >= maker.outputs.size())
-    return fmt::format("{}: expected one of {} results of n{}, found number {}", place(), maker.outputs.size(), input.index, input.output);
-  if (input.rounding == Rounding::unset) return fmt::format("{}: expected a rounding contract, strict or fast, found none", place());
+    return fmt::format("{}: expected one of {} results of n{}, found number {}", place(), maker.outputs.size(),
+                       input.index, input.output);
+  if (input.rounding == Rounding::unset)
+    return fmt::format("{}: expected a rounding contract, strict or fast, found none", place());
   const TensorType& made = maker.outputs[static_cast<std::size_t>(input.output)];
   if (node.problem.inputs[i] == made) return std::nullopt;
-  return fmt::format("{}: expected {}, found {}", place(), made.to_string(), node.problem.has(i) ? node.problem.input(i).to_string() : "none");
+  return fmt::format("{}: expected {}, found {}", place(), made.to_string(),
+                     node.problem.has(i) ? node.problem.input(i).to_string() : "none");
 }
 
 /// Whether some node or the outside reads a result of the node.
 bool is_read(const Region& region, std::size_t n) {
-  const auto is_here = [&](const RegionInput& input) { return input.is_inside() && static_cast<std::size_t>(input.index) == n; };
-  return std::ranges::any_of(region.results, [&](const RegionPlace& place) { return static_cast<std::size_t>(place.node) == n; }) ||
-         std::ranges::any_of(region.nodes, [&](const RegionNode& node) { return std::ranges::any_of(node.inputs, is_here); });
+  const auto is_here = [&](const RegionInput& input) {
+    return input.is_inside() && static_cast<std::size_t>(input.index) == n;
+  };
+  return std::ranges::any_of(region.results,
+                             [&](const RegionPlace& place) { return static_cast<std::size_t>(place.node) == n; }) ||
+         std::ranges::any_of(region.nodes,
+                             [&](const RegionNode& node) { return std::ranges::any_of(node.inputs, is_here); });
 }
 
-std::optional<std::string> place_fault(const Region& region, const RegionPlace& place, std::string_view what, bool is_operand) {
+std::optional<std::string> place_fault(const Region& region, const RegionPlace& place, std::string_view what,
+                                       bool is_operand) {
   if (place.node < 0 || static_cast<std::size_t>(place.node) >= region.nodes.size())
     return fmt::format("{}: expected one of {} nodes, found n{}", what, region.nodes.size(), place.node);
   const Problem& problem = region.nodes[static_cast<std::size_t>(place.node)].problem;
   const std::size_t count = is_operand ? problem.inputs.size() : problem.outputs.size();
   if (place.index >= 0 && static_cast<std::size_t>(place.index) < count) return std::nullopt;
-  return fmt::format("{}: expected one of {} of {}, found number {}", what, count, node_text(region, static_cast<std::size_t>(place.node)), place.index);
+  return fmt::format("{}: expected one of {} of {}, found number {}", what, count,
+                     node_text(region, static_cast<std::size_t>(place.node)), place.index);
 }
 
 }  // namespace
@@ -115,9 +135,11 @@ std::string Region::operators() const {
 std::string Region::to_string() const {
   if (is_single()) return problem().to_string();
   std::string text = "{";
-  for (std::size_t n = 0; n < nodes.size(); ++n) text += fmt::format("{}n{} = {}", n ? "; " : "", n, node_body(*this, nodes[n]));
+  for (std::size_t n = 0; n < nodes.size(); ++n)
+    text += fmt::format("{}n{} = {}", n ? "; " : "", n, node_body(*this, nodes[n]));
   text += fmt::format("}} anchor n{} ->", anchor);
-  for (std::size_t r = 0; r < results.size(); ++r) text += fmt::format("{}{}", r ? ", " : " ", result_text(*this, results[r].node, results[r].index));
+  for (std::size_t r = 0; r < results.size(); ++r)
+    text += fmt::format("{}{}", r ? ", " : " ", result_text(*this, results[r].node, results[r].index));
   return text;
 }
 
@@ -130,7 +152,8 @@ std::string Region::key() const {
     for (const Dim& d : has(i) ? operand_type(i).dims : Dims{})
       if (!d.is_constant()) std::ranges::copy(d.symbols(), std::inserter(symbols, symbols.end()));
   for (const Symbol& symbol : symbols) text += fmt::format(", {} <= {}", symbol.name(), maximum()[symbol]);
-  return target() ? fmt::format("{}, on {} with {} SMs", text, target()->architecture(), target()->multiprocessors) : text;
+  return target() ? fmt::format("{}, on {} with {} SMs", text, target()->architecture(), target()->multiprocessors)
+                  : text;
 }
 
 std::optional<std::string> find_fault(const Region& region) {
@@ -144,11 +167,14 @@ std::optional<std::string> find_fault(const Region& region) {
   for (std::size_t n = 0; n < region.nodes.size(); ++n) {
     const RegionNode& node = region.nodes[n];
     if (node.inputs.size() != node.problem.inputs.size())
-      return fmt::format("{}: expected {} wired operands, found {}", node_text(region, n), node.problem.inputs.size(), node.inputs.size());
+      return fmt::format("{}: expected {} wired operands, found {}", node_text(region, n), node.problem.inputs.size(),
+                         node.inputs.size());
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       if (auto fault = input_fault(region, n, i)) return fault;
-    if (!is_read(region, n)) return fmt::format("{}: expected a reader of its results, found none", node_text(region, n));
-    if (node.problem.target != region.target()) return fmt::format("{}: expected the target of the anchor, found another", node_text(region, n));
+    if (!is_read(region, n))
+      return fmt::format("{}: expected a reader of its results, found none", node_text(region, n));
+    if (node.problem.target != region.target())
+      return fmt::format("{}: expected the target of the anchor, found another", node_text(region, n));
   }
   return std::nullopt;
 }
@@ -174,8 +200,10 @@ Cost cost_of(const Region& region) {
     }
     cost.bytes += reads;
   }
-  for (const auto& [operand, bytes] : read) cost.bytes += std::min(bytes, bytes_of(region.operand_type(static_cast<std::size_t>(operand)), region.maximum()));
-  for (std::size_t r = 0; r < region.results.size(); ++r) cost.bytes += bytes_of(region.result_type(r), region.maximum());
+  for (const auto& [operand, bytes] : read)
+    cost.bytes += std::min(bytes, bytes_of(region.operand_type(static_cast<std::size_t>(operand)), region.maximum()));
+  for (std::size_t r = 0; r < region.results.size(); ++r)
+    cost.bytes += bytes_of(region.result_type(r), region.maximum());
   return cost;
 }
 

@@ -27,7 +27,9 @@ struct RegionInput {
   std::int32_t output = 0;              ///< inside: which of that node's results
   Rounding rounding = Rounding::unset;  ///< inside: the edge's contract
 
-  static RegionInput outside(std::size_t operand) { return {From::outside, static_cast<std::int32_t>(operand), 0, Rounding::unset}; }
+  static RegionInput outside(std::size_t operand) {
+    return {From::outside, static_cast<std::int32_t>(operand), 0, Rounding::unset};
+  }
   static RegionInput inside(std::size_t node, std::size_t output, Rounding rounding) {
     return {From::inside, static_cast<std::int32_t>(node), static_cast<std::int32_t>(output), rounding};
   }
@@ -46,10 +48,12 @@ struct RegionPlace {
   friend bool operator==(const RegionPlace&, const RegionPlace&) = default;
 };
 
-/// A directed acyclic graph of operators that one kernel computes. A launch gets `operands` as its inputs and `results` as its outputs, in this order.
+/// A directed acyclic graph of operators that one kernel computes. A launch gets `operands` as its inputs and `results`
+/// as its outputs, in this order.
 struct Region {
-  std::vector<RegionNode> nodes;      ///< in an order in which they can run
-  std::int32_t anchor = 0;            ///< the node whose kernels are asked and whose family gives the loops: a product, an attention, a row reduction
+  std::vector<RegionNode> nodes;  ///< in an order in which they can run
+  std::int32_t anchor = 0;        ///< the node whose kernels are asked and whose family gives the loops: a product, an
+                                  ///< attention, a row reduction
   std::vector<RegionPlace> operands;  ///< what comes from outside
   std::vector<RegionPlace> results;   ///< what leaves; a value that other nodes read may leave, too
 
@@ -65,25 +69,39 @@ struct Region {
   void set_target(const Target* target);
   void set_maximum(const SymbolValues& maximum);
 
-  bool has(std::size_t operand) const { return problem_at(operands[operand]).has(static_cast<std::size_t>(operands[operand].index)); }
+  bool has(std::size_t operand) const {
+    return problem_at(operands[operand]).has(static_cast<std::size_t>(operands[operand].index));
+  }
   /// Whether an operand is known before the first run.
-  bool is_constant(std::size_t operand) const { return problem_at(operands[operand]).is_constant(static_cast<std::size_t>(operands[operand].index)); }
-  const TensorType& operand_type(std::size_t operand) const { return problem_at(operands[operand]).input(static_cast<std::size_t>(operands[operand].index)); }
-  const TensorType& result_type(std::size_t result) const { return problem_at(results[result]).outputs[static_cast<std::size_t>(results[result].index)]; }
-  /// Which operand of the region operand `input` of a node is; nothing where it is not given or comes from another node.
+  bool is_constant(std::size_t operand) const {
+    return problem_at(operands[operand]).is_constant(static_cast<std::size_t>(operands[operand].index));
+  }
+  const TensorType& operand_type(std::size_t operand) const {
+    return problem_at(operands[operand]).input(static_cast<std::size_t>(operands[operand].index));
+  }
+  const TensorType& result_type(std::size_t result) const {
+    return problem_at(results[result]).outputs[static_cast<std::size_t>(results[result].index)];
+  }
+  /// Which operand of the region operand `input` of a node is; nothing where it is not given or comes from another
+  /// node.
   std::optional<std::size_t> operand_of(std::size_t node, std::size_t input) const;
   /// The same for the anchor.
-  std::optional<std::size_t> operand_of(std::size_t input) const { return operand_of(static_cast<std::size_t>(anchor), input); }
+  std::optional<std::size_t> operand_of(std::size_t input) const {
+    return operand_of(static_cast<std::size_t>(anchor), input);
+  }
 
   std::string operators() const;  ///< "rms_norm + linear"
   /// For readers: of a single operator the problem's text; of more
-  /// `{n0 = rms_norm($0: f32[1, 64]) {eps = 1e-06}; n1 = linear(strict n0, $1: bf16[32, 64]) {out_dtype = ""}} anchor n1 -> n1`.
+  /// `{n0 = rms_norm($0: f32[1, 64]) {eps = 1e-06}; n1 = linear(strict n0, $1: bf16[32, 64]) {out_dtype = ""}} anchor
+  /// n1 -> n1`.
   std::string to_string() const;
   /// The text with all else that a kernel's choice may depend on: constants, the symbols' maxima, the device.
   std::string key() const;
 
  private:
-  const Problem& problem_at(const RegionPlace& place) const { return nodes[static_cast<std::size_t>(place.node)].problem; }
+  const Problem& problem_at(const RegionPlace& place) const {
+    return nodes[static_cast<std::size_t>(place.node)].problem;
+  }
 };
 
 /// What is wrong with a region's form, naming the node; nothing where it is sound.
@@ -91,7 +109,8 @@ std::optional<std::string> find_fault(const Region& region);
 /// Throws Error(internal) where something is.
 void verify(const Region& region);
 
-/// Operations and bytes at the symbols' maximum: what stays inside moves no bytes, and an operand that several nodes read is read once.
+/// Operations and bytes at the symbols' maximum: what stays inside moves no bytes, and an operand that several nodes
+/// read is read once.
 Cost cost_of(const Region& region);
 /// How many trailing dimensions of every operand and result are dense among themselves.
 int dense_dims_of(const Region& region);

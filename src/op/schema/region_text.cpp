@@ -98,7 +98,8 @@ class RegionReader {
     const auto count = static_cast<std::int64_t>(region_.operands.size());
     if (number < 0 || number > count) {
       reader_.back_to(begin);
-      reader_.expected(count == 0 ? "0, the first operand" : fmt::format("an operand from 0 to {}, or {}, the next", count - 1, count));
+      reader_.expected(count == 0 ? "0, the first operand"
+                                  : fmt::format("an operand from 0 to {}, or {}, the next", count - 1, count));
     }
     reader_.need(':');
     const std::size_t type_begin = (reader_.skip_spaces(), reader_.position());
@@ -119,7 +120,8 @@ class RegionReader {
     const std::string_view name = reader_.name("a node, such as n0");
     std::size_t n = 0;
     const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), n);
-    if (name.starts_with('n') && error == std::errc() && end == name.data() + name.size() && n < region_.nodes.size()) return n;
+    if (name.starts_with('n') && error == std::errc() && end == name.data() + name.size() && n < region_.nodes.size())
+      return n;
     reader_.back_to(begin);
     reader_.expected(region_.nodes.empty()       ? "an operand from outside: there is no node before this one"
                      : region_.nodes.size() == 1 ? "n0, the only node before"
@@ -133,7 +135,8 @@ class RegionReader {
     reader_.need('.');
     const std::size_t begin = reader_.position();
     const std::int64_t output = reader_.integer("the number of a result");
-    if (output >= 0 && output < static_cast<std::int64_t>(count)) return {static_cast<std::int32_t>(n), static_cast<std::int32_t>(output)};
+    if (output >= 0 && output < static_cast<std::int64_t>(count))
+      return {static_cast<std::int32_t>(n), static_cast<std::int32_t>(output)};
     reader_.back_to(begin);
     reader_.expected(fmt::format("a result from 0 to {}", count - 1));
   }
@@ -151,7 +154,8 @@ Region parse_region(std::string_view text) {
   if (reader.peek() == '{') return RegionReader(text).run();
   OperatorCall call = parse_call(text);
   const OpDefinition* op = find_operator(call.name);
-  require(op != nullptr, "region {}: expected an operator, as `cermet ops` lists them, found {}", quote(text), quote(call.name));
+  require(op != nullptr, "region {}: expected an operator, as `cermet ops` lists them, found {}", quote(text),
+          quote(call.name));
   return make_problem(*op, std::move(call.inputs), call.attributes);
 }
 

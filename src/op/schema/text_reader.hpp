@@ -62,7 +62,8 @@ class TextReader {
   std::string quoted() {
     std::size_t size = 0;
     const auto text = unescape(text_.substr(at_), size);
-    if (!text) expected("a string in quotes with its closing one, in which a backslash comes before one of \" \\\\ n t r xHH");
+    if (!text)
+      expected("a string in quotes with its closing one, in which a backslash comes before one of \" \\\\ n t r xHH");
     at_ += size;
     return *text;
   }

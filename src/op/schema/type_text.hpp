@@ -1,4 +1,5 @@
-// Text of types and operator calls, as their to_string() spells them. Every function throws Error(invalid_argument) that quotes the text.
+// Text of types and operator calls, as their to_string() spells them. Every function throws Error(invalid_argument)
+// that quotes the text.
 #pragma once
 
 #include <optional>

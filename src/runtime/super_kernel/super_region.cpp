@@ -22,16 +22,21 @@ std::vector<SuperKernelOptions> options_of(const std::vector<SuperKernel>& super
 
 std::string text_of(const SuperBreak& found, std::string_view scope) {
   const SuperReasonInfo& info = info_of(found.reason);
-  return fmt::format("{} (launch {}): {}: {}{}; {}", scope.empty() ? "a node without a scope" : scope, found.launch, info.id, info.sentence,
-                     found.found.empty() ? "" : " (" + found.found + ")", info.advice);
+  return fmt::format("{} (launch {}): {}: {}{}; {}", scope.empty() ? "a node without a scope" : scope, found.launch,
+                     info.id, info.sentence, found.found.empty() ? "" : " (" + found.found + ")", info.advice);
 }
 
-std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step, const SuperKernelOptions& options, const SuperLimits& limits) {
-  const auto apart = [&](SuperReason reason, std::string found = {}) { return SuperBreak{{}, launch.step, 0, reason, std::move(found)}; };
+std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step, const SuperKernelOptions& options,
+                                    const SuperLimits& limits) {
+  const auto apart = [&](SuperReason reason, std::string found = {}) {
+    return SuperBreak{{}, launch.step, 0, reason, std::move(found)};
+  };
   // Of kernels that were chosen for launches of their own: the reason is why they were.
   const auto alone = [&](SuperReason reason, std::string found) {
     if (step.loss <= 0) return apart(reason, std::move(found));
-    return apart(SuperReason::loss, fmt::format("{:.0f} us a run by forecast, so that kernels were chosen that are faster alone: {}", step.loss * 1e6, found));
+    return apart(SuperReason::loss,
+                 fmt::format("{:.0f} us a run by forecast, so that kernels were chosen that are faster alone: {}",
+                             step.loss * 1e6, found));
   };
   if (step.is_outside || launch.kind == Launch::Kind::function) return apart(SuperReason::outside_code);
   if (limits.calls) return std::nullopt;
@@ -40,25 +45,32 @@ std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step,
   if (launch.kind == Launch::Kind::fill) return apart(SuperReason::fill);
   if (!limits.links) return apart(SuperReason::architecture);
   if (!launch.is_linkable()) return alone(SuperReason::clusters, fmt::format("clusters of {}", launch.shape.cluster));
-  if (launch.program < step.forms.size() && !step.forms[launch.program].empty()) return alone(SuperReason::form, step.forms[launch.program]);
+  if (launch.program < step.forms.size() && !step.forms[launch.program].empty())
+    return alone(SuperReason::form, step.forms[launch.program]);
   if (launch.shape.shared_bytes > limits.shared_bytes)
-    return apart(SuperReason::shared_memory, fmt::format("{} bytes, at most {}", launch.shape.shared_bytes, limits.shared_bytes));
-  if (launch.items > limits.most_items) return apart(SuperReason::many_items, fmt::format("{}, at most {}", launch.items, limits.most_items));
+    return apart(SuperReason::shared_memory,
+                 fmt::format("{} bytes, at most {}", launch.shape.shared_bytes, limits.shared_bytes));
+  if (launch.items > limits.most_items)
+    return apart(SuperReason::many_items, fmt::format("{}, at most {}", launch.items, limits.most_items));
   if (launch.barriers == 0) return std::nullopt;
   const std::uint32_t blocks = blocks_of(options, limits);
-  if (launch.items > blocks) return apart(SuperReason::wide_barrier, fmt::format("{} items, {} blocks", launch.items, blocks));
-  if (launch.items < blocks && !options.feed_sync_all) return apart(SuperReason::narrow_barrier, fmt::format("{} items, {} blocks", launch.items, blocks));
+  if (launch.items > blocks)
+    return apart(SuperReason::wide_barrier, fmt::format("{} items, {} blocks", launch.items, blocks));
+  if (launch.items < blocks && !options.feed_sync_all)
+    return apart(SuperReason::narrow_barrier, fmt::format("{} items, {} blocks", launch.items, blocks));
   return std::nullopt;
 }
 
-SuperFormation form_regions(const Plan& plan, const std::vector<SuperStep>& steps, const std::vector<SuperKernel>& super_kernels, const SuperLimits& limits) {
+SuperFormation form_regions(const Plan& plan, const std::vector<SuperStep>& steps,
+                            const std::vector<SuperKernel>& super_kernels, const SuperLimits& limits) {
   SuperFormation formation;
   form_regions(formation, plan, steps, super_kernels, options_of(super_kernels), limits);
   return formation;
 }
 
-void form_regions(SuperFormation& formation, const Plan& plan, const std::vector<SuperStep>& steps, const std::vector<SuperKernel>& super_kernels,
-                  std::span<const SuperKernelOptions> options, const SuperLimits& limits) {
+void form_regions(SuperFormation& formation, const Plan& plan, const std::vector<SuperStep>& steps,
+                  const std::vector<SuperKernel>& super_kernels, std::span<const SuperKernelOptions> options,
+                  const SuperLimits& limits) {
   formation.regions.clear();
   formation.breaks.clear();
   std::int32_t open = Node::unmarked;  // the super-kernel of the last region, while nothing has ended it
@@ -78,14 +90,16 @@ void form_regions(SuperFormation& formation, const Plan& plan, const std::vector
       continue;
     }
     if (open != step.mark)
-      formation.regions.push_back({super_kernels[mark].name, options[mark], launch.step, launch.step, l, l, blocks_of(options[mark], limits)});
+      formation.regions.push_back(
+          {super_kernels[mark].name, options[mark], launch.step, launch.step, l, l, blocks_of(options[mark], limits)});
     formation.regions.back().last_step = launch.step;
     formation.regions.back().end_launch = l + 1;
     open = step.mark;
   }
 }
 
-void report_breaks(const SuperFormation& formation, const std::vector<SuperKernel>& super_kernels, FunctionRef<std::string_view(std::size_t step)> scope_of) {
+void report_breaks(const SuperFormation& formation, const std::vector<SuperKernel>& super_kernels,
+                   FunctionRef<std::string_view(std::size_t step)> scope_of) {
   for (const SuperKernel& each : super_kernels) {
     std::string list;
     std::size_t count = 0;
@@ -93,9 +107,10 @@ void report_breaks(const SuperFormation& formation, const std::vector<SuperKerne
       if (found.name == each.name) list += fmt::format("\n  {}", text_of(found, scope_of(found.step))), ++count;
     if (count == 0) continue;
     if (SuperKernelOptions::parse(each.options).strict_scope_check == StrictScopeCheck::abort)
-      fail(Status::unsupported, "super-kernel '{}': expected launches that can all join, found {} that cannot:{}", each.name, count, list);
-    log().warn("super-kernel '{}': cannot take in {} of its launches, which {} by {}:{}", each.name, count, count == 1 ? "runs" : "run",
-               count == 1 ? "itself" : "themselves", list);
+      fail(Status::unsupported, "super-kernel '{}': expected launches that can all join, found {} that cannot:{}",
+           each.name, count, list);
+    log().warn("super-kernel '{}': cannot take in {} of its launches, which {} by {}:{}", each.name, count,
+               count == 1 ? "runs" : "run", count == 1 ? "itself" : "themselves", list);
   }
 }
 

@@ -49,26 +49,34 @@ struct SuperLimits {
 
 /// A step of an executable, as far as marks go.
 struct SuperStep {
-  std::int32_t mark = Node::unmarked;   ///< of Graph::super_kernels()
-  bool is_outside = false;              ///< its kernel came from outside
-  std::vector<std::string> forms = {};  ///< by program of a CUDA kernel: what keeps it from sharing a launch; empty where nothing does
-  double loss = 0;                      ///< seconds that a launch of these steps was predicted to lose, so that kernels that join were not chosen; 0: they were
+  std::int32_t mark = Node::unmarked;  ///< of Graph::super_kernels()
+  bool is_outside = false;             ///< its kernel came from outside
+  std::vector<std::string> forms =
+      {};           ///< by program of a CUDA kernel: what keeps it from sharing a launch; empty where nothing does
+  double loss = 0;  ///< seconds that a launch of these steps was predicted to lose, so that kernels that join were not
+                    ///< chosen; 0: they were
 };
 
 /// Why a launch cannot join; nothing where it can.
-std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step, const SuperKernelOptions& options, const SuperLimits& limits);
+std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step, const SuperKernelOptions& options,
+                                    const SuperLimits& limits);
 
-/// Regions by order: launches are taken in the order of the plan; one that is not marked with the name, or cannot join, ends a region, and the next begins
-/// behind it.
-SuperFormation form_regions(const Plan& plan, const std::vector<SuperStep>& steps, const std::vector<SuperKernel>& super_kernels, const SuperLimits& limits);
-/// The same into a formation whose memory is used again: where nothing breaks, nothing is allocated once it is large enough.
-void form_regions(SuperFormation& formation, const Plan& plan, const std::vector<SuperStep>& steps, const std::vector<SuperKernel>& super_kernels,
-                  std::span<const SuperKernelOptions> options, const SuperLimits& limits);
+/// Regions by order: launches are taken in the order of the plan; one that is not marked with the name, or cannot join,
+/// ends a region, and the next begins behind it.
+SuperFormation form_regions(const Plan& plan, const std::vector<SuperStep>& steps,
+                            const std::vector<SuperKernel>& super_kernels, const SuperLimits& limits);
+/// The same into a formation whose memory is used again: where nothing breaks, nothing is allocated once it is large
+/// enough.
+void form_regions(SuperFormation& formation, const Plan& plan, const std::vector<SuperStep>& steps,
+                  const std::vector<SuperKernel>& super_kernels, std::span<const SuperKernelOptions> options,
+                  const SuperLimits& limits);
 /// The options of each.
 std::vector<SuperKernelOptions> options_of(const std::vector<SuperKernel>& super_kernels);
 
-/// Warns once for every super-kernel that breaks with strict-scope-check=bypass; throws Error with every break of those with abort. `scope_of`: of a step.
-void report_breaks(const SuperFormation& formation, const std::vector<SuperKernel>& super_kernels, FunctionRef<std::string_view(std::size_t step)> scope_of);
+/// Warns once for every super-kernel that breaks with strict-scope-check=bypass; throws Error with every break of those
+/// with abort. `scope_of`: of a step.
+void report_breaks(const SuperFormation& formation, const std::vector<SuperKernel>& super_kernels,
+                   FunctionRef<std::string_view(std::size_t step)> scope_of);
 
 /// The scope of a break, its reason and what to do, on one line.
 std::string text_of(const SuperBreak& found, std::string_view scope);

@@ -76,19 +76,23 @@ class AttentionDerivation {
   }
 
   bool name_axes() {
-    const AxisList q = axes_.flat(form_.scores.left.dims), k = axes_.flat(form_.scores.right.dims), v = axes_.flat(form_.values.dims);
+    const AxisList q = axes_.flat(form_.scores.left.dims), k = axes_.flat(form_.scores.right.dims),
+                   v = axes_.flat(form_.values.dims);
     form_.keys = axes_.resolve(form_.keys);
     form_.elements = axes_.resolve(form_.scores.reduced);
     for (const Axis a : q) {
       if (has(form_.elements, a)) continue;
-      if (has(k, a) != has(v, a)) return stop("an axis of queries and keys is none of the values, or the other way round");
+      if (has(k, a) != has(v, a))
+        return stop("an axis of queries and keys is none of the values, or the other way round");
       (has(k, a) ? form_.batch : form_.queries).push_back(a);
     }
     for (const Axis a : v)
       if (!has(form_.batch, a) && !has(form_.keys, a)) form_.value_elements.push_back(a);
     const AxisList result = axes_.flat(form_.result.dims);
-    const bool fits = is_subset(form_.keys, k) && is_subset(form_.keys, v) && is_subset(form_.elements, q) && is_subset(form_.elements, k) &&
-                      k.size() == form_.batch.size() + form_.keys.size() + form_.elements.size() && is_subset(form_.value_elements, result) &&
+    const bool fits = is_subset(form_.keys, k) && is_subset(form_.keys, v) && is_subset(form_.elements, q) &&
+                      is_subset(form_.elements, k) &&
+                      k.size() == form_.batch.size() + form_.keys.size() + form_.elements.size() &&
+                      is_subset(form_.value_elements, result) &&
                       result.size() == form_.batch.size() + form_.queries.size() + form_.value_elements.size();
     return fits || stop("queries, keys or values have an axis that the others do not explain");
   }
@@ -100,7 +104,8 @@ class AttentionDerivation {
     for (std::vector<ScoreTerm>* terms : {&form_.scores.biases, &form_.scores.masks})
       for (ScoreTerm& term : *terms) {
         term.value = axes_.source(editor_, term.value);
-        if (!is_subset(axes_.flat(term.value.dims), axes_.resolve(all))) return stop("a bias or mask has an axis that the scores do not have");
+        if (!is_subset(axes_.flat(term.value.dims), axes_.resolve(all)))
+          return stop("a bias or mask has an axis that the scores do not have");
       }
     return true;
   }
@@ -112,7 +117,8 @@ class AttentionDerivation {
       line += bias.factor == 1 ? fmt::format(" + {}", editor_.value(bias.value.value).name)
                                : fmt::format(" + {} * {}", bias.factor, editor_.value(bias.value.value).name);
     for (const ScoreTerm& mask : s.masks)
-      line += fmt::format(" where {}{}, else {}", mask.inverted ? "not " : "", editor_.value(mask.value.value).name, s.masked_score);
+      line += fmt::format(" where {}{}, else {}", mask.inverted ? "not " : "", editor_.value(mask.value.value).name,
+                          s.masked_score);
     form_.steps.push_back(std::move(line));
     form_.steps.insert(form_.steps.end(), online.steps.begin(), online.steps.end());
     for (const std::string& merge : online.merges) form_.steps.push_back("two parts: " + merge);
@@ -147,8 +153,10 @@ class AttentionDerivation {
     for (const NodeId n : form_.nodes) {
       if (n == matmul_) continue;
       for (const ValueId id : editor_.node(n).outputs) {
-        const bool elsewhere = std::ranges::any_of(editor_.uses(id), [&](Use use) { return !std::ranges::binary_search(form_.nodes, use.node); });
-        if (elsewhere || editor_.is_output(id)) return stop(fmt::format("'{}' is also read elsewhere", editor_.value(id).name));
+        const bool elsewhere = std::ranges::any_of(
+            editor_.uses(id), [&](Use use) { return !std::ranges::binary_search(form_.nodes, use.node); });
+        if (elsewhere || editor_.is_output(id))
+          return stop(fmt::format("'{}' is also read elsewhere", editor_.value(id).name));
       }
     }
     return true;
@@ -159,13 +167,16 @@ class AttentionDerivation {
       if (n == matmul_ || any_type_) continue;
       for (const ValueId id : editor_.node(n).outputs)
         if (editor_.value(id).type.dtype != DType::f32 && editor_.value(id).type.dtype != DType::boolean)
-          return stop(fmt::format("'{}' is rounded to {}", editor_.value(id).name, name_of(editor_.value(id).type.dtype)));
+          return stop(
+              fmt::format("'{}' is rounded to {}", editor_.value(id).name, name_of(editor_.value(id).type.dtype)));
     }
     const auto type = [&](const IndexedValue& value) { return editor_.value(value.value).type.dtype; };
     const DType q = type(form_.scores.left);
-    if (!dtypes::real.contains(q) || type(form_.scores.right) != q || type(form_.values) != q || !dtypes::real.contains(type(form_.result)))
+    if (!dtypes::real.contains(q) || type(form_.scores.right) != q || type(form_.values) != q ||
+        !dtypes::real.contains(type(form_.result)))
       return stop("queries, keys and values of unlike types");
-    return std::ranges::all_of(form_.scores.biases, [&](const ScoreTerm& bias) { return dtypes::real.contains(type(bias.value)); }) ||
+    return std::ranges::all_of(form_.scores.biases,
+                               [&](const ScoreTerm& bias) { return dtypes::real.contains(type(bias.value)); }) ||
            stop("a bias of a type that attention does not take");
   }
 

@@ -14,12 +14,14 @@ constexpr std::int64_t rows_per_tile = 64, float_bytes = 4;
 
 void begin_queries(const AttentionShape& shape, const AttentionTask& task, float scale, RowState& state) {
   if (shape.floats_by_token)
-    return lay_queries(reinterpret_cast<const float*>(task.q), shape.q_token_step / float_bytes, task.tokens, shape.head_size, scale, state);
+    return lay_queries(reinterpret_cast<const float*>(task.q), shape.q_token_step / float_bytes, task.tokens,
+                       shape.head_size, scale, state);
   for (std::int64_t r = 0; r < task.tokens * shape.group; ++r) {
     const std::byte* q = task.q + r / shape.group * shape.q_token_step + r % shape.group * shape.q_head_step;
     if (shape.q_element_step == 0) shape.q_to_float(q, reinterpret_cast<std::byte*>(state.row), shape.head_size);
     else
-      for (std::int64_t d = 0; d < shape.head_size; ++d) shape.q_to_float(q + d * shape.q_element_step, reinterpret_cast<std::byte*>(state.row + d), 1);
+      for (std::int64_t d = 0; d < shape.head_size; ++d)
+        shape.q_to_float(q + d * shape.q_element_step, reinterpret_cast<std::byte*>(state.row + d), 1);
     for (std::int64_t d = 0; d < shape.head_size; ++d) state.query[d * state.rows + r] = state.row[d] * scale;
   }
 }
@@ -41,7 +43,9 @@ void begin_rows(const AttentionSettings& s, const AttentionShape& shape, const A
     state.last[r] = static_cast<std::int32_t>(range.end);
     state.position[r] = static_cast<std::int32_t>(task.position + token);
     if (task.alibi) state.slope[r] = task.alibi[head];
-    if (task.bias.data) state.bias_offset[r] = static_cast<std::int32_t>((token * task.bias.token_step + head * task.bias.head_step) / shape.bias_bytes);
+    if (task.bias.data)
+      state.bias_offset[r] =
+          static_cast<std::int32_t>((token * task.bias.token_step + head * task.bias.head_step) / shape.bias_bytes);
   }
   state.last_first = state.first[used - 1];
   state.first_last = state.last[0];
@@ -75,10 +79,14 @@ void finish(const AttentionShape& shape, const AttentionTask& task, const RowSta
       shares[r] = share;
       continue;
     }
-    for (std::int64_t d = 0; d < shape.value_size; ++d) state.row[d] = empty ? 0.0f : state.output[d * state.rows + r] * share;
-    shape.o_from_float(reinterpret_cast<const std::byte*>(state.row), task.o + token * shape.o_token_step + head * shape.o_head_step, shape.value_size);
+    for (std::int64_t d = 0; d < shape.value_size; ++d)
+      state.row[d] = empty ? 0.0f : state.output[d * state.rows + r] * share;
+    shape.o_from_float(reinterpret_cast<const std::byte*>(state.row),
+                       task.o + token * shape.o_token_step + head * shape.o_head_step, shape.value_size);
   }
-  if (at_once) store_outputs(state, shares, task.tokens, shape.value_size, reinterpret_cast<float*>(task.o), shape.o_token_step / float_bytes);
+  if (at_once)
+    store_outputs(state, shares, task.tokens, shape.value_size, reinterpret_cast<float*>(task.o),
+                  shape.o_token_step / float_bytes);
 }
 
 struct Plan {
@@ -89,7 +97,9 @@ struct Plan {
   std::int64_t thread_floats, partial_floats;
   float *scratch, *partials;
 
-  RowState state_of(const AttentionTask& t, int thread) const { return RowState(scratch + thread * thread_floats, t.tokens * shape.group, shape); }
+  RowState state_of(const AttentionTask& t, int thread) const {
+    return RowState(scratch + thread * thread_floats, t.tokens * shape.group, shape);
+  }
 };
 
 void run_split(const Plan& plan, std::int64_t item, int thread) {
@@ -114,7 +124,9 @@ void merge_splits(const Plan& plan, std::int64_t index, int thread) {
   RowState state = plan.state_of(task, thread), part = state;
   begin_rows(plan.settings, plan.shape, task, state);
   clear(state, plan.shape.value_size);
-  const auto use = [&](std::int64_t split) { part.use_partial(plan.partials + (plan.cuts.slot(index) + split) * plan.partial_floats); };
+  const auto use = [&](std::int64_t split) {
+    part.use_partial(plan.partials + (plan.cuts.slot(index) + split) * plan.partial_floats);
+  };
   for (std::int64_t split = 0; split < splits.count; ++split) {
     use(split);
     for (std::int64_t r = 0; r < state.rows; ++r) state.maximum[r] = std::max(state.maximum[r], part.maximum[r]);
@@ -127,7 +139,8 @@ void merge_splits(const Plan& plan, std::int64_t index, int thread) {
       state.sum[r] += part.sum[r] * weight[r];
     }
     for (std::int64_t d = 0; d < plan.shape.value_size; ++d)
-      for (std::int64_t r = 0; r < state.rows; ++r) state.output[d * state.rows + r] += part.output[d * state.rows + r] * weight[r];
+      for (std::int64_t r = 0; r < state.rows; ++r)
+        state.output[d * state.rows + r] += part.output[d * state.rows + r] * weight[r];
   }
   finish(plan.shape, task, state);
 }
@@ -140,25 +153,32 @@ void for_items(ThreadPool& pool, std::int64_t count, FunctionRef<void(std::int64
   });
 }
 
-std::int64_t partial_floats(std::int64_t rows, std::int64_t value_size) { return (value_size + 2) * RowState::padded(rows); }
+std::int64_t partial_floats(std::int64_t rows, std::int64_t value_size) {
+  return (value_size + 2) * RowState::padded(rows);
+}
 
 }  // namespace
 
 std::int64_t attention_tile_tokens(std::int64_t group) { return std::max<std::int64_t>(1, rows_per_tile / group); }
 
-std::int64_t attention_workspace(std::int64_t tokens, std::int64_t group, std::int64_t head_size, std::int64_t value_size, int threads) {
+std::int64_t attention_workspace(std::int64_t tokens, std::int64_t group, std::int64_t head_size,
+                                 std::int64_t value_size, int threads) {
   const std::int64_t rows = tokens * group;
-  return 4 * (threads * RowState::floats(rows, head_size, value_size) + KeyCuts::all * partial_floats(rows, value_size));
+  return 4 *
+         (threads * RowState::floats(rows, head_size, value_size) + KeyCuts::all * partial_floats(rows, value_size));
 }
 
-void run_attention(const AttentionSettings& settings, const AttentionShape& shape, std::int64_t tasks, FunctionRef<AttentionTask(std::int64_t)> task,
-                   std::byte* workspace, ThreadPool& pool, bool unlike) {
+void run_attention(const AttentionSettings& settings, const AttentionShape& shape, std::int64_t tasks,
+                   FunctionRef<AttentionTask(std::int64_t)> task, std::byte* workspace, ThreadPool& pool, bool unlike) {
   if (tasks <= 0) return;
   const std::int64_t rows = attention_tile_tokens(shape.group) * shape.group;
   float* scratch = reinterpret_cast<float*>(workspace);
   const std::int64_t thread_floats = RowState::floats(rows, shape.head_size, shape.value_size);
   const KeyCuts cuts(settings, shape, tasks, task, unlike);
-  const Plan plan{settings, shape, task, cuts, thread_floats, partial_floats(rows, shape.value_size), scratch, scratch + pool.size() * thread_floats};
+  const Plan plan{settings,      shape,
+                  task,          cuts,
+                  thread_floats, partial_floats(rows, shape.value_size),
+                  scratch,       scratch + pool.size() * thread_floats};
   for_items(pool, cuts.items(), [&](std::int64_t item, int thread) { run_split(plan, item, thread); });
   if (cuts.any()) for_items(pool, tasks, [&](std::int64_t index, int thread) { merge_splits(plan, index, thread); });
 }

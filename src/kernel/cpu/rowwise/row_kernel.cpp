@@ -13,7 +13,8 @@ namespace {
 
 constexpr auto most_values = static_cast<std::int64_t>(BoundTileProgram::most_values),
                least_columns = static_cast<std::int64_t>(BoundTileProgram::least_columns);
-constexpr std::int64_t most_rows = most_values / least_columns, most_kept = 32768;  // the last: float32 of rows that are kept between passes
+constexpr std::int64_t most_rows = most_values / least_columns,
+                       most_kept = 32768;  // the last: float32 of rows that are kept between passes
 constexpr std::size_t most_reductions = 3;
 
 /// A region as it was bound.
@@ -22,7 +23,10 @@ struct RowRegion {
   RowPasses keeping, forgetting;
   CodeFormat format;
 
-  explicit RowRegion(const Region& region) : program(row_program(region).program), keeping(row_passes(program, true)), forgetting(row_passes(program, false)) {
+  explicit RowRegion(const Region& region)
+      : program(row_program(region).program),
+        keeping(row_passes(program, true)),
+        forgetting(row_passes(program, false)) {
     if (program.quantization) format = code_format(region.nodes[program.quantization->node].problem.attributes);
   }
 };
@@ -45,7 +49,11 @@ class RowRun {
   using Pass = RowPasses::Pass;
 
   RowRun(const RowRegion& region, const LaunchArgs& args)
-      : p_(region.program), shape_(rows_of(p_, args)), columns_(shape_.back()), format_(region.format), steps_(row_steps()) {
+      : p_(region.program),
+        shape_(rows_of(p_, args)),
+        columns_(shape_.back()),
+        format_(region.format),
+        steps_(row_steps()) {
     for (int axis = 0; axis + 1 < shape_.rank(); ++axis) rows_ *= shape_[axis];
     tile_columns_ = std::clamp<std::int64_t>(columns_, 1, most_values);
     tile_rows_ = std::max<std::int64_t>(1, std::min(rows_, most_values / std::max(tile_columns_, least_columns)));
@@ -72,7 +80,9 @@ class RowRun {
     TileRun run;
   };
   static_assert(std::is_trivially_destructible_v<TileRun>);
-  void add(const BoundTileProgram& program, const LaunchArgs& args) { new (&runs_.at(count_++).run) TileRun(program, args, shape_); }
+  void add(const BoundTileProgram& program, const LaunchArgs& args) {
+    new (&runs_.at(count_++).run) TileRun(program, args, shape_);
+  }
   void add(const std::vector<RowPasses::RowValue>& values, const LaunchArgs& args) {
     for (const auto& value : values) add(value.program, args);
   }
@@ -83,7 +93,8 @@ class RowRun {
   void open_quantized(const LaunchArgs& args) {
     const std::vector<std::size_t>& results = p_.quantization->results;
     const int trailing = format_.group != 0 ? 1 : 0;
-    for (std::size_t i = 0; i < results.size(); ++i) quantized_[i].emplace(args.outputs[results[i]], i == 0 ? 1 : trailing);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      quantized_[i].emplace(args.outputs[results[i]], i == 0 ? 1 : trailing);
   }
 
   const RowProgram& p_;
@@ -114,7 +125,8 @@ struct RowRun::Thread {
   const TileRun& take() { return all.runs_[next++].run; }
   template <class Body>
   void for_tiles(Body&& body) {
-    for (std::int64_t column = 0; column < all.columns_; column += all.tile_columns_) body(column, std::min(all.tile_columns_, all.columns_ - column));
+    for (std::int64_t column = 0; column < all.columns_; column += all.tile_columns_)
+      body(column, std::min(all.tile_columns_, all.columns_ - column));
   }
 
   float* kept_at(std::size_t input) {
@@ -123,7 +135,8 @@ struct RowRun::Thread {
   }
   /// Kept inputs from a column on.
   void look_at(std::int64_t column) {
-    for (const std::size_t input : all.passes_->kept) inputs[input] = {kept_at(input) + column, static_cast<std::size_t>(all.kept_step_), 1};
+    for (const std::size_t input : all.passes_->kept)
+      inputs[input] = {kept_at(input) + column, static_cast<std::size_t>(all.kept_step_), 1};
   }
   void set(std::size_t input, std::int64_t r, float value) {
     std::ranges::fill(of_rows[input][r], value);
@@ -132,8 +145,10 @@ struct RowRun::Thread {
 
   void compute(const std::vector<RowPasses::RowValue>& values) {
     for (const auto& value : values) {
-      const TileOperand made = take().value(inputs.data(), {row, rows, 0, 1}, memory, {tile, TileOperand::repeated, static_cast<std::size_t>(rows), 1});
-      for (std::int64_t r = 0; r < rows; ++r) set(value.input, r, made.data[static_cast<std::size_t>(r) * made.row_step]);
+      const TileOperand made = take().value(inputs.data(), {row, rows, 0, 1}, memory,
+                                            {tile, TileOperand::repeated, static_cast<std::size_t>(rows), 1});
+      for (std::int64_t r = 0; r < rows; ++r)
+        set(value.input, r, made.data[static_cast<std::size_t>(r) * made.row_step]);
     }
   }
 
@@ -144,25 +159,30 @@ struct RowRun::Thread {
     const TileRun& run = take();
     for_tiles([&](std::int64_t column, std::int64_t columns) {
       look_at(column);
-      TileTarget to{tile, static_cast<std::size_t>(columns), static_cast<std::size_t>(rows), static_cast<std::size_t>(columns)};
+      TileTarget to{tile, static_cast<std::size_t>(columns), static_cast<std::size_t>(rows),
+                    static_cast<std::size_t>(columns)};
       if (what.kept) to.data = kept_at(*what.kept) + column, to.row_step = static_cast<std::size_t>(all.kept_step_);
       const TileOperand made = run.value(inputs.data(), {row, rows, column, columns}, memory, to);
       CERMET_ASSERT(!what.kept || made.data == to.data);
-      for (std::int64_t r = 0; r < rows; ++r) use(r, made.data + static_cast<std::size_t>(r) * made.row_step, static_cast<std::size_t>(columns));
+      for (std::int64_t r = 0; r < rows; ++r)
+        use(r, made.data + static_cast<std::size_t>(r) * made.row_step, static_cast<std::size_t>(columns));
     });
   }
 
   void reduce(std::size_t i) {
     const RowProgram::Reduction& reduction = all.p_.reductions[i];
     for (std::int64_t r = 0; r < rows; ++r) all.steps_.begin(reduction.kind, parts[r]);
-    pass(all.passes_->reductions[i],
-         [&](std::int64_t r, const float* values, std::size_t columns) { all.steps_.reduce(reduction.kind, values, columns, parts[r]); });
-    for (std::int64_t r = 0; r < rows; ++r) set(i, r, all.steps_.end(reduction.kind, parts[r], all.columns_, reduction.eps));
+    pass(all.passes_->reductions[i], [&](std::int64_t r, const float* values, std::size_t columns) {
+      all.steps_.reduce(reduction.kind, values, columns, parts[r]);
+    });
+    for (std::int64_t r = 0; r < rows; ++r)
+      set(i, r, all.steps_.end(reduction.kind, parts[r], all.columns_, reduction.eps));
   }
 
   QuantizedRow quantized_row(std::int64_t r) const {
     const auto& to = all.quantized_;
-    return {to[0]->row(row + r), reinterpret_cast<float*>(to[1]->row(row + r)), to[2] ? reinterpret_cast<std::int32_t*>(to[2]->row(row + r)) : nullptr};
+    return {to[0]->row(row + r), reinterpret_cast<float*>(to[1]->row(row + r)),
+            to[2] ? reinterpret_cast<std::int32_t*>(to[2]->row(row + r)) : nullptr};
   }
   void quantize(const Pass& what) {
     const auto length = static_cast<std::size_t>(all.columns_);
@@ -170,7 +190,9 @@ struct RowRun::Thread {
       pass(what, [](std::int64_t, const float*, std::size_t) {});
       for (std::int64_t r = 0; r < rows; ++r) {
         float* const values = kept_at(*what.kept) + r * all.kept_step_;
-        const auto read = [](void* at, std::size_t first, std::size_t) -> const float* { return static_cast<const float*>(at) + first; };
+        const auto read = [](void* at, std::size_t first, std::size_t) -> const float* {
+          return static_cast<const float*>(at) + first;
+        };
         all.steps_.quantize({values, read}, length, all.format_, quantized_row(r));
       }
       return;
@@ -191,7 +213,10 @@ struct RowRun::Thread {
       std::array<TileOperand, RowPasses::most_inputs> inputs = one.thread.inputs;
       for (TileOperand& input : inputs)
         if (input.data) input.data += static_cast<std::size_t>(one.r) * input.row_step;
-      return one.run.value(inputs.data(), {one.thread.row + one.r, 1, column, columns}, one.thread.memory, {one.thread.tile, count, 1, count}).data;
+      return one.run
+          .value(inputs.data(), {one.thread.row + one.r, 1, column, columns}, one.thread.memory,
+                 {one.thread.tile, count, 1, count})
+          .data;
     }
   };
 
@@ -228,7 +253,8 @@ Decline declines_rows(const Region& region) {
   if (made.reason) return made.reason;
   const RowProgram& program = made.program;
   if (program.reductions.size() > most_reductions)
-    return fmt::format("reduces its rows {} times, at most {} in one launch", program.reductions.size(), most_reductions);
+    return fmt::format("reduces its rows {} times, at most {} in one launch", program.reductions.size(),
+                       most_reductions);
   if (program.trailing > 1) return "its rows are several dimensions";
   return declines_row_passes(program);
 }
@@ -240,13 +266,22 @@ Launcher bind_rows(const Region& region) {
 }  // namespace
 
 Kernel row_kernel(std::string name, OpKind op, std::string summary) {
-  return {.name = std::move(name), .op = op, .summary = std::move(summary), .fuses = true, .declines = declines_rows, .bind = bind_rows};
+  return {.name = std::move(name),
+          .op = op,
+          .summary = std::move(summary),
+          .fuses = true,
+          .declines = declines_rows,
+          .bind = bind_rows};
 }
 
 Kernel with_row_regions(Kernel kernel) {
   kernel.fuses = true;
-  kernel.declines = [single = kernel.declines](const Region& region) { return region.is_single() ? single(region) : declines_rows(region); };
-  kernel.bind = [single = kernel.bind](const Region& region) { return region.is_single() ? single(region) : bind_rows(region); };
+  kernel.declines = [single = kernel.declines](const Region& region) {
+    return region.is_single() ? single(region) : declines_rows(region);
+  };
+  kernel.bind = [single = kernel.bind](const Region& region) {
+    return region.is_single() ? single(region) : bind_rows(region);
+  };
   return kernel;
 }
 

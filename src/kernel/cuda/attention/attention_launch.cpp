@@ -29,7 +29,8 @@ const T* optional_data(const LaunchArgs& args, std::size_t operand) {
 
 attention::KeyList key_list(const LaunchArgs& args, std::size_t operand, const KvCacheAxes& axes) {
   const TensorView& cache = args.inputs[operand];
-  attention::KeyList list{cache.data, cache.strides[0], cache.strides[axes.block], cache.strides[axes.heads], nullptr, 0, 0, 0};
+  attention::KeyList list{
+      cache.data, cache.strides[0], cache.strides[axes.block], cache.strides[axes.heads], nullptr, 0, 0, 0};
   const std::size_t scale = operand - paged::k + paged::k_scale;
   if (!args.has(scale)) return list;
   const TensorView& scales = args.inputs[scale];
@@ -49,17 +50,23 @@ attention::KeyList key_list(const LaunchArgs& args, std::size_t operand, const K
 AttentionTiles attention_tiles(const Problem& problem, std::int64_t rows) {
   const AttentionProblem a(problem);
   const std::int64_t sequences = std::max<std::int64_t>(1, a.sequences), queries = div_up(a.tokens, sequences);
-  const double shared = static_cast<double>(problem.size(1, 0)) / static_cast<double>(sequences) * (problem.attributes.flag("causal") ? 0.5 : 1);
-  return {div_up(std::max<std::int64_t>(1, queries * a.group()), rows) * sequences * a.kv_heads, a.paged ? static_cast<double>(a.keys) : shared};
+  const double shared = static_cast<double>(problem.size(1, 0)) / static_cast<double>(sequences) *
+                        (problem.attributes.flag("causal") ? 0.5 : 1);
+  return {div_up(std::max<std::int64_t>(1, queries * a.group()), rows) * sequences * a.kv_heads,
+          a.paged ? static_cast<double>(a.keys) : shared};
 }
 
-double attention_seconds(const Problem& problem, std::int64_t rows, double cycles_per_score, const DeviceLimits& limits) {
+double attention_seconds(const Problem& problem, std::int64_t rows, double cycles_per_score,
+                         const DeviceLimits& limits) {
   const AttentionProblem a(problem);
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const AttentionTiles tiles = attention_tiles(problem, rows);
-  const double share = std::max(1.0, number(tiles.count) / problem.target->multiprocessors);  // of an SM; blocks of two tiles share it where there are more
+  const double share = std::max(
+      1.0, number(tiles.count) /
+               problem.target->multiprocessors);  // of an SM; blocks of two tiles share it where there are more
   const double scores = share * number(rows) * tiles.keys * cycles_per_score;
-  const double cache = 2 * number(std::max<std::int64_t>(1, a.sequences) * a.kv_heads * (a.head_size + a.value_size)) * tiles.keys;
+  const double cache =
+      2 * number(std::max<std::int64_t>(1, a.sequences) * a.kv_heads * (a.head_size + a.value_size)) * tiles.keys;
   return attention_cycles / limits.clock_hz + std::max(scores / limits.clock_hz, cache / limits.read_bytes_per_second);
 }
 
@@ -74,7 +81,9 @@ TokenSlabs::TokenSlabs(std::initializer_list<const TensorView*> views, int axes)
   const Shape& shape = (*views.begin())->shape;
   for (int axis = 0; axis < axes; ++axis) tokens_ *= shape[axis];
   for (int axis = axes - 1; axis >= 0; --axis) {
-    const bool even = std::all_of(views.begin(), views.end(), [&](const TensorView* v) { return inner_ < 0 || v->strides[axis] == slab_ * step(*v); });
+    const bool even = std::all_of(views.begin(), views.end(), [&](const TensorView* v) {
+      return inner_ < 0 || v->strides[axis] == slab_ * step(*v);
+    });
     if (shape[axis] != 1 && !even) break;
     outer_axes_ = axis;
     if (shape[axis] == 1) continue;
@@ -105,7 +114,8 @@ AttentionProblem::AttentionProblem(const Problem& p)
       out(p.outputs[0].dtype),
       has_scales(paged && p.has(paged::k_scale)),
       has_bounds(p.has(paged ? std::size_t{paged::query_starts} : std::size_t{ragged::cu_seqlens})),
-      plain(p.attributes.number("softcap") == 0 && !p.has(paged ? std::size_t{paged::alibi} : std::size_t{ragged::alibi})) {
+      plain(p.attributes.number("softcap") == 0 &&
+            !p.has(paged ? std::size_t{paged::alibi} : std::size_t{ragged::alibi})) {
   if (paged) {
     sequences = p.size(paged::block_tables, 0);
     pages = p.size(paged::block_tables, 1);
@@ -165,8 +175,8 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args, std::int32_t l
     p.pages = narrow(tables.shape[1], "attention", "pages of a sequence");
     p.blocks = narrow(k.shape[0], "attention", "blocks");
     p.kv_heads = narrow(k.shape[axes.heads], "attention", "heads");
-    require(tables.shape[1] * k.shape[axes.block] < widest_window, "attention: expected tables of fewer than 2^30 tokens, found {} pages of {}", p.pages,
-            k.shape[axes.block]);
+    require(tables.shape[1] * k.shape[axes.block] < widest_window,
+            "attention: expected tables of fewer than 2^30 tokens, found {} pages of {}", p.pages, k.shape[axes.block]);
   } else {
     p.k = {k.data, 0, k.strides[0], k.strides[1], nullptr, 0, 0, 0};
     p.v = {v.data, 0, v.strides[0], v.strides[1], nullptr, 0, 0, 0};
@@ -187,7 +197,8 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args, std::int32_t l
   return p;
 }
 
-void AttentionLaunch::declare(const LaunchArgs& args, const ItemGrid& grid, GridDimension heads, std::int64_t group, const Along& tokens) const {
+void AttentionLaunch::declare(const LaunchArgs& args, const ItemGrid& grid, GridDimension heads, std::int64_t group,
+                              const Along& tokens) const {
   if (!args.queue->wants_ranges()) return;
   const Along one = tiles_along(heads, 1), many = tiles_along(heads, group);
   const auto keys = [&](const TensorView& view) {
@@ -210,7 +221,8 @@ void AttentionLaunch::declare(const LaunchArgs& args, const ItemGrid& grid, Grid
 std::int64_t AttentionLaunch::most_tiles(const attention::Params& p, std::int64_t group, std::int64_t rows) {
   if (p.tokens == 0 || p.sequences == 0) return 0;
   if (!p.query_starts) return p.sequences * div_up(p.tokens / p.sequences * group, rows);
-  // A sequence with x rows has 1 + (x - 1) / rows tiles, which is most when as many sequences as possible have queries; and no more than its queries alone.
+  // A sequence with x rows has 1 + (x - 1) / rows tiles, which is most when as many sequences as possible have queries;
+  // and no more than its queries alone.
   const std::int64_t with_queries = std::min<std::int64_t>(p.sequences, p.tokens);
   return std::min(with_queries + (p.tokens * group - with_queries) / rows, p.tokens * div_up(group, rows));
 }

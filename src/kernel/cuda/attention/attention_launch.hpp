@@ -11,8 +11,9 @@ namespace cermet::cuda {
 /// What a problem of flash_attention or incre_flash_attention says about shapes and types.
 struct AttentionProblem {
   bool paged;
-  std::int64_t tokens, heads, kv_heads, head_size, value_size, sequences;  ///< tokens and sequences at the symbols' maximum
-  std::int64_t block = 0, pages = 0, keys = 0;                             ///< keys: most that a sequence can have
+  std::int64_t tokens, heads, kv_heads, head_size, value_size,
+      sequences;                                ///< tokens and sequences at the symbols' maximum
+  std::int64_t block = 0, pages = 0, keys = 0;  ///< keys: most that a sequence can have
   DType q, kv, out;
   bool has_scales, has_bounds;
   bool plain;  ///< scores are dot products times the scale: neither softcap nor alibi
@@ -27,10 +28,13 @@ class AttentionLaunch {
   explicit AttentionLaunch(const Problem& problem);
   /// Of a launch for all sequences with at least this many queries.
   attention::Params params(const LaunchArgs& args, std::int32_t least_queries = 0) const;
-  /// Says what the items of the last launch touch, where a dimension of their grid counts key-value heads, each with `group` heads of queries. `tokens`: what
-  /// an item has of the queries; all, where it depends on the sequences' lengths.
-  void declare(const LaunchArgs& args, const ItemGrid& grid, GridDimension heads, std::int64_t group, const Along& tokens = {}) const;
-  /// Tiles that the rows (queries times the group) of all sequences can make together; what a launch's geometry may depend on.
+  /// Says what the items of the last launch touch, where a dimension of their grid counts key-value heads, each with
+  /// `group` heads of queries. `tokens`: what an item has of the queries; all, where it depends on the sequences'
+  /// lengths.
+  void declare(const LaunchArgs& args, const ItemGrid& grid, GridDimension heads, std::int64_t group,
+               const Along& tokens = {}) const;
+  /// Tiles that the rows (queries times the group) of all sequences can make together; what a launch's geometry may
+  /// depend on.
   static std::int64_t most_tiles(const attention::Params& params, std::int64_t group, std::int64_t rows);
 
  private:
@@ -66,13 +70,16 @@ struct AttentionTiles {
 AttentionTiles attention_tiles(const Problem& problem, std::int64_t rows);
 /// Cycles that a launch takes whatever it does.
 inline constexpr double attention_cycles = 3500;
-/// Modelled seconds of a task that takes `cycles_per_score` cycles of an SM for a score, of row tiles of `rows` rows, unless reading takes longer.
-double attention_seconds(const Problem& problem, std::int64_t rows, double cycles_per_score, const DeviceLimits& limits);
+/// Modelled seconds of a task that takes `cycles_per_score` cycles of an SM for a score, of row tiles of `rows` rows,
+/// unless reading takes longer.
+double attention_seconds(const Problem& problem, std::int64_t rows, double cycles_per_score,
+                         const DeviceLimits& limits);
 
 /// Whether all rows of the last dimension start at multiples of 16 bytes.
 bool rows_aligned(const TensorView& view);
 
-/// The tokens that lead several tensors, in slabs within which every tensor's tokens are evenly spaced; usually there is one slab.
+/// The tokens that lead several tensors, in slabs within which every tensor's tokens are evenly spaced; usually there
+/// is one slab.
 class TokenSlabs {
  public:
   /// `axes` leading axes, the same of all `views`, count the tokens.

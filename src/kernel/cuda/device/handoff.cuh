@@ -1,5 +1,6 @@
-// Handing results from one SM to another within a launch, by counters in global memory: everything that a team has written before it announces, by ordinary
-// stores or bulk copies, is seen by ordinary loads and bulk copies of the team that has waited.
+// Handing results from one SM to another within a launch, by counters in global memory: everything that a team has
+// written before it announces, by ordinary stores or bulk copies, is seen by ordinary loads and bulk copies of the team
+// that has waited.
 #pragma once
 
 #include "kernel/cuda/device/ptx/bulk_store.cuh"

@@ -7,7 +7,8 @@
 
 namespace cermet::linked {
 
-/// A block's work for one instance: items first, first + step, ... below end. It lies in shared memory, where it costs the bodies no registers.
+/// A block's work for one instance: items first, first + step, ... below end. It lies in shared memory, where it costs
+/// the bodies no registers.
 struct Work {
   uint32_t body;
   const void* params;
@@ -34,16 +35,17 @@ CERMET_DEVICE void run_body(const volatile Work& work, char* smem) {
     Call::fetch(p, item, team, smem, ring);
     if (item == work.first)
       wait_for(
-          team, work.need_count, [&](uint32_t i) { return work.ended + work.needs[i].instance; }, [&](uint32_t i) { return work.needs[i].items; });
+          team, work.need_count, [&](uint32_t i) { return work.ended + work.needs[i].instance; },
+          [&](uint32_t i) { return work.needs[i].items; });
     Call::compute(p, item, team, smem, ring);
     if (work.announced != nullptr) announce(team, work.announced);
   }
   ring.close(p, team, smem);
 }
 
-/// Calls run(body) for the instance that is this block's. Blocks count themselves as they start: who needs another's items only ever waits for blocks that
-/// started before. There is no loop over instances, because what does not change in it (all that follows from a thread's index) would be kept in registers
-/// for every body at once.
+/// Calls run(body) for the instance that is this block's. Blocks count themselves as they start: who needs another's
+/// items only ever waits for blocks that started before. There is no loop over instances, because what does not change
+/// in it (all that follows from a thread's index) would be kept in registers for every body at once.
 template <class Run>
 CERMET_DEVICE void run_instance(const Params& p, volatile Work& work, Run&& run) {
 #if CERMET_ARCH >= 900

@@ -37,7 +37,8 @@ struct TaskCall {
     else Task::fetch(p, item, team, smem);
   }
 
-  static CERMET_DEVICE void compute(const Params& p, uint32_t item, Team team, char* smem, [[maybe_unused]] Ring& ring) {
+  static CERMET_DEVICE void compute(const Params& p, uint32_t item, Team team, char* smem,
+                                    [[maybe_unused]] Ring& ring) {
     if constexpr (halves && keeps_ring) Task::compute(p, item, team, smem, ring);
     else if constexpr (halves) Task::compute(p, item, team, smem);
     else if constexpr (keeps_ring) Task::run(p, item, team, smem, ring);

@@ -1,5 +1,6 @@
-// The threads that run a task: a whole block, or some neighbouring warps of one. A task's body knows its team and nothing of the block, the grid or the
-// other tasks in them: threadIdx, blockIdx, gridDim, __syncthreads and numbers of barriers appear here and where tasks are entered, nowhere else.
+// The threads that run a task: a whole block, or some neighbouring warps of one. A task's body knows its team and
+// nothing of the block, the grid or the other tasks in them: threadIdx, blockIdx, gridDim, __syncthreads and numbers of
+// barriers appear here and where tasks are entered, nowhere else.
 //
 // A team is an empty value with these members; size is a multiple of 32.
 //   size, warps, cluster         numbers
@@ -10,7 +11,8 @@
 //   sync_part(part, threads)     among `threads` threads (whole warps) that agree on a part, 0 .. parts - 1
 //   cluster_rank()               of the team's block in its cluster; 0 without one
 //   ring_stages, ring_pitch      only where the stages of streamed weights belong to all tasks of a kernel: StreamTeam
-//   together                     whether all items of the launch run at the same time, each in a block of its own, where the host launches no more than are
+//   together                     whether all items of the launch run at the same time, each in a block of its own,
+//   where the host launches no more than are
 //                                resident: one may wait for another then, which nobody may otherwise
 #pragma once
 
@@ -20,8 +22,8 @@ namespace cermet {
 
 /// Place of this thread in its block.
 #if defined(CERMET_WALK)
-// Of a kernel that walks a list of tasks: a register that it sets anew for each of them (walk.cuh). Otherwise all that follows from the thread's index, of
-// every task, would be computed before the walk and kept in registers.
+// Of a kernel that walks a list of tasks: a register that it sets anew for each of them (walk.cuh). Otherwise all that
+// follows from the thread's index, of every task, would be computed before the walk and kept in registers.
 CERMET_DEVICE uint32_t thread_index() {
   uint32_t index;
   asm volatile("mov.u32 %0, cermet_thread;" : "=r"(index));
@@ -50,7 +52,8 @@ struct BlockTeam {
   static CERMET_DEVICE void sync_part(int part, int threads) { ptx::named_barrier(1 + part, threads); }
 };
 
-/// `Size` threads of a wider block, from thread `First` on. Barriers from number `Barrier` on are the team's alone: its own, then those of its parts.
+/// `Size` threads of a wider block, from thread `First` on. Barriers from number `Barrier` on are the team's alone: its
+/// own, then those of its parts.
 template <int Size, int First = 0, int Barrier = 1>
 struct PartTeam {
   static_assert(Size % 32 == 0 && Size > 0 && First % 32 == 0 && Barrier >= 1 && Barrier <= 15);
@@ -66,9 +69,10 @@ struct PartTeam {
   static CERMET_DEVICE void sync_part(int part, int threads) { ptx::named_barrier(Barrier + 1 + part, threads); }
 };
 
-/// What a task whose last warp streams weights is given where many tasks follow each other in a kernel (walk.cuh): a ring of `Stages` stages, `Pitch` bytes
-/// apart, of which at most `InFlight` are on their way; it lies before the task's own shared memory and belongs to all of them. sync() is for the warps that
-/// multiply; the last one is ahead of them, by tasks even. Barriers from number `Barrier` on are the team's.
+/// What a task whose last warp streams weights is given where many tasks follow each other in a kernel (walk.cuh): a
+/// ring of `Stages` stages, `Pitch` bytes apart, of which at most `InFlight` are on their way; it lies before the
+/// task's own shared memory and belongs to all of them. sync() is for the warps that multiply; the last one is ahead of
+/// them, by tasks even. Barriers from number `Barrier` on are the team's.
 template <int Size, int Stages, int Pitch, int InFlight, int Barrier = 2>
 struct StreamTeam {
   static_assert(Size % 32 == 0 && Size > 32 && Size <= 1024 && Pitch % 128 == 0);

@@ -1,4 +1,5 @@
-// Element types on the device: storage, conversion to and from float32 (round to nearest even), and vectors of up to 16 bytes.
+// Element types on the device: storage, conversion to and from float32 (round to nearest even), and vectors of up to 16
+// bytes.
 #pragma once
 
 #include "kernel/cuda/device/integers.hpp"
@@ -180,7 +181,8 @@ struct FromFloat<bf16> {
 CERMET_DEVICE uint32_t round_to_minifloat(uint32_t magnitude, int mantissa, int min_exponent) {
   const uint32_t smallest_normal = static_cast<uint32_t>(min_exponent + 127) << 23;
   const uint32_t anchor = static_cast<uint32_t>(min_exponent + 23 - mantissa + 127) << 23;
-  if (magnitude < smallest_normal) return __float_as_uint(__uint_as_float(magnitude) + __uint_as_float(anchor)) - anchor;
+  if (magnitude < smallest_normal)
+    return __float_as_uint(__uint_as_float(magnitude) + __uint_as_float(anchor)) - anchor;
   const int drop = 23 - mantissa;
   const uint32_t rounded = magnitude + (1u << (drop - 1)) - 1u + ((magnitude >> drop) & 1u);
   return (rounded - smallest_normal + (1u << 23)) >> drop;

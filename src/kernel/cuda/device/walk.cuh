@@ -1,6 +1,7 @@
-// A kernel of as many blocks as fit on the device at once, each of which walks the same list of tasks. The last warp of a block feeds the ring of stages with
-// the weights of whatever comes next, ahead of the others by tasks; the others compute. A task waits for the tasks that it needs by counters of blocks that
-// have ended them. These only grow: a run compares with the number of runs before it, so that nothing has to be zeroed.
+// A kernel of as many blocks as fit on the device at once, each of which walks the same list of tasks. The last warp of
+// a block feeds the ring of stages with the weights of whatever comes next, ahead of the others by tasks; the others
+// compute. A task waits for the tasks that it needs by counters of blocks that have ended them. These only grow: a run
+// compares with the number of runs before it, so that nothing has to be zeroed.
 #pragma once
 
 #include "kernel/cuda/device/gemv/stream_state.cuh"
@@ -23,12 +24,14 @@ struct Control {
 };
 static_assert(sizeof(Control) <= stream::control_bytes);
 
-/// Sizes of a walk. Threads: of all warps that compute, and of the last one, which feeds. No stages: no ring, and no warp that feeds; tasks that stream have
-/// rings of their own.
+/// Sizes of a walk. Threads: of all warps that compute, and of the last one, which feeds. No stages: no ring, and no
+/// warp that feeds; tasks that stream have rings of their own.
 template <int Threads, int Stages, int Pitch, int BodyBytes>
 struct Shape {
-  static constexpr int threads = Threads, computing = Stages > 0 ? Threads - 32 : Threads, stages = Stages, pitch = Pitch;
-  static constexpr int ring_at = stream::control_bytes, body_at = ring_at + Stages * Pitch, params_at = body_at + BodyBytes, table_at = params_at + most_params;
+  static constexpr int threads = Threads, computing = Stages > 0 ? Threads - 32 : Threads, stages = Stages,
+                       pitch = Pitch;
+  static constexpr int ring_at = stream::control_bytes, body_at = ring_at + Stages * Pitch,
+                       params_at = body_at + BodyBytes, table_at = params_at + most_params;
   static_assert(Stages <= stream::most_stages && Pitch % 128 == 0 && body_at % 1024 == 0 && BodyBytes % 128 == 0);
 };
 
@@ -57,7 +60,8 @@ CERMET_DEVICE uint32_t first_item(const Instance& instance) {
   return blockIdx.x >= first ? blockIdx.x - first : blockIdx.x + gridDim.x - first;
 }
 
-/// Lets all waits of this run end, so that the kernel does, and tells the host who waited for whom. What is computed from here on means nothing.
+/// Lets all waits of this run end, so that the kernel does, and tells the host who waited for whom. What is computed
+/// from here on means nothing.
 CERMET_DEVICE void give_up(const Params& p, uint32_t instance, uint32_t need, uint32_t wanted, uint32_t found) {
   if (atomicExch(p.counters + gave_up_at * counter_pitch, 1u) != 0) return;
   Stuck& stuck = *p.stuck;
@@ -79,7 +83,8 @@ CERMET_DEVICE void wait_in_warp(const Call& call, uint32_t first, uint32_t count
       if (ptx::load_acquire(call.walk.counters + gave_up_at * counter_pitch) != 0) break;
       const uint64_t time = now();
       if (since == 0) since = time;
-      else if (time - since > call.walk.patience) give_up(call.walk, call.at, need, arrivals, found - (runs - 1) * arrivals);
+      else if (time - since > call.walk.patience)
+        give_up(call.walk, call.at, need, arrivals, found - (runs - 1) * arrivals);
     }
   }
   __syncwarp();
@@ -93,12 +98,14 @@ CERMET_DEVICE void wait_in_warp(const Call& call) {
 
 /// Until the round before has ended, where there is one in this launch.
 CERMET_DEVICE void wait_for_round(const Call& call) {
-  if (call.runs != call.control.runs) wait_in_warp(call, call.walk.needs - call.walk.carried, call.walk.carried, call.runs);
+  if (call.runs != call.control.runs)
+    wait_in_warp(call, call.walk.needs - call.walk.carried, call.walk.carried, call.runs);
 }
 
 template <class Team>
 CERMET_DEVICE void note(const Call& call, Team team, uint64_t Times::*what) {
-  if (call.walk.times != nullptr && team.rank() == 0) call.walk.times[uint64_t{blockIdx.x} * call.walk.count + call.at].*what = now();
+  if (call.walk.times != nullptr && team.rank() == 0)
+    call.walk.times[uint64_t{blockIdx.x} * call.walk.count + call.at].*what = now();
 }
 
 /// Whether a task's weights go through the ring that all tasks share.
@@ -108,7 +115,8 @@ concept Streams = requires {
 }
 &&Task::shares_ring;
 
-/// Whether copies of a task read tensor maps, which lie with its parameters in device memory: a copy of those in shared memory does not serve.
+/// Whether copies of a task read tensor maps, which lie with its parameters in device memory: a copy of those in shared
+/// memory does not serve.
 template <class Task>
 concept ReadsMaps = requires(const typename Task::Params& far) {
   Task::acquire_maps(far);
@@ -149,7 +157,8 @@ CERMET_DEVICE void compute(const Call& call, StreamState& state, char* smem) {
       Task::prepare(far, item, team, meeting_of(call, instance), instance.early != 0);
   if (team.warp() == 0) {
     wait_in_warp(call);
-    if constexpr (!Streams<Task, Team> && !Meets<Task, Team>) ptx::fence_proxies();  // what was written by ordinary stores, before bulk copies read it
+    if constexpr (!Streams<Task, Team> && !Meets<Task, Team>)
+      ptx::fence_proxies();  // what was written by ordinary stores, before bulk copies read it
   }
   team.sync();
   note(call, team, &Times::ready);
@@ -163,7 +172,8 @@ CERMET_DEVICE void compute(const Call& call, StreamState& state, char* smem) {
   } else if constexpr (Meets<Task, Team>) {
     // In this order: an item waits for those of lower numbers only, which no block of any number has behind it.
 #pragma unroll 1
-    for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x) Task::meet(p, item, team, smem, meeting_of(call, instance));
+    for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x)
+      Task::meet(p, item, team, smem, meeting_of(call, instance));
   } else {
     using Body = TaskCall<Task, Team>;
     if constexpr (ReadsMaps<Task>) Task::acquire_maps(far);
@@ -192,7 +202,9 @@ CERMET_DEVICE void feed(const Call& call, StreamState& state, char* smem) {
   // Lanes look on their own; only the block's other warps write it, and they never wait for this one's later instances.
   const uint32_t round = call.runs - call.control.runs;
   if (instance.feeds_after > 0)
-    while (*static_cast<const volatile uint32_t*>(&call.control.announced) < round * call.walk.count + instance.feeds_after) __nanosleep(20);
+    while (*static_cast<const volatile uint32_t*>(&call.control.announced) <
+           round * call.walk.count + instance.feeds_after)
+      __nanosleep(20);
   __syncwarp();
   if (!instance.early || !Task::starts_early(p, team)) {
     wait_for_round(call);
@@ -200,7 +212,8 @@ CERMET_DEVICE void feed(const Call& call, StreamState& state, char* smem) {
     ptx::fence_proxies();
   }
 #pragma unroll 1
-  for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x) Task::feed(p, item, team, smem, state);
+  for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x)
+    Task::feed(p, item, team, smem, state);
 }
 
 /// The kernel. compute(body, call, state, smem) and feed(body, call, state, smem) are the bodies.
@@ -211,7 +224,8 @@ CERMET_DEVICE void walk(const Params& p, char* smem, Compute&& compute, Feed&& f
   auto* const instances = reinterpret_cast<Instance*>(smem + S::table_at);
   {
     const uint32_t words = p.count * (sizeof(Instance) / 4) + p.needs;
-    for (uint32_t i = threadIdx.x; i < words; i += S::threads) reinterpret_cast<uint32_t*>(instances)[i] = reinterpret_cast<const uint32_t*>(p.instances)[i];
+    for (uint32_t i = threadIdx.x; i < words; i += S::threads)
+      reinterpret_cast<uint32_t*>(instances)[i] = reinterpret_cast<const uint32_t*>(p.instances)[i];
   }
   if (threadIdx.x == 0) {
     control.zero = control.announced = 0;

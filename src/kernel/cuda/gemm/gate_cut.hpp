@@ -5,7 +5,8 @@
 
 namespace cermet::cuda {
 
-/// Kernel::cut of the products that Hopper's own, and the slower ones beside it, take: measured_apart for gates of weights whose scales cover blocks.
+/// Kernel::cut of the products that Hopper's own, and the slower ones beside it, take: measured_apart for gates of
+/// weights whose scales cover blocks.
 std::size_t gate_cut(const Region& region);
 
 }  // namespace cermet::cuda

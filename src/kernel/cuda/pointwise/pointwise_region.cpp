@@ -80,7 +80,8 @@ struct Body {{
 }}  // namespace
 }}  // namespace cermet::pointwise
 )",
-                     program.to_string(), members, loads, results, values, step_source(program, "      "), assignments, stores);
+                     program.to_string(), members, loads, results, values, step_source(program, "      "), assignments,
+                     stores);
 }
 
 std::vector<Program> programs(const Region& region, const Config& config) {
@@ -88,7 +89,9 @@ std::vector<Program> programs(const Region& region, const Config& config) {
   const int width = tile_width(PlaceBytes(program).widest);
   std::vector<Program> list = tile_programs(
       "kernel/cuda/device/pointwise/region_task.cuh",
-      [&](std::string_view tiling) { return fmt::format("cermet::pointwise::RegionTask<cermet::pointwise::Body, {}, {}>", tiling, width); },
+      [&](std::string_view tiling) {
+        return fmt::format("cermet::pointwise::RegionTask<cermet::pointwise::Body, {}, {}>", tiling, width);
+      },
       TileChoice(config, min_blocks_of(program, width)));
   for (Program& p : list) p.prelude = prelude(program);
   return list;
@@ -104,7 +107,8 @@ Launcher bind(const Region& region, const Config& config) {
   std::vector<Operand> operands;
   const RegionViews seen_as(region);
   for (const TileProgram::Extra& extra : program.extras)
-    operands.push_back({extra.operand, extra.extent == TileProgram::Extent::row && goes_by_token(region, extra.operand), seen_as.operands[extra.operand]});
+    operands.push_back({extra.operand, extra.extent == TileProgram::Extent::row && goes_by_token(region, extra.operand),
+                        seen_as.operands[extra.operand]});
   return [operands, results = program.results.size(), width = tile_width(PlaceBytes(program).widest),
           vectors = TileChoice(config).vectors](const LaunchArgs& args) {
     std::array<TensorView, most_operands> views;
@@ -141,7 +145,8 @@ Decline declines(const Region& region) {
   for (const TileProgram::Extra& extra : made.program.extras)
     if (extra.index) return fmt::format("operand {} of the region is read by index", extra.operand);
   const std::size_t count = made.program.extras.size() + made.program.results.size();
-  if (count > most_operands) return fmt::format("reads and writes {} tensors, at most {} in one program", count, most_operands);
+  if (count > most_operands)
+    return fmt::format("reads and writes {} tensors, at most {} in one program", count, most_operands);
   return std::nullopt;
 }
 
@@ -149,17 +154,22 @@ Decline declines(const Region& region) {
 
 Kernel with_regions(Kernel kernel) {
   kernel.fuses = true;
-  kernel.declines = [](const Region& region) -> Decline { return region.is_single() ? std::nullopt : declines(region); };
+  kernel.declines = [](const Region& region) -> Decline {
+    return region.is_single() ? std::nullopt : declines(region);
+  };
   kernel.programs = [single = kernel.programs](const Region& region, const Config& config) {
     return region.is_single() ? single(region, config) : programs(region, config);
   };
   kernel.bind = [single = kernel.bind](const Region& region, const Config& config) {
     return region.is_single() ? single(region, config) : bind(region, config);
   };
-  kernel.configs = [single = kernel.configs](const Region& region) { return region.is_single() ? single(region) : tile_configs(own_blocks(region)); };
+  kernel.configs = [single = kernel.configs](const Region& region) {
+    return region.is_single() ? single(region) : tile_configs(own_blocks(region));
+  };
   kernel.space = [configs = kernel.configs](const Region& region) { return tile_space(configs(region)); };
   kernel.cost = [single = kernel.cost](const Region& region, const Config& config, const DeviceLimits& limits) {
-    return region.is_single() ? single(region, config, limits) : tile_cost(region, TileChoice(config, own_blocks(region)), limits);
+    return region.is_single() ? single(region, config, limits)
+                              : tile_cost(region, TileChoice(config, own_blocks(region)), limits);
   };
   return kernel;
 }

@@ -24,7 +24,8 @@ struct RowRegion {
   bool factors_out = false;  ///< see leaves_factor_out()
   RowNeeds needs;
 
-  RowRegion(const Region& region, const RowNeedsOf& needs_of, const Config& config = {}) : program(row_program(region).program) {
+  RowRegion(const Region& region, const RowNeedsOf& needs_of, const Config& config = {})
+      : program(row_program(region).program) {
     if (region.is_single() && needs_of) needs = needs_of(region.problem());
     else tune();
     needs.columns = columns();
@@ -47,12 +48,14 @@ struct RowRegion {
   /// Of a row; 0 where they are known at run time only.
   std::int64_t columns() const {
     std::int64_t product = 1;
-    for (auto dim = program.dims.end() - program.trailing; dim != program.dims.end(); ++dim) product *= dim->is_constant() ? dim->constant() : 0;
+    for (auto dim = program.dims.end() - program.trailing; dim != program.dims.end(); ++dim)
+      product *= dim->is_constant() ? dim->constant() : 0;
     return product;
   }
   std::int64_t rows(const SymbolValues& sizes) const {
     std::int64_t product = 1;
-    for (auto dim = program.dims.begin(); dim != program.dims.end() - program.trailing; ++dim) product *= dim->value(sizes);
+    for (auto dim = program.dims.begin(); dim != program.dims.end() - program.trailing; ++dim)
+      product *= dim->value(sizes);
     return product;
   }
   /// Few elements for each thread: what a region computes besides is not known here.
@@ -83,8 +86,11 @@ std::vector<Program> programs(const Region& region, const Config& config, const 
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list()) {
     const std::string text = g.text();  // ".shape = {..}"
-    Program program = geometry_program("kernel/cuda/device/rowwise/row_region_task.cuh",
-                                       fmt::format("cermet::row_region::Task<cermet::row_region::Body, cermet::RowShape{}>", text.substr(text.find('{'))), g);
+    Program program =
+        geometry_program("kernel/cuda/device/rowwise/row_region_task.cuh",
+                         fmt::format("cermet::row_region::Task<cermet::row_region::Body, cermet::RowShape{}>",
+                                     text.substr(text.find('{'))),
+                         g);
     program.prelude = prelude;
     list.push_back(std::move(program));
   }
@@ -108,12 +114,14 @@ std::vector<Operand> operands_of(const Region& region, const RowRegion& made) {
   for (std::size_t i = 0; i < tile.extras.size(); ++i) {
     const TileProgram::Extra& extra = tile.extras[i];
     const Extent extent = extra.extent;
-    const bool shared = std::ranges::any_of(tile.extras.begin(), tile.extras.begin() + static_cast<std::ptrdiff_t>(i),
-                                            [&](const TileProgram::Extra& e) { return e.operand == extra.operand && e.extent == extent; });
+    const bool shared = std::ranges::any_of(
+        tile.extras.begin(), tile.extras.begin() + static_cast<std::ptrdiff_t>(i),
+        [&](const TileProgram::Extra& e) { return e.operand == extra.operand && e.extent == extent; });
     list.push_back({false, extra.operand, extent == Extent::element || extent == Extent::row, made.is_along_row(i),
                     extent == Extent::row && region.operand_type(extra.operand).dims == leading, shared});
   }
-  for (std::size_t j = 0; j < tile.results.size(); ++j) list.push_back({true, tile.results[j].result, true, !made.program.results_by_row[j]});
+  for (std::size_t j = 0; j < tile.results.size(); ++j)
+    list.push_back({true, tile.results[j].result, true, !made.program.results_by_row[j]});
   return list;
 }
 
@@ -152,10 +160,13 @@ class Bound {
     }
     const std::size_t first_quantized = count;
     if (!quantized_.empty()) params.length = length_of(args.outputs[quantized_[0]]);
-    for (std::size_t i = 0; i < quantized_.size(); ++i) walk_view(args.outputs[quantized_[i]], i == 0 || made_.codes.groups() ? 1 : 0);
-    const RowWalk walk(std::span(rows.data(), count), count - 1);  // the last is a result, which no leading dimension repeats
+    for (std::size_t i = 0; i < quantized_.size(); ++i)
+      walk_view(args.outputs[quantized_[i]], i == 0 || made_.codes.groups() ? 1 : 0);
+    const RowWalk walk(std::span(rows.data(), count),
+                       count - 1);  // the last is a result, which no leading dimension repeats
     for (std::size_t i = 0; i < operands_.size(); ++i)
-      if (operands_[i].walked && operands_[i].along && !operands_[i].shared) aligned = aligned && walk.aligned(of_operand[i], programs_.width());
+      if (operands_[i].walked && operands_[i].along && !operands_[i].shared)
+        aligned = aligned && walk.aligned(of_operand[i], programs_.width());
     if (!quantized_.empty()) aligned = aligned && walk.aligned(first_quantized, programs_.width());
     params.dims = walk.dims();
     params.rows = static_cast<std::uint32_t>(walk.rows());
@@ -184,13 +195,15 @@ class Bound {
       if (!o.is_result) reads = count;
     }
     for (std::size_t i = 0; i < quantized_.size(); ++i)
-      ranges[count++] = programs_.rows_of(program, rows, args.outputs[quantized_[i]], i == 0 || made_.codes.groups() ? 1 : 0);
+      ranges[count++] =
+          programs_.rows_of(program, rows, args.outputs[quantized_[i]], i == 0 || made_.codes.groups() ? 1 : 0);
     args.queue->declare(std::span(ranges.data(), reads), std::span(ranges.data() + reads, count - reads));
   }
 
   std::int32_t length_of(const TensorView& view) const {
     std::int64_t length = 1;
-    for (int axis = view.shape.rank() - made_.program.trailing; axis < view.shape.rank(); ++axis) length *= view.shape[axis];
+    for (int axis = view.shape.rank() - made_.program.trailing; axis < view.shape.rank(); ++axis)
+      length *= view.shape[axis];
     return narrow(length, "row kernel", "columns");
   }
 
@@ -206,17 +219,21 @@ Decline declines(const Region& region) {
   if (made.reason) return made.reason;
   const RowProgram& program = made.program;
   const std::size_t reductions = program.reductions.size() + (program.quantization ? 1 : 0);
-  if (reductions > most_reductions) return fmt::format("reduces its rows {} times, at most {} in one program", reductions, most_reductions);
+  if (reductions > most_reductions)
+    return fmt::format("reduces its rows {} times, at most {} in one program", reductions, most_reductions);
   const std::size_t quantized = program.quantization ? program.quantization->results.size() : 0;
   const std::size_t count = program.tile.extras.size() + program.tile.results.size() + quantized;
-  if (count > most_operands) return fmt::format("reads and writes {} tensors, at most {} in one program", count, most_operands);
+  if (count > most_operands)
+    return fmt::format("reads and writes {} tensors, at most {} in one program", count, most_operands);
   const auto is_row = [&](const TileProgram::Result& r) { return r.value == program.row; };
   const bool row_is_all = program.reductions.empty() && std::ranges::all_of(program.tile.results, is_row);
   for (const TileProgram::Extra& extra : program.tile.extras) {
     const bool along = extra.extent == Extent::element || extra.extent == Extent::column;
-    if (extra.dtype == DType::i32 && !(row_is_all && along)) return fmt::format("operand {} of the region is i32; rows are float32", extra.operand);
+    if (extra.dtype == DType::i32 && !(row_is_all && along))
+      return fmt::format("operand {} of the region is i32; rows are float32", extra.operand);
     if (extra.index) return fmt::format("operand {} of the region is read by index", extra.operand);
-    if (extra.takes_part() && !row_is_all) return fmt::format("operand {} of the region has two values for each of a row", extra.operand);
+    if (extra.takes_part() && !row_is_all)
+      return fmt::format("operand {} of the region has two values for each of a row", extra.operand);
   }
   const auto is_element = [](const TileProgram::Extra& extra) { return extra.extent == Extent::element; };
   if (std::ranges::none_of(program.tile.extras, is_element)) return "no operand has all columns of its rows";
@@ -226,17 +243,22 @@ Decline declines(const Region& region) {
 }  // namespace
 
 Kernel row_kernel(std::string name, OpKind op, std::string summary, const RowNeedsOf& needs_of) {
-  return {.name = std::move(name),
-          .op = op,
-          .summary = std::move(summary),
-          .fuses = true,
-          .declines = declines,
-          .bind = [needs_of](const Region& region, const Config& config) -> Launcher { return Bound(region, config, needs_of); },
-          .programs = [needs_of](const Region& region, const Config& config) { return programs(region, config, needs_of); },
-          .configs = [needs_of](const Region& region) { return row_configs(RowRegion(region, needs_of).needs); },
-          .space = [needs_of](const Region& region) { return row_space(RowRegion(region, needs_of).needs); },
-          .cost = [needs_of](const Region& region, const Config& config,
-                             const DeviceLimits& limits) { return row_cost(region, RowRegion(region, needs_of, config).needs, limits); }};
+  return {
+      .name = std::move(name),
+      .op = op,
+      .summary = std::move(summary),
+      .fuses = true,
+      .declines = declines,
+      .bind = [needs_of](const Region& region, const Config& config) -> Launcher {
+        return Bound(region, config, needs_of);
+      },
+      .programs = [needs_of](const Region& region, const Config& config) { return programs(region, config, needs_of); },
+      .configs = [needs_of](const Region& region) { return row_configs(RowRegion(region, needs_of).needs); },
+      .space = [needs_of](const Region& region) { return row_space(RowRegion(region, needs_of).needs); },
+      .cost =
+          [needs_of](const Region& region, const Config& config, const DeviceLimits& limits) {
+            return row_cost(region, RowRegion(region, needs_of, config).needs, limits);
+          }};
 }
 
 }  // namespace cermet::cuda

@@ -1,4 +1,5 @@
-// Attention over a batch of sequences of one length, with biases and masks, operands in any layout: the general task for each sequence.
+// Attention over a batch of sequences of one length, with biases and masks, operands in any layout: the general task
+// for each sequence.
 #pragma once
 
 #include "kernel/cuda/device/attention/batched_scores.cuh"
@@ -22,8 +23,8 @@ struct BatchedTask {
   template <class Team>
   static CERMET_DEVICE void run(const Params& p, uint32_t item, Team team, char* smem) {
     const BatchItem at = batch_item(p, item);
-    General::attend(batch_params<C.q, C.kv, C.out>(p, at.batch), Operands{{p, at.batch}}, Sequence{0, 0, p.a.tokens, p.a.key_tokens, 0}, at.kv_head,
-                    at.tile * General::rows, team, smem);
+    General::attend(batch_params<C.q, C.kv, C.out>(p, at.batch), Operands{{p, at.batch}},
+                    Sequence{0, 0, p.a.tokens, p.a.key_tokens, 0}, at.kv_head, at.tile * General::rows, team, smem);
   }
 };
 

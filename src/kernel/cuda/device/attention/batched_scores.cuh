@@ -34,7 +34,8 @@ struct ScoreConfig {
 };
 
 template <int Bytes>
-using Both = Unsigned<2 * Bytes>;  ///< two of them, in a register each where that is possible: as vectors they would be taken apart at once
+using Both = Unsigned<2 * Bytes>;  ///< two of them, in a register each where that is possible: as vectors they would be
+                                   ///< taken apart at once
 
 template <ScoreConfig C>
 struct BatchedScores {
@@ -45,8 +46,8 @@ struct BatchedScores {
 
   template <class T>
   CERMET_DEVICE const T* place(const ScoreOperand& operand, int head, int token, int key) const {
-    return static_cast<const T*>(operand.data) + batch * operand.batch_stride + head * operand.head_stride + token * operand.token_stride +
-           key * operand.key_stride;
+    return static_cast<const T*>(operand.data) + batch * operand.batch_stride + head * operand.head_stride +
+           token * operand.token_stride + key * operand.key_stride;
   }
   CERMET_DEVICE float change(float score, int head, int token, int key) const {
     if constexpr (C.has_mask)
@@ -63,8 +64,11 @@ struct BatchedScores {
   /// For keys first, first + 8 and so on, each with the next; zeros from `keys` on.
   template <int Count>
   CERMET_DEVICE void load(int head, int token, int first, int keys, Pair (&pairs)[Count]) const {
-    if constexpr (C.has_bias) read<Bias, Count>(p.bias, head, token, first, keys, [&](int n, Both<sizeof(Bias)> both) { pairs[n].bias = both; });
-    if constexpr (C.has_mask) read<uint8_t, Count>(p.mask, head, token, first, keys, [&](int n, Both<1> both) { pairs[n].mask = both; });
+    if constexpr (C.has_bias)
+      read<Bias, Count>(p.bias, head, token, first, keys,
+                        [&](int n, Both<sizeof(Bias)> both) { pairs[n].bias = both; });
+    if constexpr (C.has_mask)
+      read<uint8_t, Count>(p.mask, head, token, first, keys, [&](int n, Both<1> both) { pairs[n].mask = both; });
   }
   /// The same where both operands have pairs.
   template <int Count>
@@ -107,7 +111,8 @@ struct BatchedScores {
 #pragma unroll
       for (int n = 0; n < Count; ++n) {
         const auto element = [&](int key) -> Both<sizeof(T)> {
-          return first + key < keys ? __builtin_bit_cast(Unsigned<sizeof(T)>, from[key * operand.key_stride]) : Unsigned<sizeof(T)>{0};
+          return first + key < keys ? __builtin_bit_cast(Unsigned<sizeof(T)>, from[key * operand.key_stride])
+                                    : Unsigned<sizeof(T)>{0};
         };
         take(n, static_cast<Both<sizeof(T)>>(element(8 * n) | element(8 * n + 1) << (8 * static_cast<int>(sizeof(T)))));
       }

@@ -80,8 +80,8 @@ CERMET_DEVICE void write_vector(const From* from, const SlotPlace<To>& place) {
 /// written: the slot is negative or outside the cache, or a later token of the launch overwrites it. `memory`:
 /// slot_memory_bytes(count); the slots follow its first element.
 template <class Slot, class Team>
-CERMET_DEVICE const int64_t* collect_slots(Team team, const void* list, int64_t first, int count, int64_t tokens, int64_t all_slots,
-                                                        int64_t* memory) {
+CERMET_DEVICE const int64_t* collect_slots(Team team, const void* list, int64_t first, int count, int64_t tokens,
+                                           int64_t all_slots, int64_t* memory) {
   const auto slot_of = [&](int64_t t) { return static_cast<int64_t>(static_cast<const Slot*>(list)[t]); };
   auto* overwritten = reinterpret_cast<uint32_t*>(memory);  // bit i: token first + i
   int64_t* slots = memory + 1;

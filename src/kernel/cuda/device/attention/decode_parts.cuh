@@ -1,4 +1,5 @@
-// What the items of decoding attention leave each other of a span that they share: parts of its rows, in a scratch that needs no preparation.
+// What the items of decoding attention leave each other of a span that they share: parts of its rows, in a scratch that
+// needs no preparation.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_block.cuh"
@@ -6,12 +7,14 @@
 
 namespace cermet::attention {
 
-/// A flag says that a part is complete; it has this value then, and is cleared by whoever adds the parts up. Any other content means "not yet".
+/// A flag says that a part is complete; it has this value then, and is cleared by whoever adds the parts up. Any other
+/// content means "not yet".
 inline constexpr uint64_t part_is_complete = 0x9e3779b97f4a7c15u;
 
-/// Two flags for each item, then the parts. An item leaves at most two parts: number 0 of the span that its share begins with, number 1 of the span that
-/// it ends with. Where all items run together, the one that ends a span waits for the others, and says nothing of its own part. Otherwise nobody waits:
-/// everyone looks whether his part was the last, and whoever finds all of them adds them up. Two may find that at once, and write the same bits.
+/// Two flags for each item, then the parts. An item leaves at most two parts: number 0 of the span that its share
+/// begins with, number 1 of the span that it ends with. Where all items run together, the one that ends a span waits
+/// for the others, and says nothing of its own part. Otherwise nobody waits: everyone looks whether his part was the
+/// last, and whoever finds all of them adds them up. Two may find that at once, and write the same bits.
 template <int Rows, int ValueSize, class Team>
 struct Parts {
   void* scratch;
@@ -43,8 +46,9 @@ struct Parts {
     }
     Team::sync();
   }
-  /// Whether the parts of items first .. last are complete: number 0, but for the first. Clears their flags then. This item has announced its own, and the
-  /// fence puts that before its look at the others, so that of several items the last to look finds all.
+  /// Whether the parts of items first .. last are complete: number 0, but for the first. Clears their flags then. This
+  /// item has announced its own, and the fence puts that before its look at the others, so that of several items the
+  /// last to look finds all.
   CERMET_DEVICE bool take_if_complete(int first, int last, int first_number) const {
     bool missing = false;
     if (Team::warp() == 0) {
@@ -54,7 +58,8 @@ struct Parts {
         missing |= ptx::load_acquire(flag(block, block == first ? first_number : 0)) != part_is_complete;
     }
     if (Team::any(missing)) return false;
-    for (int block = first + static_cast<int>(Team::rank()); block <= last; block += Team::size) *flag(block, block == first ? first_number : 0) = 0;
+    for (int block = first + static_cast<int>(Team::rank()); block <= last; block += Team::size)
+      *flag(block, block == first ? first_number : 0) = 0;
     return true;
   }
 };

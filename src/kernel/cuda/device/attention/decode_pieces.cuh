@@ -1,7 +1,7 @@
-// Decoding attention as part of a walk (walk.cuh), whose blocks form no clusters: a span's tiles of keys are dealt out to several blocks in turn
-// (decode_span.cuh), which leave their parts in memory, and the last of the span's items adds them up, or, in a walk with a block for each item, every item
-// some of the elements. In a walk the parts say by themselves that they are there; a launch of its own has flags for them (decode_parts.cuh). The bits are the
-// same.
+// Decoding attention as part of a walk (walk.cuh), whose blocks form no clusters: a span's tiles of keys are dealt out
+// to several blocks in turn (decode_span.cuh), which leave their parts in memory, and the last of the span's items adds
+// them up, or, in a walk with a block for each item, every item some of the elements. In a walk the parts say by
+// themselves that they are there; a launch of its own has flags for them (decode_parts.cuh). The bits are the same.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_parts.cuh"
@@ -17,7 +17,8 @@ struct LeftParts {
   static constexpr int part_floats = decode_part_floats(Rows, ValueSize);
   static_assert(part_floats % 4 == 0);
   float* base;
-  bool all_add;  ///< every item of a span runs at the same time, and adds up its share of the elements; otherwise the last one does all
+  bool all_add;  ///< every item of a span runs at the same time, and adds up its share of the elements; otherwise the
+                 ///< last one does all
 
   CERMET_DEVICE float* part(int item) const { return base + item * int64_t{part_floats}; }
   CERMET_DEVICE void write(int item, int r, int d, const RowPart& x) const {
@@ -45,7 +46,9 @@ template <int Rows, int ValueSize, class Team>
 struct FlaggedParts {
   Parts<Rows, ValueSize, Team> parts;
 
-  CERMET_DEVICE void write(int item, int r, int d, const RowPart& x) const { parts.write(parts.part(item, 0), r, d, x); }
+  CERMET_DEVICE void write(int item, int r, int d, const RowPart& x) const {
+    parts.write(parts.part(item, 0), r, d, x);
+  }
   static constexpr bool asks_again = false, all_add = false;
   CERMET_DEVICE void look(int item, int r, int d, RowPart& x) const {
     const float* const part = parts.part(item, 0);
@@ -71,10 +74,12 @@ struct DecodePieces {
   using Block = typename Span::Block;
   static constexpr int pieces = C.ranks, threads = Block::threads, quads = C.value_size / 4, each = (pieces + 7) / 8;
 
-  /// Groups of four elements first .. first + 3 of a span, whose items begin with `item`, by a warp: lane l adds up parts l / 4, l / 4 + 8, .. of group
-  /// first + l % 4; then the lanes of a group meet. Each step has the same order wherever it is computed.
+  /// Groups of four elements first .. first + 3 of a span, whose items begin with `item`, by a warp: lane l adds up
+  /// parts l / 4, l / 4 + 8, .. of group first + l % 4; then the lanes of a group meet. Each step has the same order
+  /// wherever it is computed.
   template <class Parts>
-  static CERMET_DEVICE void merge(const attention::Params& p, const Place& at, const Parts& parts, int item, int first) {
+  static CERMET_DEVICE void merge(const attention::Params& p, const Place& at, const Parts& parts, int item,
+                                  int first) {
     const int lane = static_cast<int>(lane_index()), own = lane / 4, count = at.tile.rows * quads;
     const int i = min_of(first + lane % 4, count - 1), r = i / quads, d = i % quads * 4;
     RowPart part[each];
@@ -87,7 +92,8 @@ struct DecodePieces {
         missing = false;
 #pragma unroll
         for (int k = 0; k < each; ++k)
-          if (own + 8 * k < pieces && !Parts::is_there(part[k])) missing = true, parts.look(item + own + 8 * k, r, d, part[k]);
+          if (own + 8 * k < pieces && !Parts::is_there(part[k]))
+            missing = true, parts.look(item + own + 8 * k, r, d, part[k]);
       }
     }
     RowPart total = part[0];
@@ -96,7 +102,8 @@ struct DecodePieces {
     __syncwarp();
 #pragma unroll
     for (int width = 16; width >= 4; width /= 2) {
-      RowPart other{__shfl_down_sync(0xffffffffu, total.maximum, width), __shfl_down_sync(0xffffffffu, total.sum, width), {}};
+      RowPart other{
+          __shfl_down_sync(0xffffffffu, total.maximum, width), __shfl_down_sync(0xffffffffu, total.sum, width), {}};
 #pragma unroll
       for (int e = 0; e < 4; ++e) other.output[e] = __shfl_down_sync(0xffffffffu, total.output[e], width);
       total = sum_of(total, other);
@@ -131,7 +138,8 @@ struct DecodePieces {
       if (!parts.take(first, last, own)) return;
       // Four groups are a warp's work, of this block or of all that have the span.
       const int warp = static_cast<int>(Team::warp()), count = at.tile.rows * quads;
-      const int begin = parts.all_add ? warp * pieces + at.rank : warp, step = parts.all_add ? C.warps * pieces : C.warps;
+      const int begin = parts.all_add ? warp * pieces + at.rank : warp,
+                step = parts.all_add ? C.warps * pieces : C.warps;
 #pragma unroll 1
       for (int i = begin; 4 * i < count; i += step) merge(p, at, parts, first, 4 * i);
     }
@@ -144,22 +152,26 @@ struct DecodePiecesTask {
 
   template <class Team>
   static CERMET_DEVICE void run(const Params& p, uint32_t item, Team, char* smem) {
-    DecodePieces<C, Team>::run(p, item, smem, FlaggedParts<C.rows, C.value_size, Team>{{p.a.partials, p.thread_blocks}});
+    DecodePieces<C, Team>::run(p, item, smem,
+                               FlaggedParts<C.rows, C.value_size, Team>{{p.a.partials, p.thread_blocks}});
   }
 
-  /// In a walk: before earlier tasks have ended, where `early`, then what is left to do. `meeting`: decode_part_floats() floats for each item.
+  /// In a walk: before earlier tasks have ended, where `early`, then what is left to do. `meeting`:
+  /// decode_part_floats() floats for each item.
   template <class Team>
   static CERMET_DEVICE void prepare(const Params& p, uint32_t item, Team team, const Meeting& meeting, bool early) {
 #if CERMET_ARCH >= 900
     constexpr int part_bytes = 4 * decode_part_floats(C.rows, C.value_size);
-    if (C.ranks > 1) meeting::clear(meeting.next + int64_t{item} * part_bytes, part_bytes, static_cast<int>(team.rank()), Team::size);
+    if (C.ranks > 1)
+      meeting::clear(meeting.next + int64_t{item} * part_bytes, part_bytes, static_cast<int>(team.rank()), Team::size);
     // The first warp waits for earlier tasks.
     if (early && team.warp() > 0) DecodeSpan<C, Team>::fetch(p.a, item, static_cast<int>(team.rank()) - 32);
 #endif
   }
   template <class Team>
   static CERMET_DEVICE void meet(const Params& p, uint32_t item, Team, char* smem, const Meeting& meeting) {
-    DecodePieces<C, Team>::run(p, item, smem, LeftParts<C.rows, C.value_size, Team>{reinterpret_cast<float*>(meeting.now), meeting.together});
+    DecodePieces<C, Team>::run(
+        p, item, smem, LeftParts<C.rows, C.value_size, Team>{reinterpret_cast<float*>(meeting.now), meeting.together});
   }
 };
 

@@ -1,4 +1,5 @@
-// Which units of work a thread block of the decoding task has, computed from the lengths that are in device memory. See decode_config.hpp.
+// Which units of work a thread block of the decoding task has, computed from the lengths that are in device memory. See
+// decode_config.hpp.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_config.hpp"
@@ -6,8 +7,8 @@
 
 namespace cermet::attention {
 
-/// What the plan depends on: key-value heads, heads that share a key-value head, rows of a tile, keys of a unit, tokens of a page; units start at multiples of
-/// `align`.
+/// What the plan depends on: key-value heads, heads that share a key-value head, rows of a tile, keys of a unit, tokens
+/// of a page; units start at multiples of `align`.
 struct PlanConfig {
   int kv_heads, group, rows, unit_keys, block, align;
 };
@@ -30,7 +31,8 @@ CERMET_DEVICE Share share_of(int units, int block, int blocks) {
   const int each = units / blocks, longer = units % blocks, begin = block * each + min_of(block, longer);
   return {begin, begin + each + (block < longer ? 1 : 0)};
 }
-/// How many of `blocks` have work, so that each has `least` units or a whole span: as many for each of `heads` key-value heads.
+/// How many of `blocks` have work, so that each has `least` units or a whole span: as many for each of `heads`
+/// key-value heads.
 CERMET_DEVICE int sharing_blocks(int units, int heads, int least, int blocks) {
   if (least == 0 || blocks < heads) return blocks;
   return heads * max_of(1, min_of(units / (least * heads), blocks / heads));
@@ -51,12 +53,16 @@ struct Place {
 
 template <PlanConfig C>
 struct Plan {
-  static CERMET_DEVICE int tiles_of(const Params& p, int b) { return (query_count(p, b, true) * C.group + C.rows - 1) / C.rows; }
+  static CERMET_DEVICE int tiles_of(const Params& p, int b) {
+    return (query_count(p, b, true) * C.group + C.rows - 1) / C.rows;
+  }
 
   static CERMET_DEVICE RowTile row_tile(const Params& p, int b, int tile) {
     const Sequence s = sequence_of(p, b, C.block);
-    const int queries = s.end - s.begin, first_row = tile * C.rows, rows = min_of(C.rows, queries * C.group - first_row), position = s.keys - queries;
-    const Visible low = visible_keys(p, position + first_row / C.group, s.keys), high = visible_keys(p, position + (first_row + rows - 1) / C.group, s.keys);
+    const int queries = s.end - s.begin, first_row = tile * C.rows,
+              rows = min_of(C.rows, queries * C.group - first_row), position = s.keys - queries;
+    const Visible low = visible_keys(p, position + first_row / C.group, s.keys),
+                  high = visible_keys(p, position + (first_row + rows - 1) / C.group, s.keys);
     const int first_key = low.first / C.align * C.align, end_key = max_of(high.last, first_key);
     return {b,
             first_row,
@@ -92,8 +98,8 @@ struct Plan {
 
   static CERMET_DEVICE int last_lane(int x) { return __shfl_sync(0xffffffffu, x, 31); }
 
-  /// Share of a block, the place where it begins (if it is not empty), and the number of all units. Called by whole warps. `blocks`: all, then those that have
-  /// work; `least`: of DecodeParams.
+  /// Share of a block, the place where it begins (if it is not empty), and the number of all units. Called by whole
+  /// warps. `blocks`: all, then those that have work; `least`: of DecodeParams.
   static CERMET_DEVICE Share begin(const Params& p, int block, int least, int& blocks, Place& place, int& units) {
     int all = units_up_to(p, 0);
     units = last_lane(all);

@@ -1,5 +1,6 @@
-// A block's share of a span of decoding attention whose tiles of keys are dealt out to the blocks in turn: which pages a block needs first does not depend on
-// the length of the context, so that their numbers are read together with it. Work item i is block i % ranks of span i / ranks.
+// A block's share of a span of decoding attention whose tiles of keys are dealt out to the blocks in turn: which pages
+// a block needs first does not depend on the length of the context, so that their numbers are read together with it.
+// Work item i is block i % ranks of span i / ranks.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_block.cuh"
@@ -28,13 +29,15 @@ struct DecodeSpan {
     if (thread >= most_tiles || index >= p.pages) return;
     const int keys = ptx::load_l2(p.context_lens + sequence);
     const int page = ptx::load_l2(p.block_tables + sequence * p.table_stride + index);
-    if (first >= keys || (p.window > 0 && first + Load::keys <= keys - p.window) || page < 0 || page >= p.blocks) return;
+    if (first >= keys || (p.window > 0 && first + Load::keys <= keys - p.window) || page < 0 || page >= p.blocks)
+      return;
     ask<C.head_size>(p.k, head, page, first % C.block);
     ask<C.value_size>(p.v, head, page, first % C.block);
   }
   template <int Size>
   static CERMET_DEVICE void ask(const KeyList& list, int head, int page, int row) {
-    const char* from = static_cast<const char*>(list.data) + 2 * (page * list.page_stride + row * list.row_stride + head * list.head_stride);
+    const char* from = static_cast<const char*>(list.data) +
+                       2 * (page * list.page_stride + row * list.row_stride + head * list.head_stride);
     if (reinterpret_cast<uintptr_t>(from) % 16 != 0 || list.row_stride % 8 != 0) return;
     if (list.row_stride == Size) return ptx::prefetch_l2(from, 2 * Size * Load::keys);
 #pragma unroll 1
@@ -45,7 +48,8 @@ struct DecodeSpan {
   /// Prefetches into the L1 what the plan of a decoding step reads, all at once; later reads that depend on each other
   /// find it there.
   static CERMET_DEVICE void warm(const Params& p, uint32_t item) {
-    const int lane = static_cast<int>(lane_index()), rank = static_cast<int>(item % ranks), tile = static_cast<int>(item / ranks) / C.kv_heads;
+    const int lane = static_cast<int>(lane_index()), rank = static_cast<int>(item % ranks),
+              tile = static_cast<int>(item / ranks) / C.kv_heads;
     const int likely = min_of(tile, p.sequences - 1), page = (lane * ranks + rank) * Load::keys / C.block;
     if (p.query_starts && lane <= p.sequences) ptx::touch(static_cast<const int32_t*>(p.query_starts) + lane);
     if (lane == 0) ptx::touch(p.context_lens + likely);
@@ -66,7 +70,8 @@ struct DecodeSpan {
   }
 
   /// Every warp's tiles, each through the online softmax.
-  static CERMET_DEVICE void attend(const DecodeParams& params, Place at, const typename Block::Shared& shared, typename Tile::State& state) {
+  static CERMET_DEVICE void attend(const DecodeParams& params, Place at, const typename Block::Shared& shared,
+                                   typename Tile::State& state) {
     const Params& p = params.a;
     typename Tile::RawQueries raw_queries;
     Tile::read_queries(p, at.tile, at.head, raw_queries);

@@ -1,4 +1,5 @@
-// Attention over a batch of sequences of one length on the tensor cores, with biases and masks: the task for many queries, for each sequence.
+// Attention over a batch of sequences of one length on the tensor cores, with biases and masks: the task for many
+// queries, for each sequence.
 #pragma once
 
 #include "kernel/cuda/device/attention/batched_scores.cuh"

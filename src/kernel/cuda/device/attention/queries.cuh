@@ -13,7 +13,9 @@ struct Sequence {
 };
 
 CERMET_DEVICE int bound_of(const void* bounds, int i, bool wide, int limit) {
-  if (wide) return static_cast<int>(min_of(max_of(static_cast<const int64_t*>(bounds)[i], int64_t{0}), static_cast<int64_t>(limit)));
+  if (wide)
+    return static_cast<int>(
+        min_of(max_of(static_cast<const int64_t*>(bounds)[i], int64_t{0}), static_cast<int64_t>(limit)));
   return min_of(max_of(static_cast<const int32_t*>(bounds)[i], 0), limit);
 }
 
@@ -21,8 +23,11 @@ CERMET_DEVICE int bound_of(const void* bounds, int i, bool wide, int limit) {
 CERMET_DEVICE int query_count(const Params& p, int b, bool paged) {
   if (!p.query_starts) return paged ? 1 : p.tokens;
   const bool wide = !paged && p.wide_queries;
-  const int count = max_of(0, bound_of(p.query_starts, b + 1, wide, p.tokens) - bound_of(p.query_starts, b, wide, p.tokens));
-  return static_cast<uint32_t>(count - p.least_queries) <= static_cast<uint32_t>(p.most_queries - p.least_queries) ? count : 0;
+  const int count =
+      max_of(0, bound_of(p.query_starts, b + 1, wide, p.tokens) - bound_of(p.query_starts, b, wide, p.tokens));
+  return static_cast<uint32_t>(count - p.least_queries) <= static_cast<uint32_t>(p.most_queries - p.least_queries)
+             ? count
+             : 0;
 }
 
 /// `block`: tokens of a page; 0 where keys are not paged.
@@ -46,7 +51,8 @@ struct TilePlace {
   int sequence, index;  ///< tile within the sequence; sequence -1: there is no such tile
 };
 
-/// Place of a tile when every sequence's rows (queries times `group`) are cut into tiles of `rows`. Called by whole warps.
+/// Place of a tile when every sequence's rows (queries times `group`) are cut into tiles of `rows`. Called by whole
+/// warps.
 CERMET_DEVICE TilePlace place_of(const Params& p, int tile, int group, int rows, bool paged) {
   if (!p.query_starts) {
     const int each = ((paged ? 1 : p.tokens) * group + rows - 1) / rows;
@@ -95,19 +101,22 @@ CERMET_DEVICE float score_of(const Params& p, float dot, float slope, int distan
 
 /// What operands do to scores where there are none.
 struct PlainScores {
-  static constexpr bool changes = false;      ///< whether they do anything
-  static constexpr bool skips_zeros = false;  ///< whether a value whose weight is 0 stays out of the sum even if it is not finite
-  struct Pair {};                             ///< what they do to the scores of two neighbouring keys
+  static constexpr bool changes = false;  ///< whether they do anything
+  static constexpr bool skips_zeros =
+      false;       ///< whether a value whose weight is 0 stays out of the sum even if it is not finite
+  struct Pair {};  ///< what they do to the scores of two neighbouring keys
   static CERMET_DEVICE float change(float score, const Pair&, int) { return score; }
   static CERMET_DEVICE float change(float score, int, int, int) { return score; }
 };
 
-/// Maximum and denominator of a row with the sink of its head, if any, and what the weighted sum of values is to be multiplied with.
+/// Maximum and denominator of a row with the sink of its head, if any, and what the weighted sum of values is to be
+/// multiplied with.
 struct Finish {
   float factor, lse;
 };
 
-/// `seen`: whether the row sees any key. `maximum` is -infinity where no finite score was met, and `sum` is relative to it (to 0 in that case).
+/// `seen`: whether the row sees any key. `maximum` is -infinity where no finite score was met, and `sum` is relative to
+/// it (to 0 in that case).
 CERMET_DEVICE Finish finish_row(const float* sinks, int head, bool seen, float maximum, float sum) {
   const float sink = sinks ? sinks[head] : -infinity();
   const bool poisoned = sink != sink;

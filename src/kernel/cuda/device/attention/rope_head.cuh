@@ -7,7 +7,8 @@
 
 namespace cermet::rope_and_cache {
 
-/// Elements of a head, pairs that are rotated, lanes that share a head; neox: pairs are (i, half + i), otherwise (2 i, 2 i + 1).
+/// Elements of a head, pairs that are rotated, lanes that share a head; neox: pairs are (i, half + i), otherwise (2 i,
+/// 2 i + 1).
 struct HeadShape {
   int size, half, lanes;
   bool neox;
@@ -78,7 +79,8 @@ struct Head {
 #pragma unroll
       for (int i = 0; i < Width; ++i) low[i] = to_float(x[i]), high[i] = to_float(y[i]);
     } else if constexpr (Width == 1) {
-      low[0] = to_float(from[2 * first]), high[0] = to_float(from[2 * first + 1]);  // a pair need not be aligned as a whole
+      low[0] = to_float(from[2 * first]),
+      high[0] = to_float(from[2 * first + 1]);  // a pair need not be aligned as a whole
     } else {
       T both[2 * Width];
       load_elements<2 * Width>(from + 2 * first, both);
@@ -171,7 +173,9 @@ struct Value {
   static constexpr int pieces = static_cast<int>(div_up(Size, Lanes* Width));
   X x[pieces][Width];
 
-  static CERMET_DEVICE int element(int piece) { return (Lanes * piece + static_cast<int>(lane_index() % Lanes)) * Width; }
+  static CERMET_DEVICE int element(int piece) {
+    return (Lanes * piece + static_cast<int>(lane_index() % Lanes)) * Width;
+  }
   CERMET_DEVICE void load(const X* from) {
 #pragma unroll
     for (int j = 0; j < pieces; ++j)

@@ -1,4 +1,5 @@
-// The scores of a tile as wgmma leaves them in a thread: [4 j + 2 h + i] is row lane / 4 + 8 h of its warp's 16, and key 8 j + 2 (lane % 4) + i of `keys`.
+// The scores of a tile as wgmma leaves them in a thread: [4 j + 2 h + i] is row lane / 4 + 8 h of its warp's 16, and
+// key 8 j + 2 (lane % 4) + i of `keys`.
 #pragma once
 
 #include "kernel/cuda/device/attention/tile_rows.cuh"
@@ -11,7 +12,8 @@ CERMET_DEVICE void for_scores(float (&scores)[size], int h, int first, Body&& bo
 #pragma unroll
   for (int j = 0; j < size / 4; ++j)
 #pragma unroll
-    for (int i = 0; i < 2; ++i) body(scores[4 * j + 2 * h + i], j, i, first + 8 * j + 2 * static_cast<int>(lane_index() % 4) + i);
+    for (int i = 0; i < 2; ++i)
+      body(scores[4 * j + 2 * h + i], j, i, first + 8 * j + 2 * static_cast<int>(lane_index() % 4) + i);
 }
 
 /// The largest score of row h, in all four lanes that hold it. NaN does not show: it comes back with its weight.

@@ -9,13 +9,16 @@ namespace cermet::attention {
 /// Where rows of `Size` 16-bit elements lie in a tile of `Count` rows.
 template <int Size, int Count>
 struct TileRows {
-  static constexpr int piece = tile_piece(Size), bytes = tile_bytes(Size, Count), row_bytes = piece != 0 ? 2 * piece : bytes / Count,
-                       pieces = piece != 0 ? Size / piece : 1, piece_chunks = piece != 0 ? piece / 8 : Size / 8;
+  static constexpr int piece = tile_piece(Size), bytes = tile_bytes(Size, Count),
+                       row_bytes = piece != 0 ? 2 * piece : bytes / Count, pieces = piece != 0 ? Size / piece : 1,
+                       piece_chunks = piece != 0 ? piece / 8 : Size / 8;
   /// How the 16-byte chunks of a row are swizzled (XORed into the offset within the piece). The same for row + 8.
   static CERMET_DEVICE int swizzle(int row) { return piece == 64 ? row % 8 * 16 : piece == 32 ? row / 2 % 4 * 16 : 0; }
   static CERMET_DEVICE int piece_offset(int chunk) { return piece != 0 ? chunk / piece_chunks * Count * row_bytes : 0; }
   static CERMET_DEVICE int in_piece(int chunk) { return piece != 0 ? chunk % piece_chunks * 16 : chunk * 16; }
-  static CERMET_DEVICE int offset(int row, int chunk) { return piece_offset(chunk) + row * row_bytes + (in_piece(chunk) ^ swizzle(row)); }
+  static CERMET_DEVICE int offset(int row, int chunk) {
+    return piece_offset(chunk) + row * row_bytes + (in_piece(chunk) ^ swizzle(row));
+  }
 };
 
 inline constexpr float log2_e = 1.4426950408889634f, ln_2 = 0.6931471805599453f;
@@ -56,7 +59,8 @@ CERMET_DEVICE uint32_t pack_rest(float first, float second, uint32_t rounded) {
   return pack(first - first_of(rounded, T{}), second - second_of(rounded, T{}), T{});
 }
 
-/// The same for queries that are rounded to T: an infinity, or what became one, leaves nothing, so that it stays one; so does NaN.
+/// The same for queries that are rounded to T: an infinity, or what became one, leaves nothing, so that it stays one;
+/// so does NaN.
 template <class T>
 CERMET_DEVICE uint32_t query_rest(float first, float second, uint32_t rounded) {
   const float a = first - first_of(rounded, T{}), b = second - second_of(rounded, T{});

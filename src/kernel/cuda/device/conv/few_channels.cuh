@@ -1,5 +1,6 @@
-// Convolutions over nhwc tensors of few channels on the tensor cores. A row of a window is a run of neighbouring elements of x. A block keeps the weight in
-// shared memory, brings the pixels of a tile of 16 x 16 places there with wide copies, and reads the windows from there, two elements at a time.
+// Convolutions over nhwc tensors of few channels on the tensor cores. A row of a window is a run of neighbouring
+// elements of x. A block keeps the weight in shared memory, brings the pixels of a tile of 16 x 16 places there with
+// wide copies, and reads the windows from there, two elements at a time.
 #pragma once
 
 #include "kernel/cuda/device/conv/few_channels.hpp"
@@ -27,7 +28,8 @@ struct FewChannels {
   static constexpr bool even = S.step() % 2 == 0;
   static_assert(sizeof(T) == 2 && S.outputs % 32 == 0 && S.weight_row() / unit % 2 == 1);
 
-  /// Column n of the tile is row row_of(n) of the weight in shared memory: so the sums of a thread in four products of eight columns are of eight neighbours.
+  /// Column n of the tile is row row_of(n) of the weight in shared memory: so the sums of a thread in four products of
+  /// eight columns are of eight neighbours.
   static constexpr int row_of(int n) { return n / 32 * 32 + n % 8 / 2 * 8 + n % 32 / 8 * 2 + n % 2; }
 
   static CERMET_DEVICE T* weights(char* smem) { return reinterpret_cast<T*>(smem + S.patch_bytes()); }
@@ -60,22 +62,26 @@ struct FewChannels {
     int sample, row, column, output;  ///< first ones of the tile
   };
   static CERMET_DEVICE Place find(const Params& p, uint32_t item) {
-    const uint32_t across = static_cast<uint32_t>(p.columns + places - 1) / places, down = static_cast<uint32_t>(p.rows + places - 1) / places;
+    const uint32_t across = static_cast<uint32_t>(p.columns + places - 1) / places,
+                   down = static_cast<uint32_t>(p.rows + places - 1) / places;
     const uint32_t line = item / across, sheet = line / down;
     const uint32_t samples = static_cast<uint32_t>(p.samples);
-    return {static_cast<int>(sheet % samples), static_cast<int>(line % down) * places, static_cast<int>(item % across) * places,
-            static_cast<int>(sheet / samples) * S.outputs};
+    return {static_cast<int>(sheet % samples), static_cast<int>(line % down) * places,
+            static_cast<int>(item % across) * places, static_cast<int>(sheet / samples) * S.outputs};
   }
 
   /// Starts the copies of the tile's pixels; what is outside of x is zeros.
   template <class Team>
   static CERMET_DEVICE void load_patch(const Params& p, const Place& place, char* smem) {
     const T* const x = static_cast<const T*>(p.x) + place.sample * p.x_batch;
-    const int top = place.row * S.stride_h - p.before_h, left = place.column * S.step() - S.before_w * S.channels - S.first();
+    const int top = place.row * S.stride_h - p.before_h,
+              left = place.column * S.step() - S.before_w * S.channels - S.first();
     const int length = p.width * S.channels;
     for (int i = static_cast<int>(Team::rank()); i < S.patch_rows() * row_units; i += Team::size) {
       const int h = top + i / row_units, at = left + i % row_units * unit;
-      const int valid = static_cast<uint32_t>(h) < static_cast<uint32_t>(p.height) && at >= 0 ? min_of(max_of(length - at, 0), unit) : 0;
+      const int valid = static_cast<uint32_t>(h) < static_cast<uint32_t>(p.height) && at >= 0
+                            ? min_of(max_of(length - at, 0), unit)
+                            : 0;
       char* const to = smem + i * 16;
       if (p.rows_vectors) {
         ptx::cp_async<16>(to, valid > 0 ? static_cast<const void*>(x + h * p.x_row + at) : p.x, valid * 2);
@@ -93,7 +99,8 @@ struct FewChannels {
     ptx::cp_async_wait<0>();
   }
 
-  /// Which of the elements 2t, 2t + 1 of a group that stands `at` elements behind its run's first belong to the run: the others are neighbours' pixels.
+  /// Which of the elements 2t, 2t + 1 of a group that stands `at` elements behind its run's first belong to the run:
+  /// the others are neighbours' pixels.
   static CERMET_DEVICE uint32_t mask_of(int at) {
     const auto inside = [](int i) { return i >= 0 && i < S.run(); };
     return (inside(at) ? 0x0000ffffu : 0u) | (inside(at + 1) ? 0xffff0000u : 0u);
@@ -117,7 +124,8 @@ struct FewChannels {
     CERMET_DEVICE uint32_t pair(int group, int line, int half) const {
       if (group >= S.groups()) return 0;
       const int tap_row = group / S.row_groups(), of_row = group % S.row_groups();
-      const uint32_t* const from = word + ((line * S.stride_h + tap_row) * S.patch_row() + of_row * unit + half * 8 * S.step()) / 2;
+      const uint32_t* const from =
+          word + ((line * S.stride_h + tap_row) * S.patch_row() + of_row * unit + half * 8 * S.step()) / 2;
       uint32_t value = from[0];
       if constexpr (!even) value = __byte_perm(value, from[1], selector);
       if (of_row == 0 && (S.lead() > 0 || S.run() < unit)) value &= masks[0];
@@ -151,7 +159,8 @@ struct FewChannels {
     }
   }
 
-  static CERMET_DEVICE void store(const Params& p, const Place& place, int line, const float (&sums)[lines][tiles_n][4]) {
+  static CERMET_DEVICE void store(const Params& p, const Place& place, int line,
+                                  const float (&sums)[lines][tiles_n][4]) {
     const int lane = static_cast<int>(lane_index());
 #pragma unroll
     for (int i = 0; i < lines; ++i) {
@@ -167,7 +176,8 @@ struct FewChannels {
           float values[8];
 #pragma unroll
           for (int v = 0; v < 8; ++v) values[v] = sums[i][n + v / 2][2 * half + v % 2];
-          epilogue::store_results<E>(p.extra, p.to, at, place.output + n * 8 + lane % 4 * 8, p.outputs, p.vectors, values);
+          epilogue::store_results<E>(p.extra, p.to, at, place.output + n * 8 + lane % 4 * 8, p.outputs, p.vectors,
+                                     values);
         }
       }
     }

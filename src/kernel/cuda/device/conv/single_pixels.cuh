@@ -1,6 +1,7 @@
-// Squeeze and excitation: the mean over an image, a product, what follows it, another product and what follows that. A cluster of blocks has a sample: each
-// adds up a part of its pixels and computes a part of both products; sums and the short vector pass through the cluster's shared memory. The weights, of
-// which each block needs a part, arrive while earlier launches end.
+// Squeeze and excitation: the mean over an image, a product, what follows it, another product and what follows that. A
+// cluster of blocks has a sample: each adds up a part of its pixels and computes a part of both products; sums and the
+// short vector pass through the cluster's shared memory. The weights, of which each block needs a part, arrive while
+// earlier launches end.
 #pragma once
 
 #include "kernel/cuda/device/conv/single_pixels.hpp"
@@ -24,7 +25,8 @@ struct SinglePixels {
   using Params = SinglePixelsParams;
   using T = Element<C.type>;
   static constexpr SinglePixelsShape shape{C.channels, C.few, C.outputs, sizeof(T), C.cluster};
-  static constexpr int threads = SinglePixelsShape::threads, width = per_16_bytes<T>, vectors = shape.vectors(), groups = shape.groups(), parts = shape.parts();
+  static constexpr int threads = SinglePixelsShape::threads, width = per_16_bytes<T>, vectors = shape.vectors(),
+                       groups = shape.groups(), parts = shape.parts();
   static constexpr int row = SinglePixelsShape::padded(C.channels), few_row = SinglePixelsShape::padded(C.few);
   static_assert(shape.width() == width && C.channels % width == 0 && groups > 0);
 
@@ -33,7 +35,8 @@ struct SinglePixels {
     float *sums, *parted, *total;  // [groups][row], [parts][row], [row]: of this block's pixels
     float *mean, *few;             // of all blocks' pixels; after the first product
 
-    __device__ explicit Shared(char* smem) : first(reinterpret_cast<T*>(smem)), second(reinterpret_cast<T*>(smem + shape.first_bytes())) {
+    __device__ explicit Shared(char* smem)
+        : first(reinterpret_cast<T*>(smem)), second(reinterpret_cast<T*>(smem + shape.first_bytes())) {
       sums = reinterpret_cast<float*>(smem + shape.first_bytes() + shape.second_bytes());
       parted = sums + groups * row, total = parted + parts * row, mean = total + row, few = mean + row;
     }
@@ -42,14 +45,16 @@ struct SinglePixels {
   /// Where this block's part of `count` begins, and how much of it there is.
   struct Part {
     int begin, count;
-    CERMET_DEVICE Part(int each, int all, int rank) : begin(rank * each), count(max_of(0, min_of(each, all - rank * each))) {}
+    CERMET_DEVICE Part(int each, int all, int rank)
+        : begin(rank * each), count(max_of(0, min_of(each, all - rank * each))) {}
   };
 
   template <class Team>
   static CERMET_DEVICE void copy_rows(Team team, T* to, const void* weight, const Part& part, int length) {
     const T* const from = static_cast<const T*>(weight) + static_cast<int64_t>(part.begin) * length;
 #pragma unroll 1
-    for (int i = static_cast<int>(team.rank()) * width; i < part.count * length; i += threads * width) ptx::cp_async<16>(to + i, from + i);
+    for (int i = static_cast<int>(team.rank()) * width; i < part.count * length; i += threads * width)
+      ptx::cp_async<16>(to + i, from + i);
   }
 
   template <class Team>
@@ -79,11 +84,14 @@ struct SinglePixels {
     }
   }
 
-  /// Sums of this block's pixels, each thread's of every groups-th pixel. Code that runs once is slow to arrive, so there is little of it.
+  /// Sums of this block's pixels, each thread's of every groups-th pixel. Code that runs once is slow to arrive, so
+  /// there is little of it.
   template <class Team>
   static CERMET_DEVICE void add_pixels(const Params& p, Team team, const T* sample, float* sums) {
-    const int each = (p.pixels + C.cluster - 1) / C.cluster, begin = static_cast<int>(team.cluster_rank()) * each, end = min_of(begin + each, p.pixels);
-    const int group = static_cast<int>(team.rank()) / vectors, channel = static_cast<int>(team.rank()) % vectors * width;
+    const int each = (p.pixels + C.cluster - 1) / C.cluster, begin = static_cast<int>(team.cluster_rank()) * each,
+              end = min_of(begin + each, p.pixels);
+    const int group = static_cast<int>(team.rank()) / vectors,
+              channel = static_cast<int>(team.rank()) % vectors * width;
     if (group >= groups) return;
     float total[width] = {};
     if (p.vectors && p.one_line) {
@@ -166,7 +174,9 @@ struct SinglePixels {
       sum = warp_reduce<Sum>(sum);
       const float value = rounded(First::value(sum, x), C.rounds_few);
       if constexpr (C.cluster == 1) shared.few[part.begin + i] = value;
-      else if (lane < C.cluster) ptx::store_cluster_u32(ptx::cluster_address(shared.few + part.begin + i, static_cast<uint32_t>(lane)), __float_as_uint(value));
+      else if (lane < C.cluster)
+        ptx::store_cluster_u32(ptx::cluster_address(shared.few + part.begin + i, static_cast<uint32_t>(lane)),
+                               __float_as_uint(value));
     }
   }
 

@@ -15,13 +15,15 @@ struct Windows {
   int tap_h = 0, tap_w = 0, channel;
 
   /// Windows `row`, `row` + `apart`, .. of the channels of a group, from step `step` of the reduction on.
-  CERMET_DEVICE Windows(const ImplicitParams& params, int row, int apart, int group, int step) : p(params), channel(step) {
+  CERMET_DEVICE Windows(const ImplicitParams& params, int row, int apart, int group, int step)
+      : p(params), channel(step) {
 #pragma unroll
     for (int i = 0; i < Count; ++i) {
       const int at = row + i * apart, line = at / p.columns, sample = line / p.rows;
       left[i] = at % p.columns * p.stride[1] - p.before[1];
       top[i] = line % p.rows * p.stride[0] - p.before[0];
-      first[i] = static_cast<const T*>(p.x) + sample * p.x_batch + top[i] * p.x_row + left[i] * p.x_column + group * p.group_inputs;
+      first[i] = static_cast<const T*>(p.x) + sample * p.x_batch + top[i] * p.x_row + left[i] * p.x_column +
+                 group * p.group_inputs;
       if (at >= p.m) top[i] = -(1 << 30);  // outside with every tap
     }
     settle();

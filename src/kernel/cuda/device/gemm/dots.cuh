@@ -1,5 +1,6 @@
-// Products of so few rows and columns that latency is their time, as of a router of experts, on CUDA cores: the threads of a block share the reduction, so that
-// results of 8 x 8 a block give every SM of a large GPU work, and all that a block reads is on its way at once. No element is read twice in a block.
+// Products of so few rows and columns that latency is their time, as of a router of experts, on CUDA cores: the threads
+// of a block share the reduction, so that results of 8 x 8 a block give every SM of a large GPU work, and all that a
+// block reads is on its way at once. No element is read twice in a block.
 #pragma once
 
 #include "kernel/cuda/device/gemm/dots.hpp"
@@ -25,11 +26,12 @@ struct Dots {
   static constexpr int rows = tile.rows, columns = tile.columns, count = tile.sums(), run = DotsTile::run;
   static constexpr int fills = static_cast<int>(div_up(C.k, DotsTile::stage)), stages = tile.stages(C.k);
   static constexpr int across = static_cast<int>(div_up(C.n, columns));  // tiles
-  static_assert(C.k % run == 0 && C.k > 0 && C.n > 0 && (rows & (rows - 1)) == 0 && (columns & (columns - 1)) == 0 && count >= 4);
+  static_assert(C.k % run == 0 && C.k > 0 && C.n > 0 && (rows & (rows - 1)) == 0 && (columns & (columns - 1)) == 0 &&
+                count >= 4);
   static_assert(!E::column_sums);
 
-  /// Two halves of a warp, and two quarters of each, have their rows or columns in another order, so that they need not choose which sums to exchange when
-  /// these meet: sum i of a thread belongs to result i ^ order().
+  /// Two halves of a warp, and two quarters of each, have their rows or columns in another order, so that they need not
+  /// choose which sums to exchange when these meet: sum i of a thread belongs to result i ^ order().
   static CERMET_DEVICE int order() {
     const int lane = static_cast<int>(lane_index());
     return (lane & 16) / 16 * (count / 2) + (lane & 8) / 8 * (count / 4);
@@ -55,12 +57,14 @@ struct Dots {
   }
   /// `Count` rows from `row` on, in a thread's order; those past the last are that again.
   template <class T, int Count>
-  static CERMET_DEVICE void load(const void* data, int64_t step, int row, int order, int last, int k, Vector<T, run> (&v)[Count]) {
+  static CERMET_DEVICE void load(const void* data, int64_t step, int row, int order, int last, int k,
+                                 Vector<T, run> (&v)[Count]) {
     const T* const from = static_cast<const T*>(data) + k;
 #pragma unroll
     for (int i = 0; i < Count; ++i) {
       v[i] = {};
-      if (C.k % DotsTile::stage == 0 || k < C.k) v[i] = *reinterpret_cast<const Vector<T, run>*>(from + min_of(row + (i ^ order), last) * step);
+      if (C.k % DotsTile::stage == 0 || k < C.k)
+        v[i] = *reinterpret_cast<const Vector<T, run>*>(from + min_of(row + (i ^ order), last) * step);
     }
   }
   template <class Team>
@@ -72,14 +76,16 @@ struct Dots {
     load(p.w, p.w_row, column, order() % columns, C.n - 1, first_of(team, fill), v);
   }
 
-  static CERMET_DEVICE void multiply(const Vector<X, run> (&x)[rows], const Vector<W, run> (&w)[columns], float (&sums)[count]) {
+  static CERMET_DEVICE void multiply(const Vector<X, run> (&x)[rows], const Vector<W, run> (&w)[columns],
+                                     float (&sums)[count]) {
 #pragma unroll
     for (int c = 0; c < columns; ++c)
 #pragma unroll
       for (int i = 0; i < run; ++i) {
         const float weight = to_float(w[c].at[i]);
 #pragma unroll
-        for (int r = 0; r < rows; ++r) sums[r * columns + c] = fmaf(to_float(x[r].at[i]), weight, sums[r * columns + c]);
+        for (int r = 0; r < rows; ++r)
+          sums[r * columns + c] = fmaf(to_float(x[r].at[i]), weight, sums[r * columns + c]);
       }
   }
 
@@ -107,8 +113,8 @@ struct Dots {
     }
   }
 
-  /// What sums begin with. Loads stay before the barrier, whose result the assembler cannot know: otherwise it asks for the later stages only when
-  /// the first have arrived, to save registers.
+  /// What sums begin with. Loads stay before the barrier, whose result the assembler cannot know: otherwise it asks for
+  /// the later stages only when the first have arrived, to save registers.
   template <class Team>
   static CERMET_DEVICE float zero_after_loads([[maybe_unused]] Team team) {
     if constexpr (stages > 1 && requires { team.any(false); }) return team.any(false) ? 1.0f : 0.0f;
@@ -144,9 +150,11 @@ struct Dots {
 
   /// Adds what the warps have, one after the other; the first threads store the results.
   template <class Team>
-  static CERMET_DEVICE void finish(const Params& p, Team team, int row, int column, const float (&sums)[count], char* smem, Ring& ring) {
-    constexpr int own = max_of(count / 32, 1), lanes = count / own, stored = tile.stored();  // a lane's sums, and lanes that have different ones
-    float(*const shared)[count] = reinterpret_cast<float(*)[count]>(smem);                   // [warps][count]
+  static CERMET_DEVICE void finish(const Params& p, Team team, int row, int column, const float (&sums)[count],
+                                   char* smem, Ring& ring) {
+    constexpr int own = max_of(count / 32, 1), lanes = count / own,
+                  stored = tile.stored();  // a lane's sums, and lanes that have different ones
+    float(*const shared)[count] = reinterpret_cast<float(*)[count]>(smem);  // [warps][count]
     if (ring.is_used) team.sync();
     ring.is_used = true;
     const int lane = static_cast<int>(lane_index()), thread = static_cast<int>(team.rank());

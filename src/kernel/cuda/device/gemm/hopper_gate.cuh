@@ -1,4 +1,5 @@
-// Rows of a that a gate multiplies, column by column, before the product: a consumer warpgroup scales its 64 rows of a stage where they wait in shared memory.
+// Rows of a that a gate multiplies, column by column, before the product: a consumer warpgroup scales its 64 rows of a
+// stage where they wait in shared memory.
 #pragma once
 
 #include "kernel/cuda/device/gemm/epilogue.cuh"
@@ -27,7 +28,8 @@ CERMET_DEVICE uint32_t multiply_pairs<bf16>(uint32_t a, uint32_t b) {
 template <class T, int K>
 struct HopperGate {
   using Words = Vector<uint32_t, 4>;
-  static constexpr int units = HopperShape::tile_row / 16, step = 128 / units, rows = 64 / step, width = per_16_bytes<T>;
+  static constexpr int units = HopperShape::tile_row / 16, step = 128 / units, rows = 64 / step,
+                       width = per_16_bytes<T>;
 
   int row, unit;  // of the first
   const T* from[rows];
@@ -46,7 +48,8 @@ struct HopperGate {
   CERMET_DEVICE void load(int kt) {
     const int column = kt * units * width;
 #pragma unroll
-    for (int i = 0; i < rows; ++i) gates[i] = column + unit * width < K ? *reinterpret_cast<const Words*>(from[i] + column) : Words{};
+    for (int i = 0; i < rows; ++i)
+      gates[i] = column + unit * width < K ? *reinterpret_cast<const Words*>(from[i] + column) : Words{};
   }
 
   /// By the whole warpgroup, which waits for itself before it multiplies.

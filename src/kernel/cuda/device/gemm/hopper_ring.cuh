@@ -18,7 +18,8 @@ struct HopperRing {
     char* columns;  // [consumers] of what ColumnPlan says
     uint64_t *full, *empty;
 
-    __device__ explicit Shared(char* smem) : ring(smem), staging(ring + C.stages * S.stage_bytes()), columns(staging + S.staging_bytes()) {
+    __device__ explicit Shared(char* smem)
+        : ring(smem), staging(ring + C.stages * S.stage_bytes()), columns(staging + S.staging_bytes()) {
       full = reinterpret_cast<uint64_t*>(columns + S.consumers() * S.column_bytes());
       empty = full + C.stages;
     }
@@ -30,7 +31,8 @@ struct HopperRing {
   struct Slot {
     int stage;
     uint32_t phase;
-    __device__ explicit Slot(uint32_t iteration) : stage(static_cast<int>(iteration % C.stages)), phase(iteration / C.stages & 1) {}
+    __device__ explicit Slot(uint32_t iteration)
+        : stage(static_cast<int>(iteration % C.stages)), phase(iteration / C.stages & 1) {}
     __device__ void advance() {
       if (++stage == C.stages) stage = 0, phase ^= 1;
     }
@@ -42,7 +44,8 @@ struct HopperRing {
   template <class Team>
   CERMET_DEVICE HopperRing(const HopperParams& p, Team team, char* smem) {
     static_assert(Team::size == S.threads());
-    if (team.rank() != S.consumers() * 128) return;  // the warp that will fill the ring; others read parameters meanwhile
+    if (team.rank() != S.consumers() * 128)
+      return;  // the warp that will fill the ring; others read parameters meanwhile
     const Shared shared(smem);
     for (int i = 0; i < C.stages; ++i) {
       ptx::mbarrier_init(shared.full + i, 1);

@@ -1,5 +1,6 @@
-// Results of stream.cuh where rope_and_cache follows the product (tile/rotation.cuh). An item has a number of pairs of columns of one head: rows of the weight
-// that make their first columns, then as many that make the second ones; of pairs of neighbours (and only there) all of them in the order of the weight.
+// Results of stream.cuh where rope_and_cache follows the product (tile/rotation.cuh). An item has a number of pairs of
+// columns of one head: rows of the weight that make their first columns, then as many that make the second ones; of
+// pairs of neighbours (and only there) all of them in the order of the weight.
 #pragma once
 
 #include "kernel/cuda/device/gemm/stream_results.cuh"
@@ -40,7 +41,9 @@ struct StreamPairs : StreamSums<S, Sum> {
 
   CERMET_DEVICE int token_of(int i) const { return (rank + i * threads) / across; }
   CERMET_DEVICE int pair_of(int i) const { return (rank + i * threads) % across; }
-  CERMET_DEVICE bool exists(int chunk, int i) const { return token_of(i) < S.chunk() && chunk * S.chunk() + token_of(i) < p.m; }
+  CERMET_DEVICE bool exists(int chunk, int i) const {
+    return token_of(i) < S.chunk() && chunk * S.chunk() + token_of(i) < p.m;
+  }
 
   /// Of tokens with one slot, the last one is kept.
   CERMET_DEVICE void load_tokens(int chunk) {
@@ -72,7 +75,8 @@ struct StreamPairs : StreamSums<S, Sum> {
     for (int i = 0; i < each; ++i) {
       if (!exists(chunk, i)) continue;
       const int token = token_of(i), pair = pair_of(i);
-      const Sum sum[2]{this->template sum_of<1>(0, token, row_of(pair, 0))[0], this->template sum_of<1>(0, token, row_of(pair, 1))[0]};
+      const Sum sum[2]{this->template sum_of<1>(0, token, row_of(pair, 0))[0],
+                       this->template sum_of<1>(0, token, row_of(pair, 1))[0]};
       End::store(p, chunk * S.chunk() + token, first + pair, sum, 1.0f, tokens[i], operands[i]);
     }
   }

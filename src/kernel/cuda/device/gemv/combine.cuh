@@ -1,5 +1,6 @@
-// The second product of a mixture's experts for one token, whose rows are weighted and added as they are computed: grouped_linear and moe_unpermute (sm_90 on).
-// Every expert has warps of its own; a stage of shared memory has the same rows of each expert's weight.
+// The second product of a mixture's experts for one token, whose rows are weighted and added as they are computed:
+// grouped_linear and moe_unpermute (sm_90 on). Every expert has warps of its own; a stage of shared memory has the same
+// rows of each expert's weight.
 #pragma once
 
 #include "kernel/cuda/device/gemv/combine_body.cuh"
@@ -33,7 +34,8 @@ struct Combine {
 
   /// Which weights are read is not known before earlier tasks end, unless the one before says so.
   template <class Team>
-  static CERMET_DEVICE void fetch(const Params& p, [[maybe_unused]] uint32_t item, Team team, [[maybe_unused]] char* smem, Ring& ring) {
+  static CERMET_DEVICE void fetch(const Params& p, [[maybe_unused]] uint32_t item, Team team,
+                                  [[maybe_unused]] char* smem, Ring& ring) {
     constexpr int unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
 #if CERMET_ARCH >= 900
     using Body = CombineBody<C, E, Team>;

@@ -5,7 +5,8 @@
 
 namespace cermet::gemv {
 
-/// Finishes rows of stages, each of which is a column. What it holds is for the row of a batch that the thread finishes.
+/// Finishes rows of stages, each of which is a column. What it holds is for the row of a batch that the thread
+/// finishes.
 template <Config C, class E, class Team>
 struct ColumnFinish : RowSums<C, E> {
   using Base = RowSums<C, E>;
@@ -41,7 +42,8 @@ struct ColumnFinish : RowSums<C, E> {
     }
   }
 
-  /// Adds up the rows of a batch, which begins with row `row` of the segment, stores them and loads what the next batch needs.
+  /// Adds up the rows of a batch, which begins with row `row` of the segment, stores them and loads what the next batch
+  /// needs.
   CERMET_DEVICE void finish(const Pass& pass, int row, const S32* partial) {
     Team::sync_part(0, 32 * S.warps);
     const int thread = static_cast<int>(Team::rank()), r = thread / lanes, q = thread % lanes;
@@ -68,14 +70,16 @@ struct ColumnFinish : RowSums<C, E> {
     }
   }
 
-  /// The scaled sums of a column's blocks, in order; no step may be contracted with another, so that int8 gives every kernel's bits.
+  /// The scaled sums of a column's blocks, in order; no step may be contracted with another, so that int8 gives every
+  /// kernel's bits.
   static CERMET_DEVICE float add_blocks(const Pass& pass, int column, const S32* own) {
     const Params& p = pass.p;
     const int64_t at = pass.s.group * p.w_scale_group_stride + column / p.w_scale_columns * p.w_scale_stride;
     float total = 0;
     for (int block = 0; block < S.slots; ++block) {
       const float w_scale = p.w_scale == nullptr ? 1.0f : p.w_scale[at + block * p.w_scale_block];
-      const float row_scale = p.x_scale == nullptr ? 1.0f : p.x_scale[pass.s.row * p.x_scale_stride + block * p.x_scale_block];
+      const float row_scale =
+          p.x_scale == nullptr ? 1.0f : p.x_scale[pass.s.row * p.x_scale_stride + block * p.x_scale_block];
       const float term = __fmul_rn(row_scale, __fmul_rn(w_scale, static_cast<float>(own[block])));
       total = block == 0 ? term : __fadd_rn(total, term);
     }
@@ -85,14 +89,18 @@ struct ColumnFinish : RowSums<C, E> {
   template <class Value>
   static CERMET_DEVICE void store(const Pass& pass, int column, const Value (&value)[sums], const Factors& factors) {
     store_one<E>(pass, pass.p.y, pass.s.row * pass.p.y_stride + column, value, factors);
-    if constexpr (epilogue::gives_two<E>) store_one<typename E::Also>(pass, pass.p.also, pass.s.row * pass.p.also_stride + column, value, factors);
+    if constexpr (epilogue::gives_two<E>)
+      store_one<typename E::Also>(pass, pass.p.also, pass.s.row * pass.p.also_stride + column, value, factors);
   }
   template <class Result, class Value>
-  static CERMET_DEVICE void store_one(const Pass& pass, void* to, int64_t at, const Value (&value)[sums], const Factors& factors) {
+  static CERMET_DEVICE void store_one(const Pass& pass, void* to, int64_t at, const Value (&value)[sums],
+                                      const Factors& factors) {
     using Out = Element<Result::out>;
     Out& y = static_cast<Out*>(to)[at];
-    if constexpr (sums == 2 && C.prologue.quantize) y = epilogue::rounded<Out>(Result::value(value[0], value[1], pass.row_scale, factors));
-    else if constexpr (C.prologue.quantize) y = epilogue::rounded<Out>(Result::value(value[0], pass.row_scale, factors));
+    if constexpr (sums == 2 && C.prologue.quantize)
+      y = epilogue::rounded<Out>(Result::value(value[0], value[1], pass.row_scale, factors));
+    else if constexpr (C.prologue.quantize)
+      y = epilogue::rounded<Out>(Result::value(value[0], pass.row_scale, factors));
     else if constexpr (sums == 2) y = epilogue::rounded<Out>(Result::value(value[0], value[1], factors));
     else y = epilogue::rounded<Out>(Result::value(value[0], factors));
   }

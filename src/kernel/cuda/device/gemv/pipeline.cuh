@@ -41,8 +41,12 @@ struct Pipeline {
       : data(memory), full(barriers), empty(barriers + S.stages), stage(state.stage), parity(state.parity) {}
   CERMET_DEVICE PipelineState state() const { return {stage, parity}; }
 
-  static CERMET_DEVICE int steps(const WeightRows& w) { return (w.end - w.first + S.rows - 1) / S.rows * S.matrices * S.chunks; }
-  static CERMET_DEVICE int pair_steps(const WeightRows& w) { return PairStages{S.rows}.rows_of(w.end - w.first) / S.rows * S.chunks; }
+  static CERMET_DEVICE int steps(const WeightRows& w) {
+    return (w.end - w.first + S.rows - 1) / S.rows * S.matrices * S.chunks;
+  }
+  static CERMET_DEVICE int pair_steps(const WeightRows& w) {
+    return PairStages{S.rows}.rows_of(w.end - w.first) / S.rows * S.chunks;
+  }
 
   /// By one thread, before a barrier of all.
   CERMET_DEVICE void init() const {
@@ -58,13 +62,15 @@ struct Pipeline {
     if (++stage == S.stages) stage = 0, parity ^= 1;
   }
 
-  /// By the filling warp, before the next stage: until that is empty, and bytes of earlier ones have come. What is on its way beyond what the memory needs to
-  /// be busy only makes the queue longer, in which all other accesses wait, too.
+  /// By the filling warp, before the next stage: until that is empty, and bytes of earlier ones have come. What is on
+  /// its way beyond what the memory needs to be busy only makes the queue longer, in which all other accesses wait,
+  /// too.
   CERMET_DEVICE void wait_for_room() {
     ptx::mbarrier_wait(&empty[stage], parity ^ 1);
     if constexpr (S.in_flight > 0 && S.in_flight < S.stages) {
       const bool wraps = stage < S.in_flight;
-      ptx::mbarrier_wait(&full[wraps ? stage + S.stages - S.in_flight : stage - S.in_flight], wraps ? parity ^ 1 : parity);
+      ptx::mbarrier_wait(&full[wraps ? stage + S.stages - S.in_flight : stage - S.in_flight],
+                         wraps ? parity ^ 1 : parity);
     }
   }
 
@@ -84,7 +90,8 @@ struct Pipeline {
           ptx::bulk_copy(to, from, rows * bytes, &full[stage], policy);
         } else {
 #pragma unroll 1
-          for (int r = 0; r < rows; ++r) ptx::bulk_copy(to + r * S.chunk, from + r * stride, bytes, &full[stage], policy);
+          for (int r = 0; r < rows; ++r)
+            ptx::bulk_copy(to + r * S.chunk, from + r * stride, bytes, &full[stage], policy);
         }
       }
     } else {
@@ -101,7 +108,8 @@ struct Pipeline {
     constexpr PairStages stages{S.rows};
     constexpr int pairs = stages.pairs(), halves = S.rows == 1 ? 1 : 2;
     const int chunk = S.chunks == 1 ? 0 : index % S.chunks, row = (S.chunks == 1 ? index : index / S.chunks) * S.rows;
-    const int pair = w.first + stages.pair_of(row), count = min_of(pairs, w.end - pair), bytes = min_of(S.chunk, S.row_bytes - chunk * S.chunk);
+    const int pair = w.first + stages.pair_of(row), count = min_of(pairs, w.end - pair),
+              bytes = min_of(S.chunk, S.row_bytes - chunk * S.chunk);
     const int64_t stride = w.stride[0];
     const char* const from = w.matrix[0] + chunk * S.chunk;
     char* const to = data + stage * S.stage_bytes;
@@ -115,7 +123,8 @@ struct Pipeline {
           copy_rows(part, from + first * stride, count);
         } else {
 #pragma unroll 1
-          for (int r = 0; r < count; ++r) copy_rows(part + r * S.chunk, from + Order::column(pair + r, second) * stride, 1);
+          for (int r = 0; r < count; ++r)
+            copy_rows(part + r * S.chunk, from + Order::column(pair + r, second) * stride, 1);
         }
       }
     };
@@ -125,7 +134,8 @@ struct Pipeline {
         copy([&](char* part, const char* rows, int length) {
           if (length > 1 && stride != S.row_bytes) {
 #pragma unroll 1
-            for (int r = 0; r < length; ++r) ptx::bulk_copy(part + r * S.chunk, rows + r * stride, bytes, &full[stage], policy);
+            for (int r = 0; r < length; ++r)
+              ptx::bulk_copy(part + r * S.chunk, rows + r * stride, bytes, &full[stage], policy);
           } else {
             ptx::bulk_copy(part, rows, length * bytes, &full[stage], policy);
           }

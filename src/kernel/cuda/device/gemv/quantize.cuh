@@ -30,7 +30,8 @@ CERMET_DEVICE void put(const Vector<Element<F.dtype>, 16>& codes, float (&to)[16
   to_floats<F.dtype>(__builtin_bit_cast(Piece, codes), to);
 }
 
-/// The quantized values of a row whose largest magnitude is given; returns their scale. Exact: as dynamic_quant rounds, otherwise as norms that quantize.
+/// The quantized values of a row whose largest magnitude is given; returns their scale. Exact: as dynamic_quant rounds,
+/// otherwise as norms that quantize.
 template <CodeFormat F, bool Exact, int Held, class Codes>
 CERMET_DEVICE float quantize(Numbers<Held>& v, float largest, Codes (&codes)[Held]) {
   const CodeScale scale = code_scale<F>({largest, 0});

@@ -22,14 +22,16 @@ struct Route {
     } else if constexpr (C.routed) {
       const int lane = static_cast<int>(lane_index());
       if (lane < p.rows) {
-        const int64_t id = static_cast<const Element<C.ids>*>(p.ids)[lane / p.choices * p.ids_stride + lane % p.choices];
+        const int64_t id =
+            static_cast<const Element<C.ids>*>(p.ids)[lane / p.choices * p.ids_stride + lane % p.choices];
         if (id >= 0 && id < p.groups) expert = static_cast<int>(id);
       }
       sort(p.rows, lane_index());
     }
   }
 
-  /// Of the only token. One function for all warps: see warm_up(). It is told its lane, because a walk's thread index is a register of the kernel alone.
+  /// Of the only token. One function for all warps: see warm_up(). It is told its lane, because a walk's thread index
+  /// is a register of the kernel alone.
   static __device__ __noinline__ Route chosen(const void* logits, const void* bias, bool vectors, uint32_t lane) {
     Route route;
     const int id = Gating::find_ids(static_cast<const typename Gating::T*>(logits), bias, vectors, lane);
@@ -37,7 +39,8 @@ struct Route {
     route.sort(C.gating.k, lane);
     return route;
   }
-  /// Brings the code of the choice to the SM while the launch waits: of any numbers that nobody writes, such as weights, which are more than logits.
+  /// Brings the code of the choice to the SM while the launch waits: of any numbers that nobody writes, such as
+  /// weights, which are more than logits.
   static CERMET_DEVICE void warm_up(const Params& p) {
     if (p.constant == 0 || reinterpret_cast<uintptr_t>(p.w) % 16 != 0) return;
     const Route route = chosen(p.w, p.w, static_cast<const ChoosingParams&>(p).gating.vectors != 0, lane_index());
@@ -65,7 +68,8 @@ struct Route {
 
   /// By one warp: what choosing gives beside the experts.
   static CERMET_DEVICE void store_weights(const Params& p) {
-    if constexpr (C.chooses) Gating::template run_token<false>(static_cast<const ChoosingParams&>(p).gating, 0, lane_index(), nullptr);
+    if constexpr (C.chooses)
+      Gating::template run_token<false>(static_cast<const ChoosingParams&>(p).gating, 0, lane_index(), nullptr);
   }
 
   /// By one warp: what sorting gives beside the rows.

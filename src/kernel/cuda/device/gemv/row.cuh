@@ -9,15 +9,17 @@ namespace cermet::gemv {
 template <Config C, class E>
 struct Row {
   using Params = typename ParamsOf<C.rotation.given, C.chooses>::type;
-  /// Experts' weights are asked for after the wait, when launches that only wait for their turn would be in the way. Beside int8 rows that a launch of its own
-  /// makes, which is late itself, they are, too.
-  static constexpr Overlap overlap = C.routed && C.stream                                                            ? Overlap::own
-                                     : C.grouped || C.late || (C.w == DType::i8 && !C.prologue.quantize && !C.early) ? Overlap::late
-                                                                                                                     : Overlap::early;
+  /// Experts' weights are asked for after the wait, when launches that only wait for their turn would be in the way.
+  /// Beside int8 rows that a launch of its own makes, which is late itself, they are, too.
+  static constexpr Overlap overlap = C.routed && C.stream ? Overlap::own
+                                     : C.grouped || C.late || (C.w == DType::i8 && !C.prologue.quantize && !C.early)
+                                         ? Overlap::late
+                                         : Overlap::early;
 
   static constexpr bool waits_itself = C.rehearses;
 
-  /// What goes on from item to item: where each warp is in the ring of stages, and which of two areas the next sums go to.
+  /// What goes on from item to item: where each warp is in the ring of stages, and which of two areas the next sums go
+  /// to.
   struct Ring {
     int buffer = 0;
     PipelineState at;
@@ -42,8 +44,8 @@ struct Row {
     }
   };
 
-  /// Weights begin to flow; who does not start them loads parameters meanwhile. All that can be done before the wait for earlier launches is done here: what
-  /// comes after it delays every result.
+  /// Weights begin to flow; who does not start them loads parameters meanwhile. All that can be done before the wait
+  /// for earlier launches is done here: what comes after it delays every result.
   template <class Team>
   static CERMET_DEVICE void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     using Body = RowBody<C, E, Team>;
@@ -57,7 +59,8 @@ struct Row {
     if (!feeds) {
       ring.start.settle();
       if (!ring.is_open) {
-        constexpr int all = sizeof(gemv::Params), unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
+        constexpr int all = sizeof(gemv::Params),
+                      unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
         touch_parameters<0, all - unused>(p);
         if constexpr (C.rotation.given || C.chooses) touch_parameters<all, sizeof(Params) - all>(p);
         Body::Loader::fetch(p, static_cast<int>(team.warp()) % Body::S.along);
@@ -90,7 +93,8 @@ struct Row {
   }
 
 #if CERMET_ARCH >= 900
-  /// The same by two who need not meet, where the ring of stages belongs to all tasks of a kernel (StreamTeam): the last warp feeds, the others multiply.
+  /// The same by two who need not meet, where the ring of stages belongs to all tasks of a kernel (StreamTeam): the
+  /// last warp feeds, the others multiply.
   static constexpr bool shares_ring = C.stream;
 
   /// Whether the weights may be fetched before earlier tasks have ended.

@@ -1,4 +1,5 @@
-// Sums of a warp: its pieces of a row of weights times what its lanes hold of x. Multiply-adds in float32, byte dot products for int8.
+// Sums of a warp: its pieces of a row of weights times what its lanes hold of x. Multiply-adds in float32, byte dot
+// products for int8.
 #pragma once
 
 #include "kernel/cuda/device/gemv/row_work.cuh"
@@ -23,8 +24,10 @@ struct RowSums {
   using Segment = typename RowWork<C>::Segment;
   static constexpr bool ordered = integer<C> && C.blocked;  ///< scaled sums of blocks are added in order
   static constexpr int matrices = C.dual ? 2 : 1;
-  static constexpr int sums = matrices + (E::column_sums ? 1 : 0);  ///< of a result; the last is that of the weight's quantized values
-  static constexpr RowShape S = row_shape(C.k, RowWork<C>::element, C.stream, ordered, sums, C.ring_bytes, C.warps, C.compact);
+  static constexpr int sums =
+      matrices + (E::column_sums ? 1 : 0);  ///< of a result; the last is that of the weight's quantized values
+  static constexpr RowShape S =
+      row_shape(C.k, RowWork<C>::element, C.stream, ordered, sums, C.ring_bytes, C.warps, C.compact);
   static constexpr int mine = S.stage_rows / S.side;  ///< rows of a stage that a warp takes
   using Held = HeldRow<C, S.held>;
   static_assert(!C.stream || S.row_bytes % 16 == 0);
@@ -89,10 +92,11 @@ struct RowSums {
     float x_scales[C.blocked && !integer<C> ? S.held : 1];
   };
 
-  /// Piece j of this warp, of row r of its rows in the stage, is at from(r, j). Scales of `matrix` 1, which is the other half of the first, follow its own.
+  /// Piece j of this warp, of row r of its rows in the stage, is at from(r, j). Scales of `matrix` 1, which is the
+  /// other half of the first, follow its own.
   template <class From>
-  static CERMET_DEVICE void multiply_rows(const Pass& pass, int row, [[maybe_unused]] int matrix, int first_piece, int last_piece, Sums& sums,
-                                                       S32* partial, From&& from) {
+  static CERMET_DEVICE void multiply_rows(const Pass& pass, int row, [[maybe_unused]] int matrix, int first_piece,
+                                          int last_piece, Sums& sums, S32* partial, From&& from) {
 #pragma unroll
     for (int j = 0; j < S.held; ++j) {
       if (j < first_piece || j >= last_piece) continue;
@@ -111,10 +115,13 @@ struct RowSums {
         } else if constexpr (C.blocked) {
           float even = 0, odd = 0;
           multiply(w, pass.x.v[j], even, odd);
-          const int block = piece * 4 + pass.lane / 8, column = min_of(pass.s.first + row + r * S.side + pass.warp_n, pass.s.end - 1);
-          const int64_t at = pass.s.group * pass.p.w_scale_group_stride + (column + matrix * pass.p.columns) / pass.p.w_scale_columns * pass.p.w_scale_stride;
+          const int block = piece * 4 + pass.lane / 8,
+                    column = min_of(pass.s.first + row + r * S.side + pass.warp_n, pass.s.end - 1);
+          const int64_t at = pass.s.group * pass.p.w_scale_group_stride +
+                             (column + matrix * pass.p.columns) / pass.p.w_scale_columns * pass.p.w_scale_stride;
           const bool inside = block * scale_block < C.k;
-          const float w_scale = pass.p.w_scale == nullptr || !inside ? 1.0f : pass.p.w_scale[at + block * pass.p.w_scale_block];
+          const float w_scale =
+              pass.p.w_scale == nullptr || !inside ? 1.0f : pass.p.w_scale[at + block * pass.p.w_scale_block];
           sums.value[r] += inside ? pass.x_scales[j] * w_scale * (even + odd) : 0.0f;
         } else {
           multiply(w, pass.x.v[j], sums.value[r], sums.other[r]);

@@ -35,14 +35,16 @@ struct RowWork {
   }
   /// Calls body(segment) for the results of an item. Whole warps call.
   template <class Body>
-  static CERMET_DEVICE void for_segments(const Params& p, Start at, [[maybe_unused]] const Route<C>& route, Body&& body) {
+  static CERMET_DEVICE void for_segments(const Params& p, Start at, [[maybe_unused]] const Route<C>& route,
+                                         Body&& body) {
     while (at.count > 0) {
       Segment s = first_segment(p, at);
       at = {at.row + 1, 0, at.count - (s.end - s.first)};
       if constexpr (C.routed) {
         if (!route.find(s.row, p.choices, s.group, s.x_row)) continue;
       } else if constexpr (C.grouped) {
-        const auto found = gemm::find_group(static_cast<const Element<C.offsets>*>(p.offsets), p.groups, p.rows, 1, s.row);
+        const auto found =
+            gemm::find_group(static_cast<const Element<C.offsets>*>(p.offsets), p.groups, p.rows, 1, s.row);
         if (found.group < 0) continue;
         s.group = found.group;
         s.row = s.x_row = found.row;
@@ -59,7 +61,10 @@ struct RowWork {
 #if CERMET_ARCH >= 900
   static CERMET_DEVICE WeightRows weights_of(const Params& p, const Segment& s) {
     const int64_t group = s.group * p.w_group_stride * element;
-    return {{static_cast<const char*>(p.w) + group, static_cast<const char*>(p.w_up) + group}, {p.w_stride * element, p.w_up_stride * element}, s.first, s.end};
+    return {{static_cast<const char*>(p.w) + group, static_cast<const char*>(p.w_up) + group},
+            {p.w_stride * element, p.w_up_stride * element},
+            s.first,
+            s.end};
   }
 #endif
 };

@@ -1,5 +1,5 @@
-// non_max_suppression: a team finds the best box of a list that is left and strikes out what it overlaps, again and again; then lists are put one behind the
-// other.
+// non_max_suppression: a team finds the best box of a list that is left and strikes out what it overlaps, again and
+// again; then lists are put one behind the other.
 #pragma once
 
 #include "kernel/cuda/device/image/suppression.hpp"
@@ -35,7 +35,8 @@ struct SelectTask {
   static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
     Best* shared = reinterpret_cast<Best*>(smem);  // [warps]
     const int64_t list = item, image = list / p.classes;
-    const auto* scores = static_cast<const Element<C.scores>*>(p.scores) + image * p.score_strides[0] + list % p.classes * p.score_strides[1];
+    const auto* scores = static_cast<const Element<C.scores>*>(p.scores) + image * p.score_strides[0] +
+                         list % p.classes * p.score_strides[1];
     uint8_t* gone = p.gone + list * p.size;
     for (int64_t i = team.rank(); i < p.size; i += threads) gone[i] = !(to_float(scores[i]) > p.least);
     int64_t length = 0;
@@ -86,7 +87,8 @@ struct GatherTask {
       all += p.counts[l];
     }
     if (list < p.lists) {
-      for (int64_t i = team.rank(); i < p.counts[list]; i += threads) write(p, before + i, list / p.classes, list % p.classes, p.kept[list * p.most + i]);
+      for (int64_t i = team.rank(); i < p.counts[list]; i += threads)
+        write(p, before + i, list / p.classes, list % p.classes, p.kept[list * p.most + i]);
       return;
     }
     if (team.rank() == 0) p.count[0] = all;

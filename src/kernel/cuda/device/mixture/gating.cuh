@@ -1,4 +1,5 @@
-// topk_gating with a warp for each token: lane l holds experts l * per .. (l + 1) * per - 1, so that of equal keys the lowest lane has the lowest id.
+// topk_gating with a warp for each token: lane l holds experts l * per .. (l + 1) * per - 1, so that of equal keys the
+// lowest lane has the lowest id.
 #pragma once
 
 #include "kernel/cuda/device/mixture/gating.hpp"
@@ -43,7 +44,8 @@ struct Task {
   using Params = gating::Params;
   using T = Element<C.logits>;
   static constexpr int per = static_cast<int>(div_up(C.experts, 32)), warps = C.threads / 32;
-  static constexpr int group_size = C.experts / C.groups, group_slots = static_cast<int>(div_up(C.groups, 32)), k_slots = static_cast<int>(div_up(C.k, 32));
+  static constexpr int group_size = C.experts / C.groups, group_slots = static_cast<int>(div_up(C.groups, 32)),
+                       k_slots = static_cast<int>(div_up(C.k, 32));
   static_assert(C.experts <= warp_experts);
   /// Shared memory of a warp, where groups need it: keys of all experts, then one word for each group.
   static constexpr int warp_words = C.groups > 1 ? C.experts + C.groups : 0;
@@ -82,7 +84,8 @@ struct Task {
 #pragma unroll
       for (int s = 0; s < group_slots; ++s) best = max_of(best, of_group[s]);
       const uint32_t largest = warp_max(best);
-      const uint32_t owner = static_cast<uint32_t>(__ffs(static_cast<int>(__ballot_sync(0xffffffffu, best == largest)))) - 1;
+      const uint32_t owner =
+          static_cast<uint32_t>(__ffs(static_cast<int>(__ballot_sync(0xffffffffu, best == largest)))) - 1;
       if (lane == owner) {
         bool open = true;
 #pragma unroll
@@ -126,7 +129,8 @@ struct Task {
 #pragma unroll
       for (int i = 0; i < per; ++i) maximum = logit[i] > maximum ? logit[i] : maximum;
 #pragma unroll
-      for (int offset = 16; offset > 0; offset /= 2) maximum = fmaxf(maximum, __shfl_xor_sync(0xffffffffu, maximum, offset));
+      for (int offset = 16; offset > 0; offset /= 2)
+        maximum = fmaxf(maximum, __shfl_xor_sync(0xffffffffu, maximum, offset));
 #pragma unroll
       for (int i = 0; i < per; ++i) {
         score[i] = lane * per + i < C.experts ? expf(logit[i] - maximum) : 0.0f;
@@ -141,9 +145,10 @@ struct Task {
     }
   }
 
-  /// Keys by which experts are chosen: in the order of their scores or logits, 0 for experts that do not exist. `words`: shared memory of the warp.
-  static CERMET_DEVICE void make_keys(const void* bias, uint32_t lane, const float (&logit)[per], const float (&score)[per], uint32_t* words,
-                                                   uint32_t (&key)[per]) {
+  /// Keys by which experts are chosen: in the order of their scores or logits, 0 for experts that do not exist.
+  /// `words`: shared memory of the warp.
+  static CERMET_DEVICE void make_keys(const void* bias, uint32_t lane, const float (&logit)[per],
+                                      const float (&score)[per], uint32_t* words, uint32_t (&key)[per]) {
 #pragma unroll
     for (int i = 0; i < per; ++i) {
       const int e = static_cast<int>(lane) * per + i;
@@ -154,8 +159,9 @@ struct Task {
     if constexpr (C.groups > 1) drop_groups(key, lane, words);
   }
 
-  /// Calls visit(j, owner, at) for choices j of [first, last): the expert in place `at` of lane `owner`, where `at` counts. Chosen keys become 0.
-  /// `at_once` choices are unrolled: many pay where many tokens are chosen for, one where the code runs once and costs what reading it costs.
+  /// Calls visit(j, owner, at) for choices j of [first, last): the expert in place `at` of lane `owner`, where `at`
+  /// counts. Chosen keys become 0. `at_once` choices are unrolled: many pay where many tokens are chosen for, one where
+  /// the code runs once and costs what reading it costs.
   template <int at_once, class Visit>
   static CERMET_DEVICE void choose(uint32_t lane, int first, int last, uint32_t (&key)[per], Visit&& visit) {
 #pragma unroll at_once
@@ -233,7 +239,8 @@ struct Task {
   static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
     const uint32_t warp = team.warp();
     const int64_t token = static_cast<int64_t>(item) * warps + warp;
-    if (token < p.tokens) run_token<true>(p, token, lane_index(), reinterpret_cast<uint32_t*>(smem) + warp * warp_words);
+    if (token < p.tokens)
+      run_token<true>(p, token, lane_index(), reinterpret_cast<uint32_t*>(smem) + warp * warp_words);
   }
 };
 

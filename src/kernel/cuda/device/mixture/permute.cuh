@@ -1,6 +1,6 @@
-// moe_permute of many pairs: a stable counting sort of the pairs of token and expert, and the copies of the tokens' rows. Nothing here depends on the order of
-// blocks. Counts of chunks (Count), places from them (Place), then the copies (Copy); few pairs: permute_few.cuh.
-// A pair whose expert does not exist goes nowhere: its row_of is -1.
+// moe_permute of many pairs: a stable counting sort of the pairs of token and expert, and the copies of the tokens'
+// rows. Nothing here depends on the order of blocks. Counts of chunks (Count), places from them (Place), then the
+// copies (Copy); few pairs: permute_few.cuh. A pair whose expert does not exist goes nowhere: its row_of is -1.
 #pragma once
 
 #include "kernel/cuda/device/mixture/permute_ids.cuh"
@@ -9,7 +9,8 @@ namespace cermet::permute {
 
 CERMET_DEVICE int32_t group_of_pair(const Params& p, int64_t pair) {
   const int64_t at = offset_of(p, pair, p.ids_stride);
-  return p.wide_ids != 0 ? group_of(p, static_cast<const int64_t*>(p.ids)[at]) : group_of(p, static_cast<const int32_t*>(p.ids)[at]);
+  return p.wide_ids != 0 ? group_of(p, static_cast<const int64_t*>(p.ids)[at])
+                         : group_of(p, static_cast<const int32_t*>(p.ids)[at]);
 }
 
 /// One work item: a chunk for each warp. counts[chunk][e] = pairs of expert e in it.

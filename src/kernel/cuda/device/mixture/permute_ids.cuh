@@ -7,7 +7,8 @@
 
 namespace cermet::permute {
 
-/// Group of an int32 or int64 id. Numbers of experts are far below what the difference of a smaller one wraps around to.
+/// Group of an int32 or int64 id. Numbers of experts are far below what the difference of a smaller one wraps around
+/// to.
 CERMET_DEVICE int32_t group_of(const Params& p, int32_t id) {
   const uint32_t group = static_cast<uint32_t>(id) - static_cast<uint32_t>(p.first);
   return group < static_cast<uint32_t>(p.own) ? static_cast<int32_t>(group) : p.others;
@@ -20,16 +21,20 @@ CERMET_DEVICE int32_t group_of(const Params& p, int64_t id) {
 /// Token of a pair. Fewer than 2^31 pairs: row_of is int32.
 CERMET_DEVICE int64_t token_of(const Params& p, int64_t pair) { return quotient(static_cast<uint32_t>(pair), p.by_k); }
 /// Where a pair is in rows that are so far apart.
-CERMET_DEVICE int64_t offset_of(const Params& p, int64_t pair, int64_t stride) { return pair + token_of(p, pair) * (stride - p.k); }
+CERMET_DEVICE int64_t offset_of(const Params& p, int64_t pair, int64_t stride) {
+  return pair + token_of(p, pair) * (stride - p.k);
+}
 
-/// Calls body(zero of the type of ids). Inside, loads of many ids wait for none of each other, as they would if each looked at its type.
+/// Calls body(zero of the type of ids). Inside, loads of many ids wait for none of each other, as they would if each
+/// looked at its type.
 template <class Body>
 CERMET_DEVICE void by_id_type(const Params& p, Body&& body) {
   if (p.wide_ids != 0) body(int64_t{});
   else body(int32_t{});
 }
 
-/// Calls body(pair, group) for every threads-th pair from `first` to `end`; of ids_at_once of them the ids are loaded before any is looked at.
+/// Calls body(pair, group) for every threads-th pair from `first` to `end`; of ids_at_once of them the ids are loaded
+/// before any is looked at.
 template <class Id, class Body>
 CERMET_DEVICE void for_pairs(const Params& p, int32_t first, int32_t end, Body&& body) {
   const Id* ids = static_cast<const Id*>(p.ids);

@@ -47,7 +47,8 @@ struct alignas(16) Word16 {
   uint32_t part[4];
 };
 
-/// Calls body with a zero word of 1, 2, 4, 8 or 16 bytes: one program serves all sizes, and every thread takes the same branch.
+/// Calls body with a zero word of 1, 2, 4, 8 or 16 bytes: one program serves all sizes, and every thread takes the same
+/// branch.
 template <class Body>
 CERMET_DEVICE void by_word_size(uint32_t bytes, Body&& body) {
   switch (bytes) {
@@ -66,8 +67,8 @@ CERMET_DEVICE Word no_word() {
   else return static_cast<Word>(~static_cast<Word>(0));
 }
 
-/// Words of an item of `threads` times up to four positions: what load(offsets) gives for each, stored at the last operand's offset. A thread's loads are
-/// all issued before its stores.
+/// Words of an item of `threads` times up to four positions: what load(offsets) gives for each, stored at the last
+/// operand's offset. A thread's loads are all issued before its stores.
 template <class Word, int threads, int N, class Team, class Load>
 CERMET_DEVICE void move_words(Team team, const Axes<N>& axes, int per_thread, uint32_t item, Word* to, Load&& load) {
   constexpr int most = 4;

@@ -1,4 +1,5 @@
-// What a place of scatter or scatter_nd holds while updates meet it: float32 for floating types of up to 32 bits, else the number itself.
+// What a place of scatter or scatter_nd holds while updates meet it: float32 for floating types of up to 32 bits, else
+// the number itself.
 #pragma once
 
 #include "kernel/cuda/device/movement/combine.hpp"
@@ -11,7 +12,8 @@ template <DType Type, Reduction R>
 struct Combine {
   using T = Element<Type>;
   static constexpr int bits = sizeof(T) * 8;
-  static constexpr int64_t highest = bits == 64 ? 0x7fffffffffffffffLL : (int64_t{1} << (is_signed_integer<T> ? bits - 1 : bits) % 64) - 1;
+  static constexpr int64_t highest =
+      bits == 64 ? 0x7fffffffffffffffLL : (int64_t{1} << (is_signed_integer<T> ? bits - 1 : bits) % 64) - 1;
   static constexpr int64_t lowest = is_signed_integer<T> ? -highest - 1 : 0;
 
   template <class Real>

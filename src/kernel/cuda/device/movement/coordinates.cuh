@@ -6,7 +6,8 @@
 
 namespace cermet {
 
-/// Offset of the slice that the row of coordinates at `at` picks, and its place among all slices in row-major order; false where a coordinate is out of range.
+/// Offset of the slice that the row of coordinates at `at` picks, and its place among all slices in row-major order;
+/// false where a coordinate is out of range.
 CERMET_DEVICE bool find_slice(const Coordinates& c, int64_t at, int64_t& offset, int64_t& place) {
   offset = place = 0;
   for (int32_t j = 0; j < c.count; ++j) {

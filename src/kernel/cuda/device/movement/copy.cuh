@@ -56,11 +56,13 @@ struct Transpose {
     const int lane = static_cast<int>(team.rank()) % tile_side, first = static_cast<int>(team.rank()) / tile_side;
 #pragma unroll
     for (int i = 0; i < tile_side; i += threads / tile_side)
-      if (along + first + i < p.along && across + lane < p.across) tile[first + i][lane] = from[(along + first + i) * p.along_stride + across + lane];
+      if (along + first + i < p.along && across + lane < p.across)
+        tile[first + i][lane] = from[(along + first + i) * p.along_stride + across + lane];
     team.sync();
 #pragma unroll
     for (int i = 0; i < tile_side; i += threads / tile_side)
-      if (across + first + i < p.across && along + lane < p.along) to[(across + first + i) * p.across_stride + along + lane] = tile[lane][first + i];
+      if (across + first + i < p.across && along + lane < p.along)
+        to[(across + first + i) * p.across_stride + along + lane] = tile[lane][first + i];
     team.sync();
   }
 
@@ -90,7 +92,8 @@ struct Interleave {
     offsets_at(p.outer, plane, offset);
     const Word* from = static_cast<const Word*>(p.from) + offset[0] + first;
     Word* to = static_cast<Word*>(p.to) + offset[1] + first * p.along;
-    const int along = static_cast<int>(p.along), count = static_cast<int>(min_of<int64_t>(interleave_range, p.across - first)),
+    const int along = static_cast<int>(p.along),
+              count = static_cast<int>(min_of<int64_t>(interleave_range, p.across - first)),
               rank = static_cast<int>(team.rank());
     for (int i = rank; i < along * (interleave_range / width); i += threads) {
       const int row = i / (interleave_range / width), column = i % (interleave_range / width) * width;

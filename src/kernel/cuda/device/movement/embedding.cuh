@@ -1,4 +1,5 @@
-// embedding: row ids[item] of a table, converted. One work item is one token; an id outside the table gives a row of NaN.
+// embedding: row ids[item] of a table, converted. One work item is one token; an id outside the table gives a row of
+// NaN.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -17,7 +18,8 @@ struct Task {
   using Params = embedding::Params;
   using T = Element<C.table>;
   using Out = Element<C.out>;
-  static constexpr int width = min_of(per_16_bytes<T>, per_16_bytes<Out>);  // elements of a step, at most 16 bytes on either side
+  static constexpr int width =
+      min_of(per_16_bytes<T>, per_16_bytes<Out>);  // elements of a step, at most 16 bytes on either side
 
   static CERMET_DEVICE Out convert(T x) {
     if constexpr (C.table == C.out) return x;

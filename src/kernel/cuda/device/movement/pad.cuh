@@ -31,7 +31,8 @@ struct Task {
     });
     by_word_size(p.word_bytes, [&](auto zero) {
       using Word = decltype(zero);
-      static_cast<Word*>(p.y)[to] = inside ? static_cast<const Word*>(p.x)[from] : *reinterpret_cast<const Word*>(p.constant);
+      static_cast<Word*>(p.y)[to] =
+          inside ? static_cast<const Word*>(p.x)[from] : *reinterpret_cast<const Word*>(p.constant);
     });
   }
 };

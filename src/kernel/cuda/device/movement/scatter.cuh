@@ -1,5 +1,6 @@
-// scatter: the updates that follow the copy of x, in index order and without atomics. Either a thread walks the updates of a column and writes each to
-// its place, or a thread owns a place and looks through the indices for it. An index out of range changes nothing.
+// scatter: the updates that follow the copy of x, in index order and without atomics. Either a thread walks the updates
+// of a column and writes each to its place, or a thread owns a place and looks through the indices for it. An index out
+// of range changes nothing.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"

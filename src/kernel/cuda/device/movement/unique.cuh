@@ -1,4 +1,5 @@
-// unique: numbers of slices are sorted, one launch for each pass of a bitonic network; one block finds where groups begin; then all slices are written.
+// unique: numbers of slices are sorted, one launch for each pass of a bitonic network; one block finds where groups
+// begin; then all slices are written.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -97,7 +98,8 @@ struct Groups {
   static __device__ void run(const Params& p, uint32_t, Team team, char* smem) {
     Group group(team, *reinterpret_cast<GroupScratch*>(smem));
     const uint64_t all = number(
-        team, group, p.slices, [&](int64_t i) { return i == 0 || Slices<C>::compare(p, p.order[i - 1], p.order[i]) != 0; },
+        team, group, p.slices,
+        [&](int64_t i) { return i == 0 || Slices<C>::compare(p, p.order[i - 1], p.order[i]) != 0; },
         [&](int64_t i, uint32_t g) {
           p.head[g] = static_cast<uint32_t>(i);
           p.number[g] = g;
@@ -110,7 +112,8 @@ struct Groups {
     team.sync();
     if (!p.sorted)
       number(
-          team, group, p.slices, [&](int64_t i) { return p.leads[i] != 0; }, [&](int64_t i, uint32_t n) { p.number[p.leads[i] - 1] = n; });
+          team, group, p.slices, [&](int64_t i) { return p.leads[i] != 0; },
+          [&](int64_t i, uint32_t n) { p.number[p.leads[i] - 1] = n; });
   }
 };
 

@@ -11,9 +11,11 @@ struct Task {
 
   template <class Word, class Team>
   static CERMET_DEVICE void choose(Team team, const Params& p, uint32_t item) {
-    move_words<Word, threads>(team, p.axes, p.per_thread, item, static_cast<Word*>(p.y), [&](const int64_t(&offset)[4]) {
-      return p.condition[offset[0]] != 0 ? static_cast<const Word*>(p.x)[offset[1]] : static_cast<const Word*>(p.other)[offset[2]];
-    });
+    move_words<Word, threads>(team, p.axes, p.per_thread, item, static_cast<Word*>(p.y),
+                              [&](const int64_t(&offset)[4]) {
+                                return p.condition[offset[0]] != 0 ? static_cast<const Word*>(p.x)[offset[1]]
+                                                                   : static_cast<const Word*>(p.other)[offset[2]];
+                              });
   }
 
   template <class Team>

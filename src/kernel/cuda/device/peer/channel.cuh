@@ -12,7 +12,10 @@ namespace cermet::peer {
 class Channel {
  public:
   CERMET_DEVICE Channel(const Link& link, uint32_t number)
-      : link_(link), number_(number), exchanges_(ptx::load_relaxed(&state(link.rank).exchanges)), failed_(ptx::load_relaxed(&header().failed)) {}
+      : link_(link),
+        number_(number),
+        exchanges_(ptx::load_relaxed(&state(link.rank).exchanges)),
+        failed_(ptx::load_relaxed(&header().failed)) {}
 
   /// Begins the next exchange.
   CERMET_DEVICE void begin() { ++exchanges_; }
@@ -23,11 +26,13 @@ class Channel {
   }
   /// The same of words that say by themselves that they have come.
   CERMET_DEVICE ptx::WordPair* stamped_slot(int to, int from) const {
-    return reinterpret_cast<ptx::WordPair*>(link_.memory[to] + stamped_offset(link_.ranks, number_, exchanges_ % 2, from));
+    return reinterpret_cast<ptx::WordPair*>(link_.memory[to] +
+                                            stamped_offset(link_.ranks, number_, exchanges_ % 2, from));
   }
   CERMET_DEVICE uint32_t stamp() const { return exchanges_; }
   CERMET_DEVICE bool has_failed() const { return failed_ != 0; }
-  /// Tells the others that this rank's parts are written, and waits for theirs. False on all threads where some rank did not arrive.
+  /// Tells the others that this rank's parts are written, and waits for theirs. False on all threads where some rank
+  /// did not arrive.
   template <class Team>
   CERMET_DEVICE bool exchange(Team team) {
     team.sync();
@@ -36,7 +41,9 @@ class Channel {
     if (other < link_.ranks && other != link_.rank) {
       ptx::store_release_system(&state(other).arrived[link_.rank], exchanges_);
       const uint32_t* const flag = &state(link_.rank).arrived[other];
-      stuck = failed_ != 0 || !comes([&] { return static_cast<int32_t>(ptx::load_acquire_system(flag) - exchanges_) >= 0 ? -1 : other; });
+      stuck = failed_ != 0 || !comes([&] {
+                return static_cast<int32_t>(ptx::load_acquire_system(flag) - exchanges_) >= 0 ? -1 : other;
+              });
     }
     return !team.any(stuck);
   }
@@ -59,7 +66,9 @@ class Channel {
 
  private:
   CERMET_DEVICE Header& header() const { return *reinterpret_cast<Header*>(link_.memory[link_.rank]); }
-  CERMET_DEVICE ChannelState& state(int rank) const { return reinterpret_cast<Header*>(link_.memory[rank])->channels[number_]; }
+  CERMET_DEVICE ChannelState& state(int rank) const {
+    return reinterpret_cast<Header*>(link_.memory[rank])->channels[number_];
+  }
 
   /// Whether to wait longer for rank `other`; `begin`: of the wait, 0 at first.
   __device__ bool goes_on(int other, uint64_t& begin) const {

@@ -53,13 +53,17 @@ class Reduction<C, true> {
     else value_ = min_of<int64_t>(value_, term);
   }
   CERMET_DEVICE T result() const {
-    if constexpr (C.kind == Kind::mean) return static_cast<T>(Integers::clamped(rounded_quotient(Wide::of(value_), C.ranks)));
+    if constexpr (C.kind == Kind::mean)
+      return static_cast<T>(Integers::clamped(rounded_quotient(Wide::of(value_), C.ranks)));
     else if constexpr (sums) return static_cast<T>(Integers::clamped(Wide::of(value_)));
     else return static_cast<T>(value_);
   }
 
  private:
-  static constexpr int64_t identity = C.kind == Kind::prod ? 1 : C.kind == Kind::max ? Integers::least : C.kind == Kind::min ? Integers::most : 0;
+  static constexpr int64_t identity = C.kind == Kind::prod  ? 1
+                                      : C.kind == Kind::max ? Integers::least
+                                      : C.kind == Kind::min ? Integers::most
+                                                            : 0;
   int64_t value_ = identity;
 };
 

@@ -54,7 +54,8 @@ CERMET_DEVICE void silu(float (&x)[Width]) {
 
 /// y = activation(gate) * up.
 template <Function F, int Width>
-CERMET_DEVICE void apply(const float (&gate)[Width], const float (&up)[Width], const Limits& limits, float (&y)[Width]) {
+CERMET_DEVICE void apply(const float (&gate)[Width], const float (&up)[Width], const Limits& limits,
+                         float (&y)[Width]) {
   if constexpr (F == Function::gelu) {
 #pragma unroll
     for (int k = 0; k < Width; ++k) y[k] = gate[k] * normal_cdf(gate[k]).v * up[k];
@@ -63,7 +64,9 @@ CERMET_DEVICE void apply(const float (&gate)[Width], const float (&up)[Width], c
 #pragma unroll
     for (int k = 0; k < Width; ++k) {
       g[k] = F == Function::clamped ? minimum(gate[k], Real(limits.limit)).v : gate[k];
-      u[k] = F == Function::clamped ? minimum(maximum(up[k], Real(-limits.limit)), Real(limits.limit)).v + limits.up_offset : up[k];
+      u[k] = F == Function::clamped
+                 ? minimum(maximum(up[k], Real(-limits.limit)), Real(limits.limit)).v + limits.up_offset
+                 : up[k];
       argument[k] = F == Function::gelu_tanh    ? 2.0f * gelu_tanh_argument(g[k]).v
                     : F == Function::gelu_quick ? 1.702f * g[k]
                     : F == Function::clamped    ? limits.alpha * g[k]

@@ -1,5 +1,5 @@
-// cast: any element type to any other. To floating types one rounding to nearest even; from floating types to integers rounded, then clamped, NaN to 0; from
-// integers to integers the low bits; to bool whether it is 0.
+// cast: any element type to any other. To floating types one rounding to nearest even; from floating types to integers
+// rounded, then clamped, NaN to 0; from integers to integers the low bits; to bool whether it is 0.
 #pragma once
 
 #include "format/fp8_variants.hpp"
@@ -26,15 +26,22 @@ struct Config {
 };
 
 __host__ __device__ constexpr bool is_floating(DType t) {
-  return t == DType::f8_e4m3 || t == DType::f8_e5m2 || t == DType::f8_e4m3fnuz || t == DType::f8_e5m2fnuz || t == DType::f8_e8m0 || t == DType::f16 ||
-         t == DType::bf16 || t == DType::f32 || t == DType::f64;
+  return t == DType::f8_e4m3 || t == DType::f8_e5m2 || t == DType::f8_e4m3fnuz || t == DType::f8_e5m2fnuz ||
+         t == DType::f8_e8m0 || t == DType::f16 || t == DType::bf16 || t == DType::f32 || t == DType::f64;
 }
-__host__ __device__ constexpr bool is_signed(DType t) { return t == DType::i8 || t == DType::i16 || t == DType::i32 || t == DType::i64; }
+__host__ __device__ constexpr bool is_signed(DType t) {
+  return t == DType::i8 || t == DType::i16 || t == DType::i32 || t == DType::i64;
+}
 /// Whether float32 holds every value.
-__host__ __device__ constexpr bool fits_float(DType t) { return t != DType::i32 && t != DType::u32 && t != DType::i64 && t != DType::u64 && t != DType::f64; }
+__host__ __device__ constexpr bool fits_float(DType t) {
+  return t != DType::i32 && t != DType::u32 && t != DType::i64 && t != DType::u64 && t != DType::f64;
+}
 
-/// The float next to a value towards zero, its last bit set where it is inexact: rounded once more, to at most 22 bits, it gives what one rounding would.
-CERMET_DEVICE float odd_if(float towards_zero, bool inexact) { return __uint_as_float(__float_as_uint(towards_zero) | (inexact ? 1u : 0u)); }
+/// The float next to a value towards zero, its last bit set where it is inexact: rounded once more, to at most 22 bits,
+/// it gives what one rounding would.
+CERMET_DEVICE float odd_if(float towards_zero, bool inexact) {
+  return __uint_as_float(__float_as_uint(towards_zero) | (inexact ? 1u : 0u));
+}
 CERMET_DEVICE float to_odd(int64_t x) {
   const float y = __ll2float_rz(x);
   return odd_if(y, __float2ll_rz(y) != x);
@@ -132,7 +139,8 @@ struct Task {
         p.shape, item, team, [&](const Place& place) { return load_tile<Element<C.x>>(p.x, place); },
         [&](const Vector<Element<C.x>, C.width>& x, const Place& place) {
           Vector<Element<C.y>, C.width> y;
-          if constexpr (fits_float(C.x) && C.x != C.y && (C.y == DType::bf16 || C.y == DType::f16 || C.y == DType::f32) && C.x != DType::boolean) {
+          if constexpr (fits_float(C.x) && C.x != C.y &&
+                        (C.y == DType::bf16 || C.y == DType::f16 || C.y == DType::f32) && C.x != DType::boolean) {
             float values[C.width];
             to_floats(x, values);
             y = from_floats<Element<C.y>>(values);

@@ -70,6 +70,8 @@ CERMET_DEVICE Double sigmoid(Double x) {
 /// Probability that a standard normal variable is at most x.
 CERMET_DEVICE Double normal_cdf(Double x) { return 0.5 * ::erfc(x.v * -0.70710678118654752440); }
 /// sqrt(2 / pi) (x + 0.044715 x^3)
-CERMET_DEVICE Double gelu_tanh_argument(Double x) { return x.v * (0.79788456080286535588 + 0.79788456080286535588 * 0.044715 * (x.v * x.v)); }
+CERMET_DEVICE Double gelu_tanh_argument(Double x) {
+  return x.v * (0.79788456080286535588 + 0.79788456080286535588 * 0.044715 * (x.v * x.v));
+}
 
 }  // namespace cermet

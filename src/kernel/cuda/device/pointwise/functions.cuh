@@ -6,16 +6,18 @@
 namespace cermet::pointwise {
 
 // One struct for each row, with its expression for any value type V. What an expression does not use stays silent.
-#define FUNCTIONS(name, FIRST, P, Q, expression)                                                                                            \
-  struct name##_row {                                                                                                                       \
-    template <class V>                                                                                                                      \
-    static CERMET_DEVICE V apply([[maybe_unused]] V FIRST, [[maybe_unused]] V b, [[maybe_unused]] V P, [[maybe_unused]] V Q) { \
-      return expression;                                                                                                                    \
-    }                                                                                                                                       \
+#define FUNCTIONS(name, FIRST, P, Q, expression)                                                       \
+  struct name##_row {                                                                                  \
+    template <class V>                                                                                 \
+    static CERMET_DEVICE V apply([[maybe_unused]] V FIRST, [[maybe_unused]] V b, [[maybe_unused]] V P, \
+                                 [[maybe_unused]] V Q) {                                               \
+      return expression;                                                                               \
+    }                                                                                                  \
   };
 #define UNARY(name, types, result, depth, terms, text, expression) FUNCTIONS(name, x, p_, q_, expression)
 #define UNARY1(name, types, result, depth, p, p_default, terms, text, expression) FUNCTIONS(name, x, p, q_, expression)
-#define UNARY2(name, types, result, depth, p, p_default, q, q_default, terms, text, expression) FUNCTIONS(name, x, p, q, expression)
+#define UNARY2(name, types, result, depth, p, p_default, q, q_default, terms, text, expression) \
+  FUNCTIONS(name, x, p, q, expression)
 #define BINARY(name, types, result, properties, depth, terms, text, expression) FUNCTIONS(name, a, p_, q_, expression)
 #include "op/pointwise.inc"
 #undef FUNCTIONS
@@ -26,14 +28,16 @@ CERMET_DEVICE float settled(float x) {
   return x;
 }
 
-/// a / b for a and b that f16 holds, before it is rounded to f16: the residue of a first quotient makes it near enough, for the exact quotient lies at least
-/// 2^-23 of itself from where f16 rounds the other way. No branch for rare operands, unlike __fdiv_rn.
+/// a / b for a and b that f16 holds, before it is rounded to f16: the residue of a first quotient makes it near enough,
+/// for the exact quotient lies at least 2^-23 of itself from where f16 rounds the other way. No branch for rare
+/// operands, unlike __fdiv_rn.
 CERMET_DEVICE float f16_quotient(float a, float b) {
   const float inverse = reciprocal(b), first = a * inverse, rest = fmaf(-first, b, a);
   return fabsf(rest) > 0 ? fmaf(rest, inverse, first) : first;  // no residue, or NaN, of zeros and what is not finite
 }
 
-// ---- For results that are rounded to 16 bits from values that were not: fast edges. Errors are far below such a rounding.
+// ---- For results that are rounded to 16 bits from values that were not: fast edges. Errors are far below such a
+// rounding.
 
 /// 1 / (1 + e^-x), off by |x| 2^-23 of itself: a third of the instructions.
 CERMET_DEVICE float coarse_sigmoid(float x) {
@@ -76,7 +80,8 @@ CERMET_DEVICE float high_half(uint32_t pair) {
   asm("{\n.reg .b16 low, high;\nmov.b32 {low, high}, %1;\ncvt.f32.f16 %0, high;\n}" : "=f"(x) : "r"(pair));
   return x;
 }
-/// Both halves, rounded once: as float32 arithmetic that is rounded to f16 afterwards, because 24 bits are more than twice 11.
+/// Both halves, rounded once: as float32 arithmetic that is rounded to f16 afterwards, because 24 bits are more than
+/// twice 11.
 CERMET_DEVICE uint32_t add_pairs(uint32_t a, uint32_t b) {
   uint32_t y;
   asm("add.rn.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));

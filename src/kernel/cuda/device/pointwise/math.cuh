@@ -1,4 +1,5 @@
-// The functions that rows of pointwise.inc and activation.inc may use, for float32. Those for integers: op/wrapping.hpp; for double: double.cuh.
+// The functions that rows of pointwise.inc and activation.inc may use, for float32. Those for integers:
+// op/wrapping.hpp; for double: double.cuh.
 #pragma once
 
 #include "kernel/cuda/device/types.cuh"
@@ -6,7 +7,8 @@
 
 namespace cermet {
 
-/// A float32 that takes its literals from double without computing in it, so that expressions read as they do on the host.
+/// A float32 that takes its literals from double without computing in it, so that expressions read as they do on the
+/// host.
 struct Real {
   float v;
 
@@ -69,8 +71,8 @@ CERMET_DEVICE float at_most(float x, float limit) {
   return x > limit ? limit : x;
 #endif
 }
-/// A quotient of polynomials in x^2 (those of Eigen's generic_fast_erf_float), off by 5.5 * 2^-24 of the value before the reciprocal rounds: a third fewer
-/// instructions than erff, which selects between two polynomials. 1 from 4 on.
+/// A quotient of polynomials in x^2 (those of Eigen's generic_fast_erf_float), off by 5.5 * 2^-24 of the value before
+/// the reciprocal rounds: a third fewer instructions than erff, which selects between two polynomials. 1 from 4 on.
 CERMET_DEVICE Real erf(Real x) {
   const float a = at_most(fabsf(x.v), 4.0f), t = a * a;
   float above = 0.00022905065861350646f, below = -1.1791602954361697e-7f;
@@ -87,7 +89,9 @@ CERMET_DEVICE Real erf(Real x) {
   return copysignf(at_most(above * a * reciprocal(below), 1.0f), x.v);
 }
 /// In double, because the float32 function is off by up to 4 units in the last place.
-CERMET_DEVICE Real pow(Real a, Real b) { return static_cast<float>(::pow(static_cast<double>(a.v), static_cast<double>(b.v))); }
+CERMET_DEVICE Real pow(Real a, Real b) {
+  return static_cast<float>(::pow(static_cast<double>(a.v), static_cast<double>(b.v)));
+}
 /// Exact; the sign of a.
 CERMET_DEVICE Real trunc_mod(Real a, Real b) { return fmodf(a.v, b.v); }
 /// As numpy.mod: the sign of b.
@@ -107,10 +111,11 @@ CERMET_DEVICE Real sigmoid(Real x) {
 }
 /// Probability that a standard normal variable is at most x.
 ///
-/// Beyond |x| it is e^(-x^2/2) by a polynomial in 1 / (1 + 0.35 |x|), fitted by least squares of relative errors: 3.3 * 2^-24 (1 + x^2 / 2) of the value with
-/// float32 arithmetic before e^.. is rounded; half the instructions of erfcf.
+/// Beyond |x| it is e^(-x^2/2) by a polynomial in 1 / (1 + 0.35 |x|), fitted by least squares of relative errors: 3.3 *
+/// 2^-24 (1 + x^2 / 2) of the value with float32 arithmetic before e^.. is rounded; half the instructions of erfcf.
 CERMET_DEVICE Real normal_cdf(Real x) {
-  const float z = at_most(fabsf(x.v), 40.0f), below = fmaf(0.35f, z, 1.0f), first = reciprocal(below), t = fmaf(first, fmaf(-below, first, 1.0f), first);
+  const float z = at_most(fabsf(x.v), 40.0f), below = fmaf(0.35f, z, 1.0f), first = reciprocal(below),
+              t = fmaf(first, fmaf(-below, first, 1.0f), first);
   float tail = -0.029161959886550903f;
   tail = fmaf(tail, t, 0.14404341578483582f);
   tail = fmaf(tail, t, -0.25584888458251953f);
@@ -126,6 +131,8 @@ CERMET_DEVICE Real normal_cdf(Real x) {
   return x.v < 0 ? beyond : 1.0f - beyond;
 }
 /// sqrt(2 / pi) (x + 0.044715 x^3)
-CERMET_DEVICE Real gelu_tanh_argument(Real x) { return x.v * (0.79788456080286536f + 0.035677408136300125f * (x.v * x.v)); }
+CERMET_DEVICE Real gelu_tanh_argument(Real x) {
+  return x.v * (0.79788456080286536f + 0.035677408136300125f * (x.v * x.v));
+}
 
 }  // namespace cermet

@@ -43,9 +43,11 @@ struct Task {
       if constexpr (C.out == DType::f64) return y;
       else return y != 0;
     } else if constexpr (is_unsigned(C.in)) {
-      return static_cast<Out>(Row::template apply<Natural>(static_cast<uint64_t>(a), static_cast<uint64_t>(b), 0, 0).value);
+      return static_cast<Out>(
+          Row::template apply<Natural>(static_cast<uint64_t>(a), static_cast<uint64_t>(b), 0, 0).value);
     } else {
-      return static_cast<Out>(Row::template apply<Integer>(static_cast<int64_t>(a), static_cast<int64_t>(b), 0, 0).value);
+      return static_cast<Out>(
+          Row::template apply<Integer>(static_cast<int64_t>(a), static_cast<int64_t>(b), 0, 0).value);
     }
   }
 

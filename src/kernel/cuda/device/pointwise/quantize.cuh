@@ -20,11 +20,13 @@ struct Config {
 
 /// Scales or offsets of a thread's elements.
 template <class T, bool Grouped, class Place>
-CERMET_DEVICE void load_parameters(const TileOperand& operand, const Place& place, uint32_t group, float (&v)[Place::width]) {
+CERMET_DEVICE void load_parameters(const TileOperand& operand, const Place& place, uint32_t group,
+                                   float (&v)[Place::width]) {
   if constexpr (Grouped) {
     const T* row = place.template of<const T>(operand.rows) - place.column;  // [groups]
 #pragma unroll
-    for (int k = 0; k < Place::width; ++k) v[k] = k < place.count ? to_float(row[(static_cast<uint32_t>(place.column) + k) / group]) : 0.0f;
+    for (int k = 0; k < Place::width; ++k)
+      v[k] = k < place.count ? to_float(row[(static_cast<uint32_t>(place.column) + k) / group]) : 0.0f;
   } else {
     to_floats(load_tile<T>(operand, place), v);
   }
@@ -35,7 +37,8 @@ template <class T, int Width>
 CERMET_DEVICE Vector<T, Width> to_whole(const float (&v)[Width], float low, float high) {
   Vector<T, Width> y;
 #pragma unroll
-  for (int k = 0; k < Width; ++k) y[k] = v[k] != v[k] ? T{0} : static_cast<T>(__float2int_rn(fminf(fmaxf(v[k], low), high)));
+  for (int k = 0; k < Width; ++k)
+    y[k] = v[k] != v[k] ? T{0} : static_cast<T>(__float2int_rn(fminf(fmaxf(v[k], low), high)));
   return y;
 }
 template <DType T, int Width>
@@ -65,11 +68,13 @@ CERMET_DEVICE Raw<C> load(const Params& p, const TilePlace<C.width, C.tiling>& p
   raw.x = load_tile<Element<C.x>>(p.x, place);
   load_parameters<float, C.grouped>(p.scale, place, p.group, raw.scale);
   if constexpr (C.has_offset) load_parameters<Element<C.offset>, C.grouped>(p.offset, place, p.group, raw.offset);
-  if constexpr (C.has_zero_point) load_parameters<Element<C.y>, C.grouped>(p.zero_point, place, p.group, raw.zero_point);
+  if constexpr (C.has_zero_point)
+    load_parameters<Element<C.y>, C.grouped>(p.zero_point, place, p.group, raw.zero_point);
   return raw;
 }
 
-/// x / scale + offset or x * scale + offset, each operation rounded, then rounded to the quantized type, where a zero point is added.
+/// x / scale + offset or x * scale + offset, each operation rounded, then rounded to the quantized type, where a zero
+/// point is added.
 template <Config C>
 struct QuantizeTask {
   using Params = quantize::Params;

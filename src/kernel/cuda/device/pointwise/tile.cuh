@@ -1,4 +1,5 @@
-// The engine of elementwise tasks: a thread has a few vectors of neighbouring elements and issues all their loads before it uses one.
+// The engine of elementwise tasks: a thread has a few vectors of neighbouring elements and issues all their loads
+// before it uses one.
 #pragma once
 
 #include "kernel/cuda/device/overlap.cuh"
@@ -10,7 +11,8 @@ namespace cermet {
 /// Vectors of a thread for which elementwise tasks are compiled.
 inline constexpr int tile_vectors = 2;
 
-/// How a task moves elements. simple: whole aligned vectors, rows uniformly apart: little code, because code too is fetched in every launch.
+/// How a task moves elements. simple: whole aligned vectors, rows uniformly apart: little code, because code too is
+/// fetched in every launch.
 enum class Tiling : uint8_t { simple, general };
 
 /// One vector: `count` elements from `column` on, at most Width; none where the tile ends before.
@@ -85,7 +87,8 @@ CERMET_DEVICE void store_tile(const TileOperand& operand, const Place& place, co
 template <int Width, Tiling T, class Team, class Load, class Store>
 CERMET_DEVICE void for_tile(const TileShape& shape, uint32_t item, Team team, Load load, Store store) {
   using Place = TilePlace<Width, T>;
-  const uint32_t above = shape.magic == 0 ? item : __umulhi(item, shape.magic) >> shape.shift, tile = item - above * shape.tiles_per_row;
+  const uint32_t above = shape.magic == 0 ? item : __umulhi(item, shape.magic) >> shape.shift,
+                 tile = item - above * shape.tiles_per_row;
   const uint32_t row = above * shape.item_rows + (team.rank() >> shape.lanes_shift);
   const uint32_t vector = tile * shape.item_columns + (team.rank() & ((1u << shape.lanes_shift) - 1u));
   static_assert(tile_vectors == 2);

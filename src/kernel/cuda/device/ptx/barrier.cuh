@@ -6,10 +6,12 @@
 namespace cermet::ptx {
 
 /// Barrier number `id` (1 to 15; 0 is __syncthreads) among `threads` threads, a multiple of 32.
-CERMET_DEVICE void named_barrier(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+CERMET_DEVICE void named_barrier(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
 
-/// The same, and whether the condition holds in some thread. Threads of a warp may come here apart, from loops of unlike length: the instruction takes whole
-/// warps, and the compiler may otherwise have two of it.
+/// The same, and whether the condition holds in some thread. Threads of a warp may come here apart, from loops of
+/// unlike length: the instruction takes whole warps, and the compiler may otherwise have two of it.
 CERMET_DEVICE bool named_barrier_or(int id, int threads, bool condition) {
   __syncwarp();
   uint32_t any;

@@ -21,26 +21,33 @@ CERMET_DEVICE void cluster_barrier() {
 /// The two halves of the barrier: arrives, and waits for the others' arrivals. Orders no memory accesses.
 CERMET_DEVICE void cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 CERMET_DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
-/// Writes 8 bytes to another block's shared memory and counts them at its mbarrier; both addresses are of the cluster's window.
+/// Writes 8 bytes to another block's shared memory and counts them at its mbarrier; both addresses are of the cluster's
+/// window.
 CERMET_DEVICE void store_async_cluster_u64(uint32_t address, uint64_t value, uint32_t barrier) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u64 [%0], %1, [%2];" ::"r"(address), "l"(value), "r"(barrier) : "memory");
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u64 [%0], %1, [%2];" ::"r"(address), "l"(value),
+               "r"(barrier)
+               : "memory");
 }
 
 /// The same with 16 bytes.
 CERMET_DEVICE void store_async_cluster(uint32_t address, const Vector<float, 4>& x, uint32_t barrier) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(address), "f"(x[0]), "f"(x[1]), "f"(x[2]),
-               "f"(x[3]), "r"(barrier)
-               : "memory");
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(address),
+      "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"(barrier)
+      : "memory");
 }
 CERMET_DEVICE void store_async_cluster(uint32_t address, const Vector<float, 2>& x, uint32_t barrier) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(address), "f"(x[0]), "f"(x[1]), "r"(barrier)
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(address),
+               "f"(x[0]), "f"(x[1]), "r"(barrier)
                : "memory");
 }
 
 /// Address, in the cluster's shared window, of the place in the block `rank` that corresponds to `own`.
 CERMET_DEVICE uint32_t cluster_address(const void* own, uint32_t rank) {
   uint32_t address;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(own))), "r"(rank));
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+               : "=r"(address)
+               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(own))), "r"(rank));
   return address;
 }
 
@@ -63,7 +70,10 @@ CERMET_DEVICE void store_cluster_u64(uint32_t address, uint64_t value) {
 /// Adds to a counter and returns what it held.
 CERMET_DEVICE uint32_t add_cluster_u32(uint32_t address, uint32_t value) {
   uint32_t old;
-  asm volatile("atom.relaxed.cluster.shared::cluster.add.u32 %0, [%1], %2;" : "=r"(old) : "r"(address), "r"(value) : "memory");
+  asm volatile("atom.relaxed.cluster.shared::cluster.add.u32 %0, [%1], %2;"
+               : "=r"(old)
+               : "r"(address), "r"(value)
+               : "memory");
   return old;
 }
 

@@ -38,7 +38,9 @@ CERMET_DEVICE uint32_t load_relaxed(const uint32_t* from) {
 CERMET_DEVICE void fence_sequential() { asm volatile("fence.sc.gpu;" ::: "memory"); }
 
 /// Brings a line to the L1 without waiting for it.
-CERMET_DEVICE void touch(const void* from) { asm volatile("{\n .reg .b32 unused;\n ld.global.ca.b32 unused, [%0];\n}" ::"l"(from)); }
+CERMET_DEVICE void touch(const void* from) {
+  asm volatile("{\n .reg .b32 unused;\n ld.global.ca.b32 unused, [%0];\n}" ::"l"(from));
+}
 
 /// Reads what another launch may write meanwhile: from the L2, so that no L1 keeps the old value.
 CERMET_DEVICE int32_t load_l2(const int32_t* from) {

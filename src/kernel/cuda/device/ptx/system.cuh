@@ -5,7 +5,8 @@
 
 namespace cermet::ptx {
 
-/// Stores after everything that this thread wrote, or saw other threads of its block write before a barrier, wherever it was written to.
+/// Stores after everything that this thread wrote, or saw other threads of its block write before a barrier, wherever
+/// it was written to.
 CERMET_DEVICE void store_release_system(uint32_t* to, uint32_t value) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
@@ -22,11 +23,15 @@ struct alignas(16) WordPair {
   uint64_t first, second;
 };
 CERMET_DEVICE void store_words_system(WordPair* to, const WordPair& words) {
-  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(words.first), "l"(words.second) : "memory");
+  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(words.first), "l"(words.second)
+               : "memory");
 }
 CERMET_DEVICE WordPair load_words_system(const WordPair* from) {
   WordPair words;
-  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(words.first), "=l"(words.second) : "l"(from) : "memory");
+  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(words.first), "=l"(words.second)
+               : "l"(from)
+               : "memory");
   return words;
 }
 

@@ -1,5 +1,6 @@
-// lstm, gru and rnn: a block for each direction and sequence walks through the time steps. A warp takes a gate's row of both weights at a time, then a thread
-// an element of the state. Sums and states are float32 and lie in scratch memory of the block.
+// lstm, gru and rnn: a block for each direction and sequence walks through the time steps. A warp takes a gate's row of
+// both weights at a time, then a thread an element of the state. Sums and states are float32 and lie in scratch memory
+// of the block.
 #pragma once
 
 #include "kernel/cuda/device/pointwise/math.cuh"
@@ -43,7 +44,9 @@ struct Task {
   static CERMET_DEVICE const T* at(const Strided& operand, int64_t i, int64_t j = 0, int64_t k = 0) {
     return static_cast<const T*>(operand.data) + i * operand.stride[0] + j * operand.stride[1] + k * operand.stride[2];
   }
-  static CERMET_DEVICE float value(const Strided& operand, const T* row, int64_t i) { return operand.data ? to_float(row[i]) : 0.0f; }
+  static CERMET_DEVICE float value(const Strided& operand, const T* row, int64_t i) {
+    return operand.data ? to_float(row[i]) : 0.0f;
+  }
 
   /// The product of two rows, in all lanes of a warp.
   template <class X>
@@ -58,7 +61,8 @@ struct Task {
   /// What a block works on.
   struct Sequence {
     int64_t d, b, length;
-    float *inputs, *products, *h, *c, *reset;  ///< sums of x with w and of the state with r: [gates * hidden]; states: [hidden]
+    float *inputs, *products, *h, *c,
+        *reset;  ///< sums of x with w and of the state with r: [gates * hidden]; states: [hidden]
     const Activation* functions;
   };
 
@@ -67,7 +71,8 @@ struct Task {
     const int64_t rows = gates * p.hidden;
     const T* bias = at(p.bias, s.d);
     for (int64_t n = team.warp(); n < rows; n += Team::warps) {
-      const float input = dot(at(p.w, s.d, n), at(p.x, time, s.b), p.input), product = dot(at(p.r, s.d, n), s.h, p.hidden);
+      const float input = dot(at(p.w, s.d, n), at(p.x, time, s.b), p.input),
+                  product = dot(at(p.r, s.d, n), s.h, p.hidden);
       if (lane_index() != 0) continue;
       s.inputs[n] = input + value(p.bias, bias, n);
       s.products[n] = product + value(p.bias, bias, rows + n);
@@ -102,7 +107,9 @@ struct Task {
       return (1 - z) * act(1, s.inputs[2 * p.hidden + j] + product) + z * s.h[j];
     } else {
       const T* peepholes = at(p.peepholes, s.d);
-      const auto seen = [&](int gate, float c) { return p.peepholes.data ? to_float(peepholes[gate * p.hidden + j]) * c : 0.0f; };
+      const auto seen = [&](int gate, float c) {
+        return p.peepholes.data ? to_float(peepholes[gate * p.hidden + j]) * c : 0.0f;
+      };
       const float before = s.c[j];
       const float i = act(0, sum(0) + seen(0, before)), f = p.coupled ? 1 - i : act(0, sum(2) + seen(2, before));
       const float c = f * before + i * act(1, sum(3));

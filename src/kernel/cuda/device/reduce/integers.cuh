@@ -1,4 +1,5 @@
-// Reductions of integers: sums are exact and clamped once; products are clamped after every factor, in index order; a mean is rounded half to even.
+// Reductions of integers: sums are exact and clamped once; products are clamped after every factor, in index order; a
+// mean is rounded half to even.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -13,7 +14,8 @@ template <class T>
 inline constexpr int64_t lowest = is_unsigned<T> ? 0 : static_cast<int64_t>(~uint64_t{0} << (sizeof(T) * 8 - 1));
 /// Of u64 the bits, as of a signed integer.
 template <class T>
-inline constexpr int64_t highest = is_unsigned<T> ? static_cast<int64_t>(~uint64_t{0} >> (64 - sizeof(T) * 8)) : ~lowest<T>;
+inline constexpr int64_t highest = is_unsigned<T> ? static_cast<int64_t>(~uint64_t{0} >> (64 - sizeof(T) * 8))
+                                                  : ~lowest<T>;
 
 /// What values are reduced as: u64 does not fit the other.
 template <bool Unsigned>
@@ -36,7 +38,8 @@ struct Integers {
   using Params = PlainParams;
   using T = Element<C.type>;
   using Value = typename ValueOf<is_unsigned<T>>::type;
-  static constexpr auto least = static_cast<Value>(lowest<T>), most = static_cast<Value>(C.type == DType::boolean ? 1 : highest<T>);
+  static constexpr auto least = static_cast<Value>(lowest<T>),
+                        most = static_cast<Value>(C.type == DType::boolean ? 1 : highest<T>);
 
   static CERMET_DEVICE Value clamped(Wide x) {
     if constexpr (C.type == DType::u64) return x.high != 0 ? most : x.low;

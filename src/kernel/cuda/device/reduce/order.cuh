@@ -1,4 +1,5 @@
-// Unsigned keys that order like the elements of a type: 32 bits where they suffice. -0 equals +0, NaN is above everything.
+// Unsigned keys that order like the elements of a type: 32 bits where they suffice. -0 equals +0, NaN is above
+// everything.
 #pragma once
 
 #include "kernel/cuda/device/types.cuh"

@@ -23,7 +23,9 @@ struct Int32 {
   static CERMET_DEVICE Int32 of(int32_t x) { return {x}; }
   friend CERMET_DEVICE Int32 operator+(Int32 a, Int32 b) { return {a.value + b.value}; }
   CERMET_DEVICE Int32 up(int distance) const { return {__shfl_up_sync(0xffffffffu, value, distance)}; }
-  CERMET_DEVICE int32_t stored() const { return static_cast<int32_t>(max_of<int64_t>(-2147483648LL, min_of<int64_t>(2147483647LL, value))); }
+  CERMET_DEVICE int32_t stored() const {
+    return static_cast<int32_t>(max_of<int64_t>(-2147483648LL, min_of<int64_t>(2147483647LL, value)));
+  }
 };
 struct Int64 {
   Wide value;

@@ -1,4 +1,5 @@
-// topk: a block for each row. The rank of the k-th element is found digit by digit from counts, what ranks as high is collected and sorted.
+// topk: a block for each row. The rank of the k-th element is found digit by digit from counts, what ranks as high is
+// collected and sorted.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -14,17 +15,22 @@ struct Config {
   int threads;
 };
 
-/// Orders elements: by key, then the lower position first. A larger rank is chosen first, and no rank of an element is zero.
+/// Orders elements: by key, then the lower position first. A larger rank is chosen first, and no rank of an element is
+/// zero.
 struct Rank32 {
   static constexpr int digits = 8;
   uint64_t bits = 0;  ///< key, complement of the position
-  static CERMET_DEVICE Rank32 of(uint32_t key, uint32_t position) { return {static_cast<uint64_t>(key) << 32 | ~position}; }
+  static CERMET_DEVICE Rank32 of(uint32_t key, uint32_t position) {
+    return {static_cast<uint64_t>(key) << 32 | ~position};
+  }
   CERMET_DEVICE uint32_t position() const { return ~static_cast<uint32_t>(bits); }
   /// Bits 8 * place .. 8 * place + 7.
   CERMET_DEVICE uint32_t digit(int place) const { return static_cast<uint32_t>(bits >> 8 * place) & 255u; }
   /// This rank from digit `place` on, zeros below.
   CERMET_DEVICE Rank32 above(int place) const { return {bits >> 8 * place << 8 * place}; }
-  CERMET_DEVICE Rank32 with(int place, uint32_t digit) const { return {bits | static_cast<uint64_t>(digit) << 8 * place}; }
+  CERMET_DEVICE Rank32 with(int place, uint32_t digit) const {
+    return {bits | static_cast<uint64_t>(digit) << 8 * place};
+  }
   CERMET_DEVICE bool less(const Rank32& other) const { return bits < other.bits; }
   CERMET_DEVICE Rank32 from_lane(int mask) const { return {__shfl_xor_sync(0xffffffffu, bits, mask)}; }
 };
@@ -34,15 +40,21 @@ struct Rank64 {
   uint32_t low = 0;  ///< complement of the position
   static CERMET_DEVICE Rank64 of(uint64_t key, uint32_t position) { return {key, ~position}; }
   CERMET_DEVICE uint32_t position() const { return ~low; }
-  CERMET_DEVICE uint32_t digit(int place) const { return (place >= 4 ? static_cast<uint32_t>(key >> 8 * (place - 4)) : low >> 8 * place) & 255u; }
+  CERMET_DEVICE uint32_t digit(int place) const {
+    return (place >= 4 ? static_cast<uint32_t>(key >> 8 * (place - 4)) : low >> 8 * place) & 255u;
+  }
   CERMET_DEVICE Rank64 above(int place) const {
-    return place >= 4 ? Rank64{key >> 8 * (place - 4) << 8 * (place - 4), 0} : Rank64{key, low >> 8 * place << 8 * place};
+    return place >= 4 ? Rank64{key >> 8 * (place - 4) << 8 * (place - 4), 0}
+                      : Rank64{key, low >> 8 * place << 8 * place};
   }
   CERMET_DEVICE Rank64 with(int place, uint32_t digit) const {
-    return place >= 4 ? Rank64{key | static_cast<uint64_t>(digit) << 8 * (place - 4), low} : Rank64{key, low | digit << 8 * place};
+    return place >= 4 ? Rank64{key | static_cast<uint64_t>(digit) << 8 * (place - 4), low}
+                      : Rank64{key, low | digit << 8 * place};
   }
   CERMET_DEVICE bool less(const Rank64& other) const { return key != other.key ? key < other.key : low < other.low; }
-  CERMET_DEVICE Rank64 from_lane(int mask) const { return {__shfl_xor_sync(0xffffffffu, key, mask), __shfl_xor_sync(0xffffffffu, low, mask)}; }
+  CERMET_DEVICE Rank64 from_lane(int mask) const {
+    return {__shfl_xor_sync(0xffffffffu, key, mask), __shfl_xor_sync(0xffffffffu, low, mask)};
+  }
 };
 
 template <class Key>
@@ -170,7 +182,8 @@ struct Task {
   }
 
   template <class Team>
-  static __device__ void choose_together(Team team, const Params& p, const T* x, const int64_t (&offset)[3], Shared& s) {
+  static __device__ void choose_together(Team team, const Params& p, const T* x, const int64_t (&offset)[3],
+                                         Shared& s) {
     for (int i = static_cast<int>(team.rank()); i < C.sorted; i += C.threads) s.chosen[i] = Rank{};
     if (team.rank() == 0) s.filled = 0;
     team.sync();

@@ -11,7 +11,9 @@ struct Wide {
 
   static CERMET_DEVICE Wide of(int64_t x) { return {static_cast<uint64_t>(x), x >> 63}; }
   static CERMET_DEVICE Wide of(uint64_t x) { return {x, 0}; }
-  static CERMET_DEVICE Wide product(int64_t a, int64_t b) { return {static_cast<uint64_t>(a) * static_cast<uint64_t>(b), __mul64hi(a, b)}; }
+  static CERMET_DEVICE Wide product(int64_t a, int64_t b) {
+    return {static_cast<uint64_t>(a) * static_cast<uint64_t>(b), __mul64hi(a, b)};
+  }
   friend CERMET_DEVICE Wide operator+(Wide a, Wide b) {
     const uint64_t low = a.low + b.low;
     return {low, a.high + b.high + (low < a.low ? 1 : 0)};

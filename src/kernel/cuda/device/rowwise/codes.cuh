@@ -17,7 +17,8 @@ struct CodeScale {
   float scale, zero_point;
 };
 
-/// What the scale comes from: the largest value and the largest negated one, at least 0. Both are max |v| where the format is symmetric. NaN stays.
+/// What the scale comes from: the largest value and the largest negated one, at least 0. Both are max |v| where the
+/// format is symmetric. NaN stays.
 struct ValueRange {
   float high = 0, low = 0;
 };
@@ -65,7 +66,8 @@ CERMET_DEVICE float rounded_reciprocal(float x) {
   return fmaf(y, -fmaf(x, y, -1.0f), y);
 }
 
-/// x / divisor, correctly rounded: see Quantizer::quotient; where the quotient would be near the ends of float32, the slow way.
+/// x / divisor, correctly rounded: see Quantizer::quotient; where the quotient would be near the ends of float32, the
+/// slow way.
 CERMET_DEVICE float quotient_by_constant(float x, float divisor) {
   if (unlikely(!(x >= 0x1p-80f && x <= 0x1p80f))) return __fdiv_rn(x, divisor);
   const float reciprocal = 1.0f / divisor, residue = fmaf(-divisor, reciprocal, 1.0f) * reciprocal;
@@ -76,7 +78,10 @@ CERMET_DEVICE float quotient_by_constant(float x, float divisor) {
 template <CodeFormat F>
 CERMET_DEVICE CodeScale code_scale(ValueRange range) {
   if constexpr (!F.asymmetric) {
-    constexpr float limit = F.dtype == DType::f8_e4m3 ? 448.0f : F.dtype == DType::f8_e5m2 ? 57344.0f : F.wide ? 127.5f : 127.0f;
+    constexpr float limit = F.dtype == DType::f8_e4m3   ? 448.0f
+                            : F.dtype == DType::f8_e5m2 ? 57344.0f
+                            : F.wide                    ? 127.5f
+                                                        : 127.0f;
     return {quotient_by_constant(range.high, limit), 0};
   } else {
     const float scale = (range.high + range.low) / 255.0f, zero = rintf(-128.0f + range.low / scale);
@@ -98,7 +103,8 @@ class Quantizer {
     if (unlikely(!ordinary_)) factor_ = scale_ < 1 ? 0x1p100f : 0x1p-100f;
     scale_ *= factor_;
     reciprocal_ = rounded_reciprocal(scale_);
-    if (scale_ == 0 || !(scale_ < infinity())) {  // zeros quantize to 0; a finite value over an infinity is 0, and an infinite one NaN
+    if (scale_ == 0 ||
+        !(scale_ < infinity())) {  // zeros quantize to 0; a finite value over an infinity is 0, and an infinite one NaN
       reciprocal_ = scale_ != scale_ && !integers ? scale_ : 0;
       scale_ = 1;
     }
@@ -112,7 +118,8 @@ class Quantizer {
   CERMET_DEVICE Vector<Element<F.dtype>, Width> codes(const float (&values)[Width]) const {
     return unlikely(!ordinary_) ? scaled_codes<false>(values) : scaled_codes<true>(values);
   }
-  /// Lets scaled_codes<true> take the values whatever the scale is: the shorter code where both would stand side by side.
+  /// Lets scaled_codes<true> take the values whatever the scale is: the shorter code where both would stand side by
+  /// side.
   template <int Width>
   CERMET_DEVICE void make_ordinary(float (&values)[Width]) const {
     if (unlikely(!ordinary_)) move(values);
@@ -140,7 +147,8 @@ class Quantizer {
   }
 
  private:
-  static constexpr bool integers = F.dtype == DType::i8 && !F.asymmetric;  ///< which take the short way, but hold no NaN
+  static constexpr bool integers =
+      F.dtype == DType::i8 && !F.asymmetric;  ///< which take the short way, but hold no NaN
 
   /// Moves values to where the scale is.
   template <int Width>
@@ -149,7 +157,8 @@ class Quantizer {
     for (int k = 0; k < Width; ++k) values[k] = integers && !finite_ ? 0 : values[k] * factor_;
   }
 
-  /// The residue of the reciprocal makes the first quotient one of the two neighbours of the exact one; Markstein's correction (1990) then rounds it.
+  /// The residue of the reciprocal makes the first quotient one of the two neighbours of the exact one; Markstein's
+  /// correction (1990) then rounds it.
   CERMET_DEVICE float quotient(float v) const {
     float q = v * reciprocal_;
     if constexpr (Exact) {
@@ -169,7 +178,8 @@ class Quantizer {
 #pragma unroll
       for (int k = 0; k < Width; k += 2) {
         uint16_t pair;
-        if constexpr (F.dtype == DType::f8_e4m3) asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(q[k + 1]), "f"(q[k]));
+        if constexpr (F.dtype == DType::f8_e4m3)
+          asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(q[k + 1]), "f"(q[k]));
         else asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(q[k + 1]), "f"(q[k]));
         pairs[k / 2] = pair;
       }
@@ -188,8 +198,9 @@ class Quantizer {
       Words<Width / 4> words;
 #pragma unroll
       for (int k = 0; k < Width; k += 4)
-        words.at[k / 4] = __byte_perm(__byte_perm(__float_as_uint(shifted[k]), __float_as_uint(shifted[k + 1]), 0x0040),
-                                      __byte_perm(__float_as_uint(shifted[k + 2]), __float_as_uint(shifted[k + 3]), 0x0040), 0x5410);
+        words.at[k / 4] =
+            __byte_perm(__byte_perm(__float_as_uint(shifted[k]), __float_as_uint(shifted[k + 1]), 0x0040),
+                        __byte_perm(__float_as_uint(shifted[k + 2]), __float_as_uint(shifted[k + 3]), 0x0040), 0x5410);
       return __builtin_bit_cast(Vector<int8_t, Width>, words);
     } else {
       Vector<int8_t, Width> result;

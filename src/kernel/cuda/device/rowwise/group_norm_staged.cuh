@@ -1,5 +1,6 @@
-// group_norm and instance_norm of groups that the registers of a cluster do not hold. A thread's elements are its own from the copy to the result: the first
-// in shared memory, more in registers, and those after them are read again, which the L2 still has. The cluster meets once for each group.
+// group_norm and instance_norm of groups that the registers of a cluster do not hold. A thread's elements are its own
+// from the copy to the result: the first in shared memory, more in registers, and those after them are read again,
+// which the L2 still has. The cluster meets once for each group.
 #pragma once
 
 #include "kernel/cuda/device/ptx/cluster.cuh"
@@ -12,7 +13,8 @@
 #if CERMET_ARCH >= 900
 namespace cermet::group_norm {
 
-/// Of some elements: how many, their mean, and the sum of the squares of their distances from it. Sums of plain squares would lose what is left of them.
+/// Of some elements: how many, their mean, and the sum of the squares of their distances from it. Sums of plain squares
+/// would lose what is left of them.
 struct Moments {
   float count = 0, mean = 0, squares = 0;
 
@@ -23,7 +25,8 @@ struct Moments {
   }
 };
 
-/// Moments of the elements that a thread adds: about one of its own, which is no farther from their mean than the squares of all say.
+/// Moments of the elements that a thread adds: about one of its own, which is no farther from their mean than the
+/// squares of all say.
 struct ThreadMoments {
   float count = 0, origin = 0, total[2] = {0, 0}, squares[2] = {0, 0};
 
@@ -44,7 +47,8 @@ struct ThreadMoments {
   }
 };
 
-/// Moments over all threads of a team's cluster, once: the warps of a block meet at a barrier, and a block sends what they have to all blocks.
+/// Moments over all threads of a team's cluster, once: the warps of a block meet at a barrier, and a block sends what
+/// they have to all blocks.
 template <class Team>
 struct ClusterMoments {
   static constexpr int warps = Team::warps, cluster = Team::cluster, bytes = cluster_moments_bytes(Team::size, cluster);
@@ -78,8 +82,8 @@ struct ClusterMoments {
     if (Team::warp() == 0) {
       x = over<warps>(slots);
       if (lane < cluster)
-        ptx::store_async_cluster(ptx::cluster_address(slots + warps + Team::cluster_rank(), lane), Slot{x.count, x.mean, x.squares, 0},
-                                 ptx::cluster_address(barrier(), lane));
+        ptx::store_async_cluster(ptx::cluster_address(slots + warps + Team::cluster_rank(), lane),
+                                 Slot{x.count, x.mean, x.squares, 0}, ptx::cluster_address(barrier(), lane));
     }
     ptx::mbarrier_wait_cluster(barrier(), 0);
     return over<cluster>(slots + warps);
@@ -112,7 +116,8 @@ struct Staged {
 
   template <class Team>
   static CERMET_DEVICE void run(const Params& p, uint32_t item, Team, char* smem) {
-    constexpr int own = staged + held, step = Team::size * Team::cluster, count = static_cast<int>(div_up(C.columns, step * width));
+    constexpr int own = staged + held, step = Team::size * Team::cluster,
+                  count = static_cast<int>(div_up(C.columns, step * width));
     const uint32_t number = item / Team::cluster;
     const T* const x = static_cast<const T*>(p.x.data) + number * p.x.step[0];
     auto* const y = static_cast<Element<C.y>*>(p.y.data) + number * p.y.step[0];
@@ -166,7 +171,9 @@ struct Staged {
     const auto store = [&](int i) {
       const auto at = static_cast<uint32_t>(column(i)), of_first = at / C.positions;
 #pragma unroll
-      for (int k = 0; k < width; ++k) v[k] = scaled(p, (v[k] - mean) * scale, channel + (whole ? of_first : (at + static_cast<uint32_t>(k)) / C.positions));
+      for (int k = 0; k < width; ++k)
+        v[k] = scaled(p, (v[k] - mean) * scale,
+                      channel + (whole ? of_first : (at + static_cast<uint32_t>(k)) / C.positions));
       store_vector(y + at, from_floats<Element<C.y>>(v));
     };
 #pragma unroll 4

@@ -34,8 +34,13 @@ struct QuantizedRow {
 template <Quantization Q, class Row, class Quantizer>
 CERMET_DEVICE void store_codes(Row& row, const QuantizedRow<Q>& out, const Quantizer& quantizer) {
   if (__builtin_expect(quantizer.ordinary(), true))
-    row.each([&](int, int64_t column, const float(&v)[Row::width]) { store_vector(out.codes + column, quantizer.template scaled_codes<true>(v)); });
-  else row.each([&](int, int64_t column, const float(&v)[Row::width]) { store_vector(out.codes + column, quantizer.template scaled_codes<false>(v)); });
+    row.each([&](int, int64_t column, const float(&v)[Row::width]) {
+      store_vector(out.codes + column, quantizer.template scaled_codes<true>(v));
+    });
+  else
+    row.each([&](int, int64_t column, const float(&v)[Row::width]) {
+      store_vector(out.codes + column, quantizer.template scaled_codes<false>(v));
+    });
 }
 
 /// One scale for the row.
@@ -108,7 +113,8 @@ CERMET_DEVICE void quantize_streamed_groups(Row& row, const QuantizedRow<Q>& out
 
 /// Writes the quantized values of a row and their scales.
 template <Quantization Q, class Row, class Reducer>
-CERMET_DEVICE void quantize_row(Row& row, const QuantizedRows& rows, const RowPlace<typename Row::Map>& place, Reducer& reduce) {
+CERMET_DEVICE void quantize_row(Row& row, const QuantizedRows& rows, const RowPlace<typename Row::Map>& place,
+                                Reducer& reduce) {
   const QuantizedRow<Q> out(rows, place);
   if constexpr (Q.format.group == 0) {
     quantize_whole<Q>(row, out, place.active, reduce);
@@ -119,10 +125,12 @@ CERMET_DEVICE void quantize_row(Row& row, const QuantizedRows& rows, const RowPl
   }
 }
 
-/// Of a row without a factor that all its values have, factor(sum of `part` over the row): it enters the scale, so that both statistics take one reduction.
+/// Of a row without a factor that all its values have, factor(sum of `part` over the row): it enters the scale, so that
+/// both statistics take one reduction.
 template <Quantization Q, class Row, class Reducer, class Parts, class Factor>
-CERMET_DEVICE void quantize_row_and_factor(Row& row, const QuantizedRows& rows, const RowPlace<typename Row::Map>& place, Reducer& reduce,
-                                                        const Parts& part, Factor factor) {
+CERMET_DEVICE void quantize_row_and_factor(Row& row, const QuantizedRows& rows,
+                                           const RowPlace<typename Row::Map>& place, Reducer& reduce, const Parts& part,
+                                           Factor factor) {
   static_assert(Q.format.group == 0 && !Q.format.asymmetric && !Q.exact);
   ValueRange range;
   row.each([&](int, int, const float(&v)[Row::width]) {

@@ -1,4 +1,5 @@
-// Reductions over the lanes of a row: neighbouring lanes of a warp, a block, or a cluster of blocks. Fixed order: the same shape gives the same bits.
+// Reductions over the lanes of a row: neighbouring lanes of a warp, a block, or a cluster of blocks. Fixed order: the
+// same shape gives the same bits.
 #pragma once
 
 #include "kernel/cuda/device/ptx/cluster.cuh"
@@ -8,10 +9,13 @@
 
 namespace cermet {
 
-/// Largest of numbers that are not negative; NaN where any is. Their bits have the order of unsigned integers, NaN above all.
+/// Largest of numbers that are not negative; NaN where any is. Their bits have the order of unsigned integers, NaN
+/// above all.
 struct Magnitude {
   static CERMET_DEVICE float identity() { return 0.0f; }
-  static CERMET_DEVICE float combine(float a, float b) { return __uint_as_float(max_of(__float_as_uint(a), __float_as_uint(b))); }
+  static CERMET_DEVICE float combine(float a, float b) {
+    return __uint_as_float(max_of(__float_as_uint(a), __float_as_uint(b)));
+  }
 };
 
 /// Every lane gets the result over `Lanes` neighbouring lanes, at most 32.
@@ -46,7 +50,8 @@ struct LaneParts {
   static_assert(Chains == 1 || Chains == 2);
 };
 
-/// Reduces two numbers of each lane at once, with one barrier; all lanes get both results. A task makes one reducer and calls it at most three times.
+/// Reduces two numbers of each lane at once, with one barrier; all lanes get both results. A task makes one reducer and
+/// calls it at most three times.
 template <class Map>
 class RowReducer {
   using Team = typename Map::Team;
@@ -131,7 +136,9 @@ class RowReducer {
   /// Slots repeat over the lanes, so that each group of `spread` of them has all.
   static constexpr int spread = total > 16 ? 32 : total > 8 ? 16 : total > 4 ? 8 : total > 2 ? 4 : 2;
 
-  CERMET_DEVICE uint64_t* barrier(int call) const { return reinterpret_cast<uint64_t*>(slots_ + most_calls * most_warps) + call; }
+  CERMET_DEVICE uint64_t* barrier(int call) const {
+    return reinterpret_cast<uint64_t*>(slots_ + most_calls * most_warps) + call;
+  }
 
   /// Brings the pair of every warp of the row into this block's slots.
   CERMET_DEVICE void exchange(Pair x, int lane, int warp) {
@@ -144,7 +151,8 @@ class RowReducer {
       if (calls_ == 0) ptx::cluster_wait();
       const Pair* own = slots + Team::cluster_rank() * warps + warp;
       if (lane < Map::cluster)
-        ptx::store_async_cluster_u64(ptx::cluster_address(own, lane), __float_as_uint(x.first) | static_cast<uint64_t>(__float_as_uint(x.second)) << 32,
+        ptx::store_async_cluster_u64(ptx::cluster_address(own, lane),
+                                     __float_as_uint(x.first) | static_cast<uint64_t>(__float_as_uint(x.second)) << 32,
                                      ptx::cluster_address(barrier(calls_), lane));
       ptx::mbarrier_wait_cluster(barrier(calls_), 0);
 #endif

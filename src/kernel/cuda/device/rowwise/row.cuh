@@ -1,4 +1,5 @@
-// The engine of row kernels: a row of float32 values spread over the lanes that share it, held in registers or read again for each pass.
+// The engine of row kernels: a row of float32 values spread over the lanes that share it, held in registers or read
+// again for each pass.
 #pragma once
 
 #include "kernel/cuda/device/overlap.cuh"
@@ -21,19 +22,23 @@ CERMET_DEVICE RowIndex row_index(const RowDims& dims, uint32_t row) {
 template <class T, bool Uniform = false>
 CERMET_DEVICE T* row_of(const RowOperand& operand, const RowIndex& row) {
   if constexpr (Uniform) return static_cast<T*>(operand.data) + row.at[0] * operand.step[0];
-  return static_cast<T*>(operand.data) + row.at[0] * operand.step[0] + row.at[1] * operand.step[1] + row.at[2] * operand.step[2];
+  return static_cast<T*>(operand.data) + row.at[0] * operand.step[0] + row.at[1] * operand.step[1] +
+         row.at[2] * operand.step[2];
 }
 
-/// How rows lie over threads. At most 32 lanes: several rows in a block. More: all threads of a block, or of a cluster of blocks.
+/// How rows lie over threads. At most 32 lanes: several rows in a block. More: all threads of a block, or of a cluster
+/// of blocks.
 struct RowShape {
   int columns = 0;  ///< held in registers; 0: known at run time only, and read again for each pass
   int lanes = 256;  ///< of one block
   int threads = 256;
   int width = 1;  ///< neighbouring elements of a vector; divides columns and the length
   int cluster = 1;
-  int fold = 1;          ///< lanes that each stands for: what is added up has the order, and the bits, of `fold` times as many
-  bool early = true;     ///< parameters along the rows are loaded together with the row: available sooner, in more registers
-  bool keep = false;     ///< float32 values are kept between passes, where narrow elements could be converted again: fewer instructions, more registers
+  int fold = 1;  ///< lanes that each stands for: what is added up has the order, and the bits, of `fold` times as many
+  bool early =
+      true;  ///< parameters along the rows are loaded together with the row: available sooner, in more registers
+  bool keep = false;  ///< float32 values are kept between passes, where narrow elements could be converted again: fewer
+                      ///< instructions, more registers
   bool uniform = false;  ///< there is one leading dimension, so that rows lie uniformly apart
 };
 
@@ -43,23 +48,28 @@ struct RowMap {
   using Team = Team_;
   static constexpr bool held = S.columns > 0;
   static constexpr bool early = held && S.early, keep = S.keep, uniform = S.uniform;
-  static constexpr int lanes = S.lanes, width = S.width, cluster = S.cluster, fold = S.fold, rows_per_block = S.threads / S.lanes;
+  static constexpr int lanes = S.lanes, width = S.width, cluster = S.cluster, fold = S.fold,
+                       rows_per_block = S.threads / S.lanes;
   static_assert(fold == 1 || (held && lanes % 32 == 0 && cluster == 1));
   static constexpr int vectors = held ? static_cast<int>(div_up(S.columns, S.lanes* S.cluster* S.width)) : 1;
 
   int lane, length;
 
   CERMET_DEVICE RowMap(int run_time_length)
-      : lane(static_cast<int>(Team::rank() % static_cast<uint32_t>(S.lanes))), length(held ? S.columns : run_time_length) {
+      : lane(static_cast<int>(Team::rank() % static_cast<uint32_t>(S.lanes))),
+        length(held ? S.columns : run_time_length) {
     if constexpr (cluster > 1) lane += static_cast<int>(Team::cluster_rank()) * S.lanes;
   }
   /// In 64 bits, so that the vectors of a thread are constants away from its first.
   CERMET_DEVICE int64_t column(int i) const { return int64_t{lane} * S.width + i * S.lanes * S.cluster * S.width; }
   /// Whether vector i lies in the row; known to the compiler for all but the last.
-  CERMET_DEVICE bool inside(int i) const { return (i + 1) * S.lanes * S.cluster * S.width <= S.columns || column(i) < S.columns; }
+  CERMET_DEVICE bool inside(int i) const {
+    return (i + 1) * S.lanes * S.cluster * S.width <= S.columns || column(i) < S.columns;
+  }
 };
 
-/// The row of a work item and of this thread. Threads beyond the last row take part in the reductions of their warp and store nothing.
+/// The row of a work item and of this thread. Threads beyond the last row take part in the reductions of their warp and
+/// store nothing.
 template <class Map>
 struct RowPlace {
   uint32_t number;
@@ -67,7 +77,8 @@ struct RowPlace {
   RowIndex index;
 
   CERMET_DEVICE RowPlace(uint32_t item, const RowDims& dims, uint32_t rows) {
-    number = Map::rows_per_block == 1 ? item / Map::cluster : item * Map::rows_per_block + Map::Team::rank() / Map::lanes;
+    number =
+        Map::rows_per_block == 1 ? item / Map::cluster : item * Map::rows_per_block + Map::Team::rank() / Map::lanes;
     active = (Map::rows_per_block == 1 && !Map::uniform) || number < rows;
     number = active ? number : rows - 1;
     index = Map::uniform ? RowIndex{{number, 0, 0}} : row_index(dims, number);
@@ -117,7 +128,8 @@ struct HeldRow {
   }
 };
 
-/// A row that is converted again for each pass, from registers that hold its narrow elements, or from memory. Load: load(vector number, column, v).
+/// A row that is converted again for each pass, from registers that hold its narrow elements, or from memory. Load:
+/// load(vector number, column, v).
 template <class Map_, class Load, class Raw, bool Plain = false>
 struct LazyRow {
   using Map = Map_;
@@ -151,7 +163,8 @@ struct LazyRow {
         for (int64_t column = map.lane * width; column < map.length; column += Map::lanes * width) vector(column);
       } else {
 #pragma unroll 4
-        for (int64_t column = map.lane * width; column < map.length; column += Map::lanes * Map::cluster * width) vector(column);
+        for (int64_t column = map.lane * width; column < map.length; column += Map::lanes * Map::cluster * width)
+          vector(column);
       }
     }
   }
@@ -223,7 +236,8 @@ struct RawRow {
     const auto pair = __builtin_bit_cast(Pair, most);
     return __uint_as_float(max_of(__float_as_uint(to_float(pair.low)), __float_as_uint(to_float(pair.high))));
   }
-  /// Between two passes: hides from the compiler that the second converts the same elements as the first, or it would keep the values of all.
+  /// Between two passes: hides from the compiler that the second converts the same elements as the first, or it would
+  /// keep the values of all.
   CERMET_DEVICE void forget_values() {
     if constexpr (narrow && Map::vectors > 1 && sizeof(Raw) % 4 == 0) {
 #pragma unroll
@@ -240,10 +254,14 @@ struct RawRow {
 template <class Map, class Source>
 CERMET_DEVICE auto make_row(const Map& map, const Source& source, RawRow<Map, Source>& raw) {
   if constexpr (!Map::held) {
-    const auto load = [source](int, int64_t column, float(&v)[Map::width]) { source.values(source.fetch(column), column, v); };
+    const auto load = [source](int, int64_t column, float(&v)[Map::width]) {
+      source.values(source.fetch(column), column, v);
+    };
     return LazyRow<Map, decltype(load), RawRow<Map, Source>>{map, load, &raw};
   } else if constexpr (RawRow<Map, Source>::narrow) {
-    const auto load = [source, &raw](int i, int64_t column, float(&v)[Map::width]) { source.values(raw.raw[i], column, v); };
+    const auto load = [source, &raw](int i, int64_t column, float(&v)[Map::width]) {
+      source.values(raw.raw[i], column, v);
+    };
     constexpr bool plain = [] {
       if constexpr (requires { typename Source::Plain; }) return pairs_up<typename Source::Plain>;
       else return false;
@@ -262,8 +280,10 @@ struct AlongRow {
   const T* data;
   Vector<T, Map::width> raw[Map::early ? Map::vectors : 1];
 
-  CERMET_DEVICE AlongRow(const Map& map, const void* memory, [[maybe_unused]] bool active) : data(static_cast<const T*>(memory)) {
-    if constexpr (Map::early) load_now(map, active, raw, [&](int i) { return load_vector<Map::width>(data + map.column(i)); });
+  CERMET_DEVICE AlongRow(const Map& map, const void* memory, [[maybe_unused]] bool active)
+      : data(static_cast<const T*>(memory)) {
+    if constexpr (Map::early)
+      load_now(map, active, raw, [&](int i) { return load_vector<Map::width>(data + map.column(i)); });
   }
   /// Elements [column, column + width), which are vector i of this thread.
   CERMET_DEVICE void get(int i, int64_t column, float (&v)[Map::width]) const {

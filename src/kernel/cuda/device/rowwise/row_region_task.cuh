@@ -1,4 +1,5 @@
-// A region of row reductions and elementwise operators: the passes over a row are generated, from the parts of the engine.
+// A region of row reductions and elementwise operators: the passes over a row are generated, from the parts of the
+// engine.
 #pragma once
 
 #include "kernel/cuda/device/pointwise/activations.cuh"
@@ -11,7 +12,8 @@
 
 namespace cermet::row_region {
 
-/// Body, generated: `template <RowShape, class Team> run(params, item, smem)`; of the parameters it reads what Params has, which others may give, too.
+/// Body, generated: `template <RowShape, class Team> run(params, item, smem)`; of the parameters it reads what Params
+/// has, which others may give, too.
 template <class Body, RowShape S>
 struct Task {
   using Params = row_region::Params;
@@ -23,7 +25,8 @@ struct Task {
   }
 };
 
-/// A vector of an operand whose memory is overwritten by the same thread: of many rows, the L2 should keep it until then (after that it is like any other).
+/// A vector of an operand whose memory is overwritten by the same thread: of many rows, the L2 should keep it until
+/// then (after that it is like any other).
 template <RowShape S, class T>
 CERMET_DEVICE Vector<T, S.width> load_overwritten(const T* from) {
   if constexpr (S.columns > 0 && !S.uniform && sizeof(Vector<T, S.width>) == 16) {

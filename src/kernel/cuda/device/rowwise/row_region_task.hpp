@@ -11,7 +11,8 @@ struct Params {
   RowDims dims;
   uint32_t rows;
   int32_t length;
-  RowOperand operands[most_operands];  ///< what the region reads, then its results; of what is the same for all rows, only `data` counts
+  RowOperand operands[most_operands];  ///< what the region reads, then its results; of what is the same for all rows,
+                                       ///< only `data` counts
   QuantizedRows out;                   ///< of a dynamic quantization at the end
 };
 

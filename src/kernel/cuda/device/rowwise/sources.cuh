@@ -26,7 +26,9 @@ struct SmoothedSource {
   const X* x;            // [length]
   const Smooth* smooth;  // [length]
 
-  CERMET_DEVICE Raw fetch(int64_t column) const { return {load_vector<Width>(x + column), load_vector<Width>(smooth + column)}; }
+  CERMET_DEVICE Raw fetch(int64_t column) const {
+    return {load_vector<Width>(x + column), load_vector<Width>(smooth + column)};
+  }
   CERMET_DEVICE void values(const Raw& raw, int, float (&v)[Width]) const {
     to_floats(raw.x, v);
 #pragma unroll

@@ -26,6 +26,8 @@ CERMET_DEVICE float value_sum(Row& row) {
   return total[0] + total[1];
 }
 
-CERMET_DEVICE float inverse_root(float squares, int length, float eps) { return rsqrtf(squares / static_cast<float>(length) + eps); }
+CERMET_DEVICE float inverse_root(float squares, int length, float eps) {
+  return rsqrtf(squares / static_cast<float>(length) + eps);
+}
 
 }  // namespace cermet::norm

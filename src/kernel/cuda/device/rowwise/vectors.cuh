@@ -13,7 +13,8 @@ CERMET_DEVICE Vector<T, Width> load_vector(const T* from) {
 
 template <class T, int Width>
 CERMET_DEVICE void store_vector(T* to, const Vector<T, Width>& v) {
-  if constexpr (sizeof(T) == 1 && Width % 4 == 0) {  // bytes that were made as words: apart, each would be taken out and put back
+  if constexpr (sizeof(T) == 1 &&
+                Width % 4 == 0) {  // bytes that were made as words: apart, each would be taken out and put back
     using Words = Vector<uint32_t, Width / 4>;
     *reinterpret_cast<Words*>(to) = __builtin_bit_cast(Words, v);
   } else {

@@ -1,4 +1,5 @@
-// A group works on one row: a team, or the teams of a cluster's blocks. Exact integers only, so the order in which they meet does not matter.
+// A group works on one row: a team, or the teams of a cluster's blocks. Exact integers only, so the order in which they
+// meet does not matter.
 #pragma once
 
 #include "kernel/cuda/device/ptx/cluster.cuh"
@@ -33,10 +34,12 @@ CERMET_DEVICE uint64_t warp_scan_u64(uint64_t x) {
 /// Shared memory of a group's exchanges.
 struct GroupScratch {
   uint64_t warp[32];
-  uint64_t slot[2];  ///< what this team sends the others; two take turns, so that one barrier separates writing from the last reading
+  uint64_t slot[2];  ///< what this team sends the others; two take turns, so that one barrier separates writing from
+                     ///< the last reading
 };
 
-/// All threads of the team, in each block of its cluster. Every member function is called by all of them, in the same order.
+/// All threads of the team, in each block of its cluster. Every member function is called by all of them, in the same
+/// order.
 template <class Team>
 class Group {
  public:

@@ -1,13 +1,13 @@
-// What follows the sums of a product at each place of its result: the one concept of every product, whose types kernel/cuda/prelude.cpp prints.
+// What follows the sums of a product at each place of its result: the one concept of every product, whose types
+// kernel/cuda/prelude.cpp prints.
 //
 // An epilogue E is a type with
-//   column_sums                    whether it reads the sum over the reduction of b's column, which zero points of a need
-//   extras, extra[]                how many operands it reads, and of what type and extent they are
-//   out                            the type of the result
-//   value(sums.., [column sum,] x) the result before it is rounded to `out`, float or int32_t, from the sums of one or two products and the extras' values
-//   pairs                          whether it has
-//   pair(a, b, x)                  two neighbouring results packed as f16, from their sums: the same bits in fewer instructions
-//   Also                           where a second result is stored: the epilogue of that, over the same sums and extras
+//   column_sums                    whether it reads the sum over the reduction of b's column, which zero points of a
+//   need extras, extra[]                how many operands it reads, and of what type and extent they are out the type
+//   of the result value(sums.., [column sum,] x) the result before it is rounded to `out`, float or int32_t, from the
+//   sums of one or two products and the extras' values pairs                          whether it has pair(a, b, x) two
+//   neighbouring results packed as f16, from their sums: the same bits in fewer instructions Also where a second result
+//   is stored: the epilogue of that, over the same sums and extras
 // Families decide when extras are loaded, and from where; they take the value at a place from `value` alone.
 #pragma once
 
@@ -35,7 +35,9 @@ __host__ __device__ constexpr int bytes_of(DType dtype) {
 }
 
 /// Whether values are alike for all columns of a row.
-__host__ __device__ constexpr bool of_rows(const Extra& extra) { return extra.extent == Extent::scalar || extra.extent == Extent::row; }
+__host__ __device__ constexpr bool of_rows(const Extra& extra) {
+  return extra.extent == Extent::scalar || extra.extent == Extent::row;
+}
 
 /// The values of all extras at a place.
 template <int Count>
@@ -44,7 +46,8 @@ struct Values {
   CERMET_DEVICE float real(int i) const { return __uint_as_float(bits[i]); }
   CERMET_DEVICE int32_t integer(int i) const { return static_cast<int32_t>(bits[i]); }
 };
-/// The values of all extras at two neighbouring places: both packed where they are f16, in `low` and `high` where they are not.
+/// The values of all extras at two neighbouring places: both packed where they are f16, in `low` and `high` where they
+/// are not.
 template <int Count>
 struct Pairs {
   uint32_t halves[Count > 0 ? Count : 1];

@@ -19,12 +19,13 @@ struct Maximum {
 template <class Reduction, int Width = 32>
 CERMET_DEVICE float warp_reduce(float x) {
 #pragma unroll
-  for (int offset = Width / 2; offset > 0; offset /= 2) x = Reduction::combine(x, __shfl_xor_sync(0xffffffffu, x, offset, 32));
+  for (int offset = Width / 2; offset > 0; offset /= 2)
+    x = Reduction::combine(x, __shfl_xor_sync(0xffffffffu, x, offset, 32));
   return x;
 }
 
-/// Every thread gets the result over the team. `scratch`: one float for each warp, which no earlier call may still be reading
-/// (two calls in a row take two scratch areas, or a barrier between them).
+/// Every thread gets the result over the team. `scratch`: one float for each warp, which no earlier call may still be
+/// reading (two calls in a row take two scratch areas, or a barrier between them).
 template <class Reduction, class Team>
 CERMET_DEVICE float team_reduce(Team team, float x, float* scratch) {
   x = warp_reduce<Reduction>(x);

@@ -1,5 +1,6 @@
-// What follows the product that makes queries, keys and values: pairs of their columns are rotated together, and go where rope_and_cache puts them. Columns are
-// counted in pairs: of a head of queries or keys those that are rotated together, then the rest of it; of values any two.
+// What follows the product that makes queries, keys and values: pairs of their columns are rotated together, and go
+// where rope_and_cache puts them. Columns are counted in pairs: of a head of queries or keys those that are rotated
+// together, then the rest of it; of values any two.
 #pragma once
 
 #include "kernel/cuda/device/attention/cache_slots.cuh"
@@ -13,7 +14,8 @@ namespace cermet::rotation {
 /// Which columns of the product are pairs.
 template <Config R>
 struct PairOrder {
-  static constexpr int in_head = R.head_size / 2, in_value = R.value_size / 2, first_value = (R.q_heads + R.kv_heads) * in_head;
+  static constexpr int in_head = R.head_size / 2, in_value = R.value_size / 2,
+                       first_value = (R.q_heads + R.kv_heads) * in_head;
 
   /// Where a pair is: in which head of queries, keys or values (each counted for itself), and at which pair of it.
   struct Place {
@@ -43,15 +45,17 @@ struct PairOrder {
   static CERMET_DEVICE int column(int pair, int second) { return column(place(pair), second); }
 };
 
-/// Stores pairs of finished sums. E: the epilogue of the product itself. RowScale: whether that takes a scale of the row beside the sum. Factors: whether sums
-/// are multiplied by a factor of their column first, p.w_factors. Parameters P have the members of Places, and extra, y and y_stride of the product.
+/// Stores pairs of finished sums. E: the epilogue of the product itself. RowScale: whether that takes a scale of the
+/// row beside the sum. Factors: whether sums are multiplied by a factor of their column first, p.w_factors. Parameters
+/// P have the members of Places, and extra, y and y_stride of the product.
 template <Config R, class E, bool RowScale = false, bool Factors = false>
 struct PairEnd {
   using Order = PairOrder<R>;
   using X = Element<E::out>;
   using Table = Element<R.table>;
 
-  /// Of a row: where its token is, and where its key and value go; negative where that is outside of the tables or of the cache.
+  /// Of a row: where its token is, and where its key and value go; negative where that is outside of the tables or of
+  /// the cache.
   struct Token {
     int64_t position = -1, slot = -1;
   };
@@ -64,7 +68,8 @@ struct PairEnd {
 
   template <class P>
   static CERMET_DEVICE Token token(const P& p, int row) {
-    const int64_t position = static_cast<const Element<R.position>*>(p.positions)[row], slot = static_cast<const Element<R.slot>*>(p.slots)[row];
+    const int64_t position = static_cast<const Element<R.position>*>(p.positions)[row],
+                  slot = static_cast<const Element<R.slot>*>(p.slots)[row];
     return {position < p.table_rows ? position : -1, slot < p.pages * R.page ? slot : -1};
   }
   template <class P>
@@ -98,10 +103,11 @@ struct PairEnd {
     else return to_float(epilogue::rounded<X>(E::value(sum, x)));
   }
   template <class P, class Sum>
-  static CERMET_DEVICE void store(const P& p, int row, int pair, const Sum (&sum)[2], float row_scale, const Token& token,
-                                               const Operands& operands) {
+  static CERMET_DEVICE void store(const P& p, int row, int pair, const Sum (&sum)[2], float row_scale,
+                                  const Token& token, const Operands& operands) {
     const typename Order::Place at = Order::place(pair);
-    float a = value(scaled<0>(sum, operands), row_scale, operands.first), b = value(scaled<1>(sum, operands), row_scale, operands.second);
+    float a = value(scaled<0>(sum, operands), row_scale, operands.first),
+          b = value(scaled<1>(sum, operands), row_scale, operands.second);
     if (at.is_rotated()) rope_and_cache::rotate_pair(a, b, operands.cos, operands.sin);
     if (at.is_q) {
       auto* const q = static_cast<Element<R.q>*>(p.y) + row * p.y_stride + at.head * p.q_head_stride;

@@ -28,11 +28,14 @@ CERMET_DEVICE void store_run(T* at, const T (&values)[Run]) {
   }
 }
 
-/// Results of row `row`, columns `column` .. + Run, of which those before `end` exist. `vectors`: runs are aligned, here and in the operands.
+/// Results of row `row`, columns `column` .. + Run, of which those before `end` exist. `vectors`: runs are aligned,
+/// here and in the operands.
 template <class E, int Run>
 CERMET_DEVICE void store_results(const Operand* extra, const ResultRows& to, int row, int column, int end, bool vectors,
-                                              const float (&sums)[Run]) {
-  const auto first = [&]<class Result>(Which<Result>, void* data, int64_t step) { return static_cast<Element<Result::out>*>(data) + row * step + column; };
+                                 const float (&sums)[Run]) {
+  const auto first = [&]<class Result>(Which<Result>, void* data, int64_t step) {
+    return static_cast<Element<Result::out>*>(data) + row * step + column;
+  };
   /// each(which result, its first place)
   const auto for_results = [&](auto&& each) {
     each(Which<E>{}, first(Which<E>{}, to.y, to.y_row));
@@ -63,7 +66,9 @@ CERMET_DEVICE void store_results(const Operand* extra, const ResultRows& to, int
   for (int i = 0; i < Run; ++i) {
     if (column + i >= end) break;
     load_place<E>(extra, row, column + i, 0, x);
-    for_results([&]<class Result>(Which<Result>, auto* at) { at[i] = rounded<Element<Result::out>>(Result::value(sums[i], x)); });
+    for_results([&]<class Result>(Which<Result>, auto* at) {
+      at[i] = rounded<Element<Result::out>>(Result::value(sums[i], x));
+    });
   }
 }
 

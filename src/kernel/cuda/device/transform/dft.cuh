@@ -1,4 +1,5 @@
-// dft: a block for each line. Powers of two take a radix-2 transform whose stages reorder as they go (Stockham), other lengths are summed directly.
+// dft: a block for each line. Powers of two take a radix-2 transform whose stages reorder as they go (Stockham), other
+// lengths are summed directly.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -28,7 +29,8 @@ struct Task {
   using Params = dft::Params;
   using T = Element<C.type>;
 
-  /// Stage by stage: halves of n / 2 elements apart become neighbours, so that results are in order at the end. Returns where they are.
+  /// Stage by stage: halves of n / 2 elements apart become neighbours, so that results are in order at the end. Returns
+  /// where they are.
   template <class Team>
   static __device__ Complex* transform(const Params& p, Team team, Complex* from, Complex* to) {
     const int64_t half = p.length / 2;
