@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <regex>
 
@@ -51,6 +54,21 @@ inline std::int64_t spilled_bytes(const std::string& log) {
   return bytes;
 }
 
+/// Writes images where CERMET_DUMP_IMAGES names a folder, for tools/machine_code.py: one file for each program of a
+/// test.
+inline void dump_images(const std::vector<jit::Image>& images) {
+  const char* folder = std::getenv("CERMET_DUMP_IMAGES");
+  if (!folder) return;
+  const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
+  std::string name = std::string(test.test_suite_name()) + "." + test.name();
+  std::ranges::replace(name, '/', '_');
+  std::filesystem::create_directories(folder);
+  for (std::size_t i = 0; i < images.size(); ++i)
+    std::ofstream(std::filesystem::path(folder) / (name + "." + std::to_string(i) + ".cubin"), std::ios::binary)
+        .write(reinterpret_cast<const char*>(images[i].bytes.data()),
+               static_cast<std::streamsize>(images[i].bytes.size()));
+}
+
 inline void expect_compiles(const std::vector<CaseProgram>& list, const Target& target) {
   std::vector<cuda::Program> programs;
   for (const CaseProgram& entry : list) {
@@ -65,6 +83,7 @@ inline void expect_compiles(const std::vector<CaseProgram>& list, const Target& 
   } catch (const Error& error) {
     FAIL() << target.name << ": " << error.what();
   }
+  dump_images(images);
   for (std::size_t i = 0; i < images.size(); ++i) {
     const std::string what =
         target.name + ": " + list[i].program.task + ", case " + list[i].case_name + "\n" + images[i].log;
