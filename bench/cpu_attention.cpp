@@ -1,5 +1,6 @@
-// Attention over a paged cache on this machine against its limits, both measured in this run: heads of Llama-3.2-1B, prompts and decoding.
-// Decoding takes the cache from memory: copies are used in turn, so that no cache of the processor holds the next one.
+// Attention over a paged cache on this machine against its limits, both measured in this run: heads of Llama-3.2-1B,
+// prompts and decoding. Decoding takes the cache from memory: copies are used in turn, so that no cache of the
+// processor holds the next one.
 //   build/bin/bench_cpu_attention [seconds for each row of the table] [threads]
 #include <algorithm>
 #include <chrono>
@@ -49,10 +50,14 @@ OwnedTensor indices(const std::vector<std::int32_t>& list, const Shape& shape) {
 
 /// Median seconds of one call.
 double measure(const Row& row, double seconds, ThreadPool& pool) {
-  const std::int64_t pages = (row.context_of(0) + block - 1) / block, blocks = row.sequences * pages, tokens = row.sequences * row.queries;
+  const std::int64_t pages = (row.context_of(0) + block - 1) / block, blocks = row.sequences * pages,
+                     tokens = row.sequences * row.queries;
   const Shape cache_shape{blocks, row.kv_heads, block, row.head_size};
   const std::int64_t cache_bytes = 2 * cache_shape.elements() * static_cast<std::int64_t>(size_of(row.cache));
-  const std::size_t copies = row.queries > 1 ? 1 : static_cast<std::size_t>(std::clamp<std::int64_t>((std::int64_t{1} << 30) / cache_bytes, 1, 512));
+  const std::size_t copies =
+      row.queries > 1
+          ? 1
+          : static_cast<std::size_t>(std::clamp<std::int64_t>((std::int64_t{1} << 30) / cache_bytes, 1, 512));
   const OwnedTensor q = random_tensor(DType::bf16, {tokens, row.heads, row.head_size}, 1);
   std::vector<OwnedTensor> keys, values;
   for (std::size_t i = 0; i < copies; ++i) {
@@ -62,7 +67,8 @@ double measure(const Row& row, double seconds, ThreadPool& pool) {
   std::vector<std::int32_t> table, starts;
   for (std::int64_t i = 0; i < blocks; ++i) table.push_back(static_cast<std::int32_t>(i * 7919 % blocks));
   for (std::int64_t b = 0; b <= row.sequences; ++b) starts.push_back(static_cast<std::int32_t>(b * row.queries));
-  const OwnedTensor tables = indices(table, {row.sequences, pages}), query_starts = indices(starts, {row.sequences + 1});
+  const OwnedTensor tables = indices(table, {row.sequences, pages}),
+                    query_starts = indices(starts, {row.sequences + 1});
   std::vector<std::int32_t> lengths;
   for (std::int64_t b = 0; b < row.sequences; ++b) lengths.push_back(static_cast<std::int32_t>(row.context_of(b)));
   const OwnedTensor contexts = indices(lengths, {row.sequences});
@@ -89,10 +95,10 @@ double measure(const Row& row, double seconds, ThreadPool& pool) {
 void run(double seconds, int threads) {
   ThreadPool pool(threads);
   const cpu::Limits limits = cpu::measure_limits(pool, std::max(1.0, seconds));
-  fmt::print("{} threads, {}: read {:.1f} GB/s, f32 {:.0f} GFLOP/s\n", pool.size(), name_of(cpu::active_isa()), limits.read_bytes_per_second / 1e9,
-             limits.f32_flops / 1e9);
-  fmt::print("{:<22} {:>5} {:>4} {:>4} {:>7} {:>8} {:>10} {:>14} {:>14} {:>9}\n", "", "cache", "B", "Q", "context", "heads", "time", "this", "limit",
-             "fraction");
+  fmt::print("{} threads, {}: read {:.1f} GB/s, f32 {:.0f} GFLOP/s\n", pool.size(), name_of(cpu::active_isa()),
+             limits.read_bytes_per_second / 1e9, limits.f32_flops / 1e9);
+  fmt::print("{:<22} {:>5} {:>4} {:>4} {:>7} {:>8} {:>10} {:>14} {:>14} {:>9}\n", "", "cache", "B", "Q", "context",
+             "heads", "time", "this", "limit", "fraction");
   const Row rows[] = {{"prompt", 1, 512, 512, DType::bf16},
                       {"prompt", 1, 512, 512, DType::f32},
                       {"prompt, later chunk", 1, 512, 4096, DType::bf16},
@@ -108,15 +114,20 @@ void run(double seconds, int threads) {
                       {"one 1024, 3 kv heads", 22, 1, 128, DType::bf16, 12, 3, 64, 1024}};
   for (const Row& row : rows) {
     const double time = measure(row, seconds, pool);
-    const double skipped = 0.5 * static_cast<double>(row.queries * (row.queries - 1));  // pairs that the causal mask hides
+    const double skipped =
+        0.5 * static_cast<double>(row.queries * (row.queries - 1));  // pairs that the causal mask hides
     const double pairs = static_cast<double>(row.queries * row.keys()) - static_cast<double>(row.sequences) * skipped;
     const double flops = 4 * pairs * static_cast<double>(row.heads * row.head_size);
-    const double bytes = 2.0 * static_cast<double>(row.keys() * row.kv_heads * row.head_size) * static_cast<double>(size_of(row.cache));
+    const double bytes =
+        2.0 * static_cast<double>(row.keys() * row.kv_heads * row.head_size) * static_cast<double>(size_of(row.cache));
     const bool by_memory = bytes / limits.read_bytes_per_second > flops / limits.f32_flops;
     const double limit = by_memory ? bytes / limits.read_bytes_per_second : flops / limits.f32_flops;
-    const auto rate = [&](double t) { return by_memory ? fmt::format("{:.1f} GB/s", bytes / t / 1e9) : fmt::format("{:.0f} GFLOP/s", flops / t / 1e9); };
-    fmt::print("{:<22} {:>5} {:>4} {:>4} {:>7} {:>8} {:>7.3f} ms {:>14} {:>14} {:>8.1f}%\n", row.what, name_of(row.cache), row.sequences, row.queries,
-               row.context, fmt::format("{}/{}", row.heads, row.kv_heads), time * 1e3, rate(time), rate(limit), 100 * limit / time);
+    const auto rate = [&](double t) {
+      return by_memory ? fmt::format("{:.1f} GB/s", bytes / t / 1e9) : fmt::format("{:.0f} GFLOP/s", flops / t / 1e9);
+    };
+    fmt::print("{:<22} {:>5} {:>4} {:>4} {:>7} {:>8} {:>7.3f} ms {:>14} {:>14} {:>8.1f}%\n", row.what,
+               name_of(row.cache), row.sequences, row.queries, row.context,
+               fmt::format("{}/{}", row.heads, row.kv_heads), time * 1e3, rate(time), rate(limit), 100 * limit / time);
   }
 }
 

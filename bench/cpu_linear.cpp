@@ -1,5 +1,6 @@
-// Products on this machine against its limits, both measured in this run: the shapes of Llama-3.2-1B and of BERT, from one row to a prompt of 512.
-// Weights of a single-row product come from memory: copies are used in turn, a gigabyte of them, so that no cache holds the next one.
+// Products on this machine against its limits, both measured in this run: the shapes of Llama-3.2-1B and of BERT, from
+// one row to a prompt of 512. Weights of a single-row product come from memory: copies are used in turn, a gigabyte of
+// them, so that no cache holds the next one.
 //   build/bin/bench_cpu_linear [seconds for each row of the table] [threads]
 #include <algorithm>
 #include <chrono>
@@ -68,11 +69,13 @@ double measure(const Row& row, double seconds, ThreadPool& pool, std::string_vie
     inputs.push_back(owned.back().view);
   }
   inputs.resize(problem.inputs.size());
-  const std::int64_t copies = row.m > 16 ? 1 : std::max<std::int64_t>(1, (std::int64_t{1} << 30) / (weights * owned[1].memory.size()));
+  const std::int64_t copies =
+      row.m > 16 ? 1 : std::max<std::int64_t>(1, (std::int64_t{1} << 30) / (weights * owned[1].memory.size()));
   std::vector<std::unique_ptr<BoundOp>> ops;
   for (std::int64_t i = 0; i < copies; ++i) {
     ops.push_back(std::make_unique<BoundOp>(problem, kernel, pool));
-    for (std::size_t operand = 1; operand <= static_cast<std::size_t>(weights); ++operand) ops.back()->prepack(operand, inputs[operand]);
+    for (std::size_t operand = 1; operand <= static_cast<std::size_t>(weights); ++operand)
+      ops.back()->prepack(operand, inputs[operand]);
   }
   OwnedTensor y(problem.outputs[0].dtype, {row.m, row.n});
   const TensorView outputs[] = {y.view};
@@ -98,7 +101,8 @@ std::vector<Row> table() {
       if (m == 1 || n < 100000) rows.push_back({"linear", bf16, bf16, m, n, k});
   for (const std::int64_t m : {128, 512})
     for (const auto& [n, k] : bert)
-      for (const DType type : {bf16, DType::i8}) rows.push_back({type == bf16 ? "linear" : "scaled_mm", type, type, m, n, k});
+      for (const DType type : {bf16, DType::i8})
+        rows.push_back({type == bf16 ? "linear" : "scaled_mm", type, type, m, n, k});
   for (const std::int64_t m : {1, 512}) {
     rows.push_back({"dual_linear", bf16, bf16, m, 8192, 2048});
     rows.push_back({"linear", f32, bf16, m, 2048, 8192});
@@ -110,14 +114,19 @@ std::vector<Row> table() {
 }
 
 void print(const Row& row, double time, std::string_view kernel, const cpu::Limits& limits) {
-  const double elements = static_cast<double>(row.weights() * row.n * row.k), bytes = elements * static_cast<double>(size_of(row.w));
-  const double operations = 2 * elements * static_cast<double>(row.m), peak = row.w == DType::i8 ? limits.int8_products() : limits.bf16_products();
-  const double memory_time = bytes / limits.read_bytes_per_second, compute_time = operations / peak, floor = std::max(memory_time, compute_time);
+  const double elements = static_cast<double>(row.weights() * row.n * row.k),
+               bytes = elements * static_cast<double>(size_of(row.w));
+  const double operations = 2 * elements * static_cast<double>(row.m),
+               peak = row.w == DType::i8 ? limits.int8_products() : limits.bf16_products();
+  const double memory_time = bytes / limits.read_bytes_per_second, compute_time = operations / peak,
+               floor = std::max(memory_time, compute_time);
   const auto rate = [&](double t) {
-    return memory_time > compute_time ? fmt::format("{:.1f} GB/s", bytes / t / 1e9) : fmt::format("{:.0f} Gop/s", operations / t / 1e9);
+    return memory_time > compute_time ? fmt::format("{:.1f} GB/s", bytes / t / 1e9)
+                                      : fmt::format("{:.0f} Gop/s", operations / t / 1e9);
   };
-  fmt::print("{:<12} {:<9} {:>4} {:>7} {:>5} {:>7.3f} ms {:>12} {:>12} {:>8.1f}%  {}\n", row.op, fmt::format("{}*{}", name_of(row.x), name_of(row.w)), row.m,
-             row.n, row.k, time * 1e3, rate(time), rate(floor), 100 * floor / time, kernel);
+  fmt::print("{:<12} {:<9} {:>4} {:>7} {:>5} {:>7.3f} ms {:>12} {:>12} {:>8.1f}%  {}\n", row.op,
+             fmt::format("{}*{}", name_of(row.x), name_of(row.w)), row.m, row.n, row.k, time * 1e3, rate(time),
+             rate(floor), 100 * floor / time, kernel);
 }
 
 void run(double seconds, int threads) {
@@ -128,10 +137,11 @@ void run(double seconds, int threads) {
   std::vector<std::string_view> kernels(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) times.push_back(measure(rows[i], seconds, pool, kernels[i]));
   limits = best(limits, cpu::measure_limits(pool, seconds));
-  fmt::print("{} threads, {}: read {:.1f} GB/s, f32 {:.0f}, bf16 {:.0f} GFLOP/s, int8 {:.0f} GOP/s\n", pool.size(), name_of(cpu::active_isa()),
-             limits.read_bytes_per_second / 1e9, limits.f32_flops / 1e9, limits.bf16_products() / 1e9, limits.int8_products() / 1e9);
-  fmt::print("{:<12} {:<9} {:>4} {:>7} {:>5} {:>10} {:>12} {:>12} {:>9}  {}\n", "operator", "types", "M", "N", "K", "time", "this", "limit", "fraction",
-             "kernel");
+  fmt::print("{} threads, {}: read {:.1f} GB/s, f32 {:.0f}, bf16 {:.0f} GFLOP/s, int8 {:.0f} GOP/s\n", pool.size(),
+             name_of(cpu::active_isa()), limits.read_bytes_per_second / 1e9, limits.f32_flops / 1e9,
+             limits.bf16_products() / 1e9, limits.int8_products() / 1e9);
+  fmt::print("{:<12} {:<9} {:>4} {:>7} {:>5} {:>10} {:>12} {:>12} {:>9}  {}\n", "operator", "types", "M", "N", "K",
+             "time", "this", "limit", "fraction", "kernel");
   for (std::size_t i = 0; i < rows.size(); ++i) print(rows[i], times[i], kernels[i], limits);
 }
 

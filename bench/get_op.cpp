@@ -1,5 +1,5 @@
-// What a call costs beside its kernel: checks, look-up, choice of the kernel. Small operands, so that little else is measured; the same operands in all
-// columns.
+// What a call costs beside its kernel: checks, look-up, choice of the kernel. Small operands, so that little else is
+// measured; the same operands in all columns.
 //   build/bin/bench_get_op [--json] [seconds for each figure] [devices: cpu null:sm_90 cuda]
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@
 #include "cermet/cermet.h"
 #include "device/cuda/plugin.hpp"
 #include "io/json_value.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/bound_op.hpp"
 
 namespace cermet {
@@ -34,8 +34,8 @@ void check(cermet_status status) {
   std::exit(1);
 }
 
-/// Nanoseconds of one call: the median of batches of about 20 us. Where launches run on beside the host they are batches of a few, which the device has done
-/// before the next batch begins, so that no call waits for it.
+/// Nanoseconds of one call: the median of batches of about 20 us. Where launches run on beside the host they are
+/// batches of a few, which the device has done before the next batch begins, so that no call waits for it.
 double nanoseconds(const std::function<void()>& call, Stream* stream = nullptr, double batch_seconds = 20e-6) {
   const auto time = [&](int count) {
     const auto start = Clock::now();
@@ -92,15 +92,16 @@ struct Call {
     for (const TensorType& type : problem.outputs) outputs.push_back(take(handle, type.dtype, bind(type.dims, {})));
     for (const auto* list : {&inputs, &outputs})
       for (const TensorView& view : *list)
-        tensors.push_back(
-            {view.data, handle.memory, view.shape.rank(), api::dl_type_of(view.dtype), const_cast<std::int64_t*>(view.shape.begin()), nullptr, 0});
+        tensors.push_back({view.data, handle.memory, view.shape.rank(), api::dl_type_of(view.dtype),
+                           const_cast<std::int64_t*>(view.shape.begin()), nullptr, 0});
     for (std::size_t i = 0; i < tensors.size(); ++i)
       if (i < inputs.size()) in.push_back(&tensors[i]);
       else out.push_back(&tensors[i]);
   }
   TensorView take(const api::Handle& handle, DType dtype, const Shape& shape) {
     memory.push_back(handle.context.device().allocate(dense_bytes(dtype, shape)));
-    if (handle.context.computes() && !handle.context.stream()) std::memset(memory.back().data(), 0, static_cast<std::size_t>(memory.back().size()));
+    if (handle.context.computes() && !handle.context.stream())
+      std::memset(memory.back().data(), 0, static_cast<std::size_t>(memory.back().size()));
     return {memory.back().data(), dtype, shape};
   }
 };
@@ -113,19 +114,26 @@ cermet_callable* get_op(cermet_handle* handle, const Row& row, const Call& call)
 
 JsonValue measure(cermet_handle* handle, const Row& row) {
   const api::Handle& shared = *handle->shared;
-  const Call call(row, 6, shared), other(row, 7, shared), far(row, 40, shared);  // other: of the same range; far: of another
+  const Call call(row, 6, shared), other(row, 7, shared),
+      far(row, 40, shared);  // other: of the same range; far: of another
   JsonValue json{{"operator", row.op}, {"device", shared.context.device_spec()}};
-  // The stream that PyTorch uses, by its number in the driver's interface: with NULL a call waits until its results are there.
-  void* const stream = shared.context.computes() && shared.context.stream() ? std::bit_cast<void*>(std::uintptr_t{1}) : nullptr;
-  const std::unique_ptr<Stream> wrapped = stream ? cuda::plugin().wrap_stream(shared.context.device(), stream) : nullptr;
+  // The stream that PyTorch uses, by its number in the driver's interface: with NULL a call waits until its results are
+  // there.
+  void* const stream =
+      shared.context.computes() && shared.context.stream() ? std::bit_cast<void*>(std::uintptr_t{1}) : nullptr;
+  const std::unique_ptr<Stream> wrapped =
+      stream ? cuda::plugin().wrap_stream(shared.context.device(), stream) : nullptr;
   Stream* const waited = wrapped.get();
 
   std::vector<cermet_descriptor> descriptors;
-  for (const TensorView& view : call.inputs) descriptors.push_back({name_of(view.dtype).data(), view.shape.rank(), view.shape.begin(), nullptr, 0});
+  for (const TensorView& view : call.inputs)
+    descriptors.push_back({name_of(view.dtype).data(), view.shape.rank(), view.shape.begin(), nullptr, 0});
   cermet_op* op = nullptr;
   check(cermet_op_create(handle, row.op, descriptors.data(), descriptors.size(), nullptr, 0, &op));
   cermet_callable* const callable = get_op(handle, row, call);
-  const auto run = [&](const Call& c) { check(cermet_call(callable, c.in.data(), c.in.size(), c.out.data(), c.out.size(), stream)); };
+  const auto run = [&](const Call& c) {
+    check(cermet_call(callable, c.in.data(), c.in.size(), c.out.data(), c.out.size(), stream));
+  };
 
   if (shared.context.computes()) {
     std::vector<std::optional<TensorType>> types;
@@ -136,13 +144,17 @@ JsonValue measure(cermet_handle* handle, const Row& row) {
     BoundOp bound(problem, std::move(choice), shared.context.pool(), shared.context.queue());
     json["kernel_ns"] = nanoseconds([&] { bound.run(call.inputs, call.outputs, nullptr, waited); }, waited);
   }
-  json["op_run_ns"] =
-      nanoseconds([&] { check(cermet_op_run(op, call.in.data(), call.in.size(), call.out.data(), call.out.size(), nullptr, 0, stream)); }, waited);
+  json["op_run_ns"] = nanoseconds(
+      [&] {
+        check(cermet_op_run(op, call.in.data(), call.in.size(), call.out.data(), call.out.size(), nullptr, 0, stream));
+      },
+      waited);
   json["call_ns"] = nanoseconds([&] { run(call); }, waited);
   json["call_other_rows_ns"] = nanoseconds([&] { run(call), run(other); }, waited) / 2;
   json["call_other_range_ns"] = nanoseconds([&] { run(call), run(far); }, waited) / 2;
   cermet_call_result result;
-  json["call_output_ns"] = nanoseconds([&] { check(cermet_call_output(callable, call.in.data(), call.in.size(), 0, &result)); }, waited);
+  json["call_output_ns"] =
+      nanoseconds([&] { check(cermet_call_output(callable, call.in.data(), call.in.size(), 0, &result)); }, waited);
   json["get_op_known_ns"] = nanoseconds([&] { cermet_callable_destroy(get_op(handle, row, call)); }, nullptr, 200e-6);
   const Call first(row, 300, shared);
   const auto start = Clock::now();
@@ -171,17 +183,21 @@ int main(int argc, char** argv) {
   if (!is_json)
     fmt::print(
         "nanoseconds of a call    kernel  op_run    call  rows   range  output  get_op known     new\n"
-        "kernel: the launch alone, of a GPU until it is in the stream; rows: with other rows of the same range in turn; range: with those of another range; "
+        "kernel: the launch alone, of a GPU until it is in the stream; rows: with other rows of the same range in "
+        "turn; range: with those of another range; "
         "new: the first get_op of a range\n");
   for (const std::string& device : devices) {
     cermet_handle* handle = nullptr;
     check(cermet_create(device.c_str(), 1, &handle));
     for (const Row& row : rows) {
       const JsonValue json = measure(handle, row);
-      const auto figure = [&](const char* key) { return json.contains(key) ? fmt::format("{:.0f}", json[key].get<double>()) : std::string("-"); };
+      const auto figure = [&](const char* key) {
+        return json.contains(key) ? fmt::format("{:.0f}", json[key].get<double>()) : std::string("-");
+      };
       if (!is_json)
-        fmt::print("{:12} {:10} {:>6} {:>7} {:>7} {:>5} {:>7} {:>7} {:>13} {:>7}\n", device, row.op, figure("kernel_ns"), figure("op_run_ns"),
-                   figure("call_ns"), figure("call_other_rows_ns"), figure("call_other_range_ns"), figure("call_output_ns"), figure("get_op_known_ns"),
+        fmt::print("{:12} {:10} {:>6} {:>7} {:>7} {:>5} {:>7} {:>7} {:>13} {:>7}\n", device, row.op,
+                   figure("kernel_ns"), figure("op_run_ns"), figure("call_ns"), figure("call_other_rows_ns"),
+                   figure("call_other_range_ns"), figure("call_output_ns"), figure("get_op_known_ns"),
                    figure("get_op_new_ns"));
       list.push_back(json);
     }

@@ -1,4 +1,5 @@
-// What all candidates of a call took, as bench/tune_tables.py records it: searches and models are held against it, those of a GPU without one.
+// What all candidates of a call took, as bench/tune_tables.py records it: searches and models are held against it,
+// those of a GPU without one.
 #pragma once
 
 #include <cstdlib>
@@ -20,9 +21,10 @@ namespace cermet {
 /// A region with its candidates as they are now, and what those took that were recorded.
 class RecordedTable {
  public:
-  /// `json`: one of the record's tables; `threads`: of a CPU's record. A GPU's candidates are told by what they compile, so that a record outlives the names of
-  /// configurations; a CPU's are those of this machine.
-  RecordedTable(const Json& json, const Target* target, int threads = 1) : name(fmt::format("{} {}", json.at("op").as_string(), json.at("shape").as_string())) {
+  /// `json`: one of the record's tables; `threads`: of a CPU's record. A GPU's candidates are told by what they
+  /// compile, so that a record outlives the names of configurations; a CPU's are those of this machine.
+  RecordedTable(const Json& json, const Target* target, int threads = 1)
+      : name(fmt::format("{} {}", json.at("op").as_string(), json.at("shape").as_string())) {
     region = region_of_tuning_text(json.at("region").as_string(), target);
     candidates = tune_candidates(region, threads);
     seconds.resize(candidates.list.size());
@@ -31,7 +33,8 @@ class RecordedTable {
     const Selection selection = explain_selection(region, {.threads = threads, .tuned = false});
     for (const Json row : json.at("tried").as_array()) {
       if (row.size() < 4) continue;  // it was given up, or failed
-      const auto kernel = std::ranges::find_if(selection.candidates, [&](const Candidate& c) { return c.kernel->name == row.at(0).as_string(); });
+      const auto kernel = std::ranges::find_if(
+          selection.candidates, [&](const Candidate& c) { return c.kernel->name == row.at(0).as_string(); });
       const double measured = 1e-6 * row.at(2).as_number();
       least = std::min(least, measured);
       if (kernel == selection.candidates.end() || kernel->decline) continue;
@@ -81,7 +84,8 @@ inline std::vector<RecordedTable> recorded_tables(const std::filesystem::path& f
   const JsonDocument document = JsonDocument::read(file);
   const std::optional<int> threads = threads_of(document.root().at("device").as_string());
   std::vector<RecordedTable> tables;
-  for (const Json table : document.root().at("tables").as_array()) tables.emplace_back(table, threads ? nullptr : gpu, threads.value_or(1));
+  for (const Json table : document.root().at("tables").as_array())
+    tables.emplace_back(table, threads ? nullptr : gpu, threads.value_or(1));
   return tables;
 }
 

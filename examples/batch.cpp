@@ -14,7 +14,8 @@ int main(int count, char** arguments) {
 
   cermet::batch batch(model);
   std::map<std::int64_t, std::string> answers;
-  for (const char* prompt : {"The server", "A tensor", "The cache"}) answers[batch.submit(model.tokenize(prompt), options)] = prompt;
+  for (const char* prompt : {"The server", "A tensor", "The cache"})
+    answers[batch.submit(model.tokenize(prompt), options)] = prompt;
   for (std::size_t left = answers.size(); left > 0;) {
     left = batch.step();  // a new prompt may be submitted between any two steps
     for (auto request = answers.begin(); request != answers.end();) {

@@ -15,7 +15,7 @@ int main() {
   for (const std::int64_t rows : {1, 2}) {
     const cermet::tensor given({rows, 4}, std::vector<float>(static_cast<std::size_t>(4 * rows), 1.0f));
     const auto results = session(given);  // session.run(inputs, outputs, stream) writes the caller's memory
-    std::printf("%s, row 1 of %d: %.3f %.3f\n", session.outputs()[0].name.c_str(), static_cast<int>(results[0].shape()[0]), results[0].values()[0],
-                results[0].values()[1]);
+    std::printf("%s, row 1 of %d: %.3f %.3f\n", session.outputs()[0].name.c_str(),
+                static_cast<int>(results[0].shape()[0]), results[0].values()[0], results[0].values()[1]);
   }
 }

@@ -4,7 +4,7 @@
 int main() {
   cermet::tensor x({2, 4}, {1, 2, 3, 4, -4, -3, -2, -1});                      // two rows
   cermet::tensor w({3, 4}, {1, 0, 0, 0, 0, 1, 0, 0, 0.25, 0.25, 0.25, 0.25});  // three output features
-  auto linear = cermet::get_op("linear", {x, cermet::weight(w)});              // checked, a kernel chosen, the weight packed
+  auto linear = cermet::get_op("linear", {x, cermet::weight(w)});  // checked, a kernel chosen, the weight packed
   auto softmax = cermet::get_op("softmax", {x});
   for (float v : linear({x}).values()) std::printf("%g ", v);
   std::printf("by %s\n", linear.kernel().c_str());

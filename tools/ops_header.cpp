@@ -1,13 +1,14 @@
-// Writes the generated headers of operators: ops_header OPS GRAPH_OPS C_OPS. A file that has the same text keeps its date, so that nothing is compiled again.
+// Writes the generated headers of operators: ops_header OPS GRAPH_OPS C_OPS. A file that has the same text keeps its
+// date, so that nothing is compiled again.
 #include <exception>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <string>
 
-#include "op/c_functions.hpp"
-#include "op/cpp_functions.hpp"
-#include "op/cpp_methods.hpp"
+#include "op/schema/c_functions.hpp"
+#include "op/schema/cpp_functions.hpp"
+#include "op/schema/cpp_methods.hpp"
 
 namespace {
 
@@ -27,7 +28,10 @@ int main(int argc, char** argv) try {
     std::cerr << "usage: ops_header OPS GRAPH_OPS C_OPS\n";
     return 2;
   }
-  return write(argv[1], cermet::cpp_functions_header()) && write(argv[2], cermet::cpp_methods_header()) && write(argv[3], cermet::c_functions_header()) ? 0 : 1;
+  return write(argv[1], cermet::cpp_functions_header()) && write(argv[2], cermet::cpp_methods_header()) &&
+                 write(argv[3], cermet::c_functions_header())
+             ? 0
+             : 1;
 } catch (const std::exception& error) {
   std::cerr << error.what() << "\n";
   return 1;

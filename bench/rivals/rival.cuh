@@ -1,6 +1,6 @@
-// What the C++ rivals of bench/gpu_suite.py share: rows read from standard input, random operands, and times taken as Cermet takes its own.
-// A rival reads one row a line, after the seconds to spend on it ("0.5 product i8 8192 4096 4096"), and answers each with one line of JSON: seconds, method
-// and sets, or error.
+// What the C++ rivals of bench/gpu_suite.py share: rows read from standard input, random operands, and times taken as
+// Cermet takes its own. A rival reads one row a line, after the seconds to spend on it ("0.5 product i8 8192 4096
+// 4096"), and answers each with one line of JSON: seconds, method and sets, or error.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -32,7 +32,8 @@ template <class T>
 class Array {
  public:
   explicit Array(std::int64_t count = 0) : count_(count) {
-    if (count > 0) check(cudaMalloc(reinterpret_cast<void**>(&data_), static_cast<std::size_t>(count) * sizeof(T)), "cudaMalloc");
+    if (count > 0)
+      check(cudaMalloc(reinterpret_cast<void**>(&data_), static_cast<std::size_t>(count) * sizeof(T)), "cudaMalloc");
   }
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
@@ -53,12 +54,15 @@ __host__ __device__ inline std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Every element drawn on its own: bytes evenly, real types from a normal distribution, float32 (scales) evenly from [0.001, 0.02].
+/// Every element drawn on its own: bytes evenly, real types from a normal distribution, float32 (scales) evenly from
+/// [0.001, 0.02].
 template <class T>
 __global__ void draw(T* to, std::int64_t count, std::uint64_t seed) {
-  for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; i < count; i += static_cast<std::int64_t>(gridDim.x) * blockDim.x) {
+  for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += static_cast<std::int64_t>(gridDim.x) * blockDim.x) {
     const std::uint64_t bits = mixed(seed ^ mixed(static_cast<std::uint64_t>(i)));
-    const float u = static_cast<float>((bits >> 40) + 1) * 0x1p-24f, v = static_cast<float>((bits >> 8) & 0xffffff) * 0x1p-24f;
+    const float u = static_cast<float>((bits >> 40) + 1) * 0x1p-24f,
+                v = static_cast<float>((bits >> 8) & 0xffffff) * 0x1p-24f;
     const float normal = sqrtf(-2 * logf(u)) * cospif(2 * v);
     if constexpr (std::is_same_v<T, std::int8_t>) to[i] = static_cast<std::int8_t>(bits);
     else if constexpr (std::is_same_v<T, float>) to[i] = 0.001f + 0.019f * v;
@@ -80,7 +84,8 @@ inline std::int64_t sets_for(std::int64_t set_bytes) {
 }
 
 /// Median seconds of launch(set, stream) over replays of a captured graph that takes the sets in turn.
-inline double replay_seconds(std::int64_t sets, double seconds, const std::function<void(std::int64_t, cudaStream_t)>& launch) {
+inline double replay_seconds(std::int64_t sets, double seconds,
+                             const std::function<void(std::int64_t, cudaStream_t)>& launch) {
   cudaStream_t stream;
   cudaEvent_t begin, end;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
@@ -113,14 +118,16 @@ inline double replay_seconds(std::int64_t sets, double seconds, const std::funct
   const double once = replay(exec);
   constexpr double shortest = 0.002;
   if (once < shortest && sets < 4096) {
-    launches = sets * std::max<std::int64_t>(1, std::min<std::int64_t>(static_cast<std::int64_t>(shortest / once) + 1, 4096 / sets));
+    launches = sets * std::max<std::int64_t>(
+                          1, std::min<std::int64_t>(static_cast<std::int64_t>(shortest / once) + 1, 4096 / sets));
     cudaGraphExecDestroy(exec);
     exec = capture(launches);
   }
   replay(exec);
   std::vector<double> times;
   using Clock = std::chrono::steady_clock;
-  for (const auto start = Clock::now(); times.size() < 5 || std::chrono::duration<double>(Clock::now() - start).count() < seconds;)
+  for (const auto start = Clock::now();
+       times.size() < 5 || std::chrono::duration<double>(Clock::now() - start).count() < seconds;)
     times.push_back(replay(exec) / static_cast<double>(launches));
   cudaGraphExecDestroy(exec);
   cudaEventDestroy(begin);
@@ -137,7 +144,8 @@ struct Variant {
 };
 
 /// Measures all variants briefly and the two best again for `seconds`; the answer of the fastest.
-inline std::string best_of(const std::string& library, const std::vector<Variant>& variants, std::int64_t sets, double seconds) {
+inline std::string best_of(const std::string& library, const std::vector<Variant>& variants, std::int64_t sets,
+                           double seconds) {
   std::vector<std::pair<double, const Variant*>> found;
   std::string refusal = "no variant takes this shape";
   for (const Variant& variant : variants) try {
@@ -154,8 +162,8 @@ inline std::string best_of(const std::string& library, const std::vector<Variant
   std::sort(found.begin(), found.end(), faster);
   std::ostringstream json;
   json.precision(9);
-  json << "{\"seconds\": " << found[0].first << ", \"method\": \"" << library << ", " << found[0].second->name << ", best of " << variants.size()
-       << "\", \"sets\": " << sets << "}";
+  json << "{\"seconds\": " << found[0].first << ", \"method\": \"" << library << ", " << found[0].second->name
+       << ", best of " << variants.size() << "\", \"sets\": " << sets << "}";
   return json.str();
 }
 
@@ -180,7 +188,8 @@ inline int serve(const std::string& version, const std::function<std::string(con
     } catch (const std::exception& error) {
       std::string what = error.what();
       std::replace_if(
-          what.begin(), what.end(), [](char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' '; }, ' ');
+          what.begin(), what.end(), [](char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' '; },
+          ' ');
       std::cout << "{\"error\": \"" << what << "\"}" << std::endl;
     }
   }

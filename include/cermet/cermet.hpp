@@ -1,6 +1,6 @@
-// Cermet's C++ interface: header-only, C++17, over the C interface of cermet.h. Errors are exceptions of type cermet::error.
-// It is one long file because an integrator copies or includes it whole, with its part get_op.hpp and the C headers below; onnx.hpp has ONNX models, and
-// ops.hpp a function for every operator.
+// Cermet's C++ interface: header-only, C++17, over the C interface of cermet.h. Errors are exceptions of type
+// cermet::error. It is one long file because an integrator copies or includes it whole, with its part get_op.hpp and
+// the C headers below; onnx.hpp has ONNX models, and ops.hpp a function for every operator.
 //
 //   cermet::tensor a({2, 3}, {1, 2, 3, 4, 5, 6}), b({3, 2}, {1, 0, 0, 1, 1, 1});
 //   auto f = cermet::get_op("matmul", {a, b});  // validates, infers, chooses a kernel
@@ -47,7 +47,26 @@ inline void check(cermet_status status) {
 }  // namespace face
 
 /// Element types.
-enum class dtype { f32, bf16, f16, f64, i8, u8, i16, u16, i32, u32, i64, u64, f8_e4m3, f8_e5m2, boolean, f8_e4m3fnuz, f8_e5m2fnuz, f8_e8m0 };
+enum class dtype {
+  f32,
+  bf16,
+  f16,
+  f64,
+  i8,
+  u8,
+  i16,
+  u16,
+  i32,
+  u32,
+  i64,
+  u64,
+  f8_e4m3,
+  f8_e5m2,
+  boolean,
+  f8_e4m3fnuz,
+  f8_e5m2fnuz,
+  f8_e8m0
+};
 
 namespace face {
 
@@ -57,11 +76,12 @@ struct dtype_row {
 };
 
 inline const dtype_row& row_of(dtype type) {
-  static constexpr dtype_row rows[] = {{"f32", kDLFloat, 32},       {"bf16", kDLBfloat, 16}, {"f16", kDLFloat, 16}, {"f64", kDLFloat, 64},
-                                       {"i8", kDLInt, 8},           {"u8", kDLUInt, 8},      {"i16", kDLInt, 16},   {"u16", kDLUInt, 16},
-                                       {"i32", kDLInt, 32},         {"u32", kDLUInt, 32},    {"i64", kDLInt, 64},   {"u64", kDLUInt, 64},
-                                       {"f8_e4m3", kDLUInt, 8},     {"f8_e5m2", kDLUInt, 8}, {"bool", kDLUInt, 8},  {"f8_e4m3fnuz", kDLUInt, 8},
-                                       {"f8_e5m2fnuz", kDLUInt, 8}, {"f8_e8m0", kDLUInt, 8}};
+  static constexpr dtype_row rows[] = {
+      {"f32", kDLFloat, 32},       {"bf16", kDLBfloat, 16}, {"f16", kDLFloat, 16}, {"f64", kDLFloat, 64},
+      {"i8", kDLInt, 8},           {"u8", kDLUInt, 8},      {"i16", kDLInt, 16},   {"u16", kDLUInt, 16},
+      {"i32", kDLInt, 32},         {"u32", kDLUInt, 32},    {"i64", kDLInt, 64},   {"u64", kDLUInt, 64},
+      {"f8_e4m3", kDLUInt, 8},     {"f8_e5m2", kDLUInt, 8}, {"bool", kDLUInt, 8},  {"f8_e4m3fnuz", kDLUInt, 8},
+      {"f8_e5m2fnuz", kDLUInt, 8}, {"f8_e8m0", kDLUInt, 8}};
   return rows[static_cast<std::size_t>(type)];
 }
 
@@ -74,38 +94,47 @@ inline dtype dtype_of(const std::string& name) {
 /// "cuda:1", as messages have it.
 inline std::string text_of(DLDevice device) {
   if (device.device_type == kDLCPU) return "the host";
-  return (device.device_type == kDLCUDA ? "cuda:" : "DLPack device type " + std::to_string(device.device_type) + ", index ") + std::to_string(device.device_id);
+  return (device.device_type == kDLCUDA ? "cuda:"
+                                        : "DLPack device type " + std::to_string(device.device_type) + ", index ") +
+         std::to_string(device.device_id);
 }
 
 }  // namespace face
 
-/// A tensor: host memory that it owns and shares between copies, or a view of the caller's memory on any device. Strides count elements; the last
-/// dimension is contiguous for every operator. A tensor made by tensor() stands for an optional operand that is not given.
+/// A tensor: host memory that it owns and shares between copies, or a view of the caller's memory on any device.
+/// Strides count elements; the last dimension is contiguous for every operator. A tensor made by tensor() stands for an
+/// optional operand that is not given.
 class tensor {
  public:
   tensor() = default;
   /// Zeroed memory, 64-byte aligned.
   explicit tensor(std::vector<std::int64_t> shape, dtype type = dtype::f32) : tensor(nullptr, std::move(shape), type) {
     const std::size_t bytes = static_cast<std::size_t>(size()) * element_bytes();
-    owner_ = std::shared_ptr<void>(::operator new(bytes + 1, alignment), [](void* p) { ::operator delete(p, alignment); });
+    owner_ =
+        std::shared_ptr<void>(::operator new(bytes + 1, alignment), [](void* p) { ::operator delete(p, alignment); });
     data_ = owner_.get();
     std::memset(data_, 0, bytes);
   }
   /// Dense float32 values in row-major order.
   tensor(std::vector<std::int64_t> shape, const std::vector<float>& values) : tensor(std::move(shape), dtype::f32) {
     if (static_cast<std::int64_t>(values.size()) != size())
-      throw error(CERMET_INVALID_ARGUMENT, "tensor: expected " + std::to_string(size()) + " values, found " + std::to_string(values.size()));
+      throw error(CERMET_INVALID_ARGUMENT,
+                  "tensor: expected " + std::to_string(size()) + " values, found " + std::to_string(values.size()));
     std::memcpy(data_, values.data(), values.size() * sizeof(float));
   }
-  /// A view of memory that outlives it; dense where no strides are given. `device`: where the memory is, {kDLCUDA, 0} for the first GPU.
-  static tensor view(void* data, std::vector<std::int64_t> shape, dtype type, std::vector<std::int64_t> strides = {}, DLDevice device = {kDLCPU, 0}) {
+  /// A view of memory that outlives it; dense where no strides are given. `device`: where the memory is, {kDLCUDA, 0}
+  /// for the first GPU.
+  static tensor view(void* data, std::vector<std::int64_t> shape, dtype type, std::vector<std::int64_t> strides = {},
+                     DLDevice device = {kDLCPU, 0}) {
     tensor t(data, std::move(shape), type);
     t.device_ = device;
     if (!strides.empty()) t.strides_ = std::move(strides);
-    if (t.strides_.size() != t.shape_.size()) throw error(CERMET_INVALID_ARGUMENT, "tensor: expected as many strides as dimensions");
+    if (t.strides_.size() != t.shape_.size())
+      throw error(CERMET_INVALID_ARGUMENT, "tensor: expected as many strides as dimensions");
     return t;
   }
-  /// A view of a DLPack tensor, on whatever device it is. For fp8 and bool, which DLPack 0.6 carries as bytes, say the element type.
+  /// A view of a DLPack tensor, on whatever device it is. For fp8 and bool, which DLPack 0.6 carries as bytes, say the
+  /// element type.
   static tensor view(const DLTensor& source) { return view(source, dtype_in(source)); }
   static tensor view(const DLTensor& source, dtype type) {
     const std::size_t rank = static_cast<std::size_t>(source.ndim);
@@ -114,7 +143,8 @@ class tensor {
     t.device_ = source.device;
     return t;
   }
-  /// Takes over a managed DLPack tensor: its deleter runs when the last copy goes. With a type for fp8 and bool, as view() has it.
+  /// Takes over a managed DLPack tensor: its deleter runs when the last copy goes. With a type for fp8 and bool, as
+  /// view() has it.
   static tensor from_dlpack(DLManagedTensor* source) { return taken(source, nullptr); }
   static tensor from_dlpack(DLManagedTensor* source, dtype type) { return taken(source, &type); }
   /// Passes the memory on; the receiver calls the deleter. The memory lives until then, where the tensor owns it.
@@ -125,7 +155,8 @@ class tensor {
     };
     auto handed = std::make_unique<Handed>();
     handed->kept = *this;
-    handed->managed = {handed->kept.dl(), handed.get(), [](DLManagedTensor* m) { delete static_cast<Handed*>(m->manager_ctx); }};
+    handed->managed = {handed->kept.dl(), handed.get(),
+                       [](DLManagedTensor* m) { delete static_cast<Handed*>(m->manager_ctx); }};
     return &handed.release()->managed;
   }
 
@@ -134,7 +165,9 @@ class tensor {
   const std::vector<std::int64_t>& strides() const { return strides_; }
   dtype type() const { return type_; }
   /// Number of elements.
-  std::int64_t size() const { return std::accumulate(shape_.begin(), shape_.end(), std::int64_t{1}, std::multiplies<>()); }
+  std::int64_t size() const {
+    return std::accumulate(shape_.begin(), shape_.end(), std::int64_t{1}, std::multiplies<>());
+  }
   std::size_t element_bytes() const { return face::row_of(type_).bits / 8u; }
   DLDevice device() const { return device_; }
   bool on_host() const { return device_.device_type == kDLCPU; }
@@ -142,7 +175,8 @@ class tensor {
   /// The memory as elements of a C++ type; throws where its size is another.
   template <class T>
   T* data() const {
-    if (sizeof(T) != element_bytes()) throw error(CERMET_INVALID_ARGUMENT, "tensor: expected elements of " + std::to_string(sizeof(T)) + " bytes");
+    if (sizeof(T) != element_bytes())
+      throw error(CERMET_INVALID_ARGUMENT, "tensor: expected elements of " + std::to_string(sizeof(T)) + " bytes");
     return static_cast<T*>(data_);
   }
   /// The tensor as DLPack has it; points into this object.
@@ -165,7 +199,9 @@ class tensor {
       : data_(data), shape_(std::move(shape)), strides_(shape_.size()), type_(type), present_(true) {
     std::int64_t step = 1;
     for (std::size_t axis = shape_.size(); axis-- > 0;) {
-      if (shape_[axis] < 0) throw error(CERMET_INVALID_ARGUMENT, "tensor: expected non-negative dimensions, found " + std::to_string(shape_[axis]));
+      if (shape_[axis] < 0)
+        throw error(CERMET_INVALID_ARGUMENT,
+                    "tensor: expected non-negative dimensions, found " + std::to_string(shape_[axis]));
       strides_[axis] = step;
       if (__builtin_mul_overflow(step, shape_[axis] == 0 ? 1 : shape_[axis], &step) || step > (std::int64_t{1} << 58))
         throw error(CERMET_INVALID_ARGUMENT, "tensor: expected fewer than 2^58 elements, found more");
@@ -185,10 +221,12 @@ class tensor {
   static dtype dtype_in(const DLTensor& source) {
     for (int i = 0; i <= static_cast<int>(dtype::u64); ++i) {
       const auto& row = face::row_of(static_cast<dtype>(i));
-      if (source.dtype.code == row.code && source.dtype.bits == row.bits && source.dtype.lanes == 1) return static_cast<dtype>(i);
+      if (source.dtype.code == row.code && source.dtype.bits == row.bits && source.dtype.lanes == 1)
+        return static_cast<dtype>(i);
     }
-    throw error(CERMET_INVALID_ARGUMENT, "tensor: expected an element type that Cermet knows, found DLPack code " + std::to_string(source.dtype.code) +
-                                             " with " + std::to_string(source.dtype.bits) + " bits");
+    throw error(CERMET_INVALID_ARGUMENT, "tensor: expected an element type that Cermet knows, found DLPack code " +
+                                             std::to_string(source.dtype.code) + " with " +
+                                             std::to_string(source.dtype.bits) + " bits");
   }
 
   std::shared_ptr<void> owner_;
@@ -216,9 +254,12 @@ class handle {
   /// An operator by name, for tensors like the samples and of other shapes: get_op("matmul", a, b).
   template <class... Samples>
   callable get_op(const std::string& name, const Samples&... samples) const;
-  /// The same with attributes and, by name, a kernel: get_op("linear", {x, weight(w)}, {{"out_dtype", "bf16"}}, {"gemm.linear"}).
-  callable get_op(const std::string& name, const std::vector<descriptor>& samples, const std::vector<attribute>& attributes = {}) const;
-  callable get_op(const std::string& name, const std::vector<descriptor>& samples, const std::vector<attribute>& attributes, const kernel_choice& choice) const;
+  /// The same with attributes and, by name, a kernel: get_op("linear", {x, weight(w)}, {{"out_dtype", "bf16"}},
+  /// {"gemm.linear"}).
+  callable get_op(const std::string& name, const std::vector<descriptor>& samples,
+                  const std::vector<attribute>& attributes = {}) const;
+  callable get_op(const std::string& name, const std::vector<descriptor>& samples,
+                  const std::vector<attribute>& attributes, const kernel_choice& choice) const;
   cermet_handle* get() const { return handle_.get(); }
   std::int32_t threads() const { return cermet_threads(get()); }
   std::string device() const { return cermet_device(get()); }
@@ -237,7 +278,8 @@ inline handle& default_handle() {
   return shared;
 }
 
-/// Name and value of an attribute: {"eps", 1e-5}, {"causal", true}, {"out_dtype", "bf16"}, {"shape", {2, 3}}, {"scales", std::vector<double>{1, 2}}.
+/// Name and value of an attribute: {"eps", 1e-5}, {"causal", true}, {"out_dtype", "bf16"}, {"shape", {2, 3}},
+/// {"scales", std::vector<double>{1, 2}}.
 class attribute {
  public:
   template <class T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
@@ -247,17 +289,30 @@ class attribute {
   attribute(std::string name, bool value) : attribute(std::move(name), CERMET_BOOL) { integer_ = value; }
   attribute(std::string name, double value) : attribute(std::move(name), CERMET_FLOAT) { number_ = value; }
   attribute(std::string name, const char* value) : attribute(std::move(name), CERMET_STRING) { string_ = value; }
-  attribute(std::string name, std::string value) : attribute(std::move(name), CERMET_STRING) { string_ = std::move(value); }
-  attribute(std::string name, std::vector<std::int64_t> value) : attribute(std::move(name), CERMET_INTS) { integers_ = std::move(value); }
-  attribute(std::string name, std::initializer_list<std::int64_t> value) : attribute(std::move(name), CERMET_INTS) { integers_ = value; }
-  attribute(std::string name, std::vector<double> value) : attribute(std::move(name), CERMET_FLOATS) { numbers_ = std::move(value); }
-  attribute(std::string name, std::vector<std::string> value) : attribute(std::move(name), CERMET_STRINGS) { strings_ = std::move(value); }
+  attribute(std::string name, std::string value) : attribute(std::move(name), CERMET_STRING) {
+    string_ = std::move(value);
+  }
+  attribute(std::string name, std::vector<std::int64_t> value) : attribute(std::move(name), CERMET_INTS) {
+    integers_ = std::move(value);
+  }
+  attribute(std::string name, std::initializer_list<std::int64_t> value) : attribute(std::move(name), CERMET_INTS) {
+    integers_ = value;
+  }
+  attribute(std::string name, std::vector<double> value) : attribute(std::move(name), CERMET_FLOATS) {
+    numbers_ = std::move(value);
+  }
+  attribute(std::string name, std::vector<std::string> value) : attribute(std::move(name), CERMET_STRINGS) {
+    strings_ = std::move(value);
+  }
   /// As the C interface has it; points into this object.
   cermet_attribute get() const {
     texts_.clear();
     for (const std::string& text : strings_) texts_.push_back(text.c_str());
-    const std::size_t count = kind_ == CERMET_FLOATS ? numbers_.size() : kind_ == CERMET_STRINGS ? texts_.size() : integers_.size();
-    return {name_.c_str(), kind_, integer_, number_, string_.c_str(), integers_.data(), count, numbers_.data(), texts_.data()};
+    const std::size_t count = kind_ == CERMET_FLOATS    ? numbers_.size()
+                              : kind_ == CERMET_STRINGS ? texts_.size()
+                                                        : integers_.size();
+    return {name_.c_str(),    kind_, integer_,        number_,      string_.c_str(),
+            integers_.data(), count, numbers_.data(), texts_.data()};
   }
 
  private:
@@ -299,7 +354,8 @@ class dim {
   cermet_range range_{0, 0};
 };
 
-/// A dimension of 0 to `maximum`, named by a capital letter: every operand of an operation that has the letter has the same value in a run.
+/// A dimension of 0 to `maximum`, named by a capital letter: every operand of an operation that has the letter has the
+/// same value in a run.
 inline dim up_to(char symbol, std::int64_t maximum) {
   dim d(CERMET_DIM(symbol));
   d.range_ = {symbol, maximum};
@@ -309,8 +365,10 @@ inline dim up_to(char symbol, std::int64_t maximum) {
 /// A weight that several operations share: one copy in memory for each layout that their kernels need.
 class shared_weight {
  public:
-  /// The tensor's memory must stay until detach(), or until this and all its copies are gone; where the tensor owns it, it does.
-  explicit shared_weight(const tensor& value, const handle& on = default_handle()) : type_(value.type()), shape_(value.shape()), source_(value) {
+  /// The tensor's memory must stay until detach(), or until this and all its copies are gone; where the tensor owns it,
+  /// it does.
+  explicit shared_weight(const tensor& value, const handle& on = default_handle())
+      : type_(value.type()), shape_(value.shape()), source_(value) {
     cermet_weight* made = nullptr;
     const DLTensor dl = value.dl();
     face::check(cermet_weight_create(on.get(), &dl, face::row_of(type_).name, &made));
@@ -335,11 +393,15 @@ class shared_weight {
   std::shared_ptr<cermet_weight> weight_;
 };
 
-/// What an operand will be: any tensor of this type and shape, or a weight, which is given once and kept in the layout that the kernel prefers.
+/// What an operand will be: any tensor of this type and shape, or a weight, which is given once and kept in the layout
+/// that the kernel prefers.
 class descriptor {
  public:
-  descriptor() = default;                                                                                          ///< an optional operand that is not given
-  descriptor(const tensor& like) : type_(like.type()), shape_(like.shape()), present_(static_cast<bool>(like)) {}  // NOLINT: a tensor describes itself
+  descriptor() = default;  ///< an optional operand that is not given
+  descriptor(const tensor& like)
+      : type_(like.type()),
+        shape_(like.shape()),
+        present_(static_cast<bool>(like)) {}  // NOLINT: a tensor describes itself
   descriptor(dtype type, std::initializer_list<dim> shape) : type_(type), present_(true) {
     for (const dim& d : shape) {
       shape_.push_back(d.value());
@@ -353,7 +415,8 @@ class descriptor {
 
   /// As the C interface has it; points into this object.
   cermet_descriptor get() const {
-    return {present_ ? face::row_of(type_).name : nullptr, static_cast<std::int32_t>(shape_.size()), shape_.data(), nullptr, weight_ || shared_ ? 1 : 0};
+    return {present_ ? face::row_of(type_).name : nullptr, static_cast<std::int32_t>(shape_.size()), shape_.data(),
+            nullptr, weight_ || shared_ ? 1 : 0};
   }
   /// The weight's value; empty for other operands.
   const tensor& value() const { return weight_; }
@@ -386,7 +449,8 @@ inline descriptor weight(const shared_weight& value) {
 /// An operator for operands of given types, bound to its kernels.
 class operation {
  public:
-  operation(const handle& on, const std::string& name, const std::vector<descriptor>& inputs, const std::vector<attribute>& attributes = {}) {
+  operation(const handle& on, const std::string& name, const std::vector<descriptor>& inputs,
+            const std::vector<attribute>& attributes = {}) {
     std::vector<cermet_descriptor> c_inputs;
     std::vector<cermet_attribute> c_attributes;
     for (const descriptor& d : inputs) {
@@ -395,8 +459,8 @@ class operation {
     }
     for (const attribute& a : attributes) c_attributes.push_back(a.get());
     cermet_op* made = nullptr;
-    face::check(cermet_op_create_ranged(on.get(), name.c_str(), c_inputs.data(), c_inputs.size(), c_attributes.data(), c_attributes.size(), ranges_.data(),
-                                        ranges_.size(), &made));
+    face::check(cermet_op_create_ranged(on.get(), name.c_str(), c_inputs.data(), c_inputs.size(), c_attributes.data(),
+                                        c_attributes.size(), ranges_.data(), ranges_.size(), &made));
     op_.reset(made);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].value()) set_weight(i, inputs[i].value());
@@ -417,8 +481,9 @@ class operation {
       }
       for (const tensor& t : inputs)
         if (!t.on_host())
-          throw error(CERMET_INVALID_ARGUMENT, "results: expected memory of the caller, given to run(), for operands on " + face::text_of(t.device()) +
-                                                   ", found a call that makes its own");
+          throw error(CERMET_INVALID_ARGUMENT,
+                      "results: expected memory of the caller, given to run(), for operands on " +
+                          face::text_of(t.device()) + ", found a call that makes its own");
       cermet_descriptor d{};
       face::check(cermet_op_output(get(), i, &d));
       outputs.emplace_back(output_shape(i, inputs), face::dtype_of(d.dtype));
@@ -427,13 +492,16 @@ class operation {
     return outputs;
   }
   /// Runs into the caller's memory, on the handle's device. `workspace` as cermet_op_run has it.
-  void run(const std::vector<tensor>& inputs, const std::vector<tensor>& outputs, void* workspace = nullptr, std::size_t workspace_size = 0) {
+  void run(const std::vector<tensor>& inputs, const std::vector<tensor>& outputs, void* workspace = nullptr,
+           std::size_t workspace_size = 0) {
     run(inputs, outputs, stream(), workspace, workspace_size);
   }
   /// The same on the caller's stream: the work is enqueued there, and not complete when this returns.
-  void run(const std::vector<tensor>& inputs, const std::vector<tensor>& outputs, stream on, void* workspace = nullptr, std::size_t workspace_size = 0) {
+  void run(const std::vector<tensor>& inputs, const std::vector<tensor>& outputs, stream on, void* workspace = nullptr,
+           std::size_t workspace_size = 0) {
     const Pointers in(inputs), out(outputs);
-    face::check(cermet_op_run(get(), in.list.data(), in.list.size(), out.list.data(), out.list.size(), workspace, workspace_size, on.native()));
+    face::check(cermet_op_run(get(), in.list.data(), in.list.size(), out.list.data(), out.list.size(), workspace,
+                              workspace_size, on.native()));
   }
   /// The shape of a result for these operands: to allocate memory where dimensions vary.
   std::vector<std::int64_t> output_shape(std::size_t output, const std::vector<tensor>& inputs) const {
@@ -450,7 +518,9 @@ class operation {
     const DLTensor dl = value.dl();
     face::check(cermet_op_set_constant(get(), input, &dl));
   }
-  void set_weight(std::size_t input, const shared_weight& value) { face::check(cermet_op_set_weight(get(), input, value.get())); }
+  void set_weight(std::size_t input, const shared_weight& value) {
+    face::check(cermet_op_set_weight(get(), input, value.get()));
+  }
   std::string kernel() const { return cermet_op_kernel(get()); }
   std::size_t workspace_size() const { return cermet_op_workspace_size(get()); }
   cermet_op* get() const { return op_.get(); }
@@ -472,8 +542,8 @@ class operation {
     for (const cermet_range& r : ranges_)
       if (r.symbol == added.symbol) {
         if (r.maximum == added.maximum) return;
-        throw error(CERMET_INVALID_ARGUMENT,
-                    std::string("range ") + r.symbol + ": expected one maximum, found " + std::to_string(r.maximum) + " and " + std::to_string(added.maximum));
+        throw error(CERMET_INVALID_ARGUMENT, std::string("range ") + r.symbol + ": expected one maximum, found " +
+                                                 std::to_string(r.maximum) + " and " + std::to_string(added.maximum));
       }
     ranges_.push_back(added);
   }
@@ -483,19 +553,25 @@ class operation {
 };
 
 /// An operator for operands like these, on the default handle.
-inline operation get_op(const std::string& name, const std::vector<descriptor>& inputs, const std::vector<attribute>& attributes = {}) {
+inline operation get_op(const std::string& name, const std::vector<descriptor>& inputs,
+                        const std::vector<attribute>& attributes = {}) {
   return operation(default_handle(), name, inputs, attributes);
 }
 
-inline tensor tensor::to(dtype type) const { return get_op("cast", {*this}, {{"out_dtype", face::row_of(type).name}})({*this}); }
+inline tensor tensor::to(dtype type) const {
+  return get_op("cast", {*this}, {{"out_dtype", face::row_of(type).name}})({*this});
+}
 
 inline std::vector<float> tensor::values() const {
-  if (!on_host()) throw error(CERMET_INVALID_ARGUMENT, "tensor: expected host memory to read values from, found memory of " + face::text_of(device_));
+  if (!on_host())
+    throw error(CERMET_INVALID_ARGUMENT,
+                "tensor: expected host memory to read values from, found memory of " + face::text_of(device_));
   if (type_ != dtype::f32) return to(dtype::f32).values();
   std::vector<float> list(static_cast<std::size_t>(size()));
   for (std::size_t i = 0; i < list.size(); ++i) {
     std::int64_t offset = 0, rest = static_cast<std::int64_t>(i);
-    for (std::size_t axis = shape_.size(); axis-- > 0; rest /= shape_[axis]) offset += rest % shape_[axis] * strides_[axis];
+    for (std::size_t axis = shape_.size(); axis-- > 0; rest /= shape_[axis])
+      offset += rest % shape_[axis] * strides_[axis];
     list[i] = static_cast<const float*>(data_)[offset];
   }
   return list;
@@ -507,7 +583,8 @@ class model {
   /// Called with every new token and the text that it completes; returns whether to continue.
   using callback = std::function<bool(std::int32_t id, std::string_view text)>;
 
-  explicit model(const std::string& folder, const cermet_model_options& options = cermet_model_defaults(), const handle& on = default_handle()) {
+  explicit model(const std::string& folder, const cermet_model_options& options = cermet_model_defaults(),
+                 const handle& on = default_handle()) {
     cermet_model* made = nullptr;
     face::check(cermet_model_load(on.get(), folder.c_str(), &options, &made));
     model_.reset(made);
@@ -530,14 +607,18 @@ class model {
     std::size_t length = 0;
     face::check(cermet_model_detokenize(get(), ids.data(), ids.size(), skip_special, nullptr, 0, &length));
     std::string text(length, '\0');
-    face::check(cermet_model_detokenize(get(), ids.data(), ids.size(), skip_special, text.data(), text.size(), &length));
+    face::check(
+        cermet_model_detokenize(get(), ids.data(), ids.size(), skip_special, text.data(), text.size(), &length));
     return text;
   }
-  /// Continues sequence 0 with the prompt and then with new tokens, which are returned. Exceptions of the callback propagate.
-  std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, const cermet_generate_options& options = cermet_generate_defaults(),
+  /// Continues sequence 0 with the prompt and then with new tokens, which are returned. Exceptions of the callback
+  /// propagate.
+  std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt,
+                                     const cermet_generate_options& options = cermet_generate_defaults(),
                                      const callback& on_token = {}, cermet_generation* result = nullptr) {
     Run run{on_token, {}, nullptr};
-    const cermet_status status = cermet_model_generate(get(), prompt.data(), prompt.size(), &options, &Run::take, &run, result);
+    const cermet_status status =
+        cermet_model_generate(get(), prompt.data(), prompt.size(), &options, &Run::take, &run, result);
     if (run.thrown) std::rethrow_exception(run.thrown);
     face::check(status);
     return std::move(run.ids);
@@ -592,7 +673,8 @@ class batch {
   }
 
   /// Puts a prompt at the end of the queue; returns its number.
-  std::int64_t submit(const std::vector<std::int32_t>& prompt, const cermet_generate_options& options = cermet_generate_defaults()) {
+  std::int64_t submit(const std::vector<std::int32_t>& prompt,
+                      const cermet_generate_options& options = cermet_generate_defaults()) {
     std::int64_t request = 0;
     face::check(cermet_batch_submit(get(), prompt.data(), prompt.size(), &options, &request));
     return request;

@@ -36,7 +36,9 @@ class out {
 
  private:
   void add(const tensor& t) {
-    if (size_ == list_.size()) throw error(CERMET_INVALID_ARGUMENT, "results: expected at most " + std::to_string(list_.size()) + ", found more");
+    if (size_ == list_.size())
+      throw error(CERMET_INVALID_ARGUMENT,
+                  "results: expected at most " + std::to_string(list_.size()) + ", found more");
     list_[size_++] = &t;
   }
   std::array<const tensor*, face::most_tensors> list_;
@@ -49,7 +51,9 @@ namespace face {
 class call_arguments {
  public:
   void add(const tensor& t) {
-    if (inputs_ == most_tensors) throw error(CERMET_INVALID_ARGUMENT, "operands: expected at most " + std::to_string(most_tensors) + ", found more");
+    if (inputs_ == most_tensors)
+      throw error(CERMET_INVALID_ARGUMENT,
+                  "operands: expected at most " + std::to_string(most_tensors) + ", found more");
     sources_[inputs_] = &t;
     tensors_[inputs_] = t.dl();
     in_[inputs_] = t ? &tensors_[inputs_] : nullptr;
@@ -94,8 +98,9 @@ class call_arguments {
   std::vector<std::int64_t> host_shape(const cermet_call_result& r) const {
     for (std::size_t i = 0; i < inputs_; ++i)
       if (*sources_[i] && !sources_[i]->on_host())
-        throw error(CERMET_INVALID_ARGUMENT, "results: expected memory of the caller, given as out(..), for operands on " + text_of(sources_[i]->device()) +
-                                                 ", found a call that makes its own");
+        throw error(CERMET_INVALID_ARGUMENT,
+                    "results: expected memory of the caller, given as out(..), for operands on " +
+                        text_of(sources_[i]->device()) + ", found a call that makes its own");
     return {r.shape, r.shape + r.ndim};
   }
 
@@ -109,28 +114,31 @@ class call_arguments {
 
 }  // namespace face
 
-/// A kernel by its name and its configuration, as `cermet ops NAME` and `cermet explain op` list them; empty: the cheapest.
+/// A kernel by its name and its configuration, as `cermet ops NAME` and `cermet explain op` list them; empty: the
+/// cheapest.
 struct kernel_choice {
   std::string kernel, config;
 };
 
-/// An operator by name, for operands of any types and shapes that it takes: cermet_get_op. Used by one thread at a time.
+/// An operator by name, for operands of any types and shapes that it takes: cermet_get_op. Used by one thread at a
+/// time.
 class callable {
  public:
-  /// Samples are tensors, or say what operands will be; weight(w) is a constant, which calls do not pass. Its memory must stay as it is, where the tensor does
-  /// not own it.
-  callable(const handle& on, const std::string& name, const std::vector<descriptor>& samples, const std::vector<attribute>& attributes = {},
-           const kernel_choice& choice = {}) {
+  /// Samples are tensors, or say what operands will be; weight(w) is a constant, which calls do not pass. Its memory
+  /// must stay as it is, where the tensor does not own it.
+  callable(const handle& on, const std::string& name, const std::vector<descriptor>& samples,
+           const std::vector<attribute>& attributes = {}, const kernel_choice& choice = {}) {
     std::vector<cermet_attribute> list;
     for (const attribute& a : attributes) list.push_back(a.get());
     make(on, name.c_str(), samples, list.data(), list.size(), choice);
   }
-  callable(const handle& on, const char* name, const std::vector<descriptor>& samples, const cermet_attribute* attributes, std::size_t count) {
+  callable(const handle& on, const char* name, const std::vector<descriptor>& samples,
+           const cermet_attribute* attributes, std::size_t count) {
     make(on, name, samples, attributes, count, {});
   }
 
-  /// Takes the operands in order, tensor() for one that is not given, and lists of them for variadic ones; then out(..) and a stream. Returns the first result
-  /// in new host memory; nothing with out(..).
+  /// Takes the operands in order, tensor() for one that is not given, and lists of them for variadic ones; then out(..)
+  /// and a stream. Returns the first result in new host memory; nothing with out(..).
   template <class... Arguments>
   auto operator()(const Arguments&... arguments) {
     face::call_arguments list;
@@ -154,8 +162,8 @@ class callable {
   struct destroy {
     void operator()(cermet_callable* c) const { cermet_callable_destroy(c); }
   };
-  void make(const handle& on, const char* name, const std::vector<descriptor>& samples, const cermet_attribute* attributes, std::size_t count,
-            const kernel_choice& choice) {
+  void make(const handle& on, const char* name, const std::vector<descriptor>& samples,
+            const cermet_attribute* attributes, std::size_t count, const kernel_choice& choice) {
     std::vector<DLTensor> tensors(samples.size());
     std::vector<const DLTensor*> in(samples.size());
     std::vector<const char*> dtypes(samples.size());
@@ -164,12 +172,14 @@ class callable {
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const cermet_descriptor d = samples[i].get();
       if (!samples[i].ranges().empty())
-        throw error(CERMET_INVALID_ARGUMENT, std::string(name) + ": operand " + std::to_string(i) + ": expected sizes, which may vary anyway, found up_to()");
+        throw error(CERMET_INVALID_ARGUMENT, std::string(name) + ": operand " + std::to_string(i) +
+                                                 ": expected sizes, which may vary anyway, found up_to()");
       dtypes[i] = d.dtype;
       weights[i] = samples[i].shared();
       if (!d.dtype) continue;
       const auto& row = face::row_of(face::dtype_of(d.dtype));
-      tensors[i] = {nullptr, {kDLCPU, 0}, d.ndim, {row.code, row.bits, 1}, const_cast<std::int64_t*>(d.shape), nullptr, 0};
+      tensors[i] = {nullptr, {kDLCPU, 0}, d.ndim, {row.code, row.bits, 1}, const_cast<std::int64_t*>(d.shape), nullptr,
+                    0};
       in[i] = &tensors[i];
       if (!samples[i].value()) continue;
       tensors[i] = samples[i].value().dl();
@@ -193,11 +203,12 @@ template <class... Samples>
 callable handle::get_op(const std::string& name, const Samples&... samples) const {
   return callable(*this, name, std::vector<descriptor>{descriptor(samples)...});
 }
-inline callable handle::get_op(const std::string& name, const std::vector<descriptor>& samples, const std::vector<attribute>& attributes) const {
+inline callable handle::get_op(const std::string& name, const std::vector<descriptor>& samples,
+                               const std::vector<attribute>& attributes) const {
   return callable(*this, name, samples, attributes);
 }
-inline callable handle::get_op(const std::string& name, const std::vector<descriptor>& samples, const std::vector<attribute>& attributes,
-                               const kernel_choice& choice) const {
+inline callable handle::get_op(const std::string& name, const std::vector<descriptor>& samples,
+                               const std::vector<attribute>& attributes, const kernel_choice& choice) const {
   return callable(*this, name, samples, attributes, choice);
 }
 

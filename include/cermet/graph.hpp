@@ -1,11 +1,13 @@
-// Graphs of operators, from C++ (17): header-only, over the C interface of graph.h, which has the details. Errors are exceptions of type cermet::error.
+// Graphs of operators, from C++ (17): header-only, over the C interface of graph.h, which has the details. Errors are
+// exceptions of type cermet::error.
 //
 //   cermet::graph graph("block");
 //   auto x = graph.input("x", cermet::dtype::bf16, {"T", 64});  // T is a size that runs give
 //   auto w = graph.constant("w", weight);
 //   graph.output("y", graph.rms_norm(x, {w, 1e-5}));
 //   auto session = graph.compile({.maxima = {{"T", 512}}});
-//   auto y = session(tensor).front();                           // new memory; run(inputs, outputs, stream) writes the caller's
+//   auto y = session(tensor).front();                           // new memory; run(inputs, outputs, stream) writes the
+//   caller's
 #ifndef CERMET_GRAPH_HPP_
 #define CERMET_GRAPH_HPP_
 
@@ -72,15 +74,17 @@ class session {
     cermet_session* made = nullptr;
     face::check(cermet_graph_compile(graph, &options, &made));
     session_.reset(made);
-    for (std::size_t i = 0; i < cermet_session_input_count(made); ++i) inputs_.push_back(describe(cermet_session_input, i));
-    for (std::size_t i = 0; i < cermet_session_output_count(made); ++i) outputs_.push_back(describe(cermet_session_output, i));
+    for (std::size_t i = 0; i < cermet_session_input_count(made); ++i)
+      inputs_.push_back(describe(cermet_session_input, i));
+    for (std::size_t i = 0; i < cermet_session_output_count(made); ++i)
+      outputs_.push_back(describe(cermet_session_output, i));
   }
 
   const std::vector<value_info>& inputs() const { return inputs_; }
   const std::vector<value_info>& outputs() const { return outputs_; }
 
-  /// Runs on tensors in the order of the inputs, in memory of the host or of the handle's device; results are in new host memory. One that is an input's memory
-  /// is that tensor.
+  /// Runs on tensors in the order of the inputs, in memory of the host or of the handle's device; results are in new
+  /// host memory. One that is an input's memory is that tensor.
   template <class... Tensors>
   std::vector<tensor> operator()(const Tensors&... tensors) {
     return all({tensors...});
@@ -95,11 +99,12 @@ class session {
     run(given, made);
     return made;
   }
-  /// Runs into the caller's memory, on the handle's device and the caller's stream: cermet_session_run. tensor() or no outputs at all leave results in the
-  /// session's memory.
+  /// Runs into the caller's memory, on the handle's device and the caller's stream: cermet_session_run. tensor() or no
+  /// outputs at all leave results in the session's memory.
   void run(const std::vector<tensor>& given, const std::vector<tensor>& results = {}, stream on = {}) {
     const pointers in(given), out(results);
-    face::check(cermet_session_run(get(), in.list.data(), in.list.size(), out.list.data(), out.list.size(), on.native()));
+    face::check(
+        cermet_session_run(get(), in.list.data(), in.list.size(), out.list.data(), out.list.size(), on.native()));
   }
   /// A result of the last run where it is, valid until the next run.
   tensor result(std::size_t index) {
@@ -178,8 +183,12 @@ class graph : public graph_operators {
   }
 
   /// The range of a size that runs give.
-  void symbol(const std::string& name, std::int64_t least, std::int64_t greatest) { face::check(cermet_graph_symbol(get(), name.c_str(), least, greatest)); }
-  value input(const std::string& name, dtype type, std::initializer_list<extent> shape) { return input(name, type, std::vector<extent>(shape)); }
+  void symbol(const std::string& name, std::int64_t least, std::int64_t greatest) {
+    face::check(cermet_graph_symbol(get(), name.c_str(), least, greatest));
+  }
+  value input(const std::string& name, dtype type, std::initializer_list<extent> shape) {
+    return input(name, type, std::vector<extent>(shape));
+  }
   value input(const std::string& name, dtype type, const std::vector<extent>& shape) {
     std::string text = std::string(face::row_of(type).name) + "[";
     for (const extent& d : shape) text += (&d == shape.data() ? "" : ", ") + d.text;
@@ -210,8 +219,8 @@ class graph : public graph_operators {
   void output(const std::string& name, value of) { face::check(cermet_graph_output(get(), name.c_str(), of.id())); }
 
   /// Adds a node by its operator's name: every result. `names`: of the results; none: made of scope and operator.
-  std::vector<value> apply(const std::string& op, const std::vector<value>& inputs, const std::vector<attribute>& attributes = {},
-                           const std::vector<std::string>& names = {}) {
+  std::vector<value> apply(const std::string& op, const std::vector<value>& inputs,
+                           const std::vector<attribute>& attributes = {}, const std::vector<std::string>& names = {}) {
     std::vector<cermet_value> operands;
     std::vector<cermet_attribute> list;
     for (const value& v : inputs) operands.push_back(v.id());
@@ -240,7 +249,8 @@ class graph : public graph_operators {
   }
 
   /// Nodes that are added while the result lives belong to a super-kernel region, which may be entered again:
-  /// auto scope = graph.super_kernel("sp1", "stream-fusion=1:strict-scope-check=abort"). Without a name they belong to none.
+  /// auto scope = graph.super_kernel("sp1", "stream-fusion=1:strict-scope-check=abort"). Without a name they belong to
+  /// none.
   [[nodiscard]] part super_kernel(const std::string& name, const std::string& options = "") {
     face::check(cermet_graph_super_kernel_begin(get(), name.c_str(), options.c_str()));
     return {get(), cermet_graph_super_kernel_end};
@@ -265,20 +275,21 @@ class graph : public graph_operators {
   };
   explicit graph(cermet_graph* made) : graph_(made) {}
 
-  std::vector<value> append(const char* op, const std::vector<cermet_value>& inputs, const cermet_attribute* attributes, std::size_t count,
-                            const std::vector<std::string>& names) {
+  std::vector<value> append(const char* op, const std::vector<cermet_value>& inputs, const cermet_attribute* attributes,
+                            std::size_t count, const std::vector<std::string>& names) {
     std::vector<const char*> pointers;
     for (const std::string& name : names) pointers.push_back(name.c_str());
     pointers.resize(face::most_tensors);  // so that there is one for every result
     cermet_value made[face::most_tensors];
     std::size_t results = 0;
-    face::check(cermet_graph_apply(get(), op, inputs.data(), inputs.size(), attributes, count, names.empty() ? nullptr : pointers.data(), made,
-                                   face::most_tensors, &results));
+    face::check(cermet_graph_apply(get(), op, inputs.data(), inputs.size(), attributes, count,
+                                   names.empty() ? nullptr : pointers.data(), made, face::most_tensors, &results));
     std::vector<value> list;
     for (std::size_t i = 0; i < results; ++i) list.emplace_back(made[i]);
     return list;
   }
-  std::vector<value> add_node(const char* op, const std::vector<cermet_value>& inputs, const cermet_attribute* attributes, std::size_t count) override {
+  std::vector<value> add_node(const char* op, const std::vector<cermet_value>& inputs,
+                              const cermet_attribute* attributes, std::size_t count) override {
     return append(op, inputs, attributes, count, {});
   }
 

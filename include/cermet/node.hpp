@@ -31,7 +31,9 @@ struct node_operands {
 };
 
 /// Result i; none where there are fewer.
-inline cermet::value node_result(const std::vector<cermet::value>& results, std::size_t i) { return i < results.size() ? results[i] : cermet::value(); }
+inline cermet::value node_result(const std::vector<cermet::value>& results, std::size_t i) {
+  return i < results.size() ? results[i] : cermet::value();
+}
 
 }  // namespace face
 }  // namespace cermet

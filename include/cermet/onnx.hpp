@@ -35,7 +35,8 @@ class onnx_model {
  public:
   using tensors = std::map<std::string, tensor>;
 
-  explicit onnx_model(const std::string& path, const std::vector<range>& ranges = {}, const handle& on = default_handle()) {
+  explicit onnx_model(const std::string& path, const std::vector<range>& ranges = {},
+                      const handle& on = default_handle()) {
     std::vector<cermet_onnx_range> list;
     for (const range& r : ranges) list.push_back({r.name.c_str(), r.least, r.greatest});
     cermet_onnx* made = nullptr;
@@ -48,7 +49,8 @@ class onnx_model {
   const std::vector<onnx_value>& inputs() const { return inputs_; }
   const std::vector<onnx_value>& outputs() const { return outputs_; }
 
-  /// Runs on dense tensors by the names of the inputs, in memory of the host or of the handle's device. Results are copies in host memory.
+  /// Runs on dense tensors by the names of the inputs, in memory of the host or of the handle's device. Results are
+  /// copies in host memory.
   tensors run(const tensors& given) {
     start(given);
     tensors results;
@@ -56,7 +58,8 @@ class onnx_model {
       DLManagedTensor* made = nullptr;
       face::check(cermet_onnx_result_copy(get(), i, &made));
       DLTensor source = made->dl_tensor;
-      results[outputs_[i].name] = is_bool(i, source) ? tensor::from_dlpack(made, dtype::boolean) : tensor::from_dlpack(made);
+      results[outputs_[i].name] =
+          is_bool(i, source) ? tensor::from_dlpack(made, dtype::boolean) : tensor::from_dlpack(made);
     }
     return results;
   }
@@ -87,20 +90,25 @@ class onnx_model {
     std::vector<const DLTensor*> pointers;
     for (const onnx_value& input : inputs_) {
       const auto found = given.find(input.name);
-      if (found == given.end() || !found->second) throw error(CERMET_INVALID_ARGUMENT, "input '" + input.name + "': expected a tensor, found none");
+      if (found == given.end() || !found->second)
+        throw error(CERMET_INVALID_ARGUMENT, "input '" + input.name + "': expected a tensor, found none");
       list.push_back(found->second.dl());
       pointers.push_back(&list.back());
     }
     for (const auto& [name, unused] : given) {
       bool known = false;
       for (const onnx_value& input : inputs_) known = known || input.name == name;
-      if (!known) throw error(CERMET_INVALID_ARGUMENT, "input '" + name + "': expected an input of the model, found none of this name");
+      if (!known)
+        throw error(CERMET_INVALID_ARGUMENT,
+                    "input '" + name + "': expected an input of the model, found none of this name");
     }
     face::check(cermet_onnx_run(get(), pointers.data(), pointers.size()));
   }
 
   /// DLPack 0.6 has bytes for bool; the file says what they are.
-  bool is_bool(std::size_t i, const DLTensor& made) const { return outputs_[i].type == dtype::boolean && made.dtype.code == kDLUInt && made.dtype.bits == 8; }
+  bool is_bool(std::size_t i, const DLTensor& made) const {
+    return outputs_[i].type == dtype::boolean && made.dtype.code == kDLUInt && made.dtype.bits == 8;
+  }
 
   template <class Query>
   onnx_value value(Query query, std::size_t i) const {
@@ -119,7 +127,8 @@ class onnx_model {
 };
 
 /// Reads and checks an ONNX file; sizes within the ranges are compiled once, at the first run.
-inline onnx_model compile(const std::string& path, const std::vector<range>& ranges = {}, const handle& on = default_handle()) {
+inline onnx_model compile(const std::string& path, const std::vector<range>& ranges = {},
+                          const handle& on = default_handle()) {
   return onnx_model(path, ranges, on);
 }
 

@@ -21,10 +21,18 @@ struct call_options {
 namespace face {
 
 /// An attribute of each type, as the C interface has it. Refers to the value.
-inline cermet_attribute value(const char* name, bool v) { return {name, CERMET_BOOL, v, 0, nullptr, nullptr, 0, nullptr, nullptr}; }
-inline cermet_attribute value(const char* name, std::int64_t v) { return {name, CERMET_INT, v, 0, nullptr, nullptr, 0, nullptr, nullptr}; }
-inline cermet_attribute value(const char* name, double v) { return {name, CERMET_FLOAT, 0, v, nullptr, nullptr, 0, nullptr, nullptr}; }
-inline cermet_attribute value(const char* name, const std::string& v) { return {name, CERMET_STRING, 0, 0, v.c_str(), nullptr, 0, nullptr, nullptr}; }
+inline cermet_attribute value(const char* name, bool v) {
+  return {name, CERMET_BOOL, v, 0, nullptr, nullptr, 0, nullptr, nullptr};
+}
+inline cermet_attribute value(const char* name, std::int64_t v) {
+  return {name, CERMET_INT, v, 0, nullptr, nullptr, 0, nullptr, nullptr};
+}
+inline cermet_attribute value(const char* name, double v) {
+  return {name, CERMET_FLOAT, 0, v, nullptr, nullptr, 0, nullptr, nullptr};
+}
+inline cermet_attribute value(const char* name, const std::string& v) {
+  return {name, CERMET_STRING, 0, 0, v.c_str(), nullptr, 0, nullptr, nullptr};
+}
 inline cermet_attribute value(const char* name, const std::vector<std::int64_t>& v) {
   return {name, CERMET_INTS, 0, 0, nullptr, v.data(), v.size(), nullptr, nullptr};
 }
@@ -43,12 +51,15 @@ inline cermet_attribute value(const char* name, const texts& v) {
 }
 
 /// Result i; empty where there are fewer.
-inline tensor result(const std::vector<tensor>& results, std::size_t i) { return i < results.size() ? results[i] : tensor(); }
+inline tensor result(const std::vector<tensor>& results, std::size_t i) {
+  return i < results.size() ? results[i] : tensor();
+}
 
 /// The value of an attribute, kept: to tell whether another is the same to the bit.
 class kept_value {
  public:
-  explicit kept_value(const cermet_attribute& a) : integer_(a.integer), number_(a.number), string_(a.string ? a.string : "") {
+  explicit kept_value(const cermet_attribute& a)
+      : integer_(a.integer), number_(a.number), string_(a.string ? a.string : "") {
     if (a.kind == CERMET_INTS) integers_.assign(a.integers, a.integers + a.count);
     if (a.kind == CERMET_FLOATS) numbers_.assign(a.numbers, a.numbers + a.count);
     if (a.kind == CERMET_STRINGS) strings_.assign(a.strings, a.strings + a.count);
@@ -59,8 +70,11 @@ class kept_value {
       case CERMET_INT: return integer_ == a.integer;
       case CERMET_FLOAT: return std::memcmp(&number_, &a.number, sizeof number_) == 0;
       case CERMET_STRING: return string_ == a.string;
-      case CERMET_INTS: return integers_.size() == a.count && std::equal(integers_.begin(), integers_.end(), a.integers);
-      case CERMET_FLOATS: return numbers_.size() == a.count && (a.count == 0 || std::memcmp(numbers_.data(), a.numbers, a.count * sizeof(double)) == 0);
+      case CERMET_INTS:
+        return integers_.size() == a.count && std::equal(integers_.begin(), integers_.end(), a.integers);
+      case CERMET_FLOATS:
+        return numbers_.size() == a.count &&
+               (a.count == 0 || std::memcmp(numbers_.data(), a.numbers, a.count * sizeof(double)) == 0);
       case CERMET_STRINGS: return strings_.size() == a.count && std::equal(strings_.begin(), strings_.end(), a.strings);
     }
     return false;
@@ -81,7 +95,8 @@ class short_form {
   explicit short_form(const char* name) : name_(name) {}
 
   /// Every result; those of `how`, where it has some.
-  std::vector<tensor> operator()(call_arguments& operands, const cermet_attribute* attributes, std::size_t count, const call_options& how) {
+  std::vector<tensor> operator()(call_arguments& operands, const cermet_attribute* attributes, std::size_t count,
+                                 const call_options& how) {
     cermet_callable* const callable = find(how.on ? *how.on : default_handle(), operands, attributes, count);
     operands.add(how.on_stream);
     if (how.out.empty()) return operands.call(callable);
@@ -103,17 +118,21 @@ class short_form {
       if (!entry.attributes[i].is(attributes[i])) return false;
     return true;
   }
-  cermet_callable* find(const handle& on, const call_arguments& operands, const cermet_attribute* attributes, std::size_t count) {
+  cermet_callable* find(const handle& on, const call_arguments& operands, const cermet_attribute* attributes,
+                        std::size_t count) {
     for (std::size_t i = 0; i < kept_.size(); ++i) {
       if (!is_same(kept_[i], on.shared(), attributes)) continue;
-      if (i > 0) std::rotate(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(i), kept_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      if (i > 0)
+        std::rotate(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(i),
+                    kept_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
       return kept_.front().made.get();
     }
     std::vector<descriptor> samples;
     for (std::size_t i = 0; i < operands.inputs(); ++i) samples.emplace_back(operands.source(i));
     callable made(on, name_, samples, attributes, count);
     if (kept_.size() == most_kept) kept_.pop_back();
-    kept_.insert(kept_.begin(), kept{on.shared(), std::vector<kept_value>(attributes, attributes + count), std::move(made)});
+    kept_.insert(kept_.begin(),
+                 kept{on.shared(), std::vector<kept_value>(attributes, attributes + count), std::move(made)});
     return kept_.front().made.get();
   }
 

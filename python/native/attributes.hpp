@@ -11,7 +11,8 @@ namespace cermet::python {
 /// Holds what cermet_attribute points to.
 class AttributeList {
  public:
-  /// `items`: a tuple of (name, cermet_attribute_kind, value), whose values have the types that the kinds say. Throws ErrorIsSet.
+  /// `items`: a tuple of (name, cermet_attribute_kind, value), whose values have the types that the kinds say. Throws
+  /// ErrorIsSet.
   explicit AttributeList(PyObject* items);
   AttributeList(const AttributeList&) = delete;
   AttributeList& operator=(const AttributeList&) = delete;
@@ -37,7 +38,8 @@ std::vector<Integer> integers_of(PyObject* sequence) {
     const long long value = PyLong_AsLongLong(PyTuple_GetItem(items.get(), i));
     require_set(!PyErr_Occurred());
     if (value != static_cast<long long>(static_cast<Integer>(value))) {
-      PyErr_Format(PyExc_OverflowError, "expected a number of %d bits, found %lld", static_cast<int>(8 * sizeof(Integer)), value);
+      PyErr_Format(PyExc_OverflowError, "expected a number of %d bits, found %lld",
+                   static_cast<int>(8 * sizeof(Integer)), value);
       throw ErrorIsSet();
     }
     values.push_back(static_cast<Integer>(value));

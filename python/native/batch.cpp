@@ -38,7 +38,8 @@ PyObject* create_batch(PyObject*, PyObject* args) {
   });
 }
 
-/// submit(ids, max_new_tokens, temperature, top_k, top_p, min_p, repetition_penalty, seed, ignore_eos): the request's number
+/// submit(ids, max_new_tokens, temperature, top_k, top_p, min_p, repetition_penalty, seed, ignore_eos): the request's
+/// number
 PyObject* submit(PyObject* self, PyObject* args) {
   return guarded([&] {
     PyObject* sequence = nullptr;
@@ -46,8 +47,8 @@ PyObject* submit(PyObject* self, PyObject* args) {
     long long tokens = 0;
     unsigned long long seed = 0;
     int top_k = 0, ignore_eos = 0;
-    require_set(PyArg_ParseTuple(args, "OLdidddKp", &sequence, &tokens, &options.temperature, &top_k, &options.top_p, &options.min_p,
-                                 &options.repetition_penalty, &seed, &ignore_eos) != 0);
+    require_set(PyArg_ParseTuple(args, "OLdidddKp", &sequence, &tokens, &options.temperature, &top_k, &options.top_p,
+                                 &options.min_p, &options.repetition_penalty, &seed, &ignore_eos) != 0);
     options.max_new_tokens = tokens;
     options.top_k = top_k;
     options.seed = seed;
@@ -90,12 +91,15 @@ PyObject* poll(PyObject* self, PyObject* args) {
     for (std::size_t count = std::size(tokens); count == std::size(tokens) && !done;) {
       const char* piece = nullptr;
       std::size_t length = 0;
-      check(cermet_batch_poll_text(batch->batch, request, tokens, std::size(tokens), &count, &piece, &length, &done, &result));
+      check(cermet_batch_poll_text(batch->batch, request, tokens, std::size(tokens), &count, &piece, &length, &done,
+                                   &result));
       made.append(piece ? piece : "", length);
-      for (std::size_t i = 0; i < count; ++i) require_set(PyList_Append(ids.get(), Ref(PyLong_FromLong(tokens[i])).get()) == 0);
+      for (std::size_t i = 0; i < count; ++i)
+        require_set(PyList_Append(ids.get(), Ref(PyLong_FromLong(tokens[i])).get()) == 0);
     }
-    Ref end = done ? Ref(Py_BuildValue("(nnddi)", static_cast<Py_ssize_t>(result.prompt_tokens), static_cast<Py_ssize_t>(result.new_tokens),
-                                       result.prefill_seconds, result.decode_seconds, static_cast<int>(result.end)))
+    Ref end = done ? Ref(Py_BuildValue("(nnddi)", static_cast<Py_ssize_t>(result.prompt_tokens),
+                                       static_cast<Py_ssize_t>(result.new_tokens), result.prefill_seconds,
+                                       result.decode_seconds, static_cast<int>(result.end)))
                    : Ref::to(Py_None);
     return Py_BuildValue("(NNN)", ids.release(), text(made).release(), end.release());
   });

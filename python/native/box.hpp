@@ -27,7 +27,8 @@ struct Box {
       throw ErrorIsSet();
     }
     auto value = reinterpret_cast<Box*>(object)->value;
-    if (!value) raise(CERMET_INVALID_ARGUMENT, std::string(T::what) + ": expected one that is open, found one that was closed");
+    if (!value)
+      raise(CERMET_INVALID_ARGUMENT, std::string(T::what) + ": expected one that is open, found one that was closed");
     return value;
   }
 

@@ -86,7 +86,9 @@ void Call::make_readable() {
   unsigned long long mask = 0;
   for (std::size_t i = 0; i < inputs_.size() && i < 64; ++i) {
     const unsigned long long bit = 1ull << i;
-    if (inputs_[i].is_given && (op_.state & bit) == 0 && !is_readable(inputs_[i].tensor, dims, (op_.may_lie_transposed & bit) != 0)) mask |= bit;
+    if (inputs_[i].is_given && (op_.state & bit) == 0 &&
+        !is_readable(inputs_[i].tensor, dims, (op_.may_lie_transposed & bit) != 0))
+      mask |= bit;
   }
   if (mask == 0) return;
   const Ref bits(PyLong_FromUnsignedLongLong(mask)), stream(PyLong_FromLongLong(stream_));
@@ -151,7 +153,8 @@ bool Call::has_form_of(const Operand& operand, const cermet_call_result& type) c
 void Call::add_given(PyObject* object) {
   const Role role{op_.name.c_str(), "output", results_.size(), true};
   Operand operand = operand_of(object, op_.device, stream_, role);
-  if (operand.is_read_only) raise(CERMET_INVALID_ARGUMENT, role.text() + ": expected memory that may be written, found a read-only tensor");
+  if (operand.is_read_only)
+    raise(CERMET_INVALID_ARGUMENT, role.text() + ": expected memory that may be written, found a read-only tensor");
   if (operand.is_given && !is_plain(operand.tensor) && !is_readable(operand.tensor, dense_dims(), false)) {
     const std::vector<cermet_call_result> all = types();
     if (results_.size() < all.size() && has_form_of(operand, all[results_.size()])) {
@@ -191,7 +194,8 @@ Ref Call::take(std::size_t i) {
 PyObject* Call::take() {
   if (results_.size() == 1 && !op_.gives_tuple) return take(0).release();
   Ref tuple(PyTuple_New(static_cast<Py_ssize_t>(results_.size())));
-  for (std::size_t i = 0; i < results_.size(); ++i) require_set(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), take(i).release()) == 0);
+  for (std::size_t i = 0; i < results_.size(); ++i)
+    require_set(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), take(i).release()) == 0);
   return tuple.release();
 }
 

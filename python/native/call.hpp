@@ -8,16 +8,18 @@
 
 namespace cermet::python {
 
-/// The default stream of a GPU by a name of its own (CU_STREAM_LEGACY), because NULL is the handle's. DLPack has the same number for it.
+/// The default stream of a GPU by a name of its own (CU_STREAM_LEGACY), because NULL is the handle's. DLPack has the
+/// same number for it.
 inline constexpr long long legacy_stream = 1;
 
-/// The stream that a call runs on, as an integer: `given` where it is not null or None, that of the first tensor whose class says, or the default stream; -1 on
-/// the CPU, where none may be given. `what` names the call in messages.
+/// The stream that a call runs on, as an integer: `given` where it is not null or None, that of the first tensor whose
+/// class says, or the default stream; -1 on the CPU, where none may be given. `what` names the call in messages.
 long long stream_of(const std::string& what, DLDevice device, PyObject* args, PyObject* given);
 
 class Call {
  public:
-  /// Reads the operands: a tuple, which outlives this. Numbers and float64 are converted. Throws ErrorIsSet, as all functions here.
+  /// Reads the operands: a tuple, which outlives this. Numbers and float64 are converted. Throws ErrorIsSet, as all
+  /// functions here.
   Call(Operator& op, PyObject* args, long long stream);
 
   /// Of the results. Chooses a kernel where these types and shapes are new.

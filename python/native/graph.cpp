@@ -21,7 +21,8 @@ PyObject* create_graph(PyObject*, PyObject* args) {
     made->name = name;
     made->device = {static_cast<DLDeviceType>(type), index};
     made->computes = computes != 0;
-    check(text ? cermet_graph_parse(on->handle, text, &made->graph) : cermet_graph_create(on->handle, name, &made->graph));
+    check(text ? cermet_graph_parse(on->handle, text, &made->graph)
+               : cermet_graph_create(on->handle, name, &made->graph));
     return Box<Graph>::make(std::move(made));
   });
 }
@@ -44,7 +45,8 @@ PyObject* symbol(PyObject* self, PyObject* args) {
     const char* name = nullptr;
     long long least = 0, greatest = 0;
     require_set(PyArg_ParseTuple(args, "sLL", &name, &least, &greatest) != 0);
-    locked(*Box<Graph>::get(self), [&](cermet_graph* graph) { return cermet_graph_symbol(graph, name, least, greatest); });
+    locked(*Box<Graph>::get(self),
+           [&](cermet_graph* graph) { return cermet_graph_symbol(graph, name, least, greatest); });
     return none();
   });
 }
@@ -67,10 +69,12 @@ PyObject* constant(PyObject* self, PyObject* args) {
     PyObject* tensor = nullptr;
     require_set(PyArg_ParseTuple(args, "sO", &name, &tensor) != 0);
     const auto graph = Box<Graph>::get(self);
-    Operand operand =
-        operand_of(tensor, graph->device, graph->device.device_type == kDLCPU ? -1 : 1, {graph->name.c_str(), "constant", graph->constants.size()});
+    Operand operand = operand_of(tensor, graph->device, graph->device.device_type == kDLCPU ? -1 : 1,
+                                 {graph->name.c_str(), "constant", graph->constants.size()});
     cermet_value made = CERMET_NO_VALUE;
-    locked(*graph, [&](cermet_graph* g) { return (IsKept ? cermet_graph_constant : cermet_graph_literal)(g, name, nullptr, operand.get(), &made); });
+    locked(*graph, [&](cermet_graph* g) {
+      return (IsKept ? cermet_graph_constant : cermet_graph_literal)(g, name, nullptr, operand.get(), &made);
+    });
     if (IsKept) graph->constants[name] = {std::move(operand), Ref::to(tensor)};
     return PyLong_FromLong(made);
   });
@@ -82,8 +86,8 @@ PyObject* set_constant(PyObject* self, PyObject* args) {
     PyObject* tensor = nullptr;
     require_set(PyArg_ParseTuple(args, "sO", &name, &tensor) != 0);
     const auto graph = Box<Graph>::get(self);
-    Operand operand =
-        operand_of(tensor, graph->device, graph->device.device_type == kDLCPU ? -1 : 1, {graph->name.c_str(), "constant", graph->constants.size()});
+    Operand operand = operand_of(tensor, graph->device, graph->device.device_type == kDLCPU ? -1 : 1,
+                                 {graph->name.c_str(), "constant", graph->constants.size()});
     locked(*graph, [&](cermet_graph* g) { return cermet_graph_set_constant(g, name, operand.get()); });
     graph->constants[name] = {std::move(operand), Ref::to(tensor)};
     return none();
@@ -103,19 +107,21 @@ PyObject* apply(PyObject* self, PyObject* args) {
     std::vector<const char*> names;
     if (given != Py_None) {
       const Ref items(PySequence_Tuple(given));
-      for (Py_ssize_t i = 0; i < PyTuple_Size(items.get()); ++i) texts.push_back(text_of(PyTuple_GetItem(items.get(), i)));
+      for (Py_ssize_t i = 0; i < PyTuple_Size(items.get()); ++i)
+        texts.push_back(text_of(PyTuple_GetItem(items.get(), i)));
       for (const std::string& text : texts) names.push_back(text.c_str());
       names.resize(most);
     }
     cermet_value made[most];
     std::size_t count = 0;
     locked(*Box<Graph>::get(self), [&](cermet_graph* graph) {
-      return cermet_graph_apply(graph, op, operands.data(), operands.size(), list.data(), list.size(), names.empty() ? nullptr : names.data(), made, most,
-                                &count);
+      return cermet_graph_apply(graph, op, operands.data(), operands.size(), list.data(), list.size(),
+                                names.empty() ? nullptr : names.data(), made, most, &count);
     });
     Ref results(PyTuple_New(static_cast<Py_ssize_t>(count)));
     for (std::size_t i = 0; i < count; ++i)
-      require_set(PyTuple_SetItem(results.get(), static_cast<Py_ssize_t>(i), Ref(PyLong_FromLong(made[i])).release()) == 0);
+      require_set(PyTuple_SetItem(results.get(), static_cast<Py_ssize_t>(i), Ref(PyLong_FromLong(made[i])).release()) ==
+                  0);
     return results.release();
   });
 }
@@ -144,7 +150,8 @@ PyObject* super_kernel_begin(PyObject* self, PyObject* args) {
   return guarded([&] {
     const char *name = nullptr, *options = nullptr;
     require_set(PyArg_ParseTuple(args, "zs", &name, &options) != 0);
-    locked(*Box<Graph>::get(self), [&](cermet_graph* graph) { return cermet_graph_super_kernel_begin(graph, name, options); });
+    locked(*Box<Graph>::get(self),
+           [&](cermet_graph* graph) { return cermet_graph_super_kernel_begin(graph, name, options); });
     return none();
   });
 }

@@ -43,7 +43,8 @@ ReadableOperands::ReadableOperands(PyObject* tensors, DLDevice device, long long
   read(tensors, device, stream, of);
   unsigned long long mask = 0;
   for (std::size_t i = 0; i < operands_.size() && i < 64; ++i)
-    if (operands_[i].is_given && !is_plain(operands_[i].tensor) && !is_readable(operands_[i].tensor, 1, false)) mask |= 1ull << i;
+    if (operands_[i].is_given && !is_plain(operands_[i].tensor) && !is_readable(operands_[i].tensor, 1, false))
+      mask |= 1ull << i;
   if (mask == 0) return;
   const Ref bits(PyLong_FromUnsignedLongLong(mask)), on(PyLong_FromLongLong(stream));
   Ref made(PyObject_CallFunctionObjArgs(python::operands("copied"), tensors, bits.get(), on.get(), nullptr));
@@ -57,7 +58,8 @@ void ReadableOperands::read(PyObject* tensors, DLDevice device, long long stream
   operands_.reserve(count);
   tensors_.clear();
   for (std::size_t i = 0; i < count; ++i) {
-    operands_.push_back(operand_of(PyTuple_GetItem(tensors, static_cast<Py_ssize_t>(i)), device, stream, {of, "input", i}));
+    operands_.push_back(
+        operand_of(PyTuple_GetItem(tensors, static_cast<Py_ssize_t>(i)), device, stream, {of, "input", i}));
     tensors_.push_back(operands_.back().get());
   }
 }

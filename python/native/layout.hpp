@@ -25,8 +25,8 @@ class ReadableOperands {
 /// Whether the tensor is dense and aligned, which every kernel reads.
 bool is_plain(const DLTensor& tensor);
 
-/// Whether kernels read the tensor, whose last `dense_dims` dimensions they want contiguous among themselves: no stride is negative, and elements are aligned.
-/// `may_lie_transposed`: its matrices may also lie by columns.
+/// Whether kernels read the tensor, whose last `dense_dims` dimensions they want contiguous among themselves: no stride
+/// is negative, and elements are aligned. `may_lie_transposed`: its matrices may also lie by columns.
 bool is_readable(const DLTensor& tensor, int dense_dims, bool may_lie_transposed);
 
 }  // namespace cermet::python

@@ -11,8 +11,9 @@
 namespace cermet::python {
 namespace {
 
-/// load_model(handle, folder, dtype, weights, kv_cache, max_context, max_sequences, max_batch_tokens, stored_rope_frequencies, super_kernel,
-/// super_kernel_options, steps_per_launch, head, compact_weights); None and 0: the default.
+/// load_model(handle, folder, dtype, weights, kv_cache, max_context, max_sequences, max_batch_tokens,
+/// stored_rope_frequencies, super_kernel, super_kernel_options, steps_per_launch, head, compact_weights); None and 0:
+/// the default.
 PyObject* load_model(PyObject*, PyObject* args) {
   return guarded([&] {
     PyObject* handle = nullptr;
@@ -20,8 +21,9 @@ PyObject* load_model(PyObject*, PyObject* args) {
     cermet_model_options options = cermet_model_defaults();
     long long context = 0, sequences = 0, batch_tokens = 0, steps = 0;
     int stored = 0, compact = 0;
-    require_set(PyArg_ParseTuple(args, "OszzzLLLpzzLzp", &handle, &folder, &options.dtype, &options.weights, &options.kv_cache, &context, &sequences,
-                                 &batch_tokens, &stored, &options.super_kernel, &options.super_kernel_options, &steps, &options.head, &compact) != 0);
+    require_set(PyArg_ParseTuple(args, "OszzzLLLpzzLzp", &handle, &folder, &options.dtype, &options.weights,
+                                 &options.kv_cache, &context, &sequences, &batch_tokens, &stored, &options.super_kernel,
+                                 &options.super_kernel_options, &steps, &options.head, &compact) != 0);
     if (context != 0) options.max_context = context;
     if (sequences != 0) options.max_sequences = sequences;
     if (batch_tokens != 0) options.max_batch_tokens = batch_tokens;
@@ -55,12 +57,14 @@ PyObject* tokenize(PyObject* self, PyObject* args) {
     std::vector<std::int32_t> ids(static_cast<std::size_t>(length) + 16);
     std::size_t count = 0;
     for (bool fits = false; !fits;) {
-      check(cermet_model_tokenize(model->model, bytes, static_cast<std::size_t>(length), add_special, ids.data(), ids.size(), &count));
+      check(cermet_model_tokenize(model->model, bytes, static_cast<std::size_t>(length), add_special, ids.data(),
+                                  ids.size(), &count));
       fits = count <= ids.size();
       ids.resize(count);
     }
     Ref list(PyList_New(static_cast<Py_ssize_t>(count)));
-    for (std::size_t i = 0; i < count; ++i) require_set(PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), Ref(PyLong_FromLong(ids[i])).release()) == 0);
+    for (std::size_t i = 0; i < count; ++i)
+      require_set(PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), Ref(PyLong_FromLong(ids[i])).release()) == 0);
     return list.release();
   });
 }
@@ -76,7 +80,8 @@ PyObject* detokenize(PyObject* self, PyObject* args) {
     std::string made(8 * ids.size() + 16, '\0');
     for (bool fits = false; !fits;) {
       std::size_t length = 0;
-      check(cermet_model_detokenize(model->model, ids.data(), ids.size(), skip_special, made.data(), made.size(), &length));
+      check(cermet_model_detokenize(model->model, ids.data(), ids.size(), skip_special, made.data(), made.size(),
+                                    &length));
       fits = length <= made.size();
       made.resize(length);
     }
@@ -95,10 +100,13 @@ PyObject* logits(PyObject* self, PyObject* args) {
     const DLTensor& t = rows.tensor;
     const auto vocabulary = static_cast<std::int64_t>(cermet_model_vocab_size(model->model));
     const bool dense =
-        rows.is_given && (!t.strides || t.ndim != 2 || ((t.strides[1] == 1 || t.shape[1] == 1) && (t.strides[0] == vocabulary || t.shape[0] <= 1)));
-    if (!dense || rows.is_read_only || t.device.device_type != kDLCPU || t.dtype.code != kDLFloat || t.dtype.bits != 32 || t.ndim != 2 ||
-        t.shape[0] != static_cast<std::int64_t>(ids.size()) || t.shape[1] != vocabulary)
-      raise(CERMET_INVALID_ARGUMENT, "logits: expected memory of f32[" + std::to_string(ids.size()) + ", " + std::to_string(vocabulary) + "] on the CPU");
+        rows.is_given && (!t.strides || t.ndim != 2 ||
+                          ((t.strides[1] == 1 || t.shape[1] == 1) && (t.strides[0] == vocabulary || t.shape[0] <= 1)));
+    if (!dense || rows.is_read_only || t.device.device_type != kDLCPU || t.dtype.code != kDLFloat ||
+        t.dtype.bits != 32 || t.ndim != 2 || t.shape[0] != static_cast<std::int64_t>(ids.size()) ||
+        t.shape[1] != vocabulary)
+      raise(CERMET_INVALID_ARGUMENT, "logits: expected memory of f32[" + std::to_string(ids.size()) + ", " +
+                                         std::to_string(vocabulary) + "] on the CPU");
     auto* memory = reinterpret_cast<float*>(static_cast<std::byte*>(t.data) + t.byte_offset);
     cermet_status status = CERMET_OK;
     {

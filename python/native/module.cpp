@@ -36,7 +36,15 @@ PyMethodDef functions[] = {{"version", version, METH_NOARGS, "Version of the lib
                            {"op_names", op_names, METH_NOARGS, "Names of all operators."},
                            {"op_schema", op_schema, METH_VARARGS, "op_schema(name): JSON."},
                            {}};
-PyModuleDef definition{PyModuleDef_HEAD_INIT, "cermet._native", "Cermet's C interface.", -1, functions, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition{PyModuleDef_HEAD_INIT,
+                       "cermet._native",
+                       "Cermet's C interface.",
+                       -1,
+                       functions,
+                       nullptr,
+                       nullptr,
+                       nullptr,
+                       nullptr};
 
 }  // namespace
 
@@ -73,7 +81,8 @@ PyObject* operands(const char* name) {
 std::string last_message() {
   std::string message = cermet_last_error_message();
   for (const char* name : {" (kDLCPU)", " (kDLCUDA)", " (kDLCUDAHost)", " (kDLCUDAManaged)"})
-    for (std::size_t at = 0; (at = message.find(name)) != std::string::npos;) message.erase(at, std::string(name).size());
+    for (std::size_t at = 0; (at = message.find(name)) != std::string::npos;)
+      message.erase(at, std::string(name).size());
   return message;
 }
 

@@ -35,7 +35,8 @@ PyObject* open_onnx(PyObject*, PyObject* args) {
     std::vector<cermet_onnx_range> ranges(static_cast<std::size_t>(PyTuple_Size(rows)));
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       long long least = 0, greatest = 0;
-      require_set(PyArg_ParseTuple(PyTuple_GetItem(rows, static_cast<Py_ssize_t>(i)), "sLL", &ranges[i].name, &least, &greatest) != 0);
+      require_set(PyArg_ParseTuple(PyTuple_GetItem(rows, static_cast<Py_ssize_t>(i)), "sLL", &ranges[i].name, &least,
+                                   &greatest) != 0);
       ranges[i].least = least, ranges[i].greatest = greatest;
     }
     const auto on = Box<Handle>::get(handle);
@@ -56,7 +57,9 @@ Ref value_of(const cermet_onnx_value& value) {
   if (value.ndim >= 0) {
     shape = Ref(PyTuple_New(value.ndim));
     for (int d = 0; d < value.ndim; ++d) {
-      Ref size = value.shape[d] >= 0 ? Ref(PyLong_FromLongLong(value.shape[d])) : value.dim_names[d] ? text(value.dim_names[d]) : Ref::to(Py_None);
+      Ref size = value.shape[d] >= 0  ? Ref(PyLong_FromLongLong(value.shape[d]))
+                 : value.dim_names[d] ? text(value.dim_names[d])
+                                      : Ref::to(Py_None);
       require_set(PyTuple_SetItem(shape.get(), d, size.release()) == 0);
     }
   }
@@ -112,11 +115,13 @@ Ref copied(cermet_onnx* model, std::size_t index, PyObject* sample) {
   }
   const Ref dtype = text(name_of(result.dtype, declared.dtype));
   const Ref host(Py_BuildValue("(ii)", static_cast<int>(kDLCPU), 0));
-  const Ref made(PyObject_CallFunctionObjArgs(bridge("empty_like"), sample, shape.get(), dtype.get(), host.get(), nullptr));
+  const Ref made(
+      PyObject_CallFunctionObjArgs(bridge("empty_like"), sample, shape.get(), dtype.get(), host.get(), nullptr));
   PyObject *memory = nullptr, *object = nullptr;
   require_set(PyArg_ParseTuple(made.get(), "OO", &memory, &object) != 0);
   const Operand operand = operand_of(memory, {kDLCPU, 0}, -1, {"result", "tensor", index});
-  if (bytes > 0) std::memcpy(static_cast<std::byte*>(operand.tensor.data) + operand.tensor.byte_offset, result.data, bytes);
+  if (bytes > 0)
+    std::memcpy(static_cast<std::byte*>(operand.tensor.data) + operand.tensor.byte_offset, result.data, bytes);
   return Ref::to(object);
 }
 
@@ -131,10 +136,12 @@ PyObject* run(PyObject* self, PyObject* args) {
     const auto count = static_cast<std::size_t>(PyTuple_Size(list));
     operands.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
-      operands.push_back(operand_of(PyTuple_GetItem(list, static_cast<Py_ssize_t>(i)), {kDLCPU, 0}, 1, {"model", "input", i}));
+      operands.push_back(
+          operand_of(PyTuple_GetItem(list, static_cast<Py_ssize_t>(i)), {kDLCPU, 0}, 1, {"model", "input", i}));
       tensors.push_back(operands.back().get());
     }
-    // Results stay in the model until its next run, so its lock is held while they are copied. It is taken with Python's released, as every lock here.
+    // Results stay in the model until its next run, so its lock is held while they are copied. It is taken with
+    // Python's released, as every lock here.
     std::unique_lock lock(model->mutex, std::defer_lock);
     cermet_status status = CERMET_OK;
     {
@@ -146,7 +153,8 @@ PyObject* run(PyObject* self, PyObject* args) {
     const std::size_t results = cermet_onnx_output_count(model->model);
     Ref made(PyTuple_New(static_cast<Py_ssize_t>(results)));
     for (std::size_t i = 0; i < results; ++i)
-      require_set(PyTuple_SetItem(made.get(), static_cast<Py_ssize_t>(i), copied(model->model, i, sample).release()) == 0);
+      require_set(PyTuple_SetItem(made.get(), static_cast<Py_ssize_t>(i), copied(model->model, i, sample).release()) ==
+                  0);
     return made.release();
   });
 }
@@ -155,10 +163,12 @@ PyObject* compiled_count(PyObject* self, PyObject*) {
   return guarded([&] { return PyLong_FromLongLong(cermet_onnx_compiled_count(Box<Onnx>::get(self)->model)); });
 }
 
-PyMethodDef methods[] = {
-    {"inputs", inputs, METH_NOARGS, "((name, dtype, shape), ..)."}, {"outputs", outputs, METH_NOARGS, "((name, dtype, shape), ..)."},
-    {"run", run, METH_VARARGS, "run(tensors, sample): results."},   {"compiled_count", compiled_count, METH_NOARGS, "Graphs compiled so far."},
-    {"close", Box<Onnx>::close, METH_NOARGS, "Frees it."},          {}};
+PyMethodDef methods[] = {{"inputs", inputs, METH_NOARGS, "((name, dtype, shape), ..)."},
+                         {"outputs", outputs, METH_NOARGS, "((name, dtype, shape), ..)."},
+                         {"run", run, METH_VARARGS, "run(tensors, sample): results."},
+                         {"compiled_count", compiled_count, METH_NOARGS, "Graphs compiled so far."},
+                         {"close", Box<Onnx>::close, METH_NOARGS, "Frees it."},
+                         {}};
 PyMethodDef functions[] = {{"open_onnx", open_onnx, METH_VARARGS, "See cermet.OnnxModel."}, {}};
 
 }  // namespace

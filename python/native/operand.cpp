@@ -40,7 +40,8 @@ Class& class_of(PyObject* object) {
   return known[type] = {api ? Way::exchange : Way::versioned, api, api || exports};
 }
 
-/// Reading a PyTorch tensor forgets how it was computed, so one that gradients are wanted of is refused, as `__dlpack__` does.
+/// Reading a PyTorch tensor forgets how it was computed, so one that gradients are wanted of is refused, as
+/// `__dlpack__` does.
 void refuse_gradients(PyObject* object, const Role& role) {
   static PyObject* const name = interned("requires_grad");
   PyObject* found = PyObject_GetAttr(object, name);
@@ -49,8 +50,9 @@ void refuse_gradients(PyObject* object, const Role& role) {
   if (value.get() != Py_True) return;
   const Ref enabled(PyObject_CallFunctionObjArgs(bridge("gradients_are_recorded"), nullptr));
   if (enabled.get() == Py_True)
-    raise(CERMET_INVALID_ARGUMENT,
-          role.text() + ": expected a tensor that no gradient is wanted of (torch.no_grad() or detach()), found one with requires_grad");
+    raise(CERMET_INVALID_ARGUMENT, role.text() +
+                                       ": expected a tensor that no gradient is wanted of (torch.no_grad() or "
+                                       "detach()), found one with requires_grad");
 }
 
 /// `__dlpack__` with what the class takes.
@@ -75,8 +77,11 @@ Ref capsule_of(Class& of, PyObject* method, long long stream) {
 
 void read_capsule(Operand& operand, Ref capsule) {
   if (PyCapsule_IsValid(capsule.get(), "dltensor_versioned")) {
-    const auto* managed = static_cast<ManagedTensorVersioned*>(PyCapsule_GetPointer(capsule.get(), "dltensor_versioned"));
-    if (managed->version.major != 1) raise(CERMET_UNSUPPORTED, "DLPack: expected a tensor of version 1, found " + std::to_string(managed->version.major));
+    const auto* managed =
+        static_cast<ManagedTensorVersioned*>(PyCapsule_GetPointer(capsule.get(), "dltensor_versioned"));
+    if (managed->version.major != 1)
+      raise(CERMET_UNSUPPORTED,
+            "DLPack: expected a tensor of version 1, found " + std::to_string(managed->version.major));
     operand.tensor = managed->tensor;
     operand.is_read_only = (managed->flags & dlpack_read_only) != 0;
   } else {
@@ -97,14 +102,16 @@ long long stream_for(PyObject* object, long long stream) {
   return type == kDLCPU ? -1 : stream;
 }
 
-/// Element types that the framework does not export (bf16 of NumPy, fp8 of older PyTorch) are exported as integers of their size.
+/// Element types that the framework does not export (bf16 of NumPy, fp8 of older PyTorch) are exported as integers of
+/// their size.
 Operand operand_of_bits(PyObject* object, DLDevice device, long long stream, const Role& role) {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
   PyErr_NormalizeException(&type, &value, &trace);
   const Ref error(value);
   Py_XDECREF(type), Py_XDECREF(trace);
-  Ref bits(PyObject_CallFunctionObjArgs(bridge("as_bits"), object, std::strcmp(role.kind, "output") == 0 ? Py_False : Py_True, nullptr));
+  Ref bits(PyObject_CallFunctionObjArgs(bridge("as_bits"), object,
+                                        std::strcmp(role.kind, "output") == 0 ? Py_False : Py_True, nullptr));
   if (bits.get() == Py_None) {
     const Ref place = text(role.text());
     const Ref refusal(PyObject_CallFunctionObjArgs(operands("refusal"), place.get(), object, error.get(), nullptr));
@@ -127,7 +134,9 @@ Operand described(PyObject* object, DLDevice device) {
     operand.shape.push_back(PyLong_AsLongLong(PyTuple_GetItem(shape, i)));
     require_set(!PyErr_Occurred());
   }
-  operand.tensor = {nullptr, device, static_cast<int>(operand.shape.size()), dlpack_type(text_of(name)), operand.shape.data(), nullptr, 0};
+  operand.tensor = {
+      nullptr, device, static_cast<int>(operand.shape.size()), dlpack_type(text_of(name)), operand.shape.data(),
+      nullptr, 0};
   operand.is_given = true;
   return operand;
 }
@@ -138,7 +147,8 @@ std::string Role::text() const {
   std::string text = std::string(of) + ": " + kind + " " + std::to_string(index);
   if (!is_operators) return text;
   const Ref operator_name = python::text(of), kind_name = python::text(kind), number(PyLong_FromSize_t(index));
-  const Ref name(PyObject_CallFunctionObjArgs(operands("place_of"), operator_name.get(), kind_name.get(), number.get(), nullptr));
+  const Ref name(
+      PyObject_CallFunctionObjArgs(operands("place_of"), operator_name.get(), kind_name.get(), number.get(), nullptr));
   return text + text_of(name.get());
 }
 
@@ -162,13 +172,16 @@ DLDataType dlpack_type(const std::string& name) {
                                                                  {"f8_e5m2fnuz", {dl_f8_e5m2fnuz, 8, 1}},
                                                                  {"f8_e8m0", {dl_f8_e8m0, 8, 1}}};
   const auto found = types.find(name);
-  if (found == types.end()) raise(CERMET_INVALID_ARGUMENT, "element type: expected one that Cermet knows, found '" + name + "'");
+  if (found == types.end())
+    raise(CERMET_INVALID_ARGUMENT, "element type: expected one that Cermet knows, found '" + name + "'");
   return found->second;
 }
 
 const ExchangeApi* exchange_api_of(PyObject* object) { return class_of(object).api; }
 
-bool is_tensor(PyObject* object) { return class_of(object).is_tensors || PyObject_HasAttrString(object, "__dlpack__") != 0; }
+bool is_tensor(PyObject* object) {
+  return class_of(object).is_tensors || PyObject_HasAttrString(object, "__dlpack__") != 0;
+}
 
 Operand operand_of(PyObject* object, DLDevice device, long long stream, const Role& role) {
   Operand operand;
@@ -187,14 +200,17 @@ Operand operand_of(PyObject* object, DLDevice device, long long stream, const Ro
   if (!method) {
     PyErr_Clear();
     const Ref type(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__"));
-    PyErr_Format(PyExc_TypeError, "%s: expected a tensor (NumPy, PyTorch or another with __dlpack__), found %U", role.text().c_str(), type.get());
+    PyErr_Format(PyExc_TypeError, "%s: expected a tensor (NumPy, PyTorch or another with __dlpack__), found %U",
+                 role.text().c_str(), type.get());
     throw ErrorIsSet();
   }
   const Ref held(method);
   try {
     read_capsule(operand, capsule_of(of, method, stream_for(object, stream)));
   } catch (const ErrorIsSet&) {
-    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_RuntimeError)) throw;
+    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_TypeError) &&
+        !PyErr_ExceptionMatches(PyExc_RuntimeError))
+      throw;
     return operand_of_bits(object, device, stream, role);
   }
   return operand;

@@ -30,9 +30,9 @@ struct Operand {
   DLTensor* get() { return is_given ? &tensor : nullptr; }
 };
 
-/// Reads a tensor: one whose class exports DLPack's C functions (PyTorch), or with `__dlpack__`; None for an operand that is not given; or (dtype, shape) for
-/// one whose memory is not touched, described as on `device`. `stream`: where an object that is not on the CPU will be used, as `__dlpack__` takes it. Throws
-/// ErrorIsSet.
+/// Reads a tensor: one whose class exports DLPack's C functions (PyTorch), or with `__dlpack__`; None for an operand
+/// that is not given; or (dtype, shape) for one whose memory is not touched, described as on `device`. `stream`: where
+/// an object that is not on the CPU will be used, as `__dlpack__` takes it. Throws ErrorIsSet.
 Operand operand_of(PyObject* object, DLDevice device, long long stream, const Role& role);
 
 /// What the object's class exports, or null.

@@ -20,7 +20,8 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* words) {
         throw ErrorIsSet();
       }
     }
-    if (!op->computes) raise(CERMET_UNSUPPORTED, op->name + ": expected a device that computes, found one that does not");
+    if (!op->computes)
+      raise(CERMET_UNSUPPORTED, op->name + ": expected a device that computes, found one that does not");
     Call made(*op, args, stream_of(op->name, op->device, args, stream));
     made.make_readable();
     if (out && out != Py_None) made.take_results(out);
@@ -39,7 +40,8 @@ PyObject* infer(PyObject* self, PyObject* args) {
     Ref list(PyTuple_New(static_cast<Py_ssize_t>(types.size())));
     for (std::size_t i = 0; i < types.size(); ++i) {
       Ref shape(PyTuple_New(types[i].ndim));
-      for (int d = 0; d < types[i].ndim; ++d) require_set(PyTuple_SetItem(shape.get(), d, Ref(PyLong_FromLongLong(types[i].shape[d])).release()) == 0);
+      for (int d = 0; d < types[i].ndim; ++d)
+        require_set(PyTuple_SetItem(shape.get(), d, Ref(PyLong_FromLongLong(types[i].shape[d])).release()) == 0);
       Ref row(Py_BuildValue("(sOi)", types[i].dtype, shape.get(), static_cast<int>(types[i].shared_input)));
       require_set(PyTuple_SetItem(list.get(), static_cast<Py_ssize_t>(i), row.release()) == 0);
     }
@@ -55,7 +57,8 @@ template <const char* (*Text)(const cermet_callable*)>
 PyObject* choice(PyObject* self, void*) {
   return guarded([&] {
     const auto op = Box<Operator>::get(self);
-    const std::lock_guard lock(op->mutex);  // by the time that this has Python's lock, whoever holds it will let go without
+    const std::lock_guard lock(
+        op->mutex);  // by the time that this has Python's lock, whoever holds it will let go without
     return text(Text(op->callable)).release();
   });
 }
@@ -71,15 +74,17 @@ PyObject* represent(PyObject* self) {
   });
 }
 
-/// get_op(handle, device_type, device_index, computes, name, inputs, attributes, constants, kernel, config, gives_tuple, state, may_lie_transposed)
+/// get_op(handle, device_type, device_index, computes, name, inputs, attributes, constants, kernel, config,
+/// gives_tuple, state, may_lie_transposed)
 PyObject* get_op(PyObject*, PyObject* args) {
   return guarded([&] {
     PyObject *handle = nullptr, *inputs = nullptr, *attributes = nullptr;
     const char *name = nullptr, *kernel = nullptr, *config = nullptr;
     int type = 0, index = 0, computes = 0, gives_tuple = 0;
     unsigned long long constants = 0, state = 0, may_lie_transposed = 0;
-    require_set(PyArg_ParseTuple(args, "OiipsO!O!KzzpKK", &handle, &type, &index, &computes, &name, &PyTuple_Type, &inputs, &PyTuple_Type, &attributes,
-                                 &constants, &kernel, &config, &gives_tuple, &state, &may_lie_transposed) != 0);
+    require_set(PyArg_ParseTuple(args, "OiipsO!O!KzzpKK", &handle, &type, &index, &computes, &name, &PyTuple_Type,
+                                 &inputs, &PyTuple_Type, &attributes, &constants, &kernel, &config, &gives_tuple,
+                                 &state, &may_lie_transposed) != 0);
     auto op = std::make_shared<Operator>();
     op->state = state;
     op->may_lie_transposed = may_lie_transposed;
@@ -92,7 +97,8 @@ PyObject* get_op(PyObject*, PyObject* args) {
     op->constants.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
       PyObject* sample = PyTuple_GetItem(inputs, static_cast<Py_ssize_t>(i));
-      op->constants.push_back(operand_of(sample, op->device, type == kDLCPU ? -1 : legacy_stream, {name, "input", i, true}));
+      op->constants.push_back(
+          operand_of(sample, op->device, type == kDLCPU ? -1 : legacy_stream, {name, "input", i, true}));
       samples.push_back(op->constants.back().get());
     }
     const AttributeList list(attributes);
@@ -104,28 +110,37 @@ PyObject* get_op(PyObject*, PyObject* args) {
     cermet_status status = CERMET_OK;
     {
       const Released released;
-      status = cermet_get_op(on->handle, name, samples.data(), count, list.data(), list.size(), &options, &op->callable);
+      status =
+          cermet_get_op(on->handle, name, samples.data(), count, list.data(), list.size(), &options, &op->callable);
     }
     if (status != CERMET_OK) {
       const Ref message = text(last_message());
-      raise(status, text_of(Ref(PyObject_CallFunctionObjArgs(operands("remedied"), message.get(), inputs, nullptr)).get()));
+      raise(status,
+            text_of(Ref(PyObject_CallFunctionObjArgs(operands("remedied"), message.get(), inputs, nullptr)).get()));
     }
     for (std::size_t i = 0; i < count; ++i)
-      if (i < 64 && (constants >> i & 1) != 0) op->kept.push_back(Ref::to(PyTuple_GetItem(inputs, static_cast<Py_ssize_t>(i))));
+      if (i < 64 && (constants >> i & 1) != 0)
+        op->kept.push_back(Ref::to(PyTuple_GetItem(inputs, static_cast<Py_ssize_t>(i))));
       else op->constants[i] = Operand();
     return Box<Operator>::make(std::move(op));
   });
 }
 
-PyMethodDef methods[] = {{"infer", infer, METH_VARARGS, "infer(*inputs): ((dtype, shape, shared input or -1), ..) of the results."},
-                         {"close", Box<Operator>::close, METH_NOARGS, "Frees it."},
-                         {}};
+PyMethodDef methods[] = {
+    {"infer", infer, METH_VARARGS, "infer(*inputs): ((dtype, shape, shared input or -1), ..) of the results."},
+    {"close", Box<Operator>::close, METH_NOARGS, "Frees it."},
+    {}};
 PyGetSetDef getters[] = {{"name", name, nullptr, "The operator.", nullptr},
-                         {"kernel", choice<cermet_callable_kernel>, nullptr, "Name of the kernel of the last call, before one of the samples'.", nullptr},
-                         {"config", choice<cermet_callable_config>, nullptr, "Its configuration; \"\" where it has one way to run.", nullptr},
-                         {"bound_count", bound_count, nullptr, "Number of kernels bound so far: one for each set of types and shapes.", nullptr},
+                         {"kernel", choice<cermet_callable_kernel>, nullptr,
+                          "Name of the kernel of the last call, before one of the samples'.", nullptr},
+                         {"config", choice<cermet_callable_config>, nullptr,
+                          "Its configuration; \"\" where it has one way to run.", nullptr},
+                         {"bound_count", bound_count, nullptr,
+                          "Number of kernels bound so far: one for each set of types and shapes.", nullptr},
                          {}};
-const char* const documentation = "An operator for tensors of any types and shapes that it takes: op(*tensors, out=None, stream=None). See cermet.get_op.";
+const char* const documentation =
+    "An operator for tensors of any types and shapes that it takes: op(*tensors, out=None, stream=None). See "
+    "cermet.get_op.";
 PyMethodDef functions[] = {{"get_op", get_op, METH_VARARGS, "See cermet.get_op."}, {}};
 
 }  // namespace

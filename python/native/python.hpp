@@ -1,4 +1,5 @@
-// The part of Python's C interface that does not change from 3.10 on, and what the binding adds to it: owned references, exceptions, the released lock.
+// The part of Python's C interface that does not change from 3.10 on, and what the binding adds to it: owned
+// references, exceptions, the released lock.
 #pragma once
 
 #define Py_LIMITED_API 0x030A0000
@@ -105,7 +106,9 @@ inline std::string text_of(PyObject* object) {
   require_set(text != nullptr);
   return {text, static_cast<std::size_t>(size)};
 }
-inline Ref text(const std::string& value) { return Ref(PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "replace")); }
+inline Ref text(const std::string& value) {
+  return Ref(PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "replace"));
+}
 
 template <class Method>
 PyCFunction function(Method* method) {

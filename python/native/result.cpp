@@ -3,11 +3,14 @@
 namespace cermet::python {
 namespace {
 
-void set_error(void*, const char* kind, const char* message) { PyErr_Format(PyExc_RuntimeError, "%s: %s", kind, message); }
+void set_error(void*, const char* kind, const char* message) {
+  PyErr_Format(PyExc_RuntimeError, "%s: %s", kind, message);
+}
 
 Ref shape_tuple(const cermet_call_result& type) {
   Ref shape(PyTuple_New(type.ndim));
-  for (int i = 0; i < type.ndim; ++i) require_set(PyTuple_SetItem(shape.get(), i, Ref(PyLong_FromLongLong(type.shape[i])).release()) == 0);
+  for (int i = 0; i < type.ndim; ++i)
+    require_set(PyTuple_SetItem(shape.get(), i, Ref(PyLong_FromLongLong(type.shape[i])).release()) == 0);
   return shape;
 }
 
@@ -26,7 +29,8 @@ Result::Result(const cermet_call_result& type, PyObject* sample, const Operand& 
   // (memory, what the caller gets): these differ where the framework does not export the element type.
   const Ref shape = shape_tuple(type), dtype = text(type.dtype);
   const Ref place(Py_BuildValue("(ii)", static_cast<int>(device.device_type), static_cast<int>(device.device_id)));
-  const Ref made(PyObject_CallFunctionObjArgs(bridge("empty_like"), sample, shape.get(), dtype.get(), place.get(), nullptr));
+  const Ref made(
+      PyObject_CallFunctionObjArgs(bridge("empty_like"), sample, shape.get(), dtype.get(), place.get(), nullptr));
   PyObject *memory = nullptr, *object = nullptr;
   require_set(PyArg_ParseTuple(made.get(), "OO", &memory, &object) != 0);
   operand_ = operand_of(memory, device, -1, {"result", "tensor", 0});
@@ -36,7 +40,10 @@ Result::Result(const cermet_call_result& type, PyObject* sample, const Operand& 
 }
 
 Result::Result(Result&& other) noexcept
-    : object_(std::move(other.object_)), operand_(std::move(other.operand_)), managed_(std::exchange(other.managed_, nullptr)), api_(other.api_) {}
+    : object_(std::move(other.object_)),
+      operand_(std::move(other.operand_)),
+      managed_(std::exchange(other.managed_, nullptr)),
+      api_(other.api_) {}
 
 Result::~Result() {
   if (managed_ && managed_->deleter) managed_->deleter(managed_);

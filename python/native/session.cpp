@@ -33,12 +33,14 @@ PyObject* compile(PyObject*, PyObject* args) {
     PyObject *graph = nullptr, *rows = nullptr, *steps = nullptr;
     cermet_compile_options options = cermet_compile_defaults();
     int capture = 1;
-    require_set(PyArg_ParseTuple(args, "OO!ssO!pzz", &graph, &PyTuple_Type, &rows, &options.fusion, &options.rounding, &PyTuple_Type, &steps, &capture,
-                                 &options.super_kernel, &options.super_kernel_options) != 0);
+    require_set(PyArg_ParseTuple(args, "OO!ssO!pzz", &graph, &PyTuple_Type, &rows, &options.fusion, &options.rounding,
+                                 &PyTuple_Type, &steps, &capture, &options.super_kernel,
+                                 &options.super_kernel_options) != 0);
     std::vector<cermet_maximum> maxima(static_cast<std::size_t>(PyTuple_Size(rows)));
     for (std::size_t i = 0; i < maxima.size(); ++i) {
       long long most = 0;
-      require_set(PyArg_ParseTuple(PyTuple_GetItem(rows, static_cast<Py_ssize_t>(i)), "sL", &maxima[i].symbol, &most) != 0);
+      require_set(PyArg_ParseTuple(PyTuple_GetItem(rows, static_cast<Py_ssize_t>(i)), "sL", &maxima[i].symbol, &most) !=
+                  0);
       maxima[i].value = most;
     }
     std::vector<std::string> texts;
@@ -71,7 +73,8 @@ PyObject* compile(PyObject*, PyObject* args) {
   });
 }
 
-template <std::size_t (*Count)(const cermet_session*), cermet_status (*Get)(cermet_session*, std::size_t, cermet_value_info*)>
+template <std::size_t (*Count)(const cermet_session*),
+          cermet_status (*Get)(cermet_session*, std::size_t, cermet_value_info*)>
 PyObject* ports(PyObject* self, PyObject*) {
   return guarded([&] {
     const auto of = Box<Session>::get(self);
@@ -89,7 +92,11 @@ PyObject* ports(PyObject* self, PyObject*) {
 class Run {
  public:
   Run(Session& of, PyObject* inputs, long long stream)
-      : of_(of), args_(inputs), stream_(stream), inputs_(inputs, of.device, stream, of.name.c_str()), tensors_(inputs_.tensors()) {}
+      : of_(of),
+        args_(inputs),
+        stream_(stream),
+        inputs_(inputs, of.device, stream, of.name.c_str()),
+        tensors_(inputs_.tensors()) {}
 
   /// New results of the first input's framework; one that is an input's memory is that tensor.
   void allocate(PyObject* sample) {
@@ -120,7 +127,8 @@ class Run {
   }
   PyObject* results() {
     Ref tuple(PyTuple_New(static_cast<Py_ssize_t>(results_.size())));
-    for (std::size_t i = 0; i < results_.size(); ++i) require_set(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), results_[i].take()) == 0);
+    for (std::size_t i = 0; i < results_.size(); ++i)
+      require_set(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), results_[i].take()) == 0);
     return tuple.release();
   }
 
@@ -128,7 +136,8 @@ class Run {
   void add(PyObject* object) {
     const Role role{of_.name.c_str(), "output", results_.size()};
     Operand operand = operand_of(object, of_.device, stream_, role);
-    if (operand.is_read_only) raise(CERMET_INVALID_ARGUMENT, role.text() + ": expected memory that may be written, found a read-only tensor");
+    if (operand.is_read_only)
+      raise(CERMET_INVALID_ARGUMENT, role.text() + ": expected memory that may be written, found a read-only tensor");
     results_.emplace_back(object, std::move(operand));
   }
 
@@ -146,7 +155,8 @@ PyObject* run(PyObject* self, PyObject* args) {
     PyObject *list = nullptr, *sample = nullptr, *out = nullptr, *stream = nullptr;
     require_set(PyArg_ParseTuple(args, "O!OOO", &PyTuple_Type, &list, &sample, &out, &stream) != 0);
     const auto of = Box<Session>::get(self);
-    if (!of->computes) raise(CERMET_UNSUPPORTED, of->name + ": expected a device that computes, found one that does not");
+    if (!of->computes)
+      raise(CERMET_UNSUPPORTED, of->name + ": expected a device that computes, found one that does not");
     Run made(*of, list, stream_of(of->name, of->device, list, stream));
     std::unique_lock lock(of->mutex, std::defer_lock);  // taken with Python's released, as every lock here
     {
@@ -175,17 +185,19 @@ PyObject* sizes(PyObject* self, PyObject*) {
   return guarded([&] {
     const auto of = Box<Session>::get(self);
     return Py_BuildValue("(nnn)", static_cast<Py_ssize_t>(cermet_session_step_count(of->session)),
-                         static_cast<Py_ssize_t>(cermet_session_arena_bytes(of->session)), static_cast<Py_ssize_t>(cermet_session_constant_bytes(of->session)));
+                         static_cast<Py_ssize_t>(cermet_session_arena_bytes(of->session)),
+                         static_cast<Py_ssize_t>(cermet_session_constant_bytes(of->session)));
   });
 }
 
-PyMethodDef methods[] = {{"inputs", ports<cermet_session_input_count, cermet_session_input>, METH_NOARGS, "((name, dtype, shape), ..)."},
-                         {"outputs", ports<cermet_session_output_count, cermet_session_output>, METH_NOARGS, "((name, dtype, shape), ..)."},
-                         {"run", run, METH_VARARGS, "run(tensors, sample, out, stream): results."},
-                         {"explain", explain, METH_NOARGS, "What was compiled."},
-                         {"sizes", sizes, METH_NOARGS, "(steps, bytes of intermediate values, bytes of constants)."},
-                         {"close", Box<Session>::close, METH_NOARGS, "Frees it."},
-                         {}};
+PyMethodDef methods[] = {
+    {"inputs", ports<cermet_session_input_count, cermet_session_input>, METH_NOARGS, "((name, dtype, shape), ..)."},
+    {"outputs", ports<cermet_session_output_count, cermet_session_output>, METH_NOARGS, "((name, dtype, shape), ..)."},
+    {"run", run, METH_VARARGS, "run(tensors, sample, out, stream): results."},
+    {"explain", explain, METH_NOARGS, "What was compiled."},
+    {"sizes", sizes, METH_NOARGS, "(steps, bytes of intermediate values, bytes of constants)."},
+    {"close", Box<Session>::close, METH_NOARGS, "Frees it."},
+    {}};
 PyMethodDef functions[] = {{"compile_graph", compile, METH_VARARGS, "See cermet.Graph.compile."}, {}};
 
 }  // namespace

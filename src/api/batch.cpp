@@ -29,8 +29,11 @@ struct cermet_batch {
 
   explicit cermet_batch(std::shared_ptr<cermet_model> of)
       : model(std::move(of)),
-        generator(model->engine, {[this](std::size_t request, std::int32_t id) { requests.at(request).ids.push_back(id); },
-                                  [this](std::size_t request, const cermet::Generation& result) { requests.at(request).result = cermet::api::to_c(result); }}) {
+        generator(model->engine,
+                  {[this](std::size_t request, std::int32_t id) { requests.at(request).ids.push_back(id); },
+                   [this](std::size_t request, const cermet::Generation& result) {
+                     requests.at(request).result = cermet::api::to_c(result);
+                   }}) {
     model->has_batch = true;
     model->conversation->forget();
   }
@@ -43,7 +46,8 @@ struct cermet_batch {
 
   auto find(std::int64_t request) {
     const auto found = request < 0 ? requests.end() : requests.find(static_cast<std::size_t>(request));
-    cermet::require(found != requests.end(), "request {}: expected one that was submitted and whose end was not polled, found none", request);
+    cermet::require(found != requests.end(),
+                    "request {}: expected one that was submitted and whose end was not polled, found none", request);
     return found;
   }
 };
@@ -62,7 +66,8 @@ cermet_status cermet_batch_create(cermet_model* model, cermet_batch** batch) {
 
 void cermet_batch_destroy(cermet_batch* batch) { delete batch; }
 
-cermet_status cermet_batch_submit(cermet_batch* batch, const int32_t* prompt, size_t count, const cermet_generate_options* options, int64_t* request) {
+cermet_status cermet_batch_submit(cermet_batch* batch, const int32_t* prompt, size_t count,
+                                  const cermet_generate_options* options, int64_t* request) {
   return api::guarded([&] {
     api::require_pointer(batch, "batch");
     if (count > 0) api::require_pointer(prompt, "prompt");
@@ -88,14 +93,15 @@ cermet_status cermet_batch_step(cermet_batch* batch, size_t* left) {
   });
 }
 
-cermet_status cermet_batch_poll(cermet_batch* batch, int64_t request, int32_t* ids, size_t capacity, size_t* count, int32_t* done, cermet_generation* result) {
+cermet_status cermet_batch_poll(cermet_batch* batch, int64_t request, int32_t* ids, size_t capacity, size_t* count,
+                                int32_t* done, cermet_generation* result) {
   const char* text = nullptr;
   size_t length = 0;
   return cermet_batch_poll_text(batch, request, ids, capacity, count, &text, &length, done, result);
 }
 
-cermet_status cermet_batch_poll_text(cermet_batch* batch, int64_t request, int32_t* ids, size_t capacity, size_t* count, const char** text, size_t* length,
-                                     int32_t* done, cermet_generation* result) {
+cermet_status cermet_batch_poll_text(cermet_batch* batch, int64_t request, int32_t* ids, size_t capacity, size_t* count,
+                                     const char** text, size_t* length, int32_t* done, cermet_generation* result) {
   return api::guarded([&] {
     api::require_pointer(batch, "batch");
     if (capacity > 0) api::require_pointer(ids, "ids");

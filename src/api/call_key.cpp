@@ -4,7 +4,7 @@
 
 #include "api/plain_tensor.hpp"
 #include "base/error.hpp"
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet::api {
 namespace {
@@ -12,17 +12,22 @@ namespace {
 /// One step of a hash: the multiplication and rotation of FxHash, which is made for short keys of integers.
 void mix(std::uint64_t& hash, std::uint64_t value) { hash = (std::rotl(hash, 5) ^ value) * 0x517cc1b727220a95u; }
 
-std::uint64_t word_of(DLDataType type) { return type.code | std::uint64_t{type.bits} << 8 | std::uint64_t{type.lanes} << 16; }
+std::uint64_t word_of(DLDataType type) {
+  return type.code | std::uint64_t{type.bits} << 8 | std::uint64_t{type.lanes} << 16;
+}
 
-/// The end of the range that a size lies in: 0, 1, 2, 4, 8 and so on; beyond what kernels count in 32 bits, the size itself.
+/// The end of the range that a size lies in: 0, 1, 2, 4, 8 and so on; beyond what kernels count in 32 bits, the size
+/// itself.
 std::int64_t range_end(std::int64_t size) {
   constexpr std::int64_t largest = std::int64_t{1} << 30;
-  return size <= 1 || size > largest ? size : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(size)));
+  return size <= 1 || size > largest ? size
+                                     : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(size)));
 }
 
 void require_form(std::string_view op, std::size_t i, const DLTensor& t) {
   if (t.ndim < 0 || t.ndim > Shape::max_rank)
-    fail(Status::invalid_argument, "{}: input {}: expected 0 to {} dimensions, found {}", op, i, Shape::max_rank, t.ndim);
+    fail(Status::invalid_argument, "{}: input {}: expected 0 to {} dimensions, found {}", op, i, Shape::max_rank,
+         t.ndim);
   if (t.ndim > 0 && !t.shape) fail(Status::invalid_argument, "{}: input {}: expected a shape, found NULL", op, i);
 }
 
@@ -61,8 +66,13 @@ std::uint64_t CallShape::hash() const {
   return hash;
 }
 
-CallKey::CallKey(const CallShape& shape, const PerRowAxis<std::uint64_t>& open, std::vector<PerRowAxis<std::int64_t>> but)
-    : inputs_(shape.inputs.size()), range_ends_(shape.range_ends), shared_(shape.shared), but_(std::move(but)), hash_(shape.hash()) {
+CallKey::CallKey(const CallShape& shape, const PerRowAxis<std::uint64_t>& open,
+                 std::vector<PerRowAxis<std::int64_t>> but)
+    : inputs_(shape.inputs.size()),
+      range_ends_(shape.range_ends),
+      shared_(shape.shared),
+      but_(std::move(but)),
+      hash_(shape.hash()) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const DLTensor* const t = shape.inputs[i];
     if (!t) continue;
@@ -85,7 +95,8 @@ bool CallKey::matches(const CallShape& shape) const {
       continue;
     }
     if (t->ndim != input.ndim || !same(t->dtype, input.type)) return false;
-    for (std::size_t a = 0; a < static_cast<std::size_t>(t->ndim); ++a)  // which of them share an open size, `shared` has told
+    for (std::size_t a = 0; a < static_cast<std::size_t>(t->ndim);
+         ++a)  // which of them share an open size, `shared` has told
       if (input.dims[a] != t->shape[a] && input.dims[a] != any_of_range) return false;
   }
   return but_.empty() || std::ranges::find(but_, shape.rows) == but_.end();

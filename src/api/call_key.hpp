@@ -14,7 +14,8 @@
 
 namespace cermet::api {
 
-/// Dimensions that may count rows: the leading ones of the first input, but for its last where it has several, and not more than these.
+/// Dimensions that may count rows: the leading ones of the first input, but for its last where it has several, and not
+/// more than these.
 inline constexpr std::size_t row_axes = 2;
 template <class T>
 using PerRowAxis = std::array<T, row_axes>;
@@ -34,8 +35,10 @@ struct CallShape {
 /// Everything that a choice was made for. Calls whose row axes lie in its ranges match it.
 class CallKey {
  public:
-  /// `open`: bit i of an axis: the key stands for all sizes of the range there, else for this one. `but`: not for these sizes of the axes.
-  CallKey(const CallShape& shape, const PerRowAxis<std::uint64_t>& open, std::vector<PerRowAxis<std::int64_t>> but = {});
+  /// `open`: bit i of an axis: the key stands for all sizes of the range there, else for this one. `but`: not for these
+  /// sizes of the axes.
+  CallKey(const CallShape& shape, const PerRowAxis<std::uint64_t>& open,
+          std::vector<PerRowAxis<std::int64_t>> but = {});
   /// A comparison of all that the key has, not of hashes.
   bool matches(const CallShape& shape) const;
   std::uint64_t hash() const { return hash_; }

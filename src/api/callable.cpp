@@ -5,12 +5,13 @@
 #include "api/dlpack.hpp"
 #include "api/schema.hpp"
 #include "base/text.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::api {
 namespace {
 
-constexpr std::size_t most_bound = 512;  ///< operators of a callable: shapes that keep changing, outside of ranges, take each other's places
+constexpr std::size_t most_bound =
+    512;  ///< operators of a callable: shapes that keep changing, outside of ranges, take each other's places
 
 }  // namespace
 
@@ -24,8 +25,9 @@ Callable::Callable(std::shared_ptr<Handle> handle, std::string_view name, std::s
   request.kernel = options.kernel ? options.kernel : "";
   request.config = options.config ? options.config : "";
   const CallShape checked(request.op->name, samples);  // whose form can be read
-  require(samples.size() == 64 || options.constants >> samples.size() == 0, "{}: constants: expected bits of {} inputs, found {:#x}", request.op->name,
-          samples.size(), options.constants);
+  require(samples.size() == 64 || options.constants >> samples.size() == 0,
+          "{}: constants: expected bits of {} inputs, found {:#x}", request.op->name, samples.size(),
+          options.constants);
   take_dtypes(samples, options);
   const std::uint64_t transposed = transposed_.found_in(samples) & options.constants;
   request.attributes = transposed_.attributes(request.attributes, transposed);
@@ -44,7 +46,8 @@ void Callable::take_dtypes(std::span<const DLTensor* const> samples, const cerme
   for (std::size_t i = 0; options.dtypes && i < samples.size(); ++i) {
     if (!options.dtypes[i]) continue;
     const auto named = dtype_from_name(options.dtypes[i]);
-    require(named.has_value(), "{}: input {}: expected {}, found {}", plain_->request.op->name, i, dtypes::all.to_string(), quote(options.dtypes[i]));
+    require(named.has_value(), "{}: input {}: expected {}, found {}", plain_->request.op->name, i,
+            dtypes::all.to_string(), quote(options.dtypes[i]));
     plain_->request.dtypes.resize(i + 1);
     plain_->request.dtypes[i] = named;
   }
@@ -62,13 +65,21 @@ void Callable::take_constant(std::size_t input, const DLTensor* sample, cermet_w
 std::shared_ptr<Weight> Callable::weight_of(std::size_t input, const DLTensor* sample) const {
   const OpDefinition& op = *plain_->request.op;
   const std::string_view operand = spec_name(op.inputs, input);
-  require(sample != nullptr, "{}: input {} ({}): expected a tensor with the value of the constant, found none", op.name, input, operand);
-  const TensorType type{element_type(plain_->request, input, *sample), Dims(sample->shape, sample->shape + sample->ndim)};
+  require(sample != nullptr, "{}: input {} ({}): expected a tensor with the value of the constant, found none", op.name,
+          input, operand);
+  const TensorType type{element_type(plain_->request, input, *sample),
+                        Dims(sample->shape, sample->shape + sample->ndim)};
   for (const Dim& d : type.dims)
-    require(d.constant() >= 0, "{}: input {} ({}): expected non-negative dimensions, found {}", op.name, input, operand, type.to_string());
+    require(d.constant() >= 0, "{}: input {} ({}): expected non-negative dimensions, found {}", op.name, input, operand,
+            type.to_string());
   type.bytes();  // throws where they overflow
-  const TensorView view =
-      checked_view(*sample, {.op = op.name, .role = "input", .operand = operand, .index = input, .type = &type, .device = handle_->memory, .or_host = true});
+  const TensorView view = checked_view(*sample, {.op = op.name,
+                                                 .role = "input",
+                                                 .operand = operand,
+                                                 .index = input,
+                                                 .type = &type,
+                                                 .device = handle_->memory,
+                                                 .or_host = true});
   return std::make_shared<Weight>(handle_, view, sample->device.device_type != kDLCPU);
 }
 
@@ -92,8 +103,8 @@ Callable::Taken Callable::take_transposed(std::span<const DLTensor* const> input
     const std::size_t input = transposed_.operands().front().input;
     const DLTensor& given = *inputs[input];
     const std::span sizes(given.shape, static_cast<std::size_t>(given.ndim));
-    fail(error.status(), "{}; {} was given transposed, as [{}] with its columns dense", error.what(), spec_name(taken.request.op->inputs, input),
-         fmt::join(sizes, ", "));
+    fail(error.status(), "{}; {} was given transposed, as [{}] with its columns dense", error.what(),
+         spec_name(taken.request.op->inputs, input), fmt::join(sizes, ", "));
   }
 }
 
@@ -130,12 +141,15 @@ Callable::Entry& Callable::bind(Way& way, const CallShape& shape) {
   const CallRequest& request = way.request;
   for (std::size_t i = 0; i < std::min(shape.inputs.size(), weights_.size()); ++i)
     if (weights_[i] && shape.inputs[i])
-      fail(Status::invalid_argument, "{}: input {} ({}): expected no tensor for a constant, found one", request.op->name, i, spec_name(request.op->inputs, i));
-  const std::shared_ptr<const Recipe> recipe = handle_->recipes.get(request, shape, {handle_->context.target(), handle_->context.pool().size()});
+      fail(Status::invalid_argument, "{}: input {} ({}): expected no tensor for a constant, found one",
+           request.op->name, i, spec_name(request.op->inputs, i));
+  const std::shared_ptr<const Recipe> recipe =
+      handle_->recipes.get(request, shape, {handle_->context.target(), handle_->context.pool().size()});
   auto bound = std::make_unique<Bound>(handle_, *recipe);
   for (std::size_t i = 0; i < weights_.size(); ++i)
     if (weights_[i]) bound->op.set_weight(i, weights_[i]);
-  if (way.bound.size() >= most_bound) way.bound.erase_least([](const std::unique_ptr<Bound>& b) { return b->used; });  // which the last one is not
+  if (way.bound.size() >= most_bound)
+    way.bound.erase_least([](const std::unique_ptr<Bound>& b) { return b->used; });  // which the last one is not
   return way.bound.insert(recipe->key, std::move(bound));
 }
 

@@ -15,9 +15,10 @@ namespace cermet::api {
 
 class Callable {
  public:
-  /// Binds what calls like the samples need. Throws Error naming operand, attribute, kernel or, where none fits, every reason.
-  Callable(std::shared_ptr<Handle> handle, std::string_view name, std::span<const DLTensor* const> samples, std::span<const cermet_attribute> attributes,
-           const cermet_get_op_options& options);
+  /// Binds what calls like the samples need. Throws Error naming operand, attribute, kernel or, where none fits, every
+  /// reason.
+  Callable(std::shared_ptr<Handle> handle, std::string_view name, std::span<const DLTensor* const> samples,
+           std::span<const cermet_attribute> attributes, const cermet_get_op_options& options);
 
   /// A call's operator and its tensors in the form that the operator takes, valid until the next call.
   struct Taken {
@@ -38,7 +39,8 @@ class Callable {
   struct Bound {
     Operator op;
     std::uint64_t used = 0;  ///< number of the call that used it last
-    Bound(const std::shared_ptr<Handle>& handle, const Recipe& recipe) : op(handle, recipe.problem, recipe.choice, recipe.ranges) {}
+    Bound(const std::shared_ptr<Handle>& handle, const Recipe& recipe)
+        : op(handle, recipe.problem, recipe.choice, recipe.ranges) {}
   };
   using Entry = CallTable<std::unique_ptr<Bound>>::Entry;
   void take_dtypes(std::span<const DLTensor* const> samples, const cermet_get_op_options& options);

@@ -10,11 +10,14 @@ namespace cermet::api {
 
 TensorType declared_type(const DLTensor& tensor, const char* dtype, std::string_view what) {
   const auto type = dtype ? dtype_from_name(dtype) : dtype_of(tensor.dtype);
-  require(type.has_value(), "{}: dtype: expected {}, found {}", what, dtypes::all.to_string(), dtype ? quote(dtype) : text_of(tensor.dtype));
-  require(tensor.ndim >= 0 && tensor.ndim <= Shape::max_rank, "{}: expected 0 to {} dimensions, found {}", what, Shape::max_rank, tensor.ndim);
+  require(type.has_value(), "{}: dtype: expected {}, found {}", what, dtypes::all.to_string(),
+          dtype ? quote(dtype) : text_of(tensor.dtype));
+  require(tensor.ndim >= 0 && tensor.ndim <= Shape::max_rank, "{}: expected 0 to {} dimensions, found {}", what,
+          Shape::max_rank, tensor.ndim);
   require(tensor.ndim == 0 || tensor.shape, "{}: expected a shape, found NULL", what);
   TensorType made{*type, Dims(tensor.shape, tensor.shape + tensor.ndim)};
-  for (const Dim& d : made.dims) require(d.constant() >= 0, "{}: expected non-negative dimensions, found {}", what, made.to_string());
+  for (const Dim& d : made.dims)
+    require(d.constant() >= 0, "{}: expected non-negative dimensions, found {}", what, made.to_string());
   made.bytes();  // throws where they overflow
   return made;
 }

@@ -11,7 +11,8 @@
 
 namespace cermet::api {
 
-/// Its own type, or with `dtype` of the element type that this names. Throws Error, which begins with `what`, where it has none of Cermet's types or shapes.
+/// Its own type, or with `dtype` of the element type that this names. Throws Error, which begins with `what`, where it
+/// has none of Cermet's types or shapes.
 TensorType declared_type(const DLTensor& tensor, const char* dtype, std::string_view what);
 
 /// Calls copy(to, from, bytes) for the rows of a view, or once where it is dense.

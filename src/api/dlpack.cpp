@@ -11,7 +11,8 @@ namespace cermet::api {
 namespace {
 
 // Type codes that DLPack gained after 0.6.
-constexpr std::uint8_t dl_bool = 6, dl_f8_e4m3 = 10, dl_f8_e4m3fnuz = 11, dl_f8_e5m2 = 12, dl_f8_e5m2fnuz = 13, dl_f8_e8m0 = 14;
+constexpr std::uint8_t dl_bool = 6, dl_f8_e4m3 = 10, dl_f8_e4m3fnuz = 11, dl_f8_e5m2 = 12, dl_f8_e5m2fnuz = 13,
+                       dl_f8_e8m0 = 14;
 
 std::uint8_t code_of(DType dtype) {
   if (dtype == DType::bf16) return kDLBfloat;
@@ -32,10 +33,13 @@ std::uint8_t newer_code_of(DType dtype) {
   }
 }
 
-bool is_dtype(DLDataType found, DType dtype) { return same(found, dl_type_of(dtype)) || same(found, newer_dl_type_of(dtype)); }
+bool is_dtype(DLDataType found, DType dtype) {
+  return same(found, dl_type_of(dtype)) || same(found, newer_dl_type_of(dtype));
+}
 
 [[noreturn]] void refuse(const Expectation& e, std::string_view expected, std::string_view found) {
-  fail(Status::invalid_argument, "{}: {} {} ({}): expected {}, found {}", e.op, e.role, e.index, e.operand, expected, found);
+  fail(Status::invalid_argument, "{}: {} {} ({}): expected {}, found {}", e.op, e.role, e.index, e.operand, expected,
+       found);
 }
 
 /// "bf16[M, 64] with M = 7".
@@ -76,14 +80,18 @@ bool same_strides(const Shape& shape, const Shape& a, const Shape& b) {
 }  // namespace
 
 DLDataType dl_type_of(DType dtype) { return {code_of(dtype), static_cast<std::uint8_t>(8 * size_of(dtype)), 1}; }
-DLDataType newer_dl_type_of(DType dtype) { return {newer_code_of(dtype), static_cast<std::uint8_t>(8 * size_of(dtype)), 1}; }
+DLDataType newer_dl_type_of(DType dtype) {
+  return {newer_code_of(dtype), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
+}
 
 std::string text_of(DLDataType type) {
   static constexpr std::string_view kinds[] = {"int", "uint", "float", "opaque", "bfloat", "complex"};
   const std::optional<DType> own = dtype_of(type);
   if (own && *own != DType::u8) return std::string(name_of(*own));
-  const std::string kind = type.code < std::size(kinds) ? std::string(kinds[type.code]) : fmt::format("code {} with bits ", type.code);
-  const std::string text = fmt::format("DLPack {}{}{}", kind, type.bits, type.lanes == 1 ? "" : fmt::format("x{}", type.lanes));
+  const std::string kind =
+      type.code < std::size(kinds) ? std::string(kinds[type.code]) : fmt::format("code {} with bits ", type.code);
+  const std::string text =
+      fmt::format("DLPack {}{}{}", kind, type.bits, type.lanes == 1 ? "" : fmt::format("x{}", type.lanes));
   return own ? "u8 (" + text + ")" : text;  // bytes may also be meant as bool or fp8
 }
 
@@ -106,7 +114,8 @@ std::optional<DType> dtype_of(DLDataType type) {
 
 std::string_view stride_fault(const Shape& shape, const Shape& strides, int dense_dims, bool is_output) {
   if (shape.elements() == 0) return "";
-  std::int64_t dense = 1, covered = 1;  // elements that the axes to the right take: packed, and from the first to the last
+  std::int64_t dense = 1,
+               covered = 1;  // elements that the axes to the right take: packed, and from the first to the last
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
     if (shape[axis] != 1) {
       if (strides[axis] < 0) return "no negative stride";
@@ -130,15 +139,19 @@ ByteRange range_of(const TensorView& view) {
 }
 
 bool coincide(const TensorView& a, const TensorView& b) {
-  return a.data == b.data && a.shape == b.shape && size_of(a.dtype) == size_of(b.dtype) && same_strides(a.shape, a.strides, b.strides);
+  return a.data == b.data && a.shape == b.shape && size_of(a.dtype) == size_of(b.dtype) &&
+         same_strides(a.shape, a.strides, b.strides);
 }
 
 TensorView checked_view(const DLTensor& tensor, const Expectation& e) {
   const DType dtype = e.type->dtype;
   const DLDevice device = tensor.device;
-  const bool right_place = device.device_type == e.device.device_type && (device.device_type == kDLCPU || device.device_id == e.device.device_id);
+  const bool right_place = device.device_type == e.device.device_type &&
+                           (device.device_type == kDLCPU || device.device_id == e.device.device_id);
   if (!right_place && !(e.or_host && device.device_type == kDLCPU))
-    refuse(e, fmt::format("memory of {}{}", text_of(e.device), e.or_host && e.device.device_type != kDLCPU ? " or the host (kDLCPU)" : ""),
+    refuse(e,
+           fmt::format("memory of {}{}", text_of(e.device),
+                       e.or_host && e.device.device_type != kDLCPU ? " or the host (kDLCPU)" : ""),
            fmt::format("memory of {}", text_of(device)));
   if (!is_dtype(tensor.dtype, dtype)) refuse(e, name_of(dtype), text_of(tensor.dtype));
   const Shape shape = shape_of(tensor, e);
@@ -150,10 +163,12 @@ TensorView checked_view(const DLTensor& tensor, const Expectation& e) {
     refuse(e, fmt::format("strides {} as at creation", e.strides->to_string()), strides.to_string());
   if (const std::string_view fault = stride_fault(shape, strides, e.dense_dims, e.is_output); !fault.empty())
     refuse(e, fault, fmt::format("strides {} for {}", strides.to_string(), shape.to_string()));
-  if (!tensor.data && !is_empty && e.is_touched) refuse(e, fmt::format("memory of {} bytes", dense_bytes(dtype, shape)), "none");
+  if (!tensor.data && !is_empty && e.is_touched)
+    refuse(e, fmt::format("memory of {} bytes", dense_bytes(dtype, shape)), "none");
   auto* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   const auto address = reinterpret_cast<std::uintptr_t>(data);
-  if (address % size_of(dtype) != 0 && !is_empty) refuse(e, fmt::format("an address aligned to {} bytes", size_of(dtype)), fmt::format("{:#x}", address));
+  if (address % size_of(dtype) != 0 && !is_empty)
+    refuse(e, fmt::format("an address aligned to {} bytes", size_of(dtype)), fmt::format("{:#x}", address));
   return TensorView(data, dtype, shape, strides);
 }
 

@@ -32,11 +32,13 @@ std::string text_of(DLDataType type);
 /// The element type of a DLPack type code; nothing where Cermet has none. Plain bytes are u8.
 std::optional<DType> dtype_of(DLDataType type);
 
-/// The tensor as a view. Throws Error naming the operand: device, element type, rank, shape, strides, alignment, null data. Allocates only to throw.
+/// The tensor as a view. Throws Error naming the operand: device, element type, rank, shape, strides, alignment, null
+/// data. Allocates only to throw.
 TensorView checked_view(const DLTensor& tensor, const Expectation& expected);
 
-/// What is wrong with the strides of an operand, as "expected ...", or "" where they are legal: trailing dense_dims contiguous, none negative, all
-/// addresses below 2^63, and for an output no two elements in one place. Strides of dimensions of size 1 are free.
+/// What is wrong with the strides of an operand, as "expected ...", or "" where they are legal: trailing dense_dims
+/// contiguous, none negative, all addresses below 2^63, and for an output no two elements in one place. Strides of
+/// dimensions of size 1 are free.
 std::string_view stride_fault(const Shape& shape, const Shape& strides, int dense_dims, bool is_output);
 
 /// First and one-past-last byte that a view touches; an empty range for no elements.

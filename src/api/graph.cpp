@@ -2,19 +2,21 @@
 
 #include <algorithm>
 
+#include "api/call_problem.hpp"
 #include "api/caller_tensor.hpp"
 #include "api/dlpack.hpp"
-#include "api/problem.hpp"
 #include "api/schema.hpp"
 
 namespace cermet::api {
 namespace {
 
 /// Names of a node's results, which must be free before anything is added.
-std::vector<std::string> free_names(const Graph& graph, std::string_view op, const char* const* names, std::size_t count) {
+std::vector<std::string> free_names(const Graph& graph, std::string_view op, const char* const* names,
+                                    std::size_t count) {
   std::vector<std::string> list;
   for (std::size_t i = 0; names && i < count; ++i) {
-    require(names[i] && *names[i], "{}: names: expected one for each of {} results, found none for result {}", op, count, i);
+    require(names[i] && *names[i], "{}: names: expected one for each of {} results, found none for result {}", op,
+            count, i);
     require(!graph.find(names[i]) && std::ranges::find(list, names[i]) == list.end(),
             "graph '{}': value '{}': expected a name of its own, found one that is taken", graph.name, names[i]);
     list.emplace_back(names[i]);
@@ -45,10 +47,12 @@ cermet_value_info ValueText::of(const std::string& name, const TensorType& type)
     dims_.push_back(d.to_string());
   }
   for (const std::string& d : dims_) symbols_.push_back(d.c_str());
-  return {name_.c_str(), type_.c_str(), name_of(type.dtype).data(), type.rank(), shape_.data(), symbols_.data()};  // names of types are string literals
+  return {name_.c_str(), type_.c_str(), name_of(type.dtype).data(),
+          type.rank(),   shape_.data(), symbols_.data()};  // names of types are string literals
 }
 
-ConstantMemory GraphBuilder::memory_of(const char* name, const TensorType& type, const DLTensor& tensor, bool is_read) const {
+ConstantMemory GraphBuilder::memory_of(const char* name, const TensorType& type, const DLTensor& tensor,
+                                       bool is_read) const {
   const TensorView view = checked_view(tensor, {.op = "graph",
                                                 .role = "constant",
                                                 .operand = name,
@@ -78,32 +82,38 @@ ValueId GraphBuilder::add_literal(const char* name, const char* dtype, const DLT
 
 void GraphBuilder::set_constant(const char* name, const DLTensor& tensor) {
   const ValueId id = graph_.find(name);
-  const bool is_loaded = id && graph_.value(id).kind == ValueKind::constant && std::holds_alternative<std::monostate>(graph_.value(id).source);
-  require(is_loaded, "constant '{}': expected a constant that graph '{}' declares without values, found {}", name, graph_.name, id ? "another value" : "none");
+  const bool is_loaded = id && graph_.value(id).kind == ValueKind::constant &&
+                         std::holds_alternative<std::monostate>(graph_.value(id).source);
+  require(is_loaded, "constant '{}': expected a constant that graph '{}' declares without values, found {}", name,
+          graph_.name, id ? "another value" : "none");
   constants_[name] = memory_of(name, graph_.type(id), tensor, handle_->context.computes());
 }
 
 ValueId GraphBuilder::value(cermet_value id, std::string_view what) const {
-  require(id >= 0 && static_cast<std::size_t>(id) < graph_.values().size(), "{}: expected a value of graph '{}', of which there are {}, found {}", what,
-          graph_.name, graph_.values().size(), id);
+  require(id >= 0 && static_cast<std::size_t>(id) < graph_.values().size(),
+          "{}: expected a value of graph '{}', of which there are {}, found {}", what, graph_.name,
+          graph_.values().size(), id);
   return {id};
 }
 
-std::vector<ValueId> GraphBuilder::apply(const char* op, std::span<const cermet_value> inputs, std::span<const cermet_attribute> attributes,
-                                         const char* const* names) {
+std::vector<ValueId> GraphBuilder::apply(const char* op, std::span<const cermet_value> inputs,
+                                         std::span<const cermet_attribute> attributes, const char* const* names) {
   const OpDefinition& definition = operator_named(op);
   check_input_count(definition, inputs.size());
   std::vector<ValueId> operands;
   std::vector<std::optional<TensorType>> types;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool is_given = inputs[i] != CERMET_NO_VALUE;
-    operands.push_back(is_given ? value(inputs[i], fmt::format("{}: input {} ({})", definition.name, i, spec_name(definition.inputs, i))) : ValueId{});
+    operands.push_back(is_given ? value(inputs[i], fmt::format("{}: input {} ({})", definition.name, i,
+                                                               spec_name(definition.inputs, i)))
+                                : ValueId{});
     types.push_back(is_given ? std::optional(graph_.type(operands.back())) : std::nullopt);
   }
   const Attributes given = without_defaults(attributes_of(attributes, definition), definition);
   if (!names) return graph_.apply_all(definition.kind, std::move(operands), given);
   const std::size_t count = make_problem(definition, std::move(types), given).outputs.size();
-  return graph_.apply_all(definition.kind, std::move(operands), given, free_names(graph_, definition.name, names, count));
+  return graph_.apply_all(definition.kind, std::move(operands), given,
+                          free_names(graph_, definition.name, names, count));
 }
 
 void GraphBuilder::begin_scope(const char* name) {
@@ -118,7 +128,8 @@ void GraphBuilder::end_scope() {
 
 void GraphBuilder::begin_super_kernel(const char* name, const char* options) {
   const std::string_view given = options ? options : "";
-  require(name || given.empty(), "super-kernel without a name: expected no options, because its nodes are in none, found '{}'", given);
+  require(name || given.empty(),
+          "super-kernel without a name: expected no options, because its nodes are in none, found '{}'", given);
   const std::int32_t region = name ? graph_.add_super_kernel(name, given) : Node::excluded;
   super_kernels_.push_back(std::make_unique<Graph::SuperKernelScope>(graph_, region));
 }

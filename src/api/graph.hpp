@@ -39,7 +39,8 @@ class GraphBuilder {
   ValueId add_constant(const char* name, const char* dtype, const DLTensor& tensor);
   ValueId add_literal(const char* name, const char* dtype, const DLTensor& tensor);
   void set_constant(const char* name, const DLTensor& tensor);
-  std::vector<ValueId> apply(const char* op, std::span<const cermet_value> inputs, std::span<const cermet_attribute> attributes, const char* const* names);
+  std::vector<ValueId> apply(const char* op, std::span<const cermet_value> inputs,
+                             std::span<const cermet_attribute> attributes, const char* const* names);
   void begin_scope(const char* name);
   void end_scope();
   /// Without a name: excludes.

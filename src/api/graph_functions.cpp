@@ -4,7 +4,7 @@
 #include "api/graph.hpp"
 #include "api/guard.hpp"
 #include "graph/text.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/type_text.hpp"
 
 using namespace cermet;  // NOLINT(google-build-using-namespace): the C functions below are the face of this namespace
 
@@ -48,7 +48,8 @@ cermet_status cermet_graph_input(cermet_graph* graph, const char* name, const ch
   });
 }
 
-cermet_status cermet_graph_constant(cermet_graph* graph, const char* name, const char* dtype, const DLTensor* tensor, cermet_value* value) {
+cermet_status cermet_graph_constant(cermet_graph* graph, const char* name, const char* dtype, const DLTensor* tensor,
+                                    cermet_value* value) {
   return api::guarded([&] {
     api::require_pointer(graph, "graph");
     api::require_pointer(name, "name");
@@ -58,7 +59,8 @@ cermet_status cermet_graph_constant(cermet_graph* graph, const char* name, const
   });
 }
 
-cermet_status cermet_graph_literal(cermet_graph* graph, const char* name, const char* dtype, const DLTensor* tensor, cermet_value* value) {
+cermet_status cermet_graph_literal(cermet_graph* graph, const char* name, const char* dtype, const DLTensor* tensor,
+                                   cermet_value* value) {
   return api::guarded([&] {
     api::require_pointer(graph, "graph");
     api::require_pointer(name, "name");
@@ -77,15 +79,17 @@ cermet_status cermet_graph_set_constant(cermet_graph* graph, const char* name, c
   });
 }
 
-cermet_status cermet_graph_apply(cermet_graph* graph, const char* op, const cermet_value* inputs, size_t input_count, const cermet_attribute* attributes,
-                                 size_t attribute_count, const char* const* names, cermet_value* outputs, size_t capacity, size_t* count) {
+cermet_status cermet_graph_apply(cermet_graph* graph, const char* op, const cermet_value* inputs, size_t input_count,
+                                 const cermet_attribute* attributes, size_t attribute_count, const char* const* names,
+                                 cermet_value* outputs, size_t capacity, size_t* count) {
   return api::guarded([&] {
     api::require_pointer(graph, "graph");
     api::require_pointer(op, "op");
     if (input_count > 0) api::require_pointer(inputs, "inputs");
     if (attribute_count > 0) api::require_pointer(attributes, "attributes");
     if (capacity > 0) api::require_pointer(outputs, "outputs");
-    const std::vector<ValueId> made = graph->builder.apply(op, {inputs, input_count}, {attributes, attribute_count}, names);
+    const std::vector<ValueId> made =
+        graph->builder.apply(op, {inputs, input_count}, {attributes, attribute_count}, names);
     for (std::size_t i = 0; i < std::min(made.size(), capacity); ++i) outputs[i] = made[i].index;
     if (count) *count = made.size();
   });

@@ -41,9 +41,12 @@ cermet_status handle_exception() noexcept {
   }
 }
 
-static_assert(static_cast<int>(Status::invalid_argument) == CERMET_INVALID_ARGUMENT && static_cast<int>(Status::invalid_file) == CERMET_INVALID_FILE &&
-                  static_cast<int>(Status::unsupported) == CERMET_UNSUPPORTED && static_cast<int>(Status::io) == CERMET_IO &&
-                  static_cast<int>(Status::out_of_memory) == CERMET_OUT_OF_MEMORY && static_cast<int>(Status::cancelled) == CERMET_CANCELLED &&
+static_assert(static_cast<int>(Status::invalid_argument) == CERMET_INVALID_ARGUMENT &&
+                  static_cast<int>(Status::invalid_file) == CERMET_INVALID_FILE &&
+                  static_cast<int>(Status::unsupported) == CERMET_UNSUPPORTED &&
+                  static_cast<int>(Status::io) == CERMET_IO &&
+                  static_cast<int>(Status::out_of_memory) == CERMET_OUT_OF_MEMORY &&
+                  static_cast<int>(Status::cancelled) == CERMET_CANCELLED &&
                   static_cast<int>(Status::internal) == CERMET_INTERNAL,
               "the C ABI's statuses are the library's");
 
@@ -52,5 +55,7 @@ static_assert(static_cast<int>(Status::invalid_argument) == CERMET_INVALID_ARGUM
 using cermet::api::last_error;
 
 const char* cermet_version(void) { return CERMET_VERSION; }
-const char* cermet_status_name(cermet_status status) { return cermet::status_name(static_cast<cermet::Status>(status)); }
+const char* cermet_status_name(cermet_status status) {
+  return cermet::status_name(static_cast<cermet::Status>(status));
+}
 const char* cermet_last_error_message(void) { return last_error.data(); }

@@ -8,7 +8,8 @@
 
 namespace cermet::api {
 
-/// Stores the message that cermet_last_error_message() returns. Allocates nothing, so that it also works when memory is out.
+/// Stores the message that cermet_last_error_message() returns. Allocates nothing, so that it also works when memory is
+/// out.
 void set_last_error(std::string_view message) noexcept;
 /// Stores the message of the exception being handled and returns its status.
 cermet_status handle_exception() noexcept;
@@ -25,6 +26,8 @@ cermet_status guarded(Body&& body) noexcept {
 }
 
 /// A pointer argument that must not be null.
-inline void require_pointer(const void* pointer, std::string_view name) { require(pointer != nullptr, "{}: expected a pointer, found NULL", name); }
+inline void require_pointer(const void* pointer, std::string_view name) {
+  require(pointer != nullptr, "{}: expected a pointer, found NULL", name);
+}
 
 }  // namespace cermet::api

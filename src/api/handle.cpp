@@ -69,11 +69,14 @@ const Devices& devices() {
 }  // namespace
 
 size_t cermet_device_count(void) { return devices().names.size(); }
-const char* cermet_device_name(size_t index) { return index < devices().names.size() ? devices().names[index].c_str() : nullptr; }
+const char* cermet_device_name(size_t index) {
+  return index < devices().names.size() ? devices().names[index].c_str() : nullptr;
+}
 const char* cermet_no_cuda(void) { return devices().no_cuda.c_str(); }
 
 void cermet_set_log(cermet_log_callback callback, void* user, cermet_log_level level) {
   if (!callback) return set_log_sink({}, LogLevel::warn);
   const int clamped = std::clamp(static_cast<int>(level), 0, 3);
-  set_log_sink([=](LogLevel at, const char* message) { callback(user, static_cast<cermet_log_level>(at), message); }, static_cast<LogLevel>(clamped));
+  set_log_sink([=](LogLevel at, const char* message) { callback(user, static_cast<cermet_log_level>(at), message); },
+               static_cast<LogLevel>(clamped));
 }

@@ -23,7 +23,8 @@ static_assert(offsetof(cermet_cpu_call, runtime) == offsetof(foreign::CpuCall, r
 cermet_kernel_options kernel_defaults() { return {sizeof(cermet_kernel_options), nullptr, nullptr, 60, 0}; }
 
 KernelCheckOptions check_options(const cermet_kernel_options& options) {
-  require(options.seconds >= 1 && options.seconds <= 3600, "options: seconds: expected 1 to 3600, found {}", options.seconds);
+  require(options.seconds >= 1 && options.seconds <= 3600, "options: seconds: expected 1 to 3600, found {}",
+          options.seconds);
   KernelCheckOptions made;
   if (options.device) made.device = options.device;
   if (options.program) made.program = options.program;
@@ -43,7 +44,9 @@ void give(const JsonValue& json, const char** report) {
 
 using namespace cermet;  // NOLINT(google-build-using-namespace): the C functions below are the face of this namespace
 
-void cermet_kernel_options_init(cermet_kernel_options* options, size_t struct_size) { api::init_options(options, struct_size, api::kernel_defaults); }
+void cermet_kernel_options_init(cermet_kernel_options* options, size_t struct_size) {
+  api::init_options(options, struct_size, api::kernel_defaults);
+}
 
 cermet_status cermet_kernel_add(const char* manifest, const cermet_kernel_options* options, const char** report) {
   return api::guarded([&] {

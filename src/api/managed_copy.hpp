@@ -16,9 +16,10 @@ class ManagedCopy {
 
   static DLManagedTensor* release(std::unique_ptr<ManagedCopy> copy) {
     const TensorView& view = copy->memory_.view;
-    copy->managed_ = {{view.data, {kDLCPU, 0}, view.shape.rank(), dl_type_of(view.dtype), copy->shape_.data(), nullptr, 0}, copy.get(), [](DLManagedTensor* m) {
-                        delete static_cast<ManagedCopy*>(m->manager_ctx);
-                      }};
+    copy->managed_ = {
+        {view.data, {kDLCPU, 0}, view.shape.rank(), dl_type_of(view.dtype), copy->shape_.data(), nullptr, 0},
+        copy.get(),
+        [](DLManagedTensor* m) { delete static_cast<ManagedCopy*>(m->manager_ctx); }};
     return &copy.release()->managed_;
   }
 

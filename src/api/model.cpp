@@ -29,7 +29,8 @@ EngineOptions engine_options(const cermet_model_options& given) {
   options.steps_per_launch = given.steps_per_launch;
   options.head = head_type_named("head", text_or_empty(given.head));
   options.compact_weights = given.compact_weights != 0;
-  options.fusion.super_kernel = {std::string(text_or_empty(given.super_kernel)), std::string(text_or_empty(given.super_kernel_options))};
+  options.fusion.super_kernel = {std::string(text_or_empty(given.super_kernel)),
+                                 std::string(text_or_empty(given.super_kernel_options))};
   check(options.fusion.super_kernel);
   options.rope_frequencies = given.stored_rope_frequencies ? RopeFrequencies::stored : RopeFrequencies::exact;
   return options;
@@ -67,7 +68,8 @@ const Tokenizer& tokenizer_of(const cermet_model& model) {
 template <class T>
 void copy_out(const T* source, std::size_t size, T* destination, std::size_t capacity, std::size_t* total) {
   if (capacity > 0) require_pointer(destination, "destination");
-  if (const std::size_t count = std::min(size, capacity); count > 0) std::memcpy(destination, source, count * sizeof(T));
+  if (const std::size_t count = std::min(size, capacity); count > 0)
+    std::memcpy(destination, source, count * sizeof(T));
   *total = size;
 }
 
@@ -82,8 +84,8 @@ cermet_model_options model_defaults() {
   return made;
 }
 
-void generate_into(cermet_model& model, std::span<const std::int32_t> prompt, const cermet_generate_options& given, cermet_token_callback callback, void* user,
-                   cermet_generation* result) {
+void generate_into(cermet_model& model, std::span<const std::int32_t> prompt, const cermet_generate_options& given,
+                   cermet_token_callback callback, void* user, cermet_generation* result) {
   std::atomic<bool> cancelled{false};
   GenerateOptions options = generate_options(model, given);
   options.cancelled = &cancelled;
@@ -92,7 +94,8 @@ void generate_into(cermet_model& model, std::span<const std::int32_t> prompt, co
   const auto hand = [&](std::int32_t id, const std::string& text) {
     if (callback && callback(user, id, text.data(), text.size()) != 0) cancelled = true;
   };
-  const Generation made = model.conversation->go_on(prompt, options, [&](std::int32_t id) { hand(id, decoder ? decoder->push(id) : ""); });
+  const Generation made =
+      model.conversation->go_on(prompt, options, [&](std::int32_t id) { hand(id, decoder ? decoder->push(id) : ""); });
   if (const std::string rest = decoder ? decoder->finish() : ""; !rest.empty()) hand(-1, rest);
   if (result) *result = to_c(made);
 }
@@ -116,7 +119,9 @@ void logits_into(cermet_model& model, std::span<const std::int32_t> ids, float* 
 }  // namespace
 
 void require_computing(const cermet_model& model) {
-  if (!model.engine.computes()) fail(Status::unsupported, "device {}: expected a device that computes, found one that does not", model.engine.device_name());
+  if (!model.engine.computes())
+    fail(Status::unsupported, "device {}: expected a device that computes, found one that does not",
+         model.engine.device_name());
 }
 
 void require_no_batch(const cermet_model& model) {
@@ -126,16 +131,25 @@ void require_no_batch(const cermet_model& model) {
 cermet_generate_options generate_defaults() {
   const GenerateOptions d;
   const Sampling& s = d.sampling;
-  return {sizeof(cermet_generate_options), d.max_new_tokens, s.temperature, s.top_k, s.top_p, s.min_p, s.repetition_penalty, s.seed, 0};
+  return {sizeof(cermet_generate_options),
+          d.max_new_tokens,
+          s.temperature,
+          s.top_k,
+          s.top_p,
+          s.min_p,
+          s.repetition_penalty,
+          s.seed,
+          0};
 }
 
 GenerateOptions generate_options(const cermet_model& model, const cermet_generate_options& given) {
   require(given.top_k >= 0, "top_k: expected a number >= 0, found {}", given.top_k);
-  require(given.temperature >= 0 && std::isfinite(given.temperature), "temperature: expected a number >= 0, found {}", given.temperature);
+  require(given.temperature >= 0 && std::isfinite(given.temperature), "temperature: expected a number >= 0, found {}",
+          given.temperature);
   require(given.top_p > 0 && given.top_p <= 1, "top_p: expected a number in (0, 1], found {}", given.top_p);
   require(given.min_p >= 0 && given.min_p < 1, "min_p: expected a number in [0, 1), found {}", given.min_p);
-  require(given.repetition_penalty > 0 && std::isfinite(given.repetition_penalty), "repetition_penalty: expected a number > 0, found {}",
-          given.repetition_penalty);
+  require(given.repetition_penalty > 0 && std::isfinite(given.repetition_penalty),
+          "repetition_penalty: expected a number > 0, found {}", given.repetition_penalty);
   GenerateOptions options;
   options.max_new_tokens = given.max_new_tokens;
   options.sampling = {given.temperature, given.top_k, given.top_p, given.min_p, given.repetition_penalty, given.seed};
@@ -143,33 +157,43 @@ GenerateOptions generate_options(const cermet_model& model, const cermet_generat
   return options;
 }
 
-static_assert(static_cast<int>(Generation::End::length) == CERMET_END_LENGTH && static_cast<int>(Generation::End::stop) == CERMET_END_STOP &&
-                  static_cast<int>(Generation::End::context) == CERMET_END_CONTEXT && static_cast<int>(Generation::End::cancelled) == CERMET_END_CANCELLED,
+static_assert(static_cast<int>(Generation::End::length) == CERMET_END_LENGTH &&
+                  static_cast<int>(Generation::End::stop) == CERMET_END_STOP &&
+                  static_cast<int>(Generation::End::context) == CERMET_END_CONTEXT &&
+                  static_cast<int>(Generation::End::cancelled) == CERMET_END_CANCELLED,
               "the C ABI's reasons to end are the library's");
 
 cermet_generation to_c(const Generation& made) {
-  return {static_cast<std::size_t>(made.prompt_tokens), made.ids.size(), made.prefill_seconds, made.decode_seconds, static_cast<cermet_end>(made.end)};
+  return {static_cast<std::size_t>(made.prompt_tokens), made.ids.size(), made.prefill_seconds, made.decode_seconds,
+          static_cast<cermet_end>(made.end)};
 }
 
 }  // namespace cermet::api
 
 using namespace cermet;  // NOLINT(google-build-using-namespace): the C functions below are the face of this namespace
 
-void cermet_model_options_init(cermet_model_options* options, size_t struct_size) { api::init_options(options, struct_size, api::model_defaults); }
-void cermet_generate_options_init(cermet_generate_options* options, size_t struct_size) { api::init_options(options, struct_size, api::generate_defaults); }
+void cermet_model_options_init(cermet_model_options* options, size_t struct_size) {
+  api::init_options(options, struct_size, api::model_defaults);
+}
+void cermet_generate_options_init(cermet_generate_options* options, size_t struct_size) {
+  api::init_options(options, struct_size, api::generate_defaults);
+}
 
-cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const cermet_model_options* options, cermet_model** model) {
+cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const cermet_model_options* options,
+                                cermet_model** model) {
   return api::guarded([&] {
     api::require_pointer(handle, "handle");
     api::require_pointer(folder, "folder");
     api::require_pointer(model, "model");
-    const cermet_model_options given = api::filled(options, api::model_defaults, "options", offsetof(cermet_model_options, super_kernel));
+    const cermet_model_options given =
+        api::filled(options, api::model_defaults, "options", offsetof(cermet_model_options, super_kernel));
     const std::filesystem::path file = std::filesystem::path(folder) / "tokenizer.json";
     std::error_code ignored;
     std::optional<Tokenizer> tokenizer;
     if (std::filesystem::exists(file, ignored)) tokenizer = Tokenizer::load(file);
     Engine engine = Engine::load(folder, api::engine_options(given), handle->shared->context.with_own_stream());
-    auto made = std::make_shared<cermet_model>(cermet_model{std::move(engine), std::move(tokenizer), file.string(), given.max_sequences, "", nullptr});
+    auto made = std::make_shared<cermet_model>(
+        cermet_model{std::move(engine), std::move(tokenizer), file.string(), given.max_sequences, "", nullptr});
     made->conversation.emplace(made->engine);
     made->info = api::info_of(*made);
     made->self = made;
@@ -183,10 +207,12 @@ void cermet_model_destroy(cermet_model* model) {
   const std::shared_ptr<cermet_model> last = std::move(model->self);
 }
 const char* cermet_model_info(const cermet_model* model) { return model ? model->info.c_str() : ""; }
-size_t cermet_model_vocab_size(const cermet_model* model) { return model ? static_cast<size_t>(model->engine.config().vocab_size) : 0; }
+size_t cermet_model_vocab_size(const cermet_model* model) {
+  return model ? static_cast<size_t>(model->engine.config().vocab_size) : 0;
+}
 
-cermet_status cermet_model_tokenize(const cermet_model* model, const char* text, size_t length, int32_t add_special, int32_t* ids, size_t capacity,
-                                    size_t* count) {
+cermet_status cermet_model_tokenize(const cermet_model* model, const char* text, size_t length, int32_t add_special,
+                                    int32_t* ids, size_t capacity, size_t* count) {
   return api::guarded([&] {
     api::require_pointer(model, "model");
     if (length > 0) api::require_pointer(text, "text");
@@ -196,21 +222,23 @@ cermet_status cermet_model_tokenize(const cermet_model* model, const char* text,
   });
 }
 
-cermet_status cermet_model_detokenize(const cermet_model* model, const int32_t* ids, size_t count, int32_t skip_special, char* text, size_t capacity,
-                                      size_t* length) {
+cermet_status cermet_model_detokenize(const cermet_model* model, const int32_t* ids, size_t count, int32_t skip_special,
+                                      char* text, size_t capacity, size_t* length) {
   return api::guarded([&] {
     api::require_pointer(model, "model");
     if (count > 0) api::require_pointer(ids, "ids");
     api::require_pointer(length, "length");
     const Tokenizer& tokenizer = api::tokenizer_of(*model);
     const std::int64_t bound = std::max<std::int64_t>(tokenizer.vocab_size(), model->engine.config().vocab_size);
-    for (size_t i = 0; i < count; ++i) require(ids[i] >= 0 && ids[i] < bound, "id {}: expected 0 to {}, found {}", i, bound - 1, ids[i]);
+    for (size_t i = 0; i < count; ++i)
+      require(ids[i] >= 0 && ids[i] < bound, "id {}: expected 0 to {}, found {}", i, bound - 1, ids[i]);
     const std::string made = tokenizer.decode({ids, count}, skip_special != 0);
     api::copy_out(made.data(), made.size(), text, capacity, length);
   });
 }
 
-cermet_status cermet_model_forward(cermet_model* model, const cermet_tokens* batch, size_t sequences, int32_t all, const float** logits, size_t* rows) {
+cermet_status cermet_model_forward(cermet_model* model, const cermet_tokens* batch, size_t sequences, int32_t all,
+                                   const float** logits, size_t* rows) {
   return api::guarded([&] {
     api::require_pointer(model, "model");
     api::require_pointer(batch, "batch");
@@ -257,13 +285,15 @@ cermet_status cermet_model_reset(cermet_model* model, int32_t sequence) {
   });
 }
 
-cermet_status cermet_model_generate(cermet_model* model, const int32_t* prompt, size_t count, const cermet_generate_options* options,
-                                    cermet_token_callback callback, void* user, cermet_generation* result) {
+cermet_status cermet_model_generate(cermet_model* model, const int32_t* prompt, size_t count,
+                                    const cermet_generate_options* options, cermet_token_callback callback, void* user,
+                                    cermet_generation* result) {
   return api::guarded([&] {
     api::require_pointer(model, "model");
     if (count > 0) api::require_pointer(prompt, "prompt");
     api::require_computing(*model);
     api::require_no_batch(*model);
-    api::generate_into(*model, {prompt, count}, api::filled(options, api::generate_defaults, "options"), callback, user, result);
+    api::generate_into(*model, {prompt, count}, api::filled(options, api::generate_defaults, "options"), callback, user,
+                       result);
   });
 }

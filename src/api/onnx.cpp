@@ -38,7 +38,8 @@ struct DeclaredValue {
   DeclaredValue& operator=(const DeclaredValue&) = delete;
 
   cermet_onnx_value get() const {
-    return {name.c_str(), dtype.empty() ? nullptr : dtype.data(), has_dims ? static_cast<std::int32_t>(shape.size()) : -1, shape.data(), name_pointers.data()};
+    return {name.c_str(), dtype.empty() ? nullptr : dtype.data(),
+            has_dims ? static_cast<std::int32_t>(shape.size()) : -1, shape.data(), name_pointers.data()};
   }
 };
 
@@ -84,7 +85,9 @@ struct cermet_onnx {
 
   cermet::TensorView result(std::size_t index, bool on_host) {
     cermet::require(index < shapes.size(), "result: expected an index below {}, found {}", shapes.size(), index);
-    if (!context.computes()) cermet::fail(cermet::Status::unsupported, "result {}: expected a device that computes, found {}", index, context.description());
+    if (!context.computes())
+      cermet::fail(cermet::Status::unsupported, "result {}: expected a device that computes, found {}", index,
+                   context.description());
     cermet::require(has_run, "result {}: expected a run that succeeded, found none", index);
     return on_host ? compiled.host_output(index) : compiled.output(index);
   }
@@ -93,11 +96,14 @@ struct cermet_onnx {
   cermet::onnx::ModelOperand operand(const DLTensor* tensor, std::size_t i) const {
     const std::string& name = compiled.inputs()[i].name;
     cermet::require(tensor != nullptr, "input '{}': expected a tensor, found none", name);
-    const std::optional<cermet::DType> declared = compiled.inputs()[i].dtype, found = cermet::api::dtype_of(tensor->dtype);
-    cermet::require(found.has_value(), "input '{}': expected an element type that Cermet has, found {}", name, cermet::api::text_of(tensor->dtype));
+    const std::optional<cermet::DType> declared = compiled.inputs()[i].dtype,
+                                       found = cermet::api::dtype_of(tensor->dtype);
+    cermet::require(found.has_value(), "input '{}': expected an element type that Cermet has, found {}", name,
+                    cermet::api::text_of(tensor->dtype));
     const bool as_bytes = declared && cermet::size_of(*declared) == 1 && found == cermet::DType::u8;  // bool and fp8
-    cermet::require(tensor->ndim >= 0 && tensor->ndim <= cermet::Shape::max_rank, "input '{}': expected at most {} dimensions, found {}", name,
-                    cermet::Shape::max_rank, tensor->ndim);
+    cermet::require(tensor->ndim >= 0 && tensor->ndim <= cermet::Shape::max_rank,
+                    "input '{}': expected at most {} dimensions, found {}", name, cermet::Shape::max_rank,
+                    tensor->ndim);
     cermet::TensorType type{as_bytes && *declared != cermet::DType::i8 ? *declared : *found, {}};
     for (int a = 0; a < tensor->ndim; ++a) type.dims.emplace_back(tensor->shape[a]);
     const cermet::TensorView view = cermet::api::checked_view(*tensor, {.op = file->graph->name,
@@ -115,7 +121,8 @@ struct cermet_onnx {
 
 using namespace cermet;  // NOLINT(google-build-using-namespace): the C functions below are the face of this namespace
 
-cermet_status cermet_onnx_open(cermet_handle* handle, const char* path, const cermet_onnx_range* ranges, size_t range_count, cermet_onnx** model) {
+cermet_status cermet_onnx_open(cermet_handle* handle, const char* path, const cermet_onnx_range* ranges,
+                               size_t range_count, cermet_onnx** model) {
   return api::guarded([&] {
     api::require_pointer(handle, "handle");
     api::require_pointer(path, "path");
@@ -176,7 +183,8 @@ cermet_status cermet_onnx_result_copy(cermet_onnx* model, size_t index, DLManage
     api::require_pointer(result, "result");
     const TensorView view = model->result(index, true);
     auto copy = std::make_unique<api::ManagedCopy>(view.dtype, view.shape);
-    if (view.elements() > 0) std::memcpy(copy->data(), view.data, static_cast<std::size_t>(dense_bytes(view.dtype, view.shape)));
+    if (view.elements() > 0)
+      std::memcpy(copy->data(), view.data, static_cast<std::size_t>(dense_bytes(view.dtype, view.shape)));
     *result = api::ManagedCopy::release(std::move(copy));
   });
 }

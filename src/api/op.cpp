@@ -4,14 +4,15 @@
 #include <deque>
 
 #include "api/guard.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "select/select.hpp"
 
 namespace cermet::api {
 namespace {
 
-/// Values of the first range for which kernels are selected separately: one row, and few enough rows to be bound by reading weights.
+/// Values of the first range for which kernels are selected separately: one row, and few enough rows to be bound by
+/// reading weights.
 constexpr std::int64_t few_rows[] = {1, 32};
 
 /// Descriptors with those of operands swapped that lie transposed.
@@ -19,14 +20,16 @@ struct SwappedDescriptors {
   std::vector<cermet_descriptor> list;
   std::uint64_t bits = 0;
 
-  SwappedDescriptors(const TransposedTensors& operands, std::span<const cermet_descriptor> given) : list(given.begin(), given.end()) {
+  SwappedDescriptors(const TransposedTensors& operands, std::span<const cermet_descriptor> given)
+      : list(given.begin(), given.end()) {
     for (const TransposedOperand& operand : operands.operands()) {
       if (operand.input >= list.size() || !list[operand.input].dtype || !list[operand.input].shape) continue;
       cermet_descriptor& d = list[operand.input];
       if (d.ndim < 2 || d.ndim > Shape::max_rank) continue;
       const auto rank = static_cast<std::size_t>(d.ndim);
       std::optional<std::int64_t> length;
-      if (operand.attribute.empty() && list[0].dtype && list[0].shape && list[0].ndim > 0) length = list[0].shape[list[0].ndim - 1];
+      if (operand.attribute.empty() && list[0].dtype && list[0].shape && list[0].ndim > 0)
+        length = list[0].shape[list[0].ndim - 1];
       if (!lies_transposed({d.shape, rank}, d.strides, length)) continue;
       bits |= std::uint64_t{1} << operand.input;
       for (const std::int64_t** field : {&d.shape, &d.strides}) {
@@ -55,7 +58,9 @@ Operator::Operator(std::shared_ptr<Handle> handle, std::string_view name, std::s
     try {
       return problem_of(name, given.list, transposed_.attributes(attributes_of(attributes, op), given.bits), ranges_);
     } catch (const Error&) {
-      if (given.bits != 0) problem_of(name, inputs, attributes_of(attributes, op), ranges_);  // says it of the descriptors as they were given
+      if (given.bits != 0)
+        problem_of(name, inputs, attributes_of(attributes, op),
+                   ranges_);  // says it of the descriptors as they were given
       throw;
     }
   }();
@@ -83,7 +88,8 @@ Operator::Operator(std::shared_ptr<Handle> handle, Problem problem, Choice choic
 void Operator::add_variant(Problem problem, Choice choice, std::int64_t most) {
   const std::size_t inputs = problem.inputs.size();
   variants_.push_back(
-      {most, BoundOp(std::move(problem), std::move(choice), handle_->context.pool(), handle_->context.queue()), std::vector<TensorView>(inputs)});
+      {most, BoundOp(std::move(problem), std::move(choice), handle_->context.pool(), handle_->context.queue()),
+       std::vector<TensorView>(inputs)});
   workspace_bytes_ = std::max(workspace_bytes_, variants_.back().bound.workspace_bytes());
 }
 
@@ -91,8 +97,9 @@ void Operator::add_variant(Problem problem, Choice choice, std::int64_t most) {
 void Operator::finish() {
   const Problem& p = problem();
   dense_dims_ = dense_dims_of(p);
-  is_elementwise_ = definition(p).in_place.empty() && std::all_of(definition(p).inputs.begin(), definition(p).inputs.end(),
-                                                                  [](const OperandSpec& s) { return s.mapping == Mapping::one_to_one; });
+  is_elementwise_ = definition(p).in_place.empty() &&
+                    std::all_of(definition(p).inputs.begin(), definition(p).inputs.end(),
+                                [](const OperandSpec& s) { return s.mapping == Mapping::one_to_one; });
   weights_.resize(p.inputs.size());
   strides_.resize(p.inputs.size());
   inputs_.resize(p.inputs.size());
@@ -111,15 +118,16 @@ void Operator::take_strides(std::span<const cermet_descriptor> inputs) {
     Shape strides = shape;
     std::copy_n(inputs[i].strides, shape.rank(), &strides[0]);
     const std::string_view fault = stride_fault(shape, strides, dense_dims_, false);
-    require(fault.empty(), "{}: input {} ({}): expected {}, found strides {} for {}", p.op->name, i, spec_name(definition(p).inputs, i), fault,
-            strides.to_string(), p.input(i).to_string());
+    require(fault.empty(), "{}: input {} ({}): expected {}, found strides {} for {}", p.op->name, i,
+            spec_name(definition(p).inputs, i), fault, strides.to_string(), p.input(i).to_string());
     strides_[i] = strides;
   }
 }
 
 cermet_descriptor Operator::output(std::size_t i) const {
   const Shape& shape = output_shapes_[i];
-  return {name_of(problem().outputs[i].dtype).data(), shape.rank(), shape.begin(), nullptr, 0};  // the names are string literals
+  return {name_of(problem().outputs[i].dtype).data(), shape.rank(), shape.begin(), nullptr,
+          0};  // the names are string literals
 }
 
 int Operator::alias(std::size_t i) const {
@@ -157,7 +165,8 @@ Expectation Operator::expect_output(std::size_t i) const {
 
 void Operator::require_constant(std::size_t input) const {
   const Problem& p = problem();
-  require(input < p.inputs.size() && p.is_constant(input), "{}: input {}: expected an operand that was declared constant, found another", p.op->name, input);
+  require(input < p.inputs.size() && p.is_constant(input),
+          "{}: input {}: expected an operand that was declared constant, found another", p.op->name, input);
 }
 
 void Operator::set_constant(std::size_t input, const DLTensor& tensor) {
@@ -179,12 +188,14 @@ void Operator::set_weight(std::size_t input, std::shared_ptr<Weight> weight) {
   require_constant(input);
   const Problem& p = problem();
   const std::string_view operand = spec_name(definition(p).inputs, input);
-  require(&weight->handle() == handle_.get(), "{}: input {} ({}): expected a weight of the operator's handle, found one of another", p.op->name, input,
+  require(&weight->handle() == handle_.get(),
+          "{}: input {} ({}): expected a weight of the operator's handle, found one of another", p.op->name, input,
           operand);
-  require(weight->type() == p.input(input), "{}: input {} ({}): expected a weight of type {}, found {}", p.op->name, input, operand, p.input(input).to_string(),
-          weight->type().to_string());
+  require(weight->type() == p.input(input), "{}: input {} ({}): expected a weight of type {}, found {}", p.op->name,
+          input, operand, p.input(input).to_string(), weight->type().to_string());
   std::vector<TensorView> forms;
-  for (const Variant& v : variants_) forms.push_back(weight->form(v.bound.kernel().weight_layout(v.bound.problem(), input)));
+  for (const Variant& v : variants_)
+    forms.push_back(weight->form(v.bound.kernel().weight_layout(v.bound.problem(), input)));
   for (std::size_t v = 0; v < variants_.size(); ++v) variants_[v].constants[input] = forms[v];
   weights_[input] = std::move(weight);
 }

@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "api/call_problem.hpp"
 #include "api/dlpack.hpp"
 #include "api/handle.hpp"
 #include "api/plain_tensor.hpp"
-#include "api/problem.hpp"
 #include "api/run_memory.hpp"
 #include "api/transposed.hpp"
 #include "api/weight.hpp"
@@ -20,8 +20,8 @@ namespace cermet::api {
 class Operator {
  public:
   /// Validates, infers and selects. Throws Error naming operand, attribute or, where no kernel fits, every reason.
-  Operator(std::shared_ptr<Handle> handle, std::string_view name, std::span<const cermet_descriptor> inputs, std::span<const cermet_attribute> attributes,
-           std::span<const cermet_range> ranges);
+  Operator(std::shared_ptr<Handle> handle, std::string_view name, std::span<const cermet_descriptor> inputs,
+           std::span<const cermet_attribute> attributes, std::span<const cermet_range> ranges);
   /// A problem, whose symbols are `ranges`, with its kernel.
   Operator(std::shared_ptr<Handle> handle, Problem problem, Choice choice, std::vector<Range> ranges);
 
@@ -42,11 +42,14 @@ class Operator {
   void set_constant(std::size_t input, const DLTensor& tensor);
   void set_weight(std::size_t input, std::shared_ptr<Weight> weight);
   /// With the caller's workspace, or, where it is null, the operator's own.
-  void run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* workspace, std::size_t workspace_size, void* stream);
+  void run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* workspace,
+           std::size_t workspace_size, void* stream);
   /// The same on addresses of first elements, where no size is a range.
-  void run_pointers(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace, std::size_t workspace_size, void* stream);
+  void run_pointers(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace,
+                    std::size_t workspace_size, void* stream);
   /// With scratch memory that operators share.
-  void run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, RunMemory& memory, void* stream);
+  void run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, RunMemory& memory,
+           void* stream);
 
  private:
   /// The operator bound for values of the first range up to a limit: kernels for few rows differ from those for many.

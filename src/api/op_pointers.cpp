@@ -1,14 +1,16 @@
 // Runs of an operator on bare addresses: what tensors are is known from creation.
 #include "api/guard.hpp"
 #include "api/op.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::api {
 
 void Operator::make_pointed() {
   const Problem& p = problem();
-  require(ranges_.empty(), "{}: run_pointers: expected an operator without ranges, found {} ranges (cermet_op_run takes tensors with shapes)", p.op->name,
-          ranges_.size());
+  require(ranges_.empty(),
+          "{}: run_pointers: expected an operator without ranges, found {} ranges (cermet_op_run takes tensors with "
+          "shapes)",
+          p.op->name, ranges_.size());
   Pointed made;
   const std::size_t count = p.inputs.size() + p.outputs.size();
   made.shapes.resize(count), made.strides.resize(count), made.tensors.resize(count);
@@ -32,12 +34,15 @@ void Operator::make_pointed() {
   pointed_ = std::move(made);
 }
 
-void Operator::run_pointers(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace, std::size_t workspace_size, void* stream) {
+void Operator::run_pointers(std::span<const void* const> inputs, std::span<void* const> outputs, void* workspace,
+                            std::size_t workspace_size, void* stream) {
   if (!pointed_) make_pointed();
   Pointed& at = *pointed_;
   const std::string_view name = problem().op->name;
-  require(inputs.size() <= at.inputs.size(), "{}: expected at most {} inputs, found {}", name, at.inputs.size(), inputs.size());
-  require(outputs.size() == at.outputs.size(), "{}: expected {} outputs, found {}", name, at.outputs.size(), outputs.size());
+  require(inputs.size() <= at.inputs.size(), "{}: expected at most {} inputs, found {}", name, at.inputs.size(),
+          inputs.size());
+  require(outputs.size() == at.outputs.size(), "{}: expected {} outputs, found {}", name, at.outputs.size(),
+          outputs.size());
   for (std::size_t i = 0; i < at.inputs.size(); ++i) {
     const void* const address = i < inputs.size() ? inputs[i] : nullptr;
     at.tensors[i].data = const_cast<void*>(address);

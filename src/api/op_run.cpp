@@ -1,17 +1,22 @@
-// Runs of an operator: the caller's tensors are checked and become the kernel's operands. Compiled for speed: this is what every call costs.
+// Runs of an operator: the caller's tensors are checked and become the kernel's operands. Compiled for speed: this is
+// what every call costs.
 #include <algorithm>
 
 #include "api/guard.hpp"
 #include "api/op.hpp"
 #include "api/overlap.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::api {
 namespace {
 
 /// "rms_norm: input 0 (x)".
-std::string input_text(const Problem& p, std::size_t i) { return fmt::format("{}: input {} ({})", p.op->name, i, spec_name(definition(p).inputs, i)); }
-std::string output_text(const Problem& p, std::size_t i) { return fmt::format("{}: output {} ({})", p.op->name, i, spec_name(definition(p).outputs, i)); }
+std::string input_text(const Problem& p, std::size_t i) {
+  return fmt::format("{}: input {} ({})", p.op->name, i, spec_name(definition(p).inputs, i));
+}
+std::string output_text(const Problem& p, std::size_t i) {
+  return fmt::format("{}: output {} ({})", p.op->name, i, spec_name(definition(p).outputs, i));
+}
 
 /// The last size of an operand in memory, where it is a number.
 std::optional<std::int64_t> last_size(const Problem& p, std::size_t i) {
@@ -25,16 +30,19 @@ std::optional<std::int64_t> last_size(const Problem& p, std::size_t i) {
 
 }  // namespace
 
-/// What an operand's shape says about a range. Every operand is checked against it later, so that it names the one that does not agree.
+/// What an operand's shape says about a range. Every operand is checked against it later, so that it names the one that
+/// does not agree.
 std::int64_t Operator::size_of_range(const Range& range, std::span<const DLTensor* const> inputs) const {
   const Problem& p = problem();
   const DLTensor* const tensor = range.input < inputs.size() ? inputs[range.input] : nullptr;
   const TensorType& type = p.input(range.input);
   if (!tensor) refuse(input_text(p, range.input), "a tensor", "none");
-  if (tensor->ndim != type.rank() || !tensor->shape) refuse(input_text(p, range.input), type.to_string(), fmt::format("{} dimensions", tensor->ndim));
+  if (tensor->ndim != type.rank() || !tensor->shape)
+    refuse(input_text(p, range.input), type.to_string(), fmt::format("{} dimensions", tensor->ndim));
   const std::int64_t value = tensor->shape[range.axis];
   if (value < 0 || value > range.maximum)
-    refuse(input_text(p, range.input), fmt::format("{} of {} from 0 to {}", range.letter, type.to_string(), range.maximum), std::to_string(value));
+    refuse(input_text(p, range.input),
+           fmt::format("{} of {} from 0 to {}", range.letter, type.to_string(), range.maximum), std::to_string(value));
   return value;
 }
 
@@ -43,10 +51,12 @@ void Operator::check_outputs(const SymbolValues& symbols) const {
   for (std::size_t i = 0; i < p.outputs.size(); ++i)
     for (const Dim& d : p.outputs[i].dims)
       if (d.value(symbols) < 0)
-        refuse(output_text(p, i), fmt::format("operands that give {} no negative dimension", p.outputs[i].to_string()), std::to_string(d.value(symbols)));
+        refuse(output_text(p, i), fmt::format("operands that give {} no negative dimension", p.outputs[i].to_string()),
+               std::to_string(d.value(symbols)));
 }
 
-/// Operands that come transposed as the kernels read them: where the descriptor did, or, of operands whose strides alone say it, where the tensor does.
+/// Operands that come transposed as the kernels read them: where the descriptor did, or, of operands whose strides
+/// alone say it, where the tensor does.
 std::span<const DLTensor* const> Operator::as_created(std::span<const DLTensor* const> inputs) const {
   if (transposed_.operands().empty()) return inputs;
   const Problem& p = problem();
@@ -55,7 +65,8 @@ std::span<const DLTensor* const> Operator::as_created(std::span<const DLTensor* 
     const std::size_t i = operand.input;
     const DLTensor* const t = i < inputs.size() ? inputs[i] : nullptr;
     if (!t || t->ndim < 2 || t->ndim > Shape::max_rank || !t->shape) bits &= ~(std::uint64_t{1} << i);
-    else if (operand.attribute.empty() && !lies_transposed({t->shape, static_cast<std::size_t>(t->ndim)}, t->strides, last_size(p, i)))
+    else if (operand.attribute.empty() &&
+             !lies_transposed({t->shape, static_cast<std::size_t>(t->ndim)}, t->strides, last_size(p, i)))
       bits &= ~(std::uint64_t{1} << i);
     else if (operand.attribute.empty()) bits |= std::uint64_t{1} << i;
   }
@@ -143,7 +154,8 @@ void Operator::take_output(std::size_t i, const DLTensor* tensor) {
 
 bool Operator::may_coincide(std::size_t output, std::size_t input) const {
   const auto& in_place = definition(problem()).in_place;
-  return alias(output) == static_cast<int>(input) || is_elementwise_ || (output < in_place.size() && in_place[output] == static_cast<int>(input));
+  return alias(output) == static_cast<int>(input) || is_elementwise_ ||
+         (output < in_place.size() && in_place[output] == static_cast<int>(input));
 }
 
 void Operator::check_sharing(std::size_t output) const {
@@ -168,21 +180,26 @@ void Operator::check_sharing(std::size_t output) const {
 void Operator::check_workspace(const void* workspace, std::size_t size) const {
   const std::string_view name = problem().op->name;
   if (!workspace) return require(size == 0, "{}: workspace: expected size 0 with NULL, found {}", name, size);
-  require(size >= static_cast<std::size_t>(workspace_bytes_), "{}: workspace: expected at least {} bytes, found {}", name, workspace_bytes_, size);
+  require(size >= static_cast<std::size_t>(workspace_bytes_), "{}: workspace: expected at least {} bytes, found {}",
+          name, workspace_bytes_, size);
   const auto address = reinterpret_cast<std::uintptr_t>(workspace);
-  require(address % AlignedBuffer::alignment == 0, "{}: workspace: expected an address aligned to {} bytes, found {:#x}", name, AlignedBuffer::alignment,
+  require(address % AlignedBuffer::alignment == 0,
+          "{}: workspace: expected an address aligned to {} bytes, found {:#x}", name, AlignedBuffer::alignment,
           address);
 }
 
 /// Takes the tensors of a run; throws Error where one is not what it must be.
 void Operator::check(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, const void* stream) {
   const std::string_view name = problem().op->name;
-  if (stream && !handle_->context.stream()) fail(Status::invalid_argument, "{}: stream: expected none on {}, found one", name, handle_->context.device_spec());
-  require(inputs.size() <= inputs_.size(), "{}: expected at most {} inputs, found {}", name, inputs_.size(), inputs.size());
+  if (stream && !handle_->context.stream())
+    fail(Status::invalid_argument, "{}: stream: expected none on {}, found one", name, handle_->context.device_spec());
+  require(inputs.size() <= inputs_.size(), "{}: expected at most {} inputs, found {}", name, inputs_.size(),
+          inputs.size());
   inputs = as_created(inputs);
   take_sizes(inputs);
   for (std::size_t i = 0; i < inputs_.size(); ++i) take_input(i, i < inputs.size() ? inputs[i] : nullptr);
-  require(outputs.size() == outputs_.size(), "{}: expected {} outputs, found {}", name, outputs_.size(), outputs.size());
+  require(outputs.size() == outputs_.size(), "{}: expected {} outputs, found {}", name, outputs_.size(),
+          outputs.size());
   for (std::size_t i = 0; i < outputs_.size(); ++i) take_output(i, outputs[i]);
   for (std::size_t i = 0; i < outputs_.size(); ++i) check_sharing(i);
 }
@@ -201,13 +218,15 @@ void Operator::launch(std::byte* workspace, RunMemory& memory, void* stream) {
   if (used && !stream) used->synchronize();
 }
 
-void Operator::run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* workspace, std::size_t workspace_size, void* stream) {
+void Operator::run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* workspace,
+                   std::size_t workspace_size, void* stream) {
   check(inputs, outputs, stream);
   check_workspace(workspace, workspace_size);
   launch(static_cast<std::byte*>(workspace), memory_, stream);
 }
 
-void Operator::run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, RunMemory& memory, void* stream) {
+void Operator::run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, RunMemory& memory,
+                   void* stream) {
   check(inputs, outputs, stream);
   launch(nullptr, memory, stream);
 }

@@ -14,8 +14,9 @@ struct Term {
   std::int64_t step = 0, most = 0;
 };
 
-/// Sums of terms. Whether one is a given number is a search over the terms from the largest step to the smallest, cut where the rest cannot reach the number or
-/// does not divide it: a few steps where strides nest, as they do in views of arrays. (A bounded linear Diophantine equation, as in NumPy's shares_memory.)
+/// Sums of terms. Whether one is a given number is a search over the terms from the largest step to the smallest, cut
+/// where the rest cannot reach the number or does not divide it: a few steps where strides nest, as they do in views of
+/// arrays. (A bounded linear Diophantine equation, as in NumPy's shares_memory.)
 class TermSum {
  public:
   void add(std::int64_t step, std::int64_t most) {
@@ -28,7 +29,8 @@ class TermSum {
     terms_[count_++] = {step, most};
   }
 
-  /// Whether the terms add up to the number, which at most `budget` steps of the search find out; true where they do not.
+  /// Whether the terms add up to the number, which at most `budget` steps of the search find out; true where they do
+  /// not.
   bool reaches(std::int64_t number, int budget = 100000) {
     std::sort(terms_.begin(), terms_.begin() + count_, [](const Term& a, const Term& b) { return a.step > b.step; });
     rest_ = {};
@@ -58,7 +60,8 @@ class TermSum {
 
   static constexpr std::size_t most_terms = 2 * Shape::max_rank + 1;
   std::array<Term, most_terms> terms_;
-  std::array<std::int64_t, most_terms + 1> rest_{}, divisor_{};  ///< of the terms from this one on: their greatest sum, and what divides all sums
+  std::array<std::int64_t, most_terms + 1> rest_{},
+      divisor_{};  ///< of the terms from this one on: their greatest sum, and what divides all sums
   std::size_t count_ = 0;
   int budget_ = 0;
 };
@@ -67,8 +70,10 @@ class TermSum {
 
 bool share_memory(const TensorView& a, const TensorView& b) {
   if (a.elements() == 0 || b.elements() == 0) return false;
-  const auto a_bytes = static_cast<std::int64_t>(size_of(a.dtype)), b_bytes = static_cast<std::int64_t>(size_of(b.dtype));
-  // a + sum(i * step) + byte = b + sum(j * step) + byte; j and b's byte count from their ends, so that every sign is plus.
+  const auto a_bytes = static_cast<std::int64_t>(size_of(a.dtype)),
+             b_bytes = static_cast<std::int64_t>(size_of(b.dtype));
+  // a + sum(i * step) + byte = b + sum(j * step) + byte; j and b's byte count from their ends, so that every sign is
+  // plus.
   TermSum sum;
   std::int64_t number = b.as<const std::byte>() - a.as<const std::byte>() + b_bytes - 1;
   for (int axis = 0; axis < a.shape.rank(); ++axis) sum.add(a.strides[axis] * a_bytes, a.shape[axis] - 1);
@@ -95,7 +100,8 @@ bool overlaps_itself(const Shape& shape, const Shape& strides) {
     covered += axis.step * axis.most;
   }
   if (nests) return false;
-  // Two elements differ first, by this order of the axes, on some axis, there by 1 or more, and on those before it by anything.
+  // Two elements differ first, by this order of the axes, on some axis, there by 1 or more, and on those before it by
+  // anything.
   for (std::size_t last = 0; last < count; ++last) {
     TermSum sum;
     std::int64_t number = -rising[last].step;

@@ -1,4 +1,5 @@
-// The usual case of a checked tensor, told by comparisons alone: dense memory of a known type and shape, where it must be.
+// The usual case of a checked tensor, told by comparisons alone: dense memory of a known type and shape, where it must
+// be.
 #pragma once
 
 #include <dlpack/dlpack.h>
@@ -21,13 +22,18 @@ struct PlainTensor {
   PlainTensor() = default;
   /// Throws Error(out_of_memory) where the bytes overflow.
   PlainTensor(DType dtype, const Shape& shape)
-      : view(nullptr, dtype, shape), bytes(dense_bytes(dtype, shape)), type(dl_type_of(dtype)), newer(newer_dl_type_of(dtype)) {}
+      : view(nullptr, dtype, shape),
+        bytes(dense_bytes(dtype, shape)),
+        type(dl_type_of(dtype)),
+        newer(newer_dl_type_of(dtype)) {}
 
   /// Whether checked_view() would take the tensor as dense memory. False says nothing.
   bool matches(const DLTensor& t, DLDevice device) const {
     const int rank = view.shape.rank();
     if (bytes == 0 || !t.data || t.ndim != rank || !(same(t.dtype, type) || same(t.dtype, newer))) return false;
-    if (t.device.device_type != device.device_type || (t.device.device_id != device.device_id && device.device_type != kDLCPU)) return false;
+    if (t.device.device_type != device.device_type ||
+        (t.device.device_id != device.device_id && device.device_type != kDLCPU))
+      return false;
     if (rank > 0 && !t.shape) return false;
     for (int axis = 0; axis < rank; ++axis)
       if (t.shape[axis] != view.shape[axis]) return false;

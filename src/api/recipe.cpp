@@ -3,13 +3,14 @@
 #include "api/dlpack.hpp"
 #include "api/plain_tensor.hpp"
 #include "kernel/cuda/task.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::api {
 namespace {
 
 constexpr char letters[row_axes] = {'M', 'N'};  ///< of row axes, in messages
-constexpr std::size_t most_recipes = 4096;      ///< of a handle; their memory is what attributes and shapes that keep changing cost
+constexpr std::size_t most_recipes =
+    4096;  ///< of a handle; their memory is what attributes and shapes that keep changing cost
 
 /// Sizes that row axes have where they are open; nothing: symbols.
 using Sizes = std::optional<PerRowAxis<std::int64_t>>;
@@ -25,7 +26,8 @@ PerRowAxis<std::int64_t> range_starts(const CallShape& shape) {
 /// Problems of a call with some of its row axes open.
 class Variation {
  public:
-  Variation(const CallRequest& request, const CallShape& shape, const Target* target, const PerRowAxis<std::uint64_t>& open)
+  Variation(const CallRequest& request, const CallShape& shape, const Target* target,
+            const PerRowAxis<std::uint64_t>& open)
       : request_(request), shape_(shape), target_(target), open_(open) {}
 
   Problem problem(const Sizes& sizes, std::vector<Range>& ranges) const {
@@ -42,7 +44,8 @@ class Variation {
     made.target = target_;
     return made;
   }
-  /// Whether results have the sizes that they would have for a problem of these sizes: inference of symbols may not know what it clamps.
+  /// Whether results have the sizes that they would have for a problem of these sizes: inference of symbols may not
+  /// know what it clamps.
   bool agrees(const Problem& made, const std::vector<Range>& ranges, const PerRowAxis<std::int64_t>& sizes) const {
     std::vector<Range> none;
     SymbolValues values;
@@ -69,7 +72,8 @@ class Variation {
 };
 
 Choice choose(const CallRequest& request, const Region& region, const Machine& machine, bool tuned = true) {
-  return choose_by_name(region, request.kernel, request.config, {.threads = machine.threads, .tuned = tuned, .tuning = machine.tuning},
+  return choose_by_name(region, request.kernel, request.config,
+                        {.threads = machine.threads, .tuned = tuned, .tuning = machine.tuning},
                         fmt::format("{}: ", request.op->name));
 }
 
@@ -87,10 +91,12 @@ bool is_measured(const CallRequest& request, const Problem& problem, const Machi
 }
 
 /// Sizes of the row axes, those that are not open as in this call, that were measured on their own.
-std::vector<PerRowAxis<std::int64_t>> tuned_apart(const CallRequest& request, const CallShape& shape, const Machine& machine, const Problem& made) {
+std::vector<PerRowAxis<std::int64_t>> tuned_apart(const CallRequest& request, const CallShape& shape,
+                                                  const Machine& machine, const Problem& made) {
   std::vector<PerRowAxis<std::int64_t>> apart;
   if (!request.kernel.empty() || !request.config.empty()) return apart;
-  for (const SymbolValues& values : (machine.tuning ? *machine.tuning : Tuning::process()).tuned_sizes(made, machine.threads)) {
+  for (const SymbolValues& values :
+       (machine.tuning ? *machine.tuning : Tuning::process()).tuned_sizes(made, machine.threads)) {
     PerRowAxis<std::int64_t> sizes = shape.rows;
     for (std::size_t axis = 0; axis < row_axes; ++axis)
       if (const std::int64_t size = values[Symbol({&letters[axis], 1})]; size > 0) sizes[axis] = size;
@@ -100,7 +106,8 @@ std::vector<PerRowAxis<std::int64_t>> tuned_apart(const CallRequest& request, co
 }
 
 /// The recipe with these axes open; null where operands or kernel must know them.
-std::shared_ptr<const Recipe> open_recipe(const CallRequest& request, const CallShape& shape, const Machine& machine, const PerRowAxis<std::uint64_t>& open) {
+std::shared_ptr<const Recipe> open_recipe(const CallRequest& request, const CallShape& shape, const Machine& machine,
+                                          const PerRowAxis<std::uint64_t>& open) {
   const Variation variation(request, shape, machine.target, open);
   try {
     std::vector<Range> ranges, none;
@@ -111,8 +118,11 @@ std::shared_ptr<const Recipe> open_recipe(const CallRequest& request, const Call
     if (std::ranges::find(apart, shape.rows) != apart.end()) return nullptr;
     const Problem at_end = variation.problem(shape.range_ends, none);
     Choice choice = choose(request, made, machine);
-    if (!same_way(made, choice, at_end, choose(request, at_end, machine, false)) && !is_measured(request, made, machine)) return nullptr;
-    return std::make_shared<const Recipe>(Recipe{std::move(made), std::move(choice), std::move(ranges), CallKey(shape, open, std::move(apart))});
+    if (!same_way(made, choice, at_end, choose(request, at_end, machine, false)) &&
+        !is_measured(request, made, machine))
+      return nullptr;
+    return std::make_shared<const Recipe>(
+        Recipe{std::move(made), std::move(choice), std::move(ranges), CallKey(shape, open, std::move(apart))});
   } catch (const Error& error) {
     if (error.status() == Status::internal) throw;
     return nullptr;  // what is wrong with the call itself, its recipe for one size will say
@@ -126,18 +136,20 @@ DType element_type(const CallRequest& request, std::size_t i, const DLTensor& te
   const std::string_view operand = spec_name(op.inputs, i);
   if (i < request.dtypes.size() && request.dtypes[i]) {
     const DType named = *request.dtypes[i];
-    require(same(tensor.dtype, dl_type_of(named)) || same(tensor.dtype, newer_dl_type_of(named)), "{}: input {} ({}): expected {}, found {}", op.name, i,
-            operand, name_of(named), text_of(tensor.dtype));
+    require(same(tensor.dtype, dl_type_of(named)) || same(tensor.dtype, newer_dl_type_of(named)),
+            "{}: input {} ({}): expected {}, found {}", op.name, i, operand, name_of(named), text_of(tensor.dtype));
     return named;
   }
   const std::optional<DType> found = dtype_of(tensor.dtype);
-  require(found.has_value(), "{}: input {} ({}): expected {}, found {}", op.name, i, operand, dtypes::all.to_string(), text_of(tensor.dtype));
+  require(found.has_value(), "{}: input {} ({}): expected {}, found {}", op.name, i, operand, dtypes::all.to_string(),
+          text_of(tensor.dtype));
   const DTypeSet taken = op.inputs.empty() ? DTypeSet() : op.inputs[std::min(i, op.inputs.size() - 1)].dtypes;
   if (*found != DType::u8 || taken.contains(DType::u8)) return *found;
   if (taken.contains(DType::boolean)) return DType::boolean;
   require(!taken.contains(DType::f8_e4m3) && !taken.contains(DType::f8_e5m2),
-          "{}: input {} ({}): expected one of {}, by the tensor's own type or by name in dtypes, found {}, which may be any", op.name, i, operand,
-          taken.to_string(), text_of(tensor.dtype));
+          "{}: input {} ({}): expected one of {}, by the tensor's own type or by name in dtypes, found {}, which may "
+          "be any",
+          op.name, i, operand, taken.to_string(), text_of(tensor.dtype));
   return *found;
 }
 
@@ -152,7 +164,9 @@ std::string CallRequest::to_string() const {
 }
 
 std::shared_ptr<const Recipe> make_recipe(const CallRequest& request, const CallShape& shape, const Machine& machine) {
-  const auto may_open = [&](std::size_t axis) { return shape.rows[axis] > 1 && std::has_single_bit(static_cast<std::uint64_t>(shape.range_ends[axis])); };
+  const auto may_open = [&](std::size_t axis) {
+    return shape.rows[axis] > 1 && std::has_single_bit(static_cast<std::uint64_t>(shape.range_ends[axis]));
+  };
   constexpr std::uint64_t first_input = 1;
   std::vector<PerRowAxis<std::uint64_t>> tried;
   for (const PerRowAxis<bool> axes : {PerRowAxis<bool>{true, true}, {true, false}, {false, true}}) {
@@ -179,12 +193,14 @@ CallTable<std::shared_ptr<const Recipe>>& RecipeStore::recipes_of(const CallRequ
   return requested_.emplace(std::move(text), Requested{request, {}})->second.recipes;
 }
 
-std::shared_ptr<const Recipe> RecipeStore::get(const CallRequest& request, const CallShape& shape, const Machine& machine) {
+std::shared_ptr<const Recipe> RecipeStore::get(const CallRequest& request, const CallShape& shape,
+                                               const Machine& machine) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto* found = recipes_of(request).find(shape)) return found->value;
   }
-  std::shared_ptr<const Recipe> made = make_recipe(request, shape, machine);  // takes long: others may look up and make theirs meanwhile
+  std::shared_ptr<const Recipe> made =
+      make_recipe(request, shape, machine);  // takes long: others may look up and make theirs meanwhile
   const std::lock_guard lock(mutex_);
   if (count_ >= most_recipes) {
     requested_.clear();

@@ -1,4 +1,5 @@
-// How an operator runs calls of a given key: its problem, with the dimensions that vary, and the kernel that was chosen. Made once and shared.
+// How an operator runs calls of a given key: its problem, with the dimensions that vary, and the kernel that was
+// chosen. Made once and shared.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "api/call_key.hpp"
-#include "api/problem.hpp"
+#include "api/call_problem.hpp"
 #include "select/select.hpp"
 
 namespace cermet::api {
@@ -18,7 +19,7 @@ namespace cermet::api {
 struct CallRequest {
   const OpDefinition* op = nullptr;
   Attributes attributes;
-  std::vector<std::optional<DType>> dtypes;          ///< by input, where the caller names one; may be shorter than the inputs
+  std::vector<std::optional<DType>> dtypes;  ///< by input, where the caller names one; may be shorter than the inputs
   std::vector<std::optional<TensorType>> constants;  ///< types of those inputs that are constant
   std::uint64_t constant_inputs = 0;                 ///< bit i: input i is
   std::string kernel, config;                        ///< empty: chosen
@@ -27,8 +28,8 @@ struct CallRequest {
   std::string to_string() const;
 };
 
-/// The element type of an input. Bytes (kDLUInt, 8 bits) are what the operand takes: u8, else bool. Throws Error naming the input where its type does not say
-/// it.
+/// The element type of an input. Bytes (kDLUInt, 8 bits) are what the operand takes: u8, else bool. Throws Error naming
+/// the input where its type does not say it.
 DType element_type(const CallRequest& request, std::size_t i, const DLTensor& tensor);
 
 /// Where calls run, as far as choices depend on it.
@@ -45,9 +46,10 @@ struct Recipe {
   CallKey key;
 };
 
-/// Infers and selects. Leaves as many of the row axes open as do not change kernel, configuration and programs, compared at the ends of the ranges, so that
-/// the recipe depends on the key alone; or as a choice was measured for. A size that was measured on its own is left out of its range, and has a recipe of its
-/// own. Throws Error naming operand, attribute, kernel or, where none fits, every reason.
+/// Infers and selects. Leaves as many of the row axes open as do not change kernel, configuration and programs,
+/// compared at the ends of the ranges, so that the recipe depends on the key alone; or as a choice was measured for. A
+/// size that was measured on its own is left out of its range, and has a recipe of its own. Throws Error naming
+/// operand, attribute, kernel or, where none fits, every reason.
 std::shared_ptr<const Recipe> make_recipe(const CallRequest& request, const CallShape& shape, const Machine& machine);
 
 /// The recipes of a handle. Thread-safe.

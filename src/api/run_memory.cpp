@@ -23,9 +23,12 @@ std::byte* RunMemory::scratch(const Context& context, std::int64_t bytes, Stream
     return host_.data();
   }
   if (device_.empty() || device_.back().size() < bytes) {
-    const std::int64_t size = device_.empty() ? bytes : std::max(bytes, 2 * device_.back().size());  // all of them together: twice the last
+    const std::int64_t size =
+        device_.empty() ? bytes : std::max(bytes, 2 * device_.back().size());  // all of them together: twice the last
     device_.push_back(context.device().allocate(size));
-    stream->fill(device_.back().data(), 0, size);  // once: attention's flags may hold anything, but initcheck reports reads of uninitialized memory
+    stream->fill(
+        device_.back().data(), 0,
+        size);  // once: attention's flags may hold anything, but initcheck reports reads of uninitialized memory
   }
   return device_.back().data();
 }

@@ -13,7 +13,8 @@ class RunMemory {
  public:
   /// The caller's stream, or where it is null the context's own; null on the CPU.
   Stream* stream(const Context& context, void* native);
-  /// Memory of the device that the stream belongs to, or of the host; null for 0 bytes. Grows. What launches may still be using stays until the end.
+  /// Memory of the device that the stream belongs to, or of the host; null for 0 bytes. Grows. What launches may still
+  /// be using stays until the end.
   std::byte* scratch(const Context& context, std::int64_t bytes, Stream* stream);
 
  private:

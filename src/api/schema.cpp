@@ -10,8 +10,8 @@
 #include "base/text.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
-#include "op/operator.hpp"
-#include "op/problem.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet::api {
 namespace {
@@ -37,7 +37,8 @@ std::size_t least_results(const OpDefinition& op) {
   std::size_t least = op.outputs.size();
   for (const Case& recipe : op.cases()) {
     std::vector<std::optional<TensorType>> types;
-    for (const std::optional<CaseOperand>& operand : recipe.inputs) types.push_back(operand ? std::optional(operand->type) : std::nullopt);
+    for (const std::optional<CaseOperand>& operand : recipe.inputs)
+      types.push_back(operand ? std::optional(operand->type) : std::nullopt);
     least = std::min(least, make_problem(op, std::move(types), recipe.attributes).outputs.size());
   }
   return least;
@@ -53,15 +54,20 @@ Json value_json(const AttributeValue& value) {
 }
 
 Json attribute_json(const AttributeSpec& spec) {
-  Json json{{"name", spec.name}, {"type", type_name(spec.fallback)}, {"default", value_json(spec.fallback)}, {"doc", spec.doc}};
+  Json json{{"name", spec.name},
+            {"type", type_name(spec.fallback)},
+            {"default", value_json(spec.fallback)},
+            {"doc", spec.doc}};
   if (!spec.choices.empty()) json["choices"] = spec.choices;
   return json;
 }
 
 Json kernels_json(const OpDefinition& op) {
   Json list = Json::array();
-  for (const Kernel* kernel : cpu::kernels_of(op.kind)) list.push_back({{"name", kernel->name}, {"summary", kernel->summary}, {"device", "cpu"}});
-  for (const Kernel* kernel : cuda::kernels_of(op.kind)) list.push_back({{"name", kernel->name}, {"summary", kernel->summary}, {"device", "cuda"}});
+  for (const Kernel* kernel : cpu::kernels_of(op.kind))
+    list.push_back({{"name", kernel->name}, {"summary", kernel->summary}, {"device", "cpu"}});
+  for (const Kernel* kernel : cuda::kernels_of(op.kind))
+    list.push_back({{"name", kernel->name}, {"summary", kernel->summary}, {"device", "cuda"}});
   return {{"cpu", list}};
 }
 
@@ -94,10 +100,12 @@ Json schema_json(const OpDefinition& op) {
   for (std::size_t i = 0; i < op.outputs.size(); ++i) {
     json["outputs"].push_back(operand_json(op.outputs[i], false));
     if (i >= least && !op.outputs[i].variadic) json["outputs"].back()["optional"] = true;
-    if (i < op.aliases.size() && op.aliases[i] >= 0) json["outputs"].back()["shares_memory_of"] = op.inputs[static_cast<std::size_t>(op.aliases[i])].name;
+    if (i < op.aliases.size() && op.aliases[i] >= 0)
+      json["outputs"].back()["shares_memory_of"] = op.inputs[static_cast<std::size_t>(op.aliases[i])].name;
   }
   for (const AttributeSpec& spec : op.attributes) json["attributes"].push_back(attribute_json(spec));
-  json["properties"] = {{"associative", op.associative}, {"commutative", op.commutative}, {"distributive", op.distributive}};
+  json["properties"] = {
+      {"associative", op.associative}, {"commutative", op.commutative}, {"distributive", op.distributive}};
   json["kernels"] = kernels_json(op);
   json["example"] = example_call(op);
   return json;
@@ -110,7 +118,8 @@ std::string example_call(const OpDefinition& op) {
   const Case& first = cases.front();
   for (std::size_t i = 0; i < first.inputs.size(); ++i)
     if (first.inputs[i])
-      text += fmt::format("{}{}={}", text.empty() ? "" : " ", op.inputs[std::min(i, op.inputs.size() - 1)].name, first.inputs[i]->type.to_string());
+      text += fmt::format("{}{}={}", text.empty() ? "" : " ", op.inputs[std::min(i, op.inputs.size() - 1)].name,
+                          first.inputs[i]->type.to_string());
   for (const auto& [name, value] : first.attributes) text += fmt::format(" {}={}", name, to_string(value));
   return text;
 }
@@ -123,8 +132,8 @@ const OpDefinition& operator_named(std::string_view name) {
     return 2 * likeness(name, a) * (b.size() + name.size()) > 2 * likeness(name, b) * (a.size() + name.size());
   });
   names.resize(std::min<std::size_t>(names.size(), 4));
-  fail(Status::invalid_argument, "operator: expected one of the {} that `cermet ops` lists (like {}), found {}", all_operators().size(), fmt::join(names, ", "),
-       quote(name));
+  fail(Status::invalid_argument, "operator: expected one of the {} that `cermet ops` lists (like {}), found {}",
+       all_operators().size(), fmt::join(names, ", "), quote(name));
 }
 
 }  // namespace cermet::api
@@ -134,7 +143,8 @@ using namespace cermet;  // NOLINT(google-build-using-namespace): the C function
 size_t cermet_op_count(void) { return all_operators().size(); }
 
 const char* cermet_op_name(size_t index) {
-  return index < all_operators().size() ? all_operators()[index].name.data() : nullptr;  // names are string literals, so they end in a zero
+  return index < all_operators().size() ? all_operators()[index].name.data()
+                                        : nullptr;  // names are string literals, so they end in a zero
 }
 
 const char* cermet_op_schema(const char* name) {

@@ -1,4 +1,5 @@
-// Runs of a compiled graph: the caller's tensors are checked and bound, results written or copied where the caller wants them.
+// Runs of a compiled graph: the caller's tensors are checked and bound, results written or copied where the caller
+// wants them.
 #include "api/session.hpp"
 
 #include <algorithm>
@@ -36,9 +37,11 @@ void GraphSession::take_sizes(std::span<const DLTensor* const> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Port& port = inputs_[i];
     const DLTensor* const tensor = inputs[i];
-    if (!tensor) fail(Status::invalid_argument, "{}: input {} ({}): expected a tensor, found none", name_, i, port.name);
+    if (!tensor)
+      fail(Status::invalid_argument, "{}: input {} ({}): expected a tensor, found none", name_, i, port.name);
     if (tensor->ndim != port.type.rank() || (tensor->ndim > 0 && !tensor->shape))
-      fail(Status::invalid_argument, "{}: input {} ({}): expected {}, found {} dimensions", name_, i, port.name, port.type.to_string(), tensor->ndim);
+      fail(Status::invalid_argument, "{}: input {} ({}): expected {}, found {} dimensions", name_, i, port.name,
+           port.type.to_string(), tensor->ndim);
     known = known && shapes_[i].shape && std::equal(shapes_[i].shape->begin(), shapes_[i].shape->end(), tensor->shape);
     if (known) continue;
     is_sized_ = false;
@@ -48,8 +51,10 @@ void GraphSession::take_sizes(std::span<const DLTensor* const> inputs) {
   if (known) return;
   symbols_ = symbols_told_by(shapes_, symbols_used_);
   for (const Symbol& symbol : symbols_used_)
-    if (const DimRange range{range_of(ranges_, symbol).least, maximum_[symbol]}; symbols_[symbol] < range.least || symbols_[symbol] > range.greatest)
-      fail(Status::invalid_argument, "{}: expected {} from {} to {}, found {}", name_, symbol.name(), range.least, range.greatest, symbols_[symbol]);
+    if (const DimRange range{range_of(ranges_, symbol).least, maximum_[symbol]};
+        symbols_[symbol] < range.least || symbols_[symbol] > range.greatest)
+      fail(Status::invalid_argument, "{}: expected {} from {} to {}, found {}", name_, symbol.name(), range.least,
+           range.greatest, symbols_[symbol]);
   for (std::vector<Port>* ports : {&inputs_, &outputs_})
     for (Port& port : *ports) port.plain = PlainTensor(port.type.dtype, cermet::bind(port.type.dims, symbols_));
   is_sized_ = true;
@@ -58,7 +63,8 @@ void GraphSession::take_sizes(std::span<const DLTensor* const> inputs) {
 void GraphSession::take_input(std::size_t i, const DLTensor& tensor) {
   Port& port = inputs_[i];
   TensorView view = port.plain.view;
-  if (port.plain.matches(tensor, handle_->memory)) view.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  if (port.plain.matches(tensor, handle_->memory))
+    view.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   else view = checked_view(tensor, expect(port, i, false));
   port.on_host = context_.stream() && tensor.device.device_type == kDLCPU;
   if (port.on_host) view = copied(port, view);
@@ -83,7 +89,8 @@ TensorView GraphSession::copied(Port& port, const TensorView& host) {
 void GraphSession::copy_inputs(Stream* stream) {
   for (const Port& port : inputs_)
     if (port.on_host)
-      copy_rows(port.host, port.copy.data(), [&](std::byte* to, const std::byte* from, std::int64_t bytes) { stream->upload(to, from, bytes); });
+      copy_rows(port.host, port.copy.data(),
+                [&](std::byte* to, const std::byte* from, std::int64_t bytes) { stream->upload(to, from, bytes); });
 }
 
 void GraphSession::take_output(std::size_t i, const DLTensor* tensor) {
@@ -93,13 +100,16 @@ void GraphSession::take_output(std::size_t i, const DLTensor* tensor) {
   port.on_host = tensor && context_.stream() && tensor->device.device_type == kDLCPU;
   if (!tensor) return;
   TensorView view = port.plain.view;
-  if (port.plain.matches(*tensor, handle_->memory)) view.data = static_cast<std::byte*>(tensor->data) + tensor->byte_offset;
+  if (port.plain.matches(*tensor, handle_->memory))
+    view.data = static_cast<std::byte*>(tensor->data) + tensor->byte_offset;
   else view = checked_view(*tensor, expect(port, i, true));
   const auto refuse = [&](std::string_view expected, std::string_view found) {
     fail(Status::invalid_argument, "{}: output {} ({}): expected {}, found {}", name_, i, port.name, expected, found);
   };
   if (port.alias >= 0 && !coincide(view, inputs_[static_cast<std::size_t>(port.alias)].view))
-    refuse(fmt::format("the memory of input '{}', which it shares, or none", inputs_[static_cast<std::size_t>(port.alias)].name), "another");
+    refuse(fmt::format("the memory of input '{}', which it shares, or none",
+                       inputs_[static_cast<std::size_t>(port.alias)].name),
+           "another");
   const ByteRange range = range_of(view);
   for (std::size_t o = 0; o < outputs_.size() && port.alias < 0; ++o) {
     if (o < i && outputs_[o].view.present && range.overlaps(outputs_[o].range) && share_memory(view, outputs_[o].view))
@@ -114,15 +124,18 @@ void GraphSession::take_output(std::size_t i, const DLTensor* tensor) {
 
 void GraphSession::run(std::span<const DLTensor* const> inputs, std::span<DLTensor* const> outputs, void* stream) {
   require(!stream || context_.stream(), "{}: stream: expected none on {}, found one", name_, context_.device_spec());
-  require(outputs.empty() || outputs.size() == outputs_.size(), "{}: expected {} outputs or none, found {}", name_, outputs_.size(), outputs.size());
+  require(outputs.empty() || outputs.size() == outputs_.size(), "{}: expected {} outputs or none, found {}", name_,
+          outputs_.size(), outputs.size());
   take_sizes(inputs);
   for (std::size_t o = 0; o < outputs_.size(); ++o) outputs_[o].view = {};
-  // Everything is checked before anything is bound for good: a rejected call leaves only memory bound that the next call replaces.
+  // Everything is checked before anything is bound for good: a rejected call leaves only memory bound that the next
+  // call replaces.
   for (std::size_t i = 0; i < inputs.size(); ++i) take_input(i, *inputs[i]);
   for (std::size_t o = 0; o < outputs_.size(); ++o) take_output(o, outputs.empty() ? nullptr : outputs[o]);
   for (std::size_t o = 0; o < outputs_.size(); ++o) {
     Port& port = outputs_[o];
-    const bool is_apart = std::ranges::none_of(inputs_, [&](const Port& input) { return port.range.overlaps(input.range); });
+    const bool is_apart =
+        std::ranges::none_of(inputs_, [&](const Port& input) { return port.range.overlaps(input.range); });
     const bool wanted = port.view.present && !port.on_host && port.alias < 0 && is_apart;
     port.is_direct = session_->bind_result(port.name, wanted ? port.view.as<std::byte>() : nullptr) && wanted;
   }
@@ -142,11 +155,12 @@ void GraphSession::run(std::span<const DLTensor* const> inputs, std::span<DLTens
 void GraphSession::copy_results(Stream* stream) {
   for (const Port& port : outputs_) {
     if (!port.view.present || port.is_direct || port.alias >= 0) continue;
-    copy_rows(session_->output(port.name), port.view.as<std::byte>(), [&](std::byte* to, const std::byte* from, std::int64_t bytes) {
-      if (port.on_host) stream->download(to, from, bytes);
-      else if (stream) stream->copy(to, from, bytes);
-      else std::memmove(to, from, static_cast<std::size_t>(bytes));
-    });
+    copy_rows(session_->output(port.name), port.view.as<std::byte>(),
+              [&](std::byte* to, const std::byte* from, std::int64_t bytes) {
+                if (port.on_host) stream->download(to, from, bytes);
+                else if (stream) stream->copy(to, from, bytes);
+                else std::memmove(to, from, static_cast<std::size_t>(bytes));
+              });
   }
 }
 
@@ -158,7 +172,9 @@ Shape GraphSession::output_shape(std::size_t index, std::span<const DLTensor* co
 
 TensorView GraphSession::result_view(std::size_t index) {
   const Port& port = output(index);
-  if (!context_.computes()) fail(Status::unsupported, "output '{}': expected a device that computes, found {}", port.name, context_.description());
+  if (!context_.computes())
+    fail(Status::unsupported, "output '{}': expected a device that computes, found {}", port.name,
+         context_.description());
   require(has_run_, "output '{}': expected a run that succeeded, found none", port.name);
   return port.view.present ? port.view : session_->output(port.name);
 }

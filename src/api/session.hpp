@@ -1,4 +1,5 @@
-// A compiled graph behind the C ABI: the caller's tensors are checked and bound, and results written where the caller wants them.
+// A compiled graph behind the C ABI: the caller's tensors are checked and bound, and results written where the caller
+// wants them.
 #pragma once
 
 #include <memory>

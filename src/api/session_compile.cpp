@@ -16,10 +16,12 @@ SymbolValues maxima_of(const Graph& graph, std::span<const Symbol> used, std::sp
     const DimRange range = range_of(graph.ranges(), symbol);
     const auto found = std::ranges::find_if(given, [&](const cermet_maximum& m) { return symbol.name() == m.symbol; });
     const bool has_end = range.greatest != DimRange{}.greatest;
-    require(found != given.end() || has_end, "maxima: expected the largest value of '{}', whose range has no end, found none", symbol.name());
+    require(found != given.end() || has_end,
+            "maxima: expected the largest value of '{}', whose range has no end, found none", symbol.name());
     const std::int64_t value = found != given.end() ? found->value : range.greatest;
-    require(value >= std::max<std::int64_t>(range.least, 1) && value <= range.greatest, "maximum of '{}': expected {} to {}, found {}", symbol.name(),
-            std::max<std::int64_t>(range.least, 1), range.greatest, value);
+    require(value >= std::max<std::int64_t>(range.least, 1) && value <= range.greatest,
+            "maximum of '{}': expected {} to {}, found {}", symbol.name(), std::max<std::int64_t>(range.least, 1),
+            range.greatest, value);
     maxima.set(symbol, value);
   }
   return maxima;
@@ -28,7 +30,10 @@ SymbolValues maxima_of(const Graph& graph, std::span<const Symbol> used, std::sp
 void check_maxima(std::span<const Symbol> used, std::span<const cermet_maximum> given) {
   for (const cermet_maximum& m : given) {
     require_pointer(m.symbol, "maxima: symbol");
-    require(std::ranges::count_if(given, [&](const cermet_maximum& other) { return other.symbol && std::string_view(other.symbol) == m.symbol; }) == 1,
+    require(std::ranges::count_if(given,
+                                  [&](const cermet_maximum& other) {
+                                    return other.symbol && std::string_view(other.symbol) == m.symbol;
+                                  }) == 1,
             "maximum of '{}': expected one, found two", m.symbol);
     require(std::ranges::find(used, std::string_view(m.symbol), &Symbol::name) != used.end(),
             "maximum of '{}': expected a symbol of the graph, found none of this name", m.symbol);
@@ -57,7 +62,8 @@ LoadWeight loader_of(const GraphBuilder& from) {
 void check_constants(const GraphBuilder& from) {
   for (const Value& value : from.graph().values())
     if (value.kind == ValueKind::constant && std::holds_alternative<std::monostate>(value.source))
-      require(from.constants().contains(value.name), "constant '{}': expected values, given by cermet_graph_set_constant(), found none", value.name);
+      require(from.constants().contains(value.name),
+              "constant '{}': expected values, given by cermet_graph_set_constant(), found none", value.name);
 }
 
 }  // namespace
@@ -96,7 +102,8 @@ GraphSession::GraphSession(const GraphBuilder& from, const cermet_compile_option
     if (outputs_.back().alias >= 0) inputs_[static_cast<std::size_t>(outputs_.back().alias)].is_state = true;
   }
   session_.emplace(graph, context_, loader_of(from), made, &steps_);
-  if (Stream* const stream = context_.stream(); stream && context_.computes()) stream->synchronize();  // runs may be on streams of the caller
+  if (Stream* const stream = context_.stream(); stream && context_.computes())
+    stream->synchronize();  // runs may be on streams of the caller
 }
 
 std::string GraphSession::explain() const {

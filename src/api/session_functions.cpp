@@ -6,7 +6,9 @@
 namespace cermet::api {
 namespace {
 
-cermet_compile_options compile_defaults() { return {sizeof(cermet_compile_options), nullptr, nullptr, nullptr, 0, nullptr, 0, 1, nullptr, nullptr}; }
+cermet_compile_options compile_defaults() {
+  return {sizeof(cermet_compile_options), nullptr, nullptr, nullptr, 0, nullptr, 0, 1, nullptr, nullptr};
+}
 
 cermet_compile_options checked_compile_options(const cermet_compile_options* given) {
   const cermet_compile_options options = filled(given, compile_defaults, "cermet_compile_options");
@@ -21,9 +23,12 @@ cermet_compile_options checked_compile_options(const cermet_compile_options* giv
 
 using namespace cermet;  // NOLINT(google-build-using-namespace): the C functions below are the face of this namespace
 
-void cermet_compile_options_init(cermet_compile_options* options, size_t struct_size) { api::init_options(options, struct_size, api::compile_defaults); }
+void cermet_compile_options_init(cermet_compile_options* options, size_t struct_size) {
+  api::init_options(options, struct_size, api::compile_defaults);
+}
 
-cermet_status cermet_graph_compile(cermet_graph* graph, const cermet_compile_options* options, cermet_session** session) {
+cermet_status cermet_graph_compile(cermet_graph* graph, const cermet_compile_options* options,
+                                   cermet_session** session) {
   return api::guarded([&] {
     api::require_pointer(graph, "graph");
     api::require_pointer(session, "session");
@@ -33,8 +38,8 @@ cermet_status cermet_graph_compile(cermet_graph* graph, const cermet_compile_opt
 
 void cermet_session_destroy(cermet_session* session) { delete session; }
 
-cermet_status cermet_session_run(cermet_session* session, const DLTensor* const* inputs, size_t input_count, DLTensor* const* outputs, size_t output_count,
-                                 void* stream) {
+cermet_status cermet_session_run(cermet_session* session, const DLTensor* const* inputs, size_t input_count,
+                                 DLTensor* const* outputs, size_t output_count, void* stream) {
   return api::guarded([&] {
     api::require_pointer(session, "session");
     if (input_count > 0) api::require_pointer(inputs, "inputs");

@@ -6,8 +6,12 @@
 
 using namespace cermet;  // NOLINT(google-build-using-namespace): the C functions below are the face of this namespace
 
-size_t cermet_session_input_count(const cermet_session* session) { return session ? session->session.inputs().size() : 0; }
-size_t cermet_session_output_count(const cermet_session* session) { return session ? session->session.outputs().size() : 0; }
+size_t cermet_session_input_count(const cermet_session* session) {
+  return session ? session->session.inputs().size() : 0;
+}
+size_t cermet_session_output_count(const cermet_session* session) {
+  return session ? session->session.outputs().size() : 0;
+}
 
 cermet_status cermet_session_input(cermet_session* session, size_t index, cermet_value_info* info) {
   return api::guarded([&] {
@@ -28,7 +32,8 @@ cermet_status cermet_session_output(cermet_session* session, size_t index, cerme
   });
 }
 
-cermet_status cermet_session_output_shape(cermet_session* session, size_t index, const DLTensor* const* inputs, size_t input_count, int64_t* shape) {
+cermet_status cermet_session_output_shape(cermet_session* session, size_t index, const DLTensor* const* inputs,
+                                          size_t input_count, int64_t* shape) {
   return api::guarded([&] {
     api::require_pointer(session, "session");
     if (input_count > 0) api::require_pointer(inputs, "inputs");
@@ -50,8 +55,12 @@ const char* cermet_session_explain(cermet_session* session) {
   return text;
 }
 
-size_t cermet_session_step_count(const cermet_session* session) { return session ? session->session.session().executable().steps().size() : 0; }
+size_t cermet_session_step_count(const cermet_session* session) {
+  return session ? session->session.session().executable().steps().size() : 0;
+}
 size_t cermet_session_arena_bytes(const cermet_session* session) {
   return session ? static_cast<size_t>(session->session.session().executable().arena_bytes()) : 0;
 }
-size_t cermet_session_constant_bytes(const cermet_session* session) { return session ? session->session.constant_bytes() : 0; }
+size_t cermet_session_constant_bytes(const cermet_session* session) {
+  return session ? session->session.constant_bytes() : 0;
+}

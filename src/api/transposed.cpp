@@ -21,7 +21,8 @@ std::vector<TransposedOperand> transposed_operands(const OpDefinition& op) {
   return list;
 }
 
-bool lies_transposed(std::span<const std::int64_t> shape, const std::int64_t* strides, std::optional<std::int64_t> length) {
+bool lies_transposed(std::span<const std::int64_t> shape, const std::int64_t* strides,
+                     std::optional<std::int64_t> length) {
   const std::size_t rank = shape.size();
   if (rank < 2) return false;
   const std::int64_t rows = shape[rank - 2], columns = shape[rank - 1];
@@ -31,7 +32,8 @@ bool lies_transposed(std::span<const std::int64_t> shape, const std::int64_t* st
   return length && columns != *length && rows == *length;
 }
 
-TransposedTensors::TransposedTensors(const OpDefinition& op) : operands_(transposed_operands(op)), swapped_(operands_.size()) {
+TransposedTensors::TransposedTensors(const OpDefinition& op)
+    : operands_(transposed_operands(op)), swapped_(operands_.size()) {
   if (!operands_.empty()) list_.resize(static_cast<std::size_t>(max_variadic));
 }
 
@@ -41,13 +43,16 @@ std::uint64_t TransposedTensors::found_in(std::span<const DLTensor* const> tenso
     const DLTensor* const t = operand.input < tensors.size() ? tensors[operand.input] : nullptr;
     if (!t || t->ndim < 2 || t->ndim > Shape::max_rank || !t->shape) continue;
     std::optional<std::int64_t> length;
-    if (const DLTensor* const first = tensors[0]; operand.attribute.empty() && first && first->ndim > 0 && first->shape) length = first->shape[first->ndim - 1];
-    if (lies_transposed({t->shape, static_cast<std::size_t>(t->ndim)}, t->strides, length)) bits |= std::uint64_t{1} << operand.input;
+    if (const DLTensor* const first = tensors[0]; operand.attribute.empty() && first && first->ndim > 0 && first->shape)
+      length = first->shape[first->ndim - 1];
+    if (lies_transposed({t->shape, static_cast<std::size_t>(t->ndim)}, t->strides, length))
+      bits |= std::uint64_t{1} << operand.input;
   }
   return bits;
 }
 
-std::span<const DLTensor* const> TransposedTensors::swapped(std::span<const DLTensor* const> tensors, std::uint64_t bits) {
+std::span<const DLTensor* const> TransposedTensors::swapped(std::span<const DLTensor* const> tensors,
+                                                            std::uint64_t bits) {
   if (bits == 0 || tensors.size() > list_.size()) return tensors;
   std::ranges::copy(tensors, list_.begin());
   for (std::size_t o = 0; o < operands_.size(); ++o) {
@@ -58,7 +63,8 @@ std::span<const DLTensor* const> TransposedTensors::swapped(std::span<const DLTe
     const auto rank = static_cast<std::size_t>(made.tensor.ndim);
     std::copy_n(made.tensor.shape, rank, made.shape.begin());
     std::int64_t dense = 1;
-    for (std::size_t axis = rank; axis-- > 0; dense *= made.shape[axis]) made.strides[axis] = made.tensor.strides ? made.tensor.strides[axis] : dense;
+    for (std::size_t axis = rank; axis-- > 0; dense *= made.shape[axis])
+      made.strides[axis] = made.tensor.strides ? made.tensor.strides[axis] : dense;
     std::swap(made.shape[rank - 1], made.shape[rank - 2]);
     std::swap(made.strides[rank - 1], made.strides[rank - 2]);
     made.tensor.shape = made.shape.data();

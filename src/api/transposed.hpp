@@ -1,5 +1,5 @@
-// Matrices that come transposed: [.., K, N] with strides (1, K) is memory of [.., N, K]. Callers of products have weights so: b.T of NumPy and PyTorch, and b
-// of torch._scaled_mm, vLLM and InfiniOP.
+// Matrices that come transposed: [.., K, N] with strides (1, K) is memory of [.., N, K]. Callers of products have
+// weights so: b.T of NumPy and PyTorch, and b of torch._scaled_mm, vLLM and InfiniOP.
 #pragma once
 
 #include <dlpack/dlpack.h>
@@ -11,20 +11,22 @@
 #include <string>
 #include <vector>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::api {
 
 /// An operand whose matrices may come so.
 struct TransposedOperand {
   std::size_t input = 0;
-  std::string attribute;  ///< of the operator, which says that they do ("transpose_b"); empty where strides alone say it (b of scaled_mm)
+  std::string attribute;  ///< of the operator, which says that they do ("transpose_b"); empty where strides alone say
+                          ///< it (b of scaled_mm)
 };
 std::vector<TransposedOperand> transposed_operands(const OpDefinition& op);
 
-/// Whether the last two dimensions lie the other way round. Where either way is true, because one of them is 1, `length` decides, the size that the last one
-/// has in memory; without it they do not.
-bool lies_transposed(std::span<const std::int64_t> shape, const std::int64_t* strides, std::optional<std::int64_t> length = {});
+/// Whether the last two dimensions lie the other way round. Where either way is true, because one of them is 1,
+/// `length` decides, the size that the last one has in memory; without it they do not.
+bool lies_transposed(std::span<const std::int64_t> shape, const std::int64_t* strides,
+                     std::optional<std::int64_t> length = {});
 
 /// Tensors of a call with those operands swapped that lie transposed. Allocates nothing.
 class TransposedTensors {

@@ -19,7 +19,8 @@ Weight::Form Weight::make(const WeightLayout* layout) const {
   Stream* const stream = context.stream();
   if (stream && !layout && on_device_) {
     form.device = context.device().allocate(dense_bytes(type_.dtype, shape_));
-    copy_rows(source_, form.device.data(), [&](std::byte* to, const std::byte* from, std::int64_t bytes) { stream->copy(to, from, bytes); });
+    copy_rows(source_, form.device.data(),
+              [&](std::byte* to, const std::byte* from, std::int64_t bytes) { stream->copy(to, from, bytes); });
     stream->synchronize();
     return form;
   }
@@ -43,11 +44,14 @@ Weight::Form Weight::make(const WeightLayout* layout) const {
 
 TensorView Weight::form(const WeightLayout* layout) {
   const std::lock_guard lock(mutex_);
-  const auto same = [&](const Form& f) { return f.layout == layout || (layout && f.layout && f.layout->name == layout->name); };
+  const auto same = [&](const Form& f) {
+    return f.layout == layout || (layout && f.layout && f.layout->name == layout->name);
+  };
   auto found = std::find_if(forms_.begin(), forms_.end(), same);
   if (found == forms_.end()) {
     const std::string_view name = layout ? layout->name : "row-major";
-    require(source_.present, "weight {}: expected its tensor, to make the layout {}, found it detached", type_.to_string(), name);
+    require(source_.present, "weight {}: expected its tensor, to make the layout {}, found it detached",
+            type_.to_string(), name);
     found = forms_.insert(forms_.end(), make(layout));
   }
   return TensorView(found->data(), type_.dtype, shape_);

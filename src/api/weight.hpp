@@ -1,4 +1,5 @@
-// A constant operand in memory of the handle's device: one copy for each layout that kernels need, shared by all operators that use it.
+// A constant operand in memory of the handle's device: one copy for each layout that kernels need, shared by all
+// operators that use it.
 #pragma once
 
 #include <list>
@@ -15,11 +16,16 @@ class Weight {
  public:
   /// `source`, in memory of the host or with `on_device` of the context's GPU, is read until detach().
   Weight(std::shared_ptr<Handle> handle, const TensorView& source, bool on_device)
-      : handle_(std::move(handle)), type_(source.type()), shape_(source.shape), source_(source), on_device_(on_device) {}
+      : handle_(std::move(handle)),
+        type_(source.type()),
+        shape_(source.shape),
+        source_(source),
+        on_device_(on_device) {}
 
   const Handle& handle() const { return *handle_; }
   const TensorType& type() const { return type_; }
-  /// The copy in a layout (null: dense row-major): its address, and the shape of the whole. Made by the first call; safe from several threads.
+  /// The copy in a layout (null: dense row-major): its address, and the shape of the whole. Made by the first call;
+  /// safe from several threads.
   TensorView form(const WeightLayout* layout);
   /// The source is no longer read: form() then throws Error for a layout that was not used before.
   void detach();

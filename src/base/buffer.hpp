@@ -16,8 +16,8 @@
 
 namespace cermet {
 
-/// Uninitialized memory aligned to 64 bytes; large blocks request huge pages from the system, because streaming weights through 4 KiB pages
-/// spends as long on page walks as on reading. Throws Error(out_of_memory) naming the size.
+/// Uninitialized memory aligned to 64 bytes; large blocks request huge pages from the system, because streaming weights
+/// through 4 KiB pages spends as long on page walks as on reading. Throws Error(out_of_memory) naming the size.
 class AlignedBuffer {
  public:
   static constexpr std::int64_t alignment = 64;
@@ -31,7 +31,8 @@ class AlignedBuffer {
     if (possible) data_.reset(static_cast<std::byte*>(std::aligned_alloc(static_cast<std::size_t>(step), rounded)));
     if (!data_) fail(Status::out_of_memory, "memory: expected room for {} bytes, found none", bytes);
 #if defined(__linux__)
-    if (step == huge_page) madvise(data_.get(), rounded, MADV_HUGEPAGE);  // a hint: ignored by systems without huge pages
+    if (step == huge_page)
+      madvise(data_.get(), rounded, MADV_HUGEPAGE);  // a hint: ignored by systems without huge pages
 #endif
   }
   std::byte* data() const { return data_.get(); }

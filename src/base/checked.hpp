@@ -21,7 +21,9 @@ inline std::optional<std::int64_t> checked_add(std::int64_t a, std::int64_t b) {
 }
 
 /// Smallest multiple of `multiple` that is >= value; both non-negative, multiple > 0.
-constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 /// value / divisor rounded up.
 constexpr std::int64_t div_up(std::int64_t value, std::int64_t divisor) { return (value + divisor - 1) / divisor; }
 

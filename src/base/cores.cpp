@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 /// 0 where the system does not say. The set grows until it holds every processor the system could have.
 int allowed_cores() {
   for (int processors = CPU_SETSIZE; processors <= 1 << 20; processors *= 2) {
-    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(static_cast<std::size_t>(processors)), [](cpu_set_t* s) { CPU_FREE(s); });
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(static_cast<std::size_t>(processors)),
+                                                               [](cpu_set_t* s) { CPU_FREE(s); });
     const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(processors));
     if (set && sched_getaffinity(0, bytes, set.get()) == 0) return CPU_COUNT_S(bytes, set.get());
   }
@@ -40,7 +41,9 @@ std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
-bool has_word(const std::string& list, const std::string& word) { return ("," + list + ",").find("," + word + ",") != std::string::npos; }
+bool has_word(const std::string& list, const std::string& word) {
+  return ("," + list + ",").find("," + word + ",") != std::string::npos;
+}
 
 /// From mountinfo: ID PARENT DEVICE TOP MOUNT OPTIONS [TAGS...] - TYPE SOURCE OPTIONS (proc(5)).
 std::vector<Hierarchy> hierarchies(const fs::path& root) {
@@ -73,7 +76,8 @@ std::string group_in(const Hierarchy& hierarchy, const fs::path& root) {
 std::optional<double> limit_of(const fs::path& group, bool is_v2) {
   double quota = 0, period = 0;
   if (is_v2) {
-    if (std::ifstream file(group / "cpu.max"); !(file >> quota >> period)) return std::nullopt;  // "max 100000" has no number first
+    if (std::ifstream file(group / "cpu.max"); !(file >> quota >> period))
+      return std::nullopt;  // "max 100000" has no number first
   } else {
     std::ifstream quota_file(group / "cpu.cfs_quota_us"), period_file(group / "cpu.cfs_period_us");
     if (!(quota_file >> quota) || !(period_file >> period)) return std::nullopt;
@@ -91,7 +95,8 @@ std::optional<int> quota_cores(const fs::path& root) {
     // A container may see its own group as the top one, while the path is still the host's.
     if (hierarchy.top != "/" && group.starts_with(hierarchy.top)) group.erase(0, hierarchy.top.size());
     for (fs::path below = fs::path(group).relative_path();; below = below.parent_path()) {
-      if (const std::optional<double> limit = limit_of(mount / below, hierarchy.is_v2)) least = std::min(least.value_or(*limit), *limit);
+      if (const std::optional<double> limit = limit_of(mount / below, hierarchy.is_v2))
+        least = std::min(least.value_or(*limit), *limit);
       if (below.empty()) break;
     }
   }

@@ -22,7 +22,8 @@ constexpr Sheet sheets[] = {
     {80, "A100 80GB", 1.41e9, 2.04e12, 108, 64, 128, 2048, 2048, 0, 4096},
     {86, "A10", 1.5e9, 0.6e12, 72, 32, 256, 1024, 1024, 0, 2048},
     {89, "L40S", 2.2e9, 0.86e12, 142, 32, 256, 1024, 1024, 2048, 2048},
-    // Under load an H200 runs at 1.755 GHz, moves 95 % of the 4.8 TB/s that its sheet names, and every SM gets 45 bytes a cycle from the L2 where all ask.
+    // Under load an H200 runs at 1.755 GHz, moves 95 % of the 4.8 TB/s that its sheet names, and every SM gets 45 bytes
+    // a cycle from the L2 where all ask.
     {90, "H200", 1.755e9, 4.563e12, 132, 45, 256, 4096, 4096, 8192, 8192},
     {100, "B200", 1.85e9, 7.6e12, 148, 45, 256, 8192, 8192, 16384, 16384},
 };
@@ -45,8 +46,9 @@ DeviceLimits of_core() {
 DeviceLimits completed(DeviceLimits measured, const DeviceLimits& sheet) {
   std::size_t missing = 0;
   for (double DeviceLimits::*figure :
-       {&DeviceLimits::clock_hz, &DeviceLimits::read_bytes_per_second, &DeviceLimits::cache_bytes_per_second, &DeviceLimits::launch_seconds,
-        &DeviceLimits::f32_operations_per_second, &DeviceLimits::f16_operations_per_second, &DeviceLimits::bf16_operations_per_second,
+       {&DeviceLimits::clock_hz, &DeviceLimits::read_bytes_per_second, &DeviceLimits::cache_bytes_per_second,
+        &DeviceLimits::launch_seconds, &DeviceLimits::f32_operations_per_second,
+        &DeviceLimits::f16_operations_per_second, &DeviceLimits::bf16_operations_per_second,
         &DeviceLimits::f8_operations_per_second, &DeviceLimits::i8_operations_per_second})
     if (measured.*figure == 0 && sheet.*figure > 0) measured.*figure = sheet.*figure, ++missing;
   if (missing > 0) measured.source = fmt::format("{}; the rest from the {}", measured.source, sheet.source);
@@ -60,7 +62,8 @@ DeviceLimits sheet_of(const Target& target) {
   const double cycles = sheet->clock_hz * std::max(1, target.multiprocessors);
   return {.source = fmt::format("data sheet of {}", sheet->gpu),
           .clock_hz = sheet->clock_hz,
-          .read_bytes_per_second = sheet->read_bytes_per_second * std::max(1, target.multiprocessors) / sheet->multiprocessors,
+          .read_bytes_per_second =
+              sheet->read_bytes_per_second * std::max(1, target.multiprocessors) / sheet->multiprocessors,
           .cache_bytes_per_second = sheet->cache_bytes * cycles,
           .launch_seconds = 1e-6,
           .f32_operations_per_second = sheet->f32 * cycles,

@@ -1,4 +1,5 @@
-// What a device can do at most: the figures that models of kernels' costs are made of. Measured ones where somebody measured, else a data sheet's.
+// What a device can do at most: the figures that models of kernels' costs are made of. Measured ones where somebody
+// measured, else a data sheet's.
 #pragma once
 
 #include <string>
@@ -26,7 +27,8 @@ struct DeviceLimits {
   double operations_per_second(DType operand) const;
 };
 
-/// The target's measured limits; where there are none, those of the data sheet of a GPU of its architecture, in proportion to its SMs. Null: a CPU of one core.
+/// The target's measured limits; where there are none, those of the data sheet of a GPU of its architecture, in
+/// proportion to its SMs. Null: a CPU of one core.
 DeviceLimits limits_of(const Target* target);
 
 }  // namespace cermet

@@ -14,12 +14,14 @@ namespace cermet {
 
 struct DimTerms;
 
-/// One dimension of a tensor type: a polynomial over symbols and over floor, min and max of such polynomials, in a form in which equal expressions
-/// are equal. A plain integer converts to a constant dimension, which takes no heap memory; others share theirs with their copies.
-/// Arithmetic throws Error(invalid_argument) naming the dimension where a number passes 2^63.
+/// One dimension of a tensor type: a polynomial over symbols and over floor, min and max of such polynomials, in a form
+/// in which equal expressions are equal. A plain integer converts to a constant dimension, which takes no heap memory;
+/// others share theirs with their copies. Arithmetic throws Error(invalid_argument) naming the dimension where a number
+/// passes 2^63.
 class Dim {
  public:
-  constexpr Dim(std::int64_t constant = 0) : offset_(constant) {}  // NOLINT(google-explicit-constructor): an integer is a dimension
+  constexpr Dim(std::int64_t constant = 0)
+      : offset_(constant) {}  // NOLINT(google-explicit-constructor): an integer is a dimension
   explicit Dim(const Symbol& symbol);
   static Dim symbol(std::string_view name) { return Dim(Symbol(name)); }
 
@@ -30,7 +32,8 @@ class Dim {
   std::int64_t value(const SymbolValues& symbols) const { return terms_ ? evaluate(symbols) : offset_; }
   /// Between what it lies for symbols in these ranges: not always as close as possible, never too close.
   DimRange bounds(const SymbolRanges& ranges) const;
-  /// Whether a larger value of any symbol never makes it smaller, so that the largest values give the largest dimension. May say no where it does.
+  /// Whether a larger value of any symbol never makes it smaller, so that the largest values give the largest
+  /// dimension. May say no where it does.
   bool grows_with_symbols() const;
   std::vector<Symbol> symbols() const;  ///< each once, by name
   bool is(const Symbol& symbol) const;  ///< the symbol itself

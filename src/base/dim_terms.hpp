@@ -20,8 +20,8 @@ struct DimTerm {
   std::vector<DimAtomPtr> atoms;
 };
 
-/// Terms with atoms, each product once and none with factor 0: products of more atoms first, then by the atoms' texts, so that a term's successor
-/// stays behind it when both are multiplied (a monomial order, which exact division needs).
+/// Terms with atoms, each product once and none with factor 0: products of more atoms first, then by the atoms' texts,
+/// so that a term's successor stays behind it when both are multiplied (a monomial order, which exact division needs).
 struct DimTerms {
   std::vector<DimTerm> list;
 

@@ -21,7 +21,8 @@ struct Alias {
   std::string_view alias, name;
 };
 
-/// Names that NumPy, PyTorch, vLLM and llama.cpp have for the same types. No word that a kernel's manifest may well call a dimension, as "half" is.
+/// Names that NumPy, PyTorch, vLLM and llama.cpp have for the same types. No word that a kernel's manifest may well
+/// call a dimension, as "half" is.
 constexpr Alias aliases[] = {
     {"float16", "f16"},
     {"fp16", "f16"},

@@ -58,7 +58,8 @@ namespace dtypes {
 inline constexpr DTypeSet real{DType::f32, DType::bf16, DType::f16};
 inline constexpr DTypeSet fp8{DType::f8_e4m3, DType::f8_e5m2};
 inline constexpr DTypeSet index{DType::i32, DType::i64};
-inline constexpr DTypeSet integer{DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64, DType::u64};
+inline constexpr DTypeSet integer{DType::i8,  DType::u8,  DType::i16, DType::u16,
+                                  DType::i32, DType::u32, DType::i64, DType::u64};
 inline constexpr DTypeSet any = real | fp8 | integer | DTypeSet{DType::boolean, DType::f64};
 /// Only cast and bitcast take these: formats that files have and no operator computes in.
 inline constexpr DTypeSet stored_only{DType::f8_e4m3fnuz, DType::f8_e5m2fnuz, DType::f8_e8m0};

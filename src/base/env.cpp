@@ -33,7 +33,8 @@ long integer(Name name) {
   long parsed = -1;
   const char* last = v.value.data() + v.value.size();
   const auto [end, error] = std::from_chars(v.value.data(), last, parsed);
-  require(error == std::errc() && end == last && parsed >= 0, "environment variable {}: expected a non-negative integer, found '{}'", v.name, v.value);
+  require(error == std::errc() && end == last && parsed >= 0,
+          "environment variable {}: expected a non-negative integer, found '{}'", v.name, v.value);
   return parsed;
 }
 

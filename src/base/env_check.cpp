@@ -21,17 +21,19 @@ struct Words {
   std::vector<std::string_view> words;
 };
 const std::array<Words, 7>& words_of_variables() {
-  static const std::array<Words, 7> list{{{Name::CERMET_BF16_PRODUCTS, {"auto", "on", "off"}},
-                                          {Name::CERMET_AMX_PRODUCTS, {"auto", "on", "off"}},
-                                          {Name::CERMET_LOG, {"trace", "debug", "info", "warn", "error", "off"}},
-                                          {Name::CERMET_ROUNDING, {"exact", "strict", "fast"}},
-                                          {Name::CERMET_COMM, {"auto", "mpi", "shared"}},
-                                          {Name::CERMET_COMM_ROUTE, {"auto", "nccl", "peer", "stamped", "one-shot", "two-shot"}},
-                                          {Name::CERMET_COMM_BESIDE, {"0", "1"}}}};
+  static const std::array<Words, 7> list{
+      {{Name::CERMET_BF16_PRODUCTS, {"auto", "on", "off"}},
+       {Name::CERMET_AMX_PRODUCTS, {"auto", "on", "off"}},
+       {Name::CERMET_LOG, {"trace", "debug", "info", "warn", "error", "off"}},
+       {Name::CERMET_ROUNDING, {"exact", "strict", "fast"}},
+       {Name::CERMET_COMM, {"auto", "mpi", "shared"}},
+       {Name::CERMET_COMM_ROUTE, {"auto", "nccl", "peer", "stamped", "one-shot", "two-shot"}},
+       {Name::CERMET_COMM_BESIDE, {"0", "1"}}}};
   return list;
 }
 
-constexpr std::array integers{Name::CERMET_THREADS, Name::CERMET_CACHE_BYTES, Name::CERMET_COMM_TIMEOUT, Name::CERMET_WALK_TIMEOUT};
+constexpr std::array integers{Name::CERMET_THREADS, Name::CERMET_CACHE_BYTES, Name::CERMET_COMM_TIMEOUT,
+                              Name::CERMET_WALK_TIMEOUT};
 constexpr long most_threads = 1024;
 
 constexpr std::string_view prefix = "CERMET_";
@@ -50,17 +52,20 @@ void check() {
     const std::string& found = value(variable.name);
     if (std::ranges::find(variable.words, found) != variable.words.end()) continue;
     const std::string_view close = closest_name(found, variable.words);
-    fail(Status::invalid_argument, "environment variable {}: expected {}, found {}{}", all()[static_cast<std::size_t>(variable.name)].name,
-         fmt::join(variable.words, ", "), quote(found), close.empty() ? "" : fmt::format("; did you mean {}?", close));
+    fail(Status::invalid_argument, "environment variable {}: expected {}, found {}{}",
+         all()[static_cast<std::size_t>(variable.name)].name, fmt::join(variable.words, ", "), quote(found),
+         close.empty() ? "" : fmt::format("; did you mean {}?", close));
   }
   for (const Name name : integers) integer(name);
-  require(integer(Name::CERMET_THREADS) <= most_threads, "environment variable CERMET_THREADS: expected at most {}, found {}", most_threads,
+  require(integer(Name::CERMET_THREADS) <= most_threads,
+          "environment variable CERMET_THREADS: expected at most {}, found {}", most_threads,
           value(Name::CERMET_THREADS));
 }
 
 std::vector<std::string> unknown() {
   std::vector<std::string_view> known;
-  for (const Variable& variable : all()) known.push_back(variable.name.starts_with(prefix) ? variable.name.substr(prefix.size()) : variable.name);
+  for (const Variable& variable : all())
+    known.push_back(variable.name.starts_with(prefix) ? variable.name.substr(prefix.size()) : variable.name);
   std::vector<std::string> sentences;
   for (char** entry = environ; entry && *entry; ++entry) {
     std::string_view name = *entry;
@@ -69,8 +74,9 @@ std::vector<std::string> unknown() {
     const std::string_view rest = name.substr(prefix.size());
     if (std::ranges::find(known, rest) != known.end()) continue;
     const std::string_view close = closest_name(rest, known);
-    sentences.push_back(fmt::format("environment variable {}: no such variable, so it changes nothing; {}", name,
-                                    close.empty() ? std::string("`cermet env` lists them") : fmt::format("did you mean {}{}?", prefix, close)));
+    sentences.push_back(fmt::format(
+        "environment variable {}: no such variable, so it changes nothing; {}", name,
+        close.empty() ? std::string("`cermet env` lists them") : fmt::format("did you mean {}{}?", prefix, close)));
   }
   return sentences;
 }

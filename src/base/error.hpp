@@ -52,4 +52,5 @@ void require(bool condition, fmt::format_string<Args...> format, Args&&... args)
 }  // namespace cermet
 
 /// An internal invariant. Stays on in release builds: it is never placed in an inner loop.
-#define CERMET_ASSERT(condition) ((condition) ? static_cast<void>(0) : ::cermet::assertion_failed(#condition, __FILE_NAME__, __LINE__))
+#define CERMET_ASSERT(condition) \
+  ((condition) ? static_cast<void>(0) : ::cermet::assertion_failed(#condition, __FILE_NAME__, __LINE__))

@@ -17,7 +17,9 @@ class FunctionRef<Result(Args...)> {
   requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
       FunctionRef(F&& f)  // NOLINT(*-explicit-constructor,*-forwarding-reference-overload): a callable
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
-        call_([](void* object, Args... args) -> Result { return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...); }) {}
+        call_([](void* object, Args... args) -> Result {
+          return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);
+        }) {}
   Result operator()(Args... args) const { return call_(object_, std::forward<Args>(args)...); }
 
  private:

@@ -1,5 +1,5 @@
-// The process's log, to standard error at the level of CERMET_LOG. The library behind it is seen by base/logger.hpp alone: its headers take longer to compile
-// than most files that log.
+// The process's log, to standard error at the level of CERMET_LOG. The library behind it is seen by base/logger.hpp
+// alone: its headers take longer to compile than most files that log.
 #pragma once
 
 #include <fmt/core.h>

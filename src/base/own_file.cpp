@@ -15,8 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The file that the kernel has mapped at an address. The loader's own names are not enough: of the program it only knows argv[0], "cermet" where it was found
-/// by PATH, and of a library what dlopen was given, relative to a folder that may have changed since.
+/// The file that the kernel has mapped at an address. The loader's own names are not enough: of the program it only
+/// knows argv[0], "cermet" where it was found by PATH, and of a library what dlopen was given, relative to a folder
+/// that may have changed since.
 fs::path mapped_file(std::uintptr_t address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -39,7 +40,9 @@ fs::path loaded_file(const void* address) {
   void* extra = nullptr;
   if (!dladdr1(address, &info, &extra, RTLD_DL_LINKMAP) || !extra) return {};
   const char* name = static_cast<const link_map*>(extra)->l_name;
-  if (!*name) name = reinterpret_cast<const char*>(getauxval(AT_EXECFN));  // NOLINT(performance-no-int-to-ptr): a pointer by definition
+  if (!*name)
+    name = reinterpret_cast<const char*>(
+        getauxval(AT_EXECFN));  // NOLINT(performance-no-int-to-ptr): a pointer by definition
   std::error_code error;
   fs::path file = name ? fs::canonical(name, error) : fs::path();
   return error ? fs::path() : file;
@@ -69,12 +72,14 @@ std::vector<fs::path> plugin_places(std::string_view name, const std::string& gi
 std::vector<fs::path> program_places() {
   if (own_file().empty()) return {};
   const fs::path folder = own_file().parent_path(), prefix = folder.parent_path();
-  return {folder / "cermet", prefix / "bin" / "cermet", prefix.parent_path() / "bin" / "cermet"};  // the last: from lib/x86_64-linux-gnu
+  return {folder / "cermet", prefix / "bin" / "cermet",
+          prefix.parent_path() / "bin" / "cermet"};  // the last: from lib/x86_64-linux-gnu
 }
 
 std::string none_of(const std::vector<fs::path>& places) {
   std::string text;
-  for (const fs::path& place : places) text += fmt::format("{}{}: no such file", text.empty() ? "" : "; ", place.string());
+  for (const fs::path& place : places)
+    text += fmt::format("{}{}: no such file", text.empty() ? "" : "; ", place.string());
   return text;
 }
 

@@ -32,7 +32,8 @@ PinnedThreads::PinnedThreads(ThreadPool& pool) {
     cpu_set_t own;
     CPU_ZERO(&own);
     CPU_SET(cores[i], &own);
-    if (sched_getaffinity(0, sizeof held.cores, &held.cores) == 0 && sched_setaffinity(0, sizeof own, &own) == 0) held.thread = own_thread();
+    if (sched_getaffinity(0, sizeof held.cores, &held.cores) == 0 && sched_setaffinity(0, sizeof own, &own) == 0)
+      held.thread = own_thread();
   });
 }
 

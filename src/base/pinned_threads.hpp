@@ -9,8 +9,8 @@
 
 namespace cermet {
 
-/// Thread i of the pool stays on the i-th core that this process may use, until the object goes; then each may run where it might before. Nothing happens
-/// where there are fewer cores than threads, or where the system refuses.
+/// Thread i of the pool stays on the i-th core that this process may use, until the object goes; then each may run
+/// where it might before. Nothing happens where there are fewer cores than threads, or where the system refuses.
 class PinnedThreads {
  public:
   explicit PinnedThreads(ThreadPool& pool);

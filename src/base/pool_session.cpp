@@ -29,7 +29,8 @@ void pause_session() {
 
 }  // namespace
 
-PoolSession::PoolSession(int threads) : threads_(threads), slots_(std::make_unique<Slot[]>(static_cast<std::size_t>(threads))) {}
+PoolSession::PoolSession(int threads)
+    : threads_(threads), slots_(std::make_unique<Slot[]>(static_cast<std::size_t>(threads))) {}
 
 PoolSession* PoolSession::of(const ThreadPool& whole) {
   if (opening) std::exchange(opening, nullptr)->pool_ = &whole;
@@ -39,7 +40,8 @@ PoolSession* PoolSession::of(const ThreadPool& whole) {
 void PoolSession::hold(ThreadPool& pool, FunctionRef<void()> body) {
   if (held || pool.at_once() == 1 || pool.at_once() > threads_) return body();
   ThreadPool together(pool, pool.at_once());
-  for (int thread = 1; thread < together.size(); ++thread) slots_[static_cast<std::size_t>(thread)].state.store(number_ << part_shift | ended);
+  for (int thread = 1; thread < together.size(); ++thread)
+    slots_[static_cast<std::size_t>(thread)].state.store(number_ << part_shift | ended);
   following_ = together.size();
   ahead_.store(nullptr, std::memory_order_relaxed);
   reader_ = AheadReader(0, following_);
@@ -61,7 +63,8 @@ void PoolSession::hold(ThreadPool& pool, FunctionRef<void()> body) {
 void PoolSession::close() {
   pool_ = nullptr;
   pool_point();
-  for (int thread = 1; thread < threads_; ++thread) slots_[static_cast<std::size_t>(thread)].state.store(closed, std::memory_order_release);
+  for (int thread = 1; thread < threads_; ++thread)
+    slots_[static_cast<std::size_t>(thread)].state.store(closed, std::memory_order_release);
 }
 
 /// A part of a loop, by whichever thread.
@@ -100,7 +103,8 @@ void PoolSession::follow(int thread) {
     std::uint64_t state = slot.state.load(std::memory_order_acquire);
     pool_point();
     if (state == closed) return;
-    if ((state & part_bits) == offered && slot.state.compare_exchange_strong(state, (state & ~part_bits) | begun, std::memory_order_acquire)) {
+    if ((state & part_bits) == offered &&
+        slot.state.compare_exchange_strong(state, (state & ~part_bits) | begun, std::memory_order_acquire)) {
       pool_point();
       call(thread, thread, *slot.body);
       pool_point();
@@ -146,7 +150,8 @@ void PoolSession::finish(int thread, std::uint64_t number) {
       slot.is_absent = false;
       return;
     }
-    if (spins >= patience && state == (number << part_shift | offered) && slot.state.compare_exchange_strong(state, number << part_shift | begun)) {
+    if (spins >= patience && state == (number << part_shift | offered) &&
+        slot.state.compare_exchange_strong(state, number << part_shift | begun)) {
       call(0, thread, *slot.body);
       pool_point();
       slot.state.store(number << part_shift | ended, std::memory_order_relaxed);

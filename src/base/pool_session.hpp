@@ -1,5 +1,5 @@
-// One parallel region of a pool in which many loops run: its threads stay, so that a loop is handed to them by a store into a cache line of each, without a
-// lock, a wake-up or a line that they share.
+// One parallel region of a pool in which many loops run: its threads stay, so that a loop is handed to them by a store
+// into a cache line of each, without a lock, a wake-up or a line that they share.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,8 @@
 
 namespace cermet {
 
-/// What a thread has not begun by then the caller does: 1 to 20 us, long after one that spins has begun; one that must be woken or waits for a core has not.
+/// What a thread has not begun by then the caller does: 1 to 20 us, long after one that spins has begun; one that must
+/// be woken or waits for a core has not.
 inline constexpr int spins_before_claim = 400;
 
 /// When a thread did a part of a loop; parts of others that the caller stood in for are the caller's, thread 0.
@@ -32,8 +33,9 @@ class PoolSession {
   PoolSession(const PoolSession&) = delete;
   PoolSession& operator=(const PoolSession&) = delete;
 
-  /// Calls body() on the caller's thread; the pool's other threads wait for the loops that it runs on the pool, or on a part of it. Inside another session on
-  /// the same thread it only calls body(). Rethrows what body() throws. Other threads that use the pool wait until it is over.
+  /// Calls body() on the caller's thread; the pool's other threads wait for the loops that it runs on the pool, or on a
+  /// part of it. Inside another session on the same thread it only calls body(). Rethrows what body() throws. Other
+  /// threads that use the pool wait until it is over.
   void hold(ThreadPool& pool, FunctionRef<void()> body);
 
   /// The session that this thread holds on a pool; null where it holds none.
@@ -43,8 +45,8 @@ class PoolSession {
   /// Loops that were run in it.
   std::int64_t loops() const { return loops_; }
 
-  /// What loops from here on read, the next one first: threads that wait ask for it. Between loops; the list must live until it is replaced, or the session is
-  /// over.
+  /// What loops from here on read, the next one first: threads that wait ask for it. Between loops; the list must live
+  /// until it is replaced, or the session is over.
   void set_ahead(const ReadAhead* first) { ahead_.store(first, std::memory_order_release); }
 
   /// Notes the parts of all loops from here on, under the present tag. Between loops, as set_tag() and take_notes().
@@ -58,7 +60,8 @@ class PoolSession {
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> state{0};
     const FunctionRef<void(int)>* body = nullptr;
-    bool is_absent = false;       ///< the caller did its last part: it has no core, and is not waited for until it comes back
+    bool is_absent =
+        false;  ///< the caller did its last part: it has no core, and is not waited for until it comes back
     std::vector<PartTime> notes;  ///< of what this thread did
   };
 

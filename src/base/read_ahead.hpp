@@ -7,7 +7,8 @@
 
 namespace cermet {
 
-/// Bytes that a loop reads, each thread an equal part in order, and those that are read after them. An element without bytes stands for loops that read none.
+/// Bytes that a loop reads, each thread an equal part in order, and those that are read after them. An element without
+/// bytes stands for loops that read none.
 struct ReadAhead {
   const std::byte* begin = nullptr;
   std::int64_t bytes = 0;
@@ -17,7 +18,8 @@ struct ReadAhead {
 /// One thread's place in a list of these.
 class AheadReader {
  public:
-  static constexpr std::int64_t most_bytes = 256 << 10;  ///< of a thread's part: an eighth of a second-level cache at least stays for other things
+  static constexpr std::int64_t most_bytes =
+      256 << 10;  ///< of a thread's part: an eighth of a second-level cache at least stays for other things
 
   AheadReader(int thread, int threads) : thread_(thread), threads_(threads) {}
 

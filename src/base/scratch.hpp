@@ -1,4 +1,5 @@
-// Memory of what lives shortly, kept for what comes next: the system clears pages that it hands out, which takes longer than to read a file into them.
+// Memory of what lives shortly, kept for what comes next: the system clears pages that it hands out, which takes longer
+// than to read a file into them.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +19,10 @@ class Scratch {
   /// A dense tensor in such memory, which goes back when it is destroyed; the scratch must outlive it.
   class Tensor {
    public:
-    Tensor(Scratch& from, DType dtype, const Shape& shape) : from_(&from), memory_(from.take(dense_bytes(dtype, shape))), view(memory_.data(), dtype, shape) {}
-    Tensor(Tensor&& other) noexcept : from_(std::exchange(other.from_, nullptr)), memory_(std::move(other.memory_)), view(other.view) {}
+    Tensor(Scratch& from, DType dtype, const Shape& shape)
+        : from_(&from), memory_(from.take(dense_bytes(dtype, shape))), view(memory_.data(), dtype, shape) {}
+    Tensor(Tensor&& other) noexcept
+        : from_(std::exchange(other.from_, nullptr)), memory_(std::move(other.memory_)), view(other.view) {}
     Tensor& operator=(Tensor&&) = delete;
     ~Tensor() {
       if (from_) from_->keep(std::move(memory_));

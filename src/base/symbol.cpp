@@ -34,13 +34,16 @@ void release(const std::string* name) {
 bool is_identifier(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  return !name.empty() && letter(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || digit(c); });
+  return !name.empty() && letter(name[0]) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || digit(c); });
 }
 
 }  // namespace
 
 Symbol::Symbol(std::string_view name) {
-  if (!is_identifier(name)) fail(Status::invalid_argument, "symbol {}: expected a letter or underscore, then letters, digits and underscores", quote(name));
+  if (!is_identifier(name))
+    fail(Status::invalid_argument, "symbol {}: expected a letter or underscore, then letters, digits and underscores",
+         quote(name));
   NameTable& t = table();
   const std::lock_guard lock(t.mutex);
   const auto at = t.names.find(name);

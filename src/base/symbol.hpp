@@ -16,7 +16,8 @@ namespace cermet {
 class Symbol {
  public:
   Symbol() = default;  ///< no symbol
-  /// A letter or underscore, then letters, digits and underscores; anything else throws Error(invalid_argument). Thread-safe.
+  /// A letter or underscore, then letters, digits and underscores; anything else throws Error(invalid_argument).
+  /// Thread-safe.
   explicit Symbol(std::string_view name);
   const std::string& name() const { return *name_; }
   friend bool operator==(const Symbol&, const Symbol&) = default;

@@ -40,7 +40,8 @@ Shape dense_strides(const Shape& shape) {
   return strides;
 }
 
-TensorView::TensorView(void* memory, DType type, const Shape& dims) : data(memory), dtype(type), shape(dims), strides(dense_strides(dims)), present(true) {}
+TensorView::TensorView(void* memory, DType type, const Shape& dims)
+    : data(memory), dtype(type), shape(dims), strides(dense_strides(dims)), present(true) {}
 
 bool TensorView::is_dense() const {
   std::int64_t step = 1;
@@ -65,7 +66,8 @@ std::int64_t dense_bytes(DType dtype, const Shape& shape) {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   std::optional<std::int64_t> bytes = static_cast<std::int64_t>(size_of(dtype));
   for (const std::int64_t dim : shape) bytes = bytes && dim > 0 ? checked_mul(*bytes, dim) : std::nullopt;
-  if (!bytes) fail(Status::out_of_memory, "tensor {}{}: expected fewer than 2^63 bytes", name_of(dtype), shape.to_string());
+  if (!bytes)
+    fail(Status::out_of_memory, "tensor {}{}: expected fewer than 2^63 bytes", name_of(dtype), shape.to_string());
   return *bytes;
 }
 

@@ -52,8 +52,8 @@ class Shape {
 /// Strides, in elements, of a dense row-major tensor.
 Shape dense_strides(const Shape& shape);
 
-/// Memory seen as a tensor. Does not own. The last dimension is contiguous for every operator; leading ones may be strided.
-/// A view with null data and `present == false` stands for an optional operand that was not given.
+/// Memory seen as a tensor. Does not own. The last dimension is contiguous for every operator; leading ones may be
+/// strided. A view with null data and `present == false` stands for an optional operand that was not given.
 struct TensorView {
   void* data = nullptr;
   DType dtype = DType::f32;
@@ -64,7 +64,8 @@ struct TensorView {
   TensorView() = default;
   /// A dense row-major view.
   TensorView(void* memory, DType type, const Shape& dims);
-  TensorView(void* memory, DType type, const Shape& dims, const Shape& steps) : data(memory), dtype(type), shape(dims), strides(steps), present(true) {}
+  TensorView(void* memory, DType type, const Shape& dims, const Shape& steps)
+      : data(memory), dtype(type), shape(dims), strides(steps), present(true) {}
 
   template <class T>
   T* as() const {

@@ -8,7 +8,8 @@
 namespace cermet {
 namespace {
 
-/// How a character that starts with a given byte goes on: its size and the range of its second byte (Unicode 3.9, table 3-7).
+/// How a character that starts with a given byte goes on: its size and the range of its second byte (Unicode 3.9, table
+/// 3-7).
 struct Lead {
   std::uint8_t size, second_min, second_max;
 };
@@ -92,7 +93,8 @@ std::string escape(std::string_view text) {
       case '\t': out += "\\t"; break;
       case '\r': out += "\\r"; break;
       default:
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+          out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
         else out += c;
     }
   }

@@ -14,14 +14,17 @@
 namespace cermet {
 namespace {
 
-constexpr int spins_before_sleep = 20000;  // 0.03 to 1 ms, by processor: longer than the gap between two steps of a model
+constexpr int spins_before_sleep =
+    20000;  // 0.03 to 1 ms, by processor: longer than the gap between two steps of a model
 
-/// `generation_` is the number of the region, above a bit for each worker whose call nobody has begun. Where cores are shared with other processes a worker
-/// may get none for milliseconds, and what it has not begun the caller does. Workers past the last bit are always waited for.
+/// `generation_` is the number of the region, above a bit for each worker whose call nobody has begun. Where cores are
+/// shared with other processes a worker may get none for milliseconds, and what it has not begun the caller does.
+/// Workers past the last bit are always waited for.
 constexpr int number_shift = 32;
 constexpr std::uint64_t call_bits = (std::uint64_t{1} << number_shift) - 1;
 
-/// Workers that had not begun the last region that this thread ran on a pool: they have no core, and are not waited for until they begin one again.
+/// Workers that had not begun the last region that this thread ran on a pool: they have no core, and are not waited for
+/// until they begin one again.
 struct Absent {
   const ThreadPool* pool = nullptr;
   std::uint64_t workers = 0;  ///< as bits of a generation
@@ -42,8 +45,10 @@ void pause_briefly() {
 /// Once in a process: pools come and go with engines and calls.
 void warn_of_few_cores(int threads, int cores) {
   static std::once_flag once;
-  std::call_once(
-      once, [&] { log().warn("threads: {} were asked for, more than the {} that this process has a core for; {} do the work of all", threads, cores, cores); });
+  std::call_once(once, [&] {
+    log().warn("threads: {} were asked for, more than the {} that this process has a core for; {} do the work of all",
+               threads, cores, cores);
+  });
 }
 
 }  // namespace
@@ -54,10 +59,12 @@ ThreadPool::ThreadPool(int threads, int cores) {
   if (threads <= 0) threads = cores;
   if (threads > 1 && threads > cores) warn_of_few_cores(threads, cores);
   few_ = threads;
-  for (int thread = 1; thread < std::min(threads, cores); ++thread) workers_.emplace_back([this, thread] { work(thread); });
+  for (int thread = 1; thread < std::min(threads, cores); ++thread)
+    workers_.emplace_back([this, thread] { work(thread); });
 }
 
-ThreadPool::ThreadPool(ThreadPool& whole, int threads) : whole_(whole.whole_ ? whole.whole_ : &whole), few_(std::clamp(threads, 1, whole.size())) {}
+ThreadPool::ThreadPool(ThreadPool& whole, int threads)
+    : whole_(whole.whole_ ? whole.whole_ : &whole), few_(std::clamp(threads, 1, whole.size())) {}
 
 ThreadPool::~ThreadPool() {
   if (whole_) return;
@@ -97,7 +104,8 @@ void ThreadPool::work(int thread) {
     pool_point();
     if (stopping_.load()) return;
     // Fails where the caller was first, in this region or one that is over.
-    while (number_of(generation) == seen && (generation & bit) && !generation_.compare_exchange_weak(generation, generation & ~bit)) {
+    while (number_of(generation) == seen && (generation & bit) &&
+           !generation_.compare_exchange_weak(generation, generation & ~bit)) {
     }
     if (number_of(generation) != seen || (generation & bit) != bit) continue;
     pool_point();
@@ -137,7 +145,8 @@ void ThreadPool::run_on(int threads, FunctionRef<void(int)> body) {
   {
     const std::lock_guard lock(mutex_);
     const std::size_t calls = std::min<std::size_t>(workers, number_shift);
-    generation_.store((number_of(generation_.load(std::memory_order_relaxed)) + 1) << number_shift | call_bits >> (number_shift - calls),
+    generation_.store((number_of(generation_.load(std::memory_order_relaxed)) + 1) << number_shift |
+                          call_bits >> (number_shift - calls),
                       std::memory_order_release);
   }
   wake_.notify_all();
@@ -164,7 +173,8 @@ void ThreadPool::run_on(int threads, FunctionRef<void(int)> body) {
   if (error_) std::rethrow_exception(error_);
 }
 
-void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, FunctionRef<void(std::int64_t, std::int64_t)> body) {
+void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain,
+                              FunctionRef<void(std::int64_t, std::int64_t)> body) {
   if (count <= 0) return;
   const std::int64_t blocks = div_up(count, grain);
   const std::int64_t pieces = std::min<std::int64_t>(size(), blocks);

@@ -21,15 +21,17 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> encoding_
 
 /// ": the file is UTF-16 ...", or nothing where only the byte is known.
 std::string encoding_hint(std::string_view text) {
-  const auto mark = std::ranges::find_if(encoding_marks, [&](const auto& each) { return text.starts_with(each.first); });
+  const auto mark =
+      std::ranges::find_if(encoding_marks, [&](const auto& each) { return text.starts_with(each.first); });
   if (mark == encoding_marks.end()) return "";
-  return fmt::format(": it begins with the byte order mark of {0}; convert it, e.g. with iconv -f {0} -t UTF-8", mark->second);
+  return fmt::format(": it begins with the byte order mark of {0}; convert it, e.g. with iconv -f {0} -t UTF-8",
+                     mark->second);
 }
 
 [[noreturn]] void refuse_byte(std::string_view text, std::size_t at, std::string_view name) {
   const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-  fail(Status::invalid_file, "{}:{}: expected text in UTF-8, found the byte 0x{:02x} at offset {}{}", name, line, static_cast<unsigned char>(text[at]), at,
-       encoding_hint(text));
+  fail(Status::invalid_file, "{}:{}: expected text in UTF-8, found the byte 0x{:02x} at offset {}{}", name, line,
+       static_cast<unsigned char>(text[at]), at, encoding_hint(text));
 }
 
 }  // namespace

@@ -12,7 +12,10 @@ Verb verb() {
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<OnnxOptions>();
             parser.option("MODEL <FILE.onnx>", options->model, "an ONNX file").required();
-            parser.option("-o,--output <DIR>", options->output, "folder to make, with the weights and, for a GPU, its kernels").required();
+            parser
+                .option("-o,--output <DIR>", options->output,
+                        "folder to make, with the weights and, for a GPU, its kernels")
+                .required();
             declare_dims(parser, *options);
             declare_mode(parser, options->mode);
             declare_device(parser, options->device, options->threads, "null:sm_90 compiles for such a GPU without one");

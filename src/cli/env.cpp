@@ -17,7 +17,7 @@
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cuda/kernels.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::cli::env_verb {
 namespace {
@@ -28,7 +28,8 @@ Json versions() {
           {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
           {"spdlog", fmt::format("{}.{}.{}", SPDLOG_VER_MAJOR, SPDLOG_VER_MINOR, SPDLOG_VER_PATCH)},
           {"highway", fmt::format("{}.{}.{}", HWY_MAJOR, HWY_MINOR, HWY_PATCH)},
-          {"nlohmann_json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
+          {"nlohmann_json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
+                                        NLOHMANN_JSON_VERSION_PATCH)},
           {"cli11", CLI11_VERSION},
           {"sqlite", SqliteConnection::version()}};
 }
@@ -71,7 +72,8 @@ Json kernel_cache() {
 Json variables() {
   Json list = Json::array();
   for (const env::Variable& v : env::all())
-    list.push_back({{"name", v.name}, {"value", v.value}, {"default", v.fallback}, {"set", v.is_set}, {"meaning", v.meaning}});
+    list.push_back(
+        {{"name", v.name}, {"value", v.value}, {"default", v.fallback}, {"set", v.is_set}, {"meaning", v.meaning}});
   return list;
 }
 
@@ -80,26 +82,32 @@ void print_text(Console& console, const Json& all) {
   for (const auto& [name, version] : all["versions"].items()) table.row({name, version.get<std::string>()});
   console.print("versions\n{}", table.to_string());
   Table machine;
-  machine.row({"instruction sets", fmt::format("{} (in use: {})", fmt::join(all["instruction_sets"].get<std::vector<std::string>>(), ", "),
-                                               all["instruction_set"].get<std::string>())});
+  machine.row({"instruction sets",
+               fmt::format("{} (in use: {})", fmt::join(all["instruction_sets"].get<std::vector<std::string>>(), ", "),
+                           all["instruction_set"].get<std::string>())});
   machine.row({"cores", fmt::format("{}", all["cores"].get<int>())});
   machine.row({"devices", fmt::format("{}", fmt::join(all["devices"].get<std::vector<std::string>>(), ", "))});
   if (!all["cuda_problem"].is_null()) machine.row({"no CUDA device", one_line(all["cuda_problem"].get<std::string>())});
   const Json &compiler = all["gpu_compiler"], &cache = all["kernel_cache"];
-  machine.row({"GPU compiler", compiler["version"].is_null() ? "none: " + one_line(compiler["problem"].get<std::string>())
-                                                             : "NVRTC " + compiler["version"].get<std::string>()});
+  machine.row({"GPU compiler", compiler["version"].is_null()
+                                   ? "none: " + one_line(compiler["problem"].get<std::string>())
+                                   : "NVRTC " + compiler["version"].get<std::string>()});
   const std::string folder = cache["folder"].get<std::string>();
   if (!cache["problem"].is_null())
-    machine.row({"compiled kernels", fmt::format("{}{}none kept: {}", folder, folder.empty() ? "" : ", ", cache["problem"].get<std::string>())});
+    machine.row({"compiled kernels", fmt::format("{}{}none kept: {}", folder, folder.empty() ? "" : ", ",
+                                                 cache["problem"].get<std::string>())});
   else
-    machine.row({"compiled kernels", fmt::format("{} in {}, {} of at most {}", cache["entries"].get<std::size_t>(), folder,
-                                                 bytes_text(cache["bytes"].get<double>()), bytes_text(cache["max_bytes"].get<double>()))});
-  machine.row({"operators", fmt::format("{}, CPU kernels {}, CUDA kernels {}", all["operators"].get<std::size_t>(), all["cpu_kernels"].get<std::size_t>(),
-                                        all["cuda_kernels"].get<std::size_t>())});
+    machine.row({"compiled kernels",
+                 fmt::format("{} in {}, {} of at most {}", cache["entries"].get<std::size_t>(), folder,
+                             bytes_text(cache["bytes"].get<double>()), bytes_text(cache["max_bytes"].get<double>()))});
+  machine.row(
+      {"operators", fmt::format("{}, CPU kernels {}, CUDA kernels {}", all["operators"].get<std::size_t>(),
+                                all["cpu_kernels"].get<std::size_t>(), all["cuda_kernels"].get<std::size_t>())});
   console.print("machine\n{}", machine.to_string());
   Table variables;
   for (const Json& v : all["variables"])
-    variables.row({v["name"].get<std::string>(), fmt::format("\"{}\"{}", v["value"].get<std::string>(), v["set"].get<bool>() ? "" : " (default)"),
+    variables.row({v["name"].get<std::string>(),
+                   fmt::format("\"{}\"{}", v["value"].get<std::string>(), v["set"].get<bool>() ? "" : " (default)"),
                    v["meaning"].get<std::string>()});
   console.print("environment variables\n{}", variables.to_string());
 }
@@ -125,8 +133,8 @@ void show(Console& console) {
 }  // namespace
 
 Verb verb() {
-  return {"env", "show versions, devices, caches and environment variables", "  cermet env\n  CERMET_CPU_ISA=avx2 cermet env --json",
-          [](Parser&) -> Action { return show; }};
+  return {"env", "show versions, devices, caches and environment variables",
+          "  cermet env\n  CERMET_CPU_ISA=avx2 cermet env --json", [](Parser&) -> Action { return show; }};
 }
 
 }  // namespace cermet::cli::env_verb

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <cstring>
 
-#include "cli/interrupt.hpp"
+#include "cli/bench/result_files.hpp"
 #include "cli/model_files.hpp"
 #include "cli/model_options.hpp"
-#include "cli/result_files.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "graph/text.hpp"
 #include "io/npy.hpp"
 #include "runtime/explain.hpp"
@@ -16,7 +16,9 @@
 namespace cermet::cli {
 namespace {
 
-bool is_loaded(const Value& value) { return value.kind == ValueKind::constant && std::holds_alternative<std::monostate>(value.source); }
+bool is_loaded(const Value& value) {
+  return value.kind == ValueKind::constant && std::holds_alternative<std::monostate>(value.source);
+}
 
 std::string operand_names(const Graph& graph) {
   std::string names;
@@ -29,17 +31,21 @@ std::string operand_names(const Graph& graph) {
 
 bool is_graph(const std::string& model) { return std::filesystem::path(model).extension() == ".graph"; }
 
-GraphFile::GraphFile(const OnnxOptions& options, FusionOptions fusion) : context_({options.device, options.threads}), random_(options.seed) {
+GraphFile::GraphFile(const OnnxOptions& options, FusionOptions fusion)
+    : context_({options.device, options.threads}), random_(options.seed) {
   Graph graph = parse_graph(read_text_file(options.model));
   fusion.rounding = options.rounding == "fast" ? Rounding::fast : Rounding::strict;
   if (!options.mode.empty()) fusion.mode = fusion_mode_named("--mode", options.mode);
-  if (!options.super_kernel.select.empty() || !options.super_kernel.options.empty()) fusion.super_kernel = checked(options.super_kernel);
+  if (!options.super_kernel.select.empty() || !options.super_kernel.options.empty())
+    fusion.super_kernel = checked(options.super_kernel);
   std::vector<std::string> names;
   for (const Value& value : graph.values()) names.push_back(value.name);
   for (const auto& [name, file] : inputs_of(options.inputs, names)) {
     const ValueId id = graph.find(name);
     if (!id || (graph.value(id).kind != ValueKind::input && !is_loaded(graph.value(id))))
-      fail(Status::invalid_argument, "--input {}: expected an input or a constant of the graph ({}), found none of this name", name, operand_names(graph));
+      fail(Status::invalid_argument,
+           "--input {}: expected an input or a constant of the graph ({}), found none of this name", name,
+           operand_names(graph));
     if (file != "random") operands_[name] = read_npy(file, graph.type(id).dtype);
   }
   take_sizes(graph, dims_of(options.dims));
@@ -51,10 +57,12 @@ GraphFile::GraphFile(const OnnxOptions& options, FusionOptions fusion) : context
   for (const GraphOutput& output : graph.outputs()) outputs_.push_back(output.name);
   const auto load = [this](const std::string& name, std::int64_t slice, const TensorView& destination) {
     const TensorView& from = operands_.at(name).view;
-    require(slice >= 0 || from.shape == destination.shape, "--input {}: expected dimensions {}, found {}", name, destination.shape.to_string(),
-            from.shape.to_string());
+    require(slice >= 0 || from.shape == destination.shape, "--input {}: expected dimensions {}, found {}", name,
+            destination.shape.to_string(), from.shape.to_string());
     const std::int64_t bytes = dense_bytes(destination.dtype, destination.shape);
-    if (bytes > 0) std::memcpy(destination.data, from.as<std::byte>() + std::max<std::int64_t>(slice, 0) * bytes, static_cast<std::size_t>(bytes));
+    if (bytes > 0)
+      std::memcpy(destination.data, from.as<std::byte>() + std::max<std::int64_t>(slice, 0) * bytes,
+                  static_cast<std::size_t>(bytes));
   };
   SessionOptions session;
   session.maximum = maximum_;
@@ -87,7 +95,9 @@ void GraphFile::take_sizes(const Graph& graph, const std::map<std::string, DimRa
     if (given != dims.end()) size = most = given->second.greatest;
     for (const Value& value : graph.values()) {
       const auto operand = operands_.find(value.name);
-      if (value.kind != ValueKind::input || operand == operands_.end() || operand->second.view.shape.rank() != value.type.rank()) continue;
+      if (value.kind != ValueKind::input || operand == operands_.end() ||
+          operand->second.view.shape.rank() != value.type.rank())
+        continue;
       for (int axis = 0; axis < value.type.rank(); ++axis)
         if (value.type.dims[static_cast<std::size_t>(axis)].is(symbol)) size = operand->second.view.shape[axis];
     }
@@ -98,7 +108,8 @@ void GraphFile::take_sizes(const Graph& graph, const std::map<std::string, DimRa
 
 OwnedTensor GraphFile::made_up(const Value& value) {
   const Shape shape = cermet::bind(value.type.dims, sizes_);
-  return context_.computes() ? random_tensor(value.name, value.type.dtype, shape, random_) : OwnedTensor(value.type.dtype, shape);
+  return context_.computes() ? random_tensor(value.name, value.type.dtype, shape, random_)
+                             : OwnedTensor(value.type.dtype, shape);
 }
 
 void run_graph(const OnnxOptions& options, Console& console) {
@@ -161,8 +172,8 @@ void bench_graph(const OnnxOptions& options, const OnnxBench& bench, Console& co
     if (bench.steps) json["step_kernels"] = kernel_times_json(kernels_used(executable.steps()));
     return console.write_json(json);
   }
-  console.print("{} on {}: {} launches, median {}, least {} of {} runs\n", options.model, file.context().description(), executable.steps().size(),
-                seconds_text(median), seconds_text(seconds.front()), seconds.size());
+  console.print("{} on {}: {} launches, median {}, least {} of {} runs\n", options.model, file.context().description(),
+                executable.steps().size(), seconds_text(median), seconds_text(seconds.front()), seconds.size());
   if (bench.steps) console.write(explain(executable.steps()));
   if (bench.plan) {
     const std::vector<PlannedLaunch> launches = planned_launches(executable, file.context().limits());

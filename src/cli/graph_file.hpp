@@ -13,7 +13,8 @@ namespace cermet::cli {
 /// Whether MODEL names a graph's text.
 bool is_graph(const std::string& model);
 
-/// A compiled graph with the operands of a run. Sizes that runs give come from --dim, from the files of inputs, or are the end of their range, or 1.
+/// A compiled graph with the operands of a run. Sizes that runs give come from --dim, from the files of inputs, or are
+/// the end of their range, or 1.
 class GraphFile {
  public:
   explicit GraphFile(const OnnxOptions& options, FusionOptions fusion = {});

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/interrupt.hpp"
 #include "cli/onnx_model.hpp"
-#include "cli/progress.hpp"
 #include "cli/tokens.hpp"
+#include "cli/ui/interrupt.hpp"
+#include "cli/ui/progress.hpp"
 #include "cli/verb.hpp"
 #include "model/checkpoint/checkpoint_report.hpp"
 
@@ -34,7 +34,8 @@ Json architecture_json(const ModelConfig& c) {
             {"eos_ids", c.eos_ids}};
   const auto windowed = std::count_if(c.window.begin(), c.window.end(), [](std::int64_t w) { return w > 0; });
   const auto sparse = std::count(c.sparse.begin(), c.sparse.end(), true);
-  if (windowed > 0) json["windowed_layers"] = windowed, json["window"] = *std::max_element(c.window.begin(), c.window.end());
+  if (windowed > 0)
+    json["windowed_layers"] = windowed, json["window"] = *std::max_element(c.window.begin(), c.window.end());
   if (sparse > 0) {
     json["sparse_layers"] = sparse;
     json["experts"] = c.experts;
@@ -45,15 +46,24 @@ Json architecture_json(const ModelConfig& c) {
 }
 
 Json report_json(const Checkpoint& checkpoint, const CheckpointReport& report) {
-  Json json{{"model", checkpoint.folder().string()}, {"architecture", architecture_json(checkpoint.config())}, {"tensor_count", report.tensors},
-            {"parameters", report.parameters},       {"active_parameters", report.active_parameters},          {"bytes", report.bytes}};
+  Json json{{"model", checkpoint.folder().string()},
+            {"architecture", architecture_json(checkpoint.config())},
+            {"tensor_count", report.tensors},
+            {"parameters", report.parameters},
+            {"active_parameters", report.active_parameters},
+            {"bytes", report.bytes}};
   for (const char* list : {"tensors", "files", "storage"}) json[list] = Json::array();
   for (const StorageTotal& s : report.storage)
-    json["storage"].push_back({{"dtype", name_of(s.dtype)}, {"tensors", s.tensors}, {"elements", s.elements}, {"bytes", s.bytes}});
-  for (const FileTotal& f : report.files) json["files"].push_back({{"name", f.name}, {"tensors", f.tensors}, {"bytes", f.bytes}});
+    json["storage"].push_back(
+        {{"dtype", name_of(s.dtype)}, {"tensors", s.tensors}, {"elements", s.elements}, {"bytes", s.bytes}});
+  for (const FileTotal& f : report.files)
+    json["files"].push_back({{"name", f.name}, {"tensors", f.tensors}, {"bytes", f.bytes}});
   for (const StoredTensor& t : checkpoint.tensors())
-    json["tensors"].push_back(
-        {{"name", t.name}, {"dtype", name_of(t.dtype)}, {"shape", t.shape}, {"bytes", t.bytes()}, {"file", checkpoint.file_of(t).path().filename().string()}});
+    json["tensors"].push_back({{"name", t.name},
+                               {"dtype", name_of(t.dtype)},
+                               {"shape", t.shape},
+                               {"bytes", t.bytes()},
+                               {"file", checkpoint.file_of(t).path().filename().string()}});
   for (const auto& [scheme, modules] : report.schemes) json["schemes"][scheme] = modules;
   json["problems"] = report.problems;
   json["warnings"] = report.warnings;
@@ -86,8 +96,8 @@ Table grouped_tensors(const Checkpoint& checkpoint) {
   Table table;
   for (const auto& [key, group] : groups) {
     const auto& [pattern, dtype, shape] = key;
-    table.row({group.count == 1 ? std::string(group.first) : pattern, dtype + shape, group.count == 1 ? "" : fmt::format("x {}", group.count),
-               bytes_text(static_cast<double>(group.bytes))});
+    table.row({group.count == 1 ? std::string(group.first) : pattern, dtype + shape,
+               group.count == 1 ? "" : fmt::format("x {}", group.count), bytes_text(static_cast<double>(group.bytes))});
   }
   return table;
 }
@@ -95,8 +105,8 @@ Table grouped_tensors(const Checkpoint& checkpoint) {
 Table all_tensors(const Checkpoint& checkpoint) {
   Table table;
   for (const StoredTensor& t : checkpoint.tensors())
-    table.row({t.name, std::string(name_of(t.dtype)) + shape_to_string(t.shape), bytes_text(static_cast<double>(t.bytes())),
-               checkpoint.file_of(t).path().filename().string()});
+    table.row({t.name, std::string(name_of(t.dtype)) + shape_to_string(t.shape),
+               bytes_text(static_cast<double>(t.bytes())), checkpoint.file_of(t).path().filename().string()});
   return table;
 }
 
@@ -109,15 +119,20 @@ void print_lines(Console& console, std::string_view title, const std::vector<std
 void print_report(Console& console, const Checkpoint& checkpoint, const CheckpointReport& report, bool every_tensor) {
   Table architecture, storage, schemes, files;
   const Json facts = architecture_json(checkpoint.config());
-  for (const auto& [name, value] : facts.items()) architecture.row({name, value.is_string() ? value.get<std::string>() : value.dump()});
-  architecture.row({"parameters", fmt::format("{} ({} active per token)", count_text(static_cast<double>(report.parameters)),
-                                              count_text(static_cast<double>(report.active_parameters)))});
+  for (const auto& [name, value] : facts.items())
+    architecture.row({name, value.is_string() ? value.get<std::string>() : value.dump()});
+  architecture.row(
+      {"parameters", fmt::format("{} ({} active per token)", count_text(static_cast<double>(report.parameters)),
+                                 count_text(static_cast<double>(report.active_parameters)))});
   for (const StorageTotal& s : report.storage)
-    storage.row({std::string(name_of(s.dtype)), fmt::format("{} tensors", s.tensors), bytes_text(static_cast<double>(s.bytes))});
+    storage.row({std::string(name_of(s.dtype)), fmt::format("{} tensors", s.tensors),
+                 bytes_text(static_cast<double>(s.bytes))});
   for (const auto& [scheme, modules] : report.schemes) schemes.row({scheme, fmt::format("{} linear modules", modules)});
-  for (const FileTotal& f : report.files) files.row({f.name, fmt::format("{} tensors", f.tensors), bytes_text(static_cast<double>(f.bytes))});
+  for (const FileTotal& f : report.files)
+    files.row({f.name, fmt::format("{} tensors", f.tensors), bytes_text(static_cast<double>(f.bytes))});
   console.print("architecture\n{}tensors\n{}storage formats\n{}files\n{}", architecture.to_string(),
-                (every_tensor ? all_tensors(checkpoint) : grouped_tensors(checkpoint)).to_string(), storage.to_string(), files.to_string());
+                (every_tensor ? all_tensors(checkpoint) : grouped_tensors(checkpoint)).to_string(), storage.to_string(),
+                files.to_string());
   if (!report.schemes.empty()) console.print("schemes\n{}", schemes.to_string());
   print_lines(console, "problems", report.problems);
   print_lines(console, "warnings", report.warnings);
@@ -125,21 +140,25 @@ void print_report(Console& console, const Checkpoint& checkpoint, const Checkpoi
 
 Json check_json(const CheckpointCheck& check, bool has_tokenizer) {
   Json list = Json::array();
-  for (const NonFinite& n : check.non_finite) list.push_back({{"tensor", n.tensor}, {"file", n.file}, {"nan", n.nan}, {"infinite", n.infinite}});
+  for (const NonFinite& n : check.non_finite)
+    list.push_back({{"tensor", n.tensor}, {"file", n.file}, {"nan", n.nan}, {"infinite", n.infinite}});
   return {{"ok", check.ok()}, {"bytes_read", check.bytes_read}, {"tokenizer", has_tokenizer}, {"non_finite", list}};
 }
 
 void print_check(Console& console, const CheckpointCheck& check, bool has_tokenizer) {
   std::vector<std::string> lines;
-  for (const NonFinite& n : check.non_finite) lines.push_back(fmt::format("{} ({}): {} NaN, {} infinite", n.tensor, n.file, n.nan, n.infinite));
+  for (const NonFinite& n : check.non_finite)
+    lines.push_back(fmt::format("{} ({}): {} NaN, {} infinite", n.tensor, n.file, n.nan, n.infinite));
   print_lines(console, "values that are not finite", lines);
-  console.print("check\n  every byte read: {}\n  tokenizer.json: {}\n", bytes_text(static_cast<double>(check.bytes_read)), has_tokenizer ? "valid" : "none");
+  console.print("check\n  every byte read: {}\n  tokenizer.json: {}\n",
+                bytes_text(static_cast<double>(check.bytes_read)), has_tokenizer ? "valid" : "none");
 }
 
 CheckpointCheck check_data(const Checkpoint& checkpoint, int threads) {
   ThreadPool pool(threads);
   Progress progress("checking");
-  return check(checkpoint, pool, {&interrupted(), [&](std::int64_t done, std::int64_t total) { progress.update(done, total); }});
+  return check(checkpoint, pool,
+               {&interrupted(), [&](std::int64_t done, std::int64_t total) { progress.update(done, total); }});
 }
 
 void inspect(Console& console, const Options& options) {
@@ -150,8 +169,8 @@ void inspect(Console& console, const Options& options) {
   if (options.check) checked = check_data(checkpoint, options.threads);
   const CheckpointReport found = checked ? checked->report : report(checkpoint);
   if (options.check && !found.problems.empty())
-    fail(Status::invalid_file, "{}: expected every tensor of {}, found {} problems, the first: {}", options.model, found.architecture, found.problems.size(),
-         found.problems.front());
+    fail(Status::invalid_file, "{}: expected every tensor of {}, found {} problems, the first: {}", options.model,
+         found.architecture, found.problems.size(), found.problems.front());
   if (console.json()) {
     Json json = report_json(checkpoint, found);
     if (checked) json["check"] = check_json(*checked, has_tokenizer);
@@ -170,11 +189,16 @@ Verb verb() {
           "  cermet inspect models/demo_onnx/classifier.onnx",
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
-            parser.option("MODEL", options->model, "folder with config.json and safetensors files, or an ONNX file").required();
+            parser.option("MODEL", options->model, "folder with config.json and safetensors files, or an ONNX file")
+                .required();
             parser.section("Options", checkpoint_input);
-            parser.flag("--check", options->check, "read every byte of every file; exit code 2 where the model cannot be loaded");
+            parser.flag("--check", options->check,
+                        "read every byte of every file; exit code 2 where the model cannot be loaded");
             parser.flag("--tensors", options->tensors, "list every tensor, not one row for all layers");
-            parser.option("--threads", options->threads, "threads that read; 0: one for each core").range(0, 1024).show_default().needs("--check");
+            parser.option("--threads", options->threads, "threads that read; 0: one for each core")
+                .range(0, 1024)
+                .show_default()
+                .needs("--check");
             return [options, given = parser.given()](Console& console) {
               if (is_onnx(options->model)) given->check_input(onnx_input, options->model);
               inspect(console, *options);

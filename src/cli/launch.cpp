@@ -21,7 +21,8 @@ bool is_verb(const std::string& word) {
   };
   std::string name = word;
   std::ranges::replace(name, '-', '_');
-  return std::ranges::any_of(verbs, [&](std::string_view verb) { return verb == name || verb.substr(0, verb.find('_')) == word; });
+  return std::ranges::any_of(
+      verbs, [&](std::string_view verb) { return verb == name || verb.substr(0, verb.find('_')) == word; });
 }
 
 void launch(Console& console, comm::LaunchOptions options) {
@@ -30,19 +31,25 @@ void launch(Console& console, comm::LaunchOptions options) {
   console.flush();
   const comm::LaunchResult result = comm::launch(options);
   if (result.passed_on != 0) {
-    if (!result.told) console.note(fmt::format("cermet: error: the run was stopped by signal {} ({})\n", result.passed_on, strsignal(result.passed_on)));
+    if (!result.told)
+      console.note(fmt::format("cermet: error: the run was stopped by signal {} ({})\n", result.passed_on,
+                               strsignal(result.passed_on)));
     std::exit(128 + result.passed_on);
   }
   if (result.rank < 0) return;
   // Rank 0 has said why, also as JSON; a second value would break what reads it.
   if (result.told && result.rank == 0) std::exit(result.code);
-  const std::string how = result.signal ? fmt::format("was killed by signal {} ({})", result.signal, strsignal(result.signal))
-                                        : fmt::format("ended with exit code {}", result.code);
+  const std::string how = result.signal
+                              ? fmt::format("was killed by signal {} ({})", result.signal, strsignal(result.signal))
+                              : fmt::format("ended with exit code {}", result.code);
   if (result.told) {
     print_diagnostic("error", fmt::format("rank {} {}", result.rank, how));
     std::exit(result.code > 0 ? result.code : 2);
   }
-  fail(result.code == 130 ? Status::cancelled : result.code == 1 ? Status::internal : Status::io, "rank {} {}", result.rank, how);
+  fail(result.code == 130 ? Status::cancelled
+       : result.code == 1 ? Status::internal
+                          : Status::io,
+       "rank {} {}", result.rank, how);
 }
 
 }  // namespace
@@ -55,10 +62,13 @@ Verb verb() {
           [](Parser& parser) -> Action {
             const auto options = std::make_shared<comm::LaunchOptions>();
             parser.option("-n,--ranks", options->ranks, "number of processes").required().range(1, 1024);
-            parser.option("--grace <SECONDS>", options->grace, "seconds that the others have to end by themselves once one has failed")
+            parser
+                .option("--grace <SECONDS>", options->grace,
+                        "seconds that the others have to end by themselves once one has failed")
                 .range(0.0, 60.0)
                 .show_default();
-            parser.option("COMMAND", options->command, "after --: a verb of cermet with its options, or a program").required();
+            parser.option("COMMAND", options->command, "after --: a verb of cermet with its options, or a program")
+                .required();
             return [options](Console& console) { launch(console, *options); };
           }};
 }

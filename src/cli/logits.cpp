@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
+#include "cli/ui/interrupt.hpp"
 
 namespace cermet::cli::logits_verb {
 namespace {
@@ -24,7 +24,8 @@ void for_rows(Engine& engine, const std::vector<std::int32_t>& ids, Body body) {
     const SequenceTokens part{0, std::span(ids).subspan(begin, std::min(chunk, ids.size() - begin)), std::ssize(ids)};
     const Rows rows(engine.forward({&part, 1}, Engine::Logits::all));
     for (std::int64_t r = 0; r < rows.count(); ++r)
-      body(begin + static_cast<std::size_t>(r), std::span(reinterpret_cast<const float*>(rows.row(r)), static_cast<std::size_t>(rows.length())));
+      body(begin + static_cast<std::size_t>(r),
+           std::span(reinterpret_cast<const float*>(rows.row(r)), static_cast<std::size_t>(rows.length())));
   }
 }
 
@@ -32,7 +33,8 @@ void write_json_rows(Console& console, Engine& engine, const std::vector<std::in
   console.print("{{\"ids\": [{}], \"logits\": [", fmt::join(ids, ", "));
   for_rows(engine, ids, [&](std::size_t position, std::span<const float> row) {
     std::string line = position ? ",\n[" : "\n[";
-    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{}{}", i ? "," : "", std::isfinite(row[i]) ? fmt::format("{:.9g}", row[i]) : "null");
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += fmt::format("{}{}", i ? "," : "", std::isfinite(row[i]) ? fmt::format("{:.9g}", row[i]) : "null");
     console.write(line + "]");
   });
   console.write("]}\n");
@@ -44,7 +46,8 @@ void write_text_rows(Console& console, Engine& engine, const std::vector<std::in
     std::vector<std::size_t> order(row.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     const auto middle = order.begin() + static_cast<std::ptrdiff_t>(std::min(shown, order.size()));
-    std::partial_sort(order.begin(), middle, order.end(), [&](std::size_t a, std::size_t b) { return row[a] > row[b] || (row[a] == row[b] && a < b); });
+    std::partial_sort(order.begin(), middle, order.end(),
+                      [&](std::size_t a, std::size_t b) { return row[a] > row[b] || (row[a] == row[b] && a < b); });
     std::string line = fmt::format("{:>6}  id {:>6}  likeliest", position, ids[position]);
     for (auto id = order.begin(); id != middle; ++id) line += fmt::format("  {}: {:.5f}", *id, row[*id]);
     console.write(line + "\n");
@@ -76,7 +79,8 @@ Action declare(Parser& parser) {
 }  // namespace
 
 Verb verb() {
-  return {"logits", "print the logits of every position of a token sequence", "cermet logits models/demo --ids 497,2314,1581 --dtype f32 --json", declare};
+  return {"logits", "print the logits of every position of a token sequence",
+          "cermet logits models/demo --ids 497,2314,1581 --dtype f32 --json", declare};
 }
 
 }  // namespace cermet::cli::logits_verb

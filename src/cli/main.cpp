@@ -7,9 +7,9 @@
 #include "base/env_check.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "cli/command_line.hpp"
-#include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
+#include "cli/ui/command_line.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "cli/verb.hpp"
 
 namespace cermet::cli {
@@ -64,7 +64,8 @@ int run(CommandLine& line, int argc, char** argv) {
 }
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that outgrows `ulimit -f` makes the write fail, which is reported, instead of raising a signal
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that outgrows `ulimit -f` makes the write fail, which is reported, instead
+                                  // of raising a signal
   const bool json = read_early_options(argc, argv);
   try {
     CommandLine line;

@@ -14,7 +14,8 @@ constexpr std::int64_t most_random = std::int64_t{4} << 30;  ///< bytes of an in
 std::int64_t number_of(const std::string& option, std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  require(error == std::errc() && end == text.data() + text.size() && value >= 0, "{}: expected a size from 0, or LEAST..MOST, found '{}'", option, text);
+  require(error == std::errc() && end == text.data() + text.size() && value >= 0,
+          "{}: expected a size from 0, or LEAST..MOST, found '{}'", option, text);
   return value;
 }
 
@@ -24,11 +25,13 @@ namespace {
 
 /// NAME=VALUE, cut at `at`.
 std::pair<std::string, std::string> pair_of(const std::string& option, const std::string& text, std::size_t at) {
-  require(at != std::string::npos && at > 0 && at + 1 < text.size(), "{}: expected NAME=VALUE, found {}", option, quote(text));
+  require(at != std::string::npos && at > 0 && at + 1 < text.size(), "{}: expected NAME=VALUE, found {}", option,
+          quote(text));
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-/// Where the name ends: behind the longest of `names` that the text begins with, at the first '=' where it begins with none.
+/// Where the name ends: behind the longest of `names` that the text begins with, at the first '=' where it begins with
+/// none.
 std::size_t end_of_name(const std::string& text, const std::vector<std::string>& names) {
   std::size_t at = text.find('='), longest = 0;
   for (const std::string& name : names)
@@ -51,7 +54,8 @@ std::map<std::string, DimRange> dims_of(const std::vector<std::string>& given) {
   return dims;
 }
 
-std::map<std::string, std::string> inputs_of(const std::vector<std::string>& given, const std::vector<std::string>& names) {
+std::map<std::string, std::string> inputs_of(const std::vector<std::string>& given,
+                                             const std::vector<std::string>& names) {
   std::map<std::string, std::string> inputs;
   for (const std::string& text : given) {
     const auto [name, file] = pair_of("--input", text, end_of_name(text, names));
@@ -62,7 +66,8 @@ std::map<std::string, std::string> inputs_of(const std::vector<std::string>& giv
 
 OwnedTensor random_tensor(const std::string& input, DType dtype, const Shape& shape, std::mt19937_64& random) {
   const std::int64_t bytes = dense_bytes(dtype, shape);
-  require(bytes <= most_random, "--input {}=random: expected at most {} bytes, found {} for {}", input, most_random, bytes, shape.to_string());
+  require(bytes <= most_random, "--input {}=random: expected at most {} bytes, found {} for {}", input, most_random,
+          bytes, shape.to_string());
   OwnedTensor tensor(dtype, shape);
   std::normal_distribution<double> normal;
   const bool whole = !is_floating(dtype);
@@ -81,7 +86,8 @@ std::string first_elements(const TensorView& view) {
 
 std::string random_inputs_text(const std::vector<std::string>& names, std::uint64_t seed) {
   if (names.empty()) return {};
-  return fmt::format("random input{}: {} (--seed {}); --input NAME=FILE.npy reads a file\n", names.size() == 1 ? "" : "s", fmt::join(names, ", "), seed);
+  return fmt::format("random input{}: {} (--seed {}); --input NAME=FILE.npy reads a file\n",
+                     names.size() == 1 ? "" : "s", fmt::join(names, ", "), seed);
 }
 
 }  // namespace cermet::cli

@@ -14,9 +14,10 @@ namespace cermet::cli {
 
 /// The values of --dim by name: NAME=4, or NAME=1..8.
 std::map<std::string, DimRange> dims_of(const std::vector<std::string>& given);
-/// The values of --input by name: the text before the first '=', or the longest of `names` that the text begins with, where names have one themselves.
-/// Throws Error where a name is given twice.
-std::map<std::string, std::string> inputs_of(const std::vector<std::string>& given, const std::vector<std::string>& names);
+/// The values of --input by name: the text before the first '=', or the longest of `names` that the text begins with,
+/// where names have one themselves. Throws Error where a name is given twice.
+std::map<std::string, std::string> inputs_of(const std::vector<std::string>& given,
+                                             const std::vector<std::string>& names);
 /// Integers from 0 to 1, other elements normal. Throws Error naming the input where it is too large to be made up.
 OwnedTensor random_tensor(const std::string& input, DType dtype, const Shape& shape, std::mt19937_64& random);
 /// The first elements: "4, 5, 10, 11, ..".

@@ -9,9 +9,9 @@
 
 #include "base/checked.hpp"
 #include "cli/graph_file.hpp"
-#include "cli/interrupt.hpp"
 #include "cli/onnx_model.hpp"
-#include "cli/progress.hpp"
+#include "cli/ui/interrupt.hpp"
+#include "cli/ui/progress.hpp"
 #include "model/engine_options.hpp"
 #include "model/parallel/replicas.hpp"
 #include "select/select.hpp"
@@ -21,7 +21,9 @@ namespace {
 
 constexpr std::int64_t default_context = 4096, engine_block = 16;  // a context is whole blocks of the cache
 
-RopeFrequencies parse_rope_frequencies(const std::string& name) { return name == "stored" ? RopeFrequencies::stored : RopeFrequencies::exact; }
+RopeFrequencies parse_rope_frequencies(const std::string& name) {
+  return name == "stored" ? RopeFrequencies::stored : RopeFrequencies::exact;
+}
 
 }  // namespace
 
@@ -40,10 +42,14 @@ void declare_device(Parser& parser, std::string& device, int& threads, const std
 
 void declare_model_options(Parser& parser, ModelOptions& options, const ModelVerb& verb) {
   parser.section("Model and memory", checkpoint_input);
-  parser.option("--dtype <TYPE>", options.dtype, "type of the KV cache, and of GEMM operands where that is faster; also fp16, float16, bfloat16, float32")
+  parser
+      .option("--dtype <TYPE>", options.dtype,
+              "type of the KV cache, and of GEMM operands where that is faster; also fp16, float16, bfloat16, float32")
       .suggests({"f32", "bf16", "f16"})
       .default_text("the checkpoint's");
-  parser.option("--weights <TYPE>", options.weights, "storage of weights; int8 and fp8 quantize weights per row while loading, and activations per token")
+  parser
+      .option("--weights <TYPE>", options.weights,
+              "storage of weights; int8 and fp8 quantize weights per row while loading, and activations per token")
       .suggests({"f32", "bf16", "f16", "int8", "fp8"})
       .default_text("the checkpoint's");
   parser.option("--kv-cache <TYPE>", options.kv_cache, "storage of keys and values, with scales per token and head")
@@ -52,17 +58,27 @@ void declare_model_options(Parser& parser, ModelOptions& options, const ModelVer
   parser.option("--context", options.context, "tokens that the KV cache holds")
       .range(std::int64_t{1}, std::int64_t{1} << 30)
       .default_text("what the work needs, at least 4096");
-  parser.option("--max-batch-tokens", options.max_batch_tokens, "tokens of one pass: more read weights less often and take more memory")
+  parser
+      .option("--max-batch-tokens", options.max_batch_tokens,
+              "tokens of one pass: more read weights less often and take more memory")
       .range(std::int64_t{1}, std::int64_t{1} << 20)
       .default_text("512");
-  declare_device(parser, options.device, options.threads, "cuda:1 is the second GPU; null runs every step without computing, null:sm_90 as for such a GPU");
+  declare_device(parser, options.device, options.threads,
+                 "cuda:1 is the second GPU; null runs every step without computing, null:sm_90 as for such a GPU");
   parser.section("Many devices", checkpoint_input);
-  parser.option("--tensor-parallel", options.tensor_parallel, "ranks that share each matrix: groups of threads, GPUs, or processes of `cermet launch`")
+  parser
+      .option("--tensor-parallel", options.tensor_parallel,
+              "ranks that share each matrix: groups of threads, GPUs, or processes of `cermet launch`")
       .range(1, 1024)
       .show_default();
-  parser.option("--expert-parallel", options.expert_parallel, "ranks that hold different experts of a mixture").range(1, 1024).show_default();
+  parser.option("--expert-parallel", options.expert_parallel, "ranks that hold different experts of a mixture")
+      .range(1, 1024)
+      .show_default();
   if (!verb.replicates) return;
-  parser.option("--data-parallel", options.data_parallel, "engines that take prompts of their own").range(1, 1024).show_default().needs("--prompts");
+  parser.option("--data-parallel", options.data_parallel, "engines that take prompts of their own")
+      .range(1, 1024)
+      .show_default()
+      .needs("--prompts");
 }
 
 void declare_advanced_options(Parser& parser, ModelOptions& options, const ModelVerb& verb) {
@@ -71,28 +87,39 @@ void declare_advanced_options(Parser& parser, ModelOptions& options, const Model
       .suggests({"int8", "fp8"})
       .default_text("the checkpoint's")
       .advanced();
-  parser.flag("--compact-weights", options.compact_weights, "CUDA only: keep a second, 12-bit copy of bf16 weights for single-token decode").advanced();
-  parser.option("--rope-frequencies <HOW>", options.rope_frequencies, "exact: float32; stored: rounded to the checkpoint's type, as model.to(dtype) does")
+  parser
+      .flag("--compact-weights", options.compact_weights,
+            "CUDA only: keep a second, 12-bit copy of bf16 weights for single-token decode")
+      .advanced();
+  parser
+      .option("--rope-frequencies <HOW>", options.rope_frequencies,
+              "exact: float32; stored: rounded to the checkpoint's type, as model.to(dtype) does")
       .values({"exact", "stored"})
       .show_default()
       .advanced();
   parser
       .option("--config <CONFIGS>", options.config,
-              "configurations that kernels must run in, instead of CERMET_CONFIG: 'KERNEL: field=1,field=2; KERNEL: ...', as `cermet explain op` lists them")
+              "configurations that kernels must run in, instead of CERMET_CONFIG: 'KERNEL: field=1,field=2; KERNEL: "
+              "...', as `cermet explain op` lists them")
       .advanced();
   if (verb.decodes)
     parser
-        .option("--steps-per-launch", options.steps_per_launch,
-                "decode steps in a row without the host; not with ranks that share a model, nor with a repetition penalty")
+        .option(
+            "--steps-per-launch", options.steps_per_launch,
+            "decode steps in a row without the host; not with ranks that share a model, nor with a repetition penalty")
         .range(std::int64_t{1}, most_steps_per_launch)
         .show_default()
         .advanced();
   if (verb.replicates) {
-    parser.option("--expert-exchange <HOW>", options.expert_exchange, "how tokens reach their experts: rows on the CPU, gather on GPUs")
+    parser
+        .option("--expert-exchange <HOW>", options.expert_exchange,
+                "how tokens reach their experts: rows on the CPU, gather on GPUs")
         .values({"rows", "gather"})
         .needs("--data-parallel")
         .advanced();
-    parser.flag("--overlap-experts", options.overlap_experts, "send one half of a pass's tokens while the other half is computed")
+    parser
+        .flag("--overlap-experts", options.overlap_experts,
+              "send one half of a pass's tokens while the other half is computed")
         .needs("--data-parallel")
         .advanced();
   }
@@ -101,19 +128,26 @@ void declare_advanced_options(Parser& parser, ModelOptions& options, const Model
   declare_super_kernel(parser, options.super_kernel);
 }
 
-Input input_of(const std::string& model) { return is_onnx(model) ? onnx_input : is_graph(model) ? graph_input : checkpoint_input; }
+Input input_of(const std::string& model) {
+  return is_onnx(model) ? onnx_input : is_graph(model) ? graph_input : checkpoint_input;
+}
 
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what, bool one_sequence) {
-  require(options.context == 0 || tokens <= options.context, "{}: expected at most {} tokens (--context), found {}", what, options.context, tokens);
-  if (options.context > 0 || !one_sequence || tokens > default_context) return;  // then the cache is as large as the work
-  const std::int64_t trained = round_up(std::min(load_config(options.model).max_position_embeddings, default_context), engine_block);
-  require(tokens <= trained, "{}: expected at most {} tokens, as many as the model was trained for (--context {} takes more), found {}", what, trained, tokens,
-          tokens);
+  require(options.context == 0 || tokens <= options.context, "{}: expected at most {} tokens (--context), found {}",
+          what, options.context, tokens);
+  if (options.context > 0 || !one_sequence || tokens > default_context)
+    return;  // then the cache is as large as the work
+  const std::int64_t trained =
+      round_up(std::min(load_config(options.model).max_position_embeddings, default_context), engine_block);
+  require(tokens <= trained,
+          "{}: expected at most {} tokens, as many as the model was trained for (--context {} takes more), found {}",
+          what, trained, tokens, tokens);
 }
 
 namespace {
 
-EngineOptions engine_options_of(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences) {
+EngineOptions engine_options_of(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens,
+                                std::int64_t sequences) {
   if (!options.config.empty()) {
     ForcedConfigs configs(options.config, "--config");
     require_known_kernels(configs);
@@ -129,13 +163,16 @@ EngineOptions engine_options_of(const ModelOptions& options, std::int64_t least_
   engine_options.threads = options.threads;
   engine_options.fusion = options.fusion;
   if (!options.mode.empty()) engine_options.fusion.mode = fusion_mode_named("--mode", options.mode);
-  if (!options.super_kernel.select.empty() || !options.super_kernel.options.empty()) engine_options.fusion.super_kernel = checked(options.super_kernel);
+  if (!options.super_kernel.select.empty() || !options.super_kernel.options.empty())
+    engine_options.fusion.super_kernel = checked(options.super_kernel);
   engine_options.rope_frequencies = parse_rope_frequencies(options.rope_frequencies);
   engine_options.max_sequences = sequences;
-  engine_options.max_batch_tokens = std::max(options.max_batch_tokens > 0 ? options.max_batch_tokens : max_batch_tokens, sequences);
+  engine_options.max_batch_tokens =
+      std::max(options.max_batch_tokens > 0 ? options.max_batch_tokens : max_batch_tokens, sequences);
   engine_options.all_logits = options.all_logits;
   engine_options.max_context = options.context;
-  if (options.context == 0 && (least_context > default_context || sequences > 1)) engine_options.max_context = least_context;
+  if (options.context == 0 && (least_context > default_context || sequences > 1))
+    engine_options.max_context = least_context;
   engine_options.steps_per_launch = options.steps_per_launch;
   engine_options.tensor_parallel = options.tensor_parallel;
   engine_options.expert_parallel = options.expert_parallel;
@@ -154,8 +191,11 @@ void show_progress(Progress& progress, EngineOptions& options) {
 
 }  // namespace
 
-Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences) {
-  require(options.data_parallel == 1, "--data-parallel: expected it with run --prompts, whose prompts it spreads, found {} without", options.data_parallel);
+Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens,
+                   std::int64_t sequences) {
+  require(options.data_parallel == 1,
+          "--data-parallel: expected it with run --prompts, whose prompts it spreads, found {} without",
+          options.data_parallel);
   EngineOptions engine_options = engine_options_of(options, least_context, max_batch_tokens, sequences);
   Progress progress("loading " + options.model);
   show_progress(progress, engine_options);
@@ -167,8 +207,8 @@ Engine load_engine(const ModelOptions& options, std::int64_t least_context, std:
   throw EndOfRank{};
 }
 
-void load_engines(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences,
-                  const std::function<void(Engine&, Communicator& peers)>& body) {
+void load_engines(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens,
+                  std::int64_t sequences, const std::function<void(Engine&, Communicator& peers)>& body) {
   EngineOptions engine_options = engine_options_of(options, least_context, max_batch_tokens, sequences);
   std::optional<Progress> progress("loading " + options.model);
   show_progress(*progress, engine_options);

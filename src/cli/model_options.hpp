@@ -42,18 +42,22 @@ void declare_model_options(Parser& parser, ModelOptions& options, const ModelVer
 /// Declares those that few need, in the section Advanced.
 void declare_advanced_options(Parser& parser, ModelOptions& options, const ModelVerb& verb);
 /// Declares --device and --threads, in the section Device.
-void declare_device(Parser& parser, std::string& device, int& threads, const std::string& help = "cuda:1 is the second GPU");
+void declare_device(Parser& parser, std::string& device, int& threads,
+                    const std::string& help = "cuda:1 is the second GPU");
 /// The kind of MODEL, by its name.
 Input input_of(const std::string& model);
-/// Throws Error where the cache would hold fewer tokens than `what` has: those of --context, or as many as the model was trained for; reads no weight.
+/// Throws Error where the cache would hold fewer tokens than `what` has: those of --context, or as many as the model
+/// was trained for; reads no weight.
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what, bool one_sequence = true);
-/// Loads the model, with a progress bar on a terminal; on other ranks than the first computes until that ends, and throws EndOfRank. `least_context`: tokens
-/// that must fit where --context was not given, over all sequences. `max_batch_tokens`: of a pass where --max-batch-tokens was not given.
-Engine load_engine(const ModelOptions& options, std::int64_t least_context = 0, std::int64_t max_batch_tokens = 512, std::int64_t sequences = 1);
-/// Loads as many engines as --data-parallel says, each as load_engine() does, and calls body(engine, peers) with each, in threads of their own; of several
-/// processes throws EndOfRank in those that are not the first.
-void load_engines(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens, std::int64_t sequences,
-                  const std::function<void(Engine&, Communicator& peers)>& body);
+/// Loads the model, with a progress bar on a terminal; on other ranks than the first computes until that ends, and
+/// throws EndOfRank. `least_context`: tokens that must fit where --context was not given, over all sequences.
+/// `max_batch_tokens`: of a pass where --max-batch-tokens was not given.
+Engine load_engine(const ModelOptions& options, std::int64_t least_context = 0, std::int64_t max_batch_tokens = 512,
+                   std::int64_t sequences = 1);
+/// Loads as many engines as --data-parallel says, each as load_engine() does, and calls body(engine, peers) with each,
+/// in threads of their own; of several processes throws EndOfRank in those that are not the first.
+void load_engines(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens,
+                  std::int64_t sequences, const std::function<void(Engine&, Communicator& peers)>& body);
 /// The value of --ids: one token id or more. Throws Error naming what is none.
 std::vector<std::int32_t> ids_option(const std::string& text);
 /// Reads a whole file. Throws Error(io) naming it.

@@ -8,7 +8,8 @@ namespace cermet::cli {
 void inspect_onnx(const std::string& path, Console& console) {
   const onnx::Model model = onnx::read_model(path);
   std::map<std::string, std::int64_t> counts;
-  for (const onnx::Node& node : model.graph->nodes) ++counts[node.domain.empty() ? node.op : node.domain + "." + node.op];
+  for (const onnx::Node& node : model.graph->nodes)
+    ++counts[node.domain.empty() ? node.op : node.domain + "." + node.op];
   std::int64_t parameters = 0, bytes = 0;
   for (const onnx::Tensor& tensor : model.graph->initializers) {
     parameters += tensor.type().elements().constant();
@@ -22,12 +23,18 @@ void inspect_onnx(const std::string& path, Console& console) {
   };
   const std::vector<std::string> missing = onnx::unsupported_parts(model);
   if (console.json()) {
-    Json json{{"model", path}, {"producer", model.producer}, {"ir_version", model.ir_version}, {"nodes", model.graph->nodes.size()}, {"parameters", parameters},
+    Json json{{"model", path},
+              {"producer", model.producer},
+              {"ir_version", model.ir_version},
+              {"nodes", model.graph->nodes.size()},
+              {"parameters", parameters},
               {"bytes", bytes}};
     for (const char* list : {"inputs", "outputs"}) json[list] = Json::array();
     for (const auto& [domain, version] : model.opsets) json["opsets"][domain] = version;
-    for (const onnx::ValueInfo& v : model.graph->inputs) json["inputs"].push_back({{"name", v.name}, {"type", text(v)}});
-    for (const onnx::ValueInfo& v : model.graph->outputs) json["outputs"].push_back({{"name", v.name}, {"type", text(v)}});
+    for (const onnx::ValueInfo& v : model.graph->inputs)
+      json["inputs"].push_back({{"name", v.name}, {"type", text(v)}});
+    for (const onnx::ValueInfo& v : model.graph->outputs)
+      json["outputs"].push_back({{"name", v.name}, {"type", text(v)}});
     for (const auto& [op, count] : counts) json["operators"][op] = count;
     json["unsupported"] = missing;
     console.write_json(json);
@@ -35,9 +42,11 @@ void inspect_onnx(const std::string& path, Console& console) {
   }
   Table facts, values, operators;
   facts.row({"producer", model.producer});
-  for (const auto& [domain, version] : model.opsets) facts.row({domain.empty() ? "opset" : "opset " + domain, std::to_string(version)});
+  for (const auto& [domain, version] : model.opsets)
+    facts.row({domain.empty() ? "opset" : "opset " + domain, std::to_string(version)});
   facts.row({"nodes", std::to_string(model.graph->nodes.size())});
-  facts.row({"parameters", fmt::format("{} in {}", count_text(static_cast<double>(parameters)), bytes_text(static_cast<double>(bytes)))});
+  facts.row({"parameters", fmt::format("{} in {}", count_text(static_cast<double>(parameters)),
+                                       bytes_text(static_cast<double>(bytes)))});
   for (const onnx::ValueInfo& v : model.graph->inputs) values.row({"input", v.name, text(v)});
   for (const onnx::ValueInfo& v : model.graph->outputs) values.row({"result", v.name, text(v)});
   for (const auto& [op, count] : counts) operators.row({op, std::to_string(count)});

@@ -6,11 +6,11 @@
 #include <random>
 
 #include "base/log.hpp"
-#include "cli/interrupt.hpp"
+#include "cli/bench/result_files.hpp"
 #include "cli/model_files.hpp"
 #include "cli/model_options.hpp"
-#include "cli/process.hpp"
-#include "cli/result_files.hpp"
+#include "cli/ui/interrupt.hpp"
+#include "cli/ui/process.hpp"
 #include "graph/super_kernel_options.hpp"
 #include "io/npy.hpp"
 #include "jit/cache.hpp"
@@ -23,8 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A declared input. Sizes that --dim does not give are 1.
-OwnedTensor random_operand(const onnx::ValueInfo& input, const std::map<std::string, DimRange>& dims, std::mt19937_64& random) {
-  require(input.dtype.has_value() && input.dims.has_value(), "--input {}=random: expected a declared type and rank, found none", input.name);
+OwnedTensor random_operand(const onnx::ValueInfo& input, const std::map<std::string, DimRange>& dims,
+                           std::mt19937_64& random) {
+  require(input.dtype.has_value() && input.dims.has_value(),
+          "--input {}=random: expected a declared type and rank, found none", input.name);
   Shape shape;
   for (const onnx::DeclaredDim& d : *input.dims) {
     const auto range = dims.find(d.name);
@@ -47,33 +49,40 @@ OnnxOptions with_model(OnnxOptions onnx, const ModelOptions& model) {
 bool is_onnx(const std::string& model) { return fs::path(model).extension() == ".onnx" || onnx::is_plan(model); }
 
 void declare_dims(Parser& parser, OnnxOptions& options) {
-  parser.option("--dim <NAME=N>", options.dims, "a size that the file leaves open; NAME=1..8 compiles once for all of them");
+  parser.option("--dim <NAME=N>", options.dims,
+                "a size that the file leaves open; NAME=1..8 compiles once for all of them");
 }
 
 void declare_onnx_options(Parser& parser, OnnxOptions& options) {
   parser.section("ONNX and graphs", onnx_input | graph_input);
-  parser.option("--input <NAME=FILE.npy>", options.inputs, "an input, or a constant of a graph; NAME=random, or none, makes values up");
+  parser.option("--input <NAME=FILE.npy>", options.inputs,
+                "an input, or a constant of a graph; NAME=random, or none, makes values up");
   declare_dims(parser, options);
   parser
       .option("--rounding <HOW>", options.rounding,
-              "strict rounds every f16 and bf16 value where the file does; fast keeps them in float32 inside fused kernels, and allows rewrites that are equal "
+              "strict rounds every f16 and bf16 value where the file does; fast keeps them in float32 inside fused "
+              "kernels, and allows rewrites that are equal "
               "only in exact arithmetic")
       .values({"strict", "fast"})
       .show_default();
 }
 
 Option declare_mode(Parser& parser, std::string& mode) {
-  return parser.option("--mode <HOW>", mode, "how much is fused").values({"none", "pattern", "published", "full"}).default_text("full");
+  return parser.option("--mode <HOW>", mode, "how much is fused")
+      .values({"none", "pattern", "published", "full"})
+      .default_text("full");
 }
 
 void declare_super_kernel(Parser& parser, SuperKernelSelection& selection) {
   parser
       .option("--super-kernel <NODES>", selection.select,
-              "nodes that become one launch: decode (all of a pass of few tokens), layer (those of each layer), NAME:PATTERN (those whose scope or result "
+              "nodes that become one launch: decode (all of a pass of few tokens), layer (those of each layer), "
+              "NAME:PATTERN (those whose scope or result "
               "matches, * for any characters), or none, which drops the marks of a file")
       .advanced();
   std::string help = "options of --super-kernel, as key=value:key=value";
-  for (const SuperKernelOptionInfo& info : super_kernel_options()) help += fmt::format("; {}={} ({}): {}", info.key, info.values, info.standard, info.summary);
+  for (const SuperKernelOptionInfo& info : super_kernel_options())
+    help += fmt::format("; {}={} ({}): {}", info.key, info.values, info.standard, info.summary);
   parser.option("--super-kernel-options <KEY=VALUE:..>", selection.options, help).advanced();
 }
 
@@ -84,14 +93,16 @@ const SuperKernelSelection& checked(const SuperKernelSelection& selection) {
 
 OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
   onnx::ModelOptions made;
-  if (!options.super_kernel.select.empty() || !options.super_kernel.options.empty()) fusion.super_kernel = checked(options.super_kernel);
+  if (!options.super_kernel.select.empty() || !options.super_kernel.options.empty())
+    fusion.super_kernel = checked(options.super_kernel);
   fusion.rounding = options.rounding == "fast" ? Rounding::fast : Rounding::strict;
   if (!options.mode.empty()) fusion.mode = fusion_mode_named("--mode", options.mode);
   made.dims = dims_of(options.dims);
   made.most_parts = options.most_parts;
   if (onnx::is_plan(options.model)) {
     if (!options.dims.empty())
-      fail(Status::invalid_argument, "--dim {}: expected none for a plan, whose sizes were given when it was compiled", options.dims.front());
+      fail(Status::invalid_argument, "--dim {}: expected none for a plan, whose sizes were given when it was compiled",
+           options.dims.front());
     context_ = std::make_unique<Context>(ContextOptions{.device = options.device, .threads = options.threads});
     std::shared_ptr<const onnx::Plan> plan = onnx::read_plan(options.model, *context_);
     made.dims = plan->dims;
@@ -123,20 +134,23 @@ OnnxModel::OnnxModel(const OnnxOptions& options, FusionOptions fusion) {
       views_.emplace_back();
     } else {
       if (found->second == "random") random_.push_back(input.name);
-      operands_.push_back(found->second == "random" ? random_operand(input, made.dims, random) : read_npy(found->second, input.dtype));
+      operands_.push_back(found->second == "random" ? random_operand(input, made.dims, random)
+                                                    : read_npy(found->second, input.dtype));
       views_.push_back(operands_.back().view);
       given.erase(found);
     }
     given_.push_back({views_.back()});
   }
   if (!given.empty())
-    fail(Status::invalid_argument, "--input {}: expected an input of the model ({}), found none of this name", given.begin()->first, fmt::join(names, ", "));
+    fail(Status::invalid_argument, "--input {}: expected an input of the model ({}), found none of this name",
+         given.begin()->first, fmt::join(names, ", "));
 }
 
 std::vector<StepInfo> steps_of_onnx(const onnx::CompiledModel& model) {
   std::vector<StepInfo> steps;
   for (const onnx::PartInfo& part : model.parts())
-    if (part.session) steps.insert(steps.end(), part.session->executable().steps().begin(), part.session->executable().steps().end());
+    if (part.session)
+      steps.insert(steps.end(), part.session->executable().steps().begin(), part.session->executable().steps().end());
   return steps;
 }
 
@@ -162,7 +176,8 @@ Json onnx_figures(OnnxModel& model) {
   Json ranges = Json::array();
   for (const SymbolRanges& part : model.compiled().compiled_ranges()) {
     std::string text;
-    for (const SymbolRange& r : part) text += fmt::format("{}{}={}..{}", text.empty() ? "" : " ", r.symbol.name(), r.range.least, r.range.greatest);
+    for (const SymbolRange& r : part)
+      text += fmt::format("{}{}={}..{}", text.empty() ? "" : " ", r.symbol.name(), r.range.least, r.range.greatest);
     ranges.push_back(text);
   }
   Json json{{"device", model.context().description()},
@@ -208,8 +223,9 @@ void run_onnx(const OnnxOptions& options, Console& console) {
   Json results = Json::array();
   Table table;
   if (missing)
-    log().warn("{}: elements of '{}' say what follows, and device {} computes none: only what comes before was compiled", options.model, *missing,
-               options.device);
+    log().warn(
+        "{}: elements of '{}' say what follows, and device {} computes none: only what comes before was compiled",
+        options.model, *missing, options.device);
   for (std::size_t i = 0; i < names.size() && !missing; ++i) {
     const TensorView view = model.compiled().host_output(i);
     if (!files.empty()) write_npy(files[i], view);
@@ -232,14 +248,15 @@ void run_onnx(const OnnxOptions& options, Console& console) {
 void compile_onnx(const OnnxOptions& options, Console& console) {
   const auto start = std::chrono::steady_clock::now();
   Context context(ContextOptions{.device = options.device, .threads = options.threads});
-  onnx::write_plan(std::make_shared<const onnx::Model>(onnx::read_model(options.model)), dims_of(options.dims), context, options.output,
-                   options.mode.empty() ? FusionMode::full : fusion_mode_named("--mode", options.mode));
+  onnx::write_plan(std::make_shared<const onnx::Model>(onnx::read_model(options.model)), dims_of(options.dims), context,
+                   options.output, options.mode.empty() ? FusionMode::full : fusion_mode_named("--mode", options.mode));
   std::int64_t bytes = 0;
   std::error_code error;
   for (fs::recursive_directory_iterator at(options.output, error), end; !error && at != end; at.increment(error))
     if (std::error_code none; at->is_regular_file(none)) bytes += static_cast<std::int64_t>(at->file_size(none));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (console.json()) console.write_json({{"model", options.model}, {"plan", options.output}, {"bytes", bytes}, {"seconds", seconds}});
+  if (console.json())
+    console.write_json({{"model", options.model}, {"plan", options.output}, {"bytes", bytes}, {"seconds", seconds}});
   else console.print("{}: {}\n", options.output, bytes_text(static_cast<double>(bytes)));
   console.flush();
 }

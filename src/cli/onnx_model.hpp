@@ -24,7 +24,8 @@ struct OnnxOptions {
   std::size_t most_parts = 0;  ///< onnx::ModelOptions has it
 };
 
-/// The same with what a verb's options of models say: the file, the device, the threads, the mode and the super-kernels.
+/// The same with what a verb's options of models say: the file, the device, the threads, the mode and the
+/// super-kernels.
 OnnxOptions with_model(OnnxOptions onnx, const ModelOptions& model);
 /// Whether MODEL names an ONNX file or a plan of one in place of a checkpoint's folder.
 bool is_onnx(const std::string& model);

@@ -5,9 +5,9 @@
 #include "api/schema.hpp"
 #include "base/text.hpp"
 #include "kernel/cpu/kernels.hpp"
-#include "op/operator.hpp"
-#include "op/region_text.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/region_text.hpp"
+#include "op/schema/type_text.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -28,7 +28,8 @@ std::vector<std::string> words_of(std::string_view text) {
 }
 
 std::string schema_name(const OpDefinition& op, std::size_t i) {
-  if (i + 1 < op.inputs.size() || (i < op.inputs.size() && !op.inputs[i].variadic)) return std::string(op.inputs[i].name);
+  if (i + 1 < op.inputs.size() || (i < op.inputs.size() && !op.inputs[i].variadic))
+    return std::string(op.inputs[i].name);
   return fmt::format("{}.{}", op.inputs.back().name, i + 1 - op.inputs.size());
 }
 
@@ -41,11 +42,14 @@ class CallParser {
     if (equals == std::string::npos) return operand(next_++, text);
     const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
     if (const auto input = find_input(name)) return operand(*input, value);
-    const auto spec = std::find_if(op_.attributes.begin(), op_.attributes.end(), [&](const AttributeSpec& s) { return s.name == name; });
+    const auto spec = std::find_if(op_.attributes.begin(), op_.attributes.end(),
+                                   [&](const AttributeSpec& s) { return s.name == name; });
     if (spec == op_.attributes.end())
-      fail(Status::invalid_argument, "{}: expected an operand or attribute ({}), found {}", op_.name, fmt::join(names(), ", "), quote(name));
-    attributes_.set(name,
-                    std::holds_alternative<std::string>(spec->fallback) && !value.starts_with('"') ? AttributeValue(value) : parse_attribute_value(value));
+      fail(Status::invalid_argument, "{}: expected an operand or attribute ({}), found {}", op_.name,
+           fmt::join(names(), ", "), quote(name));
+    attributes_.set(name, std::holds_alternative<std::string>(spec->fallback) && !value.starts_with('"')
+                              ? AttributeValue(value)
+                              : parse_attribute_value(value));
   }
 
   Problem problem() { return make_problem(op_, std::move(types_), attributes_); }
@@ -60,7 +64,8 @@ class CallParser {
 
   void operand(std::size_t i, const std::string& type) {
     const bool variadic = !op_.inputs.empty() && op_.inputs.back().variadic;
-    require(variadic || i < op_.inputs.size(), "{}: expected at most {} operands, found also {}", op_.name, op_.inputs.size(), quote(type));
+    require(variadic || i < op_.inputs.size(), "{}: expected at most {} operands, found also {}", op_.name,
+            op_.inputs.size(), quote(type));
     if (types_.size() <= i) types_.resize(i + 1);
     require(!types_[i], "{}: operand {} ({}): expected it once, found it twice", op_.name, i, schema_name(op_, i));
     if (type != "-") types_[i] = parse_tensor_type(type);
@@ -80,7 +85,8 @@ class CallParser {
   std::size_t next_ = 0;
 };
 
-void check_sizes(const std::vector<std::optional<TensorType>>& types, SymbolValues& maximum, std::int64_t symbol_maximum) {
+void check_sizes(const std::vector<std::optional<TensorType>>& types, SymbolValues& maximum,
+                 std::int64_t symbol_maximum) {
   for (const auto& type : types) {
     if (!type) continue;
     for (const Dim& dim : type->dims)
@@ -102,8 +108,10 @@ Problem parse_problem(const OpDefinition& op, std::string_view text, std::int64_
 }
 
 Region parse_region_call(std::string_view region_or_name, std::string_view call, std::int64_t symbol_maximum) {
-  if (!is_region_text(region_or_name)) return parse_problem(api::operator_named(std::string(region_or_name)), call, symbol_maximum);
-  require(call.empty(), "{}: expected no operands beside a region, which names its own, found {}", quote(region_or_name), quote(call));
+  if (!is_region_text(region_or_name))
+    return parse_problem(api::operator_named(std::string(region_or_name)), call, symbol_maximum);
+  require(call.empty(), "{}: expected no operands beside a region, which names its own, found {}",
+          quote(region_or_name), quote(call));
   Region region = parse_region(region_or_name);
   SymbolValues maximum;
   for (const RegionNode& node : region.nodes) {
@@ -127,8 +135,9 @@ bool is_prepacked(const Problem& problem, std::size_t i) {
   Problem all = problem;
   all.constant_inputs = ~std::uint64_t{0};
   all.target = nullptr;
-  return std::ranges::any_of(cpu::kernels_of(problem.op->kind),
-                             [&](const Kernel* kernel) { return !kernel->declines(all) && kernel->weight_layout(all, i) != nullptr; });
+  return std::ranges::any_of(cpu::kernels_of(problem.op->kind), [&](const Kernel* kernel) {
+    return !kernel->declines(all) && kernel->weight_layout(all, i) != nullptr;
+  });
 }
 
 }  // namespace
@@ -139,7 +148,9 @@ void mark_constants(Region& region, std::string_view names) {
   if (names.empty()) {
     for (std::size_t i = 0; i < region.operands.size(); ++i) {
       const RegionPlace& place = region.operands[i];
-      if (region.has(i) && place.index < 64 && is_prepacked(region.nodes[static_cast<std::size_t>(place.node)].problem, static_cast<std::size_t>(place.index)))
+      if (region.has(i) && place.index < 64 &&
+          is_prepacked(region.nodes[static_cast<std::size_t>(place.node)].problem,
+                       static_cast<std::size_t>(place.index)))
         mark(region, i);
     }
     return;
@@ -149,7 +160,8 @@ void mark_constants(Region& region, std::string_view names) {
     names.remove_prefix(std::min(names.size(), name.size() + 1));
     std::size_t found = 0;
     while (found < region.operands.size() && operand_name(region, found) != name) ++found;
-    require(found < region.operands.size(), "{}: constant operands: expected an operand's name, found {}", region.operators(), quote(name));
+    require(found < region.operands.size(), "{}: constant operands: expected an operand's name, found {}",
+            region.operators(), quote(name));
     mark(region, found);
   }
 }

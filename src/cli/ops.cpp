@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "cli/verb.hpp"
 #include "foreign/registry.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::cli::ops_verb {
 namespace {
@@ -20,7 +20,8 @@ struct Options {
 void list_text(Console& console) {
   std::vector<std::string_view> categories;
   for (const OpDefinition& op : all_operators())
-    if (std::find(categories.begin(), categories.end(), op.category) == categories.end()) categories.push_back(op.category);
+    if (std::find(categories.begin(), categories.end(), op.category) == categories.end())
+      categories.push_back(op.category);
   for (const std::string_view category : categories) {
     Table table;
     for (const OpDefinition& op : all_operators())
@@ -32,7 +33,8 @@ void list_text(Console& console) {
 
 void list_json(Console& console) {
   Json list = Json::array();
-  for (const OpDefinition& op : all_operators()) list.push_back({{"name", op.name}, {"category", op.category}, {"summary", op.summary}});
+  for (const OpDefinition& op : all_operators())
+    list.push_back({{"name", op.name}, {"category", op.category}, {"summary", op.summary}});
   console.write_json({{"operators", list}});
 }
 
@@ -55,7 +57,8 @@ std::string wrapped(std::string_view text, std::size_t width) {
 
 void add_operand(Table& table, const OperandSpec& spec, bool is_input) {
   const std::string kind = spec.optional ? ", optional" : spec.variadic ? ", one or more" : "";
-  std::vector<std::string> cells{std::string(spec.name), fmt::format("{} {}{}", spec.dtypes.to_string(), spec.shape, kind)};
+  std::vector<std::string> cells{std::string(spec.name),
+                                 fmt::format("{} {}{}", spec.dtypes.to_string(), spec.shape, kind)};
   if (is_input) cells.emplace_back(name_of(spec.mapping));
   cells.emplace_back(spec.doc);
   table.row(std::move(cells));
@@ -82,14 +85,18 @@ void show_text(Console& console, const OpDefinition& op) {
   for (const OperandSpec& spec : op.outputs) add_operand(outputs, spec, false);
   console.print("Inputs (name, type, mapping, meaning)\n{}\nOutputs\n{}\n", inputs.to_string(), outputs.to_string());
   for (const AttributeSpec& spec : op.attributes)
-    attributes.row({std::string(spec.name), std::string(type_name(spec.fallback)), "default " + to_string(spec.fallback),
-                    spec.choices.empty() ? std::string(spec.doc) : fmt::format("{}: {}", fmt::join(spec.choices, ", "), spec.doc)});
+    attributes.row({std::string(spec.name), std::string(type_name(spec.fallback)),
+                    "default " + to_string(spec.fallback),
+                    spec.choices.empty() ? std::string(spec.doc)
+                                         : fmt::format("{}: {}", fmt::join(spec.choices, ", "), spec.doc)});
   if (!attributes.empty()) console.print("Attributes\n{}\n", attributes.to_string());
-  for (const auto& [backend, list] : {std::pair("CPU", foreign::candidates(op.kind, false)), std::pair("GPU", foreign::candidates(op.kind, true))}) {
+  for (const auto& [backend, list] :
+       {std::pair("CPU", foreign::candidates(op.kind, false)), std::pair("GPU", foreign::candidates(op.kind, true))}) {
     Table kernels;
     for (const Kernel* kernel : list) kernels.row({std::string(kernel->name), std::string(kernel->summary)});
     if (!kernels.empty())
-      console.print("Kernels on the {}, in the order that decides where models of their costs cannot tell\n{}\n", backend, kernels.to_string());
+      console.print("Kernels on the {}, in the order that decides where models of their costs cannot tell\n{}\n",
+                    backend, kernels.to_string());
   }
   if (const Table families = families_of(op); !families.empty())
     console.print("Families, which --kernel takes for the best of their kernels\n{}\n", families.to_string());

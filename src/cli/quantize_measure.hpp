@@ -19,9 +19,10 @@ struct MeasureOptions {
 /// Bytes of a checkpoint's tensors.
 std::int64_t checkpoint_bytes(const std::filesystem::path& folder);
 /// Perplexity over the ids. Throws Error where they fill no window of 2 tokens.
-void measure_perplexity(const std::filesystem::path& folder, std::span<const std::int32_t> ids, const MeasureOptions& options, const std::string& title,
-                        MeasuredModel& figures);
-/// Prefill of 128 tokens and 32 decode steps, medians of three rounds after a warm-up; fewer where the model's context is shorter.
+void measure_perplexity(const std::filesystem::path& folder, std::span<const std::int32_t> ids,
+                        const MeasureOptions& options, const std::string& title, MeasuredModel& figures);
+/// Prefill of 128 tokens and 32 decode steps, medians of three rounds after a warm-up; fewer where the model's context
+/// is shorter.
 void measure_speed(const std::filesystem::path& folder, const MeasureOptions& options, MeasuredModel& figures);
 
 }  // namespace cermet::cli

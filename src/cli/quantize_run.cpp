@@ -8,9 +8,9 @@
 #include <filesystem>
 
 #include "base/utf8_text.hpp"
-#include "cli/interrupt.hpp"
-#include "cli/progress.hpp"
 #include "cli/quantize_measure.hpp"
+#include "cli/ui/interrupt.hpp"
+#include "cli/ui/progress.hpp"
 #include "io/new_folder.hpp"
 #include "io/output_place.hpp"
 #include "model/checkpoint/modelslim.hpp"
@@ -80,7 +80,8 @@ void Run::read_inputs(const Policy& policy) {
   require(!options_.out.empty(), "--output: expected a folder to create, found none");
   format_ = format_named(options_.format);
   const std::optional<AntiOutlier> anti_outlier = anti_outlier_named(options_.anti_outlier);
-  require(anti_outlier.has_value(), "--anti-outlier: expected none, clamp, smooth, both or auto, found '{}'", options_.anti_outlier);
+  require(anti_outlier.has_value(), "--anti-outlier: expected none, clamp, smooth, both or auto, found '{}'",
+          options_.anti_outlier);
   anti_outlier_ = *anti_outlier;
   require_new_or_empty(options_.out);
   out_ = behind_links(options_.out);
@@ -88,13 +89,15 @@ void Run::read_inputs(const Policy& policy) {
   const std::vector<LinearModule> modules = linear_modules(config_);
   const SchemeMap schemes = scheme_map(policy, modules);  // mistakes in a policy are reported before anything is read
   if (format_ == ExportFormat::modelslim) require_modelslim_schemes(modules, schemes);
-  const std::optional<Tokenizer> tokenizer = find_tokenizer(options_.tokenizer.empty() ? options_.model : options_.tokenizer);
+  const std::optional<Tokenizer> tokenizer =
+      find_tokenizer(options_.tokenizer.empty() ? options_.model : options_.tokenizer);
   prompts_ = read_prompts(options_.calibration, tokenizer ? &*tokenizer : nullptr, options_.prompts);
   for (const auto& prompt : prompts_) check_ids(prompt, config_.vocab_size);
   if (options_.heldout.empty()) return;
   require(tokenizer.has_value(), "--heldout: expected a tokenizer.json beside the model or --tokenizer, found none");
   const std::string heldout = read_text_file(options_.heldout);
-  heldout_ = tokenizer->encode(first_characters(text_of_file(heldout, options_.heldout), options_.heldout_characters), false);
+  heldout_ =
+      tokenizer->encode(first_characters(text_of_file(heldout, options_.heldout), options_.heldout_characters), false);
   require(heldout_.size() >= 2, "{}: expected at least 2 tokens, found {}", options_.heldout, heldout_.size());
   check_ids(heldout_, config_.vocab_size);
 }
@@ -115,7 +118,9 @@ QuantizationRecord Run::quantize(const Policy& policy, const std::filesystem::pa
   options.cancelled = &interrupted();
   Progress progress("quantizing");
   options.progress = [&](std::int64_t layer, std::int64_t layers, double seconds_left, std::string_view phase) {
-    progress.update(layer, layers, seconds_left < 0 ? std::string(phase) : fmt::format("{} left, {}", seconds_text(seconds_left), phase));
+    progress.update(
+        layer, layers,
+        seconds_left < 0 ? std::string(phase) : fmt::format("{} left, {}", seconds_text(seconds_left), phase));
   };
   QuantizationRecord record;
   record.layers = run_layers(options);
@@ -148,7 +153,8 @@ void Run::report_on(const std::filesystem::path& folder, ReportInput& input) {
   input.after.bytes = checkpoint_bytes(folder);
   const MeasureOptions measure{options_.device, options_.threads};
   if (!heldout_.empty()) {
-    if (!input.before.perplexity) measure_perplexity(options_.model, heldout_, measure, "perplexity before", input.before);
+    if (!input.before.perplexity)
+      measure_perplexity(options_.model, heldout_, measure, "perplexity before", input.before);
     if (!input.after.perplexity) measure_perplexity(folder, heldout_, measure, "perplexity after", input.after);
   }
   if (!options_.no_speed) {
@@ -168,46 +174,57 @@ void Run::tell(const ReportInput& input) {
               {"tokens", input.record.tokens},
               {"seconds", input.seconds}};
     if (input.before.perplexity)
-      json["perplexity_before"] = input.before.perplexity->value, json["perplexity_after"] = input.after.perplexity->value,
-      json["standard_error_before"] = input.before.perplexity->standard_error, json["standard_error_after"] = input.after.perplexity->standard_error;
+      json["perplexity_before"] = input.before.perplexity->value,
+      json["perplexity_after"] = input.after.perplexity->value,
+      json["standard_error_before"] = input.before.perplexity->standard_error,
+      json["standard_error_after"] = input.after.perplexity->standard_error;
     if (!options_.no_speed) {
       json["decode_tokens_per_second_before"] = input.before.decode_tokens_per_second;
       json["decode_tokens_per_second_after"] = input.after.decode_tokens_per_second;
     }
     json["layers"] = Json::array();
     for (const LayerResult& layer : input.record.layers)
-      json["layers"].push_back({{"layer", layer.layer}, {"output_error", layer.output_error}, {"expert_tokens", layer.expert_tokens}});
+      json["layers"].push_back(
+          {{"layer", layer.layer}, {"output_error", layer.output_error}, {"expert_tokens", layer.expert_tokens}});
     for (const SchemeGroup& group : input.choices) {
       Json errors;
       for (const SchemeOption& option : group.options) errors[std::string(name_of(option.scheme))] = option.error;
-      json["choices"].push_back({{"group", group.name}, {"scheme", name_of(group.options[group.chosen].scheme)}, {"errors", errors}});
+      json["choices"].push_back(
+          {{"group", group.name}, {"scheme", name_of(group.options[group.chosen].scheme)}, {"errors", errors}});
     }
     console_.write_json(json);
     return;
   }
   for (const SchemeGroup& group : input.choices) {
     console_.print("{}: {}", group.name, name_of(group.options[group.chosen].scheme));
-    for (const SchemeOption& option : group.options) console_.print("  {} {:.3g}", name_of(option.scheme), option.error);
+    for (const SchemeOption& option : group.options)
+      console_.print("  {} {:.3g}", name_of(option.scheme), option.error);
     console_.print("\n");
   }
   for (const LayerResult& layer : input.record.layers) {
     if (layer.expert_tokens.empty()) continue;
     console_.print("layer {}: tokens of each expert {}\n", layer.layer, fmt::join(layer.expert_tokens, " "));
     for (const ModuleResult& module : layer.modules)
-      if (module.fallback) console_.print("{}: {} tokens: rounded to nearest, without search\n", module.name, module.tokens);
+      if (module.fallback)
+        console_.print("{}: {} tokens: rounded to nearest, without search\n", module.name, module.tokens);
   }
-  console_.print("{}: {} -> {}", options_.out, bytes_text(static_cast<double>(input.before.bytes)), bytes_text(static_cast<double>(input.after.bytes)));
+  console_.print("{}: {} -> {}", options_.out, bytes_text(static_cast<double>(input.before.bytes)),
+                 bytes_text(static_cast<double>(input.after.bytes)));
   if (input.before.perplexity)
-    console_.print("; perplexity {:.4f} +- {:.4f} -> {:.4f} +- {:.4f} ({})", input.before.perplexity->value, input.before.perplexity->standard_error,
-                   input.after.perplexity->value, input.after.perplexity->standard_error,
+    console_.print("; perplexity {:.4f} +- {:.4f} -> {:.4f} +- {:.4f} ({})", input.before.perplexity->value,
+                   input.before.perplexity->standard_error, input.after.perplexity->value,
+                   input.after.perplexity->standard_error,
                    change_text(input.before.perplexity->value, input.after.perplexity->value));
-  if (!options_.no_speed) console_.print("; decode {:.1f} -> {:.1f} tokens/s", input.before.decode_tokens_per_second, input.after.decode_tokens_per_second);
+  if (!options_.no_speed)
+    console_.print("; decode {:.1f} -> {:.1f} tokens/s", input.before.decode_tokens_per_second,
+                   input.after.decode_tokens_per_second);
   console_.print("; {}\n", seconds_text(input.seconds));
 }
 
 /// The default policy, a file's or one scheme: quantized once.
 std::filesystem::path Run::with_policy(const Policy& policy) {
-  for (const std::string& line : options_.policy.empty() ? std::vector<std::string>{} : policy.unused_rules(linear_modules(config_)))
+  for (const std::string& line :
+       options_.policy.empty() ? std::vector<std::string>{} : policy.unused_rules(linear_modules(config_)))
     print_diagnostic("warning", line);
   const QuantizationRecord record = quantize(policy, out_);
   return put_together(working_folder(out_), record);
@@ -216,8 +233,10 @@ std::filesystem::path Run::with_policy(const Policy& policy) {
 /// Several policies, each in a folder of its own inside OUT.partial, until one meets the target.
 std::filesystem::path Run::with_target(double rise, ReportInput& input) {
   require(!heldout_.empty(), "--target-ppl: expected --heldout, which perplexity is measured on, found none");
-  require(options_.policy.empty() && options_.scheme.empty(), "--target-ppl: expected no --policy and no --scheme, which it chooses, found one");
-  require(format_ == ExportFormat::compressed_tensors, "--target-ppl: expected --format compressed-tensors, found {}", options_.format);
+  require(options_.policy.empty() && options_.scheme.empty(),
+          "--target-ppl: expected no --policy and no --scheme, which it chooses, found one");
+  require(format_ == ExportFormat::compressed_tensors, "--target-ppl: expected --format compressed-tensors, found {}",
+          options_.format);
   const std::filesystem::path working = working_folder(out_);
   std::error_code error;
   std::filesystem::create_directory(working, error);
@@ -226,14 +245,16 @@ std::filesystem::path Run::with_target(double rise, ReportInput& input) {
   const auto folder = [&](int attempt) { return working / fmt::format("attempt-{}", attempt); };
   QuantizationRecord record;
   std::filesystem::path result;
-  TargetOptions target{.rise = rise, .perplexity_before = input.before.perplexity->value, .quantize = {}, .perplexity = {}};
+  TargetOptions target{
+      .rise = rise, .perplexity_before = input.before.perplexity->value, .quantize = {}, .perplexity = {}};
   target.quantize = [&](const Policy& policy, int attempt) {
     record = quantize(policy, folder(attempt));
     return record.layers;
   };
   target.perplexity = [&](int attempt) {
     result = put_together(working_folder(folder(attempt)), record);
-    measure_perplexity(result, heldout_, {options_.device, options_.threads}, fmt::format("perplexity of choice {}", attempt + 1), input.after);
+    measure_perplexity(result, heldout_, {options_.device, options_.threads},
+                       fmt::format("perplexity of choice {}", attempt + 1), input.after);
     return input.after.perplexity->value;
   };
   const TargetResult met = meet_target(config_, target);
@@ -266,7 +287,8 @@ Policy policy_option(const QuantizeCommand& options) {
   if (!options.policy.empty()) return Policy::parse(read_text_file(options.policy), options.policy);
   if (options.scheme.empty()) return Policy::standard();
   const std::optional<LinearScheme> scheme = scheme_named(options.scheme);
-  require(scheme && *scheme != LinearScheme{}, "--scheme: expected w8a16, w8a8_dynamic, w8a8_static, fp8_weight_only, fp8_dynamic or fp8_static, found '{}'",
+  require(scheme && *scheme != LinearScheme{},
+          "--scheme: expected w8a16, w8a8_dynamic, w8a8_static, fp8_weight_only, fp8_dynamic or fp8_static, found '{}'",
           options.scheme);
   return Policy::uniform(*scheme);
 }

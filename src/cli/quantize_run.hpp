@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cli/console.hpp"
+#include "cli/ui/console.hpp"
 #include "quant/policy.hpp"
 #include "quant/prompts.hpp"
 
@@ -26,7 +26,8 @@ struct QuantizeCommand {
 /// The policy of --policy or --scheme, or the default. Throws Error for both, for a broken file, for a name that is not
 /// a scheme.
 Policy policy_option(const QuantizeCommand& options);
-/// Quantizes MODEL into --out. Throws Error naming the option, file or module that is at fault, before anything is written where it can be known by then.
+/// Quantizes MODEL into --out. Throws Error naming the option, file or module that is at fault, before anything is
+/// written where it can be known by then.
 void run_quantize(const QuantizeCommand& command, Console& console);
 
 }  // namespace cermet::cli

@@ -7,7 +7,8 @@ namespace cermet::cli::rules_verb {
 namespace {
 
 bool is_listed(const Rule& rule, const std::string& wanted) {
-  return wanted.empty() || name_of(rule.rule_class) == wanted || name_of(rule.rounding) == wanted || rule.name == wanted;
+  return wanted.empty() || name_of(rule.rule_class) == wanted || name_of(rule.rounding) == wanted ||
+         rule.name == wanted;
 }
 
 void list_rules(Console& console, const std::string& wanted) {
@@ -15,8 +16,11 @@ void list_rules(Console& console, const std::string& wanted) {
   Table table;
   for (const Rule& rule : rewrite_rules()) {
     if (!is_listed(rule, wanted)) continue;
-    list.push_back(
-        {{"name", rule.name}, {"class", name_of(rule.rule_class)}, {"rounding", name_of(rule.rounding)}, {"rule", rule.summary}, {"when", rule.when}});
+    list.push_back({{"name", rule.name},
+                    {"class", name_of(rule.rule_class)},
+                    {"rounding", name_of(rule.rounding)},
+                    {"rule", rule.summary},
+                    {"when", rule.when}});
     table.row({std::string(rule.name), std::string(name_of(rule.rule_class)), std::string(name_of(rule.rounding)),
                rule.when.empty() ? std::string(rule.summary) : fmt::format("{}   when {}", rule.summary, rule.when)});
   }
@@ -35,7 +39,9 @@ Verb verb() {
           "  cermet rules fast --json",
           [](Parser& parser) -> Action {
             const auto wanted = std::make_shared<std::string>();
-            parser.option("WHICH", *wanted, "rules of a class (associative, raising, ..), of a rounding class (exact, strict, fast), or one by its name");
+            parser.option("WHICH", *wanted,
+                          "rules of a class (associative, raising, ..), of a rounding class (exact, strict, fast), or "
+                          "one by its name");
             return [wanted](Console& console) { list_rules(console, *wanted); };
           }};
 }

@@ -5,10 +5,10 @@
 
 #include "base/utf8_text.hpp"
 #include "cli/graph_file.hpp"
-#include "cli/interrupt.hpp"
 #include "cli/model_options.hpp"
-#include "cli/process.hpp"
 #include "cli/run_prompts.hpp"
+#include "cli/ui/interrupt.hpp"
+#include "cli/ui/process.hpp"
 #include "model/conversation.hpp"
 #include "runtime/explain.hpp"
 
@@ -35,7 +35,10 @@ struct Turn {
 class Runner {
  public:
   Runner(const Options& options, Console& console)
-      : options_(options), console_(console), config_(load_config(options.model.model)), tokenizer_(find_tokenizer(options.model.model)) {
+      : options_(options),
+        console_(console),
+        config_(load_config(options.model.model)),
+        tokenizer_(find_tokenizer(options.model.model)) {
     check_sampling(options.sampling);
   }
 
@@ -45,7 +48,9 @@ class Runner {
   }
 
   std::vector<std::int32_t> encode(const std::string& text, bool first) {
-    if (!tokenizer_) fail(Status::io, "{}: expected a tokenizer.json for a prompt in words, found none; --ids takes token ids", options_.model.model);
+    if (!tokenizer_)
+      fail(Status::io, "{}: expected a tokenizer.json for a prompt in words, found none; --ids takes token ids",
+           options_.model.model);
     require_utf8(text, "prompt");
     return tokenizer_->encode(text, first);
   }
@@ -69,7 +74,9 @@ class Runner {
       console_.write(piece);
       console_.flush();
     };
-    turn.generation = conversation_->go_on(turn.prompt, generate_options, [&](std::int32_t id) { emit(decoder ? decoder->push(id) : fmt::format("{} ", id)); });
+    turn.generation = conversation_->go_on(turn.prompt, generate_options, [&](std::int32_t id) {
+      emit(decoder ? decoder->push(id) : fmt::format("{} ", id));
+    });
     if (decoder) emit(decoder->finish());
     if (!console_.json()) console_.write("\n");
     return turn;
@@ -89,7 +96,8 @@ class Runner {
 
 std::string kernels_text(const Engine& engine, bool prefill) {
   std::string text;
-  for (const KernelUse& use : kernels_used(engine.steps(prefill))) text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", use.kernel, use.launches);
+  for (const KernelUse& use : kernels_used(engine.steps(prefill)))
+    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", use.kernel, use.launches);
   return text;
 }
 
@@ -97,11 +105,15 @@ std::string kernels_text(const Engine& engine, bool prefill) {
 void print_summary(Console& console, Engine& engine, const Generation& g) {
   Table table;
   table.row({"model", describe(engine)});
-  table.row({"prefill", fmt::format("{}, {:.1f} tokens/s", plural(g.prompt_tokens, "token"), g.prefill_tokens_per_second())});
-  const std::string rate = g.ids.size() > 1 ? fmt::format(", {:.1f} tokens/s", g.decode_tokens_per_second()) : "";  // the first comes with the prefill
+  table.row(
+      {"prefill", fmt::format("{}, {:.1f} tokens/s", plural(g.prompt_tokens, "token"), g.prefill_tokens_per_second())});
+  const std::string rate = g.ids.size() > 1 ? fmt::format(", {:.1f} tokens/s", g.decode_tokens_per_second())
+                                            : "";  // the first comes with the prefill
   table.row({"decode", fmt::format("{}{} (ended by {})", plural(std::ssize(g.ids), "token"), rate, name_of(g.end))});
-  table.row({"memory", fmt::format("{} at the peak; weights {}, cache {}", bytes_text(static_cast<double>(peak_memory_bytes())),
-                                   bytes_text(static_cast<double>(engine.weight_bytes())), bytes_text(static_cast<double>(engine.cache_bytes())))});
+  table.row({"memory",
+             fmt::format("{} at the peak; weights {}, cache {}", bytes_text(static_cast<double>(peak_memory_bytes())),
+                         bytes_text(static_cast<double>(engine.weight_bytes())),
+                         bytes_text(static_cast<double>(engine.cache_bytes())))});
   table.row({"kernels", kernels_text(engine, false)});
   if (g.prompt_tokens > 32) table.row({"", kernels_text(engine, true) + " (prefill)"});
   console.note("\n" + table.to_string());
@@ -129,11 +141,13 @@ void add(Generation& total, const Generation& turn) {
   total.end = turn.end;
 }
 
-/// Prompts line by line. From a terminal the context is kept and answers follow what was typed; otherwise each line is printed before its answer, as with -p.
+/// Prompts line by line. From a terminal the context is kept and answers follow what was typed; otherwise each line is
+/// printed before its answer, as with -p.
 void interactive(Runner& runner, Console& console) {
   runner.load(0);
   const bool terminal = isatty(STDIN_FILENO) != 0;
-  if (terminal) console.note("Type a prompt; the context is kept from line to line. Ctrl-C stops an answer, Ctrl-D ends.\n");
+  if (terminal)
+    console.note("Type a prompt; the context is kept from line to line. Ctrl-C stops an answer, Ctrl-D ends.\n");
   std::string line;
   bool first = true;
   Generation total;
@@ -163,7 +177,10 @@ void run(const Options& options, Console& console) {
   }
   require(options.prompt.has_value() + options.ids.has_value() + options.prompts.has_value() <= 1,
           "prompt: expected one of -p, --ids and --prompts, found several");
-  if (options.prompts) return run_prompts({options.model, *options.prompts, options.batch, options.new_tokens, options.sampling, options.ignore_eos}, console);
+  if (options.prompts)
+    return run_prompts(
+        {options.model, *options.prompts, options.batch, options.new_tokens, options.sampling, options.ignore_eos},
+        console);
   Runner runner(options, console);
   if (!options.prompt && !options.ids) return interactive(runner, console);
   std::vector<std::int32_t> prompt = options.prompt ? runner.encode(*options.prompt, true) : ids_option(*options.ids);
@@ -176,7 +193,8 @@ void run(const Options& options, Console& console) {
   if (console.json()) console.write_json(to_json(runner, turn));
   else print_summary(console, runner.engine(), turn.generation);
   console.flush();
-  if (turn.generation.end == Generation::End::cancelled) fail(Status::cancelled, "generation: stopped after {} tokens", turn.generation.ids.size());
+  if (turn.generation.end == Generation::End::cancelled)
+    fail(Status::cancelled, "generation: stopped after {} tokens", turn.generation.ids.size());
 }
 
 Action declare(Parser& parser) {
@@ -184,25 +202,42 @@ Action declare(Parser& parser) {
   const ModelVerb verb{.inputs = any_input, .decodes = true, .replicates = true};
   declare_model(parser, options->model, verb);
   parser.section("Prompt", checkpoint_input);
-  parser.option("-p,--prompt <TEXT>", options->prompt, "text to continue, as it is: no chat template is applied; without it, lines of standard input");
-  parser.option("-n,--new-tokens", options->new_tokens, "most tokens to generate").range(std::int64_t{0}, std::int64_t{1} << 30).show_default();
+  parser.option("-p,--prompt <TEXT>", options->prompt,
+                "text to continue, as it is: no chat template is applied; without it, lines of standard input");
+  parser.option("-n,--new-tokens", options->new_tokens, "most tokens to generate")
+      .range(std::int64_t{0}, std::int64_t{1} << 30)
+      .show_default();
   parser.option("--ids <IDS>", options->ids, "token ids to continue, separated by commas");
   parser.option("--prompts <FILE.jsonl>", options->prompts,
-                "a prompt on each line: {\"prompt\": \"...\"} or {\"ids\": [...]}, optionally with \"id\", \"max_new_tokens\" and \"seed\"");
-  parser.option("--batch", options->batch, "prompts of --prompts that run at a time").range(1, 4096).show_default().needs("--prompts");
+                "a prompt on each line: {\"prompt\": \"...\"} or {\"ids\": [...]}, optionally with \"id\", "
+                "\"max_new_tokens\" and \"seed\"");
+  parser.option("--batch", options->batch, "prompts of --prompts that run at a time")
+      .range(1, 4096)
+      .show_default()
+      .needs("--prompts");
   parser.flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
   parser.section("Sampling", checkpoint_input);
-  parser.option("--temperature", options->sampling.temperature, "0 takes the likeliest token; higher is more random").range(0.0, 1e6).show_default();
+  parser.option("--temperature", options->sampling.temperature, "0 takes the likeliest token; higher is more random")
+      .range(0.0, 1e6)
+      .show_default();
   parser.option("--top-k", options->sampling.top_k, "sample among this many likeliest tokens; 0: all")
       .range(std::int64_t{0}, std::int64_t{1} << 30)
       .show_default();
-  parser.option("--top-p", options->sampling.top_p, "sample among the likeliest tokens that hold this much probability").above(0.0, 1.0).show_default();
-  parser.option("--min-p", options->sampling.min_p, "leave out tokens less likely than this fraction of the likeliest").range(0.0, 1.0).show_default();
-  parser.option("--repetition-penalty", options->sampling.repetition_penalty, "above 1 makes tokens that were already used less likely")
+  parser.option("--top-p", options->sampling.top_p, "sample among the likeliest tokens that hold this much probability")
+      .above(0.0, 1.0)
+      .show_default();
+  parser.option("--min-p", options->sampling.min_p, "leave out tokens less likely than this fraction of the likeliest")
+      .range(0.0, 1.0)
+      .show_default();
+  parser
+      .option("--repetition-penalty", options->sampling.repetition_penalty,
+              "above 1 makes tokens that were already used less likely")
       .above(0.0, 1e6)
       .show_default();
   parser.section("Sampling");
-  parser.option("--seed", options->sampling.seed, "same seed, same tokens; each of --prompts gets the next; also of random inputs of an ONNX file")
+  parser
+      .option("--seed", options->sampling.seed,
+              "same seed, same tokens; each of --prompts gets the next; also of random inputs of an ONNX file")
       .show_default();
   declare_model_options(parser, options->model, verb);
   declare_onnx_options(parser, options->onnx);

@@ -7,8 +7,8 @@
 
 #include "base/checked.hpp"
 #include "base/utf8_text.hpp"
-#include "cli/interrupt.hpp"
-#include "cli/process.hpp"
+#include "cli/ui/interrupt.hpp"
+#include "cli/ui/process.hpp"
 #include "io/json_file.hpp"
 #include "model/parallel/spread_batch.hpp"
 
@@ -59,8 +59,11 @@ class PromptFile {
       if (field.key() == "prompt") prompt.text = std::string(field.as_string());
       else if (field.key() == "ids") prompt.request.prompt = ids_of(field);
       else if (field.key() == "id") prompt.id = id_of(field);
-      else if (field.key() == "max_new_tokens") generate.max_new_tokens = field.as_integer(0, std::numeric_limits<std::int32_t>::max());
-      else if (field.key() == "seed") generate.sampling.seed = static_cast<std::uint64_t>(field.as_integer(0, std::numeric_limits<std::int64_t>::max()));
+      else if (field.key() == "max_new_tokens")
+        generate.max_new_tokens = field.as_integer(0, std::numeric_limits<std::int32_t>::max());
+      else if (field.key() == "seed")
+        generate.sampling.seed =
+            static_cast<std::uint64_t>(field.as_integer(0, std::numeric_limits<std::int64_t>::max()));
       else field.refuse("expected prompt, ids, id, max_new_tokens or seed");
     }
     encode(document.root(), prompt);
@@ -70,7 +73,8 @@ class PromptFile {
 
   std::vector<std::int32_t> ids_of(const cermet::Json& list) const {
     std::vector<std::int32_t> ids;
-    for (const cermet::Json id : list.as_array()) ids.push_back(static_cast<std::int32_t>(id.as_integer(0, config_.vocab_size - 1)));
+    for (const cermet::Json id : list.as_array())
+      ids.push_back(static_cast<std::int32_t>(id.as_integer(0, config_.vocab_size - 1)));
     return ids;
   }
 
@@ -82,12 +86,15 @@ class PromptFile {
 
   void encode(const cermet::Json& root, Prompt& prompt) const {
     const bool has_text = root.find("prompt").has_value(), has_ids = root.find("ids").has_value();
-    if (has_text == has_ids) root.refuse(fmt::format("expected prompt or ids, found {}", has_text ? "both" : "neither"));
+    if (has_text == has_ids)
+      root.refuse(fmt::format("expected prompt or ids, found {}", has_text ? "both" : "neither"));
     if (has_text) {
-      if (!tokenizer_) root.at("prompt").refuse(fmt::format("expected ids, because {} has no tokenizer.json", options_.model.model));
+      if (!tokenizer_)
+        root.at("prompt").refuse(fmt::format("expected ids, because {} has no tokenizer.json", options_.model.model));
       prompt.request.prompt = tokenizer_->encode(prompt.text, true);
     }
-    if (prompt.request.prompt.empty()) root.at(has_text ? "prompt" : "ids").refuse("expected at least one token, found none");
+    if (prompt.request.prompt.empty())
+      root.at(has_text ? "prompt" : "ids").refuse("expected at least one token, found none");
     check_ids(prompt.request.prompt, config_.vocab_size);
   }
 
@@ -135,7 +142,9 @@ class Output {
   };
 
   void begin() {
-    console_.print("[{}] {}", prompts_[next_].id.is_string() ? prompts_[next_].id.get<std::string>() : prompts_[next_].id.dump(), prompts_[next_].text);
+    console_.print("[{}] {}",
+                   prompts_[next_].id.is_string() ? prompts_[next_].id.get<std::string>() : prompts_[next_].id.dump(),
+                   prompts_[next_].text);
   }
 
   void stream() {
@@ -166,11 +175,13 @@ class Output {
 std::int64_t context_for(const std::vector<Prompt>& prompts, std::int64_t batch, const ModelConfig& config) {
   std::vector<std::int64_t> needs;
   for (const Prompt& prompt : prompts)
-    needs.push_back(round_up(std::min(static_cast<std::int64_t>(prompt.request.prompt.size()) + prompt.request.options.max_new_tokens,
-                                      std::max(config.max_position_embeddings, static_cast<std::int64_t>(prompt.request.prompt.size()))),
-                             block_size));
+    needs.push_back(round_up(
+        std::min(static_cast<std::int64_t>(prompt.request.prompt.size()) + prompt.request.options.max_new_tokens,
+                 std::max(config.max_position_embeddings, static_cast<std::int64_t>(prompt.request.prompt.size()))),
+        block_size));
   std::sort(needs.rbegin(), needs.rend());
-  return std::accumulate(needs.begin(), needs.begin() + std::min<std::ptrdiff_t>(batch, std::ssize(needs)), std::int64_t{0});
+  return std::accumulate(needs.begin(), needs.begin() + std::min<std::ptrdiff_t>(batch, std::ssize(needs)),
+                         std::int64_t{0});
 }
 
 }  // namespace
@@ -180,7 +191,8 @@ void run_prompts(const PromptsOptions& options, Console& console) {
   const ModelConfig config = load_config(options.model.model);
   const std::optional<Tokenizer> tokenizer = find_tokenizer(options.model.model);
   std::vector<Prompt> prompts = PromptFile(options, config, tokenizer).read();
-  const std::int64_t sequences = std::min(options.batch, static_cast<std::int64_t>(prompts.size())), context = context_for(prompts, sequences, config);
+  const std::int64_t sequences = std::min(options.batch, static_cast<std::int64_t>(prompts.size())),
+                     context = context_for(prompts, sequences, config);
   std::vector<BatchRequest> requests;
   for (Prompt& prompt : prompts) requests.push_back(std::move(prompt.request));
   load_engines(options.model, context, 512, sequences, [&](Engine& engine, Communicator& peers) {
@@ -198,9 +210,10 @@ void run_prompts(const PromptsOptions& options, Console& console) {
                      }},
                     interrupted());
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    console.note(fmt::format("{}; {} prompts, {} at a time{}: {} tokens read, {} generated, {:.1f} generated a second\n", describe(engine), prompts.size(),
-                             sequences, peers.size() > 1 ? fmt::format(" on each of {} engines", peers.size()) : "", prompt_tokens, new_tokens,
-                             static_cast<double>(new_tokens) / seconds));
+    console.note(fmt::format(
+        "{}; {} prompts, {} at a time{}: {} tokens read, {} generated, {:.1f} generated a second\n", describe(engine),
+        prompts.size(), sequences, peers.size() > 1 ? fmt::format(" on each of {} engines", peers.size()) : "",
+        prompt_tokens, new_tokens, static_cast<double>(new_tokens) / seconds));
     if (interrupted()) fail(Status::cancelled, "generation: stopped after {} tokens", new_tokens);
   });
 }

@@ -17,8 +17,8 @@ struct PromptsOptions {
   bool ignore_eos = false;
 };
 
-/// Results go to standard output in the order of the file: lines of JSON, or text that streams. Every line is checked before the model is loaded; throws
-/// Error naming file, line and field.
+/// Results go to standard output in the order of the file: lines of JSON, or text that streams. Every line is checked
+/// before the model is loaded; throws Error naming file, line and field.
 void run_prompts(const PromptsOptions& options, Console& console);
 
 }  // namespace cermet::cli

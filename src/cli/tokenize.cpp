@@ -1,7 +1,7 @@
 // cermet tokenize: standard input to ids, and ids to text.
 #include "base/utf8_text.hpp"
-#include "cli/process.hpp"
 #include "cli/tokens.hpp"
+#include "cli/ui/process.hpp"
 #include "cli/verb.hpp"
 
 namespace cermet::cli::tokenize_verb {
@@ -20,7 +20,8 @@ void encode(Console& console, const Tokenizer& tokenizer, const Options& options
   else console.print("{}\n", fmt::join(ids, " "));
 }
 
-/// Text goes out byte for byte, so that decoding undoes encoding; in JSON, where only UTF-8 can stand, broken bytes become U+FFFD.
+/// Text goes out byte for byte, so that decoding undoes encoding; in JSON, where only UTF-8 can stand, broken bytes
+/// become U+FFFD.
 void decode(Console& console, const Tokenizer& tokenizer, const Options& options) {
   const std::vector<std::int32_t> ids = parse_ids("standard input", read_standard_input());
   check_ids(ids, tokenizer.vocab_size());
@@ -38,7 +39,8 @@ Verb verb() {
             const auto options = std::make_shared<Options>();
             parser.option("MODEL <DIR>", options->model, "folder with a tokenizer.json").required();
             parser.flag("--decode", options->decode, "read ids (separated by commas or spaces) and print their text");
-            parser.flag("--no-special", options->no_special, "add no special tokens around the text; with --decode, leave special tokens out");
+            parser.flag("--no-special", options->no_special,
+                        "add no special tokens around the text; with --decode, leave special tokens out");
             return [options](Console& console) {
               const Tokenizer tokenizer = load_tokenizer(options->model, "its ids");
               if (options->decode) decode(console, tokenizer, *options);

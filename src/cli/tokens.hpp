@@ -12,8 +12,8 @@
 
 namespace cermet::cli {
 
-/// Non-negative integers separated by commas or white space, in brackets or not: "1,2,3", "[1, 2, 3]". `name` stands for the list in messages.
-/// Throws Error naming the position and what was found there.
+/// Non-negative integers separated by commas or white space, in brackets or not: "1,2,3", "[1, 2, 3]". `name` stands
+/// for the list in messages. Throws Error naming the position and what was found there.
 std::vector<std::int32_t> parse_ids(std::string_view name, std::string_view text);
 /// Throws Error(invalid_argument) naming the first id outside a vocabulary.
 void check_ids(std::span<const std::int32_t> ids, std::int64_t vocab_size);

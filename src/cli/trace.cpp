@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "cli/bench_batch.hpp"
-#include "cli/device_limits.hpp"
-#include "cli/interrupt.hpp"
+#include "cli/bench/bench_batch.hpp"
+#include "cli/bench/device_limits.hpp"
+#include "cli/ui/interrupt.hpp"
 #include "io/output_place.hpp"
 #include "io/posix_file.hpp"
 #include "kernel/cpu/measure_limits.hpp"
@@ -15,7 +15,8 @@
 namespace cermet::cli {
 namespace {
 
-constexpr int process = 1, pass_row = 1, kernel_row = 2;  // super-kernels are processes of their own, whose rows are blocks
+constexpr int process = 1, pass_row = 1,
+              kernel_row = 2;  // super-kernels are processes of their own, whose rows are blocks
 
 /// What bounds launches.
 struct Limits {
@@ -35,13 +36,15 @@ Limits measure(Engine& engine) {
 
 std::vector<std::string> operand_types(const Region& region) {
   std::vector<std::string> types;
-  for (std::size_t i = 0; i < region.operands.size(); ++i) types.push_back(region.has(i) ? region.operand_type(i).to_string() : "-");
+  for (std::size_t i = 0; i < region.operands.size(); ++i)
+    types.push_back(region.has(i) ? region.operand_type(i).to_string() : "-");
   return types;
 }
 
 class Trace {
  public:
-  Trace(Engine& engine, Limits limits) : engine_(engine), limits_(std::move(limits)), begin_(std::chrono::steady_clock::now()) {
+  Trace(Engine& engine, Limits limits)
+      : engine_(engine), limits_(std::move(limits)), begin_(std::chrono::steady_clock::now()) {
     name_row("process_name", process, 0, engine.device_name());
     name_row("thread_name", process, pass_row, "passes");
     name_row("thread_name", process, kernel_row, "kernels");
@@ -52,20 +55,23 @@ class Trace {
     const EngineRun run = engine_.last_run();
     const double start = std::chrono::duration<double>(run.start - begin_).count();
     const double seconds = run.launches.empty() ? 0 : run.launches.back().start + run.launches.back().seconds;
-    add_event(pass, "pass", {process, pass_row}, start, seconds, {{"tokens", tokens}, {"launches", run.launches.size()}});
+    add_event(pass, "pass", {process, pass_row}, start, seconds,
+              {{"tokens", tokens}, {"launches", run.launches.size()}});
     for (const LaunchTime& launch : run.launches)
-      add_event(run.steps[launch.step].kernel, run.steps[launch.step].region.operators(), {process, kernel_row}, start + launch.start, launch.seconds,
-                arguments(run.steps[launch.step], launch));
+      add_event(run.steps[launch.step].kernel, run.steps[launch.step].region.operators(), {process, kernel_row},
+                start + launch.start, launch.seconds, arguments(run.steps[launch.step], launch));
     add_tasks(engine_.last_executable().task_times(), start);
   }
 
-  /// Adds the tasks of a run that was not timed and has just ended; nothing where its super-kernels were not launched as one.
+  /// Adds the tasks of a run that was not timed and has just ended; nothing where its super-kernels were not launched
+  /// as one.
   void add_walked(const std::string& pass, std::int64_t tokens) {
     const EngineRun run = engine_.last_run();
     const std::vector<TaskTime> tasks = engine_.last_executable().task_times();
     if (tasks.empty()) return;
     const double start = std::chrono::duration<double>(run.start - begin_).count();
-    add_event(pass, "pass", {process, pass_row}, start, std::ranges::max(tasks, {}, &TaskTime::told).told, {{"tokens", tokens}, {"tasks", tasks.size()}});
+    add_event(pass, "pass", {process, pass_row}, start, std::ranges::max(tasks, {}, &TaskTime::told).told,
+              {{"tokens", tokens}, {"tasks", tasks.size()}});
     add_tasks(tasks, start);
   }
 
@@ -88,7 +94,8 @@ class Trace {
   };
 
   /// Times are in microseconds.
-  void add_event(const std::string& name, const std::string& category, Row row, double start, double seconds, Json arguments) {
+  void add_event(const std::string& name, const std::string& category, Row row, double start, double seconds,
+                 Json arguments) {
     events_.push_back({{"name", name},
                        {"cat", category},
                        {"ph", "X"},
@@ -105,11 +112,13 @@ class Trace {
 
   /// The row of a block of a super-kernel, named when it is first asked for.
   Row row_of(const TaskTime& task) {
-    const auto [at, added] = super_kernels_.try_emplace(std::string(task.super_kernel), process + 1 + static_cast<int>(super_kernels_.size()));
+    const auto [at, added] = super_kernels_.try_emplace(std::string(task.super_kernel),
+                                                        process + 1 + static_cast<int>(super_kernels_.size()));
     if (added) name_row("process_name", at->second, 0, "super-kernel " + at->first);
     const Row row{at->second, task.block};
     if (blocks_.emplace(row.process, row.thread).second)
-      name_row("thread_name", row.process, row.thread, fmt::format("{} {}", engine_.context().target() ? "block" : "thread", task.block));
+      name_row("thread_name", row.process, row.thread,
+               fmt::format("{} {}", engine_.context().target() ? "block" : "thread", task.block));
     return row;
   }
 
@@ -120,9 +129,11 @@ class Trace {
       const Row row = row_of(task);
       const StepInfo& step = run.steps[task.step];
       if (task.ready > task.begin)
-        add_event("wait", "wait", row, start + task.begin, task.ready - task.begin, {{"scope", step.scope}, {"kernel", step.kernel}});
-      add_event(step.kernel, "task", row, start + task.ready, task.told - task.ready,
-                {{"scope", step.scope}, {"operator", step.region.operators()}, {"announcing", (task.told - task.end) * 1e6}});
+        add_event("wait", "wait", row, start + task.begin, task.ready - task.begin,
+                  {{"scope", step.scope}, {"kernel", step.kernel}});
+      add_event(
+          step.kernel, "task", row, start + task.ready, task.told - task.ready,
+          {{"scope", step.scope}, {"operator", step.region.operators()}, {"announcing", (task.told - task.end) * 1e6}});
     }
   }
 
@@ -159,11 +170,14 @@ void run_pass(Engine& engine, std::span<const std::int32_t> ids) {
 }
 
 /// Both phases; after(pass, tokens) is called behind every pass.
-void run_phases(Engine& engine, const TraceOptions& options, FunctionRef<void(const std::string& pass, std::int64_t tokens)> after) {
+void run_phases(Engine& engine, const TraceOptions& options,
+                FunctionRef<void(const std::string& pass, std::int64_t tokens)> after) {
   engine.reset(0);
-  const std::vector<std::int32_t> ids = some_ids(options.prompt_tokens + options.decode_steps, engine.config().vocab_size);
+  const std::vector<std::int32_t> ids =
+      some_ids(options.prompt_tokens + options.decode_steps, engine.config().vocab_size);
   const std::span<const std::int32_t> all(ids);
-  const auto most = static_cast<std::size_t>(engine.max_batch_tokens()), prompt = static_cast<std::size_t>(options.prompt_tokens);
+  const auto most = static_cast<std::size_t>(engine.max_batch_tokens()),
+             prompt = static_cast<std::size_t>(options.prompt_tokens);
   for (std::size_t at = 0; at < prompt; at += most) {
     const auto part = all.subspan(at, std::min(most, prompt - at));
     run_pass(engine, part);
@@ -187,9 +201,12 @@ void write_trace(const std::filesystem::path& file, Engine& engine, const TraceO
   Trace trace(engine, std::move(limits));
   run_phases(engine, options, [&](const std::string& pass, std::int64_t tokens) { trace.add(pass, tokens); });
   engine.set_timing(false);
-  if (engine.context().target() && engine.computes()) {  // there launches are timed one by one, and super-kernels time themselves in replays
+  if (engine.context().target() &&
+      engine.computes()) {  // there launches are timed one by one, and super-kernels time themselves in replays
     run_phases(engine, options, forget);
-    run_phases(engine, options, [&](const std::string& pass, std::int64_t tokens) { trace.add_walked(pass + " as one launch", tokens); });
+    run_phases(engine, options, [&](const std::string& pass, std::int64_t tokens) {
+      trace.add_walked(pass + " as one launch", tokens);
+    });
   }
   write_file_atomically(file, trace.json(options).dump() + "\n");
 }

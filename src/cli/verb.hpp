@@ -4,8 +4,8 @@
 #include <functional>
 #include <string_view>
 
-#include "cli/console.hpp"
-#include "cli/parser.hpp"
+#include "cli/ui/console.hpp"
+#include "cli/ui/parser.hpp"
 
 namespace cermet::cli {
 
@@ -16,7 +16,8 @@ struct Verb {
   std::string_view name;                   ///< "run"; a group and a verb of it where it has a space: "bench op"
   std::string_view summary;                ///< a phrase of at most 60 characters that stands alone
   std::string_view example;                ///< command lines that work, one a line, shown by --help
-  std::function<Action(Parser&)> options;  ///< declares options and returns what runs with their values; --json and --quiet are declared for every verb
+  std::function<Action(Parser&)> options;  ///< declares options and returns what runs with their values; --json and
+                                           ///< --quiet are declared for every verb
   bool is_internal = false;                ///< for the program's own use: no help lists it
 };
 

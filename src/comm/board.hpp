@@ -1,4 +1,5 @@
-// Memory that all ranks of a group share, in one process or several: who has arrived at which point, what each calls, who failed, and windows for data.
+// Memory that all ranks of a group share, in one process or several: who has arrived at which point, what each calls,
+// who failed, and windows for data.
 #pragma once
 
 #include <atomic>
@@ -27,9 +28,13 @@ class Board {
   /// On memory of that size, 128-byte aligned; rank 0 calls it on zeros, before the others read.
   void initialize(int ranks, std::int64_t window_bytes);
 
-  Slot& slot(int rank) { return *reinterpret_cast<Slot*>(memory() + header_bytes + static_cast<std::int64_t>(sizeof(Slot)) * rank); }
+  Slot& slot(int rank) {
+    return *reinterpret_cast<Slot*>(memory() + header_bytes + static_cast<std::int64_t>(sizeof(Slot)) * rank);
+  }
   /// Window `parity` of a rank. Windows of one parity lie window_stride() bytes apart, in the order of ranks.
-  std::byte* window(int rank, int parity) { return memory() + windows_begin() + (parity * ranks_ + rank) * window_bytes_; }
+  std::byte* window(int rank, int parity) {
+    return memory() + windows_begin() + (parity * ranks_ + rank) * window_bytes_;
+  }
   std::int64_t window_bytes() const { return window_bytes_; }
   int ranks() const { return ranks_; }
 
@@ -39,12 +44,16 @@ class Board {
   void wake(int rank);
   /// Waits until `rank` has reached `point`, at most for about a twentieth of a second. Whether it has.
   bool wait_a_little(int rank, std::uint32_t point, int spins);
-  static bool is_reached(std::uint32_t arrived, std::uint32_t point) { return static_cast<std::int32_t>(arrived - point) >= 0; }
+  static bool is_reached(std::uint32_t arrived, std::uint32_t point) {
+    return static_cast<std::int32_t>(arrived - point) >= 0;
+  }
 
   /// Records a failure in call `number` unless there is one; wakes all.
   void set_failure(int culprit, std::string_view reason, std::uint64_t number);
   /// Whether there was one in that call or before.
-  bool has_failed(std::uint64_t number) const { return failure_state_.load(std::memory_order_acquire) == 2 && failure_number_ <= number; }
+  bool has_failed(std::uint64_t number) const {
+    return failure_state_.load(std::memory_order_acquire) == 2 && failure_number_ <= number;
+  }
   /// Whether there is one, and which.
   bool failure(int& culprit, std::string& reason) const;
 

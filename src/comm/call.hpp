@@ -26,7 +26,8 @@ inline constexpr std::uint8_t no_dtype = 255;  ///< of a call whose operands are
 /// "call 17, all_reduce of bf16[4 x 128] by sum".
 std::string to_string(const CallHeader& header);
 
-/// One rank's part of a call. The operand has `x_pieces` pieces of `piece` elements, the result `y_pieces` of as many; see op/collective.hpp.
+/// One rank's part of a call. The operand has `x_pieces` pieces of `piece` elements, the result `y_pieces` of as many;
+/// see op/collective.hpp.
 struct DenseCall {
   Collective kind = Collective::all_reduce;
   Reduction reduction = Reduction::sum;
@@ -44,11 +45,14 @@ struct DenseCall {
   std::int64_t x_bytes() const { return piece * x_pieces * element_bytes(); }
   std::int64_t y_bytes() const { return piece * y_pieces * element_bytes(); }
   /// Whether some rank reads this rank's operand.
-  bool gives() const { return (kind != Collective::scatter_from && kind != Collective::broadcast_from) || rank == root; }
+  bool gives() const {
+    return (kind != Collective::scatter_from && kind != Collective::broadcast_from) || rank == root;
+  }
   PieceSource source(int piece_of_y) const { return piece_source(kind, rank, piece_of_y, root); }
 };
 
-/// Checks one rank's operands against each other. Throws Error(invalid_argument): "all_reduce: operand y: expected bf16[4, 128], found bf16[4, 64]".
+/// Checks one rank's operands against each other. Throws Error(invalid_argument): "all_reduce: operand y: expected
+/// bf16[4, 128], found bf16[4, 64]".
 DenseCall describe(const CollectiveCall& call, int rank, int size);
 CallHeader header_of(const DenseCall& call);
 

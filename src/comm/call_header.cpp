@@ -26,8 +26,8 @@ std::string to_string(const CallHeader& header) {
   if (header.what == what_text) return fmt::format("call {}, exchange of text", header.number);
   const auto kind = static_cast<Collective>(header.what);
   if (header.dtype == no_dtype) return fmt::format("call {}, {}", header.number, name_of(kind));
-  std::string text =
-      fmt::format("call {}, {} of {}[{} x {}]", header.number, name_of(kind), name_of(static_cast<DType>(header.dtype)), header.rows, header.row_elements);
+  std::string text = fmt::format("call {}, {} of {}[{} x {}]", header.number, name_of(kind),
+                                 name_of(static_cast<DType>(header.dtype)), header.rows, header.row_elements);
   constexpr std::array<std::string_view, 5> reductions{"sum", "avg", "prod", "max", "min"};
   if (has_reduction(kind)) text += fmt::format(" by {}", reductions[header.reduction]);
   if (has_root(kind)) text += fmt::format(" with root {}", header.root);

@@ -3,8 +3,8 @@
 #include <deque>
 #include <random>
 
-#include "op/case_data.hpp"
-#include "op/reference.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::comm {
 namespace {
@@ -47,7 +47,8 @@ class RankCase {
     call.y = {of_y.data(), y.view.dtype, y.view.shape};
     stream.upload(of_x.data(), x.memory.data(), x.memory.size());
     std::unique_ptr<CapturedGraph> graph;
-    communicator.barrier();  // memory of the last case is freed, which may wait for what runs on a device that ranks share
+    communicator
+        .barrier();  // memory of the last case is freed, which may wait for what runs on a device that ranks share
     if (captured) {
       stream.begin_capture();
       communicator.run(call, &stream);
@@ -96,7 +97,9 @@ class RankCase {
   }
 
   TensorView slice(const TensorView& stacked) const {
-    TensorView view(stacked.as<std::byte>() + rank_ * stacked.strides[0] * static_cast<std::int64_t>(size_of(stacked.dtype)), stacked.dtype, {}, {});
+    TensorView view(
+        stacked.as<std::byte>() + rank_ * stacked.strides[0] * static_cast<std::int64_t>(size_of(stacked.dtype)),
+        stacked.dtype, {}, {});
     for (int a = 1; a < stacked.shape.rank(); ++a) {
       view.shape.push_back(stacked.shape[a]);
       view.strides.push_back(stacked.strides[a]);
@@ -169,16 +172,24 @@ std::vector<Case> cases_for(Collective kind, const OpDefinition& op, int ranks) 
   }
   if (kind != Collective::all_to_all) return list;
   std::mt19937_64 random(7);
-  const auto add_uneven = [&](std::string name, DType dtype, int rows, std::int64_t columns, std::vector<double> counts) {
-    const CaseOperand x{{dtype, {ranks, rows, columns}}, is_integer(dtype) ? integers(-128, 127) : normal(), rows == 9 ? 3 : 0};
-    list.push_back({fmt::format("uneven_{}_of_{}", name, ranks), {x, CaseOperand{{DType::i32, {ranks, ranks}}, values(std::move(counts))}}, {}});
+  const auto add_uneven = [&](std::string name, DType dtype, int rows, std::int64_t columns,
+                              std::vector<double> counts) {
+    const CaseOperand x{
+        {dtype, {ranks, rows, columns}}, is_integer(dtype) ? integers(-128, 127) : normal(), rows == 9 ? 3 : 0};
+    list.push_back({fmt::format("uneven_{}_of_{}", name, ranks),
+                    {x, CaseOperand{{DType::i32, {ranks, ranks}}, values(std::move(counts))}},
+                    {}});
   };
-  for (const int rows : {1, 9, 14000}) add_uneven(fmt::format("f32_{}", rows), DType::f32, rows, 5, random_counts(ranks, rows, random));
+  for (const int rows : {1, 9, 14000})
+    add_uneven(fmt::format("f32_{}", rows), DType::f32, rows, 5, random_counts(ranks, rows, random));
   for (const DType dtype : {DType::f16, DType::bf16, DType::i32, DType::i8})
     add_uneven(std::string(name_of(dtype)), dtype, 300, 64, random_counts(ranks, 300, random));
   add_uneven("nothing", DType::f32, 5, 4, std::vector<double>(static_cast<std::size_t>(ranks * ranks)));
-  std::vector<double> to_last(static_cast<std::size_t>(ranks * ranks)), apart = to_last;  // one rank gets all; none sends others anything
-  for (int r = 0; r < ranks; ++r) to_last[static_cast<std::size_t>(r * ranks + ranks - 1)] = r, apart[static_cast<std::size_t>(r * ranks + r)] = 7 + r;
+  std::vector<double> to_last(static_cast<std::size_t>(ranks * ranks)),
+      apart = to_last;  // one rank gets all; none sends others anything
+  for (int r = 0; r < ranks; ++r)
+    to_last[static_cast<std::size_t>(r * ranks + ranks - 1)] = r,
+                                                         apart[static_cast<std::size_t>(r * ranks + r)] = 7 + r;
   add_uneven("to_last", DType::bf16, ranks * ranks, 33, to_last);
   add_uneven("apart", DType::i8, 7 + ranks, 3, apart);
   return list;
@@ -192,7 +203,8 @@ void prepare_cases(Communicator& communicator) {
     const auto kind = static_cast<Collective>(k);
     const OpDefinition& op = *find_operator(name_of(kind));
     for (const Case& one : cases_for(kind, op, communicator.size()))
-      if (const RankCase& made = cases.emplace_back(kind, op, one, communicator.rank()); made.is_for_devices(communicator.engine()))
+      if (const RankCase& made = cases.emplace_back(kind, op, one, communicator.rank());
+          made.is_for_devices(communicator.engine()))
         calls.push_back(made.call_on_device());
   }
   communicator.prepare(calls);
@@ -206,22 +218,26 @@ CheckReport check_communicator(Communicator& communicator, Device* device, Strea
   const auto note = [&](const std::string& wrong, Collective kind, const Case& one, std::string_view how) {
     ++report.calls;
     if (!wrong.empty() && report.wrong.empty())
-      report.wrong = fmt::format("rank {}: {}, case {}{}: {}", communicator.rank(), name_of(kind), one.name, how, wrong);
+      report.wrong =
+          fmt::format("rank {}: {}, case {}{}: {}", communicator.rank(), name_of(kind), one.name, how, wrong);
   };
   for (int k = 0; k <= static_cast<int>(Collective::all_to_all); ++k) {
     const auto kind = static_cast<Collective>(k);
     const OpDefinition& op = *find_operator(name_of(kind));
-    const bool may_coincide = kind == Collective::all_reduce || kind == Collective::reduce_to || kind == Collective::broadcast_from;
+    const bool may_coincide =
+        kind == Collective::all_reduce || kind == Collective::reduce_to || kind == Collective::broadcast_from;
     for (const Case& one : cases_for(kind, op, communicator.size())) {
       const RankCase rank_case(kind, op, one, communicator.rank());
       if (communicator.on_device()) {
         for (const bool captured : {false, true})
           if (rank_case.is_for_devices(communicator.engine()) && !(captured && rank_case.has_counts()))
-            note(rank_case.run_on_device(communicator, *device, *stream, captured), kind, one, captured ? ", captured" : "");
+            note(rank_case.run_on_device(communicator, *device, *stream, captured), kind, one,
+                 captured ? ", captured" : "");
         continue;
       }
       for (const auto& [padding, in_place] : {std::pair(0, false), std::pair(3, false), std::pair(0, true)})
-        if (!in_place || may_coincide) note(rank_case.run(communicator, padding, in_place), kind, one, in_place ? ", in place" : "");
+        if (!in_place || may_coincide)
+          note(rank_case.run(communicator, padding, in_place), kind, one, in_place ? ", in place" : "");
     }
   }
   return report;

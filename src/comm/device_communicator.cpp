@@ -15,13 +15,15 @@ namespace {
 
 /// NCCL's sums of integers wrap around where the operators clamp.
 bool nccl_would_wrap(const CollectiveCall& call) {
-  return has_reduction(call.kind) && is_integer(call.x.dtype) && call.reduction != Reduction::max && call.reduction != Reduction::min;
+  return has_reduction(call.kind) && is_integer(call.x.dtype) && call.reduction != Reduction::max &&
+         call.reduction != Reduction::min;
 }
 
 void require_reducible(const CollectiveCall& call) {
   if (!nccl_would_wrap(call)) return;
-  fail(Status::unsupported, "{} of {}: expected max or min on a GPU, found a reduction that would wrap around where its definition clamps", name_of(call.kind),
-       name_of(call.x.dtype));
+  fail(Status::unsupported,
+       "{} of {}: expected max or min on a GPU, found a reduction that would wrap around where its definition clamps",
+       name_of(call.kind), name_of(call.x.dtype));
 }
 
 GroupReduction reduction_of(Reduction reduction) {
@@ -37,7 +39,8 @@ GroupReduction reduction_of(Reduction reduction) {
 
 class DeviceCommunicator final : public Communicator {
  public:
-  DeviceCommunicator(Communicator& host, Device& device, Links links, DeviceEngine engine, std::unique_ptr<Communicator> owned_host)
+  DeviceCommunicator(Communicator& host, Device& device, Links links, DeviceEngine engine,
+                     std::unique_ptr<Communicator> owned_host)
       : Communicator(host.rank(), host.size()),
         owned_host_(std::move(owned_host)),
         host_(host),
@@ -112,24 +115,28 @@ void DeviceCommunicator::prepare(std::span<const CollectiveCall> calls) {
   links_.peer->prepare(list);
 }
 
-/// The first call of each kind and size is compared on the host; later ones, and replays of captured graphs, rely on it. Those with counts are compared each
-/// time.
+/// The first call of each kind and size is compared on the host; later ones, and replays of captured graphs, rely on
+/// it. Those with counts are compared each time.
 void DeviceCommunicator::run(const CollectiveCall& call, Stream* stream) {
   check();
   DenseCall dense = describe(call, rank(), size());
   dense.x = call.x.as<const std::byte>();
   dense.y = call.y.as<std::byte>();
   require(stream != nullptr, "{}: expected a stream of the device, found none", name_of(call.kind));
-  require(call.x.is_dense() && call.y.is_dense(), "{}: expected dense operands on a GPU, found {} and {} with strides", name_of(call.kind),
-          call.x.type().to_string(), call.y.type().to_string());
+  require(call.x.is_dense() && call.y.is_dense(), "{}: expected dense operands on a GPU, found {} and {} with strides",
+          name_of(call.kind), call.x.type().to_string(), call.y.type().to_string());
   if (dense.counts && stream->is_capturing())
-    fail(Status::unsupported, "{} with counts: expected a call outside of captured graphs, which cannot read its counts, found one that is captured",
+    fail(Status::unsupported,
+         "{} with counts: expected a call outside of captured graphs, which cannot read its counts, found one that is "
+         "captured",
          name_of(call.kind));
-  const bool by_peer = links_.peer && (!links_.nccl || nccl_would_wrap(call) || links_.peer->routes().takes_peer_memory(dense));
+  const bool by_peer =
+      links_.peer && (!links_.nccl || nccl_would_wrap(call) || links_.peer->routes().takes_peer_memory(dense));
   if (!by_peer) require_reducible(call);
   CallHeader header = header_of(dense);
   if (dense.counts || std::ranges::find(agreed_, header) == agreed_.end()) {
-    if (by_peer) links_.peer->prepare(dense);  // before another rank may wait on the same device, which a load would wait for
+    if (by_peer)
+      links_.peer->prepare(dense);  // before another rank may wait on the same device, which a load would wait for
     host_.require_same(fmt::format("{} on GPUs", name_of(call.kind)), to_string(header));
     if (!dense.counts) agreed_.push_back(header);  // counts differ from call to call
   }
@@ -144,7 +151,8 @@ void DeviceCommunicator::run(const CollectiveCall& call, Stream* stream) {
 /// Rows of an uneven exchange's result that nobody sent.
 void DeviceCommunicator::fill_behind(const DenseCall& dense, Stream& stream) {
   const std::int64_t received = dense.counts->received(rank());
-  if (received < dense.rows) stream.fill(dense.y + received * dense.row_bytes(), 0, (dense.rows - received) * dense.row_bytes());
+  if (received < dense.rows)
+    stream.fill(dense.y + received * dense.row_bytes(), 0, (dense.rows - received) * dense.row_bytes());
 }
 
 /// Parts of one sender or receiver, of `bytes` each; of root alone where `to_root` or `from_root`.
@@ -169,11 +177,16 @@ void DeviceCommunicator::enqueue(const CollectiveCall& call, const DenseCall& de
   const void* x = call.x.data;
   void* y = call.y.data;
   const GroupReduction reduction = reduction_of(call.reduction);
-  const bool gets_nothing = (call.kind == Collective::reduce_to || call.kind == Collective::gather_to) && rank() != call.root;
+  const bool gets_nothing =
+      (call.kind == Collective::reduce_to || call.kind == Collective::gather_to) && rank() != call.root;
   switch (call.kind) {
     case Collective::all_reduce: links_.nccl->all_reduce(x, y, dense.piece, dense.dtype, reduction, stream); break;
-    case Collective::reduce_to: links_.nccl->reduce(x, y, dense.piece, dense.dtype, reduction, call.root, stream); break;
-    case Collective::reduce_scatter: links_.nccl->reduce_scatter(x, y, dense.piece, dense.dtype, reduction, stream); break;
+    case Collective::reduce_to:
+      links_.nccl->reduce(x, y, dense.piece, dense.dtype, reduction, call.root, stream);
+      break;
+    case Collective::reduce_scatter:
+      links_.nccl->reduce_scatter(x, y, dense.piece, dense.dtype, reduction, stream);
+      break;
     case Collective::all_gather: links_.nccl->all_gather(x, y, dense.x_bytes(), stream); break;
     case Collective::broadcast_from: links_.nccl->broadcast(x, y, dense.x_bytes(), call.root, stream); break;
     case Collective::gather_to:
@@ -198,8 +211,12 @@ class NullCommunicator final : public Communicator {
   bool on_device() const override { return true; }
   void run(const CollectiveCall& call, Stream*) override { describe(call, rank(), size()); }
   void barrier() override {}
-  std::vector<std::string> gather_text(std::string_view text) override { return std::vector<std::string>(static_cast<std::size_t>(size()), std::string(text)); }
-  std::unique_ptr<Communicator> split(int, int) override { fail(Status::unsupported, "split: expected a communicator of ranks that exist, found engine null"); }
+  std::vector<std::string> gather_text(std::string_view text) override {
+    return std::vector<std::string>(static_cast<std::size_t>(size()), std::string(text));
+  }
+  std::unique_ptr<Communicator> split(int, int) override {
+    fail(Status::unsupported, "split: expected a communicator of ranks that exist, found engine null");
+  }
   void abort(std::string_view) noexcept override {}
   void check() override {}
   std::string failure() override { return ""; }
@@ -209,22 +226,25 @@ class NullCommunicator final : public Communicator {
 }  // namespace
 
 std::unique_ptr<Communicator> make_null_communicator(int rank, int size) {
-  require(size >= 1 && rank >= 0 && rank < size, "communicator: expected a rank below the number of ranks, found rank {} of {}", rank, size);
+  require(size >= 1 && rank >= 0 && rank < size,
+          "communicator: expected a rank below the number of ranks, found rank {} of {}", rank, size);
   return std::make_unique<NullCommunicator>(rank, size);
 }
 
 DeviceEngine device_engine_from(std::string_view name, std::string_view what) {
-  static constexpr std::pair<std::string_view, DeviceEngine> known[] = {{"auto", DeviceEngine::automatic},    {"nccl", DeviceEngine::nccl},
-                                                                        {"peer", DeviceEngine::peer},         {"stamped", DeviceEngine::stamped},
-                                                                        {"one-shot", DeviceEngine::one_shot}, {"two-shot", DeviceEngine::two_shot}};
+  static constexpr std::pair<std::string_view, DeviceEngine> known[] = {
+      {"auto", DeviceEngine::automatic},  {"nccl", DeviceEngine::nccl},         {"peer", DeviceEngine::peer},
+      {"stamped", DeviceEngine::stamped}, {"one-shot", DeviceEngine::one_shot}, {"two-shot", DeviceEngine::two_shot}};
   for (const auto& [known_name, engine] : known)
     if (name == known_name) return engine;
-  fail(Status::invalid_argument, "{}: expected auto, nccl, peer, stamped, one-shot or two-shot, found '{}'", what, name);
+  fail(Status::invalid_argument, "{}: expected auto, nccl, peer, stamped, one-shot or two-shot, found '{}'", what,
+       name);
 }
 
 std::unique_ptr<Communicator> make_device_communicator(Communicator& host, Device& device, DeviceEngine engine) {
   require(device.target() != nullptr, "communicator: expected a GPU, found {}", device.name());
-  if (engine == DeviceEngine::automatic) engine = device_engine_from(env::value(env::Name::CERMET_COMM_ROUTE), "CERMET_COMM_ROUTE");
+  if (engine == DeviceEngine::automatic)
+    engine = device_engine_from(env::value(env::Name::CERMET_COMM_ROUTE), "CERMET_COMM_ROUTE");
   if (!device.computes()) return make_null_communicator(host.rank(), host.size());
   return std::make_unique<DeviceCommunicator>(host, device, joined_by(host, device, engine), engine, nullptr);
 }
@@ -238,9 +258,12 @@ bool devices_differ(Communicator& host, Device& device) {
 
 std::string device_of_rank(std::string_view device, int local_rank) {
   int first = 0;
-  if (device != "cuda") std::from_chars(device.data() + std::min<std::size_t>(5, device.size()), device.data() + device.size(), first);
+  if (device != "cuda")
+    std::from_chars(device.data() + std::min<std::size_t>(5, device.size()), device.data() + device.size(), first);
   const int index = first + local_rank, count = std::max(1, cuda::plugin().device_count());
-  if (index >= count) log().warn("rank {} shares cuda:{} with another one: there are {} GPUs; for checking, not for speed", local_rank, index % count, count);
+  if (index >= count)
+    log().warn("rank {} shares cuda:{} with another one: there are {} GPUs; for checking, not for speed", local_rank,
+               index % count, count);
   return fmt::format("cuda:{}", index % count);
 }
 

@@ -24,8 +24,13 @@ std::unique_ptr<DeviceGroup> join(Communicator& host, Device& device) {
   CERMET_ASSERT(identity.size() == bytes.size());
   std::copy(identity.begin(), identity.end(), bytes.begin());
   std::unique_ptr<DeviceGroup> group = join_watched(
-      host, [&device, rank = host.rank(), size = host.size(), bytes] { return cuda::plugin().join_device_group(device, rank, size, bytes); }, timeout());
-  host.barrier();  // a rank that runs ahead would enqueue work while another one's driver takes memory, which may wait for it
+      host,
+      [&device, rank = host.rank(), size = host.size(), bytes] {
+        return cuda::plugin().join_device_group(device, rank, size, bytes);
+      },
+      timeout());
+  host.barrier();  // a rank that runs ahead would enqueue work while another one's driver takes memory, which may wait
+                   // for it
   return group;
 }
 
@@ -47,7 +52,8 @@ std::optional<Route> forced_route(DeviceEngine engine) {
 Links joined_by(Communicator& host, Device& device, DeviceEngine engine) {
   Links links;
   const bool differ = devices_differ(host, device), automatic = engine == DeviceEngine::automatic;
-  std::string no_nccl = automatic || engine == DeviceEngine::nccl ? first_reason(host, cuda::plugin().nccl_problem()) : "not asked for";
+  std::string no_nccl =
+      automatic || engine == DeviceEngine::nccl ? first_reason(host, cuda::plugin().nccl_problem()) : "not asked for";
   if (no_nccl.empty() && !differ) no_nccl = "NCCL: expected a GPU for each rank, found two ranks on one";
   if (engine == DeviceEngine::nccl && !no_nccl.empty()) fail(Status::unsupported, "{}", no_nccl);
   if (engine != DeviceEngine::nccl) {

@@ -13,8 +13,8 @@ struct Links {
   std::unique_ptr<PeerGroup> peer;
 };
 
-/// Every rank calls it, and gets the same ones, because all know what any of them found. Throws Error(unsupported) on every rank, with the reason, where the
-/// engine cannot be.
+/// Every rank calls it, and gets the same ones, because all know what any of them found. Throws Error(unsupported) on
+/// every rank, with the reason, where the engine cannot be.
 Links joined_by(Communicator& host, Device& device, DeviceEngine engine);
 
 }  // namespace cermet::comm

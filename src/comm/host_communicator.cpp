@@ -20,9 +20,10 @@ class PeerFailure : public Error {
 
 }  // namespace
 
-HostCommunicator::HostCommunicator(int rank, int size) : Communicator(rank, size), timeout_(static_cast<double>(env::integer(env::Name::CERMET_COMM_TIMEOUT))) {
-  require(size >= 1 && size <= max_ranks && rank >= 0 && rank < size, "communicator: expected a rank below the number of ranks, found rank {} of {}", rank,
-          size);
+HostCommunicator::HostCommunicator(int rank, int size)
+    : Communicator(rank, size), timeout_(static_cast<double>(env::integer(env::Name::CERMET_COMM_TIMEOUT))) {
+  require(size >= 1 && size <= max_ranks && rank >= 0 && rank < size,
+          "communicator: expected a rank below the number of ranks, found rank {} of {}", rank, size);
   set_timeout(timeout_);
 }
 
@@ -37,14 +38,16 @@ std::byte* HostCommunicator::scratch(int which, std::int64_t bytes) {
   return buffer.data();
 }
 
-void HostCommunicator::reduce_rows(Reduction reduction, DType dtype, const std::byte* rows, std::int64_t stride, std::int64_t count, std::byte* to) {
+void HostCommunicator::reduce_rows(Reduction reduction, DType dtype, const std::byte* rows, std::int64_t stride,
+                                   std::int64_t count, std::byte* to) {
   const TensorView from(const_cast<std::byte*>(rows), dtype, {size(), count}, {stride, 1});
   cpu::reduce_axes(reduction, from, 1u, TensorView(to, dtype, {count}), alone_);
 }
 
 void HostCommunicator::fail_on_rank(int culprit, std::string_view reason, Status status) {
   tell_failure(culprit, reason);
-  throw PeerFailure(status, fmt::format("rank {} of {}: {}: rank {} {}", rank(), size(), to_string(current_), culprit, reason));
+  throw PeerFailure(status,
+                    fmt::format("rank {} of {}: {}: rank {} {}", rank(), size(), to_string(current_), culprit, reason));
 }
 
 void HostCommunicator::compare(const CallHeader& theirs, int rank) {
@@ -56,7 +59,9 @@ void HostCommunicator::compare(const CallHeader& theirs, int rank) {
 /// Runs one call. Whatever fails in it, the others are told, and no further call is made.
 template <class Body>
 void HostCommunicator::in_call(CallHeader header, Body body) {
-  if (failed_) fail(Status::invalid_argument, "rank {} of {}: expected no call after one that failed, found {}", rank(), size(), to_string(header));
+  if (failed_)
+    fail(Status::invalid_argument, "rank {} of {}: expected no call after one that failed, found {}", rank(), size(),
+         to_string(header));
   header.number = ++calls_;
   current_ = header;
   failed_ = true;
@@ -111,7 +116,8 @@ void HostCommunicator::barrier() {
 std::vector<std::string> HostCommunicator::gather_text(std::string_view text) {
   std::vector<std::string> texts;
   in_call({.what = what_text}, [&] {
-    require(text.size() <= longest_text, "text for other ranks: expected at most {} bytes, found {}", longest_text, text.size());
+    require(text.size() <= longest_text, "text for other ranks: expected at most {} bytes, found {}", longest_text,
+            text.size());
     agree(current_);
     texts = do_gather_text(text);
   });

@@ -1,4 +1,5 @@
-// What every engine in host memory does alike: numbers and checks calls, packs strided operands, and turns what went wrong into one message on every rank.
+// What every engine in host memory does alike: numbers and checks calls, packs strided operands, and turns what went
+// wrong into one message on every rank.
 #pragma once
 
 #include <string>
@@ -29,7 +30,8 @@ class HostCommunicator : public Communicator {
   using Members = std::vector<int>;
 
   // What an engine does. Each throws Error, by fail_on_rank() where another rank is the cause.
-  /// Begins a call: compares headers with every rank's. An engine may put it off until transfer(), before it uses anything of another rank.
+  /// Begins a call: compares headers with every rank's. An engine may put it off until transfer(), before it uses
+  /// anything of another rank.
   virtual void agree(const CallHeader& header) = 0;
   /// Moves and reduces. x and y are dense and may be the same memory.
   virtual void transfer(const DenseCall& call) = 0;
@@ -44,12 +46,14 @@ class HostCommunicator : public Communicator {
   const CallHeader& current() const { return current_; }  ///< the call that runs
   /// The call that a failure now is of: the next one where none runs, as those before were completed.
   std::uint64_t failing_call() const { return failed_ ? current_.number : calls_ + 1; }
-  /// Throws what all ranks say of a failure: "rank 1 of 4: call 17, all_reduce of ..: rank 3 is gone: ...", and tells the others.
+  /// Throws what all ranks say of a failure: "rank 1 of 4: call 17, all_reduce of ..: rank 3 is gone: ...", and tells
+  /// the others.
   [[noreturn]] void fail_on_rank(int culprit, std::string_view reason, Status status = Status::io);
   /// Throws unless another rank's header is this rank's.
   void compare(const CallHeader& theirs, int rank);
   /// to[0 .. count) = the reduction of `size()` rows, `stride` elements apart, in the order of ranks.
-  void reduce_rows(Reduction reduction, DType dtype, const std::byte* rows, std::int64_t stride, std::int64_t count, std::byte* to);
+  void reduce_rows(Reduction reduction, DType dtype, const std::byte* rows, std::int64_t stride, std::int64_t count,
+                   std::byte* to);
   /// Memory of this communicator that grows; of two kinds, so that an engine has some while operands are packed.
   std::byte* scratch(int which, std::int64_t bytes);
 

@@ -136,7 +136,8 @@ class Run {
   ~Run() { end_all(SIGKILL); }
 
   LaunchResult run() {
-    const std::string job = fmt::format("launch-{}-{}", getpid(), std::chrono::system_clock::now().time_since_epoch().count());
+    const std::string job =
+        fmt::format("launch-{}-{}", getpid(), std::chrono::system_clock::now().time_since_epoch().count());
     for (int rank = 0; rank < options_.ranks; ++rank) start(rank, job);
     while (running_ > 0) {
       pass_on_errors();
@@ -252,7 +253,8 @@ class Run {
 }  // namespace
 
 LaunchResult launch(const LaunchOptions& options) {
-  require(options.ranks >= 1 && options.ranks <= 1024, "launch: expected a number of processes in [1, 1024], found {}", options.ranks);
+  require(options.ranks >= 1 && options.ranks <= 1024, "launch: expected a number of processes in [1, 1024], found {}",
+          options.ranks);
   require(!options.command.empty(), "launch: expected a command, found none");
   return Run(options).run();
 }

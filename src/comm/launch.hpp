@@ -21,10 +21,12 @@ struct LaunchResult {
   bool told = false;  ///< rank 0 failed with an exit code, so that it has said why on both its outputs
 };
 
-/// Runs `ranks` processes with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, CERMET_JOB and, where it is not set, a share of the cores as
-/// CERMET_THREADS. Rank 0 has this process's input and outputs; what the others write to standard error comes out with "[rank 2] " before each line, and
-/// their standard output is dropped. When one fails, the others are ended after the grace; they also end when this process does. SIGINT and SIGTERM are passed
-/// on to all of them, once; those that run on are killed after the grace. Returns when all have ended. Throws Error(io) where the program cannot be started.
+/// Runs `ranks` processes with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, CERMET_JOB and, where it is
+/// not set, a share of the cores as CERMET_THREADS. Rank 0 has this process's input and outputs; what the others write
+/// to standard error comes out with "[rank 2] " before each line, and their standard output is dropped. When one fails,
+/// the others are ended after the grace; they also end when this process does. SIGINT and SIGTERM are passed on to all
+/// of them, once; those that run on are killed after the grace. Returns when all have ended. Throws Error(io) where the
+/// program cannot be started.
 LaunchResult launch(const LaunchOptions& options);
 
 }  // namespace cermet::comm

@@ -9,17 +9,20 @@ namespace {
 /// Largest of the ranks' numbers.
 double slowest(Communicator& communicator, double seconds) {
   double most = 0;
-  for (const std::string& text : communicator.gather_text(fmt::format("{:.9g}", seconds))) most = std::max(most, std::strtod(text.c_str(), nullptr));
+  for (const std::string& text : communicator.gather_text(fmt::format("{:.9g}", seconds)))
+    most = std::max(most, std::strtod(text.c_str(), nullptr));
   return most;
 }
 
 constexpr std::int64_t calls_of_graph = 16;
 
 /// Seconds of `calls` calls in a row on the slowest rank; of a device's graph, each replay is calls_of_graph of them.
-double time_calls(Communicator& communicator, const CollectiveCall& call, Stream* stream, const CapturedGraph* graph, std::int64_t calls) {
+double time_calls(Communicator& communicator, const CollectiveCall& call, Stream* stream, const CapturedGraph* graph,
+                  std::int64_t calls) {
   communicator.barrier();
   const auto begin = std::chrono::steady_clock::now();
-  for (std::int64_t i = 0; i < calls; i += graph ? calls_of_graph : 1) graph ? stream->replay(*graph) : communicator.run(call, stream);
+  for (std::int64_t i = 0; i < calls; i += graph ? calls_of_graph : 1)
+    graph ? stream->replay(*graph) : communicator.run(call, stream);
   if (stream) stream->synchronize();
   return slowest(communicator, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
 }
@@ -36,9 +39,11 @@ double bus_factor(Collective kind, int ranks) {
   }
 }
 
-CommTiming measure_collective(Communicator& communicator, Device& device, Stream* stream, Collective kind, DType dtype, std::int64_t bytes, double seconds) {
+CommTiming measure_collective(Communicator& communicator, Device& device, Stream* stream, Collective kind, DType dtype,
+                              std::int64_t bytes, double seconds) {
   const std::int64_t ranks = communicator.size(), element = static_cast<std::int64_t>(size_of(dtype));
-  const std::int64_t share = std::max<std::int64_t>((bytes + ranks * element - 1) / (ranks * element), 1), whole = share * ranks;
+  const std::int64_t share = std::max<std::int64_t>((bytes + ranks * element - 1) / (ranks * element), 1),
+                     whole = share * ranks;
   const bool gathers = joins_result(kind), scatters = cuts_operand(kind) && kind != Collective::all_to_all;
   const Shape x{gathers ? share : whole}, y{scatters ? share : whole};
   const DeviceBuffer of_x = device.allocate(x[0] * element), of_y = device.allocate(y[0] * element);

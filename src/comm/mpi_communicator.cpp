@@ -28,7 +28,8 @@ static_assert(std::atomic<int>::is_always_lock_free, "a signal handler writes it
 /// mpirun sends SIGTERM more than once; whoever else ends a process so can repeat it.
 constexpr int patient_with_signals = 4;
 
-/// mpirun ends all processes when one of them is gone: with SIGTERM, and a second later with SIGKILL. In between there is time to say why.
+/// mpirun ends all processes when one of them is gone: with SIGTERM, and a second later with SIGKILL. In between there
+/// is time to say why.
 void notice_termination() {
   struct sigaction present {};
   if (sigaction(SIGTERM, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) return;
@@ -54,7 +55,8 @@ std::string host_identity() {
 
 class MpiCommunicator final : public HostCommunicator {
  public:
-  explicit MpiCommunicator(std::unique_ptr<MpiTransport> transport) : HostCommunicator(transport->rank(), transport->size()), transport_(std::move(transport)) {
+  explicit MpiCommunicator(std::unique_ptr<MpiTransport> transport)
+      : HostCommunicator(transport->rank(), transport->size()), transport_(std::move(transport)) {
     notice_termination();
     join_host();
   }
@@ -100,13 +102,18 @@ class MpiCommunicator final : public HostCommunicator {
   std::vector<CallHeader> headers_;
 };
 
-/// mpirun ends the others as soon as this process ends with an error, so they are given half a second to find one of their own.
+/// mpirun ends the others as soon as this process ends with an error, so they are given half a second to find one of
+/// their own.
 void MpiCommunicator::let_neighbours_notice() noexcept {
-  const auto here = [&](int i) { return host_->board().slot(i).state.load(std::memory_order_acquire) == 1 && host_->is_alive(i); };
+  const auto here = [&](int i) {
+    return host_->board().slot(i).state.load(std::memory_order_acquire) == 1 && host_->is_alive(i);
+  };
   const Clock::time_point since = Clock::now();
   for (int i = 0; i < host_->board().ranks(); ++i)
-    while (i != place_ && here(i) && Clock::now() - since < std::chrono::milliseconds(500)) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  static const int registered = std::atexit([] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); });  // they are printing it
+    while (i != place_ && here(i) && Clock::now() - since < std::chrono::milliseconds(500))
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  static const int registered =
+      std::atexit([] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); });  // they are printing it
   (void)registered;
 }
 
@@ -120,7 +127,8 @@ void MpiCommunicator::look_around(Clock::time_point since) {
     const std::uint32_t state = slot.state.load(std::memory_order_acquire);
     const int other = neighbours_[i];
     if (other == rank() || state != 1) continue;
-    if (!host_->is_alive(static_cast<int>(i))) fail_on_rank(other, fmt::format("is gone: process {} has ended", slot.process));
+    if (!host_->is_alive(static_cast<int>(i)))
+      fail_on_rank(other, fmt::format("is gone: process {} has ended", slot.process));
   }
   if (told_to_end > 0) fail(Status::io, "told to end by the launcher, which does so when another rank is gone");
   if (Clock::now() - since > std::chrono::duration<double>(timeout()))
@@ -153,7 +161,8 @@ void MpiCommunicator::join_host() {
   try {
     const Clock::time_point since = Clock::now();
     host_ = make_shared_segment(name, place_, ranks, 0, [&] {
-      if (Clock::now() - since > std::chrono::seconds(5)) fail(Status::io, "no shared memory with the other processes of this host");
+      if (Clock::now() - since > std::chrono::seconds(5))
+        fail(Status::io, "no shared memory with the other processes of this host");
     });
     Slot& slot = host_->board().slot(place_);
     slot.process = static_cast<std::int32_t>(getpid());
@@ -191,7 +200,8 @@ std::vector<std::string> MpiCommunicator::do_gather_text(std::string_view text) 
 
 std::unique_ptr<Communicator> MpiCommunicator::do_split(const Members& members, int color) {
   const auto place = static_cast<int>(std::ranges::find(members, rank()) - members.begin());
-  const int first = *std::ranges::min_element(members);  // colors of MPI are not negative; a group's first rank is as good a name
+  const int first =
+      *std::ranges::min_element(members);  // colors of MPI are not negative; a group's first rank is as good a name
   (void)color;
   return make_mpi_communicator(transport_->split(first, place));
 }
@@ -202,7 +212,8 @@ void MpiCommunicator::reduce_everywhere(const DenseCall& call) {
   const auto unit = static_cast<int>(call.element_bytes());
   const bool to_one = call.kind == Collective::reduce_to;
   move([&](auto wait) {
-    to_one ? transport_->gather(call.x, all, call.piece, unit, call.root, wait) : transport_->all_gather(call.x, all, call.piece, unit, wait);
+    to_one ? transport_->gather(call.x, all, call.piece, unit, call.root, wait)
+           : transport_->all_gather(call.x, all, call.piece, unit, wait);
   });
   if (!to_one || rank() == call.root) reduce_rows(call.reduction, call.dtype, all, call.piece, call.piece, call.y);
 }
@@ -211,8 +222,11 @@ void MpiCommunicator::reduce_everywhere(const DenseCall& call) {
 void MpiCommunicator::reduce_by_shares(const DenseCall& call) {
   const std::int64_t share = (call.piece + size() - 1) / size(), bytes = call.element_bytes();
   const auto unit = static_cast<int>(bytes);
-  if (share > INT32_MAX) fail(Status::unsupported, "MPI: expected at most {} elements for a rank, found {}", INT32_MAX, share);
-  const auto share_of = [&](int r) { return static_cast<int>(std::clamp<std::int64_t>(call.piece - r * share, 0, share)); };
+  if (share > INT32_MAX)
+    fail(Status::unsupported, "MPI: expected at most {} elements for a rank, found {}", INT32_MAX, share);
+  const auto share_of = [&](int r) {
+    return static_cast<int>(std::clamp<std::int64_t>(call.piece - r * share, 0, share));
+  };
   std::vector<int> sent, received(static_cast<std::size_t>(size()), share_of(rank()));
   for (int r = 0; r < size(); ++r) sent.push_back(share_of(r));
   std::byte* shares = scratch(exchange_scratch, (2 * size() + 1) * share * bytes);
@@ -220,7 +234,10 @@ void MpiCommunicator::reduce_by_shares(const DenseCall& call) {
   move([&](auto wait) { transport_->all_to_all_uneven(call.x, sent.data(), shares, received.data(), unit, wait); });
   reduce_rows(call.reduction, call.dtype, shares, share_of(rank()), share_of(rank()), reduced);
   const bool to_one = call.kind == Collective::reduce_to;
-  move([&](auto wait) { to_one ? transport_->gather(reduced, all, share, unit, call.root, wait) : transport_->all_gather(reduced, all, share, unit, wait); });
+  move([&](auto wait) {
+    to_one ? transport_->gather(reduced, all, share, unit, call.root, wait)
+           : transport_->all_gather(reduced, all, share, unit, wait);
+  });
   if (!to_one || rank() == call.root) std::memcpy(call.y, all, static_cast<std::size_t>(call.y_bytes()));
 }
 
@@ -231,12 +248,17 @@ void MpiCommunicator::exchange_unevenly(const DenseCall& call) {
   std::int64_t filled = 0;
   for (int r = 0; r < size(); ++r) {
     const std::int64_t to = counts.at(rank(), r) * words, from = counts.at(r, rank()) * words;
-    if (std::max(to, from) > INT32_MAX) fail(Status::unsupported, "MPI: expected at most {} elements for a rank, found {}", INT32_MAX, std::max(to, from));
+    if (std::max(to, from) > INT32_MAX)
+      fail(Status::unsupported, "MPI: expected at most {} elements for a rank, found {}", INT32_MAX,
+           std::max(to, from));
     sent.push_back(static_cast<int>(to));
     received.push_back(static_cast<int>(from));
     filled += from;
   }
-  move([&](auto wait) { transport_->all_to_all_uneven(call.x, sent.data(), call.y, received.data(), static_cast<int>(call.element_bytes()), wait); });
+  move([&](auto wait) {
+    transport_->all_to_all_uneven(call.x, sent.data(), call.y, received.data(), static_cast<int>(call.element_bytes()),
+                                  wait);
+  });
   filled *= call.element_bytes();
   std::memset(call.y + filled, 0, static_cast<std::size_t>(call.y_bytes() - filled));
 }
@@ -248,27 +270,40 @@ void MpiCommunicator::transfer(const DenseCall& call) {
   const bool zeros = (call.kind == Collective::reduce_to || call.kind == Collective::gather_to) && rank() != call.root;
   switch (call.kind) {
     case Collective::all_reduce:
-    case Collective::reduce_to: call.x_bytes() <= gathered_bytes || size() == 1 ? reduce_everywhere(call) : reduce_by_shares(call); break;
+    case Collective::reduce_to:
+      call.x_bytes() <= gathered_bytes || size() == 1 ? reduce_everywhere(call) : reduce_by_shares(call);
+      break;
     case Collective::reduce_scatter: {
       std::byte* pieces = scratch(exchange_scratch, call.x_bytes());
       move([&](auto wait) { transport_->all_to_all(call.x, pieces, call.piece, unit, wait); });
       reduce_rows(call.reduction, call.dtype, pieces, call.piece, call.piece, call.y);
       break;
     }
-    case Collective::all_gather: move([&](auto wait) { transport_->all_gather(call.x, call.y, call.piece, unit, wait); }); break;
-    case Collective::gather_to: move([&](auto wait) { transport_->gather(call.x, call.y, call.piece, unit, call.root, wait); }); break;
-    case Collective::scatter_from: move([&](auto wait) { transport_->scatter(call.x, call.y, call.piece, unit, call.root, wait); }); break;
+    case Collective::all_gather:
+      move([&](auto wait) { transport_->all_gather(call.x, call.y, call.piece, unit, wait); });
+      break;
+    case Collective::gather_to:
+      move([&](auto wait) { transport_->gather(call.x, call.y, call.piece, unit, call.root, wait); });
+      break;
+    case Collective::scatter_from:
+      move([&](auto wait) { transport_->scatter(call.x, call.y, call.piece, unit, call.root, wait); });
+      break;
     case Collective::broadcast_from:
-      if (rank() == call.root && call.x != call.y) std::memcpy(call.y, call.x, static_cast<std::size_t>(call.x_bytes()));
+      if (rank() == call.root && call.x != call.y)
+        std::memcpy(call.y, call.x, static_cast<std::size_t>(call.x_bytes()));
       move([&](auto wait) { transport_->broadcast(call.y, call.piece, unit, call.root, wait); });
       break;
-    case Collective::all_to_all: move([&](auto wait) { transport_->all_to_all(call.x, call.y, call.piece, unit, wait); }); break;
+    case Collective::all_to_all:
+      move([&](auto wait) { transport_->all_to_all(call.x, call.y, call.piece, unit, wait); });
+      break;
   }
   if (zeros) std::memset(call.y, 0, static_cast<std::size_t>(call.y_bytes()));
 }
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_mpi_communicator(std::unique_ptr<MpiTransport> transport) { return std::make_unique<MpiCommunicator>(std::move(transport)); }
+std::unique_ptr<Communicator> make_mpi_communicator(std::unique_ptr<MpiTransport> transport) {
+  return std::make_unique<MpiCommunicator>(std::move(transport));
+}
 
 }  // namespace cermet::comm

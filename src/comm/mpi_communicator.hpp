@@ -7,7 +7,8 @@
 
 namespace cermet::comm {
 
-/// Engine "mpi". MPI moves data only: sums are made here, in the order of ranks, so that all engines give the same bits.
+/// Engine "mpi". MPI moves data only: sums are made here, in the order of ranks, so that all engines give the same
+/// bits.
 std::unique_ptr<Communicator> make_mpi_communicator(std::unique_ptr<MpiTransport> transport);
 
 }  // namespace cermet::comm

@@ -21,13 +21,16 @@ const MpiInterface& open_mpi_plugin() {
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);  // MPI's own plugins look for its symbols
     if (!library) fail(Status::unsupported, "MPI plugin: expected to open {}, found: {}", path.string(), dlerror());
     const auto entry = reinterpret_cast<const MpiInterface* (*)()>(dlsym(library, "cermet_mpi_plugin"));
-    if (!entry) fail(Status::unsupported, "MPI plugin: expected {} to be one of Cermet's, found no entry point", path.string());
+    if (!entry)
+      fail(Status::unsupported, "MPI plugin: expected {} to be one of Cermet's, found no entry point", path.string());
     if (std::string_view(entry()->build) != CERMET_BUILD_ID)
-      fail(Status::unsupported, "MPI plugin: expected {} from build '{}', found '{}'", path.string(), CERMET_BUILD_ID, entry()->build);
+      fail(Status::unsupported, "MPI plugin: expected {} from build '{}', found '{}'", path.string(), CERMET_BUILD_ID,
+           entry()->build);
     return *entry();
   }
   fail(Status::unsupported,
-       "MPI plugin: expected libcermet_mpi.so, found none ({}): build Cermet where MPI is installed, or name the file by CERMET_MPI_PLUGIN; `cermet launch` "
+       "MPI plugin: expected libcermet_mpi.so, found none ({}): build Cermet where MPI is installed, or name the file "
+       "by CERMET_MPI_PLUGIN; `cermet launch` "
        "needs none on one host",
        none_of(places));
 }

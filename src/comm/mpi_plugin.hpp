@@ -1,4 +1,5 @@
-// MPI through the plugin libcermet_mpi.so, the only part that links an MPI library; opened where a launcher of MPI started this process.
+// MPI through the plugin libcermet_mpi.so, the only part that links an MPI library; opened where a launcher of MPI
+// started this process.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,9 @@
 
 namespace cermet::comm {
 
-/// Moves bytes between processes. Counts and offsets are in units of 1, 2, 4 or 8 bytes. Calls return when they are done; until then they call `wait` now and
-/// then, which may throw: the transport is of no use after that, and its memory must stay until the process ends.
+/// Moves bytes between processes. Counts and offsets are in units of 1, 2, 4 or 8 bytes. Calls return when they are
+/// done; until then they call `wait` now and then, which may throw: the transport is of no use after that, and its
+/// memory must stay until the process ends.
 class MpiTransport {
  public:
   using Wait = FunctionRef<void()>;
@@ -32,14 +34,16 @@ class MpiTransport {
   virtual void abandon() noexcept = 0;
 };
 
-/// What the plugin exports, as `const MpiInterface* cermet_mpi_plugin()`. Both sides come from one build: `build` says so.
+/// What the plugin exports, as `const MpiInterface* cermet_mpi_plugin()`. Both sides come from one build: `build` says
+/// so.
 struct MpiInterface {
   const char* build;
   /// All processes; initializes MPI, which a process can do once, and finalizes it when the object goes.
   std::unique_ptr<MpiTransport> (*make_world)();
 };
 
-/// Engine "mpi": all processes that mpirun started. Throws Error(unsupported) with the loader's reason where the plugin or its library is absent.
+/// Engine "mpi": all processes that mpirun started. Throws Error(unsupported) with the loader's reason where the plugin
+/// or its library is absent.
 std::unique_ptr<Communicator> join_mpi_world();
 
 }  // namespace cermet::comm

@@ -36,7 +36,8 @@ std::uint64_t this_process() {
   return number;
 }
 
-/// Memory of the ranks of this process, by number: threads share pointers, because a process cannot open its own handles.
+/// Memory of the ranks of this process, by number: threads share pointers, because a process cannot open its own
+/// handles.
 template <class Memory>
 class Shelf {
  public:
@@ -75,7 +76,9 @@ Offer offer_of(std::string_view text) {
   return offer;
 }
 
-peer::Way way_of(Route route) { return route == Route::stamped ? peer::Way::stamped : route == Route::two_shot ? peer::Way::shares : peer::Way::once; }
+peer::Way way_of(Route route) {
+  return route == Route::stamped ? peer::Way::stamped : route == Route::two_shot ? peer::Way::shares : peer::Way::once;
+}
 
 /// Throws on every rank where body() threw on one.
 template <class Body>
@@ -96,7 +99,8 @@ void together(Communicator& host, Body body) {
 PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout)
     : host_(host), rank_(host.rank()), size_(host.size()), timeout_(timeout), programs_(device) {
   if (size_ > peer::most_ranks)
-    fail(Status::unsupported, "GPUs that address each other's memory: expected at most {} ranks, found {}", peer::most_ranks, size_);
+    fail(Status::unsupported, "GPUs that address each other's memory: expected at most {} ranks, found {}",
+         peer::most_ranks, size_);
   static Shelf<Memory> shelf;
   const auto own = std::make_shared<Memory>();
   Offer offer{this_host(), this_process(), 0, {}, {}};
@@ -113,7 +117,8 @@ PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout)
   // Handles are made only where processes differ: some containers refuse them.
   std::vector<Offer> offers;
   for (const std::string& text : host.gather_text(text_of(offer))) offers.push_back(offer_of(text));
-  const bool one_process = std::ranges::all_of(offers, [&](const Offer& each) { return each.process == offer.process; });
+  const bool one_process =
+      std::ranges::all_of(offers, [&](const Offer& each) { return each.process == offer.process; });
   if (!one_process) {
     together(host, [&] { offer.handle = cuda::plugin().share_memory(device, own->buffer); });
     offers.clear();
@@ -125,7 +130,8 @@ PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout)
     for (int r = 0; r < size_; ++r) {
       const Offer& each = offers[static_cast<std::size_t>(r)];
       devices.insert(each.device.uuid);
-      most_on_one = std::max(most_on_one, static_cast<int>(std::ranges::count(offers, each.device.uuid, [](const Offer& o) { return o.device.uuid; })));
+      most_on_one = std::max(most_on_one, static_cast<int>(std::ranges::count(
+                                              offers, each.device.uuid, [](const Offer& o) { return o.device.uuid; })));
       if (r == rank_) {
         memory_.push_back(own);
       } else if (each.host != offer.host) {
@@ -135,7 +141,8 @@ PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout)
         memory_.push_back(shelf.get(each.number));
         require(memory_.back() != nullptr, "expected the memory of rank {}, found that it has gone", r);
       } else {
-        memory_.push_back(std::make_shared<Memory>(Memory{cuda::plugin().open_memory(device, each.handle, own->buffer.size())}));
+        memory_.push_back(
+            std::make_shared<Memory>(Memory{cuda::plugin().open_memory(device, each.handle, own->buffer.size())}));
       }
     }
     shares_device_ = devices.size() < offers.size();
@@ -146,7 +153,8 @@ PeerGroup::PeerGroup(Communicator& host, Device& device, double timeout)
 
 peer::Link PeerGroup::link_of(std::uint32_t call) const {
   peer::Link link{};
-  for (int r = 0; r < size_; ++r) link.memory[r] = reinterpret_cast<char*>(memory_[static_cast<std::size_t>(r)]->buffer.data());
+  for (int r = 0; r < size_; ++r)
+    link.memory[r] = reinterpret_cast<char*>(memory_[static_cast<std::size_t>(r)]->buffer.data());
   link.board = reinterpret_cast<peer::Board*>(board_.data());
   link.timeout = static_cast<std::uint64_t>(timeout_ * 1e9);
   link.rank = rank_;
@@ -184,18 +192,22 @@ void PeerGroup::prepare(std::span<const DenseCall> calls) {
 void PeerGroup::run(const DenseCall& call, Stream& stream) {
   if (call.counts) {  // sizes differ from call to call, and so many names would be kept
     const RaggedLaunch launch =
-        ragged_launch(link(fmt::format("all_to_all of {}[.., {}] with counts", name_of(call.dtype), call.row_elements)), channels_, call);
+        ragged_launch(link(fmt::format("all_to_all of {}[.., {}] with counts", name_of(call.dtype), call.row_elements)),
+                      channels_, call);
     return enqueue(call, launch.program, &launch.params, launch.params.channels, stream);
   }
-  const PeerLaunch launch = peer_launch(link_of(number_of(header_of(call))), channels_, call, way_of(routes_.over_peer_memory(call)));
+  const PeerLaunch launch =
+      peer_launch(link_of(number_of(header_of(call))), channels_, call, way_of(routes_.over_peer_memory(call)));
   enqueue(call, launch.program, &launch.params, launch.params.channels, stream);
 }
 
-void PeerGroup::enqueue(const DenseCall& call, const cuda::Program& task, const void* params, std::uint32_t items, Stream& stream) {
+void PeerGroup::enqueue(const DenseCall& call, const cuda::Program& task, const void* params, std::uint32_t items,
+                        Stream& stream) {
   const cuda::LoadedProgram program = programs_.get(std::span(&task, 1)).front();
   void* arguments[] = {const_cast<void*>(params), &items};
   const bool overlaps = programs_.device().target()->compute_capability >= 90;
-  const LaunchShape shape{.blocks = items, .threads = static_cast<std::uint32_t>(program.threads), .overlaps_previous = overlaps};
+  const LaunchShape shape{
+      .blocks = items, .threads = static_cast<std::uint32_t>(program.threads), .overlaps_previous = overlaps};
   try {
     line_up();
     stream.launch(shape, program.loaded.function, arguments);
@@ -213,8 +225,9 @@ std::string PeerGroup::failure() {
   auto& board = *reinterpret_cast<peer::Board*>(board_.data());
   if (std::atomic_ref(board.stuck).load(std::memory_order_acquire) == 0) return "";
   const std::lock_guard lock(mutex_);
-  return fmt::format("{}: exchange {}: rank {} did not arrive within {} s", board.call < names_.size() ? names_[board.call] : "a launch", board.exchange,
-                     board.rank, timeout_);
+  return fmt::format("{}: exchange {}: rank {} did not arrive within {} s",
+                     board.call < names_.size() ? names_[board.call] : "a launch", board.exchange, board.rank,
+                     timeout_);
 }
 
 void PeerGroup::abort() noexcept {

@@ -1,4 +1,5 @@
-// GPUs of one host that address each other's memory: small messages without a library, in the order of ranks, and memory for kernels that exchange data.
+// GPUs of one host that address each other's memory: small messages without a library, in the order of ranks, and
+// memory for kernels that exchange data.
 #pragma once
 
 #include <memory>
@@ -17,8 +18,9 @@ namespace cermet::comm {
 
 class PeerGroup final : public cuda::PeerMemory {
  public:
-  /// Every rank calls it. Memory is exchanged through `host`, which must outlive the group, as `device` must. Ranks may share a device: their launches take few
-  /// thread blocks then, so that all are resident. `timeout`: seconds. Throws Error on every rank where some rank does not reach another's memory.
+  /// Every rank calls it. Memory is exchanged through `host`, which must outlive the group, as `device` must. Ranks may
+  /// share a device: their launches take few thread blocks then, so that all are resident. `timeout`: seconds. Throws
+  /// Error on every rank where some rank does not reach another's memory.
   PeerGroup(Communicator& host, Device& device, double timeout);
   PeerGroup(const PeerGroup&) = delete;
   PeerGroup& operator=(const PeerGroup&) = delete;
@@ -34,7 +36,8 @@ class PeerGroup final : public cuda::PeerMemory {
   double timeout() const override { return timeout_; }
   void line_up() override;
 
-  /// What a launch that gave up said: "all_reduce of ..: exchange 17: rank 1 did not arrive within 30 s"; "" where none did. May be asked by another thread.
+  /// What a launch that gave up said: "all_reduce of ..: exchange 17: rank 1 did not arrive within 30 s"; "" where none
+  /// did. May be asked by another thread.
   std::string failure();
   /// Ends launches that wait, and those that come later. May be called by another thread.
   void abort() noexcept;
@@ -47,7 +50,8 @@ class PeerGroup final : public cuda::PeerMemory {
   struct Memory;
   std::uint32_t number_of(const CallHeader& header);
   peer::Link link_of(std::uint32_t call) const;
-  void enqueue(const DenseCall& call, const cuda::Program& task, const void* params, std::uint32_t items, Stream& stream);
+  void enqueue(const DenseCall& call, const cuda::Program& task, const void* params, std::uint32_t items,
+               Stream& stream);
 
   Communicator& host_;
   int rank_, size_, channels_ = peer::most_channels;

@@ -13,8 +13,8 @@ struct PeerLaunch {
   peer::Params params;  ///< `params.channels` thread blocks, one item each
 };
 
-/// `channels`: at most, alike on all ranks. Throws Error(invalid_argument) where operands are not aligned to the words that their pieces consist of, 16 bytes
-/// at most.
+/// `channels`: at most, alike on all ranks. Throws Error(invalid_argument) where operands are not aligned to the words
+/// that their pieces consist of, 16 bytes at most.
 PeerLaunch peer_launch(const peer::Link& link, int channels, const DenseCall& call, peer::Way way);
 
 /// The same of an all_to_all with counts.

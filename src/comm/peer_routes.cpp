@@ -6,12 +6,14 @@
 namespace cermet::comm {
 namespace {
 
-// Between two H200s, by the record bench/results/h200/compare/routes-of-two-gpus.txt: a call of few bytes, and the bytes that a rank sends.
-constexpr RouteModel stamped_exchange{.seconds = 3.0e-6, .bytes_per_second = 170e9}, exchange{.seconds = 3.9e-6, .bytes_per_second = 250e9},
-    shares{.seconds = 6.3e-6, .bytes_per_second = 320e9}, nccl_of_two{.seconds = 6.5e-6, .bytes_per_second = 220e9},
-    nccl_pairs{.seconds = 7.0e-6, .bytes_per_second = 280e9};
+// Between two H200s, by the record bench/results/h200/compare/routes-of-two-gpus.txt: a call of few bytes, and the
+// bytes that a rank sends.
+constexpr RouteModel stamped_exchange{.seconds = 3.0e-6, .bytes_per_second = 170e9},
+    exchange{.seconds = 3.9e-6, .bytes_per_second = 250e9}, shares{.seconds = 6.3e-6, .bytes_per_second = 320e9},
+    nccl_of_two{.seconds = 6.5e-6, .bytes_per_second = 220e9}, nccl_pairs{.seconds = 7.0e-6, .bytes_per_second = 280e9};
 
-/// What is sent over peer memory, as it counts: twice between more than two ranks, which nobody measured, so that large messages are the library's there.
+/// What is sent over peer memory, as it counts: twice between more than two ranks, which nobody measured, so that large
+/// messages are the library's there.
 double weighed(double bytes, const DenseCall& call) { return call.size > 2 ? 2 * bytes : bytes; }
 
 /// Where a rank gives each other one a piece of its own, the piece for itself stays.
@@ -19,11 +21,14 @@ double sent_at_once(const DenseCall& call) {
   const auto others = static_cast<double>(call.size - 1), bytes = static_cast<double>(call.x_bytes());
   return cuts_operand(call.kind) ? bytes * others / call.size : bytes * others;
 }
-double sent_in_shares(const DenseCall& call) { return call.kind == Collective::all_reduce ? 2.0 * sent_at_once(call) / call.size : sent_at_once(call); }
+double sent_in_shares(const DenseCall& call) {
+  return call.kind == Collective::all_reduce ? 2.0 * sent_at_once(call) / call.size : sent_at_once(call);
+}
 
 double assumed(Route route, const DenseCall& call) {
   switch (route) {
-    case Route::nccl: return (call.kind == Collective::all_to_all ? nccl_pairs : nccl_of_two).time(sent_in_shares(call));
+    case Route::nccl:
+      return (call.kind == Collective::all_to_all ? nccl_pairs : nccl_of_two).time(sent_in_shares(call));
     case Route::stamped: return stamped_exchange.time(weighed(sent_at_once(call), call));
     case Route::one_shot: return exchange.time(weighed(sent_at_once(call), call));
     case Route::two_shot: break;
@@ -37,7 +42,8 @@ double between(std::span<const RoutePoint> points, double bytes) {
   auto right = std::ranges::lower_bound(points, bytes, {}, &RoutePoint::bytes);
   if (right == points.end()) --right;
   const RoutePoint &a = *(right - 1), &b = *right;
-  return std::max(a.seconds + (b.seconds - a.seconds) * (bytes - a.bytes) / (b.bytes - a.bytes), bytes > b.bytes ? b.seconds : 0);
+  return std::max(a.seconds + (b.seconds - a.seconds) * (bytes - a.bytes) / (b.bytes - a.bytes),
+                  bytes > b.bytes ? b.seconds : 0);
 }
 
 }  // namespace
@@ -91,7 +97,8 @@ bool Routes::is_measured(Collective kind, bool with_nccl) const {
 }
 
 double Routes::seconds(Route route, const DenseCall& call) const {
-  // Of one way measured and of another one assumed times are not compared, but for the ways over peer memory among themselves.
+  // Of one way measured and of another one assumed times are not compared, but for the ways over peer memory among
+  // themselves.
   const bool comparable = is_measured(call.kind, true) || (route != Route::nccl && is_measured(call.kind, false));
   if (!comparable) return assumed(route, call);
   return between(measured_.at({call.kind, route}), static_cast<double>(std::max(call.x_bytes(), call.y_bytes())));
@@ -105,6 +112,8 @@ Route Routes::over_peer_memory(const DenseCall& call) const {
   return best;
 }
 
-bool Routes::takes_peer_memory(const DenseCall& call) const { return seconds(over_peer_memory(call), call) < seconds(Route::nccl, call); }
+bool Routes::takes_peer_memory(const DenseCall& call) const {
+  return seconds(over_peer_memory(call), call) < seconds(Route::nccl, call);
+}
 
 }  // namespace cermet::comm

@@ -1,4 +1,5 @@
-// Which way a call takes between GPUs: the one with the least expected time, by times that were measured on this host, or by assumed constants.
+// Which way a call takes between GPUs: the one with the least expected time, by times that were measured on this host,
+// or by assumed constants.
 #pragma once
 
 #include <map>
@@ -13,7 +14,8 @@ namespace cermet::comm {
 
 enum class Route : std::uint8_t {
   nccl,
-  stamped,   ///< peer memory: every part goes to all that need it, at once, in words that say by themselves that they have come
+  stamped,   ///< peer memory: every part goes to all that need it, at once, in words that say by themselves that they
+             ///< have come
   one_shot,  ///< the same with a flag behind the data, which is half as many bytes
   two_shot,  ///< all_reduce over peer memory in two exchanges: each rank reduces a share and gives it to all
 };
@@ -36,15 +38,18 @@ struct RoutePoint {
 /// Of each operator and route by growing bytes.
 using RouteTimes = std::map<std::pair<Collective, Route>, std::vector<RoutePoint>>;
 
-/// Both constants such that the sum of squared relative errors is least; neither is negative. Infinite bytes a second where times do not grow.
+/// Both constants such that the sum of squared relative errors is least; neither is negative. Infinite bytes a second
+/// where times do not grow.
 RouteModel fitted(std::span<const RoutePoint> points);
 
 class Routes {
  public:
   /// `forced`: calls over peer memory that have this way take it whatever it costs.
-  explicit Routes(RouteTimes measured = {}, std::optional<Route> forced = {}) : measured_(std::move(measured)), forced_(forced) {}
+  explicit Routes(RouteTimes measured = {}, std::optional<Route> forced = {})
+      : measured_(std::move(measured)), forced_(forced) {}
   bool are_measured() const { return !measured_.empty(); }
-  /// Between measured sizes as the straight line between both; by assumed constants where the operator was not measured by every way that it has.
+  /// Between measured sizes as the straight line between both; by assumed constants where the operator was not measured
+  /// by every way that it has.
   double seconds(Route route, const DenseCall& call) const;
   /// The way over peer memory that takes the least time.
   Route over_peer_memory(const DenseCall& call) const;

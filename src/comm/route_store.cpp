@@ -16,7 +16,9 @@ constexpr std::int64_t version = 1, most_points = 64;
 constexpr JsonLimits small_file{.max_bytes = 1 << 18, .max_values = 1 << 13, .max_depth = 5};
 constexpr double least_seconds = 1e-8, most_seconds = 1e3;
 
-bool is_plausible(double seconds) { return std::isfinite(seconds) && seconds >= least_seconds && seconds <= most_seconds; }
+bool is_plausible(double seconds) {
+  return std::isfinite(seconds) && seconds >= least_seconds && seconds <= most_seconds;
+}
 
 std::string plain_name(std::string_view text) {
   std::string name;
@@ -42,11 +44,14 @@ Route route_of(const Json& value) {
 
 std::vector<RoutePoint> points_of(const Json& list) {
   std::vector<RoutePoint> points;
-  if (list.as_array().size() == 0 || list.size() > most_points) list.unexpected(fmt::format("1 to {} pairs of bytes and seconds", most_points));
+  if (list.as_array().size() == 0 || list.size() > most_points)
+    list.unexpected(fmt::format("1 to {} pairs of bytes and seconds", most_points));
   for (const Json pair : list) {
     if (pair.as_array().size() != 2) pair.unexpected("bytes and seconds");
-    const RoutePoint point{static_cast<double>(pair.at(std::size_t{0}).as_integer(1, std::int64_t{1} << 50)), pair.at(std::size_t{1}).as_number()};
-    if (!is_plausible(point.seconds)) pair.at(std::size_t{1}).unexpected(fmt::format("seconds from {:g} to {:g}", least_seconds, most_seconds));
+    const RoutePoint point{static_cast<double>(pair.at(std::size_t{0}).as_integer(1, std::int64_t{1} << 50)),
+                           pair.at(std::size_t{1}).as_number()};
+    if (!is_plausible(point.seconds))
+      pair.at(std::size_t{1}).unexpected(fmt::format("seconds from {:g} to {:g}", least_seconds, most_seconds));
     if (!points.empty() && point.bytes <= points.back().bytes) pair.unexpected("more bytes than before");
     points.push_back(point);
   }
@@ -59,8 +64,8 @@ std::filesystem::path routes_file(const Device& device, int ranks, bool shared) 
   const std::filesystem::path& folder = jit::DiskCache::process().folder();
   if (folder.empty() || !device.target()) return {};
   return folder / jit::DiskCache::limits_folder /
-         fmt::format("{} ranks{}, {}, driver {}.json", ranks, shared ? " on fewer" : "", plain_name(device.target()->name),
-                     plain_name(device.driver_version()));
+         fmt::format("{} ranks{}, {}, driver {}.json", ranks, shared ? " on fewer" : "",
+                     plain_name(device.target()->name), plain_name(device.driver_version()));
 }
 
 void store_routes(const Device& device, int ranks, const std::filesystem::path& file, const RouteTimes& times) {
@@ -68,8 +73,8 @@ void store_routes(const Device& device, int ranks, const std::filesystem::path& 
   for (const auto& [what, points] : times) {
     JsonValue pairs = JsonValue::array();
     for (const RoutePoint& point : points) {
-      require(is_plausible(point.seconds), "times of {} by {}: expected seconds from {:g} to {:g}, found {}", name_of(what.first), name_of(what.second),
-              least_seconds, most_seconds, point.seconds);
+      require(is_plausible(point.seconds), "times of {} by {}: expected seconds from {:g} to {:g}, found {}",
+              name_of(what.first), name_of(what.second), least_seconds, most_seconds, point.seconds);
       JsonValue pair = JsonValue::array();
       pair.push_back(static_cast<std::int64_t>(point.bytes));
       pair.push_back(point.seconds);
@@ -77,8 +82,11 @@ void store_routes(const Device& device, int ranks, const std::filesystem::path& 
     }
     rows.push_back({{"op", name_of(what.first)}, {"route", name_of(what.second)}, {"times", std::move(pairs)}});
   }
-  const JsonValue json{
-      {"cermet_routes", version}, {"device", device.target()->name}, {"driver", device.driver_version()}, {"ranks", ranks}, {"rows", std::move(rows)}};
+  const JsonValue json{{"cermet_routes", version},
+                       {"device", device.target()->name},
+                       {"driver", device.driver_version()},
+                       {"ranks", ranks},
+                       {"rows", std::move(rows)}};
   std::error_code error;
   std::filesystem::create_directories(file.parent_path(), error);
   if (error) fail(Status::io, "{}: {}", file.parent_path().string(), error.message());
@@ -107,9 +115,11 @@ RouteTimes agreed_routes(Communicator& host, const Device& device, bool shared) 
   RouteTimes times;
   std::string text;
   try {
-    if (const std::filesystem::path file = routes_file(device, host.size(), shared); !file.empty()) times = read_routes(device, host.size(), file);
+    if (const std::filesystem::path file = routes_file(device, host.size(), shared); !file.empty())
+      times = read_routes(device, host.size(), file);
   } catch (const Error& error) {
-    log().warn("measured times of collectives are not used, `cermet bench comm --store` measures again: {}", error.what());
+    log().warn("measured times of collectives are not used, `cermet bench comm --store` measures again: {}",
+               error.what());
   }
   for (const auto& [what, points] : times) {
     text += fmt::format("{} {}", name_of(what.first), name_of(what.second));
@@ -117,7 +127,8 @@ RouteTimes agreed_routes(Communicator& host, const Device& device, bool shared) 
   }
   const std::vector<std::string> all = host.gather_text(digest(text));
   if (std::ranges::adjacent_find(all, std::not_equal_to<>()) == all.end()) return times;
-  if (host.rank() == 0) log().warn("measured times of collectives are not used: expected the same on every rank, found others");
+  if (host.rank() == 0)
+    log().warn("measured times of collectives are not used: expected the same on every rank, found others");
   return {};
 }
 

@@ -17,7 +17,8 @@
 namespace cermet::comm {
 namespace {
 
-/// POSIX shared memory with a lock for every rank, which the system gives back when the rank's process ends, however it ends.
+/// POSIX shared memory with a lock for every rank, which the system gives back when the rank's process ends, however it
+/// ends.
 class SharedSegment final : public Segment {
  public:
   /// Rank 0 makes it, in place of one that a killed job left behind; the others wait for it.
@@ -43,7 +44,8 @@ class SharedSegment final : public Segment {
   Board& board() override { return *board_; }
   std::string_view engine() const override { return "shared"; }
   bool is_alive(int rank) override { return is_locked(rank); }
-  std::shared_ptr<Segment> join(const std::string& name, int rank, int ranks, const std::function<void()>& wait) override {
+  std::shared_ptr<Segment> join(const std::string& name, int rank, int ranks,
+                                const std::function<void()>& wait) override {
     return std::make_shared<SharedSegment>(fmt::format("{}.{}", name_, name), rank, ranks, window_bytes_, wait);
   }
   void settle() override {
@@ -52,8 +54,8 @@ class SharedSegment final : public Segment {
 
  private:
   [[noreturn]] void fail_to(std::string_view what) const {
-    fail(errno == ENOSPC || errno == ENOMEM ? Status::out_of_memory : Status::io, "shared memory {}: cannot {} {} bytes: {}", name_, what, bytes_,
-         std::strerror(errno));
+    fail(errno == ENOSPC || errno == ENOMEM ? Status::out_of_memory : Status::io,
+         "shared memory {}: cannot {} {} bytes: {}", name_, what, bytes_, std::strerror(errno));
   }
 
   void create(int ranks) {
@@ -61,7 +63,8 @@ class SharedSegment final : public Segment {
     descriptor_ = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (descriptor_ < 0) fail_to("make");
     named_ = true;
-    if (const int error = posix_fallocate(descriptor_, 0, bytes_); error != 0) {  // zeros; a full file system is an error here and not a signal later
+    if (const int error = posix_fallocate(descriptor_, 0, bytes_);
+        error != 0) {  // zeros; a full file system is an error here and not a signal later
       errno = error;
       fail_to("reserve");
     }
@@ -80,8 +83,9 @@ class SharedSegment final : public Segment {
       close();
       return false;
     }
-    require(status.st_size == bytes_, "shared memory {}: expected {} bytes for {} ranks, found {}: other ranks expect another number", name_, bytes_, ranks,
-            static_cast<std::int64_t>(status.st_size));
+    require(status.st_size == bytes_,
+            "shared memory {}: expected {} bytes for {} ranks, found {}: other ranks expect another number", name_,
+            bytes_, ranks, static_cast<std::int64_t>(status.st_size));
     map();
     lock();
     return true;
@@ -104,7 +108,8 @@ class SharedSegment final : public Segment {
   void lock() {
     struct flock own = byte_of(rank_);
     if (fcntl(descriptor_, F_OFD_SETLK, &own) != 0)
-      fail(Status::invalid_argument, "shared memory {}: expected one process to be rank {}, found another one that is", name_, rank_);
+      fail(Status::invalid_argument, "shared memory {}: expected one process to be rank {}, found another one that is",
+           name_, rank_);
   }
   /// Of another rank: a process does not see its own locks.
   bool is_locked(int rank) const {
@@ -129,20 +134,24 @@ class SharedSegment final : public Segment {
 
 }  // namespace
 
-std::shared_ptr<Segment> make_shared_segment(const std::string& name, int rank, int ranks, std::int64_t window_bytes, const std::function<void()>& wait) {
+std::shared_ptr<Segment> make_shared_segment(const std::string& name, int rank, int ranks, std::int64_t window_bytes,
+                                             const std::function<void()>& wait) {
   return std::make_shared<SharedSegment>(fmt::format("/cermet-{}-{}", getuid(), name), rank, ranks, window_bytes, wait);
 }
 
 std::unique_ptr<Communicator> join_shared_group(const std::string& job, int rank, int ranks) {
   const bool plain =
-      !job.empty() && job.size() <= 128 && job.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == std::string::npos;
+      !job.empty() && job.size() <= 128 &&
+      job.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == std::string::npos;
   require(plain, "job: expected a name of up to 128 letters, digits, dots and hyphens, found '{}'", job);
-  require(ranks >= 1 && ranks <= 1024 && rank >= 0 && rank < ranks, "shared group: expected a rank in [0, 1024), found {} of {}", rank, ranks);
+  require(ranks >= 1 && ranks <= 1024 && rank >= 0 && rank < ranks,
+          "shared group: expected a rank in [0, 1024), found {} of {}", rank, ranks);
   const long patience = env::integer(env::Name::CERMET_COMM_TIMEOUT);
   const auto since = std::chrono::steady_clock::now();
   const auto segment = make_shared_segment(job, rank, ranks, default_window_bytes, [&] {
     if (std::chrono::steady_clock::now() - since > std::chrono::seconds(patience))
-      fail(Status::io, "rank {} of {}: rank 0 did not come within {} s: no shared memory of job {}", rank, ranks, patience, job);
+      fail(Status::io, "rank {} of {}: rank 0 did not come within {} s: no shared memory of job {}", rank, ranks,
+           patience, job);
   });
   auto communicator = make_window_communicator(segment, rank, usable_cores());
   communicator->barrier();

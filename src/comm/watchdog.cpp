@@ -33,8 +33,9 @@ void Watchdog::watch() {
   while (!wake_.wait_for(lock, std::chrono::milliseconds(100), [&] { return stopping_; })) {
     const std::string gone = host_.failure(), stuck = gone.empty() ? failure_() : "";
     if (gone.empty() && stuck.empty()) continue;
-    reason_ = gone.empty() ? fmt::format("rank {} of {}: {}", host_.rank(), host_.size(), stuck)
-                           : fmt::format("rank {} of {}: after {}: {}", host_.rank(), host_.size(), to_string(last_), gone);
+    reason_ = gone.empty()
+                  ? fmt::format("rank {} of {}: {}", host_.rank(), host_.size(), stuck)
+                  : fmt::format("rank {} of {}: after {}: {}", host_.rank(), host_.size(), to_string(last_), gone);
     failed_.store(true, std::memory_order_release);
     const std::string said = reason_;
     lock.unlock();  // abort() may wait for the device

@@ -11,7 +11,8 @@
 
 namespace cermet::comm {
 
-/// Watches a group from a thread of its own: when a rank is gone, it says so, because the host may be waiting for the device, and ends what waits there.
+/// Watches a group from a thread of its own: when a rank is gone, it says so, because the host may be waiting for the
+/// device, and ends what waits there.
 class Watchdog {
  public:
   /// `failure`: what went wrong on the device, "" where nothing did; `abort` ends what runs there.

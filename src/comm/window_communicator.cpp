@@ -27,7 +27,8 @@ class WindowCommunicator final : public HostCommunicator {
     own.state.store(1, std::memory_order_release);
   }
   ~WindowCommunicator() override {
-    if (std::uncaught_exceptions() > exceptions_) board_.set_failure(rank(), "ended with an error of its own", failing_call());
+    if (std::uncaught_exceptions() > exceptions_)
+      board_.set_failure(rank(), "ended with an error of its own", failing_call());
     board_.slot(rank()).state.store(2, std::memory_order_release);
     board_.wake(rank());
   }
@@ -41,7 +42,9 @@ class WindowCommunicator final : public HostCommunicator {
   void transfer(const DenseCall& call) override;
   std::vector<std::string> do_gather_text(std::string_view text) override;
   std::unique_ptr<Communicator> do_split(const Members& members, int color) override;
-  void tell_failure(int culprit, std::string_view reason) noexcept override { board_.set_failure(culprit, reason, failing_call()); }
+  void tell_failure(int culprit, std::string_view reason) noexcept override {
+    board_.set_failure(culprit, reason, failing_call());
+  }
 
  private:
   void meet();
@@ -75,10 +78,12 @@ void WindowCommunicator::check_on(int other, Clock::time_point since) {
   if (board_.failure(culprit, reason)) fail_on_rank(culprit, reason);
   const std::uint32_t state = board_.slot(other).state.load(std::memory_order_acquire);
   const bool alive = state == 0 || (state == 1 && segment_->is_alive(other));
-  if (!alive && Board::is_reached(board_.slot(other).arrived.load(std::memory_order_acquire), point_)) return;  // its last call was this one
+  if (!alive && Board::is_reached(board_.slot(other).arrived.load(std::memory_order_acquire), point_))
+    return;  // its last call was this one
   if (state == 2) fail_on_rank(other, "has left the group");
   if (!alive) fail_on_rank(other, fmt::format("is gone: process {} has ended", board_.slot(other).process));
-  if (Clock::now() - since > std::chrono::duration<double>(timeout())) fail_on_rank(other, fmt::format("did not come within {} s", timeout()));
+  if (Clock::now() - since > std::chrono::duration<double>(timeout()))
+    fail_on_rank(other, fmt::format("did not come within {} s", timeout()));
 }
 
 /// Returns when every rank has come as far.
@@ -115,7 +120,8 @@ void WindowCommunicator::stage(const DenseCall& call, std::int64_t first, std::i
   if (!call.gives()) return;
   const std::int64_t bytes = call.element_bytes();
   for (int p = 0; p < call.x_pieces; ++p)
-    std::memcpy(window(rank()) + p * count * bytes, call.x + (p * call.piece + first) * bytes, static_cast<std::size_t>(count * bytes));
+    std::memcpy(window(rank()) + p * count * bytes, call.x + (p * call.piece + first) * bytes,
+                static_cast<std::size_t>(count * bytes));
 }
 
 /// The same elements of every piece of the result, from all windows.
@@ -127,8 +133,12 @@ void WindowCommunicator::take(const DenseCall& call, std::int64_t first, std::in
     const std::int64_t at = source.piece * count * bytes;
     switch (source.kind) {
       case PieceSource::Kind::nothing: std::memset(to, 0, static_cast<std::size_t>(count * bytes)); break;
-      case PieceSource::Kind::one_rank: std::memcpy(to, window(static_cast<int>(source.rank)) + at, static_cast<std::size_t>(count * bytes)); break;
-      case PieceSource::Kind::every_rank: reduce_rows(call.reduction, call.dtype, window(0) + at, stride, count, to); break;
+      case PieceSource::Kind::one_rank:
+        std::memcpy(to, window(static_cast<int>(source.rank)) + at, static_cast<std::size_t>(count * bytes));
+        break;
+      case PieceSource::Kind::every_rank:
+        reduce_rows(call.reduction, call.dtype, window(0) + at, stride, count, to);
+        break;
     }
   }
 }
@@ -146,7 +156,8 @@ void WindowCommunicator::reduce_in_two_steps(const DenseCall& call, std::int64_t
   meet_again();
   for (int r = 0; r < size(); ++r)
     if (r != rank())
-      std::memcpy(call.y + (first + begin(r)) * bytes, window(r) + begin(r) * bytes, static_cast<std::size_t>((begin(r + 1) - begin(r)) * bytes));
+      std::memcpy(call.y + (first + begin(r)) * bytes, window(r) + begin(r) * bytes,
+                  static_cast<std::size_t>((begin(r + 1) - begin(r)) * bytes));
 }
 
 void WindowCommunicator::transfer(const DenseCall& call) {
@@ -175,13 +186,15 @@ void WindowCommunicator::exchange_unevenly(const DenseCall& call) {
   const std::int64_t sent = counts.sent_before(rank(), size()) * row, step = board_.window_bytes();
   std::int64_t begin = 0;
   do {
-    if (begin < sent) std::memcpy(window(rank()), call.x + begin, static_cast<std::size_t>(std::min(step, sent - begin)));
+    if (begin < sent)
+      std::memcpy(window(rank()), call.x + begin, static_cast<std::size_t>(std::min(step, sent - begin)));
     begin == 0 ? meet_first() : meet_again();
     std::int64_t to = 0;
     for (int s = 0; s < size(); ++s) {
       const std::int64_t from = counts.sent_before(s, rank()) * row, bytes = counts.at(s, rank()) * row;
       const std::int64_t low = std::max(from, begin), high = std::min(from + bytes, begin + step);
-      if (low < high) std::memcpy(call.y + to + (low - from), window(s) + (low - begin), static_cast<std::size_t>(high - low));
+      if (low < high)
+        std::memcpy(call.y + to + (low - from), window(s) + (low - begin), static_cast<std::size_t>(high - low));
       to += bytes;
     }
     next_windows();
@@ -199,7 +212,8 @@ std::vector<std::string> WindowCommunicator::do_gather_text(std::string_view tex
   for (int r = 0; r < size(); ++r) {
     std::uint32_t its_length = 0;
     std::memcpy(&its_length, window(r), sizeof its_length);
-    texts.emplace_back(reinterpret_cast<const char*>(window(r)) + sizeof its_length, std::min<std::size_t>(its_length, longest_text));
+    texts.emplace_back(reinterpret_cast<const char*>(window(r)) + sizeof its_length,
+                       std::min<std::size_t>(its_length, longest_text));
   }
   next_windows();
   return texts;

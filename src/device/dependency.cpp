@@ -40,14 +40,16 @@ void extend(ItemRange& range, const ItemRange& by) {
   range = range.count() == 0 ? by : ItemRange{std::min(range.first, by.first), std::max(range.end, by.end)};
 }
 
-/// Places whose items touch some of the bytes [begin, end) of a box: indices along the outermost axis where those differ, else along the next.
+/// Places whose items touch some of the bytes [begin, end) of a box: indices along the outermost axis where those
+/// differ, else along the next.
 std::array<ItemRange, ItemGrid::rank> places_at(const ItemBox& box, std::int64_t begin, std::int64_t end) {
   std::array<ItemRange, ItemGrid::rank> places;
   for (std::size_t d = 0; d < places.size(); ++d) places[d] = {0, box.grid.extent[d]};
   for (int a = 0; a < box.rank; ++a) {
     const ItemAxis& axis = box.axes[static_cast<std::size_t>(a)];
     if (axis.extent <= 1 && axis.coordinate == ItemAxis::all) continue;
-    const ItemRange indices{std::min(axis.extent, begin / axis.pitch), std::min(axis.extent, (end - 1) / axis.pitch + 1)};
+    const ItemRange indices{std::min(axis.extent, begin / axis.pitch),
+                            std::min(axis.extent, (end - 1) / axis.pitch + 1)};
     if (axis.coordinate != ItemAxis::all) {
       ItemRange& own = places[static_cast<std::size_t>(axis.coordinate)];
       const ItemRange found = axis.places_of(indices, box.grid.extent[static_cast<std::size_t>(axis.coordinate)]);
@@ -59,9 +61,12 @@ std::array<ItemRange, ItemGrid::rank> places_at(const ItemBox& box, std::int64_t
   return places;
 }
 
-bool touch(const ByteRange& a, const ByteRange& b) { return a.begin && b.begin && a.bytes > 0 && b.bytes > 0 && a.overlaps(b); }
+bool touch(const ByteRange& a, const ByteRange& b) {
+  return a.begin && b.begin && a.bytes > 0 && b.bytes > 0 && a.overlaps(b);
+}
 
-/// Of all pairs of ranges of launches `before` and `after` that keep them in order: the items of `before` that the item waits for.
+/// Of all pairs of ranges of launches `before` and `after` that keep them in order: the items of `before` that the item
+/// waits for.
 std::vector<ItemSet> sets_before(const Plan& plan, std::size_t before, std::size_t after, std::int64_t item) {
   CERMET_ASSERT(before < after && after < plan.launches().size());
   const Launch &a = plan.launches()[before], &b = plan.launches()[after];
@@ -138,7 +143,9 @@ std::vector<ItemRange> items_before(const Plan& plan, std::size_t before, std::s
   return joined(sets_before(plan, before, after, item));
 }
 
-std::int64_t ItemDependency::may_start(std::int64_t ended) const { return std::ranges::upper_bound(last_needed, ended) - last_needed.begin(); }
+std::int64_t ItemDependency::may_start(std::int64_t ended) const {
+  return std::ranges::upper_bound(last_needed, ended) - last_needed.begin();
+}
 
 const char* name_of(WaitsFor what) {
   switch (what) {
@@ -168,7 +175,8 @@ ItemDependency item_dependency(const Plan& plan, std::size_t before, std::size_t
     if (item == found.items / 2) found.middle = ranges;
   }
   std::ranges::sort(found.last_needed);
-  if (found.most > 0) found.what = found.least == found.earlier ? WaitsFor::all : all_columns ? WaitsFor::rows : WaitsFor::tiles;
+  if (found.most > 0)
+    found.what = found.least == found.earlier ? WaitsFor::all : all_columns ? WaitsFor::rows : WaitsFor::tiles;
   return found;
 }
 

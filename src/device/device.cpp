@@ -24,7 +24,9 @@ LoadedFunction Device::load(std::span<const std::byte>, const char* function, in
   fail(Status::unsupported, "device {}: expected one that loads '{}'", name(), function);
 }
 
-TensorMap Device::tensor_map(const TensorMapShape&) { fail(Status::unsupported, "device {}: expected one with bulk tensor copies", name()); }
+TensorMap Device::tensor_map(const TensorMapShape&) {
+  fail(Status::unsupported, "device {}: expected one with bulk tensor copies", name());
+}
 
 std::unique_ptr<Device> make_device(std::string_view name) {
   if (name == "cpu") return make_cpu_device();

@@ -68,17 +68,22 @@ class Device {
   virtual const Target* target() const { return nullptr; }
   /// "12.8": version of the driver that runs kernels; empty where there is none.
   virtual std::string driver_version() const { return {}; }
-  /// Sets target()->measured, before anything is chosen for the device; null forgets it. Nothing happens where target() is null.
+  /// Sets target()->measured, before anything is chosen for the device; null forgets it. Nothing happens where target()
+  /// is null.
   virtual void set_measured(const std::shared_ptr<const DeviceLimits>&) {}
   /// Sets target()->compact_weights, likewise.
   virtual void set_compact_weights(bool) {}
   /// Host memory that copies can use asynchronously.
   virtual DeviceBuffer allocate_host(std::int64_t bytes) { return allocate(bytes); }
   /// The members below exist where target() is not null.
-  virtual std::unique_ptr<Stream> make_stream() { fail(Status::unsupported, "device {}: expected one with streams", name()); }
+  virtual std::unique_ptr<Stream> make_stream() {
+    fail(Status::unsupported, "device {}: expected one with streams", name());
+  }
   /// Loads an image (cubin) and finds a function in it; `threads` and `shared_bytes` are those of its launches.
-  virtual LoadedFunction load(std::span<const std::byte> image, const char* function, int threads, std::int64_t shared_bytes);
-  /// Size of each parameter of a function, where the driver says so; otherwise nothing. It refuses the first that does not exist, which tools report.
+  virtual LoadedFunction load(std::span<const std::byte> image, const char* function, int threads,
+                              std::int64_t shared_bytes);
+  /// Size of each parameter of a function, where the driver says so; otherwise nothing. It refuses the first that does
+  /// not exist, which tools report.
   virtual std::vector<std::uint32_t> parameter_bytes(const DeviceFunction&) { return {}; }
   virtual TensorMap tensor_map(const TensorMapShape& shape);
   /// Bytes of device memory that are free, whoever has the rest.
@@ -89,10 +94,11 @@ class Device {
 
 /// The host.
 std::unique_ptr<Device> make_cpu_device();
-/// Computes nothing and allocates nothing: the whole compile path runs without hardware. With a compute capability (90), kernels are chosen and
-/// compiled for such a CUDA device; with 0, the CPU's.
+/// Computes nothing and allocates nothing: the whole compile path runs without hardware. With a compute capability
+/// (90), kernels are chosen and compiled for such a CUDA device; with 0, the CPU's.
 std::unique_ptr<Device> make_null_device(int compute_capability = 0);
-/// "cpu", "null", "null:sm_90", "cuda" or "cuda:1"; throws Error naming what exists, or why a CUDA device cannot be used.
+/// "cpu", "null", "null:sm_90", "cuda" or "cuda:1"; throws Error naming what exists, or why a CUDA device cannot be
+/// used.
 std::unique_ptr<Device> make_device(std::string_view name);
 
 }  // namespace cermet

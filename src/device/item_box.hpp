@@ -13,8 +13,9 @@ struct ItemRange {
   friend bool operator==(const ItemRange&, const ItemRange&) = default;
 };
 
-/// What the numbers of a launch's items count: places in a grid of [outer, middle, rows, columns]. Within the two inner dimensions they go in sweeps over all
-/// columns, of `sweep` rows each: 1 is row after row, all rows is column after column. The last sweep may have fewer rows.
+/// What the numbers of a launch's items count: places in a grid of [outer, middle, rows, columns]. Within the two inner
+/// dimensions they go in sweeps over all columns, of `sweep` rows each: 1 is row after row, all rows is column after
+/// column. The last sweep may have fewer rows.
 struct ItemGrid {
   static constexpr int rank = 4;
   using Place = std::array<std::int64_t, rank>;
@@ -28,9 +29,10 @@ struct ItemGrid {
   friend bool operator==(const ItemGrid&, const ItemGrid&) = default;
 };
 
-/// An axis of a box: `extent` indices, `pitch` bytes apart. An item whose place along dimension `coordinate` of the grid is c has those from
-/// floor((c * step + offset) / per) to before floor((c * step + offset + width) / per), as far as they exist: tiles of `width`, with `per` = 1; windows, where
-/// `width` is more than `step`; equal shares of all indices, where `step` and `width` are their number and `per` that of the items.
+/// An axis of a box: `extent` indices, `pitch` bytes apart. An item whose place along dimension `coordinate` of the
+/// grid is c has those from floor((c * step + offset) / per) to before floor((c * step + offset + width) / per), as far
+/// as they exist: tiles of `width`, with `per` = 1; windows, where `width` is more than `step`; equal shares of all
+/// indices, where `step` and `width` are their number and `per` that of the items.
 struct ItemAxis {
   static constexpr std::int32_t all = -1;  ///< in place of a coordinate: every item has all indices
 
@@ -44,7 +46,8 @@ struct ItemAxis {
   friend bool operator==(const ItemAxis&, const ItemAxis&) = default;
 };
 
-/// The bytes of an item: `run` of them at every combination of its indices. Axes are outermost first, the indices of one within a step of the one before.
+/// The bytes of an item: `run` of them at every combination of its indices. Axes are outermost first, the indices of
+/// one within a step of the one before.
 struct ItemBox {
   static constexpr int most_axes = 4;
 
@@ -59,10 +62,12 @@ struct ItemBox {
   friend bool operator==(const ItemBox&, const ItemBox&) = default;
 };
 
-/// `items_each` neighbouring items have a tile of `bytes_each` bytes together; tiles lie one after the other in `bytes`.
+/// `items_each` neighbouring items have a tile of `bytes_each` bytes together; tiles lie one after the other in
+/// `bytes`.
 ItemBox tiles_of_items(std::int64_t items_each, std::int64_t bytes_each, std::int64_t bytes);
 
-/// Calls body(first byte, end) for the bytes of an item, ascending within an axis; neighbours may come apart. None for an item that the grid does not have.
+/// Calls body(first byte, end) for the bytes of an item, ascending within an axis; neighbours may come apart. None for
+/// an item that the grid does not have.
 template <class Body>
 void for_each_run(const ItemBox& box, std::int64_t item, Body&& body) {
   if (item >= box.grid.items()) return;
@@ -81,7 +86,8 @@ void for_each_run(const ItemBox& box, std::int64_t item, Body&& body) {
     for (std::int64_t j = own[1].first; j < own[1].end; ++j)
       for (std::int64_t k = own[2].first; k < own[2].end; ++k)
         for (std::int64_t l = own[3].first; l < own[3].end; ++l) {
-          const std::int64_t first = i * box.axes[0].pitch + j * box.axes[1].pitch + k * box.axes[2].pitch + l * box.axes[3].pitch;
+          const std::int64_t first =
+              i * box.axes[0].pitch + j * box.axes[1].pitch + k * box.axes[2].pitch + l * box.axes[3].pitch;
           body(first, first + box.run + (joins ? (inner.count() - 1) * box.axes[last].pitch : 0));
         }
 }

@@ -36,7 +36,8 @@ std::vector<fs::path> search_path() {
     auto* info = reinterpret_cast<Dl_serinfo*>(memory.data());
     *info = size;
     if (dlinfo(handle, RTLD_DI_SERINFO, info) == 0)
-      for (const Dl_serpath& folder : std::span(static_cast<Dl_serpath*>(info->dls_serpath), info->dls_cnt)) folders.emplace_back(folder.dls_name);
+      for (const Dl_serpath& folder : std::span(static_cast<Dl_serpath*>(info->dls_serpath), info->dls_cnt))
+        folders.emplace_back(folder.dls_name);
   }
   if (handle) dlclose(handle);
   return folders;
@@ -58,11 +59,13 @@ std::string build_id_in(std::span<const char> bytes) {
     Elf64_Nhdr note{};
     std::memcpy(&note, bytes.data() + at, sizeof(note));
     const auto padded = [](std::uint64_t size) { return (size + 3) / 4 * 4; };
-    const std::uint64_t name = at + sizeof(note), content = name + padded(note.n_namesz), end = content + padded(note.n_descsz);
+    const std::uint64_t name = at + sizeof(note), content = name + padded(note.n_namesz),
+                        end = content + padded(note.n_descsz);
     if (end > bytes.size()) return "";
     if (note.n_type == NT_GNU_BUILD_ID && std::string_view(bytes.data() + name, note.n_namesz) == "GNU\0"sv) {
       std::string digits;
-      for (std::uint64_t i = 0; i < note.n_descsz; ++i) digits += fmt::format("{:02x}", static_cast<unsigned char>(bytes[content + i]));
+      for (std::uint64_t i = 0; i < note.n_descsz; ++i)
+        digits += fmt::format("{:02x}", static_cast<unsigned char>(bytes[content + i]));
       return digits;
     }
     at = end;
@@ -106,14 +109,17 @@ void* LateLibrary::address(const char* symbol) {
   const std::lock_guard lock(mutex_);
   if (!handle_) open(place.string());
   void* found = dlsym(handle_, symbol);
-  if (!found) fail(Status::unsupported, "{}: expected a function {} in {}, found none", product_, symbol, place.string());
+  if (!found)
+    fail(Status::unsupported, "{}: expected a function {} in {}, found none", product_, symbol, place.string());
   return found;
 }
 
 std::string build_id_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   Elf64_Ehdr header{};
-  if (!read_at(file, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return "";
+  if (!read_at(file, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_ident[EI_CLASS] != ELFCLASS64)
+    return "";
   for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment{};
     if (!read_at(file, header.e_phoff + i * sizeof(segment), segment)) return "";

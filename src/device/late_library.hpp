@@ -1,4 +1,5 @@
-// A shared library that is opened when something first calls it. Those of a backend have 100 MB and more, and take 5 to 40 ms to open.
+// A shared library that is opened when something first calls it. Those of a backend have 100 MB and more, and take 5 to
+// 40 ms to open.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +17,9 @@ class LateLibrary {
   LateLibrary(const LateLibrary&) = delete;
   LateLibrary& operator=(const LateLibrary&) = delete;
 
-  /// The file that is open or would be: what the process has opened by this name, else what the search path of this code's own library has. One that the
-  /// loader's cache alone knows is opened for the answer. Throws Error(unsupported) where there is none.
+  /// The file that is open or would be: what the process has opened by this name, else what the search path of this
+  /// code's own library has. One that the loader's cache alone knows is opened for the answer. Throws
+  /// Error(unsupported) where there is none.
   std::filesystem::path file();
   /// Why it cannot be called, as far as is known without opening it; empty where nothing is known.
   std::string problem();
@@ -37,7 +39,8 @@ class LateLibrary {
   void* handle_ = nullptr;
 };
 
-/// What the linker gave a file to tell builds apart (NT_GNU_BUILD_ID of 64-bit ELF), in hexadecimal digits; empty where there is none.
+/// What the linker gave a file to tell builds apart (NT_GNU_BUILD_ID of 64-bit ELF), in hexadecimal digits; empty where
+/// there is none.
 std::string build_id_of(const std::filesystem::path& path);
 
 }  // namespace cermet

@@ -45,7 +45,8 @@ Launch& Plan::add(Launch::Kind kind, const Launch& launch, std::span<const std::
   const std::int64_t needed = parameters_used_ + round_up(bytes, AlignedBuffer::alignment);
   if (needed > parameters_.size()) {
     AlignedBuffer larger(std::max(needed, 2 * parameters_.size()));
-    if (parameters_used_ > 0) std::memcpy(larger.data(), parameters_.data(), static_cast<std::size_t>(parameters_used_));
+    if (parameters_used_ > 0)
+      std::memcpy(larger.data(), parameters_.data(), static_cast<std::size_t>(parameters_used_));
     parameters_ = std::move(larger);
   }
   if (bytes > 0) std::memcpy(parameters_.data() + parameters_used_, parameters.data(), parameters.size());
@@ -54,11 +55,15 @@ Launch& Plan::add(Launch::Kind kind, const Launch& launch, std::span<const std::
   return added;
 }
 
-void Plan::add_program(const Launch& launch, std::span<const std::byte> parameters) { add(Launch::Kind::program, launch, parameters); }
+void Plan::add_program(const Launch& launch, std::span<const std::byte> parameters) {
+  add(Launch::Kind::program, launch, parameters);
+}
 
-void Plan::add_function(const Launch& launch, std::span<const std::byte> parameters, std::span<const std::uint32_t> offsets) {
+void Plan::add_function(const Launch& launch, std::span<const std::byte> parameters,
+                        std::span<const std::uint32_t> offsets) {
   CERMET_ASSERT(offsets.size() <= most_parameters);
-  add(Launch::Kind::function, launch, parameters).offsets = {static_cast<std::uint32_t>(offsets_.size()), static_cast<std::uint32_t>(offsets.size())};
+  add(Launch::Kind::function, launch, parameters).offsets = {static_cast<std::uint32_t>(offsets_.size()),
+                                                             static_cast<std::uint32_t>(offsets.size())};
   offsets_.insert(offsets_.end(), offsets.begin(), offsets.end());
 }
 
@@ -101,7 +106,8 @@ void Plan::enqueue(const Launch& launch, Stream& stream) const {
     case Launch::Kind::function: {
       std::array<void*, most_parameters> arguments{};
       const std::span<const std::uint32_t> starts = offsets(launch);
-      for (std::size_t i = 0; i < starts.size(); ++i) arguments[i] = parameters_.data() + launch.parameters.first + starts[i];
+      for (std::size_t i = 0; i < starts.size(); ++i)
+        arguments[i] = parameters_.data() + launch.parameters.first + starts[i];
       return stream.launch(launch.shape, launch.function, arguments.data());
     }
     case Launch::Kind::fill: {

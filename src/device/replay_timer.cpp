@@ -9,9 +9,11 @@
 namespace cermet {
 namespace {
 
-constexpr std::int64_t most_launches = 4096;  // of a graph, unless there are more sets: making one takes a microsecond or two for each
+constexpr std::int64_t most_launches =
+    4096;  // of a graph, unless there are more sets: making one takes a microsecond or two for each
 
-std::unique_ptr<CapturedGraph> capture(Stream& stream, std::int64_t launches, std::int64_t sets, FunctionRef<void(std::int64_t)> enqueue) {
+std::unique_ptr<CapturedGraph> capture(Stream& stream, std::int64_t launches, std::int64_t sets,
+                                       FunctionRef<void(std::int64_t)> enqueue) {
   stream.begin_capture();
   try {
     for (std::int64_t i = 0; i < launches; ++i) enqueue(i % sets);
@@ -34,7 +36,8 @@ double time_once(Stream& stream, const CapturedGraph& graph, DeviceEvent& start,
 
 }  // namespace
 
-ReplayTimer::ReplayTimer(Stream& stream, std::int64_t sets, FunctionRef<void(std::int64_t)> enqueue, double graph_seconds)
+ReplayTimer::ReplayTimer(Stream& stream, std::int64_t sets, FunctionRef<void(std::int64_t)> enqueue,
+                         double graph_seconds)
     : stream_(stream), launches_(sets), first_(0) {
   for (std::int64_t i = 0; i < sets; ++i) enqueue(i);
   stream.synchronize();
@@ -44,7 +47,8 @@ ReplayTimer::ReplayTimer(Stream& stream, std::int64_t sets, FunctionRef<void(std
   first_ = one / static_cast<double>(sets);
   if (one < graph_seconds && sets < most_launches) {
     const double rounds = graph_seconds / std::max(one, 1e-6);
-    launches_ = sets * std::clamp<std::int64_t>(static_cast<std::int64_t>(rounds) + 1, 1, std::max<std::int64_t>(1, most_launches / sets));
+    launches_ = sets * std::clamp<std::int64_t>(static_cast<std::int64_t>(rounds) + 1, 1,
+                                                std::max<std::int64_t>(1, most_launches / sets));
     if (launches_ > sets) graph_ = capture(stream, launches_, sets, enqueue);
   }
   time_once(stream, *graph_, *start_, *end_);
@@ -52,7 +56,8 @@ ReplayTimer::ReplayTimer(Stream& stream, std::int64_t sets, FunctionRef<void(std
 
 double ReplayTimer::once() { return time_once(stream_, *graph_, *start_, *end_) / static_cast<double>(launches_); }
 
-ReplayTimes time_replays(Stream& stream, std::int64_t sets, FunctionRef<void(std::int64_t)> enqueue, const ReplayOptions& options) {
+ReplayTimes time_replays(Stream& stream, std::int64_t sets, FunctionRef<void(std::int64_t)> enqueue,
+                         const ReplayOptions& options) {
   ReplayTimer timer(stream, sets, enqueue, options.graph_seconds);
   ReplayTimes result;
   result.launches = timer.launches();

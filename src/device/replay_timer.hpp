@@ -1,5 +1,6 @@
-// How long launches take as deployed: captured once, replayed many times. Timing an event costs microseconds, so a graph repeats short launches
-// until it takes long, and a replay before the timed one keeps the device busy until that starts.
+// How long launches take as deployed: captured once, replayed many times. Timing an event costs microseconds, so a
+// graph repeats short launches until it takes long, and a replay before the timed one keeps the device busy until that
+// starts.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +28,10 @@ struct ReplayOptions {
 /// One graph of launches, to be timed again and again: to compare two of them in turn.
 class ReplayTimer {
  public:
-  /// Captures `enqueue(i)`, which puts one launch with the i-th of `sets` sets of operands on the stream; a graph uses each set equally often. Everything
-  /// runs once before. An error in between leaves the stream usable.
-  ReplayTimer(Stream& stream, std::int64_t sets, FunctionRef<void(std::int64_t)> enqueue, double graph_seconds = ReplayOptions{}.graph_seconds);
+  /// Captures `enqueue(i)`, which puts one launch with the i-th of `sets` sets of operands on the stream; a graph uses
+  /// each set equally often. Everything runs once before. An error in between leaves the stream usable.
+  ReplayTimer(Stream& stream, std::int64_t sets, FunctionRef<void(std::int64_t)> enqueue,
+              double graph_seconds = ReplayOptions{}.graph_seconds);
   /// Seconds of a launch in one replay.
   double once();
   /// The same of the first replay, of a graph that may have been shorter.
@@ -44,8 +46,9 @@ class ReplayTimer {
   double first_;
 };
 
-/// Times `enqueue(i)`, which puts one launch with the i-th of `sets` sets of operands on the stream; every graph uses each set equally often. Everything
-/// runs once before it is captured. An error in between leaves the stream usable.
-ReplayTimes time_replays(Stream& stream, std::int64_t sets, FunctionRef<void(std::int64_t)> enqueue, const ReplayOptions& options = {});
+/// Times `enqueue(i)`, which puts one launch with the i-th of `sets` sets of operands on the stream; every graph uses
+/// each set equally often. Everything runs once before it is captured. An error in between leaves the stream usable.
+ReplayTimes time_replays(Stream& stream, std::int64_t sets, FunctionRef<void(std::int64_t)> enqueue,
+                         const ReplayOptions& options = {});
 
 }  // namespace cermet

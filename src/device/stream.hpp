@@ -17,9 +17,10 @@ struct DeviceFunction {
 struct LaunchShape {
   std::uint32_t blocks = 1, threads = 1, shared_bytes = 0;
   std::uint32_t cluster = 1;       ///< blocks of a cluster
-  bool overlaps_previous = false;  ///< may start before the previous launch ends, because the function waits for it (programmatic dependent launch)
+  bool overlaps_previous = false;  ///< may start before the previous launch ends, because the function waits for it
+                                   ///< (programmatic dependent launch)
   std::uint32_t blocks_y = 1, blocks_z = 1, threads_y = 1, threads_z = 1;  ///< of functions that are no tasks
-  bool together = false;                                                   ///< all blocks run at the same time, or none starts (cooperative launch)
+  bool together = false;  ///< all blocks run at the same time, or none starts (cooperative launch)
 };
 
 /// Launches captured once, to be replayed with the same operands.
@@ -47,7 +48,8 @@ struct MatrixProduct {
   std::int64_t workspace_bytes = 0;
 };
 
-/// All calls are asynchronous except synchronize() and copies from or to pageable host memory. Every member throws Error when the device reports one.
+/// All calls are asynchronous except synchronize() and copies from or to pageable host memory. Every member throws
+/// Error when the device reports one.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -78,7 +80,8 @@ class Stream {
   /// The backend's own, for its libraries: a CUstream.
   virtual void* native_handle() const { return nullptr; }
 
-  /// Names what this thread enqueues until the end, for a profiler that listens (NVTX); costs a few nanoseconds where none does.
+  /// Names what this thread enqueues until the end, for a profiler that listens (NVTX); costs a few nanoseconds where
+  /// none does.
   virtual void begin_range(const char*) {}
   virtual void end_range() noexcept {}
 };

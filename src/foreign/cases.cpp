@@ -5,10 +5,12 @@
 namespace cermet::foreign {
 namespace {
 
-CaseOperand operand_of(const Manifest& m, const ManifestOperand& operand, const std::vector<DType>& types, std::size_t sizes) {
+CaseOperand operand_of(const Manifest& m, const ManifestOperand& operand, const std::vector<DType>& types,
+                       std::size_t sizes) {
   TensorType type{operand.type >= 0 ? types[static_cast<std::size_t>(operand.type)] : operand.dtypes.front(), {}};
   for (const PatternDim& dim : operand.dims)
-    type.dims.emplace_back(dim.name < 0 ? dim.constant : m.case_dims[sizes].at(m.variables[static_cast<std::size_t>(dim.name)].name));
+    type.dims.emplace_back(dim.name < 0 ? dim.constant
+                                        : m.case_dims[sizes].at(m.variables[static_cast<std::size_t>(dim.name)].name));
   return {type, is_integer(type.dtype) ? integers(0, 1) : normal()};
 }
 

@@ -33,7 +33,8 @@ CheckRecord read_record(const fs::path& file) {
   record.taken = root.at("taken").as_integer(0);
   record.declined = root.at("declined").as_integer(0);
   record.runs = root.at("runs").as_integer(0);
-  if (record.passed() && (record.taken == 0 || record.runs == 0)) root.refuse("expected a passed check to have taken a case, found none");
+  if (record.passed() && (record.taken == 0 || record.runs == 0))
+    root.refuse("expected a passed check to have taken a case, found none");
   return record;
 }
 
@@ -58,14 +59,19 @@ std::string library_version() { return CERMET_VERSION; }
 
 void store_check(const CheckRecord& record) {
   if (records_folder().empty())
-    fail(Status::io, "cache folder: expected CERMET_CACHE_DIR, XDG_CACHE_HOME or HOME to say where checks are kept, found none of them");
-  const JsonValue json{{"cermet_kernel_check", 1},    {"kernel", record.kernel},   {"digest", record.digest},  {"device", record.device},
-                       {"driver", record.driver},     {"library", record.library}, {"date", record.date},      {"taken", record.taken},
-                       {"declined", record.declined}, {"runs", record.runs},       {"failure", record.failure}};
+    fail(Status::io,
+         "cache folder: expected CERMET_CACHE_DIR, XDG_CACHE_HOME or HOME to say where checks are kept, found none of "
+         "them");
+  const JsonValue json{{"cermet_kernel_check", 1}, {"kernel", record.kernel},  {"digest", record.digest},
+                       {"device", record.device},  {"driver", record.driver},  {"library", record.library},
+                       {"date", record.date},      {"taken", record.taken},    {"declined", record.declined},
+                       {"runs", record.runs},      {"failure", record.failure}};
   std::error_code error;
   fs::create_directories(records_folder(), error);
   if (error) fail(Status::io, "{}: cannot be created: {}", records_folder().string(), error.message());
-  write_file_atomically(records_folder() / fmt::format("{}-{}.json", record.digest, digest(record.device).substr(0, 16)), json.dump(1) + "\n");
+  write_file_atomically(
+      records_folder() / fmt::format("{}-{}.json", record.digest, digest(record.device).substr(0, 16)),
+      json.dump(1) + "\n");
 }
 
 std::vector<CheckRecord> stored_checks(const std::string& digest) {

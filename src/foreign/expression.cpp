@@ -10,7 +10,9 @@
 namespace cermet::foreign {
 namespace {
 
-[[noreturn]] void overflow(const char* what) { fail(Status::invalid_argument, "{}: expected a result below 2^63, found more", what); }
+[[noreturn]] void overflow(const char* what) {
+  fail(Status::invalid_argument, "{}: expected a result below 2^63, found more", what);
+}
 
 std::int64_t divisor(std::int64_t value) {
   if (value == 0) fail(Status::invalid_argument, "division: expected a divisor other than 0, found 0");
@@ -130,9 +132,13 @@ template double Expression::evaluate(std::span<const double>) const;
 template Interval Expression::evaluate(std::span<const Interval>) const;
 
 bool Expression::uses(std::size_t variable) const {
-  return std::ranges::any_of(steps_, [&](const Step& s) { return s.code == Code::variable && s.constant == static_cast<std::int64_t>(variable); });
+  return std::ranges::any_of(steps_, [&](const Step& s) {
+    return s.code == Code::variable && s.constant == static_cast<std::int64_t>(variable);
+  });
 }
 
-Expression Expression::parse(std::string_view text, std::string_view source, const Lookup& lookup) { return ExpressionParser(text, source, lookup).parse(); }
+Expression Expression::parse(std::string_view text, std::string_view source, const Lookup& lookup) {
+  return ExpressionParser(text, source, lookup).parse();
+}
 
 }  // namespace cermet::foreign

@@ -1,4 +1,5 @@
-// Whole numbers, and conditions on them, that a manifest writes as text: "ceil_div(M, block) * 2", "N % 8 == 0 && N <= 8192".
+// Whole numbers, and conditions on them, that a manifest writes as text: "ceil_div(M, block) * 2", "N % 8 == 0 && N <=
+// 8192".
 #pragma once
 
 #include <array>
@@ -19,12 +20,14 @@ namespace cermet::foreign {
 class Expression {
  public:
   /// The place of a name, or of a call ("stride", {"x", "0"}), that is a variable; nothing where it is none.
-  using Lookup = std::function<std::optional<std::size_t>(std::string_view name, std::span<const std::string> arguments)>;
+  using Lookup =
+      std::function<std::optional<std::size_t>(std::string_view name, std::span<const std::string> arguments)>;
 
   Expression() = default;
   explicit Expression(std::int64_t constant) : text_(std::to_string(constant)), steps_{{Code::constant, constant}} {}
-  /// Integers, names, calls of variables, ceil_div, round_up, min, max and next_power_of_2, and in the order in which they bind: unary - and !; * / %; + -;
-  /// < <= > >= == !=; &&; ||. Division is C's. Throws Error(invalid_file) that begins with `source` and quotes what was expected and found.
+  /// Integers, names, calls of variables, ceil_div, round_up, min, max and next_power_of_2, and in the order in which
+  /// they bind: unary - and !; * / %; + -; < <= > >= == !=; &&; ||. Division is C's. Throws Error(invalid_file) that
+  /// begins with `source` and quotes what was expected and found.
   static Expression parse(std::string_view text, std::string_view source, const Lookup& lookup);
 
   const std::string& text() const { return text_; }

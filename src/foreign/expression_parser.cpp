@@ -18,7 +18,8 @@ ExpressionParser::ExpressionParser(std::string_view text, std::string_view sourc
 
 Expression ExpressionParser::parse() {
   if (text_.size() > Expression::most_characters)
-    fail(Status::invalid_file, "{}: expected at most {} characters, found {}", source_, Expression::most_characters, text_.size());
+    fail(Status::invalid_file, "{}: expected at most {} characters, found {}", source_, Expression::most_characters,
+         text_.size());
   parse_binary(0);
   skip_spaces();
   if (!rest_.empty()) refuse("an operator or the end");
@@ -29,11 +30,14 @@ Expression ExpressionParser::parse() {
 const ExpressionParser::Operator* ExpressionParser::find_operator(std::string_view rest) {
   // Longer ones first, of those that begin alike.
   static constexpr Operator operators[] = {
-      {"||", 1, Code::logical_or}, {"&&", 2, Code::logical_and}, {"==", 3, Code::equal},           {"!=", 3, Code::equal, true}, {"<=", 4, Code::less_equal},
-      {">=", 4, Code::less, true}, {"<", 4, Code::less},         {">", 4, Code::less_equal, true}, {"+", 5, Code::add},          {"-", 5, Code::subtract},
-      {"*", 6, Code::multiply},    {"/", 6, Code::divide},       {"%", 6, Code::remainder},
+      {"||", 1, Code::logical_or},  {"&&", 2, Code::logical_and},     {"==", 3, Code::equal},
+      {"!=", 3, Code::equal, true}, {"<=", 4, Code::less_equal},      {">=", 4, Code::less, true},
+      {"<", 4, Code::less},         {">", 4, Code::less_equal, true}, {"+", 5, Code::add},
+      {"-", 5, Code::subtract},     {"*", 6, Code::multiply},         {"/", 6, Code::divide},
+      {"%", 6, Code::remainder},
   };
-  const auto* const found = std::ranges::find_if(operators, [&](const Operator& o) { return rest.starts_with(o.text); });
+  const auto* const found =
+      std::ranges::find_if(operators, [&](const Operator& o) { return rest.starts_with(o.text); });
   return found == std::end(operators) ? nullptr : found;
 }
 
@@ -146,7 +150,8 @@ void ExpressionParser::emit(Code code, std::int64_t constant) {
   const bool is_unary = code == Code::negate || code == Code::logical_not || code == Code::next_power_of_2;
   if (pushes && ++depth_ > Expression::most_depth) refuse("less nesting");
   if (!pushes && !is_unary) --depth_;
-  if (made_.steps_.size() == Expression::most_steps) refuse(fmt::format("at most {} operations", Expression::most_steps));
+  if (made_.steps_.size() == Expression::most_steps)
+    refuse(fmt::format("at most {} operations", Expression::most_steps));
   made_.steps_.push_back({code, constant});
 }
 

@@ -27,7 +27,8 @@ Fallback find_fallback(const Manifest& manifest, const Region& region) {
   if (std::ranges::none_of(manifest.operands, is_picky)) return {};
   const OpKind op = region.problem().op->kind;
   const std::span<const Kernel* const> kernels = region.target() ? cuda::kernels_of(op) : cpu::kernels_of(op);
-  const auto found = std::ranges::find_if(kernels, [&](const Kernel* kernel) { return !decline_of(*kernel, region) && !packs(*kernel, region); });
+  const auto found = std::ranges::find_if(
+      kernels, [&](const Kernel* kernel) { return !decline_of(*kernel, region) && !packs(*kernel, region); });
   return {found == kernels.end() ? nullptr : *found};
 }
 

@@ -10,7 +10,8 @@ struct Fallback {
   const Kernel* kernel = nullptr;
 };
 
-/// The first that takes the region, in its own way, and needs no operand packed; none where the manifest takes any operand, or where no kernel does.
+/// The first that takes the region, in its own way, and needs no operand packed; none where the manifest takes any
+/// operand, or where no kernel does.
 Fallback find_fallback(const Manifest& manifest, const Region& region);
 
 }  // namespace cermet::foreign

@@ -1,4 +1,5 @@
-// Integers between two bounds, and what arithmetic makes of them: whether a condition holds for every size that a dimension may take.
+// Integers between two bounds, and what arithmetic makes of them: whether a condition holds for every size that a
+// dimension may take.
 #pragma once
 
 #include <cstdint>

@@ -16,9 +16,11 @@ struct State {
 };
 using Shared = std::shared_ptr<const State>;
 
-/// The configuration to run: the first of those that fit where none was given. It may have a field of others, the threads of a launch.
+/// The configuration to run: the first of those that fit where none was given. It may have a field of others, the
+/// threads of a launch.
 Config resolved(const Manifest& manifest, const Region& region, const Config& config) {
-  if (std::ranges::all_of(manifest.tile, [&](const TileField& field) { return config.find(field.name).has_value(); })) return config;
+  if (std::ranges::all_of(manifest.tile, [&](const TileField& field) { return config.find(field.name).has_value(); }))
+    return config;
   const std::vector<Config> all = configs(manifest, match(manifest, region));
   CERMET_ASSERT(!all.empty());
   return all.front();
@@ -28,7 +30,8 @@ Config resolved(const Manifest& manifest, const Region& region, const Config& co
 Decline too_much(const LaunchShape& shape, const Target& target) {
   const std::uint64_t threads = std::uint64_t{shape.threads} * shape.threads_y * shape.threads_z;
   if (threads < 1 || threads > 1024) return fmt::format("has blocks of {} threads", threads);
-  if (shape.shared_bytes > target.shared_bytes) return fmt::format("needs {} bytes of shared memory, of {}", shape.shared_bytes, target.shared_bytes);
+  if (shape.shared_bytes > target.shared_bytes)
+    return fmt::format("needs {} bytes of shared memory, of {}", shape.shared_bytes, target.shared_bytes);
   if (shape.cluster > 1 && target.compute_capability < 90) return "needs clusters";
   return std::nullopt;
 }
@@ -52,7 +55,8 @@ Decline declines(const State& state, const Region& region) {
     const std::vector<Interval> values = with_config(m, matched, config);
     for (const Expression& e : m.grid) e.bounds(values);  // throws where it may divide by 0
     for (const Parameter& p : m.parameters)
-      if (p.kind == Parameter::Kind::i32 || p.kind == Parameter::Kind::u32 || p.kind == Parameter::Kind::i64 || p.kind == Parameter::Kind::u64)
+      if (p.kind == Parameter::Kind::i32 || p.kind == Parameter::Kind::u32 || p.kind == Parameter::Kind::i64 ||
+          p.kind == Parameter::Kind::u64)
         p.value.bounds(values);
     for (const Define& define : m.defines)
       if (define.type < 0) known_value(define.value, values, define.name);
@@ -65,11 +69,15 @@ Decline declines(const State& state, const Region& region) {
 }
 
 /// The macros of a source, as text before it: NVRTC's own headers come first and do not see them.
-std::string macros_of(const Manifest& m, const Match& matched, std::span<const Interval> values, const std::string& file) {
+std::string macros_of(const Manifest& m, const Match& matched, std::span<const Interval> values,
+                      const std::string& file) {
   std::string text;
   for (const Define& define : m.defines) {
-    if (define.type < 0) text += fmt::format("#define {} {}\n", define.name, known_value(define.value, values, define.name));
-    else text += fmt::format("#define {} {}\n", define.name, define.texts.at(matched.types[static_cast<std::size_t>(define.type)]));
+    if (define.type < 0)
+      text += fmt::format("#define {} {}\n", define.name, known_value(define.value, values, define.name));
+    else
+      text += fmt::format("#define {} {}\n", define.name,
+                          define.texts.at(matched.types[static_cast<std::size_t>(define.type)]));
   }
   return text + fmt::format("#line 1 \"{}\"\n", file);
 }
@@ -96,9 +104,11 @@ Launcher bind_gpu(const Shared& state, const Region& region, const Config& confi
   };
 }
 
-void parallel_for(const CpuCall* call, std::int64_t count, std::int64_t grain, void (*body)(void*, std::int64_t, std::int64_t), void* state) {
+void parallel_for(const CpuCall* call, std::int64_t count, std::int64_t grain,
+                  void (*body)(void*, std::int64_t, std::int64_t), void* state) {
   const auto run = [&](std::int64_t begin, std::int64_t end) { body(state, begin, end); };
-  if (auto* const pool = static_cast<ThreadPool*>(call->runtime)) pool->parallel_for(count, std::max<std::int64_t>(grain, 1), run);
+  if (auto* const pool = static_cast<ThreadPool*>(call->runtime))
+    pool->parallel_for(count, std::max<std::int64_t>(grain, 1), run);
   else if (count > 0) run(0, count);
 }
 
@@ -119,14 +129,17 @@ Launcher bind_cpu(const Shared& state, const Region& region, const Config& wante
     values.pack(bytes);
     std::array<void*, Manifest::most_parameters + 2> parameters;
     for (std::size_t i = 0; i < plan->offsets().size(); ++i) parameters[i] = bytes.data() + plan->offsets()[i];
-    const CpuCall call{sizeof(CpuCall), parameters.data(), plan->offsets().size(), args.pool ? args.pool->size() : 1, parallel_for, args.pool};
+    const CpuCall call{sizeof(CpuCall), parameters.data(), plan->offsets().size(), args.pool ? args.pool->size() : 1,
+                       parallel_for,    args.pool};
     const std::int32_t result = entry(&call);
-    if (result != 0) fail(Status::internal, "kernel {}: expected 0 from its function, found {}", state->manifest.name, result);
+    if (result != 0)
+      fail(Status::internal, "kernel {}: expected 0 from its function, found {}", state->manifest.name, result);
   };
 }
 
 std::int64_t workspace(const State& state, const Region& region, const Config& config, int threads) {
-  const std::int64_t own = LaunchPlan(state.manifest, region, resolved(state.manifest, region, config)).workspace_bytes();
+  const std::int64_t own =
+      LaunchPlan(state.manifest, region, resolved(state.manifest, region, config)).workspace_bytes();
   const Fallback fallback = state.options.falls_back ? find_fallback(state.manifest, region) : Fallback{};
   return fallback.kernel ? std::max(own, fallback.kernel->workspace(region, threads)) : own;
 }
@@ -159,7 +172,8 @@ cuda::Program program_of(const Manifest& m, Code& code, const Region& region, co
 Kernel make_kernel(Manifest manifest, std::shared_ptr<Code> code, KernelOptions options) {
   const auto state = std::make_shared<const State>(State{std::move(manifest), std::move(code), std::move(options)});
   const Manifest& m = state->manifest;
-  Kernel kernel{.name = m.name, .op = m.op->kind, .summary = fmt::format("{} (from outside, {})", m.summary, name_of(m.kind))};
+  Kernel kernel{
+      .name = m.name, .op = m.op->kind, .summary = fmt::format("{} (from outside, {})", m.summary, name_of(m.kind))};
   kernel.declines = [state](const Region& region) -> Decline {
     try {
       return declines(*state, region);
@@ -168,7 +182,9 @@ Kernel make_kernel(Manifest manifest, std::shared_ptr<Code> code, KernelOptions 
     }
   };
   kernel.configs = [state](const Region& region) { return configs(state->manifest, match(state->manifest, region)); };
-  kernel.workspace = [state](const Region& region, const Config& config, int threads) { return workspace(*state, region, config, threads); };
+  kernel.workspace = [state](const Region& region, const Config& config, int threads) {
+    return workspace(*state, region, config, threads);
+  };
   if (!is_gpu(m.kind)) {
     kernel.bind = [state](const Region& region, const Config& config) { return bind_cpu(state, region, config); };
     return kernel;
@@ -177,7 +193,8 @@ Kernel make_kernel(Manifest manifest, std::shared_ptr<Code> code, KernelOptions 
   kernel.programs = [state](const Region& region, const Config& config) {
     std::vector<cuda::Program> programs{program_of(state->manifest, *state->code, region, config)};
     const Fallback fallback = state->options.falls_back ? find_fallback(state->manifest, region) : Fallback{};
-    if (fallback.kernel) std::ranges::move(cuda::as_fallbacks(fallback.kernel->programs(region)), std::back_inserter(programs));
+    if (fallback.kernel)
+      std::ranges::move(cuda::as_fallbacks(fallback.kernel->programs(region)), std::back_inserter(programs));
     return programs;
   };
   return kernel;

@@ -11,12 +11,14 @@
 
 namespace cermet::foreign {
 
-/// Why a kernel may not be chosen for a device whatever the region, because nobody checked it there; nothing where it may.
+/// Why a kernel may not be chosen for a device whatever the region, because nobody checked it there; nothing where it
+/// may.
 using Gate = std::function<Decline(const Target* target)>;
 
 struct KernelOptions {
   Gate gate = {};          ///< none: it may always be chosen
-  bool falls_back = true;  ///< operands whose strides or addresses the code does not take go to one of our own kernels, where one takes the region
+  bool falls_back = true;  ///< operands whose strides or addresses the code does not take go to one of our own kernels,
+                           ///< where one takes the region
 };
 
 /// The kernel. It shares the code and a copy of the manifest, so that it is complete by itself.

@@ -28,7 +28,8 @@ void put(std::span<std::byte> to, std::uint32_t offset, T value) {
 
 template <class T>
 T narrowed(std::int64_t value, const Parameter& parameter) {
-  require(std::in_range<T>(value), "parameter {}: expected a number of {} bytes, found {}", parameter.value.text(), sizeof(T), value);
+  require(std::in_range<T>(value), "parameter {}: expected a number of {} bytes, found {}", parameter.value.text(),
+          sizeof(T), value);
   return static_cast<T>(value);
 }
 
@@ -46,7 +47,9 @@ LaunchPlan::LaunchPlan(const Manifest& manifest, const Region& region, const Con
     const ManifestOperand& operand = manifest.operands[i];
     if (!operand.is_result && !region.problem().has(operand.index)) continue;
     for (std::size_t a = 0; a < operand.dims.size(); ++a)
-      if (operand.dims[a].name >= 0) sources_[static_cast<std::size_t>(operand.dims[a].name)] = {static_cast<std::int32_t>(i), static_cast<std::int32_t>(a)};
+      if (operand.dims[a].name >= 0)
+        sources_[static_cast<std::size_t>(operand.dims[a].name)] = {static_cast<std::int32_t>(i),
+                                                                    static_cast<std::int32_t>(a)};
   }
   const Instance& instance = *instance_of(manifest, config);
   const auto add = [&](std::uint32_t bytes) {
@@ -57,15 +60,18 @@ LaunchPlan::LaunchPlan(const Manifest& manifest, const Region& region, const Con
   for (const Parameter& parameter : manifest.parameters) add(bytes_of(parameter.kind));
   for (int i = 0; i < instance.scratch_pointers; ++i) add(8);
   workspace_bytes_ = manifest.workspace_bytes.bounds(values).most;
-  require(workspace_bytes_ >= 0 && workspace_bytes_ < Interval::any, "{}: workspace_bytes: expected 0 to 2^62, found {}", manifest.name, workspace_bytes_);
+  require(workspace_bytes_ >= 0 && workspace_bytes_ < Interval::any,
+          "{}: workspace_bytes: expected 0 to 2^62, found {}", manifest.name, workspace_bytes_);
   if (!is_gpu(manifest.kind)) return;
   std::array<std::uint32_t, 3> threads{1, 1, 1};
-  for (std::size_t a = 0; a < manifest.block.size(); ++a) threads[a] = static_cast<std::uint32_t>(known_value(manifest.block[a], values, "its block"));
+  for (std::size_t a = 0; a < manifest.block.size(); ++a)
+    threads[a] = static_cast<std::uint32_t>(known_value(manifest.block[a], values, "its block"));
   if (instance.threads) threads[0] = static_cast<std::uint32_t>(*instance.threads);
   shape_.threads = threads[0];
   shape_.threads_y = threads[1];
   shape_.threads_z = threads[2];
-  shape_.shared_bytes = static_cast<std::uint32_t>(instance.shared_bytes.value_or(known_value(manifest.shared_bytes, values, "its shared memory")));
+  shape_.shared_bytes = static_cast<std::uint32_t>(
+      instance.shared_bytes.value_or(known_value(manifest.shared_bytes, values, "its shared memory")));
   shape_.cluster = static_cast<std::uint32_t>(manifest.cluster);
 }
 
@@ -76,7 +82,8 @@ const TensorView& LaunchPlan::view(std::size_t operand, const LaunchArgs& args) 
   return o.index < views.size() ? views[o.index] : none;
 }
 
-LaunchValues::LaunchValues(const LaunchPlan& plan, const LaunchArgs& args) : plan_(plan), args_(args), values_(plan.values_) {
+LaunchValues::LaunchValues(const LaunchPlan& plan, const LaunchArgs& args)
+    : plan_(plan), args_(args), values_(plan.values_) {
   const Manifest& m = plan.manifest();
   for (std::size_t v = 0; v < m.dims; ++v) {
     const LaunchPlan::DimSource source = plan.sources_[v];
@@ -123,7 +130,8 @@ void LaunchValues::read(std::size_t i) {
   const TensorView& view = plan_.view(i, args_);
   if (!view.present || view.elements() == 0) return;
   const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
-  bool fits = reinterpret_cast<std::uintptr_t>(view.data) % static_cast<std::uintptr_t>(operand.alignment) == 0 && (operand.any_strides || is_dense(view));
+  bool fits = reinterpret_cast<std::uintptr_t>(view.data) % static_cast<std::uintptr_t>(operand.alignment) == 0 &&
+              (operand.any_strides || is_dense(view));
   for (std::size_t a = 0; a < operand.dims.size(); ++a) {
     const int axis = axis_of(operand, view, a);
     const bool leading = operand.dims[a].leading;
@@ -132,7 +140,9 @@ void LaunchValues::read(std::size_t i) {
     const bool is_stepped = leading ? leads_of(operand, view) > 0 : view.shape[axis] != 1;
     fits = fits && stride != uneven && (is_last || !is_stepped || stride * bytes % operand.alignment == 0);
     for (std::size_t v = m.dims; v < m.variables.size(); ++v)
-      if (m.variables[v].kind == Variable::Kind::stride && m.variables[v].operand == i && m.variables[v].axis == static_cast<int>(a)) values_[v] = stride;
+      if (m.variables[v].kind == Variable::Kind::stride && m.variables[v].operand == i &&
+          m.variables[v].axis == static_cast<int>(a))
+        values_[v] = stride;
   }
   if (!fits) misfit_ = &operand;
 }
@@ -140,8 +150,10 @@ void LaunchValues::read(std::size_t i) {
 std::string LaunchValues::misfit_text() const {
   const ManifestOperand& operand = *misfit_;
   const TensorView& view = plan_.view(static_cast<std::size_t>(misfit_ - plan_.manifest().operands.data()), args_);
-  return fmt::format("{}: {}: expected {} elements at an address that is a multiple of {} bytes, found strides {} at {}", plan_.manifest().name, operand.name,
-                     operand.any_strides ? "evenly strided" : "dense", operand.alignment, view.strides.to_string(), view.data);
+  return fmt::format(
+      "{}: {}: expected {} elements at an address that is a multiple of {} bytes, found strides {} at {}",
+      plan_.manifest().name, operand.name, operand.any_strides ? "evenly strided" : "dense", operand.alignment,
+      view.strides.to_string(), view.data);
 }
 
 bool LaunchValues::set_grid(LaunchShape& shape) const {
@@ -150,10 +162,12 @@ bool LaunchValues::set_grid(LaunchShape& shape) const {
   std::array<std::uint32_t, 3> blocks{1, 1, 1};
   for (std::size_t a = 0; a < m.grid.size(); ++a) {
     const std::int64_t count = m.grid[a].value(values());
-    require(count >= 0 && count <= most[a], "{}: grid[{}]: expected 0 to {} blocks, found {}", m.name, a, most[a], count);
+    require(count >= 0 && count <= most[a], "{}: grid[{}]: expected 0 to {} blocks, found {}", m.name, a, most[a],
+            count);
     blocks[a] = static_cast<std::uint32_t>(count);
   }
-  require(blocks[0] % m.cluster == 0, "{}: grid[0]: expected a multiple of {}, the size of its clusters, found {}", m.name, m.cluster, blocks[0]);
+  require(blocks[0] % m.cluster == 0, "{}: grid[0]: expected a multiple of {}, the size of its clusters, found {}",
+          m.name, m.cluster, blocks[0]);
   shape.blocks = blocks[0];
   shape.blocks_y = blocks[1];
   shape.blocks_z = blocks[2];
@@ -164,7 +178,8 @@ void LaunchValues::pack(std::span<std::byte> to) const {
   const Manifest& m = plan_.manifest();
   std::memset(to.data(), 0, plan_.parameter_bytes());  // padding, and pointers that a compiler added
   std::array<double, Manifest::most_variables> reals{};
-  for (std::size_t v = 0; v < m.variables.size(); ++v) reals[v] = m.variables[v].is_real ? plan_.reals_[v] : static_cast<double>(values_[v]);
+  for (std::size_t v = 0; v < m.variables.size(); ++v)
+    reals[v] = m.variables[v].is_real ? plan_.reals_[v] : static_cast<double>(values_[v]);
   const std::span<const double> all_reals(reals.data(), m.variables.size());
   for (std::size_t i = 0; i < m.parameters.size(); ++i) {
     const Parameter& p = m.parameters[i];

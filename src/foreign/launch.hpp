@@ -1,4 +1,5 @@
-// A launch of a kernel from outside: sizes, strides and addresses of the operands at hand, its grid, and its parameters as bytes. Nothing here allocates.
+// A launch of a kernel from outside: sizes, strides and addresses of the operands at hand, its grid, and its parameters
+// as bytes. Nothing here allocates.
 #pragma once
 
 #include <array>
@@ -37,7 +38,8 @@ class LaunchPlan {
   };
 
   const Manifest* manifest_;
-  std::array<std::int64_t, Manifest::most_variables> values_{};  ///< of variables that do not change from launch to launch
+  std::array<std::int64_t, Manifest::most_variables>
+      values_{};  ///< of variables that do not change from launch to launch
   std::array<double, Manifest::most_variables> reals_{};
   std::array<DimSource, Manifest::most_variables> sources_{};
   std::array<std::uint32_t, Manifest::most_parameters + 2> offsets_{};
@@ -58,7 +60,8 @@ class LaunchValues {
   const ManifestOperand* misfit() const { return misfit_; }
   /// Why, for messages.
   std::string misfit_text() const;
-  /// Sets the grid; false where it has no blocks, so that there is nothing to launch. Throws Error for one that no GPU has.
+  /// Sets the grid; false where it has no blocks, so that there is nothing to launch. Throws Error for one that no GPU
+  /// has.
   bool set_grid(LaunchShape& shape) const;
   /// Writes plan.parameter_bytes() bytes.
   void pack(std::span<std::byte> to) const;

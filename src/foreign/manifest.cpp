@@ -37,7 +37,8 @@ std::vector<std::string> Manifest::files() const {
 
 Manifest read_manifest(const std::filesystem::path& file) {
   std::string text = read_file(file, Manifest::most_manifest_bytes);
-  const auto document = JsonDocument::parse(text, file.string(), {.max_bytes = Manifest::most_manifest_bytes, .max_values = 1 << 14, .max_depth = 8});
+  const auto document = JsonDocument::parse(
+      text, file.string(), {.max_bytes = Manifest::most_manifest_bytes, .max_values = 1 << 14, .max_depth = 8});
   Manifest manifest = ManifestReader(document.root(), file.parent_path()).read();
   manifest.text = std::move(text);
   return manifest;

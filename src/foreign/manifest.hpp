@@ -1,5 +1,5 @@
-// What a kernel from outside says of itself: which calls of which operator it takes, how its code is launched, and in which configurations. docs/formats.md
-// describes the file.
+// What a kernel from outside says of itself: which calls of which operator it takes, how its code is launched, and in
+// which configurations. docs/formats.md describes the file.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "foreign/expression.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::foreign {
 
@@ -117,7 +117,8 @@ struct Manifest {
   std::vector<std::string> files() const;
 };
 
-/// Reads and checks a manifest and, of Triton, its metadata. Throws Error that names file and field, what was expected and what was found.
+/// Reads and checks a manifest and, of Triton, its metadata. Throws Error that names file and field, what was expected
+/// and what was found.
 Manifest read_manifest(const std::filesystem::path& file);
 
 }  // namespace cermet::foreign

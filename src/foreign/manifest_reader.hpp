@@ -54,7 +54,9 @@ class ManifestReader {
   Manifest m_;
 };
 
-/// Sets entry, threads, shared memory and the compiler's own parameters from Triton's metadata. Throws Error naming the field that does not fit.
-void read_triton_metadata(const std::filesystem::path& file, Instance& instance, std::vector<std::string>& architectures);
+/// Sets entry, threads, shared memory and the compiler's own parameters from Triton's metadata. Throws Error naming the
+/// field that does not fit.
+void read_triton_metadata(const std::filesystem::path& file, Instance& instance,
+                          std::vector<std::string>& architectures);
 
 }  // namespace cermet::foreign

@@ -38,7 +38,8 @@ class Matcher {
   void decline(std::string reason) { result_.reason = std::move(reason); }
 
   void match_input(std::size_t i) {
-    const auto known = std::ranges::find_if(m_.operands, [&](const ManifestOperand& o) { return !o.is_result && o.index == i; });
+    const auto known =
+        std::ranges::find_if(m_.operands, [&](const ManifestOperand& o) { return !o.is_result && o.index == i; });
     if (known == m_.operands.end()) {
       if (p_.has(i)) decline(fmt::format("takes no {}", p_.input_name(i)));
     } else if (!p_.has(i)) {
@@ -54,7 +55,8 @@ class Matcher {
     if (operand.type >= 0) {
       const auto t = static_cast<std::size_t>(operand.type);
       if (typed_[t] && result_.types[t] != type.dtype)
-        return decline(fmt::format("takes {} of {} where others have that type, found {}", operand.name, name_of(result_.types[t]), name_of(type.dtype)));
+        return decline(fmt::format("takes {} of {} where others have that type, found {}", operand.name,
+                                   name_of(result_.types[t]), name_of(type.dtype)));
       result_.types[t] = type.dtype;
       typed_[t] = true;
     }
@@ -65,24 +67,30 @@ class Matcher {
     const bool leads = !operand.dims.empty() && operand.dims.front().leading;
     const std::size_t own = operand.dims.size() - (leads ? 1 : 0);
     if (leads ? dims.size() < own : dims.size() != own)
-      return decline(fmt::format("takes {} of {}{} dimensions, found {}", operand.name, leads ? "at least " : "", own, dims.size()));
+      return decline(fmt::format("takes {} of {}{} dimensions, found {}", operand.name, leads ? "at least " : "", own,
+                                 dims.size()));
     const std::size_t before = dims.size() - own;
     for (std::size_t a = 0; a < operand.dims.size() && !result_.reason; ++a) {
       const PatternDim& pattern = operand.dims[a];
-      const Dim found = pattern.leading ? product(Dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(before))) : dims[before + a - (leads ? 1 : 0)];
+      const Dim found = pattern.leading
+                            ? product(Dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(before)))
+                            : dims[before + a - (leads ? 1 : 0)];
       match_dim(operand, pattern, found);
     }
   }
 
   void match_dim(const ManifestOperand& operand, const PatternDim& pattern, const Dim& found) {
     if (pattern.name < 0) {
-      if (found != Dim(pattern.constant)) decline(fmt::format("takes {} with a dimension of {}, found {}", operand.name, pattern.constant, found.to_string()));
+      if (found != Dim(pattern.constant))
+        decline(fmt::format("takes {} with a dimension of {}, found {}", operand.name, pattern.constant,
+                            found.to_string()));
       return;
     }
     std::optional<Dim>& known = dims_[static_cast<std::size_t>(pattern.name)];
     if (known && *known != found)
-      return decline(fmt::format("takes {} with {} = {}, as before, found {}", operand.name, m_.variables[static_cast<std::size_t>(pattern.name)].name,
-                                 known->to_string(), found.to_string()));
+      return decline(fmt::format("takes {} with {} = {}, as before, found {}", operand.name,
+                                 m_.variables[static_cast<std::size_t>(pattern.name)].name, known->to_string(),
+                                 found.to_string()));
     known = found;
   }
 
@@ -91,10 +99,12 @@ class Matcher {
       const AttributeValue* const found = p_.attributes.find(spec.name);
       CERMET_ASSERT(found != nullptr);
       const auto known = std::ranges::find(m_.attributes, spec.name, &Attribute::name);
-      const bool is_read = std::ranges::any_of(m_.variables, [&](const Variable& v) { return v.kind == Variable::Kind::attribute && v.name == spec.name; });
+      const bool is_read = std::ranges::any_of(
+          m_.variables, [&](const Variable& v) { return v.kind == Variable::Kind::attribute && v.name == spec.name; });
       if (spec.name == "out_dtype") continue;  // which the results' element types say
-      if (known == m_.attributes.end() ? !is_read && *found != spec.fallback
-                                       : !known->accepted.empty() && std::ranges::find(known->accepted, *found) == known->accepted.end())
+      if (known == m_.attributes.end()
+              ? !is_read && *found != spec.fallback
+              : !known->accepted.empty() && std::ranges::find(known->accepted, *found) == known->accepted.end())
         return decline(fmt::format("takes no {} = {}", spec.name, to_string(*found)));
     }
   }
@@ -114,7 +124,9 @@ class Matcher {
           result_.values[v] = Interval::exactly(operand.is_result || p_.has(operand.index));
           break;
         }
-        case Variable::Kind::size: result_.values[v] = Interval::exactly(static_cast<std::int64_t>(size_of(result_.types[variable.operand]))); break;
+        case Variable::Kind::size:
+          result_.values[v] = Interval::exactly(static_cast<std::int64_t>(size_of(result_.types[variable.operand])));
+          break;
       }
     }
   }
@@ -141,7 +153,8 @@ int number_in(std::string_view text) {
 
 /// The first condition that does not hold for all values; null where all do.
 const Expression* broken_condition(const Manifest& manifest, std::span<const Interval> values) {
-  const auto found = std::ranges::find_if(manifest.conditions, [&](const Expression& e) { return !e.bounds(values).always(); });
+  const auto found =
+      std::ranges::find_if(manifest.conditions, [&](const Expression& e) { return !e.bounds(values).always(); });
   return found == manifest.conditions.end() ? nullptr : &*found;
 }
 
@@ -153,7 +166,8 @@ std::string condition_text(const Manifest& manifest, const Expression& condition
     if (!condition.uses(v) || variable.name.empty()) continue;
     const Interval& value = values[v];
     text += fmt::format("{}{}", text.empty() ? " with " : ", ", variable.name);
-    text += value.is_exact() ? fmt::format(" = {}", value.least) : fmt::format(" from {} to {}", value.least, value.most);
+    text +=
+        value.is_exact() ? fmt::format(" = {}", value.least) : fmt::format(" from {} to {}", value.least, value.most);
   }
   return fmt::format("needs {}{}", condition.text(), text);
 }
@@ -165,13 +179,15 @@ Match match(const Manifest& manifest, const Region& region) { return Matcher(man
 std::vector<Interval> with_config(const Manifest& manifest, const Match& match, const Config& config) {
   std::vector<Interval> values = match.values;
   for (std::size_t v = 0; v < values.size(); ++v)
-    if (manifest.variables[v].kind == Variable::Kind::tile) values[v] = Interval::exactly(config.at(manifest.variables[v].name));
+    if (manifest.variables[v].kind == Variable::Kind::tile)
+      values[v] = Interval::exactly(config.at(manifest.variables[v].name));
   return values;
 }
 
 const Instance* instance_of(const Manifest& manifest, const Config& config) {
   const auto fits = [&](const Instance& instance) {
-    return std::ranges::all_of(instance.tile, [&](const auto& field) { return config.find(field.first) == field.second; });
+    return std::ranges::all_of(instance.tile,
+                               [&](const auto& field) { return config.find(field.first) == field.second; });
   };
   const auto found = std::ranges::find_if(manifest.instances, fits);
   return found == manifest.instances.end() ? nullptr : &*found;
@@ -182,12 +198,14 @@ std::vector<Config> configs(const Manifest& manifest, const Match& match, std::s
   std::vector<std::size_t> at(manifest.tile.size(), 0);
   for (bool more = true; more && list.size() < Manifest::most_configs;) {
     std::string text;
-    for (std::size_t f = 0; f < at.size(); ++f) text += fmt::format(" {}={}", manifest.tile[f].name, manifest.tile[f].values[at[f]]);
+    for (std::size_t f = 0; f < at.size(); ++f)
+      text += fmt::format(" {}={}", manifest.tile[f].name, manifest.tile[f].values[at[f]]);
     const Config config = at.empty() ? Config() : parse_config(text);
     const std::vector<Interval> values = with_config(manifest, match, config);
     const Expression* const broken = broken_condition(manifest, values);
     if (!broken && instance_of(manifest, config)) list.push_back(config);
-    else if (why && why->empty()) *why = broken ? condition_text(manifest, *broken, values) : fmt::format("has no code for {}", config.to_string());
+    else if (why && why->empty())
+      *why = broken ? condition_text(manifest, *broken, values) : fmt::format("has no code for {}", config.to_string());
     more = false;
     for (std::size_t f = at.size(); f-- > 0 && !more;) {  // the last field turns fastest
       more = ++at[f] < manifest.tile[f].values.size();
@@ -200,7 +218,8 @@ std::vector<Config> configs(const Manifest& manifest, const Match& match, std::s
 std::int64_t known_value(const Expression& expression, std::span<const Interval> values, std::string_view what) {
   const Interval bounds = expression.bounds(values);
   if (!bounds.is_exact())
-    fail(Status::unsupported, "{} ({}) is not known before the first run: from {} to {}", what, expression.text(), bounds.least, bounds.most);
+    fail(Status::unsupported, "{} ({}) is not known before the first run: from {} to {}", what, expression.text(),
+         bounds.least, bounds.most);
   return bounds.least;
 }
 

@@ -35,8 +35,11 @@ Decline decline_by(const std::vector<CheckRecord>& checks, const std::string& na
 void add(Snapshot& snapshot, const StoredKernel& stored) {
   const Manifest& manifest = *stored.manifest;
   KernelOptions options;
-  options.gate = [checks = stored_checks(stored.digest), name = stored.name](const Target* target) { return decline_by(checks, name, target); };
-  const Kernel& kernel = snapshot.kernels.emplace_back(make_kernel(manifest, std::make_shared<Code>(stored.folder, stored.digests), std::move(options)));
+  options.gate = [checks = stored_checks(stored.digest), name = stored.name](const Target* target) {
+    return decline_by(checks, name, target);
+  };
+  const Kernel& kernel = snapshot.kernels.emplace_back(
+      make_kernel(manifest, std::make_shared<Code>(stored.folder, stored.digests), std::move(options)));
   snapshot.all.push_back(&kernel);
   std::vector<std::vector<const Kernel*>>& lists = is_gpu(manifest.kind) ? snapshot.on_gpu : snapshot.on_cpu;
   lists.resize(all_operators().size());
@@ -52,7 +55,8 @@ std::unique_ptr<const Snapshot> read_folders() {
   auto snapshot = std::make_unique<Snapshot>();
   for (const StoredKernel& stored : stored_kernels()) {
     if (!stored.manifest) log().warn("the kernel in {} is not used: {}", stored.folder.string(), stored.problem);
-    else if (is_own_kernel(stored.name)) log().warn("the kernel in {} is not used: {} is one of Cermet's own", stored.folder.string(), stored.name);
+    else if (is_own_kernel(stored.name))
+      log().warn("the kernel in {} is not used: {} is one of Cermet's own", stored.folder.string(), stored.name);
     else add(*snapshot, stored);
   }
   return snapshot;
@@ -83,6 +87,8 @@ std::span<const Kernel* const> candidates(OpKind anchor, bool on_gpu) {
 
 std::span<const Kernel* const> foreign_kernels() { return snapshot().all; }
 void reload() { snapshot(true); }
-Decline check_decline(const StoredKernel& kernel, const Target* target) { return decline_by(stored_checks(kernel.digest), kernel.name, target); }
+Decline check_decline(const StoredKernel& kernel, const Target* target) {
+  return decline_by(stored_checks(kernel.digest), kernel.name, target);
+}
 
 }  // namespace cermet::foreign

@@ -9,7 +9,8 @@
 
 namespace cermet::foreign {
 
-/// Kernels of an operator in the order in which they are tried: our own, then those from outside. What this gives stays valid for the life of the process.
+/// Kernels of an operator in the order in which they are tried: our own, then those from outside. What this gives stays
+/// valid for the life of the process.
 std::span<const Kernel* const> candidates(OpKind anchor, bool on_gpu);
 /// All from outside, for both.
 std::span<const Kernel* const> foreign_kernels();

@@ -36,7 +36,8 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    if (name.find('.') != std::string::npos && name.find(temporary_mark) == std::string::npos) list.push_back(at->path());
+    if (name.find('.') != std::string::npos && name.find(temporary_mark) == std::string::npos)
+      list.push_back(at->path());
   }
   std::ranges::sort(list);
   return list;
@@ -52,10 +53,15 @@ void read_entry(StoredKernel& kernel) {
   Manifest manifest = read_manifest(kernel.folder / manifest_name);
   const auto stored = kernel.digests.find(manifest_name);
   if (stored == kernel.digests.end() || digest(manifest.text) != stored->second)
-    fail(Status::invalid_file, "{}: expected the manifest that was stored, found another", (kernel.folder / manifest_name).string());
-  if (manifest.name != kernel.name) fail(Status::invalid_file, "{}: expected a kernel of this name, found {}", kernel.folder.string(), quote(manifest.name));
+    fail(Status::invalid_file, "{}: expected the manifest that was stored, found another",
+         (kernel.folder / manifest_name).string());
+  if (manifest.name != kernel.name)
+    fail(Status::invalid_file, "{}: expected a kernel of this name, found {}", kernel.folder.string(),
+         quote(manifest.name));
   for (const std::string& file : manifest.files())
-    if (!kernel.digests.contains(file)) fail(Status::invalid_file, "{}: expected a digest of {}, found none", (kernel.folder / entry_name).string(), file);
+    if (!kernel.digests.contains(file))
+      fail(Status::invalid_file, "{}: expected a digest of {}, found none", (kernel.folder / entry_name).string(),
+           file);
   kernel.manifest = std::move(manifest);
 }
 
@@ -90,7 +96,10 @@ void write_new_file(const fs::path& path, std::string_view content) {
 
 fs::path checked_store() {
   fs::path store = own_store();
-  if (store.empty()) fail(Status::io, "cache folder: expected CERMET_CACHE_DIR, XDG_CACHE_HOME or HOME to say where kernels are kept, found none of them");
+  if (store.empty())
+    fail(Status::io,
+         "cache folder: expected CERMET_CACHE_DIR, XDG_CACHE_HOME or HOME to say where kernels are kept, found none of "
+         "them");
   std::error_code error;
   fs::create_directories(store, error);
   if (error) fail(Status::io, "{}: cannot be created: {}", store.string(), error.message());
@@ -144,13 +153,15 @@ StoredKernel stored_kernel(std::string_view name) {
   std::vector<std::string> names;
   for (const StoredKernel& kernel : all) names.push_back(kernel.name);
   fail(Status::invalid_argument, "kernel: expected {}, found {}",
-       names.empty() ? "one that was added; there is none" : fmt::format("one of {}", fmt::join(names, ", ")), quote(name));
+       names.empty() ? "one that was added; there is none" : fmt::format("one of {}", fmt::join(names, ", ")),
+       quote(name));
 }
 
 void remove_kernel(std::string_view name) {
   const StoredKernel kernel = stored_kernel(name);
   if (kernel.folder.parent_path() != own_store())
-    fail(Status::unsupported, "kernel {}: expected one in {}, found it in {}, which is only read", name, own_store().string(), kernel.folder.string());
+    fail(Status::unsupported, "kernel {}: expected one in {}, found it in {}, which is only read", name,
+         own_store().string(), kernel.folder.string());
   const fs::path away = temporary_sibling(kernel.folder);
   rename_file(kernel.folder, away);  // gone at once for readers
   std::error_code error;
@@ -161,20 +172,24 @@ void remove_kernel(std::string_view name) {
 StagedKernel::StagedKernel(const fs::path& manifest_file, bool replace) {
   const Manifest manifest = read_manifest(manifest_file);
   if (is_own_kernel(manifest.name))
-    fail(Status::invalid_argument, "{}: name: expected none of Cermet's own kernels', found {}", manifest_file.string(), manifest.name);
+    fail(Status::invalid_argument, "{}: name: expected none of Cermet's own kernels', found {}", manifest_file.string(),
+         manifest.name);
   const fs::path store = checked_store();
   final_ = store / manifest.name;
   for (const StoredKernel& other : stored_kernels()) {
     if (other.name != manifest.name) continue;
     if (other.folder != final_)
-      fail(Status::invalid_argument, "{}: name: expected one that is not taken, found that of {}", manifest_file.string(), other.folder.string());
-    require(replace, "kernel {}: expected a name that is not taken, found one that was added on {}; --replace replaces it", manifest.name,
-            other.added.empty() ? "an unknown day" : other.added);
+      fail(Status::invalid_argument, "{}: name: expected one that is not taken, found that of {}",
+           manifest_file.string(), other.folder.string());
+    require(replace,
+            "kernel {}: expected a name that is not taken, found one that was added on {}; --replace replaces it",
+            manifest.name, other.added.empty() ? "an unknown day" : other.added);
   }
   delete_abandoned(store);
   temporary_ = temporary_sibling(final_);
   std::error_code error;
-  if (!fs::create_directory(temporary_, error)) fail(Status::io, "{}: cannot be created: {}", temporary_.string(), error.message());
+  if (!fs::create_directory(temporary_, error))
+    fail(Status::io, "{}: cannot be created: {}", temporary_.string(), error.message());
   try {
     copy(manifest_file, manifest);
   } catch (...) {
@@ -185,12 +200,15 @@ StagedKernel::StagedKernel(const fs::path& manifest_file, bool replace) {
 
 void StagedKernel::copy(const fs::path& manifest_file, const Manifest& manifest) {
   std::map<std::string, std::string> contents{{manifest_name, manifest.text}};
-  for (const std::string& file : manifest.files()) contents.emplace(file, read_file(manifest_file.parent_path() / file, Manifest::most_file_bytes));
+  for (const std::string& file : manifest.files())
+    contents.emplace(file, read_file(manifest_file.parent_path() / file, Manifest::most_file_bytes));
   for (const Instance& instance : manifest.instances)
-    check_code(manifest.kind, contents.at(instance.file), instance.entry, (manifest_file.parent_path() / instance.file).string());
+    check_code(manifest.kind, contents.at(instance.file), instance.entry,
+               (manifest_file.parent_path() / instance.file).string());
   kernel_.name = manifest.name;
   kernel_.folder = temporary_;
-  kernel_.added = time_text(std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+  kernel_.added = time_text(
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count());
   JsonValue files = JsonValue::object();
   for (const auto& [name, content] : contents) {
     write_new_file(temporary_ / name, content);
@@ -199,7 +217,8 @@ void StagedKernel::copy(const fs::path& manifest_file, const Manifest& manifest)
   }
   kernel_.digest = digest_of(kernel_.digests);
   kernel_.manifest = manifest;
-  write_new_file(temporary_ / entry_name, JsonValue{{"cermet_kernel_entry", 1}, {"added", kernel_.added}, {"files", files}}.dump(1) + "\n");
+  write_new_file(temporary_ / entry_name,
+                 JsonValue{{"cermet_kernel_entry", 1}, {"added", kernel_.added}, {"files", files}}.dump(1) + "\n");
 }
 
 StagedKernel::~StagedKernel() {
@@ -210,7 +229,8 @@ StagedKernel::~StagedKernel() {
 void StagedKernel::commit() {
   std::error_code error;
   if (!fs::exists(final_, error)) rename_file(temporary_, final_);
-  else if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, final_.c_str(), RENAME_EXCHANGE) == 0) fs::remove_all(temporary_, error);
+  else if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, final_.c_str(), RENAME_EXCHANGE) == 0)
+    fs::remove_all(temporary_, error);
   else {  // a file system that cannot exchange two names
     const fs::path old = temporary_sibling(final_);
     rename_file(final_, old);

@@ -1,4 +1,5 @@
-// Kernels from outside on disk: a folder for each, with the manifest, its files and entry.json, which has their digests. Folders appear complete or not at all.
+// Kernels from outside on disk: a folder for each, with the manifest, its files and entry.json, which has their
+// digests. Folders appear complete or not at all.
 #pragma once
 
 #include <filesystem>
@@ -29,7 +30,8 @@ std::string time_text(std::int64_t seconds_since_1970);
 std::filesystem::path own_store();
 /// That, and those of CERMET_KERNELS, which are only read.
 std::vector<std::filesystem::path> store_folders();
-/// What the folders have, damaged ones too; sorted by name within each. The manifest, small, is read and checked; other files are when they are needed.
+/// What the folders have, damaged ones too; sorted by name within each. The manifest, small, is read and checked; other
+/// files are when they are needed.
 std::vector<StoredKernel> stored_kernels();
 /// The one of a name; throws Error that lists those there are.
 StoredKernel stored_kernel(std::string_view name);
@@ -39,7 +41,8 @@ void remove_kernel(std::string_view name);
 /// A copy of a manifest and its files under a temporary name, deleted unless commit() was called.
 class StagedKernel {
  public:
-  /// Reads, checks and copies. Throws Error naming file and field; also where the name is one of our own kernels', or, without `replace`, taken.
+  /// Reads, checks and copies. Throws Error naming file and field; also where the name is one of our own kernels', or,
+  /// without `replace`, taken.
   StagedKernel(const std::filesystem::path& manifest, bool replace);
   ~StagedKernel();
   StagedKernel(const StagedKernel&) = delete;

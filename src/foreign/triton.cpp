@@ -22,7 +22,8 @@ int scratch_pointers(const Json& root) {
 
 }  // namespace
 
-void read_triton_metadata(const std::filesystem::path& file, Instance& instance, std::vector<std::string>& architectures) {
+void read_triton_metadata(const std::filesystem::path& file, Instance& instance,
+                          std::vector<std::string>& architectures) {
   const auto document = JsonDocument::read(file, metadata_limits);
   const Json root = document.root().as_object();
   instance.entry = read_identifier(root.at("name"));
@@ -30,7 +31,8 @@ void read_triton_metadata(const std::filesystem::path& file, Instance& instance,
   if (target.at("backend").as_string() != "cuda") target.at("backend").unexpected("\"cuda\"");
   const std::int64_t warp = target.at("warp_size").as_integer(32, 32);
   const std::int64_t capability = target.at("arch").as_integer(75, 999);
-  const std::string architecture = fmt::format("sm_{}{}", capability, capability >= 90 ? "a" : "");  // Triton compiles for Hopper's own instructions
+  const std::string architecture =
+      fmt::format("sm_{}{}", capability, capability >= 90 ? "a" : "");  // Triton compiles for Hopper's own instructions
   if (!architectures.empty() && architectures.front() != architecture)
     target.at("arch").unexpected(fmt::format("that of the other instances, {}", architectures.front()));
   architectures = {architecture};

@@ -1,4 +1,5 @@
-// Reading and writing one element of any type as a double: for references and conversions, not for inner loops of kernels.
+// Reading and writing one element of any type as a double: for references and conversions, not for inner loops of
+// kernels.
 #pragma once
 
 #include <cmath>
@@ -42,18 +43,21 @@ inline double load_element(const void* data, DType dtype, std::int64_t index) {
   return 0;
 }
 
-/// Rounds half to even and clamps to the type's range; NaN becomes 0, which only integer outputs of references ever see.
+/// Rounds half to even and clamps to the type's range; NaN becomes 0, which only integer outputs of references ever
+/// see.
 template <class T>
 T saturate(double value) {
-  const double low = static_cast<double>(std::numeric_limits<T>::min()), high = static_cast<double>(std::numeric_limits<T>::max());
+  const double low = static_cast<double>(std::numeric_limits<T>::min()),
+               high = static_cast<double>(std::numeric_limits<T>::max());
   const double rounded = std::nearbyint(value);
   if (!(rounded > low)) return std::isnan(rounded) ? T{0} : std::numeric_limits<T>::min();
   if (rounded >= high) return std::numeric_limits<T>::max();
   return static_cast<T>(rounded);
 }
 
-/// The float next to `value` towards zero with its last bit set, or `value` where it is a float: rounding it once more, to a format of at most 22 bits of
-/// precision, gives what one rounding of `value` would ("round to odd": Boldo and Melquiond, 2008).
+/// The float next to `value` towards zero with its last bit set, or `value` where it is a float: rounding it once more,
+/// to a format of at most 22 bits of precision, gives what one rounding of `value` would ("round to odd": Boldo and
+/// Melquiond, 2008).
 template <class Wide>
 float round_to_odd(Wide value) {
   const float nearest = static_cast<float>(value);
@@ -66,7 +70,9 @@ float round_to_odd(Wide value) {
 
 /// Writes `value` with one rounding (to nearest even, in e8m0 to the larger of two equally near; integers saturate).
 inline void store_element(void* data, DType dtype, std::int64_t index, double value) {
-  const auto write = [&](auto element) { std::memcpy(static_cast<char*>(data) + index * static_cast<std::int64_t>(sizeof element), &element, sizeof element); };
+  const auto write = [&](auto element) {
+    std::memcpy(static_cast<char*>(data) + index * static_cast<std::int64_t>(sizeof element), &element, sizeof element);
+  };
   switch (dtype) {
     case DType::boolean: return write(static_cast<std::uint8_t>(value != 0));
     case DType::u8: return write(saturate<std::uint8_t>(value));

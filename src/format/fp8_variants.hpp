@@ -1,5 +1,5 @@
-// 8-bit floating formats that are stored and cast, but not computed with: e4m3fnuz and e5m2fnuz (finite, one zero, one NaN: 0x80) and e8m0, the scale of the
-// OCP microscaling formats: powers of two from 2^-127 to 2^127, and NaN.
+// 8-bit floating formats that are stored and cast, but not computed with: e4m3fnuz and e5m2fnuz (finite, one zero, one
+// NaN: 0x80) and e8m0, the scale of the OCP microscaling formats: powers of two from 2^-127 to 2^127, and NaN.
 #pragma once
 
 #include "format/fp8.hpp"
@@ -20,7 +20,8 @@ struct e8m0 {
 enum class Rounding { zero, nearest, up };
 
 CERMET_HOST_DEVICE inline float to_float(e4m3fnuz x) {
-  const cermet_u32 sign = static_cast<cermet_u32>(x.bits & 0x80u) << 24, exponent = (x.bits >> 3) & 0xfu, fraction = x.bits & 7u;
+  const cermet_u32 sign = static_cast<cermet_u32>(x.bits & 0x80u) << 24, exponent = (x.bits >> 3) & 0xfu,
+                   fraction = x.bits & 7u;
   if (x.bits == 0x80u) return float_from_bits(0x7fc00000u);
   if (exponent != 0) return float_from_bits(sign | ((exponent + 119u) << 23) | (fraction << 20));
   const float subnormal = static_cast<float>(fraction) * 0.0009765625f;  // 2^-10
@@ -28,7 +29,8 @@ CERMET_HOST_DEVICE inline float to_float(e4m3fnuz x) {
 }
 
 CERMET_HOST_DEVICE inline float to_float(e5m2fnuz x) {
-  const cermet_u32 sign = static_cast<cermet_u32>(x.bits & 0x80u) << 24, exponent = (x.bits >> 2) & 0x1fu, fraction = x.bits & 3u;
+  const cermet_u32 sign = static_cast<cermet_u32>(x.bits & 0x80u) << 24, exponent = (x.bits >> 2) & 0x1fu,
+                   fraction = x.bits & 3u;
   if (x.bits == 0x80u) return float_from_bits(0x7fc00000u);
   if (exponent != 0) return float_from_bits(sign | ((exponent + 111u) << 23) | (fraction << 21));
   const float subnormal = static_cast<float>(fraction) * 7.62939453125e-6f;  // 2^-17
@@ -57,7 +59,8 @@ CERMET_HOST_DEVICE inline e8m0 to_e8m0(float x, Rounding rounding) {
   if (bits >= 0x7f800000u) return {0xff};
   if (bits <= 0x00400000u) return {0};
   const cermet_u32 exponent = bits >> 23, fraction = exponent != 0 ? bits & 0x7fffffu : (bits - 0x00400000u) << 1;
-  const bool is_up = rounding == Rounding::up ? fraction != 0 : rounding == Rounding::nearest && fraction >= 0x00400000u;
+  const bool is_up =
+      rounding == Rounding::up ? fraction != 0 : rounding == Rounding::nearest && fraction >= 0x00400000u;
   const cermet_u32 code = exponent + (is_up ? 1u : 0u);
   return {static_cast<unsigned char>(code > 0xfeu ? 0xfeu : code)};
 }

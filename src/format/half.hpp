@@ -53,7 +53,8 @@ CERMET_HOST_DEVICE inline f16 to_f16(float x) {
   const cermet_u32 sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return {static_cast<cermet_u16>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu))};
   if (magnitude >= 0x477ff000u) return {static_cast<cermet_u16>(sign | 0x7c00u)};  // 65520 and above round to infinity
-  if (magnitude < 0x38800000u) {  // below 2^-14: adding 0.5 aligns the fraction so that the hardware rounds to 2^-24 steps
+  if (magnitude <
+      0x38800000u) {  // below 2^-14: adding 0.5 aligns the fraction so that the hardware rounds to 2^-24 steps
     const cermet_u32 aligned = float_bits(float_from_bits(magnitude) + 0.5f) - 0x3f000000u;
     return {static_cast<cermet_u16>(sign | aligned)};
   }

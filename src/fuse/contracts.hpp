@@ -1,7 +1,7 @@
 // How values between the nodes of a region are rounded, all at once.
 #pragma once
 
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 

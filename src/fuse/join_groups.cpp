@@ -13,8 +13,14 @@ namespace {
 
 class Joiner {
  public:
-  Joiner(std::vector<FusionGroup>& groups, const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels)
-      : groups_(groups), graph_(graph), maximum_(maximum), target_(target), kernels_(kernels), group_of_(graph.nodes().size()) {
+  Joiner(std::vector<FusionGroup>& groups, const Graph& graph, const SymbolValues& maximum, const Target* target,
+         const FusionQuestions& kernels)
+      : groups_(groups),
+        graph_(graph),
+        maximum_(maximum),
+        target_(target),
+        kernels_(kernels),
+        group_of_(graph.nodes().size()) {
     for (std::size_t g = 0; g < groups.size(); ++g) own(g);
   }
 
@@ -29,10 +35,13 @@ class Joiner {
   struct Tools {
     GroupMaker maker;
     Writers writers;
-    Tools(const Graph& graph, const SymbolValues& maximum, const Target* target) : maker(graph, maximum, target), writers(graph) {}
+    Tools(const Graph& graph, const SymbolValues& maximum, const Target* target)
+        : maker(graph, maximum, target), writers(graph) {}
   };
 
-  OpKind anchor_op(const FusionGroup& group) const { return graph_.nodes()[static_cast<std::size_t>(group.anchor())].op; }
+  OpKind anchor_op(const FusionGroup& group) const {
+    return graph_.nodes()[static_cast<std::size_t>(group.anchor())].op;
+  }
 
   void own(std::size_t g) {
     for (const std::int32_t n : groups_[g].nodes) group_of_[static_cast<std::size_t>(n)] = g;
@@ -56,23 +65,27 @@ class Joiner {
     }
   }
 
-  /// Whether a group may run where another one does, and is read there alone. The two are convex together: every path from the first one leads into the second.
+  /// Whether a group may run where another one does, and is read there alone. The two are convex together: every path
+  /// from the first one leads into the second.
   bool may_join(const FusionGroup& first, std::size_t g) {
     const FusionGroup& second = groups_[g];
     if (is_one_to_one(anchor_op(first)) || first.nodes.size() + second.nodes.size() > most_group_nodes ||
         !share_super_kernel(graph_, first.anchor(), second.anchor()))
       return false;
     for (const ValueId id : first.results) {
-      if (std::ranges::any_of(graph_.outputs(), [&](const GraphOutput& output) { return output.value == id; })) return false;
+      if (std::ranges::any_of(graph_.outputs(), [&](const GraphOutput& output) { return output.value == id; }))
+        return false;
       for (const Use& use : graph_.uses(id))
-        if (group_of_[static_cast<std::size_t>(use.node)] != g && !std::ranges::binary_search(first.nodes, use.node)) return false;
+        if (group_of_[static_cast<std::size_t>(use.node)] != g && !std::ranges::binary_search(first.nodes, use.node))
+          return false;
     }
     if (!tools_) tools_.emplace(graph_, maximum_, target_);
     return std::ranges::none_of(first.nodes, [&](std::int32_t n) {
       const Node& node = graph_.nodes()[static_cast<std::size_t>(n)];
       for (std::size_t o = 0; o < node.outputs.size(); ++o)
         if (overwritten_by(node, o)) return true;
-      return std::ranges::any_of(node.inputs, [&](ValueId id) { return id && tools_->writers.overwrite_between(id, n, second.nodes.back()); });
+      return std::ranges::any_of(
+          node.inputs, [&](ValueId id) { return id && tools_->writers.overwrite_between(id, n, second.nodes.back()); });
     });
   }
 
@@ -93,7 +106,8 @@ class Joiner {
 
 }  // namespace
 
-void join_groups(std::vector<FusionGroup>& groups, const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels) {
+void join_groups(std::vector<FusionGroup>& groups, const Graph& graph, const SymbolValues& maximum,
+                 const Target* target, const FusionQuestions& kernels) {
   Joiner(groups, graph, maximum, target, kernels).run();
 }
 

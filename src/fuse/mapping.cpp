@@ -8,7 +8,8 @@ namespace cermet {
 namespace {
 
 /// Weakest first: what decides among several operands.
-constexpr std::array order{Mapping::one_to_one, Mapping::reorganize, Mapping::shuffle, Mapping::one_to_many, Mapping::many_to_many, Mapping::barrier};
+constexpr std::array order{Mapping::one_to_one,  Mapping::reorganize,   Mapping::shuffle,
+                           Mapping::one_to_many, Mapping::many_to_many, Mapping::barrier};
 
 Mapping stronger(Mapping a, Mapping b) { return std::ranges::find(order, a) < std::ranges::find(order, b) ? b : a; }
 
@@ -22,14 +23,18 @@ constexpr std::array<std::array<Combination, types>, types> make_table() {
       /* 1-1 */ {{{fuse, one_to_one}, {fuse, one_to_many}, {fuse, many_to_many}, {fuse, reorganize}, {fuse, shuffle}}},
       /* 1-M */ {{{fuse, one_to_many}, {profile, one_to_many}, x, {profile, one_to_many}, {profile, one_to_many}}},
       /* M-M */ {{{fuse, many_to_many}, {profile, many_to_many}, x, {profile, many_to_many}, {profile, many_to_many}}},
-      /* Reo */ {{{fuse, reorganize}, {profile, one_to_many}, {profile, many_to_many}, {fuse, reorganize}, {fuse, reorganize}}},
-      /* Shu */ {{{fuse, shuffle}, {profile, one_to_many}, {profile, many_to_many}, {fuse, reorganize}, {fuse, shuffle}}},
+      /* Reo */
+      {{{fuse, reorganize}, {profile, one_to_many}, {profile, many_to_many}, {fuse, reorganize}, {fuse, reorganize}}},
+      /* Shu */
+      {{{fuse, shuffle}, {profile, one_to_many}, {profile, many_to_many}, {fuse, reorganize}, {fuse, shuffle}}},
   }};
 }
 constexpr auto table = make_table();
-static_assert(static_cast<std::size_t>(Mapping::shuffle) + 1 == types, "rows and columns are in the order of the enumeration");
+static_assert(static_cast<std::size_t>(Mapping::shuffle) + 1 == types,
+              "rows and columns are in the order of the enumeration");
 
-/// By node: how the strongest path from an operand of the region to the node's results reads its elements; stops at the first edge that is forbidden.
+/// By node: how the strongest path from an operand of the region to the node's results reads its elements; stops at the
+/// first edge that is forbidden.
 std::optional<ForbiddenEdge> walk(const Region& region, std::vector<Mapping>& types_so_far) {
   for (std::size_t n = 0; n < region.nodes.size(); ++n) {
     const RegionNode& node = region.nodes[n];
@@ -78,7 +83,9 @@ Mapping mapping_of(const Region& region) {
 
 bool is_one_to_one(OpKind op) {
   const OpDefinition& schema = definition(op);
-  return schema.outputs.size() == 1 && std::ranges::all_of(schema.inputs, [](const OperandSpec& operand) { return operand.mapping == Mapping::one_to_one; });
+  return schema.outputs.size() == 1 && std::ranges::all_of(schema.inputs, [](const OperandSpec& operand) {
+           return operand.mapping == Mapping::one_to_one;
+         });
 }
 
 }  // namespace cermet

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "op/mapping.hpp"
-#include "op/region.hpp"
+#include "op/schema/mapping.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 

@@ -16,7 +16,9 @@ std::vector<std::int32_t> makers_of(const Graph& graph, std::int32_t node) {
   return makers;
 }
 
-bool share_super_kernel(const Graph& graph, std::int32_t a, std::int32_t b) { return node_of(graph, a).super_kernel == node_of(graph, b).super_kernel; }
+bool share_super_kernel(const Graph& graph, std::int32_t a, std::int32_t b) {
+  return node_of(graph, a).super_kernel == node_of(graph, b).super_kernel;
+}
 
 std::int32_t first_reader(const Graph& graph, const std::vector<std::int32_t>& nodes) {
   std::int32_t first = -1;

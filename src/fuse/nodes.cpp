@@ -17,7 +17,8 @@ Problem problem_of(const Graph& graph, const Node& node, const SymbolValues& max
   return problem;
 }
 
-Problem problem_of(OpKind op, std::span<const TensorType> inputs, const Attributes& attributes, const SymbolValues& maximum, const Target* target) {
+Problem problem_of(OpKind op, std::span<const TensorType> inputs, const Attributes& attributes,
+                   const SymbolValues& maximum, const Target* target) {
   Problem problem = make_problem(definition(op), {inputs.begin(), inputs.end()}, attributes);
   problem.maximum = maximum;
   problem.target = target;

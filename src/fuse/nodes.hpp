@@ -2,8 +2,8 @@
 #pragma once
 
 #include "graph/graph.hpp"
-#include "op/operator.hpp"
-#include "op/region.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 
@@ -19,7 +19,8 @@ Attributes known_attributes(const Attributes& attributes, OpKind op);
 /// A node's problem with symbols at their maximum, on a target (null: the CPU).
 Problem problem_of(const Graph& graph, const Node& node, const SymbolValues& maximum, const Target* target);
 /// The same of an operator that is not in the graph.
-Problem problem_of(OpKind op, std::span<const TensorType> inputs, const Attributes& attributes, const SymbolValues& maximum, const Target* target);
+Problem problem_of(OpKind op, std::span<const TensorType> inputs, const Attributes& attributes,
+                   const SymbolValues& maximum, const Target* target);
 
 /// Whether a value leaves the graph.
 bool is_output(const Graph& graph, ValueId value);

@@ -9,7 +9,7 @@
 #include "fuse/product_ends.hpp"
 #include "fuse/writers.hpp"
 #include "graph/memory.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -23,7 +23,8 @@ constexpr auto no_region = [](const Region&) { return false; };
 
 class Planner {
  public:
-  Planner(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels, Rounding rounding)
+  Planner(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels,
+          Rounding rounding)
       : graph_(graph),
         maximum_(maximum),
         target_(target),
@@ -40,14 +41,15 @@ class Planner {
   std::vector<FusionGroup> run() {
     std::vector<FusionGroup> groups;
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) groups.push_back(single(static_cast<std::int32_t>(n)));
-    // Products and reductions first, so that they find what comes before and after them still alone; then chains of elementwise operators, and of those that
-    // only move elements, from their ends.
+    // Products and reductions first, so that they find what comes before and after them still alone; then chains of
+    // elementwise operators, and of those that only move elements, from their ends.
     for (FusionGroup& group : groups)
       if (!is_chained(group.anchor())) extend(group, groups);
     for (auto group = groups.rbegin(); group != groups.rend(); ++group)
       if (is_chained(group->anchor())) extend(*group, groups);
     std::erase_if(groups, [&](const FusionGroup& group) {
-      return absorbed_[static_cast<std::size_t>(group.anchor())] || (group.nodes.size() == 1 && joined_[static_cast<std::size_t>(group.nodes[0])]);
+      return absorbed_[static_cast<std::size_t>(group.anchor())] ||
+             (group.nodes.size() == 1 && joined_[static_cast<std::size_t>(group.nodes[0])]);
     });
     std::ranges::stable_sort(groups, {}, [](const FusionGroup& group) { return group.nodes.back(); });
     return groups;
@@ -96,7 +98,8 @@ class Planner {
     release_views(group, singles);
   }
 
-  /// Takes in the whole group that ends in its anchor, this node: a norm with what comes before it, in front of the product that reads it.
+  /// Takes in the whole group that ends in its anchor, this node: a norm with what comes before it, in front of the
+  /// product that reads it.
   void absorb(std::int32_t maker, FusionGroup& group, const std::vector<FusionGroup>& singles) {
     const std::int32_t anchor = owner_[static_cast<std::size_t>(maker)];
     if (anchor != maker || is_chained(group.anchor())) return;
@@ -129,16 +132,18 @@ class Planner {
     }
   }
 
-  /// Takes in nodes that read the result of a product and may follow it. Readers join in their order, so that none is left between the region's nodes; while a
-  /// value still has readers outside beside those that joined, the next ones may bring them in.
+  /// Takes in nodes that read the result of a product and may follow it. Readers join in their order, so that none is
+  /// left between the region's nodes; while a value still has readers outside beside those that joined, the next ones
+  /// may bring them in.
   void follow(FusionGroup& group, const std::vector<FusionGroup>& singles) {
     if (is_chained(group.anchor())) return;
     std::vector<std::int32_t> nodes = group.nodes;
     FusionGroup best = group;
     for (int tries = 0; tries < most_followers; ++tries) {
       const std::int32_t reader = first_reader(graph_, nodes);
-      if (reader < 0 || nodes.size() == most_nodes || joined_[static_cast<std::size_t>(reader)] || !may_follow(reader, group.anchor()) ||
-          !may_move(nodes, reader) || is_left_to_reader(reader, group.anchor(), singles))
+      if (reader < 0 || nodes.size() == most_nodes || joined_[static_cast<std::size_t>(reader)] ||
+          !may_follow(reader, group.anchor()) || !may_move(nodes, reader) ||
+          is_left_to_reader(reader, group.anchor(), singles))
         break;
       nodes.insert(std::ranges::upper_bound(nodes, reader), reader);
       FusionGroup larger = joined(nodes, group.anchor(), singles);
@@ -149,24 +154,28 @@ class Planner {
     for (const std::int32_t n : group.nodes) joined_[static_cast<std::size_t>(n)] = true;
   }
 
-  /// Whether a node makes more elements than the product gives (a gate that is applied to an image), and the only one that reads them computes them on the way:
-  /// then nothing stores them.
+  /// Whether a node makes more elements than the product gives (a gate that is applied to an image), and the only one
+  /// that reads them computes them on the way: then nothing stores them.
   bool is_left_to_reader(std::int32_t n, std::int32_t anchor, const std::vector<FusionGroup>& singles) const {
     const auto elements = [&](std::int32_t of) { return graph_.type(node(of).outputs[0]).elements().value(maximum_); };
     const std::span<const Use> uses = graph_.uses(node(n).outputs[0]);
-    if (uses.size() != 1 || is_result_[static_cast<std::size_t>(node(n).outputs[0].index)] || elements(n) <= elements(anchor)) return false;
+    if (uses.size() != 1 || is_result_[static_cast<std::size_t>(node(n).outputs[0].index)] ||
+        elements(n) <= elements(anchor))
+      return false;
     const std::int32_t reader = uses[0].node;
-    if (is_chained(reader) || joined_[static_cast<std::size_t>(reader)] || !kernels_.fuses(node(reader).op)) return false;
+    if (is_chained(reader) || joined_[static_cast<std::size_t>(reader)] || !kernels_.fuses(node(reader).op))
+      return false;
     FusionGroup later = joined({n, reader}, reader, singles);
     return taken(later.region);
   }
 
-  /// Operators of one place each, and those that end some products, with the parts of its columns that they read; channels that are moved behind their
-  /// normalization.
+  /// Operators of one place each, and those that end some products, with the parts of its columns that they read;
+  /// channels that are moved behind their normalization.
   bool may_follow(std::int32_t n, std::int32_t anchor) const {
     if (!share_super_kernel(graph_, n, anchor)) return false;
     const OpKind op = node(n).op, before = node(anchor).op;
-    if (before == OpKind::group_norm || before == OpKind::instance_norm) return is_elementwise(n) || op == OpKind::transpose;
+    if (before == OpKind::group_norm || before == OpKind::instance_norm)
+      return is_elementwise(n) || op == OpKind::transpose;
     return is_elementwise(n) || end_of(op) != nullptr || leads_to_end(graph_, n, is_result_);
   }
 
@@ -194,9 +203,12 @@ class Planner {
 
   bool is_chained(std::int32_t n) const { return is_elementwise(n) || node(n).op == OpKind::transpose; }
 
-  /// Whether a node may run where the group's anchor is: nothing reads its results before that and outside, and its operands are still there. The region
-  /// then stays convex: a path from the node to the anchor through the outside would have such a reader.
-  bool may_join(std::int32_t n, const FusionGroup& group) const { return !joined_[static_cast<std::size_t>(n)] && may_run_at(n, group.anchor(), group.nodes); }
+  /// Whether a node may run where the group's anchor is: nothing reads its results before that and outside, and its
+  /// operands are still there. The region then stays convex: a path from the node to the anchor through the outside
+  /// would have such a reader.
+  bool may_join(std::int32_t n, const FusionGroup& group) const {
+    return !joined_[static_cast<std::size_t>(n)] && may_run_at(n, group.anchor(), group.nodes);
+  }
   bool may_run_at(std::int32_t n, std::int32_t anchor, const std::vector<std::int32_t>& group) const {
     if (!share_super_kernel(graph_, n, anchor)) return false;
     for (std::size_t o = 0; o < node(n).outputs.size(); ++o) {
@@ -204,11 +216,13 @@ class Planner {
       for (const Use& use : graph_.uses(node(n).outputs[o]))
         if (use.node < anchor && !std::ranges::binary_search(group, use.node)) return false;
     }
-    return std::ranges::none_of(node(n).inputs, [&](ValueId id) { return id && writers_.overwrite_between(id, n, anchor); });
+    return std::ranges::none_of(node(n).inputs,
+                                [&](ValueId id) { return id && writers_.overwrite_between(id, n, anchor); });
   }
 
   /// The group of these nodes; every contract is strict until taken() looks at it.
-  FusionGroup joined(const std::vector<std::int32_t>& nodes, std::int32_t anchor, const std::vector<FusionGroup>& singles) const {
+  FusionGroup joined(const std::vector<std::int32_t>& nodes, std::int32_t anchor,
+                     const std::vector<FusionGroup>& singles) const {
     FusionGroup group;
     group.nodes = nodes;
     group.region.anchor = static_cast<std::int32_t>(std::ranges::find(nodes, anchor) - nodes.begin());
@@ -236,7 +250,8 @@ class Planner {
         return RegionInput::inside(maker, static_cast<std::size_t>(found - made.begin()), Rounding::strict);
     }
     const auto known = std::ranges::find(group.operands, id);
-    if (known != group.operands.end()) return RegionInput::outside(static_cast<std::size_t>(known - group.operands.begin()));
+    if (known != group.operands.end())
+      return RegionInput::outside(static_cast<std::size_t>(known - group.operands.begin()));
     group.operands.push_back(id);
     group.region.operands.push_back({static_cast<std::int32_t>(at), static_cast<std::int32_t>(i)});
     return RegionInput::outside(group.operands.size() - 1);
@@ -247,7 +262,9 @@ class Planner {
     for (std::size_t o = 0; o < node(group.nodes[at]).outputs.size(); ++o) {
       const ValueId id = node(group.nodes[at]).outputs[o];
       const auto is_inside = [&](const Use& use) { return std::ranges::binary_search(group.nodes, use.node); };
-      if (!graph_.uses(id).empty() && !is_result_[static_cast<std::size_t>(id.index)] && std::ranges::all_of(graph_.uses(id), is_inside)) continue;
+      if (!graph_.uses(id).empty() && !is_result_[static_cast<std::size_t>(id.index)] &&
+          std::ranges::all_of(graph_.uses(id), is_inside))
+        continue;
       group.results.push_back(id);
       group.region.results.push_back({static_cast<std::int32_t>(at), static_cast<std::int32_t>(o)});
     }
@@ -268,7 +285,8 @@ class Planner {
 
 }  // namespace
 
-std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels, Rounding rounding) {
+std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target,
+                                     const FusionQuestions& kernels, Rounding rounding) {
   std::vector<FusionGroup> groups = Planner(graph, maximum, target, kernels, rounding).run();
   join_groups(groups, graph, maximum, target, kernels);
   return groups;
@@ -283,12 +301,15 @@ struct GroupMaker::State {
   Planner planner;
   std::vector<FusionGroup> singles;
 
-  State(const Graph& graph, const SymbolValues& maximum, const Target* target) : planner(graph, maximum, target, unasked, Rounding::strict) {
-    for (std::size_t n = 0; n < graph.nodes().size(); ++n) singles.push_back(planner.single(static_cast<std::int32_t>(n)));
+  State(const Graph& graph, const SymbolValues& maximum, const Target* target)
+      : planner(graph, maximum, target, unasked, Rounding::strict) {
+    for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+      singles.push_back(planner.single(static_cast<std::int32_t>(n)));
   }
 };
 
-GroupMaker::GroupMaker(const Graph& graph, const SymbolValues& maximum, const Target* target) : state_(std::make_unique<State>(graph, maximum, target)) {}
+GroupMaker::GroupMaker(const Graph& graph, const SymbolValues& maximum, const Target* target)
+    : state_(std::make_unique<State>(graph, maximum, target)) {}
 GroupMaker::~GroupMaker() = default;
 
 FusionGroup GroupMaker::group(const std::vector<std::int32_t>& nodes, std::int32_t anchor) const {

@@ -1,5 +1,6 @@
-// Which nodes of a graph become one kernel: regions grown backwards from their anchors, over the values that nobody else reads in between, and forwards over
-// the elementwise nodes that read what a product gives; then joined with the only region that reads them (join_groups.hpp).
+// Which nodes of a graph become one kernel: regions grown backwards from their anchors, over the values that nobody
+// else reads in between, and forwards over the elementwise nodes that read what a product gives; then joined with the
+// only region that reads them (join_groups.hpp).
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 #include "base/function_ref.hpp"
 #include "graph/graph.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 
@@ -29,11 +30,12 @@ struct FusionQuestions {
   FunctionRef<bool(const Region& region)> takes;  ///< whether one takes these
 };
 
-/// Groups in an order in which they can run, with symbols at `maximum` and for a target (null: the CPU); each node of the graph is in exactly one, which runs
-/// where its last node stood. `rounding`: of f16 and bf16 values between nodes of a group; with `fast`, groups that are only taken strictly are strict. Takes
-/// time in proportion to the graph's edges and to the time of the answers.
-std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target, const FusionQuestions& kernels,
-                                     Rounding rounding = Rounding::strict);
+/// Groups in an order in which they can run, with symbols at `maximum` and for a target (null: the CPU); each node of
+/// the graph is in exactly one, which runs where its last node stood. `rounding`: of f16 and bf16 values between nodes
+/// of a group; with `fast`, groups that are only taken strictly are strict. Takes time in proportion to the graph's
+/// edges and to the time of the answers.
+std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target,
+                                     const FusionQuestions& kernels, Rounding rounding = Rounding::strict);
 /// A group for every node.
 std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target = nullptr);
 

@@ -9,10 +9,11 @@ namespace {
 /// Values of a product and what follows it that go to memory: one that others read, too, beside the last.
 constexpr std::int64_t most_stored = 2;
 
-/// A gated activation, the sum of a token's experts, the pool behind a convolution, what rotates and stores the heads of queries, keys and values, and
-/// the norm behind a residual.
-constexpr std::array ends{ProductEnd{OpKind::silu_and_mul}, ProductEnd{OpKind::gelu_and_mul},         ProductEnd{OpKind::moe_unpermute},
-                          ProductEnd{OpKind::max_pool},     ProductEnd{OpKind::rope_and_cache, true}, ProductEnd{OpKind::layer_norm}};
+/// A gated activation, the sum of a token's experts, the pool behind a convolution, what rotates and stores the heads
+/// of queries, keys and values, and the norm behind a residual.
+constexpr std::array ends{ProductEnd{OpKind::silu_and_mul},         ProductEnd{OpKind::gelu_and_mul},
+                          ProductEnd{OpKind::moe_unpermute},        ProductEnd{OpKind::max_pool},
+                          ProductEnd{OpKind::rope_and_cache, true}, ProductEnd{OpKind::layer_norm}};
 
 }  // namespace
 
@@ -29,7 +30,8 @@ bool leads_to_end(const Graph& graph, std::int32_t n, const std::vector<bool>& i
     return end != nullptr ? end->reads_parts : leads_to_end(graph, use.node, is_result);
   };
   return std::ranges::all_of(node.outputs, [&](ValueId id) {
-    return !is_result[static_cast<std::size_t>(id.index)] && !graph.uses(id).empty() && std::ranges::all_of(graph.uses(id), leads);
+    return !is_result[static_cast<std::size_t>(id.index)] && !graph.uses(id).empty() &&
+           std::ranges::all_of(graph.uses(id), leads);
   });
 }
 

@@ -7,7 +7,7 @@
 #include "fuse/mapping.hpp"
 #include "fuse/neighbours.hpp"
 #include "fuse/writers.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -32,12 +32,19 @@ static_assert(rows.size() == static_cast<std::size_t>(WhyApart::order) + 1);
 
 class Explainer {
  public:
-  Explainer(const Graph& graph, const SymbolValues& maximum, std::span<const FusionGroup> groups, const FusionReportQuestions& questions)
-      : graph_(graph), groups_(groups), questions_(questions), maker_(graph, maximum, questions.target), writers_(graph), group_of_(graph.nodes().size(), -1) {
+  Explainer(const Graph& graph, const SymbolValues& maximum, std::span<const FusionGroup> groups,
+            const FusionReportQuestions& questions)
+      : graph_(graph),
+        groups_(groups),
+        questions_(questions),
+        maker_(graph, maximum, questions.target),
+        writers_(graph),
+        group_of_(graph.nodes().size(), -1) {
     for (std::size_t g = 0; g < groups.size(); ++g)
       for (const std::int32_t n : groups[g].nodes) group_of_[at(n)] = static_cast<std::int32_t>(g);
     // Views run with nobody, but lead from one group to another: numbers from the number of groups on.
-    for (std::size_t v = 0; v < questions.views.size(); ++v) group_of_[at(questions.views[v])] = static_cast<std::int32_t>(groups.size() + v);
+    for (std::size_t v = 0; v < questions.views.size(); ++v)
+      group_of_[at(questions.views[v])] = static_cast<std::int32_t>(groups.size() + v);
     note_readers();
   }
 
@@ -45,7 +52,8 @@ class Explainer {
     FusionReport report;
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n)
       for (const ValueId id : graph_.nodes()[n].inputs) add(report, id, group_of_[n]);
-    std::ranges::stable_sort(report.edges, {}, [](const UnfusedEdge& e) { return std::pair(e.consumer, e.value.index); });
+    std::ranges::stable_sort(report.edges, {},
+                             [](const UnfusedEdge& e) { return std::pair(e.consumer, e.value.index); });
     return report;
   }
 
@@ -72,10 +80,12 @@ class Explainer {
     if (!share_super_kernel(graph_, first.anchor(), second.anchor())) return {WhyApart::border, ""};
     std::vector<std::int32_t> nodes;
     std::ranges::merge(first.nodes, second.nodes, std::back_inserter(nodes));
-    if (nodes.size() > most_group_nodes) return {WhyApart::limit, fmt::format("{} operators together, at most {}", nodes.size(), most_group_nodes)};
+    if (nodes.size() > most_group_nodes)
+      return {WhyApart::limit, fmt::format("{} operators together, at most {}", nodes.size(), most_group_nodes)};
     if (is_overwritten(nodes)) return {WhyApart::overwritten, ""};
     if (const std::int32_t between = group_between(from, to); between >= 0)
-      return {WhyApart::cycle, fmt::format("{} runs in between: it reads the one and is read by the other", operators_of(between))};
+      return {WhyApart::cycle,
+              fmt::format("{} runs in between: it reads the one and is read by the other", operators_of(between))};
     const bool behind = maker_.is_elementwise(second.anchor()) && !maker_.is_elementwise(first.anchor());
     const Region together = maker_.group(nodes, behind ? first.anchor() : second.anchor()).region;
     if (std::string why = why_apart(questions_.mode, together); !why.empty())
@@ -84,12 +94,16 @@ class Explainer {
     if (declines.empty()) return {WhyApart::order, ""};
     if (std::ranges::any_of(graph_.outputs(), [&](const GraphOutput& output) { return output.value == id; }))
       return {WhyApart::result, fmt::format("a result of the graph; {}", declines)};
-    const auto others = std::ranges::count_if(graph_.uses(id), [&](const Use& use) { return !std::ranges::binary_search(nodes, use.node); });
-    if (others > 0) return {WhyApart::readers, fmt::format("read by {} other operator{}; {}", others, others == 1 ? "" : "s", declines)};
+    const auto others = std::ranges::count_if(
+        graph_.uses(id), [&](const Use& use) { return !std::ranges::binary_search(nodes, use.node); });
+    if (others > 0)
+      return {WhyApart::readers,
+              fmt::format("read by {} other operator{}; {}", others, others == 1 ? "" : "s", declines)};
     return {WhyApart::kernels, declines};
   }
 
-  /// Of an operator that may end a product whose columns it reads in parts, and of which only views keep it apart: why no kernel takes all of them.
+  /// Of an operator that may end a product whose columns it reads in parts, and of which only views keep it apart: why
+  /// no kernel takes all of them.
   Reason behind_views(const FusionGroup& reader) {
     Reason apart{WhyApart::view, ""};
     if (reader.region.problem().op->kind != OpKind::rope_and_cache) return apart;
@@ -118,7 +132,8 @@ class Explainer {
   /// Whether some node must not run where the last one does.
   bool is_overwritten(const std::vector<std::int32_t>& nodes) const {
     return std::ranges::any_of(nodes, [&](std::int32_t n) {
-      return std::ranges::any_of(graph_.nodes()[at(n)].inputs, [&](ValueId id) { return id && writers_.overwrite_between(id, n, nodes.back()); });
+      return std::ranges::any_of(graph_.nodes()[at(n)].inputs,
+                                 [&](ValueId id) { return id && writers_.overwrite_between(id, n, nodes.back()); });
     });
   }
 
@@ -135,7 +150,9 @@ class Explainer {
       for (const ValueId id : graph_.nodes()[n].inputs)
         if (id && graph_.value(id).producer >= 0) {
           std::vector<std::int32_t>& list = readers_[at(group_of_[at(graph_.value(id).producer)])];
-          if (group_of_[n] != group_of_[at(graph_.value(id).producer)] && std::ranges::find(list, group_of_[n]) == list.end()) list.push_back(group_of_[n]);
+          if (group_of_[n] != group_of_[at(graph_.value(id).producer)] &&
+              std::ranges::find(list, group_of_[n]) == list.end())
+            list.push_back(group_of_[n]);
         }
   }
 
@@ -172,7 +189,8 @@ class Explainer {
 std::string_view name_of(WhyApart why) { return rows[static_cast<std::size_t>(why)].name; }
 std::string_view summary_of(WhyApart why) { return rows[static_cast<std::size_t>(why)].summary; }
 
-FusionReport explain_fusion(const Graph& graph, const SymbolValues& maximum, std::span<const FusionGroup> groups, const FusionReportQuestions& questions) {
+FusionReport explain_fusion(const Graph& graph, const SymbolValues& maximum, std::span<const FusionGroup> groups,
+                            const FusionReportQuestions& questions) {
   return Explainer(graph, maximum, groups, questions).run();
 }
 

@@ -43,11 +43,12 @@ struct FusionReport {
 struct FusionReportQuestions {
   FusionMode mode = FusionMode::full;
   const Target* target = nullptr;
-  std::span<const std::int32_t> views;               ///< nodes that no step runs, rising; their groups are not in the plan
+  std::span<const std::int32_t> views;  ///< nodes that no step runs, rising; their groups are not in the plan
   FunctionRef<std::string(const Region&)> declines;  ///< every kernel's reason; empty where one takes the region
 };
 
 /// Takes time in proportion to the edges between groups and to that of the answers.
-FusionReport explain_fusion(const Graph& graph, const SymbolValues& maximum, std::span<const FusionGroup> groups, const FusionReportQuestions& questions);
+FusionReport explain_fusion(const Graph& graph, const SymbolValues& maximum, std::span<const FusionGroup> groups,
+                            const FusionReportQuestions& questions);
 
 }  // namespace cermet

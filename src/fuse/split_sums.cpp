@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t x = 0, residual = 1, first_of_norm = 2, y = 0, sum = 1;
 
-/// Rows up to which it was no slower on an H200 (bench/results/h200/compare/few-sequences.txt): of products of 16-bit weights, and of others.
+/// Rows up to which it was no slower on an H200 (bench/results/h200/compare/few-sequences.txt): of products of 16-bit
+/// weights, and of others.
 constexpr std::int64_t most_rows = 32, most_quantized_rows = 1;
 
 /// Whether a kernel takes the product that gives operand `i` of a sum together with the sum.
@@ -21,7 +22,8 @@ bool is_taken(const Graph& graph, const Node& norm, std::size_t i, const SymbolV
   const std::int32_t producer = graph.value(id).producer;
   if (producer < 0 || graph.uses(id).size() != 1 || is_output(graph, id)) return false;
   const Node& product = graph.nodes()[static_cast<std::size_t>(producer)];
-  if (product.super_kernel != norm.super_kernel || (product.op != OpKind::linear && product.op != OpKind::scaled_mm)) return false;
+  if (product.super_kernel != norm.super_kernel || (product.op != OpKind::linear && product.op != OpKind::scaled_mm))
+    return false;
   const bool quantizes = product.op == OpKind::scaled_mm || norm.op == OpKind::add_rms_norm_quant;
   Region region(problem_of(graph, product, maximum, target));
   if (max_rows(region.problem(), 0) > (quantizes ? most_quantized_rows : most_rows)) return false;
@@ -42,19 +44,24 @@ bool is_of_float32(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-SplitNodes split_sums(const Graph& graph, const SymbolValues& maximum, const Target* target, FunctionRef<bool(const Region& region)> takes) {
+SplitNodes split_sums(const Graph& graph, const SymbolValues& maximum, const Target* target,
+                      FunctionRef<bool(const Region& region)> takes) {
   GraphEditor editor(graph);
   std::size_t count = 0;
   for (std::size_t n = 0; target != nullptr && n < graph.nodes().size(); ++n) {
     const Node& before = graph.nodes()[n];
-    if ((before.op != OpKind::add_rms_norm && before.op != OpKind::add_rms_norm_quant) || !is_of_float32(graph, before)) continue;
-    if (!is_taken(graph, before, x, maximum, target, takes) && !is_taken(graph, before, residual, maximum, target, takes)) continue;
+    if ((before.op != OpKind::add_rms_norm && before.op != OpKind::add_rms_norm_quant) || !is_of_float32(graph, before))
+      continue;
+    if (!is_taken(graph, before, x, maximum, target, takes) &&
+        !is_taken(graph, before, residual, maximum, target, takes))
+      continue;
     const auto place = static_cast<NodeId>(n);
     const Node node = editor.node(place);  // whose residual may be a sum that was split
     const OpKind norm = node.op == OpKind::add_rms_norm ? OpKind::rms_norm : OpKind::rms_norm_quant;
     Attributes attributes = known_attributes(node.attributes, norm);
     attributes.set("out_dtype", std::string(name_of(editor.value(node.outputs[y]).type.dtype)));
-    const std::vector<ValueId> added = editor.insert_before(place, OpKind::add, {node.inputs[x], node.inputs[residual]}, {}, node.scope);
+    const std::vector<ValueId> added =
+        editor.insert_before(place, OpKind::add, {node.inputs[x], node.inputs[residual]}, {}, node.scope);
     std::vector<ValueId> operands = added;
     operands.insert(operands.end(), node.inputs.begin() + first_of_norm, node.inputs.end());
     const std::vector<ValueId> normed = editor.insert_before(place, norm, operands, attributes, node.scope);

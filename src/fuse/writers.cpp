@@ -11,12 +11,14 @@ Writers::Writers(const Graph& graph) : root_(memory_roots(graph)), writers_(root
     const Node& node = graph.nodes()[n];
     for (std::size_t o = 0; o < node.outputs.size(); ++o)
       if (const ValueId written = overwritten_by(node, o))
-        writers_[static_cast<std::size_t>(root_[static_cast<std::size_t>(written.index)])].push_back(static_cast<std::int32_t>(n));
+        writers_[static_cast<std::size_t>(root_[static_cast<std::size_t>(written.index)])].push_back(
+            static_cast<std::int32_t>(n));
   }
 }
 
 bool Writers::overwrite_between(ValueId id, std::int32_t after, std::int32_t before) const {
-  const std::vector<std::int32_t>& writers = writers_[static_cast<std::size_t>(root_[static_cast<std::size_t>(id.index)])];
+  const std::vector<std::int32_t>& writers =
+      writers_[static_cast<std::size_t>(root_[static_cast<std::size_t>(id.index)])];
   const auto first = std::ranges::upper_bound(writers, after);
   return first != writers.end() && *first < before;
 }

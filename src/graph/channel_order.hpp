@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "op/attributes.hpp"
+#include "op/schema/attributes.hpp"
 
 namespace cermet {
 
@@ -14,7 +14,8 @@ inline std::int64_t moved_axis(std::int64_t a, int rank) { return a == 0 ? 0 : a
 template <class List>
 List moved_entries(const List& list, int rank) {
   List moved = list;
-  for (int a = 0; a < rank; ++a) moved[static_cast<std::size_t>(moved_axis(a, rank))] = list[static_cast<std::size_t>(a)];
+  for (int a = 0; a < rank; ++a)
+    moved[static_cast<std::size_t>(moved_axis(a, rank))] = list[static_cast<std::size_t>(a)];
   return moved;
 }
 

@@ -5,16 +5,20 @@
 #include <optional>
 
 #include "graph/channel_order.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
 
-bool is_windowed(OpKind op) { return op == OpKind::conv || op == OpKind::max_pool || op == OpKind::average_pool || op == OpKind::lp_pool; }
+bool is_windowed(OpKind op) {
+  return op == OpKind::conv || op == OpKind::max_pool || op == OpKind::average_pool || op == OpKind::lp_pool;
+}
 
 class Conversion {
  public:
-  explicit Conversion(const Graph& from) : from_(from), first_(from.values().size()), last_(from.values().size()) { to_.name = from.name; }
+  explicit Conversion(const Graph& from) : from_(from), first_(from.values().size()), last_(from.values().size()) {
+    to_.name = from.name;
+  }
 
   Graph run() {
     for (const SymbolRange& r : from_.ranges()) to_.set_range(r.symbol, r.range);
@@ -66,7 +70,8 @@ class Conversion {
   ValueId reordered(ValueId value, const TensorType& shape_of, bool is_last) {
     const std::string name = name_beside(value, is_last ? "channels_last" : "channels_first");
     const int rank = shape_of.rank();
-    if (!is_alike(shape_of)) return to_.apply(OpKind::transpose, {value}, {{"permutation", is_last ? to_last(rank) : to_first(rank)}}, name);
+    if (!is_alike(shape_of))
+      return to_.apply(OpKind::transpose, {value}, {{"permutation", is_last ? to_last(rank) : to_first(rank)}}, name);
     const Dims dims = is_last ? moved_entries(shape_of.dims, rank) : shape_of.dims;
     Ints shape;
     for (std::size_t a = 0; a < dims.size(); ++a) {
@@ -89,7 +94,8 @@ class Conversion {
   /// The value [N, C, ..] with its channels last. Constants are reordered while weights load.
   ValueId last(ValueId id) {
     ValueId& known = last_[id.at()];
-    if (!known) known = is_constant(id) ? constant_last(first_[id.at()], type(id)) : reordered(first_[id.at()], type(id), true);
+    if (!known)
+      known = is_constant(id) ? constant_last(first_[id.at()], type(id)) : reordered(first_[id.at()], type(id), true);
     return known;
   }
 
@@ -153,14 +159,17 @@ class Conversion {
     if (rank < 3 || (node.op != OpKind::conv && !has_last(node.inputs[0]))) return false;
     attributes.set("layout", "nhwc");
     std::vector<ValueId> inputs = node.inputs;
-    for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = i == 0 || i == 3 ? (inputs[i] ? last(inputs[i]) : inputs[i]) : first(inputs[i]);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      inputs[i] = i == 0 || i == 3 ? (inputs[i] ? last(inputs[i]) : inputs[i]) : first(inputs[i]);
     return apply_last(node, std::move(inputs), attributes);
   }
 
   static bool is_elementwise(const Node& node) {
     const OpDefinition& op = definition(node.op);
-    if (node.op == OpKind::concat || node.op == OpKind::slice || node.op == OpKind::split || node.outputs.size() != 1) return false;
-    return std::ranges::all_of(op.inputs, [](const OperandSpec& operand) { return operand.mapping == Mapping::one_to_one; });
+    if (node.op == OpKind::concat || node.op == OpKind::slice || node.op == OpKind::split || node.outputs.size() != 1)
+      return false;
+    return std::ranges::all_of(op.inputs,
+                               [](const OperandSpec& operand) { return operand.mapping == Mapping::one_to_one; });
   }
 
   /// Operands broadcast: those of fewer dimensions get leading ones first.
@@ -171,7 +180,8 @@ class Conversion {
     for (const ValueId id : node.inputs) {
       if (!id) continue;
       any = any || (has_last(id) && type(id).dims == dims);
-      // A full value in the plain order alone would have to be reordered, which pays only where something else needs it so, too.
+      // A full value in the plain order alone would have to be reordered, which pays only where something else needs it
+      // so, too.
       if (!is_constant(id) && type(id).rank() > 1 && type(id).rank() < rank) return false;
     }
     if (!any || rank < 3) return false;
@@ -190,7 +200,8 @@ class Conversion {
       const ValueId full = to_.apply(OpKind::reshape, {first(id)}, attributes, name_beside(first(id), "full"));
       return to_.apply(OpKind::transpose, {full}, {{"permutation", to_last(rank)}}, name_beside(full, "channels_last"));
     }
-    const ValueId full = to_.add_constant(name_beside(first(id), "full"), ConstantExpression{OpKind::reshape, {first(id)}, attributes, 0});
+    const ValueId full = to_.add_constant(name_beside(first(id), "full"),
+                                          ConstantExpression{OpKind::reshape, {first(id)}, attributes, 0});
     return constant_last(full, to_.type(full));
   }
 
@@ -270,7 +281,8 @@ class Conversion {
     const AttributeValue* keep = attributes.find("keepdims");
     const bool keeps = keep && std::get<bool>(*keep);
     // Without the reduced axes, what is left must stand in the order that it had.
-    const bool spatial = axes.size() == static_cast<std::size_t>(rank - 2) && std::ranges::none_of(axes, [](std::int64_t a) { return a < 2; });
+    const bool spatial = axes.size() == static_cast<std::size_t>(rank - 2) &&
+                         std::ranges::none_of(axes, [](std::int64_t a) { return a < 2; });
     if (!keeps && !spatial) return false;
     for (std::int64_t& a : axes) a = moved_axis(a, rank);
     attributes.set("axes", std::move(axes));
@@ -289,7 +301,9 @@ class Conversion {
 
 Graph with_channels_last(const Graph& graph) {
   // A convolution of quantized values is a scaled_mm between transposes.
-  if (std::ranges::none_of(graph.nodes(), [](const Node& node) { return node.op == OpKind::conv || node.op == OpKind::scaled_mm; })) return graph;
+  if (std::ranges::none_of(graph.nodes(),
+                           [](const Node& node) { return node.op == OpKind::conv || node.op == OpKind::scaled_mm; }))
+    return graph;
   return Conversion(graph).run();
 }
 

@@ -5,7 +5,7 @@
 
 #include "graph/editor.hpp"
 #include "graph/memory.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -13,7 +13,8 @@ Graph remove_dead_code(const Graph& graph) {
     bool keep = false;
     for (std::size_t o = 0; o < node.outputs.size() && !keep; ++o) {
       const ValueId id = node.outputs[o], shared = overwritten_by(node, o);
-      const bool updates_input = shared && graph.values()[static_cast<std::size_t>(root[shared.at()])].kind == ValueKind::input;
+      const bool updates_input =
+          shared && graph.values()[static_cast<std::size_t>(root[shared.at()])].kind == ValueKind::input;
       keep = updates_input || editor.is_output(id) || !editor.uses(id).empty();
     }
     if (!keep) editor.erase(static_cast<NodeId>(n));

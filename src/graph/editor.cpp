@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 
@@ -79,7 +79,8 @@ std::vector<std::optional<TensorType>> GraphEditor::types_of(const std::vector<V
 
 ValueId GraphEditor::add_value(std::string name, TensorType type, ValueKind kind, ConstantSource source) {
   const ValueId id{static_cast<std::int32_t>(values_.size())};
-  require(names_.add(name, id), "graph '{}': value '{}': expected a name of its own, found one that is taken", name_, name);
+  require(names_.add(name, id), "graph '{}': value '{}': expected a name of its own, found one that is taken", name_,
+          name);
   values_.push_back({std::move(name), std::move(type), kind, no_node, std::move(source)});
   readers_.emplace_back();
   return id;
@@ -87,7 +88,8 @@ ValueId GraphEditor::add_value(std::string name, TensorType type, ValueKind kind
 
 ValueId GraphEditor::add_constant_value(std::string_view name, TensorType type, ConstantSource source) {
   const std::string no_suffix[] = {""};
-  return add_value(names_.fresh(std::string(name), no_suffix).front(), std::move(type), ValueKind::constant, std::move(source));
+  return add_value(names_.fresh(std::string(name), no_suffix).front(), std::move(type), ValueKind::constant,
+                   std::move(source));
 }
 
 ValueId GraphEditor::add_constant(std::string_view name, TensorData data) {
@@ -98,13 +100,15 @@ ValueId GraphEditor::add_constant(std::string_view name, TensorData data) {
 ValueId GraphEditor::add_constant(std::string_view name, ConstantExpression expression) {
   for (const ValueId id : expression.inputs)
     if (id && value(id).kind != ValueKind::constant)
-      fail(Status::invalid_argument, "constant '{}': expected constants to compute it of, found '{}'", name, value(id).name);
+      fail(Status::invalid_argument, "constant '{}': expected constants to compute it of, found '{}'", name,
+           value(id).name);
   const Problem problem = make_problem(definition(expression.op), types_of(expression.inputs), expression.attributes);
   const auto output = static_cast<std::size_t>(expression.output);
   return add_constant_value(name, problem.outputs.at(output), std::move(expression));
 }
 
-std::vector<ValueId> GraphEditor::insert(NodeId before, NodeId next, NodeId place, OpKind op, std::vector<ValueId> inputs, const Attributes& attributes,
+std::vector<ValueId> GraphEditor::insert(NodeId before, NodeId next, NodeId place, OpKind op,
+                                         std::vector<ValueId> inputs, const Attributes& attributes,
                                          std::string_view scope, const std::vector<std::string>& names) {
   const OpDefinition& definition = cermet::definition(op);
   const Problem problem = make_problem(definition, types_of(inputs), attributes);
@@ -126,22 +130,25 @@ std::vector<ValueId> GraphEditor::insert(NodeId before, NodeId next, NodeId plac
   return nodes_.back().node.outputs;
 }
 
-std::vector<ValueId> GraphEditor::insert_before(NodeId place, OpKind op, std::vector<ValueId> inputs, const Attributes& attributes, std::string_view scope,
+std::vector<ValueId> GraphEditor::insert_before(NodeId place, OpKind op, std::vector<ValueId> inputs,
+                                                const Attributes& attributes, std::string_view scope,
                                                 const std::vector<std::string>& names) {
   CERMET_ASSERT(has(place));
   return insert(link(place).before, place, place, op, std::move(inputs), attributes, scope, names);
 }
 
-std::vector<ValueId> GraphEditor::insert_after(NodeId place, OpKind op, std::vector<ValueId> inputs, const Attributes& attributes, std::string_view scope,
+std::vector<ValueId> GraphEditor::insert_after(NodeId place, OpKind op, std::vector<ValueId> inputs,
+                                               const Attributes& attributes, std::string_view scope,
                                                const std::vector<std::string>& names) {
   CERMET_ASSERT(place == no_node || has(place));
-  return insert(place == no_node ? last_ : place, place == no_node ? no_node : next(place), place, op, std::move(inputs), attributes, scope, names);
+  return insert(place == no_node ? last_ : place, place == no_node ? no_node : next(place), place, op,
+                std::move(inputs), attributes, scope, names);
 }
 
 void GraphEditor::require_same_type(ValueId from, ValueId to) const {
   if (value(from).type != value(to).type)
-    fail(Status::invalid_argument, "graph '{}': value '{}' in place of '{}': expected {}, found {}", name_, value(to).name, value(from).name,
-         value(from).type.to_string(), value(to).type.to_string());
+    fail(Status::invalid_argument, "graph '{}': value '{}' in place of '{}': expected {}, found {}", name_,
+         value(to).name, value(from).name, value(from).type.to_string(), value(to).type.to_string());
 }
 
 void GraphEditor::set_operand(Use use, ValueId to) {
@@ -170,10 +177,12 @@ void GraphEditor::erase(NodeId n) {
   CERMET_ASSERT(has(n));
   for (const ValueId id : node(n).outputs) {
     const Readers& readers = readers_[id.at()];
-    require(readers.outputs.empty(), "graph '{}': value '{}': expected one that nothing reads, found an output of the graph", name_, value(id).name);
+    require(readers.outputs.empty(),
+            "graph '{}': value '{}': expected one that nothing reads, found an output of the graph", name_,
+            value(id).name);
     if (!readers.uses.empty())
-      fail(Status::invalid_argument, "graph '{}': value '{}': expected one that nothing reads, found an operand of {}", name_, value(id).name,
-           definition(node(readers.uses[0].node).op).name);
+      fail(Status::invalid_argument, "graph '{}': value '{}': expected one that nothing reads, found an operand of {}",
+           name_, value(id).name, definition(node(readers.uses[0].node).op).name);
   }
   for (std::size_t i = 0; i < slot(n).node.inputs.size(); ++i) remove_use(n, i);
   for (const ValueId id : node(n).outputs) {
@@ -191,7 +200,9 @@ void GraphEditor::replace(std::span<const NodeId> nodes, std::span<const std::pa
   for (const auto& [from, to] : results) replace_uses(from, to);
   // Readers first: an order in which nodes of the set can go.
   std::vector<NodeId> left(nodes.begin(), nodes.end());
-  const auto unread = [&](NodeId n) { return std::ranges::all_of(node(n).outputs, [&](ValueId id) { return uses(id).empty() && !is_output(id); }); };
+  const auto unread = [&](NodeId n) {
+    return std::ranges::all_of(node(n).outputs, [&](ValueId id) { return uses(id).empty() && !is_output(id); });
+  };
   while (!left.empty()) {
     const auto at = std::ranges::find_if(left, unread);
     erase(at == left.end() ? left.front() : *at);  // the first says who reads it
@@ -200,7 +211,8 @@ void GraphEditor::replace(std::span<const NodeId> nodes, std::span<const std::pa
 }
 
 void GraphEditor::rename(ValueId id, std::string_view name) {
-  require(names_.add(std::string(name), id), "graph '{}': value '{}': expected a name of its own, found one that is taken", name_, name);
+  require(names_.add(std::string(name), id),
+          "graph '{}': value '{}': expected a name of its own, found one that is taken", name_, name);
   names_.remove(value(id).name);
   values_[id.at()].name = name;
 }

@@ -4,7 +4,7 @@
 
 #include "graph/editor.hpp"
 #include "graph/memory.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 /// Takes again and again the first node, in the order of the list, of which nothing that must run earlier is left.
@@ -59,8 +59,10 @@ std::vector<NodeId> GraphEditor::in_runnable_order() const {
   if (order.size() == list.size()) return order;
   const NodeId stuck = *std::ranges::find_if(list, [&](NodeId n) { return waits[static_cast<std::size_t>(n)] > 0; });
   fail(Status::invalid_argument,
-       "graph '{}': {}value '{}': expected an order in which nodes can run, found none: it depends on itself, or on memory after an update", name_,
-       node(stuck).scope.empty() ? "" : node(stuck).scope + ": ", node(stuck).outputs.empty() ? "" : value(node(stuck).outputs[0]).name);
+       "graph '{}': {}value '{}': expected an order in which nodes can run, found none: it depends on itself, or on "
+       "memory after an update",
+       name_, node(stuck).scope.empty() ? "" : node(stuck).scope + ": ",
+       node(stuck).outputs.empty() ? "" : value(node(stuck).outputs[0]).name);
 }
 
 Graph GraphEditor::finish() const {
@@ -96,12 +98,14 @@ Graph GraphEditor::finish() const {
   std::size_t declared = 0;
   const auto declare_until = [&](std::size_t end) {
     for (; declared < end; ++declared)
-      if (live[declared] && values_[declared].kind != ValueKind::intermediate) emit_constant(emit_constant, {static_cast<std::int32_t>(declared)});
+      if (live[declared] && values_[declared].kind != ValueKind::intermediate)
+        emit_constant(emit_constant, {static_cast<std::int32_t>(declared)});
   };
   std::vector<Node> nodes;
   for (const NodeId n : order) {
     const Node& from = node(n);
-    if (!from.outputs.empty() && from.outputs.front().at() < original_values_) declare_until(std::max(declared, from.outputs.front().at()));
+    if (!from.outputs.empty() && from.outputs.front().at() < original_values_)
+      declare_until(std::max(declared, from.outputs.front().at()));
     for (const ValueId id : from.inputs) emit_constant(emit_constant, id);
     for (const ValueId id : from.outputs) emit(id, static_cast<NodeId>(nodes.size()));
     nodes.push_back(from);

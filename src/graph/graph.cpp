@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
 
-std::string joined(std::string_view scope, std::string_view name) { return scope.empty() ? std::string(name) : fmt::format("{}.{}", scope, name); }
+std::string joined(std::string_view scope, std::string_view name) {
+  return scope.empty() ? std::string(name) : fmt::format("{}.{}", scope, name);
+}
 
 std::vector<std::optional<TensorType>> types_of(const Graph& graph, const std::vector<ValueId>& ids) {
   std::vector<std::optional<TensorType>> types;
@@ -20,16 +22,20 @@ std::vector<std::optional<TensorType>> types_of(const Graph& graph, const std::v
 ValueId Graph::add_value(std::string value_name, TensorType type, ValueKind kind, ConstantSource source) {
   require(!value_name.empty(), "graph '{}': expected a name for every value, found an empty one", name);
   const ValueId id{static_cast<std::int32_t>(values_.size())};
-  require(names_.add(value_name, id), "graph '{}': value '{}': expected a name of its own, found one that is taken", name, value_name);
+  require(names_.add(value_name, id), "graph '{}': value '{}': expected a name of its own, found one that is taken",
+          name, value_name);
   values_.push_back({std::move(value_name), std::move(type), kind, -1, std::move(source)});
   uses_.emplace_back();
   return id;
 }
 
-ValueId Graph::add_input(std::string_view value_name, TensorType type) { return add_value(std::string(value_name), std::move(type), ValueKind::input); }
+ValueId Graph::add_input(std::string_view value_name, TensorType type) {
+  return add_value(std::string(value_name), std::move(type), ValueKind::input);
+}
 
 ValueId Graph::add_constant(std::string_view value_name, TensorType type) {
-  require(type.is_constant(), "graph '{}': constant '{}': expected constant dimensions, found {}", name, value_name, type.to_string());
+  require(type.is_constant(), "graph '{}': constant '{}': expected constant dimensions, found {}", name, value_name,
+          type.to_string());
   return add_value(std::string(value_name), std::move(type), ValueKind::constant);
 }
 
@@ -51,34 +57,43 @@ std::vector<TensorType> Graph::types_of(const ConstantExpression& expression) co
   const OpDefinition& op = definition(expression.op);
   for (const ValueId id : expression.inputs)
     if (id && value(id).kind != ValueKind::constant)
-      fail(Status::invalid_argument, "{}: expected constants to compute a constant of, found '{}'", op.name, value(id).name);
-  require(std::ranges::all_of(op.aliases, [](int input) { return input < 0; }), "{}: expected an operator that updates nothing in place", op.name);
-  std::vector<TensorType> types = make_problem(op, cermet::types_of(*this, expression.inputs), expression.attributes).outputs;
-  require(expression.output >= 0 && static_cast<std::size_t>(expression.output) < types.size(), "{}: expected a result below {}, found {}", op.name,
-          types.size(), expression.output);
+      fail(Status::invalid_argument, "{}: expected constants to compute a constant of, found '{}'", op.name,
+           value(id).name);
+  require(std::ranges::all_of(op.aliases, [](int input) { return input < 0; }),
+          "{}: expected an operator that updates nothing in place", op.name);
+  std::vector<TensorType> types =
+      make_problem(op, cermet::types_of(*this, expression.inputs), expression.attributes).outputs;
+  require(expression.output >= 0 && static_cast<std::size_t>(expression.output) < types.size(),
+          "{}: expected a result below {}, found {}", op.name, types.size(), expression.output);
   return types;
 }
 
 void Graph::set_range(const Symbol& symbol, DimRange range) {
-  require(range.least >= 0 && range.least <= range.greatest, "graph '{}': symbol '{}': expected a range from 0 on that is not empty, found [{}, {}]", name,
-          symbol.name(), range.least, range.greatest);
-  const auto at = std::lower_bound(ranges_.begin(), ranges_.end(), symbol, [](const SymbolRange& r, const Symbol& s) { return r.symbol < s; });
+  require(range.least >= 0 && range.least <= range.greatest,
+          "graph '{}': symbol '{}': expected a range from 0 on that is not empty, found [{}, {}]", name, symbol.name(),
+          range.least, range.greatest);
+  const auto at = std::lower_bound(ranges_.begin(), ranges_.end(), symbol,
+                                   [](const SymbolRange& r, const Symbol& s) { return r.symbol < s; });
   if (at != ranges_.end() && at->symbol == symbol) at->range = range;
   else ranges_.insert(at, {symbol, range});
 }
 
-std::vector<std::string> result_names(Names& names, std::string_view scope, const OpDefinition& op, std::size_t count, const std::vector<std::string>& given) {
-  require(given.empty() || given.size() == count, "{}: expected {} names for the results, found {}", op.name, count, given.size());
+std::vector<std::string> result_names(Names& names, std::string_view scope, const OpDefinition& op, std::size_t count,
+                                      const std::vector<std::string>& given) {
+  require(given.empty() || given.size() == count, "{}: expected {} names for the results, found {}", op.name, count,
+          given.size());
   if (count == 0 || (!given.empty() && !given.front().empty())) return given;
   std::vector<std::string> suffixes;
   for (std::size_t o = 0; o < count; ++o) {
     const bool named = o < op.outputs.size() && !op.outputs[o].variadic;
-    suffixes.push_back(count == 1 ? "" : fmt::format(".{}", named ? std::string(op.outputs[o].name) : std::to_string(o)));
+    suffixes.push_back(count == 1 ? ""
+                                  : fmt::format(".{}", named ? std::string(op.outputs[o].name) : std::to_string(o)));
   }
   return names.fresh(joined(scope, op.name), suffixes);
 }
 
-std::vector<ValueId> Graph::apply_all(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes, const std::vector<std::string>& names) try {
+std::vector<ValueId> Graph::apply_all(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes,
+                                      const std::vector<std::string>& names) try {
   const OpDefinition& op = definition(kind);
   const Problem problem = make_problem(op, cermet::types_of(*this, inputs), attributes);
   const std::vector<std::string> made = cermet::result_names(names_, scope_, op, problem.outputs.size(), names);
@@ -96,7 +111,8 @@ std::vector<ValueId> Graph::apply_all(OpKind kind, std::vector<ValueId> inputs, 
   throw Error(error.status(), fmt::format("{}: {}", scope_, error.what()));
 }
 
-ValueId Graph::apply(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes, std::string_view value_name) {
+ValueId Graph::apply(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes,
+                     std::string_view value_name) {
   std::vector<std::string> names;
   if (!value_name.empty()) names.emplace_back(value_name);
   const std::vector<ValueId> outputs = apply_all(op, std::move(inputs), attributes, names);
@@ -111,8 +127,8 @@ void Graph::add_output(std::string_view output_name, ValueId id) {
   outputs_.push_back({std::string(output_name), id});
 }
 
-Graph Graph::from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes, std::vector<GraphOutput> outputs, SymbolRanges ranges,
-                        std::vector<SuperKernel> super_kernels) {
+Graph Graph::from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes,
+                        std::vector<GraphOutput> outputs, SymbolRanges ranges, std::vector<SuperKernel> super_kernels) {
   Graph graph;
   graph.name = std::move(name);
   graph.values_ = std::move(values);
@@ -120,7 +136,8 @@ Graph Graph::from_parts(std::string name, std::vector<Value> values, std::vector
   graph.outputs_ = std::move(outputs);
   graph.ranges_ = std::move(ranges);
   graph.super_kernels_ = std::move(super_kernels);
-  for (std::size_t i = 0; i < graph.values_.size(); ++i) graph.names_.add(graph.values_[i].name, {static_cast<std::int32_t>(i)});
+  for (std::size_t i = 0; i < graph.values_.size(); ++i)
+    graph.names_.add(graph.values_[i].name, {static_cast<std::int32_t>(i)});
   for (const GraphOutput& output : graph.outputs_) graph.output_names_.insert(output.name);
   graph.uses_.resize(graph.values_.size());
   for (std::size_t n = 0; n < graph.nodes_.size(); ++n) graph.note_uses(graph.nodes_[n], static_cast<std::int32_t>(n));
@@ -129,7 +146,8 @@ Graph Graph::from_parts(std::string name, std::vector<Value> values, std::vector
 
 void Graph::note_uses(const Node& node, std::int32_t position) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i)
-    if (const ValueId id = node.inputs[i]; id && static_cast<std::size_t>(id.index) < uses_.size())  // parts are not verified yet
+    if (const ValueId id = node.inputs[i];
+        id && static_cast<std::size_t>(id.index) < uses_.size())  // parts are not verified yet
       uses_[static_cast<std::size_t>(id.index)].push_back({position, static_cast<std::int32_t>(i)});
 }
 
@@ -149,11 +167,14 @@ Problem Graph::problem_of(const Node& node, const SymbolValues& maximum) const {
   Problem problem = make_problem(definition(node.op), cermet::types_of(*this, node.inputs), node.attributes);
   problem.maximum = maximum;
   for (std::size_t i = 0; i < node.inputs.size() && i < 64; ++i)
-    if (node.inputs[i] && value(node.inputs[i]).kind == ValueKind::constant) problem.constant_inputs |= std::uint64_t{1} << i;
+    if (node.inputs[i] && value(node.inputs[i]).kind == ValueKind::constant)
+      problem.constant_inputs |= std::uint64_t{1} << i;
   return problem;
 }
 
-Graph::Scope::Scope(Graph& graph, std::string_view name) : graph_(graph), previous_length_(graph.scope_.size()) { graph.scope_ = joined(graph.scope_, name); }
+Graph::Scope::Scope(Graph& graph, std::string_view name) : graph_(graph), previous_length_(graph.scope_.size()) {
+  graph.scope_ = joined(graph.scope_, name);
+}
 Graph::Scope::~Scope() { graph_.scope_.resize(previous_length_); }
 
 }  // namespace cermet

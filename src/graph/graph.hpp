@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "graph/names.hpp"
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 
 enum class ValueKind : std::uint8_t {
   input,         ///< bound by the caller before a run; may be state that the graph updates in place
-  constant,      ///< known before the first run, never written: a weight, data of the graph, or an expression on other constants
+  constant,      ///< known before the first run, never written: a weight, data of the graph, or an expression on other
+                 ///< constants
   intermediate,  ///< made by a node
 };
 
@@ -75,8 +76,9 @@ struct GraphOutput {
   ValueId value;
 };
 
-/// Operators in execution order over values in static single assignment. State that a node updates in place (a KV cache) is an input whose
-/// memory an output shares, as the operator's `aliases` say; nodes that read after the write read that output.
+/// Operators in execution order over values in static single assignment. State that a node updates in place (a KV
+/// cache) is an input whose memory an output shares, as the operator's `aliases` say; nodes that read after the write
+/// read that output.
 class Graph {
  public:
   std::string name;
@@ -87,20 +89,24 @@ class Graph {
   ValueId add_constant(std::string_view value_name, TensorType type);
   /// Declares a constant whose elements the graph holds. Throws Error when the name is taken.
   ValueId add_constant(std::string_view value_name, TensorData data);
-  /// Declares a constant that is computed of others while weights load. Throws Error naming the constant, or its expression's operand.
+  /// Declares a constant that is computed of others while weights load. Throws Error naming the constant, or its
+  /// expression's operand.
   ValueId add_constant(std::string_view value_name, ConstantExpression expression);
   /// The range of a symbol of the graph's dimensions; throws Error where it is empty or negative.
   void set_range(const Symbol& symbol, DimRange range);
-  /// Applies an operator: validates, infers the outputs and appends a node in the current scope. Output values are named after the scope and
-  /// operator ("layers.0.attention.linear.2"), unless `names` gives their names. Throws Error naming scope and operand.
-  /// Given names are used unchanged, without the scope.
-  std::vector<ValueId> apply_all(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes = {}, const std::vector<std::string>& names = {});
+  /// Applies an operator: validates, infers the outputs and appends a node in the current scope. Output values are
+  /// named after the scope and operator ("layers.0.attention.linear.2"), unless `names` gives their names. Throws Error
+  /// naming scope and operand. Given names are used unchanged, without the scope.
+  std::vector<ValueId> apply_all(OpKind kind, std::vector<ValueId> inputs, const Attributes& attributes = {},
+                                 const std::vector<std::string>& names = {});
   /// The same for an operator of one output.
-  ValueId apply(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {}, std::string_view value_name = {});
+  ValueId apply(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {},
+                std::string_view value_name = {});
   /// Marks a value as a result. Throws Error when the name is taken.
   void add_output(std::string_view output_name, ValueId id);
   /// A graph from its parts, unchecked: what the text form and the passes build. verify() says whether it is valid.
-  static Graph from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes, std::vector<GraphOutput> outputs, SymbolRanges ranges = {},
+  static Graph from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes,
+                          std::vector<GraphOutput> outputs, SymbolRanges ranges = {},
                           std::vector<SuperKernel> super_kernels = {});
 
   const Value& value(ValueId id) const;
@@ -117,7 +123,8 @@ class Graph {
   const std::vector<SuperKernel>& super_kernels() const { return super_kernels_; }
   /// Types that a constant's expression gives, one for each result of its operator. Throws Error naming the operand.
   std::vector<TensorType> types_of(const ConstantExpression& expression) const;
-  /// The resolved problem of a node: types, attributes with defaults, which operands are constants, symbols at `maximum`.
+  /// The resolved problem of a node: types, attributes with defaults, which operands are constants, symbols at
+  /// `maximum`.
   Problem problem_of(const Node& node, const SymbolValues& maximum) const;
 
   /// Names the part of the model that is being built: scopes nest, "layers.0" then "attention".
@@ -145,8 +152,9 @@ class Graph {
     Graph& graph_;
     std::int32_t previous_;
   };
-  /// Nodes added while the result lives belong to the super-kernel of this name, which may be entered again, with the same options or none; without a name
-  /// they belong to none, whatever is around them. Throws Error naming a wrong option, or other options than those before.
+  /// Nodes added while the result lives belong to the super-kernel of this name, which may be entered again, with the
+  /// same options or none; without a name they belong to none, whatever is around them. Throws Error naming a wrong
+  /// option, or other options than those before.
   [[nodiscard]] SuperKernelScope super_kernel(std::string_view super_kernel = {}, std::string_view options = {});
   /// The super-kernel of this name, new or known; errors as above.
   std::int32_t add_super_kernel(std::string_view super_kernel, std::string_view options = {});
@@ -169,7 +177,9 @@ class Graph {
   std::int32_t super_kernel_ = Node::unmarked;
 };
 
-/// Names of a node's results: `given`, or the scope, the operator and, where there are several, the result's name in the schema.
-std::vector<std::string> result_names(Names& names, std::string_view scope, const OpDefinition& op, std::size_t count, const std::vector<std::string>& given);
+/// Names of a node's results: `given`, or the scope, the operator and, where there are several, the result's name in
+/// the schema.
+std::vector<std::string> result_names(Names& names, std::string_view scope, const OpDefinition& op, std::size_t count,
+                                      const std::vector<std::string>& given);
 
 }  // namespace cermet

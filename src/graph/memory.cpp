@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -25,13 +25,15 @@ std::vector<std::int32_t> memory_roots(const Graph& graph, FunctionRef<bool(std:
     const Node& node = graph.nodes()[n];
     const bool view = is_view(static_cast<std::int32_t>(n));
     for (std::size_t o = 0; o < node.outputs.size(); ++o)
-      if (const ValueId shared = view ? node.inputs.at(0) : overwritten_by(node, o)) root[at(node.outputs[o])] = root[at(shared)];
+      if (const ValueId shared = view ? node.inputs.at(0) : overwritten_by(node, o))
+        root[at(node.outputs[o])] = root[at(shared)];
   }
   return root;
 }
 
 std::vector<std::int32_t> memory_roots(const Graph& graph) {
-  return memory_roots(graph, [&](std::int32_t n) { return definition(graph.nodes()[static_cast<std::size_t>(n)].op).is_view; });
+  return memory_roots(
+      graph, [&](std::int32_t n) { return definition(graph.nodes()[static_cast<std::size_t>(n)].op).is_view; });
 }
 
 std::vector<bool> overwritten_values(const Graph& graph) {

@@ -9,11 +9,13 @@
 
 namespace cermet {
 
-/// The operand whose memory a result of the node shares, and thereby overwrites; ValueId{} when the result has memory of its own.
+/// The operand whose memory a result of the node shares, and thereby overwrites; ValueId{} when the result has memory
+/// of its own.
 ValueId overwritten_by(const Node& node, std::size_t output);
 
-/// By value, the first value whose memory it shares: itself, or the operand that its node updates in place, or, for nodes that `is_view`
-/// accepts, operand 0 seen with other dimensions. The graph's nodes must come after what they read.
+/// By value, the first value whose memory it shares: itself, or the operand that its node updates in place, or, for
+/// nodes that `is_view` accepts, operand 0 seen with other dimensions. The graph's nodes must come after what they
+/// read.
 std::vector<std::int32_t> memory_roots(const Graph& graph, FunctionRef<bool(std::int32_t node)> is_view);
 /// The same where every operator that may be a view is one.
 std::vector<std::int32_t> memory_roots(const Graph& graph);

@@ -26,7 +26,8 @@ class Names {
     const auto at = ids_.find(name);
     return at != ids_.end() ? at->second : ValueId{};
   }
-  /// Free names for the results of one node, which share a number: "rope.2.q", "rope.2.k" for the base "rope" and the suffixes ".q" and ".k".
+  /// Free names for the results of one node, which share a number: "rope.2.q", "rope.2.k" for the base "rope" and the
+  /// suffixes ".q" and ".k".
   std::vector<std::string> fresh(const std::string& base, std::span<const std::string> suffixes);
 
  private:

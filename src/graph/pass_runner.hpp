@@ -39,11 +39,14 @@ struct PassOptions {
   std::function<void(std::string_view step)> dump;
 };
 
-/// Runs the steps in order, or `count` of them from `first` on. Throws Error(invalid_argument) for a wrong name in the options, and whatever a step throws.
+/// Runs the steps in order, or `count` of them from `first` on. Throws Error(invalid_argument) for a wrong name in the
+/// options, and whatever a step throws.
 template <class State>
-std::vector<PassReport> run_passes(std::span<const Pass<State>> passes, State& state, const PassOptions& options, std::size_t first = 0,
-                                   std::size_t count = std::dynamic_extent) {
-  const auto find = [&](std::string_view name) { return std::find_if(passes.begin(), passes.end(), [&](const auto& p) { return p.name == name; }); };
+std::vector<PassReport> run_passes(std::span<const Pass<State>> passes, State& state, const PassOptions& options,
+                                   std::size_t first = 0, std::size_t count = std::dynamic_extent) {
+  const auto find = [&](std::string_view name) {
+    return std::find_if(passes.begin(), passes.end(), [&](const auto& p) { return p.name == name; });
+  };
   for (const std::string& name : options.skip) {
     const auto pass = find(name);
     require(pass != passes.end(), "step '{}' to skip: expected the name of a step, found none of that name", name);
@@ -57,7 +60,8 @@ std::vector<PassReport> run_passes(std::span<const Pass<State>> passes, State& s
     const auto start = std::chrono::steady_clock::now();
     const std::clock_t processor_start = std::clock();
     std::string note = pass.run(state);
-    reports.push_back({std::string(pass.name), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), std::move(note),
+    reports.push_back({std::string(pass.name),
+                       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), std::move(note),
                        static_cast<double>(std::clock() - processor_start) / CLOCKS_PER_SEC});
     if (options.verify_after) options.verify_after(pass.name);
     if (pass.name == options.dump_after && options.dump) options.dump(pass.name);

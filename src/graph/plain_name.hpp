@@ -10,7 +10,8 @@
 namespace cermet {
 
 inline bool is_plain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view("_.:/-").find(c) != std::string_view::npos;
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("_.:/-").find(c) != std::string_view::npos;
 }
 
 inline std::string name_text(std::string_view name) {

@@ -22,19 +22,24 @@ std::int32_t Graph::add_super_kernel(std::string_view super_kernel, std::string_
 }
 
 void Graph::mark(std::size_t node, std::int32_t super_kernel) {
-  CERMET_ASSERT(node < nodes_.size() && super_kernel >= Node::excluded && super_kernel < static_cast<std::int32_t>(super_kernels_.size()));
+  CERMET_ASSERT(node < nodes_.size() && super_kernel >= Node::excluded &&
+                super_kernel < static_cast<std::int32_t>(super_kernels_.size()));
   nodes_[node].super_kernel = super_kernel;
 }
 
-Graph::SuperKernelScope::SuperKernelScope(Graph& graph, std::int32_t super_kernel) : graph_(graph), previous_(graph.super_kernel_) {
-  CERMET_ASSERT(super_kernel >= Node::excluded && super_kernel < static_cast<std::int32_t>(graph.super_kernels_.size()));
+Graph::SuperKernelScope::SuperKernelScope(Graph& graph, std::int32_t super_kernel)
+    : graph_(graph), previous_(graph.super_kernel_) {
+  CERMET_ASSERT(super_kernel >= Node::excluded &&
+                super_kernel < static_cast<std::int32_t>(graph.super_kernels_.size()));
   graph.super_kernel_ = super_kernel;
 }
 Graph::SuperKernelScope::~SuperKernelScope() { graph_.super_kernel_ = previous_; }
 
 Graph::SuperKernelScope Graph::super_kernel(std::string_view super_kernel, std::string_view options) {
   if (!super_kernel.empty()) return {*this, add_super_kernel(super_kernel, options)};
-  require(options.empty(), "graph '{}': super-kernel without a name: expected no options, because its nodes are in none, found '{}'", name, options);
+  require(options.empty(),
+          "graph '{}': super-kernel without a name: expected no options, because its nodes are in none, found '{}'",
+          name, options);
   return {*this, Node::excluded};
 }
 

@@ -31,36 +31,42 @@ bool set_check(SuperKernelOptions& options, std::string_view value) {
   options.strict_scope_check = value == "abort" ? StrictScopeCheck::abort : StrictScopeCheck::bypass;
   return value == "abort" || value == "bypass";
 }
-std::string check_text(const SuperKernelOptions& options) { return options.strict_scope_check == StrictScopeCheck::abort ? "abort" : "bypass"; }
+std::string check_text(const SuperKernelOptions& options) {
+  return options.strict_scope_check == StrictScopeCheck::abort ? "abort" : "bypass";
+}
 
 bool set_width(SuperKernelOptions& options, std::string_view value) {
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.width);
-  return error == std::errc() && end == value.data() + value.size() && options.width >= 0 && options.width <= most_width;
+  return error == std::errc() && end == value.data() + value.size() && options.width >= 0 &&
+         options.width <= most_width;
 }
 
 constexpr OptionRow rows[] = {
-    switch_row<&SuperKernelOptions::feed_sync_all>(
-        "feed-sync-all", "0",
-        "1: where a task synchronises all its blocks and has fewer than the super-kernel, idle blocks take part as often; 0: it cannot join"),
-    switch_row<&SuperKernelOptions::stream_fusion>("stream-fusion", "1",
-                                                   "1: branches that do not depend on each other run side by side; 0: one after the other"),
+    switch_row<&SuperKernelOptions::feed_sync_all>("feed-sync-all", "0",
+                                                   "1: where a task synchronises all its blocks and has fewer than the "
+                                                   "super-kernel, idle blocks take part as often; 0: it cannot join"),
+    switch_row<&SuperKernelOptions::stream_fusion>(
+        "stream-fusion", "1", "1: branches that do not depend on each other run side by side; 0: one after the other"),
     {{"strict-scope-check", "bypass|abort", "bypass",
-      "nodes that cannot join: bypass warns once and launches them by themselves; abort refuses the graph and names every node with its reason"},
+      "nodes that cannot join: bypass warns once and launches them by themselves; abort refuses the graph and names "
+      "every node with its reason"},
      set_check,
      check_text},
-    switch_row<&SuperKernelOptions::prefetch>(
-        "prefetch", "1",
-        "1: weights of later tasks are brought into a cache, or a GPU's shared memory, while earlier ones wait; 0: on a GPU they "
-        "flow when a thread block has ended what is before"),
-    switch_row<&SuperKernelOptions::early_start>(
-        "early-start", "1",
-        "1: an item starts when the items whose results it reads have ended; 0: when their whole tasks have; on a GPU they always "
-        "have, and 0: a task asks for weights and keys no sooner"),
+    switch_row<&SuperKernelOptions::prefetch>("prefetch", "1",
+                                              "1: weights of later tasks are brought into a cache, or a GPU's shared "
+                                              "memory, while earlier ones wait; 0: on a GPU they "
+                                              "flow when a thread block has ended what is before"),
+    switch_row<&SuperKernelOptions::early_start>("early-start", "1",
+                                                 "1: an item starts when the items whose results it reads have ended; "
+                                                 "0: when their whole tasks have; on a GPU they always "
+                                                 "have, and 0: a task asks for weights and keys no sooner"),
     {{"width", "0..1048576", "0", "thread blocks, or threads of a CPU; 0: as many as run at once"},
      set_width,
      [](const SuperKernelOptions& options) { return std::to_string(options.width); }},
-    switch_row<&SuperKernelOptions::debug_sync_all>("debug-sync-all", "0", "1: a task begins when all before it have ended, to find a missing dependency"),
-    switch_row<&SuperKernelOptions::profile>("profile", "0", "1: every item notes when it began and ended, for `cermet bench model --trace`"),
+    switch_row<&SuperKernelOptions::debug_sync_all>(
+        "debug-sync-all", "0", "1: a task begins when all before it have ended, to find a missing dependency"),
+    switch_row<&SuperKernelOptions::profile>(
+        "profile", "0", "1: every item notes when it began and ended, for `cermet bench model --trace`"),
 };
 
 constexpr auto infos = [] {
@@ -86,14 +92,17 @@ SuperKernelOptions SuperKernelOptions::parse(std::string_view text) {
     const std::string_view part = text.substr(begin, end - begin);
     begin = end + 1;
     const std::size_t equals = part.find('=');
-    require(equals != std::string_view::npos, "super-kernel options: expected key=value:key=value, found {}", quote(part));
+    require(equals != std::string_view::npos, "super-kernel options: expected key=value:key=value, found {}",
+            quote(part));
     const std::string_view key = part.substr(0, equals), value = part.substr(equals + 1);
     std::size_t r = 0;
     while (r < std::size(rows) && rows[r].info.key != key) ++r;
-    if (r == std::size(rows)) fail(Status::invalid_argument, "super-kernel options: expected one of {}, found {}", known_keys(), quote(key));
+    if (r == std::size(rows))
+      fail(Status::invalid_argument, "super-kernel options: expected one of {}, found {}", known_keys(), quote(key));
     require(!given[r], "super-kernel option {}: expected it once, found it twice", key);
     given[r] = true;
-    require(rows[r].set(options, value), "super-kernel option {}: expected {}, found {}", key, rows[r].info.values, quote(value));
+    require(rows[r].set(options, value), "super-kernel option {}: expected {}, found {}", key, rows[r].info.values,
+            quote(value));
   }
   return options;
 }
@@ -101,7 +110,8 @@ SuperKernelOptions SuperKernelOptions::parse(std::string_view text) {
 std::string to_string(const SuperKernelOptions& options) {
   std::string text;
   for (const OptionRow& row : rows)
-    if (const std::string value = row.get(options); value != row.info.standard) text += fmt::format("{}{}={}", text.empty() ? "" : ":", row.info.key, value);
+    if (const std::string value = row.get(options); value != row.info.standard)
+      text += fmt::format("{}{}={}", text.empty() ? "" : ":", row.info.key, value);
   return text;
 }
 

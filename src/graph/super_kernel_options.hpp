@@ -1,4 +1,5 @@
-// Options of a super-kernel: "key=value:key=value", one row each in super_kernel_options.cpp, from which messages, --help and the reference page come.
+// Options of a super-kernel: "key=value:key=value", one row each in super_kernel_options.cpp, from which messages,
+// --help and the reference page come.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,9 @@ enum class StrictScopeCheck : std::uint8_t {
 };
 
 struct SuperKernelOptions {
-  bool feed_sync_all = false;  ///< idle blocks take part where a task synchronises all its blocks and has fewer than the region
-  bool stream_fusion = true;   ///< branches that do not depend on each other run side by side
+  bool feed_sync_all =
+      false;  ///< idle blocks take part where a task synchronises all its blocks and has fewer than the region
+  bool stream_fusion = true;  ///< branches that do not depend on each other run side by side
   StrictScopeCheck strict_scope_check = StrictScopeCheck::bypass;
   bool prefetch = true;         ///< weights of later tasks are brought nearer while earlier ones wait
   bool early_start = true;      ///< an item starts when its own inputs are there, not those of the whole task
@@ -24,7 +26,8 @@ struct SuperKernelOptions {
   bool debug_sync_all = false;  ///< all items of a task end before the next task begins
   bool profile = false;         ///< every item notes when it began and ended
 
-  /// Throws Error naming the key: one that is not known or given twice, or a value that it does not take. Keys that are not given keep their defaults.
+  /// Throws Error naming the key: one that is not known or given twice, or a value that it does not take. Keys that are
+  /// not given keep their defaults.
   static SuperKernelOptions parse(std::string_view text);
   friend bool operator==(const SuperKernelOptions&, const SuperKernelOptions&) = default;
 };

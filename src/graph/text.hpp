@@ -11,10 +11,10 @@
 //     output y = %layers.0.norm
 //   }
 //
-// A constant without "=" is loaded under its name. An operand that is not given is "-"; attributes are those that were given; behind the type come the
-// super-kernel
-// ("in sp1"; "outside" of a node that must be in none) and the scope. Names of letters, digits and _.:/- stand as they are, others in quotes with escape()'s
-// escapes. Lines that are empty or start with "//" mean nothing.
+// A constant without "=" is loaded under its name. An operand that is not given is "-"; attributes are those that were
+// given; behind the type come the super-kernel
+// ("in sp1"; "outside" of a node that must be in none) and the scope. Names of letters, digits and _.:/- stand as they
+// are, others in quotes with escape()'s escapes. Lines that are empty or start with "//" mean nothing.
 #pragma once
 
 #include <string>
@@ -24,12 +24,14 @@
 
 namespace cermet {
 
-/// The text of a graph. Parsing it gives the same graph: names, ranges, types, constants, attributes, super-kernels, scopes and order.
+/// The text of a graph. Parsing it gives the same graph: names, ranges, types, constants, attributes, super-kernels,
+/// scopes and order.
 std::string to_text(const Graph& graph);
 
 /// The graph of a text, verified. Throws Error(invalid_argument) naming the line, or the broken rule.
 Graph parse_graph(std::string_view text);
-/// The same without verification, for tests of the verifier. A result that is defined twice is one value with two producers.
+/// The same without verification, for tests of the verifier. A result that is defined twice is one value with two
+/// producers.
 Graph parse_unverified_graph(std::string_view text);
 
 /// A graph as an attribute of an operator.

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "graph/plain_name.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/type_text.hpp"
 
 namespace cermet {
 
@@ -64,8 +64,10 @@ class TextLine {
     return name("a value's name");
   }
   Symbol symbol() {
-    const auto end = std::find_if(text_.begin() + static_cast<std::ptrdiff_t>(at_), text_.end(), [](char c) { return c == ' ' || c == ':'; });
-    return parse([](std::string_view text) { return Symbol(text); }, static_cast<std::size_t>(end - text_.begin()) - at_);
+    const auto end = std::find_if(text_.begin() + static_cast<std::ptrdiff_t>(at_), text_.end(),
+                                  [](char c) { return c == ' ' || c == ':'; });
+    return parse([](std::string_view text) { return Symbol(text); },
+                 static_cast<std::size_t>(end - text_.begin()) - at_);
   }
   TensorType type() {
     const std::size_t end = text_.find(']', at_);

@@ -4,7 +4,7 @@
 #include "graph/text.hpp"
 #include "graph/text_line.hpp"
 #include "graph/verify.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -30,14 +30,16 @@ class GraphParser {
       end_of(line);
     }
     resolve_expressions();
-    return Graph::from_parts(std::move(name), std::move(values_), resolve_nodes(), resolve_outputs(), std::move(ranges_), std::move(super_kernels_));
+    return Graph::from_parts(std::move(name), std::move(values_), resolve_nodes(), resolve_outputs(),
+                             std::move(ranges_), std::move(super_kernels_));
   }
 
  private:
   /// The next line that means something.
   TextLine next_line(std::string_view wanted) {
     for (;;) {
-      if (begin_ >= text_.size()) fail(Status::invalid_argument, "graph text, line {}: expected {}, found the end", number_ + 1, wanted);
+      if (begin_ >= text_.size())
+        fail(Status::invalid_argument, "graph text, line {}: expected {}, found the end", number_ + 1, wanted);
       const std::size_t end = std::min(text_.find('\n', begin_), text_.size());
       TextLine line(text_.substr(begin_, end - begin_), ++number_);
       begin_ = end + 1;
@@ -83,7 +85,8 @@ class GraphParser {
     const std::string name = line.name("a super-kernel's name");
     const auto known = std::ranges::find(super_kernels_, name, &SuperKernel::name);
     if (known == super_kernels_.end())
-      fail(Status::invalid_argument, "graph text, line {}: expected a super-kernel of the lines before, found '{}'", line.number(), name);
+      fail(Status::invalid_argument, "graph text, line {}: expected a super-kernel of the lines before, found '{}'",
+           line.number(), name);
     return static_cast<std::int32_t>(known - super_kernels_.begin());
   }
 
@@ -117,7 +120,8 @@ class GraphParser {
   static const OpDefinition& operation(TextLine& line) {
     const std::string name = line.name("an operator");
     const OpDefinition* op = find_operator(name);
-    if (!op) fail(Status::invalid_argument, "graph text, line {}: expected an operator, found '{}'", line.number(), name);
+    if (!op)
+      fail(Status::invalid_argument, "graph text, line {}: expected an operator, found '{}'", line.number(), name);
     return *op;
   }
 
@@ -144,7 +148,9 @@ class GraphParser {
     }
     node.super_kernel = mark(line);
     if (line.take("//")) node.scope = line.name("a scope");
-    operands.resize(std::max(operands.size(), op.inputs.size() - (op.inputs.empty() || !op.inputs.back().variadic ? 0 : 1)), {"", line.number()});
+    operands.resize(
+        std::max(operands.size(), op.inputs.size() - (op.inputs.empty() || !op.inputs.back().variadic ? 0 : 1)),
+        {"", line.number()});
     operands_.push_back(std::move(operands));
     nodes_.push_back(std::move(node));
   }
@@ -181,19 +187,23 @@ class GraphParser {
   static Subgraph nested(const TextLine& line, std::string_view attribute, std::string_view text) try {
     return make_subgraph(parse_graph(text));
   } catch (const Error& error) {
-    throw Error(error.status(), fmt::format("graph text, line {}: attribute '{}': {}", line.number(), attribute, error.what()));
+    throw Error(error.status(),
+                fmt::format("graph text, line {}: attribute '{}': {}", line.number(), attribute, error.what()));
   }
 
   ValueId resolve(const NameUse& use) const {
     if (use.name.empty()) return {};
     const auto known = by_name_.find(use.name);
     if (known == by_name_.end())
-      fail(Status::invalid_argument, "graph text, line {}: value %{}: expected a value of the graph, found none of that name", use.line, name_text(use.name));
+      fail(Status::invalid_argument,
+           "graph text, line {}: value %{}: expected a value of the graph, found none of that name", use.line,
+           name_text(use.name));
     return known->second;
   }
   void resolve_expressions() {
     for (const auto& [id, operands] : expressions_)
-      for (const NameUse& use : operands) std::get<ConstantExpression>(values_[id.at()].source).inputs.push_back(resolve(use));
+      for (const NameUse& use : operands)
+        std::get<ConstantExpression>(values_[id.at()].source).inputs.push_back(resolve(use));
   }
   std::vector<Node> resolve_nodes() {
     for (std::size_t n = 0; n < nodes_.size(); ++n)

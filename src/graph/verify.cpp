@@ -4,7 +4,7 @@
 
 #include "graph/memory.hpp"
 #include "graph/super_kernel_options.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -30,14 +30,16 @@ Violation first_of_nodes(const Graph& graph, Check check) {
 template <class Check>
 Violation first_of_values(const Graph& graph, Check check) {
   for (std::size_t v = 0; v < graph.values().size(); ++v)
-    if (Violation found = check(graph.values()[v])) return fmt::format("value '{}': {}", graph.values()[v].name, *found);
+    if (Violation found = check(graph.values()[v]))
+      return fmt::format("value '{}': {}", graph.values()[v].name, *found);
   return {};
 }
 
 Violation names_unique(const Graph& graph) {
   for (const Value& value : graph.values()) {
     if (value.name.empty()) return "expected a name for every value, found an empty one";
-    if (&graph.value(graph.find(value.name)) != &value) return fmt::format("value '{}': expected a name of its own, found two values of that name", value.name);
+    if (&graph.value(graph.find(value.name)) != &value)
+      return fmt::format("value '{}': expected a name of its own, found two values of that name", value.name);
   }
   return {};
 }
@@ -47,15 +49,18 @@ Violation operands_exist(const Graph& graph) {
   Violation in_constants = first_of_values(graph, [&](const Value& value) -> Violation {
     if (!value.expression()) return {};
     for (const ValueId id : value.expression()->inputs)
-      if (id.index != -1 && !exists(id)) return fmt::format("expected operands of the graph, found value {} of {}", id.index, graph.values().size());
+      if (id.index != -1 && !exists(id))
+        return fmt::format("expected operands of the graph, found value {} of {}", id.index, graph.values().size());
     return {};
   });
   if (in_constants) return in_constants;
   return first_of_nodes(graph, [&](std::size_t, const Node& node) -> Violation {
     for (const ValueId id : node.inputs)
-      if (id.index != -1 && !exists(id)) return fmt::format("expected operands of the graph, found value {} of {}", id.index, graph.values().size());
+      if (id.index != -1 && !exists(id))
+        return fmt::format("expected operands of the graph, found value {} of {}", id.index, graph.values().size());
     for (const ValueId id : node.outputs)
-      if (!exists(id)) return fmt::format("expected results of the graph, found value {} of {}", id.index, graph.values().size());
+      if (!exists(id))
+        return fmt::format("expected results of the graph, found value {} of {}", id.index, graph.values().size());
     return {};
   });
 }
@@ -64,9 +69,11 @@ Violation outputs_exist(const Graph& graph) {
   std::unordered_set<std::string_view> seen;
   for (const GraphOutput& output : graph.outputs()) {
     if (output.name.empty()) return "expected a name for every output, found an empty one";
-    if (!seen.insert(output.name).second) return fmt::format("output '{}': expected a name of its own, found two outputs of that name", output.name);
+    if (!seen.insert(output.name).second)
+      return fmt::format("output '{}': expected a name of its own, found two outputs of that name", output.name);
     if (static_cast<std::size_t>(output.value.index) >= graph.values().size())
-      return fmt::format("output '{}': expected a value of the graph, found value {} of {}", output.name, output.value.index, graph.values().size());
+      return fmt::format("output '{}': expected a value of the graph, found value {} of {}", output.name,
+                         output.value.index, graph.values().size());
   }
   return {};
 }
@@ -76,7 +83,8 @@ Violation single_producer(const Graph& graph) {
   Violation twice = first_of_nodes(graph, [&](std::size_t n, const Node& node) -> Violation {
     for (const ValueId id : node.outputs) {
       std::int32_t& maker = producer[id.at()];
-      if (maker >= 0) return fmt::format("result '{}': expected one producer, found node {} too", name_of(graph, id), maker);
+      if (maker >= 0)
+        return fmt::format("result '{}': expected one producer, found node {} too", name_of(graph, id), maker);
       maker = static_cast<std::int32_t>(n);
     }
     return {};
@@ -85,10 +93,12 @@ Violation single_producer(const Graph& graph) {
   for (std::size_t v = 0; v < producer.size(); ++v) {
     const Value& value = graph.values()[v];
     if ((value.kind == ValueKind::intermediate) != (producer[v] >= 0))
-      return fmt::format("value '{}': expected {}, found {}", value.name, producer[v] >= 0 ? "no producer for an input or constant" : "a node that makes it",
+      return fmt::format("value '{}': expected {}, found {}", value.name,
+                         producer[v] >= 0 ? "no producer for an input or constant" : "a node that makes it",
                          producer[v] >= 0 ? fmt::format("node {}", producer[v]) : "none");
     if (value.producer != producer[v])
-      return fmt::format("value '{}': expected its producer to be node {}, found {} noted", value.name, producer[v], value.producer);
+      return fmt::format("value '{}': expected its producer to be node {}, found {} noted", value.name, producer[v],
+                         value.producer);
   }
   return {};
 }
@@ -97,7 +107,8 @@ Violation defined_before_use(const Graph& graph) {
   return first_of_nodes(graph, [&](std::size_t n, const Node& node) -> Violation {
     for (const ValueId id : node.inputs)
       if (id && graph.value(id).producer >= static_cast<std::int32_t>(n))
-        return fmt::format("operand '{}': expected a value that is made earlier, found one that node {} makes", name_of(graph, id), graph.value(id).producer);
+        return fmt::format("operand '{}': expected a value that is made earlier, found one that node {} makes",
+                           name_of(graph, id), graph.value(id).producer);
     return {};
   });
 }
@@ -106,10 +117,12 @@ Violation dimensions_usable(const Graph& graph) {
   return first_of_values(graph, [&](const Value& value) -> Violation {
     if (value.kind == ValueKind::constant && !value.type.is_constant())
       return fmt::format("expected constant dimensions of a weight, found {}", value.type.to_string());
-    if (value.type.rank() > Shape::max_rank) return fmt::format("expected at most {} dimensions, found {}", Shape::max_rank, value.type.rank());
+    if (value.type.rank() > Shape::max_rank)
+      return fmt::format("expected at most {} dimensions, found {}", Shape::max_rank, value.type.rank());
     for (const Dim& d : value.type.dims)
       if (d.is_constant() ? d.constant() < 0 : !d.grows_with_symbols())
-        return fmt::format("expected dimensions that are not negative and grow with their symbol, found {}", value.type.to_string());
+        return fmt::format("expected dimensions that are not negative and grow with their symbol, found {}",
+                           value.type.to_string());
     return {};
   });
 }
@@ -118,9 +131,11 @@ Violation ranges_usable(const Graph& graph) {
   const Symbol* before = nullptr;
   for (const auto& [symbol, range] : graph.ranges()) {
     if (range.least < 0 || range.greatest < range.least)
-      return fmt::format("symbol '{}': expected a range from 0 on that is not empty, found {}..{}", symbol.name(), range.least, range.greatest);
+      return fmt::format("symbol '{}': expected a range from 0 on that is not empty, found {}..{}", symbol.name(),
+                         range.least, range.greatest);
     if (before && !(*before < symbol))
-      return fmt::format("symbol '{}': expected one range, sorted by name, found it behind '{}'", symbol.name(), before->name());
+      return fmt::format("symbol '{}': expected one range, sorted by name, found it behind '{}'", symbol.name(),
+                         before->name());
     before = &symbol;
   }
   return {};
@@ -130,7 +145,8 @@ Violation super_kernels_known(const Graph& graph) {
   std::unordered_set<std::string_view> seen;
   for (const SuperKernel& each : graph.super_kernels()) {
     if (each.name.empty()) return "expected a name for every super-kernel, found an empty one";
-    if (!seen.insert(each.name).second) return fmt::format("super-kernel '{}': expected a name of its own, found two of that name", each.name);
+    if (!seen.insert(each.name).second)
+      return fmt::format("super-kernel '{}': expected a name of its own, found two of that name", each.name);
     try {
       SuperKernelOptions::parse(each.options);
     } catch (const Error& error) {
@@ -138,22 +154,30 @@ Violation super_kernels_known(const Graph& graph) {
     }
   }
   return first_of_nodes(graph, [&](std::size_t, const Node& node) -> Violation {
-    if (node.super_kernel >= Node::excluded && node.super_kernel < static_cast<std::int32_t>(graph.super_kernels().size())) return {};
-    return fmt::format("expected one of {} super-kernels, found number {}", graph.super_kernels().size(), node.super_kernel);
+    if (node.super_kernel >= Node::excluded &&
+        node.super_kernel < static_cast<std::int32_t>(graph.super_kernels().size()))
+      return {};
+    return fmt::format("expected one of {} super-kernels, found number {}", graph.super_kernels().size(),
+                       node.super_kernel);
   });
 }
 
 Violation constants_computable(const Graph& graph) {
   return first_of_values(graph, [&](const Value& value) -> Violation {
-    if (value.kind != ValueKind::constant && (value.data() || value.expression())) return "expected elements, or an expression, of a constant alone";
-    if (value.data() && value.data()->type() != value.type) return fmt::format("expected data of its type, found {}", value.data()->type().to_string());
+    if (value.kind != ValueKind::constant && (value.data() || value.expression()))
+      return "expected elements, or an expression, of a constant alone";
+    if (value.data() && value.data()->type() != value.type)
+      return fmt::format("expected data of its type, found {}", value.data()->type().to_string());
     const ConstantExpression* expression = value.expression();
     if (!expression) return {};
     for (const ValueId id : expression->inputs)
-      if (id && &graph.value(id) >= &value) return fmt::format("operand '{}': expected a constant that comes earlier", name_of(graph, id));
+      if (id && &graph.value(id) >= &value)
+        return fmt::format("operand '{}': expected a constant that comes earlier", name_of(graph, id));
     try {
       const TensorType type = graph.types_of(*expression).at(static_cast<std::size_t>(expression->output));
-      if (type != value.type) return fmt::format("expected {}, what its expression gives, found {}", type.to_string(), value.type.to_string());
+      if (type != value.type)
+        return fmt::format("expected {}, what its expression gives, found {}", type.to_string(),
+                           value.type.to_string());
     } catch (const Error& error) {
       return error.what();
     }
@@ -169,11 +193,12 @@ Violation types_inferred(const Graph& graph) {
     } catch (const Error& error) {
       return error.what();
     }
-    if (expected.size() != node.outputs.size()) return fmt::format("expected {} results, found {}", expected.size(), node.outputs.size());
+    if (expected.size() != node.outputs.size())
+      return fmt::format("expected {} results, found {}", expected.size(), node.outputs.size());
     for (std::size_t o = 0; o < expected.size(); ++o)
       if (graph.type(node.outputs[o]) != expected[o])
-        return fmt::format("result '{}': expected {}, found {}", name_of(graph, node.outputs[o]), expected[o].to_string(),
-                           graph.type(node.outputs[o]).to_string());
+        return fmt::format("result '{}': expected {}, found {}", name_of(graph, node.outputs[o]),
+                           expected[o].to_string(), graph.type(node.outputs[o]).to_string());
     return {};
   });
 }
@@ -183,8 +208,9 @@ Violation aliases_match(const Graph& graph) {
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId shared = overwritten_by(node, o);
       if (shared && graph.type(shared) != graph.type(node.outputs[o]))
-        return fmt::format("result '{}': expected the type of operand '{}', whose memory it takes ({}), found {}", name_of(graph, node.outputs[o]),
-                           name_of(graph, shared), graph.type(shared).to_string(), graph.type(node.outputs[o]).to_string());
+        return fmt::format("result '{}': expected the type of operand '{}', whose memory it takes ({}), found {}",
+                           name_of(graph, node.outputs[o]), name_of(graph, shared), graph.type(shared).to_string(),
+                           graph.type(node.outputs[o]).to_string());
     }
     return {};
   });
@@ -195,7 +221,8 @@ Violation constants_never_written(const Graph& graph) {
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId shared = overwritten_by(node, o);
       if (shared && graph.value(shared).kind == ValueKind::constant)
-        return fmt::format("operand '{}': expected an input or intermediate value to update in place, found a constant", name_of(graph, shared));
+        return fmt::format("operand '{}': expected an input or intermediate value to update in place, found a constant",
+                           name_of(graph, shared));
     }
     return {};
   });
@@ -211,15 +238,18 @@ Violation no_use_after_overwrite(const Graph& graph) {
   Violation in_nodes = first_of_nodes(graph, [&](std::size_t n, const Node& node) -> Violation {
     for (const ValueId id : node.inputs)
       if (id && overwriter(id) >= 0)
-        return fmt::format("operand '{}': expected a value that still stands, found one that node {} overwrote", name_of(graph, id), overwriter(id));
+        return fmt::format("operand '{}': expected a value that still stands, found one that node {} overwrote",
+                           name_of(graph, id), overwriter(id));
     for (std::size_t o = 0; o < node.outputs.size(); ++o)
-      if (const ValueId shared = overwritten_by(node, o)) last_writer[static_cast<std::size_t>(memory[shared.at()])] = static_cast<std::int32_t>(n);
+      if (const ValueId shared = overwritten_by(node, o))
+        last_writer[static_cast<std::size_t>(memory[shared.at()])] = static_cast<std::int32_t>(n);
     return {};
   });
   if (in_nodes) return in_nodes;
   for (const GraphOutput& output : graph.outputs())
     if (const std::int32_t n = overwriter(output.value); n >= 0)
-      return fmt::format("output '{}': expected a value that still stands, found '{}', which node {} overwrote", output.name, name_of(graph, output.value), n);
+      return fmt::format("output '{}': expected a value that still stands, found '{}', which node {} overwrote",
+                         output.name, name_of(graph, output.value), n);
   return {};
 }
 
@@ -227,13 +257,19 @@ constexpr GraphRule rules[] = {
     {"names-unique", "every value has a name, and no two have the same", names_unique},
     {"operands-exist", "operands and results of nodes are values of the graph", operands_exist},
     {"outputs-exist", "outputs of the graph have unique names and are values of it", outputs_exist},
-    {"single-producer", "an intermediate value is made by exactly one node, inputs and constants by none", single_producer},
+    {"single-producer", "an intermediate value is made by exactly one node, inputs and constants by none",
+     single_producer},
     {"defined-before-use", "the order of the nodes is one in which they can run", defined_before_use},
-    {"dimensions-usable", "weights have constant dimensions; no dimension is negative or shrinks when its symbol grows", dimensions_usable},
+    {"dimensions-usable", "weights have constant dimensions; no dimension is negative or shrinks when its symbol grows",
+     dimensions_usable},
     {"ranges-usable", "every symbol has at most one range, from 0 on and not empty", ranges_usable},
-    {"super-kernels-known", "super-kernels have names of their own and options that exist; nodes are in one of them or in none", super_kernels_known},
-    {"constants-computable", "a constant's data has its type; its expression reads earlier constants and gives its type", constants_computable},
-    {"types-inferred", "operands and attributes satisfy the operator, and result types are what it infers", types_inferred},
+    {"super-kernels-known",
+     "super-kernels have names of their own and options that exist; nodes are in one of them or in none",
+     super_kernels_known},
+    {"constants-computable",
+     "a constant's data has its type; its expression reads earlier constants and gives its type", constants_computable},
+    {"types-inferred", "operands and attributes satisfy the operator, and result types are what it infers",
+     types_inferred},
     {"aliases-match", "a result that takes an operand's memory has the operand's type", aliases_match},
     {"constants-never-written", "no result takes a constant's memory", constants_never_written},
     {"no-use-after-overwrite", "nothing reads a value whose memory a later result took", no_use_after_overwrite},
@@ -245,7 +281,8 @@ std::span<const GraphRule> graph_rules() { return rules; }
 
 std::optional<std::string> find_violation(const Graph& graph) {
   for (const GraphRule& rule : rules)
-    if (const Violation found = rule.violation(graph)) return fmt::format("graph '{}': rule {}: {}", graph.name, rule.name, *found);
+    if (const Violation found = rule.violation(graph))
+      return fmt::format("graph '{}': rule {}: {}", graph.name, rule.name, *found);
   return {};
 }
 

@@ -10,8 +10,8 @@
 
 namespace cermet {
 
-/// One condition. `violation` returns what is wrong, naming node or value, expected and found; nothing where the rule holds.
-/// A rule may rely on those before it in the table.
+/// One condition. `violation` returns what is wrong, naming node or value, expected and found; nothing where the rule
+/// holds. A rule may rely on those before it in the table.
 struct GraphRule {
   std::string_view name;
   std::string_view meaning;

@@ -50,7 +50,8 @@ struct JsonStorage {
 namespace {
 
 bool is_plain_name(std::string_view key) {
-  return !key.empty() && std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; });
+  return !key.empty() &&
+         std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; });
 }
 
 }  // namespace
@@ -86,12 +87,14 @@ class Builder {
   bool boolean(bool value) { return add(JsonKind::boolean).boolean = value, true; }
   bool number_integer(std::int64_t value) { return add(JsonKind::integer).integer = value, true; }
   bool number_unsigned(std::uint64_t value) {
-    if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return number_integer(static_cast<std::int64_t>(value));
+    if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      return number_integer(static_cast<std::int64_t>(value));
     return number_float(static_cast<double>(value), "");
   }
   bool number_float(double value, const std::string&) { return add(JsonKind::number).number = value, true; }
   bool string(const std::string& value) {
-    if (const std::optional<double> number = marked_ ? marked_number(value) : std::nullopt) return number_float(*number, "");
+    if (const std::optional<double> number = marked_ ? marked_number(value) : std::nullopt)
+      return number_float(*number, "");
     const TextRange range = store(value);
     return add(JsonKind::string).string = range, true;
   }
@@ -112,7 +115,8 @@ class Builder {
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const std::size_t column = before.size() - (before.rfind('\n') + 1) + 1;  // npos + 1 = 0: no line break before
     const std::string message = quote(what, 160);
-    fail(Status::invalid_file, "{}: line {}, column {}: expected JSON, found a {}", storage_.name, line, column, message.substr(1, message.size() - 2));
+    fail(Status::invalid_file, "{}: line {}, column {}: expected JSON, found a {}", storage_.name, line, column,
+         message.substr(1, message.size() - 2));
   }
 
  private:
@@ -129,7 +133,8 @@ class Builder {
   }
   bool open(JsonKind kind) {
     if (open_.size() >= static_cast<std::size_t>(limits_.max_depth)) {
-      fail(Status::invalid_file, "{}: expected JSON nested at most {} deep, found deeper", storage_.name, limits_.max_depth);
+      fail(Status::invalid_file, "{}: expected JSON nested at most {} deep, found deeper", storage_.name,
+           limits_.max_depth);
     }
     Node& node = add(kind);
     node.count = 0;
@@ -159,16 +164,19 @@ class Builder {
 
 void Builder::refuse_duplicates(std::uint32_t object) {
   keys_.clear();
-  for (std::uint32_t i = object + 1; i < storage_.nodes[object].end; i = storage_.nodes[i].end) keys_.push_back(storage_.key(i));
+  for (std::uint32_t i = object + 1; i < storage_.nodes[object].end; i = storage_.nodes[i].end)
+    keys_.push_back(storage_.key(i));
   std::sort(keys_.begin(), keys_.end());
   const auto twice = std::adjacent_find(keys_.begin(), keys_.end());
   if (twice == keys_.end()) return;
   const std::string where = storage_.path(object);
-  fail(Status::invalid_file, "{}: {}{}expected each key once, found {} twice", storage_.name, where, where.empty() ? "" : ": ", quote(*twice));
+  fail(Status::invalid_file, "{}: {}{}expected each key once, found {} twice", storage_.name, where,
+       where.empty() ? "" : ": ", quote(*twice));
 }
 
 std::string_view name_of(JsonKind kind) {
-  static constexpr std::string_view names[] = {"null", "a boolean", "an integer", "a number", "a string", "an array", "an object"};
+  static constexpr std::string_view names[] = {"null",     "a boolean", "an integer", "a number",
+                                               "a string", "an array",  "an object"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -178,14 +186,17 @@ JsonKind Json::kind() const { return storage_->nodes[index_].kind; }
 
 std::string_view Json::key() const { return storage_->key(index_); }
 
-std::size_t Json::size() const { return is(JsonKind::array) || is(JsonKind::object) ? storage_->nodes[index_].count : 0; }
+std::size_t Json::size() const {
+  return is(JsonKind::array) || is(JsonKind::object) ? storage_->nodes[index_].count : 0;
+}
 
 Json Json::at(std::string_view key) const {
   for (Json field : as_object()) {
     if (field.key() == key) return field;
   }
   const std::string parent = path();
-  fail(Status::invalid_file, "{}: {}{}{}: expected a value, found nothing", storage_->name, parent, parent.empty() ? "" : ".", key);
+  fail(Status::invalid_file, "{}: {}{}{}: expected a value, found nothing", storage_->name, parent,
+       parent.empty() ? "" : ".", key);
 }
 
 std::optional<Json> Json::find(std::string_view key) const {
@@ -214,7 +225,9 @@ bool Json::as_bool() const {
 }
 
 std::int64_t Json::as_integer(std::int64_t min, std::int64_t max) const {
-  if (const Node& node = storage_->nodes[index_]; node.kind == JsonKind::integer && node.integer >= min && node.integer <= max) return node.integer;
+  if (const Node& node = storage_->nodes[index_];
+      node.kind == JsonKind::integer && node.integer >= min && node.integer <= max)
+    return node.integer;
   using Limits = std::numeric_limits<std::int64_t>;
   if (min == Limits::min() && max == Limits::max()) unexpected("an integer");
   if (max == Limits::max()) unexpected(fmt::format("an integer of at least {}", min));
@@ -224,7 +237,8 @@ std::int64_t Json::as_integer(std::int64_t min, std::int64_t max) const {
 double Json::as_number() const {
   const Node& node = storage_->nodes[index_];
   if (node.kind == JsonKind::integer) return static_cast<double>(node.integer);
-  if (node.kind != JsonKind::number || !std::isfinite(node.number)) unexpected(node.kind == JsonKind::number ? "a finite number" : "a number");
+  if (node.kind != JsonKind::number || !std::isfinite(node.number))
+    unexpected(node.kind == JsonKind::number ? "a finite number" : "a number");
   return node.number;
 }
 
@@ -246,7 +260,8 @@ std::string Json::describe() const {
     case JsonKind::null: return "null";
     case JsonKind::boolean: return node.boolean ? "true" : "false";
     case JsonKind::integer: return fmt::format("{}", node.integer);
-    case JsonKind::number: return std::isfinite(node.number) ? fmt::format("{}", node.number) : std::string(python_name(node.number));
+    case JsonKind::number:
+      return std::isfinite(node.number) ? fmt::format("{}", node.number) : std::string(python_name(node.number));
     case JsonKind::string: return quote(as_string());
     case JsonKind::array: return fmt::format("an array of {}", node.count);
     case JsonKind::object: return "an object";
@@ -254,7 +269,9 @@ std::string Json::describe() const {
   return "";
 }
 
-void Json::unexpected(std::string_view expected, Status status) const { refuse(fmt::format("expected {}, found {}", expected, describe()), status); }
+void Json::unexpected(std::string_view expected, Status status) const {
+  refuse(fmt::format("expected {}, found {}", expected, describe()), status);
+}
 
 void Json::refuse(std::string_view message, Status status) const {
   const std::string where = path();
@@ -280,10 +297,13 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string name, const 
   const std::size_t max_bytes = std::min<std::size_t>(limits.max_bytes, std::numeric_limits<std::uint32_t>::max());
   auto storage = std::make_unique<JsonStorage>();
   storage->name = std::move(name);
-  if (text.size() > max_bytes) fail(Status::invalid_file, "{}: expected at most {} bytes, found {}", storage->name, max_bytes, text.size());
-  if (text.starts_with("\xEF\xBB\xBF")) fail(Status::invalid_file, "{}: expected JSON, found a byte order mark", storage->name);
+  if (text.size() > max_bytes)
+    fail(Status::invalid_file, "{}: expected at most {} bytes, found {}", storage->name, max_bytes, text.size());
+  if (text.starts_with("\xEF\xBB\xBF"))
+    fail(Status::invalid_file, "{}: expected JSON, found a byte order mark", storage->name);
   // The parser takes a zero byte for the end of the text.
-  if (text.find('\0') != std::string_view::npos) fail(Status::invalid_file, "{}: expected JSON, found a zero byte", storage->name);
+  if (text.find('\0') != std::string_view::npos)
+    fail(Status::invalid_file, "{}: expected JSON, found a zero byte", storage->name);
   const std::optional<std::string> marked = mark_python_numbers(text);
   if (marked) text = *marked;
   Builder builder(*storage, text, limits, marked.has_value());

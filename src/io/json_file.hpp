@@ -1,5 +1,6 @@
-// JSON that comes from outside, read strictly: bounded size, depth and number of values, no duplicate keys, and typed access whose errors name
-// file, field, what was expected and what was found. A document is a flat array of values, so a hostile one costs at most 24 bytes per value.
+// JSON that comes from outside, read strictly: bounded size, depth and number of values, no duplicate keys, and typed
+// access whose errors name file, field, what was expected and what was found. A document is a flat array of values, so
+// a hostile one costs at most 24 bytes per value.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +27,9 @@ enum class JsonKind : std::uint8_t { null, boolean, integer, number, string, arr
 
 struct JsonStorage;
 
-/// A value inside a JsonDocument: two words, cheap to copy, valid as long as the document. Every accessor that does not find what it was asked
-/// for throws Error(invalid_file) with one line: file, field path, what was expected, what was found.
+/// A value inside a JsonDocument: two words, cheap to copy, valid as long as the document. Every accessor that does not
+/// find what it was asked for throws Error(invalid_file) with one line: file, field path, what was expected, what was
+/// found.
 class Json {
  public:
   JsonKind kind() const;
@@ -44,10 +46,12 @@ class Json {
   /// Number of elements or fields; 0 for scalars.
   std::size_t size() const;
 
-  /// The value as a type, or an error. An integer is written without fraction or exponent; a number may be an integer, and no NaN or Infinity as Python has.
+  /// The value as a type, or an error. An integer is written without fraction or exponent; a number may be an integer,
+  /// and no NaN or Infinity as Python has.
   std::string_view as_string() const;
   bool as_bool() const;
-  std::int64_t as_integer(std::int64_t min = std::numeric_limits<std::int64_t>::min(), std::int64_t max = std::numeric_limits<std::int64_t>::max()) const;
+  std::int64_t as_integer(std::int64_t min = std::numeric_limits<std::int64_t>::min(),
+                          std::int64_t max = std::numeric_limits<std::int64_t>::max()) const;
   double as_number() const;
   /// *this, checked to be an array or an object: `for (Json item : value.as_array())`.
   Json as_array() const;
@@ -88,7 +92,8 @@ class Json {
 /// A parsed document, which owns what its Json values refer to.
 class JsonDocument {
  public:
-  /// Reads and parses a regular file. Throws Error(io) where it cannot be read, Error(invalid_file) where it breaks JSON or a limit.
+  /// Reads and parses a regular file. Throws Error(io) where it cannot be read, Error(invalid_file) where it breaks
+  /// JSON or a limit.
   static JsonDocument read(const std::filesystem::path& file, const JsonLimits& limits = {});
   /// Parses text; `name` stands for the file in messages.
   static JsonDocument parse(std::string_view text, std::string name, const JsonLimits& limits = {});

@@ -7,17 +7,19 @@
 namespace cermet {
 namespace {
 
-constexpr char mark = '\x7f';  // a control character that JSON allows in strings; texts that have one anyway are left alone
+constexpr char mark =
+    '\x7f';  // a control character that JSON allows in strings; texts that have one anyway are left alone
 
 struct PythonNumber {
   std::string_view name, marked;
   double value;
 };
-constexpr std::array<PythonNumber, 3> numbers{{{"NaN", "\"\x7f\"", std::numeric_limits<double>::quiet_NaN()},
-                                               {"Infinity", "\"\x7f+    \"", std::numeric_limits<double>::infinity()},
-                                               {"-Infinity", "\"\x7f-     \"", -std::numeric_limits<double>::infinity()}}};
-static_assert(numbers[0].name.size() == numbers[0].marked.size() && numbers[1].name.size() == numbers[1].marked.size() &&
-              numbers[2].name.size() == numbers[2].marked.size());
+constexpr std::array<PythonNumber, 3> numbers{
+    {{"NaN", "\"\x7f\"", std::numeric_limits<double>::quiet_NaN()},
+     {"Infinity", "\"\x7f+    \"", std::numeric_limits<double>::infinity()},
+     {"-Infinity", "\"\x7f-     \"", -std::numeric_limits<double>::infinity()}}};
+static_assert(numbers[0].name.size() == numbers[0].marked.size() &&
+              numbers[1].name.size() == numbers[1].marked.size() && numbers[2].name.size() == numbers[2].marked.size());
 
 bool is_key(std::string_view after) {
   const std::size_t next = after.find_first_not_of(" \t\r\n");
@@ -27,7 +29,8 @@ bool is_key(std::string_view after) {
 }  // namespace
 
 std::optional<std::string> mark_python_numbers(std::string_view text) {
-  if ((text.find("NaN") == std::string_view::npos && text.find("Infinity") == std::string_view::npos) || text.find(mark) != std::string_view::npos)
+  if ((text.find("NaN") == std::string_view::npos && text.find("Infinity") == std::string_view::npos) ||
+      text.find(mark) != std::string_view::npos)
     return std::nullopt;
   std::string marked(text);
   bool in_string = false, any = false;

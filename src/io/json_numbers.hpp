@@ -1,4 +1,5 @@
-// NaN, Infinity and -Infinity, which JSON has not and Python writes: config.json of several tools has them in fields that nothing reads.
+// NaN, Infinity and -Infinity, which JSON has not and Python writes: config.json of several tools has them in fields
+// that nothing reads.
 #pragma once
 
 #include <optional>
@@ -7,7 +8,8 @@
 
 namespace cermet {
 
-/// The text with each such number as a string of the same length that no other text has, for a strict parser; nothing where there are none.
+/// The text with each such number as a string of the same length that no other text has, for a strict parser; nothing
+/// where there are none.
 std::optional<std::string> mark_python_numbers(std::string_view text);
 /// The number that a string marks.
 std::optional<double> marked_number(std::string_view string);

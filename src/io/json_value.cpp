@@ -46,8 +46,10 @@ struct JsonValue::Node {
   static Library convert(const Object& fields) {
     Library json = Library::object();
     auto& object = json.get_ref<Library::object_t&>();
-    // The base's emplace_back, because the keys are known to differ and the map's own insertion compares with all before.
-    for (const auto& [key, field] : fields) object.emplace_back(key, field.node_ ? field.node_->to_library() : Library());
+    // The base's emplace_back, because the keys are known to differ and the map's own insertion compares with all
+    // before.
+    for (const auto& [key, field] : fields)
+      object.emplace_back(key, field.node_ ? field.node_->to_library() : Library());
     return json;
   }
   static Library convert(const auto& scalar) { return scalar; }
@@ -58,14 +60,17 @@ JsonValue::JsonValue(Node&& node) : node_(std::make_unique<Node>(std::move(node)
 JsonValue::JsonValue(Boolean value) : JsonValue(Node{value.value}) {}
 JsonValue::JsonValue(Signed value) : JsonValue(Node{value.value}) {}
 JsonValue::JsonValue(Unsigned value) : JsonValue(Node{value.value}) {
-  if (value.value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) node_->value = static_cast<std::int64_t>(value.value);
+  if (value.value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    node_->value = static_cast<std::int64_t>(value.value);
 }
 JsonValue::JsonValue(double value) : JsonValue(Node{value}) {}
 JsonValue::JsonValue(const char* text) : JsonValue(std::string(text)) {}
 JsonValue::JsonValue(std::string_view text) : JsonValue(std::string(text)) {}
 JsonValue::JsonValue(std::string text) : JsonValue(Node{std::move(text)}) {}
 JsonValue::JsonValue(std::initializer_list<JsonValue> elements) {
-  const auto is_field = [](const JsonValue& e) { return e.node_ && std::holds_alternative<Array>(e.node_->value) && e.size() == 2 && e.begin()->is_string(); };
+  const auto is_field = [](const JsonValue& e) {
+    return e.node_ && std::holds_alternative<Array>(e.node_->value) && e.size() == 2 && e.begin()->is_string();
+  };
   if (!std::all_of(elements.begin(), elements.end(), is_field)) {
     *this = JsonValue(Node{Array(elements)});
     return;
@@ -132,11 +137,13 @@ void JsonValue::push_back(JsonValue element) { made<Array>().push_back(std::move
 const std::vector<std::pair<std::string, JsonValue>>& JsonValue::items() const { return as<Object>(); }
 
 bool JsonValue::contains(std::string_view key) const {
-  return is_object() && std::any_of(items().begin(), items().end(), [&](const auto& field) { return field.first == key; });
+  return is_object() &&
+         std::any_of(items().begin(), items().end(), [&](const auto& field) { return field.first == key; });
 }
 
 const JsonValue& JsonValue::operator[](std::string_view key) const {
-  const auto found = std::find_if(items().begin(), items().end(), [&](const auto& field) { return field.first == key; });
+  const auto found =
+      std::find_if(items().begin(), items().end(), [&](const auto& field) { return field.first == key; });
   CERMET_ASSERT(found != items().end());
   return found->second;
 }
@@ -147,7 +154,9 @@ JsonValue& JsonValue::operator[](std::string_view key) {
   return found != fields.end() ? found->second : fields.emplace_back(key, nullptr).second;
 }
 
-void JsonValue::append(std::string key, JsonValue value) { made<Object>().emplace_back(std::move(key), std::move(value)); }
+void JsonValue::append(std::string key, JsonValue value) {
+  made<Object>().emplace_back(std::move(key), std::move(value));
+}
 
 void JsonValue::erase(std::string_view key) {
   std::erase_if(made<Object>(), [&](const auto& field) { return field.first == key; });
@@ -162,6 +171,8 @@ std::string JsonValue::dump(int indent) const {
   return json.dump(indent, ' ', false, Library::error_handler_t::replace);
 }
 
-bool operator==(const JsonValue& a, const JsonValue& b) { return a.node_ && b.node_ ? a.node_->value == b.node_->value : a.node_ == b.node_; }
+bool operator==(const JsonValue& a, const JsonValue& b) {
+  return a.node_ && b.node_ ? a.node_->value == b.node_->value : a.node_ == b.node_;
+}
 
 }  // namespace cermet

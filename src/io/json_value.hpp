@@ -1,4 +1,5 @@
-// JSON that is built or edited and then written. The JSON library stays behind this header, because each file that sees it pays seconds of compile time.
+// JSON that is built or edited and then written. The JSON library stays behind this header, because each file that sees
+// it pays seconds of compile time.
 #pragma once
 
 #include <concepts>
@@ -14,15 +15,17 @@
 
 namespace cermet {
 
-/// Any JSON value, owned; objects keep the order in which their keys were set. Braces build one: `JsonValue{{"name", name}, {"sizes", sizes}}` is an
-/// object, because every element is a pair whose first half is a string; other lists are arrays. Access to what is not there, or is of another
-/// kind, is an Error(internal): JSON that comes from outside is read by JsonDocument.
+/// Any JSON value, owned; objects keep the order in which their keys were set. Braces build one: `JsonValue{{"name",
+/// name}, {"sizes", sizes}}` is an object, because every element is a pair whose first half is a string; other lists
+/// are arrays. Access to what is not there, or is of another kind, is an Error(internal): JSON that comes from outside
+/// is read by JsonDocument.
 class JsonValue {
  public:
   JsonValue(std::nullptr_t = nullptr) noexcept;
   JsonValue(std::same_as<bool> auto value) : JsonValue(Boolean{value}) {}
   JsonValue(std::signed_integral auto value) : JsonValue(Signed{value}) {}
-  JsonValue(std::unsigned_integral auto value) requires(!std::same_as<decltype(value), bool>) : JsonValue(Unsigned{value}) {}
+  JsonValue(std::unsigned_integral auto value) requires(!std::same_as<decltype(value), bool>)
+      : JsonValue(Unsigned{value}) {}
   JsonValue(double value);
   JsonValue(const char* text);
   JsonValue(std::string_view text);
@@ -49,7 +52,8 @@ class JsonValue {
   std::size_t size() const;
   bool empty() const { return size() == 0; }
 
-  /// The value as bool, number (an integer may be asked for as a floating-point number), std::string or std::vector of these.
+  /// The value as bool, number (an integer may be asked for as a floating-point number), std::string or std::vector of
+  /// these.
   template <class T>
   T get() const {
     if constexpr (std::same_as<T, bool>) return boolean();
@@ -82,7 +86,8 @@ class JsonValue {
   /// Sets every field of another object.
   void update(const JsonValue& other);
 
-  /// JSON text: one line, or a line for each value, indented by that many spaces a level. Bytes that are not UTF-8 become U+FFFD.
+  /// JSON text: one line, or a line for each value, indented by that many spaces a level. Bytes that are not UTF-8
+  /// become U+FFFD.
   std::string dump(int indent = -1) const;
 
   friend bool operator==(const JsonValue& a, const JsonValue& b);

@@ -15,9 +15,11 @@ struct Spelling {
   const char* text;
 };
 
-const Spelling spellings[]{{DType::boolean, "|b1"},     {DType::u8, "|u1"},          {DType::i8, "|i1"},     {DType::u16, "<u2"},     {DType::i16, "<i2"},
-                           {DType::f16, "<f2"},         {DType::u32, "<u4"},         {DType::i32, "<i4"},    {DType::f32, "<f4"},     {DType::u64, "<u8"},
-                           {DType::i64, "<i8"},         {DType::f64, "<f8"},         {DType::bf16, "<V2"},   {DType::f8_e4m3, "|V1"}, {DType::f8_e5m2, "|V1"},
+const Spelling spellings[]{{DType::boolean, "|b1"},     {DType::u8, "|u1"},          {DType::i8, "|i1"},
+                           {DType::u16, "<u2"},         {DType::i16, "<i2"},         {DType::f16, "<f2"},
+                           {DType::u32, "<u4"},         {DType::i32, "<i4"},         {DType::f32, "<f4"},
+                           {DType::u64, "<u8"},         {DType::i64, "<i8"},         {DType::f64, "<f8"},
+                           {DType::bf16, "<V2"},        {DType::f8_e4m3, "|V1"},     {DType::f8_e5m2, "|V1"},
                            {DType::f8_e4m3fnuz, "|V1"}, {DType::f8_e5m2fnuz, "|V1"}, {DType::f8_e8m0, "|V1"}};
 
 constexpr std::string_view magic("\x93NUMPY", 6);
@@ -51,7 +53,8 @@ class HeaderReader {
       std::int64_t size = 0;
       const auto [stop, error] = std::from_chars(number.data(), number.data() + number.size(), size);
       const std::string_view rest = number.substr(static_cast<std::size_t>(stop - number.data()));
-      if (error != std::errc() || size < 0 || rest.find_first_not_of(' ') != std::string_view::npos) bad("non-negative dimensions", number);
+      if (error != std::errc() || size < 0 || rest.find_first_not_of(' ') != std::string_view::npos)
+        bad("non-negative dimensions", number);
       if (shape.rank() == Shape::max_rank) bad(fmt::format("at most {} dimensions", Shape::max_rank), entry("shape"));
       shape.push_back(size);
     }
@@ -66,7 +69,8 @@ class HeaderReader {
       if (expected && size_of(*expected) == bytes) return *expected;
       if (bytes == 2) return DType::bf16;
     }
-    if (descr.size() > 1 && (descr[0] == '=' || (descr[0] == '<' && descr.back() == '1'))) descr[0] = descr.back() == '1' ? '|' : '<';
+    if (descr.size() > 1 && (descr[0] == '=' || (descr[0] == '<' && descr.back() == '1')))
+      descr[0] = descr.back() == '1' ? '|' : '<';
     for (const Spelling& spelling : spellings)
       if (descr == spelling.text && descr[1] != 'V') return spelling.dtype;
     bad("an element type of numbers in this machine's byte order", descr);
@@ -94,7 +98,8 @@ void reorder(const TensorView& from, const TensorView& to) {
       rest /= shape[a];
     }
     for (int a = shape.rank() - 1; a >= 0; --a) at = at * shape[a] + position[a];
-    std::memcpy(to.as<char>() + static_cast<std::size_t>(i) * bytes, from.as<const char>() + static_cast<std::size_t>(at) * bytes, bytes);
+    std::memcpy(to.as<char>() + static_cast<std::size_t>(i) * bytes,
+                from.as<const char>() + static_cast<std::size_t>(at) * bytes, bytes);
   }
 }
 
@@ -104,13 +109,17 @@ OwnedTensor read_npy(const std::filesystem::path& path, std::optional<DType> exp
   const PosixFile file = PosixFile::open_for_reading(path);
   std::array<char, 12> head{};
   const std::size_t found = file.read(0, std::as_writable_bytes(std::span(head)));
-  if (found < 10 || std::string_view(head.data(), 6) != magic) fail(Status::invalid_file, "{}: expected a .npy file, found other bytes", path.string());
+  if (found < 10 || std::string_view(head.data(), 6) != magic)
+    fail(Status::invalid_file, "{}: expected a .npy file, found other bytes", path.string());
   const bool is_long = head[6] >= 2;
   const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(head[i])); };
-  if (is_long && found < 12) fail(Status::invalid_file, "{}: expected a .npy file, found one that ends in its header", path.string());
-  const std::size_t start = is_long ? 12 : 10, length = byte(8) | byte(9) << 8 | (is_long ? byte(10) << 16 | byte(11) << 24 : 0);
+  if (is_long && found < 12)
+    fail(Status::invalid_file, "{}: expected a .npy file, found one that ends in its header", path.string());
+  const std::size_t start = is_long ? 12 : 10,
+                    length = byte(8) | byte(9) << 8 | (is_long ? byte(10) << 16 | byte(11) << 24 : 0);
   if (length > (1u << 20) || static_cast<std::int64_t>(start + length) > file.stamp().bytes)
-    fail(Status::invalid_file, "{}: expected a header of at most 1 MiB inside the file, found {} bytes", path.string(), length);
+    fail(Status::invalid_file, "{}: expected a header of at most 1 MiB inside the file, found {} bytes", path.string(),
+         length);
   std::string text(length, '\0');
   file.read(static_cast<std::int64_t>(start), std::as_writable_bytes(std::span(text)));
   const HeaderReader header(path, text);
@@ -123,7 +132,8 @@ OwnedTensor read_npy(const std::filesystem::path& path, std::optional<DType> exp
       fail(Status::invalid_file, "{}: {}", path.string(), error.what());
     }
   }();
-  if (bytes != have) fail(Status::invalid_file, "{}: expected {} bytes of elements, found {}", path.string(), bytes, have);
+  if (bytes != have)
+    fail(Status::invalid_file, "{}: expected {} bytes of elements, found {}", path.string(), bytes, have);
   OwnedTensor tensor(dtype, shape);
   file.read(static_cast<std::int64_t>(start + length), {tensor.view.as<std::byte>(), static_cast<std::size_t>(bytes)});
   if (!header.is_column_major() || shape.rank() < 2) return tensor;

@@ -8,8 +8,9 @@
 
 namespace cermet {
 
-/// Reads an array in row-major or column-major order, of either byte order of this machine alone. Bytes that NumPy has no type for ("V1", "V2", as the package
-/// ml_dtypes saves bf16 and fp8) take `expected`, or bf16 for two bytes. Throws Error(invalid_file) naming the file and what breaks the format.
+/// Reads an array in row-major or column-major order, of either byte order of this machine alone. Bytes that NumPy has
+/// no type for ("V1", "V2", as the package ml_dtypes saves bf16 and fp8) take `expected`, or bf16 for two bytes. Throws
+/// Error(invalid_file) naming the file and what breaks the format.
 OwnedTensor read_npy(const std::filesystem::path& path, std::optional<DType> expected = {});
 /// Writes a dense tensor: a temporary name in the same folder, then a rename.
 void write_npy(const std::filesystem::path& path, const TensorView& tensor);

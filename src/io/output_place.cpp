@@ -65,9 +65,11 @@ OutputPlace output_place(const fs::path& path) {
   struct stat status {};
   const bool exists = stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) fail(Status::io, "{}: expected a file, found a folder", path.string());
-  if (!path.has_filename()) fail(Status::io, "{}: expected a file's name, found one that ends in a slash", path.string());
+  if (!path.has_filename())
+    fail(Status::io, "{}: expected a file's name, found one that ends in a slash", path.string());
   OutputPlace place;
-  place.path = followed(path, [&](const fs::path& link) { return place.in_place = exists && is_link_of_process(link); });
+  place.path =
+      followed(path, [&](const fs::path& link) { return place.in_place = exists && is_link_of_process(link); });
   if (!exists) return place;
   place.descriptor = standard_descriptor(status);
   place.in_place = place.in_place || place.descriptor >= 0 || !S_ISREG(status.st_mode);

@@ -20,7 +20,8 @@ struct OutputPlace {
 
 /// Throws Error(io) naming the path where it is a folder, or its links lead nowhere.
 OutputPlace output_place(const std::filesystem::path& path);
-/// Throws Error(io) naming the path unless a file could be written there now: before work that would be lost otherwise. Leaves nothing behind.
+/// Throws Error(io) naming the path unless a file could be written there now: before work that would be lost otherwise.
+/// Leaves nothing behind.
 void require_writable(const std::filesystem::path& path);
 /// A path without links at its end, for what is renamed to it: a folder that a link names stays where it is.
 std::filesystem::path behind_links(const std::filesystem::path& path);

@@ -20,7 +20,8 @@
 namespace cermet {
 namespace {
 
-constexpr int read_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;   // non-blocking: a pipe without a writer must not be waited for
+constexpr int read_flags =
+    O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // non-blocking: a pipe without a writer must not be waited for
 constexpr std::size_t largest_transfer = std::size_t{1} << 30;  // Linux moves at most 2 GiB - 4 KiB in one call
 
 [[noreturn]] void fail_io(const std::filesystem::path& path, const char* action, int error) {
@@ -54,7 +55,9 @@ class FileSizeSignalBlocked {
 
 }  // namespace
 
-PosixFile PosixFile::open_for_reading(const std::filesystem::path& path) { return checked(path, ::open(path.c_str(), read_flags)); }
+PosixFile PosixFile::open_for_reading(const std::filesystem::path& path) {
+  return checked(path, ::open(path.c_str(), read_flags));
+}
 
 PosixFile PosixFile::open_for_reading(int folder, const std::filesystem::path& name) {
   return checked(name, ::openat(folder, name.c_str(), read_flags | O_NOFOLLOW));
@@ -67,7 +70,8 @@ PosixFile PosixFile::checked(const std::filesystem::path& path, int descriptor) 
   struct stat status {};
   if (fstat(descriptor, &status) != 0) fail_io(path, "be examined", errno);
   if (!S_ISREG(status.st_mode))
-    fail(Status::io, "{}: expected a regular file, found {}", path.string(), S_ISDIR(status.st_mode) ? "a folder" : "a device or pipe");
+    fail(Status::io, "{}: expected a regular file, found {}", path.string(),
+         S_ISDIR(status.st_mode) ? "a folder" : "a device or pipe");
   return file;
 }
 
@@ -77,7 +81,8 @@ PosixFile PosixFile::create(const std::filesystem::path& path) {
   return PosixFile(path, descriptor);
 }
 
-PosixFile::PosixFile(PosixFile&& other) noexcept : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+PosixFile::PosixFile(PosixFile&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 PosixFile& PosixFile::operator=(PosixFile&& other) noexcept {
   if (this == &other) return *this;
@@ -129,7 +134,8 @@ void PosixFile::reserve(std::int64_t bytes) {
   while (fallocate(descriptor_, 0, 0, bytes) != 0) {
     if (errno == EINTR) continue;
     if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL) return;  // writing will find out
-    fail(Status::io, "{}: cannot get {} bytes of disk space: {}", path_.string(), bytes, std::generic_category().message(errno));
+    fail(Status::io, "{}: cannot get {} bytes of disk space: {}", path_.string(), bytes,
+         std::generic_category().message(errno));
   }
 }
 
@@ -138,12 +144,15 @@ void PosixFile::sync_and_close() {
   if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_io(path_, "be closed", errno);
 }
 
-FolderLock::FolderLock(const std::filesystem::path& folder) : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+FolderLock::FolderLock(const std::filesystem::path& folder)
+    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (descriptor_ < 0) fail_io(folder, "be opened", errno);
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
   const int reason = errno;
   ::close(descriptor_);
-  if (reason == EWOULDBLOCK) fail(Status::io, "{}: expected a folder that no other run works in, found another run at work there", folder.string());
+  if (reason == EWOULDBLOCK)
+    fail(Status::io, "{}: expected a folder that no other run works in, found another run at work there",
+         folder.string());
   if (reason == ENOLCK || reason == EOPNOTSUPP) descriptor_ = -1;  // file systems without locks
   else fail_io(folder, "be locked", reason);
 }
@@ -172,14 +181,17 @@ void rename_file(const std::filesystem::path& from, const std::filesystem::path&
 
 std::string read_file(const PosixFile& file, std::int64_t max_bytes) {
   const std::int64_t bytes = file.stamp().bytes;
-  if (bytes > max_bytes) fail(Status::invalid_file, "{}: expected at most {} bytes, found {}", file.path().string(), max_bytes, bytes);
+  if (bytes > max_bytes)
+    fail(Status::invalid_file, "{}: expected at most {} bytes, found {}", file.path().string(), max_bytes, bytes);
   std::string content(static_cast<std::size_t>(bytes), '\0');
   const std::size_t got = file.read(0, std::as_writable_bytes(std::span(content)));
   if (got != content.size()) fail(Status::io, "{}: expected {} bytes, could read {}", file.path().string(), bytes, got);
   return content;
 }
 
-std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes) { return read_file(PosixFile::open_for_reading(path), max_bytes); }
+std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes) {
+  return read_file(PosixFile::open_for_reading(path), max_bytes);
+}
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
   const OutputPlace place = output_place(path);

@@ -11,8 +11,8 @@
 
 namespace cermet {
 
-/// An open regular file. Reads and writes carry their own position, so several threads may share one object. Every failure is Error(io) with the
-/// file's name and the operating system's reason.
+/// An open regular file. Reads and writes carry their own position, so several threads may share one object. Every
+/// failure is Error(io) with the file's name and the operating system's reason.
 class PosixFile {
  public:
   /// What shows whether a file was changed since it was opened.
@@ -24,7 +24,8 @@ class PosixFile {
 
   /// Opens an existing regular file; folders, pipes and devices are refused (and never waited for).
   static PosixFile open_for_reading(const std::filesystem::path& path);
-  /// The same below a folder that is open, and never through a link: what other processes put under the folder's name changes nothing.
+  /// The same below a folder that is open, and never through a link: what other processes put under the folder's name
+  /// changes nothing.
   static PosixFile open_for_reading(int folder, const std::filesystem::path& name);
   /// Creates a file that does not exist yet.
   static PosixFile create(const std::filesystem::path& path);
@@ -53,7 +54,8 @@ class PosixFile {
   int descriptor_ = -1;
 };
 
-/// Holds an existing folder against others that ask for it, until the object or the process ends; nothing is written for it.
+/// Holds an existing folder against others that ask for it, until the object or the process ends; nothing is written
+/// for it.
 class FolderLock {
  public:
   /// Throws Error(io) naming the folder where it is held already, or cannot be opened.
@@ -73,9 +75,11 @@ std::filesystem::path temporary_sibling(const std::filesystem::path& target);
 /// empty folder, is replaced.
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
 
-/// The whole content of a file. Throws Error(invalid_file) where it is larger than `max_bytes`, before reading any of it.
+/// The whole content of a file. Throws Error(invalid_file) where it is larger than `max_bytes`, before reading any of
+/// it.
 std::string read_file(const PosixFile& file, std::int64_t max_bytes = std::numeric_limits<std::int64_t>::max());
-std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes = std::numeric_limits<std::int64_t>::max());
+std::string read_file(const std::filesystem::path& path,
+                      std::int64_t max_bytes = std::numeric_limits<std::int64_t>::max());
 
 /// Writes a small file: temporary name in the same folder, then rename. Nothing is left under either name on failure.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);

@@ -41,7 +41,10 @@ std::optional<std::int64_t> dense_bytes(DType dtype, std::span<const std::int64_
 DType parse_dtype(Json field) {
   const std::string_view name = field.as_string();
   if (const std::optional<DType> dtype = dtype_from_stored_name(name); dtype && !name.empty()) return *dtype;
-  field.unexpected("an element type that is known (BOOL, U8, I8, F8_E4M3, F8_E5M2, U16, I16, F16, BF16, U32, I32, F32, U64, I64 or F64)", Status::unsupported);
+  field.unexpected(
+      "an element type that is known (BOOL, U8, I8, F8_E4M3, F8_E5M2, U16, I16, F16, BF16, U32, I32, F32, U64, I64 or "
+      "F64)",
+      Status::unsupported);
 }
 
 StoredTensor parse_tensor(Json entry) {
@@ -53,11 +56,13 @@ StoredTensor parse_tensor(Json entry) {
   if (offsets.size() != 2) offsets.unexpected("[begin, end]");
   tensor.begin = offsets.at(std::size_t{0}).as_integer(0);
   tensor.end = offsets.at(std::size_t{1}).as_integer(0);
-  if (tensor.begin > tensor.end) offsets.refuse(fmt::format("expected begin <= end, found [{}, {}]", tensor.begin, tensor.end));
+  if (tensor.begin > tensor.end)
+    offsets.refuse(fmt::format("expected begin <= end, found [{}, {}]", tensor.begin, tensor.end));
   const std::optional<std::int64_t> bytes = dense_bytes(tensor.dtype, tensor.shape);
   const std::string type = fmt::format("{}{}", stored_name_of(tensor.dtype), shape_to_string(tensor.shape));
   if (!bytes) entry.refuse(fmt::format("expected a size below 2^63 bytes, found {}", type));
-  if (*bytes != tensor.bytes()) offsets.refuse(fmt::format("expected {} bytes for {}, found {}", *bytes, type, tensor.bytes()));
+  if (*bytes != tensor.bytes())
+    offsets.refuse(fmt::format("expected {} bytes for {}, found {}", *bytes, type, tensor.bytes()));
   return tensor;
 }
 
@@ -69,7 +74,8 @@ struct Layout {
 
 std::string json_string(const std::string& text, const char* what) {
   for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(first_utf8_unit(rest).size))
-    if (!first_utf8_unit(rest).valid) fail(Status::invalid_argument, "safetensors: {}: expected UTF-8, found {}", what, quote(text));
+    if (!first_utf8_unit(rest).valid)
+      fail(Status::invalid_argument, "safetensors: {}: expected UTF-8, found {}", what, quote(text));
   return JsonValue(text).dump();
 }
 
@@ -80,23 +86,29 @@ Layout lay_out(std::span<const TensorSpec> tensors, std::span<const std::pair<st
   if (!metadata.empty()) {
     header += fmt::format("\"{}\":{{", metadata_key);
     for (const auto& [key, value] : metadata) {
-      header += fmt::format("{}{}:{}", header.back() == '{' ? "" : ",", json_string(key, "metadata key"), json_string(value, "metadata value"));
+      header += fmt::format("{}{}:{}", header.back() == '{' ? "" : ",", json_string(key, "metadata key"),
+                            json_string(value, "metadata value"));
     }
     header += '}';
   }
   for (const TensorSpec& tensor : tensors) {
     const std::optional<std::int64_t> bytes = dense_bytes(tensor.dtype, tensor.shape);
     const std::optional<std::int64_t> end = bytes ? checked_add(layout.offsets.back(), *bytes) : bytes;
-    require(end.has_value() && std::all_of(tensor.shape.begin(), tensor.shape.end(), [](std::int64_t d) { return d >= 0; }),
-            "safetensors: {}: expected a size from 0 to 2^63 bytes, found {}", quote(tensor.name), shape_to_string(tensor.shape));
-    header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", header.size() == 1 ? "" : ",",
-                          json_string(tensor.name, "tensor name"), stored_name_of(tensor.dtype), fmt::join(tensor.shape, ","), layout.offsets.back(), *end);
+    require(
+        end.has_value() && std::all_of(tensor.shape.begin(), tensor.shape.end(), [](std::int64_t d) { return d >= 0; }),
+        "safetensors: {}: expected a size from 0 to 2^63 bytes, found {}", quote(tensor.name),
+        shape_to_string(tensor.shape));
+    header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+                          header.size() == 1 ? "" : ",", json_string(tensor.name, "tensor name"),
+                          stored_name_of(tensor.dtype), fmt::join(tensor.shape, ","), layout.offsets.back(), *end);
     layout.offsets.push_back(*end);
   }
   header += '}';
-  header.resize(static_cast<std::size_t>(round_up(static_cast<std::int64_t>(header.size()), length_bytes)), ' ');  // data begins aligned
-  require(static_cast<std::int64_t>(header.size()) <= SafetensorsFile::max_header_bytes, "safetensors: expected a header of at most {} bytes, found {}",
-          SafetensorsFile::max_header_bytes, header.size());
+  header.resize(static_cast<std::size_t>(round_up(static_cast<std::int64_t>(header.size()), length_bytes)),
+                ' ');  // data begins aligned
+  require(static_cast<std::int64_t>(header.size()) <= SafetensorsFile::max_header_bytes,
+          "safetensors: expected a header of at most {} bytes, found {}", SafetensorsFile::max_header_bytes,
+          header.size());
   return layout;
 }
 
@@ -105,8 +117,10 @@ void refuse_same_names(std::span<const TensorSpec> tensors) {
   for (const TensorSpec& tensor : tensors) names.push_back(tensor.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  require(twice == names.end(), "safetensors: expected each name once, found {} twice", twice == names.end() ? "" : quote(*twice));
-  require(!std::binary_search(names.begin(), names.end(), metadata_key), "safetensors: expected a tensor's name, found {}", quote(metadata_key));
+  require(twice == names.end(), "safetensors: expected each name once, found {} twice",
+          twice == names.end() ? "" : quote(*twice));
+  require(!std::binary_search(names.begin(), names.end(), metadata_key),
+          "safetensors: expected a tensor's name, found {}", quote(metadata_key));
 }
 
 }  // namespace
@@ -130,7 +144,9 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
     refuse_lfs_pointer(path, start);
   }
   if (header_bytes > max_header_bytes) refuse("a header length of at most 100000000 bytes", header_bytes);
-  if (header_bytes > size - length_bytes) refuse(fmt::format("a header length of at most {} bytes (the file has {})", size - length_bytes, size), header_bytes);
+  if (header_bytes > size - length_bytes)
+    refuse(fmt::format("a header length of at most {} bytes (the file has {})", size - length_bytes, size),
+           header_bytes);
   std::string header(static_cast<std::size_t>(header_bytes), '\0');
   result.read_whole(length_bytes, std::as_writable_bytes(std::span(header)));
   result.data_begin_ = length_bytes + header_bytes;
@@ -141,7 +157,8 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
 }
 
 void SafetensorsFile::parse_header(std::string_view text) {
-  const JsonDocument header = JsonDocument::parse(text, path().string(), {.max_bytes = max_header_bytes, .max_depth = 8});
+  const JsonDocument header =
+      JsonDocument::parse(text, path().string(), {.max_bytes = max_header_bytes, .max_depth = 8});
   for (Json entry : header.root().as_object()) {
     if (entry.key() != metadata_key) {
       tensors_.push_back(parse_tensor(entry.as_object()));
@@ -153,22 +170,25 @@ void SafetensorsFile::parse_header(std::string_view text) {
 
 // Sorted by offset, each tensor begins where the one before ended, and the last ends with the file.
 void SafetensorsFile::check_coverage() {
-  std::sort(tensors_.begin(), tensors_.end(),
-            [](const StoredTensor& a, const StoredTensor& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  std::sort(tensors_.begin(), tensors_.end(), [](const StoredTensor& a, const StoredTensor& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
   const std::int64_t data_bytes = file_bytes() - data_begin_;
   std::int64_t covered = 0;
   for (const StoredTensor& tensor : tensors_) {
     if (tensor.begin != covered) {
-      fail(Status::invalid_file, "{}: {}: expected data from byte {} on, found {} of it at byte {}", path().string(), quote(tensor.name), covered,
-           tensor.begin < covered ? "an overlap: the begin" : "a hole: the begin", tensor.begin);
+      fail(Status::invalid_file, "{}: {}: expected data from byte {} on, found {} of it at byte {}", path().string(),
+           quote(tensor.name), covered, tensor.begin < covered ? "an overlap: the begin" : "a hole: the begin",
+           tensor.begin);
     }
     if (tensor.end > data_bytes) {
-      fail(Status::invalid_file, "{}: {}: expected data within {} bytes, found its end at byte {} (the file is cut)", path().string(), quote(tensor.name),
-           data_bytes, tensor.end);
+      fail(Status::invalid_file, "{}: {}: expected data within {} bytes, found its end at byte {} (the file is cut)",
+           path().string(), quote(tensor.name), data_bytes, tensor.end);
     }
     covered = tensor.end;
   }
-  if (covered != data_bytes) fail(Status::invalid_file, "{}: expected {} bytes of data, found {}", path().string(), covered, data_bytes);
+  if (covered != data_bytes)
+    fail(Status::invalid_file, "{}: expected {} bytes of data, found {}", path().string(), covered, data_bytes);
 }
 
 const StoredTensor* SafetensorsFile::find(std::string_view name) const {
@@ -176,10 +196,12 @@ const StoredTensor* SafetensorsFile::find(std::string_view name) const {
   return found == by_name_.end() ? nullptr : &tensors_[found->second];
 }
 
-void SafetensorsFile::read(const StoredTensor& tensor, std::int64_t byte_offset, std::span<std::byte> destination) const {
+void SafetensorsFile::read(const StoredTensor& tensor, std::int64_t byte_offset,
+                           std::span<std::byte> destination) const {
   const auto count = static_cast<std::int64_t>(destination.size());
   require(byte_offset >= 0 && byte_offset <= tensor.bytes() && count <= tensor.bytes() - byte_offset,
-          "{}: {}: expected a range within {} bytes, found {} bytes at {}", path().string(), quote(tensor.name), tensor.bytes(), count, byte_offset);
+          "{}: {}: expected a range within {} bytes, found {} bytes at {}", path().string(), quote(tensor.name),
+          tensor.bytes(), count, byte_offset);
   read_whole(data_begin_ + tensor.begin + byte_offset, destination);
 }
 
@@ -187,14 +209,18 @@ void SafetensorsFile::read_whole(std::int64_t offset, std::span<std::byte> desti
   const std::size_t got = file_.read(offset, destination);
   const PosixFile::Stamp now = file_.stamp();
   if (now.bytes != stamp_.bytes || got != destination.size()) {
-    fail(Status::invalid_file, "{}: expected {} bytes as when the file was opened, found {}: it is being changed", path().string(), stamp_.bytes, now.bytes);
+    fail(Status::invalid_file, "{}: expected {} bytes as when the file was opened, found {}: it is being changed",
+         path().string(), stamp_.bytes, now.bytes);
   }
-  if (now != stamp_) fail(Status::invalid_file, "{}: expected the file as it was when it was opened, found it changed", path().string());
+  if (now != stamp_)
+    fail(Status::invalid_file, "{}: expected the file as it was when it was opened, found it changed", path().string());
 }
 
 SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, std::span<const TensorSpec> tensors,
                                      std::span<const std::pair<std::string, std::string>> metadata)
-    : path_(std::move(path)), temporary_(temporary_sibling(path_)), file_((refuse_same_names(tensors), PosixFile::create(temporary_))) {
+    : path_(std::move(path)),
+      temporary_(temporary_sibling(path_)),
+      file_((refuse_same_names(tensors), PosixFile::create(temporary_))) {
   try {
     Layout layout = lay_out(tensors, metadata);
     offsets_ = std::move(layout.offsets);
@@ -228,10 +254,13 @@ void SafetensorsWriter::commit() {
   committed_ = true;
 }
 
-void write_safetensors_index(const std::filesystem::path& path, const std::map<std::string, std::string>& files, std::int64_t total_bytes) {
+void write_safetensors_index(const std::filesystem::path& path, const std::map<std::string, std::string>& files,
+                             std::int64_t total_bytes) {
   JsonValue weight_map = JsonValue::object();
   for (const auto& [tensor, file] : files) weight_map.append(tensor, file);
-  write_file_atomically(path, JsonValue{{"metadata", {{"total_size", total_bytes}}}, {"weight_map", std::move(weight_map)}}.dump(2) + "\n");
+  write_file_atomically(
+      path,
+      JsonValue{{"metadata", {{"total_size", total_bytes}}}, {"weight_map", std::move(weight_map)}}.dump(2) + "\n");
 }
 
 }  // namespace cermet

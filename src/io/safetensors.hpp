@@ -1,6 +1,6 @@
-// One safetensors file: a strict reader and an atomic writer. Format: https://github.com/huggingface/safetensors (a length of 8 bytes, a JSON header,
-// the tensors' bytes); docs/formats.md lists what is checked. Data is read into the caller's memory and not mapped: a file that is cut while it is
-// open becomes an error and not a signal.
+// One safetensors file: a strict reader and an atomic writer. Format: https://github.com/huggingface/safetensors (a
+// length of 8 bytes, a JSON header, the tensors' bytes); docs/formats.md lists what is checked. Data is read into the
+// caller's memory and not mapped: a file that is cut while it is open becomes an error and not a signal.
 #pragma once
 
 #include <atomic>
@@ -38,8 +38,9 @@ class SafetensorsFile {
  public:
   static constexpr std::int64_t max_header_bytes = 100'000'000;
 
-  /// Opens a file and checks its whole header; reads no tensor data. Throws Error(io) where the file cannot be read, Error(invalid_file) where it
-  /// breaks the format, Error(unsupported) for an element type that is not known; the message names file, tensor and field.
+  /// Opens a file and checks its whole header; reads no tensor data. Throws Error(io) where the file cannot be read,
+  /// Error(invalid_file) where it breaks the format, Error(unsupported) for an element type that is not known; the
+  /// message names file, tensor and field.
   static SafetensorsFile open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return file_.path(); }
@@ -51,8 +52,9 @@ class SafetensorsFile {
   std::span<const std::pair<std::string, std::string>> metadata() const { return metadata_; }
   std::int64_t file_bytes() const { return stamp_.bytes; }
 
-  /// Copies bytes [byte_offset, byte_offset + destination.size()) of one of tensors(). Thread-safe. Throws Error(invalid_file) where the file was
-  /// changed since it was opened, Error(invalid_argument) where the range leaves the tensor.
+  /// Copies bytes [byte_offset, byte_offset + destination.size()) of one of tensors(). Thread-safe. Throws
+  /// Error(invalid_file) where the file was changed since it was opened, Error(invalid_argument) where the range leaves
+  /// the tensor.
   void read(const StoredTensor& tensor, std::int64_t byte_offset, std::span<std::byte> destination) const;
 
  private:
@@ -76,12 +78,13 @@ struct TensorSpec {
   std::vector<std::int64_t> shape;
 };
 
-/// Writes a file under a temporary name in the same folder and renames it when complete. Destroyed before commit(), it leaves nothing behind.
-/// Failures of the disk are Error(io) naming the path.
+/// Writes a file under a temporary name in the same folder and renames it when complete. Destroyed before commit(), it
+/// leaves nothing behind. Failures of the disk are Error(io) naming the path.
 class SafetensorsWriter {
  public:
   /// Writes the header and claims the disk space. Names must be unique UTF-8.
-  SafetensorsWriter(std::filesystem::path path, std::span<const TensorSpec> tensors, std::span<const std::pair<std::string, std::string>> metadata = {});
+  SafetensorsWriter(std::filesystem::path path, std::span<const TensorSpec> tensors,
+                    std::span<const std::pair<std::string, std::string>> metadata = {});
   ~SafetensorsWriter();
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
@@ -104,6 +107,7 @@ class SafetensorsWriter {
 };
 
 /// Writes the index beside the files of a checkpoint that has several: the file of every tensor, by the tensor's name.
-void write_safetensors_index(const std::filesystem::path& path, const std::map<std::string, std::string>& files, std::int64_t total_bytes);
+void write_safetensors_index(const std::filesystem::path& path, const std::map<std::string, std::string>& files,
+                             std::int64_t total_bytes);
 
 }  // namespace cermet

@@ -7,16 +7,19 @@
 namespace cermet {
 namespace {
 
-constexpr int patience_milliseconds = 60'000;  // others hold the lock for a millisecond; on a loaded machine many of them come first
+constexpr int patience_milliseconds =
+    60'000;  // others hold the lock for a millisecond; on a loaded machine many of them come first
 constexpr int longest_value = 1 << 22;
 
 bool is_damage(int code) {
   const int primary = code & 0xff;
-  return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_FORMAT || code == SQLITE_IOERR_SHORT_READ;
+  return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_FORMAT ||
+         code == SQLITE_IOERR_SHORT_READ;
 }
 
 [[noreturn]] void fail_sqlite(sqlite3* handle, const std::string& file, int code) {
-  fail(is_damage(code) ? Status::invalid_file : Status::io, "{}: {}", file, handle ? sqlite3_errmsg(handle) : sqlite3_errstr(code));
+  fail(is_damage(code) ? Status::invalid_file : Status::io, "{}: {}", file,
+       handle ? sqlite3_errmsg(handle) : sqlite3_errstr(code));
 }
 
 /// "file:/a%20b?immutable=1".
@@ -40,7 +43,8 @@ struct SqliteConnection::State {
   int open(const std::string& uri, int flags) {
     sqlite3_close_v2(handle);
     handle = nullptr;
-    return sqlite3_open_v2(uri.c_str(), &handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
+    return sqlite3_open_v2(uri.c_str(), &handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+                           nullptr);
   }
   /// What is only known at the first read: whether the file can be shared with those who write it.
   int probe() const { return sqlite3_exec(handle, "PRAGMA schema_version", nullptr, nullptr, nullptr); }
@@ -54,14 +58,16 @@ struct SqliteConnection::State {
   }
 };
 
-SqliteConnection::SqliteConnection(const std::filesystem::path& file, Access access) : state_(std::make_unique<State>()) {
+SqliteConnection::SqliteConnection(const std::filesystem::path& file, Access access)
+    : state_(std::make_unique<State>()) {
   state_->file = file.string();
   const bool writes = access == Access::write;
   // A reader that may not write could not remove what it keeps beside the database when it is the last.
   int code = state_->open(uri_of(file, ""), SQLITE_OPEN_READWRITE | (writes ? SQLITE_OPEN_CREATE : 0));
   if (code == SQLITE_OK) state_->distrust(), code = state_->probe();
   const int primary = code & 0xff;
-  // Readers keep a file beside the database, which is no use where nobody may write: the database is then what was stored last.
+  // Readers keep a file beside the database, which is no use where nobody may write: the database is then what was
+  // stored last.
   if (!writes && (primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY)) {
     code = state_->open(uri_of(file, "?immutable=1"), SQLITE_OPEN_READONLY);
     if (code == SQLITE_OK) state_->distrust(), code = state_->probe();
@@ -90,7 +96,8 @@ struct SqliteStatement::State {
 
 SqliteStatement SqliteConnection::prepare(std::string_view statement) {
   auto made = std::make_unique<SqliteStatement::State>(*state_);
-  const int code = sqlite3_prepare_v2(state_->handle, statement.data(), static_cast<int>(statement.size()), &made->handle, nullptr);
+  const int code =
+      sqlite3_prepare_v2(state_->handle, statement.data(), static_cast<int>(statement.size()), &made->handle, nullptr);
   if (code != SQLITE_OK) fail_sqlite(state_->handle, state_->file, code);
   return SqliteStatement(std::move(made));
 }
@@ -100,7 +107,8 @@ SqliteStatement::SqliteStatement(SqliteStatement&&) noexcept = default;
 SqliteStatement::~SqliteStatement() = default;
 
 SqliteStatement& SqliteStatement::bind(int place, std::string_view text) {
-  const int code = sqlite3_bind_text64(state_->handle, place, text.data() ? text.data() : "", text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  const int code = sqlite3_bind_text64(state_->handle, place, text.data() ? text.data() : "", text.size(),
+                                       SQLITE_TRANSIENT, SQLITE_UTF8);
   if (code != SQLITE_OK) fail_sqlite(state_->connection.handle, state_->connection.file, code);
   return *this;
 }
@@ -119,7 +127,8 @@ bool SqliteStatement::step() {
 
 void SqliteStatement::require_type(int column, int type, const char* expected) const {
   if (sqlite3_column_type(state_->handle, column) == type) return;
-  fail(Status::invalid_file, "{}: column {}: expected {}, found another type", state_->connection.file, sqlite3_column_name(state_->handle, column), expected);
+  fail(Status::invalid_file, "{}: column {}: expected {}, found another type", state_->connection.file,
+       sqlite3_column_name(state_->handle, column), expected);
 }
 
 std::string SqliteStatement::text(int column) const {

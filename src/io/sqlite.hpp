@@ -11,8 +11,9 @@ namespace cermet {
 
 class SqliteStatement;
 
-/// A connection, for one thread at a time and not for use after a fork. What fails throws Error naming the file: Status::invalid_file where the file is
-/// damaged or no database, Status::io for everything else. Others that write are waited for.
+/// A connection, for one thread at a time and not for use after a fork. What fails throws Error naming the file:
+/// Status::invalid_file where the file is damaged or no database, Status::io for everything else. Others that write are
+/// waited for.
 class SqliteConnection {
  public:
   enum class Access : std::uint8_t {

@@ -25,13 +25,15 @@ constexpr std::string_view temporary_prefix = ".new-";  ///< entries being store
 constexpr std::chrono::hours abandoned(1);              ///< age after which a temporary folder is abandoned
 
 bool is_digest(std::string_view name) {
-  return name.size() == 32 && std::all_of(name.begin(), name.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return name.size() == 32 &&
+         std::all_of(name.begin(), name.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 /// Names in a folder; empty where it cannot be read, which `error` says.
 std::vector<std::string> names_in(const fs::path& folder, std::error_code& error) {
   std::vector<std::string> names;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) names.push_back(at->path().filename().string());
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    names.push_back(at->path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -48,7 +50,8 @@ fs::path make_temporary(const fs::path& folder) {
   return name;
 }
 
-/// Renames whatever has an entry's name, so that readers see it whole or not at all, and deletes the files of an entry. Returns whether it is gone.
+/// Renames whatever has an entry's name, so that readers see it whole or not at all, and deletes the files of an entry.
+/// Returns whether it is gone.
 bool take_away(const fs::path& folder, const fs::path& entry) {
   struct stat status {};
   if (lstat(entry.c_str(), &status) != 0) return true;
@@ -66,7 +69,8 @@ void delete_abandoned(const fs::path& folder) {
   for (const std::string& name : names_in(folder)) {
     if (!name.starts_with(temporary_prefix)) continue;
     struct stat status {};
-    if (lstat((folder / name).c_str(), &status) != 0 || now - std::chrono::seconds(status.st_mtim.tv_sec) < abandoned) continue;
+    if (lstat((folder / name).c_str(), &status) != 0 || now - std::chrono::seconds(status.st_mtim.tv_sec) < abandoned)
+      continue;
     delete_entry(folder / name / "old");
     delete_entry(folder / name);
   }
@@ -133,7 +137,8 @@ std::optional<StoredImage> DiskCache::find_own(const std::string& key) {
   const fs::path folder = folder_ / name;
   ReadEntry entry = read_entry(folder, true);
   if (entry.state == ReadEntry::State::damaged)
-    warn_once(folder.string(), fmt::format("cache of compiled kernels: {} is damaged and will be compiled again: {}", folder.string(), entry.problem));
+    warn_once(folder.string(), fmt::format("cache of compiled kernels: {} is damaged and will be compiled again: {}",
+                                           folder.string(), entry.problem));
   if (entry.state != ReadEntry::State::sound || entry.key != key) return std::nullopt;
   use(name);
   touch_entry(folder);
@@ -156,18 +161,22 @@ void DiskCache::store(const std::string& key, const std::string& name, const Sto
       const std::lock_guard lock(mutex_);
       untrimmed_bytes_ += static_cast<std::int64_t>(key.size() + image.bytes.size());
     }
-    // Another process may put the same entry there, or delete it, at any time; a few turns are enough, and without the entry nothing is lost.
+    // Another process may put the same entry there, or delete it, at any time; a few turns are enough, and without the
+    // entry nothing is lost.
     for (int turn = 0; turn < 4; ++turn) {
       if (rename(temporary.c_str(), final_name.c_str()) == 0) return;
-      if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) fail(Status::io, "{}: {}", final_name.string(), std::strerror(errno));
+      if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)
+        fail(Status::io, "{}: {}", final_name.string(), std::strerror(errno));
       const ReadEntry there = read_entry(final_name, true);
       if (there.state == ReadEntry::State::sound && there.key == key) break;
       if (there.state != ReadEntry::State::absent) take_away(folder_, final_name);
     }
   } catch (const std::exception& error) {
     // Once for all kernels, whose files have different names in messages.
-    warn_once("store", fmt::format("cache of compiled kernels: {} cannot be written, so kernels are compiled again in every process: {}", folder_.string(),
-                                   error.what()));
+    warn_once("store",
+              fmt::format(
+                  "cache of compiled kernels: {} cannot be written, so kernels are compiled again in every process: {}",
+                  folder_.string(), error.what()));
   }
   if (!temporary.empty()) delete_entry(temporary);
 }
@@ -193,7 +202,8 @@ void DiskCache::trim() {
     for (auto entry = all.rbegin(); entry != all.rend() && total > max_bytes_; ++entry)
       if (!used_.contains(entry->digest) && take_away(folder_, folder_ / entry->digest)) total -= entry->bytes;
   } catch (const Error& error) {
-    warn_once("trim", fmt::format("cache of compiled kernels: {} cannot be kept within {} bytes: {}", folder_.string(), max_bytes_, error.what()));
+    warn_once("trim", fmt::format("cache of compiled kernels: {} cannot be kept within {} bytes: {}", folder_.string(),
+                                  max_bytes_, error.what()));
   }
 }
 
@@ -202,9 +212,11 @@ std::vector<DiskCache::Entry> DiskCache::entries(bool whole) const {
   for (const std::string& name : names_in(folder_)) {
     if (!is_digest(name)) continue;
     const ReadEntry read = read_entry(folder_ / name, whole);
-    if (read.state != ReadEntry::State::absent) list.push_back({name, read.name, read.bytes, read.last_used_ns, read.image.seconds, read.problem});
+    if (read.state != ReadEntry::State::absent)
+      list.push_back({name, read.name, read.bytes, read.last_used_ns, read.image.seconds, read.problem});
   }
-  std::stable_sort(list.begin(), list.end(), [](const Entry& a, const Entry& b) { return a.last_used_ns > b.last_used_ns; });
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Entry& a, const Entry& b) { return a.last_used_ns > b.last_used_ns; });
   return list;
 }
 
@@ -213,14 +225,15 @@ std::string DiskCache::problem() const {
   if (max_bytes_ == 0) return "off: CERMET_CACHE_BYTES is 0";
   std::error_code error;
   names_in(folder_, error);
-  return !error || error == std::errc::no_such_file_or_directory ? "" : fmt::format("cannot be read: {}", error.message());
+  return !error || error == std::errc::no_such_file_or_directory ? ""
+                                                                 : fmt::format("cannot be read: {}", error.message());
 }
 
 std::vector<std::string> DiskCache::strangers() const {
   std::vector<std::string> names = names_in(folder_);
   std::erase_if(names, [](const std::string& name) {
-    return is_digest(name) || name.starts_with(temporary_prefix) || name == limits_folder || name == tuning_folder || name == foreign_kernels_folder ||
-           name == Claim::file_name;
+    return is_digest(name) || name.starts_with(temporary_prefix) || name == limits_folder || name == tuning_folder ||
+           name == foreign_kernels_folder || name == Claim::file_name;
   });
   return names;
 }

@@ -1,12 +1,13 @@
 // Compiled images on disk, found by what they were compiled from. Any number of processes may share a folder.
 //
 // An entry is a folder named by the digest of its key, with three files:
-//   source.cu   the key: toolchain, architecture, options and headers' digests as comments, then the generated source. Compared in full, so that a
+//   source.cu   the key: toolchain, architecture, options and headers' digests as comments, then the generated source.
+//   Compared in full, so that a
 //               digest that two keys share is a miss and never a wrong image.
 //   image       cubin, PTX or LTO-IR
 //   entry.json  sizes and checksums of the two, name, compile time, the compiler's report
-// It is written under a temporary name and renamed, so it is there completely or not at all. An entry that is damaged (or foreign) is
-// reported, never loaded, and replaced when its image has been recompiled.
+// It is written under a temporary name and renamed, so it is there completely or not at all. An entry that is damaged
+// (or foreign) is reported, never loaded, and replaced when its image has been recompiled.
 #pragma once
 
 #include <cstddef>
@@ -44,13 +45,14 @@ class DiskCache {
   std::optional<StoredImage> find(const std::string& key);
   /// What others have stored under a key for which find() found nothing. Thread-safe.
   std::optional<StoredImage> find_since(const std::string& key) { return find_own(key); }
-  /// Stores an image; `name` is for readers. Where the folder cannot be written, that is reported once and nothing happens. Thread-safe.
+  /// Stores an image; `name` is for readers. Where the folder cannot be written, that is reported once and nothing
+  /// happens. Thread-safe.
   void store(const std::string& key, const std::string& name, const StoredImage& image);
-  /// Deletes the least recently used entries until the folder is within its bound, but none that this object found or stored, and what processes
-  /// that died left behind.
+  /// Deletes the least recently used entries until the folder is within its bound, but none that this object found or
+  /// stored, and what processes that died left behind.
   void trim();
-  /// The same when this object has stored something for the first time, and then whenever it has stored 1/64 of the bound: looking through the folder takes
-  /// time for every entry.
+  /// The same when this object has stored something for the first time, and then whenever it has stored 1/64 of the
+  /// bound: looking through the folder takes time for every entry.
   void trim_if_due();
 
   /// Has entries of another folder found too, which is only read.
@@ -73,10 +75,11 @@ class DiskCache {
   static constexpr const char* limits_folder = "limits";
   /// A folder inside for measured choices (select/tuning.hpp).
   static constexpr const char* tuning_folder = "tuning";
-  /// Names in the folder that are neither entries, nor temporary, nor another part of the cache; they are never touched.
+  /// Names in the folder that are neither entries, nor temporary, nor another part of the cache; they are never
+  /// touched.
   std::vector<std::string> strangers() const;
-  /// Deletes an entry, intact or not, unless its folder contains anything else. Returns whether it is gone. Throws Error(io) where the folder cannot be
-  /// written.
+  /// Deletes an entry, intact or not, unless its folder contains anything else. Returns whether it is gone. Throws
+  /// Error(io) where the folder cannot be written.
   bool remove(const std::string& digest) const;
 
  private:

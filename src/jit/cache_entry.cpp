@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 constexpr int format = 1;
 constexpr const char *source_file = "source.cu", *image_file = "image", *description_file = "entry.json";
 constexpr std::array files{source_file, image_file, description_file};
-constexpr std::int64_t max_description = 16 << 20, max_file = std::int64_t{1} << 30;  ///< bytes; larger files are not entries
+constexpr std::int64_t max_description = 16 << 20,
+                       max_file = std::int64_t{1} << 30;  ///< bytes; larger files are not entries
 
 class Descriptor {
  public:
@@ -42,11 +43,15 @@ class Descriptor {
 
 std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
-std::string read_file(int folder, const char* name, std::int64_t largest) { return cermet::read_file(PosixFile::open_for_reading(folder, name), largest); }
+std::string read_file(int folder, const char* name, std::int64_t largest) {
+  return cermet::read_file(PosixFile::open_for_reading(folder, name), largest);
+}
 
 std::int64_t file_size(int folder, const char* name) {
   struct stat status {};
-  return fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode) ? std::int64_t{status.st_size} : 0;
+  return fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode)
+             ? std::int64_t{status.st_size}
+             : 0;
 }
 
 void check_digest(const char* name, std::string_view content, const std::string& expected) {
@@ -55,7 +60,8 @@ void check_digest(const char* name, std::string_view content, const std::string&
 }
 
 void read_files(int folder, const fs::path& path, bool whole, ReadEntry& entry) {
-  const JsonDocument document = JsonDocument::parse(read_file(folder, description_file, max_description), description_file);
+  const JsonDocument document =
+      JsonDocument::parse(read_file(folder, description_file, max_description), description_file);
   const Json json = document.root().as_object();
   json.at("format").as_integer(format, format);
   entry.name = json.at("name").as_string();
@@ -78,7 +84,9 @@ bool is_same(const fs::path& path, const struct stat& open) {
   return lstat(path.c_str(), &now) == 0 && now.st_dev == open.st_dev && now.st_ino == open.st_ino;
 }
 
-void write_file(const fs::path& path, std::string_view content) { PosixFile::create(path).write(0, std::as_bytes(std::span(content.data(), content.size()))); }
+void write_file(const fs::path& path, std::string_view content) {
+  PosixFile::create(path).write(0, std::as_bytes(std::span(content.data(), content.size())));
+}
 
 }  // namespace
 
@@ -109,8 +117,9 @@ ReadEntry read_entry(const fs::path& folder, bool whole) {
 
 void write_entry(const fs::path& folder, const std::string& key, const std::string& name, const StoredImage& image) {
   const std::string_view bytes(reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size());
-  const JsonValue json{{"format", format},         {"name", name},    {"image_bytes", image.bytes.size()}, {"image_xxh3", digest(bytes)},
-                       {"seconds", image.seconds}, {"log", image.log}};
+  const JsonValue json{
+      {"format", format},         {"name", name},    {"image_bytes", image.bytes.size()}, {"image_xxh3", digest(bytes)},
+      {"seconds", image.seconds}, {"log", image.log}};
   write_file(folder / source_file, key);
   write_file(folder / image_file, bytes);
   write_file(folder / description_file, json.dump(1) + "\n");

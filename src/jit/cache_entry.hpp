@@ -14,13 +14,16 @@ struct ReadEntry {
   std::int64_t last_used_ns = 0;  ///< since 1970
 };
 
-/// Reads an entry and compares everything with its checksums, the image's bytes too where `whole`. An entry that vanishes meanwhile is absent.
+/// Reads an entry and compares everything with its checksums, the image's bytes too where `whole`. An entry that
+/// vanishes meanwhile is absent.
 ReadEntry read_entry(const std::filesystem::path& folder, bool whole);
 /// Writes the three files into an existing folder. Throws Error(io).
-void write_entry(const std::filesystem::path& folder, const std::string& key, const std::string& name, const StoredImage& image);
+void write_entry(const std::filesystem::path& folder, const std::string& key, const std::string& name,
+                 const StoredImage& image);
 /// Marks an entry as used now, if the folder may be written.
 void touch_entry(const std::filesystem::path& folder);
-/// Deletes an entry's folder with the files an entry has; a folder that contains anything else stays. Returns whether it is gone.
+/// Deletes an entry's folder with the files an entry has; a folder that contains anything else stays. Returns whether
+/// it is gone.
 bool delete_entry(const std::filesystem::path& folder);
 
 }  // namespace cermet::jit

@@ -10,7 +10,8 @@
 
 namespace cermet::jit {
 
-std::optional<Claim> Claim::take(const std::filesystem::path& folder, const std::string& digest, std::chrono::milliseconds patience) {
+std::optional<Claim> Claim::take(const std::filesystem::path& folder, const std::string& digest,
+                                 std::chrono::milliseconds patience) {
   using Clock = std::chrono::steady_clock;
   if (folder.empty()) return Claim(-1);
   std::error_code error;

@@ -20,7 +20,8 @@ struct Goal {
 /// What images for "sm_90a", "sm_120a" or "compute_90" are compiled to.
 Goal goal_of(const std::string& architecture) {
   const bool is_virtual = architecture.starts_with("compute_");
-  require(is_virtual || architecture.starts_with("sm_"), "architecture: expected sm_CC or compute_CC, found '{}'", architecture);
+  require(is_virtual || architecture.starts_with("sm_"), "architecture: expected sm_CC or compute_CC, found '{}'",
+          architecture);
   int number = 0;
   const std::size_t digits = architecture.find('_') + 1;
   std::from_chars(architecture.data() + digits, architecture.data() + architecture.size(), number);
@@ -31,10 +32,13 @@ Goal goal_of(const std::string& architecture) {
 }
 
 /// Whether there is nothing to compile.
-bool is_image(const cuda::Program& program) { return program.foreign && program.foreign->form != cuda::ForeignCode::Form::source; }
+bool is_image(const cuda::Program& program) {
+  return program.foreign && program.foreign->form != cuda::ForeignCode::Form::source;
+}
 
 Image image_of(const cuda::ForeignCode& code) {
-  const auto bytes = std::as_bytes(std::span(code.code->data(), code.code->size() + (code.form == cuda::ForeignCode::Form::ptx)));  // PTX with its zero
+  const auto bytes = std::as_bytes(std::span(
+      code.code->data(), code.code->size() + (code.form == cuda::ForeignCode::Form::ptx)));  // PTX with its zero
   return {{bytes.begin(), bytes.end()}, false, 0, {}};
 }
 
@@ -45,7 +49,8 @@ const cuda::Toolchain& toolchain() {
   return *made;
 }
 
-std::vector<Image> build(std::span<const cuda::Program> programs, const std::string& architecture, Report* report, const Options& options) {
+std::vector<Image> build(std::span<const cuda::Program> programs, const std::string& architecture, Report* report,
+                         const Options& options) {
   Report unused;
   Report& into = report ? *report : unused;
   into.programs += static_cast<std::int64_t>(programs.size());
@@ -65,7 +70,8 @@ std::vector<Image> build(std::span<const cuda::Program> programs, const std::str
     if (is_image(programs[i])) continue;
     std::string source = foreign ? programs[i].prelude + *foreign->code : wrapper_source(programs[i]);
     const std::vector<std::string> extra = foreign ? foreign->options : std::vector<std::string>();
-    const auto [found, is_new] = unit_of_source.emplace(fmt::format("{}\n{}", fmt::join(extra, " "), source), units.size());
+    const auto [found, is_new] =
+        unit_of_source.emplace(fmt::format("{}\n{}", fmt::join(extra, " "), source), units.size());
     if (is_new) {
       std::string name = foreign ? programs[i].header : display_name(programs[i].task);
       units.push_back(source_unit(tools, std::move(name), std::move(source), goal.architecture, goal.form, extra));
@@ -74,7 +80,8 @@ std::vector<Image> build(std::span<const cuda::Program> programs, const std::str
   }
   const std::vector<Image> images = build_units(units, into, options);
   std::vector<Image> in_order;
-  for (std::size_t i = 0; i < programs.size(); ++i) in_order.push_back(is_image(programs[i]) ? image_of(*programs[i].foreign) : images[unit_of[i]]);
+  for (std::size_t i = 0; i < programs.size(); ++i)
+    in_order.push_back(is_image(programs[i]) ? image_of(*programs[i].foreign) : images[unit_of[i]]);
   return in_order;
 }
 

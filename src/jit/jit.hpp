@@ -39,8 +39,10 @@ struct Options {
 /// The plugin's toolchain, opened at the first call. Throws Error(unsupported) where there is no plugin.
 const cuda::Toolchain& toolchain();
 
-/// Images of programs, in their order; equal programs are compiled once. `architecture` is a Target's ("sm_90a"): above 9.0, where no kernel was
-/// tuned, the image is PTX of compute_90, which the driver compiles. Throws Error with the compiler's log for the first program that does not compile.
-std::vector<Image> build(std::span<const cuda::Program> programs, const std::string& architecture, Report* report = nullptr, const Options& options = {});
+/// Images of programs, in their order; equal programs are compiled once. `architecture` is a Target's ("sm_90a"):
+/// above 9.0, where no kernel was tuned, the image is PTX of compute_90, which the driver compiles. Throws Error with
+/// the compiler's log for the first program that does not compile.
+std::vector<Image> build(std::span<const cuda::Program> programs, const std::string& architecture,
+                         Report* report = nullptr, const Options& options = {});
 
 }  // namespace cermet::jit

@@ -9,12 +9,13 @@
 namespace cermet {
 namespace {
 
-/// Throws where the driver found other parameters than the kernel's manifest lists: what a launch would pass for them is not known then.
+/// Throws where the driver found other parameters than the kernel's manifest lists: what a launch would pass for them
+/// is not known then.
 void check_parameters(const cuda::Program& program, const std::vector<std::uint32_t>& found) {
   const std::vector<std::uint32_t>& wanted = program.foreign->parameter_bytes;
   if (found.empty() || wanted == found) return;
-  fail(Status::invalid_file, "{}: {}: expected parameters of {} bytes, as its manifest lists them, found {}", program.header, program.foreign->entry,
-       fmt::join(wanted, ", "), fmt::join(found, ", "));
+  fail(Status::invalid_file, "{}: {}: expected parameters of {} bytes, as its manifest lists them, found {}",
+       program.header, program.foreign->entry, fmt::join(wanted, ", "), fmt::join(found, ", "));
 }
 
 }  // namespace
@@ -33,10 +34,11 @@ ProgramReport ProgramStore::prepare(std::span<const cuda::Program> programs) {
     const cuda::Program& program = missing[i];
     (images[i].from_cache ? report.from_cache : report.compiled) += 1;
     LoadedFunction loaded =
-        device_->load(images[i].bytes, program.foreign ? program.foreign->entry.c_str() : jit::entry_name, program.threads, program.shared_bytes);
+        device_->load(images[i].bytes, program.foreign ? program.foreign->entry.c_str() : jit::entry_name,
+                      program.threads, program.shared_bytes);
     if (program.foreign) check_parameters(program, device_->parameter_bytes(loaded.function));
-    held_.emplace(program,
-                  cuda::LoadedProgram{std::move(loaded), program.threads, program.cluster, program.shared_bytes, program.alternates, program.fallback});
+    held_.emplace(program, cuda::LoadedProgram{std::move(loaded), program.threads, program.cluster,
+                                               program.shared_bytes, program.alternates, program.fallback});
   }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

@@ -19,7 +19,8 @@ struct ProgramReport {
 class ProgramStore {
  public:
   explicit ProgramStore(Device& device) : device_(&device) {}
-  /// Compiles those of the programs that are not held yet, in parallel, and loads them. Throws Error with the compiler's log.
+  /// Compiles those of the programs that are not held yet, in parallel, and loads them. Throws Error with the
+  /// compiler's log.
   ProgramReport prepare(std::span<const cuda::Program> programs);
   /// The programs in order; prepares what is missing.
   std::vector<cuda::LoadedProgram> get(std::span<const cuda::Program> programs);

@@ -60,15 +60,19 @@ std::vector<std::string> extra_options() {
 }
 
 const char* name_of(cuda::CompileRequest::Form form) {
-  return form == cuda::CompileRequest::Form::cubin ? "cubin" : form == cuda::CompileRequest::Form::ptx ? "PTX" : "LTO-IR";
+  return form == cuda::CompileRequest::Form::cubin ? "cubin"
+         : form == cuda::CompileRequest::Form::ptx ? "PTX"
+                                                   : "LTO-IR";
 }
 
-/// Compiles a unit, or finds what another has compiled since the cache was asked. Nothing while another compiles it, for `patience` at most; then there are
-/// two.
+/// Compiles a unit, or finds what another has compiled since the cache was asked. Nothing while another compiles it,
+/// for `patience` at most; then there are two.
 std::optional<Image> compile(const Unit& unit, DiskCache& cache, std::chrono::milliseconds patience) {
-  const std::optional<Claim> claim = Claim::take(cache.enabled() ? cache.folder() : std::filesystem::path(), digest(unit.key), patience);
+  const std::optional<Claim> claim =
+      Claim::take(cache.enabled() ? cache.folder() : std::filesystem::path(), digest(unit.key), patience);
   if (!claim && patience.count() == 0) return std::nullopt;
-  if (std::optional<StoredImage> found = cache.find_since(unit.key)) return Image{std::move(found->bytes), true, found->seconds, std::move(found->log)};
+  if (std::optional<StoredImage> found = cache.find_since(unit.key))
+    return Image{std::move(found->bytes), true, found->seconds, std::move(found->log)};
   const Clock::time_point start = Clock::now();
   cuda::CompileResult result = unit.compile();
   StoredImage stored{std::move(result.image), std::move(result.log), seconds_since(start)};
@@ -77,11 +81,14 @@ std::optional<Image> compile(const Unit& unit, DiskCache& cache, std::chrono::mi
 }
 
 /// Pieces of LTO-IR linked to a cubin for a native architecture; `pieces_key` combines their keys.
-Unit link_unit(const cuda::Toolchain& toolchain, std::string name, std::vector<std::vector<std::byte>> pieces, const std::string& pieces_key,
-               const std::string& architecture) {
+Unit link_unit(const cuda::Toolchain& toolchain, std::string name, std::vector<std::vector<std::byte>> pieces,
+               const std::string& pieces_key, const std::string& architecture) {
   std::vector<std::string> options{"-arch=" + architecture, "-lto", "-O3", "-Xptxas=-v"};
-  std::string key = fmt::format("// linked by nvJitLink of {}, options: {}\n{}", toolchain.version(), fmt::join(options, " "), pieces_key);
-  return {std::move(name), std::move(key), [&toolchain, pieces = std::move(pieces), options = std::move(options)] { return toolchain.link(pieces, options); }};
+  std::string key = fmt::format("// linked by nvJitLink of {}, options: {}\n{}", toolchain.version(),
+                                fmt::join(options, " "), pieces_key);
+  return {std::move(name), std::move(key), [&toolchain, pieces = std::move(pieces), options = std::move(options)] {
+            return toolchain.link(pieces, options);
+          }};
 }
 
 }  // namespace
@@ -101,21 +108,25 @@ std::vector<std::string> included_headers(const std::string& source) {
 
 std::string display_name(std::string task) {
   constexpr std::string_view prefix = "cermet::";
-  for (std::size_t at = task.find(prefix); at != std::string::npos; at = task.find(prefix, at)) task.erase(at, prefix.size());
+  for (std::size_t at = task.find(prefix); at != std::string::npos; at = task.find(prefix, at))
+    task.erase(at, prefix.size());
   return task;
 }
 
-Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string source, const std::string& architecture, cuda::CompileRequest::Form form,
+Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string source,
+                 const std::string& architecture, cuda::CompileRequest::Form form,
                  std::span<const std::string> options) {
   cuda::CompileRequest request;
   request.name = name;
   request.form = form;
-  request.options = {"-arch=" + architecture, "-std=c++20", "-default-device"};  // the last: generic lambdas have no other way to be device code
+  request.options = {"-arch=" + architecture, "-std=c++20",
+                     "-default-device"};  // the last: generic lambdas have no other way to be device code
   if (form == cuda::CompileRequest::Form::cubin) request.options.emplace_back("--ptxas-options=-v");
   request.options.insert(request.options.end(), options.begin(), options.end());
   for (std::string& option : extra_options()) request.options.push_back(std::move(option));
   std::vector<cuda::SourceHeader> headers;
-  std::string key = fmt::format("// {} of {}\n// NVRTC {}, options: {}\n", name_of(form), architecture, toolchain.version(), fmt::join(request.options, " "));
+  std::string key = fmt::format("// {} of {}\n// NVRTC {}, options: {}\n", name_of(form), architecture,
+                                toolchain.version(), fmt::join(request.options, " "));
   for (const std::string& header_name : included_headers(source)) {
     const Header& header = header_table().find(header_name)->second;
     headers.push_back(header.source);
@@ -123,7 +134,8 @@ Unit source_unit(const cuda::Toolchain& toolchain, std::string name, std::string
   }
   key += "\n" + source;
   request.source = std::move(source);
-  return {std::move(name), std::move(key), [&toolchain, request = std::move(request), headers = std::move(headers)]() mutable {
+  return {std::move(name), std::move(key),
+          [&toolchain, request = std::move(request), headers = std::move(headers)]() mutable {
             request.headers = headers;
             return toolchain.compile(request);
           }};
@@ -135,7 +147,8 @@ std::vector<Image> build_units(std::span<const Unit> units, Report& report, cons
   std::vector<Image> images(units.size());
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < units.size(); ++i) {
-    if (std::optional<StoredImage> found = cache.find(units[i].key)) images[i] = {std::move(found->bytes), true, found->seconds, std::move(found->log)};
+    if (std::optional<StoredImage> found = cache.find(units[i].key))
+      images[i] = {std::move(found->bytes), true, found->seconds, std::move(found->log)};
     else missing.push_back(i);
   }
   std::vector<std::exception_ptr> errors(missing.size());
@@ -176,8 +189,8 @@ std::vector<Image> build_units(std::span<const Unit> units, Report& report, cons
   return images;
 }
 
-Image build_linked(const cuda::Toolchain& toolchain, std::string name, std::span<const Unit> units, const std::string& architecture, Report* report,
-                   const Options& options) {
+Image build_linked(const cuda::Toolchain& toolchain, std::string name, std::span<const Unit> units,
+                   const std::string& architecture, Report* report, const Options& options) {
   Report unused;
   Report& into = report ? *report : unused;
   into.programs += static_cast<std::int64_t>(units.size()) - 1;

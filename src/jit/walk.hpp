@@ -1,5 +1,5 @@
-// Tasks of a whole region in one kernel of which every block walks the same list (kernel/cuda/device/walk.cuh): bodies compiled alone to LTO-IR and linked
-// under a generated walk.
+// Tasks of a whole region in one kernel of which every block walks the same list (kernel/cuda/device/walk.cuh): bodies
+// compiled alone to LTO-IR and linked under a generated walk.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,12 @@
 
 namespace cermet::jit {
 
-/// Threads of a block that compute, beside the warp that feeds them: those of every task that streams weights in its usual configuration.
+/// Threads of a block that compute, beside the warp that feeds them: those of every task that streams weights in its
+/// usual configuration.
 inline constexpr int walk_threads = 256;
 
-/// Bytes of weights on their way into an SM beyond which other accesses wait longer and the stream is no faster (docs/notes/super-kernels-cuda.md).
+/// Bytes of weights on their way into an SM beyond which other accesses wait longer and the stream is no faster
+/// (docs/notes/super-kernels-cuda.md).
 inline constexpr std::int64_t walk_in_flight = 48 << 10;
 
 /// Whether walks are made for a device.
@@ -20,7 +22,8 @@ inline bool can_walk(const Target& target) { return target.compute_capability ==
 
 /// How the shared memory of a walk is divided, and its threads.
 struct WalkShape {
-  std::int64_t stages = 0, pitch = 0;  ///< of the ring of streamed weights: stages, and bytes from one to the next; 0: tasks have whole blocks, one by one
+  std::int64_t stages = 0, pitch = 0;  ///< of the ring of streamed weights: stages, and bytes from one to the next; 0:
+                                       ///< tasks have whole blocks, one by one
   int in_flight = 0;                   ///< stages at most whose bytes are on their way; 0: all
   std::int64_t body_bytes = 0;         ///< what tasks use one after the other
   int threads = walk_threads + 32;     ///< of a block
@@ -28,7 +31,8 @@ struct WalkShape {
   std::int64_t shared_bytes(std::int64_t instances, std::int64_t needs) const;
 };
 
-/// Whether a walk with this program gives each task whole blocks: their shared memory, and as many threads as the widest task has. No ring is shared then.
+/// Whether a walk with this program gives each task whole blocks: their shared memory, and as many threads as the
+/// widest task has. No ring is shared then.
 bool wants_whole_blocks(const cuda::Program& program);
 
 /// Shared memory that a program needs in a walk beside the ring of streamed weights.
@@ -37,16 +41,17 @@ std::int64_t walk_bytes(const cuda::Program& program);
 /// Why a program cannot be part of a walk; nothing where it can.
 std::optional<std::string> declines_walk(const cuda::Program& program);
 
-/// The shape for programs that can all be part of a walk: with as many stages as fit, or without a ring. Throws Error where fewer than two do, or tasks need
-/// more shared memory than a block has.
-WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances, std::int64_t needs);
+/// The shape for programs that can all be part of a walk: with as many stages as fit, or without a ring. Throws Error
+/// where fewer than two do, or tasks need more shared memory than a block has.
+WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances,
+                     std::int64_t needs);
 
 /// Its function is `entry_name`: (walk::Params, uint32), in blocks of shape.threads.
 struct WalkImage {
   Image image;
   std::vector<std::uint32_t> bodies;  ///< of each program: equal ones are linked once
 };
-WalkImage link_walk(std::span<const cuda::Program> programs, const WalkShape& shape, const Target& target, Report* report = nullptr,
-                    const Options& options = {});
+WalkImage link_walk(std::span<const cuda::Program> programs, const WalkShape& shape, const Target& target,
+                    Report* report = nullptr, const Options& options = {});
 
 }  // namespace cermet::jit

@@ -6,7 +6,8 @@ namespace cermet::jit {
 namespace {
 
 std::string includes(const char* entry, const cuda::Program& program) {
-  const std::string headers = fmt::format("#include \"kernel/cuda/device/{}\"\n#include \"{}\"\n\n", entry, program.header);
+  const std::string headers =
+      fmt::format("#include \"kernel/cuda/device/{}\"\n#include \"{}\"\n\n", entry, program.header);
   return program.prelude.empty() ? headers : headers + program.prelude + "\n";
 }
 
@@ -18,7 +19,8 @@ std::string whole_block(const cuda::Program& program) {
 
 /// Blocks that must fit on an SM: as many as are asked for, or as its threads allow, which are 1024 at least.
 std::string resident_blocks(const cuda::Program& program) {
-  if (program.threads * program.min_blocks <= 1024 && program.min_blocks <= 16) return std::to_string(program.min_blocks);
+  if (program.threads * program.min_blocks <= 1024 && program.min_blocks <= 16)
+    return std::to_string(program.min_blocks);
   return fmt::format("cermet::resident_blocks({}, {})", program.threads, program.min_blocks);
 }
 
@@ -44,8 +46,8 @@ extern "C" __global__ void {} {}(const __grid_constant__ Task::Params params, un
 }
 
 LinkedBody linked_body(const cuda::Program& program, int width) {
-  const std::string team =
-      program.threads == width ? fmt::format("cermet::BlockTeam<{}, 1, false>", width) : fmt::format("cermet::PartTeam<{}>", program.threads);
+  const std::string team = program.threads == width ? fmt::format("cermet::BlockTeam<{}, 1, false>", width)
+                                                    : fmt::format("cermet::PartTeam<{}>", program.threads);
   const std::string task = includes("linked.cuh", program) + fmt::format("using Task = {};\n\n", program.task);
   LinkedBody body;
   body.name = "cermet_task_" + digest(task + team).substr(0, 16);

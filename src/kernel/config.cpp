@@ -10,7 +10,8 @@ namespace cermet {
 namespace {
 
 bool is_name(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
 }
 
 }  // namespace
@@ -55,8 +56,8 @@ Config parse_config(std::string_view text) {
     const std::string_view name = word.substr(0, equals), number = word.substr(std::min(equals + 1, word.size()));
     std::int64_t value = 0;
     const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    require(is_name(name) && error == std::errc() && rest == number.data() + number.size(), "configuration: expected words like tile_m=128, found {}",
-            quote(word));
+    require(is_name(name) && error == std::errc() && rest == number.data() + number.size(),
+            "configuration: expected words like tile_m=128, found {}", quote(word));
     require(!config.find(name), "configuration: expected {} once, found it again in {}", name, quote(text));
     config.fields_.emplace_back(name, value);
   }

@@ -33,7 +33,8 @@ class Config {
   std::vector<std::pair<std::string, std::int64_t>> fields_;
 };
 
-/// The configuration of a text as to_string() spells it, or with commas in place of spaces. Throws Error(invalid_argument) that quotes the word at fault.
+/// The configuration of a text as to_string() spells it, or with commas in place of spaces. Throws
+/// Error(invalid_argument) that quotes the word at fault.
 Config parse_config(std::string_view text);
 
 }  // namespace cermet

@@ -27,10 +27,12 @@ std::optional<ForcedConfigs>& given() {
 ForcedConfigs::ForcedConfigs(std::string_view text, std::string_view source) : source_(source) {
   while (!text.empty()) {
     const std::string_view entry = trimmed(text.substr(0, text.find(';')));
-    text.remove_prefix(std::min(text.size(), text.find(';') == std::string_view::npos ? text.size() : text.find(';') + 1));
+    text.remove_prefix(
+        std::min(text.size(), text.find(';') == std::string_view::npos ? text.size() : text.find(';') + 1));
     if (entry.empty()) continue;
     const std::size_t colon = entry.find(':');
-    require(colon != std::string_view::npos, "{}: expected `kernel: field=1 ...` between semicolons, found {}", source, quote(entry));
+    require(colon != std::string_view::npos, "{}: expected `kernel: field=1 ...` between semicolons, found {}", source,
+            quote(entry));
     const std::string_view kernel = trimmed(entry.substr(0, colon)), fields = trimmed(entry.substr(colon + 1));
     require(!find(kernel), "{}: expected {} once, found it again in {}", source, kernel, quote(entry));
     try {

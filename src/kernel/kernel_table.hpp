@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "kernel/kernel.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 
 class KernelTable {
  public:
-  explicit KernelTable(std::vector<const Kernel*> kernels) : all_(std::move(kernels)), by_operator_(all_operators().size()) {
+  explicit KernelTable(std::vector<const Kernel*> kernels)
+      : all_(std::move(kernels)), by_operator_(all_operators().size()) {
     for (const Kernel* kernel : all_) by_operator_[static_cast<std::size_t>(kernel->op)].push_back(kernel);
   }
 

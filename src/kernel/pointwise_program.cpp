@@ -27,8 +27,10 @@ TileProgramOrReason pointwise_program(const Region& region) {
   }
   for (std::size_t i = 0; i < region.results.size(); ++i) {
     const RegionPlace& place = region.results[i];
-    if (region.result_type(i).dims != tile) steps.fail(static_cast<std::size_t>(place.node), "its result has other dimensions than others of the region");
-    const TileProgram::Source value = *steps.value(static_cast<std::size_t>(place.node), static_cast<std::size_t>(place.index));
+    if (region.result_type(i).dims != tile)
+      steps.fail(static_cast<std::size_t>(place.node), "its result has other dimensions than others of the region");
+    const TileProgram::Source value =
+        *steps.value(static_cast<std::size_t>(place.node), static_cast<std::size_t>(place.index));
     steps.program().results.push_back({i, value, region.result_type(i).dtype});
   }
   return steps.finish();

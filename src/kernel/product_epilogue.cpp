@@ -1,8 +1,8 @@
 // From a region around a product to the steps that follow its sums.
 #include "base/checked.hpp"
 #include "kernel/step_builder.hpp"
-#include "op/operator.hpp"
 #include "op/scales.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -14,13 +14,16 @@ constexpr std::size_t none = std::size_t(-1);
 
 /// Where the operands of a product are that its epilogue reads.
 struct ProductOperands {
-  std::size_t row_scale = none, column_scale = none, bias = none, bias_up = none, zero_point = none, residual = none, out_scale = none;
+  std::size_t row_scale = none, column_scale = none, bias = none, bias_up = none, zero_point = none, residual = none,
+              out_scale = none;
 
   explicit ProductOperands(OpKind op) {
     switch (op) {
       case OpKind::linear: bias = 2; break;
       case OpKind::dual_linear: bias = 3, bias_up = 4; break;
-      case OpKind::scaled_mm: row_scale = 2, column_scale = 3, bias = 4, zero_point = 5, residual = 6, out_scale = 7; break;
+      case OpKind::scaled_mm:
+        row_scale = 2, column_scale = 3, bias = 4, zero_point = 5, residual = 6, out_scale = 7;
+        break;
       case OpKind::grouped_linear: bias = 3, row_scale = 4, column_scale = 5; break;
       case OpKind::conv: bias = 2, residual = 3; break;
       case OpKind::conv_transpose: bias = 2; break;
@@ -40,7 +43,8 @@ class Builder {
         at_(p_.op->kind),
         gate_(loops.gated ? gate_after(region) : std::nullopt),
         steps_(
-            region, [this](const Dims& dims) { return extent_over_results(dims); }, fmt::format(" after {}", p_.op->name)) {}
+            region, [this](const Dims& dims) { return extent_over_results(dims); },
+            fmt::format(" after {}", p_.op->name)) {}
 
   TileProgramOrReason build() {
     if (gate_) steps_.set(*gate_, 0, gated_halves());
@@ -50,7 +54,8 @@ class Builder {
     if (row_scale_) name_row_scale();
     for (std::size_t i = 0; i < region_.results.size(); ++i) {
       const RegionPlace& place = region_.results[i];
-      const std::optional<Source> value = steps_.value(static_cast<std::size_t>(place.node), static_cast<std::size_t>(place.index));
+      const std::optional<Source> value =
+          steps_.value(static_cast<std::size_t>(place.node), static_cast<std::size_t>(place.index));
       if (value) steps_.program().results.push_back({i, *value, region_.result_type(i).dtype});
     }
     return steps_.finish();
@@ -63,8 +68,12 @@ class Builder {
   }
   bool has(std::size_t operand) const { return operand != none && p_.has(operand); }
 
-  Source add(OpKind function, Source a, Source b = {}, bool integer = false) { return steps_.add(function, a, b, integer); }
-  Source anchor_extra(std::size_t input, Extent extent) { return steps_.extra(anchor_, input, extent, extent == Extent::column ? shift_ : 0); }
+  Source add(OpKind function, Source a, Source b = {}, bool integer = false) {
+    return steps_.add(function, a, b, integer);
+  }
+  Source anchor_extra(std::size_t input, Extent extent) {
+    return steps_.extra(anchor_, input, extent, extent == Extent::column ? shift_ : 0);
+  }
   Source input(DType dtype) { return steps_.input(dtype); }
 
   Source gated_halves() {
@@ -112,7 +121,8 @@ class Builder {
       const Dims &x = p_.input(0).dims, &w = p_.input(1).dims;
       if (has(at_.row_scale)) left = *row_scale_grid(p_.input(at_.row_scale).dims, {x.begin(), x.end() - 1}, x.back());
       if (has(at_.column_scale))
-        right = w.size() == 3 ? *stacked_scale_grid(p_.input(at_.column_scale).dims, w) : *column_scale_grid(p_.input(at_.column_scale).dims, w[0], w[1]);
+        right = w.size() == 3 ? *stacked_scale_grid(p_.input(at_.column_scale).dims, w)
+                              : *column_scale_grid(p_.input(at_.column_scale).dims, w[0], w[1]);
     }
     const bool blocked = std::max(left.blocks, right.blocks) > 1;
     if (gate_ && !blocked && right.group > 1) steps_.fail(*gate_, "scales cover blocks of the weight");
@@ -121,7 +131,9 @@ class Builder {
     if (p_.op->kind == OpKind::dual_linear) return gated(v);
     const bool integer_bias = has(at_.bias) && p_.input(at_.bias).dtype == DType::i32;
     if (has(at_.zero_point)) {
-      const Extent extent = p_.input(at_.zero_point).dims.empty() || p_.input(at_.zero_point).dims == Dims{1} ? Extent::scalar : Extent::row;
+      const Extent extent = p_.input(at_.zero_point).dims.empty() || p_.input(at_.zero_point).dims == Dims{1}
+                                ? Extent::scalar
+                                : Extent::row;
       const Source columns = input(DType::i32);
       v = add(OpKind::sub, v, add(OpKind::mul, anchor_extra(at_.zero_point, extent), columns, true), true);
     }
@@ -129,8 +141,12 @@ class Builder {
     if (p_.outputs[0].dtype == DType::i32) return v;
     if (integers) v = add(OpKind::cast, v);
     if (has(at_.column_scale) && !blocked)
-      v = add(OpKind::mul, anchor_extra(at_.column_scale, right.group == 0 && p_.op->kind != OpKind::grouped_linear ? Extent::scalar : Extent::column), v);
-    if (has(at_.row_scale) && !blocked) v = add(OpKind::mul, row_scale(left.group == 0 ? Extent::scalar : Extent::row), v);
+      v = add(OpKind::mul,
+              anchor_extra(at_.column_scale,
+                           right.group == 0 && p_.op->kind != OpKind::grouped_linear ? Extent::scalar : Extent::column),
+              v);
+    if (has(at_.row_scale) && !blocked)
+      v = add(OpKind::mul, row_scale(left.group == 0 ? Extent::scalar : Extent::row), v);
     if (has(at_.bias) && !integer_bias) v = add(OpKind::add, v, anchor_extra(at_.bias, Extent::column));
     if (has(at_.residual)) v = add(OpKind::add, v, anchor_extra(at_.residual, Extent::element));
     if (has(at_.out_scale)) v = add(OpKind::div, v, anchor_extra(at_.out_scale, Extent::scalar));
@@ -151,7 +167,8 @@ class Builder {
 
   void follow(std::size_t n) {
     const Problem& p = region_.nodes[n].problem;
-    if (loops_.combines && p.op->kind == OpKind::moe_unpermute && n + 1 == region_.nodes.size()) return steps_.set(n, 0, steps_.operand(n, 0));
+    if (loops_.combines && p.op->kind == OpKind::moe_unpermute && n + 1 == region_.nodes.size())
+      return steps_.set(n, 0, steps_.operand(n, 0));
     const bool quantizes = p.op->kind == OpKind::quantize || p.op->kind == OpKind::dequantize;
     if (!quantizes && !is_elementwise(p.op->kind)) return steps_.fail(n, "only elementwise operators can follow");
     if (!quantizes && !dtypes::real.contains(p.outputs[0].dtype)) return steps_.fail(n, "the result is no real number");
@@ -177,10 +194,12 @@ class Builder {
 std::optional<std::size_t> gate_after(const Region& region) {
   const auto gate = static_cast<std::size_t>(region.anchor) + 1;
   const OpKind product = region.problem().op->kind;
-  if (product != OpKind::linear && product != OpKind::scaled_mm && product != OpKind::grouped_linear) return std::nullopt;
+  if (product != OpKind::linear && product != OpKind::scaled_mm && product != OpKind::grouped_linear)
+    return std::nullopt;
   if (gate >= region.nodes.size()) return std::nullopt;
   const Problem& p = region.nodes[gate].problem;
-  if ((p.op->kind != OpKind::silu_and_mul && p.op->kind != OpKind::gelu_and_mul) || p.attributes.text("gate") != "first" || p.attributes.flag("interleaved"))
+  if ((p.op->kind != OpKind::silu_and_mul && p.op->kind != OpKind::gelu_and_mul) ||
+      p.attributes.text("gate") != "first" || p.attributes.flag("interleaved"))
     return std::nullopt;
   if (!region.problem().outputs[0].dims.back().is_constant()) return std::nullopt;
   const auto reads = [&](const RegionInput& input) { return input.is_inside() && input.index == region.anchor; };
@@ -192,6 +211,8 @@ std::optional<std::size_t> gate_after(const Region& region) {
 }
 
 TileProgramOrReason product_epilogue(const Region& region) { return product_epilogue(region, {}); }
-TileProgramOrReason product_epilogue(const Region& region, ProductLoops loops) { return Builder(region, loops).build(); }
+TileProgramOrReason product_epilogue(const Region& region, ProductLoops loops) {
+  return Builder(region, loops).build();
+}
 
 }  // namespace cermet

@@ -15,7 +15,9 @@ struct RankCall {
 
   void operator()(const LaunchArgs& args) const {
     if (!args.communicator)
-      fail(Status::invalid_argument, "{}: group '{}': expected a communicator of {} ranks, found none: only graphs are given one", name_of(kind), group, ranks);
+      fail(Status::invalid_argument,
+           "{}: group '{}': expected a communicator of {} ranks, found none: only graphs are given one", name_of(kind),
+           group, ranks);
     CollectiveCall call{kind, reduction, root, args.inputs[0], args.outputs[0], {}};
     if (args.has(1)) call.counts = args.inputs[1];
     args.communicator->run(call, args.stream);
@@ -51,8 +53,10 @@ Kernel rank_collective(Collective kind, OpKind op) {
             return std::nullopt;
           },
           .bind = [kind](const Problem& p) -> Launcher {
-            return RankCall{kind, has_reduction(kind) ? reduction_from_name(p.attributes.text("reduction")) : Reduction::sum,
-                            has_root(kind) ? static_cast<int>(p.attributes.integer("root")) : 0, p.attributes.integer("ranks"), p.attributes.text("group")};
+            return RankCall{kind,
+                            has_reduction(kind) ? reduction_from_name(p.attributes.text("reduction")) : Reduction::sum,
+                            has_root(kind) ? static_cast<int>(p.attributes.integer("root")) : 0,
+                            p.attributes.integer("ranks"), p.attributes.text("group")};
           }};
 }
 

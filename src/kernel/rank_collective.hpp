@@ -6,7 +6,8 @@
 
 namespace cermet {
 
-/// The kernel "ranks.NAME": takes one rank's own operand where `ranks` is more than one. The host calls it, also on a device.
+/// The kernel "ranks.NAME": takes one rank's own operand where `ranks` is more than one. The host calls it, also on a
+/// device.
 Kernel rank_collective(Collective kind, OpKind op);
 /// Why a kernel that knows no communicator does not take a collective: there is more than one rank.
 Decline one_process_declines(const Problem& problem);

@@ -4,12 +4,13 @@
 #include <optional>
 #include <vector>
 
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 
 struct RegionPart {
-  /// An operand of the part: one of the whole region, or what a node before the part makes; neither where it is not given.
+  /// An operand of the part: one of the whole region, or what a node before the part makes; neither where it is not
+  /// given.
   struct Operand {
     std::optional<std::size_t> index;
     std::optional<std::size_t> maker = {};  ///< a node of the whole region

@@ -40,8 +40,10 @@ std::optional<SeenAxes> behind_reshape(const Dims& from, const Dims& to, const S
 
 RegionViews::RegionViews(const Region& region) : nodes(region.nodes.size()), operands(region.operands.size()) {
   std::vector<bool> known(nodes.size()), known_operand(operands.size());
-  const auto note = [&](std::vector<SeenAxes>& list, std::vector<bool>& of, std::size_t at, SeenAxes axes, const RegionNode& reader) {
-    if (of[at] && list[at] != axes) reason = fmt::format("{}: others see its operand with other dimensions", reader.problem.op->name);
+  const auto note = [&](std::vector<SeenAxes>& list, std::vector<bool>& of, std::size_t at, SeenAxes axes,
+                        const RegionNode& reader) {
+    if (of[at] && list[at] != axes)
+      reason = fmt::format("{}: others see its operand with other dimensions", reader.problem.op->name);
     list[at] = std::move(axes);
     of[at] = true;
   };
@@ -56,14 +58,17 @@ RegionViews::RegionViews(const Region& region) : nodes(region.nodes.size()), ope
       if (!node.problem.has(i)) continue;
       const Dims& dims = node.problem.input(i).dims;
       std::optional<SeenAxes> axes = SeenAxes();
-      if (node.problem.op->kind == OpKind::reshape) axes = behind_reshape(dims, result, nodes[n].empty() ? as_it_is(result.size()) : nodes[n]);
+      if (node.problem.op->kind == OpKind::reshape)
+        axes = behind_reshape(dims, result, nodes[n].empty() ? as_it_is(result.size()) : nodes[n]);
       else if (!nodes[n].empty()) axes = broadcast(nodes[n], dims.size(), result.size());
       if (!axes) {
         reason = "reshape: changes more than dimensions of 1";
         return;
       }
-      // Elements of a row lie side by side, and whoever gives the operand knows its last dimension alone: columns of a split are single ones with gaps.
-      if (!node.inputs[i].is_inside() && !axes->empty() && axes->back() >= 0 && axes->back() + 1 != static_cast<int>(dims.size())) {
+      // Elements of a row lie side by side, and whoever gives the operand knows its last dimension alone: columns of a
+      // split are single ones with gaps.
+      if (!node.inputs[i].is_inside() && !axes->empty() && axes->back() >= 0 &&
+          axes->back() + 1 != static_cast<int>(dims.size())) {
         reason = "reshape: rows are along another dimension than the operand's last";
         return;
       }
@@ -78,7 +83,8 @@ RegionViews::RegionViews(const Region& region) : nodes(region.nodes.size()), ope
 Dims seen(const Dims& dims, const SeenAxes& axes, std::size_t rank) {
   if (axes.empty()) return dims;
   Dims made;
-  for (const int axis : broadcast(axes, dims.size(), rank)) made.push_back(axis < 0 ? Dim(1) : dims[static_cast<std::size_t>(axis)]);
+  for (const int axis : broadcast(axes, dims.size(), rank))
+    made.push_back(axis < 0 ? Dim(1) : dims[static_cast<std::size_t>(axis)]);
   return made;
 }
 

@@ -1,4 +1,5 @@
-// Reshapes within a region that only add dimensions of 1 or take them away: what is before one is seen with other dimensions, and nothing is done.
+// Reshapes within a region that only add dimensions of 1 or take them away: what is before one is seen with other
+// dimensions, and nothing is done.
 #pragma once
 
 #include <optional>
@@ -6,7 +7,7 @@
 #include <vector>
 
 #include "base/tensor.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 

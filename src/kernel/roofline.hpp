@@ -1,8 +1,9 @@
-// The least time that a region can take: the model of kernels that reach what the device can do, give or take a constant factor.
+// The least time that a region can take: the model of kernels that reach what the device can do, give or take a
+// constant factor.
 #pragma once
 
 #include "base/device_limits.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 

@@ -4,9 +4,9 @@
 #include "base/checked.hpp"
 #include "kernel/row_program.hpp"
 #include "kernel/step_builder.hpp"
-#include "op/axes.hpp"
 #include "op/gated.hpp"
 #include "op/norm_quant.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet {
 namespace {
@@ -50,7 +50,8 @@ Dims row_dims(const Region& region) {
 /// Dimensions of a row of an operator: those of its weight.
 int row_rank(const Problem& p) {
   int rank = 1;
-  if (p.op->kind != OpKind::rms_norm && p.op->kind != OpKind::add_rms_norm && p.op->kind != OpKind::layer_norm) return rank;
+  if (p.op->kind != OpKind::rms_norm && p.op->kind != OpKind::add_rms_norm && p.op->kind != OpKind::layer_norm)
+    return rank;
   for (std::size_t i = p.op->kind == OpKind::add_rms_norm ? 2 : 1; i < p.inputs.size(); ++i)
     if (p.has(i)) rank = p.input(i).rank();
   return rank;
@@ -58,7 +59,8 @@ int row_rank(const Problem& p) {
 
 class RowBuilder {
  public:
-  explicit RowBuilder(const Region& region) : region_(region), steps_(region, [this](const Dims& dims) { return extent(dims); }) {
+  explicit RowBuilder(const Region& region)
+      : region_(region), steps_(region, [this](const Dims& dims) { return extent(dims); }) {
     made_.dims = row_dims(region);
     if (region.is_single()) made_.trailing = row_rank(region.problem());
   }
@@ -67,11 +69,13 @@ class RowBuilder {
     if (made_.dims.empty()) return {{}, fmt::format("{}: reduces no rows", region_.operators())};
     for (std::size_t n = 0; n < region_.nodes.size() && !steps_.reason(); ++n) append(n);
     if (!steps_.reason()) add_results();
-    if (made_.reductions.empty() && !steps_.reason()) made_.row = made_.quantization ? made_.quantization->value : steps_.program().results.front().value;
+    if (made_.reductions.empty() && !steps_.reason())
+      made_.row = made_.quantization ? made_.quantization->value : steps_.program().results.front().value;
     TileProgramOrReason tile = steps_.finish();
     made_.tile = std::move(tile.program);
     for (const TileProgram::Step& step : made_.tile.steps)
-      made_.row_steps.push_back(made_.goes_by_row(step.a) && (!TileProgram::is_binary(step) || made_.goes_by_row(step.b)));
+      made_.row_steps.push_back(made_.goes_by_row(step.a) &&
+                                (!TileProgram::is_binary(step) || made_.goes_by_row(step.b)));
     return {std::move(made_), std::move(tile.reason)};
   }
 
@@ -88,7 +92,9 @@ class RowBuilder {
     const Problem& p = problem(n);
     const auto is_real = [](const TensorType& t) { return dtypes::real.contains(t.dtype); };
     if (p.op->kind == OpKind::gather) return steps_.follow_gather(n);
-    if (!goes_along_rows(p.op->kind)) return StepBuilder::knows(p.op->kind) ? steps_.follow(n) : steps_.fail(n, "neither elementwise nor a reduction of rows");
+    if (!goes_along_rows(p.op->kind))
+      return StepBuilder::knows(p.op->kind) ? steps_.follow(n)
+                                            : steps_.fail(n, "neither elementwise nor a reduction of rows");
     if (dims_of(p) != made_.dims) return steps_.fail(n, "its rows have other dimensions than others of the region");
     if (takes_halves(p.op->kind)) return gate(n);
     if (!is_real(p.input(0))) return steps_.fail(n, "its rows are no real numbers");
@@ -114,7 +120,9 @@ class RowBuilder {
     has_row_ = true;
     return value;
   }
-  bool has_weights_of_rows(std::size_t n, std::size_t weight) const { return !problem(n).has(weight) || problem(n).input(weight).rank() == made_.trailing; }
+  bool has_weights_of_rows(std::size_t n, std::size_t weight) const {
+    return !problem(n).has(weight) || problem(n).input(weight).rank() == made_.trailing;
+  }
 
   /// The sum that add_rms_norm and add_rms_norm_quant normalize, which is their result 1.
   Source sum(std::size_t n) {
@@ -122,7 +130,8 @@ class RowBuilder {
     const Source x = steps_.operand(n, 0), residual = steps_.operand(n, 1);
     if (residual.from == Source::From::extra) made_.overwritten = static_cast<std::size_t>(residual.index);
     Source v = steps_.add(OpKind::add, x, residual);
-    if (p.op->kind == OpKind::add_rms_norm && p.attributes.flag("round_sum")) v = steps_.rounded(v, p.outputs[1].dtype, Rounding::strict);
+    if (p.op->kind == OpKind::add_rms_norm && p.attributes.flag("round_sum"))
+      v = steps_.rounded(v, p.outputs[1].dtype, Rounding::strict);
     steps_.set(n, 1, v);
     return v;
   }
@@ -132,7 +141,8 @@ class RowBuilder {
     const Problem& p = problem(n);
     const std::size_t weight = adds ? 2 : 1;
     const Source v = row(adds ? sum(n) : steps_.operand(n, 0));
-    const Source y = steps_.add(OpKind::mul, v, reduced(Kind::inverse_root, v, static_cast<float>(p.attributes.number("eps"))));
+    const Source y =
+        steps_.add(OpKind::mul, v, reduced(Kind::inverse_root, v, static_cast<float>(p.attributes.number("eps"))));
     if (!p.has(weight)) return y;
     const auto offset = static_cast<float>(p.attributes.number("weight_offset"));
     const Source w = steps_.operand(n, weight);
@@ -161,7 +171,8 @@ class RowBuilder {
 
   void gate(std::size_t n) {
     const Problem& p = problem(n);
-    if (std::ranges::any_of(region_.nodes[n].inputs, &RegionInput::is_inside)) return steps_.fail(n, "its operands come from inside the region");
+    if (std::ranges::any_of(region_.nodes[n].inputs, &RegionInput::is_inside))
+      return steps_.fail(n, "its operands come from inside the region");
     constexpr std::size_t smooth = 1, scale = 2, offset = 3;
     if (p.op->kind == OpKind::dequant_swiglu_quant) return accumulated_gate(n);
     const GatedLayout layout(p.attributes, p.outputs[0].dims.back().constant());
@@ -205,10 +216,12 @@ class RowBuilder {
   void layer_norm(std::size_t n) {
     const Problem& p = problem(n);
     constexpr std::size_t weight = 1, bias = 2;
-    if (!has_weights_of_rows(n, weight) || !has_weights_of_rows(n, bias)) return steps_.fail(n, "normalizes over several dimensions");
+    if (!has_weights_of_rows(n, weight) || !has_weights_of_rows(n, bias))
+      return steps_.fail(n, "normalizes over several dimensions");
     const Source v = row(steps_.operand(n, 0));
     const Source centered = steps_.add(OpKind::sub, v, reduced(Kind::mean, v));
-    Source y = steps_.add(OpKind::mul, centered, reduced(Kind::inverse_root, centered, static_cast<float>(p.attributes.number("eps"))));
+    Source y = steps_.add(OpKind::mul, centered,
+                          reduced(Kind::inverse_root, centered, static_cast<float>(p.attributes.number("eps"))));
     if (p.has(weight)) y = steps_.add(OpKind::mul, y, steps_.operand(n, weight));
     if (p.has(bias)) {
       y = steps_.add(OpKind::add, y, steps_.operand(n, bias));
@@ -222,24 +235,30 @@ class RowBuilder {
     const Source distance = steps_.add(OpKind::sub, v, reduced(Kind::max, v)), e = steps_.add(OpKind::exp, distance);
     const Source total = reduced(Kind::sum, e);
     const bool logarithm = problem(n).attributes.flag("log");
-    steps_.set(
-        n, 0,
-        logarithm ? steps_.add(OpKind::sub, distance, steps_.add(OpKind::log, total)) : steps_.add(OpKind::mul, e, steps_.add(OpKind::reciprocal, total)));
+    steps_.set(n, 0,
+               logarithm ? steps_.add(OpKind::sub, distance, steps_.add(OpKind::log, total))
+                         : steps_.add(OpKind::mul, e, steps_.add(OpKind::reciprocal, total)));
   }
 
   void reduce(std::size_t n) {
     const Problem& p = problem(n);
     const std::vector<int> axes = axes_attribute(p, "axes", p.input(0).rank());
-    if (axes != std::vector<int>{p.input(0).rank() - 1}) return steps_.fail(n, "reduces other dimensions than the last");
+    if (axes != std::vector<int>{p.input(0).rank() - 1})
+      return steps_.fail(n, "reduces other dimensions than the last");
     if (!p.attributes.flag("keepdims")) return steps_.fail(n, "drops the dimension that it reduces");
     const Source v = row(steps_.operand(n, 0));
-    steps_.set(n, 0, reduced(p.op->kind == OpKind::reduce_sum ? Kind::sum : p.op->kind == OpKind::reduce_mean ? Kind::mean : Kind::max, v));
+    steps_.set(n, 0,
+               reduced(p.op->kind == OpKind::reduce_sum    ? Kind::sum
+                       : p.op->kind == OpKind::reduce_mean ? Kind::mean
+                                                           : Kind::max,
+                       v));
   }
 
   void dynamic_quant(std::size_t n) {
     constexpr std::size_t smooth = 1, index = 2;
     const Problem& p = problem(n);
-    if (p.attributes.text("granularity") == "tensor") return steps_.fail(n, "one scale for everything takes two passes over all rows");
+    if (p.attributes.text("granularity") == "tensor")
+      return steps_.fail(n, "one scale for everything takes two passes over all rows");
     if (p.has(index)) return steps_.fail(n, "its smoothing factors go by an index");
     Source v = row(steps_.operand(n, 0));
     if (p.has(smooth)) v = steps_.add(OpKind::mul, v, steps_.operand(n, smooth));
@@ -251,8 +270,10 @@ class RowBuilder {
     if (made_.quantization) return steps_.fail(n, "a second dynamic quantization");
     made_.quantization = {n, v, {}};
     for (std::size_t o = 0; o < problem(n).outputs.size(); o = o == 0 ? scale : o + 1) {
-      const auto found = std::ranges::find(region_.results, RegionPlace{static_cast<std::int32_t>(n), static_cast<std::int32_t>(o)});
-      if (found == region_.results.end()) return steps_.fail(n, fmt::format("its result {} does not leave the region", o));
+      const auto found =
+          std::ranges::find(region_.results, RegionPlace{static_cast<std::int32_t>(n), static_cast<std::int32_t>(o)});
+      if (found == region_.results.end())
+        return steps_.fail(n, fmt::format("its result {} does not leave the region", o));
       made_.quantization->results.push_back(static_cast<std::size_t>(found - region_.results.begin()));
     }
   }
@@ -269,11 +290,14 @@ class RowBuilder {
     by_row.back() = Dim(1);
     for (std::size_t i = 0; i < region_.results.size(); ++i) {
       const auto node = static_cast<std::size_t>(region_.results[i].node);
-      if (made_.quantization && std::ranges::find(made_.quantization->results, i) != made_.quantization->results.end()) continue;
+      if (made_.quantization && std::ranges::find(made_.quantization->results, i) != made_.quantization->results.end())
+        continue;
       const TensorType& type = region_.result_type(i);
-      if (type.dims != made_.dims && type.dims != by_row) return steps_.fail(node, "its result has other dimensions than the rows");
+      if (type.dims != made_.dims && type.dims != by_row)
+        return steps_.fail(node, "its result has other dimensions than the rows");
       made_.results_by_row.push_back(type.dims != made_.dims);
-      steps_.program().results.push_back({i, *steps_.value(node, static_cast<std::size_t>(region_.results[i].index)), type.dtype});
+      steps_.program().results.push_back(
+          {i, *steps_.value(node, static_cast<std::size_t>(region_.results[i].index)), type.dtype});
     }
   }
 

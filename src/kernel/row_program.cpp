@@ -22,7 +22,9 @@ bool RowProgram::goes_by_row(const Source& source) const {
   switch (source.from) {
     case Source::From::input:
     case Source::From::number: return true;
-    case Source::From::extra: return tile.extras[at].extent == TileProgram::Extent::scalar || tile.extras[at].extent == TileProgram::Extent::row;
+    case Source::From::extra:
+      return tile.extras[at].extent == TileProgram::Extent::scalar ||
+             tile.extras[at].extent == TileProgram::Extent::row;
     case Source::From::step: return row_steps[at];
   }
   assertion_failed("a source", __FILE_NAME__, __LINE__);
@@ -42,10 +44,12 @@ std::vector<bool> RowProgram::steps_behind(std::span<const Source> values, std::
   return behind;
 }
 
-std::vector<bool> RowProgram::extras_of(const std::vector<bool>& steps, std::span<const Source> values, std::span<const Source> known) const {
+std::vector<bool> RowProgram::extras_of(const std::vector<bool>& steps, std::span<const Source> values,
+                                        std::span<const Source> known) const {
   std::vector<bool> read(tile.extras.size());
   const auto note = [&](const Source& s) {
-    if (s.from == Source::From::extra && std::ranges::find(known, s) == known.end()) read[static_cast<std::size_t>(s.index)] = true;
+    if (s.from == Source::From::extra && std::ranges::find(known, s) == known.end())
+      read[static_cast<std::size_t>(s.index)] = true;
   };
   for (const Source& value : values) note(value);
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -12,7 +12,8 @@ std::string values_text(const std::vector<std::int64_t>& values) {
   return values.size() == 1 ? fmt::format("{}", values[0]) : fmt::format("one of {}", fmt::join(values, ", "));
 }
 
-/// A number below `bound`, each with the same probability, whatever the library: numbers past the last multiple of the bound are drawn again.
+/// A number below `bound`, each with the same probability, whatever the library: numbers past the last multiple of the
+/// bound are drawn again.
 std::uint64_t below(std::uint64_t bound, std::mt19937_64& random) {
   const std::uint64_t excess = (std::mt19937_64::max() % bound + 1) % bound;
   std::uint64_t drawn = random();
@@ -36,11 +37,15 @@ std::vector<ConfigField> fields_of(const std::vector<Config>& list) {
 
 }  // namespace
 
-ConfigField ConfigField::fixed(std::string name, std::int64_t value) { return {std::move(name), {value}, fmt::format("{}", value)}; }
+ConfigField ConfigField::fixed(std::string name, std::int64_t value) {
+  return {std::move(name), {value}, fmt::format("{}", value)};
+}
 
 ConfigField ConfigField::range(std::string name, std::int64_t first, std::int64_t last, std::int64_t step) {
   CERMET_ASSERT(step > 0);
-  ConfigField field{std::move(name), {}, fmt::format("{} to {}{}", first, last, step == 1 ? "" : fmt::format(" in steps of {}", step))};
+  ConfigField field{std::move(name),
+                    {},
+                    fmt::format("{} to {}{}", first, last, step == 1 ? "" : fmt::format(" in steps of {}", step))};
   for (std::int64_t value = first; value <= last; value += step) field.values.push_back(value);
   return field;
 }
@@ -111,7 +116,8 @@ Config ConfigSpace::combination(std::int64_t index) const {
 }
 
 bool ConfigSpace::is_valid(const Config& complete) const {
-  return std::ranges::all_of(constraints_, [&](const ConfigConstraint& constraint) { return constraint.holds(complete); });
+  return std::ranges::all_of(constraints_,
+                             [&](const ConfigConstraint& constraint) { return constraint.holds(complete); });
 }
 
 Config ConfigSpace::canonical(const Config& complete) const {
@@ -147,7 +153,9 @@ std::optional<Config> ConfigSpace::sample(std::mt19937_64& random) const {
   if (count == 0) return std::nullopt;
   if (listed_) return list_[below(static_cast<std::uint64_t>(count), random)];
   for (int i = 0; i < most_tries; ++i)
-    if (const Config complete = combination(static_cast<std::int64_t>(below(static_cast<std::uint64_t>(count), random))); is_valid(complete))
+    if (const Config complete =
+            combination(static_cast<std::int64_t>(below(static_cast<std::uint64_t>(count), random)));
+        is_valid(complete))
       return canonical(complete);
   const std::vector<Config> all = points();
   return all.empty() ? std::nullopt : std::optional(all[below(all.size(), random)]);
@@ -157,21 +165,26 @@ std::optional<std::string> ConfigSpace::fault_of(const Config& config) const {
   if (config.empty()) return std::nullopt;
   std::vector<std::string_view> names;
   for (const ConfigField& field : fields_) names.push_back(field.name);
-  if (names.empty()) return fmt::format("expected default, because it runs in one way here, found {}", config.to_string());
+  if (names.empty())
+    return fmt::format("expected default, because it runs in one way here, found {}", config.to_string());
   for (const auto& [name, value] : config.fields()) {
     const auto field = std::ranges::find(fields_, name, &ConfigField::name);
     if (field == fields_.end()) return fmt::format("expected a field of {}, found {}", fmt::join(names, ", "), name);
-    if (std::ranges::find(field->values, value) == field->values.end()) return fmt::format("{}: expected {}, found {}", name, field->text, value);
+    if (std::ranges::find(field->values, value) == field->values.end())
+      return fmt::format("{}: expected {}, found {}", name, field->text, value);
   }
   if (listed_)
-    return std::ranges::find(list_, config) != list_.end() ? std::nullopt
-                                                           : std::optional(fmt::format("expected another combination than {}", config.to_string()));
+    return std::ranges::find(list_, config) != list_.end()
+               ? std::nullopt
+               : std::optional(fmt::format("expected another combination than {}", config.to_string()));
   for (const ConfigField& field : fields_)
-    if (!config.find(field.name) && !field.usual) return fmt::format("{}: expected {}, found nothing", field.name, field.text);
+    if (!config.find(field.name) && !field.usual)
+      return fmt::format("{}: expected {}, found nothing", field.name, field.text);
   const Config whole = complete(config);
   for (const ConfigConstraint& constraint : constraints_)
     if (!constraint.holds(whole)) return fmt::format("expected that {}, found {}", constraint.text, config.to_string());
-  if (const Config form = canonical(whole); form != config) return fmt::format("expected {}, found {}", form.to_string(), config.to_string());
+  if (const Config form = canonical(whole); form != config)
+    return fmt::format("expected {}, found {}", form.to_string(), config.to_string());
   return std::nullopt;
 }
 

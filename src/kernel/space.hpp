@@ -1,4 +1,5 @@
-// The configurations that a kernel can run a region in: fields with their values, and constraints between them. What a tuner searches.
+// The configurations that a kernel can run a region in: fields with their values, and constraints between them. What a
+// tuner searches.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@ namespace cermet {
 struct ConfigField {
   std::string name;
   std::vector<std::int64_t> values;
-  std::string text;                        ///< for readers: "one of 64, 128", "2 to 6", "powers of two from 1 to 8"
-  std::optional<std::int64_t> usual = {};  ///< a configuration that leaves the field out has this value, and one that has it leaves the field out
+  std::string text;  ///< for readers: "one of 64, 128", "2 to 6", "powers of two from 1 to 8"
+  std::optional<std::int64_t> usual =
+      {};  ///< a configuration that leaves the field out has this value, and one that has it leaves the field out
 
   static ConfigField fixed(std::string name, std::int64_t value);
   /// first, first + step, ... up to `last`; without values where last < first.
@@ -52,8 +54,8 @@ class ConfigSpace {
   /// Number of combinations, whether or not constraints hold.
   std::int64_t combinations() const;
 
-  /// Every point: the combinations for which all constraints hold, the last field varying fastest; each in the form in which the kernel takes it, without
-  /// fields that have their usual values. Without fields none.
+  /// Every point: the combinations for which all constraints hold, the last field varying fastest; each in the form in
+  /// which the kernel takes it, without fields that have their usual values. Without fields none.
   std::vector<Config> points() const;
   /// A point, each with the same probability; nothing where there is none.
   std::optional<Config> sample(std::mt19937_64& random) const;

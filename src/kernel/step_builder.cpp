@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/checked.hpp"
-#include "op/axes.hpp"
 #include "op/quantization.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet {
 
@@ -35,7 +35,8 @@ bool goes_by_token(const Region& region, std::size_t operand) {
 namespace {
 
 /// Types of operands that float32 holds exactly.
-constexpr DTypeSet small_types{DType::f32, DType::bf16, DType::f16, DType::f8_e4m3, DType::f8_e5m2, DType::i8, DType::u8, DType::boolean};
+constexpr DTypeSet small_types{DType::f32,     DType::bf16, DType::f16, DType::f8_e4m3,
+                               DType::f8_e5m2, DType::i8,   DType::u8,  DType::boolean};
 
 /// Types whose arithmetic is that of float32 or of a 32-bit integer.
 constexpr DTypeSet step_types = dtypes::real | DTypeSet{DType::i32, DType::boolean};
@@ -57,9 +58,11 @@ Source StepBuilder::add(OpKind function, Source a, Source b, bool integer) {
 Source StepBuilder::extra(std::size_t node, std::size_t input, Extent extent, std::int64_t first, std::int64_t step) {
   const Problem& p = region_.nodes[node].problem;
   const DType dtype = p.input(input).dtype;
-  const bool is_truth = p.op->kind == OpKind::cast && p.outputs[0].dtype == DType::boolean;  // rounding makes no integer zero
+  const bool is_truth =
+      p.op->kind == OpKind::cast && p.outputs[0].dtype == DType::boolean;  // rounding makes no integer zero
   if (dtype != DType::i32 && !small_types.contains(dtype) && !(is_truth && dtype == DType::i64))
-    fail(node, fmt::format("operand {} is {}, which neither float32 nor a 32-bit integer holds", input, cermet::name_of(dtype)));
+    fail(node, fmt::format("operand {} is {}, which neither float32 nor a 32-bit integer holds", input,
+                           cermet::name_of(dtype)));
   const std::optional<std::size_t> operand = region_.operand_of(node, input);
   if (!operand) {
     fail(node, fmt::format("operand {} comes from inside the region", input));
@@ -113,7 +116,9 @@ Source StepBuilder::rounded(Source value, DType dtype, Rounding rounding) {
   return {Source::From::step, index};
 }
 
-bool StepBuilder::knows(OpKind op) { return is_elementwise(op) || op == OpKind::cast || op == OpKind::quantize || op == OpKind::dequantize; }
+bool StepBuilder::knows(OpKind op) {
+  return is_elementwise(op) || op == OpKind::cast || op == OpKind::quantize || op == OpKind::dequantize;
+}
 
 void StepBuilder::follow(std::size_t node) {
   const Problem& p = region_.nodes[node].problem;
@@ -127,20 +132,24 @@ void StepBuilder::follow(std::size_t node) {
 void StepBuilder::follow_elementwise(std::size_t node) {
   const Problem& p = region_.nodes[node].problem;
   const DType type = p.input(0).dtype;
-  if (!step_types.contains(type)) return fail(node, fmt::format("its operands are {}, which steps do not compute in", cermet::name_of(type)));
+  if (!step_types.contains(type))
+    return fail(node, fmt::format("its operands are {}, which steps do not compute in", cermet::name_of(type)));
   const Source a = operand(node, 0), b = p.inputs.size() > 1 ? operand(node, 1) : Source{};
   const Source result = add(p.op->kind, a, b, type == DType::i32);
   const std::vector<double> numbers = p.numbers();
-  for (std::size_t i = 0; i < numbers.size(); ++i) program_.steps.back().parameters.at(i) = static_cast<float>(numbers[i]);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    program_.steps.back().parameters.at(i) = static_cast<float>(numbers[i]);
   set(node, 0, result);
 }
 
 void StepBuilder::follow_gather(std::size_t node) {
   constexpr std::size_t table = 0, indices = 1;
   const Problem& p = region_.nodes[node].problem;
-  if (p.input(table).rank() != 2 || wrap_axis(p.attributes.integer("axis"), 2) != 0) return fail(node, "it takes no rows of a matrix");
+  if (p.input(table).rank() != 2 || wrap_axis(p.attributes.integer("axis"), 2) != 0)
+    return fail(node, "it takes no rows of a matrix");
   const auto extent = extent_of_(p.outputs[0].dims);
-  if (extent != Extent::element && extent != Extent::column) return fail(node, "its rows do not extend over the results");
+  if (extent != Extent::element && extent != Extent::column)
+    return fail(node, "its rows do not extend over the results");
   const DType dtype = p.input(table).dtype;
   if (!small_types.contains(dtype)) return fail(node, fmt::format("its rows are {}", cermet::name_of(dtype)));
   const auto rows = region_.operand_of(node, table), by = region_.operand_of(node, indices);
@@ -151,7 +160,8 @@ void StepBuilder::follow_gather(std::size_t node) {
 void StepBuilder::follow_choice(std::size_t node) {
   const Problem& p = region_.nodes[node].problem;
   if (!extent_of_(p.outputs[0].dims)) return fail(node, "the result has other dimensions");
-  if (!small_types.contains(p.outputs[0].dtype)) return fail(node, fmt::format("its result is {}", cermet::name_of(p.outputs[0].dtype)));
+  if (!small_types.contains(p.outputs[0].dtype))
+    return fail(node, fmt::format("its result is {}", cermet::name_of(p.outputs[0].dtype)));
   const Source condition = operand(node, 0), x = operand(node, 1), other = operand(node, 2);
   const Source result = add(OpKind::where, condition, x);
   program_.steps.back().c = other;
@@ -163,14 +173,18 @@ void StepBuilder::follow_cast(std::size_t node) {
   const Problem& p = region_.nodes[node].problem;
   const DType from = p.input(0).dtype, to = p.outputs[0].dtype;
   const Source x = operand(node, 0);
-  const auto not_exact = [&] { fail(node, fmt::format("from {} to {} is no rounding of a float32", cermet::name_of(from), cermet::name_of(to))); };
-  if (program_.is_integer(x) && to == DType::boolean) return set(node, 0, add(OpKind::not_equal, add(OpKind::cast, x), number(0)));
+  const auto not_exact = [&] {
+    fail(node, fmt::format("from {} to {} is no rounding of a float32", cermet::name_of(from), cermet::name_of(to)));
+  };
+  if (program_.is_integer(x) && to == DType::boolean)
+    return set(node, 0, add(OpKind::not_equal, add(OpKind::cast, x), number(0)));
   if (program_.is_integer(x)) {
     if (to != DType::i32 && to != DType::f32) return not_exact();
     return set(node, 0, to == DType::f32 ? add(OpKind::cast, x) : x);
   }
   if (to == DType::boolean) return set(node, 0, add(OpKind::not_equal, x, number(0)));
-  const bool to_i8 = to == DType::i8 && ((p.attributes.text("rounding") == "nearest" && is_floating(from)) || from == DType::boolean);
+  const bool to_i8 =
+      to == DType::i8 && ((p.attributes.text("rounding") == "nearest" && is_floating(from)) || from == DType::boolean);
   if (!to_i8 && !is_floating_point(to)) return not_exact();
   set(node, 0, x);
 }
@@ -192,12 +206,16 @@ void StepBuilder::follow_quantize(std::size_t node) {
   constexpr std::size_t scale = 1, offset = 2, zero_point = 3;
   const Problem& p = region_.nodes[node].problem;
   const bool dequantizes = p.op->kind == OpKind::dequantize;
-  if (!dequantizes && !code_types.contains(p.outputs[0].dtype)) return fail(node, fmt::format("its result is {}", cermet::name_of(p.outputs[0].dtype)));
+  if (!dequantizes && !code_types.contains(p.outputs[0].dtype))
+    return fail(node, fmt::format("its result is {}", cermet::name_of(p.outputs[0].dtype)));
   if (!dequantizes && !p.attributes.flag("saturate")) return fail(node, "it does not saturate");
-  if (dequantizes && p.attributes.text("granularity") == "group") return fail(node, "its scales go by groups of columns");
+  if (dequantizes && p.attributes.text("granularity") == "group")
+    return fail(node, "its scales go by groups of columns");
   const bool divides = (p.attributes.text("mode") == "div") != dequantizes;
   const OpKind scaling = divides ? OpKind::div : OpKind::mul;
-  const auto real = [&](Source value) { return !reason_ && program_.is_integer(value) ? add(OpKind::cast, value) : value; };
+  const auto real = [&](Source value) {
+    return !reason_ && program_.is_integer(value) ? add(OpKind::cast, value) : value;
+  };
   Source v = real(operand(node, 0));
   if (dequantizes && p.has(offset)) v = add(OpKind::sub, v, real(parameter(node, offset)));
   v = add(scaling, v, parameter(node, scale));

@@ -1,5 +1,5 @@
-// Turns the elementwise nodes of a region into steps of a tile program: what follows a product, a region of such nodes alone, and the rows of a reduction
-// are built with it.
+// Turns the elementwise nodes of a region into steps of a tile program: what follows a product, a region of such nodes
+// alone, and the rows of a reduction are built with it.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,8 @@ class StepBuilder {
   using ExtentOf = std::function<std::optional<Extent>(const Dims&)>;
 
   /// place: what reasons say about where a node stands, " after linear".
-  StepBuilder(const Region& region, ExtentOf extent_of, std::string place = {}) : region_(region), extent_of_(std::move(extent_of)), place_(std::move(place)) {}
+  StepBuilder(const Region& region, ExtentOf extent_of, std::string place = {})
+      : region_(region), extent_of_(std::move(extent_of)), place_(std::move(place)) {}
 
   const Region& region() const { return region_; }
   TileProgram& program() { return program_; }

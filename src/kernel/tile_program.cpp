@@ -1,7 +1,7 @@
 #include "kernel/tile_program.hpp"
 
 #include "base/checked.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 
@@ -40,11 +40,13 @@ bool TileProgram::is_integer(const Source& source) const {
 
 std::string TileProgram::to_string() const {
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < inputs.size(); ++i) parts.push_back(fmt::format("in{}: {}", i, cermet::name_of(inputs[i])));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    parts.push_back(fmt::format("in{}: {}", i, cermet::name_of(inputs[i])));
   for (std::size_t i = 0; i < extras.size(); ++i)
-    parts.push_back(fmt::format("x{}: ${} {} {}{}{}", i, extras[i].operand, cermet::name_of(extras[i].dtype), name_of(extras[i].extent),
-                                extras[i].takes_part() ? fmt::format(" from {} by {}", extras[i].first, extras[i].step) : "",
-                                extras[i].index ? fmt::format(" at rows ${}", *extras[i].index) : ""));
+    parts.push_back(fmt::format(
+        "x{}: ${} {} {}{}{}", i, extras[i].operand, cermet::name_of(extras[i].dtype), name_of(extras[i].extent),
+        extras[i].takes_part() ? fmt::format(" from {} by {}", extras[i].first, extras[i].step) : "",
+        extras[i].index ? fmt::format(" at rows ${}", *extras[i].index) : ""));
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& s = steps[i];
     std::string operands = text_of(s.a);
@@ -52,11 +54,13 @@ std::string TileProgram::to_string() const {
     if (is_choice(s)) operands += ", " + text_of(s.c);
     for (std::size_t p = 0; p < definition(s.function).attributes.size() && s.function != OpKind::cast; ++p)
       operands += fmt::format(", {}", s.parameters.at(p));
-    const std::string round = s.round == DType::f32 || s.integer ? std::string() : fmt::format(" as {}", cermet::name_of(s.round));
+    const std::string round =
+        s.round == DType::f32 || s.integer ? std::string() : fmt::format(" as {}", cermet::name_of(s.round));
     const char* kind = s.integer ? "_i" : s.fused_multiply ? "_of_product" : "";
     parts.push_back(fmt::format("s{} = {}{}({}){}", i, definition(s.function).name, kind, operands, round));
   }
-  for (const Result& r : results) parts.push_back(fmt::format("y{}: {} = {}", r.result, cermet::name_of(r.dtype), text_of(r.value)));
+  for (const Result& r : results)
+    parts.push_back(fmt::format("y{}: {} = {}", r.result, cermet::name_of(r.dtype), text_of(r.value)));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
@@ -66,8 +70,10 @@ std::optional<TileProgram::Extent> extent_of(const Dims& operand, const Dims& re
   if (std::ranges::all_of(operand, is_one)) return TileProgram::Extent::scalar;
   if (operand.size() > result.size() || result.empty()) return std::nullopt;
   const auto leads = operand.end() - 1;
-  if (operand.back() == result.back() && std::all_of(operand.begin(), leads, is_one)) return TileProgram::Extent::column;
-  if (is_one(operand.back()) && operand.size() == result.size() && std::equal(operand.begin(), leads, result.begin())) return TileProgram::Extent::row;
+  if (operand.back() == result.back() && std::all_of(operand.begin(), leads, is_one))
+    return TileProgram::Extent::column;
+  if (is_one(operand.back()) && operand.size() == result.size() && std::equal(operand.begin(), leads, result.begin()))
+    return TileProgram::Extent::row;
   return std::nullopt;
 }
 
@@ -75,7 +81,9 @@ std::optional<TileProgram::Extent> broadcast_extent_of(const Dims& operand, cons
   if (const auto extent = extent_of(operand, result)) return extent;
   if (operand.empty() || operand.size() > result.size()) return std::nullopt;
   const auto broadcasts = [](const Dim& own, const Dim& other) { return own == Dim(1) || own == other; };
-  if (!std::equal(operand.begin(), operand.end(), result.end() - static_cast<std::ptrdiff_t>(operand.size()), broadcasts)) return std::nullopt;
+  if (!std::equal(operand.begin(), operand.end(), result.end() - static_cast<std::ptrdiff_t>(operand.size()),
+                  broadcasts))
+    return std::nullopt;
   return operand.back() == result.back() ? TileProgram::Extent::element : TileProgram::Extent::row;
 }
 

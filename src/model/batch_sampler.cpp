@@ -40,7 +40,8 @@ BatchSampler::BatchSampler(std::int64_t sequences, std::int64_t vocab_size, Thre
       own_(queue.device ? 0 : Lists::bytes(sequences)),
       host_(queue.device ? pinned_.data() : own_.data(), sequences),
       read_(queue.device ? device_.data() : own_.data(), sequences),
-      greedy_op_(bind_choice(operands(TensorView(nullptr, DType::f32, {std::ssize(sequences_), vocab_size_})), true, pool, queue)) {
+      greedy_op_(bind_choice(operands(TensorView(nullptr, DType::f32, {std::ssize(sequences_), vocab_size_})), true,
+                             pool, queue)) {
   if (queue_.device) {
     copies_ = queue_.device->make_stream();
     uploaded_ = copies_->make_event();
@@ -64,7 +65,8 @@ void BatchSampler::begin(int sequence, const Sampling& sampling, std::span<const
   s = {sampling, 0, nullptr};
   if (sampling.repetition_penalty == 1) {
     if (sampling.temperature > 0 && !op_)
-      op_.emplace(bind_choice(operands(TensorView(nullptr, DType::f32, {std::ssize(sequences_), vocab_size_})), false, pool_, queue_));
+      op_.emplace(bind_choice(operands(TensorView(nullptr, DType::f32, {std::ssize(sequences_), vocab_size_})), false,
+                              pool_, queue_));
     return;
   }
   s.alone = std::make_unique<Sampler>(sampling, vocab_size_, pool_, queue_);
@@ -130,7 +132,8 @@ void BatchSampler::start(const TensorView& logits, std::span<const int> sequence
   run(logits, place);
   for (std::size_t i = 0; i < rows_.size(); ++i)
     if (Sampler* const sampler = alone(i))
-      sampler->start(TensorView(logits.as<float>() + static_cast<std::int64_t>(i) * logits.strides[0], DType::f32, {1, vocab_size_}));
+      sampler->start(TensorView(logits.as<float>() + static_cast<std::int64_t>(i) * logits.strides[0], DType::f32,
+                                {1, vocab_size_}));
 }
 
 std::span<const std::int32_t> BatchSampler::finish() {

@@ -18,12 +18,13 @@
 namespace cermet {
 namespace {
 
-constexpr JsonLimits config_limits{.max_bytes = std::size_t{4} << 20, .max_values = std::size_t{1} << 18, .max_depth = 32};
+constexpr JsonLimits config_limits{
+    .max_bytes = std::size_t{4} << 20, .max_values = std::size_t{1} << 18, .max_depth = 32};
 constexpr std::int64_t max_parameters = std::int64_t{1} << 42;
 constexpr std::int64_t max_experts_in_all = std::int64_t{1} << 18;  // over all layers
 
-/// A field that changes the computation in a way that nothing here implements, and the value at which it changes nothing. Null, false and what is empty never
-/// do.
+/// A field that changes the computation in a way that nothing here implements, and the value at which it changes
+/// nothing. Null, false and what is empty never do.
 struct UnsupportedField {
   std::string_view key;
   std::variant<std::monostate, bool, double> neutral = {};
@@ -64,7 +65,8 @@ constexpr UnsupportedField unsupported_fields[] = {
 bool is_neutral(Json field, const UnsupportedField& row) {
   if (field.is(JsonKind::boolean) && !field.as_bool()) return true;
   if ((field.is(JsonKind::array) || field.is(JsonKind::object)) && field.size() == 0) return true;
-  if (const bool* flag = std::get_if<bool>(&row.neutral)) return field.is(JsonKind::boolean) && field.as_bool() == *flag;
+  if (const bool* flag = std::get_if<bool>(&row.neutral))
+    return field.is(JsonKind::boolean) && field.as_bool() == *flag;
   const bool number = field.is(JsonKind::integer) || field.is(JsonKind::number);
   if (const double* value = std::get_if<double>(&row.neutral)) return number && field.as_number() == *value;
   return false;
@@ -97,7 +99,8 @@ bool is_same_class(std::string_view known, std::string_view name) {
     known.remove_suffix(with_head.size());
     name.remove_suffix(without.size());
   }
-  return std::ranges::equal(known, name, [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+  return std::ranges::equal(known, name,
+                            [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
 }
 
 const ArchitectureDefinition& parse_architecture(Json root) {
@@ -106,7 +109,8 @@ const ArchitectureDefinition& parse_architecture(Json root) {
     for (const ArchitectureDefinition* definition : all_architectures()) all.push_back(definition->*name);
     return fmt::format("one of {}", fmt::join(all, ", "));
   };
-  const auto find = [](std::string_view name, std::string_view ArchitectureDefinition::*field) -> const ArchitectureDefinition* {
+  const auto find = [](std::string_view name,
+                       std::string_view ArchitectureDefinition::*field) -> const ArchitectureDefinition* {
     for (const ArchitectureDefinition* definition : all_architectures()) {
       if (is_same_class(definition->*field, name)) return definition;
     }
@@ -151,7 +155,9 @@ void parse_attention_sizes(Json root, const ArchitectureDefinition& definition, 
   config.kv_heads = config_field::optional_size(root, "num_key_value_heads").value_or(fallback);
   if (config.heads % config.kv_heads != 0) {
     const std::string expected = fmt::format("a divisor of num_attention_heads {}", config.heads);
-    if (absent) root.refuse(fmt::format("num_key_value_heads: expected {}, found none, which means {} in this architecture", expected, fallback));
+    if (absent)
+      root.refuse(fmt::format("num_key_value_heads: expected {}, found none, which means {} in this architecture",
+                              expected, fallback));
     root.at("num_key_value_heads").unexpected(expected);
   }
   if (const std::optional<std::int64_t> head_dim = config_field::optional_size(root, "head_dim")) {
@@ -159,12 +165,14 @@ void parse_attention_sizes(Json root, const ArchitectureDefinition& definition, 
   } else if (definition.head_dim > 0) {
     config.head_dim = definition.head_dim;
   } else {
-    if (config.hidden_size % config.heads != 0) root.at("num_attention_heads").unexpected(fmt::format("a divisor of hidden_size {}", config.hidden_size));
+    if (config.hidden_size % config.heads != 0)
+      root.at("num_attention_heads").unexpected(fmt::format("a divisor of hidden_size {}", config.hidden_size));
     config.head_dim = config.hidden_size / config.heads;
   }
   const std::optional<std::int64_t> width = checked_mul(config.heads, config.head_dim);
   if (!width || *width > config_field::max_size) {
-    root.refuse(fmt::format("expected num_attention_heads * head_dim up to {}, found {} * {}", config_field::max_size, config.heads, config.head_dim));
+    root.refuse(fmt::format("expected num_attention_heads * head_dim up to {}, found {} * {}", config_field::max_size,
+                            config.heads, config.head_dim));
   }
 }
 
@@ -172,21 +180,26 @@ void parse_attention_sizes(Json root, const ArchitectureDefinition& definition, 
 void check_layer_types(Json root, const ModelConfig& config) {
   const std::optional<Json> types = root.find("layer_types");
   if (!types) return;
-  if (static_cast<std::int64_t>(types->as_array().size()) != config.layers) types->unexpected(fmt::format("an array of num_hidden_layers {}", config.layers));
+  if (static_cast<std::int64_t>(types->as_array().size()) != config.layers)
+    types->unexpected(fmt::format("an array of num_hidden_layers {}", config.layers));
   std::size_t layer = 0;
   for (Json type : *types) {
     const std::string_view understood = config.window[layer++] == 0 ? "full_attention" : "sliding_attention";
     if (type.as_string() != understood)
-      type.unexpected(fmt::format("\"{}\" (architecture, use_sliding_window, sliding_window)", understood), Status::unsupported);
+      type.unexpected(fmt::format("\"{}\" (architecture, use_sliding_window, sliding_window)", understood),
+                      Status::unsupported);
   }
 }
 
 /// Elements of all tensors; refuses sizes that no machine holds before anything is allocated.
 void check_total_size(Json root, const ModelConfig& config) {
-  const auto refuse = [&] { root.refuse(fmt::format("expected sizes of at most {} parameters in total, found more", max_parameters)); };
+  const auto refuse = [&] {
+    root.refuse(fmt::format("expected sizes of at most {} parameters in total, found more", max_parameters));
+  };
   const std::int64_t sparse_layers = std::count(config.sparse.begin(), config.sparse.end(), true);
   if (sparse_layers * config.experts > max_experts_in_all) {
-    root.refuse(fmt::format("expected at most {} experts over all layers, found {}", max_experts_in_all, sparse_layers * config.experts));
+    root.refuse(fmt::format("expected at most {} experts over all layers, found {}", max_experts_in_all,
+                            sparse_layers * config.experts));
   }
   std::int64_t total = 0;
   const auto add = [&](std::int64_t count, std::int64_t rows, std::int64_t columns) {
@@ -202,7 +215,8 @@ void check_total_size(Json root, const ModelConfig& config) {
   add(3 * sparse_layers * config.experts, config.expert_intermediate_size, config.hidden_size);
 }
 
-/// An id of the vocabulary. Others never come up, and tiny or pruned models keep those of the model that they were made from.
+/// An id of the vocabulary. Others never come up, and tiny or pruned models keep those of the model that they were made
+/// from.
 std::optional<std::int32_t> token_id(Json field, std::int64_t vocab_size) {
   const std::int64_t id = field.as_integer();
   return id >= 0 && id < vocab_size ? std::optional(static_cast<std::int32_t>(id)) : std::nullopt;
@@ -249,13 +263,15 @@ ModelConfig parse_config(Json root) {
   config.layers = config_field::size(root, "num_hidden_layers", config_field::max_layers);
   parse_attention_sizes(root, definition, config);
   config.intermediate_size = config_field::optional_size(root, "intermediate_size").value_or(0);
-  config.max_position_embeddings = config_field::optional_whole_size(root, "max_position_embeddings").value_or(definition.max_position_embeddings);
+  config.max_position_embeddings =
+      config_field::optional_whole_size(root, "max_position_embeddings").value_or(definition.max_position_embeddings);
   config.rms_norm_eps = config_field::number(root, "rms_norm_eps", definition.rms_norm_eps, 1e-20, 1);
   config.tie_word_embeddings = config_field::flag(root, "tie_word_embeddings", false);
   config.initializer_range = initializer_range(root);
   config.dtype = parse_dtype(root);
   config.rope = parse_rope(root, definition, config);
-  if (const std::optional<Json> activation = root.find("hidden_act"); activation && activation->as_string() != "silu" && activation->as_string() != "swish") {
+  if (const std::optional<Json> activation = root.find("hidden_act");
+      activation && activation->as_string() != "silu" && activation->as_string() != "swish") {
     activation->unexpected("silu", Status::unsupported);
   }
   config.window.assign(static_cast<std::size_t>(config.layers), 0);
@@ -283,7 +299,8 @@ ModelConfig load_config(const std::filesystem::path& folder) {
   require_model_folder(folder);
   std::error_code ignored;
   const std::filesystem::path file = folder / "config.json", generation = folder / "generation_config.json";
-  if (!std::filesystem::exists(file, ignored)) fail(Status::io, "{}: expected a folder with config.json, found none in it", folder.string());
+  if (!std::filesystem::exists(file, ignored))
+    fail(Status::io, "{}: expected a folder with config.json, found none in it", folder.string());
   ModelConfig config = parse_config(JsonDocument::read(file, config_limits).root());
   if (!std::filesystem::exists(generation, ignored)) return config;
   try {

@@ -1,4 +1,5 @@
-// What a checkpoint's config.json says, normalized: after parsing, no field depends on the spelling or the architecture that it came from.
+// What a checkpoint's config.json says, normalized: after parsing, no field depends on the spelling or the architecture
+// that it came from.
 #pragma once
 
 #include <cstdint>
@@ -43,13 +44,14 @@ struct ModelConfig {
   double initializer_range = 0.02;
 };
 
-/// Parses and validates FOLDER/config.json (and generation_config.json where it exists). Throws Error naming file, field, expected and found. Says
-/// nothing about quantization (see read_quantization).
+/// Parses and validates FOLDER/config.json (and generation_config.json where it exists). Throws Error naming file,
+/// field, expected and found. Says nothing about quantization (see read_quantization).
 ModelConfig load_config(const std::filesystem::path& folder);
 /// The same for a config.json of any name, without a folder around it; one that is quantized is refused.
 ModelConfig load_config_file(const std::filesystem::path& file);
 
-/// Element types of weights and scales in files: those that operators compute in, and f64, which NumPy leaves and which is rounded once while it loads.
+/// Element types of weights and scales in files: those that operators compute in, and f64, which NumPy leaves and which
+/// is rounded once while it loads.
 inline constexpr DTypeSet stored_reals = dtypes::real | DTypeSet{DType::f64};
 
 /// A tensor that a checkpoint of this configuration must have.

@@ -8,7 +8,8 @@ void Conversation::settle() {
   if (!unsettled().empty()) engine_->prefill(0, unsettled(), Engine::Memory::device);
 }
 
-Generation Conversation::go_on(std::span<const std::int32_t> prompt, const GenerateOptions& options, const std::function<void(std::int32_t)>& on_token) {
+Generation Conversation::go_on(std::span<const std::int32_t> prompt, const GenerateOptions& options,
+                               const std::function<void(std::int32_t)>& on_token) {
   require(!prompt.empty(), "prompt: expected at least one token, found none");
   const std::vector<std::int32_t> earlier = said_;
   const std::int64_t settled = engine_->length(0);

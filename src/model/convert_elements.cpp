@@ -37,13 +37,15 @@ Convert converter_from(DType to) {
 void unpack_scales(const std::byte* from, std::byte* to, std::int64_t count) {
   const auto* source = reinterpret_cast<const std::int64_t*>(from);
   float* destination = reinterpret_cast<float*>(to);
-  for (std::int64_t i = 0; i < count; ++i) destination[i] = format::float_from_bits(static_cast<std::uint32_t>(source[i]));
+  for (std::int64_t i = 0; i < count; ++i)
+    destination[i] = format::float_from_bits(static_cast<std::uint32_t>(source[i]));
 }
 
 /// Rounds once.
 template <DType to_type>
 void narrow_doubles(const std::byte* from, std::byte* to, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) format::store_element(to, to_type, i, format::load_element(from, DType::f64, i));
+  for (std::int64_t i = 0; i < count; ++i)
+    format::store_element(to, to_type, i, format::load_element(from, DType::f64, i));
 }
 
 Convert converter(DType from, DType to) {

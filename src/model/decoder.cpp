@@ -23,7 +23,9 @@ ValueId DecoderBuilder::constant(const std::string& name, TensorType type, Weigh
 }
 
 /// A vector, widened to float32: it is small, and every kernel computes in float32.
-ValueId DecoderBuilder::vector(const std::string& name, std::int64_t length) { return constant(name, {DType::f32, {length}}, {.slices = {{name}}}); }
+ValueId DecoderBuilder::vector(const std::string& name, std::int64_t length) {
+  return constant(name, {DType::f32, {length}}, {.slices = {{name}}});
+}
 
 DecoderGraph DecoderBuilder::build() {
   out_.graph.name = config_.architecture_name;
@@ -33,7 +35,8 @@ DecoderGraph DecoderBuilder::build() {
   const ValueId own_ids = from_first_rank(ids);
   const ValueId logit_rows = graph().add_input(decoder_io::logit_rows, {DType::i32, {Dim::symbol("R")}});
   const std::string embedding = "model.embed_tokens.weight";
-  const ValueId table = constant(embedding, {types_.weights, {vocabulary_rows(), config_.hidden_size}}, {.slices = {{embedding}}});
+  const ValueId table =
+      constant(embedding, {types_.weights, {vocabulary_rows(), config_.hidden_size}}, {.slices = {{embedding}}});
   ValueId hidden = embed(own_ids, table);
   ValueId delta;
   for (std::int64_t i = 0; i < config_.layers; ++i) delta = layer(i, hidden, delta);
@@ -41,7 +44,8 @@ DecoderGraph DecoderBuilder::build() {
   Linear head{module, {{module}}, vocabulary_rows(), config_.hidden_size};
   if (scheme_of(head) != LinearScheme{}) head.name = "lm_head";  // beside the embeddings, which it shares otherwise
   ValueId rows = whole(normalize(hidden, delta, "model.norm.weight", values_for(scheme_of(head))));
-  if (!state_.every_row) rows = graph().apply(OpKind::gather, {rows, logit_rows}, {{"axis", std::int64_t{0}}}, "last_hidden");
+  if (!state_.every_row)
+    rows = graph().apply(OpKind::gather, {rows, logit_rows}, {{"axis", std::int64_t{0}}}, "last_hidden");
   const ValueId logits = project(head, operand_for(head, rows));
   if (state_.parts_of_logits) {
     graph().add_output(decoder_io::logits_part, logits);
@@ -75,16 +79,18 @@ std::string key_scales(std::int64_t layer) { return fmt::format("cache.{}.k_scal
 std::string value_scales(std::int64_t layer) { return fmt::format("cache.{}.v_scale", layer); }
 }  // namespace decoder_io
 
-DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state,
-                           ModelShard shard) {
+DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization,
+                           const DecoderState& state, ModelShard shard) {
   check_shard(config, quantization, shard);
   return DecoderBuilder(config, types, quantization, state, false, shard).build();
 }
 
-Graph build_joined_logits(const ModelConfig& config, ModelShard shard) { return DecoderBuilder(config, {}, {}, {}, false, shard).build_joined_logits().graph; }
+Graph build_joined_logits(const ModelConfig& config, ModelShard shard) {
+  return DecoderBuilder(config, {}, {}, {}, false, shard).build_joined_logits().graph;
+}
 
-DecoderGraph build_decoder_layer(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state,
-                                 std::int64_t layer, bool taps) {
+DecoderGraph build_decoder_layer(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization,
+                                 const DecoderState& state, std::int64_t layer, bool taps) {
   require(layer >= 0 && layer < config.layers, "layer: expected 0 to {}, found {}", config.layers - 1, layer);
   return DecoderBuilder(config, types, quantization, state, taps).build_layer(layer);
 }

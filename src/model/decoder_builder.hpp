@@ -1,5 +1,5 @@
-// Builds decoder graphs of plain operators, layer after layer; rewrite rules make them those that kernels compute in one launch. Members are what all layers
-// share. Private to decoder*.cpp.
+// Builds decoder graphs of plain operators, layer after layer; rewrite rules make them those that kernels compute in
+// one launch. Members are what all layers share. Private to decoder*.cpp.
 #pragma once
 
 #include <span>
@@ -8,7 +8,8 @@
 
 namespace cermet {
 
-/// A linear of the graph: modules of the checkpoint that share an input, their weights stacked by rows; for experts a stack of those.
+/// A linear of the graph: modules of the checkpoint that share an input, their weights stacked by rows; for experts a
+/// stack of those.
 struct Linear {
   std::string name;                               ///< of its constants in the graph
   std::vector<std::vector<std::string>> modules;  ///< by expert that the rank has; one entry where there are no experts
@@ -24,8 +25,8 @@ struct Operand {
 
 class DecoderBuilder {
  public:
-  DecoderBuilder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization, const DecoderState& state, bool taps,
-                 ModelShard shard = {})
+  DecoderBuilder(const ModelConfig& config, const DecoderTypes& types, const Quantization& quantization,
+                 const DecoderState& state, bool taps, ModelShard shard = {})
       : config_(config_of(config, shard)),
         shard_(shard),
         experts_(experts_of(config, shard)),
@@ -52,7 +53,8 @@ class DecoderBuilder {
   std::vector<ValueId> sorted_by_expert(const Operand& rows, ValueId chosen);
   bool has_row_scales(const Operand& rows) { return rows.scale && graph().type(rows.scale).rank() > 0; }
   Operand sorted_operand(const Operand& rows, std::span<const ValueId> sorted);
-  ValueId expert_sums(std::int64_t layer, const Linear& gate_up, const Operand& rows, std::span<const ValueId> sorted, ValueId weights, DType out);
+  ValueId expert_sums(std::int64_t layer, const Linear& gate_up, const Operand& rows, std::span<const ValueId> sorted,
+                      ValueId weights, DType out);
   ValueId heads_of(ValueId x, std::int64_t heads);
   void tap(const char* name, ValueId value);
 
@@ -98,7 +100,8 @@ class DecoderBuilder {
   Operand fixed_operand(ValueId codes, const FixedInput& input, const Linear& next) const;
   Attributes code_attributes(const LinearScheme& scheme) const;
   ValueId normalize(ValueId& hidden, ValueId delta, const std::string& name, DType out);
-  Operand normalize_for(const Linear& next, ValueId& hidden, ValueId delta, const std::string& name, const char* tap_name);
+  Operand normalize_for(const Linear& next, ValueId& hidden, ValueId delta, const std::string& name,
+                        const char* tap_name);
   Operand operand_for(const Linear& next, ValueId x);
   ValueId project(const Linear& linear, const Operand& x, DType out = DType::f32);
   void refuse_folded_experts(const Linear& linear) const;
@@ -118,7 +121,8 @@ class DecoderBuilder {
   const bool taps_;
   DecoderGraph out_;
   ValueId positions_, slots_, block_tables_, context_lens_, query_starts_, cos_, sin_;
-  ValueId least_expert_;  ///< where ranks gather rows: f32[T, 1], 0, or of rows that pad a pass the number of experts, which none has
+  ValueId least_expert_;  ///< where ranks gather rows: f32[T, 1], 0, or of rows that pad a pass the number of experts,
+                          ///< which none has
 };
 
 }  // namespace cermet

@@ -5,7 +5,9 @@
 namespace cermet {
 namespace {
 
-DType code_type(const LinearScheme& scheme) { return scheme.weight == LinearScheme::Weight::fp8 ? DType::f8_e4m3 : DType::i8; }
+DType code_type(const LinearScheme& scheme) {
+  return scheme.weight == LinearScheme::Weight::fp8 ? DType::f8_e4m3 : DType::i8;
+}
 
 bool is_quantized(const LinearScheme& scheme) { return scheme.input != LinearScheme::Input::real; }
 
@@ -30,13 +32,16 @@ LinearScheme DecoderBuilder::scheme_of(const Linear& linear) const {
   for (const std::vector<std::string>& slice : linear.modules)
     for (const std::string& module : slice)
       if (effective(module) != scheme)
-        fail(Status::unsupported, "{}: expected {}, the scheme of {}, whose input it shares or whose product it is part of; found {}", module, name_of(scheme),
-             first, name_of(quantization_.of(module)));
+        fail(Status::unsupported,
+             "{}: expected {}, the scheme of {}, whose input it shares or whose product it is part of; found {}",
+             module, name_of(scheme), first, name_of(quantization_.of(module)));
   return scheme;
 }
 
 /// Element type of a linear's unquantized input.
-DType DecoderBuilder::values_for(const LinearScheme& scheme) const { return taps_ || is_quantized(scheme) ? DType::f32 : types_.operands; }
+DType DecoderBuilder::values_for(const LinearScheme& scheme) const {
+  return taps_ || is_quantized(scheme) ? DType::f32 : types_.operands;
+}
 
 Dims DecoderBuilder::weight_dims(const Linear& linear) const {
   Dims dims{linear.rows, linear.columns};
@@ -47,10 +52,12 @@ Dims DecoderBuilder::weight_dims(const Linear& linear) const {
 ValueId DecoderBuilder::weight(const Linear& linear) {
   const LinearScheme scheme = scheme_of(linear);
   const bool on_load = is_quantized(scheme) && !quantization_.stored();
-  const WeightSource::Form form = on_load                                                        ? WeightSource::Form::codes
-                                  : quantization_.dense.contains(linear.modules.front().front()) ? WeightSource::Form::rounded
-                                                                                                 : WeightSource::Form::plain;
-  return constant(linear.name + ".weight", {is_quantized(scheme) ? code_type(scheme) : types_.weights, weight_dims(linear)},
+  const WeightSource::Form form = on_load ? WeightSource::Form::codes
+                                  : quantization_.dense.contains(linear.modules.front().front())
+                                      ? WeightSource::Form::rounded
+                                      : WeightSource::Form::plain;
+  return constant(linear.name + ".weight",
+                  {is_quantized(scheme) ? code_type(scheme) : types_.weights, weight_dims(linear)},
                   {tensors_of(linear, ".weight"), form, code_type(quantization_.of(linear.modules.front().front()))});
 }
 
@@ -71,15 +78,19 @@ bool DecoderBuilder::folds_input_scale(const LinearScheme& scheme) const {
 }
 
 ValueId DecoderBuilder::bias(const Linear& linear) {
-  if (folds_input_scale(scheme_of(linear))) return constant(linear.name + ".quant_bias", {DType::i32, {linear.rows}}, {tensors_of(linear, ".quant_bias")});
-  return linear.bias ? constant(linear.name + ".bias", {DType::f32, {linear.rows}}, {tensors_of(linear, ".bias")}) : ValueId{};
+  if (folds_input_scale(scheme_of(linear)))
+    return constant(linear.name + ".quant_bias", {DType::i32, {linear.rows}}, {tensors_of(linear, ".quant_bias")});
+  return linear.bias ? constant(linear.name + ".bias", {DType::f32, {linear.rows}}, {tensors_of(linear, ".bias")})
+                     : ValueId{};
 }
 
 /// The static input scale that all modules of a linear share, and its offset where that is not 0.
 DecoderBuilder::FixedInput DecoderBuilder::fixed_input(const Linear& linear) {
   const std::string& module = linear.modules.front().front();
   require(quantization_.stored(), "{}: expected a checkpoint that stores its input's scale, found none", module);
-  const auto scalar = [&](const std::string& kind) { return constant(linear.name + kind, {DType::f32, {}}, {{{module + kind}}, WeightSource::Form::scalar}); };
+  const auto scalar = [&](const std::string& kind) {
+    return constant(linear.name + kind, {DType::f32, {}}, {{{module + kind}}, WeightSource::Form::scalar});
+  };
   return {scalar(".input_scale"), quantization_.input_offsets.contains(module) ? scalar(".input_offset") : ValueId{}};
 }
 
@@ -90,7 +101,8 @@ Operand DecoderBuilder::fixed_operand(ValueId codes, const FixedInput& input, co
 
 Attributes DecoderBuilder::code_attributes(const LinearScheme& scheme) const {
   Attributes attributes{{"out_dtype", std::string(name_of(code_type(scheme)))}};
-  if (scheme.input == LinearScheme::Input::dynamic && scheme.weight == LinearScheme::Weight::int8 && quantization_.range != 127)
+  if (scheme.input == LinearScheme::Input::dynamic && scheme.weight == LinearScheme::Weight::int8 &&
+      quantization_.range != 127)
     attributes.set("range", std::string("127.5"));
   return attributes;
 }
@@ -103,7 +115,8 @@ ValueId DecoderBuilder::normalize(ValueId& hidden, ValueId delta, const std::str
 }
 
 /// The same as the left operand of a linear.
-Operand DecoderBuilder::normalize_for(const Linear& next, ValueId& hidden, ValueId delta, const std::string& name, const char* tap_name) {
+Operand DecoderBuilder::normalize_for(const Linear& next, ValueId& hidden, ValueId delta, const std::string& name,
+                                      const char* tap_name) {
   const ValueId y = normalize(hidden, delta, name, values_for(scheme_of(next)));
   tap(tap_name, y);
   const Operand operand = operand_for(next, y);  // quantized before it is gathered
@@ -133,15 +146,18 @@ ValueId DecoderBuilder::project(const Linear& linear, const Operand& x, DType ou
 
 void DecoderBuilder::refuse_folded_experts(const Linear& linear) const {
   if (folds_input_scale(scheme_of(linear)))
-    fail(Status::unsupported, "{}: expected FLOAT, W8A8_DYNAMIC or W8A16 for experts, found W8A8", linear.modules.front().front());
+    fail(Status::unsupported, "{}: expected FLOAT, W8A8_DYNAMIC or W8A16 for experts, found W8A8",
+         linear.modules.front().front());
 }
 
 /// Each row times its expert's weight.
 ValueId DecoderBuilder::grouped(const Linear& linear, const Operand& x, ValueId offsets) {
   const ValueId w = weight(linear);
   refuse_folded_experts(linear);
-  if (!is_quantized(scheme_of(linear))) return graph().apply(OpKind::grouped_linear, {x.x, w, offsets}, {{"out_dtype", "f32"}});
-  return graph().apply(OpKind::grouped_linear, {x.x, w, offsets, {}, x.scale, weight_scale(linear)}, {{"out_dtype", "f32"}});
+  if (!is_quantized(scheme_of(linear)))
+    return graph().apply(OpKind::grouped_linear, {x.x, w, offsets}, {{"out_dtype", "f32"}});
+  return graph().apply(OpKind::grouped_linear, {x.x, w, offsets, {}, x.scale, weight_scale(linear)},
+                       {{"out_dtype", "f32"}});
 }
 
 /// One unquantized linear for each module of a stack.
@@ -159,20 +175,23 @@ Operand DecoderBuilder::gated(const Linear& gate_up, const Linear& down, const O
   if (is_quantized(scheme_of(gate_up))) return activated(down, project(gate_up, y), tap_name);
   const std::int64_t rows[] = {gate_up.rows / 2, gate_up.rows / 2};
   const std::vector<ValueId> both = project_apart(gate_up, rows, y.x);
-  const ValueId a = as_type(graph().apply(OpKind::mul, {graph().apply(OpKind::silu, {both[0]}), both[1]}), values_for(scheme_of(down)));
+  const ValueId a = as_type(graph().apply(OpKind::mul, {graph().apply(OpKind::silu, {both[0]}), both[1]}),
+                            values_for(scheme_of(down)));
   tap(tap_name, a);
   return operand_for(down, a);
 }
 
 /// The same of rows that hold gate and up side by side.
 Operand DecoderBuilder::activated(const Linear& down, ValueId both, const char* tap_name) {
-  const ValueId a = graph().apply(OpKind::silu_and_mul, {both}, {{"out_dtype", std::string(name_of(values_for(scheme_of(down))))}});
+  const ValueId a =
+      graph().apply(OpKind::silu_and_mul, {both}, {{"out_dtype", std::string(name_of(values_for(scheme_of(down))))}});
   tap(tap_name, a);
   return operand_for(down, a);
 }
 
 ValueId DecoderBuilder::as_type(ValueId x, DType type) {
-  return graph().type(x).dtype == type ? x : graph().apply(OpKind::cast, {x}, {{"out_dtype", std::string(name_of(type))}});
+  return graph().type(x).dtype == type ? x
+                                       : graph().apply(OpKind::cast, {x}, {{"out_dtype", std::string(name_of(type))}});
 }
 
 }  // namespace cermet

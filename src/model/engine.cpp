@@ -24,18 +24,23 @@ DType Engine::dtype() const { return state_->operands; }
 std::string Engine::device_name() const { return state_->machine.device().name(); }
 int Engine::threads() const { return state_->machine.pool().size(); }
 std::int64_t Engine::max_batch_tokens() const { return state_->options.max_batch_tokens; }
-CacheSize Engine::cache_size() const { return {state_->pages, engine::block_size, state_->options.max_sequences, state_->context}; }
+CacheSize Engine::cache_size() const {
+  return {state_->pages, engine::block_size, state_->options.max_sequences, state_->context};
+}
 std::int64_t Engine::short_pass_tokens() const { return state_->stream() ? 0 : state_->passes.front().tokens; }
 
-TensorView Engine::forward(std::span<const SequenceTokens> batch, Logits which, Memory memory) { return state_->forward(batch, which, memory); }
+TensorView Engine::forward(std::span<const SequenceTokens> batch, Logits which, Memory memory) {
+  return state_->forward(batch, which, memory);
+}
 bool Engine::computes() const { return state_->machine.computes(); }
 DeviceQueue Engine::queue() const { return state_->machine.queue(); }
 
 TensorView Engine::prefill(int sequence, std::span<const std::int32_t> tokens, Memory memory) {
   state_->check_sequence(sequence);
   require(!tokens.empty(), "sequence {}: expected at least one token, found none", sequence);
-  require(static_cast<std::int64_t>(tokens.size()) <= room(sequence), "sequence {}: expected at most {} more tokens (context of {}), found {}", sequence,
-          room(sequence), state_->context, tokens.size());
+  require(static_cast<std::int64_t>(tokens.size()) <= room(sequence),
+          "sequence {}: expected at most {} more tokens (context of {}), found {}", sequence, room(sequence),
+          state_->context, tokens.size());
   TensorView logits;
   const auto chunk = static_cast<std::size_t>(state_->options.max_batch_tokens);
   const std::int64_t whole = length(sequence) + std::ssize(tokens);
@@ -68,13 +73,15 @@ void Engine::prepare_decode(std::int64_t sequences, const Sampling& sampling) {
   state_->step_pass(sequences, sampling.is_greedy());
 }
 
-std::int64_t Engine::decode(std::span<const StepSequence> sequences, std::int64_t most, FunctionRef<AfterStep(std::span<const std::int32_t> ids)> after) {
+std::int64_t Engine::decode(std::span<const StepSequence> sequences, std::int64_t most,
+                            FunctionRef<AfterStep(std::span<const std::int32_t> ids)> after) {
   return state_->decode(sequences, most, after);
 }
 
 void Engine::drop(int sequence, std::int64_t tokens) {
   state_->check_sequence(sequence);
-  require(tokens >= 0 && tokens <= length(sequence), "sequence {}: expected 0 to {} tokens to drop, found {}", sequence, length(sequence), tokens);
+  require(tokens >= 0 && tokens <= length(sequence), "sequence {}: expected 0 to {} tokens to drop, found {}", sequence,
+          length(sequence), tokens);
   state_->tell({.kind = RankCommand::Kind::drop, .sequence = sequence, .tokens = tokens});
   state_->cache.drop(sequence, tokens);
 }
@@ -99,10 +106,13 @@ std::int64_t Engine::weight_bytes() const { return state_->weights->bytes(); }
 
 std::int64_t Engine::cache_bytes() const { return state_->cache_memory.bytes(); }
 
-std::span<const StepInfo> Engine::steps(bool prefill) const { return (prefill ? state_->passes.back() : state_->passes.front()).session.executable().steps(); }
+std::span<const StepInfo> Engine::steps(bool prefill) const {
+  return (prefill ? state_->passes.back() : state_->passes.front()).session.executable().steps();
+}
 
 void Engine::set_timing(bool on) {
-  state_->tell({.kind = RankCommand::Kind::timing, .tokens = on});  // ranks that launch one by one and ranks that replay would meet at unlike places
+  state_->tell({.kind = RankCommand::Kind::timing,
+                .tokens = on});  // ranks that launch one by one and ranks that replay would meet at unlike places
   for (State::Pass& pass : state_->passes) {
     pass.session.executable().set_timing(on);
     pass.session.executable().reset_timers();

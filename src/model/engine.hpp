@@ -23,54 +23,62 @@ namespace cermet {
 class Communicator;
 class Ranks;  // model/parallel/ranks.hpp
 
-/// Which rotary frequencies a model gets. `exact`: float32, as `from_pretrained` of transformers computes them; `stored`: rounded to the checkpoint's
-/// element type, as a framework does that casts the whole module (`model.to(dtype)`).
+/// Which rotary frequencies a model gets. `exact`: float32, as `from_pretrained` of transformers computes them;
+/// `stored`: rounded to the checkpoint's element type, as a framework does that casts the whole module
+/// (`model.to(dtype)`).
 enum class RopeFrequencies : std::uint8_t { exact, stored };
 
 struct EngineOptions {
   std::string device = "cpu";
-  /// Type of the KV cache and, where that buys speed, of the left operands of matrix products: f32, bf16 or f16; the checkpoint's where absent. On the
-  /// CPU that is bf16 beside bf16 weights in passes of two tokens and more; on a GPU 16 bits in those passes, beside float32 weights from 33 tokens on.
-  /// Everything else is float32.
+  /// Type of the KV cache and, where that buys speed, of the left operands of matrix products: f32, bf16 or f16; the
+  /// checkpoint's where absent. On the CPU that is bf16 beside bf16 weights in passes of two tokens and more; on a GPU
+  /// 16 bits in those passes, beside float32 weights from 33 tokens on. Everything else is float32.
   std::optional<DType> dtype;
   /// Storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded. i8 and f8_e4m3: weights
   /// are quantized per row while loading, activations dynamically per token; embeddings, head and routers stay
   /// unquantized. For a quantized checkpoint, the type of its unquantized matrices.
   std::optional<DType> weights;
-  /// Storage of the head, i8 or f8_e4m3, quantized as those; as its checkpoint has it where absent. The embeddings of a model that shares them with its head
-  /// stay as they are. Not for quantized checkpoints.
+  /// Storage of the head, i8 or f8_e4m3, quantized as those; as its checkpoint has it where absent. The embeddings of a
+  /// model that shares them with its head stay as they are. Not for quantized checkpoints.
   std::optional<DType> head;
-  /// On GPUs from sm_90 on: bf16 matrices are held once more in 12 bits an element, 1.75 times their memory, and passes of one token read those: three quarters
-  /// of the bytes. Elements below 2^-14 of the largest of their row are rounded to 2^-21 of it, which changes results less than the order of sums does.
+  /// On GPUs from sm_90 on: bf16 matrices are held once more in 12 bits an element, 1.75 times their memory, and passes
+  /// of one token read those: three quarters of the bytes. Elements below 2^-14 of the largest of their row are rounded
+  /// to 2^-21 of it, which changes results less than the order of sums does.
   bool compact_weights = false;
   /// Storage of keys and values, where it is not `dtype`: i8, with per-token, per-head scales, or f8_e4m3.
   std::optional<DType> kv_cache;
-  int threads = 0;                      ///< 0: one for each core
-  std::int64_t max_context = 0;         ///< tokens that the cache holds over all sequences; 0: min(max_position_embeddings, 4096)
+  int threads = 0;  ///< 0: one for each core
+  std::int64_t max_context =
+      0;  ///< tokens that the cache holds over all sequences; 0: min(max_position_embeddings, 4096)
   std::int64_t max_sequences = 1;       ///< sequences of one batch
   std::int64_t max_batch_tokens = 512;  ///< tokens of one forward pass; longer prompts go in chunks
-  /// Whether forward() may be asked for Logits::all. Without it a pass has memory for the logits of one token of each sequence, in place of every token's:
-  /// vocab_size floats a token.
+  /// Whether forward() may be asked for Logits::all. Without it a pass has memory for the logits of one token of each
+  /// sequence, in place of every token's: vocab_size floats a token.
   bool all_logits = true;
   RopeFrequencies rope_frequencies = RopeFrequencies::exact;
   FusionOptions fusion = {};  ///< records: one for every pass, fewest tokens first
-  /// Ranks that share the model's matrices, and ranks that have different experts of its mixtures (model/parallel/shard.hpp), max(both) in all: threads of this
-  /// process, with a part of `threads` each; of a process that was started with others (comm/world.hpp), all of those, and then every one of them loads the
-  /// same model with the same options.
+  /// Ranks that share the model's matrices, and ranks that have different experts of its mixtures
+  /// (model/parallel/shard.hpp), max(both) in all: threads of this process, with a part of `threads` each; of a process
+  /// that was started with others (comm/world.hpp), all of those, and then every one of them loads the same model with
+  /// the same options.
   int tensor_parallel = 1, expert_parallel = 1;
-  /// Of passes of more than 256 tokens of ranks that share matrices: whether each rank has a share of the rows between the parts of a layer, so that sums are
-  /// scattered and normalized rows gathered; where absent, on GPUs. No more is sent, and what is between products is computed once.
+  /// Of passes of more than 256 tokens of ranks that share matrices: whether each rank has a share of the rows between
+  /// the parts of a layer, so that sums are scattered and normalized rows gathered; where absent, on GPUs. No more is
+  /// sent, and what is between products is computed once.
   std::optional<bool> share_rows;
-  /// Engines with sequences of their own, each with so many ranks: run_replicas() (model/parallel/replicas.hpp). Beside expert_parallel alone, which divides
-  /// it, each is one rank, and so many neighbours have different experts.
+  /// Engines with sequences of their own, each with so many ranks: run_replicas() (model/parallel/replicas.hpp). Beside
+  /// expert_parallel alone, which divides it, each is one rank, and so many neighbours have different experts.
   int data_parallel = 1;
-  /// Decoding steps that follow each other without the host, 1 to most_steps_per_launch: on a GPU one launch of a graph, or of a super-kernel that takes the
-  /// whole step; on the CPU its threads stay in a super-kernel. The tokens of each are seen as they are made; one that says stop takes back what came behind
-  /// it. Not for ranks that share a model, and not with a repetition penalty.
+  /// Decoding steps that follow each other without the host, 1 to most_steps_per_launch: on a GPU one launch of a
+  /// graph, or of a super-kernel that takes the whole step; on the CPU its threads stay in a super-kernel. The tokens
+  /// of each are seen as they are made; one that says stop takes back what came behind it. Not for ranks that share a
+  /// model, and not with a repetition penalty.
   std::int64_t steps_per_launch = 1;
-  /// With both: how ranks get each other's tokens; where absent, rows on the CPU and gather on GPUs, which take no other.
+  /// With both: how ranks get each other's tokens; where absent, rows on the CPU and gather on GPUs, which take no
+  /// other.
   std::optional<ExpertExchange> expert_exchange;
-  bool overlap_experts = false;  ///< where that is rows: half of a pass's rows is on its way to other ranks while the other half is computed
+  bool overlap_experts = false;  ///< where that is rows: half of a pass's rows is on its way to other ranks while the
+                                 ///< other half is computed
   /// Called while weights load with bytes done and bytes in total.
   std::function<void(std::int64_t done, std::int64_t total)> on_load;
 };
@@ -96,8 +104,8 @@ enum class AfterStep : std::uint8_t {
 struct SequenceTokens {
   int sequence = 0;  ///< slot in [0, max_sequences)
   std::span<const std::int32_t> tokens;
-  /// Of a part of a longer text: how many tokens the sequence will hold when all of it has come, so that results do not depend on where it was cut (rotary
-  /// frequencies may follow the length). 0: these are its last ones.
+  /// Of a part of a longer text: how many tokens the sequence will hold when all of it has come, so that results do not
+  /// depend on where it was cut (rotary frequencies may follow the length). 0: these are its last ones.
   std::int64_t length = 0;
 };
 
@@ -123,13 +131,17 @@ struct LoadTimes {
 
 class Engine {
  public:
-  /// Reads a checkpoint folder. Runs on `context` where there is one, in place of the options' device and threads. Throws Error naming file, tensor or field.
-  static Engine load(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context = std::nullopt);
+  /// Reads a checkpoint folder. Runs on `context` where there is one, in place of the options' device and threads.
+  /// Throws Error naming file, tensor or field.
+  static Engine load(const std::filesystem::path& folder, const EngineOptions& options,
+                     std::optional<Context> context = std::nullopt);
   /// As one of the ranks of `group`, all of whom call it, with threads and device of the options; null: alone.
-  static Engine load_as_rank(const std::filesystem::path& folder, const EngineOptions& options, std::unique_ptr<Communicator> group);
-  /// As one of the ranks of `group`, all of whom call it, that have sequences of their own and share the experts of mixtures. Every pass is one of all of them:
-  /// each calls forward() or forward_nothing() as often as the others.
-  static Engine load_beside(const std::filesystem::path& folder, const EngineOptions& options, std::shared_ptr<Communicator> group);
+  static Engine load_as_rank(const std::filesystem::path& folder, const EngineOptions& options,
+                             std::unique_ptr<Communicator> group);
+  /// As one of the ranks of `group`, all of whom call it, that have sequences of their own and share the experts of
+  /// mixtures. Every pass is one of all of them: each calls forward() or forward_nothing() as often as the others.
+  static Engine load_beside(const std::filesystem::path& folder, const EngineOptions& options,
+                            std::shared_ptr<Communicator> group);
   Engine(Engine&&) noexcept;
   ~Engine();
 
@@ -137,7 +149,8 @@ class Engine {
   bool leads() const;
   /// Whether passes are those of other ranks, too, which have sequences of their own: load_beside().
   bool shares_experts() const;
-  /// Takes part in a pass of ranks that share the experts without tokens of its own. False where no rank had any: nothing was computed.
+  /// Takes part in a pass of ranks that share the experts without tokens of its own. False where no rank had any:
+  /// nothing was computed.
   bool forward_nothing();
   /// Computes along with rank 0 until that is destroyed. Throws Error where a rank fails or goes away.
   void serve();
@@ -157,8 +170,9 @@ class Engine {
   /// where they may still be under way. Several sequences of uneven length run as one batch, at most max_batch_tokens
   /// tokens in total. Throws Error naming the sequence or token: an id outside the vocabulary, no room left in the
   /// cache; and for `all` of an engine without EngineOptions::all_logits.
-  /// `largest`: i32[rows], the ids of the largest of each sequence's last token, which ranks that have parts of the vocabulary find without their logits in
-  /// passes of several tokens; where `largest` is not found so, the logits, as for `last`.
+  /// `largest`: i32[rows], the ids of the largest of each sequence's last token, which ranks that have parts of the
+  /// vocabulary find without their logits in passes of several tokens; where `largest` is not found so, the logits, as
+  /// for `last`.
   enum class Logits : std::uint8_t { all, last, largest };
   enum class Memory : std::uint8_t { host, device };
   TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory = Memory::host);
@@ -170,19 +184,22 @@ class Engine {
   DeviceQueue queue() const;
   /// Where in device memory forward_chosen() reads the tokens of so many sequences. For engines with a queue.
   std::int32_t* chosen_ids(std::int64_t sequences);
-  /// Appends to each sequence one token that is still being chosen: they are read from chosen_ids() when their turn comes in the stream, and must be in the
-  /// vocabulary. Returns the logits in device memory. For engines with a queue.
+  /// Appends to each sequence one token that is still being chosen: they are read from chosen_ids() when their turn
+  /// comes in the stream, and must be in the vocabulary. Returns the logits in device memory. For engines with a queue.
   TensorView forward_chosen(std::span<const int> sequences, Logits which = Logits::last);
-  /// Whether decode() is the way to go on with a choice of tokens: steps choose them, because several are launched at once or a super-kernel takes them.
+  /// Whether decode() is the way to go on with a choice of tokens: steps choose them, because several are launched at
+  /// once or a super-kernel takes them.
   bool chooses(const Sampling& sampling) const;
   std::int64_t steps_per_launch() const;
   /// Compiles what decode() will run for so many sequences, which it does otherwise.
   void prepare_decode(std::int64_t sequences, const Sampling& sampling);
-  /// Appends its token to each sequence, chooses the next one, and so on: `most` steps, or fewer where the cache has no room. after() gets the tokens of each
-  /// step, one for each sequence, as soon as they are there. When it is over, each context has grown by as many tokens as there were calls: its own token and
-  /// those made but the last; meanwhile length() counts what was launched, too. A sequence that after() resets is left alone. Returns the steps that after()
-  /// got. Throws Error as forward() does, and what after() throws.
-  std::int64_t decode(std::span<const StepSequence> sequences, std::int64_t most, FunctionRef<AfterStep(std::span<const std::int32_t> ids)> after);
+  /// Appends its token to each sequence, chooses the next one, and so on: `most` steps, or fewer where the cache has no
+  /// room. after() gets the tokens of each step, one for each sequence, as soon as they are there. When it is over,
+  /// each context has grown by as many tokens as there were calls: its own token and those made but the last; meanwhile
+  /// length() counts what was launched, too. A sequence that after() resets is left alone. Returns the steps that
+  /// after() got. Throws Error as forward() does, and what after() throws.
+  std::int64_t decode(std::span<const StepSequence> sequences, std::int64_t most,
+                      FunctionRef<AfterStep(std::span<const std::int32_t> ids)> after);
   /// Forgets the last tokens of a sequence's context.
   void drop(int sequence, std::int64_t tokens);
   /// Forgets a sequence's context and frees its cache pages.
@@ -210,8 +227,9 @@ class Engine {
  private:
   struct State;
   explicit Engine(std::unique_ptr<State> state);
-  static Engine load_rank(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context,
-                          const std::shared_ptr<Ranks>& ranks, const std::shared_ptr<Communicator>& beside = nullptr);
+  static Engine load_rank(const std::filesystem::path& folder, const EngineOptions& options,
+                          std::optional<Context> context, const std::shared_ptr<Ranks>& ranks,
+                          const std::shared_ptr<Communicator>& beside = nullptr);
   static std::shared_ptr<Ranks> start_threads(const std::filesystem::path& folder, const EngineOptions& options);
   std::unique_ptr<State> state_;
 };

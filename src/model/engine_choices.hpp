@@ -1,4 +1,5 @@
-// What an engine computes with, from its options and the checkpoint: types of operands, weights and cache, and sizes. Each throws Error naming the option.
+// What an engine computes with, from its options and the checkpoint: types of operands, weights and cache, and sizes.
+// Each throws Error naming the option.
 #pragma once
 
 #include "device/device.hpp"

@@ -12,20 +12,25 @@ namespace cermet {
 Engine Engine::load(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context) {
   const comm::WorldPlace place = comm::world_place();
   check_ranks(options, place.size);
-  require(options.data_parallel == 1, "data_parallel: expected 1 where one engine is asked for, found {}", options.data_parallel);
+  require(options.data_parallel == 1, "data_parallel: expected 1 where one engine is asked for, found {}",
+          options.data_parallel);
   const int ranks = ranks_of(options);
   if (ranks == 1) return load_rank(folder, options, std::move(context), nullptr);
-  require(!context, "tensor_parallel and expert_parallel: expected 1 on a device that was made before, found {}", ranks);
+  require(!context, "tensor_parallel and expert_parallel: expected 1 on a device that was made before, found {}",
+          ranks);
   if (place.size == 1) return load_rank(folder, options_of_rank(options, 0, ranks), {}, start_threads(folder, options));
   return load_as_rank(folder, options_of_process(options, place), comm::join_world());
 }
 
-Engine Engine::load_as_rank(const std::filesystem::path& folder, const EngineOptions& options, std::unique_ptr<Communicator> group) {
+Engine Engine::load_as_rank(const std::filesystem::path& folder, const EngineOptions& options,
+                            std::unique_ptr<Communicator> group) {
   if (!group) return load_rank(folder, options, {}, nullptr);
-  return load_rank(folder, options, {}, std::make_shared<Ranks>(std::move(group), options.tensor_parallel, options.expert_parallel));
+  return load_rank(folder, options, {},
+                   std::make_shared<Ranks>(std::move(group), options.tensor_parallel, options.expert_parallel));
 }
 
-Engine Engine::load_beside(const std::filesystem::path& folder, const EngineOptions& options, std::shared_ptr<Communicator> group) {
+Engine Engine::load_beside(const std::filesystem::path& folder, const EngineOptions& options,
+                           std::shared_ptr<Communicator> group) {
   return load_rank(folder, options, {}, nullptr, std::move(group));
 }
 
@@ -49,7 +54,8 @@ std::shared_ptr<Ranks> Engine::start_threads(const std::filesystem::path& folder
   return first;
 }
 
-Engine Engine::load_rank(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context, const std::shared_ptr<Ranks>& ranks,
+Engine Engine::load_rank(const std::filesystem::path& folder, const EngineOptions& options,
+                         std::optional<Context> context, const std::shared_ptr<Ranks>& ranks,
                          const std::shared_ptr<Communicator>& beside) {
   try {
     engine::check_counts(options);

@@ -15,9 +15,17 @@ std::optional<DType> type_named(std::string_view option, std::string_view name, 
 
 }  // namespace
 
-std::optional<DType> operand_type_named(std::string_view option, std::string_view name) { return type_named(option, name, dtypes::real); }
-std::optional<DType> weight_type_named(std::string_view option, std::string_view name) { return type_named(option, name, dtypes::real | load_quantized_types); }
-std::optional<DType> head_type_named(std::string_view option, std::string_view name) { return type_named(option, name, load_quantized_types); }
-std::optional<DType> cache_type_named(std::string_view option, std::string_view name) { return type_named(option, name, load_quantized_types); }
+std::optional<DType> operand_type_named(std::string_view option, std::string_view name) {
+  return type_named(option, name, dtypes::real);
+}
+std::optional<DType> weight_type_named(std::string_view option, std::string_view name) {
+  return type_named(option, name, dtypes::real | load_quantized_types);
+}
+std::optional<DType> head_type_named(std::string_view option, std::string_view name) {
+  return type_named(option, name, load_quantized_types);
+}
+std::optional<DType> cache_type_named(std::string_view option, std::string_view name) {
+  return type_named(option, name, load_quantized_types);
+}
 
 }  // namespace cermet

@@ -11,8 +11,8 @@ namespace cermet {
 /// What weights and the KV cache can be quantized to while a model is loaded.
 inline constexpr DTypeSet load_quantized_types{DType::i8, DType::f8_e4m3};
 
-/// Each takes the name of an element type, or int8 and fp8 as other names of i8 and f8_e4m3; nothing for "". Throws Error naming `option`.
-/// EngineOptions::dtype.
+/// Each takes the name of an element type, or int8 and fp8 as other names of i8 and f8_e4m3; nothing for "". Throws
+/// Error naming `option`. EngineOptions::dtype.
 std::optional<DType> operand_type_named(std::string_view option, std::string_view name);
 /// EngineOptions::weights.
 std::optional<DType> weight_type_named(std::string_view option, std::string_view name);

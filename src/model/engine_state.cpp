@@ -17,7 +17,8 @@ namespace {
 
 std::int64_t bytes_of(const TensorView& view) { return dense_bytes(view.dtype, view.shape); }
 
-/// Compiles the programs of all passes at once, while weights are read. What does not compile is reported by the pass that needs it.
+/// Compiles the programs of all passes at once, while weights are read. What does not compile is reported by the pass
+/// that needs it.
 std::jthread compile_ahead(std::vector<cuda::Program> programs, ProgramStore* store) {
   if (programs.empty()) return {};
   return std::jthread([programs = std::move(programs), store] {
@@ -31,8 +32,8 @@ std::jthread compile_ahead(std::vector<cuda::Program> programs, ProgramStore* st
 
 }  // namespace
 
-Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on, std::shared_ptr<Ranks> with,
-                     std::shared_ptr<Communicator> others)
+Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on,
+                     std::shared_ptr<Ranks> with, std::shared_ptr<Communicator> others)
     : options(given),
       checkpoint(std::move(opened)),
       ranks(std::move(with)),
@@ -44,13 +45,17 @@ Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored
       context(engine::context_for(given, checkpoint.config())),
       pages(context / engine::block_size + given.max_sequences - 1),
       machine(on ? std::move(*on) : Context({given.device, given.threads})),
-      device_ranks((ranks || beside) && stream() ? comm::make_device_communicator(ranks ? ranks->communicator() : *beside, machine.device()) : nullptr),
+      device_ranks((ranks || beside) && stream()
+                       ? comm::make_device_communicator(ranks ? ranks->communicator() : *beside, machine.device())
+                       : nullptr),
       cache(pages, engine::block_size, given.max_sequences, context / engine::block_size),
       cache_memory(machine.device(), config_of(checkpoint.config(), shard()), cached, pages, engine::block_size),
-      rotary(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context, given.max_batch_tokens) {
+      rotary(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context,
+             given.max_batch_tokens) {
   machine.device().set_compact_weights(given.compact_weights);
   if (stream()) {
-    rotary_memory = {machine.device().allocate(bytes_of(rotary.cos())), machine.device().allocate(bytes_of(rotary.sin()))};
+    rotary_memory = {machine.device().allocate(bytes_of(rotary.cos())),
+                     machine.device().allocate(bytes_of(rotary.sin()))};
     upload_rotary(0, rotary.rows());
   }
   compile_graphs();
@@ -61,14 +66,16 @@ Engine::State::~State() {
   if (ranks) ranks->end();
 }
 
-/// Sizes that kernels or operands differ for: a single token, for which weights stream once; few tokens, on the CPU as many as decode together; on a GPU as
-/// many as decode together where those are more; and as many as were asked for, before which a GPU has a pass of the usual size, because kernels for many
-/// tokens are slower for a part of them. A CPU that may decode several sequences has no pass for one: their results
-/// would depend on how many are left.
+/// Sizes that kernels or operands differ for: a single token, for which weights stream once; few tokens, on the CPU as
+/// many as decode together; on a GPU as many as decode together where those are more; and as many as were asked for,
+/// before which a GPU has a pass of the usual size, because kernels for many tokens are slower for a part of them. A
+/// CPU that may decode several sequences has no pass for one: their results would depend on how many are left.
 void Engine::State::compile_graphs() {
-  std::vector<std::int64_t> sizes{std::max(engine::few_tokens, stream() ? 0 : options.max_sequences), options.max_batch_tokens};
+  std::vector<std::int64_t> sizes{std::max(engine::few_tokens, stream() ? 0 : options.max_sequences),
+                                  options.max_batch_tokens};
   if (stream() && options.max_sequences > engine::few_tokens)
-    sizes.insert(sizes.end() - 1, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(options.max_sequences))));
+    sizes.insert(sizes.end() - 1,
+                 static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(options.max_sequences))));
   if (stream() || options.max_sequences == 1) sizes.insert(sizes.begin(), 1);
   if (stream() && options.max_batch_tokens > engine::usual_tokens && sizes.end()[-2] < engine::usual_tokens)
     sizes.insert(sizes.end() - 1, engine::usual_tokens);
@@ -84,7 +91,8 @@ void Engine::State::compile_graphs() {
   const std::jthread compiling = compile_ahead(std::move(programs), machine.queue().programs);
   for (StartedPass& each : started) add_pass(std::move(each));
   if (stream()) stream()->synchronize();
-  if (!machine.computes()) null_logits.assign(static_cast<std::size_t>(most_logit_rows(options.max_batch_tokens) * config().vocab_size), 0.0f);
+  if (!machine.computes())
+    null_logits.assign(static_cast<std::size_t>(most_logit_rows(options.max_batch_tokens) * config().vocab_size), 0.0f);
 }
 
 DecoderGraph Engine::State::make_graph(std::int64_t tokens, DType operand_dtype, bool every_row) const {
@@ -96,20 +104,25 @@ DecoderGraph Engine::State::make_graph(std::int64_t tokens, DType operand_dtype,
                            .parts_of_logits = has_parts_of_logits(tokens),
                            .shares_rows = shares_of_rows(tokens) > 1,
                            .most_tokens = tokens};
-  const DecoderTypes types{weight_dtype, operand_dtype, cached, engine::query_type(machine.device(), operand_dtype, cached),
+  const DecoderTypes types{weight_dtype, operand_dtype, cached,
+                           engine::query_type(machine.device(), operand_dtype, cached),
                            engine::sum_type(machine.device(), tokens, operand_dtype)};
   return build_decoder(config(), types, quantization, sizes, shard());
 }
 
 std::int64_t Engine::State::shares_of_rows(std::int64_t tokens) const {
   const ModelShard own = shard();
-  return ranks && options.share_rows.value_or(stream() != nullptr) && own.all() == own.ranks && tokens > engine::long_tokens ? own.ranks : 1;
+  return ranks && options.share_rows.value_or(stream() != nullptr) && own.all() == own.ranks &&
+                 tokens > engine::long_tokens
+             ? own.ranks
+             : 1;
 }
 
 bool Engine::State::has_parts_of_logits(std::int64_t tokens) const {
   const ModelShard own = shard();
   constexpr std::int64_t exact_ids = std::int64_t{1} << 24;  // as float32, as ranks exchange them
-  return own.ranks > 1 && tokens > 1 && config().vocab_size <= exact_ids && (own.ranks - 1) * vocabulary_part(config(), own) < config().vocab_size;
+  return own.ranks > 1 && tokens > 1 && config().vocab_size <= exact_ids &&
+         (own.ranks - 1) * vocabulary_part(config(), own) < config().vocab_size;
 }
 
 SessionOptions Engine::State::session_options(std::int64_t tokens, std::int64_t shares) {
@@ -127,10 +140,11 @@ SessionOptions Engine::State::session_options(std::int64_t tokens, std::int64_t 
 Engine::State::StartedPass Engine::State::start_pass(std::int64_t tokens, DType operand_dtype) {
   DecoderGraph decoder = make_graph(tokens, operand_dtype, tokens == 1);
   if (!weights)
-    weights.emplace(make_weight_loader(
-                        ranks ? sharded_reader(reader_of(checkpoint), config(), shard()) : reader_of(checkpoint), std::move(decoder.sources),
-                        [this](std::int64_t bytes) { report_loaded(bytes); }, &machine.pool()),
-                    machine.pool(), machine.queue());
+    weights.emplace(
+        make_weight_loader(
+            ranks ? sharded_reader(reader_of(checkpoint), config(), shard()) : reader_of(checkpoint),
+            std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }, &machine.pool()),
+        machine.pool(), machine.queue());
   const std::int64_t shares = shares_of_rows(tokens), room = round_up(tokens, shares);
   std::optional<StartedSession> join;
   if (has_parts_of_logits(tokens)) {
@@ -138,14 +152,17 @@ Engine::State::StartedPass Engine::State::start_pass(std::int64_t tokens, DType 
     how.fusion = {};
     join.emplace(build_joined_logits(config(), shard()), machine, *weights, how);
   }
-  return {room, most_sequences(tokens), shares, StartedSession(decoder.graph, machine, *weights, session_options(room, shares)), std::move(join)};
+  return {room, most_sequences(tokens), shares,
+          StartedSession(decoder.graph, machine, *weights, session_options(room, shares)), std::move(join)};
 }
 
 void Engine::State::add_pass(StartedPass started) {
   std::vector<CompileStep> report;
-  passes.push_back({started.tokens, started.sequences, started.shares,
-                    std::make_unique<PassInputs>(started.tokens, started.sequences, context / engine::block_size, machine.queue()),
-                    Session(std::move(started.session), &report), started.join ? std::make_unique<Session>(std::move(*started.join), &report) : nullptr});
+  passes.push_back(
+      {started.tokens, started.sequences, started.shares,
+       std::make_unique<PassInputs>(started.tokens, started.sequences, context / engine::block_size, machine.queue()),
+       Session(std::move(started.session), &report),
+       started.join ? std::make_unique<Session>(std::move(*started.join), &report) : nullptr});
   for (const CompileStep& step : report) {
     if (step.name == "compile-kernels") load_times.kernels += step.seconds;
     if (step.name == "load-weights") load_times.weights += step.seconds;

@@ -56,15 +56,16 @@ struct Engine::State {
   std::vector<float> null_logits;             ///< returned by a device that computes nothing
   std::int64_t loaded_bytes = 0;
 
-  State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on, std::shared_ptr<Ranks> with,
-        std::shared_ptr<Communicator> others);
+  State(Checkpoint opened, const EngineOptions& given, DType stored, std::optional<Context> on,
+        std::shared_ptr<Ranks> with, std::shared_ptr<Communicator> others);
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State();
 
   const ModelConfig& config() const { return checkpoint.config(); }
   ModelShard shard() const {
-    if (beside) return ModelShard::with_own_tokens(beside->rank(), beside->size(), exchange_of(options), options.overlap_experts);
+    if (beside)
+      return ModelShard::with_own_tokens(beside->rank(), beside->size(), exchange_of(options), options.overlap_experts);
     return ranks ? ranks->shard() : ModelShard{};
   }
   void tell(const RankCommand& command) {
@@ -84,7 +85,8 @@ struct Engine::State {
   DecoderGraph make_graph(std::int64_t tokens, DType operand_dtype, bool every_row) const;
   SessionOptions session_options(std::int64_t tokens, std::int64_t shares);
   std::int64_t shares_of_rows(std::int64_t tokens) const;
-  /// Whether ranks keep their parts of a pass's logits: not of one token, for which finding the largest of all parts would take more launches than it saves.
+  /// Whether ranks keep their parts of a pass's logits: not of one token, for which finding the largest of all parts
+  /// would take more launches than it saves.
   bool has_parts_of_logits(std::int64_t tokens) const;
   void report_loaded(std::int64_t bytes);
   /// Rows of the rotary tables.
@@ -100,18 +102,26 @@ struct Engine::State {
     return std::min(options.max_sequences + (shard().gathers_rows() || shares_of_rows(tokens) > 1 ? 1 : 0), tokens);
   }
   /// Logits that it has at most.
-  std::int64_t most_logit_rows(std::int64_t tokens) const { return options.all_logits ? tokens : std::min(options.max_sequences, tokens); }
+  std::int64_t most_logit_rows(std::int64_t tokens) const {
+    return options.all_logits ? tokens : std::min(options.max_sequences, tokens);
+  }
   PassSize size_for_all(const PassSize& own);
-  TensorView run_pass(std::span<const SequenceTokens> batch, Logits which, const PassSize& own, const PassSize& all, Memory memory, bool chosen);
+  TensorView run_pass(std::span<const SequenceTokens> batch, Logits which, const PassSize& own, const PassSize& all,
+                      Memory memory, bool chosen);
   bool forward_nothing();
   TensorView forward(std::span<const SequenceTokens> batch, Logits which, Memory memory, bool chosen = false);
 
   // Steps that choose their tokens: engine_steps.cpp.
-  bool chooses() const { return !ranks && !beside && (options.steps_per_launch > 1 || options.fusion.super_kernel.select == "decode"); }
+  bool chooses() const {
+    return !ranks && !beside && (options.steps_per_launch > 1 || options.fusion.super_kernel.select == "decode");
+  }
   struct StepRow;
   StepPass& step_pass(std::int64_t sequences, bool greedy);
-  std::int64_t decode(std::span<const StepSequence> sequences, std::int64_t most, FunctionRef<AfterStep(std::span<const std::int32_t> ids)> after);
-  Executable& last_executable() { return last_step ? last_step->session.executable() : passes[last_pass].session.executable(); }
+  std::int64_t decode(std::span<const StepSequence> sequences, std::int64_t most,
+                      FunctionRef<AfterStep(std::span<const std::int32_t> ids)> after);
+  Executable& last_executable() {
+    return last_step ? last_step->session.executable() : passes[last_pass].session.executable();
+  }
 };
 
 }  // namespace cermet

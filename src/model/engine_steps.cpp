@@ -20,14 +20,16 @@ std::int64_t rows_of(const EngineOptions& options) { return 4 * options.steps_pe
 /// The pass that forward() would take for so many sequences, with a choice behind it.
 StepPass& Engine::State::step_pass(std::int64_t sequences, bool greedy) {
   const Pass& plain = pass_for(sequences);
-  const auto found = std::ranges::find_if(step_passes, [&](const auto& pass) { return pass->tokens == plain.tokens && pass->greedy == greedy; });
+  const auto found = std::ranges::find_if(
+      step_passes, [&](const auto& pass) { return pass->tokens == plain.tokens && pass->greedy == greedy; });
   if (found != step_passes.end()) return **found;
-  DecoderGraph decoder = make_graph(plain.tokens, engine::operand_type(machine.device(), plain.tokens, operands, weight_dtype), true);
+  DecoderGraph decoder =
+      make_graph(plain.tokens, engine::operand_type(machine.device(), plain.tokens, operands, weight_dtype), true);
   add_choice(decoder.graph, greedy, engine::block_size, rows_of(options), plain.sequences);
   SessionOptions how = session_options(plain.tokens, 1);
   how.fusion.records = nullptr;
-  auto made = std::make_unique<StepPass>(plain.tokens, plain.sequences, context / engine::block_size, rows_of(options), greedy, std::move(decoder.graph),
-                                         machine, *weights, how);
+  auto made = std::make_unique<StepPass>(plain.tokens, plain.sequences, context / engine::block_size, rows_of(options),
+                                         greedy, std::move(decoder.graph), machine, *weights, how);
   bind_state(made->session.executable());
   if (stream()) stream()->synchronize();
   return *step_passes.emplace_back(std::move(made));
@@ -43,7 +45,8 @@ struct Engine::State::StepRow {
   std::vector<std::int32_t> ids = {};
   std::int64_t launched = 0, heard = 0;
 
-  StepRow(State& state, std::span<const StepSequence> given, std::int64_t steps, StepPass& step) : s(state), sequences(given), most(steps), pass(step) {
+  StepRow(State& state, std::span<const StepSequence> given, std::int64_t steps, StepPass& step)
+      : s(state), sequences(given), most(steps), pass(step) {
     for (const StepSequence& each : sequences) start.push_back(s.cache.length(each.sequence));
     ids.resize(sequences.size());
   }
@@ -52,7 +55,8 @@ struct Engine::State::StepRow {
   /// Takes back what nobody heard of, and pages that were held for a step that did not come.
   ~StepRow() {
     for (std::size_t b = 0; b < sequences.size(); ++b)
-      if (s.cache.length(sequences[b].sequence) == start[b] + launched) s.cache.drop(sequences[b].sequence, launched - heard);
+      if (s.cache.length(sequences[b].sequence) == start[b] + launched)
+        s.cache.drop(sequences[b].sequence, launched - heard);
   }
 
   /// How many steps the next launch takes: a whole row, or one where not as many are wanted or have room.
@@ -63,7 +67,8 @@ struct Engine::State::StepRow {
     return room < 1 ? 0 : room >= row ? row : 1;
   }
 
-  /// Pages of `count` more tokens, and of the one behind them, whose slot the last step computes. Whether tables have changed.
+  /// Pages of `count` more tokens, and of the one behind them, whose slot the last step computes. Whether tables have
+  /// changed.
   bool extend(std::int64_t count) {
     std::size_t before = 0, after = 0;
     for (const StepSequence& each : sequences) before += s.cache.pages(each.sequence).size();
@@ -75,7 +80,8 @@ struct Engine::State::StepRow {
 
   void fill_tables() {
     for (std::size_t b = 0; b < sequences.size(); ++b)
-      std::ranges::copy(s.cache.pages(sequences[b].sequence), pass.inputs.block_table(static_cast<std::int64_t>(b)).begin());
+      std::ranges::copy(s.cache.pages(sequences[b].sequence),
+                        pass.inputs.block_table(static_cast<std::int64_t>(b)).begin());
   }
 
   void fill() {
@@ -98,10 +104,13 @@ struct Engine::State::StepRow {
     const auto rows = static_cast<std::int64_t>(sequences.size());
     const bool is_first = launched == 0;
     // The last step computed its slot with the tables that it had.
-    if (!is_first && !std::ranges::all_of(sequences, [&](const StepSequence& each) { return s.cache.holds_next(each.sequence); })) return 0;
+    if (!is_first &&
+        !std::ranges::all_of(sequences, [&](const StepSequence& each) { return s.cache.holds_next(each.sequence); }))
+      return 0;
     const std::int64_t count = next_count();
     if (count == 0) return 0;
-    if (is_first && s.stream() && s.machine.computes()) s.stream()->synchronize_event(*pass.ended);  // its numbers begin anew
+    if (is_first && s.stream() && s.machine.computes())
+      s.stream()->synchronize_event(*pass.ended);  // its numbers begin anew
     pass.inputs.begin();
     const bool grown = extend(count);
     if (is_first) {
@@ -128,8 +137,8 @@ struct Engine::State::StepRow {
     if (s.stream()) s.stream()->record(*pass.ended);
   }
 
-  /// Waits for the tokens of the next step on a device: they appear while it goes on. Those of the last one under way come with an end that can be waited for,
-  /// after which it is known whether all went well.
+  /// Waits for the tokens of the next step on a device: they appear while it goes on. Those of the last one under way
+  /// come with an end that can be waited for, after which it is known whether all went well.
   void wait() {
     if (!s.machine.computes()) return;
     const auto rows = static_cast<std::int64_t>(sequences.size());
@@ -143,7 +152,8 @@ struct Engine::State::StepRow {
     }
     if (is_late || heard + 1 == launched) s.stream()->synchronize_event(*pass.ended);
     pass.session.executable().check_waits();
-    if (!pass.choice.are_there(heard, rows)) fail(Status::internal, "decode: expected tokens of step {}, found none when it had ended", heard);
+    if (!pass.choice.are_there(heard, rows))
+      fail(Status::internal, "decode: expected tokens of step {}, found none when it had ended", heard);
   }
 
   AfterStep hear(FunctionRef<AfterStep(std::span<const std::int32_t>)> after) {
@@ -160,7 +170,8 @@ std::int64_t Engine::State::decode(std::span<const StepSequence> sequences, std:
   for (const StepSequence& each : sequences) first.push_back({each.sequence, {&each.id, 1}});
   if (most < 1) return 0;
   check_batch(first);
-  const bool greedy = std::ranges::all_of(sequences, [](const StepSequence& each) { return each.sampling.is_greedy(); });
+  const bool greedy =
+      std::ranges::all_of(sequences, [](const StepSequence& each) { return each.sampling.is_greedy(); });
   StepRow row(*this, sequences, most, step_pass(static_cast<std::int64_t>(sequences.size()), greedy));
   if (!stream()) {
     AfterStep next = AfterStep::go_on;

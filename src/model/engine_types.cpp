@@ -10,8 +10,9 @@ DType asked_type(const EngineOptions& options, DType stored) {
   return dtype;
 }
 
-/// A single token's stay float32: while weights stream, that costs nothing. On the CPU there are instructions for bf16 beside weights of bf16 and for no other
-/// pair of 16 bits. Beside float32 weights the tensor cores have no product, so that rounding buys something only where there are many tokens.
+/// A single token's stay float32: while weights stream, that costs nothing. On the CPU there are instructions for bf16
+/// beside weights of bf16 and for no other pair of 16 bits. Beside float32 weights the tensor cores have no product, so
+/// that rounding buys something only where there are many tokens.
 DType operand_type(const Device& device, std::int64_t tokens, DType asked, DType weights) {
   if (tokens == 1) return DType::f32;
   if (!device.target()) return asked == DType::bf16 && weights == DType::bf16 ? DType::bf16 : DType::f32;
@@ -24,7 +25,8 @@ DType query_type(const Device& device, DType operands, DType cached) {
   return device.target() && (operands == cached || cached == DType::f16) ? cached : DType::f32;
 }
 
-/// Between GPUs sums of many rows take as long as their bytes do, and have operands of 16 bits beside them; those of few rows take no longer as float32.
+/// Between GPUs sums of many rows take as long as their bytes do, and have operands of 16 bits beside them; those of
+/// few rows take no longer as float32.
 DType sum_type(const Device& device, std::int64_t tokens, DType operands) {
   return device.target() && tokens > few_tokens && size_of(operands) == 2 ? operands : DType::f32;
 }
@@ -40,7 +42,8 @@ DType weight_type(const EngineOptions& options, DType stored) {
 
 DType cache_type(const EngineOptions& options, DType operands) {
   const DType dtype = options.kv_cache.value_or(operands);
-  require(!options.kv_cache || load_quantized_types.contains(dtype), "kv_cache: expected {}, found {}", load_quantized_types.to_string(), name_of(dtype));
+  require(!options.kv_cache || load_quantized_types.contains(dtype), "kv_cache: expected {}, found {}",
+          load_quantized_types.to_string(), name_of(dtype));
   return dtype;
 }
 

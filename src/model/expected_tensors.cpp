@@ -15,15 +15,21 @@ class List {
   void norm(std::string name, std::int64_t size) { tensors.push_back({std::move(name) + ".weight", {size}}); }
   void linear(const std::string& name, std::int64_t rows, std::int64_t columns, bool bias = false) {
     const LinearScheme scheme = quantization_.stored() ? quantization_.of(name) : LinearScheme{};
-    const bool fixed = scheme.input == LinearScheme::Input::fixed, modelslim = quantization_.format == Quantization::Format::modelslim;
-    if (scheme.weight == LinearScheme::Weight::real || quantization_.dense.contains(name)) tensors.push_back({name + ".weight", {rows, columns}});
+    const bool fixed = scheme.input == LinearScheme::Input::fixed,
+               modelslim = quantization_.format == Quantization::Format::modelslim;
+    if (scheme.weight == LinearScheme::Weight::real || quantization_.dense.contains(name))
+      tensors.push_back({name + ".weight", {rows, columns}});
     else if (quantization_.packed.contains(name)) {
       tensors.push_back({name + ".weight_packed", {rows, (columns + 3) / 4}, {DType::i32}});
       scale(name + ".weight_shape", {2}, {DType::i64}, false);
-    } else tensors.push_back({name + ".weight", {rows, columns}, {scheme.weight == LinearScheme::Weight::fp8 ? DType::f8_e4m3 : DType::i8}});
+    } else
+      tensors.push_back({name + ".weight",
+                         {rows, columns},
+                         {scheme.weight == LinearScheme::Weight::fp8 ? DType::f8_e4m3 : DType::i8}});
     if (scheme.weight == LinearScheme::Weight::real || !modelslim || !fixed) {
       if (scheme.weight != LinearScheme::Weight::real) scale(name + ".weight_scale", {rows, 1}, stored_reals, true);
-      if (scheme.weight != LinearScheme::Weight::real && modelslim) scale(name + ".weight_offset", {rows, 1}, stored_reals, true);
+      if (scheme.weight != LinearScheme::Weight::real && modelslim)
+        scale(name + ".weight_offset", {rows, 1}, stored_reals, true);
       if (fixed) scale(name + ".input_scale", {1}, stored_reals, true);
       if (bias) tensors.push_back({name + ".bias", {rows}});
       return;
@@ -31,7 +37,7 @@ class List {
     scale(name + ".input_scale", {1}, stored_reals, true);
     scale(name + ".input_offset", {1}, stored_reals, true);
     scale(name + ".deq_scale", {rows}, {DType::f32, DType::i64}, false);  // input_scale * weight_scale
-    scale(name + ".quant_bias", {rows}, {DType::i32}, false);             // bias / deq_scale - input_offset * the row's sum
+    scale(name + ".quant_bias", {rows}, {DType::i32}, false);  // bias / deq_scale - input_offset * the row's sum
   }
   void feed_forward(const FeedForwardNames& names, std::int64_t hidden, std::int64_t intermediate, bool bias = false) {
     linear(names.gate, intermediate, hidden, bias);
@@ -81,7 +87,8 @@ FeedForwardNames dense_names(const ModelConfig&, std::int64_t layer) {
 FeedForwardNames expert_names(const ModelConfig& config, std::int64_t layer, std::int64_t expert) {
   const ExpertModules& modules = definition_of(config.architecture).expert_modules;
   const std::string prefix = fmt::format("{}{}.experts.{}.", layer_name(layer), modules.block, expert);
-  return {fmt::format("{}{}", prefix, modules.gate), fmt::format("{}{}", prefix, modules.up), fmt::format("{}{}", prefix, modules.down)};
+  return {fmt::format("{}{}", prefix, modules.gate), fmt::format("{}{}", prefix, modules.up),
+          fmt::format("{}{}", prefix, modules.down)};
 }
 
 std::string router_name(const ModelConfig& config, std::int64_t layer) {

@@ -56,11 +56,12 @@ void score_window(Engine& engine, std::span<const std::int32_t> tokens, Tally& t
     const SequenceTokens part{0, tokens.subspan(begin, std::min(chunk, tokens.size() - begin)), std::ssize(tokens)};
     const TensorView logits = engine.forward({&part, 1}, Engine::Logits::all);
     const Rows rows(logits);
-    const auto scored = static_cast<std::int64_t>(std::min(part.tokens.size(), tokens.size() - 1 - begin));  // the last token predicts nothing
+    const auto scored = static_cast<std::int64_t>(
+        std::min(part.tokens.size(), tokens.size() - 1 - begin));  // the last token predicts nothing
     engine.pool().parallel_for(scored, 1, [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t i = from; i < to; ++i)
-        surprises[static_cast<std::size_t>(i)] =
-            surprise(reinterpret_cast<const float*>(rows.row(i)), rows.length(), tokens[begin + static_cast<std::size_t>(i) + 1]);
+        surprises[static_cast<std::size_t>(i)] = surprise(reinterpret_cast<const float*>(rows.row(i)), rows.length(),
+                                                          tokens[begin + static_cast<std::size_t>(i) + 1]);
     });
     for (std::int64_t i = 0; i < scored; ++i) tally.add(surprises[static_cast<std::size_t>(i)]);
   }
@@ -80,21 +81,28 @@ std::string_view name_of(Generation::End end) {
 
 void check_steps(const Engine& engine, const Sampling& sampling) {
   require(sampling.repetition_penalty == 1 || engine.steps_per_launch() == 1,
-          "repetition_penalty: expected 1 with {} steps per launch, between which the host sees no token, found {}", engine.steps_per_launch(),
-          sampling.repetition_penalty);
+          "repetition_penalty: expected 1 with {} steps per launch, between which the host sees no token, found {}",
+          engine.steps_per_launch(), sampling.repetition_penalty);
 }
 
-double Generation::prefill_tokens_per_second() const { return prefill_seconds > 0 ? static_cast<double>(prompt_tokens) / prefill_seconds : 0; }
+double Generation::prefill_tokens_per_second() const {
+  return prefill_seconds > 0 ? static_cast<double>(prompt_tokens) / prefill_seconds : 0;
+}
 
-double Generation::decode_tokens_per_second() const { return ids.size() > 1 && decode_seconds > 0 ? static_cast<double>(ids.size() - 1) / decode_seconds : 0; }
+double Generation::decode_tokens_per_second() const {
+  return ids.size() > 1 && decode_seconds > 0 ? static_cast<double>(ids.size() - 1) / decode_seconds : 0;
+}
 
 namespace {
 
-/// Tokens of sequence 0, one after the other. A device computes the step after a token while the host still waits for the token itself.
+/// Tokens of sequence 0, one after the other. A device computes the step after a token while the host still waits for
+/// the token itself.
 class TokenStream {
  public:
   TokenStream(Engine& engine, Sampler& sampler)
-      : engine_(engine), sampler_(sampler), ahead_(engine.queue().device && engine.computes() && !sampler.has_penalty()) {}
+      : engine_(engine),
+        sampler_(sampler),
+        ahead_(engine.queue().device && engine.computes() && !sampler.has_penalty()) {}
 
   /// Logits that the next token is chosen from.
   void begin(const TensorView& logits) {
@@ -152,7 +160,8 @@ struct Progress {
       return false;
     }
     result.ids.push_back(id);
-    if (result.ids.size() == 1) result.decode_seconds = -decode.seconds();  // the first token's choice belongs to no decode step
+    if (result.ids.size() == 1)
+      result.decode_seconds = -decode.seconds();  // the first token's choice belongs to no decode step
     if (on_token) on_token(id);
     if (is_full && left() > 0) result.end = Generation::End::context;
     return left() > 0 && !is_full;
@@ -163,7 +172,8 @@ void decode_one_by_one(Engine& engine, Sampler& sampler, const TensorView& logit
   TokenStream tokens(engine, sampler);
   tokens.begin(logits);
   for (;;) {
-    const bool full = engine.room(0) == 0, cancelled = progress.cancelled(), more = progress.left() > 1 && !full && !cancelled;
+    const bool full = engine.room(0) == 0, cancelled = progress.cancelled(),
+               more = progress.left() > 1 && !full && !cancelled;
     if (!progress.take(tokens.next(more), full, cancelled)) {
       if (more) tokens.reject();
       return;
@@ -176,7 +186,8 @@ void decode_one_by_one(Engine& engine, Sampler& sampler, const TensorView& logit
 void decode_in_rows(Engine& engine, Sampler& sampler, const TensorView& logits, Progress& progress) {
   bool more = progress.take(sampler.next(logits), engine.room(0) == 0, progress.cancelled());
   while (more) {
-    const StepSequence sequence{0, progress.result.ids.back(), progress.options.sampling, std::ssize(progress.result.ids)};
+    const StepSequence sequence{0, progress.result.ids.back(), progress.options.sampling,
+                                std::ssize(progress.result.ids)};
     const std::int64_t room = engine.room(0);
     std::int64_t step = 0;
     engine.decode({&sequence, 1}, progress.left(), [&](std::span<const std::int32_t> ids) {
@@ -188,8 +199,8 @@ void decode_in_rows(Engine& engine, Sampler& sampler, const TensorView& logits, 
 
 }  // namespace
 
-Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options, const std::function<void(std::int32_t)>& on_token,
-                    std::span<const std::int32_t> earlier) {
+Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options,
+                    const std::function<void(std::int32_t)>& on_token, std::span<const std::int32_t> earlier) {
   require(options.max_new_tokens >= 0, "new tokens: expected a non-negative number, found {}", options.max_new_tokens);
   require(!prompt.empty(), "prompt: expected at least one token, found none");
   check_steps(engine, options.sampling);
@@ -214,7 +225,8 @@ Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const 
   return result;
 }
 
-Perplexity evaluate(Engine& engine, std::span<const std::int32_t> ids, std::int64_t window, const std::atomic<bool>* cancelled,
+Perplexity evaluate(Engine& engine, std::span<const std::int32_t> ids, std::int64_t window,
+                    const std::atomic<bool>* cancelled,
                     const std::function<void(std::int64_t, std::int64_t)>& on_progress) {
   require(window >= 2, "window: expected at least 2 tokens, found {}", window);
   const std::int64_t windows = static_cast<std::int64_t>(ids.size()) / window;

@@ -16,7 +16,8 @@ namespace cermet {
 struct GenerateOptions {
   std::int64_t max_new_tokens = 128;
   Sampling sampling;
-  std::vector<std::int32_t> stop_ids;            ///< generation ends after one of these; the config's eos ids by default in the command line
+  std::vector<std::int32_t>
+      stop_ids;  ///< generation ends after one of these; the config's eos ids by default in the command line
   const std::atomic<bool>* cancelled = nullptr;  ///< checked between tokens
 };
 
@@ -29,9 +30,10 @@ struct Generation {
   double decode_tokens_per_second() const;  ///< 0 when fewer than two tokens were made
 };
 
-/// Continues the sequence in slot 0, which may already hold context; `prompt` is appended to it. Calls on_token after every new token.
-/// `earlier`: what was said before the prompt, which a repetition penalty knows, too. The last token of an answer that its length ends is in no pass and not in
-/// the context; a Conversation (model/conversation.hpp) begins its next turn with it. Throws Error when the prompt is empty or does not fit the cache.
+/// Continues the sequence in slot 0, which may already hold context; `prompt` is appended to it. Calls on_token after
+/// every new token. `earlier`: what was said before the prompt, which a repetition penalty knows, too. The last token
+/// of an answer that its length ends is in no pass and not in the context; a Conversation (model/conversation.hpp)
+/// begins its next turn with it. Throws Error when the prompt is empty or does not fit the cache.
 Generation generate(Engine& engine, std::span<const std::int32_t> prompt, const GenerateOptions& options,
                     const std::function<void(std::int32_t)>& on_token = {}, std::span<const std::int32_t> earlier = {});
 
@@ -50,7 +52,8 @@ struct Perplexity {
 
 /// Perplexity over consecutive windows; every token but a window's first is scored and the tail that fills no window is
 /// dropped. Throws Error when the text is shorter than one window. `on_progress` gets windows done and in total.
-Perplexity evaluate(Engine& engine, std::span<const std::int32_t> ids, std::int64_t window, const std::atomic<bool>* cancelled = nullptr,
+Perplexity evaluate(Engine& engine, std::span<const std::int32_t> ids, std::int64_t window,
+                    const std::atomic<bool>* cancelled = nullptr,
                     const std::function<void(std::int64_t done, std::int64_t total)>& on_progress = {});
 
 }  // namespace cermet

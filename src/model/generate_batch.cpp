@@ -50,10 +50,14 @@ struct BatchGenerator::State {
   std::size_t added = 0;
   bool failed = false;  ///< a step threw: parts that the scheduler counts as computed may not be
   std::vector<SequenceTokens> batch;
-  std::optional<TokenPass> ahead;  ///< enqueued before the host knows the tokens that it begins with; requests may have ended since
+  std::optional<TokenPass>
+      ahead;  ///< enqueued before the host knows the tokens that it begins with; requests may have ended since
 
   State(Engine& e, Events given)
-      : engine(e), events(std::move(given)), scheduler(limits_of(e)), sampler(e.cache_size().sequences, e.config().vocab_size, e.pool(), e.queue()) {
+      : engine(e),
+        events(std::move(given)),
+        scheduler(limits_of(e)),
+        sampler(e.cache_size().sequences, e.config().vocab_size, e.pool(), e.queue()) {
     for (std::int64_t s = 0; s < e.cache_size().sequences; ++s) e.reset(static_cast<int>(s));
   }
 
@@ -67,9 +71,11 @@ struct BatchGenerator::State {
     Running& r = requests.at(part.request);
     if (part.begin == 0) begin(r, part.sequence);
     const auto prompt = static_cast<std::int64_t>(r.request.prompt.size());
-    const std::span<const std::int32_t> all = part.begin < prompt ? std::span<const std::int32_t>(r.request.prompt) : r.result.ids;
+    const std::span<const std::int32_t> all =
+        part.begin < prompt ? std::span<const std::int32_t>(r.request.prompt) : r.result.ids;
     const std::int64_t from = part.begin < prompt ? part.begin : part.begin - prompt;
-    return {part.sequence, all.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(part.count)), part.begin < prompt ? prompt : 0};
+    return {part.sequence, all.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(part.count)),
+            part.begin < prompt ? prompt : 0};
   }
 
   void end(std::size_t index, Generation::End why) {
@@ -97,7 +103,10 @@ struct BatchGenerator::State {
     else if (is_full) end(index, Generation::End::context);
   }
 
-  void require_sound() const { require(!failed, "batch: expected one whose steps succeeded; one failed, so that tokens of its requests may be missing"); }
+  void require_sound() const {
+    require(!failed,
+            "batch: expected one whose steps succeeded; one failed, so that tokens of its requests may be missing");
+  }
 
   bool step() {
     require_sound();
@@ -109,7 +118,8 @@ struct BatchGenerator::State {
 
   /// The next pass, unless it is under way: its parts, none when no request is left, and its logits.
   TokenPass next_pass() {
-    if (ahead && std::ranges::any_of(ahead->parts, [&](const Scheduler::Part& part) { return requests.contains(part.request); }))
+    if (ahead &&
+        std::ranges::any_of(ahead->parts, [&](const Scheduler::Part& part) { return requests.contains(part.request); }))
       return *std::exchange(ahead, std::nullopt);
     ahead.reset();
     const std::span<const Scheduler::Part> planned = scheduler.next_pass();
@@ -125,7 +135,9 @@ struct BatchGenerator::State {
     return next;
   }
 
-  Engine::Logits wanted_of(std::span<const int> sequences) const { return sampler.take_largest(sequences) ? Engine::Logits::largest : Engine::Logits::last; }
+  Engine::Logits wanted_of(std::span<const int> sequences) const {
+    return sampler.take_largest(sequences) ? Engine::Logits::largest : Engine::Logits::last;
+  }
 
   /// Whether the steps from here on are those of the same sequences, as far as is known.
   bool takes_rows(std::span<const Scheduler::Part> parts) const {
@@ -161,10 +173,13 @@ struct BatchGenerator::State {
     return found != requests.end() && part.is_last && found->second.request.options.max_new_tokens > 0;
   }
 
-  /// Whether the next pass takes the tokens of this one, in the same order, whatever they are: nobody waits, and every request goes on unless its token says
-  /// stop. Not of engines that share experts, which make one pass a step, all together.
+  /// Whether the next pass takes the tokens of this one, in the same order, whatever they are: nobody waits, and every
+  /// request goes on unless its token says stop. Not of engines that share experts, which make one pass a step, all
+  /// together.
   bool may_go_ahead(std::span<const Scheduler::Part> parts) const {
-    if (engine.shares_experts() || !engine.queue().device || !engine.computes() || scheduler.waiting() > 0 || scheduler.running() != parts.size()) return false;
+    if (engine.shares_experts() || !engine.queue().device || !engine.computes() || scheduler.waiting() > 0 ||
+        scheduler.running() != parts.size())
+      return false;
     return std::ranges::all_of(parts, [&](const Scheduler::Part& part) {
       if (!chooses(part) || sampler.has_penalty(part.sequence)) return false;
       const Running& r = requests.at(part.request);
@@ -176,7 +191,8 @@ struct BatchGenerator::State {
   void go_ahead(std::span<const Scheduler::Part> parts, std::span<const int> sequences) {
     ahead.emplace();
     const std::span<const Scheduler::Part> planned = scheduler.next_pass();
-    for (const Scheduler::Part& part : parts) ahead->parts.push_back(*std::ranges::find(planned, part.request, &Scheduler::Part::request));
+    for (const Scheduler::Part& part : parts)
+      ahead->parts.push_back(*std::ranges::find(planned, part.request, &Scheduler::Part::request));
     ahead->logits = engine.forward_chosen(sequences, wanted_of(sequences));
   }
 
@@ -206,7 +222,8 @@ struct BatchGenerator::State {
   }
 };
 
-BatchGenerator::BatchGenerator(Engine& engine, Events events) : state_(std::make_unique<State>(engine, std::move(events))) {}
+BatchGenerator::BatchGenerator(Engine& engine, Events events)
+    : state_(std::make_unique<State>(engine, std::move(events))) {}
 BatchGenerator::~BatchGenerator() = default;
 
 std::size_t BatchGenerator::add(BatchRequest request) {
@@ -215,7 +232,8 @@ std::size_t BatchGenerator::add(BatchRequest request) {
   check_sampling(request.options.sampling);
   check_steps(s.engine, request.options.sampling);
   for (const std::int32_t id : request.prompt)
-    require(id >= 0 && id < s.engine.config().vocab_size, "token id: expected 0 to {}, found {}", s.engine.config().vocab_size - 1, id);
+    require(id >= 0 && id < s.engine.config().vocab_size, "token id: expected 0 to {}, found {}",
+            s.engine.config().vocab_size - 1, id);
   std::map<std::size_t, Running> made;  // all memory is there before the scheduler has the request
   Running& running = made[s.added];
   running.result.prompt_tokens = std::ssize(request.prompt);

@@ -23,7 +23,12 @@ class ModuleList {
       return;
     }
     const std::string router = router_name(config_, layer);
-    add({.name = router, .role = Role::router, .rows = config_.experts, .columns = config_.hidden_size, .group = router, .input_group = router});
+    add({.name = router,
+         .role = Role::router,
+         .rows = config_.experts,
+         .columns = config_.hidden_size,
+         .group = router,
+         .input_group = router});
     for (expert_ = 0; expert_ < config_.experts; ++expert_) {
       const std::string group = parent_of(router) + "experts";
       add_feed_forward(expert_names(config_, layer, expert_), config_.expert_intermediate_size, false, group, group);
@@ -33,7 +38,12 @@ class ModuleList {
 
   void add_head() {
     layer_ = -1;
-    add({.name = "lm_head", .role = Role::head, .rows = config_.vocab_size, .columns = config_.hidden_size, .group = "lm_head", .input_group = "lm_head"});
+    add({.name = "lm_head",
+         .role = Role::head,
+         .rows = config_.vocab_size,
+         .columns = config_.hidden_size,
+         .group = "lm_head",
+         .input_group = "lm_head"});
   }
 
   std::vector<LinearModule> take() { return std::move(modules_); }
@@ -59,10 +69,17 @@ class ModuleList {
            .group = group,
            .input_group = group});
     }
-    add({.name = output, .role = Role::o, .rows = config_.hidden_size, .columns = query, .bias = config_.o_bias, .group = output, .input_group = output});
+    add({.name = output,
+         .role = Role::o,
+         .rows = config_.hidden_size,
+         .columns = query,
+         .bias = config_.o_bias,
+         .group = output,
+         .input_group = output});
   }
 
-  void add_feed_forward(const FeedForwardNames& names, std::int64_t inner, bool bias, const std::string& gate_up_group, const std::string& down_group) {
+  void add_feed_forward(const FeedForwardNames& names, std::int64_t inner, bool bias, const std::string& gate_up_group,
+                        const std::string& down_group) {
     const std::string prefix = parent_of(names.gate);
     for (const std::string& name : {names.gate, names.up}) {
       add({.name = name,

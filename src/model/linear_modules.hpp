@@ -26,7 +26,8 @@ struct LinearModule {
   std::string input_group;
 };
 
-/// Every linear module of a configuration, in the order in which a forward pass meets them; the head only where it is not tied to the embeddings.
+/// Every linear module of a configuration, in the order in which a forward pass meets them; the head only where it is
+/// not tied to the embeddings.
 std::vector<LinearModule> linear_modules(const ModelConfig& config);
 
 }  // namespace cermet

@@ -25,7 +25,8 @@ struct LinearScheme {
   friend bool operator==(const LinearScheme&, const LinearScheme&) = default;
 };
 
-/// "16bit", "w8a16", "w8a8_dynamic", "w8a8_static", "fp8_weight_only", "fp8_dynamic", "fp8_static": the names that policies and reports use.
+/// "16bit", "w8a16", "w8a8_dynamic", "w8a8_static", "fp8_weight_only", "fp8_dynamic", "fp8_static": the names that
+/// policies and reports use.
 std::string_view name_of(const LinearScheme& scheme);
 /// The scheme of a name; nothing where it is none.
 std::optional<LinearScheme> scheme_named(std::string_view name);

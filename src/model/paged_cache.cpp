@@ -7,8 +7,11 @@
 
 namespace cermet {
 
-PagedCache::PagedCache(std::int64_t blocks, std::int64_t block_size, std::int64_t sequences, std::int64_t pages_per_sequence)
-    : block_size_(block_size), pages_per_sequence_(pages_per_sequence), sequences_(static_cast<std::size_t>(sequences)) {
+PagedCache::PagedCache(std::int64_t blocks, std::int64_t block_size, std::int64_t sequences,
+                       std::int64_t pages_per_sequence)
+    : block_size_(block_size),
+      pages_per_sequence_(pages_per_sequence),
+      sequences_(static_cast<std::size_t>(sequences)) {
   for (std::int64_t page = blocks; page-- > 0;) free_.push_back(static_cast<std::int32_t>(page));
   for (Sequence& sequence : sequences_) sequence.pages.reserve(static_cast<std::size_t>(pages_per_sequence));
 }
@@ -40,7 +43,8 @@ void PagedCache::reserve(int sequence) {
 
 std::int32_t PagedCache::slot(int sequence, std::int64_t position) const {
   const Sequence& s = sequences_[static_cast<std::size_t>(sequence)];
-  return static_cast<std::int32_t>(s.pages[static_cast<std::size_t>(position / block_size_)] * block_size_ + position % block_size_);
+  return static_cast<std::int32_t>(s.pages[static_cast<std::size_t>(position / block_size_)] * block_size_ +
+                                   position % block_size_);
 }
 
 void PagedCache::drop(int sequence, std::int64_t tokens) {

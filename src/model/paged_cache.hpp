@@ -17,14 +17,17 @@ class PagedCache {
   std::int64_t room(int sequence) const;
   /// Appends tokens to a sequence, taking pages as needed; `tokens` must not exceed room().
   void append(int sequence, std::int64_t tokens);
-  /// Takes the page of the token behind the last one, if it is free and the table has room. drop() of 0 tokens gives it back.
+  /// Takes the page of the token behind the last one, if it is free and the table has room. drop() of 0 tokens gives it
+  /// back.
   void reserve(int sequence);
   /// Whether that page is held.
   bool holds_next(int sequence) const { return std::ssize(pages(sequence)) > length(sequence) / block_size_; }
   /// Cache slot (page * block_size + offset) of a position below length().
   std::int32_t slot(int sequence, std::int64_t position) const;
   /// Pages of a sequence in order of position.
-  std::span<const std::int32_t> pages(int sequence) const { return sequences_[static_cast<std::size_t>(sequence)].pages; }
+  std::span<const std::int32_t> pages(int sequence) const {
+    return sequences_[static_cast<std::size_t>(sequence)].pages;
+  }
   /// Forgets a sequence's last tokens and gives back the pages that held only them. `tokens` must not exceed length().
   void drop(int sequence, std::int64_t tokens);
   /// Gives a sequence's pages back.

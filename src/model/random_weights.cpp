@@ -27,8 +27,8 @@ std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-/// Quantiles (i + 1/2) / 65536 of the standard normal distribution for the upper half of i. Newton's method on the tail probability, each from its
-/// lower neighbour: the tail is convex there, so the steps never overshoot.
+/// Quantiles (i + 1/2) / 65536 of the standard normal distribution for the upper half of i. Newton's method on the tail
+/// probability, each from its lower neighbour: the tail is convex there, so the steps never overshoot.
 std::vector<double> upper_quantiles() {
   std::vector<double> quantiles(quantile_count / 2);
   double x = 0;
@@ -51,7 +51,8 @@ void fill_with(const T* quantiles, std::uint64_t key, std::uint64_t first_block,
   std::size_t left = destination.size() / sizeof(T);
   for (std::uint64_t block = first_block; left > 0; ++block) {
     const std::uint64_t bits = mix(key + block * golden);
-    const T values[4] = {quantiles[bits & 0xffff], quantiles[bits >> 16 & 0xffff], quantiles[bits >> 32 & 0xffff], quantiles[bits >> 48]};
+    const T values[4] = {quantiles[bits & 0xffff], quantiles[bits >> 16 & 0xffff], quantiles[bits >> 32 & 0xffff],
+                         quantiles[bits >> 48]};
     const std::size_t count = left < 4 ? left : 4;
     std::memcpy(out, values, count * sizeof(T));
     out += count * sizeof(T);
@@ -61,20 +62,25 @@ void fill_with(const T* quantiles, std::uint64_t key, std::uint64_t first_block,
 
 }  // namespace
 
-RandomWeights::RandomWeights(DType dtype, double mean, double deviation) : dtype_(dtype), quantiles_(quantile_count * size_of(dtype)) {
+RandomWeights::RandomWeights(DType dtype, double mean, double deviation)
+    : dtype_(dtype), quantiles_(quantile_count * size_of(dtype)) {
   CERMET_ASSERT(dtypes::real.contains(dtype));
   const std::vector<double> upper = upper_quantiles();
   const std::size_t half = upper.size();
   for (std::size_t i = 0; i < half; ++i) {
     format::store_element(quantiles_.data(), dtype, static_cast<std::int64_t>(half + i), mean + deviation * upper[i]);
-    format::store_element(quantiles_.data(), dtype, static_cast<std::int64_t>(half - 1 - i), mean - deviation * upper[i]);
+    format::store_element(quantiles_.data(), dtype, static_cast<std::int64_t>(half - 1 - i),
+                          mean - deviation * upper[i]);
   }
 }
 
-void RandomWeights::fill(std::uint64_t seed, std::string_view name, std::int64_t first_element, std::span<std::byte> destination) const {
+void RandomWeights::fill(std::uint64_t seed, std::string_view name, std::int64_t first_element,
+                         std::span<std::byte> destination) const {
   CERMET_ASSERT(first_element % 4 == 0 && destination.size() % size_of(dtype_) == 0);
-  const std::uint64_t key = mix(mix(seed + golden) ^ hash_of(name)), block = static_cast<std::uint64_t>(first_element) / 4;
-  if (size_of(dtype_) == 4) fill_with(reinterpret_cast<const std::uint32_t*>(quantiles_.data()), key, block, destination);
+  const std::uint64_t key = mix(mix(seed + golden) ^ hash_of(name)),
+                      block = static_cast<std::uint64_t>(first_element) / 4;
+  if (size_of(dtype_) == 4)
+    fill_with(reinterpret_cast<const std::uint32_t*>(quantiles_.data()), key, block, destination);
   else fill_with(reinterpret_cast<const std::uint16_t*>(quantiles_.data()), key, block, destination);
 }
 

@@ -8,12 +8,14 @@
 
 namespace cermet {
 
-/// Cosines and sines by row. Row p below `positions` holds the rotation of position p as a sequence's last token has it, so that a decoding step needs no
-/// other. Where frequencies depend on the length of the sequence, the tokens of a longer text all rotate with those of its whole length, as in one pass of
-/// transformers; they get rows of their own behind these, which a pass fills. Keys in the cache keep the rotation that they got.
+/// Cosines and sines by row. Row p below `positions` holds the rotation of position p as a sequence's last token has
+/// it, so that a decoding step needs no other. Where frequencies depend on the length of the sequence, the tokens of a
+/// longer text all rotate with those of its whole length, as in one pass of transformers; they get rows of their own
+/// behind these, which a pass fills. Keys in the cache keep the rotation that they got.
 class RotaryTables {
  public:
-  /// Tables for `positions` positions and passes of up to `pass_tokens` tokens. Inverse frequencies are rounded to `frequencies` first: f32 for exact ones.
+  /// Tables for `positions` positions and passes of up to `pass_tokens` tokens. Inverse frequencies are rounded to
+  /// `frequencies` first: f32 for exact ones.
   RotaryTables(const ModelConfig& config, DType frequencies, std::int64_t positions, std::int64_t pass_tokens);
 
   TensorView cos() const { return table_.cos.view; }  ///< f32[rows, rotary_dim / 2]

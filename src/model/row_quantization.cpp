@@ -13,10 +13,12 @@ namespace {
 
 constexpr std::uint32_t infinity_bits = 0x7f800000;
 
-/// Magnitudes of floats compare as their bits do, which vectorises where comparing floats does not; infinity and NaN are the largest.
+/// Magnitudes of floats compare as their bits do, which vectorises where comparing floats does not; infinity and NaN
+/// are the largest.
 std::uint32_t largest_magnitude_bits(std::span<const float> row) {
   std::int32_t largest = 0;
-  for (const float x : row) largest = std::max(largest, static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(x) & 0x7fffffffu));
+  for (const float x : row)
+    largest = std::max(largest, static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(x) & 0x7fffffffu));
   return static_cast<std::uint32_t>(largest);
 }
 
@@ -36,9 +38,11 @@ float quantize_row(std::span<const float> row, DType code_type, std::byte* codes
   if (code_type == DType::i8) {
     // A scale among the smallest floats is rounded so coarsely that quotients may leave the quantized range.
     for (std::size_t i = 0; i < row.size(); ++i)
-      codes[i] = static_cast<std::byte>(static_cast<std::int8_t>(nearest(std::min(std::max(row[i] / scale, -128.0f), 127.0f))));
+      codes[i] = static_cast<std::byte>(
+          static_cast<std::int8_t>(nearest(std::min(std::max(row[i] / scale, -128.0f), 127.0f))));
   } else {
-    for (std::size_t i = 0; i < row.size(); ++i) codes[i] = static_cast<std::byte>(format::to_e4m3(row[i] / scale).bits);
+    for (std::size_t i = 0; i < row.size(); ++i)
+      codes[i] = static_cast<std::byte>(format::to_e4m3(row[i] / scale).bits);
   }
   return scale;
 }
@@ -46,8 +50,11 @@ float quantize_row(std::span<const float> row, DType code_type, std::byte* codes
 void round_row(std::span<const float> row, DType code_type, float scale, std::byte* codes) {
   for (std::size_t i = 0; i < row.size(); ++i) {
     const float value = scale > 0 ? row[i] / scale : 0.0f;
-    if (code_type == DType::i8) codes[i] = static_cast<std::byte>(static_cast<std::int8_t>(nearest(std::min(std::max(value, -128.0f), 127.0f))));
-    else codes[i] = static_cast<std::byte>(format::to_e4m3(std::min(std::max(value, -format::e4m3_max), format::e4m3_max)).bits);
+    if (code_type == DType::i8)
+      codes[i] = static_cast<std::byte>(static_cast<std::int8_t>(nearest(std::min(std::max(value, -128.0f), 127.0f))));
+    else
+      codes[i] =
+          static_cast<std::byte>(format::to_e4m3(std::min(std::max(value, -format::e4m3_max), format::e4m3_max)).bits);
   }
 }
 
@@ -56,7 +63,8 @@ void dequantize_row(DType code_type, std::span<const std::byte> codes, float sca
   for (std::size_t i = 0; i < codes.size(); ++i)
     values[i] = code_type == DType::i8 ? static_cast<float>(static_cast<std::int8_t>(codes[i])) * scale
                                        : format::to_float(format::e4m3{static_cast<std::uint8_t>(codes[i])}) * scale;
-  convert_elements(DType::f32, reinterpret_cast<const std::byte*>(values.data()), to, destination, static_cast<std::int64_t>(codes.size()));
+  convert_elements(DType::f32, reinterpret_cast<const std::byte*>(values.data()), to, destination,
+                   static_cast<std::int64_t>(codes.size()));
 }
 
 }  // namespace cermet

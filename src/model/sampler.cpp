@@ -13,12 +13,14 @@ void check_sampling(const Sampling& s) {
   require(s.top_k >= 0, "top_k: expected a non-negative number, found {}", s.top_k);
   require(s.top_p > 0 && s.top_p <= 1, "top_p: expected a number in (0, 1], found {}", s.top_p);
   require(s.min_p >= 0 && s.min_p <= 1, "min_p: expected a number in [0, 1], found {}", s.min_p);
-  require(s.repetition_penalty > 0 && s.repetition_penalty <= 1e6, "repetition_penalty: expected a number in (0, 1e6], found {}", s.repetition_penalty);
+  require(s.repetition_penalty > 0 && s.repetition_penalty <= 1e6,
+          "repetition_penalty: expected a number in (0, 1e6], found {}", s.repetition_penalty);
 }
 
 BoundOp bind_choice(std::span<const TensorView> operands, bool greedy, ThreadPool& pool, const DeviceQueue& queue) {
   std::vector<std::optional<TensorType>> types;
-  for (const TensorView& operand : greedy ? operands.first(1) : operands) types.push_back(operand.present ? std::optional(operand.type()) : std::nullopt);
+  for (const TensorView& operand : greedy ? operands.first(1) : operands)
+    types.push_back(operand.present ? std::optional(operand.type()) : std::nullopt);
   Problem problem = make_problem(definition(greedy ? OpKind::argmax : OpKind::sample), std::move(types), {});
   problem.target = queue.device ? queue.device->target() : nullptr;
   return {problem, select_kernel(problem, {.threads = pool.size()}), pool, queue};
@@ -49,7 +51,8 @@ Sampler::Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& 
       pending.arrived = downloads_->make_event();
     }
     device_previous_ = queue_.device->allocate(static_cast<std::int64_t>(previous_.size() * sizeof(std::int32_t)));
-    bind_operands(reinterpret_cast<Parameters*>(device_parameters_.data()), reinterpret_cast<std::int32_t*>(device_previous_.data()), vocab_size);
+    bind_operands(reinterpret_cast<Parameters*>(device_parameters_.data()),
+                  reinterpret_cast<std::int32_t*>(device_previous_.data()), vocab_size);
   } else {
     bind_operands(&parameters_, previous_.data(), vocab_size);
   }
@@ -106,7 +109,8 @@ void Sampler::upload_parameters() {
     queue_.stream->upload(device_steps_.data(), steps.data(), device_steps_.size());
   }
   operands_[8].data = device_steps_.data() + place * static_cast<std::int64_t>(sizeof(std::int64_t));
-  if (std::exchange(previous_changed_, false)) queue_.stream->upload(device_previous_.data(), previous_.data(), device_previous_.size());
+  if (std::exchange(previous_changed_, false))
+    queue_.stream->upload(device_previous_.data(), previous_.data(), device_previous_.size());
 }
 
 void Sampler::start(const TensorView& logits, std::int32_t* place) {
@@ -115,7 +119,8 @@ void Sampler::start(const TensorView& logits, std::int32_t* place) {
   Pending& pending = pending_[started_ % pending_.size()];
   if (queue_.device) {
     if (!greedy_) upload_parameters();
-    if (started_ > 0) queue_.stream->wait(*pending_[(started_ - 1) % pending_.size()].arrived);  // the last result has left its place
+    if (started_ > 0)
+      queue_.stream->wait(*pending_[(started_ - 1) % pending_.size()].arrived);  // the last result has left its place
   }
   TensorView result = result_;
   if (place) result.data = place;

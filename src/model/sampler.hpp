@@ -11,12 +11,14 @@
 
 namespace cermet {
 
-/// The operator that chooses a token of each row of logits: `sample` on its operands, or argmax of the first where a choice is `greedy`, which is the same.
+/// The operator that chooses a token of each row of logits: `sample` on its operands, or argmax of the first where a
+/// choice is `greedy`, which is the same.
 BoundOp bind_choice(std::span<const TensorView> operands, bool greedy, ThreadPool& pool, const DeviceQueue& queue);
 
 class Sampler {
  public:
-  /// Logits come in memory of the queue's device, or of the host where it has none. Throws Error naming the parameter that is out of range.
+  /// Logits come in memory of the queue's device, or of the host where it has none. Throws Error naming the parameter
+  /// that is out of range.
   Sampler(const Sampling& sampling, std::int64_t vocab_size, ThreadPool& pool, const DeviceQueue& queue = {});
   ~Sampler();
   Sampler(const Sampler&) = delete;
@@ -26,16 +28,17 @@ class Sampler {
   void remember(std::span<const std::int32_t> ids);
   /// Next token for logits f32[1, vocab_size]; waits for it.
   std::int32_t next(const TensorView& logits);
-  /// The same in two halves, so that a device can go on: start() enqueues the choice, and finish() waits for the oldest one that was started.
-  /// At most two may be under way, and with a repetition penalty one.
-  /// `place`, where given, is device memory that gets the choice, too.
+  /// The same in two halves, so that a device can go on: start() enqueues the choice, and finish() waits for the oldest
+  /// one that was started. At most two may be under way, and with a repetition penalty one. `place`, where given, is
+  /// device memory that gets the choice, too.
   void start(const TensorView& logits, std::int32_t* place = nullptr);
   std::int32_t finish();
   /// Whether a choice depends on the tokens before it beyond their logits.
   bool has_penalty() const { return !previous_.empty(); }
 
  private:
-  /// What the operator reads besides logits and earlier tokens; on a device, copied there before the first call, but for the step.
+  /// What the operator reads besides logits and earlier tokens; on a device, copied there before the first call, but
+  /// for the step.
   struct Parameters {
     std::int64_t seed = 0, step = 0;
     float temperature = 0, top_p = 0, min_p = 0, penalty = 0;

@@ -10,18 +10,22 @@ namespace cermet {
 Scheduler::Scheduler(const Limits& limits) : limits_(limits), free_blocks_(limits.blocks) {
   require(limits.sequences >= 1, "sequences: expected at least 1, found {}", limits.sequences);
   require(limits.block_size >= 1, "block_size: expected at least 1, found {}", limits.block_size);
-  require(limits.context >= 1 && limits.context <= limits.blocks * limits.block_size, "context: expected 1 to {} tokens (those of all blocks), found {}",
-          limits.blocks * limits.block_size, limits.context);
-  require(limits.pass_tokens >= limits.sequences, "pass_tokens: expected at least {} (a token of each sequence), found {}", limits.sequences,
+  require(limits.context >= 1 && limits.context <= limits.blocks * limits.block_size,
+          "context: expected 1 to {} tokens (those of all blocks), found {}", limits.blocks * limits.block_size,
+          limits.context);
+  require(limits.pass_tokens >= limits.sequences,
+          "pass_tokens: expected at least {} (a token of each sequence), found {}", limits.sequences,
           limits.pass_tokens);
-  require(limits.few_tokens == 0 || limits.few_tokens >= limits.sequences, "few_tokens: expected 0 or at least {} (a token of each sequence), found {}",
-          limits.sequences, limits.few_tokens);
+  require(limits.few_tokens == 0 || limits.few_tokens >= limits.sequences,
+          "few_tokens: expected 0 or at least {} (a token of each sequence), found {}", limits.sequences,
+          limits.few_tokens);
   for (std::int64_t s = limits.sequences; s-- > 0;) free_sequences_.push_back(static_cast<int>(s));
 }
 
 void Scheduler::add(std::size_t request, std::int64_t prompt_tokens, std::int64_t max_new_tokens) {
   require(prompt_tokens >= 1, "prompt: expected at least one token, found none");
-  require(prompt_tokens <= limits_.context, "prompt: expected at most {} tokens (the context), found {}", limits_.context, prompt_tokens);
+  require(prompt_tokens <= limits_.context, "prompt: expected at most {} tokens (the context), found {}",
+          limits_.context, prompt_tokens);
   require(max_new_tokens >= 0, "new tokens: expected a non-negative number, found {}", max_new_tokens);
   const std::int64_t appended = std::max<std::int64_t>(0, max_new_tokens - 1);  // the last new token is never appended
   const std::int64_t tokens = std::min(limits_.context, prompt_tokens + std::min(limits_.context, appended));
@@ -40,7 +44,9 @@ void Scheduler::admit() {
 }
 
 /// Tokens of a prompt that one pass takes at most.
-std::int64_t Scheduler::next_chunk(const Request& request) const { return std::min(limits_.pass_tokens, request.prompt_tokens - request.computed); }
+std::int64_t Scheduler::next_chunk(const Request& request) const {
+  return std::min(limits_.pass_tokens, request.prompt_tokens - request.computed);
+}
 
 void Scheduler::take(Request& request, std::int64_t count) {
   const std::int64_t begin = request.computed;
@@ -80,7 +86,8 @@ std::span<const Scheduler::Part> Scheduler::next_pass() {
     take_chunks(limits_.pass_tokens, false);
     return pass_;
   }
-  const std::int64_t room = limits_.few_tokens == 0 ? limits_.pass_tokens : std::min(limits_.few_tokens, limits_.pass_tokens);
+  const std::int64_t room =
+      limits_.few_tokens == 0 ? limits_.pass_tokens : std::min(limits_.few_tokens, limits_.pass_tokens);
   take_decodes(limits_.few_tokens == 0 ? room - 1 : room - chunk);
   take_chunks(room, true);
   return pass_;

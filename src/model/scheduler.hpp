@@ -35,10 +35,12 @@ class Scheduler {
 
   /// Puts a request at the end of the queue. Throws Error where the prompt is empty or longer than the context.
   void add(std::size_t request, std::int64_t prompt_tokens, std::int64_t max_new_tokens);
-  /// Admits what has room, in order of arrival, and says what the next pass computes: nothing when no request is left. A request is admitted when a
-  /// slot is free and as many blocks as it can ever fill, so that a sequence that has begun never waits for memory.
+  /// Admits what has room, in order of arrival, and says what the next pass computes: nothing when no request is left.
+  /// A request is admitted when a slot is free and as many blocks as it can ever fill, so that a sequence that has
+  /// begun never waits for memory.
   std::span<const Part> next_pass();
-  /// A request that runs has its last token, or one that runs or waits is not wanted any more: its slot and blocks are free again.
+  /// A request that runs has its last token, or one that runs or waits is not wanted any more: its slot and blocks are
+  /// free again.
   void finish(std::size_t request);
 
   std::size_t waiting() const { return queue_.size(); }

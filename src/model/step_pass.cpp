@@ -11,11 +11,13 @@ ChoiceInputs::Lists::Lists(std::byte* at, std::int64_t sequences) {
     list = reinterpret_cast<T*>(at);
     at += count * static_cast<std::int64_t>(sizeof(T));
   };
-  next(seeds, sequences), next(draws, sequences), next(temperature, sequences), next(top_p, sequences), next(min_p, sequences), next(top_k, sequences);
+  next(seeds, sequences), next(draws, sequences), next(temperature, sequences), next(top_p, sequences),
+      next(min_p, sequences), next(top_k, sequences);
   next(count, 1);
 }
 
-ChoiceInputs::ChoiceInputs(std::int64_t sequences, std::int64_t rows, const DeviceQueue& queue) : sequences_(sequences), rows_(rows), queue_(queue) {
+ChoiceInputs::ChoiceInputs(std::int64_t sequences, std::int64_t rows, const DeviceQueue& queue)
+    : sequences_(sequences), rows_(rows), queue_(queue) {
   const std::int64_t made_bytes = rows * sequences * static_cast<std::int64_t>(sizeof(std::int32_t));
   if (queue_.device) {
     device_ = queue_.device->allocate(Lists::bytes(sequences));
@@ -33,7 +35,8 @@ void ChoiceInputs::bind(Executable& executable, bool greedy) const {
   const Lists at(queue_.device ? device_.data() : const_cast<std::byte*>(own_.data()), sequences_);
   const Shape each{sequences_};
   executable.bind(decoder_io::draws, TensorView(at.draws, DType::i64, each));
-  executable.bind(decoder_io::made, TensorView(reinterpret_cast<std::int32_t*>(made_), DType::i32, {rows_, sequences_}));
+  executable.bind(decoder_io::made,
+                  TensorView(reinterpret_cast<std::int32_t*>(made_), DType::i32, {rows_, sequences_}));
   executable.bind(decoder_io::count, TensorView(at.count, DType::i32, {1}));
   if (greedy) return;
   executable.bind(decoder_io::temperature, TensorView(at.temperature, DType::f32, each));
@@ -59,8 +62,8 @@ void ChoiceInputs::begin(std::span<const StepSequence> sequences) {
   if (queue_.device) queue_.stream->upload(device_.data(), pinned_.data(), device_.size());
 }
 
-StepPass::StepPass(std::int64_t most_tokens, std::int64_t sequences, std::int64_t pages, std::int64_t rows, bool is_greedy, Graph graph, Context& machine,
-                   WeightStore& weights, const SessionOptions& options)
+StepPass::StepPass(std::int64_t most_tokens, std::int64_t sequences, std::int64_t pages, std::int64_t rows,
+                   bool is_greedy, Graph graph, Context& machine, WeightStore& weights, const SessionOptions& options)
     : tokens(most_tokens),
       greedy(is_greedy),
       inputs(most_tokens, sequences, pages, machine.queue()),

@@ -1,4 +1,5 @@
-// A decoding step that chooses its own tokens and makes the next step's inputs, compiled, with the memory that its choices read and write.
+// A decoding step that chooses its own tokens and makes the next step's inputs, compiled, with the memory that its
+// choices read and write.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@ class ChoiceInputs {
   ChoiceInputs(std::int64_t sequences, std::int64_t rows, const DeviceQueue& queue);
   /// Binds it to a graph with a choice (decoder_choice.hpp); `greedy`: one that reads no parameters.
   void bind(Executable& executable, bool greedy) const;
-  /// Parameters and draws of the sequences, for steps that are counted from 0. Nothing of earlier steps may be under way.
+  /// Parameters and draws of the sequences, for steps that are counted from 0. Nothing of earlier steps may be under
+  /// way.
   void begin(std::span<const StepSequence> sequences);
   /// Whether the tokens of so many sequences in a step are there.
   bool are_there(std::int64_t step, std::int64_t sequences) const;
@@ -33,7 +35,9 @@ class ChoiceInputs {
     Lists(std::byte* at, std::int64_t sequences);
     static std::int64_t bytes(std::int64_t sequences) { return sequences * (2 * 8 + 4 * 4) + 4; }
   };
-  volatile std::int32_t* row(std::int64_t step) const { return reinterpret_cast<std::int32_t*>(made_) + step % rows_ * sequences_; }
+  volatile std::int32_t* row(std::int64_t step) const {
+    return reinterpret_cast<std::int32_t*>(made_) + step % rows_ * sequences_;
+  }
 
   std::int64_t sequences_, rows_;
   DeviceQueue queue_;
@@ -51,8 +55,8 @@ struct StepPass {
   std::unique_ptr<DeviceEvent> ended;  ///< the last launch, of a device
 
   /// Of a graph with a choice, for `sequences` at most, with `pages` pages each.
-  StepPass(std::int64_t most_tokens, std::int64_t sequences, std::int64_t pages, std::int64_t rows, bool is_greedy, Graph graph, Context& machine,
-           WeightStore& weights, const SessionOptions& options);
+  StepPass(std::int64_t most_tokens, std::int64_t sequences, std::int64_t pages, std::int64_t rows, bool is_greedy,
+           Graph graph, Context& machine, WeightStore& weights, const SessionOptions& options);
 };
 
 }  // namespace cermet

@@ -42,7 +42,10 @@ std::string file_name(std::size_t shard, std::size_t count) {
 class Filler {
  public:
   Filler(const SynthOptions& options, const ModelConfig& config, std::int64_t total_bytes)
-      : options_(options), weights_(config.dtype, 0, config.initializer_range), norms_(config.dtype, 1, config.initializer_range), total_(total_bytes) {}
+      : options_(options),
+        weights_(config.dtype, 0, config.initializer_range),
+        norms_(config.dtype, 1, config.initializer_range),
+        total_(total_bytes) {}
 
   void fill(SafetensorsWriter& writer, const Shard& shard, ThreadPool& pool);
 
@@ -62,14 +65,16 @@ class Filler {
 void Filler::fill(SafetensorsWriter& writer, const Shard& shard, ThreadPool& pool) {
   std::vector<TensorPiece> pieces;
   for (std::size_t tensor = 0; tensor < shard.tensors.size(); ++tensor) {
-    for (std::int64_t begin = 0; begin < writer.bytes_of(tensor); begin += fill_piece_bytes) pieces.push_back({tensor, begin});
+    for (std::int64_t begin = 0; begin < writer.bytes_of(tensor); begin += fill_piece_bytes)
+      pieces.push_back({tensor, begin});
   }
   std::atomic<std::size_t> next{0};
   pool.run([&](int thread) {
     try {
       std::vector<std::byte> buffer(fill_piece_bytes);
       for (std::size_t i = next++; i < pieces.size(); i = next++) {
-        if (options_.cancelled != nullptr && options_.cancelled->load()) fail(Status::cancelled, "{}: cancelled", options_.out.string());
+        if (options_.cancelled != nullptr && options_.cancelled->load())
+          fail(Status::cancelled, "{}: cancelled", options_.out.string());
         write(writer, shard, pieces[i], buffer);
         if (thread == 0 && options_.on_progress) options_.on_progress(done_, total_);
       }

@@ -16,24 +16,29 @@ constexpr std::int64_t piece_elements = 1 << 18;  // what a thread reads and con
 
 bool is_codes(DType dtype) { return dtype == DType::i8 || dtype == DType::f8_e4m3; }
 
-std::int64_t bytes_of(DType dtype, std::int64_t elements) { return elements * static_cast<std::int64_t>(size_of(dtype)); }
+std::int64_t bytes_of(DType dtype, std::int64_t elements) {
+  return elements * static_cast<std::int64_t>(size_of(dtype));
+}
 
 /// "X" of "X.weight".
 std::string_view module_of(std::string_view tensor) { return tensor.substr(0, tensor.rfind('.')); }
 
 class WeightLoader {
  public:
-  WeightLoader(TensorReader reader, std::unordered_map<std::string, WeightSource> sources, std::function<void(std::int64_t)> on_bytes, ThreadPool* pool)
+  WeightLoader(TensorReader reader, std::unordered_map<std::string, WeightSource> sources,
+               std::function<void(std::int64_t)> on_bytes, ThreadPool* pool)
       : reader_(std::move(reader)), sources_(std::move(sources)), on_bytes_(std::move(on_bytes)), pool_(pool) {}
 
   void load(const std::string& name, std::int64_t slice, const TensorView& destination) {
     const auto source = sources_.find(name);
     CERMET_ASSERT(source != sources_.end());
     const auto& slices = source->second.slices;
-    const std::size_t first = slice >= 0 ? static_cast<std::size_t>(slice) : 0, last = slice >= 0 ? first + 1 : slices.size();
+    const std::size_t first = slice >= 0 ? static_cast<std::size_t>(slice) : 0,
+                      last = slice >= 0 ? first + 1 : slices.size();
     std::byte* at = destination.as<std::byte>();
     for (std::size_t s = first; s < last; ++s)
-      for (const std::string& part : slices.at(s)) at += bytes_of(destination.dtype, load_part(source->second, part, destination.dtype, at));
+      for (const std::string& part : slices.at(s))
+        at += bytes_of(destination.dtype, load_part(source->second, part, destination.dtype, at));
     CERMET_ASSERT(at - destination.as<std::byte>() == bytes_of(destination.dtype, destination.elements()));
   }
 
@@ -56,7 +61,8 @@ class WeightLoader {
       return write_scales(made_scales_.at(part));
     }
     const bool rounded = form == WeightSource::Form::rounded && stored_reals.contains(tensor.dtype);
-    if (rounded && reader_.find(fmt::format("{}.weight_scale", module_of(part)))) round(tensor, source.code_type, dtype, at);
+    if (rounded && reader_.find(fmt::format("{}.weight_scale", module_of(part))))
+      round(tensor, source.code_type, dtype, at);
     else if (form == WeightSource::Form::codes) quantize(tensor, source.code_type, at);
     else if (is_codes(tensor.dtype) && dtypes::real.contains(dtype)) dequantize(tensor, dtype, at);
     else convert(tensor, dtype, at);
@@ -64,9 +70,10 @@ class WeightLoader {
     return tensor.elements();
   }
 
-  /// 8-bit quantized values, each + 128, four to an int32; rows are padded to whole words. As they are, or dequantized. Returns the elements
-  /// written.
-  std::int64_t load_packed(const StoredTensor& packed, const std::string& name, DType dtype, std::byte* destination) const {
+  /// 8-bit quantized values, each + 128, four to an int32; rows are padded to whole words. As they are, or dequantized.
+  /// Returns the elements written.
+  std::int64_t load_packed(const StoredTensor& packed, const std::string& name, DType dtype,
+                           std::byte* destination) const {
     std::int64_t shape[2];
     read(existing(name + "_shape"), 0, 2, DType::i64, reinterpret_cast<std::byte*>(shape));
     const std::int64_t rows = packed.shape.at(0), row_bytes = 4 * packed.shape.at(1), columns = shape[1];
@@ -77,7 +84,8 @@ class WeightLoader {
       reader_.read(packed, begin * row_bytes, codes);
       for (std::byte& code : codes) code ^= std::byte{0x80};
       for (std::int64_t r = 0; r < count; ++r) {
-        const auto row = std::span(codes).subspan(static_cast<std::size_t>(r * row_bytes), static_cast<std::size_t>(columns));
+        const auto row =
+            std::span(codes).subspan(static_cast<std::size_t>(r * row_bytes), static_cast<std::size_t>(columns));
         std::byte* out = destination + bytes_of(dtype, (begin + r) * columns);
         if (dtype == DType::i8) std::ranges::copy(row, out);
         else dequantize_row(DType::i8, row, scales[static_cast<std::size_t>(begin + r)], dtype, out);
@@ -97,21 +105,28 @@ class WeightLoader {
   void for_pieces(std::int64_t rows, std::int64_t columns, FunctionRef<void(std::int64_t, std::int64_t)> body) const {
     const std::int64_t step = std::max<std::int64_t>(1, piece_elements / std::max<std::int64_t>(columns, 1));
     if (rows <= step || pool_ == nullptr) return body(0, rows);
-    pool_->dynamic_for(div_up(rows, step), [&](std::int64_t piece) { body(piece * step, std::min(step, rows - piece * step)); });
+    pool_->dynamic_for(div_up(rows, step),
+                       [&](std::int64_t piece) { body(piece * step, std::min(step, rows - piece * step)); });
   }
 
   /// Part of a tensor, from element `begin` on, as another type.
-  void read(const StoredTensor& tensor, std::int64_t begin, std::int64_t count, DType dtype, std::byte* destination) const {
-    if (tensor.dtype == dtype) return reader_.read(tensor, bytes_of(dtype, begin), {destination, static_cast<std::size_t>(bytes_of(dtype, count))});
+  void read(const StoredTensor& tensor, std::int64_t begin, std::int64_t count, DType dtype,
+            std::byte* destination) const {
+    if (tensor.dtype == dtype)
+      return reader_.read(tensor, bytes_of(dtype, begin),
+                          {destination, static_cast<std::size_t>(bytes_of(dtype, count))});
     if (!stored_reals.contains(tensor.dtype) && !(tensor.dtype == DType::i64 && tensor.name.ends_with(".deq_scale")))
-      fail(Status::unsupported, "tensor {}: expected F32, BF16 or F16, found {}", tensor.name, stored_name_of(tensor.dtype));
+      fail(Status::unsupported, "tensor {}: expected F32, BF16 or F16, found {}", tensor.name,
+           stored_name_of(tensor.dtype));
     AlignedBuffer stored(bytes_of(tensor.dtype, count));
     reader_.read(tensor, bytes_of(tensor.dtype, begin), {stored.data(), static_cast<std::size_t>(stored.size())});
     convert_elements(tensor.dtype, stored.data(), dtype, destination, count);
   }
 
   void convert(const StoredTensor& tensor, DType dtype, std::byte* destination) const {
-    for_pieces(tensor.elements(), 1, [&](std::int64_t begin, std::int64_t count) { read(tensor, begin, count, dtype, destination + bytes_of(dtype, begin)); });
+    for_pieces(tensor.elements(), 1, [&](std::int64_t begin, std::int64_t count) {
+      read(tensor, begin, count, dtype, destination + bytes_of(dtype, begin));
+    });
   }
 
   /// Stored scales of the rows of "X.weight", "X.weight_scale" or of another name: as many as rows, or one for all.
@@ -136,8 +151,10 @@ class WeightLoader {
       std::vector<std::byte> codes(static_cast<std::size_t>(rows * columns));
       reader_.read(tensor, begin * columns, codes);
       for (std::int64_t r = 0; r < rows; ++r) {
-        const auto row = std::span(codes).subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns));
-        dequantize_row(tensor.dtype, row, scales[static_cast<std::size_t>(begin + r)], dtype, destination + bytes_of(dtype, (begin + r) * columns));
+        const auto row =
+            std::span(codes).subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns));
+        dequantize_row(tensor.dtype, row, scales[static_cast<std::size_t>(begin + r)], dtype,
+                       destination + bytes_of(dtype, (begin + r) * columns));
       }
     });
   }
@@ -153,7 +170,8 @@ class WeightLoader {
       for (std::int64_t r = 0; r < count; ++r) {
         const float scale = scales[static_cast<std::size_t>(begin + r)];
         std::byte* row = destination + bytes_of(dtype, (begin + r) * columns);
-        round_row(std::span(values).subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns)), code_type, scale, codes.data());
+        round_row(std::span(values).subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns)),
+                  code_type, scale, codes.data());
         if (is_codes(dtype)) std::ranges::copy(codes, row);
         else dequantize_row(code_type, codes, scale, dtype, row);
       }
@@ -170,9 +188,12 @@ class WeightLoader {
       std::vector<std::byte> unused(codes ? 0 : static_cast<std::size_t>(columns));
       read(tensor, begin * columns, count * columns, DType::f32, reinterpret_cast<std::byte*>(values.data()));
       for (std::int64_t r = 0; r < count; ++r) {
-        const auto row = std::span(values).subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns));
+        const auto row =
+            std::span(values).subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns));
         const float scale = quantize_row(row, code_type, codes ? codes + (begin + r) * columns : unused.data());
-        if (std::isnan(scale)) fail(Status::invalid_file, "tensor {}: expected finite values to quantize, found others in row {}", tensor.name, begin + r);
+        if (std::isnan(scale))
+          fail(Status::invalid_file, "tensor {}: expected finite values to quantize, found others in row {}",
+               tensor.name, begin + r);
         scales[static_cast<std::size_t>(begin + r)] = scale;
       }
     });
@@ -202,13 +223,17 @@ DType storage_type(const Checkpoint& checkpoint) {
 
 TensorReader reader_of(const Checkpoint& checkpoint) {
   return {[&checkpoint](std::string_view name) { return checkpoint.find(name); },
-          [&checkpoint](const StoredTensor& tensor, std::int64_t offset, std::span<std::byte> destination) { checkpoint.read(tensor, offset, destination); }};
+          [&checkpoint](const StoredTensor& tensor, std::int64_t offset, std::span<std::byte> destination) {
+            checkpoint.read(tensor, offset, destination);
+          }};
 }
 
-LoadWeight make_weight_loader(TensorReader reader, std::unordered_map<std::string, WeightSource> sources, std::function<void(std::int64_t)> on_bytes,
-                              ThreadPool* pool) {
+LoadWeight make_weight_loader(TensorReader reader, std::unordered_map<std::string, WeightSource> sources,
+                              std::function<void(std::int64_t)> on_bytes, ThreadPool* pool) {
   return [loader = std::make_shared<WeightLoader>(std::move(reader), std::move(sources), std::move(on_bytes), pool)](
-             const std::string& name, std::int64_t slice, const TensorView& destination) { loader->load(name, slice, destination); };
+             const std::string& name, std::int64_t slice, const TensorView& destination) {
+    loader->load(name, slice, destination);
+  };
 }
 
 }  // namespace cermet

@@ -8,21 +8,25 @@ namespace {
 
 using Counts = std::map<std::string, std::int64_t>;
 
-void count_missing(const Model& model, const std::vector<Node>& nodes, const std::map<std::string, std::int64_t>& opsets, Counts& counts) {
+void count_missing(const Model& model, const std::vector<Node>& nodes,
+                   const std::map<std::string, std::int64_t>& opsets, Counts& counts) {
   for (const Node& node : nodes) {
     for (const auto& [name, attribute] : node.attributes)
-      if (const auto* graph = std::get_if<std::shared_ptr<const GraphDef>>(&attribute)) count_missing(model, (*graph)->nodes, opsets, counts);
+      if (const auto* graph = std::get_if<std::shared_ptr<const GraphDef>>(&attribute))
+        count_missing(model, (*graph)->nodes, opsets, counts);
     const bool control = node.domain.empty() && (node.op == "If" || node.op == "Loop" || node.op == "Scan");
     if (control || model.function(node)) continue;
     const auto opset = opsets.find(node.domain);
     const std::int64_t version = opset == opsets.end() ? 0 : opset->second;
-    if (!find_row(node.op, node.domain, version)) ++counts[fmt::format("{}{}{} of opset {}", node.domain, node.domain.empty() ? "" : ".", node.op, version)];
+    if (!find_row(node.op, node.domain, version))
+      ++counts[fmt::format("{}{}{} of opset {}", node.domain, node.domain.empty() ? "" : ".", node.op, version)];
   }
 }
 
 }  // namespace
 
-ImportState begin_import(const Model& model, const std::vector<TensorType>& inputs, const std::vector<std::string>& overridden) {
+ImportState begin_import(const Model& model, const std::vector<TensorType>& inputs,
+                         const std::vector<std::string>& overridden) {
   ImportState state;
   Frame frame{.nodes = &model.graph->nodes, .opsets = &model.opsets, .names = {}, .sees_outer = false, .results = {}};
   const auto add = [&](const std::string& name, Slot slot) {
@@ -33,7 +37,8 @@ ImportState begin_import(const Model& model, const std::vector<TensorType>& inpu
   for (const Tensor& tensor : model.graph->initializers) given[tensor.name()] = &tensor;
   std::size_t next = 0;
   for (const ValueInfo& input : model.graph->inputs)
-    if (!given.contains(input.name)) add(input.name, {.name = input.name, .type = inputs.at(next++), .data = {}, .symbolic = {}});
+    if (!given.contains(input.name))
+      add(input.name, {.name = input.name, .type = inputs.at(next++), .data = {}, .symbolic = {}});
   for (const std::string& name : overridden) {
     add(name, {.name = name, .type = inputs.at(next++), .data = {}, .symbolic = {}});
     given.erase(name);

@@ -20,10 +20,12 @@ LoadWeight loader(const WeightTable& table, ThreadPool& pool) {
   return [&table, &pool](const std::string& name, std::int64_t slice, const TensorView& destination) {
     const Tensor* tensor = table.find(name);
     CERMET_ASSERT(tensor);
-    const std::int64_t bytes = dense_bytes(destination.dtype, destination.shape), from = std::max<std::int64_t>(slice, 0) * bytes;
+    const std::int64_t bytes = dense_bytes(destination.dtype, destination.shape),
+                       from = std::max<std::int64_t>(slice, 0) * bytes;
     pool.dynamic_for(div_up(bytes, piece_bytes), [&](std::int64_t piece) {
       const std::int64_t at = piece * piece_bytes;
-      tensor->read({destination.as<std::byte>() + at, static_cast<std::size_t>(std::min(piece_bytes, bytes - at))}, from + at);
+      tensor->read({destination.as<std::byte>() + at, static_cast<std::size_t>(std::min(piece_bytes, bytes - at))},
+                   from + at);
     });
   };
 }
@@ -37,7 +39,8 @@ Symbol symbol_of(const std::string& name) {
   return Symbol(spelled);
 }
 
-CompiledModel::CompiledModel(const std::shared_ptr<const Plan>& plan, Context& context) : CompiledModel(plan, context, FusionOptions{.mode = plan->mode}) {}
+CompiledModel::CompiledModel(const std::shared_ptr<const Plan>& plan, Context& context)
+    : CompiledModel(plan, context, FusionOptions{.mode = plan->mode}) {}
 
 CompiledModel::CompiledModel(std::shared_ptr<const Plan> plan, Context& context, FusionOptions fusion)
     : CompiledModel(plan->model, context, ModelOptions{.dims = plan->dims, .skip = {}, .fusion = std::move(fusion)}) {
@@ -50,19 +53,26 @@ CompiledModel::CompiledModel(std::shared_ptr<const Plan> plan, Context& context,
 }
 
 CompiledModel::CompiledModel(std::shared_ptr<const Model> model, Context& context, ModelOptions options)
-    : model_(std::move(model)), context_(&context), options_(std::move(options)), weights_(loader(table_, context.pool()), context.pool(), context.queue()) {
+    : model_(std::move(model)),
+      context_(&context),
+      options_(std::move(options)),
+      weights_(loader(table_, context.pool()), context.pool(), context.queue()) {
   if (const std::vector<std::string> missing = unsupported_parts(*model_); !missing.empty())
-    fail(Status::unsupported, "{}: {} kinds of nodes are not supported:\n  {}", model_->path.string(), missing.size(), fmt::join(missing, "\n  "));
+    fail(Status::unsupported, "{}: {} kinds of nodes are not supported:\n  {}", model_->path.string(), missing.size(),
+         fmt::join(missing, "\n  "));
   for (const ValueInfo& input : model_->graph->inputs) {
-    const bool has_default = std::ranges::any_of(model_->graph->initializers, [&](const Tensor& t) { return t.name() == input.name; });
+    const bool has_default =
+        std::ranges::any_of(model_->graph->initializers, [&](const Tensor& t) { return t.name() == input.name; });
     (has_default ? defaults_ : inputs_).push_back(input);
   }
   std::map<std::string, bool> used;
   for (const ValueInfo& input : inputs_)
     for (const DeclaredDim& d : input.dims.value_or(std::vector<DeclaredDim>())) used[d.name] = true;
   for (const auto& [name, range] : options_.dims) {
-    require(used.contains(name), "--dim {}: expected a dimension that an input of {} has, found none of this name", name, model_->path.string());
-    require(range.least >= 0 && range.least <= range.greatest, "--dim {}: expected a range from 0, found {}..{}", name, range.least, range.greatest);
+    require(used.contains(name), "--dim {}: expected a dimension that an input of {} has, found none of this name",
+            name, model_->path.string());
+    require(range.least >= 0 && range.least <= range.greatest, "--dim {}: expected a range from 0, found {}..{}", name,
+            range.least, range.greatest);
     if (range.least < range.greatest) ranges_.push_back({symbol_of(name), range});
   }
   std::ranges::sort(ranges_, {}, [](const SymbolRange& r) { return r.symbol.name(); });
@@ -81,27 +91,33 @@ void CompiledModel::check_operands(const std::vector<TensorView>& operands) cons
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const ValueInfo& input = *taking_[i];
     const TensorView& x = operands[i];
-    require(!input.dtype || *input.dtype == x.dtype, "input '{}': expected elements of type {}, found {}", input.name, name_of(input.dtype.value_or(x.dtype)),
-            name_of(x.dtype));
+    require(!input.dtype || *input.dtype == x.dtype, "input '{}': expected elements of type {}, found {}", input.name,
+            name_of(input.dtype.value_or(x.dtype)), name_of(x.dtype));
     if (!input.dims) continue;
     const std::vector<DeclaredDim>& dims = *input.dims;
     bool fits = static_cast<int>(dims.size()) == x.shape.rank();
-    for (std::size_t a = 0; fits && a < dims.size(); ++a) fits = !dims[a].value || *dims[a].value == x.shape[static_cast<int>(a)];
+    for (std::size_t a = 0; fits && a < dims.size(); ++a)
+      fits = !dims[a].value || *dims[a].value == x.shape[static_cast<int>(a)];
     if (!fits) {
       std::string expected;
-      for (const DeclaredDim& d : dims) expected += (expected.empty() ? "" : ", ") + (d.value ? std::to_string(*d.value) : d.name.empty() ? "?" : d.name);
-      fail(Status::invalid_argument, "input '{}': expected dimensions [{}], found {}", input.name, expected, x.shape.to_string());
+      for (const DeclaredDim& d : dims)
+        expected += (expected.empty() ? "" : ", ") + (d.value          ? std::to_string(*d.value)
+                                                      : d.name.empty() ? "?"
+                                                                       : d.name);
+      fail(Status::invalid_argument, "input '{}': expected dimensions [{}], found {}", input.name, expected,
+           x.shape.to_string());
     }
     for (std::size_t a = 0; a < dims.size(); ++a) {
       const std::int64_t size = x.shape[static_cast<int>(a)];
       if (dims[a].name.empty()) continue;
       const auto range = options_.dims.find(dims[a].name);
       require(range == options_.dims.end() || (size >= range->second.least && size <= range->second.greatest),
-              "input '{}': expected {} from {} to {}, found {}", input.name, dims[a].name, range == options_.dims.end() ? 0 : range->second.least,
+              "input '{}': expected {} from {} to {}, found {}", input.name, dims[a].name,
+              range == options_.dims.end() ? 0 : range->second.least,
               range == options_.dims.end() ? 0 : range->second.greatest, size);
       const auto [known, is_new] = sizes.try_emplace(dims[a].name, size);
-      require(is_new || known->second == size, "input '{}': expected {} = {}, as another input has it, found {}", input.name, dims[a].name, known->second,
-              size);
+      require(is_new || known->second == size, "input '{}': expected {} = {}, as another input has it, found {}",
+              input.name, dims[a].name, known->second, size);
     }
   }
 }
@@ -127,8 +143,10 @@ void CompiledModel::compile(Step& step, const SymbolRanges& ranges) {
   SessionOptions options;
   options.skip = options_.skip;
   options.fusion = options_.fusion;
-  if (SuperKernelSelection& selection = options.fusion.super_kernel; selection.select.find(':') != std::string::npos && !fits_any(step.part.graph, selection)) {
-    log().warn("super-kernel: '{}' matches no node of a part with {}", selection.select, step.part.graph.nodes().size());
+  if (SuperKernelSelection& selection = options.fusion.super_kernel;
+      selection.select.find(':') != std::string::npos && !fits_any(step.part.graph, selection)) {
+    log().warn("super-kernel: '{}' matches no node of a part with {}", selection.select,
+               step.part.graph.nodes().size());
     selection = {};  // another part may have some
   }
   for (const SymbolRange& r : ranges) options.maximum.set(r.symbol, r.range.greatest);
@@ -142,23 +160,27 @@ void CompiledModel::run_step(Step& step) {
   taken_.push_back(&step);
   if (!step.session) return;
   bind_sizes(step);
-  for (const auto& [slot, name] : step.part.inputs) step.session->bind(name, held_[static_cast<std::size_t>(slot)].view);
+  for (const auto& [slot, name] : step.part.inputs)
+    step.session->bind(name, held_[static_cast<std::size_t>(slot)].view);
   step.session->run();
-  for (const auto& [slot, name] : step.part.outputs) held_[static_cast<std::size_t>(slot)] = {step.session->output(name), nullptr, !context_->stream()};
+  for (const auto& [slot, name] : step.part.outputs)
+    held_[static_cast<std::size_t>(slot)] = {step.session->output(name), nullptr, !context_->stream()};
 }
 
 TensorData CompiledModel::read(Step& step, std::int32_t slot) {
   TensorView view = held_[static_cast<std::size_t>(slot)].view;
   for (const auto& [made, name] : step.part.outputs)
     if (made == slot) view = step.session->host_output(name);
-  if (context_->stream() && !std::ranges::any_of(step.part.outputs, [&](const auto& made) { return made.first == slot; })) {
+  if (context_->stream() &&
+      !std::ranges::any_of(step.part.outputs, [&](const auto& made) { return made.first == slot; })) {
     OwnedTensor& copy = downloaded_.emplace_back(view.dtype, view.shape);
     context_->stream()->download(copy.view.data, view.data, dense_bytes(view.dtype, view.shape));
     context_->stream()->synchronize();
     view = copy.view;
   }
   CERMET_ASSERT(view.is_dense());
-  return {view.type(), std::span(view.as<const std::byte>(), static_cast<std::size_t>(dense_bytes(view.dtype, view.shape)))};
+  return {view.type(),
+          std::span(view.as<const std::byte>(), static_cast<std::size_t>(dense_bytes(view.dtype, view.shape)))};
 }
 
 void CompiledModel::run(const std::vector<TensorView>& operands) {
@@ -182,7 +204,8 @@ void CompiledModel::run(const std::vector<ModelOperand>& all) {
     operands.push_back(all[i].view);
   }
   if (plan_ && taking_.size() > inputs_.size())
-    fail(Status::invalid_argument, "input '{}': expected none for a plan, which has its value, found one", taking_.back()->name);
+    fail(Status::invalid_argument, "input '{}': expected none for a plan, which has its value, found one",
+         taking_.back()->name);
   check_operands(operands);
   note_sizes(operands);
   taken_.clear();
@@ -200,12 +223,14 @@ void CompiledModel::run(const std::vector<ModelOperand>& all) {
     std::vector<TensorData> elements;
     for (const std::int32_t slot : step->part.reads) {
       const TensorData& data = elements.emplace_back(read(*step, slot));
-      key += data.type().to_string() + std::string(reinterpret_cast<const char*>(data.bytes().data()), data.bytes().size());
+      key += data.type().to_string() +
+             std::string(reinterpret_cast<const char*>(data.bytes().data()), data.bytes().size());
     }
     std::unique_ptr<Step>& next = step->next[key];
     if (!next) {
       ImportState state = step->part.state;
-      for (std::size_t i = 0; i < elements.size(); ++i) state.slots[static_cast<std::size_t>(step->part.reads[i])].data = elements[i];
+      for (std::size_t i = 0; i < elements.size(); ++i)
+        state.slots[static_cast<std::size_t>(step->part.reads[i])].data = elements[i];
       next = import(std::move(state), {});
     }
     step = next.get();

@@ -16,12 +16,14 @@
 namespace cermet::onnx {
 
 struct ModelOptions {
-  /// Sizes that the file leaves open: one number for a name fixes it, two are its range, within which nothing is compiled again. Names that are not here take
-  /// the sizes of each run's inputs, and the model is compiled for every combination that comes.
+  /// Sizes that the file leaves open: one number for a name fixes it, two are its range, within which nothing is
+  /// compiled again. Names that are not here take the sizes of each run's inputs, and the model is compiled for every
+  /// combination that comes.
   std::map<std::string, DimRange> dims;
   std::vector<std::string> skip;  ///< optional compile steps to leave out
   FusionOptions fusion = {};
-  std::size_t most_parts = 0;  ///< of a run, which ends after so many; 0: no limit. A loop on elements has a part for each iteration
+  std::size_t most_parts =
+      0;  ///< of a run, which ends after so many; 0: no limit. A loop on elements has a part for each iteration
 };
 
 /// An input of a run: dense.
@@ -38,7 +40,8 @@ struct PartInfo {
 
 class CompiledModel {
  public:
-  /// The context must outlive it. Throws Error where the model has what is not supported: all of it at once, with counts.
+  /// The context must outlive it. Throws Error where the model has what is not supported: all of it at once, with
+  /// counts.
   CompiledModel(std::shared_ptr<const Model> model, Context& context, ModelOptions options);
   /// What a plan has, compiled here.
   CompiledModel(const std::shared_ptr<const Plan>& plan, Context& context);
@@ -53,8 +56,9 @@ class CompiledModel {
   const std::vector<ValueInfo>& defaults() const { return defaults_; }
   std::vector<std::string> output_names() const;
 
-  /// Runs. Operands are in the order of inputs(), then of defaults(), of which any may be left out (a view that is not present, or none at the end); they are
-  /// no longer read when this returns. Throws Error naming the input whose type or dimensions do not fit.
+  /// Runs. Operands are in the order of inputs(), then of defaults(), of which any may be left out (a view that is not
+  /// present, or none at the end); they are no longer read when this returns. Throws Error naming the input whose type
+  /// or dimensions do not fit.
   void run(const std::vector<ModelOperand>& given);
   void run(const std::vector<TensorView>& operands);  ///< all in host memory
   /// Result i of the last run, dense, in memory of the context's device, complete; valid until the next run.
@@ -62,12 +66,12 @@ class CompiledModel {
   /// The same in host memory.
   TensorView host_output(std::size_t i);
 
-  /// The name of the value whose elements say what follows the parts of the last run; nothing where that was all. A run ends early on a device that computes
-  /// nothing, and after the most parts.
+  /// The name of the value whose elements say what follows the parts of the last run; nothing where that was all. A run
+  /// ends early on a device that computes nothing, and after the most parts.
   std::optional<std::string> missing_elements() const;
-  std::vector<PartInfo> parts() const;                                                          ///< those that the last run took, in order
+  std::vector<PartInfo> parts() const;  ///< those that the last run took, in order
   std::int64_t compiled_parts() const { return static_cast<std::int64_t>(sessions().size()); }  ///< by all runs
-  std::int64_t arena_bytes() const;                                                             ///< of all parts that were compiled
+  std::int64_t arena_bytes() const;  ///< of all parts that were compiled
   std::int64_t weight_bytes() const { return weights_.bytes(); }
   bool is_symbolic() const { return symbolic_; }  ///< whether it was compiled for ranges of sizes
   std::string_view why_not_symbolic() const { return why_not_symbolic_; }
@@ -93,7 +97,8 @@ class CompiledModel {
   /// Sizes that one compilation is for.
   struct Range {
     SymbolRanges ranges;
-    std::map<std::string, std::unique_ptr<Step>> steps;  ///< by the types of the inputs, which differ in sizes without a range
+    std::map<std::string, std::unique_ptr<Step>>
+        steps;  ///< by the types of the inputs, which differ in sizes without a range
   };
   std::vector<TensorType> types_of(const std::vector<TensorView>& operands, const SymbolRanges& ranges) const;
   void check_operands(const std::vector<TensorView>& operands) const;
@@ -105,7 +110,8 @@ class CompiledModel {
   void compile(Step& step, const SymbolRanges& ranges);
   std::unique_ptr<Step> import(ImportState state, const SymbolRanges& ranges);
   void run_step(Step& step);
-  Step* step_of_range(const std::vector<TensorView>& operands, const std::vector<std::string>& overridden, std::string& why);
+  Step* step_of_range(const std::vector<TensorView>& operands, const std::vector<std::string>& overridden,
+                      std::string& why);
   void bind_sizes(Step& step);
   void note_sizes(const std::vector<TensorView>& operands);
   TensorData read(Step& step, std::int32_t slot);
@@ -122,10 +128,11 @@ class CompiledModel {
   SymbolRanges ranges_;
   bool symbolic_ = false;
   std::string why_not_symbolic_;
-  SymbolValues sizes_;                                  ///< of the last run
-  std::vector<Range> parts_of_range_;                   ///< that together are ranges_
-  std::map<std::string, std::unique_ptr<Step>> first_;  ///< by the types of the inputs and the defaults that are given; "" of a plan
-  std::vector<Held> held_;                              ///< by slot, of the last run
+  SymbolValues sizes_;                 ///< of the last run
+  std::vector<Range> parts_of_range_;  ///< that together are ranges_
+  std::map<std::string, std::unique_ptr<Step>>
+      first_;               ///< by the types of the inputs and the defaults that are given; "" of a plan
+  std::vector<Held> held_;  ///< by slot, of the last run
   std::vector<Step*> taken_;
   std::vector<OwnedTensor> downloaded_;
 };

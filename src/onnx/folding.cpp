@@ -4,13 +4,15 @@
 
 #include "base/buffer.hpp"
 #include "onnx/importer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::onnx {
+
 namespace {
 
-constexpr std::int64_t most_folded = 1 << 16;  ///< elements of an operator that is evaluated while importing; larger ones are computed as weights load
+constexpr std::int64_t most_folded =
+    1 << 16;  ///< elements of an operator that is evaluated while importing; larger ones are computed as weights load
 constexpr int deepest_expression = 200;
 
 bool is_counted(DType t) { return is_integer(t) || t == DType::boolean || t == DType::f32 || t == DType::f64; }
@@ -18,10 +20,15 @@ bool is_counted(DType t) { return is_integer(t) || t == DType::boolean || t == D
 /// Whole numbers up to this one are exact, as sums and products of them are while they stay below it.
 double most_exact(DType t) { return t == DType::f64 ? 0x1p53 : 0x1p24; }
 
-/// Whether a type has all these numbers: others come out of an operator as it rounds and wraps, which dimensions do not.
+/// Whether a type has all these numbers: others come out of an operator as it rounds and wraps, which dimensions do
+/// not.
 bool holds(DType t, DimRange range) {
   if (t == DType::i64 || t == DType::boolean) return true;
-  const double least = t == DType::i32 ? -0x1p31 : is_floating(t) ? -most_exact(t) : t == DType::i16 ? -0x1p15 : t == DType::i8 ? -0x1p7 : 0;
+  const double least = t == DType::i32   ? -0x1p31
+                       : is_floating(t)  ? -most_exact(t)
+                       : t == DType::i16 ? -0x1p15
+                       : t == DType::i8  ? -0x1p7
+                                         : 0;
   const double most = is_floating(t)    ? most_exact(t)
                       : t == DType::i32 ? 0x1p31 - 1
                       : t == DType::i16 ? 0x1p15 - 1
@@ -68,7 +75,8 @@ Slot slot_of(const TensorType& type, Dims elements) {
     if (is_floating(type.dtype)) store(memory.view, at, static_cast<double>(elements[i].constant()));
     else store_integer(memory.view, at, elements[i].constant());
   }
-  slot.data.emplace(type, std::span(memory.view.as<const std::byte>(), static_cast<std::size_t>(dense_bytes(type.dtype, memory.view.shape))));
+  slot.data.emplace(type, std::span(memory.view.as<const std::byte>(),
+                                    static_cast<std::size_t>(dense_bytes(type.dtype, memory.view.shape))));
   return slot;
 }
 
@@ -80,7 +88,8 @@ double work_of_definition(const Problem& problem) {
   for (const TensorType& output : problem.outputs) {
     const auto elements = static_cast<double>(output.elements().constant());
     work += elements;
-    if (problem.op->kind == OpKind::dft) work += 4 * elements * static_cast<double>(problem.input(0).elements().constant());  // sums, no fast transform
+    if (problem.op->kind == OpKind::dft)
+      work += 4 * elements * static_cast<double>(problem.input(0).elements().constant());  // sums, no fast transform
   }
   return work;
 }
@@ -90,13 +99,18 @@ std::vector<TensorData> evaluate(const Problem& problem, const std::vector<const
   std::vector<TensorView> from, to;
   std::vector<OwnedTensor> memory;
   for (const TensorData* data : inputs)
-    from.push_back(data ? TensorView(const_cast<std::byte*>(data->bytes().data()), data->type().dtype, cermet::bind(data->type().dims, {})) : TensorView());
+    from.push_back(data ? TensorView(const_cast<std::byte*>(data->bytes().data()), data->type().dtype,
+                                     cermet::bind(data->type().dims, {}))
+                        : TensorView());
   from.resize(problem.inputs.size());
-  for (const TensorType& type : problem.outputs) to.push_back(memory.emplace_back(type.dtype, cermet::bind(type.dims, {})).view);
+  for (const TensorType& type : problem.outputs)
+    to.push_back(memory.emplace_back(type.dtype, cermet::bind(type.dims, {})).view);
   definition(problem).reference({from, to, problem.attributes});
   std::vector<TensorData> results;
   for (std::size_t o = 0; o < to.size(); ++o)
-    results.emplace_back(problem.outputs[o], std::span(to[o].as<const std::byte>(), static_cast<std::size_t>(dense_bytes(to[o].dtype, to[o].shape))));
+    results.emplace_back(
+        problem.outputs[o],
+        std::span(to[o].as<const std::byte>(), static_cast<std::size_t>(dense_bytes(to[o].dtype, to[o].shape))));
   return results;
 }
 
@@ -111,7 +125,9 @@ bool Importer::is_known(Operand x) const {
 const TensorData& Importer::known(Operand x) {
   Slot& s = slot(x);
   if (s.elements) return known(s.elements);
-  if (s.depends_on_sizes()) throw NeedsSizes{fmt::format("{} needs numbers and found {}", here(), s.symbolic ? to_string(*s.symbolic) : s.type.to_string())};
+  if (s.depends_on_sizes())
+    throw NeedsSizes{
+        fmt::format("{} needs numbers and found {}", here(), s.symbolic ? to_string(*s.symbolic) : s.type.to_string())};
   if (!is_known(x)) throw NeedsElements{x};
   if (s.data) return *s.data;
   if (s.tensor) return s.data.emplace(s.tensor->data());
@@ -136,7 +152,8 @@ void Importer::note_undecided(const std::vector<Operand>& inputs, const std::vec
     if (const std::int64_t count = elements_of(slot(y).type); count >= 0 && count <= 64) slot(y).undecided = undecided_;
 }
 
-std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes) {
+std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vector<Operand>& inputs,
+                                                   const Attributes& attributes) {
   const bool constant = std::ranges::all_of(inputs, [&](Operand x) { return !x || is_known(x); });
   if (!constant) {
     std::vector<std::pair<TensorType, Dims>> operands;
@@ -156,7 +173,8 @@ std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vecto
     const auto results = shape_arithmetic(kind, operands, attributes, ranges_, undecided_);
     if (!results) return {};
     for (const auto& [type, elements] : *results)
-      if (!std::ranges::all_of(elements, [&, t = type.dtype](const Dim& d) { return holds(t, d.bounds(ranges_)); })) return {};
+      if (!std::ranges::all_of(elements, [&, t = type.dtype](const Dim& d) { return holds(t, d.bounds(ranges_)); }))
+        return {};
     std::vector<Operand> made;
     for (const auto& [type, elements] : *results) made.push_back(add(slot_of(type, elements)));
     return made;
@@ -202,6 +220,91 @@ std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vecto
   }
   if (made.size() == 1) note_repeated(kind, inputs, attributes, made[0]);
   return made;
+}
+
+// ---- Constants that have one value everywhere, however large: a mask of zeros, a filled tensor. Elementwise operators
+// read the one element, which broadcasts ----
+
+namespace {
+
+bool is_elementwise(OpKind kind) {
+  return kind == OpKind::cast || kind == OpKind::where || definition(kind).category == "Elementwise";
+}
+
+bool only_moves(OpKind kind) {
+  return kind == OpKind::expand || kind == OpKind::reshape || kind == OpKind::transpose || kind == OpKind::slice;
+}
+
+}  // namespace
+
+/// As a tensor without dimensions; none where elements differ or are not known.
+Operand Importer::repeated(Operand x) {
+  if (!x || slot(x).repeated) return x ? slot(x).repeated : x;
+  const TensorType type = slot(x).type;
+  if ((!slot(x).data && !slot(x).tensor) || !std::ranges::all_of(type.dims, [](const Dim& d) { return d == Dim(1); }))
+    return {};
+  if (type.dims.empty()) return x;
+  Slot one{.name = {}, .type = {type.dtype, {}}, .data = {}, .symbolic = {}};
+  one.data.emplace(one.type, known(x).bytes());
+  return add(std::move(one));
+}
+
+/// Marks the result of a constant application whose operands have one value each.
+void Importer::note_repeated(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes,
+                             Operand result) {
+  const bool moves = only_moves(kind);
+  if (!moves && !is_elementwise(kind)) return;
+  std::vector<Operand> ones;
+  for (const Operand x : inputs) {
+    ones.push_back(repeated(x));
+    if (x && !ones.back()) return;
+    if (moves) break;
+  }
+  if (moves) slot(result).repeated = ones.at(0);
+  else if (const auto made = fold(kind, ones, attributes); made && made->size() == 1)
+    slot(result).repeated = made->at(0);
+}
+
+/// Dimensions that only some sizes let broadcast are told apart before the operator refuses them for all.
+void Importer::check_broadcast(const std::vector<Operand>& inputs, OpKind kind) const {
+  if (ranges_.empty() || !is_elementwise(kind)) return;
+  Dims all;
+  for (const Operand x : inputs) {
+    if (!x) continue;
+    const Dims& dims = state_.slots.at(static_cast<std::size_t>(x.slot)).type.dims;
+    if (dims.size() > all.size()) all.insert(all.begin(), dims.size() - all.size(), Dim(1));
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      Dim& known = all[all.size() - dims.size() + i];
+      if (known == Dim(1)) known = dims[i];
+      if (dims[i] == known || dims[i] == Dim(1)) continue;
+      for (const auto& [a, b] : {std::pair(dims[i], Dim(1)), std::pair(known, Dim(1)), std::pair(dims[i], known)})
+        if (!equals(a, b, ranges_))
+          throw NeedsSizes{
+              fmt::format("{}: sizes in the range differ in whether {} is {}", here(), a.to_string(), b.to_string()),
+              a - b};
+    }
+  }
+}
+
+/// The operands of an elementwise operator with one element in place of such a constant, wherever that leaves the
+/// result's dimensions.
+std::vector<Operand> Importer::with_one_element(OpKind kind, const std::vector<Operand>& inputs,
+                                                const Attributes& attributes) {
+  if (!is_elementwise(kind) || std::ranges::none_of(inputs, [&](Operand x) { return x && slot(x).repeated; }))
+    return inputs;
+  const auto result_of = [&](const std::vector<Operand>& operands) {
+    std::vector<std::optional<TensorType>> types;
+    for (const Operand x : operands) types.push_back(x ? std::optional(slot(x).type) : std::nullopt);
+    return make_problem(definition(kind), std::move(types), attributes).outputs.at(0);
+  };
+  const TensorType whole = result_of(inputs);
+  std::vector<Operand> operands = inputs;
+  for (Operand& x : operands) {
+    if (!x || !slot(x).repeated) continue;
+    const Operand before = std::exchange(x, slot(x).repeated);
+    if (result_of(operands) != whole) x = before;
+  }
+  return operands;
 }
 
 }  // namespace cermet::onnx

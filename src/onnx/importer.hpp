@@ -1,4 +1,5 @@
-// Turns a model into graphs, part by part: a part ends where elements must be read before the rest is known (a data-dependent shape, a branch).
+// Turns a model into graphs, part by part: a part ends where elements must be read before the rest is known (a
+// data-dependent shape, a branch).
 #pragma once
 
 #include <deque>
@@ -20,22 +21,25 @@ struct Slot {
   std::string name;
   TensorType type;
   std::optional<TensorData> data;  ///< elements, where known
-  std::optional<Dims> symbolic;    ///< elements some of which depend on sizes; of floating types, too, where whole numbers are exact
+  std::optional<Dims>
+      symbolic;  ///< elements some of which depend on sizes; of floating types, too, where whole numbers are exact
   const Tensor* tensor = nullptr;  ///< of the file: a weight, whose elements are read when they are needed
-  std::shared_ptr<const ConstantExpression> expression = nullptr;  ///< of known slots: inputs are slots, not values of a graph
-  int depth = 0;                                                   ///< of expressions within the expression
+  std::shared_ptr<const ConstantExpression> expression =
+      nullptr;    ///< of known slots: inputs are slots, not values of a graph
+  int depth = 0;  ///< of expressions within the expression
   std::optional<QuantizedFrom> quantized_from = {};
-  bool has_room = false;                     ///< whether Lowering::make_room() was called for it
-  Operand repeated = {};                     ///< the one element of a constant that is the same everywhere
-  int bits = 0;                              ///< of integers that the file packs, which are held in 8
-  Operand elements = {};                     ///< of a value of more dimensions than a tensor may have: the same elements in fewer
+  bool has_room = false;  ///< whether Lowering::make_room() was called for it
+  Operand repeated = {};  ///< the one element of a constant that is the same everywhere
+  int bits = 0;           ///< of integers that the file packs, which are held in 8
+  Operand elements = {};  ///< of a value of more dimensions than a tensor may have: the same elements in fewer
   std::optional<Progression> counting = {};  ///< i64 [N] of a size that is not a number
-  std::optional<Dim> undecided = {};         ///< the elements are computed only because sizes differ in the sign of this
+  std::optional<Dim> undecided = {};  ///< the elements are computed only because sizes differ in the sign of this
 
   bool depends_on_sizes() const { return symbolic || counting; }
 };
 
-/// An application of an operator while a node is lowered, or a constant (no kind): taken again where the lowering starts anew after elements were read.
+/// An application of an operator while a node is lowered, or a constant (no kind): taken again where the lowering
+/// starts anew after elements were read.
 struct Applied {
   std::optional<OpKind> kind;
   std::vector<Operand> inputs;
@@ -57,16 +61,17 @@ struct Frame {
     std::int64_t iteration = 0;
     std::optional<std::int64_t> trips;
     std::size_t carried = 0;
-    bool is_scan = false;                       ///< Scan; else Loop
-    std::int64_t sequences = 0;                 ///< of a Scan before opset 9, which scans them one after another; 0 for other loops
-    std::vector<Operand> initial;               ///< of such a Scan: the states of all sequences
+    bool is_scan = false;          ///< Scan; else Loop
+    std::int64_t sequences = 0;    ///< of a Scan before opset 9, which scans them one after another; 0 for other loops
+    std::vector<Operand> initial;  ///< of such a Scan: the states of all sequences
     std::vector<std::vector<Operand>> finals;   ///< of such a Scan: by state, of the sequences that are done
     std::vector<std::vector<Operand>> stacked;  ///< by scan result: its pieces
     std::vector<Operand> scan_inputs;
     Ints input_axes, output_axes, input_directions, output_directions;
   };
   std::shared_ptr<Loop> loop = nullptr;
-  std::shared_ptr<const std::vector<Node>> own_nodes = nullptr;  ///< of a function's call or in it, whose attributes are in them
+  std::shared_ptr<const std::vector<Node>> own_nodes =
+      nullptr;  ///< of a function's call or in it, whose attributes are in them
 };
 
 /// Where an import stands. A copy goes on from there with other elements.
@@ -86,9 +91,9 @@ struct Part {
   Graph graph;
   std::vector<std::pair<std::int32_t, std::string>> inputs;   ///< slot and the graph's name of it
   std::vector<std::pair<std::int32_t, std::string>> outputs;  ///< slots that later parts read, and those to read now
-  std::vector<std::pair<std::string, SizeTensor>> sizes;      ///< the graph's names of inputs that follow from the sizes
-  std::vector<std::int32_t> reads;                            ///< slots whose elements must be known; none: the model is complete
-  std::vector<Operand> results;                               ///< of a complete model, in its order
+  std::vector<std::pair<std::string, SizeTensor>> sizes;  ///< the graph's names of inputs that follow from the sizes
+  std::vector<std::int32_t> reads;  ///< slots whose elements must be known; none: the model is complete
+  std::vector<Operand> results;     ///< of a complete model, in its order
   ImportState state;
 };
 
@@ -114,8 +119,10 @@ class WeightTable {
   std::unordered_map<std::string, const Tensor*> tensors_;
 };
 
-/// Where a model's import begins: its inputs have these types, in the model's order; after them those that are given in place of their initializers.
-ImportState begin_import(const Model& model, const std::vector<TensorType>& inputs, const std::vector<std::string>& overridden = {});
+/// Where a model's import begins: its inputs have these types, in the model's order; after them those that are given in
+/// place of their initializers.
+ImportState begin_import(const Model& model, const std::vector<TensorType>& inputs,
+                         const std::vector<std::string>& overridden = {});
 
 class Importer {
  public:
@@ -139,11 +146,13 @@ class Importer {
   bool is_here(Operand x) const { return is_known(x) || ids_.contains(x.slot); }
   /// A value of more dimensions than a tensor may have, by what has its elements.
   Operand add_view(const Dims& dims, Operand elements);
-  std::vector<Operand> apply(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, const std::string& scope);
+  std::vector<Operand> apply(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes,
+                             const std::string& scope);
   /// Lowers the nodes of a graph as part of the node that has it.
   std::vector<Operand> in_place(const GraphDef& graph, const std::vector<Operand>& inputs);
   const SymbolRanges& ranges() const { return ranges_; }
-  /// Counts elements and operations that are about to be computed one by one. Throws Error where no model would want so many.
+  /// Counts elements and operations that are about to be computed one by one. Throws Error where no model would want so
+  /// many.
   void evaluate_work(double work);
 
  private:
@@ -166,19 +175,23 @@ class Importer {
   void begin_iteration(const std::vector<Operand>& carried, Operand condition);
   bool next_iteration();
   Frame frame_of(const Node& node, const std::shared_ptr<Frame::Loop>& loop) const;
-  std::optional<std::vector<TensorType>> types_of_trial(const Frame& frame, const std::vector<Operand>& carried, bool is_number_known);
+  std::optional<std::vector<TensorType>> types_of_trial(const Frame& frame, const std::vector<Operand>& carried,
+                                                        bool is_number_known);
   void bind_without_iteration(const Node& node, const Frame& frame, const std::vector<Operand>& carried);
-  std::shared_ptr<const std::vector<Node>> with_references(const std::vector<Node>& nodes, const Node* call = nullptr) const;
+  std::shared_ptr<const std::vector<Node>> with_references(const std::vector<Node>& nodes,
+                                                           const Node* call = nullptr) const;
   void finish_loop();
   void enter_function(const Node& node, const FunctionDef& function);
   ValueId value(Operand x);
   ValueId size_input(const Slot& slot);
   std::string here() const;
   std::string reads_elements(Operand x) const;
-  std::vector<Operand> emit(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, const std::string& scope);
+  std::vector<Operand> emit(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes,
+                            const std::string& scope);
   void note_undecided(const std::vector<Operand>& inputs, const std::vector<Operand>& results);
   void check_broadcast(const std::vector<Operand>& inputs, OpKind kind) const;
-  std::optional<std::vector<Operand>> fold(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes);
+  std::optional<std::vector<Operand>> fold(OpKind kind, const std::vector<Operand>& inputs,
+                                           const Attributes& attributes);
   Operand repeated(Operand x);
   void note_repeated(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, Operand result);
   std::vector<Operand> with_one_element(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes);
@@ -203,10 +216,10 @@ class Importer {
 /// What a slot's elements are for each run's sizes; nothing where they do not depend on them.
 std::optional<SizeTensor> size_tensor(const Slot& slot);
 
-/// Integer arithmetic on elements that depend on sizes: the results, or nothing where the operator has none here. `undecided` becomes what sizes differ in the
-/// sign of where that is the reason.
-std::optional<std::vector<std::pair<TensorType, Dims>>> shape_arithmetic(OpKind kind, const std::vector<std::pair<TensorType, Dims>>& operands,
-                                                                         const Attributes& attributes, const SymbolRanges& ranges,
-                                                                         std::optional<Dim>& undecided);
+/// Integer arithmetic on elements that depend on sizes: the results, or nothing where the operator has none here.
+/// `undecided` becomes what sizes differ in the sign of where that is the reason.
+std::optional<std::vector<std::pair<TensorType, Dims>>> shape_arithmetic(
+    OpKind kind, const std::vector<std::pair<TensorType, Dims>>& operands, const Attributes& attributes,
+    const SymbolRanges& ranges, std::optional<Dim>& undecided);
 
 }  // namespace cermet::onnx

@@ -6,24 +6,30 @@
 #include "base/buffer.hpp"
 #include "onnx/importer.hpp"
 #include "onnx/proto_tensor.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::onnx {
 namespace {
 
 constexpr std::int64_t most_listed = std::int64_t{1} << 22;
 
-TensorView view_of(const TensorData& data) { return {const_cast<std::byte*>(data.bytes().data()), data.type().dtype, cermet::bind(data.type().dims, {})}; }
+TensorView view_of(const TensorData& data) {
+  return {const_cast<std::byte*>(data.bytes().data()), data.type().dtype, cermet::bind(data.type().dims, {})};
+}
 
 TensorData filled_data(DType dtype, const Shape& shape, const Floats& values) {
   OwnedTensor memory(dtype, shape);
-  for (std::int64_t i = 0; i < shape.elements(); ++i) store(memory.view, i, values[static_cast<std::size_t>(i) % values.size()]);
-  return {{dtype, to_dims(shape)}, std::span(memory.view.as<const std::byte>(), static_cast<std::size_t>(dense_bytes(dtype, shape)))};
+  for (std::int64_t i = 0; i < shape.elements(); ++i)
+    store(memory.view, i, values[static_cast<std::size_t>(i) % values.size()]);
+  return {{dtype, to_dims(shape)},
+          std::span(memory.view.as<const std::byte>(), static_cast<std::size_t>(dense_bytes(dtype, shape)))};
 }
 
 }  // namespace
 
-bool Lowering::has(std::size_t i) const { return i < node_.inputs.size() && !node_.inputs[i].empty() && importer_.find(node_.inputs[i]); }
+bool Lowering::has(std::size_t i) const {
+  return i < node_.inputs.size() && !node_.inputs[i].empty() && importer_.find(node_.inputs[i]);
+}
 
 Operand Lowering::in(std::size_t i) const {
   expect(i < node_.inputs.size() && !node_.inputs[i].empty(), "operand {}: expected a value, found none", i);
@@ -53,14 +59,24 @@ T typed(const Lowering& l, const Attribute* attribute, std::string_view name, st
 
 }  // namespace
 
-std::int64_t Lowering::integer(std::string_view name, std::int64_t fallback) const { return typed(*this, attribute(name), name, "an integer", fallback); }
-double Lowering::number(std::string_view name, double fallback) const { return typed(*this, attribute(name), name, "a number", fallback); }
+std::int64_t Lowering::integer(std::string_view name, std::int64_t fallback) const {
+  return typed(*this, attribute(name), name, "an integer", fallback);
+}
+double Lowering::number(std::string_view name, double fallback) const {
+  return typed(*this, attribute(name), name, "a number", fallback);
+}
 std::string Lowering::text(std::string_view name, std::string_view fallback) const {
   return typed(*this, attribute(name), name, "a string", std::string(fallback));
 }
-Ints Lowering::integers(std::string_view name, Ints fallback) const { return typed(*this, attribute(name), name, "integers", std::move(fallback)); }
-Floats Lowering::numbers(std::string_view name, Floats fallback) const { return typed(*this, attribute(name), name, "numbers", std::move(fallback)); }
-Strings Lowering::texts(std::string_view name, Strings fallback) const { return typed(*this, attribute(name), name, "strings", std::move(fallback)); }
+Ints Lowering::integers(std::string_view name, Ints fallback) const {
+  return typed(*this, attribute(name), name, "integers", std::move(fallback));
+}
+Floats Lowering::numbers(std::string_view name, Floats fallback) const {
+  return typed(*this, attribute(name), name, "numbers", std::move(fallback));
+}
+Strings Lowering::texts(std::string_view name, Strings fallback) const {
+  return typed(*this, attribute(name), name, "strings", std::move(fallback));
+}
 
 const Tensor* Lowering::tensor(std::string_view name) const {
   const Attribute* found = attribute(name);
@@ -70,7 +86,9 @@ const Tensor* Lowering::tensor(std::string_view name) const {
   return tensor;
 }
 
-DType Lowering::dtype_of_code(std::int64_t code) const { return dtype_of(code, fmt::format("node '{}' ({})", node_.name, node_.op)); }
+DType Lowering::dtype_of_code(std::int64_t code) const {
+  return dtype_of(code, fmt::format("node '{}' ({})", node_.name, node_.op));
+}
 
 const TensorType& Lowering::type(Operand x) const { return importer_.slot(x).type; }
 
@@ -82,20 +100,26 @@ int Lowering::axis(std::int64_t value, int rank) const {
 }
 
 std::int64_t Lowering::constant(const Dim& dim) const {
-  if (!dim.is_constant()) throw NeedsSizes{fmt::format("node '{}' ({}) needs the number {}", node_.name, node_.op, dim.to_string())};
+  if (!dim.is_constant())
+    throw NeedsSizes{fmt::format("node '{}' ({}) needs the number {}", node_.name, node_.op, dim.to_string())};
   return dim.constant();
 }
 
 bool Lowering::equals(const Dim& a, const Dim& b) const {
   const auto known = onnx::equals(a, b, ranges());
   if (!known)
-    throw NeedsSizes{fmt::format("node '{}' ({}): sizes in the range differ in whether {} is {}", node_.name, node_.op, a.to_string(), b.to_string()), a - b};
+    throw NeedsSizes{fmt::format("node '{}' ({}): sizes in the range differ in whether {} is {}", node_.name, node_.op,
+                                 a.to_string(), b.to_string()),
+                     a - b};
   return *known;
 }
 
 bool Lowering::is_negative(const Dim& a) const {
   const auto known = is_less(a, 0, ranges());
-  if (!known) throw NeedsSizes{fmt::format("node '{}' ({}): sizes in the range differ in whether {} is negative", node_.name, node_.op, a.to_string()), a};
+  if (!known)
+    throw NeedsSizes{fmt::format("node '{}' ({}): sizes in the range differ in whether {} is negative", node_.name,
+                                 node_.op, a.to_string()),
+                     a};
   return *known;
 }
 
@@ -119,7 +143,8 @@ Dims Lowering::dims_in(Operand x) const {
 
 Ints Lowering::ints_in(Operand x) const {
   const TensorData& data = importer_.known(x);
-  expect(is_integer(data.type().dtype) || data.type().dtype == DType::boolean, "expected integers, found {}", data.type().to_string());
+  expect(is_integer(data.type().dtype) || data.type().dtype == DType::boolean, "expected integers, found {}",
+         data.type().to_string());
   const TensorView view = view_of(data);
   Ints values(listed(view.elements()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_integer(view, static_cast<std::int64_t>(i));
@@ -155,15 +180,25 @@ Operand Lowering::constant(TensorData data) { return importer_.add_constant(std:
 
 Operand Lowering::scalar(DType dtype, double value) { return constant(filled_data(dtype, {}, {value})); }
 
-Operand Lowering::vector(DType dtype, const Floats& values) { return constant(filled_data(dtype, {static_cast<std::int64_t>(values.size())}, values)); }
+Operand Lowering::vector(DType dtype, const Floats& values) {
+  return constant(filled_data(dtype, {static_cast<std::int64_t>(values.size())}, values));
+}
 
-Operand Lowering::ints(const Ints& values) { return constant(TensorData::of({DType::i64, {static_cast<std::int64_t>(values.size())}}, values)); }
+Operand Lowering::ints(const Ints& values) {
+  return constant(TensorData::of({DType::i64, {static_cast<std::int64_t>(values.size())}}, values));
+}
 
-Operand Lowering::whole(DType dtype, std::int64_t value) { return cast(constant(TensorData::of({DType::i64, {}}, Ints{value})), dtype); }
+Operand Lowering::whole(DType dtype, std::int64_t value) {
+  return cast(constant(TensorData::of({DType::i64, {}}, Ints{value})), dtype);
+}
 
 Operand Lowering::counting(const Dim& count, const Dim& first, std::int64_t step) {
   if (!count.is_constant())
-    return importer_.add({.name = node_.name, .type = {DType::i64, {count}}, .data = {}, .symbolic = {}, .counting = Progression{first, count, step}});
+    return importer_.add({.name = node_.name,
+                          .type = {DType::i64, {count}},
+                          .data = {},
+                          .symbolic = {},
+                          .counting = Progression{first, count, step}});
   Dims values(listed(count.constant()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<std::int64_t>(i) * step;
   return shape_value(values);
@@ -180,18 +215,21 @@ Operand Lowering::shape_value(const Dims& values, bool scalar) {
 }
 
 std::vector<Operand> Lowering::ops(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes) {
-  if (std::ranges::any_of(inputs, [&](Operand x) { return x && rank(x) > Shape::max_rank; })) return op_of_many(kind, inputs, attributes);
+  if (std::ranges::any_of(inputs, [&](Operand x) { return x && rank(x) > Shape::max_rank; }))
+    return op_of_many(kind, inputs, attributes);
   return importer_.apply(kind, inputs, attributes, node_.name);
 }
 
-Operand Lowering::op(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes) { return ops(kind, inputs, attributes).at(0); }
+Operand Lowering::op(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes) {
+  return ops(kind, inputs, attributes).at(0);
+}
 
 std::vector<Operand> Lowering::graph_results(std::string_view attribute_name, const std::vector<Operand>& inputs) {
   const Attribute* found = attribute(attribute_name);
   const auto* graph = found ? std::get_if<std::shared_ptr<const GraphDef>>(found) : nullptr;
   expect(graph, "attribute {}: expected a graph, found none", attribute_name);
-  expect((*graph)->inputs.size() == inputs.size(), "attribute {}: expected a graph of {} inputs, found {}", attribute_name, inputs.size(),
-         (*graph)->inputs.size());
+  expect((*graph)->inputs.size() == inputs.size(), "attribute {}: expected a graph of {} inputs, found {}",
+         attribute_name, inputs.size(), (*graph)->inputs.size());
   return importer_.in_place(**graph, inputs);
 }
 
@@ -203,16 +241,21 @@ void Lowering::note_quantized_from(Operand y, const QuantizedFrom& from) { impor
 
 std::optional<QuantizedFrom> Lowering::quantized_from(Operand y) const {
   std::optional<QuantizedFrom> from = importer_.slot(y).quantized_from;
-  if (!from || !importer_.is_here(from->x) || !importer_.is_here(from->scale) || (from->zero_point && !importer_.is_here(from->zero_point))) return {};
+  if (!from || !importer_.is_here(from->x) || !importer_.is_here(from->scale) ||
+      (from->zero_point && !importer_.is_here(from->zero_point)))
+    return {};
   if (from->as_signed && !importer_.is_here(from->as_signed)) from->as_signed = {};
   return from;
 }
 
-Operand Lowering::cast(Operand x, DType to) { return dtype(x) == to ? x : op(OpKind::cast, {x}, {{"out_dtype", std::string(name_of(to))}}); }
+Operand Lowering::cast(Operand x, DType to) {
+  return dtype(x) == to ? x : op(OpKind::cast, {x}, {{"out_dtype", std::string(name_of(to))}});
+}
 
 Operand Lowering::transpose(Operand x, Ints permutation) {
   bool identity = true;
-  for (std::size_t i = 0; i < permutation.size(); ++i) identity = identity && permutation[i] == static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < permutation.size(); ++i)
+    identity = identity && permutation[i] == static_cast<std::int64_t>(i);
   if (!identity && rank(x) > Shape::max_rank) return transpose_many(x, permutation);
   return identity ? x : op(OpKind::transpose, {x}, {{"permutation", std::move(permutation)}});
 }
@@ -243,12 +286,20 @@ Operand Lowering::filled(const Dims& dims, DType dtype, double value) {
   return dims.empty() ? one : expand(one, dims);
 }
 
-Operand Lowering::reduce(OpKind kind, Operand x, const Ints& axes, bool keep_dims) { return op(kind, {x}, {{"axes", axes}, {"keepdims", keep_dims}}); }
+Operand Lowering::reduce(OpKind kind, Operand x, const Ints& axes, bool keep_dims) {
+  return op(kind, {x}, {{"axes", axes}, {"keepdims", keep_dims}});
+}
 
-Operand Lowering::widened(Operand x) { return size_of(dtype(x)) < 4 && is_floating(dtype(x)) ? cast(x, DType::f32) : x; }
+Operand Lowering::widened(Operand x) {
+  return size_of(dtype(x)) < 4 && is_floating(dtype(x)) ? cast(x, DType::f32) : x;
+}
 
-void Lowering::fail_unsupported(const std::string& what) const { fail(Status::unsupported, "node '{}' ({}): {}", node_.name, node_.op, what); }
+void Lowering::fail_unsupported(const std::string& what) const {
+  fail(Status::unsupported, "node '{}' ({}): {}", node_.name, node_.op, what);
+}
 
-void Lowering::fail_invalid(const std::string& what) const { fail(Status::invalid_file, "node '{}' ({}): {}", node_.name, node_.op, what); }
+void Lowering::fail_invalid(const std::string& what) const {
+  fail(Status::invalid_file, "node '{}' ({}): {}", node_.name, node_.op, what);
+}
 
 }  // namespace cermet::onnx

@@ -10,8 +10,8 @@
 
 #include "base/error.hpp"
 #include "onnx/model.hpp"
-#include "op/attributes.hpp"
-#include "op/problem.hpp"
+#include "op/schema/attributes.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet::onnx {
 
@@ -24,7 +24,8 @@ struct Operand {
   friend bool operator==(Operand, Operand) = default;
 };
 
-/// What QuantizeLinear or DequantizeLinear made a value of. A scale or zero point of several elements goes along the axis.
+/// What QuantizeLinear or DequantizeLinear made a value of. A scale or zero point of several elements goes along the
+/// axis.
 struct QuantizedFrom {
   Operand x, scale, zero_point;  ///< zero_point: none where it is 0
   std::int64_t axis = 0;
@@ -33,7 +34,8 @@ struct QuantizedFrom {
 
 class Lowering {
  public:
-  Lowering(Importer& importer, const Node& node, std::int64_t version) : importer_(importer), node_(node), version_(version) {}
+  Lowering(Importer& importer, const Node& node, std::int64_t version)
+      : importer_(importer), node_(node), version_(version) {}
 
   const Node& node() const { return node_; }
   std::int64_t version() const { return version_; }  ///< opset of the node's domain
@@ -43,7 +45,9 @@ class Lowering {
   std::size_t outputs() const { return node_.outputs.size(); }
   /// Whether operand i is given: in a function the name of an input that the call leaves out stands for none.
   bool has(std::size_t i) const;
-  bool wants(std::size_t o) const { return o < node_.outputs.size() && !node_.outputs[o].empty(); }  ///< whether result o has a name
+  bool wants(std::size_t o) const {
+    return o < node_.outputs.size() && !node_.outputs[o].empty();
+  }  ///< whether result o has a name
   /// Operand i; throws Error naming the node where it is not given.
   Operand in(std::size_t i) const;
   Operand in_or_none(std::size_t i) const { return has(i) ? in(i) : Operand{}; }
@@ -58,7 +62,7 @@ class Lowering {
   Floats numbers(std::string_view name, Floats fallback = {}) const;
   Strings texts(std::string_view name, Strings fallback = {}) const;
   const Tensor* tensor(std::string_view name) const;  ///< null where there is none
-  DType dtype_of_code(std::int64_t code) const;       ///< of a TensorProto.DataType, as attributes `to` and `dtype` have it
+  DType dtype_of_code(std::int64_t code) const;  ///< of a TensorProto.DataType, as attributes `to` and `dtype` have it
 
   // ---- Types
   const TensorType& type(Operand x) const;
@@ -68,7 +72,8 @@ class Lowering {
   const Dims& dims(Operand x) const { return type(x).dims; }
   Dim dim(Operand x, int axis) const;            ///< negative axes count from the end
   int axis(std::int64_t value, int rank) const;  ///< in [0, rank); throws Error naming the node where it is outside
-  /// A size that must be a number while the graph is made; where it is a symbol, the model is imported again for the sizes of each run.
+  /// A size that must be a number while the graph is made; where it is a symbol, the model is imported again for the
+  /// sizes of each run.
   std::int64_t size(Operand x, int axis) const;
   std::int64_t constant(const Dim& dim) const;
   /// What sizes decide. Throw NeedsSizes naming the node where some sizes in their ranges say yes and others no.
@@ -77,7 +82,8 @@ class Lowering {
   const SymbolRanges& ranges() const;
   std::int64_t elements(Operand x) const;  ///< all sizes must be numbers
 
-  // ---- Elements. An operand whose elements must be known ends the part of the graph that one launch can run: they are computed, read, and the import goes on.
+  // ---- Elements. An operand whose elements must be known ends the part of the graph that one launch can run: they are
+  // computed, read, and the import goes on.
   /// Whether the elements are known now.
   bool is_known(Operand x) const;
   bool depends_on_sizes(Operand x) const;  ///< then dims_in() has elements that are no numbers
@@ -93,24 +99,28 @@ class Lowering {
 
   // ---- Making values
   Operand constant(TensorData data);
-  Operand scalar(DType dtype, double value);                                        ///< rank 0
-  Operand vector(DType dtype, const Floats& values);                                ///< rank 1
-  Operand ints(const Ints& values);                                                 ///< i64, rank 1
-  Operand whole(DType dtype, std::int64_t value);                                   ///< rank 0; exact, where scalar() takes a double
-  Operand counting(const Dim& count, const Dim& first = 0, std::int64_t step = 1);  ///< i64 [count]: first, first + step, ..
-  Operand shape_value(const Dims& values, bool scalar = false);                     ///< i64, elements may be symbolic
-  /// Applies an operator; a result of known operands that is small enough is known. Throws Error naming the node, and the operand as the operator calls it.
+  Operand scalar(DType dtype, double value);          ///< rank 0
+  Operand vector(DType dtype, const Floats& values);  ///< rank 1
+  Operand ints(const Ints& values);                   ///< i64, rank 1
+  Operand whole(DType dtype, std::int64_t value);     ///< rank 0; exact, where scalar() takes a double
+  Operand counting(const Dim& count, const Dim& first = 0,
+                   std::int64_t step = 1);                       ///< i64 [count]: first, first + step, ..
+  Operand shape_value(const Dims& values, bool scalar = false);  ///< i64, elements may be symbolic
+  /// Applies an operator; a result of known operands that is small enough is known. Throws Error naming the node, and
+  /// the operand as the operator calls it.
   Operand op(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes = {});
   std::vector<Operand> ops(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes = {});
 
   /// Lets constants made of a tensor of the file take so many bytes more than is made of others; once for each tensor.
   void make_room(Operand x, std::int64_t bytes);
-  /// The number of a draw of random numbers: 0, 1, .. in the order in which nodes are imported. Called once no more elements are read.
+  /// The number of a draw of random numbers: 0, 1, .. in the order in which nodes are imported. Called once no more
+  /// elements are read.
   std::uint64_t next_draw();
   /// Names the iteration of the loops around the node; 0 outside and in the first.
   std::uint64_t iteration() const;
 
-  /// Imports the nodes of a graph attribute in place, its inputs being these: its results. Branches and loops in it are refused.
+  /// Imports the nodes of a graph attribute in place, its inputs being these: its results. Branches and loops in it are
+  /// refused.
   std::vector<Operand> graph_results(std::string_view attribute_name, const std::vector<Operand>& inputs);
 
   void note_bits(Operand x, int bits);
@@ -123,7 +133,8 @@ class Lowering {
   Operand cast(Operand x, DType to);               ///< x itself where it has the type
   Operand reshape(Operand x, const Dims& to);      ///< x itself where it has the dimensions
   Operand transpose(Operand x, Ints permutation);  ///< x itself for the identity
-  /// Of more dimensions than a tensor may have, where those that stay side by side and those of size 1 leave few enough.
+  /// Of more dimensions than a tensor may have, where those that stay side by side and those of size 1 leave few
+  /// enough.
   Operand transpose_many(Operand x, const Ints& permutation);
   Operand move_axis(Operand x, int from, int to);
   Operand unsqueeze(Operand x, const Ints& axes);  ///< positions in the result
@@ -149,7 +160,8 @@ class Lowering {
   [[noreturn]] void unsupported(fmt::format_string<Args...> format, Args&&... args) const {
     fail_unsupported(fmt::format(format, std::forward<Args>(args)...));
   }
-  /// Error(invalid_file) naming the node, where what the model says cannot be: "attribute axis: expected ..., found ...".
+  /// Error(invalid_file) naming the node, where what the model says cannot be: "attribute axis: expected ..., found
+  /// ...".
   template <class... Args>
   void expect(bool condition, fmt::format_string<Args...> format, Args&&... args) const {
     if (!condition) fail_invalid(fmt::format(format, std::forward<Args>(args)...));
@@ -159,7 +171,8 @@ class Lowering {
   [[noreturn]] void fail_unsupported(const std::string& what) const;
   [[noreturn]] void fail_invalid(const std::string& what) const;
   const Attribute* attribute(std::string_view name) const;
-  Operand elements_of(Operand x) const;  ///< x, or where it has more dimensions than a tensor may have, its elements in fewer
+  Operand elements_of(
+      Operand x) const;  ///< x, or where it has more dimensions than a tensor may have, its elements in fewer
   std::vector<Operand> op_of_many(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes);
 
   Importer& importer_;
@@ -167,7 +180,8 @@ class Lowering {
   std::int64_t version_;
 };
 
-/// How an ONNX operator becomes Cermet's: sets every result that wants(). `first` and `last`: opsets of its domain in which the row holds.
+/// How an ONNX operator becomes Cermet's: sets every result that wants(). `first` and `last`: opsets of its domain in
+/// which the row holds.
 struct OpRow {
   std::string_view name, domain;
   std::int64_t first, last;

@@ -21,7 +21,8 @@ Operand Lowering::reshape(Operand x, const Dims& to) {
   const Dims from = dims(x);
   if (from == to) return x;
   if (to.size() > static_cast<std::size_t>(Shape::max_rank)) return importer_.add_view(to, x);
-  if (product(to) == Dim(0) && std::ranges::all_of(to, &Dim::is_constant)) return filled(to, dtype(x), 0);  // a 0 in the attribute would stand for a size of x
+  if (product(to) == Dim(0) && std::ranges::all_of(to, &Dim::is_constant))
+    return filled(to, dtype(x), 0);  // a 0 in the attribute would stand for a size of x
   Ints shape;
   int rest = 0;
   for (std::size_t i = 0; i < to.size(); ++i) {
@@ -32,7 +33,9 @@ Operand Lowering::reshape(Operand x, const Dims& to) {
   }
   if (rest > 0 && product(to) == Dim(0)) return filled(to, dtype(x), 0);  // nothing tells what -1 stands for
   if (rest <= 1) return op(OpKind::reshape, {x}, {{"shape", std::move(shape)}});
-  if (product(from) != product(to)) throw NeedsSizes{fmt::format("node '{}' ({}) makes {} of {}", node_.name, node_.op, to_string(to), to_string(from))};
+  if (product(from) != product(to))
+    throw NeedsSizes{
+        fmt::format("node '{}' ({}) makes {} of {}", node_.name, node_.op, to_string(to), to_string(from))};
   return op(OpKind::reshape, {x}, {{"dims", texts_of(to)}});
 }
 
@@ -71,12 +74,14 @@ Operand Lowering::expand(Operand x, const Dims& to) {
   bool changes = rank > from.size(), symbolic = false;
   for (std::size_t i = 0; i < rank; ++i) {
     const bool is_new = i + from.size() < rank;
-    const Dim have = is_new ? Dim(1) : from[i + from.size() - rank], want = i + to.size() < rank ? Dim(1) : to[i + to.size() - rank];
+    const Dim have = is_new ? Dim(1) : from[i + from.size() - rank],
+              want = i + to.size() < rank ? Dim(1) : to[i + to.size() - rank];
     bool keeps = have == want || want == Dim(1) || want == Dim(-1);
     // Both may be 1 for some sizes; where neither is, they must be the same.
     if (!keeps && !equals(have, 1)) {
       keeps = equals(want, 1) || equals(have, want);
-      expect(keeps || (have.is_constant() && want.is_constant()), "shape: expected dimensions that {} broadcasts to, found {}", to_string(from), to_string(to));
+      expect(keeps || (have.is_constant() && want.is_constant()),
+             "shape: expected dimensions that {} broadcasts to, found {}", to_string(from), to_string(to));
     }
     result.push_back(keeps ? have : want);
     shape.push_back(!keeps && want.is_constant() ? want.constant() : is_new ? 1 : -1);
@@ -84,11 +89,13 @@ Operand Lowering::expand(Operand x, const Dims& to) {
     changes = changes || !keeps;
   }
   if (!changes) return x;
-  return symbolic ? op(OpKind::expand, {x}, {{"dims", texts_of(result)}}) : op(OpKind::expand, {x}, {{"shape", std::move(shape)}});
+  return symbolic ? op(OpKind::expand, {x}, {{"dims", texts_of(result)}})
+                  : op(OpKind::expand, {x}, {{"shape", std::move(shape)}});
 }
 
 Operand Lowering::slice(Operand x, int axis, std::int64_t start, std::int64_t end, std::int64_t step) {
-  return op(OpKind::slice, {x}, {{"starts", Ints{start}}, {"ends", Ints{end}}, {"axes", Ints{axis}}, {"steps", Ints{step}}});
+  return op(OpKind::slice, {x},
+            {{"starts", Ints{start}}, {"ends", Ints{end}}, {"axes", Ints{axis}}, {"steps", Ints{step}}});
 }
 
 Operand Lowering::take(Operand x, int axis, const Dim& first, const Dim& count, std::int64_t step) {
@@ -99,7 +106,8 @@ Operand Lowering::take(Operand x, int axis, const Dim& first, const Dim& count, 
   if (first.is_constant()) start = first.constant();
   else if (behind.is_constant() && behind.constant() < 0) start = behind.constant();
   if (!start) return op(OpKind::gather, {x, counting(count, first, step)}, {{"axis", std::int64_t{axis}}});
-  return op(OpKind::slice, {x}, {{"starts", Ints{*start}}, {"counts", texts_of({count})}, {"axes", Ints{axis}}, {"steps", Ints{step}}});
+  return op(OpKind::slice, {x},
+            {{"starts", Ints{*start}}, {"counts", texts_of({count})}, {"axes", Ints{axis}}, {"steps", Ints{step}}});
 }
 
 }  // namespace cermet::onnx

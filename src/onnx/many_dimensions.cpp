@@ -1,9 +1,10 @@
-// Values of more dimensions than a tensor may have: exporters make them between a reshape and the next one. Their elements are held in fewer dimensions.
+// Values of more dimensions than a tensor may have: exporters make them between a reshape and the next one. Their
+// elements are held in fewer dimensions.
 #include <algorithm>
 #include <numeric>
 
 #include "onnx/importer.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::onnx {
 
@@ -14,7 +15,8 @@ Operand Lowering::elements_of(Operand x) const {
 
 Operand Lowering::transpose_many(Operand x, const Ints& permutation) {
   const Dims from = dims(x);
-  expect(permutation.size() == from.size(), "attribute perm: expected {} axes, found {}", from.size(), permutation.size());
+  expect(permutation.size() == from.size(), "attribute perm: expected {} axes, found {}", from.size(),
+         permutation.size());
   Dims to;
   Ints order;  // of the axes that are not 1
   for (const std::int64_t p : permutation) {
@@ -50,10 +52,12 @@ Operand Lowering::transpose_many(Operand x, const Ints& permutation) {
 }
 
 /// Elementwise operators on values of equal dimensions and on numbers.
-std::vector<Operand> Lowering::op_of_many(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes) {
+std::vector<Operand> Lowering::op_of_many(OpKind kind, const std::vector<Operand>& inputs,
+                                          const Attributes& attributes) {
   const auto most = std::ranges::max_element(inputs, {}, [&](Operand x) { return x ? rank(x) : -1; });
   const Dims whole = dims(*most);
-  const bool is_elementwise = kind == OpKind::cast || kind == OpKind::where || definition(kind).category == "Elementwise";
+  const bool is_elementwise =
+      kind == OpKind::cast || kind == OpKind::where || definition(kind).category == "Elementwise";
   std::vector<Operand> flat;
   for (const Operand x : inputs) {
     const bool is_number = x && product(dims(x)) == Dim(1);

@@ -22,7 +22,8 @@ void Tensor::read(std::span<std::byte> destination, std::int64_t from) const {
   if (!file_) {
     std::memcpy(destination.data(), held_->data() + from, destination.size());
   } else if (const std::size_t found = file_->read(offset_ + from, destination); found != destination.size()) {
-    fail(Status::invalid_file, "tensor '{}': {}: expected {} bytes at {}, found {}", name_, file_->path().string(), destination.size(), offset_ + from, found);
+    fail(Status::invalid_file, "tensor '{}': {}: expected {} bytes at {}, found {}", name_, file_->path().string(),
+         destination.size(), offset_ + from, found);
   }
 }
 
@@ -33,7 +34,8 @@ TensorData Tensor::data() const {
 }
 
 const FunctionDef* Model::function(const Node& node) const {
-  const auto found = std::ranges::find_if(functions, [&](const FunctionDef& f) { return f.name == node.op && f.domain == node.domain; });
+  const auto found = std::ranges::find_if(
+      functions, [&](const FunctionDef& f) { return f.name == node.op && f.domain == node.domain; });
   return found == functions.end() ? nullptr : &*found;
 }
 

@@ -1,4 +1,5 @@
-// What an ONNX file says, checked: nodes, attributes, tensors and subgraphs, without the file format. Source: the ONNX IR specification.
+// What an ONNX file says, checked: nodes, attributes, tensors and subgraphs, without the file format. Source: the ONNX
+// IR specification.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ class Tensor {
   std::int64_t bytes() const;
   int bits() const { return bits_; }  ///< of elements that the file packs, which are held in bytes; else 0
   void set_bits(int bits) { bits_ = bits; }
-  /// Copies elements, those from byte `from` on; all where `destination` has bytes() bytes. Throws Error naming tensor and file where they cannot be read.
-  /// Several threads may share one object.
+  /// Copies elements, those from byte `from` on; all where `destination` has bytes() bytes. Throws Error naming tensor
+  /// and file where they cannot be read. Several threads may share one object.
   void read(std::span<std::byte> destination, std::int64_t from = 0) const;
   TensorData data() const;
 
@@ -61,8 +62,8 @@ struct ValueInfo {
 struct GraphDef;
 
 /// Lists of tensors, graphs and types, which no operator that is imported has, are refused while reading.
-using Attribute = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>, Tensor,
-                               std::shared_ptr<const GraphDef>>;
+using Attribute = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>,
+                               std::vector<std::string>, Tensor, std::shared_ptr<const GraphDef>>;
 
 struct Node {
   std::string op, domain, name;              ///< domain "" for ONNX's own
@@ -99,8 +100,9 @@ struct Model {
   const FunctionDef* function(const Node& node) const;
 };
 
-/// Reads and checks a file. Throws Error(invalid_file) naming what breaks the format (a cycle, a tensor whose bytes are not its type's, data outside its
-/// folder, ...), Error(unsupported) naming element types and attributes that nothing here takes, before any memory that the file only claims to fill is taken.
+/// Reads and checks a file. Throws Error(invalid_file) naming what breaks the format (a cycle, a tensor whose bytes are
+/// not its type's, data outside its folder, ...), Error(unsupported) naming element types and attributes that nothing
+/// here takes, before any memory that the file only claims to fill is taken.
 Model read_model(const std::filesystem::path& path);
 
 }  // namespace cermet::onnx

@@ -53,12 +53,14 @@ void CompiledModel::bind_sizes(Step& step) {
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     OwnedTensor made = wanted[i].second.value(sizes_);
     const std::int64_t bytes = dense_bytes(made.view.dtype, made.view.shape);
-    const bool is_same = !is_first && made.view.shape == step.sizes[i].view.shape &&
-                         std::memcmp(made.view.data, step.size_elements[i].view.data, static_cast<std::size_t>(bytes)) == 0;
+    const bool is_same =
+        !is_first && made.view.shape == step.sizes[i].view.shape &&
+        std::memcmp(made.view.data, step.size_elements[i].view.data, static_cast<std::size_t>(bytes)) == 0;
     if (is_first) {
       Held& held = step.sizes.emplace_back();
       if (context_->stream()) {
-        auto memory = std::make_shared<DeviceBuffer>(context_->device().allocate(std::max<std::int64_t>(wanted[i].second.type.bytes().value(greatest), 1)));
+        auto memory = std::make_shared<DeviceBuffer>(
+            context_->device().allocate(std::max<std::int64_t>(wanted[i].second.type.bytes().value(greatest), 1)));
         held = {{memory->data(), made.view.dtype, made.view.shape}, memory, false};
       }
       step.size_elements.emplace_back();
@@ -84,7 +86,8 @@ void CompiledModel::keep_operands_that_are_results(std::size_t operands) {
     for (std::size_t i = 0; i < operands; ++i) {
       const TensorView& x = held_[i].view;
       const auto *begin = x.as<const std::byte>(), *at = view.as<const std::byte>();
-      if (!held_[i].owner && at >= begin && at < begin + std::max<std::int64_t>(dense_bytes(x.dtype, x.shape), 1)) return true;
+      if (!held_[i].owner && at >= begin && at < begin + std::max<std::int64_t>(dense_bytes(x.dtype, x.shape), 1))
+        return true;
     }
     return false;
   };
@@ -116,7 +119,9 @@ std::optional<TensorData> CompiledModel::constant_output(std::size_t i) {
   if (slot.tensor) return slot.tensor->data();
   if (const std::optional<SizeTensor> sizes = size_tensor(slot)) {
     const OwnedTensor made = sizes->value(sizes_);
-    return TensorData(made.view.type(), std::span(made.view.as<const std::byte>(), static_cast<std::size_t>(dense_bytes(made.view.dtype, made.view.shape))));
+    return TensorData(made.view.type(),
+                      std::span(made.view.as<const std::byte>(),
+                                static_cast<std::size_t>(dense_bytes(made.view.dtype, made.view.shape))));
   }
   if (!slot.expression) return {};
   return Importer(*model_, table_, {}, last.part.state).known(result);

@@ -21,8 +21,9 @@ constexpr OpRow rows[] = {
 std::span<const OpRow> op_rows() { return rows; }
 
 const OpRow* find_row(std::string_view op, std::string_view domain, std::int64_t opset) {
-  const auto found = std::ranges::find_if(
-      rows, [&](const OpRow& row) { return row.name == op && row.domain == domain && opset >= row.first && (row.last == 0 || opset <= row.last); });
+  const auto found = std::ranges::find_if(rows, [&](const OpRow& row) {
+    return row.name == op && row.domain == domain && opset >= row.first && (row.last == 0 || opset <= row.last);
+  });
   return found == std::end(rows) ? nullptr : &*found;
 }
 

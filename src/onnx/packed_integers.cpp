@@ -26,7 +26,8 @@ std::string unpacked(const std::string& packed, std::int64_t elements, std::int6
   const unsigned mask = (1u << bits) - 1u, sign = 1u << (bits - 1);
   std::string bytes(static_cast<std::size_t>(elements), '\0');
   for (std::int64_t i = 0; i < elements; ++i) {
-    const unsigned value = (static_cast<unsigned char>(packed[static_cast<std::size_t>(i / per_byte)]) >> (i % per_byte * bits)) & mask;
+    const unsigned value =
+        (static_cast<unsigned char>(packed[static_cast<std::size_t>(i / per_byte)]) >> (i % per_byte * bits)) & mask;
     unsigned held = value;
     if (code == float4e2m1) held = e4m3_of_e2m1[value & 7u] | (value & 8u ? 0x80u : 0u);
     else if ((code == int4 || code == int2) && (value & sign)) held = value | ~mask;

@@ -1,6 +1,6 @@
 // Tensors that follow from sizes, in the head of a plan.
 #include "onnx/plan_files.hpp"
-#include "op/dim_text.hpp"
+#include "op/schema/dim_text.hpp"
 
 namespace cermet::onnx::plan_files {
 namespace {

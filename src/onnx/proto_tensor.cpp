@@ -68,7 +68,8 @@ std::string bytes_of_list(const ::onnx::TensorProto& proto, DType dtype) {
     case DType::u64: return packed<std::uint64_t>(proto.uint64_data());
     case DType::u32: return packed<std::uint32_t>(proto.uint64_data());
     case DType::i32: return packed<std::int32_t>(proto.int32_data());
-    default: return size_of(dtype) == 2 ? packed<std::uint16_t>(proto.int32_data()) : packed<std::uint8_t>(proto.int32_data());
+    default:
+      return size_of(dtype) == 2 ? packed<std::uint16_t>(proto.int32_data()) : packed<std::uint8_t>(proto.int32_data());
   }
 }
 
@@ -83,7 +84,9 @@ std::int64_t number_of(const std::string& text, const std::string& what) {
 std::string read_all(const PosixFile& file, std::int64_t offset, std::int64_t bytes, const std::string& what) {
   std::string held(static_cast<std::size_t>(bytes), '\0');
   const std::size_t found = file.read(offset, std::as_writable_bytes(std::span(held)));
-  if (found != held.size()) fail(Status::invalid_file, "{}: {}: expected {} bytes at {}, found {}", what, file.path().string(), bytes, offset, found);
+  if (found != held.size())
+    fail(Status::invalid_file, "{}: {}: expected {} bytes at {}, found {}", what, file.path().string(), bytes, offset,
+         found);
   return held;
 }
 
@@ -111,15 +114,20 @@ std::shared_ptr<const PosixFile> ExternalFiles::open(const std::string& location
   const std::filesystem::path path(location);
   bool inside = !location.empty() && path.is_relative() && location.find('\0') == std::string::npos;
   for (const auto& part : path) inside = inside && part != "..";
-  if (!inside) fail(Status::invalid_file, "tensor '{}': expected data in a file below the model's folder, found location '{}'", tensor, location);
+  if (!inside)
+    fail(Status::invalid_file, "tensor '{}': expected data in a file below the model's folder, found location '{}'",
+         tensor, location);
   std::filesystem::path folder = model_.parent_path();
   if (folder.empty()) folder = ".";
   // A link may not lead out of the folder either.
   std::error_code error;
-  const auto root = std::filesystem::weakly_canonical(folder, error), target = std::filesystem::weakly_canonical(folder / path, error);
-  if (error) fail(Status::io, "tensor '{}': {}: cannot be opened: {}", tensor, (folder / path).string(), error.message());
+  const auto root = std::filesystem::weakly_canonical(folder, error),
+             target = std::filesystem::weakly_canonical(folder / path, error);
+  if (error)
+    fail(Status::io, "tensor '{}': {}: cannot be opened: {}", tensor, (folder / path).string(), error.message());
   if (std::mismatch(root.begin(), root.end(), target.begin(), target.end()).first != root.end())
-    fail(Status::invalid_file, "tensor '{}': expected data in a file below the model's folder, found a link to {}", tensor, target.string());
+    fail(Status::invalid_file, "tensor '{}': expected data in a file below the model's folder, found a link to {}",
+         tensor, target.string());
   file = std::make_shared<const PosixFile>(PosixFile::open_for_reading(target));
   return file;
 }
@@ -128,30 +136,38 @@ Tensor take_tensor(::onnx::TensorProto& proto, ExternalFiles& files, const Eleme
   const std::string name = proto.name(), what = "tensor '" + name + "'";
   const DType dtype = dtype_of(proto.data_type(), what);
   if (proto.has_segment()) fail(Status::unsupported, "{}: tensors in segments are not supported", what);
-  if (proto.dims_size() > Shape::max_rank) fail(Status::unsupported, "{}: expected at most {} dimensions, found {}", what, Shape::max_rank, proto.dims_size());
+  if (proto.dims_size() > Shape::max_rank)
+    fail(Status::unsupported, "{}: expected at most {} dimensions, found {}", what, Shape::max_rank, proto.dims_size());
   Shape shape;
   for (const std::int64_t d : proto.dims()) {
     if (d < 0) fail(Status::invalid_file, "{}: expected non-negative dimensions, found {}", what, d);
     shape.push_back(d);
   }
   const int bits = packed_bits(proto.data_type());
-  const std::int64_t whole = dense_bytes(dtype, shape), bytes = bits ? packed_bytes(whole, bits) : whole;  // in the file
+  const std::int64_t whole = dense_bytes(dtype, shape),
+                     bytes = bits ? packed_bytes(whole, bits) : whole;  // in the file
   TensorType type{dtype, to_dims(shape)};
   if (proto.data_location() == ::onnx::TensorProto::EXTERNAL) {
     std::map<std::string, std::string> entries;
     for (const auto& entry : proto.external_data()) entries[entry.key()] = entry.value();
     const auto file = files.open(entries["location"], name);
-    const std::int64_t offset = entries.contains("offset") ? number_of(entries["offset"], what + ": offset") : 0, stored = file->stamp().bytes;
+    const std::int64_t offset = entries.contains("offset") ? number_of(entries["offset"], what + ": offset") : 0,
+                       stored = file->stamp().bytes;
     const std::int64_t length = entries.contains("length") ? number_of(entries["length"], what + ": length") : bytes;
-    if (length != bytes) fail(Status::invalid_file, "{}: expected {} bytes for {}, found length {}", what, bytes, type.to_string(), length);
+    if (length != bytes)
+      fail(Status::invalid_file, "{}: expected {} bytes for {}, found length {}", what, bytes, type.to_string(),
+           length);
     if (offset > stored || bytes > stored - offset)
-      fail(Status::invalid_file, "{}: expected {} bytes at {} of {}, found a file of {}", what, bytes, offset, file->path().string(), stored);
+      fail(Status::invalid_file, "{}: expected {} bytes at {} of {}, found a file of {}", what, bytes, offset,
+           file->path().string(), stored);
     if (bits) return packed_tensor(name, std::move(type), read_all(*file, offset, bytes, what), proto.data_type());
     return {name, std::move(type), file, offset};
   }
   if (left.file) {
-    if (left.bytes != bytes) fail(Status::invalid_file, "{}: expected {} bytes for {}, found {}", what, bytes, type.to_string(), left.bytes);
-    if (bits) return packed_tensor(name, std::move(type), read_all(*left.file, left.offset, bytes, what), proto.data_type());
+    if (left.bytes != bytes)
+      fail(Status::invalid_file, "{}: expected {} bytes for {}, found {}", what, bytes, type.to_string(), left.bytes);
+    if (bits)
+      return packed_tensor(name, std::move(type), read_all(*left.file, left.offset, bytes, what), proto.data_type());
     return {name, std::move(type), left.file, left.offset};
   }
   std::string held = proto.has_raw_data() ? std::move(*proto.mutable_raw_data()) : bytes_of_list(proto, dtype);

@@ -1,4 +1,5 @@
-// The headers of messages are read as far as ModelProto.graph (7), GraphProto.initializer (5), TensorProto.raw_data (9); other fields are copied.
+// The headers of messages are read as far as ModelProto.graph (7), GraphProto.initializer (5), TensorProto.raw_data
+// (9); other fields are copied.
 #include "onnx/raw_offsets.hpp"
 
 #include <google/protobuf/io/coded_stream.h>
@@ -13,7 +14,8 @@ using google::protobuf::io::CodedOutputStream;
 
 void put(std::uint64_t number, std::string& to) {
   std::uint8_t bytes[10];
-  to.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(CodedOutputStream::WriteVarint64ToArray(number, bytes) - bytes));
+  to.append(reinterpret_cast<const char*>(bytes),
+            static_cast<std::size_t>(CodedOutputStream::WriteVarint64ToArray(number, bytes) - bytes));
 }
 
 void put_message(std::uint32_t tag, const std::string& message, std::string& to) {
@@ -24,7 +26,8 @@ void put_message(std::uint32_t tag, const std::string& message, std::string& to)
 
 class ThinReader {
  public:
-  ThinReader(CodedInputStream& input, std::int64_t file_bytes, ThinModel& made) : input_(input), file_bytes_(file_bytes), made_(made) {}
+  ThinReader(CodedInputStream& input, std::int64_t file_bytes, ThinModel& made)
+      : input_(input), file_bytes_(file_bytes), made_(made) {}
 
   bool model() {
     return each_field(made_.bytes, 7, [&](std::uint32_t tag, std::int64_t) {
@@ -32,7 +35,9 @@ class ThinReader {
       const bool whole = each_field(graph, 5, [&](std::uint32_t initializer, std::int64_t) {
         std::string tensor;
         RawData& raw = made_.raw.emplace_back();
-        if (!each_field(tensor, 9, [&](std::uint32_t data, std::int64_t bytes) { return raw_data(data, bytes, raw, tensor); })) return false;
+        if (!each_field(tensor, 9,
+                        [&](std::uint32_t data, std::int64_t bytes) { return raw_data(data, bytes, raw, tensor); }))
+          return false;
         put_message(initializer, tensor, graph);
         return true;
       });
@@ -63,7 +68,8 @@ class ThinReader {
   /// At most what the file has left: skipping does not notice its end.
   bool length(std::int64_t& bytes) {
     std::uint64_t number = 0;
-    if (!input_.ReadVarint64(&number) || number > static_cast<std::uint64_t>(file_bytes_ - input_.CurrentPosition())) return false;
+    if (!input_.ReadVarint64(&number) || number > static_cast<std::uint64_t>(file_bytes_ - input_.CurrentPosition()))
+      return false;
     bytes = static_cast<std::int64_t>(number);
     return true;
   }
@@ -87,7 +93,8 @@ class ThinReader {
     }
   }
 
-  /// Calls field(tag, bytes) for every field of that number and of a length; copies the others. False where the bytes are no message.
+  /// Calls field(tag, bytes) for every field of that number and of a length; copies the others. False where the bytes
+  /// are no message.
   template <class F>
   bool each_field(std::string& to, std::uint32_t number, F&& field) {
     while (const std::uint32_t tag = input_.ReadTag()) {

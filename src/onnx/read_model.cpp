@@ -26,7 +26,8 @@ std::string domain_of(const std::string& domain) { return domain == "ai.onnx" ? 
 std::vector<std::string> later_fields(const google::protobuf::UnknownFieldSet& unknown, int number) {
   std::vector<std::string> found;
   for (int i = 0; i < unknown.field_count(); ++i)
-    if (const auto& field = unknown.field(i); field.number() == number && field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+    if (const auto& field = unknown.field(i);
+        field.number() == number && field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
       found.push_back(field.length_delimited());
   return found;
 }
@@ -38,10 +39,13 @@ class Reader {
       : files_(path), file_(std::move(file)), raw_(std::move(raw)) {}
 
   std::shared_ptr<const GraphDef> graph(::onnx::GraphProto& proto, int depth) {
-    if (depth > most_nested) fail(Status::invalid_file, "graph '{}': expected at most {} graphs within each other, found more", proto.name(), most_nested);
+    if (depth > most_nested)
+      fail(Status::invalid_file, "graph '{}': expected at most {} graphs within each other, found more", proto.name(),
+           most_nested);
     auto graph = std::make_shared<GraphDef>();
     graph->name = proto.name();
-    if (proto.sparse_initializer_size() > 0) fail(Status::unsupported, "graph '{}': sparse initializers are not supported", graph->name);
+    if (proto.sparse_initializer_size() > 0)
+      fail(Status::unsupported, "graph '{}': sparse initializers are not supported", graph->name);
     const UnusedStrings unused = unused_strings(proto);
     for (auto& tensor : *proto.mutable_initializer()) {
       if (!unused.initializers.contains(tensor.name())) graph->initializers.push_back(initializer(tensor, depth));
@@ -55,7 +59,12 @@ class Reader {
   }
 
   FunctionDef function(::onnx::FunctionProto& proto) {
-    FunctionDef function{.name = proto.name(), .domain = domain_of(proto.domain()), .inputs = {}, .outputs = {}, .nodes = {}, .opsets = {}};
+    FunctionDef function{.name = proto.name(),
+                         .domain = domain_of(proto.domain()),
+                         .inputs = {},
+                         .outputs = {},
+                         .nodes = {},
+                         .opsets = {}};
     for (const auto& name : proto.input()) function.inputs.push_back(name);
     for (const auto& name : proto.output()) function.outputs.push_back(name);
     for (const auto& opset : proto.opset_import()) function.opsets[domain_of(opset.domain())] = opset.version();
@@ -64,8 +73,15 @@ class Reader {
       if (!unused.nodes.contains(n)) function.nodes.push_back(node(*proto.mutable_node(n), 0));
     for (const std::string& bytes : later_fields(proto.unknown_fields(), 11)) {  // attribute_proto
       ::onnx::AttributeProto attribute;
-      if (!attribute.ParseFromString(bytes)) fail(Status::invalid_file, "function '{}': expected an attribute, found bytes that are none", function.name);
-      const Node call{.op = function.name, .domain = function.domain, .name = function.name, .inputs = {}, .outputs = {}, .attributes = {}, .references = {}};
+      if (!attribute.ParseFromString(bytes))
+        fail(Status::invalid_file, "function '{}': expected an attribute, found bytes that are none", function.name);
+      const Node call{.op = function.name,
+                      .domain = function.domain,
+                      .name = function.name,
+                      .inputs = {},
+                      .outputs = {},
+                      .attributes = {},
+                      .references = {}};
       function.defaults[attribute.name()] = this->attribute(attribute, call, 0);
     }
     return function;
@@ -91,31 +107,40 @@ class Reader {
     ValueInfo value{.name = proto.name(), .dtype = {}, .dims = {}};
     const std::string what = "value '" + value.name + "'";
     if (!proto.has_type() || proto.type().value_case() == ::onnx::TypeProto::VALUE_NOT_SET) return value;
-    if (!proto.type().has_tensor_type()) fail(Status::unsupported, "{}: expected a tensor, found a sequence, map, optional or sparse tensor", what);
+    if (!proto.type().has_tensor_type())
+      fail(Status::unsupported, "{}: expected a tensor, found a sequence, map, optional or sparse tensor", what);
     const auto& tensor = proto.type().tensor_type();
     if (tensor.elem_type() != 0) value.dtype = dtype_of(tensor.elem_type(), what);
     if (!tensor.has_shape()) return value;
     if (tensor.shape().dim_size() > Shape::max_rank)
-      fail(Status::unsupported, "{}: expected at most {} dimensions, found {}", what, Shape::max_rank, tensor.shape().dim_size());
+      fail(Status::unsupported, "{}: expected at most {} dimensions, found {}", what, Shape::max_rank,
+           tensor.shape().dim_size());
     value.dims.emplace();
     for (const auto& dim : tensor.shape().dim()) {
       DeclaredDim& declared = value.dims->emplace_back();
       if (dim.has_dim_value() && dim.dim_value() >= 0) declared.value = dim.dim_value();
-      if (dim.dim_param() != "?") declared.name = dim.dim_param();  // some exporters write it for every size that they do not know
+      if (dim.dim_param() != "?")
+        declared.name = dim.dim_param();  // some exporters write it for every size that they do not know
     }
     return value;
   }
 
   Node node(::onnx::NodeProto& proto, int depth) {
-    Node node{
-        .op = proto.op_type(), .domain = domain_of(proto.domain()), .name = proto.name(), .inputs = {}, .outputs = {}, .attributes = {}, .references = {}};
+    Node node{.op = proto.op_type(),
+              .domain = domain_of(proto.domain()),
+              .name = proto.name(),
+              .inputs = {},
+              .outputs = {},
+              .attributes = {},
+              .references = {}};
     for (const auto& name : proto.input()) node.inputs.push_back(name);
     for (const auto& name : proto.output()) node.outputs.push_back(name);
     if (node.name.empty() && !node.outputs.empty()) node.name = node.outputs.front();
     for (auto& attribute : *proto.mutable_attribute()) {
       if (!attribute.ref_attr_name().empty()) node.references[attribute.name()] = attribute.ref_attr_name();
       else if (!node.attributes.emplace(attribute.name(), this->attribute(attribute, node, depth)).second)
-        fail(Status::invalid_file, "node '{}' ({}): attribute '{}' is given twice", node.name, node.op, attribute.name());
+        fail(Status::invalid_file, "node '{}' ({}): attribute '{}' is given twice", node.name, node.op,
+             attribute.name());
     }
     return node;
   }
@@ -127,12 +152,14 @@ class Reader {
       case ::onnx::AttributeProto::STRING: return proto.s();
       case ::onnx::AttributeProto::INTS: return std::vector<std::int64_t>(proto.ints().begin(), proto.ints().end());
       case ::onnx::AttributeProto::FLOATS: return std::vector<double>(proto.floats().begin(), proto.floats().end());
-      case ::onnx::AttributeProto::STRINGS: return std::vector<std::string>(proto.strings().begin(), proto.strings().end());
+      case ::onnx::AttributeProto::STRINGS:
+        return std::vector<std::string>(proto.strings().begin(), proto.strings().end());
       case ::onnx::AttributeProto::TENSOR: return take(*proto.mutable_t());
       case ::onnx::AttributeProto::GRAPH: return graph(*proto.mutable_g(), depth + 1);
       default:
-        fail(Status::unsupported, "node '{}' ({}): attribute '{}': lists of tensors or graphs, sparse tensors and types are not supported", node.name, node.op,
-             proto.name());
+        fail(Status::unsupported,
+             "node '{}' ({}): attribute '{}': lists of tensors or graphs, sparse tensors and types are not supported",
+             node.name, node.op, proto.name());
     }
   }
 
@@ -167,8 +194,10 @@ void check_nodes(const std::string& where, const std::vector<Node>& nodes, std::
   for (const Node& node : nodes) {
     for (const std::string& name : node.inputs)
       if (!name.empty() && !is_made(name))
-        fail(Status::invalid_file, "{}: node '{}' ({}) reads '{}': expected a value that an earlier node, an input or an initializer makes, found none", where,
-             node.name, node.op, name);
+        fail(Status::invalid_file,
+             "{}: node '{}' ({}) reads '{}': expected a value that an earlier node, an input or an initializer makes, "
+             "found none",
+             where, node.name, node.op, name);
     std::vector<const std::unordered_set<std::string>*> inner = outer;
     inner.push_back(&made);
     for (const auto& [name, attribute] : node.attributes)
@@ -183,15 +212,18 @@ void check_names(const GraphDef& graph, const std::vector<const std::unordered_s
   const std::string where = fmt::format("graph '{}'", graph.name);
   std::unordered_set<std::string> made;
   for (const ValueInfo& input : graph.inputs)
-    if (!made.insert(input.name).second) fail(Status::invalid_file, "{}: input '{}' is declared twice", where, input.name);
+    if (!made.insert(input.name).second)
+      fail(Status::invalid_file, "{}: input '{}' is declared twice", where, input.name);
   std::unordered_set<std::string> given;
   for (const Tensor& tensor : graph.initializers)
-    if (!given.insert(tensor.name()).second) fail(Status::invalid_file, "{}: initializer '{}' is given twice", where, tensor.name());
+    if (!given.insert(tensor.name()).second)
+      fail(Status::invalid_file, "{}: initializer '{}' is given twice", where, tensor.name());
   made.insert(given.begin(), given.end());  // an input may have one, as its default
   check_nodes(where, graph.nodes, made, outer);
   for (const ValueInfo& output : graph.outputs) {
     const bool outside = std::ranges::any_of(outer, [&](const auto* names) { return names->contains(output.name); });
-    if (!made.contains(output.name) && !outside) fail(Status::invalid_file, "{}: result '{}': expected a value of the graph, found none", where, output.name);
+    if (!made.contains(output.name) && !outside)
+      fail(Status::invalid_file, "{}: result '{}': expected a value of the graph, found none", where, output.name);
   }
 }
 
@@ -204,17 +236,22 @@ bool parse(google::protobuf::io::CodedInputStream& input, ::onnx::ModelProto& pr
 std::vector<RawData> parse(const PosixFile& file, ::onnx::ModelProto& proto) {
   constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;  // protobuf's limit
   if (file.stamp().bytes > most)
-    fail(Status::invalid_file, "expected at most 2 GiB, as ONNX has it, found {} bytes; larger weights are in files beside it", file.stamp().bytes);
+    fail(Status::invalid_file,
+         "expected at most 2 GiB, as ONNX has it, found {} bytes; larger weights are in files beside it",
+         file.stamp().bytes);
   google::protobuf::LogSilencer quiet;
   if (std::optional<ThinModel> thin = read_thin_model(file)) {
-    google::protobuf::io::CodedInputStream input(reinterpret_cast<const std::uint8_t*>(thin->bytes.data()), static_cast<int>(thin->bytes.size()));
+    google::protobuf::io::CodedInputStream input(reinterpret_cast<const std::uint8_t*>(thin->bytes.data()),
+                                                 static_cast<int>(thin->bytes.size()));
     if (parse(input, proto)) return std::move(thin->raw);
     proto.Clear();
   }
   FileStream stream(file);
   google::protobuf::io::CopyingInputStreamAdaptor adaptor(&stream, 1 << 20);
   google::protobuf::io::CodedInputStream input(&adaptor);
-  if (!parse(input, proto)) fail(Status::invalid_file, "expected an ONNX model (protobuf), found bytes that are none at {}", input.CurrentPosition());
+  if (!parse(input, proto))
+    fail(Status::invalid_file, "expected an ONNX model (protobuf), found bytes that are none at {}",
+         input.CurrentPosition());
   return {};
 }
 
@@ -240,7 +277,9 @@ Model read_model(const std::filesystem::path& path) try {
     std::unordered_set<std::string> made(f.inputs.begin(), f.inputs.end());
     check_nodes(fmt::format("function '{}'", f.name), f.nodes, made, {});
     for (const std::string& name : f.outputs)
-      if (!made.contains(name)) fail(Status::invalid_file, "function '{}': result '{}': expected a value of the function, found none", f.name, name);
+      if (!made.contains(name))
+        fail(Status::invalid_file, "function '{}': result '{}': expected a value of the function, found none", f.name,
+             name);
   }
   return model;
 } catch (const Error& error) {

@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "onnx/importer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::onnx {
 namespace {
@@ -15,7 +15,9 @@ constexpr std::int64_t most_elements = 1024;  ///< of a result; more are no shap
 
 bool is_zero(const Dim& d) { return d.is_constant() && d.constant() == 0; }
 
-std::optional<Dim> truth(std::optional<bool> known) { return known ? std::optional(Dim(*known ? 1 : 0)) : std::nullopt; }
+std::optional<Dim> truth(std::optional<bool> known) {
+  return known ? std::optional(Dim(*known ? 1 : 0)) : std::nullopt;
+}
 std::optional<bool> opposite(std::optional<bool> known) { return known ? std::optional(!*known) : std::nullopt; }
 
 /// Of integers, and of whole numbers in a floating type.
@@ -41,7 +43,8 @@ std::optional<Dim> binary(OpKind kind, DType dtype, const Dim& a, const Dim& b, 
     case OpKind::max: return greatest_of(a, b, ranges);
     case OpKind::min: return least_of(a, b, ranges);
     case OpKind::div:
-      if (is_floating(dtype) || !b.is_constant() || b.constant() <= 0 || a.bounds(ranges).least < 0) return exact_quotient(a, b);
+      if (is_floating(dtype) || !b.is_constant() || b.constant() <= 0 || a.bounds(ranges).least < 0)
+        return exact_quotient(a, b);
       return floor_div(a, b);
     case OpKind::mod:
       if (!b.is_constant() || b.constant() <= 0) return {};
@@ -83,12 +86,12 @@ bool holds(DType dtype, const DimRange& range) {
 }
 
 bool compares(OpKind kind) {
-  return kind == OpKind::equal || kind == OpKind::not_equal || kind == OpKind::less || kind == OpKind::less_equal || kind == OpKind::greater ||
-         kind == OpKind::greater_equal;
+  return kind == OpKind::equal || kind == OpKind::not_equal || kind == OpKind::less || kind == OpKind::less_equal ||
+         kind == OpKind::greater || kind == OpKind::greater_equal;
 }
 
-std::optional<Dims> elementwise(OpKind kind, const std::vector<Value>& operands, const TensorType& result, const SymbolRanges& ranges,
-                                std::optional<Dim>& undecided) {
+std::optional<Dims> elementwise(OpKind kind, const std::vector<Value>& operands, const TensorType& result,
+                                const SymbolRanges& ranges, std::optional<Dim>& undecided) {
   Dims elements;
   const std::int64_t count = result.elements().constant();
   for (std::int64_t i = 0; i < count; ++i) {
@@ -98,7 +101,8 @@ std::optional<Dims> elementwise(OpKind kind, const std::vector<Value>& operands,
       const Dim condition = at(0);
       if (condition.is_constant()) value = is_zero(condition) ? at(2) : at(1);
     } else {
-      value = operands.size() == 1 ? unary(kind, at(0), ranges) : binary(kind, operands[0].first.dtype, at(0), at(1), ranges);
+      value = operands.size() == 1 ? unary(kind, at(0), ranges)
+                                   : binary(kind, operands[0].first.dtype, at(0), at(1), ranges);
     }
     if (!value && compares(kind)) undecided = at(0) - at(1);
     if (!value) return {};
@@ -124,7 +128,8 @@ std::optional<Dims> moved(const OpDefinition& op, const Problem& problem, const 
       }
     }
   }
-  for (std::size_t o = 0; o < operands.size(); ++o) from.emplace_back(positions[o].data(), DType::i64, cermet::bind(operands[o].first.dims, {}));
+  for (std::size_t o = 0; o < operands.size(); ++o)
+    from.emplace_back(positions[o].data(), DType::i64, cermet::bind(operands[o].first.dims, {}));
   result[0].resize(static_cast<std::size_t>(problem.outputs[0].elements().constant()));
   const TensorView to(result[0].data(), DType::i64, cermet::bind(problem.outputs[0].dims, {}));
   op.reference(ReferenceCall{from, std::span(&to, 1), problem.attributes});
@@ -135,11 +140,13 @@ std::optional<Dims> moved(const OpDefinition& op, const Problem& problem, const 
 
 }  // namespace
 
-std::optional<std::vector<std::pair<TensorType, Dims>>> shape_arithmetic(OpKind kind, const std::vector<std::pair<TensorType, Dims>>& operands,
-                                                                         const Attributes& attributes, const SymbolRanges& ranges,
-                                                                         std::optional<Dim>& undecided) {
+std::optional<std::vector<std::pair<TensorType, Dims>>> shape_arithmetic(
+    OpKind kind, const std::vector<std::pair<TensorType, Dims>>& operands, const Attributes& attributes,
+    const SymbolRanges& ranges, std::optional<Dim>& undecided) {
   const OpDefinition& op = definition(kind);
-  const auto one = [](TensorType type, Dims elements) { return std::optional(std::vector<Value>{{std::move(type), std::move(elements)}}); };
+  const auto one = [](TensorType type, Dims elements) {
+    return std::optional(std::vector<Value>{{std::move(type), std::move(elements)}});
+  };
   std::vector<std::optional<TensorType>> types;
   for (const auto& [type, elements] : operands) types.emplace_back(TensorType{type.dtype, type.dims});
   switch (kind) {
@@ -187,7 +194,8 @@ std::optional<std::vector<std::pair<TensorType, Dims>>> shape_arithmetic(OpKind 
     case OpKind::transpose:
     case OpKind::expand: {
       const Problem problem = make_problem(op, types, attributes);
-      if (const Dim count = problem.outputs[0].elements(); !count.is_constant() || count.constant() > most_elements) return {};
+      if (const Dim count = problem.outputs[0].elements(); !count.is_constant() || count.constant() > most_elements)
+        return {};
       const auto elements = moved(op, problem, operands);
       if (!elements) return {};
       return one(problem.outputs[0], *elements);

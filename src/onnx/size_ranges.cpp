@@ -17,13 +17,16 @@ std::string key_of(const std::vector<TensorType>& types, const std::vector<std::
 }
 
 bool contains(const SymbolRanges& ranges, const SymbolValues& sizes) {
-  return std::ranges::all_of(ranges, [&](const SymbolRange& r) { return sizes[r.symbol] >= r.range.least && sizes[r.symbol] <= r.range.greatest; });
+  return std::ranges::all_of(ranges, [&](const SymbolRange& r) {
+    return sizes[r.symbol] >= r.range.least && sizes[r.symbol] <= r.range.greatest;
+  });
 }
 
 }  // namespace
 
 /// With symbols for the dimensions that have a range of several sizes.
-std::vector<TensorType> CompiledModel::types_of(const std::vector<TensorView>& operands, const SymbolRanges& ranges) const {
+std::vector<TensorType> CompiledModel::types_of(const std::vector<TensorView>& operands,
+                                                const SymbolRanges& ranges) const {
   std::vector<TensorType> types;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     TensorType& type = types.emplace_back(operands[i].type());
@@ -37,12 +40,16 @@ std::vector<TensorType> CompiledModel::types_of(const std::vector<TensorView>& o
   return types;
 }
 
-/// Compiled for a part of the ranges; where sizes in it differ in what they ask of the graph, the part is cut there first. Nothing where that does not do.
-CompiledModel::Step* CompiledModel::step_of_range(const std::vector<TensorView>& operands, const std::vector<std::string>& overridden, std::string& why) {
+/// Compiled for a part of the ranges; where sizes in it differ in what they ask of the graph, the part is cut there
+/// first. Nothing where that does not do.
+CompiledModel::Step* CompiledModel::step_of_range(const std::vector<TensorView>& operands,
+                                                  const std::vector<std::string>& overridden, std::string& why) {
   for (;;) {
-    const auto range = std::ranges::find_if(parts_of_range_, [&](const Range& r) { return contains(r.ranges, sizes_); });
+    const auto range =
+        std::ranges::find_if(parts_of_range_, [&](const Range& r) { return contains(r.ranges, sizes_); });
     SymbolRanges open;
-    std::ranges::copy_if(range->ranges, std::back_inserter(open), [](const SymbolRange& r) { return r.range.least < r.range.greatest; });
+    std::ranges::copy_if(range->ranges, std::back_inserter(open),
+                         [](const SymbolRange& r) { return r.range.least < r.range.greatest; });
     const std::vector<TensorType> types = types_of(operands, open);
     std::unique_ptr<Step>& step = range->steps[key_of(types, overridden)];
     if (step) return step.get();
@@ -51,13 +58,16 @@ CompiledModel::Step* CompiledModel::step_of_range(const std::vector<TensorView>&
       return step.get();
     } catch (const NeedsSizes& needs) {
       why = needs.why;
-      const std::vector<SymbolRanges> parts = needs.sign_of ? cut_by_sign(range->ranges, *needs.sign_of) : std::vector<SymbolRanges>();
+      const std::vector<SymbolRanges> parts =
+          needs.sign_of ? cut_by_sign(range->ranges, *needs.sign_of) : std::vector<SymbolRanges>();
       if (parts.size() < 2 || parts_of_range_.size() + parts.size() > most_parts) return nullptr;
       log().info("--dim: {} parts of the range are compiled: {}", parts_of_range_.size() - 1 + parts.size(), why);
       parts_of_range_.erase(range);
       for (const SymbolRanges& part : parts) parts_of_range_.push_back({part, {}});
     } catch (const Error& error) {  // what one size lacks, another may have: the sizes of this run decide
-      if (error.status() != Status::invalid_argument && error.status() != Status::invalid_file && error.status() != Status::unsupported) throw;
+      if (error.status() != Status::invalid_argument && error.status() != Status::invalid_file &&
+          error.status() != Status::unsupported)
+        throw;
       why = error.what();
       return nullptr;
     }
@@ -67,7 +77,8 @@ CompiledModel::Step* CompiledModel::step_of_range(const std::vector<TensorView>&
 std::vector<SymbolRanges> CompiledModel::compiled_ranges() const {
   std::vector<SymbolRanges> list;
   for (const Range& range : parts_of_range_)
-    if (std::ranges::any_of(range.steps, [](const auto& entry) { return entry.second != nullptr; })) list.push_back(range.ranges);
+    if (std::ranges::any_of(range.steps, [](const auto& entry) { return entry.second != nullptr; }))
+      list.push_back(range.ranges);
   return list;
 }
 

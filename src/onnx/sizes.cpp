@@ -2,16 +2,19 @@
 
 #include <algorithm>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::onnx {
 namespace {
 
 constexpr std::int64_t beyond_any_axis = std::int64_t{1} << 40;
 
-Dim within_reach(const Dim& bound) { return bound.is_constant() ? Dim(std::clamp(bound.constant(), -beyond_any_axis, beyond_any_axis)) : bound; }
+Dim within_reach(const Dim& bound) {
+  return bound.is_constant() ? Dim(std::clamp(bound.constant(), -beyond_any_axis, beyond_any_axis)) : bound;
+}
 
-/// last - first in steps forward, in a form that grows with the size wherever there is one: a difference of two minima does not look so.
+/// last - first in steps forward, in a form that grows with the size wherever there is one: a difference of two minima
+/// does not look so.
 Dim distance_forward(const SliceBound& start, const SliceBound& end, const Dim& size, const SymbolRanges& ranges) {
   const Dim between = end.at - start.at;
   if (!start.is_negative && !end.is_negative) return least_of(between, size - start.at, ranges);
@@ -60,14 +63,19 @@ Dim greatest_of(const Dim& a, const Dim& b, const SymbolRanges& ranges) {
   return is_less(b, a, ranges) == false ? b : dim_max(a, b);
 }
 
-Progression sliced_positions(const SliceBound& given_start, const SliceBound& given_end, std::int64_t step, const Dim& size, const SymbolRanges& ranges) {
-  const SliceBound start{within_reach(given_start.at), given_start.is_negative}, end{within_reach(given_end.at), given_end.is_negative};
-  const Dim distance = step > 0 ? distance_forward(start, end, size, ranges) : distance_backward(start, end, size, ranges);
+Progression sliced_positions(const SliceBound& given_start, const SliceBound& given_end, std::int64_t step,
+                             const Dim& size, const SymbolRanges& ranges) {
+  const SliceBound start{within_reach(given_start.at), given_start.is_negative},
+      end{within_reach(given_end.at), given_end.is_negative};
+  const Dim distance =
+      step > 0 ? distance_forward(start, end, size, ranges) : distance_backward(start, end, size, ranges);
   const Dim count = greatest_of(ceil_div(distance, step > 0 ? step : -step), 0, ranges);
   // Where a first position is clamped to the far end, nothing is taken.
   if (step > 0 && !start.is_negative) return {start.at, count, step};
   if (step > 0 && distance == least_of(start.at * -1, size, ranges)) return {size - distance, count, step};
-  return {start.is_negative ? greatest_of(size + start.at, step > 0 ? 0 : -1, ranges) : least_of(start.at, size - 1, ranges), count, step};
+  return {start.is_negative ? greatest_of(size + start.at, step > 0 ? 0 : -1, ranges)
+                            : least_of(start.at, size - 1, ranges),
+          count, step};
 }
 
 /// A dimension that grows with the symbol, or falls: signs change at most twice, and halving finds where.
@@ -104,7 +112,8 @@ OwnedTensor SizeTensor::value(const SymbolValues& sizes) const {
   OwnedTensor made(type.dtype, bind(type.dims, sizes));
   const std::int64_t first = elements.empty() ? counting.first.value(sizes) : 0;
   for (std::int64_t i = 0; i < made.view.elements(); ++i) {
-    const std::int64_t number = elements.empty() ? first + i * counting.step : elements[static_cast<std::size_t>(i)].value(sizes);
+    const std::int64_t number =
+        elements.empty() ? first + i * counting.step : elements[static_cast<std::size_t>(i)].value(sizes);
     if (is_floating(type.dtype)) store(made.view, i, static_cast<double>(number));
     else store_integer(made.view, i, number);
   }

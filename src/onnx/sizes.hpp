@@ -1,4 +1,5 @@
-// What sizes decide: answers that hold for all values of their symbols, and integers that are computed of them for each run.
+// What sizes decide: answers that hold for all values of their symbols, and integers that are computed of them for each
+// run.
 #pragma once
 
 #include <optional>
@@ -27,9 +28,11 @@ struct SliceBound {
   bool is_negative = false;  ///< for all sizes
 };
 /// The positions that a slice takes of an axis, with ONNX's clamping.
-Progression sliced_positions(const SliceBound& start, const SliceBound& end, std::int64_t step, const Dim& size, const SymbolRanges& ranges);
+Progression sliced_positions(const SliceBound& start, const SliceBound& end, std::int64_t step, const Dim& size,
+                             const SymbolRanges& ranges);
 
-/// The ranges cut so that in each part a dimension is negative, 0 or positive for all sizes; nothing where cuts of one symbol's range do not do that.
+/// The ranges cut so that in each part a dimension is negative, 0 or positive for all sizes; nothing where cuts of one
+/// symbol's range do not do that.
 std::vector<SymbolRanges> cut_by_sign(const SymbolRanges& ranges, const Dim& dim);
 
 /// A tensor whose elements follow from sizes: an input of the graph that each run computes.

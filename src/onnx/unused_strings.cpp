@@ -26,7 +26,8 @@ void add_reads(const ::onnx::NodeProto& node, Names& names, int depth) {
 
 bool is_string_constant(const ::onnx::NodeProto& node) {
   return node.op_type() == "Constant" && std::ranges::any_of(node.attribute(), [](const auto& a) {
-           return a.name() == "value_string" || a.name() == "value_strings" || (a.name() == "value" && a.t().data_type() == P::STRING);
+           return a.name() == "value_string" || a.name() == "value_strings" ||
+                  (a.name() == "value" && a.t().data_type() == P::STRING);
          });
 }
 
@@ -36,13 +37,16 @@ bool reads_any(const ::onnx::NodeProto& node, const Names& names) {
   return std::ranges::any_of(reads, [&](const std::string& name) { return names.contains(name); });
 }
 
-/// `needed`: results of the nodes; `strings`: names of constants of strings outside the nodes. What is needed of these is taken out.
+/// `needed`: results of the nodes; `strings`: names of constants of strings outside the nodes. What is needed of these
+/// is taken out.
 template <class Nodes>
 std::set<int> unused_nodes(const Nodes& nodes, Names needed, Names& strings) {
   std::set<int> dead, unused;
   for (int n = nodes.size(); n-- > 0;) {  // each after those that read its results
     const auto& node = nodes.Get(n);
-    if (std::ranges::none_of(node.output(), [&](const std::string& name) { return !name.empty() && needed.contains(name); })) dead.insert(n);
+    if (std::ranges::none_of(node.output(),
+                             [&](const std::string& name) { return !name.empty() && needed.contains(name); }))
+      dead.insert(n);
     else add_reads(node, needed, 0);
   }
   std::erase_if(strings, [&](const std::string& name) { return needed.contains(name); });
@@ -72,7 +76,8 @@ UnusedStrings unused_strings(const ::onnx::GraphProto& graph) {
 UnusedStrings unused_strings(const ::onnx::FunctionProto& function) {
   UnusedStrings unused;
   if (std::ranges::any_of(function.node(), is_string_constant))
-    unused.nodes = unused_nodes(function.node(), Names(function.output().begin(), function.output().end()), unused.initializers);
+    unused.nodes =
+        unused_nodes(function.node(), Names(function.output().begin(), function.output().end()), unused.initializers);
   return unused;
 }
 

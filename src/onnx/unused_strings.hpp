@@ -1,4 +1,5 @@
-// Constants of strings that no result depends on: exporters leave vocabularies and notes in graphs, and a model runs without them.
+// Constants of strings that no result depends on: exporters leave vocabularies and notes in graphs, and a model runs
+// without them.
 #pragma once
 
 #include <set>

@@ -24,7 +24,8 @@ std::vector<TensorType> types_of(const CompiledModel& compiled, const std::map<s
     TensorType& type = types.emplace_back(TensorType{*input.dtype, {}});
     for (const DeclaredDim& d : *input.dims) {
       const auto range = dims.find(d.name);
-      require(d.value || range != dims.end(), "input '{}': expected --dim {}=SIZE or =LEAST..MOST, found none", input.name, d.name.empty() ? "NAME" : d.name);
+      require(d.value || range != dims.end(), "input '{}': expected --dim {}=SIZE or =LEAST..MOST, found none",
+              input.name, d.name.empty() ? "NAME" : d.name);
       if (d.value) type.dims.emplace_back(*d.value);
       else if (range->second.least == range->second.greatest) type.dims.emplace_back(range->second.least);
       else type.dims.emplace_back(symbol_of(d.name));
@@ -33,15 +34,18 @@ std::vector<TensorType> types_of(const CompiledModel& compiled, const std::map<s
   return types;
 }
 
-Part whole_model(const Model& model, WeightTable& table, const CompiledModel& compiled, const std::map<std::string, DimRange>& dims) {
+Part whole_model(const Model& model, WeightTable& table, const CompiledModel& compiled,
+                 const std::map<std::string, DimRange>& dims) {
   try {
     Importer importer(model, table, compiled.ranges(), begin_import(model, types_of(compiled, dims)));
     Part part = importer.run();
     if (part.reads.empty()) return part;
-    fail(Status::unsupported, "{}: elements of '{}' must be read before the rest of the model is known, and a plan has one part", model.path.string(),
-         part.state.slots[static_cast<std::size_t>(part.reads.front())].name);
+    fail(Status::unsupported,
+         "{}: elements of '{}' must be read before the rest of the model is known, and a plan has one part",
+         model.path.string(), part.state.slots[static_cast<std::size_t>(part.reads.front())].name);
   } catch (const NeedsSizes& needs) {
-    fail(Status::unsupported, "{}: expected a model that ranges of sizes suit, found one where {}", model.path.string(), needs.why);
+    fail(Status::unsupported, "{}: expected a model that ranges of sizes suit, found one where {}", model.path.string(),
+         needs.why);
   }
 }
 
@@ -50,7 +54,8 @@ class WeightsFile {
  public:
   explicit WeightsFile(const std::filesystem::path& path) : file_(PosixFile::create(path)) {}
   void add(const std::string& name, const TensorType& type, std::span<const std::byte> bytes) {
-    JsonValue entry{{"name", name}, {"dtype", std::string(name_of(type.dtype))}, {"offset", at_}, {"digest", digest(bytes)}};
+    JsonValue entry{
+        {"name", name}, {"dtype", std::string(name_of(type.dtype))}, {"offset", at_}, {"digest", digest(bytes)}};
     entry["shape"] = JsonValue::array();
     for (const Dim& d : type.dims) entry["shape"].push_back(d.constant());
     list_.push_back(std::move(entry));
@@ -82,8 +87,10 @@ JsonValue inputs_of(const CompiledModel& compiled, const Part& part) {
   return list;
 }
 
-/// Results that the graph computes by its name of them, those that are inputs by their number, others by their elements.
-JsonValue results_of(const Model& model, const CompiledModel& compiled, WeightTable& table, const Part& part, WeightsFile& weights) {
+/// Results that the graph computes by its name of them, those that are inputs by their number, others by their
+/// elements.
+JsonValue results_of(const Model& model, const CompiledModel& compiled, WeightTable& table, const Part& part,
+                     WeightsFile& weights) {
   JsonValue list = JsonValue::array();
   for (std::size_t o = 0; o < part.results.size(); ++o) {
     const Operand x = part.results[o];
@@ -113,7 +120,8 @@ void copy_kernels(const std::filesystem::path& folder) {
   make_folders(folder);
   for (const std::string& digest : cache.used()) {
     const jit::ReadEntry entry = jit::read_entry(cache.folder() / digest, true);
-    if (entry.state != jit::ReadEntry::State::sound) fail(Status::io, "{}: expected a kernel that was just compiled, found none", cache.folder().string());
+    if (entry.state != jit::ReadEntry::State::sound)
+      fail(Status::io, "{}: expected a kernel that was just compiled, found none", cache.folder().string());
     make_folders(folder / digest);
     jit::write_entry(folder / digest, entry.key, entry.name, entry.image);
   }
@@ -121,8 +129,8 @@ void copy_kernels(const std::filesystem::path& folder) {
 
 }  // namespace
 
-void write_plan(const std::shared_ptr<const Model>& model, const std::map<std::string, DimRange>& dims, Context& context, const std::filesystem::path& folder,
-                FusionMode mode) {
+void write_plan(const std::shared_ptr<const Model>& model, const std::map<std::string, DimRange>& dims,
+                Context& context, const std::filesystem::path& folder, FusionMode mode) {
   NewFolder files(folder);
   WeightTable table;
   const CompiledModel compiled(model, context, {.dims = dims, .skip = {}});  // checks the sizes and the operators
@@ -135,15 +143,19 @@ void write_plan(const std::shared_ptr<const Model>& model, const std::map<std::s
     const TensorData data = table.find(value.name)->data();
     weights.add(value.name, data.type(), data.bytes());
   }
-  JsonValue head{
-      {"format", "cermet onnx plan"}, {"version", plan_files::version}, {"device", plan_files::device_kind(context)}, {"graph_digest", digest(text)}};
+  JsonValue head{{"format", "cermet onnx plan"},
+                 {"version", plan_files::version},
+                 {"device", plan_files::device_kind(context)},
+                 {"graph_digest", digest(text)}};
   if (mode != FusionMode::full) head["mode"] = name_of(mode);
   head["inputs"] = inputs_of(compiled, part);
   head["results"] = results_of(*model, compiled, table, part, weights);
   head["weights"] = weights.close();
-  for (const auto& [name, sizes] : part.sizes) head["sizes"].push_back(JsonValue{{"value", name}, {"is", plan_files::written(sizes)}});
+  for (const auto& [name, sizes] : part.sizes)
+    head["sizes"].push_back(JsonValue{{"value", name}, {"is", plan_files::written(sizes)}});
   head["dims"] = JsonValue::array();
-  for (const auto& [name, range] : dims) head["dims"].push_back(JsonValue{{"name", name}, {"least", range.least}, {"greatest", range.greatest}});
+  for (const auto& [name, range] : dims)
+    head["dims"].push_back(JsonValue{{"name", name}, {"least", range.least}, {"greatest", range.greatest}});
   head["digest"] = digest(head.dump());
   write_file_atomically(files.path() / plan_files::head, head.dump() + "\n");
   if (context.target()) {

@@ -1,6 +1,6 @@
 #include "op/norm.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::add_rms_norm_op {
 namespace {
@@ -16,7 +16,8 @@ std::vector<TensorType> infer(const Problem& p) {
   return {{y, p.input(x_operand).dims}, p.input(residual_operand)};
 }
 
-/// The sum that statistics use. round_sum stores it as float32 first, as the kernels do, so that both see the same rounded bits.
+/// The sum that statistics use. round_sum stores it as float32 first, as the kernels do, so that both see the same
+/// rounded bits.
 double sum_at(const ReferenceCall& call, std::int64_t i, bool round_sum) {
   const double x = load(call.inputs[x_operand], i), residual = load(call.inputs[residual_operand], i);
   if (!round_sum) return x + residual;
@@ -45,11 +46,13 @@ void reference(const ReferenceCall& call) {
 
 std::vector<Case> cases() {
   std::vector<Case> list;
-  const auto add = [&](std::string name, Dims dims, DType x, DType residual, std::optional<DType> weight, Attributes attributes = {},
-                       const Fill& fill = normal()) {
+  const auto add = [&](std::string name, Dims dims, DType x, DType residual, std::optional<DType> weight,
+                       Attributes attributes = {}, const Fill& fill = normal()) {
     std::optional<CaseOperand> w;
     if (weight) w = CaseOperand{{*weight, {dims.back()}}, normal(0.2, 1)};
-    list.push_back({std::move(name), {CaseOperand{{x, dims}, fill}, CaseOperand{{residual, dims}, fill}, w}, std::move(attributes)});
+    list.push_back({std::move(name),
+                    {CaseOperand{{x, dims}, fill}, CaseOperand{{residual, dims}, fill}, w},
+                    std::move(attributes)});
   };
   using enum DType;
   for (DType t : {f32, bf16, f16})
@@ -58,15 +61,19 @@ std::vector<Case> cases() {
       add(fmt::format("f32_residual_{}_h{}", name_of(t), h), {3, h}, t, f32, t, {{"eps", 1e-6}});
     }
   for (std::string out : {"bf16", "f16"}) add("f32_to_" + out, {4, 256}, f32, f32, bf16, {{"out_dtype", out}});
-  for (DType t : {f32, bf16, f16}) add(fmt::format("round_sum_{}", name_of(t)), {3, 96}, f32, t, bf16, {{"round_sum", true}, {"out_dtype", "bf16"}});
+  for (DType t : {f32, bf16, f16})
+    add(fmt::format("round_sum_{}", name_of(t)), {3, 96}, f32, t, bf16, {{"round_sum", true}, {"out_dtype", "bf16"}});
   add("no_weight", {2, 3, 40}, bf16, f32, std::nullopt);
   add("weight_offset", {3, 96}, bf16, bf16, f32, {{"weight_offset", 1.0}});
   add("no_rows", {0, 16}, f32, f32, f32);
   add("no_columns", {4, 0}, f32, f32, f32);
   add("zero_row", {2, 16}, f32, f32, f32, {}, constant(0));
   add("nan_row", {2, 5}, f32, f32, f32, {}, values({1, 2, NAN, 4, 5, 6, 7, 8, 9, 10}));
-  list.push_back({"strided", {CaseOperand{{bf16, {4, 33}}, normal(), 7}, CaseOperand{{f32, {4, 33}}, normal(), 3}, CaseOperand{{bf16, {33}}}}});
-  list.push_back({"two_trailing", {CaseOperand{{f32, {3, 4, 6}}}, CaseOperand{{f32, {3, 4, 6}}}, CaseOperand{{f32, {4, 6}}}}});
+  list.push_back({"strided",
+                  {CaseOperand{{bf16, {4, 33}}, normal(), 7}, CaseOperand{{f32, {4, 33}}, normal(), 3},
+                   CaseOperand{{bf16, {33}}}}});
+  list.push_back(
+      {"two_trailing", {CaseOperand{{f32, {3, 4, 6}}}, CaseOperand{{f32, {3, 4, 6}}}, CaseOperand{{f32, {4, 6}}}}});
   return list;
 }
 
@@ -77,22 +84,28 @@ OpSpec define() {
       .category = "Normalization",
       .summary = "Residual addition followed by root-mean-square normalization",
       .semantics =
-          "sum = x + residual, stored in the residual's type; y = sum / sqrt(mean(sum^2) + eps) * (weight + weight_offset) over the trailing dimensions that "
+          "sum = x + residual, stored in the residual's type; y = sum / sqrt(mean(sum^2) + eps) * (weight + "
+          "weight_offset) over the trailing dimensions that "
           "the "
-          "weight covers (the last one without a weight). Statistics and y use the float32 sum before its rounding for storage; round_sum = true uses the "
+          "weight covers (the last one without a weight). Statistics and y use the float32 sum before its rounding for "
+          "storage; round_sum = true uses the "
           "stored, "
-          "rounded sum. In place works: sum may share the residual's memory, y that of x. A row with a NaN gives a row of NaN in y.",
+          "rounded sum. In place works: sum may share the residual's memory, y that of x. A row with a NaN gives a row "
+          "of NaN in y.",
       .inputs = {{"x", dtypes::real, "[.., H]", "a layer's output", Mapping::many_to_many},
                  {"residual", dtypes::real, "[.., H]", "the residual stream", Mapping::many_to_many},
-                 {"weight", dtypes::real, "[H]", "scale per element; may cover several trailing dimensions", Mapping::one_to_one, true}},
-      .outputs = {{"y", dtypes::real, "[.., H]", "normalized rows"}, {"sum", dtypes::real, "[.., H]", "x + residual, in the residual's type"}},
+                 {"weight", dtypes::real, "[H]", "scale per element; may cover several trailing dimensions",
+                  Mapping::one_to_one, true}},
+      .outputs = {{"y", dtypes::real, "[.., H]", "normalized rows"},
+                  {"sum", dtypes::real, "[.., H]", "x + residual, in the residual's type"}},
       .attributes = {{"eps", 1e-6, "added to the mean square"},
                      {"weight_offset", 0.0, "added to the weight"},
                      {"round_sum", false, "normalize the sum as rounded for storage"},
                      {"out_dtype", std::string(), "element type of y; that of x where empty"}},
       .infer = infer,
       .reference = reference,
-      .operations = [](const Problem& p) { return 5.0 * static_cast<double>(p.input(x_operand).elements().value(p.maximum)); },
+      .operations =
+          [](const Problem& p) { return 5.0 * static_cast<double>(p.input(x_operand).elements().value(p.maximum)); },
       .rounding_depth = [](const Problem& p) { return norm_rounding_depth(p, weight_operand); },
       .cases = cases,
       .dense_dims = [](const Problem& p) { return trailing_dims(p, weight_operand); },

@@ -1,5 +1,5 @@
 #include "op/norm_quant.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::add_rms_norm_quant_op {
 namespace {
@@ -41,7 +41,8 @@ OpSpec define() {
       .category = "Normalization",
       .summary = "Residual addition and root-mean-square normalization with an int8 or fp8 result",
       .semantics =
-          "sum = x + residual, stored in the residual's type; the float32 sum is normalized and quantized as in rms_norm_quant. In place works: sum may share "
+          "sum = x + residual, stored in the residual's type; the float32 sum is normalized and quantized as in "
+          "rms_norm_quant. In place works: sum may share "
           "the "
           "residual's memory. A quantized value may differ by one step.",
       .inputs = std::move(inputs),

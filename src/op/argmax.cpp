@@ -1,6 +1,6 @@
 #include "op/element_order.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::argmax_op {
 namespace {
@@ -36,7 +36,8 @@ void reference(const ReferenceCall& call) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (DType t : {DType::f32, DType::bf16, DType::f16})
-    for (std::int64_t length : {1, 7, 16, 129, 5000}) list.push_back({fmt::format("{}_{}", name_of(t), length), {CaseOperand{{t, {3, length}}, normal(), 5}}});
+    for (std::int64_t length : {1, 7, 16, 129, 5000})
+      list.push_back({fmt::format("{}_{}", name_of(t), length), {CaseOperand{{t, {3, length}}, normal(), 5}}});
   list.push_back({"ties", {CaseOperand{{DType::f32, {4, 70}}, integers(-2, 2)}}});
   list.push_back({"vocabulary", {CaseOperand{{DType::f32, {3, 50257}}, normal(3), 3}}});
   list.push_back({"vocabulary_ties", {CaseOperand{{DType::bf16, {2, 32000}}, integers(-2, 2)}}});
@@ -50,20 +51,24 @@ std::vector<Case> cases() {
     for (bool last : {false, true}) {
       const Attributes attributes{{"smallest", smallest}, {"select_last_index", last}};
       const auto add = [&](std::string_view name, CaseOperand x) {
-        list.push_back({fmt::format("{}{}_{}", smallest ? "smallest" : "largest", last ? "_last" : "", name), {std::move(x)}, attributes});
+        list.push_back({fmt::format("{}{}_{}", smallest ? "smallest" : "largest", last ? "_last" : "", name),
+                        {std::move(x)},
+                        attributes});
       };
       // Each program costs a compilation for every architecture: the two flags meet all types together.
-      for (DType t :
-           {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64, DType::u64}) {
+      for (DType t : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::u8, DType::i16, DType::u16,
+                      DType::i32, DType::u32, DType::i64, DType::u64}) {
         if (smallest != last && t != DType::f32 && t != DType::i64) continue;
         add(name_of(t), {{t, {3, 129}}, is_integer(t) ? integers(-20, 20) : normal()});
         add(fmt::format("{}_ties", name_of(t)), {{t, {4, 37}}, integers(0, 3), 3});
       }
       add("nan", {{DType::f32, {2, 37}}, values({1, 2, INFINITY, NAN, -INFINITY, 6, NAN})});
-      if (smallest == last) add("double_nan", {{DType::f64, {2, 37}}, values({1, 2, INFINITY, NAN, -INFINITY, 6, NAN})});
+      if (smallest == last)
+        add("double_nan", {{DType::f64, {2, 37}}, values({1, 2, INFINITY, NAN, -INFINITY, 6, NAN})});
       if (smallest == last) add("zeros", {{DType::f16, {2, 20}}, values({0.0, -0.0})});
       if (smallest == last) add("close_doubles", {{DType::f64, {1, 4}}, values({1, 1 + 0x1p-50, 1 - 0x1p-50, 1})});
-      add("wide_integers", {{DType::i64, {1, 5}}, values({-9223372036854775808.0, 9e18, 0, 9e18, -9223372036854775808.0})});
+      add("wide_integers",
+          {{DType::i64, {1, 5}}, values({-9223372036854775808.0, 9e18, 0, 9e18, -9223372036854775808.0})});
       if (smallest == last) add("wide_unsigned", {{DType::u64, {1, 4}}, values({1e19, 1.8e19, 0, 9e18})});
       add("long", {{DType::f32, {2, 20000}}, integers(-30, 30)});
       if (smallest == last) add("one", {{DType::u8, {3, 1}}, integers(0, 9)});
@@ -79,10 +84,12 @@ OpSpec define() {
       .category = "Sampling",
       .summary = "Index of the largest or smallest element of each row",
       .semantics =
-          "y[..] = the i that maximizes (`smallest`: minimizes) x[.., i]; of equal elements the lowest i, or the highest with select_last_index. A NaN wins "
+          "y[..] = the i that maximizes (`smallest`: minimizes) x[.., i]; of equal elements the lowest i, or the "
+          "highest with select_last_index. A NaN wins "
           "over "
           "every number, as in PyTorch; the two zeros are equal.",
-      .inputs = {{"x", dtypes::real | dtypes::integer | DTypeSet{DType::f64}, "[.., V]", "rows; V at least 1", Mapping::many_to_many}},
+      .inputs = {{"x", dtypes::real | dtypes::integer | DTypeSet{DType::f64}, "[.., V]", "rows; V at least 1",
+                  Mapping::many_to_many}},
       .outputs = {{"y", dtypes::index, "[..]", "indices"}},
       .attributes = {{"out_dtype", std::string(), "element type of y: i32 or i64; i32 where empty"},
                      {"smallest", false, "find the smallest element instead"},

@@ -1,8 +1,8 @@
 #include "op/attention.hpp"
 
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 namespace {
@@ -12,10 +12,12 @@ struct Scores {
   std::vector<double> value;
   double magnitude = 0;
   std::int64_t visible = 0;
-  std::vector<double> each = {};  ///< magnitudes of their own, where operands change scores: a masked key does not widen the bound of the others
+  std::vector<double> each = {};  ///< magnitudes of their own, where operands change scores: a masked key does not
+                                  ///< widen the bound of the others
 };
 
-Scores score(const ReferenceCall& call, const AttentionSettings& s, const ReferenceQuery& query, const ReferenceKeys& keys, double slope) {
+Scores score(const ReferenceCall& call, const AttentionSettings& s, const ReferenceQuery& query,
+             const ReferenceKeys& keys, double slope) {
   Scores scores{std::vector<double>(static_cast<std::size_t>(keys.count), -INFINITY)};
   const std::int64_t head_size = query.head_size > 0 ? query.head_size : call.inputs[0].shape.back();
   if (keys.changed) scores.each.resize(scores.value.size());
@@ -47,7 +49,8 @@ Scores score(const ReferenceCall& call, const AttentionSettings& s, const Refere
 
 void check_attributes(const Problem& p) {
   for (const char* name : {"scale", "softcap"})
-    if (!(p.attributes.number(name) >= 0) || std::isinf(p.attributes.number(name))) bad_attribute(p, name, "a finite number, not negative");
+    if (!(p.attributes.number(name) >= 0) || std::isinf(p.attributes.number(name)))
+      bad_attribute(p, name, "a finite number, not negative");
   if (p.attributes.integer("window") < 0) bad_attribute(p, "window", "a number of keys, or 0");
 }
 
@@ -63,52 +66,68 @@ std::vector<AttributeSpec> attention_attributes() {
 }
 
 AttentionSettings::AttentionSettings(const Attributes& a, std::int64_t head_size)
-    : scale(a.number("scale")), softcap(a.number("softcap")), window(a.integer("window")), causal(a.flag("causal")), return_lse(a.flag("return_lse")) {
+    : scale(a.number("scale")),
+      softcap(a.number("softcap")),
+      window(a.integer("window")),
+      causal(a.flag("causal")),
+      return_lse(a.flag("return_lse")) {
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(head_size));
 }
 
 std::int64_t constant_dim(const Problem& p, std::size_t operand, int axis, std::int64_t low, std::int64_t high) {
   const Dim dim = dim_of(p, operand, axis);
   if (!dim.is_constant() || dim.constant() < low || dim.constant() > high)
-    bad_operand(p, operand, fmt::format("dimension {} to be a number from {} to {}", axis, low, high), p.input(operand).to_string());
+    bad_operand(p, operand, fmt::format("dimension {} to be a number from {} to {}", axis, low, high),
+                p.input(operand).to_string());
   return dim.constant();
 }
 
 void check_attention(const Problem& p, const AttentionExtents& e, std::size_t sinks, std::size_t alibi) {
   constexpr std::int64_t most_heads = 1 << 16, largest_head = 1024;
-  const auto is_number = [](const Dim& dim, std::int64_t most) { return dim.is_constant() && dim.constant() >= 1 && dim.constant() <= most; };
-  if (!is_number(e.q_heads, most_heads)) bad_operand(p, 0, fmt::format("heads to be a number from 1 to {}", most_heads), p.input(0).to_string());
-  if (!is_number(e.head_size, largest_head)) bad_operand(p, 0, fmt::format("head size to be a number from 1 to {}", largest_head), p.input(0).to_string());
-  if (e.key_size != e.head_size) bad_operand(p, 1, fmt::format("head size {}, that of q", e.head_size.to_string()), p.input(1).to_string());
+  const auto is_number = [](const Dim& dim, std::int64_t most) {
+    return dim.is_constant() && dim.constant() >= 1 && dim.constant() <= most;
+  };
+  if (!is_number(e.q_heads, most_heads))
+    bad_operand(p, 0, fmt::format("heads to be a number from 1 to {}", most_heads), p.input(0).to_string());
+  if (!is_number(e.head_size, largest_head))
+    bad_operand(p, 0, fmt::format("head size to be a number from 1 to {}", largest_head), p.input(0).to_string());
+  if (e.key_size != e.head_size)
+    bad_operand(p, 1, fmt::format("head size {}, that of q", e.head_size.to_string()), p.input(1).to_string());
   if (!is_number(e.kv_heads, most_heads) || e.q_heads.constant() % e.kv_heads.constant() != 0)
-    bad_operand(p, 0, fmt::format("heads that are a multiple of the {} key-value heads", e.kv_heads.to_string()), p.input(0).to_string());
+    bad_operand(p, 0, fmt::format("heads that are a multiple of the {} key-value heads", e.kv_heads.to_string()),
+                p.input(0).to_string());
   if (!is_number(e.value_size, largest_head))
-    fail(Status::invalid_argument, "{}: head size of the values: expected a number from 1 to {}, found {}", p.op->name, largest_head, e.value_size.to_string());
+    fail(Status::invalid_argument, "{}: head size of the values: expected a number from 1 to {}, found {}", p.op->name,
+         largest_head, e.value_size.to_string());
   for (const std::size_t operand : {sinks, alibi})
     if (p.has(operand)) expect_dims(p, operand, {e.q_heads}, "heads of q");
   check_attributes(p);
 }
 
-std::vector<TensorType> infer_attention(const Problem& p, const Dim& heads, const Dim& head_size, Dim value_size, std::size_t sinks, std::size_t alibi) {
+std::vector<TensorType> infer_attention(const Problem& p, const Dim& heads, const Dim& head_size, Dim value_size,
+                                        std::size_t sinks, std::size_t alibi) {
   constexpr std::int64_t most_heads = 1 << 16, largest_head = 1024;
   expect_rank(p, 0, 3);
   expect_dim(p, 0, 2, head_size, fmt::format("head size of {}", p.input_name(1)));
   constant_dim(p, 0, 2, 1, largest_head);
   const std::int64_t q_heads = constant_dim(p, 0, 1, 1, most_heads);
   if (!heads.is_constant() || heads.constant() < 1 || q_heads % heads.constant() != 0)
-    bad_operand(p, 0, fmt::format("heads that are a multiple of the {} key-value heads", heads.to_string()), p.input(0).to_string());
+    bad_operand(p, 0, fmt::format("heads that are a multiple of the {} key-value heads", heads.to_string()),
+                p.input(0).to_string());
   if (!value_size.is_constant() || value_size.constant() < 1 || value_size.constant() > largest_head)
-    fail(Status::invalid_argument, "{}: head size of the values: expected a number from 1 to {}, found {}", p.op->name, largest_head, value_size.to_string());
+    fail(Status::invalid_argument, "{}: head size of the values: expected a number from 1 to {}, found {}", p.op->name,
+         largest_head, value_size.to_string());
   for (const std::size_t operand : {sinks, alibi})
     if (p.has(operand)) expect_dims(p, operand, {dim_of(p, 0, 1)}, "heads of q");
   check_attributes(p);
-  std::vector<TensorType> outputs{{dtype_attribute(p, "out_dtype", p.input(0).dtype, dtypes::real), {dim_of(p, 0, 0), dim_of(p, 0, 1), value_size}}};
+  std::vector<TensorType> outputs{{dtype_attribute(p, "out_dtype", p.input(0).dtype, dtypes::real),
+                                   {dim_of(p, 0, 0), dim_of(p, 0, 1), value_size}}};
   if (p.attributes.flag("return_lse")) outputs.push_back({DType::f32, {dim_of(p, 0, 1), dim_of(p, 0, 0)}});
   return outputs;
 }
 
-void reference_attention(const ReferenceCall& call, const AttentionSettings& s, const ReferenceQuery& query, const ReferenceKeys& keys, std::size_t sinks,
-                         std::size_t alibi) {
+void reference_attention(const ReferenceCall& call, const AttentionSettings& s, const ReferenceQuery& query,
+                         const ReferenceKeys& keys, std::size_t sinks, std::size_t alibi) {
   const TensorView& o = call.outputs[0];
   const double slope = call.has(alibi) ? load(call.inputs[alibi], query.head) : 0;
   const double sink = call.has(sinks) ? load(call.inputs[sinks], query.head) : -INFINITY;
@@ -140,7 +159,8 @@ void reference_attention(const ReferenceCall& call, const AttentionSettings& s, 
     const std::int64_t index = query.o_index + static_cast<std::int64_t>(d);
     const double result = empty ? 0 : poisoned ? NAN : sum[d] / denominator;
     store(o, index, result);
-    note_magnitude(call, 0, index, empty ? 0 : magnitude[d] / denominator * (1 + scores.magnitude) + std::abs(result) * spread);
+    note_magnitude(call, 0, index,
+                   empty ? 0 : magnitude[d] / denominator * (1 + scores.magnitude) + std::abs(result) * spread);
   }
   if (!s.return_lse) return;
   const double lse = poisoned ? NAN : largest + std::log(denominator);

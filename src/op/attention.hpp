@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 
@@ -27,9 +27,10 @@ struct AttentionExtents {
 /// Checks attributes, extents and the operands sinks? [Hq], alibi? [Hq].
 void check_attention(const Problem& problem, const AttentionExtents& extents, std::size_t sinks, std::size_t alibi);
 
-/// Checks attributes and the operands q [T, Hq, D], sinks? [Hq], alibi? [Hq] against `heads` of k and `head_size`; returns the types of o and, if requested,
-/// lse.
-std::vector<TensorType> infer_attention(const Problem& problem, const Dim& heads, const Dim& head_size, Dim value_size, std::size_t sinks, std::size_t alibi);
+/// Checks attributes and the operands q [T, Hq, D], sinks? [Hq], alibi? [Hq] against `heads` of k and `head_size`;
+/// returns the types of o and, if requested, lse.
+std::vector<TensorType> infer_attention(const Problem& problem, const Dim& heads, const Dim& head_size, Dim value_size,
+                                        std::size_t sinks, std::size_t alibi);
 
 /// The dimension as a number; throws naming the operand where it is symbolic or outside [low, high].
 std::int64_t constant_dim(const Problem& problem, std::size_t operand, int axis, std::int64_t low, std::int64_t high);
@@ -43,17 +44,19 @@ struct ReferenceKeys {
   std::function<std::pair<double, double>(std::int64_t key, double score)> changed = {};
 };
 
-/// Attention of one query and head: writes o[0 .. value_size) from dense index `o_index`, and lse at `lse_index` if requested.
+/// Attention of one query and head: writes o[0 .. value_size) from dense index `o_index`, and lse at `lse_index` if
+/// requested.
 struct ReferenceQuery {
   std::int64_t q_index, o_index, lse_index;
   std::int64_t head;
   std::int64_t q_step = 1;     ///< from one element to the next
   std::int64_t head_size = 0;  ///< 0: the last dimension of q
 };
-void reference_attention(const ReferenceCall& call, const AttentionSettings& settings, const ReferenceQuery& query, const ReferenceKeys& keys,
-                         std::size_t sinks, std::size_t alibi);
+void reference_attention(const ReferenceCall& call, const AttentionSettings& settings, const ReferenceQuery& query,
+                         const ReferenceKeys& keys, std::size_t sinks, std::size_t alibi);
 
-/// Longest chain of float32 roundings behind an attention result over `keys` keys; see note_magnitude in reference_attention for the rest of the bound.
+/// Longest chain of float32 roundings behind an attention result over `keys` keys; see note_magnitude in
+/// reference_attention for the rest of the bound.
 inline double attention_rounding_depth(std::int64_t head_size, std::int64_t keys) {
   return 2.0 * static_cast<double>(head_size + 8) + static_cast<double>(keys);
 }

@@ -3,15 +3,15 @@
 
 #include "op/attention.hpp"
 #include "op/attention_layout.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 namespace {
 
-constexpr std::size_t q = BatchedAttention::q_operand, k = BatchedAttention::k_operand, v = BatchedAttention::v_operand, bias = BatchedAttention::bias,
-                      mask = BatchedAttention::mask;
+constexpr std::size_t q = BatchedAttention::q_operand, k = BatchedAttention::k_operand, v = BatchedAttention::v_operand,
+                      bias = BatchedAttention::bias, mask = BatchedAttention::mask;
 
 std::vector<std::string_view> layouts() { return {"bshd", "bhsd", "bhds"}; }
 
@@ -19,8 +19,11 @@ std::vector<std::string_view> layouts() { return {"bshd", "bhsd", "bhds"}; }
 void expect_broadcast(const Problem& p, std::size_t operand, const Dims& scores) {
   const Dims& dims = p.input(operand).dims;
   bool fits = dims.size() <= scores.size();
-  for (std::size_t i = 1; fits && i <= dims.size(); ++i) fits = dims[dims.size() - i] == Dim(1) || dims[dims.size() - i] == scores[scores.size() - i];
-  if (!fits) bad_operand(p, operand, fmt::format("dimensions that broadcast to the scores, {}", to_string(scores)), p.input(operand).to_string());
+  for (std::size_t i = 1; fits && i <= dims.size(); ++i)
+    fits = dims[dims.size() - i] == Dim(1) || dims[dims.size() - i] == scores[scores.size() - i];
+  if (!fits)
+    bad_operand(p, operand, fmt::format("dimensions that broadcast to the scores, {}", to_string(scores)),
+                p.input(operand).to_string());
 }
 
 /// Dense index of an element of an operand of rank 4.
@@ -45,7 +48,8 @@ class Place {
 double broadcast(const TensorView& view, const std::int64_t (&place)[4]) {
   std::int64_t index = 0;
   const int first = 4 - view.shape.rank();
-  for (int axis = 0; axis < view.shape.rank(); ++axis) index = index * view.shape[axis] + (view.shape[axis] == 1 ? 0 : place[first + axis]);
+  for (int axis = 0; axis < view.shape.rank(); ++axis)
+    index = index * view.shape[axis] + (view.shape[axis] == 1 ? 0 : place[first + axis]);
   return load(view, index);
 }
 
@@ -70,20 +74,23 @@ class Attention {
  private:
   void query(std::int64_t b, std::int64_t head, std::int64_t token) const {
     const Shape& shape = call_.inputs[q].shape;
-    const std::int64_t heads = shape[a_.q.heads], tokens = shape[a_.q.tokens], keys = call_.inputs[k].shape[a_.k.tokens];
+    const std::int64_t heads = shape[a_.q.heads], tokens = shape[a_.q.tokens],
+                       keys = call_.inputs[k].shape[a_.k.tokens];
     const std::int64_t kv_head = head / (heads / call_.inputs[k].shape[a_.k.heads]);
     ReferenceKeys all{keys, keys - (tokens - token), {}, {}, {}};
     all.key = [&, b](std::int64_t j, std::int64_t d) { return load(call_.inputs[k], k_(b, kv_head, j, d)); };
     all.value = [&, b](std::int64_t j, std::int64_t d) { return load(call_.inputs[v], v_(b, kv_head, j, d)); };
     all.changed = [&, b, head, token](std::int64_t j, double score) {
       const std::int64_t place[4] = {b, head, token, j};
-      if (call_.has(mask) && broadcast(call_.inputs[mask], place) == 0) return std::pair(call_.attributes.number("masked_score"), 0.0);
+      if (call_.has(mask) && broadcast(call_.inputs[mask], place) == 0)
+        return std::pair(call_.attributes.number("masked_score"), 0.0);
       const double added = call_.has(bias) ? broadcast(call_.inputs[bias], place) : 0;
       return std::pair(score + added, std::abs(added));
     };
     reference_attention(call_, settings_,
-                        {q_(b, head, token, 0), o_(b, head, token, 0), (b * heads + head) * tokens + token, head, q_.element(), shape[a_.q.size]}, all,
-                        BatchedAttention::sinks, BatchedAttention::alibi);
+                        {q_(b, head, token, 0), o_(b, head, token, 0), (b * heads + head) * tokens + token, head,
+                         q_.element(), shape[a_.q.size]},
+                        all, BatchedAttention::sinks, BatchedAttention::alibi);
   }
 
   const ReferenceCall& call_;
@@ -95,9 +102,12 @@ class Attention {
 }  // namespace
 
 AttentionAxes::AttentionAxes(std::string_view layout)
-    : tokens(static_cast<int>(layout.find('s'))), heads(static_cast<int>(layout.find('h'))), size(static_cast<int>(layout.find('d'))) {}
+    : tokens(static_cast<int>(layout.find('s'))),
+      heads(static_cast<int>(layout.find('h'))),
+      size(static_cast<int>(layout.find('d'))) {}
 
-BatchedAttention::BatchedAttention(const Attributes& a) : q(a.text("q_layout")), k(a.text("k_layout")), v(a.text("v_layout")), o(a.text("o_layout")) {}
+BatchedAttention::BatchedAttention(const Attributes& a)
+    : q(a.text("q_layout")), k(a.text("k_layout")), v(a.text("v_layout")), o(a.text("o_layout")) {}
 
 std::vector<AttributeSpec> batched_attention_attributes() {
   return {{"q_layout", std::string("bshd"), "of rank 4: order of q's axes", layouts()},
@@ -114,8 +124,10 @@ std::vector<TensorType> infer_batched_attention(const Problem& p) {
   expect_dim(p, v, a.v.heads, dim_of(p, k, a.k.heads), "heads of k");
   expect_dim(p, v, a.v.tokens, dim_of(p, k, a.k.tokens), "tokens of k");
   for (const std::size_t operand : {BatchedAttention::cu_seqlens, BatchedAttention::cu_seqlens_k})
-    if (p.has(operand)) bad_operand(p, operand, "nothing where q has a dimension for the sequences", p.input(operand).to_string());
-  const AttentionExtents extents{dim_of(p, q, a.q.heads), dim_of(p, q, a.q.size), dim_of(p, k, a.k.heads), dim_of(p, k, a.k.size), dim_of(p, v, a.v.size)};
+    if (p.has(operand))
+      bad_operand(p, operand, "nothing where q has a dimension for the sequences", p.input(operand).to_string());
+  const AttentionExtents extents{dim_of(p, q, a.q.heads), dim_of(p, q, a.q.size), dim_of(p, k, a.k.heads),
+                                 dim_of(p, k, a.k.size), dim_of(p, v, a.v.size)};
   check_attention(p, extents, BatchedAttention::sinks, BatchedAttention::alibi);
   const Dims scores{dim_of(p, q, 0), extents.q_heads, dim_of(p, q, a.q.tokens), dim_of(p, k, a.k.tokens)};
   for (const std::size_t operand : {bias, mask})

@@ -1,7 +1,7 @@
 // Operands of attention that hold a batch of sequences of one length: where each layout keeps the axes.
 #pragma once
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 
@@ -18,7 +18,9 @@ struct BatchedAttention {
   AttentionAxes q, k, v, o;
   explicit BatchedAttention(const Attributes& attributes);
   /// Whether a flash_attention is one; else its sequences stand one after the other.
-  static bool is(const Problem& problem) { return problem.op->kind == OpKind::flash_attention && problem.input(q_operand).rank() == 4; }
+  static bool is(const Problem& problem) {
+    return problem.op->kind == OpKind::flash_attention && problem.input(q_operand).rank() == 4;
+  }
 };
 
 /// Attributes q_layout, k_layout, v_layout, o_layout and masked_score.

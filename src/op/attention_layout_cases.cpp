@@ -1,11 +1,11 @@
 #include "op/attention_layout.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
 
-constexpr std::size_t q_at = BatchedAttention::q_operand, v_at = BatchedAttention::v_operand, bias_at = BatchedAttention::bias,
-                      mask_at = BatchedAttention::mask;
+constexpr std::size_t q_at = BatchedAttention::q_operand, v_at = BatchedAttention::v_operand,
+                      bias_at = BatchedAttention::bias, mask_at = BatchedAttention::mask;
 
 struct Sizes {
   std::int64_t batch = 2, tokens = 20, keys = 20, heads = 4, kv_heads = 4, d = 16, dv = 16;
@@ -14,7 +14,8 @@ struct Sizes {
   std::string q = "bshd", k = "bshd", v = "bshd", o = "bshd";
 };
 
-Dims laid_out(const std::string& layout, std::int64_t batch, std::int64_t tokens, std::int64_t heads, std::int64_t size) {
+Dims laid_out(const std::string& layout, std::int64_t batch, std::int64_t tokens, std::int64_t heads,
+              std::int64_t size) {
   const AttentionAxes axes(layout);
   Dims dims(4, Dim(batch));
   dims[static_cast<std::size_t>(axes.tokens)] = tokens;
@@ -23,7 +24,8 @@ Dims laid_out(const std::string& layout, std::int64_t batch, std::int64_t tokens
   return dims;
 }
 
-Case make_case(std::string name, const Sizes& s, Attributes attributes = {}, std::optional<CaseOperand> bias_of = {}, std::optional<CaseOperand> mask_of = {}) {
+Case make_case(std::string name, const Sizes& s, Attributes attributes = {}, std::optional<CaseOperand> bias_of = {},
+               std::optional<CaseOperand> mask_of = {}) {
   Case c{std::move(name),
          {CaseOperand{{s.dtype, laid_out(s.q, s.batch, s.tokens, s.heads, s.d)}, normal(), s.padding},
           CaseOperand{{s.dtype, laid_out(s.k, s.batch, s.keys, s.kv_heads, s.d)}, normal(), s.padding},
@@ -44,27 +46,33 @@ Case make_case(std::string name, const Sizes& s, Attributes attributes = {}, std
 void add_tiles(std::vector<Case>& list) {
   const double least = -3.4028234663852886e38;
   for (const DType t : {DType::bf16, DType::f16}) {
-    const auto add = [&](std::string_view name, Sizes s, Attributes attributes = {}, std::optional<CaseOperand> bias_of = {},
-                         std::optional<CaseOperand> mask_of = {}) {
+    const auto add = [&](std::string_view name, Sizes s, Attributes attributes = {},
+                         std::optional<CaseOperand> bias_of = {}, std::optional<CaseOperand> mask_of = {}) {
       s.dtype = t;
-      list.push_back(make_case(fmt::format("batched_tiles_{}_{}", name, name_of(t)), s, std::move(attributes), std::move(bias_of), std::move(mask_of)));
+      list.push_back(make_case(fmt::format("batched_tiles_{}_{}", name, name_of(t)), s, std::move(attributes),
+                               std::move(bias_of), std::move(mask_of)));
     };
     const CaseOperand keys{{DType::boolean, {2, 1, 1, 133}}, values({1, 1, 0, 1, 1, 1, 0}), 0};
     add("lse", {.tokens = 150, .keys = 197, .heads = 3, .kv_heads = 3, .d = 64, .dv = 64}, {{"return_lse", true}});
-    add("mask", {.tokens = 70, .keys = 133, .d = 64, .dv = 64, .q = "bhsd", .k = "bhsd", .v = "bhsd", .o = "bhsd"}, {}, {}, keys);
-    add("bias_odd", {.tokens = 70, .keys = 133, .d = 64, .dv = 32}, {}, CaseOperand{{t, {2, 1, 70, 133}}, normal(), 3}, keys);
-    add("bias_pairs", {.tokens = 70, .keys = 132, .d = 32, .dv = 64}, {{"return_lse", true}}, CaseOperand{{t, {4, 70, 132}}, normal(), 4},
+    add("mask", {.tokens = 70, .keys = 133, .d = 64, .dv = 64, .q = "bhsd", .k = "bhsd", .v = "bhsd", .o = "bhsd"}, {},
+        {}, keys);
+    add("bias_odd", {.tokens = 70, .keys = 133, .d = 64, .dv = 32}, {}, CaseOperand{{t, {2, 1, 70, 133}}, normal(), 3},
+        keys);
+    add("bias_pairs", {.tokens = 70, .keys = 132, .d = 32, .dv = 64}, {{"return_lse", true}},
+        CaseOperand{{t, {4, 70, 132}}, normal(), 4},
         CaseOperand{{DType::boolean, {70, 132}}, values({1, 1, 0, 1, 0, 1, 1}), 0});
-    add("bias_of_keys", {.tokens = 40, .keys = 128, .d = 128, .dv = 128}, {}, CaseOperand{{DType::f32, {2, 1, 1, 128}}, normal(), 0});
-    add("group", {.tokens = 70, .keys = 90, .heads = 6, .kv_heads = 2, .d = 48, .dv = 80, .o = "bhsd"}, {{"causal", true}},
-        CaseOperand{{t, {6, 1, 90}}, normal()});
-    add("window_softcap", {.tokens = 90, .keys = 120, .d = 72, .dv = 24}, {{"window", std::int64_t{20}}, {"softcap", 3.0}},
-        CaseOperand{{DType::f32, {90, 120}}, normal()});
-    add("sinks_alibi", {.tokens = 70, .keys = 70, .heads = 4, .kv_heads = 2, .d = 64, .dv = 64}, {{"return_lse", true}, {"causal", true}}, {},
-        CaseOperand{{DType::boolean, {70, 70}}, values({1, 1, 0, 1, 1})});
+    add("bias_of_keys", {.tokens = 40, .keys = 128, .d = 128, .dv = 128}, {},
+        CaseOperand{{DType::f32, {2, 1, 1, 128}}, normal(), 0});
+    add("group", {.tokens = 70, .keys = 90, .heads = 6, .kv_heads = 2, .d = 48, .dv = 80, .o = "bhsd"},
+        {{"causal", true}}, CaseOperand{{t, {6, 1, 90}}, normal()});
+    add("window_softcap", {.tokens = 90, .keys = 120, .d = 72, .dv = 24},
+        {{"window", std::int64_t{20}}, {"softcap", 3.0}}, CaseOperand{{DType::f32, {90, 120}}, normal()});
+    add("sinks_alibi", {.tokens = 70, .keys = 70, .heads = 4, .kv_heads = 2, .d = 64, .dv = 64},
+        {{"return_lse", true}, {"causal", true}}, {}, CaseOperand{{DType::boolean, {70, 70}}, values({1, 1, 0, 1, 1})});
     list.back().inputs[BatchedAttention::sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
     list.back().inputs[BatchedAttention::alibi] = CaseOperand{{DType::f32, {4}}, uniform(0.01, 0.5)};
-    add("least_bias", {.tokens = 20, .keys = 40}, {}, CaseOperand{{DType::f32, {2, 1, 20, 40}}, values({least, least, 0, least, least}), 0});
+    add("least_bias", {.tokens = 20, .keys = 40}, {},
+        CaseOperand{{DType::f32, {2, 1, 20, 40}}, values({least, least, 0, least, least}), 0});
     add("all_least", {.tokens = 20, .keys = 40}, {}, CaseOperand{{DType::f32, {20, 1}}, values({least, 0, 1}), 0});
     add("all_masked", {.tokens = 20, .keys = 40}, {}, {}, CaseOperand{{DType::boolean, {20, 1}}, values({1, 0, 1})});
     for (const bool masked : {true, false}) {
@@ -82,11 +90,12 @@ void add_tiles(std::vector<Case>& list) {
 
 void add_batched_attention_cases(std::vector<Case>& list) {
   add_tiles(list);
-  const auto add = [&](const std::string& name, const Sizes& s, Attributes attributes = {}, std::optional<CaseOperand> bias_of = {},
-                       std::optional<CaseOperand> mask_of = {}) {
+  const auto add = [&](const std::string& name, const Sizes& s, Attributes attributes = {},
+                       std::optional<CaseOperand> bias_of = {}, std::optional<CaseOperand> mask_of = {}) {
     list.push_back(make_case("batched_" + name, s, std::move(attributes), std::move(bias_of), std::move(mask_of)));
   };
-  const CaseOperand keys{{DType::boolean, {2, 1, 1, 20}}, values({1, 1, 0, 1, 1, 1, 0}), 0}, all{{DType::boolean, {20, 20}}, values({1, 1, 0, 1, 0, 1, 1}), 0};
+  const CaseOperand keys{{DType::boolean, {2, 1, 1, 20}}, values({1, 1, 0, 1, 1, 1, 0}), 0},
+      all{{DType::boolean, {20, 20}}, values({1, 1, 0, 1, 0, 1, 1}), 0};
   for (const DType t : {DType::f32, DType::bf16, DType::f16}) {
     const std::string type(name_of(t));
     add(type, {.dtype = t});
@@ -94,7 +103,17 @@ void add_batched_attention_cases(std::vector<Case>& list) {
     add(type + "_bias", {.dtype = t}, {}, CaseOperand{{t, {1, 4, 20, 20}}, normal(), 3});
     add(type + "_bias_f32", {.dtype = t}, {}, CaseOperand{{DType::f32, {2, 1, 1, 20}}, normal()});
     add(type + "_mask", {.dtype = t}, {}, {}, keys);
-    add(type + "_group", {.tokens = 33, .keys = 70, .heads = 6, .kv_heads = 2, .d = 40, .dv = 24, .dtype = t, .k = "bhds", .v = "bhsd", .o = "bhsd"},
+    add(type + "_group",
+        {.tokens = 33,
+         .keys = 70,
+         .heads = 6,
+         .kv_heads = 2,
+         .d = 40,
+         .dv = 24,
+         .dtype = t,
+         .k = "bhds",
+         .v = "bhsd",
+         .o = "bhsd"},
         {{"causal", true}}, CaseOperand{{t, {6, 1, 70}}, normal()});
   }
   for (const char* layout : {"bshd", "bhsd", "bhds"}) {
@@ -107,7 +126,8 @@ void add_batched_attention_cases(std::vector<Case>& list) {
   add("causal", {.tokens = 90, .keys = 90}, {{"causal", true}});
   add("causal_more_keys", {.tokens = 7, .keys = 90}, {{"causal", true}});
   add("causal_more_queries", {.tokens = 9, .keys = 5}, {{"causal", true}});
-  add("window", {.tokens = 90, .keys = 90}, {{"window", std::int64_t{20}}}, CaseOperand{{DType::f32, {90, 90}}, normal()});
+  add("window", {.tokens = 90, .keys = 90}, {{"window", std::int64_t{20}}},
+      CaseOperand{{DType::f32, {90, 90}}, normal()});
   add("softcap", {}, {{"softcap", 3.0}}, CaseOperand{{DType::f32, {20, 20}}, normal()});
   add("sinks_alibi_lse", {.heads = 4, .kv_heads = 2}, {{"return_lse", true}, {"causal", true}}, {}, all);
   list.back().inputs[BatchedAttention::sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
@@ -117,11 +137,16 @@ void add_batched_attention_cases(std::vector<Case>& list) {
   add("mask_of_all", {}, {}, CaseOperand{{DType::f32, {4, 20, 20}}, normal()}, all);
   add("finite_mask", {}, {{"masked_score", -1e9}}, {}, all);
   add("all_masked", {}, {}, {}, CaseOperand{{DType::boolean, {20, 1}}, values({1, 0, 1})});
-  add("all_masked_finite", {}, {{"masked_score", -3.4028234663852886e38}}, {}, CaseOperand{{DType::boolean, {20, 1}}, values({1, 0, 1})});
-  add("least_bias", {}, {}, CaseOperand{{DType::f32, {2, 1, 20, 20}}, values({0, 0, -3.4028234663852886e38, 0, -3.4028234663852886e38}), 0});
-  add("infinite_bias", {}, {}, CaseOperand{{DType::f32, {1, 1, 20, 20}}, values({0, 0, -INFINITY, 0, -INFINITY, 0, 0})});
-  add("one_query", {.batch = 3, .tokens = 1, .keys = 600, .d = 64, .dv = 64}, {}, CaseOperand{{DType::f32, {3, 1, 1, 600}}, normal()});
-  add("long_keys", {.batch = 1, .tokens = 3, .keys = 1500, .heads = 2, .kv_heads = 1, .d = 8, .dv = 8}, {}, CaseOperand{{DType::f32, {1500}}, normal()});
+  add("all_masked_finite", {}, {{"masked_score", -3.4028234663852886e38}}, {},
+      CaseOperand{{DType::boolean, {20, 1}}, values({1, 0, 1})});
+  add("least_bias", {}, {},
+      CaseOperand{{DType::f32, {2, 1, 20, 20}}, values({0, 0, -3.4028234663852886e38, 0, -3.4028234663852886e38}), 0});
+  add("infinite_bias", {}, {},
+      CaseOperand{{DType::f32, {1, 1, 20, 20}}, values({0, 0, -INFINITY, 0, -INFINITY, 0, 0})});
+  add("one_query", {.batch = 3, .tokens = 1, .keys = 600, .d = 64, .dv = 64}, {},
+      CaseOperand{{DType::f32, {3, 1, 1, 600}}, normal()});
+  add("long_keys", {.batch = 1, .tokens = 3, .keys = 1500, .heads = 2, .kv_heads = 1, .d = 8, .dv = 8}, {},
+      CaseOperand{{DType::f32, {1500}}, normal()});
   add("one_token", {.batch = 1, .tokens = 1, .keys = 1, .heads = 1, .kv_heads = 1, .d = 1, .dv = 1, .padding = 0});
   add("odd_sizes", {.batch = 1, .tokens = 17, .keys = 65, .heads = 3, .kv_heads = 1, .d = 7, .dv = 33, .padding = 1});
   add("no_queries", {.tokens = 0});

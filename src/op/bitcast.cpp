@@ -1,6 +1,6 @@
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::bitcast_op {
 namespace {
@@ -8,7 +8,8 @@ namespace {
 std::vector<TensorType> infer(const Problem& p) {
   const TensorType& x = p.input(0);
   const DType dtype = dtype_attribute(p, "out_dtype", x.dtype, dtypes::all);
-  if (size_of(dtype) != size_of(x.dtype)) bad_attribute(p, "out_dtype", fmt::format("a type of {} bytes, as {} has", size_of(x.dtype), name_of(x.dtype)));
+  if (size_of(dtype) != size_of(x.dtype))
+    bad_attribute(p, "out_dtype", fmt::format("a type of {} bytes, as {} has", size_of(x.dtype), name_of(x.dtype)));
   return {{dtype, x.dims}};
 }
 
@@ -26,9 +27,10 @@ void reference(const ReferenceCall& call) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   const auto add = [&](DType from, DType to, Dims dims = {5, 9}, std::int64_t padding = 0) {
-    list.push_back({fmt::format("{}_{}_{}", name_of(from), name_of(to), list.size()),
-                    {CaseOperand{{from, std::move(dims)}, from == DType::boolean ? integers(0, 1) : integers(0, 100), padding}},
-                    {{"out_dtype", std::string(name_of(to))}}});
+    list.push_back(
+        {fmt::format("{}_{}_{}", name_of(from), name_of(to), list.size()),
+         {CaseOperand{{from, std::move(dims)}, from == DType::boolean ? integers(0, 1) : integers(0, 100), padding}},
+         {{"out_dtype", std::string(name_of(to))}}});
   };
   add(DType::f32, DType::i32);
   add(DType::i32, DType::f32);

@@ -1,4 +1,5 @@
-// Whether a box suppresses another: one text for the reference and the kernels of every backend, in float64. Readable by host and device compilers.
+// Whether a box suppresses another: one text for the reference and the kernels of every backend, in float64. Readable
+// by host and device compilers.
 #pragma once
 
 #include "format/half.hpp"

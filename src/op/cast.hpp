@@ -2,7 +2,7 @@
 #pragma once
 
 #include "format/fp8_variants.hpp"
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 

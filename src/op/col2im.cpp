@@ -1,6 +1,6 @@
-#include "op/infer.hpp"
 #include "op/pool_window.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::col2im_op {
 namespace {
@@ -20,7 +20,8 @@ std::vector<TensorType> infer(const Problem& p) {
                      count = blocks.count[0] * blocks.count[1] * blocks.count[2];
   expect_dim(p, 0, 2, count, "blocks in the image");
   const std::optional<Dim> channels = exact_quotient(dim_of(p, 0, 1), taps);
-  if (!channels) bad_operand(p, 0, fmt::format("a dimension 1 that {} elements of a block divide", taps), p.input(0).to_string());
+  if (!channels)
+    bad_operand(p, 0, fmt::format("a dimension 1 that {} elements of a block divide", taps), p.input(0).to_string());
   Dims dims{dim_of(p, 0, 0), *channels};
   dims.insert(dims.end(), image.begin(), image.end());
   return {{p.input(0).dtype, std::move(dims)}};
@@ -30,7 +31,8 @@ void reference(const ReferenceCall& call) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
   const ImageBlocks blocks = image_blocks(call.attributes);
   const PoolWindow& w = blocks.window;
-  const std::int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2], pixels = blocks.image[0] * blocks.image[1] * blocks.image[2], count = x.shape[2];
+  const std::int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2],
+                     pixels = blocks.image[0] * blocks.image[1] * blocks.image[2], count = x.shape[2];
   std::vector<double> sums(static_cast<std::size_t>(y.elements())), magnitudes(sums);
   for (std::int64_t i = 0; i < x.elements(); ++i) {
     const std::int64_t plane = i / count / taps;
@@ -42,7 +44,8 @@ void reference(const ReferenceCall& call) {
       inside = inside && at[a] >= 0 && at[a] < blocks.image[a];
     }
     if (!inside) continue;
-    const auto to = static_cast<std::size_t>(plane * pixels + (at[0] * blocks.image[1] + at[1]) * blocks.image[2] + at[2]);
+    const auto to =
+        static_cast<std::size_t>(plane * pixels + (at[0] * blocks.image[1] + at[1]) * blocks.image[2] + at[2]);
     sums[to] += load(x, i);
     magnitudes[to] += std::abs(load(x, i));
   }
@@ -56,16 +59,26 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   using enum DType;
   for (DType t : {f32, bf16, f16})
-    list.push_back({std::string(name_of(t)), {CaseOperand{{t, {2, 27, 20}}}}, {{"image_shape", Ints{6, 7}}, {"kernel", Ints{3, 3}}}});
+    list.push_back({std::string(name_of(t)),
+                    {CaseOperand{{t, {2, 27, 20}}}},
+                    {{"image_shape", Ints{6, 7}}, {"kernel", Ints{3, 3}}}});
   list.push_back(
-      {"strides", {CaseOperand{{f32, {1, 4, 9}}}}, {{"image_shape", Ints{5, 6}}, {"kernel", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"pads", Ints{0, 0, 1, 1}}}});
-  list.push_back({"gaps", {CaseOperand{{f32, {1, 4, 4}}}}, {{"image_shape", Ints{5, 6}}, {"kernel", Ints{2, 2}}, {"strides", Ints{3, 3}}}});
-  list.push_back({"dilations",
-                  {CaseOperand{{f32, {1, 12, 5}}}},
-                  {{"image_shape", Ints{6, 6}}, {"kernel", Ints{2, 3}}, {"dilations", Ints{1, 3}}, {"pads", Ints{0, 1, 0, 0}}}});
-  list.push_back({"pads", {CaseOperand{{f32, {2, 5, 15}}, normal(), 2}}, {{"image_shape", Ints{5, 5}}, {"kernel", Ints{1, 5}}, {"pads", Ints{0, 1, 0, 1}}}});
+      {"strides",
+       {CaseOperand{{f32, {1, 4, 9}}}},
+       {{"image_shape", Ints{5, 6}}, {"kernel", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"pads", Ints{0, 0, 1, 1}}}});
+  list.push_back({"gaps",
+                  {CaseOperand{{f32, {1, 4, 4}}}},
+                  {{"image_shape", Ints{5, 6}}, {"kernel", Ints{2, 2}}, {"strides", Ints{3, 3}}}});
+  list.push_back(
+      {"dilations",
+       {CaseOperand{{f32, {1, 12, 5}}}},
+       {{"image_shape", Ints{6, 6}}, {"kernel", Ints{2, 3}}, {"dilations", Ints{1, 3}}, {"pads", Ints{0, 1, 0, 0}}}});
+  list.push_back({"pads",
+                  {CaseOperand{{f32, {2, 5, 15}}, normal(), 2}},
+                  {{"image_shape", Ints{5, 5}}, {"kernel", Ints{1, 5}}, {"pads", Ints{0, 1, 0, 1}}}});
   list.push_back({"one_axis", {CaseOperand{{f32, {3, 8, 8}}}}, {{"image_shape", Ints{11}}, {"kernel", Ints{4}}}});
-  list.push_back({"three_axes", {CaseOperand{{f32, {1, 10, 12}}}}, {{"image_shape", Ints{4, 5, 3}}, {"kernel", Ints{1, 5, 1}}}});
+  list.push_back(
+      {"three_axes", {CaseOperand{{f32, {1, 10, 12}}}}, {{"image_shape", Ints{4, 5, 3}}, {"kernel", Ints{1, 5, 1}}}});
   list.push_back({"no_axes", {CaseOperand{{f32, {2, 3, 1}}}}});
   list.push_back({"empty", {CaseOperand{{f32, {0, 4, 4}}}}, {{"image_shape", Ints{3, 3}}, {"kernel", Ints{2, 2}}}});
   return list;
@@ -78,9 +91,11 @@ OpSpec define() {
       .category = "Convolution and pooling",
       .summary = "An image from the blocks that a convolution slides over, added where they overlap",
       .semantics =
-          "Blocks of `kernel` elements slide over an image with padding as windows do over x in max_pool, without ceil_mode: L in all, row by row. y[n, c, i] "
+          "Blocks of `kernel` elements slide over an image with padding as windows do over x in max_pool, without "
+          "ceil_mode: L in all, row by row. y[n, c, i] "
           "is "
-          "the sum of x[n, c * K + k, l] over the elements k of blocks l that lie at i, K elements in a block, row by row; in float32 and any order; 0 where "
+          "the sum of x[n, c * K + k, l] over the elements k of blocks l that lie at i, K elements in a block, row by "
+          "row; in float32 and any order; 0 where "
           "none "
           "does.",
       .inputs = {{"x", dtypes::real, "[N, C * K, L]", "blocks", Mapping::many_to_many}},

@@ -8,7 +8,16 @@
 
 namespace cermet {
 
-enum class Collective { all_reduce, reduce_to, reduce_scatter, all_gather, gather_to, scatter_from, broadcast_from, all_to_all };
+enum class Collective {
+  all_reduce,
+  reduce_to,
+  reduce_scatter,
+  all_gather,
+  gather_to,
+  scatter_from,
+  broadcast_from,
+  all_to_all
+};
 
 std::string_view name_of(Collective kind);  ///< the operator's
 
@@ -16,15 +25,21 @@ std::string_view name_of(Collective kind);  ///< the operator's
 inline constexpr std::int64_t max_ranks = 1 << 20;
 
 inline bool has_root(Collective kind) {
-  return kind == Collective::reduce_to || kind == Collective::gather_to || kind == Collective::scatter_from || kind == Collective::broadcast_from;
+  return kind == Collective::reduce_to || kind == Collective::gather_to || kind == Collective::scatter_from ||
+         kind == Collective::broadcast_from;
 }
-inline bool has_reduction(Collective kind) { return kind == Collective::all_reduce || kind == Collective::reduce_to || kind == Collective::reduce_scatter; }
+inline bool has_reduction(Collective kind) {
+  return kind == Collective::all_reduce || kind == Collective::reduce_to || kind == Collective::reduce_scatter;
+}
 /// The operand is cut into a piece per rank along its first dimension.
-inline bool cuts_operand(Collective kind) { return kind == Collective::reduce_scatter || kind == Collective::scatter_from || kind == Collective::all_to_all; }
+inline bool cuts_operand(Collective kind) {
+  return kind == Collective::reduce_scatter || kind == Collective::scatter_from || kind == Collective::all_to_all;
+}
 /// The result holds a piece per rank along its first dimension.
 inline bool joins_result(Collective kind) { return kind == Collective::all_gather || kind == Collective::gather_to; }
 
-/// A range of a rank's result, in pieces: with R ranks an operand or a result that is cut or joined has R pieces, others are one piece.
+/// A range of a rank's result, in pieces: with R ranks an operand or a result that is cut or joined has R pieces,
+/// others are one piece.
 struct PieceSource {
   enum class Kind { nothing, one_rank, every_rank } kind;
   std::int64_t rank = 0;   ///< whose operand, for one_rank

@@ -1,11 +1,12 @@
-// Collectives differ in where a piece of a result comes from (collective.hpp); each define function below is one operator.
+// Collectives differ in where a piece of a result comes from (collective.hpp); each define function below is one
+// operator.
 #include "op/collective.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
-#include "op/axes.hpp"
-#include "op/infer.hpp"
 #include "op/reduction.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 namespace {
@@ -22,7 +23,8 @@ std::int64_t calling_ranks(const Problem& p) {
 std::int64_t ranks_of(const Problem& p) {
   if (const std::int64_t ranks = calling_ranks(p); ranks > 0) return ranks;
   const Dim ranks = dim_of(p, 0, 0);
-  if (!ranks.is_constant() || ranks.constant() < 1) bad_operand(p, 0, "a known number of ranks, at least 1, as dimension 0", p.input(0).to_string());
+  if (!ranks.is_constant() || ranks.constant() < 1)
+    bad_operand(p, 0, "a known number of ranks, at least 1, as dimension 0", p.input(0).to_string());
   return ranks.constant();
 }
 
@@ -32,14 +34,17 @@ std::vector<TensorType> infer(const Problem& p, Collective kind) {
   expect_min_rank(p, 0, static_cast<int>(axis) + (cuts_operand(kind) || joins_result(kind) ? 1 : 0));
   const std::int64_t ranks = ranks_of(p);
   TensorType y = p.input(0);
-  if (!stacked && y.rank() == Shape::max_rank) bad_operand(p, 0, fmt::format("less than {} dimensions", Shape::max_rank), y.to_string());
+  if (!stacked && y.rank() == Shape::max_rank)
+    bad_operand(p, 0, fmt::format("less than {} dimensions", Shape::max_rank), y.to_string());
   if (has_root(kind) && (p.attributes.integer("root") < 0 || p.attributes.integer("root") >= ranks))
     bad_attribute(p, "root", fmt::format("a rank in [0, {})", ranks));
   if (joins_result(kind)) y.dims[axis] = y.dims[axis] * ranks;
   const bool even = kind != Collective::all_to_all || !p.has(1);
   if (cuts_operand(kind) && even) {
     const std::optional<Dim> part = exact_quotient(y.dims[axis], ranks);
-    if (!part) bad_operand(p, 0, fmt::format("dimension {} to be a multiple of the {} ranks", axis, ranks), p.input(0).to_string());
+    if (!part)
+      bad_operand(p, 0, fmt::format("dimension {} to be a multiple of the {} ranks", axis, ranks),
+                  p.input(0).to_string());
     if (kind != Collective::all_to_all) y.dims[axis] = *part;
   }
   if (!even) expect_dims(p, 1, {ranks, ranks}, "a count for each pair of ranks");
@@ -88,18 +93,24 @@ void uneven_reference(const ReferenceCall& call) {
   for (std::int64_t r = 0; r < ranks; ++r) {
     std::int64_t filled = 0;
     for (std::int64_t s = 0; s < ranks; ++s) {
-      fill(call, (r * rows + filled) * row, counts.at(s, r) * row, {PieceSource::Kind::one_rank, s, 0}, counts.sent_before(s, r) * row);
+      fill(call, (r * rows + filled) * row, counts.at(s, r) * row, {PieceSource::Kind::one_rank, s, 0},
+           counts.sent_before(s, r) * row);
       filled += counts.at(s, r);
     }
     fill(call, (r * rows + filled) * row, (rows - filled) * row, {PieceSource::Kind::nothing, 0, 0}, 0);
   }
 }
 
-/// One rank's own operand: stacked where it is the only rank. What several processes compute is defined by the stacked form, rank by rank.
+/// One rank's own operand: stacked where it is the only rank. What several processes compute is defined by the stacked
+/// form, rank by rank.
 void own_or_stacked(const ReferenceCall& call, Collective kind) {
   const std::int64_t ranks = call.attributes.integer("ranks");
-  if (ranks > 1) fail(Status::unsupported, "{} of one of {} ranks: expected a communicator, which joins them, found one process", name_of(kind), ranks);
-  const auto run = [&](const ReferenceCall& stacked) { stacked.has(1) ? uneven_reference(stacked) : reference(stacked, kind); };
+  if (ranks > 1)
+    fail(Status::unsupported, "{} of one of {} ranks: expected a communicator, which joins them, found one process",
+         name_of(kind), ranks);
+  const auto run = [&](const ReferenceCall& stacked) {
+    stacked.has(1) ? uneven_reference(stacked) : reference(stacked, kind);
+  };
   if (ranks == 0) return run(call);
   std::vector<TensorView> inputs(call.inputs.begin(), call.inputs.end());
   inputs[0] = stacked_alone(inputs[0]);
@@ -109,17 +120,19 @@ void own_or_stacked(const ReferenceCall& call, Collective kind) {
 
 std::vector<Case> cases(Collective kind) {
   std::vector<Case> list;
-  const auto add = [&](std::string name, DType t, Dims dims, Fill fill, Attributes attributes = {}, std::int64_t padding = 0) {
+  const auto add = [&](std::string name, DType t, Dims dims, Fill fill, Attributes attributes = {},
+                       std::int64_t padding = 0) {
     if (has_root(kind)) attributes.set("root", dims[0].constant() - 1);
-    list.push_back({std::move(name), {CaseOperand{{t, std::move(dims)}, std::move(fill), padding}}, std::move(attributes)});
+    list.push_back(
+        {std::move(name), {CaseOperand{{t, std::move(dims)}, std::move(fill), padding}}, std::move(attributes)});
   };
   for (DType t : {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i8}) {
     const Fill fill = is_integer(t) ? integers(-128, 127) : normal();
     for (std::int64_t ranks : {1, 2, 3, 8}) add(fmt::format("{}_ranks{}", name_of(t), ranks), t, {ranks, 24, 5}, fill);
     if (!has_reduction(kind)) continue;
     for (const char* reduction : {"prod", "max", "min", "avg"})
-      add(fmt::format("{}_{}", name_of(t), reduction), t, {5, 15}, reduction == std::string("prod") && is_integer(t) ? integers(-4, 4) : fill,
-          {{"reduction", reduction}});
+      add(fmt::format("{}_{}", name_of(t), reduction), t, {5, 15},
+          reduction == std::string("prod") && is_integer(t) ? integers(-4, 4) : fill, {{"reduction", reduction}});
   }
   add("long", DType::bf16, {4, 1200, 3}, normal());
   add("strided", DType::f32, {3, 6, 9}, normal(), {}, 3);
@@ -140,39 +153,59 @@ std::vector<Case> uneven_cases() {
   const CaseOperand counts{{DType::i32, {3, 3}}, values({1, 0, 4, 2, 2, 0, 0, 3, 1})};
   for (DType t : {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i8})
     list.push_back({fmt::format("uneven_{}", name_of(t)), {CaseOperand{{t, {3, 5, 7}}, integers(-9, 9)}, counts}});
-  list.push_back({"uneven_strided", {CaseOperand{{DType::f32, {3, 5, 7}}, normal(), 3}, CaseOperand{{DType::i64, {3, 3}}, counts.fill, 2}}});
+  list.push_back(
+      {"uneven_strided",
+       {CaseOperand{{DType::f32, {3, 5, 7}}, normal(), 3}, CaseOperand{{DType::i64, {3, 3}}, counts.fill, 2}}});
   list.push_back({"uneven_vectors", {CaseOperand{{DType::f32, {3, 5}}}, counts}});
-  list.push_back({"uneven_own", {CaseOperand{{DType::f32, {5, 7}}}, CaseOperand{{DType::i32, {1, 1}}, constant(3)}}, {{"ranks", 1}}});
-  list.push_back({"uneven_nothing", {CaseOperand{{DType::f32, {2, 4, 3}}}, CaseOperand{{DType::i32, {2, 2}}, constant(0)}}});
-  list.push_back({"uneven_full", {CaseOperand{{DType::f32, {2, 4, 3}}}, CaseOperand{{DType::i32, {2, 2}}, values({4, 0, 0, 4})}}});
+  list.push_back({"uneven_own",
+                  {CaseOperand{{DType::f32, {5, 7}}}, CaseOperand{{DType::i32, {1, 1}}, constant(3)}},
+                  {{"ranks", 1}}});
+  list.push_back(
+      {"uneven_nothing", {CaseOperand{{DType::f32, {2, 4, 3}}}, CaseOperand{{DType::i32, {2, 2}}, constant(0)}}});
+  list.push_back(
+      {"uneven_full", {CaseOperand{{DType::f32, {2, 4, 3}}}, CaseOperand{{DType::i32, {2, 2}}, values({4, 0, 0, 4})}}});
   return list;
 }
 
 /// What every collective shares; `operand` and `result` spell the shapes.
-OpSpec make(Collective kind, std::string_view summary, std::string_view semantics, std::string_view operand, std::string_view result) {
+OpSpec make(Collective kind, std::string_view summary, std::string_view semantics, std::string_view operand,
+            std::string_view result) {
   OpSpec op{
       .category = "Collectives",
       .summary = summary,
       .semantics = semantics,
-      .inputs = {{"x", carried, operand, "the operand of every rank, stacked along dimension 0; with `ranks`, this rank's own, without that dimension",
+      .inputs = {{"x", carried, operand,
+                  "the operand of every rank, stacked along dimension 0; with `ranks`, this rank's own, without that "
+                  "dimension",
                   Mapping::barrier}},
-      .outputs = {{"y", carried, result, "the result of every rank, stacked along dimension 0; with `ranks`, this rank's own"}},
+      .outputs = {{"y", carried, result,
+                   "the result of every rank, stacked along dimension 0; with `ranks`, this rank's own"}},
       .infer = [kind](const Problem& p) { return infer(p, kind); },
       .reference = [kind](const ReferenceCall& call) { own_or_stacked(call, kind); },
-      .operations = [kind](const Problem& p) { return has_reduction(kind) ? static_cast<double>(p.input(0).elements().value(p.maximum)) : 0.0; },
+      .operations =
+          [kind](const Problem& p) {
+            return has_reduction(kind) ? static_cast<double>(p.input(0).elements().value(p.maximum)) : 0.0;
+          },
       .rounding_depth =
           [kind](const Problem& p) {
             if (!has_reduction(kind)) return 0.0;
             const Reduction reduction = reduction_from_name(p.attributes.text("reduction"));
-            return reduction == Reduction::max || reduction == Reduction::min ? 0.0 : static_cast<double>(ranks_of(p)) + 1;
+            return reduction == Reduction::max || reduction == Reduction::min ? 0.0
+                                                                              : static_cast<double>(ranks_of(p)) + 1;
           },
       .cases = [kind] { return kind == Collective::all_to_all ? uneven_cases() : cases(kind); },
   };
   if (has_reduction(kind))
-    op.attributes.push_back({"reduction", std::string("sum"), "how the ranks' elements are combined", {"sum", "prod", "max", "min", "avg"}});
+    op.attributes.push_back({"reduction",
+                             std::string("sum"),
+                             "how the ranks' elements are combined",
+                             {"sum", "prod", "max", "min", "avg"}});
   if (has_root(kind)) op.attributes.push_back({"root", 0, "the rank that sends or receives"});
-  op.attributes.push_back({"ranks", 0, "0: the operands of all ranks are stacked in this process; else how many ranks call together, each with its own"});
-  op.attributes.push_back({"group", std::string(), "with `ranks`: the communicator, by the name under which the graph's user gives it"});
+  op.attributes.push_back({"ranks", 0,
+                           "0: the operands of all ranks are stacked in this process; else how many ranks call "
+                           "together, each with its own"});
+  op.attributes.push_back(
+      {"group", std::string(), "with `ranks`: the communicator, by the name under which the graph's user gives it"});
   return op;
 }
 
@@ -199,12 +232,14 @@ PairCounts::PairCounts(const TensorView& counts, std::int64_t rows) : counts_(co
     std::int64_t sent = 0, received = 0;
     for (std::int64_t b = 0; b < ranks; ++b) {
       for (const std::int64_t count : {at(a, b), at(b, a)})
-        require(count >= 0 && count <= rows, "all_to_all: operand 1 (counts): expected counts in [0, {}], found {}", rows, count);
+        require(count >= 0 && count <= rows, "all_to_all: operand 1 (counts): expected counts in [0, {}], found {}",
+                rows, count);
       sent += at(a, b);
       received += at(b, a);
     }
-    require(sent <= rows && received <= rows, "all_to_all: operand 1 (counts): expected rank {} to send and receive at most {} rows, found {} and {}", a, rows,
-            sent, received);
+    require(sent <= rows && received <= rows,
+            "all_to_all: operand 1 (counts): expected rank {} to send and receive at most {} rows, found {} and {}", a,
+            rows, sent, received);
   }
 }
 
@@ -227,49 +262,58 @@ std::int64_t PairCounts::received(std::int64_t to) const {
 
 namespace all_reduce_op {
 OpSpec define() {
-  return make(
-      Collective::all_reduce, "All ranks' operands reduced, with the result on every rank (MPI_Allreduce, ncclAllReduce)",
-      "y[r] = reduce over s of x[s]. Floating: accumulated in float32 in the order of ranks, one rounding; avg divides the sum by the number of ranks. i8 and "
-      "i32: sums are exact and clamped once, products are clamped after every factor, avg is rounded half to even. max and min give NaN where any rank has "
-      "one.",
-      "[R, ..]", "[R, ..]");
+  return make(Collective::all_reduce,
+              "All ranks' operands reduced, with the result on every rank (MPI_Allreduce, ncclAllReduce)",
+              "y[r] = reduce over s of x[s]. Floating: accumulated in float32 in the order of ranks, one rounding; avg "
+              "divides the sum by the number of ranks. i8 and "
+              "i32: sums are exact and clamped once, products are clamped after every factor, avg is rounded half to "
+              "even. max and min give NaN where any rank has "
+              "one.",
+              "[R, ..]", "[R, ..]");
 }
 }  // namespace all_reduce_op
 
 namespace reduce_to_op {
 OpSpec define() {
-  return make(Collective::reduce_to, "All ranks' operands reduced, with the result on one rank (MPI_Reduce, ncclReduce)",
+  return make(Collective::reduce_to,
+              "All ranks' operands reduced, with the result on one rank (MPI_Reduce, ncclReduce)",
               "y[root] = reduce over s of x[s], as in all_reduce; every other rank gets zeros.", "[R, ..]", "[R, ..]");
 }
 }  // namespace reduce_to_op
 
 namespace reduce_scatter_op {
 OpSpec define() {
-  return make(Collective::reduce_scatter, "All ranks' operands reduced, with a piece of the result on each rank (MPI_Reduce_scatter_block, ncclReduceScatter)",
-              "y[r] = reduce over s of the r-th of R equal pieces of x[s] along its first dimension, as in all_reduce.", "[R, N, ..]", "[R, N/R, ..]");
+  return make(Collective::reduce_scatter,
+              "All ranks' operands reduced, with a piece of the result on each rank (MPI_Reduce_scatter_block, "
+              "ncclReduceScatter)",
+              "y[r] = reduce over s of the r-th of R equal pieces of x[s] along its first dimension, as in all_reduce.",
+              "[R, N, ..]", "[R, N/R, ..]");
 }
 }  // namespace reduce_scatter_op
 
 namespace all_gather_op {
 OpSpec define() {
   return make(Collective::all_gather, "All ranks' operands concatenated, on every rank (MPI_Allgather, ncclAllGather)",
-              "y[r] = x[0], x[1], .. one after another along their first dimension, bit for bit.", "[R, N, ..]", "[R, R*N, ..]");
+              "y[r] = x[0], x[1], .. one after another along their first dimension, bit for bit.", "[R, N, ..]",
+              "[R, R*N, ..]");
 }
 }  // namespace all_gather_op
 
 namespace gather_to_op {
 OpSpec define() {
   return make(Collective::gather_to, "All ranks' operands concatenated, on one rank (MPI_Gather)",
-              "y[root] = x[0], x[1], .. one after another along their first dimension, bit for bit; every other rank gets zeros.", "[R, N, ..]",
-              "[R, R*N, ..]");
+              "y[root] = x[0], x[1], .. one after another along their first dimension, bit for bit; every other rank "
+              "gets zeros.",
+              "[R, N, ..]", "[R, R*N, ..]");
 }
 }  // namespace gather_to_op
 
 namespace scatter_from_op {
 OpSpec define() {
   return make(Collective::scatter_from, "One rank's operand split, with a piece on each rank (MPI_Scatter)",
-              "y[r] = the r-th of R equal pieces of x[root] along its first dimension, bit for bit. The operands of other ranks are not read.", "[R, N, ..]",
-              "[R, N/R, ..]");
+              "y[r] = the r-th of R equal pieces of x[root] along its first dimension, bit for bit. The operands of "
+              "other ranks are not read.",
+              "[R, N, ..]", "[R, N/R, ..]");
 }
 }  // namespace scatter_from_op
 
@@ -282,12 +326,16 @@ OpSpec define() {
 
 namespace all_to_all_op {
 OpSpec define() {
-  OpSpec op = make(Collective::all_to_all, "Every rank sends a piece to every rank (MPI_Alltoall, MPI_Alltoallv)",
-                   "Without counts: piece s of y[r] is piece r of x[s], both cut into R equal pieces along their first dimension. With counts: rank s sends "
-                   "counts[s][r] rows to rank r; its rows lie in x[s] from the start on, in the order of receivers; y[r] holds what it received in the order "
-                   "of senders, then zeros. No rank may send or receive more than the N rows it has room for. Bit for bit.",
-                   "[R, N, ..]", "[R, N, ..]");
-  op.inputs.push_back({"counts", dtypes::index, "[R, R]", "rows from each rank (row) to each rank (column)", Mapping::barrier, true});
+  OpSpec op =
+      make(Collective::all_to_all, "Every rank sends a piece to every rank (MPI_Alltoall, MPI_Alltoallv)",
+           "Without counts: piece s of y[r] is piece r of x[s], both cut into R equal pieces along their first "
+           "dimension. With counts: rank s sends "
+           "counts[s][r] rows to rank r; its rows lie in x[s] from the start on, in the order of receivers; y[r] holds "
+           "what it received in the order "
+           "of senders, then zeros. No rank may send or receive more than the N rows it has room for. Bit for bit.",
+           "[R, N, ..]", "[R, N, ..]");
+  op.inputs.push_back(
+      {"counts", dtypes::index, "[R, R]", "rows from each rank (row) to each rank (column)", Mapping::barrier, true});
   return op;
 }
 }  // namespace all_to_all_op

@@ -1,7 +1,7 @@
-#include "op/axes.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::concat_op {
 namespace {
@@ -39,15 +39,24 @@ void reference(const ReferenceCall& call) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i8, DType::i64, DType::boolean, DType::f8_e4m3})
-    list.push_back({std::string(name_of(t)), {CaseOperand{{t, {5, 33}}, integers(0, 1)}, CaseOperand{{t, {5, 64}}, integers(0, 1)}}, {{"axis", -1}}});
-  list.push_back({"rows", {CaseOperand{{DType::f32, {5, 7}}}, CaseOperand{{DType::f32, {1, 7}}}, CaseOperand{{DType::f32, {130, 7}}}}});
-  list.push_back({"middle", {CaseOperand{{DType::f32, {3, 2, 5}}}, CaseOperand{{DType::f32, {3, 4, 5}}}}, {{"axis", 1}}});
+    list.push_back({std::string(name_of(t)),
+                    {CaseOperand{{t, {5, 33}}, integers(0, 1)}, CaseOperand{{t, {5, 64}}, integers(0, 1)}},
+                    {{"axis", -1}}});
+  list.push_back(
+      {"rows",
+       {CaseOperand{{DType::f32, {5, 7}}}, CaseOperand{{DType::f32, {1, 7}}}, CaseOperand{{DType::f32, {130, 7}}}}});
+  list.push_back(
+      {"middle", {CaseOperand{{DType::f32, {3, 2, 5}}}, CaseOperand{{DType::f32, {3, 4, 5}}}}, {{"axis", 1}}});
   list.push_back({"one_operand", {CaseOperand{{DType::f32, {3, 5}}}}});
   list.push_back({"empty_operand", {CaseOperand{{DType::f32, {0, 5}}}, CaseOperand{{DType::f32, {2, 5}}}}});
   list.push_back({"all_empty", {CaseOperand{{DType::f32, {0, 5}}}, CaseOperand{{DType::f32, {0, 5}}}}});
-  list.push_back({"strided", {CaseOperand{{DType::f32, {4, 9}}, normal(), 3}, CaseOperand{{DType::f32, {4, 6}}, normal(), 2}}, {{"axis", 1}}});
+  list.push_back({"strided",
+                  {CaseOperand{{DType::f32, {4, 9}}, normal(), 3}, CaseOperand{{DType::f32, {4, 6}}, normal(), 2}},
+                  {{"axis", 1}}});
   list.push_back({"vectors", {CaseOperand{{DType::f32, {1}}}, CaseOperand{{DType::f32, {7}}}}});
-  list.push_back({"nan", {CaseOperand{{DType::f32, {2}}, values({NAN, -0.0})}, CaseOperand{{DType::f32, {1}}, values({INFINITY})}}});
+  list.push_back(
+      {"nan",
+       {CaseOperand{{DType::f32, {2}}, values({NAN, -0.0})}, CaseOperand{{DType::f32, {1}}, values({INFINITY})}}});
   return list;
 }
 
@@ -57,7 +66,9 @@ OpSpec define() {
   return {
       .category = "Data movement",
       .summary = "Joins tensors along one axis",
-      .semantics = "y holds the operands one after another along the axis, bit for bit; their other dimensions and element types are equal.",
+      .semantics =
+          "y holds the operands one after another along the axis, bit for bit; their other dimensions and element "
+          "types are equal.",
       .inputs = {{"x", dtypes::any, "[.., D_i, ..]", "pieces", Mapping::one_to_one, false, true}},
       .outputs = {{"y", dtypes::any, "[.., sum D_i, ..]", "the pieces in order"}},
       .attributes = {{"axis", 0, "axis along which the pieces follow each other; negative counts from the end"}},

@@ -1,8 +1,8 @@
 #include "op/conv.hpp"
 
 #include "op/activation.hpp"
-#include "op/operator.hpp"
 #include "op/products.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::conv_op {
 
@@ -14,7 +14,8 @@ namespace {
 Dim places_of(const Problem& p, int axis, std::int64_t padding, std::int64_t extent, std::int64_t stride) {
   const Dim size = dim_of(p, 0, axis);
   if (size.is_constant() && size.constant() + padding < extent)
-    bad_operand(p, 0, fmt::format("dimension {} of at least {}, so that a window fits", axis, extent - padding), p.input(0).to_string());
+    bad_operand(p, 0, fmt::format("dimension {} of at least {}, so that a window fits", axis, extent - padding),
+                p.input(0).to_string());
   const Dim places = floor_div(size + (padding - extent), stride) + 1;
   return padding - extent >= -stride ? places : dim_max(places, 0);
 }
@@ -50,7 +51,8 @@ class Window {
     std::byte* to = elements_.data();
     for (std::int64_t c = 0; c < channels_; ++c)
       for (std::int64_t t = 0; t < g_.taps(); ++t, to += bytes_) {
-        const ConvGeometry::Axes tap{t / (g_.kernel[1] * g_.kernel[2]), t / g_.kernel[2] % g_.kernel[1], t % g_.kernel[2]};
+        const ConvGeometry::Axes tap{t / (g_.kernel[1] * g_.kernel[2]), t / g_.kernel[2] % g_.kernel[1],
+                                     t % g_.kernel[2]};
         std::int64_t offset = n * at_.strides[0] + (first + c) * at_.strides[1];
         bool inside = true;
         for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -93,17 +95,22 @@ void reference(const ReferenceCall& call) {
   const std::int64_t row_bytes = window.length() * static_cast<std::int64_t>(size_of(weight.dtype));
   for (std::int64_t n = 0; n < out.batch(); ++n)
     for (std::int64_t position = 0; position < out.positions(); ++position) {
-      const ConvGeometry::Axes place{position / (out.dims[3] * out.dims[4]), position / out.dims[4] % out.dims[3], position % out.dims[4]};
-      const std::int64_t base = n * out.strides[0] + place[0] * out.strides[2] + place[1] * out.strides[3] + place[2] * out.strides[4];
+      const ConvGeometry::Axes place{position / (out.dims[3] * out.dims[4]), position / out.dims[4] % out.dims[3],
+                                     position % out.dims[4]};
+      const std::int64_t base =
+          n * out.strides[0] + place[0] * out.strides[2] + place[1] * out.strides[3] + place[2] * out.strides[4];
       const void* taps = nullptr;
       for (std::int64_t m = 0; m < outputs; ++m) {
         if (m % per_group == 0) taps = window.gather(n, m / per_group * weight.shape[1], place);
         const std::int64_t i = base + m * out.strides[1];
         const DotProduct dot = dot_product(taps, x.dtype, rows.data() + m * row_bytes, weight.dtype, window.length());
-        const double bias = call.has(2) ? load(call.inputs[2], m) : 0, residual = call.has(3) ? load(call.inputs[3], i) : 0;
+        const double bias = call.has(2) ? load(call.inputs[2], m) : 0,
+                     residual = call.has(3) ? load(call.inputs[3], i) : 0;
         store(y, i, activate(activation, dot.sum + bias + residual));
         // No activation's slope exceeds 1.2.
-        note_magnitude(call, 0, i, (activation == Activation::identity ? 1 : 1.2) * (dot.magnitude + std::abs(bias) + std::abs(residual)));
+        note_magnitude(
+            call, 0, i,
+            (activation == Activation::identity ? 1 : 1.2) * (dot.magnitude + std::abs(bias) + std::abs(residual)));
       }
     }
 }
@@ -121,26 +128,38 @@ OpSpec define() {
       .category = "Convolution and pooling",
       .summary = "Convolution over one to three spatial axes, with bias, residual and activation",
       .semantics =
-          "y[n, m, o..] = activation(sum over c, k.. of weight[m, c, k..] * x[n, g * C / group + c, o.. * strides + k.. * dilations - pads] + bias[m] + "
-          "residual[n, m, o..]), where g is the group of output channel m: M / group consecutive output channels read C / group consecutive channels of x. "
-          "x is zero outside. An axis of length L has floor((L + padding - dilation * (k - 1) - 1) / stride) + 1 places. As ONNX's Conv (a "
-          "cross-correlation: the kernel is not flipped). Sums, bias, residual and activation are in float32; one rounding to the type of x at the end. "
+          "y[n, m, o..] = activation(sum over c, k.. of weight[m, c, k..] * x[n, g * C / group + c, o.. * strides + "
+          "k.. * dilations - pads] + bias[m] + "
+          "residual[n, m, o..]), where g is the group of output channel m: M / group consecutive output channels read "
+          "C / group consecutive channels of x. "
+          "x is zero outside. An axis of length L has floor((L + padding - dilation * (k - 1) - 1) / stride) + 1 "
+          "places. As ONNX's Conv (a "
+          "cross-correlation: the kernel is not flipped). Sums, bias, residual and activation are in float32; one "
+          "rounding to the type of x at the end. "
           "layout nhwc: x, residual and y have their channels last; the weight stays [M, C / group, k..].",
       .inputs = {{"x", dtypes::real, "[N, C, spatial..]", "samples", Mapping::many_to_many},
                  {"weight", dtypes::real, "[M, C / group, k..]", "a kernel per output channel", Mapping::many_to_many},
                  {"bias", dtypes::real, "[M]", "added per output channel", Mapping::one_to_one, true},
-                 {"residual", dtypes::real, "[N, M, places..]", "added before the activation", Mapping::one_to_one, true}},
+                 {"residual", dtypes::real, "[N, M, places..]", "added before the activation", Mapping::one_to_one,
+                  true}},
       .outputs = {{"y", dtypes::real, "[N, M, places..]", "the convolution"}},
       .attributes = {{"strides", Ints{}, "steps of the window along each axis; 1 where empty"},
                      {"pads", Ints{}, "zeros before each axis, then after each axis; none where empty"},
                      {"dilations", Ints{}, "steps between the elements of the window; 1 where empty"},
                      {"group", std::int64_t{1}, "groups of channels; divides C and M"},
                      {"layout", std::string("nchw"), "where x, residual and y have their channels", {"nchw", "nhwc"}},
-                     {"activation", std::string("identity"), "applied last", {activation_names().begin(), activation_names().end()}}},
+                     {"activation",
+                      std::string("identity"),
+                      "applied last",
+                      {activation_names().begin(), activation_names().end()}}},
       .infer = infer,
       .reference = reference,
-      .operations = [](const Problem& p) { return 2 * length_of(p) * static_cast<double>(p.outputs[0].elements().value(p.maximum)); },
-      .rounding_depth = [](const Problem& p) { return length_of(p) + (p.attributes.text("activation") == "identity" ? 4 : 16); },
+      .operations =
+          [](const Problem& p) {
+            return 2 * length_of(p) * static_cast<double>(p.outputs[0].elements().value(p.maximum));
+          },
+      .rounding_depth =
+          [](const Problem& p) { return length_of(p) + (p.attributes.text("activation") == "identity" ? 4 : 16); },
       .cases = conv_cases,
   };
 }

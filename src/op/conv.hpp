@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet {
 
@@ -34,12 +34,14 @@ struct ConvTensor {
 };
 ConvTensor conv_tensor(const TensorView& view, bool channels_last);
 
-/// Checks the ranks of x and weight, the attributes and the channels of both; `weight_inputs`: the axis of the weight that counts input channels, which are
-/// those of one group where it is 1 and of all where it is 0. Returns the geometry.
+/// Checks the ranks of x and weight, the attributes and the channels of both; `weight_inputs`: the axis of the weight
+/// that counts input channels, which are those of one group where it is 1 and of all where it is 0. Returns the
+/// geometry.
 ConvGeometry check_convolution(const Problem& problem, int weight_inputs);
 /// Axis of x and y that spatial axis `axis` of the three is.
 int spatial_axis(const ConvGeometry& geometry, std::size_t axis);
 /// Dimensions of y: those of x with `channels` channels and these sizes of the three spatial axes.
-Dims conv_result(const Problem& problem, const ConvGeometry& geometry, const Dim& channels, const std::array<Dim, 3>& spatial);
+Dims conv_result(const Problem& problem, const ConvGeometry& geometry, const Dim& channels,
+                 const std::array<Dim, 3>& spatial);
 
 }  // namespace cermet

@@ -25,7 +25,8 @@ void check_list(const Problem& p, std::string_view name, std::size_t count, std:
 
 ConvGeometry check_convolution(const Problem& p, int weight_inputs) {
   const int rank = p.input(0).rank();
-  if (rank < 3 || rank > 5) bad_operand(p, 0, "3 to 5 dimensions: batch, channels and 1 to 3 spatial axes", p.input(0).to_string());
+  if (rank < 3 || rank > 5)
+    bad_operand(p, 0, "3 to 5 dimensions: batch, channels and 1 to 3 spatial axes", p.input(0).to_string());
   expect_rank(p, 1, rank);
   expect_dtype(p, 1, p.input(0).dtype, "that of x");
   if (!p.input(1).is_constant()) bad_operand(p, 1, "constant dimensions", p.input(1).to_string());
@@ -38,7 +39,8 @@ ConvGeometry check_convolution(const Problem& p, int weight_inputs) {
   check_list(p, "pads", 2 * axes, 0);
   if (p.attributes.find("output_padding")) check_count(p, "output_padding", axes);
   const ConvGeometry g = conv_geometry(p.attributes, weight);
-  if (g.group < 1 || weight[0] % g.group != 0) bad_attribute(p, "group", fmt::format("a positive divisor of the weight's dimension 0, {}", weight[0]));
+  if (g.group < 1 || weight[0] % g.group != 0)
+    bad_attribute(p, "group", fmt::format("a positive divisor of the weight's dimension 0, {}", weight[0]));
   expect_dim(p, 0, g.channels_last ? -1 : 1, weight[weight_inputs] * (weight_inputs == 1 ? g.group : 1),
              weight_inputs == 1 ? "group times dimension 1 of the weight" : "dimension 0 of the weight");
   return g;

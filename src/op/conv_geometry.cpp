@@ -11,7 +11,8 @@ bool is_nhwc(const Attributes& attributes) {
 }
 
 /// Entries `first`.. of a list, for the last of three axes; `fallback` where the list is empty.
-ConvGeometry::Axes spread(const Ints& list, std::size_t first, std::size_t axes, std::int64_t missing, std::int64_t fallback) {
+ConvGeometry::Axes spread(const Ints& list, std::size_t first, std::size_t axes, std::int64_t missing,
+                          std::int64_t fallback) {
   ConvGeometry::Axes result;
   result.fill(missing);
   for (std::size_t a = 0; a < axes; ++a) result[all_axes - axes + a] = list.empty() ? fallback : list[first + a];
@@ -49,11 +50,17 @@ ConvGeometry conv_geometry(const Attributes& attributes, const Shape& weight) {
   return geometry_of(attributes, kernel, axes);
 }
 
-ConvGeometry conv_geometry(const Problem& problem) { return conv_geometry(problem.attributes, bind(problem.input(1).dims, {})); }
+ConvGeometry conv_geometry(const Problem& problem) {
+  return conv_geometry(problem.attributes, bind(problem.input(1).dims, {}));
+}
 
-ConvTensor conv_tensor(const TensorView& view, bool channels_last) { return {as_five(view.shape, channels_last, 1), as_five(view.strides, channels_last, 0)}; }
+ConvTensor conv_tensor(const TensorView& view, bool channels_last) {
+  return {as_five(view.shape, channels_last, 1), as_five(view.strides, channels_last, 0)};
+}
 
-int spatial_axis(const ConvGeometry& g, std::size_t axis) { return (g.channels_last ? 1 : 2) + static_cast<int>(axis) - (static_cast<int>(all_axes) - g.axes); }
+int spatial_axis(const ConvGeometry& g, std::size_t axis) {
+  return (g.channels_last ? 1 : 2) + static_cast<int>(axis) - (static_cast<int>(all_axes) - g.axes);
+}
 
 Dims conv_result(const Problem& p, const ConvGeometry& g, const Dim& channels, const std::array<Dim, 3>& spatial) {
   Dims dims = p.input(0).dims;

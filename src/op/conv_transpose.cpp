@@ -1,6 +1,6 @@
 #include "op/conv.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::conv_transpose_op {
 namespace {
@@ -14,7 +14,8 @@ std::vector<TensorType> infer(const Problem& p) {
       bad_attribute(p, "output_padding", "entries of at least 0, each less than its stride or its dilation");
     const int own = spatial_axis(g, axis);
     const Dim size = dim_of(p, 0, own);
-    const std::int64_t added = g.output_padding[axis] + g.extent(axis) - g.before[axis] - g.after[axis];  // to (size - 1) * stride
+    const std::int64_t added =
+        g.output_padding[axis] + g.extent(axis) - g.before[axis] - g.after[axis];  // to (size - 1) * stride
     if (size.is_constant() && (size.constant() - 1) * g.stride[axis] + added < 0)
       bad_operand(p, 0, fmt::format("dimension {} large enough for the pads", own), p.input(0).to_string());
     const Dim places = (size - 1) * g.stride[axis] + added;
@@ -25,7 +26,8 @@ std::vector<TensorType> infer(const Problem& p) {
 }
 
 /// Place of x whose tap `tap` reaches `place` of y along an axis; nothing where there is none.
-std::optional<std::int64_t> source_of(const ConvGeometry& g, std::size_t axis, std::int64_t place, std::int64_t tap, std::int64_t size) {
+std::optional<std::int64_t> source_of(const ConvGeometry& g, std::size_t axis, std::int64_t place, std::int64_t tap,
+                                      std::int64_t size) {
   const std::int64_t steps = place + g.before[axis] - tap * g.dilation[axis];
   if (steps < 0 || steps % g.stride[axis] != 0 || steps / g.stride[axis] >= size) return std::nullopt;
   return steps / g.stride[axis];
@@ -36,7 +38,8 @@ void reference(const ReferenceCall& call) {
   const ConvGeometry g = conv_geometry(call.attributes, weight.shape);
   const TensorView dense_x(nullptr, x.dtype, x.shape);
   const ConvTensor in = conv_tensor(dense_x, false);
-  const std::int64_t inputs = in.channels() / g.group, outputs = weight.shape[1], taps = g.taps(), channels = outputs * g.group;
+  const std::int64_t inputs = in.channels() / g.group, outputs = weight.shape[1], taps = g.taps(),
+                     channels = outputs * g.group;
   const std::int64_t plane = y.elements() == 0 ? 0 : y.elements() / (y.shape[0] * channels);
   const ConvTensor out = conv_tensor(y, false);
   for (std::int64_t i = 0; i < y.elements(); ++i) {
@@ -51,7 +54,8 @@ void reference(const ReferenceCall& call) {
       if (!d || !h || !w) continue;
       const std::int64_t position = *d * in.strides[2] + *h * in.strides[3] + *w * in.strides[4] + n * in.strides[0];
       for (std::int64_t c = first; c < first + inputs; ++c) {
-        const double term = load(x, position + c * in.strides[1]) * load(weight, (c * outputs + m % outputs) * taps + t);
+        const double term =
+            load(x, position + c * in.strides[1]) * load(weight, (c * outputs + m % outputs) * taps + t);
         sum += term;
         magnitude += std::abs(term);
       }
@@ -64,28 +68,33 @@ void reference(const ReferenceCall& call) {
 std::vector<Case> cases() {
   using enum DType;
   std::vector<Case> list;
-  const auto add = [&](std::string name, DType t, Dims x, Dims weight, const Attributes& attributes = {}, bool bias = true, std::int64_t padding = 0,
-                       bool constant = true) {
+  const auto add = [&](std::string name, DType t, Dims x, Dims weight, const Attributes& attributes = {},
+                       bool bias = true, std::int64_t padding = 0, bool constant = true) {
     const std::int64_t channels = weight[1].constant() * (attributes.find("group") ? attributes.integer("group") : 1);
-    Case c{
-        std::move(name), {CaseOperand{{t, std::move(x)}, normal(), padding}, CaseOperand{{t, std::move(weight)}, normal(0.4), padding, constant}}, attributes};
+    Case c{std::move(name),
+           {CaseOperand{{t, std::move(x)}, normal(), padding},
+            CaseOperand{{t, std::move(weight)}, normal(0.4), padding, constant}},
+           attributes};
     if (bias) c.inputs.push_back(CaseOperand{{t, {channels}}});
     list.push_back(std::move(c));
   };
   for (const DType t : {f32, f16, bf16}) {
     const std::string type(name_of(t));
-    add(type, t, {2, 5, 4, 6}, {5, 7, 3, 3}, {{"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}, {"output_padding", Ints{1, 0}}});
+    add(type, t, {2, 5, 4, 6}, {5, 7, 3, 3},
+        {{"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}, {"output_padding", Ints{1, 0}}});
     add(type + "_upsampling", t, {1, 34, 3, 5}, {34, 33, 2, 2}, {{"strides", Ints{2, 2}}});
     add(type + "_groups", t, {1, 6, 5, 4}, {6, 2, 3, 2}, {{"group", 3}}, false);
   }
   add("plain", f32, {1, 3, 4, 5}, {3, 4, 3, 3});
-  add("depthwise", f32, {1, 6, 5, 5}, {6, 1, 4, 4}, {{"group", 6}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}});
+  add("depthwise", f32, {1, 6, 5, 5}, {6, 1, 4, 4},
+      {{"group", 6}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}});
   add("dilated", f32, {1, 3, 5, 4}, {3, 4, 3, 2},
       {{"dilations", Ints{2, 3}}, {"strides", Ints{3, 2}}, {"pads", Ints{2, 1, 0, 3}}, {"output_padding", Ints{2, 1}}});
   add("stride_beyond_kernel", f32, {1, 3, 3, 4}, {3, 4, 2, 2}, {{"strides", Ints{3, 4}}});
   add("1x1", f32, {2, 9, 3, 4}, {9, 35, 1, 1});
   add("line", f32, {2, 6, 13}, {6, 5, 4}, {{"strides", Ints{2}}, {"pads", Ints{1, 1}}});
-  add("volume", f32, {1, 4, 3, 4, 2}, {4, 3, 2, 3, 2}, {{"strides", Ints{2, 1, 2}}, {"pads", Ints{0, 1, 0, 1, 1, 0}}, {"output_padding", Ints{1, 0, 1}}});
+  add("volume", f32, {1, 4, 3, 4, 2}, {4, 3, 2, 3, 2},
+      {{"strides", Ints{2, 1, 2}}, {"pads", Ints{0, 1, 0, 1, 1, 0}}, {"output_padding", Ints{1, 0, 1}}});
   add("long_reduction", f32, {1, 150, 3, 3}, {150, 5, 3, 3});
   add("strided_rows", f32, {2, 3, 4, 5}, {3, 4, 3, 3}, {}, true, 3);
   add("not_constant", f32, {1, 5, 4, 6}, {5, 7, 3, 3}, {{"strides", Ints{2, 2}}}, true, 0, false);
@@ -118,12 +127,16 @@ OpSpec define() {
       .category = "Convolution and pooling",
       .summary = "Transposed convolution over one to three spatial axes, with bias",
       .semantics =
-          "What the gradient of conv with respect to its input computes: x[n, c, i..] * weight[c, m, k..] is added to y[n, g * M / group + m, i.. * strides + "
-          "k.. * dilations - pads], where g is the group of channel c, and bias[g * M / group + m] to all of it. An axis of length L becomes (L - 1) * stride "
+          "What the gradient of conv with respect to its input computes: x[n, c, i..] * weight[c, m, k..] is added to "
+          "y[n, g * M / group + m, i.. * strides + "
+          "k.. * dilations - pads], where g is the group of channel c, and bias[g * M / group + m] to all of it. An "
+          "axis of length L becomes (L - 1) * stride "
           "+ "
-          "dilation * (k - 1) + 1 + output_padding - padding. As ONNX's ConvTranspose. Sums in float32; one rounding to the type of x at the end.",
+          "dilation * (k - 1) + 1 + output_padding - padding. As ONNX's ConvTranspose. Sums in float32; one rounding "
+          "to the type of x at the end.",
       .inputs = {{"x", dtypes::real, "[N, C, spatial..]", "samples", Mapping::many_to_many},
-                 {"weight", dtypes::real, "[C, M / group, k..]", "a kernel per pair of channels", Mapping::many_to_many},
+                 {"weight", dtypes::real, "[C, M / group, k..]", "a kernel per pair of channels",
+                  Mapping::many_to_many},
                  {"bias", dtypes::real, "[M]", "added per output channel", Mapping::one_to_one, true}},
       .outputs = {{"y", dtypes::real, "[N, M, places..]", "the transposed convolution"}},
       .attributes = {{"strides", Ints{}, "steps of the window along each axis of y; 1 where empty"},

@@ -1,7 +1,7 @@
 // Rows of coordinates that pick slices of a tensor: shared by gather_nd and scatter_nd and their kernels.
 #pragma once
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 

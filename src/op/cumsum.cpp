@@ -1,8 +1,8 @@
-#include "op/axes.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
 #include "op/reduction.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::cumsum_op {
 namespace {
@@ -16,7 +16,8 @@ std::vector<TensorType> infer(const Problem& p) {
 /// One line along the axis: element i of the line is element `first + i * step` of x and y.
 void scan_line(const ReferenceCall& call, std::int64_t first, std::int64_t step, std::int64_t count) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
-  const bool exclusive = call.attributes.flag("exclusive"), reverse = call.attributes.flag("reverse"), integral = is_integer(x.dtype);
+  const bool exclusive = call.attributes.flag("exclusive"), reverse = call.attributes.flag("reverse"),
+             integral = is_integer(x.dtype);
   RealReducer sum(Reduction::sum);
   IntegerReducer whole = integer_reducer(Reduction::sum, integral ? x.dtype : DType::i64);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -47,10 +48,12 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   for (bool exclusive : {false, true})
     for (bool reverse : {false, true}) {
-      const auto add = [&](std::string_view name, DType t, Dims dims, std::int64_t axis, std::int64_t padding = 0, Fill fill = normal()) {
-        list.push_back({fmt::format("{}{}{}", name, exclusive ? "_exclusive" : "", reverse ? "_reverse" : ""),
-                        {CaseOperand{{t, std::move(dims)}, is_integer(t) ? integers(-1000, 1000) : std::move(fill), padding}},
-                        {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}}});
+      const auto add = [&](std::string_view name, DType t, Dims dims, std::int64_t axis, std::int64_t padding = 0,
+                           Fill fill = normal()) {
+        list.push_back(
+            {fmt::format("{}{}{}", name, exclusive ? "_exclusive" : "", reverse ? "_reverse" : ""),
+             {CaseOperand{{t, std::move(dims)}, is_integer(t) ? integers(-1000, 1000) : std::move(fill), padding}},
+             {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}}});
       };
       for (DType t : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32, DType::i64}) {
         add(std::string(name_of(t)) + "_last", t, {3, 129}, -1);
@@ -77,9 +80,11 @@ OpSpec define() {
       .category = "Reductions",
       .summary = "Running sums along one axis",
       .semantics =
-          "y[i] = x[0] + .. + x[i] along the axis; `exclusive` leaves x[i] out, so that the first result is 0; `reverse` runs from the end. Floating: "
+          "y[i] = x[0] + .. + x[i] along the axis; `exclusive` leaves x[i] out, so that the first result is 0; "
+          "`reverse` runs from the end. Floating: "
           "accumulated in "
-          "float32 (f64: in its own type) in that order, each result rounded once from the unrounded sum. Integers: the exact sum, clamped to the type's "
+          "float32 (f64: in its own type) in that order, each result rounded once from the unrounded sum. Integers: "
+          "the exact sum, clamped to the type's "
           "range.",
       .inputs = {{"x", dtypes::real | dtypes::index | DTypeSet{DType::f64}, "[..]", "elements", Mapping::many_to_many}},
       .outputs = {{"y", dtypes::real | dtypes::index | DTypeSet{DType::f64}, "[..]", "running sums"}},
@@ -89,7 +94,10 @@ OpSpec define() {
       .infer = infer,
       .reference = reference,
       .operations = [](const Problem& p) { return static_cast<double>(p.input(0).elements().value(p.maximum)); },
-      .rounding_depth = [](const Problem& p) { return static_cast<double>(p.size(0, wrap_axis(p.attributes.integer("axis"), p.input(0).rank()))); },
+      .rounding_depth =
+          [](const Problem& p) {
+            return static_cast<double>(p.size(0, wrap_axis(p.attributes.integer("axis"), p.input(0).rank())));
+          },
       .cases = cases,
       .in_place = {0},
   };

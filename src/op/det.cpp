@@ -1,8 +1,8 @@
 #include <vector>
 
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::det_op {
 namespace {
@@ -46,7 +46,8 @@ void reference(const ReferenceCall& call) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (DType t : {DType::f32, DType::bf16, DType::f16, DType::f64})
-    for (std::int64_t n : {1, 2, 3, 8, 17}) list.push_back({fmt::format("{}_{}", name_of(t), n), {CaseOperand{{t, {3, n, n}}, normal(0.5)}}});
+    for (std::int64_t n : {1, 2, 3, 8, 17})
+      list.push_back({fmt::format("{}_{}", name_of(t), n), {CaseOperand{{t, {3, n, n}}, normal(0.5)}}});
   list.push_back({"one_matrix", {CaseOperand{{DType::f32, {40, 40}}, normal(0.3)}}});
   list.push_back({"two_batches", {CaseOperand{{DType::f32, {2, 3, 4, 4}}}}});
   list.push_back({"many", {CaseOperand{{DType::f32, {300, 5, 5}}}}});
@@ -67,9 +68,11 @@ OpSpec define() {
       .category = "Linear algebra",
       .summary = "Determinants of square matrices",
       .semantics =
-          "y[..] is the determinant of x[.., :, :]: the product of the pivots of Gaussian elimination, where each pivot is the first of its column whose "
+          "y[..] is the determinant of x[.., :, :]: the product of the pivots of Gaussian elimination, where each "
+          "pivot is the first of its column whose "
           "absolute value is "
-          "largest, with the sign of the exchanges of rows. Computed in float64 and rounded once; that of an empty matrix is 1.",
+          "largest, with the sign of the exchanges of rows. Computed in float64 and rounded once; that of an empty "
+          "matrix is 1.",
       .inputs = {{"x", types, "[.., N, N]", "matrices", Mapping::barrier}},
       .outputs = {{"y", types, "[..]", "determinants"}},
       .infer = infer,

@@ -1,9 +1,9 @@
 #include <numbers>
 
-#include "op/axes.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::dft_op {
 namespace {
@@ -12,14 +12,16 @@ std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, 0, 2);
   const TensorType& x = p.input(0);
   const Dim parts = dim_of(p, 0, -1);
-  if (parts != Dim(1) && parts != Dim(2)) bad_operand(p, 0, "a last dimension of 1 (real) or 2 (complex)", x.to_string());
+  if (parts != Dim(1) && parts != Dim(2))
+    bad_operand(p, 0, "a last dimension of 1 (real) or 2 (complex)", x.to_string());
   const int axis = axis_attribute(p, "axis", x.rank());
   if (axis == x.rank() - 1) bad_attribute(p, "axis", "an axis before the last, which holds the parts of a number");
   const std::int64_t length = p.attributes.integer("length");
   if (length < 0) bad_attribute(p, "length", "a number that is not negative");
   const bool onesided = p.attributes.flag("onesided");
   if (onesided && p.attributes.flag("inverse")) bad_attribute(p, "onesided", "false for an inverse transform");
-  if (onesided && parts != Dim(1)) bad_operand(p, 0, "real numbers (a last dimension of 1) for a onesided transform", x.to_string());
+  if (onesided && parts != Dim(1))
+    bad_operand(p, 0, "real numbers (a last dimension of 1) for a onesided transform", x.to_string());
   Dims dims = x.dims;
   Dim& count = dims[static_cast<std::size_t>(axis)];
   if (length > 0) count = length;
@@ -32,13 +34,15 @@ std::vector<TensorType> infer(const Problem& p) {
 /// Numbers that are transformed.
 double transformed(const Problem& p) {
   const std::int64_t length = p.attributes.integer("length");
-  return static_cast<double>(length > 0 ? length : p.size(0, wrap_axis(p.attributes.integer("axis"), p.input(0).rank())));
+  return static_cast<double>(length > 0 ? length
+                                        : p.size(0, wrap_axis(p.attributes.integer("axis"), p.input(0).rank())));
 }
 
 void reference(const ReferenceCall& call) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
   const int axis = wrap_axis(call.attributes.integer("axis"), x.shape.rank());
-  const std::int64_t given = x.shape[axis], own = call.attributes.integer("length"), n = own > 0 ? own : given, parts = x.shape.back(), results = y.shape[axis];
+  const std::int64_t given = x.shape[axis], own = call.attributes.integer("length"), n = own > 0 ? own : given,
+                     parts = x.shape.back(), results = y.shape[axis];
   const bool inverse = call.attributes.flag("inverse");
   std::int64_t outer = 1, inner = 1;
   for (int a = 0; a < axis; ++a) outer *= x.shape[a];
@@ -50,7 +54,8 @@ void reference(const ReferenceCall& call) {
         for (std::int64_t j = 0; j < std::min(n, given); ++j) {
           const std::int64_t at = ((o * given + j) * inner + i) * parts;
           const double a = load(x, at), b = parts == 2 ? load(x, at + 1) : 0;
-          const double angle = 2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n) * (inverse ? 1 : -1);
+          const double angle =
+              2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n) * (inverse ? 1 : -1);
           re += a * std::cos(angle) - b * std::sin(angle);
           im += a * std::sin(angle) + b * std::cos(angle);
           magnitude += std::abs(a) + std::abs(b);
@@ -94,9 +99,12 @@ OpSpec define() {
       .category = "Linear algebra",
       .summary = "Discrete Fourier transform along one axis",
       .semantics =
-          "The last dimension holds the real part of a number and, if it is 2, the imaginary one. With n numbers along the axis (`length` of them, cut off or "
-          "followed by zeros): y[k] = sum over j of x[j] exp(-2 pi i j k / n); the inverse has the other sign and is divided by n. onesided gives the first "
-          "n / 2 + 1 (rounded down) results of real numbers. This is ONNX's DFT but for onesided inverse transforms, which take the missing half from the "
+          "The last dimension holds the real part of a number and, if it is 2, the imaginary one. With n numbers along "
+          "the axis (`length` of them, cut off or "
+          "followed by zeros): y[k] = sum over j of x[j] exp(-2 pi i j k / n); the inverse has the other sign and is "
+          "divided by n. onesided gives the first "
+          "n / 2 + 1 (rounded down) results of real numbers. This is ONNX's DFT but for onesided inverse transforms, "
+          "which take the missing half from the "
           "importer. Sums in float32 of at least direct summation's accuracy, one rounding.",
       .inputs = {{"x", dtypes::real, "[.., n, .., 1 or 2]", "real or complex numbers", Mapping::barrier}},
       .outputs = {{"y", dtypes::real, "[.., n, .., 2]", "complex numbers"}},
@@ -106,7 +114,10 @@ OpSpec define() {
                      {"onesided", false, "leave out what conjugates give; real numbers only"}},
       .infer = infer,
       .reference = reference,
-      .operations = [](const Problem& p) { return 2.5 * static_cast<double>(p.outputs[0].elements().value(p.maximum)) * std::log2(transformed(p) + 1); },
+      .operations =
+          [](const Problem& p) {
+            return 2.5 * static_cast<double>(p.outputs[0].elements().value(p.maximum)) * std::log2(transformed(p) + 1);
+          },
       .rounding_depth = [](const Problem& p) { return 8 + transformed(p); },
       .cases = cases,
   };

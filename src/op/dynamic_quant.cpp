@@ -1,7 +1,7 @@
-#include "op/operator.hpp"
 #include "op/pointwise_math.hpp"
 #include "op/quantization.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::dynamic_quant_op {
 namespace {
@@ -10,17 +10,20 @@ constexpr std::size_t x_operand = 0, smooth_operand = 1, index_operand = 2;
 
 void check_smooth(const Problem& p) {
   if (!p.has(smooth_operand)) {
-    if (p.has(index_operand)) bad_operand(p, index_operand, "nothing without smooth[E, K]", p.input(index_operand).to_string());
+    if (p.has(index_operand))
+      bad_operand(p, index_operand, "nothing without smooth[E, K]", p.input(index_operand).to_string());
     return;
   }
   const TensorType& smooth = p.input(smooth_operand);
   if (smooth.rank() != 1 && smooth.rank() != 2) bad_operand(p, smooth_operand, "[K] or [E, K]", smooth.to_string());
   expect_dim(p, smooth_operand, -1, dim_of(p, x_operand, -1), "K of x");
   if (p.has(index_operand) != (smooth.rank() == 2))
-    bad_operand(p, smooth_operand, p.has(index_operand) ? "[E, K] with a group index" : "[K] without a group index", smooth.to_string());
+    bad_operand(p, smooth_operand, p.has(index_operand) ? "[E, K] with a group index" : "[K] without a group index",
+                smooth.to_string());
   if (!p.has(index_operand)) return;
   const Dims& x = p.input(x_operand).dims;
-  if (p.attributes.text("index") == "ids") expect_dims(p, index_operand, Dims(x.begin(), x.end() - 1), "the leading ones of x");
+  if (p.attributes.text("index") == "ids")
+    expect_dims(p, index_operand, Dims(x.begin(), x.end() - 1), "the leading ones of x");
   else expect_dims(p, index_operand, {smooth.dims[0] + Dim(1)}, "E + 1 offsets");
 }
 
@@ -55,12 +58,15 @@ void reference(const ReferenceCall& call) {
     const std::int64_t row = i / length, smooth_row = call.has(index_operand) ? group_of(call, row) : 0;
     const auto v = static_cast<float>(load(x, i));
     values[static_cast<std::size_t>(i)] =
-        call.has(smooth_operand) ? v * static_cast<float>(load(call.inputs[smooth_operand], smooth_row * length + i % length)) : v;
+        call.has(smooth_operand)
+            ? v * static_cast<float>(load(call.inputs[smooth_operand], smooth_row * length + i % length))
+            : v;
   }
   const QuantizedViews out{call.outputs[0], call.outputs[1], format.asymmetric ? call.outputs[2] : TensorView()};
   if (call.attributes.text("granularity") == "tensor") return quantize_row(values, 0, format, out);
   for (std::int64_t row = 0; row < rows; ++row)
-    quantize_row(std::span(values).subspan(static_cast<std::size_t>(row * length), static_cast<std::size_t>(length)), row, format, out);
+    quantize_row(std::span(values).subspan(static_cast<std::size_t>(row * length), static_cast<std::size_t>(length)),
+                 row, format, out);
 }
 
 std::vector<Case> cases() {
@@ -69,8 +75,9 @@ std::vector<Case> cases() {
   for (std::string granularity : {"token", "tensor", "group"}) {
     for (std::string code : {"i8", "f8_e4m3", "f8_e5m2"})
       for (DType t : {f32, bf16, f16})
-        list.push_back(
-            {fmt::format("{}_{}_{}", granularity, code, name_of(t)), {CaseOperand{{t, {4, 300}}}}, {{"granularity", granularity}, {"out_dtype", code}}});
+        list.push_back({fmt::format("{}_{}_{}", granularity, code, name_of(t)),
+                        {CaseOperand{{t, {4, 300}}}},
+                        {{"granularity", granularity}, {"out_dtype", code}}});
     for (DType t : {f32, bf16})
       list.push_back({fmt::format("{}_asymmetric_{}", granularity, name_of(t)),
                       {CaseOperand{{t, {4, 300}}, normal(1, 0.7)}},
@@ -79,20 +86,32 @@ std::vector<Case> cases() {
                     {CaseOperand{{bf16, {3, 131}}}, CaseOperand{{f32, {131}}, uniform(0.1, 3)}},
                     {{"granularity", granularity}, {"range", "127.5"}}});
     list.push_back({granularity + "_nothing", {CaseOperand{{f32, {0, 16}}}}, {{"granularity", granularity}}});
-    list.push_back({granularity + "_no_columns", {CaseOperand{{f32, {3, 0}}}}, {{"granularity", granularity}, {"asymmetric", true}}});
-    list.push_back({granularity + "_strided", {CaseOperand{{f16, {2, 3, 140}}, normal(), 5}}, {{"granularity", granularity}}});
-    list.push_back({granularity + "_zeros", {CaseOperand{{f32, {2, 20}}, constant(0)}}, {{"granularity", granularity}}});
+    list.push_back({granularity + "_no_columns",
+                    {CaseOperand{{f32, {3, 0}}}},
+                    {{"granularity", granularity}, {"asymmetric", true}}});
+    list.push_back(
+        {granularity + "_strided", {CaseOperand{{f16, {2, 3, 140}}, normal(), 5}}, {{"granularity", granularity}}});
+    list.push_back(
+        {granularity + "_zeros", {CaseOperand{{f32, {2, 20}}, constant(0)}}, {{"granularity", granularity}}});
   }
   for (std::int64_t k : {1, 7, 129, 4096}) list.push_back({fmt::format("k{}", k), {CaseOperand{{bf16, {3, k}}}}});
-  list.push_back({"experts_ids", {CaseOperand{{f32, {6, 40}}}, CaseOperand{{bf16, {3, 40}}, uniform(0.1, 3)}, CaseOperand{{i64, {6}}, integers(0, 2)}}});
+  list.push_back({"experts_ids",
+                  {CaseOperand{{f32, {6, 40}}}, CaseOperand{{bf16, {3, 40}}, uniform(0.1, 3)},
+                   CaseOperand{{i64, {6}}, integers(0, 2)}}});
   list.push_back({"experts_offsets",
-                  {CaseOperand{{f32, {6, 40}}}, CaseOperand{{f32, {3, 40}}, uniform(0.1, 3)}, CaseOperand{{i32, {4}}, values({0, 2, 2, 6})}},
+                  {CaseOperand{{f32, {6, 40}}}, CaseOperand{{f32, {3, 40}}, uniform(0.1, 3)},
+                   CaseOperand{{i32, {4}}, values({0, 2, 2, 6})}},
                   {{"index", "offsets"}}});
-  list.push_back({"small_groups", {CaseOperand{{f32, {3, 50}}}}, {{"granularity", "group"}, {"group_size", std::int64_t{16}}}});
-  list.push_back({"long_groups", {CaseOperand{{f32, {2, 1500}}}}, {{"granularity", "group"}, {"group_size", std::int64_t{1000}}}});
-  const Fill rows = values({1, 2, NAN, 4, 5, 6, INFINITY, 8, 9, 1e-42, -1e-44, 0, -3, -7, -5, 0.5, 127, 63.5, -62.5, 1.5});
+  list.push_back(
+      {"small_groups", {CaseOperand{{f32, {3, 50}}}}, {{"granularity", "group"}, {"group_size", std::int64_t{16}}}});
+  list.push_back(
+      {"long_groups", {CaseOperand{{f32, {2, 1500}}}}, {{"granularity", "group"}, {"group_size", std::int64_t{1000}}}});
+  const Fill rows =
+      values({1, 2, NAN, 4, 5, 6, INFINITY, 8, 9, 1e-42, -1e-44, 0, -3, -7, -5, 0.5, 127, 63.5, -62.5, 1.5});
   for (bool asymmetric : {false, true})
-    list.push_back({asymmetric ? "not_finite_asymmetric" : "not_finite", {CaseOperand{{f32, {4, 5}}, rows}}, {{"asymmetric", asymmetric}}});
+    list.push_back({asymmetric ? "not_finite_asymmetric" : "not_finite",
+                    {CaseOperand{{f32, {4, 5}}, rows}},
+                    {{"asymmetric", asymmetric}}});
   list.push_back({"not_finite_e4m3", {CaseOperand{{f32, {4, 5}}, rows}}, {{"out_dtype", "f8_e4m3"}}});
   return list;
 }
@@ -104,20 +123,27 @@ OpSpec define() {
       .category = "Quantization",
       .summary = "Quantizes with scales computed from the values",
       .semantics =
-          "v = x * smooth; scale = max |v| / limit over a row (granularity token), everything (tensor) or each group_size values of a row (group; the last one "
+          "v = x * smooth; scale = max |v| / limit over a row (granularity token), everything (tensor) or each "
+          "group_size values of a row (group; the last one "
           "may be "
-          "short); q = round(v / scale), each operation in float32. The limit is 127 (or range = 127.5) for int8, 448 for e4m3, 57344 for e5m2. Asymmetric "
+          "short); q = round(v / scale), each operation in float32. The limit is 127 (or range = 127.5) for int8, 448 "
+          "for e4m3, 57344 for e5m2. Asymmetric "
           "int8: "
-          "low = min(v, 0), high = max(v, 0), scale = (high - low) / 255, zero_point = clamp(round(-128 - low / scale), -128, 127), q = round(v / scale + "
+          "low = min(v, 0), high = max(v, 0), scale = (high - low) / 255, zero_point = clamp(round(-128 - low / "
+          "scale), -128, 127), q = round(v / scale + "
           "zero_point). "
-          "Zeros give scale 0 and values 0. A NaN gives a NaN scale, an infinity an infinite one; their quantized values are those of the NaN that v / scale "
+          "Zeros give scale 0 and values 0. A NaN gives a NaN scale, an infinity an infinite one; their quantized "
+          "values are those of the NaN that v / scale "
           "is (int8: 0). "
           "smooth "
-          "is [K], or [E, K] with a group index: the row of smooth for each row of x (index = \"ids\"), or E + 1 offsets of consecutive rows (\"offsets\"). "
+          "is [K], or [E, K] with a group index: the row of smooth for each row of x (index = \"ids\"), or E + 1 "
+          "offsets of consecutive rows (\"offsets\"). "
           "Exact.",
       .inputs = {{"x", dtypes::real, "[.., K]", "values", Mapping::many_to_many},
-                 {"smooth", dtypes::real, "[K] or [E, K]", "factors that move outliers to the weights", Mapping::one_to_one, true},
-                 {"group_index", dtypes::index, "[..] or [E+1]", "which row of smooth[E, K]", Mapping::one_to_many, true}},
+                 {"smooth", dtypes::real, "[K] or [E, K]", "factors that move outliers to the weights",
+                  Mapping::one_to_one, true},
+                 {"group_index", dtypes::index, "[..] or [E+1]", "which row of smooth[E, K]", Mapping::one_to_many,
+                  true}},
       .outputs = {{"q", code_types, "[.., K]", "quantized values"},
                   {"scale", {DType::f32}, "[..], [] or [.., groups]", "quantization step"},
                   {"zero_point", {DType::i32}, "as scale", "quantized value of 0, where asymmetric"}},
@@ -129,7 +155,8 @@ OpSpec define() {
                      code_type_attribute()},
       .infer = infer,
       .reference = reference,
-      .operations = [](const Problem& p) { return 4 * static_cast<double>(p.input(x_operand).elements().value(p.maximum)); },
+      .operations =
+          [](const Problem& p) { return 4 * static_cast<double>(p.input(x_operand).elements().value(p.maximum)); },
       .rounding_depth = [](const Problem&) { return 0.0; },
       .cases = cases,
   };

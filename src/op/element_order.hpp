@@ -2,7 +2,7 @@
 #pragma once
 
 #include "op/ordinal.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 

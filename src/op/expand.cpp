@@ -1,8 +1,8 @@
-#include "op/axes.hpp"
-#include "op/dims_attribute.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/dims_attribute.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::expand_op {
 namespace {
@@ -14,7 +14,8 @@ Dims expanded_to(const Problem& p, Dims dims) {
     bad_attribute(p, "dims", fmt::format("{} to {} dimensions", x.rank(), Shape::max_rank));
   const std::size_t lead = dims.size() - x.dims.size();
   for (std::size_t i = lead; i < dims.size(); ++i)
-    if (x.dims[i - lead] != Dim(1) && x.dims[i - lead] != dims[i]) bad_attribute(p, "dims", fmt::format("dimensions that {} broadcasts to", x.to_string()));
+    if (x.dims[i - lead] != Dim(1) && x.dims[i - lead] != dims[i])
+      bad_attribute(p, "dims", fmt::format("dimensions that {} broadcasts to", x.to_string()));
   return dims;
 }
 
@@ -29,7 +30,8 @@ std::vector<TensorType> infer(const Problem& p) {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const Dim from = i < lead ? Dim(1) : x.dims[i - lead];
     if (shape[i] < -1) bad_attribute(p, "shape", "non-negative dimensions, or -1 to keep one");
-    if (shape[i] != -1 && from != Dim(1) && from != Dim(shape[i])) bad_attribute(p, "shape", fmt::format("dimensions that {} broadcasts to", x.to_string()));
+    if (shape[i] != -1 && from != Dim(1) && from != Dim(shape[i]))
+      bad_attribute(p, "shape", fmt::format("dimensions that {} broadcasts to", x.to_string()));
     dims.push_back(shape[i] == -1 ? from : Dim(shape[i]));
   }
   return {{x.dtype, std::move(dims)}};
@@ -70,7 +72,8 @@ OpSpec define() {
       .category = "Data movement",
       .summary = "Repeats a tensor along axes of length 1",
       .semantics =
-          "y has the dimensions `shape`; those of x are lined up with its last ones, and each is equal or 1 (then it is repeated), bit for bit. -1 keeps the "
+          "y has the dimensions `shape`; those of x are lined up with its last ones, and each is equal or 1 (then it "
+          "is repeated), bit for bit. -1 keeps the "
           "dimension of x, symbolic or not. `dims`, where given, has all dimensions of y, symbolic ones among them.",
       .inputs = {{"x", dtypes::any, "[..]", "elements", Mapping::one_to_many}},
       .outputs = {{"y", dtypes::any, "[..]", "repeated elements"}},

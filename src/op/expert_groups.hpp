@@ -1,7 +1,7 @@
 // Groups that moe_permute sorts pairs of token and expert into, of its attributes.
 #pragma once
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 
@@ -9,7 +9,8 @@ struct ExpertGroups {
   std::int64_t groups, first;
   bool rest;
 
-  explicit ExpertGroups(const Attributes& a) : groups(a.integer("experts")), first(a.integer("first")), rest(a.flag("rest")) {}
+  explicit ExpertGroups(const Attributes& a)
+      : groups(a.integer("experts")), first(a.integer("first")), rest(a.flag("rest")) {}
 
   /// Groups that are one expert.
   std::int64_t experts() const { return rest ? groups - 1 : groups; }

@@ -1,6 +1,6 @@
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::expert_load_op {
 namespace {
@@ -27,9 +27,11 @@ void reference(const ReferenceCall& call) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (DType t : {DType::i32, DType::i64})
-    list.push_back({std::string(name_of(t)), {CaseOperand{{t, {50, 4}}, integers(0, 15), 1}}, {{"experts", std::int64_t{16}}}});
+    list.push_back(
+        {std::string(name_of(t)), {CaseOperand{{t, {50, 4}}, integers(0, 15), 1}}, {{"experts", std::int64_t{16}}}});
   list.push_back({"one_expert", {CaseOperand{{DType::i32, {7}}, constant(0)}}, {{"experts", std::int64_t{1}}}});
-  list.push_back({"idle_experts", {CaseOperand{{DType::i32, {5, 2}}, integers(3, 4)}}, {{"experts", std::int64_t{100}}}});
+  list.push_back(
+      {"idle_experts", {CaseOperand{{DType::i32, {5, 2}}, integers(3, 4)}}, {{"experts", std::int64_t{100}}}});
   list.push_back({"no_tokens", {CaseOperand{{DType::i32, {0, 2}}}}, {{"experts", std::int64_t{3}}}});
   return list;
 }
@@ -41,7 +43,8 @@ OpSpec define() {
       .category = "Mixture of experts",
       .summary = "Tokens that each expert gets, for balance",
       .semantics = "counts[e] = number of elements of ids that equal e. An id outside [0, experts) is an error.",
-      .inputs = {{"ids", dtypes::index, "[..]", "experts of the tokens, as topk_gating gives them", Mapping::many_to_many}},
+      .inputs = {{"ids", dtypes::index, "[..]", "experts of the tokens, as topk_gating gives them",
+                  Mapping::many_to_many}},
       .outputs = {{"counts", {DType::i32}, "[E]", "tokens per expert"}},
       .attributes = {{"experts", std::int64_t{1}, "number of experts E"}},
       .infer = infer,

@@ -1,8 +1,8 @@
 #include "op/attention.hpp"
 #include "op/attention_layout.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::flash_attention_op {
 namespace {
@@ -16,13 +16,16 @@ std::vector<TensorType> infer(const Problem& p) {
   expect_rank(p, k, 3);
   expect_rank(p, v, 3);
   for (const std::size_t operand : {bias, mask})
-    if (p.has(operand)) bad_operand(p, operand, "nothing where sequences stand one after the other", p.input(operand).to_string());
+    if (p.has(operand))
+      bad_operand(p, operand, "nothing where sequences stand one after the other", p.input(operand).to_string());
   for (int axis = 0; axis < 2; ++axis) expect_dim(p, v, axis, dim_of(p, k, axis), "that of k");
   auto outputs = infer_attention(p, dim_of(p, k, 1), dim_of(p, k, 2), dim_of(p, v, 2), sinks, alibi);
   if (p.has(cu_seqlens)) expect_rank(p, cu_seqlens, 1);
-  if (p.has(cu_seqlens) && dim_of(p, cu_seqlens, 0) == Dim(0)) bad_operand(p, cu_seqlens, "at least one element", p.input(cu_seqlens).to_string());
+  if (p.has(cu_seqlens) && dim_of(p, cu_seqlens, 0) == Dim(0))
+    bad_operand(p, cu_seqlens, "at least one element", p.input(cu_seqlens).to_string());
   if (p.has(cu_seqlens_k)) {
-    if (!p.has(cu_seqlens)) bad_operand(p, cu_seqlens, "bounds of the queries, because those of the keys are given", "nothing");
+    if (!p.has(cu_seqlens))
+      bad_operand(p, cu_seqlens, "bounds of the queries, because those of the keys are given", "nothing");
     expect_dims(p, cu_seqlens_k, p.input(cu_seqlens).dims, "those of cu_seqlens");
   } else if (p.has(cu_seqlens)) {
     expect_dim(p, k, 0, dim_of(p, q, 0), "tokens of q, because cu_seqlens_k is not given");
@@ -38,9 +41,10 @@ Span span_of(const ReferenceCall& call, std::size_t bounds, std::int64_t b, std:
   if (!call.has(bounds)) return {0, tokens};
   const std::int64_t sequences = call.inputs[bounds].shape[0] - 1;
   const Span span{load_index(call.inputs[bounds], b), load_index(call.inputs[bounds], b + 1)};
-  const bool fits = span.begin <= span.end && span.end <= tokens && (b > 0 || span.begin == 0) && (b + 1 < sequences || span.end == tokens);
-  require(fits, "{}: operand {} ({}): expected values that rise from 0 to {}, found {} to {} for sequence {}", name, bounds,
-          definition(OpKind::flash_attention).inputs[bounds].name, tokens, span.begin, span.end, b);
+  const bool fits = span.begin <= span.end && span.end <= tokens && (b > 0 || span.begin == 0) &&
+                    (b + 1 < sequences || span.end == tokens);
+  require(fits, "{}: operand {} ({}): expected values that rise from 0 to {}, found {} to {} for sequence {}", name,
+          bounds, definition(OpKind::flash_attention).inputs[bounds].name, tokens, span.begin, span.end, b);
   return span;
 }
 
@@ -56,11 +60,15 @@ void reference(const ReferenceCall& call) {
     for (std::int64_t t = from.begin; t < from.end; ++t)
       for (std::int64_t head = 0; head < heads; ++head) {
         const auto element = [&, head](const TensorView& list) {
-          return [&, head](std::int64_t j, std::int64_t d) { return load(list, ((to.begin + j) * kv_heads + head / (heads / kv_heads)) * list.shape[2] + d); };
+          return [&, head](std::int64_t j, std::int64_t d) {
+            return load(list, ((to.begin + j) * kv_heads + head / (heads / kv_heads)) * list.shape[2] + d);
+          };
         };
         const std::int64_t count = to.end - to.begin, row = t * heads + head;
         const ReferenceKeys all{count, count - (from.end - t), element(keys), element(call.inputs[v])};
-        reference_attention(call, settings, {row * queries.shape[2], row * value_size, head * queries.shape[0] + t, head}, all, sinks, alibi);
+        reference_attention(call, settings,
+                            {row * queries.shape[2], row * value_size, head * queries.shape[0] + t, head}, all, sinks,
+                            alibi);
       }
   }
 }
@@ -74,7 +82,8 @@ struct Sizes {
 Case make_case(std::string case_name, const Sizes& s, Attributes attributes = {}) {
   Case c{std::move(case_name),
          {CaseOperand{{s.dtype, {s.tokens, s.heads, s.d}}, normal(), s.aligned ? 8 : 3},
-          CaseOperand{{s.dtype, {s.keys, s.kv_heads, s.d}}, normal(), s.aligned ? 8 : 1}, CaseOperand{{s.dtype, {s.keys, s.kv_heads, s.dv}}}},
+          CaseOperand{{s.dtype, {s.keys, s.kv_heads, s.d}}, normal(), s.aligned ? 8 : 1},
+          CaseOperand{{s.dtype, {s.keys, s.kv_heads, s.dv}}}},
          std::move(attributes)};
   c.inputs.resize(cu_seqlens_k + 1);
   return c;
@@ -109,7 +118,8 @@ void add_variants(std::vector<Case>& list) {
   list.back().inputs[cu_seqlens] = bounds({0});
 }
 
-/// 16-bit types with head sizes that tiled kernels take: several tiles of rows and keys, masks across them, values that rows must not see.
+/// 16-bit types with head sizes that tiled kernels take: several tiles of rows and keys, masks across them, values that
+/// rows must not see.
 void add_tiles(std::vector<Case>& list) {
   for (const DType t : {DType::bf16, DType::f16}) {
     const auto add = [&](std::string_view case_name, Sizes s, Attributes attributes = {}) {
@@ -119,13 +129,16 @@ void add_tiles(std::vector<Case>& list) {
     };
     add("lse", {.tokens = 75, .keys = 75, .heads = 8, .d = 64, .dv = 64}, {{"return_lse", true}});
     add("all", {.tokens = 70, .keys = 130, .heads = 2, .kv_heads = 1, .d = 128, .dv = 128}, {{"causal", false}});
-    add("window", {.tokens = 150, .keys = 190, .heads = 2, .kv_heads = 1, .d = 64, .dv = 128}, {{"window", std::int64_t{40}}});
-    add("more_queries", {.tokens = 90, .keys = 60, .heads = 2, .kv_heads = 2, .d = 64, .dv = 64}, {{"return_lse", true}});
+    add("window", {.tokens = 150, .keys = 190, .heads = 2, .kv_heads = 1, .d = 64, .dv = 128},
+        {{"window", std::int64_t{40}}});
+    add("more_queries", {.tokens = 90, .keys = 60, .heads = 2, .kv_heads = 2, .d = 64, .dv = 64},
+        {{"return_lse", true}});
     add("odd", {.tokens = 70, .keys = 130, .heads = 3, .kv_heads = 1, .d = 72, .dv = 24});
     add("ragged", {.tokens = 200, .keys = 260, .heads = 2, .kv_heads = 1, .d = 128, .dv = 64});
     list.back().inputs[cu_seqlens] = bounds({0, 70, 70, 71, 200});
     list.back().inputs[cu_seqlens_k] = bounds({0, 70, 80, 120, 260});
-    add("bias", {.tokens = 40, .keys = 70, .heads = 4, .kv_heads = 2, .d = 64, .dv = 64}, {{"softcap", 4.0}, {"return_lse", true}});
+    add("bias", {.tokens = 40, .keys = 70, .heads = 4, .kv_heads = 2, .d = 64, .dv = 64},
+        {{"softcap", 4.0}, {"return_lse", true}});
     list.back().inputs[sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
     list.back().inputs[alibi] = CaseOperand{{DType::f32, {4}}, uniform(0.01, 0.5)};
     for (const std::int64_t d : {64, 24}) {
@@ -142,11 +155,21 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   add_tiles(list);
   // Enough rows for every SM of a large GPU to have several tiles.
-  list.push_back(make_case("tiles_blocks", {.tokens = 540, .keys = 540, .heads = 32, .kv_heads = 32, .d = 64, .dv = 64, .dtype = DType::bf16, .aligned = true},
+  list.push_back(make_case("tiles_blocks",
+                           {.tokens = 540,
+                            .keys = 540,
+                            .heads = 32,
+                            .kv_heads = 32,
+                            .d = 64,
+                            .dv = 64,
+                            .dtype = DType::bf16,
+                            .aligned = true},
                            {{"window", std::int64_t{70}}}));
-  for (DType t : {DType::f32, DType::bf16, DType::f16}) list.push_back(make_case(fmt::format("{}", name_of(t)), {.dtype = t}));
+  for (DType t : {DType::f32, DType::bf16, DType::f16})
+    list.push_back(make_case(fmt::format("{}", name_of(t)), {.dtype = t}));
   for (std::int64_t d : {1, 8, 24, 40, 64, 96, 192, 256})
-    list.push_back(make_case(fmt::format("d{}", d), {.tokens = 9, .keys = 12, .heads = 3, .kv_heads = 1, .d = d, .dv = d == 192 ? 128 : d}));
+    list.push_back(make_case(fmt::format("d{}", d),
+                             {.tokens = 9, .keys = 12, .heads = 3, .kv_heads = 1, .d = d, .dv = d == 192 ? 128 : d}));
   list.push_back(make_case("one_token", {.tokens = 1, .keys = 1, .heads = 1, .kv_heads = 1}));
   list.push_back(make_case("long_keys", {.tokens = 2, .keys = 1500, .heads = 2, .kv_heads = 1, .d = 8, .dv = 8}));
   list.push_back(make_case("many_tokens", {.tokens = 150, .keys = 170, .heads = 2, .kv_heads = 2, .d = 8, .dv = 8}));
@@ -162,26 +185,46 @@ OpSpec define() {
       .category = "Attention and cache",
       .summary = "Attention of sequences side by side: prefill, encoders, training shapes",
       .semantics =
-          "q, k and v hold the tokens of all sequences one after the other. Sequence b has the queries cu_seqlens[b] .. cu_seqlens[b + 1] and the keys "
+          "q, k and v hold the tokens of all sequences one after the other. Sequence b has the queries cu_seqlens[b] "
+          ".. cu_seqlens[b + 1] and the keys "
           "cu_seqlens_k[b] .. cu_seqlens_k[b + 1]; "
-          "without cu_seqlens_k those of cu_seqlens, without both there is one sequence. Its last query stands at its last key (bottom-right alignment): query "
+          "without cu_seqlens_k those of cu_seqlens, without both there is one sequence. Its last query stands at its "
+          "last key (bottom-right alignment): query "
           "i of m sees key j of n at "
-          "distance (n - m + i) - j. Everything else is as in incre_flash_attention: heads in groups, scale, softcap, alibi, causal, window, sinks, lse, and "
+          "distance (n - m + i) - j. Everything else is as in incre_flash_attention: heads in groups, scale, softcap, "
+          "alibi, causal, window, sinks, lse, and "
           "the queries that see no key "
-          "(with causal, the first m - n where there are fewer keys than queries), which give o = 0 and lse = -inf. Operands of rank 4 hold a batch of "
-          "sequences of one length instead, each with all of its keys; the layouts name the order in which they keep sequences (b), heads (h), tokens (s) and "
-          "elements (d). Then bias is added to the scores behind alibi, masked_score stands where mask is false, and the sum is rounded to float32; a query "
-          "whose scores are all -inf gives NaN, as softmax does, and a value whose weight is 0 never reaches the result.",
+          "(with causal, the first m - n where there are fewer keys than queries), which give o = 0 and lse = -inf. "
+          "Operands of rank 4 hold a batch of "
+          "sequences of one length instead, each with all of its keys; the layouts name the order in which they keep "
+          "sequences (b), heads (h), tokens (s) and "
+          "elements (d). Then bias is added to the scores behind alibi, masked_score stands where mask is false, and "
+          "the sum is rounded to float32; a query "
+          "whose scores are all -inf gives NaN, as softmax does, and a value whose weight is 0 never reaches the "
+          "result.",
       .inputs =
           {{"q", dtypes::real, "[T, Hq, D] or [B, S, Hq, D]", "queries", Mapping::many_to_many},
            {"k", dtypes::real, "[S, heads, D] or [B, T, heads, D]", "keys", Mapping::many_to_many},
            {"v", dtypes::real, "[S, heads, Dv] or [B, T, heads, Dv]", "values", Mapping::many_to_many},
-           {"sinks", {DType::f32}, "[Hq]", "a score per head that takes part in the denominator only", Mapping::one_to_many, true},
+           {"sinks",
+            {DType::f32},
+            "[Hq]",
+            "a score per head that takes part in the denominator only",
+            Mapping::one_to_many,
+            true},
            {"alibi", {DType::f32}, "[Hq]", "slopes of a penalty that grows with distance", Mapping::one_to_many, true},
-           {"cu_seqlens", dtypes::index, "[B + 1]", "bounds of the sequences in q, from 0 to T", Mapping::barrier, true},
-           {"cu_seqlens_k", dtypes::index, "[B + 1]", "bounds of the sequences in k and v, from 0 to S", Mapping::barrier, true},
-           {"bias", dtypes::real, "[B?, Hq?, S?, T?]", "of rank 4: is added to the scores; broadcasts to them", Mapping::one_to_many, true},
-           {"mask", {DType::boolean}, "[B?, Hq?, S?, T?]", "of rank 4: false where a key is not seen; broadcasts to the scores", Mapping::one_to_many, true}},
+           {"cu_seqlens", dtypes::index, "[B + 1]", "bounds of the sequences in q, from 0 to T", Mapping::barrier,
+            true},
+           {"cu_seqlens_k", dtypes::index, "[B + 1]", "bounds of the sequences in k and v, from 0 to S",
+            Mapping::barrier, true},
+           {"bias", dtypes::real, "[B?, Hq?, S?, T?]", "of rank 4: is added to the scores; broadcasts to them",
+            Mapping::one_to_many, true},
+           {"mask",
+            {DType::boolean},
+            "[B?, Hq?, S?, T?]",
+            "of rank 4: false where a key is not seen; broadcasts to the scores",
+            Mapping::one_to_many,
+            true}},
       .outputs = {{"o", dtypes::real, "[T, Hq, Dv] or [B, S, Hq, Dv]", "attention"},
                   {"lse", {DType::f32}, "[Hq, T] or [B, Hq, S]", "with return_lse: log of the denominators"}},
       .attributes =
@@ -196,10 +239,13 @@ OpSpec define() {
           [](const Problem& p) {
             const bool batched = BatchedAttention::is(p);
             const BatchedAttention a(p.attributes);
-            const std::int64_t tokens = batched ? p.size(q, 0) * p.size(q, a.q.tokens) : p.size(q, 0), heads = p.size(q, batched ? a.q.heads : 1);
-            const double pairs =
-                static_cast<double>(tokens) * static_cast<double>(p.size(k, batched ? a.k.tokens : 0)) * (p.attributes.flag("causal") ? 0.5 : 1);
-            return 2 * pairs * static_cast<double>(heads * (p.size(q, batched ? a.q.size : 2) + p.size(v, batched ? a.v.size : 2)));
+            const std::int64_t tokens = batched ? p.size(q, 0) * p.size(q, a.q.tokens) : p.size(q, 0),
+                               heads = p.size(q, batched ? a.q.heads : 1);
+            const double pairs = static_cast<double>(tokens) *
+                                 static_cast<double>(p.size(k, batched ? a.k.tokens : 0)) *
+                                 (p.attributes.flag("causal") ? 0.5 : 1);
+            return 2 * pairs *
+                   static_cast<double>(heads * (p.size(q, batched ? a.q.size : 2) + p.size(v, batched ? a.v.size : 2)));
           },
       .rounding_depth =
           [](const Problem& p) {

@@ -1,7 +1,7 @@
 #include "op/gated.hpp"
 
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 namespace {
@@ -10,7 +10,8 @@ std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, 0, 1);
   TensorType y = p.input(0);
   const Dim last = y.dims.back();
-  if (!last.is_constant() || last.constant() % 2 != 0) bad_operand(p, 0, "an even, constant last dimension", p.input(0).to_string());
+  if (!last.is_constant() || last.constant() % 2 != 0)
+    bad_operand(p, 0, "an even, constant last dimension", p.input(0).to_string());
   y.dims.back() = last.constant() / 2;
   y.dtype = dtype_attribute(p, "out_dtype", y.dtype, dtypes::real);
   return {y};
@@ -34,15 +35,21 @@ std::vector<Case> cases() {
   list.push_back({"long_row", {CaseOperand{{bf16, {1, 20000}}}}});
   list.push_back({"no_rows", {CaseOperand{{f32, {0, 16}}}}});
   list.push_back({"no_features", {CaseOperand{{f32, {3, 0}}}}});
-  list.push_back({"large", {CaseOperand{{f32, {1, 12}}, values({-1e30, -3e3, -95, -88, 88, 1e30, 1, -2, 3, 1, 1, 1})}}});
-  list.push_back({"not_finite", {CaseOperand{{f32, {1, 12}}, values({NAN, 1, INFINITY, 1, -1, 2, 1, NAN, 1, -INFINITY, 1, 2})}}});
+  list.push_back(
+      {"large", {CaseOperand{{f32, {1, 12}}, values({-1e30, -3e3, -95, -88, 88, 1e30, 1, -2, 3, 1, 1, 1})}}});
+  list.push_back(
+      {"not_finite", {CaseOperand{{f32, {1, 12}}, values({NAN, 1, INFINITY, 1, -1, 2, 1, NAN, 1, -INFINITY, 1, 2})}}});
   return list;
 }
 
 }  // namespace
 
-AttributeSpec gate_attribute() { return {"gate", std::string("first"), "the half of a row that goes through the activation", {"first", "second"}}; }
-AttributeSpec interleaved_attribute() { return {"interleaved", false, "the halves alternate element by element instead of following each other"}; }
+AttributeSpec gate_attribute() {
+  return {"gate", std::string("first"), "the half of a row that goes through the activation", {"first", "second"}};
+}
+AttributeSpec interleaved_attribute() {
+  return {"interleaved", false, "the halves alternate element by element instead of following each other"};
+}
 
 GatedLayout::GatedLayout(const Attributes& attributes, std::int64_t features) {
   const bool interleaved = attributes.flag("interleaved"), gate_is_first = attributes.text("gate") == "first";
@@ -75,10 +82,15 @@ OpSpec define_gated(GatedActivation activation) {
               const double result = apply(gate, up, call.attributes);
               store(y, i, result);
               // A float32 activation below 2^-126 may be 0: 2^-102 in units of 2^-24.
-              note_magnitude(call, 0, i, (sensitivity ? sensitivity(gate, call.attributes) : 1) * std::abs(result) + 0x1p-102 * std::abs(gate * up));
+              note_magnitude(call, 0, i,
+                             (sensitivity ? sensitivity(gate, call.attributes) : 1) * std::abs(result) +
+                                 0x1p-102 * std::abs(gate * up));
             }
           },
-      .operations = [count = activation.operations](const Problem& p) { return count * static_cast<double>(p.outputs[0].elements().value(p.maximum)); },
+      .operations =
+          [count = activation.operations](const Problem& p) {
+            return count * static_cast<double>(p.outputs[0].elements().value(p.maximum));
+          },
       .rounding_depth = [](const Problem&) { return 16.0; },
       .cases =
           [extra = std::move(activation.extra_cases)] {

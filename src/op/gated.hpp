@@ -1,8 +1,8 @@
 // What gated activations share: a row of 2F elements holds F gates and F linear halves; y = activation(gate) * up.
 #pragma once
 
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 
@@ -19,13 +19,15 @@ struct GatedLayout {
   std::int64_t up(std::int64_t i) const { return up_first + i * step; }
 };
 
-/// Definition of a gated activation of real types; `apply(gate, up, attributes)` is its arithmetic, `operations` the count per result.
+/// Definition of a gated activation of real types; `apply(gate, up, attributes)` is its arithmetic, `operations` the
+/// count per result.
 struct GatedActivation {
   std::string_view summary, semantics;
   std::vector<AttributeSpec> attributes;
   double (*apply)(double gate, double up, const Attributes& attributes);
   double operations;
-  /// Factor of the error bound for a gate: how much the activation magnifies the rounding of its argument; 1 where null.
+  /// Factor of the error bound for a gate: how much the activation magnifies the rounding of its argument; 1 where
+  /// null.
   double (*sensitivity)(double gate, const Attributes& attributes);
   std::vector<Case> extra_cases;
 };

@@ -1,7 +1,7 @@
-#include "op/axes.hpp"
 #include "op/coordinates.hpp"
 #include "op/gathering.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::gather_nd_op {
 namespace {
@@ -16,7 +16,8 @@ std::vector<TensorType> infer(const Problem& p) {
   const int n = coordinate_count(p, 1, p.input(0).rank() - static_cast<int>(batch));
   Dims dims(indices.begin(), indices.end() - 1);
   dims.insert(dims.end(), x.begin() + batch + n, x.end());
-  if (dims.size() > Shape::max_rank) bad_operand(p, 1, fmt::format("at most {} dimensions in the result", Shape::max_rank), p.input(1).to_string());
+  if (dims.size() > Shape::max_rank)
+    bad_operand(p, 1, fmt::format("at most {} dimensions in the result", Shape::max_rank), p.input(1).to_string());
   return {{p.input(0).dtype, std::move(dims)}};
 }
 
@@ -33,22 +34,26 @@ void reference(const ReferenceCall& call) {
     std::int64_t first = 0;
     for (int a = 0; a < batch; ++a) first = first * x.shape[a] + at[a];
     for (int j = 0; j < n; ++j)
-      first = first * x.shape[batch + j] + checked_signed_index("gather_nd", "1 (indices)", load_index(indices, t * n + j), x.shape[batch + j]);
+      first = first * x.shape[batch + j] +
+              checked_signed_index("gather_nd", "1 (indices)", load_index(indices, t * n + j), x.shape[batch + j]);
     for (std::int64_t k = 0; k < slice; ++k) copy_element(x, first * slice + k, y, t * slice + k);
   }
 }
 
 std::vector<Case> cases() {
   std::vector<Case> list;
-  const auto add = [&](std::string name, DType t, Dims x, Dims indices, std::int64_t batch = 0, std::int64_t padding = 0) {
+  const auto add = [&](std::string name, DType t, Dims x, Dims indices, std::int64_t batch = 0,
+                       std::int64_t padding = 0) {
     std::int64_t least = 100;  // any coordinate fits every axis
     for (std::size_t a = static_cast<std::size_t>(batch); a < x.size(); ++a) least = std::min(least, x[a].constant());
-    list.push_back({std::move(name),
-                    {CaseOperand{{t, std::move(x)}, t == DType::boolean ? integers(0, 1) : integers(0, 100), padding},
-                     CaseOperand{{batch > 0 ? DType::i32 : DType::i64, std::move(indices)}, integers(-least, least - 1), padding}},
-                    {{"batch_dims", batch}}});
+    list.push_back(
+        {std::move(name),
+         {CaseOperand{{t, std::move(x)}, t == DType::boolean ? integers(0, 1) : integers(0, 100), padding},
+          CaseOperand{{batch > 0 ? DType::i32 : DType::i64, std::move(indices)}, integers(-least, least - 1), padding}},
+         {{"batch_dims", batch}}});
   };
-  for (DType t : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::i64, DType::boolean, DType::f8_e5m2}) {
+  for (DType t :
+       {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::i64, DType::boolean, DType::f8_e5m2}) {
     add(fmt::format("{}_elements", name_of(t)), t, {5, 9}, {7, 2});
     add(fmt::format("{}_rows", name_of(t)), t, {5, 33}, {7, 1});
   }
@@ -67,7 +72,9 @@ std::vector<Case> cases() {
   add("strided_batch", DType::f32, {2, 5, 7}, {2, 3, 2}, 1, 3);
   add("no_tuples", DType::f32, {4, 6}, {0, 2});
   add("empty_rows", DType::f32, {4, 0}, {3, 0});
-  list.push_back({"nan_values", {CaseOperand{{DType::f32, {3}}, values({NAN, INFINITY, -0.0})}, CaseOperand{{DType::i32, {3, 1}}, values({2, 0, -2})}}});
+  list.push_back({"nan_values",
+                  {CaseOperand{{DType::f32, {3}}, values({NAN, INFINITY, -0.0})},
+                   CaseOperand{{DType::i32, {3, 1}}, values({2, 0, -2})}}});
   return list;
 }
 
@@ -76,14 +83,16 @@ std::vector<Case> cases() {
 OpSpec define() {
   return define_gathering({
       .summary = "Slices picked by rows of coordinates",
-      .semantics =
-          "The first batch_dims dimensions b.. are common to x and indices. y[b.., i..] = x[b.., c..] where c.. = indices[b.., i.., :] indexes the next n "
-          "dimensions of "
-          "x and the rest of x is copied, bit for bit. This is ONNX's GatherND. A negative index counts from the end; one outside the dimension is an error "
-          "that names "
-          "it.",
+      .semantics = "The first batch_dims dimensions b.. are common to x and indices. y[b.., i..] = x[b.., c..] where "
+                   "c.. = indices[b.., i.., :] indexes the next n "
+                   "dimensions of "
+                   "x and the rest of x is copied, bit for bit. This is ONNX's GatherND. A negative index counts from "
+                   "the end; one outside the dimension is an error "
+                   "that names "
+                   "it.",
       .x = {"x", dtypes::any, "[b.., ..]", "slices", Mapping::one_to_many},
-      .indices = {"indices", dtypes::index, "[b.., i.., n]", "coordinates along the n dimensions behind the batch", Mapping::one_to_many},
+      .indices = {"indices", dtypes::index, "[b.., i.., n]", "coordinates along the n dimensions behind the batch",
+                  Mapping::one_to_many},
       .y = {"y", dtypes::any, "[b.., i.., ..]", "the chosen slices"},
       .attribute = {"batch_dims", 0, "leading dimensions that x and indices share"},
       .infer = infer,

@@ -1,6 +1,6 @@
 #include "op/gathering.hpp"
 
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet {
 
@@ -16,7 +16,8 @@ OpSpec define_gathering(Gathering own) {
       .reference = own.reference,
       .bytes =
           [](const Problem& p) {
-            return static_cast<double>(p.input(1).bytes().value(p.maximum)) + 2 * static_cast<double>(p.outputs[0].bytes().value(p.maximum));
+            return static_cast<double>(p.input(1).bytes().value(p.maximum)) +
+                   2 * static_cast<double>(p.outputs[0].bytes().value(p.maximum));
           },
       .cases = own.cases,
   };
@@ -28,8 +29,11 @@ void expect_indices_of_elements(const Problem& p) {
   expect_rank(p, 1, rank);
   for (int a = 0; a < rank; ++a) {
     const Dim count = dim_of(p, 1, a), size = dim_of(p, 0, a);
-    const bool fits = count == size || (count.is_constant() && size.is_constant() && count.constant() <= size.constant());
-    if (a != axis && !fits) bad_operand(p, 1, fmt::format("dimension {} of at most {} (that of x)", a, size.to_string()), p.input(1).to_string());
+    const bool fits =
+        count == size || (count.is_constant() && size.is_constant() && count.constant() <= size.constant());
+    if (a != axis && !fits)
+      bad_operand(p, 1, fmt::format("dimension {} of at most {} (that of x)", a, size.to_string()),
+                  p.input(1).to_string());
   }
 }
 

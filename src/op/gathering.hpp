@@ -1,8 +1,8 @@
 // What operators that pick by index share.
 #pragma once
 
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

@@ -1,5 +1,5 @@
-// Where grid_sample reads along one axis, and with which weights: one text for the reference and the kernels of every backend, in float64, so that
-// coordinates near a tie round alike. Readable by host and device compilers.
+// Where grid_sample reads along one axis, and with which weights: one text for the reference and the kernels of every
+// backend, in float64, so that coordinates near a tie round alike. Readable by host and device compilers.
 #pragma once
 
 #include "format/half.hpp"
@@ -71,9 +71,13 @@ CERMET_HOST_DEVICE inline Taps taps_at(const Rule& rule, double normalized, int 
     double at = rule.mode == Mode::cubic ? whole + k - 1 : whole + k;
     if (rule.padding == Padding::reflection) at = reflected(at, low, high);
     int place = static_cast<int>(at);
-    if (rule.padding == Padding::border || rule.padding == Padding::reflection) place = place < 0 ? 0 : place >= size ? size - 1 : place;
+    if (rule.padding == Padding::border || rule.padding == Padding::reflection)
+      place = place < 0 ? 0 : place >= size ? size - 1 : place;
     taps.place[k] = place >= 0 && place < size ? place : -1;
-    const double weight = rule.mode == Mode::nearest ? 1 : rule.mode == Mode::cubic ? cubic_weight(k, ratio) : k == 0 ? 1 - ratio : ratio;
+    const double weight = rule.mode == Mode::nearest ? 1
+                          : rule.mode == Mode::cubic ? cubic_weight(k, ratio)
+                          : k == 0                   ? 1 - ratio
+                                                     : ratio;
     taps.weight[k] = weight;
   }
   return taps;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "op/grid_axis.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

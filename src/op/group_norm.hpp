@@ -2,7 +2,7 @@
 #pragma once
 
 #include "op/norm.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

@@ -2,13 +2,14 @@
 #pragma once
 
 #include "base/tensor.hpp"
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 
 /// Part of the cost of a grouped_linear. The values of its offsets are known only where it runs.
 struct GroupedWork {
-  std::int64_t groups = 0;     ///< that cost_of() takes to have rows: all of them, or one for each row where there are fewer rows
+  std::int64_t groups =
+      0;  ///< that cost_of() takes to have rows: all of them, or one for each row where there are fewer rows
   double bytes_per_group = 0;  ///< of weights, their scales and biases
 };
 

@@ -25,7 +25,8 @@ void run_cell(RecurrentStep& s) {
 
 std::vector<Case> cases() {
   std::vector<Case> list = recurrent_cases(OpKind::gru);
-  for (const char* like : {"f32_bidirectional", "bf16_forward", "no_bias", "lengths", "one_sequence", "whole_vectors", "clip", "not_constant"}) {
+  for (const char* like : {"f32_bidirectional", "bf16_forward", "no_bias", "lengths", "one_sequence", "whole_vectors",
+                           "clip", "not_constant"}) {
     Case c = *std::ranges::find(list, std::string_view(like), &Case::name);
     c.name += "_reset_after";
     c.attributes.set("linear_before_reset", true);
@@ -41,11 +42,14 @@ OpSpec define() {
       .category = "Recurrent",
       .summary = "Gated recurrent units over sequences, in one or both directions",
       .semantics =
-          "Rows of w and r are the gates z, r, h of H rows each. For every time step: z = f(x Wz' + h Rz' + bz), r likewise, n = g(x Wh' + Wbh + (r * h) Rh' "
+          "Rows of w and r are the gates z, r, h of H rows each. For every time step: z = f(x Wz' + h Rz' + bz), r "
+          "likewise, n = g(x Wh' + Wbh + (r * h) Rh' "
           "+ Rbh) "
-          "or, with linear_before_reset, g(x Wh' + Wbh + r * (h Rh' + Rbh)), H = (1 - z) * n + z * h, where b is the sum of both biases and the functions f, "
+          "or, with linear_before_reset, g(x Wh' + Wbh + r * (h Rh' + Rbh)), H = (1 - z) * n + z * h, where b is the "
+          "sum of both biases and the functions f, "
           "g of a "
-          "direction are Sigmoid, Tanh unless `activations` says otherwise. This is ONNX's GRU with layout 0. Shorter sequences, reverse and rounding are as "
+          "direction are Sigmoid, Tanh unless `activations` says otherwise. This is ONNX's GRU with layout 0. Shorter "
+          "sequences, reverse and rounding are as "
           "in lstm.",
       .inputs = recurrent_inputs(3),
       .outputs = recurrent_outputs(),

@@ -1,7 +1,7 @@
 #include "op/kv_cache.hpp"
 
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -12,19 +12,28 @@ void check_scale(const Problem& p, std::size_t cache, std::size_t scale, const K
     if (dtype == DType::i8) bad_operand(p, scale, "scales, because the cache is int8", "nothing");
     return;
   }
-  if (dtypes::real.contains(dtype)) bad_operand(p, scale, fmt::format("nothing, because the cache is {}", name_of(dtype)), p.input(scale).to_string());
+  if (dtypes::real.contains(dtype))
+    bad_operand(p, scale, fmt::format("nothing, because the cache is {}", name_of(dtype)), p.input(scale).to_string());
   const Dims& dims = p.input(cache).dims;
-  if (p.input(scale).rank() == 1) expect_dim(p, scale, 0, dims[static_cast<std::size_t>(axes.heads)], "the cache's heads");
-  else expect_dims(p, scale, {dims[0], dims[1], dims[2]}, fmt::format("those of {} without the last", p.input_name(cache)));
+  if (p.input(scale).rank() == 1)
+    expect_dim(p, scale, 0, dims[static_cast<std::size_t>(axes.heads)], "the cache's heads");
+  else
+    expect_dims(p, scale, {dims[0], dims[1], dims[2]},
+                fmt::format("those of {} without the last", p.input_name(cache)));
 }
 
 }  // namespace
 
 AttributeSpec kv_cache_layout_attribute() {
-  return {"layout", std::string("hnd"), "hnd: caches are [blocks, heads, block, D]; nhd: [blocks, block, heads, D]", {"hnd", "nhd"}};
+  return {"layout",
+          std::string("hnd"),
+          "hnd: caches are [blocks, heads, block, D]; nhd: [blocks, block, heads, D]",
+          {"hnd", "nhd"}};
 }
 
-bool has_token_scales(const Problem& problem, std::size_t scale) { return problem.has(scale) && problem.input(scale).rank() == 3; }
+bool has_token_scales(const Problem& problem, std::size_t scale) {
+  return problem.has(scale) && problem.input(scale).rank() == 3;
+}
 
 void check_kv_cache(const Problem& p, std::size_t k_cache, std::size_t scale) {
   const KvCacheAxes axes(p.attributes.text("layout"));
@@ -35,11 +44,13 @@ void check_kv_cache(const Problem& p, std::size_t k_cache, std::size_t scale) {
   expect_dtype(p, v_cache, p.input(k_cache).dtype, "that of k_cache");
   const Dim block = dim_of(p, k_cache, axes.block);
   if (!block.is_constant() || block.constant() < 8 || block.constant() > 256)
-    bad_operand(p, k_cache, "a block size of 8 to 256", fmt::format("{} in {}", block.to_string(), p.input(k_cache).to_string()));
+    bad_operand(p, k_cache, "a block size of 8 to 256",
+                fmt::format("{} in {}", block.to_string(), p.input(k_cache).to_string()));
   check_scale(p, k_cache, scale, axes);
   check_scale(p, v_cache, scale + 1, axes);
   if (p.has(scale) != p.has(scale + 1) || has_token_scales(p, scale) != has_token_scales(p, scale + 1))
-    bad_operand(p, scale + 1, "scales of the same kind as k_scale", p.has(scale + 1) ? p.input(scale + 1).to_string() : "nothing");
+    bad_operand(p, scale + 1, "scales of the same kind as k_scale",
+                p.has(scale + 1) ? p.input(scale + 1).to_string() : "nothing");
 }
 
 }  // namespace cermet

@@ -1,14 +1,15 @@
 // The paged KV cache as operators see it: which axis is which, and the check of its operands.
 #pragma once
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 
 /// Element types that a KV cache may be stored in.
 inline constexpr DTypeSet kv_cache_dtypes = dtypes::real | dtypes::fp8 | DTypeSet{DType::i8};
 
-/// Axes of a cache [blocks, heads, block, D] ("hnd") or [blocks, block, heads, D] ("nhd"). Per-token scales have the same axes without the last.
+/// Axes of a cache [blocks, heads, block, D] ("hnd") or [blocks, block, heads, D] ("nhd"). Per-token scales have the
+/// same axes without the last.
 struct KvCacheAxes {
   int heads = 1, block = 2;
   explicit KvCacheAxes(const std::string& layout) : heads(layout == "hnd" ? 1 : 2), block(layout == "hnd" ? 2 : 1) {}
@@ -17,8 +18,9 @@ struct KvCacheAxes {
 /// The attribute `layout` of operators on a cache.
 AttributeSpec kv_cache_layout_attribute();
 
-/// Checks operands k_cache and v_cache, their block size (8 to 256), and the scales: [heads] or one per cached token, required for int8, absent for unquantized
-/// caches. `scale` and `scale + 1` are the operand numbers of k_scale and v_scale. Throws Error naming the operand.
+/// Checks operands k_cache and v_cache, their block size (8 to 256), and the scales: [heads] or one per cached token,
+/// required for int8, absent for unquantized caches. `scale` and `scale + 1` are the operand numbers of k_scale and
+/// v_scale. Throws Error naming the operand.
 void check_kv_cache(const Problem& problem, std::size_t k_cache, std::size_t scale);
 
 /// Whether the scale operand, if given, holds one scale per cached token rather than one per head.

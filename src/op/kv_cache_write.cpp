@@ -1,8 +1,8 @@
 #include "format/fp8.hpp"
-#include "op/infer.hpp"
 #include "op/kv_cache.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::kv_cache_write_op {
 namespace {
@@ -29,7 +29,8 @@ std::vector<TensorType> infer(const Problem& p) {
 
 /// Writes one vector of a token and head: `source` is the dense index of its first element, `target` that in the cache.
 /// `scale` points to the float32 scale, or is null; `dynamic` computes it first.
-void write_vector(const TensorView& from, std::int64_t source, const TensorView& cache, std::int64_t target, float scale, bool scaled) {
+void write_vector(const TensorView& from, std::int64_t source, const TensorView& cache, std::int64_t target,
+                  float scale, bool scaled) {
   for (std::int64_t d = 0; d < from.shape.back(); ++d) {
     const auto x = static_cast<float>(load(from, source + d));
     const float code = !scaled ? x : scale == 0 ? 0.0f : x / scale;
@@ -59,7 +60,8 @@ void write_tokens(const ReferenceCall& call, std::size_t which) {
     check_index("kv_cache_write", "slots", slot, cache.shape[0] * block);
     for (std::int64_t head = 0; head < heads; ++head) {
       const std::int64_t source = (t * heads + head) * from.shape[2];
-      const std::int64_t target = axes.heads == 1 ? (slot / block * heads + head) * block + slot % block : slot * heads + head;
+      const std::int64_t target =
+          axes.heads == 1 ? (slot / block * heads + head) * block + slot % block : slot * heads + head;
       float scale = 1;
       if (per_token) {
         scale = dynamic_scale(from, source, cache.dtype);
@@ -77,18 +79,23 @@ void reference(const ReferenceCall& call) {
   write_tokens(call, v);
 }
 
-Case make_case(std::string name, DType from, DType to, Dims dims, std::vector<double> slot_list, std::string layout = "hnd", int scales = 0) {
+Case make_case(std::string name, DType from, DType to, Dims dims, std::vector<double> slot_list,
+               std::string layout = "hnd", int scales = 0) {
   const auto tokens = static_cast<std::int64_t>(slot_list.size());
   const Dim blocks = dims[0], heads = dims[1], block = dims[2], d = dims[3], dv = dims[4];
   const bool hnd = layout == "hnd";
-  const auto cache = [&](const Dim& last) { return hnd ? Dims{blocks, heads, block, last} : Dims{blocks, block, heads, last}; };
+  const auto cache = [&](const Dim& last) {
+    return hnd ? Dims{blocks, heads, block, last} : Dims{blocks, block, heads, last};
+  };
   Case c{std::move(name),
-         {CaseOperand{{from, {tokens, heads, d}}, normal(), 3}, CaseOperand{{from, {tokens, heads, dv}}, normal(2)}, CaseOperand{{to, cache(d)}},
-          CaseOperand{{to, cache(dv)}}, CaseOperand{{DType::i32, {tokens}}, values(std::move(slot_list))}},
+         {CaseOperand{{from, {tokens, heads, d}}, normal(), 3}, CaseOperand{{from, {tokens, heads, dv}}, normal(2)},
+          CaseOperand{{to, cache(d)}}, CaseOperand{{to, cache(dv)}},
+          CaseOperand{{DType::i32, {tokens}}, values(std::move(slot_list))}},
          {{"layout", layout}}};
   const Dims scale_dims = scales == 1 ? Dims{heads} : hnd ? Dims{blocks, heads, block} : Dims{blocks, block, heads};
   if (scales)
-    c.inputs.insert(c.inputs.end(), {CaseOperand{{DType::f32, scale_dims}, uniform(0.01, 0.02)}, CaseOperand{{DType::f32, scale_dims}, uniform(0.02, 0.03)}});
+    c.inputs.insert(c.inputs.end(), {CaseOperand{{DType::f32, scale_dims}, uniform(0.01, 0.02)},
+                                     CaseOperand{{DType::f32, scale_dims}, uniform(0.02, 0.03)}});
   return c;
 }
 
@@ -97,11 +104,15 @@ std::vector<Case> cases() {
   const std::vector<double> order{17, 3, -1, 0, 23, 8, 9};
   for (DType from : {DType::f32, DType::bf16, DType::f16})
     for (DType to : {DType::f32, DType::bf16, DType::f16})
-      list.push_back(make_case(fmt::format("{}_to_{}", name_of(from), name_of(to)), from, to, {3, 2, 8, 24, 24}, order));
+      list.push_back(
+          make_case(fmt::format("{}_to_{}", name_of(from), name_of(to)), from, to, {3, 2, 8, 24, 24}, order));
   for (DType to : {DType::i8, DType::f8_e4m3, DType::f8_e5m2}) {
-    list.push_back(make_case(fmt::format("{}_head_scales", name_of(to)), DType::f32, to, {3, 2, 8, 40, 24}, order, "hnd", 1));
-    list.push_back(make_case(fmt::format("{}_token_scales", name_of(to)), DType::bf16, to, {3, 3, 8, 40, 17}, order, "hnd", 2));
-    list.push_back(make_case(fmt::format("{}_token_scales_nhd", name_of(to)), DType::f16, to, {3, 3, 8, 16, 24}, order, "nhd", 2));
+    list.push_back(
+        make_case(fmt::format("{}_head_scales", name_of(to)), DType::f32, to, {3, 2, 8, 40, 24}, order, "hnd", 1));
+    list.push_back(
+        make_case(fmt::format("{}_token_scales", name_of(to)), DType::bf16, to, {3, 3, 8, 40, 17}, order, "hnd", 2));
+    list.push_back(
+        make_case(fmt::format("{}_token_scales_nhd", name_of(to)), DType::f16, to, {3, 3, 8, 16, 24}, order, "nhd", 2));
   }
   list.push_back(make_case("fp8_no_scales", DType::f32, DType::f8_e4m3, {3, 1, 8, 33, 33}, order));
   list.push_back(make_case("nhd", DType::f32, DType::bf16, {2, 3, 16, 64, 32}, order, "nhd"));
@@ -125,27 +136,44 @@ OpSpec define() {
       .category = "Attention and cache",
       .summary = "Stores keys and values of new tokens in a paged cache",
       .semantics =
-          "Token t goes to slot = slots[t]: block slot / block_size, row slot % block_size. A negative slot skips the token; a slot past the cache is an "
-          "error and nothing is written. Where two tokens name one slot the later one stays. Unquantized caches: one rounding. int8 and fp8 caches hold "
-          "x / scale, rounded half to even and saturated (an int8 NaN is 0, a zero scale gives 0). Scales of rank 1 are given, one per head; without "
-          "scales an fp8 cache holds x itself. Scales of rank 3 are a cache of their own that this operator fills: scale = absmax / 127 (448 for e4m3, "
+          "Token t goes to slot = slots[t]: block slot / block_size, row slot % block_size. A negative slot skips the "
+          "token; a slot past the cache is an "
+          "error and nothing is written. Where two tokens name one slot the later one stays. Unquantized caches: one "
+          "rounding. int8 and fp8 caches hold "
+          "x / scale, rounded half to even and saturated (an int8 NaN is 0, a zero scale gives 0). Scales of rank 1 "
+          "are given, one per head; without "
+          "scales an fp8 cache holds x itself. Scales of rank 3 are a cache of their own that this operator fills: "
+          "scale = absmax / 127 (448 for e4m3, "
           "57344 for e5m2) over the head of the token, NaN where the head has one. The caches are updated in place.",
-      .inputs =
-          {{"k", dtypes::real, "[T, heads, D]", "new keys", Mapping::one_to_one},
-           {"v", dtypes::real, "[T, heads, Dv]", "new values", Mapping::one_to_one},
-           {"k_cache", kv_cache_dtypes, "[blocks, heads, block, D]", "paged keys; updated", Mapping::barrier},
-           {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "paged values; updated", Mapping::barrier},
-           {"slots", dtypes::index, "[T]", "where each token goes", Mapping::barrier},
-           {"k_scale", {DType::f32}, "[heads] or [blocks, heads, block]", "scales of the keys: given per head, or filled per token", Mapping::barrier, true},
-           {"v_scale", {DType::f32}, "[heads] or [blocks, heads, block]", "scales of the values", Mapping::barrier, true}},
-      .outputs = {{"k_cache", kv_cache_dtypes, "[blocks, heads, block, D]", "the updated operand"},
-                  {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "the updated operand"},
-                  {"k_scale", {DType::f32}, "[blocks, heads, block]", "the updated operand, where scales are per token"},
-                  {"v_scale", {DType::f32}, "[blocks, heads, block]", "the updated operand, where scales are per token"}},
+      .inputs = {{"k", dtypes::real, "[T, heads, D]", "new keys", Mapping::one_to_one},
+                 {"v", dtypes::real, "[T, heads, Dv]", "new values", Mapping::one_to_one},
+                 {"k_cache", kv_cache_dtypes, "[blocks, heads, block, D]", "paged keys; updated", Mapping::barrier},
+                 {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "paged values; updated", Mapping::barrier},
+                 {"slots", dtypes::index, "[T]", "where each token goes", Mapping::barrier},
+                 {"k_scale",
+                  {DType::f32},
+                  "[heads] or [blocks, heads, block]",
+                  "scales of the keys: given per head, or filled per token",
+                  Mapping::barrier,
+                  true},
+                 {"v_scale",
+                  {DType::f32},
+                  "[heads] or [blocks, heads, block]",
+                  "scales of the values",
+                  Mapping::barrier,
+                  true}},
+      .outputs =
+          {{"k_cache", kv_cache_dtypes, "[blocks, heads, block, D]", "the updated operand"},
+           {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "the updated operand"},
+           {"k_scale", {DType::f32}, "[blocks, heads, block]", "the updated operand, where scales are per token"},
+           {"v_scale", {DType::f32}, "[blocks, heads, block]", "the updated operand, where scales are per token"}},
       .attributes = {kv_cache_layout_attribute()},
       .infer = infer,
       .reference = reference,
-      .operations = [](const Problem& p) { return static_cast<double>((p.input(k).elements() + p.input(v).elements()).value(p.maximum)); },
+      .operations =
+          [](const Problem& p) {
+            return static_cast<double>((p.input(k).elements() + p.input(v).elements()).value(p.maximum));
+          },
       .bytes =
           [](const Problem& p) {
             const auto written = [&](std::size_t from, std::size_t to) {

@@ -1,6 +1,6 @@
 #include "op/norm.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::layer_norm_op {
 namespace {
@@ -14,7 +14,8 @@ std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, 0, 1);
   expect_trailing_of_x(p, weight_operand);
   expect_trailing_of_x(p, bias_operand);
-  if (p.has(weight_operand) && p.has(bias_operand)) expect_dims(p, bias_operand, p.input(weight_operand).dims, "those of weight");
+  if (p.has(weight_operand) && p.has(bias_operand))
+    expect_dims(p, bias_operand, p.input(weight_operand).dims, "those of weight");
   expect_eps(p);
   return {{dtype_attribute(p, "out_dtype", p.input(0).dtype, dtypes::real), p.input(0).dims}};
 }
@@ -23,13 +24,16 @@ void reference(const ReferenceCall& call) {
   const TensorView& x = call.inputs[0];
   const std::size_t covers = call.has(weight_operand) ? weight_operand : bias_operand;
   const std::int64_t length = call.has(covers) ? call.inputs[covers].elements() : x.shape.back();
-  const auto parameter = [&](std::size_t operand, std::int64_t i, double fallback) { return call.has(operand) ? load(call.inputs[operand], i) : fallback; };
+  const auto parameter = [&](std::size_t operand, std::int64_t i, double fallback) {
+    return call.has(operand) ? load(call.inputs[operand], i) : fallback;
+  };
   for (std::int64_t begin = 0; begin < x.elements(); begin += length) {
     std::vector<double> row;
     for (std::int64_t i = 0; i < length; ++i) row.push_back(load(x, begin + i));
     const RowStatistics statistics = row_statistics(row, call.attributes.number("eps"));
     for (std::int64_t i = 0; i < length; ++i)
-      store_normalized(call, begin + i, row[static_cast<std::size_t>(i)], statistics, parameter(weight_operand, i, 1), parameter(bias_operand, i, 0));
+      store_normalized(call, begin + i, row[static_cast<std::size_t>(i)], statistics, parameter(weight_operand, i, 1),
+                       parameter(bias_operand, i, 0));
   }
 }
 
@@ -39,13 +43,16 @@ std::vector<Case> cases() {
   for (DType t : {f32, bf16, f16})
     for (std::int64_t h : {1, 7, 129, 1500})
       list.push_back(
-          {fmt::format("{}_h{}", name_of(t), h), {CaseOperand{{t, {4, h}}, normal(2, 3)}, CaseOperand{{t, {h}}, normal(0.2, 1)}, CaseOperand{{t, {h}}}}});
+          {fmt::format("{}_h{}", name_of(t), h),
+           {CaseOperand{{t, {4, h}}, normal(2, 3)}, CaseOperand{{t, {h}}, normal(0.2, 1)}, CaseOperand{{t, {h}}}}});
   list.push_back({"no_parameters", {CaseOperand{{f32, {3, 100}}}}});
   list.push_back({"no_weight", {CaseOperand{{f32, {3, 100}}}, std::nullopt, CaseOperand{{bf16, {100}}}}});
   list.push_back({"no_bias", {CaseOperand{{bf16, {3, 100}}}, CaseOperand{{f32, {100}}}}, {{"eps", 1e-3}}});
   list.push_back({"large_mean", {CaseOperand{{f32, {3, 600}}, normal(1, 1000)}, CaseOperand{{f32, {600}}}}});
-  list.push_back({"two_trailing", {CaseOperand{{f32, {3, 4, 6}}}, CaseOperand{{f32, {4, 6}}}, CaseOperand{{f32, {4, 6}}}}});
-  list.push_back({"strided", {CaseOperand{{bf16, {2, 3, 33}}, normal(), 7}, CaseOperand{{f32, {33}}}}, {{"out_dtype", "f32"}}});
+  list.push_back(
+      {"two_trailing", {CaseOperand{{f32, {3, 4, 6}}}, CaseOperand{{f32, {4, 6}}}, CaseOperand{{f32, {4, 6}}}}});
+  list.push_back(
+      {"strided", {CaseOperand{{bf16, {2, 3, 33}}, normal(), 7}, CaseOperand{{f32, {33}}}}, {{"out_dtype", "f32"}}});
   list.push_back({"constant_rows", {CaseOperand{{f32, {2, 16}}, constant(3)}, CaseOperand{{f32, {16}}}}});
   list.push_back({"nan_row", {CaseOperand{{f32, {2, 5}}, values({1, 2, NAN, 4, 5, 6, 7, 8, 9, 10})}}});
   list.push_back({"no_rows", {CaseOperand{{f32, {0, 16}}}}});
@@ -60,14 +67,18 @@ OpSpec define() {
       .category = "Normalization",
       .summary = "Normalization to mean 0 and variance 1 over the last dimensions",
       .semantics =
-          "y = (x - mean) / sqrt(variance + eps) * weight + bias, with mean and (biased) variance over the trailing dimensions that weight or bias cover (the "
+          "y = (x - mean) / sqrt(variance + eps) * weight + bias, with mean and (biased) variance over the trailing "
+          "dimensions that weight or bias cover (the "
           "last one "
-          "without both), in float32 and two passes: the mean first, then the squared deviations from it. A row with a NaN gives a row of NaN.",
+          "without both), in float32 and two passes: the mean first, then the squared deviations from it. A row with a "
+          "NaN gives a row of NaN.",
       .inputs = {{"x", dtypes::real, "[.., H]", "rows to normalize", Mapping::many_to_many},
-                 {"weight", dtypes::real, "[H]", "scale per element; may cover several trailing dimensions", Mapping::one_to_one, true},
+                 {"weight", dtypes::real, "[H]", "scale per element; may cover several trailing dimensions",
+                  Mapping::one_to_one, true},
                  {"bias", dtypes::real, "[H]", "added per element; dimensions of weight", Mapping::one_to_one, true}},
       .outputs = {{"y", dtypes::real, "[.., H]", "normalized rows"}},
-      .attributes = {{"eps", 1e-5, "added to the variance"}, {"out_dtype", std::string(), "element type of y; that of x where empty"}},
+      .attributes = {{"eps", 1e-5, "added to the variance"},
+                     {"out_dtype", std::string(), "element type of y; that of x where empty"}},
       .infer = infer,
       .reference = reference,
       .operations = [](const Problem& p) { return 7 * static_cast<double>(p.input(0).elements().value(p.maximum)); },

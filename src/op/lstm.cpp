@@ -26,12 +26,15 @@ void run_cell(RecurrentStep& s) {
 
 std::vector<Case> cases() {
   std::vector<Case> list = recurrent_cases(OpKind::lstm);
-  const auto with = [&](std::string name, std::string_view like, std::pair<std::string, AttributeValue> attribute, bool peepholes) {
+  const auto with = [&](std::string name, std::string_view like, std::pair<std::string, AttributeValue> attribute,
+                        bool peepholes) {
     Case c = *std::ranges::find(list, like, &Case::name);
     c.name = std::move(name);
     c.attributes.set(attribute.first, std::move(attribute.second));
-    const std::int64_t d = c.inputs[recurrent::w]->type.dims[0].constant(), hidden = c.inputs[recurrent::r]->type.dims[2].constant();
-    if (peepholes) c.inputs[recurrent::peepholes] = CaseOperand{{c.inputs[0]->type.dtype, {d, 3 * hidden}}, normal(0.5)};
+    const std::int64_t d = c.inputs[recurrent::w]->type.dims[0].constant(),
+                       hidden = c.inputs[recurrent::r]->type.dims[2].constant();
+    if (peepholes)
+      c.inputs[recurrent::peepholes] = CaseOperand{{c.inputs[0]->type.dtype, {d, 3 * hidden}}, normal(0.5)};
     list.push_back(std::move(c));
   };
   with("peepholes", "f32_bidirectional", {"input_forget", false}, true);
@@ -49,13 +52,17 @@ OpSpec define() {
       .category = "Recurrent",
       .summary = "Long short-term memory over sequences, in one or both directions",
       .semantics =
-          "Rows of w and r are the gates i, o, f, c of H rows each. For every time step: i = f(x Wi' + h Ri' + Pi * c + bi), f likewise with Pf (1 - i with "
-          "input_forget), C = f * c + i * g(x Wc' + h Rc' + bc), o = f(x Wo' + h Ro' + Po * C + bo), H = o * h(C), where b is the sum of both biases, "
+          "Rows of w and r are the gates i, o, f, c of H rows each. For every time step: i = f(x Wi' + h Ri' + Pi * c "
+          "+ bi), f likewise with Pf (1 - i with "
+          "input_forget), C = f * c + i * g(x Wc' + h Rc' + bc), o = f(x Wo' + h Ro' + Po * C + bo), H = o * h(C), "
+          "where b is the sum of both biases, "
           "peepholes P "
-          "have the order i, o, f, and the functions f, g, h of a direction are Sigmoid, Tanh, Tanh unless `activations` says otherwise. `clip` limits what f "
+          "have the order i, o, f, and the functions f, g, h of a direction are Sigmoid, Tanh, Tanh unless "
+          "`activations` says otherwise. `clip` limits what f "
           "and g take, not the cell that h takes, as in ONNX Runtime. This is ONNX's LSTM "
           "with "
-          "layout 0. A sequence shorter than T gives zeros behind its end, its y_h and y_c are those of its last step (of its initial state where it has "
+          "layout 0. A sequence shorter than T gives zeros behind its end, its y_h and y_c are those of its last step "
+          "(of its initial state where it has "
           "none), and "
           "reverse begins at its end. States are kept in float32 between steps and rounded once where they are stored.",
       .inputs = recurrent_inputs(4),
@@ -67,8 +74,10 @@ OpSpec define() {
       .rounding_depth = recurrent_depth,
       .cases = cases,
   };
-  spec.inputs.push_back({"initial_c", dtypes::real, "[D, B, H]", "cells before the first step; 0 where not given", Mapping::barrier, true});
-  spec.inputs.push_back({"peepholes", dtypes::real, "[D, 3H]", "weights of the cell in the gates i, o, f", Mapping::barrier, true});
+  spec.inputs.push_back({"initial_c", dtypes::real, "[D, B, H]", "cells before the first step; 0 where not given",
+                         Mapping::barrier, true});
+  spec.inputs.push_back(
+      {"peepholes", dtypes::real, "[D, 3H]", "weights of the cell in the gates i, o, f", Mapping::barrier, true});
   spec.outputs.push_back({"y_c", dtypes::real, "[D, B, H]", "cells behind the last step"});
   spec.attributes.push_back({"input_forget", false, "couple the gates: forget is 1 - i"});
   return spec;

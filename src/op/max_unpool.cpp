@@ -1,6 +1,6 @@
-#include "op/infer.hpp"
 #include "op/pool_window.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::max_unpool_op {
 namespace {
@@ -24,7 +24,8 @@ std::vector<TensorType> infer(const Problem& p) {
     if (size.is_constant() && size.constant() < 0) bad_attribute(p, "pads", "fewer elements than the windows cover");
     if (sizes.empty()) continue;
     if (size.is_constant() && sizes[a] < size.constant())
-      bad_attribute(p, "sizes", fmt::format("at least the {} elements of axis {} that the windows cover", size.constant(), a));
+      bad_attribute(p, "sizes",
+                    fmt::format("at least the {} elements of axis {} that the windows cover", size.constant(), a));
     size = sizes[a];
   }
   return {std::move(y)};
@@ -33,12 +34,14 @@ std::vector<TensorType> infer(const Problem& p) {
 void reference(const ReferenceCall& call) {
   const TensorView &x = call.inputs[0], &indices = call.inputs[1], &y = call.outputs[0];
   for (std::int64_t i = 0; i < y.elements(); ++i) store(y, i, 0);
-  const SpatialView from = spatial_view(TensorView(nullptr, x.dtype, x.shape), false), to = spatial_view(TensorView(nullptr, y.dtype, y.shape), false);
+  const SpatialView from = spatial_view(TensorView(nullptr, x.dtype, x.shape), false),
+                    to = spatial_view(TensorView(nullptr, y.dtype, y.shape), false);
   const Spatial covered = unpooling_of(call.attributes, x.shape.rank()).covered(from.size);
   const std::int64_t plane = covered[0] * covered[1] * covered[2];
   for (std::int64_t i = 0; i < x.elements(); ++i) {
     const std::int64_t p = i / from.positions(), inside = load_integer(indices, i) - p * plane;
-    require(inside >= 0 && inside < plane, "max_unpool: operand 1 (indices): expected an index in [{}, {}), that of its sample and channel, found {}",
+    require(inside >= 0 && inside < plane,
+            "max_unpool: operand 1 (indices): expected an index in [{}, {}), that of its sample and channel, found {}",
             p * plane, (p + 1) * plane, inside + p * plane);
     copy_element(x, i, y, to.offset(p / from.channels, p % from.channels, position_of(covered, inside)));
   }
@@ -57,16 +60,21 @@ std::vector<Case> cases() {
                      CaseOperand{{i64, {1, 2, 2, 3}}, values({0, 3, 5, 18, 20, 17, 31, 27, 34, 37, 44, 47})}},
                     {{"kernel", two}, {"strides", two}}});
   const Fill places = values({5, 7, 13, 15});
+  list.push_back({"larger",
+                  {CaseOperand{{f32, {1, 1, 2, 2}}}, CaseOperand{{i64, {1, 1, 2, 2}}, places}},
+                  {{"kernel", two}, {"strides", two}, {"sizes", Ints{5, 7}}}});
   list.push_back(
-      {"larger", {CaseOperand{{f32, {1, 1, 2, 2}}}, CaseOperand{{i64, {1, 1, 2, 2}}, places}}, {{"kernel", two}, {"strides", two}, {"sizes", Ints{5, 7}}}});
-  list.push_back({"pads",
-                  {CaseOperand{{f32, {1, 1, 2, 2}}, normal(), 3}, CaseOperand{{i64, {1, 1, 2, 2}}, values({1, 3, 5, 2}), 1}},
-                  {{"kernel", Ints{2, 3}}, {"strides", two}, {"pads", Ints{1, 1, 0, 1}}}});
-  list.push_back({"one_axis", {CaseOperand{{f32, {1, 1, 4}}}, CaseOperand{{i64, {1, 1, 4}}, places}}, {{"kernel", Ints{4}}, {"strides", Ints{4}}}});
+      {"pads",
+       {CaseOperand{{f32, {1, 1, 2, 2}}, normal(), 3}, CaseOperand{{i64, {1, 1, 2, 2}}, values({1, 3, 5, 2}), 1}},
+       {{"kernel", Ints{2, 3}}, {"strides", two}, {"pads", Ints{1, 1, 0, 1}}}});
+  list.push_back({"one_axis",
+                  {CaseOperand{{f32, {1, 1, 4}}}, CaseOperand{{i64, {1, 1, 4}}, places}},
+                  {{"kernel", Ints{4}}, {"strides", Ints{4}}}});
   list.push_back({"three_axes",
                   {CaseOperand{{f32, {1, 1, 1, 2, 2}}}, CaseOperand{{i64, {1, 1, 1, 2, 2}}, places}},
                   {{"kernel", Ints{3, 2, 2}}, {"strides", Ints{1, 2, 2}}}});
-  list.push_back({"permuted", {CaseOperand{{f32, {1, 1, 2, 2}}}, CaseOperand{{i64, {1, 1, 2, 2}}, values({2, 0, 3, 1})}}});
+  list.push_back(
+      {"permuted", {CaseOperand{{f32, {1, 1, 2, 2}}}, CaseOperand{{i64, {1, 1, 2, 2}}, values({2, 0, 3, 1})}}});
   list.push_back({"empty", {CaseOperand{{f32, {0, 3, 2, 2}}}, CaseOperand{{i64, {0, 3, 2, 2}}}}, {{"kernel", two}}});
   return list;
 }
@@ -78,11 +86,14 @@ OpSpec define() {
       .category = "Convolution and pooling",
       .summary = "Elements put back where max_pool found them",
       .semantics =
-          "The windows cover (size - 1) * stride - pads_begin - pads_end + kernel elements of each spatial axis. indices are places in a dense [N, C, "
+          "The windows cover (size - 1) * stride - pads_begin - pads_end + kernel elements of each spatial axis. "
+          "indices are places in a dense [N, C, "
           "covered..], "
-          "each within its sample and channel: y has the element of x there, and zeros elsewhere and beyond what is covered. Of elements with one index, y has "
+          "each within its sample and channel: y has the element of x there, and zeros elsewhere and beyond what is "
+          "covered. Of elements with one index, y has "
           "any.",
-      .inputs = {{"x", types, "[N, C, ..]", "elements", Mapping::barrier}, {"indices", {DType::i64}, "[N, C, ..]", "their places", Mapping::barrier}},
+      .inputs = {{"x", types, "[N, C, ..]", "elements", Mapping::barrier},
+                 {"indices", {DType::i64}, "[N, C, ..]", "their places", Mapping::barrier}},
       .outputs = {{"y", types, "[N, C, ..]", "x spread out"}},
       .attributes = {{"kernel", Ints{}, "size of the window along each spatial axis; ones where empty"},
                      {"strides", Ints{}, "steps between windows; ones where empty"},

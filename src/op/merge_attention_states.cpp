@@ -1,6 +1,6 @@
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::merge_attention_states_op {
 namespace {
@@ -10,7 +10,8 @@ enum Operand : std::size_t { o1, lse1, o2, lse2 };
 std::vector<TensorType> infer(const Problem& p) {
   expect_rank(p, o1, 3);
   expect_dims(p, o2, p.input(o1).dims, "those of o1");
-  for (const std::size_t lse : {lse1, lse2}) expect_dims(p, lse, {dim_of(p, o1, 1), dim_of(p, o1, 0)}, "heads and tokens of o1");
+  for (const std::size_t lse : {lse1, lse2})
+    expect_dims(p, lse, {dim_of(p, o1, 1), dim_of(p, o1, 0)}, "heads and tokens of o1");
   return {{dtype_attribute(p, "out_dtype", p.input(o1).dtype, dtypes::real), p.input(o1).dims}, p.input(lse1)};
 }
 
@@ -22,7 +23,8 @@ void reference(const ReferenceCall& call) {
       const double a = load(call.inputs[lse1], head * tokens + t), b = load(call.inputs[lse2], head * tokens + t);
       const bool empty = a == -INFINITY && b == -INFINITY;
       const double top = b > a || std::isnan(b) ? b : a;  // NaN where either is
-      const double wa = empty ? 0 : std::exp(a - top), wb = empty ? 0 : std::exp(b - top), spread = 1 + (std::isfinite(a - b) ? std::abs(a - b) : 0);
+      const double wa = empty ? 0 : std::exp(a - top), wb = empty ? 0 : std::exp(b - top),
+                   spread = 1 + (std::isfinite(a - b) ? std::abs(a - b) : 0);
       for (std::int64_t d = 0; d < size; ++d) {
         const std::int64_t i = (t * heads + head) * size + d;
         // A state without weight is skipped, not multiplied: it may hold anything.
@@ -38,21 +40,24 @@ void reference(const ReferenceCall& call) {
 
 std::vector<Case> cases() {
   std::vector<Case> list;
-  const auto add = [&](std::string name, DType t, DType t2, Dims dims, Attributes attributes = {}, Fill first = normal(3), Fill second = normal(3)) {
+  const auto add = [&](std::string name, DType t, DType t2, Dims dims, Attributes attributes = {},
+                       Fill first = normal(3), Fill second = normal(3)) {
     const Dims lse{dims[1], dims[0]};
     list.push_back({std::move(name),
-                    {CaseOperand{{t, dims}, normal(), 3}, CaseOperand{{DType::f32, lse}, std::move(first), 1}, CaseOperand{{t2, dims}, normal(), 1},
-                     CaseOperand{{DType::f32, lse}, std::move(second)}},
+                    {CaseOperand{{t, dims}, normal(), 3}, CaseOperand{{DType::f32, lse}, std::move(first), 1},
+                     CaseOperand{{t2, dims}, normal(), 1}, CaseOperand{{DType::f32, lse}, std::move(second)}},
                     std::move(attributes)});
   };
   for (DType t : {DType::f32, DType::bf16, DType::f16}) {
     add(fmt::format("{}", name_of(t)), t, t, {5, 3, 33});
-    add(fmt::format("f32_{}_out", name_of(t)), DType::f32, DType::bf16, {2, 4, 64}, {{"out_dtype", std::string(name_of(t))}});
+    add(fmt::format("f32_{}_out", name_of(t)), DType::f32, DType::bf16, {2, 4, 64},
+        {{"out_dtype", std::string(name_of(t))}});
   }
   add("one_element", DType::f32, DType::f32, {1, 1, 1});
   add("no_tokens", DType::f32, DType::f32, {0, 2, 8});
   add("far_apart", DType::f32, DType::f32, {6, 2, 8}, {}, normal(80), normal(80));
-  add("empty_states", DType::f32, DType::f32, {4, 2, 8}, {}, values({-INFINITY, 1, -INFINITY}), values({-INFINITY, -INFINITY, 2}));
+  add("empty_states", DType::f32, DType::f32, {4, 2, 8}, {}, values({-INFINITY, 1, -INFINITY}),
+      values({-INFINITY, -INFINITY, 2}));
   add("empty_state_holds_nan", DType::f32, DType::f32, {4, 2, 8}, {}, values({1}), values({-INFINITY}));
   list.back().inputs[o2]->fill = constant(NAN);
   add("nan_lse", DType::f32, DType::f32, {2, 2, 8}, {}, values({NAN, 1, 2, 3}), values({1, NAN, 2, 3}));
@@ -68,15 +73,18 @@ OpSpec define() {
       .category = "Attention and cache",
       .summary = "Joins attention over two sets of keys into attention over both",
       .semantics =
-          "w1 = exp(lse1 - max), w2 = exp(lse2 - max) with max the larger of the two; o = (w1 o1 + w2 o2) / (w1 + w2); lse = max + log(w1 + w2), float32, o "
+          "w1 = exp(lse1 - max), w2 = exp(lse2 - max) with max the larger of the two; o = (w1 o1 + w2 o2) / (w1 + w2); "
+          "lse = max + log(w1 + w2), float32, o "
           "rounded once. "
-          "lse = -inf marks a state without keys: its o is not read into the result; two such states give o = 0 and lse = -inf. "
+          "lse = -inf marks a state without keys: its o is not read into the result; two such states give o = 0 and "
+          "lse = -inf. "
           "States of queries with sinks count the sink twice unless only one of them has it.",
       .inputs = {{"o1", dtypes::real, "[T, Hq, Dv]", "attention over the first keys", Mapping::one_to_one},
                  {"lse1", {DType::f32}, "[Hq, T]", "log of its denominators", Mapping::one_to_many},
                  {"o2", dtypes::real, "[T, Hq, Dv]", "attention over the second keys", Mapping::one_to_one},
                  {"lse2", {DType::f32}, "[Hq, T]", "log of its denominators", Mapping::one_to_many}},
-      .outputs = {{"o", dtypes::real, "[T, Hq, Dv]", "attention over both"}, {"lse", {DType::f32}, "[Hq, T]", "log of the denominators over both"}},
+      .outputs = {{"o", dtypes::real, "[T, Hq, Dv]", "attention over both"},
+                  {"lse", {DType::f32}, "[Hq, T]", "log of the denominators over both"}},
       .attributes = {{"out_dtype", std::string(), "element type of o; that of o1 where empty"}},
       .infer = infer,
       .reference = reference,

@@ -2,9 +2,9 @@
 
 #include "op/activation.hpp"
 #include "op/attention.hpp"
-#include "op/operator.hpp"
 #include "op/products.hpp"
 #include "op/quantization.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -14,7 +14,8 @@ struct Hidden {
   double value, magnitude;
 };
 
-/// How rows become those of a quantized weight: with a scale that is given, else with one from their largest value. Real types only round.
+/// How rows become those of a quantized weight: with a scale that is given, else with one from their largest value.
+/// Real types only round.
 class RowQuantizer {
  public:
   RowQuantizer(const ReferenceCall& call, DType type, std::size_t scale) : format_{type, 448} {
@@ -24,9 +25,13 @@ class RowQuantizer {
   }
 
   bool scale_is_given() const { return given_.has_value(); }
-  CodeScale scale_of(std::span<const float> values) const { return given_ ? CodeScale{*given_, 0} : code_scale_of(values, format_); }
+  CodeScale scale_of(std::span<const float> values) const {
+    return given_ ? CodeScale{*given_, 0} : code_scale_of(values, format_);
+  }
   /// The quantized value of v / scale, as it is after the product's scaling.
-  double rounded(double scaled, CodeScale scale) const { return format::rounded_to(format_.dtype, scaled) * scale.scale; }
+  double rounded(double scaled, CodeScale scale) const {
+    return format::rounded_to(format_.dtype, scaled) * scale.scale;
+  }
   double operator()(float value, CodeScale scale) const {
     return rounded(given_ ? static_value(value, scale.scale, {}, true) : scaled_value(value, scale), scale);
   }
@@ -48,7 +53,8 @@ ExpertRow expert_row(const ReferenceCall& call, std::int64_t token) {
   const Rows rows(x);
   if (!call.has(mixture_gate_up_scale)) return {rows.row(token), x.dtype, {}};
   std::vector<float> values;
-  for (std::int64_t i = 0; i < rows.length(); ++i) values.push_back(static_cast<float>(format::load_element(rows.row(token), x.dtype, i)));
+  for (std::int64_t i = 0; i < rows.length(); ++i)
+    values.push_back(static_cast<float>(format::load_element(rows.row(token), x.dtype, i)));
   const RowQuantizer quantizer(call, call.inputs[mixture_gate_up].dtype, mixture_x_scale);
   const CodeScale scale = quantizer.scale_of(values);
   ExpertRow row{nullptr, DType::f64, {}};
@@ -57,14 +63,15 @@ ExpertRow expert_row(const ReferenceCall& call, std::int64_t token) {
   return row;
 }
 
-/// Rounds hidden elements to float32 and then to what they are multiplied as. A value whose error reaches over the middle between two values of the type may
-/// become either.
+/// Rounds hidden elements to float32 and then to what they are multiplied as. A value whose error reaches over the
+/// middle between two values of the type may become either.
 void quantize_hidden(const ReferenceCall& call, std::vector<Hidden>& hidden) {
-  const double unit =
-      0x1p-24 * mixture_depth_of(call.inputs[mixture_x].shape.back(), std::ssize(hidden), call.inputs[mixture_router].shape[0], call.attributes.integer("k"));
+  const double unit = 0x1p-24 * mixture_depth_of(call.inputs[mixture_x].shape.back(), std::ssize(hidden),
+                                                 call.inputs[mixture_router].shape[0], call.attributes.integer("k"));
   std::vector<float> values;
   for (const Hidden& element : hidden) values.push_back(static_cast<float>(element.value));
-  const RowQuantizer quantizer(call, hidden_type(call.attributes, call.inputs[mixture_down].dtype), mixture_hidden_scale);
+  const RowQuantizer quantizer(call, hidden_type(call.attributes, call.inputs[mixture_down].dtype),
+                               mixture_hidden_scale);
   const CodeScale scale = quantizer.scale_of(values);
   double largest = 0, error_of_largest = 0;
   for (const Hidden& element : hidden) {
@@ -84,7 +91,8 @@ void quantize_hidden(const ReferenceCall& call, std::vector<Hidden>& hidden) {
   }
 }
 
-std::vector<Hidden> hidden_of(const ReferenceCall& call, const ExpertRow& x, std::int64_t expert, Activation activation) {
+std::vector<Hidden> hidden_of(const ReferenceCall& call, const ExpertRow& x, std::int64_t expert,
+                              Activation activation) {
   const Rows weights(call.inputs[mixture_gate_up]);
   const DType w_type = call.inputs[mixture_gate_up].dtype;
   const std::int64_t features = call.inputs[mixture_gate_up].shape[1] / 2;
@@ -98,7 +106,8 @@ std::vector<Hidden> hidden_of(const ReferenceCall& call, const ExpertRow& x, std
   for (std::int64_t f = 0; f < features; ++f) {
     const DotProduct gate = product(expert * 2 * features + f), up = product(expert * 2 * features + features + f);
     const double activated = activate(activation, gate.sum);
-    hidden.push_back({activated * up.sum, 1.2 * gate.magnitude * std::abs(up.sum) + std::abs(activated) * up.magnitude});
+    hidden.push_back(
+        {activated * up.sum, 1.2 * gate.magnitude * std::abs(up.sum) + std::abs(activated) * up.magnitude});
   }
   if (hidden_type(call.attributes, call.inputs[mixture_down].dtype) != DType::f32) quantize_hidden(call, hidden);
   return hidden;
@@ -118,14 +127,18 @@ Choice choose(const ReferenceCall& call, std::int64_t token) {
   std::vector<double> logits;
   double largest = 0, spread = 0;
   for (std::int64_t e = 0; e < experts; ++e) {
-    const DotProduct dot = dot_product(x.row(token), call.inputs[mixture_x].dtype, rows.row(e), router.dtype, x.length());
+    const DotProduct dot =
+        dot_product(x.row(token), call.inputs[mixture_x].dtype, rows.row(e), router.dtype, x.length());
     logits.push_back(dot.sum);
     largest = std::max(largest, dot.magnitude);
     spread = std::max(spread, std::abs(dot.sum));
   }
-  Choice choice{std::vector<double>(static_cast<std::size_t>(k)), std::vector<std::int32_t>(static_cast<std::size_t>(k)), 1 + 2 * spread + 4 * largest};
-  const TensorView inputs[] = {TensorView(logits.data(), DType::f64, {1, experts}), call.has(mixture_bias) ? call.inputs[mixture_bias] : TensorView()};
-  const TensorView outputs[] = {TensorView(choice.weights.data(), DType::f64, {1, k}), TensorView(choice.experts.data(), DType::i32, {1, k})};
+  Choice choice{std::vector<double>(static_cast<std::size_t>(k)),
+                std::vector<std::int32_t>(static_cast<std::size_t>(k)), 1 + 2 * spread + 4 * largest};
+  const TensorView inputs[] = {TensorView(logits.data(), DType::f64, {1, experts}),
+                               call.has(mixture_bias) ? call.inputs[mixture_bias] : TensorView()};
+  const TensorView outputs[] = {TensorView(choice.weights.data(), DType::f64, {1, k}),
+                                TensorView(choice.experts.data(), DType::i32, {1, k})};
   definition(OpKind::topk_gating).reference({inputs, outputs, call.attributes});
   return choice;
 }
@@ -151,7 +164,8 @@ Attributes gating_attributes_of(const Problem& problem) {
 void check_gating(const Problem& p, std::int64_t experts) {
   const auto& a = p.attributes;
   const std::int64_t k = a.integer("k"), groups = a.integer("groups"), chosen = a.integer("topk_groups");
-  if (groups < 1 || experts % groups != 0) bad_attribute(p, "groups", fmt::format("a divisor of the {} experts", experts));
+  if (groups < 1 || experts % groups != 0)
+    bad_attribute(p, "groups", fmt::format("a divisor of the {} experts", experts));
   if (chosen < 1 || chosen > groups) bad_attribute(p, "topk_groups", fmt::format("1 to {} groups", groups));
   const std::int64_t eligible = experts / groups * chosen;
   if (k < 1 || k > eligible) bad_attribute(p, "k", fmt::format("1 to {} experts", eligible));
@@ -160,7 +174,8 @@ void check_gating(const Problem& p, std::int64_t experts) {
 std::vector<OperandSpec> mixture_operands(std::string_view x_shape) {
   return {{"x", dtypes::real, x_shape, "tokens", Mapping::many_to_many},
           {"router", dtypes::real, "[E, H]", "weight of the router", Mapping::many_to_many},
-          {"gate_up", dtypes::real, "[E, 2F, H]", "first weights of the experts: F rows for the gate, then F rows that it multiplies", Mapping::many_to_many},
+          {"gate_up", dtypes::real, "[E, 2F, H]",
+           "first weights of the experts: F rows for the gate, then F rows that it multiplies", Mapping::many_to_many},
           {"down", dtypes::real, "[E, H, F]", "second weights of the experts", Mapping::many_to_many},
           {"bias", dtypes::real, "[E]", "added to the scores for the choice", Mapping::one_to_many, true},
           {"residual", dtypes::real, x_shape, "added to the result", Mapping::one_to_one, true}};
@@ -170,10 +185,15 @@ std::vector<OperandSpec> quantized_mixture_operands(std::string_view x_shape) {
   std::vector<OperandSpec> operands = mixture_operands(x_shape);
   operands[mixture_gate_up].dtypes = operands[mixture_down].dtypes = dtypes::real | DTypeSet{DType::i8, DType::f8_e4m3};
   const DTypeSet f32{DType::f32};
-  operands.push_back({"gate_up_scale", f32, "[E, 2F]", "of the rows of quantized first weights", Mapping::one_to_many, true});
-  operands.push_back({"down_scale", f32, "[E, H]", "of the rows of quantized second weights", Mapping::one_to_many, true});
-  operands.push_back({"x_scale", f32, "[]", "static scale of x before quantized first weights; dynamic quantization without it", Mapping::one_to_many, true});
-  operands.push_back({"hidden_scale", f32, "[]", "the same of what quantized second weights multiply", Mapping::one_to_many, true});
+  operands.push_back(
+      {"gate_up_scale", f32, "[E, 2F]", "of the rows of quantized first weights", Mapping::one_to_many, true});
+  operands.push_back(
+      {"down_scale", f32, "[E, H]", "of the rows of quantized second weights", Mapping::one_to_many, true});
+  operands.push_back({"x_scale", f32, "[]",
+                      "static scale of x before quantized first weights; dynamic quantization without it",
+                      Mapping::one_to_many, true});
+  operands.push_back(
+      {"hidden_scale", f32, "[]", "the same of what quantized second weights multiply", Mapping::one_to_many, true});
   return operands;
 }
 
@@ -195,7 +215,9 @@ TensorType infer_mixture(const Problem& p, std::int64_t parts) {
   expect_dim(p, mixture_gate_up, 0, held, parts == 1 ? "experts of the router" : "experts of the router for each rank");
   expect_dim(p, mixture_gate_up, 2, hidden, "H of x");
   const std::int64_t rows = constant_dim(p, mixture_gate_up, 1, 0, std::int64_t{1} << 31);
-  if (rows % 2 != 0) bad_operand(p, mixture_gate_up, "an even number of rows, gates and what they multiply", p.input(mixture_gate_up).to_string());
+  if (rows % 2 != 0)
+    bad_operand(p, mixture_gate_up, "an even number of rows, gates and what they multiply",
+                p.input(mixture_gate_up).to_string());
   expect_dims(p, mixture_down, {held, hidden, rows / 2}, "experts, H of x, and half the rows of gate_up");
   if (p.has(mixture_bias)) expect_dims(p, mixture_bias, {experts}, "experts of the router");
   if (p.has(mixture_residual)) expect_dims(p, mixture_residual, p.input(mixture_x).dims, "those of x");
@@ -211,14 +233,17 @@ DType hidden_type(const Attributes& attributes, DType down) {
 
 void check_mixture_scales(const Problem& p) {
   dtype_attribute(p, "hidden_dtype", DType::f32, dtypes::real);
-  if (is_quantized_weight(p, mixture_down) && !p.attributes.text("hidden_dtype").empty()) bad_attribute(p, "hidden_dtype", "\"\" beside a quantized down");
+  if (is_quantized_weight(p, mixture_down) && !p.attributes.text("hidden_dtype").empty())
+    bad_attribute(p, "hidden_dtype", "\"\" beside a quantized down");
   const auto check = [&](std::size_t weight, std::size_t scale, std::size_t input_scale, const Dims& dims) {
     const bool quantized = is_quantized_weight(p, weight);
     for (const std::size_t operand : {scale, input_scale})
       if (p.has(operand) && !quantized)
-        bad_operand(p, operand, fmt::format("none, because {} is not quantized", p.input_name(weight)), p.input(operand).to_string());
+        bad_operand(p, operand, fmt::format("none, because {} is not quantized", p.input_name(weight)),
+                    p.input(operand).to_string());
     if (!quantized) return;
-    if (!p.has(scale)) bad_operand(p, scale, fmt::format("a number for each row of the quantized {}", p.input_name(weight)), "none");
+    if (!p.has(scale))
+      bad_operand(p, scale, fmt::format("a number for each row of the quantized {}", p.input_name(weight)), "none");
     expect_dims(p, scale, dims, fmt::format("the rows of {}", p.input_name(weight)));
     if (p.has(input_scale)) expect_dims(p, input_scale, {}, "none: one number");
   };
@@ -227,7 +252,8 @@ void check_mixture_scales(const Problem& p) {
   check(mixture_down, mixture_down_scale, mixture_hidden_scale, {held, dim_of(p, mixture_down, 1)});
 }
 
-void reference_mixture(const ReferenceCall& call, const std::function<void(std::int64_t token, std::int64_t expert)>& visit) {
+void reference_mixture(const ReferenceCall& call,
+                       const std::function<void(std::int64_t token, std::int64_t expert)>& visit) {
   const TensorView &x = call.inputs[mixture_x], &down = call.inputs[mixture_down];
   const Activation activation = activation_from_name(call.attributes.text("activation"));
   const std::int64_t hidden_size = x.shape.back(), features = down.shape[2], tokens = Rows(x).count();
@@ -265,16 +291,20 @@ void reference_mixture(const ReferenceCall& call, const std::function<void(std::
 
 double mixture_operations(const Problem& p) {
   const auto tokens = static_cast<double>(max_rows(p, mixture_x)), hidden = static_cast<double>(p.size(mixture_x, -1));
-  const auto features = static_cast<double>(p.size(mixture_down, 2)), experts = static_cast<double>(p.size(mixture_router, 0));
+  const auto features = static_cast<double>(p.size(mixture_down, 2)),
+             experts = static_cast<double>(p.size(mixture_router, 0));
   return 2 * tokens * hidden * (experts + 3 * features * static_cast<double>(p.attributes.integer("k")));
 }
 
 double mixture_bytes(const Problem& p) {
   const std::int64_t pairs = max_rows(p, mixture_x) * p.attributes.integer("k"), experts = p.size(mixture_router, 0);
-  const double read = static_cast<double>(std::min(pairs, experts)) / static_cast<double>(experts);  // experts that can have tokens
+  const double read =
+      static_cast<double>(std::min(pairs, experts)) / static_cast<double>(experts);  // experts that can have tokens
   double bytes = 0;
   for (std::size_t i = 0; i < p.inputs.size(); ++i)
-    if (p.has(i)) bytes += static_cast<double>(p.input(i).bytes().value(p.maximum)) * (i == mixture_gate_up || i == mixture_down ? read : 1);
+    if (p.has(i))
+      bytes += static_cast<double>(p.input(i).bytes().value(p.maximum)) *
+               (i == mixture_gate_up || i == mixture_down ? read : 1);
   for (const TensorType& output : p.outputs) bytes += static_cast<double>(output.bytes().value(p.maximum));
   return bytes;
 }
@@ -283,7 +313,8 @@ double mixture_depth_of(std::int64_t hidden, std::int64_t features, std::int64_t
   return static_cast<double>(hidden + features + 2 * experts + 2 * k) + 32;
 }
 double mixture_rounding_depth(const Problem& p) {
-  return mixture_depth_of(p.size(mixture_x, -1), p.size(mixture_down, 2), p.size(mixture_router, 0), p.attributes.integer("k"));
+  return mixture_depth_of(p.size(mixture_x, -1), p.size(mixture_down, 2), p.size(mixture_router, 0),
+                          p.attributes.integer("k"));
 }
 
 }  // namespace cermet

@@ -1,9 +1,10 @@
-// What the operators on a mixture of experts share: the attributes of gating, and the mixture itself for `moe` and `ep_moe`.
+// What the operators on a mixture of experts share: the attributes of gating, and the mixture itself for `moe` and
+// `ep_moe`.
 #pragma once
 
 #include <functional>
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet {
 
@@ -41,16 +42,20 @@ OpSpec mixture_spec(OpSpec own);
 TensorType infer_mixture(const Problem& problem, std::int64_t parts = 1);
 /// Checks the scales of quantized experts, and attribute hidden_dtype.
 void check_mixture_scales(const Problem& problem);
-/// Type that what the second weights multiply is rounded to: theirs where they are quantized, else attribute hidden_dtype, f32 where there is none.
+/// Type that what the second weights multiply is rounded to: theirs where they are quantized, else attribute
+/// hidden_dtype, f32 where there is none.
 DType hidden_type(const Attributes& attributes, DType down);
 /// Whether a weight, mixture_gate_up or mixture_down, is quantized, and so the rows that it multiplies.
-inline bool is_quantized_weight(const Problem& problem, std::size_t weight) { return !dtypes::real.contains(problem.input(weight).dtype); }
+inline bool is_quantized_weight(const Problem& problem, std::size_t weight) {
+  return !dtypes::real.contains(problem.input(weight).dtype);
+}
 
 /// Of ep_moe: whether x is one rank's tokens, [T, H], and the experts its own; else those of all ranks, stacked.
 inline bool takes_own_tokens(const Problem& problem) { return problem.input(mixture_x).rank() == 2; }
 
 /// Computes y [.., H] of all tokens and gives the chosen experts to visit(token, expert).
-void reference_mixture(const ReferenceCall& call, const std::function<void(std::int64_t token, std::int64_t expert)>& visit);
+void reference_mixture(const ReferenceCall& call,
+                       const std::function<void(std::int64_t token, std::int64_t expert)>& visit);
 
 double mixture_operations(const Problem& problem);
 double mixture_bytes(const Problem& problem);

@@ -1,6 +1,6 @@
 // What the definitions of moe and ep_moe share.
 #include "op/mixture.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

@@ -1,7 +1,7 @@
-#include "op/infer.hpp"
 #include "op/mixture.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::moe_op {
 namespace {
@@ -14,7 +14,8 @@ std::vector<TensorType> infer(const Problem& p) {
 void reference(const ReferenceCall& call) {
   std::vector<std::int64_t> load(static_cast<std::size_t>(call.inputs[mixture_router].shape[0]));
   reference_mixture(call, [&](std::int64_t, std::int64_t expert) { ++load[static_cast<std::size_t>(expert)]; });
-  for (std::size_t e = 0; e < load.size(); ++e) store(call.outputs[1], static_cast<std::int64_t>(e), static_cast<double>(load[e]));
+  for (std::size_t e = 0; e < load.size(); ++e)
+    store(call.outputs[1], static_cast<std::int64_t>(e), static_cast<double>(load[e]));
 }
 
 struct Sizes {
@@ -25,10 +26,12 @@ struct Sizes {
 
 Case make_case(std::string name, const Sizes& s, Attributes attributes = {}) {
   attributes.set("k", s.k);
-  const auto weight = [&](Dims dims, double deviation) { return CaseOperand{{s.weight, std::move(dims)}, normal(deviation), 0, s.constant}; };
+  const auto weight = [&](Dims dims, double deviation) {
+    return CaseOperand{{s.weight, std::move(dims)}, normal(deviation), 0, s.constant};
+  };
   return {std::move(name),
-          {CaseOperand{{s.x, {s.tokens, s.hidden}}, normal(), 3}, weight({s.experts, s.hidden}, 0.3), weight({s.experts, 2 * s.features, s.hidden}, 0.2),
-           weight({s.experts, s.hidden, s.features}, 0.3)},
+          {CaseOperand{{s.x, {s.tokens, s.hidden}}, normal(), 3}, weight({s.experts, s.hidden}, 0.3),
+           weight({s.experts, 2 * s.features, s.hidden}, 0.2), weight({s.experts, s.hidden, s.features}, 0.3)},
           std::move(attributes)};
 }
 
@@ -44,8 +47,9 @@ std::vector<Case> cases() {
   list.push_back(make_case("residual", {.x = DType::bf16}, {{"out_dtype", "f32"}}));
   list.back().inputs.resize(mixture_residual);
   list.back().inputs.push_back(CaseOperand{{DType::f32, {7, 24}}, normal(), 2});
-  list.push_back(make_case("deepseek", {.tokens = 12, .experts = 16, .k = 4},
-                           {{"score", "sigmoid"}, {"groups", std::int64_t{4}}, {"topk_groups", std::int64_t{2}}, {"scale", 2.5}}));
+  list.push_back(
+      make_case("deepseek", {.tokens = 12, .experts = 16, .k = 4},
+                {{"score", "sigmoid"}, {"groups", std::int64_t{4}}, {"topk_groups", std::int64_t{2}}, {"scale", 2.5}}));
   list.back().inputs.push_back(CaseOperand{{DType::f32, {16}}, normal(0.3)});
   for (const std::string_view activation : {"gelu", "gelu_tanh", "relu"})
     list.push_back(make_case(std::string(activation), {.tokens = 3}, {{"activation", std::string(activation)}}));
@@ -59,11 +63,12 @@ std::vector<Case> cases() {
 OpSpec define() {
   return mixture_spec({
       .summary = "A whole mixture of experts: router, choice, experts, weighted sum",
-      .semantics =
-          "logits = x router^T in float32; weights and ids = topk_gating(logits, bias); every token's row goes through each of its k experts, "
-          "(activation(x gate^T) * (x up^T)) down^T, and y = sum_j weights[j] * result_j (+ residual), in the order of j. Everything between x and y is "
-          "float32; one "
-          "rounding at the end. `load` counts the tokens of each expert, for balance.",
+      .semantics = "logits = x router^T in float32; weights and ids = topk_gating(logits, bias); every token's row "
+                   "goes through each of its k experts, "
+                   "(activation(x gate^T) * (x up^T)) down^T, and y = sum_j weights[j] * result_j (+ residual), in the "
+                   "order of j. Everything between x and y is "
+                   "float32; one "
+                   "rounding at the end. `load` counts the tokens of each expert, for balance.",
       .inputs = mixture_operands("[T, H]"),
       .outputs = {{"y", dtypes::real, "[T, H]", "tokens"}, {"load", {DType::i32}, "[E]", "tokens per expert"}},
       .attributes = mixture_attributes(),

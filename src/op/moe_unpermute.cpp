@@ -1,6 +1,6 @@
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::moe_unpermute_op {
 namespace {
@@ -19,7 +19,8 @@ std::vector<TensorType> infer(const Problem& p) {
 void reference(const ReferenceCall& call) {
   const TensorView& list = call.inputs[row_of];
   const std::int64_t tokens = list.shape[0], k = list.shape[1], hidden = call.outputs[0].shape[1];
-  for (std::int64_t pair = 0; pair < list.elements(); ++pair) check_index("moe_unpermute", "1 (row_of)", load_index(list, pair), call.inputs[rows].shape[0]);
+  for (std::int64_t pair = 0; pair < list.elements(); ++pair)
+    check_index("moe_unpermute", "1 (row_of)", load_index(list, pair), call.inputs[rows].shape[0]);
   for (std::int64_t t = 0; t < tokens; ++t)
     for (std::int64_t h = 0; h < hidden; ++h) {
       double sum = 0, magnitude = 0;
@@ -27,7 +28,8 @@ void reference(const ReferenceCall& call) {
         sum += term;
         magnitude += std::abs(term);
       };
-      for (std::int64_t j = 0; j < k; ++j) add(load(call.inputs[weights], t * k + j) * load(call.inputs[rows], load_index(list, t * k + j) * hidden + h));
+      for (std::int64_t j = 0; j < k; ++j)
+        add(load(call.inputs[weights], t * k + j) * load(call.inputs[rows], load_index(list, t * k + j) * hidden + h));
       if (call.has(residual)) add(load(call.inputs[residual], t * hidden + h));
       store(call.outputs[0], t * hidden + h, sum);
       note_magnitude(call, 0, t * hidden + h, magnitude);
@@ -36,11 +38,13 @@ void reference(const ReferenceCall& call) {
 
 std::vector<Case> cases() {
   std::vector<Case> list;
-  const auto add = [&](std::string name, DType t, std::int64_t tokens, std::int64_t k, std::int64_t hidden, Attributes attributes = {}) {
+  const auto add = [&](std::string name, DType t, std::int64_t tokens, std::int64_t k, std::int64_t hidden,
+                       Attributes attributes = {}) {
     std::vector<double> order;  // any row may be read any number of times
     for (std::int64_t i = 0; i < tokens * k; ++i) order.push_back(static_cast<double>(i * 7 % (tokens * k)));
     list.push_back({std::move(name),
-                    {CaseOperand{{t, {tokens * k, hidden}}, normal(), 3}, CaseOperand{{DType::i32, {tokens, k}}, values(std::move(order))},
+                    {CaseOperand{{t, {tokens * k, hidden}}, normal(), 3},
+                     CaseOperand{{DType::i32, {tokens, k}}, values(std::move(order))},
                      CaseOperand{{DType::f32, {tokens, k}}, uniform(0, 1), 2}},
                     std::move(attributes)});
   };
@@ -65,7 +69,8 @@ OpSpec define() {
       .category = "Mixture of experts",
       .summary = "Weighted sum of each token's rows, back in token order",
       .semantics =
-          "y[t] = sum_j weights[t, j] * rows[row_of[t, j]] (+ residual[t]), summed in float32 in the order of j with the residual last, rounded once. "
+          "y[t] = sum_j weights[t, j] * rows[row_of[t, j]] (+ residual[t]), summed in float32 in the order of j with "
+          "the residual last, rounded once. "
           "A row outside the operand is an error.",
       .inputs = {{"rows", dtypes::real, "[R, H]", "results of the experts", Mapping::many_to_many},
                  {"row_of", dtypes::index, "[T, k]", "row of each pair, as moe_permute gives it", Mapping::barrier},
@@ -76,7 +81,10 @@ OpSpec define() {
       .infer = infer,
       .reference = reference,
       .operations =
-          [](const Problem& p) { return 2.0 * static_cast<double>(p.input(row_of).elements().value(p.maximum)) * static_cast<double>(p.size(rows, 1)); },
+          [](const Problem& p) {
+            return 2.0 * static_cast<double>(p.input(row_of).elements().value(p.maximum)) *
+                   static_cast<double>(p.size(rows, 1));
+          },
       .rounding_depth = [](const Problem& p) { return 2.0 * static_cast<double>(p.size(row_of, 1)) + 2; },
       .cases = cases,
   };

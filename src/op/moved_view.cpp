@@ -6,7 +6,9 @@ Permutation permutation_of(const Problem& transpose) {
   const Ints& given = transpose.attributes.integers("permutation");
   const int rank = transpose.input(0).rank();
   Permutation permutation{};
-  for (int a = 0; a < rank; ++a) permutation[static_cast<std::size_t>(a)] = given.empty() ? rank - 1 - a : static_cast<int>(given[static_cast<std::size_t>(a)]);
+  for (int a = 0; a < rank; ++a)
+    permutation[static_cast<std::size_t>(a)] =
+        given.empty() ? rank - 1 - a : static_cast<int>(given[static_cast<std::size_t>(a)]);
   return permutation;
 }
 

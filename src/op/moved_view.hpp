@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/tensor.hpp"
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 #include "op/slice_range.hpp"
 
 namespace cermet {
@@ -13,11 +13,14 @@ using Permutation = PerAxis<int>;
 Permutation permutation_of(const Problem& transpose);
 
 /// Address of the element at `offset`, in elements, of a view.
-inline void* element_at(const TensorView& view, std::int64_t offset) { return view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype)); }
+inline void* element_at(const TensorView& view, std::int64_t offset) {
+  return view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype));
+}
 
 /// x with its axes permuted; `shape` is the result's.
 TensorView transposed(const TensorView& x, const Permutation& permutation, const Shape& shape);
-/// The elements of a slice, of which there is at least one. Throws Error where a dimension that was symbolic is too short for `shape`, the result's.
+/// The elements of a slice, of which there is at least one. Throws Error where a dimension that was symbolic is too
+/// short for `shape`, the result's.
 TensorView sliced(const TensorView& x, const PerAxis<SliceBounds>& bounds, const Shape& shape);
 /// x repeated along axes: those that it lacks in front, and where it has 1.
 TensorView expanded(const TensorView& x, const Shape& shape);

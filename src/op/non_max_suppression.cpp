@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "op/box_overlap.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::non_max_suppression_op {
 namespace {
@@ -23,7 +23,8 @@ std::vector<TensorType> infer(const Problem& p) {
 
 void reference(const ReferenceCall& call) {
   const TensorView &boxes = call.inputs[0], &scores = call.inputs[1], &selected = call.outputs[0];
-  const std::int64_t classes = scores.shape[1], count = scores.shape[2], most = call.attributes.integer("max_output_boxes_per_class");
+  const std::int64_t classes = scores.shape[1], count = scores.shape[2],
+                     most = call.attributes.integer("max_output_boxes_per_class");
   const double threshold = call.attributes.number("iou_threshold"), least = call.attributes.number("score_threshold");
   const bool centered = call.attributes.flag("center_point_box");
   std::int64_t row = 0;
@@ -36,11 +37,13 @@ void reference(const ReferenceCall& call) {
     std::vector<std::int64_t> order, kept;
     for (std::int64_t i = 0; i < count; ++i)
       if (load(scores, list * count + i) > least) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::int64_t i, std::int64_t j) { return load(scores, list * count + i) > load(scores, list * count + j); });
+    std::stable_sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
+      return load(scores, list * count + i) > load(scores, list * count + j);
+    });
     for (const std::int64_t i : order) {
       if (static_cast<std::int64_t>(kept.size()) == most) break;
-      if (std::any_of(kept.begin(), kept.end(), [&](std::int64_t j) { return overlaps(box(i), box(j), threshold); })) continue;
+      if (std::any_of(kept.begin(), kept.end(), [&](std::int64_t j) { return overlaps(box(i), box(j), threshold); }))
+        continue;
       kept.push_back(i);
       store_integer(selected, row * 3, b);
       store_integer(selected, row * 3 + 1, list % classes);
@@ -56,19 +59,23 @@ std::vector<Case> cases() {
   using enum DType;
   for (bool centered : {false, true})
     for (DType t : {f32, bf16, f16}) {
-      const auto add = [&](const std::string& name, Dims boxes, Dims scores, Attributes attributes, Fill score = uniform(0, 1)) {
+      const auto add = [&](const std::string& name, Dims boxes, Dims scores, Attributes attributes,
+                           Fill score = uniform(0, 1)) {
         attributes.set("center_point_box", centered);
         list.push_back({fmt::format("{}_{}{}", name, name_of(t), centered ? "_centered" : ""),
-                        {CaseOperand{{t, std::move(boxes)}, uniform(0, 4), 2}, CaseOperand{{t, std::move(scores)}, std::move(score), 1}},
+                        {CaseOperand{{t, std::move(boxes)}, uniform(0, 4), 2},
+                         CaseOperand{{t, std::move(scores)}, std::move(score), 1}},
                         std::move(attributes)});
       };
-      add("some", {2, 40, 4}, {2, 3, 40}, {{"max_output_boxes_per_class", 7}, {"iou_threshold", 0.3}, {"score_threshold", 0.2}});
+      add("some", {2, 40, 4}, {2, 3, 40},
+          {{"max_output_boxes_per_class", 7}, {"iou_threshold", 0.3}, {"score_threshold", 0.2}});
       add("all", {1, 300, 4}, {1, 2, 300}, {{"max_output_boxes_per_class", 1000}, {"iou_threshold", 0.5}});
       add("ties", {1, 50, 4}, {1, 2, 50}, {{"max_output_boxes_per_class", 50}, {"iou_threshold", 0.1}}, integers(0, 3));
       add("no_overlap_allowed", {1, 30, 4}, {1, 1, 30}, {{"max_output_boxes_per_class", 30}});
       add("none_wanted", {1, 6, 4}, {1, 2, 6}, {{"iou_threshold", 0.5}});
       add("none_good", {2, 6, 4}, {2, 2, 6}, {{"max_output_boxes_per_class", 3}, {"score_threshold", 2.0}});
-      add("nan", {1, 8, 4}, {1, 1, 8}, {{"max_output_boxes_per_class", 8}, {"iou_threshold", 1.0}}, values({0.5, NAN, 1, INFINITY, -1, -INFINITY, 0.25, 2}));
+      add("nan", {1, 8, 4}, {1, 1, 8}, {{"max_output_boxes_per_class", 8}, {"iou_threshold", 1.0}},
+          values({0.5, NAN, 1, INFINITY, -1, -INFINITY, 0.25, 2}));
       add("no_boxes", {2, 0, 4}, {2, 3, 0}, {{"max_output_boxes_per_class", 3}});
     }
   return list;
@@ -81,12 +88,16 @@ OpSpec define() {
       .category = "Images",
       .summary = "The best boxes that do not overlap better ones",
       .semantics =
-          "For each image and class: boxes whose score is above score_threshold, by falling score (equal ones by rising index), each kept unless its "
+          "For each image and class: boxes whose score is above score_threshold, by falling score (equal ones by "
+          "rising index), each kept unless its "
           "intersection "
-          "over union with one kept before is above iou_threshold, until max_output_boxes_per_class are kept. selected has a row (image, class, box) for each "
-          "kept box, by image, class and rank, then rows of -1; count[0] says how many are kept. Boxes are two opposite corners in any order, or with "
+          "over union with one kept before is above iou_threshold, until max_output_boxes_per_class are kept. selected "
+          "has a row (image, class, box) for each "
+          "kept box, by image, class and rank, then rows of -1; count[0] says how many are kept. Boxes are two "
+          "opposite corners in any order, or with "
           "center_point_box a centre, a width and a height; those without an area overlap nothing. Areas are float64.",
-      .inputs = {{"boxes", dtypes::real, "[B, S, 4]", "boxes", Mapping::barrier}, {"scores", dtypes::real, "[B, C, S]", "scores by class", Mapping::barrier}},
+      .inputs = {{"boxes", dtypes::real, "[B, S, 4]", "boxes", Mapping::barrier},
+                 {"scores", dtypes::real, "[B, C, S]", "scores by class", Mapping::barrier}},
       .outputs = {{"selected", {DType::i64}, "[B * C * min(S, max_output_boxes_per_class), 3]", "kept boxes"},
                   {"count", {DType::i64}, "[1]", "how many there are"}},
       .attributes = {{"max_output_boxes_per_class", 0, "most boxes that are kept for a class"},

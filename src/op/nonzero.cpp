@@ -1,7 +1,7 @@
-#include "op/axes.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::nonzero_op {
 namespace {
@@ -27,7 +27,8 @@ void reference(const ReferenceCall& call) {
 
 std::vector<Case> cases() {
   std::vector<Case> list;
-  for (DType t : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean, DType::f8_e4m3})
+  for (DType t : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64,
+                  DType::boolean, DType::f8_e4m3})
     list.push_back({std::string(name_of(t)), {CaseOperand{{t, {9, 33}}, integers(0, 1)}}});
   list.push_back({"strided", {CaseOperand{{DType::f32, {9, 5}}, integers(0, 2), 3}}});
   list.push_back({"three_axes", {CaseOperand{{DType::f32, {3, 7, 11}}, integers(0, 2)}}});
@@ -38,9 +39,12 @@ std::vector<Case> cases() {
   list.push_back({"scalar", {CaseOperand{{DType::f32, {}}, constant(2)}}});
   list.push_back({"zero_scalar", {CaseOperand{{DType::f32, {}}, constant(0)}}});
   list.push_back({"empty", {CaseOperand{{DType::f32, {0, 5}}}}});
-  list.push_back({"signed_zero_and_nan", {CaseOperand{{DType::f32, {6}}, values({-0.0, NAN, 0, INFINITY, 1e-45, -0.0})}}});
-  list.push_back({"f8_signed_zero_and_nan", {CaseOperand{{DType::f8_e5m2, {6}}, values({-0.0, NAN, 0, INFINITY, 1, -0.0})}}});
-  list.push_back({"f64_signed_zero_and_nan", {CaseOperand{{DType::f64, {6}}, values({-0.0, NAN, 0, INFINITY, 5e-324, -0.0})}}});
+  list.push_back(
+      {"signed_zero_and_nan", {CaseOperand{{DType::f32, {6}}, values({-0.0, NAN, 0, INFINITY, 1e-45, -0.0})}}});
+  list.push_back(
+      {"f8_signed_zero_and_nan", {CaseOperand{{DType::f8_e5m2, {6}}, values({-0.0, NAN, 0, INFINITY, 1, -0.0})}}});
+  list.push_back(
+      {"f64_signed_zero_and_nan", {CaseOperand{{DType::f64, {6}}, values({-0.0, NAN, 0, INFINITY, 5e-324, -0.0})}}});
   return list;
 }
 
@@ -51,7 +55,8 @@ OpSpec define() {
       .category = "Data movement",
       .summary = "Coordinates of the elements that are not zero",
       .semantics =
-          "count is the number C of elements of x that are not zero (NaN is not, -0 is). coordinates[a, j] is the position along axis a of the j-th of them in "
+          "count is the number C of elements of x that are not zero (NaN is not, -0 is). coordinates[a, j] is the "
+          "position along axis a of the j-th of them in "
           "row-major order, for j < C; the other columns are 0. ONNX's NonZero is the first C columns.",
       .inputs = {{"x", dtypes::any, "[..]", "elements; N in all, R dimensions", Mapping::barrier}},
       .outputs = {{"coordinates", DTypeSet{DType::i64}, "[R, N]", "a column for each element that is not zero"},

@@ -1,6 +1,6 @@
 #include "op/norm.hpp"
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 
@@ -9,14 +9,17 @@ void expect_trailing_of_x(const Problem& problem, std::size_t operand) {
   expect_min_rank(problem, operand, 1);
   const int trailing = problem.input(operand).rank();
   expect_min_rank(problem, 0, trailing);
-  for (int axis = -1; axis >= -trailing; --axis) expect_dim(problem, operand, axis, dim_of(problem, 0, axis), "that of x");
+  for (int axis = -1; axis >= -trailing; --axis)
+    expect_dim(problem, operand, axis, dim_of(problem, 0, axis), "that of x");
 }
 
 void expect_eps(const Problem& problem) {
   if (!(problem.attributes.number("eps") >= 0)) bad_attribute(problem, "eps", "a non-negative number");
 }
 
-int trailing_dims(const Problem& problem, std::size_t weight) { return problem.has(weight) ? problem.input(weight).rank() : 1; }
+int trailing_dims(const Problem& problem, std::size_t weight) {
+  return problem.has(weight) ? problem.input(weight).rank() : 1;
+}
 
 std::int64_t row_length(const Problem& problem, std::size_t weight) {
   std::int64_t length = 1;
@@ -24,7 +27,9 @@ std::int64_t row_length(const Problem& problem, std::size_t weight) {
   return length;
 }
 
-double norm_rounding_depth(const Problem& problem, std::size_t weight) { return static_cast<double>(row_length(problem, weight)) / 2 + 8; }
+double norm_rounding_depth(const Problem& problem, std::size_t weight) {
+  return static_cast<double>(row_length(problem, weight)) / 2 + 8;
+}
 
 RowStatistics row_statistics(std::span<const double> values, double eps) {
   const auto count = static_cast<double>(values.size());
@@ -37,7 +42,8 @@ RowStatistics row_statistics(std::span<const double> values, double eps) {
   return {sum / count, 1 / std::sqrt(squares / count + eps), absolute / count};
 }
 
-void store_normalized(const ReferenceCall& call, std::int64_t index, double x, const RowStatistics& statistics, double weight, double bias) {
+void store_normalized(const ReferenceCall& call, std::int64_t index, double x, const RowStatistics& statistics,
+                      double weight, double bias) {
   const double normalized = (x - statistics.mean) * statistics.scale;
   store(call.outputs[0], index, normalized * weight + bias);
   // The mean's error is relative to |x|; it enters the difference, and once more the deviations behind the scale.

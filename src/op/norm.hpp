@@ -1,7 +1,7 @@
 // What the normalizations share: a weight that covers trailing dimensions of x, and their attributes.
 #pragma once
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet {
 
@@ -13,7 +13,8 @@ void expect_eps(const Problem& problem);
 int trailing_dims(const Problem& problem, std::size_t weight);
 /// Elements of such a row at the symbols' maximum.
 std::int64_t row_length(const Problem& problem, std::size_t weight);
-/// Depth of float32 roundings behind a normalized element: a running sum over the row (errors grow like its half) and a few operations.
+/// Depth of float32 roundings behind a normalized element: a running sum over the row (errors grow like its half) and a
+/// few operations.
 double norm_rounding_depth(const Problem& problem, std::size_t weight);
 
 /// Reference of the normalizations that subtract a mean.
@@ -23,6 +24,7 @@ struct RowStatistics {
 };
 RowStatistics row_statistics(std::span<const double> values, double eps);
 /// Stores (x - mean) * scale * weight + bias as element `index` of result 0, and the magnitude of its terms.
-void store_normalized(const ReferenceCall& call, std::int64_t index, double x, const RowStatistics& statistics, double weight, double bias);
+void store_normalized(const ReferenceCall& call, std::int64_t index, double x, const RowStatistics& statistics,
+                      double weight, double bias);
 
 }  // namespace cermet

@@ -1,9 +1,9 @@
 #include "op/pad.hpp"
 
-#include "op/axes.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::pad_op {
 namespace {
@@ -22,7 +22,10 @@ std::vector<TensorType> infer(const Problem& p) {
   for (std::size_t a = 0; a < rank; ++a) {
     const std::int64_t before = pads[a], after = pads[a + rank];
     if (before < 0 || after < 0) bad_attribute(p, "pads", "non-negative entries");
-    const std::int64_t needed = before == 0 && after == 0 ? 0 : mode == PadMode::reflect ? std::max(before, after) + 1 : mode == PadMode::edge ? 1 : 0;
+    const std::int64_t needed = before == 0 && after == 0  ? 0
+                                : mode == PadMode::reflect ? std::max(before, after) + 1
+                                : mode == PadMode::edge    ? 1
+                                                           : 0;
     if (y.dims[a].is_constant() && y.dims[a].constant() < needed)
       bad_operand(p, 0, fmt::format("dimension {} of at least {} for these pads", a, needed), p.input(0).to_string());
     y.dims[a] = y.dims[a] + before + after;
@@ -48,7 +51,8 @@ void reference(const ReferenceCall& call) {
 
 std::vector<Case> cases() {
   std::vector<Case> list;
-  const auto add = [&](std::string name, DType t, Dims dims, Ints pads, std::string mode, double value = 0, std::int64_t padding = 0) {
+  const auto add = [&](std::string name, DType t, Dims dims, Ints pads, std::string mode, double value = 0,
+                       std::int64_t padding = 0) {
     list.push_back({std::move(name),
                     {CaseOperand{{t, std::move(dims)}, integers(0, 1), padding}},
                     {{"pads", std::move(pads)}, {"mode", std::move(mode)}, {"value", value}}});
@@ -80,9 +84,11 @@ OpSpec define() {
       .category = "Data movement",
       .summary = "Elements added around a tensor",
       .semantics =
-          "Axis a of y has pads[a] elements before those of x and pads[rank + a] after them. `constant` fills with `value` rounded to the element type "
+          "Axis a of y has pads[a] elements before those of x and pads[rank + a] after them. `constant` fills with "
+          "`value` rounded to the element type "
           "(integers "
-          "saturate); `reflect` mirrors around the first and last element without repeating them, so a pad is smaller than its dimension; `edge` repeats them.",
+          "saturate); `reflect` mirrors around the first and last element without repeating them, so a pad is smaller "
+          "than its dimension; `edge` repeats them.",
       .inputs = {{"x", dtypes::any, "[..]", "elements", Mapping::barrier}},
       .outputs = {{"y", dtypes::any, "[..]", "x with the padding"}},
       .attributes = {{"pads", Ints{}, "elements before each axis, then after each axis"},

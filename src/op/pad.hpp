@@ -7,7 +7,8 @@ namespace cermet {
 
 enum class PadMode { constant, reflect, edge };
 
-/// Position in an axis of `size` elements that position `at` of the padded axis reads; -1 for the constant. `before` elements were put in front.
+/// Position in an axis of `size` elements that position `at` of the padded axis reads; -1 for the constant. `before`
+/// elements were put in front.
 inline std::int64_t padded_source(PadMode mode, std::int64_t at, std::int64_t before, std::int64_t size) {
   const std::int64_t i = at - before;
   if (i >= 0 && i < size) return i;

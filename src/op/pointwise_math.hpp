@@ -1,4 +1,5 @@
-// The functions that rows of pointwise.inc may use, for double; those for integers are in wrapping.hpp. Kernels provide the same names for their value types.
+// The functions that rows of pointwise.inc may use, for double; those for integers are in wrapping.hpp. Kernels provide
+// the same names for their value types.
 #pragma once
 
 #include <algorithm>

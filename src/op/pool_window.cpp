@@ -1,6 +1,6 @@
 #include "op/pool_window.hpp"
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet {
 
@@ -13,7 +13,8 @@ PoolWindow PoolWindow::over(const Spatial& input) const {
 std::vector<AttributeSpec> pool_attributes() {
   return {{"kernel", Ints{}, "size of the window along each spatial axis; all of x where empty"},
           {"strides", Ints{}, "steps between windows; ones where empty"},
-          {"pads", Ints{}, "padding in front of each spatial axis, then behind each; less than the window; none where empty"},
+          {"pads", Ints{},
+           "padding in front of each spatial axis, then behind each; less than the window; none where empty"},
           {"dilations", Ints{}, "steps between elements of a window; ones where empty"},
           {"ceil_mode", false, "a last window may reach beyond the padding behind, if it starts before it"},
           {"layout", std::string("nchw"), "nchw: x is [N, C, spatial..]; nhwc: [N, spatial.., C]", {"nchw", "nhwc"}}};
@@ -43,7 +44,8 @@ void expect_entries(const Problem& p, std::string_view name, std::size_t entries
   const Ints& list = p.attributes.integers(name);
   if (!list.empty() && list.size() != entries) bad_attribute(p, name, fmt::format("{} entries or none", entries));
   for (const std::int64_t entry : list)
-    if (entry < least || entry >= std::int64_t{1} << 31) bad_attribute(p, name, fmt::format("entries in [{}, 2^31)", least));
+    if (entry < least || entry >= std::int64_t{1} << 31)
+      bad_attribute(p, name, fmt::format("entries in [{}, 2^31)", least));
 }
 
 Dims pooled_dims(const Problem& p) {
@@ -67,8 +69,13 @@ Dims pooled_dims(const Problem& p) {
       bad_attribute(p, "pads", fmt::format("less than the {} elements that the window spans", length));
     const Dim size = dims[axis], rest = size + window.before[a] + window.after[a] - length;
     if (rest.is_constant() && rest.constant() < 0)
-      bad_operand(p, 0, fmt::format("dimension {} of at least {} for this window", axis, length - window.before[a] - window.after[a]), p.input(0).to_string());
-    dims[axis] = p.attributes.flag("ceil_mode") ? dim_min(ceil_div(rest, stride) + 1, ceil_div(size + window.before[a], stride)) : floor_div(rest, stride) + 1;
+      bad_operand(
+          p, 0,
+          fmt::format("dimension {} of at least {} for this window", axis, length - window.before[a] - window.after[a]),
+          p.input(0).to_string());
+    dims[axis] = p.attributes.flag("ceil_mode")
+                     ? dim_min(ceil_div(rest, stride) + 1, ceil_div(size + window.before[a], stride))
+                     : floor_div(rest, stride) + 1;
   }
   return dims;
 }
@@ -78,7 +85,8 @@ double window_elements(const Problem& p) {
   const PoolWindow window = pool_window(p.attributes, rank);
   double elements = 1;
   for (std::size_t a = 0; a < 3; ++a) elements *= static_cast<double>(window.kernel[a]);
-  for (int a = window.channels_last ? 1 : 2; window.whole && a < rank - (window.channels_last ? 1 : 0); ++a) elements *= static_cast<double>(p.size(0, a));
+  for (int a = window.channels_last ? 1 : 2; window.whole && a < rank - (window.channels_last ? 1 : 0); ++a)
+    elements *= static_cast<double>(p.size(0, a));
   return elements;
 }
 

@@ -2,19 +2,24 @@
 
 namespace cermet {
 
-DotProduct dot_product(const void* a, DType a_type, const void* b, DType b_type, std::int64_t length, std::int64_t a_step, std::int64_t b_step) {
-  constexpr double normal = 0x1p-126, unit = 0x1p24;  // smallest normal float32 and bf16; what a bound divides magnitudes by
-  constexpr double below_normal = normal * 17 / 16;   // a sum for each term, and two for each 32 terms, which tiles of processors sum by themselves
+DotProduct dot_product(const void* a, DType a_type, const void* b, DType b_type, std::int64_t length,
+                       std::int64_t a_step, std::int64_t b_step) {
+  constexpr double normal = 0x1p-126,
+                   unit = 0x1p24;  // smallest normal float32 and bf16; what a bound divides magnitudes by
+  constexpr double below_normal =
+      normal * 17 / 16;  // a sum for each term, and two for each 32 terms, which tiles of processors sum by themselves
   DotProduct dot;
   double flushed = 0;  // what bf16 products of processors take as zero: terms of subnormal elements, and subnormal sums
   for (std::int64_t k = 0; k < length; ++k) {
-    const double x = format::load_element(a, a_type, k * a_step), y = format::load_element(b, b_type, k * b_step), term = x * y;
+    const double x = format::load_element(a, a_type, k * a_step), y = format::load_element(b, b_type, k * b_step),
+                 term = x * y;
     dot.sum += term;
     dot.magnitude += std::abs(term);
     flushed += std::abs(x) < normal || std::abs(y) < normal ? std::abs(term) + below_normal : below_normal;
   }
   // A bound multiplies by `length` or more, so this adds `flushed` to it.
-  if (a_type == DType::bf16 && b_type == DType::bf16 && length > 0) dot.magnitude += flushed * unit / static_cast<double>(length);
+  if (a_type == DType::bf16 && b_type == DType::bf16 && length > 0)
+    dot.magnitude += flushed * unit / static_cast<double>(length);
   return dot;
 }
 
@@ -34,7 +39,8 @@ std::int64_t max_rows(const Problem& problem, std::size_t operand, int trailing)
 
 MatrixBatch::MatrixBatch(const TensorView& view, bool reduction_first, const TensorView& result)
     : data_(view.as<const std::byte>()), element_bytes_(static_cast<std::int64_t>(size_of(view.dtype))) {
-  const int rank = view.shape.rank(), reduction = reduction_first ? rank - 2 : rank - 1, outer = reduction_first ? rank - 1 : rank - 2;
+  const int rank = view.shape.rank(), reduction = reduction_first ? rank - 2 : rank - 1,
+            outer = reduction_first ? rank - 1 : rank - 2;
   length = view.shape[reduction];
   length_step = view.strides[reduction];
   outer_step = view.strides[outer];
@@ -60,8 +66,10 @@ void check_group_offsets(std::string_view op, const TensorView& offsets, std::in
   for (std::int64_t e = 0, previous = 0; e <= last; ++e) {
     const std::int64_t offset = load_index(offsets, e);
     require(e > 0 || offset == 0, "{}: offsets: expected the first to be 0, found {}", op, offset);
-    require(offset >= previous && offset <= rows, "{}: offsets: expected rising numbers up to {}, found {} at {}", op, rows, offset, e);
-    require(e < last || offset == rows, "{}: offsets: expected the last to be {} (rows of x), found {}", op, rows, offset);
+    require(offset >= previous && offset <= rows, "{}: offsets: expected rising numbers up to {}, found {} at {}", op,
+            rows, offset, e);
+    require(e < last || offset == rows, "{}: offsets: expected the last to be {} (rows of x), found {}", op, rows,
+            offset);
     previous = offset;
   }
 }

@@ -1,19 +1,20 @@
 // Shared by the linear algebra operators: checks, and dot products for their references.
 #pragma once
 
-#include "op/infer.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 
-/// A sum of products and the sum of their absolute values, which scales the error bound. Products of bf16 with bf16 allow for processors' bf16 dot
-/// products, which take subnormal elements and sums as zero.
+/// A sum of products and the sum of their absolute values, which scales the error bound. Products of bf16 with bf16
+/// allow for processors' bf16 dot products, which take subnormal elements and sums as zero.
 struct DotProduct {
   double sum = 0, magnitude = 0;
 };
 
 /// Sum over k < length of a[k * a_step] * b[k * b_step], in double. Steps count elements.
-DotProduct dot_product(const void* a, DType a_type, const void* b, DType b_type, std::int64_t length, std::int64_t a_step = 1, std::int64_t b_step = 1);
+DotProduct dot_product(const void* a, DType a_type, const void* b, DType b_type, std::int64_t length,
+                       std::int64_t a_step = 1, std::int64_t b_step = 1);
 
 /// Checks a weight [N, K] against x [.., K] and an optional bias [N]; operand indices as given. Returns N.
 Dim check_weight(const Problem& problem, std::size_t x, std::size_t weight, std::size_t bias);
@@ -22,7 +23,8 @@ std::int64_t max_rows(const Problem& problem, std::size_t operand, int trailing 
 /// Stacks of matrices whose leading dimensions broadcast: element (batch, outer, k) with k along the reduction.
 class MatrixBatch {
  public:
-  /// `reduction_first`: stored as [.., K, outer] instead of [.., outer, K]. Batches are counted over the leading dimensions of `result`.
+  /// `reduction_first`: stored as [.., K, outer] instead of [.., outer, K]. Batches are counted over the leading
+  /// dimensions of `result`.
   MatrixBatch(const TensorView& view, bool reduction_first, const TensorView& result);
   std::int64_t count() const { return count_; }
   /// Address of element (batch, outer, 0).

@@ -1,11 +1,12 @@
-// What quantizing operators share: element types, the scale of a set of values, and the reference of a quantized row. The float32 arithmetic here is the
-// definition: kernels repeat it operation by operation, so that results agree bit for bit.
+// What quantizing operators share: element types, the scale of a set of values, and the reference of a quantized row.
+// The float32 arithmetic here is the definition: kernels repeat it operation by operation, so that results agree bit
+// for bit.
 #pragma once
 
 #include <cmath>
 #include <span>
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet {
 
@@ -33,14 +34,18 @@ CodeFormat code_format(const Attributes& attributes);
 /// The same for inference: throws Error naming the attribute that does not go with the others.
 CodeFormat checked_code_format(const Problem& problem);
 /// Groups in a row of `length` values.
-inline std::int64_t groups_in_row(const CodeFormat& format, std::int64_t length) { return format.group == 0 ? 1 : (length + format.group - 1) / format.group; }
-/// Dimensions of the scales of rows with dimensions `rows`: those without the last, which is replaced by the number of groups where there are groups.
+inline std::int64_t groups_in_row(const CodeFormat& format, std::int64_t length) {
+  return format.group == 0 ? 1 : (length + format.group - 1) / format.group;
+}
+/// Dimensions of the scales of rows with dimensions `rows`: those without the last, which is replaced by the number of
+/// groups where there are groups.
 Dims scale_dims(const Problem& problem, std::size_t operand, const CodeFormat& format);
 
 struct CodeScale {
   float scale, zero_point;
 };
-/// Scale and zero point of values in [low, high]; symmetric formats take high = absmax. NaN gives a NaN scale; zeros give scale 0 and zero point 0.
+/// Scale and zero point of values in [low, high]; symmetric formats take high = absmax. NaN gives a NaN scale; zeros
+/// give scale 0 and zero point 0.
 inline CodeScale code_scale(float low, float high, const CodeFormat& format) {
   if (!format.asymmetric) return {high / format.limit, 0};
   const float scale = (high - low) / 255.0f, zero = std::nearbyint(-128.0f - low / scale);
@@ -51,7 +56,9 @@ inline CodeScale code_scale(float low, float high, const CodeFormat& format) {
 /// Reference: the scale of `values`.
 CodeScale code_scale_of(std::span<const float> values, const CodeFormat& format);
 /// Reference: value / scale + zero_point before it is rounded; 0 where the scale is 0.
-inline float scaled_value(float value, CodeScale scale) { return scale.scale == 0 ? 0 : value / scale.scale + scale.zero_point; }
+inline float scaled_value(float value, CodeScale scale) {
+  return scale.scale == 0 ? 0 : value / scale.scale + scale.zero_point;
+}
 
 /// Results of a dynamic quantization: quantized values, scales and zero points (not present for symmetric formats).
 struct QuantizedViews {
@@ -67,7 +74,8 @@ inline float static_value(float x, float scale, std::optional<float> offset, boo
 
 /// A value of which an fp8 format makes, beyond its largest, what it has there: NaN in e4m3, infinity in e5m2.
 inline float unsaturated(float value, DType dtype) {
-  if (dtype == DType::f8_e4m3) return std::abs(value) > 464 ? NAN : value;  // halfway to the next value there would be; 448 is even
+  if (dtype == DType::f8_e4m3)
+    return std::abs(value) > 464 ? NAN : value;  // halfway to the next value there would be; 448 is even
   return std::abs(value) >= 61440 ? std::copysign(INFINITY, value) : value;
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "op/infer.hpp"
 #include "op/pointwise_math.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet {
 namespace {
@@ -54,7 +54,8 @@ RecurrentSizes recurrent_sizes(const TensorView& x, const TensorView& r) {
 std::vector<RecurrentActivation> recurrent_activations(const Attributes& attributes, const RecurrentKind& kind) {
   std::vector<std::string> names = attributes.texts("activations");
   if (names.empty())
-    for (int d = 0; d < directions_of(attributes); ++d) names.insert(names.end(), kind.activations.begin(), kind.activations.end());
+    for (int d = 0; d < directions_of(attributes); ++d)
+      names.insert(names.end(), kind.activations.begin(), kind.activations.end());
   const Floats &alphas = attributes.numbers("activation_alpha"), &betas = attributes.numbers("activation_beta");
   std::vector<RecurrentActivation> list;
   std::size_t alpha = 0, beta = 0;
@@ -68,13 +69,16 @@ std::vector<RecurrentActivation> recurrent_activations(const Attributes& attribu
   return list;
 }
 
-bool runs_backwards(const Attributes& attributes, int direction) { return direction == 1 || attributes.text("direction") == "reverse"; }
+bool runs_backwards(const Attributes& attributes, int direction) {
+  return direction == 1 || attributes.text("direction") == "reverse";
+}
 
 std::vector<TensorType> infer_recurrent(const Problem& p) {
   using namespace recurrent;
   const RecurrentKind& kind = recurrent_kind(p.op->kind);
   for (const std::size_t operand : {x, w, r}) expect_rank(p, operand, 3);
-  const Dim steps = dim_of(p, x, 0), batch = dim_of(p, x, 1), hidden = dim_of(p, r, 2), directions = directions_of(p.attributes);
+  const Dim steps = dim_of(p, x, 0), batch = dim_of(p, x, 1), hidden = dim_of(p, r, 2),
+            directions = directions_of(p.attributes);
   expect_dims(p, w, {directions, kind.gates * hidden, dim_of(p, x, 2)}, "directions, rows of all gates, input size");
   expect_dims(p, r, {directions, kind.gates * hidden, hidden}, "directions, rows of all gates, hidden size");
   const DType dtype = p.input(x).dtype;
@@ -99,7 +103,8 @@ std::vector<TensorType> infer_recurrent(const Problem& p) {
 
 double recurrent_operations(const Problem& p) {
   const double rows = static_cast<double>(p.size(0, 0)) * static_cast<double>(p.size(0, 1));
-  return 2 * rows * (bytes_of(p.input(1), p.maximum) + bytes_of(p.input(2), p.maximum)) / static_cast<double>(size_of(p.input(1).dtype));
+  return 2 * rows * (bytes_of(p.input(1), p.maximum) + bytes_of(p.input(2), p.maximum)) /
+         static_cast<double>(size_of(p.input(1).dtype));
 }
 
 double recurrent_depth(const Problem& p) { return static_cast<double>(p.size(0, 2) + p.size(2, 2)) + 16; }
@@ -129,7 +134,8 @@ int RecurrentStep::gates() const { return static_cast<int>(call.inputs[recurrent
 
 Tracked RecurrentStep::input(int gate, std::int64_t j) const {
   const TensorView &x = call.inputs[recurrent::x], &w = call.inputs[recurrent::w];
-  const std::int64_t size = x.shape[2], row = (direction * w.shape[1] + gate * hidden + j) * size, from = (time * x.shape[1] + sequence) * size;
+  const std::int64_t size = x.shape[2], row = (direction * w.shape[1] + gate * hidden + j) * size,
+                     from = (time * x.shape[1] + sequence) * size;
   Tracked sum;
   for (std::int64_t k = 0; k < size; ++k) {
     const double term = load(x, from + k) * load(w, row + k);
@@ -169,24 +175,34 @@ void run_recurrent(const ReferenceCall& call, OpKind op, void (*cell)(RecurrentS
   const auto initial = [&](std::size_t operand, std::int64_t first) {
     std::vector<Tracked> state(static_cast<std::size_t>(n.hidden));
     if (operand < call.inputs.size() && call.has(operand))
-      for (std::int64_t j = 0; j < n.hidden; ++j) state[static_cast<std::size_t>(j)].value = load(call.inputs[operand], first + j);
+      for (std::int64_t j = 0; j < n.hidden; ++j)
+        state[static_cast<std::size_t>(j)].value = load(call.inputs[operand], first + j);
     return state;
   };
   for (int d = 0; d < n.directions; ++d)
     for (std::int64_t b = 0; b < n.batch; ++b) {
       const std::int64_t row = (d * n.batch + b) * n.hidden;
-      const std::int64_t length = call.has(recurrent::sequence_lens) ? load_index(call.inputs[recurrent::sequence_lens], b) : n.steps;
+      const std::int64_t length =
+          call.has(recurrent::sequence_lens) ? load_index(call.inputs[recurrent::sequence_lens], b) : n.steps;
       check_index(definition(op).name, "4 (sequence_lens)", length, n.steps + 1);
       std::vector<Tracked> h = initial(recurrent::initial_h, row), c = initial(recurrent::initial_c, row);
       const auto y_row = [&](std::int64_t t) { return ((t * n.directions + d) * n.batch + b) * n.hidden; };
       for (std::int64_t s = 0; s < length; ++s) {
         const std::int64_t t = runs_backwards(call.attributes, d) ? length - 1 - s : s;
-        RecurrentStep step{
-            call, d, t, b, n.hidden, h, c, activations.data() + static_cast<std::size_t>(d) * kind.activations.size(), call.attributes.number("clip")};
+        RecurrentStep step{call,
+                           d,
+                           t,
+                           b,
+                           n.hidden,
+                           h,
+                           c,
+                           activations.data() + static_cast<std::size_t>(d) * kind.activations.size(),
+                           call.attributes.number("clip")};
         cell(step);
         write(recurrent::y, y_row(t), h);
       }
-      for (std::int64_t t = length; t < n.steps; ++t) write(recurrent::y, y_row(t), std::vector<Tracked>(static_cast<std::size_t>(n.hidden)));
+      for (std::int64_t t = length; t < n.steps; ++t)
+        write(recurrent::y, y_row(t), std::vector<Tracked>(static_cast<std::size_t>(n.hidden)));
       write(recurrent::y_h, row, h);
       if (op == OpKind::lstm) write(recurrent::y_c, row, c);
     }

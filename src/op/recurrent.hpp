@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 
@@ -41,7 +41,8 @@ struct RecurrentSizes {
 /// Of operands that inference accepted.
 RecurrentSizes recurrent_sizes(const TensorView& x, const TensorView& r);
 
-/// Activations of all directions, one direction behind the other. As ONNX says, functions that have parameters take them from the lists in turn.
+/// Activations of all directions, one direction behind the other. As ONNX says, functions that have parameters take
+/// them from the lists in turn.
 std::vector<RecurrentActivation> recurrent_activations(const Attributes& attributes, const RecurrentKind& kind);
 /// Whether direction `d` runs from the last time step to the first.
 bool runs_backwards(const Attributes& attributes, int direction);
@@ -53,13 +54,16 @@ std::vector<OperandSpec> recurrent_inputs(int gates);
 std::vector<OperandSpec> recurrent_outputs();
 std::vector<AttributeSpec> recurrent_attributes();
 
-/// A number with the magnitude of its error: what float32 rounds while it computes the number is at most rounding_depth * 2^-24 * magnitude, to first order.
+/// A number with the magnitude of its error: what float32 rounds while it computes the number is at most rounding_depth
+/// * 2^-24 * magnitude, to first order.
 struct Tracked {
   double value = 0, magnitude = 0;
 
   friend Tracked operator+(Tracked a, Tracked b) { return rounded(a.value + b.value, a.magnitude + b.magnitude); }
   friend Tracked operator-(Tracked a, Tracked b) { return rounded(a.value - b.value, a.magnitude + b.magnitude); }
-  friend Tracked operator*(Tracked a, Tracked b) { return rounded(a.value * b.value, std::abs(a.value) * b.magnitude + std::abs(b.value) * a.magnitude); }
+  friend Tracked operator*(Tracked a, Tracked b) {
+    return rounded(a.value * b.value, std::abs(a.value) * b.magnitude + std::abs(b.value) * a.magnitude);
+  }
   static Tracked rounded(double value, double magnitude) { return {value, magnitude + std::abs(value)}; }
 };
 Tracked activated(const RecurrentActivation& activation, Tracked tracked);
@@ -83,7 +87,9 @@ struct RecurrentStep {
   /// Of w's half of the bias (0) or of r's (1).
   Tracked bias(int half, int gate, std::int64_t j) const;
   /// All of a gate's sum with the old state.
-  Tracked sum(int gate, std::int64_t j) const { return input(gate, j) + recurrent(gate, j, h) + bias(0, gate, j) + bias(1, gate, j); }
+  Tracked sum(int gate, std::int64_t j) const {
+    return input(gate, j) + recurrent(gate, j, h) + bias(0, gate, j) + bias(1, gate, j);
+  }
   Tracked activate(int which, Tracked x) const { return activated(activations[which], clipped(x, clip)); }
   int gates() const;
 };

@@ -11,18 +11,25 @@ std::vector<OperandSpec> recurrent_inputs(int gates) {
           {"w", dtypes::real, rows, "weights of the inputs; D directions", Mapping::barrier},
           {"r", dtypes::real, recurrent_rows, "weights of the state", Mapping::barrier},
           {"bias", dtypes::real, biases, "of w, then of r", Mapping::barrier, true},
-          {"sequence_lens", DTypeSet{DType::i32}, "[B]", "time steps of each sequence, at most T; T where not given", Mapping::barrier, true},
-          {"initial_h", dtypes::real, "[D, B, H]", "state before the first step; 0 where not given", Mapping::barrier, true}};
+          {"sequence_lens", DTypeSet{DType::i32}, "[B]", "time steps of each sequence, at most T; T where not given",
+           Mapping::barrier, true},
+          {"initial_h", dtypes::real, "[D, B, H]", "state before the first step; 0 where not given", Mapping::barrier,
+           true}};
 }
 
 std::vector<OperandSpec> recurrent_outputs() {
-  return {{"y", dtypes::real, "[T, D, B, H]", "states behind every step"}, {"y_h", dtypes::real, "[D, B, H]", "states behind the last step"}};
+  return {{"y", dtypes::real, "[T, D, B, H]", "states behind every step"},
+          {"y_h", dtypes::real, "[D, B, H]", "states behind the last step"}};
 }
 
 std::vector<AttributeSpec> recurrent_attributes() {
-  return {{"direction", std::string("forward"), "order of the time steps; bidirectional is forward, then reverse", {"forward", "reverse", "bidirectional"}},
+  return {{"direction",
+           std::string("forward"),
+           "order of the time steps; bidirectional is forward, then reverse",
+           {"forward", "reverse", "bidirectional"}},
           {"activations", Strings{}, "functions of each direction, as ONNX names them; the default ones where empty"},
-          {"activation_alpha", Floats{}, "first parameters, in the order of the functions that have one; ONNX's defaults behind the last"},
+          {"activation_alpha", Floats{},
+           "first parameters, in the order of the functions that have one; ONNX's defaults behind the last"},
           {"activation_beta", Floats{}, "second parameters, likewise"},
           {"clip", 0.0, "limit of the sums that f and g take, on both sides; 0 is none"}};
 }
@@ -42,12 +49,17 @@ std::vector<Case> recurrent_cases(OpKind op) {
     const auto operand = [&](Dims dims, double deviation, bool constant = false) {
       return CaseOperand{{s.dtype, std::move(dims)}, normal(deviation), constant ? 0 : s.padding, constant};
     };
-    const auto optional = [&](bool given, Dims dims, double deviation) { return given ? std::optional(operand(std::move(dims), deviation)) : std::nullopt; };
+    const auto optional = [&](bool given, Dims dims, double deviation) {
+      return given ? std::optional(operand(std::move(dims), deviation)) : std::nullopt;
+    };
     Case c{std::move(name),
-           {operand({s.steps, s.batch, s.input}, 1), operand({d, rows, s.input}, 0.3, s.constant), operand({d, rows, s.hidden}, 0.3, s.constant),
-            optional(s.bias, {d, 2 * rows}, 0.5), std::nullopt, optional(s.state, {d, s.batch, s.hidden}, 1)},
+           {operand({s.steps, s.batch, s.input}, 1), operand({d, rows, s.input}, 0.3, s.constant),
+            operand({d, rows, s.hidden}, 0.3, s.constant), optional(s.bias, {d, 2 * rows}, 0.5), std::nullopt,
+            optional(s.state, {d, s.batch, s.hidden}, 1)},
            std::move(attributes)};
-    if (s.lens) c.inputs[recurrent::sequence_lens] = CaseOperand{{DType::i32, {s.batch}}, values({2, static_cast<double>(s.steps), 0, 1})};
+    if (s.lens)
+      c.inputs[recurrent::sequence_lens] =
+          CaseOperand{{DType::i32, {s.batch}}, values({2, static_cast<double>(s.steps), 0, 1})};
     if (op == OpKind::lstm) {
       c.inputs.push_back(optional(s.state, {d, s.batch, s.hidden}, 1));
       c.inputs.push_back(optional(s.peepholes, {d, 3 * s.hidden}, 0.5));
@@ -71,10 +83,12 @@ std::vector<Case> recurrent_cases(OpKind op) {
   add("clip", {.state = true, .peepholes = true}, {{"clip", 0.4}});
   add("no_steps", {.steps = 0, .state = true});
   add("no_sequences", {.batch = 0});
-  const auto with = [&](std::string_view name, const Strings& names, const Floats& alpha = {}, const Floats& beta = {}) {
+  const auto with = [&](std::string_view name, const Strings& names, const Floats& alpha = {},
+                        const Floats& beta = {}) {
     Strings all;
     while (all.size() < kind.activations.size()) all.push_back(names[all.size() % names.size()]);
-    add(fmt::format("activations_{}", name), {.steps = 2}, {{"activations", all}, {"activation_alpha", alpha}, {"activation_beta", beta}});
+    add(fmt::format("activations_{}", name), {.steps = 2},
+        {{"activations", all}, {"activation_alpha", alpha}, {"activation_beta", beta}});
   };
   with("relu", {"Relu", "Softsign"});
   with("affine", {"Affine", "Tanh"}, {0.5, 0.7}, {0.1, 0.2});

@@ -1,9 +1,9 @@
 // The reductions along axes differ only in the reduction; each define function below is one operator.
-#include "op/axes.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
 #include "op/reduction.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 namespace {
@@ -45,7 +45,8 @@ IntegerReducer::Wide load_whole(const TensorView& view, std::int64_t index) {
   return load_integer(view, index);
 }
 void store_whole(const TensorView& view, std::int64_t index, std::int64_t bits) {
-  if (view.dtype == DType::u64) view.as<std::uint64_t>()[element_offset(view, index)] = static_cast<std::uint64_t>(bits);
+  if (view.dtype == DType::u64)
+    view.as<std::uint64_t>()[element_offset(view, index)] = static_cast<std::uint64_t>(bits);
   else store_integer(view, index, bits);
 }
 
@@ -54,7 +55,8 @@ void reference(const ReferenceCall& call, Reduction kind) {
   const auto results = static_cast<std::size_t>(y.elements());
   if (!is_floating(x.dtype)) {
     std::vector<IntegerReducer> reducers(results, integer_reducer(kind, x.dtype));
-    for_terms(call, [&](std::int64_t i, std::int64_t j) { reducers[static_cast<std::size_t>(i)].add(load_whole(x, j)); });
+    for_terms(call,
+              [&](std::int64_t i, std::int64_t j) { reducers[static_cast<std::size_t>(i)].add(load_whole(x, j)); });
     for (std::int64_t i = 0; i < y.elements(); ++i) store_whole(y, i, reducers[static_cast<std::size_t>(i)].result());
     return;
   }
@@ -82,7 +84,9 @@ std::vector<Case> cases(Reduction kind) {
   const Fill fill = kind == Reduction::prod ? uniform(0.9, 1.1) : normal();
   const auto add = [&](std::string name, DType t, Dims dims, Attributes attributes, std::int64_t padding = 0) {
     const Fill integral = kind == Reduction::prod ? integers(-2, 2) : integers(-100, 100);
-    list.push_back({std::move(name), {CaseOperand{{t, std::move(dims)}, !is_floating(t) ? integral : fill, padding}}, std::move(attributes)});
+    list.push_back({std::move(name),
+                    {CaseOperand{{t, std::move(dims)}, !is_floating(t) ? integral : fill, padding}},
+                    std::move(attributes)});
   };
   for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i32, DType::i64}) {
     const std::string name(name_of(t));
@@ -101,8 +105,11 @@ std::vector<Case> cases(Reduction kind) {
     add(name + "_of_nothing", t, {0, 3}, {{"axes", Ints{0}}});
   }
   list.push_back(
-      {"saturates_u64", {CaseOperand{{DType::u64, {3, 3}}, values({0x1p64, 0x1p64, 2, 0x1p63, 1, 0, 0x1p63, 0x1p62, 0x1p62})}}, {{"axes", Ints{1}}}});
-  list.push_back({"saturates_i8", {CaseOperand{{DType::i8, {2, 3}}, values({100, 100, -3, -100, -100, 3})}}, {{"axes", Ints{1}}}});
+      {"saturates_u64",
+       {CaseOperand{{DType::u64, {3, 3}}, values({0x1p64, 0x1p64, 2, 0x1p63, 1, 0, 0x1p63, 0x1p62, 0x1p62})}},
+       {{"axes", Ints{1}}}});
+  list.push_back(
+      {"saturates_i8", {CaseOperand{{DType::i8, {2, 3}}, values({100, 100, -3, -100, -100, 3})}}, {{"axes", Ints{1}}}});
   add("long_row", DType::f32, {2, 3000}, {{"axes", Ints{1}}});
   add("vector_of_many", DType::bf16, {20000}, {});
   add("tall_columns", DType::f32, {1500, 36}, {{"axes", Ints{0}}});
@@ -119,10 +126,17 @@ std::vector<Case> cases(Reduction kind) {
   add("of_nothing", DType::f32, {3, 0}, {{"axes", Ints{1}}});
   add("of_nothing_columns", DType::i32, {0, 3}, {{"axes", Ints{0}}});
   add("no_results", DType::f32, {0, 3}, {{"axes", Ints{1}}});
-  list.push_back({"nan", {CaseOperand{{DType::f32, {3, 3}}, values({1, NAN, 2, INFINITY, 3, -INFINITY, 4, 5, 6})}}, {{"axes", Ints{1}}}});
-  list.push_back({"nan_columns", {CaseOperand{{DType::f32, {3, 3}}, values({1, NAN, 2, INFINITY, 3, -INFINITY, 4, 5, 6})}}, {{"axes", Ints{0}}}});
-  list.push_back({"saturates", {CaseOperand{{DType::i32, {2, 3}}, values({2e9, 2e9, -1e9, -2e9, -2e9, -1})}}, {{"axes", Ints{1}}}});
-  list.push_back({"halves", {CaseOperand{{DType::i32, {4, 2}}, values({1, 2, 2, 3, -1, -2, -2, -3})}}, {{"axes", Ints{1}}}});
+  list.push_back({"nan",
+                  {CaseOperand{{DType::f32, {3, 3}}, values({1, NAN, 2, INFINITY, 3, -INFINITY, 4, 5, 6})}},
+                  {{"axes", Ints{1}}}});
+  list.push_back({"nan_columns",
+                  {CaseOperand{{DType::f32, {3, 3}}, values({1, NAN, 2, INFINITY, 3, -INFINITY, 4, 5, 6})}},
+                  {{"axes", Ints{0}}}});
+  list.push_back({"saturates",
+                  {CaseOperand{{DType::i32, {2, 3}}, values({2e9, 2e9, -1e9, -2e9, -2e9, -1})}},
+                  {{"axes", Ints{1}}}});
+  list.push_back(
+      {"halves", {CaseOperand{{DType::i32, {4, 2}}, values({1, 2, 2, 3, -1, -2, -2, -3})}}, {{"axes", Ints{1}}}});
   return list;
 }
 
@@ -136,7 +150,8 @@ OpSpec make(Reduction kind, std::string_view summary, std::string_view semantics
       .outputs = {{"y", types_of(kind), "[..]", "x without the reduced axes, or with 1 in their place"}},
       .attributes = {{"axes", Ints{}, "axes to reduce; negative ones count from the end; empty: all"},
                      {"keepdims", false, "keep reduced axes as dimensions of 1"},
-                     {"out_dtype", std::string(), "element type of y for x of f32, bf16 and f16; that of x where empty"}},
+                     {"out_dtype", std::string(),
+                      "element type of y for x of f32, bf16 and f16; that of x where empty"}},
       .infer = infer,
       .reference = [kind](const ReferenceCall& call) { reference(call, kind); },
       .operations = [](const Problem& p) { return static_cast<double>(p.input(0).elements().value(p.maximum)); },
@@ -150,24 +165,26 @@ OpSpec make(Reduction kind, std::string_view summary, std::string_view semantics
 namespace reduce_sum_op {
 OpSpec define() {
   return make(Reduction::sum, "Sum along axes",
-              "Floating: accumulated in float32 (f64: in double) in a fixed order, one rounding. Integers: exact, clamped once to the type's range. The sum of "
+              "Floating: accumulated in float32 (f64: in double) in a fixed order, one rounding. Integers: exact, "
+              "clamped once to the type's range. The sum of "
               "nothing is 0.");
 }
 }  // namespace reduce_sum_op
 
 namespace reduce_mean_op {
 OpSpec define() {
-  return make(
-      Reduction::mean, "Mean along axes",
-      "The sum of reduce_sum divided by the number of elements: floating with one rounding, NaN for the mean of nothing; integers exact, rounded half to "
-      "even, 0 for the mean of nothing.");
+  return make(Reduction::mean, "Mean along axes",
+              "The sum of reduce_sum divided by the number of elements: floating with one rounding, NaN for the mean "
+              "of nothing; integers exact, rounded half to "
+              "even, 0 for the mean of nothing.");
 }
 }  // namespace reduce_mean_op
 
 namespace reduce_prod_op {
 OpSpec define() {
   return make(Reduction::prod, "Product along axes",
-              "Floating: accumulated in float32 (f64: in double) in a fixed order, one rounding. Integers: in index order, clamped to the type's range after "
+              "Floating: accumulated in float32 (f64: in double) in a fixed order, one rounding. Integers: in index "
+              "order, clamped to the type's range after "
               "every factor. The product "
               "of nothing is 1.");
 }
@@ -176,14 +193,16 @@ OpSpec define() {
 namespace reduce_max_op {
 OpSpec define() {
   return make(Reduction::max, "Largest element along axes",
-              "NaN where any element is NaN. The maximum of nothing is -inf, or the lowest value of an integer type; of bool, false.");
+              "NaN where any element is NaN. The maximum of nothing is -inf, or the lowest value of an integer type; "
+              "of bool, false.");
 }
 }  // namespace reduce_max_op
 
 namespace reduce_min_op {
 OpSpec define() {
   return make(Reduction::min, "Smallest element along axes",
-              "NaN where any element is NaN. The minimum of nothing is +inf, or the highest value of an integer type; of bool, true.");
+              "NaN where any element is NaN. The minimum of nothing is +inf, or the highest value of an integer type; "
+              "of bool, true.");
 }
 }  // namespace reduce_min_op
 

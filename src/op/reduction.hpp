@@ -36,7 +36,8 @@ class RealReducer {
     absolute_ += std::abs(x);
     if (kind_ == Reduction::sum || kind_ == Reduction::mean) value_ += x;
     else if (kind_ == Reduction::prod) value_ *= x;
-    else if (std::isnan(x) || (kind_ == Reduction::max ? x > value_ : x < value_)) value_ = std::isnan(value_) ? value_ : x;
+    else if (std::isnan(x) || (kind_ == Reduction::max ? x > value_ : x < value_))
+      value_ = std::isnan(value_) ? value_ : x;
   }
   /// Of nothing: sum 0, prod 1, max -inf, min inf, mean NaN.
   double result() const { return kind_ == Reduction::mean ? value_ / static_cast<double>(count_) : value_; }
@@ -52,7 +53,8 @@ class RealReducer {
   std::int64_t count_ = 0;
 };
 
-/// Reduces integers: sums are exact and clamped once to [low, high]; products are clamped after every factor; a mean is rounded half to even.
+/// Reduces integers: sums are exact and clamped once to [low, high]; products are clamped after every factor; a mean is
+/// rounded half to even.
 class IntegerReducer {
  public:
   __extension__ using Wide = __int128;
@@ -68,7 +70,8 @@ class IntegerReducer {
     else if (kind_ == Reduction::prod) value_ = product(value_, x);
     else value_ = kind_ == Reduction::max ? std::max<Wide>(value_, x) : std::min<Wide>(value_, x);
   }
-  /// Of nothing: sum and mean 0, prod 1, max the lowest and min the highest value. Those of u64 are given as their bits.
+  /// Of nothing: sum and mean 0, prod 1, max the lowest and min the highest value. Those of u64 are given as their
+  /// bits.
   std::int64_t result() const {
     const Wide value = kind_ == Reduction::mean && count_ > 0 ? rounded_quotient(value_, count_) : value_;
     return static_cast<std::int64_t>(std::clamp<Wide>(value, low_, high_));

@@ -1,7 +1,7 @@
-#include "op/dims_attribute.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/dims_attribute.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::reshape_op {
 namespace {
@@ -9,7 +9,10 @@ namespace {
 /// The dimension that -1 stands for: `total` elements in groups of `known`.
 Dim remaining_dim(const Problem& p, const Dim& total, const Dim& known) {
   const std::optional<Dim> rest = exact_quotient(total, known);
-  if (!rest) bad_attribute(p, "shape", fmt::format("dimensions beside -1 whose product divides {} of {}", total.to_string(), p.input(0).to_string()));
+  if (!rest)
+    bad_attribute(
+        p, "shape",
+        fmt::format("dimensions beside -1 whose product divides {} of {}", total.to_string(), p.input(0).to_string()));
   return *rest;
 }
 
@@ -17,20 +20,24 @@ Dims reshaped_to(const Problem& p, Dims dims) {
   const Dims& from = p.input(0).dims;
   if (!p.attributes.integers("shape").empty()) bad_attribute(p, "shape", "none beside dims");
   if (dims.size() > Shape::max_rank) bad_attribute(p, "dims", fmt::format("at most {} dimensions", Shape::max_rank));
-  if (product(from) != product(dims)) bad_attribute(p, "dims", fmt::format("as many elements as {}", p.input(0).to_string()));
+  if (product(from) != product(dims))
+    bad_attribute(p, "dims", fmt::format("as many elements as {}", p.input(0).to_string()));
   return dims;
 }
 
 std::vector<TensorType> infer(const Problem& p) {
-  if (Dims dims = dims_attribute(p, "dims"); !dims.empty()) return {{p.input(0).dtype, reshaped_to(p, std::move(dims))}};
+  if (Dims dims = dims_attribute(p, "dims"); !dims.empty())
+    return {{p.input(0).dtype, reshaped_to(p, std::move(dims))}};
   const Dims& from = p.input(0).dims;
   const Ints& shape = p.attributes.integers("shape");
   if (shape.size() > Shape::max_rank) bad_attribute(p, "shape", fmt::format("at most {} dimensions", Shape::max_rank));
   Dims to, changed_from = from, changed_to;
   std::optional<std::size_t> rest;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] < -1 || (shape[i] == -1 && rest)) bad_attribute(p, "shape", "non-negative dimensions and at most one -1");
-    if (shape[i] == 0 && i >= from.size()) bad_attribute(p, "shape", fmt::format("a 0 only where {} has a dimension", p.input(0).to_string()));
+    if (shape[i] < -1 || (shape[i] == -1 && rest))
+      bad_attribute(p, "shape", "non-negative dimensions and at most one -1");
+    if (shape[i] == 0 && i >= from.size())
+      bad_attribute(p, "shape", fmt::format("a 0 only where {} has a dimension", p.input(0).to_string()));
     if (shape[i] == -1) rest = i;
     if (shape[i] == 0) changed_from[i] = 1;
     if (shape[i] > 0) changed_to.push_back(shape[i]);
@@ -73,7 +80,8 @@ OpSpec define() {
       .category = "Data movement",
       .summary = "The same elements in the same order under other dimensions",
       .semantics =
-          "y holds the elements of x in row-major order, bit for bit. In `shape`, 0 keeps the dimension of x at that position (symbolic or not) and one -1 "
+          "y holds the elements of x in row-major order, bit for bit. In `shape`, 0 keeps the dimension of x at that "
+          "position (symbolic or not) and one -1 "
           "takes "
           "what is left. The number of elements must not change.",
       .inputs = {{"x", dtypes::any, "[..]", "elements", Mapping::reorganize}},

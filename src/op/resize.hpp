@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "op/problem.hpp"
 #include "op/resize_axis.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 

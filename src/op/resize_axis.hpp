@@ -1,5 +1,5 @@
-// Where resize reads along one axis, and with which weights: one text for the reference and the kernels of every backend, so that coordinates near a tie
-// round alike. Readable by host and device compilers.
+// Where resize reads along one axis, and with which weights: one text for the reference and the kernels of every
+// backend, so that coordinates near a tie round alike. Readable by host and device compilers.
 #pragma once
 
 #include "format/half.hpp"
@@ -9,7 +9,15 @@ namespace cermet::resize {
 using Index = long long;
 
 enum class Mode { nearest, linear, cubic };
-enum class Coordinates { half_pixel, half_pixel_symmetric, pytorch_half_pixel, tf_half_pixel_for_nn, align_corners, asymmetric, tf_crop_and_resize };
+enum class Coordinates {
+  half_pixel,
+  half_pixel_symmetric,
+  pytorch_half_pixel,
+  tf_half_pixel_for_nn,
+  align_corners,
+  asymmetric,
+  tf_crop_and_resize
+};
 enum class Nearest { round_prefer_floor, round_prefer_ceil, floor, ceil };
 
 struct Rule {
@@ -43,12 +51,15 @@ CERMET_HOST_DEVICE inline int count_taps(const Rule& rule, double scale) {
 
 /// Coordinate in x of element i of y.
 CERMET_HOST_DEVICE inline double coordinate(const Rule& rule, const Axis& axis, Index i) {
-  const double last = static_cast<double>(axis.in - 1), width = axis.scale * static_cast<double>(axis.in), at = static_cast<double>(i);
+  const double last = static_cast<double>(axis.in - 1), width = axis.scale * static_cast<double>(axis.in),
+               at = static_cast<double>(i);
   switch (rule.coordinates) {
     case Coordinates::align_corners: return width == 1 ? 0 : at * last / (width - 1);
     case Coordinates::asymmetric: return at / axis.scale;
     case Coordinates::tf_crop_and_resize: {
-      const double inside = width == 1 ? (axis.end - axis.begin) * last / 2 : at * (axis.end - axis.begin) * last / (width - 1), start = axis.begin * last;
+      const double inside = width == 1 ? (axis.end - axis.begin) * last / 2
+                                       : at * (axis.end - axis.begin) * last / (width - 1),
+                   start = axis.begin * last;
       return inside + start;
     }
     case Coordinates::pytorch_half_pixel: return width == 1 ? -0.5 : (at + 0.5) / axis.scale - 0.5;
@@ -83,11 +94,14 @@ CERMET_HOST_DEVICE inline Index nearest_of(Nearest rule, double x) {
   return low;
 }
 
-/// Writes index and weight of the taps of element i of y to [k * step]. Returns whether the element is outside a crop instead, and is extrapolated.
+/// Writes index and weight of the taps of element i of y to [k * step]. Returns whether the element is outside a crop
+/// instead, and is extrapolated.
 template <class Place, class Weight>
-CERMET_HOST_DEVICE inline bool sample(const Rule& rule, const Axis& axis, Index i, Place* places, Weight* weights, Index step) {
+CERMET_HOST_DEVICE inline bool sample(const Rule& rule, const Axis& axis, Index i, Place* places, Weight* weights,
+                                      Index step) {
   const double x = coordinate(rule, axis, i);
-  const bool outside = rule.coordinates == Coordinates::tf_crop_and_resize && (x < 0 || x > static_cast<double>(axis.in - 1));
+  const bool outside =
+      rule.coordinates == Coordinates::tf_crop_and_resize && (x < 0 || x > static_cast<double>(axis.in - 1));
   const auto clamped = [&](Index at) { return static_cast<Place>(at < 0 ? 0 : at >= axis.in ? axis.in - 1 : at); };
   if (rule.mode == Mode::nearest) {
     places[0] = clamped(nearest_of(rule.nearest, x));

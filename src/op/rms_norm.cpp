@@ -1,6 +1,6 @@
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::rms_norm_op {
 namespace {
@@ -37,15 +37,23 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   for (DType t : {DType::f32, DType::bf16, DType::f16})
     for (std::int64_t h : {1, 7, 64, 129, 4096})
-      list.push_back({fmt::format("{}_h{}", name_of(t), h), {CaseOperand{{t, {5, h}}, normal()}, CaseOperand{{t, {h}}, normal(0.2, 1)}}, {{"eps", 1e-6}}});
+      list.push_back({fmt::format("{}_h{}", name_of(t), h),
+                      {CaseOperand{{t, {5, h}}, normal()}, CaseOperand{{t, {h}}, normal(0.2, 1)}},
+                      {{"eps", 1e-6}}});
   list.push_back({"no_weight", {CaseOperand{{DType::f32, {3, 100}}}}});
-  list.push_back({"weight_offset", {CaseOperand{{DType::bf16, {3, 96}}}, CaseOperand{{DType::f32, {96}}, normal(0.1)}}, {{"weight_offset", 1.0}}});
+  list.push_back({"weight_offset",
+                  {CaseOperand{{DType::bf16, {3, 96}}}, CaseOperand{{DType::f32, {96}}, normal(0.1)}},
+                  {{"weight_offset", 1.0}}});
   list.push_back({"two_trailing", {CaseOperand{{DType::f32, {3, 4, 6}}}, CaseOperand{{DType::f32, {4, 6}}}}});
   list.push_back({"strided", {CaseOperand{{DType::f32, {4, 33}}, normal(), 7}, CaseOperand{{DType::bf16, {33}}}}});
-  list.push_back({"f32_to_bf16", {CaseOperand{{DType::f32, {4, 256}}}, CaseOperand{{DType::bf16, {256}}}}, {{"out_dtype", "bf16"}}});
+  list.push_back({"f32_to_bf16",
+                  {CaseOperand{{DType::f32, {4, 256}}}, CaseOperand{{DType::bf16, {256}}}},
+                  {{"out_dtype", "bf16"}}});
   list.push_back({"no_rows", {CaseOperand{{DType::f32, {0, 16}}}, CaseOperand{{DType::f32, {16}}}}});
   list.push_back({"zero_row", {CaseOperand{{DType::f32, {2, 16}}, constant(0)}, CaseOperand{{DType::f32, {16}}}}});
-  list.push_back({"nan_row", {CaseOperand{{DType::f32, {2, 5}}, values({1, 2, NAN, 4, 5, 6, 7, 8, 9, 10})}, CaseOperand{{DType::f32, {5}}}}});
+  list.push_back(
+      {"nan_row",
+       {CaseOperand{{DType::f32, {2, 5}}, values({1, 2, NAN, 4, 5, 6, 7, 8, 9, 10})}, CaseOperand{{DType::f32, {5}}}}});
   return list;
 }
 
@@ -56,10 +64,12 @@ OpSpec define() {
       .category = "Normalization",
       .summary = "Root-mean-square normalization over the last dimensions",
       .semantics =
-          "y = x / sqrt(mean(x^2) + eps) * (weight + weight_offset), statistics in float32 over the trailing dimensions that the weight covers (the last one "
+          "y = x / sqrt(mean(x^2) + eps) * (weight + weight_offset), statistics in float32 over the trailing "
+          "dimensions that the weight covers (the last one "
           "without a weight). weight_offset = 1 is Gemma's 1 + w. A row with a NaN gives a row of NaN.",
       .inputs = {{"x", dtypes::real, "[.., H]", "rows to normalize", Mapping::many_to_many},
-                 {"weight", dtypes::real, "[H]", "scale per element; may cover several trailing dimensions", Mapping::one_to_one, true}},
+                 {"weight", dtypes::real, "[H]", "scale per element; may cover several trailing dimensions",
+                  Mapping::one_to_one, true}},
       .outputs = {{"y", dtypes::real, "[.., H]", "normalized rows"}},
       .attributes = {{"eps", 1e-6, "added to the mean square"},
                      {"weight_offset", 0.0, "added to the weight"},

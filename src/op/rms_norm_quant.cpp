@@ -1,5 +1,5 @@
 #include "op/norm_quant.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::rms_norm_quant_op {
 namespace {
@@ -28,9 +28,11 @@ OpSpec define() {
       .category = "Normalization",
       .summary = "Root-mean-square normalization with an int8 or fp8 result",
       .semantics =
-          "rms_norm over the last dimension, kept in float32, times smooth, then dynamic_quant per token or per group (granularity; group_size 128 is the "
+          "rms_norm over the last dimension, kept in float32, times smooth, then dynamic_quant per token or per group "
+          "(granularity; group_size 128 is the "
           "block form) "
-          "where no scale is given, else quantize with the given scale and offset. Because the order of the float32 sums is free, a quantized value may differ "
+          "where no scale is given, else quantize with the given scale and offset. Because the order of the float32 "
+          "sums is free, a quantized value may differ "
           "by one "
           "step.",
       .inputs = std::move(inputs),

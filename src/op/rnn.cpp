@@ -16,7 +16,8 @@ OpSpec define() {
       .category = "Recurrent",
       .summary = "A recurrent layer without gates over sequences, in one or both directions",
       .semantics =
-          "For every time step: H = f(x W' + h R' + b), where b is the sum of both biases and the function f of a direction is Tanh unless `activations` says "
+          "For every time step: H = f(x W' + h R' + b), where b is the sum of both biases and the function f of a "
+          "direction is Tanh unless `activations` says "
           "otherwise. This is ONNX's RNN with layout 0. Shorter sequences, reverse and rounding are as in lstm.",
       .inputs = recurrent_inputs(1),
       .outputs = recurrent_outputs(),

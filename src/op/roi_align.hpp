@@ -1,8 +1,8 @@
 // The attributes of roi_align.
 #pragma once
 
-#include "op/operator.hpp"
 #include "op/roi_bin.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

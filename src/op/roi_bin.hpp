@@ -1,5 +1,5 @@
-// Where roi_align reads along one axis: one text for the reference and the kernels of every backend, in float64, so that numbers of samples round alike.
-// Readable by host and device compilers.
+// Where roi_align reads along one axis: one text for the reference and the kernels of every backend, in float64, so
+// that numbers of samples round alike. Readable by host and device compilers.
 #pragma once
 
 #include "format/half.hpp"
@@ -25,7 +25,8 @@ struct Bins {
 };
 
 CERMET_HOST_DEVICE inline Bins bins_of(const Rule& rule, double first, double last, int count) {
-  const double offset = rule.half_pixel ? 0.5 : 0.0, start = rounded_mul(first, rule.scale) - offset, end = rounded_mul(last, rule.scale) - offset;
+  const double offset = rule.half_pixel ? 0.5 : 0.0, start = rounded_mul(first, rule.scale) - offset,
+               end = rounded_mul(last, rule.scale) - offset;
   double length = end - start;
   if (!rule.half_pixel && !(length >= 1)) length = 1;  // malformed regions have one pixel
   const double size = length / count;
@@ -36,7 +37,8 @@ CERMET_HOST_DEVICE inline Bins bins_of(const Rule& rule, double first, double la
   return {start, size, static_cast<double>(whole) < least ? whole + 1 : whole};
 }
 
-/// Two neighbouring elements of an axis of `size` and their weights; `inside` is false for a sample that counts as zero.
+/// Two neighbouring elements of an axis of `size` and their weights; `inside` is false for a sample that counts as
+/// zero.
 struct Tap {
   int low, high;
   double low_weight, high_weight;

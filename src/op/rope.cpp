@@ -1,6 +1,6 @@
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::rope_op {
 namespace {
@@ -22,8 +22,10 @@ std::vector<TensorType> infer(const Problem& p) {
   if (!head_size.is_constant()) bad_operand(p, q_operand, "a constant head size", q.to_string());
   const std::int64_t asked = p.attributes.integer("rotary_dim"), rotary = asked == 0 ? head_size.constant() : asked;
   if (rotary < 0 || rotary > head_size.constant() || rotary % 2 != 0)
-    bad_attribute(p, "rotary_dim",
-                  fmt::format("an even number of at most {} (the head size; 0 means all of it, which must then be even)", head_size.constant()));
+    bad_attribute(
+        p, "rotary_dim",
+        fmt::format("an even number of at most {} (the head size; 0 means all of it, which must then be even)",
+                    head_size.constant()));
   for (std::size_t table : {cos_operand, sin_operand}) {
     expect_rank(p, table, 2);
     expect_dim(p, table, 1, rotary / 2, "half of rotary_dim");
@@ -39,7 +41,8 @@ std::vector<TensorType> infer(const Problem& p) {
 
 /// Rotates every head of q or k.
 void rotate(const ReferenceCall& call, std::size_t operand) {
-  const TensorView &x = call.inputs[operand], &y = call.outputs[operand], &cos = call.inputs[cos_operand], &sin = call.inputs[sin_operand];
+  const TensorView &x = call.inputs[operand], &y = call.outputs[operand], &cos = call.inputs[cos_operand],
+                   &sin = call.inputs[sin_operand];
   const std::int64_t head_size = x.shape.back(), half = cos.shape.back(), heads = x.shape[x.shape.rank() - 2];
   const bool neox = call.attributes.text("style") == "neox";
   const double direction = call.attributes.flag("inverse") ? -1 : 1;
@@ -48,7 +51,8 @@ void rotate(const ReferenceCall& call, std::size_t operand) {
     check_index("rope", "positions", position, cos.shape[0]);
     for (std::int64_t i = 0; i < half; ++i) {
       const std::int64_t first = begin + (neox ? i : 2 * i), second = begin + (neox ? half + i : 2 * i + 1);
-      const double a = load(x, first), b = load(x, second), c = load(cos, position * half + i), s = direction * load(sin, position * half + i);
+      const double a = load(x, first), b = load(x, second), c = load(cos, position * half + i),
+                   s = direction * load(sin, position * half + i);
       store(y, first, a * c - b * s);
       store(y, second, b * c + a * s);
       note_magnitude(call, operand, first, std::abs(a * c) + std::abs(b * s));
@@ -67,30 +71,39 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   using enum DType;
   const auto table = [](DType t, std::int64_t half) { return CaseOperand{{t, {50, half}}, uniform(-1, 1)}; };
-  const auto add = [&](std::string name, DType t, DType table_type, Dims q, std::int64_t k_heads, std::int64_t rotary, Attributes attributes = {}) {
+  const auto add = [&](std::string name, DType t, DType table_type, Dims q, std::int64_t k_heads, std::int64_t rotary,
+                       Attributes attributes = {}) {
     Dims k = q;
     k[k.size() - 2] = k_heads;
     const Dims tokens(q.begin(), q.end() - 2);
-    list.push_back({std::move(name),
-                    {CaseOperand{{t, q}}, CaseOperand{{t, k}}, table(table_type, rotary / 2), table(table_type, rotary / 2),
-                     CaseOperand{{list.size() % 2 ? i32 : i64, tokens}, integers(0, 49)}},
-                    std::move(attributes)});
+    list.push_back(
+        {std::move(name),
+         {CaseOperand{{t, q}}, CaseOperand{{t, k}}, table(table_type, rotary / 2), table(table_type, rotary / 2),
+          CaseOperand{{list.size() % 2 ? i32 : i64, tokens}, integers(0, 49)}},
+         std::move(attributes)});
   };
   for (std::string style : {"neox", "gptj"})
     for (DType t : {f32, bf16, f16}) {
-      for (std::int64_t d : {2, 24, 64, 128}) add(fmt::format("{}_{}_d{}", style, name_of(t), d), t, f32, {5, 4, d}, 2, d, {{"style", style}});
-      add(fmt::format("{}_{}_partial", style, name_of(t)), t, t, {3, 2, 80}, 1, 38, {{"style", style}, {"rotary_dim", 38}});
-      add(fmt::format("{}_{}_inverse", style, name_of(t)), t, t, {3, 2, 32}, 2, 32, {{"style", style}, {"inverse", true}});
-      add(fmt::format("{}_{}_long_head", style, name_of(t)), t, f32, {1, 1, 2100}, 1, 2090, {{"style", style}, {"rotary_dim", 2090}});
+      for (std::int64_t d : {2, 24, 64, 128})
+        add(fmt::format("{}_{}_d{}", style, name_of(t), d), t, f32, {5, 4, d}, 2, d, {{"style", style}});
+      add(fmt::format("{}_{}_partial", style, name_of(t)), t, t, {3, 2, 80}, 1, 38,
+          {{"style", style}, {"rotary_dim", 38}});
+      add(fmt::format("{}_{}_inverse", style, name_of(t)), t, t, {3, 2, 32}, 2, 32,
+          {{"style", style}, {"inverse", true}});
+      add(fmt::format("{}_{}_long_head", style, name_of(t)), t, f32, {1, 1, 2100}, 1, 2090,
+          {{"style", style}, {"rotary_dim", 2090}});
     }
   add("batched", f32, f32, {2, 3, 4, 16}, 2, 16);
   add("one_token", f32, f32, {3, 16}, 1, 16);
   add("f32_to_bf16", f32, f32, {3, 2, 16}, 1, 16, {{"out_dtype", "bf16"}});
   add("no_tokens", f32, f32, {0, 2, 16}, 1, 16);
-  list.push_back({"no_k", {CaseOperand{{bf16, {4, 3, 32}}}, std::nullopt, table(f32, 16), table(f32, 16), CaseOperand{{i64, {4}}, integers(0, 49)}}});
+  list.push_back({"no_k",
+                  {CaseOperand{{bf16, {4, 3, 32}}}, std::nullopt, table(f32, 16), table(f32, 16),
+                   CaseOperand{{i64, {4}}, integers(0, 49)}}});
   list.push_back({"strided",
-                  {CaseOperand{{bf16, {4, 3, 33}}, normal(), 7}, CaseOperand{{bf16, {4, 2, 33}}, normal(), 9}, CaseOperand{{f32, {50, 8}}, uniform(-1, 1), 3},
-                   CaseOperand{{f32, {50, 8}}, uniform(-1, 1), 5}, CaseOperand{{i32, {4}}, integers(0, 49)}},
+                  {CaseOperand{{bf16, {4, 3, 33}}, normal(), 7}, CaseOperand{{bf16, {4, 2, 33}}, normal(), 9},
+                   CaseOperand{{f32, {50, 8}}, uniform(-1, 1), 3}, CaseOperand{{f32, {50, 8}}, uniform(-1, 1), 5},
+                   CaseOperand{{i32, {4}}, integers(0, 49)}},
                   {{"rotary_dim", 16}}});
   return list;
 }
@@ -102,10 +115,13 @@ OpSpec define() {
       .category = "Position",
       .summary = "Rotary position embedding of queries and keys",
       .semantics =
-          "Each head's first rotary_dim elements (0: all) are rotated pairwise by the angle whose cosine and sine are at row positions[t] of the tables: "
-          "(a, b) -> (a cos - b sin, b cos + a sin); inverse = true rotates back. Pairs are (i, i + rotary_dim / 2) in style neox (half-split) and (2 i, 2 i + "
+          "Each head's first rotary_dim elements (0: all) are rotated pairwise by the angle whose cosine and sine are "
+          "at row positions[t] of the tables: "
+          "(a, b) -> (a cos - b sin, b cos + a sin); inverse = true rotates back. Pairs are (i, i + rotary_dim / 2) in "
+          "style neox (half-split) and (2 i, 2 i + "
           "1) in "
-          "style gptj (interleaved). Other elements are copied. Frequency scaling (llama3, yarn, linear, dynamic) is in the tables. A position outside the "
+          "style gptj (interleaved). Other elements are copied. Frequency scaling (llama3, yarn, linear, dynamic) is "
+          "in the tables. A position outside the "
           "tables is "
           "an error. In place works; without k there is one result.",
       .inputs = {{"q", dtypes::real, "[.., Hq, D]", "queries"},
@@ -113,7 +129,8 @@ OpSpec define() {
                  {"cos", dtypes::real, "[P, rotary_dim/2]", "cosines, f32 or the type of q", Mapping::one_to_many},
                  {"sin", dtypes::real, "[P, rotary_dim/2]", "sines, of the type of cos", Mapping::one_to_many},
                  {"positions", dtypes::index, "[..]", "position of each token", Mapping::one_to_many}},
-      .outputs = {{"q_rotated", dtypes::real, "[.., Hq, D]", "rotated queries"}, {"k_rotated", dtypes::real, "[.., Hk, D]", "rotated keys, where k is given"}},
+      .outputs = {{"q_rotated", dtypes::real, "[.., Hq, D]", "rotated queries"},
+                  {"k_rotated", dtypes::real, "[.., Hk, D]", "rotated keys, where k is given"}},
       .attributes = {{"style", std::string("neox"), "which elements form a pair", {"neox", "gptj"}},
                      {"rotary_dim", std::int64_t{0}, "elements of a head that are rotated; 0 means all"},
                      {"inverse", false, "rotate by the negative angle"},
@@ -123,15 +140,19 @@ OpSpec define() {
       .operations =
           [](const Problem& p) {
             double elements = 0;
-            for (const TensorType& output : p.outputs) elements += static_cast<double>(output.elements().value(p.maximum));
+            for (const TensorType& output : p.outputs)
+              elements += static_cast<double>(output.elements().value(p.maximum));
             return 3 * elements;
           },
       .bytes =
           [](const Problem& p) {  // of the tables only the rows that positions name
             double bytes = static_cast<double>(p.input(positions_operand).bytes().value(p.maximum));
             for (std::size_t i : {q_operand, k_operand})
-              if (p.has(i)) bytes += static_cast<double>(p.input(i).bytes().value(p.maximum)) + static_cast<double>(p.outputs[i].bytes().value(p.maximum));
-            const double row = 2.0 * static_cast<double>(p.size(cos_operand, 1)) * static_cast<double>(size_of(p.input(cos_operand).dtype));
+              if (p.has(i))
+                bytes += static_cast<double>(p.input(i).bytes().value(p.maximum)) +
+                         static_cast<double>(p.outputs[i].bytes().value(p.maximum));
+            const double row = 2.0 * static_cast<double>(p.size(cos_operand, 1)) *
+                               static_cast<double>(size_of(p.input(cos_operand).dtype));
             return bytes + row * static_cast<double>(p.input(positions_operand).elements().value(p.maximum));
           },
       .rounding_depth = [](const Problem&) { return 3.0; },

@@ -1,13 +1,27 @@
 #include "format/fp8.hpp"
-#include "op/infer.hpp"
 #include "op/kv_cache.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::rope_and_cache_op {
 namespace {
 
-enum Operand : std::size_t { q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_weight, k_weight, k_scale, v_scale };
+enum Operand : std::size_t {
+  q,
+  k,
+  v,
+  cos,
+  sin,
+  positions,
+  k_cache,
+  v_cache,
+  slots,
+  q_weight,
+  k_weight,
+  k_scale,
+  v_scale
+};
 constexpr std::string_view name = "rope_and_cache";
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -30,8 +44,10 @@ std::vector<TensorType> infer(const Problem& p) {
   if (!head_size.is_constant()) bad_operand(p, q, "a constant head size", p.input(q).to_string());
   const std::int64_t asked = p.attributes.integer("rotary_dim"), rotary = asked == 0 ? head_size.constant() : asked;
   if (rotary < 0 || rotary > head_size.constant() || rotary % 2 != 0)
-    bad_attribute(p, "rotary_dim",
-                  fmt::format("an even number of at most {} (the head size; 0 means all of it, which must then be even)", head_size.constant()));
+    bad_attribute(
+        p, "rotary_dim",
+        fmt::format("an even number of at most {} (the head size; 0 means all of it, which must then be even)",
+                    head_size.constant()));
   for (const std::size_t table : {cos, sin}) {
     expect_rank(p, table, 2);
     expect_dim(p, table, 1, rotary / 2, "half of rotary_dim");
@@ -40,7 +56,9 @@ std::vector<TensorType> infer(const Problem& p) {
   expect_dim(p, sin, 0, dim_of(p, cos, 0), "that of cos");
   expect_dtype(p, sin, p.input(cos).dtype, "that of cos");
   if (!(p.attributes.number("eps") >= 0)) bad_attribute(p, "eps", "a non-negative number");
-  std::vector<TensorType> outputs{{dtype_attribute(p, "out_dtype", p.input(q).dtype, dtypes::real), p.input(q).dims}, p.input(k_cache), p.input(v_cache)};
+  std::vector<TensorType> outputs{{dtype_attribute(p, "out_dtype", p.input(q).dtype, dtypes::real), p.input(q).dims},
+                                  p.input(k_cache),
+                                  p.input(v_cache)};
   if (has_token_scales(p, k_scale)) outputs.insert(outputs.end(), {p.input(k_scale), p.input(v_scale)});
   return outputs;
 }
@@ -61,7 +79,8 @@ Head load_head(const ReferenceCall& call, std::size_t which, std::int64_t begin)
     for (const double x : head.value) squares += x * x;
     const double scale = 1 / std::sqrt(squares / static_cast<double>(size) + call.attributes.number("eps"));
     for (std::size_t i = 0; i < size; ++i)
-      head.value[i] *= scale * (load(call.inputs[weight], static_cast<std::int64_t>(i)) + call.attributes.number("weight_offset"));
+      head.value[i] *=
+          scale * (load(call.inputs[weight], static_cast<std::int64_t>(i)) + call.attributes.number("weight_offset"));
   }
   for (std::size_t i = 0; i < size; ++i) head.magnitude[i] = std::abs(head.value[i]);
   return head;
@@ -73,8 +92,10 @@ void rotate(const ReferenceCall& call, std::int64_t token, Head& head) {
   check_index(name, "positions", position, table.shape[0]);
   const bool neox = call.attributes.text("style") == "neox";
   for (std::int64_t i = 0; i < half; ++i) {
-    const auto first = static_cast<std::size_t>(neox ? i : 2 * i), second = static_cast<std::size_t>(neox ? half + i : 2 * i + 1);
-    const double a = head.value[first], b = head.value[second], c = load(table, position * half + i), s = load(call.inputs[sin], position * half + i);
+    const auto first = static_cast<std::size_t>(neox ? i : 2 * i),
+               second = static_cast<std::size_t>(neox ? half + i : 2 * i + 1);
+    const double a = head.value[first], b = head.value[second], c = load(table, position * half + i),
+                 s = load(call.inputs[sin], position * half + i);
     head.value[first] = a * c - b * s;
     head.value[second] = b * c + a * s;
     head.magnitude[first] = std::abs(a * c) + std::abs(b * s);
@@ -83,17 +104,22 @@ void rotate(const ReferenceCall& call, std::int64_t token, Head& head) {
 }
 
 /// Stores a head of k (`which` 0) or v (1) in its slot, as kv_cache_write does.
-void store_in_cache(const ReferenceCall& call, std::size_t which, std::int64_t slot, std::int64_t head_index, const Head& head) {
+void store_in_cache(const ReferenceCall& call, std::size_t which, std::int64_t slot, std::int64_t head_index,
+                    const Head& head) {
   const KvCacheAxes axes(call.attributes.text("layout"));
   const TensorView& cache = call.outputs[1 + which];
   const std::int64_t heads = cache.shape[axes.heads], block = cache.shape[axes.block];
-  const std::int64_t row = axes.heads == 1 ? (slot / block * heads + head_index) * block + slot % block : slot * heads + head_index;
+  const std::int64_t row =
+      axes.heads == 1 ? (slot / block * heads + head_index) * block + slot % block : slot * heads + head_index;
   const bool scaled = call.has(k_scale), per_token = call.outputs.size() > 3;
   float scale = 1;
   if (per_token) {
-    const float top = cache.dtype == DType::i8 ? 127.0f : cache.dtype == DType::f8_e4m3 ? format::e4m3_max : format::e5m2_max;
+    const float top = cache.dtype == DType::i8        ? 127.0f
+                      : cache.dtype == DType::f8_e4m3 ? format::e4m3_max
+                                                      : format::e5m2_max;
     float largest = 0;
-    for (const double x : head.value) largest = std::isnan(x) || std::isnan(largest) ? NAN : std::max(largest, std::abs(static_cast<float>(x)));
+    for (const double x : head.value)
+      largest = std::isnan(x) || std::isnan(largest) ? NAN : std::max(largest, std::abs(static_cast<float>(x)));
     scale = largest / top;
     store(call.outputs[3 + which], row, scale);
   } else if (scaled) {
@@ -144,22 +170,29 @@ Case make_case(std::string case_name, const Sizes& s, std::vector<double> slot_l
   const auto tokens = static_cast<std::int64_t>(slot_list.size());
   const AttributeValue* layout = attributes.find("layout");
   const bool hnd = !layout || std::get<std::string>(*layout) == "hnd";
-  const auto cache = [&](std::int64_t last) { return hnd ? Dims{3, s.kv_heads, s.block, last} : Dims{3, s.block, s.kv_heads, last}; };
+  const auto cache = [&](std::int64_t last) {
+    return hnd ? Dims{3, s.kv_heads, s.block, last} : Dims{3, s.block, s.kv_heads, last};
+  };
   const std::int64_t rotary = s.rotary == 0 ? s.d : s.rotary;
   const DType table = s.norm ? DType::f32 : s.from, index = tokens % 2 ? DType::i64 : DType::i32;
   if (s.rotary != 0) attributes.set("rotary_dim", s.rotary);
   Case c{std::move(case_name),
-         {CaseOperand{{s.from, {tokens, s.heads, s.d}}, normal(), 8}, CaseOperand{{s.from, {tokens, s.kv_heads, s.d}}, normal(2), 8},
+         {CaseOperand{{s.from, {tokens, s.heads, s.d}}, normal(), 8},
+          CaseOperand{{s.from, {tokens, s.kv_heads, s.d}}, normal(2), 8},
           CaseOperand{{s.from, {tokens, s.kv_heads, s.dv}}}, CaseOperand{{table, {40, rotary / 2}}, uniform(-1, 1)},
-          CaseOperand{{table, {40, rotary / 2}}, uniform(-1, 1)}, CaseOperand{{index, {tokens}}, integers(0, 39)}, CaseOperand{{s.to, cache(s.d)}},
-          CaseOperand{{s.to, cache(s.dv)}}, CaseOperand{{index, {tokens}}, values(std::move(slot_list))}},
+          CaseOperand{{table, {40, rotary / 2}}, uniform(-1, 1)}, CaseOperand{{index, {tokens}}, integers(0, 39)},
+          CaseOperand{{s.to, cache(s.d)}}, CaseOperand{{s.to, cache(s.dv)}},
+          CaseOperand{{index, {tokens}}, values(std::move(slot_list))}},
          std::move(attributes)};
   c.inputs.resize(v_scale + 1);
-  if (s.norm) c.inputs[q_weight] = CaseOperand{{DType::f32, {s.d}}, normal(0.2, 1)}, c.inputs[k_weight] = CaseOperand{{DType::f32, {s.d}}, normal(0.2, 1)};
+  if (s.norm)
+    c.inputs[q_weight] = CaseOperand{{DType::f32, {s.d}}, normal(0.2, 1)},
+    c.inputs[k_weight] = CaseOperand{{DType::f32, {s.d}}, normal(0.2, 1)};
   if (s.scales == 0) return c;
   Dims scale_dims{s.kv_heads};
   if (s.scales == 2) scale_dims = cache(0), scale_dims.pop_back();
-  for (const std::size_t scale : {k_scale, v_scale}) c.inputs[scale] = CaseOperand{{DType::f32, scale_dims}, uniform(0.02, 0.03)};
+  for (const std::size_t scale : {k_scale, v_scale})
+    c.inputs[scale] = CaseOperand{{DType::f32, scale_dims}, uniform(0.02, 0.03)};
   return c;
 }
 
@@ -170,20 +203,25 @@ std::vector<Case> cases() {
   for (DType from : {f32, bf16, f16})
     for (DType to : {f32, bf16, f16}) {
       list.push_back(make_case(fmt::format("{}_to_{}", name_of(from), name_of(to)), {.from = from, .to = to}, order));
-      list.push_back(make_case(fmt::format("{}_to_{}_norm", name_of(from), name_of(to)), {.d = 128, .dv = 64, .from = from, .to = to, .norm = true}, order));
+      list.push_back(make_case(fmt::format("{}_to_{}_norm", name_of(from), name_of(to)),
+                               {.d = 128, .dv = 64, .from = from, .to = to, .norm = true}, order));
     }
   for (const std::string style : {"neox", "gptj"})
-    list.push_back(
-        make_case(style + "_partial", {.d = 80, .dv = 17, .rotary = 38, .from = bf16, .to = f16, .norm = style == "gptj"}, order, {{"style", style}}));
+    list.push_back(make_case(style + "_partial",
+                             {.d = 80, .dv = 17, .rotary = 38, .from = bf16, .to = f16, .norm = style == "gptj"}, order,
+                             {{"style", style}}));
   for (DType to : {i8, f8_e4m3, f8_e5m2})
     for (const int scales : {1, 2}) {
       const std::string layout = scales == 2 ? "nhd" : "hnd";
       list.push_back(make_case(fmt::format("{}_{}_scales", name_of(to), scales == 2 ? "token" : "head"),
-                               {.d = 40, .dv = 24, .from = bf16, .to = to, .norm = scales == 2, .scales = scales}, order, {{"layout", layout}}));
+                               {.d = 40, .dv = 24, .from = bf16, .to = to, .norm = scales == 2, .scales = scales},
+                               order, {{"layout", layout}}));
     }
   list.push_back(make_case("fp8_no_scales", {.d = 34, .dv = 33, .to = f8_e4m3}, order));
-  list.push_back(make_case("out_dtype", {.to = bf16, .norm = true}, order, {{"out_dtype", "bf16"}, {"weight_offset", 1.0}, {"eps", 1e-5}}));
-  list.push_back(make_case("one_token", {.heads = 32, .kv_heads = 8, .d = 64, .dv = 64, .block = 16, .from = bf16, .to = bf16}, {21}));
+  list.push_back(make_case("out_dtype", {.to = bf16, .norm = true}, order,
+                           {{"out_dtype", "bf16"}, {"weight_offset", 1.0}, {"eps", 1e-5}}));
+  list.push_back(make_case(
+      "one_token", {.heads = 32, .kv_heads = 8, .d = 64, .dv = 64, .block = 16, .from = bf16, .to = bf16}, {21}));
   list.push_back(make_case("repeated_slot", {.heads = 1, .kv_heads = 1, .d = 8, .dv = 8}, {2, 2, 5, 2}));
   list.push_back(make_case("no_tokens", {}, {}));
   list.push_back(make_case("q_norm_only", {.norm = true}, order));
@@ -200,29 +238,43 @@ OpSpec define() {
       .category = "Attention and cache",
       .summary = "Rotates queries and keys of new tokens and stores keys and values in a paged cache",
       .semantics =
-          "rope and kv_cache_write in one: heads of q and k are normalized (as rms_norm does with the weight, where one is given), rotated (as in rope), and "
-          "q is rounded once to the result while k is rounded once, or quantized, into its slot of the cache beside v (as in kv_cache_write). Everything "
-          "before these roundings is float32. A negative slot skips the token's k and v but not its q. q, k and v may be slices of one matrix whose rows hold "
+          "rope and kv_cache_write in one: heads of q and k are normalized (as rms_norm does with the weight, where "
+          "one is given), rotated (as in rope), and "
+          "q is rounded once to the result while k is rounded once, or quantized, into its slot of the cache beside v "
+          "(as in kv_cache_write). Everything "
+          "before these roundings is float32. A negative slot skips the token's k and v but not its q. q, k and v may "
+          "be slices of one matrix whose rows hold "
           "all three. The caches are updated in place.",
-      .inputs =
-          {{"q", dtypes::real, "[T, Hq, D]", "queries", Mapping::many_to_many},
-           {"k", dtypes::real, "[T, heads, D]", "new keys, of the type of q", Mapping::many_to_many},
-           {"v", dtypes::real, "[T, heads, Dv]", "new values, of the type of q", Mapping::one_to_one},
-           {"cos", dtypes::real, "[P, rotary_dim/2]", "cosines, f32 or the type of q", Mapping::one_to_many},
-           {"sin", dtypes::real, "[P, rotary_dim/2]", "sines, of the type of cos", Mapping::one_to_many},
-           {"positions", dtypes::index, "[T]", "position of each token", Mapping::one_to_many},
-           {"k_cache", kv_cache_dtypes, "[blocks, heads, block, D]", "paged keys; updated", Mapping::barrier},
-           {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "paged values; updated", Mapping::barrier},
-           {"slots", dtypes::index, "[T]", "where each token goes", Mapping::barrier},
-           {"q_weight", dtypes::real, "[D]", "scale per element of normalized queries", Mapping::one_to_many, true},
-           {"k_weight", dtypes::real, "[D]", "scale per element of normalized keys", Mapping::one_to_many, true},
-           {"k_scale", {DType::f32}, "[heads] or [blocks, heads, block]", "scales of the keys: given per head, or filled per token", Mapping::barrier, true},
-           {"v_scale", {DType::f32}, "[heads] or [blocks, heads, block]", "scales of the values", Mapping::barrier, true}},
-      .outputs = {{"q_rotated", dtypes::real, "[T, Hq, D]", "rotated queries"},
-                  {"k_cache", kv_cache_dtypes, "[blocks, heads, block, D]", "the updated operand"},
-                  {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "the updated operand"},
-                  {"k_scale", {DType::f32}, "[blocks, heads, block]", "the updated operand, where scales are per token"},
-                  {"v_scale", {DType::f32}, "[blocks, heads, block]", "the updated operand, where scales are per token"}},
+      .inputs = {{"q", dtypes::real, "[T, Hq, D]", "queries", Mapping::many_to_many},
+                 {"k", dtypes::real, "[T, heads, D]", "new keys, of the type of q", Mapping::many_to_many},
+                 {"v", dtypes::real, "[T, heads, Dv]", "new values, of the type of q", Mapping::one_to_one},
+                 {"cos", dtypes::real, "[P, rotary_dim/2]", "cosines, f32 or the type of q", Mapping::one_to_many},
+                 {"sin", dtypes::real, "[P, rotary_dim/2]", "sines, of the type of cos", Mapping::one_to_many},
+                 {"positions", dtypes::index, "[T]", "position of each token", Mapping::one_to_many},
+                 {"k_cache", kv_cache_dtypes, "[blocks, heads, block, D]", "paged keys; updated", Mapping::barrier},
+                 {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "paged values; updated", Mapping::barrier},
+                 {"slots", dtypes::index, "[T]", "where each token goes", Mapping::barrier},
+                 {"q_weight", dtypes::real, "[D]", "scale per element of normalized queries", Mapping::one_to_many,
+                  true},
+                 {"k_weight", dtypes::real, "[D]", "scale per element of normalized keys", Mapping::one_to_many, true},
+                 {"k_scale",
+                  {DType::f32},
+                  "[heads] or [blocks, heads, block]",
+                  "scales of the keys: given per head, or filled per token",
+                  Mapping::barrier,
+                  true},
+                 {"v_scale",
+                  {DType::f32},
+                  "[heads] or [blocks, heads, block]",
+                  "scales of the values",
+                  Mapping::barrier,
+                  true}},
+      .outputs =
+          {{"q_rotated", dtypes::real, "[T, Hq, D]", "rotated queries"},
+           {"k_cache", kv_cache_dtypes, "[blocks, heads, block, D]", "the updated operand"},
+           {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "the updated operand"},
+           {"k_scale", {DType::f32}, "[blocks, heads, block]", "the updated operand, where scales are per token"},
+           {"v_scale", {DType::f32}, "[blocks, heads, block]", "the updated operand, where scales are per token"}},
       .attributes = {{"style", std::string("neox"), "which elements form a pair", {"neox", "gptj"}},
                      {"rotary_dim", std::int64_t{0}, "elements of a head that are rotated; 0 means all"},
                      {"eps", 1e-6, "added to the mean square of a head that is normalized"},
@@ -234,16 +286,20 @@ OpSpec define() {
       .operations =
           [](const Problem& p) {
             double elements = 0;
-            for (const std::size_t operand : {q, k, v}) elements += static_cast<double>(p.input(operand).elements().value(p.maximum));
+            for (const std::size_t operand : {q, k, v})
+              elements += static_cast<double>(p.input(operand).elements().value(p.maximum));
             return 5 * elements;
           },
       .bytes =
           [](const Problem& p) {
             const auto moved = [&](std::size_t from, DType to) {
-              return static_cast<double>(p.input(from).elements().value(p.maximum)) * static_cast<double>(size_of(p.input(from).dtype) + size_of(to));
+              return static_cast<double>(p.input(from).elements().value(p.maximum)) *
+                     static_cast<double>(size_of(p.input(from).dtype) + size_of(to));
             };
-            const double tables = 2.0 * static_cast<double>(p.size(q, 0) * p.size(cos, 1)) * static_cast<double>(size_of(p.input(cos).dtype));
-            return moved(q, p.outputs[0].dtype) + moved(k, p.input(k_cache).dtype) + moved(v, p.input(v_cache).dtype) + tables;
+            const double tables = 2.0 * static_cast<double>(p.size(q, 0) * p.size(cos, 1)) *
+                                  static_cast<double>(size_of(p.input(cos).dtype));
+            return moved(q, p.outputs[0].dtype) + moved(k, p.input(k_cache).dtype) + moved(v, p.input(v_cache).dtype) +
+                   tables;
           },
       .rounding_depth = [](const Problem& p) { return static_cast<double>(p.size(q, 2)) / 2 + 16; },
       .integer_slack = 1,

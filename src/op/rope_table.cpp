@@ -13,7 +13,8 @@ void check(const RopeParameters& p) {
   const auto positive = [](std::string_view name, double value) {
     require(value > 0 && std::isfinite(value), "rope: {}: expected a positive number, found {}", name, value);
   };
-  require(p.rotary_dim > 0 && p.rotary_dim % 2 == 0, "rope: rotary_dim: expected a positive even number, found {}", p.rotary_dim);
+  require(p.rotary_dim > 0 && p.rotary_dim % 2 == 0, "rope: rotary_dim: expected a positive even number, found {}",
+          p.rotary_dim);
   positive("theta", p.theta);
   positive("factor", p.factor);
   if (p.scaling == RopeScaling::dynamic) {
@@ -22,7 +23,8 @@ void check(const RopeParameters& p) {
   }
   if (p.scaling == RopeScaling::llama3) {
     positive("low_freq_factor", p.low_freq_factor);
-    require(p.high_freq_factor > p.low_freq_factor, "rope: high_freq_factor: expected more than low_freq_factor = {}, found {}", p.low_freq_factor,
+    require(p.high_freq_factor > p.low_freq_factor,
+            "rope: high_freq_factor: expected more than low_freq_factor = {}, found {}", p.low_freq_factor,
             p.high_freq_factor);
   }
   if (p.scaling == RopeScaling::yarn) {
@@ -32,17 +34,20 @@ void check(const RopeParameters& p) {
   }
   if (p.scaling == RopeScaling::longrope)
     for (const std::vector<double>* factors : {&p.short_factors, &p.long_factors}) {
-      require(std::ssize(*factors) == p.rotary_dim / 2, "rope: {}: expected {} numbers, found {}", factors == &p.short_factors ? "short_factor" : "long_factor",
-              p.rotary_dim / 2, factors->size());
-      for (const double factor : *factors) positive(factors == &p.short_factors ? "short_factor" : "long_factor", factor);
+      require(std::ssize(*factors) == p.rotary_dim / 2, "rope: {}: expected {} numbers, found {}",
+              factors == &p.short_factors ? "short_factor" : "long_factor", p.rotary_dim / 2, factors->size());
+      for (const double factor : *factors)
+        positive(factors == &p.short_factors ? "short_factor" : "long_factor", factor);
     }
   if (p.scaling == RopeScaling::yarn || p.scaling == RopeScaling::llama3 || p.scaling == RopeScaling::longrope)
     require(p.original_max_position_embeddings > 0 || p.max_position_embeddings > 0,
-            "rope: original_max_position_embeddings: expected a positive number, found {}", p.original_max_position_embeddings);
+            "rope: original_max_position_embeddings: expected a positive number, found {}",
+            p.original_max_position_embeddings);
 }
 
 double original_context(const RopeParameters& p) {
-  return static_cast<double>(p.original_max_position_embeddings > 0 ? p.original_max_position_embeddings : p.max_position_embeddings);
+  return static_cast<double>(p.original_max_position_embeddings > 0 ? p.original_max_position_embeddings
+                                                                    : p.max_position_embeddings);
 }
 
 /// theta^(2i/d) in float32, i = 0 .. d/2 - 1.
@@ -67,12 +72,16 @@ std::vector<float> linear(const RopeParameters& p) {
   return inverse;
 }
 
-bool has_grown(const RopeParameters& p) { return p.scaling == RopeScaling::dynamic && p.sequence_length > p.max_position_embeddings; }
+bool has_grown(const RopeParameters& p) {
+  return p.scaling == RopeScaling::dynamic && p.sequence_length > p.max_position_embeddings;
+}
 
 std::vector<float> dynamic(const RopeParameters& p) {
   if (!has_grown(p)) return plain(static_cast<float>(p.theta), p.rotary_dim);
   const auto factor = static_cast<float>(p.factor), dim = static_cast<float>(p.rotary_dim);
-  const float stretched = factor * static_cast<float>(p.sequence_length) / static_cast<float>(p.max_position_embeddings) - static_cast<float>(p.factor - 1);
+  const float stretched =
+      factor * static_cast<float>(p.sequence_length) / static_cast<float>(p.max_position_embeddings) -
+      static_cast<float>(p.factor - 1);
   const auto exponent = static_cast<float>(static_cast<double>(p.rotary_dim) / (static_cast<double>(dim) - 2));
   const auto growth = static_cast<float>(std::pow(static_cast<double>(stretched), static_cast<double>(exponent)));
   return plain(static_cast<float>(p.theta) * growth, p.rotary_dim);
@@ -80,7 +89,8 @@ std::vector<float> dynamic(const RopeParameters& p) {
 
 /// Dimension whose frequency makes `rotations` turns over the original context.
 double yarn_dimension(const RopeParameters& p, double rotations) {
-  return static_cast<double>(p.rotary_dim) * std::log(original_context(p) / (rotations * 2 * std::numbers::pi)) / (2 * std::log(p.theta));
+  return static_cast<double>(p.rotary_dim) * std::log(original_context(p) / (rotations * 2 * std::numbers::pi)) /
+         (2 * std::log(p.theta));
 }
 
 std::vector<float> yarn(const RopeParameters& p) {
@@ -94,7 +104,8 @@ std::vector<float> yarn(const RopeParameters& p) {
   if (low == high) high += 0.001;
   std::vector<float> inverse = powers(static_cast<float>(p.theta), p.rotary_dim);
   for (std::size_t i = 0; i < inverse.size(); ++i) {
-    const float power = inverse[i], position = (static_cast<float>(i) - static_cast<float>(low)) / static_cast<float>(high - low);
+    const float power = inverse[i],
+                position = (static_cast<float>(i) - static_cast<float>(low)) / static_cast<float>(high - low);
     const float kept = 1.0f - std::min(std::max(position, 0.0f), 1.0f);  // 1: as trained, 0: divided by factor
     inverse[i] = 1.0f / (static_cast<float>(p.factor) * power) * (1.0f - kept) + 1.0f / power * kept;
   }
@@ -110,8 +121,10 @@ float yarn_attention_scaling(const RopeParameters& p) {
 
 std::vector<float> llama3(const RopeParameters& p) {
   const auto factor = static_cast<float>(p.factor), low = static_cast<float>(p.low_freq_factor);
-  const auto context = static_cast<float>(original_context(p)), band = static_cast<float>(p.high_freq_factor - p.low_freq_factor);
-  const auto longest = static_cast<float>(original_context(p) / p.low_freq_factor), shortest = static_cast<float>(original_context(p) / p.high_freq_factor);
+  const auto context = static_cast<float>(original_context(p)),
+             band = static_cast<float>(p.high_freq_factor - p.low_freq_factor);
+  const auto longest = static_cast<float>(original_context(p) / p.low_freq_factor),
+             shortest = static_cast<float>(original_context(p) / p.high_freq_factor);
   std::vector<float> inverse = plain(static_cast<float>(p.theta), p.rotary_dim);
   for (float& f : inverse) {
     const float wavelength = static_cast<float>(2 * std::numbers::pi) / f;
@@ -145,11 +158,14 @@ std::vector<float> proportional(const RopeParameters& p) {
 
 }  // namespace
 
-bool follows_length(const RopeParameters& parameters) { return parameters.scaling == RopeScaling::dynamic || parameters.scaling == RopeScaling::longrope; }
+bool follows_length(const RopeParameters& parameters) {
+  return parameters.scaling == RopeScaling::dynamic || parameters.scaling == RopeScaling::longrope;
+}
 
 std::int64_t frequency_length(const RopeParameters& parameters, std::int64_t length) {
   if (parameters.scaling == RopeScaling::dynamic) return std::max(length, parameters.max_position_embeddings);
-  return parameters.scaling == RopeScaling::longrope && static_cast<double>(length) > original_context(parameters) ? 1 : 0;
+  return parameters.scaling == RopeScaling::longrope && static_cast<double>(length) > original_context(parameters) ? 1
+                                                                                                                   : 0;
 }
 
 RotaryFrequencies rotary_frequencies(const RopeParameters& parameters) {
@@ -178,7 +194,8 @@ RotaryFrequencies rotary_frequencies(const RopeParameters& parameters) {
 
 void write_rope_row(const RotaryFrequencies& frequencies, std::int64_t position, float* cos, float* sin) {
   for (const float frequency : frequencies.inverse) {
-    const double angle = static_cast<float>(position) * frequency;  // rounded to float32, as the angles of transformers are
+    const double angle =
+        static_cast<float>(position) * frequency;  // rounded to float32, as the angles of transformers are
     *cos++ = static_cast<float>(std::cos(angle)) * frequencies.attention_scaling;
     *sin++ = static_cast<float>(std::sin(angle)) * frequencies.attention_scaling;
   }
@@ -190,7 +207,8 @@ RopeTable make_rope_table(const RopeParameters& parameters, std::int64_t positio
   const auto half = static_cast<std::int64_t>(frequencies.inverse.size());
   RopeTable table{OwnedTensor(DType::f32, {positions, half}), OwnedTensor(DType::f32, {positions, half})};
   for (std::int64_t position = 0; position < positions; ++position)
-    write_rope_row(frequencies, position, table.cos.view.as<float>() + position * half, table.sin.view.as<float>() + position * half);
+    write_rope_row(frequencies, position, table.cos.view.as<float>() + position * half,
+                   table.sin.view.as<float>() + position * half);
   return table;
 }
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -15,7 +15,8 @@ T value_of(std::span<const TensorView> inputs, std::size_t operand, std::int64_t
 
 void check(bool in_range, std::size_t operand, std::int64_t b, std::string_view expected, double found) {
   const OperandSpec& spec = definition(OpKind::sample).inputs[operand];
-  require(in_range, "sample: operand {} ({}): expected {}, found {} for sequence {}", operand, spec.name, expected, found, b);
+  require(in_range, "sample: operand {} ({}): expected {}, found {} for sequence {}", operand, spec.name, expected,
+          found, b);
 }
 
 }  // namespace
@@ -28,7 +29,8 @@ SampleParameters::SampleParameters(std::span<const TensorView> inputs, std::int6
       top_k(value_of(inputs, sample_top_k, b, std::int32_t{0})),
       seed(static_cast<std::uint64_t>(value_of(inputs, sample_seeds, b, std::int64_t{0}))),
       step(static_cast<std::uint64_t>(value_of(inputs, sample_steps, b, std::int64_t{0}))) {
-  check(temperature >= 0 && std::isfinite(temperature), sample_temperature, b, "a finite number, not negative", temperature);
+  check(temperature >= 0 && std::isfinite(temperature), sample_temperature, b, "a finite number, not negative",
+        temperature);
   check(top_k >= 0, sample_top_k, b, "a number of tokens, or 0 for all", static_cast<double>(top_k));
   check(top_p > 0 && top_p <= 1, sample_top_p, b, "a number above 0, at most 1", top_p);
   check(min_p >= 0 && min_p <= 1, sample_min_p, b, "a number from 0 to 1", min_p);

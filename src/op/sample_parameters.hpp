@@ -1,7 +1,7 @@
 // The parameters of one sequence of `sample`, read from its operands and checked.
 #pragma once
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 
@@ -22,7 +22,8 @@ struct SampleParameters {
   std::int64_t top_k = 0;  ///< 0: all
   std::uint64_t seed = 0, step = 0;
 
-  /// Parameters of sequence b. Throws Error(invalid_argument) naming operand, sequence and value where one is out of its range.
+  /// Parameters of sequence b. Throws Error(invalid_argument) naming operand, sequence and value where one is out of
+  /// its range.
   SampleParameters(std::span<const TensorView> inputs, std::int64_t b);
 };
 

@@ -1,5 +1,6 @@
-// Arithmetic of sampling that every backend repeats bit for bit: weights are integers, so their sums do not depend on an order, and they come
-// from float32 operations that are each rounded to nearest, never fused. Readable by host and device compilers.
+// Arithmetic of sampling that every backend repeats bit for bit: weights are integers, so their sums do not depend on
+// an order, and they come from float32 operations that are each rounded to nearest, never fused. Readable by host and
+// device compilers.
 #pragma once
 
 #include "op/float_order.hpp"
@@ -16,7 +17,8 @@ inline float rounded_mul(float a, float b) { return a * b; }
 inline float rounded_add(float a, float b) { return a + b; }
 #endif
 
-/// e^x for -28 <= x <= 0, within 2 units in the last place; 0 below. Cody-Waite reduction by ln 2 in two parts, then the Taylor polynomial of degree 7.
+/// e^x for -28 <= x <= 0, within 2 units in the last place; 0 below. Cody-Waite reduction by ln 2 in two parts, then
+/// the Taylor polynomial of degree 7.
 CERMET_HOST_DEVICE inline float sampling_exp(float x) {
   if (!(x >= -28.0f)) return 0.0f;
   constexpr float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
@@ -29,7 +31,8 @@ CERMET_HOST_DEVICE inline float sampling_exp(float x) {
   return format::float_from_bits(format::float_bits(p) + (static_cast<cermet_u32>(static_cast<int>(n)) << 23));
 }
 
-/// Weight of a token from e^(its scaled logit - the largest), in steps of 2^-40. Up to 2^23 of them add up without overflow.
+/// Weight of a token from e^(its scaled logit - the largest), in steps of 2^-40. Up to 2^23 of them add up without
+/// overflow.
 CERMET_HOST_DEVICE inline cermet_u64 sampling_weight(float exponential) {
   return static_cast<cermet_u64>(static_cast<long long>(rounded_mul(exponential, 1099511627776.0f)));
 }
@@ -48,7 +51,9 @@ CERMET_HOST_DEVICE inline cermet_u64 top_p_weight(cermet_u64 total, float top_p)
 }
 
 /// A logit after the repetition penalty.
-CERMET_HOST_DEVICE inline float penalized(float logit, float penalty) { return logit > 0 ? logit / penalty : rounded_mul(logit, penalty); }
+CERMET_HOST_DEVICE inline float penalized(float logit, float penalty) {
+  return logit > 0 ? logit / penalty : rounded_mul(logit, penalty);
+}
 
 /// Tokens sort by descending scaled logit, then by ascending id: a larger rank comes first.
 CERMET_HOST_DEVICE inline cermet_u64 sampling_rank(float scaled_logit, cermet_u32 id) {

@@ -2,21 +2,26 @@
 
 #include <algorithm>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 
 void expect_scalar_or_channel(const Problem& p, std::size_t operand) {
   const TensorType& type = p.input(operand);
   if (type.rank() == 0 || (type.rank() == 1 && (type.dims[0] == Dim(1) || type.dims[0] == dim_of(p, 0, -1)))) return;
-  bad_operand(p, operand, fmt::format("one number or [{}] (the last dimension of the first operand)", dim_of(p, 0, -1).to_string()), type.to_string());
+  bad_operand(p, operand,
+              fmt::format("one number or [{}] (the last dimension of the first operand)", dim_of(p, 0, -1).to_string()),
+              type.to_string());
 }
 
 void expect_broadcasts(const Problem& p, std::size_t operand) {
   const Dims &own = p.input(operand).dims, &dims = p.input(0).dims;
   const auto fits = [](const Dim& a, const Dim& b) { return a == Dim(1) || a == b; };
-  if (own.size() <= dims.size() && std::equal(own.begin(), own.end(), dims.end() - static_cast<std::ptrdiff_t>(own.size()), fits)) return;
-  bad_operand(p, operand, fmt::format("dimensions that broadcast to {}", p.input(0).to_string()), p.input(operand).to_string());
+  if (own.size() <= dims.size() &&
+      std::equal(own.begin(), own.end(), dims.end() - static_cast<std::ptrdiff_t>(own.size()), fits))
+    return;
+  bad_operand(p, operand, fmt::format("dimensions that broadcast to {}", p.input(0).to_string()),
+              p.input(operand).to_string());
 }
 
 std::int64_t broadcast_index(const TensorView& view, const Shape& shape, std::int64_t i) {

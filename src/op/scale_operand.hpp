@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet {
 

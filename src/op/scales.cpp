@@ -45,7 +45,8 @@ std::optional<ScaleGrid> stacked_scale_grid(const Dims& scale, const Dims& weigh
 void check_quantized_pair(const Problem& problem, std::size_t left, std::size_t right) {
   const bool integers = problem.input(left).dtype == DType::i8;
   if ((problem.input(right).dtype == DType::i8) != integers)
-    bad_operand(problem, right, integers ? "i8, because the other operand is" : "f8_e4m3 or f8_e5m2, because the other operand is",
+    bad_operand(problem, right,
+                integers ? "i8, because the other operand is" : "f8_e4m3 or f8_e5m2, because the other operand is",
                 name_of(problem.input(right).dtype));
 }
 

@@ -1,6 +1,6 @@
-#include "op/axes.hpp"
 #include "op/gathering.hpp"
 #include "op/scatter_updates.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::scatter_op {
 namespace {
@@ -28,11 +28,13 @@ void reference(const ReferenceCall& call) {
 
 std::vector<Case> cases() {
   std::vector<Case> list;
-  const auto add = [&](std::string name, DType t, Dims x, Dims indices, std::int64_t axis, std::string reduction = "none", std::int64_t padding = 0) {
+  const auto add = [&](std::string name, DType t, Dims x, Dims indices, std::int64_t axis,
+                       std::string reduction = "none", std::int64_t padding = 0) {
     const std::int64_t size = x[static_cast<std::size_t>(axis)].constant();
     const Fill fill = dtypes::real.contains(t) ? normal() : t == DType::boolean ? integers(0, 1) : integers(0, 20);
     list.push_back({std::move(name),
-                    {CaseOperand{{t, std::move(x)}, fill, padding}, CaseOperand{{DType::i32, indices}, integers(-size, size - 1), padding},
+                    {CaseOperand{{t, std::move(x)}, fill, padding},
+                     CaseOperand{{DType::i32, indices}, integers(-size, size - 1), padding},
                      CaseOperand{{t, indices}, fill, padding}},
                     {{"axis", axis}, {"reduction", std::move(reduction)}}});
   };
@@ -40,7 +42,8 @@ std::vector<Case> cases() {
     add(fmt::format("{}_last", name_of(t)), t, {5, 33}, {4, 20}, 1);
     add(fmt::format("{}_first", name_of(t)), t, {9, 33}, {12, 33}, 0);
   }
-  for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u64, DType::u8, DType::i8, DType::u16, DType::f64, DType::boolean})
+  for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u64, DType::u8, DType::i8,
+                  DType::u16, DType::f64, DType::boolean})
     for (const char* reduction : {"sum", "max", "prod", "min"}) {
       // Each program costs a compilation for every architecture.
       const bool rare = t == DType::u8 || t == DType::i8 || t == DType::u16 || t == DType::f64 || t == DType::boolean;
@@ -72,22 +75,33 @@ OpSpec define() {
       .category = "Data movement",
       .summary = "A tensor with elements replaced or reduced by index along one axis",
       .semantics =
-          "y = x; then for every position p of indices, in row-major order, y at p with its axis coordinate replaced by indices[p] takes updates[p] (`none`: "
+          "y = x; then for every position p of indices, in row-major order, y at p with its axis coordinate replaced "
+          "by indices[p] takes updates[p] (`none`: "
           "the last "
-          "write wins) or is combined with it. This is ONNX's ScatterElements. Floating reductions accumulate in float32 and round once at the end; integers "
+          "write wins) or is combined with it. This is ONNX's ScatterElements. Floating reductions accumulate in "
+          "float32 and round once at the end; integers "
           "are "
-          "clamped to the type's range after every step; of booleans, sum and max are `or`, prod and min `and`. A negative index counts from the end; one "
+          "clamped to the type's range after every step; of booleans, sum and max are `or`, prod and min `and`. A "
+          "negative index counts from the end; one "
           "outside [-D, D) is an error that names it.",
       .inputs = {{"x", dtypes::any, "[.., D, ..]", "elements to start from", Mapping::barrier},
-                 {"indices", dtypes::index, "[.., I, ..]", "position along the axis; other dimensions at most those of x", Mapping::barrier},
+                 {"indices", dtypes::index, "[.., I, ..]",
+                  "position along the axis; other dimensions at most those of x", Mapping::barrier},
                  {"updates", dtypes::any, "[.., I, ..]", "elements to write", Mapping::barrier}},
       .outputs = {{"y", dtypes::any, "[.., D, ..]", "x with the updates"}},
       .attributes = {{"axis", 0, "axis that is indexed; negative counts from the end"},
-                     {"reduction", std::string("none"), "how an update meets what is there", {"none", "sum", "prod", "max", "min"}}},
+                     {"reduction",
+                      std::string("none"),
+                      "how an update meets what is there",
+                      {"none", "sum", "prod", "max", "min"}}},
       .infer = infer,
       .reference = reference,
       .operations =
-          [](const Problem& p) { return p.attributes.text("reduction") == "none" ? 0.0 : static_cast<double>(p.input(1).elements().value(p.maximum)); },
+          [](const Problem& p) {
+            return p.attributes.text("reduction") == "none"
+                       ? 0.0
+                       : static_cast<double>(p.input(1).elements().value(p.maximum));
+          },
       .rounding_depth =
           [](const Problem& p) {
             const std::string& reduction = p.attributes.text("reduction");

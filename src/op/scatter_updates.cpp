@@ -1,6 +1,6 @@
 #include "op/scatter_updates.hpp"
 
-#include "op/infer.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet {
 namespace {
@@ -30,10 +30,12 @@ void combine_integers(Reduction kind, const TensorView& updates, std::int64_t i,
 void expect_reducible(const Problem& p) {
   const DTypeSet numbers = dtypes::real | dtypes::integer | DTypeSet{DType::boolean, DType::f64};
   const DType dtype = p.input(0).dtype;
-  if (p.attributes.text("reduction") != "none" && !numbers.contains(dtype)) bad_operand(p, 0, numbers.to_string() + " for a reduction", name_of(dtype));
+  if (p.attributes.text("reduction") != "none" && !numbers.contains(dtype))
+    bad_operand(p, 0, numbers.to_string() + " for a reduction", name_of(dtype));
 }
 
-ScatterUpdates::ScatterUpdates(const ReferenceCall& call) : call_(call), reduces_(call.attributes.text("reduction") != "none") {
+ScatterUpdates::ScatterUpdates(const ReferenceCall& call)
+    : call_(call), reduces_(call.attributes.text("reduction") != "none") {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
   for (std::int64_t i = 0; i < x.elements(); ++i) copy_element(x, i, y, i);
   if (!reduces_) return;
@@ -48,7 +50,8 @@ void ScatterUpdates::add_real(Target& target, std::int64_t j, std::int64_t updat
   step.add(target.value);
   step.add(load(updates, update));
   target.value = step.result();
-  target.magnitude = reduction_ == Reduction::sum ? target.magnitude + std::abs(load(updates, update)) : std::abs(target.value);
+  target.magnitude =
+      reduction_ == Reduction::sum ? target.magnitude + std::abs(load(updates, update)) : std::abs(target.value);
 }
 
 void ScatterUpdates::add(std::int64_t target, std::int64_t update) {

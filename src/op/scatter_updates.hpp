@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "op/reduction.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 
@@ -26,7 +26,8 @@ T combined_integers(Reduction kind, T a, T b) {
   __extension__ using Wide = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
   if (kind == Reduction::max) return a > b ? a : b;
   if (kind == Reduction::min) return a < b ? a : b;
-  const Wide value = kind == Reduction::prod ? static_cast<Wide>(a) * static_cast<Wide>(b) : static_cast<Wide>(a) + static_cast<Wide>(b);
+  const Wide value = kind == Reduction::prod ? static_cast<Wide>(a) * static_cast<Wide>(b)
+                                             : static_cast<Wide>(a) + static_cast<Wide>(b);
   return static_cast<T>(std::clamp<Wide>(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
 }
 

@@ -1,9 +1,9 @@
 #include "op/gated.hpp"
-#include "op/operator.hpp"
 #include "op/pointwise_math.hpp"
 #include "op/quantization.hpp"
-#include "op/reference.hpp"
 #include "op/scale_operand.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::silu_and_mul_quant_op {
 namespace {
@@ -33,7 +33,8 @@ std::vector<TensorType> infer(const Problem& p) {
     if (format.asymmetric) bad_attribute(p, "asymmetric", "false with a given scale (use offset)");
     return outputs;
   }
-  if (p.has(offset_operand)) bad_operand(p, offset_operand, "nothing without a scale", p.input(offset_operand).to_string());
+  if (p.has(offset_operand))
+    bad_operand(p, offset_operand, "nothing without a scale", p.input(offset_operand).to_string());
   Dims scales(dims.begin(), dims.end() - 1);
   if (format.group != 0) scales.push_back(groups_in_row(format, dims.back().constant()));
   outputs.push_back({DType::f32, scales});
@@ -60,7 +61,9 @@ void reference(const ReferenceCall& call) {
       values[static_cast<std::size_t>(i)] = value;
       largest = std::max(largest, static_cast<double>(std::abs(value)));
       if (call.has(scale_operand))
-        store(q, row * features + i, static_value(value, *scalar_or_channel(call, scale_operand, i), scalar_or_channel(call, offset_operand, i), divide));
+        store(q, row * features + i,
+              static_value(value, *scalar_or_channel(call, scale_operand, i),
+                           scalar_or_channel(call, offset_operand, i), divide));
     }
     if (call.has(scale_operand)) continue;
     quantize_row(values, row, format, out);
@@ -74,7 +77,8 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   using enum DType;
   using Operand = std::optional<CaseOperand>;
-  const auto add = [&](std::string name, CaseOperand x, Operand smooth, Operand scale, Operand offset, Attributes attributes) {
+  const auto add = [&](std::string name, CaseOperand x, Operand smooth, Operand scale, Operand offset,
+                       Attributes attributes) {
     list.push_back({std::move(name), {std::move(x), smooth, scale, offset}, std::move(attributes)});
   };
   const auto vector = [](std::int64_t n, Fill fill) { return CaseOperand{{f32, {n}}, std::move(fill)}; };
@@ -83,16 +87,18 @@ std::vector<Case> cases() {
       const std::string name = fmt::format("{}_{}", name_of(t), code);
       add("token_" + name, {{t, {3, 600}}, normal(2)}, {}, {}, {}, {{"out_dtype", code}});
       add("block_" + name, {{t, {3, 600}}, normal(2)}, {}, {}, {}, {{"out_dtype", code}, {"granularity", "group"}});
-      add("static_" + name, {{t, {3, 600}}, normal(2)}, {}, CaseOperand{{f32, {}}, constant(0.02)}, vector(300, integers(-9, 9)), {{"out_dtype", code}});
+      add("static_" + name, {{t, {3, 600}}, normal(2)}, {}, CaseOperand{{f32, {}}, constant(0.02)},
+          vector(300, integers(-9, 9)), {{"out_dtype", code}});
     }
   for (std::int64_t f : {1, 7, 129, 2000}) add(fmt::format("f{}", f), {{bf16, {2, 2 * f}}, normal(2)}, {}, {}, {}, {});
   for (std::string gate : {"first", "second"})
     for (bool interleaved : {false, true})
-      add(gate + (interleaved ? "_interleaved" : "_halves"), {{bf16, {2, 2, 272}}, normal(2), 5}, vector(136, uniform(0.5, 2)), {}, {},
-          {{"gate", gate}, {"interleaved", interleaved}});
+      add(gate + (interleaved ? "_interleaved" : "_halves"), {{bf16, {2, 2, 272}}, normal(2), 5},
+          vector(136, uniform(0.5, 2)), {}, {}, {{"gate", gate}, {"interleaved", interleaved}});
   add("asymmetric", {{f32, {3, 258}}, normal(2)}, {}, {}, {}, {{"asymmetric", true}});
   add("range", {{bf16, {3, 258}}, normal(2)}, {}, {}, {}, {{"range", "127.5"}});
-  add("static_mul", {{bf16, {3, 258}}, normal(2)}, vector(129, uniform(0.5, 2)), vector(129, uniform(20, 40)), {}, {{"mode", "mul"}});
+  add("static_mul", {{bf16, {3, 258}}, normal(2)}, vector(129, uniform(0.5, 2)), vector(129, uniform(20, 40)), {},
+      {{"mode", "mul"}});
   add("long_rows", {{bf16, {2, 28672}}, normal(2)}, {}, {}, {}, {});
   add("no_rows", {{f32, {0, 16}}}, {}, {}, {}, {});
   add("no_features", {{f32, {2, 0}}}, {}, {}, {}, {});
@@ -108,13 +114,25 @@ OpSpec define() {
       .category = "Activation",
       .summary = "Gated SiLU (SwiGLU) with an int8 or fp8 result",
       .semantics =
-          "silu_and_mul, kept in float32, times smooth, then dynamic_quant per token or per group (granularity; group_size 128 is the block form) where "
-          "no scale is given, else quantize with the given scale and offset. A quantized value may differ by one step, because exp does by an ulp.",
-      .inputs =
-          {{"x", dtypes::real, "[.., 2F]", "gate and linear half of each row"},
-           {"smooth", dtypes::real, "[F]", "factors of the gated values before quantization", Mapping::one_to_one, true},
-           {"scale", {DType::f32}, "[] or [F]", "makes the quantization static: quantization step (div) or its reciprocal (mul)", Mapping::one_to_one, true},
-           {"offset", {DType::f32}, "[] or [F]", "static quantization: added before rounding", Mapping::one_to_one, true}},
+          "silu_and_mul, kept in float32, times smooth, then dynamic_quant per token or per group (granularity; "
+          "group_size 128 is the block form) where "
+          "no scale is given, else quantize with the given scale and offset. A quantized value may differ by one step, "
+          "because exp does by an ulp.",
+      .inputs = {{"x", dtypes::real, "[.., 2F]", "gate and linear half of each row"},
+                 {"smooth", dtypes::real, "[F]", "factors of the gated values before quantization", Mapping::one_to_one,
+                  true},
+                 {"scale",
+                  {DType::f32},
+                  "[] or [F]",
+                  "makes the quantization static: quantization step (div) or its reciprocal (mul)",
+                  Mapping::one_to_one,
+                  true},
+                 {"offset",
+                  {DType::f32},
+                  "[] or [F]",
+                  "static quantization: added before rounding",
+                  Mapping::one_to_one,
+                  true}},
       .outputs = {{"q", code_types, "[.., F]", "quantized values"},
                   {"scale", {DType::f32}, "[..] or [.., groups]", "quantization step, where dynamic"},
                   {"zero_point", {DType::i32}, "as scale", "quantized value of 0, where asymmetric"}},

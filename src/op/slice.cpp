@@ -1,10 +1,10 @@
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "op/slice_range.hpp"
 
-#include "op/axes.hpp"
-#include "op/dims_attribute.hpp"
-#include "op/infer.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/dims_attribute.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::slice_op {
 namespace {
@@ -26,22 +26,25 @@ Dim sliced(const Problem& p, const Dim& size, std::int64_t start, std::int64_t e
   return count;
 }
 
-/// Positions start, start + step, .. of which there are `count`: whether they are there is known here where everything is a number, else when the operator
-/// runs.
+/// Positions start, start + step, .. of which there are `count`: whether they are there is known here where everything
+/// is a number, else when the operator runs.
 Dim counted(const Problem& p, const Dim& size, std::int64_t start, const Dim& count, std::int64_t step) {
   if (!size.is_constant() || !count.is_constant() || count == Dim(0)) return count;
-  if (!counted_range(start, count.constant(), step, size.constant())) bad_attribute(p, "counts", fmt::format("positions inside {}", p.input(0).to_string()));
+  if (!counted_range(start, count.constant(), step, size.constant()))
+    bad_attribute(p, "counts", fmt::format("positions inside {}", p.input(0).to_string()));
   return count;
 }
 
 std::vector<TensorType> infer(const Problem& p) {
   TensorType y = p.input(0);
-  const Ints &starts = p.attributes.integers("starts"), &ends = p.attributes.integers("ends"), &steps = p.attributes.integers("steps");
+  const Ints &starts = p.attributes.integers("starts"), &ends = p.attributes.integers("ends"),
+             &steps = p.attributes.integers("steps");
   const std::vector<int> axes = axes_in_order(p, "axes", y.rank());
   const std::string per_axis = fmt::format("one entry for each of {} axes", axes.size());
   if (starts.size() != axes.size()) bad_attribute(p, "starts", per_axis);
   const Dims counts = dims_attribute(p, "counts");
-  if (ends.size() != (counts.empty() ? axes.size() : 0)) bad_attribute(p, "ends", counts.empty() ? per_axis : "none beside counts");
+  if (ends.size() != (counts.empty() ? axes.size() : 0))
+    bad_attribute(p, "ends", counts.empty() ? per_axis : "none beside counts");
   if (!counts.empty() && counts.size() != axes.size()) bad_attribute(p, "counts", per_axis);
   if (!steps.empty() && steps.size() != axes.size()) bad_attribute(p, "steps", per_axis + ", or none");
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -58,7 +61,8 @@ void reference(const ReferenceCall& call) {
   const auto ranges = slice_ranges(slice_bounds(call.attributes, x.shape.rank()), x.shape, y.shape);
   for (std::int64_t i = 0; i < y.elements(); ++i) {
     Shape at = coordinates(y.shape, i);
-    for (int a = 0; a < at.rank(); ++a) at[a] = ranges[static_cast<std::size_t>(a)].first + at[a] * ranges[static_cast<std::size_t>(a)].step;
+    for (int a = 0; a < at.rank(); ++a)
+      at[a] = ranges[static_cast<std::size_t>(a)].first + at[a] * ranges[static_cast<std::size_t>(a)].step;
     copy_element(x, dense_index(x.shape, at), y, i);
   }
 }
@@ -66,8 +70,9 @@ void reference(const ReferenceCall& call) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i8, DType::i64, DType::boolean, DType::f8_e4m3})
-    list.push_back(
-        {fmt::format("{}_columns", name_of(t)), {CaseOperand{{t, {5, 129}}, integers(0, 1)}}, {{"starts", Ints{3}}, {"ends", Ints{100}}, {"axes", Ints{1}}}});
+    list.push_back({fmt::format("{}_columns", name_of(t)),
+                    {CaseOperand{{t, {5, 129}}, integers(0, 1)}},
+                    {{"starts", Ints{3}}, {"ends", Ints{100}}, {"axes", Ints{1}}}});
   const auto add = [&](const char* name, Dims dims, Attributes attributes) {
     list.push_back({name, {CaseOperand{{DType::f32, std::move(dims)}, normal(), 2}}, std::move(attributes)});
   };
@@ -94,18 +99,22 @@ OpSpec define() {
       .category = "Data movement",
       .summary = "A range of positions along some axes",
       .semantics =
-          "Along axes[i], y takes the positions starts[i], starts[i] + steps[i], .. before ends[i], bit for bit. As in NumPy and ONNX a negative start or end "
+          "Along axes[i], y takes the positions starts[i], starts[i] + steps[i], .. before ends[i], bit for bit. As in "
+          "NumPy and ONNX a negative start or end "
           "counts "
-          "from the end, both are clamped to the axis, and a negative step walks backwards. Along a symbolic dimension the step is 1 and nothing is clamped: "
+          "from the end, both are clamped to the axis, and a negative step walks backwards. Along a symbolic dimension "
+          "the step is 1 and nothing is clamped: "
           "the "
-          "dimension must be long enough when the operator runs. `counts`, where given, says how many positions are taken, which may be symbolic; then nothing "
+          "dimension must be long enough when the operator runs. `counts`, where given, says how many positions are "
+          "taken, which may be symbolic; then nothing "
           "is "
           "clamped either. No axes means all of them.",
       .inputs = {{"x", dtypes::any, "[..]", "elements", Mapping::one_to_one}},
       .outputs = {{"y", dtypes::any, "[..]", "the chosen positions"}},
       .attributes = {{"starts", Ints{}, "first position along each axis"},
                      {"ends", Ints{}, "position to stop before; 9223372036854775807 for the end"},
-                     {"counts", Strings{}, "in place of ends, how many positions as text, where that is symbolic: \"T\", \"16\""},
+                     {"counts", Strings{},
+                      "in place of ends, how many positions as text, where that is symbolic: \"T\", \"16\""},
                      {"axes", Ints{}, "axes that are sliced; empty: all, in order"},
                      {"steps", Ints{}, "distance between positions; empty: 1"}},
       .infer = infer,
@@ -122,11 +131,12 @@ namespace cermet {
 
 PerAxis<SliceBounds> slice_bounds(const Attributes& attributes, int rank) {
   PerAxis<SliceBounds> bounds;
-  const Ints &starts = attributes.integers("starts"), &ends = attributes.integers("ends"), &steps = attributes.integers("steps");
+  const Ints &starts = attributes.integers("starts"), &ends = attributes.integers("ends"),
+             &steps = attributes.integers("steps");
   const Ints& axes = attributes.integers("axes");
   for (std::size_t i = 0; i < starts.size(); ++i)
-    bounds[static_cast<std::size_t>(wrap_axis(slice_op::entry(axes, i, static_cast<std::int64_t>(i)), rank))] = {starts[i], slice_op::entry(ends, i, 0),
-                                                                                                                 slice_op::entry(steps, i, 1), ends.empty()};
+    bounds[static_cast<std::size_t>(wrap_axis(slice_op::entry(axes, i, static_cast<std::int64_t>(i)), rank))] = {
+        starts[i], slice_op::entry(ends, i, 0), slice_op::entry(steps, i, 1), ends.empty()};
   return bounds;
 }
 
@@ -137,7 +147,9 @@ PerAxis<SliceRange> slice_ranges(const PerAxis<SliceBounds>& bounds, const Shape
     SliceRange& range = ranges[static_cast<std::size_t>(a)];
     if (wanted.counted) range = counted_range(wanted.start, y[a], wanted.step, x[a]).value_or(SliceRange{0, 1, -1});
     else range = slice_range(wanted.start, wanted.end, wanted.step, x[a]);
-    require(range.count == y[a], "slice: operand 0 (x): expected dimension {} to be long enough for {} positions, found {}", a, y[a], x.to_string());
+    require(range.count == y[a],
+            "slice: operand 0 (x): expected dimension {} to be long enough for {} positions, found {}", a, y[a],
+            x.to_string());
   }
   return ranges;
 }

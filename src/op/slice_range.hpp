@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/tensor.hpp"
-#include "op/attributes.hpp"
+#include "op/schema/attributes.hpp"
 
 namespace cermet {
 
@@ -28,8 +28,10 @@ inline SliceRange slice_range(std::int64_t start, std::int64_t end, std::int64_t
   return range;
 }
 
-/// `count` positions from `start` on (a negative one counts from the end of the axis); nothing where one of them is outside.
-inline std::optional<SliceRange> counted_range(std::int64_t start, std::int64_t count, std::int64_t step, std::int64_t size) {
+/// `count` positions from `start` on (a negative one counts from the end of the axis); nothing where one of them is
+/// outside.
+inline std::optional<SliceRange> counted_range(std::int64_t start, std::int64_t count, std::int64_t step,
+                                               std::int64_t size) {
   if (count == 0) return SliceRange{0, step, 0};
   const __int128 first = start < 0 ? start + size : start, last = first + static_cast<__int128>(count - 1) * step;
   if (std::min(first, last) < 0 || std::max(first, last) >= size) return {};

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::softmax_op {
 namespace {
@@ -14,7 +14,8 @@ double depth_of(std::int64_t length) { return static_cast<double>(length) / 4 + 
 std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, 0, 1);
   const DType x = p.input(0).dtype;
-  if (x == DType::f64 && !p.attributes.text("out_dtype").empty()) bad_attribute(p, "out_dtype", "nothing for an operand of type f64");
+  if (x == DType::f64 && !p.attributes.text("out_dtype").empty())
+    bad_attribute(p, "out_dtype", "nothing for an operand of type f64");
   return {{dtype_attribute(p, "out_dtype", x, dtypes::real), p.input(0).dims}};
 }
 
@@ -43,13 +44,17 @@ std::vector<Case> cases() {
     const char* prefix = logarithm ? "log_" : "";
     for (DType t : {DType::f32, DType::bf16, DType::f16})
       for (std::int64_t n : {1, 7, 64, 129, 1100})
-        list.push_back({fmt::format("{}{}_n{}", prefix, name_of(t), n), {CaseOperand{{t, {3, n}}, normal(3)}}, {{"log", logarithm}}});
+        list.push_back({fmt::format("{}{}_n{}", prefix, name_of(t), n),
+                        {CaseOperand{{t, {3, n}}, normal(3)}},
+                        {{"log", logarithm}}});
     const auto add = [&](const char* name, CaseOperand x, std::string out_dtype = "") {
-      list.push_back({std::string(prefix) + name, {std::move(x)}, {{"log", logarithm}, {"out_dtype", std::move(out_dtype)}}});
+      list.push_back(
+          {std::string(prefix) + name, {std::move(x)}, {{"log", logarithm}, {"out_dtype", std::move(out_dtype)}}});
     };
     add("f64", {{DType::f64, {3, 129}}, normal(3)});
     add("f64_strided", {{DType::f64, {2, 3, 7}}, normal(100), 3});
-    add("f64_special", {{DType::f64, {4, 3}}, values({1, -INFINITY, 2, NAN, 0, 1, INFINITY, 0, 1, -INFINITY, -INFINITY, -INFINITY})});
+    add("f64_special",
+        {{DType::f64, {4, 3}}, values({1, -INFINITY, 2, NAN, 0, 1, INFINITY, 0, 1, -INFINITY, -INFINITY, -INFINITY})});
     add("wide_range", {{DType::f32, {3, 300}}, uniform(-120, 120)});
     add("large_values", {{DType::f32, {2, 33}}, normal(1, 3e38)});
     add("equal_values", {{DType::f32, {2, 100}}, constant(-7)});
@@ -75,12 +80,14 @@ OpSpec define() {
       .category = "Reductions",
       .summary = "Softmax along the last dimension, or its logarithm",
       .semantics =
-          "y = exp(x - max) / sum(exp(x - max)) along the last dimension; with `log`, y = x - max - log(sum(exp(x - max))). Sums in float32, one rounding at "
+          "y = exp(x - max) / sum(exp(x - max)) along the last dimension; with `log`, y = x - max - log(sum(exp(x - "
+          "max))). Sums in float32, one rounding at "
           "the "
           "end. An entry of -inf gets probability 0; a row that is all -inf, or holds +inf or NaN, gives NaN.",
       .inputs = {{"x", dtypes::real | DTypeSet{DType::f64}, "[.., N]", "rows", Mapping::many_to_many}},
       .outputs = {{"y", dtypes::real | DTypeSet{DType::f64}, "[.., N]", "rows that sum to 1"}},
-      .attributes = {{"log", false, "give the natural logarithm of the result"}, {"out_dtype", std::string(), "element type of y; that of x where empty"}},
+      .attributes = {{"log", false, "give the natural logarithm of the result"},
+                     {"out_dtype", std::string(), "element type of y; that of x where empty"}},
       .infer = infer,
       .reference = reference,
       .operations = [](const Problem& p) { return 4.0 * static_cast<double>(p.input(0).elements().value(p.maximum)); },

@@ -14,6 +14,8 @@ SpatialView spatial_view(const TensorView& view, bool channels_last) {
   return result;
 }
 
-SpatialView dense_spatial_view(const TensorView& view, bool channels_last) { return spatial_view(TensorView(nullptr, view.dtype, view.shape), channels_last); }
+SpatialView dense_spatial_view(const TensorView& view, bool channels_last) {
+  return spatial_view(TensorView(nullptr, view.dtype, view.shape), channels_last);
+}
 
 }  // namespace cermet

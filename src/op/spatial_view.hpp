@@ -7,7 +7,8 @@
 
 namespace cermet {
 
-/// Sizes, strides or positions along the spatial axes, outermost first. Operands with fewer than three have leading axes of one element.
+/// Sizes, strides or positions along the spatial axes, outermost first. Operands with fewer than three have leading
+/// axes of one element.
 using Spatial = std::array<std::int64_t, 3>;
 
 /// A view [N, C, spatial..] or [N, spatial.., C] with three spatial axes. Strides in elements.
@@ -25,6 +26,8 @@ SpatialView spatial_view(const TensorView& view, bool channels_last);
 SpatialView dense_spatial_view(const TensorView& view, bool channels_last);
 
 /// Position of an index below size[0] * size[1] * size[2].
-inline Spatial position_of(const Spatial& size, std::int64_t index) { return {index / (size[1] * size[2]), index / size[2] % size[1], index % size[2]}; }
+inline Spatial position_of(const Spatial& size, std::int64_t index) {
+  return {index / (size[1] * size[2]), index / size[2] % size[1], index % size[2]};
+}
 
 }  // namespace cermet

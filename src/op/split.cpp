@@ -1,8 +1,8 @@
 
-#include "op/axes.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::split_op {
 namespace {
@@ -10,14 +10,17 @@ namespace {
 std::vector<Dim> equal_parts(const Problem& p, const Dim& size) {
   const std::int64_t parts = p.attributes.integer("parts");
   const std::optional<Dim> part = parts < 1 || parts > max_variadic ? std::nullopt : exact_quotient(size, parts);
-  if (!part) bad_attribute(p, "parts", fmt::format("a divisor of dimension {} in [1, {}], or `sizes`", size.to_string(), max_variadic));
+  if (!part)
+    bad_attribute(p, "parts",
+                  fmt::format("a divisor of dimension {} in [1, {}], or `sizes`", size.to_string(), max_variadic));
   return std::vector<Dim>(static_cast<std::size_t>(parts), *part);
 }
 
 std::vector<Dim> listed_parts(const Problem& p, const Dim& size) {
   const Ints& sizes = p.attributes.integers("sizes");
   if (p.attributes.integer("parts") != 0) bad_attribute(p, "parts", "0 beside `sizes`");
-  if (sizes.size() > static_cast<std::size_t>(max_variadic)) bad_attribute(p, "sizes", fmt::format("at most {} pieces", max_variadic));
+  if (sizes.size() > static_cast<std::size_t>(max_variadic))
+    bad_attribute(p, "sizes", fmt::format("at most {} pieces", max_variadic));
   std::optional<std::size_t> rest;
   Dim known = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -37,7 +40,8 @@ std::vector<TensorType> infer(const Problem& p) {
   const TensorType& x = p.input(0);
   const auto axis = static_cast<std::size_t>(axis_attribute(p, "axis", x.rank()));
   std::vector<TensorType> outputs;
-  for (const Dim& part : p.attributes.integers("sizes").empty() ? equal_parts(p, x.dims[axis]) : listed_parts(p, x.dims[axis])) {
+  for (const Dim& part :
+       p.attributes.integers("sizes").empty() ? equal_parts(p, x.dims[axis]) : listed_parts(p, x.dims[axis])) {
     outputs.push_back(x);
     outputs.back().dims[axis] = part;
   }
@@ -61,7 +65,9 @@ void reference(const ReferenceCall& call) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i8, DType::i64, DType::boolean, DType::f8_e4m3})
-    list.push_back({std::string(name_of(t)), {CaseOperand{{t, {5, 97}}, integers(0, 1)}}, {{"sizes", Ints{33, 64}}, {"axis", -1}}});
+    list.push_back({std::string(name_of(t)),
+                    {CaseOperand{{t, {5, 97}}, integers(0, 1)}},
+                    {{"sizes", Ints{33, 64}}, {"axis", -1}}});
   list.push_back({"rows", {CaseOperand{{DType::f32, {136, 7}}}}, {{"sizes", Ints{5, 1, 130}}}});
   list.push_back({"rest", {CaseOperand{{DType::f32, {9, 7}}}}, {{"sizes", Ints{2, -1, 3}}}});
   list.push_back({"equal", {CaseOperand{{DType::bf16, {4, 12}}}}, {{"parts", 3}, {"axis", 1}}});
@@ -81,7 +87,8 @@ OpSpec define() {
       .category = "Data movement",
       .summary = "Cuts a tensor into pieces along one axis",
       .semantics =
-          "The outputs hold consecutive ranges of the axis, bit for bit: as many equal ones as `parts` says, or ranges of the given `sizes`, of which one may "
+          "The outputs hold consecutive ranges of the axis, bit for bit: as many equal ones as `parts` says, or ranges "
+          "of the given `sizes`, of which one may "
           "be -1 "
           "for what is left. Exactly one of the two attributes is given.",
       .inputs = {{"x", dtypes::any, "[.., D, ..]", "elements", Mapping::one_to_one}},

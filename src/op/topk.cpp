@@ -2,8 +2,8 @@
 #include <numeric>
 
 #include "op/element_order.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::topk_op {
 namespace {
@@ -16,7 +16,8 @@ std::vector<TensorType> infer(const Problem& p) {
   constexpr std::int64_t highest = std::numeric_limits<std::int32_t>::max();
   const std::int64_t most = last.is_constant() ? std::min(last.constant(), highest) : highest;
   if (k < 0 || k > most) bad_attribute(p, "k", fmt::format("a number in [0, {}]", most));
-  if (last.is_constant() && last.constant() > highest && p.attributes.text("index_dtype") == "i32") bad_attribute(p, "index_dtype", "i64 for rows this long");
+  if (last.is_constant() && last.constant() > highest && p.attributes.text("index_dtype") == "i32")
+    bad_attribute(p, "index_dtype", "i64 for rows this long");
   last = k;
   return {y, {dtype_attribute(p, "index_dtype", DType::i32, dtypes::index), y.dims}};
 }
@@ -29,7 +30,8 @@ void reference(const ReferenceCall& call) {
     const auto key = [&](std::int64_t i) { return ordinal(x, r * n + i); };
     std::vector<std::int64_t> order(static_cast<std::size_t>(n));
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return largest ? key(a) > key(b) : key(a) < key(b); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int64_t a, std::int64_t b) { return largest ? key(a) > key(b) : key(a) < key(b); });
     for (std::int64_t i = 0; i < k; ++i) {
       copy_element(x, r * n + order[static_cast<std::size_t>(i)], values, r * k + i);
       store_integer(ids, r * k + i, order[static_cast<std::size_t>(i)]);
@@ -41,11 +43,14 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   for (bool largest : {true, false}) {
     const auto add = [&](const std::string& name, CaseOperand x, std::int64_t k, std::string ids = "i32") {
-      list.push_back({(largest ? "largest_" : "smallest_") + name, {std::move(x)}, {{"k", k}, {"largest", largest}, {"index_dtype", std::move(ids)}}});
+      list.push_back({(largest ? "largest_" : "smallest_") + name,
+                      {std::move(x)},
+                      {{"k", k}, {"largest", largest}, {"index_dtype", std::move(ids)}}});
     };
     for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i32, DType::i64})
       for (std::int64_t k : {1, 8, 129})
-        add(fmt::format("{}_k{}", name_of(t), k), {{t, {5, 129}}, is_integer(t) ? integers(-50, 50) : normal()}, k, k == 8 ? "i64" : "i32");
+        add(fmt::format("{}_k{}", name_of(t), k), {{t, {5, 129}}, is_integer(t) ? integers(-50, 50) : normal()}, k,
+            k == 8 ? "i64" : "i32");
     for (DType t : {DType::f64, DType::i8, DType::u8, DType::i16, DType::u16, DType::u32, DType::u64})
       add(fmt::format("{}_k8", name_of(t)), {{t, {5, 129}}, is_integer(t) ? integers(-50, 50) : normal()}, 8);
     add("ties", {{DType::f32, {4, 60}}, integers(0, 3)}, 20);
@@ -56,7 +61,8 @@ std::vector<Case> cases() {
     add("wide_integers", {{DType::i64, {1, 4}}, values({-9223372036854775808.0, 9e18, 0, -1})}, 3);
     add("wide_unsigned", {{DType::u64, {1, 9}}, values({1e19, 1.8e19, 0, 9e18, 1, 9.3e18, 9.2e18, 2, 3})}, 8);
     add("bytes", {{DType::u8, {2, 9}}, values({0, 255, 127, 128, 255, 1, 2, 3, 254})}, 8);
-    add("double_specials", {{DType::f64, {1, 8}}, values({-INFINITY, 1, NAN, -0.0, 0.0, 1 + 0x1p-50, INFINITY, NAN})}, 8);
+    add("double_specials", {{DType::f64, {1, 8}}, values({-INFINITY, 1, NAN, -0.0, 0.0, 1 + 0x1p-50, INFINITY, NAN})},
+        8);
     add("strided", {{DType::f32, {4, 20}}, normal(), 3}, 6);
     add("vector", {{DType::f32, {200}}}, 10);
     add("none", {{DType::f32, {3, 7}}}, 0);
@@ -73,11 +79,13 @@ OpSpec define() {
       .category = "Reductions",
       .summary = "The k largest or smallest elements along the last dimension, sorted",
       .semantics =
-          "values[.., j] is the j-th largest (or smallest) element of the row, bit for bit, and ids[.., j] its position. Equal elements, -0 and +0 among them, "
+          "values[.., j] is the j-th largest (or smallest) element of the row, bit for bit, and ids[.., j] its "
+          "position. Equal elements, -0 and +0 among them, "
           "come "
           "in rising order of position. NaN counts as larger than everything.",
       .inputs = {{"x", dtypes::real | dtypes::integer | DTypeSet{DType::f64}, "[.., N]", "rows", Mapping::barrier}},
-      .outputs = {{"values", dtypes::real | dtypes::integer | DTypeSet{DType::f64}, "[.., k]", "chosen elements, best first"},
+      .outputs = {{"values", dtypes::real | dtypes::integer | DTypeSet{DType::f64}, "[.., k]",
+                   "chosen elements, best first"},
                   {"ids", dtypes::index, "[.., k]", "their positions in the row"}},
       .attributes = {{"k", 1, "how many to choose"},
                      {"largest", true, "choose the largest; else the smallest"},

@@ -2,10 +2,10 @@
 #include <map>
 #include <numeric>
 
-#include "op/axes.hpp"
 #include "op/element_order.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::unique_op {
 namespace {
@@ -38,7 +38,8 @@ void reference(const ReferenceCall& call) {
   const int axis = axes.empty() ? 0 : wrap_axis(axes[0], shape.rank());
   std::int64_t length = 1;
   for (int a = 0; a < shape.rank(); ++a) length *= a == axis ? 1 : shape[a];
-  std::map<std::vector<std::int64_t>, std::vector<std::int64_t>> groups;  // by keys, in their order: the slices that have them
+  std::map<std::vector<std::int64_t>, std::vector<std::int64_t>>
+      groups;  // by keys, in their order: the slices that have them
   for (std::int64_t i = 0; i < slices; ++i) {
     std::vector<std::int64_t> keys;
     for (std::int64_t k = 0; k < length; ++k) keys.push_back(ordinal(x, element_of(shape, axis, i, k)));
@@ -55,7 +56,8 @@ void reference(const ReferenceCall& call) {
     store_integer(call.outputs[indices], u, members[0]);
     store_integer(call.outputs[counts], u, static_cast<std::int64_t>(members.size()));
     for (const std::int64_t i : members) store_integer(call.outputs[inverse], i, u);
-    for (std::int64_t k = 0; k < length; ++k) copy_element(x, element_of(shape, axis, members[0], k), call.outputs[y], element_of(shape, axis, u, k));
+    for (std::int64_t k = 0; k < length; ++k)
+      copy_element(x, element_of(shape, axis, members[0], k), call.outputs[y], element_of(shape, axis, u, k));
   }
   store_integer(call.outputs[count], 0, static_cast<std::int64_t>(list.size()));
 }
@@ -66,8 +68,8 @@ std::vector<Case> cases() {
     const auto add = [&](const std::string& name, CaseOperand x, const Ints& axis = {}) {
       list.push_back({name + (sorted ? "" : "_unsorted"), {std::move(x)}, {{"axis", axis}, {"sorted", sorted}}});
     };
-    for (DType t : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::u8, DType::i16, DType::i32, DType::u32, DType::i64, DType::u64,
-                    DType::boolean, DType::f8_e4m3})
+    for (DType t : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i8, DType::u8, DType::i16, DType::i32,
+                    DType::u32, DType::i64, DType::u64, DType::boolean, DType::f8_e4m3})
       add(std::string(name_of(t)), {{t, {7, 9}}, t == DType::boolean ? integers(0, 1) : integers(0, 20)});
     add("rows", {{DType::f32, {20, 3}}, integers(0, 2)}, {0});
     add("columns", {{DType::i64, {2, 30}}, integers(-2, 1)}, {1});
@@ -94,10 +96,13 @@ OpSpec define() {
       .category = "Data movement",
       .summary = "The different elements, or slices along an axis, and where they are",
       .semantics =
-          "Elements of x in row-major order or, with an axis, slices x[.., i, ..] are grouped with their equals; the two zeros are equal, and so are NaNs. The "
+          "Elements of x in row-major order or, with an axis, slices x[.., i, ..] are grouped with their equals; the "
+          "two zeros are equal, and so are NaNs. The "
           "groups are "
-          "in rising order (of slices: by the first elements that differ; NaN last) or, unless `sorted`, in the order of their first members. count is their "
-          "number U. For u < U, y[u] is the first member of group u, indices[u] its position, counts[u] the number of members; behind them all three are 0. "
+          "in rising order (of slices: by the first elements that differ; NaN last) or, unless `sorted`, in the order "
+          "of their first members. count is their "
+          "number U. For u < U, y[u] is the first member of group u, indices[u] its position, counts[u] the number of "
+          "members; behind them all three are 0. "
           "inverse_indices[i] is the group of element or slice i. ONNX's Unique is the first U of each.",
       .inputs = {{"x", dtypes::any, "[..]", "elements; N in all, or N slices along the axis", Mapping::barrier}},
       .outputs = {{"y", dtypes::any, "[N] or [..]", "a member of each group; dimensions of x with an axis"},
@@ -105,7 +110,8 @@ OpSpec define() {
                   {"inverse_indices", index, "[N]", "group of each element or slice"},
                   {"counts", index, "[N]", "members of each group"},
                   {"count", index, "[1]", "number of groups"}},
-      .attributes = {{"axis", Ints{}, "axis whose slices are compared; where empty, elements are"}, {"sorted", true, "groups in rising order"}},
+      .attributes = {{"axis", Ints{}, "axis whose slices are compared; where empty, elements are"},
+                     {"sorted", true, "groups in rising order"}},
       .infer = infer,
       .reference = reference,
       .operations = [](const Problem& p) { return static_cast<double>(p.input(0).elements().value(p.maximum)); },

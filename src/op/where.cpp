@@ -1,7 +1,7 @@
-#include "op/axes.hpp"
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::where_op {
 namespace {
@@ -23,7 +23,8 @@ void reference(const ReferenceCall& call) {
   const TensorView &condition = call.inputs[0], &y = call.outputs[0];
   for (std::int64_t i = 0; i < y.elements(); ++i) {
     const Shape at = coordinates(y.shape, i);
-    const TensorView& from = load(condition, broadcast_index(condition.shape, at)) != 0 ? call.inputs[1] : call.inputs[2];
+    const TensorView& from =
+        load(condition, broadcast_index(condition.shape, at)) != 0 ? call.inputs[1] : call.inputs[2];
     copy_element(from, broadcast_index(from.shape, at), y, i);
   }
 }
@@ -32,7 +33,8 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   const auto add = [&](std::string name, DType t, Dims condition, Dims x, Dims other, std::int64_t padding = 0) {
     list.push_back({std::move(name),
-                    {CaseOperand{{DType::boolean, std::move(condition)}, integers(0, 1), padding}, CaseOperand{{t, std::move(x)}, integers(0, 1), padding},
+                    {CaseOperand{{DType::boolean, std::move(condition)}, integers(0, 1), padding},
+                     CaseOperand{{t, std::move(x)}, integers(0, 1), padding},
                      CaseOperand{{t, std::move(other)}, integers(0, 1), padding}}});
   };
   for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i8, DType::i64, DType::boolean, DType::f8_e4m3})
@@ -59,7 +61,8 @@ OpSpec define() {
       .category = "Data movement",
       .summary = "One of two operands, chosen for each element",
       .semantics =
-          "y = condition ? x : other, bit for bit. The three broadcast against each other as in NumPy. A condition of type u8 is true where it is not 0.",
+          "y = condition ? x : other, bit for bit. The three broadcast against each other as in NumPy. A condition of "
+          "type u8 is true where it is not 0.",
       .inputs = {{"condition", DTypeSet{DType::boolean, DType::u8}, "[..]", "which of the two", Mapping::one_to_one},
                  {"x", dtypes::any, "[..]", "taken where the condition holds", Mapping::one_to_one},
                  {"other", dtypes::any, "[..]", "taken elsewhere", Mapping::one_to_one}},

@@ -1,5 +1,5 @@
-// 64-bit integers whose arithmetic is defined for every operand: sums and products wrap, a quotient by zero is zero. Narrower types are computed in them, and
-// keep the low bits of the result. Readable by host and device compilers.
+// 64-bit integers whose arithmetic is defined for every operand: sums and products wrap, a quotient by zero is zero.
+// Narrower types are computed in them, and keep the low bits of the result. Readable by host and device compilers.
 #pragma once
 
 #include "format/half.hpp"
@@ -18,7 +18,8 @@ namespace cermet {
 struct Natural {
   cermet_u64 value;
 
-  CERMET_HOST_DEVICE constexpr Natural(cermet_u64 v) : value(v) {}  // NOLINT(google-explicit-constructor): reads like a number
+  CERMET_HOST_DEVICE constexpr Natural(cermet_u64 v)
+      : value(v) {}  // NOLINT(google-explicit-constructor): reads like a number
   friend CERMET_HOST_DEVICE Natural operator+(Natural a, Natural b) { return a.value + b.value; }
   friend CERMET_HOST_DEVICE Natural operator-(Natural a, Natural b) { return a.value - b.value; }
   friend CERMET_HOST_DEVICE Natural operator*(Natural a, Natural b) { return a.value * b.value; }
@@ -55,7 +56,8 @@ CERMET_HOST_DEVICE inline Natural pow(Natural a, Natural b) {
 struct Integer {
   cermet_i64 value;
 
-  CERMET_HOST_DEVICE constexpr Integer(cermet_i64 v) : value(v) {}  // NOLINT(google-explicit-constructor): reads like a number
+  CERMET_HOST_DEVICE constexpr Integer(cermet_i64 v)
+      : value(v) {}  // NOLINT(google-explicit-constructor): reads like a number
   static CERMET_HOST_DEVICE Integer wrap(Natural bits) { return static_cast<cermet_i64>(bits.value); }
   CERMET_HOST_DEVICE Natural bits() const { return static_cast<cermet_u64>(value); }
   friend CERMET_HOST_DEVICE Integer operator+(Integer a, Integer b) { return wrap(a.bits() + b.bits()); }
@@ -84,7 +86,9 @@ CERMET_HOST_DEVICE inline Integer maximum(Integer a, Integer b) { return a > b ?
 CERMET_HOST_DEVICE inline Integer minimum(Integer a, Integer b) { return a < b ? a : b; }
 CERMET_HOST_DEVICE inline Integer select(bool condition, Integer yes, Integer no) { return condition ? yes : no; }
 /// The rest of the truncated quotient, which has the sign of a.
-CERMET_HOST_DEVICE inline Integer trunc_mod(Integer a, Integer b) { return b == 0 || b == -1 ? Integer(0) : Integer(a.value % b.value); }
+CERMET_HOST_DEVICE inline Integer trunc_mod(Integer a, Integer b) {
+  return b == 0 || b == -1 ? Integer(0) : Integer(a.value % b.value);
+}
 /// The rest of the quotient rounded down, which has the sign of b.
 CERMET_HOST_DEVICE inline Integer floor_mod(Integer a, Integer b) {
   const Integer rest = trunc_mod(a, b);

@@ -19,13 +19,15 @@
 namespace cermet {
 namespace {
 
-/// config.json with its keys in their order, and `quantization` under "quantization_config", or nothing where that is null.
+/// config.json with its keys in their order, and `quantization` under "quantization_config", or nothing where that is
+/// null.
 std::string config_text(const std::filesystem::path& folder, const JsonValue& quantization) {
   const std::filesystem::path file = folder / "config.json";
   const std::string source = read_file(file);
   const std::optional<std::string> marked = mark_python_numbers(source);
   std::optional<JsonValue> config = JsonValue::parse(marked.value_or(source));
-  if (!config || !config->is_object()) fail(Status::invalid_file, "{}: expected a JSON object, found something else", file.string());
+  if (!config || !config->is_object())
+    fail(Status::invalid_file, "{}: expected a JSON object, found something else", file.string());
   config->erase("quantization_config");
   if (!quantization.is_null()) (*config)["quantization_config"] = quantization;
   std::string text = config->dump(2) + "\n";
@@ -33,7 +35,8 @@ std::string config_text(const std::filesystem::path& folder, const JsonValue& qu
   return text;
 }
 
-std::vector<OutputTensor> with_packed_experts(std::vector<OutputTensor> tensors, std::span<const LinearModule> modules, const SchemeMap& schemes) {
+std::vector<OutputTensor> with_packed_experts(std::vector<OutputTensor> tensors, std::span<const LinearModule> modules,
+                                              const SchemeMap& schemes) {
   std::unordered_set<std::string> weights;
   for (const LinearModule& module : modules)
     if (is_written_packed(module, schemes)) weights.insert(module.name + ".weight");
@@ -54,7 +57,8 @@ std::int64_t layer_of(std::string_view name, std::int64_t layers) {
   return error == std::errc() && layer < layers && end != name.data() + name.size() && *end == '.' ? layer : -1;
 }
 
-/// The source's tensors in the order of a forward pass, those of each layer replaced by the layer file's, and at last what no forward pass reads.
+/// The source's tensors in the order of a forward pass, those of each layer replaced by the layer file's, and at last
+/// what no forward pass reads.
 std::vector<OutputTensor> tensors_of(const Checkpoint& source, const std::deque<SafetensorsFile>& layers) {
   std::vector<OutputTensor> tensors;
   const ModelConfig& config = source.config();
@@ -77,18 +81,22 @@ std::vector<OutputTensor> tensors_of(const Checkpoint& source, const std::deque<
 
 }  // namespace
 
-std::string_view name_of(ExportFormat format) { return format == ExportFormat::modelslim ? "modelslim" : "compressed-tensors"; }
+std::string_view name_of(ExportFormat format) {
+  return format == ExportFormat::modelslim ? "modelslim" : "compressed-tensors";
+}
 
 SchemeMap scheme_map(const Policy& policy, std::span<const LinearModule> modules) {
   policy.check(modules);
   SchemeMap schemes;
   for (const LinearModule& module : modules)
-    if (const LinearScheme scheme = policy.scheme_of(module.name); scheme != LinearScheme{}) schemes.emplace(module.name, scheme);
+    if (const LinearScheme scheme = policy.scheme_of(module.name); scheme != LinearScheme{})
+      schemes.emplace(module.name, scheme);
   return schemes;
 }
 
-std::vector<std::string> write_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& config_from, std::vector<OutputTensor> tensors,
-                                          std::span<const LinearModule> modules, const SchemeMap& schemes, std::optional<QuantizationRecord> record,
+std::vector<std::string> write_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& config_from,
+                                          std::vector<OutputTensor> tensors, std::span<const LinearModule> modules,
+                                          const SchemeMap& schemes, std::optional<QuantizationRecord> record,
                                           const ExportOptions& options) {
   std::vector<std::string> rounded;
   ShardOptions shards = options.shards;
@@ -111,18 +119,20 @@ std::vector<std::string> write_checkpoint(const std::filesystem::path& folder, c
   return rounded;
 }
 
-std::filesystem::path assemble(const std::filesystem::path& model, const std::filesystem::path& working, const QuantizationRecord& record,
-                               const ExportOptions& options) {
+std::filesystem::path assemble(const std::filesystem::path& model, const std::filesystem::path& working,
+                               const QuantizationRecord& record, const ExportOptions& options) {
   const Checkpoint source = Checkpoint::open(model);
   const std::vector<LinearModule> modules = linear_modules(source.config());
   const SchemeMap schemes = scheme_map(Policy::parse(record.policy, QuantizationRecord::file_name), modules);
   std::deque<SafetensorsFile> layers;
-  for (std::int64_t layer = 0; layer < source.config().layers; ++layer) layers.push_back(SafetensorsFile::open(layer_file(working, layer)));
+  for (std::int64_t layer = 0; layer < source.config().layers; ++layer)
+    layers.push_back(SafetensorsFile::open(layer_file(working, layer)));
 
   std::filesystem::path result = working / "result";
   std::error_code error;
   std::filesystem::remove_all(result, error);
-  if (!std::filesystem::create_directory(result, error)) fail(Status::io, "{}: cannot be created: {}", result.string(), error.message());
+  if (!std::filesystem::create_directory(result, error))
+    fail(Status::io, "{}: cannot be created: {}", result.string(), error.message());
   write_checkpoint(result, model, tensors_of(source, layers), modules, schemes, record, options);
   return result;
 }

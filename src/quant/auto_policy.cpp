@@ -24,7 +24,8 @@ double error_of(const ModuleResult& module, const LinearScheme& scheme) {
 
 /// Quickest first, without options that a quicker one equals or beats in error.
 void keep_what_pays(std::vector<SchemeOption>& options) {
-  std::stable_sort(options.begin(), options.end(), [](const SchemeOption& a, const SchemeOption& b) { return a.seconds < b.seconds; });
+  std::stable_sort(options.begin(), options.end(),
+                   [](const SchemeOption& a, const SchemeOption& b) { return a.seconds < b.seconds; });
   std::vector<SchemeOption> kept;
   for (const SchemeOption& option : options)
     if (kept.empty() || option.error < kept.back().error) kept.push_back(option);
@@ -41,10 +42,13 @@ struct Step {
 
 double predicted_seconds(const LinearModule& module, const LinearScheme& scheme, double active) {
   const double elements = static_cast<double>(module.rows) * static_cast<double>(module.columns);
-  const double weight_bytes = elements * (scheme.input == LinearScheme::Input::real ? 2 : 1);  // weight-only quantization is dequantized while loading
+  const double weight_bytes =
+      elements *
+      (scheme.input == LinearScheme::Input::real ? 2 : 1);  // weight-only quantization is dequantized while loading
   const double rate = scheme.input == LinearScheme::Input::real ? products_per_second : 2 * products_per_second;
   double seconds = weight_bytes / bytes_per_second + prefilled_per_decoded * elements / rate;
-  if (scheme.input == LinearScheme::Input::dynamic) seconds += (1 + prefilled_per_decoded) * 4 * static_cast<double>(module.columns) / bytes_per_second;
+  if (scheme.input == LinearScheme::Input::dynamic)
+    seconds += (1 + prefilled_per_decoded) * 4 * static_cast<double>(module.columns) / bytes_per_second;
   return active * seconds;
 }
 
@@ -55,23 +59,27 @@ std::vector<SchemeGroup> sensitivity_table(const ModelConfig& config, std::span<
     for (const ModuleResult& module : layer.modules) results.emplace(module.name, &module);
     for (const std::int64_t tokens : layer.expert_tokens) routed[layer.layer] += static_cast<double>(tokens);
   }
-  const double active = config.experts > 0 ? static_cast<double>(config.experts_per_token) / static_cast<double>(config.experts) : 1;
+  const double active =
+      config.experts > 0 ? static_cast<double>(config.experts_per_token) / static_cast<double>(config.experts) : 1;
   std::vector<SchemeGroup> table;
   for (const LinearModule& module : linear_modules(config)) {
     if (module.role == LinearModule::Role::router || module.role == LinearModule::Role::head) continue;
     const auto result = results.find(module.name);
     require(result != results.end(), "{}: expected figures of its calibration, found none", module.name);
-    auto group = std::find_if(table.rbegin(), table.rend(), [&](const SchemeGroup& g) { return g.name == module.group; });
+    auto group =
+        std::find_if(table.rbegin(), table.rend(), [&](const SchemeGroup& g) { return g.name == module.group; });
     if (group == table.rend()) {
       table.push_back({module.group, {}, {}, 0});
       for (const char* name : candidates) {
         const LinearScheme scheme = *scheme_named(name);
-        if (module.expert < 0 || scheme.input != LinearScheme::Input::fixed) table.back().options.push_back({scheme, 0, 0});
+        if (module.expert < 0 || scheme.input != LinearScheme::Input::fixed)
+          table.back().options.push_back({scheme, 0, 0});
       }
       group = table.rbegin();
     }
     group->modules.push_back(module.name);
-    const double share = module.expert < 0 ? 1 : static_cast<double>(result->second->tokens) / std::max(1.0, routed[module.layer]);
+    const double share =
+        module.expert < 0 ? 1 : static_cast<double>(result->second->tokens) / std::max(1.0, routed[module.layer]);
     for (SchemeOption& option : group->options) {
       option.error += share * error_of(*result->second, option.scheme);
       option.seconds += predicted_seconds(module, option.scheme, module.expert < 0 ? 1 : active);

@@ -16,7 +16,8 @@ namespace cermet {
 /// A scheme that a group could have.
 struct SchemeOption {
   LinearScheme scheme;
-  double error = 0;    ///< sum of the relative output errors of the group's modules, an expert counting for the share of tokens that it gets
+  double error = 0;  ///< sum of the relative output errors of the group's modules, an expert counting for the share of
+                     ///< tokens that it gets
   double seconds = 0;  ///< predicted, per token (see predicted_seconds)
 };
 
@@ -35,15 +36,16 @@ struct SchemeGroup {
 /// experts_per_token / experts).
 double predicted_seconds(const LinearModule& module, const LinearScheme& scheme, double active);
 
-/// The sensitivity table, from the errors that calibration measured for every scheme: w8a8_static (not for experts), w8a8_dynamic, w8a16 and 16bit. Routers and
-/// the head are left out. Throws Error(invalid_argument) naming a module without measured errors.
+/// The sensitivity table, from the errors that calibration measured for every scheme: w8a8_static (not for experts),
+/// w8a8_dynamic, w8a16 and 16bit. Routers and the head are left out. Throws Error(invalid_argument) naming a module
+/// without measured errors.
 std::vector<SchemeGroup> sensitivity_table(const ModelConfig& config, std::span<const LayerResult> layers);
 
 double total_error(std::span<const SchemeGroup> table);
 double total_seconds(std::span<const SchemeGroup> table);
 
-/// Chooses for every group: all begin with the quickest scheme, and the step that lowers error most for the time it adds is taken until the sum of errors is
-/// within `budget`.
+/// Chooses for every group: all begin with the quickest scheme, and the step that lowers error most for the time it
+/// adds is taken until the sum of errors is within `budget`.
 void choose_schemes(std::vector<SchemeGroup>& table, double budget);
 
 /// The choice as rules, one or a few for each group.

@@ -12,13 +12,16 @@ namespace {
 
 constexpr std::size_t judged_every = 5;
 
-void check_prompts(const std::vector<std::vector<std::int32_t>>& prompts, std::string_view kind, const ModelConfig& config) {
+void check_prompts(const std::vector<std::vector<std::int32_t>>& prompts, std::string_view kind,
+                   const ModelConfig& config) {
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     require(!prompts[i].empty(), "{} prompt {}: expected at least one token, found none", kind, i + 1);
-    require(static_cast<std::int64_t>(prompts[i].size()) <= config.max_position_embeddings, "{} prompt {}: expected at most {} tokens, found {}", kind, i + 1,
-            config.max_position_embeddings, prompts[i].size());
+    require(static_cast<std::int64_t>(prompts[i].size()) <= config.max_position_embeddings,
+            "{} prompt {}: expected at most {} tokens, found {}", kind, i + 1, config.max_position_embeddings,
+            prompts[i].size());
     for (const std::int32_t id : prompts[i])
-      require(id >= 0 && id < config.vocab_size, "{} prompt {}: expected token ids from 0 to {}, found {}", kind, i + 1, config.vocab_size - 1, id);
+      require(id >= 0 && id < config.vocab_size, "{} prompt {}: expected token ids from 0 to {}, found {}", kind, i + 1,
+              config.vocab_size - 1, id);
   }
 }
 
@@ -28,7 +31,8 @@ class Packer {
 
   void add(std::size_t prompt, bool heldout) {
     const auto length = static_cast<std::int64_t>(set_.prompts[prompt].size());
-    const bool fits = !set_.passes.empty() && set_.passes.back().heldout == heldout && set_.passes.back().tokens + length <= limit_;
+    const bool fits =
+        !set_.passes.empty() && set_.passes.back().heldout == heldout && set_.passes.back().tokens + length <= limit_;
     for (std::int64_t begin = 0; begin < length; begin += limit_) {
       if (!fits || begin > 0) set_.passes.push_back({{}, set_.tokens, 0, heldout});
       CalibrationPass& pass = set_.passes.back();
@@ -47,7 +51,8 @@ class Packer {
 
 }  // namespace
 
-CalibrationSet make_calibration_set(const QuantizeOptions& options, const ModelConfig& config, std::int64_t pass_tokens) {
+CalibrationSet make_calibration_set(const QuantizeOptions& options, const ModelConfig& config,
+                                    std::int64_t pass_tokens) {
   require(!options.calibration.empty(), "calibration: expected at least one prompt, found none");
   check_prompts(options.calibration, "calibration", config);
   check_prompts(options.heldout, "held-out", config);
@@ -58,7 +63,8 @@ CalibrationSet make_calibration_set(const QuantizeOptions& options, const ModelC
     if (set_aside && i % judged_every == judged_every - 1) judges.push_back(options.calibration[i]);
     else set.prompts.push_back(options.calibration[i]);
   }
-  if (judges.empty()) judges.push_back(options.calibration.back());  // fewer than five prompts: the last is seen by both sides
+  if (judges.empty())
+    judges.push_back(options.calibration.back());  // fewer than five prompts: the last is seen by both sides
   set.heldout_prompts = judges.size();
   std::ranges::move(judges, std::back_inserter(set.prompts));
   Packer packer(set, pass_tokens);
@@ -87,8 +93,8 @@ std::vector<float> embed(const CalibrationSet& set, const Checkpoint& checkpoint
         const std::span<float> values(hidden.data() + at, static_cast<std::size_t>(width));
         widen_row(row, 0, {}, values);
         if (row_loops::largest_bits(values) >= 0x7f800000u)
-          fail(Status::invalid_file, "{}: {}: expected finite values, found NaN or infinity in row {}", checkpoint.file_of(table).path().string(), quote(name),
-               id);
+          fail(Status::invalid_file, "{}: {}: expected finite values, found NaN or infinity in row {}",
+               checkpoint.file_of(table).path().string(), quote(name), id);
       }
   return hidden;
 }

@@ -10,7 +10,8 @@
 
 namespace cermet {
 
-/// One forward pass: whole prompts, or a part of one that is longer than a pass. Its tokens are consecutive rows of the hidden states.
+/// One forward pass: whole prompts, or a part of one that is longer than a pass. Its tokens are consecutive rows of the
+/// hidden states.
 struct CalibrationPass {
   struct Part {
     std::size_t prompt = 0;             ///< of CalibrationSet::prompts
@@ -35,9 +36,11 @@ struct CalibrationSet {
 /// Checks prompts against a model and cuts them into passes of up to `pass_tokens` tokens. Where no held-out prompts
 /// are given, every fifth prompt is set aside; a single prompt serves as both. Throws Error naming the prompt that is
 /// empty, longer than max_position_embeddings, or has an id outside the vocabulary.
-CalibrationSet make_calibration_set(const QuantizeOptions& options, const ModelConfig& config, std::int64_t pass_tokens);
+CalibrationSet make_calibration_set(const QuantizeOptions& options, const ModelConfig& config,
+                                    std::int64_t pass_tokens);
 
-/// The embeddings of all tokens, float32 [tokens, hidden_size], in the order of passes. Throws Error naming the table where a row is not finite.
+/// The embeddings of all tokens, float32 [tokens, hidden_size], in the order of passes. Throws Error naming the table
+/// where a row is not finite.
 std::vector<float> embed(const CalibrationSet& set, const Checkpoint& checkpoint);
 
 }  // namespace cermet

@@ -27,7 +27,9 @@ class Check {
         record_(QuantizationRecord::read(folder)),
         pool_(pool),
         options_(options) {
-    if (!quantization_.stored()) fail(Status::invalid_argument, "{}: expected a quantized checkpoint, found one without a descriptor", folder.string());
+    if (!quantization_.stored())
+      fail(Status::invalid_argument, "{}: expected a quantized checkpoint, found one without a descriptor",
+           folder.string());
   }
 
   QuantizedCheck run() {
@@ -49,7 +51,9 @@ class Check {
       const Policy policy = Policy::parse(record_->policy, QuantizationRecord::file_name);
       for (const LinearModule& module : modules_) {
         const LinearScheme expected = policy.scheme_of(module.name), found = quantization_.of(module.name);
-        if (expected != found) violation("{}: expected {} (policy), found {} in the descriptor", module.name, name_of(expected), name_of(found));
+        if (expected != found)
+          violation("{}: expected {} (policy), found {} in the descriptor", module.name, name_of(expected),
+                    name_of(found));
       }
     }
     std::map<std::string_view, const LinearModule*> first;
@@ -57,7 +61,9 @@ class Check {
       const LinearModule& sibling = *first.emplace(module.group, &module).first->second;
       const LinearScheme expected = quantization_.of(sibling.name), found = quantization_.of(module.name);
       result_.modules += found != LinearScheme{};
-      if (expected != found) violation("{}: expected the scheme of {}, {}, found {}", module.name, sibling.name, name_of(expected), name_of(found));
+      if (expected != found)
+        violation("{}: expected the scheme of {}, {}, found {}", module.name, sibling.name, name_of(expected),
+                  name_of(found));
     }
   }
 
@@ -73,7 +79,9 @@ class Check {
       }
     }
     for (const StoredTensor& tensor : checkpoint_.tensors())
-      if (!known.contains(tensor.name)) violation("{}: expected no such tensor, found {}{}", tensor.name, name_of(tensor.dtype), shape_to_string(tensor.shape));
+      if (!known.contains(tensor.name))
+        violation("{}: expected no such tensor, found {}{}", tensor.name, name_of(tensor.dtype),
+                  shape_to_string(tensor.shape));
   }
 
   void check_input_scales() {
@@ -85,7 +93,8 @@ class Check {
       checkpoint_.read(*scale, 0, bytes);
       const double value = format::load_element(bytes.data(), scale->dtype, 0);
       const auto& [sibling, expected] = first.emplace(module.input_group, std::pair(&module, value)).first->second;
-      if (value != expected) violation("{}: expected the scale of {}, {}, found {}", scale->name, sibling->name, expected, value);
+      if (value != expected)
+        violation("{}: expected the scale of {}, {}, found {}", scale->name, sibling->name, expected, value);
     }
   }
 
@@ -105,7 +114,8 @@ class Check {
     std::atomic<std::size_t> next{0};
     std::atomic<std::int64_t> done{0};
     std::mutex mutex;
-    std::map<std::string, std::pair<std::size_t, std::string>> found;  // of each tensor the first violation and its piece
+    std::map<std::string, std::pair<std::size_t, std::string>>
+        found;  // of each tensor the first violation and its piece
     pool_.run([&](int thread) {
       std::vector<std::byte> buffer(piece_bytes);
       for (std::size_t i = next++; i < pieces.size(); i = next++) {
@@ -131,7 +141,8 @@ class Check {
     const bool positive = tensor.name.ends_with("_scale");
     const int lowest = record_ && record_->range == 127 ? -127 : -128;
     if (tensor.name.ends_with(".weight_packed")) {
-      const int least = std::to_integer<int>(*std::ranges::min_element(data)) - 128;  // rows that are padded have zeros there, +128
+      const int least =
+          std::to_integer<int>(*std::ranges::min_element(data)) - 128;  // rows that are padded have zeros there, +128
       return least < lowest ? fmt::format("expected quantized values from {} to 127, found {}", lowest, least) : "";
     }
     if (tensor.dtype == DType::i8) {
@@ -142,14 +153,19 @@ class Check {
     if (positive) {
       for (std::int64_t i = 0; i < elements; ++i) {
         double value = format::load_element(data.data(), tensor.dtype, i);
-        if (tensor.dtype == DType::i64) value = format::float_from_bits(static_cast<std::uint32_t>(static_cast<std::int64_t>(value)));  // a packed deq_scale
+        if (tensor.dtype == DType::i64)
+          value = format::float_from_bits(
+              static_cast<std::uint32_t>(static_cast<std::int64_t>(value)));             // a packed deq_scale
         if (value == 0 && tensor.name.ends_with(".weight_scale") && !record_) continue;  // other tools' rows of zeros
-        if (!std::isfinite(value) || !(value > 0)) return fmt::format("expected finite scales above 0, found {}", value);
+        if (!std::isfinite(value) || !(value > 0))
+          return fmt::format("expected finite scales above 0, found {}", value);
       }
       return "";
     }
     const NonFiniteCount count = count_non_finite(tensor.dtype, data);
-    return count.nan + count.infinite > 0 ? fmt::format("expected finite values, found {} that are not", count.nan + count.infinite) : "";
+    return count.nan + count.infinite > 0
+               ? fmt::format("expected finite values, found {} that are not", count.nan + count.infinite)
+               : "";
   }
 
   Checkpoint checkpoint_;
@@ -163,7 +179,8 @@ class Check {
 
 }  // namespace
 
-QuantizedCheck check_quantized(const std::filesystem::path& folder, ThreadPool& pool, const QuantizedCheckOptions& options) {
+QuantizedCheck check_quantized(const std::filesystem::path& folder, ThreadPool& pool,
+                               const QuantizedCheckOptions& options) {
   return Check(folder, pool, options).run();
 }
 

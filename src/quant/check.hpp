@@ -19,8 +19,9 @@ struct QuantizedCheck {
 };
 
 struct QuantizedCheckOptions {
-  const std::atomic<bool>* cancelled = nullptr;                      ///< checked between pieces; ends with Error(cancelled)
-  std::function<void(std::int64_t, std::int64_t)> on_progress = {};  ///< bytes done and in total; called by the calling thread
+  const std::atomic<bool>* cancelled = nullptr;  ///< checked between pieces; ends with Error(cancelled)
+  std::function<void(std::int64_t, std::int64_t)> on_progress =
+      {};  ///< bytes done and in total; called by the calling thread
 };
 
 /// Reads every tensor of a quantized folder and holds it to the policy in cermet_quantization.json (of a folder without
@@ -28,6 +29,7 @@ struct QuantizedCheckOptions {
 /// misshapen, of another type or one too many; quantized values lie in the range that scales were made for; scales are
 /// finite and above 0; siblings have the same input scale; real values are finite. Throws Error where the folder cannot
 /// be opened or is not quantized.
-QuantizedCheck check_quantized(const std::filesystem::path& folder, ThreadPool& pool, const QuantizedCheckOptions& options = {});
+QuantizedCheck check_quantized(const std::filesystem::path& folder, ThreadPool& pool,
+                               const QuantizedCheckOptions& options = {});
 
 }  // namespace cermet

@@ -18,6 +18,7 @@ struct ConvertResult {
 /// converting back gives the same tensors. Throws Error naming the tensor or module that the target cannot hold (see
 /// to_modelslim and from_modelslim), where the folder is not quantized or has that format already, or where `out` holds
 /// something. On any failure nothing is left under `out`.
-ConvertResult convert(const std::filesystem::path& folder, const std::filesystem::path& out, const ExportOptions& options);
+ConvertResult convert(const std::filesystem::path& folder, const std::filesystem::path& out,
+                      const ExportOptions& options);
 
 }  // namespace cermet

@@ -18,19 +18,23 @@ float lower_edge(std::size_t bin) { return format::float_from_bits(static_cast<s
 
 }  // namespace
 
-InputStatistics::InputStatistics(std::int64_t columns) : largest_(static_cast<std::size_t>(columns)), squares_(static_cast<std::size_t>(columns)) {}
+InputStatistics::InputStatistics(std::int64_t columns)
+    : largest_(static_cast<std::size_t>(columns)), squares_(static_cast<std::size_t>(columns)) {}
 
 void InputStatistics::add(const float* rows, std::int64_t count, ThreadPool* pool) {
   std::mutex merging;
   bins_.resize(bin_count);
-  const auto observe = [&](std::int64_t begin, std::int64_t end) {  // all rows of columns [begin, end): a channel's sum has one order
+  const auto observe = [&](std::int64_t begin,
+                           std::int64_t end) {  // all rows of columns [begin, end): a channel's sum has one order
     std::vector<float> squares(static_cast<std::size_t>(columns()));
     std::vector<std::uint64_t> bins(bin_count);
     for (std::int64_t from = begin; from < end; from += column_block) {
       const std::int64_t to = std::min(from + column_block, end);
-      for (std::int64_t r = 0; r < count; ++r) row_loops::observe(rows + r * columns(), from, to, largest_.data(), squares.data(), bins.data());
+      for (std::int64_t r = 0; r < count; ++r)
+        row_loops::observe(rows + r * columns(), from, to, largest_.data(), squares.data(), bins.data());
     }
-    for (std::int64_t c = begin; c < end; ++c) squares_[static_cast<std::size_t>(c)] += static_cast<double>(squares[static_cast<std::size_t>(c)]);
+    for (std::int64_t c = begin; c < end; ++c)
+      squares_[static_cast<std::size_t>(c)] += static_cast<double>(squares[static_cast<std::size_t>(c)]);
     const std::scoped_lock lock(merging);
     for (std::size_t bin = 0; bin < bin_count; ++bin) bins_[bin] += bins[bin];
   };
@@ -43,9 +47,13 @@ bool InputStatistics::is_finite() const {
   return std::ranges::all_of(largest_, [](std::uint32_t bits) { return bits < infinity_bits; });
 }
 
-double InputStatistics::absmax() const { return largest_.empty() ? 0 : static_cast<double>(format::float_from_bits(*std::ranges::max_element(largest_))); }
+double InputStatistics::absmax() const {
+  return largest_.empty() ? 0 : static_cast<double>(format::float_from_bits(*std::ranges::max_element(largest_)));
+}
 
-float InputStatistics::absmax(std::int64_t column) const { return format::float_from_bits(largest_[static_cast<std::size_t>(column)]); }
+float InputStatistics::absmax(std::int64_t column) const {
+  return format::float_from_bits(largest_[static_cast<std::size_t>(column)]);
+}
 
 double InputStatistics::mean_square(std::int64_t column) const {
   return rows_ == 0 ? 0 : squares_[static_cast<std::size_t>(column)] / static_cast<double>(rows_);

@@ -14,8 +14,8 @@ class InputStatistics {
   InputStatistics() = default;
   explicit InputStatistics(std::int64_t columns);
 
-  /// Takes `count` rows of float32 [count, columns]. The figures depend on the rows and on how they come in calls, not on threads. Without a pool, the calling
-  /// thread does it all.
+  /// Takes `count` rows of float32 [count, columns]. The figures depend on the rows and on how they come in calls, not
+  /// on threads. Without a pool, the calling thread does it all.
   void add(const float* rows, std::int64_t count, ThreadPool* pool);
 
   std::int64_t columns() const { return static_cast<std::int64_t>(largest_.size()); }
@@ -26,12 +26,14 @@ class InputStatistics {
   float absmax(std::int64_t column) const;
   /// Mean of squares of a channel.
   double mean_square(std::int64_t column) const;
-  /// The value that `percentage` percent of all absolute values do not exceed, to within a 64th; 0 where there are none.
+  /// The value that `percentage` percent of all absolute values do not exceed, to within a 64th; 0 where there are
+  /// none.
   double percentile(double percentage) const;
 
  private:
   std::int64_t rows_ = 0;
-  std::vector<std::uint32_t> largest_;  ///< bits of absolute values: their order is that of the values, and NaN is above all
+  std::vector<std::uint32_t>
+      largest_;  ///< bits of absolute values: their order is that of the values, and NaN is above all
   std::vector<double> squares_;
   std::vector<std::uint64_t> bins_;  ///< absolute values by exponent and the first 6 bits of their fraction
 };

@@ -23,7 +23,8 @@ struct InputObservation {
 
 class LayerCalibration {
  public:
-  LayerCalibration(const ModelConfig& config, std::int64_t layer, const CalibrationSet& set, std::uint64_t seed, ThreadPool& pool);
+  LayerCalibration(const ModelConfig& config, std::int64_t layer, const CalibrationSet& set, std::uint64_t seed,
+                   ThreadPool& pool);
 
   /// Takes one pass of the layer with taps. Throws Error naming layer and module where an input is not finite.
   void add(const CalibrationPass& pass, PassResults& results);
@@ -32,15 +33,20 @@ class LayerCalibration {
   /// and up, of all of them together.
   const InputObservation& input(LinearModule::Role role) const { return inputs_.at(role); }
   /// Rows that reach an expert, at its gate and up, and at its down.
-  const InputObservation& expert_input(std::int64_t expert) const { return expert_inputs_[static_cast<std::size_t>(expert)]; }
-  const InputObservation& expert_down(std::int64_t expert) const { return expert_downs_[static_cast<std::size_t>(expert)]; }
+  const InputObservation& expert_input(std::int64_t expert) const {
+    return expert_inputs_[static_cast<std::size_t>(expert)];
+  }
+  const InputObservation& expert_down(std::int64_t expert) const {
+    return expert_downs_[static_cast<std::size_t>(expert)];
+  }
   /// Calibration tokens of each expert; empty where there are none.
   const std::vector<std::int64_t>& expert_tokens() const { return expert_tokens_; }
   /// The layer's output for held-out tokens, f32 [held-out tokens, hidden_size].
   const std::vector<float>& heldout_output() const { return heldout_output_; }
 
  private:
-  void observe(InputObservation& input, const float* rows, std::int64_t count, bool heldout, const std::string& module, ThreadPool* pool);
+  void observe(InputObservation& input, const float* rows, std::int64_t count, bool heldout, const std::string& module,
+               ThreadPool* pool);
   void add_experts(const CalibrationPass& pass, PassResults& results);
 
   const ModelConfig& config_;

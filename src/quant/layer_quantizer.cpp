@@ -11,12 +11,18 @@ using Role = LinearModule::Role;
 using Input = LinearScheme::Input;
 using Weight = LinearScheme::Weight;
 
-double relative(const row_loops::Distance& distance) { return distance.reference > 0 ? distance.error / distance.reference : 0; }
+double relative(const row_loops::Distance& distance) {
+  return distance.reference > 0 ? distance.error / distance.reference : 0;
+}
 
 /// The error on held-out rows, or where none reach the modules, on calibration rows.
-double error_of(const SplitDistance& distance) { return relative(distance.heldout.reference > 0 ? distance.heldout : distance.calibration); }
+double error_of(const SplitDistance& distance) {
+  return relative(distance.heldout.reference > 0 ? distance.heldout : distance.calibration);
+}
 
-std::span<const std::byte> bytes_of(const OwnedTensor& tensor) { return {tensor.memory.data(), static_cast<std::size_t>(tensor.memory.size())}; }
+std::span<const std::byte> bytes_of(const OwnedTensor& tensor) {
+  return {tensor.memory.data(), static_cast<std::size_t>(tensor.memory.size())};
+}
 
 std::vector<float> channel_absmax(const InputStatistics& statistics) {
   std::vector<float> absmax(static_cast<std::size_t>(statistics.columns()));
@@ -32,11 +38,20 @@ std::vector<double> mean_squares(const InputStatistics& statistics) {
 
 }  // namespace
 
-LayerQuantizer::LayerQuantizer(const QuantizeOptions& options, const Checkpoint& checkpoint, std::int64_t layer, std::span<const LinearModule> modules,
-                               const LayerCalibration& calibration, ThreadPool& pool)
-    : options_(options), checkpoint_(checkpoint), config_(checkpoint.config()), layer_(layer), modules_(modules), calibration_(calibration), pool_(pool) {}
+LayerQuantizer::LayerQuantizer(const QuantizeOptions& options, const Checkpoint& checkpoint, std::int64_t layer,
+                               std::span<const LinearModule> modules, const LayerCalibration& calibration,
+                               ThreadPool& pool)
+    : options_(options),
+      checkpoint_(checkpoint),
+      config_(checkpoint.config()),
+      layer_(layer),
+      modules_(modules),
+      calibration_(calibration),
+      pool_(pool) {}
 
-std::string LayerQuantizer::name(std::string_view tensor) const { return fmt::format("model.layers.{}.{}", layer_, tensor); }
+std::string LayerQuantizer::name(std::string_view tensor) const {
+  return fmt::format("model.layers.{}.{}", layer_, tensor);
+}
 
 void LayerQuantizer::check_cancelled() const {
   if (options_.cancelled && *options_.cancelled) fail(Status::cancelled, "quantize: stopped");
@@ -86,7 +101,9 @@ void LayerQuantizer::quantize_experts() {
     quantize_group(std::move(group), down.statistics, {.producer = expert_names(config_, layer_, e).up});
     gates.push_back(siblings_of(Role::gate_up, e, calibration_.expert_input(e), shared));
   }
-  quantize_group(std::move(gates), shared, {.norm = name("post_attention_layernorm.weight"), .readers = {router_name(config_, layer_) + ".weight"}});
+  quantize_group(
+      std::move(gates), shared,
+      {.norm = name("post_attention_layernorm.weight"), .readers = {router_name(config_, layer_) + ".weight"}});
 }
 
 std::vector<const LinearModule*> LayerQuantizer::modules_of(Role role, std::int64_t expert) const {
@@ -96,8 +113,13 @@ std::vector<const LinearModule*> LayerQuantizer::modules_of(Role role, std::int6
   return found;
 }
 
-LayerQuantizer::Siblings LayerQuantizer::siblings_of(Role role, std::int64_t expert, const InputObservation& rows, const InputStatistics& statistics) const {
-  Siblings siblings{modules_of(role, expert), SampledRows(rows.learned, rows.judged, statistics.columns()), {}, statistics.rows(), false};
+LayerQuantizer::Siblings LayerQuantizer::siblings_of(Role role, std::int64_t expert, const InputObservation& rows,
+                                                     const InputStatistics& statistics) const {
+  Siblings siblings{modules_of(role, expert),
+                    SampledRows(rows.learned, rows.judged, statistics.columns()),
+                    {},
+                    statistics.rows(),
+                    false};
   if (expert >= 0) {
     siblings.tokens = calibration_.expert_tokens()[static_cast<std::size_t>(expert)];
     siblings.fallback = siblings.tokens < options_.min_expert_tokens;
@@ -106,8 +128,8 @@ LayerQuantizer::Siblings LayerQuantizer::siblings_of(Role role, std::int64_t exp
   return siblings;
 }
 
-/// Decides for a group, whose units share one smoothing, and writes its modules. A group of one unit loads its weights once; experts, of which there may be
-/// many, one after the other for the search and again for the result.
+/// Decides for a group, whose units share one smoothing, and writes its modules. A group of one unit loads its weights
+/// once; experts, of which there may be many, one after the other for the search and again for the result.
 void LayerQuantizer::quantize_group(std::vector<Siblings> group, const InputStatistics& statistics, const Fold& place) {
   const LinearScheme scheme = options_.policy.scheme_of(group.front().modules.front()->name);
   const bool measured = scheme.weight != Weight::real || options_.every_scheme;
@@ -138,11 +160,12 @@ void LayerQuantizer::quantize_group(std::vector<Siblings> group, const InputStat
 
 /// The smoothings that are worth trying, none first; only that one where inputs stay unquantized, or where the options
 /// rule smoothing out.
-std::vector<Smoothing> LayerQuantizer::smoothings(const std::vector<Siblings>& group, const SearchUnit* loaded, const InputStatistics& statistics,
-                                                  const Fold& place, const LinearScheme& scheme) const {
+std::vector<Smoothing> LayerQuantizer::smoothings(const std::vector<Siblings>& group, const SearchUnit* loaded,
+                                                  const InputStatistics& statistics, const Fold& place,
+                                                  const LinearScheme& scheme) const {
   std::vector<Smoothing> list(1);
-  const bool wanted =
-      options_.anti_outlier == AntiOutlier::smooth || options_.anti_outlier == AntiOutlier::both || options_.anti_outlier == AntiOutlier::automatic;
+  const bool wanted = options_.anti_outlier == AntiOutlier::smooth || options_.anti_outlier == AntiOutlier::both ||
+                      options_.anti_outlier == AntiOutlier::automatic;
   const bool known = std::ranges::any_of(group, [](const Siblings& siblings) { return !siblings.fallback; });
   if (!wanted || scheme.input == Input::real || !known) return list;
   std::vector<float> inputs = channel_absmax(statistics), weights(inputs.size());
@@ -165,7 +188,8 @@ std::vector<Smoothing> LayerQuantizer::smoothings(const std::vector<Siblings>& g
   if (!place.norm.empty()) norm = read_tensor(checkpoint_, place.norm, pool_);
   for (const double alpha : smoothing_exponents) {
     std::vector<float> factors = smoothing_factors(inputs, weights, alpha);
-    // Weights that stay in 16 bits are multiplied by powers of two, so that they are not rounded; else factors are those that the norm's rounding leaves.
+    // Weights that stay in 16 bits are multiplied by powers of two, so that they are not rounded; else factors are
+    // those that the norm's rounding leaves.
     if (place.norm.empty() || !place.readers.empty()) round_to_powers_of_two(factors);
     if (!place.norm.empty()) factors = as_folded(factors, norm.view, pool_);
     if (!place.source.empty()) factors = spread(factors, place.source);
@@ -192,8 +216,8 @@ void LayerQuantizer::fold(const Smoothing& smoothing, const Fold& place) {
 }
 
 /// Notes what was decided; writes and measures where there is a unit to do it with.
-void LayerQuantizer::finish(const Siblings& siblings, const SearchUnit* unit, const LinearScheme& scheme, const OutlierChoice& choice,
-                            const InputStatistics& statistics) {
+void LayerQuantizer::finish(const Siblings& siblings, const SearchUnit* unit, const LinearScheme& scheme,
+                            const OutlierChoice& choice, const InputStatistics& statistics) {
   const CodeGrid grid = CodeGrid::of(scheme, options_.range);
   std::vector<ModuleResult> results(siblings.modules.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -219,12 +243,13 @@ void LayerQuantizer::finish(const Siblings& siblings, const SearchUnit* unit, co
 }
 
 /// Quantizes and writes a unit's modules, and measures the errors of their scheme and, where asked for, of all others.
-void LayerQuantizer::measure(const SearchUnit& unit, const LinearScheme& scheme, const OutlierChoice& choice, const InputStatistics& statistics,
-                             std::vector<ModuleResult>& results) {
+void LayerQuantizer::measure(const SearchUnit& unit, const LinearScheme& scheme, const OutlierChoice& choice,
+                             const InputStatistics& statistics, std::vector<ModuleResult>& results) {
   const auto note = [&](const LinearScheme& measured, const std::vector<SplitDistance>& distances) {
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (measured == scheme) results[i].error = error_of(distances[i]);
-      if (distances[i].heldout.reference > 0) results[i].errors[std::string(name_of(measured))] = error_of(distances[i]);
+      if (distances[i].heldout.reference > 0)
+        results[i].errors[std::string(name_of(measured))] = error_of(distances[i]);
     }
   };
   const bool may_be_fixed = unit.modules().front()->expert < 0;
@@ -237,16 +262,19 @@ void LayerQuantizer::measure(const SearchUnit& unit, const LinearScheme& scheme,
       for (std::size_t i = 0; i < results.size(); ++i) write_weight(unit, i, trial.weight(i), choice, grid, results[i]);
     const bool all = options_.every_scheme;
     if (all || (chosen && scheme.input == Input::dynamic)) note({weight, Input::dynamic}, trial.with_dynamic_input());
-    if (chosen && scheme.input == Input::fixed) note({weight, Input::fixed}, trial.with_fixed_input(choice.input_scale));
+    if (chosen && scheme.input == Input::fixed)
+      note({weight, Input::fixed}, trial.with_fixed_input(choice.input_scale));
     else if (all && may_be_fixed) note({weight, Input::fixed}, best_fixed(trial, unit, choice, statistics, grid));
     if (!all && !(chosen && scheme.input == Input::real)) continue;
     if (choice.smoothing.factors.empty()) note({weight, Input::real}, trial.with_real_input());
-    else note({weight, Input::real}, UnitTrial(unit, {}, grid, TrialRows::judging).with_real_input());  // what such a module would be: nothing to smooth
+    else
+      note({weight, Input::real}, UnitTrial(unit, {}, grid, TrialRows::judging)
+                                      .with_real_input());  // what such a module would be: nothing to smooth
   }
 }
 
-void LayerQuantizer::write_weight(const SearchUnit& unit, std::size_t i, const QuantizedWeight& weight, const OutlierChoice& choice, const CodeGrid& grid,
-                                  ModuleResult& result) {
+void LayerQuantizer::write_weight(const SearchUnit& unit, std::size_t i, const QuantizedWeight& weight,
+                                  const OutlierChoice& choice, const CodeGrid& grid, ModuleResult& result) {
   const std::string module = unit.modules()[i]->name, tensor = module + ".weight";
   result.clip_ratio = weight.clip_ratio;
   const auto put = [&](const QuantizedWeight& final) {
@@ -255,13 +283,17 @@ void LayerQuantizer::write_weight(const SearchUnit& unit, std::size_t i, const Q
   };
   const std::vector<float>& rows = factors_[tensor].rows;
   if (rows.empty()) put(weight);
-  else put(quantize_weight(unit.weight(i), {choice.smoothing.factors, rows}, grid, unit.weight(i).dtype, unit.importance(choice.smoothing), pool_));
-  if (result.scheme.input == Input::fixed) writer_->put_scales(module + ".input_scale", {&choice.input_scale, 1}, pool_);
+  else
+    put(quantize_weight(unit.weight(i), {choice.smoothing.factors, rows}, grid, unit.weight(i).dtype,
+                        unit.importance(choice.smoothing), pool_));
+  if (result.scheme.input == Input::fixed)
+    writer_->put_scales(module + ".input_scale", {&choice.input_scale, 1}, pool_);
 }
 
 /// The error with a static scale that was not requested: the best of the largest value, the percentile, and the middle
 /// between them.
-std::vector<SplitDistance> LayerQuantizer::best_fixed(UnitTrial& trial, const SearchUnit& unit, const OutlierChoice& choice, const InputStatistics& statistics,
+std::vector<SplitDistance> LayerQuantizer::best_fixed(UnitTrial& trial, const SearchUnit& unit,
+                                                      const OutlierChoice& choice, const InputStatistics& statistics,
                                                       const CodeGrid& grid) const {
   const double absmax = smoothed_absmax(statistics, choice.smoothing);
   InputStatistics smoothed(trial.x().shape[1]);
@@ -271,8 +303,10 @@ std::vector<SplitDistance> LayerQuantizer::best_fixed(UnitTrial& trial, const Se
   double least = 0;
   for (const double threshold : {absmax, std::sqrt(absmax * percentile), percentile}) {
     if (!(threshold > 0)) continue;
-    std::vector<SplitDistance> distances = trial.with_fixed_input(stored_scale(threshold / static_cast<double>(grid.range), unit.weight(0).dtype));
-    const double error = std::accumulate(distances.begin(), distances.end(), 0.0, [](double sum, const SplitDistance& d) { return sum + error_of(d); });
+    std::vector<SplitDistance> distances =
+        trial.with_fixed_input(stored_scale(threshold / static_cast<double>(grid.range), unit.weight(0).dtype));
+    const double error = std::accumulate(distances.begin(), distances.end(), 0.0,
+                                         [](double sum, const SplitDistance& d) { return sum + error_of(d); });
     if (best.empty() || error < least) {
       best = std::move(distances);
       least = error;
@@ -288,7 +322,9 @@ void LayerQuantizer::write_rest() {
     const OwnedTensor stored = read_tensor(checkpoint_, tensor, pool_);
     const auto factors = factors_.find(tensor);
     if (factors == factors_.end()) writer_->put(tensor, bytes_of(stored), pool_);
-    else writer_->put(tensor, bytes_of(scaled_tensor(stored.view, {factors->second.columns, factors->second.rows}, pool_)), pool_);
+    else
+      writer_->put(tensor, bytes_of(scaled_tensor(stored.view, {factors->second.columns, factors->second.rows}, pool_)),
+                   pool_);
   }
 }
 

@@ -16,8 +16,8 @@ namespace cermet {
 class LayerQuantizer {
  public:
   /// `modules` are those of the layer, routers among them. Everything must outlive the quantizer.
-  LayerQuantizer(const QuantizeOptions& options, const Checkpoint& checkpoint, std::int64_t layer, std::span<const LinearModule> modules,
-                 const LayerCalibration& calibration, ThreadPool& pool);
+  LayerQuantizer(const QuantizeOptions& options, const Checkpoint& checkpoint, std::int64_t layer,
+                 std::span<const LinearModule> modules, const LayerCalibration& calibration, ThreadPool& pool);
 
   /// Quantizes and writes the layer's file. The result lacks output_error.
   LayerResult write(const std::filesystem::path& file);
@@ -43,19 +43,22 @@ class LayerQuantizer {
   };
 
   std::vector<const LinearModule*> modules_of(LinearModule::Role role, std::int64_t expert = -1) const;
-  Siblings siblings_of(LinearModule::Role role, std::int64_t expert, const InputObservation& rows, const InputStatistics& statistics) const;
+  Siblings siblings_of(LinearModule::Role role, std::int64_t expert, const InputObservation& rows,
+                       const InputStatistics& statistics) const;
   void quantize_experts();
   void quantize_group(std::vector<Siblings> group, const InputStatistics& statistics, const Fold& place);
-  std::vector<Smoothing> smoothings(const std::vector<Siblings>& group, const SearchUnit* loaded, const InputStatistics& statistics, const Fold& place,
+  std::vector<Smoothing> smoothings(const std::vector<Siblings>& group, const SearchUnit* loaded,
+                                    const InputStatistics& statistics, const Fold& place,
                                     const LinearScheme& scheme) const;
   void fold(const Smoothing& smoothing, const Fold& place);
-  void finish(const Siblings& siblings, const SearchUnit* unit, const LinearScheme& scheme, const OutlierChoice& choice, const InputStatistics& statistics);
-  void measure(const SearchUnit& unit, const LinearScheme& scheme, const OutlierChoice& choice, const InputStatistics& statistics,
-               std::vector<ModuleResult>& results);
-  void write_weight(const SearchUnit& unit, std::size_t i, const QuantizedWeight& weight, const OutlierChoice& choice, const CodeGrid& grid,
-                    ModuleResult& result);
-  std::vector<SplitDistance> best_fixed(UnitTrial& trial, const SearchUnit& unit, const OutlierChoice& choice, const InputStatistics& statistics,
-                                        const CodeGrid& grid) const;
+  void finish(const Siblings& siblings, const SearchUnit* unit, const LinearScheme& scheme, const OutlierChoice& choice,
+              const InputStatistics& statistics);
+  void measure(const SearchUnit& unit, const LinearScheme& scheme, const OutlierChoice& choice,
+               const InputStatistics& statistics, std::vector<ModuleResult>& results);
+  void write_weight(const SearchUnit& unit, std::size_t i, const QuantizedWeight& weight, const OutlierChoice& choice,
+                    const CodeGrid& grid, ModuleResult& result);
+  std::vector<SplitDistance> best_fixed(UnitTrial& trial, const SearchUnit& unit, const OutlierChoice& choice,
+                                        const InputStatistics& statistics, const CodeGrid& grid) const;
   void write_rest();
   std::string name(std::string_view tensor) const;
   void check_cancelled() const;

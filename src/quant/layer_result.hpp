@@ -13,8 +13,8 @@
 
 namespace cermet {
 
-/// Errors are relative output errors on held-out rows: |y - y'|^2 / |y|^2 over all outputs of the module, y with the weights and inputs of the checkpoint's
-/// type and y' with the quantized ones.
+/// Errors are relative output errors on held-out rows: |y - y'|^2 / |y|^2 over all outputs of the module, y with the
+/// weights and inputs of the checkpoint's type and y' with the quantized ones.
 struct ModuleResult {
   std::string name;
   LinearScheme scheme;
@@ -27,17 +27,19 @@ struct ModuleResult {
   double percentile = 0;                 ///< of the input's absolute values before, at the option's percentage
   double threshold = 0;                  ///< where a clamped input saturates; 0 where it is not clamped
   double input_scale = 0;                ///< static; 0 where there is none
-  double clip_ratio = 1;                 ///< mean over the rows of the weight: searched scale / scale of the largest value
-  std::int64_t tokens = 0;               ///< calibration tokens that the statistics saw
-  bool fallback = false;                 ///< an expert that too few tokens reached: rounded to nearest, without search
+  double clip_ratio = 1;    ///< mean over the rows of the weight: searched scale / scale of the largest value
+  std::int64_t tokens = 0;  ///< calibration tokens that the statistics saw
+  bool fallback = false;    ///< an expert that too few tokens reached: rounded to nearest, without search
 };
 
 struct LayerResult {
   std::int64_t layer = 0;
-  /// |h - h'|^2 / |h - x|^2 over held-out tokens: x the layer's input, h its output in the checkpoint's type and h' its output when quantized.
+  /// |h - h'|^2 / |h - x|^2 over held-out tokens: x the layer's input, h its output in the checkpoint's type and h' its
+  /// output when quantized.
   double output_error = 0;
-  std::vector<ModuleResult> modules;        ///< in the order in which a forward pass meets them, routers left out
-  std::vector<std::int64_t> expert_tokens;  ///< calibration tokens that each expert of a mixture got; empty for other layers
+  std::vector<ModuleResult> modules;  ///< in the order in which a forward pass meets them, routers left out
+  std::vector<std::int64_t>
+      expert_tokens;  ///< calibration tokens that each expert of a mixture got; empty for other layers
 
   JsonValue to_value() const;
   std::string to_json() const;

@@ -93,7 +93,8 @@ struct LayerRunner::State {
     executable.bind(decoder_io::value_cache(layer), TensorView(values.data(), stored, cache_shape()));
   }
 
-  /// Every sequence has the pages that follow those of the one before, so that the parts of a long prompt find theirs again.
+  /// Every sequence has the pages that follow those of the one before, so that the parts of a long prompt find theirs
+  /// again.
   void fill(const CalibrationPass& pass, const float* hidden) {
     std::int64_t token = 0, page = 0;
     rotary.begin_pass();
@@ -113,10 +114,12 @@ struct LayerRunner::State {
     index(decoder_io::query_starts)[pass.parts.size()] = static_cast<std::int32_t>(token);
     std::memcpy(inputs.at(decoder_io::hidden).host.memory.data(), hidden + pass.first_row * config.hidden_size,
                 static_cast<std::size_t>(pass.tokens * config.hidden_size) * sizeof(float));
-    for (const auto& [name, table] : {std::pair{decoder_io::rope_cos, rotary.cos()}, {decoder_io::rope_sin, rotary.sin()}})
+    for (const auto& [name, table] :
+         {std::pair{decoder_io::rope_cos, rotary.cos()}, {decoder_io::rope_sin, rotary.sin()}})
       std::memcpy(inputs.at(name).host.memory.data(), table.data, static_cast<std::size_t>(bytes_of(table)));
     if (!stream) return;
-    for (auto& [name, input] : inputs) stream->upload(input.device.data(), input.host.memory.data(), input.host.memory.size());
+    for (auto& [name, input] : inputs)
+      stream->upload(input.device.data(), input.host.memory.data(), input.host.memory.size());
   }
 };
 
@@ -143,11 +146,13 @@ void LayerRunner::run(const Work& work, FunctionRef<void(const CalibrationPass&,
   State& s = *state_;
   const DType operands = s.stream ? s.stored : DType::f32;  // a GPU's fast products want 16 bits on both sides
   DecoderGraph decoder = build_decoder_layer(s.config, {s.stored, operands, s.stored}, work.quantization,
-                                             {s.sizes.pages, block_size, s.sizes.pages_per_sequence, s.rotary.rows()}, work.layer, work.taps);
+                                             {s.sizes.pages, block_size, s.sizes.pages_per_sequence, s.rotary.rows()},
+                                             work.layer, work.taps);
   SessionOptions options;
   options.maximum.set(Symbol("T"), s.sizes.tokens);
   options.maximum.set(Symbol("B"), s.sizes.sequences);
-  Session session(std::move(decoder.graph), s.context, make_weight_loader(work.reader, std::move(decoder.sources), {}), options);
+  Session session(std::move(decoder.graph), s.context, make_weight_loader(work.reader, std::move(decoder.sources), {}),
+                  options);
   s.bind(session.executable(), work.layer);
   Results results(session);
   for (const CalibrationPass& pass : s.set.passes) {

@@ -23,8 +23,8 @@ class PassResults {
 
 class LayerRunner {
  public:
-  /// `stored` is the checkpoint's element type: that of keys and values. Rotary frequencies are float32, as when the model runs. Set and context must outlive
-  /// the runner. Throws Error naming the device where it does not compute.
+  /// `stored` is the checkpoint's element type: that of keys and values. Rotary frequencies are float32, as when the
+  /// model runs. Set and context must outlive the runner. Throws Error naming the device where it does not compute.
   LayerRunner(const ModelConfig& config, DType stored, const CalibrationSet& set, Context& context);
   ~LayerRunner();
 

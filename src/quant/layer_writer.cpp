@@ -13,8 +13,8 @@ std::vector<ExpectedTensor> layer_tensors(const ModelConfig& config, std::int64_
   return tensors;
 }
 
-LayerWriter::LayerWriter(const std::filesystem::path& file, const Checkpoint& checkpoint, std::int64_t layer, std::span<const LinearModule> modules,
-                         const Policy& policy) {
+LayerWriter::LayerWriter(const std::filesystem::path& file, const Checkpoint& checkpoint, std::int64_t layer,
+                         std::span<const LinearModule> modules, const Policy& policy) {
   std::map<std::string, LinearScheme> schemes;  // by the weight's name
   for (const LinearModule& module : modules) schemes[module.name + ".weight"] = policy.scheme_of(module.name);
   for (const ExpectedTensor& tensor : layer_tensors(checkpoint.config(), layer)) {
@@ -54,7 +54,8 @@ void LayerWriter::put(const std::string& name, std::span<const std::byte> bytes,
 void LayerWriter::put_scales(const std::string& name, std::span<const float> scales, ThreadPool& pool) {
   const DType dtype = specs_[index_.at(name)].dtype;
   std::vector<std::byte> bytes(scales.size() * size_of(dtype));
-  for (std::size_t i = 0; i < scales.size(); ++i) format::store_element(bytes.data(), dtype, static_cast<std::int64_t>(i), static_cast<double>(scales[i]));
+  for (std::size_t i = 0; i < scales.size(); ++i)
+    format::store_element(bytes.data(), dtype, static_cast<std::int64_t>(i), static_cast<double>(scales[i]));
   put(name, bytes, pool);
 }
 

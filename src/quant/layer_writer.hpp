@@ -18,7 +18,8 @@ class LayerWriter {
  public:
   /// Plans the tensors of a layer: those of the checkpoint, and for quantized modules quantized values and scales in
   /// place of the weight. Throws Error(io) where the disk is full.
-  LayerWriter(const std::filesystem::path& file, const Checkpoint& checkpoint, std::int64_t layer, std::span<const LinearModule> modules, const Policy& policy);
+  LayerWriter(const std::filesystem::path& file, const Checkpoint& checkpoint, std::int64_t layer,
+              std::span<const LinearModule> modules, const Policy& policy);
 
   /// Checkpoint tensors of the layer that nothing was written for yet, in their order.
   std::vector<std::string> unwritten() const;

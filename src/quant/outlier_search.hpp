@@ -17,16 +17,18 @@ struct OutlierChoice {
 /// A static input scale to try.
 struct ScalePoint {
   float scale = 0;
-  bool clamped = false;  ///< at or below the percentile: what a clamp may choose; the others reach up to the largest value
+  bool clamped =
+      false;  ///< at or below the percentile: what a clamp may choose; the others reach up to the largest value
 };
-/// Scales between the largest value and the percentile, and from the percentile downwards, as `stored` holds them; without repetitions. `coarse`: every other
-/// one.
+/// Scales between the largest value and the percentile, and from the percentile downwards, as `stored` holds them;
+/// without repetitions. `coarse`: every other one.
 std::vector<ScalePoint> scale_points(double absmax, double percentile, const CodeGrid& grid, DType stored, bool coarse);
 
 class OutlierSearch {
  public:
   /// `smoothings` are tried in their order; the first stands for none. Everything must outlive the search.
-  OutlierSearch(const QuantizeOptions& options, const LinearScheme& scheme, const InputStatistics& statistics, std::vector<Smoothing> smoothings);
+  OutlierSearch(const QuantizeOptions& options, const LinearScheme& scheme, const InputStatistics& statistics,
+                std::vector<Smoothing> smoothings);
 
   /// Measures a unit; errors of several are added up. A static scale takes exactly one unit; with smoothing, fewer
   /// scales are tried.

@@ -1,17 +1,21 @@
 #include "quant/pipeline.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
+#include "base/error.hpp"
 #include "io/new_folder.hpp"
 #include "io/safetensors.hpp"
 #include "quant/layer_quantizer.hpp"
 #include "quant/working_state.hpp"
 
 namespace cermet {
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -19,20 +23,23 @@ using Clock = std::chrono::steady_clock;
 void check_options(const QuantizeOptions& options) {
   require(!options.out.empty(), "out: expected a folder, found none");
   require_new_or_empty(options.out);
-  require(options.clamp_percentile > 50 && options.clamp_percentile <= 100, "clamp percentile: expected more than 50 and at most 100, found {}",
-          options.clamp_percentile);
+  require(options.clamp_percentile > 50 && options.clamp_percentile <= 100,
+          "clamp percentile: expected more than 50 and at most 100, found {}", options.clamp_percentile);
   require(options.range == 127 || options.range == 127.5, "range: expected 127 or 127.5, found {}", options.range);
-  require(options.min_expert_tokens >= 1, "least tokens of an expert: expected at least 1, found {}", options.min_expert_tokens);
+  require(options.min_expert_tokens >= 1, "least tokens of an expert: expected at least 1, found {}",
+          options.min_expert_tokens);
 }
 
 /// Refuses a checkpoint that is quantized already.
 void check_source(const Checkpoint& checkpoint) {
   for (const StoredTensor& tensor : checkpoint.tensors()) {
     if (tensor.dtype == DType::f64)
-      fail(Status::unsupported, "{}: {}: expected f32, bf16 or f16, found f64", checkpoint.file_of(tensor).path().string(), tensor.name);
+      fail(Status::unsupported, "{}: {}: expected f32, bf16 or f16, found f64",
+           checkpoint.file_of(tensor).path().string(), tensor.name);
     if (tensor.dtype == DType::i8 || dtypes::fp8.contains(tensor.dtype) || tensor.name.ends_with(".weight_scale"))
-      fail(Status::unsupported, "{}: expected a checkpoint in f32, bf16 or f16, found one that is quantized already ({} is {})", checkpoint.folder().string(),
-           tensor.name, name_of(tensor.dtype));
+      fail(Status::unsupported,
+           "{}: expected a checkpoint in f32, bf16 or f16, found one that is quantized already ({} is {})",
+           checkpoint.folder().string(), tensor.name, name_of(tensor.dtype));
   }
 }
 
@@ -41,7 +48,8 @@ struct LayerError {
   double error = 0, change = 0;
   void add(const float* input, const float* expected, const float* found, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
-      const double e = static_cast<double>(expected[i]) - static_cast<double>(found[i]), c = static_cast<double>(expected[i]) - static_cast<double>(input[i]);
+      const double e = static_cast<double>(expected[i]) - static_cast<double>(found[i]),
+                   c = static_cast<double>(expected[i]) - static_cast<double>(input[i]);
       error += e * e;
       change += c * c;
     }
@@ -98,7 +106,8 @@ class Pipeline {
   void run_layer(WorkingState& state, LayerRunner& runner) {
     const std::int64_t layer = done_;
     std::vector<LinearModule> own;
-    std::ranges::copy_if(modules_, std::back_inserter(own), [&](const LinearModule& module) { return module.layer == layer; });
+    std::ranges::copy_if(modules_, std::back_inserter(own),
+                         [&](const LinearModule& module) { return module.layer == layer; });
     report("reading");
     for (const ExpectedTensor& tensor : layer_tensors(config(), layer)) check_finite(checkpoint_, tensor.name, pool_);
     LayerCalibration calibration(config(), layer, set_, options_.seed, pool_);
@@ -115,8 +124,10 @@ class Pipeline {
     state.complete(result, last ? std::span<const float>() : std::span<const float>(hidden_));
   }
 
-  /// Runs the layer as it was written, from its file, and takes its output as the next one's input. Returns the layer's error on held-out tokens.
-  double advance(LayerRunner& runner, const std::filesystem::path& file, const std::vector<LinearModule>& modules, const LayerCalibration& calibration) {
+  /// Runs the layer as it was written, from its file, and takes its output as the next one's input. Returns the layer's
+  /// error on held-out tokens.
+  double advance(LayerRunner& runner, const std::filesystem::path& file, const std::vector<LinearModule>& modules,
+                 const LayerCalibration& calibration) {
     Quantization quantization{.format = Quantization::Format::compressed_tensors, .modules = {}};
     for (const LinearModule& module : modules) {
       const LinearScheme scheme = options_.policy.scheme_of(module.name);
@@ -124,16 +135,21 @@ class Pipeline {
     }
     const SafetensorsFile tensors = SafetensorsFile::open(file);
     const TensorReader reader{[&](std::string_view name) { return tensors.find(name); },
-                              [&](const StoredTensor& tensor, std::int64_t offset, std::span<std::byte> to) { tensors.read(tensor, offset, to); }};
+                              [&](const StoredTensor& tensor, std::int64_t offset, std::span<std::byte> to) {
+                                tensors.read(tensor, offset, to);
+                              }};
     LayerError error;
     const std::int64_t width = config().hidden_size;
-    runner.run({done_, quantization, reader, false, hidden_.data(), options_.cancelled}, [&](const CalibrationPass& pass, PassResults& results) {
-      const TensorView output = results.output(decoder_io::hidden);
-      float* own = hidden_.data() + pass.first_row * width;
-      if (pass.heldout)
-        error.add(own, calibration.heldout_output().data() + (pass.first_row - set_.first_heldout_row) * width, output.as<float>(), pass.tokens * width);
-      std::memcpy(own, output.data, static_cast<std::size_t>(pass.tokens * width) * sizeof(float));
-    });
+    runner.run({done_, quantization, reader, false, hidden_.data(), options_.cancelled},
+               [&](const CalibrationPass& pass, PassResults& results) {
+                 const TensorView output = results.output(decoder_io::hidden);
+                 float* own = hidden_.data() + pass.first_row * width;
+                 if (pass.heldout)
+                   error.add(own,
+                             calibration.heldout_output().data() + (pass.first_row - set_.first_heldout_row) * width,
+                             output.as<float>(), pass.tokens * width);
+                 std::memcpy(own, output.data, static_cast<std::size_t>(pass.tokens * width) * sizeof(float));
+               });
     return error.change > 0 ? error.error / error.change : 0;
   }
 
@@ -152,5 +168,40 @@ class Pipeline {
 }  // namespace
 
 std::vector<LayerResult> run_layers(const QuantizeOptions& options) { return Pipeline(options).run(); }
+
+// ---- Names and places that pipeline.hpp declares ----
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, AntiOutlier>, 5> names{{
+    {"none", AntiOutlier::none},
+    {"clamp", AntiOutlier::clamp},
+    {"smooth", AntiOutlier::smooth},
+    {"both", AntiOutlier::both},
+    {"auto", AntiOutlier::automatic},
+}};
+
+}  // namespace
+
+std::string_view name_of(AntiOutlier choice) { return names.at(static_cast<std::size_t>(choice)).first; }
+
+std::optional<AntiOutlier> anti_outlier_named(std::string_view name) {
+  for (const auto& [known, choice] : names)
+    if (known == name) return choice;
+  return std::nullopt;
+}
+
+std::filesystem::path working_folder(const std::filesystem::path& out) {
+  std::filesystem::path folder = out.has_filename() ? out : out.parent_path();  // "out/" names the same folder
+  folder += ".partial";
+  return folder;
+}
+
+std::filesystem::path layer_file(const std::filesystem::path& working, std::int64_t layer) {
+  return working / fmt::format("layer-{:04}.safetensors", layer);
+}
+std::filesystem::path result_file(const std::filesystem::path& working, std::int64_t layer) {
+  return working / fmt::format("layer-{:04}.json", layer);
+}
 
 }  // namespace cermet

@@ -9,7 +9,8 @@
 namespace cermet {
 namespace {
 
-constexpr std::string_view scheme_names = "16bit, w8a16, w8a8_dynamic, w8a8_static, fp8_weight_only, fp8_dynamic or fp8_static";
+constexpr std::string_view scheme_names =
+    "16bit, w8a16, w8a8_dynamic, w8a8_static, fp8_weight_only, fp8_dynamic or fp8_static";
 
 constexpr std::string_view protected_rules =
     "*.mlp.gate              = 16bit         # routers decide which experts run: small, and sensitive\n"
@@ -34,12 +35,15 @@ bool is_pattern(std::string_view text) {
 
 Policy::Rule parse_rule(std::string_view text, std::string_view file, std::int64_t line) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos) fail(Status::invalid_file, "{}:{}: expected PATTERN = SCHEME, found {}", file, line, quote(text));
+  if (equals == std::string_view::npos)
+    fail(Status::invalid_file, "{}:{}: expected PATTERN = SCHEME, found {}", file, line, quote(text));
   const std::string_view pattern = trimmed(text.substr(0, equals)), name = trimmed(text.substr(equals + 1));
   if (!is_pattern(pattern))
-    fail(Status::invalid_file, "{}:{}: pattern: expected letters, digits, '_', '.', '-', '*' and '?', found {}", file, line, quote(pattern));
+    fail(Status::invalid_file, "{}:{}: pattern: expected letters, digits, '_', '.', '-', '*' and '?', found {}", file,
+         line, quote(pattern));
   const std::optional<LinearScheme> scheme = scheme_named(name);
-  if (!scheme) fail(Status::invalid_file, "{}:{}: scheme: expected {}, found {}", file, line, scheme_names, quote(name));
+  if (!scheme)
+    fail(Status::invalid_file, "{}:{}: scheme: expected {}, found {}", file, line, scheme_names, quote(name));
   return {std::string(pattern), *scheme, line};
 }
 
@@ -78,17 +82,20 @@ Policy Policy::parse(std::string_view text, std::string_view file) {
     if (!rule.empty()) policy.rules_.push_back(parse_rule(rule, file, line));
     begin = end + 1;
   }
-  if (policy.rules_.empty()) fail(Status::invalid_file, "{}: expected at least one rule, PATTERN = SCHEME, found none", file);
+  if (policy.rules_.empty())
+    fail(Status::invalid_file, "{}: expected at least one rule, PATTERN = SCHEME, found none", file);
   return policy;
 }
 
 Policy Policy::standard() {
-  return parse(fmt::format("# PATTERN = SCHEME; the first rule that matches a module's name decides.\n{}{}", protected_rules, standard_rules),
+  return parse(fmt::format("# PATTERN = SCHEME; the first rule that matches a module's name decides.\n{}{}",
+                           protected_rules, standard_rules),
                "the default policy");
 }
 
 Policy Policy::uniform(const LinearScheme& scheme) {
-  return parse(fmt::format("{}model.layers.*          = {}\n", protected_rules, name_of(scheme)), fmt::format("the policy {}", name_of(scheme)));
+  return parse(fmt::format("{}model.layers.*          = {}\n", protected_rules, name_of(scheme)),
+               fmt::format("the policy {}", name_of(scheme)));
 }
 
 const Policy::Rule* Policy::rule_of(std::string_view module) const {
@@ -108,7 +115,9 @@ std::vector<std::string> Policy::unused_rules(std::span<const LinearModule> modu
     if (const Rule* rule = rule_of(module.name)) used[static_cast<std::size_t>(rule - rules_.data())] = true;
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < rules_.size(); ++i)
-    if (!used[i]) lines.push_back(fmt::format("{}:{}: {} matches no module of this model", file_, rules_[i].line, quote(rules_[i].pattern)));
+    if (!used[i])
+      lines.push_back(
+          fmt::format("{}:{}: {} matches no module of this model", file_, rules_[i].line, quote(rules_[i].pattern)));
   return lines;
 }
 
@@ -117,13 +126,16 @@ void Policy::check(std::span<const LinearModule> modules) const {
   for (const LinearModule& module : modules) {
     const LinearScheme scheme = scheme_of(module.name);
     const bool stays = module.role == LinearModule::Role::router || module.role == LinearModule::Role::head;
-    require(!stays || scheme == LinearScheme{}, "{}: {}: expected 16bit for a router or the head, found {}", file_, module.name, name_of(scheme));
+    require(!stays || scheme == LinearScheme{}, "{}: {}: expected 16bit for a router or the head, found {}", file_,
+            module.name, name_of(scheme));
     require(module.expert < 0 || scheme.input != LinearScheme::Input::fixed,
-            "{}: {}: expected 16bit, w8a16, w8a8_dynamic, fp8_weight_only or fp8_dynamic for an expert, found {}", file_, module.name, name_of(scheme));
+            "{}: {}: expected 16bit, w8a16, w8a8_dynamic, fp8_weight_only or fp8_dynamic for an expert, found {}",
+            file_, module.name, name_of(scheme));
     const LinearModule& first = *first_of_group.emplace(module.group, &module).first->second;
     const LinearScheme expected = scheme_of(first.name);
-    require(scheme == expected, "{}: expected one scheme for {} and {}, which {}, found {} and {}", file_, first.name, module.name,
-            module.expert < 0 ? "share an input" : "run as one grouped GEMM", name_of(expected), name_of(scheme));
+    require(scheme == expected, "{}: expected one scheme for {} and {}, which {}, found {} and {}", file_, first.name,
+            module.name, module.expert < 0 ? "share an input" : "run as one grouped GEMM", name_of(expected),
+            name_of(scheme));
   }
 }
 

@@ -12,8 +12,8 @@
 
 namespace cermet {
 
-/// A list of rules, written one in a line: `PATTERN = SCHEME`. In a pattern `*` stands for any characters (dots too) and `?` for one; `#` starts a comment.
-/// A module that no rule matches stays in 16 bit.
+/// A list of rules, written one in a line: `PATTERN = SCHEME`. In a pattern `*` stands for any characters (dots too)
+/// and `?` for one; `#` starts a comment. A module that no rule matches stays in 16 bit.
 class Policy {
  public:
   struct Rule {
@@ -22,7 +22,8 @@ class Policy {
     std::int64_t line = 0;  ///< in the file, from 1 on
   };
 
-  /// `file` stands for the text in messages. Throws Error(invalid_file) naming file, line, what was expected and what was found.
+  /// `file` stands for the text in messages. Throws Error(invalid_file) naming file, line, what was expected and what
+  /// was found.
   static Policy parse(std::string_view text, std::string_view file);
   /// Routers and head in 16 bit, experts w8a8_dynamic, other projections w8a8_static.
   static Policy standard();

@@ -45,7 +45,8 @@ Prompt prompt_of(Json root) {
     if (const std::optional<Json> found = root.find(key)) return std::string(found->as_string());
   if (const std::optional<Json> found = root.find("ids")) {
     Ids ids;
-    for (const Json id : found->as_array()) ids.push_back(static_cast<std::int32_t>(id.as_integer(0, std::numeric_limits<std::int32_t>::max())));
+    for (const Json id : found->as_array())
+      ids.push_back(static_cast<std::int32_t>(id.as_integer(0, std::numeric_limits<std::int32_t>::max())));
     return ids;
   }
   const std::optional<Json> messages = root.find("messages");
@@ -60,7 +61,10 @@ Prompt prompt_of(Json root) {
 
 const Tokenizer& require_tokenizer(const Tokenizer* tokenizer, const std::string& file) {
   if (!tokenizer)
-    fail(Status::invalid_argument, "{}: expected a tokenizer.json beside the model, --tokenizer, or prompts as \"ids\" in a .jsonl file, found text", file);
+    fail(Status::invalid_argument,
+         "{}: expected a tokenizer.json beside the model, --tokenizer, or prompts as \"ids\" in a .jsonl file, found "
+         "text",
+         file);
   return *tokenizer;
 }
 
@@ -73,30 +77,35 @@ std::vector<std::size_t> spread(std::size_t size, std::size_t count) {
 }
 
 /// Prompts that are lines: checked all, tokenized when chosen.
-std::vector<Ids> of_lines(const std::vector<Line>& lines, const std::string& file, const Tokenizer* tokenizer, const PromptOptions& options,
-                          const std::function<Prompt(const Line&)>& read) {
+std::vector<Ids> of_lines(const std::vector<Line>& lines, const std::string& file, const Tokenizer* tokenizer,
+                          const PromptOptions& options, const std::function<Prompt(const Line&)>& read) {
   std::vector<Prompt> all;
   for (const Line& line : lines) {
     all.push_back(read(line));
     if (std::visit([](const auto& prompt) { return prompt.empty(); }, all.back()))
       fail(Status::invalid_file, "{}:{}: expected a prompt, found an empty one", file, line.number);
-    if (std::holds_alternative<std::string>(all.back())) require_tokenizer(tokenizer, fmt::format("{}:{}", file, line.number));
+    if (std::holds_alternative<std::string>(all.back()))
+      require_tokenizer(tokenizer, fmt::format("{}:{}", file, line.number));
   }
   std::vector<Ids> prompts;
   for (const std::size_t i : spread(all.size(), static_cast<std::size_t>(options.samples))) {
-    Ids ids = std::holds_alternative<Ids>(all[i]) ? std::get<Ids>(all[i]) : tokenizer->encode(std::get<std::string>(all[i]), true);
+    Ids ids = std::holds_alternative<Ids>(all[i]) ? std::get<Ids>(all[i])
+                                                  : tokenizer->encode(std::get<std::string>(all[i]), true);
     ids.resize(std::min(ids.size(), static_cast<std::size_t>(options.length)));
     prompts.push_back(std::move(ids));
   }
   return prompts;
 }
 
-std::vector<Ids> of_text(std::string_view text, const std::string& file, const Tokenizer& tokenizer, const PromptOptions& options) {
+std::vector<Ids> of_text(std::string_view text, const std::string& file, const Tokenizer& tokenizer,
+                         const PromptOptions& options) {
   const Ids ids = tokenizer.encode(text, false);
   Ids start = tokenizer.encode("", true);
-  if (start.size() > 1 || static_cast<std::int64_t>(start.size()) >= options.length) start.clear();  // an end of text, or nothing that fits
+  if (start.size() > 1 || static_cast<std::int64_t>(start.size()) >= options.length)
+    start.clear();  // an end of text, or nothing that fits
   const std::size_t piece = static_cast<std::size_t>(options.length) - start.size();
-  if (ids.size() < piece) fail(Status::invalid_file, "{}: expected at least {} tokens, found {}", file, piece, ids.size());
+  if (ids.size() < piece)
+    fail(Status::invalid_file, "{}: expected at least {} tokens, found {}", file, piece, ids.size());
   std::vector<Ids> prompts;
   for (const std::size_t i : spread(ids.size() / piece, static_cast<std::size_t>(options.samples))) {
     prompts.push_back(start);
@@ -108,7 +117,8 @@ std::vector<Ids> of_text(std::string_view text, const std::string& file, const T
 
 }  // namespace
 
-std::vector<Ids> read_prompts(const std::filesystem::path& path, const Tokenizer* tokenizer, const PromptOptions& options) {
+std::vector<Ids> read_prompts(const std::filesystem::path& path, const Tokenizer* tokenizer,
+                              const PromptOptions& options) {
   require(options.samples >= 1, "samples: expected at least 1, found {}", options.samples);
   require(options.length >= 2, "length: expected at least 2 tokens, found {}", options.length);
   const std::string file = path.string(), bytes = read_file(path);

@@ -24,7 +24,8 @@ struct QuantizationRecord {
 
   static constexpr const char* file_name = "cermet_quantization.json";
   std::string to_json() const;
-  /// Reads FOLDER/cermet_quantization.json; nothing where there is none. Throws Error(invalid_file) naming file and field.
+  /// Reads FOLDER/cermet_quantization.json; nothing where there is none. Throws Error(invalid_file) naming file and
+  /// field.
   static std::optional<QuantizationRecord> read(const std::filesystem::path& folder);
 };
 

@@ -25,21 +25,29 @@ struct Section {
 std::string megabytes(std::int64_t bytes) { return fmt::format("{:.2f} MB", static_cast<double>(bytes) / 1e6); }
 std::string figure(double value) { return value == 0 ? "-" : fmt::format("{:.4g}", value); }
 
-std::string speed_change(double before, double after) { return before > 0 && after > 0 ? fmt::format("{:.2f}x", after / before) : "-"; }
+std::string speed_change(double before, double after) {
+  return before > 0 && after > 0 ? fmt::format("{:.2f}x", after / before) : "-";
+}
 
 Section summary(const ReportInput& input) {
   const MeasuredModel &before = input.before, &after = input.after;
-  Section section{.heading = "Before and after", .note = {}, .head = {"", "before", "after", "change"}, .rows = {}, .plot = {}};
-  section.rows.push_back({"tensors", megabytes(before.bytes), megabytes(after.bytes),
-                          fmt::format("{:.2f}x smaller", static_cast<double>(before.bytes) / static_cast<double>(std::max<std::int64_t>(after.bytes, 1)))});
+  Section section{
+      .heading = "Before and after", .note = {}, .head = {"", "before", "after", "change"}, .rows = {}, .plot = {}};
+  section.rows.push_back(
+      {"tensors", megabytes(before.bytes), megabytes(after.bytes),
+       fmt::format("{:.2f}x smaller",
+                   static_cast<double>(before.bytes) / static_cast<double>(std::max<std::int64_t>(after.bytes, 1)))});
   if (before.perplexity && after.perplexity) {
-    section.rows.push_back({"perplexity", fmt::format("{:.4f} +- {:.4f}", before.perplexity->value, before.perplexity->standard_error),
-                            fmt::format("{:.4f} +- {:.4f}", after.perplexity->value, after.perplexity->standard_error),
-                            change_text(before.perplexity->value, after.perplexity->value)});
+    section.rows.push_back(
+        {"perplexity", fmt::format("{:.4f} +- {:.4f}", before.perplexity->value, before.perplexity->standard_error),
+         fmt::format("{:.4f} +- {:.4f}", after.perplexity->value, after.perplexity->standard_error),
+         change_text(before.perplexity->value, after.perplexity->value)});
     section.note = fmt::format("Perplexity over {} tokens of {}.", after.perplexity->tokens, input.heldout);
   }
   const auto speed = [&](const char* name, double b, double a) {
-    if (b > 0 || a > 0) section.rows.push_back({name, fmt::format("{:.1f} tokens/s", b), fmt::format("{:.1f} tokens/s", a), speed_change(b, a)});
+    if (b > 0 || a > 0)
+      section.rows.push_back(
+          {name, fmt::format("{:.1f} tokens/s", b), fmt::format("{:.1f} tokens/s", a), speed_change(b, a)});
   };
   speed("prefill", before.prefill_tokens_per_second, after.prefill_tokens_per_second);
   speed("decode", before.decode_tokens_per_second, after.decode_tokens_per_second);
@@ -69,14 +77,17 @@ Section schemes(const QuantizationRecord& record) {
                   .rows = {},
                   .plot = {}};
   for (const auto& [scheme, total] : totals)
-    section.rows.push_back({scheme, fmt::format("{}", total.modules), figure(total.error / static_cast<double>(total.modules)), figure(total.worst),
+    section.rows.push_back({scheme, fmt::format("{}", total.modules),
+                            figure(total.error / static_cast<double>(total.modules)), figure(total.worst),
                             total.worst > 0 ? total.worst_module : "-"});
   return section;
 }
 
 Section layers(const QuantizationRecord& record) {
   Section section{.heading = "Error of each layer",
-                  .note = "Relative error of what a layer adds to the residual stream, on held-out tokens, with the errors of the layers before it.",
+                  .note =
+                      "Relative error of what a layer adds to the residual stream, on held-out tokens, with the errors "
+                      "of the layers before it.",
                   .head = {"layer", "output error", "largest module error", "of"},
                   .rows = {},
                   .plot = {}};
@@ -87,9 +98,11 @@ Section layers(const QuantizationRecord& record) {
                .series = {{"output error", {}}, {"largest module error", {}}},
                .logarithmic = true};
   for (const LayerResult& layer : record.layers) {
-    const auto worst = std::max_element(layer.modules.begin(), layer.modules.end(), [](const auto& a, const auto& b) { return a.error < b.error; });
+    const auto worst = std::max_element(layer.modules.begin(), layer.modules.end(),
+                                        [](const auto& a, const auto& b) { return a.error < b.error; });
     const double error = worst == layer.modules.end() ? 0 : worst->error;
-    section.rows.push_back({fmt::format("{}", layer.layer), figure(layer.output_error), figure(error), error > 0 ? worst->name : "-"});
+    section.rows.push_back(
+        {fmt::format("{}", layer.layer), figure(layer.output_error), figure(error), error > 0 ? worst->name : "-"});
     plot.labels.push_back(fmt::format("{}", layer.layer));
     plot.series[0].values.push_back(layer.output_error);
     plot.series[1].values.push_back(error);
@@ -102,7 +115,8 @@ Section layers(const QuantizationRecord& record) {
 Section ranges(const QuantizationRecord& record) {
   Section section{
       .heading = "Activation ranges",
-      .note = fmt::format("Largest absolute value of each input in the calibration ({} prompts, {} tokens), before and after the anti-outlier step; "
+      .note = fmt::format("Largest absolute value of each input in the calibration ({} prompts, {} tokens), before and "
+                          "after the anti-outlier step; "
                           "the percentile is that of {} %. Siblings share a row, experts of a layer too (the largest).",
                           record.prompts, record.tokens, record.clamp_percentile),
       .head = {"input of", "before", "after", "percentile", "clamped at", "step", "alpha"},
@@ -139,8 +153,8 @@ Section ranges(const QuantizationRecord& record) {
       r.steps.insert(module.anti_outlier);
     }
     for (const auto& [name, r] : rows) {
-      section.rows.push_back(
-          {name, figure(r.before), figure(r.after), figure(r.percentile), figure(r.threshold), fmt::format("{}", fmt::join(r.steps, ", ")), figure(r.alpha)});
+      section.rows.push_back({name, figure(r.before), figure(r.after), figure(r.percentile), figure(r.threshold),
+                              fmt::format("{}", fmt::join(r.steps, ", ")), figure(r.alpha)});
       plot.labels.push_back(name);
       plot.ticks.push_back(name == rows.front().first ? fmt::format("{}", layer.layer) : "");
       plot.series[0].values.push_back(r.before);
@@ -153,7 +167,9 @@ Section ranges(const QuantizationRecord& record) {
 
 Section experts(const QuantizationRecord& record) {
   Section section{.heading = "Tokens of each expert",
-                  .note = "Calibration tokens that each expert got. An expert that too few reached is rounded to nearest, without search.",
+                  .note =
+                      "Calibration tokens that each expert got. An expert that too few reached is rounded to nearest, "
+                      "without search.",
                   .head = {"layer", "least", "most", "without search", "tokens"},
                   .rows = {},
                   .plot = {}};
@@ -166,7 +182,8 @@ Section experts(const QuantizationRecord& record) {
     for (const ModuleResult& module : layer.modules)
       if (const std::size_t at = module.name.find(".experts."); module.fallback && at != std::string::npos)
         fallback.insert(std::stoll(module.name.substr(at + 9)));
-    section.rows.push_back({fmt::format("{}", layer.layer), fmt::format("{}", *std::min_element(counts.begin(), counts.end())),
+    section.rows.push_back({fmt::format("{}", layer.layer),
+                            fmt::format("{}", *std::min_element(counts.begin(), counts.end())),
                             fmt::format("{}", *std::max_element(counts.begin(), counts.end())),
                             fallback.empty() ? "-" : fmt::format("experts {}", fmt::join(fallback, ", ")),
                             fmt::format("{}", fmt::join(layer.expert_tokens, " "))});
@@ -177,16 +194,19 @@ Section experts(const QuantizationRecord& record) {
 
 Section choices(const ReportInput& input) {
   Section section{.heading = "Choice of schemes",
-                  .note = fmt::format(
-                      "Target: perplexity at most {}. For each group of modules: relative output error / predicted microseconds for each token.", input.target),
+                  .note = fmt::format("Target: perplexity at most {}. For each group of modules: relative output error "
+                                      "/ predicted microseconds for each token.",
+                                      input.target),
                   .head = {"group", "chosen", "w8a8_static", "w8a8_dynamic", "w8a16", "16bit"},
                   .rows = {},
                   .plot = {}};
   for (const SchemeGroup& group : input.choices) {
     Cells row{group.name, std::string(name_of(group.options[group.chosen].scheme))};
     for (const char* scheme : {"w8a8_static", "w8a8_dynamic", "w8a16", "16bit"}) {
-      const auto option = std::find_if(group.options.begin(), group.options.end(), [&](const SchemeOption& o) { return name_of(o.scheme) == scheme; });
-      row.push_back(option == group.options.end() ? "-" : fmt::format("{:.3g} / {:.3g}", option->error, option->seconds * 1e6));
+      const auto option = std::find_if(group.options.begin(), group.options.end(),
+                                       [&](const SchemeOption& o) { return name_of(o.scheme) == scheme; });
+      row.push_back(
+          option == group.options.end() ? "-" : fmt::format("{:.3g} / {:.3g}", option->error, option->seconds * 1e6));
     }
     section.rows.push_back(std::move(row));
   }
@@ -195,14 +215,18 @@ Section choices(const ReportInput& input) {
 
 Section attempts(const ReportInput& input) {
   Section section{.heading = "Attempts",
-                  .note = "Sums over the groups of errors and of predicted microseconds for each token, and the perplexity that was measured.",
+                  .note =
+                      "Sums over the groups of errors and of predicted microseconds for each token, and the perplexity "
+                      "that was measured.",
                   .head = {"attempt", "error", "microseconds", "perplexity", "change"},
                   .rows = {},
                   .plot = {}};
   for (std::size_t i = 0; i < input.attempts.size(); ++i) {
     const TargetAttempt& attempt = input.attempts[i];
-    section.rows.push_back({fmt::format("{}", i + 1), figure(attempt.error), figure(attempt.seconds * 1e6), fmt::format("{:.4f}", attempt.perplexity),
-                            input.before.perplexity ? change_text(input.before.perplexity->value, attempt.perplexity) : "-"});
+    section.rows.push_back(
+        {fmt::format("{}", i + 1), figure(attempt.error), figure(attempt.seconds * 1e6),
+         fmt::format("{:.4f}", attempt.perplexity),
+         input.before.perplexity ? change_text(input.before.perplexity->value, attempt.perplexity) : "-"});
   }
   return section;
 }
@@ -215,13 +239,16 @@ std::vector<Section> sections_of(const ReportInput& input) {
 }
 
 std::string introduction(const ReportInput& input) {
-  return fmt::format("Quantized from {} on {}, {}. Calibration: {} prompts, {} tokens, {:.1f} s. Anti-outlier step: {}.", input.model, input.machine,
-                     input.date, input.record.prompts, input.record.tokens, input.seconds, input.record.anti_outlier);
+  return fmt::format(
+      "Quantized from {} on {}, {}. Calibration: {} prompts, {} tokens, {:.1f} s. Anti-outlier step: {}.", input.model,
+      input.machine, input.date, input.record.prompts, input.record.tokens, input.seconds, input.record.anti_outlier);
 }
 
 constexpr const char* style =
-    "body{font:14px/1.5 sans-serif;margin:2em auto;max-width:70em;padding:0 1em;color:#222}table{border-collapse:collapse;margin:1em 0}"
-    "td,th{border:1px solid #ccc;padding:2px 8px;text-align:left;font-variant-numeric:tabular-nums}th{background:#f2f2f2}"
+    "body{font:14px/1.5 sans-serif;margin:2em auto;max-width:70em;padding:0 "
+    "1em;color:#222}table{border-collapse:collapse;margin:1em 0}"
+    "td,th{border:1px solid #ccc;padding:2px "
+    "8px;text-align:left;font-variant-numeric:tabular-nums}th{background:#f2f2f2}"
     "pre{background:#f6f6f6;padding:1em;overflow:auto}.plot{overflow:auto}";
 
 std::string html_row(const Cells& cells, const char* tag) {
@@ -251,7 +278,8 @@ std::string markdown_report(const ReportInput& input) {
 
 std::string html_report(const ReportInput& input) {
   std::string text = fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>Quantization report</title><style>{}</style></head>\n<body>\n<h1>Quantization "
+      "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>Quantization "
+      "report</title><style>{}</style></head>\n<body>\n<h1>Quantization "
       "report</h1>\n<p>{}</p>\n",
       style, html_text(introduction(input)));
   for (const Section& section : sections_of(input)) {

@@ -9,7 +9,8 @@
 
 #include "quant/row_loops.hpp"
 
-// Plain loops over a fixed number of lanes: compilers turn them into whatever vectors a target has, and the order of every sum is the same for all.
+// Plain loops over a fixed number of lanes: compilers turn them into whatever vectors a target has, and the order of
+// every sum is the same for all.
 HWY_BEFORE_NAMESPACE();
 namespace cermet::row_loops::HWY_NAMESPACE {
 
@@ -48,11 +49,15 @@ double code_error(const CodeGrid& grid, std::span<const float> row, const float*
   return sum;
 }
 
-void code_errors(const CodeGrid& grid, std::span<const float> row, const float* importance, std::span<const float> scales, std::span<double> errors) {
+void code_errors(const CodeGrid& grid, std::span<const float> row, const float* importance,
+                 std::span<const float> scales, std::span<double> errors) {
   for (std::size_t i = 0; i < scales.size(); ++i) {
     if (grid.is_fp8())
-      errors[i] = importance ? code_error<true, true>(grid, row, importance, scales[i]) : code_error<true, false>(grid, row, nullptr, scales[i]);
-    else errors[i] = importance ? code_error<false, true>(grid, row, importance, scales[i]) : code_error<false, false>(grid, row, nullptr, scales[i]);
+      errors[i] = importance ? code_error<true, true>(grid, row, importance, scales[i])
+                             : code_error<true, false>(grid, row, nullptr, scales[i]);
+    else
+      errors[i] = importance ? code_error<false, true>(grid, row, importance, scales[i])
+                             : code_error<false, false>(grid, row, nullptr, scales[i]);
   }
 }
 
@@ -73,7 +78,8 @@ std::uint32_t largest_bits(std::span<const float> row) {
   return largest;
 }
 
-void observe(const float* row, std::int64_t begin, std::int64_t end, std::uint32_t* largest, float* squares, std::uint64_t* bins) {
+void observe(const float* row, std::int64_t begin, std::int64_t end, std::uint32_t* largest, float* squares,
+             std::uint64_t* bins) {
   for (std::int64_t c = begin; c < end; ++c) {
     largest[c] = std::max(largest[c], format::float_bits(row[c]) & 0x7fffffffu);
     squares[c] += row[c] * row[c];
@@ -113,15 +119,21 @@ HWY_EXPORT(largest_bits);
 HWY_EXPORT(observe);
 HWY_EXPORT(distance);
 
-void code_errors(const CodeGrid& grid, std::span<const float> row, const float* importance, std::span<const float> scales, std::span<double> errors) {
+void code_errors(const CodeGrid& grid, std::span<const float> row, const float* importance,
+                 std::span<const float> scales, std::span<double> errors) {
   HWY_DYNAMIC_DISPATCH(code_errors)(grid, row, importance, scales, errors);
 }
-void encode(const CodeGrid& grid, std::span<const float> row, float scale, float* codes) { HWY_DYNAMIC_DISPATCH(encode)(grid, row, scale, codes); }
+void encode(const CodeGrid& grid, std::span<const float> row, float scale, float* codes) {
+  HWY_DYNAMIC_DISPATCH(encode)(grid, row, scale, codes);
+}
 std::uint32_t largest_bits(std::span<const float> row) { return HWY_DYNAMIC_DISPATCH(largest_bits)(row); }
-void observe(const float* row, std::int64_t begin, std::int64_t end, std::uint32_t* largest, float* squares, std::uint64_t* bins) {
+void observe(const float* row, std::int64_t begin, std::int64_t end, std::uint32_t* largest, float* squares,
+             std::uint64_t* bins) {
   HWY_DYNAMIC_DISPATCH(observe)(row, begin, end, largest, squares, bins);
 }
-Distance distance(std::span<const float> expected, const float* found) { return HWY_DYNAMIC_DISPATCH(distance)(expected, found); }
+Distance distance(std::span<const float> expected, const float* found) {
+  return HWY_DYNAMIC_DISPATCH(distance)(expected, found);
+}
 
 }  // namespace cermet::row_loops
 #endif

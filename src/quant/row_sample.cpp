@@ -29,7 +29,8 @@ void RowSample::offer(const float* rows, std::int64_t count) {
     } else {
       rows_.resize(static_cast<std::size_t>((size() + 1) * columns_));
     }
-    std::memcpy(rows_.data() + row.slot * columns_, rows + r * columns_, static_cast<std::size_t>(columns_) * sizeof(float));
+    std::memcpy(rows_.data() + row.slot * columns_, rows + r * columns_,
+                static_cast<std::size_t>(columns_) * sizeof(float));
     kept_.push_back(row);
     std::push_heap(kept_.begin(), kept_.end(), by_priority);
   }

@@ -6,11 +6,13 @@
 
 namespace cermet {
 
-/// Keeps those of the rows offered whose ordinals hash lowest: the same ones for the same seed, whatever the calls were.
+/// Keeps those of the rows offered whose ordinals hash lowest: the same ones for the same seed, whatever the calls
+/// were.
 class RowSample {
  public:
   RowSample() = default;
-  RowSample(std::int64_t columns, std::int64_t capacity, std::uint64_t seed) : columns_(columns), capacity_(capacity), seed_(seed) {}
+  RowSample(std::int64_t columns, std::int64_t capacity, std::uint64_t seed)
+      : columns_(columns), capacity_(capacity), seed_(seed) {}
 
   /// `count` more rows of float32 [count, columns].
   void offer(const float* rows, std::int64_t count);

@@ -13,8 +13,9 @@ std::optional<TensorType> type_of(const TensorView& view) { return view.type(); 
 
 BoundOp bind_product(OpKind op, std::vector<std::optional<TensorType>> inputs, ThreadPool& pool) {
   Problem problem = make_problem(definition(op), std::move(inputs), {{"out_dtype", "f32"}});
-  problem.constant_inputs = 1u << 1;                               // the weight
-  const Choice choice = select_kernel(problem, {.tuned = false});  // so that a quantized model does not depend on what was measured here
+  problem.constant_inputs = 1u << 1;  // the weight
+  const Choice choice =
+      select_kernel(problem, {.tuned = false});  // so that a quantized model does not depend on what was measured here
   return BoundOp(std::move(problem), choice, pool);
 }
 
@@ -37,8 +38,8 @@ void RealProduct::run(const TensorView& x, const TensorView& y) {
 
 Int8Product::Int8Product(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool)
     : op_(bind_product(OpKind::scaled_mm,
-                       {TensorType{DType::i8, {rows, weight.codes.view.shape[1]}}, type_of(weight.codes.view), TensorType{DType::f32, {rows}},
-                        TensorType{DType::f32, {weight.codes.view.shape[0]}}},
+                       {TensorType{DType::i8, {rows, weight.codes.view.shape[1]}}, type_of(weight.codes.view),
+                        TensorType{DType::f32, {rows}}, TensorType{DType::f32, {weight.codes.view.shape[0]}}},
                        pool)) {
   set_weight(weight);
 }
@@ -50,7 +51,8 @@ void Int8Product::set_weight(const QuantizedWeight& weight) {
 }
 
 void Int8Product::run(const TensorView& x, std::span<const float> row_scales, const TensorView& y) {
-  const TensorView rows(const_cast<float*>(row_scales.data()), DType::f32, {static_cast<std::int64_t>(row_scales.size())});
+  const TensorView rows(const_cast<float*>(row_scales.data()), DType::f32,
+                        {static_cast<std::int64_t>(row_scales.size())});
   const std::array inputs{x, codes_, rows, scales_};
   op_.run(inputs, {&y, 1});
 }
@@ -64,10 +66,13 @@ TensorView ProductScratch::view(AlignedBuffer& buffer, DType dtype, const Shape&
   return {buffer.data(), dtype, shape};
 }
 
-QuantizedProduct::QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool, ProductScratch& scratch, std::size_t module)
+QuantizedProduct::QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool,
+                                   ProductScratch& scratch, std::size_t module)
     : weight_(weight), rows_(rows), pool_(pool), scratch_(scratch), module_(module), owner_(++scratch.owners) {}
 
-TensorView QuantizedProduct::result() const { return ProductScratch::view(scratch_.result, DType::f32, {rows_, weight_.codes.view.shape[0]}); }
+TensorView QuantizedProduct::result() const {
+  return ProductScratch::view(scratch_.result, DType::f32, {rows_, weight_.codes.view.shape[0]});
+}
 
 /// The module's products, bound for this many rows.
 ProductScratch::Slot& QuantizedProduct::slot() {
@@ -87,7 +92,8 @@ RealProduct& QuantizedProduct::real() {
   pool_.parallel_for(codes.elements(), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
     auto* to = values.as<format::bf16>();
     if (codes.dtype == DType::i8)
-      for (std::int64_t i = begin; i < end; ++i) to[i] = format::to_bf16(static_cast<float>(codes.as<std::int8_t>()[i]));
+      for (std::int64_t i = begin; i < end; ++i)
+        to[i] = format::to_bf16(static_cast<float>(codes.as<std::int8_t>()[i]));
     else
       for (std::int64_t i = begin; i < end; ++i) to[i] = format::to_bf16(format::to_float(codes.as<format::e4m3>()[i]));
   });
@@ -118,12 +124,14 @@ TensorView QuantizedProduct::run_real(const TensorView& x) {
   const std::int64_t columns = y.shape[1];
   pool_.parallel_for(rows_, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r)
-      for (std::int64_t n = 0; n < columns; ++n) y.as<float>()[r * columns + n] *= weight_.scales[static_cast<std::size_t>(n)];
+      for (std::int64_t n = 0; n < columns; ++n)
+        y.as<float>()[r * columns + n] *= weight_.scales[static_cast<std::size_t>(n)];
   });
   return y;
 }
 
-TensorView QuantizedProduct::run_quantized(const TensorView& x, const CodeGrid& grid, std::span<const float> row_scales) {
+TensorView QuantizedProduct::run_quantized(const TensorView& x, const CodeGrid& grid,
+                                           std::span<const float> row_scales) {
   const std::int64_t columns = x.shape[1];
   CERMET_ASSERT(grid.dtype == weight_.codes.view.dtype);
   std::vector<float> scales(static_cast<std::size_t>(rows_), row_scales.front());
@@ -136,9 +144,11 @@ TensorView QuantizedProduct::run_quantized(const TensorView& x, const CodeGrid& 
       const float scale = scales[static_cast<std::size_t>(r)];
       row_loops::encode(grid, {x.as<float>() + r * columns, static_cast<std::size_t>(columns)}, scale, codes.data());
       if (is_int8)
-        for (std::int64_t k = 0; k < columns; ++k) operand.as<std::int8_t>()[r * columns + k] = static_cast<std::int8_t>(codes[static_cast<std::size_t>(k)]);
+        for (std::int64_t k = 0; k < columns; ++k)
+          operand.as<std::int8_t>()[r * columns + k] = static_cast<std::int8_t>(codes[static_cast<std::size_t>(k)]);
       else
-        for (std::int64_t k = 0; k < columns; ++k) operand.as<float>()[r * columns + k] = codes[static_cast<std::size_t>(k)] * scale;
+        for (std::int64_t k = 0; k < columns; ++k)
+          operand.as<float>()[r * columns + k] = codes[static_cast<std::size_t>(k)] * scale;
     }
   });
   if (!is_int8) return run_real(operand);
@@ -153,20 +163,23 @@ std::vector<float> dynamic_scales(const TensorView& x, const CodeGrid& grid, Thr
   std::vector<float> scales(static_cast<std::size_t>(x.shape[0]));
   pool.parallel_for(x.shape[0], 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      const float largest = format::float_from_bits(row_loops::largest_bits({x.as<float>() + r * columns, static_cast<std::size_t>(columns)}));
+      const float largest = format::float_from_bits(
+          row_loops::largest_bits({x.as<float>() + r * columns, static_cast<std::size_t>(columns)}));
       scales[static_cast<std::size_t>(r)] = largest > 0 ? largest / range : 1.0f;
     }
   });
   return scales;
 }
 
-row_loops::Distance distance_of_rows(const TensorView& expected, const TensorView& found, std::int64_t begin, std::int64_t end, ThreadPool& pool) {
+row_loops::Distance distance_of_rows(const TensorView& expected, const TensorView& found, std::int64_t begin,
+                                     std::int64_t end, ThreadPool& pool) {
   const std::int64_t columns = expected.shape[1];
   std::vector<row_loops::Distance> rows(static_cast<std::size_t>(end - begin));
   pool.parallel_for(end - begin, 1, [&](std::int64_t from, std::int64_t to) {
     for (std::int64_t r = from; r < to; ++r) {
       const std::int64_t at = (begin + r) * columns;
-      rows[static_cast<std::size_t>(r)] = row_loops::distance({expected.as<float>() + at, static_cast<std::size_t>(columns)}, found.as<float>() + at);
+      rows[static_cast<std::size_t>(r)] =
+          row_loops::distance({expected.as<float>() + at, static_cast<std::size_t>(columns)}, found.as<float>() + at);
     }
   });
   row_loops::Distance sum;

@@ -39,7 +39,8 @@ class Int8Product {
   TensorView codes_, scales_;
 };
 
-/// Memory that the products of a unit's modules use one after the other: fresh memory costs more than the products themselves.
+/// Memory that the products of a unit's modules use one after the other: fresh memory costs more than the products
+/// themselves.
 struct ProductScratch {
   AlignedBuffer result, operand, values;
   /// Bound products of one module, and whose weights they hold.
@@ -62,7 +63,8 @@ struct ProductScratch {
 class QuantizedProduct {
  public:
   /// The weight and the scratch must outlive the object.
-  QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool, ProductScratch& scratch, std::size_t module);
+  QuantizedProduct(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool, ProductScratch& scratch,
+                   std::size_t module);
   /// With an unquantized input.
   TensorView run_real(const TensorView& x);
   /// With the input quantized on `grid`, whose type is the weight's. A single scale applies to all rows.
@@ -87,6 +89,7 @@ class QuantizedProduct {
 std::vector<float> dynamic_scales(const TensorView& x, const CodeGrid& grid, ThreadPool& pool);
 
 /// Distances of rows [begin, end) of two results in float32 [rows, N], in the order of rows.
-row_loops::Distance distance_of_rows(const TensorView& expected, const TensorView& found, std::int64_t begin, std::int64_t end, ThreadPool& pool);
+row_loops::Distance distance_of_rows(const TensorView& expected, const TensorView& found, std::int64_t begin,
+                                     std::int64_t end, ThreadPool& pool);
 
 }  // namespace cermet

@@ -32,10 +32,10 @@ struct SampledRows {
 /// Siblings of one input, and what they compute from the sampled rows with their stored weights.
 class SearchUnit {
  public:
-  /// `importance` [K], the mean square of each channel, guides the search for clips; empty: scales come from the largest values. Everything must outlive the
-  /// unit.
-  SearchUnit(std::vector<const LinearModule*> modules, const Checkpoint& checkpoint, const SampledRows& rows, std::span<const double> importance,
-             ThreadPool& pool);
+  /// `importance` [K], the mean square of each channel, guides the search for clips; empty: scales come from the
+  /// largest values. Everything must outlive the unit.
+  SearchUnit(std::vector<const LinearModule*> modules, const Checkpoint& checkpoint, const SampledRows& rows,
+             std::span<const double> importance, ThreadPool& pool);
 
   std::span<const LinearModule* const> modules() const { return modules_; }
   const TensorView& weight(std::size_t i) const { return weights_[i].view; }

@@ -12,20 +12,24 @@ constexpr double largest_factor = 4096;  // farther apart, 16-bit norm weights w
 
 }  // namespace
 
-std::vector<float> smoothing_factors(std::span<const float> input_absmax, std::span<const float> weight_absmax, double alpha) {
+std::vector<float> smoothing_factors(std::span<const float> input_absmax, std::span<const float> weight_absmax,
+                                     double alpha) {
   const std::size_t columns = input_absmax.size();
   std::vector<double> logarithms(columns);
   double sum = 0, count = 0;
   const auto has_factor = [&](std::size_t k) { return input_absmax[k] > 0 && weight_absmax[k] > 0; };
   for (std::size_t k = 0; k < columns; ++k) {
     if (!has_factor(k)) continue;
-    logarithms[k] = alpha * std::log2(static_cast<double>(input_absmax[k])) - (1 - alpha) * std::log2(static_cast<double>(weight_absmax[k]));
+    logarithms[k] = alpha * std::log2(static_cast<double>(input_absmax[k])) -
+                    (1 - alpha) * std::log2(static_cast<double>(weight_absmax[k]));
     sum += logarithms[k];
     ++count;
   }
   std::vector<float> factors(columns, 1.0f);
   for (std::size_t k = 0; k < columns; ++k)
-    if (has_factor(k)) factors[k] = static_cast<float>(std::clamp(std::exp2(logarithms[k] - sum / count), 1 / largest_factor, largest_factor));
+    if (has_factor(k))
+      factors[k] =
+          static_cast<float>(std::clamp(std::exp2(logarithms[k] - sum / count), 1 / largest_factor, largest_factor));
   return factors;
 }
 
@@ -33,7 +37,8 @@ void round_to_powers_of_two(std::span<float> factors) {
   for (float& factor : factors) factor = std::exp2(std::nearbyint(std::log2(factor)));
 }
 
-std::vector<float> absmax_by_source(std::span<const float> absmax, std::span<const std::int64_t> source, std::int64_t sources) {
+std::vector<float> absmax_by_source(std::span<const float> absmax, std::span<const std::int64_t> source,
+                                    std::int64_t sources) {
   std::vector<float> largest(static_cast<std::size_t>(sources));
   for (std::size_t c = 0; c < absmax.size(); ++c) {
     float& of_source = largest[static_cast<std::size_t>(source[c])];

@@ -52,7 +52,8 @@ class Axis {
 
 std::string opening(double width, double whole_height, const std::string& title) {
   return fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" "
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+      "font-family=\"sans-serif\" "
       "font-size=\"11\">\n<text x=\"4\" y=\"16\" font-size=\"13\" font-weight=\"bold\">{2}</text>\n",
       width, whole_height, html_text(title));
 }
@@ -61,8 +62,9 @@ std::string legend(const BarPlot& plot) {
   std::string svg;
   double x = left + 8.0 * static_cast<double>(plot.title.size());
   for (std::size_t s = 0; plot.series.size() > 1 && s < plot.series.size(); ++s) {
-    svg += fmt::format("<rect x=\"{:.1f}\" y=\"7\" width=\"10\" height=\"10\" fill=\"{}\"/><text x=\"{:.1f}\" y=\"16\">{}</text>\n", x,
-                       colours[s % colours.size()], x + 14, html_text(plot.series[s].name));
+    svg += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"7\" width=\"10\" height=\"10\" fill=\"{}\"/><text x=\"{:.1f}\" y=\"16\">{}</text>\n", x,
+        colours[s % colours.size()], x + 14, html_text(plot.series[s].name));
     x += 30 + 7.0 * static_cast<double>(plot.series[s].name.size());
   }
   return svg;
@@ -91,18 +93,22 @@ std::string to_svg(const BarPlot& plot) {
   for (const double tick : axis.ticks()) {
     const double y = base - axis.height_of(tick);
     svg += fmt::format(
-        "<line x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"#ddd\"/><text x=\"{3:.1f}\" y=\"{4:.1f}\" "
+        "<line x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"#ddd\"/><text x=\"{3:.1f}\" "
+        "y=\"{4:.1f}\" "
         "text-anchor=\"end\">{5:.3g}</text>\n",
         left, width - 8, y, left - 4, y + 4, tick);
   }
-  const std::size_t every = std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(30 / step)));  // labels that do not run into each other
+  const std::size_t every = std::max<std::size_t>(
+      1, static_cast<std::size_t>(std::ceil(30 / step)));  // labels that do not run into each other
   for (std::size_t i = 0; i < plot.labels.size(); ++i) {
     const double x = left + step * static_cast<double>(i) + gap / 2;
     for (std::size_t s = 0; s < plot.series.size(); ++s) {
       const double value = plot.series[s].values.at(i), tall = axis.height_of(value);
-      svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"><title>{}: {:.4g}{}</title></rect>\n",
-                         x + bar * static_cast<double>(s), base - tall, bar - 1, tall, colours[s % colours.size()], html_text(plot.labels[i]), value,
-                         html_text(plot.unit));
+      svg += fmt::format(
+          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"><title>{}: "
+          "{:.4g}{}</title></rect>\n",
+          x + bar * static_cast<double>(s), base - tall, bar - 1, tall, colours[s % colours.size()],
+          html_text(plot.labels[i]), value, html_text(plot.unit));
     }
     const std::string tick = !plot.ticks.empty() ? plot.ticks.at(i) : i % every == 0 ? plot.labels[i] : "";
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x, base + 14, html_text(tick));
@@ -126,9 +132,11 @@ std::string to_svg(const CellPlot& plot) {
     for (std::size_t c = 0; c < plot.rows[r].size(); ++c) {
       const double value = plot.rows[r][c];
       svg += fmt::format(
-          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\" fill-opacity=\"{:.3f}\"><title>{} {}, {} {}: {:.0f}</title></rect>\n",
-          left + cell * static_cast<double>(c), y, cell - 1, tall - 1, value > 0 ? colours[0] : "#c0392b", value > 0 ? 0.08 + 0.92 * value / largest : 1.0,
-          html_text(plot.row_name), r, html_text(plot.column_name), c, value);
+          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\" "
+          "fill-opacity=\"{:.3f}\"><title>{} {}, {} {}: {:.0f}</title></rect>\n",
+          left + cell * static_cast<double>(c), y, cell - 1, tall - 1, value > 0 ? colours[0] : "#c0392b",
+          value > 0 ? 0.08 + 0.92 * value / largest : 1.0, html_text(plot.row_name), r, html_text(plot.column_name), c,
+          value);
     }
   }
   return svg + "</svg>\n";

@@ -20,7 +20,8 @@ void mark(std::vector<SchemeGroup>& table, const Policy& policy) {
 }
 
 bool stays_real(const std::vector<SchemeGroup>& table) {
-  return std::all_of(table.begin(), table.end(), [](const SchemeGroup& group) { return group.options[group.chosen].scheme == LinearScheme{}; });
+  return std::all_of(table.begin(), table.end(),
+                     [](const SchemeGroup& group) { return group.options[group.chosen].scheme == LinearScheme{}; });
 }
 
 }  // namespace
@@ -34,7 +35,8 @@ TargetResult meet_target(const ModelConfig& config, const TargetOptions& options
       result.table = sensitivity_table(config, layers);
       mark(result.table, result.policy);
     }
-    const double error = total_error(result.table), perplexity = options.perplexity(attempt), rise = perplexity / options.perplexity_before - 1;
+    const double error = total_error(result.table), perplexity = options.perplexity(attempt),
+                 rise = perplexity / options.perplexity_before - 1;
     result.attempts.push_back({error, total_seconds(result.table), perplexity});
     if (rise <= options.rise) return result;
     budget = std::min(caution * error * options.rise / rise, caution * (attempt == 0 ? error : budget));
@@ -47,8 +49,11 @@ TargetResult meet_target(const ModelConfig& config, const TargetOptions& options
     }
     if (stays_real(result.table)) break;
   }
-  fail(Status::invalid_argument, "--target-ppl: expected a rise of at most {:.3g} % to be met, found {:.3g} % after {} attempts with ever more in 16 bit",
-       100 * options.rise, 100 * (result.attempts.back().perplexity / options.perplexity_before - 1), result.attempts.size());
+  fail(Status::invalid_argument,
+       "--target-ppl: expected a rise of at most {:.3g} % to be met, found {:.3g} % after {} attempts with ever more "
+       "in 16 bit",
+       100 * options.rise, 100 * (result.attempts.back().perplexity / options.perplexity_before - 1),
+       result.attempts.size());
 }
 
 }  // namespace cermet

@@ -1,4 +1,5 @@
-// Meeting a budget of perplexity at the least predicted time: choose schemes by measured errors, quantize, measure, step back until it fits.
+// Meeting a budget of perplexity at the least predicted time: choose schemes by measured errors, quantize, measure,
+// step back until it fits.
 #pragma once
 
 #include <functional>
@@ -30,9 +31,10 @@ struct TargetResult {
   std::vector<TargetAttempt> attempts;  ///< the last one meets the target
 };
 
-/// The first attempt is the default policy, which is quickest as a rule; its figures are the sensitivity table. Where it misses the target, perplexity is taken
-/// to rise in proportion to the sum of errors, schemes are chosen for what the target leaves, and budgets shrink until a measured perplexity fits. Throws
-/// Error(invalid_argument) where nothing but 16 bit everywhere would.
+/// The first attempt is the default policy, which is quickest as a rule; its figures are the sensitivity table. Where
+/// it misses the target, perplexity is taken to rise in proportion to the sum of errors, schemes are chosen for what
+/// the target leaves, and budgets shrink until a measured perplexity fits. Throws Error(invalid_argument) where nothing
+/// but 16 bit everywhere would.
 TargetResult meet_target(const ModelConfig& config, const TargetOptions& options);
 
 }  // namespace cermet

@@ -44,7 +44,9 @@ void narrow(std::span<const float> from, DType dtype, std::byte* to) {
   }
 }
 
-std::int64_t bytes_of(DType dtype, std::int64_t elements) { return elements * static_cast<std::int64_t>(size_of(dtype)); }
+std::int64_t bytes_of(DType dtype, std::int64_t elements) {
+  return elements * static_cast<std::int64_t>(size_of(dtype));
+}
 
 void multiply(std::span<float> row, const WeightFactors& factors, std::int64_t index) {
   if (!factors.columns.empty())
@@ -56,14 +58,18 @@ void multiply(std::span<float> row, const WeightFactors& factors, std::int64_t i
 
 void store_codes(std::span<const float> values, DType dtype, std::byte* codes) {
   if (dtype == DType::i8)
-    for (std::size_t k = 0; k < values.size(); ++k) reinterpret_cast<std::int8_t*>(codes)[k] = static_cast<std::int8_t>(values[k]);
+    for (std::size_t k = 0; k < values.size(); ++k)
+      reinterpret_cast<std::int8_t*>(codes)[k] = static_cast<std::int8_t>(values[k]);
   else
-    for (std::size_t k = 0; k < values.size(); ++k) reinterpret_cast<format::e4m3*>(codes)[k] = format::to_e4m3(values[k]);
+    for (std::size_t k = 0; k < values.size(); ++k)
+      reinterpret_cast<format::e4m3*>(codes)[k] = format::to_e4m3(values[k]);
 }
 
 /// The scale of one row, and in `ratio` its ratio to that of the largest value.
-float search_scale(std::span<const float> row, const CodeGrid& grid, DType scale_dtype, const float* importance, double& ratio) {
-  const double widest = static_cast<double>(format::float_from_bits(row_loops::largest_bits(row))) / static_cast<double>(grid.range);
+float search_scale(std::span<const float> row, const CodeGrid& grid, DType scale_dtype, const float* importance,
+                   double& ratio) {
+  const double widest =
+      static_cast<double>(format::float_from_bits(row_loops::largest_bits(row))) / static_cast<double>(grid.range);
   ratio = 1;
   if (widest == 0) return 1;
   if (!importance) return stored_scale(widest, scale_dtype);
@@ -105,12 +111,15 @@ void check_finite(const Checkpoint& checkpoint, const std::string& name, ThreadP
     for (; begin < end; begin += finite_block) {
       const std::int64_t count = std::min(finite_block, end - begin);
       const std::span<float> part(values.data(), static_cast<std::size_t>(count));
-      checkpoint.read(stored, bytes_of(stored.dtype, begin), {bytes.data(), static_cast<std::size_t>(bytes_of(stored.dtype, count))});
+      checkpoint.read(stored, bytes_of(stored.dtype, begin),
+                      {bytes.data(), static_cast<std::size_t>(bytes_of(stored.dtype, count))});
       widen(bytes.data(), stored.dtype, part);
       if (row_loops::largest_bits(part) >= infinite_weight_bits) finite = false;
     }
   });
-  if (!finite) fail(Status::invalid_file, "{}: {}: expected finite values, found NaN or infinity", checkpoint.file_of(stored).path().string(), quote(name));
+  if (!finite)
+    fail(Status::invalid_file, "{}: {}: expected finite values, found NaN or infinity",
+         checkpoint.file_of(stored).path().string(), quote(name));
 }
 
 void widen_row(const TensorView& matrix, std::int64_t row, const WeightFactors& factors, std::span<float> destination) {
@@ -139,14 +148,15 @@ std::vector<float> column_absmax(const TensorView& matrix, ThreadPool& pool) {
     for (std::int64_t r = 0; r < matrix.shape[0]; ++r) {
       widen(matrix.as<std::byte>() + bytes_of(matrix.dtype, r * columns + begin), matrix.dtype, part);
       for (std::int64_t c = begin; c < end; ++c)
-        largest[static_cast<std::size_t>(c)] = std::max(largest[static_cast<std::size_t>(c)], std::abs(part[static_cast<std::size_t>(c - begin)]));
+        largest[static_cast<std::size_t>(c)] =
+            std::max(largest[static_cast<std::size_t>(c)], std::abs(part[static_cast<std::size_t>(c - begin)]));
     }
   });
   return largest;
 }
 
-QuantizedWeight quantize_weight(const TensorView& matrix, const WeightFactors& factors, const CodeGrid& grid, DType scale_dtype,
-                                std::span<const float> importance, ThreadPool& pool) {
+QuantizedWeight quantize_weight(const TensorView& matrix, const WeightFactors& factors, const CodeGrid& grid,
+                                DType scale_dtype, std::span<const float> importance, ThreadPool& pool) {
   const std::int64_t rows = matrix.shape[0], columns = matrix.shape[1];
   QuantizedWeight result{OwnedTensor(grid.dtype, matrix.shape), std::vector<float>(static_cast<std::size_t>(rows)), 1};
   std::vector<double> ratios(static_cast<std::size_t>(rows));
@@ -155,7 +165,8 @@ QuantizedWeight quantize_weight(const TensorView& matrix, const WeightFactors& f
     for (std::int64_t r = begin; r < end; ++r) {
       widen_row(matrix, r, factors, row);
       const auto index = static_cast<std::size_t>(r);
-      result.scales[index] = search_scale(row, grid, scale_dtype, importance.empty() ? nullptr : importance.data(), ratios[index]);
+      result.scales[index] =
+          search_scale(row, grid, scale_dtype, importance.empty() ? nullptr : importance.data(), ratios[index]);
       row_loops::encode(grid, row, result.scales[index], codes.data());
       store_codes(codes, grid.dtype, result.codes.memory.data() + r * columns);
     }
@@ -168,7 +179,8 @@ QuantizedWeight quantize_weight(const TensorView& matrix, const WeightFactors& f
 
 float stored_scale(double scale, DType dtype) {
   const double rounded = format::rounded_to(dtype, scale);
-  if (!std::isfinite(rounded)) fail(Status::unsupported, "scale: expected one that {} holds, found {}", name_of(dtype), scale);
+  if (!std::isfinite(rounded))
+    fail(Status::unsupported, "scale: expected one that {} holds, found {}", name_of(dtype), scale);
   if (rounded > 0) return static_cast<float>(rounded);
   const double smallest = dtype == DType::f16 ? 0x1p-24 : dtype == DType::bf16 ? 0x1p-133 : 0x1p-149;
   return static_cast<float>(smallest);

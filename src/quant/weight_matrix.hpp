@@ -15,7 +15,8 @@ namespace cermet {
 /// Reads a tensor as it is stored, on all threads.
 OwnedTensor read_tensor(const Checkpoint& checkpoint, const std::string& name, ThreadPool& pool);
 
-/// Throws Error(invalid_file) naming file and tensor where it holds a value that is not finite. Reads it piece by piece.
+/// Throws Error(invalid_file) naming file and tensor where it holds a value that is not finite. Reads it piece by
+/// piece.
 void check_finite(const Checkpoint& checkpoint, const std::string& name, ThreadPool& pool);
 
 /// Factors of columns and rows that a weight is multiplied with before it is quantized; ones where empty.
@@ -41,10 +42,11 @@ struct QuantizedWeight {
 /// Quantizes rows. Each row's scale is the one of a few clip ratios that minimises sum over k of importance[k] * (w -
 /// scale * q)^2, measured with the scale as `scale_dtype` stores it; without an importance, that of the row's largest
 /// value. A row of zeros has the scale 1.
-QuantizedWeight quantize_weight(const TensorView& matrix, const WeightFactors& factors, const CodeGrid& grid, DType scale_dtype,
-                                std::span<const float> importance, ThreadPool& pool);
+QuantizedWeight quantize_weight(const TensorView& matrix, const WeightFactors& factors, const CodeGrid& grid,
+                                DType scale_dtype, std::span<const float> importance, ThreadPool& pool);
 
-/// A scale as `dtype` stores it: rounded to nearest, at least the smallest positive value. Throws Error(unsupported) where the type does not reach.
+/// A scale as `dtype` stores it: rounded to nearest, at least the smallest positive value. Throws Error(unsupported)
+/// where the type does not reach.
 float stored_scale(double scale, DType dtype);
 
 }  // namespace cermet

@@ -57,7 +57,8 @@ std::string difference(const JsonValue& expected, const JsonValue& found, const 
     }
   }
   for (const auto& [key, value] : found.items())
-    if (!expected.contains(key)) return fmt::format("{}: expected none, found {}", path.empty() ? key : path + "." + key, value.dump());
+    if (!expected.contains(key))
+      return fmt::format("{}: expected none, found {}", path.empty() ? key : path + "." + key, value.dump());
   return "";
 }
 
@@ -65,9 +66,12 @@ void check_same_run(const std::string& ours, const fs::path& file) {
   constexpr std::string_view advice = "; finish it as it was begun, or start afresh (--restart)";
   const std::string theirs = read_file(file);
   const std::optional<JsonValue> expected = JsonValue::parse(ours), found = JsonValue::parse(theirs);
-  if (!found || !found->is_object()) fail(Status::invalid_file, "{}: expected the state of an interrupted run, found something else{}", file.string(), advice);
+  if (!found || !found->is_object())
+    fail(Status::invalid_file, "{}: expected the state of an interrupted run, found something else{}", file.string(),
+         advice);
   const std::string fault = difference(*expected, *found);
-  if (!fault.empty()) fail(Status::invalid_argument, "{}: another run was interrupted here; {}{}", file.string(), fault, advice);
+  if (!fault.empty())
+    fail(Status::invalid_argument, "{}: another run was interrupted here; {}{}", file.string(), fault, advice);
 }
 
 }  // namespace
@@ -75,7 +79,8 @@ void check_same_run(const std::string& ours, const fs::path& file) {
 std::string fingerprint(const QuantizeOptions& options, const Checkpoint& checkpoint) {
   JsonValue sources = JsonValue::object();
   sources["config.json"] = stamp_of(checkpoint.folder() / "config.json");
-  for (const SafetensorsFile& file : checkpoint.files()) sources[file.path().filename().string()] = stamp_of(file.path());
+  for (const SafetensorsFile& file : checkpoint.files())
+    sources[file.path().filename().string()] = stamp_of(file.path());
   const JsonValue all{{"format", format_version},
                       {"tool", CERMET_VERSION},
                       {"device", options.device},
@@ -105,7 +110,9 @@ WorkingState::WorkingState(const QuantizeOptions& options, const Checkpoint& che
   if (!is_there(state)) {
     if (!fs::is_empty(folder_, error)) {
       remove_leftovers();  // a run that was stopped before it had said what it was
-      if (!fs::is_empty(folder_, error)) fail(Status::io, "{}: expected an empty folder or that of an interrupted run, found other files", folder_.string());
+      if (!fs::is_empty(folder_, error))
+        fail(Status::io, "{}: expected an empty folder or that of an interrupted run, found other files",
+             folder_.string());
     }
     write_file_atomically(state, ours);
     return;
@@ -115,7 +122,9 @@ WorkingState::WorkingState(const QuantizeOptions& options, const Checkpoint& che
   read_results(layers_);
 }
 
-fs::path WorkingState::hidden_file(std::int64_t layer) const { return folder_ / fmt::format("hidden-{:04}.safetensors", layer); }
+fs::path WorkingState::hidden_file(std::int64_t layer) const {
+  return folder_ / fmt::format("hidden-{:04}.safetensors", layer);
+}
 
 void WorkingState::remove_contents() const {
   std::error_code error;
@@ -141,7 +150,8 @@ void WorkingState::read_results(std::int64_t layers) {
   const auto done = static_cast<std::int64_t>(results_.size());
   if (done == 0 || done == layers) return;
   if (!is_there(hidden_file(done - 1)))
-    fail(Status::invalid_file, "{}: expected the hidden states after layer {}, found none; start afresh (--restart)", folder_.string(), done - 1);
+    fail(Status::invalid_file, "{}: expected the hidden states after layer {}, found none; start afresh (--restart)",
+         folder_.string(), done - 1);
 }
 
 std::vector<float> WorkingState::load_hidden(std::int64_t elements) const {
@@ -150,7 +160,8 @@ std::vector<float> WorkingState::load_hidden(std::int64_t elements) const {
   const SafetensorsFile file = SafetensorsFile::open(hidden_file(done - 1));
   const StoredTensor* tensor = file.find("hidden");
   if (!tensor || tensor->dtype != DType::f32 || tensor->elements() != elements)
-    fail(Status::invalid_file, "{}: expected {} hidden states, found others; start afresh (--restart)", file.path().string(), elements);
+    fail(Status::invalid_file, "{}: expected {} hidden states, found others; start afresh (--restart)",
+         file.path().string(), elements);
   std::vector<float> hidden(static_cast<std::size_t>(elements));
   file.read(*tensor, 0, std::as_writable_bytes(std::span(hidden)));
   return hidden;

@@ -12,14 +12,16 @@
 
 namespace cermet {
 
-/// What two runs must have in common for one to go on where the other stopped, as JSON: tool, options that change results, policy, prompts, and name, size and
-/// time of change of every file that weights come from. Threads are not among them.
+/// What two runs must have in common for one to go on where the other stopped, as JSON: tool, options that change
+/// results, policy, prompts, and name, size and time of change of every file that weights come from. Threads are not
+/// among them.
 std::string fingerprint(const QuantizeOptions& options, const Checkpoint& checkpoint);
 
 class WorkingState {
  public:
-  /// Creates the folder, or opens that of an interrupted run and removes what it left unfinished. Throws Error(invalid_argument) where the folder belongs to
-  /// another run, naming what differs, Error(io) where it cannot be written or another process works in it.
+  /// Creates the folder, or opens that of an interrupted run and removes what it left unfinished. Throws
+  /// Error(invalid_argument) where the folder belongs to another run, naming what differs, Error(io) where it cannot be
+  /// written or another process works in it.
   WorkingState(const QuantizeOptions& options, const Checkpoint& checkpoint);
 
   const std::filesystem::path& folder() const { return folder_; }

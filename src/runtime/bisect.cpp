@@ -65,7 +65,8 @@ WorstElement compare_runs(const std::vector<RunValue>& expected, const std::vect
   WorstElement worst;
   for (const RunValue& value : expected) {
     const auto other = std::ranges::find(found, value.name, &RunValue::name);
-    const WorstElement here = other == found.end() ? WorstElement{value.name, 0, 0, 0, infinite} : compare(value, *other);
+    const WorstElement here =
+        other == found.end() ? WorstElement{value.name, 0, 0, 0, infinite} : compare(value, *other);
     if (worst.value.empty() || here.error > worst.error) worst = here;
   }
   return worst;
@@ -92,7 +93,8 @@ BisectReport bisect(const BisectRun& run, FusionOptions options, double toleranc
     const std::vector<RunValue> with = bisection.results(bad);
     report.culprit = bisection.made().at(report.position);
     if (const std::vector<std::string> names = report.culprit->results; !names.empty())
-      report.block = compare_runs(named(bisection.results(bad - 1, names), names), named(bisection.results(bad, names), names));
+      report.block =
+          compare_runs(named(bisection.results(bad - 1, names), names), named(bisection.results(bad, names), names));
   }
   report.runs = bisection.runs;
   return report;

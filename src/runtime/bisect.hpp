@@ -15,7 +15,8 @@ struct RunValue {
   std::string name;
   std::vector<double> elements;
 };
-/// Compiles with these options, runs on the same operands each time, and returns the results and those of `changes->keep` that there are.
+/// Compiles with these options, runs on the same operands each time, and returns the results and those of
+/// `changes->keep` that there are.
 using BisectRun = std::function<std::vector<RunValue>(const FusionOptions& options)>;
 
 /// The element of a result that is furthest off.
@@ -23,7 +24,8 @@ struct WorstElement {
   std::string value;
   std::size_t index = 0;
   double expected = 0, found = 0;
-  double error = 0;  ///< |found - expected| over the largest magnitude of what was expected; infinite where one is no number, or sizes differ
+  double error = 0;  ///< |found - expected| over the largest magnitude of what was expected; infinite where one is no
+                     ///< number, or sizes differ
 };
 WorstElement compare_runs(const std::vector<RunValue>& expected, const std::vector<RunValue>& found);
 
@@ -38,8 +40,8 @@ struct BisectReport {
   std::optional<WorstElement> block;
 };
 
-/// The first change after which results differ by more than `tolerance` from those without any. Each of `options` but `changes` is used as it is. Takes a
-/// number of runs that is logarithmic in the number of changes.
+/// The first change after which results differ by more than `tolerance` from those without any. Each of `options` but
+/// `changes` is used as it is. Takes a number of runs that is logarithmic in the number of changes.
 BisectReport bisect(const BisectRun& run, FusionOptions options, double tolerance);
 
 }  // namespace cermet

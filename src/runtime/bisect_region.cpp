@@ -3,14 +3,15 @@
 #include <bit>
 #include <cstring>
 
-#include "op/reference.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "op/schema/reference.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 
 namespace cermet {
 namespace {
 
 /// The first of the results whose bits differ; its element and how many there are.
-std::optional<RegionFault> find_difference(const std::vector<OwnedTensor>& expected, const std::vector<OwnedTensor>& found) {
+std::optional<RegionFault> find_difference(const std::vector<OwnedTensor>& expected,
+                                           const std::vector<OwnedTensor>& found) {
   for (std::size_t r = 0; r < expected.size(); ++r) {
     const TensorView &one = expected[r].view, &other = found[r].view;
     if (std::memcmp(one.data, other.data, static_cast<std::size_t>(dense_bytes(one.dtype, one.shape))) == 0) continue;
@@ -52,13 +53,17 @@ class RegionBisection {
 };
 
 /// Whether a launch is the last of its step in a plan.
-bool ends_step(std::span<const Launch> all, std::size_t launch) { return launch + 1 == all.size() || all[launch + 1].step != all[launch].step; }
+bool ends_step(std::span<const Launch> all, std::size_t launch) {
+  return launch + 1 == all.size() || all[launch + 1].step != all[launch].step;
+}
 
 }  // namespace
 
-RegionBisectReport bisect_region(Executable& executable, const RepeatedRun& repeated, const RegionBisectOptions& options) {
+RegionBisectReport bisect_region(Executable& executable, const RepeatedRun& repeated,
+                                 const RegionBisectOptions& options) {
   const SuperFormation* const formed = executable.super_kernels();
-  require(formed && !formed->regions.empty(), "bisect-region: expected a run with a region of a super-kernel, found none");
+  require(formed && !formed->regions.empty(),
+          "bisect-region: expected a run with a region of a super-kernel, found none");
   const std::vector<SuperRegion> regions = formed->regions;
   std::vector<std::size_t> steps;  // by launch
   std::vector<bool> ends;
@@ -78,7 +83,8 @@ RegionBisectReport bisect_region(Executable& executable, const RepeatedRun& repe
         report.fault = find_difference(expected, found);
       }
       const StepInfo& info = executable.steps()[steps[l]];
-      if (options.keep) options.keep(RegionResults{region.name, info.scope, info.kernel, l, expected, found, !report.fault});
+      if (options.keep)
+        options.keep(RegionResults{region.name, info.scope, info.kernel, l, expected, found, !report.fault});
       if (!report.fault) continue;
       report.fault->super_kernel = region.name;
       report.fault->launch = l;

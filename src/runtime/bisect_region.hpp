@@ -24,7 +24,8 @@ struct RegionBisectReport {
   std::optional<RegionFault> fault;  ///< nothing where every result has the same bits
 };
 
-/// What to run again and again. prepare() brings the executable's inputs and states to where they were before its last run, and run() repeats that run.
+/// What to run again and again. prepare() brings the executable's inputs and states to where they were before its last
+/// run, and run() repeats that run.
 struct RepeatedRun {
   FunctionRef<void()> prepare, run;
 };
@@ -32,21 +33,23 @@ struct RepeatedRun {
 /// What the launch before a cut left.
 struct RegionResults {
   std::string_view super_kernel, scope, kernel;
-  std::size_t launch = 0;                           ///< of the plan
-  const std::vector<OwnedTensor>&expected, &found;  ///< one by one; in a region, the last time, which is the first that differs
+  std::size_t launch = 0;  ///< of the plan
+  const std::vector<OwnedTensor>&expected,
+      &found;  ///< one by one; in a region, the last time, which is the first that differs
   bool same = true;
 };
 
 struct RegionBisectOptions {
-  int repeat = 1;                                       ///< runs with regions behind every cut
-  bool ends = false;                                    ///< cuts behind the last launch of each region alone: a GPU links each once then
+  int repeat = 1;     ///< runs with regions behind every cut
+  bool ends = false;  ///< cuts behind the last launch of each region alone: a GPU links each once then
   std::function<void(const RegionResults&)> keep = {};  ///< called behind every cut
   std::size_t fault = LaunchSelection::all;             ///< of the runs with regions: LaunchSelection::too_early
 };
 
-/// Cuts the last run behind each launch of its regions in turn, once with launches one by one and then with regions as they are, and compares the last launch's
-/// results bit by bit: memory is used again as in a whole run. Selections are as before when it returns or throws. Throws Error where the last run has no
-/// region.
-RegionBisectReport bisect_region(Executable& executable, const RepeatedRun& repeated, const RegionBisectOptions& options = {});
+/// Cuts the last run behind each launch of its regions in turn, once with launches one by one and then with regions as
+/// they are, and compares the last launch's results bit by bit: memory is used again as in a whole run. Selections are
+/// as before when it returns or throws. Throws Error where the last run has no region.
+RegionBisectReport bisect_region(Executable& executable, const RepeatedRun& repeated,
+                                 const RegionBisectOptions& options = {});
 
 }  // namespace cermet

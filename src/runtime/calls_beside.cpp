@@ -8,12 +8,15 @@ namespace cermet {
 namespace {
 
 bool overlap(std::span<const ByteRange> some, std::span<const ByteRange> others) {
-  return std::ranges::any_of(some, [&](const ByteRange& a) { return std::ranges::any_of(others, [&](const ByteRange& b) { return a.overlaps(b); }); });
+  return std::ranges::any_of(some, [&](const ByteRange& a) {
+    return std::ranges::any_of(others, [&](const ByteRange& b) { return a.overlaps(b); });
+  });
 }
 
 /// Whether one of the two writes what the other touches.
 bool depends(const Plan& plan, const Launch& before, const Launch& after) {
-  return overlap(plan.writes(before), plan.reads(after)) || overlap(plan.writes(before), plan.writes(after)) || overlap(plan.reads(before), plan.writes(after));
+  return overlap(plan.writes(before), plan.reads(after)) || overlap(plan.writes(before), plan.writes(after)) ||
+         overlap(plan.reads(before), plan.writes(after));
 }
 
 }  // namespace

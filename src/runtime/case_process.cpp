@@ -48,11 +48,13 @@ class CaseProcess {
     read_end_ = ends[0];
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    for (const int standard : {0, 1, 2}) posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", standard == 0 ? O_RDONLY : O_WRONLY, 0);
+    for (const int standard : {0, 1, 2})
+      posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", standard == 0 ? O_RDONLY : O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, ends[1], report_descriptor);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // a group of its own, so that all that it starts ends with it
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETPGROUP);  // a group of its own, so that all that it starts ends with it
     std::vector<char*> pointers;
     arguments.insert(arguments.begin(), program);
     for (std::string& argument : arguments) pointers.push_back(argument.data());
@@ -63,8 +65,9 @@ class CaseProcess {
     ::close(ends[1]);
     if (failed == 0) return;
     ::close(read_end_);
-    fail(Status::io, "program {}: expected Cermet's command line, which runs a kernel's cases, found: {}; CERMET_PROGRAM names it", program,
-         std::strerror(failed));
+    fail(Status::io,
+         "program {}: expected Cermet's command line, which runs a kernel's cases, found: {}; CERMET_PROGRAM names it",
+         program, std::strerror(failed));
   }
   ~CaseProcess() {
     if (process_ > 0) {
@@ -77,11 +80,13 @@ class CaseProcess {
   CaseProcess& operator=(const CaseProcess&) = delete;
 
   int descriptor() const { return read_end_; }
-  /// Its exit status, as waitpid gives it. It has closed its end of the pipe, and is killed where it does not end soon after that.
+  /// Its exit status, as waitpid gives it. It has closed its end of the pipe, and is killed where it does not end soon
+  /// after that.
   int wait(std::chrono::milliseconds patience = std::chrono::seconds(2)) {
     int status = 0;
     const auto deadline = Clock::now() + patience;
-    for (pid_t ended = 0; (ended = waitpid(process_, &status, WNOHANG)) != process_ && !(ended < 0 && errno != EINTR);) {
+    for (pid_t ended = 0;
+         (ended = waitpid(process_, &status, WNOHANG)) != process_ && !(ended < 0 && errno != EINTR);) {
       if (Clock::now() > deadline) kill(-process_, SIGKILL);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -107,14 +112,19 @@ class ReportReader {
       const int ready = poll(&waiting, 1, 100);
       if (ready > 0 && take_bytes()) deadline = Clock::now() + patience;
       else if (!ended_ && Clock::now() > deadline) {
-        result_.failure = fmt::format("{}expected it to end within {} seconds, found it still running", before(), options_.seconds);
+        result_.failure =
+            fmt::format("{}expected it to end within {} seconds, found it still running", before(), options_.seconds);
         return std::move(result_);
       }
     }
     if (done_ || !result_.failure.empty()) return std::move(result_);
     const int status = process_.wait();
-    if (WIFSIGNALED(status)) result_.failure = fmt::format("{}expected it to return, found a crash: {}", before(), strsignal(WTERMSIG(status)));
-    else result_.failure = fmt::format("{}expected it to return, found that its process ended with exit code {}", before(), WEXITSTATUS(status));
+    if (WIFSIGNALED(status))
+      result_.failure =
+          fmt::format("{}expected it to return, found a crash: {}", before(), strsignal(WTERMSIG(status)));
+    else
+      result_.failure = fmt::format("{}expected it to return, found that its process ended with exit code {}", before(),
+                                    WEXITSTATUS(status));
     return std::move(result_);
   }
 
@@ -159,7 +169,8 @@ class ReportReader {
 }  // namespace
 
 CaseProcessResult run_case_process(const fs::path& manifest, const KernelCheckOptions& options) {
-  const std::vector<std::string> arguments{"kernel", "cases", manifest.string(), "--device", options.device, "--report", std::to_string(report_descriptor)};
+  const std::vector<std::string> arguments{
+      "kernel", "cases", manifest.string(), "--device", options.device, "--report", std::to_string(report_descriptor)};
   CaseProcess process(program_of(options), arguments);
   return ReportReader(process, options).read();
 }

@@ -14,8 +14,8 @@ struct CaseProcessResult {
   std::string failure;  ///< what was wrong: an answer, a crash, or no answer in time; empty where it ended well
 };
 
-/// Starts the program's verb `kernel cases` and reads what it reports; kills it where it says nothing for so many seconds. Throws Error where it cannot be
-/// started.
+/// Starts the program's verb `kernel cases` and reads what it reports; kills it where it says nothing for so many
+/// seconds. Throws Error where it cannot be started.
 CaseProcessResult run_case_process(const std::filesystem::path& manifest, const KernelCheckOptions& options);
 
 }  // namespace cermet

@@ -20,13 +20,18 @@ constexpr Pass<Compilation> list[] = {
     {"rewrite", "puts one operator in the place of several where a rule fits", true, step::rewrite},
     {"layouts", "keeps images with their channels last where convolutions are near", true, step::choose_layouts},
     {"rewrite-layouts", "cancels transpositions that channels in their new place leave", true, step::rewrite_layouts},
-    {"split-gates", "lets the product before a gated activation that quantizes compute the activation, where a kernel does", true, step::split_gates},
-    {"split-sums", "lets the product before a sum that is normalized compute the sum, where a kernel does", true, step::split_sums},
+    {"split-gates",
+     "lets the product before a gated activation that quantizes compute the activation, where a kernel does", true,
+     step::split_gates},
+    {"split-sums", "lets the product before a sum that is normalized compute the sum, where a kernel does", true,
+     step::split_sums},
     {"fuse", "groups nodes that one kernel computes", false, step::fuse},
-    {"fold-views", "lets reshapes and splits into columns share their operand's memory, so that nothing is copied", true, step::fold_views},
+    {"fold-views", "lets reshapes and splits into columns share their operand's memory, so that nothing is copied",
+     true, step::fold_views},
     {"select-kernels", "chooses a kernel for every group", false, step::select_kernels},
     {"load-weights", "reads weights and packs them for their kernels", false, step::load_weights},
-    {"compile-kernels", "compiles the programs of the chosen kernels, or finds them in the cache on disk", false, step::compile_kernels},
+    {"compile-kernels", "compiles the programs of the chosen kernels, or finds them in the cache on disk", false,
+     step::compile_kernels},
     {"plan-memory", "gives every intermediate value a place in one arena", false, step::plan_memory},
     {"bind", "resolves operands and attributes of every launch", false, step::bind},
 };
@@ -44,19 +49,24 @@ struct StartedCompile::State {
   std::vector<CompileStep> report;
 
   State(Graph graph, Device& device, WeightStore& weights, ThreadPool& pool, CompileOptions given)
-      : options(std::move(given)), compilation(std::move(graph), device, weights, pool, options), nodes_before(compilation.graph().nodes().size()) {}
+      : options(std::move(given)),
+        compilation(std::move(graph), device, weights, pool, options),
+        nodes_before(compilation.graph().nodes().size()) {}
 
   void run(std::size_t first, std::size_t count) {
     PassOptions passes{options.skip, options.dump_after, {}, {}};
     passes.verify_after = [&](std::string_view step) {
-      if (const auto broken = find_violation(compilation.graph())) fail(Status::internal, "compile step '{}' broke the graph: {}", step, *broken);
+      if (const auto broken = find_violation(compilation.graph()))
+        fail(Status::internal, "compile step '{}' broke the graph: {}", step, *broken);
     };
     passes.dump = [&](std::string_view step) { log().info("graph after {}:\n{}", step, to_text(compilation.graph())); };
-    std::ranges::move(run_passes(std::span<const Pass<Compilation>>(list), compilation, passes, first, count), std::back_inserter(report));
+    std::ranges::move(run_passes(std::span<const Pass<Compilation>>(list), compilation, passes, first, count),
+                      std::back_inserter(report));
   }
 };
 
-StartedCompile::StartedCompile(Graph graph, Device& device, WeightStore& weights, ThreadPool& pool, CompileOptions options)
+StartedCompile::StartedCompile(Graph graph, Device& device, WeightStore& weights, ThreadPool& pool,
+                               CompileOptions options)
     : state_(std::make_unique<State>(std::move(graph), device, weights, pool, std::move(options))) {
   state_->run(0, choosing_steps);
 }
@@ -79,7 +89,8 @@ std::vector<CompileStepInfo> compile_steps() {
   return steps;
 }
 
-Executable compile(Graph graph, Device& device, WeightStore& weights, ThreadPool& pool, const CompileOptions& options, std::vector<CompileStep>* report) {
+Executable compile(Graph graph, Device& device, WeightStore& weights, ThreadPool& pool, const CompileOptions& options,
+                   std::vector<CompileStep>* report) {
   return StartedCompile(std::move(graph), device, weights, pool, options).finish(report);
 }
 

@@ -1,4 +1,5 @@
-// From a graph to something that runs. compile.cpp is the flat list of steps, which are below step/; only they see every stage.
+// From a graph to something that runs. compile.cpp is the flat list of steps, which are below step/; only they see
+// every stage.
 #pragma once
 
 #include <memory>
@@ -19,11 +20,13 @@ struct CompileOptions {
   SymbolValues maximum;           ///< largest value of each symbol: sizes the arena and picks kernels
   std::vector<std::string> skip;  ///< names of optional steps to leave out
   std::string dump_after = {};    ///< step after which the graph's text goes to the log, at level info; empty for none
-  DeviceQueue queue = {};         ///< for a device with a target: its stream and programs, which must outlive the executable; null elsewhere
-  bool capture = true;            ///< replay a captured graph where a run has the same symbols and operands as an earlier one
+  DeviceQueue queue =
+      {};  ///< for a device with a target: its stream and programs, which must outlive the executable; null elsewhere
+  bool capture = true;  ///< replay a captured graph where a run has the same symbols and operands as an earlier one
   FusionOptions fusion = {};
-  std::vector<RankGroup> groups = {};  ///< of nodes that communicate (attributes `ranks` and `group`); must outlive the executable
-  const Tuning* tuning = nullptr;      ///< measured choices of kernels (select/tuning.hpp); null: the process's
+  std::vector<RankGroup> groups =
+      {};  ///< of nodes that communicate (attributes `ranks` and `group`); must outlive the executable
+  const Tuning* tuning = nullptr;  ///< measured choices of kernels (select/tuning.hpp); null: the process's
 };
 
 /// What a compile step did and how long it took: load times come from it, and tests read it.
@@ -37,7 +40,8 @@ struct CompileStepInfo {
 /// The steps in the order in which compile() takes them.
 std::vector<CompileStepInfo> compile_steps();
 
-/// A compilation whose kernels are chosen: the rest is reading weights and compiling programs, which several graphs may do at once.
+/// A compilation whose kernels are chosen: the rest is reading weights and compiling programs, which several graphs may
+/// do at once.
 class StartedCompile {
  public:
   /// Throws what compile() throws.
@@ -54,8 +58,9 @@ class StartedCompile {
   std::unique_ptr<State> state_;
 };
 
-/// Compiles a graph for a device; the weight store and the pool must outlive the result. Throws Error naming node and reason where no kernel fits,
-/// a symbol without a maximum, or a rule that the graph breaks. On the null device no weight is read.
+/// Compiles a graph for a device; the weight store and the pool must outlive the result. Throws Error naming node and
+/// reason where no kernel fits, a symbol without a maximum, or a rule that the graph breaks. On the null device no
+/// weight is read.
 Executable compile(Graph graph, Device& device, WeightStore& weights, ThreadPool& pool, const CompileOptions& options,
                    std::vector<CompileStep>* report = nullptr);
 

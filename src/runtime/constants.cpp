@@ -7,8 +7,8 @@
 #include "base/buffer.hpp"
 #include "base/text.hpp"
 #include "io/digest.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "select/bound_op.hpp"
 #include "select/select.hpp"
 
@@ -16,7 +16,8 @@ namespace cermet {
 namespace {
 
 /// On the CPU, whatever device the graph is for: weights are packed there.
-void compute(Problem problem, const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs, ThreadPool& pool) {
+void compute(Problem problem, const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
+             ThreadPool& pool) {
   if (Choice choice = explain_selection(problem, {.tuned = false}).choice; choice.kernel)
     return BoundOp(std::move(problem), std::move(choice), pool).run(inputs, outputs);
   definition(problem).reference({inputs, outputs, problem.attributes});
@@ -24,7 +25,8 @@ void compute(Problem problem, const std::vector<TensorView>& inputs, const std::
 
 class Loader {
  public:
-  Loader(const Graph& graph, const LoadWeight& load, Scratch& scratch, ThreadPool& pool) : graph_(graph), load_(load), scratch_(scratch), pool_(pool) {}
+  Loader(const Graph& graph, const LoadWeight& load, Scratch& scratch, ThreadPool& pool)
+      : graph_(graph), load_(load), scratch_(scratch), pool_(pool) {}
 
   void fill(ValueId id, const TensorView& destination) const {
     const Value& value = graph_.value(id);
@@ -40,7 +42,9 @@ class Loader {
     std::vector<Scratch::Tensor> memory;
     std::vector<TensorView> inputs, outputs;
     Problem problem = problem_of(expression);
-    const auto allocate = [&](const TensorType& type) { return memory.emplace_back(scratch_, type.dtype, cermet::bind(type.dims, {})).view; };
+    const auto allocate = [&](const TensorType& type) {
+      return memory.emplace_back(scratch_, type.dtype, cermet::bind(type.dims, {})).view;
+    };
     for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
       const bool given = i < expression.inputs.size() && expression.inputs[i];
       inputs.push_back(given ? allocate(graph_.type(expression.inputs[i])) : TensorView());
@@ -62,8 +66,11 @@ class Loader {
     }
   }
 
-  void fill_operand(const Value& value, ValueId operand, const TensorView& destination) const try { fill(operand, destination); } catch (const Error& error) {
-    throw Error(error.status(), fmt::format("constant '{}': operand '{}': {}", value.name, graph_.value(operand).name, error.what()));
+  void fill_operand(const Value& value, ValueId operand, const TensorView& destination) const try {
+    fill(operand, destination);
+  } catch (const Error& error) {
+    throw Error(error.status(),
+                fmt::format("constant '{}': operand '{}': {}", value.name, graph_.value(operand).name, error.what()));
   }
 
   static const std::int64_t* axis_of(const ConstantExpression& expression) {
@@ -93,11 +100,13 @@ std::string constant_key(const Graph& graph, ValueId id) {
   const auto operand = [&](ValueId input) {
     if (!input) return std::string("-");
     const Value& from = graph.value(input);
-    return from.data() || from.expression() ? constant_key(graph, input) : fmt::format("{} {}", from.type.to_string(), escape(from.name));
+    return from.data() || from.expression() ? constant_key(graph, input)
+                                            : fmt::format("{} {}", from.type.to_string(), escape(from.name));
   };
   std::string key = fmt::format("= {}[{}](", definition(expression->op).name, expression->output);
   for (const ValueId input : expression->inputs) key += fmt::format("{}, ", operand(input));
-  for (const auto& [name, attribute] : expression->attributes) key += fmt::format("{} = {}, ", name, to_string(attribute));
+  for (const auto& [name, attribute] : expression->attributes)
+    key += fmt::format("{} = {}, ", name, to_string(attribute));
   return key + ")";
 }
 
@@ -105,7 +114,8 @@ LoadWeight constant_loader(const Graph& graph, ValueId id, const LoadWeight& loa
   const Value& value = graph.value(id);
   if (!value.data() && !value.expression()) return load;
   const auto whole = std::make_shared<OwnedTensor>();  // of a stack that is asked for matrix by matrix
-  return [&graph, id, &load, &scratch, &pool, whole](const std::string&, std::int64_t slice, const TensorView& destination) {
+  return [&graph, id, &load, &scratch, &pool, whole](const std::string&, std::int64_t slice,
+                                                     const TensorView& destination) {
     const Loader loader(graph, load, scratch, pool);
     if (slice < 0) return loader.fill(id, destination);
     const TensorType& type = graph.type(id);

@@ -9,12 +9,14 @@
 
 namespace cermet {
 
-/// What tells a constant from all others that a store keeps, of this graph and of others: its name where it is loaded, and else what it is made of.
+/// What tells a constant from all others that a store keeps, of this graph and of others: its name where it is loaded,
+/// and else what it is made of.
 std::string constant_key(const Graph& graph, ValueId id);
 
-/// A loader for one constant of a graph, whatever name it is asked for. Matrices that follow each other (concat along axis 0) are loaded in place;
-/// operands of other expressions are held while they are computed. Throws Error naming the constant and the operand that cannot be loaded.
-/// Graph, loader, scratch (which operands are in) and pool must outlive it.
+/// A loader for one constant of a graph, whatever name it is asked for. Matrices that follow each other (concat along
+/// axis 0) are loaded in place; operands of other expressions are held while they are computed. Throws Error naming the
+/// constant and the operand that cannot be loaded. Graph, loader, scratch (which operands are in) and pool must outlive
+/// it.
 LoadWeight constant_loader(const Graph& graph, ValueId id, const LoadWeight& load, Scratch& scratch, ThreadPool& pool);
 
 }  // namespace cermet

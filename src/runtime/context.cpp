@@ -11,7 +11,8 @@ constexpr int most_threads = 1024;
 
 std::shared_ptr<ThreadPool> pool_for(const ContextOptions& options) {
   if (options.pool) return options.pool;
-  require(options.threads >= 0 && options.threads <= most_threads, "threads: expected 0 to {}, found {}", most_threads, options.threads);
+  require(options.threads >= 0 && options.threads <= most_threads, "threads: expected 0 to {}, found {}", most_threads,
+          options.threads);
   return std::make_shared<ThreadPool>(options.threads);
 }
 
@@ -27,7 +28,8 @@ Context::Context(const ContextOptions& options) : shared_(std::make_shared<Share
   stream_ = shared_->device->make_stream();
 }
 
-Context::Context(std::shared_ptr<Shared> shared) : shared_(std::move(shared)), stream_(target() ? shared_->device->make_stream() : nullptr) {}
+Context::Context(std::shared_ptr<Shared> shared)
+    : shared_(std::move(shared)), stream_(target() ? shared_->device->make_stream() : nullptr) {}
 
 std::string Context::description() const {
   if (device().kind() != DeviceKind::cpu) return device().name();
@@ -41,7 +43,8 @@ DeviceQueue Context::queue() const {
 
 const DeviceLimits& Context::measure_limits(double seconds, void (*between)()) {
   if (!computes()) fail(Status::unsupported, "device {}: expected one that computes", device().name());
-  shared_->limits = target() ? device_limits(measure_gpu_limits(seconds, between)) : device_limits(cpu::measure_limits(pool(), seconds, between));
+  shared_->limits = target() ? device_limits(measure_gpu_limits(seconds, between))
+                             : device_limits(cpu::measure_limits(pool(), seconds, between));
   return *shared_->limits;
 }
 

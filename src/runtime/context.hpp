@@ -1,4 +1,5 @@
-// Where things run: a device with a stream and loaded programs, and the host's threads. Made once, and shared by whatever runs there.
+// Where things run: a device with a stream and loaded programs, and the host's threads. Made once, and shared by
+// whatever runs there.
 #pragma once
 
 #include <memory>
@@ -25,11 +26,12 @@ class Context {
   explicit Context(const ContextOptions& options);
   Context(Context&&) noexcept = default;
   Context& operator=(Context&&) noexcept = default;
-  /// The same device, programs, threads and limits with a stream of its own: for another thread, which may use it at the same time.
+  /// The same device, programs, threads and limits with a stream of its own: for another thread, which may use it at
+  /// the same time.
   Context with_own_stream() const { return Context(shared_); }
 
   const std::string& device_spec() const { return shared_->spec; }  ///< as it was asked for: "cuda:1"
-  std::string description() const;                                  ///< "cpu (4 threads, avx512_bf16)", or the device's name
+  std::string description() const;  ///< "cpu (4 threads, avx512_bf16)", or the device's name
   Device& device() const { return *shared_->device; }
   const Target* target() const { return shared_->device->target(); }
   bool computes() const { return shared_->device->computes(); }
@@ -40,7 +42,8 @@ class Context {
 
   /// What measure_limits() found; null before.
   const DeviceLimits* limits() const { return shared_->limits ? &*shared_->limits : nullptr; }
-  /// Measures what the device can do at most, `seconds` for each figure at least. Throws Error where nothing is computed. Not to be called by two threads.
+  /// Measures what the device can do at most, `seconds` for each figure at least. Throws Error where nothing is
+  /// computed. Not to be called by two threads.
   const DeviceLimits& measure_limits(
       double seconds, void (*between)() = [] {});
   /// The same figures and more, of a GPU.

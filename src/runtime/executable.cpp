@@ -27,7 +27,8 @@ bool fits(const TensorView& view, const TensorType& type) {
 }
 
 bool is_same(const TensorView& a, const TensorView& b) {
-  return a.present && b.present && a.data == b.data && a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
+  return a.present && b.present && a.data == b.data && a.dtype == b.dtype && a.shape == b.shape &&
+         a.strides == b.strides;
 }
 
 /// The part of bound memory that a run uses; nothing when its dimensions do not fit.
@@ -35,7 +36,8 @@ std::optional<TensorView> used_part(const TensorView& memory, const Dims& dims, 
   TensorView used = memory;
   for (int axis = 0; axis < memory.shape.rank(); ++axis) {
     used.shape[axis] = dims[static_cast<std::size_t>(axis)].value(symbols);
-    if (used.shape[axis] < 0 || (axis == 0 ? used.shape[0] > memory.shape[0] : used.shape[axis] != memory.shape[axis])) return {};
+    if (used.shape[axis] < 0 || (axis == 0 ? used.shape[0] > memory.shape[0] : used.shape[axis] != memory.shape[axis]))
+      return {};
   }
   return used;
 }
@@ -49,18 +51,24 @@ Executable::~Executable() = default;
 
 void Executable::bind(std::string_view input, const TensorView& memory) {
   const ValueId id = state_->graph.find(input);
-  require(id && state_->graph.value(id).kind == ValueKind::input, "input '{}': expected an input of graph '{}', found none of that name", input,
-          state_->graph.name);
-  InputBinding& binding = state_->inputs[static_cast<std::size_t>(state_->input_of_value[static_cast<std::size_t>(id.index)])];
+  require(id && state_->graph.value(id).kind == ValueKind::input,
+          "input '{}': expected an input of graph '{}', found none of that name", input, state_->graph.name);
+  InputBinding& binding =
+      state_->inputs[static_cast<std::size_t>(state_->input_of_value[static_cast<std::size_t>(id.index)])];
   if (is_same(binding.memory, memory)) return;  // what was captured holds on
   const TensorType& type = state_->graph.type(id);
   // Type names are formatted only on failure: binding allocates nothing.
-  if (!memory.present) fail(Status::invalid_argument, "input '{}': expected memory of type {}, found none", input, type.to_string());
-  if (!fits(memory, type)) fail(Status::invalid_argument, "input '{}': expected {}, found {}", input, type.to_string(), memory.type().to_string());
+  if (!memory.present)
+    fail(Status::invalid_argument, "input '{}': expected memory of type {}, found none", input, type.to_string());
+  if (!fits(memory, type))
+    fail(Status::invalid_argument, "input '{}': expected {}, found {}", input, type.to_string(),
+         memory.type().to_string());
   if (!trailing_dense(memory, binding.dense_dims))
-    fail(Status::invalid_argument, "input '{}': expected the last {} dimensions to be dense, found dimensions {} with strides {}", input, binding.dense_dims,
-         memory.shape.to_string(), memory.strides.to_string());
-  require(memory.data || memory.elements() == 0 || !state_->computes, "input '{}': expected memory, found a null pointer", input);
+    fail(Status::invalid_argument,
+         "input '{}': expected the last {} dimensions to be dense, found dimensions {} with strides {}", input,
+         binding.dense_dims, memory.shape.to_string(), memory.strides.to_string());
+  require(memory.data || memory.elements() == 0 || !state_->computes,
+          "input '{}': expected memory, found a null pointer", input);
   binding.memory = memory;
   state_->rebound = true;
 }
@@ -68,35 +76,42 @@ void Executable::bind(std::string_view input, const TensorView& memory) {
 void Executable::State::check_symbols(const SymbolValues& values) const {
   for (const Symbol& id : used_symbols) {
     const std::int64_t value = values[id];
-    if (value < 0 || value > maximum[id]) fail(Status::invalid_argument, "symbol '{}': expected 0 to {}, found {}", id.name(), maximum[id], value);
+    if (value < 0 || value > maximum[id])
+      fail(Status::invalid_argument, "symbol '{}': expected 0 to {}, found {}", id.name(), maximum[id], value);
   }
 }
 
 bool Executable::State::same_symbols(const SymbolValues& values) const {
-  return resolved && std::all_of(used_symbols.begin(), used_symbols.end(), [&](const Symbol& id) { return values[id] == symbols[id]; });
+  return resolved && std::all_of(used_symbols.begin(), used_symbols.end(),
+                                 [&](const Symbol& id) { return values[id] == symbols[id]; });
 }
 
 void Executable::State::refresh_inputs(const SymbolValues& values) {
   for (const InputBinding& input : inputs) {
     const Value& value = graph.value(input.value);
-    if (!input.memory.present) fail(Status::invalid_argument, "input '{}': expected memory of type {}, found none bound", value.name, value.type.to_string());
+    if (!input.memory.present)
+      fail(Status::invalid_argument, "input '{}': expected memory of type {}, found none bound", value.name,
+           value.type.to_string());
     const std::optional<TensorView> used = used_part(input.memory, value.type.dims, values);
     if (!used)
-      fail(Status::invalid_argument, "input '{}': expected room for {} = {}, found {}", value.name, value.type.to_string(),
-           cermet::bind(value.type.dims, values).to_string(), input.memory.shape.to_string());
+      fail(Status::invalid_argument, "input '{}': expected room for {} = {}, found {}", value.name,
+           value.type.to_string(), cermet::bind(value.type.dims, values).to_string(), input.memory.shape.to_string());
     views[static_cast<std::size_t>(input.value.index)] = *used;
   }
   for (std::size_t v = 0; v < views.size(); ++v)
-    if (input_of_value[v] >= 0) views[v] = views[static_cast<std::size_t>(inputs[static_cast<std::size_t>(input_of_value[v])].value.index)];
+    if (input_of_value[v] >= 0)
+      views[v] = views[static_cast<std::size_t>(inputs[static_cast<std::size_t>(input_of_value[v])].value.index)];
   for (const std::size_t i : bound_operands) operands[i] = views[static_cast<std::size_t>(operand_value[i])];
 }
 
 void Executable::State::refresh_symbolic(const SymbolValues& values) {
-  for (const std::int32_t v : symbolic_values) views[static_cast<std::size_t>(v)] = view_of(static_cast<std::size_t>(v), values);
+  for (const std::int32_t v : symbolic_values)
+    views[static_cast<std::size_t>(v)] = view_of(static_cast<std::size_t>(v), values);
   for (const std::size_t i : symbolic_operands) operands[i] = views[static_cast<std::size_t>(operand_value[i])];
   for (ExecutableStep& step : steps) {
     const auto outputs = std::span(operands).subspan(step.first + step.inputs, step.outputs);
-    step.empty = std::all_of(outputs.begin(), outputs.end(), [](const TensorView& view) { return view.elements() == 0; });
+    step.empty =
+        std::all_of(outputs.begin(), outputs.end(), [](const TensorView& view) { return view.elements() == 0; });
   }
 }
 
@@ -152,7 +167,8 @@ TensorView Executable::State::view_of(std::size_t value, const SymbolValues& val
   dense_bytes(type, values);
   const std::int32_t result = result_of_value[value];
   std::byte* const given = result >= 0 ? results[static_cast<std::size_t>(result)].memory : nullptr;
-  return make_view(given ? given : arena.data() + memory.offset[value], layouts[value], type.dtype, cermet::bind(type.dims, values));
+  return make_view(given ? given : arena.data() + memory.offset[value], layouts[value], type.dtype,
+                   cermet::bind(type.dims, values));
 }
 
 void Executable::State::refresh_results(const SymbolValues& values) {
@@ -162,7 +178,9 @@ void Executable::State::refresh_results(const SymbolValues& values) {
 }
 
 bool Executable::bind_result(std::string_view output, std::byte* memory) {
-  if (!has_output(output)) fail(Status::invalid_argument, "output '{}': expected an output of graph '{}', found none of that name", output, state_->graph.name);
+  if (!has_output(output))
+    fail(Status::invalid_argument, "output '{}': expected an output of graph '{}', found none of that name", output,
+         state_->graph.name);
   for (ResultBinding& result : state_->results) {
     if (result.name != output) continue;
     state_->rebound = state_->rebound || result.memory != memory;
@@ -178,7 +196,8 @@ TensorView Executable::output(std::string_view name) const {
     require(state_->completed, "output '{}': expected a run that completed before it is read, found none", name);
     return state_->views[static_cast<std::size_t>(output.value.index)];
   }
-  fail(Status::invalid_argument, "output '{}': expected an output of graph '{}', found none of that name", name, state_->graph.name);
+  fail(Status::invalid_argument, "output '{}': expected an output of graph '{}', found none of that name", name,
+       state_->graph.name);
 }
 
 bool Executable::has_output(std::string_view name) const {

@@ -13,7 +13,7 @@
 #include "runtime/executable.hpp"
 #include "runtime/memory_plan.hpp"
 #include "runtime/super_kernel/device_region.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 #include "runtime/super_kernel/walk_cost.hpp"
 #include "runtime/view_layout.hpp"
 
@@ -36,7 +36,7 @@ struct CapturedRun {
   std::int64_t row = 1;                                ///< runs that follow each other in it
   std::vector<std::unique_ptr<DeviceRegion>> regions;  ///< what it launches as one; the captured graph goes before them
   std::unique_ptr<CapturedGraph> graph;                ///< null until the second run
-  bool warm = false;                                   ///< the first run launched one by one, so that libraries could initialize themselves
+  bool warm = false;  ///< the first run launched one by one, so that libraries could initialize themselves
   std::int64_t last_used = 0;
 };
 
@@ -101,17 +101,19 @@ struct Executable::State {
   std::vector<InputBinding> inputs;
   std::vector<std::int32_t> input_of_value;  ///< position in `inputs` of the root of a value; -1 for others
   std::vector<ResultBinding> results;
-  std::vector<std::int32_t> result_of_value;  ///< position in `results` of the value with the same memory; -1 for others
-  std::vector<TensorView> views;              ///< by value; of constants only those that are results of the graph
+  std::vector<std::int32_t>
+      result_of_value;            ///< position in `results` of the value with the same memory; -1 for others
+  std::vector<TensorView> views;  ///< by value; of constants only those that are results of the graph
   std::vector<std::int32_t> symbolic_values;
 
   std::vector<ExecutableStep> steps;
   std::vector<Communicator*> communicators;  ///< of all steps, each once
   CallsBeside beside;
-  bool calls_go_beside = false;      ///< in the launches that are being made
-  std::vector<StepInfo> infos;       ///< one per step
-  std::vector<Cost> costs;           ///< by step, at the present symbols; empty until a timed run needs them
-  std::vector<OwnedTensor> offsets;  ///< by step of a timed run: where the groups of a grouped product begin; empty for others
+  bool calls_go_beside = false;  ///< in the launches that are being made
+  std::vector<StepInfo> infos;   ///< one per step
+  std::vector<Cost> costs;       ///< by step, at the present symbols; empty until a timed run needs them
+  std::vector<OwnedTensor>
+      offsets;  ///< by step of a timed run: where the groups of a grouped product begin; empty for others
   std::vector<LaunchTime> launches;  ///< of the last run, where it was timed
   std::vector<TaskTime> tasks;       ///< of the last run on the CPU, where a super-kernel has profile=1
   std::chrono::steady_clock::time_point started;
@@ -140,7 +142,9 @@ struct Executable::State {
   void launch_all();
   void launch_selected();
   /// Launches of the plan that are wanted.
-  std::span<const Launch> wanted_launches() const { return plan.launches().first(std::min(selection.end, plan.launches().size())); }
+  std::span<const Launch> wanted_launches() const {
+    return plan.launches().first(std::min(selection.end, plan.launches().size()));
+  }
   void check_waits();
   void launch_regions(std::span<const std::unique_ptr<DeviceRegion>> regions);
   void launch_rows(std::span<const std::unique_ptr<DeviceRegion>> regions);
@@ -151,17 +155,21 @@ struct Executable::State {
   class Threads;
   void launch_in_order(FunctionRef<void(const Launch& launch)> launch);
   void walk_region(const SuperRegion& region, FunctionRef<void(const Launch& launch)> run);
-  void walk_noted(const SuperRegion& region, std::size_t first, std::size_t end, FunctionRef<void(const Launch& launch)> launch);
+  void walk_noted(const SuperRegion& region, std::size_t first, std::size_t end,
+                  FunctionRef<void(const Launch& launch)> launch);
   void launch_all_timed();
   void launch_all_marked();
   void skip_all();
   void replay();
   CapturedRun& captured_run();
   /// Whether runs are captured, so that several may be one launch.
-  bool stream_captures() const { return queue.stream && capture && computes && !timing && selection == LaunchSelection{}; }
+  bool stream_captures() const {
+    return queue.stream && capture && computes && !timing && selection == LaunchSelection{};
+  }
   /// Whether the pool's threads may stay from run to run.
   bool holds_rows() const {
-    return super && super->session && communicators.empty() && std::ranges::none_of(super->options, [](const auto& each) { return each.debug_sync_all; });
+    return super && super->session && communicators.empty() &&
+           std::ranges::none_of(super->options, [](const auto& each) { return each.debug_sync_all; });
   }
   void note_costs();
   void keep_offsets(std::size_t i);

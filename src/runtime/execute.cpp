@@ -23,8 +23,8 @@ void line_up(std::span<Communicator* const> communicators) {
     if (cuda::PeerMemory* const memory = communicator->peer_memory()) memory->line_up();
 }
 
-/// Before code is loaded or memory is taken: a driver may wait for what runs on any device of the process, and that for a launch of a rank which waits for the
-/// driver. What all ranks have enqueued ends by itself.
+/// Before code is loaded or memory is taken: a driver may wait for what runs on any device of the process, and that for
+/// a launch of a rank which waits for the driver. What all ranks have enqueued ends by itself.
 void meet(std::span<Communicator* const> communicators, Stream& stream) {
   if (!communicators.empty()) stream.synchronize();
   for (Communicator* communicator : communicators) communicator->barrier();
@@ -63,13 +63,14 @@ void Executable::State::form_super_kernels() {
   form_regions(super->formation, plan, super->steps, graph.super_kernels(), super->options, super->limits);
   if (super->session) plan_ahead();
   if (super->reported || super->formation.breaks.empty()) return;
-  report_breaks(super->formation, graph.super_kernels(), [&](std::size_t step) -> std::string_view { return infos[step].scope; });
+  report_breaks(super->formation, graph.super_kernels(),
+                [&](std::size_t step) -> std::string_view { return infos[step].scope; });
   super->reported = true;  // warnings come once; an error every time
 }
 
-/// Where a kernel did not say what a launch touches, it touches all operands of its step, and the workspace. One that exchanges data touches its group, too, so
-/// that of two which need nothing of each other the second one waits for the first: channels are in the middle of one exchange at a time, and the same on every
-/// rank.
+/// Where a kernel did not say what a launch touches, it touches all operands of its step, and the workspace. One that
+/// exchanges data touches its group, too, so that of two which need nothing of each other the second one waits for the
+/// first: channels are in the middle of one exchange at a time, and the same on every rank.
 void Executable::State::plan_ranges() {
   for (Launch& launch : plan.launches()) {
     if (launch.declared) continue;
@@ -83,16 +84,20 @@ void Executable::State::plan_ranges() {
       reads.push_back({workspace, bytes});
       writes.push_back({workspace, bytes});
     }
-    if (const Communicator* const group = steps[launch.step].communicator) writes.push_back({reinterpret_cast<const std::byte*>(group), 1});
+    if (const Communicator* const group = steps[launch.step].communicator)
+      writes.push_back({reinterpret_cast<const std::byte*>(group), 1});
     plan.complete(launch, reads, writes);
   }
   ranges_planned = true;
 }
 
-/// Ranks that share a device would keep each other from arriving by what is beside; regions make their calls' launches themselves.
+/// Ranks that share a device would keep each other from arriving by what is beside; regions make their calls' launches
+/// themselves.
 void Executable::State::find_calls_beside() {
   beside.forget();
-  const auto shares_device = [](Communicator* group) { return group->peer_memory() && group->peer_memory()->ranks_on_device() > 1; };
+  const auto shares_device = [](Communicator* group) {
+    return group->peer_memory() && group->peer_memory()->ranks_on_device() > 1;
+  };
   if (!queue.stream || super || communicators.empty() || std::ranges::any_of(communicators, shares_device)) return;
   make_plan(true);
   plan_ranges();
@@ -157,12 +162,14 @@ void Executable::State::launch_all() {
 CapturedRun& Executable::State::captured_run() {
   constexpr std::size_t most = 64;
   const auto holds = [&](const CapturedRun& run) {
-    return run.row == row && std::all_of(used_symbols.begin(), used_symbols.end(), [&](const Symbol& id) { return run.symbols[id] == symbols[id]; });
+    return run.row == row && std::all_of(used_symbols.begin(), used_symbols.end(),
+                                         [&](const Symbol& id) { return run.symbols[id] == symbols[id]; });
   };
   auto found = std::find_if(captured.begin(), captured.end(), holds);
   if (found == captured.end()) {
     if (captured.size() == most)
-      captured.erase(std::min_element(captured.begin(), captured.end(), [](const auto& a, const auto& b) { return a.last_used < b.last_used; }));
+      captured.erase(std::min_element(captured.begin(), captured.end(),
+                                      [](const auto& a, const auto& b) { return a.last_used < b.last_used; }));
     captured.push_back({symbols, row, {}, nullptr, false, 0});
     found = captured.end() - 1;
   }
@@ -170,7 +177,8 @@ CapturedRun& Executable::State::captured_run() {
   return *found;
 }
 
-/// A row of runs is captured as one graph. Launches the first time, captures the second on the queue's stream, and then replays.
+/// A row of runs is captured as one graph. Launches the first time, captures the second on the queue's stream, and then
+/// replays.
 void Executable::State::replay() {
   CapturedRun& run = captured_run();
   if (!run.graph) {
@@ -237,7 +245,8 @@ const Plan& Executable::launched_plan() {
 }
 
 std::size_t Executable::calls_beside() {
-  require(state_->resolved, "calls of graph '{}': expected a run before they are counted, found none", state_->graph.name);
+  require(state_->resolved, "calls of graph '{}': expected a run before they are counted, found none",
+          state_->graph.name);
   state_->find_calls_beside();
   return state_->beside.count();
 }

@@ -9,7 +9,9 @@
 namespace cermet {
 namespace {
 
-std::string rate(double work, double seconds) { return seconds > 0 ? fmt::format("{:.1f}", work / seconds / 1e9) : "-"; }
+std::string rate(double work, double seconds) {
+  return seconds > 0 ? fmt::format("{:.1f}", work / seconds / 1e9) : "-";
+}
 
 std::string operand_types(const Region& region) {
   std::string text;
@@ -21,10 +23,12 @@ std::string operand_types(const Region& region) {
 const TableRow time_columns{"ms", "%", "GB/s", "Gop/s"};
 
 /// Milliseconds of one run of the graph, in which the kernel is launched `launches` times; share of the whole; rates.
-void append_times(TableRow& row, double seconds, std::int64_t runs, std::int64_t launches, double all, const Cost& work) {
+void append_times(TableRow& row, double seconds, std::int64_t runs, std::int64_t launches, double all,
+                  const Cost& work) {
   const double per_run = runs > 0 ? seconds / static_cast<double>(runs) * static_cast<double>(launches) : 0;
-  row.insert(row.end(), {runs > 0 ? fmt::format("{:.3f}", 1e3 * per_run) : "-", fmt::format("{:.1f}", 100 * seconds / all), rate(work.bytes, seconds),
-                         rate(work.operations, seconds)});
+  row.insert(row.end(),
+             {runs > 0 ? fmt::format("{:.3f}", 1e3 * per_run) : "-", fmt::format("{:.1f}", 100 * seconds / all),
+              rate(work.bytes, seconds), rate(work.operations, seconds)});
 }
 
 }  // namespace
@@ -44,8 +48,9 @@ std::vector<KernelUse> kernels_used(std::span<const StepInfo> steps) {
   }
   std::vector<KernelUse> list;
   for (auto& [key, use] : by_kernel) list.push_back(std::move(use));
-  std::stable_sort(list.begin(), list.end(),
-                   [](const KernelUse& a, const KernelUse& b) { return std::tuple(a.seconds, a.launches) > std::tuple(b.seconds, b.launches); });
+  std::stable_sort(list.begin(), list.end(), [](const KernelUse& a, const KernelUse& b) {
+    return std::tuple(a.seconds, a.launches) > std::tuple(b.seconds, b.launches);
+  });
   return list;
 }
 
@@ -71,8 +76,14 @@ std::string explain(std::span<const StepInfo> steps) {
     const StepInfo& step = steps[i];
     const double runs = static_cast<double>(step.runs);
     const Cost work = step.runs > 0 ? Cost{step.work.operations / runs, step.work.bytes / runs} : cost_of(step.region);
-    TableRow row{std::to_string(i), step.scope.empty() ? "-" : step.scope,   step.region.operators(), operand_types(step.region),
-                 step.kernel,       step.layout.empty() ? "-" : step.layout, scaled_text(work.bytes), scaled_text(work.operations)};
+    TableRow row{std::to_string(i),
+                 step.scope.empty() ? "-" : step.scope,
+                 step.region.operators(),
+                 operand_types(step.region),
+                 step.kernel,
+                 step.layout.empty() ? "-" : step.layout,
+                 scaled_text(work.bytes),
+                 scaled_text(work.operations)};
     if (all > 0) append_times(row, step.seconds, step.runs, 1, all, step.work);
     rows.push_back(std::move(row));
   }

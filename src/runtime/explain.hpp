@@ -21,12 +21,12 @@ struct KernelUse {
 /// Kernels in falling order of time, then of launches.
 std::vector<KernelUse> kernels_used(std::span<const StepInfo> steps);
 
-/// A table with a row for each kernel: launches, time and share of it, achieved GB/s and GFLOP/s (GOP/s of integers). Columns of times
-/// are left out where nothing was timed.
+/// A table with a row for each kernel: launches, time and share of it, achieved GB/s and GFLOP/s (GOP/s of integers).
+/// Columns of times are left out where nothing was timed.
 std::string kernel_table(std::span<const KernelUse> kernels);
 
-/// A table with a row for each launch: scope, operator with its operands' types, kernel, weight layout, and what the timed runs took;
-/// without them, the bytes and operations at the symbols' maximum.
+/// A table with a row for each launch: scope, operator with its operands' types, kernel, weight layout, and what the
+/// timed runs took; without them, the bytes and operations at the symbols' maximum.
 std::string explain(std::span<const StepInfo> steps);
 
 }  // namespace cermet

@@ -30,7 +30,9 @@ std::optional<Symbol> unknown_symbol(const Dim& dim, const std::set<Symbol>& kno
 
 SymbolValues symbols_told_by(std::span<const ShapedInput> inputs, std::span<const Symbol> used) {
   for (const ShapedInput& input : inputs)
-    if (!input.shape) fail(Status::invalid_argument, "input '{}': expected memory of type {}, found none bound", input.name, input.type.to_string());
+    if (!input.shape)
+      fail(Status::invalid_argument, "input '{}': expected memory of type {}, found none bound", input.name,
+           input.type.to_string());
   SymbolValues values;
   std::set<Symbol> known;
   // A dimension that is the symbol tells it whatever it is; others, such as min(T,8), only some values.
@@ -50,20 +52,22 @@ SymbolValues symbols_told_by(std::span<const ShapedInput> inputs, std::span<cons
         if (!symbol) continue;
         const std::optional<std::int64_t> value = solved(d, *symbol, values, (*input.shape)[axis]);
         if (!value)
-          fail(Status::invalid_argument, "input '{}': expected {} for some {}, found {}", input.name, input.type.to_string(), symbol->name(),
-               input.shape->to_string());
+          fail(Status::invalid_argument, "input '{}': expected {} for some {}, found {}", input.name,
+               input.type.to_string(), symbol->name(), input.shape->to_string());
         values.set(*symbol, *value);
         known.insert(*symbol);
         told = true;
       }
     }
   }
-  for (const Symbol& symbol : used) require(known.contains(symbol), "symbol '{}': expected an input whose shape tells its value, found none", symbol.name());
+  for (const Symbol& symbol : used)
+    require(known.contains(symbol), "symbol '{}': expected an input whose shape tells its value, found none",
+            symbol.name());
   for (const ShapedInput& input : inputs) {
     const Shape expected = cermet::bind(input.type.dims, values);
     if (expected != *input.shape)
-      fail(Status::invalid_argument, "input '{}': expected {} = {}, as other inputs have it, found {}", input.name, input.type.to_string(),
-           expected.to_string(), input.shape->to_string());
+      fail(Status::invalid_argument, "input '{}': expected {} = {}, as other inputs have it, found {}", input.name,
+           input.type.to_string(), expected.to_string(), input.shape->to_string());
   }
   return values;
 }

@@ -14,16 +14,18 @@ std::string no_device_for(const foreign::Manifest& manifest) {
   const std::unique_ptr<Device> device = make_device("cuda");
   const int capability = device->target()->compute_capability;
   if (foreign::runs_on(manifest.architectures, capability)) return "";
-  return fmt::format("{}: expected a GPU of {}, found compute capability {}.{}", device->name(), fmt::join(manifest.architectures, ", "), capability / 10,
-                     capability % 10);
+  return fmt::format("{}: expected a GPU of {}, found compute capability {}.{}", device->name(),
+                     fmt::join(manifest.architectures, ", "), capability / 10, capability % 10);
 }
 
 [[noreturn]] void refuse(const foreign::CheckRecord& record) {
-  fail(Status::invalid_file, "kernel {} on {}: {}", record.kernel, record.device.empty() ? "this machine" : record.device, record.failure);
+  fail(Status::invalid_file, "kernel {} on {}: {}", record.kernel,
+       record.device.empty() ? "this machine" : record.device, record.failure);
 }
 
 /// The check that can be made here; none, with a reason, where none can.
-AddedKernel checked(const foreign::StoredKernel& kernel, const std::filesystem::path& manifest_file, const KernelCheckOptions& options) {
+AddedKernel checked(const foreign::StoredKernel& kernel, const std::filesystem::path& manifest_file,
+                    const KernelCheckOptions& options) {
   AddedKernel added{kernel, std::nullopt, {}};
   KernelCheckOptions with_device = options;
   if (options.device.empty()) {
@@ -33,7 +35,8 @@ AddedKernel checked(const foreign::StoredKernel& kernel, const std::filesystem::
   }
   added.check = check_kernel(manifest_file, kernel.digest, with_device);
   if (added.check->record.passed() && !added.check->has_run)
-    added.unchecked = fmt::format("device {}: expected one that computes, found one that only compiles", with_device.device);
+    added.unchecked =
+        fmt::format("device {}: expected one that computes, found one that only compiles", with_device.device);
   return added;
 }
 

@@ -42,12 +42,15 @@ std::vector<CaseRunOptions> ways_to_run(const Problem& problem) {
   std::vector<CaseRunOptions> ways;
   for (const std::int64_t padding : {0, 3, 8}) ways.push_back({.padding = padding, .guarded = true});
   const OpDefinition& op = definition(problem);
-  const bool is_elementwise = op.in_place.empty() && std::ranges::all_of(op.inputs, [](const OperandSpec& s) { return s.mapping == Mapping::one_to_one; });
+  const bool is_elementwise = op.in_place.empty() && std::ranges::all_of(op.inputs, [](const OperandSpec& s) {
+                                return s.mapping == Mapping::one_to_one;
+                              });
   for (std::size_t o = 0; o < problem.outputs.size(); ++o)
     for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
       const bool may = (o == 0 && is_elementwise) || (o < op.in_place.size() && op.in_place[o] == static_cast<int>(i));
       if (!may || !problem.has(i) || problem.is_constant(i) || problem.input(i) != problem.outputs[o]) continue;
-      CaseRunOptions& options = ways.emplace_back(CaseRunOptions{.in_place = std::vector<int>(o + 1, -1), .guarded = true});
+      CaseRunOptions& options =
+          ways.emplace_back(CaseRunOptions{.in_place = std::vector<int>(o + 1, -1), .guarded = true});
       options.in_place[o] = static_cast<int>(i);
     }
   return ways;
@@ -70,7 +73,8 @@ class CaseRunner {
         kernel_(foreign::make_kernel(manifest_, code_, {.falls_back = false})),
         device_(make_device(device)) {
     if (foreign::is_gpu(manifest_.kind) != (device_->target() != nullptr))
-      fail(Status::unsupported, "device {}: expected a {}, for which the kernel is made", device, foreign::is_gpu(manifest_.kind) ? "GPU" : "CPU");
+      fail(Status::unsupported, "device {}: expected a {}, for which the kernel is made", device,
+           foreign::is_gpu(manifest_.kind) ? "GPU" : "CPU");
     if (!device_->target()) return;
     stream_ = device_->make_stream();
     programs_.emplace(*device_);

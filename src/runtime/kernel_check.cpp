@@ -8,13 +8,16 @@
 namespace cermet {
 namespace {
 
-std::int64_t now_seconds() { return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+std::int64_t now_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 /// "12 3 36 reason".
 void read_counts(std::string_view text, KernelCheck& check) {
   for (std::int64_t* count : {&check.record.taken, &check.record.declined, &check.record.runs}) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *count);
-    if (error != std::errc()) fail(Status::internal, "check of {}: expected three counts, found '{}'", check.record.kernel, text);
+    if (error != std::errc())
+      fail(Status::internal, "check of {}: expected three counts, found '{}'", check.record.kernel, text);
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     if (text.starts_with(' ')) text.remove_prefix(1);
   }
@@ -23,7 +26,8 @@ void read_counts(std::string_view text, KernelCheck& check) {
 
 }  // namespace
 
-KernelCheck check_kernel(const std::filesystem::path& manifest, const std::string& digest, const KernelCheckOptions& options) {
+KernelCheck check_kernel(const std::filesystem::path& manifest, const std::string& digest,
+                         const KernelCheckOptions& options) {
   KernelCheck check;
   foreign::CheckRecord& record = check.record;
   record.kernel = foreign::read_manifest(manifest).name;
@@ -38,8 +42,10 @@ KernelCheck check_kernel(const std::filesystem::path& manifest, const std::strin
   if (!record.passed()) return check;
   read_counts(result.counts, check);
   if (record.taken == 0)
-    record.failure = fmt::format("expected at least one of {} cases to be taken, found that all are declined, the first because it {}", record.declined,
-                                 check.first_reason.empty() ? "is not there" : check.first_reason.substr(check.first_reason.find(": ") + 2));
+    record.failure = fmt::format(
+        "expected at least one of {} cases to be taken, found that all are declined, the first because it {}",
+        record.declined,
+        check.first_reason.empty() ? "is not there" : check.first_reason.substr(check.first_reason.find(": ") + 2));
   check.has_run = record.runs > 0;
   return check;
 }

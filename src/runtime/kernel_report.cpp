@@ -12,7 +12,9 @@ JsonValue kernel_json(const foreign::StoredKernel& kernel) {
                  {"digest", kernel.digest},
                  {"problem", kernel.problem.empty() ? JsonValue() : JsonValue(kernel.problem)}};
   if (!kernel.manifest) return json;
-  json.update({{"operator", kernel.manifest->op->name}, {"kind", foreign::name_of(kernel.manifest->kind)}, {"summary", kernel.manifest->summary}});
+  json.update({{"operator", kernel.manifest->op->name},
+               {"kind", foreign::name_of(kernel.manifest->kind)},
+               {"summary", kernel.manifest->summary}});
   json["architectures"] = kernel.manifest->architectures;
   json["checks"] = JsonValue::array();
   for (const foreign::CheckRecord& r : foreign::stored_checks(kernel.digest))
@@ -35,7 +37,8 @@ JsonValue check_json(const AddedKernel& added) {
                  {"unchecked", added.unchecked.empty() ? JsonValue() : JsonValue(added.unchecked)}};
   if (!added.check) return json;
   const foreign::CheckRecord& record = added.check->record;
-  json.update({{"device", record.device}, {"taken", record.taken}, {"declined", record.declined}, {"runs", record.runs}});
+  json.update(
+      {{"device", record.device}, {"taken", record.taken}, {"declined", record.declined}, {"runs", record.runs}});
   return json;
 }
 

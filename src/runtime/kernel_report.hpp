@@ -6,7 +6,8 @@
 
 namespace cermet {
 
-/// kernel, operator, unchecked (why nothing could run it, or null), and where it was checked device, taken, declined, runs.
+/// kernel, operator, unchecked (why nothing could run it, or null), and where it was checked device, taken, declined,
+/// runs.
 JsonValue check_json(const AddedKernel& added);
 /// folders, and kernels with all that is known of them.
 JsonValue kernels_json();

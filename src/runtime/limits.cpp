@@ -1,6 +1,6 @@
 #include "runtime/limits.hpp"
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 
@@ -33,7 +33,8 @@ DType product_type(const Problem& problem) {
 
 ModelledTime modelled_time(const Problem& problem, const Cost& work, const DeviceLimits& limits) {
   const double peak = limits.operations_per_second(product_type(problem));
-  return {limits.read_bytes_per_second > 0 ? work.bytes / limits.read_bytes_per_second : 0, peak > 0 ? work.operations / peak : 0};
+  return {limits.read_bytes_per_second > 0 ? work.bytes / limits.read_bytes_per_second : 0,
+          peak > 0 ? work.operations / peak : 0};
 }
 
 }  // namespace cermet

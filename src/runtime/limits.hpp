@@ -6,7 +6,7 @@
 #include "base/device_limits.hpp"
 #include "kernel/cpu/limits.hpp"
 #include "kernel/cuda/limits.hpp"
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet {
 
@@ -14,7 +14,8 @@ namespace cermet {
 DeviceLimits device_limits(const cpu::Limits& limits);
 DeviceLimits device_limits(const cuda::Limits& limits);
 
-/// The type in which a problem multiplies: that of the weight or of the keys; float32 for operators without a matrix product.
+/// The type in which a problem multiplies: that of the weight or of the keys; float32 for operators without a matrix
+/// product.
 DType product_type(const Problem& problem);
 
 /// What bounds some work: the time to read and write its bytes, and that to compute.

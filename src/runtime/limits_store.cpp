@@ -35,7 +35,9 @@ bool is_plausible(const Figure& figure, double value) {
   return (figure.may_lack && value == 0) || (std::isfinite(value) && value >= figure.least && value <= figure.most);
 }
 
-std::string range_text(const Figure& figure) { return fmt::format("a number from {:g} to {:g}{}", figure.least, figure.most, figure.may_lack ? ", or 0" : ""); }
+std::string range_text(const Figure& figure) {
+  return fmt::format("a number from {:g} to {:g}{}", figure.least, figure.most, figure.may_lack ? ", or 0" : "");
+}
 
 const Target& target_of(const Device& device) {
   if (!device.target()) fail(Status::unsupported, "limits of {}: expected a GPU", device.name());
@@ -49,7 +51,9 @@ void require_text(const Json& root, std::string_view field, std::string_view exp
 
 std::string plain(std::string_view text) {
   std::string name;
-  for (const char c : text) name += (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_' ? c : '-';
+  for (const char c : text)
+    name +=
+        (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_' ? c : '-';
   return name;
 }
 
@@ -60,15 +64,20 @@ std::filesystem::path limits_file(const Device& device) {
   const std::filesystem::path& folder = jit::DiskCache::process().folder();
   if (folder.empty()) return {};
   return folder / jit::DiskCache::limits_folder /
-         fmt::format("{}, {} SMs, driver {}.json", plain(target.name), target.multiprocessors, plain(device.driver_version()));
+         fmt::format("{}, {} SMs, driver {}.json", plain(target.name), target.multiprocessors,
+                     plain(device.driver_version()));
 }
 
 void store_limits(const Device& device, const std::filesystem::path& file, const DeviceLimits& limits) {
   const Target& target = target_of(device);
-  JsonValue json{{"cermet_limits", version}, {"device", target.name}, {"multiprocessors", target.multiprocessors}, {"driver", device.driver_version()}};
+  JsonValue json{{"cermet_limits", version},
+                 {"device", target.name},
+                 {"multiprocessors", target.multiprocessors},
+                 {"driver", device.driver_version()}};
   for (const Figure& figure : figures) {
     const double value = limits.*figure.value;
-    require(is_plausible(figure, value), "limits of {}: {}: expected {}, found {}", device.name(), figure.name, range_text(figure), value);
+    require(is_plausible(figure, value), "limits of {}: {}: expected {}, found {}", device.name(), figure.name,
+            range_text(figure), value);
     json[figure.name] = value;
   }
   std::error_code error;
@@ -87,7 +96,8 @@ std::shared_ptr<const DeviceLimits> read_limits(const Device& device, const std:
   require_text(root, "device", target.name);
   root.at("multiprocessors").as_integer(target.multiprocessors, target.multiprocessors);
   require_text(root, "driver", device.driver_version());
-  if (root.size() != 4 + std::size(figures)) root.refuse(fmt::format("expected {} fields, found {}", 4 + std::size(figures), root.size()));
+  if (root.size() != 4 + std::size(figures))
+    root.refuse(fmt::format("expected {} fields, found {}", 4 + std::size(figures), root.size()));
   DeviceLimits limits{.source = "measured"};
   for (const Figure& figure : figures) {
     const Json value = root.at(figure.name);

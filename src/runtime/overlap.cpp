@@ -11,7 +11,9 @@ namespace {
 class Predecessors {
  public:
   explicit Predecessors(std::size_t count) : words_((count + 63) / 64), bits_(count * words_) {}
-  bool contains(std::size_t launch, std::size_t before) const { return bits_[launch * words_ + before / 64] >> (before % 64) & 1; }
+  bool contains(std::size_t launch, std::size_t before) const {
+    return bits_[launch * words_ + before / 64] >> (before % 64) & 1;
+  }
   /// `before` and all that ends before it; `before` must be complete.
   void add(std::size_t launch, std::size_t before) {
     for (std::size_t w = 0; w < words_; ++w) bits_[launch * words_ + w] |= bits_[before * words_ + w];
@@ -41,7 +43,9 @@ std::optional<Overlap> conflict(const Plan& plan, std::size_t first, std::size_t
 
 }  // namespace
 
-bool must_follow(const Plan& plan, std::size_t before, std::size_t after) { return conflict(plan, before, after).has_value(); }
+bool must_follow(const Plan& plan, std::size_t before, std::size_t after) {
+  return conflict(plan, before, after).has_value();
+}
 
 std::vector<LaunchOrder> dependencies_of(const Plan& plan) {
   std::vector<LaunchOrder> order;
@@ -60,8 +64,9 @@ std::optional<Overlap> find_overlap(const Plan& plan, std::span<const LaunchOrde
   std::ranges::sort(sorted, {}, &LaunchOrder::after);
   Predecessors known(plan.launches().size());
   for (const LaunchOrder& pair : sorted) {
-    require(pair.before < pair.after && pair.after < plan.launches().size(), "order: expected launches before later ones of {}, found {} before {}",
-            plan.launches().size(), pair.before, pair.after);
+    require(pair.before < pair.after && pair.after < plan.launches().size(),
+            "order: expected launches before later ones of {}, found {} before {}", plan.launches().size(), pair.before,
+            pair.after);
     known.add(pair.after, pair.before);
   }
   for (std::size_t b = 0; b < plan.launches().size(); ++b)

@@ -11,32 +11,39 @@
 namespace cermet {
 namespace {
 
-/// The placed ones among known lifetimes, searched by overlap in time: in the order of their first steps, with the latest last step of every stretch
-/// of that order (an interval tree). A search costs a logarithm for each block that it finds.
+/// The placed ones among known lifetimes, searched by overlap in time: in the order of their first steps, with the
+/// latest last step of every stretch of that order (an interval tree). A search costs a logarithm for each block that
+/// it finds.
 class PlacedBlocks {
  public:
-  explicit PlacedBlocks(std::span<const Lifetime> lifetimes) : lifetimes_(lifetimes), order_(lifetimes.size()), rank_(lifetimes.size()) {
+  explicit PlacedBlocks(std::span<const Lifetime> lifetimes)
+      : lifetimes_(lifetimes), order_(lifetimes.size()), rank_(lifetimes.size()) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return lifetimes[a].first < lifetimes[b].first; });
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](std::size_t a, std::size_t b) { return lifetimes[a].first < lifetimes[b].first; });
     for (std::size_t i = 0; i < order_.size(); ++i) rank_[order_[i]] = i;
     while (leaves_ < order_.size()) leaves_ *= 2;
     latest_.assign(2 * leaves_, -1);
   }
   void insert(std::size_t block) {
-    for (std::size_t node = leaves_ + rank_[block]; node > 0; node /= 2) latest_[node] = std::max(latest_[node], lifetimes_[block].last);
+    for (std::size_t node = leaves_ + rank_[block]; node > 0; node /= 2)
+      latest_[node] = std::max(latest_[node], lifetimes_[block].last);
   }
   /// Calls visit(block) for every placed block that lives at a step of `lifetime`.
   template <class Visit>
   void for_overlapping(const Lifetime& lifetime, Visit visit) const {
     const auto begun = [&](std::size_t block) { return lifetimes_[block].first <= lifetime.last; };
-    const auto end = static_cast<std::size_t>(std::partition_point(order_.begin(), order_.end(), begun) - order_.begin());
+    const auto end =
+        static_cast<std::size_t>(std::partition_point(order_.begin(), order_.end(), begun) - order_.begin());
     search(1, 0, leaves_, end, lifetime.first, visit);
   }
 
  private:
-  /// Of the blocks [begin, begin + count) of the order, which are below `node`, those before `end` that live at step `first` or later.
+  /// Of the blocks [begin, begin + count) of the order, which are below `node`, those before `end` that live at step
+  /// `first` or later.
   template <class Visit>
-  void search(std::size_t node, std::size_t begin, std::size_t count, std::size_t end, std::int32_t first, Visit& visit) const {
+  void search(std::size_t node, std::size_t begin, std::size_t count, std::size_t end, std::int32_t first,
+              Visit& visit) const {
     if (begin >= end || latest_[node] < first) return;
     if (count == 1) return visit(order_[begin]);
     search(2 * node, begin, count / 2, end, first, visit);
@@ -89,14 +96,17 @@ Placement place(std::span<const Lifetime> lifetimes, std::int64_t alignment) {
   placement.lower_bound = most_alive(lifetimes, alignment);
   std::vector<std::size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
   PlacedBlocks placed(lifetimes);
   std::vector<std::pair<std::int64_t, std::int64_t>> taken;
   for (const std::size_t i : order) {
     const std::int64_t bytes = round_up(lifetimes[i].bytes, alignment);
     if (bytes == 0) continue;
     taken.clear();
-    placed.for_overlapping(lifetimes[i], [&](std::size_t other) { taken.emplace_back(placement.offsets[other], round_up(lifetimes[other].bytes, alignment)); });
+    placed.for_overlapping(lifetimes[i], [&](std::size_t other) {
+      taken.emplace_back(placement.offsets[other], round_up(lifetimes[other].bytes, alignment));
+    });
     std::sort(taken.begin(), taken.end());
     placement.offsets[i] = best_gap(taken, bytes);
     placement.bytes = std::max(placement.bytes, checked_total(placement.offsets[i], bytes));

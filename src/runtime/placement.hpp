@@ -19,9 +19,9 @@ struct Placement {
   std::int64_t lower_bound = 0;       ///< most bytes alive at one step: no placement is smaller
 };
 
-/// Places blocks so that no two that live at the same step overlap: largest first, each in the smallest gap that holds it (greedy by size,
-/// Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
-/// Throws Error(out_of_memory) when sizes add up beyond 2^63.
+/// Places blocks so that no two that live at the same step overlap: largest first, each in the smallest gap that holds
+/// it (greedy by size, Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020). Throws
+/// Error(out_of_memory) when sizes add up beyond 2^63.
 Placement place(std::span<const Lifetime> lifetimes, std::int64_t alignment = 64);
 
 /// The sum. Throws Error(out_of_memory) beyond 2^63.

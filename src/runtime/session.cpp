@@ -29,7 +29,8 @@ std::vector<Symbol> symbols_of(const Graph& graph) {
   return {used.begin(), used.end()};
 }
 
-StartedSession::StartedSession(const Graph& graph, Context& context, WeightStore& weights, const SessionOptions& options)
+StartedSession::StartedSession(const Graph& graph, Context& context, WeightStore& weights,
+                               const SessionOptions& options)
     : context_(&context),
       weights_(&weights),
       used_symbols_(symbols_of(graph)),
@@ -40,16 +41,21 @@ StartedSession::StartedSession(const Graph& graph, Context& context, WeightStore
 
 // Graphs are taken by value so that callers can hand over what holds constants.
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
-Session::Session(Graph graph, Context& context, LoadWeight load, const SessionOptions& options, std::vector<CompileStep>* report)
-    : Session(graph, context, std::make_unique<WeightStore>(std::move(load), context.pool(), context.queue()), options, report) {}
+Session::Session(Graph graph, Context& context, LoadWeight load, const SessionOptions& options,
+                 std::vector<CompileStep>* report)
+    : Session(graph, context, std::make_unique<WeightStore>(std::move(load), context.pool(), context.queue()), options,
+              report) {}
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
-Session::Session(Graph graph, Context& context, WeightStore& weights, const SessionOptions& options, std::vector<CompileStep>* report)
+Session::Session(Graph graph, Context& context, WeightStore& weights, const SessionOptions& options,
+                 std::vector<CompileStep>* report)
     : Session(StartedSession(graph, context, weights, options), report) {}
 
-Session::Session(StartedSession started, std::vector<CompileStep>* report) : Session(std::move(started), nullptr, report) {}
+Session::Session(StartedSession started, std::vector<CompileStep>* report)
+    : Session(std::move(started), nullptr, report) {}
 
-Session::Session(const Graph& graph, Context& context, std::unique_ptr<WeightStore> own, const SessionOptions& options, std::vector<CompileStep>* report)
+Session::Session(const Graph& graph, Context& context, std::unique_ptr<WeightStore> own, const SessionOptions& options,
+                 std::vector<CompileStep>* report)
     : Session(StartedSession(graph, context, *own, options), std::move(own), report) {}
 
 Session::Session(StartedSession started, std::unique_ptr<WeightStore>&& own, std::vector<CompileStep>* report)

@@ -42,17 +42,21 @@ class StartedSession {
 
 class Session {
  public:
-  /// Compiles the graph and holds its weights, which `load` reads. The context must outlive the session. Throws what compile() throws.
-  Session(Graph graph, Context& context, LoadWeight load, const SessionOptions& options, std::vector<CompileStep>* report = nullptr);
+  /// Compiles the graph and holds its weights, which `load` reads. The context must outlive the session. Throws what
+  /// compile() throws.
+  Session(Graph graph, Context& context, LoadWeight load, const SessionOptions& options,
+          std::vector<CompileStep>* report = nullptr);
   /// The same with weights that several sessions share, which must outlive them.
-  Session(Graph graph, Context& context, WeightStore& weights, const SessionOptions& options, std::vector<CompileStep>* report = nullptr);
+  Session(Graph graph, Context& context, WeightStore& weights, const SessionOptions& options,
+          std::vector<CompileStep>* report = nullptr);
   /// What was started, compiled to its end.
   explicit Session(StartedSession started, std::vector<CompileStep>* report = nullptr);
 
-  /// Binds memory to an input, in the context's device where it has one. It stays bound; a later view may have other sizes. Throws Error naming the input.
+  /// Binds memory to an input, in the context's device where it has one. It stays bound; a later view may have other
+  /// sizes. Throws Error naming the input.
   void bind(std::string_view name, const TensorView& memory);
-  /// Runs with the values of symbols that the bound shapes tell, on a stream as Executable::run() has it. Throws Error naming the input that is not bound or
-  /// whose shape fits no values, and a symbol that no shape tells.
+  /// Runs with the values of symbols that the bound shapes tell, on a stream as Executable::run() has it. Throws Error
+  /// naming the input that is not bound or whose shape fits no values, and a symbol that no shape tells.
   void run(Stream* on = nullptr);
   /// Runs with these values; see Executable::run().
   void run(const SymbolValues& symbols) { executable_.run(symbols); }
@@ -71,7 +75,8 @@ class Session {
 
  private:
   Session(StartedSession started, std::unique_ptr<WeightStore>&& own, std::vector<CompileStep>* report);
-  Session(const Graph& graph, Context& context, std::unique_ptr<WeightStore> own, const SessionOptions& options, std::vector<CompileStep>* report);
+  Session(const Graph& graph, Context& context, std::unique_ptr<WeightStore> own, const SessionOptions& options,
+          std::vector<CompileStep>* report);
 
   Context* context_;
   std::unique_ptr<WeightStore> own_weights_;

@@ -9,7 +9,8 @@ namespace {
 /// Steps [first, end), which are one walk.
 class Walk {
  public:
-  Walk(std::span<const FusionGroup> groups, std::span<const std::int32_t> root, std::size_t first, std::size_t end) : first_(first), end_(end) {
+  Walk(std::span<const FusionGroup> groups, std::span<const std::int32_t> root, std::size_t first, std::size_t end)
+      : first_(first), end_(end) {
     for (std::size_t step = first; step < end; ++step) {
       before_.emplace_back(end - first);
       for (const ValueId id : groups[step].operands)
@@ -18,7 +19,8 @@ class Walk {
       for (const ValueId id : groups[step].operands)
         if (id) touches_[root[static_cast<std::size_t>(id.index)]].push_back(step);
       for (const ValueId id : groups[step].results)
-        touches_[root[static_cast<std::size_t>(id.index)]].push_back(step), written_[root[static_cast<std::size_t>(id.index)]] = step;
+        touches_[root[static_cast<std::size_t>(id.index)]].push_back(step),
+            written_[root[static_cast<std::size_t>(id.index)]] = step;
     }
   }
 
@@ -57,15 +59,15 @@ class Walk {
   }
 
   std::size_t first_, end_;
-  std::vector<std::vector<bool>> before_;                     ///< by step: those of the walk that have ended when it starts
+  std::vector<std::vector<bool>> before_;  ///< by step: those of the walk that have ended when it starts
   std::map<std::int32_t, std::vector<std::size_t>> touches_;  ///< by root
   std::map<std::int32_t, std::size_t> written_;               ///< by root: by which step last
 };
 
 }  // namespace
 
-void outlive_branches(std::span<const FusionGroup> groups, std::span<const std::int32_t> walk_of, std::span<const std::int32_t> root,
-                      std::vector<Lifetime>& lifetimes) {
+void outlive_branches(std::span<const FusionGroup> groups, std::span<const std::int32_t> walk_of,
+                      std::span<const std::int32_t> root, std::vector<Lifetime>& lifetimes) {
   for (std::size_t first = 0, end; first < walk_of.size(); first = end) {
     for (end = first + 1; end < walk_of.size() && walk_of[end] == walk_of[first];) ++end;
     if (walk_of[first] >= 0 && end - first > 2) Walk(groups, root, first, end).extend(lifetimes);

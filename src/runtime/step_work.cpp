@@ -19,7 +19,8 @@ void Executable::State::note_costs() {
   for (const StepInfo& info : infos) costs.push_back(cost_at(info.region, symbols));
 }
 
-/// Of a grouped product, notes which groups have rows: memory may be reused by the next step. On a device the copy is enqueued.
+/// Of a grouped product, notes which groups have rows: memory may be reused by the next step. On a device the copy is
+/// enqueued.
 void Executable::State::keep_offsets(std::size_t i) {
   constexpr std::size_t group_offsets = 2;
   if (infos[i].region.problem().op->kind != OpKind::grouped_linear) return;
@@ -27,7 +28,8 @@ void Executable::State::keep_offsets(std::size_t i) {
   if (!operand) return;
   const TensorView& source = operands[steps[i].first + *operand];
   offsets.resize(steps.size());
-  if (offsets[i].memory.size() != dense_bytes(source.dtype, source.shape)) offsets[i] = OwnedTensor(source.dtype, source.shape);
+  if (offsets[i].memory.size() != dense_bytes(source.dtype, source.shape))
+    offsets[i] = OwnedTensor(source.dtype, source.shape);
   const auto bytes = dense_bytes(source.dtype, source.shape);
   if (stream) stream->download(offsets[i].view.data, source.data, bytes);
   else std::memcpy(offsets[i].view.data, source.data, static_cast<std::size_t>(bytes));
@@ -40,7 +42,8 @@ Cost Executable::State::work_of(std::size_t i) const {
   Problem problem = infos[i].region.problem();
   problem.maximum = symbols;
   const GroupedWork work = grouped_work(problem);
-  cost.bytes += work.bytes_per_group * static_cast<double>(used_groups(offsets[i].view, problem.size(1, 0)) - work.groups);
+  cost.bytes +=
+      work.bytes_per_group * static_cast<double>(used_groups(offsets[i].view, problem.size(1, 0)) - work.groups);
   return cost;
 }
 

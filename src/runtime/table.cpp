@@ -16,7 +16,8 @@ std::string table_text(const std::vector<TableRow>& rows, std::size_t left) {
   std::string text;
   for (const TableRow& row : rows) {
     std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) line += c < left ? fmt::format("{:<{}}  ", row[c], widths[c]) : fmt::format("{:>{}}  ", row[c], widths[c]);
+    for (std::size_t c = 0; c < row.size(); ++c)
+      line += c < left ? fmt::format("{:<{}}  ", row[c], widths[c]) : fmt::format("{:>{}}  ", row[c], widths[c]);
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text;

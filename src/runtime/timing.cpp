@@ -34,7 +34,8 @@ void Executable::State::launch_all_marked() {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].empty) continue;
     if (!first) first = i;
-    add_work(i, stream->seconds_between(*marks[2 * *first], *marks[2 * i]), stream->seconds_between(*marks[2 * i], *marks[2 * i + 1]));
+    add_work(i, stream->seconds_between(*marks[2 * *first], *marks[2 * i]),
+             stream->seconds_between(*marks[2 * i], *marks[2 * i + 1]));
   }
 }
 

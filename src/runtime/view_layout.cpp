@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <deque>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
 
-/// Strides of a dense value; nothing where one is not a constant. A dimension of 1 may have any stride: 0 in front of symbols.
+/// Strides of a dense value; nothing where one is not a constant. A dimension of 1 may have any stride: 0 in front of
+/// symbols.
 std::optional<std::vector<std::int64_t>> dense_strides_of(const TensorType& type) {
   std::vector<std::int64_t> strides(static_cast<std::size_t>(type.rank()));
   std::int64_t step = 1;  // 0: behind a symbol
@@ -24,8 +25,10 @@ std::optional<std::vector<std::int64_t>> strides_of(const ValueLayout& layout, c
   return layout.is_dense() ? dense_strides_of(type) : std::optional(layout.strides);
 }
 
-/// Strides of strided memory seen with other dimensions: each is a product of neighbours that are dense among themselves, or a factor of one.
-std::optional<std::vector<std::int64_t>> regrouped(const Dims& from, const std::vector<std::int64_t>& strides, const Dims& to) {
+/// Strides of strided memory seen with other dimensions: each is a product of neighbours that are dense among
+/// themselves, or a factor of one.
+std::optional<std::vector<std::int64_t>> regrouped(const Dims& from, const std::vector<std::int64_t>& strides,
+                                                   const Dims& to) {
   struct Piece {
     Dim extent;
     std::int64_t stride;
@@ -39,7 +42,8 @@ std::optional<std::vector<std::int64_t>> regrouped(const Dims& from, const std::
     for (Dim rest = to[axis]; rest != Dim(1);) {
       if (left.empty()) return {};
       Piece& next = left.front();
-      if (rest != to[axis] && (!next.extent.is_constant() || result[axis] != next.stride * next.extent.constant())) return {};
+      if (rest != to[axis] && (!next.extent.is_constant() || result[axis] != next.stride * next.extent.constant()))
+        return {};
       if (const auto quotient = exact_quotient(rest, next.extent)) {
         rest = *quotient;
         result[axis] = next.stride;
@@ -106,7 +110,8 @@ bool trailing_dense(const ValueLayout& layout, const TensorType& type, int dims)
 
 TensorView make_view(std::byte* memory, const ValueLayout& layout, DType dtype, const Shape& shape) {
   TensorView view(memory + layout.offset * static_cast<std::int64_t>(size_of(dtype)), dtype, shape);
-  for (std::size_t axis = 0; axis < layout.strides.size(); ++axis) view.strides[static_cast<int>(axis)] = layout.strides[axis];
+  for (std::size_t axis = 0; axis < layout.strides.size(); ++axis)
+    view.strides[static_cast<int>(axis)] = layout.strides[axis];
   return view;
 }
 

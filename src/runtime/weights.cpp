@@ -7,8 +7,8 @@ namespace cermet {
 namespace {
 
 /// Packs matrix after matrix, so that no more than one unpacked matrix is held.
-void load_packed(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout& layout, std::byte* destination, Scratch& scratch,
-                 ThreadPool& pool) {
+void load_packed(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout& layout,
+                 std::byte* destination, Scratch& scratch, ThreadPool& pool) {
   const Shape shape = bind(type.dims, {});
   const bool stacked = shape.rank() == 3;
   const Shape matrix = stacked ? Shape{shape[1], shape[2]} : shape;
@@ -30,7 +30,8 @@ WeightStore::~WeightStore() {
   }
 }
 
-WeightStore::Held WeightStore::load_host(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout* layout) {
+WeightStore::Held WeightStore::load_host(const LoadWeight& load, const std::string& name, const TensorType& type,
+                                         const WeightLayout* layout) {
   Held held;
   held.host = AlignedBuffer(layout ? packed_bytes(*layout, type) : type.bytes().constant());
   if (layout) load_packed(load, name, type, *layout, held.host.data(), scratch_, *pool_);
@@ -49,7 +50,8 @@ WeightStore::Staging& WeightStore::next_staging(std::int64_t bytes) {
   return staging;
 }
 
-WeightStore::Held WeightStore::load_device(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout* layout) {
+WeightStore::Held WeightStore::load_device(const LoadWeight& load, const std::string& name, const TensorType& type,
+                                           const WeightLayout* layout) {
   Held held;
   const std::int64_t total = layout ? packed_bytes(*layout, type) : type.bytes().constant();
   held.device = queue_.device->allocate(total);
@@ -73,14 +75,18 @@ WeightStore::Held WeightStore::load_device(const LoadWeight& load, const std::st
   return held;
 }
 
-TensorView WeightStore::get(const std::string& name, const TensorType& type, const WeightLayout* layout) { return get(name, name, type, layout, load_); }
+TensorView WeightStore::get(const std::string& name, const TensorType& type, const WeightLayout* layout) {
+  return get(name, name, type, layout, load_);
+}
 
 TensorView WeightStore::get(const Graph& graph, ValueId constant, const WeightLayout* layout) {
   const Value& value = graph.value(constant);
-  return get(constant_key(graph, constant), value.name, value.type, layout, constant_loader(graph, constant, load_, scratch_, *pool_));
+  return get(constant_key(graph, constant), value.name, value.type, layout,
+             constant_loader(graph, constant, load_, scratch_, *pool_));
 }
 
-TensorView WeightStore::get(const std::string& key, const std::string& name, const TensorType& type, const WeightLayout* layout, const LoadWeight& load) {
+TensorView WeightStore::get(const std::string& key, const std::string& name, const TensorType& type,
+                            const WeightLayout* layout, const LoadWeight& load) {
   const auto form = std::pair(key, fmt::format("{} {}", type.to_string(), layout ? layout->name : "row-major"));
   auto held = held_.find(form);
   if (held == held_.end()) {

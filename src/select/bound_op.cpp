@@ -3,8 +3,11 @@
 namespace cermet {
 namespace {
 
-/// What a layout packs at a time: a matrix of a stack of rank 3, else all of the weight, which may be that of a convolution.
-TensorType unit_of(const TensorType& weight) { return weight.rank() != 3 ? weight : TensorType{weight.dtype, {weight.dims[1], weight.dims[2]}}; }
+/// What a layout packs at a time: a matrix of a stack of rank 3, else all of the weight, which may be that of a
+/// convolution.
+TensorType unit_of(const TensorType& weight) {
+  return weight.rank() != 3 ? weight : TensorType{weight.dtype, {weight.dims[1], weight.dims[2]}};
+}
 
 }  // namespace
 
@@ -17,8 +20,11 @@ void pack_weight(const WeightLayout& layout, const TensorView& weight, std::byte
   if (weight.shape.rank() != 3) return layout.pack(weight, destination, pool);
   const std::int64_t step = round_up(layout.bytes(unit_of(weight.type())), AlignedBuffer::alignment);
   for (std::int64_t e = 0; e < weight.shape[0]; ++e) {
-    std::byte* matrix = weight.as<std::byte>() + e * weight.strides[0] * static_cast<std::int64_t>(size_of(weight.dtype));
-    layout.pack(TensorView(matrix, weight.dtype, {weight.shape[1], weight.shape[2]}, {weight.strides[1], weight.strides[2]}), destination + e * step, pool);
+    std::byte* matrix =
+        weight.as<std::byte>() + e * weight.strides[0] * static_cast<std::int64_t>(size_of(weight.dtype));
+    layout.pack(
+        TensorView(matrix, weight.dtype, {weight.shape[1], weight.shape[2]}, {weight.strides[1], weight.strides[2]}),
+        destination + e * step, pool);
   }
 }
 
@@ -49,7 +55,8 @@ void BoundOp::prepack(std::size_t operand, const TensorView& weight) {
   }
 }
 
-void BoundOp::run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* workspace, Stream* stream) {
+void BoundOp::run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* workspace,
+                  Stream* stream) {
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     operands_[i] = i < inputs.size() ? inputs[i] : TensorView();
     if (packed_[i].data()) operands_[i].data = packed_[i].data();
@@ -70,7 +77,8 @@ std::byte* BoundOp::own_workspace(Stream* stream) {
     if (!device_workspace_.data()) {
       device_workspace_ = queue_.device->allocate(workspace_bytes_);
       stream->fill(device_workspace_.data(), 0,
-                   workspace_bytes_);  // once: attention's flags may hold anything, but initcheck reports reads of uninitialized memory
+                   workspace_bytes_);  // once: attention's flags may hold anything, but initcheck reports reads of
+                                       // uninitialized memory
     }
     return device_workspace_.data();
   }

@@ -11,7 +11,8 @@ namespace cermet {
 
 class BoundOp {
  public:
-  /// Binds a region with constant dimensions to a kernel that does not decline it. A kernel for CUDA needs the queue, which must outlive the object.
+  /// Binds a region with constant dimensions to a kernel that does not decline it. A kernel for CUDA needs the queue,
+  /// which must outlive the object.
   BoundOp(Region region, Choice choice, ThreadPool& pool, const DeviceQueue& queue = {});
 
   const Region& region() const { return region_; }
@@ -22,13 +23,15 @@ class BoundOp {
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
   /// Launches that took a slower program (cuda::Program::fallback).
   std::int64_t fallbacks() const { return fallbacks_; }
-  /// Packs a constant operand, in host memory, into the kernel's layout, on the device where the kernel runs; later runs use the copy. Another
-  /// operand may be packed into its place later, on the CPU into the same memory. Operands without a layout are left alone.
+  /// Packs a constant operand, in host memory, into the kernel's layout, on the device where the kernel runs; later
+  /// runs use the copy. Another operand may be packed into its place later, on the CPU into the same memory. Operands
+  /// without a layout are left alone.
   void prepack(std::size_t operand, const TensorView& weight);
-  /// Computes, or on a device enqueues. Operands, in memory of the kernel's device, must have the types of the region; views may be strided in leading
-  /// dimensions. `workspace` is 64-byte aligned memory of workspace_bytes(), or null to use this object's own.
-  /// A CUDA kernel is enqueued on `stream`, or if null on the queue's.
-  void run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* workspace = nullptr, Stream* stream = nullptr);
+  /// Computes, or on a device enqueues. Operands, in memory of the kernel's device, must have the types of the region;
+  /// views may be strided in leading dimensions. `workspace` is 64-byte aligned memory of workspace_bytes(), or null to
+  /// use this object's own. A CUDA kernel is enqueued on `stream`, or if null on the queue's.
+  void run(std::span<const TensorView> inputs, std::span<const TensorView> outputs, std::byte* workspace = nullptr,
+           Stream* stream = nullptr);
 
  private:
   std::byte* own_workspace(Stream* stream);

@@ -5,8 +5,8 @@
 #include <deque>
 
 #include "device/plan.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "select/guarded_memory.hpp"
 
 namespace cermet {
@@ -24,12 +24,16 @@ class Guards {
     if (!is_result) made.before.assign(made.memory.data(), made.memory.data() + range.bytes);
     view.data = made.memory.data();
   }
-  std::byte* workspace(std::int64_t bytes) { return guards_.emplace_back(Guard{GuardedMemory(bytes), "the workspace", {}}).memory.data(); }
+  std::byte* workspace(std::int64_t bytes) {
+    return guards_.emplace_back(Guard{GuardedMemory(bytes), "the workspace", {}}).memory.data();
+  }
 
   std::string problem() const {
     for (const Guard& guard : guards_) {
-      if (!guard.memory.is_untouched_around()) return fmt::format("expected nothing written outside of {}, found a change", guard.name);
-      if (!std::equal(guard.before.begin(), guard.before.end(), guard.memory.data())) return fmt::format("expected {} as it was, found a change", guard.name);
+      if (!guard.memory.is_untouched_around())
+        return fmt::format("expected nothing written outside of {}, found a change", guard.name);
+      if (!std::equal(guard.before.begin(), guard.before.end(), guard.memory.data()))
+        return fmt::format("expected {} as it was, found a change", guard.name);
     }
     return "";
   }
@@ -51,12 +55,14 @@ int shared_operand(const Problem& problem, const CaseRunOptions& options, std::s
   return o < options.in_place.size() ? options.in_place[o] : -1;
 }
 
-CaseResult::CaseResult(const TensorType& type, int dense_dims, std::int64_t padding) : dense(std::min(dense_dims, type.rank())) {
+CaseResult::CaseResult(const TensorType& type, int dense_dims, std::int64_t padding)
+    : dense(std::min(dense_dims, type.rank())) {
   const Shape shape = bind(type.dims, {});
   Shape padded = shape;
   if (dense < shape.rank() || dense == 1) padded[shape.rank() - dense] += padding;
   memory = OwnedTensor(type.dtype, padded);
-  if (memory.memory.size() > 0) std::memset(memory.memory.data(), pattern, static_cast<std::size_t>(memory.memory.size()));
+  if (memory.memory.size() > 0)
+    std::memset(memory.memory.data(), pattern, static_cast<std::size_t>(memory.memory.size()));
   view = TensorView(memory.memory.data(), type.dtype, shape, dense_strides(padded));
 }
 
@@ -69,7 +75,8 @@ bool CaseResult::padding_untouched() const {
   return true;
 }
 
-std::string run_case(const CaseData& data, const Expected& expected, const Kernel& kernel, ThreadPool& pool, const CaseRunOptions& options) {
+std::string run_case(const CaseData& data, const Expected& expected, const Kernel& kernel, ThreadPool& pool,
+                     const CaseRunOptions& options) {
   BoundOp op(data.problem, Choice(kernel, options.config), pool);
   std::vector<CaseResult> results;
   std::vector<TensorView> inputs = data.inputs, views;
@@ -85,15 +92,18 @@ std::string run_case(const CaseData& data, const Expected& expected, const Kerne
     if (shared >= 0) inputs[static_cast<std::size_t>(shared)] = views[o];
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const bool is_result = std::ranges::any_of(views, [&](const TensorView& view) { return view.present && view.data == inputs[i].data; });
-    if (options.guarded && !is_result) guards.move(inputs[i], fmt::format("operand {} ({})", i, data.problem.input_name(i)), false);
+    const bool is_result =
+        std::ranges::any_of(views, [&](const TensorView& view) { return view.present && view.data == inputs[i].data; });
+    if (options.guarded && !is_result)
+      guards.move(inputs[i], fmt::format("operand {} ({})", i, data.problem.input_name(i)), false);
     if (data.problem.is_constant(i)) op.prepack(i, inputs[i]);
   }
   op.run(inputs, views, options.guarded && op.workspace_bytes() > 0 ? guards.workspace(op.workspace_bytes()) : nullptr);
   if (std::string problem = guards.problem(); !problem.empty()) return problem;
   for (std::size_t o = 0; o < results.size(); ++o) {
     const ByteRange back = byte_range(results[o].view);
-    if (options.guarded && back.bytes > 0) std::memcpy(results[o].memory.memory.data(), views[o].data, static_cast<std::size_t>(back.bytes));
+    if (options.guarded && back.bytes > 0)
+      std::memcpy(results[o].memory.memory.data(), views[o].data, static_cast<std::size_t>(back.bytes));
     if (!results[o].padding_untouched()) return "wrote between the rows of a strided result";
   }
   return compare(data.problem, expected, views);

@@ -11,15 +11,19 @@ std::string measured_reason(const TuningEntry& entry) {
   std::string text = fmt::format("measured to be the fastest on {}", entry.date);
   if (!entry.rivals.empty()) {
     const TunedRival& next = *std::ranges::min_element(entry.rivals, {}, &TunedRival::seconds);
-    // The entry's time is that of a comparison in turn, where another clock may have run than when a rival was measured alone.
-    if (next.seconds > entry.seconds) text += fmt::format(", {:.2f} times as fast as {}, {}", next.seconds / entry.seconds, next.kernel, next.config);
+    // The entry's time is that of a comparison in turn, where another clock may have run than when a rival was measured
+    // alone.
+    if (next.seconds > entry.seconds)
+      text += fmt::format(", {:.2f} times as fast as {}, {}", next.seconds / entry.seconds, next.kernel, next.config);
     else text += fmt::format("; {}, {} was not faster beyond noise", next.kernel, next.config);
   }
   return text;
 }
 
 /// The least modelled time of a candidate's configurations; 0 without a model.
-double modelled_seconds(const Candidate& candidate) { return std::ranges::min_element(candidate.configs, {}, &ConfigCost::seconds)->seconds; }
+double modelled_seconds(const Candidate& candidate) {
+  return std::ranges::min_element(candidate.configs, {}, &ConfigCost::seconds)->seconds;
+}
 
 }  // namespace
 
@@ -35,9 +39,10 @@ std::string choice_reason(const Selection& selection, const Region& region) {
   const Candidate& first = *fitting.front();
   const auto found = std::ranges::find(fitting, chosen, &Candidate::kernel);
   if (found == fitting.begin()) return "default choice; no other kernel is predicted to be faster beyond model error";
-  const double margin = kernel_margin(*chosen, *first.kernel, region.target()), share = modelled_seconds(**found) / modelled_seconds(first);
-  return fmt::format("modelled to take {:.0f} % of the time of {}, which models are trusted with from {:.0f} % down", share * 100, first.kernel->name,
-                     (1 - margin) * 100);
+  const double margin = kernel_margin(*chosen, *first.kernel, region.target()),
+               share = modelled_seconds(**found) / modelled_seconds(first);
+  return fmt::format("modelled to take {:.0f} % of the time of {}, which models are trusted with from {:.0f} % down",
+                     share * 100, first.kernel->name, (1 - margin) * 100);
 }
 
 }  // namespace cermet

@@ -16,12 +16,14 @@ constexpr double least = 0.01, most = 100;  // what a factor can be; more says t
 }  // namespace
 
 const CostFactors& CostFactors::process() {
-  static const CostFactors factors = read(file_of(env::value(env::Name::CERMET_TUNING), jit::DiskCache::process().folder()));
+  static const CostFactors factors =
+      read(file_of(env::value(env::Name::CERMET_TUNING), jit::DiskCache::process().folder()));
   return factors;
 }
 
 std::filesystem::path CostFactors::file_of(const std::string& place, const std::filesystem::path& cache_folder) {
-  if (place.empty()) return cache_folder.empty() ? cache_folder : cache_folder / jit::DiskCache::tuning_folder / "costs-1.json";
+  if (place.empty())
+    return cache_folder.empty() ? cache_folder : cache_folder / jit::DiskCache::tuning_folder / "costs-1.json";
   if (place == "off" || std::filesystem::path(place).extension() == ".json") return {};
   return place + ".costs.json";
 }
@@ -54,7 +56,8 @@ void CostFactors::write(const std::filesystem::path& file) const {
   std::error_code error;
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
   if (error) fail(Status::io, "{}: {}", file.parent_path().string(), error.message());
-  write_file_atomically(file, JsonValue{{"cermet_costs", factors_version}, {"devices", std::move(devices)}}.dump(1) + "\n");
+  write_file_atomically(file,
+                        JsonValue{{"cermet_costs", factors_version}, {"devices", std::move(devices)}}.dump(1) + "\n");
 }
 
 double CostFactors::of(std::string_view device, std::string_view kernel) const {

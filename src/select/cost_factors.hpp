@@ -1,5 +1,5 @@
-// What measured times are of modelled ones, by device and kernel: models of kernels' costs have constants that were fitted on one GPU, and a factor for each
-// kernel holds them to another.
+// What measured times are of modelled ones, by device and kernel: models of kernels' costs have constants that were
+// fitted on one GPU, and a factor for each kernel holds them to another.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,8 @@ namespace cermet {
 
 class CostFactors {
  public:
-  /// Those that `cermet tune fit` stored beside the measured choices of this process (CERMET_TUNING); read once. None where those are off or a text table.
+  /// Those that `cermet tune fit` stored beside the measured choices of this process (CERMET_TUNING); read once. None
+  /// where those are off or a text table.
   static const CostFactors& process();
   /// Where they are kept for a value of CERMET_TUNING; empty where nowhere.
   static std::filesystem::path file_of(const std::string& place, const std::filesystem::path& cache_folder);

@@ -10,7 +10,8 @@
 namespace cermet {
 namespace {
 
-/// "NVRTC libnvrtc.so.13 (109338064 bytes, build ...)"; asked once, because where there is none every question looks for it again.
+/// "NVRTC libnvrtc.so.13 (109338064 bytes, build ...)"; asked once, because where there is none every question looks
+/// for it again.
 const std::string& gpu_compiler() {
   static const std::string text = [] {
     try {
@@ -24,8 +25,9 @@ const std::string& gpu_compiler() {
 
 std::string cpu_text(int threads) {
   const Processor& p = processor();
-  return fmt::format("{}, {}, L1 {} KiB, L2 {} KiB, L3 {} KiB, {} thread{}", p.name.empty() ? "CPU" : p.name, cpu::name_of(cpu::active_isa()), p.l1_bytes >> 10,
-                     p.l2_bytes >> 10, p.l3_bytes >> 10, threads, threads == 1 ? "" : "s");
+  return fmt::format("{}, {}, L1 {} KiB, L2 {} KiB, L3 {} KiB, {} thread{}", p.name.empty() ? "CPU" : p.name,
+                     cpu::name_of(cpu::active_isa()), p.l1_bytes >> 10, p.l2_bytes >> 10, p.l3_bytes >> 10, threads,
+                     threads == 1 ? "" : "s");
 }
 
 /// A CPU's text up to its number of threads.
@@ -36,16 +38,20 @@ std::string_view without_threads(std::string_view device) {
 }  // namespace
 
 std::string device_text(const Target* target, int threads) {
-  return target ? fmt::format("{}, {} SMs, {}", target->name, target->multiprocessors, target->architecture()) : cpu_text(threads);
+  return target ? fmt::format("{}, {} SMs, {}", target->name, target->multiprocessors, target->architecture())
+                : cpu_text(threads);
 }
 
 std::string versions_text(const Target* target) {
   if (!target) return fmt::format("{}, {}", shipped_versions(), CERMET_COMPILER);
   const std::string& driver = cuda::driver_version();
-  return fmt::format("{}, {}, {}", shipped_versions(), driver.empty() ? "no driver" : "driver " + driver, gpu_compiler());
+  return fmt::format("{}, {}, {}", shipped_versions(), driver.empty() ? "no driver" : "driver " + driver,
+                     gpu_compiler());
 }
 
-DeviceIdentity device_identity(const Target* target, int threads) { return {device_text(target, threads), versions_text(target)}; }
+DeviceIdentity device_identity(const Target* target, int threads) {
+  return {device_text(target, threads), versions_text(target)};
+}
 
 std::string shipped_versions() { return "cermet " CERMET_VERSION; }
 

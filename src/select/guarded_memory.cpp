@@ -19,7 +19,8 @@ constexpr std::int64_t page = 4096;       // at least; larger pages only make mo
 GuardedMemory::GuardedMemory(std::int64_t bytes) : bytes_(bytes) {
   const std::int64_t open = round_up(std::max<std::int64_t>(bytes, 1), guard);
   mapped_bytes_ = open + 2 * guard;
-  void* const mapped = mmap(nullptr, static_cast<std::size_t>(mapped_bytes_), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const mapped = mmap(nullptr, static_cast<std::size_t>(mapped_bytes_), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) fail(Status::out_of_memory, "memory: expected room for {} bytes, found none", bytes);
   mapped_ = static_cast<std::byte*>(mapped);
   std::memset(mapped_, pattern, static_cast<std::size_t>(mapped_bytes_));
@@ -48,7 +49,8 @@ bool GuardedMemory::is_untouched_around() const {
   if (!mapped_) return true;
   const auto is_pattern = [](std::byte b) { return b == std::byte{pattern}; };
   const std::byte* const first = mapped_ + (data_ - mapped_) / page * page;
-  return std::all_of(first, static_cast<const std::byte*>(data_), is_pattern) && std::all_of(data_ + bytes_, mapped_ + mapped_bytes_ - guard, is_pattern);
+  return std::all_of(first, static_cast<const std::byte*>(data_), is_pattern) &&
+         std::all_of(data_ + bytes_, mapped_ + mapped_bytes_ - guard, is_pattern);
 }
 
 }  // namespace cermet

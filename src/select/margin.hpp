@@ -5,15 +5,17 @@
 
 namespace cermet {
 
-/// The share of a modelled time by which a configuration's must be less than another's of the same kernel to count as faster.
+/// The share of a modelled time by which a configuration's must be less than another's of the same kernel to count as
+/// faster.
 double config_margin(const Kernel& kernel, const Region& region);
 
-/// Whether later kernels are compared with what its own choice takes, also where another configuration was taken: records of those are of their own choices.
+/// Whether later kernels are compared with what its own choice takes, also where another configuration was taken:
+/// records of those are of their own choices.
 bool is_compared_by_own_choice(const Kernel& kernel, const Target* target);
 
-/// The share by which a kernel's must be less than that of the one chosen before it. Small where the models of both were held against recorded times
-/// (bench/cost_models.py); 1, so that it is never taken, where only the model of the one before was, and for attention, whose contexts nobody knows
-/// beforehand.
+/// The share by which a kernel's must be less than that of the one chosen before it. Small where the models of both
+/// were held against recorded times (bench/cost_models.py); 1, so that it is never taken, where only the model of the
+/// one before was, and for attention, whose contexts nobody knows beforehand.
 double kernel_margin(const Kernel& kernel, const Kernel& before, const Target* target);
 
 }  // namespace cermet

@@ -1,4 +1,5 @@
-// A measured choice against the region at hand: entries are as old as the measurement, and buckets hold regions of several sizes.
+// A measured choice against the region at hand: entries are as old as the measurement, and buckets hold regions of
+// several sizes.
 #pragma once
 
 #include <optional>
@@ -9,8 +10,8 @@
 
 namespace cermet {
 
-/// Takes the first of these whose kernel is a candidate that does not decline and has the configuration in its space; lists the others before it as ignored,
-/// each with its reason.
+/// Takes the first of these whose kernel is a candidate that does not decline and has the configuration in its space;
+/// lists the others before it as ignored, each with its reason.
 void take_measured(Selection& selection, const Region& region, int threads, std::vector<FoundTuning> found);
 
 /// What was measured of a kernel in a configuration, whether or not it won; nothing where nothing was.

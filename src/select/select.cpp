@@ -22,10 +22,13 @@
 namespace cermet {
 namespace {
 
-std::span<const Kernel* const> kernels_for(OpKind anchor, const Target* target) { return foreign::candidates(anchor, target != nullptr); }
+std::span<const Kernel* const> kernels_for(OpKind anchor, const Target* target) {
+  return foreign::candidates(anchor, target != nullptr);
+}
 
 std::span<const Kernel* const> kernels_for(const Region& region) {
-  static const bool known = (require_known_kernels(forced_configs()), require_known_disabled(), true);  // of the environment, which nobody has checked
+  static const bool known = (require_known_kernels(forced_configs()), require_known_disabled(),
+                             true);  // of the environment, which nobody has checked
   CERMET_ASSERT(known);
   if (!region.target()) cpu::active_isa();
   if (!region.is_single()) verify(region);
@@ -45,7 +48,9 @@ std::vector<ConfigCost> costs_of(const Kernel& kernel, const Region& region, con
   return costs;
 }
 
-bool is_cheaper(double seconds, double than, double margin) { return seconds > 0 && than > 0 && seconds < than * (1 - margin); }
+bool is_cheaper(double seconds, double than, double margin) {
+  return seconds > 0 && than > 0 && seconds < than * (1 - margin);
+}
 
 /// The first of those that are not clearly dearer than another.
 const ConfigCost& cheapest(const std::vector<ConfigCost>& costs, double margin) {
@@ -63,8 +68,8 @@ struct Wanted {
   const std::vector<ConfigCost>& costs;
 };
 
-/// The point of the kernel's space that the text names in full, or the first by cost of its configurations that have the fields of the text; `source` names
-/// who gave it.
+/// The point of the kernel's space that the text names in full, or the first by cost of its configurations that have
+/// the fields of the text; `source` names who gave it.
 Config wanted_config(const Wanted& wanted_of, double margin, std::string_view text, std::string_view source) {
   const auto& [kernel, region, threads, costs] = wanted_of;
   if (Config named = parse_config(text); space_of(kernel, region, threads).contains(named)) return named;
@@ -73,7 +78,8 @@ Config wanted_config(const Wanted& wanted_of, double margin, std::string_view te
   const std::vector<Config> wanted = configs_with(kernel, configs, text, source);
   if (wanted.front().empty()) return {};
   std::vector<ConfigCost> matching;
-  std::ranges::copy_if(costs, std::back_inserter(matching), [&](const ConfigCost& cost) { return std::ranges::find(wanted, cost.config) != wanted.end(); });
+  std::ranges::copy_if(costs, std::back_inserter(matching),
+                       [&](const ConfigCost& cost) { return std::ranges::find(wanted, cost.config) != wanted.end(); });
   return cheapest(matching, margin).config;
 }
 
@@ -87,7 +93,8 @@ std::set<std::string_view> all_names() {
 
 std::string_view family_of(std::string_view kernel) { return kernel.substr(0, kernel.find('.')); }
 
-/// Throws unless a kernel has this name: with the kernels of its family, or where there is no such family with all families.
+/// Throws unless a kernel has this name: with the kernels of its family, or where there is no such family with all
+/// families.
 void require_kernel(std::string_view name, std::string_view source) {
   const std::set<std::string_view> names = all_names();
   if (names.contains(name)) return;
@@ -96,13 +103,17 @@ void require_kernel(std::string_view name, std::string_view source) {
     families.insert(family_of(known));
     if (family_of(known) == family_of(name)) family.insert(known);
   }
-  if (family.empty()) fail(Status::invalid_argument, "{}: expected a kernel of a family like {}, found {}", source, fmt::join(families, ", "), quote(name));
-  fail(Status::invalid_argument, "{}: expected one of the kernels {}, found {}", source, fmt::join(family, ", "), quote(name));
+  if (family.empty())
+    fail(Status::invalid_argument, "{}: expected a kernel of a family like {}, found {}", source,
+         fmt::join(families, ", "), quote(name));
+  fail(Status::invalid_argument, "{}: expected one of the kernels {}, found {}", source, fmt::join(family, ", "),
+       quote(name));
 }
 
 std::string declines_text(const std::vector<Candidate>& candidates) {
   std::string reasons;
-  for (const Candidate& candidate : candidates) reasons += fmt::format("; {}: {}", candidate.kernel->name, *candidate.decline);
+  for (const Candidate& candidate : candidates)
+    reasons += fmt::format("; {}: {}", candidate.kernel->name, *candidate.decline);
   return reasons;
 }
 
@@ -132,7 +143,8 @@ Selection explain_selection(const Region& region, const SelectionOptions& option
     candidate.configs = costs_of(*kernel, region, limits, options.threads);
     const double margin = config_margin(*kernel, region);
     if (const auto text = forced_configs().find(kernel->name); text && !forced) {
-      selection.choice = {*kernel, wanted_config({*kernel, region, options.threads, candidate.configs}, margin, *text, forced_configs().source())};
+      selection.choice = {*kernel, wanted_config({*kernel, region, options.threads, candidate.configs}, margin, *text,
+                                                 forced_configs().source())};
       forced = true;
     }
     if (forced) continue;
@@ -143,18 +155,21 @@ Selection explain_selection(const Region& region, const SelectionOptions& option
     best = is_compared_by_own_choice(*kernel, region.target()) ? candidate.configs.front().seconds : own.seconds;
   }
   if (options.tuned && !forced)
-    take_measured(selection, region, options.threads, (options.tuning ? *options.tuning : Tuning::process()).find(region, options.threads));
+    take_measured(selection, region, options.threads,
+                  (options.tuning ? *options.tuning : Tuning::process()).find(region, options.threads));
   return selection;
 }
 
 Selection select_taken(const Region& region, const SelectionOptions& options) {
   Selection selection = explain_selection(region, options);
   if (selection.choice.kernel) return selection;
-  fail(Status::unsupported, "{}: expected a {} kernel that takes it, found none{}", region.to_string(), region.target() ? "CUDA" : "CPU",
-       declines_text(selection.candidates));
+  fail(Status::unsupported, "{}: expected a {} kernel that takes it, found none{}", region.to_string(),
+       region.target() ? "CUDA" : "CPU", declines_text(selection.candidates));
 }
 
-Choice select_kernel(const Region& region, const SelectionOptions& options) { return select_taken(region, options).choice; }
+Choice select_kernel(const Region& region, const SelectionOptions& options) {
+  return select_taken(region, options).choice;
+}
 
 std::string declines_of(const Region& region) {
   std::string text;
@@ -162,7 +177,8 @@ std::string declines_of(const Region& region) {
   for (const Kernel* kernel : kernels_for(region)) {
     const Decline decline = decline_of(*kernel, region);
     if (!decline) return {};
-    if (known.insert(*decline).second) text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", kernel->name, *decline);
+    if (known.insert(*decline).second)
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", kernel->name, *decline);
   }
   return text.empty() ? "no kernel" : text;
 }
@@ -185,33 +201,42 @@ bool fuses(OpKind anchor, const Target* target) {
 namespace {
 
 /// The name of a kernel itself; or of the best kernel of a family: "gemm.linear" for gemm.linear.packed.
-std::string member_named(const Region& region, std::span<const Kernel* const> kernels, std::string_view name, const SelectionOptions& options) {
+std::string member_named(const Region& region, std::span<const Kernel* const> kernels, std::string_view name,
+                         const SelectionOptions& options) {
   std::string own(name);
   if (std::ranges::any_of(kernels, [&](const Kernel* kernel) { return kernel->name == name; })) return own;
   const std::string family = own + ".";
   const auto is_member = [&](const Kernel* kernel) { return std::string_view(kernel->name).starts_with(family); };
-  if (const Kernel* const chosen = explain_selection(region, options).choice.kernel; chosen && is_member(chosen)) return std::string(chosen->name);
-  const auto first = std::ranges::find_if(kernels, [&](const Kernel* kernel) { return is_member(kernel) && !kernel->declines(region); });
+  if (const Kernel* const chosen = explain_selection(region, options).choice.kernel; chosen && is_member(chosen))
+    return std::string(chosen->name);
+  const auto first = std::ranges::find_if(
+      kernels, [&](const Kernel* kernel) { return is_member(kernel) && !kernel->declines(region); });
   return first == kernels.end() ? own : std::string((*first)->name);
 }
 
 }  // namespace
 
-Choice choose_by_name(const Region& region, std::string_view name, std::string_view config, const SelectionOptions& options, std::string_view given_as) {
+Choice choose_by_name(const Region& region, std::string_view name, std::string_view config,
+                      const SelectionOptions& options, std::string_view given_as) {
   if (name.empty() && config.empty()) return select_kernel(region, options);
   const std::span<const Kernel* const> kernels = kernels_for(region);
-  const std::string wanted = name.empty() ? std::string(select_kernel(region, options).kernel->name) : member_named(region, kernels, name, options);
+  const std::string wanted = name.empty() ? std::string(select_kernel(region, options).kernel->name)
+                                          : member_named(region, kernels, name, options);
   const auto found = std::ranges::find_if(kernels, [&](const Kernel* kernel) { return kernel->name == wanted; });
   if (found == kernels.end()) {
     std::vector<std::string_view> names;
     for (const Kernel* kernel : kernels) names.push_back(kernel->name);
-    fail(Status::invalid_argument, "{}kernel: expected one of {}, found {}", given_as, fmt::join(names, ", "), quote(wanted));
+    fail(Status::invalid_argument, "{}kernel: expected one of {}, found {}", given_as, fmt::join(names, ", "),
+         quote(wanted));
   }
   const Kernel& kernel = **found;
-  if (const Decline decline = kernel.declines(region)) fail(Status::unsupported, "{}: expected {} to take it, found: {}", region.to_string(), wanted, *decline);
+  if (const Decline decline = kernel.declines(region))
+    fail(Status::unsupported, "{}: expected {} to take it, found: {}", region.to_string(), wanted, *decline);
   const std::vector<ConfigCost> costs = costs_of(kernel, region, limits_of(region.target()), options.threads);
   const double margin = config_margin(kernel, region);
-  if (!config.empty()) return {kernel, wanted_config({kernel, region, options.threads, costs}, margin, config, fmt::format("{}config", given_as))};
+  if (!config.empty())
+    return {kernel,
+            wanted_config({kernel, region, options.threads, costs}, margin, config, fmt::format("{}config", given_as))};
   if (const auto text = forced_configs().find(wanted))
     return {kernel, wanted_config({kernel, region, options.threads, costs}, margin, *text, forced_configs().source())};
   return {kernel, cheapest(costs, margin).config};

@@ -21,7 +21,8 @@ SizedTexts::SizedTexts(const Region& region) {
     std::size_t end = at;
     while (end < text.size() && is_word(text[end])) ++end;
     const std::string word = text.substr(at, std::max<std::size_t>(1, end - at));
-    const auto symbol = end > at ? std::ranges::find_if(symbols, [&](const Symbol& s) { return s.name() == word; }) : symbols.end();
+    const auto symbol =
+        end > at ? std::ranges::find_if(symbols, [&](const Symbol& s) { return s.name() == word; }) : symbols.end();
     if (symbol == symbols.end()) before += word;
     else pieces_.push_back({std::exchange(before, {}), *symbol});
     at += word.size();
@@ -38,7 +39,8 @@ std::optional<SymbolValues> SizedTexts::sizes_in(std::string_view text) const {
     if (!symbol) break;
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || value < 0 || (!known.insert(*symbol).second && values[*symbol] != value)) return std::nullopt;
+    if (error != std::errc() || value < 0 || (!known.insert(*symbol).second && values[*symbol] != value))
+      return std::nullopt;
     values.set(*symbol, value);
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   }

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 

@@ -10,12 +10,14 @@
 namespace cermet {
 namespace {
 
-constexpr const char* file_name = "tuning-1.db";  // with the version of its form, so that releases with others leave it alone
+constexpr const char* file_name =
+    "tuning-1.db";  // with the version of its form, so that releases with others leave it alone
 
 }  // namespace
 
 Tuning& Tuning::process() {
-  static Tuning tuning = open(env::value(env::Name::CERMET_TUNING), jit::DiskCache::process().folder(), &shipped_tuning());
+  static Tuning tuning =
+      open(env::value(env::Name::CERMET_TUNING), jit::DiskCache::process().folder(), &shipped_tuning());
   return tuning;
 }
 
@@ -68,7 +70,8 @@ std::vector<SymbolValues> Tuning::tuned_sizes(const Region& region, int threads)
   std::vector<SymbolValues> sizes;
   if (is_off_ || (!region.target() && threads == 0)) return sizes;
   const std::string device = device_text(region.target(), threads);
-  const bool own = database_ ? database_->has_device(device) : text_.has_device(device), shipped = shipped_ && shipped_->has_device(device);
+  const bool own = database_ ? database_->has_device(device) : text_.has_device(device),
+             shipped = shipped_ && shipped_->has_device(device);
   if (!own && !shipped) return sizes;
   const SizedTexts texts(region);
   const auto look_for = [&](std::string versions) {
@@ -83,7 +86,9 @@ std::vector<SymbolValues> Tuning::tuned_sizes(const Region& region, int threads)
   return sizes;
 }
 
-std::vector<TuningEntry> Tuning::all(std::string_view device) const { return database_ ? database_->all(device) : text_.all(device); }
+std::vector<TuningEntry> Tuning::all(std::string_view device) const {
+  return database_ ? database_->all(device) : text_.all(device);
+}
 
 TuningDatabase& Tuning::database() {
   if (database_) return *database_;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 #include "select/tuning_database.hpp"
 #include "select/tuning_table.hpp"
 
@@ -18,17 +18,20 @@ struct FoundTuning {
   bool shipped = false;  ///< from a table of the library
 };
 
-/// Where measured choices are kept. CERMET_TUNING names the place: nothing for `tuning/tuning-1.db` in the cache folder; `off`; a database; or a text table
-/// (FILE.json, as `cermet tune export` writes it), which is read once and never written, so that all processes that are given one choose alike.
+/// Where measured choices are kept. CERMET_TUNING names the place: nothing for `tuning/tuning-1.db` in the cache
+/// folder; `off`; a database; or a text table (FILE.json, as `cermet tune export` writes it), which is read once and
+/// never written, so that all processes that are given one choose alike.
 class Tuning {
  public:
-  /// What CERMET_TUNING asks for; shared by the process and read at the first call. Throws Error where it names a file that is neither.
+  /// What CERMET_TUNING asks for; shared by the process and read at the first call. Throws Error where it names a file
+  /// that is neither.
   static Tuning& process();
   /// `place` as CERMET_TUNING has it. `shipped` are the library's own entries; null for none.
   static Tuning open(const std::string& place, const std::filesystem::path& cache_folder, const TuningTable* shipped);
 
   bool is_off() const { return is_off_; }
-  /// The entries for the region on its device, on the CPU with so many threads (0: not known, so none), the user's own first. Thread-safe.
+  /// The entries for the region on its device, on the CPU with so many threads (0: not known, so none), the user's own
+  /// first. Thread-safe.
   std::vector<FoundTuning> find(const Region& region, int threads) const;
   /// Values of the region's symbols for which there are entries of their own. Thread-safe.
   std::vector<SymbolValues> tuned_sizes(const Region& region, int threads) const;

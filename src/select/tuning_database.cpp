@@ -22,7 +22,8 @@ struct TuningDatabase::State {
 
   void move_aside(const Error& reason) const {
     if (const std::filesystem::path aside = TuningFile::move_aside(file); !aside.empty())
-      log().warn("measured choices are not used, `cermet tune` measures again: {}; renamed to {}", reason.what(), aside.filename().string());
+      log().warn("measured choices are not used, `cermet tune` measures again: {}; renamed to {}", reason.what(),
+                 aside.filename().string());
   }
 
   std::vector<TuningEntry> read() const {
@@ -102,7 +103,8 @@ void TuningDatabase::visit(FunctionRef<void(const TuningKey&)> look) const {
 }
 
 void TuningDatabase::put(const TuningEntry& entry) {
-  if (const std::string fault = fault_of(entry); !fault.empty()) fail(Status::invalid_argument, "tuning entry: {}", fault);
+  if (const std::string fault = fault_of(entry); !fault.empty())
+    fail(Status::invalid_argument, "tuning entry: {}", fault);
   state_->write([&](TuningFile& file) { file.put(entry); });
   const std::unique_lock lock(state_->table_mutex);
   state_->table.put(entry);

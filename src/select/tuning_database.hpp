@@ -13,12 +13,13 @@
 
 namespace cermet {
 
-/// Entries are read once, into memory, and found there: looking one up never waits for a process that writes. The first put() makes the file and its folder.
-/// Not for use after a fork.
+/// Entries are read once, into memory, and found there: looking one up never waits for a process that writes. The first
+/// put() makes the file and its folder. Not for use after a fork.
 class TuningDatabase {
  public:
   enum class Damage : std::uint8_t {
-    move_aside,  ///< a file that is damaged, or no tuning database, is renamed with a warning, and everything goes on without it
+    move_aside,  ///< a file that is damaged, or no tuning database, is renamed with a warning, and everything goes on
+                 ///< without it
     refuse,      ///< it is left alone, and open() throws Error(invalid_file) saying what it is
   };
   /// Reads the file; one that is missing has no entries, and so has one that may not be read, with a warning.
@@ -35,8 +36,9 @@ class TuningDatabase {
   std::optional<TuningEntry> find(const TuningKey& key) const;
   /// Shows every entry's key, in no order. Thread-safe.
   void visit(FunctionRef<void(const TuningKey&)> look) const;
-  /// Stores an entry in place of one of the same key: complete or not at all. Waits for others that write. Thread-safe. Throws Error(io) naming the file where
-  /// it cannot be written, Error(invalid_argument) for an entry with a fault_of().
+  /// Stores an entry in place of one of the same key: complete or not at all. Waits for others that write. Thread-safe.
+  /// Throws Error(io) naming the file where it cannot be written, Error(invalid_argument) for an entry with a
+  /// fault_of().
   void put(const TuningEntry& entry);
   /// By key; of one device where it is named.
   std::vector<TuningEntry> all(std::string_view device = {}) const;

@@ -14,8 +14,10 @@ constexpr std::size_t longest_text = 1 << 16, most_rivals = 4096;
 
 std::string text_fault(std::string_view what, std::string_view text) {
   if (text.empty()) return fmt::format("{}: expected a text, found none", what);
-  if (text.size() > longest_text) return fmt::format("{}: expected at most {} characters, found {}", what, longest_text, text.size());
-  if (text.find('\0') != std::string_view::npos) return fmt::format("{}: expected a text without a zero byte, found one", what);
+  if (text.size() > longest_text)
+    return fmt::format("{}: expected at most {} characters, found {}", what, longest_text, text.size());
+  if (text.find('\0') != std::string_view::npos)
+    return fmt::format("{}: expected a text without a zero byte, found one", what);
   return {};
 }
 
@@ -32,19 +34,23 @@ std::string config_fault(std::string_view text) {
 std::string measurement_fault(std::string_view kernel, std::string_view config, double seconds, double spread) {
   if (std::string fault = text_fault("kernel", kernel); !fault.empty()) return fault;
   if (std::string fault = config_fault(config); !fault.empty()) return fault;
-  if (!std::isfinite(seconds) || seconds <= 0) return fmt::format("seconds: expected a positive number, found {}", seconds);
-  if (!std::isfinite(spread) || spread < 0) return fmt::format("spread: expected a number of at least 0, found {}", spread);
+  if (!std::isfinite(seconds) || seconds <= 0)
+    return fmt::format("seconds: expected a positive number, found {}", seconds);
+  if (!std::isfinite(spread) || spread < 0)
+    return fmt::format("spread: expected a number of at least 0, found {}", spread);
   return {};
 }
 
 }  // namespace
 
 std::string fault_of(const TuningEntry& entry) {
-  for (const auto& [name, text] : {std::pair("region", &entry.key.region), std::pair("device", &entry.key.device), std::pair("versions", &entry.key.versions),
-                                   std::pair("date", &entry.date)})
+  for (const auto& [name, text] : {std::pair("region", &entry.key.region), std::pair("device", &entry.key.device),
+                                   std::pair("versions", &entry.key.versions), std::pair("date", &entry.date)})
     if (std::string fault = text_fault(name, *text); !fault.empty()) return fault;
-  if (std::string fault = measurement_fault(entry.kernel, entry.config, entry.seconds, entry.spread); !fault.empty()) return fault;
-  if (entry.rivals.size() > most_rivals) return fmt::format("rivals: expected at most {}, found {}", most_rivals, entry.rivals.size());
+  if (std::string fault = measurement_fault(entry.kernel, entry.config, entry.seconds, entry.spread); !fault.empty())
+    return fault;
+  if (entry.rivals.size() > most_rivals)
+    return fmt::format("rivals: expected at most {}, found {}", most_rivals, entry.rivals.size());
   for (std::size_t i = 0; i < entry.rivals.size(); ++i) {
     const TunedRival& rival = entry.rivals[i];
     if (std::string fault = measurement_fault(rival.kernel, rival.config, rival.seconds, rival.spread); !fault.empty())

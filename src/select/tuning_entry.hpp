@@ -26,8 +26,8 @@ struct TuningEntry {
   friend bool operator==(const TuningEntry&, const TuningEntry&) = default;
 };
 
-/// What no tuner stores: an empty text, a configuration that is none, a time that is not positive and finite, more than 4096 rivals or 64 KiB of text.
-/// Nothing for a sound entry.
+/// What no tuner stores: an empty text, a configuration that is none, a time that is not positive and finite, more than
+/// 4096 rivals or 64 KiB of text. Nothing for a sound entry.
 std::string fault_of(const TuningEntry& entry);
 
 /// The current time as an entry's date.

@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t application = 0x43724d54;  // "CrMT", in the file's header
 constexpr std::string_view table_form =
-    "CREATE TABLE entries (device TEXT NOT NULL, versions TEXT NOT NULL, region TEXT NOT NULL, kernel TEXT NOT NULL, config TEXT NOT NULL, "
+    "CREATE TABLE entries (device TEXT NOT NULL, versions TEXT NOT NULL, region TEXT NOT NULL, kernel TEXT NOT NULL, "
+    "config TEXT NOT NULL, "
     "seconds REAL NOT NULL, spread REAL NOT NULL, date TEXT NOT NULL, rivals TEXT NOT NULL, checksum TEXT NOT NULL, "
     "PRIMARY KEY (device, versions, region)) WITHOUT ROWID";
 
@@ -33,13 +34,18 @@ std::int64_t pragma(SqliteConnection& connection, const char* name) {
 }
 
 /// Whether the file is a database that nobody has written to: the form comes with the first entry, in one transaction.
-bool is_blank(SqliteConnection& connection) { return pragma(connection, "application_id") == 0 && !connection.prepare("SELECT 1 FROM sqlite_schema").step(); }
+bool is_blank(SqliteConnection& connection) {
+  return pragma(connection, "application_id") == 0 && !connection.prepare("SELECT 1 FROM sqlite_schema").step();
+}
 
 void require_form(SqliteConnection& connection, const fs::path& file) {
   if (const std::int64_t found = pragma(connection, "application_id"); found != application)
-    fail(Status::invalid_file, "{}: expected a tuning database, found a database of another program (application_id {})", file.string(), found);
+    fail(Status::invalid_file,
+         "{}: expected a tuning database, found a database of another program (application_id {})", file.string(),
+         found);
   if (const std::int64_t found = pragma(connection, "user_version"); found != TuningFile::version)
-    fail(Status::invalid_file, "{}: expected version {} of the tuning database, found {}", file.string(), TuningFile::version, found);
+    fail(Status::invalid_file, "{}: expected version {} of the tuning database, found {}", file.string(),
+         TuningFile::version, found);
   SqliteStatement schema = connection.prepare("SELECT sql FROM sqlite_schema");
   if (!schema.step() || schema.text(0) != table_form || schema.step())
     fail(Status::invalid_file, "{}: expected the one table of a tuning database, found others", file.string());
@@ -48,9 +54,11 @@ void require_form(SqliteConnection& connection, const fs::path& file) {
 /// Holds the folder against others that make the file or move it aside; a lock that ends with the process.
 class FileGuard {
  public:
-  explicit FileGuard(const fs::path& file) : descriptor_(::open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  explicit FileGuard(const fs::path& file)
+      : descriptor_(::open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     if (descriptor_ < 0) fail(Status::io, "{}: {}", folder_of(file).string(), std::generic_category().message(errno));
-    while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {  // where the file system has no locks, SQLite's own are left
+    while (flock(descriptor_, LOCK_EX) != 0 &&
+           errno == EINTR) {  // where the file system has no locks, SQLite's own are left
     }
   }
   ~FileGuard() { ::close(descriptor_); }
@@ -58,7 +66,9 @@ class FileGuard {
   FileGuard& operator=(const FileGuard&) = delete;
 
  private:
-  static fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
+  static fs::path folder_of(const fs::path& file) {
+    return file.has_parent_path() ? file.parent_path() : fs::path(".");
+  }
   int descriptor_;
 };
 
@@ -67,16 +77,19 @@ std::uint64_t inode_of(const fs::path& file) {
   return stat(file.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
-/// Whether there is something under the name; a missing folder is nothing. Throws Error(invalid_file) where it is no regular file, which opening might wait
-/// for.
+/// Whether there is something under the name; a missing folder is nothing. Throws Error(invalid_file) where it is no
+/// regular file, which opening might wait for.
 bool is_there(const fs::path& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) return false;
     fail(Status::io, "{}: {}", file.string(), std::generic_category().message(errno));
   }
-  if (!S_ISREG(status.st_mode)) fail(Status::invalid_file, "{}: expected a file, found {}", file.string(), S_ISDIR(status.st_mode) ? "a folder" : "no file");
-  if (access(file.c_str(), R_OK) != 0) fail(Status::io, "{}: {}", file.string(), std::generic_category().message(errno));
+  if (!S_ISREG(status.st_mode))
+    fail(Status::invalid_file, "{}: expected a file, found {}", file.string(),
+         S_ISDIR(status.st_mode) ? "a folder" : "no file");
+  if (access(file.c_str(), R_OK) != 0)
+    fail(Status::io, "{}: {}", file.string(), std::generic_category().message(errno));
   return true;
 }
 
@@ -88,8 +101,10 @@ TuningEntry entry_of(const SqliteStatement& row, const fs::path& file) {
                     row.number(6),
                     row.text(7),
                     parse_rivals(row.text(8), file.string() + ": rivals")};
-  if (checksum_of(entry) != row.text(9)) fail(Status::invalid_file, "{}: expected entries with their checksums, found one that was changed", file.string());
-  if (const std::string fault = fault_of(entry); !fault.empty()) fail(Status::invalid_file, "{}: {}", file.string(), fault);
+  if (checksum_of(entry) != row.text(9))
+    fail(Status::invalid_file, "{}: expected entries with their checksums, found one that was changed", file.string());
+  if (const std::string fault = fault_of(entry); !fault.empty())
+    fail(Status::invalid_file, "{}: {}", file.string(), fault);
   return entry;
 }
 
@@ -103,7 +118,8 @@ std::vector<TuningEntry> TuningFile::read(const fs::path& file) {
   std::vector<TuningEntry> entries;
   // In the order of the key, which is that of the file: a change that put rows out of order is found, too.
   SqliteStatement rows = connection.prepare(
-      "SELECT device, versions, region, kernel, config, seconds, spread, date, rivals, checksum FROM entries ORDER BY device, versions, region");
+      "SELECT device, versions, region, kernel, config, seconds, spread, date, rivals, checksum FROM entries ORDER BY "
+      "device, versions, region");
   while (rows.step()) {
     TuningEntry entry = entry_of(rows, file);
     const auto order = [](const TuningEntry& e) { return std::tie(e.key.device, e.key.versions, e.key.region); };
@@ -145,10 +161,12 @@ TuningFile::TuningFile(const fs::path& file) : file_(file) {
   is_there(file);
   connection_.emplace(file, SqliteConnection::Access::write);
   if (is_blank(*connection_)) {
-    // Readers go on while somebody writes. A process that is killed leaves the last complete state, and so does a machine that loses power.
+    // Readers go on while somebody writes. A process that is killed leaves the last complete state, and so does a
+    // machine that loses power.
     connection_->run("PRAGMA journal_mode = WAL");
-    connection_->run(
-        fmt::format("BEGIN IMMEDIATE; {}; PRAGMA application_id = {}; PRAGMA user_version = {}; COMMIT", table_form, application, version).c_str());
+    connection_->run(fmt::format("BEGIN IMMEDIATE; {}; PRAGMA application_id = {}; PRAGMA user_version = {}; COMMIT",
+                                 table_form, application, version)
+                         .c_str());
   }
   require_form(*connection_, file);
   connection_->run("PRAGMA synchronous = NORMAL");
@@ -158,9 +176,18 @@ TuningFile::TuningFile(const fs::path& file) : file_(file) {
 bool TuningFile::is_current() const { return inode_of(file_) == inode_; }
 
 void TuningFile::put(const TuningEntry& entry) {
-  SqliteStatement statement = connection_->prepare("INSERT OR REPLACE INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
-  statement.bind(1, entry.key.device).bind(2, entry.key.versions).bind(3, entry.key.region).bind(4, entry.kernel).bind(5, entry.config);
-  statement.bind(6, entry.seconds).bind(7, entry.spread).bind(8, entry.date).bind(9, json_of(entry)["rivals"].dump()).bind(10, checksum_of(entry));
+  SqliteStatement statement =
+      connection_->prepare("INSERT OR REPLACE INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
+  statement.bind(1, entry.key.device)
+      .bind(2, entry.key.versions)
+      .bind(3, entry.key.region)
+      .bind(4, entry.kernel)
+      .bind(5, entry.config);
+  statement.bind(6, entry.seconds)
+      .bind(7, entry.spread)
+      .bind(8, entry.date)
+      .bind(9, json_of(entry)["rivals"].dump())
+      .bind(10, checksum_of(entry));
   statement.step();
 }
 

@@ -13,16 +13,17 @@
 
 namespace cermet {
 
-/// One table with a row for each entry and a checksum over all of the entry, so that every change of a stored byte is found.
+/// One table with a row for each entry and a checksum over all of the entry, so that every change of a stored byte is
+/// found.
 class TuningFile {
  public:
   static constexpr std::int64_t version = 1;
 
-  /// All entries of a file; none where it is missing or empty. Throws Error(invalid_file) saying what is damaged or foreign, Error(io) where it cannot be
-  /// read.
+  /// All entries of a file; none where it is missing or empty. Throws Error(invalid_file) saying what is damaged or
+  /// foreign, Error(io) where it cannot be read.
   static std::vector<TuningEntry> read(const std::filesystem::path& file);
-  /// Renames a file that read() refuses, with what SQLite keeps beside it, unless another process did so. Returns its new name; empty where nothing was
-  /// renamed. Throws Error(io) where that fails.
+  /// Renames a file that read() refuses, with what SQLite keeps beside it, unless another process did so. Returns its
+  /// new name; empty where nothing was renamed. Throws Error(io) where that fails.
   static std::filesystem::path move_aside(const std::filesystem::path& file);
 
   /// Opens the file for writing and makes it and its folder where they are missing. Throws as read() does.

@@ -15,8 +15,9 @@ struct TuningImport {
   std::vector<std::string> reasons;  ///< why entries were refused, each once: what was expected and found
 };
 
-/// Stores the entries of these devices with their versions, of a CPU with any number of threads, in place of those of the same key; refuses the others.
-/// Throws what TuningDatabase::put() throws.
-TuningImport import_tuning(TuningDatabase& database, std::span<const TuningEntry> entries, std::span<const DeviceIdentity> devices);
+/// Stores the entries of these devices with their versions, of a CPU with any number of threads, in place of those of
+/// the same key; refuses the others. Throws what TuningDatabase::put() throws.
+TuningImport import_tuning(TuningDatabase& database, std::span<const TuningEntry> entries,
+                           std::span<const DeviceIdentity> devices);
 
 }  // namespace cermet

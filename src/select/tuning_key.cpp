@@ -4,7 +4,7 @@
 #include <bit>
 #include <functional>
 
-#include "op/dim_text.hpp"
+#include "op/schema/dim_text.hpp"
 
 namespace cermet {
 namespace {
@@ -52,7 +52,8 @@ std::size_t hash_of(const TuningKey& key) {
 
 std::int64_t size_bucket(std::int64_t maximum) {
   constexpr std::uint64_t largest = std::uint64_t{1} << 62;
-  return static_cast<std::int64_t>(std::min(std::bit_ceil(std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(maximum, 1)), largest)), largest));
+  return static_cast<std::int64_t>(std::min(
+      std::bit_ceil(std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(maximum, 1)), largest)), largest));
 }
 
 std::string constants_text(const Region& region) {
@@ -80,10 +81,13 @@ std::string tuning_text(const Region& region) {
     for (std::optional<TensorType>& type : node.problem.inputs)
       if (type) std::ranges::transform(type->dims, type->dims.begin(), std::ref(number));
   std::string text = numbered.to_string() + constants_text(region);
-  for (std::size_t i = 0; i < number.names().size(); ++i) text += fmt::format("; s{} <= {}", i, size_bucket(region.maximum()[Symbol(number.names()[i])]));
+  for (std::size_t i = 0; i < number.names().size(); ++i)
+    text += fmt::format("; s{} <= {}", i, size_bucket(region.maximum()[Symbol(number.names()[i])]));
   return text;
 }
 
-TuningKey tuning_key(const Region& region, const DeviceIdentity& device) { return {tuning_text(region), device.device, device.versions}; }
+TuningKey tuning_key(const Region& region, const DeviceIdentity& device) {
+  return {tuning_text(region), device.device, device.versions};
+}
 
 }  // namespace cermet

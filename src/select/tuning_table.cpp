@@ -11,7 +11,9 @@ const TuningEntry* TuningTable::find(const TuningKey& key) const {
   return found == end ? nullptr : &found->second;
 }
 
-bool TuningTable::has_device(std::string_view device) const { return std::ranges::find(devices_, device) != devices_.end(); }
+bool TuningTable::has_device(std::string_view device) const {
+  return std::ranges::find(devices_, device) != devices_.end();
+}
 
 void TuningTable::put(TuningEntry entry) {
   if (!has_device(entry.key.device)) devices_.push_back(entry.key.device);
@@ -24,7 +26,8 @@ void TuningTable::put(TuningEntry entry) {
 
 std::size_t TuningTable::clear(std::string_view device) {
   std::erase_if(devices_, [&](const std::string& known) { return device.empty() || known == device; });
-  return std::erase_if(entries_, [&](const auto& entry) { return device.empty() || entry.second.key.device == device; });
+  return std::erase_if(entries_,
+                       [&](const auto& entry) { return device.empty() || entry.second.key.device == device; });
 }
 
 void TuningTable::visit(FunctionRef<void(const TuningKey&)> look) const {
@@ -35,7 +38,9 @@ std::vector<TuningEntry> TuningTable::all(std::string_view device) const {
   std::vector<TuningEntry> list;
   for (const auto& [hash, entry] : entries_)
     if (device.empty() || entry.key.device == device) list.push_back(entry);
-  std::ranges::sort(list, {}, [](const TuningEntry& entry) { return std::tie(entry.key.device, entry.key.versions, entry.key.region); });
+  std::ranges::sort(list, {}, [](const TuningEntry& entry) {
+    return std::tie(entry.key.device, entry.key.versions, entry.key.region);
+  });
   return list;
 }
 

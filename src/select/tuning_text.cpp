@@ -10,17 +10,20 @@ namespace cermet {
 namespace {
 
 constexpr std::int64_t version = 1;
-constexpr JsonLimits table_limits{.max_bytes = std::size_t{256} << 20, .max_values = std::size_t{16} << 20, .max_depth = 5};
+constexpr JsonLimits table_limits{
+    .max_bytes = std::size_t{256} << 20, .max_values = std::size_t{16} << 20, .max_depth = 5};
 
 std::string text_at(const Json& object, std::string_view field) { return std::string(object.at(field).as_string()); }
 
 void require_fields(const Json& object, std::size_t count) {
-  if (object.as_object().size() != count) object.refuse(fmt::format("expected {} fields, found {}", count, object.size()));
+  if (object.as_object().size() != count)
+    object.refuse(fmt::format("expected {} fields, found {}", count, object.size()));
 }
 
 TunedRival rival_from(const Json& json) {
   require_fields(json, 4);
-  return {text_at(json, "kernel"), text_at(json, "config"), json.at("seconds").as_number(), json.at("spread").as_number()};
+  return {text_at(json, "kernel"), text_at(json, "config"), json.at("seconds").as_number(),
+          json.at("spread").as_number()};
 }
 
 std::vector<TunedRival> rivals_from(const Json& list) {
@@ -63,7 +66,8 @@ std::vector<TuningEntry> entries_from(const JsonDocument& document) {
 JsonValue json_of(const TuningEntry& entry) {
   JsonValue rivals = JsonValue::array();
   for (const TunedRival& rival : entry.rivals)
-    rivals.push_back({{"kernel", rival.kernel}, {"config", rival.config}, {"seconds", rival.seconds}, {"spread", rival.spread}});
+    rivals.push_back(
+        {{"kernel", rival.kernel}, {"config", rival.config}, {"seconds", rival.seconds}, {"spread", rival.spread}});
   return {{"region", entry.key.region}, {"device", entry.key.device}, {"versions", entry.key.versions},
           {"kernel", entry.kernel},     {"config", entry.config},     {"seconds", entry.seconds},
           {"spread", entry.spread},     {"date", entry.date},         {"rivals", rivals}};
@@ -81,7 +85,9 @@ std::vector<TuningEntry> parse_tuning_table(std::string_view text, const std::st
   return entries_from(JsonDocument::parse(text, name, table_limits));
 }
 
-std::vector<TuningEntry> read_tuning_table(const std::filesystem::path& file) { return entries_from(JsonDocument::read(file, table_limits)); }
+std::vector<TuningEntry> read_tuning_table(const std::filesystem::path& file) {
+  return entries_from(JsonDocument::read(file, table_limits));
+}
 
 std::vector<TunedRival> parse_rivals(std::string_view text, const std::string& name) {
   return rivals_from(JsonDocument::parse(text, name, table_limits).root());

@@ -24,12 +24,14 @@ class Batch : public Model {
       return 0;
     };
     EXPECT_EQ(cermet_model_reset(model, 0), CERMET_OK);
-    EXPECT_EQ(cermet_model_generate(model, prompt.data(), prompt.size(), &generate, take, &ids, nullptr), CERMET_OK) << cermet_last_error_message();
+    EXPECT_EQ(cermet_model_generate(model, prompt.data(), prompt.size(), &generate, take, &ids, nullptr), CERMET_OK)
+        << cermet_last_error_message();
     return ids;
   }
   std::int64_t submit(const std::vector<std::int32_t>& prompt, const cermet_generate_options* generate = nullptr) {
     std::int64_t request = -1;
-    EXPECT_EQ(cermet_batch_submit(batch, prompt.data(), prompt.size(), generate, &request), CERMET_OK) << cermet_last_error_message();
+    EXPECT_EQ(cermet_batch_submit(batch, prompt.data(), prompt.size(), generate, &request), CERMET_OK)
+        << cermet_last_error_message();
     return request;
   }
   size_t step() {
@@ -43,7 +45,8 @@ class Batch : public Model {
     for (size_t count = 2; count > 0;) {
       std::int32_t done = 0;
       cermet_generation result{};
-      EXPECT_EQ(cermet_batch_poll(batch, request, piece.data(), piece.size(), &count, &done, &result), CERMET_OK) << cermet_last_error_message();
+      EXPECT_EQ(cermet_batch_poll(batch, request, piece.data(), piece.size(), &count, &done, &result), CERMET_OK)
+          << cermet_last_error_message();
       all.insert(all.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
       if (done && end) *end = result;
       if (done) break;
@@ -100,7 +103,8 @@ TEST_F(Batch, CancelsWhatRunsAndWhatWaits) {
   generate.ignore_eos = 1;
   const std::int64_t runs = submit({5, 6}, &generate), waits = submit({7}, &generate), next = submit({8}, &generate);
   EXPECT_EQ(step(), 3u);
-  for (const std::int64_t request : {runs, waits}) EXPECT_EQ(cermet_batch_cancel(batch, request), CERMET_OK) << cermet_last_error_message();
+  for (const std::int64_t request : {runs, waits})
+    EXPECT_EQ(cermet_batch_cancel(batch, request), CERMET_OK) << cermet_last_error_message();
   EXPECT_EQ(cermet_batch_cancel(batch, runs), CERMET_OK) << "it has ended already";
   EXPECT_EQ(step(), 1u) << "the place is free";
   std::optional<cermet_generation> end;
@@ -109,7 +113,8 @@ TEST_F(Batch, CancelsWhatRunsAndWhatWaits) {
   EXPECT_EQ(end->end, CERMET_END_CANCELLED);
   EXPECT_TRUE(poll(waits).empty());
   EXPECT_EQ(poll(next).size(), 1u);
-  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_cancel(batch, waits), {"request 1: expected one that was submitted and whose end was not polled"});
+  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_cancel(batch, waits),
+                 {"request 1: expected one that was submitted and whose end was not polled"});
 }
 
 TEST_F(Batch, HoldsTheModelsSequences) {
@@ -117,7 +122,8 @@ TEST_F(Batch, HoldsTheModelsSequences) {
   ASSERT_EQ(cermet_batch_create(model, &batch), CERMET_OK);
   const int32_t id = 5;
   const auto in_use = [](cermet_status status) {
-    expect_refused(CERMET_INVALID_ARGUMENT, status, {"model: expected one that no batch uses, found one whose batch is not destroyed"});
+    expect_refused(CERMET_INVALID_ARGUMENT, status,
+                   {"model: expected one that no batch uses, found one whose batch is not destroyed"});
   };
   in_use(cermet_model_generate(model, &id, 1, nullptr, nullptr, nullptr, nullptr));
   in_use(cermet_model_reset(model, 0));
@@ -170,32 +176,39 @@ TEST_F(Batch, GivesTextAsItsTokensComplete) {
       std::int32_t id = 0, done = 0;
       size_t count = 0, length = 0;
       const char* text = nullptr;
-      ASSERT_EQ(cermet_batch_poll_text(batch, request, &id, 1, &count, &text, &length, &done, nullptr), CERMET_OK) << cermet_last_error_message();
+      ASSERT_EQ(cermet_batch_poll_text(batch, request, &id, 1, &count, &text, &length, &done, nullptr), CERMET_OK)
+          << cermet_last_error_message();
       ids.insert(ids.end(), &id, &id + count);
       all.append(text, length);
       held_back += count == 1 && length == 0;
       if (done) ended.insert(request);
     }
   }
-  for (const auto& [request, made] : found) EXPECT_EQ(made.second, detokenized(made.first)) << "nothing of a character is lost or given early";
+  for (const auto& [request, made] : found)
+    EXPECT_EQ(made.second, detokenized(made.first)) << "nothing of a character is lost or given early";
   EXPECT_GT(held_back, 0) << "or else no character was split";
 }
 
 TEST_F(Batch, RefusesByName) {
   begin(2);
-  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_create(nullptr, &batch), {"model: expected a pointer, found NULL"});
+  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_create(nullptr, &batch),
+                 {"model: expected a pointer, found NULL"});
   ASSERT_EQ(cermet_batch_create(model, &batch), CERMET_OK);
   std::int64_t request = -1;
-  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_submit(batch, nullptr, 0, nullptr, &request), {"prompt: expected at least one token, found none"});
+  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_submit(batch, nullptr, 0, nullptr, &request),
+                 {"prompt: expected at least one token, found none"});
   const int32_t wrong = 320, right = 7;
-  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_submit(batch, &wrong, 1, nullptr, &request), {"token id: expected 0 to 319, found 320"});
+  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_submit(batch, &wrong, 1, nullptr, &request),
+                 {"token id: expected 0 to 319, found 320"});
   cermet_generate_options generate = cermet_generate_defaults();
   generate.top_p = 0;
-  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_submit(batch, &right, 1, &generate, &request), {"top_p: expected a number in (0, 1], found 0"});
+  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_submit(batch, &right, 1, &generate, &request),
+                 {"top_p: expected a number in (0, 1], found 0"});
   EXPECT_EQ(request, -1);
   size_t count = 0;
   std::int32_t done = 0;
-  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_poll(batch, 0, nullptr, 0, &count, &done, nullptr), {"request 0: expected one that was submitted"});
+  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_poll(batch, 0, nullptr, 0, &count, &done, nullptr),
+                 {"request 0: expected one that was submitted"});
   ASSERT_EQ(load(tiny, "null"), CERMET_OK);
   cermet_batch* null = nullptr;
   expect_refused(CERMET_UNSUPPORTED, cermet_batch_create(model, &null), {"expected a device that computes"});
@@ -235,10 +248,12 @@ TEST_F(Batch, RefusesToGoOnAfterAStepThatFailed) {
   const cermet_status failed = cermet_batch_step(batch, &left);
   heap::fail_after(heap::never);
   expect_refused(CERMET_OUT_OF_MEMORY, failed, {"memory: expected room"});
-  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_step(batch, &left), {"batch: expected one whose steps succeeded; one failed"});
+  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_step(batch, &left),
+                 {"batch: expected one whose steps succeeded; one failed"});
   const std::int32_t id = 8;
   std::int64_t none = -1;
-  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_submit(batch, &id, 1, nullptr, &none), {"batch: expected one whose steps succeeded; one failed"});
+  expect_refused(CERMET_INVALID_ARGUMENT, cermet_batch_submit(batch, &id, 1, nullptr, &none),
+                 {"batch: expected one whose steps succeeded; one failed"});
   EXPECT_EQ(cermet_batch_cancel(batch, request), CERMET_OK) << cermet_last_error_message();
   std::optional<cermet_generation> end;
   EXPECT_EQ(poll(request, &end).size(), 1u) << "the token that it had";

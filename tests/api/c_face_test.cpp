@@ -1,5 +1,5 @@
-// The C interface's short forms: cermet/ops.h, runs on addresses, devices, the log; and counts that are wrong, which are refused before what they count is
-// read.
+// The C interface's short forms: cermet/ops.h, runs on addresses, devices, the log; and counts that are wrong, which
+// are refused before what they count is read.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -67,8 +67,10 @@ TEST_F(Pointers, AreChecked) {
   expect_refused(run(), {"rms_norm: output 0 (y)", "memory of its own"});
   outputs[0] = nullptr;
   EXPECT_NE(run(), CERMET_OK);
-  expect_refused(cermet_op_run_pointers(op, inputs, 3, outputs, 1, nullptr, 0, nullptr), {"expected at most 2 inputs, found 3"});
-  expect_refused(cermet_op_run_pointers(op, inputs, 2, outputs, 2, nullptr, 0, nullptr), {"expected 1 outputs, found 2"});
+  expect_refused(cermet_op_run_pointers(op, inputs, 3, outputs, 1, nullptr, 0, nullptr),
+                 {"expected at most 2 inputs, found 3"});
+  expect_refused(cermet_op_run_pointers(op, inputs, 2, outputs, 2, nullptr, 0, nullptr),
+                 {"expected 1 outputs, found 2"});
 }
 
 TEST_F(Pointers, WantKnownSizes) {
@@ -112,7 +114,8 @@ TEST(TypedCreation, PassesAttributesOfEveryKind) {
   ASSERT_EQ(cermet_op_output(op, 0, &result), CERMET_OK);
   EXPECT_EQ(result.shape[0], 4);
   cermet_op_destroy(op);
-  const cermet_descriptor parts[]{cermet_tensor("f32", 2, two_by_four), cermet_tensor("f32", 2, two_by_four), cermet_tensor("f32", 2, two_by_four)};
+  const cermet_descriptor parts[]{cermet_tensor("f32", 2, two_by_four), cermet_tensor("f32", 2, two_by_four),
+                                  cermet_tensor("f32", 2, two_by_four)};
   cermet_concat_args concat = cermet_concat_defaults();
   concat.x = parts;
   concat.x_count = 3;
@@ -150,15 +153,19 @@ TEST(Counts, AreComparedBeforeWhatTheyCountIsRead) {
   cermet_callable* callable = nullptr;
   ASSERT_EQ(cermet_create("cpu", 1, &handle), CERMET_OK);
   const BeforeGuardPage<cermet_descriptor> inputs({cermet_tensor("f32", 2, two_by_four)});
-  expect_refused(cermet_op_create(handle, "softmax", inputs.get(), 1000, nullptr, 0, &op), {"softmax: expected at most 1 operands, found 1000"});
-  expect_refused(cermet_op_create(handle, "concat", inputs.get(), 1000, nullptr, 0, &op), {"concat: expected at most 64 operands, found 1000"});
+  expect_refused(cermet_op_create(handle, "softmax", inputs.get(), 1000, nullptr, 0, &op),
+                 {"softmax: expected at most 1 operands, found 1000"});
+  expect_refused(cermet_op_create(handle, "concat", inputs.get(), 1000, nullptr, 0, &op),
+                 {"concat: expected at most 64 operands, found 1000"});
   const BeforeGuardPage<cermet_attribute> attributes({cermet_attr_int("axis", 0)});
-  expect_refused(cermet_op_create(handle, "softmax", inputs.get(), 1, attributes.get(), 1000, &op), {"softmax: expected at most", "attributes, found 1000"});
+  expect_refused(cermet_op_create(handle, "softmax", inputs.get(), 1, attributes.get(), 1000, &op),
+                 {"softmax: expected at most", "attributes, found 1000"});
   const BeforeGuardPage<cermet_range> ranges({{'M', 4}});
   expect_refused(cermet_op_create_ranged(handle, "softmax", inputs.get(), 1, nullptr, 0, ranges.get(), 1000, &op),
                  {"softmax: expected at most 26 ranges, found 1000"});
   const BeforeGuardPage<const DLTensor*> tensors({nullptr});
-  expect_refused(cermet_get_op(handle, "softmax", tensors.get(), 1000, nullptr, 0, nullptr, &callable), {"softmax: expected at most 64 inputs, found 1000"});
+  expect_refused(cermet_get_op(handle, "softmax", tensors.get(), 1000, nullptr, 0, nullptr, &callable),
+                 {"softmax: expected at most 64 inputs, found 1000"});
   cermet_destroy(handle);
 }
 

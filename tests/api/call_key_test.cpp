@@ -11,8 +11,10 @@ namespace {
 /// Tensors of a call, without memory.
 class Shapes {
  public:
-  explicit Shapes(std::initializer_list<std::vector<std::int64_t>> shapes, DLDataType type = {kDLFloat, 32, 1}) : shapes_(shapes) {
-    for (auto& shape : shapes_) tensors_.push_back({nullptr, {kDLCPU, 0}, static_cast<int>(shape.size()), type, shape.data(), nullptr, 0});
+  explicit Shapes(std::initializer_list<std::vector<std::int64_t>> shapes, DLDataType type = {kDLFloat, 32, 1})
+      : shapes_(shapes) {
+    for (auto& shape : shapes_)
+      tensors_.push_back({nullptr, {kDLCPU, 0}, static_cast<int>(shape.size()), type, shape.data(), nullptr, 0});
     for (const DLTensor& t : tensors_) list_.push_back(&t);
   }
   Shapes(const Shapes&) = delete;
@@ -55,9 +57,13 @@ TEST(CallKey, TheSecondAxisIsOneOfRowsWhereAThirdFollows) {
 
 /// A hash step is invertible, so that the last size can be chosen for any hash.
 TEST(CallKey, EqualHashesAreNotEqualKeys) {
-  const auto step = [](std::uint64_t hash, std::uint64_t value) { return (std::rotl(hash, 5) ^ value) * 0x517cc1b727220a95u; };
+  const auto step = [](std::uint64_t hash, std::uint64_t value) {
+    return (std::rotl(hash, 5) ^ value) * 0x517cc1b727220a95u;
+  };
   const std::uint64_t form = std::uint64_t{kDLFloat | 32 << 8 | 1 << 16} << 8;
-  const auto prefix = step(step(step(0, form | 3), 16), form | 5);  // an input [2, 16], whose first size is its row axis, and the form of one of rank 4
+  const auto prefix =
+      step(step(step(0, form | 3), 16),
+           form | 5);  // an input [2, 16], whose first size is its row axis, and the form of one of rank 4
   const auto at = [&](std::uint64_t third) { return std::rotl(step(step(step(prefix, 7), 16), third), 5); };
   const std::int64_t last = 9, other_last = static_cast<std::int64_t>(at(5) ^ at(6) ^ static_cast<std::uint64_t>(last));
   const Shapes a({{2, 16}, {7, 16, 5, last}}), b({{2, 16}, {7, 16, 6, other_last}});

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cermet/cermet.h"
-#include "op/case_data.hpp"
-#include "op/reference.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::test {
 
@@ -42,8 +42,10 @@ struct CaseAttribute {
     if (const auto* integer = std::get_if<std::int64_t>(&value)) a.integer = *integer;
     if (const auto* number = std::get_if<double>(&value)) a.kind = CERMET_FLOAT, a.number = *number;
     if (const auto* text = std::get_if<std::string>(&value)) a.kind = CERMET_STRING, a.string = text->c_str();
-    if (const auto* list = std::get_if<cermet::Ints>(&value)) a.kind = CERMET_INTS, a.integers = list->data(), a.count = list->size();
-    if (const auto* list = std::get_if<cermet::Floats>(&value)) a.kind = CERMET_FLOATS, a.numbers = list->data(), a.count = list->size();
+    if (const auto* list = std::get_if<cermet::Ints>(&value))
+      a.kind = CERMET_INTS, a.integers = list->data(), a.count = list->size();
+    if (const auto* list = std::get_if<cermet::Floats>(&value))
+      a.kind = CERMET_FLOATS, a.numbers = list->data(), a.count = list->size();
     if (const auto* list = std::get_if<cermet::Strings>(&value)) {
       texts.clear();
       for (const std::string& text : *list) texts.push_back(text.c_str());
@@ -74,7 +76,8 @@ struct CaseResult {
   int alias;
 };
 
-/// The tensors of a call: the inputs, with state that is updated in place in a copy, and zeroed results. Constants are NULL.
+/// The tensors of a call: the inputs, with state that is updated in place in a copy, and zeroed results. Constants are
+/// NULL.
 class CaseTensors {
  public:
   CaseTensors(std::span<const TensorView> inputs, std::uint64_t constants, const std::vector<CaseResult>& results) {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cermet/cermet.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/bound_op.hpp"
 
 namespace {
@@ -75,8 +75,9 @@ TEST(Face, TensorsTravelAsDlpack) {
   int deleted = 0;
   std::vector<std::int64_t> shape{3};
   std::vector<float> memory{1, 2, 3};
-  DLManagedTensor managed{
-      {memory.data(), {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, shape.data(), nullptr, 0}, &deleted, [](DLManagedTensor* m) { ++*static_cast<int*>(m->manager_ctx); }};
+  DLManagedTensor managed{{memory.data(), {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, shape.data(), nullptr, 0},
+                          &deleted,
+                          [](DLManagedTensor* m) { ++*static_cast<int*>(m->manager_ctx); }};
   DLManagedTensor* handed = nullptr;
   {
     const tensor taken = tensor::from_dlpack(&managed);
@@ -94,7 +95,8 @@ TEST(Face, TensorsTravelAsDlpack) {
 
 TEST(Face, TensorsKeepTheirDevice) {
   std::vector<std::int64_t> shape{2, 3}, strides{8, 1};
-  DLTensor source{reinterpret_cast<void*>(0x1000), {kDLCUDA, 1}, 2, {kDLFloat, 16, 1}, shape.data(), strides.data(), 64};
+  DLTensor source{
+      reinterpret_cast<void*>(0x1000), {kDLCUDA, 1}, 2, {kDLFloat, 16, 1}, shape.data(), strides.data(), 64};
   const tensor view = tensor::view(source);
   EXPECT_EQ(view.device().device_type, kDLCUDA);
   EXPECT_EQ(view.device().device_id, 1);
@@ -129,14 +131,22 @@ std::string message_of(Call&& call) {
 }
 
 TEST(Face, OperandsOfAnotherDeviceAreNamed) {
-  const tensor x({2, 4}), far = tensor::view(reinterpret_cast<void*>(0x1000), {2, 4}, cermet::dtype::f32, {}, {kDLCUDA, 0});
+  const tensor x({2, 4}),
+      far = tensor::view(reinterpret_cast<void*>(0x1000), {2, 4}, cermet::dtype::f32, {}, {kDLCUDA, 0});
   auto f = cermet::get_op("add", {x, x});
-  EXPECT_EQ(message_of([&] { f.run({x, far}, {x}); }), "add: input 1 (b): expected memory of the host (kDLCPU), found memory of cuda:0 (kDLCUDA)");
+  EXPECT_EQ(message_of([&] {
+              f.run({x, far}, {x});
+            }),
+            "add: input 1 (b): expected memory of the host (kDLCPU), found memory of cuda:0 (kDLCUDA)");
   EXPECT_EQ(message_of([&] {
               f({x, far});
             }),
-            "results: expected memory of the caller, given to run(), for operands on cuda:0, found a call that makes its own");
-  EXPECT_EQ(message_of([&] { f.run({x, x}, {tensor({2, 4})}, cermet::stream(&f)); }), "add: stream: expected none on cpu, found one");
+            "results: expected memory of the caller, given to run(), for operands on cuda:0, found a call that makes "
+            "its own");
+  EXPECT_EQ(message_of([&] {
+              f.run({x, x}, {tensor({2, 4})}, cermet::stream(&f));
+            }),
+            "add: stream: expected none on cpu, found one");
 }
 
 #ifdef CERMET_HAS_CUDA_PLUGIN
@@ -150,8 +160,14 @@ TEST(Face, AGpuTakesItsTensorsAndAStream) {
   cermet::operation add(gpu, "add", {a, b});
   add.run({a, b}, {y});
   add.run({a, b}, {y}, cermet::stream(&add));
-  EXPECT_EQ(message_of([&] { add.run({a, host}, {y}); }), "add: input 1 (b): expected memory of cuda:0 (kDLCUDA), found memory of the host (kDLCPU)");
-  EXPECT_EQ(message_of([&] { add.run({a, b}, {host}); }), "add: output 0 (y): expected memory of cuda:0 (kDLCUDA), found memory of the host (kDLCPU)");
+  EXPECT_EQ(message_of([&] {
+              add.run({a, host}, {y});
+            }),
+            "add: input 1 (b): expected memory of cuda:0 (kDLCUDA), found memory of the host (kDLCPU)");
+  EXPECT_EQ(message_of([&] {
+              add.run({a, b}, {host});
+            }),
+            "add: output 0 (y): expected memory of cuda:0 (kDLCUDA), found memory of the host (kDLCPU)");
 }
 #endif
 
@@ -166,12 +182,17 @@ TEST(Face, OneOperationTakesEveryRowCount) {
   EXPECT_EQ(y.values(), (std::vector<float>{1, 3, 2, 4, 3, 7}));
   EXPECT_EQ(f({tensor({0, 2})}).shape(), (std::vector<std::int64_t>{0, 2}));
   EXPECT_EQ(f.output_shape(0, {tensor({5, 2})}), (std::vector<std::int64_t>{5, 2}));
-  EXPECT_EQ(message_of([&] { f({tensor({9, 2})}); }), "linear: input 0 (x): expected M of f32[M, 2] from 0 to 8, found 9");
+  EXPECT_EQ(message_of([&] {
+              f({tensor({9, 2})});
+            }),
+            "linear: input 0 (x): expected M of f32[M, 2] from 0 to 8, found 9");
   EXPECT_EQ(message_of([&] {
               cermet::get_op("add", {{cermet::dtype::f32, {rows}}, {cermet::dtype::f32, {cermet::up_to('M', 9)}}});
             }),
             "range M: expected one maximum, found 8 and 9");
-  EXPECT_EQ(cermet::get_op("reduce_sum", {{cermet::dtype::f32, {rows}}}, {{"axes", axes}})({tensor({3}, {1, 2, 3})}).values(), std::vector<float>{6});
+  EXPECT_EQ(
+      cermet::get_op("reduce_sum", {{cermet::dtype::f32, {rows}}}, {{"axes", axes}})({tensor({3}, {1, 2, 3})}).values(),
+      std::vector<float>{6});
 }
 
 TEST(Face, OperationsShareAWeight) {
@@ -211,7 +232,9 @@ TEST(Face, ModelsGenerate) {
             (std::vector<std::int32_t>{302, 262}));
   EXPECT_EQ(result.end, CERMET_END_CANCELLED);
   EXPECT_EQ(model.logits(prompt).size(), 3 * model.vocab_size());
-  EXPECT_THROW(model.generate(prompt, options, [](std::int32_t, std::string_view) -> bool { throw std::runtime_error("mine"); }), std::runtime_error);
+  EXPECT_THROW(
+      model.generate(prompt, options, [](std::int32_t, std::string_view) -> bool { throw std::runtime_error("mine"); }),
+      std::runtime_error);
   EXPECT_THROW(model.generate({-1}, options), cermet::error);
   EXPECT_THROW(cermet::model("/no/such/model"), cermet::error);
 }

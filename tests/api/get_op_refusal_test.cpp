@@ -40,7 +40,8 @@ class NamedOp : public testing::Test {
   cermet_callable* callable = nullptr;
   cermet_weight* weight = nullptr;
   cermet_get_op_options options = cermet_get_op_defaults();
-  Floats x{{2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}}, w{{3, 4}, {1, 0, 0, 0, 0, 1, 0, 0, 1, 1, 1, 1}}, y{{2, 3}, std::vector<float>(6, -1)};
+  Floats x{{2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}}, w{{3, 4}, {1, 0, 0, 0, 0, 1, 0, 0, 1, 1, 1, 1}},
+      y{{2, 3}, std::vector<float>(6, -1)};
   const std::vector<float> expected{1, 2, 10, 5, 6, 26};
 };
 
@@ -97,7 +98,8 @@ TEST_F(NamedOp, KernelAndConfigurationMayBeNamed) {
   EXPECT_EQ(y.memory, expected);
   EXPECT_EQ(cermet_callable_kernel(callable), chosen);
   EXPECT_EQ(cermet_callable_config(callable), config);
-  expect_refused(get_with([&] { options.kernel = "rowwise.rms_norm"; }), {"linear: kernel", "expected one of", chosen, "rowwise.rms_norm"});
+  expect_refused(get_with([&] { options.kernel = "rowwise.rms_norm"; }),
+                 {"linear: kernel", "expected one of", chosen, "rowwise.rms_norm"});
   expect_refused(get_with([&] { options.config = "tile=7"; }), {"linear: config", "tile"});
 }
 
@@ -157,7 +159,8 @@ TEST_F(NamedOp, GetOpRefusesWhatTheSchemaDoesNotSay) {
   expect_refused(cermet_get_op(handle, "linear", nullptr, 2, nullptr, 0, nullptr, &callable), {"inputs", "NULL"});
   expect_refused(cermet_get_op(handle, "linear", in, 2, nullptr, 1, nullptr, &callable), {"attributes", "NULL"});
   expect_refused(cermet_get_op(handle, "linear", in, 2, nullptr, 0, nullptr, nullptr), {"callable", "NULL"});
-  expect_refused(cermet_get_op(handle, "linear", in, 1, nullptr, 0, nullptr, &callable), {"linear", "operand 1 (w)", "nothing"});
+  expect_refused(cermet_get_op(handle, "linear", in, 1, nullptr, 0, nullptr, &callable),
+                 {"linear", "operand 1 (w)", "nothing"});
   w.dl.dtype.lanes = 2;
   expect_refused(get(), {"linear", "input 1 (w)", "float32x2"});
   w.dl.dtype.lanes = 1;
@@ -167,7 +170,8 @@ TEST_F(NamedOp, GetOpRefusesWhatTheSchemaDoesNotSay) {
   expect_refused(get(), {"linear", "input 1", "0 to 8 dimensions", "9"});
   w.shape = {3, 4};
   w.get()->shape = nullptr;
-  expect_refused(cermet_get_op(handle, "linear", in, 2, nullptr, 0, nullptr, &callable), {"linear", "input 1", "shape", "NULL"});
+  expect_refused(cermet_get_op(handle, "linear", in, 2, nullptr, 0, nullptr, &callable),
+                 {"linear", "input 1", "shape", "NULL"});
 }
 
 TEST_F(NamedOp, CallRefusesWhatDoesNotFitAndStaysUsable) {
@@ -203,7 +207,8 @@ TEST_F(NamedOp, StateIsSharedWithItsResult) {
   std::int64_t slots[] = {1}, one[] = {1};
   const DLTensor slot{slots, {kDLCPU, 0}, 1, {kDLInt, 64, 1}, one, nullptr, 0};
   const DLTensor* in[] = {k.get(), k.get(), cache.get(), cache.get(), &slot};
-  ASSERT_EQ(cermet_get_op(handle, "kv_cache_write", in, 5, nullptr, 0, nullptr, &callable), CERMET_OK) << cermet_last_error_message();
+  ASSERT_EQ(cermet_get_op(handle, "kv_cache_write", in, 5, nullptr, 0, nullptr, &callable), CERMET_OK)
+      << cermet_last_error_message();
   std::size_t count = 0;
   ASSERT_EQ(cermet_call_output_count(callable, in, 5, &count), CERMET_OK);
   EXPECT_EQ(count, 2u);

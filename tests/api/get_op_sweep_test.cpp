@@ -1,4 +1,5 @@
-// Every operator by name, over its own cases and over fewer rows of them: the bits of an operator that is made for exactly these shapes, or its error.
+// Every operator by name, over its own cases and over fewer rows of them: the bits of an operator that is made for
+// exactly these shapes, or its error.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +18,8 @@ std::vector<TensorView> first_rows(const CaseData& data, std::int64_t rows) {
   std::vector<TensorView> inputs = data.inputs;
   const std::int64_t all = inputs[0].shape[0];
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].present && inputs[i].shape.rank() > 0 && inputs[i].shape[0] == all && !data.problem.is_constant(i)) inputs[i].shape[0] = rows;
+    if (inputs[i].present && inputs[i].shape.rank() > 0 && inputs[i].shape[0] == all && !data.problem.is_constant(i))
+      inputs[i].shape[0] = rows;
   return inputs;
 }
 
@@ -31,11 +33,11 @@ class CallOfOperator : public testing::TestWithParam<const OpDefinition*> {
     const test::CaseAttributes attributes(data.problem);
     std::vector<cermet_descriptor> descriptors;
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      descriptors.push_back({inputs[i].present ? name_of(inputs[i].dtype).data() : nullptr, inputs[i].shape.rank(), inputs[i].shape.begin(), nullptr,
-                             data.problem.is_constant(i) ? 1 : 0});
+      descriptors.push_back({inputs[i].present ? name_of(inputs[i].dtype).data() : nullptr, inputs[i].shape.rank(),
+                             inputs[i].shape.begin(), nullptr, data.problem.is_constant(i) ? 1 : 0});
     cermet_op* op = nullptr;
-    if (cermet_op_create(handle, data.problem.op->name.data(), descriptors.data(), descriptors.size(), attributes.get().data(), attributes.get().size(), &op) !=
-        CERMET_OK)
+    if (cermet_op_create(handle, data.problem.op->name.data(), descriptors.data(), descriptors.size(),
+                         attributes.get().data(), attributes.get().size(), &op) != CERMET_OK)
       return std::nullopt;
     std::vector<test::CaseResult> results;
     for (std::size_t o = 0; o < cermet_op_output_count(op); ++o) {
@@ -50,7 +52,8 @@ class CallOfOperator : public testing::TestWithParam<const OpDefinition*> {
       }
     }
     test::CaseTensors call(inputs, data.problem.constant_inputs, results);
-    const cermet_status status = cermet_op_run(op, call.in.data(), call.in.size(), call.out.data(), call.out.size(), nullptr, 0, nullptr);
+    const cermet_status status =
+        cermet_op_run(op, call.in.data(), call.in.size(), call.out.data(), call.out.size(), nullptr, 0, nullptr);
     cermet_op_destroy(op);
     return status == CERMET_OK ? std::optional(call.bytes()) : std::nullopt;
   }
@@ -69,25 +72,29 @@ class CallOfOperator : public testing::TestWithParam<const OpDefinition*> {
     options.constants = data.problem.constant_inputs;
     options.dtypes = dtypes.data();
     cermet_callable* made = nullptr;
-    EXPECT_EQ(
-        cermet_get_op(handle, data.problem.op->name.data(), given.data(), given.size(), attributes.get().data(), attributes.get().size(), &options, &made),
-        CERMET_OK)
+    EXPECT_EQ(cermet_get_op(handle, data.problem.op->name.data(), given.data(), given.size(), attributes.get().data(),
+                            attributes.get().size(), &options, &made),
+              CERMET_OK)
         << cermet_last_error_message();
     return made;
   }
 
-  static std::optional<Bytes> call(cermet_callable* callable, const CaseData& data, const std::vector<TensorView>& inputs) {
+  static std::optional<Bytes> call(cermet_callable* callable, const CaseData& data,
+                                   const std::vector<TensorView>& inputs) {
     std::vector<test::CaseResult> results;
     const test::CaseTensors shapes(inputs, data.problem.constant_inputs, {});
     std::size_t count = 0;
-    if (cermet_call_output_count(callable, shapes.in.data(), shapes.in.size(), &count) != CERMET_OK) return std::nullopt;
+    if (cermet_call_output_count(callable, shapes.in.data(), shapes.in.size(), &count) != CERMET_OK)
+      return std::nullopt;
     for (std::size_t o = 0; o < count; ++o) {
       cermet_call_result r{};
-      EXPECT_EQ(cermet_call_output(callable, shapes.in.data(), shapes.in.size(), o, &r), CERMET_OK) << cermet_last_error_message();
+      EXPECT_EQ(cermet_call_output(callable, shapes.in.data(), shapes.in.size(), o, &r), CERMET_OK)
+          << cermet_last_error_message();
       results.push_back({*dtype_from_name(r.dtype), shape_of(r.shape, r.ndim), r.shared_input});
     }
     test::CaseTensors made(inputs, data.problem.constant_inputs, results);
-    const cermet_status status = cermet_call(callable, made.in.data(), made.in.size(), made.out.data(), made.out.size(), nullptr);
+    const cermet_status status =
+        cermet_call(callable, made.in.data(), made.in.size(), made.out.data(), made.out.size(), nullptr);
     return status == CERMET_OK ? std::optional(made.bytes()) : std::nullopt;
   }
 
@@ -116,14 +123,16 @@ TEST_P(CallOfOperator, GivesTheBitsOfAnOperatorForItsShapes) {
       if (is_empty) continue;  // without results nothing is read, and so no index that is out of range
       EXPECT_EQ(found.has_value(), expected.has_value()) << test_case.name << ": " << cermet_last_error_message();
       if (expected && found) {
-        EXPECT_EQ(*found, *expected) << test_case.name << ", " << inputs[0].shape.to_string() << " by " << cermet_callable_kernel(callable);
+        EXPECT_EQ(*found, *expected) << test_case.name << ", " << inputs[0].shape.to_string() << " by "
+                                     << cermet_callable_kernel(callable);
       }
     }
     cermet_callable_destroy(callable);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, CallOfOperator, testing::ValuesIn(every_operator()), [](const auto& info) { return std::string(info.param->name); });
+INSTANTIATE_TEST_SUITE_P(Operators, CallOfOperator, testing::ValuesIn(every_operator()),
+                         [](const auto& info) { return std::string(info.param->name); });
 
 }  // namespace
 }  // namespace cermet

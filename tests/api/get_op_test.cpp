@@ -20,12 +20,16 @@ class GetOp : public testing::Test {
     cermet_callable_destroy(callable);
     cermet_destroy(handle);
   }
-  cermet_status get(const char* name, const std::vector<const DLTensor*>& inputs, const std::vector<cermet_attribute>& attributes = {}) {
+  cermet_status get(const char* name, const std::vector<const DLTensor*>& inputs,
+                    const std::vector<cermet_attribute>& attributes = {}) {
     cermet_callable_destroy(callable);
     callable = nullptr;
-    return cermet_get_op(handle, name, inputs.data(), inputs.size(), attributes.data(), attributes.size(), &options, &callable);
+    return cermet_get_op(handle, name, inputs.data(), inputs.size(), attributes.data(), attributes.size(), &options,
+                         &callable);
   }
-  cermet_status call(const std::vector<const DLTensor*>& inputs, DLTensor* y) { return cermet_call(callable, inputs.data(), inputs.size(), &y, 1, nullptr); }
+  cermet_status call(const std::vector<const DLTensor*>& inputs, DLTensor* y) {
+    return cermet_call(callable, inputs.data(), inputs.size(), &y, 1, nullptr);
+  }
   std::size_t bound() const { return cermet_callable_bound_count(callable); }
 
   /// Rows of equal elements, 1, 2, 3 and so on, whose norm is 1 in each element.
@@ -132,11 +136,13 @@ TEST_F(GetOp, TheSameShapeHasTheSameKernelWhateverCameBefore) {
     EXPECT_EQ(cermet_create("cpu", 1, &own), CERMET_OK);
     for (std::size_t i = 0; i < sizes.size() * sizes.size(); ++i) {
       const std::size_t n = backwards ? sizes.size() * sizes.size() - 1 - i : i;
-      const std::int64_t rows_of_x = sizes[n % sizes.size()], rows_of_w = sizes[n / sizes.size()];  // equal ones among them
+      const std::int64_t rows_of_x = sizes[n % sizes.size()],
+                         rows_of_w = sizes[n / sizes.size()];  // equal ones among them
       Floats a = rows({rows_of_x, 16}), b = rows({rows_of_w, 16});
       const DLTensor* in[] = {at(a), at(b)};
       if (!linear) {
-        EXPECT_EQ(cermet_get_op(own, "linear", in, 2, nullptr, 0, nullptr, &linear), CERMET_OK) << cermet_last_error_message();
+        EXPECT_EQ(cermet_get_op(own, "linear", in, 2, nullptr, 0, nullptr, &linear), CERMET_OK)
+            << cermet_last_error_message();
       }
       cermet_call_result result{};
       EXPECT_EQ(cermet_call_output(linear, in, 2, 0, &result), CERMET_OK) << cermet_last_error_message();
@@ -185,7 +191,8 @@ TEST_F(GetOp, ThreadsHaveCallablesOfTheirOwn) {
       Floats a = rows({1 + thread, 4}), b = w;
       const DLTensor* in[] = {at(a), at(b)};
       cermet_callable* mine = nullptr;
-      ASSERT_EQ(cermet_get_op(handle, "rms_norm", in, 2, nullptr, 0, nullptr, &mine), CERMET_OK) << cermet_last_error_message();
+      ASSERT_EQ(cermet_get_op(handle, "rms_norm", in, 2, nullptr, 0, nullptr, &mine), CERMET_OK)
+          << cermet_last_error_message();
       for (std::int64_t m = 1; m <= 40; ++m) {
         Floats rows_of = rows({m, 4}), y = like(rows_of);
         in[0] = at(rows_of);

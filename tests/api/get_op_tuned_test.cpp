@@ -49,12 +49,17 @@ void print_calls() {
   Floats w({4}, {1, 2, 3, 4});
   if (cermet_create("cpu", 2, &handle) != CERMET_OK) std::exit(2);
   for (const std::int64_t rows : {40, 48, 50, 64, 48, 100, 70, 128, 130}) {
-    Floats x({rows, 4}, std::vector<float>(static_cast<std::size_t>(4 * rows), 2)), y({rows, 4}, std::vector<float>(static_cast<std::size_t>(4 * rows), -1));
+    Floats x({rows, 4}, std::vector<float>(static_cast<std::size_t>(4 * rows), 2)),
+        y({rows, 4}, std::vector<float>(static_cast<std::size_t>(4 * rows), -1));
     const DLTensor* in[] = {x.get(), w.get()};
     DLTensor* out = y.get();
-    if (!callable && cermet_get_op(handle, "rms_norm", in, 2, nullptr, 0, nullptr, &callable) != CERMET_OK) std::exit(3);
-    if (cermet_call(callable, in, 2, &out, 1, nullptr) != CERMET_OK || y.memory.back() < 3.99f || y.memory.back() > 4.01f) std::exit(4);
-    std::fprintf(stderr, "%d:%s/%d ", static_cast<int>(rows), cermet_callable_config(callable), static_cast<int>(cermet_callable_bound_count(callable)));
+    if (!callable && cermet_get_op(handle, "rms_norm", in, 2, nullptr, 0, nullptr, &callable) != CERMET_OK)
+      std::exit(3);
+    if (cermet_call(callable, in, 2, &out, 1, nullptr) != CERMET_OK || y.memory.back() < 3.99f ||
+        y.memory.back() > 4.01f)
+      std::exit(4);
+    std::fprintf(stderr, "%d:%s/%d ", static_cast<int>(rows), cermet_callable_config(callable),
+                 static_cast<int>(cermet_callable_bound_count(callable)));
   }
   std::exit(0);
 }
@@ -63,7 +68,8 @@ void print_calls() {
 TEST(GetOpTuned, RangesEndWhereATunedSizeSaysOtherwise) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(print_calls(), testing::ExitedWithCode(0),
-              "40:default/1 48:threads=1/2 50:default/2 64:default/2 48:threads=1/2 100:threads=1/3 70:threads=1/3 128:threads=1/3 130:default/4 ");
+              "40:default/1 48:threads=1/2 50:default/2 64:default/2 48:threads=1/2 100:threads=1/3 70:threads=1/3 "
+              "128:threads=1/3 130:default/4 ");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Operators on tensors in a GPU's memory, and models, through the C and C++ interfaces. Skipped, with the reason, where there is no GPU.
+// Operators on tensors in a GPU's memory, and models, through the C and C++ interfaces. Skipped, with the reason, where
+// there is no GPU.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +22,9 @@ struct Driver {
   }
   int retain(void** context) const { return find<int (*)(void**, int)>("cuDevicePrimaryCtxRetain")(context, 0); }
   int push(void* context) const { return find<int (*)(void*)>("cuCtxPushCurrent_v2")(context); }
-  int allocate(std::uint64_t* pointer, std::size_t bytes) const { return find<int (*)(std::uint64_t*, std::size_t)>("cuMemAlloc_v2")(pointer, bytes); }
+  int allocate(std::uint64_t* pointer, std::size_t bytes) const {
+    return find<int (*)(std::uint64_t*, std::size_t)>("cuMemAlloc_v2")(pointer, bytes);
+  }
   int release(std::uint64_t pointer) const { return find<int (*)(std::uint64_t)>("cuMemFree_v2")(pointer); }
   /// Done when it returns: streams that do not wait for the default one may read it.
   int upload(std::uint64_t to, const void* from, std::size_t bytes) const {
@@ -60,7 +63,8 @@ class GpuAbi : public testing::Test {
   template <class T>
   std::vector<T> elements_of(const cermet::tensor& t) {
     std::vector<T> elements(static_cast<std::size_t>(t.size()));
-    EXPECT_EQ(driver.download(elements.data(), reinterpret_cast<std::uint64_t>(t.data()), elements.size() * sizeof(T)), 0);
+    EXPECT_EQ(driver.download(elements.data(), reinterpret_cast<std::uint64_t>(t.data()), elements.size() * sizeof(T)),
+              0);
     return elements;
   }
 
@@ -88,7 +92,8 @@ TEST_F(GpuAbi, RunsOnTheHandlesStreamAndOnTheCallers) {
   DLTensor tensors[3];
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(driver.allocate(&memory[i], n * sizeof(float)), 0);
-    tensors[i] = {reinterpret_cast<void*>(memory[i]), {kDLCUDA, 0}, 1, {kDLFloat, 32, 1}, const_cast<std::int64_t*>(shape), nullptr, 0};
+    tensors[i] = {reinterpret_cast<void*>(memory[i]), {kDLCUDA, 0}, 1, {kDLFloat, 32, 1},
+                  const_cast<std::int64_t*>(shape),   nullptr,      0};
   }
   const DLTensor* in[] = {&tensors[0], &tensors[1]};
   DLTensor* out[] = {&tensors[2]};
@@ -105,7 +110,8 @@ TEST_F(GpuAbi, RunsOnTheHandlesStreamAndOnTheCallers) {
   }
   tensors[0].device.device_type = kDLCPU;
   EXPECT_EQ(cermet_op_run(op, in, 2, out, 1, nullptr, 0, nullptr), CERMET_INVALID_ARGUMENT);
-  EXPECT_EQ(std::string(cermet_last_error_message()), "add: input 0 (a): expected memory of cuda:0 (kDLCUDA), found memory of the host (kDLCPU)");
+  EXPECT_EQ(std::string(cermet_last_error_message()),
+            "add: input 0 (a): expected memory of cuda:0 (kDLCUDA), found memory of the host (kDLCPU)");
   for (const std::uint64_t m : memory) driver.release(m);
   cermet_op_destroy(op);
 }
@@ -120,12 +126,14 @@ TEST_F(GpuAbi, CallsByNameOnTheCallersStreamAsTheCpuDoes) {
   const cermet::tensor device_w = on_gpu(w, {n, k}, cermet::dtype::bf16);
   const cermet::descriptor sample(cermet::dtype::bf16, {1, k});
   auto expected = cpu.get_op("linear", sample, cermet::weight(host(w, n, k)));
-  auto constant = gpu.get_op("linear", sample, cermet::weight(device_w)), given = gpu.get_op("linear", sample, device_w);
+  auto constant = gpu.get_op("linear", sample, cermet::weight(device_w)),
+       given = gpu.get_op("linear", sample, device_w);
   void* native = nullptr;
   ASSERT_EQ(driver.make_stream(&native), 0);
   for (const std::int64_t m : {1, 2, 7, 8, 33, 200, 7, 1}) {
     const std::vector<std::uint16_t> x = small_integers(m * k, 3);
-    const cermet::tensor rows = on_gpu(x, {m, k}, cermet::dtype::bf16), first = on_gpu(std::vector<std::uint16_t>(m * n), {m, n}, cermet::dtype::bf16),
+    const cermet::tensor rows = on_gpu(x, {m, k}, cermet::dtype::bf16),
+                         first = on_gpu(std::vector<std::uint16_t>(m * n), {m, n}, cermet::dtype::bf16),
                          second = on_gpu(std::vector<std::uint16_t>(m * n), {m, n}, cermet::dtype::bf16);
     const cermet::tensor on_cpu = expected(host(x, m, k));
     constant(rows, cermet::out(first), cermet::stream(native));
@@ -162,7 +170,8 @@ TEST_F(GpuAbi, OneOperatorTakesEveryRowCountAsTheCpuDoes) {
     const std::vector<std::uint16_t> bits(y.data<std::uint16_t>(), y.data<std::uint16_t>() + y.size());
     for (cermet::operation* op : {&first, &second, &fixed}) {
       if (op == &fixed && m != 8) continue;
-      const cermet::tensor result = on_gpu(std::vector<std::uint16_t>(bits.size(), 0x7fc0), {m, n}, cermet::dtype::bf16);
+      const cermet::tensor result =
+          on_gpu(std::vector<std::uint16_t>(bits.size(), 0x7fc0), {m, n}, cermet::dtype::bf16);
       op->run({device_x}, {result}, cermet::stream(native));
       ASSERT_EQ(driver.finish(native), 0);
       EXPECT_EQ(elements_of<std::uint16_t>(result), bits) << m << " rows by " << op->kernel();
@@ -170,14 +179,16 @@ TEST_F(GpuAbi, OneOperatorTakesEveryRowCountAsTheCpuDoes) {
       EXPECT_EQ(elements_of<std::uint16_t>(result), bits) << m << " rows on the handle's stream";
     }
   }
-  EXPECT_THROW(first({on_gpu(small_integers(k, 1), {1, k}, cermet::dtype::bf16)}), cermet::error) << "results have no memory";
+  EXPECT_THROW(first({on_gpu(small_integers(k, 1), {1, k}, cermet::dtype::bf16)}), cermet::error)
+      << "results have no memory";
   EXPECT_THROW(first.run({host(x, 1, k)}, {on_gpu(small_integers(n, 1), {1, n}, cermet::dtype::bf16)}), cermet::error);
 }
 
 TEST_F(GpuAbi, StridedWeightsAreTakenFromTheGpu) {
   const cermet::tensor wide = on_gpu(std::vector<float>{1, 0, 9, 0, 1, 9, 1, 1, 9}, {3, 3}, cermet::dtype::f32);
   const cermet::tensor w = cermet::tensor::view(wide.data(), {3, 2}, cermet::dtype::f32, {3, 1}, {kDLCUDA, 0});
-  const cermet::tensor x = on_gpu(std::vector<float>{1, 10}, {1, 2}, cermet::dtype::f32), y = on_gpu(std::vector<float>(3, -1), {1, 3}, cermet::dtype::f32);
+  const cermet::tensor x = on_gpu(std::vector<float>{1, 10}, {1, 2}, cermet::dtype::f32),
+                       y = on_gpu(std::vector<float>(3, -1), {1, 3}, cermet::dtype::f32);
   const cermet::handle gpu("cuda", 1);
   cermet::operation linear(gpu, "linear", {x, cermet::weight(w)});
   linear.run({x}, {y});
@@ -203,7 +214,8 @@ TEST_F(GpuAbi, ModelsRunOnTheGpuAndAgreeWithTheCpu) {
       float largest = 0;
       for (std::size_t i = 0; i < vocab; ++i) largest = std::max(largest, std::abs(expected[row * vocab + i]));
       ASSERT_GT(largest, 0);
-      for (std::size_t i = 0; i < vocab; ++i) ASSERT_NEAR(logits[row * vocab + i], expected[row * vocab + i], 2e-4f * largest) << row << ", " << i;
+      for (std::size_t i = 0; i < vocab; ++i)
+        ASSERT_NEAR(logits[row * vocab + i], expected[row * vocab + i], 2e-4f * largest) << row << ", " << i;
     }
     cermet_generate_options generate = cermet_generate_defaults();
     generate.max_new_tokens = 32;
@@ -221,7 +233,8 @@ TEST_F(GpuAbi, ModelsTakeCodesForWeightsAndCache) {
   options.weights = "i8";
   options.kv_cache = "i8";
   options.max_context = 512;
-  const std::string folder = CERMET_SOURCE_DIR "/tests/model/data/reference/llama-gqa-f32";  // dense: no router's choice depends on a quantized value
+  const std::string folder = CERMET_SOURCE_DIR
+      "/tests/model/data/reference/llama-gqa-f32";  // dense: no router's choice depends on a quantized value
   cermet::model there(folder, options, gpu), here(folder, options, cpu);
   const std::vector<std::int32_t> prompt{5, 17, 200, 31, 8};
   const std::vector<float> logits = there.logits(prompt), expected = here.logits(prompt);

@@ -13,7 +13,8 @@ TEST(GraphRefusal, NamesWhatDoesNotFit) {
   EXPECT_SAYS(made.input("x", dtype::f32, {2}), "value 'x': expected a name of its own, found one that is taken");
   EXPECT_SAYS(made.input("v", dtype::f32, {"T-"}), "T-");
   EXPECT_SAYS(made.apply("lineer", {x, w}), "linear");
-  EXPECT_SAYS(made.apply("linear", {x, value(99)}), "linear: input 1 (w): expected a value of graph 'small', of which there are 5, found 99");
+  EXPECT_SAYS(made.apply("linear", {x, value(99)}),
+              "linear: input 1 (w): expected a value of graph 'small', of which there are 5, found 99");
   EXPECT_SAYS(made.apply("linear", {x, made.literal("three", tensor({1, 3}, Values(3)))}), "linear: operand 1 (w)");
   EXPECT_SAYS(made.apply("relu", {x}, {}, {"x"}), "value 'x': expected a name of its own, found one that is taken");
   EXPECT_SAYS(made.apply("relu", {x}, {{"slope", 1}}), "slope");
@@ -60,7 +61,8 @@ TEST(GraphRefusal, RefusesNullPointers) {
   expect_refused(cermet_graph_scope_end(small.get()), {"scope: expected one that was begun, found none"});
   session ready = small.compile();
   DLTensor result{};
-  expect_refused(cermet_session_result(ready.get(), 0, &result), {"output 'y': expected a run that succeeded, found none"});
+  expect_refused(cermet_session_result(ready.get(), 0, &result),
+                 {"output 'y': expected a run that succeeded, found none"});
   expect_refused(cermet_session_result(ready.get(), 2, &result), {"expected an index below 2, found 2"});
   expect_refused(cermet_session_run(ready.get(), nullptr, 1, nullptr, 0, nullptr), {"inputs", "NULL"});
   cermet_graph_destroy(nullptr);

@@ -58,7 +58,8 @@ TEST(GraphFace, ResultsInAnInputsMemoryAreWrittenWhenItIsRead) {
   EXPECT_EQ(x.values(), (Values{3, -2, 9, -4}));
   EXPECT_EQ(product.values(), (Values{2, -4, 6, -8}));
   EXPECT_SAYS(compiled.run({x}, {x}), "small: expected 2 outputs or none, found 1");
-  EXPECT_SAYS(compiled.run({x}, {product, product}), "output 1 (product): expected memory of its own, found that of output 0");
+  EXPECT_SAYS(compiled.run({x}, {product, product}),
+              "output 1 (product): expected memory of its own, found that of output 0");
 }
 
 TEST(GraphFace, AValueMayBeSeveralResultsAndAnInputOne) {
@@ -80,7 +81,8 @@ TEST(GraphFace, AValueMayBeSeveralResultsAndAnInputOne) {
   const tensor a({2}), other({2});
   EXPECT_SAYS(compiled.run({given}, {a, tensor(), other, tensor()}),
               "output 2 (same): expected the memory of input 'x', which it shares, or none, found another");
-  EXPECT_SAYS(compiled.run({given}, {given, tensor(), tensor(), tensor()}), "output 0 (a): expected memory of its own, found that of input 'x'");
+  EXPECT_SAYS(compiled.run({given}, {given, tensor(), tensor(), tensor()}),
+              "output 0 (a): expected memory of its own, found that of input 'x'");
 }
 
 TEST(GraphFace, TextIsTheSameGraph) {
@@ -98,7 +100,8 @@ TEST(GraphFace, TextIsTheSameGraph) {
   graph copy = graph::parse(text);
   EXPECT_EQ(copy.text(), text);
   EXPECT_SAYS(copy.compile(), "constant 'w': expected values, given by cermet_graph_set_constant(), found none");
-  EXPECT_SAYS(copy.set_constant("two", twice), "constant 'two': expected a constant that graph 'small' declares without values, found another value");
+  EXPECT_SAYS(copy.set_constant("two", twice),
+              "constant 'two': expected a constant that graph 'small' declares without values, found another value");
   EXPECT_SAYS(copy.set_constant("v", twice), "found none");
   copy.set_constant("w", twice);
   const tensor x({1, 2}, Values{3, -1});
@@ -125,7 +128,8 @@ TEST(GraphFace, MarksSuperKernels) {
   made.output("z", made.sin(y));
   const std::string text = made.text();
   EXPECT_NE(text.find("super_kernel sp1 \"stream-fusion=1:strict-scope-check=bypass\""), std::string::npos) << text;
-  for (const char* line : {"relu(%x) : f32[4] in sp1", "neg(%relu) : f32[4] outside", "exp(%neg) : f32[4] in sp1", "sin(%neg) : f32[4]\n"})
+  for (const char* line :
+       {"relu(%x) : f32[4] in sp1", "neg(%relu) : f32[4] outside", "exp(%neg) : f32[4] in sp1", "sin(%neg) : f32[4]\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
   session marked = made.compile();
   const tensor given({4}, Values{1, -2, 3, 0});
@@ -140,7 +144,8 @@ TEST(GraphFace, MarksSuperKernels) {
   EXPECT_SAYS(plain.compile(all), "sideways");
   EXPECT_SAYS((void)made.super_kernel("sp2", "fast=1"), "super-kernel 'sp2'");
   EXPECT_SAYS((void)made.super_kernel("sp1", "stream-fusion=0"), "super-kernel 'sp1'");
-  expect_refused(cermet_graph_super_kernel_begin(made.get(), nullptr, "width=2"), {"super-kernel without a name", "found 'width=2'"});
+  expect_refused(cermet_graph_super_kernel_begin(made.get(), nullptr, "width=2"),
+                 {"super-kernel without a name", "found 'width=2'"});
   expect_refused(cermet_graph_super_kernel_end(made.get()), {"super-kernel: expected one that was begun, found none"});
 }
 
@@ -171,13 +176,14 @@ TEST(GraphFace, OperatorsOfSeveralResultsAndListsOfOperands) {
 TEST(GraphFace, StateIsUpdatedInPlace) {
   graph made("state");
   const value key = made.input("key", dtype::f32, {"T", 1, 4}), val = made.input("value", dtype::f32, {"T", 1, 4});
-  const value keys = made.input("keys", dtype::f32, {2, 1, 8, 4}), vals = made.input("values", dtype::f32, {2, 1, 8, 4}),
-              slots = made.input("slots", dtype::i64, {"T"});
+  const value keys = made.input("keys", dtype::f32, {2, 1, 8, 4}),
+              vals = made.input("values", dtype::f32, {2, 1, 8, 4}), slots = made.input("slots", dtype::i64, {"T"});
   const auto written = made.kv_cache_write(key, val, keys, vals, slots);
   made.output("new_keys", written.k_cache);
   made.output("new_values", written.v_cache);
   session compiled = made.compile({{{"T", 4}}});
-  const tensor k({1, 1, 4}, Values{1, 2, 3, 4}), cache({2, 1, 8, 4}, Values(64)), other({2, 1, 8, 4}, Values(64)), slot({1}, dtype::i64);
+  const tensor k({1, 1, 4}, Values{1, 2, 3, 4}), cache({2, 1, 8, 4}, Values(64)), other({2, 1, 8, 4}, Values(64)),
+      slot({1}, dtype::i64);
   static_cast<std::int64_t*>(slot.data())[0] = 5;
   EXPECT_EQ(cermet_session_output_alias(compiled.get(), 0), 2);
   compiled.run({k, k, cache, other, slot});

@@ -56,7 +56,8 @@ TEST(Schema, IsListedAndIsJson) {
   EXPECT_EQ(cermet_op_schema(nullptr), nullptr);
 }
 
-/// Of results, as bindings declare functions by it: in "max_pool", `indices` is one that only some calls have; `split` has any number of `y`.
+/// Of results, as bindings declare functions by it: in "max_pool", `indices` is one that only some calls have; `split`
+/// has any number of `y`.
 TEST(Schema, SaysWhichResultsDependOnTheCall) {
   const auto outputs = [](const char* name) { return nlohmann::json::parse(cermet_op_schema(name))["outputs"]; };
   EXPECT_EQ(outputs("max_pool")[0]["optional"], false);

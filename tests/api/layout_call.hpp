@@ -50,7 +50,8 @@ inline Shape permuted_strides(const Shape& shape, int dense) {
   std::int64_t covered = 1;
   for (int axis = shape.rank() - 1; axis >= std::max(shape.rank() - dense, 0); --axis)
     strides[axis] = covered, covered *= std::max<std::int64_t>(shape[axis], 1);
-  for (int axis = 0; axis < shape.rank() - dense; ++axis) strides[axis] = covered, covered *= std::max<std::int64_t>(shape[axis], 1);
+  for (int axis = 0; axis < shape.rank() - dense; ++axis)
+    strides[axis] = covered, covered *= std::max<std::int64_t>(shape[axis], 1);
   return strides;
 }
 
@@ -70,9 +71,9 @@ class LayoutCall {
     cermet_get_op_options options = cermet_get_op_defaults();
     options.constants = data.problem.constant_inputs;
     options.dtypes = dtypes.data();
-    EXPECT_EQ(
-        cermet_get_op(handle, data.problem.op->name.data(), given.data(), given.size(), attributes.get().data(), attributes.get().size(), &options, &callable_),
-        CERMET_OK)
+    EXPECT_EQ(cermet_get_op(handle, data.problem.op->name.data(), given.data(), given.size(), attributes.get().data(),
+                            attributes.get().size(), &options, &callable_),
+              CERMET_OK)
         << cermet_last_error_message();
   }
   LayoutCall(const LayoutCall&) = delete;
@@ -82,8 +83,8 @@ class LayoutCall {
   const CaseData& data() const { return data_; }
   bool is_constant(std::size_t i) const { return data_.problem.is_constant(i); }
 
-  /// The results, each densely, or the message. `input`: strides of a copy of that operand. `output`: strides of results. `over`: the input whose memory output
-  /// `first` gets.
+  /// The results, each densely, or the message. `input`: strides of a copy of that operand. `output`: strides of
+  /// results. `over`: the input whose memory output `first` gets.
   struct How {
     int input = -1;
     Shape input_strides{};
@@ -94,12 +95,16 @@ class LayoutCall {
     std::vector<TensorView> inputs = data_.inputs;
     std::deque<LaidOut> made;
     const OpDefinition& op = definition(data_.problem);
-    const auto copy = [&](std::size_t i, const Shape& strides) { inputs[i] = made.emplace_back(LaidOut::copy_of(inputs[i], strides)).view; };
+    const auto copy = [&](std::size_t i, const Shape& strides) {
+      inputs[i] = made.emplace_back(LaidOut::copy_of(inputs[i], strides)).view;
+    };
     for (const int alias : op.aliases)
-      if (alias >= 0 && inputs.size() > static_cast<std::size_t>(alias) && inputs[static_cast<std::size_t>(alias)].present && alias != how.input)
+      if (alias >= 0 && inputs.size() > static_cast<std::size_t>(alias) &&
+          inputs[static_cast<std::size_t>(alias)].present && alias != how.input)
         copy(static_cast<std::size_t>(alias), dense_strides(inputs[static_cast<std::size_t>(alias)].shape));
     if (how.input >= 0) copy(static_cast<std::size_t>(how.input), how.input_strides);
-    if (how.over >= 0) copy(static_cast<std::size_t>(how.over), dense_strides(inputs[static_cast<std::size_t>(how.over)].shape));
+    if (how.over >= 0)
+      copy(static_cast<std::size_t>(how.over), dense_strides(inputs[static_cast<std::size_t>(how.over)].shape));
     std::vector<TensorView> outputs;
     for (std::size_t o = 0; o < data_.problem.outputs.size(); ++o) {
       const TensorType& type = data_.problem.outputs[o];
@@ -108,14 +113,17 @@ class LayoutCall {
       if (alias >= 0) outputs.push_back(inputs[static_cast<std::size_t>(alias)]);
       else if (static_cast<int>(o) == how.output) outputs.push_back(inputs[static_cast<std::size_t>(how.over)]);
       else
-        outputs.push_back(
-            made.emplace_back(type.dtype, shape, how.permuted_outputs ? permuted_strides(shape, dense_dims_of(data_.problem)) : dense_strides(shape)).view);
+        outputs.push_back(made.emplace_back(type.dtype, shape,
+                                            how.permuted_outputs ? permuted_strides(shape, dense_dims_of(data_.problem))
+                                                                 : dense_strides(shape))
+                              .view);
     }
     std::vector<DLTensor> tensors;
     tensors.reserve(inputs.size() + outputs.size());
     std::vector<const DLTensor*> in;
     std::vector<DLTensor*> out;
-    for (std::size_t i = 0; i < inputs.size(); ++i) in.push_back(inputs[i].present && !is_constant(i) ? &tensors.emplace_back(dl(inputs[i])) : nullptr);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      in.push_back(inputs[i].present && !is_constant(i) ? &tensors.emplace_back(dl(inputs[i])) : nullptr);
     for (const TensorView& view : outputs) out.push_back(&tensors.emplace_back(dl(view)));
     if (cermet_call(callable_, in.data(), in.size(), out.data(), out.size(), nullptr) != CERMET_OK) {
       message = cermet_last_error_message();

@@ -1,4 +1,5 @@
-// Every operator over its cases with tensors that lie otherwise than densely: what dense ones give. And in place, where its page says so.
+// Every operator over its cases with tensors that lie otherwise than densely: what dense ones give. And in place, where
+// its page says so.
 #include <gtest/gtest.h>
 
 #include "tests/api/layout_call.hpp"
@@ -24,7 +25,8 @@ class LayoutOfOperator : public testing::TestWithParam<const OpDefinition*> {
     }
   }
   template <class Bytes>
-  static void expect_same(test::LayoutCall& call, const test::LayoutCall::How& how, const Bytes& dense, const std::string& what) {
+  static void expect_same(test::LayoutCall& call, const test::LayoutCall::How& how, const Bytes& dense,
+                          const std::string& what) {
     std::string message;
     const auto found = call.run(how, message);
     ASSERT_TRUE(found) << what << ": " << message;
@@ -48,12 +50,15 @@ TEST_P(LayoutOfOperator, ReadsOperandsWithGaps) {
   for_each_case([](test::LayoutCall& call, const auto& dense, const std::string& name) {
     const std::vector<TensorView>& inputs = call.data().inputs;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (!inputs[i].present || call.is_constant(i) || inputs[i].shape.rank() == 0 || inputs[i].elements() == 0) continue;
+      if (!inputs[i].present || call.is_constant(i) || inputs[i].shape.rank() == 0 || inputs[i].elements() == 0)
+        continue;
       const int contiguous = dense_dims_of(call.data().problem);
-      expect_same(call, {.input = static_cast<int>(i), .input_strides = test::padded_strides(inputs[i].shape, contiguous)}, dense,
-                  fmt::format("{}: input {} with gaps", name, i));
-      expect_same(call, {.input = static_cast<int>(i), .input_strides = test::permuted_strides(inputs[i].shape, contiguous)}, dense,
-                  fmt::format("{}: input {} permuted", name, i));
+      expect_same(call,
+                  {.input = static_cast<int>(i), .input_strides = test::padded_strides(inputs[i].shape, contiguous)},
+                  dense, fmt::format("{}: input {} with gaps", name, i));
+      expect_same(call,
+                  {.input = static_cast<int>(i), .input_strides = test::permuted_strides(inputs[i].shape, contiguous)},
+                  dense, fmt::format("{}: input {} permuted", name, i));
     }
   });
 }
@@ -66,7 +71,9 @@ TEST_P(LayoutOfOperator, WritesResultsWithAnyDisjointStrides) {
 
 TEST_P(LayoutOfOperator, RunsInPlaceWhereItsPageSaysSo) {
   const OpDefinition& op = *GetParam();
-  const bool elementwise = op.in_place.empty() && std::ranges::all_of(op.inputs, [](const OperandSpec& s) { return s.mapping == Mapping::one_to_one; });
+  const bool elementwise = op.in_place.empty() && std::ranges::all_of(op.inputs, [](const OperandSpec& s) {
+                             return s.mapping == Mapping::one_to_one;
+                           });
   const bool may = std::ranges::any_of(op.in_place, [](int input) { return input >= 0; });
   if (op.semantics.find("In place works") != std::string_view::npos) {
     EXPECT_TRUE(may) << "the page says that it works in place";
@@ -79,7 +86,8 @@ TEST_P(LayoutOfOperator, RunsInPlaceWhereItsPageSaysSo) {
         const bool promised = elementwise || (o < op.in_place.size() && op.in_place[o] == static_cast<int>(i));
         if (!promised || !p.has(i) || call.is_constant(i) || p.input(i) != p.outputs[o]) continue;
         ++tried;
-        expect_same(call, {.over = static_cast<int>(i), .output = static_cast<int>(o)}, dense, fmt::format("{}: output {} in place of input {}", name, o, i));
+        expect_same(call, {.over = static_cast<int>(i), .output = static_cast<int>(o)}, dense,
+                    fmt::format("{}: output {} in place of input {}", name, o, i));
       }
   });
   if (may) {
@@ -87,7 +95,8 @@ TEST_P(LayoutOfOperator, RunsInPlaceWhereItsPageSaysSo) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, LayoutOfOperator, testing::ValuesIn(every_operator()), [](const auto& info) { return std::string(info.param->name); });
+INSTANTIATE_TEST_SUITE_P(Operators, LayoutOfOperator, testing::ValuesIn(every_operator()),
+                         [](const auto& info) { return std::string(info.param->name); });
 
 }  // namespace
 }  // namespace cermet

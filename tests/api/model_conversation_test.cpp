@@ -22,7 +22,8 @@ TEST_F(Model, GenerationGoesOnAfterAllThatWasSaid) {
   generate.repetition_penalty = 1.3;
   const auto answer_to = [&](const std::vector<std::int32_t>& prompt) {
     std::vector<std::int32_t> ids;
-    EXPECT_EQ(cermet_model_generate(model, prompt.data(), prompt.size(), &generate, keep_id, &ids, nullptr), CERMET_OK) << cermet_last_error_message();
+    EXPECT_EQ(cermet_model_generate(model, prompt.data(), prompt.size(), &generate, keep_id, &ids, nullptr), CERMET_OK)
+        << cermet_last_error_message();
     return ids;
   };
   std::vector<std::int32_t> said{5, 6, 7};

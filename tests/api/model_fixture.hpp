@@ -10,7 +10,8 @@
 
 namespace cermet::test {
 
-inline const std::string demo = CERMET_SOURCE_DIR "/models/demo", tiny = CERMET_SOURCE_DIR "/tests/model/data/reference/llama-gqa-f32";
+inline const std::string demo = CERMET_SOURCE_DIR "/models/demo",
+                         tiny = CERMET_SOURCE_DIR "/tests/model/data/reference/llama-gqa-f32";
 
 class Model : public testing::Test {
  protected:
@@ -28,7 +29,8 @@ class Model : public testing::Test {
   }
   std::vector<std::int32_t> tokenize(const std::string& text) {
     size_t count = 0;
-    EXPECT_EQ(cermet_model_tokenize(model, text.data(), text.size(), 1, nullptr, 0, &count), CERMET_OK) << cermet_last_error_message();
+    EXPECT_EQ(cermet_model_tokenize(model, text.data(), text.size(), 1, nullptr, 0, &count), CERMET_OK)
+        << cermet_last_error_message();
     std::vector<std::int32_t> ids(count);
     EXPECT_EQ(cermet_model_tokenize(model, text.data(), text.size(), 1, ids.data(), ids.size(), &count), CERMET_OK);
     return ids;

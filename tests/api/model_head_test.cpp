@@ -28,7 +28,8 @@ TEST(ModelHead, QuantizedItMovesLogitsALittleAndKeepsTheGreedyTokens) {
     const char* head;
     float error;  // of the largest logit
   };
-  for (const Choice& choice : {Choice{"i8", 0.03f}, Choice{"int8", 0.03f}, Choice{"f8_e4m3", 0.06f}, Choice{"fp8", 0.06f}}) {
+  for (const Choice& choice :
+       {Choice{"i8", 0.03f}, Choice{"int8", 0.03f}, Choice{"f8_e4m3", 0.06f}, Choice{"fp8", 0.06f}}) {
     SCOPED_TRACE(choice.head);
     options.head = choice.head;
     cermet::model quantized(demo, options);
@@ -52,7 +53,8 @@ TEST(ModelHead, ProgramsFromBeforeThereWasTheMemberGetTheStoredOne) {
 TEST_F(Model, HeadsOfOtherTypesAreRefused) {
   for (const char* name : {"bf16", "int4"}) {
     options.head = name;
-    expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {std::string("head: expected i8 or f8_e4m3, found \"") + name + '"'});
+    expect_refused(CERMET_INVALID_ARGUMENT, load(tiny),
+                   {std::string("head: expected i8 or f8_e4m3, found \"") + name + '"'});
   }
 }
 

@@ -33,7 +33,8 @@ TEST_F(Model, GeneratesWhatTheReferenceDoes) {
   generate.max_new_tokens = 8;
   Stream stream;
   cermet_generation result{};
-  ASSERT_EQ(cermet_model_generate(model, prompt.data(), prompt.size(), &generate, take, &stream, &result), CERMET_OK) << cermet_last_error_message();
+  ASSERT_EQ(cermet_model_generate(model, prompt.data(), prompt.size(), &generate, take, &stream, &result), CERMET_OK)
+      << cermet_last_error_message();
   const std::vector<std::int32_t> expected(reference["greedy_ids"].begin(), reference["greedy_ids"].begin() + 8);
   EXPECT_EQ(stream.ids, expected);
   EXPECT_EQ(result.new_tokens, 8u);
@@ -42,7 +43,8 @@ TEST_F(Model, GeneratesWhatTheReferenceDoes) {
   EXPECT_GT(result.prefill_seconds, 0);
   size_t length = 0;
   std::string text(1000, '\0');
-  ASSERT_EQ(cermet_model_detokenize(model, stream.ids.data(), stream.ids.size(), 0, text.data(), text.size(), &length), CERMET_OK);
+  ASSERT_EQ(cermet_model_detokenize(model, stream.ids.data(), stream.ids.size(), 0, text.data(), text.size(), &length),
+            CERMET_OK);
   EXPECT_EQ(text.substr(0, length), stream.text);
 }
 
@@ -55,12 +57,14 @@ TEST_F(Model, StepsOfOneLaunchGiveTheSameTokens) {
     generate.max_new_tokens = 11;
     const std::int32_t id = 5;
     Stream stream;
-    ASSERT_EQ(cermet_model_generate(model, &id, 1, &generate, take, &stream, nullptr), CERMET_OK) << cermet_last_error_message();
+    ASSERT_EQ(cermet_model_generate(model, &id, 1, &generate, take, &stream, nullptr), CERMET_OK)
+        << cermet_last_error_message();
     if (steps == 1) expected = stream.ids;
     EXPECT_EQ(stream.ids, expected);
     generate.repetition_penalty = 1.5;
     if (steps > 1)
-      expect_refused(CERMET_INVALID_ARGUMENT, cermet_model_generate(model, &id, 1, &generate, take, &stream, nullptr), {"repetition_penalty", "4 steps"});
+      expect_refused(CERMET_INVALID_ARGUMENT, cermet_model_generate(model, &id, 1, &generate, take, &stream, nullptr),
+                     {"repetition_penalty", "4 steps"});
   }
   options.steps_per_launch = 0;
   expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {"steps_per_launch", "found 0"});
@@ -77,10 +81,12 @@ TEST_F(Model, TheCallbackEndsGeneration) {
   Stream stream;
   stream.stop_after = 3;
   cermet_generation result{};
-  ASSERT_EQ(cermet_model_generate(model, prompt.data(), prompt.size(), nullptr, take, &stream, &result), CERMET_OK) << cermet_last_error_message();
+  ASSERT_EQ(cermet_model_generate(model, prompt.data(), prompt.size(), nullptr, take, &stream, &result), CERMET_OK)
+      << cermet_last_error_message();
   EXPECT_EQ(stream.ids.size(), 3u);
   EXPECT_EQ(result.end, CERMET_END_CANCELLED);
-  EXPECT_EQ(cermet_model_generate(model, prompt.data(), prompt.size(), nullptr, nullptr, nullptr, nullptr), CERMET_OK) << "the context goes on";
+  EXPECT_EQ(cermet_model_generate(model, prompt.data(), prompt.size(), nullptr, nullptr, nullptr, nullptr), CERMET_OK)
+      << "the context goes on";
 }
 
 TEST_F(Model, LogitsOfOnePassAndOfPiecesAgreeWithTheReference) {
@@ -92,12 +98,14 @@ TEST_F(Model, LogitsOfOnePassAndOfPiecesAgreeWithTheReference) {
     const std::vector<std::int32_t> ids = reference["input_ids"];
     const size_t vocab = cermet_model_vocab_size(model);
     std::vector<float> logits(ids.size() * vocab);
-    ASSERT_EQ(cermet_model_logits(model, ids.data(), ids.size(), logits.data()), CERMET_OK) << cermet_last_error_message();
+    ASSERT_EQ(cermet_model_logits(model, ids.data(), ids.size(), logits.data()), CERMET_OK)
+        << cermet_last_error_message();
     const std::vector<std::vector<float>> expected = reference["logits"];
     for (size_t row = 0; row < expected.size(); ++row) {
       float largest = 0;
       for (const float value : expected[row]) largest = std::max(largest, std::abs(value));
-      for (size_t i = 0; i < vocab; ++i) ASSERT_NEAR(logits[row * vocab + i], expected[row][i], 2e-4f * largest) << row << ", " << i;
+      for (size_t i = 0; i < vocab; ++i)
+        ASSERT_NEAR(logits[row * vocab + i], expected[row][i], 2e-4f * largest) << row << ", " << i;
     }
   }
 }
@@ -146,19 +154,23 @@ TEST_F(Model, WeightsAndCacheAreStoredAsAsked) {
     const char *weights, *kv_cache;
     double weight_share, cache_share, error;  // of the bytes (the CPU widens fp8 to bf16), and of the largest logit
   };
-  const Choice choices[] = {{"i8", nullptr, 0.9, 1, 0.1}, {"int8", nullptr, 0.9, 1, 0.1}, {"fp8", nullptr, 1.02, 1, 0.2},
-                            {nullptr, "i8", 1, 0.4, 0.1}, {nullptr, "int8", 1, 0.4, 0.1}, {nullptr, "fp8", 1, 0.25, 0.2}};
+  const Choice choices[] = {{"i8", nullptr, 0.9, 1, 0.1},   {"int8", nullptr, 0.9, 1, 0.1},
+                            {"fp8", nullptr, 1.02, 1, 0.2}, {nullptr, "i8", 1, 0.4, 0.1},
+                            {nullptr, "int8", 1, 0.4, 0.1}, {nullptr, "fp8", 1, 0.25, 0.2}};
   for (const Choice& choice : choices) {
     SCOPED_TRACE(std::string(choice.weights ? choice.weights : "-") + " " + (choice.kv_cache ? choice.kv_cache : "-"));
     options.weights = choice.weights;
     options.kv_cache = choice.kv_cache;
     ASSERT_EQ(load(demo), CERMET_OK) << cermet_last_error_message();
     const auto info = nlohmann::json::parse(cermet_model_info(model));
-    if (choice.weights) EXPECT_LT(info["weight_bytes"].get<double>(), choice.weight_share * plain["weight_bytes"].get<double>());
+    if (choice.weights)
+      EXPECT_LT(info["weight_bytes"].get<double>(), choice.weight_share * plain["weight_bytes"].get<double>());
     else EXPECT_EQ(info["weight_bytes"], plain["weight_bytes"]);
-    if (choice.kv_cache) EXPECT_LE(info["cache_bytes"].get<double>(), choice.cache_share * plain["cache_bytes"].get<double>());
+    if (choice.kv_cache)
+      EXPECT_LE(info["cache_bytes"].get<double>(), choice.cache_share * plain["cache_bytes"].get<double>());
     else EXPECT_EQ(info["cache_bytes"], plain["cache_bytes"]);
-    ASSERT_EQ(cermet_model_logits(model, ids.data(), ids.size(), logits.data()), CERMET_OK) << cermet_last_error_message();
+    ASSERT_EQ(cermet_model_logits(model, ids.data(), ids.size(), logits.data()), CERMET_OK)
+        << cermet_last_error_message();
     EXPECT_NE(logits, expected) << "nothing was rounded";
     for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], choice.error * largest) << i;
   }
@@ -184,7 +196,8 @@ TEST_F(Model, IsOnTheHandlesDeviceAndSaysWhereNothingIsComputed) {
     const float* rows = nullptr;
     size_t count = 0;
     expect_refused(CERMET_UNSUPPORTED, cermet_model_forward(model, batch, 1, 0, &rows, &count), {sentence});
-    expect_refused(CERMET_UNSUPPORTED, cermet_model_generate(model, ids.data(), 3, nullptr, nullptr, nullptr, nullptr), {sentence});
+    expect_refused(CERMET_UNSUPPORTED, cermet_model_generate(model, ids.data(), 3, nullptr, nullptr, nullptr, nullptr),
+                   {sentence});
   }
   ASSERT_EQ(load(tiny), CERMET_OK);
   EXPECT_EQ(nlohmann::json::parse(cermet_model_info(model))["computes"], true);
@@ -208,7 +221,8 @@ TEST_F(Model, SuperKernelsKeepTheBitsAndAreChecked) {
   expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {"super-kernel option width", "\"wide\""});
   options.super_kernel = nullptr;
   options.super_kernel_options = nullptr;
-  options.struct_size = offsetof(cermet_model_options, super_kernel);  // a program that was compiled before there were super-kernels
+  options.struct_size =
+      offsetof(cermet_model_options, super_kernel);  // a program that was compiled before there were super-kernels
   EXPECT_EQ(load(tiny), CERMET_OK) << cermet_last_error_message();
 }
 
@@ -231,12 +245,14 @@ TEST_F(Model, OptionsCarryTheirSize) {
   ASSERT_EQ(cermet_model_load(handle, tiny.c_str(), &newer.known, &model), CERMET_OK) << cermet_last_error_message();
   newer.later = "set";
   cermet_model* refused = nullptr;
-  expect_refused(bad, cermet_model_load(handle, tiny.c_str(), &newer.known, &refused), {"options", "members that this library", "others set"});
+  expect_refused(bad, cermet_model_load(handle, tiny.c_str(), &newer.known, &refused),
+                 {"options", "members that this library", "others set"});
   EXPECT_EQ(refused, nullptr);
   cermet_generate_options generate = cermet_generate_defaults();
   generate.struct_size = 7;
   const std::int32_t id = 1;
-  expect_refused(bad, cermet_model_generate(model, &id, 1, &generate, nullptr, nullptr, nullptr), {"options: struct_size", "found 7"});
+  expect_refused(bad, cermet_model_generate(model, &id, 1, &generate, nullptr, nullptr, nullptr),
+                 {"options: struct_size", "found 7"});
   unsigned char partial[16];
   std::memset(partial, 0xa5, sizeof partial);
   cermet_model_options_init(reinterpret_cast<cermet_model_options*>(partial), 8);
@@ -268,11 +284,13 @@ TEST_F(Model, MistakesAreNamed) {
   expect_refused(bad, cermet_model_logits(model, many.data(), many.size(), logits.data()), {"16", "17"});
   expect_refused(bad, cermet_model_logits(model, ids.data(), 2, nullptr), {"logits", "NULL"});
   expect_refused(CERMET_IO, cermet_model_tokenize(model, "a", 1, 0, nullptr, 0, &count), {"tokenizer.json"});
-  expect_refused(bad, cermet_model_generate(model, ids.data(), 3, nullptr, nullptr, nullptr, nullptr), {"token id", "320"});
+  expect_refused(bad, cermet_model_generate(model, ids.data(), 3, nullptr, nullptr, nullptr, nullptr),
+                 {"token id", "320"});
   expect_refused(bad, cermet_model_generate(model, ids.data(), 0, nullptr, nullptr, nullptr, nullptr), {"prompt"});
   cermet_generate_options generate = cermet_generate_defaults();
   generate.top_p = 0;
-  expect_refused(bad, cermet_model_generate(model, ids.data(), 1, &generate, nullptr, nullptr, nullptr), {"top_p", "0"});
+  expect_refused(bad, cermet_model_generate(model, ids.data(), 1, &generate, nullptr, nullptr, nullptr),
+                 {"top_p", "0"});
   const cermet_tokens outside[] = {{1, ids.data(), 1}}, twice[] = {{0, ids.data(), 1}, {0, ids.data(), 1}};
   const float* rows = nullptr;
   expect_refused(bad, cermet_model_forward(model, outside, 1, 0, &rows, &count), {"sequence", "1"});

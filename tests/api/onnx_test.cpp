@@ -68,18 +68,36 @@ std::string message_of(Body&& body) {
 TEST(Onnx, NamesWhatDoesNotFit) {
   onnx_model model(file, {{"batch", 1, 4}});
   EXPECT_EQ(message_of([&] { model.run({}); }), "input 'x': expected a tensor, found none");
-  EXPECT_EQ(message_of([&] { model.run({{"x", ones(1)}, {"z", ones(1)}}); }), "input 'z': expected an input of the model, found none of this name");
+  EXPECT_EQ(message_of([&] {
+              model.run({{"x", ones(1)}, {"z", ones(1)}});
+            }),
+            "input 'z': expected an input of the model, found none of this name");
   EXPECT_EQ(message_of([&] { model.run({{"x", ones(5)}}); }), "input 'x': expected batch from 1 to 4, found 5");
-  EXPECT_EQ(message_of([&] { model.run({{"x", tensor({1, 4}, dtype::i64)}}); }), "input 'x': expected elements of type f32, found i64");
-  EXPECT_EQ(message_of([&] { model.run({{"x", tensor({1, 5})}}); }), "input 'x': expected dimensions [batch, 4], found [1, 5]");
+  EXPECT_EQ(message_of([&] {
+              model.run({{"x", tensor({1, 4}, dtype::i64)}});
+            }),
+            "input 'x': expected elements of type f32, found i64");
+  EXPECT_EQ(message_of([&] {
+              model.run({{"x", tensor({1, 5})}});
+            }),
+            "input 'x': expected dimensions [batch, 4], found [1, 5]");
   tensor wide({2, 8});
-  EXPECT_NE(message_of([&] { model.run({{"x", tensor::view(wide.data(), {2, 4}, dtype::f32, {8, 1})}}); }).find("contiguous"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              model.run({{"x", tensor::view(wide.data(), {2, 4}, dtype::f32, {8, 1})}});
+            }).find("contiguous"),
+            std::string::npos);
   EXPECT_NE(message_of([&] {
               model.run({{"x", tensor::view(wide.data(), {2, 4}, dtype::f32, {}, {kDLCUDA, 0})}});
             }).find("the host (kDLCPU)"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { compile(file, {{"bach", 1, 2}}); }).find("bach: expected a dimension that an input of"), std::string::npos);
-  EXPECT_EQ(message_of([&] { compile(file, {{"batch", 1, 2}, {"batch", 2, 3}}); }), "range batch: expected one range, found two");
+  EXPECT_NE(message_of([&] {
+              compile(file, {{"bach", 1, 2}});
+            }).find("bach: expected a dimension that an input of"),
+            std::string::npos);
+  EXPECT_EQ(message_of([&] {
+              compile(file, {{"batch", 1, 2}, {"batch", 2, 3}});
+            }),
+            "range batch: expected one range, found two");
   EXPECT_NE(message_of([&] { compile("missing.onnx"); }).find("missing.onnx"), std::string::npos);
 }
 
@@ -116,7 +134,10 @@ TEST(Onnx, RefusesNullPointersAndResultsThatAreNotThere) {
 void expect_no_results(const char* device) {
   const handle on(device, 1);
   onnx_model model(file, {}, on);
-  EXPECT_NE(message_of([&] { model.run({{"x", ones(1)}}); }).find("expected a device that computes"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              model.run({{"x", ones(1)}});
+            }).find("expected a device that computes"),
+            std::string::npos);
 }
 
 TEST(Onnx, RunsButGivesNothingOnTheNullDevice) { expect_no_results("null"); }

@@ -1,4 +1,5 @@
-// Operators through the C interface, linked against the installed form of the library: what works, and every error with its status and message.
+// Operators through the C interface, linked against the installed form of the library: what works, and every error with
+// its status and message.
 #include <gtest/gtest.h>
 
 #include "tests/api/refusal.hpp"
@@ -141,8 +142,10 @@ TEST_F(RmsNorm, RunRefusesWhatTheDescriptorDoesNotSay) {
   expect_refused(cermet_op_run(op, in, 2, out, 1, nullptr, 0, &x), {"rms_norm", "stream", "none on cpu"});
   expect_refused(run_bent([](Floats& t) { t.dl.dtype = {kDLBfloat, 16, 1}; }), {"input 0 (x)", "f32", "bf16"});
   expect_refused(run_bent([](Floats& t) { t.dl.dtype.lanes = 4; }), {"input 0 (x)", "float32x4"});
-  expect_refused(run_bent([](Floats& t) { t.dl.device.device_type = kDLCUDA; }), {"input 0 (x)", "memory of the host (kDLCPU)", "memory of cuda:0 (kDLCUDA)"});
-  expect_refused(run_bent([](Floats& t) { t.dl.device.device_type = kDLMetal; }), {"input 0 (x)", "kDLCPU", "device type 8"});
+  expect_refused(run_bent([](Floats& t) { t.dl.device.device_type = kDLCUDA; }),
+                 {"input 0 (x)", "memory of the host (kDLCPU)", "memory of cuda:0 (kDLCUDA)"});
+  expect_refused(run_bent([](Floats& t) { t.dl.device.device_type = kDLMetal; }),
+                 {"input 0 (x)", "kDLCPU", "device type 8"});
   expect_refused(run_bent([](Floats& t) { t.dl.data = nullptr; }), {"input 0 (x)", "memory of 32 bytes", "none"});
   expect_refused(run_bent([](Floats& t) { t.dl.byte_offset = 2; }), {"input 0 (x)", "aligned to 4 bytes"});
   expect_refused(run_bent([](Floats& t) { t.shape = {2, 3}; }), {"input 0 (x)", "f32[2, 4]", "[2, 3]"});
@@ -179,7 +182,8 @@ TEST_F(RmsNorm, CreateRefusesWhatTheSchemaDoesNotSay) {
   expect_refused(create_bent([&] { eps.name = nullptr; }), {"rms_norm", "attributes", "NULL"});
   expect_refused(create_bent([&] { eps.kind = CERMET_STRING; }), {"eps", "NULL"});
   expect_refused(create_bent([&] { eps.kind = CERMET_BOOL; }), {"eps", "float", "bool"});
-  expect_refused(create_bent([&] { eps.kind = static_cast<cermet_attribute_kind>(7); }), {"eps", "cermet_attribute_kind", "7"});
+  expect_refused(create_bent([&] { eps.kind = static_cast<cermet_attribute_kind>(7); }),
+                 {"eps", "cermet_attribute_kind", "7"});
   const cermet_attribute twice[] = {eps, eps};
   expect_refused(cermet_op_create(handle, "rms_norm", inputs.data(), 2, twice, 2, &op), {"eps", "twice"});
   expect_refused(cermet_op_create(nullptr, "rms_norm", inputs.data(), 2, nullptr, 0, &op), {"handle", "NULL"});
@@ -207,7 +211,8 @@ TEST_F(RmsNorm, NullGpuChecksAsAGpuDoes) {
   ASSERT_EQ(cermet_create("null:sm_90", 1, &handle), CERMET_OK) << cermet_last_error_message();
   EXPECT_EQ(cermet_computes(handle), 0);
   ASSERT_EQ(create(1), CERMET_OK) << cermet_last_error_message();
-  ASSERT_EQ(cermet_op_set_constant(op, 1, w.get()), CERMET_OK) << "constants may come from the host: " << cermet_last_error_message();
+  ASSERT_EQ(cermet_op_set_constant(op, 1, w.get()), CERMET_OK)
+      << "constants may come from the host: " << cermet_last_error_message();
   const auto run_on = [&](DLDevice x_device, DLDevice y_device) {
     x.dl.device = x_device;
     y.dl.device = y_device;
@@ -216,11 +221,15 @@ TEST_F(RmsNorm, NullGpuChecksAsAGpuDoes) {
   const DLDevice host{kDLCPU, 0}, gpu{kDLCUDA, 0}, second{kDLCUDA, 1};
   ASSERT_EQ(run_on(gpu, gpu), CERMET_OK) << cermet_last_error_message();
   EXPECT_EQ(y.memory, std::vector<float>(8, -1)) << "it computes nothing";
-  expect_refused(run_on(host, gpu), {"rms_norm", "input 0 (x)", "expected memory of cuda:0 (kDLCUDA)", "found memory of the host (kDLCPU)"});
-  expect_refused(run_on(second, gpu), {"input 0 (x)", "expected memory of cuda:0 (kDLCUDA)", "found memory of cuda:1 (kDLCUDA)"});
-  expect_refused(run_on(gpu, host), {"output 0 (y)", "expected memory of cuda:0 (kDLCUDA)", "found memory of the host (kDLCPU)"});
+  expect_refused(run_on(host, gpu), {"rms_norm", "input 0 (x)", "expected memory of cuda:0 (kDLCUDA)",
+                                     "found memory of the host (kDLCPU)"});
+  expect_refused(run_on(second, gpu),
+                 {"input 0 (x)", "expected memory of cuda:0 (kDLCUDA)", "found memory of cuda:1 (kDLCUDA)"});
+  expect_refused(run_on(gpu, host),
+                 {"output 0 (y)", "expected memory of cuda:0 (kDLCUDA)", "found memory of the host (kDLCPU)"});
   w.dl.device = second;
-  expect_refused(cermet_op_set_constant(op, 1, w.get()), {"input 1 (weight)", "cuda:0 (kDLCUDA) or the host (kDLCPU)", "found memory of cuda:1"});
+  expect_refused(cermet_op_set_constant(op, 1, w.get()),
+                 {"input 1 (weight)", "cuda:0 (kDLCUDA) or the host (kDLCPU)", "found memory of cuda:1"});
 }
 #endif
 
@@ -250,7 +259,8 @@ TEST(Linear, WorkspaceIsCheckedAndOptional) {
     char* aligned = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
     for (const bool own : {false, true}) {
       std::fill(y.begin(), y.end(), std::uint16_t{0});
-      ASSERT_EQ(cermet_op_run(op, in, 2, out, 1, own ? nullptr : aligned, own ? 0 : size, nullptr), CERMET_OK) << cermet_last_error_message();
+      ASSERT_EQ(cermet_op_run(op, in, 2, out, 1, own ? nullptr : aligned, own ? 0 : size, nullptr), CERMET_OK)
+          << cermet_last_error_message();
       EXPECT_EQ(y, std::vector<std::uint16_t>(5 * 48, sixty_four));
     }
     expect_refused(cermet_op_run(op, in, 2, out, 1, aligned + 1, size, nullptr), {"workspace", "aligned to 64"});

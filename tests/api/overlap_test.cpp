@@ -14,9 +14,13 @@ std::set<std::int64_t> bytes_of(const TensorView& view, std::int64_t base, bool&
   std::set<std::int64_t> bytes;
   for (std::int64_t e = 0; e < view.elements(); ++e) {
     std::int64_t rest = e, offset = 0;
-    for (int axis = view.shape.rank() - 1; axis >= 0; --axis) offset += rest % view.shape[axis] * view.strides[axis], rest /= view.shape[axis];
+    for (int axis = view.shape.rank() - 1; axis >= 0; --axis)
+      offset += rest % view.shape[axis] * view.strides[axis], rest /= view.shape[axis];
     for (std::size_t b = 0; b < size_of(view.dtype); ++b)
-      overlaps = !bytes.insert(base + offset * static_cast<std::int64_t>(size_of(view.dtype)) + static_cast<std::int64_t>(b)).second || overlaps;
+      overlaps =
+          !bytes.insert(base + offset * static_cast<std::int64_t>(size_of(view.dtype)) + static_cast<std::int64_t>(b))
+               .second ||
+          overlaps;
   }
   return bytes;
 }
@@ -30,7 +34,8 @@ struct RandomView {
     constexpr DType types[] = {DType::u8, DType::f16, DType::f32};
     const DType dtype = types[below(3)];
     Shape shape, strides;
-    for (std::int64_t axis = 0, rank = below(4); axis < rank; ++axis) shape.push_back(1 + below(4)), strides.push_back(below(14));
+    for (std::int64_t axis = 0, rank = below(4); axis < rank; ++axis)
+      shape.push_back(1 + below(4)), strides.push_back(below(14));
     base = below(40) * static_cast<std::int64_t>(size_of(dtype));
     view = TensorView(memory + base, dtype, shape, strides);
   }
@@ -45,9 +50,11 @@ TEST(Overlap, IsThatOfTheBytes) {
     bool a_overlaps = false, b_overlaps = false;
     const auto of_a = bytes_of(a.view, a.base, a_overlaps), of_b = bytes_of(b.view, b.base, b_overlaps);
     const bool both = std::ranges::any_of(of_a, [&](std::int64_t byte) { return of_b.contains(byte); });
-    ASSERT_EQ(share_memory(a.view, b.view), both) << a.view.shape.to_string() << a.view.strides.to_string() << a.base << ", " << b.view.shape.to_string()
-                                                  << b.view.strides.to_string() << b.base;
-    ASSERT_EQ(overlaps_itself(a.view.shape, a.view.strides), a_overlaps) << a.view.shape.to_string() << a.view.strides.to_string();
+    ASSERT_EQ(share_memory(a.view, b.view), both)
+        << a.view.shape.to_string() << a.view.strides.to_string() << a.base << ", " << b.view.shape.to_string()
+        << b.view.strides.to_string() << b.base;
+    ASSERT_EQ(overlaps_itself(a.view.shape, a.view.strides), a_overlaps)
+        << a.view.shape.to_string() << a.view.strides.to_string();
     (both ? shared : apart) += 1;
     overlapping += a_overlaps;
   }
@@ -59,7 +66,8 @@ TEST(Overlap, IsThatOfTheBytes) {
 TEST(Overlap, LargeTensorsTakeNoTime) {
   const Shape cache{4096, 16, 8, 128}, strides{2 * 16 * 8 * 128, 8 * 128, 128, 1};
   auto* const memory = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40);
-  const TensorView keys(memory, DType::bf16, cache, strides), values(memory + 2 * 16 * 8 * 128, DType::bf16, cache, strides);
+  const TensorView keys(memory, DType::bf16, cache, strides),
+      values(memory + 2 * 16 * 8 * 128, DType::bf16, cache, strides);
   EXPECT_FALSE(share_memory(keys, values));
   EXPECT_TRUE(share_memory(keys, TensorView(memory + 2 * 16 * 8 * 128 - 2, DType::bf16, cache, strides)));
   EXPECT_FALSE(overlaps_itself({8, 20, 4, 64}, {5120, 64, 1280, 1}));

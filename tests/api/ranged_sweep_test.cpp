@@ -1,9 +1,10 @@
-// Every operator, over its own cases: a varying first dimension gives the same bits as a constant one, or an error that says what must be known.
+// Every operator, over its own cases: a varying first dimension gives the same bits as a constant one, or an error that
+// says what must be known.
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/api/case_call.hpp"
 #include "tests/support/every_operator.hpp"
 
@@ -18,7 +19,8 @@ class RangedOperator : public testing::TestWithParam<const OpDefinition*> {
   static void SetUpTestSuite() { ASSERT_EQ(cermet_create("cpu", 2, &handle), CERMET_OK); }
   static void TearDownTestSuite() { cermet_destroy(handle); }
 
-  /// Creates the case's operator; dimension 0 of operands that are `size` long varies, where `size` >= 0: of operand 0 alone, or of all.
+  /// Creates the case's operator; dimension 0 of operands that are `size` long varies, where `size` >= 0: of operand 0
+  /// alone, or of all.
   static cermet_status create(const CaseData& data, std::int64_t size, bool everywhere, cermet_op** op) {
     std::vector<std::vector<std::int64_t>> shapes;
     std::vector<cermet_descriptor> inputs;
@@ -26,14 +28,16 @@ class RangedOperator : public testing::TestWithParam<const OpDefinition*> {
       const TensorView& view = data.inputs[i];
       shapes.emplace_back(view.shape.begin(), view.shape.end());
       const bool constant = view.present && data.problem.is_constant(i);
-      if (size >= 0 && !constant && view.present && !shapes.back().empty() && shapes.back()[0] == size && (i == 0 || everywhere))
+      if (size >= 0 && !constant && view.present && !shapes.back().empty() && shapes.back()[0] == size &&
+          (i == 0 || everywhere))
         shapes.back()[0] = CERMET_DIM('M');
-      inputs.push_back({view.present ? name_of(view.dtype).data() : nullptr, view.shape.rank(), shapes.back().data(), nullptr, constant ? 1 : 0});
+      inputs.push_back({view.present ? name_of(view.dtype).data() : nullptr, view.shape.rank(), shapes.back().data(),
+                        nullptr, constant ? 1 : 0});
     }
     const test::CaseAttributes attributes(data.problem);
     const cermet_range range{'M', size + 5};
-    return cermet_op_create_ranged(handle, data.problem.op->name.data(), inputs.data(), inputs.size(), attributes.get().data(), attributes.get().size(), &range,
-                                   size >= 0 ? 1 : 0, op);
+    return cermet_op_create_ranged(handle, data.problem.op->name.data(), inputs.data(), inputs.size(),
+                                   attributes.get().data(), attributes.get().size(), &range, size >= 0 ? 1 : 0, op);
   }
 
   /// Runs on copies of operands that are updated in place, and returns the bytes of the results.
@@ -52,12 +56,15 @@ class RangedOperator : public testing::TestWithParam<const OpDefinition*> {
     for (std::size_t o = 0; o < data.problem.outputs.size(); ++o) {
       const TensorType& type = data.problem.outputs[o];
       std::vector<std::int64_t> shape(Shape::max_rank);
-      EXPECT_EQ(cermet_op_output_shape(op, o, given.data(), given.size(), shape.data()), CERMET_OK) << cermet_last_error_message();
-      EXPECT_TRUE(std::equal(type.dims.begin(), type.dims.end(), shape.begin(), [](const Dim& d, std::int64_t n) { return d.constant() == n; }));
+      EXPECT_EQ(cermet_op_output_shape(op, o, given.data(), given.size(), shape.data()), CERMET_OK)
+          << cermet_last_error_message();
+      EXPECT_TRUE(std::equal(type.dims.begin(), type.dims.end(), shape.begin(),
+                             [](const Dim& d, std::int64_t n) { return d.constant() == n; }));
       results.push_back({type.dtype, cermet::bind(type.dims, {}), cermet_op_output_alias(op, o)});
     }
     test::CaseTensors call(data.inputs, data.problem.constant_inputs, results);
-    EXPECT_EQ(cermet_op_run(op, call.in.data(), call.in.size(), call.out.data(), call.out.size(), nullptr, 0, nullptr), CERMET_OK)
+    EXPECT_EQ(cermet_op_run(op, call.in.data(), call.in.size(), call.out.data(), call.out.size(), nullptr, 0, nullptr),
+              CERMET_OK)
         << cermet_last_error_message();
     return call.bytes();
   }
@@ -80,7 +87,8 @@ TEST_P(RangedOperator, GivesTheBitsOfTheNumber) {
       cermet_op* ranged = nullptr;
       const cermet_status status = create(data, size, everywhere, &ranged);
       if (status != CERMET_OK) {
-        EXPECT_TRUE(status == CERMET_INVALID_ARGUMENT || status == CERMET_UNSUPPORTED) << test_case.name << ": " << cermet_last_error_message();
+        EXPECT_TRUE(status == CERMET_INVALID_ARGUMENT || status == CERMET_UNSUPPORTED)
+            << test_case.name << ": " << cermet_last_error_message();
         continue;
       }
       ++taken;
@@ -88,10 +96,12 @@ TEST_P(RangedOperator, GivesTheBitsOfTheNumber) {
       cermet_op_destroy(ranged);
     }
   }
-  EXPECT_EQ(taken == 0, known_first_dimension.contains(op.name)) << taken << " cases may have a first dimension that varies";
+  EXPECT_EQ(taken == 0, known_first_dimension.contains(op.name))
+      << taken << " cases may have a first dimension that varies";
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, RangedOperator, testing::ValuesIn(every_operator()), [](const auto& info) { return std::string(info.param->name); });
+INSTANTIATE_TEST_SUITE_P(Operators, RangedOperator, testing::ValuesIn(every_operator()),
+                         [](const auto& info) { return std::string(info.param->name); });
 
 }  // namespace
 }  // namespace cermet

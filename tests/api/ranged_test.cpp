@@ -20,7 +20,8 @@ class Ranged : public testing::Test {
   cermet_status create(const char* name = "linear") {
     cermet_op_destroy(op);
     op = nullptr;
-    return cermet_op_create_ranged(handle, name, inputs.data(), inputs.size(), nullptr, 0, ranges.data(), ranges.size(), &op);
+    return cermet_op_create_ranged(handle, name, inputs.data(), inputs.size(), nullptr, 0, ranges.data(), ranges.size(),
+                                   &op);
   }
   cermet_status run(DLTensor* x, DLTensor* y) {
     const DLTensor* in[] = {x, w.get()};
@@ -54,11 +55,14 @@ TEST_F(Ranged, OneOperatorRunsForEveryRowCount) {
       x.dl.data = x.memory.data();
       const DLTensor* in[] = {x.get(), constant ? nullptr : w.get()};
       DLTensor* out[] = {y.get()};
-      ASSERT_EQ(cermet_op_run(op, in, 2, out, 1, nullptr, 0, nullptr), CERMET_OK) << m << ": " << cermet_last_error_message();
+      ASSERT_EQ(cermet_op_run(op, in, 2, out, 1, nullptr, 0, nullptr), CERMET_OK)
+          << m << ": " << cermet_last_error_message();
       for (std::int64_t i = 0; i < m; ++i) {
         const auto at = static_cast<std::size_t>(3 * i);
         const auto first = static_cast<float>(i);
-        EXPECT_EQ((std::vector<float>(y.memory.begin() + at, y.memory.begin() + at + 3)), (std::vector<float>{first, first + 1, 4 * first + 6})) << m;
+        EXPECT_EQ((std::vector<float>(y.memory.begin() + at, y.memory.begin() + at + 3)),
+                  (std::vector<float>{first, first + 1, 4 * first + 6}))
+            << m;
       }
     }
   }
@@ -125,7 +129,8 @@ TEST_F(Ranged, CreationNamesWhatIsWrong) {
   inputs[0].is_constant = 1;
   expect_refused(create(), {"input 0", "known dimensions of a constant", "f32[M, 4]"});
   inputs[0].is_constant = 0;
-  expect_refused(cermet_op_create_ranged(handle, "linear", inputs.data(), 2, nullptr, 0, nullptr, 1, &op), {"ranges", "NULL"});
+  expect_refused(cermet_op_create_ranged(handle, "linear", inputs.data(), 2, nullptr, 0, nullptr, 1, &op),
+                 {"ranges", "NULL"});
   expect_refused(cermet_op_create(handle, "linear", inputs.data(), 2, nullptr, 0, &op), {"range", "dimension M"});
   x_shape = {std::int64_t{1} << 40, CERMET_DIM('K')};
   ranges = {{'K', 1 << 30}};
@@ -139,7 +144,8 @@ TEST_F(Ranged, ShapesThatARunMakesNegativeAreRefused) {
   const cermet_attribute attributes[] = {{"starts", CERMET_INTS, 0, 0, nullptr, start, 1, nullptr, nullptr},
                                          {"ends", CERMET_INTS, 0, 0, nullptr, end, 1, nullptr, nullptr},
                                          {"axes", CERMET_INTS, 0, 0, nullptr, axes, 1, nullptr, nullptr}};
-  ASSERT_EQ(cermet_op_create_ranged(handle, "slice", inputs.data(), 1, attributes, 3, ranges.data(), 1, &op), CERMET_OK) << cermet_last_error_message();
+  ASSERT_EQ(cermet_op_create_ranged(handle, "slice", inputs.data(), 1, attributes, 3, ranges.data(), 1, &op), CERMET_OK)
+      << cermet_last_error_message();
   Floats x = rows(1);
   const DLTensor* in[] = {x.get()};
   std::vector<std::int64_t> shape(2);

@@ -1,11 +1,12 @@
-// Operators by name and as functions, in C++. It includes internal headers too: all share one namespace and must compile in one file.
+// Operators by name and as functions, in C++. It includes internal headers too: all share one namespace and must
+// compile in one file.
 #include <cermet/ops.hpp>
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/bound_op.hpp"
 #include "tests/support/heap.hpp"
 
@@ -58,11 +59,18 @@ TEST(GetOpFace, ConstantsAndKernelsAreNamed) {
   auto linear = cpu.get_op("linear", {x, cermet::weight(shared)}, {{"out_dtype", "bf16"}});
   EXPECT_EQ(linear(x).type(), cermet::dtype::bf16);
   EXPECT_EQ(linear(x).values(), (Floats{1, 1, 4, 2, 2, 8}));
-  auto copy = cpu.get_op("linear", {x, cermet::weight(tensor({1, 4}, {1, 2, 3, 4}))}, {}, {linear.kernel(), linear.config()});
+  auto copy =
+      cpu.get_op("linear", {x, cermet::weight(tensor({1, 4}, {1, 2, 3, 4}))}, {}, {linear.kernel(), linear.config()});
   EXPECT_EQ(copy(x).values(), (Floats{10, 20})) << "the callable keeps the constant's memory";
   EXPECT_EQ(copy.kernel(), linear.kernel());
-  EXPECT_NE(refusal([&] { cpu.get_op("linear", {x, x}, {}, {"gemm.nothing", ""}); }).find("gemm.nothing"), std::string::npos);
-  EXPECT_NE(refusal([&] { cpu.get_op("rms_norm", {cermet::descriptor(cermet::dtype::f32, {cermet::up_to('M', 4), 4})}); }).find("up_to"), std::string::npos);
+  EXPECT_NE(refusal([&] {
+              cpu.get_op("linear", {x, x}, {}, {"gemm.nothing", ""});
+            }).find("gemm.nothing"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              cpu.get_op("rms_norm", {cermet::descriptor(cermet::dtype::f32, {cermet::up_to('M', 4), 4})});
+            }).find("up_to"),
+            std::string::npos);
   const cermet::descriptor like(cermet::dtype::f32, {2, 4});
   EXPECT_EQ(cpu.get_op("rms_norm", like)(x).values(), cermet::rms_norm(x).values());
 }
@@ -90,7 +98,8 @@ TEST(ShortForm, TakesOptionalOperandsAndAttributesByName) {
   EXPECT_EQ(cermet::matmul(x, x, {.transpose_b = true}).values(), (Floats{4, 8, 8, 16}));
   EXPECT_EQ(cermet::concat({w, w}).values(), (Floats{1, 2, 3, 4, 1, 2, 3, 4})) << "a list of operands";
   EXPECT_EQ(cermet::split(w, {.sizes = {1, 3}})[1].values(), (Floats{2, 3, 4})) << "a list of results";
-  const cermet::topk_gating_results routed = cermet::topk_gating(tensor({1, 4}, {0, 1, 3, 2}), {.k = 2, .renormalize = false});
+  const cermet::topk_gating_results routed =
+      cermet::topk_gating(tensor({1, 4}, {0, 1, 3, 2}), {.k = 2, .renormalize = false});
   EXPECT_EQ(routed.ids.values(), (Floats{2, 3}));
   EXPECT_EQ(cermet::max(x, x).values(), x.values()) << "a name that the standard library has, too";
   EXPECT_EQ(cermet::layer_norm(x, {.eps = 1}).shape(), x.shape());
@@ -100,7 +109,9 @@ TEST(ShortForm, TakesOptionalOperandsAndAttributesByName) {
 TEST(ShortForm, KeepsApartAttributesAndHandles) {
   for (int round = 0; round < 3; ++round)
     for (std::int64_t k = 1; k <= 4; ++k) EXPECT_EQ(cermet::topk(w, {.k = k}).values.size(), k);
-  for (int i = 0; i < 40; ++i) EXPECT_EQ(cermet::leaky_relu(tensor({1}, {-1.0f}), {static_cast<double>(i)}).values(), Floats{static_cast<float>(-i)});
+  for (int i = 0; i < 40; ++i)
+    EXPECT_EQ(cermet::leaky_relu(tensor({1}, {-1.0f}), {static_cast<double>(i)}).values(),
+              Floats{static_cast<float>(-i)});
   for (const char* device : {"cpu", "null", "cpu"}) {
     const cermet::handle made(device, 1);
     const tensor y({2, 4}, Floats(8, -1));

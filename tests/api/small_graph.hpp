@@ -19,7 +19,8 @@ std::string refusal_of(Body&& body) {
   }
   return "nothing was thrown";
 }
-#define EXPECT_SAYS(body, part) EXPECT_NE(refusal_of([&] { body; }).find(part), std::string::npos) << refusal_of([&] { body; })
+#define EXPECT_SAYS(body, part) \
+  EXPECT_NE(refusal_of([&] { body; }).find(part), std::string::npos) << refusal_of([&] { body; })
 
 inline const tensor twice({2, 2}, Values{2, 0, 0, 2});
 

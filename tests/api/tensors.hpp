@@ -14,7 +14,8 @@ struct Floats {
   std::vector<std::int64_t> shape, strides;
   DLTensor dl{};
 
-  Floats(std::vector<std::int64_t> dims, std::vector<float> values) : memory(std::move(values)), shape(std::move(dims)) {
+  Floats(std::vector<std::int64_t> dims, std::vector<float> values)
+      : memory(std::move(values)), shape(std::move(dims)) {
     dl.data = memory.data();
     dl.device = {kDLCPU, 0};
     dl.dtype = {kDLFloat, 32, 1};

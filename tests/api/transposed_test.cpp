@@ -1,4 +1,5 @@
-// Products whose matrices come transposed, as torch._scaled_mm, vLLM and InfiniOP pass b, and results and caches that interleave in one allocation.
+// Products whose matrices come transposed, as torch._scaled_mm, vLLM and InfiniOP pass b, and results and caches that
+// interleave in one allocation.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -20,7 +21,9 @@ struct Given {
   Given(const Given& other) : Given(other.dl.data, other.dl.dtype, other.shape, other.strides) {}
   Given& operator=(const Given&) = delete;
   Given(void* data, DLDataType type, Sizes dims, Sizes steps = {}) : shape(std::move(dims)), strides(std::move(steps)) {
-    dl = {data, {kDLCPU, 0}, static_cast<int>(shape.size()), type, shape.data(), strides.empty() ? nullptr : strides.data(), 0};
+    dl = {data, {kDLCPU, 0},  static_cast<int>(shape.size()),
+          type, shape.data(), strides.empty() ? nullptr : strides.data(),
+          0};
   }
 };
 
@@ -42,12 +45,16 @@ class Transposed : public testing::Test {
   cermet_status run(const std::vector<const DLTensor*>& inputs, DLTensor* output) {
     return cermet_op_run(op_, inputs.data(), inputs.size(), &output, 1, nullptr, 0, nullptr);
   }
-  cermet_status call(const char* name, const std::vector<const DLTensor*>& inputs, const std::vector<DLTensor*>& outputs, std::uint64_t constants = 0) {
+  cermet_status call(const char* name, const std::vector<const DLTensor*>& inputs,
+                     const std::vector<DLTensor*>& outputs, std::uint64_t constants = 0) {
     cermet_callable_destroy(callable_);
     callable_ = nullptr;
     cermet_get_op_options options = cermet_get_op_defaults();
     options.constants = constants;
-    if (const auto status = cermet_get_op(handle_, name, inputs.data(), inputs.size(), nullptr, 0, &options, &callable_); status != CERMET_OK) return status;
+    if (const auto status =
+            cermet_get_op(handle_, name, inputs.data(), inputs.size(), nullptr, 0, &options, &callable_);
+        status != CERMET_OK)
+      return status;
     std::vector<const DLTensor*> given = inputs;
     for (std::size_t i = 0; i < given.size(); ++i)
       if (constants >> i & 1u) given[i] = nullptr;
@@ -77,40 +84,46 @@ struct Scaled {
     for (std::int64_t r = 0; r < m; ++r)
       for (std::int64_t c = 0; c < n; ++c) {
         int sum = 0;
-        for (std::int64_t i = 0; i < k; ++i) sum += a[static_cast<std::size_t>(r * k + i)] * b[static_cast<std::size_t>(c * k + i)];
-        result.push_back(a_scale[static_cast<std::size_t>(r)] * (b_scale[static_cast<std::size_t>(c)] * static_cast<float>(sum)));
+        for (std::int64_t i = 0; i < k; ++i)
+          sum += a[static_cast<std::size_t>(r * k + i)] * b[static_cast<std::size_t>(c * k + i)];
+        result.push_back(a_scale[static_cast<std::size_t>(r)] *
+                         (b_scale[static_cast<std::size_t>(c)] * static_cast<float>(sum)));
       }
     return result;
   }
 };
 
 TEST_F(Transposed, ScaledMmTakesItAsOthersHaveIt) {
-  for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{5, 32, 64}, {5, 64, 64}, {1, 1, 64}, {3, 8, 1}, {1, 64, 64}}) {
+  for (const auto& [m, n, k] :
+       {std::array<std::int64_t, 3>{5, 32, 64}, {5, 64, 64}, {1, 1, 64}, {3, 8, 1}, {1, 64, 64}}) {
     Scaled s(m, n, k);
     Given a(s.a.data(), i8, {m, k}), y(s.y.data(), f32, {m, n});
     const std::vector<Given> weights{{s.b.data(), i8, {n, k}}, {s.b.data(), i8, {k, n}, {1, k}}};
     const std::vector<Given> rows{{s.a_scale.data(), f32, {m}}, {s.a_scale.data(), f32, {m, 1}}};
-    const std::vector<Given> columns{{s.b_scale.data(), f32, {n}}, {s.b_scale.data(), f32, {n, 1}}, {s.b_scale.data(), f32, {1, n}}};
+    const std::vector<Given> columns{
+        {s.b_scale.data(), f32, {n}}, {s.b_scale.data(), f32, {n, 1}}, {s.b_scale.data(), f32, {1, n}}};
     for (const Given& b : weights)
       for (const Given& a_scale : rows)
         for (const Given& b_scale : columns) {
           const auto descriptor = [](const Given& t, const char* dtype, int constant) {
-            return cermet_descriptor{dtype, static_cast<std::int32_t>(t.shape.size()), t.shape.data(), t.strides.empty() ? nullptr : t.strides.data(),
-                                     constant};
+            return cermet_descriptor{dtype, static_cast<std::int32_t>(t.shape.size()), t.shape.data(),
+                                     t.strides.empty() ? nullptr : t.strides.data(), constant};
           };
           for (const int constant : {0, 1}) {
-            ASSERT_EQ(
-                create("scaled_mm", {descriptor(a, "i8", 0), descriptor(b, "i8", constant), descriptor(a_scale, "f32", 0), descriptor(b_scale, "f32", 0)}),
-                CERMET_OK)
+            ASSERT_EQ(create("scaled_mm", {descriptor(a, "i8", 0), descriptor(b, "i8", constant),
+                                           descriptor(a_scale, "f32", 0), descriptor(b_scale, "f32", 0)}),
+                      CERMET_OK)
                 << cermet_last_error_message();
             if (constant) {
               ASSERT_EQ(cermet_op_set_constant(op_, 1, &b.dl), CERMET_OK) << cermet_last_error_message();
             }
             std::ranges::fill(s.y, -1.0f);
-            ASSERT_EQ(run({&a.dl, constant ? nullptr : &b.dl, &a_scale.dl, &b_scale.dl}, &y.dl), CERMET_OK) << cermet_last_error_message();
+            ASSERT_EQ(run({&a.dl, constant ? nullptr : &b.dl, &a_scale.dl, &b_scale.dl}, &y.dl), CERMET_OK)
+                << cermet_last_error_message();
             EXPECT_EQ(s.y, s.expected());
             std::ranges::fill(s.y, -1.0f);
-            ASSERT_EQ(call("scaled_mm", {&a.dl, &b.dl, &a_scale.dl, &b_scale.dl}, {&y.dl}, constant ? 2 : 0), CERMET_OK) << cermet_last_error_message();
+            ASSERT_EQ(call("scaled_mm", {&a.dl, &b.dl, &a_scale.dl, &b_scale.dl}, {&y.dl}, constant ? 2 : 0), CERMET_OK)
+                << cermet_last_error_message();
             EXPECT_EQ(s.y, s.expected());
           }
         }
@@ -119,9 +132,12 @@ TEST_F(Transposed, ScaledMmTakesItAsOthersHaveIt) {
 
 TEST_F(Transposed, ScaledMmNamesItsOperandsAndSaysWhatItTakes) {
   Scaled s(5, 32, 64);
-  Given a(s.a.data(), i8, {5, 64}), y(s.y.data(), f32, {5, 32}), flat(s.b.data(), i8, {64, 32}), shorter(s.b.data(), i8, {48, 32}, {1, 48});
-  expect_refused(call("scaled_mm", {&a.dl, &flat.dl}, {&y.dl}), {"operand 1 (b)", "[N, 64] (K of a), or the transpose of that: [64, N] with strides [1, 64]"});
-  expect_refused(call("scaled_mm", {&a.dl, &shorter.dl}, {&y.dl}), {"operand 1 (b)", "64 (K of a)", "b was given transposed, as [48, 32]"});
+  Given a(s.a.data(), i8, {5, 64}), y(s.y.data(), f32, {5, 32}), flat(s.b.data(), i8, {64, 32}),
+      shorter(s.b.data(), i8, {48, 32}, {1, 48});
+  expect_refused(call("scaled_mm", {&a.dl, &flat.dl}, {&y.dl}),
+                 {"operand 1 (b)", "[N, 64] (K of a), or the transpose of that: [64, N] with strides [1, 64]"});
+  expect_refused(call("scaled_mm", {&a.dl, &shorter.dl}, {&y.dl}),
+                 {"operand 1 (b)", "64 (K of a)", "b was given transposed, as [48, 32]"});
   Given blocks(s.b_scale.data(), f32, {1, 2});
   expect_refused(call("scaled_mm", {&a.dl, &flat.dl, nullptr, &blocks.dl}, {&y.dl}), {"operand 1 (b)"});
 }
@@ -129,12 +145,15 @@ TEST_F(Transposed, ScaledMmNamesItsOperandsAndSaysWhatItTakes) {
 /// [1, N] may be a scale for each column or, of a long reduction, one for each block of it: the scales of a say which.
 TEST_F(Transposed, ScalesThatMayBeBlocksAreAskedAbout) {
   Scaled s(2, 2, 256);
-  Given a(s.a.data(), i8, {2, 256}), b(s.b.data(), i8, {2, 256}), y(s.y.data(), f32, {2, 2}), b_scale(s.b_scale.data(), f32, {1, 2});
+  Given a(s.a.data(), i8, {2, 256}), b(s.b.data(), i8, {2, 256}), y(s.y.data(), f32, {2, 2}),
+      b_scale(s.b_scale.data(), f32, {1, 2});
   Given rows(s.a_scale.data(), f32, {2, 1});
-  expect_refused(call("scaled_mm", {&a.dl, &b.dl, &rows.dl, &b_scale.dl}, {&y.dl}), {"operand 3 (b_scale)", "expected [2], or block scales of a"});
+  expect_refused(call("scaled_mm", {&a.dl, &b.dl, &rows.dl, &b_scale.dl}, {&y.dl}),
+                 {"operand 3 (b_scale)", "expected [2], or block scales of a"});
   std::vector<float> blocks(4, 1);
   Given a_blocks(blocks.data(), f32, {2, 2});
-  EXPECT_EQ(call("scaled_mm", {&a.dl, &b.dl, &a_blocks.dl, &b_scale.dl}, {&y.dl}), CERMET_OK) << cermet_last_error_message();
+  EXPECT_EQ(call("scaled_mm", {&a.dl, &b.dl, &a_blocks.dl, &b_scale.dl}, {&y.dl}), CERMET_OK)
+      << cermet_last_error_message();
 }
 
 TEST_F(Transposed, MatmulTakesEitherOperand) {
@@ -150,13 +169,16 @@ TEST_F(Transposed, MatmulTakesEitherOperand) {
     ASSERT_EQ(call("matmul", {&left.dl, &right.dl}, {&result.dl}, constants), CERMET_OK) << cermet_last_error_message();
     EXPECT_EQ(y, expected);
   }
-  const auto descriptor = [](const Given& t) { return cermet_descriptor{"f32", 2, t.shape.data(), t.strides.data(), 0}; };
+  const auto descriptor = [](const Given& t) {
+    return cermet_descriptor{"f32", 2, t.shape.data(), t.strides.data(), 0};
+  };
   ASSERT_EQ(create("matmul", {descriptor(left), descriptor(right)}), CERMET_OK) << cermet_last_error_message();
   std::ranges::fill(y, -1.0f);
   ASSERT_EQ(run({&left.dl, &right.dl}, &result.dl), CERMET_OK) << cermet_last_error_message();
   EXPECT_EQ(y, expected);
   Given wrong(b.data(), f32, {4, 5}, {1, 4});
-  expect_refused(call("matmul", {&left.dl, &wrong.dl}, {&result.dl}), {"operand 1 (b): expected dimension -2 to be 5 (K of a), found f32[4, 5]"});
+  expect_refused(call("matmul", {&left.dl, &wrong.dl}, {&result.dl}),
+                 {"operand 1 (b): expected dimension -2 to be 5 (K of a), found f32[4, 5]"});
 }
 
 TEST_F(Transposed, CachesMayInterleaveInOneAllocation) {
@@ -171,7 +193,9 @@ TEST_F(Transposed, CachesMayInterleaveInOneAllocation) {
   EXPECT_EQ(std::vector<float>(caches.begin() + 116, caches.begin() + 120), v);
   EXPECT_EQ(std::accumulate(caches.begin(), caches.end(), 0.0f), 12);
   Given over(caches.data() + 28, f32, shape, strides);
-  expect_refused(call("kv_cache_write", {&keys.dl, &values.dl, &k_cache.dl, &over.dl, &slots.dl}, {&k_cache.dl, &over.dl}), {"memory of its own"});
+  expect_refused(
+      call("kv_cache_write", {&keys.dl, &values.dl, &k_cache.dl, &over.dl, &slots.dl}, {&k_cache.dl, &over.dl}),
+      {"memory of its own"});
 }
 
 TEST_F(Transposed, ResultsMayHaveAnyDisjointStrides) {

@@ -86,7 +86,8 @@ TEST_F(SharedWeight, OutlivesItsSourceAndItsHandle) {
   cermet_weight_detach(weight);
   w.memory.assign(6, 100);
   ASSERT_EQ(create(many, CERMET_DIM('M'), 2, 3), CERMET_OK);
-  ASSERT_EQ(cermet_op_set_weight(many.op, 1, weight), CERMET_OK) << "the layout is there: " << cermet_last_error_message();
+  ASSERT_EQ(cermet_op_set_weight(many.op, 1, weight), CERMET_OK)
+      << "the layout is there: " << cermet_last_error_message();
   cermet_weight_destroy(weight);
   weight = nullptr;
   cermet_destroy(handle);
@@ -142,7 +143,8 @@ TEST_F(SharedWeight, MistakesAreNamed) {
   expect_refused(cermet_weight_create(other, w.get(), "f31", &foreign), {"weight", "dtype", "\"f31\""});
   expect_refused(cermet_weight_create(other, w.get(), "bf16", &foreign), {"weight", "bf16", "f32"});
   w.dl.device = {kDLCUDA, 1};
-  expect_refused(cermet_weight_create(other, w.get(), nullptr, &foreign), {"weight", "memory of the host (kDLCPU)", "cuda:1 (kDLCUDA)"});
+  expect_refused(cermet_weight_create(other, w.get(), nullptr, &foreign),
+                 {"weight", "memory of the host (kDLCPU)", "cuda:1 (kDLCUDA)"});
   w.dl.device = {kDLCPU, 0};
   w.shape = {-3, 2};
   expect_refused(cermet_weight_create(other, w.get(), nullptr, &foreign), {"weight", "non-negative", "[-3, 2]"});

@@ -9,7 +9,8 @@
 namespace cermet {
 namespace {
 
-constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max(), lowest = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max(),
+                       lowest = std::numeric_limits<std::int64_t>::min();
 
 TEST(Checked, ReportsOverflow) {
   EXPECT_EQ(checked_mul(highest, 1), highest);

@@ -30,8 +30,9 @@ TEST(Cores, NoControlGroupLimitsNothing) { EXPECT_EQ(Root().cores(), std::nullop
 
 TEST(Cores, OfAContainerAreThoseOfItsQuota) {
   for (const auto& [text, expected] :
-       {std::pair("200000 100000", std::optional(2)), std::pair("max 100000", std::optional<int>()), std::pair("250000 100000", std::optional(2)),
-        std::pair("50000 100000", std::optional(1)), std::pair("", std::optional<int>()), std::pair("1600000 50000", std::optional(32))}) {
+       {std::pair("200000 100000", std::optional(2)), std::pair("max 100000", std::optional<int>()),
+        std::pair("250000 100000", std::optional(2)), std::pair("50000 100000", std::optional(1)),
+        std::pair("", std::optional<int>()), std::pair("1600000 50000", std::optional(32))}) {
     const Root root;
     root.write("proc/self/mountinfo", v2_mount);
     root.write("proc/self/cgroup", "0::/\n");

@@ -14,7 +14,8 @@ TEST(DeviceLimits, MeasuredOnesComeBeforeADataSheet) {
   EXPECT_EQ(sheet.source, "data sheet of H200");
   EXPECT_NEAR(sheet.bf16_operations_per_second, 949e12, 1e12);
   EXPECT_EQ(sheet.operations_per_second(DType::i32), sheet.f32_operations_per_second);
-  target.measured = std::make_shared<const DeviceLimits>(DeviceLimits{.source = "measured", .read_bytes_per_second = 1e12});
+  target.measured =
+      std::make_shared<const DeviceLimits>(DeviceLimits{.source = "measured", .read_bytes_per_second = 1e12});
   EXPECT_EQ(limits_of(&target).source, "measured; the rest from the data sheet of H200");
   EXPECT_EQ(limits_of(&target).bf16_operations_per_second, sheet.bf16_operations_per_second) << "what was not measured";
   EXPECT_EQ(limits_of(&target).read_bytes_per_second, 1e12);

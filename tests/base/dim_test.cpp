@@ -239,7 +239,8 @@ TEST(Symbols, AreMadeAndFreedByManyThreads) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([] {
-      for (int n = 0; n < 2000; ++n) EXPECT_EQ(Symbol(fmt::format("shared{}", n % 3)), Symbol(fmt::format("shared{}", n % 3)));
+      for (int n = 0; n < 2000; ++n)
+        EXPECT_EQ(Symbol(fmt::format("shared{}", n % 3)), Symbol(fmt::format("shared{}", n % 3)));
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(Symbol::kept(), before);

@@ -76,7 +76,8 @@ TEST(PoolSession, IsHeldAgainAndInsideItself) {
   PoolSession session(3);
   int calls = 0;
   for (int again = 0; again < 200; ++again)
-    session.hold(pool, [&] { session.hold(pool, [&] { pool.run([&](int thread) { calls += thread == 0 ? 1 : 0; }); }); });
+    session.hold(pool,
+                 [&] { session.hold(pool, [&] { pool.run([&](int thread) { calls += thread == 0 ? 1 : 0; }); }); });
   EXPECT_EQ(calls, 200);
   pool.run([&](int thread) { calls += thread == 0 ? 1 : 0; });
   EXPECT_EQ(calls, 201) << "the pool is itself again";

@@ -18,7 +18,8 @@ std::int64_t steps_of(AheadReader& reader) {
 
 /// Weights, a loop that reads none, weights again: as a walk has them.
 struct List {
-  std::vector<std::byte> first = std::vector<std::byte>(8 * step_bytes), second = std::vector<std::byte>(4 * step_bytes);
+  std::vector<std::byte> first = std::vector<std::byte>(8 * step_bytes),
+                         second = std::vector<std::byte>(4 * step_bytes);
   ReadAhead last{second.data(), 4 * step_bytes}, between{nullptr, 0, &last}, begin{first.data(), 8 * step_bytes, &last};
 };
 

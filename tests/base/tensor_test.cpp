@@ -17,7 +17,8 @@ std::vector<std::int64_t> row_offsets(const Shape& shape, const Shape& strides, 
   static std::int32_t memory[4096];
   const Rows rows(TensorView(memory, DType::i32, shape, strides), trailing);
   std::vector<std::int64_t> offsets;
-  for (std::int64_t r = 0; r < rows.count(); ++r) offsets.push_back(reinterpret_cast<std::int32_t*>(rows.row(r)) - memory);
+  for (std::int64_t r = 0; r < rows.count(); ++r)
+    offsets.push_back(reinterpret_cast<std::int32_t*>(rows.row(r)) - memory);
   return offsets;
 }
 
@@ -103,7 +104,9 @@ TEST(AlignedBuffer, NamesTheSizeThatItCannotGet) {
   }
 }
 
-TEST(OwnedTensor, RefusesSizesThatOverflow) { EXPECT_THROW(OwnedTensor(DType::f64, {std::int64_t{1} << 40, std::int64_t{1} << 40}), Error); }
+TEST(OwnedTensor, RefusesSizesThatOverflow) {
+  EXPECT_THROW(OwnedTensor(DType::f64, {std::int64_t{1} << 40, std::int64_t{1} << 40}), Error);
+}
 
 }  // namespace
 }  // namespace cermet

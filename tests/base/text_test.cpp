@@ -21,7 +21,8 @@ TEST(Text, EscapeKeepsEveryByte) {
   EXPECT_EQ(size, escaped.size());
   EXPECT_EQ(escape("a\"b\\c\n\x01"), R"("a\"b\\c\n\x01")");
   EXPECT_EQ(escape("é"), "\"é\"");
-  for (const std::string_view broken : {"", "abc", "\"", "\"a", "\"\\", "\"\\q\"", "\"\\x1\"", "\"\\x", "\"\\xg0\"", "\"a\\\""})
+  for (const std::string_view broken :
+       {"", "abc", "\"", "\"a", "\"\\", "\"\\q\"", "\"\\x1\"", "\"\\x", "\"\\xg0\"", "\"a\\\""})
     EXPECT_EQ(unescape(broken, size), std::nullopt) << broken;
 }
 

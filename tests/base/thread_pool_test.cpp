@@ -85,7 +85,8 @@ TEST(ThreadPool, RethrowsAnExceptionAndGoesOn) {
 TEST(ThreadPool, RethrowsOneOfManyExceptions) {
   ThreadPool pool(4, 4);
   EXPECT_THROW(pool.run([](int) { throw std::runtime_error("all"); }), std::runtime_error);
-  EXPECT_THROW(pool.parallel_for(100, 1, [](std::int64_t, std::int64_t) { throw std::runtime_error("all"); }), std::runtime_error);
+  EXPECT_THROW(pool.parallel_for(100, 1, [](std::int64_t, std::int64_t) { throw std::runtime_error("all"); }),
+               std::runtime_error);
   EXPECT_THROW(pool.dynamic_for(100,
                                 [](std::int64_t i) {
                                   if (i == 50) throw std::runtime_error("one");
@@ -186,7 +187,8 @@ TEST(ThreadPool, ManyThreadsOnOneCoreTakeNotMuchLongerThanOne) {
       return static_cast<double>(end.tv_sec - begin.tv_sec) + 1e-9 * static_cast<double>(end.tv_nsec - begin.tv_nsec);
     };
     double one = 1e9, many = 1e9;
-    for (int round = 0; round < 3; ++round) one = std::min(one, processor_seconds(1)), many = std::min(many, processor_seconds(64));
+    for (int round = 0; round < 3; ++round)
+      one = std::min(one, processor_seconds(1)), many = std::min(many, processor_seconds(64));
     EXPECT_LT(many, 2 * one);
   }).join();
 }

@@ -31,12 +31,14 @@ TEST(Utf8Text, TakesUtf8WithoutItsMark) {
 TEST(Utf8Text, NamesLineAndByte) {
   EXPECT_EQ(refusal_of("a\nb\xE9"), "t.txt:2: expected text in UTF-8, found the byte 0xe9 at offset 3");
   EXPECT_EQ(refusal_of("\xC3"), "t.txt:1: expected text in UTF-8, found the byte 0xc3 at offset 0");
-  EXPECT_EQ(refusal_of("a\0b\0"s), "t.txt:1: expected text in UTF-8, found the byte 0x00 at offset 1");  // UTF-16 without its mark
+  EXPECT_EQ(refusal_of("a\0b\0"s),
+            "t.txt:1: expected text in UTF-8, found the byte 0x00 at offset 1");  // UTF-16 without its mark
   EXPECT_EQ(refusal_of("\xED\xA0\x80"), "t.txt:1: expected text in UTF-8, found the byte 0xed at offset 0");
 }
 
 TEST(Utf8Text, NamesTheEncodingOfAMark) {
-  const std::string hint = ": it begins with the byte order mark of UTF-16; convert it, e.g. with iconv -f UTF-16 -t UTF-8";
+  const std::string hint =
+      ": it begins with the byte order mark of UTF-16; convert it, e.g. with iconv -f UTF-16 -t UTF-8";
   EXPECT_EQ(refusal_of("\xFF\xFE"
                        "a\0"s),
             "t.txt:1: expected text in UTF-8, found the byte 0xff at offset 0" + hint);

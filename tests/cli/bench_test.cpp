@@ -1,6 +1,6 @@
 #include <sstream>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/model/plugin.hpp"
 
@@ -9,7 +9,8 @@ namespace {
 
 TEST(BenchOp, MeasuresTheExampleOfEveryOperator) {
   for (const OpDefinition& op : all_operators()) {
-    const std::string name(op.name), example = run_cermet("ops " + name + " --json").json()["example"].get<std::string>();
+    const std::string name(op.name),
+        example = run_cermet("ops " + name + " --json").json()["example"].get<std::string>();
     const CommandResult result = run_cermet("bench op " + name + " --seconds 0 --json --shape '" + example + "'");
     ASSERT_EQ(result.code, 0) << name << " " << example << "\n" << result.err;
     EXPECT_GE(result.json()["runs"], 5) << name;
@@ -18,18 +19,21 @@ TEST(BenchOp, MeasuresTheExampleOfEveryOperator) {
 }
 
 TEST(BenchOp, ReportsRatesOfTheMedian) {
-  const auto json = run_cermet("bench op rms_norm --shape 'bf16[64,256] bf16[256]' --seconds 0.01 --json --threads 1").json();
+  const auto json =
+      run_cermet("bench op rms_norm --shape 'bf16[64,256] bf16[256]' --seconds 0.01 --json --threads 1").json();
   EXPECT_EQ(json["kernel"], "rowwise.rms_norm");
   EXPECT_EQ(json["threads"], 1);
   EXPECT_EQ(json["bytes"], 64 * 256 * 2 * 2 + 256 * 2);
-  EXPECT_NEAR(json["bytes_per_second"].get<double>() * json["median_seconds"].get<double>(), json["bytes"].get<double>(), 1);
+  EXPECT_NEAR(json["bytes_per_second"].get<double>() * json["median_seconds"].get<double>(),
+              json["bytes"].get<double>(), 1);
   EXPECT_LE(json["min_seconds"], json["median_seconds"]);
   EXPECT_EQ(json["copies"], 1);
 }
 
 TEST(BenchOp, ColdRunsRotateCopiesAndTextNamesTheKernel) {
   EXPECT_GT(run_cermet("bench op rms_norm --shape 'f32[512,2048]' --seconds 0 --cold --json").json()["copies"], 1);
-  const CommandResult text = run_cermet("bench op rms_norm --shape 'bf16[T,64]' --tokens 7 --seconds 0 --kernel rowwise.rms_norm");
+  const CommandResult text =
+      run_cermet("bench op rms_norm --shape 'bf16[T,64]' --tokens 7 --seconds 0 --kernel rowwise.rms_norm");
   EXPECT_NE(text.out.find("rms_norm(bf16[7, 64]"), std::string::npos) << text.out << text.err;
   EXPECT_NE(text.out.find("rowwise.rms_norm"), std::string::npos);
 }
@@ -43,7 +47,8 @@ TEST(BenchOp, MistakesAreNamed) {
   expect_mistake("bench op rmsnorm --shape 'f32[2,8]'", {"\"rmsnorm\"", "rms_norm"});
   expect_mistake("bench op rms_norm --shape 'f32[2,8] f32[9]'", {"operand 1 (weight)"});
   expect_mistake("bench op rms_norm --shape 'f32[2,8]' --kernel fast", {"--kernel", "rowwise.rms_norm", "\"fast\""});
-  expect_mistake("bench op rms_norm --shape 'f32[2,8]' --config rows=2", {"--config", "rowwise.rms_norm", "expected default", "\"rows\""});
+  expect_mistake("bench op rms_norm --shape 'f32[2,8]' --config rows=2",
+                 {"--config", "rowwise.rms_norm", "expected default", "\"rows\""});
   expect_mistake("bench op rms_norm --shape 'f32[2,8]' --config rows", {"configuration", "\"rows\""});
   expect_mistake("bench op rms_norm --shape 'f32[1000000,10000000]'", {"memory", "TiB"});
   expect_mistake("bench op rms_norm --shape 'f32[2,8]' --seconds -1", {"--seconds"});
@@ -52,7 +57,8 @@ TEST(BenchOp, MistakesAreNamed) {
 
 TEST(BenchSuite, MeasuresEveryCallAndKeepsErrors) {
   const ScratchFolder folder;
-  const auto file = folder.file("calls.json", R"json([{"name": "norm", "op": "rms_norm", "shape": "bf16[4,64] bf16[64]"},
+  const auto file =
+      folder.file("calls.json", R"json([{"name": "norm", "op": "rms_norm", "shape": "bf16[4,64] bf16[64]"},
     {"name": "none", "op": "rms_norm", "shape": "bf16[4,64] bf16[63]"},
     {"name": "decode", "op": "incre_flash_attention", "paging": "uneven",
      "shape": "q=bf16[4,8,16] k_cache=bf16[64,4,16,16] v_cache=bf16[64,4,16,16] block_tables=i32[4,16] context_lens=i32[4]"},
@@ -70,18 +76,30 @@ TEST(BenchSuite, MeasuresEveryCallAndKeepsErrors) {
   const double whole = 4 * 256 * 4 * 32 * 2;  // bytes of all pages
   EXPECT_LT(found[2]["bytes"], whole) << "sequences differ in length";
   EXPECT_GT(found[2]["bytes"], whole / 4);
-  EXPECT_NE(run_cermet("bench suite " + file.string() + " --seconds 0").out.find("rowwise.rms_norm"), std::string::npos);
+  EXPECT_NE(run_cermet("bench suite " + file.string() + " --seconds 0").out.find("rowwise.rms_norm"),
+            std::string::npos);
 }
 
 TEST(BenchSuite, MistakesAreNamed) {
   const ScratchFolder folder;
   expect_mistake("bench suite " + (folder / "none.json").string(), {"none.json"});
-  expect_mistake("bench suite " + folder.file("both.json", R"json([{"name": "a", "region": "neg(f32[2])", "op": "neg"}])json").string(), {"both.json", "op"});
-  expect_mistake("bench suite " + folder.file("name.json", R"([{"name": "a", "region": "neg"}])").string(), {"name.json", "region", "op and shape"});
-  expect_mistake("bench suite " + folder.file("list.json", "{}").string(), {"list.json", "array"});
-  expect_mistake("bench suite " + folder.file("key.json", R"([{"name": "a", "op": "neg", "shape": "f32[2]", "shapes": ""}])").string(), {"shapes"});
   expect_mistake(
-      "bench suite " + folder.file("twice.json", R"([{"name": "a", "op": "neg", "shape": "f32[2]"}, {"name": "a", "op": "abs", "shape": "f32[2]"}])").string(),
+      "bench suite " +
+          folder.file("both.json", R"json([{"name": "a", "region": "neg(f32[2])", "op": "neg"}])json").string(),
+      {"both.json", "op"});
+  expect_mistake("bench suite " + folder.file("name.json", R"([{"name": "a", "region": "neg"}])").string(),
+                 {"name.json", "region", "op and shape"});
+  expect_mistake("bench suite " + folder.file("list.json", "{}").string(), {"list.json", "array"});
+  expect_mistake(
+      "bench suite " +
+          folder.file("key.json", R"([{"name": "a", "op": "neg", "shape": "f32[2]", "shapes": ""}])").string(),
+      {"shapes"});
+  expect_mistake(
+      "bench suite " +
+          folder
+              .file("twice.json",
+                    R"([{"name": "a", "op": "neg", "shape": "f32[2]"}, {"name": "a", "op": "abs", "shape": "f32[2]"}])")
+              .string(),
       {"twice"});
   expect_mistake("bench op neg --shape 'f32[2]' --paging odd", {"--paging", "uneven", "\"odd\""});
 }
@@ -115,7 +133,8 @@ TEST(BenchModel, WritesATimeline) {
   const std::string file = (folder / "trace.json").string();
   for (const std::string device : {"cpu", "null"}) {
     const CommandResult result =
-        run_cermet("bench model models/demo --prompt-tokens 40 --new-tokens 2 --repeat 1 --json --device " + device + " --trace " + file);
+        run_cermet("bench model models/demo --prompt-tokens 40 --new-tokens 2 --repeat 1 --json --device " + device +
+                   " --trace " + file);
     ASSERT_EQ(result.code, 0) << result.err;
     const auto trace = nlohmann::json::parse(content_of(file));
     EXPECT_EQ(trace["otherData"]["prompt_tokens"], 40);
@@ -141,7 +160,8 @@ TEST(BenchModel, PrintsThePlanOfADecodeStep) {
   expect_mistake("bench model models/demo --plan --trace /tmp/x.json", {"--plan", "--trace"});
 }
 
-/// More items may start the more of the earlier launch has ended; products of fixed weights fetch those early. Returns by what items wait for: launches.
+/// More items may start the more of the earlier launch has ended; products of fixed weights fetch those early. Returns
+/// by what items wait for: launches.
 std::map<std::string, int> expect_items_that_may_start(const nlohmann::json& launches) {
   int fetching = 0;
   std::map<std::string, int> waiting;
@@ -184,15 +204,19 @@ TEST(BenchModel, PrintsThePlanForAGpuThatIsNotThere) {
   }
   EXPECT_GT(programs, 40);
   EXPECT_GT(expect_items_that_may_start(json["launches"])["all"], 40) << "of two tokens, tiles have all";
-  const auto many = run_cermet("bench model models/demo --plan --batch 64 --prompt-tokens 2 --device null:sm_90 --json").json();
+  const auto many =
+      run_cermet("bench model models/demo --plan --batch 64 --prompt-tokens 2 --device null:sm_90 --json").json();
   EXPECT_GT(expect_items_that_may_start(many["launches"])["rows"], 5) << "of many, a row's norm waits for the row";
   // What a launch computes can be asked about again.
   const auto single = run_cermet("bench model models/demo --plan --prompt-tokens 20 --device null:sm_90 --json").json();
   const auto& launches = single["launches"];
-  const auto fused = std::find_if(launches.begin(), launches.end(), [](const auto& launch) { return launch["kernel"] == "gemv.norm_linear"; });
+  const auto fused = std::find_if(launches.begin(), launches.end(),
+                                  [](const auto& launch) { return launch["kernel"] == "gemv.norm_linear"; });
   ASSERT_NE(fused, launches.end());
   const std::string region = (*fused)["region"];
-  EXPECT_EQ(run_cermet("explain op --device null:sm_90 --json --tokens 1 '" + region + "'").json()["kernel"], "gemv.norm_linear") << region;
+  EXPECT_EQ(run_cermet("explain op --device null:sm_90 --json --tokens 1 '" + region + "'").json()["kernel"],
+            "gemv.norm_linear")
+      << region;
   const CommandResult text = run_cermet(call);
   EXPECT_NE(text.out.find("microseconds"), std::string::npos) << text.out << text.err;
   EXPECT_NE(text.out.find("each needs"), std::string::npos) << text.out;

@@ -13,8 +13,12 @@ struct CacheVerbs : testing::Test {
   fs::path folder = scratch / "cache";
   jit::DiskCache cache{folder, 1 << 30};
 
-  CommandResult run(const std::string& arguments) { return run_cermet("cache " + arguments, "", "CERMET_CACHE_DIR=" + folder.string()); }
-  void store(const std::string& name, std::size_t bytes = 1000) { cache.store("key of " + name, name, {std::vector<std::byte>(bytes), "report", 0.25}); }
+  CommandResult run(const std::string& arguments) {
+    return run_cermet("cache " + arguments, "", "CERMET_CACHE_DIR=" + folder.string());
+  }
+  void store(const std::string& name, std::size_t bytes = 1000) {
+    cache.store("key of " + name, name, {std::vector<std::byte>(bytes), "report", 0.25});
+  }
   /// Changes a byte of the image of the entry used last.
   std::string damage() {
     const std::string digest = cache.entries(false).front().digest;
@@ -37,7 +41,8 @@ TEST_F(CacheVerbs, AnEmptyFolderHasNothing) {
 
 TEST_F(CacheVerbs, ListsWhatWasUsedLastFirst) {
   store("rope::Task<{.head = 128}>");
-  fs::last_write_time(folder / cache.entries(false).front().digest, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  fs::last_write_time(folder / cache.entries(false).front().digest,
+                      fs::file_time_type::clock::now() - std::chrono::hours(1));
   store("argmax::Task<{}>", 3000);
   const auto json = run("list --json").json();
   EXPECT_EQ(json["entries"], 2);
@@ -75,7 +80,8 @@ TEST_F(CacheVerbs, VerifyFindsDamage) {
   EXPECT_EQ(found.code, 2);
   EXPECT_EQ(found.out, "");
   for (const std::string_view part :
-       {std::string_view(digest), std::string_view("expected 2 valid entries, found 1 damaged"), std::string_view("checksum"), std::string_view("--remove")})
+       {std::string_view(digest), std::string_view("expected 2 valid entries, found 1 damaged"),
+        std::string_view("checksum"), std::string_view("--remove")})
     EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
   const auto json = run("verify --remove --json").json();
   EXPECT_EQ(json["removed"], 1);
@@ -93,19 +99,24 @@ TEST_F(CacheVerbs, MistakesAreTold) {
 TEST_F(CacheVerbs, EnvSaysWhyNothingIsKept) {
   const CommandResult none = run_cermet("env", "", "env -u HOME -u XDG_CACHE_HOME -u CERMET_CACHE_DIR");
   EXPECT_EQ(none.code, 0) << none.err;
-  EXPECT_NE(none.out.find("none kept: no folder: neither CERMET_CACHE_DIR nor HOME is set"), std::string::npos) << none.out;
+  EXPECT_NE(none.out.find("none kept: no folder: neither CERMET_CACHE_DIR nor HOME is set"), std::string::npos)
+      << none.out;
   const std::string file = scratch.file("file", "").string();
   const CommandResult damaged = run_cermet("env", "", "CERMET_CACHE_DIR=" + file);
   EXPECT_NE(damaged.out.find(file + ", none kept: cannot be read: Not a directory"), std::string::npos) << damaged.out;
-  EXPECT_EQ(run_cermet("env --json", "", "CERMET_CACHE_DIR=" + file).json()["kernel_cache"]["problem"], "cannot be read: Not a directory");
-  EXPECT_TRUE(run_cermet("env --json", "", "CERMET_CACHE_DIR=" + folder.string()).json()["kernel_cache"]["problem"].is_null());
+  EXPECT_EQ(run_cermet("env --json", "", "CERMET_CACHE_DIR=" + file).json()["kernel_cache"]["problem"],
+            "cannot be read: Not a directory");
+  EXPECT_TRUE(
+      run_cermet("env --json", "", "CERMET_CACHE_DIR=" + folder.string()).json()["kernel_cache"]["problem"].is_null());
 }
 
 /// It would be another folder from each current one.
 TEST_F(CacheVerbs, ARelativeFolderIsRefused) {
   const CommandResult relative = run_cermet("cache list", "", "CERMET_CACHE_DIR=cache");
   EXPECT_EQ(relative.code, 2);
-  EXPECT_NE(relative.err.find("environment variable CERMET_CACHE_DIR: expected a path from the root"), std::string::npos) << relative.err;
+  EXPECT_NE(relative.err.find("environment variable CERMET_CACHE_DIR: expected a path from the root"),
+            std::string::npos)
+      << relative.err;
 }
 
 TEST(EnvironmentMistakes, AreToldByEveryVerb) {
@@ -113,10 +124,16 @@ TEST(EnvironmentMistakes, AreToldByEveryVerb) {
     const CommandResult result = run_cermet("explain op rms_norm --shape 'f32[2,8]'", "", variable);
     return fmt::format("{} {}", result.code, result.err);
   };
-  EXPECT_EQ(err("CERMET_LOG=verbose"), "2 cermet: error: environment variable CERMET_LOG: expected trace, debug, info, warn, error, off, found \"verbose\"\n");
+  EXPECT_EQ(err("CERMET_LOG=verbose"),
+            "2 cermet: error: environment variable CERMET_LOG: expected trace, debug, info, warn, error, off, found "
+            "\"verbose\"\n");
   EXPECT_EQ(err("CERMET_THREAD=1"),
-            "0 cermet warning: environment variable CERMET_THREAD: no such variable, so it changes nothing; did you mean CERMET_THREADS?\n");
-  EXPECT_EQ(err("CERMET_DISABLE_KERNELS=nosuch").find("2 cermet: error: environment variable CERMET_DISABLE_KERNELS: expected a kernel of a family like"), 0u)
+            "0 cermet warning: environment variable CERMET_THREAD: no such variable, so it changes nothing; did you "
+            "mean CERMET_THREADS?\n");
+  EXPECT_EQ(
+      err("CERMET_DISABLE_KERNELS=nosuch")
+          .find("2 cermet: error: environment variable CERMET_DISABLE_KERNELS: expected a kernel of a family like"),
+      0u)
       << err("CERMET_DISABLE_KERNELS=nosuch");
   EXPECT_EQ(err("CERMET_DISABLE_KERNELS=rowwise.rms_norm,rowwise.nosuch")
                 .find("2 cermet: error: environment variable CERMET_DISABLE_KERNELS: expected one of the kernels"),

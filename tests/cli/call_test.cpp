@@ -23,7 +23,8 @@ class Call : public testing::Test {
   }
 
   ScratchFolder folder;
-  const std::string a = file<float>("a.npy", DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}), b = file<float>("b.npy", DType::f32, {3, 2}, {1, 0, 0, 1, 1, 1}),
+  const std::string a = file<float>("a.npy", DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}),
+                    b = file<float>("b.npy", DType::f32, {3, 2}, {1, 0, 0, 1, 1, 1}),
                     w = file<float>("w.npy", DType::f32, {3}, {1, 10, 100});
 };
 
@@ -38,15 +39,18 @@ TEST_F(Call, WritesAndPrintsResults) {
 }
 
 TEST_F(Call, TakesAttributesConstantsAndKernels) {
-  const std::string call = "call rms_norm --input " + a + " --input weight=" + w + " --attr eps=0 --attr out_dtype=bf16 --kernel rowwise.rms_norm";
+  const std::string call = "call rms_norm --input " + a + " --input weight=" + w +
+                           " --attr eps=0 --attr out_dtype=bf16 --kernel rowwise.rms_norm";
   ASSERT_EQ(run_cermet(call + " -o " + out("y.npy")).code, 0);
   EXPECT_EQ(elements<std::uint16_t>("y.npy", DType::bf16).size(), 6u);
-  const CommandResult split = run_cermet("call split --input " + w + " --attr 'sizes=[1, 2]' -o " + out("first.npy") + " -o " + out("second.npy"));
+  const CommandResult split = run_cermet("call split --input " + w + " --attr 'sizes=[1, 2]' -o " + out("first.npy") +
+                                         " -o " + out("second.npy"));
   ASSERT_EQ(split.code, 0) << split.err;
   EXPECT_EQ(elements<float>("first.npy", DType::f32), (std::vector<float>{1}));
   EXPECT_EQ(elements<float>("second.npy", DType::f32), (std::vector<float>{10, 100}));
   for (const char* constant : {"none", "w"}) {
-    const CommandResult linear = run_cermet("call linear --input " + a + " --input " + a + " --constant " + constant + " -o " + out("y.npy"));
+    const CommandResult linear =
+        run_cermet("call linear --input " + a + " --input " + a + " --constant " + constant + " -o " + out("y.npy"));
     ASSERT_EQ(linear.code, 0) << linear.err;
     EXPECT_EQ(elements<float>("y.npy", DType::f32), (std::vector<float>{14, 32, 32, 77})) << constant;
   }
@@ -60,10 +64,11 @@ TEST_F(Call, ReadsBytesAsTheTypeThatIsNamed) {
 }
 
 TEST_F(Call, StateIsUpdatedInACopy) {
-  const std::string rows = file<float>("rows.npy", DType::f32, {1, 1, 2}, {7, 8}), slots = file<std::int64_t>("slots.npy", DType::i64, {1}, {1}),
+  const std::string rows = file<float>("rows.npy", DType::f32, {1, 1, 2}, {7, 8}),
+                    slots = file<std::int64_t>("slots.npy", DType::i64, {1}, {1}),
                     cache = file<float>("cache.npy", DType::f32, {1, 1, 8, 2}, std::vector<float>(16));
-  const CommandResult result = run_cermet("call kv_cache_write --input " + rows + " --input " + rows + " --input " + cache + " --input " + cache + " --input " +
-                                          slots + " -o " + out("k.npy"));
+  const CommandResult result = run_cermet("call kv_cache_write --input " + rows + " --input " + rows + " --input " +
+                                          cache + " --input " + cache + " --input " + slots + " -o " + out("k.npy"));
   ASSERT_EQ(result.code, 0) << result.err;
   const std::vector<float> k = elements<float>("k.npy", DType::f32);
   EXPECT_EQ(std::vector<float>(k.begin(), k.begin() + 6), (std::vector<float>{0, 0, 7, 8, 0, 0}));
@@ -79,7 +84,8 @@ TEST_F(Call, MistakesWriteNothing) {
   expect_mistake("call rms_norm --input " + a + " --attr eps", {"--attr", "NAME=VALUE", "\"eps\""});
   expect_mistake("call rms_norm --input " + a + " --attr epsilon=1", {"rms_norm", "\"epsilon\""});
   expect_mistake("call rms_norm --input " + a + " --kernel rowwise.rms", {"--kernel", "rowwise.rms_norm"});
-  expect_mistake("call rms_norm --input " + a + " -o " + out("y.npy") + " -o " + out("z.npy"), {"--output", "at most 1", "found 2"});
+  expect_mistake("call rms_norm --input " + a + " -o " + out("y.npy") + " -o " + out("z.npy"),
+                 {"--output", "at most 1", "found 2"});
   const CommandResult null = run_cermet("call rms_norm --input " + a + " --device null -o " + out("y.npy"));
   EXPECT_NE(null.code, 0);
   EXPECT_NE(null.err.find("expected one that computes"), std::string::npos) << null.err;

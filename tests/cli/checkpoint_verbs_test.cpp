@@ -11,7 +11,9 @@ const std::string reference = "tests/model/data/reference/";
 /// A copy of a small checkpoint that a test may break.
 class Checkpoint : public testing::Test {
  protected:
-  Checkpoint() { fs::copy(fs::path(CERMET_SOURCE_DIR) / reference / "llama-gqa-f32", model, fs::copy_options::recursive); }
+  Checkpoint() {
+    fs::copy(fs::path(CERMET_SOURCE_DIR) / reference / "llama-gqa-f32", model, fs::copy_options::recursive);
+  }
   void expect_broken(std::initializer_list<std::string_view> fragments) {
     expect_mistake("inspect " + model.string(), fragments);
     expect_mistake("run " + model.string() + " --ids 1,2", fragments);
@@ -37,9 +39,11 @@ TEST(Inspect, DescribesTheDemoModel) {
   EXPECT_GT(json["parameters"], json["active_parameters"]);
   EXPECT_EQ(json["problems"].size(), 0u);
   const std::string text = run_cermet("inspect models/demo").out;
-  for (const char* part : {"Qwen3MoeForCausalLM", "model.layers.*.self_attn.q_proj.weight", "x 6", "bf16", "model-00001-of-00002.safetensors"})
+  for (const char* part : {"Qwen3MoeForCausalLM", "model.layers.*.self_attn.q_proj.weight", "x 6", "bf16",
+                           "model-00001-of-00002.safetensors"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
-  EXPECT_NE(run_cermet("inspect models/demo --tensors").out.find("model.layers.5.self_attn.q_proj.weight"), std::string::npos);
+  EXPECT_NE(run_cermet("inspect models/demo --tensors").out.find("model.layers.5.self_attn.q_proj.weight"),
+            std::string::npos);
 }
 
 TEST(Inspect, ChecksEveryByte) {
@@ -57,7 +61,8 @@ TEST_F(Checkpoint, TruncatedFileIsNamed) {
 }
 
 TEST_F(Checkpoint, LyingHeaderLengthIsNamed) {
-  std::fstream(model / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary).write("\xff\xff\xff\xff\xff\xff\xff\x7f", 8);
+  std::fstream(model / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary)
+      .write("\xff\xff\xff\xff\xff\xff\xff\x7f", 8);
   expect_broken({"model.safetensors", "header"});
 }
 

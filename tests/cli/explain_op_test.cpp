@@ -21,7 +21,8 @@ TEST(ExplainOp, OperandsInOrderAndSymbolsWorkToo) {
 }
 
 TEST(ExplainOp, ADeclineNamesItsReason) {
-  const CommandResult result = run_cermet("explain op rms_norm --shape 'f32[2,8]'", "", "CERMET_DISABLE_KERNELS=rowwise.rms_norm");
+  const CommandResult result =
+      run_cermet("explain op rms_norm --shape 'f32[2,8]'", "", "CERMET_DISABLE_KERNELS=rowwise.rms_norm");
   EXPECT_EQ(result.code, 0);
   EXPECT_NE(result.out.find("declines: switched off by CERMET_DISABLE_KERNELS"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("no kernel takes this call"), std::string::npos) << result.out;
@@ -81,14 +82,18 @@ TEST(ExplainOp, AVariableForcesAConfiguration) {
   EXPECT_EQ(forced["config"], "tile=64");
   const CommandResult unknown = run_cermet(call, "", "CERMET_CONFIG='gemm.linear.tensor: tile=65'");
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_NE(unknown.err.find("CERMET_CONFIG: gemm.linear.tensor: tile: expected one of 64, 128, found 65"), std::string::npos) << unknown.err;
+  EXPECT_NE(unknown.err.find("CERMET_CONFIG: gemm.linear.tensor: tile: expected one of 64, 128, found 65"),
+            std::string::npos)
+      << unknown.err;
   const CommandResult nameless = run_cermet(call, "", "CERMET_CONFIG=tile=64");
   EXPECT_EQ(nameless.code, 2);
   EXPECT_NE(nameless.err.find("CERMET_CONFIG"), std::string::npos) << nameless.err;
 }
 
 TEST(ExplainOp, ARegionInPlaceOfACall) {
-  const std::string region = "'{n0 = rms_norm($0: f32[1, 4096], $1: f32[4096]); n1 = linear(strict n0, $2: bf16[6144, 4096])} anchor n1 -> n1'";
+  const std::string region =
+      "'{n0 = rms_norm($0: f32[1, 4096], $1: f32[4096]); n1 = linear(strict n0, $2: bf16[6144, 4096])} anchor n1 -> "
+      "n1'";
   const auto json = run_cermet("explain op --device null:sm_90 --json " + region).json();
   EXPECT_EQ(json["kernel"], "gemv.norm_linear");
   EXPECT_EQ(json["constants"], nlohmann::json::array({"$2"}));
@@ -105,17 +110,21 @@ TEST(ExplainOp, ARegionInPlaceOfACall) {
       }
     }
   }
-  EXPECT_TRUE(run_cermet("explain op --device null:sm_90 --json --constant none " + region).json()["constants"].empty());
+  EXPECT_TRUE(
+      run_cermet("explain op --device null:sm_90 --json --constant none " + region).json()["constants"].empty());
   const auto symbolic = run_cermet("explain op --json --tokens 16 'silu(f32[T, 4])'").json();
   EXPECT_EQ(symbolic["bytes"], 2 * 16 * 4 * 4);
-  expect_mistake("explain op '{n0 = silu($0: f32[2])} anchor n1 -> n0'", {"region", "n0, the only node before", "column 32"});
-  expect_mistake("explain op linear --constant '$9' --shape 'x=bf16[2,4] w=bf16[8,4]'", {"linear", "constant operands", "\"$9\""});
+  expect_mistake("explain op '{n0 = silu($0: f32[2])} anchor n1 -> n0'",
+                 {"region", "n0, the only node before", "column 32"});
+  expect_mistake("explain op linear --constant '$9' --shape 'x=bf16[2,4] w=bf16[8,4]'",
+                 {"linear", "constant operands", "\"$9\""});
 }
 
 TEST(ExplainOp, MistakesAreNamed) {
   expect_mistake("explain op rmsnorm --shape 'f32[2]'", {"operator", "rms_norm", "\"rmsnorm\""});
   expect_mistake("explain op --shape 'f32[2]'", {"NAME: expected a value, found none"});
-  expect_mistake("explain op rms_norm --shape 'f32[2,8] f32[7]'", {"rms_norm", "operand 1 (weight)", "expected", "8", "f32[7]"});
+  expect_mistake("explain op rms_norm --shape 'f32[2,8] f32[7]'",
+                 {"rms_norm", "operand 1 (weight)", "expected", "8", "f32[7]"});
   expect_mistake("explain op rms_norm --shape 'i8[2,8]'", {"rms_norm", "operand 0 (x)", "i8"});
   expect_mistake("explain op rms_norm --shape 'f99[2,8]'", {"f99", "element type"});
   expect_mistake("explain op rms_norm --shape 'f32[2,8'", {"f32[2,8", "']'"});

@@ -1,8 +1,8 @@
 // cermet explain and bisect: what they print is what a run launches, and the page holds exactly that.
 #include <gtest/gtest.h>
 
-#include "cli/explain_fold.hpp"
-#include "cli/explain_page.hpp"
+#include "cli/explain/explain_fold.hpp"
+#include "cli/explain/explain_page.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/support/golden.hpp"
 
@@ -10,7 +10,7 @@ namespace cermet::cli {
 
 /// In the program these are embedded; here they are read.
 PageParts page_parts() {
-  static const std::string folder = CERMET_SOURCE_DIR "/src/cli/explain/";
+  static const std::string folder = CERMET_SOURCE_DIR "/src/cli/explain/page/";
   static const std::string html = read_text(folder + "page.html"), style = read_text(folder + "page.css"), script = [] {
     std::string text;
     for (const char* part : {"1_graph", "2_layout", "3_drawing", "4_panels"}) text += read_text(folder + part + ".js");
@@ -26,14 +26,17 @@ namespace {
 
 /// A field of a protobuf message: of a length, or a small number.
 std::string field(int number, const std::string& bytes) {
-  return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>(0x80 | (bytes.size() & 127)) + static_cast<char>(bytes.size() >> 7) + bytes;
+  return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>(0x80 | (bytes.size() & 127)) +
+         static_cast<char>(bytes.size() >> 7) + bytes;
 }
 std::string field(int number, int value) { return {static_cast<char>(number << 3), static_cast<char>(value)}; }
 
 /// An ONNX file of x: float[2, 3] and unary operators behind one another, whose values have these names.
 std::string chain_file(const std::vector<std::string>& operators, const std::vector<std::string>& names) {
   const std::string shape = field(1, field(1, 2)) + field(1, field(1, 3));
-  const auto value = [&](const std::string& name) { return field(1, name) + field(2, field(1, field(1, 1) + field(2, shape))); };
+  const auto value = [&](const std::string& name) {
+    return field(1, name) + field(2, field(1, field(1, 1) + field(2, shape)));
+  };
   std::string graph;
   for (std::size_t i = 0; i < operators.size(); ++i)
     graph += field(1, field(1, names[i]) + field(2, names[i + 1]) + field(3, names[i + 1]) + field(4, operators[i]));
@@ -113,9 +116,11 @@ TEST(Explain, ThePageNamesNoAddress) {
 
 TEST(Explain, HostileNamesStayText) {
   const std::string hostile =
-      "</script><script>alert(1)</script><!-- \"quoted\" 'single' \\ & \xe2\x80\xa8 \xc3\xa4\xe2\x82\xac\xf0\x9f\x94\xa5 /*STYLE*/ /*SCRIPT*/";
+      "</script><script>alert(1)</script><!-- \"quoted\" 'single' \\ & \xe2\x80\xa8 "
+      "\xc3\xa4\xe2\x82\xac\xf0\x9f\x94\xa5 /*STYLE*/ /*SCRIPT*/";
   const cli::Json data{{"model", hostile}, {"graphs", cli::Json::array()}};
-  const std::string page = cli::explain_page(data), plain = cli::explain_page(cli::Json{{"model", "m"}, {"graphs", cli::Json::array()}});
+  const std::string page = cli::explain_page(data),
+                    plain = cli::explain_page(cli::Json{{"model", "m"}, {"graphs", cli::Json::array()}});
   for (const char* tag : {"<script", "</script", "<!--"}) EXPECT_EQ(count_of(page, tag), count_of(plain, tag)) << tag;
   EXPECT_EQ(nlohmann::json::parse(data_text(page))["model"], hostile);
   EXPECT_EQ(data_text(page).find('<'), std::string::npos);
@@ -126,15 +131,19 @@ TEST(Explain, PrintsTextAndRefusesWhatItCannotDo) {
   ASSERT_EQ(text.code, 0) << text.err;
   for (const char* part : {"mode none", "mode pattern", "blocks", "intermediate bytes", "why they are not inside one"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
-  EXPECT_EQ(run_cermet("explain " + classifier).out, run_cermet("explain " + classifier + " --text").out) << "text by default";
+  EXPECT_EQ(run_cermet("explain " + classifier).out, run_cermet("explain " + classifier + " --text").out)
+      << "text by default";
   const ScratchFolder scratch;
   const std::string page = (scratch / "page.html").string();
   const CommandResult written = run_cermet("explain " + classifier + " -o " + page);
   EXPECT_EQ(written.out, page + "\n");
   EXPECT_EQ(written.err, "");
-  expect_mistake("explain " + classifier + " --text --mode all", {"--mode: expected none, pattern, published or full, found \"all\""});
-  expect_mistake("explain " + classifier + " --text --compare all", {"--compare: expected none, pattern, published or full"});
-  expect_mistake("explain " + tiny + " --text --measure", {"--measure: expected an ONNX file with it, found a checkpoint's folder (" + tiny + ")"});
+  expect_mistake("explain " + classifier + " --text --mode all",
+                 {"--mode: expected none, pattern, published or full, found \"all\""});
+  expect_mistake("explain " + classifier + " --text --compare all",
+                 {"--compare: expected none, pattern, published or full"});
+  expect_mistake("explain " + tiny + " --text --measure",
+                 {"--measure: expected an ONNX file with it, found a checkpoint's folder (" + tiny + ")"});
 }
 
 TEST_F(Chain, IsMeasuredWhereAsked) {
@@ -167,14 +176,21 @@ TEST(Explain, FindsLayersThatRepeat) {
   EXPECT_EQ(find_repeats(std::vector<int>{1, 2, 3, 4, 5, 6}), std::vector<Repeat>());
   EXPECT_EQ(find_repeats(std::vector<int>{9, 1, 2, 3, 1, 2, 3, 1, 2, 3, 8}), (std::vector<Repeat>{{1, 3, 3}}));
   EXPECT_EQ(find_repeats(std::vector<int>{1, 2, 1, 2}), std::vector<Repeat>()) << "two elements are not worth a fold";
-  EXPECT_EQ(find_repeats(std::vector<int>{5, 5, 5, 5, 5, 5}), (std::vector<Repeat>{{0, 1, 6}})) << "the shortest that covers as much";
-  EXPECT_EQ(find_repeats(std::vector<int>{1, 2, 3, 4, 1, 2, 3, 4, 7, 5, 6, 5, 6, 5, 6, 5}), (std::vector<Repeat>{{0, 4, 2}, {9, 2, 3}})) << "one on each side";
+  EXPECT_EQ(find_repeats(std::vector<int>{5, 5, 5, 5, 5, 5}), (std::vector<Repeat>{{0, 1, 6}}))
+      << "the shortest that covers as much";
+  EXPECT_EQ(find_repeats(std::vector<int>{1, 2, 3, 4, 1, 2, 3, 4, 7, 5, 6, 5, 6, 5, 6, 5}),
+            (std::vector<Repeat>{{0, 4, 2}, {9, 2, 3}}))
+      << "one on each side";
 }
 
 TEST_F(Chain, HostileNamesOfAFileStayText) {
   const std::string hostile = "</script><b>\"'&\xc3\xa4";
   const std::string page = (scratch / "page.html").string();
-  ASSERT_EQ(run_cermet("explain " + scratch.file("hostile.onnx", chain_file({"Sigmoid", "Neg"}, {"x", hostile, "y"})).string() + " -o " + page).code, 0);
+  ASSERT_EQ(run_cermet("explain " +
+                       scratch.file("hostile.onnx", chain_file({"Sigmoid", "Neg"}, {"x", hostile, "y"})).string() +
+                       " -o " + page)
+                .code,
+            0);
   EXPECT_EQ(data_text(content_of(page)).find('<'), std::string::npos);
   EXPECT_NO_THROW(nlohmann::json::parse(data_text(content_of(page))));
   EXPECT_EQ(count_of(content_of(page), "</script"), 2u);

@@ -1,4 +1,5 @@
-// Plugins are found however the program is called: by PATH, which makes argv[0] "cermet", by a link, and wherever it was moved to with what belongs to it.
+// Plugins are found however the program is called: by PATH, which makes argv[0] "cermet", by a link, and wherever it
+// was moved to with what belongs to it.
 #include "tests/cli/ranks.hpp"
 #include "tests/cli/shell.hpp"
 
@@ -48,7 +49,8 @@ TEST_F(FoundByPath, FromAPrefixThatWasMoved) {
   expect_plugin(run_shell("cermet env", scratch.path(), bin));
   fs::remove(scratch / "moved to, später/lib/libcermet_cuda.so");
   const CommandResult none = run_shell("cermet env", scratch.path(), bin);
-  EXPECT_NE(none.out.find("expected libcermet_cuda.so, found none (" + bin + "/libcermet_cuda.so: no such file; "), std::string::npos)
+  EXPECT_NE(none.out.find("expected libcermet_cuda.so, found none (" + bin + "/libcermet_cuda.so: no such file; "),
+            std::string::npos)
       << "it is that plugin which was found, and places are named: " << none.out;
 }
 
@@ -57,20 +59,24 @@ TEST_F(FoundByPath, FromAPackageOfPython) {
   const fs::path package = copy_to("site-packages/cermet");
   const CommandResult env = run_shell("exec -a cermet '" + (package / "bin/cermet").string() + "' env", scratch.path());
   expect_plugin(env);
-  EXPECT_NE(run_shell("exec -a cermet '" + program + "' run " CERMET_SOURCE_DIR "/models/demo -p Once -n 1 --device null:sm_90", scratch.path())
+  EXPECT_NE(run_shell("exec -a cermet '" + program +
+                          "' run " CERMET_SOURCE_DIR "/models/demo -p Once -n 1 --device null:sm_90",
+                      scratch.path())
                 .err.find("no such file"),
             0u);
 }
 
 TEST_F(FoundByPath, ByTheLoader) {
-  const CommandResult env = run_shell("$(ls /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1 2>/dev/null) " + program + " env", scratch.path());
+  const CommandResult env = run_shell(
+      "$(ls /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1 2>/dev/null) " + program + " env", scratch.path());
   expect_plugin(env);
 }
 
 /// The process that checks a kernel is the same program.
 TEST(FoundByPathToo, ChecksOfKernels) {
   const ScratchFolder scratch;
-  const CommandResult check = run_shell("cermet kernel check " CERMET_BINARY_DIR "/examples/kernels/cpu/rms_norm.json --device cpu", scratch.path());
+  const CommandResult check = run_shell(
+      "cermet kernel check " CERMET_BINARY_DIR "/examples/kernels/cpu/rms_norm.json --device cpu", scratch.path());
   EXPECT_EQ(check.code, 0) << check.err;
   EXPECT_NE(check.out.find("passed "), std::string::npos) << check.out;
 }
@@ -84,7 +90,8 @@ TEST(FoundByPathToo, RanksOfLaunch) {
 TEST(FoundByPathToo, RanksOfMpi) {
   if (mpirun(2).empty() || !fs::exists(CERMET_BINARY_DIR "/lib/libcermet_mpi.so")) GTEST_SKIP() << "built without MPI";
   const ScratchFolder scratch;
-  const CommandResult run = run_shell("mpirun --allow-run-as-root --oversubscribe -n 2 cermet bench comm --check --sizes 1K", scratch.path());
+  const CommandResult run =
+      run_shell("mpirun --allow-run-as-root --oversubscribe -n 2 cermet bench comm --check --sizes 1K", scratch.path());
   EXPECT_EQ(run.code, 0) << run.err;
 }
 

@@ -31,14 +31,17 @@ class GraphFileVerbs : public testing::Test {
 };
 
 TEST_F(GraphFileVerbs, RunWritesResultsOfTheSizesOfItsInputs) {
-  const std::string x = file("x.npy", {2, 3}, {1, 2, 3, 4, 5, 6}), w = file("w.npy", {2, 3}, {1, 0, 0, 0, 1, 1}), out = (folder / "out").string();
-  const CommandResult result = run_cermet("run " + path + " --input x=" + x + " --input w=" + w + " --output " + out + " --json");
+  const std::string x = file("x.npy", {2, 3}, {1, 2, 3, 4, 5, 6}), w = file("w.npy", {2, 3}, {1, 0, 0, 0, 1, 1}),
+                    out = (folder / "out").string();
+  const CommandResult result =
+      run_cermet("run " + path + " --input x=" + x + " --input w=" + w + " --output " + out + " --json");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.json()["outputs"][0]["type"], "f32[2, 2]");
   const OwnedTensor y = read_npy(out + "/y.npy");
   EXPECT_EQ(std::vector<float>(y.view.as<float>(), y.view.as<float>() + 4), (std::vector<float>{2, 10, 8, 22}));
   const std::string text = run_cermet("run " + path + " --dim T=5").out;
-  EXPECT_EQ(text.rfind("random inputs: x, w (--seed 0); --input NAME=FILE.npy reads a file\n  y  f32[5, 2]  ", 0), 0u) << text;
+  EXPECT_EQ(text.rfind("random inputs: x, w (--seed 0); --input NAME=FILE.npy reads a file\n  y  f32[5, 2]  ", 0), 0u)
+      << text;
   EXPECT_NE(run_cermet("run " + path).out.find("\n  y  f32[16, 2]  "), std::string::npos);
 }
 
@@ -52,7 +55,8 @@ TEST_F(GraphFileVerbs, BenchAndExplainTakeIt) {
 }
 
 TEST_F(GraphFileVerbs, MistakesAreNamed) {
-  const std::string x = file("x.npy", {2, 3}, std::vector<float>(6)), wide = file("wide.npy", {2, 4}, std::vector<float>(8));
+  const std::string x = file("x.npy", {2, 3}, std::vector<float>(6)),
+                    wide = file("wide.npy", {2, 4}, std::vector<float>(8));
   expect_mistake("run " + path + " --input z=" + x, {"--input z", "(x, w)", "none of this name"});
   expect_mistake("run " + path + " --input x=" + wide, {"input 'x'", "f32[T, 3]", "[2, 4]"});
   expect_mistake("run " + path + " --input w=" + wide, {"--input w", "[2, 3]", "[2, 4]"});

@@ -1,4 +1,5 @@
-// Help as newcomers read it: groups, widths, sections, defaults; what is suggested for names that there are not; completion scripts.
+// Help as newcomers read it: groups, widths, sections, defaults; what is suggested for names that there are not;
+// completion scripts.
 #include <algorithm>
 #include <sstream>
 
@@ -17,7 +18,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 std::size_t longest_line(const std::string& text) {
   std::size_t longest = 0;
   for (const std::string& line : lines_of(text))
-    if (!line.starts_with("  cermet ") && !line.starts_with("  mpirun ")) longest = std::max(longest, line.size());  // examples are copied, not wrapped
+    if (!line.starts_with("  cermet ") && !line.starts_with("  mpirun "))
+      longest = std::max(longest, line.size());  // examples are copied, not wrapped
   return longest;
 }
 
@@ -44,7 +46,8 @@ std::vector<std::string> every_command(const std::string& name = "") {
 TEST(Help, ListsCommandsInGroupsWithAPhraseEach) {
   const std::string help = run_cermet("--help").out;
   std::size_t at = 0;
-  for (const char* heading : {"Run:", "Models:", "ONNX and graphs:", "Operators:", "Speed:", "System:", "Exit codes:"}) {
+  for (const char* heading :
+       {"Run:", "Models:", "ONNX and graphs:", "Operators:", "Speed:", "System:", "Exit codes:"}) {
     const std::size_t found = help.find(std::string("\n") + heading + "\n");
     ASSERT_NE(found, std::string::npos) << heading << "\n" << help;
     EXPECT_GT(found, at) << heading;
@@ -74,15 +77,17 @@ TEST(Help, SummariesAreShortAndLinesAreWrapped) {
 TEST(Help, StartsWithExamplesAndHasSections) {
   const std::string help = run_cermet("run --help").out;
   std::size_t at = 0;
-  for (const char* part : {"Usage: cermet run [OPTIONS] <MODEL>", "Examples:", "Arguments:", "Prompt:", "Sampling:", "Model and memory:", "Device:",
-                           "Many devices:", "ONNX and graphs:", "General:", "--help-all"}) {
+  for (const char* part :
+       {"Usage: cermet run [OPTIONS] <MODEL>", "Examples:", "Arguments:", "Prompt:", "Sampling:", "Model and memory:",
+        "Device:", "Many devices:", "ONNX and graphs:", "General:", "--help-all"}) {
     const std::size_t found = help.find(part, at);
     ASSERT_NE(found, std::string::npos) << part << "\n" << help;
     at = found;
   }
   EXPECT_EQ(help.find("--super-kernel"), std::string::npos) << "advanced";
   EXPECT_NE(run_cermet("run --help-all").out.find("--super-kernel"), std::string::npos);
-  for (const char* part : {"-n, --new-tokens <N>", "[default: 128]", "[possible values: f32, bf16, f16]", "--prompts <FILE.jsonl>", "-o, --output <DIR>"})
+  for (const char* part : {"-n, --new-tokens <N>", "[default: 128]", "[possible values: f32, bf16, f16]",
+                           "--prompts <FILE.jsonl>", "-o, --output <DIR>"})
     EXPECT_NE(joined(help).find(part), std::string::npos) << part << "\n" << help;
   for (const char* type : {"INT", "TEXT:", "FLOAT", "UINT"}) EXPECT_EQ(help.find(type), std::string::npos) << type;
 }
@@ -95,7 +100,8 @@ TEST(Help, AVerbHasItsOwnOptionsAlone) {
   }
   for (const char* verb : {"eval", "logits"}) {
     const std::string help = run_cermet(std::string(verb) + " --help-all").out;
-    for (const char* option : {"--steps-per-launch", "ONNX", "--input"}) EXPECT_EQ(help.find(option), std::string::npos) << verb << " " << option;
+    for (const char* option : {"--steps-per-launch", "ONNX", "--input"})
+      EXPECT_EQ(help.find(option), std::string::npos) << verb << " " << option;
   }
 }
 
@@ -103,7 +109,8 @@ TEST(Help, IsAlsoAVerb) {
   EXPECT_EQ(run_cermet("help").out, run_cermet("--help").out);
   EXPECT_EQ(run_cermet("help bench op").out, run_cermet("bench op --help").out);
   EXPECT_EQ(run_cermet("help explain op").out, run_cermet("explain op -h").out);
-  for (const char* spelling : {"version", "-V", "--version"}) EXPECT_EQ(run_cermet(spelling).out, run_cermet("--version").out) << spelling;
+  for (const char* spelling : {"version", "-V", "--version"})
+    EXPECT_EQ(run_cermet(spelling).out, run_cermet("--version").out) << spelling;
   EXPECT_EQ("cermet " + run_cermet("version --json").json()["version"].get<std::string>() + "\n", run_cermet("-V").out);
   expect_mistake("help rnu", {"no such command: rnu; did you mean run?"});
 }
@@ -125,10 +132,15 @@ TEST(Help, IsColouredWhereAsked) {
 }
 
 TEST(Suggestions, NameTheNearestVerbAndOption) {
-  for (const auto& [typed, meant] :
-       {std::pair("rnu", "run"), {"quantise", "quantize"}, {"serve", "run"}, {"chat", "run"}, {"benchmark", "bench"}, {"tokenise", "tokenize"}})
+  for (const auto& [typed, meant] : {std::pair("rnu", "run"),
+                                     {"quantise", "quantize"},
+                                     {"serve", "run"},
+                                     {"chat", "run"},
+                                     {"benchmark", "bench"},
+                                     {"tokenise", "tokenize"}})
     expect_mistake(typed, {std::string("no such command: ") + typed, std::string("did you mean ") + meant + "?"});
-  expect_mistake("bench modle x", {"no such command: bench modle; did you mean bench model? (see `cermet bench --help`)"});
+  expect_mistake("bench modle x",
+                 {"no such command: bench modle; did you mean bench model? (see `cermet bench --help`)"});
   expect_mistake("xyzzy", {"no such command: xyzzy (see `cermet --help`)"});
   for (const auto& [typed, meant] : {std::pair("--new-token 4", "--new-tokens"),
                                      {"--max-tokens 4", "--new-tokens"},
@@ -140,8 +152,9 @@ TEST(Suggestions, NameTheNearestVerbAndOption) {
                                      {"--tensor-parallel-size 2", "--tensor-parallel"},
                                      {"--top_k 3", "--top-k"},
                                      {"--inputs x", "--input"}})
-    expect_mistake(std::string("run models/demo -p a ") + typed,
-                   {"unexpected argument '", std::string("; did you mean '") + meant + "'? (usage: cermet run [OPTIONS] <MODEL>"});
+    expect_mistake(
+        std::string("run models/demo -p a ") + typed,
+        {"unexpected argument '", std::string("; did you mean '") + meant + "'? (usage: cermet run [OPTIONS] <MODEL>"});
   expect_mistake("run --new-token 4", {"unexpected argument '--new-token'"});
   expect_mistake("eval models/demo --text x --top-k 3", {"it is an option of `cermet run`"});
   expect_mistake("run models/demo -p a --\xff", {"unexpected argument \"--\\xff\""});
@@ -151,7 +164,8 @@ TEST(Completion, KnowsCommandsOptionsAndValues) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const CommandResult result = run_cermet(std::string("completion ") + shell);
     ASSERT_EQ(result.code, 0) << result.err;
-    for (const char* part : {"bench", "new-tokens", "bf16", "quantize"}) EXPECT_NE(result.out.find(part), std::string::npos) << shell << " " << part;
+    for (const char* part : {"bench", "new-tokens", "bf16", "quantize"})
+      EXPECT_NE(result.out.find(part), std::string::npos) << shell << " " << part;
   }
   expect_mistake("completion powershell", {"SHELL: expected bash, zsh or fish, found \"powershell\""});
 }

@@ -15,7 +15,8 @@ constexpr auto soon = 30s;
 constexpr auto soon = 10s;  // of a verb that needs minutes: the machine may be busy
 #endif
 
-/// Starts a command line in the source's folder, sends the signal once it has worked for a while, and says how it ended; -1 where it went on.
+/// Starts a command line in the source's folder, sends the signal once it has worked for a while, and says how it
+/// ended; -1 where it went on.
 int code_after(const std::string& command, int signal, std::chrono::milliseconds at = 700ms) {
   Background run("env --chdir=" CERMET_SOURCE_DIR " " + command);
   std::this_thread::sleep_for(at);
@@ -23,7 +24,8 @@ int code_after(const std::string& command, int signal, std::chrono::milliseconds
   run.signal(signal);
   const int code = run.wait(soon);
   const std::string said = run.err();
-  EXPECT_TRUE(said.find("interrupted") != std::string::npos || said.find("cancelled") != std::string::npos || said.find("stopped") != std::string::npos)
+  EXPECT_TRUE(said.find("interrupted") != std::string::npos || said.find("cancelled") != std::string::npos ||
+              said.find("stopped") != std::string::npos)
       << command << "\n"
       << said;
   return code;
@@ -33,10 +35,13 @@ TEST(Interrupt, LongVerbsEndWith130) {
   const ScratchFolder scratch;
   const std::string out = (scratch / "out").string();
   for (const std::string& verb :
-       {std::string("limits --seconds 30"), std::string("bench model models/demo --limits --repeat 1000"), std::string("bench model models/demo --repeat 1000"),
-        std::string("bench model models/demo --plan --limits --repeat 1000"), std::string("bench op rms_norm --shape 'f32[64,512] f32[512]' --seconds 100"),
+       {std::string("limits --seconds 30"), std::string("bench model models/demo --limits --repeat 1000"),
+        std::string("bench model models/demo --repeat 1000"),
+        std::string("bench model models/demo --plan --limits --repeat 1000"),
+        std::string("bench op rms_norm --shape 'f32[64,512] f32[512]' --seconds 100"),
         std::string("bench soak models/demo -n 1000000"), std::string("bench comm --ranks 2 --sizes 1M --seconds 100"),
-        std::string("eval models/demo --text models/demo/heldout.txt"), "quantize models/demo --calib models/demo/calibration.jsonl --out " + out})
+        std::string("eval models/demo --text models/demo/heldout.txt"),
+        "quantize models/demo --calib models/demo/calibration.jsonl --out " + out})
     EXPECT_EQ(code_after(program + " " + verb, SIGINT), 130) << verb;
 }
 

@@ -37,12 +37,15 @@ TEST_F(KernelVerbs, AKernelInCIsAddedListedExplainedRunAndRemoved) {
   EXPECT_NE(explained["kernel"], "mine.rms_norm");
   const auto declined = run("explain op rms_norm --shape 'bf16[4,64] bf16[64]' --json").json();
   EXPECT_EQ(declined["candidates"].back()["decline"], "takes no x of bf16");
-  const auto forced = run("explain op rms_norm --shape " + call + " --json", "CERMET_CONFIG='mine.rms_norm: default'").json();
+  const auto forced =
+      run("explain op rms_norm --shape " + call + " --json", "CERMET_CONFIG='mine.rms_norm: default'").json();
   EXPECT_EQ(forced["kernel"], "mine.rms_norm");
-  const CommandResult bench = run("bench op rms_norm --shape " + call + " --kernel mine.rms_norm --seconds 0.01 --json");
+  const CommandResult bench =
+      run("bench op rms_norm --shape " + call + " --kernel mine.rms_norm --seconds 0.01 --json");
   ASSERT_EQ(bench.code, 0) << bench.err;
   EXPECT_EQ(bench.json()["kernel"], "mine.rms_norm");
-  const CommandResult off = run("explain op rms_norm --shape " + call + " --json", "CERMET_DISABLE_KERNELS=mine.rms_norm");
+  const CommandResult off =
+      run("explain op rms_norm --shape " + call + " --json", "CERMET_DISABLE_KERNELS=mine.rms_norm");
   EXPECT_EQ(off.json()["candidates"].back()["decline"], "switched off by CERMET_DISABLE_KERNELS");
   const CommandResult again = run("kernel check mine.rms_norm --device cpu --json");
   ASSERT_EQ(again.code, 0) << again.err;
@@ -57,10 +60,13 @@ TEST_F(KernelVerbs, AKernelInCIsAddedListedExplainedRunAndRemoved) {
 TEST_F(KernelVerbs, AModelTakesOneWhereItWasMeasuredToBeTheFastestAndComputesTheSame) {
   ASSERT_EQ(run("kernel add " + example.string()).code, 0);
   const std::string model = tiny + " --mode none --threads 2";
-  const std::string norm = "'f32[T,96] f32[96] eps=1e-06 out_dtype=f32' --constant weight --threads 2 --json --tokens ";  // as the model has it
+  const std::string norm =
+      "'f32[T,96] f32[96] eps=1e-06 out_dtype=f32' --constant weight --threads 2 --json --tokens ";  // as the model has
+                                                                                                     // it
   const auto tuned = run("tune op rms_norm --dry --search exhaustive --seconds 0.001 --shapes " + norm + "32").json();
   bool tried = false;
-  for (const auto& candidate : tuned["results"][0]["tried"]) tried = tried || (candidate["kernel"] == "mine.rms_norm" && candidate["state"] != "wrong");
+  for (const auto& candidate : tuned["results"][0]["tried"])
+    tried = tried || (candidate["kernel"] == "mine.rms_norm" && candidate["state"] != "wrong");
   EXPECT_TRUE(tried) << "a tuner measures it beside the others: " << tuned;
   nlohmann::json entry{{"region", tuned["results"][0]["region"]},
                        {"device", tuned["device"]},
@@ -110,14 +116,16 @@ TEST_F(KernelVerbs, ADamagedOneIsListedAndIgnored) {
 }
 
 TEST(KernelVerbMistakes, AreTold) {
-  expect_mistake("kernel", {"kernel: expected a command (add, list, check, remove), found nothing", "cermet kernel --help"});
+  expect_mistake("kernel",
+                 {"kernel: expected a command (add, list, check, remove), found nothing", "cermet kernel --help"});
   expect_mistake("kernel drop", {"no such command: kernel drop", "cermet kernel --help"});
   expect_mistake("kernel chek", {"did you mean kernel check?"});
   expect_mistake("kernel add no/such/manifest.json", {"no/such/manifest.json"});
   expect_mistake("kernel add README.md", {"README.md"});
   expect_mistake("kernel add examples/kernels/cuda/rms_norm.json --timeout 0", {"--timeout"});
   const CommandResult help = run_cermet("kernel --help");
-  EXPECT_EQ(help.out.find("\n  cases "), std::string::npos) << "the verb that a check starts is the program's own\n" << help.out;
+  EXPECT_EQ(help.out.find("\n  cases "), std::string::npos) << "the verb that a check starts is the program's own\n"
+                                                            << help.out;
 }
 
 }  // namespace

@@ -52,13 +52,16 @@ TEST(Main, UnknownOptionsAreRefusedByEveryVerb) {
 
 TEST(Main, MistakesOfTheCommandLineSayWhatWasExpected) {
   expect_mistake("run models/demo --threads q", {"--threads: expected 0 to 1024, found \"q\"", "cermet run --help"});
-  expect_mistake("bench model models/demo --batch 0", {"--batch: expected 1 to 4096, found 0", "cermet bench model --help"});
+  expect_mistake("bench model models/demo --batch 0",
+                 {"--batch: expected 1 to 4096, found 0", "cermet bench model --help"});
   expect_mistake("run models/demo -n 1 -n 2", {"--new-tokens: expected one value, found 2"});
   expect_mistake("run models/demo -n", {"--new-tokens: expected <N>, found nothing"});
   expect_mistake("explain", {"MODEL: expected a value, found none"});
-  expect_mistake("logits models/demo --ids 1 --foo 0", {"unexpected argument '--foo' (usage: cermet logits [OPTIONS] <MODEL>; see `cermet logits --help`)"});
+  expect_mistake("logits models/demo --ids 1 --foo 0",
+                 {"unexpected argument '--foo' (usage: cermet logits [OPTIONS] <MODEL>; see `cermet logits --help`)"});
   expect_mistake("bench op linear", {"--shape: expected operand types, as in --shape", "found none"});
-  expect_mistake("bench op linear --shape 'x=f32[2,64] w=f32[32,64]' --config 'foo: a=1'", {"--config: expected fields of one kernel", "found \"foo: a=1\""});
+  expect_mistake("bench op linear --shape 'x=f32[2,64] w=f32[32,64]' --config 'foo: a=1'",
+                 {"--config: expected fields of one kernel", "found \"foo: a=1\""});
   expect_mistake("run models/demo --ids 1 --context 0", {"--context: expected 1 to 1073741824, found 0"});
 }
 
@@ -81,7 +84,8 @@ TEST(Env, ListsInstructionSetsDevicesAndEveryVariable) {
   EXPECT_EQ(json["devices"][1], "null");
   // A GPU or the reason for none, a compiler or the reason for none.
   EXPECT_NE(json["devices"].size() > 2, json["cuda_problem"].is_string()) << json["cuda_problem"];
-  EXPECT_NE(json["gpu_compiler"]["version"].is_string(), json["gpu_compiler"]["problem"].is_string()) << json["gpu_compiler"];
+  EXPECT_NE(json["gpu_compiler"]["version"].is_string(), json["gpu_compiler"]["problem"].is_string())
+      << json["gpu_compiler"];
   EXPECT_TRUE(json["kernel_cache"]["folder"].is_string());
   EXPECT_GT(json["cuda_kernels"], 10);
   bool found = false;
@@ -92,7 +96,8 @@ TEST(Env, ListsInstructionSetsDevicesAndEveryVariable) {
     EXPECT_EQ(variable["set"], true);
   }
   EXPECT_TRUE(found);
-  for (const auto& variable : json["variables"]) EXPECT_NE(run_cermet("env").out.find(variable["name"].get<std::string>()), std::string::npos);
+  for (const auto& variable : json["variables"])
+    EXPECT_NE(run_cermet("env").out.find(variable["name"].get<std::string>()), std::string::npos);
 }
 
 TEST(Env, SaysWhyThereIsNoPlugin) {
@@ -101,7 +106,8 @@ TEST(Env, SaysWhyThereIsNoPlugin) {
   EXPECT_EQ(result.json()["devices"], nlohmann::json::array({"cpu", "null"}));
   for (const auto& problem : {result.json()["cuda_problem"], result.json()["gpu_compiler"]["problem"]})
     EXPECT_NE(problem.get<std::string>().find("/no/such/plugin.so"), std::string::npos) << problem;
-  EXPECT_NE(run_cermet("env", "", "CERMET_CUDA_PLUGIN=/no/such/plugin.so").out.find("no CUDA device"), std::string::npos);
+  EXPECT_NE(run_cermet("env", "", "CERMET_CUDA_PLUGIN=/no/such/plugin.so").out.find("no CUDA device"),
+            std::string::npos);
 }
 
 TEST(Env, AnInstructionSetThatIsNoneIsAMistake) {

@@ -1,4 +1,5 @@
-// Mistakes of the command line that could be taken without a word: numbers out of range, options of another kind of model or of another way to work.
+// Mistakes of the command line that could be taken without a word: numbers out of range, options of another kind of
+// model or of another way to work.
 #include "tests/cli/command.hpp"
 
 namespace cermet::test {
@@ -7,8 +8,10 @@ namespace {
 const std::string classifier = "models/demo_onnx/classifier.onnx";
 
 TEST(Numbers, AreWholeAndInRange) {
-  expect_mistake("run models/demo -p a --seed -1", {"--seed: expected a whole number from 0 to 18446744073709551615, found -1"});
-  expect_mistake("run models/demo -p a -n 99999999999999999999", {"--new-tokens: expected 0 to 1073741824, found 99999999999999999999"});
+  expect_mistake("run models/demo -p a --seed -1",
+                 {"--seed: expected a whole number from 0 to 18446744073709551615, found -1"});
+  expect_mistake("run models/demo -p a -n 99999999999999999999",
+                 {"--new-tokens: expected 0 to 1073741824, found 99999999999999999999"});
   expect_mistake("run models/demo -p a -n 1e3", {"--new-tokens"});
   expect_mistake("run models/demo -p a -n 0x10", {"--new-tokens", "found \"0x10\""});
   expect_mistake("run models/demo -p a -n 4.5", {"--new-tokens"});
@@ -20,7 +23,8 @@ TEST(Numbers, AreWholeAndInRange) {
   expect_mistake("run models/demo -p a --top-k -1", {"--top-k: expected 0 to 1073741824, found -1"});
   expect_mistake("run models/demo -p a --top-p 1.5", {"--top-p"});
   expect_mistake("run models/demo -p a --min-p -1", {"--min-p"});
-  expect_mistake("run models/demo -p a --repetition-penalty 0", {"--repetition-penalty: expected a number above 0, up to 1e+06, found 0"});
+  expect_mistake("run models/demo -p a --repetition-penalty 0",
+                 {"--repetition-penalty: expected a number above 0, up to 1e+06, found 0"});
   const CommandResult leading = run_cermet("run " + tiny + " --ids 1,2 -n 010 --ignore-eos --json");
   ASSERT_EQ(leading.code, 0) << leading.err;
   EXPECT_EQ(leading.json()["ids"].size(), 10u) << "not octal";
@@ -51,15 +55,19 @@ TEST(OptionsOfAnotherInput, AreRefusedByName) {
     for (const std::string& model : {classifier, std::string("block.graph")}) {
       const std::string name = std::string(option).substr(0, std::string(option).find(' '));
       const std::string spelled = name == "-p" ? "--prompt" : name == "-n" ? "--new-tokens" : name;
-      expect_mistake("run " + model + " " + option, {spelled + ": expected a checkpoint's folder with it, found ", model});
+      expect_mistake("run " + model + " " + option,
+                     {spelled + ": expected a checkpoint's folder with it, found ", model});
     }
   for (const char* option : {"--input x=x.npy", "--dim T=4", "--rounding fast", "-o results"})
-    expect_mistake(std::string("run models/demo -p a ") + option, {"expected an ONNX file or a graph with it, found a checkpoint's folder (models/demo)"});
+    expect_mistake(std::string("run models/demo -p a ") + option,
+                   {"expected an ONNX file or a graph with it, found a checkpoint's folder (models/demo)"});
   expect_mistake("bench model " + classifier + " --batch 4", {"--batch: expected a checkpoint's folder with it"});
   expect_mistake("bench model " + classifier + " -n 4", {"--new-tokens: expected a checkpoint's folder with it"});
-  expect_mistake("bench model block.graph --limits", {"--limits: expected a checkpoint's folder or an ONNX file with it, found a graph (block.graph)"});
+  expect_mistake("bench model block.graph --limits",
+                 {"--limits: expected a checkpoint's folder or an ONNX file with it, found a graph (block.graph)"});
   expect_mistake("inspect " + classifier + " --tensors", {"--tensors: expected a checkpoint's folder with it"});
-  expect_mistake("tune graph " + classifier + " --tokens 4", {"--tokens: expected a graph with it, found an ONNX file"});
+  expect_mistake("tune graph " + classifier + " --tokens 4",
+                 {"--tokens: expected a graph with it, found an ONNX file"});
   expect_mistake("tune graph block.graph --dim T=4", {"--dim: expected an ONNX file with it, found a graph"});
   expect_mistake("explain models/demo --input x=random", {"--input: expected an ONNX file or a graph with it"});
 }
@@ -67,13 +75,16 @@ TEST(OptionsOfAnotherInput, AreRefusedByName) {
 TEST(OptionsThatNeedOthers, AreRefusedAlone) {
   expect_mistake("run models/demo -p a --batch 4", {"--batch: expected --prompts with it, found none"});
   expect_mistake("run models/demo -p a --data-parallel 2", {"--data-parallel: expected --prompts with it, found none"});
-  expect_mistake("run models/demo -p a --overlap-experts", {"--overlap-experts: expected --data-parallel with it, found none"});
+  expect_mistake("run models/demo -p a --overlap-experts",
+                 {"--overlap-experts: expected --data-parallel with it, found none"});
   expect_mistake("inspect models/demo --threads 2", {"--threads: expected --check with it, found none"});
   expect_mistake("quantize models/demo --heldout-chars 5", {"--heldout-chars: expected --heldout with it, found none"});
   expect_mistake("quantize --check nothing --scheme w8a16", {"--scheme: expected no --check with it, found both"});
   expect_mistake("quantize --print-policy --calib x", {"--calib: expected no --print-policy with it, found both"});
-  expect_mistake("bench suite nothing.json --limits", {"--limits: expected a GPU (--device cuda), found cpu, whose limits `cermet limits` measures"});
-  expect_mistake("bench model " + classifier + " --plan --steps", {"--plan: expected neither --steps nor --trace with it, found --steps"});
+  expect_mistake("bench suite nothing.json --limits",
+                 {"--limits: expected a GPU (--device cuda), found cpu, whose limits `cermet limits` measures"});
+  expect_mistake("bench model " + classifier + " --plan --steps",
+                 {"--plan: expected neither --steps nor --trace with it, found --steps"});
 }
 
 TEST(Types, HaveTheNamesOfOtherTools) {

@@ -1,4 +1,4 @@
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/cli/command.hpp"
 
 namespace cermet::test {
@@ -29,8 +29,8 @@ TEST(Ops, EveryOperatorHasAPageWhoseExampleRuns) {
 
 TEST(Ops, PageShowsSchemaSemanticsKernelsAndExample) {
   const std::string page = run_cermet("ops rms_norm").out;
-  for (const char* part : {"Semantics\n", "Inputs", "Outputs", "Attributes\n", "weight_offset", "Many-to-Many", "rowwise.rms_norm",
-                           "Example\n  cermet explain op rms_norm --shape '"})
+  for (const char* part : {"Semantics\n", "Inputs", "Outputs", "Attributes\n", "weight_offset", "Many-to-Many",
+                           "rowwise.rms_norm", "Example\n  cermet explain op rms_norm --shape '"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
 }
 
@@ -43,10 +43,12 @@ TEST(Ops, ExplainOpTakesTheExampleOfThePage) {
 
 TEST(Ops, AFamilyOfKernelsStandsForItsBest) {
   EXPECT_NE(run_cermet("ops linear").out.find("  gemm.linear "), std::string::npos);
-  const CommandResult result = run_cermet("bench op linear --shape 'x=f32[64,64] w=f32[64,64]' --kernel gemm.linear --seconds 0.01 --json");
+  const CommandResult result =
+      run_cermet("bench op linear --shape 'x=f32[64,64] w=f32[64,64]' --kernel gemm.linear --seconds 0.01 --json");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.json()["kernel"].get<std::string>().rfind("gemm.linear.", 0), 0u) << result.out;
-  expect_mistake("bench op linear --shape 'x=f32[64,64] w=f32[64,64]' --kernel gemm.line", {"--kernel: expected one of"});
+  expect_mistake("bench op linear --shape 'x=f32[64,64] w=f32[64,64]' --kernel gemm.line",
+                 {"--kernel: expected one of"});
 }
 
 TEST(Ops, MistakesAreNamed) {

@@ -1,4 +1,5 @@
-// Where output goes: through links, into pipes, to standard output by "-", into folders and files of results. What is refused is refused before work is done.
+// Where output goes: through links, into pipes, to standard output by "-", into folders and files of results. What is
+// refused is refused before work is done.
 #include <sys/stat.h>
 
 #include <fstream>
@@ -52,7 +53,8 @@ TEST_F(OutputOfVerbs, GoesIntoPipesAndToStandardOutput) {
   EXPECT_EQ(piped.code, 0) << piped.err;
   EXPECT_TRUE(fs::is_fifo(scratch / "pipe"));
   const CommandResult dash = run("cermet explain " + demo_onnx + " -o -");
-  EXPECT_NE(piped.out.find(dash.out.substr(0, 1000)), std::string::npos);  // beside the place; times come later in the page
+  EXPECT_NE(piped.out.find(dash.out.substr(0, 1000)),
+            std::string::npos);  // beside the place; times come later in the page
   EXPECT_NE(dash.out.find("</html>"), std::string::npos);
   EXPECT_EQ(dash.err, "");
   expect_refused("cermet explain " + demo_onnx + " -o - --json", "-: expected a file with --json");
@@ -62,7 +64,8 @@ TEST_F(OutputOfVerbs, GoesIntoPipesAndToStandardOutput) {
 }
 
 TEST_F(OutputOfVerbs, PlacesThatCannotBeWrittenAreRefusedAtOnce) {
-  expect_refused("cermet explain " + demo_onnx + " -o none/page.html", "none/page.html: cannot be created: No such file or directory");
+  expect_refused("cermet explain " + demo_onnx + " -o none/page.html",
+                 "none/page.html: cannot be created: No such file or directory");
   write_npy(scratch / "x.npy", OwnedTensor(DType::f32, Shape{2, 2}).view);
   expect_refused("cermet call relu --input x.npy -o none/y.npy", "none/y.npy: cannot be created");
   fs::create_directory(scratch / "y.npy");
@@ -75,7 +78,8 @@ TEST_F(OutputOfVerbs, ASingleResultMayHaveAFile) {
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_TRUE(fs::is_regular_file(scratch / "y.npy"));
   EXPECT_EQ(read_npy(scratch / "y.npy").view.shape, (Shape{1, 3}));
-  expect_refused("cermet run " + demo_onnx + " --output y.npy", "--output y.npy: expected a folder, or a new file for a single result, found a file");
+  expect_refused("cermet run " + demo_onnx + " --output y.npy",
+                 "--output y.npy: expected a folder, or a new file for a single result, found a file");
   EXPECT_EQ(run("cermet run " + demo_onnx + " --output folder/deep").code, 0);
   EXPECT_TRUE(fs::exists(scratch / "folder/deep/probabilities.npy"));
   fs::create_directory(scratch / "z.npy");
@@ -83,7 +87,8 @@ TEST_F(OutputOfVerbs, ASingleResultMayHaveAFile) {
   EXPECT_TRUE(fs::exists(scratch / "z.npy/probabilities.npy"));
   scratch.file("file", "");
   expect_refused("cermet run " + demo_onnx + " --output file", "--output file: expected a folder");
-  expect_refused("cermet run " + demo_onnx + " --output file/folder", "file/folder: cannot be created: Not a directory");
+  expect_refused("cermet run " + demo_onnx + " --output file/folder",
+                 "file/folder: cannot be created: Not a directory");
   expect_refused("cermet compile " + demo_onnx + " --dim batch=1 -o file/plan", "file/plan");
 }
 
@@ -99,7 +104,8 @@ TEST_F(OutputOfVerbs, NoTwoResultsShareAFile) {
   EXPECT_EQ(read_npy(scratch / "o/a_b_2.npy").view.as<float>()[0], 0);
   EXPECT_EQ(made.json()["outputs"][0]["file"], "o/a_b_2.npy");
   EXPECT_EQ(made.json()["outputs"][1]["file"], "o/a_b.npy");
-  expect_refused("cermet run two.graph --output both.npy", "--output both.npy: expected a folder for the 2 results, found a file's name");
+  expect_refused("cermet run two.graph --output both.npy",
+                 "--output both.npy: expected a folder for the 2 results, found a file's name");
   EXPECT_FALSE(fs::exists(scratch / "both.npy"));
 }
 

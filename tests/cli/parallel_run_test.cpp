@@ -1,4 +1,5 @@
-// Models over several ranks, as a user runs them: experts and prompts that are spread, processes of `cermet launch` and of mpirun, and ranks that are killed.
+// Models over several ranks, as a user runs them: experts and prompts that are spread, processes of `cermet launch` and
+// of mpirun, and ranks that are killed.
 #include "device/cuda/plugin.hpp"
 #include "tests/cli/ranks.hpp"
 
@@ -26,12 +27,17 @@ TEST(ExpertParallel, VerbsThatLoadAModelTakeIt) {
 }
 
 TEST(ExpertParallel, Mistakes) {
-  expect_mistake("run " + tiny + " --ids 5 --expert-parallel 2", {"expert parallel: expected a mixture of experts, found LlamaForCausalLM"});
-  expect_mistake("run " + mixture + " --ids 5 --expert-parallel 17", {"expected at most a rank for each of 16 experts, found 17 ranks"});
-  expect_mistake("run " + mixture + " --ids 5 --tensor-parallel 4 --expert-parallel 3", {"expert_parallel: expected a divisor of the 4 ranks", "found 3"});
+  expect_mistake("run " + tiny + " --ids 5 --expert-parallel 2",
+                 {"expert parallel: expected a mixture of experts, found LlamaForCausalLM"});
+  expect_mistake("run " + mixture + " --ids 5 --expert-parallel 17",
+                 {"expected at most a rank for each of 16 experts, found 17 ranks"});
+  expect_mistake("run " + mixture + " --ids 5 --tensor-parallel 4 --expert-parallel 3",
+                 {"expert_parallel: expected a divisor of the 4 ranks", "found 3"});
 }
 
-std::string spread(const std::string& file) { return "run models/demo --prompts " + file + " --batch 2 --dtype f32 --json"; }
+std::string spread(const std::string& file) {
+  return "run models/demo --prompts " + file + " --batch 2 --dtype f32 --json";
+}
 
 TEST(DataParallel, ResultsAreThoseOfOneEngineInTheirOrder) {
   const ScratchFolder folder;
@@ -43,19 +49,23 @@ TEST(DataParallel, ResultsAreThoseOfOneEngineInTheirOrder) {
 }
 
 TEST(DataParallel, Mistakes) {
-  expect_mistake("run models/demo -p hello --data-parallel 2", {"--data-parallel: expected --prompts with it, found none"});
+  expect_mistake("run models/demo -p hello --data-parallel 2",
+                 {"--data-parallel: expected --prompts with it, found none"});
   const ScratchFolder folder;
   const std::string run = spread(prompts_file(folder, 2));
   const CommandResult three = run_cermet("launch -n 3 -- " + run + " --data-parallel 2");
   EXPECT_EQ(three.code, 2);
-  EXPECT_NE(three.err.find("data_parallel: expected 3, the processes that were started together, found 2"), std::string::npos) << three.err;
+  EXPECT_NE(three.err.find("data_parallel: expected 3, the processes that were started together, found 2"),
+            std::string::npos)
+      << three.err;
 }
 
 TEST(DataParallel, EnginesWithDifferentModelsAreRefusedAtTheStart) {
   const ScratchFolder folder;
   const std::string file = folder.file("ids.jsonl", "{\"ids\": [5, 6]}\n{\"ids\": [7]}\n").string();
-  const CommandResult result = run_cermet("launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then M=" + tiny + "; else M=" + mixture +
-                                          "; fi; exec " CERMET_BINARY_DIR "/bin/cermet run $M --prompts " + file + " -n 1 --data-parallel 2'");
+  const CommandResult result =
+      run_cermet("launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then M=" + tiny + "; else M=" + mixture +
+                 "; fi; exec " CERMET_BINARY_DIR "/bin/cermet run $M --prompts " + file + " -n 1 --data-parallel 2'");
   EXPECT_NE(result.code, 0);
   EXPECT_EQ(result.out, "");
   EXPECT_NE(result.err.find("model: expected that of rank 0"), std::string::npos) << result.err;
@@ -67,20 +77,23 @@ TEST(ParallelRun, RanksOnGpusChooseTheTokensOfOne) {
   const ScratchFolder folder;
   const std::string prompts = "run models/demo --device cuda --json --batch 2 --prompts " + prompts_file(folder, 4);
   EXPECT_EQ(run_cermet(prompts + " --data-parallel 2").out, run_cermet(prompts).out);
-  const std::string one = "run models/demo --device cuda --json -p 'The PostgreSQL server' -n 12", two = one + " --tensor-parallel 2";
+  const std::string one = "run models/demo --device cuda --json -p 'The PostgreSQL server' -n 12",
+                    two = one + " --tensor-parallel 2";
   const nlohmann::json wanted = run_cermet(one).json()["ids"];
   EXPECT_EQ(run_cermet(two).json()["ids"], wanted);
-  EXPECT_EQ(run_cermet(two + " --super-kernel decode --super-kernel-options width=16").json()["ids"], wanted) << "collectives within one launch";
+  EXPECT_EQ(run_cermet(two + " --super-kernel decode --super-kernel-options width=16").json()["ids"], wanted)
+      << "collectives within one launch";
 }
 
-/// Passes of many tokens, whose rows ranks share: sums are rounded to 16 bits there, so that perplexities agree and not every bit.
+/// Passes of many tokens, whose rows ranks share: sums are rounded to 16 bits there, so that perplexities agree and not
+/// every bit.
 TEST(ParallelRun, RanksOnGpusThatShareRowsFindTheSamePerplexity) {
   if (!cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
   const std::string eval = "eval models/demo --device cuda --json --text README.md --window 301 --chars 9000";
   const double one = run_cermet(eval).json()["perplexity"].get<double>();
   EXPECT_GT(one, 1);
-  for (const std::string ranks :
-       {" --tensor-parallel 2", " --tensor-parallel 3", " --tensor-parallel 2 --expert-parallel 2", " --tensor-parallel 2 --weights i8"}) {
+  for (const std::string ranks : {" --tensor-parallel 2", " --tensor-parallel 3",
+                                  " --tensor-parallel 2 --expert-parallel 2", " --tensor-parallel 2 --weights i8"}) {
     const CommandResult shared = run_cermet(eval + ranks);
     ASSERT_EQ(shared.code, 0) << shared.err;
     EXPECT_NEAR(shared.json()["perplexity"].get<double>() / one, 1, ranks.ends_with("i8") ? 0.02 : 0.004) << ranks;
@@ -89,7 +102,8 @@ TEST(ParallelRun, RanksOnGpusThatShareRowsFindTheSamePerplexity) {
 
 TEST(ParallelRun, MpiProcessesComputeWhatOneDoes) {
   if (mpirun(2).empty()) GTEST_SKIP() << "the build has found no MPI";
-  EXPECT_EQ(nlohmann::json::parse(output_of(mpirun(2) + ids + " --expert-parallel 2"))["ids"], run_cermet(ids).json()["ids"]);
+  EXPECT_EQ(nlohmann::json::parse(output_of(mpirun(2) + ids + " --expert-parallel 2"))["ids"],
+            run_cermet(ids).json()["ids"]);
 }
 
 TEST(LongParallelRun, EveryWayOverEveryNumberOfRanks) {
@@ -106,8 +120,9 @@ TEST(LongParallelRun, EveryWayOverEveryNumberOfRanks) {
     }
   }
   for (const std::string both :
-       {"--data-parallel 2 --tensor-parallel 2", "--data-parallel 2 --tensor-parallel 2 --expert-parallel 2", "--data-parallel 4 --expert-parallel 2",
-        "--data-parallel 4 --expert-parallel 4 --overlap-experts", "--data-parallel 4 --expert-parallel 2 --expert-exchange gather"}) {
+       {"--data-parallel 2 --tensor-parallel 2", "--data-parallel 2 --tensor-parallel 2 --expert-parallel 2",
+        "--data-parallel 4 --expert-parallel 2", "--data-parallel 4 --expert-parallel 4 --overlap-experts",
+        "--data-parallel 4 --expert-parallel 2 --expert-exchange gather"}) {
     EXPECT_EQ(run_cermet(run + " " + both).out, one) << both;
     EXPECT_EQ(run_cermet("launch -n 4 -- " + run + " " + both).out, one) << both;
     if (!mpirun(4).empty()) {
@@ -136,7 +151,9 @@ TEST(LongParallelRun, ARankOnAGpuThatIsKilledEndsTheOthers) {
   for (unsigned seed = 0; seed < 10; ++seed)
     for (const int ranks : {2, 4})
       kill_one(fmt::format(CERMET_BINARY_DIR "/bin/cermet launch -n {} -- ", ranks), ranks,
-               fmt::format("run models/demo --device cuda -p hello -n 60000 --context 65536 --ignore-eos --tensor-parallel {}", ranks),
+               fmt::format(
+                   "run models/demo --device cuda -p hello -n 60000 --context 65536 --ignore-eos --tensor-parallel {}",
+                   ranks),
                1000 + seed * 10 + static_cast<unsigned>(ranks), std::chrono::milliseconds(2500));
 }
 

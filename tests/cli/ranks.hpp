@@ -13,13 +13,15 @@ inline const std::string mixture = "tests/model/data/reference/qwen3moe-bf16";
 
 inline std::string prompts_file(const ScratchFolder& folder, int count) {
   std::string text;
-  for (int i = 0; i < count; ++i) text += fmt::format("{{\"prompt\": \"The index number {}\", \"max_new_tokens\": {}}}\n", i, 4 + 5 * i % 17);
+  for (int i = 0; i < count; ++i)
+    text += fmt::format("{{\"prompt\": \"The index number {}\", \"max_new_tokens\": {}}}\n", i, 4 + 5 * i % 17);
   return folder.file("prompts.jsonl", text).string();
 }
 
 inline std::string ids_file(const ScratchFolder& folder, int count) {
   std::string text;
-  for (int i = 0; i < count; ++i) text += fmt::format("{{\"ids\": [{}, 7, {}], \"max_new_tokens\": {}}}\n", 5 + i, 40 - i, 3 + 5 * i % 11);
+  for (int i = 0; i < count; ++i)
+    text += fmt::format("{{\"ids\": [{}, 7, {}], \"max_new_tokens\": {}}}\n", 5 + i, 40 - i, 3 + 5 * i % 11);
   return folder.file("ids.jsonl", text).string();
 }
 
@@ -60,8 +62,9 @@ inline void kill_one(const std::string& start, int ranks, const std::string& run
   EXPECT_GT(command.wait(std::chrono::seconds(20)), 0) << run << " seed " << seed;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - killed).count();
   EXPECT_LT(seconds, 5) << run << " seed " << seed << "\n" << command.err();
-  EXPECT_NE(command.err().find("is gone: process " + std::to_string(victim) + " has ended"), std::string::npos) << run << " seed " << seed << "\n"
-                                                                                                                << command.err();
+  EXPECT_NE(command.err().find("is gone: process " + std::to_string(victim) + " has ended"), std::string::npos)
+      << run << " seed " << seed << "\n"
+      << command.err();
 }
 
 }  // namespace cermet::test

@@ -4,12 +4,14 @@ namespace cermet::test {
 namespace {
 
 TEST(Rules, ListsThoseOfAClass) {
-  const auto all = run_cermet("rules --json").json()["rules"], some = run_cermet("rules associative --json").json()["rules"];
+  const auto all = run_cermet("rules --json").json()["rules"],
+             some = run_cermet("rules associative --json").json()["rules"];
   EXPECT_GT(all.size(), 149u);
   ASSERT_GT(some.size(), 10u);
   EXPECT_LT(some.size(), all.size());
   for (const auto& rule : some) EXPECT_EQ(rule["class"], "associative") << rule;
-  for (const auto& rule : run_cermet("rules exact --json").json()["rules"]) EXPECT_EQ(rule["rounding"], "exact") << rule;
+  for (const auto& rule : run_cermet("rules exact --json").json()["rules"])
+    EXPECT_EQ(rule["rounding"], "exact") << rule;
 }
 
 TEST(Rules, ShowsPatternAndCondition) {

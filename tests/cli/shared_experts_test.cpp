@@ -1,4 +1,5 @@
-// Engines that share experts, as a user runs them: results of one engine, over ranks of every kind, and ends where one is killed.
+// Engines that share experts, as a user runs them: results of one engine, over ranks of every kind, and ends where one
+// is killed.
 #include <sstream>
 
 #include "device/cuda/plugin.hpp"
@@ -27,19 +28,26 @@ TEST(SharedExperts, Mistakes) {
   const ScratchFolder folder;
   const std::string file = ids_file(folder, 2), five = "tests/model/data/reference/qwen3moe-bias-top1-bf16";
   const auto without_json = [](std::string text) { return text.substr(0, text.find(" --json")); };
-  expect_mistake(without_json(shared(file, five)) + " --data-parallel 2 --expert-parallel 2", {"expected ranks that divide the 5 experts", "found 2 ranks"});
-  expect_mistake(without_json(shared(file)) + " --data-parallel 3 --expert-parallel 2", {"expert_parallel: expected a divisor of the 3 engines", "found 2"});
-  expect_mistake(without_json(shared(file)) + " --data-parallel 2 --overlap-experts", {"overlap_experts: expected data_parallel and expert_parallel above 1"});
+  expect_mistake(without_json(shared(file, five)) + " --data-parallel 2 --expert-parallel 2",
+                 {"expected ranks that divide the 5 experts", "found 2 ranks"});
+  expect_mistake(without_json(shared(file)) + " --data-parallel 3 --expert-parallel 2",
+                 {"expert_parallel: expected a divisor of the 3 engines", "found 2"});
+  expect_mistake(without_json(shared(file)) + " --data-parallel 2 --overlap-experts",
+                 {"overlap_experts: expected data_parallel and expert_parallel above 1"});
   expect_mistake(without_json(shared(file)) + " --data-parallel 2 --expert-exchange gather",
                  {"expert_exchange: expected data_parallel and expert_parallel above 1", "found 2 and 1"});
   const std::string both = without_json(shared(file)) + " --data-parallel 2 --expert-parallel 2 ";
   expect_mistake(both + "--expert-exchange all", {"--expert-exchange: expected rows or gather", "found \"all\""});
-  expect_mistake(both + "--expert-exchange gather --overlap-experts", {"overlap_experts: expected expert_exchange rows with it, found gather"});
-  expect_mistake(both + "--device cuda --expert-exchange rows", {"expert_exchange: expected gather on GPUs", "found rows"});
-  expect_mistake(both + "--device cuda --overlap-experts", {"overlap_experts: expected expert_exchange rows with it, found gather"});
-  const CommandResult differ =
-      run_cermet("launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then O=; else O=--overlap-experts; fi; exec " CERMET_BINARY_DIR "/bin/cermet " + shared(file) +
-                 " --data-parallel 2 --expert-parallel 2 $O'");
+  expect_mistake(both + "--expert-exchange gather --overlap-experts",
+                 {"overlap_experts: expected expert_exchange rows with it, found gather"});
+  expect_mistake(both + "--device cuda --expert-exchange rows",
+                 {"expert_exchange: expected gather on GPUs", "found rows"});
+  expect_mistake(both + "--device cuda --overlap-experts",
+                 {"overlap_experts: expected expert_exchange rows with it, found gather"});
+  const CommandResult differ = run_cermet(
+      "launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then O=; else O=--overlap-experts; fi; exec " CERMET_BINARY_DIR
+      "/bin/cermet " +
+      shared(file) + " --data-parallel 2 --expert-parallel 2 $O'");
   EXPECT_NE(differ.code, 0);
   EXPECT_NE(differ.err.find("model: expected that of rank 0"), std::string::npos) << differ.err;
 }
@@ -75,13 +83,15 @@ TEST(SharedExperts, GroupsOfRanksOnGpusChooseTheTokensOfOne) {
   EXPECT_EQ(ids_of(run + " --data-parallel 4 --expert-parallel 2"), ids_of(run));
 }
 
-/// Where weights are quantized, sums in another order may change a code, and what follows: most tokens are those of one engine.
+/// Where weights are quantized, sums in another order may change a code, and what follows: most tokens are those of one
+/// engine.
 TEST(SharedExperts, RanksOnGpusWithQuantizedWeightsChooseMostTokensOfOne) {
   if (!cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
   const ScratchFolder folder;
   const std::string file = ids_file(folder, 5);
   for (const std::string weights : {"i8", "f8_e4m3"}) {
-    const std::string run = shared(file, "tests/model/data/reference/mixtral-bf16") + " --device cuda --weights " + weights;
+    const std::string run =
+        shared(file, "tests/model/data/reference/mixtral-bf16") + " --device cuda --weights " + weights;
     const std::vector<nlohmann::json> one = ids_of(run), two = ids_of(run + " --data-parallel 2 --expert-parallel 2");
     ASSERT_EQ(one.size(), two.size());
     std::size_t equal = 0, all = 0;
@@ -98,7 +108,9 @@ TEST(SharedExperts, RanksOnGpusWithinOneLaunchChooseTheTokensOfOne) {
   if (!cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
   const ScratchFolder folder;
   const std::string run = shared(ids_file(folder, 5)) + " --device cuda";
-  EXPECT_EQ(ids_of(run + " --data-parallel 2 --expert-parallel 2 --super-kernel decode --super-kernel-options width=16"), ids_of(run));
+  EXPECT_EQ(
+      ids_of(run + " --data-parallel 2 --expert-parallel 2 --super-kernel decode --super-kernel-options width=16"),
+      ids_of(run));
 }
 
 TEST(LongSharedExperts, OfEveryKindOverEveryNumberOfRanks) {
@@ -122,9 +134,11 @@ TEST(LongSharedExperts, ARankThatIsKilledEndsTheOthers) {
   const ScratchFolder folder;
   const std::string many = shared(prompts_file(folder, 900), "models/demo") + " --ignore-eos -n 500 ";
   for (unsigned seed = 0; seed < 5; ++seed) {
-    kill_one(CERMET_BINARY_DIR "/bin/cermet launch -n 4 -- ", 4, many + "--data-parallel 4 --expert-parallel 2", seed + 500);
+    kill_one(CERMET_BINARY_DIR "/bin/cermet launch -n 4 -- ", 4, many + "--data-parallel 4 --expert-parallel 2",
+             seed + 500);
     for (const std::string way : {"--overlap-experts", "--expert-exchange gather"})
-      kill_one(CERMET_BINARY_DIR "/bin/cermet launch -n 2 -- ", 2, many + "--data-parallel 2 --expert-parallel 2 " + way, seed + 600);
+      kill_one(CERMET_BINARY_DIR "/bin/cermet launch -n 2 -- ", 2,
+               many + "--data-parallel 2 --expert-parallel 2 " + way, seed + 600);
   }
 }
 
@@ -133,7 +147,8 @@ TEST(LongSharedExperts, ARankOnAGpuThatIsKilledEndsTheOthers) {
   const ScratchFolder folder;
   const std::string many = shared(prompts_file(folder, 9000), "models/demo") + " --ignore-eos -n 500 --device cuda ";
   for (unsigned seed = 0; seed < 5; ++seed)
-    kill_one(CERMET_BINARY_DIR "/bin/cermet launch -n 2 -- ", 2, many + "--data-parallel 2 --expert-parallel 2", seed + 700, std::chrono::milliseconds(2500));
+    kill_one(CERMET_BINARY_DIR "/bin/cermet launch -n 2 -- ", 2, many + "--data-parallel 2 --expert-parallel 2",
+             seed + 700, std::chrono::milliseconds(2500));
 }
 
 }  // namespace

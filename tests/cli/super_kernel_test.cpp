@@ -11,8 +11,10 @@ TEST(SuperKernelVerbs, LogitsKeepTheirBits) {
   const std::string command = "logits " + demo + " --ids 497,2314,1581 --json";
   const CommandResult plain = run_cermet(command);
   ASSERT_EQ(plain.code, 0) << plain.err;
-  for (const std::string options : {"--super-kernel decode", "--super-kernel layer", "--super-kernel 'mlp:*.experts' --super-kernel-options width=2",
-                                    "--super-kernel decode --super-kernel-options debug-sync-all=1", "--super-kernel none"}) {
+  for (const std::string options :
+       {"--super-kernel decode", "--super-kernel layer",
+        "--super-kernel 'mlp:*.experts' --super-kernel-options width=2",
+        "--super-kernel decode --super-kernel-options debug-sync-all=1", "--super-kernel none"}) {
     const CommandResult marked = run_cermet(command + " " + options);
     EXPECT_EQ(marked.code, 0) << marked.err;
     EXPECT_EQ(marked.out, plain.out) << options;
@@ -26,7 +28,8 @@ TEST(SuperKernelVerbs, RunGeneratesTheSameText) {
 }
 
 TEST(SuperKernelVerbs, ThePlanShowsRegionsAndWhoWaits) {
-  const CommandResult text = run_cermet("bench model " + demo + " --plan --prompt-tokens 4 --super-kernel decode --super-kernel-options profile=1");
+  const CommandResult text = run_cermet(
+      "bench model " + demo + " --plan --prompt-tokens 4 --super-kernel decode --super-kernel-options profile=1");
   ASSERT_EQ(text.code, 0) << text.err;
   EXPECT_NE(text.out.find("super-kernel decode (profile=1): launches 0 to 63"), std::string::npos)
       << text.out.substr(text.out.size() > 4000 ? text.out.size() - 4000 : 0);
@@ -44,10 +47,12 @@ TEST(SuperKernelVerbs, ExplainShowsTheirBlocks) {
   EXPECT_NE(text.out.find("super-kernels\n  layers.0  blocks"), std::string::npos) << text.out;
   EXPECT_EQ(text.out.find("collectives"), std::string::npos);
   EXPECT_NE(text.out.find("blocks of super-kernels that wait for others"), std::string::npos);
-  const auto graphs = run_cermet("explain " + demo + " --super-kernel layer --tensor-parallel 2 --json").json()["graphs"];
+  const auto graphs =
+      run_cermet("explain " + demo + " --super-kernel layer --tensor-parallel 2 --json").json()["graphs"];
   ASSERT_EQ(graphs.size(), 3u) << "passes of one rank";
   const auto& shared = graphs[0]["after"];
-  for (const auto& block : shared["super_kernels"][0]["collectives"]) EXPECT_EQ(shared["blocks"][block.get<std::size_t>()]["kernel"], "ranks.all_reduce");
+  for (const auto& block : shared["super_kernels"][0]["collectives"])
+    EXPECT_EQ(shared["blocks"][block.get<std::size_t>()]["kernel"], "ranks.all_reduce");
   EXPECT_EQ(shared["super_kernels"][0]["collectives"].size(), 2u) << "behind attention and behind the experts";
 }
 
@@ -55,10 +60,13 @@ TEST(SuperKernelVerbs, ExplainSaysWhoWaitsForWhom) {
   const ScratchFolder folder;
   const std::string file = (folder / "branches.graph").string();
   std::ofstream(file)
-      << "graph branches {\n  super_kernel sp1 \"\"\n  input %x : f32[4, 64]\n  input %cache : f32[4, 64]\n  constant %w : f32[64, 64]\n"
-         "  %a = linear(%x, %w) : f32[4, 64] in sp1\n  %b = softmax(%x) : f32[4, 64] in sp1\n  %v = reshape(%a) {shape = [2, 128]} : f32[2, 128] in sp1\n"
+      << "graph branches {\n  super_kernel sp1 \"\"\n  input %x : f32[4, 64]\n  input %cache : f32[4, 64]\n  constant "
+         "%w : f32[64, 64]\n"
+         "  %a = linear(%x, %w) : f32[4, 64] in sp1\n  %b = softmax(%x) : f32[4, 64] in sp1\n  %v = reshape(%a) {shape "
+         "= [2, 128]} : f32[2, 128] in sp1\n"
          "  %c = softmax(%v) : f32[2, 128] in sp1\n  %f = reshape(%c) {shape = [4, 64]} : f32[4, 64] in sp1\n"
-         "  %d = linear(%f, %w) : f32[4, 64] in sp1\n  %e = matmul(%d, %b) {transpose_b = true} : f32[4, 4] in sp1\n  output y = %e\n}\n";
+         "  %d = linear(%f, %w) : f32[4, 64] in sp1\n  %e = matmul(%d, %b) {transpose_b = true} : f32[4, 4] in sp1\n  "
+         "output y = %e\n}\n";
   const CommandResult text = run_cermet("explain " + file + " --text --mode none --compare none");
   ASSERT_EQ(text.code, 0) << text.err;
   const std::size_t from = text.out.find("blocks of super-kernels that wait"), end = text.out.find("\n\n", from);
@@ -69,8 +77,9 @@ TEST(SuperKernelVerbs, ExplainSaysWhoWaitsForWhom) {
 TEST(SuperKernelVerbs, ATimelineHasATaskForEveryLaunchAndThread) {
   const ScratchFolder folder;
   const std::string file = (folder / "trace.json").string();
-  const CommandResult result = run_cermet("bench model " + demo + " --prompt-tokens 4 -n 2 --repeat 1 --threads 2 --json --super-kernel decode " +
-                                          "--super-kernel-options profile=1 --trace " + file);
+  const CommandResult result = run_cermet(
+      "bench model " + demo + " --prompt-tokens 4 -n 2 --repeat 1 --threads 2 --json --super-kernel decode " +
+      "--super-kernel-options profile=1 --trace " + file);
   ASSERT_EQ(result.code, 0) << result.err;
   const auto trace = nlohmann::json::parse(content_of(file));
   std::map<double, double> launches;  // of decode passes: ends by starts
@@ -87,7 +96,9 @@ TEST(SuperKernelVerbs, ATimelineHasATaskForEveryLaunchAndThread) {
     ends[event["tid"]] = end;
     ++tasks[event["tid"]];
     // A busy machine may hold a thread up between two looks at the clock.
-    EXPECT_TRUE(std::ranges::any_of(launches, [&](const auto& launch) { return launch.first <= end + 1 && begin <= launch.second + 1; })) << "of a launch";
+    EXPECT_TRUE(std::ranges::any_of(launches, [&](const auto& launch) {
+      return launch.first <= end + 1 && begin <= launch.second + 1;
+    })) << "of a launch";
     EXPECT_FALSE(event["args"]["operator"].get<std::string>().empty());
   }
   EXPECT_EQ(tasks[0], 64 + 2 * 62) << "thread 0 has a task for each launch of the prompt and both steps";
@@ -98,8 +109,8 @@ TEST(SuperKernelVerbs, ATimelineHasATaskForEveryLaunchAndThread) {
 
 TEST(SuperKernelVerbs, HelpListsEveryOption) {
   const CommandResult help = run_cermet("bench model --help-all");
-  for (const char* key : {"feed-sync-all=0|1", "stream-fusion=0|1", "strict-scope-check=bypass|abort", "prefetch=0|1", "early-start=0|1",
-                          "width=", "debug-sync-all=0|1", "profile=0|1"}) {
+  for (const char* key : {"feed-sync-all=0|1", "stream-fusion=0|1", "strict-scope-check=bypass|abort", "prefetch=0|1",
+                          "early-start=0|1", "width=", "debug-sync-all=0|1", "profile=0|1"}) {
     std::string flat;  // lines are wrapped
     for (const char c : help.out)
       if (c != '\n' && c != ' ') flat += c;
@@ -113,7 +124,8 @@ TEST(SuperKernelVerbs, BisectRegionLooksAtEveryLaunch) {
   EXPECT_EQ(json["launches"], 62);
   EXPECT_EQ(json["runs"], 124);
   EXPECT_TRUE(json["culprit"].is_null());
-  const CommandResult text = run_cermet("bisect-region " + demo + " --ids 497,2314 --super-kernel 'mlp:*.experts' --super-kernel-options width=2");
+  const CommandResult text = run_cermet(
+      "bisect-region " + demo + " --ids 497,2314 --super-kernel 'mlp:*.experts' --super-kernel-options width=2");
   EXPECT_NE(text.out.find("none: every launch leaves the bits"), std::string::npos) << text.out << text.err;
   expect_mistake("bisect-region " + demo, {"--ids"});
   expect_mistake("bisect-region " + demo + " --ids 1 --super-kernel none", {"expected a run with a region", "none"});
@@ -123,7 +135,8 @@ TEST(SuperKernelVerbs, BisectRegionLooksAtEveryLaunch) {
 
 TEST(SuperKernelVerbs, BisectRegionDumpsWhatItCompares) {
   const auto folder = std::filesystem::temp_directory_path() / fmt::format("cermet.bisect.{}", ::getpid());
-  const std::string command = "bisect-region " + demo + " --ids 497 --super-kernel 'mlp:*.experts' --dump " + folder.string();
+  const std::string command =
+      "bisect-region " + demo + " --ids 497 --super-kernel 'mlp:*.experts' --dump " + folder.string();
   const auto json = run_cermet(command + " --json").json();
   const auto launches = nlohmann::json::parse(read_text(folder / "launches.json"));
   EXPECT_EQ(json["runs"], 2 * launches.size());
@@ -139,15 +152,18 @@ TEST(SuperKernelVerbs, BisectRegionDumpsWhatItCompares) {
   EXPECT_GT(files, 2u);
   expect_mistake(command, {folder.string()});  // it is not empty
   std::filesystem::remove_all(folder);
-  expect_mistake("bisect-region " + demo + " --ids 497 --super-kernel none --dump " + folder.string(), {"expected a run with a region"});
+  expect_mistake("bisect-region " + demo + " --ids 497 --super-kernel none --dump " + folder.string(),
+                 {"expected a run with a region"});
   EXPECT_FALSE(std::filesystem::exists(folder)) << "all or nothing";
 }
 
 TEST(SuperKernelVerbs, MistakesAreNamed) {
   expect_mistake("run " + demo + " --ids 1 -n 1 --super-kernel all", {"decode, layer, none or NAME:PATTERN", "'all'"});
   expect_mistake("logits " + demo + " --ids 1 --super-kernel-options width=2", {"super-kernel", "'width=2'"});
-  expect_mistake("logits " + demo + " --ids 1 --super-kernel decode --super-kernel-options breadth=2", {"width", "\"breadth\""});
-  expect_mistake("logits " + demo + " --ids 1 --super-kernel decode --super-kernel-options width=2:width=2", {"width", "once", "twice"});
+  expect_mistake("logits " + demo + " --ids 1 --super-kernel decode --super-kernel-options breadth=2",
+                 {"width", "\"breadth\""});
+  expect_mistake("logits " + demo + " --ids 1 --super-kernel decode --super-kernel-options width=2:width=2",
+                 {"width", "once", "twice"});
   expect_mistake("logits " + demo + " --ids 1 --super-kernel 'x:nothing*'", {"'x:nothing*'", "none"});
 }
 

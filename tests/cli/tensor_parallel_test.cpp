@@ -16,7 +16,8 @@ nlohmann::json sharded_ids(const std::string& command) {
 TEST(TensorParallel, ThreadsAndProcessesChooseTheTokensOfOneRank) {
   const nlohmann::json one = sharded_ids(prompt);
   EXPECT_EQ(sharded_ids(prompt + " --tensor-parallel 2"), one);
-  EXPECT_EQ(sharded_ids(prompt + " --tensor-parallel 3 --threads 3"), one) << "heads and vocabulary that 3 does not divide";
+  EXPECT_EQ(sharded_ids(prompt + " --tensor-parallel 3 --threads 3"), one)
+      << "heads and vocabulary that 3 does not divide";
   EXPECT_EQ(sharded_ids("launch -n 2 -- " + prompt + " --tensor-parallel 2"), one);
 }
 
@@ -34,15 +35,18 @@ TEST(TensorParallel, EveryVerbThatLoadsAModelTakesIt) {
 TEST(TensorParallel, RanksThatDoNotFitAreRefused) {
   const CommandResult launched = run_cermet("launch -n 2 -- run " + tiny + " --ids 5 -n 1");
   EXPECT_EQ(launched.code, 2);
-  EXPECT_NE(launched.err.find("tensor_parallel: expected 2, the processes that were started together, found 1"), std::string::npos) << launched.err;
+  EXPECT_NE(launched.err.find("tensor_parallel: expected 2, the processes that were started together, found 1"),
+            std::string::npos)
+      << launched.err;
   const CommandResult none = run_cermet("run " + tiny + " --ids 5 --tensor-parallel 0");
   EXPECT_EQ(none.code, 2);
 }
 
 TEST(TensorParallel, RanksWithDifferentModelsAreRefusedAtTheStart) {
   const std::string other = "tests/model/data/reference/mistral-window-bf16";
-  const CommandResult result = run_cermet("launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then M=" + tiny + "; else M=" + other +
-                                          "; fi; exec " CERMET_BINARY_DIR "/bin/cermet run $M --ids 5 -n 1 --tensor-parallel 2'");
+  const CommandResult result =
+      run_cermet("launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then M=" + tiny + "; else M=" + other +
+                 "; fi; exec " CERMET_BINARY_DIR "/bin/cermet run $M --ids 5 -n 1 --tensor-parallel 2'");
   EXPECT_NE(result.code, 0);
   EXPECT_NE(result.err.find("model: expected that of rank 0"), std::string::npos) << result.err;
 }
@@ -52,10 +56,12 @@ TEST(TensorParallel, ARankThatIsKilledEndsTheOthersWhichNameIt) {
   bool in_region = false;
   for (int attempt = 0; attempt < 12 && !in_region; ++attempt) {
     Background run("env --chdir=" CERMET_SOURCE_DIR " " CERMET_BINARY_DIR
-                   "/bin/cermet launch -n 2 -- run models/demo -p hello -n 2000 --ignore-eos --tensor-parallel 2 --super-kernel decode");
+                   "/bin/cermet launch -n 2 -- run models/demo -p hello -n 2000 --ignore-eos --tensor-parallel 2 "
+                   "--super-kernel decode");
     const std::vector<pid_t> processes = joined_ranks(run, 2);
     ASSERT_FALSE(processes.empty()) << run.err();
-    for (int wait = 0; run.out().size() < 30 && wait < 2000; ++wait) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // until it decodes
+    for (int wait = 0; run.out().size() < 30 && wait < 2000; ++wait)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // until it decodes
     std::this_thread::sleep_for(std::chrono::microseconds(300 * attempt));
     kill(processes[1], SIGKILL);
     ASSERT_EQ(run.wait(std::chrono::seconds(10)), 2) << run.err();

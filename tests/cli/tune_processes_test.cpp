@@ -23,7 +23,8 @@ struct SharedChoices {
   /// What a command prints; an exception where it fails or has anything to say.
   nlohmann::json run(const std::string& arguments) const {
     const CommandResult result = run_cermet(arguments + " --json", "", environment());
-    if (result.code != 0 || !result.err.empty()) throw std::runtime_error(arguments + ": " + std::to_string(result.code) + ", " + result.err);
+    if (result.code != 0 || !result.err.empty())
+      throw std::runtime_error(arguments + ": " + std::to_string(result.code) + ", " + result.err);
     return result.json();
   }
   std::set<std::string> regions() const {
@@ -40,17 +41,22 @@ struct SharedChoices {
 };
 
 /// A call of which no two processes have the same.
-std::string norm_of(int process, int number) { return std::to_string(8 + number) + "," + std::to_string(64 + 8 * process); }
+std::string norm_of(int process, int number) {
+  return std::to_string(8 + number) + "," + std::to_string(64 + 8 * process);
+}
 
-/// Tunes calls of its own and one of everybody's, asks what is chosen for them, and lists all, until the time is over. Returns the regions that it tuned.
+/// Tunes calls of its own and one of everybody's, asks what is chosen for them, and lists all, until the time is over.
+/// Returns the regions that it tuned.
 std::set<std::string> tune_and_read(const SharedChoices& shared, int process, Clock::time_point end) {
   std::set<std::string> own;
   for (int number = 0; Clock::now() < end; ++number) {
     const std::string shape = "'f32[" + norm_of(process, number) + "]'";
-    const auto tuned = shared.run("tune op softmax --shapes " + shape + " 'f32[48,96]' --threads 2 --seconds 0.001 --budget 60");
+    const auto tuned =
+        shared.run("tune op softmax --shapes " + shape + " 'f32[48,96]' --threads 2 --seconds 0.001 --budget 60");
     if (tuned["tuned"] != 2) throw std::runtime_error("expected 2 calls tuned, found " + tuned.dump());
     for (const auto& result : tuned["results"]) own.insert(result["region"].get<std::string>());
-    if (shared.run("explain op softmax --threads 2 --shape " + shape)["kernel"] != "rowwise.softmax") throw std::runtime_error("another kernel");
+    if (shared.run("explain op softmax --threads 2 --shape " + shape)["kernel"] != "rowwise.softmax")
+      throw std::runtime_error("another kernel");
     const std::set<std::string> all = shared.regions();
     for (const std::string& region : own)
       if (!all.contains(region)) throw std::runtime_error("lost " + region);
@@ -91,8 +97,9 @@ pid_t start_tuning(const SharedChoices& shared, int round) {
   for (int number = 0; number < 4; ++number) shapes += " 'f32[" + norm_of(round, number) + "]'";
   const pid_t child = fork();
   if (child != 0) return child;
-  const std::string command = "cd " CERMET_SOURCE_DIR "; exec env " + shared.environment() + " " CERMET_BINARY_DIR "/bin/cermet tune op softmax --shapes" +
-                              shapes + " --threads 2 --seconds 0.001 --budget 600 >/dev/null 2>&1";
+  const std::string command = "cd " CERMET_SOURCE_DIR "; exec env " + shared.environment() +
+                              " " CERMET_BINARY_DIR "/bin/cermet tune op softmax --shapes" + shapes +
+                              " --threads 2 --seconds 0.001 --budget 600 >/dev/null 2>&1";
   execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
   _exit(127);
 }
@@ -108,11 +115,13 @@ TEST(LongTuneProcesses, KilledWhileTheyTuneAHundredTimes) {
   int stored = 0;
   for (int round = 0; round < 100; ++round) {
     const pid_t child = start_tuning(shared, round);
-    std::this_thread::sleep_for(std::chrono::duration<double>(std::uniform_real_distribution<double>(0, whole)(random)));
+    std::this_thread::sleep_for(
+        std::chrono::duration<double>(std::uniform_real_distribution<double>(0, whole)(random)));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     const std::set<std::string> found = shared.regions();  // opens, and has nothing to say
-    for (const std::string& region : known) ASSERT_TRUE(found.contains(region)) << "round " << round << " lost " << region;
+    for (const std::string& region : known)
+      ASSERT_TRUE(found.contains(region)) << "round " << round << " lost " << region;
     stored += found.size() > known.size() ? 1 : 0;
     known = found;
     const auto chosen = shared.run("explain op softmax --threads 2 --shape 'f32[" + norm_of(round, 0) + "]'");

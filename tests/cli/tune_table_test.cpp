@@ -17,7 +17,8 @@ struct TuneTable : testing::Test {
   ScratchFolder scratch;
   fs::path cache = scratch / "cache", file = cache / "tuning/tuning-1.db";
   std::unique_ptr<Device> device = make_null_device(90);
-  TuningEntry entry = entry_for(linear_region("8", 0, device->target()), "gemm.linear.hopper", "tile_m=64 tile_n=32 stages=4");
+  TuningEntry entry =
+      entry_for(linear_region("8", 0, device->target()), "gemm.linear.hopper", "tile_m=64 tile_n=32 stages=4");
 
   CommandResult run(const std::string& arguments, const std::string& tuning = "") {
     return run_cermet(arguments, "", "CERMET_CACHE_DIR=" + cache.string() + " CERMET_TUNING=" + tuning);
@@ -26,7 +27,9 @@ struct TuneTable : testing::Test {
     entry.rivals = {{"gemm.linear.tensor", "tile=64", 15e-6, 0.1e-6}};
     TuningDatabase::open(file).put(entry);
   }
-  std::string explain() const { return "explain op linear --shape 'x=bf16[8,2048] w=bf16[4096,2048]' --device null:sm_90"; }
+  std::string explain() const {
+    return "explain op linear --shape 'x=bf16[8,2048] w=bf16[4096,2048]' --device null:sm_90";
+  }
 };
 
 TEST_F(TuneTable, AnEmptyPlaceHasNothing) {
@@ -38,7 +41,8 @@ TEST_F(TuneTable, AnEmptyPlaceHasNothing) {
   EXPECT_FALSE(fs::exists(cache)) << "looking creates nothing";
   const CommandResult exported = run("tune export " + (scratch / "out.json").string());
   EXPECT_EQ(exported.code, 2);
-  EXPECT_NE(exported.err.find("tune export: expected measured choices, found none in "), std::string::npos) << exported.err;
+  EXPECT_NE(exported.err.find("tune export: expected measured choices, found none in "), std::string::npos)
+      << exported.err;
 }
 
 TEST_F(TuneTable, ListsByDevice) {
@@ -88,7 +92,8 @@ TEST_F(TuneTable, MistakesSayWhatWasExpected) {
   mistake("tune export " + (scratch / "missing/table.json").string(), "", "missing/table.json");
   mistake("tune import " + (scratch / "missing.json").string(), "", "missing.json: ");
   mistake("tune clear", "off", "tuning database: expected a file that can be written, found CERMET_TUNING=off");
-  mistake("tune list", scratch.file("notes.db", std::string(2000, 'x')).string(), "environment variable CERMET_TUNING: ");
+  mistake("tune list", scratch.file("notes.db", std::string(2000, 'x')).string(),
+          "environment variable CERMET_TUNING: ");
   mistake(explain(), scratch.file("bad.json", "{}").string(), "environment variable CERMET_TUNING: ");
 }
 
@@ -114,19 +119,22 @@ TEST_F(TuneTable, ExplainDrawsCandidatesOverSizes) {
   entry = entry_for(linear_region("T", 256, device->target()), "gemm.linear.hopper", "default");
   put();
   const auto draw = [&](const std::string& rows, const std::string& file) {
-    return run("explain op linear --shape 'x=bf16[" + rows + ",2048] w=bf16[4096,2048]' --tokens 1000 --device null:sm_90 -o " + (scratch / file).string());
+    return run("explain op linear --shape 'x=bf16[" + rows +
+               ",2048] w=bf16[4096,2048]' --tokens 1000 --device null:sm_90 -o " + (scratch / file).string());
   };
   const CommandResult drawn = draw("T", "plot.svg");
   EXPECT_EQ(drawn.code, 0) << drawn.err;
   const std::string svg = content_of(scratch / "plot.svg");
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
   EXPECT_EQ(svg.substr(svg.size() - 7), "</svg>\n");
-  for (const char* part :
-       {"linear(bf16[T, 2048], bf16[4096, 2048], -)", ">gemm.linear.hopper<", ">gemv.linear<", ">limit: data sheet of H200<", ">512<", "<circle "})
+  for (const char* part : {"linear(bf16[T, 2048], bf16[4096, 2048], -)", ">gemm.linear.hopper<", ">gemv.linear<",
+                           ">limit: data sheet of H200<", ">512<", "<circle "})
     EXPECT_NE(svg.find(part), std::string::npos) << part;
   const CommandResult fixed = draw("8", "fixed.svg");
   EXPECT_EQ(fixed.code, 2);
-  EXPECT_NE(fixed.err.find("-o: expected a call with one symbolic dimension to plot over, such as T, found 0 in "), std::string::npos) << fixed.err;
+  EXPECT_NE(fixed.err.find("-o: expected a call with one symbolic dimension to plot over, such as T, found 0 in "),
+            std::string::npos)
+      << fixed.err;
   EXPECT_FALSE(fs::exists(scratch / "fixed.svg"));
 }
 
@@ -134,7 +142,8 @@ TEST_F(TuneTable, ExplainSaysWhatIsIgnored) {
   entry.kernel = "gemm.linear.forgotten";
   put();
   const CommandResult text = run(explain());
-  EXPECT_NE(text.out.find("expected a kernel of this operator, found \"gemm.linear.forgotten\""), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("expected a kernel of this operator, found \"gemm.linear.forgotten\""), std::string::npos)
+      << text.out;
   const auto json = run(explain() + " --json").json();
   EXPECT_TRUE(json["tuned"].is_null());
   EXPECT_EQ(json["tuning_ignored"][0]["kernel"], "gemm.linear.forgotten");

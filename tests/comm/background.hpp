@@ -79,9 +79,11 @@ inline bool has_joined(pid_t process) {
 
 /// The processes of a launcher once all of them have joined; none where that takes a minute.
 inline std::vector<pid_t> joined_ranks(const Background& launcher, int ranks) {
-  for (const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1); std::chrono::steady_clock::now() < end;) {
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+       std::chrono::steady_clock::now() < end;) {
     std::vector<pid_t> processes = launcher.children();
-    if (processes.size() == static_cast<std::size_t>(ranks) && std::ranges::all_of(processes, has_joined)) return processes;
+    if (processes.size() == static_cast<std::size_t>(ranks) && std::ranges::all_of(processes, has_joined))
+      return processes;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return {};

@@ -3,9 +3,9 @@
 #include <random>
 
 #include "graph/graph.hpp"
-#include "op/case_data.hpp"
 #include "op/mixture.hpp"
-#include "op/reference.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/compile.hpp"
 #include "tests/comm/threads.hpp"
 
@@ -20,7 +20,8 @@ TensorView part_of(const TensorView& whole, int rank, std::int64_t ranks, bool d
   part.shape[0] = count;
   if (!drop) return part;
   TensorView row(part.data, part.dtype, {}, {});
-  for (int axis = 1; axis < part.shape.rank(); ++axis) row.shape.push_back(part.shape[axis]), row.strides.push_back(part.strides[axis]);
+  for (int axis = 1; axis < part.shape.rank(); ++axis)
+    row.shape.push_back(part.shape[axis]), row.strides.push_back(part.strides[axis]);
   return row;
 }
 
@@ -28,7 +29,8 @@ void copy_to(const TensorView& from, const TensorView& to) {
   for (std::int64_t i = 0; i < from.elements(); ++i) copy_element(from, i, to, i);
 }
 
-constexpr const char* names[] = {"x", "router", "gate_up", "down", "bias", "residual", "gate_up_scale", "down_scale", "x_scale", "hidden_scale"};
+constexpr const char* names[] = {"x",        "router",        "gate_up",    "down",    "bias",
+                                 "residual", "gate_up_scale", "down_scale", "x_scale", "hidden_scale"};
 
 /// What rank `rank` has of operand `i` of a stacked case, of which it has the first `tokens` tokens.
 TensorView own_operand(const CaseData& data, std::size_t i, int rank, std::int64_t ranks, std::int64_t tokens) {
@@ -38,14 +40,15 @@ TensorView own_operand(const CaseData& data, std::size_t i, int rank, std::int64
     own.shape[0] = tokens;
     return own;
   }
-  const bool of_experts = i == mixture_gate_up || i == mixture_down || i == mixture_gate_up_scale || i == mixture_down_scale;
+  const bool of_experts =
+      i == mixture_gate_up || i == mixture_down || i == mixture_gate_up_scale || i == mixture_down_scale;
   return of_experts ? part_of(whole, rank, ranks, false) : whole;
 }
 
-/// One rank computes its part of a case twice, with so many of its tokens; "" or what is wrong. The counts are those of a case whose ranks have all of
-/// their tokens.
-std::string run_own(Communicator& group, const CaseData& data, const Expected& expected, const Attributes& given, std::int64_t tokens, bool overlap,
-                    bool counts) {
+/// One rank computes its part of a case twice, with so many of its tokens; "" or what is wrong. The counts are those of
+/// a case whose ranks have all of their tokens.
+std::string run_own(Communicator& group, const CaseData& data, const Expected& expected, const Attributes& given,
+                    std::int64_t tokens, bool overlap, bool counts) {
   const std::int64_t ranks = group.size(), most = data.inputs[mixture_x].shape[1];
   Attributes attributes = given;
   attributes.set("group", std::string("model"));
@@ -79,7 +82,8 @@ std::string run_own(Communicator& group, const CaseData& data, const Expected& e
   Executable executable = compile(std::move(graph), *device, weights, pool, options);
   EXPECT_EQ(executable.steps().back().kernel, "ranks.ep_moe");
   for (std::size_t i = 0; i < data.problem.inputs.size(); ++i)
-    if (data.problem.has(i) && !data.problem.is_constant(i)) executable.bind(names[i], own_operand(data, i, group.rank(), ranks, tokens));
+    if (data.problem.has(i) && !data.problem.is_constant(i))
+      executable.bind(names[i], own_operand(data, i, group.rank(), ranks, tokens));
   Expected own;
   for (std::size_t i = 0; i < 3; ++i) {
     const TensorView whole = expected.outputs[i].view;
@@ -89,7 +93,8 @@ std::string run_own(Communicator& group, const CaseData& data, const Expected& e
     own.outputs.emplace_back(part.dtype, part.shape);
     copy_to(part, own.outputs.back().view);
     const auto from = expected.magnitude[i].begin() + (expected.magnitude[i].empty() ? 0 : first);
-    own.magnitude.emplace_back(from, expected.magnitude[i].empty() ? from : from + static_cast<std::ptrdiff_t>(part.elements()));
+    own.magnitude.emplace_back(
+        from, expected.magnitude[i].empty() ? from : from + static_cast<std::ptrdiff_t>(part.elements()));
   }
   SymbolValues symbols;
   symbols.set(Symbol("T"), tokens);
@@ -157,14 +162,16 @@ TEST(EpMoe, ARankThatLeavesEndsTheOthersWhichNameIt) {
 
 TEST(EpMoe, OneRanksTokensNeedACommunicator) {
   const OpDefinition& op = definition(OpKind::ep_moe);
-  const Problem problem =
-      make_problem(op, {TensorType{DType::f32, {3, 8}}, TensorType{DType::f32, {4, 8}}, TensorType{DType::f32, {2, 6, 8}}, TensorType{DType::f32, {2, 8, 3}}},
-                   {{"ranks", std::int64_t{2}}, {"k", std::int64_t{2}}});
+  const Problem problem = make_problem(op,
+                                       {TensorType{DType::f32, {3, 8}}, TensorType{DType::f32, {4, 8}},
+                                        TensorType{DType::f32, {2, 6, 8}}, TensorType{DType::f32, {2, 8, 3}}},
+                                       {{"ranks", std::int64_t{2}}, {"k", std::int64_t{2}}});
   EXPECT_EQ(problem.outputs[0].to_string(), "f32[3, 8]");
-  EXPECT_THROW(
-      make_problem(op, {TensorType{DType::f32, {3, 8}}, TensorType{DType::f32, {4, 8}}, TensorType{DType::f32, {4, 6, 8}}, TensorType{DType::f32, {4, 8, 3}}},
-                   {{"ranks", std::int64_t{2}}, {"k", std::int64_t{2}}}),
-      Error);
+  EXPECT_THROW(make_problem(op,
+                            {TensorType{DType::f32, {3, 8}}, TensorType{DType::f32, {4, 8}},
+                             TensorType{DType::f32, {4, 6, 8}}, TensorType{DType::f32, {4, 8, 3}}},
+                            {{"ranks", std::int64_t{2}}, {"k", std::int64_t{2}}}),
+               Error);
 }
 
 }  // namespace

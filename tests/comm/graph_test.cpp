@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "graph/text.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/context.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 #include "tests/comm/threads.hpp"
 #include "tests/runtime/tokens.hpp"
 #include "tests/support/error_text.hpp"
@@ -77,7 +77,8 @@ TEST(CommunicatingGraph, ComputesWhatOneRankWould) {
           for (int r = 0; r < ranks; ++r)
             for (std::int64_t f = 0; f < 10; ++f) {
               double a = 0;
-              for (std::int64_t k = 0; k < 24; ++k) a += load(x.view, t * 24 + k) * static_cast<float>(element("w1", r, f * 24 + k));
+              for (std::int64_t k = 0; k < 24; ++k)
+                a += load(x.view, t * 24 + k) * static_cast<float>(element("w1", r, f * 24 + k));
               if (h == 0) {
                 EXPECT_NEAR(load(all, (r * n + t) * 10 + f), a, 1e-5);
               }
@@ -126,9 +127,11 @@ std::vector<std::vector<std::byte>> exchange(int ranks, int threads, bool marked
     executable.bind("x", x.view);
     for (int run = 0; run < 5; ++run) executable.run({});
     const SuperFormation* const formation = executable.super_kernels();
-    EXPECT_EQ(formation ? formation->regions.size() : 0, marked ? 1u : 0u) << "one region from the first node to the last";
+    EXPECT_EQ(formation ? formation->regions.size() : 0, marked ? 1u : 0u)
+        << "one region from the first node to the last";
     const TensorView y = executable.output("y");
-    results[static_cast<std::size_t>(group.rank())].assign(y.as<std::byte>(), y.as<std::byte>() + dense_bytes(y.dtype, y.shape));
+    results[static_cast<std::size_t>(group.rank())].assign(y.as<std::byte>(),
+                                                           y.as<std::byte>() + dense_bytes(y.dtype, y.shape));
   });
   EXPECT_EQ(errors, std::vector<std::string>(static_cast<std::size_t>(ranks)));
   return results;
@@ -136,10 +139,13 @@ std::vector<std::vector<std::byte>> exchange(int ranks, int threads, bool marked
 
 TEST(CommunicatingGraph, CollectivesJoinARegionOfRanksThatShareThreads) {
   for (const int ranks : {1, 2, 3})
-    for (const int threads : {1, 4}) EXPECT_EQ(exchange(ranks, threads, true), exchange(ranks, threads, false)) << ranks << " ranks, " << threads << " threads";
+    for (const int threads : {1, 4})
+      EXPECT_EQ(exchange(ranks, threads, true), exchange(ranks, threads, false))
+          << ranks << " ranks, " << threads << " threads";
 }
 
-/// Rank 1 fails between two collectives of the second run: rank 0 says in which launch of which region, in which operator and call, and because of whom.
+/// Rank 1 fails between two collectives of the second run: rank 0 says in which launch of which region, in which
+/// operator and call, and because of whom.
 TEST(CommunicatingGraph, ErrorsInARegionNameLaunchOperatorCallAndRank) {
   const std::vector<std::string> errors = run_ranks(2, [](Communicator& group) {
     group.set_timeout(20);
@@ -152,33 +158,41 @@ TEST(CommunicatingGraph, ErrorsInARegionNameLaunchOperatorCallAndRank) {
     group.run({Collective::all_reduce, Reduction::sum, 0, x.view, y.view, {}});
     group.abort("was shut down");
   });
-  EXPECT_EQ(errors[0], "super-kernel 'all', launch 3: rank 0 of 2: call 6, reduce_scatter of f32[16 x 64] by sum: rank 1 was shut down");
+  EXPECT_EQ(
+      errors[0],
+      "super-kernel 'all', launch 3: rank 0 of 2: call 6, reduce_scatter of f32[16 x 64] by sum: rank 1 was shut down");
 }
 
-/// On a GPU a rank alone copies, which is a task like others; several exchange data in tasks, too, of up to so many bytes and ranks.
+/// On a GPU a rank alone copies, which is a task like others; several exchange data in tasks, too, of up to so many
+/// bytes and ranks.
 TEST(CommunicatingGraph, OnAGpuCollectivesOfAFewRanksJoinARegion) {
   Context context({.device = "null:sm_90", .threads = 1});
   for (const int ranks : {1, 4, 16}) {
     WeightStore weights([](const std::string&, std::int64_t, const TensorView&) {}, context.pool(), context.queue());
     CompileOptions options;
     options.queue = context.queue();
-    Executable executable = compile(parse_graph(exchanges_in_a_region(ranks, "bypass")), context.device(), weights, context.pool(), options);
+    Executable executable = compile(parse_graph(exchanges_in_a_region(ranks, "bypass")), context.device(), weights,
+                                    context.pool(), options);
     executable.bind("x", TensorView(nullptr, DType::f32, {8 * ranks, 64}));
     executable.run({});
     std::vector<std::string> reasons;
     for (const SuperBreak& found : executable.super_kernels()->breaks) reasons.emplace_back(info_of(found.reason).id);
     EXPECT_EQ(reasons, ranks < 16 ? std::vector<std::string>{} : std::vector<std::string>(4, "host-work"));
-    EXPECT_EQ(std::ranges::count_if(executable.steps(), [](const StepInfo& step) { return step.kernel.starts_with("peer."); }), ranks == 4 ? 4 : 0);
+    EXPECT_EQ(std::ranges::count_if(executable.steps(),
+                                    [](const StepInfo& step) { return step.kernel.starts_with("peer."); }),
+              ranks == 4 ? 4 : 0);
   }
 }
 
 TEST(CommunicatingGraph, SaysWhichGroupIsMissingOrOfAnotherSize) {
   const auto group = std::move(comm::make_local_group(1)[0]);
   RankRun run(0);
-  EXPECT_EQ(error_text([&] { run.compiled(split_layer(2), *group); }), "all_reduce: group 'tensor': expected 2 ranks, found 1");
+  EXPECT_EQ(error_text([&] { run.compiled(split_layer(2), *group); }),
+            "all_reduce: group 'tensor': expected 2 ranks, found 1");
   EXPECT_EQ(error_text([&] { run.compiled(split_layer(2), *group, "experts"); }),
             "all_reduce: group 'tensor': expected a communicator of 2 ranks, found none of that name");
-  EXPECT_EQ(error_text([&] { run.compiled(split_layer(1), *group).steps(); }), "no error");  // a rank alone needs no other
+  EXPECT_EQ(error_text([&] { run.compiled(split_layer(1), *group).steps(); }),
+            "no error");  // a rank alone needs no other
 }
 
 TEST(CommunicatingGraph, ErrorsNameTheNodesPlaceAndTheRank) {
@@ -197,7 +211,9 @@ TEST(CommunicatingGraph, ErrorsNameTheNodesPlaceAndTheRank) {
     executable.bind("x", x.view);
     executable.run(tokens(group.rank() + 1));
   });
-  EXPECT_EQ(errors[0], "layers.0.mlp: rank 0 of 2: call 1, all_reduce of f32[1 x 4] by sum: rank 1 makes call 1, all_reduce of f32[2 x 4] by sum");
+  EXPECT_EQ(errors[0],
+            "layers.0.mlp: rank 0 of 2: call 1, all_reduce of f32[1 x 4] by sum: rank 1 makes call 1, all_reduce of "
+            "f32[2 x 4] by sum");
 }
 
 TEST(CommunicatingGraph, CompilesForAGpuThatIsNotThere) {

@@ -1,4 +1,5 @@
-// Ranks that are threads: every collective against its stacked definition, groups, and what ranks say when one of them fails.
+// Ranks that are threads: every collective against its stacked definition, groups, and what ranks say when one of them
+// fails.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -29,12 +30,14 @@ TEST_P(LocalRanks, ComputeWhatTheStackedOperatorsDefine) {
 INSTANTIATE_TEST_SUITE_P(Sizes, LocalRanks, testing::Values(1, 2, 3, 4, 8), testing::PrintToStringParamName());
 
 TEST(Local, ResultsAreBitForBitThoseOfEveryOtherNumberOfWindows) {
-  // The order of a sum does not depend on the size of the operand: an element alone and in the midst of many give the same bits.
+  // The order of a sum does not depend on the size of the operand: an element alone and in the midst of many give the
+  // same bits.
   constexpr int ranks = 3;
   constexpr std::int64_t many = 300'000;
   const Strings errors = run_ranks(ranks, [&](Communicator& group) {
     std::vector<float> x(many), y(many);
-    for (std::int64_t i = 0; i < many; ++i) x[static_cast<std::size_t>(i)] = 1.0f / static_cast<float>(1 + (i * 7 + group.rank() * 13) % 1009);
+    for (std::int64_t i = 0; i < many; ++i)
+      x[static_cast<std::size_t>(i)] = 1.0f / static_cast<float>(1 + (i * 7 + group.rank() * 13) % 1009);
     group.all_reduce({x.data(), DType::f32, {many}}, {y.data(), DType::f32, {many}});
     for (const std::int64_t i : {std::int64_t{0}, std::int64_t{65'537}, many - 1}) {
       float one = 0;
@@ -72,9 +75,12 @@ TEST(Local, GathersText) {
 }
 
 TEST(Local, RanksWithDifferentTextsAreNamed) {
-  const Strings errors = run_ranks(3, [](Communicator& group) { group.require_same("model", group.rank() == 2 ? "llama" : "qwen"); });
+  const Strings errors =
+      run_ranks(3, [](Communicator& group) { group.require_same("model", group.rank() == 2 ? "llama" : "qwen"); });
   for (int r = 0; r < 3; ++r)
-    EXPECT_EQ(errors[static_cast<std::size_t>(r)], fmt::format("rank {} of 3: model: expected that of rank 0, qwen, on every rank, found llama on rank 2", r));
+    EXPECT_EQ(
+        errors[static_cast<std::size_t>(r)],
+        fmt::format("rank {} of 3: model: expected that of rank 0, qwen, on every rank, found llama on rank 2", r));
 }
 
 /// Ranks make different calls: x of `sizes[rank]` elements of these types.
@@ -95,24 +101,37 @@ CollectiveCall reduce_of(DType dtype, std::int64_t size, Reduction reduction = R
 
 TEST(Local, DifferentSizesAreNamedOnEveryRank) {
   const Strings errors = differing({reduce_of(DType::f32, 4), reduce_of(DType::f32, 4), reduce_of(DType::f32, 8)});
-  EXPECT_EQ(errors[0], "rank 0 of 3: call 2, all_reduce of f32[4 x 1] by sum: rank 2 makes call 2, all_reduce of f32[8 x 1] by sum");
-  EXPECT_EQ(errors[1], "rank 1 of 3: call 2, all_reduce of f32[4 x 1] by sum: rank 2 makes call 2, all_reduce of f32[8 x 1] by sum");
-  EXPECT_NE(errors[2].find("rank 2 of 3: call 2, all_reduce of f32[8 x 1] by sum: rank "), std::string::npos) << errors[2];
+  EXPECT_EQ(
+      errors[0],
+      "rank 0 of 3: call 2, all_reduce of f32[4 x 1] by sum: rank 2 makes call 2, all_reduce of f32[8 x 1] by sum");
+  EXPECT_EQ(
+      errors[1],
+      "rank 1 of 3: call 2, all_reduce of f32[4 x 1] by sum: rank 2 makes call 2, all_reduce of f32[8 x 1] by sum");
+  EXPECT_NE(errors[2].find("rank 2 of 3: call 2, all_reduce of f32[8 x 1] by sum: rank "), std::string::npos)
+      << errors[2];
 }
 
 TEST(Local, DifferentTypesReductionsAndOperatorsAreNamed) {
-  EXPECT_NE(differing({reduce_of(DType::f32, 4), reduce_of(DType::i32, 4)})[0].find("rank 1 makes call 2, all_reduce of i32[4 x 1] by sum"), std::string::npos);
-  EXPECT_NE(differing({reduce_of(DType::f32, 4), reduce_of(DType::f32, 4, Reduction::max)})[0].find("by max"), std::string::npos);
+  EXPECT_NE(differing({reduce_of(DType::f32, 4), reduce_of(DType::i32, 4)})[0].find(
+                "rank 1 makes call 2, all_reduce of i32[4 x 1] by sum"),
+            std::string::npos);
+  EXPECT_NE(differing({reduce_of(DType::f32, 4), reduce_of(DType::f32, 4, Reduction::max)})[0].find("by max"),
+            std::string::npos);
   CollectiveCall other = reduce_of(DType::f32, 4);
   other.kind = Collective::broadcast_from;
-  EXPECT_NE(differing({reduce_of(DType::f32, 4), other})[0].find("rank 1 makes call 2, broadcast_from of f32[4 x 1] with root 0"), std::string::npos);
+  EXPECT_NE(differing({reduce_of(DType::f32, 4), other})[0].find(
+                "rank 1 makes call 2, broadcast_from of f32[4 x 1] with root 0"),
+            std::string::npos);
 }
 
 TEST(Local, ARankWithAnErrorOfItsOwnTellsTheOthers) {
-  const Strings errors =
-      differing({reduce_of(DType::f32, 4), {Collective::all_reduce, Reduction::sum, 0, {nullptr, DType::f32, {4}}, {nullptr, DType::f32, {5}}, {}}});
+  const Strings errors = differing(
+      {reduce_of(DType::f32, 4),
+       {Collective::all_reduce, Reduction::sum, 0, {nullptr, DType::f32, {4}}, {nullptr, DType::f32, {5}}, {}}});
   EXPECT_EQ(errors[1], "rank 1 of 2: call 2, all_reduce: all_reduce: operand y: expected f32[4], found f32[5]");
-  EXPECT_EQ(errors[0], "rank 0 of 2: call 2, all_reduce of f32[4 x 1] by sum: rank 1 failed: all_reduce: operand y: expected f32[4], found f32[5]");
+  EXPECT_EQ(errors[0],
+            "rank 0 of 2: call 2, all_reduce of f32[4 x 1] by sum: rank 1 failed: all_reduce: operand y: expected "
+            "f32[4], found f32[5]");
 }
 
 TEST(Local, ARankThatEndsIsNamedByThoseThatWait) {

@@ -1,10 +1,11 @@
-// Ranks that are threads and share a GPU, over memory that all address: what the stacked operators define, with one exchange and with two, in launches of their
-// own, in front of norms and in super-kernels, and the end where one of them does not come.
+// Ranks that are threads and share a GPU, over memory that all address: what the stacked operators define, with one
+// exchange and with two, in launches of their own, in front of norms and in super-kernels, and the end where one of
+// them does not come.
 #include "comm/check.hpp"
 #include "comm/device_communicator.hpp"
 #include "device/cuda/plugin.hpp"
-#include "op/reference.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "op/schema/reference.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 #include "tests/comm/summed_norm.hpp"
 #include "tests/comm/threads.hpp"
 
@@ -65,18 +66,25 @@ Strings errors_of_counts(std::vector<std::int32_t> rows, bool captured) {
 
 TEST_F(PeerOnGpu, CountsThatDoNotFitTheRowsAreNamed) {
   for (const std::string& error : errors_of_counts({5, 4, 0, 1}, false))
-    EXPECT_NE(error.find("all_to_all: operand 1 (counts): expected rank 0 to send and receive at most 8 rows, found 9 and 5"), std::string::npos) << error;
+    EXPECT_NE(
+        error.find("all_to_all: operand 1 (counts): expected rank 0 to send and receive at most 8 rows, found 9 and 5"),
+        std::string::npos)
+        << error;
   for (const std::string& error : errors_of_counts({1, -2, 0, 1}, false))
-    EXPECT_NE(error.find("all_to_all: operand 1 (counts): expected counts in [0, 8], found -2"), std::string::npos) << error;
+    EXPECT_NE(error.find("all_to_all: operand 1 (counts): expected counts in [0, 8], found -2"), std::string::npos)
+        << error;
 }
 
 TEST_F(PeerOnGpu, CallsWithCountsAreNotCaptured) {
   for (const std::string& error : errors_of_counts({1, 2, 3, 4}, true))
-    EXPECT_NE(error.find("all_to_all with counts: expected a call outside of captured graphs"), std::string::npos) << error;
+    EXPECT_NE(error.find("all_to_all with counts: expected a call outside of captured graphs"), std::string::npos)
+        << error;
 }
 
 /// Element i of rank `rank`'s input `name`; alike on all ranks unless that is x.
-double value_of(char name, int rank, std::int64_t i) { return static_cast<double>((i * 7 + (name == 'x' ? rank * 5 : 0) + name) % 33) / 17 - 0.9; }
+double value_of(char name, int rank, std::int64_t i) {
+  return static_cast<double>((i * 7 + (name == 'x' ? rank * 5 : 0) + name) % 33) / 17 - 0.9;
+}
 
 struct Input {
   const char* name;
@@ -110,14 +118,18 @@ Strings bits_of(Session& session, Context& context, int rank, const std::vector<
   return bits;
 }
 
-Strings run_at_once(Communicator& host, Communicator& group, Context& context, const std::string& tail, bool sum_leaves, std::int64_t rows) {
-  Session session(parse_graph(summed_norm(2, sum_leaves, tail)), context, no_weights, options_of(8, FusionMode::full, {{"tensor", &group}}));
+Strings run_at_once(Communicator& host, Communicator& group, Context& context, const std::string& tail, bool sum_leaves,
+                    std::int64_t rows) {
+  Session session(parse_graph(summed_norm(2, sum_leaves, tail)), context, no_weights,
+                  options_of(8, FusionMode::full, {{"tensor", &group}}));
   EXPECT_TRUE(has_step(session, "peer."));
-  return bits_of(session, context, host.rank(), {{"x", DType::f32, {rows, 512}}, {"residual", DType::f32, {rows, 512}}, {"w", DType::bf16, {512}}});
+  return bits_of(session, context, host.rank(),
+                 {{"x", DType::f32, {rows, 512}}, {"residual", DType::f32, {rows, 512}}, {"w", DType::bf16, {512}}});
 }
 
 /// all_reduce in a graph of its own, and what follows in another.
-Strings run_apart(Communicator& host, Communicator& group, Context& context, const std::string& tail, bool sum_leaves, std::int64_t rows) {
+Strings run_apart(Communicator& host, Communicator& group, Context& context, const std::string& tail, bool sum_leaves,
+                  std::int64_t rows) {
   const std::string sum = R"(graph sum {
   input %x : f32[T, 512]
   %s = all_reduce(%x) {group = "tensor", ranks = 2} : f32[T, 512]
@@ -129,8 +141,9 @@ Strings run_apart(Communicator& host, Communicator& group, Context& context, con
   const std::size_t begin = text.find("  %s = all_reduce"), end = text.find("  %h = add");
   text.erase(begin, end - begin).replace(text.find("%x :"), 4, "%s :");
   Session session(parse_graph(text), context, no_weights, options_of(8, FusionMode::full, {}));
-  Strings bits =
-      bits_of(session, context, host.rank(), {{"s", DType::f32, {rows, 512}, sums.at(0)}, {"residual", DType::f32, {rows, 512}}, {"w", DType::bf16, {512}}});
+  Strings bits = bits_of(
+      session, context, host.rank(),
+      {{"s", DType::f32, {rows, 512}, sums.at(0)}, {"residual", DType::f32, {rows, 512}}, {"w", DType::bf16, {512}}});
   if (sum_leaves) bits.insert(bits.begin() + 2, sums.at(0));
   return bits;
 }
@@ -142,10 +155,12 @@ TEST_F(PeerOnGpu, OneLaunchHasTheBitsOfTwo) {
       const auto group = comm::make_device_communicator(host, context.device(), DeviceEngine::peer);
       for (const bool sum_leaves : {false, true})
         for (const std::int64_t rows : {1, 3, 8}) {
-          const Strings apart = run_apart(host, *group, context, tail, sum_leaves, rows), at_once = run_at_once(host, *group, context, tail, sum_leaves, rows);
+          const Strings apart = run_apart(host, *group, context, tail, sum_leaves, rows),
+                        at_once = run_at_once(host, *group, context, tail, sum_leaves, rows);
           ASSERT_EQ(at_once.size(), (sum_leaves ? 3u : 2u) + (tail == norm_alone ? 0 : 1));
           ASSERT_EQ(apart.size(), at_once.size());
-          for (std::size_t i = 0; i < apart.size(); ++i) EXPECT_EQ(at_once[i] == apart[i], true) << "result " << i << " of " << rows << " rows\n" << tail;
+          for (std::size_t i = 0; i < apart.size(); ++i)
+            EXPECT_EQ(at_once[i] == apart[i], true) << "result " << i << " of " << rows << " rows\n" << tail;
         }
     });
     EXPECT_EQ(errors, Strings(2));
@@ -188,7 +203,8 @@ void expect_region_computes_the_same(int ranks) {
                       options_of(8, FusionMode::full, {{"tensor", group.get()}}));
       EXPECT_EQ(has_step(session, "peer.all_to_all"), marked);
       const Strings bits =
-          bits_of(session, context, host.rank(), {{"x", DType::f32, {8 * ranks, 512}}, {"residual", DType::f32, {8, 512}}, {"w", DType::bf16, {512}}});
+          bits_of(session, context, host.rank(),
+                  {{"x", DType::f32, {8 * ranks, 512}}, {"residual", DType::f32, {8, 512}}, {"w", DType::bf16, {512}}});
       if (!marked) {
         apart = bits;
         continue;
@@ -230,7 +246,8 @@ TEST_F(PeerOnGpu, ARankThatDoesNotComeIsNamedOnAll) {
   for (const std::string& error : errors) {
     EXPECT_NE(error.find("all_reduce of f32[1024"), std::string::npos) << error;
     // By the launch, or where ranks share a GPU by the hosts, which meet around launches.
-    EXPECT_TRUE(error.find("rank 1 did not arrive within 1 s") != std::string::npos || error.find("rank 1 did not come within 1 s") != std::string::npos)
+    EXPECT_TRUE(error.find("rank 1 did not arrive within 1 s") != std::string::npos ||
+                error.find("rank 1 did not come within 1 s") != std::string::npos)
         << error;
   }
 }

@@ -1,5 +1,5 @@
-// GPUs that address each other's memory, as far as a machine without one goes: programs of every type compile, and rows that are summed and normalized are one
-// launch.
+// GPUs that address each other's memory, as far as a machine without one goes: programs of every type compile, and rows
+// that are summed and normalized are one launch.
 #include <algorithm>
 
 #include "comm/device_communicator.hpp"
@@ -41,8 +41,10 @@ TEST(Peer, EveryRankGivesWhatTheOthersRead) {
         bool gives = false, takes = false;  // by the operator's definition
         for (int piece = 0; piece < call.y_pieces; ++piece) {
           const PieceSource theirs = piece_source(kind, other, piece, 1), own = piece_source(kind, rank, piece, 1);
-          gives = gives || theirs.kind == PieceSource::Kind::every_rank || (theirs.kind == PieceSource::Kind::one_rank && theirs.rank == rank);
-          takes = takes || own.kind == PieceSource::Kind::every_rank || (own.kind == PieceSource::Kind::one_rank && own.rank == other);
+          gives = gives || theirs.kind == PieceSource::Kind::every_rank ||
+                  (theirs.kind == PieceSource::Kind::one_rank && theirs.rank == rank);
+          takes = takes || own.kind == PieceSource::Kind::every_rank ||
+                  (own.kind == PieceSource::Kind::one_rank && own.rank == other);
         }
         EXPECT_EQ((p.to >> other & 1u) != 0, gives) << name_of(kind) << " from " << rank << " to " << other;
         EXPECT_EQ((p.from >> other & 1u) != 0, takes) << name_of(kind) << " at " << rank << " from " << other;
@@ -66,7 +68,9 @@ TEST(Peer, WordsAndChannelsFollowFromTheSizeAlone) {
 }
 
 TEST(Peer, WordsAreStampedWhereAllRanksGiveSomethingToAll) {
-  const auto way = [](Collective kind, std::int64_t piece) { return comm::peer_launch({}, 8, call_of(kind, 0, 0, piece), peer::Way::stamped).params.way; };
+  const auto way = [](Collective kind, std::int64_t piece) {
+    return comm::peer_launch({}, 8, call_of(kind, 0, 0, piece), peer::Way::stamped).params.way;
+  };
   for (int k = 0; k <= static_cast<int>(Collective::all_to_all); ++k) {
     const auto kind = static_cast<Collective>(k);
     EXPECT_EQ(way(kind, 64) == peer::Way::stamped, !has_root(kind)) << name_of(kind);
@@ -103,9 +107,11 @@ TEST(Peer, PartsByCountsAreThoseThatTheOthersExpect) {
 
 TEST(LongPeer, ProgramsCompileWithoutSpills) {
   if (const std::string reason = no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
-  const std::vector<cuda::Program> programs{comm::peer_move(), comm::peer_move_ragged(), comm::peer_reduction(DType::bf16, Reduction::sum, 8, 8),
-                                            comm::peer_reduction(DType::f32, Reduction::sum, 2, 4), comm::peer_reduction(DType::i32, Reduction::mean, 3, 1)};
-  for (const jit::Image& image : jit::build(programs, "sm_90a")) EXPECT_NE(image.log.find(" 0 bytes spill stores"), std::string::npos) << image.log;
+  const std::vector<cuda::Program> programs{
+      comm::peer_move(), comm::peer_move_ragged(), comm::peer_reduction(DType::bf16, Reduction::sum, 8, 8),
+      comm::peer_reduction(DType::f32, Reduction::sum, 2, 4), comm::peer_reduction(DType::i32, Reduction::mean, 3, 1)};
+  for (const jit::Image& image : jit::build(programs, "sm_90a"))
+    EXPECT_NE(image.log.find(" 0 bytes spill stores"), std::string::npos) << image.log;
 }
 
 /// Launches of the graph for up to `most` rows on a GPU that is not there, by the kernels that would take its regions.
@@ -113,7 +119,8 @@ std::size_t launches_of(const std::string& text, std::int64_t most) {
   const std::unique_ptr<Device> device = make_null_device(90);
   const Target* const target = device->target();
   return plan_fusion(parse_graph(text), tokens(most), target,
-                     {[&](OpKind anchor) { return fuses(anchor, target); }, [](const Region& region) { return is_taken(region); }})
+                     {[&](OpKind anchor) { return fuses(anchor, target); },
+                      [](const Region& region) { return is_taken(region); }})
       .size();
 }
 
@@ -134,8 +141,10 @@ TEST(Peer, RowsThatAreSummedAndNormalizedAreOneLaunch) {
 TEST(LongPeer, TasksOfASuperKernelAreLinked) {
   if (const std::string reason = no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   const std::unique_ptr<Device> device = make_null_device(90);
-  const std::vector<cuda::Program> programs{cuda::peer_move(jit::walk_threads), cuda::peer_reduction(DType::f32, Reduction::sum, 2, 4, jit::walk_threads)};
-  const jit::WalkImage image = jit::link_walk(programs, jit::walk_shape(programs, *device->target(), 4, 3), *device->target());
+  const std::vector<cuda::Program> programs{cuda::peer_move(jit::walk_threads),
+                                            cuda::peer_reduction(DType::f32, Reduction::sum, 2, 4, jit::walk_threads)};
+  const jit::WalkImage image =
+      jit::link_walk(programs, jit::walk_shape(programs, *device->target(), 4, 3), *device->target());
   EXPECT_EQ(image.bodies, (std::vector<std::uint32_t>{0, 1}));
   EXPECT_FALSE(image.image.bytes.empty());
 }
@@ -144,7 +153,9 @@ TEST(LongPeer, TheLaunchCompiles) {
   if (const std::string reason = no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   Context context({"null:sm_90", 1});
   for (const std::string& tail : {norm_alone, quantized_to("i8"), quantized_to("f8_e4m3")})
-    EXPECT_TRUE(has_step(Session(parse_graph(summed_norm(2, false, tail)), context, no_weights, options_of(8, FusionMode::full, {})), "peer.add_rms_norm"));
+    EXPECT_TRUE(has_step(
+        Session(parse_graph(summed_norm(2, false, tail)), context, no_weights, options_of(8, FusionMode::full, {})),
+        "peer.add_rms_norm"));
 }
 
 /// Blocks that ran them side by side would be in the middle of two exchanges of one channel.
@@ -172,12 +183,14 @@ TEST(Peer, ExchangesInARegionWaitForEachOtherWhereTheirDataDoesNot) {
   EXPECT_EQ(region_needs(plan, 0, 2), (std::vector<std::vector<std::uint32_t>>{{}, {0}}));
 }
 
-/// How many calls go beside other launches in a graph of two inputs, x : f32[2, 96] and z : f32[4, 96], on a GPU that is not there.
+/// How many calls go beside other launches in a graph of two inputs, x : f32[2, 96] and z : f32[4, 96], on a GPU that
+/// is not there.
 std::size_t calls_beside(const std::string& nodes) {
   Context context({"null:sm_90", 1});
   const std::unique_ptr<Communicator> group = comm::make_null_communicator(0, 2);
-  Session session(parse_graph("graph beside {\n  input %x : f32[2, 96]\n  input %z : f32[4, 96]\n" + nodes + "  output y = %y\n}"), context, no_weights,
-                  options_of(8, FusionMode::none, {{"tensor", group.get()}}));
+  Session session(
+      parse_graph("graph beside {\n  input %x : f32[2, 96]\n  input %z : f32[4, 96]\n" + nodes + "  output y = %y\n}"),
+      context, no_weights, options_of(8, FusionMode::none, {{"tensor", group.get()}}));
   std::vector<DeviceBuffer> memory;
   for (const auto& [name, shape] : {std::pair("x", Shape{2, 96}), {"z", Shape{4, 96}}}) {
     memory.push_back(context.device().allocate(dense_bytes(DType::f32, shape)));
@@ -188,11 +201,16 @@ std::size_t calls_beside(const std::string& nodes) {
 }
 
 TEST(Peer, CallsGoBesideLaunchesThatNeedNothingOfThem) {
-  const std::string gather = "  %a = all_gather(%x) {group = \"tensor\", ranks = 2} : f32[4, 96]\n", silu = "  %b = silu(%z) : f32[4, 96]\n",
-                    sum = "  %y = add(%a, %b) : f32[4, 96]\n";
+  const std::string gather = "  %a = all_gather(%x) {group = \"tensor\", ranks = 2} : f32[4, 96]\n",
+                    silu = "  %b = silu(%z) : f32[4, 96]\n", sum = "  %y = add(%a, %b) : f32[4, 96]\n";
   EXPECT_EQ(calls_beside(gather + silu + sum), 1u);
   EXPECT_EQ(calls_beside(silu + gather + sum), 0u) << "the next launch needs it";
-  EXPECT_EQ(calls_beside(gather + "  %c = all_gather(%x) {group = \"tensor\", ranks = 2} : f32[4, 96]\n  %b = add(%c, %z) : f32[4, 96]\n" + sum), 0u)
+  EXPECT_EQ(
+      calls_beside(
+          gather +
+          "  %c = all_gather(%x) {group = \"tensor\", ranks = 2} : f32[4, 96]\n  %b = add(%c, %z) : f32[4, 96]\n" +
+          sum),
+      0u)
       << "calls of a group follow each other";
 }
 

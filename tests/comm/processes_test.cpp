@@ -26,7 +26,8 @@ const Starter starters[]{
 };
 
 class Processes : public testing::TestWithParam<Starter> {};
-INSTANTIATE_TEST_SUITE_P(Starters, Processes, testing::ValuesIn(starters), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Starters, Processes, testing::ValuesIn(starters),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 void expect_conforms(const Starter& starter, int ranks) {
   Background run(starter.command(ranks) + "bench comm --check --op all_reduce --sizes 1K --seconds 0.001 --json");
@@ -42,7 +43,8 @@ TEST_P(Processes, TwoComputeWhatTheStackedOperatorsDefine) { expect_conforms(Get
 TEST_P(Processes, ThreeComputeWhatTheStackedOperatorsDefine) { expect_conforms(GetParam(), 3); }
 
 TEST_P(Processes, RanksThatMakeDifferentCallsSayWhoMakesWhich) {
-  const std::string shell = "sh -c 'exec " + cermet + "bench comm --op all_reduce --sizes $((1024 * (${RANK:-${OMPI_COMM_WORLD_RANK}} + 1)))'";
+  const std::string shell = "sh -c 'exec " + cermet +
+                            "bench comm --op all_reduce --sizes $((1024 * (${RANK:-${OMPI_COMM_WORLD_RANK}} + 1)))'";
   std::string command = GetParam().command(2);
   if (command.ends_with(cermet)) command.erase(command.size() - cermet.size());
   Background run(command + shell);
@@ -80,7 +82,8 @@ TEST_P(Processes, ARankThatIsKilledEndsTheOthersWhoSayWhichItWas) {
 }
 
 class LongProcesses : public Processes {};
-INSTANTIATE_TEST_SUITE_P(LongStarters, LongProcesses, testing::ValuesIn(starters), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(LongStarters, LongProcesses, testing::ValuesIn(starters),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(LongProcesses, FourComputeWhatTheStackedOperatorsDefine) { expect_conforms(GetParam(), 4); }
 TEST_P(LongProcesses, EightComputeWhatTheStackedOperatorsDefine) { expect_conforms(GetParam(), 8); }
@@ -102,20 +105,31 @@ TEST(World, VariablesOfTorchrunJoinProcessesOfAHost) {
 }
 
 TEST(World, SaysWhatIsWrongWithItsVariables) {
-  const auto error = [](const std::string& variables) { return run_cermet("bench comm --sizes 64 --seconds 0.001", "", variables).err; };
-  EXPECT_EQ(error("WORLD_SIZE=2 RANK=2"), "cermet: error: RANK: expected a rank below the 2 that there are, found '2'\n");
+  const auto error = [](const std::string& variables) {
+    return run_cermet("bench comm --sizes 64 --seconds 0.001", "", variables).err;
+  };
+  EXPECT_EQ(error("WORLD_SIZE=2 RANK=2"),
+            "cermet: error: RANK: expected a rank below the 2 that there are, found '2'\n");
   EXPECT_EQ(error("WORLD_SIZE=2"), "cermet: error: RANK: expected a rank below the 2 that there are, found ''\n");
-  EXPECT_EQ(error("WORLD_SIZE=2 RANK=0"), "cermet: error: MASTER_PORT: expected a number that only this run has, or CERMET_JOB, found neither\n");
-  EXPECT_EQ(error("WORLD_SIZE=2 RANK=0 CERMET_JOB=a/b"), "cermet: error: job: expected a name of up to 128 letters, digits, dots and hyphens, found 'a/b'\n");
+  EXPECT_EQ(error("WORLD_SIZE=2 RANK=0"),
+            "cermet: error: MASTER_PORT: expected a number that only this run has, or CERMET_JOB, found neither\n");
+  EXPECT_EQ(error("WORLD_SIZE=2 RANK=0 CERMET_JOB=a/b"),
+            "cermet: error: job: expected a name of up to 128 letters, digits, dots and hyphens, found 'a/b'\n");
   EXPECT_EQ(error("WORLD_SIZE=4 RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=node0 MASTER_PORT=1"),
-            "cermet: error: world of 4 ranks: expected all on this host, or mpirun, which joins hosts; found 2 here (LOCAL_WORLD_SIZE, MASTER_ADDR)\n");
-  EXPECT_EQ(error("PMIX_RANK=5 SLURM_STEP_NUM_TASKS=2"), "cermet: error: PMIX_RANK: expected a rank below the 2 that there are, found '5'\n");
+            "cermet: error: world of 4 ranks: expected all on this host, or mpirun, which joins hosts; found 2 here "
+            "(LOCAL_WORLD_SIZE, MASTER_ADDR)\n");
+  EXPECT_EQ(error("PMIX_RANK=5 SLURM_STEP_NUM_TASKS=2"),
+            "cermet: error: PMIX_RANK: expected a rank below the 2 that there are, found '5'\n");
 #ifdef CERMET_HAS_MPI
-  EXPECT_NE(error("PMI_RANK=0 PMI_SIZE=3").find("world of 3 ranks: expected an MPI that its launcher can join"), std::string::npos);
+  EXPECT_NE(error("PMI_RANK=0 PMI_SIZE=3").find("world of 3 ranks: expected an MPI that its launcher can join"),
+            std::string::npos);
 #endif
-  EXPECT_EQ(error("CERMET_COMM=pigeon"), "cermet: error: environment variable CERMET_COMM: expected auto, mpi, shared, found \"pigeon\"\n");
-  EXPECT_EQ(error(fmt::format("WORLD_SIZE=2 RANK=1 CERMET_COMM_TIMEOUT=1 CERMET_JOB=nobody-{}", getpid())),
-            fmt::format("cermet: error: rank 1 of 2: rank 0 did not come within 1 s: no shared memory of job nobody-{}\n", getpid()));
+  EXPECT_EQ(error("CERMET_COMM=pigeon"),
+            "cermet: error: environment variable CERMET_COMM: expected auto, mpi, shared, found \"pigeon\"\n");
+  EXPECT_EQ(
+      error(fmt::format("WORLD_SIZE=2 RANK=1 CERMET_COMM_TIMEOUT=1 CERMET_JOB=nobody-{}", getpid())),
+      fmt::format("cermet: error: rank 1 of 2: rank 0 did not come within 1 s: no shared memory of job nobody-{}\n",
+                  getpid()));
   EXPECT_EQ(error(fmt::format("WORLD_SIZE=2 RANK=0 CERMET_COMM_TIMEOUT=1 CERMET_JOB=alone-{}", getpid())),
             "cermet: error: rank 0 of 2: call 1, barrier: rank 1 did not come within 1 s\n");
 }
@@ -123,10 +137,12 @@ TEST(World, SaysWhatIsWrongWithItsVariables) {
 // ---- Launch ----
 
 TEST(Launch, RankZeroSpeaksAndErrorsOfOthersHaveTheirRank) {
-  const CommandResult result = run_cermet("launch -n 3 -- sh -c 'echo out $RANK $LOCAL_RANK $WORLD_SIZE; echo err $RANK >&2'");
+  const CommandResult result =
+      run_cermet("launch -n 3 -- sh -c 'echo out $RANK $LOCAL_RANK $WORLD_SIZE; echo err $RANK >&2'");
   EXPECT_EQ(result.code, 0);
   EXPECT_EQ(result.out, "out 0 0 3\n");
-  for (const char* line : {"err 0\n", "[rank 1] err 1\n", "[rank 2] err 2\n"}) EXPECT_NE(result.err.find(line), std::string::npos) << result.err;
+  for (const char* line : {"err 0\n", "[rank 1] err 1\n", "[rank 2] err 2\n"})
+    EXPECT_NE(result.err.find(line), std::string::npos) << result.err;
 }
 
 TEST(Launch, EndsAsTheFirstRankThatFails) {
@@ -149,7 +165,8 @@ TEST(Launch, OneJsonValueComesOut) {
 }
 
 TEST(Launch, Mistakes) {
-  expect_mistake("launch -n 2 -- /no/such/program", {"program /no/such/program: cannot be started: No such file or directory"});
+  expect_mistake("launch -n 2 -- /no/such/program",
+                 {"program /no/such/program: cannot be started: No such file or directory"});
   expect_mistake("launch -n 0 -- true", {"--ranks: expected 1 to 1024, found 0"});
   expect_mistake("launch -n 2", {"COMMAND"});
 }
@@ -157,9 +174,11 @@ TEST(Launch, Mistakes) {
 TEST(BenchComm, MeasuresThreadsAndPlots) {
   const ScratchFolder folder;
   const std::string plot = (folder / "comm.svg").string();
-  const CommandResult result = run_cermet("bench comm --ranks 3 --sizes 64..4K --dtype bf16 --seconds 0.002 -o " + plot);
+  const CommandResult result =
+      run_cermet("bench comm --ranks 3 --sizes 64..4K --dtype bf16 --seconds 0.002 -o " + plot);
   EXPECT_EQ(result.code, 0) << result.err;
-  for (const char* text : {"3 ranks, engine local, bf16", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "bus rate", "MiB/s"})
+  for (const char* text :
+       {"3 ranks, engine local, bf16", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "bus rate", "MiB/s"})
     EXPECT_NE(result.out.find(text), std::string::npos) << result.out;
   EXPECT_NE(content_of(plot).find("<svg"), std::string::npos);
 }
@@ -169,11 +188,18 @@ TEST(BenchComm, Mistakes) {
   expect_mistake("bench comm --sizes 4K..1K", {"--sizes: expected the smaller one first"});
   expect_mistake("bench comm --sizes 4Q", {"--sizes: expected bytes such as 64, 8K or 2M, found \"4Q\""});
   expect_mistake("bench comm --dtype bool", {"--dtype: expected f32, bf16, f16, i32 or i8, found \"bool\""});
-  expect_mistake("bench comm --store", {"--routes, --store: expected --device cuda without --engine and --norm, found --device cpu, --engine auto"});
-  expect_mistake("bench comm --store --device cuda --op all_reduce", {"--store: expected all operators, found 1 of --op"});
-  expect_mistake("bench comm --device cuda --engine ring", {"--engine: expected auto, nccl, peer, stamped, one-shot or two-shot, found 'ring'"});
-  const CommandResult route = run_cermet("run " + tiny + " --ids 5 -n 1 --device null:sm_90 --tensor-parallel 2", "", "CERMET_COMM_ROUTE=pigeon");
-  EXPECT_EQ(route.err, "cermet: error: environment variable CERMET_COMM_ROUTE: expected auto, nccl, peer, stamped, one-shot, two-shot, found \"pigeon\"\n");
+  expect_mistake(
+      "bench comm --store",
+      {"--routes, --store: expected --device cuda without --engine and --norm, found --device cpu, --engine auto"});
+  expect_mistake("bench comm --store --device cuda --op all_reduce",
+                 {"--store: expected all operators, found 1 of --op"});
+  expect_mistake("bench comm --device cuda --engine ring",
+                 {"--engine: expected auto, nccl, peer, stamped, one-shot or two-shot, found 'ring'"});
+  const CommandResult route = run_cermet("run " + tiny + " --ids 5 -n 1 --device null:sm_90 --tensor-parallel 2", "",
+                                         "CERMET_COMM_ROUTE=pigeon");
+  EXPECT_EQ(route.err,
+            "cermet: error: environment variable CERMET_COMM_ROUTE: expected auto, nccl, peer, stamped, one-shot, "
+            "two-shot, found \"pigeon\"\n");
   expect_mistake("bench comm --device tpu", {"--device: expected cpu or cuda, found \"tpu\""});
 }
 

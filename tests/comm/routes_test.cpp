@@ -42,7 +42,8 @@ TEST(Routes, AWayThatIsForcedIsTakenByCallsThatHaveIt) {
   call.kind = Collective::all_gather;
   EXPECT_EQ(Routes({}, Route::two_shot).over_peer_memory(call), Route::stamped);
   call.kind = Collective::reduce_to;
-  EXPECT_EQ(Routes({}, Route::stamped).over_peer_memory(call), Route::one_shot) << "who takes nothing would wait for nobody";
+  EXPECT_EQ(Routes({}, Route::stamped).over_peer_memory(call), Route::one_shot)
+      << "who takes nothing would wait for nobody";
 }
 
 /// Stamped words are first below 4 KiB, one-shot below 16 KiB, two-shot up to 64 KiB, then NCCL.
@@ -69,7 +70,8 @@ TEST(Routes, MeasuredTimesDecideBetweenTheirSizesAndBeyond) {
   EXPECT_EQ(routes.takes_peer_memory(other), Routes().takes_peer_memory(other)) << "not measured";
   RouteTimes without_nccl = crossing_times();
   without_nccl.erase({Collective::all_reduce, Route::nccl});
-  EXPECT_EQ(Routes(without_nccl).over_peer_memory(of_bytes(32 << 10)), Route::two_shot) << "all ways over peer memory were measured";
+  EXPECT_EQ(Routes(without_nccl).over_peer_memory(of_bytes(32 << 10)), Route::two_shot)
+      << "all ways over peer memory were measured";
   EXPECT_EQ(Routes(without_nccl).over_peer_memory(of_bytes(8 << 10)), Route::one_shot);
 }
 
@@ -101,11 +103,12 @@ TEST(RouteStore, KeepsTimesAndRefusesWhatIsBrokenOrForeign) {
   EXPECT_THROW(comm::read_routes(*device, 4, file), Error);
   EXPECT_THROW(comm::read_routes(*other, 2, file), Error);
   const std::string good = content_of(file);
-  for (const auto& [old, replacement, message] : {std::tuple("one-shot", "carrier pigeon", "expected nccl, stamped, one-shot or two-shot"),
-                                                  {"\"all_reduce\"", "\"silu\"", "an operator that communicates"},
-                                                  {"[1048576", "[1", "more bytes than before"},
-                                                  {"9e-06", "-1", "seconds from 1e-08 to 1000"},
-                                                  {"two-shot", "one-shot", "given twice"}}) {
+  for (const auto& [old, replacement, message] :
+       {std::tuple("one-shot", "carrier pigeon", "expected nccl, stamped, one-shot or two-shot"),
+        {"\"all_reduce\"", "\"silu\"", "an operator that communicates"},
+        {"[1048576", "[1", "more bytes than before"},
+        {"9e-06", "-1", "seconds from 1e-08 to 1000"},
+        {"two-shot", "one-shot", "given twice"}}) {
     std::string text = good;
     ASSERT_NE(text.find(old), text.npos) << old << text;
     const auto bad = folder.file("bad.json", text.replace(text.find(old), std::string_view(old).size(), replacement));
@@ -113,7 +116,8 @@ TEST(RouteStore, KeepsTimesAndRefusesWhatIsBrokenOrForeign) {
   }
   RouteTimes endless = crossing_times();
   endless.begin()->second.front().seconds = INFINITY;
-  expect_error(Status::invalid_argument, {"times of all_reduce by nccl"}, [&] { comm::store_routes(*device, 2, file, endless); });
+  expect_error(Status::invalid_argument, {"times of all_reduce by nccl"},
+               [&] { comm::store_routes(*device, 2, file, endless); });
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Rows that are summed over ranks, added to the residual and normalized: what follows every product of a model over several ranks.
+// Rows that are summed over ranks, added to the residual and normalized: what follows every product of a model over
+// several ranks.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +16,8 @@ inline const std::string norm_alone = R"(  %y = rms_norm(%h, %w) {eps = 1e-05, o
 )";
 /// As layers have them whose products take quantized rows.
 inline std::string quantized_to(const std::string& dtype) {
-  return "  %n = rms_norm(%h, %w) {eps = 1e-05} : f32[T, 512]\n  %y, %scale = dynamic_quant(%n) {out_dtype = \"" + dtype + "\"} : " + dtype +
-         "[T, 512], f32[T]\n  output scale = %scale\n";
+  return "  %n = rms_norm(%h, %w) {eps = 1e-05} : f32[T, 512]\n  %y, %scale = dynamic_quant(%n) {out_dtype = \"" +
+         dtype + "\"} : " + dtype + "[T, 512], f32[T]\n  output scale = %scale\n";
 }
 
 /// h = residual + sum over ranks of x; y is what the tail makes of it.
@@ -35,7 +36,8 @@ inline std::string summed_norm(int ranks, bool sum_leaves, const std::string& ta
 
 /// Whether a step's kernel is of this family.
 inline bool has_step(const Session& session, std::string_view family) {
-  return std::ranges::any_of(session.executable().steps(), [&](const StepInfo& step) { return step.kernel.starts_with(family); });
+  return std::ranges::any_of(session.executable().steps(),
+                             [&](const StepInfo& step) { return step.kernel.starts_with(family); });
 }
 
 inline SessionOptions options_of(std::int64_t most, FusionMode mode, std::vector<RankGroup> groups) {

@@ -12,7 +12,8 @@
 
 namespace cermet::test {
 
-/// What each rank's call threw; "" where it returned. A rank's communicator goes when its call ends, as it would with its thread.
+/// What each rank's call threw; "" where it returned. A rank's communicator goes when its call ends, as it would with
+/// its thread.
 inline std::vector<std::string> run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
   std::vector<std::unique_ptr<Communicator>> group = comm::make_local_group(ranks);
   std::vector<std::string> errors(static_cast<std::size_t>(ranks));

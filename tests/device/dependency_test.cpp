@@ -13,7 +13,8 @@ struct Tiles {
   std::int64_t items_each = 0, bytes_each = 0;
 };
 ByteRange range(std::int64_t from, std::int64_t bytes, Tiles tiles = {}) {
-  return {memory.data() + from, bytes, tiles.items_each > 0 ? tiles_of_items(tiles.items_each, tiles.bytes_each, bytes) : ItemBox{}};
+  return {memory.data() + from, bytes,
+          tiles.items_each > 0 ? tiles_of_items(tiles.items_each, tiles.bytes_each, bytes) : ItemBox{}};
 }
 /// The only range of items, or none.
 ItemRange items_between(const ByteRange& earlier, std::int64_t items, const ByteRange& later, std::int64_t item) {
@@ -49,7 +50,8 @@ TEST(Dependency, RangesNeedNotBeginTogether) {
 }
 
 /// A tile of a product whose rows are 64 bytes: two of its four columns' tiles.
-ByteRange tile_range(std::int64_t from, const ItemGrid& grid, std::int64_t rows, std::int64_t bytes, bool by_columns = true) {
+ByteRange tile_range(std::int64_t from, const ItemGrid& grid, std::int64_t rows, std::int64_t bytes,
+                     bool by_columns = true) {
   ItemBox box{.grid = grid, .axes = {}, .rank = 0, .run = by_columns ? 1 : 64};
   box.append({.pitch = 64, .extent = 10, .step = rows, .width = rows, .coordinate = 2});
   if (by_columns) box.append({.pitch = 1, .extent = 64, .step = bytes, .width = bytes, .coordinate = 3});
@@ -58,13 +60,15 @@ ByteRange tile_range(std::int64_t from, const ItemGrid& grid, std::int64_t rows,
 
 TEST(Dependency, ATileNeedsAllTilesOfItsRows) {
   // Tiles of [4, 16 bytes] are written in sweeps of two rows of tiles; a product reads rows of 2.
-  const ByteRange written = tile_range(0, {{1, 1, 3, 4}, 2}, 4, 16), read = tile_range(0, {{1, 1, 5, 7}, 5}, 2, 0, false);
+  const ByteRange written = tile_range(0, {{1, 1, 3, 4}, 2}, 4, 16),
+                  read = tile_range(0, {{1, 1, 5, 7}, 5}, 2, 0, false);
   const auto needed = [&](std::int64_t item) { return items_before(written, 12, read, item).ranges(); };
   EXPECT_EQ(needed(0), (std::vector<ItemRange>{{0, 1}, {2, 3}, {4, 5}, {6, 7}})) << "the first row of tiles";
   EXPECT_EQ(needed(1), needed(0));
   EXPECT_EQ(needed(2), (std::vector<ItemRange>{{1, 2}, {3, 4}, {5, 6}, {7, 8}}));
   EXPECT_EQ(needed(4), (std::vector<ItemRange>{{8, 12}})) << "the sweep of one row";
-  EXPECT_EQ(items_before(read, 35, written, 0).ranges(), (std::vector<ItemRange>{{0, 2}, {5, 7}, {10, 12}, {15, 17}, {20, 22}, {25, 27}, {30, 32}}));
+  EXPECT_EQ(items_before(read, 35, written, 0).ranges(),
+            (std::vector<ItemRange>{{0, 2}, {5, 7}, {10, 12}, {15, 17}, {20, 22}, {25, 27}, {30, 32}}));
 }
 
 /// A plan of two launches: tiles, then rows of the same memory and a weight.
@@ -102,7 +106,8 @@ TEST(Dependency, OfLaunchesOfAPlan) {
 
 /// A range that is not early and that the other launch writes into makes every item wait for those items.
 TEST(Dependency, WhatIsNotFetchedEarlyIsWaitedFor) {
-  EXPECT_EQ(items_before(two_launches(false), 0, 1, 0), (std::vector<ItemRange>{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {9, 12}}))
+  EXPECT_EQ(items_before(two_launches(false), 0, 1, 0),
+            (std::vector<ItemRange>{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {9, 12}}))
       << "the weight begins in the second tile of the last row";
 }
 

@@ -58,9 +58,11 @@ TEST(ItemAxis, PlacesOfIndicesAreThoseWhoseIndicesMeetThem) {
         const ItemRange found = axis.places_of({first, end}, places);
         for (std::int64_t p = 0; p < places; ++p) {
           const ItemRange own = axis.indices_of({p, 0, 0, 0});
-          const bool meets = own.count() > 0 && own.first < end && first < own.end, holds = p >= found.first && p < found.end;
+          const bool meets = own.count() > 0 && own.first < end && first < own.end,
+                     holds = p >= found.first && p < found.end;
           if (own.count() == 0) continue;
-          EXPECT_EQ(holds, meets) << "place " << p << ", indices " << first << " .. " << end << " of an axis of " << axis.extent;
+          EXPECT_EQ(holds, meets) << "place " << p << ", indices " << first << " .. " << end << " of an axis of "
+                                  << axis.extent;
         }
       }
 }

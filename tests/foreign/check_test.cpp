@@ -1,10 +1,11 @@
-// Checks of shared objects, each in a process of its own: what is right is added and chosen, and what is wrong is refused with the case that failed.
+// Checks of shared objects, each in a process of its own: what is right is added and chosen, and what is wrong is
+// refused with the case that failed.
 #include "runtime/kernel_check.hpp"
 
 #include <gtest/gtest.h>
 
 #include "foreign/registry.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/bound_op.hpp"
 #include "tests/foreign/manifests.hpp"
 
@@ -79,13 +80,15 @@ TEST_F(ForeignCheck, WhatIsWrongIsRefusedWithTheCase) {
   };
   for (const Wrong& wrong : list) {
     SCOPED_TRACE(wrong.entry);
-    expect_error(Status::invalid_file, {"kernel test.silu on ", "case ", wrong.fragment}, [&] { add_kernel(manifest(wrong.entry), false, options); });
+    expect_error(Status::invalid_file, {"kernel test.silu on ", "case ", wrong.fragment},
+                 [&] { add_kernel(manifest(wrong.entry), false, options); });
     EXPECT_TRUE(foreign::stored_kernels().empty());
   }
 }
 
 TEST_F(ForeignCheck, AWrongElementIsShown) {
-  expect_error(Status::invalid_file, {"case ", "output 0 (y), element ", ": expected ", ", found "}, [&] { add_kernel(manifest("wrong"), false, options); });
+  expect_error(Status::invalid_file, {"case ", "output 0 (y), element ", ": expected ", ", found "},
+               [&] { add_kernel(manifest("wrong"), false, options); });
 }
 
 TEST_F(ForeignCheck, WhatHangsIsKilled) {
@@ -98,15 +101,18 @@ TEST_F(ForeignCheck, WhatHangsIsKilled) {
 }
 
 TEST_F(ForeignCheck, AKernelThatTakesNoCaseIsRefused) {
-  const fs::path file = folder.file("m.json", changed("\"operator\"", "\"where\": [\"M == 123456\"], \"operator\"", silu_manifest("right")));
+  const fs::path file = folder.file(
+      "m.json", changed("\"operator\"", "\"where\": [\"M == 123456\"], \"operator\"", silu_manifest("right")));
   fs::copy_file(CERMET_TEST_KERNELS, folder / "kernels.so");
-  expect_error(Status::invalid_file, {"expected at least one of", "to be taken, found that all are declined, the first because it"},
+  expect_error(Status::invalid_file,
+               {"expected at least one of", "to be taken, found that all are declined, the first because it"},
                [&] { add_kernel(file, false, options); });
 }
 
 TEST_F(ForeignCheck, CodeIsLookedAtBeforeItRuns) {
   manifest("right");
-  expect_error(Status::invalid_file, {"kernels.so: expected a function missing, found none"}, [&] { add_kernel(manifest("missing"), false, options); });
+  expect_error(Status::invalid_file, {"kernels.so: expected a function missing, found none"},
+               [&] { add_kernel(manifest("missing"), false, options); });
   folder.file("kernels.so", "no code");
   expect_error(Status::invalid_file, {"kernels.so: expected a shared object, found a file that is none"},
                [&] { add_kernel(folder / "m.json", false, options); });
@@ -116,12 +122,14 @@ TEST_F(ForeignCheck, CodeIsLookedAtBeforeItRuns) {
 
 TEST_F(ForeignCheck, NamesAreTakenOnce) {
   add_kernel(manifest("right"), false, options);
-  expect_error(Status::invalid_argument, {"kernel test.silu: expected a name that is not taken, found one that was added on 20", "--replace"},
+  expect_error(Status::invalid_argument,
+               {"kernel test.silu: expected a name that is not taken, found one that was added on 20", "--replace"},
                [&] { add_kernel(manifest("right"), false, options); });
   add_kernel(manifest("right"), true, options);
   EXPECT_EQ(foreign::stored_kernels().size(), 1u);
   expect_error(Status::invalid_file, {"case "}, [&] { add_kernel(manifest("wrong"), true, options); });
-  EXPECT_EQ(foreign::check_decline(foreign::stored_kernel("test.silu"), nullptr), std::nullopt) << "the one that was there stays";
+  EXPECT_EQ(foreign::check_decline(foreign::stored_kernel("test.silu"), nullptr), std::nullopt)
+      << "the one that was there stays";
   expect_error(Status::invalid_argument, {"expected none of Cermet's own kernels'"},
                [&] { add_kernel(manifest("right", "rowwise.rms_norm"), false, options); });
 }
@@ -146,7 +154,8 @@ TEST_F(ForeignCheck, ADeviceThatDoesNotComputeOnlyCompiles) {
   EXPECT_GT(added.check->record.taken, 0);
   EXPECT_NE(added.unchecked.find("expected one that computes"), std::string::npos);
   EXPECT_TRUE(foreign::stored_checks(added.kernel.digest).empty());
-  Problem problem = make_problem(*find_operator("rms_norm"), {TensorType{DType::f32, {4, 64}}, TensorType{DType::f32, {64}}}, {});
+  Problem problem =
+      make_problem(*find_operator("rms_norm"), {TensorType{DType::f32, {4, 64}}, TensorType{DType::f32, {64}}}, {});
   const auto device = make_null_device(90);
   problem.target = device->target();
   const Selection selection = explain_selection(problem);
@@ -161,10 +170,12 @@ TEST_F(ForeignCheck, WithoutTheProgramThereIsNoCheck) {
   expect_error(Status::io, {"program /no/such/program: expected Cermet's command line", "CERMET_PROGRAM"},
                [&] { add_kernel(manifest("right"), false, nowhere); });
   nowhere.program = "/bin/true";
-  expect_error(Status::invalid_file, {"found that its process ended with exit code 0"}, [&] { add_kernel(manifest("right"), false, nowhere); });
+  expect_error(Status::invalid_file, {"found that its process ended with exit code 0"},
+               [&] { add_kernel(manifest("right"), false, nowhere); });
   KernelCheckOptions other = options;
   other.device = "null:sm_90";
-  expect_error(Status::invalid_file, {"device null:sm_90: expected a CPU, for which the kernel is made"}, [&] { add_kernel(manifest("right"), false, other); });
+  expect_error(Status::invalid_file, {"device null:sm_90: expected a CPU, for which the kernel is made"},
+               [&] { add_kernel(manifest("right"), false, other); });
 }
 
 }  // namespace

@@ -18,7 +18,9 @@ std::optional<std::size_t> look_up(std::string_view name, std::span<const std::s
 }
 
 Expression parse(std::string_view text) { return Expression::parse(text, "m.json: grid", look_up); }
-std::int64_t value(std::string_view text, std::vector<std::int64_t> variables = {7, 3, 0, 40}) { return parse(text).value(variables); }
+std::int64_t value(std::string_view text, std::vector<std::int64_t> variables = {7, 3, 0, 40}) {
+  return parse(text).value(variables);
+}
 std::string error(std::string_view text) {
   return error_text([&] { parse(text); });
 }
@@ -58,7 +60,8 @@ TEST(Expression, RealNumbersDivide) {
 
 TEST(Expression, MistakesAreQuoted) {
   EXPECT_EQ(error("1 +"), R"(m.json: grid: expected an integer, a name or '(' at character 4 of "1 +", found the end)");
-  EXPECT_EQ(error("d * 2"), R"(m.json: grid: expected a name that the manifest declares at character 1 of "d * 2", found "d * 2")");
+  EXPECT_EQ(error("d * 2"),
+            R"(m.json: grid: expected a name that the manifest declares at character 1 of "d * 2", found "d * 2")");
   EXPECT_EQ(error("(a"), R"(m.json: grid: expected ')' at character 3 of "(a", found the end)");
   EXPECT_EQ(error("a b"), R"(m.json: grid: expected an operator or the end at character 3 of "a b", found "b")");
   EXPECT_EQ(error("1.5"), R"(m.json: grid: expected an operator after an integer at character 2 of "1.5", found ".5")");
@@ -94,7 +97,9 @@ TEST(Expression, ConditionsHoldForWholeIntervals) {
   EXPECT_TRUE(parse("a > 200").bounds(variables).never());
   EXPECT_EQ(parse("ceil_div(a, 32)").bounds(variables), (Interval{0, 4}));
   EXPECT_EQ(parse("round_up(a, b)").bounds(variables), (Interval{0, 128}));
-  EXPECT_TRUE(error_text([&] { parse("b / a").bounds(variables); }).starts_with("division: expected a divisor that is never 0"));
+  EXPECT_TRUE(error_text([&] {
+                parse("b / a").bounds(variables);
+              }).starts_with("division: expected a divisor that is never 0"));
 }
 
 /// What an interval says holds for values inside of it.
@@ -113,7 +118,9 @@ TEST(Expression, IntervalsContainEveryValue) {
                                "next_power_of_2(a + b)",
                                "(a - c) % (b + 3)"};
   std::mt19937_64 random(5);
-  const auto pick = [&](std::int64_t low, std::int64_t high) { return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1)); };
+  const auto pick = [&](std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
+  };
   for (const char* text : texts) {
     const Expression e = parse(text);
     for (int turn = 0; turn < 200; ++turn) {
@@ -124,7 +131,8 @@ TEST(Expression, IntervalsContainEveryValue) {
         intervals.push_back({least, most});
         values.push_back(pick(least, most));
       }
-      EXPECT_TRUE(e.bounds(intervals).contains(e.value(values))) << text << ": " << values[0] << ", " << values[1] << ", " << values[2];
+      EXPECT_TRUE(e.bounds(intervals).contains(e.value(values)))
+          << text << ": " << values[0] << ", " << values[1] << ", " << values[2];
     }
   }
 }

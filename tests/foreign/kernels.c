@@ -12,7 +12,8 @@ struct call {
 };
 
 static struct call read_call(const cermet_cpu_call* call) {
-  struct call c = {*(const float* const*)call->parameters[0], *(float* const*)call->parameters[1], *(const int64_t*)call->parameters[2]};
+  struct call c = {*(const float* const*)call->parameters[0], *(float* const*)call->parameters[1],
+                   *(const int64_t*)call->parameters[2]};
   return c;
 }
 

@@ -1,4 +1,5 @@
-// Launches of kernels from outside: the record in a plan, parameters byte for byte, what falls back, and what a compiler is given.
+// Launches of kernels from outside: the record in a plan, parameters byte for byte, what falls back, and what a
+// compiler is given.
 #include "foreign/launch.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,7 @@
 #include "foreign/fallback.hpp"
 #include "jit/jit.hpp"
 #include "kernel/cuda/task.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/foreign/manifests.hpp"
 #include "tests/jit/fake_toolchain.hpp"
 
@@ -26,7 +27,8 @@ struct LaunchCase {
   std::vector<char> handles = std::vector<char>(16);
   Plan plan;
 
-  explicit LaunchCase(const std::string& manifest = good_manifest, bool weight = true, DType dtype = DType::bf16, bool falls_back = true)
+  explicit LaunchCase(const std::string& manifest = good_manifest, bool weight = true, DType dtype = DType::bf16,
+                      bool falls_back = true)
       : made(manifest, small_ptx, falls_back) {
     std::vector<std::optional<TensorType>> inputs{TensorType{dtype, {2, 3, 64}}, std::nullopt};
     if (weight) inputs[1] = TensorType{dtype, {64}};
@@ -36,7 +38,8 @@ struct LaunchCase {
   }
 
   /// The launches for these operands.
-  std::span<const Launch> launch(const Config& config, std::vector<TensorView> inputs, std::vector<TensorView> outputs) {
+  std::span<const Launch> launch(const Config& config, std::vector<TensorView> inputs,
+                                 std::vector<TensorView> outputs) {
     programs = made.kernel.programs(region, config);
     loaded.clear();
     for (std::size_t i = 0; i < programs.size(); ++i)
@@ -51,8 +54,12 @@ struct LaunchCase {
   }
 };
 
-TensorView view(std::uintptr_t address, DType dtype, const Shape& shape) { return {reinterpret_cast<void*>(address), dtype, shape}; }
-TensorView rows(std::uintptr_t address, DType dtype, std::int64_t step) { return {reinterpret_cast<void*>(address), dtype, {2, 3, 64}, {3 * step, step, 1}}; }
+TensorView view(std::uintptr_t address, DType dtype, const Shape& shape) {
+  return {reinterpret_cast<void*>(address), dtype, shape};
+}
+TensorView rows(std::uintptr_t address, DType dtype, std::int64_t step) {
+  return {reinterpret_cast<void*>(address), dtype, {2, 3, 64}, {3 * step, step, 1}};
+}
 
 template <class T>
 T at(std::span<const std::byte> bytes, std::size_t offset) {
@@ -65,7 +72,8 @@ const Config two_rows{{"block", 128}, {"rows", 2}};
 
 TEST(ForeignLaunch, ParametersAreLaidOutAsCompilersDo) {
   LaunchCase c;
-  const auto launches = c.launch(two_rows, {rows(0x1000, DType::bf16, 72), view(0x2000, DType::bf16, {64})}, {view(0x3000, DType::bf16, {2, 3, 64})});
+  const auto launches = c.launch(two_rows, {rows(0x1000, DType::bf16, 72), view(0x2000, DType::bf16, {64})},
+                                 {view(0x3000, DType::bf16, {2, 3, 64})});
   ASSERT_EQ(launches.size(), 1u);
   const Launch& launch = launches[0];
   EXPECT_EQ(launch.kind, Launch::Kind::function);
@@ -78,7 +86,8 @@ TEST(ForeignLaunch, ParametersAreLaidOutAsCompilersDo) {
   EXPECT_EQ(shape.shared_bytes, 128u);
   EXPECT_FALSE(shape.overlaps_previous);
   const std::span<const std::uint32_t> offsets = c.plan.offsets(launch);
-  EXPECT_EQ(std::vector(offsets.begin(), offsets.end()), (std::vector<std::uint32_t>{0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80}));
+  EXPECT_EQ(std::vector(offsets.begin(), offsets.end()),
+            (std::vector<std::uint32_t>{0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80}));
   const std::span<const std::byte> bytes = c.plan.parameters(launch);
   ASSERT_EQ(bytes.size(), 88u);
   EXPECT_EQ(at<std::uint64_t>(bytes, 0), 0x1000u);
@@ -97,7 +106,8 @@ TEST(ForeignLaunch, ParametersAreLaidOutAsCompilersDo) {
 
 TEST(ForeignLaunch, AMissingOperandIsNull) {
   LaunchCase c(good_manifest, false);
-  const auto launches = c.launch(two_rows, {view(0x1000, DType::bf16, {2, 3, 64}), {}}, {view(0x3000, DType::bf16, {2, 3, 64})});
+  const auto launches =
+      c.launch(two_rows, {view(0x1000, DType::bf16, {2, 3, 64}), {}}, {view(0x3000, DType::bf16, {2, 3, 64})});
   ASSERT_EQ(launches.size(), 1u);
   const std::span<const std::byte> bytes = c.plan.parameters(launches[0]);
   EXPECT_EQ(at<std::uint64_t>(bytes, 16), 0u);
@@ -131,7 +141,8 @@ TEST(ForeignLaunch, EachParameterIsPassedByItsAddress) {
     double seconds_between(const DeviceEvent&, const DeviceEvent&) override { return 0; }
   };
   LaunchCase c;
-  c.launch({}, {view(0x1000, DType::bf16, {2, 3, 64}), view(0x2000, DType::bf16, {64})}, {view(0x3000, DType::bf16, {2, 3, 64})});
+  c.launch({}, {view(0x1000, DType::bf16, {2, 3, 64}), view(0x2000, DType::bf16, {64})},
+           {view(0x3000, DType::bf16, {2, 3, 64})});
   Recorder recorder;
   c.plan.enqueue(recorder);
   EXPECT_EQ(recorder.first, std::vector<std::uint64_t>{0x1000});
@@ -146,9 +157,9 @@ TEST(ForeignLaunch, OperandsThatTheCodeDoesNotTakeFallBack) {
   const TensorView dense = view(0x1000, DType::bf16, {2, 3, 64}), y = view(0x3000, DType::bf16, {2, 3, 64});
   const Row list[]{
       {dense, y, false},
-      {view(0x1008, DType::bf16, {2, 3, 64}), y, true},                                      // not at a multiple of 16 bytes
-      {rows(0x1000, DType::bf16, 72), y, false},                                             // rows 144 bytes apart
-      {rows(0x1000, DType::bf16, 68), y, true},                                              // rows 136 bytes apart
+      {view(0x1008, DType::bf16, {2, 3, 64}), y, true},  // not at a multiple of 16 bytes
+      {rows(0x1000, DType::bf16, 72), y, false},         // rows 144 bytes apart
+      {rows(0x1000, DType::bf16, 68), y, true},          // rows 136 bytes apart
       {{reinterpret_cast<void*>(0x1000), DType::bf16, {2, 3, 64}, {1000, 72, 1}}, y, true},  // rows unevenly apart
       {dense, rows(0x3000, DType::bf16, 72), true},                                          // y must be dense
   };
@@ -166,21 +177,27 @@ TEST(ForeignLaunch, OperandsThatTheCodeDoesNotTakeFallBack) {
 
 TEST(ForeignLaunch, WithoutAFallbackTheErrorNamesTheOperand) {
   LaunchCase c(good_manifest, true, DType::bf16, false);
-  expect_error(Status::unsupported, {"test.rms_norm: x: expected evenly strided elements at an address that is a multiple of 16 bytes, found strides"}, [&] {
-    c.launch({}, {view(0x1008, DType::bf16, {2, 3, 64}), view(0x2000, DType::bf16, {64})}, {view(0x3000, DType::bf16, {2, 3, 64})});
-  });
+  expect_error(Status::unsupported,
+               {"test.rms_norm: x: expected evenly strided elements at an address that is a multiple of 16 bytes, "
+                "found strides"},
+               [&] {
+                 c.launch({}, {view(0x1008, DType::bf16, {2, 3, 64}), view(0x2000, DType::bf16, {64})},
+                          {view(0x3000, DType::bf16, {2, 3, 64})});
+               });
 }
 
 TEST(ForeignLaunch, NothingIsLaunchedWithoutBlocks) {
   LaunchCase c;
-  const auto launches = c.launch({}, {view(0x1000, DType::bf16, {0, 3, 64}), view(0x2000, DType::bf16, {64})}, {view(0x3000, DType::bf16, {0, 3, 64})});
+  const auto launches = c.launch({}, {view(0x1000, DType::bf16, {0, 3, 64}), view(0x2000, DType::bf16, {64})},
+                                 {view(0x3000, DType::bf16, {0, 3, 64})});
   EXPECT_TRUE(launches.empty());
 }
 
 TEST(ForeignLaunch, GridsThatNoGpuHasAreErrors) {
   LaunchCase c(changed("[\"ceil_div(M, rows)\", 2]", "[1, \"M * 20000\"]"));
   expect_error(Status::invalid_argument, {"test.rms_norm: grid[1]: expected 0 to 65535 blocks, found 120000"}, [&] {
-    c.launch({}, {view(0x1000, DType::bf16, {2, 3, 64}), view(0x2000, DType::bf16, {64})}, {view(0x3000, DType::bf16, {2, 3, 64})});
+    c.launch({}, {view(0x1000, DType::bf16, {2, 3, 64}), view(0x2000, DType::bf16, {64})},
+             {view(0x3000, DType::bf16, {2, 3, 64})});
   });
 }
 
@@ -207,15 +224,18 @@ TEST(ForeignLaunch, ImagesNeedNoCompiler) {
   const std::vector<jit::Image> images = jit::build(programs, "sm_90a", nullptr, {.toolchain = &tools});
   ASSERT_EQ(images.size(), 1u);
   EXPECT_EQ(tools.compiled(), 0);
-  EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(images[0].bytes.data())), small_ptx) << "with the zero that PTX ends in";
+  EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(images[0].bytes.data())), small_ptx)
+      << "with the zero that PTX ends in";
 }
 
 TEST(ForeignLaunch, SourcesAreCompiledWithTheirMacros) {
-  std::string manifest = changed(R"("kind": "ptx", "file": "k.ptx")", R"("kind": "cuda", "file": "k.cu", "options": ["-lineinfo"],
+  std::string manifest =
+      changed(R"("kind": "ptx", "file": "k.ptx")", R"("kind": "cuda", "file": "k.cu", "options": ["-lineinfo"],
     "defines": {"ROWS": "rows * 2", "WIDTH": "N", "T": {"type": "T", "texts": {"f32": "float", "bf16": "unsigned short"}}})");
   const TestKernel made(manifest, "extern \"C\" __global__ void k();", false);
   const auto device = make_null_device(90);
-  Problem problem = make_problem(*find_operator("rms_norm"), {TensorType{DType::bf16, {5, 64}}, TensorType{DType::bf16, {64}}}, {});
+  Problem problem =
+      make_problem(*find_operator("rms_norm"), {TensorType{DType::bf16, {5, 64}}, TensorType{DType::bf16, {64}}}, {});
   problem.target = device->target();
   const std::vector<cuda::Program> programs = made.kernel.programs(problem, two_rows);
   ASSERT_EQ(programs.size(), 1u);
@@ -233,10 +253,12 @@ TEST(ForeignLaunch, SourcesAreCompiledWithTheirMacros) {
 
 TEST(ForeignLaunch, MacrosMustBeKnownBeforeTheFirstRun) {
   const Symbol t("T");
-  const std::string manifest = changed(R"("kind": "ptx", "file": "k.ptx")", R"("kind": "cuda", "file": "k.cu", "defines": {"ROWS": "M"})");
+  const std::string manifest =
+      changed(R"("kind": "ptx", "file": "k.ptx")", R"("kind": "cuda", "file": "k.cu", "defines": {"ROWS": "M"})");
   const TestKernel made(manifest, "k");
   const auto device = make_null_device(90);
-  Problem problem = make_problem(*find_operator("rms_norm"), {TensorType{DType::bf16, {Dim(t), 64}}, TensorType{DType::bf16, {64}}}, {});
+  Problem problem = make_problem(*find_operator("rms_norm"),
+                                 {TensorType{DType::bf16, {Dim(t), 64}}, TensorType{DType::bf16, {64}}}, {});
   problem.target = device->target();
   problem.maximum.set(t, 9);
   EXPECT_EQ(made.kernel.declines(problem), "ROWS (M) is not known before the first run: from 0 to 9");

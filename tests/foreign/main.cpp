@@ -1,4 +1,5 @@
-// Besides the tests, the process in which a check runs a kernel: the command line's `kernel cases`, without the rest of the command line.
+// Besides the tests, the process in which a check runs a kernel: the command line's `kernel cases`, without the rest of
+// the command line.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -39,29 +39,38 @@ const Mistake mistakes[]{
     {"\"name\": \"test.rms_norm\",", "", "name"},
     {"test.rms_norm", "rms_norm", "name: expected small letters, digits and underscores with a dot between words"},
     {"test.rms_norm", "../rms.norm", "name: expected small letters"},
-    {"\"operator\": \"rms_norm\"", "\"operator\": \"rms\"", "operator: expected an operator, as `cermet ops` lists them, found \"rms\""},
+    {"\"operator\": \"rms_norm\"", "\"operator\": \"rms\"",
+     "operator: expected an operator, as `cermet ops` lists them, found \"rms\""},
     {"\"ptx\"", "\"elf\"", "code.kind: expected cuda, cubin, ptx, triton or shared_object, found \"elf\""},
     {"k.ptx", "../k.ptx", "code.file: expected the name of a file beside the manifest"},
     {"k.ptx", "manifest.json", "code.file: expected the name of a file beside the manifest"},
-    {"\"entry\": \"k\"", "\"entry\": \"k()\"", "code.entry: expected a letter, then letters, digits and underscores, found \"k()\""},
+    {"\"entry\": \"k\"", "\"entry\": \"k()\"",
+     "code.entry: expected a letter, then letters, digits and underscores, found \"k()\""},
     {"compute_80", "sm_80", "code.architectures[0]: expected compute_CC, as PTX is compiled for, found \"sm_80\""},
     {"compute_80", "hopper", "code.architectures[0]: expected sm_CC, sm_CCa or compute_CC, found \"hopper\""},
     {"[\"compute_80\"]", "[]", "code.architectures: expected 1 to 64 architectures"},
-    {"\"entry\": \"k\",", "\"entry\": \"k\", \"options\": [\"-G\"],", "code.options: expected none in code of kind ptx, found one"},
+    {"\"entry\": \"k\",", "\"entry\": \"k\", \"options\": [\"-G\"],",
+     "code.options: expected none in code of kind ptx, found one"},
     {"\"entry\": \"k\",", "\"entry\": \"k\", \"defines\": {},", "code.defines: expected none in code of kind ptx"},
     {"[\"f32\", \"bf16\"]", "[\"f32\", \"f32\"]", "types.T[1]: expected every element type once"},
-    {"[\"f32\", \"bf16\"]", "[\"float\"]", "types.T[0]: expected an element type, such as f32 or bf16, found \"float\""},
+    {"[\"f32\", \"bf16\"]", "[\"float\"]",
+     "types.T[0]: expected an element type, such as f32 or bf16, found \"float\""},
     {"{\"T\": [", "{\"f16\": [", "types.f16: expected a name that is no element type's"},
-    {"\"x\": {\"type\": \"T\"", "\"z\": {\"type\": \"T\"", "operands.z: expected an operand of rms_norm, found none of this name"},
+    {"\"x\": {\"type\": \"T\"", "\"z\": {\"type\": \"T\"",
+     "operands.z: expected an operand of rms_norm, found none of this name"},
     {"\"results\": {\"y\"", "\"results\": {\"z\"", "results.z: expected a result of rms_norm"},
-    {"\"results\": {\"y\": {\"type\": \"T\", \"dims\": [\"M...\", \"N\"]}}", "\"results\": {}", "results: expected y, which rms_norm always has, found none"},
+    {"\"results\": {\"y\": {\"type\": \"T\", \"dims\": [\"M...\", \"N\"]}}", "\"results\": {}",
+     "results: expected y, which rms_norm always has, found none"},
     {"\"type\": \"T\", \"dims\": [\"N\"]", "\"type\": \"U\", \"dims\": [\"N\"]",
      "operands.weight.type: expected an element type, or one of the manifest's types"},
-    {"\"M...\", \"N\"], \"strides\"", "\"M\", \"N...\"], \"strides\"", "operands.x.dims[1]: expected dimensions that are taken together before all others"},
+    {"\"M...\", \"N\"], \"strides\"", "\"M\", \"N...\"], \"strides\"",
+     "operands.x.dims[1]: expected dimensions that are taken together before all others"},
     {"[\"M...\", \"N\"], \"strides\"", "[-1, \"N\"], \"strides\"", "operands.x.dims[0]: expected an integer from 0"},
     {"\"align\": 16", "\"align\": 24", "operands.x.align: expected a power of 2, found 24"},
-    {"\"any\", \"align\"", "\"loose\", \"align\"", "operands.x.strides: expected \"dense\" or \"any\", found \"loose\""},
-    {"\"strides\": \"any\", \"align\": 16", "\"optional\": true", "operands.x.optional: expected true only of an optional operand of rms_norm"},
+    {"\"any\", \"align\"", "\"loose\", \"align\"",
+     "operands.x.strides: expected \"dense\" or \"any\", found \"loose\""},
+    {"\"strides\": \"any\", \"align\": 16", "\"optional\": true",
+     "operands.x.optional: expected true only of an optional operand of rms_norm"},
     {"\"eps\": \"any\"", "\"epsilon\": \"any\"", "attributes.epsilon: expected an attribute of rms_norm"},
     {"\"eps\": \"any\"", "\"eps\": [\"small\"]", "attributes.eps[0]: expected a number, found \"small\""},
     {"\"eps\": \"any\"", "\"eps\": \"all\"", "attributes.eps: expected \"any\", or a list of values, found \"all\""},
@@ -70,7 +79,8 @@ const Mistake mistakes[]{
     {"\"rows\": [1, 2]", "\"Rows\": [1, 2]", "tile.Rows: expected a name of small letters"},
     {"\"rows\": [1, 2]", "\"rows\": []", "tile.rows: expected 1 to 64 values"},
     {"\"N % 8 == 0\"", "\"K % 8 == 0\"", "where[0]: expected a name that the manifest declares"},
-    {"{\"pointer\": \"y\"}", "{\"pointer\": \"z\"}", "parameters[4].pointer: expected an operand or a result of the manifest, found \"z\""},
+    {"{\"pointer\": \"y\"}", "{\"pointer\": \"z\"}",
+     "parameters[4].pointer: expected an operand or a result of the manifest, found \"z\""},
     {"{\"i32\": \"M\"}", "{\"int\": \"M\"}", "parameters[1].int: expected pointer, i32, u32, i64, u64, f32 or f64"},
     {"{\"i32\": \"M\"}", "{\"i32\": \"M\", \"u32\": 1}", "parameters[1]: expected one key"},
     {"{\"i32\": \"M\"}", "{\"i32\": \"eps\"}", "parameters[1].i32: expected a name that the manifest declares"},
@@ -78,8 +88,10 @@ const Mistake mistakes[]{
     {"[\"ceil_div(M, rows)\", 2]", "[1, 1, 1, 1]", "grid: expected 1 to 3 expressions"},
     {"\"shared_bytes\": \"N * size(T)\"", "\"cluster\": 32", "cluster: expected an integer from 1 to 16, found 32"},
     {"\"grid\": [\"ceil_div(M, rows)\", 2],", "", "grid"},
-    {"\"workspace_bytes\": \"M * 4\"", "\"cases\": [{\"M\": 3}]", "cases[0]: expected a size for each of 2 dimensions, found 1"},
-    {"\"workspace_bytes\": \"M * 4\"", "\"cases\": [{\"M\": 3, \"rows\": 1}]", "cases[0].rows: expected a dimension of the operands"},
+    {"\"workspace_bytes\": \"M * 4\"", "\"cases\": [{\"M\": 3}]",
+     "cases[0]: expected a size for each of 2 dimensions, found 1"},
+    {"\"workspace_bytes\": \"M * 4\"", "\"cases\": [{\"M\": 3, \"rows\": 1}]",
+     "cases[0].rows: expected a dimension of the operands"},
 };
 
 TEST(Manifest, MistakesNameTheField) {
@@ -106,15 +118,19 @@ TEST(Manifest, EveryTruncationAndChangedByteIsHandled) {
 TEST(Manifest, SizesAreBounded) {
   std::string many = "\"where\": [\"1\"";
   for (int i = 0; i < 64; ++i) many += ", \"1\"";
-  expect_error(Status::invalid_file, {"where: expected at most 64 conditions"}, [&] { manifest_of(changed("\"where\": [\"N % 8 == 0\"", many)); });
+  expect_error(Status::invalid_file, {"where: expected at most 64 conditions"},
+               [&] { manifest_of(changed("\"where\": [\"N % 8 == 0\"", many)); });
   std::string fields = "\"rows\": [1, 2]";
-  for (const char* name : {"a", "b", "c", "d"}) fields += fmt::format(", \"{}\": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]", name);
-  expect_error(Status::invalid_file, {"tile: expected at most 4096 combinations"}, [&] { manifest_of(changed("\"rows\": [1, 2]", fields)); });
+  for (const char* name : {"a", "b", "c", "d"})
+    fields += fmt::format(", \"{}\": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]", name);
+  expect_error(Status::invalid_file, {"tile: expected at most 4096 combinations"},
+               [&] { manifest_of(changed("\"rows\": [1, 2]", fields)); });
   expect_error(Status::invalid_file, {"m.json"}, [&] { manifest_of(good_manifest + std::string(2 << 20, ' ')); });
 }
 
 TEST(Manifest, OperatorsWithAnyNumberOfOperandsAreRefused) {
-  const std::string text = R"({"cermet_kernel": 1, "name": "a.concat", "operator": "concat", "code": {"kind": "shared_object", "file": "a.so", "entry": "f"},
+  const std::string text =
+      R"({"cermet_kernel": 1, "name": "a.concat", "operator": "concat", "code": {"kind": "shared_object", "file": "a.so", "entry": "f"},
     "operands": {"inputs": {"type": "f32", "dims": ["N"]}}, "results": {"y": {"type": "f32", "dims": ["N"]}}, "parameters": [{"pointer": "y"}]})";
   const auto error = error_of([&] { manifest_of(text); });
   ASSERT_TRUE(error.has_value());
@@ -122,7 +138,8 @@ TEST(Manifest, OperatorsWithAnyNumberOfOperandsAreRefused) {
 }
 
 TEST(Manifest, CasesTakeEverySizeAndElementType) {
-  const Manifest m = manifest_of(changed("\"workspace_bytes\": \"M * 4\"", R"("cases": [{"M": 3, "N": 64}, {"M": 1, "N": 8}])"));
+  const Manifest m =
+      manifest_of(changed("\"workspace_bytes\": \"M * 4\"", R"("cases": [{"M": 3, "N": 64}, {"M": 1, "N": 8}])"));
   const std::vector<Case> cases = foreign::cases_of(m), own = m.op->cases();
   ASSERT_EQ(cases.size(), own.size() + 4);
   EXPECT_EQ(cases[own.size()].name, "manifest_0_f32");
@@ -161,15 +178,18 @@ TEST(Manifest, TritonsMetadataSaysHowToLaunch) {
 
 TEST(Manifest, MistakesInTritonsMetadataNameTheField) {
   const auto refused = [](const std::string& from, const std::string& to, std::string_view message) {
-    expect_error(Status::invalid_file, {message, "k.json"}, [&] { triton(triton_manifest, changed(from, to, triton_metadata)); });
+    expect_error(Status::invalid_file, {message, "k.json"},
+                 [&] { triton(triton_manifest, changed(from, to, triton_metadata)); });
   };
   refused("\"backend\": \"cuda\"", "\"backend\": \"hip\"", "target.backend: expected \"cuda\", found \"hip\"");
-  refused("\"global_scratch_size\": 0", "\"global_scratch_size\": 128", "global_scratch_size: expected 0: a kernel that takes no scratch memory");
+  refused("\"global_scratch_size\": 0", "\"global_scratch_size\": 128",
+          "global_scratch_size: expected 0: a kernel that takes no scratch memory");
   refused("\"num_warps\": 4", "\"num_warps\": 64", "num_warps: expected an integer from 1 to 32, found 64");
   refused("\"num_ctas\": 1", "\"num_ctas\": 2", "num_ctas");
   refused("\"name\": \"rms\", ", "", "name");
-  expect_error(Status::invalid_file, {"block: expected none in a kernel of kind triton"},
-               [&] { triton(changed("\"grid\": \"M\"", "\"grid\": \"M\", \"block\": 128", triton_manifest), triton_metadata); });
+  expect_error(Status::invalid_file, {"block: expected none in a kernel of kind triton"}, [&] {
+    triton(changed("\"grid\": \"M\"", "\"grid\": \"M\", \"block\": 128", triton_manifest), triton_metadata);
+  });
 }
 
 }  // namespace

@@ -57,7 +57,9 @@ struct TestKernel {
   explicit TestKernel(const std::string& text, const std::string& code = small_ptx, bool falls_back = true) {
     const foreign::Manifest manifest = foreign::read_manifest(folder.file("m.json", text));
     for (const std::string& file : manifest.files()) folder.file(file, code);
-    kernel = foreign::make_kernel(manifest, std::make_shared<foreign::Code>(folder.path(), std::map<std::string, std::string>()), {.falls_back = falls_back});
+    kernel = foreign::make_kernel(manifest,
+                                  std::make_shared<foreign::Code>(folder.path(), std::map<std::string, std::string>()),
+                                  {.falls_back = falls_back});
   }
 };
 

@@ -16,7 +16,8 @@ const Target& hopper() {
   return *device->target();
 }
 
-Problem rms_norm(DType dtype, Dims x, std::optional<Dims> weight, Attributes attributes = {}, const Target* target = &hopper()) {
+Problem rms_norm(DType dtype, Dims x, std::optional<Dims> weight, Attributes attributes = {},
+                 const Target* target = &hopper()) {
   std::vector<std::optional<TensorType>> inputs{TensorType{dtype, std::move(x)}, std::nullopt};
   if (weight) inputs[1] = TensorType{dtype, *weight};
   Problem problem = make_problem(*find_operator("rms_norm"), std::move(inputs), attributes);
@@ -43,32 +44,45 @@ TEST(Match, DeclinesAreSentences) {
   EXPECT_EQ(decline(rms_norm(DType::f32, {5, 8192}, Dims{8192})), "needs N <= 4096 with N = 8192");
   EXPECT_EQ(decline(rms_norm(DType::f32, {5, 64}, Dims{64}, {{"weight_offset", 1.0}})), "takes no weight_offset = 1.0");
   EXPECT_EQ(decline(rms_norm(DType::f32, {3, 4, 8}, Dims{4, 8})), "takes weight of 1 dimensions, found 2");
-  EXPECT_EQ(decline(rms_norm(DType::f32, {5, 64}, Dims{64}, {{"out_dtype", "bf16"}})), "takes y of f32 where others have that type, found bf16");
-  EXPECT_EQ(decline_of_manifest(changed(", \"optional\": true", ""), rms_norm(DType::f32, {5, 64}, std::nullopt)), "needs weight");
-  EXPECT_EQ(decline_of_manifest(changed("\"eps\": \"any\"", "\"eps\": [1e-5]"), rms_norm(DType::f32, {5, 64}, std::nullopt)), "takes no eps = 1e-06");
-  EXPECT_EQ(decline_of_manifest(changed("[\"M...\", \"N\"], \"strides\"", "[7, \"N\"], \"strides\""), rms_norm(DType::f32, {5, 64}, Dims{64})),
+  EXPECT_EQ(decline(rms_norm(DType::f32, {5, 64}, Dims{64}, {{"out_dtype", "bf16"}})),
+            "takes y of f32 where others have that type, found bf16");
+  EXPECT_EQ(decline_of_manifest(changed(", \"optional\": true", ""), rms_norm(DType::f32, {5, 64}, std::nullopt)),
+            "needs weight");
+  EXPECT_EQ(
+      decline_of_manifest(changed("\"eps\": \"any\"", "\"eps\": [1e-5]"), rms_norm(DType::f32, {5, 64}, std::nullopt)),
+      "takes no eps = 1e-06");
+  EXPECT_EQ(decline_of_manifest(changed("[\"M...\", \"N\"], \"strides\"", "[7, \"N\"], \"strides\""),
+                                rms_norm(DType::f32, {5, 64}, Dims{64})),
             "takes x with a dimension of 7, found 5");
-  EXPECT_EQ(decline_of_manifest(changed("[\"N\"], \"optional\"", "[\"M\"], \"optional\""), rms_norm(DType::f32, {5, 64}, Dims{64})),
+  EXPECT_EQ(decline_of_manifest(changed("[\"N\"], \"optional\"", "[\"M\"], \"optional\""),
+                                rms_norm(DType::f32, {5, 64}, Dims{64})),
             "takes weight with M = 5, as before, found 64");
-  EXPECT_EQ(decline_of_manifest(changed("\"where\": [", "\"where\": [\"block == 7\", "), rms_norm(DType::f32, {5, 64}, Dims{64})),
+  EXPECT_EQ(decline_of_manifest(changed("\"where\": [", "\"where\": [\"block == 7\", "),
+                                rms_norm(DType::f32, {5, 64}, Dims{64})),
             "needs block == 7 with block = 128");
 }
 
 TEST(Match, AttributesThatAManifestDoesNotMentionAreAtTheirDefaults) {
-  const std::string without = changed("\"attributes\": {\"eps\": \"any\"},", "", changed("{\"f32\": \"eps / 2\"}", "{\"f32\": 1}"));
+  const std::string without =
+      changed("\"attributes\": {\"eps\": \"any\"},", "", changed("{\"f32\": \"eps / 2\"}", "{\"f32\": 1}"));
   EXPECT_EQ(decline_of_manifest(without, rms_norm(DType::f32, {5, 64}, Dims{64})), "");
-  EXPECT_EQ(decline_of_manifest(without, rms_norm(DType::f32, {5, 64}, Dims{64}, {{"eps", 0.5}})), "takes no eps = 0.5");
+  EXPECT_EQ(decline_of_manifest(without, rms_norm(DType::f32, {5, 64}, Dims{64}, {{"eps", 0.5}})),
+            "takes no eps = 0.5");
   const std::string read = changed("\"attributes\": {\"eps\": \"any\"},", "");
-  EXPECT_EQ(decline_of_manifest(read, rms_norm(DType::f32, {5, 64}, Dims{64}, {{"eps", 0.5}})), "") << "a parameter reads it";
+  EXPECT_EQ(decline_of_manifest(read, rms_norm(DType::f32, {5, 64}, Dims{64}, {{"eps", 0.5}})), "")
+      << "a parameter reads it";
 }
 
 TEST(Match, DevicesThatCannotRunTheCodeAreDeclined) {
   const std::unique_ptr<Device> turing = make_null_device(75);
   EXPECT_EQ(decline(rms_norm(DType::f32, {5, 64}, Dims{64}, {}, turing->target())), "runs on compute_80, not on sm_75");
   EXPECT_EQ(decline(rms_norm(DType::f32, {5, 64}, Dims{64}, {}, nullptr)), "runs on a GPU");
-  EXPECT_EQ(decline_of_manifest(changed("\"N * size(T)\"", "\"N * 1000\""), rms_norm(DType::f32, {5, 4096}, Dims{4096})),
-            "needs 4096000 bytes of shared memory, of 232448");
-  EXPECT_EQ(decline_of_manifest(changed("[\"block\", \"rows\"]", "[\"block\", 16]"), rms_norm(DType::f32, {5, 64}, Dims{64})), "has blocks of 2048 threads");
+  EXPECT_EQ(
+      decline_of_manifest(changed("\"N * size(T)\"", "\"N * 1000\""), rms_norm(DType::f32, {5, 4096}, Dims{4096})),
+      "needs 4096000 bytes of shared memory, of 232448");
+  EXPECT_EQ(
+      decline_of_manifest(changed("[\"block\", \"rows\"]", "[\"block\", 16]"), rms_norm(DType::f32, {5, 64}, Dims{64})),
+      "has blocks of 2048 threads");
 }
 
 TEST(Match, SizesThatVaryMustFitAtEveryValue) {
@@ -77,11 +91,14 @@ TEST(Match, SizesThatVaryMustFitAtEveryValue) {
   problem.maximum.set(t, 100);
   EXPECT_EQ(decline(problem), "");
   EXPECT_EQ(decline_of_manifest(changed("\"N % 8 == 0\"", "\"M <= 100\""), problem), "");
-  EXPECT_EQ(decline_of_manifest(changed("\"N % 8 == 0\"", "\"M <= 99\""), problem), "needs M <= 99 with M from 0 to 100");
-  EXPECT_EQ(decline_of_manifest(changed("\"N % 8 == 0\"", "\"M % 2 == 0\""), problem), "needs M % 2 == 0 with M from 0 to 100");
+  EXPECT_EQ(decline_of_manifest(changed("\"N % 8 == 0\"", "\"M <= 99\""), problem),
+            "needs M <= 99 with M from 0 to 100");
+  EXPECT_EQ(decline_of_manifest(changed("\"N % 8 == 0\"", "\"M % 2 == 0\""), problem),
+            "needs M % 2 == 0 with M from 0 to 100");
   EXPECT_EQ(decline_of_manifest(changed("[\"block\", \"rows\"]", "[\"min(M, 32) + 1\"]"), problem),
             "its block (min(M, 32) + 1) is not known before the first run: from 1 to 33");
-  EXPECT_TRUE(decline_of_manifest(changed("ceil_div(M, rows)", "ceil_div(N, M)"), problem).starts_with("division: expected a divisor that is never 0"));
+  EXPECT_TRUE(decline_of_manifest(changed("ceil_div(M, rows)", "ceil_div(N, M)"), problem)
+                  .starts_with("division: expected a divisor that is never 0"));
 }
 
 TEST(Match, ConfigurationsAreWhatTheConditionsAdmit) {
@@ -92,11 +109,13 @@ TEST(Match, ConfigurationsAreWhatTheConditionsAdmit) {
     return list;
   };
   const Problem problem = rms_norm(DType::f32, {5, 64}, Dims{64});
-  EXPECT_EQ(texts(made.kernel.configs(problem)), (std::vector<std::string>{"block=128 rows=1", "block=128 rows=2", "block=256 rows=1"}));
-  const TestKernel instances(
-      changed("\"file\": \"k.ptx\", \"entry\": \"k\"",
-              R"("entry": "k", "instances": [{"tile": {"block": 256}, "file": "a.ptx"}, {"tile": {"block": 128, "rows": 2}, "file": "b.ptx"}])"));
-  EXPECT_EQ(texts(instances.kernel.configs(problem)), (std::vector<std::string>{"block=128 rows=2", "block=256 rows=1"}));
+  EXPECT_EQ(texts(made.kernel.configs(problem)),
+            (std::vector<std::string>{"block=128 rows=1", "block=128 rows=2", "block=256 rows=1"}));
+  const TestKernel instances(changed(
+      "\"file\": \"k.ptx\", \"entry\": \"k\"",
+      R"("entry": "k", "instances": [{"tile": {"block": 256}, "file": "a.ptx"}, {"tile": {"block": 128, "rows": 2}, "file": "b.ptx"}])"));
+  EXPECT_EQ(texts(instances.kernel.configs(problem)),
+            (std::vector<std::string>{"block=128 rows=2", "block=256 rows=1"}));
 }
 
 TEST(Match, CodeRunsOnTheArchitecturesThatTakeIt) {
@@ -117,8 +136,9 @@ TEST(Match, AGateHasTheLastWord) {
   const ScratchFolder folder;
   const foreign::Manifest manifest = foreign::read_manifest(folder.file("m.json", good_manifest));
   folder.file("k.ptx", small_ptx);
-  const Kernel kernel = foreign::make_kernel(manifest, std::make_shared<foreign::Code>(folder.path(), std::map<std::string, std::string>()),
-                                             {.gate = [](const Target* target) -> Decline { return "not on " + target->name; }});
+  const Kernel kernel = foreign::make_kernel(
+      manifest, std::make_shared<foreign::Code>(folder.path(), std::map<std::string, std::string>()),
+      {.gate = [](const Target* target) -> Decline { return "not on " + target->name; }});
   EXPECT_EQ(kernel.declines(rms_norm(DType::f32, {5, 64}, Dims{64})), "not on null:sm_90");
   EXPECT_EQ(kernel.declines(rms_norm(DType::f32, {5, 65}, Dims{65})), "needs N % 8 == 0 with N = 65");
 }

@@ -41,7 +41,8 @@ TEST_F(ForeignStore, AFolderHasTheManifestItsFilesAndDigests) {
   EXPECT_EQ(kernel.added.size(), 19u);
   foreign::remove_kernel("test.rms_norm");
   EXPECT_FALSE(fs::exists(added));
-  expect_error(Status::invalid_argument, {"kernel: expected one that was added; there is none, found \"test.rms_norm\""},
+  expect_error(Status::invalid_argument,
+               {"kernel: expected one that was added; there is none, found \"test.rms_norm\""},
                [] { foreign::remove_kernel("test.rms_norm"); });
 }
 
@@ -111,14 +112,16 @@ TEST_F(ForeignStore, ChangedCodeIsDeclined) {
                         .taken = 1,
                         .runs = 1,
                         .failure = ""});
-  Problem problem = make_problem(*find_operator("rms_norm"), {TensorType{DType::f32, {4, 64}}, TensorType{DType::f32, {64}}}, {});
+  Problem problem =
+      make_problem(*find_operator("rms_norm"), {TensorType{DType::f32, {4, 64}}, TensorType{DType::f32, {64}}}, {});
   problem.target = device->target();
   foreign::reload();
   ASSERT_EQ(foreign::foreign_kernels().size(), 1u);
   EXPECT_EQ(foreign::foreign_kernels()[0]->declines(problem), std::nullopt);
   std::ofstream(added / "k.ptx") << small_ptx << "\n";
   foreign::reload();
-  EXPECT_NE(foreign::foreign_kernels()[0]->declines(problem).value_or("").find("expected the file that was stored"), std::string::npos);
+  EXPECT_NE(foreign::foreign_kernels()[0]->declines(problem).value_or("").find("expected the file that was stored"),
+            std::string::npos);
 }
 
 TEST_F(ForeignStore, OtherFilesAreLeftAlone) {
@@ -173,7 +176,8 @@ TEST_F(ForeignStore, ChecksAreThoseOfTheirDigestAndVersion) {
   foreign::store_check(old);
   ASSERT_EQ(foreign::stored_checks(record.digest).size(), 2u);
   EXPECT_TRUE(foreign::stored_checks(std::string(32, 'b')).empty());
-  for (const fs::path& file : fs::directory_iterator(store / "checked")) std::ofstream(file) << "{\"cermet_kernel_check\": 1}";
+  for (const fs::path& file : fs::directory_iterator(store / "checked"))
+    std::ofstream(file) << "{\"cermet_kernel_check\": 1}";
   EXPECT_TRUE(foreign::stored_checks(record.digest).empty());
   foreign::remove_checks(record.digest);
   EXPECT_TRUE(fs::is_empty(store / "checked"));

@@ -19,7 +19,9 @@ struct Layout {
   std::uint32_t exponent_of(std::uint32_t code) const { return (code >> mantissa_bits) & ((1u << exponent_bits) - 1); }
   std::uint32_t mantissa_of(std::uint32_t code) const { return code & ((1u << mantissa_bits) - 1); }
   bool all_ones(std::uint32_t code) const { return exponent_of(code) == (1u << exponent_bits) - 1; }
-  bool is_nan(std::uint32_t code) const { return all_ones(code) && (has_infinity ? mantissa_of(code) != 0 : mantissa_of(code) == (1u << mantissa_bits) - 1); }
+  bool is_nan(std::uint32_t code) const {
+    return all_ones(code) && (has_infinity ? mantissa_of(code) != 0 : mantissa_of(code) == (1u << mantissa_bits) - 1);
+  }
   bool is_infinite(std::uint32_t code) const { return has_infinity && all_ones(code) && mantissa_of(code) == 0; }
 
   double decode(std::uint32_t code) const {
@@ -37,8 +39,10 @@ struct Layout {
   }
 };
 
-constexpr Layout layouts[] = {
-    {DType::f16, 5, 10, 15, true}, {DType::bf16, 8, 7, 127, true}, {DType::f8_e4m3, 4, 3, 7, false}, {DType::f8_e5m2, 5, 2, 15, true}};
+constexpr Layout layouts[] = {{DType::f16, 5, 10, 15, true},
+                              {DType::bf16, 8, 7, 127, true},
+                              {DType::f8_e4m3, 4, 3, 7, false},
+                              {DType::f8_e5m2, 5, 2, 15, true}};
 
 /// The bit pattern that storing `value` gives, from float or from double.
 std::uint32_t stored(DType dtype, double value) {
@@ -63,7 +67,9 @@ TEST_P(Formats, EveryCodeDecodesByItsDefinition) {
     const std::uint64_t bits = code;  // room for an element of any type
     const double expected = format.decode(code), found = load_element(&bits, format.dtype, 0);
     if (std::isnan(expected)) EXPECT_TRUE(std::isnan(found)) << code;
-    else EXPECT_TRUE(expected == found && std::signbit(expected) == std::signbit(found)) << code << ": expected " << expected << ", found " << found;
+    else
+      EXPECT_TRUE(expected == found && std::signbit(expected) == std::signbit(found))
+          << code << ": expected " << expected << ", found " << found;
   }
 }
 
@@ -106,11 +112,13 @@ TEST_P(Formats, RoundsADoubleOnce) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Formats, testing::ValuesIn(layouts), [](const auto& info) { return std::string(name_of(info.param.dtype)); });
+INSTANTIATE_TEST_SUITE_P(All, Formats, testing::ValuesIn(layouts),
+                         [](const auto& info) { return std::string(name_of(info.param.dtype)); });
 
 TEST(Half, KnownValues) {
-  const std::pair<float, int> table[] = {{0.0f, 0x0000},     {-0.0f, 0x8000},    {1.0f, 0x3c00},     {-2.0f, 0xc000},      {65504.0f, 0x7bff},
-                                         {0x1p-14f, 0x0400}, {0x1p-24f, 0x0001}, {0x1p-25f, 0x0000}, {0x1.8p-24f, 0x0002}, {0.333251953125f, 0x3555}};
+  const std::pair<float, int> table[] = {
+      {0.0f, 0x0000},     {-0.0f, 0x8000},    {1.0f, 0x3c00},     {-2.0f, 0xc000},      {65504.0f, 0x7bff},
+      {0x1p-14f, 0x0400}, {0x1p-24f, 0x0001}, {0x1p-25f, 0x0000}, {0x1.8p-24f, 0x0002}, {0.333251953125f, 0x3555}};
   for (const auto& [value, bits] : table) EXPECT_EQ(to_f16(value).bits, bits) << value;
 }
 
@@ -178,8 +186,9 @@ TEST(Integers, RoundHalfToEvenAndSaturate) {
     store_element(codes, DType::i8, 0, value);
     return static_cast<int>(codes[0]);
   };
-  const std::pair<double, int> table[] = {{0.5, 0},     {1.5, 2},     {2.5, 2},       {-0.5, 0},         {-1.5, -2}, {127.4, 127},
-                                          {127.5, 127}, {1e300, 127}, {-128.5, -128}, {-INFINITY, -128}, {NAN, 0}};
+  const std::pair<double, int> table[] = {{0.5, 0},       {1.5, 2},          {2.5, 2},     {-0.5, 0},
+                                          {-1.5, -2},     {127.4, 127},      {127.5, 127}, {1e300, 127},
+                                          {-128.5, -128}, {-INFINITY, -128}, {NAN, 0}};
   for (const auto& [value, code] : table) EXPECT_EQ(as_i8(value), code) << value;
   EXPECT_EQ(saturate<std::uint8_t>(-1), 0);
   EXPECT_EQ(saturate<std::uint8_t>(255.5), 255);

@@ -19,12 +19,15 @@ struct Fnuz {
     if (code == 0x80) return NAN;
     const int exponent = (code & 0x7f) >> mantissa_bits, mantissa = code & ((1 << mantissa_bits) - 1);
     const double fraction = std::ldexp(mantissa, -mantissa_bits);
-    return (code & 0x80 ? -1 : 1) * (exponent == 0 ? std::ldexp(fraction, 1 - bias) : std::ldexp(1 + fraction, exponent - bias));
+    return (code & 0x80 ? -1 : 1) *
+           (exponent == 0 ? std::ldexp(fraction, 1 - bias) : std::ldexp(1 + fraction, exponent - bias));
   }
 };
 
-const Fnuz formats[] = {{"e4m3fnuz", 4, 3, 8, [](unsigned char bits) { return to_float(e4m3fnuz{bits}); }, [](float x) { return to_e4m3fnuz(x).bits; }},
-                        {"e5m2fnuz", 5, 2, 16, [](unsigned char bits) { return to_float(e5m2fnuz{bits}); }, [](float x) { return to_e5m2fnuz(x).bits; }}};
+const Fnuz formats[] = {{"e4m3fnuz", 4, 3, 8, [](unsigned char bits) { return to_float(e4m3fnuz{bits}); },
+                         [](float x) { return to_e4m3fnuz(x).bits; }},
+                        {"e5m2fnuz", 5, 2, 16, [](unsigned char bits) { return to_float(e5m2fnuz{bits}); },
+                         [](float x) { return to_e5m2fnuz(x).bits; }}};
 
 class FnuzFormats : public testing::TestWithParam<Fnuz> {};
 
@@ -33,7 +36,9 @@ TEST_P(FnuzFormats, EveryCodeDecodesByItsDefinitionAndSurvivesARoundTrip) {
   for (int code = 0; code < 256; ++code) {
     const double expected = format.defined(code), found = format.decode(static_cast<unsigned char>(code));
     if (std::isnan(expected)) EXPECT_TRUE(std::isnan(found)) << code;
-    else EXPECT_TRUE(expected == found && std::signbit(expected) == std::signbit(found)) << code << ": expected " << expected << ", found " << found;
+    else
+      EXPECT_TRUE(expected == found && std::signbit(expected) == std::signbit(found))
+          << code << ": expected " << expected << ", found " << found;
     EXPECT_EQ(format.encode(static_cast<float>(expected)), code);
   }
 }
@@ -64,7 +69,8 @@ TEST_P(FnuzFormats, SaturatesFiniteValuesAndHasNoInfinity) {
   EXPECT_EQ(format.encode(-0.0f), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FnuzFormats, testing::ValuesIn(formats), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, FnuzFormats, testing::ValuesIn(formats),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST(E8m0, RoundsToPowersOfTwo) {
   for (int code = 0; code < 255; ++code) {

@@ -9,15 +9,18 @@ namespace {
 
 /// Groups as "linear+add relu", for kernels that take any nodes around a product whose region has so many results.
 std::string followed(const std::string& nodes, std::size_t results = 1) {
-  const Graph graph =
-      parse_graph("graph g {\n  input %x : f32[T, 8]\n  input %r : f32[T, 4]\n  constant %w : f32[4, 8]\n  constant %v : f32[4, 4]\n" + nodes + "\n}");
+  const Graph graph = parse_graph(
+      "graph g {\n  input %x : f32[T, 8]\n  input %r : f32[T, 4]\n  constant %w : f32[4, 8]\n  constant %v : f32[4, "
+      "4]\n" +
+      nodes + "\n}");
   SymbolValues maximum;
   maximum.set(Symbol("T"), 4);
   const auto groups = plan_fusion(graph, maximum, nullptr,
                                   {[](OpKind anchor) { return anchor == OpKind::linear; },
                                    [&](const Region& region) {
                                      EXPECT_EQ(find_fault(region), std::nullopt) << region.to_string();
-                                     return region.results.size() <= results && region.problem().op->kind == OpKind::linear && region.anchor == 0;
+                                     return region.results.size() <= results &&
+                                            region.problem().op->kind == OpKind::linear && region.anchor == 0;
                                    }});
   return names_of(groups, graph);
 }

@@ -7,21 +7,24 @@
 namespace cermet {
 namespace {
 
-/// Groups as "mean+linear+silu+linear", for kernels that take any nodes before and after a product, `most` of them products, and store `results` at most.
+/// Groups as "mean+linear+silu+linear", for kernels that take any nodes before and after a product, `most` of them
+/// products, and store `results` at most.
 std::string joined(const std::string& nodes, std::int64_t most = 9, std::size_t results = 1) {
   const Graph graph = parse_graph(
-      "graph g {\n  input %x : f32[3, 5, 8]\n  input %r : f32[3, 8]\n  constant %w : f32[8, 8]\n  constant %v : f32[8, 8]\n  constant %g : f32[8]\n" + nodes +
-      "\n}");
+      "graph g {\n  input %x : f32[3, 5, 8]\n  input %r : f32[3, 8]\n  constant %w : f32[8, 8]\n  constant %v : f32[8, "
+      "8]\n  constant %g : f32[8]\n" +
+      nodes + "\n}");
   const auto is_linear = [](const RegionNode& node) { return node.problem.op->kind == OpKind::linear; };
-  const auto groups = plan_fusion(graph, {}, nullptr,
-                                  {[](OpKind anchor) { return anchor == OpKind::linear; },
-                                   [&](const Region& region) {
-                                     EXPECT_EQ(find_fault(region), std::nullopt) << region.to_string();
-                                     const auto products = std::ranges::count_if(region.nodes, is_linear);
-                                     const bool mean =
-                                         std::ranges::any_of(region.nodes, [](const RegionNode& n) { return n.problem.op->kind == OpKind::reduce_mean; });
-                                     return region.results.size() <= results && products <= most && (!mean || products > 1);
-                                   }});
+  const auto groups =
+      plan_fusion(graph, {}, nullptr,
+                  {[](OpKind anchor) { return anchor == OpKind::linear; },
+                   [&](const Region& region) {
+                     EXPECT_EQ(find_fault(region), std::nullopt) << region.to_string();
+                     const auto products = std::ranges::count_if(region.nodes, is_linear);
+                     const bool mean = std::ranges::any_of(
+                         region.nodes, [](const RegionNode& n) { return n.problem.op->kind == OpKind::reduce_mean; });
+                     return region.results.size() <= results && products <= most && (!mean || products > 1);
+                   }});
   return names_of(groups, graph);
 }
 
@@ -39,12 +42,15 @@ TEST(Join, ProductsAndTheMeanBeforeThem) {
 }
 
 TEST(Join, NotWhatOthersRead) {
-  EXPECT_EQ(joined(fmt::format("{}    output b = %b\n    output d = %d", squeeze)), "reduce_mean linear+silu linear+sigmoid");
-  EXPECT_EQ(joined(fmt::format("{}    %e = layer_norm(%b, %g) : f32[3, 8]\n    output d = %d\n    output e = %e", squeeze)),
-            "reduce_mean linear+silu linear+sigmoid layer_norm");
+  EXPECT_EQ(joined(fmt::format("{}    output b = %b\n    output d = %d", squeeze)),
+            "reduce_mean linear+silu linear+sigmoid");
+  EXPECT_EQ(
+      joined(fmt::format("{}    %e = layer_norm(%b, %g) : f32[3, 8]\n    output d = %d\n    output e = %e", squeeze)),
+      "reduce_mean linear+silu linear+sigmoid layer_norm");
 }
 
-/// What the first group also stores for its own nodes stays inside: the maximum of a logsumexp, which is added again behind the sum.
+/// What the first group also stores for its own nodes stays inside: the maximum of a logsumexp, which is added again
+/// behind the sum.
 TEST(Join, WhatBothRead) {
   const auto groups = [](std::size_t results) {
     return joined(R"(
@@ -77,7 +83,8 @@ TEST(Join, Chains) {
   const auto chain = [](int count) {
     std::string nodes;
     for (int i = 0; i < count; ++i)
-      nodes += fmt::format("    %a{0} = linear({1}, %w) : f32[3, 8]\n    %b{0} = silu(%a{0}) : f32[3, 8]\n", i, i == 0 ? "%r" : fmt::format("%b{}", i - 1));
+      nodes += fmt::format("    %a{0} = linear({1}, %w) : f32[3, 8]\n    %b{0} = silu(%a{0}) : f32[3, 8]\n", i,
+                           i == 0 ? "%r" : fmt::format("%b{}", i - 1));
     return fmt::format("{}    output y = %b{}", nodes, count - 1);
   };
   EXPECT_EQ(joined(chain(3)), "linear+silu+linear+silu+linear+silu");

@@ -18,7 +18,8 @@ std::string cell(Mapping first, Mapping second) {
 
 std::string row(Mapping first) {
   std::string text;
-  for (const Mapping second : {Mapping::one_to_one, Mapping::one_to_many, Mapping::many_to_many, Mapping::reorganize, Mapping::shuffle})
+  for (const Mapping second :
+       {Mapping::one_to_one, Mapping::one_to_many, Mapping::many_to_many, Mapping::reorganize, Mapping::shuffle})
     text += fmt::format("{}{}", text.empty() ? "" : " | ", cell(first, second));
   return text;
 }
@@ -40,8 +41,9 @@ TEST(MappingTable, ABarrierIsFusedWithNothing) {
 
 /// All nodes of a graph as one region.
 Region region_of(const std::string& nodes) {
-  const Graph graph =
-      parse_graph("graph g {\n  input %x : f32[4, 8]\n  input %r : f32[8]\n  constant %g : f32[8]\n  constant %w : f32[8, 8]\n" + nodes + "\n}");
+  const Graph graph = parse_graph(
+      "graph g {\n  input %x : f32[4, 8]\n  input %r : f32[8]\n  constant %g : f32[8]\n  constant %w : f32[8, 8]\n" +
+      nodes + "\n}");
   const SymbolValues maximum;
   std::vector<std::int32_t> all;
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) all.push_back(static_cast<std::int32_t>(n));
@@ -50,28 +52,40 @@ Region region_of(const std::string& nodes) {
 
 std::string forbidden(const std::string& nodes) {
   const auto edge = forbidden_edge(region_of(nodes));
-  return edge ? fmt::format("{} -> {}: {} after {}", edge->producer, edge->consumer, name_of(edge->second), name_of(edge->first)) : "";
+  return edge ? fmt::format("{} -> {}: {} after {}", edge->producer, edge->consumer, name_of(edge->second),
+                            name_of(edge->first))
+              : "";
 }
 
 TEST(MappingTable, LooksAtEachEdgeOfARegion) {
-  EXPECT_EQ(forbidden("  %n = rms_norm(%x, %g) : f32[4, 8]\n  %y = linear(%n, %w) : f32[4, 8]\n  output y = %y"), "0 -> 1: Many-to-Many after Many-to-Many");
-  EXPECT_EQ(forbidden("  %n = linear(%x, %w) : f32[4, 8]\n  %s = silu(%n) : f32[4, 8]\n  %y = add(%s, %x) : f32[4, 8]\n  output y = %y"), "");
+  EXPECT_EQ(forbidden("  %n = rms_norm(%x, %g) : f32[4, 8]\n  %y = linear(%n, %w) : f32[4, 8]\n  output y = %y"),
+            "0 -> 1: Many-to-Many after Many-to-Many");
+  EXPECT_EQ(forbidden("  %n = linear(%x, %w) : f32[4, 8]\n  %s = silu(%n) : f32[4, 8]\n  %y = add(%s, %x) : f32[4, "
+                      "8]\n  output y = %y"),
+            "");
   // The type of all that leads to an edge counts, not that of the last node.
-  EXPECT_EQ(forbidden("  %n = linear(%x, %w) : f32[4, 8]\n  %s = silu(%n) : f32[4, 8]\n  %y = softmax(%s) : f32[4, 8]\n  output y = %y"),
+  EXPECT_EQ(forbidden("  %n = linear(%x, %w) : f32[4, 8]\n  %s = silu(%n) : f32[4, 8]\n  %y = softmax(%s) : f32[4, "
+                      "8]\n  output y = %y"),
             "1 -> 2: Many-to-Many after Many-to-Many");
 }
 
 TEST(MappingTable, DependsOnShapesAndOperands) {
   // A row that is added to every row is read by many: behind it a product is an X, and behind a whole tensor it is not.
-  EXPECT_EQ(forbidden("  %s = silu(%r) : f32[8]\n  %a = add(%x, %s) : f32[4, 8]\n  %y = linear(%a, %w) : f32[4, 8]\n  output y = %y"),
+  EXPECT_EQ(forbidden("  %s = silu(%r) : f32[8]\n  %a = add(%x, %s) : f32[4, 8]\n  %y = linear(%a, %w) : f32[4, 8]\n  "
+                      "output y = %y"),
             "1 -> 2: Many-to-Many after One-to-Many");
-  EXPECT_EQ(forbidden("  %s = silu(%x) : f32[4, 8]\n  %a = add(%x, %s) : f32[4, 8]\n  %y = linear(%a, %w) : f32[4, 8]\n  output y = %y"), "");
+  EXPECT_EQ(forbidden("  %s = silu(%x) : f32[4, 8]\n  %a = add(%x, %s) : f32[4, 8]\n  %y = linear(%a, %w) : f32[4, "
+                      "8]\n  output y = %y"),
+            "");
 }
 
 TEST(MappingTable, ARegionIsOfItsStrongestType) {
-  EXPECT_EQ(mapping_of(region_of("  %s = silu(%x) : f32[4, 8]\n  %y = neg(%s) : f32[4, 8]\n  output y = %y")), Mapping::one_to_one);
-  EXPECT_EQ(mapping_of(region_of("  %s = silu(%x) : f32[4, 8]\n  %y = add(%s, %r) : f32[4, 8]\n  output y = %y")), Mapping::one_to_many);
-  EXPECT_EQ(mapping_of(region_of("  %s = silu(%x) : f32[4, 8]\n  %y = linear(%s, %w) : f32[4, 8]\n  output y = %y")), Mapping::many_to_many);
+  EXPECT_EQ(mapping_of(region_of("  %s = silu(%x) : f32[4, 8]\n  %y = neg(%s) : f32[4, 8]\n  output y = %y")),
+            Mapping::one_to_one);
+  EXPECT_EQ(mapping_of(region_of("  %s = silu(%x) : f32[4, 8]\n  %y = add(%s, %r) : f32[4, 8]\n  output y = %y")),
+            Mapping::one_to_many);
+  EXPECT_EQ(mapping_of(region_of("  %s = silu(%x) : f32[4, 8]\n  %y = linear(%s, %w) : f32[4, 8]\n  output y = %y")),
+            Mapping::many_to_many);
 }
 
 }  // namespace

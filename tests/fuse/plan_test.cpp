@@ -1,6 +1,6 @@
 // Which norms join the product that reads them, and that groups remain a plan that can run.
 #include "fuse/plan.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,9 @@ namespace {
 
 Graph graph_of(const std::string& nodes) {
   return parse_graph(
-      "graph g {\n  input %x : f32[T, 8]\n  input %r : f32[T, 8]\n  constant %g : f32[8]\n  constant %w : f32[4, 8]\n  constant %v : f32[4, 8]\n" + nodes +
-      "\n}");
+      "graph g {\n  input %x : f32[T, 8]\n  input %r : f32[T, 8]\n  constant %g : f32[8]\n  constant %w : f32[4, 8]\n  "
+      "constant %v : f32[4, 8]\n" +
+      nodes + "\n}");
 }
 
 std::vector<FusionGroup> planned(const Graph& graph, bool accept = true) {
@@ -43,14 +44,17 @@ std::string groups_of(const Graph& graph, bool accept = true) {
     for (const std::int32_t n : groups[step].nodes) {
       EXPECT_EQ(step_of.at(static_cast<std::size_t>(n)), -1) << "node " << n << " is in two groups";
       step_of[static_cast<std::size_t>(n)] = static_cast<int>(step);
-      group += fmt::format("{}{}", group.empty() ? "" : "+", definition(graph.nodes()[static_cast<std::size_t>(n)].op).name);
+      group +=
+          fmt::format("{}{}", group.empty() ? "" : "+", definition(graph.nodes()[static_cast<std::size_t>(n)].op).name);
     }
     text += fmt::format("{}{}", text.empty() ? "" : " ", group);
   }
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     EXPECT_GE(step_of[n], 0) << "node " << n << " is in no group";
     for (const ValueId id : graph.nodes()[n].inputs)
-      EXPECT_TRUE(!id || graph.value(id).producer < 0 || step_of[static_cast<std::size_t>(graph.value(id).producer)] <= step_of[n]) << "node " << n;
+      EXPECT_TRUE(!id || graph.value(id).producer < 0 ||
+                  step_of[static_cast<std::size_t>(graph.value(id).producer)] <= step_of[n])
+          << "node " << n;
   }
   return text;
 }
@@ -172,7 +176,8 @@ TEST(Fusion, PlanningAsksInProportionToTheGraph) {
     const ValueId g = graph.add_constant("g", {DType::f32, {8}}), w = graph.add_constant("w", {DType::f32, {8, 8}});
     ValueId x = graph.add_input("x", {DType::f32, {2, 8}});
     const ValueId first = x;
-    for (int i = 0; i < count; ++i) x = graph.apply(OpKind::add, {graph.apply(OpKind::linear, {graph.apply(OpKind::rms_norm, {x, g}), w}), first});
+    for (int i = 0; i < count; ++i)
+      x = graph.apply(OpKind::add, {graph.apply(OpKind::linear, {graph.apply(OpKind::rms_norm, {x, g}), w}), first});
     graph.add_output("y", x);
     int asked = 0;
     const auto groups = plan_fusion(graph, {}, nullptr,
@@ -193,30 +198,38 @@ std::string absorbed(const std::string& nodes) {
   const Graph graph = graph_of(nodes);
   SymbolValues maximum;
   maximum.set(Symbol("T"), 4);
-  const auto groups = plan_fusion(graph, maximum, nullptr,
-                                  {[](OpKind anchor) { return anchor == OpKind::linear || anchor == OpKind::rms_norm; },
-                                   [](const Region& region) {
-                                     EXPECT_EQ(find_fault(region), std::nullopt) << region.to_string();
-                                     const bool sums = region.nodes[0].problem.op->kind == OpKind::add && region.nodes[1].problem.op->kind == OpKind::rms_norm;
-                                     return sums && region.nodes.size() == (region.problem().op->kind == OpKind::linear ? 3 : 2);
-                                   }});
+  const auto groups =
+      plan_fusion(graph, maximum, nullptr,
+                  {[](OpKind anchor) { return anchor == OpKind::linear || anchor == OpKind::rms_norm; },
+                   [](const Region& region) {
+                     EXPECT_EQ(find_fault(region), std::nullopt) << region.to_string();
+                     const bool sums = region.nodes[0].problem.op->kind == OpKind::add &&
+                                       region.nodes[1].problem.op->kind == OpKind::rms_norm;
+                     return sums && region.nodes.size() == (region.problem().op->kind == OpKind::linear ? 3 : 2);
+                   }});
   std::string text;
-  for (const FusionGroup& group : groups) text += fmt::format("{}{}", text.empty() ? "" : "; ", group.region.operators());
+  for (const FusionGroup& group : groups)
+    text += fmt::format("{}{}", text.empty() ? "" : "; ", group.region.operators());
   return text;
 }
 
 TEST(Fusion, AProductTakesInANormWithWhatTheNormHasTakenIn) {
-  EXPECT_EQ(absorbed("    %s = add(%x, %r) : f32[T, 8]\n    %n = rms_norm(%s, %g) : f32[T, 8]\n    %y = linear(%n, %w) : f32[T, 4]\n    output y = %y"),
+  EXPECT_EQ(absorbed("    %s = add(%x, %r) : f32[T, 8]\n    %n = rms_norm(%s, %g) : f32[T, 8]\n    %y = linear(%n, %w) "
+                     ": f32[T, 4]\n    output y = %y"),
             "add + rms_norm + linear");
 }
 
 TEST(Fusion, ANormThatIsReadBeforeTheProductStays) {
-  EXPECT_EQ(absorbed("    %s = add(%x, %r) : f32[T, 8]\n    %n = rms_norm(%s, %g) : f32[T, 8]\n    %a = relu(%n) : f32[T, 8]\n"
-                     "    %y = linear(%n, %w) : f32[T, 4]\n    output y = %y\n    output a = %a"),
-            "add + rms_norm; relu; linear");
-  EXPECT_EQ(absorbed("    %s = add(%x, %r) : f32[T, 8]\n    %n = rms_norm(%s, %g) : f32[T, 8]\n    %a = relu(%s) : f32[T, 8]\n"
-                     "    %y = linear(%n, %w) : f32[T, 4]\n    output y = %y\n    output a = %a"),
-            "add + rms_norm; relu; linear");
+  EXPECT_EQ(
+      absorbed(
+          "    %s = add(%x, %r) : f32[T, 8]\n    %n = rms_norm(%s, %g) : f32[T, 8]\n    %a = relu(%n) : f32[T, 8]\n"
+          "    %y = linear(%n, %w) : f32[T, 4]\n    output y = %y\n    output a = %a"),
+      "add + rms_norm; relu; linear");
+  EXPECT_EQ(
+      absorbed(
+          "    %s = add(%x, %r) : f32[T, 8]\n    %n = rms_norm(%s, %g) : f32[T, 8]\n    %a = relu(%s) : f32[T, 8]\n"
+          "    %y = linear(%n, %w) : f32[T, 4]\n    output y = %y\n    output a = %a"),
+      "add + rms_norm; relu; linear");
 }
 
 }  // namespace

@@ -7,21 +7,26 @@
 
 #include "graph/rewrite/rule.hpp"
 #include "graph/text.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/error_text.hpp"
 
 namespace cermet {
 namespace {
 
 Graph reported_graph(const std::string& nodes) {
-  return parse_graph("graph g {\n  input %x : f32[4, 8]\n  input %r : f32[4, 8]\n  constant %g : f32[8]\n  constant %w : f32[8, 8]\n" + nodes + "\n}");
+  return parse_graph(
+      "graph g {\n  input %x : f32[4, 8]\n  input %r : f32[4, 8]\n  constant %g : f32[8]\n  constant %w : f32[8, 8]\n" +
+      nodes + "\n}");
 }
 
 /// Whether kernels of a region's anchor take other operators: products do, and elementwise operators among themselves.
-bool joins(OpKind anchor) { return anchor == OpKind::linear || anchor == OpKind::silu || anchor == OpKind::neg || anchor == OpKind::add; }
+bool joins(OpKind anchor) {
+  return anchor == OpKind::linear || anchor == OpKind::silu || anchor == OpKind::neg || anchor == OpKind::add;
+}
 
 bool has_softmax(const Region& region) {
-  return std::ranges::any_of(region.nodes, [](const RegionNode& node) { return node.problem.op->kind == OpKind::softmax; });
+  return std::ranges::any_of(region.nodes,
+                             [](const RegionNode& node) { return node.problem.op->kind == OpKind::softmax; });
 }
 
 struct Planned {
@@ -30,18 +35,23 @@ struct Planned {
   FusionReport report;
 };
 
-Planned plan(const std::string& nodes, FusionMode mode = FusionMode::full, bool accept = true, std::vector<std::int32_t> views = {},
-             bool say_accepted = false) {
+Planned plan(const std::string& nodes, FusionMode mode = FusionMode::full, bool accept = true,
+             std::vector<std::int32_t> views = {}, bool say_accepted = false) {
   Planned planned{reported_graph(nodes), {}, {}};
   const SymbolValues maximum;
   const auto fuses = [&](OpKind anchor) { return mode != FusionMode::none && joins(anchor); };
   const auto takes = [&](const Region& region) {
-    return accept && why_apart(mode, region).empty() && region.results.size() == 1 && !has_softmax(region) && joins(region.problem().op->kind);
+    return accept && why_apart(mode, region).empty() && region.results.size() == 1 && !has_softmax(region) &&
+           joins(region.problem().op->kind);
   };
   planned.groups = plan_fusion(planned.graph, maximum, nullptr, {fuses, takes});
-  std::erase_if(planned.groups, [&](const FusionGroup& group) { return group.nodes.size() == 1 && std::ranges::binary_search(views, group.nodes[0]); });
+  std::erase_if(planned.groups, [&](const FusionGroup& group) {
+    return group.nodes.size() == 1 && std::ranges::binary_search(views, group.nodes[0]);
+  });
   const auto declines = [&](const Region& region) {
-    return say_accepted || takes(region) ? std::string() : fmt::format("kernel: {} results of {}", region.results.size(), region.operators());
+    return say_accepted || takes(region)
+               ? std::string()
+               : fmt::format("kernel: {} results of {}", region.results.size(), region.operators());
   };
   planned.report = explain_fusion(planned.graph, maximum, planned.groups, {mode, nullptr, views, declines});
   return planned;
@@ -53,7 +63,8 @@ std::string groups_of(const Planned& planned) {
   for (const FusionGroup& group : planned.groups) {
     std::string names;
     for (const std::int32_t n : group.nodes)
-      names += fmt::format("{}{}", names.empty() ? "" : "+", definition(planned.graph.nodes()[static_cast<std::size_t>(n)].op).name);
+      names += fmt::format("{}{}", names.empty() ? "" : "+",
+                           definition(planned.graph.nodes()[static_cast<std::size_t>(n)].op).name);
     text += fmt::format("{}{}", text.empty() ? "" : " ", names);
   }
   return text;
@@ -63,11 +74,13 @@ std::string groups_of(const Planned& planned) {
 std::string edges_of(const Planned& planned) {
   std::string text;
   for (const UnfusedEdge& edge : planned.report.edges)
-    text += fmt::format("{}{} {}: {}", text.empty() ? "" : "\n", planned.graph.value(edge.value).name, name_of(edge.why), edge.text);
+    text += fmt::format("{}{} {}: {}", text.empty() ? "" : "\n", planned.graph.value(edge.value).name,
+                        name_of(edge.why), edge.text);
   return text;
 }
 
-const std::string norm_and_product = "  %n = rms_norm(%x, %g) : f32[4, 8]\n  %y = linear(%n, %w) : f32[4, 8]\n  output y = %y";
+const std::string norm_and_product =
+    "  %n = rms_norm(%x, %g) : f32[4, 8]\n  %y = linear(%n, %w) : f32[4, 8]\n  output y = %y";
 const std::string chain = "  %a = silu(%x) : f32[4, 8]\n  %y = neg(%a) : f32[4, 8]\n  output y = %y";
 
 TEST(FusionReport, SaysNothingWithinAGroup) {
@@ -76,12 +89,15 @@ TEST(FusionReport, SaysNothingWithinAGroup) {
   EXPECT_EQ(edges_of(planned), "");
 }
 
-TEST(FusionReport, NamesEachKernelsDecline) { EXPECT_EQ(edges_of(plan(chain, FusionMode::full, false)), "a kernels: kernel: 1 results of silu + neg"); }
+TEST(FusionReport, NamesEachKernelsDecline) {
+  EXPECT_EQ(edges_of(plan(chain, FusionMode::full, false)), "a kernels: kernel: 1 results of silu + neg");
+}
 
 TEST(FusionReport, NamesTheMode) {
   EXPECT_EQ(edges_of(plan(chain, FusionMode::none)), "a mode: mode none joins nothing");
   EXPECT_EQ(edges_of(plan(chain, FusionMode::pattern)), "a mode: no pattern is a chain of elementwise operators");
-  EXPECT_EQ(edges_of(plan("  %a = silu(%x) : f32[4, 8]\n  %y = linear(%a, %w) : f32[4, 8]\n  output y = %y", FusionMode::pattern)),
+  EXPECT_EQ(edges_of(plan("  %a = silu(%x) : f32[4, 8]\n  %y = linear(%a, %w) : f32[4, 8]\n  output y = %y",
+                          FusionMode::pattern)),
             "a mode: no pattern computes operands on their way to a product");
 }
 
@@ -92,9 +108,11 @@ TEST(FusionReport, NamesTheCellOfTheTable) {
 
 TEST(FusionReport, CountsOtherReaders) {
   const std::string text =
-      edges_of(plan("  %a = silu(%x) : f32[4, 8]\n  %y = neg(%a) : f32[4, 8]\n  %z = softmax(%a) : f32[4, 8]\n  %u = softmax(%a) : f32[4, 8]\n"
+      edges_of(plan("  %a = silu(%x) : f32[4, 8]\n  %y = neg(%a) : f32[4, 8]\n  %z = softmax(%a) : f32[4, 8]\n  %u = "
+                    "softmax(%a) : f32[4, 8]\n"
                     "  output y = %y\n  output z = %z\n  output u = %u"));
-  EXPECT_NE(text.find("a readers: read by 2 other operators; kernel: 2 results of silu + neg"), std::string::npos) << text;
+  EXPECT_NE(text.find("a readers: read by 2 other operators; kernel: 2 results of silu + neg"), std::string::npos)
+      << text;
 }
 
 TEST(FusionReport, SaysThatAValueIsAResult) {
@@ -103,13 +121,18 @@ TEST(FusionReport, SaysThatAValueIsAResult) {
 }
 
 TEST(FusionReport, NamesWhatRunsInBetween) {
-  const std::string text = edges_of(plan("  %a = linear(%x, %w) : f32[4, 8]\n  %s = softmax(%a) : f32[4, 8]\n  %y = add(%a, %s) : f32[4, 8]\n  output y = %y"));
-  EXPECT_NE(text.find("a cycle: softmax runs in between: it reads the one and is read by the other"), std::string::npos) << text;
+  const std::string text =
+      edges_of(plan("  %a = linear(%x, %w) : f32[4, 8]\n  %s = softmax(%a) : f32[4, 8]\n  %y = add(%a, %s) : f32[4, "
+                    "8]\n  output y = %y"));
+  EXPECT_NE(text.find("a cycle: softmax runs in between: it reads the one and is read by the other"), std::string::npos)
+      << text;
 }
 
 TEST(FusionReport, SaysThatAViewIsNoLaunch) {
-  EXPECT_EQ(edges_of(plan("  %a = silu(%x) : f32[4, 8]\n  %y = reshape(%a) {shape = [8, 4]} : f32[8, 4]\n  output y = %y", FusionMode::full, true, {1})),
-            "a view: shares its operand's memory, so that nothing is launched");
+  EXPECT_EQ(
+      edges_of(plan("  %a = silu(%x) : f32[4, 8]\n  %y = reshape(%a) {shape = [8, 4]} : f32[8, 4]\n  output y = %y",
+                    FusionMode::full, true, {1})),
+      "a view: shares its operand's memory, so that nothing is launched");
 }
 
 TEST(FusionReport, SaysThatGroupsAreFull) {
@@ -121,7 +144,8 @@ TEST(FusionReport, SaysThatGroupsAreFull) {
   std::vector<std::int32_t> all(40);
   std::ranges::generate(all, [n = 0]() mutable { return n++; });
   planned.groups = {maker.group({all.begin(), all.begin() + 25}, 24), maker.group({all.begin() + 25, all.end()}, 39)};
-  planned.report = explain_fusion(planned.graph, maximum, planned.groups, {FusionMode::full, nullptr, {}, [](const Region&) { return std::string(); }});
+  planned.report = explain_fusion(planned.graph, maximum, planned.groups,
+                                  {FusionMode::full, nullptr, {}, [](const Region&) { return std::string(); }});
   EXPECT_EQ(edges_of(planned), "v24 limit: 40 operators together, at most 32");
 }
 
@@ -143,30 +167,35 @@ TEST(FusionReport, SaysThatMemoryIsOverwritten) {
                  {}};
     const SymbolValues maximum;
     made.groups = plan_fusion(made.graph, maximum, nullptr);
-    made.report = explain_fusion(made.graph, maximum, made.groups, {FusionMode::full, nullptr, {}, [](const Region&) { return std::string("kernel: no"); }});
+    made.report =
+        explain_fusion(made.graph, maximum, made.groups,
+                       {FusionMode::full, nullptr, {}, [](const Region&) { return std::string("kernel: no"); }});
     return made;
   }();
   EXPECT_EQ(edges_of(planned), "a overwritten: memory is overwritten in between");
 }
 
 TEST(FusionReport, SaysThatTheOrderDecided) {
-  EXPECT_EQ(edges_of(plan(chain, FusionMode::full, false, {}, true)), "a order: a kernel takes both, but one of them had joined others before");
+  EXPECT_EQ(edges_of(plan(chain, FusionMode::full, false, {}, true)),
+            "a order: a kernel takes both, but one of them had joined others before");
 }
 
 TEST(FusionReport, EveryReasonHasItsOwnName) {
   std::vector<std::string_view> names;
-  for (int why = 0; why <= static_cast<int>(WhyApart::order); ++why) names.push_back(name_of(static_cast<WhyApart>(why)));
-  EXPECT_EQ(names,
-            (std::vector<std::string_view>{"view", "mode", "border", "limit", "overwritten", "cycle", "table", "result", "readers", "kernels", "order"}));
+  for (int why = 0; why <= static_cast<int>(WhyApart::order); ++why)
+    names.push_back(name_of(static_cast<WhyApart>(why)));
+  EXPECT_EQ(names, (std::vector<std::string_view>{"view", "mode", "border", "limit", "overwritten", "cycle", "table",
+                                                  "result", "readers", "kernels", "order"}));
 }
 
 TEST(FusionReport, SuperKernelsHaveBorders) {
   const auto planned = [](const std::string& first, const std::string& second) {
-    return plan("  super_kernel sp1\n  %m = linear(%x, %w) : f32[4, 8]" + first + "\n  %y = silu(%m) : f32[4, 8]" + second + "\n  output y = %y");
+    return plan("  super_kernel sp1\n  %m = linear(%x, %w) : f32[4, 8]" + first + "\n  %y = silu(%m) : f32[4, 8]" +
+                second + "\n  output y = %y");
   };
   EXPECT_EQ(groups_of(planned(" in sp1", " in sp1")), "linear+silu");
-  for (const auto& [first, second] :
-       std::vector<std::pair<std::string, std::string>>{{" in sp1", ""}, {"", " in sp1"}, {" in sp1", " outside"}, {"", " outside"}}) {
+  for (const auto& [first, second] : std::vector<std::pair<std::string, std::string>>{
+           {" in sp1", ""}, {"", " in sp1"}, {" in sp1", " outside"}, {"", " outside"}}) {
     EXPECT_EQ(groups_of(planned(first, second)), "linear silu") << first << " / " << second;
     EXPECT_EQ(edges_of(planned(first, second)), "m border: in different super-kernels");
   }
@@ -174,7 +203,8 @@ TEST(FusionReport, SuperKernelsHaveBorders) {
 
 TEST(FusionMode, EachMakesItsGroups) {
   const std::string nodes =
-      "  %p = silu(%x) : f32[4, 8]\n  %n = rms_norm(%p, %g) : f32[4, 8]\n  %m = linear(%n, %w) : f32[4, 8]\n  %b = add(%m, %r) : f32[4, 8]\n"
+      "  %p = silu(%x) : f32[4, 8]\n  %n = rms_norm(%p, %g) : f32[4, 8]\n  %m = linear(%n, %w) : f32[4, 8]\n  %b = "
+      "add(%m, %r) : f32[4, 8]\n"
       "  %s = silu(%b) : f32[4, 8]\n  %y = add(%s, %x) : f32[4, 8]\n  output y = %y";
   EXPECT_EQ(groups_of(plan(nodes, FusionMode::none)), "silu rms_norm linear add silu add");
   EXPECT_EQ(groups_of(plan(nodes, FusionMode::pattern)), "silu rms_norm linear+add+silu+add");
@@ -183,10 +213,13 @@ TEST(FusionMode, EachMakesItsGroups) {
 }
 
 TEST(FusionMode, PatternsEndBehindThreeOperators) {
-  const std::string product = "  %m = linear(%x, %w) : f32[4, 8]\n  %b = add(%m, %r) : f32[4, 8]\n  %s = silu(%b) : f32[4, 8]\n";
-  EXPECT_EQ(groups_of(plan(product + "  %c = add(%s, %x) : f32[4, 8]\n  %y = neg(%c) : f32[4, 8]\n  output y = %y", FusionMode::pattern)),
+  const std::string product =
+      "  %m = linear(%x, %w) : f32[4, 8]\n  %b = add(%m, %r) : f32[4, 8]\n  %s = silu(%b) : f32[4, 8]\n";
+  EXPECT_EQ(groups_of(plan(product + "  %c = add(%s, %x) : f32[4, 8]\n  %y = neg(%c) : f32[4, 8]\n  output y = %y",
+                           FusionMode::pattern)),
             "linear+add+silu+add neg");
-  EXPECT_EQ(groups_of(plan(product + "  %y = mul(%s, %x) : f32[4, 8]\n  output y = %y", FusionMode::pattern)), "linear+add+silu mul");
+  EXPECT_EQ(groups_of(plan(product + "  %y = mul(%s, %x) : f32[4, 8]\n  output y = %y", FusionMode::pattern)),
+            "linear+add+silu mul");
 }
 
 TEST(FusionMode, ChoosesAmongRules) {
@@ -215,7 +248,8 @@ TEST(FusionMode, IsFoundByName) {
     EXPECT_EQ(fusion_mode_named("--mode", info.name), info.mode);
     EXPECT_EQ(name_of(info.mode), info.name);
   }
-  EXPECT_EQ(error_text([] { fusion_mode_named("--mode", "all"); }), "--mode: expected one of none, pattern, published, full, found \"all\"");
+  EXPECT_EQ(error_text([] { fusion_mode_named("--mode", "all"); }),
+            "--mode: expected one of none, pattern, published, full, found \"all\"");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "fuse/plan.hpp"
 #include "graph/text.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -27,7 +27,8 @@ std::string contracts(Rounding rounding, bool takes_fast) {
   const auto edges = [](const Region& region, std::string& names) {
     for (const RegionNode& node : region.nodes)
       for (const RegionInput& input : node.inputs)
-        if (input.rounding != Rounding::unset) names += fmt::format("{}{}", names.empty() ? "" : " ", name_of(input.rounding));
+        if (input.rounding != Rounding::unset)
+          names += fmt::format("{}{}", names.empty() ? "" : " ", name_of(input.rounding));
   };
   const auto groups = plan_fusion(graph, {}, nullptr,
                                   {[](OpKind anchor) { return anchor == OpKind::linear; },
@@ -49,7 +50,9 @@ TEST(FusionRounding, FastLeavesOnlyNarrowValuesUnrounded) {
   EXPECT_EQ(contracts(Rounding::fast, true), "fast strict");
 }
 
-TEST(FusionRounding, AGroupThatIsOnlyTakenStrictlyIsStrict) { EXPECT_EQ(contracts(Rounding::fast, false), "strict strict"); }
+TEST(FusionRounding, AGroupThatIsOnlyTakenStrictlyIsStrict) {
+  EXPECT_EQ(contracts(Rounding::fast, false), "strict strict");
+}
 
 }  // namespace
 }  // namespace cermet

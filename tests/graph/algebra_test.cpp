@@ -43,8 +43,9 @@ std::optional<Graph> widened(const Graph& graph) {
       const auto count = static_cast<std::size_t>(type.elements().constant());
       std::vector<std::byte> bytes(count * size_of(type.dtype));
       for (std::size_t e = 0; e < count; ++e)
-        format::store_element(bytes.data(), type.dtype, static_cast<std::int64_t>(e),
-                              format::load_element(value.data()->bytes().data(), value.type.dtype, static_cast<std::int64_t>(e)));
+        format::store_element(
+            bytes.data(), type.dtype, static_cast<std::int64_t>(e),
+            format::load_element(value.data()->bytes().data(), value.type.dtype, static_cast<std::int64_t>(e)));
       moved[v] = wide.add_constant(value.name, TensorData(type, bytes));
     }
   };
@@ -85,7 +86,8 @@ struct Tried {
   std::string failure;
 };
 
-/// Whether the operators of a strict rule say which zero they give, and do not overflow on the way in one spelling alone.
+/// Whether the operators of a strict rule say which zero they give, and do not overflow on the way in one spelling
+/// alone.
 bool says_zeros(const Rule& rule) {
   if (rule.rule_class == RuleClass::raising) return false;  // one operator computes otherwise what several did
   return std::ranges::none_of(std::array{"max(", "min(", "relu(", "clip(", "reduce_", "linear(", "conv(", "matmul("},
@@ -93,15 +95,18 @@ bool says_zeros(const Rule& rule) {
 }
 
 /// Whether the element that the rule gives is right.
-bool is_right(RoundingClass rounding, bool says_zeros, double before, double after, double truth, double bound, bool all_finite) {
-  if (rounding == RoundingClass::exact) return std::isnan(before) ? std::isnan(after) : before == after && std::signbit(before) == std::signbit(after);
+bool is_right(RoundingClass rounding, bool says_zeros, double before, double after, double truth, double bound,
+              bool all_finite) {
+  if (rounding == RoundingClass::exact)
+    return std::isnan(before) ? std::isnan(after) : before == after && std::signbit(before) == std::signbit(after);
   if (rounding == RoundingClass::strict && says_zeros) {
     if (before == 0 && after == 0 && std::signbit(before) != std::signbit(after)) return false;
     if (std::isinf(before) && before != after) return false;
   }
   if (rounding == RoundingClass::strict && !(all_finite && !std::isfinite(before))) {
     if (std::isnan(before) != std::isnan(after)) return false;
-    if (std::isinf(before) || std::isinf(after)) return before == after || (std::isfinite(before) && std::abs(before) > 1e30);
+    if (std::isinf(before) || std::isinf(after))
+      return before == after || (std::isfinite(before) && std::abs(before) > 1e30);
   }
   if (!all_finite || !std::isfinite(before) || !std::isfinite(truth)) return true;
   return std::isfinite(after) && std::abs(after - truth) <= bound;
@@ -117,30 +122,35 @@ Tried try_rule(const Rule& rule, int wanted, std::uint32_t seed) {
     const Rewritten rewritten = rewrite(*before, {&rule, 1}, RoundingClass::fast);
     if (rewritten.counts.empty()) continue;
     verify(rewritten.graph);
-    if (work_of(rewritten.graph) >= work_of(*before)) return {tried.cases, "saves nothing:\n" + to_text(*before) + to_text(rewritten.graph)};
+    if (work_of(rewritten.graph) >= work_of(*before))
+      return {tried.cases, "saves nothing:\n" + to_text(*before) + to_text(rewritten.graph)};
     const auto wide = widened(*before);
     const TensorType& type = before->type(before->outputs()[0].value);
     const bool is_whole = rule.condition.types() != Condition::Types::real && is_integer(type.dtype);
     DType dtype = type.dtype;
     for (const Value& value : before->values())
-      if (is_floating(value.type.dtype) && (unit_of(value.type.dtype) > unit_of(dtype) || !is_floating(dtype))) dtype = value.type.dtype;
+      if (is_floating(value.type.dtype) && (unit_of(value.type.dtype) > unit_of(dtype) || !is_floating(dtype)))
+        dtype = value.type.dtype;
     RoundingClass rounding = is_whole ? RoundingClass::exact : rule.rounding;
     if (rounding == RoundingClass::strict && size_of(dtype) < 4) rounding = RoundingClass::fast;
     for (int draw = 0; draw < draws_of_values && tried.cases < wanted; ++draw, ++tried.cases) {
       const auto elements = source.draw_elements(*before, draw == draws_of_values - 1);
       bool all_finite = true;
-      for (const auto& [name, list] : elements) all_finite = all_finite && std::ranges::all_of(list, [](double x) { return std::isfinite(x); });
+      for (const auto& [name, list] : elements)
+        all_finite = all_finite && std::ranges::all_of(list, [](double x) { return std::isfinite(x); });
       const Evaluation old_way(*before, {}, elements), new_way(rewritten.graph, {}, elements);
       std::optional<Evaluation> exact_way;
       if (wide) exact_way.emplace(*wide, SymbolValues{}, elements);
       const double most = std::max({largest(*before, old_way), largest(rewritten.graph, new_way), 1e-30});
-      const double bound = most_units * unit_of(dtype) * most * std::max(1.0, std::log(most));  // an exponential's error grows with its exponent
+      const double bound = most_units * unit_of(dtype) * most *
+                           std::max(1.0, std::log(most));  // an exponential's error grows with its exponent
       for (const GraphOutput& output : before->outputs()) {
-        const auto x = old_way.outputs().at(output.name), y = new_way.outputs().at(output.name), z = exact_way ? exact_way->outputs().at(output.name) : x;
+        const auto x = old_way.outputs().at(output.name), y = new_way.outputs().at(output.name),
+                   z = exact_way ? exact_way->outputs().at(output.name) : x;
         for (std::size_t i = 0; i < x.size(); ++i)
           if (x.size() != y.size() || !is_right(rounding, says_zeros(rule), x[i], y[i], z[i], bound, all_finite))
-            return {tried.cases, fmt::format("element {}: {} before, {} after, {} in float64, bound {}\n{}{}", i, x[i], y[i], z[i], bound, to_text(*before),
-                                             to_text(rewritten.graph))};
+            return {tried.cases, fmt::format("element {}: {} before, {} after, {} in float64, bound {}\n{}{}", i, x[i],
+                                             y[i], z[i], bound, to_text(*before), to_text(rewritten.graph))};
       }
     }
   }
@@ -190,14 +200,16 @@ TEST(Algebra, WrongRulesAreCaught) {
       {"wrapped-quotient", exact, "div(mul(a, b), b) -> a", "integer"},
       {"not-a-number", exact, "where(less(a, b), b, a) -> max(a, b)"},
       {"not-associative", exact, "add(add(x, c1#), c2#) -> add(x, [c1 + c2])"},
-      {"misplaced-epsilon", strict, "div(x, add(sqrt(reduce_mean(square(x)) {axes = \"last\", keepdims = true}), e#)) -> rms_norm(x, -)", "e > 0; e < 1",
-       nullptr,
+      {"misplaced-epsilon", strict,
+       "div(x, add(sqrt(reduce_mean(square(x)) {axes = \"last\", keepdims = true}), e#)) -> rms_norm(x, -)",
+       "e > 0; e < 1", nullptr,
        [](const Match& m) {
          return Attributes{{"eps", m.scalar("e")}};
        }},
       {"printed-wrongly", fast, "add(mul(a, c), mul(a, b)) -> mul(add(a, b), c)"},
   };
-  for (const AlgebraRow& row : wrong) EXPECT_NE(try_rule(algebra_rule(row, RuleClass::identities), 2000, 3).failure, "") << row.text;
+  for (const AlgebraRow& row : wrong)
+    EXPECT_NE(try_rule(algebra_rule(row, RuleClass::identities), 2000, 3).failure, "") << row.text;
 }
 
 TEST(Algebra, EveryRowHasANameOfItsOwnAndALowerCost) {
@@ -207,10 +219,13 @@ TEST(Algebra, EveryRowHasANameOfItsOwnAndALowerCost) {
 }
 
 TEST(Algebra, TextsNameWhatIsWrong) {
-  const auto parse = [](std::string_view text, std::string_view when) { return algebra_rule({"r", RoundingClass::fast, text, when}, RuleClass::powers); };
+  const auto parse = [](std::string_view text, std::string_view when) {
+    return algebra_rule({"r", RoundingClass::fast, text, when}, RuleClass::powers);
+  };
   EXPECT_EQ(error_text([&] { parse("exp(log(x)) -> x", "x above 0"); }),
             "condition \"x above 0\": expected a condition that there is at column 3, found \"above 0\"");
-  EXPECT_EQ(error_text([&] { parse("exp(log(x)) -> x", "z > 0"); }), "condition \"z > 0\": expected names of the pattern, found 'z'");
+  EXPECT_EQ(error_text([&] { parse("exp(log(x)) -> x", "z > 0"); }),
+            "condition \"z > 0\": expected names of the pattern, found 'z'");
   EXPECT_EQ(error_text([&] { parse("mul(x, c#) -> mul(x, [d])", ""); }),
             "pattern \"mul(x, [d])\": expected nothing that is not captured before at column 10, found \"])\"");
 }
@@ -234,11 +249,13 @@ TEST(Algebra, ExamplesAreAsApproved) {
       const Rewritten after = rewrite(*before, {rule, 1}, RoundingClass::fast);
       if (after.counts.empty() || after.counts[0].times != 1) continue;
       text += fmt::format("{} ({}): {}\n{}{}  ->\n{}\n", rule->name, name_of(rule->rounding), rule->summary,
-                          rule->when.empty() ? "" : fmt::format("when {}\n", rule->when), body_of(*before), body_of(after.graph));
+                          rule->when.empty() ? "" : fmt::format("when {}\n", rule->when), body_of(*before),
+                          body_of(after.graph));
       break;
     }
   }
-  for (const auto& [rule_class, text] : texts) expect_golden(fmt::format("graph/golden/rewrite/{}.txt", name_of(rule_class)), text);
+  for (const auto& [rule_class, text] : texts)
+    expect_golden(fmt::format("graph/golden/rewrite/{}.txt", name_of(rule_class)), text);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Attention derived from any spelling of it, and what must not be taken for it.
 #include <gtest/gtest.h>
 
-#include "graph/rewrite/derive/attention.hpp"
+#include "graph/rewrite/derive/attention_form.hpp"
 #include "graph/rewrite/rule.hpp"
 #include "graph/text.hpp"
 #include "graph/verify.hpp"
@@ -13,7 +13,8 @@ namespace cermet {
 namespace {
 
 bool is_replaced(OpKind op) {
-  return op == OpKind::matmul || op == OpKind::softmax || op == OpKind::exp || op == OpKind::reduce_max || op == OpKind::reduce_sum || op == OpKind::reciprocal;
+  return op == OpKind::matmul || op == OpKind::softmax || op == OpKind::exp || op == OpKind::reduce_max ||
+         op == OpKind::reduce_sum || op == OpKind::reciprocal;
 }
 
 /// What the last matmul of a graph is said to be.
@@ -37,7 +38,8 @@ TEST(AttentionDerivation, EverySpellingIsOneBlock) {
     const auto expected = Evaluation(before, {}).outputs().at("o"), found = Evaluation(after, {}).outputs().at("o");
     ASSERT_EQ(expected.size(), found.size());
     for (std::size_t i = 0; i < expected.size(); ++i)
-      ASSERT_NEAR(expected[i], found[i], allowed) << seed << ", element " << i << '\n' << to_text(before) << to_text(after);
+      ASSERT_NEAR(expected[i], found[i], allowed) << seed << ", element " << i << '\n'
+                                                  << to_text(before) << to_text(after);
   }
 }
 
@@ -60,37 +62,49 @@ struct Kept {
 TEST(AttentionDerivation, LeavesAloneWhatIsNone) {
   const Kept list[] = {
       {" %t = transpose(%s) {permutation = [0, 2, 1]} : f32[2, 5, 3]\n %p = softmax(%t) : f32[2, 5, 3]\n"
-       " %u = transpose(%p) {permutation = [0, 2, 1]} : f32[2, 3, 5]\n %o = matmul(%u, %v) : f32[2, 3, 6]\n output o = %o\n",
+       " %u = transpose(%p) {permutation = [0, 2, 1]} : f32[2, 3, 5]\n %o = matmul(%u, %v) : f32[2, 3, 6]\n output o = "
+       "%o\n",
        "neither operand is a softmax along the axis that is summed"},
-      {" %x = mul(%s, %w) : f32[2, 3, 5]\n %p = softmax(%x) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n output o = %o\n",
+      {" %x = mul(%s, %w) : f32[2, 3, 5]\n %p = softmax(%x) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n "
+       "output o = %o\n",
        "scores: mul of scores by 'w', which is not one number"},
-      {" %x = mul(%s, %row) : f32[2, 3, 5]\n %p = softmax(%x) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n output o = %o\n",
+      {" %x = mul(%s, %row) : f32[2, 3, 5]\n %p = softmax(%x) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n "
+       "output o = %o\n",
        "scores: mul of scores by 'row', which is not one number"},
-      {" %p = softmax(%s) : f32[2, 3, 5]\n %x = mul(%p, %w) : f32[2, 3, 5]\n %o = matmul(%x, %v) : f32[2, 3, 6]\n output o = %o\n",
+      {" %p = softmax(%s) : f32[2, 3, 5]\n %x = mul(%p, %w) : f32[2, 3, 5]\n %o = matmul(%x, %v) : f32[2, 3, 6]\n "
+       "output o = %o\n",
        "neither operand is a softmax along the axis that is summed"},
-      {" %p = softmax(%s) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n output o = %o\n output p = %p\n", "'p' is also read elsewhere"},
-      {" %p = softmax(%s) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n %n = neg(%s) : f32[2, 3, 5]\n output o = %o\n output n = %n\n",
+      {" %p = softmax(%s) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n output o = %o\n output p = %p\n",
+       "'p' is also read elsewhere"},
+      {" %p = softmax(%s) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n %n = neg(%s) : f32[2, 3, 5]\n output o "
+       "= %o\n output n = %n\n",
        "'s' is also read elsewhere"},
-      {" %x = tanh(%s) : f32[2, 3, 5]\n %p = softmax(%x) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n output o = %o\n",
+      {" %x = tanh(%s) : f32[2, 3, 5]\n %p = softmax(%x) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n output "
+       "o = %o\n",
        "scores: tanh of 's' is not linear in a product"},
-      {" %x = cast(%s) {out_dtype = \"bf16\"} : bf16[2, 3, 5]\n %p = softmax(%x) {out_dtype = \"f32\"} : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n"
+      {" %x = cast(%s) {out_dtype = \"bf16\"} : bf16[2, 3, 5]\n %p = softmax(%x) {out_dtype = \"f32\"} : f32[2, 3, "
+       "5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n"
        " output o = %o\n",
        "scores: cast of 's' is not linear in a product"},
       {" %p = softmax(%s) {log = true} : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n output o = %o\n",
        "neither operand is a softmax along the axis that is summed"},
-      {" %a = where(%seen, %s, %c) : f32[2, 3, 5]\n %x = where(%seen, %a, %low) : f32[2, 3, 5]\n %p = softmax(%x) : f32[2, 3, 5]\n"
+      {" %a = where(%seen, %s, %c) : f32[2, 3, 5]\n %x = where(%seen, %a, %low) : f32[2, 3, 5]\n %p = softmax(%x) : "
+       "f32[2, 3, 5]\n"
        " %o = matmul(%p, %v) : f32[2, 3, 6]\n output o = %o\n",
        "scores: masks give different scores"},
       {" %a = where(%seen, %s, %c) : f32[2, 3, 5]\n %x = add(%a, %w) : f32[2, 3, 5]\n %p = softmax(%x) : f32[2, 3, 5]\n"
        " %o = matmul(%p, %v) : f32[2, 3, 6]\n output o = %o\n",
        "scores: something is added to the score of masked keys"},
-      {" %m = reduce_max(%s) {axes = [2], keepdims = true} : f32[2, 3, 1]\n %d = sub(%s, %m) : f32[2, 3, 5]\n %e = exp(%d) : f32[2, 3, 5]\n"
-       " %z = reduce_sum(%d) {axes = [2], keepdims = true} : f32[2, 3, 1]\n %p = div(%e, %z) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n"
+      {" %m = reduce_max(%s) {axes = [2], keepdims = true} : f32[2, 3, 1]\n %d = sub(%s, %m) : f32[2, 3, 5]\n %e = "
+       "exp(%d) : f32[2, 3, 5]\n"
+       " %z = reduce_sum(%d) {axes = [2], keepdims = true} : f32[2, 3, 1]\n %p = div(%e, %z) : f32[2, 3, 5]\n %o = "
+       "matmul(%p, %v) : f32[2, 3, 6]\n"
        " output o = %o\n",
        "neither operand is a softmax along the axis that is summed"},
   };
   std::vector<Rule> rules;  // others would say some of these in a form that is one
-  std::ranges::copy_if(rewrite_rules(), std::back_inserter(rules), [](const Rule& rule) { return rule.name.starts_with("attention"); });
+  std::ranges::copy_if(rewrite_rules(), std::back_inserter(rules),
+                       [](const Rule& rule) { return rule.name.starts_with("attention"); });
   ASSERT_FALSE(rules.empty());
   for (const Kept& kept : list) {
     const Graph graph = parse_graph(std::string(begin) + kept.body + "}");
@@ -98,14 +112,17 @@ TEST(AttentionDerivation, LeavesAloneWhatIsNone) {
     const AttentionOrReason found = derive_last(GraphEditor(graph), axes);
     EXPECT_FALSE(found.form) << kept.body;
     EXPECT_EQ(found.reason, kept.reason) << kept.body;
-    EXPECT_EQ(std::ranges::count(rewrite(graph, rules).graph.nodes(), OpKind::flash_attention, &Node::op), 0) << kept.body;
+    EXPECT_EQ(std::ranges::count(rewrite(graph, rules).graph.nodes(), OpKind::flash_attention, &Node::op), 0)
+        << kept.body;
   }
 }
 
 TEST(AttentionDerivation, SaysItsSteps) {
-  const Graph graph = parse_graph(std::string(begin) +
-                                  " %a = mul(%s, %c) : f32[2, 3, 5]\n %b = sub(%a, %w) : f32[2, 3, 5]\n %x = where(%seen, %b, %low) : f32[2, 3, 5]\n"
-                                  " %p = softmax(%x) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n output o = %o\n}");
+  const Graph graph =
+      parse_graph(std::string(begin) +
+                  " %a = mul(%s, %c) : f32[2, 3, 5]\n %b = sub(%a, %w) : f32[2, 3, 5]\n %x = where(%seen, %b, %low) : "
+                  "f32[2, 3, 5]\n"
+                  " %p = softmax(%x) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n output o = %o\n}");
   Axes axes;
   const AttentionOrReason found = derive_last(GraphEditor(graph), axes);
   ASSERT_TRUE(found.form) << found.reason;
@@ -123,7 +140,9 @@ TEST(AttentionDerivation, AMaskThatHidesNothingIsNoBias) {
   constant %mask : f32[2, 3, 5] = where(%wide, %zero, %low)
 )",
                                               hides ? "00" : "01");
-    const std::string nodes = " %x = add(%s, %mask) : f32[2, 3, 5]\n %p = softmax(%x) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n output o = %o\n}\n";
+    const std::string nodes =
+        " %x = add(%s, %mask) : f32[2, 3, 5]\n %p = softmax(%x) : f32[2, 3, 5]\n %o = matmul(%p, %v) : f32[2, 3, 6]\n "
+        "output o = %o\n}\n";
     std::string text = begin;
     text.insert(text.find("  %s = "), constants);
     const Graph after = rewrite(parse_graph(text + nodes), rewrite_rules()).graph;
@@ -161,7 +180,8 @@ TEST(AttentionDerivation, TakesSymbols) {
   SymbolValues symbols;
   symbols.set(Symbol("B"), 2);
   symbols.set(Symbol("S"), 5);
-  const auto expected = Evaluation(graph, symbols).outputs().at("y"), found = Evaluation(after, symbols).outputs().at("y");
+  const auto expected = Evaluation(graph, symbols).outputs().at("y"),
+             found = Evaluation(after, symbols).outputs().at("y");
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(expected[i], found[i], 1e-5) << i;
 }
 

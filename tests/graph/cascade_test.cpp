@@ -20,7 +20,9 @@ CascadeDerivation derive(const Graph& graph) {
   return derive_online(editor, read_cascade(editor, axes, {y, std::move(dims)}, axis));
 }
 
-CascadeDerivation derive(const std::string& body) { return derive(parse_graph("graph g {\n input %x : f32[3, 8]\n" + body + "}")); }
+CascadeDerivation derive(const std::string& body) {
+  return derive(parse_graph("graph g {\n input %x : f32[3, 8]\n" + body + "}"));
+}
 
 std::string text_of(const CascadeDerivation& derivation) {
   std::string text = derivation.is_online ? "" : derivation.reason + '\n';
@@ -37,13 +39,16 @@ CascadeDerivation derive_file(const std::string& name) {
 TEST(Cascade, GraphsThatBecomeOneBlock) {
   for (const std::string name : {"softmax", "logsumexp", "euclidean_norm", "norm_quant"})
     expect_golden("graph/golden/derive/" + name + ".txt", text_of(derive_file(name)));
-  EXPECT_EQ(text_of(derive_file("softmax")), text_of(derive(" %y = softmax(%x) : f32[3, 8]\n output y = %y\n"))) << "the operator is the chain";
+  EXPECT_EQ(text_of(derive_file("softmax")), text_of(derive(" %y = softmax(%x) : f32[3, 8]\n output y = %y\n")))
+      << "the operator is the chain";
 }
 
 TEST(Cascade, Variance) {
-  expect_golden("graph/golden/derive/variance.txt",
-                text_of(derive(" %m = reduce_mean(%x) {axes = [1], keepdims = true} : f32[3, 1]\n %d = sub(%x, %m) : f32[3, 8]\n"
-                               " %q = square(%d) : f32[3, 8]\n %y = reduce_mean(%q) {axes = [1], keepdims = true} : f32[3, 1]\n output y = %y\n")));
+  expect_golden(
+      "graph/golden/derive/variance.txt",
+      text_of(derive(" %m = reduce_mean(%x) {axes = [1], keepdims = true} : f32[3, 1]\n %d = sub(%x, %m) : f32[3, 8]\n"
+                     " %q = square(%d) : f32[3, 8]\n %y = reduce_mean(%q) {axes = [1], keepdims = true} : f32[3, 1]\n "
+                     "output y = %y\n")));
 }
 
 TEST(Cascade, WhatHasNoRepairIsNotOnline) {

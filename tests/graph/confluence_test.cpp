@@ -20,11 +20,14 @@ constexpr std::uint32_t orders = 12;
 std::vector<std::string> corpus() {
   std::vector<std::string> names;
   for (const auto& file : std::filesystem::directory_iterator(CERMET_SOURCE_DIR "/tests/graph/corpus"))
-    if (file.path().extension() == ".graph" && file.path().stem().extension() != ".rewritten") names.push_back(file.path().stem().string());
+    if (file.path().extension() == ".graph" && file.path().stem().extension() != ".rewritten")
+      names.push_back(file.path().stem().string());
   std::ranges::sort(names);
   return names;
 }
-Graph layer(const std::string& name) { return parse_graph(read_text(CERMET_SOURCE_DIR "/tests/graph/corpus/" + name + ".graph")); }
+Graph layer(const std::string& name) {
+  return parse_graph(read_text(CERMET_SOURCE_DIR "/tests/graph/corpus/" + name + ".graph"));
+}
 
 class ExportedLayer : public testing::TestWithParam<std::string> {};
 
@@ -50,7 +53,8 @@ TEST_P(ExportedLayer, OrderDoesNotMatter) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Corpus, ExportedLayer, testing::ValuesIn(corpus()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Corpus, ExportedLayer, testing::ValuesIn(corpus()),
+                         [](const auto& info) { return info.param; });
 
 TEST(Rules, PageIsUpToDate) { expect_golden("../docs/reference/rules.md", rule_reference_markdown()); }
 
@@ -60,11 +64,14 @@ TEST(Rules, TakeTimeInProportionToTheGraph) {
   Graph graph;
   ValueId x = graph.add_input("x", {DType::f32, {Dim::symbol("T"), 8}});
   const ValueId one = graph.add_constant("one", TensorData::of(TensorType{DType::f32, {}}, std::vector<float>{1}));
-  for (int i = 0; i < links; ++i) x = graph.apply(OpKind::mul, {graph.apply(OpKind::tanh, {graph.apply(OpKind::neg, {graph.apply(OpKind::neg, {x})})}), one});
+  for (int i = 0; i < links; ++i)
+    x = graph.apply(OpKind::mul,
+                    {graph.apply(OpKind::tanh, {graph.apply(OpKind::neg, {graph.apply(OpKind::neg, {x})})}), one});
   graph.add_output("y", x);
   const auto start = std::chrono::steady_clock::now();
   const Rewritten result = rewrite(graph, rewrite_rules());
-  std::printf("%zu nodes rewritten in %.2f s\n", graph.nodes().size(), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  std::printf("%zu nodes rewritten in %.2f s\n", graph.nodes().size(),
+              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   EXPECT_EQ(result.graph.nodes().size(), static_cast<std::size_t>(links));
 }
 

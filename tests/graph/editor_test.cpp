@@ -67,15 +67,19 @@ TEST(GraphEditor, InsertsReplacesAndErases) {
 TEST(GraphEditor, RefusesWhatWouldBreakTheGraph) {
   const Sample s;
   GraphEditor editor(s.graph);
-  EXPECT_EQ(error_text([&] { editor.erase(editor.producer(s.a)); }), "graph 'sample': value 'a': expected one that nothing reads, found an operand of add");
+  EXPECT_EQ(error_text([&] { editor.erase(editor.producer(s.a)); }),
+            "graph 'sample': value 'a': expected one that nothing reads, found an operand of add");
   EXPECT_EQ(error_text([&] { editor.erase(editor.producer(s.b)); }),
             "graph 'sample': value 'b': expected one that nothing reads, found an output of the graph");
-  EXPECT_EQ(error_text([&] { editor.replace_uses(s.a, s.w); }), "graph 'sample': value 'w' in place of 'a': expected f32[T, 4], found f32[4]");
-  EXPECT_EQ(error_text([&] { editor.rename(s.a, "b"); }), "graph 'sample': value 'b': expected a name of its own, found one that is taken");
+  EXPECT_EQ(error_text([&] { editor.replace_uses(s.a, s.w); }),
+            "graph 'sample': value 'w' in place of 'a': expected f32[T, 4], found f32[4]");
+  EXPECT_EQ(error_text([&] { editor.rename(s.a, "b"); }),
+            "graph 'sample': value 'b': expected a name of its own, found one that is taken");
   EXPECT_EQ(to_text(editor.finish()), to_text(s.graph)) << "refused edits change nothing";
   editor.replace_uses(s.x, s.b);
   EXPECT_EQ(error_text([&] { editor.finish(); }),
-            "graph 'sample': value 'a': expected an order in which nodes can run, found none: it depends on itself, or on memory after an update");
+            "graph 'sample': value 'a': expected an order in which nodes can run, found none: it depends on itself, or "
+            "on memory after an update");
 }
 
 TEST(GraphEditor, MovesNodesBehindWhatTheyReadAndInFrontOfWhatOverwritesIt) {
@@ -95,12 +99,16 @@ TEST(GraphEditor, MovesNodesBehindWhatTheyReadAndInFrontOfWhatOverwritesIt) {
 }
 )");
   GraphEditor editor(graph);
-  const ValueId old = editor.insert_after(no_node, OpKind::add, {graph.find("flat"), graph.find("flat")}, {}, "", {"old"})[0];
-  const ValueId seen = editor.insert_after(no_node, OpKind::mul, {graph.find("k"), graph.find("k")}, {}, "", {"seen"})[0];
+  const ValueId old =
+      editor.insert_after(no_node, OpKind::add, {graph.find("flat"), graph.find("flat")}, {}, "", {"old"})[0];
+  const ValueId seen =
+      editor.insert_after(no_node, OpKind::mul, {graph.find("k"), graph.find("k")}, {}, "", {"seen"})[0];
   editor.set_operand({editor.producer(graph.find("early")), 1}, graph.find("late"));
-  EXPECT_EQ(body(editor.finish()), "flat = k\nlate = x x\nearly = x late\nold = flat flat\nseen = k k\nk2 = x x k v slots - -\n");
+  EXPECT_EQ(body(editor.finish()),
+            "flat = k\nlate = x x\nearly = x late\nold = flat flat\nseen = k k\nk2 = x x k v slots - -\n");
   verify(editor.finish());
-  editor.insert_before(editor.producer(old), OpKind::kv_cache_write, {graph.find("x"), graph.find("x"), graph.find("k"), graph.find("v"), graph.find("slots")});
+  editor.insert_before(editor.producer(old), OpKind::kv_cache_write,
+                       {graph.find("x"), graph.find("x"), graph.find("k"), graph.find("v"), graph.find("slots")});
   EXPECT_NE(error_text([&] { editor.finish(); }), "no error") << "two nodes overwrite one memory";
   EXPECT_TRUE(editor.has(editor.producer(seen)));
 }
@@ -114,8 +122,13 @@ TEST(GraphEditor, AddsConstantsInFrontOfTheirFirstReader) {
   const Graph after = editor.finish();
   verify(after);
   EXPECT_EQ(to_text(parse_graph(to_text(after))), to_text(after));
-  EXPECT_NE(to_text(after).find("  constant %w.2 : f32[4] = add(%w, %w)\n  constant %w.3 : f32[4] = add(%w.2, %w.2)\n"), std::string::npos) << to_text(after);
-  EXPECT_EQ(error_text([&] { editor.add_constant("z", {OpKind::add, {s.x, s.w}, {}}); }), "constant 'z': expected constants to compute it of, found 'x'");
+  EXPECT_NE(to_text(after).find("  constant %w.2 : f32[4] = add(%w, %w)\n  constant %w.3 : f32[4] = add(%w.2, %w.2)\n"),
+            std::string::npos)
+      << to_text(after);
+  EXPECT_EQ(error_text([&] {
+              editor.add_constant("z", {OpKind::add, {s.x, s.w}, {}});
+            }),
+            "constant 'z': expected constants to compute it of, found 'x'");
 }
 
 /// The same edits on a plain list of nodes, by names.
@@ -129,11 +142,13 @@ struct Model {
   std::string output;
 
   std::size_t at(const std::string& name) const {
-    return static_cast<std::size_t>(std::find_if(lines.begin(), lines.end(), [&](const Line& l) { return l.name == name; }) - lines.begin());
+    return static_cast<std::size_t>(
+        std::find_if(lines.begin(), lines.end(), [&](const Line& l) { return l.name == name; }) - lines.begin());
   }
   std::size_t reads(const std::string& name) const {
     std::size_t count = output == name ? 1 : 0;
-    for (const Line& line : lines) count += static_cast<std::size_t>(std::count(line.inputs.begin(), line.inputs.end(), name));
+    for (const Line& line : lines)
+      count += static_cast<std::size_t>(std::count(line.inputs.begin(), line.inputs.end(), name));
     return count;
   }
   bool runs() const {
@@ -152,8 +167,8 @@ struct Model {
   }
 };
 
-/// Thousands of random edits: after each the editor's uses are those of the plain list, and its graph is valid and has the list's nodes, in its order
-/// wherever they can run in it.
+/// Thousands of random edits: after each the editor's uses are those of the plain list, and its graph is valid and has
+/// the list's nodes, in its order wherever they can run in it.
 TEST(GraphEditor, AgreesWithAPlainListUnderRandomEdits) {
   for (unsigned seed = 0; seed < 12; ++seed) {
     std::mt19937 random(seed);
@@ -170,7 +185,9 @@ TEST(GraphEditor, AgreesWithAPlainListUnderRandomEdits) {
     for (int step = 0; step < 250; ++step) {
       const Model before = model;
       const GraphEditor undo = editor;
-      const auto any_value = [&] { return std::next(ids.begin(), static_cast<std::ptrdiff_t>(pick(ids.size())))->first; };
+      const auto any_value = [&] {
+        return std::next(ids.begin(), static_cast<std::ptrdiff_t>(pick(ids.size())))->first;
+      };
       const std::size_t place = pick(model.lines.size());
       const std::string at = model.lines[place].name;
       switch (pick(5)) {
@@ -181,7 +198,8 @@ TEST(GraphEditor, AgreesWithAPlainListUnderRandomEdits) {
           const NodeId node = editor.producer(ids[at]);
           ids[name] = (behind ? editor.insert_after(node, OpKind::mul, {ids[a], ids[b]}, {}, "", {name})
                               : editor.insert_before(node, OpKind::mul, {ids[a], ids[b]}, {}, "", {name}))[0];
-          model.lines.insert(model.lines.begin() + static_cast<std::ptrdiff_t>(place + (behind ? 1 : 0)), {name, OpKind::mul, {a, b}});
+          model.lines.insert(model.lines.begin() + static_cast<std::ptrdiff_t>(place + (behind ? 1 : 0)),
+                             {name, OpKind::mul, {a, b}});
           break;
         }
         case 2: {  // replace
@@ -214,21 +232,25 @@ TEST(GraphEditor, AgreesWithAPlainListUnderRandomEdits) {
         ASSERT_TRUE(model.lines.empty() || !model.runs()) << error;
         model = before;
         editor = undo;
-        std::erase_if(ids, [&](const auto& entry) { return entry.first[0] == 'n' && model.at(entry.first) == model.lines.size(); });
+        std::erase_if(ids, [&](const auto& entry) {
+          return entry.first[0] == 'n' && model.at(entry.first) == model.lines.size();
+        });
         for (const Model::Line& line : model.lines)
           for (NodeId n = editor.first(); n != no_node; n = editor.next(n))
             if (editor.value(editor.node(n).outputs[0]).name == line.name) ids[line.name] = editor.node(n).outputs[0];
         continue;
       }
       ASSERT_EQ(find_violation(*made), std::nullopt);
-      for (const auto& [name, id] : ids) ASSERT_EQ(editor.uses(id).size() + (editor.is_output(id) ? 1 : 0), model.reads(name)) << name;
+      for (const auto& [name, id] : ids)
+        ASSERT_EQ(editor.uses(id).size() + (editor.is_output(id) ? 1 : 0), model.reads(name)) << name;
       ASSERT_EQ(editor.size(), model.lines.size());
       if (model.runs()) {
         ++ordered;
         ASSERT_EQ(body(*made), model.text());
       } else {  // the graph's order becomes the list's
         std::vector<Model::Line> lines;
-        for (const Node& node : made->nodes()) lines.push_back(model.lines.at(model.at(made->value(node.outputs[0]).name)));
+        for (const Node& node : made->nodes())
+          lines.push_back(model.lines.at(model.at(made->value(node.outputs[0]).name)));
         model.lines = lines;
         ASSERT_TRUE(model.runs());
         ASSERT_EQ(body(*made), model.text());

@@ -9,21 +9,23 @@
 #include "base/buffer.hpp"
 #include "graph/graph.hpp"
 #include "graph/memory.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 
 class Evaluation {
  public:
   /// `given`: elements of inputs and constants by name, others depend on their names.
-  Evaluation(const Graph& graph, const SymbolValues& symbols, const std::map<std::string, std::vector<double>>& given = {})
+  Evaluation(const Graph& graph, const SymbolValues& symbols,
+             const std::map<std::string, std::vector<double>>& given = {})
       : graph_(graph), values_(graph.values().size()) {
     for (std::size_t v = 0; v < values_.size(); ++v) {
       const Value& value = graph.values()[v];
       values_[v] = OwnedTensor(value.type.dtype, cermet::bind(value.type.dims, symbols));
       if (value.expression()) evaluate(*value.expression(), values_[v].view);
-      else if (value.data()) std::copy(value.data()->bytes().begin(), value.data()->bytes().end(), values_[v].view.as<std::byte>());
+      else if (value.data())
+        std::copy(value.data()->bytes().begin(), value.data()->bytes().end(), values_[v].view.as<std::byte>());
       else if (const auto found = given.find(value.name); found != given.end()) set(found->second, values_[v].view);
       else if (value.kind != ValueKind::intermediate) fill(value.name, values_[v].view);
     }
@@ -82,7 +84,9 @@ class Evaluation {
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       outputs.push_back(values_[node.outputs[o].at()].view);
       const ValueId shared = overwritten_by(node, o);
-      if (shared) std::memcpy(outputs.back().data, values_[shared.at()].view.data, static_cast<std::size_t>(values_[shared.at()].memory.size()));
+      if (shared)
+        std::memcpy(outputs.back().data, values_[shared.at()].view.data,
+                    static_cast<std::size_t>(values_[shared.at()].memory.size()));
     }
     definition(problem).reference({inputs, outputs, problem.attributes});
   }

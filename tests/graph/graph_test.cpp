@@ -55,7 +55,8 @@ TEST(Graph, ErrorsNameScopeAndOperand) {
               graph.apply(OpKind::rms_norm, {x, w});
             }),
             "layers.3.mlp: rms_norm: operand 1 (weight): expected dimension -1 to be 8 (that of x), found f32[9]");
-  EXPECT_EQ(error_text([&] { graph.add_input("x", {}); }), "graph 'demo': value 'x': expected a name of its own, found one that is taken");
+  EXPECT_EQ(error_text([&] { graph.add_input("x", {}); }),
+            "graph 'demo': value 'x': expected a name of its own, found one that is taken");
   EXPECT_EQ(error_text([&] {
               graph.add_constant("weight", {DType::f32, {T}});
             }),
@@ -76,11 +77,13 @@ TEST(Graph, KnowsWhoReadsAValue) {
 TEST(Graph, ConstantsHoldDataOrExpressions) {
   Graph graph;
   graph.name = "demo";
-  const ValueId w = graph.add_constant("w", TensorType{DType::f32, {2, 3}}), x = graph.add_input("x", {DType::f32, {2, 3}});
+  const ValueId w = graph.add_constant("w", TensorType{DType::f32, {2, 3}}),
+                x = graph.add_input("x", {DType::f32, {2, 3}});
   const ValueId stacked = graph.add_constant("stacked", {OpKind::concat, {w, w}, {}, 0});
   EXPECT_EQ(graph.type(stacked).to_string(), "f32[4, 3]");
   EXPECT_EQ(graph.value(stacked).expression()->inputs.size(), 2u);
-  EXPECT_EQ(graph.value(graph.add_constant("two", TensorData::of<float>({DType::f32, {}}, {2}))).data()->bytes().size(), 4u);
+  EXPECT_EQ(graph.value(graph.add_constant("two", TensorData::of<float>({DType::f32, {}}, {2}))).data()->bytes().size(),
+            4u);
   EXPECT_TRUE(graph.uses(w).empty()) << "uses are those of nodes";
   EXPECT_EQ(error_text([&] {
               graph.add_constant("bad", {OpKind::concat, {w, x}, {}, 0});
@@ -90,7 +93,10 @@ TEST(Graph, ConstantsHoldDataOrExpressions) {
               graph.add_constant("bad", {OpKind::linear, {w, stacked, w}, {}, 0});
             }),
             "constant 'bad': linear: operand 2 (bias): expected dimensions [4] (N of w), found f32[2, 3]");
-  EXPECT_EQ(error_text([&] { graph.add_constant("bad", {OpKind::concat, {w}, {}, 1}); }), "constant 'bad': concat: expected a result below 1, found 1");
+  EXPECT_EQ(error_text([&] {
+              graph.add_constant("bad", {OpKind::concat, {w}, {}, 1});
+            }),
+            "constant 'bad': concat: expected a result below 1, found 1");
   EXPECT_EQ(error_text([&] {
               graph.add_constant("bad", {OpKind::kv_cache_write, {w, w, w, w, w}, {}, 0});
             }),
@@ -106,7 +112,10 @@ TEST(Graph, KeepsRangesOfItsSymbols) {
   graph.set_range(Symbol("T"), {1, 128});
   EXPECT_EQ(graph.ranges(), (SymbolRanges{{Symbol("B"), {1, 8}}, {Symbol("T"), {1, 128}}}));
   EXPECT_EQ((Dim::symbol("B") * T + 1).bounds(graph.ranges()), (DimRange{2, 1025}));
-  EXPECT_EQ(error_text([&] { graph.set_range(Symbol("T"), {9, 8}); }), "graph 'demo': symbol 'T': expected a range from 0 on that is not empty, found [9, 8]");
+  EXPECT_EQ(error_text([&] {
+              graph.set_range(Symbol("T"), {9, 8});
+            }),
+            "graph 'demo': symbol 'T': expected a range from 0 on that is not empty, found [9, 8]");
 }
 
 }  // namespace

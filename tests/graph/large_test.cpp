@@ -13,7 +13,8 @@ namespace {
 
 constexpr int rounds = 4000;
 
-/// Per round, of one name each: a chain of norms, a copy of the last that nobody needs twice, a dead branch, two results and an update of one cache.
+/// Per round, of one name each: a chain of norms, a copy of the last that nobody needs twice, a dead branch, two
+/// results and an update of one cache.
 Graph many_nodes() {
   const Dim T = Dim::symbol("T");
   Graph graph;
@@ -47,7 +48,8 @@ TEST(LargeGraph, BuildsVerifiesSimplifiesAndComesBack) {
   EXPECT_EQ(find_violation(live), std::nullopt);
   const std::string text = to_text(live);
   EXPECT_EQ(to_text(parse_graph(text)), text);
-  std::printf("%zu nodes in %.2f s\n", graph.nodes().size(), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  std::printf("%zu nodes in %.2f s\n", graph.nodes().size(),
+              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Random attributes of the operators that rules are about; a later node of a pattern often has what an earlier one had, or its inverse.
+// Random attributes of the operators that rules are about; a later node of a pattern often has what an earlier one had,
+// or its inverse.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 #include <random>
 
 #include "graph/rewrite/pattern.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 
@@ -43,7 +44,9 @@ class RandomAttributes {
         a.set("keepdims", one_in(2));
         terms_ = 1;
         if (own_axes_->empty()) terms_ = static_cast<double>(x.elements().constant());
-        else if (rank > 0) terms_ = static_cast<double>(x.dims[static_cast<std::size_t>((own_axes_->front() % rank + rank) % rank)].constant());
+        else if (rank > 0)
+          terms_ = static_cast<double>(
+              x.dims[static_cast<std::size_t>((own_axes_->front() % rank + rank) % rank)].constant());
         if (one_in(2)) terms_ = 1 / terms_;
         break;
       }
@@ -80,10 +83,12 @@ class RandomAttributes {
         break;
       }
       case OpKind::slice: {
-        const std::int64_t axis = slices_++ == 0 || one_in(2) ? sliced_axis_ = between(0, std::max(0, rank - 1)) : sliced_axis_;
+        const std::int64_t axis =
+            slices_++ == 0 || one_in(2) ? sliced_axis_ = between(0, std::max(0, rank - 1)) : sliced_axis_;
         const std::int64_t size = rank > axis ? x.dims[static_cast<std::size_t>(axis)].constant() : 1, half = size / 2;
         Ints starts{0}, ends{half};
-        if (slices_ == 2 || one_in(2)) starts = {half}, ends = {one_in(2) ? size : std::numeric_limits<std::int64_t>::max()};
+        if (slices_ == 2 || one_in(2))
+          starts = {half}, ends = {one_in(2) ? size : std::numeric_limits<std::int64_t>::max()};
         if (one_in(4)) starts = {0}, ends = {size};
         a.set("starts", starts);
         a.set("ends", ends);
@@ -98,7 +103,8 @@ class RandomAttributes {
       }
       case OpKind::pad: a.set("pads", Ints(2 * static_cast<std::size_t>(rank), one_in(2) ? 0 : 1)); break;
       case OpKind::cast: {
-        static constexpr DType types[] = {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u8};
+        static constexpr DType types[] = {DType::f32, DType::f64, DType::bf16, DType::f16,
+                                          DType::i32, DType::i64, DType::u8};
         a.set("out_dtype", std::string(name_of(one_in(3) ? dtype_ : types[random_() % std::size(types)])));
         break;
       }

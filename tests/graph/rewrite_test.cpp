@@ -13,20 +13,24 @@
 namespace cermet {
 namespace {
 
-std::string file(const Rule& rule, std::string_view which) { return fmt::format("graph/golden/rewrite/{}.{}.graph", rule.name, which); }
+std::string file(const Rule& rule, std::string_view which) {
+  return fmt::format("graph/golden/rewrite/{}.{}.graph", rule.name, which);
+}
 Graph read(const std::string& name) { return parse_graph(read_text(CERMET_SOURCE_DIR "/tests/" + name)); }
 
-/// Results of a rule that is not exact: quantized values differ by a step at most, others by float32 rounding, or by that of values in between, which are
-/// at most 1.
+/// Results of a rule that is not exact: quantized values differ by a step at most, others by float32 rounding, or by
+/// that of values in between, which are at most 1.
 double allowed(const Rule& rule, DType type, double value) {
   if (rule.rounding == RoundingClass::exact) return 0;
   if (rule.rounding == RoundingClass::fast && type == DType::bf16) return (1 + std::abs(value)) / 128;
   if (type == DType::i8 || type == DType::i32) return 1;
-  return type == DType::f8_e4m3 ? std::abs(value) / 8 : type == DType::bf16 ? std::abs(value) / 128 : 1e-5 * (1 + std::abs(value));
+  return type == DType::f8_e4m3 ? std::abs(value) / 8
+         : type == DType::bf16  ? std::abs(value) / 128
+                                : 1e-5 * (1 + std::abs(value));
 }
 
-/// Every rule of whole operators has an example in golden/rewrite, computes there what the graph computed before, and leaves NAME.kept alone, where its
-/// condition does not hold.
+/// Every rule of whole operators has an example in golden/rewrite, computes there what the graph computed before, and
+/// leaves NAME.kept alone, where its condition does not hold.
 class RewriteRule : public testing::TestWithParam<const Rule*> {};
 
 TEST_P(RewriteRule, RewritesItsExampleAndComputesTheSame) {
@@ -46,7 +50,8 @@ TEST_P(RewriteRule, RewritesItsExampleAndComputesTheSame) {
       const std::vector<double>&x = expected.at(output.name), &y = found.at(output.name);
       ASSERT_EQ(x.size(), y.size());
       for (std::size_t i = 0; i < x.size(); ++i)
-        EXPECT_LE(std::abs(x[i] - y[i]), allowed(rule, before.type(output.value).dtype, x[i])) << output.name << ' ' << i;
+        EXPECT_LE(std::abs(x[i] - y[i]), allowed(rule, before.type(output.value).dtype, x[i]))
+            << output.name << ' ' << i;
     }
   }
 }
@@ -94,11 +99,14 @@ TEST(Rewrite, RulesBuildOnEachOther) {
 }
 
 TEST(Rewrite, PatternsNameWhatIsWrong) {
-  EXPECT_EQ(error_text([] { Pattern::parse("y = norm(x)"); }), "pattern \"y = norm(x)\": expected an operator at column 5, found \"norm(x)\"");
-  EXPECT_EQ(error_text([] { Pattern::parse("y = rms_norm(x"); }), "pattern \"y = rms_norm(x\": expected ')' at column 15, found the end");
+  EXPECT_EQ(error_text([] { Pattern::parse("y = norm(x)"); }),
+            "pattern \"y = norm(x)\": expected an operator at column 5, found \"norm(x)\"");
+  EXPECT_EQ(error_text([] { Pattern::parse("y = rms_norm(x"); }),
+            "pattern \"y = rms_norm(x\": expected ')' at column 15, found the end");
 }
 
-/// Layers of everything that rules find: one rewriting of 20,000 nodes, whose number of applications is that of the layers.
+/// Layers of everything that rules find: one rewriting of 20,000 nodes, whose number of applications is that of the
+/// layers.
 TEST(Rewrite, TakesTimeInProportionToTheGraph) {
   constexpr std::size_t layers = 2500;
   Graph graph;
@@ -109,7 +117,8 @@ TEST(Rewrite, TakesTimeInProportionToTheGraph) {
   ValueId hidden = graph.add_input("x", {DType::f32, {T, 8}});
   for (std::size_t i = 0; i < layers; ++i) {
     const Graph::Scope scope(graph, fmt::format("layers.{}", i));
-    const ValueId q = graph.apply(OpKind::linear, {hidden, weight(i, "q")}), k = graph.apply(OpKind::linear, {hidden, weight(i, "k")});
+    const ValueId q = graph.apply(OpKind::linear, {hidden, weight(i, "q")}),
+                  k = graph.apply(OpKind::linear, {hidden, weight(i, "k")});
     const ValueId sum = graph.apply(OpKind::add, {q, k}), y = graph.apply(OpKind::rms_norm, {sum});
     const ValueId gate = graph.apply(OpKind::silu, {graph.apply(OpKind::linear, {y, weight(i, "gate")})});
     hidden = graph.apply(OpKind::mul, {gate, graph.apply(OpKind::linear, {y, weight(i, "up")})});
@@ -118,7 +127,8 @@ TEST(Rewrite, TakesTimeInProportionToTheGraph) {
   ASSERT_EQ(graph.nodes().size(), 8 * layers);
   const auto start = std::chrono::steady_clock::now();
   const Rewritten result = rewrite(graph, rewrite_rules());
-  std::printf("%zu nodes rewritten in %.2f s\n", graph.nodes().size(), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  std::printf("%zu nodes rewritten in %.2f s\n", graph.nodes().size(),
+              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   ASSERT_EQ(result.counts.size(), 3u);
   for (const RuleCount& count : result.counts) EXPECT_EQ(count.times, layers) << count.name;
   EXPECT_EQ(result.graph.nodes().size(), 4 * layers);

@@ -1,4 +1,5 @@
-// Random graphs that a rule of algebra finds: types, shapes, attributes and constants of the pattern's operands are drawn until its side condition holds.
+// Random graphs that a rule of algebra finds: types, shapes, attributes and constants of the pattern's operands are
+// drawn until its side condition holds.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 
 #include "format/element.hpp"
 #include "graph/rewrite/rule.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/graph/random_attributes.hpp"
 
 namespace cermet {
@@ -35,11 +36,14 @@ class RuleCase : private RandomAttributes {
       return {};
     }
     for (const PatternName& result : rule_.before.nodes.back().results)
-      if (result.slot >= 0) graph_.add_output(rule_.before.names[static_cast<std::size_t>(result.slot)], values_[static_cast<std::size_t>(result.slot)]);
+      if (result.slot >= 0)
+        graph_.add_output(rule_.before.names[static_cast<std::size_t>(result.slot)],
+                          values_[static_cast<std::size_t>(result.slot)]);
     return std::move(graph_);
   }
 
-  /// Elements of the graph's inputs, and of constants without any. `special`: infinities, NaN and signed zeros among them.
+  /// Elements of the graph's inputs, and of constants without any. `special`: infinities, NaN and signed zeros among
+  /// them.
   Elements draw_elements(const Graph& graph, bool special) {
     Elements elements;
     for (const Value& value : graph.values()) {
@@ -55,8 +59,10 @@ class RuleCase : private RandomAttributes {
  private:
   double draw_element(DType dtype, bool special, double width) {
     if (dtype == DType::boolean) return one_in(2) ? 1 : 0;
-    if (!is_floating(dtype)) return static_cast<double>(one_in(8) ? between(0, 1 << 30) * (one_in(2) ? 1 : -1) : between(-9, 40));
-    static constexpr double specials[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1, -1, 1e30};  // whose square is infinite
+    if (!is_floating(dtype))
+      return static_cast<double>(one_in(8) ? between(0, 1 << 30) * (one_in(2) ? 1 : -1) : between(-9, 40));
+    static constexpr double specials[] = {0.0, -0.0, INFINITY, -INFINITY,
+                                          NAN, 1,    -1,       1e30};  // whose square is infinite
     if (special && one_in(4)) return specials[random_() % std::size(specials)];
     double sum = 0;
     for (int i = 0; i < 4; ++i) sum += uniform(-1, 1);
@@ -71,7 +77,8 @@ class RuleCase : private RandomAttributes {
 
   DType draw_dtype() {
     using enum DType;
-    static constexpr DType floats[] = {f32, f32, f32, f64, bf16, f16}, whole[] = {i32, i64, u32, u8, i16, u64}, all[] = {f32, i64, boolean, f16, u8, boolean};
+    static constexpr DType floats[] = {f32, f32, f32, f64, bf16, f16}, whole[] = {i32, i64, u32, u8, i16, u64},
+                           all[] = {f32, i64, boolean, f16, u8, boolean};
     if (rule_.condition.types() == Condition::Types::real) return floats[random_() % std::size(floats)];
     if (rule_.condition.types() == Condition::Types::integer) return whole[random_() % std::size(whole)];
     if (rule_.condition.types() == Condition::Types::any) return all[random_() % std::size(all)];
@@ -101,7 +108,8 @@ class RuleCase : private RandomAttributes {
 
   Dims dims_of_operand(const PatternNode& node, std::size_t i) {
     const auto first = type(node.operands[0]);
-    const Dim row = first && first->rank() > 0 ? first->dims.back() : Dim(4), rows = first && first->rank() > 1 ? first->dims[0] : Dim(4);
+    const Dim row = first && first->rank() > 0 ? first->dims.back() : Dim(4),
+              rows = first && first->rank() > 1 ? first->dims[0] : Dim(4);
     const auto vector = [&](const Dim& size) { return Dims{size}; };
     switch (node.op) {
       case OpKind::linear: {
@@ -146,7 +154,9 @@ class RuleCase : private RandomAttributes {
     if (node.op == OpKind::where) return i == 0 ? DType::boolean : dtype_;
     if (node.op == OpKind::dequantize) return i == 0 ? DType::i8 : DType::f32;
     if (node.op == OpKind::quantize && i > 0) return DType::f32;
-    if (!definition(node.op).inputs[0].dtypes.contains(dtype_) && definition(node.op).inputs[0].dtypes.contains(DType::boolean)) return DType::boolean;
+    if (!definition(node.op).inputs[0].dtypes.contains(dtype_) &&
+        definition(node.op).inputs[0].dtypes.contains(DType::boolean))
+      return DType::boolean;
     return dtype_;
   }
 
@@ -154,7 +164,8 @@ class RuleCase : private RandomAttributes {
     const TensorType type{dtype, dims};
     const auto count = static_cast<std::size_t>(type.elements().constant());
     std::vector<std::byte> bytes(count * size_of(dtype));
-    for (std::size_t e = 0; e < count; ++e) format::store_element(bytes.data(), dtype, static_cast<std::int64_t>(e), value);
+    for (std::size_t e = 0; e < count; ++e)
+      format::store_element(bytes.data(), dtype, static_cast<std::int64_t>(e), value);
     return graph_.add_constant(fmt::format("k{}", graph_.values().size()), TensorData(type, bytes));
   }
 
@@ -173,7 +184,9 @@ class RuleCase : private RandomAttributes {
 
   /// An input as the side condition may want it: positive, finite, bounded.
   ValueId input(const std::string& name, DType dtype, const Dims& dims) {
-    const auto wrapped = [&](OpKind op) { return graph_.apply(op, {graph_.add_input(name, {dtype, dims})}, {}, name + ".in"); };
+    const auto wrapped = [&](OpKind op) {
+      return graph_.apply(op, {graph_.add_input(name, {dtype, dims})}, {}, name + ".in");
+    };
     const auto plain = [&] { return graph_.add_input(name, {dtype, dims}); };
     if (!is_floating(dtype) || !mentions(name) || one_in(8)) return plain();
     switch (between(0, 6)) {
@@ -184,7 +197,8 @@ class RuleCase : private RandomAttributes {
       case 4:
       case 5: {  // of whole numbers: finite, not NaN
         const ValueId whole = graph_.add_input(name, {DType::u8, dims});
-        const ValueId real = graph_.apply(OpKind::cast, {whole}, {{"out_dtype", std::string(name_of(dtype))}}, name + ".in");
+        const ValueId real =
+            graph_.apply(OpKind::cast, {whole}, {{"out_dtype", std::string(name_of(dtype))}}, name + ".in");
         return graph_.apply(OpKind::add, {real, number(0.5, dtype, {})}, {}, name + ".above");
       }
       default: return wrapped(OpKind::exp);
@@ -192,7 +206,9 @@ class RuleCase : private RandomAttributes {
   }
   bool mentions(const std::string& name) const {
     for (std::size_t at = rule_.when.find(name); at != std::string_view::npos; at = rule_.when.find(name, at + 1)) {
-      const auto is_part = [&](std::size_t i) { return i < rule_.when.size() && std::isalnum(static_cast<unsigned char>(rule_.when[i])); };
+      const auto is_part = [&](std::size_t i) {
+        return i < rule_.when.size() && std::isalnum(static_cast<unsigned char>(rule_.when[i]));
+      };
       if (!(at > 0 && is_part(at - 1)) && !is_part(at + name.size())) return true;
     }
     return false;
@@ -204,14 +220,17 @@ class RuleCase : private RandomAttributes {
     const DType dtype = dtype_of_operand(node, i);
     if (name.kind == PatternName::Kind::number) {
       const bool is_vector = node.op == OpKind::instance_norm;
-      return number(name.number, dtype, is_vector ? dims_of_operand(node, i) : Dims(static_cast<std::size_t>(one_in(4) ? 1 : 0), 1));
+      return number(name.number, dtype,
+                    is_vector ? dims_of_operand(node, i) : Dims(static_cast<std::size_t>(one_in(4) ? 1 : 0), 1));
     }
     ValueId& made = values_[static_cast<std::size_t>(name.slot)];
     if (made) return made;
     if (name.optional && one_in(2)) return {};
     const std::string& text = rule_.before.names[static_cast<std::size_t>(name.slot)];
-    if (name.kind == PatternName::Kind::scalar) made = number(draw_scalar(dtype), dtype, Dims(static_cast<std::size_t>(one_in(4) ? 1 : 0), 1));
-    else if (name.kind == PatternName::Kind::constant) made = graph_.add_constant(text, TensorType{dtype, dims_of_operand(node, i)});
+    if (name.kind == PatternName::Kind::scalar)
+      made = number(draw_scalar(dtype), dtype, Dims(static_cast<std::size_t>(one_in(4) ? 1 : 0), 1));
+    else if (name.kind == PatternName::Kind::constant)
+      made = graph_.add_constant(text, TensorType{dtype, dims_of_operand(node, i)});
     else made = input(text, dtype, dims_of_operand(node, i));
     return made;
   }
@@ -236,7 +255,8 @@ class RuleCase : private RandomAttributes {
       names.push_back(name.starts_with('.') ? fmt::format("n{}", graph_.values().size()) : name);
     }
     const std::vector<ValueId> made = graph_.apply_all(node.op, std::move(inputs), attributes, names);
-    for (std::size_t o = 0; o < node.results.size(); ++o) values_[static_cast<std::size_t>(node.results[o].slot)] = made.at(o);
+    for (std::size_t o = 0; o < node.results.size(); ++o)
+      values_[static_cast<std::size_t>(node.results[o].slot)] = made.at(o);
   }
 
   const Rule& rule_;

@@ -13,23 +13,28 @@ namespace cermet {
 class Spelling {
  public:
   explicit Spelling(unsigned seed) : random_(seed) {
-    batch_ = 1 + draw(2), kv_heads_ = 1 + draw(3), group_ = draw(3) == 0 ? 2 : 1, queries_ = 3 + draw(3), keys_ = 5 + draw(3), size_ = 4,
-    value_size_ = draw(2) ? 4 : 3;
+    batch_ = 1 + draw(2), kv_heads_ = 1 + draw(3), group_ = draw(3) == 0 ? 2 : 1, queries_ = 3 + draw(3),
+    keys_ = 5 + draw(3), size_ = 4, value_size_ = draw(2) ? 4 : 3;
     graph_.name = "spelling";
     build();
   }
   const Graph& graph() const { return graph_; }
   /// Longest chain of float32 roundings times the magnitudes of values (1) and scores (9, with biases of both signs).
-  double allowed() const { return (2 * (static_cast<double>(size_) + 8) + static_cast<double>(keys_)) * std::ldexp(1.0, -24) * 10; }
+  double allowed() const {
+    return (2 * (static_cast<double>(size_) + 8) + static_cast<double>(keys_)) * std::ldexp(1.0, -24) * 10;
+  }
 
  private:
   std::int64_t draw(std::int64_t count) { return static_cast<std::int64_t>(random_() % static_cast<unsigned>(count)); }
   std::int64_t heads() const { return kv_heads_ * group_; }
 
   ValueId reshape(ValueId x, const Ints& shape) { return graph_.apply(OpKind::reshape, {x}, {{"shape", shape}}); }
-  ValueId transpose(ValueId x, const Ints& permutation) { return graph_.apply(OpKind::transpose, {x}, {{"permutation", permutation}}); }
+  ValueId transpose(ValueId x, const Ints& permutation) {
+    return graph_.apply(OpKind::transpose, {x}, {{"permutation", permutation}});
+  }
   ValueId number(double value) {
-    return graph_.add_constant(fmt::format("number{}", ++count_), TensorData::of<float>({DType::f32, {}}, {static_cast<float>(value)}));
+    return graph_.add_constant(fmt::format("number{}", ++count_),
+                               TensorData::of<float>({DType::f32, {}}, {static_cast<float>(value)}));
   }
   ValueId times(ValueId x, double factor) {
     if (draw(2)) return graph_.apply(OpKind::div, {x, number(1 / factor)});
@@ -63,8 +68,12 @@ class Spelling {
     return reshape(x, {batch_, heads(), tokens, size});
   }
   /// [B, H, a, b] as the products see it.
-  ValueId stacked(ValueId x, std::int64_t a, std::int64_t b) { return joins_heads_ ? reshape(x, {batch_ * heads(), a, b}) : x; }
-  ValueId unstacked(ValueId x, std::int64_t a, std::int64_t b) { return joins_heads_ ? reshape(x, {batch_, heads(), a, b}) : x; }
+  ValueId stacked(ValueId x, std::int64_t a, std::int64_t b) {
+    return joins_heads_ ? reshape(x, {batch_ * heads(), a, b}) : x;
+  }
+  ValueId unstacked(ValueId x, std::int64_t a, std::int64_t b) {
+    return joins_heads_ ? reshape(x, {batch_, heads(), a, b}) : x;
+  }
   ValueId flipped(ValueId x) { return joins_heads_ ? transpose(x, {0, 2, 1}) : transpose(x, {0, 1, 3, 2}); }
 
   ValueId product(ValueId a, ValueId b) {
@@ -74,24 +83,35 @@ class Spelling {
     return graph_.apply(OpKind::matmul, {a, b}, {{"transpose_a", ta}, {"transpose_b", tb}});
   }
   /// Either a b or (b' a')'.
-  ValueId either_product(ValueId a, ValueId b) { return draw(2) ? product(a, b) : flipped(product(flipped(b), flipped(a))); }
+  ValueId either_product(ValueId a, ValueId b) {
+    return draw(2) ? product(a, b) : flipped(product(flipped(b), flipped(a)));
+  }
 
   Dims mask_dims() {
-    const Dims all[] = {{batch_, 1, 1, keys_}, {1, 1, queries_, keys_},      {queries_, keys_},     {batch_, heads(), queries_, keys_}, {keys_},
-                        {heads(), 1, keys_},   {batch_, 1, queries_, keys_}, {heads(), queries_, 1}};
+    const Dims all[] = {{batch_, 1, 1, keys_},
+                        {1, 1, queries_, keys_},
+                        {queries_, keys_},
+                        {batch_, heads(), queries_, keys_},
+                        {keys_},
+                        {heads(), 1, keys_},
+                        {batch_, 1, queries_, keys_},
+                        {heads(), queries_, 1}};
     return all[draw(8)];
   }
   /// A mask whose rows all see key 0.
   ValueId mask() {
     const Dims dims = mask_dims();
     std::vector<std::uint8_t> bits;
-    for (std::int64_t i = 0; i < cermet::product(dims).constant(); ++i) bits.push_back(dims.back() == Dim(1) || i % keys_ == 0 || draw(2) != 0);
-    return graph_.add_constant(fmt::format("mask{}", ++count_), TensorData::of<std::uint8_t>({DType::boolean, dims}, bits));
+    for (std::int64_t i = 0; i < cermet::product(dims).constant(); ++i)
+      bits.push_back(dims.back() == Dim(1) || i % keys_ == 0 || draw(2) != 0);
+    return graph_.add_constant(fmt::format("mask{}", ++count_),
+                               TensorData::of<std::uint8_t>({DType::boolean, dims}, bits));
   }
   ValueId positions(std::int64_t count, const Dims& dims) {
     std::vector<std::int32_t> list;
     for (std::int64_t i = 0; i < count; ++i) list.push_back(static_cast<std::int32_t>(i));
-    return graph_.add_constant(fmt::format("positions{}", ++count_), TensorData::of<std::int32_t>({DType::i32, dims}, list));
+    return graph_.add_constant(fmt::format("positions{}", ++count_),
+                               TensorData::of<std::int32_t>({DType::i32, dims}, list));
   }
 
   /// Something added to scores [B, H, S, T], or a mask.
@@ -101,18 +121,23 @@ class Spelling {
     switch (draw(7)) {
       case 0: return x;
       case 1: {
-        const ValueId bias = graph_.apply(OpKind::neg, {graph_.add_input(fmt::format("bias{}", ++count_), {DType::f32, mask_dims()})});
-        return draw(2) ? graph_.apply(OpKind::add, {x, bias}) : draw(2) ? graph_.apply(OpKind::add, {bias, x}) : graph_.apply(OpKind::sub, {x, bias});
+        const ValueId bias =
+            graph_.apply(OpKind::neg, {graph_.add_input(fmt::format("bias{}", ++count_), {DType::f32, mask_dims()})});
+        return draw(2)   ? graph_.apply(OpKind::add, {x, bias})
+               : draw(2) ? graph_.apply(OpKind::add, {bias, x})
+                         : graph_.apply(OpKind::sub, {x, bias});
       }
       case 2: return graph_.apply(OpKind::where, {mask(), x, number(excluded)});
       case 3: return graph_.apply(OpKind::where, {graph_.apply(OpKind::logical_not, {mask()}), number(excluded), x});
       case 4: return graph_.apply(OpKind::add, {x, graph_.apply(OpKind::where, {mask(), number(0), number(excluded)})});
       case 5: {
         const ValueId seen = graph_.apply(OpKind::cast, {mask()}, {{"out_dtype", "f32"}});
-        return graph_.apply(OpKind::sub, {x, graph_.apply(OpKind::mul, {graph_.apply(OpKind::sub, {number(1), seen}), number(1e4)})});
+        return graph_.apply(
+            OpKind::sub, {x, graph_.apply(OpKind::mul, {graph_.apply(OpKind::sub, {number(1), seen}), number(1e4)})});
       }
       default: {
-        const ValueId sees = graph_.apply(OpKind::greater_equal, {positions(queries_, {queries_, 1}), positions(keys_, {1, keys_})});
+        const ValueId sees =
+            graph_.apply(OpKind::greater_equal, {positions(queries_, {queries_, 1}), positions(keys_, {1, keys_})});
         return graph_.apply(OpKind::where, {sees, x, number(excluded)});
       }
     }
@@ -129,13 +154,16 @@ class Spelling {
       return reshape(graph_.apply(op, {y}, {{"axes", Ints{-1}}}), shape);
     };
     if (draw(2)) return graph_.apply(OpKind::softmax, {x});
-    const ValueId weight = graph_.apply(OpKind::exp, {graph_.apply(OpKind::sub, {x, over(OpKind::reduce_max, x)})}), sum = over(OpKind::reduce_sum, weight);
-    return draw(2) ? graph_.apply(OpKind::div, {weight, sum}) : graph_.apply(OpKind::mul, {graph_.apply(OpKind::reciprocal, {sum}), weight});
+    const ValueId weight = graph_.apply(OpKind::exp, {graph_.apply(OpKind::sub, {x, over(OpKind::reduce_max, x)})}),
+                  sum = over(OpKind::reduce_sum, weight);
+    return draw(2) ? graph_.apply(OpKind::div, {weight, sum})
+                   : graph_.apply(OpKind::mul, {graph_.apply(OpKind::reciprocal, {sum}), weight});
   }
 
   void build() {
     joins_heads_ = draw(3) == 0;
-    ValueId q = operand("q", heads(), queries_, size_), k = operand("k", kv_heads_, keys_, size_), v = operand("v", kv_heads_, keys_, value_size_);
+    ValueId q = operand("q", heads(), queries_, size_), k = operand("k", kv_heads_, keys_, size_),
+            v = operand("v", kv_heads_, keys_, value_size_);
     const double scale = 1 / std::sqrt(static_cast<double>(size_));
     const std::int64_t place = draw(5);
     if (place == 0 || place == 2) q = times(q, place == 2 ? std::sqrt(scale) : scale);

@@ -1,4 +1,5 @@
-// Marks of nodes that become one launch: made by scopes, kept by the text form, the editor and every rewriting, which never crosses their borders.
+// Marks of nodes that become one launch: made by scopes, kept by the text form, the editor and every rewriting, which
+// never crosses their borders.
 #include <gtest/gtest.h>
 
 #include "graph/channels_last.hpp"
@@ -20,7 +21,9 @@ std::string marks_of(const Graph& graph) {
   std::string text;
   for (const Node& node : graph.nodes()) {
     const std::int32_t mark = node.super_kernel;
-    const std::string name = mark >= 0 ? graph.super_kernels()[static_cast<std::size_t>(mark)].name : mark == Node::excluded ? "outside" : "-";
+    const std::string name = mark >= 0                ? graph.super_kernels()[static_cast<std::size_t>(mark)].name
+                             : mark == Node::excluded ? "outside"
+                                                      : "-";
     text += fmt::format("{}{}:{}", text.empty() ? "" : " ", graph.value(node.outputs[0]).name, name);
   }
   return text;
@@ -70,18 +73,22 @@ TEST(SuperKernelMarks, WrongScopesAreRefused) {
   EXPECT_EQ(error_text([&] { const auto scope = graph.super_kernel("sp1", "width=5"); }),
             "graph 'chain': super-kernel 'sp1': expected its options, 'width=4:profile=1', or none, found 'width=5'");
   EXPECT_EQ(error_text([&] { const auto scope = graph.super_kernel("new", "breadth=5"); }),
-            "graph 'chain': super-kernel 'new': super-kernel options: expected one of feed-sync-all, stream-fusion, strict-scope-check, prefetch, early-start, "
+            "graph 'chain': super-kernel 'new': super-kernel options: expected one of feed-sync-all, stream-fusion, "
+            "strict-scope-check, prefetch, early-start, "
             "width, debug-sync-all, profile, found \"breadth\"");
   EXPECT_EQ(error_text([&] { const auto scope = graph.super_kernel("", "width=5"); }),
-            "graph 'chain': super-kernel without a name: expected no options, because its nodes are in none, found 'width=5'");
-  EXPECT_EQ(error_text([&] { graph.add_super_kernel(""); }), "graph 'chain': super-kernel '': expected a name, found an empty one");
+            "graph 'chain': super-kernel without a name: expected no options, because its nodes are in none, found "
+            "'width=5'");
+  EXPECT_EQ(error_text([&] { graph.add_super_kernel(""); }),
+            "graph 'chain': super-kernel '': expected a name, found an empty one");
   EXPECT_EQ(graph.super_kernels().size(), 2u) << "a refused one is not left behind";
   EXPECT_EQ(marks_of(graph), marks_of(chain()));
 }
 
 TEST(SuperKernelMarks, ComeBackFromText) {
   const std::string text = to_text(chain());
-  EXPECT_NE(text.find("  super_kernel sp1 \"width=4:profile=1\"\n  super_kernel \"other one\"\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  super_kernel sp1 \"width=4:profile=1\"\n  super_kernel \"other one\"\n"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("%d = neg(%c) : f32[4, 8] in \"other one\"\n"), std::string::npos) << text;
   const Graph back = parse_graph(text);
   EXPECT_EQ(back.super_kernels(), chain().super_kernels());
@@ -116,7 +123,8 @@ TEST(SuperKernelMarks, AFocusSeesOneSuperKernel) {
 
 /// Where every node stands in a place of its own of a graph with two equal halves, one of them marked as `mark` says.
 std::string halves(const std::string& mark) {
-  return "graph g {\n  super_kernel sp1\n  input %x : f32[4, 8]\n  constant %c : f32[8]\n  constant %d : f32[8]\n  %a = mul(%x, %c) : f32[4, 8]\n  %b = "
+  return "graph g {\n  super_kernel sp1\n  input %x : f32[4, 8]\n  constant %c : f32[8]\n  constant %d : f32[8]\n  %a "
+         "= mul(%x, %c) : f32[4, 8]\n  %b = "
          "mul(%a, %d) : f32[4, 8]" +
          mark + "\n  %e = mul(%x, %c) : f32[4, 8]" + mark + "\n  output b = %b\n  output e = %e\n}\n";
 }
@@ -130,8 +138,10 @@ TEST(SuperKernelMarks, RulesDoNotCrossTheirBorder) {
   // silu and mul become silu_and_mul only together.
   const auto graph = [](const std::string& first, const std::string& second) {
     return parse_graph(
-        "graph g {\n  super_kernel sp1\n  super_kernel sp2\n  input %x : f32[4, 16]\n  %g, %u = split(%x) {axis = -1, parts = 2} : f32[4, 8], f32[4, 8]" +
-        first + "\n  %s = silu(%g) : f32[4, 8]" + first + "\n  %y = mul(%s, %u) : f32[4, 8]" + second + "\n  output y = %y\n}\n");
+        "graph g {\n  super_kernel sp1\n  super_kernel sp2\n  input %x : f32[4, 16]\n  %g, %u = split(%x) {axis = -1, "
+        "parts = 2} : f32[4, 8], f32[4, 8]" +
+        first + "\n  %s = silu(%g) : f32[4, 8]" + first + "\n  %y = mul(%s, %u) : f32[4, 8]" + second +
+        "\n  output y = %y\n}\n");
   };
   const std::vector<std::string> marks{"", " in sp1", " in sp2", " outside"};
   for (const std::string& first : marks)
@@ -150,8 +160,9 @@ TEST(SuperKernelMarks, RulesDoNotCrossTheirBorder) {
 
 TEST(SuperKernelMarks, AlgebraDoesNotCrossTheirBorder) {
   const auto nodes_of = [](const std::string& first, const std::string& second) {
-    const Graph before = parse_graph("graph g {\n  super_kernel sp1\n  input %x : i32[4, 8]\n  %a = neg(%x) : i32[4, 8]" + first +
-                                     "\n  %b = neg(%a) : i32[4, 8]" + second + "\n  %y = abs(%b) : i32[4, 8]" + second + "\n  output y = %y\n}\n");
+    const Graph before = parse_graph(
+        "graph g {\n  super_kernel sp1\n  input %x : i32[4, 8]\n  %a = neg(%x) : i32[4, 8]" + first +
+        "\n  %b = neg(%a) : i32[4, 8]" + second + "\n  %y = abs(%b) : i32[4, 8]" + second + "\n  output y = %y\n}\n");
     const Graph after = rewrite(before, rewrite_rules()).graph;
     EXPECT_EQ(Evaluation(after, {}).outputs(), Evaluation(before, {}).outputs());
     return after.nodes().size();
@@ -165,17 +176,21 @@ TEST(SuperKernelMarks, AlgebraDoesNotCrossTheirBorder) {
 TEST(SuperKernelOptions, ParseAndComeBack) {
   EXPECT_EQ(SuperKernelOptions::parse(""), SuperKernelOptions());
   EXPECT_EQ(to_string(SuperKernelOptions()), "");
-  const SuperKernelOptions options =
-      SuperKernelOptions::parse("width=132:strict-scope-check=abort:stream-fusion=0:feed-sync-all=1:early-start=0:prefetch=0:debug-sync-all=1:profile=1");
+  const SuperKernelOptions options = SuperKernelOptions::parse(
+      "width=132:strict-scope-check=abort:stream-fusion=0:feed-sync-all=1:early-start=0:prefetch=0:debug-sync-all=1:"
+      "profile=1");
   EXPECT_EQ(options.width, 132);
   EXPECT_EQ(options.strict_scope_check, StrictScopeCheck::abort);
-  EXPECT_EQ(to_string(options), "feed-sync-all=1:stream-fusion=0:strict-scope-check=abort:prefetch=0:early-start=0:width=132:debug-sync-all=1:profile=1");
+  EXPECT_EQ(to_string(options),
+            "feed-sync-all=1:stream-fusion=0:strict-scope-check=abort:prefetch=0:early-start=0:width=132:debug-sync-"
+            "all=1:profile=1");
   EXPECT_EQ(SuperKernelOptions::parse(to_string(options)), options);
 }
 
 TEST(SuperKernelOptions, StandardsOfTheTableAreTheDefaults) {
   for (const SuperKernelOptionInfo& info : super_kernel_options())
-    EXPECT_EQ(SuperKernelOptions::parse(fmt::format("{}={}", info.key, info.standard)), SuperKernelOptions()) << info.key;
+    EXPECT_EQ(SuperKernelOptions::parse(fmt::format("{}={}", info.key, info.standard)), SuperKernelOptions())
+        << info.key;
 }
 
 TEST(SuperKernelOptions, WrongOnesAreRefusedByName) {
@@ -187,7 +202,8 @@ TEST(SuperKernelOptions, WrongOnesAreRefusedByName) {
   EXPECT_EQ(error("width=1048577"), "super-kernel option width: expected 0..1048576, found \"1048577\"");
   EXPECT_EQ(error("width=1x"), "super-kernel option width: expected 0..1048576, found \"1x\"");
   EXPECT_EQ(error("profile=2"), "super-kernel option profile: expected 0|1, found \"2\"");
-  EXPECT_EQ(error("strict-scope-check=warn"), "super-kernel option strict-scope-check: expected bypass|abort, found \"warn\"");
+  EXPECT_EQ(error("strict-scope-check=warn"),
+            "super-kernel option strict-scope-check: expected bypass|abort, found \"warn\"");
   EXPECT_NE(error("Width=1").find("found \"Width\""), std::string::npos);
 }
 

@@ -14,11 +14,14 @@ bool same(const Graph& a, const Graph& b) {
     return x.name == y.name && x.type == y.type && x.kind == y.kind && x.producer == y.producer && x.source == y.source;
   };
   const auto nodes = [](const Node& x, const Node& y) {
-    return x.op == y.op && x.inputs == y.inputs && x.outputs == y.outputs && x.attributes == y.attributes && x.scope == y.scope &&
-           x.super_kernel == y.super_kernel;
+    return x.op == y.op && x.inputs == y.inputs && x.outputs == y.outputs && x.attributes == y.attributes &&
+           x.scope == y.scope && x.super_kernel == y.super_kernel;
   };
-  const auto outputs = [](const GraphOutput& x, const GraphOutput& y) { return x.name == y.name && x.value == y.value; };
-  return a.name == b.name && a.ranges() == b.ranges() && std::equal(a.values().begin(), a.values().end(), b.values().begin(), b.values().end(), values) &&
+  const auto outputs = [](const GraphOutput& x, const GraphOutput& y) {
+    return x.name == y.name && x.value == y.value;
+  };
+  return a.name == b.name && a.ranges() == b.ranges() &&
+         std::equal(a.values().begin(), a.values().end(), b.values().begin(), b.values().end(), values) &&
          std::equal(a.nodes().begin(), a.nodes().end(), b.nodes().begin(), b.nodes().end(), nodes) &&
          std::equal(a.outputs().begin(), a.outputs().end(), b.outputs().begin(), b.outputs().end(), outputs);
 }
@@ -29,13 +32,17 @@ Graph layer() {
   Graph graph;
   graph.name = "layer";
   const ValueId x = graph.add_input("x", {DType::bf16, {T, 64}}), slots = graph.add_input("slots", {DType::i32, {T}});
-  const ValueId k_cache = graph.add_input("k_cache", {DType::bf16, {8, 2, 16, 32}}), v_cache = graph.add_input("v_cache", {DType::bf16, {8, 2, 16, 32}});
+  const ValueId k_cache = graph.add_input("k_cache", {DType::bf16, {8, 2, 16, 32}}),
+                v_cache = graph.add_input("v_cache", {DType::bf16, {8, 2, 16, 32}});
   const Graph::Scope scope(graph, "layers.0");
   ValueId y;
   {
     const Graph::Scope attention(graph, "attention");
-    const ValueId normed = graph.apply(OpKind::rms_norm, {x, graph.add_constant("layers.0.norm.weight", {DType::bf16, {64}})}, {{"eps", 1e-5}});
-    const ValueId k = graph.apply(OpKind::linear, {normed, graph.add_constant("layers.0.k.weight", {DType::bf16, {64, 64}})}, {}, "layers.0.attention.k");
+    const ValueId normed = graph.apply(
+        OpKind::rms_norm, {x, graph.add_constant("layers.0.norm.weight", {DType::bf16, {64}})}, {{"eps", 1e-5}});
+    const ValueId k =
+        graph.apply(OpKind::linear, {normed, graph.add_constant("layers.0.k.weight", {DType::bf16, {64, 64}})}, {},
+                    "layers.0.attention.k");
     const ValueId heads = graph.apply(OpKind::reshape, {k}, {{"shape", Ints{0, 2, 32}}});
     y = graph.apply_all(OpKind::kv_cache_write, {heads, heads, k_cache, v_cache, slots}, {{"layout", "hnd"}})[0];
   }
@@ -100,7 +107,8 @@ TEST(GraphText, ConstantsAndRangesComeBack) {
   graph.set_range(Symbol("T"), {1, 4096});
   graph.set_range(Symbol("B"), {2, DimRange{}.greatest});
   const ValueId x = graph.add_input("x", {DType::f32, {B * T, ceil_div(T, 2), dim_min(T, 8), 4}});
-  const ValueId q = graph.add_constant("q.weight", {DType::f32, {6, 4}}), k = graph.add_constant("k.weight", {DType::f32, {2, 4}});
+  const ValueId q = graph.add_constant("q.weight", {DType::f32, {6, 4}}),
+                k = graph.add_constant("k.weight", {DType::f32, {2, 4}});
   const ValueId both = graph.add_constant("qk.weight", {OpKind::concat, {q, k}, {{"axis", std::int64_t{0}}}});
   const ValueId second = graph.add_constant("half", {OpKind::split, {both}, {{"parts", std::int64_t{2}}}, 1});
   const ValueId scale = graph.add_constant("scale", TensorData::of<float>({DType::f32, {4}}, {1, 2, 3, -0.5f}));
@@ -113,35 +121,46 @@ TEST(GraphText, ConstantsAndRangesComeBack) {
 
 TEST(GraphText, ErrorsNameTheLine) {
   const auto error = [](std::string_view line) {
-    return error_text([&] { parse_graph(fmt::format("graph g {{\n\n  // a remark\n  input %x : f32[T, 8]\n  {}\n}}\n", line)); });
+    return error_text(
+        [&] { parse_graph(fmt::format("graph g {{\n\n  // a remark\n  input %x : f32[T, 8]\n  {}\n}}\n", line)); });
   };
   EXPECT_EQ(error("%y = rms_norm(%x) : f32[T, 8]"), "no error");
-  EXPECT_EQ(error("%y = rms_norm(%z) : f32[T, 8]"), "graph text, line 5: value %z: expected a value of the graph, found none of that name");
-  EXPECT_EQ(error("output y = %\"z z\""), "graph text, line 5: value %\"z z\": expected a value of the graph, found none of that name");
+  EXPECT_EQ(error("%y = rms_norm(%z) : f32[T, 8]"),
+            "graph text, line 5: value %z: expected a value of the graph, found none of that name");
+  EXPECT_EQ(error("output y = %\"z z\""),
+            "graph text, line 5: value %\"z z\": expected a value of the graph, found none of that name");
   EXPECT_EQ(error("%y = norm(%x) : f32[T, 8]"), "graph text, line 5: expected an operator, found 'norm'");
-  EXPECT_EQ(error("%y = rms_norm(%x : f32[T, 8]"), "graph text, line 5: expected ')' at column 20, found \": f32[T, 8]\"");
+  EXPECT_EQ(error("%y = rms_norm(%x : f32[T, 8]"),
+            "graph text, line 5: expected ')' at column 20, found \": f32[T, 8]\"");
   EXPECT_EQ(error("%y = rms_norm(%x) : f33[T, 8]"),
-            "graph text, line 5: type \"f33[T, 8]\": expected an element type (" + dtypes::all.to_string() + ") at column 1, found \"f33[T, 8]\"");
-  EXPECT_EQ(
-      error("%y = rms_norm(%x) {eps = } : f32[T, 8]"),
-      "graph text, line 5: attribute value \"\": expected true, false, a number, a quoted string, a list, a tensor or a graph at column 1, found the end");
+            "graph text, line 5: type \"f33[T, 8]\": expected an element type (" + dtypes::all.to_string() +
+                ") at column 1, found \"f33[T, 8]\"");
+  EXPECT_EQ(error("%y = rms_norm(%x) {eps = } : f32[T, 8]"),
+            "graph text, line 5: attribute value \"\": expected true, false, a number, a quoted string, a list, a "
+            "tensor or a graph at column 1, found the end");
   EXPECT_EQ(error("%y = rms_norm(%x) {eps = \"} : f32[T, 8]"),
             "graph text, line 5: expected a string with its closing quote at column 28, found \"\\\"} : f32[T, 8]\"");
   EXPECT_EQ(error("%y = rms_norm(%x)"), "graph text, line 5: expected ':' at column 20, found the end of the line");
-  EXPECT_EQ(error("%y = rms_norm(%x) : f32[T, 8] // a b"), "graph text, line 5: expected the end of the line at column 38, found \"b\"");
-  EXPECT_EQ(error("input x : f32[T, 8]"), "graph text, line 5: expected a value such as %x at column 9, found \"x : f32[T, 8]\"");
-  EXPECT_EQ(error("input %y : f32"), "graph text, line 5: expected a type such as bf16[T, 64] at column 14, found \"f32\"");
+  EXPECT_EQ(error("%y = rms_norm(%x) : f32[T, 8] // a b"),
+            "graph text, line 5: expected the end of the line at column 38, found \"b\"");
+  EXPECT_EQ(error("input x : f32[T, 8]"),
+            "graph text, line 5: expected a value such as %x at column 9, found \"x : f32[T, 8]\"");
+  EXPECT_EQ(error("input %y : f32"),
+            "graph text, line 5: expected a type such as bf16[T, 64] at column 14, found \"f32\"");
   EXPECT_EQ(error("symbol T = 4"), "graph text, line 5: expected ':' at column 12, found \"= 4\"");
   EXPECT_EQ(error("symbol T : 4"), "graph text, line 5: expected '..' at column 15, found the end of the line");
-  EXPECT_EQ(error("constant %c : f32[2] = tensor f32[2] 0x00"), "graph text, line 5: tensor f32[2]: expected 8 bytes, found 1");
+  EXPECT_EQ(error("constant %c : f32[2] = tensor f32[2] 0x00"),
+            "graph text, line 5: tensor f32[2]: expected 8 bytes, found 1");
   EXPECT_EQ(error("constant %c : f32[2] = stack(%a)"), "graph text, line 5: expected an operator, found 'stack'");
-  EXPECT_EQ(error("constant %c : f32[2] = concat(%a)"), "graph text, line 5: value %a: expected a value of the graph, found none of that name");
+  EXPECT_EQ(error("constant %c : f32[2] = concat(%a)"),
+            "graph text, line 5: value %a: expected a value of the graph, found none of that name");
   EXPECT_EQ(error("%y = rms_norm(%x) {body = graph \"graph b {\"} : f32[T, 8]"),
             "graph text, line 5: attribute 'body': graph text, line 2: expected '}', found the end");
   EXPECT_EQ(error("} "), "no error");
   EXPECT_EQ(error_text([] { parse_graph(""); }), "graph text, line 1: expected 'graph NAME {', found the end");
   EXPECT_EQ(error_text([] { parse_graph("graph g {\n"); }), "graph text, line 2: expected '}', found the end");
-  EXPECT_EQ(error_text([] { parse_graph("digraph g {\n"); }), "graph text, line 1: expected 'graph' at column 1, found \"digraph g {\"");
+  EXPECT_EQ(error_text([] { parse_graph("digraph g {\n"); }),
+            "graph text, line 1: expected 'graph' at column 1, found \"digraph g {\"");
 }
 
 /// No prefix, deletion or changed byte of a text may crash the parser or the verifier.

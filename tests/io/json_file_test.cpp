@@ -24,8 +24,9 @@ std::string parse_error(std::string_view text, const JsonLimits& limits = {}) {
 }
 
 TEST(JsonFile, TypedAccess) {
-  const JsonDocument document =
-      JsonDocument::parse(R"({"a": {"b.c": [1, -2.5, "x\u00e9", true, null]}, "n": null, "big": 9223372036854775807, "huge": 9223372036854775808})", "f.json");
+  const JsonDocument document = JsonDocument::parse(
+      R"({"a": {"b.c": [1, -2.5, "x\u00e9", true, null]}, "n": null, "big": 9223372036854775807, "huge": 9223372036854775808})",
+      "f.json");
   const Json root = document.root();
   const Json list = root.at("a").at("b.c");
   EXPECT_EQ(list.size(), 5u);
@@ -44,7 +45,8 @@ TEST(JsonFile, TypedAccess) {
 }
 
 TEST(JsonFile, NumbersOfPythonAreReadAndRefusedWhereTheyAreUsed) {
-  const JsonDocument document = JsonDocument::parse(R"({"a": NaN, "b": [Infinity, -Infinity , 1], "text": "NaN, \" Infinity", "": -1})", "f.json");
+  const JsonDocument document = JsonDocument::parse(
+      R"({"a": NaN, "b": [Infinity, -Infinity , 1], "text": "NaN, \" Infinity", "": -1})", "f.json");
   const Json root = document.root();
   EXPECT_TRUE(root.at("a").is(JsonKind::number));
   EXPECT_EQ(message([&] { root.at("a").as_number(); }), "f.json: a: expected a finite number, found NaN");
@@ -65,31 +67,40 @@ TEST(JsonFile, PointersOfGitLfsSayWhatToDo) {
 }
 
 TEST(JsonFile, ErrorsNameFieldExpectedAndFound) {
-  const JsonDocument document = JsonDocument::parse(R"({"a": {"b.c": [1, {"d": "text"}]}, "n": -3, "huge": 9223372036854775808})", "f.json");
+  const JsonDocument document =
+      JsonDocument::parse(R"({"a": {"b.c": [1, {"d": "text"}]}, "n": -3, "huge": 9223372036854775808})", "f.json");
   const Json root = document.root();
   EXPECT_EQ(message([&] { root.at("missing"); }), "f.json: missing: expected a value, found nothing");
   EXPECT_EQ(message([&] { root.at("a").at("missing"); }), "f.json: a.missing: expected a value, found nothing");
-  EXPECT_EQ(message([&] { root.at("a").at("b.c").at(1).at("d").as_integer(); }), "f.json: a[\"b.c\"][1].d: expected an integer, found \"text\"");
+  EXPECT_EQ(message([&] { root.at("a").at("b.c").at(1).at("d").as_integer(); }),
+            "f.json: a[\"b.c\"][1].d: expected an integer, found \"text\"");
   EXPECT_EQ(message([&] { root.at("n").as_integer(0); }), "f.json: n: expected an integer of at least 0, found -3");
   EXPECT_EQ(message([&] { root.at("n").as_integer(0, 9); }), "f.json: n: expected an integer from 0 to 9, found -3");
-  EXPECT_EQ(message([&] { root.at("huge").as_integer(); }), "f.json: huge: expected an integer, found 9.223372036854776e+18");
+  EXPECT_EQ(message([&] { root.at("huge").as_integer(); }),
+            "f.json: huge: expected an integer, found 9.223372036854776e+18");
   EXPECT_EQ(message([&] { root.at("a").as_string(); }), "f.json: a: expected a string, found an object");
   EXPECT_EQ(message([&] { root.as_array(); }), "f.json: expected an array, found an object");
-  EXPECT_EQ(message([&] { root.at("a").at("b.c").at(2); }), "f.json: a[\"b.c\"]: expected an array of at least 3, found an array of 2");
-  EXPECT_EQ(message([&] { root.at("n").unexpected("yes", Status::unsupported); }, Status::unsupported), "f.json: n: expected yes, found -3");
+  EXPECT_EQ(message([&] { root.at("a").at("b.c").at(2); }),
+            "f.json: a[\"b.c\"]: expected an array of at least 3, found an array of 2");
+  EXPECT_EQ(message([&] { root.at("n").unexpected("yes", Status::unsupported); }, Status::unsupported),
+            "f.json: n: expected yes, found -3");
 }
 
 TEST(JsonFile, RefusesWhatBreaksJsonOrLimits) {
-  for (const std::string_view text : {"", " ", "{", "[1,]", "{\"a\" 1}", "[1] 2", "nul", "\"\xff\"", "\"\\ud800\"", "[1e999]", "{a: 1}", "\"\n\""}) {
+  for (const std::string_view text :
+       {"", " ", "{", "[1,]", "{\"a\" 1}", "[1] 2", "nul", "\"\xff\"", "\"\\ud800\"", "[1e999]", "{a: 1}", "\"\n\""}) {
     EXPECT_NE(parse_error(text).find("f.json: line "), std::string::npos) << parse_error(text);
   }
-  EXPECT_NE(parse_error("[1,\n 2,\n x]").find("f.json: line 3, column 2: expected JSON, found a syntax error"), std::string::npos);
+  EXPECT_NE(parse_error("[1,\n 2,\n x]").find("f.json: line 3, column 2: expected JSON, found a syntax error"),
+            std::string::npos);
   EXPECT_EQ(parse_error("\xEF\xBB\xBF{}"), "f.json: expected JSON, found a byte order mark");
   EXPECT_EQ(parse_error(std::string_view("{}\0x", 4)), "f.json: expected JSON, found a zero byte");
-  EXPECT_EQ(parse_error(R"({"a": 1, "b": {"c": 2, "d": 3, "c": 4}})"), "f.json: b: expected each key once, found \"c\" twice");
+  EXPECT_EQ(parse_error(R"({"a": 1, "b": {"c": 2, "d": 3, "c": 4}})"),
+            "f.json: b: expected each key once, found \"c\" twice");
   EXPECT_EQ(parse_error(R"([0, {"a": 1, "a": 1}])"), "f.json: [1]: expected each key once, found \"a\" twice");
   EXPECT_EQ(parse_error(R"({"a": 1, "\u0061": 1})"), "f.json: expected each key once, found \"a\" twice");
-  EXPECT_EQ(parse_error(std::string(65, '[') + std::string(65, ']')), "f.json: expected JSON nested at most 64 deep, found deeper");
+  EXPECT_EQ(parse_error(std::string(65, '[') + std::string(65, ']')),
+            "f.json: expected JSON nested at most 64 deep, found deeper");
   EXPECT_NO_THROW(JsonDocument::parse(std::string(64, '[') + std::string(64, ']'), "f.json"));
   EXPECT_EQ(parse_error("[1, 2, 3]", {.max_values = 3}), "f.json: expected at most 3 JSON values, found more");
   EXPECT_EQ(parse_error("[1, 2, 3]", {.max_bytes = 8}), "f.json: expected at most 8 bytes, found 9");
@@ -101,9 +112,12 @@ TEST(JsonFile, ReadsRegularFilesOnly) {
   const std::filesystem::path file = folder / "a.json";
   std::ofstream(file) << "[1, 2]";
   EXPECT_EQ(JsonDocument::read(file).root().size(), 2u);
-  EXPECT_EQ(message([&] { JsonDocument::read(file, {.max_bytes = 5}); }), file.string() + ": expected at most 5 bytes, found 6");
-  EXPECT_EQ(message([&] { JsonDocument::read(folder / "none.json"); }, Status::io), (folder / "none.json").string() + ": expected a file, found none");
-  EXPECT_EQ(message([&] { JsonDocument::read(folder); }, Status::io), folder.string() + ": expected a regular file, found a folder");
+  EXPECT_EQ(message([&] { JsonDocument::read(file, {.max_bytes = 5}); }),
+            file.string() + ": expected at most 5 bytes, found 6");
+  EXPECT_EQ(message([&] { JsonDocument::read(folder / "none.json"); }, Status::io),
+            (folder / "none.json").string() + ": expected a file, found none");
+  EXPECT_EQ(message([&] { JsonDocument::read(folder); }, Status::io),
+            folder.string() + ": expected a regular file, found a folder");
   std::filesystem::remove_all(folder);
 }
 

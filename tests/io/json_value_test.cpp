@@ -11,14 +11,17 @@ namespace {
 
 TEST(JsonValue, BracesBuildObjectsOfFieldsAndArraysOfOthers) {
   const std::vector<int> sizes{1, 2};
-  EXPECT_EQ((JsonValue{{"name", "a"}, {"sizes", sizes}, {"inner", {{"b", nullptr}}}}).dump(), R"({"name":"a","sizes":[1,2],"inner":{"b":null}})");
+  EXPECT_EQ((JsonValue{{"name", "a"}, {"sizes", sizes}, {"inner", {{"b", nullptr}}}}).dump(),
+            R"({"name":"a","sizes":[1,2],"inner":{"b":null}})");
   EXPECT_EQ((JsonValue{"cpu", "null"}).dump(), R"(["cpu","null"])");
   EXPECT_EQ((JsonValue{{1, 2}, {3, 4}}).dump(), "[[1,2],[3,4]]");
   EXPECT_EQ((JsonValue{{"same", 1}, {"same", 2}}).dump(), R"({"same":2})");
 }
 
 TEST(JsonValue, ScalarsAreWrittenAsTheirType) {
-  EXPECT_EQ((JsonValue{true, 'a' == 'b', -1, 2u, std::numeric_limits<std::uint64_t>::max(), 0.1, 3.0, 0.1f, std::string("x"), std::string_view("y")}).dump(),
+  EXPECT_EQ((JsonValue{true, 'a' == 'b', -1, 2u, std::numeric_limits<std::uint64_t>::max(), 0.1, 3.0, 0.1f,
+                       std::string("x"), std::string_view("y")})
+                .dump(),
             R"([true,false,-1,2,18446744073709551615,0.1,3.0,0.10000000149011612,"x","y"])");
   EXPECT_EQ(JsonValue(std::numeric_limits<double>::infinity()).dump(), "null");
   EXPECT_EQ(JsonValue("\"\n\xff").dump(), "\"\\\"\\n\xef\xbf\xbd\"");

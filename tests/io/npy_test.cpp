@@ -34,7 +34,8 @@ class Npy : public ::testing::Test {
     if (const std::string prefix = path_.string() + ": "; message.starts_with(prefix)) message.erase(0, prefix.size());
     return message;
   }
-  std::filesystem::path path_ = std::filesystem::temp_directory_path() / ("cermet_npy_test." + std::to_string(getpid()) + ".npy");
+  std::filesystem::path path_ =
+      std::filesystem::temp_directory_path() / ("cermet_npy_test." + std::to_string(getpid()) + ".npy");
 };
 
 std::string floats(std::initializer_list<float> values) {
@@ -44,8 +45,9 @@ std::string floats(std::initializer_list<float> values) {
 }
 
 TEST_F(Npy, ReadsWhatItWrites) {
-  for (const DType dtype : {DType::boolean, DType::u8, DType::i8, DType::u16, DType::i16, DType::f16, DType::u32, DType::i32, DType::f32, DType::u64,
-                            DType::i64, DType::f64, DType::bf16, DType::f8_e4m3, DType::f8_e5m2})
+  for (const DType dtype :
+       {DType::boolean, DType::u8, DType::i8, DType::u16, DType::i16, DType::f16, DType::u32, DType::i32, DType::f32,
+        DType::u64, DType::i64, DType::f64, DType::bf16, DType::f8_e4m3, DType::f8_e5m2})
     for (const Shape& shape : {Shape{}, Shape{0}, Shape{5}, Shape{2, 3}, Shape{1, 2, 1, 3, 1, 1, 1, 2}}) {
       OwnedTensor made(dtype, shape);
       const auto bytes = static_cast<std::size_t>(dense_bytes(dtype, shape));
@@ -105,12 +107,14 @@ TEST_F(Npy, RefusesHeadersThatLie) {
   EXPECT_EQ(header("'<f4'", "(-2,)"), "expected non-negative dimensions, found '-2'");
   EXPECT_EQ(header("'<f4'", "(9223372036854775808,)"), "expected non-negative dimensions, found '9223372036854775808'");
   EXPECT_EQ(header("'<f4'", "(2x,)"), "expected non-negative dimensions, found '2x'");
-  EXPECT_EQ(header("'<f4'", "(1, 1, 1, 1, 1, 1, 1, 1, 2)"), "expected at most 8 dimensions, found '(1, 1, 1, 1, 1, 1, 1, 1, 2)'");
+  EXPECT_EQ(header("'<f4'", "(1, 1, 1, 1, 1, 1, 1, 1, 2)"),
+            "expected at most 8 dimensions, found '(1, 1, 1, 1, 1, 1, 1, 1, 2)'");
   EXPECT_EQ(header("'<f4'", "(4611686018427387904, 4611686018427387904)"),
             "tensor f32[4611686018427387904, 4611686018427387904]: expected fewer than 2^63 bytes");
   EXPECT_EQ(header("'<f4'", "2"), "expected a shape in parentheses, found '2'");
   EXPECT_NE(header("'<f4'", "(2").find("expected a complete header"), std::string::npos);
-  for (const char* descr : {"'>f4'", "'|O'", "'<U2'", "'<c8'", "[('a', '<f4')]", "''", "'|V3'", "'<V'"}) EXPECT_NE(header(descr, "(2,)"), "no error") << descr;
+  for (const char* descr : {"'>f4'", "'|O'", "'<U2'", "'<c8'", "[('a', '<f4')]", "''", "'|V3'", "'<V'"})
+    EXPECT_NE(header(descr, "(2,)"), "no error") << descr;
   write("{'descr': '<f4', 'shape': (2,)}", floats({1, 2}));
   EXPECT_NE(text().find("expected a header with 'fortran_order'"), std::string::npos);
 }

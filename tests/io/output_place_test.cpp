@@ -19,7 +19,9 @@ namespace fs = std::filesystem;
 struct Output : testing::Test {
   ScratchFolder scratch;
   /// Names in the folder: what a failure may have left there.
-  std::size_t count() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator())); }
+  std::size_t count() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()));
+  }
 };
 
 TEST_F(Output, GoesToWhereALinkLeads) {
@@ -45,8 +47,10 @@ TEST_F(Output, IsNoFolderAndNoLinkToOne) {
   fs::create_symlink("b", scratch / "a");
   fs::create_symlink("a", scratch / "b");
   for (const char* name : {"folder", "link"}) {
-    EXPECT_EQ(error_text([&] { write_file_atomically(scratch / name, "x"); }), (scratch / name).string() + ": expected a file, found a folder");
-    EXPECT_EQ(error_text([&] { require_writable(scratch / name); }), (scratch / name).string() + ": expected a file, found a folder");
+    EXPECT_EQ(error_text([&] { write_file_atomically(scratch / name, "x"); }),
+              (scratch / name).string() + ": expected a file, found a folder");
+    EXPECT_EQ(error_text([&] { require_writable(scratch / name); }),
+              (scratch / name).string() + ": expected a file, found a folder");
   }
   EXPECT_EQ(error_text([&] { write_file_atomically(scratch / "a", "x"); }),
             (scratch / "a").string() + ": cannot be followed: Too many levels of symbolic links");
@@ -93,13 +97,17 @@ TEST_F(Output, KeepsThePermissionsOfWhatItReplaces) {
 
 TEST_F(Output, ErrorsNameWhatTheUserNamed) {
   const fs::path missing = scratch / "none/page.html";
-  EXPECT_EQ(error_text([&] { write_file_atomically(missing, "x"); }), missing.string() + ": cannot be created: No such file or directory");
-  EXPECT_EQ(error_text([&] { require_writable(missing); }), missing.string() + ": cannot be created: No such file or directory");
+  EXPECT_EQ(error_text([&] { write_file_atomically(missing, "x"); }),
+            missing.string() + ": cannot be created: No such file or directory");
+  EXPECT_EQ(error_text([&] { require_writable(missing); }),
+            missing.string() + ": cannot be created: No such file or directory");
   require_writable(scratch / "page.html");
   EXPECT_EQ(count(), 0u) << "asking leaves nothing";
   scratch.file("file", "");
-  EXPECT_EQ(error_text([&] { make_folders(scratch / "file/folder"); }), (scratch / "file/folder").string() + ": cannot be created: Not a directory");
-  EXPECT_EQ(error_text([&] { make_folders(scratch / "file"); }), (scratch / "file").string() + ": cannot be created: Not a directory");
+  EXPECT_EQ(error_text([&] { make_folders(scratch / "file/folder"); }),
+            (scratch / "file/folder").string() + ": cannot be created: Not a directory");
+  EXPECT_EQ(error_text([&] { make_folders(scratch / "file"); }),
+            (scratch / "file").string() + ": cannot be created: Not a directory");
   make_folders(scratch / "a/b");
   make_folders(scratch / "a/b");
   EXPECT_TRUE(fs::is_directory(scratch / "a/b"));
@@ -116,7 +124,10 @@ TEST_F(Output, AFolderThatALinkNamesIsReplacedBehindTheLink) {
     EXPECT_TRUE(fs::is_symlink(scratch / name)) << name;
     EXPECT_EQ(content_of(scratch / name / "file"), "content") << name;
   }
-  EXPECT_NE(error_text([&] { NewFolder folder(scratch / "link"); }).find("expected a new or empty folder, found one that holds something"), std::string::npos);
+  EXPECT_NE(error_text([&] {
+              NewFolder folder(scratch / "link");
+            }).find("expected a new or empty folder, found one that holds something"),
+            std::string::npos);
 }
 
 TEST_F(Output, AFolderMustBeOneThatCanBeReplaced) {

@@ -39,9 +39,11 @@ TEST(Safetensors, ReadsTensorsSortedByPosition) {
   const ScratchFolder scratch;
   const float values[] = {1.5f, -2.0f, std::numeric_limits<float>::quiet_NaN()};
   const std::string data(reinterpret_cast<const char*>(values), sizeof values);
-  const auto path = scratch.file("a.safetensors", file_of(R"({"__metadata__":{"format":"pt"},"b":{"dtype":"F32","shape":[2,1],"data_offsets":[4,12]},)"
-                                                          R"("a":{"data_offsets":[0,4],"shape":[],"dtype":"F32"}}   )",
-                                                          data));
+  const auto path =
+      scratch.file("a.safetensors",
+                   file_of(R"({"__metadata__":{"format":"pt"},"b":{"dtype":"F32","shape":[2,1],"data_offsets":[4,12]},)"
+                           R"("a":{"data_offsets":[0,4],"shape":[],"dtype":"F32"}}   )",
+                           data));
   const SafetensorsFile file = SafetensorsFile::open(path);
   ASSERT_EQ(file.tensors().size(), 2u);
   EXPECT_EQ(file.tensors()[0].name, "a");
@@ -62,10 +64,12 @@ TEST(Safetensors, ReadsUnalignedAndEmptyTensors) {
   const float value = 3.25f;
   std::string data = "\x07" + zeros(4);
   std::memcpy(data.data() + 1, &value, sizeof value);
-  const SafetensorsFile file = SafetensorsFile::open(
-      scratch.file("a", file_of(R"({"none":{"dtype":"F32","shape":[0,7],"data_offsets":[1,1]},"f":{"dtype":"F32","shape":[1],"data_offsets":[1,5]},)"
-                                R"("last":{"dtype":"I64","shape":[0],"data_offsets":[5,5]},"byte":{"dtype":"U8","shape":[1,1],"data_offsets":[0,1]}})",
-                                data)));
+  const SafetensorsFile file = SafetensorsFile::open(scratch.file(
+      "a",
+      file_of(
+          R"({"none":{"dtype":"F32","shape":[0,7],"data_offsets":[1,1]},"f":{"dtype":"F32","shape":[1],"data_offsets":[1,5]},)"
+          R"("last":{"dtype":"I64","shape":[0],"data_offsets":[5,5]},"byte":{"dtype":"U8","shape":[1,1],"data_offsets":[0,1]}})",
+          data)));
   EXPECT_EQ(floats_of(file, *file.find("f")), std::vector<float>{3.25f});
   EXPECT_EQ(file.find("none")->bytes(), 0);
   EXPECT_TRUE(floats_of(file, *file.find("none")).empty());
@@ -80,7 +84,8 @@ TEST(Safetensors, KnowsEveryElementType) {
   const ScratchFolder scratch;
   for (int i = 0; i < dtype_count; ++i) {
     const auto dtype = static_cast<DType>(i);
-    const std::string header = fmt::format(R"({{"x":{{"dtype":"{}","shape":[3],"data_offsets":[0,{}]}}}})", stored_name_of(dtype), 3 * size_of(dtype));
+    const std::string header = fmt::format(R"({{"x":{{"dtype":"{}","shape":[3],"data_offsets":[0,{}]}}}})",
+                                           stored_name_of(dtype), 3 * size_of(dtype));
     const SafetensorsFile file = SafetensorsFile::open(scratch.file("a", file_of(header, zeros(3 * size_of(dtype)))));
     EXPECT_EQ(file.tensors()[0].dtype, dtype);
     EXPECT_EQ(file.tensors()[0].elements(), 3);
@@ -98,18 +103,23 @@ struct Broken {
 const std::string one_float = R"({"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
 
 std::vector<Broken> broken_files() {
-  const auto tensor = [](std::string_view entry, std::size_t data = 4) { return file_of(fmt::format(R"({{"x":{{{}}}}})", entry), zeros(data)); };
+  const auto tensor = [](std::string_view entry, std::size_t data = 4) {
+    return file_of(fmt::format(R"({{"x":{{{}}}}})", entry), zeros(data));
+  };
   const auto invalid = Status::invalid_file;
   std::string deep = R"({"__metadata__":)";
   for (int i = 0; i < 100000; ++i) deep += "[";
   return {
       {"empty file", "", invalid, "expected at least 8 bytes, found 0"},
       {"seven bytes", zeros(7), invalid, "expected at least 8 bytes, found 7"},
-      {"length past the end", with_length(one_float.size() + 5, one_float, zeros(4)), invalid, "expected a header length of at most"},
+      {"length past the end", with_length(one_float.size() + 5, one_float, zeros(4)), invalid,
+       "expected a header length of at most"},
       {"length above the limit", with_length(100'000'001, one_float, zeros(4)), invalid,
        "expected a header length of at most 100000000 bytes, found 100000001"},
-      {"length of 2^64 - 1", with_length(~0ull, one_float, zeros(4)), invalid, "expected a header length of at most 100000000"},
-      {"length of 2^63 - 4", with_length((1ull << 63) - 4, one_float, zeros(4)), invalid, "expected a header length of at most 100000000"},
+      {"length of 2^64 - 1", with_length(~0ull, one_float, zeros(4)), invalid,
+       "expected a header length of at most 100000000"},
+      {"length of 2^63 - 4", with_length((1ull << 63) - 4, one_float, zeros(4)), invalid,
+       "expected a header length of at most 100000000"},
       {"length of 0", with_length(0, "", ""), invalid, "expected JSON"},
       {"length into the header", with_length(one_float.size() - 3, one_float, zeros(4)), invalid, "expected JSON"},
       {"not JSON", file_of("hello", ""), invalid, "expected JSON"},
@@ -118,41 +128,71 @@ std::vector<Broken> broken_files() {
       {"content after the object", file_of(one_float + "{}", zeros(4)), invalid, "expected JSON"},
       {"zero byte as padding", file_of(one_float + zeros(1), zeros(4)), invalid, "zero byte"},
       {"deep nesting", file_of(deep, ""), invalid, "nested at most"},
-      {"duplicate tensor", file_of(R"({"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"x":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", zeros(2)),
+      {"duplicate tensor",
+       file_of(
+           R"({"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"x":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+           zeros(2)),
        invalid, "found \"x\" twice"},
-      {"duplicate field", tensor(R"("dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4])"), invalid, "found \"dtype\" twice"},
-      {"metadata not an object", file_of(R"({"__metadata__":"pt"})", ""), invalid, "__metadata__: expected an object, found \"pt\""},
-      {"metadata not strings", file_of(R"({"__metadata__":{"n":1}})", ""), invalid, "__metadata__.n: expected a string, found 1"},
+      {"duplicate field", tensor(R"("dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4])"), invalid,
+       "found \"dtype\" twice"},
+      {"metadata not an object", file_of(R"({"__metadata__":"pt"})", ""), invalid,
+       "__metadata__: expected an object, found \"pt\""},
+      {"metadata not strings", file_of(R"({"__metadata__":{"n":1}})", ""), invalid,
+       "__metadata__.n: expected a string, found 1"},
       {"entry not an object", file_of(R"({"x":1})", ""), invalid, "x: expected an object, found 1"},
       {"no dtype", tensor(R"("shape":[1],"data_offsets":[0,4])"), invalid, "x.dtype: expected a value, found nothing"},
-      {"no shape", tensor(R"("dtype":"F32","data_offsets":[0,4])"), invalid, "x.shape: expected a value, found nothing"},
-      {"no offsets", tensor(R"("dtype":"F32","shape":[1])"), invalid, "x.data_offsets: expected a value, found nothing"},
-      {"unknown dtype", tensor(R"("dtype":"F4","shape":[8],"data_offsets":[0,4])"), Status::unsupported, "x.dtype: expected an element type that is known"},
-      {"lower-case dtype", tensor(R"("dtype":"f32","shape":[1],"data_offsets":[0,4])"), Status::unsupported, "found \"f32\""},
+      {"no shape", tensor(R"("dtype":"F32","data_offsets":[0,4])"), invalid,
+       "x.shape: expected a value, found nothing"},
+      {"no offsets", tensor(R"("dtype":"F32","shape":[1])"), invalid,
+       "x.data_offsets: expected a value, found nothing"},
+      {"unknown dtype", tensor(R"("dtype":"F4","shape":[8],"data_offsets":[0,4])"), Status::unsupported,
+       "x.dtype: expected an element type that is known"},
+      {"lower-case dtype", tensor(R"("dtype":"f32","shape":[1],"data_offsets":[0,4])"), Status::unsupported,
+       "found \"f32\""},
       {"empty dtype", tensor(R"("dtype":"","shape":[1],"data_offsets":[0,4])"), Status::unsupported, "found \"\""},
-      {"dtype a number", tensor(R"("dtype":32,"shape":[1],"data_offsets":[0,4])"), invalid, "x.dtype: expected a string, found 32"},
-      {"negative dimension", tensor(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])"), invalid, "x.shape[0]: expected an integer of at least 0, found -1"},
-      {"fractional dimension", tensor(R"("dtype":"F32","shape":[1.0],"data_offsets":[0,4])"), invalid, "x.shape[0]: expected an integer"},
-      {"dimension as text", tensor(R"("dtype":"F32","shape":["1"],"data_offsets":[0,4])"), invalid, "x.shape[0]: expected an integer"},
-      {"dimension of 2^64", tensor(R"("dtype":"F32","shape":[18446744073709551616],"data_offsets":[0,4])"), invalid, "x.shape[0]: expected an integer"},
-      {"product overflows", tensor(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4])"), invalid, "below 2^63 bytes"},
-      {"bytes overflow", tensor(R"("dtype":"F64","shape":[4611686018427387904],"data_offsets":[0,4])"), invalid, "below 2^63 bytes"},
-      {"size and offsets disagree", tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,4])"), invalid, "expected 8 bytes for F32[2], found 4"},
-      {"three offsets", tensor(R"("dtype":"F32","shape":[1],"data_offsets":[0,4,4])"), invalid, "expected [begin, end]"},
+      {"dtype a number", tensor(R"("dtype":32,"shape":[1],"data_offsets":[0,4])"), invalid,
+       "x.dtype: expected a string, found 32"},
+      {"negative dimension", tensor(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])"), invalid,
+       "x.shape[0]: expected an integer of at least 0, found -1"},
+      {"fractional dimension", tensor(R"("dtype":"F32","shape":[1.0],"data_offsets":[0,4])"), invalid,
+       "x.shape[0]: expected an integer"},
+      {"dimension as text", tensor(R"("dtype":"F32","shape":["1"],"data_offsets":[0,4])"), invalid,
+       "x.shape[0]: expected an integer"},
+      {"dimension of 2^64", tensor(R"("dtype":"F32","shape":[18446744073709551616],"data_offsets":[0,4])"), invalid,
+       "x.shape[0]: expected an integer"},
+      {"product overflows", tensor(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4])"), invalid,
+       "below 2^63 bytes"},
+      {"bytes overflow", tensor(R"("dtype":"F64","shape":[4611686018427387904],"data_offsets":[0,4])"), invalid,
+       "below 2^63 bytes"},
+      {"size and offsets disagree", tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,4])"), invalid,
+       "expected 8 bytes for F32[2], found 4"},
+      {"three offsets", tensor(R"("dtype":"F32","shape":[1],"data_offsets":[0,4,4])"), invalid,
+       "expected [begin, end]"},
       {"one offset", tensor(R"("dtype":"F32","shape":[1],"data_offsets":[4])"), invalid, "expected [begin, end]"},
-      {"offsets reversed", tensor(R"("dtype":"F32","shape":[1],"data_offsets":[4,0])"), invalid, "expected begin <= end, found [4, 0]"},
-      {"negative offset", tensor(R"("dtype":"F32","shape":[1],"data_offsets":[-4,0])"), invalid, "x.data_offsets[0]: expected an integer of at least 0"},
-      {"overlap", file_of(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})", zeros(4)), invalid,
-       "\"b\": expected data from byte 3 on, found an overlap"},
+      {"offsets reversed", tensor(R"("dtype":"F32","shape":[1],"data_offsets":[4,0])"), invalid,
+       "expected begin <= end, found [4, 0]"},
+      {"negative offset", tensor(R"("dtype":"F32","shape":[1],"data_offsets":[-4,0])"), invalid,
+       "x.data_offsets[0]: expected an integer of at least 0"},
+      {"overlap",
+       file_of(
+           R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})",
+           zeros(4)),
+       invalid, "\"b\": expected data from byte 3 on, found an overlap"},
       {"two tensors on the same bytes",
-       file_of(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", zeros(2)), invalid,
-       "an overlap"},
-      {"hole between", file_of(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})", zeros(4)),
+       file_of(
+           R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})",
+           zeros(2)),
+       invalid, "an overlap"},
+      {"hole between",
+       file_of(
+           R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})",
+           zeros(4)),
        invalid, "\"b\": expected data from byte 1 on, found a hole"},
       {"hole at the start", tensor(R"("dtype":"U8","shape":[2],"data_offsets":[2,4])"), invalid, "a hole"},
       {"data cut short", file_of(one_float, zeros(3)), invalid, "within 3 bytes, found its end at byte 4"},
       {"data too long", file_of(one_float, zeros(5)), invalid, "expected 4 bytes of data, found 5"},
-      {"data beyond an end near 2^63", tensor(R"("dtype":"U8","shape":[9223372036854775807],"data_offsets":[0,9223372036854775807])"), invalid,
+      {"data beyond an end near 2^63",
+       tensor(R"("dtype":"U8","shape":[9223372036854775807],"data_offsets":[0,9223372036854775807])"), invalid,
        "the file is cut"},
       {"data without tensors", file_of("{}", zeros(1)), invalid, "expected 0 bytes of data, found 1"},
   };
@@ -184,7 +224,8 @@ TEST(Safetensors, ReadsWithinATensorOnly) {
   file.read(file.tensors()[0], 1, two);
   EXPECT_EQ(std::to_integer<char>(two[0]), 'b');
   for (const std::int64_t offset : {std::int64_t{3}, std::int64_t{-1}, std::numeric_limits<std::int64_t>::max()}) {
-    expect_error(Status::invalid_argument, {"expected a range within 4 bytes"}, [&] { file.read(file.tensors()[0], offset, two); });
+    expect_error(Status::invalid_argument, {"expected a range within 4 bytes"},
+                 [&] { file.read(file.tensors()[0], offset, two); });
   }
 }
 
@@ -195,14 +236,16 @@ TEST(Safetensors, NoticesThatAnOpenFileChanges) {
   std::byte four[4];
   file.read(file.tensors()[0], 0, four);
   std::filesystem::resize_file(path, 20);
-  expect_error(Status::invalid_file, {"as when the file was opened, found 20"}, [&] { file.read(file.tensors()[0], 0, four); });
+  expect_error(Status::invalid_file, {"as when the file was opened, found 20"},
+               [&] { file.read(file.tensors()[0], 0, four); });
   std::ofstream(path, std::ios::binary) << file_of(one_float, "efgh");  // the old size, other content, in place
   const timespec times[2] = {{1, 0}, {1, 0}};
   ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
   expect_error(Status::invalid_file, {"found it changed"}, [&] { file.read(file.tensors()[0], 0, four); });
 }
 
-TEST(Safetensors, AReplacedFileStaysReadable) {  // rename gives the name to another file; what is open stays what it was
+TEST(Safetensors,
+     AReplacedFileStaysReadable) {  // rename gives the name to another file; what is open stays what it was
   const ScratchFolder scratch;
   const auto path = scratch.file("a", file_of(one_float, "abcd"));
   const SafetensorsFile file = SafetensorsFile::open(path);
@@ -215,11 +258,14 @@ TEST(Safetensors, AReplacedFileStaysReadable) {  // rename gives the name to ano
 // Mutations of a valid file either open or give an Error; what opens can be read in full.
 TEST(Safetensors, SurvivesMutations) {
   const ScratchFolder scratch;
-  const std::string valid = file_of(R"({"__metadata__":{"format":"pt"},"model.a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
-                                    R"("model.b":{"dtype":"BF16","shape":[4],"data_offsets":[24,32]},"c":{"dtype":"I8","shape":[],"data_offsets":[32,33]}} )",
-                                    zeros(33));
+  const std::string valid = file_of(
+      R"({"__metadata__":{"format":"pt"},"model.a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
+      R"("model.b":{"dtype":"BF16","shape":[4],"data_offsets":[24,32]},"c":{"dtype":"I8","shape":[],"data_offsets":[32,33]}} )",
+      zeros(33));
   std::mt19937 random(7);
-  const auto below = [&](std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random); };
+  const auto below = [&](std::size_t bound) {
+    return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random);
+  };
   int opened = 0;
   for (int round = 0; round < 3000; ++round) {
     std::string bytes = valid;

@@ -12,7 +12,8 @@ using test::ScratchFolder;
 
 TEST(SafetensorsWriter, WritesWhatTheReaderReads) {
   const ScratchFolder scratch;
-  const std::vector<TensorSpec> specs{{"w \"quoted\" \xc3\xa9", DType::f32, {2, 2}}, {"empty", DType::bf16, {0, 5}}, {"scalar", DType::i8, {}}};
+  const std::vector<TensorSpec> specs{
+      {"w \"quoted\" \xc3\xa9", DType::f32, {2, 2}}, {"empty", DType::bf16, {0, 5}}, {"scalar", DType::i8, {}}};
   const std::vector<std::pair<std::string, std::string>> metadata{{"format", "pt"}, {"line", "a\nb"}};
   const float values[4] = {1, 2, 3, 4};
   {
@@ -48,7 +49,9 @@ TEST(SafetensorsWriter, LeavesNothingWhenAbandoned) {
 
 TEST(SafetensorsWriter, RefusesBadSpecifications) {
   const ScratchFolder scratch;
-  const auto write = [&](std::vector<TensorSpec> specs) { return [&scratch, specs] { SafetensorsWriter(scratch / "out", specs); }; };
+  const auto write = [&](std::vector<TensorSpec> specs) {
+    return [&scratch, specs] { SafetensorsWriter(scratch / "out", specs); };
+  };
   expect_error(Status::invalid_argument, {"found \"x\" twice"}, write({{"x", DType::u8, {1}}, {"x", DType::u8, {1}}}));
   expect_error(Status::invalid_argument, {"found \"__metadata__\""}, write({{"__metadata__", DType::u8, {1}}}));
   expect_error(Status::invalid_argument, {"expected UTF-8"}, write({{"\xff", DType::u8, {1}}}));
@@ -80,7 +83,8 @@ TEST(SafetensorsWriter, RunningOutOfSpaceIsAnErrorThatLeavesNothing) {
   const ScratchFolder scratch;
   const std::vector<TensorSpec> specs{{"x", DType::u8, {1 << 20}}};
   const FileSizeLimit limit(1 << 16);
-  expect_error(Status::io, {"out", "cannot get 1048", "File too large"}, [&] { SafetensorsWriter(scratch / "out", specs); });
+  expect_error(Status::io, {"out", "cannot get 1048", "File too large"},
+               [&] { SafetensorsWriter(scratch / "out", specs); });
   EXPECT_EQ(scratch.entries(), 0);
 }
 
@@ -90,7 +94,8 @@ TEST(PosixFile, AFailedWriteIsAnErrorAndNotASignal) {
   const std::vector<std::byte> block(1 << 17);
   const FileSizeLimit limit(1 << 16);
   expect_error(Status::io, {"out: cannot be written: File too large"}, [&] { file.write(0, block); });
-  expect_error(Status::io, {"text: cannot be written", "File too large"}, [&] { write_file_atomically(scratch / "text", std::string(1 << 17, 'x')); });
+  expect_error(Status::io, {"text: cannot be written", "File too large"},
+               [&] { write_file_atomically(scratch / "text", std::string(1 << 17, 'x')); });
   EXPECT_EQ(scratch.entries(), 1);
 }
 

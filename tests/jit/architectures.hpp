@@ -1,9 +1,13 @@
-// What every program must satisfy on every architecture, without a GPU: it compiles without a warning and does not spill.
+// What every program must satisfy on every architecture, without a GPU: it compiles without a warning and does not
+// spill.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <regex>
 
@@ -16,8 +20,9 @@ namespace cermet {
 /// One of each generation, and one that runs PTX of compute_90.
 inline constexpr int compute_capabilities[]{75, 80, 86, 89, 90, 100};
 
-/// Whether the fast tests compile the i-th of several things for an architecture: everything for 9.0, which has most code of its own, every second one for the
-/// oldest, and for each of the others every fourth, another one each. The long tests compile everything for all.
+/// Whether the fast tests compile the i-th of several things for an architecture: everything for 9.0, which has most
+/// code of its own, every second one for the oldest, and for each of the others every fourth, another one each. The
+/// long tests compile everything for all.
 inline bool in_share(int compute_capability, std::size_t i) {
   if (compute_capability == 75) return i % 2 == 0;
   constexpr int shared[]{80, 86, 89, 100};
@@ -44,8 +49,24 @@ inline jit::DiskCache& test_cache() {
 inline std::int64_t spilled_bytes(const std::string& log) {
   static const std::regex pattern(R"((\d+) bytes spill stores, (\d+) bytes spill loads)");
   std::int64_t bytes = 0;
-  for (std::sregex_iterator at(log.begin(), log.end(), pattern), end; at != end; ++at) bytes += std::stoll((*at)[1]) + std::stoll((*at)[2]);
+  for (std::sregex_iterator at(log.begin(), log.end(), pattern), end; at != end; ++at)
+    bytes += std::stoll((*at)[1]) + std::stoll((*at)[2]);
   return bytes;
+}
+
+/// Writes images where CERMET_DUMP_IMAGES names a folder, for tools/machine_code.py: one file for each program of a
+/// test.
+inline void dump_images(const std::vector<jit::Image>& images) {
+  const char* folder = std::getenv("CERMET_DUMP_IMAGES");
+  if (!folder) return;
+  const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
+  std::string name = std::string(test.test_suite_name()) + "." + test.name();
+  std::ranges::replace(name, '/', '_');
+  std::filesystem::create_directories(folder);
+  for (std::size_t i = 0; i < images.size(); ++i)
+    std::ofstream(std::filesystem::path(folder) / (name + "." + std::to_string(i) + ".cubin"), std::ios::binary)
+        .write(reinterpret_cast<const char*>(images[i].bytes.data()),
+               static_cast<std::streamsize>(images[i].bytes.size()));
 }
 
 inline void expect_compiles(const std::vector<CaseProgram>& list, const Target& target) {
@@ -62,8 +83,10 @@ inline void expect_compiles(const std::vector<CaseProgram>& list, const Target& 
   } catch (const Error& error) {
     FAIL() << target.name << ": " << error.what();
   }
+  dump_images(images);
   for (std::size_t i = 0; i < images.size(); ++i) {
-    const std::string what = target.name + ": " + list[i].program.task + ", case " + list[i].case_name + "\n" + images[i].log;
+    const std::string what =
+        target.name + ": " + list[i].program.task + ", case " + list[i].case_name + "\n" + images[i].log;
     EXPECT_FALSE(images[i].bytes.empty()) << what;
     EXPECT_EQ(images[i].log.find("warning"), std::string::npos) << what;
     EXPECT_TRUE(list[i].program.may_spill || spilled_bytes(images[i].log) == 0) << what;

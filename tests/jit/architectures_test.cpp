@@ -26,7 +26,8 @@ TEST_P(Architectures, AProgramOfItsKernelsCompiles) {
   expect_compiles(chosen, *device->target());
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Architectures, testing::ValuesIn(compute_capabilities), [](const auto& info) { return "sm_" + std::to_string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Of, Architectures, testing::ValuesIn(compute_capabilities),
+                         [](const auto& info) { return "sm_" + std::to_string(info.param); });
 
 TEST(Architectures, GatesWithAScaleAndAnOffsetForEachColumnDoNotSpillOnTheOldest) {
   if (!no_toolchain().empty()) GTEST_SKIP() << no_toolchain();
@@ -38,7 +39,8 @@ TEST(Architectures, GatesWithAScaleAndAnOffsetForEachColumnDoNotSpillOnTheOldest
       Problem problem = make_problem(definition(OpKind::silu_and_mul_quant), {x, {}, of_columns, of_columns}, {});
       problem.target = device->target();
       for (const Kernel* kernel : cuda::kernels_of(OpKind::silu_and_mul_quant))
-        for (cuda::Program& program : kernel->programs(problem)) list.push_back({std::move(program), problem.to_string()});
+        for (cuda::Program& program : kernel->programs(problem))
+          list.push_back({std::move(program), problem.to_string()});
     }
   EXPECT_GE(list.size(), 6u);
   expect_compiles(list, *device->target());
@@ -46,7 +48,8 @@ TEST(Architectures, GatesWithAScaleAndAnOffsetForEachColumnDoNotSpillOnTheOldest
 
 TEST(Architectures, EveryKernelTakesSomeCaseOnTheLatest) {
   const std::unique_ptr<Device> device = make_null_device(90);
-  std::vector<NamedRegion> regions = decode_regions(device->target());  // of kernels that take no operator alone; compiled in regions_test.cpp
+  std::vector<NamedRegion> regions =
+      decode_regions(device->target());  // of kernels that take no operator alone; compiled in regions_test.cpp
   for (NamedRegion& region : squeezed_regions(device->target())) regions.push_back(std::move(region));
   for (NamedRegion& region : gated_regions(device->target())) regions.push_back(std::move(region));
   const std::unique_ptr<Device> compact = make_null_device(90);
@@ -54,8 +57,11 @@ TEST(Architectures, EveryKernelTakesSomeCaseOnTheLatest) {
   for (NamedRegion& region : bf16_row_regions(compact->target())) regions.push_back(std::move(region));
   for (const Kernel* kernel : cuda::all_kernels()) {
     if (kernel->communicates) continue;  // it has no program, and takes no case, of which each is one process's
-    const auto taken = [&](const NamedRegion& named) { return named.region.problem().op->kind == kernel->op && !kernel->declines(named.region); };
-    EXPECT_TRUE(std::ranges::any_of(regions, taken) || !programs_of(*kernel, *device->target()).empty()) << kernel->name << " declines every case";
+    const auto taken = [&](const NamedRegion& named) {
+      return named.region.problem().op->kind == kernel->op && !kernel->declines(named.region);
+    };
+    EXPECT_TRUE(std::ranges::any_of(regions, taken) || !programs_of(*kernel, *device->target()).empty())
+        << kernel->name << " declines every case";
   }
 }
 

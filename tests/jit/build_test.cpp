@@ -1,4 +1,5 @@
-// From programs to images: what is compiled, what comes from the cache, and how errors are reported; with a toolchain that only counts.
+// From programs to images: what is compiled, what comes from the cache, and how errors are reported; with a toolchain
+// that only counts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,17 +26,21 @@ struct Build : testing::Test {
 };
 
 TEST(Wrapper, GoldenText) {
-  const cuda::Program program{
-      .header = "kernel/cuda/device/rowwise/rms_norm.cuh", .task = "cermet::rms_norm::Task<{.hidden = 4096}>", .threads = 128, .min_blocks = 4};
+  const cuda::Program program{.header = "kernel/cuda/device/rowwise/rms_norm.cuh",
+                              .task = "cermet::rms_norm::Task<{.hidden = 4096}>",
+                              .threads = 128,
+                              .min_blocks = 4};
   expect_golden("jit/golden/wrapper.cu", wrapper_source(program));
   expect_golden("jit/golden/linked_task.cu", linked_body(program, 384).source);
-  expect_golden("jit/golden/dispatcher.cu", dispatcher_source(std::vector<std::string>{"cermet_task_a", "cermet_task_b"}, 384, 4096));
+  expect_golden("jit/golden/dispatcher.cu",
+                dispatcher_source(std::vector<std::string>{"cermet_task_a", "cermet_task_b"}, 384, 4096));
 }
 
 TEST_F(Build, EqualProgramsAreCompiledOnce) {
   cuda::Program shared = program_of("A");
   shared.shared_bytes = 4096;  // nothing the compiler sees
-  const std::vector<cuda::Program> programs{program_of("A"), program_of("B"), program_of("A"), program_of("A", 128), shared};
+  const std::vector<cuda::Program> programs{program_of("A"), program_of("B"), program_of("A"), program_of("A", 128),
+                                            shared};
   const std::vector<Image> images = build(programs, "sm_90a", &report, options);
   ASSERT_EQ(images.size(), 5u);
   for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(text_of(images[i]), wrapper_source(programs[i]));
@@ -65,7 +70,8 @@ TEST_F(Build, TheSecondTimeComesFromTheCache) {
 
 TEST_F(Build, WhateverDecidesTheImageIsInTheKey) {
   const cuda::Program program = program_of("A");
-  const auto compiled_after = [&](const cuda::Program& p, const std::string& architecture, const cuda::Toolchain& toolchain) {
+  const auto compiled_after = [&](const cuda::Program& p, const std::string& architecture,
+                                  const cuda::Toolchain& toolchain) {
     Report r;
     build(std::span(&p, 1), architecture, &r, {&toolchain, &cache, 1});
     return r.compiled;
@@ -74,7 +80,8 @@ TEST_F(Build, WhateverDecidesTheImageIsInTheKey) {
   EXPECT_EQ(compiled_after(program, "sm_90a", tools), 0);
   ASSERT_EQ(cache.entries(true).size(), 1u);
   const std::string key = test::content_of(cache.folder() / cache.entries(true).front().digest / "source.cu");
-  for (const char* part : {"sm_90a", "-std=c++20", "NVRTC 1.0", "kernel/cuda/device/types.cuh", "base/dtype.inc", "cermet_task"})
+  for (const char* part :
+       {"sm_90a", "-std=c++20", "NVRTC 1.0", "kernel/cuda/device/types.cuh", "base/dtype.inc", "cermet_task"})
     EXPECT_NE(key.find(part), std::string::npos) << part << "\n" << key;
   EXPECT_EQ(compiled_after(program, "sm_80", tools), 1);
   EXPECT_EQ(compiled_after(program, "sm_90a", FakeToolchain("1.1")), 1);
@@ -110,7 +117,10 @@ TEST_F(Build, LaterArchitecturesGetPortableCode) {
     EXPECT_EQ(tools.last().options.front(), "-arch=" + std::string(architecture));
   }
   for (const char* architecture : {"sm_70", "gfx90a", "sm_", "", "compute_"})
-    EXPECT_NE(error_text([&] { build(std::vector{program_of("A")}, architecture, nullptr, options); }).find("architecture: expected"), std::string::npos)
+    EXPECT_NE(error_text([&] {
+                build(std::vector{program_of("A")}, architecture, nullptr, options);
+              }).find("architecture: expected"),
+              std::string::npos)
         << architecture;
 }
 
@@ -125,11 +135,14 @@ TEST_F(Build, CompilesInParallel) {
 }
 
 TEST_F(Build, ErrorsCarryTheCompilersLogAndStopTheRest) {
-  std::vector<cuda::Program> programs{program_of("begins"), program_of("broken1")};  // the first has begun when the second stops the rest
+  std::vector<cuda::Program> programs{program_of("begins"),
+                                      program_of("broken1")};  // the first has begun when the second stops the rest
   for (int i = 0; i < 200; ++i) programs.push_back(program_of("Task" + std::to_string(i)));
-  EXPECT_EQ(error_text([&] { build(programs, "sm_90a", &report, options); }), "broken1 does not compile:\nline 7: no such thing");
+  EXPECT_EQ(error_text([&] { build(programs, "sm_90a", &report, options); }),
+            "broken1 does not compile:\nline 7: no such thing");
   EXPECT_LT(tools.compiled(), 100);
-  EXPECT_EQ(text_of(build(std::vector{programs[0]}, "sm_90a", &report, options)[0]), wrapper_source(programs[0])) << "what compiled is kept";
+  EXPECT_EQ(text_of(build(std::vector{programs[0]}, "sm_90a", &report, options)[0]), wrapper_source(programs[0]))
+      << "what compiled is kept";
   EXPECT_EQ(report.from_cache, 1);
 }
 

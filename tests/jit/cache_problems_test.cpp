@@ -23,7 +23,8 @@ TEST(CacheProblems, AFullDiskIsToldOnce) {
   const rlimit small{1000, before.rlim_max};
   testing::internal::CaptureStderr();
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);  // a write beyond it fails as on a full disk
-  for (int i = 0; i < 4; ++i) cache.store("key " + std::to_string(i), "name", {std::vector<std::byte>(5000), "report", 0.5});
+  for (int i = 0; i < 4; ++i)
+    cache.store("key " + std::to_string(i), "name", {std::vector<std::byte>(5000), "report", 0.5});
   setrlimit(RLIMIT_FSIZE, &before);
   const std::string warning = testing::internal::GetCapturedStderr();
   EXPECT_NE(warning.find("cannot be written"), std::string::npos) << warning;

@@ -29,7 +29,9 @@ std::string stored_text(const std::optional<StoredImage>& image) {
   return image ? std::string(reinterpret_cast<const char*>(image->bytes.data()), image->bytes.size()) : "nothing";
 }
 
-void overwrite(const fs::path& file, std::string_view content) { std::ofstream(file, std::ios::binary | std::ios::trunc) << content; }
+void overwrite(const fs::path& file, std::string_view content) {
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << content;
+}
 
 struct Cache : testing::Test {
   ScratchFolder scratch;
@@ -87,7 +89,8 @@ TEST_F(Cache, MissingImageIsReplaced) {
 }
 
 TEST_F(Cache, DamagedDescriptionIsReplaced) {
-  for (const char* text : {"", "{\"format\": 1", "[]", "{\"format\": 2}", "{\"format\": \"one\"}", "{\"format\": 1, \"name\": \"n\"}"}) {
+  for (const char* text :
+       {"", "{\"format\": 1", "[]", "{\"format\": 2}", "{\"format\": \"one\"}", "{\"format\": 1, \"name\": \"n\"}"}) {
     SCOPED_TRACE(text);
     DiskCache fresh(cache.folder(), large);
     fresh.store("key", "name", image_of("cubin"));
@@ -143,7 +146,8 @@ TEST_F(Cache, UnwritableFolderIsToldOnce) {
 }
 
 TEST_F(Cache, ZeroBytesOrNoFolderKeepNothing) {
-  for (DiskCache* none : {std::make_unique<DiskCache>(scratch / "none", 0).release(), std::make_unique<DiskCache>("", large).release()}) {
+  for (DiskCache* none :
+       {std::make_unique<DiskCache>(scratch / "none", 0).release(), std::make_unique<DiskCache>("", large).release()}) {
     const std::unique_ptr<DiskCache> owner(none);
     none->store("key", "name", image_of("cubin"));
     EXPECT_EQ(stored_text(none->find("key")), "nothing");
@@ -156,7 +160,8 @@ TEST_F(Cache, TheLeastRecentlyUsedGoFirst) {
   const std::string text(10'000, 'x');
   for (const char* key : {"a", "b", "c", "d"}) cache.store(key, key, image_of(text));
   int hours = 10;
-  for (const char* key : {"c", "a", "d", "b"}) fs::last_write_time(entry(key), fs::file_time_type::clock::now() - std::chrono::hours(hours--));
+  for (const char* key : {"c", "a", "d", "b"})
+    fs::last_write_time(entry(key), fs::file_time_type::clock::now() - std::chrono::hours(hours--));
   const std::int64_t one = cache.entries(false).front().bytes;
 
   DiskCache later(cache.folder(), 2 * one + one / 2);
@@ -275,19 +280,21 @@ TEST_F(Cache, ManyProcessesMayStoreTheSameEntry) {
 
 TEST_F(Cache, ReadersSeeWholeEntriesWhileOthersReplaceAndDelete) {
   const std::string text(50'000, 'x');
-  EXPECT_EQ(failures_of_processes(5,
-                                  [&](int process) {
-                                    for (int round = 0; round < 100; ++round) {
-                                      if (process == 0) cache.store("key", "name", image_of(text));
-                                      if (process == 1) cache.remove(digest("key"));
-                                      if (process <= 1) continue;
-                                      const ReadEntry read = read_entry(entry("key"), true);
-                                      if (read.state == ReadEntry::State::damaged) return false;
-                                      if (read.state == ReadEntry::State::sound && read.image.bytes.size() != text.size()) return false;
-                                    }
-                                    return true;
-                                  }),
-            0);
+  EXPECT_EQ(
+      failures_of_processes(5,
+                            [&](int process) {
+                              for (int round = 0; round < 100; ++round) {
+                                if (process == 0) cache.store("key", "name", image_of(text));
+                                if (process == 1) cache.remove(digest("key"));
+                                if (process <= 1) continue;
+                                const ReadEntry read = read_entry(entry("key"), true);
+                                if (read.state == ReadEntry::State::damaged) return false;
+                                if (read.state == ReadEntry::State::sound && read.image.bytes.size() != text.size())
+                                  return false;
+                              }
+                              return true;
+                            }),
+      0);
 }
 
 }  // namespace

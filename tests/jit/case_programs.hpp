@@ -8,8 +8,8 @@
 #include "device/device.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/cuda/task.hpp"
-#include "op/case.hpp"
-#include "op/operator.hpp"
+#include "op/schema/case.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/region.hpp"
 
 namespace cermet {
@@ -29,8 +29,8 @@ inline Problem problem_of(const OpDefinition& op, const Case& test_case, const T
 }
 
 inline bool is_product(OpKind op) {
-  return op == OpKind::linear || op == OpKind::matmul || op == OpKind::dual_linear || op == OpKind::scaled_mm || op == OpKind::grouped_linear ||
-         op == OpKind::conv || op == OpKind::conv_transpose;
+  return op == OpKind::linear || op == OpKind::matmul || op == OpKind::dual_linear || op == OpKind::scaled_mm ||
+         op == OpKind::grouped_linear || op == OpKind::conv || op == OpKind::conv_transpose;
 }
 
 /// A program and the first case that needs it.
@@ -52,7 +52,8 @@ inline std::vector<CaseProgram> programs_of(const Kernel& kernel, const Target& 
       regions.insert(regions.end(), {with_norm(problem, false), with_norm(problem, true)});
     // What may follow a product, in one case for each type of its result.
     const TensorType& y = problem.outputs[0];
-    if (kernel.fuses && is_product(kernel.op) && dtypes::real.contains(y.dtype) && !kernel.declines(problem) && with_epilogue.insert(y.dtype).second)
+    if (kernel.fuses && is_product(kernel.op) && dtypes::real.contains(y.dtype) && !kernel.declines(problem) &&
+        with_epilogue.insert(y.dtype).second)
       regions.push_back(followed(problem, scaled_residual(y)));
     for (const Region& region : regions) {
       if (kernel.declines(region)) continue;
@@ -72,7 +73,8 @@ inline std::vector<CaseProgram> programs_of_configs(const Kernel& kernel, const 
     if (kernel.declines(region)) continue;
     for (const Config& config : kernel.configs(region))
       for (cuda::Program& program : kernel.programs(region, config))
-        if (seen.insert(program).second) list.push_back({std::move(program), fmt::format("{}, {}", test_case.name, config.to_string())});
+        if (seen.insert(program).second)
+          list.push_back({std::move(program), fmt::format("{}, {}", test_case.name, config.to_string())});
     break;
   }
   return list;

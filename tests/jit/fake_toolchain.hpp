@@ -29,10 +29,12 @@ class FakeToolchain final : public cuda::Toolchain {
       last_.headers = {};
       for (const cuda::SourceHeader& header : request.headers) header_names_.emplace_back(header.name);
     }
-    if (request.source.find("broken") != std::string::npos) fail(Status::internal, "{} does not compile:\nline 7: no such thing", request.name);
+    if (request.source.find("broken") != std::string::npos)
+      fail(Status::internal, "{} does not compile:\nline 7: no such thing", request.name);
     return {image(request.source), "report"};
   }
-  cuda::CompileResult link(std::span<const std::vector<std::byte>> pieces, std::span<const std::string>) const override {
+  cuda::CompileResult link(std::span<const std::vector<std::byte>> pieces,
+                           std::span<const std::string>) const override {
     ++linked_;
     std::vector<std::byte> all;
     for (const auto& piece : pieces) all.insert(all.end(), piece.begin(), piece.end());

@@ -1,4 +1,5 @@
-// topk_gating for every number of experts: how many a lane has decides how they are read, and models have 60, 72, 96, 160, 192, 384 as well as powers of two.
+// topk_gating for every number of experts: how many a lane has decides how they are read, and models have 60, 72, 96,
+// 160, 192, 384 as well as powers of two.
 #include "tests/jit/architectures.hpp"
 
 namespace cermet {

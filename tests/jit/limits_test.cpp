@@ -16,7 +16,8 @@ TEST_P(LimitPrograms, Compile) {
   expect_compiles(list, *device->target());
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, LimitPrograms, testing::ValuesIn(compute_capabilities), [](const auto& info) { return "sm_" + std::to_string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Of, LimitPrograms, testing::ValuesIn(compute_capabilities),
+                         [](const auto& info) { return "sm_" + std::to_string(info.param); });
 
 TEST(LimitPrograms, NothingIsMeasuredWhereNothingIsComputed) {
   const std::unique_ptr<Device> device = make_null_device(90);

@@ -1,4 +1,5 @@
-// Linking tasks: what is compiled and linked, with a toolchain that only counts, and the table that a linked launch reads.
+// Linking tasks: what is compiled and linked, with a toolchain that only counts, and the table that a linked launch
+// reads.
 #include "jit/link.hpp"
 
 #include <gtest/gtest.h>
@@ -60,7 +61,8 @@ TEST_F(Link, WhatCannotBeLinkedIsRefused) {
   pair.cluster = 2;
   EXPECT_EQ(refusal({}), "link: expected at least one task, found none");
   const Target later{.name = "later", .compute_capability = 120, .shared_bytes = 99 << 10};
-  EXPECT_EQ(refusal({program_of("A")}, later), "link: expected a device that runs native code, of compute capability 9.0 at most, found one of 12.0");
+  EXPECT_EQ(refusal({program_of("A")}, later),
+            "link: expected a device that runs native code, of compute capability 9.0 at most, found one of 12.0");
   EXPECT_EQ(refusal({program_of("B"), pair}), "link: expected tasks without clusters, found clusters of 2 in A");
 }
 
@@ -73,16 +75,19 @@ TEST_F(Link, TakesAsMuchSharedMemoryAsABlockOfTheDeviceHas) {
   EXPECT_EQ(error_text([&] {
               link_tasks(std::vector{most, more}, hopper, nullptr, options);
             }),
-            "link: expected at most 232448 bytes of shared memory on a Hopper, found 232400 of More and 64 of the dispatcher");
+            "link: expected at most 232448 bytes of shared memory on a Hopper, found 232400 of More and 64 of the "
+            "dispatcher");
   const Target ampere{.name = "an A100", .compute_capability = 80, .shared_bytes = 163 << 10};
-  EXPECT_EQ(error_text([&] { link_tasks(std::vector{most}, ampere, nullptr, options); }),
-            "link: expected at most 166912 bytes of shared memory on an A100, found 232384 of Most and 64 of the dispatcher");
+  EXPECT_EQ(
+      error_text([&] { link_tasks(std::vector{most}, ampere, nullptr, options); }),
+      "link: expected at most 166912 bytes of shared memory on an A100, found 232384 of Most and 64 of the dispatcher");
 }
 
 TEST(LinkedTable, HoldsInstancesNeedsAndParameters) {
   const std::string first = "parameters of the first", second(100, 'x');
   const auto bytes = [](const std::string& text) { return std::as_bytes(std::span(text)); };
-  const std::vector<LinkedInstance> instances{{0, 10, 4, bytes(first)}, {1, 5, 5, bytes(second), {{0, 10}}}, {0, 7, 2, bytes(first), {{0, 3}, {1, 5}}}};
+  const std::vector<LinkedInstance> instances{
+      {0, 10, 4, bytes(first)}, {1, 5, 5, bytes(second), {{0, 10}}}, {0, 7, 2, bytes(first), {{0, 3}, {1, 5}}}};
   const LinkedTable table = linked_table(instances);
   EXPECT_EQ(table.blocks, 11u);
   const auto at = [&]<class T>(std::size_t offset, T) {
@@ -99,7 +104,8 @@ TEST(LinkedTable, HoldsInstancesNeedsAndParameters) {
   EXPECT_EQ(instance(2).items, 7u);
   EXPECT_EQ(instance(2).first_need, 1u);
   EXPECT_EQ(instance(2).needs, 2u);
-  EXPECT_EQ((std::vector{instance(0).announces, instance(1).announces, instance(2).announces}), (std::vector{1u, 1u, 0u}));
+  EXPECT_EQ((std::vector{instance(0).announces, instance(1).announces, instance(2).announces}),
+            (std::vector{1u, 1u, 0u}));
   EXPECT_EQ(at(needs + 2 * sizeof(linked::Need), linked::Need{}).instance, 1u);
   EXPECT_EQ(at(needs + 2 * sizeof(linked::Need), linked::Need{}).items, 5u);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -110,14 +116,18 @@ TEST(LinkedTable, HoldsInstancesNeedsAndParameters) {
 }
 
 TEST(LinkedTable, NeedsThatNothingCouldMeetAreRefused) {
-  const auto refusal = [](std::vector<LinkedInstance> instances) { return error_text([&] { linked_table(instances); }); };
+  const auto refusal = [](std::vector<LinkedInstance> instances) {
+    return error_text([&] { linked_table(instances); });
+  };
   EXPECT_EQ(refusal({{0, 4, 1, {}, {{0, 4}}}}), "link: expected instance 0 to need earlier ones, found instance 0");
-  EXPECT_EQ(refusal({{0, 4, 1, {}}, {0, 4, 1, {}, {{0, 5}}}}), "link: expected instance 1 to need at most 4 items of instance 0, found 5");
+  EXPECT_EQ(refusal({{0, 4, 1, {}}, {0, 4, 1, {}, {{0, 5}}}}),
+            "link: expected instance 1 to need at most 4 items of instance 0, found 5");
   EXPECT_EQ(refusal({{0, 4, 5, {}}}), "link: expected 1 to 4 blocks for the items of instance 0, found 5");
   EXPECT_EQ(refusal({{0, 4, 0, {}}}), "link: expected 1 to 4 blocks for the items of instance 0, found 0");
   EXPECT_EQ(refusal({{0, 1u << 31, 4, {}}}), "link: expected at most 2147482624 items of instance 0, found 2147483648");
   const std::uint32_t many = 1u << 30;
-  EXPECT_EQ(refusal({{0, many, many, {}}, {0, many, many, {}}}), "link: expected fewer than 2^31 thread blocks, found 2147483648");
+  EXPECT_EQ(refusal({{0, many, many, {}}, {0, many, many, {}}}),
+            "link: expected fewer than 2^31 thread blocks, found 2147483648");
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ void expect_taken_and_compiled(const std::vector<NamedRegion>& regions, const Ta
     for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind)) {
       const Decline decline = decline_of(*kernel, region);
       const bool is_rare = kernel->name.ends_with(".plain") || kernel->name == "rowwise.dynamic_quant.general";
-      EXPECT_NE(decline.has_value(), kernel->name.starts_with(family) && !is_rare) << name << ", " << kernel->name << ": " << decline.value_or("takes it");
+      EXPECT_NE(decline.has_value(), kernel->name.starts_with(family) && !is_rare)
+          << name << ", " << kernel->name << ": " << decline.value_or("takes it");
       if (decline) continue;
       ++taken;
       for (cuda::Program& program : kernel->programs(region))
@@ -59,12 +60,16 @@ void expect_of_rotated_heads(int compute_capability, FunctionRef<bool(std::size_
     }
     ++index;
     const bool scaled = region.problem().op->kind == OpKind::scaled_mm;
-    EXPECT_EQ(takers, region.anchor == 0 ? (scaled ? "gemv.scaled_mm" : "gemv.linear") : scaled ? "gemv.front_scaled_mm" : "gemv.norm_linear") << name;
+    EXPECT_EQ(takers, region.anchor == 0 ? (scaled ? "gemv.scaled_mm" : "gemv.linear")
+                      : scaled           ? "gemv.front_scaled_mm"
+                                         : "gemv.norm_linear")
+        << name;
   }
   if (no_toolchain().empty()) expect_compiles(list, *device->target());
 }
 
-/// Those that every family takes behind its products; the long tests compile the programs of all of them, the fast ones those of the kernel that is chosen.
+/// Those that every family takes behind its products; the long tests compile the programs of all of them, the fast ones
+/// those of the kernel that is chosen.
 void expect_of_products(int compute_capability, bool all_kernels, FunctionRef<bool(std::size_t region)> compiled) {
   const std::unique_ptr<Device> device = make_null_device(compute_capability);
   std::vector<CaseProgram> list;
@@ -107,7 +112,8 @@ TEST(Regions, OfRotatedHeadsOfSeveralTokens) {
       takers += kernel->name;
       for (cuda::Program& program : kernel->programs(region)) list.push_back({std::move(program), name});
     }
-    EXPECT_EQ(takers, region.problem().op->kind == OpKind::scaled_mm ? "gemm.scaled_mm.stream" : "gemm.linear.stream") << name;
+    EXPECT_EQ(takers, region.problem().op->kind == OpKind::scaled_mm ? "gemm.scaled_mm.stream" : "gemm.linear.stream")
+        << name;
   }
   if (no_toolchain().empty()) expect_compiles(list, *device->target());
 }
@@ -158,7 +164,8 @@ TEST(Regions, OfDecodeSteps) {
   if (no_toolchain().empty()) expect_compiles(list, *device->target());
 }
 
-/// One kernel takes each, but for weights that the shared memory of an architecture does not hold, and gates before the products of Hopper alone.
+/// One kernel takes each, but for weights that the shared memory of an architecture does not hold, and gates before the
+/// products of Hopper alone.
 TEST_P(Regions, OfConvolutions) {
   const std::unique_ptr<Device> device = make_null_device(GetParam());
   std::vector<CaseProgram> list;

@@ -1,7 +1,8 @@
-// A sample of the points of the spaces of kernels for Hopper, compiled; tests/kernel_cuda binds and launches all of them.
+// A sample of the points of the spaces of kernels for Hopper, compiled; tests/kernel_cuda binds and launches all of
+// them.
 #include <random>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/jit/architectures.hpp"
 
 namespace cermet {
@@ -23,7 +24,8 @@ TEST(KernelSpaces, PointsCompile) {
   const SampledCall list[] = {
       {OpKind::linear, {sampled_type(bf16, {512, 1024}), sampled_type(bf16, {1536, 1024})}, {}, "gemm.linear.hopper"},
       {OpKind::scaled_mm,
-       {sampled_type(i8, {512, 1024}), sampled_type(i8, {1024, 1024}), sampled_type(f32, {512}), sampled_type(f32, {1024})},
+       {sampled_type(i8, {512, 1024}), sampled_type(i8, {1024, 1024}), sampled_type(f32, {512}),
+        sampled_type(f32, {1024})},
        {{"out_dtype", "bf16"}},
        "gemm.scaled_mm.hopper"},
       {OpKind::grouped_linear,
@@ -41,8 +43,8 @@ TEST(KernelSpaces, PointsCompile) {
        {},
        "attention.decode"},
       {OpKind::incre_flash_attention,
-       {sampled_type(bf16, {512, 32, 64}), sampled_type(bf16, {1024, 8, 16, 64}), sampled_type(bf16, {1024, 8, 16, 64}), sampled_type(i32, {1, 256}),
-        sampled_type(i32, {1}), sampled_type(i32, {2})},
+       {sampled_type(bf16, {512, 32, 64}), sampled_type(bf16, {1024, 8, 16, 64}), sampled_type(bf16, {1024, 8, 16, 64}),
+        sampled_type(i32, {1, 256}), sampled_type(i32, {1}), sampled_type(i32, {2})},
        {},
        "attention.prefill_paged"},
   };

@@ -1,4 +1,5 @@
-// Bodies of tasks know their team and nothing of the block, the grid or other tasks: only then can they be linked with others.
+// Bodies of tasks know their team and nothing of the block, the grid or other tasks: only then can they be linked with
+// others.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,18 +15,22 @@ namespace cermet {
 namespace {
 
 /// What a body must not say. Shared memory is what its caller hands in.
-constexpr std::array<std::string_view, 9> forbidden{"threadIdx",   "blockIdx",      "blockDim", "gridDim",   "__syncthreads",
-                                                    "cooperative", "named_barrier", "bar.sync", "__shared__"};
+constexpr std::array<std::string_view, 9> forbidden{"threadIdx",     "blockIdx",      "blockDim",
+                                                    "gridDim",       "__syncthreads", "cooperative",
+                                                    "named_barrier", "bar.sync",      "__shared__"};
 
 /// Files that implement teams and the entry of tasks.
-constexpr std::array<std::string_view, 6> implement{"team.cuh", "entry.cuh", "overlap.cuh", "linked.cuh", "walk.cuh", "ptx/barrier.cuh"};
+constexpr std::array<std::string_view, 6> implement{"team.cuh",   "entry.cuh", "overlap.cuh",
+                                                    "linked.cuh", "walk.cuh",  "ptx/barrier.cuh"};
 
 /// "file: line N: word" for each use in a text, comments included.
 std::vector<std::string> uses_in(std::string_view file, std::string_view text) {
   std::vector<std::string> found;
   for (const std::string_view word : forbidden)
     for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1))
-      found.push_back(fmt::format("{}: line {}: {}", file, 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'), word));
+      found.push_back(fmt::format("{}: line {}: {}", file,
+                                  1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'),
+                                  word));
   return found;
 }
 
@@ -50,7 +55,8 @@ TEST(Teams, BodiesKnowNothingOfTheBlockAndTheGrid) {
   EXPECT_EQ(fmt::format("{}", fmt::join(found, "\n")), "");
 }
 
-/// Files that set up barriers which nothing has to end: a walk's own live as long as it does, and what else is here never joins one (declines_walk).
+/// Files that set up barriers which nothing has to end: a walk's own live as long as it does, and what else is here
+/// never joins one (declines_walk).
 constexpr std::array<std::string_view, 7> keep_barriers{"ptx/mbarrier.cuh",
                                                         "walk.cuh",
                                                         "limits/stream.cuh",

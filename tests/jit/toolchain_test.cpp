@@ -28,7 +28,9 @@ std::size_t count(std::string_view text, std::string_view part) {
   return found;
 }
 
-std::string_view view_of(const Image& image) { return {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()}; }
+std::string_view view_of(const Image& image) {
+  return {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()};
+}
 
 TEST_F(Toolchain, NamesItsBuild) {
   const std::string version = toolchain().version();
@@ -108,7 +110,8 @@ TEST_F(Toolchain, CompilesAndLinksTasksInHalves) {
 
 TEST_F(Toolchain, LinksTasksIntoOneKernelWithoutSpills) {
   for (const int capability : {80, 90}) {
-    const LinkedImage linked = link_tasks(std::vector{embedding(0), embedding(1)}, *make_null_device(capability)->target(), nullptr, options);
+    const LinkedImage linked =
+        link_tasks(std::vector{embedding(0), embedding(1)}, *make_null_device(capability)->target(), nullptr, options);
     const std::string& log = linked.image.log;
     EXPECT_EQ(view_of(linked.image).substr(1, 3), "ELF");
     // The assembler saw one function: the tasks' bodies are inside it.

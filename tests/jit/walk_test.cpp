@@ -1,4 +1,5 @@
-// Walks: what is compiled and linked, how shared memory is divided, and what cannot be part of one, with a toolchain that only counts.
+// Walks: what is compiled and linked, how shared memory is divided, and what cannot be part of one, with a toolchain
+// that only counts.
 #include "jit/walk.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +49,8 @@ TEST(WalkShape, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(error_text([&] {
               walk_shape(std::vector{most, streaming("S")}, h100, 2, 1);
             }),
-            "super-kernel: expected room for two stages of 32768 bytes in the 232448 bytes of shared memory of a Hopper, found 45980 bytes");
+            "super-kernel: expected room for two stages of 32768 bytes in the 232448 bytes of shared memory of a "
+            "Hopper, found 45980 bytes");
 }
 
 TEST(WalkShape, AProductOfManyRowsHasWholeBlocks) {
@@ -62,7 +64,10 @@ TEST(WalkShape, AProductOfManyRowsHasWholeBlocks) {
   EXPECT_EQ(shape.stages, 0);
   EXPECT_EQ(shape.body_bytes, 215168);
   programs[1].shared_bytes = 232000;
-  EXPECT_NE(error_text([&] { walk_shape(programs, h100, 2, 1); }).find("expected at most 232448 bytes of shared memory on a Hopper, found"), std::string::npos);
+  EXPECT_NE(error_text([&] {
+              walk_shape(programs, h100, 2, 1);
+            }).find("expected at most 232448 bytes of shared memory on a Hopper, found"),
+            std::string::npos);
 }
 
 TEST(WalkShape, ProgramsThatCannotJoinSayWhy) {
@@ -93,20 +98,27 @@ TEST_F(Walk, BodiesAreCompiledOnceAndOnlyStreamsHaveAFeedingHalf) {
   const WalkShape shape = walk_shape(programs, h100, 4, 3);
   const WalkImage linked = link_walk(programs, shape, h100, nullptr, options);
   // In the order of names that follow from their sources.
-  EXPECT_TRUE(linked.bodies == (std::vector<std::uint32_t>{0, 1, 0, 1}) || linked.bodies == (std::vector<std::uint32_t>{1, 0, 1, 0}));
+  EXPECT_TRUE(linked.bodies == (std::vector<std::uint32_t>{0, 1, 0, 1}) ||
+              linked.bodies == (std::vector<std::uint32_t>{1, 0, 1, 0}));
   EXPECT_EQ(tools.compiled(), 3) << "two bodies and the walk";
   EXPECT_EQ(tools.linked(), 1);
   const std::string text = text_of(linked.image);
   EXPECT_NE(text.find("using Team = cermet::PartTeam<128, 0, 2>;"), text.npos) << text;
-  EXPECT_NE(text.find(fmt::format("using Team = cermet::StreamTeam<288, {}, 32768, {}>;", shape.stages, shape.in_flight)), text.npos) << text;
-  EXPECT_NE(text.find(fmt::format("cermet::walk::Shape<288, {}, 32768, {}>", shape.stages, shape.body_bytes)), text.npos) << text;
+  EXPECT_NE(
+      text.find(fmt::format("using Team = cermet::StreamTeam<288, {}, 32768, {}>;", shape.stages, shape.in_flight)),
+      text.npos)
+      << text;
+  EXPECT_NE(text.find(fmt::format("cermet::walk::Shape<288, {}, 32768, {}>", shape.stages, shape.body_bytes)),
+            text.npos)
+      << text;
   const auto count = [&](std::string_view word) {
     int found = 0;
     for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++found;
     return found;
   };
   EXPECT_EQ(count("_feed(const cermet::walk::Call& call"), 2) << "once where it is defined, once where it is declared";
-  EXPECT_EQ(count("#define CERMET_WALK\n"), 3) << "everywhere, so that all threads find their index where the walk puts it";
+  EXPECT_EQ(count("#define CERMET_WALK\n"), 3)
+      << "everywhere, so that all threads find their index where the walk puts it";
   EXPECT_TRUE(link_walk(programs, shape, h100, nullptr, options).image.from_cache);
   EXPECT_EQ(tools.compiled(), 3);
   EXPECT_EQ(tools.linked(), 1);

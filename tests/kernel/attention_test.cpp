@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/run_op.hpp"
 
@@ -13,7 +13,8 @@ namespace {
 OwnedTensor random_tensor(const Shape& shape, unsigned seed) {
   OwnedTensor tensor(DType::f32, shape);
   std::mt19937 random(seed);
-  for (std::int64_t i = 0; i < shape.elements(); ++i) tensor.view.as<float>()[i] = static_cast<float>(random() >> 8) * 0x1p-23f - 1;
+  for (std::int64_t i = 0; i < shape.elements(); ++i)
+    tensor.view.as<float>()[i] = static_cast<float>(random() >> 8) * 0x1p-23f - 1;
   return tensor;
 }
 
@@ -29,7 +30,9 @@ OwnedTensor integer_tensor(const std::vector<std::int32_t>& list, const Shape& s
   return tensor;
 }
 
-OwnedTensor integer_tensor(const std::vector<std::int32_t>& list) { return integer_tensor(list, {static_cast<std::int64_t>(list.size())}); }
+OwnedTensor integer_tensor(const std::vector<std::int32_t>& list) {
+  return integer_tensor(list, {static_cast<std::int64_t>(list.size())});
+}
 
 /// Rows first .. last of the first axis.
 TensorView rows_between(const TensorView& view, std::int64_t first, std::int64_t last) {
@@ -41,7 +44,8 @@ TensorView rows_between(const TensorView& view, std::int64_t first, std::int64_t
 
 void expect_near(const TensorView& found, const TensorView& wanted, double tolerance) {
   ASSERT_EQ(found.shape, wanted.shape);
-  for (std::int64_t i = 0; i < found.elements(); ++i) ASSERT_NEAR(load(found, i), load(wanted, i), tolerance) << "element " << i;
+  for (std::int64_t i = 0; i < found.elements(); ++i)
+    ASSERT_NEAR(load(found, i), load(wanted, i), tolerance) << "element " << i;
 }
 
 void expect_same_bits(const TensorView& found, const TensorView& wanted) {
@@ -65,8 +69,10 @@ struct Sequence {
         k_cache(constant_tensor(cache, {pages + 2, kv_heads, block, head_size}, NAN)),
         v_cache(constant_tensor(cache, {pages + 2, kv_heads, block, head_size}, NAN)) {
     std::vector<std::int32_t> blocks, slots;
-    for (std::int64_t page = 0; page < pages; ++page) blocks.push_back(static_cast<std::int32_t>(pages - page));  // backwards, without the first and last block
-    for (std::int64_t t = 0; t < length; ++t) slots.push_back(static_cast<std::int32_t>(blocks[static_cast<std::size_t>(t / block)] * block + t % block));
+    for (std::int64_t page = 0; page < pages; ++page)
+      blocks.push_back(static_cast<std::int32_t>(pages - page));  // backwards, without the first and last block
+    for (std::int64_t t = 0; t < length; ++t)
+      slots.push_back(static_cast<std::int32_t>(blocks[static_cast<std::size_t>(t / block)] * block + t % block));
     blocks.insert(blocks.end(), 3, -1);  // never read
     table = integer_tensor(blocks, {1, pages + 3});
     write(slots);
@@ -85,9 +91,12 @@ struct Sequence {
 
   /// Attention of queries first .. last over the cache as it is after token last - 1.
   OwnedTensor paged(std::int64_t first, std::int64_t last, const Attributes& attributes = {}, int threads = 2) const {
-    const OwnedTensor context = integer_tensor({static_cast<std::int32_t>(last)}), starts = integer_tensor({0, static_cast<std::int32_t>(last - first)});
-    return std::move(run_op("incre_flash_attention", {rows_between(q.view, first, last), k_cache.view, v_cache.view, table.view, context.view, starts.view},
-                            attributes, threads)[0]);
+    const OwnedTensor context = integer_tensor({static_cast<std::int32_t>(last)}),
+                      starts = integer_tensor({0, static_cast<std::int32_t>(last - first)});
+    return std::move(
+        run_op("incre_flash_attention",
+               {rows_between(q.view, first, last), k_cache.view, v_cache.view, table.view, context.view, starts.view},
+               attributes, threads)[0]);
   }
 };
 
@@ -117,12 +126,14 @@ TEST(Attention, OneQueryGivesWhatItGivesBesideAnother) {
   constexpr std::int64_t keys = 150, size = 88;  // tiles and vectors that are not full
   for (const std::int64_t group : {1, 2, 3, 4, 5})
     for (const double softcap : {0.0, 2.0}) {
-      const OwnedTensor q = random_tensor({2, 2 * group, size}, 4), k = random_tensor({keys, 2, size}, 5), v = random_tensor({keys, 2, size}, 6);
+      const OwnedTensor q = random_tensor({2, 2 * group, size}, 4), k = random_tensor({keys, 2, size}, 5),
+                        v = random_tensor({keys, 2, size}, 6);
       const Attributes attributes{{"softcap", softcap}, {"return_lse", true}};
       const auto both = run_op("flash_attention", {q.view, k.view, v.view}, attributes);
       const auto one = run_op("flash_attention", {rows_between(q.view, 1, 2), k.view, v.view}, attributes);
       expect_near(one[0].view, rows_between(both[0].view, 1, 2), 1e-6);
-      for (std::int64_t head = 0; head < 2 * group; ++head) EXPECT_NEAR(load(one[1].view, head), load(both[1].view, 2 * head + 1), 1e-5);
+      for (std::int64_t head = 0; head < 2 * group; ++head)
+        EXPECT_NEAR(load(one[1].view, head), load(both[1].view, 2 * head + 1), 1e-5);
     }
 }
 
@@ -143,19 +154,23 @@ TEST(Attention, LengthsThatDifferMuchGiveWhatEachSequenceGivesAlone) {
     OwnedTensor queries(DType::f32, {static_cast<std::int64_t>(contexts.size()), heads, head_size});
     for (std::size_t b = 0; b < contexts.size(); ++b) {
       starts.push_back(static_cast<std::int32_t>(b + 1));
-      for (std::int64_t page = 0; page < s.table.view.shape[1]; ++page) tables.push_back(s.table.view.as<std::int32_t>()[page]);
+      for (std::int64_t page = 0; page < s.table.view.shape[1]; ++page)
+        tables.push_back(s.table.view.as<std::int32_t>()[page]);
       std::copy_n(s.q.view.as<float>() + (contexts[b] - 1) * heads * head_size, heads * head_size,
                   queries.view.as<float>() + static_cast<std::int64_t>(b) * heads * head_size);
     }
-    const OwnedTensor all = integer_tensor(tables, {queries.view.shape[0], s.table.view.shape[1]}), ends = integer_tensor(starts),
-                      lengths = integer_tensor(contexts);
+    const OwnedTensor all = integer_tensor(tables, {queries.view.shape[0], s.table.view.shape[1]}),
+                      ends = integer_tensor(starts), lengths = integer_tensor(contexts);
     const auto run = [&](int threads) {
-      return std::move(run_op("incre_flash_attention", {queries.view, s.k_cache.view, s.v_cache.view, all.view, lengths.view, ends.view}, {}, threads)[0]);
+      return std::move(run_op("incre_flash_attention",
+                              {queries.view, s.k_cache.view, s.v_cache.view, all.view, lengths.view, ends.view}, {},
+                              threads)[0]);
     };
     const OwnedTensor together = run(1);
     for (const int threads : {2, 5}) expect_same_bits(run(threads).view, together.view);
     for (std::int64_t b = 0; b < queries.view.shape[0]; ++b)
-      expect_near(rows_between(together.view, b, b + 1), s.paged(contexts[static_cast<std::size_t>(b)] - 1, contexts[static_cast<std::size_t>(b)]).view, 1e-6);
+      expect_near(rows_between(together.view, b, b + 1),
+                  s.paged(contexts[static_cast<std::size_t>(b)] - 1, contexts[static_cast<std::size_t>(b)]).view, 1e-6);
   }
 }
 
@@ -163,7 +178,8 @@ TEST(Attention, MergedPartsGiveTheWhole) {
   const Sequence s(90);
   const Attributes attributes{{"causal", false}, {"return_lse", true}};
   const auto part = [&](std::int64_t first, std::int64_t last) {
-    return run_op("flash_attention", {s.q.view, rows_between(s.k.view, first, last), rows_between(s.v.view, first, last)}, attributes);
+    return run_op("flash_attention",
+                  {s.q.view, rows_between(s.k.view, first, last), rows_between(s.v.view, first, last)}, attributes);
   };
   const auto whole = part(0, 90);
   for (const std::int64_t cut : {0, 1, 33, 90}) {
@@ -181,48 +197,68 @@ TEST(Attention, QuantizedCacheStaysCloseToTheKeysItCameFrom) {
                                                for (int t = 0; t < 50; ++t) list.push_back(t);
                                                return list;
                                              }());
-  const OwnedTensor table = integer_tensor({0, 1, 2, 3}, {1, 4}), context = integer_tensor({50}), starts = integer_tensor({0, 50});
-  for (const auto& [dtype, tolerance] : {std::pair(DType::i8, 0.01), std::pair(DType::f8_e4m3, 0.05), std::pair(DType::f8_e5m2, 0.1)}) {
+  const OwnedTensor table = integer_tensor({0, 1, 2, 3}, {1, 4}), context = integer_tensor({50}),
+                    starts = integer_tensor({0, 50});
+  for (const auto& [dtype, tolerance] :
+       {std::pair(DType::i8, 0.01), std::pair(DType::f8_e4m3, 0.05), std::pair(DType::f8_e5m2, 0.1)}) {
     const OwnedTensor k_cache(dtype, {4, kv_heads, block, head_size}), v_cache(dtype, {4, kv_heads, block, head_size});
     const OwnedTensor k_scale(DType::f32, {4, kv_heads, block}), v_scale(DType::f32, {4, kv_heads, block});
-    const std::vector<TensorView> inputs{s.k.view, s.v.view, k_cache.view, v_cache.view, slots.view, k_scale.view, v_scale.view};
+    const std::vector<TensorView> inputs{s.k.view,   s.v.view,     k_cache.view, v_cache.view,
+                                         slots.view, k_scale.view, v_scale.view};
     std::vector<std::optional<TensorType>> types;
     for (const TensorView& input : inputs) types.push_back(input.type());
     const Problem problem = make_problem(*find_operator("kv_cache_write"), types, {});
     ThreadPool pool(2);
     const TensorView outputs[] = {k_cache.view, v_cache.view, k_scale.view, v_scale.view};
     BoundOp(problem, select_kernel(problem), pool).run(inputs, outputs);
-    const auto found =
-        run_op("incre_flash_attention", {s.q.view, k_cache.view, v_cache.view, table.view, context.view, starts.view, k_scale.view, v_scale.view});
+    const auto found = run_op("incre_flash_attention", {s.q.view, k_cache.view, v_cache.view, table.view, context.view,
+                                                        starts.view, k_scale.view, v_scale.view});
     expect_near(found[0].view, wanted.view, tolerance);
   }
 }
 
 TEST(Attention, RefusesWhatDoesNotFit) {
   const Sequence s(40);
-  const auto message = [&](std::vector<std::int32_t> blocks, std::vector<std::int32_t> contexts, std::vector<std::int32_t> starts) {
-    const auto sequences = static_cast<std::int64_t>(contexts.size()), pages = static_cast<std::int64_t>(blocks.size()) / sequences;
-    const OwnedTensor tables = integer_tensor(blocks, {sequences, pages}), lens = integer_tensor(contexts), bounds = integer_tensor(starts);
-    return error_text([&] { run_op("incre_flash_attention", {s.q.view, s.k_cache.view, s.v_cache.view, tables.view, lens.view, bounds.view}); });
+  const auto message = [&](std::vector<std::int32_t> blocks, std::vector<std::int32_t> contexts,
+                           std::vector<std::int32_t> starts) {
+    const auto sequences = static_cast<std::int64_t>(contexts.size()),
+               pages = static_cast<std::int64_t>(blocks.size()) / sequences;
+    const OwnedTensor tables = integer_tensor(blocks, {sequences, pages}), lens = integer_tensor(contexts),
+                      bounds = integer_tensor(starts);
+    return error_text([&] {
+      run_op("incre_flash_attention", {s.q.view, s.k_cache.view, s.v_cache.view, tables.view, lens.view, bounds.view});
+    });
   };
   EXPECT_EQ(message({3, 2, 1, 9}, {40}, {0, 40}), "no error");
-  EXPECT_EQ(message({3, 2, 9, 1}, {40}, {0, 40}), "incre_flash_attention: operand 3 (block_tables): expected an index in [0, 5), found 9");
-  EXPECT_EQ(message({3, -1, 1, 0}, {40}, {0, 40}), "incre_flash_attention: operand 3 (block_tables): expected an index in [0, 5), found -1");
-  EXPECT_EQ(message({3, 2}, {33}, {0, 40}), "incre_flash_attention: operand 4 (context_lens): expected 0 to 32 tokens, found 33 for sequence 0");
-  EXPECT_EQ(message({3, 2}, {-1}, {0, 40}), "incre_flash_attention: operand 4 (context_lens): expected 0 to 32 tokens, found -1 for sequence 0");
-  EXPECT_EQ(message({3, 2, 1}, {39}, {0, 40}), "incre_flash_attention: operand 4 (context_lens): expected at least the 40 queries of sequence 0, found 39");
+  EXPECT_EQ(message({3, 2, 9, 1}, {40}, {0, 40}),
+            "incre_flash_attention: operand 3 (block_tables): expected an index in [0, 5), found 9");
+  EXPECT_EQ(message({3, -1, 1, 0}, {40}, {0, 40}),
+            "incre_flash_attention: operand 3 (block_tables): expected an index in [0, 5), found -1");
+  EXPECT_EQ(message({3, 2}, {33}, {0, 40}),
+            "incre_flash_attention: operand 4 (context_lens): expected 0 to 32 tokens, found 33 for sequence 0");
+  EXPECT_EQ(message({3, 2}, {-1}, {0, 40}),
+            "incre_flash_attention: operand 4 (context_lens): expected 0 to 32 tokens, found -1 for sequence 0");
+  EXPECT_EQ(
+      message({3, 2, 1}, {39}, {0, 40}),
+      "incre_flash_attention: operand 4 (context_lens): expected at least the 40 queries of sequence 0, found 39");
   EXPECT_EQ(message({3, 2, 1}, {40}, {0, 41}),
-            "incre_flash_attention: operand 5 (query_starts): expected values that rise from 0 to 40, found 0 to 41 for sequence 0");
+            "incre_flash_attention: operand 5 (query_starts): expected values that rise from 0 to 40, found 0 to 41 "
+            "for sequence 0");
   EXPECT_EQ(message({3, 2, 1}, {40}, {0, 39}),
-            "incre_flash_attention: operand 5 (query_starts): expected values that rise from 0 to 40, found 0 to 39 for sequence 0");
+            "incre_flash_attention: operand 5 (query_starts): expected values that rise from 0 to 40, found 0 to 39 "
+            "for sequence 0");
   EXPECT_EQ(message({3, 2, 1, 3, 2, 1}, {40, 40}, {0, 30, 20}),
-            "incre_flash_attention: operand 5 (query_starts): expected values that rise from 0 to 40, found 30 to 20 for sequence 1");
+            "incre_flash_attention: operand 5 (query_starts): expected values that rise from 0 to 40, found 30 to 20 "
+            "for sequence 1");
 }
 
 TEST(KvCacheWrite, RefusesSlotsPastTheCacheAndWritesNothing) {
   Sequence s(10);
   const OwnedTensor before = s.paged(0, 10);
-  EXPECT_EQ(error_text([&] { s.write({0, 1, 2, 3, 4, 5, 6, 7, 8, 48}); }), "kv_cache_write: operand 4 (slots): expected an index in [0, 48), found 48");
+  EXPECT_EQ(error_text([&] {
+              s.write({0, 1, 2, 3, 4, 5, 6, 7, 8, 48});
+            }),
+            "kv_cache_write: operand 4 (slots): expected an index in [0, 48), found 48");
   expect_same_bits(s.paged(0, 10).view, before.view);
 }
 
@@ -234,10 +270,14 @@ TEST(AttentionTypes, AreChecked) {
   const TensorType q{DType::f32, {t, 4, 16}}, k{DType::f32, {t, 2, 16}};
   EXPECT_EQ(message({q, k, k}), "no error");
   EXPECT_EQ(message({q, TensorType{DType::f32, {t, 3, 16}}, TensorType{DType::f32, {t, 3, 16}}}),
-            "flash_attention: operand 0 (q): expected heads that are a multiple of the 3 key-value heads, found f32[T, 4, 16]");
-  EXPECT_EQ(message({q, k, TensorType{DType::bf16, {t, 2, 16}}}), "flash_attention: operand 2 (v): expected f32 (that of q), found bf16");
-  EXPECT_EQ(message({q, k, k}, {{"window", std::int64_t{-1}}}), "flash_attention: attribute 'window': expected a number of keys, or 0, found -1");
-  EXPECT_EQ(message({q, k, k}, {{"softcap", -1.0}}), "flash_attention: attribute 'softcap': expected a finite number, not negative, found -1.0");
+            "flash_attention: operand 0 (q): expected heads that are a multiple of the 3 key-value heads, found f32[T, "
+            "4, 16]");
+  EXPECT_EQ(message({q, k, TensorType{DType::bf16, {t, 2, 16}}}),
+            "flash_attention: operand 2 (v): expected f32 (that of q), found bf16");
+  EXPECT_EQ(message({q, k, k}, {{"window", std::int64_t{-1}}}),
+            "flash_attention: attribute 'window': expected a number of keys, or 0, found -1");
+  EXPECT_EQ(message({q, k, k}, {{"softcap", -1.0}}),
+            "flash_attention: attribute 'softcap': expected a finite number, not negative, found -1.0");
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ TEST(Config, MistakesAreQuoted) {
   EXPECT_EQ(error("Tile=1"), R"(configuration: expected words like tile_m=128, found "Tile=1")");
   EXPECT_EQ(error("a=1 a=2"), R"(configuration: expected a once, found it again in "a=1 a=2")");
   EXPECT_EQ(error(""), R"(configuration: expected words like tile_m=128, or default, found "")");
-  EXPECT_EQ(error("a=99999999999999999999"), R"(configuration: expected words like tile_m=128, found "a=99999999999999999999")");
+  EXPECT_EQ(error("a=99999999999999999999"),
+            R"(configuration: expected words like tile_m=128, found "a=99999999999999999999")");
 }
 
 /// A kernel that is made at run time captures what it needs, and each part takes what it asks for.
@@ -39,14 +40,19 @@ TEST(Kernel, IsAValueThatMayCarryState) {
         .name = fmt::format("generated.{}", base),
         .op = OpKind::silu,
         .summary = "",
-        .declines = [base](const Problem& p) -> Decline { return p.size(0, 0) > base ? Decline("too long") : std::nullopt; },
+        .declines = [base](const Problem& p) -> Decline {
+          return p.size(0, 0) > base ? Decline("too long") : std::nullopt;
+        },
         .bind = [](const Region&) -> Launcher { return [](const LaunchArgs&) {}; },
-        .workspace = [base](const Problem& p, const Config& config, int threads) { return base * p.size(0, 0) * config.find("copies").value_or(1) * threads; },
+        .workspace = [base](const Problem& p, const Config& config,
+                            int threads) { return base * p.size(0, 0) * config.find("copies").value_or(1) * threads; },
         .configs =
             [](const Problem&) {
               return std::vector<Config>{{}, {{"copies", 2}}};
             },
-        .cost = [base](const Region&, const DeviceLimits& limits) { return static_cast<double>(base) / limits.read_bytes_per_second; }};
+        .cost = [base](
+                    const Region&,
+                    const DeviceLimits& limits) { return static_cast<double>(base) / limits.read_bytes_per_second; }};
   };
   const Kernel small = made(4), large = made(1000);
   const Problem problem = make_problem(definition(OpKind::silu), {TensorType{DType::f32, {8}}}, {});

@@ -1,4 +1,5 @@
-// What every kernel is checked against: its operator's reference, over the operator's own cases, instruction sets and thread counts.
+// What every kernel is checked against: its operator's reference, over the operator's own cases, instruction sets and
+// thread counts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,14 +8,15 @@
 
 #include "kernel/cpu/isa.hpp"
 #include "kernel/kernel.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/case_run.hpp"
 
 namespace cermet {
 
-/// Expects every kernel that does not decline a case on some instruction set to compute what the operator's reference does, on one thread and on three.
-/// Returns how many there were; expects one on each instruction set with `every_isa`.
-inline int expect_case_conforms(const OpDefinition& op, const Case& test_case, std::span<const Kernel* const> kernels, bool every_isa) {
+/// Expects every kernel that does not decline a case on some instruction set to compute what the operator's reference
+/// does, on one thread and on three. Returns how many there were; expects one on each instruction set with `every_isa`.
+inline int expect_case_conforms(const OpDefinition& op, const Case& test_case, std::span<const Kernel* const> kernels,
+                                bool every_isa) {
   static ThreadPool one(1), three(3);
   int taken = 0;
   const CaseData data = make_case_data(op, test_case);
@@ -27,15 +29,18 @@ inline int expect_case_conforms(const OpDefinition& op, const Case& test_case, s
       ++taken;
       for (ThreadPool* pool : {&one, &three})
         EXPECT_EQ(run_case(data, expected, *kernel, *pool, {.padding = pool == &one ? 0 : 3}), "")
-            << op.name << " case " << test_case.name << ", kernel " << kernel->name << ", " << name_of(isa) << ", " << pool->size() << " threads";
+            << op.name << " case " << test_case.name << ", kernel " << kernel->name << ", " << name_of(isa) << ", "
+            << pool->size() << " threads";
     }
-    EXPECT_TRUE(!every_isa || taken > before) << op.name << " case " << test_case.name << ": every kernel declines on " << name_of(isa);
+    EXPECT_TRUE(!every_isa || taken > before)
+        << op.name << " case " << test_case.name << ": every kernel declines on " << name_of(isa);
   }
   cpu::force_isa(cpu::supported_isas().back());
   return taken;
 }
 
-/// The same over an operator's own cases. With `every_case` some kernel must take each case on each instruction set; without, some case.
+/// The same over an operator's own cases. With `every_case` some kernel must take each case on each instruction set;
+/// without, some case.
 inline void expect_conforms(const OpDefinition& op, std::span<const Kernel* const> kernels, bool every_case) {
   int taken = 0;
   const std::vector<Case> cases = op.cases();

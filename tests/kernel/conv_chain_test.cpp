@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernel/cpu/gemm/parts.hpp"
-#include "op/case_data.hpp"
+#include "op/schema/case_data.hpp"
 #include "tests/kernel/type.hpp"
 #include "tests/support/region_builder.hpp"
 #include "tests/support/region_run.hpp"
@@ -16,7 +16,8 @@ using Value = RegionBuilder::Value;
 Region chain_of(const RegionBuilder& b) {
   Region region = b.build();
   for (RegionNode& node : region.nodes)
-    if (node.problem.op->kind == OpKind::conv) region.anchor = static_cast<std::int32_t>(&node - region.nodes.data()), node.problem.constant_inputs |= 2;
+    if (node.problem.op->kind == OpKind::conv)
+      region.anchor = static_cast<std::int32_t>(&node - region.nodes.data()), node.problem.constant_inputs |= 2;
   return region;
 }
 
@@ -56,13 +57,14 @@ Region expanded(const Image& x, std::int64_t channels, const Windows& w, std::op
 void expect_expands(const Region& region, std::int64_t channels, bool biased) {
   ASSERT_EQ(conv_named("conv.expanded_depthwise").declines(region), std::nullopt) << region.to_string();
   const double scale = 4 + 0.2 * static_cast<double>(channels) + 8;
-  const std::vector<Fill> fills =
-      biased ? std::vector<Fill>{normal(), normal(0.2), normal(), normal(0.2), normal()} : std::vector<Fill>{normal(), normal(0.2), normal(0.2)};
+  const std::vector<Fill> fills = biased ? std::vector<Fill>{normal(), normal(0.2), normal(), normal(0.2), normal()}
+                                         : std::vector<Fill>{normal(), normal(0.2), normal(0.2)};
   expect_region_conforms(region, fills, 1, scale);
 }
 
 TEST(ConvChain, DepthwiseOfAnExpandedImage) {
-  const Windows windows[] = {{3, 1, 1, 1}, {3, 2, 1, 1}, {3, 2, 0, 1}, {5, 1, 2, 2}, {5, 2, 2, 2}, {3, 1, 2, 2, 2}, {7, 1, 3, 3}, {3, 4, 0, 0}};
+  const Windows windows[] = {{3, 1, 1, 1}, {3, 2, 1, 1},    {3, 2, 0, 1}, {5, 1, 2, 2},
+                             {5, 2, 2, 2}, {3, 1, 2, 2, 2}, {7, 1, 3, 3}, {3, 4, 0, 0}};
   for (const Windows& w : windows)
     for (const std::int64_t channels : {16, 48, 96}) {
       expect_expands(expanded({2, 15, 17, 20}, channels, w, OpKind::silu, true), 20, true);
@@ -76,7 +78,8 @@ TEST(ConvChain, DepthwiseOfManyStrips) {
     expect_expands(expanded({1, 41, 300, 4}, 32, w, std::nullopt, true), 4, true);
 }
 
-/// Images whose expansion conv.parts takes where there are tiles: in whole panels and not, in one strip and in several of more bands than threads need.
+/// Images whose expansion conv.parts takes where there are tiles: in whole panels and not, in one strip and in several
+/// of more bands than threads need.
 TEST(ConvChain, DepthwiseOfAnImageExpandedByTiles) {
   const std::tuple<Image, std::int64_t, Windows, std::optional<OpKind>, bool> cases[] = {
       {{2, 13, 13, 64}, 208, {3, 1, 1, 1}, OpKind::silu, true},
@@ -91,15 +94,20 @@ TEST(ConvChain, DepthwiseOfAnImageExpandedByTiles) {
   }
 }
 
-/// A convolution of windows, then a depthwise one. `x`: what the first one reads, channels last; `transposes`: it is given with its channels in front.
+/// A convolution of windows, then a depthwise one. `x`: what the first one reads, channels last; `transposes`: it is
+/// given with its channels in front.
 Region after_windows(const Image& x, bool transposes, std::int64_t channels, std::int64_t stride) {
   RegionBuilder b(Rounding::strict);
-  const Value given = b.operand(type(DType::f32, transposes ? Dims{x.samples, x.channels, x.rows, x.columns} : Dims{x.samples, x.rows, x.columns, x.channels}));
+  const Value given = b.operand(type(DType::f32, transposes ? Dims{x.samples, x.channels, x.rows, x.columns}
+                                                            : Dims{x.samples, x.rows, x.columns, x.channels}));
   const Value image = transposes ? b.add(OpKind::transpose, {given}, {{"permutation", Ints{0, 2, 3, 1}}}) : given;
-  const Value w1 = b.operand(type(DType::f32, {channels, x.channels, 3, 3})), b1 = b.operand(type(DType::f32, {channels}));
-  const Value stem = b.add(OpKind::conv, {image, w1, b1}, {{"layout", "nhwc"}, {"strides", Ints{stride, stride}}, {"pads", Ints{1, 1, 1, 1}}});
+  const Value w1 = b.operand(type(DType::f32, {channels, x.channels, 3, 3})),
+              b1 = b.operand(type(DType::f32, {channels}));
+  const Value stem = b.add(OpKind::conv, {image, w1, b1},
+                           {{"layout", "nhwc"}, {"strides", Ints{stride, stride}}, {"pads", Ints{1, 1, 1, 1}}});
   const Value w2 = b.operand(type(DType::f32, {channels, 1, 3, 3}));
-  const Value last = b.add(OpKind::conv, {b.add(OpKind::silu, {stem}), w2}, {{"layout", "nhwc"}, {"group", channels}, {"pads", Ints{1, 1, 1, 1}}});
+  const Value last = b.add(OpKind::conv, {b.add(OpKind::silu, {stem}), w2},
+                           {{"layout", "nhwc"}, {"group", channels}, {"pads", Ints{1, 1, 1, 1}}});
   b.result(b.add(OpKind::relu, {last}));
   return chain_of(b);
 }
@@ -121,17 +129,23 @@ TEST(ConvChain, DepthwiseAfterWindows) {
 TEST(ConvChain, DepthwiseAfterPartsOfRows) { expect_expands_windows({1, 3, 701, 64}, false, 32, 2); }
 
 TEST(ConvChain, DepthwiseDeclinesWhatItCannotExpand) {
-  const auto reason = [](const Region& region) { return conv_named("conv.expanded_depthwise").declines(region).value_or("taken"); };
+  const auto reason = [](const Region& region) {
+    return conv_named("conv.expanded_depthwise").declines(region).value_or("taken");
+  };
   const Windows w{3, 1, 1, 1};
   EXPECT_EQ(reason(expanded({1, 9, 8, 20}, 40, w, OpKind::silu, true)), "the last 8 channels are less than 16");
-  EXPECT_EQ(reason(expanded({1, 9, 8, 1040}, 32, w, OpKind::silu, true)), "silu before conv: its sums are too long, or of a multiple of 512 channels");
-  EXPECT_EQ(reason(expanded({1, 9, 8, 512}, 32, w, OpKind::silu, true)), "silu before conv: its sums are too long, or of a multiple of 512 channels");
+  EXPECT_EQ(reason(expanded({1, 9, 8, 1040}, 32, w, OpKind::silu, true)),
+            "silu before conv: its sums are too long, or of a multiple of 512 channels");
+  EXPECT_EQ(reason(expanded({1, 9, 8, 512}, 32, w, OpKind::silu, true)),
+            "silu before conv: its sums are too long, or of a multiple of 512 channels");
   Region variable = expanded({1, 9, 8, 20}, 32, w, OpKind::silu, true);
   variable.nodes[0].problem.constant_inputs = 0;
   EXPECT_EQ(reason(variable), "silu before conv: its weight is not constant, so it cannot be prepacked");
   Region alone = expanded({1, 9, 8, 20}, 32, w, OpKind::silu, true);
   EXPECT_EQ(reason(Region(alone.nodes[0].problem)), "nothing is expanded before it");
-  EXPECT_EQ(reason(after_windows({1, 16, 16, 64}, false, 32, 1)), "silu before conv: alone it is no product with packed panels") << "Winograd's is first";
+  EXPECT_EQ(reason(after_windows({1, 16, 16, 64}, false, 32, 1)),
+            "silu before conv: alone it is no product with packed panels")
+      << "Winograd's is first";
   Region leaving = expanded({1, 9, 8, 20}, 32, w, OpKind::silu, true);
   leaving.results.push_back({1, 0});
   EXPECT_EQ(reason(leaving), "others read the expanded image, too");
@@ -141,7 +155,8 @@ TEST(ConvChain, DepthwiseDeclinesWhatItCannotExpand) {
 Region squeezed(const Image& x, std::int64_t few, bool with_mean) {
   RegionBuilder b(Rounding::strict);
   const Value image = b.operand(type(DType::f32, {x.samples, x.rows, x.columns, x.channels}));
-  const Value mean = with_mean ? b.add(OpKind::reduce_mean, {image}, {{"axes", Ints{1, 2}}, {"keepdims", true}}) : image;
+  const Value mean =
+      with_mean ? b.add(OpKind::reduce_mean, {image}, {{"axes", Ints{1, 2}}, {"keepdims", true}}) : image;
   const Value w1 = b.operand(type(DType::f32, {few, x.channels, 1, 1})), b1 = b.operand(type(DType::f32, {few}));
   const Value less = b.add(OpKind::silu, {b.add(OpKind::conv, {mean, w1, b1}, {{"layout", "nhwc"}})});
   const Value w2 = b.operand(type(DType::f32, {x.channels, few, 1, 1})), b2 = b.operand(type(DType::f32, {x.channels}));
@@ -165,11 +180,13 @@ TEST(ConvChain, ProductsOfSinglePixelsWithoutAMean) {
   expect_region_conforms(region, {normal(), normal(0.2), normal(), normal(0.2), normal()}, 1, 40);
 }
 
-/// A product of single pixels, applied to an image: a gate where nothing computes it with the convolution that reads it.
+/// A product of single pixels, applied to an image: a gate where nothing computes it with the convolution that reads
+/// it.
 Region gated(const Image& x, std::int64_t few, std::int64_t of_samples = 0) {
   RegionBuilder b(Rounding::strict);
   const Value pixel = b.operand(type(DType::f32, {of_samples ? of_samples : x.samples, 1, 1, few}));
-  const Value w = b.operand(type(DType::f32, {x.channels, few, 1, 1})), bias = b.operand(type(DType::f32, {x.channels}));
+  const Value w = b.operand(type(DType::f32, {x.channels, few, 1, 1})),
+              bias = b.operand(type(DType::f32, {x.channels}));
   const Value gate = b.add(OpKind::sigmoid, {b.add(OpKind::conv, {pixel, w, bias}, {{"layout", "nhwc"}})});
   const Value image = b.operand(type(DType::f32, {x.samples, x.rows, x.columns, x.channels}));
   b.result(b.add(OpKind::relu, {b.add(OpKind::mul, {gate, image})}));
@@ -190,8 +207,10 @@ TEST(ConvChain, APixelIsAppliedToItsImage) {
 TEST(ConvChain, WhatComesBeforeAProductByTilesStaysApart) {
   for (const std::int64_t channels : {24, 64}) {  // tiles take 64
     RegionBuilder b(Rounding::strict);
-    const Value image = b.operand(type(DType::f32, {1, channels, 28, 28})), weight = b.operand(type(DType::f32, {128, channels, 1, 1}));
-    b.result(b.add(OpKind::conv, {b.add(OpKind::transpose, {image}, {{"permutation", Ints{0, 2, 3, 1}}}), weight}, {{"layout", "nhwc"}}));
+    const Value image = b.operand(type(DType::f32, {1, channels, 28, 28})),
+                weight = b.operand(type(DType::f32, {128, channels, 1, 1}));
+    b.result(b.add(OpKind::conv, {b.add(OpKind::transpose, {image}, {{"permutation", Ints{0, 2, 3, 1}}}), weight},
+                   {{"layout", "nhwc"}}));
     const Region region = chain_of(b);
     const bool by_tiles = !conv_named("conv.parts").declines(Region(region.problem()));
     EXPECT_EQ(by_tiles, channels == 64 && !cpu::parts_decline());
@@ -200,8 +219,11 @@ TEST(ConvChain, WhatComesBeforeAProductByTilesStaysApart) {
 }
 
 TEST(ConvChain, SinglePixelsDeclineImages) {
-  const auto reason = [](const Region& region) { return conv_named("conv.single_pixels").declines(region).value_or("taken"); };
-  EXPECT_EQ(reason(squeezed({1, 2, 1, 32}, 12, false)), "a convolution has more than one pixel, channels in front or other types than float32");
+  const auto reason = [](const Region& region) {
+    return conv_named("conv.single_pixels").declines(region).value_or("taken");
+  };
+  EXPECT_EQ(reason(squeezed({1, 2, 1, 32}, 12, false)),
+            "a convolution has more than one pixel, channels in front or other types than float32");
   Region leaving = squeezed({1, 2, 2, 32}, 12, true);
   leaving.results.push_back({0, 0});
   EXPECT_EQ(reason(leaving), "more than one value leaves");

@@ -1,5 +1,5 @@
-// Elementwise nodes after a product run in its store: against the references one after another, and where edges are strict, to the bit what the product's
-// own kernel and the elementwise kernels give.
+// Elementwise nodes after a product run in its store: against the references one after another, and where edges are
+// strict, to the bit what the product's own kernel and the elementwise kernels give.
 #include <gtest/gtest.h>
 
 #include "tests/kernel/type.hpp"
@@ -10,7 +10,8 @@ namespace cermet {
 namespace {
 
 void make_constant(Region& region, std::initializer_list<std::size_t> operands) {
-  for (const std::size_t i : operands) region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= std::uint64_t{1} << i;
+  for (const std::size_t i : operands)
+    region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs |= std::uint64_t{1} << i;
 }
 
 using Value = RegionBuilder::Value;
@@ -43,10 +44,12 @@ TEST(Epilogue, Activation) {
 }
 
 TEST(Epilogue, ActivationOfABias) {
-  for (const OpKind activation : {OpKind::gelu, OpKind::gelu_tanh, OpKind::silu, OpKind::relu, OpKind::clip, OpKind::tanh})
+  for (const OpKind activation :
+       {OpKind::gelu, OpKind::gelu_tanh, OpKind::silu, OpKind::relu, OpKind::clip, OpKind::tanh})
     for (const DType dtype : {DType::f32, DType::bf16}) {
       RegionBuilder b(Rounding::strict);
-      const Value product = b.add(OpKind::linear, {b.operand(type(dtype, {17, 33})), b.operand(type(dtype, {45, 33})), b.operand(type(dtype, {45}))});
+      const Value product = b.add(OpKind::linear, {b.operand(type(dtype, {17, 33})), b.operand(type(dtype, {45, 33})),
+                                                   b.operand(type(dtype, {45}))});
       const Value active = b.add(activation, {product});
       b.result(active);
       b.result(b.add(OpKind::mul, {active, b.operand(type(dtype, {17, 45}))}));
@@ -67,8 +70,10 @@ TEST(Epilogue, OfDualProducts) {
   for (const Rounding rounding : {Rounding::strict, Rounding::fast}) {
     RegionBuilder b(rounding);
     const TensorType w = type(DType::bf16, {40, 64});
-    const Value product = b.add(OpKind::dual_linear, {b.operand(type(DType::bf16, {6, 64})), b.operand(w), b.operand(w), {}, b.operand(type(DType::f32, {40}))},
-                                {{"activation", "silu"}});
+    const Value product = b.add(
+        OpKind::dual_linear,
+        {b.operand(type(DType::bf16, {6, 64})), b.operand(w), b.operand(w), {}, b.operand(type(DType::f32, {40}))},
+        {{"activation", "silu"}});
     b.result(b.add(OpKind::add, {product, b.operand(type(DType::bf16, {6, 40}))}));
     b.anchor(product);
     Region region = b.build();
@@ -79,7 +84,8 @@ TEST(Epilogue, OfDualProducts) {
 
 TEST(Epilogue, OfMatrixProducts) {
   RegionBuilder b(Rounding::strict);
-  const Value product = b.add(OpKind::matmul, {b.operand(type(DType::f16, {3, 7, 33})), b.operand(type(DType::f16, {3, 33, 50}))});
+  const Value product =
+      b.add(OpKind::matmul, {b.operand(type(DType::f16, {3, 7, 33})), b.operand(type(DType::f16, {3, 33, 50}))});
   const Value scaled = b.add(OpKind::div, {product, b.operand(type(DType::f16, {1}))});
   b.result(b.add(OpKind::max, {scaled, b.operand(type(DType::f16, {3, 7, 50}))}));
   b.anchor(product);
@@ -105,7 +111,8 @@ TEST(Epilogue, OfQuantizedProducts) {
     b.anchor(product);
     Region region = b.build();
     make_constant(region, {1});
-    expect_region_conforms(region, {whole, whole, uniform(0.001, 0.002), uniform(0.002, 0.02), integers(-20, 20), normal(), normal()}, 1);
+    expect_region_conforms(
+        region, {whole, whole, uniform(0.001, 0.002), uniform(0.002, 0.02), integers(-20, 20), normal(), normal()}, 1);
   }
 }
 
@@ -116,7 +123,9 @@ TEST(Epilogue, GateOfStackedWeights) {
       for (const std::int64_t rows : {1, 5, 130})
         for (const Rounding rounding : {Rounding::strict, Rounding::fast}) {
           RegionBuilder b(rounding);
-          const Value product = b.add(OpKind::linear, {b.operand(type(dtype, {rows, 70})), b.operand(type(dtype, {192, 70})), b.operand(type(dtype, {192}))});
+          const Value product = b.add(
+              OpKind::linear,
+              {b.operand(type(dtype, {rows, 70})), b.operand(type(dtype, {192, 70})), b.operand(type(dtype, {192}))});
           const Value gated = b.add(gate, {product});
           b.result(gated);
           b.result(b.add(OpKind::quantize, {gated, b.operand(type(DType::f32, {96}))}));
@@ -129,17 +138,21 @@ TEST(Epilogue, GateOfStackedWeights) {
 
 TEST(Epilogue, HalvesThatAreNoWholePanelsAreNotGated) {
   RegionBuilder b(Rounding::strict);
-  const Value product = b.add(OpKind::linear, {b.operand(type(DType::f32, {4, 64})), b.operand(type(DType::f32, {96, 64}))});
+  const Value product =
+      b.add(OpKind::linear, {b.operand(type(DType::f32, {4, 64})), b.operand(type(DType::f32, {96, 64}))});
   b.result(b.add(OpKind::silu_and_mul, {product}));
   b.anchor(product);
   const Region region = b.build();
-  for (const Kernel* kernel : cpu::kernels_of(OpKind::linear)) EXPECT_TRUE(!kernel->fuses || kernel->declines(region)) << kernel->name;
+  for (const Kernel* kernel : cpu::kernels_of(OpKind::linear))
+    EXPECT_TRUE(!kernel->fuses || kernel->declines(region)) << kernel->name;
 }
 
-/// What QDQ files put after products: values are quantized and dequantized at once, or stored quantized, before and after a bias or an activation.
+/// What QDQ files put after products: values are quantized and dequantized at once, or stored quantized, before and
+/// after a bias or an activation.
 TEST(Epilogue, OfProductsThatAreQuantizedAgain) {
   const TensorType one = type(DType::f32, {}), each = type(DType::f32, {70});
-  for (const std::optional<DType> offset : {std::optional<DType>(), std::optional(DType::i8), std::optional(DType::i32)})
+  for (const std::optional<DType> offset :
+       {std::optional<DType>(), std::optional(DType::i8), std::optional(DType::i32)})
     for (const bool by_column : {false, true})
       for (const int form : {0, 1, 2, 3, 4}) {
         RegionBuilder b(Rounding::strict);
@@ -148,14 +161,19 @@ TEST(Epilogue, OfProductsThatAreQuantizedAgain) {
           fills.push_back(std::move(fill));
           return b.operand(t);
         };
-        const Value a = operand(type(DType::i8, {30, 200}), integers(-128, 127)), w = operand(type(DType::i8, {70, 200}), integers(-127, 127));
+        const Value a = operand(type(DType::i8, {30, 200}), integers(-128, 127)),
+                    w = operand(type(DType::i8, {70, 200}), integers(-127, 127));
         const Value left = operand(one, constant(0.004)), right = operand(each, uniform(0.002, 0.02));
-        const Value product = b.add(OpKind::scaled_mm, {a, w, left, right, {}, operand(type(DType::i32, {}), constant(-9))}, {{"out_dtype", "f32"}});
+        const Value product =
+            b.add(OpKind::scaled_mm, {a, w, left, right, {}, operand(type(DType::i32, {}), constant(-9))},
+                  {{"out_dtype", "f32"}});
         const Value scale = operand(by_column ? each : one, by_column ? uniform(0.01, 0.02) : constant(0.015));
         const Value point = offset ? operand(type(DType::i8, {}), constant(-11)) : Value{};
         const Value shift = offset ? operand(type(*offset, {}), constant(-11)) : Value{};
         const auto quantized = [&](const Value& x) { return b.add(OpKind::quantize, {x, scale, {}, point}); };
-        const auto read = [&](const Value& q) { return b.add(OpKind::dequantize, {q, scale, shift}, {{"granularity", "broadcast"}}); };
+        const auto read = [&](const Value& q) {
+          return b.add(OpKind::dequantize, {q, scale, shift}, {{"granularity", "broadcast"}});
+        };
         const Value first = read(quantized(product));
         if (form == 0) b.result(first);
         const Value sum = form == 0 ? Value{} : b.add(OpKind::add, {first, operand(each, normal())});
@@ -170,13 +188,15 @@ TEST(Epilogue, OfProductsThatAreQuantizedAgain) {
         b.anchor(product);
         Region region = b.build();
         make_constant(region, {1});
-        expect_region_conforms(region, fills, 1, 3e4);  // a step of what is quantized; the bits are those of single operators
+        expect_region_conforms(region, fills, 1,
+                               3e4);  // a step of what is quantized; the bits are those of single operators
       }
 }
 
 TEST(Epilogue, OfGroups) {
   RegionBuilder b(Rounding::strict);
-  const Value x = b.operand(type(DType::bf16, {30, 64})), w = b.operand(type(DType::bf16, {3, 40, 64})), offsets = b.operand(type(DType::i32, {4}));
+  const Value x = b.operand(type(DType::bf16, {30, 64})), w = b.operand(type(DType::bf16, {3, 40, 64})),
+              offsets = b.operand(type(DType::i32, {4}));
   const Value product = b.add(OpKind::grouped_linear, {x, w, offsets, b.operand(type(DType::bf16, {3, 40}))});
   const Value gated = b.add(OpKind::mul, {product, b.operand(type(DType::bf16, {30, 1}))});
   b.result(b.add(OpKind::add, {gated, b.operand(type(DType::bf16, {30, 40}))}));
@@ -204,7 +224,8 @@ TEST(Epilogue, DeclinesWhatIsNoEpilogue) {
   RegionBuilder before;
   before.result(before.add(OpKind::linear, {before.add(OpKind::softmax, {before.operand(x)}), before.operand(w)}));
   EXPECT_EQ(reasons(before.build()),
-            "softmax before linear: only elementwise operators, a normalization, with what is elementwise or gathered before it, or a gate can precede");
+            "softmax before linear: only elementwise operators, a normalization, with what is elementwise or gathered "
+            "before it, or a gate can precede");
 }
 
 }  // namespace

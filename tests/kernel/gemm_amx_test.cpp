@@ -1,4 +1,5 @@
-// Products of AMX tiles: their bits, against the instruction's definition and against int8 dot products, and when they are taken.
+// Products of AMX tiles: their bits, against the instruction's definition and against int8 dot products, and when they
+// are taken.
 #include "kernel/cpu/gemm/amx.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@
 #include "kernel/cpu/amx.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
-#include "op/case_data.hpp"
+#include "op/schema/case_data.hpp"
 #include "select/bound_op.hpp"
 #include "select/select.hpp"
 
@@ -64,8 +65,11 @@ TEST(AmxProducts, SumAsTheManualSays) {
   ThreadPool pool(2);
   for (const std::int64_t m : {1, 15, 17, 33, 48, 49, 400})
     for (const std::int64_t k : {1, 31, 64, 67, 2500}) {
-      const CaseData data = make_case_data(
-          *find_operator("linear"), {"manual", {CaseOperand{{DType::bf16, {m, k}}}, CaseOperand{{DType::bf16, {35, k}}, {}, 0, true}}, {{"out_dtype", "f32"}}});
+      const CaseData data =
+          make_case_data(*find_operator("linear"),
+                         {"manual",
+                          {CaseOperand{{DType::bf16, {m, k}}}, CaseOperand{{DType::bf16, {35, k}}, {}, 0, true}},
+                          {{"out_dtype", "f32"}}});
       const OwnedTensor found = run_with(data, "gemm.linear.amx", pool);
       for (std::int64_t r = 0; r<m; r += m> 100 ? 13 : 1)
         for (std::int64_t c = 0; c < 35; ++c)
@@ -81,13 +85,18 @@ TEST(AmxProducts, LongReductionsHaveTheSameBits) {
   ThreadPool one(1), three(3);
   for (const std::int64_t m : {300, 1100}) {
     const std::int64_t k = 2311, n = 290;  // K: two slices and part of a chunk
-    const CaseData data = make_case_data(
-        *find_operator("linear"), {"deep", {CaseOperand{{DType::bf16, {m, k}}}, CaseOperand{{DType::bf16, {n, k}}, {}, 0, true}}, {{"out_dtype", "f32"}}});
+    const CaseData data =
+        make_case_data(*find_operator("linear"),
+                       {"deep",
+                        {CaseOperand{{DType::bf16, {m, k}}}, CaseOperand{{DType::bf16, {n, k}}, {}, 0, true}},
+                        {{"out_dtype", "f32"}}});
     const OwnedTensor alone = run_with(data, "gemm.linear.amx", one), shared = run_with(data, "gemm.linear.amx", three);
-    EXPECT_EQ(std::memcmp(alone.memory.data(), shared.memory.data(), static_cast<std::size_t>(alone.memory.size())), 0) << m << " rows";
+    EXPECT_EQ(std::memcmp(alone.memory.data(), shared.memory.data(), static_cast<std::size_t>(alone.memory.size())), 0)
+        << m << " rows";
     for (std::int64_t r = 0; r < m; r += 59)
       for (std::int64_t c = 0; c < n; c += 17)
-        ASSERT_EQ(alone.view.as<const float>()[r * n + c], sum_of_tiles(data.inputs[0], r, data.inputs[1], c)) << "row " << r << ", column " << c;
+        ASSERT_EQ(alone.view.as<const float>()[r * n + c], sum_of_tiles(data.inputs[0], r, data.inputs[1], c))
+            << "row " << r << ", column " << c;
   }
 }
 
@@ -97,18 +106,25 @@ TEST(AmxProducts, Int8HasTheBitsOfDotProducts) {
   ThreadPool one(1), three(3);
   for (const std::int64_t m : {2, 16, 33, 50, 1100})
     for (const std::int64_t k : {1, 63, 130, 1400}) {
-      const auto codes = [](Dims dims, bool constant) { return CaseOperand{{DType::i8, std::move(dims)}, integers(-128, 127), 0, constant}; };
+      const auto codes = [](Dims dims, bool constant) {
+        return CaseOperand{{DType::i8, std::move(dims)}, integers(-128, 127), 0, constant};
+      };
       const auto scales = [](std::int64_t count) { return CaseOperand{{DType::f32, {count}}, uniform(0.01, 0.02)}; };
-      const CaseData data =
-          make_case_data(*find_operator("scaled_mm"), {"bytes", {codes({m, k}, false), codes({67, k}, true), scales(m), scales(67)}, {{"out_dtype", "f32"}}});
+      const CaseData data = make_case_data(
+          *find_operator("scaled_mm"),
+          {"bytes", {codes({m, k}, false), codes({67, k}, true), scales(m), scales(67)}, {{"out_dtype", "f32"}}});
       for (ThreadPool* pool : {&one, &three}) {
-        const OwnedTensor tiles = run_with(data, "gemm.scaled_mm.amx", *pool), vectors = run_with(data, "gemm.scaled_mm.packed", *pool);
-        EXPECT_EQ(std::memcmp(tiles.memory.data(), vectors.memory.data(), static_cast<std::size_t>(tiles.memory.size())), 0) << m << " rows, K " << k;
+        const OwnedTensor tiles = run_with(data, "gemm.scaled_mm.amx", *pool),
+                          vectors = run_with(data, "gemm.scaled_mm.packed", *pool);
+        EXPECT_EQ(
+            std::memcmp(tiles.memory.data(), vectors.memory.data(), static_cast<std::size_t>(tiles.memory.size())), 0)
+            << m << " rows, K " << k;
       }
     }
 }
 
-/// The reason to decline with CERMET_AMX_PRODUCTS=`wanted`, or "taken"; in a fresh process, because the variable is read once.
+/// The reason to decline with CERMET_AMX_PRODUCTS=`wanted`, or "taken"; in a fresh process, because the variable is
+/// read once.
 [[noreturn]] void ask_for_tiles(const char* wanted) {
   setenv("CERMET_AMX_PRODUCTS", wanted, 1);
   try {
@@ -121,7 +137,8 @@ TEST(AmxProducts, Int8HasTheBitsOfDotProducts) {
 
 TEST(AmxProductsDeathTest, TheEnvironmentForcesThem) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
-  EXPECT_EXIT(ask_for_tiles("sometimes"), testing::ExitedWithCode(0), "CERMET_AMX_PRODUCTS: expected auto, on or off, found 'sometimes'");
+  EXPECT_EXIT(ask_for_tiles("sometimes"), testing::ExitedWithCode(0),
+              "CERMET_AMX_PRODUCTS: expected auto, on or off, found 'sometimes'");
   if (!has_tiles()) GTEST_SKIP() << no_tiles();
   EXPECT_EXIT(ask_for_tiles("on"), testing::ExitedWithCode(0), "taken");
   EXPECT_EXIT(ask_for_tiles("off"), testing::ExitedWithCode(0), "switched off by CERMET_AMX_PRODUCTS");
@@ -143,18 +160,24 @@ TEST(AmxProducts, OtherInstructionSetsAndTypesDecline) {
 }
 
 #if defined(__x86_64__)
-/// Prints the highest instruction set and why there are no tiles, in a process whose arch_prctl the system answers with EPERM.
+/// Prints the highest instruction set and why there are no tiles, in a process whose arch_prctl the system answers with
+/// EPERM.
 [[noreturn]] void ask_without_permission() {
-  sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 1),
-                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 1),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   const sock_fprog program{sizeof filter / sizeof *filter, filter};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) std::exit(2);
-  std::fprintf(stderr, "%s: %s", std::string(name_of(cpu::active_isa())).c_str(), cpu::amx_decline(DType::bf16).value_or("taken").c_str());
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    std::exit(2);
+  std::fprintf(stderr, "%s: %s", std::string(name_of(cpu::active_isa())).c_str(),
+               cpu::amx_decline(DType::bf16).value_or("taken").c_str());
   std::exit(0);
 }
 
 TEST(AmxProductsDeathTest, AProcessThatIsRefusedTilesGoesOnWithoutThem) {
-  if (!__builtin_cpu_supports("amx-tile")) GTEST_SKIP() << "this processor has no AMX";  // has_tiles() would ask for the permission, once and for all
+  if (!__builtin_cpu_supports("amx-tile"))
+    GTEST_SKIP() << "this processor has no AMX";  // has_tiles() would ask for the permission, once and for all
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_EXIT(ask_without_permission(), testing::ExitedWithCode(0),
               "avx512_bf16: the operating system refuses this process AMX tiles: Operation not permitted");

@@ -1,4 +1,5 @@
-// Float32 products of AMX tiles, whose operands are split into three bf16: their accuracy, their bits, and when they are taken.
+// Float32 products of AMX tiles, whose operands are split into three bf16: their accuracy, their bits, and when they
+// are taken.
 #include "kernel/cpu/gemm/parts.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@
 #include "kernel/cpu/amx.hpp"
 #include "kernel/cpu/isa.hpp"
 #include "kernel/cpu/kernels.hpp"
-#include "op/case_data.hpp"
+#include "op/schema/case_data.hpp"
 #include "select/bound_op.hpp"
 #include "select/select.hpp"
 
@@ -31,7 +32,8 @@ std::optional<std::string> no_parts() {
 }
 
 CaseData product_of(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return make_case_data(*find_operator("linear"), {"parts", {CaseOperand{{DType::f32, {m, k}}}, CaseOperand{{DType::f32, {n, k}}, {}, 0, true}}});
+  return make_case_data(*find_operator("linear"),
+                        {"parts", {CaseOperand{{DType::f32, {m, k}}}, CaseOperand{{DType::f32, {n, k}}, {}, 0, true}}});
 }
 
 OwnedTensor run_parts(const CaseData& data, ThreadPool& pool) {
@@ -42,19 +44,23 @@ OwnedTensor run_parts(const CaseData& data, ThreadPool& pool) {
   return y;
 }
 
-float* element(const TensorView& view, std::int64_t row, std::int64_t column) { return view.as<float>() + row * view.strides[0] + column; }
+float* element(const TensorView& view, std::int64_t row, std::int64_t column) {
+  return view.as<float>() + row * view.strides[0] + column;
+}
 
 /// The result and the sum of absolute terms, in double.
 std::pair<double, double> exact(const CaseData& data, std::int64_t row, std::int64_t column) {
   double sum = 0, magnitude = 0;
   for (std::int64_t k = 0; k < data.inputs[0].shape[1]; ++k) {
-    const double term = static_cast<double>(*element(data.inputs[0], row, k)) * static_cast<double>(*element(data.inputs[1], column, k));
+    const double term = static_cast<double>(*element(data.inputs[0], row, k)) *
+                        static_cast<double>(*element(data.inputs[1], column, k));
     sum += term, magnitude += std::abs(term);
   }
   return {sum, magnitude};
 }
 
-/// Terms that are left out, at most 2^-22 of each; 17 additions of a tile and the sum's, once for each of six pairs of parts and chunk of 32 steps.
+/// Terms that are left out, at most 2^-22 of each; 17 additions of a tile and the sum's, once for each of six pairs of
+/// parts and chunk of 32 steps.
 double bound_of(std::int64_t k) { return std::ldexp(4 + 18 + 6 * std::ceil(static_cast<double>(k) / 32), -24); }
 
 TEST(GemmParts, ErrorsAreThoseOfFloat32) {
@@ -70,10 +76,12 @@ TEST(GemmParts, ErrorsAreThoseOfFloat32) {
           for (std::int64_t c = 0; c<n; c += n> 100 ? 13 : 3) {
             const auto [sum, magnitude] = exact(data, r, c);
             const double error = std::abs(static_cast<double>(*element(y.view, r, c)) - sum);
-            ASSERT_LE(error, bound_of(k) * magnitude) << m << " rows, " << n << " columns, K " << k << ", row " << r << ", column " << c;
+            ASSERT_LE(error, bound_of(k) * magnitude)
+                << m << " rows, " << n << " columns, K " << k << ", row " << r << ", column " << c;
             squares += error * error, units += std::ldexp(magnitude, -24) * std::ldexp(magnitude, -24);
           }
-        EXPECT_LE(std::sqrt(squares / units), 2) << m << " rows, " << n << " columns, K " << k;  // where parts were lost it would be 250
+        EXPECT_LE(std::sqrt(squares / units), 2)
+            << m << " rows, " << n << " columns, K " << k;  // where parts were lost it would be 250
       }
 }
 
@@ -84,13 +92,18 @@ TEST(GemmParts, ARowHasTheSameBitsInAnyCompanyAndOnAnyThreads) {
     for (const std::int64_t k : {95, 1400, 5000}) {
       const CaseData many = product_of(1300, n, k);
       const OwnedTensor alone = run_parts(many, one), shared = run_parts(many, three);
-      EXPECT_EQ(std::memcmp(alone.memory.data(), shared.memory.data(), static_cast<std::size_t>(alone.memory.size())), 0) << n << " columns, K " << k;
+      EXPECT_EQ(std::memcmp(alone.memory.data(), shared.memory.data(), static_cast<std::size_t>(alone.memory.size())),
+                0)
+          << n << " columns, K " << k;
       for (const std::int64_t m : {48, 97}) {
         CaseData few = product_of(m, n, k);
         few.inputs[1] = many.inputs[1];
         few.inputs[0] = TensorView(element(many.inputs[0], 500, 0), DType::f32, {m, k});
         const OwnedTensor part = run_parts(few, three);
-        EXPECT_EQ(std::memcmp(part.memory.data(), element(alone.view, 500, 0), static_cast<std::size_t>(part.memory.size())), 0) << m << " rows, K " << k;
+        EXPECT_EQ(
+            std::memcmp(part.memory.data(), element(alone.view, 500, 0), static_cast<std::size_t>(part.memory.size())),
+            0)
+            << m << " rows, K " << k;
       }
     }
 }
@@ -112,12 +125,14 @@ TEST(GemmParts, ExtremeElements) {
         continue;
       }
       const auto [sum, magnitude] = exact(data, r, c);
-      EXPECT_NEAR(static_cast<double>(*element(y.view, r, c)), sum, bound_of(96) * magnitude) << "row " << r << ", column " << c;
+      EXPECT_NEAR(static_cast<double>(*element(y.view, r, c)), sum, bound_of(96) * magnitude)
+          << "row " << r << ", column " << c;
     }
 }
 
 #if defined(__x86_64__)
-/// Whether the processor holds that the upper halves of vector registers are in use, where each SSE instruction waits for the one before.
+/// Whether the processor holds that the upper halves of vector registers are in use, where each SSE instruction waits
+/// for the one before.
 [[gnu::target("xsave")]] bool has_upper_halves() { return (__builtin_ia32_xgetbv(1) & 4) != 0; }
 
 TEST(GemmParts, LeavesNoUpperHalvesInUse) {
@@ -145,7 +160,8 @@ TEST(GemmParts, WhatIsDeclined) {
   EXPECT_EQ(kernel.declines(linear(DType::f32, DType::f32, 47)), "there are 47 rows, fewer than 48");
   Problem symbolic = linear(DType::f32, DType::f32, Dim::symbol("T"));
   symbolic.maximum.set(Symbol("T"), 512);
-  EXPECT_EQ(kernel.declines(symbolic), "the number of rows is not known, and with few of them bits would be others than with many");
+  EXPECT_EQ(kernel.declines(symbolic),
+            "the number of rows is not known, and with few of them bits would be others than with many");
   EXPECT_EQ(select_kernel(linear(DType::f32, DType::f32, 64)).kernel->name, "gemm.linear.parts");
   EXPECT_NE(select_kernel(linear(DType::f32, DType::f32, 47)).kernel->name, "gemm.linear.parts");
   cpu::force_isa(cpu::Isa::avx512_bf16);

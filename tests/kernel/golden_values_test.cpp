@@ -1,7 +1,8 @@
-// CPU kernels against the oracle of tests/support/golden_values.hpp, on every instruction set: what they compute does not rest on our references.
+// CPU kernels against the oracle of tests/support/golden_values.hpp, on every instruction set: what they compute does
+// not rest on our references.
 #include "tests/support/golden_values.hpp"
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 #include <set>
 
@@ -44,7 +45,8 @@ void expect_kernels_agree(const GoldenCase& golden, std::string_view isa, Thread
       const std::vector<OwnedTensor> results = run(golden, problem, *kernel, pool);
       std::vector<TensorView> views;
       for (const OwnedTensor& result : results) views.push_back(result.view);
-      EXPECT_EQ(compare_with_golden(golden, views, 1), "") << golden.place << ", kernel " << kernel->name << ", " << isa;
+      EXPECT_EQ(compare_with_golden(golden, views, 1), "")
+          << golden.place << ", kernel " << kernel->name << ", " << isa;
     }
   }
   EXPECT_GT(taken, 0) << golden.place << ": every kernel declines on " << isa;

@@ -1,12 +1,13 @@
-// Operators that promise to work in place: the same memory for an operand and a result gives the same bits as separate memory.
+// Operators that promise to work in place: the same memory for an operand and a result gives the same bits as separate
+// memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "kernel/cpu/kernels.hpp"
-#include "op/case_data.hpp"
-#include "op/operator.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/operator.hpp"
 #include "select/bound_op.hpp"
 
 namespace cermet {
@@ -40,7 +41,8 @@ bool equal_bits(const TensorView& a, const TensorView& b) {
 
 bool types_match(const Problem& problem, const std::vector<Shared>& shared) {
   return std::all_of(shared.begin(), shared.end(), [&](Shared s) {
-    return s.result < problem.outputs.size() && problem.has(s.operand) && problem.outputs[s.result] == problem.input(s.operand);
+    return s.result < problem.outputs.size() && problem.has(s.operand) &&
+           problem.outputs[s.result] == problem.input(s.operand);
   });
 }
 

@@ -11,7 +11,8 @@
 namespace cermet {
 namespace {
 
-/// First uses from eight threads with CERMET_CPU_ISA=baseline, in a fresh process. Exits with 0 if each of them saw dispatch limited from then on.
+/// First uses from eight threads with CERMET_CPU_ISA=baseline, in a fresh process. Exits with 0 if each of them saw
+/// dispatch limited from then on.
 [[noreturn]] void use_first_from_threads() {
   setenv("CERMET_CPU_ISA", "baseline", 1);
   std::atomic<int> waiting{8}, using_first{8}, wrong{0};

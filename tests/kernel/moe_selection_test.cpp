@@ -2,15 +2,16 @@
 #include <gtest/gtest.h>
 
 #include "kernel/cpu/gemm/panels.hpp"
-#include "op/case_data.hpp"
 #include "op/mixture.hpp"
-#include "op/operator.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/operator.hpp"
 #include "select/select.hpp"
 
 namespace cermet {
 namespace {
 
-/// Exits with the text of what `look` finds for a mixture of bf16 while CERMET_DISABLE_KERNELS is `disabled`; a fresh process, because it is read once.
+/// Exits with the text of what `look` finds for a mixture of bf16 while CERMET_DISABLE_KERNELS is `disabled`; a fresh
+/// process, because it is read once.
 template <class Look>
 [[noreturn]] void look_without(const char* disabled, Look&& look) {
   setenv("CERMET_DISABLE_KERNELS", disabled, 1);
@@ -33,9 +34,11 @@ std::string reason_to_decline(const Problem& problem) {
 TEST(MoeSelectionDeathTest, PartsPassOverDisabledKernels) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_EXIT(look_without("", layout_of_experts), testing::ExitedWithCode(0), "layout: panels.bf16");
-  EXPECT_EXIT(look_without("gemm.grouped_linear.amx,gemm.grouped_linear.bf16,gemm.grouped_linear.packed", layout_of_experts), testing::ExitedWithCode(0),
-              "layout: none");
-  EXPECT_EXIT(look_without("moe.topk_gating", reason_to_decline), testing::ExitedWithCode(0), "no kernel takes its part topk_gating");
+  EXPECT_EXIT(
+      look_without("gemm.grouped_linear.amx,gemm.grouped_linear.bf16,gemm.grouped_linear.packed", layout_of_experts),
+      testing::ExitedWithCode(0), "layout: none");
+  EXPECT_EXIT(look_without("moe.topk_gating", reason_to_decline), testing::ExitedWithCode(0),
+              "no kernel takes its part topk_gating");
 }
 
 }  // namespace

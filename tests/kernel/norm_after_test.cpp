@@ -19,7 +19,8 @@ struct Block {
     Dims narrow = rows, wide = rows;
     narrow.emplace_back(48), wide.emplace_back(96);
     const TensorType vector = type(dtype, {96});
-    product = b.add(OpKind::linear, {b.operand(type(dtype, narrow)), b.operand(type(dtype, {96, 48})), b.operand(vector)});
+    product =
+        b.add(OpKind::linear, {b.operand(type(dtype, narrow)), b.operand(type(dtype, {96, 48})), b.operand(vector)});
     sum = b.add(OpKind::add, {b.operand(type(dtype, wide)), product});
     std::vector<Value> operands{sum};
     if (has_weight) operands.push_back(b.operand(vector));

@@ -11,8 +11,10 @@ namespace {
 
 using Value = RegionBuilder::Value;
 
-Value cut(RegionBuilder& b, const Value& x, std::int64_t axis, std::int64_t start, std::int64_t end, std::int64_t step = 1) {
-  return b.add(OpKind::slice, {x}, {{"axes", Ints{axis}}, {"starts", Ints{start}}, {"ends", Ints{end}}, {"steps", Ints{step}}});
+Value cut(RegionBuilder& b, const Value& x, std::int64_t axis, std::int64_t start, std::int64_t end,
+          std::int64_t step = 1) {
+  return b.add(OpKind::slice, {x},
+               {{"axes", Ints{axis}}, {"starts", Ints{start}}, {"ends", Ints{end}}, {"steps", Ints{step}}});
 }
 
 Value rolled_axis(RegionBuilder& b, const Value& x, std::int64_t axis, std::int64_t by) {
@@ -24,7 +26,8 @@ TEST(PieceMap, Rolls) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::i8}) {
     RegionBuilder b;
     const Value x = b.operand(type(dtype, {2, 9, 7, 64}));
-    const Value windows = b.add(OpKind::reshape, {rolled_axis(b, rolled_axis(b, x, 1, 3), 2, -2)}, {{"shape", Ints{2, 3, 3, 7, 64}}});
+    const Value windows =
+        b.add(OpKind::reshape, {rolled_axis(b, rolled_axis(b, x, 1, 3), 2, -2)}, {{"shape", Ints{2, 3, 3, 7, 64}}});
     b.result(b.add(OpKind::transpose, {windows}, {{"permutation", Ints{0, 1, 3, 2, 4}}}));
     expect_region_conforms(b.build(), {integers(-127, 127)}, 1);
   }
@@ -58,7 +61,10 @@ TEST(PieceMap, CutsRowsWhereRunsStayTogether) {
 TEST(PieceMap, ReadsAndWritesStridedRows) {
   RegionBuilder b;
   const Value x = b.operand(type(DType::f32, {6, 32}));
-  b.result(cut(b, b.add(OpKind::transpose, {b.add(OpKind::reshape, {x}, {{"shape", Ints{3, 2, 32}}})}, {{"permutation", Ints{1, 0, 2}}}), 1, 1, 3));
+  b.result(cut(b,
+               b.add(OpKind::transpose, {b.add(OpKind::reshape, {x}, {{"shape", Ints{3, 2, 32}}})},
+                     {{"permutation", Ints{1, 0, 2}}}),
+               1, 1, 3));
   const Region region = b.build();
   std::vector<float> from(6 * 40), to(2 * 2 * 50, -1);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
@@ -77,12 +83,17 @@ TEST(PieceMap, ReadsAndWritesStridedRows) {
 }
 
 TEST(PieceMap, Declines) {
-  const auto reason = [](const Region& region) { return cpu::PieceMap::declines(region, region.nodes.size(), region.results[0]).value_or("taken"); };
+  const auto reason = [](const Region& region) {
+    return cpu::PieceMap::declines(region, region.nodes.size(), region.results[0]).value_or("taken");
+  };
   RegionBuilder negated;
   negated.result(cut(negated, negated.add(OpKind::neg, {negated.operand(type(DType::f32, {5, 96}))}), 0, 1, 3));
   EXPECT_EQ(reason(negated.build()), "neg does more than move elements");
   RegionBuilder open;
-  open.result(cut(open, open.add(OpKind::reshape, {open.operand(type(DType::f32, {Dim(Symbol("N")), 96}))}, {{"shape", Ints{0, 3, 32}}}), 1, 1, 3));
+  open.result(cut(
+      open,
+      open.add(OpKind::reshape, {open.operand(type(DType::f32, {Dim(Symbol("N")), 96}))}, {{"shape", Ints{0, 3, 32}}}),
+      1, 1, 3));
   EXPECT_EQ(reason(open.build()), "the size of what reshape moves is open");
   RegionBuilder narrow;
   narrow.result(cut(narrow, cut(narrow, narrow.operand(type(DType::f32, {5, 96})), 1, 1, 65), 0, 1, 3));

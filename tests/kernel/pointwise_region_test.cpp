@@ -45,15 +45,18 @@ TEST(PointwiseRegion, OneOfTwoValuesKeepsItsBits) {
   const Value less = b.add(OpKind::less, {b.operand(t), b.operand(t)});
   const Value one = b.add(OpKind::where, {less, b.operand(t), b.operand(type(DType::f32, {33}))});
   b.result(b.add(OpKind::neg, {one}));
-  expect_region_conforms(b.build(), {normal(), normal(), values({NAN, -0.0, INFINITY, 1}), values({2, -0.0, -INFINITY})}, 1);
+  expect_region_conforms(b.build(),
+                         {normal(), normal(), values({NAN, -0.0, INFINITY, 1}), values({2, -0.0, -INFINITY})}, 1);
 }
 
 TEST(PointwiseRegion, RowsByIndex) {
   for (const DType dtype : {DType::f32, DType::f16})
     for (const Dims& index : {Dims{3, 5}, Dims{5}, Dims{3, 1}, Dims{1}}) {
       RegionBuilder b(Rounding::strict);
-      const Value rows = b.add(OpKind::gather, {b.operand(type(dtype, {9, 700})), b.operand(type(DType::i64, index))}, {{"axis", std::int64_t{0}}});
-      const Value more = b.add(OpKind::gather, {b.operand(type(dtype, {4, 700})), b.operand(type(DType::i32, {3, 5}))}, {{"axis", std::int64_t{0}}});
+      const Value rows = b.add(OpKind::gather, {b.operand(type(dtype, {9, 700})), b.operand(type(DType::i64, index))},
+                               {{"axis", std::int64_t{0}}});
+      const Value more = b.add(OpKind::gather, {b.operand(type(dtype, {4, 700})), b.operand(type(DType::i32, {3, 5}))},
+                               {{"axis", std::int64_t{0}}});
       b.result(b.add(OpKind::add, {rows, more}));
       expect_region_conforms(b.build(), {normal(), integers(-9, 8), normal(), integers(0, 3)}, 1);
     }
@@ -99,17 +102,20 @@ TEST(PointwiseRegion, IntegersAreDividedAndTakenApart) {
 
 TEST(PointwiseRegion, QuantizedWithZeroPoints) {
   RegionBuilder b(Rounding::strict);
-  const Value q = b.operand(type(DType::u8, {5, 70})), step = b.operand(type(DType::f32, {5, 1})), zero = b.operand(type(DType::u8, {5, 1}));
+  const Value q = b.operand(type(DType::u8, {5, 70})), step = b.operand(type(DType::f32, {5, 1})),
+              zero = b.operand(type(DType::u8, {5, 1}));
   const Value scale = b.operand(type(DType::f32, {})), point = b.operand(type(DType::i8, {}));
   const Value y = b.add(OpKind::dequantize, {q, step, zero}, {{"granularity", "broadcast"}});
   b.result(b.add(OpKind::quantize, {b.add(OpKind::relu, {y}), scale, {}, point}));
-  expect_region_conforms(b.build(), {integers(0, 255), uniform(0.1, 0.3), integers(100, 140), constant(0.125), constant(-3)}, 1);
+  expect_region_conforms(b.build(),
+                         {integers(0, 255), uniform(0.1, 0.3), integers(100, 140), constant(0.125), constant(-3)}, 1);
 }
 
 /// Values that are quantized and dequantized at once: saturated, no numbers, and zeros of either sign.
 TEST(PointwiseRegion, ValuesThatAreQuantizedAndDequantized) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  const Fill special = values({-0.0, 0.0, 0.05, -0.05, 0.15, 0.25, -12.85, 12.7, 1e30, -1e30, infinity, -infinity, std::nan(""), 3e-45, -3e-45});
+  const Fill special = values({-0.0, 0.0, 0.05, -0.05, 0.15, 0.25, -12.85, 12.7, 1e30, -1e30, infinity, -infinity,
+                               std::nan(""), 3e-45, -3e-45});
   for (const bool has_zero_point : {false, true})
     for (const bool sum : {false, true}) {
       RegionBuilder b(Rounding::strict);
@@ -151,7 +157,8 @@ TEST(PointwiseRegion, QuantizedValues) {
     RegionBuilder b(Rounding::strict);
     const Value x = b.operand(type(DType::bf16, {6, 70})), scale = b.operand(type(DType::f32, {70}));
     const Value codes = b.add(OpKind::quantize, {b.add(OpKind::relu, {x}), scale}, {{"out_dtype", to}});
-    b.result(b.add(OpKind::dequantize, {codes, b.operand(type(DType::f32, {6}))}, {{"granularity", "token"}, {"out_dtype", "bf16"}}));
+    b.result(b.add(OpKind::dequantize, {codes, b.operand(type(DType::f32, {6}))},
+                   {{"granularity", "token"}, {"out_dtype", "bf16"}}));
     b.result(codes);
     expect_region_conforms(b.build(), {normal(3), uniform(0.02, 0.1), uniform(0.5, 1)}, 1);
   }
@@ -162,13 +169,16 @@ TEST(PointwiseRegion, IntegersThatAreQuantizedValues) {
     for (const DType offset : {DType::f32, DType::i32}) {
       RegionBuilder b(Rounding::strict);
       const Value q = b.operand(type(dtype, {6, 70})), scale = b.operand(type(DType::f32, {6}));
-      b.result(b.add(OpKind::relu, {b.add(OpKind::dequantize, {q, scale, b.operand(type(offset, {6}))}, {{"granularity", "token"}})}));
+      b.result(b.add(OpKind::relu, {b.add(OpKind::dequantize, {q, scale, b.operand(type(offset, {6}))},
+                                          {{"granularity", "token"}})}));
       expect_region_conforms(b.build(), {integers(-127, 127), uniform(0.01, 0.02), integers(-20, 20)}, 1);
     }
 }
 
 TEST(PointwiseRegion, Declines) {
-  const auto reason = [](const Region& region) { return cpu::kernels_of(OpKind::add)[0]->declines(region).value_or("taken"); };
+  const auto reason = [](const Region& region) {
+    return cpu::kernels_of(OpKind::add)[0]->declines(region).value_or("taken");
+  };
   RegionBuilder many(Rounding::strict);
   Value sum = many.operand(type(DType::f32, {4, 8}));
   for (int i = 0; i < 24; ++i) sum = many.add(OpKind::add, {sum, many.operand(type(DType::f32, {}))});
@@ -185,7 +195,8 @@ TEST(PointwiseRegion, Declines) {
   EXPECT_EQ(reason(values.build()), "holds more than 12 values at once");
   RegionBuilder tokens(Rounding::strict);
   const Value q = tokens.operand(type(DType::i8, {6, 70}));
-  const Value y = tokens.add(OpKind::dequantize, {q, tokens.operand(type(DType::f32, {6}))}, {{"granularity", "token"}});
+  const Value y =
+      tokens.add(OpKind::dequantize, {q, tokens.operand(type(DType::f32, {6}))}, {{"granularity", "token"}});
   tokens.result(tokens.add(OpKind::add, {y, tokens.operand(type(DType::f32, {3, 6, 70}))}));
   EXPECT_EQ(reason(tokens.build()), "scales go with tokens, and the results have other rows");
 }

@@ -54,13 +54,17 @@ TEST(Prologue, OfWeightsThatAreNotKnownBeforehand) {
   for (const std::int64_t rows : {1, 9, 130}) {
     RegionBuilder norm(Rounding::strict), groups(Rounding::strict);
     const TensorType x = type(DType::bf16, {rows, 70});
-    const Value sum = norm.add(OpKind::add_rms_norm, {norm.operand(x), norm.operand(x), norm.operand(type(DType::f32, {70}))});
+    const Value sum =
+        norm.add(OpKind::add_rms_norm, {norm.operand(x), norm.operand(x), norm.operand(type(DType::f32, {70}))});
     norm.result(norm.result_of(sum.node, 1));
-    norm.result(norm.add(OpKind::dual_linear, {sum, norm.operand(type(DType::bf16, {40, 70})), norm.operand(type(DType::bf16, {40, 70}))}));
+    norm.result(norm.add(OpKind::dual_linear,
+                         {sum, norm.operand(type(DType::bf16, {40, 70})), norm.operand(type(DType::bf16, {40, 70}))}));
     expect_region_conforms(norm.build(), {normal(), normal(), normal(), normal(0.1), normal(0.1)}, 1);
     const Value gate = groups.add(OpKind::mul, {groups.add(OpKind::silu, {groups.operand(x)}), groups.operand(x)});
-    groups.result(groups.add(OpKind::grouped_linear, {gate, groups.operand(type(DType::bf16, {2, 40, 70})), groups.operand(type(DType::i32, {3}))}));
-    expect_region_conforms(groups.build(), {normal(), normal(), normal(0.1), values({0, 1, static_cast<double>(rows)})}, 1);
+    groups.result(groups.add(OpKind::grouped_linear, {gate, groups.operand(type(DType::bf16, {2, 40, 70})),
+                                                      groups.operand(type(DType::i32, {3}))}));
+    expect_region_conforms(groups.build(), {normal(), normal(), normal(0.1), values({0, 1, static_cast<double>(rows)})},
+                           1);
   }
 }
 
@@ -79,7 +83,8 @@ TEST(Prologue, NormalizationOfRowsInSeveralDimensions) {
     for (const std::int64_t rows : {1, 7, 350}) {
       RegionBuilder b(Rounding::strict);
       const TensorType vector = type(dtype, {96});
-      const Value normed = b.add(OpKind::layer_norm, {b.operand(type(dtype, {2, rows, 2, 96})), b.operand(vector), b.operand(vector)});
+      const Value normed =
+          b.add(OpKind::layer_norm, {b.operand(type(dtype, {2, rows, 2, 96})), b.operand(vector), b.operand(vector)});
       const Value product = b.add(OpKind::linear, {normed, b.operand(type(dtype, {40, 96}))});
       b.result(b.add(OpKind::gelu, {product}));
       expect_region_conforms(with_constants(b, product, 2), {normal(), normal(), normal(), normal(0.1)}, 1);
@@ -89,7 +94,8 @@ TEST(Prologue, NormalizationOfRowsInSeveralDimensions) {
 TEST(Prologue, NormalizationThatLeaves) {
   for (const std::int64_t rows : {1, 33, 700}) {
     RegionBuilder b(Rounding::strict);
-    const Value normed = b.add(OpKind::layer_norm, {b.operand(type(DType::f32, {2, rows, 96})), b.operand(type(DType::f32, {96}))});
+    const Value normed =
+        b.add(OpKind::layer_norm, {b.operand(type(DType::f32, {2, rows, 96})), b.operand(type(DType::f32, {96}))});
     const Value product = b.add(OpKind::linear, {normed, b.operand(type(DType::f32, {40, 96}))});
     b.result(b.add(OpKind::relu, {product}));
     b.result(normed);
@@ -97,7 +103,8 @@ TEST(Prologue, NormalizationThatLeaves) {
   }
 }
 
-/// Words by an index, which is an operand, and positions, which may repeat among sequences, summed and normalized: as they begin a transformer.
+/// Words by an index, which is an operand, and positions, which may repeat among sequences, summed and normalized: as
+/// they begin a transformer.
 struct Embeddings {
   RegionBuilder b{Rounding::strict};
   Value sum, normed, product;
@@ -105,7 +112,8 @@ struct Embeddings {
   Embeddings(const Dims& tokens, const Dims& positions, DType index = DType::i64, DType dtype = DType::f32) {
     Dims table = positions;
     table.emplace_back(96);
-    const Value words = b.add(OpKind::gather, {b.operand(type(dtype, {50, 96})), b.operand(type(index, tokens))}, {{"axis", std::int64_t{0}}});
+    const Value words = b.add(OpKind::gather, {b.operand(type(dtype, {50, 96})), b.operand(type(index, tokens))},
+                              {{"axis", std::int64_t{0}}});
     sum = b.add(OpKind::add, {words, b.operand(type(dtype, table))});
     normed = b.add(OpKind::layer_norm, {sum, b.operand(type(dtype, {96})), b.operand(type(dtype, {96}))});
     product = b.add(OpKind::linear, {normed, b.operand(type(dtype, {40, 96}))});
@@ -116,8 +124,11 @@ const std::vector<Fill> embedding_fills{normal(), integers(-50, 49), normal(), n
 
 TEST(Prologue, EmbeddingsAndTheirNorm) {
   for (const DType dtype : {DType::f32, DType::bf16})
-    for (const auto& [tokens, positions] :
-         {std::pair{Dims{1, 7}, Dims{1, 7}}, {Dims{3, 350}, Dims{1, 350}}, {Dims{3, 5}, Dims{5}}, {Dims{2, 9}, Dims{1, 1}}, {Dims{33}, Dims{33}}}) {
+    for (const auto& [tokens, positions] : {std::pair{Dims{1, 7}, Dims{1, 7}},
+                                            {Dims{3, 350}, Dims{1, 350}},
+                                            {Dims{3, 5}, Dims{5}},
+                                            {Dims{2, 9}, Dims{1, 1}},
+                                            {Dims{33}, Dims{33}}}) {
       Embeddings e(tokens, positions, tokens.size() == 1 ? DType::i32 : DType::i64, dtype);
       e.b.result(e.product);
       e.b.result(e.normed);
@@ -173,9 +184,11 @@ TEST(Prologue, RowsThatAreMoved) {
 TEST(Prologue, MeanOfImages) {
   for (const std::int64_t images : {1, 3}) {
     RegionBuilder b(Rounding::strict);
-    const Value mean = b.add(OpKind::reduce_mean, {b.operand(type(DType::f32, {images, 7, 5, 96}))}, {{"axes", Ints{1, 2}}, {"keepdims", true}});
+    const Value mean = b.add(OpKind::reduce_mean, {b.operand(type(DType::f32, {images, 7, 5, 96}))},
+                             {{"axes", Ints{1, 2}}, {"keepdims", true}});
     const Value rows = b.add(OpKind::reshape, {mean}, {{"shape", Ints{images, 96}}});
-    const Value product = b.add(OpKind::linear, {rows, b.operand(type(DType::f32, {40, 96})), b.operand(type(DType::f32, {40}))});
+    const Value product =
+        b.add(OpKind::linear, {rows, b.operand(type(DType::f32, {40, 96})), b.operand(type(DType::f32, {40}))});
     b.result(b.add(OpKind::relu, {product}));
     expect_region_conforms(with_constants(b, product, 6), {normal(), normal(0.1), normal()}, 1);
   }
@@ -184,12 +197,13 @@ TEST(Prologue, MeanOfImages) {
 TEST(Prologue, DeclinesMeansOfManyRowsOrReadElsewhere) {
   for (const bool leaves : {false, true}) {
     RegionBuilder b(Rounding::strict);
-    const Value mean = b.add(OpKind::reduce_mean, {b.operand(type(DType::f32, {leaves ? 2 : 65, 3, 8}))}, {{"axes", Ints{1}}, {"keepdims", false}});
+    const Value mean = b.add(OpKind::reduce_mean, {b.operand(type(DType::f32, {leaves ? 2 : 65, 3, 8}))},
+                             {{"axes", Ints{1}}, {"keepdims", false}});
     const Value product = b.add(OpKind::linear, {mean, b.operand(type(DType::f32, {4, 8}))});
     b.result(product);
     if (leaves) b.result(mean);
-    EXPECT_EQ(reason(with_constants(b, product, 2)),
-              leaves ? "reduce_mean before linear: others read it, too" : "reduce_mean before linear: its rows are many");
+    EXPECT_EQ(reason(with_constants(b, product, 2)), leaves ? "reduce_mean before linear: others read it, too"
+                                                            : "reduce_mean before linear: its rows are many");
   }
 }
 
@@ -202,7 +216,8 @@ TEST(Prologue, ElementwiseChain) {
     const Value product = b.add(OpKind::dual_linear, {scaled, b.operand(w), b.operand(w)}, {{"activation", "gelu"}});
     b.result(product);
     b.result(gated);
-    expect_region_conforms(with_constants(b, product, 6), {normal(), normal(), normal(), normal(0.1), normal(0.1)}, 1, 8);
+    expect_region_conforms(with_constants(b, product, 6), {normal(), normal(), normal(), normal(0.1), normal(0.1)}, 1,
+                           8);
   }
 }
 
@@ -237,12 +252,14 @@ TEST(Prologue, ScalesOfTokens) {
   for (const std::int64_t rows : {1, 33, 70})
     for (const bool activates : {false, true}) {
       RegionBuilder b(Rounding::strict);
-      const Value q = b.operand(type(DType::i8, {rows, 70})), scale = b.operand(type(DType::f32, {rows})), offset = b.operand(type(DType::i32, {rows}));
+      const Value q = b.operand(type(DType::i8, {rows, 70})), scale = b.operand(type(DType::f32, {rows})),
+                  offset = b.operand(type(DType::i32, {rows}));
       Value x = b.add(OpKind::dequantize, {q, scale, offset}, {{"granularity", "token"}});
       if (activates) x = b.add(OpKind::relu, {x});
       const Value product = b.add(OpKind::linear, {x, b.operand(type(DType::f32, {40, 70}))});
       b.result(product);
-      expect_region_conforms(with_constants(b, product, 2), {integers(-127, 127), uniform(0.005, 0.02), integers(-20, 20), normal(0.1)}, 1);
+      expect_region_conforms(with_constants(b, product, 2),
+                             {integers(-127, 127), uniform(0.005, 0.02), integers(-20, 20), normal(0.1)}, 1);
     }
 }
 
@@ -264,7 +281,8 @@ TEST(Prologue, DeclinesNormalizationOfTheWholeMatrix) {
     const Value product = b.add(OpKind::linear, {b.add(op, operands), b.operand(type(DType::f32, {40, 96}))});
     b.result(product);
     if (op == OpKind::add_rms_norm) b.result(b.result_of(0, 1));
-    EXPECT_EQ(reason(with_constants(b, product, 2)), fmt::format("{} before linear: its weight covers several dimensions", definition(op).name));
+    EXPECT_EQ(reason(with_constants(b, product, 2)),
+              fmt::format("{} before linear: its weight covers several dimensions", definition(op).name));
   }
 }
 
@@ -274,9 +292,11 @@ TEST(Prologue, DeclinesRowsThatAreMovedByElementsOrReadElsewhere) {
   const Value turned = columns.add(OpKind::transpose, {columns.operand(image)}, {{"permutation", Ints{1, 0}}});
   const Value first = columns.add(OpKind::linear, {turned, columns.operand(w)});
   columns.result(first);
-  EXPECT_EQ(reason(with_constants(columns, first, 2)), "transpose before linear: runs of 4 bytes stay together, and 64 are worth a copy of their own");
+  EXPECT_EQ(reason(with_constants(columns, first, 2)),
+            "transpose before linear: runs of 4 bytes stay together, and 64 are worth a copy of their own");
   RegionBuilder elsewhere(Rounding::strict);
-  const Value half = elsewhere.add(OpKind::slice, {elsewhere.operand(image)}, {{"axes", Ints{0}}, {"starts", Ints{4}}, {"ends", Ints{8}}});
+  const Value half = elsewhere.add(OpKind::slice, {elsewhere.operand(image)},
+                                   {{"axes", Ints{0}}, {"starts", Ints{4}}, {"ends", Ints{8}}});
   const Value second = elsewhere.add(OpKind::linear, {half, elsewhere.operand(type(DType::f32, {8, 64}))});
   elsewhere.result(second);
   elsewhere.result(half);
@@ -286,10 +306,12 @@ TEST(Prologue, DeclinesRowsThatAreMovedByElementsOrReadElsewhere) {
 TEST(Prologue, Declines) {
   const TensorType t = type(DType::bf16, {4, 64}), w = type(DType::bf16, {64, 64});
   RegionBuilder softmax(Rounding::strict);
-  const Value weights = softmax.add(OpKind::softmax, {softmax.operand(t)}), first = softmax.add(OpKind::linear, {weights, softmax.operand(w)});
+  const Value weights = softmax.add(OpKind::softmax, {softmax.operand(t)}),
+              first = softmax.add(OpKind::linear, {weights, softmax.operand(w)});
   softmax.result(first);
   EXPECT_EQ(reason(with_constants(softmax, first, 2)),
-            "softmax before linear: only elementwise operators, a normalization, with what is elementwise or gathered before it, or a gate can precede");
+            "softmax before linear: only elementwise operators, a normalization, with what is elementwise or gathered "
+            "before it, or a gate can precede");
   RegionBuilder fast(Rounding::fast);
   const Value product = fast.add(OpKind::linear, {fast.add(OpKind::relu, {fast.operand(t)}), fast.operand(w)});
   fast.result(product);

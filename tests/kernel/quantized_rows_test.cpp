@@ -11,7 +11,8 @@ namespace {
 using Rows = Dims;
 using Value = RegionBuilder::Value;
 
-/// A weight [40, length] with a scale for each column, and the product of rows that a node quantizes; `scale` numbers the node's result.
+/// A weight [40, length] with a scale for each column, and the product of rows that a node quantizes; `scale` numbers
+/// the node's result.
 struct QuantizedProduct {
   RegionBuilder b{Rounding::strict};
   std::vector<Fill> fills;
@@ -23,7 +24,8 @@ struct QuantizedProduct {
   }
   void multiply(const Value& rows, std::int32_t scale, std::int64_t length, DType code = DType::i8) {
     const Value w = operand(type(code, {40, length}), code == DType::i8 ? integers(-127, 127) : normal());
-    const Value scales = operand(type(DType::f32, {40}), uniform(0.001, 0.002)), bias = operand(type(DType::f32, {40}), normal());
+    const Value scales = operand(type(DType::f32, {40}), uniform(0.001, 0.002)),
+                bias = operand(type(DType::f32, {40}), normal());
     product = b.add(OpKind::scaled_mm, {rows, w, b.result_of(rows.node, scale), scales, bias}, {{"out_dtype", "bf16"}});
   }
   Region build(bool constant = true) const {
@@ -33,7 +35,9 @@ struct QuantizedProduct {
     if (constant) region.nodes[static_cast<std::size_t>(region.anchor)].problem.constant_inputs = 2;
     return region;
   }
-  void expect_conforms(double scale, bool constant = true) const { expect_region_conforms(build(constant), fills, 1, scale); }
+  void expect_conforms(double scale, bool constant = true) const {
+    expect_region_conforms(build(constant), fills, 1, scale);
+  }
 };
 
 std::string decline_of_packed(const Region& region) {
@@ -45,7 +49,8 @@ std::string decline_of_packed(const Region& region) {
 TEST(QuantizedRows, DynamicQuantization) {
   for (const DType code : {DType::i8, DType::f8_e4m3})
     for (const DType dtype : {DType::f32, DType::bf16})
-      for (const auto& [rows, length] : {std::pair<std::int64_t, std::int64_t>{1, 96}, {2, 71}, {5, 3}, {33, 130}, {1030, 37}}) {
+      for (const auto& [rows, length] :
+           {std::pair<std::int64_t, std::int64_t>{1, 96}, {2, 71}, {5, 3}, {33, 130}, {1030, 37}}) {
         QuantizedProduct c;
         const Value x = c.operand(type(dtype, {rows, length}), normal());
         c.multiply(c.b.add(OpKind::dynamic_quant, {x}, {{"out_dtype", std::string(name_of(code))}}), 1, length, code);
@@ -59,7 +64,8 @@ TEST(QuantizedRows, RowsWithSmoothingFactorsAndAWeightThatIsNotConstant) {
     QuantizedProduct c;
     Dims dims = rows;
     dims.emplace_back(66);
-    const Value x = c.operand(type(DType::f32, dims), normal()), smooth = c.operand(type(DType::f32, {66}), uniform(0.5, 2));
+    const Value x = c.operand(type(DType::f32, dims), normal()),
+                smooth = c.operand(type(DType::f32, {66}), uniform(0.5, 2));
     c.multiply(c.b.add(OpKind::dynamic_quant, {x, smooth}), 1, 66);
     c.b.result(c.b.add(OpKind::gelu, {c.product}));
     c.expect_conforms(8, false);
@@ -70,7 +76,8 @@ TEST(QuantizedRows, GroupsOfARow) {
   for (const std::int64_t rows : {1, 20, 1030}) {
     QuantizedProduct c;
     const Value x = c.operand(type(DType::bf16, {rows, 300}), normal());
-    c.multiply(c.b.add(OpKind::dynamic_quant, {x}, {{"granularity", "group"}, {"group_size", std::int64_t{128}}}), 1, 300);
+    c.multiply(c.b.add(OpKind::dynamic_quant, {x}, {{"granularity", "group"}, {"group_size", std::int64_t{128}}}), 1,
+               300);
     c.b.result(c.product);
     c.expect_conforms(8);
   }
@@ -80,7 +87,8 @@ TEST(QuantizedRows, ScalesOfTheWeightsBlocks) {
   for (const std::int64_t rows : {1, 20}) {
     QuantizedProduct c;
     const Value x = c.operand(type(DType::bf16, {rows, 200}), normal()), q = c.b.add(OpKind::dynamic_quant, {x});
-    const Value w = c.operand(type(DType::i8, {40, 200}), integers(-127, 127)), scales = c.operand(type(DType::f32, {1, 2}), uniform(0.001, 0.002));
+    const Value w = c.operand(type(DType::i8, {40, 200}), integers(-127, 127)),
+                scales = c.operand(type(DType::f32, {1, 2}), uniform(0.001, 0.002));
     c.product = c.b.add(OpKind::scaled_mm, {q, w, c.b.result_of(0, 1), scales});
     c.b.result(c.product);
     c.expect_conforms(8);
@@ -90,20 +98,24 @@ TEST(QuantizedRows, ScalesOfTheWeightsBlocks) {
 TEST(QuantizedRows, NormsAndGates) {
   for (const std::int64_t rows : {1, 4, 33, 1030}) {
     QuantizedProduct norm;
-    const Value x = norm.operand(type(DType::bf16, {rows, 96}), normal()), w = norm.operand(type(DType::bf16, {96}), normal());
+    const Value x = norm.operand(type(DType::bf16, {rows, 96}), normal()),
+                w = norm.operand(type(DType::bf16, {96}), normal());
     norm.multiply(norm.b.add(OpKind::rms_norm_quant, {x, w}), 1, 96);
     norm.b.result(norm.product);
     norm.expect_conforms(40);
 
     QuantizedProduct sum;
-    const Value y = sum.operand(type(DType::bf16, {rows, 96}), normal()), more = sum.operand(type(DType::f32, {rows, 96}), normal());
-    sum.multiply(sum.b.add(OpKind::add_rms_norm_quant, {y, more, sum.operand(type(DType::bf16, {96}), normal())}), 2, 96);
+    const Value y = sum.operand(type(DType::bf16, {rows, 96}), normal()),
+                more = sum.operand(type(DType::f32, {rows, 96}), normal());
+    sum.multiply(sum.b.add(OpKind::add_rms_norm_quant, {y, more, sum.operand(type(DType::bf16, {96}), normal())}), 2,
+                 96);
     sum.b.result(sum.product);
     sum.b.result(sum.b.result_of(0, 1));
     sum.expect_conforms(40);
 
     QuantizedProduct gate;
-    gate.multiply(gate.b.add(OpKind::silu_and_mul_quant, {gate.operand(type(DType::bf16, {rows, 142}), normal())}), 1, 71);
+    gate.multiply(gate.b.add(OpKind::silu_and_mul_quant, {gate.operand(type(DType::bf16, {rows, 142}), normal())}), 1,
+                  71);
     gate.b.result(gate.product);
     gate.expect_conforms(40);
   }
@@ -125,7 +137,8 @@ TEST(QuantizedRows, WhatComesBeforeAQuantization) {
 TEST(QuantizedRows, StaticScales) {
   for (const std::int64_t rows : {1, 33}) {
     QuantizedProduct c;
-    const Value x = c.operand(type(DType::bf16, {rows, 96}), normal()), w = c.operand(type(DType::bf16, {96}), normal());
+    const Value x = c.operand(type(DType::bf16, {rows, 96}), normal()),
+                w = c.operand(type(DType::bf16, {96}), normal());
     const Value scale = c.operand(type(DType::f32, {}), uniform(0.01, 0.03));
     const Value q = c.b.add(OpKind::rms_norm_quant, {x, w, {}, scale});
     const Value weight = c.operand(type(DType::i8, {40, 96}), integers(-127, 127));
@@ -144,7 +157,8 @@ TEST(QuantizedRows, OfGroups) {
         const Value x = c.operand(type(DType::bf16, {rows, gated ? 142 : 71}), normal());
         const Value q = c.b.add(gated ? OpKind::silu_and_mul_quant : OpKind::dynamic_quant, {x});
         const Value w = c.operand(type(DType::i8, {4, 40, 71}), integers(-127, 127));
-        const Value offsets = c.operand(type(DType::i32, {5}), values({0, 2, 2, static_cast<double>(rows - 1), static_cast<double>(rows)}));
+        const Value offsets = c.operand(type(DType::i32, {5}),
+                                        values({0, 2, 2, static_cast<double>(rows - 1), static_cast<double>(rows)}));
         const Value scales = c.operand(type(DType::f32, {4, 40}), uniform(0.001, 0.002));
         c.product = c.b.add(OpKind::grouped_linear, {q, w, offsets, {}, c.b.result_of(0, 1), scales});
         c.b.result(c.product);
@@ -159,7 +173,8 @@ TEST(QuantizedRows, OfGroupsWithoutAWeight) {
       for (const double own : {0, 2}) {
         QuantizedProduct c;
         const Value x = c.operand(type(DType::bf16, {5, gated ? 142 : 71}), normal());
-        const Value q = c.b.add(gated ? OpKind::silu_and_mul_quant : OpKind::dynamic_quant, {x}, {{"out_dtype", std::string(name_of(code))}});
+        const Value q = c.b.add(gated ? OpKind::silu_and_mul_quant : OpKind::dynamic_quant, {x},
+                                {{"out_dtype", std::string(name_of(code))}});
         const Value w = c.operand(type(code, {2, 40, 71}), code == DType::i8 ? integers(-127, 127) : normal());
         const Value offsets = c.operand(type(DType::i32, {4}), values({0, 0, own, 5}));
         const Value scales = c.operand(type(DType::f32, {2, 40}), uniform(0.001, 0.002));
@@ -193,7 +208,8 @@ TEST(QuantizedRows, Declines) {
 
 TEST(QuantizedRows, DeclinesFactorsByGroupsOfRows) {
   QuantizedProduct c;
-  const Value x = c.operand(type(DType::f32, {8, 96}), normal()), smooth = c.operand(type(DType::f32, {3, 96}), normal());
+  const Value x = c.operand(type(DType::f32, {8, 96}), normal()),
+              smooth = c.operand(type(DType::f32, {3, 96}), normal());
   c.multiply(c.b.add(OpKind::dynamic_quant, {x, smooth, c.operand(type(DType::i32, {8}), integers(0, 2))}), 1, 96);
   c.b.result(c.product);
   EXPECT_EQ(decline_of_packed(c.build()), "dynamic_quant before scaled_mm: its factors go by groups of rows");

@@ -15,14 +15,17 @@ using Value = RegionBuilder::Value;
 std::vector<Fill> fills_of(const Region& region) {
   std::vector<Fill> fills;
   for (const RegionPlace& place : region.operands)
-    fills.push_back(region.nodes[static_cast<std::size_t>(place.node)].problem.op->kind == OpKind::quantize && place.index == 1 ? uniform(0.02, 0.04)
-                                                                                                                                : normal());
+    fills.push_back(region.nodes[static_cast<std::size_t>(place.node)].problem.op->kind == OpKind::quantize &&
+                            place.index == 1
+                        ? uniform(0.02, 0.04)
+                        : normal());
   return fills;
 }
 
 /// A value that is rounded the other way to 16 bits changes the scale of its row, which is float32.
 double scale_of(const Region& region) {
-  const bool narrow = std::ranges::any_of(region.nodes, [](const RegionNode& node) { return size_of(node.problem.input(0).dtype) == 2; });
+  const bool narrow = std::ranges::any_of(
+      region.nodes, [](const RegionNode& node) { return size_of(node.problem.input(0).dtype) == 2; });
   return narrow && row_program(region).program.quantization ? 16384 : 4;
 }
 
@@ -52,7 +55,8 @@ TEST(RowRegion, ReductionsLeave) {
   for (const Dims& dims : {Dims{7, 900}, Dims{3, 5, 8}, Dims{2, 1}}) {
     RegionBuilder b(Rounding::strict);
     const Attributes last{{"axes", Ints{-1}}, {"keepdims", true}};
-    const Value x = b.operand(type(DType::f32, dims)), scaled = b.add(OpKind::mul, {x, b.operand(type(DType::f32, dims))});
+    const Value x = b.operand(type(DType::f32, dims)),
+                scaled = b.add(OpKind::mul, {x, b.operand(type(DType::f32, dims))});
     const Value largest = b.add(OpKind::reduce_max, {scaled}, last), total = b.add(OpKind::reduce_sum, {scaled}, last);
     const Value middle = b.add(OpKind::add, {largest, b.add(OpKind::abs, {total})});
     b.result(b.add(OpKind::sub, {scaled, middle}));

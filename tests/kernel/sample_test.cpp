@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "op/case_data.hpp"
 #include "op/sample_parameters.hpp"
+#include "op/schema/case_data.hpp"
 #include "select/bound_op.hpp"
 #include "select/select.hpp"
 #include "tests/support/error_text.hpp"
@@ -27,7 +27,8 @@ struct Draws {
   }
 
   void run() {
-    const auto count = static_cast<std::int64_t>(ids.size()), vocabulary = static_cast<std::int64_t>(logits.size()) / count;
+    const auto count = static_cast<std::int64_t>(ids.size()),
+               vocabulary = static_cast<std::int64_t>(logits.size()) / count;
     std::vector<TensorView> views(sample_steps + 1);
     views[sample_logits] = {logits.data(), DType::f32, {count, vocabulary}};
     views[sample_temperature] = {temperature.data(), DType::f32, {count}};
@@ -88,8 +89,10 @@ TEST(Sample, RefusesParametersOutOfRange) {
   EXPECT_EQ(message([](Draws&) {}), "no error");
   EXPECT_EQ(message([](Draws& d) { d.temperature[1] = -1; }),
             "sample: operand 1 (temperature): expected a finite number, not negative, found -1 for sequence 1");
-  EXPECT_EQ(message([](Draws& d) { d.top_p[2] = 0; }), "sample: operand 3 (top_p): expected a number above 0, at most 1, found 0 for sequence 2");
-  EXPECT_EQ(message([](Draws& d) { d.top_k[0] = -4; }), "sample: operand 2 (top_k): expected a number of tokens, or 0 for all, found -4 for sequence 0");
+  EXPECT_EQ(message([](Draws& d) { d.top_p[2] = 0; }),
+            "sample: operand 3 (top_p): expected a number above 0, at most 1, found 0 for sequence 2");
+  EXPECT_EQ(message([](Draws& d) { d.top_k[0] = -4; }),
+            "sample: operand 2 (top_k): expected a number of tokens, or 0 for all, found -4 for sequence 0");
   EXPECT_EQ(message([](Draws& d) { d.penalty[0] = NAN; }),
             "sample: operand 5 (repetition_penalty): expected a finite number above 0, found nan for sequence 0");
 }

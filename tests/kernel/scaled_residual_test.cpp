@@ -1,4 +1,5 @@
-// An example of an epilogue: every product of the CPU, scaled and added to a residual where its sums are stored. No kernel knows of it.
+// An example of an epilogue: every product of the CPU, scaled and added to a residual where its sums are stored. No
+// kernel knows of it.
 #include <gtest/gtest.h>
 
 #include "tests/support/region_builder.hpp"
@@ -33,8 +34,11 @@ TEST(ScaledResidual, OfEveryProduct) {
         const Value m = matmul.add(OpKind::matmul, {matmul.operand(x), matmul.operand({t, {96, 70}})});
         expect_scaled_residual(matmul, m, {normal(), normal(0.1)}, 0);
         const Value offsets = grouped.operand({DType::i32, {3}});
-        const Value g = grouped.add(OpKind::grouped_linear, {grouped.operand(x), grouped.operand({t, {2, 70, 96}}), offsets});
-        expect_scaled_residual(grouped, g, {values({0, static_cast<double>(rows / 2), static_cast<double>(rows)}), normal(), normal(0.1)}, 2);
+        const Value g =
+            grouped.add(OpKind::grouped_linear, {grouped.operand(x), grouped.operand({t, {2, 70, 96}}), offsets});
+        expect_scaled_residual(
+            grouped, g, {values({0, static_cast<double>(rows / 2), static_cast<double>(rows)}), normal(), normal(0.1)},
+            2);
       }
 }
 
@@ -44,7 +48,8 @@ TEST(ScaledResidual, OfQuantizedProducts) {
       for (const std::int64_t rows : {1, 3, 29}) {
         const Fill whole = t == DType::i8 ? integers(-127, 127) : normal();
         RegionBuilder b(rounding);
-        const Value x = b.operand({t, {rows, 96}}), w = b.operand({t, {70, 96}}), left = b.operand({DType::f32, {rows}}), right = b.operand({DType::f32, {70}});
+        const Value x = b.operand({t, {rows, 96}}), w = b.operand({t, {70, 96}}),
+                    left = b.operand({DType::f32, {rows}}), right = b.operand({DType::f32, {70}});
         const Value product = b.add(OpKind::scaled_mm, {x, w, left, right}, {{"out_dtype", "bf16"}});
         const double unit = t == DType::i8 ? 0.001 : 0.1;
         expect_scaled_residual(b, product, {whole, whole, uniform(unit, 2 * unit), uniform(0.01, 0.02)}, 2);

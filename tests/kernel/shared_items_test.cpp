@@ -26,7 +26,8 @@ TEST(SharedItems, EveryItemIsTakenOnce) {
       SharedItems shared(count, threads);
       std::vector<std::atomic<int>> times(static_cast<std::size_t>(count));
       pool.run([&](int thread) {
-        for (std::int64_t i = shared.take(thread); i >= 0; i = shared.take(thread)) ++times[static_cast<std::size_t>(i)];
+        for (std::int64_t i = shared.take(thread); i >= 0; i = shared.take(thread))
+          ++times[static_cast<std::size_t>(i)];
       });
       for (const std::atomic<int>& item : times) EXPECT_EQ(item, 1);
     }

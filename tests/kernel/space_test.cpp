@@ -14,8 +14,11 @@ namespace {
 /// 2 * 5 * 4 combinations, of which the constraint leaves some; "raster" is left out where it is 4.
 ConfigSpace tile_stage_space() {
   ConfigSpace space;
-  space.add(ConfigField::set("tile", {128, 64})).add(ConfigField::range("stages", 2, 6)).add(ConfigField::powers("raster", 1, 8).with_usual(4));
-  return space.constrain("tile * stages is at most 400", [](const Config& c) { return c.at("tile") * c.at("stages") <= 400; });
+  space.add(ConfigField::set("tile", {128, 64}))
+      .add(ConfigField::range("stages", 2, 6))
+      .add(ConfigField::powers("raster", 1, 8).with_usual(4));
+  return space.constrain("tile * stages is at most 400",
+                         [](const Config& c) { return c.at("tile") * c.at("stages") <= 400; });
 }
 
 TEST(ConfigSpace, EnumeratesWhatTheConstraintsLeave) {
@@ -25,7 +28,9 @@ TEST(ConfigSpace, EnumeratesWhatTheConstraintsLeave) {
   for (const int tile : {64, 128})
     for (int stages = 2; stages <= 6; ++stages)
       for (const int raster : {1, 2, 4, 8})
-        if (tile * stages <= 400) expected.push_back(fmt::format("tile={} stages={}{}", tile, stages, raster == 4 ? "" : fmt::format(" raster={}", raster)));
+        if (tile * stages <= 400)
+          expected.push_back(
+              fmt::format("tile={} stages={}{}", tile, stages, raster == 4 ? "" : fmt::format(" raster={}", raster)));
   std::vector<std::string> found;
   for (const Config& point : space.points()) {
     found.push_back(point.to_string());
@@ -47,8 +52,10 @@ TEST(ConfigSpace, SaysWhyAConfigurationIsOutside) {
   EXPECT_EQ(fault("tile=64"), "stages: expected 2 to 6, found nothing");
   EXPECT_EQ(fault("tile=64 stages=2 depth=1"), "expected a field of tile, stages, raster, found depth");
   EXPECT_EQ(fault("tile=128 stages=4"), "expected that tile * stages is at most 400, found tile=128 stages=4");
-  EXPECT_EQ(fault("tile=64 stages=2 raster=4"), "expected tile=64 stages=2, found tile=64 stages=2 raster=4") << "one form for each configuration";
-  EXPECT_EQ(ConfigSpace().fault_of(parse_config("tile=64")), "expected default, because it runs in one way here, found tile=64");
+  EXPECT_EQ(fault("tile=64 stages=2 raster=4"), "expected tile=64 stages=2, found tile=64 stages=2 raster=4")
+      << "one form for each configuration";
+  EXPECT_EQ(ConfigSpace().fault_of(parse_config("tile=64")),
+            "expected default, because it runs in one way here, found tile=64");
 }
 
 TEST(ConfigSpace, AFieldThatIsAlwaysUsualIsTheKernelsOwnChoice) {
@@ -82,7 +89,8 @@ TEST(ConfigSpace, NothingIsLeftOfConstraintsThatNeverHold) {
   EXPECT_FALSE(ConfigSpace().sample(random).has_value());
 }
 
-/// The chi-square statistic of draws that should be even; its mean is the degrees of freedom, its deviation the root of twice that.
+/// The chi-square statistic of draws that should be even; its mean is the degrees of freedom, its deviation the root of
+/// twice that.
 double chi_square_of(const std::map<std::string, int>& counts, std::size_t points, int draws) {
   const double expected = static_cast<double>(draws) / static_cast<double>(points);
   double sum = expected * static_cast<double>(points - counts.size());

@@ -1,5 +1,5 @@
-// Gates of stacked weights behind quantized products and those of groups, and rows that are made before products in batches: the same bits as kernels one after
-// another.
+// Gates of stacked weights behind quantized products and those of groups, and rows that are made before products in
+// batches: the same bits as kernels one after another.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -39,9 +39,12 @@ TEST(StackedGate, OfExperts) {
     for (const std::int64_t rows : {3, 90})
       for (const Rounding rounding : {Rounding::strict, Rounding::fast}) {
         StackedGate c(rounding);
-        const Value x = c.operand(type(dtype, {rows, 70}), normal()), w = c.operand(type(dtype, {4, 192, 70}), normal(0.1));
-        const Value offsets = c.operand(type(DType::i32, {5}), values({0, 2, 2, static_cast<double>(rows - 1), static_cast<double>(rows)}));
-        c.expect_conforms(c.b.add(OpKind::grouped_linear, {x, w, offsets, c.operand(type(DType::f32, {4, 192}), normal())}), 2);
+        const Value x = c.operand(type(dtype, {rows, 70}), normal()),
+                    w = c.operand(type(dtype, {4, 192, 70}), normal(0.1));
+        const Value offsets = c.operand(type(DType::i32, {5}),
+                                        values({0, 2, 2, static_cast<double>(rows - 1), static_cast<double>(rows)}));
+        c.expect_conforms(
+            c.b.add(OpKind::grouped_linear, {x, w, offsets, c.operand(type(DType::f32, {4, 192}), normal())}), 2);
       }
 }
 
@@ -53,12 +56,15 @@ TEST(StackedGate, OfExpertsElsewhere) {
       const DType dtype = quantized ? DType::i8 : DType::bf16;
       const Value x = c.operand(type(dtype, {rows, 70}), quantized ? integers(-127, 127) : normal());
       const Value w = c.operand(type(dtype, {3, 128, 70}), quantized ? integers(-127, 127) : normal(0.1));
-      const Value offsets = c.operand(type(DType::i32, {5}), values({0, 2, 2, static_cast<double>(rows / 2), static_cast<double>(rows)}));
+      const Value offsets =
+          c.operand(type(DType::i32, {5}), values({0, 2, 2, static_cast<double>(rows / 2), static_cast<double>(rows)}));
       std::vector<Value> operands{x, w, offsets};
       if (quantized) {
         std::vector<double> left(static_cast<std::size_t>(rows), 0.002);
         for (std::int64_t r = rows / 2; r < rows; ++r) left[static_cast<std::size_t>(r)] = std::nan("");
-        operands.insert(operands.end(), {{}, c.operand(type(DType::f32, {rows}), values(left)), c.operand(type(DType::f32, {3, 128}), uniform(0.001, 0.004))});
+        operands.insert(operands.end(), {{},
+                                         c.operand(type(DType::f32, {rows}), values(left)),
+                                         c.operand(type(DType::f32, {3, 128}), uniform(0.001, 0.004))});
       }
       c.expect_conforms(c.b.add(OpKind::grouped_linear, operands, {{"out_dtype", "f32"}}), quantized ? 1 : 2, 8);
     }
@@ -73,15 +79,18 @@ TEST(StackedGate, OfQuantizedRows) {
           const Fill codes = code == DType::i8 ? integers(-127, 127) : normal();
           Value x, scale;
           if (made) {
-            x = c.b.add(OpKind::dynamic_quant, {c.operand(type(DType::bf16, {rows, 130}), normal())}, {{"out_dtype", std::string(name_of(code))}});
+            x = c.b.add(OpKind::dynamic_quant, {c.operand(type(DType::bf16, {rows, 130}), normal())},
+                        {{"out_dtype", std::string(name_of(code))}});
             scale = c.b.result_of(x.node, 1);
           } else {
             x = c.operand(type(code, {rows, 130}), codes);
             scale = c.operand(type(DType::f32, {rows}), uniform(0.001, 0.004));
           }
-          const Value w = c.operand(type(code, {192, 130}), codes), scales = c.operand(type(DType::f32, {192}), uniform(0.001, 0.004));
+          const Value w = c.operand(type(code, {192, 130}), codes),
+                      scales = c.operand(type(DType::f32, {192}), uniform(0.001, 0.004));
           const Value bias = c.operand(type(DType::f32, {192}), normal());
-          c.expect_conforms(c.b.add(OpKind::scaled_mm, {x, w, scale, scales, bias}, {{"out_dtype", "f32"}}), 1, 8, constant);
+          c.expect_conforms(c.b.add(OpKind::scaled_mm, {x, w, scale, scales, bias}, {{"out_dtype", "f32"}}), 1, 8,
+                            constant);
         }
 }
 
@@ -91,7 +100,8 @@ TEST(StackedGate, OfBlocksWithScales) {
       StackedGate c(Rounding::strict);
       const Fill codes = code == DType::i8 ? integers(-127, 127) : normal();
       const Value x = c.operand(type(code, {rows, 300}), codes), w = c.operand(type(code, {256, 300}), codes);
-      const Value left = c.operand(type(DType::f32, {rows, 3}), uniform(0.001, 0.004)), right = c.operand(type(DType::f32, {2, 3}), uniform(0.001, 0.004));
+      const Value left = c.operand(type(DType::f32, {rows, 3}), uniform(0.001, 0.004)),
+                  right = c.operand(type(DType::f32, {2, 3}), uniform(0.001, 0.004));
       c.expect_conforms(c.b.add(OpKind::scaled_mm, {x, w, left, right}, {{"out_dtype", "f32"}}), 1, 8);
     }
 }
@@ -99,9 +109,11 @@ TEST(StackedGate, OfBlocksWithScales) {
 TEST(StackedGate, OfQuantizedExperts) {
   for (const std::int64_t rows : {3, 90}) {
     StackedGate c(Rounding::strict);
-    const Value x = c.operand(type(DType::i8, {rows, 70}), integers(-127, 127)), w = c.operand(type(DType::i8, {3, 128, 70}), integers(-127, 127));
+    const Value x = c.operand(type(DType::i8, {rows, 70}), integers(-127, 127)),
+                w = c.operand(type(DType::i8, {3, 128, 70}), integers(-127, 127));
     const Value offsets = c.operand(type(DType::i32, {4}), values({0, 2, 2, static_cast<double>(rows)}));
-    const Value left = c.operand(type(DType::f32, {rows}), uniform(0.001, 0.004)), right = c.operand(type(DType::f32, {3, 128}), uniform(0.001, 0.004));
+    const Value left = c.operand(type(DType::f32, {rows}), uniform(0.001, 0.004)),
+                right = c.operand(type(DType::f32, {3, 128}), uniform(0.001, 0.004));
     c.expect_conforms(c.b.add(OpKind::grouped_linear, {x, w, offsets, {}, left, right}, {{"out_dtype", "f32"}}), 1, 8);
   }
 }
@@ -113,7 +125,8 @@ TEST(StackedGate, IsTakenByPlannersWhereItIsNotSlower) {
     const bool is_linear = op == OpKind::linear;
     const DType dtype = is_linear ? DType::f32 : DType::i8;
     std::vector<Value> operands{b.operand(type(dtype, {64, 128})), b.operand(type(dtype, {256, 128}))};
-    if (!is_linear) operands.insert(operands.end(), {b.operand(type(DType::f32, {64})), b.operand(type(DType::f32, {256}))});
+    if (!is_linear)
+      operands.insert(operands.end(), {b.operand(type(DType::f32, {64})), b.operand(type(DType::f32, {256}))});
     const Value product = b.add(op, operands, {{"out_dtype", "f32"}});
     b.result(b.add(OpKind::silu_and_mul, {product}));
     b.anchor(product);
@@ -135,7 +148,8 @@ TEST(BatchedPrologue, NormalizationsOfTheLeftOperand) {
         RegionBuilder b(Rounding::strict);
         const TensorType x = type(dtype, {2, 3, rows, 72});
         const Value normed = b.add(OpKind::rms_norm, {b.operand(x), b.operand(type(dtype, {72}))});
-        const Value product = b.add(OpKind::matmul, {normed, b.operand(folded ? type(dtype, {72, 50}) : type(dtype, {2, 3, 72, 50}))});
+        const Value product =
+            b.add(OpKind::matmul, {normed, b.operand(folded ? type(dtype, {72, 50}) : type(dtype, {2, 3, 72, 50}))});
         b.result(product);
         b.result(normed);
         b.anchor(product);

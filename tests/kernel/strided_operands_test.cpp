@@ -1,4 +1,5 @@
-// Matrix products that read their operands through reshapes and transpositions, and operands that repeat among the rows of their results.
+// Matrix products that read their operands through reshapes and transpositions, and operands that repeat among the rows
+// of their results.
 #include <gtest/gtest.h>
 
 #include "tests/kernel/type.hpp"
@@ -35,11 +36,17 @@ TEST(StridedOperands, Heads) {
       RegionBuilder scores, values, left;
       const TensorType t = type(dtype, {2, tokens, 48}), square = type(dtype, {2, 3, tokens, tokens});
       const Value q = heads_of(scores, scores.operand(t), 3);
-      expect_region_conforms(product_of(scores, scores.add(OpKind::matmul, {q, heads_of(scores, scores.operand(t), 3, true)})), {normal(), normal()}, 1);
+      expect_region_conforms(
+          product_of(scores, scores.add(OpKind::matmul, {q, heads_of(scores, scores.operand(t), 3, true)})),
+          {normal(), normal()}, 1);
       const Value p = values.operand(square);
-      expect_region_conforms(product_of(values, values.add(OpKind::matmul, {p, heads_of(values, values.operand(t), 3)})), {normal(), normal()}, 1);
+      expect_region_conforms(
+          product_of(values, values.add(OpKind::matmul, {p, heads_of(values, values.operand(t), 3)})),
+          {normal(), normal()}, 1);
       const Value rows = heads_of(left, left.operand(t), 3, true);
-      expect_region_conforms(product_of(left, left.add(OpKind::matmul, {rows, left.operand(square)}, {{"transpose_b", true}})), {normal(), normal()}, 1);
+      expect_region_conforms(
+          product_of(left, left.add(OpKind::matmul, {rows, left.operand(square)}, {{"transpose_b", true}})),
+          {normal(), normal()}, 1);
     }
 }
 
@@ -59,15 +66,16 @@ TEST(StridedOperands, OfPartsOfRows) {
   const Value q = heads_of(b, b.operand(t), 2);
   const Region region = product_of(b, b.add(OpKind::matmul, {q, heads_of(b, b.operand(t), 2, true)}));
   const OwnedTensor whole =
-      std::move(filled_operands(Region(make_problem(definition(OpKind::silu), {type(DType::f32, {2, 9, 48})}, {})), std::mt19937_64(5), [](std::size_t) {
-                  return normal();
-                }).front());
+      std::move(filled_operands(Region(make_problem(definition(OpKind::silu), {type(DType::f32, {2, 9, 48})}, {})),
+                                std::mt19937_64(5), [](std::size_t) { return normal(); })
+                    .front());
   std::vector<OwnedTensor> dense;
   std::vector<TensorView> parts;
   for (std::int64_t part = 0; part < 2; ++part) {
     parts.emplace_back(whole.view.as<float>() + part * 16, DType::f32, Shape{2, 9, 16}, whole.view.strides);
     dense.emplace_back(DType::f32, Shape{2, 9, 16});
-    for (std::int64_t row = 0; row < 18; ++row) std::copy_n(parts.back().as<float>() + row * 48, 16, dense.back().view.as<float>() + row * 16);
+    for (std::int64_t row = 0; row < 18; ++row)
+      std::copy_n(parts.back().as<float>() + row * 48, 16, dense.back().view.as<float>() + row * 16);
   }
   ThreadPool pool(2);
   for (const Kernel* kernel : cpu::kernels_of(OpKind::matmul)) {
@@ -86,15 +94,18 @@ TEST(StridedOperands, WhatLiesApartIsDeclined) {
     return reason_of(product_of(b, b.add(OpKind::matmul, {b.operand(type(DType::f32, {4, 6, 8})), moved})));
   };
   EXPECT_EQ(reason(OpKind::transpose, {{"permutation", Ints{1, 2, 0}}}, {3, 4, 8}), "taken");
-  EXPECT_EQ(reason(OpKind::transpose, {{"permutation", Ints{2, 0, 1}}}, {8, 3, 4}), "transpose before matmul: neither rows nor columns lie together");
-  EXPECT_EQ(reason(OpKind::reshape, {{"shape", Ints{4, 8, 3}}}, {2, 16, 3}), "reshape before matmul: a reshape joins dimensions");
+  EXPECT_EQ(reason(OpKind::transpose, {{"permutation", Ints{2, 0, 1}}}, {8, 3, 4}),
+            "transpose before matmul: neither rows nor columns lie together");
+  EXPECT_EQ(reason(OpKind::reshape, {{"shape", Ints{4, 8, 3}}}, {2, 16, 3}),
+            "reshape before matmul: a reshape joins dimensions");
 }
 
 /// A mask for all heads, and one for all of a batch's rows.
 TEST(StridedOperands, OperandsThatRepeatAmongResults) {
   for (const Dims& dims : {Dims{1, 1, 7, 9}, Dims{2, 1, 1, 9}, Dims{7, 9}, Dims{2, 1, 7, 1}}) {
     RegionBuilder b;
-    const Value product = b.add(OpKind::matmul, {b.operand(type(DType::f32, {2, 3, 7, 33})), b.operand(type(DType::f32, {2, 3, 33, 9}))});
+    const Value product =
+        b.add(OpKind::matmul, {b.operand(type(DType::f32, {2, 3, 7, 33})), b.operand(type(DType::f32, {2, 3, 33, 9}))});
     b.result(b.add(OpKind::add, {product, b.operand(type(DType::f32, dims))}));
     b.anchor(product);
     expect_region_conforms(b.build(), {normal(), normal(), normal()}, 1);

@@ -42,22 +42,31 @@ const TensorType x = type(DType::bf16, {4, 64}), w = type(DType::bf16, {32, 64})
 
 TEST(TileProgram, OfProducts) {
   EXPECT_EQ(epilogue_text(problem(OpKind::matmul, {x, type(DType::bf16, {64, 32})})), "in0: f32; y0: bf16 = in0");
-  EXPECT_EQ(epilogue_text(problem(OpKind::linear, {x, w, type(DType::f32, {32})})), "in0: f32; x0: $2 f32 column; s0 = add(in0, x0); y0: bf16 = s0");
-  EXPECT_EQ(epilogue_text(problem(OpKind::dual_linear, {x, w, w, std::nullopt, type(DType::bf16, {32})}, {{"activation", "silu"}})),
-            "in0: f32; in1: f32; x0: $4 bf16 column; s0 = add(in1, x0); s1 = silu(in0); s2 = mul(s1, s0); y0: bf16 = s2");
+  EXPECT_EQ(epilogue_text(problem(OpKind::linear, {x, w, type(DType::f32, {32})})),
+            "in0: f32; x0: $2 f32 column; s0 = add(in0, x0); y0: bf16 = s0");
+  EXPECT_EQ(
+      epilogue_text(
+          problem(OpKind::dual_linear, {x, w, w, std::nullopt, type(DType::bf16, {32})}, {{"activation", "silu"}})),
+      "in0: f32; in1: f32; x0: $4 bf16 column; s0 = add(in1, x0); s1 = silu(in0); s2 = mul(s1, s0); y0: bf16 = s2");
 }
 
 TEST(TileProgram, OfQuantizedProducts) {
   const TensorType a = type(DType::i8, {4, 256}), b = type(DType::i8, {32, 256}), f = type(DType::f32, {});
-  EXPECT_EQ(epilogue_text(problem(OpKind::scaled_mm, {a, b, type(DType::f32, {4}), type(DType::f32, {32}), type(DType::i32, {32}), type(DType::i32, {4}), y},
-                                  {{"out_dtype", "bf16"}})),
-            "in0: i32; in1: i32; x0: $5 i32 row; x1: $4 i32 column; x2: $3 f32 column; x3: $2 f32 row; x4: $6 bf16 element; s0 = mul_i(x0, in1); "
-            "s1 = sub_i(in0, s0); s2 = add_i(s1, x1); s3 = cast(s2); s4 = mul(x2, s3); s5 = mul(x3, s4); s6 = add(s5, x4); y0: bf16 = s6");
+  EXPECT_EQ(epilogue_text(problem(
+                OpKind::scaled_mm,
+                {a, b, type(DType::f32, {4}), type(DType::f32, {32}), type(DType::i32, {32}), type(DType::i32, {4}), y},
+                {{"out_dtype", "bf16"}})),
+            "in0: i32; in1: i32; x0: $5 i32 row; x1: $4 i32 column; x2: $3 f32 column; x3: $2 f32 row; x4: $6 bf16 "
+            "element; s0 = mul_i(x0, in1); "
+            "s1 = sub_i(in0, s0); s2 = add_i(s1, x1); s3 = cast(s2); s4 = mul(x2, s3); s5 = mul(x3, s4); s6 = add(s5, "
+            "x4); y0: bf16 = s6");
   EXPECT_EQ(epilogue_text(problem(OpKind::scaled_mm, {a, b, f, f, {}, {}, {}, f}, {{"out_dtype", "i8"}})),
-            "in0: i32; x0: $3 f32 scalar; x1: $2 f32 scalar; x2: $7 f32 scalar; s0 = cast(in0); s1 = mul(x0, s0); s2 = mul(x1, s1); s3 = div(s2, x2); "
+            "in0: i32; x0: $3 f32 scalar; x1: $2 f32 scalar; x2: $7 f32 scalar; s0 = cast(in0); s1 = mul(x0, s0); s2 = "
+            "mul(x1, s1); s3 = div(s2, x2); "
             "y0: i8 = s3");
   // Sums whose scales cover blocks of the reduction were scaled on the way.
-  EXPECT_EQ(epilogue_text(problem(OpKind::scaled_mm, {a, b, type(DType::f32, {4, 2}), type(DType::f32, {1, 2})}, {{"out_dtype", "f16"}})),
+  EXPECT_EQ(epilogue_text(problem(OpKind::scaled_mm, {a, b, type(DType::f32, {4, 2}), type(DType::f32, {1, 2})},
+                                  {{"out_dtype", "f16"}})),
             "in0: f32; y0: f16 = in0");
 }
 
@@ -69,10 +78,13 @@ TEST(TileProgram, OfWhatFollowsAProduct) {
   EXPECT_EQ(epilogue_text(followed(product, residual, Rounding::fast)),
             "in0: f32; x0: $3 bf16 scalar; x1: $4 bf16 element; s0 = mul(in0, x0); s1 = add(x1, s0); y0: bf16 = s1");
   EXPECT_EQ(epilogue_text(followed(product, residual, Rounding::strict)),
-            "in0: f32; x0: $3 bf16 scalar; x1: $4 bf16 element; s0 = cast(in0) as bf16; s1 = mul(s0, x0); s2 = cast(s1) as bf16; s3 = add(x1, s2); "
+            "in0: f32; x0: $3 bf16 scalar; x1: $4 bf16 element; s0 = cast(in0) as bf16; s1 = mul(s0, x0); s2 = "
+            "cast(s1) as bf16; s3 = add(x1, s2); "
             "y0: bf16 = s3");
-  const std::vector<RegionNode> norm{{problem(OpKind::rms_norm, {y, std::nullopt}), {RegionInput::inside(0, 0, {}), {}}}};
-  EXPECT_EQ(epilogue_text(followed(product, norm, Rounding::strict)), "declined: rms_norm after linear: only elementwise operators can follow");
+  const std::vector<RegionNode> norm{
+      {problem(OpKind::rms_norm, {y, std::nullopt}), {RegionInput::inside(0, 0, {}), {}}}};
+  EXPECT_EQ(epilogue_text(followed(product, norm, Rounding::strict)),
+            "declined: rms_norm after linear: only elementwise operators can follow");
 }
 
 TEST(TileProgram, Extents) {

@@ -1,9 +1,9 @@
-// Which kernel, and which of its programs, every call of the GPU suite gets on a GPU like an H200, where the recorded results were measured. A model of
-// costs may not move a choice away from what was measured to be the fastest.
+// Which kernel, and which of its programs, every call of the GPU suite gets on a GPU like an H200, where the recorded
+// results were measured. A model of costs may not move a choice away from what was measured to be the fastest.
 #include <sstream>
 
-#include "op/operator.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/type_text.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 #include "tests/support/golden.hpp"
@@ -11,7 +11,8 @@
 namespace cermet {
 namespace {
 
-/// A line of golden/suite_calls.txt: "w | linear(bf16[1, 4096], bf16[6144, 4096]) {out_dtype = ""}", names of constant operands first.
+/// A line of golden/suite_calls.txt: "w | linear(bf16[1, 4096], bf16[6144, 4096]) {out_dtype = ""}", names of constant
+/// operands first.
 Problem parse_line(const std::string& line, const Target* target) {
   const std::size_t bar = line.find(" | ");
   const OperatorCall call = parse_call(line.substr(bar + 3));
@@ -27,7 +28,8 @@ Problem parse_line(const std::string& line, const Target* target) {
 
 /// Every line with what is chosen for it on the device.
 std::string choices_on(const Target* target) {
-  std::istringstream calls(read_text(std::filesystem::path(CERMET_SOURCE_DIR) / "tests/kernel_cuda/golden/suite_calls.txt"));
+  std::istringstream calls(
+      read_text(std::filesystem::path(CERMET_SOURCE_DIR) / "tests/kernel_cuda/golden/suite_calls.txt"));
   std::string text;
   for (std::string line; std::getline(calls, line);) {
     const Problem problem = parse_line(line, target);
@@ -39,21 +41,25 @@ std::string choices_on(const Target* target) {
   return text;
 }
 
-TEST(Choices, TheSuiteRunsWhatWasMeasured) { expect_golden("kernel_cuda/golden/choices.txt", choices_on(make_null_device(90)->target())); }
+TEST(Choices, TheSuiteRunsWhatWasMeasured) {
+  expect_golden("kernel_cuda/golden/choices.txt", choices_on(make_null_device(90)->target()));
+}
 
-/// Choices are those of the data sheet where the limits are measured: those of the H200's record, and as much higher or lower as measurements scatter.
+/// Choices are those of the data sheet where the limits are measured: those of the H200's record, and as much higher or
+/// lower as measurements scatter.
 TEST(Choices, MeasuredLimitsDoNotMoveThem) {
   const auto device = make_null_device(90);
   const std::string sheet = choices_on(device->target());
   for (const double scatter : {0.97, 1.0, 1.03}) {
-    device->set_measured(std::make_shared<const DeviceLimits>(DeviceLimits{.source = "measured",
-                                                                           .read_bytes_per_second = scatter * 4.615e12,
-                                                                           .launch_seconds = 6.0e-7,
-                                                                           .f32_operations_per_second = scatter * 65.2e12,
-                                                                           .f16_operations_per_second = scatter * 857.3e12,
-                                                                           .bf16_operations_per_second = scatter * 864.4e12,
-                                                                           .f8_operations_per_second = scatter * 1715.6e12,
-                                                                           .i8_operations_per_second = scatter * 1876.2e12}));
+    device->set_measured(
+        std::make_shared<const DeviceLimits>(DeviceLimits{.source = "measured",
+                                                          .read_bytes_per_second = scatter * 4.615e12,
+                                                          .launch_seconds = 6.0e-7,
+                                                          .f32_operations_per_second = scatter * 65.2e12,
+                                                          .f16_operations_per_second = scatter * 857.3e12,
+                                                          .bf16_operations_per_second = scatter * 864.4e12,
+                                                          .f8_operations_per_second = scatter * 1715.6e12,
+                                                          .i8_operations_per_second = scatter * 1876.2e12}));
     EXPECT_EQ(choices_on(device->target()), sheet) << scatter;
   }
 }

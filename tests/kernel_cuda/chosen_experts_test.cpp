@@ -1,4 +1,5 @@
-// A token's experts on a GPU: chosen, sorted and multiplied with in one launch, of which the next reads them before it waits.
+// A token's experts on a GPU: chosen, sorted and multiplied with in one launch, of which the next reads them before it
+// waits.
 #include "kernel/cuda/device/gemv/params.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
 #include "tests/kernel_cuda/region_data.hpp"
@@ -12,11 +13,20 @@ constexpr std::int64_t chosen_choices = 8, chosen_experts = 40;
 /// The first product of the experts, after `front`, and the second one.
 Region experts_region(DType w, std::string front, const Target* target) {
   if (w == DType::i8) front += "_quant";
-  return decode_region({.w = w, .k = 256, .n = 96, .front = front, .gated = true, .experts = chosen_experts, .choices = chosen_choices}, target);
+  return decode_region(
+      {.w = w, .k = 256, .n = 96, .front = front, .gated = true, .experts = chosen_experts, .choices = chosen_choices},
+      target);
 }
 Region combined_region(DType w, const Target* target) {
   const std::string front = w == DType::i8 ? "quant" : "";
-  return decode_region({.w = w, .k = 48, .n = 300, .front = front, .experts = chosen_experts, .choices = chosen_choices, .combined = true}, target);
+  return decode_region({.w = w,
+                        .k = 48,
+                        .n = 300,
+                        .front = front,
+                        .experts = chosen_experts,
+                        .choices = chosen_choices,
+                        .combined = true},
+                       target);
 }
 
 const Kernel& experts_kernel(const Region& region) {
@@ -40,7 +50,9 @@ void draw_logits(const TensorView& logits, int turn) {
   }
 }
 
-std::string bytes_of(const TensorView& view) { return {view.as<const char>(), static_cast<std::size_t>(dense_bytes(view.dtype, view.shape))}; }
+std::string bytes_of(const TensorView& view) {
+  return {view.as<const char>(), static_cast<std::size_t>(dense_bytes(view.dtype, view.shape))};
+}
 
 class ChosenExperts : public testing::TestWithParam<DType> {};
 
@@ -48,7 +60,8 @@ TEST_P(ChosenExperts, GiveTheBitsOfTheKernelsApart) {
   TestDevice& gpu = TestDevice::get();
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
   const Target* const target = gpu.device->target();
-  RegionData together({"chosen", experts_region(GetParam(), "choose_permute", target)}), sorted({"chosen", experts_region(GetParam(), "permute", target)});
+  RegionData together({"chosen", experts_region(GetParam(), "choose_permute", target)}),
+      sorted({"chosen", experts_region(GetParam(), "permute", target)});
   RegionData gating({"chosen", Region(together.region.nodes[0].problem)});
   const std::size_t logits = *together.region.operand_of(0, 0), ids = *sorted.region.operand_of(0, 1);
   std::vector<std::size_t> own, other;  // operands that both have
@@ -61,13 +74,17 @@ TEST_P(ChosenExperts, GiveTheBitsOfTheKernelsApart) {
   for (int turn = 0; turn < 10; ++turn) {
     draw_logits(together.operands[logits].view, turn);
     copy(together.operands[logits].view, gating.operands[0].view);
-    const std::vector<DeviceResult> chosen = run_region(gating.region, operand_views(gating), experts_kernel(gating.region), 0, gpu);
+    const std::vector<DeviceResult> chosen =
+        run_region(gating.region, operand_views(gating), experts_kernel(gating.region), 0, gpu);
     copy(chosen[1].view, sorted.operands[ids].view);
-    const std::vector<DeviceResult> found = run_region(together.region, operand_views(together), experts_kernel(together.region), 0, gpu);
-    const std::vector<DeviceResult> apart = run_region(sorted.region, operand_views(sorted), experts_kernel(sorted.region), 0, gpu);
+    const std::vector<DeviceResult> found =
+        run_region(together.region, operand_views(together), experts_kernel(together.region), 0, gpu);
+    const std::vector<DeviceResult> apart =
+        run_region(sorted.region, operand_views(sorted), experts_kernel(sorted.region), 0, gpu);
     ASSERT_EQ(found.size(), apart.size() + 1);
     EXPECT_EQ(bytes_of(found[0].view), bytes_of(chosen[0].view)) << "weights, turn " << turn;
-    for (std::size_t r = 0; r < apart.size(); ++r) EXPECT_EQ(bytes_of(found[r + 1].view), bytes_of(apart[r].view)) << "result " << r << ", turn " << turn;
+    for (std::size_t r = 0; r < apart.size(); ++r)
+      EXPECT_EQ(bytes_of(found[r + 1].view), bytes_of(apart[r].view)) << "result " << r << ", turn " << turn;
   }
 }
 
@@ -135,9 +152,12 @@ TEST(PublishedResults, AreReadEarlyRightBehindTheLaunchThatMakesThem) {
 class ExpertChain {
  public:
   ExpertChain(DType w, TestDevice& gpu)
-      : gpu_(gpu), first_({"first", experts_region(w, "choose_permute", gpu.device->target())}), second_({"second", combined_region(w, gpu.device->target())}) {
+      : gpu_(gpu),
+        first_({"first", experts_region(w, "choose_permute", gpu.device->target())}),
+        second_({"second", combined_region(w, gpu.device->target())}) {
     for (const OwnedTensor& operand : first_.operands) first_memory_.emplace_back(operand.view, gpu.queue());
-    for (std::size_t r = 0; r < first_.region.results.size(); ++r) between_.emplace_back(first_.region.result_type(r), 1, 0, gpu.queue());
+    for (std::size_t r = 0; r < first_.region.results.size(); ++r)
+      between_.emplace_back(first_.region.result_type(r), 1, 0, gpu.queue());
     for (const OwnedTensor& operand : second_.operands) second_memory_.emplace_back(operand.view, gpu.queue());
     y_.emplace(second_.region.result_type(0), 1, 0, gpu.queue());
   }
@@ -149,7 +169,8 @@ class ExpertChain {
     for (const DeviceTensor& operand : first_memory_) inputs.push_back(operand.view);
     for (const DeviceResult& result : between_) results.push_back(result.on_device());
     for (const DeviceTensor& operand : second_memory_) others.push_back(operand.view);
-    for (const auto& [operand, result] : operands_from_first(second_.region)) others[operand] = between_[result].on_device();
+    for (const auto& [operand, result] : operands_from_first(second_.region))
+      others[operand] = between_[result].on_device();
     const std::vector<TensorView> y{y_->on_device()};
     add(first_.region, inputs, results, first, queue);
     add(second_.region, others, y, second, queue);
@@ -166,7 +187,8 @@ class ExpertChain {
   }
 
  private:
-  void add(const Region& region, std::span<const TensorView> inputs, std::span<const TensorView> outputs, Plan& plan, const DeviceQueue& queue) {
+  void add(const Region& region, std::span<const TensorView> inputs, std::span<const TensorView> outputs, Plan& plan,
+           const DeviceQueue& queue) {
     const Kernel& kernel = experts_kernel(region);
     const std::vector<cuda::LoadedProgram> programs = queue.programs->get(kernel.programs(region));
     const cuda::TaskQueue tasks(*queue.device, plan, programs);
@@ -204,7 +226,8 @@ TEST_P(ChosenExperts, AreReadByTheNextLaunchBeforeItWaits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, ChosenExperts, testing::Values(DType::bf16, DType::i8), [](const auto& info) { return std::string(name_of(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Of, ChosenExperts, testing::Values(DType::bf16, DType::i8),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
 
 }  // namespace
 }  // namespace cermet

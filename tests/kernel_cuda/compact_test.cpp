@@ -1,4 +1,5 @@
-// bf16 weights in 12 bits an element: the layout, element by element, and products of such rows beside those of plain ones.
+// bf16 weights in 12 bits an element: the layout, element by element, and products of such rows beside those of plain
+// ones.
 #include "kernel/cuda/gemv/compact.hpp"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 #include <random>
 
 #include "kernel/cuda/kernels.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/operands.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
 
@@ -40,11 +41,14 @@ struct Packed {
     const std::int64_t lane = k % 256 / 8, i = k % 8;
     std::uint32_t word;
     std::memcpy(&word, piece + 256 + 4 * lane, sizeof word);
-    const auto bit = [&](std::int64_t of_byte) { return word >> ((8 * (i % 4) + of_byte + (i < 4 ? 0 : 32 - 4)) % 32) & 1u; };
+    const auto bit = [&](std::int64_t of_byte) {
+      return word >> ((8 * (i % 4) + of_byte + (i < 4 ? 0 : 32 - 4)) % 32) & 1u;
+    };
     const auto low = static_cast<std::uint32_t>(piece[k % 256]);
     const std::uint32_t exponent = bit(2) << 3 | bit(1) << 2 | bit(0) << 1 | low >> 7;
     const double mantissa = low & 0x7f,
-                 magnitude = exponent == 0 ? std::ldexp(mantissa, -7 - 126) : std::ldexp(128 + mantissa, static_cast<int>(exponent) - 7 - 127);
+                 magnitude = exponent == 0 ? std::ldexp(mantissa, -7 - 126)
+                                           : std::ldexp(128 + mantissa, static_cast<int>(exponent) - 7 - 127);
     return (bit(7) != 0 ? -magnitude : magnitude) * factor(row) * 0x1p64;
   }
 };
@@ -57,10 +61,12 @@ TEST(CompactRows, KeepWhatIsNotSmall) {
       const int exponent = std::max(0, largest - static_cast<int>(random() % 15));
       e = static_cast<std::uint16_t>((random() % 2) << 15 | static_cast<unsigned>(exponent) << 7 | random() % 128);
     }
-    for (std::size_t row = 0; row < 4; ++row) elements[row * length + 3] = static_cast<std::uint16_t>(largest << 7 | 127), elements[row * length + 7 + row] = 0;
+    for (std::size_t row = 0; row < 4; ++row)
+      elements[row * length + 3] = static_cast<std::uint16_t>(largest << 7 | 127), elements[row * length + 7 + row] = 0;
     const Packed packed(elements);
     for (std::size_t i = 0; i < elements.size(); ++i)
-      EXPECT_EQ(packed.element(static_cast<std::int64_t>(i) / length, static_cast<std::int64_t>(i) % length), value_of(elements[i]))
+      EXPECT_EQ(packed.element(static_cast<std::int64_t>(i) / length, static_cast<std::int64_t>(i) % length),
+                value_of(elements[i]))
           << largest << ", element " << i;
   }
 }
@@ -68,7 +74,8 @@ TEST(CompactRows, KeepWhatIsNotSmall) {
 TEST(CompactRows, RoundWhatIsSmall) {
   std::mt19937 random(8);
   std::vector<std::uint16_t> elements(length);
-  for (std::uint16_t& e : elements) e = static_cast<std::uint16_t>((random() % 2) << 15 | (random() % 127) << 7 | random() % 128);
+  for (std::uint16_t& e : elements)
+    e = static_cast<std::uint16_t>((random() % 2) << 15 | (random() % 127) << 7 | random() % 128);
   elements[0] = 127 << 7;               // 1
   elements[1] = 113 << 7 | 1;           // the smallest power of two with all its bits: 2^-14
   elements[2] = 112 << 7 | 1;           // one bit less: 2^-15 + 2^-22, a tie that goes down
@@ -102,13 +109,21 @@ const Kernel& kernel_named(OpKind kind, std::string_view name) {
   return **std::ranges::find(kernels, name, &Kernel::name);
 }
 
-CaseOperand matrix(DType dtype, std::vector<Dim> dims, Fill fill, bool constant = true) { return {{dtype, std::move(dims)}, std::move(fill), 0, constant}; }
+CaseOperand matrix(DType dtype, std::vector<Dim> dims, Fill fill, bool constant = true) {
+  return {{dtype, std::move(dims)}, std::move(fill), 0, constant};
+}
 
 TEST(CompactProduct, SaysWhyNot) {
-  Target target{
-      .name = "GPU", .compute_capability = 90, .multiprocessors = 132, .shared_bytes = 232448, .l2_bytes = 1 << 25, .memory_bytes = std::int64_t{1} << 36};
-  const auto reason = [&](DType w, std::int64_t rows, std::int64_t k, bool constant, std::string_view kernel = "gemv.compact_linear") {
-    CaseData data = make_case_data(definition(OpKind::linear), {"", {real(DType::f32, {rows, k}), matrix(w, {40, k}, normal(0.2), constant)}});
+  Target target{.name = "GPU",
+                .compute_capability = 90,
+                .multiprocessors = 132,
+                .shared_bytes = 232448,
+                .l2_bytes = 1 << 25,
+                .memory_bytes = std::int64_t{1} << 36};
+  const auto reason = [&](DType w, std::int64_t rows, std::int64_t k, bool constant,
+                          std::string_view kernel = "gemv.compact_linear") {
+    CaseData data = make_case_data(definition(OpKind::linear),
+                                   {"", {real(DType::f32, {rows, k}), matrix(w, {40, k}, normal(0.2), constant)}});
     data.problem.target = &target;
     return kernel_named(OpKind::linear, kernel).declines(data.problem).value_or("");
   };
@@ -126,7 +141,8 @@ TEST(CompactProduct, SaysWhyNot) {
   EXPECT_EQ(reason(DType::bf16, 1, 512, true), "weights do not stream through shared memory before sm_90");
 }
 
-/// Normal weights within the bound of the operator's reference; those without small elements with the bits of plain rows.
+/// Normal weights within the bound of the operator's reference; those without small elements with the bits of plain
+/// rows.
 TEST(CompactProduct, GivesTheBitsOfPlainRows) {
   TestDevice& gpu = TestDevice::get();
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
@@ -136,22 +152,26 @@ TEST(CompactProduct, GivesTheBitsOfPlainRows) {
     for (const std::int64_t k : {256, 512, 768, 2048, 3072, 4096, 5632, 8192, 14336})
       for (const std::int64_t n : {1, 45, 300})
         for (const bool small : {true, false}) {
-          std::vector<std::optional<CaseOperand>> operands{real(DType::f32, {1, k}), matrix(DType::bf16, {n, k}, small ? normal(0.2) : integers(-127, 127))};
+          std::vector<std::optional<CaseOperand>> operands{
+              real(DType::f32, {1, k}), matrix(DType::bf16, {n, k}, small ? normal(0.2) : integers(-127, 127))};
           if (kind == OpKind::dual_linear) operands.push_back(operands[1]);
           const OpDefinition& op = definition(kind);
-          CaseData data = make_case_data(op, Case{.name = "product", .inputs = operands, .attributes = {{"out_dtype", "f32"}}});
+          CaseData data =
+              make_case_data(op, Case{.name = "product", .inputs = operands, .attributes = {{"out_dtype", "f32"}}});
           const Expected expected = run_reference(data);
           const std::string what = fmt::format("{} {} x {}, {}", op.name, n, k, small ? "normal" : "integers");
           const auto results = [&](const Target* target, std::string_view name) {
             data.problem.target = target;
             const Kernel& kernel = kernel_named(kind, name);
-            EXPECT_EQ(run_on_device(data, expected, kernel, 0, gpu.queue(), gpu.pool), "") << what << ", kernel " << name;
+            EXPECT_EQ(run_on_device(data, expected, kernel, 0, gpu.queue(), gpu.pool), "")
+                << what << ", kernel " << name;
             const std::vector<DeviceResult> found = run_region(Region(data.problem), data.inputs, kernel, 0, gpu);
             const auto* const y = found[0].view.as<const float>();
             return std::vector<float>(y, y + n);
           };
           const std::string own(op.name);
-          const auto packed = results(&compact, "gemv.compact_" + own), plain = results(gpu.device->target(), "gemv." + own);
+          const auto packed = results(&compact, "gemv.compact_" + own),
+                     plain = results(gpu.device->target(), "gemv." + own);
           if (!small) {
             EXPECT_EQ(packed, plain) << what;
           }

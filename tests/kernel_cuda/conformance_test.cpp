@@ -1,7 +1,7 @@
 // Every CUDA kernel against its operator's reference, over the operator's own cases, on the GPU.
 #include "kernel/cuda/kernels.hpp"
 #include "op/mixture.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/compiled_cases.hpp"
 
 namespace cermet {
@@ -10,7 +10,8 @@ namespace {
 /// What the CPU alone computes: experts that ranks share and that are quantized or round what they multiply.
 bool is_for_cpus(const Problem& problem) {
   return problem.op->kind == OpKind::ep_moe &&
-         (is_quantized_weight(problem, mixture_gate_up) || hidden_type(problem.attributes, problem.input(mixture_down).dtype) != DType::f32);
+         (is_quantized_weight(problem, mixture_gate_up) ||
+          hidden_type(problem.attributes, problem.input(mixture_down).dtype) != DType::f32);
 }
 
 class CudaConformance : public testing::TestWithParam<const OpDefinition*> {};
@@ -28,9 +29,11 @@ TEST_P(CudaConformance, EveryCase) {
       ++taken;
       for (const std::int64_t padding : {0, 3, 8})
         EXPECT_EQ(run_on_device(cases.data[c], expected, *kernel, padding, gpu.queue(), gpu.pool), "")
-            << op.name << " case " << cases.recipes[c].name << ", kernel " << kernel->name << ", rows " << padding << " elements apart";
+            << op.name << " case " << cases.recipes[c].name << ", kernel " << kernel->name << ", rows " << padding
+            << " elements apart";
     }
-    EXPECT_EQ(taken == 0, is_for_cpus(cases.data[c].problem)) << op.name << " case " << cases.recipes[c].name << ": " << taken << " kernels take it";
+    EXPECT_EQ(taken == 0, is_for_cpus(cases.data[c].problem))
+        << op.name << " case " << cases.recipes[c].name << ": " << taken << " kernels take it";
   }
 }
 
@@ -40,7 +43,8 @@ std::vector<const OpDefinition*> all() {
   return list;
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, CudaConformance, testing::ValuesIn(all()), [](const auto& test) { return std::string(test.param->name); });
+INSTANTIATE_TEST_SUITE_P(Operators, CudaConformance, testing::ValuesIn(all()),
+                         [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace
 }  // namespace cermet

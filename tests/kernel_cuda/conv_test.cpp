@@ -19,23 +19,29 @@ Attributes nhwc(Attributes attributes = {}) {
 std::vector<EpilogueCase> cases() {
   std::vector<EpilogueCase> list;
   const Attributes padded = nhwc({{"pads", Ints{1, 1, 1, 1}}});
-  list.push_back({OpKind::conv,
-                  {"bias_then_sum_and_relu", {real(f16, {2, 9, 7, 64}), weight(f16, {72, 64, 3, 3}), real(f16, {72})}, padded},
-                  {After{{OpKind::add, TensorType{f16, {2, 9, 7, 72}}}, normal()}, After{{OpKind::relu}}},
-                  {"conv.hopper", "conv.implicit", "conv.general"}});
+  list.push_back(
+      {OpKind::conv,
+       {"bias_then_sum_and_relu", {real(f16, {2, 9, 7, 64}), weight(f16, {72, 64, 3, 3}), real(f16, {72})}, padded},
+       {After{{OpKind::add, TensorType{f16, {2, 9, 7, 72}}}, normal()}, After{{OpKind::relu}}},
+       {"conv.hopper", "conv.implicit", "conv.general"}});
   list.push_back({OpKind::conv,
                   {"float32_by_channel", {real(f32, {2, 9, 7, 12}), weight(f32, {20, 12, 3, 3})}, padded},
-                  {After{{OpKind::mul, TensorType{f32, {20}}}, normal()}, After{{OpKind::add, TensorType{f32, {1, 1, 1, 20}}}, normal()}},
+                  {After{{OpKind::mul, TensorType{f32, {20}}}, normal()},
+                   After{{OpKind::add, TensorType{f32, {1, 1, 1, 20}}}, normal()}},
                   {"conv.implicit", "conv.general"}});
   list.push_back({OpKind::conv,
                   {"first", {real(f16, {2, 19, 18, 3}), weight(f16, {40, 3, 3, 3}), real(f16, {40})}, padded},
                   {After{{OpKind::relu}}, After{{OpKind::mul, TensorType{f16, {2, 19, 18, 40}}}, normal()}},
                   {"conv.few_channels", "conv.implicit", "conv.general"}});
   Attributes activated = nhwc({{"activation", "silu"}});
-  list.push_back({OpKind::conv,
-                  {"pixels", {real(bf16, {2, 9, 7, 64}), weight(bf16, {72, 64, 1, 1}), real(bf16, {72}), real(bf16, {2, 9, 7, 72})}, activated},
-                  {After{{OpKind::mul, TensorType{bf16, {2, 9, 7, 1}}}, normal()}},
-                  {"conv.pointwise.hopper", "conv.hopper", "conv.pointwise.tensor", "conv.pointwise.general", "conv.implicit", "conv.general"}});
+  list.push_back(
+      {OpKind::conv,
+       {"pixels",
+        {real(bf16, {2, 9, 7, 64}), weight(bf16, {72, 64, 1, 1}), real(bf16, {72}), real(bf16, {2, 9, 7, 72})},
+        activated},
+       {After{{OpKind::mul, TensorType{bf16, {2, 9, 7, 1}}}, normal()}},
+       {"conv.pointwise.hopper", "conv.hopper", "conv.pointwise.tensor", "conv.pointwise.general", "conv.implicit",
+        "conv.general"}});
   Attributes depthwise = padded;
   depthwise.set("group", std::int64_t{40});
   list.push_back({OpKind::conv,
@@ -46,10 +52,11 @@ std::vector<EpilogueCase> cases() {
                   {"channels_first", {real(f16, {2, 6, 9, 7}), weight(f16, {7, 6, 3, 3}), real(f16, {7})}},
                   {After{{OpKind::mul, TensorType{f16, {5}}}, normal()}, After{{OpKind::relu}}},
                   {"conv.general"}});
-  list.push_back({OpKind::conv_transpose,
-                  {"transposed", {real(f32, {1, 5, 4, 6}), weight(f32, {5, 7, 3, 3}), real(f32, {7})}, {{"strides", Ints{2, 2}}}},
-                  {After{{OpKind::relu}}},
-                  {"conv_transpose.general"}});
+  list.push_back(
+      {OpKind::conv_transpose,
+       {"transposed", {real(f32, {1, 5, 4, 6}), weight(f32, {5, 7, 3, 3}), real(f32, {7})}, {{"strides", Ints{2, 2}}}},
+       {After{{OpKind::relu}}},
+       {"conv_transpose.general"}});
   return list;
 }
 
@@ -61,16 +68,19 @@ INSTANTIATE_TEST_SUITE_P(Conv, ConvEpilogue, testing::ValuesIn(cases()), name_of
 TEST(ConvChoice, ShapesOfNetworksTakeTheKernelsThatAreMadeForThem) {
   const auto device = make_null_device(90);
   const auto chosen = [&](std::vector<Dim> x, std::vector<Dim> kernel, Attributes attributes) {
-    Problem problem = problem_of(OpKind::conv, {"", {real(f16, std::move(x)), weight(f16, std::move(kernel))}, nhwc(std::move(attributes))});
+    Problem problem = problem_of(
+        OpKind::conv, {"", {real(f16, std::move(x)), weight(f16, std::move(kernel))}, nhwc(std::move(attributes))});
     problem.target = device->target();
     return select_kernel(problem).kernel->name;
   };
   const Ints two{2, 2}, ones{1, 1, 1, 1};
-  EXPECT_EQ(chosen({32, 224, 224, 3}, {64, 3, 7, 7}, {{"strides", two}, {"pads", Ints{3, 3, 3, 3}}}), "conv.few_channels");
+  EXPECT_EQ(chosen({32, 224, 224, 3}, {64, 3, 7, 7}, {{"strides", two}, {"pads", Ints{3, 3, 3, 3}}}),
+            "conv.few_channels");
   EXPECT_EQ(chosen({32, 56, 56, 64}, {64, 64, 3, 3}, {{"pads", ones}}), "conv.hopper");
   EXPECT_EQ(chosen({32, 56, 56, 64}, {256, 64, 1, 1}, {}), "conv.pointwise.hopper");
   EXPECT_EQ(chosen({32, 56, 56, 256}, {512, 256, 1, 1}, {{"strides", two}}), "conv.hopper");
-  EXPECT_EQ(chosen({32, 56, 56, 144}, {144, 1, 3, 3}, {{"pads", ones}, {"group", std::int64_t{144}}}), "conv.depthwise");
+  EXPECT_EQ(chosen({32, 56, 56, 144}, {144, 1, 3, 3}, {{"pads", ones}, {"group", std::int64_t{144}}}),
+            "conv.depthwise");
   EXPECT_EQ(chosen({32, 56, 56, 36}, {36, 36, 3, 3}, {{"pads", ones}}), "conv.implicit");
   EXPECT_EQ(chosen({1, 1, 1, 1280}, {320, 1280, 1, 1}, {}), "conv.pointwise.gemv");
 }
@@ -80,11 +90,13 @@ const Kernel& kernel_named(std::string_view name) {
 }
 
 /// Tiles of the Hopper product, "m x n", that a kernel compiles for a batch of images.
-std::vector<std::string> tiles_of(const Kernel& kernel, Dim batch, std::int64_t size, std::int64_t channels, std::int64_t outputs, std::int64_t window) {
+std::vector<std::string> tiles_of(const Kernel& kernel, Dim batch, std::int64_t size, std::int64_t channels,
+                                  std::int64_t outputs, std::int64_t window) {
   const auto device = make_null_device(90);
   const std::int64_t pad = window / 2;
   Problem problem = problem_of(OpKind::conv, {"",
-                                              {real(f16, {std::move(batch), size, size, channels}), weight(f16, {outputs, channels, window, window})},
+                                              {real(f16, {std::move(batch), size, size, channels}),
+                                               weight(f16, {outputs, channels, window, window})},
                                               nhwc({{"pads", Ints{pad, pad, pad, pad}}})});
   problem.target = device->target();
   problem.maximum.set(Symbol("T"), 32);
@@ -97,7 +109,8 @@ std::vector<std::string> tiles_of(const Kernel& kernel, Dim batch, std::int64_t 
   return tiles;
 }
 
-// Three tiles for every number of places were 20 to 100 % slower for some: 33.8 us instead of 16.7, 24.7 instead of 18.0, 78 instead of 21.6 on an H200.
+// Three tiles for every number of places were 20 to 100 % slower for some: 33.8 us instead of 16.7, 24.7 instead
+// of 18.0, 78 instead of 21.6 on an H200.
 TEST(ConvChoice, TheTileThatSuitsIsCompiledWhereThePlacesAreKnown) {
   using Tiles = std::vector<std::string>;
   EXPECT_EQ(tiles_of(kernel_named("conv.hopper"), 32, 14, 256, 256, 3), Tiles{"128 x 128"});
@@ -107,9 +120,10 @@ TEST(ConvChoice, TheTileThatSuitsIsCompiledWhereThePlacesAreKnown) {
 }
 
 TEST(ConvAsLinear, HasTheSameOperandsAndResults) {
-  Problem conv = problem_of(
-      OpKind::conv,
-      {"", {real(f16, {2, 9, 7, 64}), weight(f16, {72, 64, 3, 3}), {}, real(f16, {2, 4, 3, 72})}, nhwc({{"strides", Ints{2, 2}}, {"activation", "relu"}})});
+  Problem conv =
+      problem_of(OpKind::conv, {"",
+                                {real(f16, {2, 9, 7, 64}), weight(f16, {72, 64, 3, 3}), {}, real(f16, {2, 4, 3, 72})},
+                                nhwc({{"strides", Ints{2, 2}}, {"activation", "relu"}})});
   const Region region = followed(conv, {{OpKind::mul, TensorType{f16, {72}}}});
   const Region linear = cuda::conv_as_linear(region);
   verify(linear);
@@ -125,7 +139,8 @@ TEST(ConvAsLinear, HasTheSameOperandsAndResults) {
 }
 
 /// Beside the references; operand `cut`, if there is one, lies in rows of one pixel more than it has.
-void expect_region_agrees(const Region& region, const char* name, const std::vector<Fill>& fills, double scale, TestDevice& gpu, int cut = -1) {
+void expect_region_agrees(const Region& region, const char* name, const std::vector<Fill>& fills, double scale,
+                          TestDevice& gpu, int cut = -1) {
   const Kernel& kernel = kernel_named(name);
   ASSERT_EQ(decline_of(kernel, region), std::nullopt) << region.to_string();
   const std::vector<OwnedTensor> operands = make_operands(region, fills);
@@ -142,7 +157,8 @@ void expect_region_agrees(const Region& region, const char* name, const std::vec
   const std::vector<OwnedTensor> expected = run_references(region, views);
   for (const std::int64_t padding : {0, 3, 16}) {
     const std::vector<DeviceResult> results = run_region(region, views, kernel, padding, gpu);
-    EXPECT_LE(largest_error(results[0].view, expected[0].view, scale), 1) << name << ", rows " << padding << " elements apart, " << region.to_string();
+    EXPECT_LE(largest_error(results[0].view, expected[0].view, scale), 1)
+        << name << ", rows " << padding << " elements apart, " << region.to_string();
     EXPECT_TRUE(results[0].padding_untouched()) << name << ", rows " << padding << " elements apart";
   }
 }
@@ -152,7 +168,8 @@ TEST(ConvRegion, SqueezeAndExcitation) {
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
   const std::vector<Fill> fills{normal(), normal(0.2), normal(), normal(0.2), normal()};
   for (const NamedRegion& named : squeezed_regions(gpu.device->target())) {
-    if (decline_of(kernel_named("conv.single_pixels"), named.region)) continue;  // weights that older GPUs' shared memory does not hold
+    if (decline_of(kernel_named("conv.single_pixels"), named.region))
+      continue;  // weights that older GPUs' shared memory does not hold
     expect_region_agrees(named.region, "conv.single_pixels", fills, 0.1, gpu);
     expect_region_agrees(named.region, "conv.single_pixels", fills, 0.1, gpu, 0);
   }
@@ -172,7 +189,9 @@ TEST(ConvRegion, GateBeforeAConvolution) {
 TEST(ConvRegion, WhatTheyDecline) {
   const auto device = make_null_device(90);
   const Target* const target = device->target();
-  const auto reason = [](const char* name, const Region& region) { return decline_of(kernel_named(name), region).value_or("taken"); };
+  const auto reason = [](const char* name, const Region& region) {
+    return decline_of(kernel_named(name), region).value_or("taken");
+  };
   const char *const pixels = "conv.single_pixels", *const gate = "conv.gated.hopper";
   EXPECT_EQ(reason(pixels, squeezed(f16, {2, 7, 7, 64}, 4, true, target)), "taken");
   EXPECT_EQ(reason(pixels, squeezed(f16, {2, 7, 7, 63}, 4, true, target)), "63 channels do not have whole 16 bytes");
@@ -185,7 +204,8 @@ TEST(ConvRegion, WhatTheyDecline) {
   EXPECT_EQ(reason(pixels, leaving), "more than one value leaves");
   EXPECT_EQ(reason(gate, gated(f16, {2, 7, 7, 64}, 40, true, false, target)), "taken");
   EXPECT_EQ(reason(gate, gated(f32, {2, 7, 7, 64}, 40, true, false, target)), "no instruction multiplies f32 exactly");
-  EXPECT_EQ(reason(gate, gated(f16, {2, 7, 7, 64}, 40, false, false, target, Rounding::fast)), "gated pixels are rounded to f16, which a fast edge is not");
+  EXPECT_EQ(reason(gate, gated(f16, {2, 7, 7, 64}, 40, false, false, target, Rounding::fast)),
+            "gated pixels are rounded to f16, which a fast edge is not");
   EXPECT_EQ(reason(gate, squeezed(f16, {2, 7, 7, 64}, 4, true, target)), "no gate is computed before the convolution");
 }
 

@@ -1,5 +1,5 @@
-// What items say about their bytes, on the GPU: the first items of a launch alone, with everything that they do not read spoiled, write what the whole launch
-// writes there, and nothing else.
+// What items say about their bytes, on the GPU: the first items of a launch alone, with everything that they do not
+// read spoiled, write what the whole launch writes there, and nothing else.
 #include <cstring>
 #include <set>
 
@@ -12,7 +12,8 @@ namespace {
 /// A kernel's only launch for a case, planned with operands in device memory.
 class PlannedLaunchOf {
  public:
-  PlannedLaunchOf(const CaseData& data, const Kernel& kernel, const DeviceQueue& queue, ThreadPool& pool) : data_(copy_of(data)), queue_(queue) {
+  PlannedLaunchOf(const CaseData& data, const Kernel& kernel, const DeviceQueue& queue, ThreadPool& pool)
+      : data_(copy_of(data)), queue_(queue) {
     programs_ = queue.programs->get(kernel.programs(data.problem));
     std::vector<TensorView> inputs, outputs;
     for (std::size_t i = 0; i < data_.inputs.size(); ++i) {
@@ -47,13 +48,14 @@ class PlannedLaunchOf {
 
   /// One launch whose items say what they write; results that an operand shares memory with are left out.
   bool says() const {
-    return !shares_ && plan_.launches().size() == 1 && plan_.launches()[0].kind == Launch::Kind::program && plan_.launches()[0].declared &&
-           shares_out(plan_.writes(plan_.launches()[0]));
+    return !shares_ && plan_.launches().size() == 1 && plan_.launches()[0].kind == Launch::Kind::program &&
+           plan_.launches()[0].declared && shares_out(plan_.writes(plan_.launches()[0]));
   }
   std::int64_t items() const { return plan_.launches()[0].items; }
   std::int64_t cluster() const { return plan_.launches()[0].shape.cluster; }
 
-  /// All bytes of all results after the first `count` items alone; other elements than those that they read are spoiled, where that is asked for.
+  /// All bytes of all results after the first `count` items alone; other elements than those that they read are
+  /// spoiled, where that is asked for.
   std::vector<std::vector<std::byte>> run(std::int64_t count, bool spoils) {
     const Launch& all = plan_.launches()[0];
     for (std::size_t i = 0; i < data_.inputs.size(); ++i) {
@@ -68,7 +70,8 @@ class PlannedLaunchOf {
     for (DeviceResult& result : results_) result.upload(queue_);
     Launch part = all;
     part.items = static_cast<std::uint32_t>(count);
-    part.shape.blocks = static_cast<std::uint32_t>(std::min<std::int64_t>(part.shape.blocks, round_up(count, cluster())));
+    part.shape.blocks =
+        static_cast<std::uint32_t>(std::min<std::int64_t>(part.shape.blocks, round_up(count, cluster())));
     plan_.enqueue(part, *queue_.stream);
     std::vector<std::vector<std::byte>> bytes;
     for (const DeviceResult& result : results_) {
@@ -85,14 +88,16 @@ class PlannedLaunchOf {
     for (std::size_t o = 0; o < results_.size(); ++o) {
       const ByteRange result{results_[o].device.memory.data(), results_[o].device.memory.size()};
       ByteMap own(result), others(result);
-      for (std::int64_t item = 0; item < items(); ++item) (item < count ? own : others).mark(plan_.writes(plan_.launches()[0]), item);
+      for (std::int64_t item = 0; item < items(); ++item)
+        (item < count ? own : others).mark(plan_.writes(plan_.launches()[0]), item);
       for (std::int64_t b = 0; b < result.bytes; ++b) {
         const auto at = static_cast<std::size_t>(b);
         const bool is_own = own.has(b, 1);
         if (!is_own && found[o][at] != std::byte{DeviceResult::pattern})
           return fmt::format("items below {} of {} write byte {} of result {}", count, items(), b, o);
         if (is_own && !others.has(b, 1) && found[o][at] != whole[o][at])
-          return fmt::format("items below {} of {} need more than they say for byte {} of result {}", count, items(), b, o);
+          return fmt::format("items below {} of {} need more than they say for byte {} of result {}", count, items(), b,
+                             o);
       }
     }
     return "";
@@ -126,7 +131,8 @@ TEST_P(DeclaredOnDevice, FirstItemsDoWhatTheySay) {
       const auto whole = launch.run(launch.items(), false);
       const std::int64_t clusters = launch.items() / launch.cluster();
       for (const std::int64_t count : std::set<std::int64_t>{1, std::max<std::int64_t>(1, clusters / 2), clusters})
-        EXPECT_EQ(launch.fault_of(count * launch.cluster(), whole), "") << op.name << " case " << cases.recipes[c].name << ", kernel " << kernel->name;
+        EXPECT_EQ(launch.fault_of(count * launch.cluster(), whole), "")
+            << op.name << " case " << cases.recipes[c].name << ", kernel " << kernel->name;
     }
 }
 
@@ -136,7 +142,8 @@ std::vector<const OpDefinition*> operators() {
   return list;
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, DeclaredOnDevice, testing::ValuesIn(operators()), [](const auto& test) { return std::string(test.param->name); });
+INSTANTIATE_TEST_SUITE_P(Operators, DeclaredOnDevice, testing::ValuesIn(operators()),
+                         [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace
 }  // namespace cermet

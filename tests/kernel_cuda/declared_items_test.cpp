@@ -1,5 +1,6 @@
-// What items say about their bytes, for every case of every kernel on the null device: writes of items are the same or apart, what they read is all that the
-// operator's definition needs for what they write, and the items that another waits for are those that touch its bytes.
+// What items say about their bytes, for every case of every kernel on the null device: writes of items are the same or
+// apart, what they read is all that the operator's definition needs for what they write, and the items that another
+// waits for are those that touch its bytes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -9,9 +10,9 @@
 
 #include "device/dependency.hpp"
 #include "kernel/cuda/kernels.hpp"
-#include "op/case_data.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "tests/kernel_cuda/epilogue_case.hpp"
 #include "tests/kernel_cuda/item_bytes.hpp"
 #include "tests/kernel_cuda/poisoned.hpp"
@@ -41,7 +42,8 @@ struct CaseLaunches {
   const Plan& plan() const { return null.plan(); }
 };
 
-/// Calls body(kernel, launches) for cases of every kernel, in an order of their own, until it has returned true for `most` of a kernel's.
+/// Calls body(kernel, launches) for cases of every kernel, in an order of their own, until it has returned true for
+/// `most` of a kernel's.
 template <class Body>
 void for_some_cases(int most, Body&& body) {
   const auto device = make_null_device(90);
@@ -62,8 +64,10 @@ void for_some_cases(int most, Body&& body) {
   }
 }
 
-/// Kernels whose items say more than they write: whole lines of places of which they have some, or all heads of tokens of which tiles begin and end within.
-const std::set<std::string_view> wide_kernels{"conv.depthwise", "attention.batched_general", "attention.prefill_batched"};
+/// Kernels whose items say more than they write: whole lines of places of which they have some, or all heads of tokens
+/// of which tiles begin and end within.
+const std::set<std::string_view> wide_kernels{"conv.depthwise", "attention.batched_general",
+                                              "attention.prefill_batched"};
 
 /// Items of a launch, but of many only some.
 std::vector<std::int64_t> some_items(std::int64_t items) {
@@ -92,7 +96,8 @@ TEST(DeclaredItems, WritesAreTheSameOrApart) {
         std::vector<ByteMap> maps;
         for (const std::int64_t item : some_items(launch.items)) maps.emplace_back(whole).mark(range, item);
         for (std::size_t a = 0; a < maps.size(); ++a)
-          for (std::size_t b = 0; b < a; ++b) EXPECT_TRUE(maps[a] == maps[b] || !maps[a].meets(maps[b])) << "items " << b << " and " << a << " of those";
+          for (std::size_t b = 0; b < a; ++b)
+            EXPECT_TRUE(maps[a] == maps[b] || !maps[a].meets(maps[b])) << "items " << b << " and " << a << " of those";
         ++checked;
       }
     });
@@ -102,7 +107,8 @@ TEST(DeclaredItems, WritesAreTheSameOrApart) {
 }
 
 /// Compares the elements of a result that an item has, before and after what the item does not read was spoiled.
-void expect_the_same(const Plan& plan, std::int64_t item, const TensorView& result, const TensorView& before, const TensorView& after, int& compared) {
+void expect_the_same(const Plan& plan, std::int64_t item, const TensorView& result, const TensorView& before,
+                     const TensorView& after, int& compared) {
   ByteMap own(byte_range(result));
   own.mark(plan.writes(plan.launches()[0]), item);
   const auto bytes = static_cast<std::int64_t>(size_of(result.dtype));
@@ -110,14 +116,18 @@ void expect_the_same(const Plan& plan, std::int64_t item, const TensorView& resu
     if (!own.has(e * bytes, bytes)) continue;
     ++compared;
     const double a = load(before, e), b = load(after, e);
-    ASSERT_TRUE(a == b || (std::isnan(a) && std::isnan(b))) << "element " << e << ", item " << item << ": " << a << " and " << b;
+    ASSERT_TRUE(a == b || (std::isnan(a) && std::isnan(b)))
+        << "element " << e << ", item " << item << ": " << a << " and " << b;
   }
 }
 
 /// One launch, whose items say what they write.
-bool shares_results_out(const Plan& plan) { return plan.launches().size() == 1 && plan.launches()[0].declared && shares_out(plan.writes(plan.launches()[0])); }
+bool shares_results_out(const Plan& plan) {
+  return plan.launches().size() == 1 && plan.launches()[0].declared && shares_out(plan.writes(plan.launches()[0]));
+}
 
-/// Elements of results that an item alone has do not depend on anything that it does not read, by the operator's own reference.
+/// Elements of results that an item alone has do not depend on anything that it does not read, by the operator's own
+/// reference.
 TEST(DeclaredItems, ReadsAreAllThatTheDefinitionNeeds) {
   std::map<std::string, int> compared;  // elements, by kernel
   for_some_cases(3, [&](const Kernel& kernel, CaseLaunches& launches) {
@@ -141,14 +151,17 @@ TEST(DeclaredItems, ReadsAreAllThatTheDefinitionNeeds) {
         SCOPED_TRACE(fmt::format("result {}", o));
         const auto& aliases = definition(launches.data.problem).aliases;
         if (o < aliases.size() && aliases[o] >= 0) continue;  // what items leave as it is
-        expect_the_same(plan, item, launches.outputs[o], expected.outputs[o].view, found.outputs[o].view, compared[kernel.name]);
+        expect_the_same(plan, item, launches.outputs[o], expected.outputs[o].view, found.outputs[o].view,
+                        compared[kernel.name]);
       }
     }
     return compared[kernel.name] > before;
   });
-  for (const char* kernel : {"gemm.linear.general", "gemm.linear.tensor", "gemm.matmul.general", "gemm.matmul.plain", "gemv.linear", "gemm.dual_linear.hopper",
-                             "gemm.scaled_mm.general", "conv.implicit", "conv.hopper", "conv.few_channels", "conv.general", "pool.max", "pool.average",
-                             "reduce.sum", "rowwise.group_norm", "movement.transpose", "scan.cumsum", "movement.where", "rowwise.rms_norm"})
+  for (const char* kernel :
+       {"gemm.linear.general", "gemm.linear.tensor", "gemm.matmul.general", "gemm.matmul.plain", "gemv.linear",
+        "gemm.dual_linear.hopper", "gemm.scaled_mm.general", "conv.implicit", "conv.hopper", "conv.few_channels",
+        "conv.general", "pool.max", "pool.average", "reduce.sum", "rowwise.group_norm", "movement.transpose",
+        "scan.cumsum", "movement.where", "rowwise.rms_norm"})
     EXPECT_GT(compared[kernel], 0) << kernel;
   EXPECT_GT(compared["attention.batched_short"], 0);
 }
@@ -156,7 +169,8 @@ TEST(DeclaredItems, ReadsAreAllThatTheDefinitionNeeds) {
 /// A product of several tiles in both directions, which the operator's own cases are too small for.
 Region tiled_product(const Target* target) {
   RegionBuilder b(Rounding::strict, target);
-  const auto product = b.add(OpKind::linear, {b.operand({DType::bf16, {400, 64}}), b.operand({DType::bf16, {520, 64}}), b.operand({DType::f32, {520}})});
+  const auto product = b.add(OpKind::linear, {b.operand({DType::bf16, {400, 64}}), b.operand({DType::bf16, {520, 64}}),
+                                              b.operand({DType::f32, {520}})});
   b.result(b.add(OpKind::add, {product, b.operand({DType::bf16, {400, 520}})}));
   return with_constant_weight(b, product);
 }
@@ -182,7 +196,8 @@ std::vector<NamedRegion> small_regions(const Target* target) {
   regions.push_back({"tiled_product", tiled_product(target)});
   for (NamedRegion& named : pointwise_regions(target)) regions.push_back(std::move(named));
   for (const auto& list : {decode_regions(target), rotated_regions(target), rotated_rows_regions(target)})
-    std::ranges::copy_if(list, std::back_inserter(regions), [&](const NamedRegion& named) { return chosen.contains(named.name); });
+    std::ranges::copy_if(list, std::back_inserter(regions),
+                         [&](const NamedRegion& named) { return chosen.contains(named.name); });
   return regions;
 }
 
@@ -206,7 +221,8 @@ TEST(DeclaredItems, ReadsAreAllThatRegionsNeed) {
       for (const std::int64_t item : std::set{items[items.size() / 2], items.back()}) {
         RegionData poisoned(named);
         int spoiled = 0;
-        for (std::size_t i = 0; i < inputs.size(); ++i) spoiled += poison(inputs[i], poisoned.operands[i].view, null.plan().reads(launch), item, item + 1);
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+          spoiled += poison(inputs[i], poisoned.operands[i].view, null.plan().reads(launch), item, item + 1);
         if (spoiled == 0) continue;
         const std::vector<TensorView> found = poisoned.reference();
         for (std::size_t r = 0; r < expected.size(); ++r) {
@@ -218,12 +234,13 @@ TEST(DeclaredItems, ReadsAreAllThatRegionsNeed) {
         }
       }
     }
-  for (const char* kernel : {"gemm.linear.hopper", "gemm.linear.tensor", "gemm.linear.general", "gemv.norm_linear", "gemv.linear", "gemv.combine",
-                             "rowwise.rms_norm", "rowwise.softmax"})
+  for (const char* kernel : {"gemm.linear.hopper", "gemm.linear.tensor", "gemm.linear.general", "gemv.norm_linear",
+                             "gemv.linear", "gemv.combine", "rowwise.rms_norm", "rowwise.softmax"})
     EXPECT_GT(compared[kernel], 0) << kernel;
 }
 
-/// Every launch twice, and a launch of rows that reads its results: what items wait for, beside those that touch a byte in common.
+/// Every launch twice, and a launch of rows that reads its results: what items wait for, beside those that touch a byte
+/// in common.
 TEST(DeclaredItems, ItemsWaitForThoseThatTouchTheirBytes) {
   std::int64_t pairs = 0, needed = 0, waited = 0;
   for_some_cases(6, [&](const Kernel&, CaseLaunches& launches) {
@@ -241,17 +258,22 @@ TEST(DeclaredItems, ItemsWaitForThoseThatTouchTheirBytes) {
       rows.items = 5;
       plan.add_program(rows, {});
       std::vector<ByteRange> read(writes.begin(), writes.end());
-      for (ByteRange& range : read) range.box = range.bytes > 0 ? tiles_of_items(1, div_up(range.bytes, 5), range.bytes) : ItemBox{};
+      for (ByteRange& range : read)
+        range.box = range.bytes > 0 ? tiles_of_items(1, div_up(range.bytes, 5), range.bytes) : ItemBox{};
       plan.declare(read, {});
       for (const auto& [before, after] : {std::pair{0, 1}, std::pair{1, 2}})
         for (const std::int64_t item : some_items(plan.launches()[static_cast<std::size_t>(after)].items)) {
-          const std::vector<ItemRange> found = items_before(plan, static_cast<std::size_t>(before), static_cast<std::size_t>(after), item);
+          const std::vector<ItemRange> found =
+              items_before(plan, static_cast<std::size_t>(before), static_cast<std::size_t>(after), item);
           const auto holds = [&](std::int64_t earlier) {
-            return std::ranges::any_of(found, [&](const ItemRange& r) { return r.first <= earlier && earlier < r.end; });
+            return std::ranges::any_of(found,
+                                       [&](const ItemRange& r) { return r.first <= earlier && earlier < r.end; });
           };
           for (std::int64_t earlier = 0; earlier < launch.items; ++earlier) {
-            const bool touches = common_bytes(plan, static_cast<std::size_t>(before), earlier, static_cast<std::size_t>(after), item);
-            ASSERT_TRUE(!touches || holds(earlier)) << "item " << item << " of launch " << after << " does not wait for item " << earlier;
+            const bool touches =
+                common_bytes(plan, static_cast<std::size_t>(before), earlier, static_cast<std::size_t>(after), item);
+            ASSERT_TRUE(!touches || holds(earlier))
+                << "item " << item << " of launch " << after << " does not wait for item " << earlier;
             needed += touches;
             waited += holds(earlier);
             ++pairs;

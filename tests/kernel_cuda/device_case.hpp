@@ -8,8 +8,8 @@
 #include "device/cuda/plugin.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/decline.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "select/device_case_run.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 
@@ -44,14 +44,17 @@ inline std::vector<const Kernel*> enabled_kernels_of(OpKind op) {
   return list;
 }
 
-/// Runs one CUDA kernel on a case and compares with the reference; rows of results are `padding` elements apart. Returns "" or what is wrong, and in
-/// `launches` what ran. The kernel is bound to the case's problem, or to `bound`, of which the case is a run.
-inline std::string run_on_device(const CaseData& data, const Expected& expected, const Kernel& kernel, std::int64_t padding, const DeviceQueue& queue,
-                                 ThreadPool& pool, std::vector<RecordedLaunch>* launches = nullptr, const Problem* bound = nullptr) {
+/// Runs one CUDA kernel on a case and compares with the reference; rows of results are `padding` elements apart.
+/// Returns "" or what is wrong, and in `launches` what ran. The kernel is bound to the case's problem, or to `bound`,
+/// of which the case is a run.
+inline std::string run_on_device(const CaseData& data, const Expected& expected, const Kernel& kernel,
+                                 std::int64_t padding, const DeviceQueue& queue, ThreadPool& pool,
+                                 std::vector<RecordedLaunch>* launches = nullptr, const Problem* bound = nullptr) {
   const std::vector<cuda::Program> programs = kernel.programs(bound ? *bound : data.problem);
   RecordingStream recording(*queue.stream, programs, queue.programs->get(programs));
   std::int64_t counted = 0;
-  std::string problem = run_case_on_device(data, expected, kernel, queue, pool, {.padding = padding}, bound, &recording, &counted);
+  std::string problem =
+      run_case_on_device(data, expected, kernel, queue, pool, {.padding = padding}, bound, &recording, &counted);
   if (launches) *launches = recording.launches;
   const auto fell_back = std::ranges::count_if(recording.launches, &RecordedLaunch::fallback);
   if (counted != fell_back) return fmt::format("counted {} fallbacks, launched {}", counted, fell_back);

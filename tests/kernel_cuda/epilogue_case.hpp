@@ -1,9 +1,10 @@
-// Products with what follows them in one launch, beside the references of the operators one after the other; which kernels take them needs no GPU.
+// Products with what follows them in one launch, beside the references of the operators one after the other; which
+// kernels take them needs no GPU.
 #pragma once
 
 #include <cmath>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/operands.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
 #include "tests/support/case_problem.hpp"
@@ -58,7 +59,8 @@ struct Chain {
   std::vector<CaseData> after;
   std::vector<double> expected, bound;  ///< of the last result, where nodes follow
 
-  explicit Chain(const EpilogueCase& c) : product(make_case_data(definition(c.op), c.product)), product_expected(run_reference(product)) {
+  explicit Chain(const EpilogueCase& c)
+      : product(make_case_data(definition(c.op), c.product)), product_expected(run_reference(product)) {
     if (c.after.empty()) return;
     const std::vector<double> y = numbers(product_expected.outputs[0].view);
     const DType type = product.problem.outputs[0].dtype;
@@ -72,7 +74,8 @@ struct Chain {
     high = follow(c, high, nullptr), low = follow(c, low, nullptr);
     const DType out = after.back().problem.outputs[0].dtype;
     for (std::size_t i = 0; i < y.size(); ++i)
-      bound.push_back(1.01 * std::max(std::abs(high[i] - expected[i]), std::abs(low[i] - expected[i])) + 2 * unit_of(out, expected[i]));
+      bound.push_back(1.01 * std::max(std::abs(high[i] - expected[i]), std::abs(low[i] - expected[i])) +
+                      2 * unit_of(out, expected[i]));
   }
 
   /// What the nodes after the product make of its results, each rounded to its type.
@@ -80,7 +83,9 @@ struct Chain {
     TensorType type = problem_of(c.op, c.product).outputs[0];
     for (const After& after : c.after) {
       Case recipe{c.product.name, {CaseOperand{type, values(std::move(y))}}, after.node.attributes};
-      if (after.node.other) recipe.inputs.insert(after.node.last ? recipe.inputs.begin() : recipe.inputs.end(), CaseOperand{*after.node.other, after.other});
+      if (after.node.other)
+        recipe.inputs.insert(after.node.last ? recipe.inputs.begin() : recipe.inputs.end(),
+                             CaseOperand{*after.node.other, after.other});
       CaseData data = make_case_data(definition(after.node.op), recipe);
       type = data.problem.outputs[0];
       y = numbers(run_reference(data).outputs[0].view);
@@ -93,7 +98,8 @@ struct Chain {
     if (expected.empty()) return compare(product.problem, product_expected, {result.view});
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const double found = load(result.view, static_cast<std::int64_t>(i));
-      if (!(std::abs(found - expected[i]) <= bound[i])) return fmt::format("element {}: expected {} +- {}, found {}", i, expected[i], bound[i], found);
+      if (!(std::abs(found - expected[i]) <= bound[i]))
+        return fmt::format("element {}: expected {} +- {}, found {}", i, expected[i], bound[i], found);
     }
     return "";
   }

@@ -20,10 +20,13 @@ class ByteMap {
   void mark(const ByteRange& range, std::int64_t item) {
     if (range.begin == nullptr || !range.overlaps(whole_)) return;
     const auto add = [&](std::int64_t first, std::int64_t end) {
-      first = std::max<std::int64_t>(0, first + (range.begin - whole_.begin)), end = std::min(whole_.bytes, end + (range.begin - whole_.begin));
+      first = std::max<std::int64_t>(0, first + (range.begin - whole_.begin)),
+      end = std::min(whole_.bytes, end + (range.begin - whole_.begin));
       if (first < end) std::memset(marks_.data() + first, 1, static_cast<std::size_t>(end - first));
     };
-    if (range.box.is_given()) for_each_run(range.box, item, [&](std::int64_t first, std::int64_t end) { add(first, std::min(end, range.bytes)); });
+    if (range.box.is_given())
+      for_each_run(range.box, item,
+                   [&](std::int64_t first, std::int64_t end) { add(first, std::min(end, range.bytes)); });
     else add(0, range.bytes);
   }
   void mark(std::span<const ByteRange> ranges, std::int64_t item) {

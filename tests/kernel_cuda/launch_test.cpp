@@ -3,9 +3,9 @@
 
 #include <set>
 
-#include "kernel/cuda/device/attention/attention.hpp"
+#include "kernel/cuda/device/attention/attention_params.hpp"
 #include "kernel/cuda/kernels.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/epilogue_case.hpp"
 #include "tests/kernel_cuda/product_cases.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
@@ -38,7 +38,8 @@ TEST(Launches, EveryKernelRunsACaseWithoutItsFallbacks) {
       if (kernel->declines(problem)) continue;
       taken.insert(kernel->name);
       NullLaunches null(problem, *kernel);
-      if (null.launch(inputs_of(null, recipe), null.outputs()).size() > 0 && null.fallbacks == 0) own.insert(kernel->name);
+      if (null.launch(inputs_of(null, recipe), null.outputs()).size() > 0 && null.fallbacks == 0)
+        own.insert(kernel->name);
     }
   for (const std::string_view kernel : taken) EXPECT_TRUE(own.contains(kernel)) << kernel << " of " << taken.size();
 }
@@ -51,7 +52,8 @@ TEST(Launches, PersistentProductsTakeTheProgramAndTheRoundsThatTheyDeclare) {
     const std::vector<RecordedLaunch> launches = null.launch(inputs_of(null, c.recipe), null.outputs());
     ASSERT_FALSE(launches.empty()) << c.recipe.name;
     EXPECT_EQ(launches.back().program, "gemm/hopper") << c.recipe.name;
-    EXPECT_EQ(launches.back().rounds(), c.rounds) << c.recipe.name << ": " << launches.back().items << " items, " << launches.back().blocks << " blocks";
+    EXPECT_EQ(launches.back().rounds(), c.rounds)
+        << c.recipe.name << ": " << launches.back().items << " items, " << launches.back().blocks << " blocks";
   }
 }
 
@@ -65,11 +67,12 @@ TEST(Launches, UnalignedProductsFallBackAndAreCounted) {
     bool falls_back;
   };
   for (const Unsuited& u :
-       {Unsuited{"aligned", 0, 0, 0, 0, false}, Unsuited{"rows of whole 16 bytes", 8, 8, 4, 8, false}, Unsuited{"rows of x", 3, 0, 0, 0, true},
-        Unsuited{"first row of x", 0, 1, 0, 0, true}, Unsuited{"bias", 0, 0, 1, 0, true}, Unsuited{"rows of y", 0, 0, 0, 3, true}}) {
+       {Unsuited{"aligned", 0, 0, 0, 0, false}, Unsuited{"rows of whole 16 bytes", 8, 8, 4, 8, false},
+        Unsuited{"rows of x", 3, 0, 0, 0, true}, Unsuited{"first row of x", 0, 1, 0, 0, true},
+        Unsuited{"bias", 0, 0, 1, 0, true}, Unsuited{"rows of y", 0, 0, 0, 3, true}}) {
     NullLaunches null(problem, kernel_named(OpKind::linear, "gemm.linear.hopper"));
-    const std::vector<TensorView> inputs{null.view(problem.input(0), u.x_padding, u.x_offset), null.view(problem.input(1)),
-                                         null.view(problem.input(2), 0, u.bias_offset)};
+    const std::vector<TensorView> inputs{null.view(problem.input(0), u.x_padding, u.x_offset),
+                                         null.view(problem.input(1)), null.view(problem.input(2), 0, u.bias_offset)};
     const std::vector<RecordedLaunch> launches = null.launch(inputs, null.outputs(u.y_padding));
     ASSERT_EQ(launches.size(), 1u) << u.what;
     EXPECT_EQ(launches[0].program, u.falls_back ? "gemm/general" : "gemm/hopper") << u.what;
@@ -95,21 +98,26 @@ TEST(Launches, ProductsOfARepeatedRowFallBack) {
 }
 
 /// Launches of paged attention on a cache of 2048 pages, with the queries of a sequence that each one takes.
-std::vector<std::string> attention_launches(std::int64_t tokens, std::int64_t sequences, bool with_starts = true, std::int64_t q_padding = 0) {
-  const CaseOperand q{{DType::bf16, {tokens, 32, 128}}}, cache{{DType::bf16, {2048, 8, 16, 128}}}, tables{{DType::i32, {sequences, 256}}},
-      lens{{DType::i32, {sequences}}}, starts{{DType::i32, {sequences + 1}}};
-  const Problem problem = problem_of(OpKind::incre_flash_attention, {"", {q, cache, cache, tables, lens, with_starts ? std::optional(starts) : std::nullopt}});
+std::vector<std::string> attention_launches(std::int64_t tokens, std::int64_t sequences, bool with_starts = true,
+                                            std::int64_t q_padding = 0) {
+  const CaseOperand q{{DType::bf16, {tokens, 32, 128}}}, cache{{DType::bf16, {2048, 8, 16, 128}}},
+      tables{{DType::i32, {sequences, 256}}}, lens{{DType::i32, {sequences}}}, starts{{DType::i32, {sequences + 1}}};
+  const Problem problem =
+      problem_of(OpKind::incre_flash_attention,
+                 {"", {q, cache, cache, tables, lens, with_starts ? std::optional(starts) : std::nullopt}});
   NullLaunches null(problem, kernel_named(OpKind::incre_flash_attention, "attention.decode"));
   EXPECT_EQ(null.decline(), std::nullopt);
   std::vector<std::string> ranges;
   null.stream->on_params = [&](const void* params) {  // of every attention task, these come first
     const auto& p = *static_cast<const attention::Params*>(params);
-    ranges.push_back(p.most_queries < 1 << 20 ? fmt::format("{}..{}", p.least_queries, p.most_queries) : fmt::format("{}..", p.least_queries));
+    ranges.push_back(p.most_queries < 1 << 20 ? fmt::format("{}..{}", p.least_queries, p.most_queries)
+                                              : fmt::format("{}..", p.least_queries));
   };
   std::vector<TensorView> inputs = null.inputs();
   inputs[0] = null.view(problem.input(0), q_padding);
   std::vector<std::string> found;
-  for (const RecordedLaunch& launch : null.launch(inputs, null.outputs())) found.push_back(fmt::format("{} {}", launch.program, ranges[found.size()]));
+  for (const RecordedLaunch& launch : null.launch(inputs, null.outputs()))
+    found.push_back(fmt::format("{} {}", launch.program, ranges[found.size()]));
   return found;
 }
 
@@ -120,8 +128,10 @@ TEST(Launches, AttentionGivesEachSequenceTheProgramForItsQueries) {
   EXPECT_EQ(attention_launches(64, 64, false), (Found{"attention/decode 0.."}));
   EXPECT_EQ(attention_launches(8, 1), (Found{"attention/decode_cluster 0.."}));
   EXPECT_EQ(attention_launches(8, 8), (Found{"attention/decode_cluster 0.."}));
-  EXPECT_EQ(attention_launches(9, 9), (Found{"attention/decode 0.."})) << "two blocks for each of 72 spans are more than there are SMs";
-  EXPECT_EQ(attention_launches(71, 64), (Found{"attention/decode 0.."})) << "no sequence can have more than 8 queries when each has one";
+  EXPECT_EQ(attention_launches(9, 9), (Found{"attention/decode 0.."}))
+      << "two blocks for each of 72 spans are more than there are SMs";
+  EXPECT_EQ(attention_launches(71, 64), (Found{"attention/decode 0.."}))
+      << "no sequence can have more than 8 queries when each has one";
   EXPECT_EQ(attention_launches(512, 1), (Found{"attention/prefill_hopper 0.."}));
   EXPECT_EQ(attention_launches(575, 64), (Found{"attention/decode 0..8", "attention/prefill_hopper 9.."}));
   EXPECT_EQ(attention_launches(72, 64), (Found{"attention/decode 0..8", "attention/prefill_hopper 9.."}));

@@ -12,15 +12,16 @@ namespace cermet {
 class PlannedCase {
  public:
   /// `x`: a result of another that takes the place of operand 0.
-  PlannedCase(OpKind op, std::string_view kernel_name, const Case& recipe, Device& device, Stream& stream, ProgramStore* store, const TensorView* x = nullptr,
-              const Config& config = {})
+  PlannedCase(OpKind op, std::string_view kernel_name, const Case& recipe, Device& device, Stream& stream,
+              ProgramStore* store, const TensorView* x = nullptr, const Config& config = {})
       : data_(make_case_data(definition(op), recipe)), device_(&device), stream_(&stream) {
     const auto kernels = cuda::kernels_of(op);
     const auto found = std::ranges::find(kernels, kernel_name, &Kernel::name);
     require(found != kernels.end(), "no kernel {}", kernel_name);
     const Kernel& kernel = **found;
     data_.problem.target = device.target();
-    if (const Decline decline = kernel.declines(data_.problem)) fail(Status::internal, "{} declines: {}", kernel_name, *decline);
+    if (const Decline decline = kernel.declines(data_.problem))
+      fail(Status::internal, "{} declines: {}", kernel_name, *decline);
     programs = kernel.programs(data_.problem, config);
     load(store);
     const DeviceQueue queue{&device, &stream, store};
@@ -51,7 +52,8 @@ class PlannedCase {
   TensorView result() const { return results_.front().on_device(); }
   /// Results with the pattern that they had at first.
   void clear() {
-    for (DeviceResult& result : results_) stream_->fill(result.device.memory.data(), DeviceResult::pattern, result.device.memory.size());
+    for (DeviceResult& result : results_)
+      stream_->fill(result.device.memory.data(), DeviceResult::pattern, result.device.memory.size());
   }
   /// All bytes of all results, once the stream has come to them.
   std::vector<std::byte> bytes() {
@@ -74,7 +76,8 @@ class PlannedCase {
     for (const cuda::Program& program : programs) {
       LoadedFunction function;
       function.blocks_per_multiprocessor = program.min_blocks;
-      loaded_.push_back({std::move(function), program.threads, program.cluster, program.shared_bytes, program.alternates, program.fallback});
+      loaded_.push_back({std::move(function), program.threads, program.cluster, program.shared_bytes,
+                         program.alternates, program.fallback});
     }
   }
 

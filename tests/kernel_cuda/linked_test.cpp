@@ -1,4 +1,5 @@
-// Products, row kernels and attention in one linked launch: bodies of unlike width, two instances of one body, and instances that need the results of others.
+// Products, row kernels and attention in one linked launch: bodies of unlike width, two instances of one body, and
+// instances that need the results of others.
 #include "tests/kernel_cuda/linked_launch.hpp"
 #include "tests/kernel_cuda/paged_case.hpp"
 
@@ -14,7 +15,8 @@ struct LinkedCases {
 
   LinkedCases(Device& device, Stream& stream, ProgramStore* store) {
     constexpr DType bf16 = DType::bf16, f32 = DType::f32;
-    const auto add = [&](OpKind op, std::string_view kernel, const Case& recipe, std::vector<std::uint32_t> needed = {}, const Config& config = {}) {
+    const auto add = [&](OpKind op, std::string_view kernel, const Case& recipe, std::vector<std::uint32_t> needed = {},
+                         const Config& config = {}) {
       const TensorView x = needed.empty() ? TensorView() : planned[needed.front()].result();
       planned.emplace_back(op, kernel, recipe, device, stream, store, needed.empty() ? nullptr : &x, config);
       needs.push_back(std::move(needed));
@@ -39,8 +41,10 @@ struct LinkedCases {
     std::vector<jit::LinkedInstance> instances;
     for (std::size_t i = 0; i < planned.size(); ++i) {
       const Launch& launch = planned[i].launch();
-      instances.push_back({image.bodies[i], launch.items, std::min(most, launch.shape.blocks), planned[i].plan.parameters(launch)});
-      for (const std::uint32_t needed : needs[i]) instances.back().needs.push_back({needed, planned[needed].launch().items});
+      instances.push_back(
+          {image.bodies[i], launch.items, std::min(most, launch.shape.blocks), planned[i].plan.parameters(launch)});
+      for (const std::uint32_t needed : needs[i])
+        instances.back().needs.push_back({needed, planned[needed].launch().items});
     }
     return jit::linked_table(instances);
   }
@@ -83,16 +87,21 @@ TEST_P(LinkedOn, OneLaunchGivesTheBitsOfSeparateOnes) {
   ASSERT_GT(loaded.blocks_per_multiprocessor, 0);
   const jit::LinkedTable table = cases.table(image, static_cast<std::uint32_t>(GetParam()));
   const auto instances = static_cast<std::uint32_t>(cases.planned.size());
-  DeviceBuffer on_device = gpu.device->allocate(static_cast<std::int64_t>(table.bytes.size())), counters = gpu.device->allocate((instances + 1) * 4);
+  DeviceBuffer on_device = gpu.device->allocate(static_cast<std::int64_t>(table.bytes.size())),
+               counters = gpu.device->allocate((instances + 1) * 4);
   gpu.stream->upload(on_device.data(), table.bytes.data(), on_device.size());
-  linked::Params params{reinterpret_cast<const char*>(on_device.data()), reinterpret_cast<std::uint32_t*>(counters.data()), instances};
+  linked::Params params{reinterpret_cast<const char*>(on_device.data()),
+                        reinterpret_cast<std::uint32_t*>(counters.data()), instances};
   std::uint32_t unused = 0;
   void* arguments[]{&params, &unused};
   for (int round = 0; round < 20; ++round) {
     for (PlannedCase& one : cases.planned) one.clear();
     gpu.stream->fill(counters.data(), 0, counters.size());
-    gpu.stream->launch({table.blocks, static_cast<std::uint32_t>(image.threads), static_cast<std::uint32_t>(image.shared_bytes)}, loaded.function, arguments);
-    for (std::size_t i = 0; i < cases.planned.size(); ++i) ASSERT_EQ(cases.planned[i].bytes(), expected[i]) << "instance " << i << ", round " << round;
+    gpu.stream->launch(
+        {table.blocks, static_cast<std::uint32_t>(image.threads), static_cast<std::uint32_t>(image.shared_bytes)},
+        loaded.function, arguments);
+    for (std::size_t i = 0; i < cases.planned.size(); ++i)
+      ASSERT_EQ(cases.planned[i].bytes(), expected[i]) << "instance " << i << ", round " << round;
   }
 }
 

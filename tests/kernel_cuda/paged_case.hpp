@@ -30,7 +30,8 @@ struct PagedCase {
     const CaseOperand cache = real(DType::bf16, {sequences * pages, kv_heads, page, head_size});
     return {std::move(name),
             {real(q, {static_cast<std::int64_t>(starts.back()), heads, head_size}), cache, cache,
-             CaseOperand{{DType::i32, {sequences, pages}}, values(std::move(tables))}, CaseOperand{{DType::i32, {sequences}}, values(contexts)},
+             CaseOperand{{DType::i32, {sequences, pages}}, values(std::move(tables))},
+             CaseOperand{{DType::i32, {sequences}}, values(contexts)},
              CaseOperand{{DType::i32, {sequences + 1}}, values(std::move(starts))}}};
   }
 };

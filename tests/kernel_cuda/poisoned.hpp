@@ -4,8 +4,8 @@
 #include <cstring>
 #include <span>
 
-#include "op/case_data.hpp"
-#include "op/reference.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/reference.hpp"
 #include "tests/kernel_cuda/item_bytes.hpp"
 
 namespace cermet {
@@ -23,10 +23,12 @@ inline CaseData copy_of(const CaseData& data) {
   return copy;
 }
 
-/// Spoils the elements of `copy`, host memory in the layout of `view`, that none of the items first .. end - 1 reads; returns how many. Numbers only: an index
-/// out of range would be an error of its own.
-inline int poison(const TensorView& view, const TensorView& copy, std::span<const ByteRange> reads, std::int64_t first, std::int64_t end) {
-  const bool is_number = dtypes::real.contains(view.dtype) || dtypes::fp8.contains(view.dtype) || view.dtype == DType::i8 || view.dtype == DType::f64;
+/// Spoils the elements of `copy`, host memory in the layout of `view`, that none of the items first .. end - 1 reads;
+/// returns how many. Numbers only: an index out of range would be an error of its own.
+inline int poison(const TensorView& view, const TensorView& copy, std::span<const ByteRange> reads, std::int64_t first,
+                  std::int64_t end) {
+  const bool is_number = dtypes::real.contains(view.dtype) || dtypes::fp8.contains(view.dtype) ||
+                         view.dtype == DType::i8 || view.dtype == DType::f64;
   if (!view.present || view.elements() == 0 || !is_number) return 0;
   ByteMap read(byte_range(view));
   for (std::int64_t item = first; item < end; ++item) read.mark(reads, item);
@@ -41,8 +43,10 @@ inline int poison(const TensorView& view, const TensorView& copy, std::span<cons
   return count;
 }
 
-/// Whether an item of launch `before` and one of launch `after` touch a byte in common that one of them writes, byte by byte.
-inline bool common_bytes(const Plan& plan, std::size_t before, std::int64_t earlier, std::size_t after, std::int64_t later) {
+/// Whether an item of launch `before` and one of launch `after` touch a byte in common that one of them writes, byte by
+/// byte.
+inline bool common_bytes(const Plan& plan, std::size_t before, std::int64_t earlier, std::size_t after,
+                         std::int64_t later) {
   const Launch &a = plan.launches()[before], &b = plan.launches()[after];
   const auto meet = [&](std::span<const ByteRange> first, std::span<const ByteRange> second) {
     for (const ByteRange& f : first)
@@ -57,7 +61,8 @@ inline bool common_bytes(const Plan& plan, std::size_t before, std::int64_t earl
       }
     return false;
   };
-  return meet(plan.writes(a), plan.reads(b)) || meet(plan.writes(a), plan.writes(b)) || meet(plan.reads(a), plan.writes(b));
+  return meet(plan.writes(a), plan.reads(b)) || meet(plan.writes(a), plan.writes(b)) ||
+         meet(plan.reads(a), plan.writes(b));
 }
 
 }  // namespace cermet

@@ -17,7 +17,8 @@ std::string text_of(GeneratedType type) {
 }
 
 TEST(Prelude, OfAnEpilogueWithoutSteps) {
-  const Problem product = make_problem(definition(OpKind::linear), {TensorType{DType::bf16, {4, 64}}, TensorType{DType::bf16, {32, 64}}}, {});
+  const Problem product = make_problem(definition(OpKind::linear),
+                                       {TensorType{DType::bf16, {4, 64}}, TensorType{DType::bf16, {32, 64}}}, {});
   EXPECT_EQ(text_of(epilogue_type(product_epilogue(product).program, {}, false)),
             R"(#include "kernel/cuda/device/pointwise/functions.cuh"
 
@@ -26,7 +27,7 @@ struct NAME {
   static constexpr bool column_sums = false;
   static constexpr cermet::DType out = cermet::DType::bf16;
   static constexpr cermet::epilogue::Extra extra[] = {{}};
-  static __device__ __forceinline__ float value(float in0, const cermet::epilogue::Values<0>&) {
+  static CERMET_DEVICE float value(float in0, const cermet::epilogue::Values<0>&) {
     return in0;
   }
   static constexpr bool pairs = false;
@@ -36,7 +37,8 @@ struct NAME {
 
 TEST(Prelude, OfZeroPointsAndAnIntegerResult) {
   const TensorType a{DType::i8, {4, 64}}, b{DType::i8, {32, 64}};
-  const Problem product = make_problem(definition(OpKind::scaled_mm), {a, b, {}, {}, {}, TensorType{DType::i32, {4}}}, {{"out_dtype", "i32"}});
+  const Problem product = make_problem(definition(OpKind::scaled_mm), {a, b, {}, {}, {}, TensorType{DType::i32, {4}}},
+                                       {{"out_dtype", "i32"}});
   const EpilogueExtra zero_points{DType::i32, TileProgram::Extent::row, 1};
   EXPECT_EQ(text_of(epilogue_type(product_epilogue(product).program, std::span(&zero_points, 1), true)),
             R"(#include "kernel/cuda/device/pointwise/functions.cuh"
@@ -46,7 +48,7 @@ struct NAME {
   static constexpr bool column_sums = true;
   static constexpr cermet::DType out = cermet::DType::i32;
   static constexpr cermet::epilogue::Extra extra[] = {{cermet::DType::i32, cermet::epilogue::Extent::row, 1}};
-  static __device__ __forceinline__ int32_t value(int32_t in0, int32_t in1, const cermet::epilogue::Values<1>& x) {
+  static CERMET_DEVICE int32_t value(int32_t in0, int32_t in1, const cermet::epilogue::Values<1>& x) {
     const int32_t x0 = x.integer(0);
     const int32_t s0 = static_cast<int32_t>(static_cast<uint32_t>(x0) * static_cast<uint32_t>(in1));
     const int32_t s1 = static_cast<int32_t>(static_cast<uint32_t>(in0) - static_cast<uint32_t>(s0));
@@ -58,7 +60,8 @@ struct NAME {
 }
 
 TEST(Prelude, OfTwoResultsAtATime) {
-  const Problem product = make_problem(definition(OpKind::linear), {TensorType{DType::f16, {4, 64}}, TensorType{DType::f16, {32, 64}}}, {});
+  const Problem product =
+      make_problem(definition(OpKind::linear), {TensorType{DType::f16, {4, 64}}, TensorType{DType::f16, {32, 64}}}, {});
   const Problem add = make_problem(definition(OpKind::add), {product.outputs[0], TensorType{DType::f16, {32}}}, {});
   const EpilogueExtra bias{DType::f16, TileProgram::Extent::column, 1};
   Region region = chained(product, add);

@@ -27,27 +27,35 @@ TEST_P(ProductRegions, GiveWhatTheOperatorsGive) {
     for (const std::int64_t padding : {0, 3, 16}) {
       const std::vector<DeviceResult> results = run_region(region, views_of(operands), *kernel, padding, gpu);
       for (std::size_t r = 0; r < results.size(); ++r) {
-        EXPECT_LE(largest_error(results[r].view, expected[r].view, 4), 1) << kernel->name << ", result " << r << ", rows " << padding << " elements apart";
-        EXPECT_TRUE(results[r].padding_untouched()) << kernel->name << ", result " << r << ", rows " << padding << " elements apart";
+        EXPECT_LE(largest_error(results[r].view, expected[r].view, 4), 1)
+            << kernel->name << ", result " << r << ", rows " << padding << " elements apart";
+        EXPECT_TRUE(results[r].padding_untouched())
+            << kernel->name << ", result " << r << ", rows " << padding << " elements apart";
       }
     }
   }
   EXPECT_GT(taken, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, ProductRegions, testing::ValuesIn(product_regions()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Of, ProductRegions, testing::ValuesIn(product_regions()),
+                         [](const auto& info) { return info.param.name; });
 
 /// Another product would take it, and be slower than Hopper's and a launch for the rest.
 TEST(ProductRegionChoice, ASecondResultOfManyRowsIsApart) {
   for (const int capability : {80, 90}) {
     const auto device = make_null_device(capability);
-    Region region = parse_region("{n0 = linear($0: bf16[512, 64], $1: bf16[64, 64]); n1 = relu(strict n0)} anchor n0 -> n0, n1");
+    Region region =
+        parse_region("{n0 = linear($0: bf16[512, 64], $1: bf16[64, 64]); n1 = relu(strict n0)} anchor n0 -> n0, n1");
     region.set_target(device->target());
     for (const Kernel* kernel : cuda::kernels_of(OpKind::linear)) {
       const Decline reason = decline_of(*kernel, region);
       const bool is_hopper = kernel->name == "gemm.linear.hopper" && capability == 90;
-      EXPECT_TRUE(!is_hopper || reason == "two results of more than 64 rows: the second in a launch of its own was faster") << reason.value_or("takes it");
-      EXPECT_EQ(!reason, capability == 80 && (kernel->name == "gemm.linear.tensor" || kernel->name == "gemm.linear.general")) << kernel->name;
+      EXPECT_TRUE(!is_hopper ||
+                  reason == "two results of more than 64 rows: the second in a launch of its own was faster")
+          << reason.value_or("takes it");
+      EXPECT_EQ(!reason,
+                capability == 80 && (kernel->name == "gemm.linear.tensor" || kernel->name == "gemm.linear.general"))
+          << kernel->name;
     }
   }
 }
@@ -63,14 +71,18 @@ TEST(ProductRegionChoice, PlannersFormWhatIsFasterTogether) {
     return is_taken(region);
   };
   const auto gate = [&](int rows) {
-    return is_formed(fmt::format(
-        "{{n0 = scaled_mm($0: i8[{0}, 256], $1: i8[512, 256], $2: f32[{0}, 2], $3: f32[4, 2]); n1 = silu_and_mul(strict n0)}} anchor n0 -> n1", rows));
+    return is_formed(
+        fmt::format("{{n0 = scaled_mm($0: i8[{0}, 256], $1: i8[512, 256], $2: f32[{0}, 2], $3: f32[4, 2]); n1 = "
+                    "silu_and_mul(strict n0)}} anchor n0 -> n1",
+                    rows));
   };
   EXPECT_TRUE(gate(1));
   EXPECT_FALSE(gate(64));
   const auto both = [&](std::string_view x, std::string_view w, int group) {
     return is_formed(
-        fmt::format("{{n0 = conv($0: f16[{}], $1: f16[{}]) {{layout = \"nhwc\", group = {}}}; n1 = relu(strict n0)}} anchor n0 -> n0, n1", x, w, group));
+        fmt::format("{{n0 = conv($0: f16[{}], $1: f16[{}]) {{layout = \"nhwc\", group = {}}}; n1 = relu(strict n0)}} "
+                    "anchor n0 -> n0, n1",
+                    x, w, group));
   };
   EXPECT_TRUE(both("2, 19, 18, 40", "40, 1, 3, 3", 40));
   EXPECT_TRUE(both("2, 19, 18, 3", "40, 3, 3, 3", 1));
@@ -83,14 +95,19 @@ TEST(ProductRegionChoice, WhatStopsAGateIsSaid) {
     Region region = parse_region(text);
     region.set_target(device->target());
     const auto kernels = cuda::kernels_of(region.problem().op->kind);
-    const auto general = std::ranges::find_if(kernels, [](const Kernel* kernel) { return kernel->name.ends_with(".general"); });
+    const auto general =
+        std::ranges::find_if(kernels, [](const Kernel* kernel) { return kernel->name.ends_with(".general"); });
     return decline_of(**general, region).value_or("takes it");
   };
-  EXPECT_EQ(reason("{n0 = scaled_mm($0: i8[4, 256], $1: i8[320, 256], $2: f32[4, 2], $3: f32[3, 2]); n1 = silu_and_mul(strict n0)} anchor n0 -> n1"),
-            "Hopper's product is faster alone, and declines the rest: halves of 160 columns are not whole blocks, which share scales");
-  EXPECT_EQ(reason("{n0 = linear($0: bf16[4, 64], $1: bf16[64, 64]); n1 = silu_and_mul(strict n0)} anchor n0 -> n0, n1"),
-            "silu_and_mul after linear: only elementwise operators can follow");
-  EXPECT_EQ(reason("{n0 = linear($0: bf16[4, 64], $1: bf16[64, 64]); n1 = silu_and_mul(strict n0) {interleaved = true}} anchor n0 -> n1"),
+  EXPECT_EQ(reason("{n0 = scaled_mm($0: i8[4, 256], $1: i8[320, 256], $2: f32[4, 2], $3: f32[3, 2]); n1 = "
+                   "silu_and_mul(strict n0)} anchor n0 -> n1"),
+            "Hopper's product is faster alone, and declines the rest: halves of 160 columns are not whole blocks, "
+            "which share scales");
+  EXPECT_EQ(
+      reason("{n0 = linear($0: bf16[4, 64], $1: bf16[64, 64]); n1 = silu_and_mul(strict n0)} anchor n0 -> n0, n1"),
+      "silu_and_mul after linear: only elementwise operators can follow");
+  EXPECT_EQ(reason("{n0 = linear($0: bf16[4, 64], $1: bf16[64, 64]); n1 = silu_and_mul(strict n0) {interleaved = "
+                   "true}} anchor n0 -> n1"),
             "silu_and_mul after linear: only elementwise operators can follow");
 }
 

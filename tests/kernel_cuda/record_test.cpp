@@ -1,11 +1,12 @@
-// Models of costs against the recorded results of the GPU suite: how close they are, and that nothing slower is chosen because of them.
+// Models of costs against the recorded results of the GPU suite: how close they are, and that nothing slower is chosen
+// because of them.
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "device/device.hpp"
 #include "io/json_file.hpp"
-#include "op/region_text.hpp"
+#include "op/schema/region_text.hpp"
 #include "select/margin.hpp"
 #include "select/select.hpp"
 
@@ -20,16 +21,20 @@ struct Row {
   std::map<std::string, double, std::less<>> seconds;  ///< by kernel
 };
 
-/// Adds what was recorded of the same products beside the suite, by kernels that it did not run: in the kernels' own choices of configurations.
+/// Adds what was recorded of the same products beside the suite, by kernels that it did not run: in the kernels' own
+/// choices of configurations.
 void add_others(std::vector<Row>& rows, std::string_view file) {
-  const auto document = JsonDocument::read(std::filesystem::path(CERMET_SOURCE_DIR) / "bench/results/h200/compare" / file);
+  const auto document =
+      JsonDocument::read(std::filesystem::path(CERMET_SOURCE_DIR) / "bench/results/h200/compare" / file);
   for (const Json json : document.root().at("operators").as_array()) {
     const auto row = std::ranges::find(rows, json.at("name").as_string(), &Row::name);
-    if (row != rows.end() && !json.find("config")) row->seconds.try_emplace(std::string(json.at("kernel").as_string()), json.at("seconds").as_number());
+    if (row != rows.end() && !json.find("config"))
+      row->seconds.try_emplace(std::string(json.at("kernel").as_string()), json.at("seconds").as_number());
   }
 }
 
-/// Products of one type by the kernel that the suite ran, by the library where it is a rival of the same type, and by others that were recorded.
+/// Products of one type by the kernel that the suite ran, by the library where it is a rival of the same type, and by
+/// others that were recorded.
 std::vector<Row> recorded_products(const Target* target) {
   const auto document = JsonDocument::read(std::filesystem::path(CERMET_SOURCE_DIR) / "bench/results/h200/h200.json");
   std::vector<Row> rows;
@@ -40,7 +45,8 @@ std::vector<Row> recorded_products(const Target* target) {
     row.region.nodes[0].problem.constant_inputs = 2;
     row.seconds[std::string(json.at("kernel").as_string())] = json.at("seconds").as_number();
     const auto rival = json.at("rivals").find("cuBLASLt");
-    if (rival && json.at("group").as_string() == "products bf16") row.seconds.try_emplace(std::string(library), rival->at("seconds").as_number());
+    if (rival && json.at("group").as_string() == "products bf16")
+      row.seconds.try_emplace(std::string(library), rival->at("seconds").as_number());
     rows.push_back(std::move(row));
   }
   add_others(rows, "first-by-order.json");
@@ -69,13 +75,16 @@ TEST(Record, ModelsAreAsCloseAsTheirMarginsSay) {
 /// Seconds of products by configuration, of one run that compared tiles; "default" is the kernel's own choice.
 std::map<std::string, std::map<std::string, double>> recorded_tiles() {
   std::map<std::string, std::map<std::string, double>> tiles;
-  const auto document = JsonDocument::read(std::filesystem::path(CERMET_SOURCE_DIR) / "bench/results/h200/compare/hopper-tiles.json");
+  const auto document =
+      JsonDocument::read(std::filesystem::path(CERMET_SOURCE_DIR) / "bench/results/h200/compare/hopper-tiles.json");
   for (const Json json : document.root().at("operators").as_array())
-    tiles[std::string(json.at("name").as_string())][std::string(json.at("config").as_string())] = json.at("seconds").as_number();
+    tiles[std::string(json.at("name").as_string())][std::string(json.at("config").as_string())] =
+        json.at("seconds").as_number();
   return tiles;
 }
 
-/// Kernels of one row were recorded in runs of their own, which differ by up to this: what is slower by less, the order decides.
+/// Kernels of one row were recorded in runs of their own, which differ by up to this: what is slower by less, the order
+/// decides.
 constexpr double other_runs = 0.1;
 
 TEST(Record, NothingIsChosenThatWasRecordedSlower) {
@@ -86,7 +95,8 @@ TEST(Record, NothingIsChosenThatWasRecordedSlower) {
     const Choice choice = select_kernel(row.region);
     if (!choice.config.empty()) {
       const std::string config = choice.config.to_string();
-      ASSERT_TRUE(tiles.contains(row.name) && tiles.at(row.name).contains(config)) << row.name << ", " << config << ": not recorded";
+      ASSERT_TRUE(tiles.contains(row.name) && tiles.at(row.name).contains(config))
+          << row.name << ", " << config << ": not recorded";
       EXPECT_LT(tiles.at(row.name).at(config), tiles.at(row.name).at("default")) << row.name << ", " << config;
       continue;
     }
@@ -94,7 +104,8 @@ TEST(Record, NothingIsChosenThatWasRecordedSlower) {
     ASSERT_NE(chosen, row.seconds.end()) << row.name << ": " << choice.kernel->name << " was not recorded";
     for (const auto& [kernel, seconds] : row.seconds) {
       if (kernel == library || kernel == choice.kernel->name) continue;
-      EXPECT_LE(chosen->second, seconds / (1 - other_runs)) << row.name << ": " << choice.kernel->name << " in place of " << kernel;
+      EXPECT_LE(chosen->second, seconds / (1 - other_runs))
+          << row.name << ": " << choice.kernel->name << " in place of " << kernel;
       ++beside_others;
     }
   }

@@ -36,10 +36,12 @@ class RecordingStream final : public Stream {
   std::function<void(const void* params)> on_params;  ///< sees the parameters of each
 
   void launch(const LaunchShape& shape, DeviceFunction function, void** parameters) override {
-    const auto found = std::ranges::find_if(loaded_, [&](const cuda::LoadedProgram& p) { return p.loaded.function.handle == function.handle; });
+    const auto found = std::ranges::find_if(
+        loaded_, [&](const cuda::LoadedProgram& p) { return p.loaded.function.handle == function.handle; });
     CERMET_ASSERT(found != loaded_.end());
     const cuda::Program& program = programs_[static_cast<std::size_t>(found - loaded_.begin())];
-    launches.push_back({std::string(short_name(program)), program.fallback, *static_cast<const std::uint32_t*>(parameters[1]), shape.blocks});
+    launches.push_back({std::string(short_name(program)), program.fallback,
+                        *static_cast<const std::uint32_t*>(parameters[1]), shape.blocks});
     if (on_params) on_params(parameters[0]);
     inner_.launch(shape, function, parameters);
   }
@@ -61,7 +63,9 @@ class RecordingStream final : public Stream {
   void record(DeviceEvent& event) override { inner_.record(event); }
   void wait(const DeviceEvent& event) override { inner_.wait(event); }
   void synchronize_event(const DeviceEvent& event) override { inner_.synchronize_event(event); }
-  double seconds_between(const DeviceEvent& start, const DeviceEvent& end) override { return inner_.seconds_between(start, end); }
+  double seconds_between(const DeviceEvent& start, const DeviceEvent& end) override {
+    return inner_.seconds_between(start, end);
+  }
 
  private:
   Stream& inner_;
@@ -73,8 +77,8 @@ class RecordingStream final : public Stream {
 inline std::uint64_t digest_of(std::span<const cuda::Program> programs) {
   std::uint64_t digest = 0xcbf29ce484222325;
   for (const cuda::Program& p : programs)
-    for (const char c : fmt::format("{}{} {} {} {} {} {} {} {} {};", p.header, p.prelude, p.task, p.threads, p.shared_bytes, p.min_blocks, p.cluster,
-                                    p.may_spill, p.alternates, p.fallback))
+    for (const char c : fmt::format("{}{} {} {} {} {} {} {} {} {};", p.header, p.prelude, p.task, p.threads,
+                                    p.shared_bytes, p.min_blocks, p.cluster, p.may_spill, p.alternates, p.fallback))
       digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return digest;
 }
@@ -82,7 +86,8 @@ inline std::uint64_t digest_of(std::span<const cuda::Program> programs) {
 /// "gemm/hopper 96 items in 96 blocks; programs 0123456789abcdef".
 inline std::string launches_text(std::span<const RecordedLaunch> launches, std::span<const cuda::Program> programs) {
   std::string text;
-  for (const RecordedLaunch& l : launches) text += fmt::format("{} {} items in {} blocks{}; ", l.program, l.items, l.blocks, l.fallback ? " (fallback)" : "");
+  for (const RecordedLaunch& l : launches)
+    text += fmt::format("{} {} items in {} blocks{}; ", l.program, l.items, l.blocks, l.fallback ? " (fallback)" : "");
   return text + fmt::format("programs {:016x}", digest_of(programs));
 }
 
@@ -90,7 +95,11 @@ inline std::string launches_text(std::span<const RecordedLaunch> launches, std::
 class NullLaunches {
  public:
   NullLaunches(Region region, const Kernel& kernel, Config config = {})
-      : device_(make_null_device(90)), inner_(device_->make_stream()), region_(std::move(region)), kernel_(&kernel), config_(std::move(config)) {
+      : device_(make_null_device(90)),
+        inner_(device_->make_stream()),
+        region_(std::move(region)),
+        kernel_(&kernel),
+        config_(std::move(config)) {
     region_.set_target(device_->target());
     std::vector<cuda::Program> programs = kernel.programs(region_, config_);
     for (const cuda::Program& program : programs) {
@@ -98,7 +107,8 @@ class NullLaunches {
       LoadedFunction function;
       function.function.handle = handles_.back().get();
       function.blocks_per_multiprocessor = program.min_blocks;
-      loaded_.push_back({std::move(function), program.threads, program.cluster, program.shared_bytes, program.alternates, program.fallback});
+      loaded_.push_back({std::move(function), program.threads, program.cluster, program.shared_bytes,
+                         program.alternates, program.fallback});
     }
     stream.emplace(*inner_, std::move(programs), loaded_);
     workspace_bytes_ = kernel.workspace(region_, config_, 1);
@@ -122,7 +132,8 @@ class NullLaunches {
   /// Dense operands and results with aligned addresses.
   std::vector<TensorView> inputs() {
     std::vector<TensorView> list;
-    for (std::size_t i = 0; i < region_.operands.size(); ++i) list.push_back(region_.has(i) ? view(region_.operand_type(i)) : TensorView());
+    for (std::size_t i = 0; i < region_.operands.size(); ++i)
+      list.push_back(region_.has(i) ? view(region_.operand_type(i)) : TensorView());
     return list;
   }
   std::vector<TensorView> outputs(std::int64_t padding = 0) {

@@ -19,9 +19,10 @@ inline void expect_taken(const Region& region, const std::vector<std::string_vie
   }
 }
 
-/// An operand that lies in `memory`, or, where the kernel wants it in a layout of its own, that form of it, which `memory` then holds.
-inline TensorView packed_for(const Kernel& kernel, const Region& region, std::size_t operand, const TensorView& on_host, DeviceTensor& memory,
-                             TestDevice& gpu) {
+/// An operand that lies in `memory`, or, where the kernel wants it in a layout of its own, that form of it, which
+/// `memory` then holds.
+inline TensorView packed_for(const Kernel& kernel, const Region& region, std::size_t operand, const TensorView& on_host,
+                             DeviceTensor& memory, TestDevice& gpu) {
   const WeightLayout* const layout = region.is_constant(operand) ? kernel.weight_layout(region, operand) : nullptr;
   if (!layout) return memory.view;
   const DeviceQueue queue = gpu.queue();
@@ -35,10 +36,10 @@ inline TensorView packed_for(const Kernel& kernel, const Region& region, std::si
   return view;
 }
 
-/// Runs a kernel on a region with these operands, by operand of the region, in host memory. Results are by result of the region, their rows `padding`
-/// elements apart.
-inline std::vector<DeviceResult> run_region(const Region& region, const std::vector<TensorView>& operands, const Kernel& kernel, std::int64_t padding,
-                                            TestDevice& gpu) {
+/// Runs a kernel on a region with these operands, by operand of the region, in host memory. Results are by result of
+/// the region, their rows `padding` elements apart.
+inline std::vector<DeviceResult> run_region(const Region& region, const std::vector<TensorView>& operands,
+                                            const Kernel& kernel, std::int64_t padding, TestDevice& gpu) {
   const DeviceQueue queue = gpu.queue();
   std::vector<DeviceTensor> memory;
   std::vector<TensorView> inputs, outputs;
@@ -47,7 +48,8 @@ inline std::vector<DeviceResult> run_region(const Region& region, const std::vec
     inputs.push_back(packed_for(kernel, region, i, operands[i], memory.back(), gpu));
   }
   std::vector<DeviceResult> results;
-  for (std::size_t r = 0; r < region.results.size(); ++r) results.emplace_back(region.result_type(r), 1, padding, queue);
+  for (std::size_t r = 0; r < region.results.size(); ++r)
+    results.emplace_back(region.result_type(r), 1, padding, queue);
   for (const DeviceResult& result : results) outputs.push_back(result.on_device());
   const DeviceBuffer workspace = queue.device->allocate(kernel.workspace(region, 1));
   const std::vector<cuda::LoadedProgram> programs = queue.programs->get(kernel.programs(region));

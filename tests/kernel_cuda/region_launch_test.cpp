@@ -1,8 +1,8 @@
 // What launches of regions are given, on the null device: every operand's rows where the region's wiring says.
 #include <gtest/gtest.h>
 
-#include "kernel/cuda/device/pointwise/region.hpp"
-#include "kernel/cuda/device/rowwise/region.hpp"
+#include "kernel/cuda/device/pointwise/region_task.hpp"
+#include "kernel/cuda/device/rowwise/row_region_task.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/row_program.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
@@ -20,7 +20,8 @@ const Kernel* taking_kernel(const Region& region) {
 /// Address of a row as device/rowwise/row.cuh computes it.
 const std::byte* row_address(const RowOperand& operand, const RowDims& dims, std::uint32_t row, std::int64_t bytes) {
   const std::uint32_t outer = dims.inner ? row / dims.inner : 0;
-  const std::int64_t at[3]{dims.inner ? row % dims.inner : row, dims.inner ? outer % dims.middle : 0, dims.inner ? outer / dims.middle : 0};
+  const std::int64_t at[3]{dims.inner ? row % dims.inner : row, dims.inner ? outer % dims.middle : 0,
+                           dims.inner ? outer / dims.middle : 0};
   std::int64_t offset = 0;
   for (int axis = 0; axis < 3; ++axis) offset += at[axis] * operand.step[axis];
   return static_cast<const std::byte*>(operand.data) + offset * bytes;
@@ -55,15 +56,18 @@ TEST(RegionLaunches, OfRowReductions) {
         ++seen;
         EXPECT_EQ(p.rows, rows);
         EXPECT_EQ(p.length, program.dims.back().constant());
-        const auto expect_rows = [&](const RowOperand& operand, const TensorView& view, bool has_columns, std::string_view what) {
+        const auto expect_rows = [&](const RowOperand& operand, const TensorView& view, bool has_columns,
+                                     std::string_view what) {
           for (std::uint32_t row = 0; row < p.rows; ++row)
-            ASSERT_EQ(row_address(operand, p.dims, row, static_cast<std::int64_t>(size_of(view.dtype))), expected_address(view, program.dims, row, has_columns))
+            ASSERT_EQ(row_address(operand, p.dims, row, static_cast<std::int64_t>(size_of(view.dtype))),
+                      expected_address(view, program.dims, row, has_columns))
                 << what << ", row " << row;
         };
         const auto& tile = program.tile;
         for (std::size_t i = 0; i < tile.extras.size(); ++i) {
           const TensorView& view = inputs[tile.extras[i].operand];
-          if (tile.extras[i].extent == TileProgram::Extent::scalar || tile.extras[i].extent == TileProgram::Extent::column) {
+          if (tile.extras[i].extent == TileProgram::Extent::scalar ||
+              tile.extras[i].extent == TileProgram::Extent::column) {
             EXPECT_EQ(p.operands[i].data, view.data);
             EXPECT_EQ(p.operands[i].step[0], 0);
           } else {
@@ -71,11 +75,13 @@ TEST(RegionLaunches, OfRowReductions) {
           }
         }
         for (std::size_t j = 0; j < tile.results.size(); ++j)
-          expect_rows(p.operands[tile.extras.size() + j], outputs[tile.results[j].result], true, fmt::format("result {}", tile.results[j].result));
+          expect_rows(p.operands[tile.extras.size() + j], outputs[tile.results[j].result], true,
+                      fmt::format("result {}", tile.results[j].result));
         for (std::size_t r = 0; program.quantization && r < outputs.size(); ++r) {
           if (static_cast<std::size_t>(region.results[r].node) != program.quantization->node) continue;
           const bool codes = region.results[r].index == 0;
-          expect_rows(codes ? p.out.codes : p.out.scale, outputs[r], outputs[r].shape.rank() == static_cast<int>(program.dims.size()), "quantized");
+          expect_rows(codes ? p.out.codes : p.out.scale, outputs[r],
+                      outputs[r].shape.rank() == static_cast<int>(program.dims.size()), "quantized");
         }
       };
       EXPECT_FALSE(null.launch(inputs, outputs).empty());
@@ -95,9 +101,11 @@ TEST(RegionLaunches, OfElementwiseOperators) {
       EXPECT_EQ(p.shape.rows * p.shape.length, outputs[0].elements());
       for (std::size_t i = 0; i < program.extras.size(); ++i) {
         EXPECT_EQ(p.operands[i].rows.data, inputs[program.extras[i].operand].data) << "operand " << i;
-        EXPECT_EQ(p.operands[i].along, program.extras[i].extent == TileProgram::Extent::element || program.extras[i].extent == TileProgram::Extent::column);
+        EXPECT_EQ(p.operands[i].along, program.extras[i].extent == TileProgram::Extent::element ||
+                                           program.extras[i].extent == TileProgram::Extent::column);
       }
-      for (std::size_t j = 0; j < outputs.size(); ++j) EXPECT_EQ(p.operands[program.extras.size() + j].rows.data, outputs[j].data) << "result " << j;
+      for (std::size_t j = 0; j < outputs.size(); ++j)
+        EXPECT_EQ(p.operands[program.extras.size() + j].rows.data, outputs[j].data) << "result " << j;
     };
     EXPECT_EQ(null.launch(inputs, outputs).size(), 1u);
   }

@@ -1,7 +1,7 @@
 // Regions of several operators in one launch, against the operators one after another.
 #include <set>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
 #include "tests/kernel_cuda/region_data.hpp"
 #include "tests/support/rotated_regions.hpp"
@@ -10,10 +10,10 @@
 namespace cermet {
 namespace {
 
-/// Runs a region with its kernel into results whose rows are padded, as those of the first operand may be. Returns "" or what is wrong with the memory around
-/// them.
-std::string run_on_device(RegionData& data, const Kernel& kernel, std::int64_t padding, TestDevice& gpu, std::vector<DeviceResult>& results,
-                          std::int64_t operand_padding = 0) {
+/// Runs a region with its kernel into results whose rows are padded, as those of the first operand may be. Returns ""
+/// or what is wrong with the memory around them.
+std::string run_on_device(RegionData& data, const Kernel& kernel, std::int64_t padding, TestDevice& gpu,
+                          std::vector<DeviceResult>& results, std::int64_t operand_padding = 0) {
   const DeviceQueue queue = gpu.queue();
   std::vector<DeviceTensor> memory;
   std::vector<TensorView> inputs, outputs;
@@ -61,13 +61,17 @@ double unit_of(DType t) {
   }
 }
 
-/// A unit of the coarsest type in the region, a few times over: one value that is rounded the other way changes those behind it by as much.
-std::string compare_loosely(const Region& region, std::size_t result, const TensorView& expected, const TensorView& found) {
+/// A unit of the coarsest type in the region, a few times over: one value that is rounded the other way changes those
+/// behind it by as much.
+std::string compare_loosely(const Region& region, std::size_t result, const TensorView& expected,
+                            const TensorView& found) {
   double unit = 0, squares = 0;
-  const bool sums_a_row = region.problem().op->kind == OpKind::scaled_mm || region.problem().op->kind == OpKind::grouped_linear;
+  const bool sums_a_row =
+      region.problem().op->kind == OpKind::scaled_mm || region.problem().op->kind == OpKind::grouped_linear;
   for (std::size_t n = 0; n < region.nodes.size(); ++n)
     for (const TensorType& type : region.nodes[n].problem.outputs) {
-      const bool is_of_many = sums_a_row && static_cast<int>(n) < region.anchor && (type.dtype == DType::f8_e4m3 || type.dtype == DType::f8_e5m2);
+      const bool is_of_many = sums_a_row && static_cast<int>(n) < region.anchor &&
+                              (type.dtype == DType::f8_e4m3 || type.dtype == DType::f8_e5m2);
       unit = std::max(unit, is_of_many ? 0x1p-8 : unit_of(type.dtype));  // as for int8: one value of a row
     }
   const std::int64_t count = expected.elements();
@@ -77,7 +81,8 @@ std::string compare_loosely(const Region& region, std::size_t result, const Tens
     const double want = load(expected, i), got = load(found, i);
     const bool exact = expected.dtype == DType::boolean || expected.dtype == DType::i32;
     const double bound = exact ? 0 : 8 * unit * (std::abs(want) + typical) + (expected.dtype == DType::i8 ? 1 : 0);
-    if (!(std::abs(want - got) <= bound)) return fmt::format("result {}, element {}: expected {} within {}, found {}", result, i, want, bound, got);
+    if (!(std::abs(want - got) <= bound))
+      return fmt::format("result {}, element {}: expected {} within {}, found {}", result, i, want, bound, got);
   }
   return "";
 }
@@ -98,7 +103,8 @@ void expect_right(const std::vector<NamedRegion>& regions, TestDevice& gpu) {
       std::vector<DeviceResult> results;
       EXPECT_EQ(run_on_device(data, *kernel, padding, gpu, results), "") << named.name << ", padding " << padding;
       for (std::size_t r = 0; r < results.size(); ++r)
-        EXPECT_EQ(compare_loosely(data.region, r, expected[r], results[r].view), "") << named.name << ", padding " << padding;
+        EXPECT_EQ(compare_loosely(data.region, r, expected[r], results[r].view), "")
+            << named.name << ", padding " << padding;
     }
   }
 }
@@ -130,7 +136,8 @@ TEST(DecodeRegion, GivesWhatTheOperatorsGiveOfCompactWeights) {
   std::set<std::string> names;
   for (const auto& list : {bf16_row_regions(&target), rotated_regions(&target)})
     for (const NamedRegion& named : list)
-      if (const Kernel* kernel = kernel_of(named.region); kernel != nullptr && kernel->name.starts_with("gemv.compact_")) {
+      if (const Kernel* kernel = kernel_of(named.region);
+          kernel != nullptr && kernel->name.starts_with("gemv.compact_")) {
         taken.push_back(named);
         names.insert(kernel->name + (named.name.starts_with("rotated") ? " with rotation" : ""));
       }
@@ -162,7 +169,8 @@ TEST(DecodeRegion, QuantizedRowsGiveTheBitsOfTheKernelsApart) {
       EXPECT_EQ(run_on_device(product, *kernel_of(product.region), 0, gpu, apart), "");
       EXPECT_EQ(run_on_device(whole, *together, 0, gpu, result), "");
       const TensorView &a = result[0].view, &b = apart[0].view;
-      EXPECT_EQ(std::memcmp(a.data, b.data, static_cast<std::size_t>(dense_bytes(a.dtype, a.shape))), 0) << name_of(w) << ", K " << k;
+      EXPECT_EQ(std::memcmp(a.data, b.data, static_cast<std::size_t>(dense_bytes(a.dtype, a.shape))), 0)
+          << name_of(w) << ", K " << k;
     }
 }
 
@@ -194,10 +202,12 @@ std::vector<DeviceResult> rotated_alone(const RegionData& whole, const TensorVie
   for (std::size_t i = 0; i < heads.operands.size(); ++i) {
     const TensorView& operand = heads.operands[i].view;
     const RegionInput& input = rotation.inputs[i];
-    if (input.from == RegionInput::From::outside) copy(whole.operands[static_cast<std::size_t>(input.index)].view, operand);
+    if (input.from == RegionInput::From::outside)
+      copy(whole.operands[static_cast<std::size_t>(input.index)].view, operand);
     if (!input.is_inside()) continue;
     const std::int64_t columns = operand.elements() / operand.shape[0];
-    for (std::int64_t e = 0; e < operand.elements(); ++e) copy_element(rows, e / columns * rows.shape[1] + first + e % columns, operand, e);
+    for (std::int64_t e = 0; e < operand.elements(); ++e)
+      copy_element(rows, e / columns * rows.shape[1] + first + e % columns, operand, e);
     first += columns;
   }
   std::vector<DeviceResult> results;
@@ -215,15 +225,19 @@ TEST_P(RotatedRegion, GivesTheBitsOfTheKernelsApart) {
     RegionData whole({name, rotated_region(c, target)}), product({name, product_before_rotation(c, target)});
     for (std::size_t i = 0; i < product.operands.size(); ++i) copy(whole.operands[i].view, product.operands[i].view);
     constexpr std::size_t slots = 8;
-    if (!kept) store(whole.operands[static_cast<std::size_t>(whole.region.nodes.back().inputs[slots].index)].view, 0, -1);
+    if (!kept)
+      store(whole.operands[static_cast<std::size_t>(whole.region.nodes.back().inputs[slots].index)].view, 0, -1);
     std::vector<DeviceResult> together, rows;
-    const Kernel *const kernel = kernel_of(whole.region), *const alone = decline_of(*kernel, product.region) ? kernel_of(product.region) : kernel;
+    const Kernel *const kernel = kernel_of(whole.region), *const alone = decline_of(*kernel, product.region)
+                                                                             ? kernel_of(product.region)
+                                                                             : kernel;
     EXPECT_EQ(run_on_device(whole, *kernel, 0, gpu, together), "");
     EXPECT_EQ(run_on_device(product, *alone, 0, gpu, rows), "");
     const std::vector<DeviceResult> apart = rotated_alone(whole, rows.back().view, gpu);
     for (std::size_t r = 0; r < apart.size(); ++r) {
       const TensorView &a = together[together.size() - apart.size() + r].view, &b = apart[r].view;
-      EXPECT_EQ(std::memcmp(a.data, b.data, static_cast<std::size_t>(dense_bytes(a.dtype, a.shape))), 0) << "result " << r << ", kept " << kept;
+      EXPECT_EQ(std::memcmp(a.data, b.data, static_cast<std::size_t>(dense_bytes(a.dtype, a.shape))), 0)
+          << "result " << r << ", kept " << kept;
     }
   }
 }
@@ -237,7 +251,8 @@ TEST_P(RotatedRegion, GivesWhatTheOperatorsGiveOfOddRows) {
   const std::vector<TensorView> expected = data.reference();
   std::vector<DeviceResult> results;
   EXPECT_EQ(run_on_device(data, *kernel_of(data.region), 0, gpu, results, 3), "");
-  for (std::size_t r = 0; r < results.size(); ++r) EXPECT_EQ(compare_loosely(data.region, r, expected[r], results[r].view), "");
+  for (std::size_t r = 0; r < results.size(); ++r)
+    EXPECT_EQ(compare_loosely(data.region, r, expected[r], results[r].view), "");
 }
 
 std::string name_of_case(const testing::TestParamInfo<NamedRotatedCase>& info) { return info.param.name; }
@@ -271,7 +286,9 @@ TEST(PointwiseRegion, StrictEdgesGiveTheSameBits) {
     std::vector<DeviceResult> results;
     EXPECT_EQ(run_on_device(data, *kernel_of(data.region), 0, gpu, results), "") << named.name;
     for (std::size_t r = 0; r < results.size(); ++r)
-      EXPECT_EQ(std::memcmp(expected[r].data, results[r].view.data, static_cast<std::size_t>(expected[r].elements()) * size_of(expected[r].dtype)), 0)
+      EXPECT_EQ(std::memcmp(expected[r].data, results[r].view.data,
+                            static_cast<std::size_t>(expected[r].elements()) * size_of(expected[r].dtype)),
+                0)
           << named.name << ", result " << r;
   }
 }

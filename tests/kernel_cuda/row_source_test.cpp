@@ -24,7 +24,8 @@ std::string source_of(OpKind op, std::vector<std::optional<TensorType>> inputs, 
 
 TEST(RowSource, ANormLeavesItsFactorOutWhereOneScaleIsEnough) {
   const auto norm = [](const Attributes& attributes) {
-    return source_of(OpKind::rms_norm_quant, {TensorType{DType::bf16, {4, 512}}, TensorType{DType::bf16, {512}}}, attributes);
+    return source_of(OpKind::rms_norm_quant, {TensorType{DType::bf16, {4, 512}}, TensorType{DType::bf16, {512}}},
+                     attributes);
   };
   const std::string once = norm({});
   EXPECT_EQ(count(once, "quantize_row_and_factor<"), 1) << once;
@@ -37,7 +38,9 @@ TEST(RowSource, ANormLeavesItsFactorOutWhereOneScaleIsEnough) {
 }
 
 TEST(RowSource, HalvesOfAGateAreOneOperand) {
-  const auto gate = [](bool interleaved) { return source_of(OpKind::silu_and_mul_quant, {TensorType{DType::bf16, {4, 512}}}, {{"interleaved", interleaved}}); };
+  const auto gate = [](bool interleaved) {
+    return source_of(OpKind::silu_and_mul_quant, {TensorType{DType::bf16, {4, 512}}}, {{"interleaved", interleaved}});
+  };
   const std::string halves = gate(false), pairs = gate(true);
   EXPECT_EQ(count(halves, "load_vector<width>(at0 + column)"), 1) << halves;
   EXPECT_EQ(count(halves, "load_vector<width>(at0 + 256 + column)"), 1) << halves;

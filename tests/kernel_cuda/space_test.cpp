@@ -1,11 +1,12 @@
-// The spaces of CUDA kernels, on the null device: their own candidates are points, and every point is a program that could be compiled and launched.
+// The spaces of CUDA kernels, on the null device: their own candidates are points, and every point is a program that
+// could be compiled and launched.
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
 
 #include "kernel/cuda/kernels.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 #include "tests/support/case_problem.hpp"
@@ -22,7 +23,8 @@ TEST(KernelSpaces, HoldTheKernelsOwnCandidatesForEveryCase) {
         if (kernel->declines(problem)) continue;
         const ConfigSpace space = space_of(*kernel, problem);
         for (const Config& config : kernel->configs(problem))
-          EXPECT_EQ(space.fault_of(config).value_or(""), "") << kernel->name << " case " << recipe.name << " on " << compute_capability;
+          EXPECT_EQ(space.fault_of(config).value_or(""), "")
+              << kernel->name << " case " << recipe.name << " on " << compute_capability;
       }
   }
 }
@@ -47,18 +49,29 @@ std::vector<SpaceCall> space_calls() {
        {{"out_dtype", "bf16"}},
        "gemm.scaled_mm.hopper"},
       {OpKind::scaled_mm,
-       {space_type(f8_e4m3, {512, 4096}), space_type(f8_e4m3, {4096, 4096}), space_type(f32, {512}), space_type(f32, {4096})},
+       {space_type(f8_e4m3, {512, 4096}), space_type(f8_e4m3, {4096, 4096}), space_type(f32, {512}),
+        space_type(f32, {4096})},
        {{"out_dtype", "bf16"}},
        "gemm.scaled_mm.hopper"},
-      {OpKind::grouped_linear, {space_type(bf16, {256, 2048}), space_type(bf16, {16, 768, 2048}), space_type(i32, {17})}, {}, "gemm.grouped_linear.hopper"},
-      {OpKind::grouped_linear, {space_type(bf16, {8, 2048}), space_type(bf16, {16, 768, 2048}), space_type(i32, {17})}, {}, "gemv.grouped_linear"},
+      {OpKind::grouped_linear,
+       {space_type(bf16, {256, 2048}), space_type(bf16, {16, 768, 2048}), space_type(i32, {17})},
+       {},
+       "gemm.grouped_linear.hopper"},
+      {OpKind::grouped_linear,
+       {space_type(bf16, {8, 2048}), space_type(bf16, {16, 768, 2048}), space_type(i32, {17})},
+       {},
+       "gemv.grouped_linear"},
       {OpKind::linear, {space_type(bf16, {1, 4096}), space_type(bf16, {6144, 4096})}, {}, "gemv.linear"},
       {OpKind::rms_norm, {space_type(bf16, {512, 4096}), space_type(bf16, {4096})}, {}, "rowwise.rms_norm"},
       {OpKind::softmax, {space_type(f32, {512, 8192})}, {}, "rowwise.softmax"},
       {OpKind::silu, {space_type(bf16, {512, 4096})}, {}, "pointwise.silu"},
-      {OpKind::incre_flash_attention, {space_type(bf16, {4, 32, 128}), cache, cache, space_type(i32, {4, 256}), space_type(i32, {4})}, {}, "attention.decode"},
       {OpKind::incre_flash_attention,
-       {space_type(bf16, {512, 32, 128}), cache, cache, space_type(i32, {1, 256}), space_type(i32, {1}), space_type(i32, {2})},
+       {space_type(bf16, {4, 32, 128}), cache, cache, space_type(i32, {4, 256}), space_type(i32, {4})},
+       {},
+       "attention.decode"},
+      {OpKind::incre_flash_attention,
+       {space_type(bf16, {512, 32, 128}), cache, cache, space_type(i32, {1, 256}), space_type(i32, {1}),
+        space_type(i32, {2})},
        {},
        "attention.prefill_paged"},
   };
@@ -100,14 +113,16 @@ TEST(KernelSpaces, EveryPointIsBoundAndLaunched) {
 /// Fields reach the program: another value is another program, but for those that a launch reads.
 TEST(KernelSpaces, FieldsReachTheProgram) {
   const auto device = make_null_device(90);
-  Problem problem = make_problem(definition(OpKind::linear), {space_type(DType::bf16, {512, 4096}), space_type(DType::bf16, {6144, 4096})}, {});
+  Problem problem = make_problem(definition(OpKind::linear),
+                                 {space_type(DType::bf16, {512, 4096}), space_type(DType::bf16, {6144, 4096})}, {});
   problem.target = device->target();
   const Kernel& kernel = *choose_by_name(problem, "gemm.linear.hopper", "").kernel;
   const auto task = [&](const char* config) { return kernel.programs(problem, parse_config(config)).front().task; };
   EXPECT_EQ(task("tile_m=128 tile_n=128 stages=4").find("raster"), std::string::npos);
   EXPECT_NE(task("tile_m=128 tile_n=128 stages=4 raster=2").find(".raster = 2"), std::string::npos);
   EXPECT_NE(task("tile_m=64 tile_n=96 stages=5").find(".block_m = 64, .block_n = 96, .stages = 5"), std::string::npos);
-  Problem row = make_problem(definition(OpKind::linear), {space_type(DType::bf16, {1, 4096}), space_type(DType::bf16, {6144, 4096})}, {});
+  Problem row = make_problem(definition(OpKind::linear),
+                             {space_type(DType::bf16, {1, 4096}), space_type(DType::bf16, {6144, 4096})}, {});
   row.target = device->target();
   const Kernel& gemv = *choose_by_name(row, "gemv.linear", "").kernel;
   const auto program = [&](const char* config) { return gemv.programs(row, parse_config(config)).front(); };

@@ -1,14 +1,17 @@
-// Every CUDA kernel bound to cases whose first dimension is a symbol: bound once, it computes what it does for the number.
+// Every CUDA kernel bound to cases whose first dimension is a symbol: bound once, it computes what it does for the
+// number.
 #include "kernel/cuda/kernels.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
 #include "tests/support/every_operator.hpp"
 
 namespace cermet {
 namespace {
 
-/// The case's problem with dimension 0 of operands that are as long as operand 0 as the symbol T of up to `spare` more; nothing where it must be known.
-std::optional<Problem> with_symbol(const OpDefinition& op, const Case& recipe, std::int64_t spare, const Target* target) {
+/// The case's problem with dimension 0 of operands that are as long as operand 0 as the symbol T of up to `spare` more;
+/// nothing where it must be known.
+std::optional<Problem> with_symbol(const OpDefinition& op, const Case& recipe, std::int64_t spare,
+                                   const Target* target) {
   if (!recipe.inputs[0] || recipe.inputs[0]->constant || recipe.inputs[0]->type.rank() == 0) return {};
   const Dim size = recipe.inputs[0]->type.dims[0];
   std::vector<std::optional<TensorType>> types;
@@ -43,7 +46,8 @@ TEST_P(CudaSymbolic, BindsWithoutAGpu) {
         if (!problem) continue;
         for (const Kernel* kernel : cuda::kernels_of(op.kind)) {
           if (kernel->declines(*problem)) continue;
-          SCOPED_TRACE(fmt::format("{} case {}, kernel {}, T up to {} more", op.name, recipe.name, kernel->name, spare));
+          SCOPED_TRACE(
+              fmt::format("{} case {}, kernel {}, T up to {} more", op.name, recipe.name, kernel->name, spare));
           EXPECT_TRUE(kernel->bind(*problem));
           EXPECT_GE(kernel->workspace(*problem, 1), 0);
           EXPECT_FALSE(kernel->programs(*problem).empty());
@@ -59,7 +63,8 @@ TEST(CudaSymbolicHeads, AreDeclined) {
   Problem problem = make_problem(definition(OpKind::rope), {heads, std::nullopt, table, table, position}, {});
   problem.maximum.set(Symbol("T"), 8);
   problem.target = device->target();
-  for (const Kernel* kernel : cuda::kernels_of(OpKind::rope)) EXPECT_EQ(kernel->declines(problem), "the number of heads is not known") << kernel->name;
+  for (const Kernel* kernel : cuda::kernels_of(OpKind::rope))
+    EXPECT_EQ(kernel->declines(problem), "the number of heads is not known") << kernel->name;
 }
 
 TEST_P(CudaSymbolic, ComputesAsForTheNumber) {
@@ -80,7 +85,8 @@ TEST_P(CudaSymbolic, ComputesAsForTheNumber) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, CudaSymbolic, testing::ValuesIn(every_operator()), [](const auto& test) { return std::string(test.param->name); });
+INSTANTIATE_TEST_SUITE_P(Operators, CudaSymbolic, testing::ValuesIn(every_operator()),
+                         [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace
 }  // namespace cermet

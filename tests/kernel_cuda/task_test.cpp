@@ -14,14 +14,18 @@ namespace {
 
 alignas(64) std::byte memory[64];
 
-TensorView strided(const Shape& shape, const Shape& strides, DType dtype = DType::f32) { return {memory, dtype, shape, strides}; }
+TensorView strided(const Shape& shape, const Shape& strides, DType dtype = DType::f32) {
+  return {memory, dtype, shape, strides};
+}
 
 /// `items_each` items with `bytes_each` bytes together.
 struct ItemTiles {
   std::int64_t items_each = 0, bytes_each = 0;
   friend bool operator==(const ItemTiles&, const ItemTiles&) = default;
 };
-ItemTiles tiles_of(const ByteRange& range) { return range.box.is_given() ? ItemTiles{range.box.grid.extent[3], range.box.axes[0].step} : ItemTiles{}; }
+ItemTiles tiles_of(const ByteRange& range) {
+  return range.box.is_given() ? ItemTiles{range.box.grid.extent[3], range.box.axes[0].step} : ItemTiles{};
+}
 
 TEST(RowsOfItems, RowsThatAreEvenlyApartAreSharedOut) {
   EXPECT_EQ(tiles_of(rows_of_items(strided({6, 8}, {8, 1}), 1, 1)), (ItemTiles{1, 32}));
@@ -60,8 +64,10 @@ TEST(Narrow, ALaunchHasNoMoreItemsThanATaskCounts) {
   queue.run(1, most_narrow - 1, 0);
   ASSERT_EQ(plan.launches().size(), 2u);
   for (const Launch& launch : plan.launches()) EXPECT_EQ(launch.shape.blocks, most_narrow);
-  EXPECT_EQ(error_text([&] { queue.run(0, most_narrow + 1, 0); }), "launch: expected at most 2147482624 work items, found 2147482625");
-  EXPECT_EQ(error_text([&] { queue.run(0, std::int64_t{1} << 33, 0, 132); }), "launch: expected at most 2147482624 work items, found 8589934592");
+  EXPECT_EQ(error_text([&] { queue.run(0, most_narrow + 1, 0); }),
+            "launch: expected at most 2147482624 work items, found 2147482625");
+  EXPECT_EQ(error_text([&] { queue.run(0, std::int64_t{1} << 33, 0, 132); }),
+            "launch: expected at most 2147482624 work items, found 8589934592");
 }
 
 TEST(Narrow, RowsOfALaunchAreCounted) {
@@ -71,8 +77,14 @@ TEST(Narrow, RowsOfALaunchAreCounted) {
     return RowWalk(std::span(&operand, 1)).rows();
   };
   EXPECT_EQ(rows(strided({most_narrow, 8}, {0, 1})), most_narrow);
-  EXPECT_EQ(error_text([&] { rows(strided({many, 8}, {0, 1})); }), "row kernel: expected at most 2147482624 rows of a launch, found 4294967299");
-  EXPECT_EQ(error_text([&] { rows(strided({1 << 20, 1 << 12, 8}, {8, 0, 1})); }), "row kernel: expected at most 2147482624 rows of a launch, found 4294967296");
+  EXPECT_EQ(error_text([&] {
+              rows(strided({many, 8}, {0, 1}));
+            }),
+            "row kernel: expected at most 2147482624 rows of a launch, found 4294967299");
+  EXPECT_EQ(error_text([&] {
+              rows(strided({1 << 20, 1 << 12, 8}, {8, 0, 1}));
+            }),
+            "row kernel: expected at most 2147482624 rows of a launch, found 4294967296");
 }
 
 /// What kernels of products say of operands that are larger than any memory.
@@ -80,7 +92,9 @@ std::string refusal_of_product(std::string_view kernel_name, std::int64_t rows) 
   const auto kernels = kernels_of(OpKind::linear);
   const auto kernel = std::ranges::find(kernels, kernel_name, &Kernel::name);
   require(kernel != kernels.end(), "no kernel {}", kernel_name);
-  Problem problem = make_problem(definition(OpKind::linear), {TensorType{DType::bf16, {Dim(2), Dim(8)}}, TensorType{DType::bf16, {Dim(8), Dim(8)}}}, {});
+  Problem problem =
+      make_problem(definition(OpKind::linear),
+                   {TensorType{DType::bf16, {Dim(2), Dim(8)}}, TensorType{DType::bf16, {Dim(8), Dim(8)}}}, {});
   problem.constant_inputs = 2;
   NullLaunches null(problem, **kernel);
   const TensorView inputs[] = {strided({rows, 8}, {8, 1}, DType::bf16), strided({8, 8}, {8, 1}, DType::bf16)};
@@ -89,8 +103,11 @@ std::string refusal_of_product(std::string_view kernel_name, std::int64_t rows) 
 }
 
 TEST(Narrow, RowsOfProductsAreCounted) {
-  for (const std::string_view kernel : {"gemm.linear.general", "gemm.linear.tensor", "gemm.linear.hopper", "gemv.linear"})
-    EXPECT_EQ(refusal_of_product(kernel, (std::int64_t{1} << 32) + 1), "product: expected at most 2147482624 rows, found 4294967297") << kernel;
+  for (const std::string_view kernel :
+       {"gemm.linear.general", "gemm.linear.tensor", "gemm.linear.hopper", "gemv.linear"})
+    EXPECT_EQ(refusal_of_product(kernel, (std::int64_t{1} << 32) + 1),
+              "product: expected at most 2147482624 rows, found 4294967297")
+        << kernel;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// Decoding attention of many sequences, whose lengths say whether blocks have whole spans or share all units: both, and how the one gives way to the other.
+// Decoding attention of many sequences, whose lengths say whether blocks have whole spans or share all units: both, and
+// how the one gives way to the other.
 #include "kernel/cuda/device/attention/decode_config.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/select.hpp"
 #include "tests/kernel_cuda/device_case.hpp"
 #include "tests/kernel_cuda/paged_case.hpp"
@@ -20,7 +21,8 @@ struct SpansCase {
     const std::int64_t unit_keys = 4 * (sequences.head_size <= 64 ? 32 : 16);
     std::int64_t units = 0, longest = 0;
     for (std::size_t s = 0; s < sequences.contexts.size(); ++s) {
-      const std::int64_t tiles = div_up(static_cast<std::int64_t>(sequences.queries[s]) * sequences.heads / sequences.kv_heads, rows());
+      const std::int64_t tiles =
+          div_up(static_cast<std::int64_t>(sequences.queries[s]) * sequences.heads / sequences.kv_heads, rows());
       if (tiles > 1) return false;
       if (tiles == 0) continue;
       const std::int64_t own = div_up(static_cast<std::int64_t>(sequences.contexts[s]), unit_keys);
@@ -46,7 +48,8 @@ std::vector<SpansCase> spans_cases() {
       {"all_long", false, with([](PagedCase& c) { std::ranges::fill(c.contexts, 700); })},
       {"several_tiles", false, with([](PagedCase& c) { c.queries[9] = 3; })},
       {"odd_heads_one_long", false, with([](PagedCase& c) { c.head_size = 40, c.contexts[17] = 700; })},
-      {"wide_of_16_rows_one_long", false, with([](PagedCase& c) { c.q = DType::f32, c.heads = 24, c.head_size = 128, c.contexts[0] = 500; }, 190)},
+      {"wide_of_16_rows_one_long", false,
+       with([](PagedCase& c) { c.q = DType::f32, c.heads = 24, c.head_size = 128, c.contexts[0] = 500; }, 190)},
   };
 }
 
@@ -68,9 +71,11 @@ TEST(WholeSpans, OneSpanIsNeverAgainstWhatAllSay) {
   constexpr int blocks = 264;
   for (const int spans : {1, 8, 100, 200, 263, 264})
     for (int longest = 1; longest < 200; ++longest)
-      for (const int all : {longest, longest + (spans - 1) / 2, spans * longest})  // units of all spans, of which one has the most
+      for (const int all :
+           {longest, longest + (spans - 1) / 2, spans * longest})  // units of all spans, of which one has the most
         if (attention::whole_spans_suit(longest, all, blocks)) {
-          for (int own = 0; own <= longest; ++own) ASSERT_TRUE(attention::whole_spans_suit(own, own * spans, blocks)) << spans << " spans, " << own;
+          for (int own = 0; own <= longest; ++own)
+            ASSERT_TRUE(attention::whole_spans_suit(own, own * spans, blocks)) << spans << " spans, " << own;
         }
 }
 
@@ -80,7 +85,8 @@ class WholeSpansOn : public testing::TestWithParam<const char*> {};
 TEST_P(WholeSpansOn, AgreeWithTheReference) {
   TestDevice& gpu = TestDevice::get();
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
-  if (gpu.device->target()->compute_capability != 90) GTEST_SKIP() << "the programs are those of compute capability 9.0";
+  if (gpu.device->target()->compute_capability != 90)
+    GTEST_SKIP() << "the programs are those of compute capability 9.0";
   for (const SpansCase& c : spans_cases()) {
     CaseData data = make_case_data(definition(OpKind::incre_flash_attention), c.sequences.named(c.name));
     data.problem.target = gpu.device->target();
@@ -90,7 +96,9 @@ TEST_P(WholeSpansOn, AgreeWithTheReference) {
     const Expected expected = run_reference(data);
     RecordingStream recording(*gpu.stream, programs, gpu.programs->get(programs));
     for (int run = 0; run < 2; ++run)
-      EXPECT_EQ(run_case_on_device(data, expected, *choice.kernel, gpu.queue(), gpu.pool, {.padding = 8, .config = choice.config}, nullptr, &recording), "")
+      EXPECT_EQ(run_case_on_device(data, expected, *choice.kernel, gpu.queue(), gpu.pool,
+                                   {.padding = 8, .config = choice.config}, nullptr, &recording),
+                "")
           << c.name << ", run " << run;
     ASSERT_EQ(recording.launches.size(), 2u) << c.name;
     EXPECT_EQ(recording.launches.front().program, "attention/decode") << c.name;

@@ -32,12 +32,15 @@ class IncludeRules {
  public:
   explicit IncludeRules(const fs::path& root) {
     rank_["cermet/"] = 8;  // the installed headers: for api/, cli/ and users
-    for_matches(root / "src" / "README.md", std::regex(R"(^\| (\d+) \| `([a-z/]+/)`)"), [&](const std::smatch& row) { rank_[row[2]] = std::stoi(row[1]); });
-    for_matches(root / "cmake" / "embed.cmake", std::regex(R"(^list\(APPEND headers ([^)]+)\))"), [&](const std::smatch& list) {
-      const std::string names = list[1];
-      const std::regex name(R"(\S+)");
-      for (std::sregex_iterator at(names.begin(), names.end(), name), end; at != end; ++at) embedded_.insert(at->str());
-    });
+    for_matches(root / "src" / "README.md", std::regex(R"(^\| (\d+) \| `([a-z/]+/)`)"),
+                [&](const std::smatch& row) { rank_[row[2]] = std::stoi(row[1]); });
+    for_matches(root / "cmake" / "embed.cmake", std::regex(R"(^list\(APPEND headers ([^)]+)\))"),
+                [&](const std::smatch& list) {
+                  const std::string names = list[1];
+                  const std::regex name(R"(\S+)");
+                  for (std::sregex_iterator at(names.begin(), names.end(), name), end; at != end; ++at)
+                    embedded_.insert(at->str());
+                });
   }
 
   /// Why a file may not include another, both relative to src/; empty where it may.
@@ -45,16 +48,22 @@ class IncludeRules {
     const std::string own = folder(file), other = folder(include);
     if (own.empty()) return "its folder is not in the table of src/README.md";
     if (other.empty()) return "expected a folder of the table of src/README.md";
-    if (is_device_code(file) && !is_device_code(include)) return "expected a header that cmake/embed.cmake gives to NVRTC";
+    if (is_device_code(file) && !is_device_code(include))
+      return "expected a header that cmake/embed.cmake gives to NVRTC";
     const std::string own_backend = backend(own), other_backend = backend(other);
-    if (!own_backend.empty() && !other_backend.empty() && own_backend != other_backend) return "expected nothing of another backend than " + own_backend;
+    if (!own_backend.empty() && !other_backend.empty() && own_backend != other_backend)
+      return "expected nothing of another backend than " + own_backend;
     if (own.substr(0, own.find('/')) == other.substr(0, other.find('/'))) return "";
     const int own_rank = rank_.at(own), other_rank = rank_.at(other);
-    return other_rank < own_rank ? "" : "expected a rank below " + std::to_string(own_rank) + ", found " + std::to_string(other_rank);
+    return other_rank < own_rank
+               ? ""
+               : "expected a rank below " + std::to_string(own_rank) + ", found " + std::to_string(other_rank);
   }
 
   /// What NVRTC compiles: it has no headers but those, not even the standard library's.
-  bool is_device_code(const std::string& file) const { return file.starts_with("kernel/cuda/device/") || embedded_.contains(file); }
+  bool is_device_code(const std::string& file) const {
+    return file.starts_with("kernel/cuda/device/") || embedded_.contains(file);
+  }
 
  private:
   /// The longest row that a path is below; empty where there is none.
@@ -87,10 +96,12 @@ inline IncludeReport check_includes(const fs::path& root) {
       ++report.includes;
       if (!problem.empty()) report.broken.push_back("src/" + file + " includes " + include + ": " + problem);
     };
-    for_matches(entry.path(), quoted, [&](const std::smatch& include) { check(include[1], rules.problem(file, include[1])); });
+    for_matches(entry.path(), quoted,
+                [&](const std::smatch& include) { check(include[1], rules.problem(file, include[1])); });
     // Headers that a host compiler reads too take <cstdint> where NVRTC does not see it; a .cuh may not.
     for_matches(entry.path(), angled, [&](const std::smatch& include) {
-      check(include[1], entry.path().extension() == ".cuh" ? "expected a header that cmake/embed.cmake gives to NVRTC" : "");
+      check(include[1],
+            entry.path().extension() == ".cuh" ? "expected a header that cmake/embed.cmake gives to NVRTC" : "");
     });
   }
   return report;

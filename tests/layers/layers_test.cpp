@@ -1,4 +1,5 @@
-// Includes follow the table of src/README.md: to lower ranks, never to another backend, and from device code to device code alone.
+// Includes follow the table of src/README.md: to lower ranks, never to another backend, and from device code to device
+// code alone.
 #include <gtest/gtest.h>
 
 #include "tests/layers/includes.hpp"
@@ -39,7 +40,8 @@ const Row rows[]{
     {"kernel/cuda/device/a.cuh", "kernel/cuda/device/ptx/b.cuh", ""},
     {"kernel/cuda/device/a.cuh", "format/half.hpp", ""},
     {"kernel/cuda/device/a.cuh", "format/element.hpp", "expected a header that cmake/embed.cmake gives to NVRTC"},
-    {"kernel/cuda/device/gemm/a.hpp", "kernel/cuda/task.hpp", "expected a header that cmake/embed.cmake gives to NVRTC"},
+    {"kernel/cuda/device/gemm/a.hpp", "kernel/cuda/task.hpp",
+     "expected a header that cmake/embed.cmake gives to NVRTC"},
     {"format/half.hpp", "base/dtype.hpp", "expected a header that cmake/embed.cmake gives to NVRTC"},
     {"kernel/cuda/device/a.cuh", "<cstdint>", "expected a header that cmake/embed.cmake gives to NVRTC"},
     {"kernel/cuda/device/a.hpp", "<cstdint>", ""},

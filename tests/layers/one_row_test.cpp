@@ -1,5 +1,6 @@
-// An elementwise operator is a row of op/pointwise.inc: reference, kernels of both backends, bindings and documentation follow from it. So no other source
-// names one, but for what some operators have besides: rewrite rules, and the operators of ONNX that become them.
+// An elementwise operator is a row of op/pointwise.inc: reference, kernels of both backends, bindings and documentation
+// follow from it. So no other source names one, but for what some operators have besides: rewrite rules, and the
+// operators of ONNX that become them.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -43,7 +44,9 @@ TEST(OneRow, IsAllThatNamesAnElementwiseOperator) {
   for (const char* op : {"celu", "selu", "mish", "hard_swish", "bitwise_not"}) {
     std::set<std::string> files = files_that_name(op);
     EXPECT_EQ(files.erase("src/op/pointwise.inc"), 1u) << op;
-    for (const std::string& file : files) EXPECT_TRUE(file.starts_with("src/onnx/") || file.starts_with("src/graph/rewrite/")) << op << " is named in " << file;
+    for (const std::string& file : files)
+      EXPECT_TRUE(file.starts_with("src/onnx/") || file.starts_with("src/graph/rewrite/"))
+          << op << " is named in " << file;
   }
 }
 

@@ -43,16 +43,19 @@ TEST(BatchSampler, EachSequenceGetsWhatItGetsAlone) {
   }
   for (unsigned step = 0; step < 12; ++step) {
     std::vector<int> sequences;  // another order in each step; a row of none, and a sequence that is left out
-    for (int i = 0; i < count; ++i) sequences.push_back(static_cast<int>((static_cast<unsigned>(i) * 5 + step) % static_cast<unsigned>(count)));
+    for (int i = 0; i < count; ++i)
+      sequences.push_back(static_cast<int>((static_cast<unsigned>(i) * 5 + step) % static_cast<unsigned>(count)));
     if (step % 3 == 1) sequences[2] = -1;
     if (step % 4 == 2) sequences.pop_back();
     std::vector<float> logits = some_logits(std::ssize(sequences), step);
-    const std::span<const std::int32_t> ids = together.choose(TensorView(logits.data(), DType::f32, {std::ssize(sequences), vocabulary}), sequences);
+    const std::span<const std::int32_t> ids =
+        together.choose(TensorView(logits.data(), DType::f32, {std::ssize(sequences), vocabulary}), sequences);
     ASSERT_EQ(ids.size(), sequences.size());
     for (std::size_t i = 0; i < sequences.size(); ++i) {
       if (sequences[i] < 0) continue;
       const TensorView row(logits.data() + static_cast<std::int64_t>(i) * vocabulary, DType::f32, {1, vocabulary});
-      EXPECT_EQ(ids[i], alone[static_cast<std::size_t>(sequences[i])]->next(row)) << "step " << step << ", sequence " << sequences[i];
+      EXPECT_EQ(ids[i], alone[static_cast<std::size_t>(sequences[i])]->next(row))
+          << "step " << step << ", sequence " << sequences[i];
     }
   }
 }
@@ -67,7 +70,8 @@ TEST(BatchSampler, TakesTokensThatWereFoundElsewhereWhereAllTakeTheLargest) {
   EXPECT_FALSE(sampler.take_largest(std::array{0, 1}));
   EXPECT_FALSE(sampler.take_largest(std::array{2}));
   std::array<std::int32_t, 2> found{5, 3};
-  const std::span<const std::int32_t> ids = sampler.choose(TensorView(found.data(), DType::i32, {2}), std::array{0, -1});
+  const std::span<const std::int32_t> ids =
+      sampler.choose(TensorView(found.data(), DType::i32, {2}), std::array{0, -1});
   EXPECT_EQ(ids[0], 5);
   EXPECT_EQ(sampler.draws(0), 1);
 }

@@ -1,4 +1,5 @@
-// Checkpoints as tools and fine-tunes write them, each with the logits that transformers or an emulation of the stored format gives.
+// Checkpoints as tools and fine-tunes write them, each with the logits that transformers or an emulation of the stored
+// format gives.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -78,13 +79,15 @@ std::vector<std::string> cases_with_logits() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(cases)) {
     if (!std::filesystem::exists(entry.path() / "case.json")) continue;
-    if (JsonDocument::read(entry.path() / "case.json").root().at("kind").as_string() == "logits") names.push_back(entry.path().filename().string());
+    if (JsonDocument::read(entry.path() / "case.json").root().at("kind").as_string() == "logits")
+      names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CheckpointCases, testing::ValuesIn(cases_with_logits()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, CheckpointCases, testing::ValuesIn(cases_with_logits()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace cermet

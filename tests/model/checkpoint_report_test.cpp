@@ -14,13 +14,16 @@ using test::content_of;
 using test::ScratchFolder;
 
 /// A copy of a model's folder in which `edit` changes the list of tensors before zeros are written for all of them.
-Checkpoint zeros_like(const ScratchFolder& scratch, const std::filesystem::path& model, const std::function<void(std::vector<TensorSpec>&)>& edit) {
+Checkpoint zeros_like(const ScratchFolder& scratch, const std::filesystem::path& model,
+                      const std::function<void(std::vector<TensorSpec>&)>& edit) {
   scratch.file("config.json", content_of(model / "config.json"));
   std::vector<TensorSpec> specs;
-  for (const ExpectedTensor& tensor : expected_tensors(load_config(model))) specs.push_back({tensor.name, load_config(model).dtype, tensor.shape});
+  for (const ExpectedTensor& tensor : expected_tensors(load_config(model)))
+    specs.push_back({tensor.name, load_config(model).dtype, tensor.shape});
   edit(specs);
   SafetensorsWriter writer(scratch / "model.safetensors", specs);
-  for (std::size_t i = 0; i < specs.size(); ++i) writer.write(i, 0, std::vector<std::byte>(static_cast<std::size_t>(writer.bytes_of(i))));
+  for (std::size_t i = 0; i < specs.size(); ++i)
+    writer.write(i, 0, std::vector<std::byte>(static_cast<std::size_t>(writer.bytes_of(i))));
   writer.commit();
   return Checkpoint::open(scratch.path());
 }
@@ -52,8 +55,10 @@ TEST(CheckpointReport, ListsWhatIsMissingOrMisshapen) {
   });
   const CheckpointReport found = report(checkpoint);
   ASSERT_EQ(found.problems.size(), 3u);
-  EXPECT_NE(found.problems[0].find("expected the tensor \"model.embed_tokens.weight\" of shape [320, 96], found none"), std::string::npos);
-  EXPECT_NE(found.problems[1].find("\"model.layers.0.self_attn.q_proj.weight\": expected shape [96, 96], found [96]"), std::string::npos);
+  EXPECT_NE(found.problems[0].find("expected the tensor \"model.embed_tokens.weight\" of shape [320, 96], found none"),
+            std::string::npos);
+  EXPECT_NE(found.problems[1].find("\"model.layers.0.self_attn.q_proj.weight\": expected shape [96, 96], found [96]"),
+            std::string::npos);
   EXPECT_NE(found.problems[2].find("found i8"), std::string::npos);
   ASSERT_EQ(found.warnings.size(), 1u);
   EXPECT_EQ(found.warnings[0], "1 tensors: expected f32 as config.json states, found another type");
@@ -71,7 +76,9 @@ TEST(CheckpointReport, WarnsOfTensorsThatNothingReads) {
   const CheckpointReport found = report(checkpoint);
   EXPECT_TRUE(found.problems.empty());
   ASSERT_EQ(found.warnings.size(), 1u);
-  EXPECT_NE(found.warnings[0].find("\"model.layers.0.self_attn.q_proj.bias\": expected no tensor of this name, found BF16[96]"), std::string::npos);
+  EXPECT_NE(found.warnings[0].find(
+                "\"model.layers.0.self_attn.q_proj.bias\": expected no tensor of this name, found BF16[96]"),
+            std::string::npos);
 }
 
 TEST(CheckpointCheck, ReadsEverythingAndCountsNonFiniteValues) {
@@ -90,7 +97,8 @@ TEST(CheckpointCheck, ReadsEverythingAndCountsNonFiniteValues) {
   scratch.file("model.safetensors", bytes);
   ThreadPool pool(2);
   std::int64_t reported = 0;
-  const CheckpointCheck found = check(Checkpoint::open(scratch.path()), pool, {.on_progress = [&](std::int64_t done, std::int64_t) { reported = done; }});
+  const CheckpointCheck found = check(Checkpoint::open(scratch.path()), pool,
+                                      {.on_progress = [&](std::int64_t done, std::int64_t) { reported = done; }});
   EXPECT_TRUE(found.ok());
   EXPECT_EQ(found.bytes_read, original.total_bytes());
   EXPECT_EQ(reported, original.total_bytes());  // the last call says that all is done
@@ -107,7 +115,8 @@ TEST(CheckpointCheck, ReadsEverythingAndCountsNonFiniteValues) {
 TEST(CheckpointCheck, CanBeCancelled) {
   ThreadPool pool(2);
   const std::atomic<bool> cancelled{true};
-  test::expect_error(Status::cancelled, {"cancelled"}, [&] { check(Checkpoint::open(small_model), pool, {.cancelled = &cancelled}); });
+  test::expect_error(Status::cancelled, {"cancelled"},
+                     [&] { check(Checkpoint::open(small_model), pool, {.cancelled = &cancelled}); });
 }
 
 // Every bit pattern of the small types, and random ones of the large, against the decoder.
@@ -119,7 +128,8 @@ TEST(CountNonFinite, AgreesWithTheDecoder) {
     std::vector<std::byte> bytes(65536 * size);
     for (std::size_t e = 0; e < 65536; ++e) {  // the upper 16 bits run through all values; lower ones are 0 or 1
       for (std::size_t b = 0; b < size; ++b)
-        bytes[e * size + b] = b + 2 >= size ? static_cast<std::byte>(e >> (8 * (b + 2 - size))) : static_cast<std::byte>(b == 0 && e % 3 == 0);
+        bytes[e * size + b] = b + 2 >= size ? static_cast<std::byte>(e >> (8 * (b + 2 - size)))
+                                            : static_cast<std::byte>(b == 0 && e % 3 == 0);
       if (size == 1) bytes[e] = static_cast<std::byte>(e);
     }
     NonFiniteCount expected;

@@ -12,7 +12,8 @@ using test::content_of;
 using test::expect_error;
 using test::ScratchFolder;
 
-/// A folder with the configuration of a small model and a shard for each given list of (name, value): tensors of one byte.
+/// A folder with the configuration of a small model and a shard for each given list of (name, value): tensors of one
+/// byte.
 struct Folder {
   ScratchFolder scratch;
 
@@ -25,7 +26,8 @@ struct Folder {
     writer.commit();
   }
   void index(std::string_view weight_map) const {
-    scratch.file("model.safetensors.index.json", fmt::format(R"({{"metadata":{{"total_size":12345}},"weight_map":{}}})", weight_map));
+    scratch.file("model.safetensors.index.json",
+                 fmt::format(R"({{"metadata":{{"total_size":12345}},"weight_map":{}}})", weight_map));
   }
   Checkpoint open() const { return Checkpoint::open(scratch.path()); }
   void refuse(Status status, std::initializer_list<std::string_view> fragments) const {
@@ -39,9 +41,12 @@ TEST(Checkpoint, ReadsTheDemoModelFromTwoShards) {
   EXPECT_EQ(demo.tensors().size(), 200u);
   EXPECT_EQ(demo.total_bytes(), 2 * 12730368);
   EXPECT_EQ(demo.config().architecture, Architecture::qwen3_moe);
-  EXPECT_TRUE(std::is_sorted(demo.tensors().begin(), demo.tensors().end(), [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; }));
-  for (const ExpectedTensor& tensor : expected_tensors(demo.config())) EXPECT_NO_THROW(demo.require(tensor.name, tensor.shape));
-  EXPECT_EQ(demo.file_of(*demo.find("model.layers.5.mlp.gate.weight")).path().filename(), "model-00002-of-00002.safetensors");
+  EXPECT_TRUE(std::is_sorted(demo.tensors().begin(), demo.tensors().end(),
+                             [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; }));
+  for (const ExpectedTensor& tensor : expected_tensors(demo.config()))
+    EXPECT_NO_THROW(demo.require(tensor.name, tensor.shape));
+  EXPECT_EQ(demo.file_of(*demo.find("model.layers.5.mlp.gate.weight")).path().filename(),
+            "model-00002-of-00002.safetensors");
 }
 
 TEST(Checkpoint, RequireNamesWhatItFound) {
@@ -49,15 +54,18 @@ TEST(Checkpoint, RequireNamesWhatItFound) {
   const std::int64_t right[] = {320, 96}, wrong[] = {96, 320}, longer[] = {320, 96, 1};
   EXPECT_EQ(&checkpoint.require("lm_head.weight", right), checkpoint.find("lm_head.weight"));
   EXPECT_EQ(checkpoint.find("lm_head"), nullptr);
-  expect_error(Status::invalid_file, {"model.safetensors: \"lm_head.weight\": expected shape [96, 320], found [320, 96]"},
+  expect_error(Status::invalid_file,
+               {"model.safetensors: \"lm_head.weight\": expected shape [96, 320], found [320, 96]"},
                [&] { checkpoint.require("lm_head.weight", wrong); });
-  expect_error(Status::invalid_file, {"expected shape [320, 96, 1]"}, [&] { checkpoint.require("lm_head.weight", longer); });
+  expect_error(Status::invalid_file, {"expected shape [320, 96, 1]"},
+               [&] { checkpoint.require("lm_head.weight", longer); });
   expect_error(Status::invalid_file, {"llama-gqa-f32: expected the tensor \"nothing\" of shape [320, 96], found none"},
                [&] { checkpoint.require("nothing", right); });
   const Folder bytes;
   bytes.shard("model.safetensors", {"x"});
   const std::int64_t one[] = {1};
-  expect_error(Status::unsupported, {"\"x\": expected f16, bf16, f32 or f64, found u8"}, [&] { bytes.open().require("x", one); });
+  expect_error(Status::unsupported, {"\"x\": expected f16, bf16, f32 or f64, found u8"},
+               [&] { bytes.open().require("x", one); });
 }
 
 TEST(Checkpoint, ReadsData) {
@@ -103,10 +111,13 @@ TEST(Checkpoint, RefusesAFileOfBadConfigurationBeforeItsWeights) {
 
 TEST(Checkpoint, RefusesAnIndexThatPointsElsewhere) {
   const Folder folder;
-  for (const std::string_view name : {"../model.safetensors", "/etc/passwd", "sub/model.safetensors", "..", ".", "", "a\\\\b", "a\\u0000b"}) {
+  for (const std::string_view name :
+       {"../model.safetensors", "/etc/passwd", "sub/model.safetensors", "..", ".", "", "a\\\\b", "a\\u0000b"}) {
     SCOPED_TRACE(name);
     folder.index(fmt::format(R"({{"x":"{}"}})", name));
-    folder.refuse(Status::invalid_file, {"model.safetensors.index.json: weight_map.x: expected the plain name of a file in the same folder, found \""});
+    folder.refuse(
+        Status::invalid_file,
+        {"model.safetensors.index.json: weight_map.x: expected the plain name of a file in the same folder, found \""});
   }
   folder.index(R"({"x":7})");
   folder.refuse(Status::invalid_file, {"weight_map.x: expected a string, found 7"});
@@ -124,7 +135,8 @@ TEST(Checkpoint, RefusesAnIndexThatDoesNotFitItsFiles) {
   folder.index(R"({"a":"one.safetensors","b":"two.safetensors"})");
   folder.refuse(Status::io, {"expected the file \"two.safetensors\", found none"});
   folder.shard("two.safetensors", {"c"});
-  EXPECT_EQ(folder.open().tensors().size(), 3u);  // "b" is in another file than the index says, which readers take as it is
+  EXPECT_EQ(folder.open().tensors().size(),
+            3u);  // "b" is in another file than the index says, which readers take as it is
   folder.index(R"({"a":"one.safetensors","a":"one.safetensors"})");
   folder.refuse(Status::invalid_file, {"found \"a\" twice"});
 }
@@ -134,7 +146,8 @@ TEST(Checkpoint, RefusesABrokenShard) {
   folder.shard("one.safetensors", {"a", "b"});
   folder.index(R"({"a":"one.safetensors","b":"one.safetensors"})");
   EXPECT_EQ(folder.open().tensors().size(), 2u);
-  std::filesystem::resize_file(folder.scratch / "one.safetensors", std::filesystem::file_size(folder.scratch / "one.safetensors") - 1);
+  std::filesystem::resize_file(folder.scratch / "one.safetensors",
+                               std::filesystem::file_size(folder.scratch / "one.safetensors") - 1);
   folder.refuse(Status::invalid_file, {"one.safetensors: \"b\": expected data within 1 bytes"});
   std::filesystem::remove(folder.scratch / "one.safetensors");
   std::filesystem::create_directory(folder.scratch / "one.safetensors");

@@ -17,13 +17,16 @@ using test::ScratchFolder;
 
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> entries;
-  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder)) entries.push_back(entry.path());
+  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder))
+    entries.push_back(entry.path());
   std::sort(entries.begin(), entries.end());
   return entries;
 }
 
 ModelConfig reference(std::string_view name) { return load_config(model_data / "reference" / name); }
-ModelConfig good(std::string_view name) { return load_config_file(model_data / "config_good" / (std::string(name) + ".json")); }
+ModelConfig good(std::string_view name) {
+  return load_config_file(model_data / "config_good" / (std::string(name) + ".json"));
+}
 using Windows = std::vector<std::int64_t>;
 
 TEST(Config, ReadsEveryReferenceModelAndItsTensors) {
@@ -33,7 +36,8 @@ TEST(Config, ReadsEveryReferenceModelAndItsTensors) {
     SCOPED_TRACE(folder);
     const Checkpoint checkpoint = Checkpoint::open(folder);
     const std::vector<ExpectedTensor> expected = expected_tensors(checkpoint.config());
-    for (const ExpectedTensor& tensor : expected) EXPECT_EQ(checkpoint.require(tensor.name, tensor.shape).dtype, checkpoint.config().dtype);
+    for (const ExpectedTensor& tensor : expected)
+      EXPECT_EQ(checkpoint.require(tensor.name, tensor.shape).dtype, checkpoint.config().dtype);
     EXPECT_EQ(expected.size(), checkpoint.tensors().size());
   }
 }
@@ -78,7 +82,8 @@ TEST(Config, ReadsExperts) {
   EXPECT_EQ(mixed.experts_per_token, 3);
   EXPECT_EQ(mixed.expert_intermediate_size, 40);
   EXPECT_FALSE(mixed.renormalize_experts);
-  EXPECT_EQ(mixed.sparse, (std::vector<bool>{false, false, false, true}));  // every second layer, and layer 1 is excepted
+  EXPECT_EQ(mixed.sparse,
+            (std::vector<bool>{false, false, false, true}));  // every second layer, and layer 1 is excepted
   const ModelConfig mixtral = reference("mixtral-bf16");
   EXPECT_EQ(mixtral.experts, 8);
   EXPECT_EQ(mixtral.expert_intermediate_size, 160);
@@ -117,10 +122,12 @@ TEST(Config, ReadsRotaryScaling) {
 }
 
 bool same(const RopeParameters& a, const RopeParameters& b) {
-  return a.scaling == b.scaling && a.theta == b.theta && a.factor == b.factor && a.low_freq_factor == b.low_freq_factor &&
-         a.high_freq_factor == b.high_freq_factor && a.original_max_position_embeddings == b.original_max_position_embeddings &&
-         a.attention_factor == b.attention_factor && a.mscale == b.mscale && a.mscale_all_dim == b.mscale_all_dim && a.beta_fast == b.beta_fast &&
-         a.beta_slow == b.beta_slow && a.truncate == b.truncate && a.rotary_dim == b.rotary_dim;
+  return a.scaling == b.scaling && a.theta == b.theta && a.factor == b.factor &&
+         a.low_freq_factor == b.low_freq_factor && a.high_freq_factor == b.high_freq_factor &&
+         a.original_max_position_embeddings == b.original_max_position_embeddings &&
+         a.attention_factor == b.attention_factor && a.mscale == b.mscale && a.mscale_all_dim == b.mscale_all_dim &&
+         a.beta_fast == b.beta_fast && a.beta_slow == b.beta_slow && a.truncate == b.truncate &&
+         a.rotary_dim == b.rotary_dim;
 }
 
 TEST(Config, TheOldSpellingSaysTheSame) {
@@ -148,9 +155,10 @@ TEST(Config, TheOldSpellingSaysTheSame) {
 
 /// The smallest Llama configuration with some fields added; a later field with the name of an earlier one replaces it.
 std::string llama_with(std::string_view fields) {
-  return fmt::format(R"({{"architectures":["LlamaForCausalLM"],"vocab_size":320,"hidden_size":96,"intermediate_size":160,"num_hidden_layers":3,)"
-                     R"("num_attention_heads":6{}{}}})",
-                     fields.empty() ? "" : ",", fields);
+  return fmt::format(
+      R"({{"architectures":["LlamaForCausalLM"],"vocab_size":320,"hidden_size":96,"intermediate_size":160,"num_hidden_layers":3,)"
+      R"("num_attention_heads":6{}{}}})",
+      fields.empty() ? "" : ",", fields);
 }
 
 ModelConfig parse_config(const std::string& text) {
@@ -168,14 +176,23 @@ TEST(Config, FillsInDefaults) {
   EXPECT_FALSE(config.bos_id.has_value());
   EXPECT_TRUE(config.eos_ids.empty());
   EXPECT_FALSE(config.tie_word_embeddings);
-  EXPECT_EQ(parse_config(llama_with(R"("head_dim":null,"num_key_value_heads":null,"rope_scaling":null,"quantization_config":null)")).head_dim, 16);
+  EXPECT_EQ(
+      parse_config(
+          llama_with(R"("head_dim":null,"num_key_value_heads":null,"rope_scaling":null,"quantization_config":null)"))
+          .head_dim,
+      16);
 }
 
 TEST(Config, TheNewSpellingOfTheTypeWins) {
   EXPECT_EQ(parse_config(llama_with(R"("dtype":"float16","torch_dtype":"bfloat16")")).dtype, DType::f16);
-  EXPECT_EQ(parse_config(llama_with(R"("rope_theta":5000,"rope_parameters":{"rope_theta":7000,"rope_type":"default"})")).rope.theta, 7000);
-  EXPECT_EQ(parse_config(llama_with(R"("rope_theta":5000,"rope_parameters":{"rope_type":"default"})")).rope.theta, 5000);
-  EXPECT_EQ(parse_config(llama_with(R"("rope_scaling":{},"rope_parameters":{"rope_type":"linear","factor":3})")).rope.factor, 3);
+  EXPECT_EQ(parse_config(llama_with(R"("rope_theta":5000,"rope_parameters":{"rope_theta":7000,"rope_type":"default"})"))
+                .rope.theta,
+            7000);
+  EXPECT_EQ(parse_config(llama_with(R"("rope_theta":5000,"rope_parameters":{"rope_type":"default"})")).rope.theta,
+            5000);
+  EXPECT_EQ(
+      parse_config(llama_with(R"("rope_scaling":{},"rope_parameters":{"rope_type":"linear","factor":3})")).rope.factor,
+      3);
 }
 
 // Nothing of these architectures reads it; older tools have left it.
@@ -186,7 +203,10 @@ TEST(Config, AllDimensionsRotate) {
 
 TEST(Config, YarnTakesItsFactorFromTheLengthsWhereItHasNone) {
   const RopeParameters rope =
-      parse_config(llama_with(R"("max_position_embeddings":4096,"rope_scaling":{"type":"yarn","factor":null,"original_max_position_embeddings":1024})")).rope;
+      parse_config(
+          llama_with(
+              R"("max_position_embeddings":4096,"rope_scaling":{"type":"yarn","factor":null,"original_max_position_embeddings":1024})"))
+          .rope;
   EXPECT_EQ(rope.factor, 4);
   EXPECT_EQ(rope.original_max_position_embeddings, 1024);
 }
@@ -211,7 +231,8 @@ TEST(Config, GenerationConfigDecidesWhereTextEnds) {
   scratch.file("generation_config.json", R"({"eos_token_id":[7,8]})");
   EXPECT_EQ(load_config(scratch.path()).eos_ids, (std::vector<std::int32_t>{7, 8}));
   scratch.file("generation_config.json", R"({"eos_token_id":320})");
-  EXPECT_EQ(load_config(scratch.path()).eos_ids, (std::vector<std::int32_t>{5, 6}));  // not in the vocabulary: it never comes
+  EXPECT_EQ(load_config(scratch.path()).eos_ids,
+            (std::vector<std::int32_t>{5, 6}));  // not in the vocabulary: it never comes
 }
 
 TEST(Config, RefusesEveryBadFile) {
@@ -229,7 +250,8 @@ TEST(Config, RefusesEveryBadFile) {
 TEST(Config, RefusesWhatIsNoConfiguration) {
   const ScratchFolder scratch;
   const auto refuse = [&](std::string_view content, std::string_view message) {
-    expect_error(Status::invalid_file, {"config.json: ", message}, [&] { load_config_file(scratch.file("config.json", content)); });
+    expect_error(Status::invalid_file, {"config.json: ", message},
+                 [&] { load_config_file(scratch.file("config.json", content)); });
   };
   refuse("", "expected JSON");
   refuse("[]", "expected an object, found an array");
@@ -242,19 +264,25 @@ TEST(Config, RefusesWhatIsNoConfiguration) {
 
 TEST(Config, RefusesWhatIsNoFolder) {
   const ScratchFolder scratch;
-  expect_error(Status::io, {"absent: expected a model's folder, found nothing"}, [&] { load_config(scratch / "absent"); });
-  expect_error(Status::invalid_argument, {"file: expected a model's folder, found a file"}, [&] { load_config(scratch.file("file", "")); });
+  expect_error(Status::io, {"absent: expected a model's folder, found nothing"},
+               [&] { load_config(scratch / "absent"); });
+  expect_error(Status::invalid_argument, {"file: expected a model's folder, found a file"},
+               [&] { load_config(scratch.file("file", "")); });
   std::filesystem::create_directory(scratch / "empty");
-  expect_error(Status::io, {"empty: expected a folder with config.json, found none"}, [&] { load_config(scratch / "empty"); });
+  expect_error(Status::io, {"empty: expected a folder with config.json, found none"},
+               [&] { load_config(scratch / "empty"); });
 }
 
 // Numbers of a valid file replaced by hostile ones: an error or a configuration whose tensors can be listed.
 TEST(Config, SurvivesHostileNumbers) {
   const std::string base = test::content_of(model_data / "reference/qwen3moe-mixed-f32/config.json");
-  const std::vector<std::string_view> hostile{"0",      "-1",  "1",    "2",    "7",     "65536", "2147483647", "2147483648",         "1e308",
-                                              "1e-300", "0.5", "null", "true", "\"x\"", "[]",    "{}",         "9223372036854775807"};
+  const std::vector<std::string_view> hostile{
+      "0",      "-1",  "1",    "2",    "7",     "65536", "2147483647", "2147483648",         "1e308",
+      "1e-300", "0.5", "null", "true", "\"x\"", "[]",    "{}",         "9223372036854775807"};
   std::mt19937 random(11);
-  const auto below = [&](std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random); };
+  const auto below = [&](std::size_t bound) {
+    return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random);
+  };
   int accepted = 0;
   for (int round = 0; round < 2000; ++round) {
     std::string text = base;

@@ -19,12 +19,18 @@ struct ConfigVariant {
 };
 
 std::vector<ConfigVariant> config_variants() {
-  const char *llama = "bos_out", *mistral = "kv_absent_mistral", *qwen3 = "head_dim_absent_qwen3", *qwen3_moe = "moe_fused_v5",
-             *mixtral = "moe_mixtral_v5_names";
+  const char *llama = "bos_out", *mistral = "kv_absent_mistral", *qwen3 = "head_dim_absent_qwen3",
+             *qwen3_moe = "moe_fused_v5", *mixtral = "moe_mixtral_v5_names";
   return {
-      {"special_tokens_out", llama, {{"bos_token_id", "-1"}, {"pad_token_id", "-1"}, {"eos_token_id", "[128001, 128008, -1]"}}},
+      {"special_tokens_out",
+       llama,
+       {{"bos_token_id", "-1"}, {"pad_token_id", "-1"}, {"eos_token_id", "[128001, 128008, -1]"}}},
       {"special_tokens_null", llama, {{"bos_token_id", "null"}, {"eos_token_id", "null"}, {"pad_token_id", nullptr}}},
-      {"python_numbers", llama, {}, 0, R"("a": NaN, "b": [-Infinity, {"c": Infinity}], "initializer_range": NaN, "attention_dropout": NaN)"},
+      {"python_numbers",
+       llama,
+       {},
+       0,
+       R"("a": NaN, "b": [-Infinity, {"c": Infinity}], "initializer_range": NaN, "attention_dropout": NaN)"},
       {"dtype_of_torch", llama, {{"dtype", "\"torch.float32\""}}},
       {"dtype_of_parts", llama, {{"dtype", R"({"": "float32"})"}}},
       {"dtype_null", llama, {{"dtype", "null"}, {"torch_dtype", "null"}}},
@@ -34,23 +40,32 @@ std::vector<ConfigVariant> config_variants() {
       {"real_context", llama, {{"max_position_embeddings", "64.0"}}},
       {"partial_rotation", llama, {{"partial_rotary_factor", "0.5"}}},
       {"rope_old", llama, {{"rope_parameters", nullptr}, {"rope_theta", "10000"}, {"rope_scaling", "null"}}},
-      {"rope_default_with_leftovers", llama, {{"rope_parameters", R"({"type": "default", "rope_theta": 10000, "factor": 2.0, "mrope_section": [1, 1]})"}}},
+      {"rope_default_with_leftovers",
+       llama,
+       {{"rope_parameters", R"({"type": "default", "rope_theta": 10000, "factor": 2.0, "mrope_section": [1, 1]})"}}},
       {"rope_absent", llama, {{"rope_parameters", nullptr}}},
       {"rope_type_null", llama, {{"rope_parameters", R"({"rope_type": null, "rope_theta": 10000.0})"}}},
       {"rope_linear", llama, {{"rope_parameters", R"({"rope_type": "linear", "factor": 1})"}}},
       {"rope_dynamic_short", llama, {{"rope_scaling", R"({"type": "dynamic", "factor": 4.0})"}}},
       {"rope_longrope_short",
        llama,
-       {{"rope_scaling", R"({"rope_type": "longrope", "short_factor": [1, 1, 1, 1], "long_factor": [2, 2, 2, 2], "attention_factor": 1.0})"}}},
+       {{"rope_scaling",
+         R"({"rope_type": "longrope", "short_factor": [1, 1, 1, 1], "long_factor": [2, 2, 2, 2], "attention_factor": 1.0})"}}},
       {"rope_longrope_long",
        llama,
-       {{"rope_scaling", R"({"rope_type": "longrope", "factor": null, "short_factor": [3, 1, 1, 1], "long_factor": [1, 1, 1, 1], "attention_factor": 1,
+       {{"rope_scaling",
+         R"({"rope_type": "longrope", "factor": null, "short_factor": [3, 1, 1, 1], "long_factor": [1, 1, 1, 1], "attention_factor": 1,
                             "original_max_position_embeddings": 8.0})"}}},
       {"rope_proportional", llama, {{"rope_scaling", R"({"rope_type": "proportional"})"}}},
-      {"rope_yarn", llama, {{"rope_scaling", R"({"rope_type": "yarn", "factor": 1.0, "beta_fast": null, "beta_slow": 0, "truncate": null})"}}, 1e-4},
+      {"rope_yarn",
+       llama,
+       {{"rope_scaling",
+         R"({"rope_type": "yarn", "factor": 1.0, "beta_fast": null, "beta_slow": 0, "truncate": null})"}},
+       1e-4},
       {"rope_llama3",
        llama,
-       {{"rope_scaling", R"({"rope_type": "llama3", "factor": 1.0, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 32.0})"}},
+       {{"rope_scaling",
+         R"({"rope_type": "llama3", "factor": 1.0, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 32.0})"}},
        1e-4},
       {"defaults_of_llama",
        llama,
@@ -70,13 +85,26 @@ std::vector<ConfigVariant> config_variants() {
         {"tie_word_embeddings", "null"},
         {"head_dim", "null"},
         {"rms_norm_eps", "null"}}},
-      {"neutral_fields", llama, {{"pretraining_tp", "4"}, {"attn_logit_softcapping", "false"}, {"no_rope_layers", "[]"}, {"per_layer_config", "{}"}}},
+      {"neutral_fields",
+       llama,
+       {{"pretraining_tp", "4"},
+        {"attn_logit_softcapping", "false"},
+        {"no_rope_layers", "[]"},
+        {"per_layer_config", "{}"}}},
       {"window_real", mistral, {{"sliding_window", "4096.0"}}},
-      {"window_absent", mistral, {{"sliding_window", nullptr}, {"rms_norm_eps", nullptr}, {"rope_parameters", nullptr}}},
+      {"window_absent",
+       mistral,
+       {{"sliding_window", nullptr}, {"rms_norm_eps", nullptr}, {"rope_parameters", nullptr}}},
       {"window_null", mistral, {{"sliding_window", "null"}}},
-      {"window_off", qwen3, {{"use_sliding_window", "false"}, {"sliding_window", "0"}, {"max_window_layers", "0"}, {"layer_types", "null"}}},
-      {"mixture_steps", qwen3_moe, {{"decoder_sparse_step", nullptr}, {"mlp_only_layers", "[7, -1]"}, {"norm_topk_prob", nullptr}}},
-      {"mixture_counts", qwen3_moe, {{"num_local_experts", nullptr}, {"num_experts", "4"}, {"mlp_only_layers", "null"}}},
+      {"window_off",
+       qwen3,
+       {{"use_sliding_window", "false"}, {"sliding_window", "0"}, {"max_window_layers", "0"}, {"layer_types", "null"}}},
+      {"mixture_steps",
+       qwen3_moe,
+       {{"decoder_sparse_step", nullptr}, {"mlp_only_layers", "[7, -1]"}, {"norm_topk_prob", nullptr}}},
+      {"mixture_counts",
+       qwen3_moe,
+       {{"num_local_experts", nullptr}, {"num_experts", "4"}, {"mlp_only_layers", "null"}}},
       {"experts_of_a_token", mixtral, {{"num_experts_per_tok", nullptr}}},
   };
 }
@@ -98,7 +126,8 @@ TEST_P(ConfigVariants, GiveTheSameLogits) {
   EXPECT_LE(test::largest_difference(edited.logits(), expected), variant.tolerance);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ConfigVariants, testing::ValuesIn(config_variants()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, ConfigVariants, testing::ValuesIn(config_variants()),
+                         [](const auto& info) { return info.param.name; });
 
 ModelConfig config_of_text(const std::string& text) {
   const test::ScratchFolder scratch;
@@ -108,7 +137,8 @@ ModelConfig config_of_text(const std::string& text) {
 /// A configuration with the fields that have no default.
 ModelConfig smallest(std::string_view type, std::string_view fields = "") {
   return config_of_text(fmt::format(
-      R"({{"model_type":"{}","vocab_size":8,"hidden_size":256,"intermediate_size":8,"num_hidden_layers":2,"num_attention_heads":32{}}})", type, fields));
+      R"({{"model_type":"{}","vocab_size":8,"hidden_size":256,"intermediate_size":8,"num_hidden_layers":2,"num_attention_heads":32{}}})",
+      type, fields));
 }
 
 TEST(ConfigFields, FillsInTheDefaultsOfTransformersClasses) {
@@ -135,15 +165,18 @@ TEST(ConfigFields, FillsInTheDefaultsOfTransformersClasses) {
   EXPECT_FALSE(qwen3_moe.renormalize_experts);
   EXPECT_EQ(smallest("mistral").max_position_embeddings, 131072);
   EXPECT_EQ(smallest("qwen2").max_position_embeddings, 32768);
-  const std::string six = R"({"model_type":"mistral","vocab_size":8,"hidden_size":12,"intermediate_size":8,"num_hidden_layers":1,"num_attention_heads":6})";
-  test::expect_error(Status::invalid_file, {"num_key_value_heads: expected a divisor of num_attention_heads 6, found none, which means 8"},
+  const std::string six =
+      R"({"model_type":"mistral","vocab_size":8,"hidden_size":12,"intermediate_size":8,"num_hidden_layers":1,"num_attention_heads":6})";
+  test::expect_error(Status::invalid_file,
+                     {"num_key_value_heads: expected a divisor of num_attention_heads 6, found none, which means 8"},
                      [&] { config_of_text(six); });
 }
 
 TEST(ConfigFields, LongRopeTakesItsFactorFromTheLengths) {
-  const RopeParameters rope = smallest("llama", R"(,"max_position_embeddings":4096,"original_max_position_embeddings":1024,"rope_scaling":)"
-                                                R"({"type":"longrope","short_factor":[1,1,1,1],"long_factor":[1,1,1,1]})")
-                                  .rope;
+  const RopeParameters rope =
+      smallest("llama", R"(,"max_position_embeddings":4096,"original_max_position_embeddings":1024,"rope_scaling":)"
+                        R"({"type":"longrope","short_factor":[1,1,1,1],"long_factor":[1,1,1,1]})")
+          .rope;
   EXPECT_EQ(rope.scaling, RopeScaling::longrope);
   EXPECT_EQ(rope.factor, 4);
   EXPECT_EQ(rope.original_max_position_embeddings, 1024);
@@ -156,7 +189,8 @@ TEST(ConfigFields, BrokenGenerationSettingsAreIgnored) {
   edited.set("eos_token_id", "7");
   const test::ScratchFolder scratch;
   edited.write(scratch);
-  for (const char* text : {"", "{}", "[]", "{\"eos_token_id\": null}", "{\"eos_token_id\": \"</s>\"}", "{\"eos_token_id\": [500]}"}) {
+  for (const char* text :
+       {"", "{}", "[]", "{\"eos_token_id\": null}", "{\"eos_token_id\": \"</s>\"}", "{\"eos_token_id\": [500]}"}) {
     scratch.file("generation_config.json", text);
     EXPECT_EQ(load_config(scratch.path()).eos_ids, std::vector<std::int32_t>{7}) << text;
   }
@@ -171,7 +205,8 @@ TEST(ConfigFields, NumbersThatAreReadMustBeFinite) {
   for (const char* number : {"NaN", "Infinity", "-Infinity"}) {
     edited.more_config = std::string("\"rms_norm_eps\": ") + number;
     edited.write(scratch);
-    test::expect_error(Status::invalid_file, {"config.json: rms_norm_eps: expected a finite number, found ", number}, [&] { load_config(scratch.path()); });
+    test::expect_error(Status::invalid_file, {"config.json: rms_norm_eps: expected a finite number, found ", number},
+                       [&] { load_config(scratch.path()); });
   }
 }
 
@@ -180,7 +215,8 @@ TEST(ConfigFields, RotationThatTransformersCannotComputeIsRefused) {
   edited.set("rope_parameters", R"({"rope_type": "linear", "factor": 2, "partial_rotary_factor": 0.5})");
   const test::ScratchFolder scratch;
   edited.write(scratch);
-  test::expect_error(Status::unsupported, {"rope_parameters: expected partial_rotary_factor 1"}, [&] { load_config(scratch.path()); });
+  test::expect_error(Status::unsupported, {"rope_parameters: expected partial_rotary_factor 1"},
+                     [&] { load_config(scratch.path()); });
 }
 
 }  // namespace

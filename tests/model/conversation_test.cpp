@@ -40,7 +40,8 @@ void append(Said& said, const Said& more) { said.insert(said.end(), more.begin()
 TEST(Conversation, KeepsTheLastTokenOfAnAnswerThatItsLengthCutOff) {
   const Tokenizer tokenizer = Tokenizer::load(model_data / "chat/tokenizer.json");
   const std::vector<std::pair<std::int64_t, std::vector<Said>>> cases = {
-      {6, {{148, 366, 317, 194, 364, 11}, {38, 56, 17, 358, 1, 199}, {72, 19, 379, 302, 380, 364}}}, {1, {{148}, {5}, {72}}}};
+      {6, {{148, 366, 317, 194, 364, 11}, {38, 56, 17, 358, 1, 199}, {72, 19, 379, 302, 380, 364}}},
+      {1, {{148}, {5}, {72}}}};
   for (const auto& [tokens, answers] : cases) {
     Engine engine = chat_engine();
     Conversation conversation(engine);

@@ -1,4 +1,5 @@
-// The operators of every architecture's graph after rewriting, with their types and attributes: what kernels are chosen for.
+// The operators of every architecture's graph after rewriting, with their types and attributes: what kernels are chosen
+// for.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -37,7 +38,8 @@ struct Variant {
 
 std::vector<Variant> variants() {
   using enum DType;
-  const LinearScheme int8{LinearScheme::Weight::int8, LinearScheme::Input::dynamic}, fp8{LinearScheme::Weight::fp8, LinearScheme::Input::dynamic};
+  const LinearScheme int8{LinearScheme::Weight::int8, LinearScheme::Input::dynamic},
+      fp8{LinearScheme::Weight::fp8, LinearScheme::Input::dynamic};
   const LinearScheme fixed{LinearScheme::Weight::int8, LinearScheme::Input::fixed};
   return {{"f32", {}, {}},
           {"bf16 operands, cache and queries", {bf16, bf16, bf16, bf16}, {}},
@@ -53,14 +55,18 @@ std::string operators_of(const ModelConfig& config, const Variant& v, ModelShard
   Quantization quantization = v.scheme ? quantize_projections(config, *v.scheme) : Quantization{};
   quantization.format = v.format;
   try {
-    return fmt::format("{}\n{}", v.name,
-                       operators_of(rewrite(build_decoder(config, v.types, quantization, {8, 16, 2, 32}, shard).graph, rewrite_rules()).graph));
+    return fmt::format(
+        "{}\n{}", v.name,
+        operators_of(
+            rewrite(build_decoder(config, v.types, quantization, {8, 16, 2, 32}, shard).graph, rewrite_rules()).graph));
   } catch (const Error& error) {
     return fmt::format("{}\n  {}\n", v.name, error.what());
   }
 }
 
-ModelConfig config_named(const char* name) { return load_config_file(fmt::format("{}/tests/model/data/config_good/{}.json", CERMET_SOURCE_DIR, name)); }
+ModelConfig config_named(const char* name) {
+  return load_config_file(fmt::format("{}/tests/model/data/config_good/{}.json", CERMET_SOURCE_DIR, name));
+}
 
 class DecoderGraphs : public testing::TestWithParam<const char*> {};
 
@@ -78,14 +84,17 @@ TEST(DecoderGraphsOfRanks, ThatGatherRowsHaveTheseMixtures) {
   for (const Variant& v : variants()) {
     std::istringstream lines(operators_of(config, v, ModelShard::with_own_tokens(1, 2, ExpertExchange::gather, false)));
     for (std::string line; std::getline(lines, line);)
-      if (!line.starts_with("  ") || line.find("experts") != std::string::npos || line.find("padding") != std::string::npos) text += line + "\n";
+      if (!line.starts_with("  ") || line.find("experts") != std::string::npos ||
+          line.find("padding") != std::string::npos)
+        text += line + "\n";
   }
   expect_golden("model/golden/gathered-experts.operators", text);
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, DecoderGraphs,
-                         testing::Values("llama-rope-linear2-f32", "llama-bias-mha-f16-oldspelling", "mistral-window-headdim-f16", "mixtral-window-bf16",
-                                         "qwen2-tied-bf16", "qwen3-mixedwindow-f16", "qwen3moe-mixed-f32-oldspelling"),
+                         testing::Values("llama-rope-linear2-f32", "llama-bias-mha-f16-oldspelling",
+                                         "mistral-window-headdim-f16", "mixtral-window-bf16", "qwen2-tied-bf16",
+                                         "qwen3-mixedwindow-f16", "qwen3moe-mixed-f32-oldspelling"),
                          [](const auto& info) {
                            std::string name(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');

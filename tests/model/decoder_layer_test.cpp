@@ -69,18 +69,19 @@ class Chain {
   std::vector<float> layer(std::int64_t index, std::vector<float>& hidden, bool with_taps) {
     const DecoderTypes types{storage_type(checkpoint_), DType::f32, DType::f32};
     const OwnedTensor k(DType::f32, cache_shape()), v(DType::f32, cache_shape());
-    return run(build_decoder_layer(config(), types, quantization_, {pages, block, pages, pages * block}, index, with_taps),
-               {{decoder_io::hidden, TensorView(hidden.data(), DType::f32, {tokens, config().hidden_size})},
-                {decoder_io::positions, iota_.view},
-                {decoder_io::slots, iota_.view},
-                {decoder_io::block_tables, pages_.view},
-                {decoder_io::context_lens, length_.view},
-                {decoder_io::query_starts, starts_.view},
-                {decoder_io::rope_cos, rotary_.cos()},
-                {decoder_io::rope_sin, rotary_.sin()},
-                {decoder_io::key_cache(index), k.view},
-                {decoder_io::value_cache(index), v.view}},
-               decoder_io::hidden);
+    return run(
+        build_decoder_layer(config(), types, quantization_, {pages, block, pages, pages * block}, index, with_taps),
+        {{decoder_io::hidden, TensorView(hidden.data(), DType::f32, {tokens, config().hidden_size})},
+         {decoder_io::positions, iota_.view},
+         {decoder_io::slots, iota_.view},
+         {decoder_io::block_tables, pages_.view},
+         {decoder_io::context_lens, length_.view},
+         {decoder_io::query_starts, starts_.view},
+         {decoder_io::rope_cos, rotary_.cos()},
+         {decoder_io::rope_sin, rotary_.sin()},
+         {decoder_io::key_cache(index), k.view},
+         {decoder_io::value_cache(index), v.view}},
+        decoder_io::hidden);
   }
 
   /// Logits of all tokens: embedding, the layers one after the other, final norm and head.
@@ -89,14 +90,16 @@ class Chain {
     const TensorType matrix{storage_type(checkpoint_), {config().vocab_size, config().hidden_size}};
     DecoderGraph first, last;
     const ValueId id = first.graph.add_input("ids", {DType::i32, {tokens}});
-    first.graph.add_output("out", first.graph.apply(OpKind::embedding, {id, first.graph.add_constant("table", matrix)}, {{"out_dtype", "f32"}}));
+    first.graph.add_output("out", first.graph.apply(OpKind::embedding, {id, first.graph.add_constant("table", matrix)},
+                                                    {{"out_dtype", "f32"}}));
     first.sources["table"] = {{{"model.embed_tokens.weight"}}};
     std::vector<float> hidden = run(std::move(first), {{"ids", TensorView(ids.data(), DType::i32, {tokens})}}, "out");
     for (std::int64_t i = 0; i < config().layers; ++i) hidden = layer(i, hidden, with_taps);
     const ValueId x = last.graph.add_input("x", {DType::f32, {tokens, config().hidden_size}});
     const ValueId norm = last.graph.add_constant("norm", {DType::f32, {config().hidden_size}});
     const ValueId y = last.graph.apply(OpKind::rms_norm, {x, norm}, {{"eps", config().rms_norm_eps}});
-    last.graph.add_output("out", last.graph.apply(OpKind::linear, {y, last.graph.add_constant("head", matrix)}, {{"out_dtype", "f32"}}));
+    last.graph.add_output(
+        "out", last.graph.apply(OpKind::linear, {y, last.graph.add_constant("head", matrix)}, {{"out_dtype", "f32"}}));
     last.sources["norm"] = {{{"model.norm.weight"}}};
     last.sources["head"] = {{{head}}};
     return run(std::move(last), {{"x", TensorView(hidden.data(), DType::f32, {tokens, config().hidden_size})}}, "out");
@@ -148,7 +151,9 @@ TEST_P(Layers, OneAtATimeGiveTheLogitsOfTheWholeDecoder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, Layers,
-                         testing::Combine(testing::Values("llama-gqa-f32", "qwen2-bias-f16", "qwen3moe-mixed-f32", "mixtral-bf16"), testing::Bool()),
+                         testing::Combine(testing::Values("llama-gqa-f32", "qwen2-bias-f16", "qwen3moe-mixed-f32",
+                                                          "mixtral-bf16"),
+                                          testing::Bool()),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param) + (std::get<1>(info.param) ? "_int8" : "_real");
                            for (char& c : name)
@@ -195,7 +200,9 @@ TEST(DecoderLayer, ModulesThatShareAnInputMustShareTheirScheme) {
     FAIL() << "expected an error";
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::unsupported);
-    EXPECT_NE(std::string(error.what()).find("model.layers.0.self_attn.k_proj: expected w8a8_dynamic"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("model.layers.0.self_attn.k_proj: expected w8a8_dynamic"),
+              std::string::npos)
+        << error.what();
   }
 }
 

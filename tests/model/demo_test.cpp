@@ -94,7 +94,8 @@ void expect_perplexity_of_transformers(std::string_view entry) {
   const Tokenizer tokenizer = Tokenizer::load(demo / "tokenizer.json");
   const JsonDocument document = JsonDocument::read(demo / "reference.json");
   const Json reference = document.root().at(entry);
-  const std::vector<std::int32_t> ids = tokenizer.encode(heldout_text(static_cast<std::size_t>(reference.at("file_chars").as_integer())));
+  const std::vector<std::int32_t> ids =
+      tokenizer.encode(heldout_text(static_cast<std::size_t>(reference.at("file_chars").as_integer())));
   Engine engine = load_demo(DType::f32);
   const Perplexity found = evaluate(engine, ids, 512);
   EXPECT_EQ(found.tokens, reference.at("tokens").as_integer());
@@ -102,7 +103,9 @@ void expect_perplexity_of_transformers(std::string_view entry) {
   EXPECT_NEAR(found.value, reference.at("value").as_number(), 1e-5 * found.value);
 }
 
-TEST(Demo, Float32PerplexityOfTheStartIsThatOfTransformers) { expect_perplexity_of_transformers("perplexity_of_start"); }
+TEST(Demo, Float32PerplexityOfTheStartIsThatOfTransformers) {
+  expect_perplexity_of_transformers("perplexity_of_start");
+}
 
 TEST(LongDemo, Float32PerplexityIsThatOfTransformers) { expect_perplexity_of_transformers("perplexity"); }
 

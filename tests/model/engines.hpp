@@ -40,7 +40,8 @@ inline double difference(const std::vector<float>& a, const std::vector<float>& 
 }
 
 /// What the engines generate for `count` prompts, two of them at a time.
-inline std::vector<std::vector<std::int32_t>> tokens_of(const std::filesystem::path& model, EngineOptions options, std::size_t count = 7) {
+inline std::vector<std::vector<std::int32_t>> tokens_of(const std::filesystem::path& model, EngineOptions options,
+                                                        std::size_t count = 7) {
   options.max_sequences = 2;
   std::vector<BatchRequest> requests(count);
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -54,7 +55,9 @@ inline std::vector<std::vector<std::int32_t>> tokens_of(const std::filesystem::p
     BatchGenerator::Events events;
     if (peers.rank() == 0)
       events = {[&](std::size_t i, std::int32_t id) { tokens[i].push_back(id); },
-                [&](std::size_t i, const Generation& result) { ended[i] += result.ids == tokens[i] && result.prompt_tokens == 3; }};
+                [&](std::size_t i, const Generation& result) {
+                  ended[i] += result.ids == tokens[i] && result.prompt_tokens == 3;
+                }};
     generate_spread(engine, peers, requests, events, cancelled);
   });
   EXPECT_EQ(ended, std::vector<int>(requests.size(), 1)) << options.data_parallel << " engines";

@@ -13,7 +13,8 @@
 namespace cermet {
 namespace {
 
-Engine load_for(const std::filesystem::path& model, std::optional<DType> dtype, std::int64_t sequences, std::int64_t context = 512) {
+Engine load_for(const std::filesystem::path& model, std::optional<DType> dtype, std::int64_t sequences,
+                std::int64_t context = 512) {
   EngineOptions options;
   options.dtype = dtype;
   options.threads = 2;
@@ -28,7 +29,8 @@ std::vector<BatchRequest> some_requests(const ModelConfig& config, double temper
   for (std::int64_t i = 0; i < 9; ++i) {
     BatchRequest& request = requests.emplace_back();
     const std::int64_t length = i % 4 == 2 ? 45 + i : 1 + 3 * i;
-    for (std::int64_t t = 0; t < length; ++t) request.prompt.push_back(static_cast<std::int32_t>((11 * t * t + 17 * i + 3) % config.vocab_size));
+    for (std::int64_t t = 0; t < length; ++t)
+      request.prompt.push_back(static_cast<std::int32_t>((11 * t * t + 17 * i + 3) % config.vocab_size));
     request.options.max_new_tokens = 4 + (5 * i) % 13;
     request.options.sampling.temperature = temperature;
     request.options.sampling.seed = static_cast<std::uint64_t>(40 + i);
@@ -43,8 +45,8 @@ using Results = std::vector<Generation>;
 Results run_batch(Engine& engine, const std::vector<BatchRequest>& requests) {
   Results results(requests.size());
   std::vector<std::vector<std::int32_t>> streamed(requests.size());
-  BatchGenerator generator(
-      engine, {[&](std::size_t i, std::int32_t id) { streamed[i].push_back(id); }, [&](std::size_t i, const Generation& result) { results[i] = result; }});
+  BatchGenerator generator(engine, {[&](std::size_t i, std::int32_t id) { streamed[i].push_back(id); },
+                                    [&](std::size_t i, const Generation& result) { results[i] = result; }});
   std::size_t added = 0;
   for (; added < requests.size() / 2; ++added) EXPECT_EQ(generator.add(requests[added]), added);
   for (int pass = 0; pass < 3; ++pass) EXPECT_TRUE(generator.step());
@@ -73,7 +75,8 @@ void expect_same(const Results& expected, const Results& found, const std::strin
   }
 }
 
-// Alone in an engine for several sequences: one for a single sequence keeps the operands of a single token float32, which rounds bf16 results otherwise.
+// Alone in an engine for several sequences: one for a single sequence keeps the operands of a single token float32,
+// which rounds bf16 results otherwise.
 TEST(GenerateBatch, GivesEveryPromptWhatItGetsAlone) {
   for (const auto& [model, dtype] : {std::pair{references / "llama-gqa-f32", DType::f32},
                                      {references / "qwen3-qknorm-bf16", DType::bf16},
@@ -85,7 +88,8 @@ TEST(GenerateBatch, GivesEveryPromptWhatItGetsAlone) {
       const Results expected = run_alone(alone, requests);
       for (const std::int64_t sequences : {3, 8}) {
         Engine engine = load_for(model, dtype, sequences);
-        expect_same(expected, run_batch(engine, requests), fmt::format("{}, {} sequences, temperature {}", model.filename().string(), sequences, temperature));
+        expect_same(expected, run_batch(engine, requests),
+                    fmt::format("{}, {} sequences, temperature {}", model.filename().string(), sequences, temperature));
       }
     }
 }
@@ -108,7 +112,8 @@ TEST(GenerateBatch, GreedyTokensOfTheDemoModelAreTheReferences) {
 
 /// A cache that holds two of the longest requests at most: the others wait, and all are answered.
 TEST(GenerateBatch, WaitsForMemory) {
-  Engine alone = load_for(references / "llama-gqa-f32", DType::f32, 1, 64), tight = load_for(references / "llama-gqa-f32", DType::f32, 4, 64);
+  Engine alone = load_for(references / "llama-gqa-f32", DType::f32, 1, 64),
+         tight = load_for(references / "llama-gqa-f32", DType::f32, 4, 64);
   std::vector<BatchRequest> requests = some_requests(alone.config(), 0);
   requests[3].options.max_new_tokens = 500;  // more than the context holds
   const Results expected = run_alone(alone, requests);
@@ -136,11 +141,13 @@ TEST(GenerateBatch, EndsAtStopTokensAndWhenCancelled) {
   for (const BatchRequest& request : requests) generator.add(request);
   generator.step();
   generator.cancel();
-  EXPECT_EQ(ends, (std::vector{Generation::End::length, Generation::End::cancelled, Generation::End::cancelled}));  // the first has no tokens to make
+  EXPECT_EQ(ends, (std::vector{Generation::End::length, Generation::End::cancelled,
+                               Generation::End::cancelled}));  // the first has no tokens to make
   EXPECT_FALSE(generator.step());
 }
 
-/// In the middle of a pass: the request whose token it is, one whose token of the same pass was taken, one whose is not, and one that waits for a place.
+/// In the middle of a pass: the request whose token it is, one whose token of the same pass was taken, one whose is
+/// not, and one that waits for a place.
 TEST(GenerateBatch, CancelsFromWithinAnEvent) {
   Engine engine = load_for(references / "llama-gqa-f32", DType::f32, 4);
   std::vector<BatchRequest> requests(6, BatchRequest{{}, {}});
@@ -171,7 +178,9 @@ TEST(GenerateBatch, CancelsFromWithinAnEvent) {
   const std::size_t tokens[] = {3, 3, 2, 8, 0, 8};
   for (std::size_t i = 0; i < requests.size(); ++i) {
     EXPECT_EQ(results[i].end, tokens[i] < 8 ? Generation::End::cancelled : Generation::End::length) << i;
-    EXPECT_EQ(results[i].ids, std::vector(alone[i].ids.begin(), alone[i].ids.begin() + static_cast<std::ptrdiff_t>(tokens[i]))) << i;
+    EXPECT_EQ(results[i].ids,
+              std::vector(alone[i].ids.begin(), alone[i].ids.begin() + static_cast<std::ptrdiff_t>(tokens[i])))
+        << i;
   }
 }
 
@@ -179,12 +188,14 @@ TEST(GenerateBatch, CancelsFromWithinAnEvent) {
 TEST(GenerateBatch, RefusesToGoOnAfterAStepThatThrew) {
   Engine engine = load_for(references / "llama-gqa-f32", DType::f32, 2);
   std::vector<Generation::End> ends;
-  BatchGenerator generator(engine, {[](std::size_t, std::int32_t) { fail(Status::io, "client: expected a connection, found none"); },
-                                    [&](std::size_t, const Generation& result) { ends.push_back(result.end); }});
+  BatchGenerator generator(
+      engine, {[](std::size_t, std::int32_t) { fail(Status::io, "client: expected a connection, found none"); },
+               [&](std::size_t, const Generation& result) { ends.push_back(result.end); }});
   const BatchRequest request{{5, 6, 7}, {}};
   for (int i = 0; i < 3; ++i) generator.add(request);
   EXPECT_EQ(error_text([&] { generator.step(); }), "client: expected a connection, found none");
-  const std::string refusal = "batch: expected one whose steps succeeded; one failed, so that tokens of its requests may be missing";
+  const std::string refusal =
+      "batch: expected one whose steps succeeded; one failed, so that tokens of its requests may be missing";
   EXPECT_EQ(error_text([&] { generator.step(); }), refusal);
   EXPECT_EQ(error_text([&] { generator.add(request); }), refusal);
   EXPECT_EQ(generator.pending(), 3u);

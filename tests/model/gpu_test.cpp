@@ -1,4 +1,5 @@
-// What a model on a GPU must survive: long runs, several engines at once, refusals. Skipped, with the reason, where there is no GPU.
+// What a model on a GPU must survive: long runs, several engines at once, refusals. Skipped, with the reason, where
+// there is no GPU.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -83,7 +84,8 @@ TEST_F(Gpu, EnginesOnTwoThreadsDoNotDisturbEachOther) {
     Engine engine = Engine::load(demo, on_gpu());
     return greedy(engine, 100);
   };
-  std::future<std::vector<std::int32_t>> one = std::async(std::launch::async, work), two = std::async(std::launch::async, work);
+  std::future<std::vector<std::int32_t>> one = std::async(std::launch::async, work),
+                                         two = std::async(std::launch::async, work);
   EXPECT_EQ(one.get(), expected);
   EXPECT_EQ(two.get(), expected);
 }
@@ -101,7 +103,8 @@ TEST_F(Gpu, BatchesGiveWhatSequencesGiveAlone) {
   const Rows rows(engine.forward(batch, Engine::Logits::last));
   for (std::int64_t r = 0; r < rows.count(); ++r)
     for (std::size_t i = 0; i < expected.size(); i += 7)
-      ASSERT_NEAR(reinterpret_cast<const float*>(rows.row(r))[i], expected[i], 2e-4 * 20) << "sequence " << r << ", logit " << i;
+      ASSERT_NEAR(reinterpret_cast<const float*>(rows.row(r))[i], expected[i], 2e-4 * 20)
+          << "sequence " << r << ", logit " << i;
 }
 
 /// One prompt together with sequences that decode: attention takes two launches.

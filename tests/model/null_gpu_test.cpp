@@ -33,7 +33,8 @@ TEST_P(NullGpu, ModelsCompileForEveryArchitecture) {
   EXPECT_EQ(generate(engine, prompt, few).ids.size(), 3u);
   for (const bool prefill : {false, true})
     for (const StepInfo& step : engine.steps(prefill)) EXPECT_NE(step.region.target(), nullptr) << step.kernel;
-  // A single token streams weights, so float32 costs nothing; from two on operands have the type of the checkpoint, and queries that of the cache.
+  // A single token streams weights, so float32 costs nothing; from two on operands have the type of the checkpoint, and
+  // queries that of the cache.
   for (const bool prefill : {false, true})
     for (const StepInfo& step : engine.steps(prefill)) {
       const DType expected = prefill ? engine.dtype() : DType::f32;
@@ -47,7 +48,8 @@ TEST_P(NullGpu, ModelsCompileForEveryArchitecture) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, NullGpu,
-                         testing::Combine(testing::Values("llama-gqa-f32", "qwen3moe-bf16"), testing::Values("null:sm_75", "null:sm_80", "null:sm_90")),
+                         testing::Combine(testing::Values("llama-gqa-f32", "qwen3moe-bf16"),
+                                          testing::Values("null:sm_75", "null:sm_80", "null:sm_90")),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param).substr(5);
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -13,10 +13,12 @@ DTypeSet operand_types(const char* model, DType dtype, bool prefill) {
   EngineOptions options;
   options.dtype = dtype;
   options.max_context = 64;
-  const Engine engine = Engine::load(std::filesystem::path(CERMET_SOURCE_DIR) / "tests/model/data/reference" / model, options);
+  const Engine engine =
+      Engine::load(std::filesystem::path(CERMET_SOURCE_DIR) / "tests/model/data/reference" / model, options);
   DTypeSet types;
   for (const StepInfo& step : engine.steps(prefill))
-    if (step.region.problem().op->kind == OpKind::linear) types = types | DTypeSet{step.region.problem().input(0).dtype};
+    if (step.region.problem().op->kind == OpKind::linear)
+      types = types | DTypeSet{step.region.problem().input(0).dtype};
   return types;
 }
 

@@ -37,12 +37,14 @@ PlainDecoder::PlainDecoder(const std::filesystem::path& model) : folder_(model) 
     std::vector<std::byte> bytes(static_cast<std::size_t>(stored.bytes()));
     checkpoint.read(stored, 0, bytes);
     Vector& values = tensors_[stored.name];
-    for (std::int64_t i = 0; i < stored.elements(); ++i) values.push_back(format::load_element(bytes.data(), stored.dtype, i));
+    for (std::int64_t i = 0; i < stored.elements(); ++i)
+      values.push_back(format::load_element(bytes.data(), stored.dtype, i));
     shapes_[stored.name] = stored.shape;
   }
 }
 
-void PlainDecoder::quantize(const std::string& module, const LinearScheme& scheme, float input_scale, float input_offset) {
+void PlainDecoder::quantize(const std::string& module, const LinearScheme& scheme, float input_scale,
+                            float input_offset) {
   if (scheme.weight == LinearScheme::Weight::real) return;
   Vector& weight = tensors_.at(module + ".weight");
   const std::int64_t rows = shapes_.at(module + ".weight")[0], columns = shapes_.at(module + ".weight")[1];
@@ -57,9 +59,11 @@ void PlainDecoder::quantize(const std::string& module, const LinearScheme& schem
     for (std::int64_t k = 0; k < columns; ++k) {
       const double code = code_of(is_fp8(scheme), static_cast<float>(row[k]) / scale);
       out.codes.emplace_back();
-      format::store_element(out.codes.data(), is_fp8(scheme) ? DType::f8_e4m3 : DType::i8, static_cast<std::int64_t>(out.codes.size()) - 1, code);
+      format::store_element(out.codes.data(), is_fp8(scheme) ? DType::f8_e4m3 : DType::i8,
+                            static_cast<std::int64_t>(out.codes.size()) - 1, code);
       const double value = code * static_cast<double>(scale);
-      row[k] = scheme.input == LinearScheme::Input::real ? static_cast<double>(rounded_to(dtype_, value)) : value;  // weight-only: dequantized while loading
+      row[k] = scheme.input == LinearScheme::Input::real ? static_cast<double>(rounded_to(dtype_, value))
+                                                         : value;  // weight-only: dequantized while loading
     }
   }
 }
@@ -85,7 +89,8 @@ float PlainDecoder::input_scale_for(const std::vector<std::string>& modules) con
 PlainDecoder::Vector PlainDecoder::linear(const std::string& module, Vector x, bool bias) {
   double& largest = largest_[module];
   for (const double v : x) largest = std::max(largest, std::abs(v));
-  if (const auto found = modules_.find(module); found != modules_.end() && found->second.scheme.input != LinearScheme::Input::real) {
+  if (const auto found = modules_.find(module);
+      found != modules_.end() && found->second.scheme.input != LinearScheme::Input::real) {
     const Module& m = found->second;
     float scale = m.input_scale, offset = m.input_offset;
     if (m.scheme.input == LinearScheme::Input::dynamic) {
@@ -94,12 +99,15 @@ PlainDecoder::Vector PlainDecoder::linear(const std::string& module, Vector x, b
       scale = peak / (is_fp8(m.scheme) ? 448.0f : 127.0f);
       offset = 0;
     }
-    for (double& v : x) v = (code_of(is_fp8(m.scheme), static_cast<float>(v) / scale + offset) - static_cast<double>(offset)) * static_cast<double>(scale);
+    for (double& v : x)
+      v = (code_of(is_fp8(m.scheme), static_cast<float>(v) / scale + offset) - static_cast<double>(offset)) *
+          static_cast<double>(scale);
   }
   const Vector& w = tensor(module + ".weight");
   Vector y(w.size() / x.size());
   for (std::size_t n = 0; n < y.size(); ++n)
-    y[n] = std::inner_product(x.begin(), x.end(), w.begin() + static_cast<std::ptrdiff_t>(n * x.size()), bias ? tensor(module + ".bias")[n] : 0.0);
+    y[n] = std::inner_product(x.begin(), x.end(), w.begin() + static_cast<std::ptrdiff_t>(n * x.size()),
+                              bias ? tensor(module + ".bias")[n] : 0.0);
   return y;
 }
 
@@ -132,25 +140,30 @@ PlainDecoder::Vector PlainDecoder::mixture(std::int64_t layer, const Vector& y) 
   Vector out(y.size());
   for (const std::size_t e : order) {
     const Vector part = feed_forward(expert_names(config_, layer, static_cast<std::int64_t>(e)), y, false);
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] += part[i] * scores[e] / (config_.renormalize_experts ? chosen : 1);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] += part[i] * scores[e] / (config_.renormalize_experts ? chosen : 1);
   }
   return out;
 }
 
-PlainDecoder::Vector PlainDecoder::attention(std::int64_t layer, const Vector& y, std::size_t position, std::vector<Vector>& keys,
-                                             std::vector<Vector>& values) {
+PlainDecoder::Vector PlainDecoder::attention(std::int64_t layer, const Vector& y, std::size_t position,
+                                             std::vector<Vector>& keys, std::vector<Vector>& values) {
   const std::string module = fmt::format("model.layers.{}.self_attn.", layer);
-  const auto d = static_cast<std::size_t>(config_.head_dim), half = static_cast<std::size_t>(config_.rope.rotary_dim / 2);
+  const auto d = static_cast<std::size_t>(config_.head_dim),
+             half = static_cast<std::size_t>(config_.rope.rotary_dim / 2);
   const RotaryTables tables(config_, DType::f32, static_cast<std::int64_t>(position) + 1, 0);
   const float *cos = tables.cos().as<float>() + position * half, *sin = tables.sin().as<float>() + position * half;
   const auto rotate = [&](Vector& heads, const char* norm) {
     for (std::size_t h = 0; h < heads.size(); h += d) {
       if (config_.qk_norm) {
-        const Vector one = normalized({heads.begin() + static_cast<std::ptrdiff_t>(h), heads.begin() + static_cast<std::ptrdiff_t>(h + d)}, module + norm);
+        const Vector one = normalized(
+            {heads.begin() + static_cast<std::ptrdiff_t>(h), heads.begin() + static_cast<std::ptrdiff_t>(h + d)},
+            module + norm);
         std::copy(one.begin(), one.end(), heads.begin() + static_cast<std::ptrdiff_t>(h));
       }
       for (std::size_t i = 0; i < half; ++i) {
-        const double a = heads[h + i], b = heads[h + half + i], c = static_cast<double>(cos[i]), s = static_cast<double>(sin[i]);
+        const double a = heads[h + i], b = heads[h + half + i], c = static_cast<double>(cos[i]),
+                     s = static_cast<double>(sin[i]);
         heads[h + i] = a * c - b * s;
         heads[h + half + i] = b * c + a * s;
       }
@@ -179,14 +192,16 @@ PlainDecoder::Vector PlainDecoder::attention(std::int64_t layer, const Vector& y
 }
 
 std::vector<double> PlainDecoder::logits(const std::vector<std::int32_t>& ids) {
-  const auto hidden_size = static_cast<std::size_t>(config_.hidden_size), layers = static_cast<std::size_t>(config_.layers);
+  const auto hidden_size = static_cast<std::size_t>(config_.hidden_size),
+             layers = static_cast<std::size_t>(config_.layers);
   std::vector<std::vector<Vector>> keys(layers), values(layers);
   const auto add = [](Vector& x, const Vector& y) {
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
   };
   Vector all;
   for (std::size_t t = 0; t < ids.size(); ++t) {
-    const auto row = tensor("model.embed_tokens.weight").begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(ids[t]) * hidden_size);
+    const auto row = tensor("model.embed_tokens.weight").begin() +
+                     static_cast<std::ptrdiff_t>(static_cast<std::size_t>(ids[t]) * hidden_size);
     Vector x(row, row + static_cast<std::ptrdiff_t>(hidden_size));
     for (std::size_t l = 0; l < layers; ++l) {
       const auto layer = static_cast<std::int64_t>(l);
@@ -195,7 +210,8 @@ std::vector<double> PlainDecoder::logits(const std::vector<std::int32_t>& ids) {
       const Vector y = normalized(x, prefix + "post_attention_layernorm.weight");
       add(x, config_.sparse[l] ? mixture(layer, y) : feed_forward(dense_names(config_, layer), y, config_.mlp_bias));
     }
-    const Vector row_logits = linear(config_.tie_word_embeddings ? "model.embed_tokens" : "lm_head", normalized(x, "model.norm.weight"), false);
+    const Vector row_logits = linear(config_.tie_word_embeddings ? "model.embed_tokens" : "lm_head",
+                                     normalized(x, "model.norm.weight"), false);
     all.insert(all.end(), row_logits.begin(), row_logits.end());
   }
   return all;

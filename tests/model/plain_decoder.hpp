@@ -1,5 +1,5 @@
-// A decoder written down plainly in float64, with the quantization of its linear modules: what engines are compared with. And the quantized
-// checkpoints that it stands for.
+// A decoder written down plainly in float64, with the quantization of its linear modules: what engines are compared
+// with. And the quantized checkpoints that it stands for.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,8 @@ class PlainDecoder {
   explicit PlainDecoder(const std::filesystem::path& model);
 
   const ModelConfig& config() const { return config_; }
-  /// Logits [tokens, vocab_size] of a sequence from position 0, one after the other. Notes the largest magnitude of each module's input.
+  /// Logits [tokens, vocab_size] of a sequence from position 0, one after the other. Notes the largest magnitude of
+  /// each module's input.
   std::vector<double> logits(const std::vector<std::int32_t>& ids);
   /// Quantizes the weight of a module with absmax / 127 (fp8: 448) as rounded to the checkpoint's type; a static input
   /// gets the scale and offset.
@@ -49,7 +50,8 @@ class PlainDecoder {
   Vector normalized(const Vector& x, const std::string& weight) const;
   Vector feed_forward(const FeedForwardNames& names, const Vector& y, bool bias);
   Vector mixture(std::int64_t layer, const Vector& y);
-  Vector attention(std::int64_t layer, const Vector& y, std::size_t position, std::vector<Vector>& keys, std::vector<Vector>& values);
+  Vector attention(std::int64_t layer, const Vector& y, std::size_t position, std::vector<Vector>& keys,
+                   std::vector<Vector>& values);
 
   ModelConfig config_;
   std::filesystem::path folder_;

@@ -25,10 +25,13 @@ std::string PlainDecoder::quantization_config() const {
   for (const auto& [name, modules] : by_scheme) {
     const LinearScheme scheme = *scheme_named(name);
     (is_fp8(scheme) ? fp8 : int8) = true;
-    const std::string type = fmt::format(R"("num_bits":8,"type":"{}","symmetric":true,"group_size":null)", is_fp8(scheme) ? "float" : "int");
+    const std::string type =
+        fmt::format(R"("num_bits":8,"type":"{}","symmetric":true,"group_size":null)", is_fp8(scheme) ? "float" : "int");
     std::string inputs = "null";
-    if (scheme.input == LinearScheme::Input::dynamic) inputs = fmt::format(R"({{{},"strategy":"token","dynamic":true,"observer":null}})", type);
-    if (scheme.input == LinearScheme::Input::fixed) inputs = fmt::format(R"({{{},"strategy":"tensor","dynamic":false,"observer":"minmax"}})", type);
+    if (scheme.input == LinearScheme::Input::dynamic)
+      inputs = fmt::format(R"({{{},"strategy":"token","dynamic":true,"observer":null}})", type);
+    if (scheme.input == LinearScheme::Input::fixed)
+      inputs = fmt::format(R"({{{},"strategy":"tensor","dynamic":false,"observer":"minmax"}})", type);
     groups += fmt::format(
         R"({}"group_{}":{{"targets":[{}],"weights":{{{},"strategy":"channel","dynamic":false,"observer":"minmax"}},"input_activations":{},"output_activations":null}})",
         groups.empty() ? "" : ",", groups.size(), quoted_list(modules), type, inputs);
@@ -47,7 +50,8 @@ void PlainDecoder::write(const std::filesystem::path& folder, Format format) con
   std::vector<std::vector<std::byte>> data;
   const auto add = [&](std::string name, DType dtype, std::vector<std::int64_t> shape, const Vector& values) {
     std::vector<std::byte> bytes(values.size() * size_of(dtype));
-    for (std::size_t i = 0; i < values.size(); ++i) format::store_element(bytes.data(), dtype, static_cast<std::int64_t>(i), values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      format::store_element(bytes.data(), dtype, static_cast<std::int64_t>(i), values[i]);
     specs.push_back({std::move(name), dtype, std::move(shape)});
     data.push_back(std::move(bytes));
   };
@@ -75,10 +79,12 @@ void PlainDecoder::write(const std::filesystem::path& folder, Format format) con
           for (std::int64_t r = 0; r < rows; ++r) {
             const auto at = static_cast<std::size_t>(r);
             double sum = 0;
-            for (std::int64_t k = 0; k < columns; ++k) sum += format::load_element(m.codes.data(), DType::i8, r * columns + k);
+            for (std::int64_t k = 0; k < columns; ++k)
+              sum += format::load_element(m.codes.data(), DType::i8, r * columns + k);
             product.push_back(scales[at] * static_cast<double>(m.input_scale));
             const auto own = tensors_.find(module + ".bias");
-            bias.push_back(std::nearbyint((own == tensors_.end() ? 0 : own->second[at]) / product.back() - static_cast<double>(m.input_offset) * sum));
+            bias.push_back(std::nearbyint((own == tensors_.end() ? 0 : own->second[at]) / product.back() -
+                                          static_cast<double>(m.input_offset) * sum));
           }
           add(module + ".input_offset", dtype_, {1}, {static_cast<double>(m.input_offset)});
           add(module + ".deq_scale", DType::f32, {rows}, product);
@@ -88,14 +94,18 @@ void PlainDecoder::write(const std::filesystem::path& folder, Format format) con
     }
     kinds += fmt::format("{}\"{}\":\"{}\"", kinds.empty() ? "" : ",", name, kind);
   }
-  SafetensorsWriter writer(folder / (format == Format::modelslim ? "quant_model_weights.safetensors" : "model.safetensors"), specs);
+  SafetensorsWriter writer(
+      folder / (format == Format::modelslim ? "quant_model_weights.safetensors" : "model.safetensors"), specs);
   for (std::size_t i = 0; i < specs.size(); ++i) writer.write(i, 0, data[i]);
   writer.commit();
   std::ifstream config(folder_ / "config.json", std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(config)), {});
-  if (format == Format::compressed_tensors) text.insert(text.rfind('}'), fmt::format(",\"quantization_config\":{}", quantization_config()));
+  if (format == Format::compressed_tensors)
+    text.insert(text.rfind('}'), fmt::format(",\"quantization_config\":{}", quantization_config()));
   std::ofstream(folder / "config.json", std::ios::binary) << text;
-  if (format == Format::modelslim) std::ofstream(folder / "quant_model_description.json") << fmt::format("{{\"model_quant_type\":\"W8A8\",{}}}", kinds);
+  if (format == Format::modelslim)
+    std::ofstream(folder / "quant_model_description.json")
+        << fmt::format("{{\"model_quant_type\":\"W8A8\",{}}}", kinds);
 }
 
 }  // namespace cermet::test

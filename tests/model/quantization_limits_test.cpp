@@ -23,7 +23,8 @@ using test::ScratchFolder;
 
 /// A file with one tensor of zeros that takes no space on disk.
 void write_sparse(const std::filesystem::path& path, std::string_view tensor, std::uint64_t bytes) {
-  const std::string header = fmt::format(R"({{"{}":{{"dtype":"I8","shape":[{}],"data_offsets":[0,{}]}}}})", tensor, bytes, bytes);
+  const std::string header =
+      fmt::format(R"({{"{}":{{"dtype":"I8","shape":[{}],"data_offsets":[0,{}]}}}})", tensor, bytes, bytes);
   char length[8];
   const std::uint64_t size = header.size();
   std::memcpy(length, &size, sizeof length);
@@ -41,7 +42,8 @@ TEST(QuantizationLimits, AnExtraTensorOfManyZerosIsRefusedBeforeItIsRead) {
   PlainDecoder decoder(references / "llama-gqa-f32");
   for (const std::string& module : linear_module_names(decoder.config()))
     if (module != "lm_head") decoder.quantize(module, *scheme_named("w8a8_dynamic"));
-  for (const char* tensor : {"model.layers.0.mlp.up_proj.weight_zero_point", "model.layers.0.mlp.up_proj.input_zero_point", "model.norm.bias"}) {
+  for (const char* tensor : {"model.layers.0.mlp.up_proj.weight_zero_point",
+                             "model.layers.0.mlp.up_proj.input_zero_point", "model.norm.bias"}) {
     const ScratchFolder scratch;
     decoder.write(scratch / "model", PlainDecoder::Format::compressed_tensors);
     std::string places;
@@ -49,9 +51,11 @@ TEST(QuantizationLimits, AnExtraTensorOfManyZerosIsRefusedBeforeItIsRead) {
     for (const StoredTensor& stored : file.tensors()) places += fmt::format(R"("{}":"a.safetensors",)", stored.name);
     std::filesystem::rename(scratch / "model/model.safetensors", scratch / "model/a.safetensors");
     write_sparse(scratch / "model/b.safetensors", tensor, std::uint64_t{1} << 36);
-    scratch.file("model/model.safetensors.index.json", fmt::format(R"({{"weight_map":{{{}"{}":"b.safetensors"}}}})", places, tensor));
+    scratch.file("model/model.safetensors.index.json",
+                 fmt::format(R"({{"weight_map":{{{}"{}":"b.safetensors"}}}})", places, tensor));
     const std::int64_t before = peak_bytes();
-    expect_error(Status::invalid_file, {"b.safetensors", tensor, "expected at most", "elements, found shape [68719476736]"},
+    expect_error(Status::invalid_file,
+                 {"b.safetensors", tensor, "expected at most", "elements, found shape [68719476736]"},
                  [&] { Engine::load(scratch / "model", {}); });
     EXPECT_LT(peak_bytes() - before, std::int64_t{256} << 20);
   }
@@ -71,20 +75,27 @@ double seconds_for(std::int64_t experts) {
     std::string& list = lists[count++ % 2];
     list += fmt::format(R"({}"{}")", list.empty() ? "" : ",", module);
   }
-  const auto group = [&](int i) { return fmt::format(R"({{"targets":[{}],"weights":{{"num_bits":8,"type":"int","strategy":"channel"}}}})", lists[i]); };
-  const std::string text =
-      fmt::format(R"({{"quant_method":"compressed-tensors","format":"int-quantized","config_groups":{{"a":{},"b":{}}}}})", group(0), group(1));
-  const JsonDocument document = JsonDocument::parse(text, "config.json", {.max_bytes = text.size(), .max_values = 2 * count + 100, .max_depth = 32});
+  const auto group = [&](int i) {
+    return fmt::format(R"({{"targets":[{}],"weights":{{"num_bits":8,"type":"int","strategy":"channel"}}}})", lists[i]);
+  };
+  const std::string text = fmt::format(
+      R"({{"quant_method":"compressed-tensors","format":"int-quantized","config_groups":{{"a":{},"b":{}}}}})", group(0),
+      group(1));
+  const JsonDocument document = JsonDocument::parse(
+      text, "config.json", {.max_bytes = text.size(), .max_values = 2 * count + 100, .max_depth = 32});
   const std::clock_t start = std::clock();
   EXPECT_EQ(read_compressed_tensors(document.root(), model).modules.size(), count);
   return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
 TEST(QuantizationLimits, ModulesListedByNameTakeLinearTime) {
-  // What runs beside a measurement only adds to it, so that the least of several is near the work itself; more are taken while it does not fit.
+  // What runs beside a measurement only adds to it, so that the least of several is near the work itself; more are
+  // taken while it does not fit.
   double few = seconds_for(104), many = seconds_for(1040);  // 10,000 and 100,000 modules
-  for (int turn = 1; turn < 2 || (turn < 8 && many >= 60 * few); ++turn) few = std::min(few, seconds_for(104)), many = std::min(many, seconds_for(1040));
-  EXPECT_LT(many, 60 * few) << "linear: 10 times, and up to 45 where hash tables leave a cache that other programs use, too; quadratic: 100 times";
+  for (int turn = 1; turn < 2 || (turn < 8 && many >= 60 * few); ++turn)
+    few = std::min(few, seconds_for(104)), many = std::min(many, seconds_for(1040));
+  EXPECT_LT(many, 60 * few) << "linear: 10 times, and up to 45 where hash tables leave a cache that other programs "
+                               "use, too; quadratic: 100 times";
 }
 
 TEST(QuantizationLimits, ManyExpressionsAreRefused) {
@@ -93,8 +104,9 @@ TEST(QuantizationLimits, ManyExpressionsAreRefused) {
   const std::string text = fmt::format(
       R"({{"quant_method":"compressed-tensors","format":"int-quantized","config_groups":{{"a":{{"targets":[{}],"weights":{{"num_bits":8,"type":"int","strategy":"channel"}}}}}}}})",
       targets);
-  expect_error(Status::unsupported, {"config_groups.a.targets[1000]: expected at most 1000 expressions"},
-               [&] { read_compressed_tensors(JsonDocument::parse(text, "config.json").root(), load_config(references / "llama-gqa-f32")); });
+  expect_error(Status::unsupported, {"config_groups.a.targets[1000]: expected at most 1000 expressions"}, [&] {
+    read_compressed_tensors(JsonDocument::parse(text, "config.json").root(), load_config(references / "llama-gqa-f32"));
+  });
 }
 
 }  // namespace

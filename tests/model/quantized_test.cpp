@@ -19,13 +19,16 @@ using Format = PlainDecoder::Format;
 
 std::vector<std::int32_t> some_ids(const ModelConfig& config, std::int64_t count) {
   std::vector<std::int32_t> ids;
-  for (std::int64_t i = 0; i < count; ++i) ids.push_back(static_cast<std::int32_t>((7 * i * i + 3) % config.vocab_size));
+  for (std::int64_t i = 0; i < count; ++i)
+    ids.push_back(static_cast<std::int32_t>((7 * i * i + 3) % config.vocab_size));
   return ids;
 }
 
 /// Logits of all tokens in one pass, or token by token.
-std::vector<double> engine_logits(const std::filesystem::path& folder, const std::string& device, const std::vector<std::int32_t>& ids, bool one_by_one,
-                                  std::optional<DType> dtype = DType::f32, std::optional<DType> kv_cache = {}, int tensor = 1, int experts = 1) {
+std::vector<double> engine_logits(const std::filesystem::path& folder, const std::string& device,
+                                  const std::vector<std::int32_t>& ids, bool one_by_one,
+                                  std::optional<DType> dtype = DType::f32, std::optional<DType> kv_cache = {},
+                                  int tensor = 1, int experts = 1) {
   EngineOptions options;
   options.dtype = dtype;
   options.kv_cache = kv_cache;
@@ -107,7 +110,9 @@ void PrintTo(const Mix& mix, std::ostream* out) { *out << mix.name; }
 
 /// Whether some input is quantized.
 bool rounds_inputs(const Mix& mix) {
-  const auto rounds = [](const std::string& scheme) { return !scheme.empty() && scheme_named(scheme)->input != LinearScheme::Input::real; };
+  const auto rounds = [](const std::string& scheme) {
+    return !scheme.empty() && scheme_named(scheme)->input != LinearScheme::Input::real;
+  };
   return rounds(mix.expert_scheme) || std::ranges::any_of(mix.schemes, rounds);
 }
 
@@ -117,7 +122,8 @@ void quantize(PlainDecoder& decoder, const Mix& mix) {
     std::string name = mix.schemes[turn++ % mix.schemes.size()];
     if (shared.experts && !mix.expert_scheme.empty()) name = mix.expert_scheme;
     const LinearScheme scheme = *scheme_named(name);
-    const float scale = decoder.input_scale_for(shared.modules) * (scheme.weight == LinearScheme::Weight::fp8 ? 127.0f / 448.0f : 1.0f);
+    const float scale =
+        decoder.input_scale_for(shared.modules) * (scheme.weight == LinearScheme::Weight::fp8 ? 127.0f / 448.0f : 1.0f);
     for (const std::string& module : shared.modules) decoder.quantize(module, scheme, scale, mix.input_offset);
   }
 }
@@ -130,7 +136,8 @@ struct QuantizedCheckpoint {
   std::vector<double> real, expected;
   double quantization;  ///< the difference between the two
 
-  explicit QuantizedCheckpoint(const Mix& mix) : decoder(references / mix.model), ids(some_ids(decoder.config(), 20)), real(decoder.logits(ids)) {
+  explicit QuantizedCheckpoint(const Mix& mix)
+      : decoder(references / mix.model), ids(some_ids(decoder.config(), 20)), real(decoder.logits(ids)) {
     quantize(decoder, mix);
     if (mix.format == Format::modelslim) decoder.round_biases();
     decoder.write(folder(), mix.format);
@@ -138,13 +145,16 @@ struct QuantizedCheckpoint {
     quantization = difference_of(real, expected);
   }
   std::filesystem::path folder() const { return scratch / "model"; }
-  std::int64_t equal_rows_of(std::span<const double> found) const { return equal_rows(expected, found, decoder.config().vocab_size); }
+  std::int64_t equal_rows_of(std::span<const double> found) const {
+    return equal_rows(expected, found, decoder.config().vocab_size);
+  }
 };
 
 class Quantized : public testing::TestWithParam<std::tuple<Mix, std::string>> {
  protected:
   void SetUp() override {
-    if (std::get<1>(GetParam()) == "cuda" && !cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
+    if (std::get<1>(GetParam()) == "cuda" && !cuda::unavailable_reason().empty())
+      GTEST_SKIP() << cuda::unavailable_reason();
   }
 };
 
@@ -157,10 +167,12 @@ TEST_P(Quantized, LogitsAreThoseOfWhatTheCodesStandFor) {
     // Sums in float32 and float64 differ by 1e-6 and give the same quantized values, so that logits agree as closely,
     // unless a value lies that near to the middle between two of them. Then one differs, and in this token and those
     // that attend to it more and more do, up to the error of quantization itself. Where this was written 16 of the 360
-    // tokens of these mixes are such, at the earliest the tenth of a sequence. Weight-only quantization rounds no input.
+    // tokens of these mixes are such, at the earliest the tenth of a sequence. Weight-only quantization rounds no
+    // input.
     const std::int64_t equal = checkpoint.equal_rows_of(found), tokens = std::ssize(checkpoint.ids);
     EXPECT_GE(equal, rounds_inputs(mix) ? tokens / 4 : tokens) << one_by_one;
-    EXPECT_LT(difference_of(checkpoint.expected, found), checkpoint.quantization * (equal == tokens ? 1e-3 : 0.6)) << one_by_one;
+    EXPECT_LT(difference_of(checkpoint.expected, found), checkpoint.quantization * (equal == tokens ? 1e-3 : 0.6))
+        << one_by_one;
   }
 }
 
@@ -171,8 +183,14 @@ const Mix mixes[] = {
     {"fp8_static", "llama-gqa-f32", Format::compressed_tensors, {"fp8_static"}},
     {"fp8_dynamic", "llama-gqa-f32", Format::compressed_tensors, {"fp8_dynamic"}},
     {"fp8_weight_only", "llama-gqa-f32", Format::compressed_tensors, {"fp8_weight_only"}},
-    {"mixed", "llama-gqa-f32", Format::compressed_tensors, {"w8a8_static", "16bit", "w8a8_dynamic", "w8a8_static", "w8a16", "w8a8_dynamic", "w8a8_static"}},
-    {"mixed_codes", "llama-gqa-f32", Format::compressed_tensors, {"fp8_dynamic", "w8a8_static", "fp8_static", "w8a8_dynamic", "16bit"}},
+    {"mixed",
+     "llama-gqa-f32",
+     Format::compressed_tensors,
+     {"w8a8_static", "16bit", "w8a8_dynamic", "w8a8_static", "w8a16", "w8a8_dynamic", "w8a8_static"}},
+    {"mixed_codes",
+     "llama-gqa-f32",
+     Format::compressed_tensors,
+     {"fp8_dynamic", "w8a8_static", "fp8_static", "w8a8_dynamic", "16bit"}},
     {"bias_static", "qwen2-bias-f16", Format::compressed_tensors, {"w8a8_static"}},
     {"norms_dynamic", "qwen3-qknorm-bf16", Format::compressed_tensors, {"w8a8_dynamic", "w8a8_static", "w8a8_static"}},
     {"experts_default", "qwen3moe-mixed-f32", Format::compressed_tensors, {"w8a8_static"}, "w8a8_dynamic"},
@@ -188,15 +206,18 @@ const Mix mixes[] = {
 INSTANTIATE_TEST_SUITE_P(Mixes, Quantized, testing::Combine(testing::ValuesIn(mixes), testing::Values("cpu", "cuda")),
                          [](const auto& info) { return std::get<0>(info.param).name + "_" + std::get<1>(info.param); });
 
-/// Ranks that share a quantized checkpoint. Where a row's scale is made at run time, each rank scales its own part of what o_proj and down_proj read, so that
-/// logits differ by about what quantization costs; otherwise they are those of one rank, but for values in the middle between two codes.
+/// Ranks that share a quantized checkpoint. Where a row's scale is made at run time, each rank scales its own part of
+/// what o_proj and down_proj read, so that logits differ by about what quantization costs; otherwise they are those of
+/// one rank, but for values in the middle between two codes.
 void expect_ranks_compute(const Mix& mix, std::initializer_list<std::pair<int, int>> splits) {
   const QuantizedCheckpoint checkpoint(mix);
   for (const auto& [tensor, experts] : splits) {
-    const std::vector<double> found = engine_logits(checkpoint.folder(), "cpu", checkpoint.ids, false, DType::f32, {}, tensor, experts);
+    const std::vector<double> found =
+        engine_logits(checkpoint.folder(), "cpu", checkpoint.ids, false, DType::f32, {}, tensor, experts);
     const std::string where = fmt::format("{} by {} x {}", mix.name, tensor, experts);
     EXPECT_GE(checkpoint.equal_rows_of(found), rounds_inputs(mix) ? 0 : std::ssize(checkpoint.ids)) << where;
-    EXPECT_LT(difference_of(checkpoint.expected, found), checkpoint.quantization * (rounds_inputs(mix) ? 0.9 : 1e-3)) << where;
+    EXPECT_LT(difference_of(checkpoint.expected, found), checkpoint.quantization * (rounds_inputs(mix) ? 0.9 : 1e-3))
+        << where;
     EXPECT_LT(difference_of(checkpoint.real, found), checkpoint.quantization * 1.3) << where;
   }
 }
@@ -212,7 +233,8 @@ TEST(QuantizedRanks, ComputeWhatTheCodesStandFor) {
 TEST(LongQuantizedRanks, EveryMixOverEveryNumberOfRanks) {
   for (const Mix& mix : mixes) {
     expect_ranks_compute(mix, {{2, 1}, {3, 1}, {4, 1}, {8, 1}});
-    if (mix.name.starts_with("experts") || mix.name == "modelslim_experts") expect_ranks_compute(mix, {{1, 2}, {1, 4}, {1, 8}, {4, 2}, {4, 4}});
+    if (mix.name.starts_with("experts") || mix.name == "modelslim_experts")
+      expect_ranks_compute(mix, {{1, 2}, {1, 4}, {1, 8}, {4, 2}, {4, 4}});
   }
 }
 
@@ -264,7 +286,8 @@ TEST_P(Caches, OfCodesGiveNearlyTheLogitsOfThe16BitOnes) {
   const std::vector<double> expected = engine_logits(model, GetParam(), ids, false);
   for (const auto& [cache, bound] : {std::pair(DType::i8, 0.02), std::pair(DType::f8_e4m3, 0.08)})
     for (const bool one_by_one : {false, true}) {
-      const double error = difference_of(expected, engine_logits(model, GetParam(), ids, one_by_one, DType::f32, cache));
+      const double error =
+          difference_of(expected, engine_logits(model, GetParam(), ids, one_by_one, DType::f32, cache));
       EXPECT_LT(error, bound) << name_of(cache);
       EXPECT_GT(error, 1e-4) << name_of(cache);  // they were rounded
     }
@@ -280,7 +303,8 @@ TEST(QuantizedWeightsAlone, GiveTheLogitsOfTheRealCheckpointThatTheyStandFor) {
     decoder.write(scratch / "codes", Format::compressed_tensors);
     decoder.write(scratch / "real", Format::real);
     const std::vector<std::int32_t> ids = some_ids(decoder.config(), 50);
-    EXPECT_EQ(engine_logits(scratch / "codes", "cpu", ids, false, {}), engine_logits(scratch / "real", "cpu", ids, false, {}));
+    EXPECT_EQ(engine_logits(scratch / "codes", "cpu", ids, false, {}),
+              engine_logits(scratch / "real", "cpu", ids, false, {}));
   }
 }
 

@@ -36,7 +36,8 @@ Edit descriptor(const char* key, const char* json) {
 Edit scales(std::vector<std::int64_t> shape) {
   return [=](EditedCase& edited) {
     for (auto& [name, tensor] : edited.tensors)
-      if (name.ends_with("weight_scale")) tensor = tensor.reshaped(shape.empty() && tensor.elements() > 1 ? std::vector{tensor.elements()} : shape);
+      if (name.ends_with("weight_scale"))
+        tensor = tensor.reshaped(shape.empty() && tensor.elements() > 1 ? std::vector{tensor.elements()} : shape);
   };
 }
 
@@ -49,7 +50,8 @@ Edit real_weights(double offset) {
       const EditedTensor codes = tensor;
       tensor = tensor.as(DType::f32);
       for (std::int64_t i = 0; i < tensor.elements(); ++i)
-        format::store_element(tensor.bytes.data(), DType::f32, i, (codes.value(i) + offset) * scale->second.value(i / tensor.shape[1]));
+        format::store_element(tensor.bytes.data(), DType::f32, i,
+                              (codes.value(i) + offset) * scale->second.value(i / tensor.shape[1]));
     }
     edited.config["quantization_config"]["format"] = "dense";
     edited.config["quantization_config"]["quantization_status"] = "frozen";
@@ -86,7 +88,8 @@ struct QuantizedVariant {
 };
 
 std::vector<QuantizedVariant> quantized_variants() {
-  const char *int8 = "no_format", *per_tensor = "tensor_1_1", *fp8 = "dyn_tensor", *qwen3_moe = "w8a8_dyn_qwen3_moe", *mixtral = "mixtral_v5_names";
+  const char *int8 = "no_format", *per_tensor = "tensor_1_1", *fp8 = "dyn_tensor", *qwen3_moe = "w8a8_dyn_qwen3_moe",
+             *mixtral = "mixtral_v5_names";
   return {
       {"flat_scales", int8, scales({})},
       {"one_scale_of_rank_0", per_tensor,
@@ -116,8 +119,9 @@ std::vector<QuantizedVariant> quantized_variants() {
       {"nested", int8,
        [](EditedCase& edited) {
          const JsonValue inner = edited.config["quantization_config"];
-         edited.config["quantization_config"] = {
-             {"quant_method", "compressed-tensors"}, {"quantization_config", inner}, {"sparsity_config", JsonValue::object()}};
+         edited.config["quantization_config"] = {{"quant_method", "compressed-tensors"},
+                                                 {"quantization_config", inner},
+                                                 {"sparsity_config", JsonValue::object()}};
        }},
       {"defaults", int8,
        arguments({{"num_bits", nullptr},
@@ -132,11 +136,17 @@ std::vector<QuantizedVariant> quantized_variants() {
       {"channels_by_group_size", int8, arguments({{"strategy", nullptr}, {"group_size", "-1"}}, false)},
       {"tensor_by_default", fp8, arguments({{"strategy", nullptr}})},
       {"order_of_columns", int8, arguments({{"actorder", "\"weight\""}}, false)},
-      {"inputs_per_tensor", int8, [](EditedCase& edited) { group_of(edited)["input_activations"]["strategy"] = "tensor"; }},
+      {"inputs_per_tensor", int8,
+       [](EditedCase& edited) { group_of(edited)["input_activations"]["strategy"] = "tensor"; }},
       {"empty_outputs", int8, [](EditedCase& edited) { group_of(edited)["output_activations"] = JsonValue::object(); }},
-      {"preset", int8, [](EditedCase& edited) { edited.config["quantization_config"]["config_groups"] = *JsonValue::parse(R"({"W8A8": ["Linear"]})"); }},
+      {"preset", int8,
+       [](EditedCase& edited) {
+         edited.config["quantization_config"]["config_groups"] = *JsonValue::parse(R"({"W8A8": ["Linear"]})");
+       }},
       {"preset_of_fp8", fp8,
-       [](EditedCase& edited) { edited.config["quantization_config"]["config_groups"] = *JsonValue::parse(R"({"FP8_DYNAMIC": ["Linear"]})"); }},
+       [](EditedCase& edited) {
+         edited.config["quantization_config"]["config_groups"] = *JsonValue::parse(R"({"FP8_DYNAMIC": ["Linear"]})");
+       }},
       {"targets_by_name", int8,
        [](EditedCase& edited) {
          JsonValue targets = JsonValue::array();
@@ -147,7 +157,8 @@ std::vector<QuantizedVariant> quantized_variants() {
        }},
       {"targets_of_python", int8,
        [](EditedCase& edited) {
-         group_of(edited)["targets"] = *JsonValue::parse(R"(["re:(?i)MODEL\\.layers\\.(?P<layer>\\d+)\\.(?:self_attn|mlp)\\.(?!lm_head)\\w+\\Z"])");
+         group_of(edited)["targets"] = *JsonValue::parse(
+             R"(["re:(?i)MODEL\\.layers\\.(?P<layer>\\d+)\\.(?:self_attn|mlp)\\.(?!lm_head)\\w+\\Z"])");
        }},
       {"groups_that_share", int8,
        [](EditedCase& edited) {
@@ -156,8 +167,10 @@ std::vector<QuantizedVariant> quantized_variants() {
          edited.config["quantization_config"]["config_groups"]["group_1"] = second;
        }},
       {"head_that_is_real_and_not_ignored", int8, descriptor("ignore", "[]")},
-      {"routers_that_are_ignored", qwen3_moe, descriptor("ignore", R"(["lm_head", "re:.*mlp.gate$", "model.layers.0.mlp.gate"])")},
-      {"routers_under_their_other_name", mixtral, descriptor("ignore", R"(["lm_head", "re:.*block_sparse_moe\\.gate$"])")},
+      {"routers_that_are_ignored", qwen3_moe,
+       descriptor("ignore", R"(["lm_head", "re:.*mlp.gate$", "model.layers.0.mlp.gate"])")},
+      {"routers_under_their_other_name", mixtral,
+       descriptor("ignore", R"(["lm_head", "re:.*block_sparse_moe\\.gate$"])")},
       {"rounded_real_weights", int8, real_weights(0)},
       {"real_weights", int8, real_weights(0.3)},
       {"packed_experts", qwen3_moe, packed("experts")},
@@ -175,7 +188,8 @@ TEST_P(QuantizedVariants, GiveTheSameLogits) {
   EXPECT_EQ(test::largest_difference(edited.logits(), expected), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, QuantizedVariants, testing::ValuesIn(quantized_variants()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, QuantizedVariants, testing::ValuesIn(quantized_variants()),
+                         [](const auto& info) { return info.param.name; });
 
 /// Experts that transformers 5 holds in one tensor are no linear modules, so that "Linear" does not name them.
 TEST(QuantizedTensors, StackedExpertsStayReal) {
@@ -191,9 +205,11 @@ TEST(QuantizedTensors, StackedExpertsStayReal) {
 
 TEST(QuantizedTensors, ProjectionsWithoutScalesAreRefused) {
   EditedCase edited("no_format");
-  edited.tensors["model.layers.0.mlp.up_proj.weight"] = edited.tensors["model.layers.0.mlp.up_proj.weight"].as(DType::f32);
+  edited.tensors["model.layers.0.mlp.up_proj.weight"] =
+      edited.tensors["model.layers.0.mlp.up_proj.weight"].as(DType::f32);
   edited.tensors.erase("model.layers.0.mlp.up_proj.weight_scale");
-  test::expect_error(Status::unsupported, {"\"model.layers.0.mlp.up_proj.weight\": expected i8, found f32"}, [&] { edited.logits(); });
+  test::expect_error(Status::unsupported, {"\"model.layers.0.mlp.up_proj.weight\": expected i8, found f32"},
+                     [&] { edited.logits(); });
 }
 
 }  // namespace

@@ -21,8 +21,10 @@ struct Reference {
 Reference read_reference(const std::filesystem::path& model, const char* file = "reference.json") {
   const JsonDocument document = JsonDocument::read(model / file);
   Reference r;
-  for (const Json id : document.root().at("input_ids")) r.input_ids.push_back(static_cast<std::int32_t>(id.as_integer()));
-  for (const Json id : document.root().at("greedy_ids")) r.greedy_ids.push_back(static_cast<std::int32_t>(id.as_integer()));
+  for (const Json id : document.root().at("input_ids"))
+    r.input_ids.push_back(static_cast<std::int32_t>(id.as_integer()));
+  for (const Json id : document.root().at("greedy_ids"))
+    r.greedy_ids.push_back(static_cast<std::int32_t>(id.as_integer()));
   for (const Json margin : document.root().at("greedy_margins")) r.greedy_margins.push_back(margin.as_number());
   if (const std::optional<Json> margins = document.root().find("router_margins"))
     for (const Json margin : *margins) r.router_margins.push_back(margin.as_number());
@@ -38,8 +40,8 @@ struct Split {
   int tensor = 1, experts = 1;
 };
 
-Engine load_on(const std::string& device, const std::filesystem::path& model, DType dtype, std::int64_t max_batch_tokens = 512, std::int64_t sequences = 3,
-               Split split = {}) {
+Engine load_on(const std::string& device, const std::filesystem::path& model, DType dtype,
+               std::int64_t max_batch_tokens = 512, std::int64_t sequences = 3, Split split = {}) {
   EngineOptions options;
   options.device = device;
   options.dtype = dtype;
@@ -79,7 +81,8 @@ double largest_error(Engine& engine, const Reference& reference) {
   EXPECT_EQ(rows.count(), static_cast<std::int64_t>(reference.logits.size()));
   double error = 0;
   for (std::int64_t r = 0; r < rows.count(); ++r)
-    error = std::max(error, row_error(reference.logits[static_cast<std::size_t>(r)], reinterpret_cast<const float*>(rows.row(r))));
+    error = std::max(
+        error, row_error(reference.logits[static_cast<std::size_t>(r)], reinterpret_cast<const float*>(rows.row(r))));
   return error;
 }
 
@@ -105,8 +108,9 @@ std::pair<std::int32_t, double> best_of(const std::vector<double>& logits) {
   return {static_cast<std::int32_t>(best - logits.begin()), *best - second};
 }
 
-/// Follows the reference's tokens through prompt and continuation, so that one disputed choice does not end the comparison. A router's choice that was
-/// closer than 0.02 ends it: rounding may send that token to another expert, and everything after sees it.
+/// Follows the reference's tokens through prompt and continuation, so that one disputed choice does not end the
+/// comparison. A router's choice that was closer than 0.02 ends it: rounding may send that token to another expert, and
+/// everything after sees it.
 class GreedyComparison {
  public:
   explicit GreedyComparison(const Reference& reference) : reference_(reference) {}
@@ -117,9 +121,11 @@ class GreedyComparison {
     if (over_) return;
     const auto [expected, margin] = position < last_of_prompt
                                         ? best_of(reference_.logits[position])
-                                        : std::pair(reference_.greedy_ids[position - last_of_prompt], reference_.greedy_margins[position - last_of_prompt]);
+                                        : std::pair(reference_.greedy_ids[position - last_of_prompt],
+                                                    reference_.greedy_margins[position - last_of_prompt]);
     if (margin <= 0.05) return;
-    EXPECT_EQ(std::max_element(row, row + vocab_size) - row, expected) << "position " << position << ", margin " << margin;
+    EXPECT_EQ(std::max_element(row, row + vocab_size) - row, expected)
+        << "position " << position << ", margin " << margin;
     ++compared_;
   }
   int compared() const { return compared_; }
@@ -131,14 +137,17 @@ class GreedyComparison {
   bool over_ = false;
 };
 
-void expect_greedy_above_margin(const std::string& device, const std::filesystem::path& model, DType dtype, Split split = {}) {
+void expect_greedy_above_margin(const std::string& device, const std::filesystem::path& model, DType dtype,
+                                Split split = {}) {
   const Reference reference = read_reference(model);
-  Engine engine = load_on(device, model, dtype, 512, 1, split);  // one for several sequences rounds operands of a single token too
+  Engine engine =
+      load_on(device, model, dtype, 512, 1, split);  // one for several sequences rounds operands of a single token too
   GreedyComparison comparison(reference);
   const auto forward = [&](std::span<const std::int32_t> ids) {
     const SequenceTokens part{0, ids};
     const Rows rows(engine.forward({&part, 1}, Engine::Logits::all));
-    for (std::int64_t r = 0; r < rows.count(); ++r) comparison.add(reinterpret_cast<const float*>(rows.row(r)), static_cast<std::size_t>(rows.length()));
+    for (std::int64_t r = 0; r < rows.count(); ++r)
+      comparison.add(reinterpret_cast<const float*>(rows.row(r)), static_cast<std::size_t>(rows.length()));
   };
   forward(reference.input_ids);
   for (std::size_t i = 0; i + 1 < reference.greedy_ids.size(); ++i) forward({&reference.greedy_ids[i], 1});
@@ -161,10 +170,13 @@ void expect_same_in_chunks_and_batches(Engine engine, const Reference& reference
   ASSERT_EQ(rows.count(), 3);
   const std::size_t last[] = {4, 9, 3};
   for (std::int64_t r = 0; r < 3; ++r)
-    EXPECT_LE(row_error(reference.logits[last[r]], reinterpret_cast<const float*>(rows.row(r))), 2e-4) << "sequence " << r << " of the batch";
+    EXPECT_LE(row_error(reference.logits[last[r]], reinterpret_cast<const float*>(rows.row(r))), 2e-4)
+        << "sequence " << r << " of the batch";
 }
 
-TEST_P(References, ChunksAndBatchesGiveTheSameLogits) { expect_same_in_chunks_and_batches(load_on(device(), model(), DType::f32, 7), read_reference(model())); }
+TEST_P(References, ChunksAndBatchesGiveTheSameLogits) {
+  expect_same_in_chunks_and_batches(load_on(device(), model(), DType::f32, 7), read_reference(model()));
+}
 
 /// A reference of a module that was cast: model.to(bfloat16) rounds the frequencies with the weights.
 TEST(StoredFrequencies, GiveTheLogitsOfACastModule) {
@@ -186,18 +198,23 @@ std::vector<std::string> reference_models() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, References, testing::Combine(testing::ValuesIn(reference_models()), testing::Values("cpu", "cuda")), [](const auto& info) {
-  std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Models, References,
+                         testing::Combine(testing::ValuesIn(reference_models()), testing::Values("cpu", "cuda")),
+                         [](const auto& info) {
+                           std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
-/// A checkpoint and the ranks that share it: 6 heads over 4 and 8 ranks leave ranks with copies of keys, and without any head.
+/// A checkpoint and the ranks that share it: 6 heads over 4 and 8 ranks leave ranks with copies of keys, and without
+/// any head.
 class RankedReferences : public testing::TestWithParam<std::tuple<std::string, Split>> {
  protected:
   std::filesystem::path model() const { return references / std::get<0>(GetParam()); }
   Split split() const { return std::get<1>(GetParam()); }
-  Engine load(DType dtype, std::int64_t max_batch_tokens = 512) const { return load_on("cpu", model(), dtype, max_batch_tokens, 3, split()); }
+  Engine load(DType dtype, std::int64_t max_batch_tokens = 512) const {
+    return load_on("cpu", model(), dtype, max_batch_tokens, 3, split());
+  }
 };
 
 TEST_P(RankedReferences, Float32LogitsAreWithin2e4AndGreedyTokensIdentical) {
@@ -210,9 +227,13 @@ TEST_P(RankedReferences, Float32LogitsAreWithin2e4AndGreedyTokensIdentical) {
   EXPECT_EQ(generate(engine, reference.input_ids, options).ids, reference.greedy_ids);
 }
 
-TEST_P(RankedReferences, ChunksAndBatchesGiveTheSameLogits) { expect_same_in_chunks_and_batches(load(DType::f32, 7), read_reference(model())); }
+TEST_P(RankedReferences, ChunksAndBatchesGiveTheSameLogits) {
+  expect_same_in_chunks_and_batches(load(DType::f32, 7), read_reference(model()));
+}
 
-TEST_P(RankedReferences, Bf16GreedyTokensAgreeAboveTheMargin) { expect_greedy_above_margin("cpu", model(), DType::bf16, split()); }
+TEST_P(RankedReferences, Bf16GreedyTokensAgreeAboveTheMargin) {
+  expect_greedy_above_margin("cpu", model(), DType::bf16, split());
+}
 
 std::string name_of_ranked(const testing::TestParamInfo<std::tuple<std::string, Split>>& info) {
   const auto& [model, split] = info.param;
@@ -228,9 +249,13 @@ std::vector<std::string> mixture_models() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, RankedReferences,
-                         testing::Combine(testing::ValuesIn(reference_models()), testing::Values(Split{2}, Split{3}, Split{4}, Split{8})), name_of_ranked);
+                         testing::Combine(testing::ValuesIn(reference_models()),
+                                          testing::Values(Split{2}, Split{3}, Split{4}, Split{8})),
+                         name_of_ranked);
 INSTANTIATE_TEST_SUITE_P(Experts, RankedReferences,
-                         testing::Combine(testing::Values("mixtral-bf16", "qwen3moe-mixed-f32"), testing::Values(Split{1, 3}, Split{4, 2})), name_of_ranked);
+                         testing::Combine(testing::Values("mixtral-bf16", "qwen3moe-mixed-f32"),
+                                          testing::Values(Split{1, 3}, Split{4, 2})),
+                         name_of_ranked);
 /// Mixtures with as many experts as the splits ask for.
 std::vector<std::tuple<std::string, Split>> spread_mixtures(std::initializer_list<Split> splits) {
   std::vector<std::tuple<std::string, Split>> list;
@@ -240,8 +265,10 @@ std::vector<std::tuple<std::string, Split>> spread_mixtures(std::initializer_lis
   return list;
 }
 
-INSTANTIATE_TEST_SUITE_P(LongExperts, RankedReferences,
-                         testing::ValuesIn(spread_mixtures({{1, 2}, {1, 4}, {1, 8}, {2, 2}, {3, 3}, {4, 4}, {8, 2}, {8, 4}, {8, 8}})), name_of_ranked);
+INSTANTIATE_TEST_SUITE_P(
+    LongExperts, RankedReferences,
+    testing::ValuesIn(spread_mixtures({{1, 2}, {1, 4}, {1, 8}, {2, 2}, {3, 3}, {4, 4}, {8, 2}, {8, 4}, {8, 8}})),
+    name_of_ranked);
 
 }  // namespace
 }  // namespace cermet

@@ -1,5 +1,5 @@
-// Rotary frequencies that follow the length of a sequence (rope type "dynamic"): of its own, whatever else is in a pass, and however a prompt is cut. Expected
-// tokens are those of transformers.
+// Rotary frequencies that follow the length of a sequence (rope type "dynamic"): of its own, whatever else is in a
+// pass, and however a prompt is cut. Expected tokens are those of transformers.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -46,7 +46,8 @@ GenerateOptions new_tokens(std::int64_t count) {
 TEST(RopeLength, APromptInPassesRotatesAsAWhole) {
   const ScratchFolder folder;
   const auto checkpoint = checkpoint_for(folder, 256);
-  const auto prompt = expected_tokens()["long"]["prompt"].get<Tokens>(), answer = expected_tokens()["long"]["answer"].get<Tokens>();
+  const auto prompt = expected_tokens()["long"]["prompt"].get<Tokens>(),
+             answer = expected_tokens()["long"]["answer"].get<Tokens>();
   for (const std::int64_t pass : {512, 100, 1024}) {
     EngineOptions options = rope_options(1200);
     options.max_batch_tokens = pass;
@@ -70,7 +71,8 @@ TEST(RopeLength, EveryPromptOfABatchGetsWhatItGetsAlone) {
     while (generator.step()) {
     }
     for (std::size_t i = 0; i < answers.size(); ++i)
-      EXPECT_EQ(answers[i], expected_tokens()["batch"]["answers"][i].get<Tokens>()) << i << ", " << sequences << " at a time, passes of " << pass;
+      EXPECT_EQ(answers[i], expected_tokens()["batch"]["answers"][i].get<Tokens>())
+          << i << ", " << sequences << " at a time, passes of " << pass;
   }
 }
 
@@ -78,7 +80,8 @@ TEST(RopeLength, StepsInRowsAndRanksRotateAlike) {
   const ScratchFolder folder;
   const auto checkpoint = checkpoint_for(folder, 32);
   const std::size_t longest = 15;  // 120 tokens
-  const auto prompt = expected_tokens()["batch"]["prompts"][longest].get<Tokens>(), answer = expected_tokens()["batch"]["answers"][longest].get<Tokens>();
+  const auto prompt = expected_tokens()["batch"]["prompts"][longest].get<Tokens>(),
+             answer = expected_tokens()["batch"]["answers"][longest].get<Tokens>();
   EngineOptions rows = rope_options(256), ranks = rope_options(256);
   rows.steps_per_launch = 4;
   rows.fusion.super_kernel.select = "decode";
@@ -103,7 +106,8 @@ TEST(RopeLength, RowsBeyondThePositionsAreThoseOfLongerTexts) {
   config.rope.sequence_length = 10;
   const RopeTable whole = make_rope_table(config.rope, 16);
   for (const auto& [row, position] : {std::pair{9, 9}, {16, 2}, {17, 8}})
-    for (int i = 0; i < 4; ++i) EXPECT_EQ(tables.cos().as<float>()[row * 4 + i], whole.cos.view.as<float>()[position * 4 + i]) << row;
+    for (int i = 0; i < 4; ++i)
+      EXPECT_EQ(tables.cos().as<float>()[row * 4 + i], whole.cos.view.as<float>()[position * 4 + i]) << row;
   tables.begin_pass();
   EXPECT_EQ(tables.row(1, 12), 16);
   config.rope.scaling = RopeScaling::plain;
@@ -115,7 +119,9 @@ TEST(RopeLength, ATextIsNoShorterThanItsPart) {
   Engine engine = Engine::load(checkpoint_for(folder, 32), rope_options(64));
   const Tokens ids{1, 2, 3};
   const SequenceTokens part{0, ids, 2};
-  expect_error(Status::invalid_argument, {"length of at least 3", "found 2"}, [&] { engine.forward({&part, 1}, Engine::Logits::last); });
+  expect_error(Status::invalid_argument, {"length of at least 3", "found 2"}, [&] {
+    engine.forward({&part, 1}, Engine::Logits::last);
+  });
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ TEST(WeightValues, ZerosHaveScaleZeroAndValuesThatAreNotFiniteNone) {
   std::vector<std::byte> codes(3, std::byte{9});
   EXPECT_EQ(quantize_row(std::vector<float>{0, -0.0f, 0}, DType::i8, codes.data()), 0);
   EXPECT_EQ(codes, std::vector<std::byte>(3));
-  for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN()})
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(),
+                          -std::numeric_limits<float>::quiet_NaN()})
     EXPECT_TRUE(std::isnan(quantize_row(std::vector<float>{1, bad, 2}, DType::i8, codes.data())));
   // The smallest floats: the scale itself is rounded so coarsely that quotients leave the range.
   const float tiny = std::numeric_limits<float>::denorm_min();

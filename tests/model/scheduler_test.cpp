@@ -18,7 +18,8 @@ using Limits = Scheduler::Limits;
 std::string pass_of(Scheduler& scheduler) {
   std::string text;
   for (const Scheduler::Part& part : scheduler.next_pass())
-    text += fmt::format("{}{}:{}+{}{}", text.empty() ? "" : " ", part.request, part.begin, part.count, part.is_last ? "!" : "");
+    text += fmt::format("{}{}:{}+{}{}", text.empty() ? "" : " ", part.request, part.begin, part.count,
+                        part.is_last ? "!" : "");
   return text;
 }
 
@@ -47,7 +48,8 @@ TEST(Scheduler, WhereShortPassesComputeOtherwiseLongPartsStayAlone) {
   EXPECT_EQ(pass_of(scheduler), "0:0+5!");
   scheduler.add(1, 43, 10);
   scheduler.add(2, 20, 10);
-  EXPECT_EQ(pass_of(scheduler), "1:0+40");          // nothing beside it: the rest of the pass has no room for 2, and 0 decodes in short passes
+  EXPECT_EQ(pass_of(scheduler),
+            "1:0+40");  // nothing beside it: the rest of the pass has no room for 2, and 0 decodes in short passes
   EXPECT_EQ(pass_of(scheduler), "0:5+1! 1:40+3!");  // the end of 1 is short
   EXPECT_EQ(pass_of(scheduler), "2:0+20!");
   EXPECT_EQ(pass_of(scheduler), "0:6+1! 1:43+1! 2:20+1!");
@@ -83,15 +85,18 @@ TEST(Scheduler, RequestsWaitForBlocksInOrder) {
 
 TEST(Scheduler, MistakesAreNamed) {
   const auto with = [](Limits limits) { return error_text([&] { Scheduler scheduler(limits); }); };
-  EXPECT_EQ(with({.sequences = 4, .blocks = 1, .context = 32, .pass_tokens = 4}), "context: expected 1 to 16 tokens (those of all blocks), found 32");
-  EXPECT_EQ(with({.sequences = 4, .blocks = 2, .context = 32, .pass_tokens = 3}), "pass_tokens: expected at least 4 (a token of each sequence), found 3");
+  EXPECT_EQ(with({.sequences = 4, .blocks = 1, .context = 32, .pass_tokens = 4}),
+            "context: expected 1 to 16 tokens (those of all blocks), found 32");
+  EXPECT_EQ(with({.sequences = 4, .blocks = 2, .context = 32, .pass_tokens = 3}),
+            "pass_tokens: expected at least 4 (a token of each sequence), found 3");
   Scheduler scheduler({.sequences = 1, .blocks = 2, .context = 32, .pass_tokens = 8});
   EXPECT_EQ(error_text([&] { scheduler.add(0, 0, 1); }), "prompt: expected at least one token, found none");
   EXPECT_EQ(error_text([&] { scheduler.add(0, 33, 1); }), "prompt: expected at most 32 tokens (the context), found 33");
   EXPECT_EQ(error_text([&] { scheduler.finish(3); }), "request 3: expected one that runs or waits, found none");
 }
 
-/// A run of random requests: every token of every request is computed once and in order, no pass breaks a limit, and all of them end.
+/// A run of random requests: every token of every request is computed once and in order, no pass breaks a limit, and
+/// all of them end.
 class Simulation {
  public:
   Simulation(const Limits& limits, unsigned seed) : limits_(limits), scheduler_(limits), random_(seed) {}
@@ -142,7 +147,8 @@ class Simulation {
     ASSERT_LE(std::ssize(pass), limits_.sequences);
     if (limits_.few_tokens == 0) return;
     for (const Scheduler::Part& part : pass)
-      ASSERT_EQ(part.count <= limits_.few_tokens, tokens <= limits_.few_tokens) << "a part is computed as it would be alone";
+      ASSERT_EQ(part.count <= limits_.few_tokens, tokens <= limits_.few_tokens)
+          << "a part is computed as it would be alone";
   }
 
   void take(const Scheduler::Part& part) {
@@ -152,7 +158,8 @@ class Simulation {
     for (const auto& [id, r] : requests_)
       if (r.computed > 0) blocks += (r.computed + limits_.block_size - 1) / limits_.block_size;
     ASSERT_LE(blocks, limits_.blocks);
-    if (!part.is_last || (++request.made < request.most && request.computed < limits_.context && number(0, 20) > 0)) return;
+    if (!part.is_last || (++request.made < request.most && request.computed < limits_.context && number(0, 20) > 0))
+      return;
     scheduler_.finish(part.request);
     requests_.erase(part.request);
     ++done_;
@@ -168,7 +175,9 @@ class Simulation {
 TEST(Scheduler, NothingIsLostWhateverComes) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     const std::int64_t few = seed % 2 ? 16 : 0, blocks = 8 + seed % 7;
-    Simulation simulation({.sequences = 1 + seed % 9, .blocks = blocks, .context = 8 * 16, .pass_tokens = 16 + seed, .few_tokens = few}, seed);
+    Simulation simulation(
+        {.sequences = 1 + seed % 9, .blocks = blocks, .context = 8 * 16, .pass_tokens = 16 + seed, .few_tokens = few},
+        seed);
     ASSERT_NO_FATAL_FAILURE(simulation.run(60)) << "seed " << seed;
   }
 }

@@ -33,8 +33,8 @@ class ScratchFolder {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
-  /// Writes a file anew and returns its path. The old one is removed first: file systems may bring a file that is cut to zero and rewritten to disk
-  /// at once, and tests write thousands.
+  /// Writes a file anew and returns its path. The old one is removed first: file systems may bring a file that is cut
+  /// to zero and rewritten to disk at once, and tests write thousands.
   std::filesystem::path file(std::string_view name, std::string_view content) const {
     std::filesystem::remove(path_ / name);
     std::ofstream(path_ / name, std::ios::binary) << content;

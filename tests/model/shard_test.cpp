@@ -37,7 +37,9 @@ class OneMatrix {
             }};
   }
   const StoredTensor& tensor() const { return tensor_; }
-  std::byte at(std::int64_t row, std::int64_t column) const { return bytes_[static_cast<std::size_t>(row * tensor_.shape[1] + column)]; }
+  std::byte at(std::int64_t row, std::int64_t column) const {
+    return bytes_[static_cast<std::size_t>(row * tensor_.shape[1] + column)];
+  }
   mutable std::int64_t read = 0;
 
  private:
@@ -51,7 +53,8 @@ TEST(ModelShard, EveryElementIsHeldOnceAndTheRestIsZero) {
   const ModelConfig config = small();
   for (const std::int64_t ranks : {1, 2, 3, 4, 5, 8}) {
     for (const LinearModule& module : linear_modules(config)) {
-      if (module.name.ends_with("k_proj") || module.name.ends_with("v_proj")) continue;  // heads that several ranks hold
+      if (module.name.ends_with("k_proj") || module.name.ends_with("v_proj"))
+        continue;  // heads that several ranks hold
       const OneMatrix matrix(module.name + ".weight", module.rows, module.columns);
       std::vector<int> held(static_cast<std::size_t>(module.rows * module.columns));
       for (std::int64_t rank = 0; rank < ranks; ++rank) {
@@ -69,8 +72,10 @@ TEST(ModelShard, EveryElementIsHeldOnceAndTheRestIsZero) {
                 ASSERT_EQ(found, std::byte{}) << module.name << " rank " << rank << " of " << ranks;
                 continue;
               }
-              const std::int64_t from = segment.begin + i, whole_row = part.axis == 0 ? from : row, whole_column = part.axis == 0 ? column : from;
-              ASSERT_EQ(found, matrix.at(whole_row, whole_column)) << module.name << " rank " << rank << " of " << ranks;
+              const std::int64_t from = segment.begin + i, whole_row = part.axis == 0 ? from : row,
+                                 whole_column = part.axis == 0 ? column : from;
+              ASSERT_EQ(found, matrix.at(whole_row, whole_column))
+                  << module.name << " rank " << rank << " of " << ranks;
               ++held[static_cast<std::size_t>(whole_row * module.columns + whole_column)];
             }
       }
@@ -89,14 +94,17 @@ TEST(ModelShard, HeadsOfQueriesMeetTheirHeadsOfKeys) {
       for (std::int64_t rank = 0; rank < ranks; ++rank) {
         const ModelConfig own = config_of(config, {rank, ranks});
         const auto parts = module_parts(config, {rank, ranks});
-        const TensorPart &q = parts.at("model.layers.0.self_attn.q_proj"), &k = parts.at("model.layers.0.self_attn.k_proj");
+        const TensorPart &q = parts.at("model.layers.0.self_attn.q_proj"),
+                         &k = parts.at("model.layers.0.self_attn.k_proj");
         ASSERT_EQ(q.count(), own.heads * own.head_dim);
         ASSERT_EQ(k.count(), own.kv_heads * own.head_dim);
         for (std::int64_t head = 0; head < own.heads; ++head) {
           const std::int64_t query = rank * own.heads + head;
           if (query >= heads) continue;
-          const std::int64_t key = k.segments.at(static_cast<std::size_t>(head / (own.heads / own.kv_heads))).begin / config.head_dim;
-          EXPECT_EQ(key, query / (heads / kv_heads)) << heads << "/" << kv_heads << " over " << ranks << ": head " << query;
+          const std::int64_t key =
+              k.segments.at(static_cast<std::size_t>(head / (own.heads / own.kv_heads))).begin / config.head_dim;
+          EXPECT_EQ(key, query / (heads / kv_heads))
+              << heads << "/" << kv_heads << " over " << ranks << ": head " << query;
         }
       }
     }
@@ -118,7 +126,9 @@ TEST(ModelShard, PackedColumnsThatCannotBeCutAreRefusedByName) {
   config.head_dim = 6;
   Quantization quantization;
   quantization.packed.insert("model.layers.0.self_attn.o_proj");
-  test::expect_error(Status::unsupported, {"model.layers.0.self_attn.o_proj", "multiple of 4", "found 18"}, [&] { check_shard(config, quantization, {0, 2}); });
+  test::expect_error(Status::unsupported, {"model.layers.0.self_attn.o_proj", "multiple of 4", "found 18"}, [&] {
+    check_shard(config, quantization, {0, 2});
+  });
   check_shard(config, quantization, {0, 3});
 }
 
@@ -132,15 +142,17 @@ TEST(ModelShard, PackedColumnsArePaddedToWholeWords) {
   const StoredTensor stored{name, DType::i32, {2, 20}, 0, 160};
   std::vector<std::byte> bytes(160);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i);
-  const TensorReader whole{
-      [&](std::string_view asked) { return asked == name ? &stored : nullptr; },
-      [&](const StoredTensor&, std::int64_t offset, std::span<std::byte> to) { std::memcpy(to.data(), bytes.data() + offset, to.size()); }};
+  const TensorReader whole{[&](std::string_view asked) { return asked == name ? &stored : nullptr; },
+                           [&](const StoredTensor&, std::int64_t offset, std::span<std::byte> to) {
+                             std::memcpy(to.data(), bytes.data() + offset, to.size());
+                           }};
   for (std::int64_t rank = 0; rank < 3; ++rank) {
     const std::vector<std::byte> own = bytes_of(sharded_reader(whole, config, {rank, 3}), name);
     ASSERT_EQ(own.size(), 2u * 28) << "a third is 26 columns";
     for (std::size_t i = 0; i < own.size(); ++i) {
       const std::size_t column = static_cast<std::size_t>(rank) * 28 + i % 28;
-      EXPECT_EQ(own[i], column < 80 ? bytes[i / 28 * 80 + column] : std::byte{0x80}) << "rank " << rank << " byte " << i;
+      EXPECT_EQ(own[i], column < 80 ? bytes[i / 28 * 80 + column] : std::byte{0x80})
+          << "rank " << rank << " byte " << i;
     }
   }
 }
@@ -156,16 +168,19 @@ TEST(ModelShard, EveryExpertIsOfOneRankOrOfThoseThatShareIt) {
         const ExpertRange own = experts_of(config, shard);
         EXPECT_GE(own.count, 1);
         for (std::int64_t e = own.first; e < own.first + own.count; ++e)
-          for (const TensorPart::Segment& segment : module_parts(config, shard).at(expert_names(config, 0, e).down).segments)
+          for (const TensorPart::Segment& segment :
+               module_parts(config, shard).at(expert_names(config, 0, e).down).segments)
             if (segment.begin >= 0) held[static_cast<std::size_t>(e)] += segment.count;
       }
-      EXPECT_EQ(held, std::vector(held.size(), config.expert_intermediate_size)) << experts << " experts, " << tensor << " x " << ranks;
+      EXPECT_EQ(held, std::vector(held.size(), config.expert_intermediate_size))
+          << experts << " experts, " << tensor << " x " << ranks;
     }
   }
 }
 
 TEST(ModelShard, ExpertsThatCannotBeSpreadAreRefused) {
-  test::expect_error(Status::unsupported, {"expert_parallel: expected a divisor of the 4 ranks", "found 3"}, [] { ModelShard::of(0, 4, 3); });
+  test::expect_error(Status::unsupported, {"expert_parallel: expected a divisor of the 4 ranks", "found 3"},
+                     [] { ModelShard::of(0, 4, 3); });
   test::expect_error(Status::invalid_argument, {"expert parallel: expected a mixture", "LlamaForCausalLM"},
                      [] { check_shard(small(), {}, ModelShard::of(0, 1, 2)); });
   test::expect_error(Status::invalid_argument, {"at most a rank for each of 16 experts, found 17 ranks"},

@@ -1,5 +1,5 @@
-// Engines with prompts of their own that share the experts of a mixture: the same tokens and logits as those of one engine, both ways of getting each other's
-// rows.
+// Engines with prompts of their own that share the experts of a mixture: the same tokens and logits as those of one
+// engine, both ways of getting each other's rows.
 #include <gtest/gtest.h>
 
 #include "tests/model/engines.hpp"
@@ -13,7 +13,8 @@ namespace {
 
 using test::difference, test::engines, test::shared_by, test::tokens_of;
 
-const std::filesystem::path mixtral = references / "mixtral-bf16", uneven = references / "qwen3moe-bias-top1-bf16";  // the latter has 5 experts
+const std::filesystem::path mixtral = references / "mixtral-bf16",
+                            uneven = references / "qwen3moe-bias-top1-bf16";  // the latter has 5 experts
 
 EngineOptions sharing(int count, int experts, ExpertExchange exchange) {
   EngineOptions options = engines(count, 1, experts);
@@ -37,7 +38,8 @@ TEST(SharedExperts, EnginesChooseTheTokensOfOne) {
 }
 
 /// Ragged numbers of prompts, and ranks without any: 4 ranks with 7 prompts, and with 3.
-void expect_gathering_engines_choose_the_tokens_of_one(const std::filesystem::path& model, std::optional<DType> weights) {
+void expect_gathering_engines_choose_the_tokens_of_one(const std::filesystem::path& model,
+                                                       std::optional<DType> weights) {
   for (const std::size_t prompts : {7, 3}) {
     EngineOptions options = one_engine();
     options.weights = weights;
@@ -45,24 +47,31 @@ void expect_gathering_engines_choose_the_tokens_of_one(const std::filesystem::pa
     for (const auto& [count, experts] : {std::pair(2, 2), {4, 4}, {4, 2}}) {
       options = sharing(count, experts, ExpertExchange::gather);
       options.weights = weights;
-      EXPECT_EQ(tokens_of(model, options, prompts), one) << model.filename() << ", " << prompts << " prompts, " << count << " x " << experts;
+      EXPECT_EQ(tokens_of(model, options, prompts), one)
+          << model.filename() << ", " << prompts << " prompts, " << count << " x " << experts;
     }
   }
 }
 
 TEST(GatheredExperts, EnginesChooseTheTokensOfOne) {
-  for (const std::filesystem::path& model : {mixtral, small_mixture, uneven}) expect_gathering_engines_choose_the_tokens_of_one(model, {});
+  for (const std::filesystem::path& model : {mixtral, small_mixture, uneven})
+    expect_gathering_engines_choose_the_tokens_of_one(model, {});
 }
 
 TEST(GatheredExperts, EnginesOfQuantizedWeightsChooseTheTokensOfOne) {
   for (const std::filesystem::path& model : {mixtral, small_mixture})
-    for (const DType weights : {DType::i8, DType::f8_e4m3}) expect_gathering_engines_choose_the_tokens_of_one(model, weights);
+    for (const DType weights : {DType::i8, DType::f8_e4m3})
+      expect_gathering_engines_choose_the_tokens_of_one(model, weights);
 }
 
-std::vector<float> row_of(const TensorView& logits) { return {logits.as<const float>(), logits.as<const float>() + logits.elements()}; }
+std::vector<float> row_of(const TensorView& logits) {
+  return {logits.as<const float>(), logits.as<const float>() + logits.elements()};
+}
 
-/// Rank 0 reads a prompt and rank 1 none, then each continues with a token of its own; all logits of the prompt at last.
-void expect_logits_of_one_engine(const std::filesystem::path& model, EngineOptions options, double bound, ExpertExchange exchange) {
+/// Rank 0 reads a prompt and rank 1 none, then each continues with a token of its own; all logits of the prompt at
+/// last.
+void expect_logits_of_one_engine(const std::filesystem::path& model, EngineOptions options, double bound,
+                                 ExpertExchange exchange) {
   const std::int32_t prompt[] = {7, 31, 15, 90, 62}, next = 8;
   std::vector<std::vector<float>> one(4), shared(4);
   const SequenceTokens all{0, prompt};
@@ -141,7 +150,8 @@ void write_static_experts(const std::filesystem::path& to, const char* scheme) {
       second.push_back(names.down);
     }
     for (const std::vector<std::string>& modules : {first, second}) {
-      const float scale = decoder.input_scale_for(modules) * (std::string(scheme) == "fp8_static" ? 127.0f / 448.0f : 1.0f);
+      const float scale =
+          decoder.input_scale_for(modules) * (std::string(scheme) == "fp8_static" ? 127.0f / 448.0f : 1.0f);
       for (const std::string& module : modules) decoder.quantize(module, *scheme_named(scheme), scale);
     }
   }
@@ -159,7 +169,8 @@ TEST(GatheredExperts, LogitsOfStaticInputsAreThoseOfOneEngine) {
 /// Every rank's steps find kernels of a GPU, whose programs compile, and nothing of a pass is read on the host.
 TEST(GatheredExperts, CompileForAGpu) {
   if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
-  for (const std::optional<DType> weights : {std::optional<DType>(), std::optional(DType::i8), std::optional(DType::f8_e4m3)}) {
+  for (const std::optional<DType> weights :
+       {std::optional<DType>(), std::optional(DType::i8), std::optional(DType::f8_e4m3)}) {
     EngineOptions options = engines(2, 1, 2);
     options.device = "null:sm_90";
     options.weights = weights;
@@ -187,18 +198,22 @@ TEST(GatheredExperts, CompileForAGpu) {
 
 TEST(SharedExperts, OptionsThatDoNotFitAreRefused) {
   const auto nothing = [](Engine&, Communicator&) {};
-  test::expect_error(Status::unsupported, {"expert_parallel", "expected a divisor of the 3 engines of data_parallel", "found 2"},
+  test::expect_error(Status::unsupported,
+                     {"expert_parallel", "expected a divisor of the 3 engines of data_parallel", "found 2"},
                      [&] { run_replicas(mixtral, engines(3, 1, 2), nothing); });
   test::expect_error(Status::invalid_argument, {"expected ranks that divide the 8 experts", "found 3"},
                      [&] { run_replicas(mixtral, engines(3, 1, 3), nothing); });
-  test::expect_error(Status::invalid_argument, {"expected a mixture of experts"}, [&] { run_replicas(small_model, engines(2, 1, 2), nothing); });
+  test::expect_error(Status::invalid_argument, {"expected a mixture of experts"},
+                     [&] { run_replicas(small_model, engines(2, 1, 2), nothing); });
   EngineOptions alone = engines(2, 1);
   alone.overlap_experts = true;
-  test::expect_error(Status::invalid_argument, {"overlap_experts", "expected data_parallel and expert_parallel above 1", "found 2 and 1"},
+  test::expect_error(Status::invalid_argument,
+                     {"overlap_experts", "expected data_parallel and expert_parallel above 1", "found 2 and 1"},
                      [&] { run_replicas(mixtral, alone, nothing); });
   EngineOptions exchanging = engines(2, 1);
   exchanging.expert_exchange = ExpertExchange::gather;
-  test::expect_error(Status::invalid_argument, {"expert_exchange", "expected data_parallel and expert_parallel above 1", "found 2 and 1"},
+  test::expect_error(Status::invalid_argument,
+                     {"expert_exchange", "expected data_parallel and expert_parallel above 1", "found 2 and 1"},
                      [&] { run_replicas(mixtral, exchanging, nothing); });
   EngineOptions overlapped = sharing(2, 2, ExpertExchange::gather);
   overlapped.overlap_experts = true;
@@ -206,7 +221,8 @@ TEST(SharedExperts, OptionsThatDoNotFitAreRefused) {
                      [&] { run_replicas(mixtral, overlapped, nothing); });
   EngineOptions on_gpu = sharing(2, 2, ExpertExchange::rows);
   on_gpu.device = "null:sm_90";
-  test::expect_error(Status::unsupported, {"expert_exchange: expected gather on GPUs", "found rows"}, [&] { run_replicas(mixtral, on_gpu, nothing); });
+  test::expect_error(Status::unsupported, {"expert_exchange: expected gather on GPUs", "found rows"},
+                     [&] { run_replicas(mixtral, on_gpu, nothing); });
   test::expect_error(Status::invalid_argument, {"expert_exchange: expected rows or gather, found \"all\""},
                      [] { expert_exchange_named("expert_exchange", "all"); });
 }

@@ -1,4 +1,5 @@
-// Steps that choose their tokens themselves, several to a launch: tokens, ends and contexts are those of steps one by one.
+// Steps that choose their tokens themselves, several to a launch: tokens, ends and contexts are those of steps one by
+// one.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -77,10 +78,13 @@ void expect_outcomes(const char* device, std::span<const How> list, std::int64_t
       for (int round = 0; round < 2; ++round) {
         for (const std::int64_t count : {0, 1, 2, 5, 8, 23, 500})
           EXPECT_EQ(outcome_of(engine, tokens_of(count, temperature)), outcome_of(plain, tokens_of(count, temperature)))
-              << how.steps << " steps, " << how.select << " " << how.options << ", " << count << " tokens, temperature " << temperature;
+              << how.steps << " steps, " << how.select << " " << how.options << ", " << count << " tokens, temperature "
+              << temperature;
         for (const std::size_t at : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 9u, 17u})
-          EXPECT_EQ(outcome_of(engine, tokens_of(40, temperature, {ids[at]})), outcome_of(plain, tokens_of(40, temperature, {ids[at]})))
-              << how.steps << " steps, " << how.select << " " << how.options << ", stop at " << at << ", temperature " << temperature;
+          EXPECT_EQ(outcome_of(engine, tokens_of(40, temperature, {ids[at]})),
+                    outcome_of(plain, tokens_of(40, temperature, {ids[at]})))
+              << how.steps << " steps, " << how.select << " " << how.options << ", stop at " << at << ", temperature "
+              << temperature;
       }
     }
   }
@@ -93,7 +97,8 @@ TEST(Steps, OutcomesAreThoseOfStepsOneByOne) {
 
 TEST(Steps, OutcomesOnAGpuAreThoseOfStepsOneByOne) {
   if (!cuda::unavailable_reason().empty()) GTEST_SKIP() << cuda::unavailable_reason();
-  const How list[] = {{"cuda", 4}, {"cuda", 7, "decode", "width=132"}, {"cuda", 1, "decode", "width=132"}, {"cuda", 16}};
+  const How list[] = {
+      {"cuda", 4}, {"cuda", 7, "decode", "width=132"}, {"cuda", 1, "decode", "width=132"}, {"cuda", 16}};
   expect_outcomes("cuda", list, 64);
 }
 
@@ -193,7 +198,8 @@ TEST(Steps, WhatDoesNotFitIsRefusedByName) {
   Engine engine = load_how({"cpu", 4});
   GenerateOptions options = tokens_of(4, 0);
   options.sampling.repetition_penalty = 1.2;
-  const std::string expected = "repetition_penalty: expected 1 with 4 steps per launch, between which the host sees no token, found 1.2";
+  const std::string expected =
+      "repetition_penalty: expected 1 with 4 steps per launch, between which the host sees no token, found 1.2";
   EXPECT_EQ(error_text([&] { generate(engine, opening, options); }), expected);
   BatchGenerator generator(engine, {});
   EXPECT_EQ(error_text([&] { generator.add({opening, options}); }), expected);
@@ -202,7 +208,8 @@ TEST(Steps, WhatDoesNotFitIsRefusedByName) {
   EngineOptions ranks;
   ranks.steps_per_launch = 2;
   ranks.tensor_parallel = 2;
-  EXPECT_EQ(error_text([&] { Engine::load(small_model, ranks); }), "steps_per_launch: expected 1 where ranks share a model or its experts, found 2");
+  EXPECT_EQ(error_text([&] { Engine::load(small_model, ranks); }),
+            "steps_per_launch: expected 1 where ranks share a model or its experts, found 2");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Decode steps that are one super-kernel, of every checkpoint in the repository: the CPU computes the same bits, and a GPU would link the whole step.
+// Decode steps that are one super-kernel, of every checkpoint in the repository: the CPU computes the same bits, and a
+// GPU would link the whole step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 
 #include "model/engine.hpp"
 #include "runtime/super_kernel/reason.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 #include "tests/model/plugin.hpp"
 #include "tests/support/models.hpp"
 
@@ -16,7 +17,8 @@ namespace {
 
 class MarkedCheckpoint : public testing::TestWithParam<std::string> {
  protected:
-  Engine load(const std::string& device, const SuperKernelSelection& selection, std::int64_t sequences, std::int64_t tokens) const {
+  Engine load(const std::string& device, const SuperKernelSelection& selection, std::int64_t sequences,
+              std::int64_t tokens) const {
     EngineOptions options;
     options.device = device;
     options.threads = 2;
@@ -28,7 +30,8 @@ class MarkedCheckpoint : public testing::TestWithParam<std::string> {
   }
 };
 
-/// What the last pass could not take into its region, as "scope kernel: reason, figures". Everything else is in regions that nothing but these launches parts.
+/// What the last pass could not take into its region, as "scope kernel: reason, figures". Everything else is in regions
+/// that nothing but these launches parts.
 std::vector<std::string> breaks_of(Engine& engine) {
   Executable& executable = engine.last_executable();
   const SuperFormation* formation = executable.super_kernels();
@@ -55,28 +58,34 @@ std::vector<std::uint32_t> logit_bits(Engine& engine, std::span<const SequenceTo
 void expect_same_logits(Engine& plain, Engine& marked, std::span<const SequenceTokens> batch, const std::string& what) {
   const std::vector<std::uint32_t> expected = logit_bits(plain, batch);
   EXPECT_EQ(logit_bits(marked, batch), expected) << what;
-  EXPECT_GT(std::set(expected.begin(), expected.end()).size(), expected.size() / 2) << what << ": values that differ, or a mistake would not show";
+  EXPECT_GT(std::set(expected.begin(), expected.end()).size(), expected.size() / 2)
+      << what << ": values that differ, or a mistake would not show";
   EXPECT_EQ(breaks_of(marked), std::vector<std::string>()) << what;
 }
 
-/// Engines of one sequence have kernels for a single token, those of two have not. The prompt is longer than the sliding window of 16 of one checkpoint.
+/// Engines of one sequence have kernels for a single token, those of two have not. The prompt is longer than the
+/// sliding window of 16 of one checkpoint.
 TEST_P(MarkedCheckpoint, HasTheSameLogitsOnTheCpu) {
   std::vector<std::int32_t> prompt;
   for (std::int32_t i = 0; i < 19; ++i) prompt.push_back((13 * i * i + 5) % 300);
   for (const std::int64_t sequences : {1, 2}) {
     Engine plain = load("cpu", {}, sequences, 32), marked = load("cpu", {"decode", ""}, sequences, 32);
-    const auto expect_same = [&](std::span<const std::int32_t> first, std::span<const std::int32_t> second, const std::string& what) {
+    const auto expect_same = [&](std::span<const std::int32_t> first, std::span<const std::int32_t> second,
+                                 const std::string& what) {
       const SequenceTokens batch[] = {{0, first}, {1, second}};
-      expect_same_logits(plain, marked, std::span(batch).first(static_cast<std::size_t>(sequences)), fmt::format("{} of {} sequences", what, sequences));
+      expect_same_logits(plain, marked, std::span(batch).first(static_cast<std::size_t>(sequences)),
+                         fmt::format("{} of {} sequences", what, sequences));
     };
     expect_same(prompt, std::span(prompt).first(4), "prompts");
     for (const std::int32_t& id : {7, 211, 30, 84}) expect_same({&id, 1}, {&id, 1}, fmt::format("token {}", id));
   }
 }
 
-/// What is known not to join. A token of 3 experts has 2 of 8 warps for each, and 6 of them cannot share the ring of weights of a region, whose teams have 8.
+/// What is known not to join. A token of 3 experts has 2 of 8 warps for each, and 6 of them cannot share the ring of
+/// weights of a region, whose teams have 8.
 std::vector<std::string> known_breaks(const std::string& name) {
-  if (name == "qwen3moe-mixed-f32") return {"layers.3.experts gemv.combine: form, it streams weights with 224 threads; taken: 288"};
+  if (name == "qwen3moe-mixed-f32")
+    return {"layers.3.experts gemv.combine: form, it streams weights with 224 threads; taken: 288"};
   return {};
 }
 

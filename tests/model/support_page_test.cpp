@@ -55,7 +55,8 @@ std::string architecture_table() {
 
 std::string scheme_table() {
   constexpr std::array weight_texts = {"16 or 32 bits", "int8", "fp8 (e4m3)"},
-                       input_texts = {"unquantized", "quantized at run time, per token", "quantized with a stored scale"};
+                       input_texts = {"unquantized", "quantized at run time, per token",
+                                      "quantized with a stored scale"};
   std::string text = "\n## Schemes of linear modules\n\n| scheme | weights | inputs |\n|---|---|---|\n";
   for (std::size_t weight = 0; weight < weight_texts.size(); ++weight)
     for (std::size_t input = 0; input < input_texts.size(); ++input) {
@@ -70,7 +71,8 @@ std::string scheme_table() {
 std::string element_type_table() {
   std::string text = "\n## Element types\n\n| type | in safetensors | bytes | kind |\n|---|---|---|---|\n";
   for (const ElementTypeRow& row : element_type_rows)
-    text += fmt::format("| `{}` | {} | {} | {} |\n", row.name, row.stored_name.empty() ? "-" : row.stored_name, row.bytes, kind_text(row.kind));
+    text += fmt::format("| `{}` | {} | {} | {} |\n", row.name, row.stored_name.empty() ? "-" : row.stored_name,
+                        row.bytes, kind_text(row.kind));
   return text;
 }
 
@@ -86,14 +88,17 @@ std::string operators_of(std::string_view domain, std::size_t& count) {
   count = operators.size();
   std::string text;
   for (const auto& [name, row] : operators)
-    text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", name, row.first, row.last == 0 ? "" : fmt::format(" to {}", row.last));
+    text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", name, row.first,
+                        row.last == 0 ? "" : fmt::format(" to {}", row.last));
   return text;
 }
 
 std::string onnx_section() {
   std::map<std::string_view, int> domains;
   for (const OnnxRow& row : onnx_rows) ++domains[row.domain];
-  std::string text = "\n## ONNX operators\n\nIn parentheses: the first opset of the domain in which the operator is imported; 1: every opset that has it.\n";
+  std::string text =
+      "\n## ONNX operators\n\nIn parentheses: the first opset of the domain in which the operator is imported; 1: "
+      "every opset that has it.\n";
   for (const auto& [domain, rows] : domains) {
     std::size_t count = 0;
     const std::string operators = operators_of(domain, count);
@@ -104,8 +109,9 @@ std::string onnx_section() {
 
 TEST(SupportPage, IsUpToDate) {
   expect_golden("../docs/reference/support.md",
-                "# Support tables\n\nGenerated from the tables in the source. [support.md](../support.md) says what runs where.\n\n" + architecture_table() +
-                    scheme_table() + element_type_table() + onnx_section());
+                "# Support tables\n\nGenerated from the tables in the source. [support.md](../support.md) says what "
+                "runs where.\n\n" +
+                    architecture_table() + scheme_table() + element_type_table() + onnx_section());
 }
 
 }  // namespace

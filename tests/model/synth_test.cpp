@@ -25,7 +25,8 @@ std::vector<double> values_of(const Checkpoint& checkpoint, std::string_view nam
   std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes()));
   checkpoint.read(tensor, 0, bytes);
   std::vector<double> values;
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) values.push_back(format::load_element(bytes.data(), tensor.dtype, i));
+  for (std::int64_t i = 0; i < tensor.elements(); ++i)
+    values.push_back(format::load_element(bytes.data(), tensor.dtype, i));
   return values;
 }
 
@@ -78,7 +79,8 @@ TEST(Synth, ValuesHaveTheStatedDistribution) {
   const Moments norm = moments_of(values_of(checkpoint, "model.norm.weight"));  // 96 values
   EXPECT_NEAR(norm.mean, 1, 5 * 0.2 / std::sqrt(96.0));
   EXPECT_GT(norm.deviation, 0.1);
-  EXPECT_NE(values_of(checkpoint, "model.layers.0.self_attn.k_proj.weight"), values_of(checkpoint, "model.layers.1.self_attn.k_proj.weight"));
+  EXPECT_NE(values_of(checkpoint, "model.layers.0.self_attn.k_proj.weight"),
+            values_of(checkpoint, "model.layers.1.self_attn.k_proj.weight"));
 }
 
 TEST(Synth, TheSameSeedGivesTheSameBytesOnAnyNumberOfThreads) {
@@ -96,23 +98,28 @@ TEST(Synth, SplitsIntoFiles) {
   const ScratchFolder scratch;
   ThreadPool pool(2);
   write_random_checkpoint({.config_file = moe_config, .out = scratch / "whole"}, pool);
-  const SynthResult result = write_random_checkpoint({.config_file = moe_config, .out = scratch / "split/", .max_file_bytes = 400000}, pool);
+  const SynthResult result =
+      write_random_checkpoint({.config_file = moe_config, .out = scratch / "split/", .max_file_bytes = 400000}, pool);
   EXPECT_GE(result.files, 5);
   EXPECT_FALSE(std::filesystem::exists(scratch / "split/model.safetensors"));
   const Checkpoint whole = Checkpoint::open(scratch / "whole"), split = Checkpoint::open(scratch / "split");
   EXPECT_EQ(static_cast<std::int64_t>(split.files().size()), result.files);
   for (const SafetensorsFile& file : split.files()) EXPECT_LT(file.file_bytes(), 400000 + 20000);
   ASSERT_EQ(whole.tensors().size(), split.tensors().size());
-  for (const StoredTensor& tensor : whole.tensors()) EXPECT_EQ(values_of(whole, tensor.name), values_of(split, tensor.name)) << tensor.name;
+  for (const StoredTensor& tensor : whole.tensors())
+    EXPECT_EQ(values_of(whole, tensor.name), values_of(split, tensor.name)) << tensor.name;
 }
 
 TEST(Synth, LeavesExistingFoldersAlone) {
   const ScratchFolder scratch;
   ThreadPool pool(1);
-  const auto write = [&](std::string_view out) { return [&, out] { write_random_checkpoint({.config_file = moe_config, .out = scratch / out}, pool); }; };
+  const auto write = [&](std::string_view out) {
+    return [&, out] { write_random_checkpoint({.config_file = moe_config, .out = scratch / out}, pool); };
+  };
   std::filesystem::create_directory(scratch / "full");
   scratch.file("full/note", "mine");
-  expect_error(Status::invalid_argument, {"full: expected a new or empty folder, found one that holds something"}, write("full"));
+  expect_error(Status::invalid_argument, {"full: expected a new or empty folder, found one that holds something"},
+               write("full"));
   scratch.file("file", "mine");
   expect_error(Status::invalid_argument, {"file: expected a new or empty folder, found a file"}, write("file"));
   expect_error(Status::io, {"absent/out", "cannot be created"}, write("absent/out"));
@@ -148,7 +155,8 @@ TEST(Synth, AFullDiskLeavesNothing) {
   getrlimit(RLIMIT_FSIZE, &before);
   const rlimit limit{1 << 16, before.rlim_max};
   setrlimit(RLIMIT_FSIZE, &limit);
-  const std::optional<Error> error = test::error_of([&] { write_random_checkpoint({.config_file = moe_config, .out = scratch / "model"}, pool); });
+  const std::optional<Error> error =
+      test::error_of([&] { write_random_checkpoint({.config_file = moe_config, .out = scratch / "model"}, pool); });
   setrlimit(RLIMIT_FSIZE, &before);
   ASSERT_TRUE(error.has_value());
   EXPECT_EQ(error->status(), Status::io) << error->what();
@@ -159,12 +167,13 @@ TEST(Synth, AModelLargerThanTheDiskIsRefusedAtOnce) {
   const ScratchFolder scratch;
   ThreadPool pool(1);
   std::string text = content_of(model_data / "reference/llama-gqa-f32/config.json");
-  for (const auto& [from, to] :
-       {std::pair{"\"intermediate_size\": 160", "\"intermediate_size\": 2000000000"}, std::pair{"\"num_hidden_layers\": 3", "\"num_hidden_layers\": 7"}}) {
+  for (const auto& [from, to] : {std::pair{"\"intermediate_size\": 160", "\"intermediate_size\": 2000000000"},
+                                 std::pair{"\"num_hidden_layers\": 3", "\"num_hidden_layers\": 7"}}) {
     text.replace(text.find(from), std::string_view(from).size(), to);
   }
-  expect_error(Status::io, {"bytes of free disk space"},
-               [&] { write_random_checkpoint({.config_file = scratch.file("big.json", text), .out = scratch / "model"}, pool); });
+  expect_error(Status::io, {"bytes of free disk space"}, [&] {
+    write_random_checkpoint({.config_file = scratch.file("big.json", text), .out = scratch / "model"}, pool);
+  });
   EXPECT_EQ(scratch.entries(), 1);
 }
 

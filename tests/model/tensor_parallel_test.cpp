@@ -21,7 +21,8 @@ TEST(TensorParallel, ARankHoldsItsShareOfWeightsAndCache) {
 }
 
 /// Ranks quantize their own parts of rows, so that scales differ from those of one rank.
-void expect_nearly_the_logits_of_one_rank(const std::filesystem::path& model, std::optional<DType> weights, double bound) {
+void expect_nearly_the_logits_of_one_rank(const std::filesystem::path& model, std::optional<DType> weights,
+                                          double bound) {
   const std::int32_t ids[] = {7, 31, 15, 90, 62};
   std::vector<float> one;
   for (const int ranks : {1, 2, 3}) {
@@ -35,8 +36,12 @@ void expect_nearly_the_logits_of_one_rank(const std::filesystem::path& model, st
   }
 }
 
-TEST(TensorParallel, Int8WeightsGiveNearlyTheLogitsOfOneRank) { expect_nearly_the_logits_of_one_rank(demo, DType::i8, 0.03); }
-TEST(TensorParallel, Fp8WeightsGiveNearlyTheLogitsOfOneRank) { expect_nearly_the_logits_of_one_rank(demo, DType::f8_e4m3, 0.1); }
+TEST(TensorParallel, Int8WeightsGiveNearlyTheLogitsOfOneRank) {
+  expect_nearly_the_logits_of_one_rank(demo, DType::i8, 0.03);
+}
+TEST(TensorParallel, Fp8WeightsGiveNearlyTheLogitsOfOneRank) {
+  expect_nearly_the_logits_of_one_rank(demo, DType::f8_e4m3, 0.1);
+}
 TEST(TensorParallel, PackedColumnsThatDoNotDivideGiveNearlyTheLogitsOfOneRank) {  // an inner dimension of 78
   expect_nearly_the_logits_of_one_rank(model_data / "quantized/compressed-tensors", {}, 0.05);
 }
@@ -60,7 +65,8 @@ TEST(TensorParallel, RanksThatShareRowsHaveTheLogitsOfRanksThatHaveAll) {
           options.max_sequences = 2;
           options.max_context = 1024;
           Engine engine = Engine::load(references / model, options);
-          const SequenceTokens batch[] = {{0, std::span(ids).first(111)}, {1, std::span(ids).subspan(111, tokens - 111)}};
+          const SequenceTokens batch[] = {{0, std::span(ids).first(111)},
+                                          {1, std::span(ids).subspan(111, tokens - 111)}};
           const TensorView rows = engine.forward(batch, Engine::Logits::all);
           ASSERT_EQ(rows.shape[0], static_cast<std::int64_t>(tokens));
           const std::vector<float> logits(rows.as<const float>(), rows.as<const float>() + rows.elements());
@@ -83,7 +89,8 @@ TEST(TensorParallel, RanksFindTheLargestLogitOfTheWholeVocabulary) {
         for (const std::size_t sequences : {std::size_t{3}, std::size_t{1}}) {
           std::vector<SequenceTokens> batch;
           std::vector<std::int32_t> expected;
-          for (std::size_t s = 0; s < sequences; ++s) batch.push_back({static_cast<int>(s), std::span(ids).subspan(2 * s, sequences == 1 ? 1 : 2 + s)});
+          for (std::size_t s = 0; s < sequences; ++s)
+            batch.push_back({static_cast<int>(s), std::span(ids).subspan(2 * s, sequences == 1 ? 1 : 2 + s)});
           const TensorView rows = engine.forward(batch, Engine::Logits::last);
           ASSERT_EQ(rows.shape, (Shape{static_cast<std::int64_t>(sequences), engine.config().vocab_size}));
           for (std::int64_t s = 0; s < rows.shape[0]; ++s) {
@@ -95,7 +102,8 @@ TEST(TensorParallel, RanksFindTheLargestLogitOfTheWholeVocabulary) {
           ASSERT_EQ(found.dtype, ranks == 1 ? DType::f32 : DType::i32) << ranks << " ranks";
           if (ranks > 1) {
             const auto* const first = found.as<const std::int32_t>();
-            EXPECT_EQ(std::vector<std::int32_t>(first, first + sequences), expected) << model << ", " << ranks << " ranks";
+            EXPECT_EQ(std::vector<std::int32_t>(first, first + sequences), expected)
+                << model << ", " << ranks << " ranks";
           }
           for (const SequenceTokens& part : batch) engine.drop(part.sequence, std::ssize(part.tokens));
         }
@@ -106,15 +114,18 @@ TEST(TensorParallel, OptionsThatDoNotFitAreRefused) {
   EngineOptions many = shared_by(2);
   many.max_sequences = 1000;
   many.max_batch_tokens = 1000;
-  test::expect_error(Status::invalid_argument, {"max_sequences", "expected at most 250", "found 1000"}, [&] { Engine::load(small_model, many); });
-  test::expect_error(Status::invalid_argument, {"tensor_parallel", "found -1"}, [] { Engine::load(small_model, shared_by(-1)); });
+  test::expect_error(Status::invalid_argument, {"max_sequences", "expected at most 250", "found 1000"},
+                     [&] { Engine::load(small_model, many); });
+  test::expect_error(Status::invalid_argument, {"tensor_parallel", "found -1"},
+                     [] { Engine::load(small_model, shared_by(-1)); });
 }
 
 // ---- Memory ----
 
 /// A random checkpoint whose sizes 8 ranks divide, large beside what every rank has: norms and routers.
 std::filesystem::path write_model(const test::ScratchFolder& folder, bool mixture) {
-  std::string text = test::content_of(references / (mixture ? "qwen3moe-bf16" : "llama-rope-scaled-bf16") / "config.json");
+  std::string text =
+      test::content_of(references / (mixture ? "qwen3moe-bf16" : "llama-rope-scaled-bf16") / "config.json");
   const auto set = [&](const std::string& field, int value) {
     const std::size_t at = text.find("\"" + field + "\":");
     ASSERT_NE(at, text.npos) << field;
@@ -171,7 +182,8 @@ TEST(RankMemory, OfExpertParallelismAloneIsThatOfItsOwnExpertsAndTheRest) {
   const std::filesystem::path model = write_model(folder, true);
   const Held one = held(model, 1, 1), half = held(model, 1, 2), quarter = held(model, 1, 4);
   EXPECT_EQ(half.cache, one.cache);
-  EXPECT_NEAR((one.weights - half.weights) / (half.weights - quarter.weights), 2, 1e-4);  // some numbers say which experts a rank has
+  EXPECT_NEAR((one.weights - half.weights) / (half.weights - quarter.weights), 2,
+              1e-4);  // some numbers say which experts a rank has
   constexpr double expert_bytes = 2.0 * 3 * 256 * 256, layers = 2, experts = 16;
   EXPECT_NEAR((one.weights - half.weights) / (layers * experts / 2 * expert_bytes), 1, 0.01);
 }
@@ -184,7 +196,8 @@ TEST(ExpertParallel, RanksOfQuantizedWeightsChooseTheTokensOfOne) {
     EngineOptions one = engines(1, 1), two = engines(1, 1, 2);
     one.dtype = two.dtype = DType::f32;
     one.weights = two.weights = weights;
-    EXPECT_EQ(tokens_of(references / "mixtral-bf16", two), tokens_of(references / "mixtral-bf16", one)) << name_of(weights);
+    EXPECT_EQ(tokens_of(references / "mixtral-bf16", two), tokens_of(references / "mixtral-bf16", one))
+        << name_of(weights);
   }
 }
 

@@ -15,11 +15,15 @@ using Edit = std::function<void(EditedCase&)>;
 
 /// Takes "model." off and puts `model` before the rest, and `head` before the head.
 Edit wrapped(std::string model, std::string head) {
-  return [=](EditedCase& edited) { edited.rename([&](const std::string& name) { return name.starts_with("model.") ? model + name.substr(6) : head + name; }); };
+  return [=](EditedCase& edited) {
+    edited.rename(
+        [&](const std::string& name) { return name.starts_with("model.") ? model + name.substr(6) : head + name; });
+  };
 }
 
 /// A layer's experts in one tensor.
-void stack_experts(EditedCase& edited, const std::string& block, const std::vector<std::string>& modules, const std::string& name) {
+void stack_experts(EditedCase& edited, const std::string& block, const std::vector<std::string>& modules,
+                   const std::string& name) {
   for (int layer = 0; layer < 2; ++layer) {
     const std::string prefix = fmt::format("model.layers.{}.{}.experts.", layer, block);
     EditedTensor stack;
@@ -35,7 +39,9 @@ void stack_experts(EditedCase& edited, const std::string& block, const std::vect
   }
 }
 
-std::string replaced(const std::string& name, const char* pattern, const char* by) { return std::regex_replace(name, std::regex(pattern), by); }
+std::string replaced(const std::string& name, const char* pattern, const char* by) {
+  return std::regex_replace(name, std::regex(pattern), by);
+}
 
 struct TensorVariant {
   const char* name;
@@ -62,8 +68,8 @@ std::vector<TensorVariant> tensor_variants() {
       {"language_model_inside", llama, wrapped("model.language_model.", "")},
       {"tensors_nobody_reads", llama,
        [](EditedCase& edited) {
-         for (const char* name :
-              {"model.layers.0.self_attn.rotary_emb.inv_freq", "model.layers.1.self_attn.masked_bias", "model.rotary_emb.inv_freq", "score.weight"})
+         for (const char* name : {"model.layers.0.self_attn.rotary_emb.inv_freq",
+                                  "model.layers.1.self_attn.masked_bias", "model.rotary_emb.inv_freq", "score.weight"})
            edited.tensors[name] = {DType::f32, {4}, std::vector<std::byte>(16)};
          edited.tensors["num_batches_tracked"] = {DType::i64, {}, std::vector<std::byte>(8)};
        }},
@@ -73,7 +79,9 @@ std::vector<TensorVariant> tensor_variants() {
        }},
       {"own_mixtral_names", mixtral, own_mixtral_names},
       {"mixed_mixtral_names", mixtral,
-       [](EditedCase& edited) { edited.rename([](const std::string& name) { return replaced(name, "(experts\\.\\d+)\\.up_proj", "$1.w3"); }); }},
+       [](EditedCase& edited) {
+         edited.rename([](const std::string& name) { return replaced(name, "(experts\\.\\d+)\\.up_proj", "$1.w3"); });
+       }},
       {"stacked_mixtral", mixtral,
        [](EditedCase& edited) {
          stack_experts(edited, "mlp", {"gate_proj", "up_proj"}, "gate_up_proj");
@@ -86,7 +94,9 @@ std::vector<TensorVariant> tensor_variants() {
          stack_experts(edited, "block_sparse_moe", {"w2"}, "down_proj");
        }},
       {"stacked_with_weight", "moe_fused_v5",
-       [](EditedCase& edited) { edited.rename([](const std::string& name) { return name.ends_with("_proj") ? name + ".weight" : name; }); }},
+       [](EditedCase& edited) {
+         edited.rename([](const std::string& name) { return name.ends_with("_proj") ? name + ".weight" : name; });
+       }},
       {"tie_said_of_a_head_of_its_own", qwen2, [](EditedCase& edited) { edited.set("tie_word_embeddings", "false"); }},
   };
 }
@@ -100,7 +110,8 @@ TEST_P(TensorVariants, GiveTheSameLogits) {
   EXPECT_EQ(test::largest_difference(edited.logits(), expected), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TensorVariants, testing::ValuesIn(tensor_variants()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, TensorVariants, testing::ValuesIn(tensor_variants()),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(StoredTensors, EitherOfTiedTensorsIsEnough) {
   const char* qwen2 = "tie_true_other_head";
@@ -108,7 +119,8 @@ TEST(StoredTensors, EitherOfTiedTensorsIsEnough) {
   without_head.tensors.erase("lm_head.weight");
   without_embeddings.tensors.erase("lm_head.weight");
   both.tensors["lm_head.weight"] = both.tensors["model.embed_tokens.weight"];
-  without_embeddings.rename([](const std::string& name) { return name == "model.embed_tokens.weight" ? "lm_head.weight" : name; });
+  without_embeddings.rename(
+      [](const std::string& name) { return name == "model.embed_tokens.weight" ? "lm_head.weight" : name; });
   const std::vector<float> expected = without_head.logits();
   EXPECT_EQ(test::largest_difference(without_embeddings.logits(), expected), 0);
   EXPECT_EQ(test::largest_difference(both.logits(), expected), 0);
@@ -120,7 +132,8 @@ TEST(StoredTensors, StacksOfAnotherShapeAreRefused) {
   stack.shape = {4, 32, 48};
   const ScratchFolder scratch;
   edited.write(scratch);
-  test::expect_error(Status::invalid_file, {"\"model.layers.1.mlp.experts.gate_up_proj\": expected shape [4, 48, 32], found [4, 32, 48]"},
+  test::expect_error(Status::invalid_file,
+                     {"\"model.layers.1.mlp.experts.gate_up_proj\": expected shape [4, 48, 32], found [4, 32, 48]"},
                      [&] { Checkpoint::open(scratch.path()); });
 }
 
@@ -129,7 +142,8 @@ TEST(StoredTensors, OneTensorUnderTwoNamesIsRefused) {
   edited.tensors["model.layers.0.block_sparse_moe.gate.weight"] = edited.tensors["model.layers.0.mlp.gate.weight"];
   const ScratchFolder scratch;
   edited.write(scratch);
-  test::expect_error(Status::invalid_file, {"\"model.layers.0.block_sparse_moe.gate.weight\": expected one tensor of this meaning"},
+  test::expect_error(Status::invalid_file,
+                     {"\"model.layers.0.block_sparse_moe.gate.weight\": expected one tensor of this meaning"},
                      [&] { Checkpoint::open(scratch.path()); });
 }
 
@@ -137,10 +151,12 @@ TEST(StoredTensors, OneTensorUnderTwoNamesIsRefused) {
 class Shards : public testing::Test {
  protected:
   void SetUp() override {
-    for (auto& [name, tensor] : edited_.tensors) (name.find("layers") != std::string::npos ? first_ : second_)[name] = tensor;
+    for (auto& [name, tensor] : edited_.tensors)
+      (name.find("layers") != std::string::npos ? first_ : second_)[name] = tensor;
     scratch_.file("config.json", edited_.config_text());
   }
-  void write(const char* first = "model-00001-of-00002.safetensors", const char* second = "model-00002-of-00002.safetensors") {
+  void write(const char* first = "model-00001-of-00002.safetensors",
+             const char* second = "model-00002-of-00002.safetensors") {
     EditedCase::write_tensors(scratch_ / first, first_);
     EditedCase::write_tensors(scratch_ / second, second_);
   }
@@ -148,8 +164,10 @@ class Shards : public testing::Test {
     std::string map;
     for (const auto* file : {&first_, &second_})
       for (const auto& [name, tensor] : *file)
-        map += fmt::format("{}\"{}\":\"model-0000{}-of-00002.safetensors\"", map.empty() ? "" : ",", name, file == &first_ ? 1 : 2);
-    scratch_.file("model.safetensors.index.json", fmt::format("{{\"metadata\":{{\"total_size\":1}},\"weight_map\":{{{}{}}}}}", map, more));
+        map += fmt::format("{}\"{}\":\"model-0000{}-of-00002.safetensors\"", map.empty() ? "" : ",", name,
+                           file == &first_ ? 1 : 2);
+    scratch_.file("model.safetensors.index.json",
+                  fmt::format("{{\"metadata\":{{\"total_size\":1}},\"weight_map\":{{{}{}}}}}", map, more));
   }
   void expect_same() { EXPECT_EQ(test::largest_difference(EditedCase::logits(scratch_.path()), edited_.logits()), 0); }
 
@@ -183,15 +201,18 @@ TEST_F(Shards, AWholeSetNeedsNoIndex) {
   write();
   expect_same();
   std::filesystem::remove(scratch_ / "model-00001-of-00002.safetensors");
-  test::expect_error(Status::io, {"found \"model-00002-of-00002.safetensors\" only"}, [&] { Checkpoint::open(scratch_.path()); });
+  test::expect_error(Status::io, {"found \"model-00002-of-00002.safetensors\" only"},
+                     [&] { Checkpoint::open(scratch_.path()); });
 }
 
 TEST_F(Shards, WhatIsNeededAndAbsentIsNamed) {
   index();
   first_.erase("model.layers.1.mlp.up_proj.weight");
   write();
-  test::expect_error(Status::invalid_file, {"expected the tensor \"model.layers.1.mlp.up_proj.weight\" of shape [48, 32], found none of that name"},
-                     [&] { EditedCase::logits(scratch_.path()); });
+  test::expect_error(
+      Status::invalid_file,
+      {"expected the tensor \"model.layers.1.mlp.up_proj.weight\" of shape [48, 32], found none of that name"},
+      [&] { EditedCase::logits(scratch_.path()); });
 }
 
 }  // namespace

@@ -21,11 +21,20 @@ inline const json& cases() {
 /// A whole tokenizer.json from its parts and the vocabulary that all of cases.json share.
 inline json assemble(json parts) {
   const json flags = {{"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}};
-  json file = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"decoder", flags}, {"model", cases()["model"]}};
+  json file = {{"version", "1.0"},
+               {"truncation", nullptr},
+               {"padding", nullptr},
+               {"decoder", flags},
+               {"model", cases()["model"]}};
   file["decoder"]["type"] = "ByteLevel";
   for (const char* name : {"added_tokens", "normalizer", "pre_tokenizer", "post_processor"}) file[name] = parts[name];
   json& model = file["model"];
-  model.update({{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", false}});
+  model.update({{"type", "BPE"},
+                {"dropout", nullptr},
+                {"unk_token", nullptr},
+                {"fuse_unk", false},
+                {"byte_fallback", false},
+                {"ignore_merges", false}});
   model.update(parts["settings"]);
   if (model.value("merges_as_text", false)) {
     for (json& merge : model["merges"]) merge = merge[0].get<std::string>() + " " + merge[1].get<std::string>();

@@ -23,10 +23,13 @@ TEST(Tokenizer, RefusesEveryBadFile) {
 TEST(Tokenizer, RefusesWhatIsNoTokenizer) {
   const ScratchFolder scratch;
   for (const std::string_view content : {"", "{", "[]", "null", "{}", "{\"model\":{}}", "\xFF"}) {
-    expect_error(Status::invalid_file, {"tokenizer.json: "}, [&] { Tokenizer::load(scratch.file("tokenizer.json", content)); });
+    expect_error(Status::invalid_file, {"tokenizer.json: "},
+                 [&] { Tokenizer::load(scratch.file("tokenizer.json", content)); });
   }
-  expect_error(Status::invalid_file, {"nested at most"}, [&] { Tokenizer::load(scratch.file("tokenizer.json", std::string(1 << 20, '['))); });
-  expect_error(Status::io, {"absent.json: expected a file, found none"}, [&] { Tokenizer::load(scratch / "absent.json"); });
+  expect_error(Status::invalid_file, {"nested at most"},
+               [&] { Tokenizer::load(scratch.file("tokenizer.json", std::string(1 << 20, '['))); });
+  expect_error(Status::io, {"absent.json: expected a file, found none"},
+               [&] { Tokenizer::load(scratch / "absent.json"); });
 }
 
 TEST(Tokenizer, StopsAnExpressionThatDoesNotEnd) {
@@ -52,7 +55,8 @@ TEST(Tokenizer, SurvivesDamagedFiles) {
     if (id.get<int>() < 270) vocab[name] = id;
   }
   for (const json& merge : file["model"]["merges"]) {
-    if (vocab.contains(merge[0].get<std::string>() + merge[1].get<std::string>()) && merges.size() < 14) merges.push_back(merge);
+    if (vocab.contains(merge[0].get<std::string>() + merge[1].get<std::string>()) && merges.size() < 14)
+      merges.push_back(merge);
   }
   file["model"]["vocab"] = vocab;
   file["model"]["merges"] = merges;
@@ -61,8 +65,9 @@ TEST(Tokenizer, SurvivesDamagedFiles) {
   ASSERT_NO_THROW(Tokenizer::load(scratch.file("tokenizer.json", whole)));
 
   std::mt19937 random(4);
-  const std::vector<std::string_view> splices = {"null",  "-1", "1e9", "99999999999", "\"\"", "[]", "{}",   "true", "[[",
-                                                 "\"a\"", "(",  ")",   "[",           "*",    "\\", "\xFF", ",",    "{1,9}"};
+  const std::vector<std::string_view> splices = {"null", "-1",   "1e9", "99999999999", "\"\"", "[]",
+                                                 "{}",   "true", "[[",  "\"a\"",       "(",    ")",
+                                                 "[",    "*",    "\\",  "\xFF",        ",",    "{1,9}"};
   int loaded = 0;
   for (int i = 0; i < 2000; ++i) {
     std::string text = whole;
@@ -77,7 +82,8 @@ TEST(Tokenizer, SurvivesDamagedFiles) {
         case 2: text.insert(at, text.substr(random() % text.size(), random() % 40)); break;
         case 3: text.insert(at, splices[random() % splices.size()]); break;
         default: {  // a whole value
-          const std::size_t begin = text.find(':', at), end = begin == std::string::npos ? begin : text.find_first_of(",}]", begin);
+          const std::size_t begin = text.find(':', at),
+                            end = begin == std::string::npos ? begin : text.find_first_of(",}]", begin);
           if (end != std::string::npos) text.replace(begin + 1, end - begin - 1, splices[random() % splices.size()]);
         }
       }

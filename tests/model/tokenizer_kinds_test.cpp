@@ -1,4 +1,5 @@
-// Tokenizers of every kind of component, against tests/model/data/tokenizer/kinds.json, which tools/make_tokenizer_kinds.py writes.
+// Tokenizers of every kind of component, against tests/model/data/tokenizer/kinds.json, which
+// tools/make_tokenizer_kinds.py writes.
 #include <array>
 #include <functional>
 
@@ -90,7 +91,9 @@ TEST(TokenizerKinds, TreatEveryCharacterAsTheLibraryDoes) {
   for (const std::string type : {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt", "BertNormalizer"}) {
     const JsonDocument document = component_of(type, type == "BertNormalizer" ? bert : "");
     const Normalizer normalizer(document.root());
-    EXPECT_EQ(checksum_of_characters([&](const std::string& text) { return normalizer.normalized(text); }), kinds()["checksums"][type]) << type;
+    EXPECT_EQ(checksum_of_characters([&](const std::string& text) { return normalizer.normalized(text); }),
+              kinds()["checksums"][type])
+        << type;
   }
   RegexMemory memory;
   for (const std::string type : {"Punctuation", "Digits", "Whitespace", "WhitespaceSplit"}) {
@@ -98,7 +101,8 @@ TEST(TokenizerKinds, TreatEveryCharacterAsTheLibraryDoes) {
     const PreTokenizer pre_tokenizer(document.root());
     const auto pieces = [&](const std::string& text) {
       std::string joined;
-      pre_tokenizer.split({text, true}, memory, [&](std::string_view piece) { joined += (joined.empty() ? "" : "|") + std::string(piece); });
+      pre_tokenizer.split({text, true}, memory,
+                          [&](std::string_view piece) { joined += (joined.empty() ? "" : "|") + std::string(piece); });
       return joined;
     };
     EXPECT_EQ(checksum_of_characters(pieces), kinds()["checksums"][type]) << type;
@@ -149,8 +153,10 @@ TEST(TokenizerKinds, NameTheWordThatAVocabularyWithoutUnknownTokenLacks) {
 
 // Ids are those that the library gives, which reads the file's only to compare.
 TEST(TokenizerKinds, NumberAddedTokensAsTheLibraryDoes) {
-  json token = {{"id", 9}, {"content", "<x>"}, {"single_word", false}, {"lstrip", false}, {"rstrip", false}, {"normalized", false}, {"special", false}};
-  json file = {{"model", {{"type", "BPE"}, {"vocab", {{"a", 0}, {"b", 1}}}, {"merges", json::array()}}}, {"added_tokens", {token}}};
+  json token = {{"id", 9},         {"content", "<x>"},    {"single_word", false}, {"lstrip", false},
+                {"rstrip", false}, {"normalized", false}, {"special", false}};
+  json file = {{"model", {{"type", "BPE"}, {"vocab", {{"a", 0}, {"b", 1}}}, {"merges", json::array()}}},
+               {"added_tokens", {token}}};
   EXPECT_EQ(load(file).token_to_id("<x>"), 2);
   token["content"] = "b";
   file["added_tokens"].push_back(token);

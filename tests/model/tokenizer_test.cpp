@@ -40,7 +40,13 @@ void compare(const Tokenizer& tokenizer, const json& expected) {
 
 /// Texts that make trouble: broken UTF-8, every byte, a long piece, special tokens as text.
 std::vector<std::string> hostile_texts() {
-  std::vector<std::string> texts = {"",           "\xFF", "\xC3", "a\xE2\x82", "\xF0\x9F\x98\x80\xF0\x9F\x98", "\xED\xA0\x80\xED\xB0\x80", "\xC0\x80 \xF5",
+  std::vector<std::string> texts = {"",
+                                    "\xFF",
+                                    "\xC3",
+                                    "a\xE2\x82",
+                                    "\xF0\x9F\x98\x80\xF0\x9F\x98",
+                                    "\xED\xA0\x80\xED\xB0\x80",
+                                    "\xC0\x80 \xF5",
                                     " \x80 \x80 "};
   std::string every;
   for (int byte = 0; byte < 256; ++byte) {
@@ -53,7 +59,8 @@ std::vector<std::string> hostile_texts() {
   std::mt19937 random(1);
   for (int i = 0; i < 200; ++i) {
     std::string text;
-    for (std::size_t size = random() % 40; text.size() < size;) text += static_cast<char>(random() % 4 == 0 ? random() : ' ' + random() % 95);
+    for (std::size_t size = random() % 40; text.size() < size;)
+      text += static_cast<char>(random() % 4 == 0 ? random() : ' ' + random() % 95);
     texts.push_back(text);
   }
   return texts;
@@ -62,7 +69,8 @@ std::vector<std::string> hostile_texts() {
 std::vector<std::string> long_texts() {
   constexpr std::size_t size = 1 << 20;
   std::vector<std::string> texts;
-  for (const std::string_view unit : {"a", "ab", " ", "\n", "1", "=", "\u4E2D\u6587", "a\u0323\u0301", "\xFF", "\U0001F600", "<", "aB"}) {
+  for (const std::string_view unit :
+       {"a", "ab", " ", "\n", "1", "=", "\u4E2D\u6587", "a\u0323\u0301", "\xFF", "\U0001F600", "<", "aB"}) {
     std::string text;
     while (text.size() < size) text += unit;
     texts.push_back(text);
@@ -91,10 +99,12 @@ TEST(Tokenizer, GivesTheLibrarysIdsForTheDemoModel) {
 }
 
 TEST(Tokenizer, GivesTextBackByteForByte) {
-  for (const char* name : {"gpt2", "llama 3", "o200k", "deepseek 3", "smollm", "merged with next", "contiguous", "empty matches"}) {
+  for (const char* name :
+       {"gpt2", "llama 3", "o200k", "deepseek 3", "smollm", "merged with next", "contiguous", "empty matches"}) {
     SCOPED_TRACE(name);
     const Tokenizer tokenizer = named(name);
-    for (const std::string& text : hostile_texts()) EXPECT_EQ(tokenizer.decode_bytes(tokenizer.encode(text, false)), text) << quote(text);
+    for (const std::string& text : hostile_texts())
+      EXPECT_EQ(tokenizer.decode_bytes(tokenizer.encode(text, false)), text) << quote(text);
   }
 }
 
@@ -134,7 +144,8 @@ TEST(Tokenizer, StreamsWhatItDecodes) {
   for (const std::string& text : hostile_texts()) sequences.emplace_back(&llama3, llama3.encode(text));
   for (int i = 0; i < 300; ++i) {  // bytes in any order, so that characters break off everywhere
     Ids ids(random() % 30);
-    for (std::int32_t& id : ids) id = static_cast<std::int32_t>(random() % static_cast<unsigned>(llama3.vocab_size() + 2));
+    for (std::int32_t& id : ids)
+      id = static_cast<std::int32_t>(random() % static_cast<unsigned>(llama3.vocab_size() + 2));
     sequences.emplace_back(&llama3, ids);
   }
   for (const auto& [tokenizer, ids] : sequences) {

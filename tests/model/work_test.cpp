@@ -13,13 +13,16 @@ namespace {
 double expected_bytes(const Region& region, double rows, double groups) {
   const Problem& problem = region.problem();
   const TensorType& read = region.nodes.front().problem.input(0);
-  const double n = static_cast<double>(problem.size(1, 1)), k = static_cast<double>(problem.size(1, 2)), experts = static_cast<double>(problem.size(1, 0));
+  const double n = static_cast<double>(problem.size(1, 1)), k = static_cast<double>(problem.size(1, 2)),
+               experts = static_cast<double>(problem.size(1, 0));
   const auto size = [&](std::size_t i) { return static_cast<double>(size_of(problem.input(i).dtype)); };
-  return rows * static_cast<double>(read.dims.back().constant()) * static_cast<double>(size_of(read.dtype)) + groups * n * k * size(1) +
-         (experts + 1) * size(2) + rows * n * static_cast<double>(size_of(problem.outputs[0].dtype));
+  return rows * static_cast<double>(read.dims.back().constant()) * static_cast<double>(size_of(read.dtype)) +
+         groups * n * k * size(1) + (experts + 1) * size(2) +
+         rows * n * static_cast<double>(size_of(problem.outputs[0].dtype));
 }
 
-/// Eight sequences that begin with the same token are routed alike: two experts have rows, although there are rows for all eight.
+/// Eight sequences that begin with the same token are routed alike: two experts have rows, although there are rows for
+/// all eight.
 TEST(Work, OfExpertsCountsThoseThatHaveRows) {
   EngineOptions options;
   options.max_sequences = 8;

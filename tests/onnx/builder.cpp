@@ -103,11 +103,15 @@ std::filesystem::path Folder::write(const std::string& bytes, const std::string&
   return path;
 }
 
-std::filesystem::path Folder::write(const ::onnx::ModelProto& model, const std::string& name) const { return write(model.SerializeAsString(), name); }
+std::filesystem::path Folder::write(const ::onnx::ModelProto& model, const std::string& name) const {
+  return write(model.SerializeAsString(), name);
+}
 
-Runner::Runner(const ::onnx::ModelProto& model, std::map<std::string, DimRange> dims) : context_(ContextOptions{.device = "cpu", .threads = 1}) {
+Runner::Runner(const ::onnx::ModelProto& model, std::map<std::string, DimRange> dims)
+    : context_(ContextOptions{.device = "cpu", .threads = 1}) {
   auto read = std::make_shared<const Model>(read_model(folder_.write(model)));
-  compiled_ = std::make_unique<CompiledModel>(std::move(read), context_, ModelOptions{.dims = std::move(dims), .skip = {}});
+  compiled_ =
+      std::make_unique<CompiledModel>(std::move(read), context_, ModelOptions{.dims = std::move(dims), .skip = {}});
 }
 
 void Runner::run(const std::vector<OwnedTensor>& operands) {

@@ -36,7 +36,8 @@ constexpr Code code_of() {
 
 /// A tensor with its elements as raw bytes.
 template <class T>
-::onnx::TensorProto tensor(const std::string& name, const std::vector<std::int64_t>& dims, const std::vector<T>& elements, Code code = code_of<T>()) {
+::onnx::TensorProto tensor(const std::string& name, const std::vector<std::int64_t>& dims,
+                           const std::vector<T>& elements, Code code = code_of<T>()) {
   ::onnx::TensorProto made;
   made.set_name(name);
   made.set_data_type(code);
@@ -60,7 +61,8 @@ AttributeProto reference(const std::string& name, AttributeProto::AttributeType 
 
 /// Adds a node to a graph or to a function.
 template <class Proto>
-::onnx::NodeProto& node(Proto& graph, const std::string& op, const Names& inputs, const Names& outputs, const std::vector<AttributeProto>& attributes = {}) {
+::onnx::NodeProto& node(Proto& graph, const std::string& op, const Names& inputs, const Names& outputs,
+                        const std::vector<AttributeProto>& attributes = {}) {
   ::onnx::NodeProto& made = *graph.add_node();
   made.set_op_type(op);
   for (const std::string& name : inputs) made.add_input(name);
@@ -93,8 +95,12 @@ OwnedTensor owned(const Shape& shape, const std::vector<T>& elements, DType dtyp
   if (!elements.empty()) std::memcpy(made.view.data, elements.data(), elements.size() * sizeof(T));
   return made;
 }
-inline OwnedTensor floats(const Shape& shape, const std::vector<float>& elements) { return owned(shape, elements, DType::f32); }
-inline OwnedTensor integers(const Shape& shape, const std::vector<std::int64_t>& elements) { return owned(shape, elements, DType::i64); }
+inline OwnedTensor floats(const Shape& shape, const std::vector<float>& elements) {
+  return owned(shape, elements, DType::f32);
+}
+inline OwnedTensor integers(const Shape& shape, const std::vector<std::int64_t>& elements) {
+  return owned(shape, elements, DType::i64);
+}
 
 /// A model on the CPU with one thread.
 class Runner {

@@ -1,4 +1,5 @@
-// Models and values of the folder cases/: what ONNX Runtime or ONNX's reference gives for them, made after reports of users of several importers.
+// Models and values of the folder cases/: what ONNX Runtime or ONNX's reference gives for them, made after reports of
+// users of several importers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,8 @@ fs::path cases_folder() { return fs::path(CERMET_SOURCE_DIR) / "tests/onnx/cases
 std::vector<std::string> case_names() {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(cases_folder()))
-    if (fs::exists(entry.path() / "case.json")) names.push_back(entry.path().filename().string());  // others are packed: contrib_test.cpp
+    if (fs::exists(entry.path() / "case.json"))
+      names.push_back(entry.path().filename().string());  // others are packed: contrib_test.cpp
   std::ranges::sort(names);
   return names;
 }
@@ -41,13 +43,17 @@ bool agree(double x, double y, double tolerance) {
 
 /// Nothing where two tensors agree, else where they do not.
 std::string difference(const TensorView& found, const TensorView& expected, double tolerance) {
-  if (found.type() != expected.type()) return fmt::format("expected {}, found {}", expected.type().to_string(), found.type().to_string());
+  if (found.type() != expected.type())
+    return fmt::format("expected {}, found {}", expected.type().to_string(), found.type().to_string());
   const std::size_t bytes = size_of(expected.dtype);
   for (std::int64_t i = 0; i < expected.elements(); ++i) {
-    const double x = format::load_element(found.data, found.dtype, i), y = format::load_element(expected.data, expected.dtype, i);
+    const double x = format::load_element(found.data, found.dtype, i),
+                 y = format::load_element(expected.data, expected.dtype, i);
     const std::size_t at = static_cast<std::size_t>(i) * bytes;
-    const bool same = std::memcmp(found.as<char>() + at, expected.as<char>() + at, bytes) == 0;  // integers beyond 2^53 differ in their bits alone
-    if (!same && !(is_floating(expected.dtype) && agree(x, y, tolerance))) return fmt::format("element {}: expected {}, found {}", i, y, x);
+    const bool same = std::memcmp(found.as<char>() + at, expected.as<char>() + at, bytes) ==
+                      0;  // integers beyond 2^53 differ in their bits alone
+    if (!same && !(is_floating(expected.dtype) && agree(x, y, tolerance)))
+      return fmt::format("element {}: expected {}, found {}", i, y, x);
   }
   return "";
 }
@@ -58,7 +64,8 @@ TEST_P(Cases, GiveTheValuesOfOthers) {
   const std::optional<JsonValue> description = JsonValue::parse(read_file(folder / "case.json"));
   ASSERT_TRUE(description.has_value());
   ModelOptions options;
-  for (const std::string& dim : (*description)["dims"].get<Names>()) options.dims[dim.substr(0, dim.find('='))] = range_of(dim.substr(dim.find('=') + 1));
+  for (const std::string& dim : (*description)["dims"].get<Names>())
+    options.dims[dim.substr(0, dim.find('='))] = range_of(dim.substr(dim.find('=') + 1));
   Context context(ContextOptions{.device = "cpu", .threads = 1});
   CompiledModel model(std::make_shared<const Model>(read_model(folder / "model.onnx")), context, options);
   const auto names = (*description)["inputs"].get<Names>();
@@ -79,7 +86,8 @@ TEST_P(Cases, GiveTheValuesOfOthers) {
   ASSERT_EQ(model.output_names(), results);
   for (std::size_t o = 0; o < results.size(); ++o) {
     const OwnedTensor expected = read_npy(folder / fmt::format("expected_{}.npy", o));
-    EXPECT_EQ(difference(model.host_output(o), expected.view, (*description)["tolerance"].get<double>()), "") << results[o];
+    EXPECT_EQ(difference(model.host_output(o), expected.view, (*description)["tolerance"].get<double>()), "")
+        << results[o];
   }
 }
 INSTANTIATE_TEST_SUITE_P(Folder, Cases, testing::ValuesIn(case_names()), [](const auto& info) {

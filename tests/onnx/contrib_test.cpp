@@ -1,4 +1,5 @@
-// Operators of com.microsoft and ai.onnx.ml against the results of onnxruntime, which tools/make_contrib_cases.py wrote.
+// Operators of com.microsoft and ai.onnx.ml against the results of onnxruntime, which tools/make_contrib_cases.py
+// wrote.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 #include "tests/onnx/builder.hpp"
 #include "tests/support/error_text.hpp"
@@ -86,7 +87,8 @@ std::vector<ContribCase> cases_of(const std::string& family) {
 /// What is wrong with a result; nothing where it is near enough.
 std::string difference(const TensorView& got, const TensorView& wanted, double tolerance, std::int64_t units) {
   if (got.dtype != wanted.dtype || !(got.shape == wanted.shape))
-    return fmt::format("{} elements of {}, not {} of {}", got.elements(), name_of(got.dtype), wanted.elements(), name_of(wanted.dtype));
+    return fmt::format("{} elements of {}, not {} of {}", got.elements(), name_of(got.dtype), wanted.elements(),
+                       name_of(wanted.dtype));
   double largest = 1;
   for (std::int64_t i = 0; i < wanted.elements(); ++i)
     if (const double value = std::abs(load(wanted, i)); std::isfinite(value)) largest = std::max(largest, value);
@@ -124,7 +126,8 @@ TEST_P(Contrib, AgreesWithOnnxruntime) {
 }
 
 /// What importing one node of an operator says: operands of float32 [4, 4], attributes as given.
-std::string refusal_of(const std::string& op, const std::string& domain, std::size_t operands, const std::vector<AttributeProto>& attributes) {
+std::string refusal_of(const std::string& op, const std::string& domain, std::size_t operands,
+                       const std::vector<AttributeProto>& attributes) {
   ::onnx::GraphProto graph;
   Names names;
   for (std::size_t i = 0; i < operands; ++i) {
@@ -162,18 +165,26 @@ TEST(ContribRefusals, NameTheAttributeAndTheReason) {
   const struct {
     std::string found, expected;
   } cases[] = {
-      {refusal_of("Attention", "com.microsoft", 3, {heads, one("do_rotary")}), "attribute do_rotary: 1 is not supported"},
-      {refusal_of("Attention", "com.microsoft", 3, {heads, one("past_present_share_buffer")}), "attribute past_present_share_buffer: 1 is not supported"},
-      {refusal_of("MultiHeadAttention", "com.microsoft", 9, {heads}), "operand 8 (past_sequence_length) is not supported"},
+      {refusal_of("Attention", "com.microsoft", 3, {heads, one("do_rotary")}),
+       "attribute do_rotary: 1 is not supported"},
+      {refusal_of("Attention", "com.microsoft", 3, {heads, one("past_present_share_buffer")}),
+       "attribute past_present_share_buffer: 1 is not supported"},
+      {refusal_of("MultiHeadAttention", "com.microsoft", 9, {heads}),
+       "operand 8 (past_sequence_length) is not supported"},
       {refusal_of("GroupQueryAttention", "com.microsoft", 7, {heads, one("kv_num_heads"), one("sliding_window_cache")}),
        "attribute sliding_window_cache: 1 is not supported"},
-      {refusal_of("MatMulNBits", "com.microsoft", 3, {attribute("bits", std::int64_t{3})}), "attribute bits: expected 2, 4 or 8, found 3"},
-      {refusal_of("FusedGemm", "com.microsoft", 2, {attribute("activation", std::string("Affine"))}), "attribute activation: Affine is not supported"},
-      {refusal_of("LabelEncoder", "ai.onnx.ml", 1, {strings_attribute("keys_strings")}), "attribute keys_strings: strings are not supported"},
+      {refusal_of("MatMulNBits", "com.microsoft", 3, {attribute("bits", std::int64_t{3})}),
+       "attribute bits: expected 2, 4 or 8, found 3"},
+      {refusal_of("FusedGemm", "com.microsoft", 2, {attribute("activation", std::string("Affine"))}),
+       "attribute activation: Affine is not supported"},
+      {refusal_of("LabelEncoder", "ai.onnx.ml", 1, {strings_attribute("keys_strings")}),
+       "attribute keys_strings: strings are not supported"},
       {refusal_of("TreeEnsembleClassifier", "ai.onnx.ml", 1, {strings_attribute("classlabels_strings")}),
        "attribute classlabels_strings: strings are not supported"},
-      {refusal_of("LinearClassifier", "ai.onnx.ml", 1, {strings_attribute("classlabels_strings")}), "attribute classlabels_strings: strings are not supported"},
-      {refusal_of("Constant", "", 0, {attribute("value_string", std::string("a"))}), "attribute value_string: strings are not supported"},
+      {refusal_of("LinearClassifier", "ai.onnx.ml", 1, {strings_attribute("classlabels_strings")}),
+       "attribute classlabels_strings: strings are not supported"},
+      {refusal_of("Constant", "", 0, {attribute("value_string", std::string("a"))}),
+       "attribute value_string: strings are not supported"},
   };
   for (const auto& c : cases) EXPECT_NE(c.found.find(c.expected), std::string::npos) << c.expected << "\n" << c.found;
 }
@@ -200,10 +211,12 @@ TEST(Strings, ConstantsThatNothingNeedsAreLeftOut) {
   EXPECT_EQ(elements<float>(runner.output()), (std::vector<float>{11, 22}));
 
   output(graph, "size");
-  EXPECT_NE(error_text([&] { Runner needed(model_of(graph)); }).find("element type string is not supported"), std::string::npos);
+  EXPECT_NE(error_text([&] { Runner needed(model_of(graph)); }).find("element type string is not supported"),
+            std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Contrib, testing::Values("attention", "norms", "products", "quantized", "tables", "reported"),
+INSTANTIATE_TEST_SUITE_P(Families, Contrib,
+                         testing::Values("attention", "norms", "products", "quantized", "tables", "reported"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

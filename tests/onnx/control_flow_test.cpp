@@ -51,9 +51,12 @@ TEST(ControlFlow, RefusesBranchesThatDoNotFit) {
   };
   EXPECT_EQ(text("c", {}), "node 'y' (If): attribute then_branch: expected a graph, found none");
   EXPECT_EQ(text("", {}), "node 'y' (If): expected one operand, found 0");
-  EXPECT_EQ(text("c", {attribute("then_branch", ::onnx::GraphProto())}), "node 'y' (If): expected a branch of 1 results, found 0");
-  EXPECT_EQ(text("-", {attribute("then_branch", branch("Neg"))}), "node 'y' (If): operand 0: expected a value, found none");
-  EXPECT_EQ(text("none", {attribute("then_branch", branch("Neg"))}), "node 'y' (If): condition: expected one element, found bool[0]");
+  EXPECT_EQ(text("c", {attribute("then_branch", ::onnx::GraphProto())}),
+            "node 'y' (If): expected a branch of 1 results, found 0");
+  EXPECT_EQ(text("-", {attribute("then_branch", branch("Neg"))}),
+            "node 'y' (If): operand 0: expected a value, found none");
+  EXPECT_EQ(text("none", {attribute("then_branch", branch("Neg"))}),
+            "node 'y' (If): condition: expected one element, found bool[0]");
 }
 
 /// Each iteration: sum' = sum + i, stacked i * 2; goes on while sum' < limit.
@@ -100,12 +103,14 @@ TEST(ControlFlow, LoopsEndWhereTheirConditionSays) {
 
 TEST(ControlFlow, RefusesLoopsThatDoNotEnd) {
   Runner runner(model_of(counting_loop("none", "")));
-  EXPECT_EQ(error_text([&] { runner.run(operands_of(integers({}, {1}))); }), "node 'total' (Loop): trip count: expected one element, found i64[0]");
+  EXPECT_EQ(error_text([&] { runner.run(operands_of(integers({}, {1}))); }),
+            "node 'total' (Loop): trip count: expected one element, found i64[0]");
   ::onnx::GraphProto graph = counting_loop("", "yes");
   ::onnx::GraphProto& body = *graph.mutable_node(0)->mutable_attribute(0)->mutable_g();
   body.mutable_output(0)->set_name("c");  // always true
   Runner endless(model_of(graph));
-  EXPECT_EQ(error_text([&] { endless.run(operands_of(integers({}, {1}))); }), "node 'total': loops of more than 10000 iterations are not supported");
+  EXPECT_EQ(error_text([&] { endless.run(operands_of(integers({}, {1}))); }),
+            "node 'total': loops of more than 10000 iterations are not supported");
 }
 
 TEST(ControlFlow, RefusesLoopsWithinLoopsThatNeverEnd) {
@@ -125,7 +130,9 @@ TEST(ControlFlow, RefusesLoopsWithinLoopsThatNeverEnd) {
   node(graph, "Neg", {"x"}, {"y"});
   output(graph, "y");
   Runner runner(model_of(graph));
-  EXPECT_NE(error_text([&] { runner.run(operands_of(floats({1}, {1}))); }).find("expected at most 100000 operators with all iterations and calls, found more"),
+  EXPECT_NE(error_text([&] {
+              runner.run(operands_of(floats({1}, {1})));
+            }).find("expected at most 100000 operators with all iterations and calls, found more"),
             std::string::npos);
 }
 
@@ -142,14 +149,16 @@ TEST(ControlFlow, ScansWalkTheirInputs) {
   for (const bool backwards : {false, true}) {
     ::onnx::GraphProto whole = graph;
     node(whole, "Scan", {"start", "x"}, {"last", "all"},
-         {attribute("body", body), attribute("num_scan_inputs", std::int64_t{1}), attribute("scan_input_directions", std::vector<std::int64_t>{backwards}),
+         {attribute("body", body), attribute("num_scan_inputs", std::int64_t{1}),
+          attribute("scan_input_directions", std::vector<std::int64_t>{backwards}),
           attribute("scan_output_directions", std::vector<std::int64_t>{backwards})});
     output(whole, "last");
     output(whole, "all");
     Runner runner(model_of(whole));
     runner.run(operands_of(floats({3, 2}, {1, 2, 3, 4, 5, 6})));
     EXPECT_EQ(elements<float>(runner.output(0)), (std::vector<float>{9, 12}));
-    EXPECT_EQ(elements<float>(runner.output(1)), backwards ? (std::vector<float>{9, 12, 8, 10, 5, 6}) : (std::vector<float>{1, 2, 4, 6, 9, 12}));
+    EXPECT_EQ(elements<float>(runner.output(1)),
+              backwards ? (std::vector<float>{9, 12, 8, 10, 5, 6}) : (std::vector<float>{1, 2, 4, 6, 9, 12}));
   }
 }
 
@@ -200,7 +209,10 @@ TEST(ControlFlow, RefusesFunctionsThatCallThemselves) {
     node(function, next, {"a"}, {"h"}).set_domain(i == 59 ? "" : "my");
     node(function, next, {"h"}, {"b"}).set_domain(i == 59 ? "" : "my");
   }
-  EXPECT_NE(error_text([&] { Runner(laughs).run(operands_of(floats({2}, {1, 2}))); }).find("expected at most 100000 operators"), std::string::npos);
+  EXPECT_NE(error_text([&] {
+              Runner(laughs).run(operands_of(floats({2}, {1, 2})));
+            }).find("expected at most 100000 operators"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "format/element.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::onnx::test {
 namespace {
@@ -37,9 +37,10 @@ class Mutator {
 
   std::int64_t extreme() {
     constexpr std::int64_t least = INT64_MIN, most = INT64_MAX;
-    const std::int64_t values[]{0,     1,     -1,       2,        3,         -2,           7,         8,         9,         64,        255,
-                                1000,  65536, 1 << 20,  1 << 26,  1LL << 31, -(1LL << 31), 1LL << 32, 1LL << 33, 1LL << 40, 1LL << 52, 1LL << 62,
-                                least, most,  most - 1, least + 1};
+    const std::int64_t values[]{0,         1,         -1,           2,         3,         -2,        7,
+                                8,         9,         64,           255,       1000,      65536,     1 << 20,
+                                1 << 26,   1LL << 31, -(1LL << 31), 1LL << 32, 1LL << 33, 1LL << 40, 1LL << 52,
+                                1LL << 62, least,     most,         most - 1,  least + 1};
     return once_in(4) ? static_cast<std::int64_t>(random_()) >> below(64) : values[below(std::size(values))];
   }
   double extreme_number() {
@@ -85,13 +86,18 @@ class Mutator {
     collect(*model.mutable_graph(), graphs);
     ::onnx::GraphProto& graph = *graphs[below(graphs.size())];
     auto& nodes = *graph.mutable_node();
-    ::onnx::NodeProto* node = nodes.empty() ? nullptr : &nodes[static_cast<int>(below(static_cast<std::size_t>(nodes.size())))];
+    ::onnx::NodeProto* node =
+        nodes.empty() ? nullptr : &nodes[static_cast<int>(below(static_cast<std::size_t>(nodes.size())))];
     if (!model.functions().empty() && once_in(8)) {
       auto& function = *model.mutable_functions(0);
-      node = function.node_size() ? function.mutable_node(static_cast<int>(below(static_cast<std::size_t>(function.node_size())))) : node;
+      node = function.node_size()
+                 ? function.mutable_node(static_cast<int>(below(static_cast<std::size_t>(function.node_size()))))
+                 : node;
     }
     auto& initializers = *graph.mutable_initializer();
-    P* initializer = initializers.empty() ? nullptr : &initializers[static_cast<int>(below(static_cast<std::size_t>(initializers.size())))];
+    P* initializer = initializers.empty()
+                         ? nullptr
+                         : &initializers[static_cast<int>(below(static_cast<std::size_t>(initializers.size())))];
     switch (below(10)) {
       case 0:
       case 1:
@@ -103,7 +109,9 @@ class Mutator {
         break;
       case 4:
       case 5:
-        if (node && node->attribute_size()) attribute(*node->mutable_attribute(static_cast<int>(below(static_cast<std::size_t>(node->attribute_size())))));
+        if (node && node->attribute_size())
+          attribute(
+              *node->mutable_attribute(static_cast<int>(below(static_cast<std::size_t>(node->attribute_size())))));
         break;
       case 6:
         if (node) operands(*node, graph);
@@ -119,7 +127,8 @@ class Mutator {
   void elements(P& tensor) {
     std::string& raw = *tensor.mutable_raw_data();
     const auto put = [&](auto value) {
-      if (raw.size() >= sizeof value) std::memcpy(raw.data() + below(raw.size() / sizeof value) * sizeof value, &value, sizeof value);
+      if (raw.size() >= sizeof value)
+        std::memcpy(raw.data() + below(raw.size() / sizeof value) * sizeof value, &value, sizeof value);
     };
     if (tensor.data_type() == P::INT64) put(extreme());
     else if (tensor.data_type() == P::FLOAT) put(static_cast<float>(extreme_number()));
@@ -131,13 +140,16 @@ class Mutator {
       case 0: tensor.add_dims(once_in(2) ? 1 : extreme()); break;
       case 1: tensor.clear_dims(); break;
       case 2:
-        if (tensor.dims_size()) tensor.set_dims(static_cast<int>(below(static_cast<std::size_t>(tensor.dims_size()))), extreme());
+        if (tensor.dims_size())
+          tensor.set_dims(static_cast<int>(below(static_cast<std::size_t>(tensor.dims_size()))), extreme());
         break;
       case 3: tensor.set_data_type(static_cast<int>(below(26))); break;
       default: {  // dimensions and bytes that agree
         const std::int64_t count = static_cast<std::int64_t>(below(70));
-        const std::size_t size =
-            std::max<std::size_t>(tensor.raw_data().size() / std::max<std::size_t>(1, static_cast<std::size_t>(tensor.dims_size() ? tensor.dims(0) : 1)), 1);
+        const std::size_t size = std::max<std::size_t>(
+            tensor.raw_data().size() /
+                std::max<std::size_t>(1, static_cast<std::size_t>(tensor.dims_size() ? tensor.dims(0) : 1)),
+            1);
         tensor.clear_dims();
         tensor.add_dims(count);
         std::string raw(static_cast<std::size_t>(count) * std::min<std::size_t>(size, 8), '\0');
@@ -168,8 +180,10 @@ class Mutator {
     const std::string& name = names[below(names.size())];
     if (once_in(4)) node.add_input(name);
     else if (once_in(4) && node.input_size()) node.mutable_input()->RemoveLast();
-    else if (once_in(6) && node.output_size()) node.set_output(static_cast<int>(below(static_cast<std::size_t>(node.output_size()))), name);
-    else if (node.input_size()) node.set_input(static_cast<int>(below(static_cast<std::size_t>(node.input_size()))), name);
+    else if (once_in(6) && node.output_size())
+      node.set_output(static_cast<int>(below(static_cast<std::size_t>(node.output_size()))), name);
+    else if (node.input_size())
+      node.set_input(static_cast<int>(below(static_cast<std::size_t>(node.input_size()))), name);
   }
 
   void declaration(::onnx::GraphProto& graph) {
@@ -180,11 +194,14 @@ class Mutator {
     switch (below(5)) {
       case 0: type.set_elem_type(static_cast<int>(below(26))); break;
       case 1:
-        if (dims.dim_size()) dims.mutable_dim(static_cast<int>(below(static_cast<std::size_t>(dims.dim_size()))))->set_dim_value(extreme());
+        if (dims.dim_size())
+          dims.mutable_dim(static_cast<int>(below(static_cast<std::size_t>(dims.dim_size()))))
+              ->set_dim_value(extreme());
         break;
       case 2:
         if (dims.dim_size())
-          dims.mutable_dim(static_cast<int>(below(static_cast<std::size_t>(dims.dim_size()))))->set_dim_value(static_cast<std::int64_t>(below(5)));
+          dims.mutable_dim(static_cast<int>(below(static_cast<std::size_t>(dims.dim_size()))))
+              ->set_dim_value(static_cast<std::int64_t>(below(5)));
         break;
       case 3: dims.add_dim()->set_dim_value(static_cast<std::int64_t>(1 + below(3))); break;
       default:
@@ -195,12 +212,15 @@ class Mutator {
   void structure(::onnx::ModelProto& model, ::onnx::GraphProto& graph) {
     switch (below(5)) {
       case 0:
-        if (graph.node_size()) *graph.add_node() = graph.node(static_cast<int>(below(static_cast<std::size_t>(graph.node_size()))));
+        if (graph.node_size())
+          *graph.add_node() = graph.node(static_cast<int>(below(static_cast<std::size_t>(graph.node_size()))));
         break;
       case 1:
         if (graph.node_size()) graph.mutable_node()->RemoveLast();
         break;
-      case 2: model.mutable_opset_import(0)->set_version(once_in(4) ? extreme() : static_cast<std::int64_t>(below(30))); break;
+      case 2:
+        model.mutable_opset_import(0)->set_version(once_in(4) ? extreme() : static_cast<std::int64_t>(below(30)));
+        break;
       case 3:
         if (graph.initializer_size()) graph.mutable_initializer()->RemoveLast();
         break;
@@ -215,7 +235,8 @@ class Mutator {
 std::optional<std::vector<OwnedTensor>> operands_for(const Model& model) {
   std::vector<OwnedTensor> operands;
   for (const ValueInfo& input : model.graph->inputs) {
-    if (std::ranges::any_of(model.graph->initializers, [&](const Tensor& t) { return t.name() == input.name; })) continue;
+    if (std::ranges::any_of(model.graph->initializers, [&](const Tensor& t) { return t.name() == input.name; }))
+      continue;
     if (!input.dtype || !input.dims) return {};
     Shape shape;
     std::int64_t count = 1;
@@ -226,7 +247,8 @@ std::optional<std::vector<OwnedTensor>> operands_for(const Model& model) {
       if (count > 4096) return {};
     }
     OwnedTensor& made = operands.emplace_back(*input.dtype, shape);
-    for (std::int64_t i = 0; i < count; ++i) format::store_element(made.view.data, *input.dtype, i, static_cast<double>(i % 3));
+    for (std::int64_t i = 0; i < count; ++i)
+      format::store_element(made.view.data, *input.dtype, i, static_cast<double>(i % 3));
   }
   return operands;
 }
@@ -292,7 +314,8 @@ FuzzCounts fuzz(std::uint64_t first, std::uint64_t count) {
       ADD_FAILURE() << "case " << number << ": expected an Error, found " << error.what();
     }
     const double seconds = thread_seconds() - start;
-    if (seconds > most_seconds) ADD_FAILURE() << "case " << number << ": expected at most " << most_seconds << " s, found " << seconds;
+    if (seconds > most_seconds)
+      ADD_FAILURE() << "case " << number << ": expected at most " << most_seconds << " s, found " << seconds;
   }
   return counts;
 }

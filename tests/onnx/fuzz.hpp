@@ -17,8 +17,9 @@ std::string mutated(const std::vector<::onnx::ModelProto>& seeds, std::uint64_t 
 struct FuzzCounts {
   std::int64_t refused = 0, imported = 0, ran = 0;
 };
-/// Reads, imports and, where that takes little memory and arithmetic, runs `count` cases. Each must succeed or throw one Error that is no internal one,
-/// within a second of this thread's time; others are test failures, which name the case.
+/// Reads, imports and, where that takes little memory and arithmetic, runs `count` cases. Each must succeed or throw
+/// one Error that is no internal one, within a second of this thread's time; others are test failures, which name the
+/// case.
 FuzzCounts fuzz(std::uint64_t first, std::uint64_t count);
 
 }  // namespace cermet::onnx::test

@@ -27,23 +27,29 @@ std::string text_of_giant(const std::string& op, const P& operand, const std::ve
 }
 
 TEST(ImportLimits, RefusesGiantSizesBeforeMemoryIsTaken) {
-  const std::string amplified = "expected results that take at most 4096 times what the model is given (12 bytes), found f32[4294967296]";
+  const std::string amplified =
+      "expected results that take at most 4096 times what the model is given (12 bytes), found f32[4294967296]";
   const std::int64_t large = std::int64_t{1} << 32;
   EXPECT_EQ(text_of_giant("Expand", ints("s", {large})), "node 'y' (Expand): " + amplified);
-  EXPECT_NE(text_of_giant("Tile", ints("s", {large})).find("expected results that take at most 4096 times"), std::string::npos);
-  EXPECT_NE(text_of_giant("Pad", ints("s", {large, 0})).find("expected results that take at most 4096 times"), std::string::npos);
+  EXPECT_NE(text_of_giant("Tile", ints("s", {large})).find("expected results that take at most 4096 times"),
+            std::string::npos);
+  EXPECT_NE(text_of_giant("Pad", ints("s", {large, 0})).find("expected results that take at most 4096 times"),
+            std::string::npos);
   EXPECT_EQ(text_of_giant("ConstantOfShape", ints("s", {large})),
-            "node 'y' (ConstantOfShape): expected at most 1073741856 bytes of constants that are computed of others, found 17179869184 more than 0");
+            "node 'y' (ConstantOfShape): expected at most 1073741856 bytes of constants that are computed of others, "
+            "found 17179869184 more than 0");
   EXPECT_EQ(text_of_giant("Pad", ints("s", {std::int64_t{1} << 62, 0})),
             "node 'y' (Pad): pads: expected numbers up to 1099511627776, found 4611686018427387904");
-  EXPECT_NE(text_of_giant("Pad", ints("s", {large, 0}), {attribute("mode", std::string("wrap"))}).find("expected a list of at most 4194304 elements"),
+  EXPECT_NE(text_of_giant("Pad", ints("s", {large, 0}), {attribute("mode", std::string("wrap"))})
+                .find("expected a list of at most 4194304 elements"),
             std::string::npos);
 }
 
 TEST(ImportLimits, RefusesToComputeLargeConstantsBeforeWeightsLoad) {
   ::onnx::GraphProto graph;
   input(graph, "x", P::FLOAT, {1});
-  *graph.add_initializer() = ints("s", {std::int64_t{1} << 26});  // 256 MiB of f32: fine for a weight, not for the shape of another value
+  *graph.add_initializer() =
+      ints("s", {std::int64_t{1} << 26});  // 256 MiB of f32: fine for a weight, not for the shape of another value
   node(graph, "ConstantOfShape", {"s"}, {"c"});
   node(graph, "Cast", {"c"}, {"shape"}, {attribute("to", std::int64_t{P::INT32})});
   node(graph, "Expand", {"x", "shape"}, {"y"});
@@ -52,10 +58,12 @@ TEST(ImportLimits, RefusesToComputeLargeConstantsBeforeWeightsLoad) {
   std::vector<OwnedTensor> operands;
   operands.push_back(floats({1}, {1}));
   EXPECT_EQ(error_text([&] { runner.run(operands); }),
-            "node 'y' (Expand): expected at most 16777248 elements and operations to compute while importing, found 67108865 more than 3");
+            "node 'y' (Expand): expected at most 16777248 elements and operations to compute while importing, found "
+            "67108865 more than 3");
 }
 
-/// Constants that are results are computed where they are read, by definitions: in a second at most, whatever a file of a hundred bytes says.
+/// Constants that are results are computed where they are read, by definitions: in a second at most, whatever a file of
+/// a hundred bytes says.
 TEST(ImportLimits, RefusesToComputeLargeConstantsElementByElement) {
   const auto text = [](std::int64_t elements, int times) {
     ::onnx::GraphProto graph;
@@ -75,7 +83,8 @@ TEST(ImportLimits, RefusesToComputeLargeConstantsElementByElement) {
     });
   };
   EXPECT_EQ(text(100, 2), "no error");
-  EXPECT_EQ(text(1 << 25, 1), "expected at most 16777264 elements and operations to compute while importing, found 33554433 more than 1");
+  EXPECT_EQ(text(1 << 25, 1),
+            "expected at most 16777264 elements and operations to compute while importing, found 33554433 more than 1");
   EXPECT_NE(text(1 << 20, 10).find("to compute while importing"), std::string::npos) << "chains add up";
   EXPECT_NE(text(1 << 15, 300).find("to compute while importing"), std::string::npos) << "so do small constants";
 }
@@ -92,9 +101,12 @@ TEST(ImportLimits, RefusesRangesOfGiantSizes) {
     std::string message = error_text([&] { runner.run(std::vector<OwnedTensor>()); });
     return message == "no error" ? fmt::format("{}", fmt::join(elements<std::int64_t>(runner.output()), " ")) : message;
   };
-  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
-  EXPECT_EQ(text(0, 1'000'000'000'000'000'000, 1), "node 'y' (Range): expected a list of at most 4194304 elements, found 1000000000000000000");
-  EXPECT_EQ(text(least, most, 1), "node 'y' (Range): expected a list of at most 4194304 elements, found 9223372036854775807");
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+                         most = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(text(0, 1'000'000'000'000'000'000, 1),
+            "node 'y' (Range): expected a list of at most 4194304 elements, found 1000000000000000000");
+  EXPECT_EQ(text(least, most, 1),
+            "node 'y' (Range): expected a list of at most 4194304 elements, found 9223372036854775807");
   EXPECT_EQ(text(most - 2, most, 2), "9223372036854775805") << "no step past the largest number";
   EXPECT_EQ(text(least, most, most), "-9223372036854775808 -1 9223372036854775806");
   EXPECT_EQ(text(3, -3, -3), "3 0");

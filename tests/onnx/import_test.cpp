@@ -26,7 +26,10 @@ TEST(Import, ReportsAllUnknownOperatorsAtOnce) {
   node(graph, "If", {"c"}, {"f"}, {attribute("then_branch", branch), attribute("else_branch", branch)});
   output(graph, "f");
   const std::string message = error_text([&] { Runner runner(model_of(graph)); });
-  EXPECT_NE(message.find("2 kinds of nodes are not supported:\n  3 x Mystery of opset 17\n  1 x my.domain.Other of opset 0"), std::string::npos) << message;
+  EXPECT_NE(
+      message.find("2 kinds of nodes are not supported:\n  3 x Mystery of opset 17\n  1 x my.domain.Other of opset 0"),
+      std::string::npos)
+      << message;
 }
 
 TEST(Import, OutputsMayBeInputsAndConstants) {
@@ -77,15 +80,18 @@ TEST(Import, NamesInputsThatDoNotFit) {
     return error_text([&] { runner.run(operands); });
   };
   EXPECT_EQ(error_text([&] { runner.run({}); }), "inputs: expected 2, found 0");
-  EXPECT_EQ(text(integers({1, 2}, {1, 2}), floats({1, 2}, {1, 2})), "input 'x': expected elements of type f32, found i64");
+  EXPECT_EQ(text(integers({1, 2}, {1, 2}), floats({1, 2}, {1, 2})),
+            "input 'x': expected elements of type f32, found i64");
   EXPECT_EQ(text(floats({1, 2}, {1, 2}), floats({1, 1}, {1})), "input 'z': expected dimensions [n, 2], found [1, 1]");
-  EXPECT_EQ(text(floats({1, 2}, {1, 2}), floats({2, 2}, {1, 2, 3, 4})), "input 'z': expected n = 1, as another input has it, found 2");
+  EXPECT_EQ(text(floats({1, 2}, {1, 2}), floats({2, 2}, {1, 2, 3, 4})),
+            "input 'z': expected n = 1, as another input has it, found 2");
   EXPECT_EQ(text(floats({1, 2}, {1, 2}), floats({1, 2}, {1, 2})), "no error");
 }
 
 /// One run of an operator on an operand of a type.
 template <class T>
-std::vector<T> unary(const std::string& op, Code code, DType dtype, const std::vector<T>& values, const std::vector<AttributeProto>& attributes = {}) {
+std::vector<T> unary(const std::string& op, Code code, DType dtype, const std::vector<T>& values,
+                     const std::vector<AttributeProto>& attributes = {}) {
   ::onnx::GraphProto graph;
   input(graph, "x", code, {static_cast<std::int64_t>(values.size())});
   node(graph, op, {"x"}, {"y"}, attributes);
@@ -102,14 +108,17 @@ TEST(Import, TakesEveryElementType) {
   const std::int64_t large = (std::int64_t{1} << 53) + 1;  // no double
   EXPECT_EQ(unary<std::int64_t>("Neg", P::INT64, DType::i64, {large, -3}), (std::vector<std::int64_t>{-large, 3}));
   EXPECT_EQ(unary<std::uint8_t>("Not", P::BOOL, DType::boolean, {0, 1}), (std::vector<std::uint8_t>{1, 0}));
-  EXPECT_EQ(unary<std::uint16_t>("Neg", P::FLOAT16, DType::f16, {0x3c00, 0xc000}), (std::vector<std::uint16_t>{0xbc00, 0x4000}));
-  EXPECT_EQ(unary<std::uint16_t>("Neg", P::BFLOAT16, DType::bf16, {0x3f80, 0xc000}), (std::vector<std::uint16_t>{0xbf80, 0x4000}));
+  EXPECT_EQ(unary<std::uint16_t>("Neg", P::FLOAT16, DType::f16, {0x3c00, 0xc000}),
+            (std::vector<std::uint16_t>{0xbc00, 0x4000}));
+  EXPECT_EQ(unary<std::uint16_t>("Neg", P::BFLOAT16, DType::bf16, {0x3f80, 0xc000}),
+            (std::vector<std::uint16_t>{0xbf80, 0x4000}));
   EXPECT_EQ(unary<double>("Identity", P::DOUBLE, DType::f64, {1.0 / 3, -2}), (std::vector<double>{1.0 / 3, -2}));
   EXPECT_EQ(unary<std::int32_t>("Neg", P::INT32, DType::i32, {5, -6}), (std::vector<std::int32_t>{-5, 6}));
   EXPECT_EQ(unary<std::int8_t>("Identity", P::INT8, DType::i8, {5, -6}), (std::vector<std::int8_t>{5, -6}));
 }
 
-/// What exporters leave of heads that are split and joined: y = (x + 1) as [batch, sequence, 2, 2], z as [batch, sequence * 4].
+/// What exporters leave of heads that are split and joined: y = (x + 1) as [batch, sequence, 2, 2], z as [batch,
+/// sequence * 4].
 ::onnx::GraphProto shape_arithmetic_graph() {
   ::onnx::GraphProto graph;
   input(graph, "x", P::FLOAT, {"batch", "sequence", 4});
@@ -172,8 +181,14 @@ TEST(Import, WithoutRangesEverySizeIsCompiled) {
 
 TEST(Import, RefusesRangesThatNoInputHas) {
   const ::onnx::ModelProto model = model_of(shape_arithmetic_graph());
-  EXPECT_NE(error_text([&] { Runner(model, {{"bach", {1, 2}}}); }).find("--dim bach: expected a dimension that an input of"), std::string::npos);
-  EXPECT_EQ(error_text([&] { Runner(model, {{"batch", {3, 2}}}); }), "--dim batch: expected a range from 0, found 3..2");
+  EXPECT_NE(error_text([&] {
+              Runner(model, {{"bach", {1, 2}}});
+            }).find("--dim bach: expected a dimension that an input of"),
+            std::string::npos);
+  EXPECT_EQ(error_text([&] {
+              Runner(model, {{"batch", {3, 2}}});
+            }),
+            "--dim batch: expected a range from 0, found 3..2");
 }
 
 TEST(Import, SizesThatDependOnElementsEndAPart) {
@@ -232,7 +247,8 @@ TEST(Import, ErrorsNameTheNode) {
   Runner runner(model_of(graph));
   std::vector<OwnedTensor> operands;
   operands.push_back(floats({2}, {1, 2}));
-  EXPECT_EQ(error_text([&] { runner.run(operands); }), "node 'the_reshape' (Reshape): shape: expected dimensions of 2 elements, found [3]");
+  EXPECT_EQ(error_text([&] { runner.run(operands); }),
+            "node 'the_reshape' (Reshape): shape: expected dimensions of 2 elements, found [3]");
 }
 
 }  // namespace

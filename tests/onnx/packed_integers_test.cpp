@@ -10,7 +10,8 @@ namespace {
 using P = ::onnx::TensorProto;
 constexpr int uint4 = 21, int4 = 22, float4 = 23, int2 = 26;
 
-::onnx::TensorProto packed_tensor(const std::string& name, std::int64_t count, int code, const std::vector<std::uint8_t>& bytes) {
+::onnx::TensorProto packed_tensor(const std::string& name, std::int64_t count, int code,
+                                  const std::vector<std::uint8_t>& bytes) {
   ::onnx::TensorProto made = tensor<std::uint8_t>(name, {count}, bytes);
   made.set_data_type(code);
   return made;
@@ -46,7 +47,8 @@ TEST(PackedIntegers, FirstElementsAreLowBits) {
             true);
 }
 
-std::vector<std::int8_t> to_int4(const std::string& op, const std::vector<float>& x, const std::vector<AttributeProto>& attributes) {
+std::vector<std::int8_t> to_int4(const std::string& op, const std::vector<float>& x,
+                                 const std::vector<AttributeProto>& attributes) {
   ::onnx::GraphProto graph;
   input(graph, "x", P::FLOAT, {static_cast<std::int64_t>(x.size())});
   *graph.add_initializer() = tensor<float>("scale", {}, {1});
@@ -62,7 +64,8 @@ std::vector<std::int8_t> to_int4(const std::string& op, const std::vector<float>
 }
 
 TEST(PackedIntegers, CastKeepsLowBitsAndQuantizeLinearSaturates) {
-  EXPECT_EQ(to_int4("Cast", {7, 8, -8, -9, 17}, {attribute("to", std::int64_t{int4})}), (std::vector<std::int8_t>{7, -8, -8, 7, 1}));
+  EXPECT_EQ(to_int4("Cast", {7, 8, -8, -9, 17}, {attribute("to", std::int64_t{int4})}),
+            (std::vector<std::int8_t>{7, -8, -8, 7, 1}));
   EXPECT_EQ(to_int4("QuantizeLinear", {3, 6, 20, -9, -20}, {}), (std::vector<std::int8_t>{4, 7, 7, -8, -8}));
 }
 

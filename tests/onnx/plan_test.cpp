@@ -28,7 +28,8 @@ using P = ::onnx::TensorProto;
 
 class PlanFolder : public ::testing::Test {
  protected:
-  std::filesystem::path write(const ::onnx::GraphProto& graph, const std::map<std::string, DimRange>& dims, const std::string& name = "plan") {
+  std::filesystem::path write(const ::onnx::GraphProto& graph, const std::map<std::string, DimRange>& dims,
+                              const std::string& name = "plan") {
     const auto model = std::make_shared<const Model>(read_model(folder_.write(model_of(graph))));
     write_plan(model, dims, context_, folder_.path() / name);
     std::filesystem::remove(folder_.path() / "model.onnx");  // it stands alone
@@ -36,7 +37,8 @@ class PlanFolder : public ::testing::Test {
   }
   std::string text(const std::filesystem::path& plan) {
     std::string message = error_text([&] { read_plan(plan, context_); });
-    for (std::size_t at = 0; (at = message.find(plan.string())) != std::string::npos;) message.replace(at, plan.string().size(), "PLAN");
+    for (std::size_t at = 0; (at = message.find(plan.string())) != std::string::npos;)
+      message.replace(at, plan.string().size(), "PLAN");
     return message;
   }
   void change(const std::filesystem::path& file, const std::string& from, const std::string& to) {
@@ -73,7 +75,8 @@ TEST_F(PlanFolder, RunsWithoutTheModelsFile) {
   EXPECT_EQ(compiled.compiled_parts(), 1);
   EXPECT_EQ(compiled.parts().at(0).import_seconds, 0);
   const OwnedTensor large = floats({5, 2}, std::vector<float>(10));
-  EXPECT_EQ(error_text([&] { compiled.run(std::vector<TensorView>{large.view}); }), "input 'x': expected batch from 1 to 4, found 5");
+  EXPECT_EQ(error_text([&] { compiled.run(std::vector<TensorView>{large.view}); }),
+            "input 'x': expected batch from 1 to 4, found 5");
 }
 
 TEST_F(PlanFolder, ComputesWhatFollowsFromSizes) {
@@ -94,7 +97,8 @@ TEST_F(PlanFolder, ComputesWhatFollowsFromSizes) {
     EXPECT_EQ(elements<float>(compiled.host_output(0)).back(), static_cast<float>(10 + n - 1));
     EXPECT_EQ(elements<std::int64_t>(compiled.host_output(1)).size(), static_cast<std::size_t>(n));
     EXPECT_EQ(elements<std::int64_t>(compiled.host_output(1)).back(), n - 1);
-    EXPECT_EQ(elements<std::int32_t>(compiled.host_output(2)), (std::vector<std::int32_t>{static_cast<std::int32_t>(n)}));
+    EXPECT_EQ(elements<std::int32_t>(compiled.host_output(2)),
+              (std::vector<std::int32_t>{static_cast<std::int32_t>(n)}));
   }
   EXPECT_EQ(compiled.compiled_parts(), 1);
 }
@@ -103,22 +107,30 @@ TEST_F(PlanFolder, KeepsFixedSizes) {
   CompiledModel compiled(read_plan(write(graph_of_plan(), {{"batch", {2, 2}}}), context_), context_);
   expect_run(compiled, 2);
   const OwnedTensor other = floats({1, 2}, {1, 2});
-  EXPECT_EQ(error_text([&] { compiled.run(std::vector<TensorView>{other.view}); }), "input 'x': expected batch from 2 to 2, found 1");
+  EXPECT_EQ(error_text([&] { compiled.run(std::vector<TensorView>{other.view}); }),
+            "input 'x': expected batch from 2 to 2, found 1");
 }
 
 TEST_F(PlanFolder, RefusesWhatHasNoPlan) {
-  EXPECT_EQ(error_text([&] { write(graph_of_plan(), {}); }), "input 'x': expected --dim batch=SIZE or =LEAST..MOST, found none");
+  EXPECT_EQ(error_text([&] { write(graph_of_plan(), {}); }),
+            "input 'x': expected --dim batch=SIZE or =LEAST..MOST, found none");
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "plan")) << "nothing is left of a plan that failed";
   ::onnx::GraphProto graph;
   input(graph, "x", P::FLOAT, {4});
   node(graph, "NonZero", {"x"}, {"y"});
   output(graph, "y");
-  EXPECT_NE(error_text([&] { write(graph, {}); }).find("must be read before the rest of the model is known, and a plan has one part"), std::string::npos);
+  EXPECT_NE(error_text([&] {
+              write(graph, {});
+            }).find("must be read before the rest of the model is known, and a plan has one part"),
+            std::string::npos);
   ::onnx::GraphProto ranged;
   input(ranged, "x", P::FLOAT, {"n"});
   node(ranged, "NonZero", {"x"}, {"y"});
   output(ranged, "y");
-  EXPECT_NE(error_text([&] { write(ranged, {{"n", {1, 4}}}); }).find("expected a model that ranges of sizes suit, found one where"), std::string::npos);
+  EXPECT_NE(error_text([&] {
+              write(ranged, {{"n", {1, 4}}});
+            }).find("expected a model that ranges of sizes suit, found one where"),
+            std::string::npos);
 }
 
 TEST_F(PlanFolder, RefusesFoldersThatWereChanged) {

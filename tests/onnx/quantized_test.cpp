@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 #include "tests/onnx/builder.hpp"
 
@@ -35,14 +35,18 @@ void add_weight(::onnx::GraphProto& graph, const std::vector<std::int64_t>& dims
   std::vector<std::int8_t> elements;
   for (std::size_t i = 0; i < count; ++i) elements.push_back(static_cast<std::int8_t>(weight(i)));
   std::vector<float> scales;
-  for (std::int64_t i = 0; i < dims[static_cast<std::size_t>(axis)]; ++i) scales.push_back(0.01f * static_cast<float>(i + 1));
+  for (std::int64_t i = 0; i < dims[static_cast<std::size_t>(axis)]; ++i)
+    scales.push_back(0.01f * static_cast<float>(i + 1));
   *graph.add_initializer() = tensor<std::int8_t>("w", dims, elements);
   *graph.add_initializer() = tensor<float>("w_scale", {static_cast<std::int64_t>(scales.size())}, scales);
-  *graph.add_initializer() = tensor<std::int8_t>("w_zero", {static_cast<std::int64_t>(scales.size())}, std::vector<std::int8_t>(scales.size()));
+  *graph.add_initializer() = tensor<std::int8_t>("w_zero", {static_cast<std::int64_t>(scales.size())},
+                                                 std::vector<std::int8_t>(scales.size()));
   node(graph, "DequantizeLinear", {"w", "w_scale", "w_zero"}, {"w_values"}, {attribute("axis", axis)});
 }
 
-double quantized(float x) { return (std::clamp(std::nearbyint(x / x_scale) + x_zero, 0.0f, 255.0f) - x_zero) * x_scale; }
+double quantized(float x) {
+  return (std::clamp(std::nearbyint(x / x_scale) + x_zero, 0.0f, 255.0f) - x_zero) * x_scale;
+}
 
 std::int64_t steps_of(Runner& runner, std::string_view op) {
   const auto& steps = runner.compiled().parts().at(0).session->executable().steps();
@@ -63,7 +67,8 @@ TEST(Quantized, AMatMulIsAProductOfBytes) {
     ::onnx::GraphProto graph;
     if (transposed) add_rows(graph, {6, 40});
     else add_rows(graph, {2, 3, 40});
-    add_weight(graph, transposed ? std::vector<std::int64_t>{5, 40} : std::vector<std::int64_t>{40, 5}, transposed ? 0 : 1);
+    add_weight(graph, transposed ? std::vector<std::int64_t>{5, 40} : std::vector<std::int64_t>{40, 5},
+               transposed ? 0 : 1);
     *graph.add_initializer() = tensor<float>("c", {5}, {1, 2, 3, 4, 5});
     if (transposed) node(graph, "Gemm", {"x_values", "w_values", "c"}, {"y"}, {attribute("transB", std::int64_t{1})});
     else node(graph, "MatMul", {"x_values", "w_values"}, {"y"});
@@ -77,8 +82,10 @@ TEST(Quantized, AMatMulIsAProductOfBytes) {
     for (std::size_t r = 0; r < rows; ++r) {
       for (std::size_t n = 0; n < columns; ++n) {
         double sum = 0;
-        for (std::size_t k = 0; k < length; ++k) sum += quantized(sample(r * length + k)) * weight(transposed ? n * length + k : k * columns + n);
-        const double expected = sum * static_cast<double>(0.01f * static_cast<float>(n + 1)) + (transposed ? static_cast<double>(n + 1) : 0.0);
+        for (std::size_t k = 0; k < length; ++k)
+          sum += quantized(sample(r * length + k)) * weight(transposed ? n * length + k : k * columns + n);
+        const double expected = sum * static_cast<double>(0.01f * static_cast<float>(n + 1)) +
+                                (transposed ? static_cast<double>(n + 1) : 0.0);
         EXPECT_NEAR(y[r * columns + n], expected, 4 * 0x1p-24 * (std::abs(expected) + 5));
       }
     }
@@ -110,7 +117,8 @@ struct Plane {
     add_weight(graph, {outputs, channels, 3, 3}, 0);
     *graph.add_initializer() = tensor<float>("bias", {outputs}, std::vector<float>(outputs, 0.5f));
     node(graph, "Conv", {"x_values", "w_values", "bias"}, {"y"},
-         {attribute("strides", std::vector<std::int64_t>{2, 2}), attribute("pads", std::vector<std::int64_t>{0, 1, 0, 1})});
+         {attribute("strides", std::vector<std::int64_t>{2, 2}),
+          attribute("pads", std::vector<std::int64_t>{0, 1, 0, 1})});
     return graph;
   }
 
@@ -134,7 +142,9 @@ TEST(Quantized, AConvolutionIsAProductOfBytes) {
   runner.run(samples({2, Plane::channels, Plane::height, Plane::width}));
   EXPECT_EQ(steps_of(runner, "scaled_mm"), 1);
   EXPECT_EQ(steps_of(runner, "conv"), 0);
-  Plane::compare<float>(runner.output(), [](float found, double expected) { EXPECT_NEAR(found, expected, 4 * 0x1p-24 * (std::abs(expected) + 5)); });
+  Plane::compare<float>(runner.output(), [](float found, double expected) {
+    EXPECT_NEAR(found, expected, 4 * 0x1p-24 * (std::abs(expected) + 5));
+  });
 }
 
 TEST(Quantized, WhatFollowsAProductIsQuantizedInItsStore) {

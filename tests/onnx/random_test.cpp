@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 #include "tests/onnx/builder.hpp"
 #include "tests/support/error_text.hpp"
@@ -53,8 +53,8 @@ const std::vector<std::int64_t> many{100, 200};
 
 TEST(Random, NormalHasMeanAndScale) {
   for (const Code code : {P::FLOAT, P::DOUBLE, P::FLOAT16}) {
-    Runner runner(
-        one_node("RandomNormal", {attribute("shape", many), attribute("mean", 3.0f), attribute("scale", 0.5f), attribute("dtype", std::int64_t{code})}));
+    Runner runner(one_node("RandomNormal", {attribute("shape", many), attribute("mean", 3.0f), attribute("scale", 0.5f),
+                                            attribute("dtype", std::int64_t{code})}));
     runner.run({});
     EXPECT_EQ(runner.output().dtype, code == P::FLOAT ? DType::f32 : code == P::DOUBLE ? DType::f64 : DType::f16);
     EXPECT_EQ(runner.output().shape, (Shape{100, 200}));
@@ -63,7 +63,9 @@ TEST(Random, NormalHasMeanAndScale) {
     EXPECT_NEAR(m.mean, 3, 5 * 0.5 / std::sqrt(20000));
     EXPECT_NEAR(m.deviation, 0.5, 5 * 0.5 / std::sqrt(40000));
     const auto within = [&](double sigmas) {
-      return static_cast<double>(std::ranges::count_if(values, [&](double x) { return std::abs(x - 3) < sigmas * 0.5; })) / 20000;
+      return static_cast<double>(
+                 std::ranges::count_if(values, [&](double x) { return std::abs(x - 3) < sigmas * 0.5; })) /
+             20000;
     };
     EXPECT_NEAR(within(1), 0.6827, 0.017);
     EXPECT_NEAR(within(2), 0.9545, 0.0075);
@@ -72,7 +74,8 @@ TEST(Random, NormalHasMeanAndScale) {
 }
 
 TEST(Random, UniformFillsItsRange) {
-  const std::vector<double> values = values_of(one_node("RandomUniform", {attribute("shape", many), attribute("low", -2.0f), attribute("high", 4.0f)}));
+  const std::vector<double> values = values_of(
+      one_node("RandomUniform", {attribute("shape", many), attribute("low", -2.0f), attribute("high", 4.0f)}));
   const Moments m = moments_of(values);
   EXPECT_NEAR(m.mean, 1, 5 * 6 / std::sqrt(12.0 * 20000));
   EXPECT_GE(m.least, -2);
@@ -137,7 +140,8 @@ TEST(Random, LikeTakesTypeAndSizesOfItsOperand) {
   ::onnx::GraphProto graph;
   input(graph, "x", P::FLOAT16, {2, "n"});
   node(graph, "RandomNormalLike", {"x"}, {"a"});
-  node(graph, "RandomUniformLike", {"x"}, {"b"}, {attribute("dtype", std::int64_t{P::DOUBLE}), attribute("low", 5.0f), attribute("high", 6.0f)});
+  node(graph, "RandomUniformLike", {"x"}, {"b"},
+       {attribute("dtype", std::int64_t{P::DOUBLE}), attribute("low", 5.0f), attribute("high", 6.0f)});
   output(graph, "a");
   output(graph, "b");
   Runner runner(model_of(graph));
@@ -178,7 +182,8 @@ TEST(Random, BernoulliHasTheProbabilitiesOfItsOperand) {
 TEST(Random, MultinomialDrawsByLogarithms) {
   ::onnx::GraphProto graph;
   input(graph, "x", P::FLOAT, {2, 3});
-  node(graph, "Multinomial", {"x"}, {"y"}, {attribute("sample_size", std::int64_t{6000}), attribute("dtype", std::int64_t{P::INT64})});
+  node(graph, "Multinomial", {"x"}, {"y"},
+       {attribute("sample_size", std::int64_t{6000}), attribute("dtype", std::int64_t{P::INT64})});
   output(graph, "y");
   Runner runner(model_of(graph));
   std::vector<OwnedTensor> operands;
@@ -191,16 +196,22 @@ TEST(Random, MultinomialDrawsByLogarithms) {
   for (std::size_t row = 0; row < 2; ++row)
     for (std::size_t c = 0; c < 3; ++c) {
       const auto begin = drawn.begin() + static_cast<std::ptrdiff_t>(row * 6000);
-      const double p = expected[row][c], count = static_cast<double>(std::count(begin, begin + 6000, static_cast<double>(c)));
+      const double p = expected[row][c],
+                   count = static_cast<double>(std::count(begin, begin + 6000, static_cast<double>(c)));
       EXPECT_NEAR(count, 6000 * p, 5 * std::sqrt(6000 * p * (1 - p)));
     }
 }
 
 TEST(Random, RefusesTypesAndSizesByName) {
-  const auto refusal = [](const std::vector<AttributeProto>& attributes) { return error_text([&] { values_of(one_node("RandomNormal", attributes)); }); };
-  EXPECT_NE(refusal({attribute("shape", many), attribute("dtype", std::int64_t{P::INT32})}).find("attribute dtype: expected a floating type"),
+  const auto refusal = [](const std::vector<AttributeProto>& attributes) {
+    return error_text([&] { values_of(one_node("RandomNormal", attributes)); });
+  };
+  EXPECT_NE(refusal({attribute("shape", many), attribute("dtype", std::int64_t{P::INT32})})
+                .find("attribute dtype: expected a floating type"),
             std::string::npos);
-  EXPECT_NE(refusal({attribute("shape", std::vector<std::int64_t>{1 << 20, 1 << 20})}).find("random tensors of more than 4194304 elements"), std::string::npos);
+  EXPECT_NE(refusal({attribute("shape", std::vector<std::int64_t>{1 << 20, 1 << 20})})
+                .find("random tensors of more than 4194304 elements"),
+            std::string::npos);
   EXPECT_NE(refusal({}).find("attribute shape: expected sizes, found none"), std::string::npos);
 }
 

@@ -81,7 +81,9 @@ TEST_F(ReadModel, RefusesNodesThatReadWhatIsNotMadeYet) {
   ::onnx::GraphProto graph = sum();
   graph.mutable_node(0)->set_input(0, "later");
   node(graph, "Relu", {"y"}, {"later"});
-  EXPECT_EQ(text(graph), "graph 'test': node 'y' (Add) reads 'later': expected a value that an earlier node, an input or an initializer makes, found none");
+  EXPECT_EQ(text(graph),
+            "graph 'test': node 'y' (Add) reads 'later': expected a value that an earlier node, an input or an "
+            "initializer makes, found none");
 }
 
 TEST_F(ReadModel, RefusesValuesMadeTwice) {
@@ -111,11 +113,15 @@ TEST_F(ReadModel, RefusesAttributesGivenTwice) {
 
 TEST_F(ReadModel, RefusesTensorsWhoseBytesAreNotTheirTypes) {
   EXPECT_EQ(text_of_initializer(tensor<float>("w", {3}, {1, 2})), "tensor 'w': expected 12 bytes for f32[3], found 8");
-  EXPECT_EQ(text_of_initializer(tensor<float>("w", {-2}, {1, 2})), "tensor 'w': expected non-negative dimensions, found -2");
-  EXPECT_EQ(text_of_initializer(tensor<float>("w", {1, 1, 1, 1, 1, 1, 1, 1, 2}, {1, 2})), "tensor 'w': expected at most 8 dimensions, found 9");
+  EXPECT_EQ(text_of_initializer(tensor<float>("w", {-2}, {1, 2})),
+            "tensor 'w': expected non-negative dimensions, found -2");
+  EXPECT_EQ(text_of_initializer(tensor<float>("w", {1, 1, 1, 1, 1, 1, 1, 1, 2}, {1, 2})),
+            "tensor 'w': expected at most 8 dimensions, found 9");
   const std::int64_t huge = std::int64_t{1} << 40;
-  EXPECT_EQ(text_of_initializer(tensor<float>("w", {huge}, {1, 2})), "tensor 'w': expected 4398046511104 bytes for f32[1099511627776], found 8");
-  EXPECT_EQ(text_of_initializer(tensor<float>("w", {huge, huge}, {1, 2})), "tensor f32[1099511627776, 1099511627776]: expected fewer than 2^63 bytes");
+  EXPECT_EQ(text_of_initializer(tensor<float>("w", {huge}, {1, 2})),
+            "tensor 'w': expected 4398046511104 bytes for f32[1099511627776], found 8");
+  EXPECT_EQ(text_of_initializer(tensor<float>("w", {huge, huge}, {1, 2})),
+            "tensor f32[1099511627776, 1099511627776]: expected fewer than 2^63 bytes");
   P listed;
   listed.set_name("w");
   listed.set_data_type(P::FLOAT);
@@ -127,9 +133,12 @@ TEST_F(ReadModel, RefusesTensorsWhoseBytesAreNotTheirTypes) {
 }
 
 TEST_F(ReadModel, RefusesElementTypesThatNothingTakes) {
-  EXPECT_EQ(text_of_initializer(tensor<float>("w", {2}, {1, 2}, P::STRING)), "tensor 'w': element type string is not supported");
-  EXPECT_EQ(text_of_initializer(tensor<float>("w", {1}, {1, 2}, P::COMPLEX64)), "tensor 'w': element type complex64 is not supported");
-  EXPECT_EQ(text_of_initializer(tensor<float>("w", {2}, {1, 2}, P::UNDEFINED)), "tensor 'w': expected an element type, found number 0");
+  EXPECT_EQ(text_of_initializer(tensor<float>("w", {2}, {1, 2}, P::STRING)),
+            "tensor 'w': element type string is not supported");
+  EXPECT_EQ(text_of_initializer(tensor<float>("w", {1}, {1, 2}, P::COMPLEX64)),
+            "tensor 'w': element type complex64 is not supported");
+  EXPECT_EQ(text_of_initializer(tensor<float>("w", {2}, {1, 2}, P::UNDEFINED)),
+            "tensor 'w': expected an element type, found number 0");
   ::onnx::GraphProto graph = sum();
   input(graph, "s", P::STRING, {1});
   EXPECT_EQ(text(graph), "value 's': element type string is not supported");
@@ -147,7 +156,8 @@ TEST_F(ReadModel, RefusesWhatNothingTakes) {
   list.set_name("all");
   list.set_type(AttributeProto::TENSORS);
   *graph.mutable_node(0)->add_attribute() = list;
-  EXPECT_EQ(text(graph), "node 'y' (Add): attribute 'all': lists of tensors or graphs, sparse tensors and types are not supported");
+  EXPECT_EQ(text(graph),
+            "node 'y' (Add): attribute 'all': lists of tensors or graphs, sparse tensors and types are not supported");
   P part = tensor<float>("w", {2}, {1, 2});
   part.mutable_segment()->set_begin(0);
   EXPECT_EQ(text_of_initializer(part), "tensor 'w': tensors in segments are not supported");
@@ -160,20 +170,24 @@ TEST_F(ReadModel, ReadsExternalDataBelowTheModelsFolder) {
   const Model model = read_model(folder_.path() / "model.onnx");
   const TensorData data = model.graph->initializers[0].data();
   EXPECT_EQ(std::memcmp(data.bytes().data(), values.data(), 8), 0);
-  EXPECT_EQ(text_of_location("w.bin", 12),
-            "tensor 'w': expected 12 bytes at 0 of " + (std::filesystem::canonical(folder_.path()) / "w.bin").string() + ", found a file of 8");
+  EXPECT_EQ(text_of_location("w.bin", 12), "tensor 'w': expected 12 bytes at 0 of " +
+                                               (std::filesystem::canonical(folder_.path()) / "w.bin").string() +
+                                               ", found a file of 8");
 }
 
 TEST_F(ReadModel, RefusesExternalDataThatIsMissingOrElsewhere) {
   EXPECT_NE(text_of_location("missing.bin").find("missing.bin"), std::string::npos);
   EXPECT_NE(text_of_location("missing.bin"), "no error");
   for (const char* location : {"/etc/passwd", "../w.bin", "a/../../w.bin", ""})
-    EXPECT_EQ(text_of_location(location), std::string("tensor 'w': expected data in a file below the model's folder, found location '") + location + "'");
+    EXPECT_EQ(
+        text_of_location(location),
+        std::string("tensor 'w': expected data in a file below the model's folder, found location '") + location + "'");
   const Folder outside;
   outside.write(std::string(8, 'a'), "w.bin");
   std::filesystem::create_symlink(outside.path() / "w.bin", folder_.path() / "link.bin");
   EXPECT_EQ(text_of_location("link.bin"),
-            "tensor 'w': expected data in a file below the model's folder, found a link to " + (std::filesystem::canonical(outside.path()) / "w.bin").string());
+            "tensor 'w': expected data in a file below the model's folder, found a link to " +
+                (std::filesystem::canonical(outside.path()) / "w.bin").string());
   std::filesystem::create_directory(folder_.path() / "folder");
   EXPECT_NE(text_of_location("folder"), "no error");
 }
@@ -182,7 +196,8 @@ TEST_F(ReadModel, RefusesNumbersOfExternalDataThatAreNone) {
   folder_.write(std::string(8, 'a'), "w.bin");
   for (const auto& [key, value, expected] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"offset", "-1", "tensor 'w': offset: expected a number of bytes, found '-1'"},
-           {"offset", "9223372036854775808", "tensor 'w': offset: expected a number of bytes, found '9223372036854775808'"},
+           {"offset", "9223372036854775808",
+            "tensor 'w': offset: expected a number of bytes, found '9223372036854775808'"},
            {"length", "4", "tensor 'w': expected 8 bytes for f32[2], found length 4"}}) {
     P external = tensor<float>("w", {2}, {});
     external.clear_raw_data();
@@ -199,7 +214,9 @@ TEST_F(ReadModel, RefusesNumbersOfExternalDataThatAreNone) {
 TEST_F(ReadModel, RefusesClaimsOfMoreBytesThanTheFileHas) {
   // A field of raw bytes that says it is 2 GiB long, in a file of a few bytes.
   const std::string claim{"\x3a\xff\xff\xff\xff\x07", 6};
-  EXPECT_NE(text(folder_.write(claim, "claim.onnx")).find("expected an ONNX model (protobuf), found bytes that are none"), std::string::npos);
+  EXPECT_NE(
+      text(folder_.write(claim, "claim.onnx")).find("expected an ONNX model (protobuf), found bytes that are none"),
+      std::string::npos);
 }
 
 TEST_F(ReadModel, RefusesFilesThatEndEarly) {
@@ -218,10 +235,12 @@ TEST_F(ReadModel, RefusesFilesThatEndEarly) {
 TEST_F(ReadModel, ReadsLargeWeights) {
   std::vector<float> elements(40000);
   for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<float>(i);
-  const std::vector<std::vector<float>> lists{elements, {elements.begin(), elements.begin() + 100}, {elements.begin() + 7, elements.begin() + 30007}};
+  const std::vector<std::vector<float>> lists{
+      elements, {elements.begin(), elements.begin() + 100}, {elements.begin() + 7, elements.begin() + 30007}};
   ::onnx::GraphProto graph = sum();
   for (std::size_t i = 0; i < lists.size(); ++i)
-    *graph.add_initializer() = tensor<float>("weight " + std::to_string(i), {static_cast<std::int64_t>(lists[i].size())}, lists[i]);
+    *graph.add_initializer() =
+        tensor<float>("weight " + std::to_string(i), {static_cast<std::int64_t>(lists[i].size())}, lists[i]);
   *graph.add_initializer() = ints("after", {5, 6});
   const std::string whole = model_of(graph).SerializeAsString();
   const Model model = read_model(folder_.write(whole, "large.onnx"));
@@ -234,7 +253,8 @@ TEST_F(ReadModel, ReadsLargeWeights) {
     EXPECT_EQ(read, lists[i]) << found.name();
   }
   for (const std::size_t length : {whole.size() / 4, whole.size() / 2, whole.size() * 3 / 4})
-    EXPECT_NE(text(folder_.write(whole.substr(0, length), "short.onnx")).find("expected an ONNX model (protobuf), found bytes that are none"),
+    EXPECT_NE(text(folder_.write(whole.substr(0, length), "short.onnx"))
+                  .find("expected an ONNX model (protobuf), found bytes that are none"),
               std::string::npos);
   graph.mutable_initializer(3)->add_dims(2);
   EXPECT_EQ(text(graph), "tensor 'weight 2': expected 240000 bytes for f32[30000, 2], found 120000");

@@ -7,7 +7,9 @@ using P = ::onnx::TensorProto;
 using Attributes = std::vector<AttributeProto>;
 
 AttributeProto number(const std::string& name, std::int64_t value) { return attribute(name, value); }
-AttributeProto list(const std::string& name, const std::vector<std::int64_t>& values) { return attribute(name, values); }
+AttributeProto list(const std::string& name, const std::vector<std::int64_t>& values) {
+  return attribute(name, values);
+}
 
 /// f32 elements 0, 1/8, 2/8, ..
 P weights(const std::string& name, const std::vector<std::int64_t>& dims) {
@@ -21,8 +23,8 @@ P weights(const std::string& name, const std::vector<std::int64_t>& dims) {
 P integer(const std::string& name, std::int64_t value) { return tensor<std::int64_t>(name, {}, {value}); }
 
 /// One operator on x and initializers.
-::onnx::ModelProto single(const std::string& op, const Sizes& x, const std::vector<P>& operands, const Attributes& attributes = {}, int results = 1,
-                          Code code = P::FLOAT) {
+::onnx::ModelProto single(const std::string& op, const Sizes& x, const std::vector<P>& operands,
+                          const Attributes& attributes = {}, int results = 1, Code code = P::FLOAT) {
   ::onnx::GraphProto graph;
   Names inputs;
   if (!x.empty()) {
@@ -46,7 +48,8 @@ P integer(const std::string& name, std::int64_t value) { return tensor<std::int6
   *graph.add_initializer() = weights("w", {4, 3, 3, 3});
   for (const char* name : {"scale", "bias", "mean", "variance"}) *graph.add_initializer() = weights(name, {4});
   *graph.add_initializer() = weights("fc", {4, 5});
-  node(graph, "Conv", {"x", "w"}, {"c"}, {list("pads", {1, 1, 1, 1}), list("strides", {2, 2}), list("dilations", {1, 1}), number("group", 1)});
+  node(graph, "Conv", {"x", "w"}, {"c"},
+       {list("pads", {1, 1, 1, 1}), list("strides", {2, 2}), list("dilations", {1, 1}), number("group", 1)});
   node(graph, "BatchNormalization", {"c", "scale", "bias", "mean", "variance"}, {"n"});
   node(graph, "Relu", {"n"}, {"r"});
   node(graph, "MaxPool", {"r"}, {"p"}, {list("kernel_shape", {2, 2}), list("strides", {2, 2}), number("ceil_mode", 1)});
@@ -134,18 +137,24 @@ std::vector<::onnx::ModelProto> seed_models() {
       shapes(),
       control(),
       single("Range", {}, {integer("start", 0), integer("limit", 9), integer("step", 2)}),
-      single("Range", {}, {tensor<float>("start", {}, {0}), tensor<float>("limit", {}, {1}), tensor<float>("step", {}, {0.25f})}),
+      single("Range", {},
+             {tensor<float>("start", {}, {0}), tensor<float>("limit", {}, {1}), tensor<float>("step", {}, {0.25f})}),
       single("ConstantOfShape", {}, {ints("shape", {2, 3})}, {attribute("value", tensor<std::int64_t>("", {1}, {4}))}),
       single("Expand", {2, 1}, {ints("shape", {3, 1, 4})}),
       single("Expand", {}, {weights("w", {2, 1}), ints("shape", {2, 4})}),
       single("Tile", {2, 3}, {ints("repeats", {2, 1})}),
-      single("Pad", {2, 3}, {ints("pads", {1, 0, 0, 1}), tensor<float>("value", {}, {5})}, {attribute("mode", std::string("constant"))}),
+      single("Pad", {2, 3}, {ints("pads", {1, 0, 0, 1}), tensor<float>("value", {}, {5})},
+             {attribute("mode", std::string("constant"))}),
       single("Pad", {4, 3}, {ints("pads", {1, 0, 0, 1})}, {attribute("mode", std::string("reflect"))}),
       single("Pad", {4, 3}, {ints("pads", {1, 0, 0, 1})}, {attribute("mode", std::string("wrap"))}),
-      single("Resize", {1, 1, 4, 4}, {P(), weights("scales", {4}), ints("sizes", {1, 1, 8, 6})}, {attribute("mode", std::string("linear"))}),
-      single("Resize", {1, 1, 4, 4}, {P(), tensor<float>("scales", {4}, {1, 1, 2, 0.5f})}, {attribute("mode", std::string("cubic"))}),
-      single("OneHot", {}, {ints("at", {1, 0, -1}), integer("depth", 4), tensor<float>("values", {2}, {0, 1})}, {number("axis", -1)}),
-      single("Slice", {4, 5}, {ints("starts", {1, -1}), ints("ends", {3, -4}), ints("axes", {0, 1}), ints("steps", {1, -2})}),
+      single("Resize", {1, 1, 4, 4}, {P(), weights("scales", {4}), ints("sizes", {1, 1, 8, 6})},
+             {attribute("mode", std::string("linear"))}),
+      single("Resize", {1, 1, 4, 4}, {P(), tensor<float>("scales", {4}, {1, 1, 2, 0.5f})},
+             {attribute("mode", std::string("cubic"))}),
+      single("OneHot", {}, {ints("at", {1, 0, -1}), integer("depth", 4), tensor<float>("values", {2}, {0, 1})},
+             {number("axis", -1)}),
+      single("Slice", {4, 5},
+             {ints("starts", {1, -1}), ints("ends", {3, -4}), ints("axes", {0, 1}), ints("steps", {1, -2})}),
       single("Split", {6, 2}, {ints("sizes", {1, 5})}, {number("axis", 0)}, 2),
       single("TopK", {2, 5}, {ints("k", {2})}, {number("axis", 1)}, 2),
       single("Einsum", {2, 3}, {weights("w", {3, 4})}, {attribute("equation", std::string("ij,jk->ik"))}),
@@ -153,15 +162,18 @@ std::vector<::onnx::ModelProto> seed_models() {
       single("GatherElements", {2, 2}, {tensor<std::int64_t>("at", {2, 2}, {0, 1, 1, 0})}, {number("axis", 1)}),
       single("GatherND", {2, 3}, {tensor<std::int64_t>("at", {2, 2}, {0, 1, 1, 2})}, {number("batch_dims", 0)}),
       single("ScatterND", {4}, {tensor<std::int64_t>("at", {2, 1}, {1, 3}), weights("updates", {2})}),
-      single("ScatterElements", {2, 3}, {tensor<std::int64_t>("at", {1, 3}, {1, 0, 1}), weights("updates", {1, 3})}, {number("axis", 0)}),
+      single("ScatterElements", {2, 3}, {tensor<std::int64_t>("at", {1, 3}, {1, 0, 1}), weights("updates", {1, 3})},
+             {number("axis", 0)}),
       single("CumSum", {2, 3}, {integer("axis", 1)}, {number("exclusive", 1)}),
       single("Trilu", {3, 3}, {integer("k", 1)}, {number("upper", 1)}),
       single("NonZero", {2, 3}, {}),
       single("Compress", {3, 2}, {tensor<std::uint8_t>("c", {3}, {1, 0, 1}, P::BOOL)}, {number("axis", 0)}),
       single("ConvTranspose", {1, 2, 3, 3}, {weights("w", {2, 3, 2, 2})},
              {list("strides", {2, 2}), list("output_padding", {1, 1}), list("pads", {0, 1, 0, 1}), number("group", 1)}),
-      single("AveragePool", {1, 1, 5, 5}, {}, {list("kernel_shape", {3, 3}), list("pads", {1, 1, 1, 1}), number("count_include_pad", 1)}),
-      single("Conv", {1, 1, 6}, {weights("w", {2, 1, 3})}, {attribute("auto_pad", std::string("SAME_UPPER")), list("kernel_shape", {3})}),
+      single("AveragePool", {1, 1, 5, 5}, {},
+             {list("kernel_shape", {3, 3}), list("pads", {1, 1, 1, 1}), number("count_include_pad", 1)}),
+      single("Conv", {1, 1, 6}, {weights("w", {2, 1, 3})},
+             {attribute("auto_pad", std::string("SAME_UPPER")), list("kernel_shape", {3})}),
       single("LayerNormalization", {2, 4}, {weights("scale", {4}), weights("bias", {4})}, {number("axis", -1)}),
       single("ReduceMean", {2, 3, 4}, {ints("axes", {1, -1})}, {number("keepdims", 0)}),
       single("ReduceLogSumExp", {2, 3}, {ints("axes", {1})}),
@@ -174,15 +186,19 @@ std::vector<::onnx::ModelProto> seed_models() {
       single("DequantizeLinear", {}, {small_i8, tensor<float>("scale", {2}, {0.5f, 0.25f})}, {number("axis", 1)}),
       single("DynamicQuantizeLinear", {2, 3}, {}, {}, 3),
       single("MatMulInteger", {}, {tensor<std::uint8_t>("a", {2, 2}, {1, 2, 3, 4}), small_i8, zero_u8}),
-      single("STFT", {1, 8, 1}, {integer("step", 2), weights("window", {4}), integer("length", 4)}, {number("onesided", 1)}),
+      single("STFT", {1, 8, 1}, {integer("step", 2), weights("window", {4}), integer("length", 4)},
+             {number("onesided", 1)}),
       single("HannWindow", {}, {integer("size", 5)}, {number("periodic", 1)}),
       single("MelWeightMatrix", {},
-             {integer("bins", 3), integer("length", 16), integer("rate", 8000), tensor<float>("low", {}, {0}), tensor<float>("high", {}, {4000})}),
+             {integer("bins", 3), integer("length", 16), integer("rate", 8000), tensor<float>("low", {}, {0}),
+              tensor<float>("high", {}, {4000})}),
       single("TfIdfVectorizer", {4}, {},
-             {list("ngram_counts", {0, 2}), list("ngram_indexes", {0, 1, 2}), list("pool_int64s", {1, 2, 3, 4}), number("max_gram_length", 2),
-              number("max_skip_count", 1), number("min_gram_length", 1), attribute("mode", std::string("TF"))},
+             {list("ngram_counts", {0, 2}), list("ngram_indexes", {0, 1, 2}), list("pool_int64s", {1, 2, 3, 4}),
+              number("max_gram_length", 2), number("max_skip_count", 1), number("min_gram_length", 1),
+              attribute("mode", std::string("TF"))},
              1, P::INT64),
-      single("ReverseSequence", {3, 2}, {tensor<std::int64_t>("lengths", {2}, {1, 3})}, {number("time_axis", 0), number("batch_axis", 1)}),
+      single("ReverseSequence", {3, 2}, {tensor<std::int64_t>("lengths", {2}, {1, 3})},
+             {number("time_axis", 0), number("batch_axis", 1)}),
       single("Div", {3}, {tensor<std::int64_t>("d", {3}, {1, 2, 3})}, {}, 1, P::INT64),
   };
 }

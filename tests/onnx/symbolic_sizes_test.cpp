@@ -1,4 +1,5 @@
-// Sizes that flow from Shape into Slice, Expand, Range and their like: one compilation for a range, with the values that a compilation for each size gives.
+// Sizes that flow from Shape into Slice, Expand, Range and their like: one compilation for a range, with the values
+// that a compilation for each size gives.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -23,13 +24,15 @@ std::vector<OwnedTensor> sequence(std::int64_t b, std::int64_t s) {
   return operands;
 }
 
-/// A graph of x whose sizes are there as values: "b", "s" (i64 [1]), "s0" (i64 []), and numbers "n0", "n1", "n-1" .. (i64 [1]).
+/// A graph of x whose sizes are there as values: "b", "s" (i64 [1]), "s0" (i64 []), and numbers "n0", "n1", "n-1" ..
+/// (i64 [1]).
 class Sized {
  public:
   Sized() {
     input(graph, "x", P::FLOAT, {"batch", "seq", 3});
     node(graph, "Shape", {"x"}, {"shape"});
-    for (const std::int64_t n : {-129, -5, -3, -2, -1, 0, 1, 2, 3, 4, 5, 64, 128, 200}) *graph.add_initializer() = ints("n" + std::to_string(n), {n});
+    for (const std::int64_t n : {-129, -5, -3, -2, -1, 0, 1, 2, 3, 4, 5, 64, 128, 200})
+      *graph.add_initializer() = ints("n" + std::to_string(n), {n});
     *graph.add_initializer() = ints("first", {std::numeric_limits<std::int64_t>::min()});
     *graph.add_initializer() = ints("last", {std::numeric_limits<std::int64_t>::max()});
     *graph.add_initializer() = tensor<std::int64_t>("zero", {}, {0});
@@ -38,7 +41,8 @@ class Sized {
     node(graph, "Gather", {"shape", "n1"}, {"s"});
     node(graph, "Gather", {"shape", "one"}, {"s0"});
   }
-  Sized& add(const std::string& op, const Names& inputs, const Names& outputs, const std::vector<AttributeProto>& attributes = {}) {
+  Sized& add(const std::string& op, const Names& inputs, const Names& outputs,
+             const std::vector<AttributeProto>& attributes = {}) {
     node(graph, op, inputs, outputs, attributes).set_name("/" + op + "_of_" + outputs[0]);
     return *this;
   }
@@ -49,8 +53,10 @@ class Sized {
   ::onnx::GraphProto graph;
 };
 
-/// Runs at each length, compared with a compilation for that size alone; the number of compilations for the range must be `compilations`.
-void expect_same(const Sized& made, const Lengths& lengths = {1, 2, 7, 64, 127, 128}, std::int64_t compilations = 1, DimRange range = {1, 128}) {
+/// Runs at each length, compared with a compilation for that size alone; the number of compilations for the range must
+/// be `compilations`.
+void expect_same(const Sized& made, const Lengths& lengths = {1, 2, 7, 64, 127, 128}, std::int64_t compilations = 1,
+                 DimRange range = {1, 128}) {
   Runner symbolic(model_of(made.graph), {{"batch", {1, 4}}, {"seq", range}});
   for (const std::int64_t s : lengths) {
     for (const std::int64_t b : {3, 1}) {
@@ -62,7 +68,8 @@ void expect_same(const Sized& made, const Lengths& lengths = {1, 2, 7, 64, 127, 
         const TensorView y = symbolic.output(o), expected = fixed.output(o);
         ASSERT_EQ(y.type(), expected.type()) << "result " << o << " at " << b << " x " << s;
         const auto bytes = static_cast<std::size_t>(dense_bytes(y.dtype, y.shape));
-        EXPECT_EQ(std::string(y.as<const char>(), bytes), std::string(expected.as<const char>(), bytes)) << "result " << o << " at " << b << " x " << s;
+        EXPECT_EQ(std::string(y.as<const char>(), bytes), std::string(expected.as<const char>(), bytes))
+            << "result " << o << " at " << b << " x " << s;
       }
     }
   }
@@ -134,7 +141,8 @@ TEST(SymbolicSizes, SlicesOfAConstantToALength) {
   expect_same(g);
 }
 
-/// The whole of a mask as exporters build one: ranges, comparisons, a filled tensor, an expansion to a size that was put together.
+/// The whole of a mask as exporters build one: ranges, comparisons, a filled tensor, an expansion to a size that was
+/// put together.
 TEST(SymbolicSizes, CausalMasks) {
   Sized g;
   *g.graph.add_initializer() = tensor<float>("lowest", {}, {-1e9f});
@@ -145,7 +153,8 @@ TEST(SymbolicSizes, CausalMasks) {
   g.add("Concat", {"b", "n1", "s", "s"}, {"whole"}, {axis(0)});
   g.add("Expand", {"seen", "whole"}, {"wide"});
   g.add("Where", {"wide", "nothing", "lowest"}, {"mask"}).result("mask");
-  g.add("Concat", {"s", "s"}, {"square"}, {axis(0)}).add("ConstantOfShape", {"square"}, {"ones"}, {attribute("value", tensor<float>("", {1}, {1}))});
+  g.add("Concat", {"s", "s"}, {"square"}, {axis(0)})
+      .add("ConstantOfShape", {"square"}, {"ones"}, {attribute("value", tensor<float>("", {1}, {1}))});
   g.add("Trilu", {"ones", "one"}, {"upper"}).result("upper");
   g.add("ReduceSum", {"x", "n2"}, {"sums"}, {attribute("keepdims", std::int64_t{0})});
   g.add("Unsqueeze", {"sums", "n1"}, {"beside"}).add("Add", {"ones", "beside"}, {"together"}).result("together");
@@ -171,7 +180,9 @@ TEST(SymbolicSizes, ExpandWithMinusOneWrittenByWhere) {
   Sized g;
   g.add("Concat", {"b", "s", "n-1"}, {"wanted"}, {axis(0)}).add("Shape", {"wanted"}, {"rank"});
   g.add("ConstantOfShape", {"rank"}, {"ones"}, {attribute("value", tensor<std::int64_t>("", {1}, {1}))});
-  g.add("Mul", {"ones", "n-1"}, {"minus"}).add("Equal", {"wanted", "minus"}, {"open"}).add("Where", {"open", "ones", "wanted"}, {"to"});
+  g.add("Mul", {"ones", "n-1"}, {"minus"})
+      .add("Equal", {"wanted", "minus"}, {"open"})
+      .add("Where", {"open", "ones", "wanted"}, {"to"});
   *g.graph.add_initializer() = tensor<float>("row", {1, 1, 3}, {1, 2, 3});
   g.add("Expand", {"row", "to"}, {"y"}).result("y");
   expect_same(g);
@@ -179,8 +190,13 @@ TEST(SymbolicSizes, ExpandWithMinusOneWrittenByWhere) {
 
 TEST(SymbolicSizes, ReshapesOfSeveralSizes) {
   Sized g;
-  g.add("Mul", {"b", "s"}, {"rows"}).add("Concat", {"rows", "n3"}, {"flat"}, {axis(0)}).add("Reshape", {"x", "flat"}, {"a"});
-  g.add("Add", {"a", "a"}, {"twice"}).add("Concat", {"s", "b", "n3"}, {"apart"}, {axis(0)}).add("Reshape", {"twice", "apart"}, {"y"}).result("y");
+  g.add("Mul", {"b", "s"}, {"rows"})
+      .add("Concat", {"rows", "n3"}, {"flat"}, {axis(0)})
+      .add("Reshape", {"x", "flat"}, {"a"});
+  g.add("Add", {"a", "a"}, {"twice"})
+      .add("Concat", {"s", "b", "n3"}, {"apart"}, {axis(0)})
+      .add("Reshape", {"twice", "apart"}, {"y"})
+      .result("y");
   g.add("Concat", {"b", "s", "n-1"}, {"back"}, {axis(0)}).add("Reshape", {"twice", "back"}, {"z"}).result("z");
   expect_same(g);
 }
@@ -199,7 +215,10 @@ TEST(SymbolicSizes, TilePadSplitAndOneHot) {
 TEST(SymbolicSizes, SizesAreResults) {
   Sized g;
   g.add("Mul", {"b", "s"}, {"count"}).result("count").result("shape");
-  g.add("Cast", {"count"}, {"real"}, {attribute("to", std::int64_t{P::FLOAT})}).add("Div", {"x", "real"}, {"y"}).result("y").result("real");
+  g.add("Cast", {"count"}, {"real"}, {attribute("to", std::int64_t{P::FLOAT})})
+      .add("Div", {"x", "real"}, {"y"})
+      .result("y")
+      .result("real");
   expect_same(g);
 }
 
@@ -214,15 +233,24 @@ TEST(SymbolicSizes, HalvesAndLimitsOfSizes) {
 TEST(SymbolicSizes, RangesFromNothing) {
   Sized g;
   *g.graph.add_initializer() = tensor<float>("row", {1, 2}, {1, 2});
-  g.add("Range", {"zero", "s0", "one"}, {"y_a"}).result("y_a").add("Concat", {"s", "n2"}, {"to"}, {axis(0)}).add("Expand", {"row", "to"}, {"y"}).result("y");
+  g.add("Range", {"zero", "s0", "one"}, {"y_a"})
+      .result("y_a")
+      .add("Concat", {"s", "n2"}, {"to"}, {axis(0)})
+      .add("Expand", {"row", "to"}, {"y"})
+      .result("y");
   expect_same(g, {0, 1, 2, 9}, 1, {0, 9});
 }
 
 /// A condition on sizes cuts the range where it turns: at most three compilations.
 TEST(SymbolicSizes, RangesAreCutWhereSizesDiffer) {
   Sized squeezed;  // a size of 1 goes, another stays
-  squeezed.add("Slice", {"x", "n0", "n2", "n1"}, {"some"}).add("Transpose", {"x"}, {"t"}, {attribute("perm", std::vector<std::int64_t>{1, 0, 2})});
-  squeezed.add("Slice", {"t", "n0", "n1", "n1"}, {"u"}).add("Squeeze", {"u", "n1"}, {"v"}).add("Squeeze", {"some"}, {"y"}).result("y").result("v");
+  squeezed.add("Slice", {"x", "n0", "n2", "n1"}, {"some"})
+      .add("Transpose", {"x"}, {"t"}, {attribute("perm", std::vector<std::int64_t>{1, 0, 2})});
+  squeezed.add("Slice", {"t", "n0", "n1", "n1"}, {"u"})
+      .add("Squeeze", {"u", "n1"}, {"v"})
+      .add("Squeeze", {"some"}, {"y"})
+      .result("y")
+      .result("v");
   Runner runner(model_of(squeezed.graph), {{"seq", {1, 128}}});
   for (const std::int64_t s : {5, 1, 128, 2, 1}) runner.run(sequence(2, s));
   EXPECT_TRUE(runner.compiled().is_symbolic()) << runner.compiled().why_not_symbolic();
@@ -236,11 +264,15 @@ TEST(SymbolicSizes, RangesAreCutWhereSizesDiffer) {
   output(shorter, "doubled");
   branch.add("Greater", {"s0", "limit"}, {"is_long"});
   *branch.graph.add_initializer() = tensor<std::int64_t>("limit", {}, {64});
-  branch.add("If", {"is_long"}, {"y"}, {attribute("then_branch", longer), attribute("else_branch", shorter)}).result("y");
+  branch.add("If", {"is_long"}, {"y"}, {attribute("then_branch", longer), attribute("else_branch", shorter)})
+      .result("y");
   expect_same(branch, {1, 63, 64, 65, 128}, 3);
 
   Sized shifted;  // an end of S - 5 counts from the end below 5
-  shifted.add("Sub", {"s", "n5"}, {"from"}).add("Slice", {"x", "n0", "from", "n1"}, {"some"}).add("Neg", {"some"}, {"y"}).result("y");
+  shifted.add("Sub", {"s", "n5"}, {"from"})
+      .add("Slice", {"x", "n0", "from", "n1"}, {"some"})
+      .add("Neg", {"some"}, {"y"})
+      .result("y");
   expect_same(shifted, {1, 4, 5, 6, 128}, 3);
 
   Sized broadcast;  // 5 positions fit 1 and 5
@@ -252,20 +284,26 @@ TEST(SymbolicSizes, RangesAreCutWhereSizesDiffer) {
 TEST(SymbolicSizes, TheReasonNamesTheNode) {
   Sized falls;
   falls.add("Sub", {"n200", "s"}, {"rest"}).add("ConstantOfShape", {"rest"}, {"y"}).result("y");
-  EXPECT_EQ(reason(falls), "node '/ConstantOfShape_of_y' (ConstantOfShape) makes the size -1*seq+200, which does not grow with every size it is made of");
+  EXPECT_EQ(reason(falls),
+            "node '/ConstantOfShape_of_y' (ConstantOfShape) makes the size -1*seq+200, which does not grow with every "
+            "size it is made of");
   Sized elements;
   elements.add("ReduceMax", {"x"}, {"most"}, {attribute("keepdims", std::int64_t{0})})
       .add("Cast", {"most"}, {"end"}, {attribute("to", std::int64_t{P::INT64})});
   elements.add("Unsqueeze", {"end", "n0"}, {"ends"}).add("Slice", {"x", "n0", "ends", "n1"}, {"y"}).result("y");
-  EXPECT_EQ(reason(elements), "node '/Slice_of_y' (Slice): operand 2 ('ends') depends on elements, which are known only in a run");
+  EXPECT_EQ(reason(elements),
+            "node '/Slice_of_y' (Slice): operand 2 ('ends') depends on elements, which are known only in a run");
   Sized counted;
   counted.add("TopK", {"x", "n1"}, {"y", "at"}, {axis(1)}).result("y");
   EXPECT_EQ(reason(counted), "node '/TopK_of_y' (TopK) needs the number seq");
   Sized both;
-  both.add("Transpose", {"x"}, {"t"}, {attribute("perm", std::vector<std::int64_t>{1, 0, 2})}).add("Add", {"x", "t"}, {"y"}).result("y");
+  both.add("Transpose", {"x"}, {"t"}, {attribute("perm", std::vector<std::int64_t>{1, 0, 2})})
+      .add("Add", {"x", "t"}, {"y"})
+      .result("y");
   Runner runner(model_of(both.graph), {{"batch", {1, 4}}, {"seq", {1, 4}}});
   runner.run(sequence(2, 2));
-  EXPECT_EQ(runner.compiled().why_not_symbolic(), "node '/Add_of_y' (Add): sizes in the range differ in whether seq is batch");
+  EXPECT_EQ(runner.compiled().why_not_symbolic(),
+            "node '/Add_of_y' (Add): sizes in the range differ in whether seq is batch");
 }
 
 TEST(SymbolicSizes, FailingRunsLeaveTheRangeAlone) {

@@ -1,4 +1,4 @@
-#include "op/attributes.hpp"
+#include "op/schema/attributes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-// The generated C functions say all that the schemas say. That they compile and compute, tests/api/c_face_test.cpp and the installed header's consumer show.
-#include "op/c_functions.hpp"
+// The generated C functions say all that the schemas say. That they compile and compute, tests/api/c_face_test.cpp and
+// the installed header's consumer show.
+#include "op/schema/c_functions.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,11 +23,14 @@ TEST_P(CFunction, HasEveryOperandAndAttribute) {
     EXPECT_LT(last, at) << spec.name << ": operands are in the schema's order";
     last = at;
   }
-  for (const AttributeSpec& spec : op.attributes) EXPECT_NE(text.find(fmt::format("(\"{}\", args->{}", spec.name, spec.name)), std::string::npos) << spec.name;
-  EXPECT_EQ(op.inputs.size() > 1 && op.inputs.back().variadic, false) << "the generated function passes a list of operands alone";
+  for (const AttributeSpec& spec : op.attributes)
+    EXPECT_NE(text.find(fmt::format("(\"{}\", args->{}", spec.name, spec.name)), std::string::npos) << spec.name;
+  EXPECT_EQ(op.inputs.size() > 1 && op.inputs.back().variadic, false)
+      << "the generated function passes a list of operands alone";
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, CFunction, testing::ValuesIn(every_operator()), [](const auto& info) { return std::string(info.param->name); });
+INSTANTIATE_TEST_SUITE_P(Operators, CFunction, testing::ValuesIn(every_operator()),
+                         [](const auto& info) { return std::string(info.param->name); });
 
 TEST(CFunctions, OfScaledMm) { expect_golden("op/golden_c/scaled_mm.txt", c_function(definition(OpKind::scaled_mm))); }
 

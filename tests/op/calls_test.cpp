@@ -1,11 +1,11 @@
-// What calls of operators give, or why they are rejected: tests/op/calls.txt holds calls with the types of their results, their cost and the depth of their
-// error bound, or the message, below each. Both sides of every limit are there, so that one which moves by one is seen. CERMET_APPROVE=1 fills in what is below
-// a new call.
+// What calls of operators give, or why they are rejected: tests/op/calls.txt holds calls with the types of their
+// results, their cost and the depth of their error bound, or the message, below each. Both sides of every limit are
+// there, so that one which moves by one is seen. CERMET_APPROVE=1 fills in what is below a new call.
 #include <set>
 #include <sstream>
 
-#include "op/operator.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/type_text.hpp"
 #include "tests/support/golden.hpp"
 
 namespace cermet {
@@ -32,7 +32,8 @@ std::string answer(const std::string& text) {
     for (const TensorType& type : problem.outputs) types += " " + type.to_string();
     return types + cost(problem);
   } catch (const Error& error) {
-    EXPECT_TRUE(error.status() == Status::invalid_argument || error.status() == Status::unsupported) << text << ": " << status_name(error.status());
+    EXPECT_TRUE(error.status() == Status::invalid_argument || error.status() == Status::unsupported)
+        << text << ": " << status_name(error.status());
     return error.what();
   }
 }
@@ -48,7 +49,8 @@ TEST(Calls, GiveTheseTypesOrMessages) {
     text += line + "\n  " + found + "\n";
   }
   expect_golden("op/calls.txt", text);
-  for (const OpDefinition& op : all_operators()) EXPECT_TRUE(accepted.contains(op.name)) << op.name << ": no call of it in tests/op/calls.txt is accepted";
+  for (const OpDefinition& op : all_operators())
+    EXPECT_TRUE(accepted.contains(op.name)) << op.name << ": no call of it in tests/op/calls.txt is accepted";
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
-// The generated C++ functions say all that the schemas say. That they compile and compute, tests/api/short_form_test.cpp shows.
-#include "op/cpp_functions.hpp"
+// The generated C++ functions say all that the schemas say. That they compile and compute,
+// tests/api/short_form_test.cpp shows.
+#include "op/schema/cpp_functions.hpp"
 
 #include <gtest/gtest.h>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/every_operator.hpp"
 
 namespace cermet {
@@ -18,10 +19,12 @@ TEST_P(CppFunction, HasEveryOperandAttributeAndResult) {
   EXPECT_NE(function.find(fmt::format(" {}(", op.name)), std::string::npos) << function;
   std::size_t last = 0;
   for (const OperandSpec& spec : op.inputs) {
-    EXPECT_EQ(text.find(fmt::format("  tensor {} = {{}};\n", spec.name)) != std::string::npos,
-              spec.optional || (op.outputs.size() > 1 && std::ranges::count(op.outputs, spec.name, &OperandSpec::name) > 0))
+    EXPECT_EQ(
+        text.find(fmt::format("  tensor {} = {{}};\n", spec.name)) != std::string::npos,
+        spec.optional || (op.outputs.size() > 1 && std::ranges::count(op.outputs, spec.name, &OperandSpec::name) > 0))
         << spec.name;
-    const std::size_t at = function.find(fmt::format("operands.add({}{});", spec.optional ? "options." : "", spec.name));
+    const std::size_t at =
+        function.find(fmt::format("operands.add({}{});", spec.optional ? "options." : "", spec.name));
     EXPECT_LT(last, at) << spec.name << ": operands are passed in the schema's order";
     ASSERT_NE(at, std::string::npos) << spec.name;
     last = at;
@@ -32,7 +35,8 @@ TEST_P(CppFunction, HasEveryOperandAttributeAndResult) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, CppFunction, testing::ValuesIn(every_operator()), [](const auto& info) { return std::string(info.param->name); });
+INSTANTIATE_TEST_SUITE_P(Operators, CppFunction, testing::ValuesIn(every_operator()),
+                         [](const auto& info) { return std::string(info.param->name); });
 
 }  // namespace
 }  // namespace cermet

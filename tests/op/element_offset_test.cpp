@@ -1,7 +1,7 @@
 // Offsets of elements in views, against a walk over their dimensions.
 #include <gtest/gtest.h>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 namespace {
@@ -33,7 +33,8 @@ TEST(ElementOffset, IsThatOfAWalkOverTheDimensions) {
   for (const auto& [shape, strides] : views) {
     const TensorView view(nullptr, DType::f32, shape, strides);
     const std::int64_t elements = shape.elements();
-    for (std::int64_t i = 0; i < 2 * elements; ++i) EXPECT_EQ(element_offset(view, i), walked_offset(view, i)) << "rank " << shape.rank() << ", element " << i;
+    for (std::int64_t i = 0; i < 2 * elements; ++i)
+      EXPECT_EQ(element_offset(view, i), walked_offset(view, i)) << "rank " << shape.rank() << ", element " << i;
   }
 }
 

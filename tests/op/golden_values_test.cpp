@@ -1,7 +1,8 @@
-// References against an oracle that shares no code with them; the values and their file format: tests/support/golden_values.hpp.
+// References against an oracle that shares no code with them; the values and their file format:
+// tests/support/golden_values.hpp.
 #include "tests/support/golden_values.hpp"
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 #include <map>
 #include <set>
@@ -21,7 +22,8 @@ bool rounds_as_kernels(const GoldenCase& golden) {
 }
 
 TEST(GoldenValues, ReferencesAgree) {
-  // References compute in double and do not lose what float32 may, except those that round to float32 before quantizing, and those of f64.
+  // References compute in double and do not lose what float32 may, except those that round to float32 before
+  // quantizing, and those of f64.
   constexpr double of_double = 0x1p-6;
   for (const GoldenCase& golden : cases()) {
     SCOPED_TRACE(golden.place);
@@ -35,7 +37,8 @@ TEST(GoldenValues, ReferencesAgree) {
 TEST(GoldenValues, EveryOperatorHasThem) {
   std::set<std::string_view> covered;
   for (const GoldenCase& golden : cases()) covered.insert(golden.call.name);
-  for (const OpDefinition& op : all_operators()) EXPECT_TRUE(covered.contains(op.name)) << op.name << ": no file of tests/op/golden has a case";
+  for (const OpDefinition& op : all_operators())
+    EXPECT_TRUE(covered.contains(op.name)) << op.name << ": no file of tests/op/golden has a case";
 }
 
 TEST(GoldenValues, EveryOptionalOperandIsGivenAndLeftOut) {
@@ -60,9 +63,11 @@ TEST(GoldenValues, EveryAttributeHasItsDefaultAndAnotherValue) {
         left_out = left_out || !golden.call.attributes.find(attribute.name);
       }
       EXPECT_TRUE(left_out) << op.name << ": attribute " << attribute.name << " is always given";
-      EXPECT_GE(seen.size(), 2u) << op.name << ": attribute " << attribute.name << " has only one value in tests/op/golden";
+      EXPECT_GE(seen.size(), 2u) << op.name << ": attribute " << attribute.name
+                                 << " has only one value in tests/op/golden";
       for (const std::string_view choice : attribute.choices)
-        EXPECT_TRUE(seen.contains(to_string(AttributeValue(std::string(choice))))) << op.name << ": attribute " << attribute.name << " is never " << choice;
+        EXPECT_TRUE(seen.contains(to_string(AttributeValue(std::string(choice)))))
+            << op.name << ": attribute " << attribute.name << " is never " << choice;
     }
 }
 
@@ -72,10 +77,13 @@ TEST(GoldenValues, EveryElementTypeIsThere) {
     for (const GoldenCase& golden : cases()) {
       if (golden.call.name != op.name) continue;
       for (std::size_t i = 0; i < golden.data.problem.inputs.size(); ++i)
-        if (golden.data.problem.has(i)) seen[std::min(i, seen.size() - 1)] = seen[std::min(i, seen.size() - 1)] | DTypeSet{golden.data.problem.input(i).dtype};
+        if (golden.data.problem.has(i))
+          seen[std::min(i, seen.size() - 1)] =
+              seen[std::min(i, seen.size() - 1)] | DTypeSet{golden.data.problem.input(i).dtype};
     }
     for (std::size_t i = 0; i < seen.size(); ++i)
-      EXPECT_EQ(seen[i].to_string(), op.inputs[i].dtypes.to_string()) << op.name << ": element types of operand " << op.inputs[i].name;
+      EXPECT_EQ(seen[i].to_string(), op.inputs[i].dtypes.to_string())
+          << op.name << ": element types of operand " << op.inputs[i].name;
   }
 }
 

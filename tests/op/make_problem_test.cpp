@@ -1,8 +1,8 @@
 // What a valid call resolves to. Calls that must fail are files in tests/op/must_fail.
 #include <gtest/gtest.h>
 
-#include "op/operator.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/type_text.hpp"
 
 namespace cermet {
 namespace {
@@ -21,7 +21,9 @@ TEST(MakeProblem, FillsInDefaults) {
   EXPECT_EQ(problem.outputs.at(0).to_string(), "bf16[T, 64]");
 }
 
-TEST(MakeProblem, TakesAnIntegerForAFloat) { EXPECT_EQ(problem_of("rms_norm(f32[2, 4]) {weight_offset = 1}").attributes.number("weight_offset"), 1.0); }
+TEST(MakeProblem, TakesAnIntegerForAFloat) {
+  EXPECT_EQ(problem_of("rms_norm(f32[2, 4]) {weight_offset = 1}").attributes.number("weight_offset"), 1.0);
+}
 
 TEST(MakeProblem, MarksAbsentOperands) {
   const Problem short_call = problem_of("rms_norm(f32[2, 4])"), explicit_call = problem_of("rms_norm(f32[2, 4], -)");
@@ -32,8 +34,8 @@ TEST(MakeProblem, MarksAbsentOperands) {
 }
 
 TEST(MakeProblem, TextReadsBackAsTheSameProblem) {
-  for (const char* text : {"rms_norm(bf16[T, 64], bf16[64]) {eps = 1e-05}", "rms_norm(f32[8*T+1, 4], -)", "transpose(i8[2, 3]) {permutation = [1, 0]}",
-                           "concat(f32[1], f32[T])"}) {
+  for (const char* text : {"rms_norm(bf16[T, 64], bf16[64]) {eps = 1e-05}", "rms_norm(f32[8*T+1, 4], -)",
+                           "transpose(i8[2, 3]) {permutation = [1, 0]}", "concat(f32[1], f32[T])"}) {
     const Problem problem = problem_of(text);
     EXPECT_EQ(problem_of(problem.to_string()).to_string(), problem.to_string());
   }

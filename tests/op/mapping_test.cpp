@@ -1,8 +1,8 @@
-#include "op/mapping.hpp"
+#include "op/schema/mapping.hpp"
 
 #include <gtest/gtest.h>
 
-#include "op/type_text.hpp"
+#include "op/schema/type_text.hpp"
 
 namespace cermet {
 namespace {
@@ -26,7 +26,8 @@ TEST(MappingOf, DependsOnWhetherAnOperandBroadcasts) {
   EXPECT_EQ(mappings("add(f32[T, 1], f32[T, 8])"), "One-to-Many, One-to-One");
   EXPECT_EQ(mappings("add(f32[T, 1], f32[1, 8])"), "One-to-Many, One-to-Many");
   EXPECT_EQ(mappings("add(f32[1, 8], f32[8])"), "One-to-One, One-to-One") << "an axis of length 1 repeats nothing";
-  EXPECT_EQ(mappings("add(f32[T, 8], f32[8])", 0, 2), "One-to-One, One-to-One") << "a constant comes from no other node";
+  EXPECT_EQ(mappings("add(f32[T, 8], f32[8])", 0, 2), "One-to-One, One-to-One")
+      << "a constant comes from no other node";
   EXPECT_EQ(mappings("where(bool[T, 1], f32[T, 8], f32[])"), "One-to-Many, One-to-One, One-to-Many");
 }
 

@@ -1,7 +1,7 @@
 // What the linear algebra operators reject, with the messages.
 #include <gtest/gtest.h>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/error_text.hpp"
 
 namespace cermet {
@@ -34,27 +34,32 @@ TEST(Products, RefuseOperandsThatDoNotFit) {
             "grouped_linear: operand 2 (offsets): expected dimensions [5] (E of w and one more), found i32[4]");
   EXPECT_EQ(refusal("grouped_linear", {TensorType{i8, {3, 8}}, TensorType{f32, {4, 5, 8}}, TensorType{i32, {5}}}),
             "grouped_linear: operand 1 (w): expected a quantized type, because x has one, found f32");
-  EXPECT_EQ(refusal("grouped_linear", {TensorType{f32, {3, 8}}, TensorType{f32, {4, 5, 8}}, TensorType{i32, {5}}, absent, TensorType{f32, {3}}}),
+  EXPECT_EQ(refusal("grouped_linear", {TensorType{f32, {3, 8}}, TensorType{f32, {4, 5, 8}}, TensorType{i32, {5}},
+                                       absent, TensorType{f32, {3}}}),
             "grouped_linear: operand 4 (x_scale): expected none, because x is not quantized, found f32[3]");
 }
 
 TEST(Products, ScaledMmRefusesScalesThatDoNotFit) {
   const TensorType a{i8, {3, 300}}, b{i8, {5, 300}};
-  EXPECT_EQ(refusal("scaled_mm", {a, TensorType{fp8, {5, 300}}}), "scaled_mm: operand 1 (b): expected i8, because the other operand is, found f8_e4m3");
-  EXPECT_EQ(refusal("scaled_mm", {a, b, TensorType{f32, {4}}}), "scaled_mm: operand 2 (a_scale): expected [], [3], [3, 1] or [3, K/128], found f32[4]");
+  EXPECT_EQ(refusal("scaled_mm", {a, TensorType{fp8, {5, 300}}}),
+            "scaled_mm: operand 1 (b): expected i8, because the other operand is, found f8_e4m3");
+  EXPECT_EQ(refusal("scaled_mm", {a, b, TensorType{f32, {4}}}),
+            "scaled_mm: operand 2 (a_scale): expected [], [3], [3, 1] or [3, K/128], found f32[4]");
   EXPECT_EQ(refusal("scaled_mm", {a, b, absent, TensorType{f32, {1, 2}}}),
             "scaled_mm: operand 3 (b_scale): expected [], [5], [5, 1], [1, 5] or [N/128, K/128], found f32[1, 2]");
   EXPECT_EQ(refusal("scaled_mm", {a, b, TensorType{f32, {3, 3}}, absent, absent, TensorType{i32, {}}}),
             "scaled_mm: operand 5 (a_zp): expected none, because a scale covers blocks of K, found i32[]");
   EXPECT_EQ(refusal("scaled_mm", {a, b, TensorType{f32, {3, 3}}, absent, TensorType{i32, {5}}}),
             "scaled_mm: operand 4 (bias): expected a real type, because a scale covers blocks of K, found i32[5]");
-  EXPECT_EQ(refusal("scaled_mm", {TensorType{i8, {3, 200000}}, TensorType{i8, {5, 200000}}}),
-            "scaled_mm: operand 0 (a): expected K of at most 131071, so that int32 sums are exact, found i8[3, 200000]");
+  EXPECT_EQ(
+      refusal("scaled_mm", {TensorType{i8, {3, 200000}}, TensorType{i8, {5, 200000}}}),
+      "scaled_mm: operand 0 (a): expected K of at most 131071, so that int32 sums are exact, found i8[3, 200000]");
 }
 
 TEST(Products, ScaledMmRefusesResultsWithoutMeaning) {
   const TensorType a{i8, {3, 8}}, b{i8, {5, 8}}, real{fp8, {3, 8}}, real_b{fp8, {5, 8}}, one{f32, {}};
-  EXPECT_EQ(refusal("scaled_mm", {a, b, one}, {{"out_dtype", "i32"}}), "scaled_mm: operand 2 (a_scale): expected none, because the result is i32, found f32[]");
+  EXPECT_EQ(refusal("scaled_mm", {a, b, one}, {{"out_dtype", "i32"}}),
+            "scaled_mm: operand 2 (a_scale): expected none, because the result is i32, found f32[]");
   EXPECT_EQ(refusal("scaled_mm", {a, b}, {{"out_dtype", "i8"}}),
             "scaled_mm: operand 7 (out_scale): expected one value, because the result is i8; found nothing");
   EXPECT_EQ(refusal("scaled_mm", {a, b, absent, absent, absent, absent, absent, one}),

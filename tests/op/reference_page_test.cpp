@@ -1,8 +1,8 @@
-#include "op/reference_page.hpp"
+#include "op/schema/reference_page.hpp"
 
 #include <gtest/gtest.h>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/golden.hpp"
 
 namespace cermet {
@@ -12,7 +12,8 @@ TEST(ReferencePage, IsUpToDate) { expect_golden("../docs/reference/operators.md"
 
 TEST(ReferencePage, DescribesEveryOperator) {
   const std::string page = operator_reference_markdown();
-  for (const OpDefinition& op : all_operators()) EXPECT_NE(page.find(fmt::format("\n### {}\n", op.name)), std::string::npos) << op.name;
+  for (const OpDefinition& op : all_operators())
+    EXPECT_NE(page.find(fmt::format("\n### {}\n", op.name)), std::string::npos) << op.name;
 }
 
 }  // namespace

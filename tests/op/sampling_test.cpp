@@ -15,8 +15,10 @@ TEST(Philox, KnownAnswers) {
     for (int i = 0; i < 4; ++i) EXPECT_EQ(bits.word[i], wanted.word[i]) << "word " << i;
   };
   expect({{0, 0, 0, 0}}, 0, 0, {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}});
-  expect({{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}}, 0xffffffff, 0xffffffff, {{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}});
-  expect({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0xa4093822, 0x299f31d0, {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}});
+  expect({{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}}, 0xffffffff, 0xffffffff,
+         {{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}});
+  expect({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0xa4093822, 0x299f31d0,
+         {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}});
 }
 
 TEST(Philox, SeedAndStepNameTheBits) {
@@ -38,10 +40,12 @@ TEST(SamplingExp, StaysWithinTwoUnitsInTheLastPlace) {
 }
 
 TEST(ScaleRandom, IsTheHighHalfOfTheProduct) {
-  const std::uint64_t numbers[] = {0, 1, 0xffffffff, 0x100000000, 0x123456789abcdef0, 0x7fffffffffffffff, 0xffffffffffffffff};
+  const std::uint64_t numbers[] = {
+      0, 1, 0xffffffff, 0x100000000, 0x123456789abcdef0, 0x7fffffffffffffff, 0xffffffffffffffff};
   for (const std::uint64_t a : numbers)
     for (const std::uint64_t b : numbers)
-      EXPECT_EQ(scale_random(a, b), static_cast<std::uint64_t>(static_cast<unsigned __int128>(a) * b >> 64)) << a << " " << b;
+      EXPECT_EQ(scale_random(a, b), static_cast<std::uint64_t>(static_cast<unsigned __int128>(a) * b >> 64))
+          << a << " " << b;
 }
 
 TEST(TopPWeight, IsAShareOfTheTotal) {
@@ -53,7 +57,8 @@ TEST(TopPWeight, IsAShareOfTheTotal) {
 
 TEST(OrderKey, SortsValuesAndGivesThemBack) {
   const float ascending[] = {-INFINITY, -3e38f, -1, -1e-45f, 0, 1e-45f, 1, 3e38f, INFINITY};
-  for (std::size_t i = 1; i < std::size(ascending); ++i) EXPECT_LT(order_key(ascending[i - 1]), order_key(ascending[i]));
+  for (std::size_t i = 1; i < std::size(ascending); ++i)
+    EXPECT_LT(order_key(ascending[i - 1]), order_key(ascending[i]));
   for (const float x : ascending) EXPECT_EQ(value_of_order_key(order_key(x)), x);
   EXPECT_EQ(order_key(-0.0f), order_key(0.0f));
   EXPECT_GT(order_key(NAN), order_key(INFINITY));

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/every_operator.hpp"
 
 namespace cermet {
@@ -12,7 +12,9 @@ namespace {
 
 class Schema : public testing::TestWithParam<const OpDefinition*> {};
 
-bool is_sentence(std::string_view text) { return !text.empty() && text.front() != ' ' && text.find("  ") == std::string_view::npos; }
+bool is_sentence(std::string_view text) {
+  return !text.empty() && text.front() != ' ' && text.find("  ") == std::string_view::npos;
+}
 
 TEST_P(Schema, IsDocumented) {
   const OpDefinition& op = *GetParam();
@@ -30,17 +32,20 @@ TEST_P(Schema, IsDocumented) {
 
 TEST_P(Schema, NamesAreUnique) {
   const OpDefinition& op = *GetParam();
-  std::set<std::string_view> inputs, outputs, attributes;  // a result may have an operand's name: a cache that is updated has
+  std::set<std::string_view> inputs, outputs,
+      attributes;  // a result may have an operand's name: a cache that is updated has
   for (const OperandSpec& operand : op.inputs) EXPECT_TRUE(inputs.insert(operand.name).second) << operand.name;
   for (const OperandSpec& operand : op.outputs) EXPECT_TRUE(outputs.insert(operand.name).second) << operand.name;
-  for (const AttributeSpec& attribute : op.attributes) EXPECT_TRUE(attributes.insert(attribute.name).second) << attribute.name;
+  for (const AttributeSpec& attribute : op.attributes)
+    EXPECT_TRUE(attributes.insert(attribute.name).second) << attribute.name;
 }
 
 TEST_P(Schema, OperandsAreWellFormed) {
   const OpDefinition& op = *GetParam();
   ASSERT_FALSE(op.outputs.empty());
   for (const auto* operands : {&op.inputs, &op.outputs})
-    for (std::size_t i = 0; i + 1 < operands->size(); ++i) EXPECT_FALSE((*operands)[i].variadic) << "only the last may be variadic";
+    for (std::size_t i = 0; i + 1 < operands->size(); ++i)
+      EXPECT_FALSE((*operands)[i].variadic) << "only the last may be variadic";
   EXPECT_LE(op.aliases.size(), op.outputs.size());
   EXPECT_LE(op.in_place.size(), op.outputs.size());
   for (const auto* shared : {&op.aliases, &op.in_place})
@@ -55,7 +60,8 @@ TEST_P(Schema, ChoicesHoldTheDefault) {
     if (attribute.choices.empty()) continue;
     ASSERT_TRUE(std::holds_alternative<std::string>(attribute.fallback)) << attribute.name;
     const auto& fallback = std::get<std::string>(attribute.fallback);
-    EXPECT_NE(std::find(attribute.choices.begin(), attribute.choices.end(), fallback), attribute.choices.end()) << attribute.name;
+    EXPECT_NE(std::find(attribute.choices.begin(), attribute.choices.end(), fallback), attribute.choices.end())
+        << attribute.name;
   }
 }
 
@@ -73,7 +79,8 @@ TEST_P(Schema, CasesAreValidProblems) {
     EXPECT_TRUE(op.outputs.back().variadic || problem.outputs.size() <= op.outputs.size()) << test_case.name;
     for (std::size_t o = 0; o < problem.outputs.size(); ++o) {
       const OperandSpec& spec = op.outputs[std::min(o, op.outputs.size() - 1)];
-      EXPECT_TRUE(spec.dtypes.contains(problem.outputs[o].dtype)) << test_case.name << ": " << spec.name << " is " << problem.outputs[o].to_string();
+      EXPECT_TRUE(spec.dtypes.contains(problem.outputs[o].dtype))
+          << test_case.name << ": " << spec.name << " is " << problem.outputs[o].to_string();
     }
     const Cost cost = cost_of(problem);
     EXPECT_TRUE(std::isfinite(cost.operations) && cost.operations >= 0) << test_case.name;
@@ -94,7 +101,8 @@ TEST(Schema, UnknownNamesAreNotFound) {
   EXPECT_EQ(find_operator(""), nullptr);
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, Schema, testing::ValuesIn(every_operator()), [](const auto& info) { return std::string(info.param->name); });
+INSTANTIATE_TEST_SUITE_P(Operators, Schema, testing::ValuesIn(every_operator()),
+                         [](const auto& info) { return std::string(info.param->name); });
 
 }  // namespace
 }  // namespace cermet

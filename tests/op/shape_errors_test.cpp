@@ -11,7 +11,8 @@ namespace {
 
 bool is_name_of(const OpDefinition& op, const std::string& word) {
   const auto named = [&](const auto& spec) { return spec.name == word; };
-  return std::ranges::any_of(op.inputs, named) || std::ranges::any_of(op.outputs, named) || std::ranges::any_of(op.attributes, named);
+  return std::ranges::any_of(op.inputs, named) || std::ranges::any_of(op.outputs, named) ||
+         std::ranges::any_of(op.attributes, named);
 }
 
 /// Words after "of", which stand for an operand or a result ("K of x"), but for a few: "that of a square matrix".
@@ -60,14 +61,16 @@ TEST_P(ShapeErrors, NameOperandsOfTheOperator) {
         } catch (const Error& error) {
           const std::string message = error.what();
           EXPECT_EQ(message.find(op.name), 0u) << message;
-          for (const std::string& word : operands_in(message)) EXPECT_TRUE(is_name_of(op, word)) << word << ": " << message;
+          for (const std::string& word : operands_in(message))
+            EXPECT_TRUE(is_name_of(op, word)) << word << ": " << message;
         }
       }
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, ShapeErrors, testing::ValuesIn(every_operator()), [](const auto& info) { return std::string(info.param->name); });
+INSTANTIATE_TEST_SUITE_P(Operators, ShapeErrors, testing::ValuesIn(every_operator()),
+                         [](const auto& info) { return std::string(info.param->name); });
 
 }  // namespace
 }  // namespace cermet

@@ -1,9 +1,10 @@
-// Shape inference with a symbol must agree with inference on the number that the symbol is bound to, over every operator's own cases.
+// Shape inference with a symbol must agree with inference on the number that the symbol is bound to, over every
+// operator's own cases.
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/every_operator.hpp"
 
 namespace cermet {
@@ -11,7 +12,8 @@ namespace {
 
 using Types = std::vector<std::optional<TensorType>>;
 
-/// The case's types with dimension 0 of some operands as the symbol T: of the first operand only, or of all that are as long as it.
+/// The case's types with dimension 0 of some operands as the symbol T: of the first operand only, or of all that are as
+/// long as it.
 Types with_symbol(const Case& test_case, bool everywhere, std::int64_t size) {
   Types types;
   for (std::size_t i = 0; i < test_case.inputs.size(); ++i) {
@@ -48,7 +50,8 @@ TEST_P(Symbolic, AgreesWithNumbers) {
       ASSERT_EQ(symbolic.outputs.size(), known.outputs.size()) << test_case.name;
       for (std::size_t o = 0; o < known.outputs.size(); ++o) {
         EXPECT_EQ(symbolic.outputs[o].dtype, known.outputs[o].dtype) << test_case.name;
-        EXPECT_EQ(cermet::bind(symbolic.outputs[o].dims, values), cermet::bind(known.outputs[o].dims, {})) << test_case.name << ": " << symbolic.to_string();
+        EXPECT_EQ(cermet::bind(symbolic.outputs[o].dims, values), cermet::bind(known.outputs[o].dims, {}))
+            << test_case.name << ": " << symbolic.to_string();
       }
       symbolic.maximum = values;
       EXPECT_DOUBLE_EQ(cost_of(symbolic).operations, cost_of(known).operations) << test_case.name;
@@ -59,7 +62,8 @@ TEST_P(Symbolic, AgreesWithNumbers) {
   else EXPECT_GT(agreed, 0) << "no case may have a symbolic first dimension";
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, Symbolic, testing::ValuesIn(every_operator()), [](const auto& info) { return std::string(info.param->name); });
+INSTANTIATE_TEST_SUITE_P(Operators, Symbolic, testing::ValuesIn(every_operator()),
+                         [](const auto& info) { return std::string(info.param->name); });
 
 }  // namespace
 }  // namespace cermet

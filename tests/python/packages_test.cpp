@@ -21,7 +21,8 @@ TEST(Packages, DecompressToTheSameValues) {
 TEST(Packages, EverySchemeAtOnce) {
   const ScratchFolder scratch;
   const Policy policy = Policy::parse(
-      "*.0.self_attn.o_proj = w8a16\n*.0.self_attn.* = w8a8_static\n*.0.mlp.down_proj = fp8_static\n*.0.* = w8a8_dynamic\n"
+      "*.0.self_attn.o_proj = w8a16\n*.0.self_attn.* = w8a8_static\n*.0.mlp.down_proj = fp8_static\n*.0.* = "
+      "w8a8_dynamic\n"
       "*.1.self_attn.* = fp8_dynamic\n*.1.mlp.down_proj = fp8_weight_only\nlm_head = 16bit\n",
       "p");
   round_checkpoint(references / "llama-bias-mha-f16", scratch / "out", policy);

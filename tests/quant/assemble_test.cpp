@@ -83,7 +83,8 @@ TEST(Assemble, TellsWhatIsMissingAndStartsAnew) {
 
 TEST(CompressedTensors, GroupsOfTheDefaultPolicy) {
   const std::vector<LinearModule> modules = linear_modules(load_config(mixture));
-  const nlohmann::json config = nlohmann::json::parse(compressed_tensors_config(modules, scheme_map(Policy::standard(), modules)).dump());
+  const nlohmann::json config =
+      nlohmann::json::parse(compressed_tensors_config(modules, scheme_map(Policy::standard(), modules)).dump());
   EXPECT_EQ(config["quant_method"], "compressed-tensors");
   EXPECT_EQ(config["format"], "mixed-precision");
   EXPECT_EQ(config["quantization_status"], "compressed");
@@ -102,8 +103,8 @@ TEST(CompressedTensors, GroupsOfTheDefaultPolicy) {
 
 TEST(CompressedTensors, OneSchemeTargetsEveryLinear) {
   const std::vector<LinearModule> modules = linear_modules(load_config(dense));
-  const nlohmann::json config =
-      nlohmann::json::parse(compressed_tensors_config(modules, scheme_map(Policy::uniform(*scheme_named("fp8_dynamic")), modules)).dump());
+  const nlohmann::json config = nlohmann::json::parse(
+      compressed_tensors_config(modules, scheme_map(Policy::uniform(*scheme_named("fp8_dynamic")), modules)).dump());
   EXPECT_EQ(config["format"], "float-quantized");
   EXPECT_EQ(config["config_groups"]["group_0"]["targets"], std::vector<std::string>{"Linear"});
   EXPECT_EQ(config["config_groups"]["group_0"]["weights"]["type"], "float");
@@ -113,19 +114,26 @@ TEST(CompressedTensors, OneSchemeTargetsEveryLinear) {
 
 TEST(CompressedTensors, PatternsMatchTheModulesOfTheSchemeAndNoOther) {
   const std::vector<LinearModule> modules = linear_modules(load_config(mixture));
-  const Policy policy =
-      Policy::parse("*.gate = 16bit\n*.0.*.experts.* = w8a8_dynamic\n*.experts.* = w8a16\n*.1.self_attn.o_proj = 16bit\n*layers* = w8a8_static\n", "p");
+  const Policy policy = Policy::parse(
+      "*.gate = 16bit\n*.0.*.experts.* = w8a8_dynamic\n*.experts.* = w8a16\n*.1.self_attn.o_proj = 16bit\n*layers* = "
+      "w8a8_static\n",
+      "p");
   const SchemeMap schemes = scheme_map(policy, modules);
   const nlohmann::json config = nlohmann::json::parse(compressed_tensors_config(modules, schemes).dump());
   for (const LinearModule& module : modules) {
     std::vector<std::string> groups;
     for (const auto& [name, group] : config["config_groups"].items())
       for (const std::string target : group["targets"]) {
-        if (target != module.name && !(target.starts_with("re:") && std::regex_search(module.name, std::regex("^" + target.substr(3))))) continue;
-        groups.push_back(group["input_activations"].is_null() ? "w8a16" : group["input_activations"]["dynamic"] ? "w8a8_dynamic" : "w8a8_static");
+        if (target != module.name &&
+            !(target.starts_with("re:") && std::regex_search(module.name, std::regex("^" + target.substr(3)))))
+          continue;
+        groups.push_back(group["input_activations"].is_null()    ? "w8a16"
+                         : group["input_activations"]["dynamic"] ? "w8a8_dynamic"
+                                                                 : "w8a8_static");
       }
     const std::string_view scheme = name_of(policy.scheme_of(module.name));
-    const bool ignored = std::find(config["ignore"].begin(), config["ignore"].end(), module.name) != config["ignore"].end();
+    const bool ignored =
+        std::find(config["ignore"].begin(), config["ignore"].end(), module.name) != config["ignore"].end();
     EXPECT_EQ(ignored, scheme == "16bit") << module.name;
     if (scheme == "16bit") EXPECT_EQ(groups.size(), 0u) << module.name;
     else EXPECT_EQ(groups, std::vector<std::string>{std::string(scheme)}) << module.name;

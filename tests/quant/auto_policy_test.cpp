@@ -87,7 +87,8 @@ TEST(AutoPolicy, WantsFigures) {
   const ModelConfig config = load_config(small_mixture);
   std::vector<LayerResult> layers = figures(config);
   layers[1].modules.front().errors.erase("w8a16");
-  expect_error(Status::invalid_argument, {"model.layers.1.self_attn.q_proj", "w8a16"}, [&] { sensitivity_table(config, layers); });
+  expect_error(Status::invalid_argument, {"model.layers.1.self_attn.q_proj", "w8a16"},
+               [&] { sensitivity_table(config, layers); });
   layers.pop_back();
   expect_error(Status::invalid_argument, {"model.layers.", "found none"}, [&] { sensitivity_table(config, layers); });
 }
@@ -149,14 +150,21 @@ TEST(Report, HasFiguresAndPlots) {
                   .tokens = 6400,
                   .layers = figures(config),
                   .rounded = {}};
-  input.before = {
-      .machine = {}, .bytes = 2'000'000, .perplexity = Perplexity{10, 0.1, 500, 1}, .prefill_tokens_per_second = 100, .decode_tokens_per_second = 10};
-  input.after = {
-      .machine = {}, .bytes = 1'000'000, .perplexity = Perplexity{10.05, 0.1, 500, 1}, .prefill_tokens_per_second = 200, .decode_tokens_per_second = 18};
+  input.before = {.machine = {},
+                  .bytes = 2'000'000,
+                  .perplexity = Perplexity{10, 0.1, 500, 1},
+                  .prefill_tokens_per_second = 100,
+                  .decode_tokens_per_second = 10};
+  input.after = {.machine = {},
+                 .bytes = 1'000'000,
+                 .perplexity = Perplexity{10.05, 0.1, 500, 1},
+                 .prefill_tokens_per_second = 200,
+                 .decode_tokens_per_second = 18};
   input.choices = sensitivity_table(config, input.record.layers);
   const std::string markdown = markdown_report(input), html = html_report(input);
   for (const std::string& text : {markdown, html})
-    for (const char* fragment : {"2.00x", "+0.50 %", "1.80x", "layer 0 q, k, v", "experts 1, 2, 3, ", "model.layers.0.mlp.experts", "* = w8a8_dynamic"})
+    for (const char* fragment : {"2.00x", "+0.50 %", "1.80x", "layer 0 q, k, v", "experts 1, 2, 3, ",
+                                 "model.layers.0.mlp.experts", "* = w8a8_dynamic"})
       EXPECT_NE(text.find(fragment), std::string::npos) << fragment;
   EXPECT_NE(html.find("a&lt;b"), std::string::npos);
   std::size_t plots = 0;
@@ -167,8 +175,12 @@ TEST(Report, HasFiguresAndPlots) {
 }
 
 TEST(Plot, LogarithmicBarsAreInProportionToExponents) {
-  const std::string svg =
-      to_svg(BarPlot{.title = "t", .unit = "", .labels = {"a", "b", "c"}, .ticks = {}, .series = {{"s", {1e-4, 1e-2, 0}}}, .logarithmic = true});
+  const std::string svg = to_svg(BarPlot{.title = "t",
+                                         .unit = "",
+                                         .labels = {"a", "b", "c"},
+                                         .ticks = {},
+                                         .series = {{"s", {1e-4, 1e-2, 0}}},
+                                         .logarithmic = true});
   EXPECT_NE(svg.find("a: 0.0001"), std::string::npos);
   EXPECT_NE(svg.find("height=\"0.0\" fill"), std::string::npos);  // nothing to draw for 0
   EXPECT_EQ(svg.find("nan"), std::string::npos);

@@ -22,7 +22,8 @@ QuantizedCheck check(const std::filesystem::path& folder) {
 void expect_violation(const std::filesystem::path& folder, const std::vector<std::string>& fragments) {
   const QuantizedCheck result = check(folder);
   ASSERT_EQ(result.violations.size(), 1u) << fmt::format("{}", fmt::join(result.violations, "\n"));
-  for (const std::string& fragment : fragments) EXPECT_NE(result.violations[0].find(fragment), std::string::npos) << result.violations[0];
+  for (const std::string& fragment : fragments)
+    EXPECT_NE(result.violations[0].find(fragment), std::string::npos) << result.violations[0];
 }
 
 /// Rewrites model.safetensors after `change` had its way with the tensors.
@@ -32,7 +33,8 @@ void rewrite(const std::filesystem::path& folder, const std::function<void(std::
     const SafetensorsFile file = SafetensorsFile::open(folder / "old");
     std::vector<OutputTensor> tensors;
     for (const StoredTensor& stored : file.tensors()) {
-      tensors.push_back({.spec = {stored.name, stored.dtype, stored.shape}, .file = nullptr, .stored = nullptr, .bytes = {}});
+      tensors.push_back(
+          {.spec = {stored.name, stored.dtype, stored.shape}, .file = nullptr, .stored = nullptr, .bytes = {}});
       tensors.back().bytes.resize(static_cast<std::size_t>(stored.bytes()));
       file.read(stored, 0, tensors.back().bytes);
     }
@@ -43,10 +45,13 @@ void rewrite(const std::filesystem::path& folder, const std::function<void(std::
 }
 
 OutputTensor& named(std::vector<OutputTensor>& tensors, const std::string& name) {
-  return *std::find_if(tensors.begin(), tensors.end(), [&](const OutputTensor& tensor) { return tensor.spec.name == name; });
+  return *std::find_if(tensors.begin(), tensors.end(),
+                       [&](const OutputTensor& tensor) { return tensor.spec.name == name; });
 }
 
-void set(OutputTensor& tensor, std::int64_t index, double value) { format::store_element(tensor.bytes.data(), tensor.spec.dtype, index, value); }
+void set(OutputTensor& tensor, std::int64_t index, double value) {
+  format::store_element(tensor.bytes.data(), tensor.spec.dtype, index, value);
+}
 
 TEST(Check, PassesWhatTheExportWrites) {
   for (const char* scheme : {"w8a8_dynamic", "w8a16", "fp8_dynamic", "fp8_weight_only"}) {
@@ -68,23 +73,30 @@ TEST(Check, PassesWhatTheExportWrites) {
 }
 
 TEST(Check, NamesEveryViolation) {
-  const std::string q = "model.layers.1.self_attn.q_proj", v = "model.layers.1.self_attn.v_proj", expert = "model.layers.0.mlp.experts.1.up_proj";
+  const std::string q = "model.layers.1.self_attn.q_proj", v = "model.layers.1.self_attn.v_proj",
+                    expert = "model.layers.0.mlp.experts.1.up_proj";
   struct Case {
     std::function<void(std::vector<OutputTensor>&)> change;
     std::vector<std::string> fragments;
   };
   const Case cases[] = {
-      {[&](auto& t) { set(named(t, v + ".input_scale"), 0, 0.125); }, {"v_proj.input_scale", "q_proj", "0.125", "0.0625"}},
+      {[&](auto& t) { set(named(t, v + ".input_scale"), 0, 0.125); },
+       {"v_proj.input_scale", "q_proj", "0.125", "0.0625"}},
       {[&](auto& t) { set(named(t, expert + ".weight_scale"), 3, -1); }, {expert, "finite scales above 0", "-1"}},
       {[&](auto& t) { set(named(t, expert + ".weight_scale"), 3, 0); }, {expert, "finite scales above 0", "found 0"}},
       {[&](auto& t) { set(named(t, "model.norm.weight"), 0, std::nan("")); }, {"model.norm.weight", "finite values"}},
-      {[&](auto& t) { std::erase_if(t, [&](const OutputTensor& x) { return x.spec.name == q + ".weight_scale"; }); }, {q + ".weight_scale"}},
+      {[&](auto& t) { std::erase_if(t, [&](const OutputTensor& x) { return x.spec.name == q + ".weight_scale"; }); },
+       {q + ".weight_scale"}},
       {[&](auto& t) {
-         t.push_back({.spec = {"extra.weight", DType::u8, {1}}, .file = nullptr, .stored = nullptr, .bytes = {std::byte{1}}});
+         t.push_back(
+             {.spec = {"extra.weight", DType::u8, {1}}, .file = nullptr, .stored = nullptr, .bytes = {std::byte{1}}});
        },
        {"extra.weight", "no such tensor"}},
       {[&](auto& t) { named(t, q + ".weight").spec.dtype = DType::u8; }, {q + ".weight", "i8", "u8"}},
-      {[&](auto& t) { std::swap(named(t, expert + ".weight_packed").spec.shape[0], named(t, expert + ".weight_packed").spec.shape[1]); },
+      {[&](auto& t) {
+         std::swap(named(t, expert + ".weight_packed").spec.shape[0],
+                   named(t, expert + ".weight_packed").spec.shape[1]);
+       },
        {expert + ".weight_packed", "["}},
   };
   for (const Case& c : cases) {
@@ -102,7 +114,8 @@ TEST(Check, HoldsTheDescriptorToThePolicy) {
   record.policy = "model.layers.0.self_attn.o_proj = w8a16\n" + record.policy;
   write_file_atomically(scratch / "out/cermet_quantization.json", record.to_json());
   expect_violation(scratch / "out", {"model.layers.0.self_attn.o_proj", "w8a16 (policy)", "w8a8_dynamic"});
-  std::filesystem::remove(scratch / "out/cermet_quantization.json");  // a foreign checkpoint: its descriptor is the policy
+  std::filesystem::remove(scratch /
+                          "out/cermet_quantization.json");  // a foreign checkpoint: its descriptor is the policy
   EXPECT_TRUE(check(scratch / "out").ok());
 }
 

@@ -36,7 +36,8 @@ TEST(Convert, ThereAndBackIsTheSameCheckpoint) {
     const ConvertResult back = convert(scratch / "slim", scratch / "b", to(ExportFormat::compressed_tensors));
     EXPECT_EQ(content(scratch / "a"), content(scratch / "b")) << model;
     EXPECT_EQ(back.tensors, static_cast<std::int64_t>(content(scratch / "a").size()));
-    for (const char* file : {"config.json", "cermet_quantization.json"}) EXPECT_EQ(content_of(scratch / "a" / file), content_of(scratch / "b" / file)) << file;
+    for (const char* file : {"config.json", "cermet_quantization.json"})
+      EXPECT_EQ(content_of(scratch / "a" / file), content_of(scratch / "b" / file)) << file;
   }
 }
 
@@ -44,14 +45,18 @@ TEST(Convert, WhatTheTargetCannotHoldIsNamedAndNothingIsLeft) {
   const ScratchFolder scratch;
   round_checkpoint(references / "qwen2-bias-f16", scratch / "a", Policy::standard());
   const std::ptrdiff_t entries = scratch.entries();
-  expect_error(Status::unsupported, {"q_proj.bias", "multiples of deq_scale"}, [&] { convert(scratch / "a", scratch / "b", to(ExportFormat::modelslim)); });
+  expect_error(Status::unsupported, {"q_proj.bias", "multiples of deq_scale"},
+               [&] { convert(scratch / "a", scratch / "b", to(ExportFormat::modelslim)); });
   EXPECT_EQ(scratch.entries(), entries);
   round_checkpoint(references / "qwen3-qknorm-bf16", scratch / "fp8", Policy::uniform(*scheme_named("fp8_dynamic")));
-  expect_error(Status::unsupported, {"q_proj", "ModelSlim", "fp8_dynamic"}, [&] { convert(scratch / "fp8", scratch / "b", to(ExportFormat::modelslim)); });
-  expect_error(Status::invalid_argument, {"not compressed-tensors yet"}, [&] { convert(scratch / "a", scratch / "b", to(ExportFormat::compressed_tensors)); });
+  expect_error(Status::unsupported, {"q_proj", "ModelSlim", "fp8_dynamic"},
+               [&] { convert(scratch / "fp8", scratch / "b", to(ExportFormat::modelslim)); });
+  expect_error(Status::invalid_argument, {"not compressed-tensors yet"},
+               [&] { convert(scratch / "a", scratch / "b", to(ExportFormat::compressed_tensors)); });
   expect_error(Status::invalid_argument, {"expected a quantized checkpoint"},
                [&] { convert(references / "qwen2-bias-f16", scratch / "b", to(ExportFormat::modelslim)); });
-  expect_error(Status::invalid_argument, {"new or empty folder"}, [&] { convert(scratch / "a", scratch / "fp8", to(ExportFormat::modelslim)); });
+  expect_error(Status::invalid_argument, {"new or empty folder"},
+               [&] { convert(scratch / "a", scratch / "fp8", to(ExportFormat::modelslim)); });
 }
 
 }  // namespace

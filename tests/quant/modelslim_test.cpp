@@ -12,7 +12,8 @@ namespace {
 
 /// A rounded checkpoint, its tensors and what they mean.
 struct Rounded {
-  Rounded(const std::string& model, const Policy& policy) : config(load_config(references / model)), modules(linear_modules(config)) {
+  Rounded(const std::string& model, const Policy& policy)
+      : config(load_config(references / model)), modules(linear_modules(config)) {
     schemes = scheme_map(policy, modules);
     ExportOptions plain;
     plain.pack_experts = false;  // as this descriptor has them
@@ -29,7 +30,8 @@ struct Rounded {
   std::vector<OutputTensor> tensors;
 };
 
-std::map<std::string, std::pair<std::string, std::vector<std::byte>>> bytes_by_name(const std::vector<OutputTensor>& tensors) {
+std::map<std::string, std::pair<std::string, std::vector<std::byte>>> bytes_by_name(
+    const std::vector<OutputTensor>& tensors) {
   std::map<std::string, std::pair<std::string, std::vector<std::byte>>> result;
   for (const OutputTensor& tensor : tensors) {
     std::vector<std::byte> bytes = tensor.bytes;
@@ -37,7 +39,8 @@ std::map<std::string, std::pair<std::string, std::vector<std::byte>>> bytes_by_n
       bytes.resize(static_cast<std::size_t>(tensor.size()));
       tensor.file->read(*tensor.stored, 0, bytes);
     }
-    result[tensor.spec.name] = {fmt::format("{}{}", name_of(tensor.spec.dtype), shape_to_string(tensor.spec.shape)), std::move(bytes)};
+    result[tensor.spec.name] = {fmt::format("{}{}", name_of(tensor.spec.dtype), shape_to_string(tensor.spec.shape)),
+                                std::move(bytes)};
   }
   return result;
 }
@@ -96,12 +99,14 @@ TEST(ModelSlim, WeightsAlone) {
   const nlohmann::json description = nlohmann::json::parse(modelslim_description(slim, rounded.schemes).dump());
   EXPECT_EQ(description["model_quant_type"], "W8A16");
   EXPECT_EQ(description["model.layers.0.mlp.up_proj.weight_offset"], "W8A16");
-  EXPECT_EQ(bytes_by_name(from_modelslim(slim, rounded.modules, rounded.schemes, rounded.config.dtype)), bytes_by_name(rounded.tensors));
+  EXPECT_EQ(bytes_by_name(from_modelslim(slim, rounded.modules, rounded.schemes, rounded.config.dtype)),
+            bytes_by_name(rounded.tensors));
 }
 
 TEST(ModelSlim, RefusesBiases) {
   Rounded rounded("qwen2-bias-f16", Policy::standard());
-  expect_error(Status::unsupported, {"q_proj.bias", "multiples of deq_scale"}, [&] { to_modelslim(rounded.tensors, rounded.modules, rounded.schemes); });
+  expect_error(Status::unsupported, {"q_proj.bias", "multiples of deq_scale"},
+               [&] { to_modelslim(rounded.tensors, rounded.modules, rounded.schemes); });
   std::vector<std::string> told;
   std::vector<OutputTensor> slim = to_modelslim(rounded.tensors, rounded.modules, rounded.schemes, &told);
   EXPECT_EQ(told.size(), static_cast<std::size_t>(3 * rounded.config.layers));

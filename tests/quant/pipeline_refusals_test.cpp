@@ -14,7 +14,8 @@ namespace cermet::test {
 namespace {
 
 /// A copy of a checkpoint of one file with a tensor's element changed.
-fs::path with_element(const ScratchFolder& scratch, const fs::path& model, const std::string& tensor, std::int64_t index, double value) {
+fs::path with_element(const ScratchFolder& scratch, const fs::path& model, const std::string& tensor,
+                      std::int64_t index, double value) {
   const fs::path copy = scratch / "changed";
   fs::remove_all(copy);
   fs::copy(model, copy);
@@ -35,14 +36,16 @@ TEST(Pipeline, ValuesThatAreNotFinite) {
   const ScratchFolder scratch;
   const fs::path model = references / "llama-gqa-f32";
   const auto refuse = [&](const std::string& tensor, double value, std::initializer_list<std::string_view> fragments) {
-    const QuantizeOptions options = options_for(with_element(scratch, model, tensor, 7, value), scratch / ("out-" + tensor));
+    const QuantizeOptions options =
+        options_for(with_element(scratch, model, tensor, 7, value), scratch / ("out-" + tensor));
     expect_error(Status::invalid_file, fragments, [&] { run_layers(options); });
     EXPECT_FALSE(fs::exists(options.out));
     EXPECT_TRUE(fs::exists(result_file(working_folder(options.out), 0)));
     EXPECT_FALSE(fs::exists(layer_file(working_folder(options.out), 1)));
   };
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  refuse("model.layers.1.self_attn.k_proj.weight", nan, {"model.safetensors", "model.layers.1.self_attn.k_proj.weight", "finite", "NaN"});
+  refuse("model.layers.1.self_attn.k_proj.weight", nan,
+         {"model.safetensors", "model.layers.1.self_attn.k_proj.weight", "finite", "NaN"});
   refuse("model.layers.1.mlp.down_proj.weight", nan, {"model.layers.1.mlp.down_proj.weight", "finite", "NaN"});
   refuse("model.layers.1.post_attention_layernorm.weight", 1e38, {"layer 1", "model.layers.1.mlp.down_proj", "finite"});
 }
@@ -51,7 +54,8 @@ TEST(Pipeline, PromptsAreChecked) {
   const ScratchFolder scratch;
   const QuantizeOptions options = options_for(references / "llama-gqa-f32", scratch / "out");
   const ModelConfig config = load_config(options.model);
-  const auto refuse = [&](std::initializer_list<std::string_view> fragments, const std::function<void(QuantizeOptions&)>& change) {
+  const auto refuse = [&](std::initializer_list<std::string_view> fragments,
+                          const std::function<void(QuantizeOptions&)>& change) {
     QuantizeOptions changed = options;
     change(changed);
     expect_error(Status::invalid_argument, fragments, [&] { run_layers(changed); });
@@ -61,8 +65,9 @@ TEST(Pipeline, PromptsAreChecked) {
   refuse({"calibration prompt 1", "token ids", "-1"}, [](QuantizeOptions& o) { o.calibration[0][5] = -1; });
   refuse({"held-out prompt 1", "token ids", std::to_string(config.vocab_size)},
          [&](QuantizeOptions& o) { o.heldout = {{static_cast<std::int32_t>(config.vocab_size)}}; });
-  refuse({"calibration prompt 2", "at most", "tokens"},
-         [&](QuantizeOptions& o) { o.calibration[1].assign(static_cast<std::size_t>(config.max_position_embeddings) + 1, 1); });
+  refuse({"calibration prompt 2", "at most", "tokens"}, [&](QuantizeOptions& o) {
+    o.calibration[1].assign(static_cast<std::size_t>(config.max_position_embeddings) + 1, 1);
+  });
   refuse({"clamp percentile", "50"}, [](QuantizeOptions& o) { o.clamp_percentile = 20; });
   refuse({"range", "127"}, [](QuantizeOptions& o) { o.range = 128; });
   refuse({"null"}, [](QuantizeOptions& o) { o.device = "null"; });
@@ -76,7 +81,8 @@ TEST(Pipeline, AQuantizedCheckpointIsRefused) {
   SafetensorsWriter writer(model / "model.safetensors", specs);
   writer.write(0, 0, std::array<std::byte, 4>{});
   writer.commit();
-  expect_error(Status::unsupported, {"quantized already", "model.layers.0.self_attn.q_proj.weight"}, [&] { run_layers(options_for(model, scratch / "out")); });
+  expect_error(Status::unsupported, {"quantized already", "model.layers.0.self_attn.q_proj.weight"},
+               [&] { run_layers(options_for(model, scratch / "out")); });
 }
 
 TEST(Pipeline, FoldersInTheWay) {

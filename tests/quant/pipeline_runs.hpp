@@ -15,7 +15,8 @@ namespace cermet::test {
 
 namespace fs = std::filesystem;
 
-inline std::vector<std::vector<std::int32_t>> prompts_of(std::int64_t vocabulary, std::size_t count, std::size_t length) {
+inline std::vector<std::vector<std::int32_t>> prompts_of(std::int64_t vocabulary, std::size_t count,
+                                                         std::size_t length) {
   std::vector<std::vector<std::int32_t>> prompts(count);
   std::uint32_t state = 1;
   for (std::vector<std::int32_t>& prompt : prompts)

@@ -19,26 +19,29 @@ struct Interrupted {};
 
 /// |h - h'|^2 / |h - x|^2 of a layer: h as the checkpoint has it, and h' from the written file with its weights
 /// dequantized, so that inputs are not rounded.
-double weight_only_error(const QuantizeOptions& options, const Checkpoint& source, const std::vector<ModuleResult>& modules) {
+double weight_only_error(const QuantizeOptions& options, const Checkpoint& source,
+                         const std::vector<ModuleResult>& modules) {
   Context context({"cpu", 2});
   const CalibrationSet set = make_calibration_set(options, source.config(), LayerRunner::pass_tokens("cpu"));
   const std::vector<float> hidden = embed(set, source);
   LayerRunner runner(source.config(), storage_type(source), set, context);
   const auto run = [&](const Quantization& quantization, TensorReader reader) {
     std::vector<float> output(hidden.size());
-    runner.run({0, quantization, std::move(reader), false, hidden.data()}, [&](const CalibrationPass& pass, PassResults& results) {
-      const TensorView h = results.output(decoder_io::hidden);
-      std::memcpy(output.data() + pass.first_row * source.config().hidden_size, h.data, static_cast<std::size_t>(h.elements()) * sizeof(float));
-    });
+    runner.run({0, quantization, std::move(reader), false, hidden.data()},
+               [&](const CalibrationPass& pass, PassResults& results) {
+                 const TensorView h = results.output(decoder_io::hidden);
+                 std::memcpy(output.data() + pass.first_row * source.config().hidden_size, h.data,
+                             static_cast<std::size_t>(h.elements()) * sizeof(float));
+               });
     return output;
   };
   const SafetensorsFile file = SafetensorsFile::open(layer_file(working_folder(options.out), 0));
   Quantization quantization{.format = Quantization::Format::compressed_tensors, .modules = {}};
   for (const ModuleResult& module : modules) quantization.modules[module.name] = *scheme_named("w8a16");
   const std::vector<float> expected = run({}, reader_of(source));
-  const std::vector<float> found =
-      run(quantization, {[&](std::string_view name) { return file.find(name); },
-                         [&](const StoredTensor& tensor, std::int64_t offset, std::span<std::byte> to) { file.read(tensor, offset, to); }});
+  const std::vector<float> found = run(quantization, {[&](std::string_view name) { return file.find(name); },
+                                                      [&](const StoredTensor& tensor, std::int64_t offset,
+                                                          std::span<std::byte> to) { file.read(tensor, offset, to); }});
   double error = 0, change = 0;
   for (std::size_t i = 0; i < hidden.size(); ++i) {
     error += std::pow(static_cast<double>(expected[i] - found[i]), 2);
@@ -112,13 +115,15 @@ TEST_P(EveryReference, EveryModuleObeysThePolicy) {
       EXPECT_EQ(LayerResult::from_json(layer.to_json(), "layer").to_json(), layer.to_json());
     }
     const auto attention = [&](std::size_t i) { return layer.modules[i].input_scale; };
-    EXPECT_TRUE(attention(0) == attention(1) && attention(1) == attention(2)) << "q, k and v read the same quantized values";
+    EXPECT_TRUE(attention(0) == attention(1) && attention(1) == attention(2))
+        << "q, k and v read the same quantized values";
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Quantizer, EveryReference,
-                         testing::Values("llama-bias-mha-f16", "llama-gqa-f32", "llama-rope-scaled-bf16", "mistral-window-bf16", "mixtral-bf16",
-                                         "qwen2-bias-f16", "qwen3-qknorm-bf16", "qwen3moe-bf16", "qwen3moe-bias-top1-bf16", "qwen3moe-mixed-f32"),
+                         testing::Values("llama-bias-mha-f16", "llama-gqa-f32", "llama-rope-scaled-bf16",
+                                         "mistral-window-bf16", "mixtral-bf16", "qwen2-bias-f16", "qwen3-qknorm-bf16",
+                                         "qwen3moe-bf16", "qwen3moe-bias-top1-bf16", "qwen3moe-mixed-f32"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');
@@ -138,7 +143,8 @@ TEST(Pipeline, ThreadsAndPassesOfAnInterruptedRunChangeNothing) {
   EXPECT_EQ(files_of(working_folder(options.out)), expected);
 
   options.out = scratch / "stopped";
-  for (const std::int64_t stop : {0, 1, 4}) {  // layers done when the run ends, in the phase before the layer is written and the one after
+  for (const std::int64_t stop :
+       {0, 1, 4}) {  // layers done when the run ends, in the phase before the layer is written and the one after
     for (const std::string_view where : {"searching", "running the quantized layer"}) {
       options.progress = [&](std::int64_t layer, std::int64_t, double, std::string_view phase) {
         if (layer == stop && phase == where) throw Interrupted();
@@ -203,7 +209,8 @@ TEST(Pipeline, AnotherRunsFolderIsNotTouched) {
   expect_difference("clamp_percentile: expected 99.0, found 99.9", [](QuantizeOptions& o) { o.clamp_percentile = 99; });
   expect_difference("calibration", [](QuantizeOptions& o) { o.calibration[2][3] ^= 1; });
   expect_difference("heldout", [](QuantizeOptions& o) { o.heldout = {{1, 2, 3}}; });
-  expect_difference("anti_outlier: expected \"none\", found \"auto\"", [](QuantizeOptions& o) { o.anti_outlier = AntiOutlier::none; });
+  expect_difference("anti_outlier: expected \"none\", found \"auto\"",
+                    [](QuantizeOptions& o) { o.anti_outlier = AntiOutlier::none; });
   expect_difference("extra", [](QuantizeOptions& o) { o.fingerprint_extra = "x"; });
   expect_difference("sources", [&](QuantizeOptions& o) { o.model = scratch / "copy"; });
 
@@ -219,7 +226,8 @@ TEST(Pipeline, TwoRunsInOneFolder) {
   other.restart = true;  // which would take the first run's files away
   options.progress = [&](std::int64_t layer, std::int64_t, double, std::string_view phase) {
     if (layer == 1 && phase == "calibrating")
-      expect_error(Status::io, {working_folder(options.out).string(), "no other run works in", "another run"}, [&] { run_layers(other); });
+      expect_error(Status::io, {working_folder(options.out).string(), "no other run works in", "another run"},
+                   [&] { run_layers(other); });
   };
   const std::vector<LayerResult> results = run_layers(options);
   EXPECT_EQ(results.size(), 6u);
@@ -260,7 +268,8 @@ TEST(Pipeline, EverySchemeIsMeasured) {
       EXPECT_EQ(module.errors.at("w8a8_static"), module.error);
       EXPECT_LT(module.errors.at("w8a16"), module.errors.at("w8a8_dynamic"));
       EXPECT_LT(module.errors.at("fp8_weight_only"), module.errors.at("fp8_dynamic"));
-      for (const auto& [scheme, error] : module.errors) EXPECT_TRUE(error > 0 && error < 0.02) << module.name << ": " << scheme << ": " << error;
+      for (const auto& [scheme, error] : module.errors)
+        EXPECT_TRUE(error > 0 && error < 0.02) << module.name << ": " << scheme << ": " << error;
     }
   }
 }

@@ -7,7 +7,9 @@
 namespace cermet::test {
 namespace {
 
-std::string scheme(const Policy& policy, std::string_view module) { return std::string(name_of(policy.scheme_of(module))); }
+std::string scheme(const Policy& policy, std::string_view module) {
+  return std::string(name_of(policy.scheme_of(module)));
+}
 
 TEST(Pattern, StarsAndQuestionMarks) {
   EXPECT_TRUE(matches_pattern("*", ""));
@@ -50,7 +52,10 @@ TEST(Policy, TheDefaultServesEveryArchitecture) {
     for (const LinearModule& module : modules) {
       using Role = LinearModule::Role;
       const bool stays = module.role == Role::router || module.role == Role::head;
-      EXPECT_EQ(scheme(policy, module.name), stays ? "16bit" : module.expert >= 0 ? "w8a8_dynamic" : "w8a8_static") << entry.path() << " " << module.name;
+      EXPECT_EQ(scheme(policy, module.name), stays                ? "16bit"
+                                             : module.expert >= 0 ? "w8a8_dynamic"
+                                                                  : "w8a8_static")
+          << entry.path() << " " << module.name;
     }
   }
   EXPECT_GE(models, 6u);
@@ -65,9 +70,13 @@ TEST(Policy, UniformLeavesRoutersAndHead) {
 
 TEST(Policy, RefusesWhatCannotRun) {
   const std::vector<LinearModule> modules = linear_modules(load_config(demo));
-  const auto check = [&](std::string_view text) { return [text, &modules] { Policy::parse(text, "p").check(modules); }; };
-  expect_error(Status::invalid_argument, {"model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.k_proj", "share an input", "w8a16", "16bit"},
-               check("*.q_proj = w8a16"));
+  const auto check = [&](std::string_view text) {
+    return [text, &modules] { Policy::parse(text, "p").check(modules); };
+  };
+  expect_error(
+      Status::invalid_argument,
+      {"model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.k_proj", "share an input", "w8a16", "16bit"},
+      check("*.q_proj = w8a16"));
   expect_error(Status::invalid_argument, {"experts.0.gate_proj", "experts.3.up_proj", "one grouped GEMM"},
                check("*.experts.3.up_proj = w8a8_dynamic\n*.experts.* = 16bit"));
   expect_error(Status::invalid_argument, {"for an expert", "w8a8_static"}, check("*.experts.* = w8a8_static"));
@@ -86,8 +95,10 @@ TEST(LinearModules, AreTheExpectedTensorsOfRankTwo) {
     const ModelConfig config = load_config(entry.path());
     std::vector<std::string> expected, found;
     for (const ExpectedTensor& tensor : expected_tensors(config))
-      if (tensor.shape.size() == 2 && tensor.name != "model.embed_tokens.weight") expected.push_back(tensor.name + shape_to_string(tensor.shape));
-    for (const LinearModule& module : linear_modules(config)) found.push_back(fmt::format("{}.weight[{}, {}]", module.name, module.rows, module.columns));
+      if (tensor.shape.size() == 2 && tensor.name != "model.embed_tokens.weight")
+        expected.push_back(tensor.name + shape_to_string(tensor.shape));
+    for (const LinearModule& module : linear_modules(config))
+      found.push_back(fmt::format("{}.weight[{}, {}]", module.name, module.rows, module.columns));
     EXPECT_EQ(found, expected) << entry.path();
   }
 }

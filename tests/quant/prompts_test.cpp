@@ -29,26 +29,31 @@ TEST(Prompts, RunningTextIsCutAndSpread) {
 TEST(Prompts, LinesOfEveryKind) {
   const ScratchFolder scratch;
   const auto file = scratch.file("p.jsonl",
-                                 "{\"text\": \"one two\"}\n\n{\"prompt\": \"one two\"}\r\n{\"messages\": [{\"role\": \"user\", \"content\": \"one\"}, "
+                                 "{\"text\": \"one two\"}\n\n{\"prompt\": \"one two\"}\r\n{\"messages\": [{\"role\": "
+                                 "\"user\", \"content\": \"one\"}, "
                                  "{\"role\": \"assistant\", \"content\": \"two\"}], \"id\": 7}");
   const auto prompts = read_prompts(file, &tokenizer(), {});
   ASSERT_EQ(prompts.size(), 3u);
   EXPECT_EQ(prompts[0], tokenizer().encode("one two"));
   EXPECT_EQ(prompts[1], prompts[0]);
   EXPECT_EQ(prompts[2], tokenizer().encode("one\ntwo"));
-  const auto lines = read_prompts(scratch.file("p.txt", "one two\n\nthree\n"), &tokenizer(), {.length = 2, .prompt_per_line = true});
+  const auto lines =
+      read_prompts(scratch.file("p.txt", "one two\n\nthree\n"), &tokenizer(), {.length = 2, .prompt_per_line = true});
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0].size(), 2u);
 }
 
 TEST(Prompts, IdsNeedNoTokenizer) {
   const ScratchFolder scratch;
-  const auto prompts = read_prompts(scratch.file("p.jsonl", "{\"ids\": [5, 6, 7]}\n{\"ids\": [8]}\n"), nullptr, {.length = 2});
+  const auto prompts =
+      read_prompts(scratch.file("p.jsonl", "{\"ids\": [5, 6, 7]}\n{\"ids\": [8]}\n"), nullptr, {.length = 2});
   EXPECT_EQ(prompts, (std::vector<std::vector<std::int32_t>>{{5, 6}, {8}}));
   expect_error(Status::invalid_argument, {"p.jsonl:2", "--tokenizer", "ids"},
                [&] { read_prompts(scratch.file("p.jsonl", "{\"ids\": [5]}\n{\"text\": \"a\"}\n"), nullptr, {}); });
-  expect_error(Status::invalid_argument, {"p.txt", "--tokenizer"}, [&] { read_prompts(scratch.file("p.txt", "text"), nullptr, {}); });
-  expect_error(Status::invalid_file, {"p.jsonl:1", "ids[1]", "-6"}, [&] { read_prompts(scratch.file("p.jsonl", "{\"ids\": [5, -6]}\n"), nullptr, {}); });
+  expect_error(Status::invalid_argument, {"p.txt", "--tokenizer"},
+               [&] { read_prompts(scratch.file("p.txt", "text"), nullptr, {}); });
+  expect_error(Status::invalid_file, {"p.jsonl:1", "ids[1]", "-6"},
+               [&] { read_prompts(scratch.file("p.jsonl", "{\"ids\": [5, -6]}\n"), nullptr, {}); });
 }
 
 TEST(Prompts, Mistakes) {
@@ -58,7 +63,8 @@ TEST(Prompts, Mistakes) {
     return [file, options] { read_prompts(file, &tokenizer(), options); };
   };
   expect_error(Status::invalid_file, {"p.jsonl:2"}, read("p.jsonl", "{\"text\": \"a\"}\n{\"text\": \n"));
-  expect_error(Status::invalid_file, {"p.jsonl:1", "\"messages\" or \"ids\""}, read("p.jsonl", "{\"content\": \"a\"}\n"));
+  expect_error(Status::invalid_file, {"p.jsonl:1", "\"messages\" or \"ids\""},
+               read("p.jsonl", "{\"content\": \"a\"}\n"));
   expect_error(Status::invalid_file, {"p.jsonl:1", "text", "a string", "3"}, read("p.jsonl", "{\"text\": 3}\n"));
   expect_error(Status::invalid_file, {"p.jsonl:1", "an object"}, read("p.jsonl", "[1]\n"));
   expect_error(Status::invalid_file, {"p.jsonl:2", "empty"}, read("p.jsonl", "{\"text\": \"a\"}\n{\"text\": \"\"}\n"));
@@ -71,11 +77,14 @@ TEST(Prompts, Mistakes) {
 }
 
 TEST(Prompts, TheDemosCalibrationIsNotWhatIsEvaluated) {
-  const std::string heldout = content_of(CERMET_SOURCE_DIR "/models/demo/heldout.txt").substr(0, 290'000);  // more than the 260,000 characters
+  const std::string heldout =
+      content_of(CERMET_SOURCE_DIR "/models/demo/heldout.txt").substr(0, 290'000);  // more than the 260,000 characters
   const std::string calibration = content_of(CERMET_SOURCE_DIR "/models/demo/calibration.jsonl");
-  const auto prompts = read_prompts(CERMET_SOURCE_DIR "/models/demo/calibration.jsonl", &tokenizer(), {.samples = 1000, .length = 1000});
+  const auto prompts =
+      read_prompts(CERMET_SOURCE_DIR "/models/demo/calibration.jsonl", &tokenizer(), {.samples = 1000, .length = 1000});
   EXPECT_EQ(prompts.size(), 64u);
-  for (const auto& prompt : prompts) EXPECT_EQ(heldout.find(tokenizer().decode_bytes(prompt).substr(100, 200)), std::string::npos);
+  for (const auto& prompt : prompts)
+    EXPECT_EQ(heldout.find(tokenizer().decode_bytes(prompt).substr(100, 200)), std::string::npos);
 }
 
 }  // namespace

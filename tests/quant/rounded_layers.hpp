@@ -12,8 +12,10 @@
 
 namespace cermet::test {
 
-/// Writes the layer files of a checkpoint into a working folder: weights absmax / `range` (fp8: absmax / 448), input scales of 1/16.
-inline void write_rounded_layers(const std::filesystem::path& model, const std::filesystem::path& working, const Policy& policy, double range = 127.5) {
+/// Writes the layer files of a checkpoint into a working folder: weights absmax / `range` (fp8: absmax / 448), input
+/// scales of 1/16.
+inline void write_rounded_layers(const std::filesystem::path& model, const std::filesystem::path& working,
+                                 const Policy& policy, double range = 127.5) {
   const Checkpoint source = Checkpoint::open(model);
   std::filesystem::create_directory(working);
   std::map<std::string, LinearModule> modules;
@@ -21,17 +23,20 @@ inline void write_rounded_layers(const std::filesystem::path& model, const std::
   for (std::int64_t layer = 0; layer < source.config().layers; ++layer) {
     std::vector<TensorSpec> specs;
     std::vector<std::vector<std::byte>> bytes;
-    const auto add = [&](std::string name, DType dtype, std::vector<std::int64_t> shape, const std::vector<double>& values) {
+    const auto add = [&](std::string name, DType dtype, std::vector<std::int64_t> shape,
+                         const std::vector<double>& values) {
       specs.push_back({std::move(name), dtype, std::move(shape)});
       bytes.emplace_back(values.size() * size_of(dtype));
-      for (std::size_t i = 0; i < values.size(); ++i) format::store_element(bytes.back().data(), dtype, static_cast<std::int64_t>(i), values[i]);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        format::store_element(bytes.back().data(), dtype, static_cast<std::int64_t>(i), values[i]);
     };
     for (const StoredTensor& tensor : source.tensors()) {
       if (tensor.name.rfind(fmt::format("model.layers.{}.", layer), 0) != 0) continue;
       std::vector<std::byte> data(static_cast<std::size_t>(tensor.bytes()));
       source.read(tensor, 0, data);
       std::vector<double> values(static_cast<std::size_t>(tensor.elements()));
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = format::load_element(data.data(), tensor.dtype, static_cast<std::int64_t>(i));
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = format::load_element(data.data(), tensor.dtype, static_cast<std::int64_t>(i));
       const auto module = modules.find(tensor.name);
       const LinearScheme scheme = module == modules.end() ? LinearScheme{} : policy.scheme_of(module->second.name);
       if (scheme == LinearScheme{}) {
@@ -39,7 +44,8 @@ inline void write_rounded_layers(const std::filesystem::path& model, const std::
         continue;
       }
       const bool fp8 = scheme.weight == LinearScheme::Weight::fp8;
-      const std::size_t rows = static_cast<std::size_t>(tensor.shape[0]), columns = static_cast<std::size_t>(tensor.shape[1]);
+      const std::size_t rows = static_cast<std::size_t>(tensor.shape[0]),
+                        columns = static_cast<std::size_t>(tensor.shape[1]);
       std::vector<double> scales(rows);
       for (std::size_t row = 0; row < rows; ++row) {
         double largest = 0;
@@ -49,7 +55,8 @@ inline void write_rounded_layers(const std::filesystem::path& model, const std::
       }
       add(tensor.name, fp8 ? DType::f8_e4m3 : DType::i8, tensor.shape, values);
       add(module->second.name + ".weight_scale", tensor.dtype, {tensor.shape[0], 1}, scales);
-      if (scheme.input == LinearScheme::Input::fixed) add(module->second.name + ".input_scale", tensor.dtype, {1}, {0.0625});
+      if (scheme.input == LinearScheme::Input::fixed)
+        add(module->second.name + ".input_scale", tensor.dtype, {1}, {0.0625});
     }
     SafetensorsWriter writer(layer_file(working, layer), specs);
     for (std::size_t i = 0; i < specs.size(); ++i) writer.write(i, 0, bytes[i]);
@@ -66,7 +73,8 @@ inline QuantizationRecord record_of(const Policy& policy) {
 }
 
 /// Rounds a checkpoint and puts it together as MODEL's quantized form at `out`.
-inline void round_checkpoint(const std::filesystem::path& model, const std::filesystem::path& out, const Policy& policy, const ExportOptions& options = {}) {
+inline void round_checkpoint(const std::filesystem::path& model, const std::filesystem::path& out, const Policy& policy,
+                             const ExportOptions& options = {}) {
   const std::filesystem::path working = working_folder(out);
   write_rounded_layers(model, working, policy, options.format == ExportFormat::modelslim ? 127 : 127.5);
   rename_file(assemble(model, working, record_of(policy), options), out);

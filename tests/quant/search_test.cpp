@@ -14,7 +14,8 @@
 namespace cermet {
 namespace {
 
-constexpr LinearScheme fixed{LinearScheme::Weight::int8, LinearScheme::Input::fixed}, dynamic{LinearScheme::Weight::int8, LinearScheme::Input::dynamic};
+constexpr LinearScheme fixed{LinearScheme::Weight::int8, LinearScheme::Input::fixed},
+    dynamic{LinearScheme::Weight::int8, LinearScheme::Input::dynamic};
 
 /// A copy of the model whose q, k and v of layer 0 have their first columns divided by 40.
 std::filesystem::path quiet_columns(const test::ScratchFolder& scratch, int count) {
@@ -27,13 +28,15 @@ std::filesystem::path quiet_columns(const test::ScratchFolder& scratch, int coun
     const StoredTensor& weight = *source.find(fmt::format("model.layers.0.self_attn.{}.weight", module));
     char* data = file.data() + 8 + header + weight.begin;
     for (std::int64_t i = 0; i < weight.elements(); ++i)
-      if (i % weight.shape[1] < count) format::store_element(data, DType::f32, i, format::load_element(data, DType::f32, i) / 40);
+      if (i % weight.shape[1] < count)
+        format::store_element(data, DType::f32, i, format::load_element(data, DType::f32, i) / 40);
   }
   scratch.file("model/model.safetensors", file);
   return scratch / "model";
 }
 
-/// Siblings q, k and v of layer 0 with made-up inputs: normal values, `loud` channels times 40, which the weights undo, and one value in `rare` times 30.
+/// Siblings q, k and v of layer 0 with made-up inputs: normal values, `loud` channels times 40, which the weights undo,
+/// and one value in `rare` times 30.
 struct Scene {
   test::ScratchFolder scratch;
   ThreadPool pool{2};
@@ -45,7 +48,8 @@ struct Scene {
   std::vector<double> importance;
   std::unique_ptr<SearchUnit> unit;
 
-  Scene(int loud, int rare) : checkpoint(Checkpoint::open(quiet_columns(scratch, loud))), modules(linear_modules(checkpoint.config())) {
+  Scene(int loud, int rare)
+      : checkpoint(Checkpoint::open(quiet_columns(scratch, loud))), modules(linear_modules(checkpoint.config())) {
     const std::int64_t columns = checkpoint.config().hidden_size, count = 96;
     std::mt19937 random(11);
     std::normal_distribution<float> normal;
@@ -63,7 +67,8 @@ struct Scene {
     judged.offer(values.data() + 64 * columns, 32);
     rows = SampledRows(learned, judged, columns);
     for (std::int64_t k = 0; k < columns; ++k) importance.push_back(statistics.mean_square(k));
-    unit = std::make_unique<SearchUnit>(std::vector<const LinearModule*>{&modules[0], &modules[1], &modules[2]}, checkpoint, rows, importance, pool);
+    unit = std::make_unique<SearchUnit>(std::vector<const LinearModule*>{&modules[0], &modules[1], &modules[2]},
+                                        checkpoint, rows, importance, pool);
   }
 
   std::vector<Smoothing> smoothings() {
@@ -88,7 +93,9 @@ struct Scene {
   double error(const OutlierChoice& choice, const LinearScheme& scheme) {
     UnitTrial trial(*unit, choice.smoothing, CodeGrid::of(scheme, options.range));
     double sum = 0;
-    for (const SplitDistance& d : scheme == fixed ? trial.with_fixed_input(choice.input_scale) : trial.with_dynamic_input()) sum += d.heldout.error;
+    for (const SplitDistance& d :
+         scheme == fixed ? trial.with_fixed_input(choice.input_scale) : trial.with_dynamic_input())
+      sum += d.heldout.error;
     return sum;
   }
 };
@@ -96,9 +103,11 @@ struct Scene {
 TEST(OutlierSearch, LoudChannelsAreSmoothed) {
   Scene scene(4, 0);
   for (const LinearScheme& scheme : {fixed, dynamic}) {
-    const OutlierChoice none = scene.choose(AntiOutlier::none, scheme), automatic = scene.choose(AntiOutlier::automatic, scheme);
+    const OutlierChoice none = scene.choose(AntiOutlier::none, scheme),
+                        automatic = scene.choose(AntiOutlier::automatic, scheme);
     EXPECT_TRUE(none.method == AntiOutlier::none && none.smoothing.factors.empty());
-    EXPECT_TRUE(automatic.method == AntiOutlier::smooth || automatic.method == AntiOutlier::both) << name_of(automatic.method);
+    EXPECT_TRUE(automatic.method == AntiOutlier::smooth || automatic.method == AntiOutlier::both)
+        << name_of(automatic.method);
     EXPECT_GT(automatic.smoothing.alpha, 0);
     EXPECT_LT(scene.error(automatic, scheme), scene.error(none, scheme) / 10);
   }
@@ -133,7 +142,8 @@ TEST(OutlierSearch, TheFixedScaleIsTheBestOfThoseTried) {
     return sum;
   };
   const double least = error_at(chosen.input_scale);
-  const auto points = scale_points(scene.statistics.absmax(), scene.statistics.percentile(99.9), CodeGrid::int8(127.5), DType::f32, false);
+  const auto points = scale_points(scene.statistics.absmax(), scene.statistics.percentile(99.9), CodeGrid::int8(127.5),
+                                   DType::f32, false);
   ASSERT_GT(points.size(), 5u);
   for (const ScalePoint& point : points) EXPECT_LE(point.clamped ? 0 : least, error_at(point.scale));
 }
@@ -169,13 +179,15 @@ TEST(Smoothing, FoldedFactorsUndoTheRoundingOfTheNorm) {
   std::vector<float> factors(64);
   std::mt19937 random(2);
   for (std::int64_t k = 0; k < 64; ++k) {
-    format::store_element(norm.memory.data(), DType::bf16, k, k == 5 ? 0 : 0.5 + static_cast<double>(random() % 1000) / 700);
+    format::store_element(norm.memory.data(), DType::bf16, k,
+                          k == 5 ? 0 : 0.5 + static_cast<double>(random() % 1000) / 700);
     factors[static_cast<std::size_t>(k)] = 0.1f + static_cast<float>(random() % 1000) / 77;
   }
   const std::vector<float> exact = as_folded(factors, norm.view, pool);
   const OwnedTensor folded = scaled_tensor(norm.view, {reciprocals(exact), {}}, pool);
   for (std::int64_t k = 0; k < 64; ++k) {
-    const double before = format::load_element(norm.memory.data(), DType::bf16, k), after = format::load_element(folded.memory.data(), DType::bf16, k);
+    const double before = format::load_element(norm.memory.data(), DType::bf16, k),
+                 after = format::load_element(folded.memory.data(), DType::bf16, k);
     const double factor = static_cast<double>(exact[static_cast<std::size_t>(k)]);
     EXPECT_NEAR(after * factor, before, before * 1e-6);
     if (k == 5) continue;  // a zero is not a quotient

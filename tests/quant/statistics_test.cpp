@@ -14,14 +14,17 @@ std::vector<float> random_rows(std::int64_t rows, std::int64_t columns) {
   std::mt19937 random(7);
   std::normal_distribution<float> normal;
   std::vector<float> values(static_cast<std::size_t>(rows * columns));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = normal(random) * (i % static_cast<std::size_t>(columns) == 3 ? 50.0f : 1.0f);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = normal(random) * (i % static_cast<std::size_t>(columns) == 3 ? 50.0f : 1.0f);
   return values;
 }
 
-InputStatistics statistics_of(const std::vector<float>& rows, std::int64_t columns, ThreadPool* pool, std::int64_t step) {
+InputStatistics statistics_of(const std::vector<float>& rows, std::int64_t columns, ThreadPool* pool,
+                              std::int64_t step) {
   InputStatistics statistics(columns);
   const auto count = static_cast<std::int64_t>(rows.size()) / columns;
-  for (std::int64_t r = 0; r < count; r += step) statistics.add(rows.data() + r * columns, std::min(step, count - r), pool);
+  for (std::int64_t r = 0; r < count; r += step)
+    statistics.add(rows.data() + r * columns, std::min(step, count - r), pool);
   return statistics;
 }
 
@@ -71,7 +74,8 @@ TEST(InputStatistics, ThreadsChangeNothing) {
 }
 
 TEST(InputStatistics, NotANumberIsSeen) {
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN(),
+                          -std::numeric_limits<float>::infinity()}) {
     std::vector<float> rows = random_rows(4, 9);
     EXPECT_TRUE(statistics_of(rows, 9, nullptr, 4).is_finite());
     rows[11] = bad;

@@ -27,12 +27,14 @@ OwnedTensor make_weight(DType dtype, std::int64_t rows, std::int64_t columns, do
 double element(const TensorView& t, std::int64_t i) { return format::load_element(t.data, t.dtype, i); }
 
 /// sum over k of importance * (w - scale * q)^2 of one row, in double.
-double row_error(const TensorView& w, const QuantizedWeight& q, std::int64_t row, const std::vector<float>& importance) {
+double row_error(const TensorView& w, const QuantizedWeight& q, std::int64_t row,
+                 const std::vector<float>& importance) {
   double error = 0;
   const std::int64_t columns = w.shape[1];
   for (std::int64_t k = 0; k < columns; ++k) {
     const double difference =
-        element(w, row * columns + k) - static_cast<double>(q.scales[static_cast<std::size_t>(row)]) * element(q.codes.view, row * columns + k);
+        element(w, row * columns + k) -
+        static_cast<double>(q.scales[static_cast<std::size_t>(row)]) * element(q.codes.view, row * columns + k);
     error += static_cast<double>(importance[static_cast<std::size_t>(k)]) * difference * difference;
   }
   return error;
@@ -93,10 +95,12 @@ TEST(QuantizeWeight, FactorsMultiplyColumnsAndRows) {
   for (std::size_t r = 0; r < 8; ++r) rows[r] = std::exp2(static_cast<float>(r) - 4);
   const OwnedTensor scaled = scaled_tensor(w.view, {columns, rows}, pool);
   for (std::int64_t i = 0; i < 8 * 64; ++i)
-    EXPECT_EQ(element(scaled.view, i), element(w.view, i) * static_cast<double>(columns[static_cast<std::size_t>(i % 64)]) *
+    EXPECT_EQ(element(scaled.view, i), element(w.view, i) *
+                                           static_cast<double>(columns[static_cast<std::size_t>(i % 64)]) *
                                            static_cast<double>(rows[static_cast<std::size_t>(i / 64)]));
   const std::vector<float> importance = uneven_importance(64);
-  const QuantizedWeight a = quantize_weight(w.view, {columns, rows}, CodeGrid::int8(127.5), DType::bf16, importance, pool);
+  const QuantizedWeight a =
+      quantize_weight(w.view, {columns, rows}, CodeGrid::int8(127.5), DType::bf16, importance, pool);
   const QuantizedWeight b = quantize_weight(scaled.view, {}, CodeGrid::int8(127.5), DType::bf16, importance, pool);
   EXPECT_EQ(a.scales, b.scales);
   EXPECT_EQ(std::memcmp(a.codes.memory.data(), b.codes.memory.data(), 8 * 64), 0);
@@ -107,7 +111,8 @@ TEST(QuantizeWeight, ZerosAndTinyValues) {
   OwnedTensor w(DType::f16, {2, 4});
   std::memset(w.memory.data(), 0, 16);
   format::store_element(w.memory.data(), DType::f16, 5, 0x1p-24);  // the smallest of all: its scale would be 0
-  const QuantizedWeight q = quantize_weight(w.view, {}, CodeGrid::int8(127.5), DType::f16, std::vector<float>(4, 1.0f), pool);
+  const QuantizedWeight q =
+      quantize_weight(w.view, {}, CodeGrid::int8(127.5), DType::f16, std::vector<float>(4, 1.0f), pool);
   EXPECT_EQ(q.scales[0], 1);
   EXPECT_EQ(static_cast<double>(q.scales[1]), 0x1p-24);
   for (std::int64_t i = 0; i < 8; ++i) EXPECT_EQ(element(q.codes.view, i), i == 5 ? 1 : 0);

@@ -70,7 +70,8 @@ TEST(Bisect, FindsNothingWhereNothingIsWrong) {
 TEST(Bisect, FindsTheWrongRule) {
   std::vector<Rule> rules(rewrite_rules().begin(), rewrite_rules().end());
   rules.push_back(text_rule(
-      "wrong-relu", RoundingClass::exact, "y = relu(x) -> y = abs(x)", [](const Match&) { return true; }, [](const Match&) { return Attributes(); }));
+      "wrong-relu", RoundingClass::exact, "y = relu(x) -> y = abs(x)", [](const Match&) { return true; },
+      [](const Match&) { return Attributes(); }));
   const BisectReport report = bisect(runs_of(), {.rules = &rules}, 1e-4);
   ASSERT_TRUE(report.culprit);
   EXPECT_EQ(report.culprit->rule, "wrong-relu");
@@ -115,7 +116,8 @@ TEST(Bisect, FindsTheBlockWithTheWrongKernel) {
 TEST(Bisect, FindsTheBlockWhoseValueHasTheNameOfAResult) {
   FusionOptions options;
   options.choose = [](const Region& region, Choice& choice) {
-    if (region.nodes.size() > 1 && region.nodes.back().problem.op->kind == OpKind::relu) choice.kernel = &off_by_one(*choice.kernel);
+    if (region.nodes.size() > 1 && region.nodes.back().problem.op->kind == OpKind::relu)
+      choice.kernel = &off_by_one(*choice.kernel);
   };
   const BisectReport report = bisect(runs_of(image, {1, 3, 8, 8}), options, 1e-4);
   ASSERT_TRUE(report.culprit);

@@ -1,4 +1,5 @@
-// What small graphs of models become on the CPU: the blocks as golden text, and the bits of operators one after another.
+// What small graphs of models become on the CPU: the blocks as golden text, and the bits of operators one after
+// another.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -10,7 +11,8 @@ namespace {
 
 /// The graph's integers, which stay below the rows that they pick.
 void fill_integers(const std::string& name, const TensorView& tensor) {
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) store(tensor, i, static_cast<double>((i * 7 + static_cast<std::int64_t>(name.size())) % 3 * (i % 17)));
+  for (std::int64_t i = 0; i < tensor.elements(); ++i)
+    store(tensor, i, static_cast<double>((i * 7 + static_cast<std::int64_t>(name.size())) % 3 * (i % 17)));
 }
 
 /// Results of a run with B sequences, and a line for each launch.
@@ -32,7 +34,8 @@ struct Ran {
       runner.executable.bind(value.name, inputs.back().view);
     }
     runner.executable.run(symbols);
-    for (const StepInfo& step : runner.executable.steps()) blocks += fmt::format("{}: {}\n", step.kernel, step.region.operators());
+    for (const StepInfo& step : runner.executable.steps())
+      blocks += fmt::format("{}: {}\n", step.kernel, step.region.operators());
     for (const GraphOutput& output : runner.graph.outputs()) {
       const TensorView view = runner.executable.output(output.name);
       OwnedTensor& copy = results.emplace_back(view.dtype, view.shape);
@@ -48,7 +51,8 @@ TEST(Blocks, EmbeddingsAndTheMaskAreOneEach) {
     EXPECT_GT(std::ranges::count(none.blocks, '\n'), 2 * std::ranges::count(full.blocks, '\n'));
     for (std::size_t r = 0; r < full.results.size(); ++r) {
       const TensorView &a = full.results[r].view, &b = none.results[r].view;
-      EXPECT_EQ(std::memcmp(a.data, b.data, static_cast<std::size_t>(dense_bytes(a.dtype, a.shape))), 0) << "result " << r;
+      EXPECT_EQ(std::memcmp(a.data, b.data, static_cast<std::size_t>(dense_bytes(a.dtype, a.shape))), 0)
+          << "result " << r;
     }
   }
 }

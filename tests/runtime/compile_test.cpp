@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "base/logger.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/type_text.hpp"
 #include "runtime/explain.hpp"
 #include "select/select.hpp"
 #include "tests/model/scratch.hpp"
@@ -26,14 +26,16 @@ TEST(Compile, ReportsItsSteps) {
     EXPECT_FALSE(step.note.empty()) << step.name;
   }
   for (const CompileStepInfo& step : compile_steps()) listed.emplace_back(step.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"verify", "mark-super-kernels", "dead-code", "common-subexpressions", "rewrite", "layouts", "rewrite-layouts",
-                                             "split-gates", "split-sums", "fuse", "fold-views", "select-kernels", "load-weights", "compile-kernels",
-                                             "plan-memory", "bind"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"verify", "mark-super-kernels", "dead-code", "common-subexpressions", "rewrite",
+                                      "layouts", "rewrite-layouts", "split-gates", "split-sums", "fuse", "fold-views",
+                                      "select-kernels", "load-weights", "compile-kernels", "plan-memory", "bind"}));
   EXPECT_EQ(names, listed);
   EXPECT_EQ(runner.report[4].note, "rope-and-cache 1, stack-linears 1");
   EXPECT_EQ(runner.report[10].note, "5 views, 11 launches left");
   EXPECT_EQ(runner.executable.steps().size(), 11u);
-  EXPECT_EQ(GraphRunner("dense", {.maximum = {}, .skip = {"rewrite"}, .dump_after = ""}).executable.steps().size(), 14u);
+  EXPECT_EQ(GraphRunner("dense", {.maximum = {}, .skip = {"rewrite"}, .dump_after = ""}).executable.steps().size(),
+            14u);
 }
 
 TEST(Compile, TwoMaximaShareOneWeightStore) {
@@ -65,7 +67,8 @@ TEST(Compile, TakesWhatWasMeasuredForEachRange) {
   WeightStore weights(load_by_name, pool);
   const auto device = make_cpu_device();
   constexpr std::string_view text =
-      "graph g {\n input %x : f32[tokens, 64]\n constant %w : f32[32, 64]\n %y = linear(%x, %w) : f32[tokens, 32]\n output y = %y\n}";
+      "graph g {\n input %x : f32[tokens, 64]\n constant %w : f32[32, 64]\n %y = linear(%x, %w) : f32[tokens, 32]\n "
+      "output y = %y\n}";
   Tuning tuning = Tuning::open((scratch / "tuning.db").string(), {}, nullptr);
   CompileOptions options;
   options.tuning = &tuning;
@@ -87,7 +90,9 @@ TEST(Compile, TakesWhatWasMeasuredForEachRange) {
     EXPECT_EQ(selected(most), "1 launches of 1 kernels, 1 as measured") << most;
     EXPECT_EQ(selected(most + most), "1 launches of 1 kernels") << "another bucket";
     tuning.database().put({key, "gemm.forgotten", "default", 1e-6, 0, "2026-03-01 14:05:09", {}});
-    EXPECT_EQ(selected(most), "1 launches of 1 kernels; 1 measured choice ignored: expected a kernel of this operator, found \"gemm.forgotten\" (1)");
+    EXPECT_EQ(selected(most),
+              "1 launches of 1 kernels; 1 measured choice ignored: expected a kernel of this operator, found "
+              "\"gemm.forgotten\" (1)");
   }
 }
 
@@ -98,7 +103,8 @@ TEST(Compile, RefusesWhatCannotRun) {
   const auto compiled = [&](std::string_view text, const CompileOptions& options) {
     return error_text([&] { compile(parse_unverified_graph(text), *device, weights, pool, options); });
   };
-  constexpr std::string_view norm = "graph g {\n input %x : f32[T, 8]\n %y = rms_norm(%x) : f32[T, 8]\n output y = %y\n}";
+  constexpr std::string_view norm =
+      "graph g {\n input %x : f32[T, 8]\n %y = rms_norm(%x) : f32[T, 8]\n output y = %y\n}";
   CompileOptions options;
   EXPECT_EQ(compiled(norm, options), "symbol 'T': expected a maximum of at least 1 to compile for, found 0");
   options.maximum.set(Symbol("T"), 4);
@@ -118,7 +124,8 @@ TEST(Compile, ErrorsOfKernelsNameTheScope) {
   Batch batch = std::move(batches()[2]);
   store(batch.inputs["slots"].view, 0, 1000);
   EXPECT_EQ(error_text([&] { runner.run(batch); }).substr(0, 26), "attention: rope_and_cache:");
-  EXPECT_EQ(error_text([&] { runner.executable.output("logits"); }), "output 'logits': expected a run that completed before it is read, found none");
+  EXPECT_EQ(error_text([&] { runner.executable.output("logits"); }),
+            "output 'logits': expected a run that completed before it is read, found none");
   store(batch.inputs["slots"].view, 0, -1);
   runner.run(batch);
   EXPECT_EQ(runner.executable.output("logits").shape.back(), 50);
@@ -142,8 +149,9 @@ TEST(Compile, OutputsMayBeInputsAndConstants) {
   const auto device = make_cpu_device();
   CompileOptions options;
   options.maximum.set(Symbol("T"), 4);
-  Executable executable =
-      compile(parse_graph("graph g {\n input %x : f32[T, 8]\n constant %w : f32[2, 3]\n output x = %x\n output w = %w\n}"), *device, weights, pool, options);
+  Executable executable = compile(
+      parse_graph("graph g {\n input %x : f32[T, 8]\n constant %w : f32[2, 3]\n output x = %x\n output w = %w\n}"),
+      *device, weights, pool, options);
   OwnedTensor x(DType::f32, {4, 8});
   executable.bind("x", x.view);
   SymbolValues symbols;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/text.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/compile.hpp"
 #include "tests/runtime/reversed.hpp"
 #include "tests/support/error_text.hpp"
@@ -18,7 +18,8 @@ struct Weights {
   WeightStore store{[this](const std::string& name, std::int64_t slice, const TensorView& to) {
                       requests.push_back(fmt::format("{}[{}] {}", name, slice, to.type().to_string()));
                       if (name == "absent") fail(Status::invalid_file, "tensor 'absent': expected one, found none");
-                      for (std::int64_t i = 0; i < to.elements(); ++i) cermet::store(to, i, static_cast<double>(100 * (name.back() - '0') + i));
+                      for (std::int64_t i = 0; i < to.elements(); ++i)
+                        cermet::store(to, i, static_cast<double>(100 * (name.back() - '0') + i));
                     },
                     pool};
 
@@ -70,9 +71,12 @@ TEST(Constants, ArePackedAsWeightsAre) {
 /// Names differ between graphs, and equal names may mean other elements.
 TEST(Constants, EqualOnesOfSeveralGraphsAreOne) {
   Weights weights;
-  const Graph a = parse_graph("graph a {\n constant %w1 : f32[2]\n constant %w2 : f32[2]\n constant %both : f32[4] = concat(%w1, %w2)\n}");
-  const Graph b = parse_graph("graph b {\n constant %w2 : f32[2]\n constant %w1 : f32[2]\n constant %pair : f32[4] = concat(%w1, %w2)\n}");
-  const Graph c = parse_graph("graph c {\n constant %w1 : f32[2]\n constant %w2 : f32[2]\n constant %both : f32[4] = concat(%w2, %w1)\n}");
+  const Graph a = parse_graph(
+      "graph a {\n constant %w1 : f32[2]\n constant %w2 : f32[2]\n constant %both : f32[4] = concat(%w1, %w2)\n}");
+  const Graph b = parse_graph(
+      "graph b {\n constant %w2 : f32[2]\n constant %w1 : f32[2]\n constant %pair : f32[4] = concat(%w1, %w2)\n}");
+  const Graph c = parse_graph(
+      "graph c {\n constant %w1 : f32[2]\n constant %w2 : f32[2]\n constant %both : f32[4] = concat(%w2, %w1)\n}");
   EXPECT_EQ(weights.store.get(a, a.find("both"), nullptr).data, weights.store.get(b, b.find("pair"), nullptr).data);
   EXPECT_EQ(weights.get(c, "both"), (std::vector<double>{200, 201, 100, 101}));
   EXPECT_EQ(weights.store.bytes(), 32);
@@ -90,19 +94,23 @@ TEST(Constants, ErrorsNameTheConstantAndWhatIsMissing) {
   const Graph graph = parse_graph(
       "graph g {\n constant %w1 : f32[2]\n constant %absent : f32[2]\n constant %both : f32[4] = concat(%w1, %absent)\n"
       " constant %sum : f32[4] = add(%both, %both)\n}");
-  EXPECT_EQ(error_text([&] { weights.get(graph, "both"); }), "constant 'both': operand 'absent': tensor 'absent': expected one, found none");
-  EXPECT_EQ(error_text([&] { weights.get(graph, "sum"); }),
-            "constant 'sum': operand 'both': constant 'both': operand 'absent': tensor 'absent': expected one, found none");
+  EXPECT_EQ(error_text([&] { weights.get(graph, "both"); }),
+            "constant 'both': operand 'absent': tensor 'absent': expected one, found none");
+  EXPECT_EQ(
+      error_text([&] { weights.get(graph, "sum"); }),
+      "constant 'sum': operand 'both': constant 'both': operand 'absent': tensor 'absent': expected one, found none");
   EXPECT_EQ(weights.store.bytes(), 0);
 }
 
 /// Three products of one operand, and one of their weights stacked.
 TEST(Constants, StackedProjectionsRunAsTheirParts) {
   const std::string head = "graph g {\n input %x : f32[3, 4]\n constant %w1 : f32[2, 4]\n constant %w2 : f32[3, 4]\n";
-  const Graph apart = parse_graph(head + " %a = linear(%x, %w1) : f32[3, 2]\n %b = linear(%x, %w2) : f32[3, 3]\n output a = %a\n output b = %b\n}");
-  const Graph stacked = parse_graph(head +
-                                    " constant %both : f32[5, 4] = concat(%w1, %w2)\n %y = linear(%x, %both) : f32[3, 5]\n"
-                                    " %a, %b = split(%y) {axis = -1, sizes = [2, 3]} : f32[3, 2], f32[3, 3]\n output a = %a\n output b = %b\n}");
+  const Graph apart = parse_graph(
+      head + " %a = linear(%x, %w1) : f32[3, 2]\n %b = linear(%x, %w2) : f32[3, 3]\n output a = %a\n output b = %b\n}");
+  const Graph stacked = parse_graph(
+      head +
+      " constant %both : f32[5, 4] = concat(%w1, %w2)\n %y = linear(%x, %both) : f32[3, 5]\n"
+      " %a, %b = split(%y) {axis = -1, sizes = [2, 3]} : f32[3, 2], f32[3, 3]\n output a = %a\n output b = %b\n}");
   Weights weights;
   const auto device = make_cpu_device();
   std::vector<std::vector<double>> results;

@@ -42,13 +42,17 @@ TEST(Context, KeepsWhatItMeasured) {
 }
 
 TEST(Context, RefusesWhatIsNotThere) {
-  EXPECT_EQ(error_text([] { Context({"gpu", 1}); }), "device 'gpu': expected cpu, cuda, cuda:INDEX, null or null:sm_CC");
+  EXPECT_EQ(error_text([] {
+              Context({"gpu", 1});
+            }),
+            "device 'gpu': expected cpu, cuda, cuda:INDEX, null or null:sm_CC");
   EXPECT_EQ(error_text([] { Context({"cpu", -1}); }), "threads: expected 0 to 1024, found -1");
   EXPECT_EQ(error_text([] { Context({"cpu", 1025}); }), "threads: expected 0 to 1024, found 1025");
   Context null({"null:sm_90", 1});
   EXPECT_EQ(error_text([&] { null.measure_limits(0.1); }), "device null:sm_90: expected one that computes");
   Context host({"cpu", 1});
-  EXPECT_EQ(error_text([&] { host.measure_gpu_limits(0.1); }), "device " + host.device().name() + ": expected a GPU that computes");
+  EXPECT_EQ(error_text([&] { host.measure_gpu_limits(0.1); }),
+            "device " + host.device().name() + ": expected a GPU that computes");
 }
 
 TEST(ModelledTime, IsThatOfTheSlowerPart) {
@@ -56,7 +60,8 @@ TEST(ModelledTime, IsThatOfTheSlowerPart) {
   limits.read_bytes_per_second = 100;
   limits.f32_operations_per_second = 10;
   limits.bf16_operations_per_second = 40;
-  const Problem product = make_problem(definition(OpKind::linear), {TensorType{DType::bf16, {2, 8}}, TensorType{DType::bf16, {4, 8}}}, {});
+  const Problem product =
+      make_problem(definition(OpKind::linear), {TensorType{DType::bf16, {2, 8}}, TensorType{DType::bf16, {4, 8}}}, {});
   const ModelledTime time = modelled_time(product, {120, 200}, limits);
   EXPECT_DOUBLE_EQ(time.moving, 2);
   EXPECT_DOUBLE_EQ(time.computing, 3) << "at the peak of bf16";

@@ -5,8 +5,8 @@
 #include <map>
 #include <thread>
 
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/compile.hpp"
 #include "tests/runtime/tokens.hpp"
 #include "tests/support/error_text.hpp"
@@ -18,12 +18,14 @@ const Dim T = Dim::symbol("T");
 
 /// A weight's elements: 0.5, 0.75, 1.0, ... repeating, so that every position of a row matters.
 void load_ramp(const std::string&, std::int64_t, const TensorView& destination) {
-  for (std::int64_t i = 0; i < destination.elements(); ++i) store(destination, i, 0.5 + 0.25 * static_cast<double>(i % 7));
+  for (std::int64_t i = 0; i < destination.elements(); ++i)
+    store(destination, i, 0.5 + 0.25 * static_cast<double>(i % 7));
 }
 
 OwnedTensor ramp(DType dtype, const Shape& shape, double start) {
   OwnedTensor tensor(dtype, shape);
-  for (std::int64_t i = 0; i < tensor.view.elements(); ++i) store(tensor.view, i, start + 0.125 * static_cast<double>(i % 23) - 1);
+  for (std::int64_t i = 0; i < tensor.view.elements(); ++i)
+    store(tensor.view, i, start + 0.125 * static_cast<double>(i % 23) - 1);
   return tensor;
 }
 
@@ -52,7 +54,8 @@ OwnedTensor two_norms_reference(const TensorView& x) {
 
 void expect_near(const TensorView& found, const TensorView& expected) {
   ASSERT_EQ(found.shape, expected.shape);
-  for (std::int64_t i = 0; i < expected.elements(); ++i) ASSERT_NEAR(load(found, i), load(expected, i), 1e-5) << "element " << i;
+  for (std::int64_t i = 0; i < expected.elements(); ++i)
+    ASSERT_NEAR(load(found, i), load(expected, i), 1e-5) << "element " << i;
 }
 
 struct Fixture {
@@ -91,23 +94,32 @@ TEST(Executable, ReadsStridedInputs) {
 TEST(Executable, RefusesWhatDoesNotFit) {
   Fixture f;
   Executable executable = f.compiled(two_norms(16), 8);
-  const OwnedTensor x = ramp(DType::f32, {5, 16}, 0), wide = ramp(DType::f32, {5, 17}, 0), half = ramp(DType::f16, {5, 16}, 0);
-  EXPECT_EQ(error_text([&] { executable.run(tokens(5)); }), "input 'x': expected memory of type f32[T, 16], found none bound");
+  const OwnedTensor x = ramp(DType::f32, {5, 16}, 0), wide = ramp(DType::f32, {5, 17}, 0),
+                    half = ramp(DType::f16, {5, 16}, 0);
+  EXPECT_EQ(error_text([&] { executable.run(tokens(5)); }),
+            "input 'x': expected memory of type f32[T, 16], found none bound");
   EXPECT_EQ(error_text([&] { executable.bind("x", wide.view); }), "input 'x': expected f32[T, 16], found f32[5, 17]");
   EXPECT_EQ(error_text([&] { executable.bind("x", half.view); }), "input 'x': expected f32[T, 16], found f16[5, 16]");
-  EXPECT_EQ(error_text([&] { executable.bind("w", x.view); }), "input 'w': expected an input of graph 'two_norms', found none of that name");
+  EXPECT_EQ(error_text([&] { executable.bind("w", x.view); }),
+            "input 'w': expected an input of graph 'two_norms', found none of that name");
   EXPECT_EQ(error_text([&] {
               executable.bind("x", TensorView(x.view.data, DType::f32, {5, 16}, {1, 5}));
             }),
             "input 'x': expected the last 1 dimensions to be dense, found dimensions [5, 16] with strides [1, 5]");
-  EXPECT_EQ(error_text([&] { executable.bind("x", TensorView(nullptr, DType::f32, {5, 16})); }), "input 'x': expected memory, found a null pointer");
-  EXPECT_EQ(error_text([&] { executable.output("y"); }), "output 'y': expected a run that completed before it is read, found none");
+  EXPECT_EQ(error_text([&] {
+              executable.bind("x", TensorView(nullptr, DType::f32, {5, 16}));
+            }),
+            "input 'x': expected memory, found a null pointer");
+  EXPECT_EQ(error_text([&] { executable.output("y"); }),
+            "output 'y': expected a run that completed before it is read, found none");
   executable.bind("x", x.view);
-  EXPECT_EQ(error_text([&] { executable.run(tokens(6)); }), "input 'x': expected room for f32[T, 16] = [6, 16], found [5, 16]");
+  EXPECT_EQ(error_text([&] { executable.run(tokens(6)); }),
+            "input 'x': expected room for f32[T, 16] = [6, 16], found [5, 16]");
   EXPECT_EQ(error_text([&] { executable.run(tokens(9)); }), "symbol 'T': expected 0 to 8, found 9");
   EXPECT_EQ(error_text([&] { executable.run(tokens(-1)); }), "symbol 'T': expected 0 to 8, found -1");
   executable.run(tokens(5));
-  EXPECT_EQ(error_text([&] { executable.output("z"); }), "output 'z': expected an output of graph 'two_norms', found none of that name");
+  EXPECT_EQ(error_text([&] { executable.output("z"); }),
+            "output 'z': expected an output of graph 'two_norms', found none of that name");
 }
 
 TEST(Executable, TwoOnOnePoolRunFromTwoThreads) {
@@ -127,12 +139,14 @@ TEST(Executable, TwoOnOnePoolRunFromTwoThreads) {
   other.join();
 }
 
-/// Rows of B sequences of T tokens flattened, and every second of H columns: dimensions that are no multiples of one symbol.
+/// Rows of B sequences of T tokens flattened, and every second of H columns: dimensions that are no multiples of one
+/// symbol.
 TEST(Executable, RunsWithDimensionsOfSeveralSymbols) {
   const Dim B = Dim::symbol("B");
   Graph graph;
   graph.name = "several";
-  const ValueId x = graph.add_input("x", {DType::f32, {B, T, 6}}), z = graph.add_input("z", {DType::f32, {ceil_div(B * T, 2), 6}});
+  const ValueId x = graph.add_input("x", {DType::f32, {B, T, 6}}),
+                z = graph.add_input("z", {DType::f32, {ceil_div(B * T, 2), 6}});
   const ValueId flat = graph.apply(OpKind::reshape, {x}, {{"shape", Ints{-1, 6}}});
   ASSERT_EQ(graph.type(flat).to_string(), "f32[B*T, 6]");
   const ValueId all = graph.apply(OpKind::concat, {flat, z}, {{"axis", std::int64_t{0}}});
@@ -156,7 +170,8 @@ TEST(Executable, RunsWithDimensionsOfSeveralSymbols) {
     const TensorView y = executable.output("y");
     ASSERT_EQ(y.shape, (Shape{b * t + (b * t + 1) / 2, 6}));
     for (std::int64_t i = 0; i < y.elements(); ++i)
-      ASSERT_EQ(load(y, i), 2 * (i < b * t * 6 ? load(from.view, i) : load(more.view, i - b * t * 6))) << b << " x " << t << ", element " << i;
+      ASSERT_EQ(load(y, i), 2 * (i < b * t * 6 ? load(from.view, i) : load(more.view, i - b * t * 6)))
+          << b << " x " << t << ", element " << i;
   }
 }
 

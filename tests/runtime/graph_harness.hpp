@@ -6,36 +6,43 @@
 #include <string>
 
 #include "graph/text.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/context.hpp"
 #include "tests/support/golden.hpp"
 
 namespace cermet {
 
-inline Graph test_graph(const std::string& name) { return parse_graph(read_text(CERMET_SOURCE_DIR "/tests/runtime/graphs/" + name + ".graph")); }
+inline Graph test_graph(const std::string& name) {
+  return parse_graph(read_text(CERMET_SOURCE_DIR "/tests/runtime/graphs/" + name + ".graph"));
+}
 
 /// Values of a tensor from its name alone: the same weights for kernels and references.
 inline void fill_by_name(const std::string& name, const TensorView& tensor) {
   std::mt19937 random(static_cast<std::mt19937::result_type>(std::hash<std::string>()(name)));
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) store(tensor, i, static_cast<double>(random() % 2001) / 1000 - 1);
+  for (std::int64_t i = 0; i < tensor.elements(); ++i)
+    store(tensor, i, static_cast<double>(random() % 2001) / 1000 - 1);
 }
 
 inline void load_by_name(const std::string& name, std::int64_t slice, const TensorView& destination) {
   if (slice < 0) return fill_by_name(name, destination);
-  OwnedTensor stack(destination.dtype, {slice + 1, destination.shape[0], destination.shape[1]});  // matrix e does not depend on those after it
+  OwnedTensor stack(destination.dtype, {slice + 1, destination.shape[0],
+                                        destination.shape[1]});  // matrix e does not depend on those after it
   fill_by_name(name, stack.view);
-  for (std::int64_t i = 0; i < destination.elements(); ++i) store(destination, i, load(stack.view, slice * destination.elements() + i));
+  for (std::int64_t i = 0; i < destination.elements(); ++i)
+    store(destination, i, load(stack.view, slice * destination.elements() + i));
 }
 
-/// A batch over the paged cache of dense.graph: sequence b has context[b] tokens, of which the last fresh[b] are new. Pages are assigned backwards.
+/// A batch over the paged cache of dense.graph: sequence b has context[b] tokens, of which the last fresh[b] are new.
+/// Pages are assigned backwards.
 struct Batch {
   std::vector<std::int64_t> context, fresh;
   SymbolValues symbols;
   std::map<std::string, OwnedTensor> inputs;
 
-  Batch(std::vector<std::int64_t> context_lens, std::vector<std::int64_t> new_tokens) : context(std::move(context_lens)), fresh(std::move(new_tokens)) {
+  Batch(std::vector<std::int64_t> context_lens, std::vector<std::int64_t> new_tokens)
+      : context(std::move(context_lens)), fresh(std::move(new_tokens)) {
     const auto sequences = static_cast<std::int64_t>(context.size());
     std::vector<double> ids, positions, slots, tables, starts{0}, rows;
     for (std::int64_t b = 0; b < sequences; ++b) {
@@ -123,11 +130,13 @@ struct GraphRunner {
   std::vector<CompileStep> report;
   Executable executable;
 
-  explicit GraphRunner(const std::string& name, CompileOptions options = {}, const std::string& device_name = "cpu", int threads = 2)
+  explicit GraphRunner(const std::string& name, CompileOptions options = {}, const std::string& device_name = "cpu",
+                       int threads = 2)
       : graph(test_graph(name)),
         context({device_name, threads}),
         weights(load_by_name, context.pool(), context.queue()),
-        executable(compile(graph, context.device(), weights, context.pool(), with_maximum(options, context.queue()), &report)) {}
+        executable(compile(graph, context.device(), weights, context.pool(), with_maximum(options, context.queue()),
+                           &report)) {}
   static CompileOptions with_maximum(CompileOptions options, const DeviceQueue& queue = {}) {
     options.queue = queue;
     options.maximum.set(Symbol("T"), max_tokens);

@@ -26,8 +26,9 @@ std::vector<std::vector<double>> results(GraphRunner& runner) {
   return all;
 }
 
-/// Sums in float32 and in double differ by about 1e-7 of their terms, so that their roundings to bfloat16, here and in the values before, are the same but
-/// for one in thousands; where one is not, a result moves by a step or two of its last place.
+/// Sums in float32 and in double differ by about 1e-7 of their terms, so that their roundings to bfloat16, here and in
+/// the values before, are the same but for one in thousands; where one is not, a result moves by a step or two of its
+/// last place.
 void expect_nearly_all_equal(const TensorView& found, const TensorView& wanted) {
   std::int64_t different = 0;
   for (std::int64_t i = 0; i < found.elements(); ++i) {
@@ -48,7 +49,8 @@ TEST_P(WholeGraph, ComputesWhatTheReferencesDo) {
       ASSERT_EQ(found.shape, wanted.shape) << output.name;
       if (found.dtype == DType::bf16) expect_nearly_all_equal(found, wanted);
       else
-        for (std::int64_t i = 0; i < found.elements(); ++i) ASSERT_NEAR(load(found, i), load(wanted, i), 2e-5) << output.name << " element " << i;
+        for (std::int64_t i = 0; i < found.elements(); ++i)
+          ASSERT_NEAR(load(found, i), load(wanted, i), 2e-5) << output.name << " element " << i;
     }
   }
 }
@@ -128,7 +130,8 @@ TEST_P(WholeGraph, NullDeviceGoesThroughTheMotions) {
   EXPECT_EQ(null.weights.bytes(), 0) << "no weight is read";
   EXPECT_EQ(null.executable.arena_bytes(), real.executable.arena_bytes());
   ASSERT_EQ(null.executable.steps().size(), real.executable.steps().size());
-  for (std::size_t i = 0; i < null.executable.steps().size(); ++i) EXPECT_EQ(null.executable.steps()[i].kernel, real.executable.steps()[i].kernel);
+  for (std::size_t i = 0; i < null.executable.steps().size(); ++i)
+    EXPECT_EQ(null.executable.steps()[i].kernel, real.executable.steps()[i].kernel);
   Batch batch = std::move(batches()[2]);
   null.run(batch);
   for (const GraphOutput& output : null.graph.outputs()) {
@@ -136,11 +139,14 @@ TEST_P(WholeGraph, NullDeviceGoesThroughTheMotions) {
     EXPECT_EQ(null.executable.output(output.name).shape, real.executable.output(output.name).shape);
   }
   for (const Value& value : null.graph.values())
-    if (value.kind == ValueKind::input) null.executable.bind(value.name, TensorView(nullptr, value.type.dtype, cermet::bind(value.type.dims, batch.symbols)));
+    if (value.kind == ValueKind::input)
+      null.executable.bind(value.name,
+                           TensorView(nullptr, value.type.dtype, cermet::bind(value.type.dims, batch.symbols)));
   null.executable.run(batch.symbols);
 }
 
-INSTANTIATE_TEST_SUITE_P(Graphs, WholeGraph, testing::Values("dense", "experts"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Graphs, WholeGraph, testing::Values("dense", "experts"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace cermet

@@ -1,4 +1,5 @@
-// Graphs of tens of thousands of nodes, as imported models have them: every step of compilation grows with the graph and not with its square.
+// Graphs of tens of thousands of nodes, as imported models have them: every step of compilation grows with the graph
+// and not with its square.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -15,9 +16,12 @@ namespace {
 
 constexpr int nodes_per_layer = 10;
 
-/// Layers with a residual, a stacked projection that is split, reshapes that cost nothing, products and elementwise operators.
+/// Layers with a residual, a stacked projection that is split, reshapes that cost nothing, products and elementwise
+/// operators.
 Graph layered_graph(int layers) {
-  std::string text = "graph large {\n input %x0 : f32[T, 16]\n constant %norm : f32[16]\n constant %up : f32[48, 16]\n constant %down : f32[16, 16]\n";
+  std::string text =
+      "graph large {\n input %x0 : f32[T, 16]\n constant %norm : f32[16]\n constant %up : f32[48, 16]\n constant %down "
+      ": f32[16, 16]\n";
   for (int i = 0; i < layers; ++i)
     text += fmt::format(
         R"( %n{0} = rms_norm(%x{0}, %norm) : f32[T, 16]  // layers.{0}
@@ -61,11 +65,13 @@ void keep_best(Times& best, const Times& times) {
   }
 }
 
-/// The first step that takes so much longer for four times the nodes that it cannot be n log n (4.6 times, and up to 7 where a cache holds one graph and not
-/// the other); n^2 is 16 times. Steps of a few milliseconds are too short to tell.
+/// The first step that takes so much longer for four times the nodes that it cannot be n log n (4.6 times, and up to 7
+/// where a cache holds one graph and not the other); n^2 is 16 times. Steps of a few milliseconds are too short to
+/// tell.
 std::optional<std::string> find_steep(const Times& small, const Times& large) {
   for (const auto& [step, seconds] : large)
-    if (seconds > 0.02 && seconds > 11 * small.at(step)) return fmt::format("{}: {:.4f} s for 5,000 nodes, {:.4f} s for 20,000", step, small.at(step), seconds);
+    if (seconds > 0.02 && seconds > 11 * small.at(step))
+      return fmt::format("{}: {:.4f} s for 5,000 nodes, {:.4f} s for 20,000", step, small.at(step), seconds);
   return std::nullopt;
 }
 
@@ -77,12 +83,14 @@ TEST_P(LargeGraph, CompilesInTimeInProportionToItsNodes) {
   compile_times(1, GetParam());  // kernels come from the cache from now on
   Times small, large;
   std::optional<std::string> steep;
-  for (int round = 0; round < 2 || (steep && round < 8); ++round) {  // the best of several: other processes cost cache and clock rate
+  for (int round = 0; round < 2 || (steep && round < 8);
+       ++round) {  // the best of several: other processes cost cache and clock rate
     keep_best(small, compile_times(500, GetParam()));
     keep_best(large, compile_times(2000, GetParam()));
     steep = find_steep(small, large);
   }
-  for (const auto& [step, seconds] : large) std::printf("  %-24s %7.4f s, %4.1f times that of a quarter\n", step.c_str(), seconds, seconds / small[step]);
+  for (const auto& [step, seconds] : large)
+    std::printf("  %-24s %7.4f s, %4.1f times that of a quarter\n", step.c_str(), seconds, seconds / small[step]);
   EXPECT_FALSE(steep) << *steep;
   EXPECT_LT(large["all, with verification"], 5);  // about half a second; a generous bound, because machines are shared
 }
@@ -95,13 +103,15 @@ TEST(Growth, OfASquareIsFound) {
       volatile int equal = 0;
       for (int i = 0; i < count; ++i)
         for (int j = 0; j < count; j += 4) equal = equal + (i == j);
-      keep_best(count == 5000 ? small : large, {{"square", static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC}});
+      keep_best(count == 5000 ? small : large,
+                {{"square", static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC}});
     }
   EXPECT_TRUE(find_steep(small, large)) << small["square"] << ' ' << large["square"];
   EXPECT_FALSE(find_steep({{"linear", 0.01}}, {{"linear", 0.05}}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, LargeGraph, testing::Values("cpu", "null:sm_90"), [](const auto& info) { return info.param == "cpu" ? "cpu" : "cuda"; });
+INSTANTIATE_TEST_SUITE_P(Devices, LargeGraph, testing::Values("cpu", "null:sm_90"),
+                         [](const auto& info) { return info.param == "cpu" ? "cpu" : "cuda"; });
 
 }  // namespace
 }  // namespace cermet

@@ -59,7 +59,8 @@ TEST(LimitsStore, RefusesWhatIsBrokenOrForeign) {
   const auto good = folder / "good.json";
   store_limits(*device, good, some_limits());
   const std::string text = content_of(good);
-  const auto refused = [&](std::string_view old, std::string_view replacement, std::initializer_list<std::string_view> fragments) {
+  const auto refused = [&](std::string_view old, std::string_view replacement,
+                           std::initializer_list<std::string_view> fragments) {
     const auto file = folder.file("bad.json", with(text, old, replacement));
     expect_error(Status::invalid_file, fragments, [&] { read_limits(*device, file); });
   };
@@ -68,7 +69,8 @@ TEST(LimitsStore, RefusesWhatIsBrokenOrForeign) {
   refused("null:sm_90", "NVIDIA H100", {"bad.json", "device", "\"null:sm_90\"", "NVIDIA H100"});
   refused("132", "114", {"bad.json", "multiprocessors", "114"});
   refused("\"driver\": \"\"", "\"driver\": \"12.8\"", {"bad.json", "driver", "12.8"});
-  refused("4500000000000.0", "-1", {"bad.json", "read_bytes_per_second", "expected a number from 1e+09 to 1e+15", "-1"});
+  refused("4500000000000.0", "-1",
+          {"bad.json", "read_bytes_per_second", "expected a number from 1e+09 to 1e+15", "-1"});
   refused("4500000000000.0", "1e300", {"bad.json", "read_bytes_per_second"});
   refused("4500000000000.0", "\"fast\"", {"bad.json", "read_bytes_per_second", "fast"});
   refused("\"launch_seconds\"", "\"launch\"", {"bad.json", "launch_seconds"});
@@ -83,7 +85,8 @@ TEST(LimitsStore, WritesOnlyWhatADeviceCanHave) {
   const auto device = make_null_device(90);
   DeviceLimits limits = some_limits();
   limits.read_bytes_per_second = 0;
-  expect_error(Status::invalid_argument, {"null:sm_90", "read_bytes_per_second", "found 0"}, [&] { store_limits(*device, folder / "a.json", limits); });
+  expect_error(Status::invalid_argument, {"null:sm_90", "read_bytes_per_second", "found 0"},
+               [&] { store_limits(*device, folder / "a.json", limits); });
   EXPECT_EQ(folder.entries(), 0);
   expect_error(Status::unsupported, {"expected a GPU"}, [&] { limits_file(*make_cpu_device()); });
   EXPECT_EQ(stored_limits(*device), nullptr) << "a device that computes nothing is chosen for by the data sheet";

@@ -23,7 +23,8 @@ void expect_valid(const std::vector<Lifetime>& blocks, const Placement& placemen
     ASSERT_LE(placement.offsets[i] + blocks[i].bytes, placement.bytes);
     for (std::size_t j = 0; j < i; ++j) {
       const bool together = blocks[i].first <= blocks[j].last && blocks[j].first <= blocks[i].last;
-      const bool apart = placement.offsets[i] + blocks[i].bytes <= placement.offsets[j] || placement.offsets[j] + blocks[j].bytes <= placement.offsets[i];
+      const bool apart = placement.offsets[i] + blocks[i].bytes <= placement.offsets[j] ||
+                         placement.offsets[j] + blocks[j].bytes <= placement.offsets[i];
       ASSERT_TRUE(!together || apart || blocks[i].bytes == 0 || blocks[j].bytes == 0) << "blocks " << i << " and " << j;
     }
   }
@@ -73,7 +74,8 @@ TEST(Placement, IsThatOfAllPairs) {
         }
       std::int64_t end = 0, best = -1, best_size = std::numeric_limits<std::int64_t>::max();
       for (const auto& [offset, last] : taken) {
-        if (offset - end >= round_up(blocks[i].bytes, 64) && offset - end < best_size) best = end, best_size = offset - end;
+        if (offset - end >= round_up(blocks[i].bytes, 64) && offset - end < best_size)
+          best = end, best_size = offset - end;
         end = std::max(end, last);
       }
       ASSERT_EQ(placement.offsets[i], best >= 0 ? best : end) << "round " << round << ", block " << i;
@@ -91,7 +93,8 @@ TEST(Placement, AlignsAndReachesTheLowerBoundOfAChain) {
   EXPECT_EQ(placement.lower_bound, 2 * 1024);
   EXPECT_EQ(place({}).bytes, 0);
   const std::vector<Lifetime> huge(3, {std::int64_t{1} << 62, 0, 0});
-  EXPECT_EQ(error_text([&] { place(huge); }), "memory plan: expected values of less than 2^63 bytes together, found more");
+  EXPECT_EQ(error_text([&] { place(huge); }),
+            "memory plan: expected values of less than 2^63 bytes together, found more");
 }
 
 TEST(DenseBytes, ChecksDimensions) {
@@ -99,7 +102,10 @@ TEST(DenseBytes, ChecksDimensions) {
   EXPECT_EQ(dense_bytes({DType::bf16, {T, 8, T}}, tokens(3)), 144) << "a type may hold several symbols";
   EXPECT_EQ(dense_bytes({DType::f32, {}}, {}), 4);
   EXPECT_EQ(dense_bytes({DType::f32, {1 << 30, 1 << 30, 1 << 30, 0}}, {}), 0);
-  EXPECT_EQ(error_text([&] { dense_bytes({DType::f32, {T + -5}}, tokens(3)); }), "dimension T-5 of f32[T-5]: expected a non-negative size, found -2");
+  EXPECT_EQ(error_text([&] {
+              dense_bytes({DType::f32, {T + -5}}, tokens(3));
+            }),
+            "dimension T-5 of f32[T-5]: expected a non-negative size, found -2");
   EXPECT_EQ(error_text([&] {
               dense_bytes({DType::f32, {T * (1 << 30), 1 << 30}}, tokens(4));
             }),
@@ -113,10 +119,14 @@ struct Planned {
 
   Planned(std::string_view text, const std::vector<std::int32_t>& views = {}) : graph(parse_graph(text)) {
     std::vector<FusionGroup> groups = plan_fusion(graph, tokens(16));
-    std::erase_if(groups, [&](const FusionGroup& group) { return std::find(views.begin(), views.end(), group.nodes[0]) != views.end(); });
+    std::erase_if(groups, [&](const FusionGroup& group) {
+      return std::find(views.begin(), views.end(), group.nodes[0]) != views.end();
+    });
     plan = plan_memory(graph, groups, views, tokens(16));
   }
-  std::int64_t offset(std::string_view name) const { return plan.offset[static_cast<std::size_t>(graph.find(name).index)]; }
+  std::int64_t offset(std::string_view name) const {
+    return plan.offset[static_cast<std::size_t>(graph.find(name).index)];
+  }
   std::int32_t root(std::string_view name) const { return plan.root[static_cast<std::size_t>(graph.find(name).index)]; }
   std::int32_t id(std::string_view name) const { return graph.find(name).index; }
 };
@@ -189,16 +199,23 @@ TEST(MemoryPlan, StateAndViewsShareMemory) {
 
 TEST(MemoryPlan, BranchesThatRunSideBySideShareNoMemory) {
   const Graph graph = parse_graph(
-      "graph g {\n  input %x : f32[8, 64]\n  %a = cast(%x) {out_dtype = \"bf16\"} : bf16[8, 64]\n  %b = softmax(%a) : bf16[8, 64]\n"
-      "  %c = cast(%b) {out_dtype = \"f32\"} : f32[8, 64]\n  %d = cast(%x) {out_dtype = \"bf16\"} : bf16[8, 64]\n  %e = sigmoid(%d) : bf16[8, 64]\n"
-      "  %f = cast(%e) {out_dtype = \"f32\"} : f32[8, 64]\n  %s = add(%c, %f) : f32[8, 64]\n  %y = cast(%s) {out_dtype = \"bf16\"} : bf16[8, 64]\n"
+      "graph g {\n  input %x : f32[8, 64]\n  %a = cast(%x) {out_dtype = \"bf16\"} : bf16[8, 64]\n  %b = softmax(%a) : "
+      "bf16[8, 64]\n"
+      "  %c = cast(%b) {out_dtype = \"f32\"} : f32[8, 64]\n  %d = cast(%x) {out_dtype = \"bf16\"} : bf16[8, 64]\n  %e "
+      "= sigmoid(%d) : bf16[8, 64]\n"
+      "  %f = cast(%e) {out_dtype = \"f32\"} : f32[8, 64]\n  %s = add(%c, %f) : f32[8, 64]\n  %y = cast(%s) {out_dtype "
+      "= \"bf16\"} : bf16[8, 64]\n"
       "  output y = %y\n}\n");
   const std::vector<FusionGroup> groups = plan_fusion(graph, {});
-  const auto planned = [&](std::int32_t walk) { return plan_memory(graph, groups, {}, {}, {}, std::vector<std::int32_t>(groups.size(), walk)); };
+  const auto planned = [&](std::int32_t walk) {
+    return plan_memory(graph, groups, {}, {}, {}, std::vector<std::int32_t>(groups.size(), walk));
+  };
   const auto share = [&](const MemoryPlan& plan, std::string_view some, std::string_view others) {
     for (const char a : some)
       for (const char b : others)
-        if (plan.offset[static_cast<std::size_t>(graph.find({&a, 1}).index)] == plan.offset[static_cast<std::size_t>(graph.find({&b, 1}).index)]) return true;
+        if (plan.offset[static_cast<std::size_t>(graph.find({&a, 1}).index)] ==
+            plan.offset[static_cast<std::size_t>(graph.find({&b, 1}).index)])
+          return true;
     return false;
   };
   const MemoryPlan one_by_one = planned(-1), side_by_side = planned(0);

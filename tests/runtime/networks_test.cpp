@@ -51,7 +51,9 @@ class Network {
   }
 
  private:
-  ValueId constant(const Dims& dims) { return graph_.add_constant(fmt::format("w{}", constants_++), {DType::f32, dims}); }
+  ValueId constant(const Dims& dims) {
+    return graph_.add_constant(fmt::format("w{}", constants_++), {DType::f32, dims});
+  }
   ValueId silu(ValueId x) { return graph_.apply(OpKind::mul, {x, graph_.apply(OpKind::sigmoid, {x})}); }
 
   void squeeze(std::int64_t few) {
@@ -80,16 +82,31 @@ Graph network_of(bool squeezes, std::initializer_list<Stage> stages, std::int64_
   network.convolve(32, 3, 2, 1);
   network.activate();
   for (const Stage& stage : stages)
-    for (std::int64_t i = 0; i < stage.times; ++i) network.bottleneck(stage.expansion, stage.taps, i == 0 ? stage.stride : 1, stage.outputs);
+    for (std::int64_t i = 0; i < stage.times; ++i)
+      network.bottleneck(stage.expansion, stage.taps, i == 0 ? stage.stride : 1, stage.outputs);
   return network.classify(features);
 }
 
 Graph efficientnet_b0() {
-  return network_of(true, {{1, 3, 1, 16, 1}, {6, 3, 2, 24, 2}, {6, 5, 2, 40, 2}, {6, 3, 2, 80, 3}, {6, 5, 1, 112, 3}, {6, 5, 2, 192, 4}, {6, 3, 1, 320, 1}},
+  return network_of(true,
+                    {{1, 3, 1, 16, 1},
+                     {6, 3, 2, 24, 2},
+                     {6, 5, 2, 40, 2},
+                     {6, 3, 2, 80, 3},
+                     {6, 5, 1, 112, 3},
+                     {6, 5, 2, 192, 4},
+                     {6, 3, 1, 320, 1}},
                     1280);
 }
 Graph mobilenet_v2() {
-  return network_of(false, {{1, 3, 1, 16, 1}, {6, 3, 2, 24, 2}, {6, 3, 2, 32, 3}, {6, 3, 2, 64, 4}, {6, 3, 1, 96, 3}, {6, 3, 2, 160, 3}, {6, 3, 1, 320, 1}},
+  return network_of(false,
+                    {{1, 3, 1, 16, 1},
+                     {6, 3, 2, 24, 2},
+                     {6, 3, 2, 32, 3},
+                     {6, 3, 2, 64, 4},
+                     {6, 3, 1, 96, 3},
+                     {6, 3, 2, 160, 3},
+                     {6, 3, 1, 320, 1}},
                     1280);
 }
 
@@ -104,8 +121,8 @@ std::string plan_of(const Graph& graph, FusionMode mode) {
   std::map<std::string, int> kinds;
   for (std::size_t g = 0; g < record.groups.size(); ++g)
     ++kinds[fmt::format("{}: {}", record.blocks[g].choice.kernel->name, record.groups[g].region.operators())];
-  std::string text =
-      fmt::format("  {}: {} blocks, {:.2f} MiB between them\n", name_of(mode), record.groups.size(), static_cast<double>(record.memory.total) / (1 << 20));
+  std::string text = fmt::format("  {}: {} blocks, {:.2f} MiB between them\n", name_of(mode), record.groups.size(),
+                                 static_cast<double>(record.memory.total) / (1 << 20));
   if (mode == FusionMode::full)
     for (const auto& [kind, count] : kinds) text += fmt::format("    {} {}\n", count, kind);
   return text;
@@ -140,7 +157,8 @@ std::vector<std::string> blocks_of_gate(const std::string& reader, FusionMode mo
 /// What a product would make larger waits for the one that reads it, where the mode lets a kernel compute it there.
 TEST(Networks, ValuesGrowWhereTheyAreRead) {
   using Blocks = std::vector<std::string>;
-  const std::string conv = "  %y = conv(%m, %v) {layout = \"nhwc\"} : f32[1, 7, 7, 16]", pool = "  %y = reduce_max(%m) {axes = [1]} : f32[1, 7, 32]";
+  const std::string conv = "  %y = conv(%m, %v) {layout = \"nhwc\"} : f32[1, 7, 7, 16]",
+                    pool = "  %y = reduce_max(%m) {axes = [1]} : f32[1, 7, 32]";
   EXPECT_EQ(blocks_of_gate(conv, FusionMode::full), (Blocks{"conv + sigmoid", "mul + conv"}));
   EXPECT_EQ(blocks_of_gate(conv, FusionMode::published), (Blocks{"conv + sigmoid + mul", "conv"}));
   EXPECT_EQ(blocks_of_gate(pool, FusionMode::full), (Blocks{"conv + sigmoid + mul", "reduce_max"}));
@@ -159,11 +177,14 @@ TEST(Networks, DerivedReductionsAreOneBlock) { expect_one_block_each("null"); }
 TEST(LongNetworks, DerivedReductionsAreOneBlockOnAGpu) { expect_one_block_each("null:sm_90"); }
 
 TEST(Networks, BlocksAreNotMoreThanTheyWere) {
-  cpu::force_isa(std::min(cpu::Isa::avx512_bf16, cpu::supported_isas().back()));  // tiles take some products, on machines that have them
+  cpu::force_isa(std::min(cpu::Isa::avx512_bf16,
+                          cpu::supported_isas().back()));  // tiles take some products, on machines that have them
   std::string text;
-  for (const auto& [name, graph] : {std::pair("EfficientNet-B0", efficientnet_b0()), std::pair("MobileNetV2", mobilenet_v2())}) {
+  for (const auto& [name, graph] :
+       {std::pair("EfficientNet-B0", efficientnet_b0()), std::pair("MobileNetV2", mobilenet_v2())}) {
     text += fmt::format("{}\n", name);
-    for (const FusionMode mode : {FusionMode::none, FusionMode::published, FusionMode::full}) text += plan_of(graph, mode);
+    for (const FusionMode mode : {FusionMode::none, FusionMode::published, FusionMode::full})
+      text += plan_of(graph, mode);
   }
   cpu::force_isa(cpu::supported_isas().back());
   expect_golden("runtime/golden/networks.txt", text);

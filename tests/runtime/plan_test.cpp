@@ -88,12 +88,16 @@ TEST(Overlap, FollowsFromTheBytes) {
     EXPECT_EQ(found->second, order[left_out].after);
     EXPECT_TRUE(found->written.overlaps(found->touched));
   }
-  EXPECT_EQ(error_text([&] { find_overlap(plan, std::vector<LaunchOrder>{{3, 2}}); }), "order: expected launches before later ones of 6, found 3 before 2");
+  EXPECT_EQ(error_text([&] {
+              find_overlap(plan, std::vector<LaunchOrder>{{3, 2}});
+            }),
+            "order: expected launches before later ones of 6, found 3 before 2");
 }
 
 TEST(ExecutablePlan, OfTheHostCallsEveryKernelOnce) {
   GraphRunner runner("dense");
-  EXPECT_EQ(error_text([&] { runner.executable.plan(); }), "plan of graph 'dense': expected a run before it is read, found none");
+  EXPECT_EQ(error_text([&] { runner.executable.plan(); }),
+            "plan of graph 'dense': expected a run before it is read, found none");
   for (const Batch& batch : batches()) {
     runner.run(batch);
     const Plan& plan = runner.executable.plan();
@@ -117,7 +121,8 @@ TEST(ExecutablePlan, OfTheHostCallsEveryKernelOnce) {
 TEST(ExecutablePlan, MemoryThatIsUsedAgainKeepsLaunchesInOrder) {
   const Context context({"cpu", 1});
   WeightStore weights(load_by_name, context.pool());
-  Executable executable = compile(parse_graph(R"(graph reuse {
+  Executable executable =
+      compile(parse_graph(R"(graph reuse {
     input %x : f32[8, 64]
     input %i : i32[8]
     %a = gather(%x, %i) : f32[8, 64]
@@ -127,7 +132,7 @@ TEST(ExecutablePlan, MemoryThatIsUsedAgainKeepsLaunchesInOrder) {
     output side = %side
     output c = %c
   })"),
-                                  context.device(), weights, context.pool(), {.maximum = {}, .skip = {"common-subexpressions"}});
+              context.device(), weights, context.pool(), {.maximum = {}, .skip = {"common-subexpressions"}});
   const OwnedTensor x(DType::f32, {8, 64});
   OwnedTensor i(DType::i32, {8});
   for (std::int64_t row = 0; row < 8; ++row) store(i.view, row, 7.0 - static_cast<double>(row));
@@ -150,10 +155,10 @@ TEST(ExecutablePlan, KernelsSayWhatEachOfTheirLaunchesTouches) {
   WeightStore weights(load_by_name, context.pool(), context.queue());
   CompileOptions options;
   options.queue = context.queue();
-  Executable executable = compile(
-      parse_graph(
-          "graph g {\n input %x : f32[8, 64]\n %q, %s = dynamic_quant(%x) {granularity = \"tensor\"} : i8[8, 64], f32[]\n output q = %q\n output s = %s\n}"),
-      context.device(), weights, context.pool(), options);
+  Executable executable =
+      compile(parse_graph("graph g {\n input %x : f32[8, 64]\n %q, %s = dynamic_quant(%x) {granularity = \"tensor\"} : "
+                          "i8[8, 64], f32[]\n output q = %q\n output s = %s\n}"),
+              context.device(), weights, context.pool(), options);
   executable.bind("x", TensorView(memory, DType::f32, {8, 64}));
   executable.run({});
   const Plan& plan = executable.plan();

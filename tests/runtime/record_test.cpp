@@ -27,7 +27,8 @@ CompileRecord record_in(FusionMode mode) {
   const Context context(ContextOptions{.device = "null", .threads = 1});
   Context own = context.with_own_stream();
   std::vector<CompileRecord> records;
-  const Session session(parse_graph(network), own, load_by_name, {.maximum = {}, .skip = {}, .fusion = {.mode = mode, .records = &records}});
+  const Session session(parse_graph(network), own, load_by_name,
+                        {.maximum = {}, .skip = {}, .fusion = {.mode = mode, .records = &records}});
   EXPECT_EQ(records.size(), 1u);
   const CompileRecord& record = records.at(0);
   EXPECT_EQ(record.groups.size(), session.executable().steps().size());
@@ -75,14 +76,15 @@ std::vector<std::string> blocks_of(const std::string& text) {
   const Context context(ContextOptions{.device = "null", .threads = 1});
   Context own = context.with_own_stream();
   std::vector<CompileRecord> records;
-  const Session session(parse_graph(text), own, load_by_name, {.maximum = {}, .skip = {}, .fusion = {.mode = FusionMode::full, .records = &records}});
+  const Session session(parse_graph(text), own, load_by_name,
+                        {.maximum = {}, .skip = {}, .fusion = {.mode = FusionMode::full, .records = &records}});
   std::vector<std::string> blocks;
   for (const FusionGroup& group : records.at(0).groups) blocks.push_back(group.region.operators());
   return blocks;
 }
 
-/// A part of a U-Net as exporters write it: its norms read and write images with their channels last, joints of channels with them, and gates of GELU are
-/// computed where the next product packs its rows.
+/// A part of a U-Net as exporters write it: its norms read and write images with their channels last, joints of
+/// channels with them, and gates of GELU are computed where the next product packs its rows.
 TEST(CompileRecord, BlocksOfAUNet) {
   const std::vector<std::string> expected{
       "transpose + conv",

@@ -1,7 +1,7 @@
 // A layout of weights that a test can see: every matrix upside down, row N-1 first.
 #pragma once
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/weights.hpp"
 
 namespace cermet {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/text.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "tests/model/plugin.hpp"
 #include "tests/support/error_text.hpp"
 
@@ -25,7 +25,8 @@ constexpr std::string_view classifier = R"(graph classifier {
 })";
 
 void load_short_ramp(const std::string&, std::int64_t, const TensorView& destination) {
-  for (std::int64_t i = 0; i < destination.elements(); ++i) store(destination, i, 0.25 * static_cast<double>(i % 5) - 0.5);
+  for (std::int64_t i = 0; i < destination.elements(); ++i)
+    store(destination, i, 0.25 * static_cast<double>(i % 5) - 0.5);
 }
 
 SessionOptions options_for(std::int64_t most) {
@@ -47,7 +48,8 @@ std::vector<double> first_row(const TensorView& x) {
   std::vector<double> scores(3);
   double sum = 0;
   for (std::int64_t c = 0; c < 3; ++c) {
-    for (std::int64_t i = 0; i < 6; ++i) scores[static_cast<std::size_t>(c)] += load(x, i) / (1 + std::exp(-load(x, i))) * load(w.view, c * 6 + i);
+    for (std::int64_t i = 0; i < 6; ++i)
+      scores[static_cast<std::size_t>(c)] += load(x, i) / (1 + std::exp(-load(x, i))) * load(w.view, c * 6 + i);
     sum += std::exp(scores[static_cast<std::size_t>(c)]);
   }
   for (double& s : scores) s = std::exp(s) / sum;
@@ -59,7 +61,8 @@ TEST(Session, RunsAnyGraphByTheShapesOfItsInputs) {
   Session session(parse_graph(classifier), context, load_short_ramp, options_for(8));
   EXPECT_GE(session.weights().bytes(), 3 * 6 * 4);
   for (const std::int64_t n : {5, 1, 8, 5}) {
-    const OwnedTensor x = filled(DType::f32, {n, 6}, 0.25), bias = filled(DType::f32, {n + 1, 3}, 0.5), keep = filled(DType::i32, {2}, 1);
+    const OwnedTensor x = filled(DType::f32, {n, 6}, 0.25), bias = filled(DType::f32, {n + 1, 3}, 0.5),
+                      keep = filled(DType::i32, {2}, 1);
     session.bind("x", x.view);
     session.bind("bias", bias.view);
     session.bind("keep", keep.view);
@@ -82,7 +85,8 @@ TEST(Session, WritesResultsIntoTheCallersMemory) {
   graph.add_output("raw", graph.find("x"));
   Session session(graph, context, load_short_ramp, options_for(8));
   const auto run = [&](std::int64_t rows) {
-    OwnedTensor x = filled(DType::f32, {rows, 6}, 0.5), bias = filled(DType::f32, {rows + 1, 3}, 1), keep(DType::i32, {1});
+    OwnedTensor x = filled(DType::f32, {rows, 6}, 0.5), bias = filled(DType::f32, {rows + 1, 3}, 1),
+                keep(DType::i32, {1});
     store(keep.view, 0, 0);
     session.bind("x", x.view);
     session.bind("bias", bias.view);
@@ -90,13 +94,15 @@ TEST(Session, WritesResultsIntoTheCallersMemory) {
     session.run();
     const std::vector<double> expected = first_row(x.view);
     for (const char* name : {"p", "again"})
-      for (std::int64_t c = 0; c < 3; ++c) EXPECT_NEAR(load(session.output(name), c), expected[static_cast<std::size_t>(c)], 1e-6) << name;
+      for (std::int64_t c = 0; c < 3; ++c)
+        EXPECT_NEAR(load(session.output(name), c), expected[static_cast<std::size_t>(c)], 1e-6) << name;
   };
   OwnedTensor own(DType::f32, {8, 3});
   EXPECT_TRUE(session.bind_result("p", own.memory.data()));
   EXPECT_FALSE(session.bind_result("again", own.memory.data())) << "the same value under another name";
   EXPECT_FALSE(session.bind_result("raw", own.memory.data())) << "an input";
-  EXPECT_EQ(error_text([&] { session.bind_result("q", nullptr); }), "output 'q': expected an output of graph 'classifier', found none of that name");
+  EXPECT_EQ(error_text([&] { session.bind_result("q", nullptr); }),
+            "output 'q': expected an output of graph 'classifier', found none of that name");
   for (const std::int64_t rows : {3, 8, 3}) {
     run(rows);
     EXPECT_EQ(session.output("p").data, own.memory.data());
@@ -113,21 +119,26 @@ TEST(Session, WritesResultsIntoTheCallersMemory) {
 TEST(Session, RefusesShapesThatNoValuesGive) {
   Context context({"cpu", 1});
   Session session(parse_graph(classifier), context, load_short_ramp, options_for(8));
-  const OwnedTensor x = filled(DType::f32, {5, 6}, 1), bias = filled(DType::f32, {5, 3}, 1), keep = filled(DType::i32, {2}, 1);
+  const OwnedTensor x = filled(DType::f32, {5, 6}, 1), bias = filled(DType::f32, {5, 3}, 1),
+                    keep = filled(DType::i32, {2}, 1);
   EXPECT_EQ(error_text([&] { session.run(); }), "input 'x': expected memory of type f32[N, 6], found none bound");
   session.bind("x", x.view);
   session.bind("bias", bias.view);
   session.bind("keep", keep.view);
-  EXPECT_EQ(error_text([&] { session.run(); }), "input 'bias': expected f32[N+1, 3] = [6, 3], as other inputs have it, found [5, 3]");
+  EXPECT_EQ(error_text([&] { session.run(); }),
+            "input 'bias': expected f32[N+1, 3] = [6, 3], as other inputs have it, found [5, 3]");
   const OwnedTensor long_x = filled(DType::f32, {9, 6}, 1), long_bias = filled(DType::f32, {10, 3}, 1);
   session.bind("x", long_x.view);
   session.bind("bias", long_bias.view);
   EXPECT_EQ(error_text([&] { session.run(); }), "symbol 'N': expected 0 to 8, found 9");
-  EXPECT_EQ(error_text([&] { session.bind("y", x.view); }), "input 'y': expected an input of graph 'classifier', found none of that name");
-  EXPECT_EQ(error_text([&] { session.output("p"); }), "output 'p': expected a run that completed before it is read, found none");
+  EXPECT_EQ(error_text([&] { session.bind("y", x.view); }),
+            "input 'y': expected an input of graph 'classifier', found none of that name");
+  EXPECT_EQ(error_text([&] { session.output("p"); }),
+            "output 'p': expected a run that completed before it is read, found none");
 
-  Session untold(parse_graph("graph g {\n input %x : f32[2*N]\n input %y : f32[4]\n %z = silu(%x) : f32[2*N]\n output z = %z\n}"), context, load_short_ramp,
-                 options_for(8));
+  Session untold(
+      parse_graph("graph g {\n input %x : f32[2*N]\n input %y : f32[4]\n %z = silu(%x) : f32[2*N]\n output z = %z\n}"),
+      context, load_short_ramp, options_for(8));
   const OwnedTensor odd = filled(DType::f32, {5}, 1), four = filled(DType::f32, {4}, 1);
   untold.bind("x", odd.view);
   untold.bind("y", four.view);
@@ -142,7 +153,8 @@ TEST(Session, FastRoundingKeepsWhatAKernelPassesOn) {
     const LoadWeight ones = [](const std::string&, std::int64_t, const TensorView& destination) {
       for (std::int64_t i = 0; i < destination.elements(); ++i) store(destination, i, 1);
     };
-    Session session(parse_graph("graph g {\n input %x : bf16[2, 2]\n input %one : bf16[2, 4]\n constant %w : bf16[4, 2]\n %y = linear(%x, %w) : bf16[2, 4]\n"
+    Session session(parse_graph("graph g {\n input %x : bf16[2, 2]\n input %one : bf16[2, 4]\n constant %w : bf16[4, "
+                                "2]\n %y = linear(%x, %w) : bf16[2, 4]\n"
                                 " %z = sub(%y, %one) : bf16[2, 4]\n output z = %z\n}"),
                     context, ones, options);
     OwnedTensor x(DType::bf16, {2, 2}), one(DType::bf16, {2, 4});

@@ -33,7 +33,8 @@ TEST(ViewLayout, HeadsOfAColumnPiece) {
   EXPECT_TRUE(trailing_dense(layout->front(), heads.outputs[0], 2));
   EXPECT_FALSE(trailing_dense(layout->front(), heads.outputs[0], 3));
   const TensorType rows{DType::bf16, {6, 8}};
-  EXPECT_FALSE(view_layouts(make_problem(definition(OpKind::reshape), {rows}, {{"shape", Ints{48}}}), column)) << "rows apart cannot become one";
+  EXPECT_FALSE(view_layouts(make_problem(definition(OpKind::reshape), {rows}, {{"shape", Ints{48}}}), column))
+      << "rows apart cannot become one";
 }
 
 TEST(ViewLayout, HeadsOfColumnsOfABatch) {
@@ -82,7 +83,8 @@ std::vector<float> run(const char* text, const std::vector<std::string>& skip, s
 
 TEST(ViewLayout, StridedPiecesGiveTheSameResultsAsCopies) {
   const char* text =
-      "graph g {\n input %x : f32[T, 12]\n %n = neg(%x) : f32[T, 12]\n %a, %b = split(%n) {axis = -1, sizes = [4, 8]} : f32[T, 4], f32[T, 8]\n"
+      "graph g {\n input %x : f32[T, 12]\n %n = neg(%x) : f32[T, 12]\n %a, %b = split(%n) {axis = -1, sizes = [4, 8]} "
+      ": f32[T, 4], f32[T, 8]\n"
       " %h = reshape(%b) {shape = [0, 2, 4]} : f32[T, 2, 4]\n"
       " %s = softmax(%h) : f32[T, 2, 4]\n %m = neg(%a) : f32[T, 4]\n %flat = reshape(%s) {shape = [0, 8]} : f32[T, 8]\n"
       " %y = concat(%m, %flat, %b) {axis = 1} : f32[T, 20]\n output y = %y\n}";
@@ -93,7 +95,8 @@ TEST(ViewLayout, StridedPiecesGiveTheSameResultsAsCopies) {
 
 TEST(ViewLayout, ResultsOfTheGraphAreCopied) {
   std::string note;
-  run("graph g {\n input %x : f32[T, 12]\n %n = neg(%x) : f32[T, 12]\n %a, %y = split(%n) {axis = 1, sizes = [4, 8]} : f32[T, 4], f32[T, 8]\n output y = %y\n}",
+  run("graph g {\n input %x : f32[T, 12]\n %n = neg(%x) : f32[T, 12]\n %a, %y = split(%n) {axis = 1, sizes = [4, 8]} : "
+      "f32[T, 4], f32[T, 8]\n output y = %y\n}",
       {}, note);
   EXPECT_EQ(note.substr(0, 8), "0 views,") << note;
 }

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "tests/runtime/reversed.hpp"
 #include "tests/support/error_text.hpp"
 
@@ -51,7 +51,8 @@ TEST(WeightStore, ReadsOnceForEachFormAndType) {
   EXPECT_EQ(source.store.bytes(), 48 + 24 + 12);
   EXPECT_EQ(load(plain, 0), 0);
   EXPECT_EQ(load(packed, 0), 4);
-  EXPECT_EQ(packed.shape, type.is_constant() ? bind(type.dims, {}) : Shape()) << "a packed weight keeps its logical shape";
+  EXPECT_EQ(packed.shape, type.is_constant() ? bind(type.dims, {}) : Shape())
+      << "a packed weight keeps its logical shape";
 }
 
 TEST(WeightStore, PacksStacksMatrixByMatrix) {
@@ -70,7 +71,10 @@ TEST(WeightStore, EmptyWeightsAndErrors) {
   EXPECT_EQ(source.store.get("none", {DType::f32, {0, 4}}, nullptr).elements(), 0);
   EXPECT_EQ(source.store.get("none", {DType::f32, {0, 3, 4}}, &reversed).elements(), 0);
   for (int attempt = 0; attempt < 2; ++attempt)
-    EXPECT_EQ(error_text([&] { source.store.get("absent", {DType::f32, {2, 2}}, nullptr); }), "tensor 'absent': expected one, found none");
+    EXPECT_EQ(error_text([&] {
+                source.store.get("absent", {DType::f32, {2, 2}}, nullptr);
+              }),
+              "tensor 'absent': expected one, found none");
   EXPECT_EQ(source.store.bytes(), 0) << "what failed to load is not held";
 }
 

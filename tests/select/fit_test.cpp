@@ -1,4 +1,5 @@
-// Models of costs that are held to measured choices: regions from their stored text, factors of kernels, and the file that keeps them.
+// Models of costs that are held to measured choices: regions from their stored text, factors of kernels, and the file
+// that keeps them.
 #include "select/tune/fit.hpp"
 
 #include <gtest/gtest.h>
@@ -6,7 +7,7 @@
 #include <cmath>
 
 #include "device/device.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/cost_factors.hpp"
 #include "select/select.hpp"
 #include "tests/model/scratch.hpp"
@@ -16,7 +17,8 @@ namespace cermet {
 namespace {
 
 Problem product_on(const Target* target, Dim m, std::int64_t n, std::int64_t k) {
-  Problem problem = make_problem(definition(OpKind::linear), {TensorType{DType::bf16, {m, k}}, TensorType{DType::bf16, {n, k}}}, {});
+  Problem problem =
+      make_problem(definition(OpKind::linear), {TensorType{DType::bf16, {m, k}}, TensorType{DType::bf16, {n, k}}}, {});
   problem.constant_inputs = 2;
   problem.target = target;
   return problem;
@@ -34,15 +36,20 @@ TEST(CostFit, ReadsRegionsFromTheirStoredText) {
     EXPECT_FALSE(region.is_constant(0));
     EXPECT_EQ(region.target(), device->target());
   }
-  EXPECT_EQ(region_of_tuning_text(tuning_text(symbolic), nullptr).maximum()[Symbol("s0")], 512) << "the end of its bucket";
+  EXPECT_EQ(region_of_tuning_text(tuning_text(symbolic), nullptr).maximum()[Symbol("s0")], 512)
+      << "the end of its bucket";
   const std::string several =
-      "{n0 = rms_norm($0: f32[1, 4096], $1: f32[4096]); n1 = linear(strict n0, $2: bf16[6144, 4096])} anchor n1 -> n1; constant $1; constant $2";
+      "{n0 = rms_norm($0: f32[1, 4096], $1: f32[4096]); n1 = linear(strict n0, $2: bf16[6144, 4096])} anchor n1 -> n1; "
+      "constant $1; constant $2";
   const Region region = region_of_tuning_text(several, nullptr);
   EXPECT_EQ(region.nodes.size(), 2u);
   EXPECT_TRUE(region.is_constant(1) && region.is_constant(2) && !region.is_constant(0));
-  EXPECT_NE(error_text([] { region_of_tuning_text("silu(f32[8]); constant $4", nullptr); }).find("expected at most 1 operands, found constant $4"),
+  EXPECT_NE(error_text([] {
+              region_of_tuning_text("silu(f32[8]); constant $4", nullptr);
+            }).find("expected at most 1 operands, found constant $4"),
             std::string::npos);
-  EXPECT_NE(error_text([] { region_of_tuning_text("silu(f32[8]); constant $x", nullptr); }).find("expected a number"), std::string::npos);
+  EXPECT_NE(error_text([] { region_of_tuning_text("silu(f32[8]); constant $x", nullptr); }).find("expected a number"),
+            std::string::npos);
 }
 
 /// An entry whose winner and rivals took `factor` times what models say.
@@ -63,8 +70,8 @@ TuningEntry entry_for(const Problem& problem, double factor) {
 TEST(CostFit, FindsTheFactorOfAKernel) {
   const auto device = make_null_device(90);
   const auto problem = [&](std::int64_t m, std::int64_t n) { return product_on(device->target(), m, n, 4096); };
-  std::vector<TuningEntry> entries{entry_for(problem(64, 4096), 1.4), entry_for(problem(512, 4096), 1.5), entry_for(problem(2048, 4096), 1.5),
-                                   entry_for(problem(512, 6144), 1.6)};
+  std::vector<TuningEntry> entries{entry_for(problem(64, 4096), 1.4), entry_for(problem(512, 4096), 1.5),
+                                   entry_for(problem(2048, 4096), 1.5), entry_for(problem(512, 6144), 1.6)};
   entries.push_back(entries.front());
   entries.back().key.region = "no region";
   const std::vector<CostFit> fits = fit_costs(entries, device->target());
@@ -102,11 +109,13 @@ TEST(CostFactors, AreKeptBesideTheMeasuredChoices) {
 
 TEST(CostFactors, DamagedOnesArePassedOver) {
   const test::ScratchFolder folder;
-  for (const char* text : {"", "{", "[]", "{\"cermet_costs\": 2, \"devices\": {}}", "{\"cermet_costs\": 1, \"devices\": {\"a\": {\"k\": 1e9}}}",
+  for (const char* text : {"", "{", "[]", "{\"cermet_costs\": 2, \"devices\": {}}",
+                           "{\"cermet_costs\": 1, \"devices\": {\"a\": {\"k\": 1e9}}}",
                            "{\"cermet_costs\": 1, \"devices\": {\"a\": {\"k\": \"1\"}}}", "{\"cermet_costs\": 1}"})
     EXPECT_TRUE(CostFactors::read(folder.file("costs.json", text)).empty()) << text;
   EXPECT_TRUE(CostFactors::read(folder / "none.json").empty());
-  EXPECT_NE(error_text([&] { CostFactors().write(folder.file("file", "") / "costs.json"); }).find("file"), std::string::npos);
+  EXPECT_NE(error_text([&] { CostFactors().write(folder.file("file", "") / "costs.json"); }).find("file"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -11,11 +11,13 @@ class Landscape {
  public:
   using Seconds = std::function<double(const Config& complete)>;
   /// A kernel whose own choice takes `own` seconds and the points of a space what the function says.
-  Landscape(ConfigSpace space, double own, Seconds seconds, Seconds modelled = {}) : space_(std::move(space)), own_(own), seconds_(std::move(seconds)) {
+  Landscape(ConfigSpace space, double own, Seconds seconds, Seconds modelled = {})
+      : space_(std::move(space)), own_(own), seconds_(std::move(seconds)) {
     kernel_.name = "landscape";
     candidates_.list.push_back({{kernel_, {}}, {}, modelled ? own : 0});
     for (const Config& point : space_.points())
-      candidates_.list.push_back({{kernel_, point}, places_of(space_, point), modelled ? modelled(space_.complete(point)) : 0});
+      candidates_.list.push_back(
+          {{kernel_, point}, places_of(space_, point), modelled ? modelled(space_.complete(point)) : 0});
     std::vector<int> sizes;
     for (const ConfigField& field : space_.fields()) sizes.push_back(static_cast<int>(field.values.size()));
     candidates_.sizes.emplace_back(&kernel_, sizes);
@@ -24,7 +26,9 @@ class Landscape {
   Landscape& operator=(const Landscape&) = delete;
 
   const TuneCandidates& candidates() const { return candidates_; }
-  double seconds(const Choice& choice) const { return choice.config.empty() ? own_ : seconds_(space_.complete(choice.config)); }
+  double seconds(const Choice& choice) const {
+    return choice.config.empty() ? own_ : seconds_(space_.complete(choice.config));
+  }
   double best() const {
     double least = own_;
     for (const TuneCandidate& candidate : candidates_.list) least = std::min(least, seconds(candidate.choice));
@@ -55,12 +59,18 @@ class Landscape {
 /// 8 * 8 * 8 * 2 points in a bowl whose optimum is at 5, 3, 6 with `fast` 1; the fields count unequally.
 inline ConfigSpace bowl_space() {
   ConfigSpace space;
-  space.add(ConfigField::range("a", 0, 7)).add(ConfigField::range("b", 0, 7)).add(ConfigField::range("c", 0, 7)).add(ConfigField::set("fast", {0, 1}));
+  space.add(ConfigField::range("a", 0, 7))
+      .add(ConfigField::range("b", 0, 7))
+      .add(ConfigField::range("c", 0, 7))
+      .add(ConfigField::set("fast", {0, 1}));
   return space;
 }
 inline double bowl(const Config& c) {
-  const auto distance = [&](const char* name, std::int64_t at) { return static_cast<double>((c.at(name) - at) * (c.at(name) - at)); };
-  return 1 + 0.08 * distance("a", 5) + 0.04 * distance("b", 3) + 0.02 * distance("c", 6) + (c.at("fast") == 1 ? 0 : 0.5);
+  const auto distance = [&](const char* name, std::int64_t at) {
+    return static_cast<double>((c.at(name) - at) * (c.at(name) - at));
+  };
+  return 1 + 0.08 * distance("a", 5) + 0.04 * distance("b", 3) + 0.02 * distance("c", 6) +
+         (c.at("fast") == 1 ? 0 : 0.5);
 }
 
 }  // namespace cermet

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/tune/agreement.hpp"
 #include "select/tune/job.hpp"
 #include "tests/support/error_text.hpp"
@@ -14,7 +14,8 @@ namespace cermet {
 namespace {
 
 Problem product(Dim m, std::int64_t n, std::int64_t k) {
-  Problem problem = make_problem(definition(OpKind::linear), {TensorType{DType::f32, {m, k}}, TensorType{DType::f32, {n, k}}}, {});
+  Problem problem =
+      make_problem(definition(OpKind::linear), {TensorType{DType::f32, {m, k}}, TensorType{DType::f32, {n, k}}}, {});
   problem.constant_inputs = 2;
   return problem;
 }
@@ -79,7 +80,8 @@ TEST(Meter, RunsThePassesOfASymbolicRegionAtTheirSizes) {
   EXPECT_EQ(with_sizes(job.region, sizes_of(job)[1]).to_string().find("linear(f32[16, 64]"), 0u);
   const TuneReport report = tune(job, {pool, {}}, {.seconds = 0.0005}, {.seconds = 1, .most = 12});
   EXPECT_GE(report.gain, 1);
-  for (const TriedCandidate& tried : report.tried) EXPECT_EQ(tried.reason, "") << tried.choice.kernel->name << " " << tried.choice.config.to_string();
+  for (const TriedCandidate& tried : report.tried)
+    EXPECT_EQ(tried.reason, "") << tried.choice.kernel->name << " " << tried.choice.config.to_string();
 }
 
 TEST(Agreement, BoundsAreTheOperators) {
@@ -87,7 +89,8 @@ TEST(Agreement, BoundsAreTheOperators) {
   const std::vector<double> expected{1, -2, 4, 8};
   const auto differs = [&](double by) { return !disagreement(region, 0, expected, {1, -2 + by, 4, 8}).empty(); };
   const double depth = definition(OpKind::linear).rounding_depth(region.problem());
-  const double bound = 0x1p-22 + 2 * depth * 0x1p-24 * 8;  // a unit in the last place of 2, and the roundings of sums of up to 8
+  const double bound =
+      0x1p-22 + 2 * depth * 0x1p-24 * 8;  // a unit in the last place of 2, and the roundings of sums of up to 8
   EXPECT_FALSE(differs(0.99 * bound));
   EXPECT_TRUE(differs(1.01 * bound));
   EXPECT_FALSE(disagreement(region, 0, expected, {1, -2, std::nan(""), 8}).empty());
@@ -123,7 +126,8 @@ TEST(Tuning, OfASmallProductOnThisMachine) {
   ASSERT_EQ(report.tried.size(), again.tried.size());
   for (std::size_t i = 0; i < report.tried.size(); ++i) {
     EXPECT_EQ(report.tried[i].choice, again.tried[i].choice);
-    EXPECT_EQ(report.tried[i].reason, "") << report.tried[i].choice.kernel->name << " " << report.tried[i].choice.config.to_string();
+    EXPECT_EQ(report.tried[i].reason, "")
+        << report.tried[i].choice.kernel->name << " " << report.tried[i].choice.config.to_string();
   }
   EXPECT_GE(report.gain, 1);
 }

@@ -9,11 +9,13 @@ namespace {
 
 Problem scaled_product(std::int64_t m, std::int64_t n, std::int64_t k) {
   const auto type = [](DType dtype, Dims dims) { return std::optional(TensorType{dtype, std::move(dims)}); };
-  return make_problem(definition(OpKind::scaled_mm), {type(DType::i8, {m, k}), type(DType::i8, {n, k}), type(DType::f32, {m}), type(DType::f32, {n})},
+  return make_problem(definition(OpKind::scaled_mm),
+                      {type(DType::i8, {m, k}), type(DType::i8, {n, k}), type(DType::f32, {m}), type(DType::f32, {n})},
                       {{"out_dtype", "bf16"}});
 }
 
-OwnedTensor operand(const Problem& problem, std::size_t i, const OperandValues& values, ThreadPool& pool, std::int64_t set = 0) {
+OwnedTensor operand(const Problem& problem, std::size_t i, const OperandValues& values, ThreadPool& pool,
+                    std::int64_t set = 0) {
   return make_bench_operand(problem.input(i), BenchFill(problem, i, values), pool, set);
 }
 
@@ -21,14 +23,16 @@ OwnedTensor operand(const Problem& problem, std::size_t i, const OperandValues& 
 double repeated(const TensorView& view, std::int64_t distance) {
   std::int64_t equal = 0;
   for (std::int64_t i = 0; i < distance; ++i)
-    equal += format::load_element(view.data, view.dtype, i) == format::load_element(view.data, view.dtype, i + distance);
+    equal +=
+        format::load_element(view.data, view.dtype, i) == format::load_element(view.data, view.dtype, i + distance);
   return static_cast<double>(equal) / static_cast<double>(distance);
 }
 
 TEST(BenchOperands, NoPeriodAndTheDistributionOfTheCases) {
   ThreadPool pool(1);
   const OwnedTensor codes = operand(scaled_product(64, 8, 8192), 0, {}, pool);
-  for (std::int64_t distance = 1 << 10; distance <= 1 << 18; distance *= 2) EXPECT_NEAR(repeated(codes.view, distance), 1.0 / 256, 0.008) << distance;
+  for (std::int64_t distance = 1 << 10; distance <= 1 << 18; distance *= 2)
+    EXPECT_NEAR(repeated(codes.view, distance), 1.0 / 256, 0.008) << distance;
   std::vector<int> histogram(256);
   double sum = 0;
   for (std::int64_t i = 0; i < codes.view.elements(); ++i) {
@@ -68,7 +72,8 @@ TEST(BenchOperands, PiecesMakeUpTheWhole) {
   const std::int64_t count = whole.view.elements();
   std::vector<std::byte> pieces(static_cast<std::size_t>(count));
   const BenchFill values(problem, 1, {});
-  for (std::int64_t first = 0; first < count; first += 777) values.write(pieces.data() + first, first, std::min<std::int64_t>(777, count - first), 0, pool);
+  for (std::int64_t first = 0; first < count; first += 777)
+    values.write(pieces.data() + first, first, std::min<std::int64_t>(777, count - first), 0, pool);
   EXPECT_TRUE(std::equal(pieces.begin(), pieces.end(), whole.memory.data()));
 }
 

@@ -9,7 +9,8 @@ namespace {
 
 struct RecordedSearch : testing::Test {
   std::unique_ptr<Device> device = make_device("null:sm_90");
-  std::vector<RecordedTable> tables = recorded_tables(std::filesystem::path(CERMET_SOURCE_DIR) / "bench/results/h200/tune/tables.json", device->target());
+  std::vector<RecordedTable> tables = recorded_tables(
+      std::filesystem::path(CERMET_SOURCE_DIR) / "bench/results/h200/tune/tables.json", device->target());
 };
 
 TEST_F(RecordedSearch, ATenthOfTheMeasurementsComesWithinTwoPercent) {
@@ -25,7 +26,8 @@ TEST_F(RecordedSearch, ATenthOfTheMeasurementsComesWithinTwoPercent) {
     near += 2 * seeds_near > seeds ? 1 : 0;
   }
   EXPECT_GE(tables.size(), 16u);
-  EXPECT_GE(near, tables.size() - 1) << "by the median of the seeds, all but a softmax of which one candidate of 38 is within 2 %";
+  EXPECT_GE(near, tables.size() - 1)
+      << "by the median of the seeds, all but a softmax of which one candidate of 38 is within 2 %";
 }
 
 /// Where mma.sync attention has the device to itself, and where four and three of its blocks share an SM.
@@ -35,7 +37,8 @@ TEST_F(RecordedSearch, TilesOfAttentionTakeWhatTheirModelSays) {
     for (std::size_t i = 0; i < table.seconds.size(); ++i) {
       const TuneCandidate& candidate = table.candidates.list[i];
       if (candidate.choice.kernel->name != "attention.prefill_paged" || !table.seconds[i]) continue;
-      EXPECT_NEAR(candidate.modelled / *table.seconds[i], 1, 0.12) << table.name << " " << candidate.choice.config.to_string();
+      EXPECT_NEAR(candidate.modelled / *table.seconds[i], 1, 0.12)
+          << table.name << " " << candidate.choice.config.to_string();
       ++compared;
     }
   EXPECT_GE(compared, 18u);
@@ -47,7 +50,8 @@ TEST_F(RecordedSearch, WhatModelsChooseIsWithinFivePercent) {
     ASSERT_TRUE(table.seconds[0].has_value()) << table.name << ": what is chosen now was recorded";
     near += *table.seconds[0] < 1.05 * table.least ? 1 : 0;
   }
-  EXPECT_GE(near, tables.size() - 2) << "all but 64 sequences of short contexts, and a product that cuBLASLt is faster at; of " << tables.size();
+  EXPECT_GE(near, tables.size() - 2)
+      << "all but 64 sequences of short contexts, and a product that cuBLASLt is faster at; of " << tables.size();
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 #include "device/device.hpp"
 #include "kernel/cuda/task.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/tune/job.hpp"
 #include "tests/select/landscape.hpp"
 #include "tests/support/error_text.hpp"
@@ -17,7 +17,8 @@ namespace cermet {
 namespace {
 
 /// Candidates in the order in which a search gives them, each told its time at once.
-std::vector<std::size_t> order_of(const Landscape& landscape, SearchKind kind, std::uint64_t seed, std::size_t at_once = 1) {
+std::vector<std::size_t> order_of(const Landscape& landscape, SearchKind kind, std::uint64_t seed,
+                                  std::size_t at_once = 1) {
   TuneSearch search(landscape.candidates(), kind, seed);
   std::vector<std::size_t> order;
   for (std::vector<std::size_t> batch = search.next(at_once); !batch.empty(); batch = search.next(at_once))
@@ -81,12 +82,14 @@ TEST(TuneSearch, BayesBeginsWithWhatModelsFindCheapest) {
   const std::vector<std::size_t> order = order_of(landscape, SearchKind::bayes, 1);
   EXPECT_EQ(landscape.seconds(landscape.candidates().list[order[1]].choice), landscape.best());
   const std::vector<std::size_t> all = order_of(landscape, SearchKind::exhaustive, 1);
-  for (std::size_t i = 2; i < all.size(); ++i) EXPECT_LE(landscape.candidates().list[all[i - 1]].modelled, landscape.candidates().list[all[i]].modelled) << i;
+  for (std::size_t i = 2; i < all.size(); ++i)
+    EXPECT_LE(landscape.candidates().list[all[i - 1]].modelled, landscape.candidates().list[all[i]].modelled) << i;
 }
 
 /// A model that sees one field only gives alike times; the first candidates are then unlike in what it sees.
 TEST(TuneSearch, BayesBeginsWithUnlikeCandidates) {
-  const Landscape landscape(bowl_space(), 3, bowl, [](const Config& c) { return 1.0 + 0.1 * static_cast<double>(c.at("a")); });
+  const Landscape landscape(bowl_space(), 3, bowl,
+                            [](const Config& c) { return 1.0 + 0.1 * static_cast<double>(c.at("a")); });
   const std::vector<std::size_t> order = order_of(landscape, SearchKind::bayes, 1);
   std::set<std::int64_t> values;
   for (std::size_t i = 1; i < 8; ++i) values.insert(landscape.candidates().list[order[i]].choice.config.at("a"));
@@ -132,7 +135,8 @@ TEST(TuneSearch, BayesLeavesWhatFails) {
 }
 
 TEST(TuneSearch, NamesItsKinds) {
-  for (const SearchKind kind : {SearchKind::bayes, SearchKind::random, SearchKind::exhaustive}) EXPECT_EQ(parse_search(name_of(kind)), kind);
+  for (const SearchKind kind : {SearchKind::bayes, SearchKind::random, SearchKind::exhaustive})
+    EXPECT_EQ(parse_search(name_of(kind)), kind);
   EXPECT_EQ(error_text([] { parse_search("grid"); }), "--search: expected bayes, random or exhaustive, found \"grid\"");
 }
 
@@ -144,7 +148,8 @@ TEST(TuneSearch, AGpusRegionsHaveAsManyMeasuredAsTheBudgetSays) {
 
 TEST(TuneCandidates, ThatCompileToTheSameAreOne) {
   const auto device = make_device("null:sm_90");
-  Problem norm = make_problem(definition(OpKind::rms_norm), {TensorType{DType::bf16, {512, 1536}}, TensorType{DType::bf16, {1536}}}, {});
+  Problem norm = make_problem(definition(OpKind::rms_norm),
+                              {TensorType{DType::bf16, {512, 1536}}, TensorType{DType::bf16, {1536}}}, {});
   norm.target = device->target();
   const TuneCandidates candidates = tune_candidates(norm, 1);
   const Kernel& kernel = *candidates.list[0].choice.kernel;
@@ -153,14 +158,16 @@ TEST(TuneCandidates, ThatCompileToTheSameAreOne) {
   for (const TuneCandidate& candidate : candidates.list)
     if (candidate.choice.kernel == &kernel) ++own, programs.insert(kernel.programs(norm, candidate.choice.config));
   EXPECT_EQ(programs.size(), own);
-  EXPECT_LT(2 * own, space_of(kernel, norm).points().size()) << "most registers that may be asked for make no difference";
+  EXPECT_LT(2 * own, space_of(kernel, norm).points().size())
+      << "most registers that may be asked for make no difference";
   EXPECT_FALSE(candidates.list[0].places.empty()) << "the kernel's own choice is a point of its space";
 }
 
 TEST(TuneCandidates, LeaveLaunchesThatOverlapTheirNeighbours) {
   const auto device = make_device("null:sm_90");
   const auto candidates = [&](std::int64_t rows) {
-    Problem product = make_problem(definition(OpKind::linear), {TensorType{DType::bf16, {rows, 4096}}, TensorType{DType::bf16, {4096, 4096}}}, {});
+    Problem product = make_problem(definition(OpKind::linear),
+                                   {TensorType{DType::bf16, {rows, 4096}}, TensorType{DType::bf16, {4096, 4096}}}, {});
     product.target = device->target();
     product.constant_inputs = 2;
     return tune_candidates(product, 1);

@@ -28,7 +28,9 @@ struct TunedSelection : testing::Test {
   Tuning tuning = Tuning::open("", scratch.path(), nullptr);
   Choice untuned = select_kernel(region, {.tuned = false});
 
-  Selection explain(const Region& r, int threads = 4) { return explain_selection(r, {.threads = threads, .tuning = &tuning}); }
+  Selection explain(const Region& r, int threads = 4) {
+    return explain_selection(r, {.threads = threads, .tuning = &tuning});
+  }
   /// A kernel that takes the region and is not chosen for it.
   static const Candidate& other_than(const Selection& selection) {
     for (const Candidate& candidate : selection.candidates)
@@ -50,7 +52,8 @@ TEST_F(TunedSelection, TakesWhatWasMeasured) {
   EXPECT_EQ(measured_time(selection, other.kernel->name, config)->seconds, 12e-6);
   EXPECT_EQ(explain_selection(region, {.tuned = false}).choice, untuned) << "which can be switched off";
   EXPECT_EQ(explain(linear_region("T", 513, device->target())).tuned, std::nullopt) << "another bucket";
-  EXPECT_TRUE(explain(linear_region("rows", 300, device->target())).tuned.has_value()) << "the same bucket, another name";
+  EXPECT_TRUE(explain(linear_region("rows", 300, device->target())).tuned.has_value())
+      << "the same bucket, another name";
   EXPECT_FALSE(explain(linear_region("512", 0, device->target())).tuned.has_value()) << "a static size";
 }
 
@@ -60,10 +63,12 @@ TEST_F(TunedSelection, SaysWhatARivalWasBesideIt) {
   TuningEntry entry = entry_for(region, other.kernel->name, "default");
   entry.rivals = {{"gemm.linear.general", "default", 2 * entry.seconds, 0}};
   tuning.database().put(entry);
-  EXPECT_NE(choice_reason(explain(region), region).find(", 2.00 times as fast as gemm.linear.general, default"), std::string::npos);
+  EXPECT_NE(choice_reason(explain(region), region).find(", 2.00 times as fast as gemm.linear.general, default"),
+            std::string::npos);
   entry.rivals[0].seconds = 0.9 * entry.seconds;
   tuning.database().put(entry);
-  EXPECT_NE(choice_reason(explain(region), region).find("; gemm.linear.general, default was not faster beyond noise"), std::string::npos);
+  EXPECT_NE(choice_reason(explain(region), region).find("; gemm.linear.general, default was not faster beyond noise"),
+            std::string::npos);
 }
 
 TEST_F(TunedSelection, TakesAnyPointOfAKernelsSpace) {
@@ -73,7 +78,9 @@ TEST_F(TunedSelection, TakesAnyPointOfAKernelsSpace) {
     if (candidate.kernel->name == "gemm.linear.hopper") hopper = &candidate;
   ASSERT_NE(hopper, nullptr);
   const std::vector<Config> points = space_of(*hopper->kernel, region).points();
-  const auto listed = [&](const Config& config) { return std::ranges::find(hopper->configs, config, &ConfigCost::config) != hopper->configs.end(); };
+  const auto listed = [&](const Config& config) {
+    return std::ranges::find(hopper->configs, config, &ConfigCost::config) != hopper->configs.end();
+  };
   const auto unlisted = std::ranges::find_if_not(points, listed);
   ASSERT_NE(unlisted, points.end()) << "its space has more than it proposes";
   tuning.database().put(entry_for(region, hopper->kernel->name, unlisted->to_string()));
@@ -88,11 +95,14 @@ TEST_F(TunedSelection, IgnoresWhatDoesNotFitAndSaysWhy) {
     EXPECT_FALSE(selection.tuned.has_value());
     return selection.ignored.size() == 1 ? selection.ignored[0].reason : "no reason";
   };
-  EXPECT_EQ(reason("gemm.linear.forgotten", "default"), "expected a kernel of this operator, found \"gemm.linear.forgotten\"");
+  EXPECT_EQ(reason("gemm.linear.forgotten", "default"),
+            "expected a kernel of this operator, found \"gemm.linear.forgotten\"");
   EXPECT_EQ(reason("gemv.norm_linear", "default").find("gemv.norm_linear declines: "), 0u);
-  EXPECT_EQ(reason("gemm.linear.hopper", "tile_m=63 tile_n=32 stages=4").find("gemm.linear.hopper has no configuration tile_m=63 tile_n=32 stages=4 here: "),
+  EXPECT_EQ(reason("gemm.linear.hopper", "tile_m=63 tile_n=32 stages=4")
+                .find("gemm.linear.hopper has no configuration tile_m=63 tile_n=32 stages=4 here: "),
             0u);
-  EXPECT_EQ(reason("gemm.linear.hopper", "teapots=1").find("gemm.linear.hopper has no configuration teapots=1 here: "), 0u);
+  EXPECT_EQ(reason("gemm.linear.hopper", "teapots=1").find("gemm.linear.hopper has no configuration teapots=1 here: "),
+            0u);
 }
 
 TEST_F(TunedSelection, ForcedConfigurationsComeFirst) {
@@ -140,7 +150,8 @@ TEST_F(TunedSelection, IsTheSameEveryTime) {
     const Region sized = linear_region("T", most, device->target());
     const Selection selection = explain(sized);
     for (const Candidate& candidate : selection.candidates)
-      if (!candidate.decline) tuning.database().put(entry_for(sized, candidate.kernel->name, candidate.configs.back().config.to_string()));
+      if (!candidate.decline)
+        tuning.database().put(entry_for(sized, candidate.kernel->name, candidate.configs.back().config.to_string()));
   }
   const Tuning again = Tuning::open("", scratch.path(), nullptr);
   for (int most = 1; most <= 4096; most = most * 3 / 2 + 1) {
@@ -159,7 +170,9 @@ TEST_F(TunedSelection, ATextTableIsReadAndNeverWritten) {
   tuning = Tuning::open(file.string(), scratch.path(), nullptr);
   EXPECT_EQ(explain(region).choice.kernel, other.kernel);
   EXPECT_EQ(error_text([&] { tuning.database(); }),
-            fmt::format("tuning database: expected a file that can be written, found the text table {}, which is never written", file.string()));
+            fmt::format(
+                "tuning database: expected a file that can be written, found the text table {}, which is never written",
+                file.string()));
   EXPECT_EQ(test::content_of(file), before);
   EXPECT_EQ(tuning.all(), entries);
 }
@@ -170,15 +183,23 @@ TEST_F(TunedSelection, SwitchedOffOrMisnamed) {
   EXPECT_TRUE(off.find(region, 4).empty());
   Tuning none = Tuning::open("", {}, nullptr);
   EXPECT_EQ(error_text([&] { none.database(); }),
-            "tuning database: expected a file that can be written, found no cache folder: neither CERMET_CACHE_DIR nor HOME is set");
+            "tuning database: expected a file that can be written, found no cache folder: neither CERMET_CACHE_DIR nor "
+            "HOME is set");
   scratch.file("notes.txt", "notes, not a database, of more than a few words, and of more than one line\n");
-  EXPECT_EQ(error_text([&] { Tuning::open((scratch / "notes.txt").string(), {}, nullptr); }).find("environment variable CERMET_TUNING: "), 0u);
-  EXPECT_NE(error_text([&] { Tuning::open((scratch / "missing.json").string(), {}, nullptr); }).find("missing.json: "), std::string::npos);
-  EXPECT_TRUE(Tuning::open((scratch / "missing.db").string(), {}, nullptr).find(region, 4).empty()) << "a database that nobody has written yet";
+  EXPECT_EQ(error_text([&] {
+              Tuning::open((scratch / "notes.txt").string(), {}, nullptr);
+            }).find("environment variable CERMET_TUNING: "),
+            0u);
+  EXPECT_NE(error_text([&] { Tuning::open((scratch / "missing.json").string(), {}, nullptr); }).find("missing.json: "),
+            std::string::npos);
+  EXPECT_TRUE(Tuning::open((scratch / "missing.db").string(), {}, nullptr).find(region, 4).empty())
+      << "a database that nobody has written yet";
 }
 
 TEST_F(TunedSelection, ALookUpTakesMicroseconds) {
-  for (int n = 1; n <= 500; ++n) tuning.database().put(entry_for(linear_region("T", 512, device->target(), "bf16", 8 * n), "gemm.linear.hopper", "default"));
+  for (int n = 1; n <= 500; ++n)
+    tuning.database().put(
+        entry_for(linear_region("T", 512, device->target(), "bf16", 8 * n), "gemm.linear.hopper", "default"));
   tuning = Tuning::open("", scratch.path(), nullptr);
   double best = 1;
   for (int n = 1; n <= 500; n += 20) {  // each for the first time

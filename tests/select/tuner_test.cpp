@@ -35,20 +35,26 @@ TEST(Tuner, TwoTuningsAgreeOrDifferByNoise) {
   constexpr double scatter = 0.005;
   const auto tuned = [&](std::uint64_t seed) {
     std::mt19937_64 random(seed);
-    const auto measured = [&](const Choice& choice) { return landscape.seconds(choice) * (1 + scatter * std::normal_distribution()(random)); };
+    const auto measured = [&](const Choice& choice) {
+      return landscape.seconds(choice) * (1 + scatter * std::normal_distribution()(random));
+    };
     TuneBench bench = landscape.bench();
     bench.time = [&](const Choice& choice, double) {
       const double seconds = measured(choice);
       return Timing{seconds, 0.67 * scatter * seconds};
     };
-    return landscape.seconds(tune(landscape.candidates(), bench, {.search = SearchKind::bayes, .seed = seed, .seconds = 60, .most = 300}).choice);
+    return landscape.seconds(
+        tune(landscape.candidates(), bench, {.search = SearchKind::bayes, .seed = seed, .seconds = 60, .most = 300})
+            .choice);
   };
-  for (std::uint64_t seed = 0; seed < 10; ++seed) EXPECT_NEAR(tuned(2 * seed) / tuned(2 * seed + 1), 1, 6 * scatter) << "three deviations of each; " << seed;
+  for (std::uint64_t seed = 0; seed < 10; ++seed)
+    EXPECT_NEAR(tuned(2 * seed) / tuned(2 * seed + 1), 1, 6 * scatter) << "three deviations of each; " << seed;
 }
 
 TEST(Tuner, StopsAtItsMostCandidates) {
   const Landscape landscape(bowl_space(), 3, bowl);
-  const TuneReport report = tune(landscape.candidates(), landscape.bench(), {.search = SearchKind::bayes, .seconds = 60, .most = 90});
+  const TuneReport report =
+      tune(landscape.candidates(), landscape.bench(), {.search = SearchKind::bayes, .seconds = 60, .most = 90});
   EXPECT_EQ(report.tried.size(), 90u);
   EXPECT_EQ(report.end, TuneReport::End::budget);
   EXPECT_LT(landscape.seconds(report.choice), 1.1);
@@ -91,16 +97,19 @@ TEST(Tuner, KeepsTheChoiceWithoutTuningUnlessItIsSlowerBeyondNoise) {
   EXPECT_TRUE(noisy.choice.config.empty()) << "0.9 with noise of 0.2 is no gain";
   EXPECT_EQ(noisy.gain, 1);
   bench.compare = [](const Choice&, const Choice&) { return PairedTiming{{1.2, 0}, {1, 0}, 1.1, 0}; };
-  EXPECT_TRUE(tune(slower.candidates(), bench, everything).choice.config.empty()) << "what was measured once turns out to be slower";
+  EXPECT_TRUE(tune(slower.candidates(), bench, everything).choice.config.empty())
+      << "what was measured once turns out to be slower";
 }
 
-/// What is stored is what the comparison in turn found, with its noise: another tuning that decides otherwise differs by less.
+/// What is stored is what the comparison in turn found, with its noise: another tuning that decides otherwise differs
+/// by less.
 TEST(Tuner, KeepsTheNoiseOfTheComparison) {
   const Landscape landscape(bowl_space(), 1.02, bowl);
   for (const double noise : {0.001, 0.05}) {
     TuneBench bench = landscape.bench();
     bench.compare = [&](const Choice& first, const Choice& second) {
-      const double a = 1.1 * landscape.seconds(first), b = 1.1 * landscape.seconds(second);  // at a lower clock than alone
+      const double a = 1.1 * landscape.seconds(first),
+                   b = 1.1 * landscape.seconds(second);  // at a lower clock than alone
       return PairedTiming{{a, 0}, {b, 0}, b / a, noise};
     };
     const TuneReport report = tune(landscape.candidates(), bench, everything);
@@ -142,7 +151,8 @@ TEST(Tuner, TiesGoToTheChoiceWithoutTuningAndThenToTheFirst) {
   EXPECT_TRUE(tune(flat.candidates(), flat.bench(), everything).choice.config.empty());
   const Landscape plateau(bowl_space(), 2, [](const Config& c) { return c.at("a") >= 2 ? 1.0 : 1.5; });
   for (const std::uint64_t seed : {1, 2, 3}) {
-    const TuneReport report = tune(plateau.candidates(), plateau.bench(), {.search = SearchKind::random, .seed = seed, .seconds = 60});
+    const TuneReport report =
+        tune(plateau.candidates(), plateau.bench(), {.search = SearchKind::random, .seed = seed, .seconds = 60});
     EXPECT_EQ(report.choice.config.to_string(), "a=2 b=0 c=0 fast=0") << "whatever the order of measuring";
   }
 }
@@ -151,7 +161,9 @@ TEST(Tuner, LeavesOutAndReportsWhatIsWrongOrFails) {
   const Landscape landscape(bowl_space(), 3, bowl);
   TuneBench bench = landscape.bench();
   std::vector<std::string> timed;
-  bench.check = [](const Choice& choice) { return choice.config.at("c") == 6 ? std::string("result 0, compared element 0: expected 1, found 2") : ""; };
+  bench.check = [](const Choice& choice) {
+    return choice.config.at("c") == 6 ? std::string("result 0, compared element 0: expected 1, found 2") : "";
+  };
   bench.time = [&](const Choice& choice, double) -> Timing {
     if (!choice.config.empty() && choice.config.at("c") == 5) fail(Status::out_of_memory, "memory: expected more");
     timed.push_back(choice.config.to_string());
@@ -163,9 +175,12 @@ TEST(Tuner, LeavesOutAndReportsWhatIsWrongOrFails) {
     if (tried.choice.config.empty()) continue;
     const std::int64_t c = tried.choice.config.at("c");
     EXPECT_EQ(tried.state, c == 6 ? State::wrong : c == 5 ? State::failed : State::measured);
-    EXPECT_EQ(tried.reason, c == 6 ? "result 0, compared element 0: expected 1, found 2" : c == 5 ? "memory: expected more" : "");
+    EXPECT_EQ(tried.reason, c == 6   ? "result 0, compared element 0: expected 1, found 2"
+                            : c == 5 ? "memory: expected more"
+                                     : "");
   }
-  for (const std::string& text : timed) EXPECT_EQ(text.find("c=6"), std::string::npos) << "a wrong candidate is not timed";
+  for (const std::string& text : timed)
+    EXPECT_EQ(text.find("c=6"), std::string::npos) << "a wrong candidate is not timed";
 }
 
 TEST(Tuner, GivesHopelessCandidatesUp) {
@@ -208,7 +223,8 @@ TEST(Tuner, CompilesAheadWhatItMeasuresNext) {
   bench.prepare_later = [&](const std::vector<Choice>& choices) {
     for (const Choice& choice : choices) later.push_back(choice.config.to_string());
   };
-  const TuneReport report = tune(landscape.candidates(), bench, {.search = SearchKind::random, .seconds = 60, .at_once = 3});
+  const TuneReport report =
+      tune(landscape.candidates(), bench, {.search = SearchKind::random, .seconds = 60, .at_once = 3});
   EXPECT_EQ(prepared.size(), 1025u);
   ASSERT_EQ(later.size(), 1023u) << "all but the first two";
   for (std::size_t i = 0; i < later.size(); ++i) EXPECT_EQ(later[i], prepared[i + 2]);
@@ -226,7 +242,8 @@ TEST(Tuner, CompilesInParallelWhatItIsLikelyToMeasure) {
     for (const Choice& choice : choices) ready.insert(choice.config.to_string());
   };
   bench.check = [&](const Choice& choice) { return ready.contains(choice.config.to_string()) ? "" : "not compiled"; };
-  const TuneReport report = tune(landscape.candidates(), bench, {.search = SearchKind::bayes, .seconds = 60, .most = 100, .at_once = 4});
+  const TuneReport report =
+      tune(landscape.candidates(), bench, {.search = SearchKind::bayes, .seconds = 60, .most = 100, .at_once = 4});
   for (const TriedCandidate& tried : report.tried) EXPECT_EQ(tried.state, State::measured) << tried.reason;
   EXPECT_EQ(ready.size(), compiled) << "each once";
   EXPECT_LT(calls, 75u);
@@ -235,7 +252,8 @@ TEST(Tuner, CompilesInParallelWhatItIsLikelyToMeasure) {
 
 TEST(Tuner, TellsItsSearchEveryTimeBeforeTheNext) {
   const Landscape landscape(bowl_space(), 3, bowl);
-  const TuneReport report = tune(landscape.candidates(), landscape.bench(), {.search = SearchKind::bayes, .seed = 3, .seconds = 60, .most = 100, .at_once = 8});
+  const TuneReport report = tune(landscape.candidates(), landscape.bench(),
+                                 {.search = SearchKind::bayes, .seed = 3, .seconds = 60, .most = 100, .at_once = 8});
   TuneSearch search(landscape.candidates(), SearchKind::bayes, 3);
   for (const TriedCandidate& tried : report.tried) {
     const std::size_t candidate = search.next(1).front();
@@ -246,7 +264,8 @@ TEST(Tuner, TellsItsSearchEveryTimeBeforeTheNext) {
 
 TEST(Tuner, MakesAnEntryWithItsRivals) {
   const Landscape landscape(bowl_space(), 3, bowl);
-  const TuneReport report = tune(landscape.candidates(), landscape.bench(), {.search = SearchKind::bayes, .seconds = 60, .most = 40});
+  const TuneReport report =
+      tune(landscape.candidates(), landscape.bench(), {.search = SearchKind::bayes, .seconds = 60, .most = 40});
   const TuningEntry entry = entry_of(report, {"region", "device", "versions"});
   EXPECT_EQ(entry.kernel, "landscape");
   EXPECT_EQ(entry.config, report.choice.config.to_string());

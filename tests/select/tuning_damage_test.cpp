@@ -36,7 +36,8 @@ struct TuningDamage : testing::Test {
   }
   std::size_t moved() const {
     std::size_t count = 0;
-    for (const auto& entry : fs::directory_iterator(scratch.path())) count += entry.path().filename().string().starts_with("tuning.db.damaged-");
+    for (const auto& entry : fs::directory_iterator(scratch.path()))
+      count += entry.path().filename().string().starts_with("tuning.db.damaged-");
     return count;
   }
   /// Expects that nothing wrong is found and that the place can be used; returns whether the file was moved aside.
@@ -72,34 +73,45 @@ TEST_F(TuningDamage, BytesOfChanceAreMovedAside) {
 TEST_F(TuningDamage, AnotherVersionIsMovedAside) {
   sound();
   SqliteConnection(file, SqliteConnection::Access::write).run("PRAGMA user_version = 2");
-  EXPECT_NE(error_text([&] { TuningDatabase::open(file, TuningDatabase::Damage::refuse); }).find("expected version 1 of the tuning database, found 2"),
+  EXPECT_NE(error_text([&] {
+              TuningDatabase::open(file, TuningDatabase::Damage::refuse);
+            }).find("expected version 1 of the tuning database, found 2"),
             std::string::npos);
   EXPECT_TRUE(expect_harmless());
 }
 
 TEST_F(TuningDamage, ADatabaseOfAnotherProgramIsMovedAside) {
   make("CREATE TABLE bookmarks (url TEXT)");
-  EXPECT_NE(error_text([&] { TuningDatabase::open(file, TuningDatabase::Damage::refuse); }).find("found a database of another program (application_id 0)"),
+  EXPECT_NE(error_text([&] {
+              TuningDatabase::open(file, TuningDatabase::Damage::refuse);
+            }).find("found a database of another program (application_id 0)"),
             std::string::npos);
   EXPECT_TRUE(expect_harmless());
 }
 
 TEST_F(TuningDamage, OtherTablesAndTriggersAreRefused) {
   sound();
-  SqliteConnection(file, SqliteConnection::Access::write).run("CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END");
-  EXPECT_NE(error_text([&] { TuningDatabase::open(file, TuningDatabase::Damage::refuse); }).find("expected the one table of a tuning database"),
+  SqliteConnection(file, SqliteConnection::Access::write)
+      .run("CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END");
+  EXPECT_NE(error_text([&] {
+              TuningDatabase::open(file, TuningDatabase::Damage::refuse);
+            }).find("expected the one table of a tuning database"),
             std::string::npos);
   EXPECT_TRUE(expect_harmless());
 }
 
 TEST_F(TuningDamage, AnEntryThatSomebodyEditedIsRefused) {
-  for (const char* change :
-       {"UPDATE entries SET seconds = seconds / 2 WHERE region = 'region 7'", "UPDATE entries SET kernel = 'x' WHERE region = 'region 7'",
-        "UPDATE entries SET rivals = '[]' WHERE region = 'region 7'", "UPDATE entries SET region = 'region x' WHERE region = 'region 7'"}) {
+  for (const char* change : {"UPDATE entries SET seconds = seconds / 2 WHERE region = 'region 7'",
+                             "UPDATE entries SET kernel = 'x' WHERE region = 'region 7'",
+                             "UPDATE entries SET rivals = '[]' WHERE region = 'region 7'",
+                             "UPDATE entries SET region = 'region x' WHERE region = 'region 7'"}) {
     fs::remove(file);
     sound();
     SqliteConnection(file, SqliteConnection::Access::write).run(change);
-    EXPECT_NE(error_text([&] { TuningDatabase::open(file, TuningDatabase::Damage::refuse); }).find("expected entries with their checksums"), std::string::npos)
+    EXPECT_NE(error_text([&] {
+                TuningDatabase::open(file, TuningDatabase::Damage::refuse);
+              }).find("expected entries with their checksums"),
+              std::string::npos)
         << change;
     EXPECT_TRUE(expect_harmless()) << change;
   }
@@ -118,7 +130,10 @@ TEST_F(TuningDamage, AnEmptyFileIsANewOne) {
 
 TEST_F(TuningDamage, WhereItIsNotOursNothingIsMoved) {
   scratch.file("tuning.db", "notes");
-  EXPECT_NE(error_text([&] { TuningDatabase::open(file, TuningDatabase::Damage::refuse); }).find("tuning.db: file is not a database"), std::string::npos);
+  EXPECT_NE(error_text([&] {
+              TuningDatabase::open(file, TuningDatabase::Damage::refuse);
+            }).find("tuning.db: file is not a database"),
+            std::string::npos);
   EXPECT_EQ(content_of(file), "notes");
 }
 
@@ -127,7 +142,8 @@ TEST_F(TuningDamage, CutFilesAreHarmless) {
   std::mt19937 random(2);
   std::size_t found = 0;
   for (int i = 0; i < 20; ++i) {
-    scratch.file("tuning.db", content.substr(0, std::uniform_int_distribution<std::size_t>(1, content.size() - 1)(random)));
+    scratch.file("tuning.db",
+                 content.substr(0, std::uniform_int_distribution<std::size_t>(1, content.size() - 1)(random)));
     found += expect_harmless();
     fs::remove(file);
   }
@@ -141,7 +157,8 @@ TEST_F(TuningDamage, ChangedBytesAreHarmless) {
   for (int i = 0; i < 60; ++i) {
     std::string changed = content;
     for (int n = i % 3; n >= 0; --n)
-      changed[std::uniform_int_distribution<std::size_t>(0, content.size() - 1)(random)] ^= static_cast<char>(1 << (random() % 8));
+      changed[std::uniform_int_distribution<std::size_t>(0, content.size() - 1)(random)] ^=
+          static_cast<char>(1 << (random() % 8));
     scratch.file("tuning.db", changed);
     found += expect_harmless();
     fs::remove(file);

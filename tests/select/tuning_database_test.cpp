@@ -46,7 +46,8 @@ TEST(TuningDatabase, KeepsWhatWasPut) {
     EXPECT_EQ(*found, made_entry(fmt::format("region {}", i), i));
   }
   EXPECT_EQ(again.find(made_entry("region 50", 0).key), std::nullopt);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(file.parent_path()), {}), 1) << "nothing is left beside it";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(file.parent_path()), {}), 1)
+      << "nothing is left beside it";
 }
 
 TEST(TuningDatabase, TextsMayHoldAnything) {

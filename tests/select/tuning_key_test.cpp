@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "device/device.hpp"
-#include "op/region_text.hpp"
+#include "op/schema/region_text.hpp"
 #include "select/tuned_sizes.hpp"
 #include "tests/select/tuning_entries.hpp"
 
@@ -13,8 +13,10 @@ namespace {
 using test::linear_region;
 
 TEST(TuningKey, SaysAllThatAChoiceIsFor) {
-  EXPECT_EQ(tuning_text(linear_region("T", 32, nullptr)), R"(linear(bf16[s0, 2048], bf16[4096, 2048], -) {out_dtype = ""}; constant $1; s0 <= 32)");
-  EXPECT_EQ(tuning_text(linear_region("32", 0, nullptr)), R"(linear(bf16[32, 2048], bf16[4096, 2048], -) {out_dtype = ""}; constant $1)");
+  EXPECT_EQ(tuning_text(linear_region("T", 32, nullptr)),
+            R"(linear(bf16[s0, 2048], bf16[4096, 2048], -) {out_dtype = ""}; constant $1; s0 <= 32)");
+  EXPECT_EQ(tuning_text(linear_region("32", 0, nullptr)),
+            R"(linear(bf16[32, 2048], bf16[4096, 2048], -) {out_dtype = ""}; constant $1)");
 }
 
 TEST(TuningKey, DiffersWithEverythingThatItNames) {
@@ -65,16 +67,20 @@ TEST(TuningKey, SizesAreFoundInTexts) {
 
 TEST(TuningKey, OfSeveralNodesHasWiringAndRounding) {
   const auto text = [](const char* rounding, const char* wiring) {
-    return tuning_text(parse_region(fmt::format("{{n0 = add($0: f32[T, 64], $1: f32[64]); n1 = mul({} n0, {})}} anchor n1 -> n1", rounding, wiring)));
+    return tuning_text(parse_region(fmt::format(
+        "{{n0 = add($0: f32[T, 64], $1: f32[64]); n1 = mul({} n0, {})}} anchor n1 -> n1", rounding, wiring)));
   };
-  EXPECT_EQ(text("strict", "$2: f32[T, 64]").find("{n0 = add($0: f32[s0, 64], $1: f32[64]); n1 = mul(strict n0, $2: f32[s0, 64])} anchor n1 -> n1"), 0u)
+  EXPECT_EQ(text("strict", "$2: f32[T, 64]")
+                .find("{n0 = add($0: f32[s0, 64], $1: f32[64]); n1 = mul(strict n0, $2: f32[s0, 64])} anchor n1 -> n1"),
+            0u)
       << text("strict", "$2: f32[T, 64]");
   EXPECT_NE(text("strict", "$1: f32[64]"), text("fast", "$1: f32[64]"));
   EXPECT_NE(text("strict", "$1: f32[64]"), text("strict", "$2: f32[64]"));
 }
 
 TEST(TuningKey, BucketsArePowersOfTwo) {
-  const std::pair<std::int64_t, std::int64_t> cases[] = {{0, 1}, {1, 1}, {2, 2}, {3, 4}, {31, 32}, {32, 32}, {33, 64}, {512, 512}, {513, 1024}};
+  const std::pair<std::int64_t, std::int64_t> cases[] = {{0, 1},   {1, 1},   {2, 2},     {3, 4},     {31, 32},
+                                                         {32, 32}, {33, 64}, {512, 512}, {513, 1024}};
   for (const auto& [maximum, bucket] : cases) EXPECT_EQ(size_bucket(maximum), bucket) << maximum;
   EXPECT_EQ(size_bucket((std::int64_t{1} << 62) + 1), std::int64_t{1} << 62);
 }
@@ -91,7 +97,8 @@ TEST(DeviceIdentity, OfAGpuHasSizeAndVersions) {
 
 TEST(DeviceIdentity, OfACpuHasInstructionsCachesAndThreads) {
   const std::string text = device_text(nullptr, 3);
-  for (const char* part : {"L1 ", "L2 ", "L3 ", " KiB", ", 3 threads"}) EXPECT_NE(text.find(part), std::string::npos) << text;
+  for (const char* part : {"L1 ", "L2 ", "L3 ", " KiB", ", 3 threads"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
   EXPECT_TRUE(is_same_device(text, device_text(nullptr, 1))) << "but for its threads";
   EXPECT_FALSE(is_same_device(text, "null:sm_90, 132 SMs, sm_90a"));
 }

@@ -24,7 +24,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int keys_of_a_process = 40;
 
-std::string region_of(int process, std::int64_t number) { return fmt::format("region {} of process {}", number % keys_of_a_process, process); }
+std::string region_of(int process, std::int64_t number) {
+  return fmt::format("region {} of process {}", number % keys_of_a_process, process);
+}
 
 /// A process that runs the body and ends with what it returns; a message where it throws.
 template <class Body>
@@ -46,10 +48,12 @@ int wait_for(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/// Puts entries until the time is over and reads all again and again; 0 where it found every own entry as it was put, and no other was a mixture of two.
+/// Puts entries until the time is over and reads all again and again; 0 where it found every own entry as it was put,
+/// and no other was a mixture of two.
 int write_and_read(const fs::path& file, int process, double seconds, int pipe_end) {
   TuningDatabase database = TuningDatabase::open(file);
-  const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const Clock::time_point end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   std::int64_t number = 0;
   for (; Clock::now() < end; ++number) {
     database.put(made_entry(region_of(process, number), number));
@@ -101,7 +105,8 @@ void expect_nothing_lost(int processes, double seconds) {
     }
   }
   EXPECT_GE(number_of(*database.find(made_entry("everybody's region", 0).key)), 0);
-  EXPECT_EQ(std::distance(fs::directory_iterator(file.parent_path()), {}), 1) << "nothing was moved aside, and nothing is left";
+  EXPECT_EQ(std::distance(fs::directory_iterator(file.parent_path()), {}), 1)
+      << "nothing was moved aside, and nothing is left";
   testing::Test::RecordProperty("puts", std::to_string(2 * total));
 }
 
@@ -155,7 +160,8 @@ void expect_kills_are_harmless(int rounds, int seed) {
       number = n + 1;
       return true;
     };
-    for (int wanted = std::uniform_int_distribution<int>(0, 20)(random); wanted > 0 && stored();) --wanted;  // 0: while it makes or opens the file
+    for (int wanted = std::uniform_int_distribution<int>(0, 20)(random); wanted > 0 && stored();)
+      --wanted;  // 0: while it makes or opens the file
     std::this_thread::sleep_for(std::chrono::microseconds(std::uniform_int_distribution<int>(0, 5000)(random)));
     kill(child, SIGKILL);
     EXPECT_EQ(wait_for(child), 128 + SIGKILL);
@@ -167,11 +173,13 @@ void expect_kills_are_harmless(int rounds, int seed) {
     for (std::int64_t n = std::max<std::int64_t>(0, number - keys_of_a_process + 1); n < number; ++n) {
       const auto found = database.find(made_entry(region_of(0, n), 0).key);
       ASSERT_TRUE(found.has_value()) << "round " << round << ", entry " << n;
-      EXPECT_TRUE(number_of(*found) == n || number_of(*found) == n + keys_of_a_process) << "round " << round << ", entry " << n;
+      EXPECT_TRUE(number_of(*found) == n || number_of(*found) == n + keys_of_a_process)
+          << "round " << round << ", entry " << n;
     }
     killed_while_writing += number > first;
     if (!fs::exists(file.parent_path())) continue;
-    for (const auto& inside : fs::directory_iterator(file.parent_path())) ASSERT_EQ(inside.path().string().find("damaged"), std::string::npos) << inside.path();
+    for (const auto& inside : fs::directory_iterator(file.parent_path()))
+      ASSERT_EQ(inside.path().string().find("damaged"), std::string::npos) << inside.path();
   }
   EXPECT_GT(killed_while_writing, rounds / 2);
 }

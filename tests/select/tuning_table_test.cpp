@@ -65,13 +65,17 @@ TEST(TuningEntry, FaultsNameTheField) {
     return fault_of(entry);
   };
   EXPECT_EQ(fault([](TuningEntry& e) { e.key.region = ""; }), "region: expected a text, found none");
-  EXPECT_EQ(fault([](TuningEntry& e) { e.kernel = std::string("a\0b", 3); }), "kernel: expected a text without a zero byte, found one");
-  EXPECT_EQ(fault([](TuningEntry& e) { e.config = "tile"; }), "configuration: expected words like tile_m=128, found \"tile\"");
+  EXPECT_EQ(fault([](TuningEntry& e) { e.kernel = std::string("a\0b", 3); }),
+            "kernel: expected a text without a zero byte, found one");
+  EXPECT_EQ(fault([](TuningEntry& e) { e.config = "tile"; }),
+            "configuration: expected words like tile_m=128, found \"tile\"");
   EXPECT_EQ(fault([](TuningEntry& e) { e.config = "a=1,b=2"; }), "config: expected \"a=1 b=2\", found \"a=1,b=2\"");
   EXPECT_EQ(fault([](TuningEntry& e) { e.seconds = 0; }), "seconds: expected a positive number, found 0");
   EXPECT_EQ(fault([](TuningEntry& e) { e.spread = -1; }), "spread: expected a number of at least 0, found -1");
-  EXPECT_EQ(fault([](TuningEntry& e) { e.rivals[0].seconds = -1; }), "rivals[0].seconds: expected a positive number, found -1");
-  EXPECT_EQ(fault([](TuningEntry& e) { e.date = std::string(70000, 'x'); }), "date: expected at most 65536 characters, found 70000");
+  EXPECT_EQ(fault([](TuningEntry& e) { e.rivals[0].seconds = -1; }),
+            "rivals[0].seconds: expected a positive number, found -1");
+  EXPECT_EQ(fault([](TuningEntry& e) { e.date = std::string(70000, 'x'); }),
+            "date: expected at most 65536 characters, found 70000");
 }
 
 }  // namespace

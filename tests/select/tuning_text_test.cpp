@@ -37,11 +37,16 @@ TEST(TuningText, RefusesWithFieldExpectedAndFound) {
     changed.replace(at, from.size(), to);
     return error_text([&] { parse_tuning_table(changed, "table.json"); });
   };
-  EXPECT_EQ(refusal("\"cermet_tuning\": 1", "\"cermet_tuning\": 2"), "table.json: cermet_tuning: expected an integer from 1 to 1, found 2");
-  EXPECT_EQ(refusal("\"region\": \"b\"", "\"region\": \"a\""), "table.json: entries[1]: expected each region of a device once, found it again");
-  EXPECT_EQ(refusal("\"region\": \"b\"", "\"region\": \"\""), "table.json: entries[1]: region: expected a text, found none");
-  EXPECT_EQ(refusal("\"seconds\": 2e-06", "\"seconds\": -2e-06"), "table.json: entries[0]: seconds: expected a positive number, found -2e-06");
-  EXPECT_EQ(refusal("\"kernel\": \"family.k1\"", "\"kernel\": 1"), "table.json: entries[0].kernel: expected a string, found 1");
+  EXPECT_EQ(refusal("\"cermet_tuning\": 1", "\"cermet_tuning\": 2"),
+            "table.json: cermet_tuning: expected an integer from 1 to 1, found 2");
+  EXPECT_EQ(refusal("\"region\": \"b\"", "\"region\": \"a\""),
+            "table.json: entries[1]: expected each region of a device once, found it again");
+  EXPECT_EQ(refusal("\"region\": \"b\"", "\"region\": \"\""),
+            "table.json: entries[1]: region: expected a text, found none");
+  EXPECT_EQ(refusal("\"seconds\": 2e-06", "\"seconds\": -2e-06"),
+            "table.json: entries[0]: seconds: expected a positive number, found -2e-06");
+  EXPECT_EQ(refusal("\"kernel\": \"family.k1\"", "\"kernel\": 1"),
+            "table.json: entries[0].kernel: expected a string, found 1");
   EXPECT_EQ(refusal("\"date\"", "\"day\"").find("table.json: entries[0]"), 0u);
   EXPECT_NE(refusal("}", "").find("table.json"), std::string::npos);
 }
@@ -49,21 +54,27 @@ TEST(TuningText, RefusesWithFieldExpectedAndFound) {
 TEST(TuningImport, TakesThisMachinesDevicesAndVersionsAlone) {
   const ScratchFolder scratch;
   TuningDatabase database = TuningDatabase::open(scratch / "tuning.db");
-  const DeviceIdentity here{"Some CPU, avx2, 8 threads", "cermet 0.1.0, GNU 12.2.0"}, gpu{"Some GPU, 10 SMs, sm_90a", "cermet 0.1.0, driver 13.0, NVRTC 13.0"};
+  const DeviceIdentity here{"Some CPU, avx2, 8 threads", "cermet 0.1.0, GNU 12.2.0"},
+      gpu{"Some GPU, 10 SMs, sm_90a", "cermet 0.1.0, driver 13.0, NVRTC 13.0"};
   const auto entry = [](const std::string& device, const std::string& versions) {
     TuningEntry made = made_entry("region", 1, device);
     made.key.versions = versions;
     return made;
   };
-  const std::vector<TuningEntry> entries{entry(here.device, here.versions), entry("Some CPU, avx2, 1 thread", here.versions),
-                                         entry("Some CPU, avx512, 8 threads", here.versions), entry(gpu.device, "cermet 0.1.0, driver 12.9, NVRTC 13.0"),
-                                         entry(gpu.device, gpu.versions)};
+  const std::vector<TuningEntry> entries{
+      entry(here.device, here.versions), entry("Some CPU, avx2, 1 thread", here.versions),
+      entry("Some CPU, avx512, 8 threads", here.versions), entry(gpu.device, "cermet 0.1.0, driver 12.9, NVRTC 13.0"),
+      entry(gpu.device, gpu.versions)};
   const TuningImport report = import_tuning(database, entries, std::vector{here, gpu});
   EXPECT_EQ(report.stored, 3);
   EXPECT_EQ(report.refused, 2);
   ASSERT_EQ(report.reasons.size(), 2u);
-  EXPECT_EQ(report.reasons[0], "device: expected \"Some CPU, avx2, 8 threads\" or \"Some GPU, 10 SMs, sm_90a\", found \"Some CPU, avx512, 8 threads\"");
-  EXPECT_EQ(report.reasons[1], "versions: expected \"cermet 0.1.0, driver 13.0, NVRTC 13.0\", found \"cermet 0.1.0, driver 12.9, NVRTC 13.0\"");
+  EXPECT_EQ(report.reasons[0],
+            "device: expected \"Some CPU, avx2, 8 threads\" or \"Some GPU, 10 SMs, sm_90a\", found \"Some CPU, avx512, "
+            "8 threads\"");
+  EXPECT_EQ(
+      report.reasons[1],
+      "versions: expected \"cermet 0.1.0, driver 13.0, NVRTC 13.0\", found \"cermet 0.1.0, driver 12.9, NVRTC 13.0\"");
   EXPECT_EQ(TuningDatabase::open(scratch / "tuning.db").all().size(), 3u);
 }
 
@@ -72,7 +83,8 @@ TEST(ShippedTables, AreOfThisRelease) {
   std::size_t entries = 0;
   for (const ShippedTable& table : shipped_tables())
     for (const TuningEntry& entry : parse_tuning_table(table.text, table.name)) {
-      EXPECT_EQ(entry.key.versions, shipped_versions()) << table.name << ": measure again for this release, or leave it out: " << entry.key.region;
+      EXPECT_EQ(entry.key.versions, shipped_versions())
+          << table.name << ": measure again for this release, or leave it out: " << entry.key.region;
       EXPECT_NO_THROW(require_known_kernels(ForcedConfigs(entry.kernel + ": default", table.name))) << entry.key.region;
       ++entries;
     }

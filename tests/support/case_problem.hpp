@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

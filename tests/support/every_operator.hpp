@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 

@@ -1,4 +1,5 @@
-// Text that a file holds and a test must reproduce. CERMET_APPROVE=1 in the environment rewrites the files; the diff is then the review.
+// Text that a file holds and a test must reproduce. CERMET_APPROVE=1 in the environment rewrites the files; the diff is
+// then the review.
 #pragma once
 
 #include <gtest/gtest.h>

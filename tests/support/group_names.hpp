@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fuse/plan.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 
@@ -15,9 +15,11 @@ inline std::string names_of(const std::vector<FusionGroup>& groups, const Graph&
   for (const FusionGroup& group : groups) {
     std::string names;
     for (const std::int32_t n : group.nodes)
-      names += fmt::format("{}{}", names.empty() ? "" : "+", definition(graph.nodes()[static_cast<std::size_t>(n)].op).name);
+      names +=
+          fmt::format("{}{}", names.empty() ? "" : "+", definition(graph.nodes()[static_cast<std::size_t>(n)].op).name);
     for (const ValueId id : group.operands)
-      EXPECT_TRUE(!id || graph.value(id).producer < 0 || made[id.at()]) << graph.value(id).name << " is read before it is made";
+      EXPECT_TRUE(!id || graph.value(id).producer < 0 || made[id.at()])
+          << graph.value(id).name << " is read before it is made";
     for (const ValueId id : group.results) made[id.at()] = true;
     text += fmt::format("{}{}", text.empty() ? "" : " ", names);
   }

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 
@@ -39,7 +39,8 @@ inline Region with_norm(const Problem& then, bool adds) {
   const TensorType weight{DType::f32, {row.dims.back()}};
   std::vector<std::optional<TensorType>> inputs{row, weight};
   if (adds) inputs.insert(inputs.begin(), row);
-  Problem norm = make_problem(definition(adds ? OpKind::add_rms_norm : OpKind::rms_norm), std::move(inputs), {{"out_dtype", "f32"}});
+  Problem norm = make_problem(definition(adds ? OpKind::add_rms_norm : OpKind::rms_norm), std::move(inputs),
+                              {{"out_dtype", "f32"}});
   norm.maximum = then.maximum;
   norm.target = then.target;
   return chained(std::move(norm), then);
@@ -48,7 +49,8 @@ inline Region with_norm(const Problem& then, bool adds) {
 /// An elementwise operator that reads what the node before it gives.
 struct Follower {
   OpKind op;
-  std::optional<TensorType> other = std::nullopt;  ///< of a binary operator: the second operand, or the first where `last` is set
+  std::optional<TensorType> other =
+      std::nullopt;  ///< of a binary operator: the second operand, or the first where `last` is set
   bool last = false;
   Attributes attributes = {};
 };
@@ -72,13 +74,16 @@ inline Region followed(Region region, const std::vector<Follower>& chain, Roundi
       inputs[i] = RegionInput::outside(region.operands.size());
       region.operands.push_back({static_cast<std::int32_t>(before + 1), static_cast<std::int32_t>(i)});
     }
-    std::ranges::replace(region.results, RegionPlace{static_cast<std::int32_t>(before), 0}, RegionPlace{static_cast<std::int32_t>(before + 1), 0});
+    std::ranges::replace(region.results, RegionPlace{static_cast<std::int32_t>(before), 0},
+                         RegionPlace{static_cast<std::int32_t>(before + 1), 0});
     region.nodes.push_back({std::move(problem), std::move(inputs)});
   }
   return region;
 }
 
 /// y = product * scalar + residual.
-inline std::vector<Follower> scaled_residual(const TensorType& y) { return {{OpKind::mul, TensorType{y.dtype, {}}}, {OpKind::add, y, true}}; }
+inline std::vector<Follower> scaled_residual(const TensorType& y) {
+  return {{OpKind::mul, TensorType{y.dtype, {}}}, {OpKind::add, y, true}};
+}
 
 }  // namespace cermet

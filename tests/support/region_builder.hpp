@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 
@@ -18,7 +18,8 @@ class RegionBuilder {
     bool given() const { return operand >= 0 || node >= 0; }
   };
 
-  explicit RegionBuilder(Rounding rounding = Rounding::strict, const Target* target = nullptr) : rounding_(rounding), target_(target) {}
+  explicit RegionBuilder(Rounding rounding = Rounding::strict, const Target* target = nullptr)
+      : rounding_(rounding), target_(target) {}
 
   Value operand(TensorType type) {
     region_.operands.push_back({-1, 0});  // placed by its first reader
@@ -36,7 +37,8 @@ class RegionBuilder {
         if (place.node < 0) place = {static_cast<std::int32_t>(region_.nodes.size()), static_cast<std::int32_t>(i)};
         inputs.push_back(RegionInput::outside(static_cast<std::size_t>(value.operand)));
       } else if (value.node >= 0) {
-        inputs.push_back(RegionInput::inside(static_cast<std::size_t>(value.node), static_cast<std::size_t>(value.output), rounding_));
+        inputs.push_back(RegionInput::inside(static_cast<std::size_t>(value.node),
+                                             static_cast<std::size_t>(value.output), rounding_));
       } else {
         inputs.push_back({});
       }
@@ -49,7 +51,8 @@ class RegionBuilder {
     return result_of(region_.anchor, 0);
   }
   Value result_of(std::int32_t node, std::int32_t output) const {
-    return {-1, node, output, region_.nodes[static_cast<std::size_t>(node)].problem.outputs[static_cast<std::size_t>(output)]};
+    return {-1, node, output,
+            region_.nodes[static_cast<std::size_t>(node)].problem.outputs[static_cast<std::size_t>(output)]};
   }
   /// The value leaves the region.
   void result(const Value& value) { region_.results.push_back({value.node, value.output}); }

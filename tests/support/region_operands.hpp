@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kernel/kernel.hpp"
-#include "op/case_data.hpp"
-#include "op/reference.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet {
 
@@ -22,7 +22,8 @@ std::vector<OwnedTensor> filled_operands(const Region& region, std::mt19937_64 r
     const TensorType& type = region.operand_type(i);
     operands.emplace_back(type.dtype, bind(type.dims, {}));
     const Fill fill = fill_of(i);
-    for (std::int64_t e = 0; e < operands.back().view.elements(); ++e) store(operands.back().view, e, draw(fill, e, random));
+    for (std::int64_t e = 0; e < operands.back().view.elements(); ++e)
+      store(operands.back().view, e, draw(fill, e, random));
   }
   return operands;
 }

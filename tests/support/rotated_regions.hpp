@@ -1,5 +1,5 @@
-// Regions of a decode step's queries, keys and values: the product of one token or a few, what makes the row of one, and the rotation of its heads with the
-// cache's update.
+// Regions of a decode step's queries, keys and values: the product of one token or a few, what makes the row of one,
+// and the rotation of its heads with the cache's update.
 #pragma once
 
 #include "tests/support/decode_regions.hpp"
@@ -7,7 +7,8 @@
 namespace cermet {
 
 struct RotatedCase {
-  DType w = DType::bf16, product = DType::f32, cache = DType::bf16, q = DType::f32, table = DType::f32, index = DType::i32;
+  DType w = DType::bf16, product = DType::f32, cache = DType::bf16, q = DType::f32, table = DType::f32,
+        index = DType::i32;
   std::string front = {};  ///< norm, add_norm; of int8 and fp8 nothing, quant, norm_quant, add_norm_quant
   std::int64_t k = 2048, q_heads = 6, kv_heads = 2, head = 64, value = 64, rotary = 0;
   std::string style = "neox", layout = "hnd";
@@ -45,7 +46,8 @@ inline Region rotated_region(const RotatedCase& c, const Target* target, Roundin
   using Values = std::vector<std::int64_t>;
   RegionBuilder b(rounding, target);
   const auto product = add_product(b, c);
-  const std::int64_t q = c.q_heads * c.head, k = c.kv_heads * c.head, v = c.kv_heads * c.value, half = (c.rotary ? c.rotary : c.head) / 2;
+  const std::int64_t q = c.q_heads * c.head, k = c.kv_heads * c.head, v = c.kv_heads * c.value,
+                     half = (c.rotary ? c.rotary : c.head) / 2;
   const auto split = b.add(OpKind::split, {product}, {{"axis", std::int64_t{-1}}, {"sizes", Values{q, k, v}}});
   const auto heads = [&](std::int32_t part, std::int64_t count, std::int64_t size) {
     return b.add(OpKind::reshape, {b.result_of(split.node, part)}, {{"shape", Values{0, count, size}}});
@@ -58,12 +60,17 @@ inline Region rotated_region(const RotatedCase& c, const Target* target, Roundin
   const auto index = [&] { return b.operand({c.index, {c.rows}}); };
   const auto weight = [&] { return c.head_norms ? b.operand({DType::f32, {c.head}}) : RegionBuilder::Value(); };
   const auto scales = [&] {
-    return c.token_scales ? b.operand({DType::f32, c.layout == "hnd" ? Dims{3, c.kv_heads, 16} : Dims{3, 16, c.kv_heads}}) : RegionBuilder::Value();
+    return c.token_scales
+               ? b.operand({DType::f32, c.layout == "hnd" ? Dims{3, c.kv_heads, 16} : Dims{3, 16, c.kv_heads}})
+               : RegionBuilder::Value();
   };
-  std::vector<RegionBuilder::Value> operands{heads(0, c.q_heads, c.head), heads(1, c.kv_heads, c.head), heads(2, c.kv_heads, c.value)};
-  operands.insert(operands.end(), {table(), table(), index(), cache(c.head), cache(c.value), index(), weight(), weight(), scales(), scales()});
-  const auto y =
-      b.add(OpKind::rope_and_cache, operands, {{"style", c.style}, {"rotary_dim", c.rotary}, {"layout", c.layout}, {"out_dtype", std::string(name_of(c.q))}});
+  std::vector<RegionBuilder::Value> operands{heads(0, c.q_heads, c.head), heads(1, c.kv_heads, c.head),
+                                             heads(2, c.kv_heads, c.value)};
+  operands.insert(operands.end(), {table(), table(), index(), cache(c.head), cache(c.value), index(), weight(),
+                                   weight(), scales(), scales()});
+  const auto y = b.add(
+      OpKind::rope_and_cache, operands,
+      {{"style", c.style}, {"rotary_dim", c.rotary}, {"layout", c.layout}, {"out_dtype", std::string(name_of(c.q))}});
   for (std::int32_t result = 0; result < (c.token_scales ? 5 : 3); ++result) b.result(b.result_of(y.node, result));
   return with_constant_weight(b, product);
 }
@@ -82,18 +89,36 @@ inline std::vector<NamedRotatedCase> rotated_cases() {
   add("bias", {.q = bf16, .front = "norm", .k = 896, .bias = true});
   for (const DType product : {f32, bf16, f16})
     for (const DType cache : {f32, bf16, f16})
-      add(fmt::format("{}_to_{}", name_of(product), name_of(cache)), {.product = product, .cache = cache, .q = product, .table = product, .k = 264});
-  for (const std::int64_t k : {36, 520, 1000, 5632, 14336, 16384}) add(fmt::format("k{}", k), {.index = DType::i64, .k = k, .q_heads = 3, .kv_heads = 1});
+      add(fmt::format("{}_to_{}", name_of(product), name_of(cache)),
+          {.product = product, .cache = cache, .q = product, .table = product, .k = 264});
+  for (const std::int64_t k : {36, 520, 1000, 5632, 14336, 16384})
+    add(fmt::format("k{}", k), {.index = DType::i64, .k = k, .q_heads = 3, .kv_heads = 1});
   add("f32_weight", {.w = f32, .front = "norm"});
   add("i8", {.w = i8, .k = 264});
   add("i8_llama_1b", {.w = i8, .front = "add_norm_quant", .q_heads = 32, .kv_heads = 8});
   add("i8_llama_8b", {.w = i8, .k = 4096, .q_heads = 32, .kv_heads = 8, .head = 128, .value = 128});
-  add("i8_norm", {.w = i8, .product = bf16, .q = bf16, .front = "norm_quant", .k = 1000, .head = 80, .value = 48, .rotary = 38, .style = "gptj"});
+  add("i8_norm", {.w = i8,
+                  .product = bf16,
+                  .q = bf16,
+                  .front = "norm_quant",
+                  .k = 1000,
+                  .head = 80,
+                  .value = 48,
+                  .rotary = 38,
+                  .style = "gptj"});
   add("i8_bias", {.w = i8, .front = "quant", .bias = true});
   add("fp8", {.w = f8_e5m2, .k = 264, .bias = true});
   add("fp8_llama_1b", {.w = f8_e4m3, .front = "add_norm_quant", .q_heads = 32, .kv_heads = 8});
   add("fp8_llama_8b", {.w = f8_e4m3, .k = 4096, .q_heads = 32, .kv_heads = 8, .head = 128, .value = 128});
-  add("fp8_norm", {.w = f8_e4m3, .product = bf16, .q = bf16, .front = "norm_quant", .k = 1000, .head = 80, .value = 48, .rotary = 38, .style = "gptj"});
+  add("fp8_norm", {.w = f8_e4m3,
+                   .product = bf16,
+                   .q = bf16,
+                   .front = "norm_quant",
+                   .k = 1000,
+                   .head = 80,
+                   .value = 48,
+                   .rotary = 38,
+                   .style = "gptj"});
   add("fp8_cache", {.cache = f8_e5m2});
   add("tokens_before_heads", {.layout = "nhd"});
   add("interleaved", {.style = "gptj"});
@@ -107,8 +132,11 @@ inline std::vector<NamedRotatedCase> rotated_cases() {
 inline std::vector<NamedRotatedCase> rotated_rows_cases() {
   using enum DType;
   std::vector<NamedRotatedCase> list;
-  const auto add = [&](std::string name, const RotatedCase& c) { list.push_back({fmt::format("{}_{}_rows", name, c.rows), c}); };
-  for (const std::int64_t rows : {2, 8, 9, 16, 17, 32}) add("llama_1b", {.product = bf16, .q = bf16, .q_heads = 32, .kv_heads = 8, .rows = rows});
+  const auto add = [&](std::string name, const RotatedCase& c) {
+    list.push_back({fmt::format("{}_{}_rows", name, c.rows), c});
+  };
+  for (const std::int64_t rows : {2, 8, 9, 16, 17, 32})
+    add("llama_1b", {.product = bf16, .q = bf16, .q_heads = 32, .kv_heads = 8, .rows = rows});
   add("llama_8b", {.k = 4096, .q_heads = 32, .kv_heads = 8, .head = 128, .value = 128, .rows = 8});
   add("f16", {.w = f16, .product = f16, .cache = f16, .q = f16, .table = f16, .index = i64, .k = 264, .rows = 5});
   add("bias", {.k = 896, .bias = true, .rows = 7});
@@ -129,6 +157,8 @@ inline std::vector<NamedRegion> regions_of(const std::vector<NamedRotatedCase>& 
   return list;
 }
 inline std::vector<NamedRegion> rotated_regions(const Target* target) { return regions_of(rotated_cases(), target); }
-inline std::vector<NamedRegion> rotated_rows_regions(const Target* target) { return regions_of(rotated_rows_cases(), target); }
+inline std::vector<NamedRegion> rotated_rows_regions(const Target* target) {
+  return regions_of(rotated_rows_cases(), target);
+}
 
 }  // namespace cermet

@@ -1,7 +1,7 @@
 // Regions around reductions of rows that tests compile and run.
 #pragma once
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "tests/support/pointwise_regions.hpp"
 #include "tests/support/standardization.hpp"
 
@@ -15,12 +15,14 @@ struct RowCase {
   Rounding rounding = Rounding::strict;
 };
 
-/// An elementwise chain before a norm, another after it, which reads operands of the first again, and perhaps quantization.
+/// An elementwise chain before a norm, another after it, which reads operands of the first again, and perhaps
+/// quantization.
 inline Region norm_chain(OpKind norm, const RowCase& c, const Target* target) {
   RegionBuilder b(c.rounding, target);
   const TensorType rows{c.dtype, c.dims}, columns{c.dtype, {c.dims.back()}};
   const auto x = b.operand(rows), gate = b.operand(rows);
-  std::vector<RegionBuilder::Value> operands{b.add(OpKind::mul, {b.add(OpKind::mul, {x, b.add(OpKind::silu, {gate})}), b.operand(columns)})};
+  std::vector<RegionBuilder::Value> operands{
+      b.add(OpKind::mul, {b.add(OpKind::mul, {x, b.add(OpKind::silu, {gate})}), b.operand(columns)})};
   if (norm == OpKind::add_rms_norm) operands.push_back(b.operand(rows));
   operands.push_back(b.operand(columns));
   if (norm == OpKind::layer_norm) operands.push_back(b.operand(columns));
@@ -72,7 +74,8 @@ inline Region quantized_sum(const RowCase& c, const Target* target) {
 inline std::vector<NamedRegion> row_regions(const Target* target) {
   std::vector<NamedRegion> list;
   const auto name = [](std::string_view what, const RowCase& c) {
-    return fmt::format("{}_{}_{}_{}_{}", what, name_of(c.dtype), c.dims.back().constant(), c.granularity, name_of(c.rounding));
+    return fmt::format("{}_{}_{}_{}_{}", what, name_of(c.dtype), c.dims.back().constant(), c.granularity,
+                       name_of(c.rounding));
   };
   for (const RowCase& c : {RowCase{DType::bf16, {9, 4096}, ""},
                            {DType::bf16, {3, 2, 4096}, "token"},
@@ -82,8 +85,11 @@ inline std::vector<NamedRegion> row_regions(const Target* target) {
                            {DType::bf16, {2, 20480}, "token"}})
     for (const OpKind norm : {OpKind::rms_norm, OpKind::add_rms_norm, OpKind::layer_norm})
       list.push_back({name(definition(norm).name, c), norm_chain(norm, c, target)});
-  for (const RowCase& c : {RowCase{DType::bf16, {4, 6, 512}, ""}, {DType::f32, {4, 3, 77}, "", Rounding::fast}, {DType::f32, {2, 5, 1536}, ""}})
-    for (const bool logarithm : {false, true}) list.push_back({name(logarithm ? "log_softmax" : "softmax", c), scaled_softmax(c, logarithm, target)});
+  for (const RowCase& c : {RowCase{DType::bf16, {4, 6, 512}, ""},
+                           {DType::f32, {4, 3, 77}, "", Rounding::fast},
+                           {DType::f32, {2, 5, 1536}, ""}})
+    for (const bool logarithm : {false, true})
+      list.push_back({name(logarithm ? "log_softmax" : "softmax", c), scaled_softmax(c, logarithm, target)});
   list.push_back({"quantized_norm", quantized_norm({DType::bf16, {7, 2048}, ""}, target)});
   list.push_back({"quantized_sum", quantized_sum({DType::bf16, {7, 2048}, "token"}, target)});
   list.push_back({"quantized_sum_of_many_rows", quantized_sum({DType::f16, {512, 256}, "token"}, target)});

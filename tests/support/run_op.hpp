@@ -10,7 +10,8 @@
 namespace cermet {
 
 /// Operands that are not present stand for optional ones that are not given. Throws what the operator throws.
-inline std::vector<OwnedTensor> run_op(std::string_view name, const std::vector<TensorView>& inputs, const Attributes& attributes = {}, int threads = 2) {
+inline std::vector<OwnedTensor> run_op(std::string_view name, const std::vector<TensorView>& inputs,
+                                       const Attributes& attributes = {}, int threads = 2) {
   std::vector<std::optional<TensorType>> types;
   for (const TensorView& input : inputs) types.push_back(input.present ? std::optional(input.type()) : std::nullopt);
   const Problem problem = make_problem(*find_operator(name), types, attributes);

@@ -1,4 +1,5 @@
-// A row kernel with two reductions that is nobody's operator: rows less their mean, over their standard deviation, from elementwise operators and means.
+// A row kernel with two reductions that is nobody's operator: rows less their mean, over their standard deviation, from
+// elementwise operators and means.
 #pragma once
 
 #include "tests/support/region_builder.hpp"

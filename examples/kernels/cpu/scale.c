@@ -1,4 +1,5 @@
-// mul of a float32 tensor by one number, for CPUs as a shared object: cc -O3 -shared -fPIC -I include scale.c -o scale.so
+// mul of a float32 tensor by one number, for CPUs as a shared object: cc -O3 -shared -fPIC -I include scale.c -o
+// scale.so
 #include <cermet/cpu_kernel.h>
 
 struct elements {

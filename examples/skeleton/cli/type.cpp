@@ -1,8 +1,9 @@
-// Skeleton of a verb: cermet type TYPE... Copy to src/cli/NAME.cpp, call its namespace NAME_verb and add the row X(NAME) to src/cli/verbs.inc: it then parses,
-// has --help and --json, and turns an Error into one line and exit code 2.
+// Skeleton of a verb: cermet type TYPE... Copy to src/cli/NAME.cpp, call its namespace NAME_verb and add the row
+// X(NAME) to src/cli/verbs.inc: it then parses, has --help and --json, and turns an Error into one line and exit
+// code 2.
 #include "base/error.hpp"
 #include "cli/verb.hpp"
-#include "op/type_text.hpp"
+#include "op/schema/type_text.hpp"
 
 namespace cermet::cli::type_verb {
 namespace {
@@ -11,7 +12,8 @@ struct Options {
   std::vector<std::string> types;
 };
 
-/// Results go to the console, as text or as one JSON value whose keys are stable. User errors throw Error: what was expected, what was found.
+/// Results go to the console, as text or as one JSON value whose keys are stable. User errors throw Error: what was
+/// expected, what was found.
 void describe(Console& console, const Options& options) {
   Json list = Json::array();
   Table table;
@@ -29,7 +31,8 @@ void describe(Console& console, const Options& options) {
 }  // namespace
 
 Verb verb() {
-  return {"type", "elements and bytes of tensor types", "  cermet type 'bf16[2048, 8192]' 'f32[]'", [](Parser& parser) -> Action {
+  return {"type", "elements and bytes of tensor types", "  cermet type 'bf16[2048, 8192]' 'f32[]'",
+          [](Parser& parser) -> Action {
             const auto options = std::make_shared<Options>();
             parser.option("types", options->types, "types such as 'bf16[2048, 8192]'").required();
             return [options](Console& console) { describe(console, *options); };

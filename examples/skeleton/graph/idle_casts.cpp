@@ -14,7 +14,8 @@ Graph remove_idle_casts(const Graph& graph) {
     // A copy may be intended: if memory is updated in place later, the cast keeps the old state.
     if (overwritten[node.inputs[0].at()] || overwritten[node.outputs[0].at()]) continue;
     const auto cast = static_cast<NodeId>(n);
-    editor.replace_uses(node.outputs[0], editor.node(cast).inputs[0]);  // what it reads now: the cast before it may be gone
+    editor.replace_uses(node.outputs[0],
+                        editor.node(cast).inputs[0]);  // what it reads now: the cast before it may be gone
     editor.erase(cast);
   }
   return editor.finish();

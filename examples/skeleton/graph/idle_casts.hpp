@@ -1,5 +1,6 @@
-// Skeleton of a compile step that changes the graph. Copy this header and its .cpp to src/graph/, and add a row to the list in
-// src/runtime/compile.cpp: name, summary, whether it may be skipped, and the call. The runner times, verifies and dumps it.
+// Skeleton of a compile step that changes the graph. Copy this header and its .cpp to src/graph/, and add a row to the
+// list in src/runtime/compile.cpp: name, summary, whether it may be skipped, and the call. The runner times, verifies
+// and dumps it.
 #pragma once
 
 #include "graph/graph.hpp"

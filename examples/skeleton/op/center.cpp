@@ -1,14 +1,16 @@
-// Skeleton of an operator. Copy to src/op/NAME.cpp, call its namespace NAME_op, add the row X(NAME) to src/op/ops.inc, and give it a kernel (see kernel/cpu/
-// beside this folder): the schema table, `cermet ops`, the C interface and the conformance test take both from there.
-#include "op/infer.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+// Skeleton of an operator. Copy to src/op/NAME.cpp, call its namespace NAME_op, add the row X(NAME) to src/op/ops.inc,
+// and give it a kernel (see kernel/cpu/ beside this folder): the schema table, `cermet ops`, the C interface and the
+// conformance test take both from there.
+#include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::center_op {
 namespace {
 
-/// Result types from operand types. Element types and attribute names were checked against the schema before; dimensions may be symbolic,
-/// so compare them as Dims. Every error names the operand or attribute, what was expected and what was found.
+/// Result types from operand types. Element types and attribute names were checked against the schema before;
+/// dimensions may be symbolic, so compare them as Dims. Every error names the operand or attribute, what was expected
+/// and what was found.
 std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, 0, 1);
   if (!(p.attributes.number("strength") >= 0)) bad_attribute(p, "strength", "a non-negative number");
@@ -40,7 +42,8 @@ void reference(const ReferenceCall& call) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (DType t : {DType::f32, DType::bf16, DType::f16})
-    for (std::int64_t h : {1, 7, 129}) list.push_back({fmt::format("{}_h{}", name_of(t), h), {CaseOperand{{t, {5, h}}, normal(1, 3)}}});
+    for (std::int64_t h : {1, 7, 129})
+      list.push_back({fmt::format("{}_h{}", name_of(t), h), {CaseOperand{{t, {5, h}}, normal(1, 3)}}});
   list.push_back({"half_strength", {CaseOperand{{DType::f32, {3, 33}}}}, {{"strength", 0.5}}});
   list.push_back({"f32_to_bf16", {CaseOperand{{DType::f32, {4, 64}}}}, {{"out_dtype", "bf16"}}});
   list.push_back({"strided", {CaseOperand{{DType::f32, {4, 33}}, normal(), 7}}});
@@ -55,10 +58,13 @@ OpSpec define() {
   return {
       .category = "Normalization",
       .summary = "Subtracts the mean of each row",
-      .semantics = "y = x - strength * mean(x) over the last dimension, in float32 with one rounding at the end. A row with a NaN gives a row of NaN.",
+      .semantics =
+          "y = x - strength * mean(x) over the last dimension, in float32 with one rounding at the end. A row with a "
+          "NaN gives a row of NaN.",
       .inputs = {{"x", dtypes::real, "[.., H]", "rows", Mapping::many_to_many}},
       .outputs = {{"y", dtypes::real, "[.., H]", "centred rows"}},
-      .attributes = {{"strength", 1.0, "how much of the mean is subtracted"}, {"out_dtype", std::string(), "element type of y; that of x where empty"}},
+      .attributes = {{"strength", 1.0, "how much of the mean is subtracted"},
+                     {"out_dtype", std::string(), "element type of y; that of x where empty"}},
       .infer = infer,
       .reference = reference,
       .operations = [](const Problem& p) { return 2.0 * static_cast<double>(p.input(0).elements().value(p.maximum)); },

@@ -7,7 +7,8 @@
 namespace cermet {
 namespace {
 
-constexpr std::string_view config = R"({"architectures": ["StarlingForCausalLM"], "model_type": "starling", "vocab_size": 100, "hidden_size": 32,
+constexpr std::string_view config =
+    R"({"architectures": ["StarlingForCausalLM"], "model_type": "starling", "vocab_size": 100, "hidden_size": 32,
   "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48, "attention_bias": true, "sliding_window": 16})";
 
 TEST(Architecture, IsParsedByItsRow) {
@@ -21,7 +22,8 @@ TEST(Architecture, IsParsedByItsRow) {
   EXPECT_TRUE(parsed.qkv_bias);
   EXPECT_EQ(parsed.window, (std::vector<std::int64_t>{16, 16}));
   bool has_norm = false;
-  for (const ExpectedTensor& tensor : expected_tensors(parsed)) has_norm |= tensor.name == "model.layers.1.self_attn.q_norm.weight";
+  for (const ExpectedTensor& tensor : expected_tensors(parsed))
+    has_norm |= tensor.name == "model.layers.1.self_attn.q_norm.weight";
   EXPECT_TRUE(has_norm);
 }
 

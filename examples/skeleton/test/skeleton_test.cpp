@@ -6,8 +6,8 @@
 #include "graph/text.hpp"
 #include "graph/verify.hpp"
 #include "kernel/tile_program.hpp"
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 #include "tests/jit/architectures.hpp"
 #include "tests/kernel/conformance.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
@@ -47,17 +47,21 @@ TEST(Operator, ReferenceCentresRows) {
         before += load(data.inputs[0], i);
         after += load(y, i);
       }
-      EXPECT_TRUE(std::isnan(before) ? std::isnan(after) : std::abs(after - (1 - strength) * before) < 1e-9) << test_case.name;
+      EXPECT_TRUE(std::isnan(before) ? std::isnan(after) : std::abs(after - (1 - strength) * before) < 1e-9)
+          << test_case.name;
     }
   }
 }
 
 TEST(Operator, RefusesByName) {
   const OpDefinition op = center();
-  const auto error = [&](TensorType type, const Attributes& attributes) { return error_text([&] { make_problem(op, {type}, attributes); }); };
+  const auto error = [&](TensorType type, const Attributes& attributes) {
+    return error_text([&] { make_problem(op, {type}, attributes); });
+  };
   EXPECT_EQ(error({DType::f32, {Dim::symbol("T"), 4}}, {}), "no error");
   EXPECT_EQ(error({DType::f32, {}}, {}), "center: operand 0 (x): expected at least 1 dimensions, found f32[]");
-  EXPECT_EQ(error({DType::f32, {4}}, {{"strength", -1.0}}), "center: attribute 'strength': expected a non-negative number, found -1.0");
+  EXPECT_EQ(error({DType::f32, {4}}, {{"strength", -1.0}}),
+            "center: attribute 'strength': expected a non-negative number, found -1.0");
 }
 
 TEST(Kernel, Conforms) {
@@ -75,7 +79,8 @@ TEST(CudaKernel, LaunchesItemsOfEightRows) {
   const auto launches = null.launch(null.inputs(), null.outputs(4));
   ASSERT_EQ(launches.size(), 1u);
   EXPECT_EQ(launches[0].items, 26);
-  const Problem weighted = make_problem(definition(OpKind::rms_norm), {TensorType{DType::f32, {3, 40}}, TensorType{DType::f32, {40}}}, {});
+  const Problem weighted =
+      make_problem(definition(OpKind::rms_norm), {TensorType{DType::f32, {3, 40}}, TensorType{DType::f32, {40}}}, {});
   EXPECT_EQ(kernel.declines(weighted), "a weight is given; this kernel takes rows without one");
 }
 
@@ -83,7 +88,8 @@ TEST(CudaKernel, CompilesForEveryArchitecture) {
   if (const std::string reason = no_toolchain(); !reason.empty()) GTEST_SKIP() << reason;
   for (const int compute_capability : compute_capabilities) {
     const auto device = make_null_device(compute_capability);
-    const std::vector<CaseProgram> programs = programs_of(cuda::rowwise_rms_norm_plain_file::rowwise_rms_norm_plain, *device->target());
+    const std::vector<CaseProgram> programs =
+        programs_of(cuda::rowwise_rms_norm_plain_file::rowwise_rms_norm_plain, *device->target());
     ASSERT_EQ(programs.size(), 1u);
     expect_compiles(programs, *device->target());
   }
@@ -91,8 +97,10 @@ TEST(CudaKernel, CompilesForEveryArchitecture) {
 
 /// What follows a product is told once, for the kernels of both backends: here a residual after a linear.
 TEST(Hole, StepsFollowFromTheRegion) {
-  Problem product = make_problem(definition(OpKind::linear), {TensorType{DType::f32, {4, 8}}, TensorType{DType::f32, {6, 8}}}, {});
-  Problem sum = make_problem(definition(OpKind::add), {TensorType{DType::f32, {4, 6}}, TensorType{DType::f32, {4, 6}}}, {});
+  Problem product =
+      make_problem(definition(OpKind::linear), {TensorType{DType::f32, {4, 8}}, TensorType{DType::f32, {6, 8}}}, {});
+  Problem sum =
+      make_problem(definition(OpKind::add), {TensorType{DType::f32, {4, 6}}, TensorType{DType::f32, {4, 6}}}, {});
   Region region = chained(std::move(product), std::move(sum));
   region.anchor = 0;  // the product: its kernels are asked
   const TileProgramOrReason epilogue = product_epilogue(region);
@@ -106,8 +114,13 @@ TEST(Hole, StepsFollowFromTheRegion) {
 }
 
 TEST(RewriteRule, KeepsWhatMatters) {
-  const Rule rule{.name = "idle-cast", .summary = "cast(x) -> x, of one type", .rounding = RoundingClass::exact, .anchor = OpKind::cast, .apply = idle_cast};
-  const Rewritten after = rewrite(parse_graph(read_text(CERMET_SOURCE_DIR "/examples/skeleton/test/idle_casts.before.graph")), {&rule, 1});
+  const Rule rule{.name = "idle-cast",
+                  .summary = "cast(x) -> x, of one type",
+                  .rounding = RoundingClass::exact,
+                  .anchor = OpKind::cast,
+                  .apply = idle_cast};
+  const Rewritten after =
+      rewrite(parse_graph(read_text(CERMET_SOURCE_DIR "/examples/skeleton/test/idle_casts.before.graph")), {&rule, 1});
   verify(after.graph);
   expect_golden("../examples/skeleton/test/idle_casts.after.graph", to_text(after.graph));
 }

@@ -1,4 +1,5 @@
-// The plugin's side: MPI's nonblocking collectives, polled, so that a process that waits for one that is gone can say so.
+// The plugin's side: MPI's nonblocking collectives, polled, so that a process that waits for one that is gone can say
+// so.
 #include <mpi.h>
 #include <sched.h>
 
@@ -31,7 +32,8 @@ MPI_Datatype type_of(int unit) {
 }
 
 int count_of(std::int64_t count) {
-  if (count > INT_MAX) fail(Status::unsupported, "MPI: expected at most {} elements for a rank, found {}", INT_MAX, count);
+  if (count > INT_MAX)
+    fail(Status::unsupported, "MPI: expected at most {} elements for a rank, found {}", INT_MAX, count);
   return static_cast<int>(count);
 }
 
@@ -88,7 +90,8 @@ class Transport final : public MpiTransport {
       of_received[r] = count_of(std::int64_t{of_received[r - 1]} + received[r - 1]);
     }
     MPI_Request request;
-    check(MPI_Ialltoallv(x, sent, of_sent, type_of(unit), y, received, of_received, type_of(unit), group_, &request), "all_to_all");
+    check(MPI_Ialltoallv(x, sent, of_sent, type_of(unit), y, received, of_received, type_of(unit), group_, &request),
+          "all_to_all");
     finish(request, wait);
   }
   std::unique_ptr<MpiTransport> split(int color, int key) override {
@@ -99,7 +102,8 @@ class Transport final : public MpiTransport {
   void abandon() noexcept override { abandoned_ = true; }
 
  private:
-  /// Polls: at first without a pause, then leaving the core to others, then sleeping. Looks at the clock, because a poll can take long where cores are few.
+  /// Polls: at first without a pause, then leaving the core to others, then sleeping. Looks at the clock, because a
+  /// poll can take long where cores are few.
   static void finish(MPI_Request& request, Wait wait) {
     using Clock = std::chrono::steady_clock;
     Clock::time_point began, looked;

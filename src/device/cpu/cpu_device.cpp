@@ -13,7 +13,8 @@ class CpuDevice final : public Device {
   std::string name() const override {
     const int cores = usable_cores();
     const std::string text = fmt::format("{} core{}", cores, cores == 1 ? "" : "s");
-    return processor().name.empty() ? fmt::format("cpu ({})", text) : fmt::format("cpu ({}, {})", processor().name, text);
+    return processor().name.empty() ? fmt::format("cpu ({})", text)
+                                    : fmt::format("cpu ({}, {})", processor().name, text);
   }
   DeviceBuffer allocate(std::int64_t bytes) override {
     auto owner = std::make_shared<AlignedBuffer>(bytes);

@@ -23,7 +23,8 @@ std::int64_t cache_bytes(int name) { return std::max<std::int64_t>(0, sysconf(na
 }  // namespace
 
 const Processor& processor() {
-  static const Processor found{processor_name(), cache_bytes(_SC_LEVEL1_DCACHE_SIZE), cache_bytes(_SC_LEVEL2_CACHE_SIZE), cache_bytes(_SC_LEVEL3_CACHE_SIZE)};
+  static const Processor found{processor_name(), cache_bytes(_SC_LEVEL1_DCACHE_SIZE),
+                               cache_bytes(_SC_LEVEL2_CACHE_SIZE), cache_bytes(_SC_LEVEL3_CACHE_SIZE)};
   return found;
 }
 

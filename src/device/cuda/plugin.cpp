@@ -21,10 +21,12 @@ const PluginInterface& open_plugin() {
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) fail(Status::unsupported, "CUDA plugin: expected to open {}, found: {}", path.string(), dlerror());
     const auto entry = reinterpret_cast<const PluginInterface* (*)()>(dlsym(library, "cermet_cuda_plugin"));
-    if (!entry) fail(Status::unsupported, "CUDA plugin: expected {} to be one of Cermet's, found no entry point", path.string());
+    if (!entry)
+      fail(Status::unsupported, "CUDA plugin: expected {} to be one of Cermet's, found no entry point", path.string());
     const PluginInterface* found = entry();
     if (std::string_view(found->build) != build_id())
-      fail(Status::unsupported, "CUDA plugin: expected {} from build '{}', found '{}'", path.string(), build_id(), found->build);
+      fail(Status::unsupported, "CUDA plugin: expected {} from build '{}', found '{}'", path.string(), build_id(),
+           found->build);
     return *found;
   }
   fail(Status::unsupported, "CUDA plugin: expected libcermet_cuda.so, found none ({})", none_of(places));
@@ -35,7 +37,8 @@ const PluginInterface& open_plugin() {
 const char* build_id() { return CERMET_BUILD_ID; }
 
 const PluginInterface& plugin() {
-  static const PluginInterface& opened = open_plugin();  // an exception leaves it unset, so that a later call tries again
+  static const PluginInterface& opened =
+      open_plugin();  // an exception leaves it unset, so that a later call tries again
   return opened;
 }
 
@@ -48,7 +51,9 @@ std::string unavailable_reason() {
   }
 }
 
-TensorMap window_map(const Device& device, const WindowMapShape& shape) { return device.computes() ? plugin().window_map(device, shape) : TensorMap{}; }
+TensorMap window_map(const Device& device, const WindowMapShape& shape) {
+  return device.computes() ? plugin().window_map(device, shape) : TensorMap{};
+}
 
 const std::string& driver_version() {
   static const std::string version = unavailable_reason().empty() ? plugin().driver_version() : "";

@@ -12,7 +12,8 @@
 
 namespace cermet::cuda {
 
-/// What the plugin exports, as `const PluginInterface* cermet_cuda_plugin()`. Both sides come from one build: `build` says so.
+/// What the plugin exports, as `const PluginInterface* cermet_cuda_plugin()`. Both sides come from one build: `build`
+/// says so.
 struct PluginInterface {
   const char* build;
   /// Throws Error(unsupported) saying why no device can be used: no driver, one that is too old, no such device.
@@ -40,11 +41,13 @@ struct PluginInterface {
   void (*reach_device)(Device& device, int index);
 };
 
-/// The plugin, opened at the first call. Throws Error(unsupported) with the loader's reason where it is absent or from another build.
+/// The plugin, opened at the first call. Throws Error(unsupported) with the loader's reason where it is absent or from
+/// another build.
 const PluginInterface& plugin();
 /// Why there is no CUDA device ("driver: libcuda.so.1 ... not found"); empty where one can be used.
 std::string unavailable_reason();
-/// Why products of a device's stream (Stream::multiply) would fail on this machine's GPUs; empty where they would not, and where there is no GPU. Asked once.
+/// Why products of a device's stream (Stream::multiply) would fail on this machine's GPUs; empty where they would not,
+/// and where there is no GPU. Asked once.
 const std::string& blas_problem();
 /// "13.0": the version of the driver that all GPUs of this machine share; empty where there is none. Asked once.
 const std::string& driver_version();

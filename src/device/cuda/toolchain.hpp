@@ -32,13 +32,14 @@ struct CompileResult {
 class Toolchain {
  public:
   virtual ~Toolchain() = default;
-  /// "libnvrtc.so.13 (109338064 bytes, build 65be0db3...)": part of the key of every cached image. The compiler is looked for, not opened; throws
-  /// Error(unsupported) where there is none.
+  /// "libnvrtc.so.13 (109338064 bytes, build 65be0db3...)": part of the key of every cached image. The compiler is
+  /// looked for, not opened; throws Error(unsupported) where there is none.
   virtual std::string version() const = 0;
   /// Thread-safe. Throws Error(internal) with the compiler's log where the source does not compile.
   virtual CompileResult compile(const CompileRequest& request) const = 0;
   /// Links pieces of LTO-IR to a cubin. Thread-safe.
-  virtual CompileResult link(std::span<const std::vector<std::byte>> lto_pieces, std::span<const std::string> options) const = 0;
+  virtual CompileResult link(std::span<const std::vector<std::byte>> lto_pieces,
+                             std::span<const std::string> options) const = 0;
 };
 
 }  // namespace cermet::cuda

@@ -7,7 +7,8 @@
 
 namespace cermet::cuda {
 
-/// Pixels of images [samples, height, width, channels], in windows of one tap: copies take `box_pixels` neighbouring windows, and zeros outside.
+/// Pixels of images [samples, height, width, channels], in windows of one tap: copies take `box_pixels` neighbouring
+/// windows, and zeros outside.
 struct WindowMapShape {
   void* data = nullptr;  ///< 16-byte aligned
   DType dtype = DType::bf16;

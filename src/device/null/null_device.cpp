@@ -38,8 +38,15 @@ class NullStream final : public Stream {
 /// What kernels are compiled for without a device: a large GPU of each architecture.
 Target target_of(int compute_capability) {
   const bool large = compute_capability == 80 || compute_capability >= 90;
-  const std::int64_t shared = compute_capability == 75 ? 64 << 10 : large ? (compute_capability == 80 ? 163 : 227) << 10 : 99 << 10;
-  return {fmt::format("null:sm_{}", compute_capability), compute_capability, large ? 132 : 64, shared, 50 << 20, std::int64_t{64} << 30};
+  const std::int64_t shared = compute_capability == 75 ? 64 << 10
+                              : large                  ? (compute_capability == 80 ? 163 : 227) << 10
+                                                       : 99 << 10;
+  return {fmt::format("null:sm_{}", compute_capability),
+          compute_capability,
+          large ? 132 : 64,
+          shared,
+          50 << 20,
+          std::int64_t{64} << 30};
 }
 
 class NullDevice final : public Device {
@@ -65,8 +72,9 @@ class NullDevice final : public Device {
   DeviceBuffer allocate(std::int64_t bytes) override {
     const std::uintptr_t address = next_.fetch_add(static_cast<std::uintptr_t>(round_up(bytes, 64)) + 64);
     held_->fetch_add(bytes, std::memory_order_relaxed);
-    return {std::shared_ptr<std::byte>(reinterpret_cast<std::byte*>(address),
-                                       [held = held_, bytes](std::byte*) { held->fetch_sub(bytes, std::memory_order_relaxed); }),
+    return {std::shared_ptr<std::byte>(
+                reinterpret_cast<std::byte*>(address),
+                [held = held_, bytes](std::byte*) { held->fetch_sub(bytes, std::memory_order_relaxed); }),
             bytes};
   }
   bool computes() const override { return false; }
@@ -80,6 +88,8 @@ class NullDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_null_device(int compute_capability) { return std::make_unique<NullDevice>(compute_capability); }
+std::unique_ptr<Device> make_null_device(int compute_capability) {
+  return std::make_unique<NullDevice>(compute_capability);
+}
 
 }  // namespace cermet

@@ -26,13 +26,19 @@ int levels_above(const Pattern& pattern) {
   return most;
 }
 
-/// Applies rules of algebra where they save most. Matches in different parts of a graph do not change each other's savings, so that the best of the whole graph
-/// comes first in its own part, too.
+/// Applies rules of algebra where they save most. Matches in different parts of a graph do not change each other's
+/// savings, so that the best of the whole graph comes first in its own part, too.
 class AlgebraRunner {
  public:
-  AlgebraRunner(GraphEditor& editor, std::span<const Rule> rules, const RulesByAnchor& by_anchor, const RewriteOptions& options, SymbolValues sizes,
-                std::vector<std::size_t>& times)
-      : editor_(editor), rules_(rules), by_anchor_(by_anchor), options_(options), sizes_(std::move(sizes)), times_(times), random_(options.order_seed) {
+  AlgebraRunner(GraphEditor& editor, std::span<const Rule> rules, const RulesByAnchor& by_anchor,
+                const RewriteOptions& options, SymbolValues sizes, std::vector<std::size_t>& times)
+      : editor_(editor),
+        rules_(rules),
+        by_anchor_(by_anchor),
+        options_(options),
+        sizes_(std::move(sizes)),
+        times_(times),
+        random_(options.order_seed) {
     for (const auto& [op, list] : by_anchor)
       for (const std::size_t r : list) levels_[op] = std::max(levels_[op], levels_above(rules[r].before));
   }
@@ -69,7 +75,8 @@ class AlgebraRunner {
         mix(id.at());
         mix(editor_.uses(id).size());
       }
-      for (const ValueId id : editor_.node(n).outputs) mix(2 * editor_.uses(id).size() + (editor_.is_output(id) ? 1 : 0));
+      for (const ValueId id : editor_.node(n).outputs)
+        mix(2 * editor_.uses(id).size() + (editor_.is_output(id) ? 1 : 0));
     }
     return state | 1;
   }
@@ -98,7 +105,8 @@ class AlgebraRunner {
         auto replacement = replacement_of(rules_[r], match, options_.most, sizes_);
         if (!replacement || replacement->saved <= 0) return false;
         const double priority = options_.order_seed ? static_cast<double>(random_()) : replacement->saved;
-        if (!best || priority > best->priority) best = Candidate{r, std::move(*replacement), priority, match.nodes, state_of(match.nodes)};
+        if (!best || priority > best->priority)
+          best = Candidate{r, std::move(*replacement), priority, match.nodes, state_of(match.nodes)};
         return false;
       });
     }
@@ -174,8 +182,8 @@ class AlgebraRunner {
 
 }  // namespace
 
-void apply_algebra(GraphEditor& editor, std::span<const Rule> rules, const RulesByAnchor& by_anchor, const RewriteOptions& options, const SymbolValues& sizes,
-                   std::vector<std::size_t>& times) {
+void apply_algebra(GraphEditor& editor, std::span<const Rule> rules, const RulesByAnchor& by_anchor,
+                   const RewriteOptions& options, const SymbolValues& sizes, std::vector<std::size_t>& times) {
   AlgebraRunner(editor, rules, by_anchor, options, sizes, times).run();
 }
 

@@ -1,4 +1,4 @@
-#include "graph/rewrite/derive/attention.hpp"
+#include "graph/rewrite/derive/attention_form.hpp"
 #include "graph/rewrite/replace.hpp"
 
 namespace cermet {

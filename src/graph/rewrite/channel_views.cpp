@@ -1,5 +1,5 @@
-// What is left where images have their channels last and the graph wants them first: transpositions around a reshape that cancel, and one before a product,
-// whose weights may stand in the other order as well.
+// What is left where images have their channels last and the graph wants them first: transpositions around a reshape
+// that cancel, and one before a product, whose weights may stand in the other order as well.
 #include <algorithm>
 
 #include "graph/rewrite/derive/axes.hpp"
@@ -14,7 +14,8 @@ NodeId made_for(const GraphEditor& editor, ValueId id, OpKind op) {
   return n != no_node && editor.node(n).op == op && editor.uses(id).size() == 1 && !editor.is_output(id) ? n : no_node;
 }
 
-/// Attribute "shape" that gives a type from another of the same elements; nothing where two dimensions follow from others.
+/// Attribute "shape" that gives a type from another of the same elements; nothing where two dimensions follow from
+/// others.
 std::optional<Ints> shape_between(const Dims& from, const Dims& to) {
   Ints shape;
   for (std::size_t a = 0; a < to.size(); ++a) {
@@ -76,18 +77,24 @@ bool transpose_weight(const Rule&, GraphEditor& editor, NodeId anchor) {
   }
   const Value& weight = editor.value(w);
   if (weight.kind != ValueKind::constant || editor.uses(w).size() != 1 || editor.is_output(w)) return false;
-  Ints parts{weight.type.dims[0].constant()}, order{0}, whole{weight.type.dims[0].constant(), weight.type.dims[1].constant()};
+  Ints parts{weight.type.dims[0].constant()}, order{0},
+      whole{weight.type.dims[0].constant(), weight.type.dims[1].constant()};
   for (std::size_t a = kept; a < turned.size(); ++a) {
     parts.push_back(turned[a].constant());
-    order.push_back(std::ranges::find(permutation, static_cast<std::int64_t>(a)) - permutation.begin() - static_cast<std::int64_t>(kept) + 1);
+    order.push_back(std::ranges::find(permutation, static_cast<std::int64_t>(a)) - permutation.begin() -
+                    static_cast<std::int64_t>(kept) + 1);
   }
   const std::string name = weight.name;
-  const ValueId apart = editor.add_constant(name + ".parts", ConstantExpression{OpKind::reshape, {w}, {{"shape", parts}}, 0});
-  const ValueId moved = editor.add_constant(name + ".moved", ConstantExpression{OpKind::transpose, {apart}, {{"permutation", order}}, 0});
+  const ValueId apart =
+      editor.add_constant(name + ".parts", ConstantExpression{OpKind::reshape, {w}, {{"shape", parts}}, 0});
+  const ValueId moved =
+      editor.add_constant(name + ".moved", ConstantExpression{OpKind::transpose, {apart}, {{"permutation", order}}, 0});
   std::vector<ValueId> inputs = linear.inputs;
   inputs[0] = editor.insert_before(anchor, OpKind::reshape, {x}, flat.attributes, flat.scope)[0];
-  inputs[1] = editor.add_constant(name + ".columns", ConstantExpression{OpKind::reshape, {moved}, {{"shape", whole}}, 0});
-  const ValueId made = editor.insert_before(anchor, OpKind::linear, std::move(inputs), linear.attributes, linear.scope)[0];
+  inputs[1] =
+      editor.add_constant(name + ".columns", ConstantExpression{OpKind::reshape, {moved}, {{"shape", whole}}, 0});
+  const ValueId made =
+      editor.insert_before(anchor, OpKind::linear, std::move(inputs), linear.attributes, linear.scope)[0];
   const NodeId nodes[] = {turn, reshape, anchor};
   put_in_place(editor, nodes, linear.outputs[0], made);
   return true;

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "graph/rewrite/value_range.hpp"
-#include "op/text_reader.hpp"
+#include "op/schema/text_reader.hpp"
 
 namespace cermet {
 namespace {
@@ -39,7 +39,9 @@ Condition Condition::parse(std::string_view text, const Pattern& before) {
   for (const PatternNode& node : before.nodes)
     for (const PatternName& operand : node.operands)
       if (operand.kind == PatternName::Kind::scalar) condition.captured_.push_back(operand.slot);
-  const auto known = [&](std::string_view name) { require(before.slot(name) >= 0, "condition \"{}\": expected names of the pattern, found '{}'", text, name); };
+  const auto known = [&](std::string_view name) {
+    require(before.slot(name) >= 0, "condition \"{}\": expected names of the pattern, found '{}'", text, name);
+  };
   for (TextReader reader("condition", text); reader.peek() != '\0'; reader.take(';')) {
     if (reader.take('(')) {
       reader.run([](char c) { return c != ')'; });
@@ -53,7 +55,8 @@ Condition Condition::parse(std::string_view text, const Pattern& before) {
       continue;
     }
     reader.skip_spaces();
-    const auto* comparison = std::ranges::find_if(comparisons, [&](std::string_view sign) { return reader.rest().starts_with(sign); });
+    const auto* comparison =
+        std::ranges::find_if(comparisons, [&](std::string_view sign) { return reader.rest().starts_with(sign); });
     if (comparison != std::end(comparisons)) {
       test.left = std::exchange(test.word, std::string(*comparison));
       reader.back_to(reader.position() + comparison->size());
@@ -98,7 +101,8 @@ bool Condition::holds(const Test& test, const Match& match) const {
     if (test.word == "not_nan") return !std::isnan(value);
     if (test.word == "integral") return std::isfinite(value) && value == std::floor(value);
     int exponent = 0;
-    if (test.word == "power_of_two") return std::isfinite(value) && std::abs(std::frexp(value, &exponent)) == 0.5 && std::abs(exponent) < 60;
+    if (test.word == "power_of_two")
+      return std::isfinite(value) && std::abs(std::frexp(value, &exponent)) == 0.5 && std::abs(exponent) < 60;
     return compares(test.word, value, test.right.empty() ? test.number : match.scalar(test.right));
   }
   const ValueRange range = range_of(*match.editor, match.at(test.left));

@@ -10,12 +10,10 @@
 namespace cermet {
 
 /// What must hold where a pattern was found. Items between semicolons:
-///   number, integer, any    element types of the anchor's operand (see below); floating types where none of these is said
-///   B >= 0, c1 <= c2        of captured constants their numbers, of other values what range_of() proves of all elements that are not NaN
-///   finite x, not_nan x     proven of all elements
-///   power_of_two c, integral c
-///   same a b                one type
-///   own w                   a constant that no other node reads
+///   number, integer, any    element types of the anchor's operand (see below); floating types where none of these is
+///   said B >= 0, c1 <= c2        of captured constants their numbers, of other values what range_of() proves of all
+///   elements that are not NaN finite x, not_nan x     proven of all elements power_of_two c, integral c same a b one
+///   type own w                   a constant that no other node reads
 ///   (..)                    words for what the row's function checks
 class Condition {
  public:

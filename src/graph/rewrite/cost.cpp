@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -57,7 +57,8 @@ double rounded_up(double work) { return std::ceil(work * 64) / 64; }
 void set_typical(const Dims& dims, const SymbolRanges& ranges, SymbolValues& values) {
   for (const Dim& dim : dims)
     if (!dim.is_constant())
-      for (const Symbol& symbol : dim.symbols()) values.set(symbol, std::min(range_of(ranges, symbol).greatest, most_typical));
+      for (const Symbol& symbol : dim.symbols())
+        values.set(symbol, std::min(range_of(ranges, symbol).greatest, most_typical));
 }
 
 }  // namespace

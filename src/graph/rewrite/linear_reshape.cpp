@@ -2,7 +2,8 @@
 
 namespace cermet {
 
-/// Rows are parted in front of the product, where another reshape may have joined them, so that what reads the result meets it directly.
+/// Rows are parted in front of the product, where another reshape may have joined them, so that what reads the result
+/// meets it directly.
 bool part_rows_before_linear(const Rule&, GraphEditor& editor, NodeId anchor) {
   const Node reshape = editor.node(anchor);
   const NodeId product = editor.producer(reshape.inputs[0]);
@@ -15,7 +16,8 @@ bool part_rows_before_linear(const Rule&, GraphEditor& editor, NodeId anchor) {
   if (joined == no_node || editor.node(joined).op != OpKind::reshape) return false;
   const Dims &from = editor.value(y).type.dims, &to = editor.value(z).type.dims;
   const Dim width = editor.value(linear.inputs[0]).type.dims.back();
-  if (from.empty() || to.empty() || from.back() != to.back() || !width.is_constant() || width == Dim(0) || from == to) return false;
+  if (from.empty() || to.empty() || from.back() != to.back() || !width.is_constant() || width == Dim(0) || from == to)
+    return false;
   const AttributeValue* const given = reshape.attributes.find("shape");
   if (!given) return false;  // dimensions as text
   Ints shape = std::get<Ints>(*given);

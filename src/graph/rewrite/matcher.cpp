@@ -6,8 +6,8 @@
 
 #include "format/element.hpp"
 #include "graph/rewrite/pattern.hpp"
-#include "op/axes.hpp"
-#include "op/operator.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -70,7 +70,8 @@ class PatternMatcher {
     if (match_.nodes[p] != no_node) return match_.nodes[p] == n && solve(goal + 1);
     const PatternNode& wanted = pattern_.nodes[p];
     const Node& node = editor_.node(n);
-    if (node.op != wanted.op || (pattern_.is_distinct && std::ranges::find(match_.nodes, n) != match_.nodes.end())) return false;
+    if (node.op != wanted.op || (pattern_.is_distinct && std::ranges::find(match_.nodes, n) != match_.nodes.end()))
+      return false;
     if (!has_attributes(wanted, n)) return false;
     match_.nodes[p] = n;
     const bool swaps = definition(node.op).commutative && node.inputs.size() == 2 && node.inputs[0] != node.inputs[1];
@@ -121,7 +122,9 @@ class PatternMatcher {
     for (std::size_t i = 0; i < std::max(wanted.operands.size(), node.inputs.size()); ++i) {
       const std::size_t from = swapped ? 1 - i : i;
       const ValueId id = from < node.inputs.size() ? node.inputs[from] : ValueId{};
-      if (!bind_operand(i < wanted.operands.size() ? wanted.operands[i] : PatternName{.kind = PatternName::Kind::absent}, id)) return false;
+      if (!bind_operand(
+              i < wanted.operands.size() ? wanted.operands[i] : PatternName{.kind = PatternName::Kind::absent}, id))
+        return false;
     }
     return true;
   }
@@ -148,7 +151,8 @@ class PatternMatcher {
     const int maker = pattern_.producers[static_cast<std::size_t>(wanted.slot)];
     if (maker < 0) return true;
     const NodeId producer = editor_.producer(id);
-    if (producer == no_node || editor_.node(producer).op != pattern_.nodes[static_cast<std::size_t>(maker)].op) return false;
+    if (producer == no_node || editor_.node(producer).op != pattern_.nodes[static_cast<std::size_t>(maker)].op)
+      return false;
     goals_.push_back({static_cast<std::size_t>(maker), producer});
     return true;
   }
@@ -163,7 +167,8 @@ class PatternMatcher {
 
 }  // namespace
 
-bool find_matches(const Pattern& pattern, const GraphEditor& editor, NodeId anchor, FunctionRef<bool(const Match&)> accept) {
+bool find_matches(const Pattern& pattern, const GraphEditor& editor, NodeId anchor,
+                  FunctionRef<bool(const Match&)> accept) {
   return PatternMatcher(pattern, editor, accept).from(anchor);
 }
 
@@ -180,8 +185,9 @@ std::optional<double> uniform_value(const Value& value) {
 }
 
 bool is_number(double found, double wanted, DType dtype) {
-  if (found == wanted) return wanted != 0 || !std::signbit(found);                      // x - (-0) is not x where x is -0
-  if (wanted * 1024 == std::round(wanted * 1024) || !is_floating(dtype)) return false;  // a number that every type holds
+  if (found == wanted) return wanted != 0 || !std::signbit(found);  // x - (-0) is not x where x is -0
+  if (wanted * 1024 == std::round(wanted * 1024) || !is_floating(dtype))
+    return false;  // a number that every type holds
   double rounded = 0;
   std::array<std::byte, 8> element{};
   format::store_element(element.data(), dtype, 0, wanted);

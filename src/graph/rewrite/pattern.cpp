@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "op/attribute_text.hpp"
-#include "op/operator.hpp"
+#include "op/schema/attribute_text.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {

@@ -28,14 +28,16 @@ struct PatternName {
   ScalarExpression expression = {};
 };
 
-/// "y = rms_norm(x, w?) {eps = 1e-6}": results, operator, operands, and attributes that must be these or are given. Operands behind the last are absent.
+/// "y = rms_norm(x, w?) {eps = 1e-6}": results, operator, operands, and attributes that must be these or are given.
+/// Operands behind the last are absent.
 struct PatternNode {
   OpKind op{};
   std::vector<PatternName> results, operands;
   Attributes attributes;  ///< an axis may be "last"
 };
 
-/// Operators in an order in which they run; the last is the anchor, and everything else is found from it through its operands.
+/// Operators in an order in which they run; the last is the anchor, and everything else is found from it through its
+/// operands.
 struct Pattern {
   std::vector<PatternNode> nodes;
   std::vector<std::string> names;  ///< by slot; those of results that the text does not name begin with '.'
@@ -43,8 +45,8 @@ struct Pattern {
   std::vector<PatternName> roots;  ///< what stands alone: "x" in "mul(x, 1) -> x"
   bool is_distinct = false;        ///< two nodes of the pattern are two nodes of the graph
 
-  /// "y = rms_norm(x, w?); q, s? = dynamic_quant(y)", or nested: "mul(add(x, 1), c#)", whose result is called y. Names of `before`, if given, keep their slots.
-  /// Throws Error(invalid_argument) that quotes the text.
+  /// "y = rms_norm(x, w?); q, s? = dynamic_quant(y)", or nested: "mul(add(x, 1), c#)", whose result is called y. Names
+  /// of `before`, if given, keep their slots. Throws Error(invalid_argument) that quotes the text.
   static Pattern parse(std::string_view text, const Pattern* before = nullptr);
   int slot(std::string_view name) const;  ///< -1 where there is none
 };
@@ -65,9 +67,11 @@ struct Match {
   Attributes attributes(std::size_t node) const;
 };
 
-/// Calls `accept` for places of the pattern with its anchor at this node until it returns true; whether it did. Operators, operands (those of a commutative
-/// operator in either order), attributes and the results that it names agree, and a name is one value wherever it stands.
-bool find_matches(const Pattern& pattern, const GraphEditor& editor, NodeId anchor, FunctionRef<bool(const Match&)> accept);
+/// Calls `accept` for places of the pattern with its anchor at this node until it returns true; whether it did.
+/// Operators, operands (those of a commutative operator in either order), attributes and the results that it names
+/// agree, and a name is one value wherever it stands.
+bool find_matches(const Pattern& pattern, const GraphEditor& editor, NodeId anchor,
+                  FunctionRef<bool(const Match&)> accept);
 
 /// The value of all elements of a constant, where they are known and the same.
 std::optional<double> uniform_value(const Value& value);

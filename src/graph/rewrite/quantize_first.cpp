@@ -7,22 +7,27 @@ namespace {
 
 /// Whether the scales and offsets of a node, every operand but its first, are single values.
 bool has_single_parameters(const GraphEditor& editor, const Node& node) {
-  return std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId id) { return !id || product(editor.value(id).type.dims) == Dim(1); });
+  return std::all_of(node.inputs.begin() + 1, node.inputs.end(),
+                     [&](ValueId id) { return !id || product(editor.value(id).type.dims) == Dim(1); });
 }
 
 /// The node that makes a value which only one operand reads; no_node otherwise.
-NodeId only_for_one(const GraphEditor& editor, ValueId id) { return editor.uses(id).size() == 1 && !editor.is_output(id) ? editor.producer(id) : no_node; }
+NodeId only_for_one(const GraphEditor& editor, ValueId id) {
+  return editor.uses(id).size() == 1 && !editor.is_output(id) ? editor.producer(id) : no_node;
+}
 
 }  // namespace
 
-/// Values are rounded to a quantized format where they are made, not behind what moves them, so that the kernel that makes them can do it.
+/// Values are rounded to a quantized format where they are made, not behind what moves them, so that the kernel that
+/// makes them can do it.
 bool quantize_before_movement(const Rule&, GraphEditor& editor, NodeId anchor) {
   const Node dequantize = editor.node(anchor);
   const NodeId coding = only_for_one(editor, dequantize.inputs[0]);
   if (coding == no_node || editor.node(coding).op != OpKind::quantize) return false;
   const Node quantize = editor.node(coding);
   const NodeId moving = only_for_one(editor, quantize.inputs[0]);
-  if (moving == no_node || (editor.node(moving).op != OpKind::reshape && editor.node(moving).op != OpKind::transpose)) return false;
+  if (moving == no_node || (editor.node(moving).op != OpKind::reshape && editor.node(moving).op != OpKind::transpose))
+    return false;
   const Node movement = editor.node(moving);
   const ValueId x = movement.inputs[0];
   if (only_for_one(editor, x) == no_node || editor.value(x).type.dims.empty()) return false;

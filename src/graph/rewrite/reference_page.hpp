@@ -5,7 +5,8 @@
 
 namespace cermet {
 
-/// Markdown: for every class a table of rules with rounding class and side condition. docs/reference/rules.md holds it; a test keeps the two equal.
+/// Markdown: for every class a table of rules with rounding class and side condition. docs/reference/rules.md holds it;
+/// a test keeps the two equal.
 std::string rule_reference_markdown();
 
 }  // namespace cermet

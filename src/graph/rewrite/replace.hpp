@@ -6,7 +6,8 @@
 namespace cermet {
 
 /// The rule of a row of texts: "before -> after".
-Rule text_rule(std::string_view name, RoundingClass rounding, std::string_view text, bool (*fits)(const Match&), Attributes (*attributes)(const Match&));
+Rule text_rule(std::string_view name, RoundingClass rounding, std::string_view text, bool (*fits)(const Match&),
+               Attributes (*attributes)(const Match&));
 
 /// A row of algebra: a file below rules/ has those of one class.
 struct AlgebraRow {
@@ -15,7 +16,8 @@ struct AlgebraRow {
   std::string_view text;       ///< "mul(mul(x, c1#), c2#) -> mul(x, [c1 * c2])"
   std::string_view when = {};  ///< as Condition::parse reads it
   bool (*fits)(const Match&) = nullptr;
-  Attributes (*attributes)(const Match&) = nullptr;  ///< of the new nodes; without it, those of the pattern's nodes of the same operator, which must be alike
+  Attributes (*attributes)(const Match&) = nullptr;  ///< of the new nodes; without it, those of the pattern's nodes of
+                                                     ///< the same operator, which must be alike
 };
 Rule algebra_rule(const AlgebraRow& row, RuleClass rule_class);
 
@@ -50,7 +52,8 @@ bool split_slices(const Rule& rule, GraphEditor& editor, NodeId anchor);
 /// Numbers that a widened condition chooses: numbers that the narrow one chooses, widened.
 bool choose_once(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
-/// Rows of a product that change their places before they are added to others: the product of rows that have changed theirs.
+/// Rows of a product that change their places before they are added to others: the product of rows that have changed
+/// theirs.
 bool move_rows_before_linear(const Rule& rule, GraphEditor& editor, NodeId anchor);
 /// Normalized rows that change their places before a product: rows that are normalized where they come to be.
 bool move_rows_before_norm(const Rule& rule, GraphEditor& editor, NodeId anchor);
@@ -63,7 +66,8 @@ bool cancel_transposes(const Rule& rule, GraphEditor& editor, NodeId anchor);
 /// A product of transposed columns: that of the columns as they were, with the columns of its weight in their order.
 bool transpose_weight(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
-/// A product of a softmax of scores: attention, derived as graph/rewrite/derive/attention.hpp says. A rule of class fast takes rounded scores, too.
+/// A product of a softmax of scores: attention, derived as graph/rewrite/derive/attention_form.hpp says. A rule of
+/// class fast takes rounded scores, too.
 bool derive_attention(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
 }  // namespace cermet

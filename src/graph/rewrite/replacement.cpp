@@ -8,7 +8,7 @@
 #include "format/element.hpp"
 #include "graph/memory.hpp"
 #include "graph/rewrite/cost.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -27,14 +27,16 @@ bool depends_on(const GraphEditor& editor, std::vector<NodeId> from, std::span<c
   return false;
 }
 
-/// Whether a node outside the match updates memory that new nodes will read later than the old ones did. One that only needs the match's results comes later.
+/// Whether a node outside the match updates memory that new nodes will read later than the old ones did. One that only
+/// needs the match's results comes later.
 bool is_updated_elsewhere(const GraphEditor& editor, const Match& match, ValueId id) {
   return std::ranges::any_of(editor.uses(id), [&](Use use) {
     if (std::ranges::find(match.nodes, use.node) != match.nodes.end()) return false;
     const Node& node = editor.node(use.node);
     for (std::size_t o = 0; o < node.outputs.size(); ++o)
       if (overwritten_by(node, o) == id)
-        return !depends_on(editor, {use.node}, match.nodes) || depends_on(editor, match.nodes, std::array{static_cast<NodeId>(use.node)});
+        return !depends_on(editor, {use.node}, match.nodes) ||
+               depends_on(editor, match.nodes, std::array{static_cast<NodeId>(use.node)});
     return false;
   });
 }
@@ -86,15 +88,18 @@ bool accepts_types(const Rule& rule, const Match& match, DType dtype, RoundingCl
     case Condition::Types::real: break;
   }
   if (!is_floating(dtype) || dtypes::fp8.contains(dtype)) return false;
-  if (rule.rounding == RoundingClass::fast && dtype == DType::f16) return false;  // whose range other formulas leave soon
+  if (rule.rounding == RoundingClass::fast && dtype == DType::f16)
+    return false;  // whose range other formulas leave soon
   RoundingClass rounding = rule.rounding;
-  if (rounding == RoundingClass::strict && size_of(dtype) < 4 && match.nodes.size() > 1) rounding = RoundingClass::fast;  // it rounded in between
+  if (rounding == RoundingClass::strict && size_of(dtype) < 4 && match.nodes.size() > 1)
+    rounding = RoundingClass::fast;  // it rounded in between
   return rounding <= most;
 }
 
 class ReplacementMaker {
  public:
-  ReplacementMaker(const Rule& rule, const Match& match, const SymbolValues& sizes) : rule_(rule), match_(match), sizes_(sizes) {}
+  ReplacementMaker(const Rule& rule, const Match& match, const SymbolValues& sizes)
+      : rule_(rule), match_(match), sizes_(sizes) {}
 
   std::optional<Replacement> make(DType dtype) {
     made_.dtype = dtype;
@@ -136,14 +141,16 @@ class ReplacementMaker {
       const ValueId id = match_.values[static_cast<std::size_t>(slot)];
       if (rule_.condition.is_captured(slot) || !id) continue;
       const Dims& dims = editor().value(id).type.dims;
-      numbers[static_cast<std::size_t>(slot)] = !dims.empty() && dims.back().is_constant() ? static_cast<double>(dims.back().constant()) : NAN;
+      numbers[static_cast<std::size_t>(slot)] =
+          !dims.empty() && dims.back().is_constant() ? static_cast<double>(dims.back().constant()) : NAN;
     }
     return numbers;
   }
 
   std::optional<TensorType> type_of(const Replacement::Operand& operand) const {
     if (std::holds_alternative<double>(operand)) return TensorType{made_.dtype, {}};
-    if (const auto* result = std::get_if<Replacement::Result>(&operand)) return made_.nodes[result->node].problem.outputs[result->output];
+    if (const auto* result = std::get_if<Replacement::Result>(&operand))
+      return made_.nodes[result->node].problem.outputs[result->output];
     const ValueId id = std::get<ValueId>(operand);
     return id ? std::optional(editor().value(id).type) : std::nullopt;
   }
@@ -175,7 +182,8 @@ class ReplacementMaker {
     made.is_constant = std::ranges::all_of(made.inputs, [this](const auto& input) { return is_constant(input); });
     made_.saved -= work(made);
     for (std::size_t o = 0; o < node.results.size() && o < made.problem.outputs.size(); ++o)
-      if (node.results[o].slot >= 0) made_at_[static_cast<std::size_t>(node.results[o].slot)] = Replacement::Result{made_.nodes.size(), o};
+      if (node.results[o].slot >= 0)
+        made_at_[static_cast<std::size_t>(node.results[o].slot)] = Replacement::Result{made_.nodes.size(), o};
     made_.nodes.push_back(std::move(made));
     return true;
   }
@@ -191,14 +199,16 @@ class ReplacementMaker {
     return is_held_twice ? bytes_of(made.problem.outputs[0], sizes_) : 0;
   }
 
-  /// Those of the text; else those that the row's function gives, if they are this operator's; else those of the pattern's nodes of this operator, which must
-  /// all be alike.
+  /// Those of the text; else those that the row's function gives, if they are this operator's; else those of the
+  /// pattern's nodes of this operator, which must all be alike.
   std::optional<Attributes> attributes_of(const PatternNode& node) const {
     if (node.attributes.size() > 0 || definition(node.op).attributes.empty()) return node.attributes;
     if (rule_.attributes) {
       Attributes given = rule_.attributes(match_);
       const auto& specs = definition(node.op).attributes;
-      const auto is_known = [&](const auto& attribute) { return std::ranges::find(specs, attribute.first, &AttributeSpec::name) != specs.end(); };
+      const auto is_known = [&](const auto& attribute) {
+        return std::ranges::find(specs, attribute.first, &AttributeSpec::name) != specs.end();
+      };
       if (std::ranges::all_of(given, is_known)) return given;
     }
     std::optional<Attributes> alike;
@@ -226,24 +236,29 @@ class ReplacementMaker {
     return root && replace(rule_.before.nodes.back().results[0].slot, *root);
   }
 
-  /// From the anchor back: nodes whose results are replaced, or read by dying nodes alone. What new nodes read stays: two names of a pattern may be one value.
+  /// From the anchor back: nodes whose results are replaced, or read by dying nodes alone. What new nodes read stays:
+  /// two names of a pattern may be one value.
   void find_dying() {
     const auto replaced = [this](ValueId id) {
-      return std::ranges::find(made_.results, id, &std::pair<ValueId, Replacement::Operand>::first) != made_.results.end();
+      return std::ranges::find(made_.results, id, &std::pair<ValueId, Replacement::Operand>::first) !=
+             made_.results.end();
     };
     const auto is_read = [this](ValueId id) {
       const auto is = [id](const Replacement::Operand& operand) {
         const auto* read = std::get_if<ValueId>(&operand);
         return read && *read == id;
       };
-      return std::ranges::any_of(made_.nodes, [&](const Replacement::MadeNode& node) { return std::ranges::any_of(node.inputs, is); }) ||
+      return std::ranges::any_of(
+                 made_.nodes,
+                 [&](const Replacement::MadeNode& node) { return std::ranges::any_of(node.inputs, is); }) ||
              std::ranges::any_of(made_.results, is, &std::pair<ValueId, Replacement::Operand>::second);
     };
     const auto is_dying = [this](NodeId n) { return std::ranges::find(made_.dying, n) != made_.dying.end(); };
     for (std::size_t p = match_.nodes.size(); p-- > 0;) {
       const NodeId n = match_.nodes[p];
       const bool dies = std::ranges::all_of(editor().node(n).outputs, [&](ValueId id) {
-        return replaced(id) || (!is_read(id) && !editor().is_output(id) && std::ranges::all_of(editor().uses(id), [&](Use use) { return is_dying(use.node); }));
+        return replaced(id) || (!is_read(id) && !editor().is_output(id) &&
+                                std::ranges::all_of(editor().uses(id), [&](Use use) { return is_dying(use.node); }));
       });
       if (dies && !is_dying(n)) made_.dying.push_back(n);
     }
@@ -258,9 +273,11 @@ class ReplacementMaker {
 
 }  // namespace
 
-std::optional<Replacement> replacement_of(const Rule& rule, const Match& match, RoundingClass most, const SymbolValues& sizes) {
+std::optional<Replacement> replacement_of(const Rule& rule, const Match& match, RoundingClass most,
+                                          const SymbolValues& sizes) {
   const DType dtype = dtype_of(match);
-  if (!accepts_types(rule, match, dtype, most) || !rule.condition.holds(match) || (rule.fits && !rule.fits(match))) return {};
+  if (!accepts_types(rule, match, dtype, most) || !rule.condition.holds(match) || (rule.fits && !rule.fits(match)))
+    return {};
   return ReplacementMaker(rule, match, sizes).make(dtype);
 }
 
@@ -269,7 +286,8 @@ void put_in(const Replacement& replacement, GraphEditor& editor, NodeId anchor) 
   std::vector<std::vector<ValueId>> made;
   const auto value = [&](const Replacement::Operand& operand) -> ValueId {
     if (const auto* number = std::get_if<double>(&operand))
-      return editor.add_constant("number", TensorData(TensorType{replacement.dtype, {}}, element_of(replacement.dtype, *number)));
+      return editor.add_constant("number",
+                                 TensorData(TensorType{replacement.dtype, {}}, element_of(replacement.dtype, *number)));
     if (const auto* result = std::get_if<Replacement::Result>(&operand)) return made[result->node][result->output];
     return std::get<ValueId>(operand);
   };
@@ -279,11 +297,13 @@ void put_in(const Replacement& replacement, GraphEditor& editor, NodeId anchor) 
     for (const Replacement::Operand& operand : node.inputs) inputs.push_back(value(operand));
     if (node.is_constant) {
       const std::string name = editor.value(inputs.front()).name + "." + std::string(node.problem.op->name);
-      made.push_back({editor.add_constant(name, ConstantExpression{node.problem.op->kind, std::move(inputs), node.attributes, 0})});
+      made.push_back({editor.add_constant(
+          name, ConstantExpression{node.problem.op->kind, std::move(inputs), node.attributes, 0})});
       continue;
     }
     const NodeId id = editor.next_id();
-    made.push_back(editor.insert_after(last == no_node ? anchor : last, node.problem.op->kind, std::move(inputs), node.attributes, scope));
+    made.push_back(editor.insert_after(last == no_node ? anchor : last, node.problem.op->kind, std::move(inputs),
+                                       node.attributes, scope));
     last = id;
   }
   std::vector<std::pair<ValueId, ValueId>> results;
@@ -291,7 +311,8 @@ void put_in(const Replacement& replacement, GraphEditor& editor, NodeId anchor) 
   editor.replace(replacement.dying, results);
   for (std::size_t r = 0; r < results.size(); ++r) {
     const auto [from, to] = results[r];
-    const bool is_new = std::holds_alternative<Replacement::Result>(replacement.results[r].second) && editor.value(to).kind == ValueKind::intermediate;
+    const bool is_new = std::holds_alternative<Replacement::Result>(replacement.results[r].second) &&
+                        editor.value(to).kind == ValueKind::intermediate;
     if (is_new && editor.producer(from) == no_node) editor.rename(to, editor.value(from).name);
   }
 }

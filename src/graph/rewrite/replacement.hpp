@@ -26,8 +26,10 @@ struct Replacement {
   double saved = 0;                                  ///< work
 };
 
-/// The replacement where the rule fits the match: types, side condition, rounding class, and every old result has the type of the new one.
-std::optional<Replacement> replacement_of(const Rule& rule, const Match& match, RoundingClass most, const SymbolValues& sizes);
+/// The replacement where the rule fits the match: types, side condition, rounding class, and every old result has the
+/// type of the new one.
+std::optional<Replacement> replacement_of(const Rule& rule, const Match& match, RoundingClass most,
+                                          const SymbolValues& sizes);
 /// Puts it in.
 void put_in(const Replacement& replacement, GraphEditor& editor, NodeId anchor);
 

@@ -1,10 +1,10 @@
-// What is computed of each row by itself may be computed before rows change their places or after: where they change them first, a product stands beside what
-// follows it, and a normalization beside the product that reads it.
+// What is computed of each row by itself may be computed before rows change their places or after: where they change
+// them first, a product stands beside what follows it, and a normalization beside the product that reads it.
 #include <algorithm>
 
 #include "graph/rewrite/derive/axes.hpp"
 #include "graph/rewrite/replace.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet {
 namespace {
@@ -29,10 +29,12 @@ bool moves_rows(const GraphEditor& editor, NodeId n) {
   switch (node.op) {
     case OpKind::reshape: return attribute("shape");  // not with dimensions as text
     case OpKind::transpose: return permutation_of(editor, n).back() == static_cast<std::int64_t>(from.size()) - 1;
-    case OpKind::concat: return !is_last(editor, node.inputs[0], attribute("axis") ? std::get<std::int64_t>(*attribute("axis")) : 0);
+    case OpKind::concat:
+      return !is_last(editor, node.inputs[0], attribute("axis") ? std::get<std::int64_t>(*attribute("axis")) : 0);
     case OpKind::slice:
       if (!attribute("axes") || std::get<Ints>(*attribute("axes")).empty()) return false;
-      return std::ranges::none_of(std::get<Ints>(*attribute("axes")), [&](std::int64_t axis) { return is_last(editor, node.inputs[0], axis); });
+      return std::ranges::none_of(std::get<Ints>(*attribute("axes")),
+                                  [&](std::int64_t axis) { return is_last(editor, node.inputs[0], axis); });
     default: return false;
   }
 }
@@ -45,7 +47,9 @@ std::optional<RowMoves> moves_behind(const GraphEditor& editor, ValueId from) {
   const auto is_moved = [&](ValueId id) { return std::ranges::find(values, id) != values.end(); };
   for (std::size_t v = 0; v < values.size(); ++v) {
     for (const Use use : editor.uses(values[v])) {
-      if (std::ranges::find(moves.nodes, use.node) != moves.nodes.end() || !std::ranges::all_of(editor.node(use.node).inputs, is_moved)) continue;
+      if (std::ranges::find(moves.nodes, use.node) != moves.nodes.end() ||
+          !std::ranges::all_of(editor.node(use.node).inputs, is_moved))
+        continue;
       if (!moves_rows(editor, use.node) || moves.nodes.size() == most_nodes) continue;
       moves.nodes.push_back(use.node);
       values.push_back(editor.node(use.node).outputs[0]);
@@ -76,20 +80,24 @@ ValueId moved(GraphEditor& editor, const RowMoves& moves, ValueId from, ValueId 
   for (const NodeId n : moves.nodes) {
     const Node node = editor.node(n);
     std::vector<ValueId> inputs;
-    for (const ValueId id : node.inputs) inputs.push_back(std::ranges::find(known, id, &std::pair<ValueId, ValueId>::first)->second);
+    for (const ValueId id : node.inputs)
+      inputs.push_back(std::ranges::find(known, id, &std::pair<ValueId, ValueId>::first)->second);
     Attributes attributes = node.attributes;
     if (node.op == OpKind::reshape) {
       Ints shape = std::get<Ints>(*attributes.find("shape"));
       shape.back() = width.constant();
       attributes.set("shape", std::move(shape));
     }
-    known.emplace_back(node.outputs[0], editor.insert_before(place, node.op, std::move(inputs), attributes, node.scope)[0]);
+    known.emplace_back(node.outputs[0],
+                       editor.insert_before(place, node.op, std::move(inputs), attributes, node.scope)[0]);
   }
   return known.back().second;
 }
 
 /// The moves come to an end behind everything, so that the last of them gives the result.
-bool ends_last(const GraphEditor& editor, const RowMoves& moves) { return editor.node(moves.nodes.back()).outputs[0] == moves.result; }
+bool ends_last(const GraphEditor& editor, const RowMoves& moves) {
+  return editor.node(moves.nodes.back()).outputs[0] == moves.result;
+}
 
 /// The node computed of moved rows, in the place of its moved result.
 bool put_moves_first(GraphEditor& editor, NodeId n, const RowMoves& moves) {
@@ -99,10 +107,12 @@ bool put_moves_first(GraphEditor& editor, NodeId n, const RowMoves& moves) {
   for (const NodeId move : moves.nodes) {
     const Node& each = editor.node(move);
     const AttributeValue* shape = each.attributes.find("shape");
-    if (each.op == OpKind::reshape && std::get<Ints>(*shape).size() != editor.value(each.outputs[0]).type.dims.size()) return false;
+    if (each.op == OpKind::reshape && std::get<Ints>(*shape).size() != editor.value(each.outputs[0]).type.dims.size())
+      return false;
   }
   const Dim before = rows_of(editor, node.outputs[0]), after = rows_of(editor, moves.result);
-  if (before != after && !(before.is_constant() && after.is_constant() && after.constant() < before.constant())) return false;
+  if (before != after && !(before.is_constant() && after.is_constant() && after.constant() < before.constant()))
+    return false;
   const NodeId place = moves.nodes.back();
   std::vector<ValueId> inputs = node.inputs;
   inputs[0] = moved(editor, moves, node.outputs[0], node.inputs[0], place);
@@ -123,9 +133,11 @@ bool move_rows_before_linear(const Rule&, GraphEditor& editor, NodeId anchor) {
   const auto moves = moves_behind(editor, linear.outputs[0]);
   if (!moves || editor.uses(moves->result).size() != 1) return false;
   const Node& reader = editor.node(editor.uses(moves->result)[0].node);
-  if (reader.op != OpKind::add || editor.value(reader.inputs[0]).type.dims != editor.value(reader.inputs[1]).type.dims) return false;
+  if (reader.op != OpKind::add || editor.value(reader.inputs[0]).type.dims != editor.value(reader.inputs[1]).type.dims)
+    return false;
   // Rows that are longer before the product would cost more to move.
-  const Dim &from = editor.value(linear.inputs[0]).type.dims.back(), &to = editor.value(linear.outputs[0]).type.dims.back();
+  const Dim &from = editor.value(linear.inputs[0]).type.dims.back(),
+            &to = editor.value(linear.outputs[0]).type.dims.back();
   if (!from.is_constant() || !to.is_constant() || from.constant() > to.constant()) return false;
   return put_moves_first(editor, anchor, *moves);
 }
@@ -135,7 +147,9 @@ bool move_rows_before_norm(const Rule&, GraphEditor& editor, NodeId anchor) {
   for (std::size_t i = 1; i < norm.inputs.size(); ++i)
     if (norm.inputs[i] && editor.value(norm.inputs[i]).type.rank() != 1) return false;
   const auto moves = moves_behind(editor, norm.outputs[0]);
-  if (!moves || !std::ranges::all_of(editor.uses(moves->result), [&](Use use) { return editor.node(use.node).op == OpKind::linear && use.operand == 0; }))
+  if (!moves || !std::ranges::all_of(editor.uses(moves->result), [&](Use use) {
+        return editor.node(use.node).op == OpKind::linear && use.operand == 0;
+      }))
     return false;
   return put_moves_first(editor, anchor, *moves);
 }

@@ -17,16 +17,30 @@ namespace cermet {
 /// What a rule does to results. A user who asks for a class gets the classes before it, too.
 enum class RoundingClass : std::uint8_t {
   exact,   ///< every result keeps its bits, infinities and NaN included (which NaN it is may change)
-  strict,  ///< the same formula: nothing is rounded to a type other than before, but float32 steps in between may be done in another order, or not stored.
-           ///< NaN, infinities and signed zeros of operands, and steps that overflow, give what they gave; what operators leave open stays open: which
-           ///< zero max, min, relu and clip take, a sum of one element -0, and the steps of an activation or a normalization made of its formula
-  fast,    ///< another formula with the same value in exact arithmetic, or a value in between that was rounded to a narrower type is not any more. Errors stay
-           ///< within a few times what they were; what infinities and NaN give may change
+  strict,  ///< the same formula: nothing is rounded to a type other than before, but float32 steps in between may be
+           ///< done in another order, or not stored. NaN, infinities and signed zeros of operands, and steps that
+           ///< overflow, give what they gave; what operators leave open stays open: which zero max, min, relu and clip
+           ///< take, a sum of one element -0, and the steps of an activation or a normalization made of its formula
+  fast,  ///< another formula with the same value in exact arithmetic, or a value in between that was rounded to a
+         ///< narrower type is not any more. Errors stay within a few times what they were; what infinities and NaN give
+         ///< may change
 };
 std::string_view name_of(RoundingClass rounding);
 
 /// Where a rule of algebra comes from: a file below rules/.
-enum class RuleClass : std::uint8_t { operators, associative, commutative, distributive, identities, lattice, powers, reductions, movement, products, raising };
+enum class RuleClass : std::uint8_t {
+  operators,
+  associative,
+  commutative,
+  distributive,
+  identities,
+  lattice,
+  powers,
+  reductions,
+  movement,
+  products,
+  raising
+};
 std::string_view name_of(RuleClass rule_class);
 
 /// Tries a rule where its anchor stands; whether it changed the graph.
@@ -39,7 +53,8 @@ struct Rule {
   bool (*apply)(const Rule& rule, GraphEditor& editor, NodeId anchor) = nullptr;
   // Of a row of texts:
   Pattern before = {};
-  Pattern after = {};  ///< results of the names of those that they replace; other results of `before` must have no reader left, or keep their node
+  Pattern after = {};  ///< results of the names of those that they replace; other results of `before` must have no
+                       ///< reader left, or keep their node
   bool (*fits)(const Match&) = nullptr;
   Attributes (*attributes)(const Match&) = nullptr;  ///< of nodes of `after` that have none in the text
   // Of a row of algebra, of which the one that saves most work is applied first:
@@ -75,12 +90,14 @@ struct RewriteTrace {
 std::string place_of(const GraphEditor& editor, NodeId n);
 struct RewriteOptions {
   RoundingClass most = RoundingClass::strict;
-  std::uint32_t order_seed = 0;  ///< tests: other than 0, rules of algebra are applied in a random order instead of best first
+  std::uint32_t order_seed =
+      0;  ///< tests: other than 0, rules of algebra are applied in a random order instead of best first
   RewriteTrace* trace = nullptr;
 };
-/// Applies rules of a rounding class and those before it until none fits: every node is looked at once, and again when what it reads, or what reads it, has
-/// changed. Rules of algebra come first, each application where it saves most work_of(), and only where it saves any, which is why they come to an end.
-/// Takes time in proportion to the graph for rules that make it smaller.
+/// Applies rules of a rounding class and those before it until none fits: every node is looked at once, and again when
+/// what it reads, or what reads it, has changed. Rules of algebra come first, each application where it saves most
+/// work_of(), and only where it saves any, which is why they come to an end. Takes time in proportion to the graph for
+/// rules that make it smaller.
 Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, const RewriteOptions& options);
 Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, RoundingClass most = RoundingClass::strict);
 

@@ -1,5 +1,5 @@
-// The rules of whole operators, and after them those of algebra, which are below rules/. A row reads "before -> after"; its side condition and the new node's
-// attributes follow.
+// The rules of whole operators, and after them those of algebra, which are below rules/. A row reads "before -> after";
+// its side condition and the new node's attributes follow.
 #include <algorithm>
 
 #include "graph/rewrite/replace.hpp"
@@ -23,8 +23,11 @@ constexpr std::string_view gate_attributes[] = {"gate", "interleaved"};
 constexpr std::string_view rope_attributes[] = {"style", "rotary_dim"};
 constexpr std::string_view cache_attributes[] = {"layout"};
 
-/// The operators that quantize keep what they compute in float32: so must the value in between have been, and its rows are quantized by themselves.
-bool quantizes_rows(const Match& m) { return is_f32(m, "y") && m.attributes(m.nodes.size() - 1).text("granularity") != "tensor"; }
+/// The operators that quantize keep what they compute in float32: so must the value in between have been, and its rows
+/// are quantized by themselves.
+bool quantizes_rows(const Match& m) {
+  return is_f32(m, "y") && m.attributes(m.nodes.size() - 1).text("granularity") != "tensor";
+}
 /// quantize as the operators that do it know it: one scale or one for each column, to formats that they write.
 bool quantizes_columns(const Match& m) {
   const Attributes quantize = m.attributes(m.nodes.size() - 1);
@@ -61,7 +64,8 @@ Attributes added_norm(const Match& m) {
 
 /// A vector of weights, one for each column. A narrower result would have been rounded before it was added.
 bool adds_bias(const Match& m) {
-  const bool is_weight = m.editor->value(m.at("b")).kind == ValueKind::constant && m.type("b").dims == Dims{m.type("w").dims[0]};
+  const bool is_weight =
+      m.editor->value(m.at("b")).kind == ValueKind::constant && m.type("b").dims == Dims{m.type("w").dims[0]};
   return is_weight && dtypes::real.contains(m.type("b").dtype) && is_f32(m, "y") && is_f32(m, "z");
 }
 Attributes with_attributes_of_product(const Match& m) { return m.attributes(0); }
@@ -74,12 +78,15 @@ bool keeps_rows(const Match& m) {
 }
 
 bool is_dual(const Match& m) {
-  return is_f32(m, "gate") && is_f32(m, "up") && is_f32(m, "a") && m.type("w_gate") == m.type("w_up") && m.has("b_gate") == m.has("b_up");
+  return is_f32(m, "gate") && is_f32(m, "up") && is_f32(m, "a") && m.type("w_gate") == m.type("w_up") &&
+         m.has("b_gate") == m.has("b_up");
 }
 Attributes dual(const Match& m) { return {{"activation", "silu"}, {"out_dtype", dtype_of(m, "y")}}; }
 
 /// The rotated keys go to the cache alone and were not rounded before.
-bool rotates_forward(const Match& m) { return is_f32(m, "k_rotated") && m.type("q").rank() == 3 && !m.attributes(0).flag("inverse"); }
+bool rotates_forward(const Match& m) {
+  return is_f32(m, "k_rotated") && m.type("q").rank() == 3 && !m.attributes(0).flag("inverse");
+}
 Attributes rotated(const Match& m) {
   Attributes a = of_both(m, rope_attributes, cache_attributes);
   a.set("out_dtype", dtype_of(m, "q_rotated"));
@@ -90,7 +97,8 @@ Attributes rotated(const Match& m) {
 bool norms_and_rotates(const Match& m) {
   const Attributes q = m.attributes(0), k = m.attributes(1), rope = m.attributes(2);
   const bool alike = q.number("eps") == k.number("eps") && q.number("weight_offset") == k.number("weight_offset");
-  return alike && is_f32(m, "q_normed") && is_f32(m, "k_normed") && is_f32(m, "k_rotated") && m.type("q").rank() == 3 && !rope.flag("inverse");
+  return alike && is_f32(m, "q_normed") && is_f32(m, "k_normed") && is_f32(m, "k_rotated") && m.type("q").rank() == 3 &&
+         !rope.flag("inverse");
 }
 Attributes normed_and_rotated(const Match& m) {
   Attributes a;
@@ -121,92 +129,116 @@ Attributes with_type_of_cast(const Match& m) {
 std::vector<Rule> make_rules() {
   using enum RoundingClass;
   std::vector<Rule> rules{
-      text_rule("add-norm", exact, "sum = add(a, b); y = rms_norm(sum, w?) -> y, sum = add_rms_norm(a, b, w?)", adds_alike, added_norm),
+      text_rule("add-norm", exact, "sum = add(a, b); y = rms_norm(sum, w?) -> y, sum = add_rms_norm(a, b, w?)",
+                adds_alike, added_norm),
       text_rule("norm-dynamic-quant", strict,
-                "y = rms_norm(x, w?); q, scale, zero? = dynamic_quant(y, smooth?) -> q, scale, zero? = rms_norm_quant(x, w?, smooth?)", quantizes_rows,
-                normed_dynamic),
-      text_rule("norm-quantize", strict, "y = rms_norm(x, w?); q = quantize(y, scale, offset?) -> q = rms_norm_quant(x, w?, -, scale, offset?)", is_unrounded,
-                normed_static),
+                "y = rms_norm(x, w?); q, scale, zero? = dynamic_quant(y, smooth?) -> q, scale, zero? = "
+                "rms_norm_quant(x, w?, smooth?)",
+                quantizes_rows, normed_dynamic),
+      text_rule("norm-quantize", strict,
+                "y = rms_norm(x, w?); q = quantize(y, scale, offset?) -> q = rms_norm_quant(x, w?, -, scale, offset?)",
+                is_unrounded, normed_static),
       text_rule("add-norm-dynamic-quant", strict,
-                "y, sum = add_rms_norm(x, r, w?); q, scale, zero? = dynamic_quant(y, smooth?) -> q, sum, scale, zero? = add_rms_norm_quant(x, r, w?, smooth?)",
+                "y, sum = add_rms_norm(x, r, w?); q, scale, zero? = dynamic_quant(y, smooth?) -> q, sum, scale, zero? "
+                "= add_rms_norm_quant(x, r, w?, smooth?)",
                 adds_and_quantizes_rows, normed_dynamic),
       text_rule("add-norm-quantize", strict,
-                "y, sum = add_rms_norm(x, r, w?); q = quantize(y, scale, offset?) -> q, sum = add_rms_norm_quant(x, r, w?, -, scale, offset?)", adds_unrounded,
-                normed_static),
+                "y, sum = add_rms_norm(x, r, w?); q = quantize(y, scale, offset?) -> q, sum = add_rms_norm_quant(x, r, "
+                "w?, -, scale, offset?)",
+                adds_unrounded, normed_static),
       text_rule("gate-dynamic-quant", strict,
-                "y = silu_and_mul(x); q, scale, zero? = dynamic_quant(y, smooth?) -> q, scale, zero? = silu_and_mul_quant(x, smooth?)", quantizes_rows,
-                gated_dynamic),
-      text_rule("gate-quantize", strict, "y = silu_and_mul(x); q = quantize(y, scale, offset?) -> q = silu_and_mul_quant(x, -, scale, offset?)", is_unrounded,
-                gated_static),
-      text_rule("linear-bias", strict, "y = linear(x, w, -); z = add(y, b) -> z = linear(x, w, b)", adds_bias, with_attributes_of_product),
-      text_rule("linear-of-rows", exact, "a = reshape(x); y = linear(a, w, b?); z = reshape(y) -> z = linear(x, w, b?)", keeps_rows,
-                [](const Match& m) { return m.attributes(1); }),
+                "y = silu_and_mul(x); q, scale, zero? = dynamic_quant(y, smooth?) -> q, scale, zero? = "
+                "silu_and_mul_quant(x, smooth?)",
+                quantizes_rows, gated_dynamic),
+      text_rule("gate-quantize", strict,
+                "y = silu_and_mul(x); q = quantize(y, scale, offset?) -> q = silu_and_mul_quant(x, -, scale, offset?)",
+                is_unrounded, gated_static),
+      text_rule("linear-bias", strict, "y = linear(x, w, -); z = add(y, b) -> z = linear(x, w, b)", adds_bias,
+                with_attributes_of_product),
+      text_rule("linear-of-rows", exact, "a = reshape(x); y = linear(a, w, b?); z = reshape(y) -> z = linear(x, w, b?)",
+                keeps_rows, [](const Match& m) { return m.attributes(1); }),
       text_rule("pool-of-single-pixels", strict, "average_pool(x) -> x", pools_nothing, nullptr),
-      text_rule(
-          "dual-linear", strict,
-          "gate = linear(x, w_gate, b_gate?); a = silu(gate); up = linear(x, w_up, b_up?); y = mul(a, up) -> y = dual_linear(x, w_gate, w_up, b_gate?, b_up?)",
-          is_dual, dual),
-      text_rule("dual-linear-cast", exact, "y = dual_linear(x, w_gate, w_up, b_gate?, b_up?); z = cast(y) -> z = dual_linear(x, w_gate, w_up, b_gate?, b_up?)",
+      text_rule("dual-linear", strict,
+                "gate = linear(x, w_gate, b_gate?); a = silu(gate); up = linear(x, w_up, b_up?); y = mul(a, up) -> y = "
+                "dual_linear(x, w_gate, w_up, b_gate?, b_up?)",
+                is_dual, dual),
+      text_rule("dual-linear-cast", exact,
+                "y = dual_linear(x, w_gate, w_up, b_gate?, b_up?); z = cast(y) -> z = dual_linear(x, w_gate, w_up, "
+                "b_gate?, b_up?)",
                 narrows, with_type_of_cast),
       text_rule("norm-rope-and-cache", strict,
-                "q_normed = rms_norm(q, q_w); k_normed = rms_norm(k, k_w); q_rotated, k_rotated = rope(q_normed, k_normed, cos, sin, positions); "
+                "q_normed = rms_norm(q, q_w); k_normed = rms_norm(k, k_w); q_rotated, k_rotated = rope(q_normed, "
+                "k_normed, cos, sin, positions); "
                 "k_new, v_new, ks_new?, vs_new? = kv_cache_write(k_rotated, v, k_cache, v_cache, slots, ks?, vs?)"
-                " -> q_rotated, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_w, k_w, ks?, vs?)",
+                " -> q_rotated, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, "
+                "v_cache, slots, q_w, k_w, ks?, vs?)",
                 norms_and_rotates, normed_and_rotated),
       text_rule("rope-and-cache-cast", exact,
-                "y, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_w?, k_w?, ks?, vs?); z = cast(y)"
-                " -> z, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_w?, k_w?, ks?, vs?)",
+                "y, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, "
+                "slots, q_w?, k_w?, ks?, vs?); z = cast(y)"
+                " -> z, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, "
+                "v_cache, slots, q_w?, k_w?, ks?, vs?)",
                 narrows, with_type_of_cast),
       text_rule("rope-and-cache", strict,
-                "q_rotated, k_rotated = rope(q, k, cos, sin, positions); k_new, v_new, ks_new?, vs_new? = kv_cache_write(k_rotated, v, k_cache, v_cache, "
+                "q_rotated, k_rotated = rope(q, k, cos, sin, positions); k_new, v_new, ks_new?, vs_new? = "
+                "kv_cache_write(k_rotated, v, k_cache, v_cache, "
                 "slots, ks?, vs?)"
-                " -> q_rotated, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, v_cache, slots, -, -, ks?, vs?)",
+                " -> q_rotated, k_new, v_new, ks_new?, vs_new? = rope_and_cache(q, k, v, cos, sin, positions, k_cache, "
+                "v_cache, slots, -, -, ks?, vs?)",
                 rotates_forward, rotated),
   };
-  rules.push_back({.name = "rope",
-                   .summary = "add(mul(x, cos), mul(concat(neg(second half of x), first half of x), sin)) -> rope(x, cos, sin, positions)",
-                   .rounding = strict,
-                   .anchor = OpKind::add,
-                   .stage = 1,
-                   .apply = raise_rope});
+  rules.push_back(
+      {.name = "rope",
+       .summary =
+           "add(mul(x, cos), mul(concat(neg(second half of x), first half of x), sin)) -> rope(x, cos, sin, positions)",
+       .rounding = strict,
+       .anchor = OpKind::add,
+       .stage = 1,
+       .apply = raise_rope});
   rules.push_back({.name = "stack-linears",
                    .summary = "linear(x, a), linear(x, b), .. -> split(linear(x, concat(a, b, ..)))",
                    .rounding = exact,
                    .anchor = OpKind::linear,
                    .stage = 2,
                    .apply = stack_linears});
-  rules.push_back({.name = "linear-reshape",
-                   .summary = "y = linear(x, w, b?); z = reshape(y) -> a = reshape(x); z = linear(a, w, b?), where rows stay whole",
-                   .rounding = exact,
-                   .anchor = OpKind::reshape,
-                   .stage = 1,
-                   .apply = part_rows_before_linear});
+  rules.push_back(
+      {.name = "linear-reshape",
+       .summary = "y = linear(x, w, b?); z = reshape(y) -> a = reshape(x); z = linear(a, w, b?), where rows stay whole",
+       .rounding = exact,
+       .anchor = OpKind::reshape,
+       .stage = 1,
+       .apply = part_rows_before_linear});
   rules.push_back({.name = "quantize-before-movement",
-                   .summary = "dequantize(quantize(reshape(x), s), s) -> reshape(dequantize(quantize(x, s), s)), and so for transpose, with one scale for all",
+                   .summary = "dequantize(quantize(reshape(x), s), s) -> reshape(dequantize(quantize(x, s), s)), and "
+                              "so for transpose, with one scale for all",
                    .rounding = exact,
                    .anchor = OpKind::dequantize,
                    .stage = 1,
                    .apply = quantize_before_movement});
   rules.push_back({.name = "split-gathers",
-                   .summary = "gather(transpose(reshape(x)), 0), gather(.., 1), .. -> transpose(reshape(split(x))), .. where the indices are of columns of x",
+                   .summary = "gather(transpose(reshape(x)), 0), gather(.., 1), .. -> transpose(reshape(split(x))), .. "
+                              "where the indices are of columns of x",
                    .rounding = exact,
                    .anchor = OpKind::gather,
                    .stage = 1,
                    .apply = split_gathers});
-  rules.push_back({.name = "split-slices",
-                   .summary = "slice(x, columns), slice(x, the next), .. -> split(x), where the slices share out all columns of x",
-                   .rounding = exact,
-                   .anchor = OpKind::slice,
-                   .stage = 2,
-                   .apply = split_slices});
+  rules.push_back(
+      {.name = "split-slices",
+       .summary = "slice(x, columns), slice(x, the next), .. -> split(x), where the slices share out all columns of x",
+       .rounding = exact,
+       .anchor = OpKind::slice,
+       .stage = 2,
+       .apply = split_slices});
   rules.push_back({.name = "choose-once",
-                   .summary = "where(widened c, a, b) -> expand(where(c, a, b)), where a and b are numbers and c was widened by expand or by an and with truth",
+                   .summary = "where(widened c, a, b) -> expand(where(c, a, b)), where a and b are numbers and c was "
+                              "widened by expand or by an and with truth",
                    .rounding = exact,
                    .anchor = OpKind::where,
                    .stage = 1,
                    .apply = choose_once});
   rules.push_back({.name = "patches-as-rows",
-                   .summary = "conv(x, w, b?) -> transpose(linear(windows of x as rows, w, b?)), where windows lie side by side and channels are few",
+                   .summary = "conv(x, w, b?) -> transpose(linear(windows of x as rows, w, b?)), where windows lie "
+                              "side by side and channels are few",
                    .rounding = strict,
                    .anchor = OpKind::conv,
                    .stage = 1,
@@ -218,30 +250,33 @@ std::vector<Rule> make_rules() {
                    .stage = 1,
                    .apply = cancel_transposes});
   rules.push_back({.name = "transposed-columns",
-                   .summary = "linear(reshape(transpose(x)), w, b?) -> linear(reshape(x), w', b?), where w' has the columns of w in the order of x",
+                   .summary = "linear(reshape(transpose(x)), w, b?) -> linear(reshape(x), w', b?), where w' has the "
+                              "columns of w in the order of x",
                    .rounding = strict,
                    .anchor = OpKind::linear,
                    .stage = 1,
                    .apply = transpose_weight});
   rules.push_back({.name = "rows-before-linear",
-                   .summary = "add(moved(linear(x, w, b?)), r) -> add(linear(moved(x), w, b?), r), where transposes, slices and joints move whole rows",
+                   .summary = "add(moved(linear(x, w, b?)), r) -> add(linear(moved(x), w, b?), r), where transposes, "
+                              "slices and joints move whole rows",
                    .rounding = exact,
                    .anchor = OpKind::linear,
                    .stage = 2,
                    .apply = move_rows_before_linear});
   rules.push_back({.name = "rows-before-norm",
-                   .summary = "linear(moved(layer_norm(x, ..)), w) -> linear(layer_norm(moved(x), ..), w), where transposes, slices and joints move whole rows",
+                   .summary = "linear(moved(layer_norm(x, ..)), w) -> linear(layer_norm(moved(x), ..), w), where "
+                              "transposes, slices and joints move whole rows",
                    .rounding = exact,
                    .anchor = OpKind::layer_norm,
                    .stage = 2,
                    .apply = move_rows_before_norm});
-  rules.push_back(
-      {.name = "attention",
-       .summary = "matmul(softmax(scores), v) -> flash_attention(q, k, v, bias, mask), where scores are a number times q k' plus terms that broadcast",
-       .rounding = strict,
-       .anchor = OpKind::matmul,
-       .stage = 1,
-       .apply = derive_attention});
+  rules.push_back({.name = "attention",
+                   .summary = "matmul(softmax(scores), v) -> flash_attention(q, k, v, bias, mask), where scores are a "
+                              "number times q k' plus terms that broadcast",
+                   .rounding = strict,
+                   .anchor = OpKind::matmul,
+                   .stage = 1,
+                   .apply = derive_attention});
   rules.push_back({.name = "attention-unrounded",
                    .summary = "the same, where scores or weights were rounded to 16 bits",
                    .rounding = fast,

@@ -11,8 +11,10 @@ class Runner {
   Runner(const Graph& graph, std::span<const Rule> rules, const RewriteOptions& options)
       : editor_(graph), rules_(rules), options_(options), sizes_(typical_sizes(graph)), times_(rules.size()) {
     for (std::size_t r = 0; r < rules.size(); ++r) {
-      const bool whole = rules[r].rule_class != RuleClass::operators && rules[r].condition.types() != Condition::Types::real;
-      if (rules[r].rounding <= options.most || whole) (rules[r].apply ? stages_[rules[r].stage] : algebra_)[rules[r].anchor].push_back(r);
+      const bool whole =
+          rules[r].rule_class != RuleClass::operators && rules[r].condition.types() != Condition::Types::real;
+      if (rules[r].rounding <= options.most || whole)
+        (rules[r].apply ? stages_[rules[r].stage] : algebra_)[rules[r].anchor].push_back(r);
     }
     limit_ = 8 * graph.nodes().size() + 64;
   }
@@ -30,7 +32,8 @@ class Runner {
   }
 
  private:
-  /// What rules of whole operators leave may be shortened by algebra, and the other way round; a few times, because they have no common measure.
+  /// What rules of whole operators leave may be shortened by algebra, and the other way round; a few times, because
+  /// they have no common measure.
   static constexpr int most_rounds = 4;
 
   /// Whether any rule was applied.
@@ -62,7 +65,9 @@ class Runner {
     for (const std::size_t r : rules->second) {
       const NodeId first_new = editor_.next_id();
       if (!applies(rules_[r], n)) continue;
-      if (++times_[r] > limit_) fail(Status::internal, "rule '{}': expected it to come to an end, found it applied {} times", rules_[r].name, times_[r]);
+      if (++times_[r] > limit_)
+        fail(Status::internal, "rule '{}': expected it to come to an end, found it applied {} times", rules_[r].name,
+             times_[r]);
       if (options_.trace) options_.trace->applied.push_back({rules_[r].name, at});
       for (NodeId made = first_new; made < editor_.next_id(); ++made) enqueue_around(made);
       return true;
@@ -107,12 +112,17 @@ std::string_view name_of(RoundingClass rounding) {
 }
 
 std::string_view name_of(RuleClass rule_class) {
-  static constexpr std::string_view names[] = {"operators", "associative", "commutative", "distributive", "identities", "lattice",
-                                               "powers",    "reductions",  "movement",    "products",     "raising"};
+  static constexpr std::string_view names[] = {"operators",  "associative", "commutative", "distributive",
+                                               "identities", "lattice",     "powers",      "reductions",
+                                               "movement",   "products",    "raising"};
   return names[static_cast<std::size_t>(rule_class)];
 }
 
-Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, const RewriteOptions& options) { return Runner(graph, rules, options).run(); }
-Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, RoundingClass most) { return rewrite(graph, rules, {.most = most}); }
+Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, const RewriteOptions& options) {
+  return Runner(graph, rules, options).run();
+}
+Rewritten rewrite(const Graph& graph, std::span<const Rule> rules, RoundingClass most) {
+  return rewrite(graph, rules, {.most = most});
+}
 
 }  // namespace cermet

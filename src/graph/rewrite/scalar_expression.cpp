@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "op/text_reader.hpp"
+#include "op/schema/text_reader.hpp"
 
 namespace cermet {
 namespace {
@@ -13,19 +13,21 @@ struct ScalarFunction {
   int operands;
   double (*value)(double a, double b);
 };
-constexpr std::array<ScalarFunction, 7> scalar_functions{{{"sqrt", 1, [](double a, double) { return std::sqrt(a); }},
-                                                          {"exp", 1, [](double a, double) { return std::exp(a); }},
-                                                          {"log", 1, [](double a, double) { return std::log(a); }},
-                                                          {"abs", 1, [](double a, double) { return std::abs(a); }},
-                                                          {"min", 2, [](double a, double b) { return std::min(a, b); }},
-                                                          {"max", 2, [](double a, double b) { return std::max(a, b); }},
-                                                          {"pow", 2, [](double a, double b) { return std::pow(a, b); }}}};
+constexpr std::array<ScalarFunction, 7> scalar_functions{
+    {{"sqrt", 1, [](double a, double) { return std::sqrt(a); }},
+     {"exp", 1, [](double a, double) { return std::exp(a); }},
+     {"log", 1, [](double a, double) { return std::log(a); }},
+     {"abs", 1, [](double a, double) { return std::abs(a); }},
+     {"min", 2, [](double a, double b) { return std::min(a, b); }},
+     {"max", 2, [](double a, double b) { return std::max(a, b); }},
+     {"pow", 2, [](double a, double b) { return std::pow(a, b); }}}};
 
 }  // namespace
 
 class ScalarExpressionReader {
  public:
-  ScalarExpressionReader(TextReader& reader, FunctionRef<int(std::string_view)> slot_of) : reader_(reader), slot_of_(slot_of) {}
+  ScalarExpressionReader(TextReader& reader, FunctionRef<int(std::string_view)> slot_of)
+      : reader_(reader), slot_of_(slot_of) {}
 
   void sum() {
     term();

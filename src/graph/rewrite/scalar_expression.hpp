@@ -13,7 +13,8 @@ class TextReader;
 
 class ScalarExpression {
  public:
-  /// Reads `sum` of terms: + - * / and parentheses, names (whose slots `slot_of` gives), numbers, and sqrt, exp, log, abs, min, max and pow of expressions.
+  /// Reads `sum` of terms: + - * / and parentheses, names (whose slots `slot_of` gives), numbers, and sqrt, exp, log,
+  /// abs, min, max and pow of expressions.
   static ScalarExpression read(TextReader& reader, FunctionRef<int(std::string_view name)> slot_of);
   double value(std::span<const double> scalars) const;
   const std::vector<int>& slots() const { return slots_; }  ///< that it reads

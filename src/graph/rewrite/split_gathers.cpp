@@ -1,10 +1,10 @@
-// Exporters part queries, keys and values as x.reshape(.., 3, heads, dim).permute(2, ..)[0], [1], [2]: a transposition of all three and three copies. They
-// are columns of x.
+// Exporters part queries, keys and values as x.reshape(.., 3, heads, dim).permute(2, ..)[0], [1], [2]: a transposition
+// of all three and three copies. They are columns of x.
 #include <algorithm>
 
 #include "graph/rewrite/derive/axes.hpp"
 #include "graph/rewrite/replace.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet {
 namespace {
@@ -35,7 +35,8 @@ bool split_gathers(const Rule&, GraphEditor& editor, NodeId anchor) {
   if (turn == no_node || editor.node(turn).op != OpKind::transpose) return false;
   const ValueId turned = first.inputs[0], parted = editor.node(turn).inputs[0];
   const NodeId part = editor.producer(parted);
-  if (part == no_node || editor.node(part).op != OpKind::reshape || editor.uses(parted).size() != 1 || editor.is_output(parted) || editor.is_output(turned))
+  if (part == no_node || editor.node(part).op != OpKind::reshape || editor.uses(parted).size() != 1 ||
+      editor.is_output(parted) || editor.is_output(turned))
     return false;
   const ValueId x = editor.node(part).inputs[0];
   const Ints permutation = permutation_of(editor, turn);
@@ -51,7 +52,9 @@ bool split_gathers(const Rule&, GraphEditor& editor, NodeId anchor) {
   for (auto a = static_cast<std::size_t>(cut); a < dims.size(); ++a) columns = columns * dims[a];
   const Dim& extent = dims[static_cast<std::size_t>(cut)];
   const Dims& x_dims = editor.value(x).type.dims;
-  if (x_dims.size() < 2 || columns != x_dims.back() || !columns.is_constant() || columns == Dim(0) || extent.constant() > max_variadic) return false;
+  if (x_dims.size() < 2 || columns != x_dims.back() || !columns.is_constant() || columns == Dim(0) ||
+      extent.constant() > max_variadic)
+    return false;
   std::vector<std::pair<NodeId, std::int64_t>> gathers;
   for (const Use use : editor.uses(turned)) {
     const Node& reader = editor.node(use.node);
@@ -62,14 +65,18 @@ bool split_gathers(const Rule&, GraphEditor& editor, NodeId anchor) {
   }
   Ints shape;
   for (std::size_t a = 0; a < dims.size(); ++a)
-    if (static_cast<std::int64_t>(a) != cut) shape.push_back(dims[a].is_constant() ? dims[a].constant() : a < x_dims.size() && x_dims[a] == dims[a] ? 0 : -1);
+    if (static_cast<std::int64_t>(a) != cut)
+      shape.push_back(dims[a].is_constant() ? dims[a].constant() : a < x_dims.size() && x_dims[a] == dims[a] ? 0 : -1);
   if (std::ranges::count(shape, -1) > 1) return false;
   const Ints sizes(static_cast<std::size_t>(extent.constant()), columns.constant() / extent.constant());
-  const std::vector<ValueId> parts = editor.insert_before(turn, OpKind::split, {x}, {{"axis", std::int64_t{-1}}, {"sizes", sizes}}, first.scope);
+  const std::vector<ValueId> parts =
+      editor.insert_before(turn, OpKind::split, {x}, {{"axis", std::int64_t{-1}}, {"sizes", sizes}}, first.scope);
   for (const auto& [gather, index] : gathers) {
     const Node node = editor.node(gather);
-    const ValueId own = editor.insert_before(gather, OpKind::reshape, {parts[static_cast<std::size_t>(index)]}, {{"shape", shape}}, node.scope)[0];
-    const ValueId made = editor.insert_before(gather, OpKind::transpose, {own}, {{"permutation", without(permutation, cut)}}, node.scope)[0];
+    const ValueId own = editor.insert_before(gather, OpKind::reshape, {parts[static_cast<std::size_t>(index)]},
+                                             {{"shape", shape}}, node.scope)[0];
+    const ValueId made = editor.insert_before(gather, OpKind::transpose, {own},
+                                              {{"permutation", without(permutation, cut)}}, node.scope)[0];
     const std::string name = editor.value(node.outputs[0]).name;
     const NodeId nodes[] = {gather};
     const std::pair<ValueId, ValueId> results[] = {{node.outputs[0], made}};

@@ -1,9 +1,9 @@
-// Exporters cut columns with a slice for each part: the halves of a gated activation, queries and keys. Slices that share out all columns are a split, whose
-// parts are views.
+// Exporters cut columns with a slice for each part: the halves of a gated activation, queries and keys. Slices that
+// share out all columns are a split, whose parts are views.
 #include <algorithm>
 
 #include "graph/rewrite/replace.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 #include "op/slice_range.hpp"
 
 namespace cermet {
@@ -24,7 +24,8 @@ std::optional<Columns> columns_of(const GraphEditor& editor, NodeId n, std::int6
   };
   const Ints starts = list("starts"), ends = list("ends"), axes = list("axes"), steps = list("steps");
   const int rank = editor.value(node.inputs[0]).type.rank();
-  if (axes.size() != 1 || ends.size() != 1 || wrap_axis(axes[0], rank) != rank - 1 || (!steps.empty() && steps[0] != 1)) return {};
+  if (axes.size() != 1 || ends.size() != 1 || wrap_axis(axes[0], rank) != rank - 1 || (!steps.empty() && steps[0] != 1))
+    return {};
   const SliceRange range = slice_range(starts[0], ends[0], 1, width);
   if (range.count == 0) return {};
   return Columns{range.first, range.count, n};
@@ -51,7 +52,8 @@ bool split_slices(const Rule&, GraphEditor& editor, NodeId anchor) {
     sizes.push_back(part.count);
   }
   if (end != width) return false;
-  const std::vector<ValueId> columns = editor.insert_before(anchor, OpKind::split, {x}, {{"axis", std::int64_t{-1}}, {"sizes", std::move(sizes)}}, first.scope);
+  const std::vector<ValueId> columns = editor.insert_before(
+      anchor, OpKind::split, {x}, {{"axis", std::int64_t{-1}}, {"sizes", std::move(sizes)}}, first.scope);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const ValueId slice = editor.node(parts[i].slice).outputs[0];
     const std::string name = editor.value(slice).name;

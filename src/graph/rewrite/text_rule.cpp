@@ -20,7 +20,8 @@ bool apply_text(const Rule& rule, GraphEditor& editor, NodeId anchor) {
 
 }  // namespace
 
-Rule text_rule(std::string_view name, RoundingClass rounding, std::string_view text, bool (*fits)(const Match&), Attributes (*attributes)(const Match&)) {
+Rule text_rule(std::string_view name, RoundingClass rounding, std::string_view text, bool (*fits)(const Match&),
+               Attributes (*attributes)(const Match&)) {
   const std::size_t arrow = text.find(" -> ");
   CERMET_ASSERT(arrow != std::string_view::npos);
   Rule rule{.name = name, .summary = text, .rounding = rounding};

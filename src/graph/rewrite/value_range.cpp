@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "format/element.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -18,7 +18,8 @@ ValueRange range_of_type(DType dtype) {
   if (dtype == DType::boolean) return {0, 1, false};
   const int bits = static_cast<int>(size_of(dtype)) * 8;
   const bool is_unsigned = dtype == DType::u8 || dtype == DType::u16 || dtype == DType::u32 || dtype == DType::u64;
-  return is_unsigned ? ValueRange{0, std::ldexp(1, bits), false} : ValueRange{-std::ldexp(1, bits - 1), std::ldexp(1, bits - 1), false};
+  return is_unsigned ? ValueRange{0, std::ldexp(1, bits), false}
+                     : ValueRange{-std::ldexp(1, bits - 1), std::ldexp(1, bits - 1), false};
 }
 
 ValueRange range_of_data(const TensorData& data) {
@@ -37,7 +38,9 @@ ValueRange range_of_data(const TensorData& data) {
 
 /// A rounded result may lie a little outside of what exact ones are between; zero and one are exact.
 ValueRange loosened(ValueRange range) {
-  const auto loose = [](double bound, double sign) { return bound == 0 || std::isinf(bound) ? bound : bound + sign * std::abs(bound) / 64; };
+  const auto loose = [](double bound, double sign) {
+    return bound == 0 || std::isinf(bound) ? bound : bound + sign * std::abs(bound) / 64;
+  };
   return {loose(range.low, -1), loose(range.high, 1), range.may_be_nan};
 }
 
@@ -55,7 +58,8 @@ class RangeFinder {
 
   ValueRange find(ValueId id, int depth) const {
     const Value& value = editor_.value(id);
-    if (const TensorData* data = value.kind == ValueKind::constant ? value.data() : nullptr) return range_of_data(*data);
+    if (const TensorData* data = value.kind == ValueKind::constant ? value.data() : nullptr)
+      return range_of_data(*data);
     const NodeId producer = value.kind == ValueKind::intermediate ? editor_.producer(id) : no_node;
     if (producer == no_node || depth == 0 || !is_floating(value.type.dtype)) return range_of_type(value.type.dtype);
     return stored(loosened(of_node(editor_.node(producer), depth - 1)), value.type.dtype);
@@ -88,9 +92,13 @@ class RangeFinder {
       case OpKind::sign: return {-1, 1, nan};
       case OpKind::sin:
       case OpKind::cos: return {-1, 1, nan || may_be_infinite};
-      case OpKind::abs: return {x.low > 0 ? x.low : x.high < 0 ? -x.high : 0, std::max(std::abs(x.low), std::abs(x.high)), nan};
+      case OpKind::abs:
+        return {x.low > 0 ? x.low : x.high < 0 ? -x.high : 0, std::max(std::abs(x.low), std::abs(x.high)), nan};
       case OpKind::square: {
-        const double least = x.low > 0 ? x.low : x.high < 0 ? -x.high : 0, most = std::max(std::abs(x.low), std::abs(x.high));
+        const double least = x.low > 0    ? x.low
+                             : x.high < 0 ? -x.high
+                                          : 0,
+                     most = std::max(std::abs(x.low), std::abs(x.high));
         return {least > 1e-15 ? least * least : 0, most * most, nan};
       }
       case OpKind::relu: return {std::max(x.low, 0.0), std::max(x.high, 0.0), nan};
@@ -101,9 +109,12 @@ class RangeFinder {
       case OpKind::softplus: return {0, infinite, nan};
       case OpKind::sqrt: return {std::sqrt(std::max(x.low, 0.0)), std::sqrt(std::max(x.high, 0.0)), nan || x.low < 0};
       case OpKind::rsqrt: return {x.low > 0 ? 0 : -infinite, infinite, nan || x.low < 0};
-      case OpKind::reciprocal: return x.low > 0 ? ValueRange{1 / x.high, 1 / x.low, nan} : ValueRange{-infinite, infinite, nan};
+      case OpKind::reciprocal:
+        return x.low > 0 ? ValueRange{1 / x.high, 1 / x.low, nan} : ValueRange{-infinite, infinite, nan};
       case OpKind::neg: return {-x.high, -x.low, nan};
-      case OpKind::reduce_sum: return {x.low >= 0 ? 0 : -infinite, x.high <= 0 ? 0 : infinite, nan || (x.low == -infinite && x.high == infinite)};
+      case OpKind::reduce_sum:
+        return {x.low >= 0 ? 0 : -infinite, x.high <= 0 ? 0 : infinite,
+                nan || (x.low == -infinite && x.high == infinite)};
       case OpKind::reduce_mean: return {x.low, x.high, true};
       case OpKind::reshape:
       case OpKind::transpose:
@@ -137,7 +148,8 @@ class RangeFinder {
   }
 
   static ValueRange of_pair(const Node& node, const ValueRange& a, const ValueRange& b) {
-    const bool nan = a.may_be_nan || b.may_be_nan, infinities = std::isinf(a.low) || std::isinf(a.high) || std::isinf(b.low) || std::isinf(b.high);
+    const bool nan = a.may_be_nan || b.may_be_nan,
+               infinities = std::isinf(a.low) || std::isinf(a.high) || std::isinf(b.low) || std::isinf(b.high);
     const auto sum = [](double x, double y, double doubtful) { return std::isnan(x + y) ? doubtful : x + y; };
     switch (node.op) {
       case OpKind::max: return {std::max(a.low, b.low), std::max(a.high, b.high), nan};

@@ -12,7 +12,10 @@ struct ValueRange {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool may_be_nan = true;
 
-  bool is_finite() const { return !may_be_nan && low > -std::numeric_limits<double>::infinity() && high < std::numeric_limits<double>::infinity(); }
+  bool is_finite() const {
+    return !may_be_nan && low > -std::numeric_limits<double>::infinity() &&
+           high < std::numeric_limits<double>::infinity();
+  }
 };
 
 /// Never too narrow: looks a few operators back, and at the elements of small constants.

@@ -1,5 +1,5 @@
-// Instructions of AMX by name; tile registers are numbers. Assembly in place of the compiler's intrinsics, whose loads GCC 12 may move above the stores of
-// what they load. Between them an AmxTiles must live.
+// Instructions of AMX by name; tile registers are numbers. Assembly in place of the compiler's intrinsics, whose loads
+// GCC 12 may move above the stores of what they load. Between them an AmxTiles must live.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,9 @@ template <int tile>
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(at), "r"(step), "i"(tile) : "memory");
 }
 
-/// sums[r][c] += sum over 16 pairs p of rows[r][p] * columns[p][c]: of bf16, the first and the second products of all pairs each in a chain of fused
-/// multiply-adds from zero, then both chains together, then the sum. Subnormal numbers count as zero; rounding is to nearest even.
+/// sums[r][c] += sum over 16 pairs p of rows[r][p] * columns[p][c]: of bf16, the first and the second products of all
+/// pairs each in a chain of fused multiply-adds from zero, then both chains together, then the sum. Subnormal numbers
+/// count as zero; rounding is to nearest even.
 struct AmxBf16 {
   template <int sums, int rows, int columns>
   [[gnu::always_inline]] static void multiply() {

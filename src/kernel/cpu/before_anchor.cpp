@@ -12,7 +12,8 @@ PartBeforeAnchor part_before_anchor(const Region& region) {
   const RegionInput& read = region.nodes[count].inputs[0];
   if (count == 1) {  // in the schema's order
     part.region = Region(region.nodes[0].problem);
-    for (std::size_t i = 0; i < region.nodes[0].problem.inputs.size(); ++i) part.operands.push_back(region.operand_of(0, i));
+    for (std::size_t i = 0; i < region.nodes[0].problem.inputs.size(); ++i)
+      part.operands.push_back(region.operand_of(0, i));
   } else {
     part.region.anchor = static_cast<std::int32_t>(count - 1);
     part.region.nodes.assign(region.nodes.begin(), region.nodes.begin() + static_cast<std::ptrdiff_t>(count));
@@ -40,7 +41,8 @@ PartBeforeAnchor part_before_anchor(const Region& region) {
 
 const Kernel* kernel_without_workspace(const Region& region) {
   for (const Kernel* kernel : kernels_of(region.problem().op->kind))
-    if ((region.is_single() || kernel->fuses) && !kernel->declines(region) && kernel->workspace(region, 1) == 0) return kernel;
+    if ((region.is_single() || kernel->fuses) && !kernel->declines(region) && kernel->workspace(region, 1) == 0)
+      return kernel;
   return nullptr;
 }
 

@@ -33,7 +33,8 @@ void fill_zeros(const TensorView& slice, ThreadPool& pool) {
 }
 
 /// `to` = the reduction over ranks of rows [first, ..) of x, in the order of ranks.
-void reduce_slice(Reduction reduction, const TensorView& x, std::int64_t first, const TensorView& to, ThreadPool& pool) {
+void reduce_slice(Reduction reduction, const TensorView& x, std::int64_t first, const TensorView& to,
+                  ThreadPool& pool) {
   TensorView from = x, result = to;
   if (x.shape.rank() > 1) from = slice_of(x, 0, first, to.shape[1]);
   from.shape[0] = x.shape[0];
@@ -58,14 +59,16 @@ void collective(const LaunchArgs& args, const Settings& settings) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   if (y.elements() == 0) return;
   const std::int64_t ranks = y.shape[0], rows = y.shape.rank() > 1 ? y.shape[1] : 1;
-  const std::int64_t pieces = joins_result(settings.kind) || settings.kind == Collective::all_to_all ? ranks : 1, piece = rows / pieces;
+  const std::int64_t pieces = joins_result(settings.kind) || settings.kind == Collective::all_to_all ? ranks : 1,
+                     piece = rows / pieces;
   for (std::int64_t r = 0; r < ranks; ++r)
     for (std::int64_t p = 0; p < pieces; ++p) {
       const PieceSource source = piece_source(settings.kind, r, p, settings.root);
       const TensorView to = slice_of(y, r, p * piece, piece);
       const std::int64_t first = source.piece * piece;
       if (source.kind == PieceSource::Kind::nothing) fill_zeros(to, *args.pool);
-      else if (source.kind == PieceSource::Kind::one_rank) copy_slice(slice_of(x, source.rank, first, piece), to, *args.pool);
+      else if (source.kind == PieceSource::Kind::one_rank)
+        copy_slice(slice_of(x, source.rank, first, piece), to, *args.pool);
       else if (settings.kind == Collective::all_reduce && r > 0) copy_slice(slice_of(y, 0, 0, rows), to, *args.pool);
       else reduce_slice(settings.reduction, x, first, to, *args.pool);
     }
@@ -99,31 +102,50 @@ Launcher bind(const Problem& p) {
   return p.attributes.integer("ranks") == 1 ? stacked_launcher(bind_stacked<kind>(p)) : bind_stacked<kind>(p);
 }
 
-constexpr const char* const summary = "all ranks in one process: copies and reductions between slices of the stacked tensors";
+constexpr const char* const summary =
+    "all ranks in one process: copies and reductions between slices of the stacked tensors";
 
 }  // namespace
 
-extern const Kernel local_all_reduce{
-    .name = "local.all_reduce", .op = OpKind::all_reduce, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::all_reduce>};
-extern const Kernel local_reduce_to{
-    .name = "local.reduce_to", .op = OpKind::reduce_to, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::reduce_to>};
+extern const Kernel local_all_reduce{.name = "local.all_reduce",
+                                     .op = OpKind::all_reduce,
+                                     .summary = summary,
+                                     .declines = one_process_declines,
+                                     .bind = bind<Collective::all_reduce>};
+extern const Kernel local_reduce_to{.name = "local.reduce_to",
+                                    .op = OpKind::reduce_to,
+                                    .summary = summary,
+                                    .declines = one_process_declines,
+                                    .bind = bind<Collective::reduce_to>};
 extern const Kernel local_reduce_scatter{.name = "local.reduce_scatter",
                                          .op = OpKind::reduce_scatter,
                                          .summary = summary,
                                          .declines = one_process_declines,
                                          .bind = bind<Collective::reduce_scatter>};
-extern const Kernel local_all_gather{
-    .name = "local.all_gather", .op = OpKind::all_gather, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::all_gather>};
-extern const Kernel local_gather_to{
-    .name = "local.gather_to", .op = OpKind::gather_to, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::gather_to>};
-extern const Kernel local_scatter_from{
-    .name = "local.scatter_from", .op = OpKind::scatter_from, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::scatter_from>};
+extern const Kernel local_all_gather{.name = "local.all_gather",
+                                     .op = OpKind::all_gather,
+                                     .summary = summary,
+                                     .declines = one_process_declines,
+                                     .bind = bind<Collective::all_gather>};
+extern const Kernel local_gather_to{.name = "local.gather_to",
+                                    .op = OpKind::gather_to,
+                                    .summary = summary,
+                                    .declines = one_process_declines,
+                                    .bind = bind<Collective::gather_to>};
+extern const Kernel local_scatter_from{.name = "local.scatter_from",
+                                       .op = OpKind::scatter_from,
+                                       .summary = summary,
+                                       .declines = one_process_declines,
+                                       .bind = bind<Collective::scatter_from>};
 extern const Kernel local_broadcast_from{.name = "local.broadcast_from",
                                          .op = OpKind::broadcast_from,
                                          .summary = summary,
                                          .declines = one_process_declines,
                                          .bind = bind<Collective::broadcast_from>};
-extern const Kernel local_all_to_all{
-    .name = "local.all_to_all", .op = OpKind::all_to_all, .summary = summary, .declines = one_process_declines, .bind = bind<Collective::all_to_all>};
+extern const Kernel local_all_to_all{.name = "local.all_to_all",
+                                     .op = OpKind::all_to_all,
+                                     .summary = summary,
+                                     .declines = one_process_declines,
+                                     .bind = bind<Collective::all_to_all>};
 
 }  // namespace cermet::cpu

@@ -19,13 +19,15 @@ void convert_run(const std::byte* from, std::byte* to, std::int64_t count) {
   } else {
     const From* x = reinterpret_cast<const From*>(from);
     To* y = reinterpret_cast<To*>(to);
-    for_vectors(static_cast<std::size_t>(count), [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(load_n(x + i, n), y + i, n); });
+    for_vectors(static_cast<std::size_t>(count),
+                [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(load_n(x + i, n), y + i, n); });
   }
 }
 
 RunConverter find_real_converter(DType from, DType to) {
-  return by_real_dtype(
-      from, [&](auto x) -> RunConverter { return by_real_dtype(to, [&](auto y) -> RunConverter { return convert_run<decltype(x), decltype(y)>; }); });
+  return by_real_dtype(from, [&](auto x) -> RunConverter {
+    return by_real_dtype(to, [&](auto y) -> RunConverter { return convert_run<decltype(x), decltype(y)>; });
+  });
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

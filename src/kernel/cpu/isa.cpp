@@ -17,12 +17,13 @@ namespace {
 constexpr std::array<std::string_view, 6> names{"baseline", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
 
 #if defined(CERMET_CPU_LEVEL)
-/// What a build for one instruction set (CERMET_CPU_TARGETS=native) can run: that one, and what is found at run time above it.
+/// What a build for one instruction set (CERMET_CPU_TARGETS=native) can run: that one, and what is found at run time
+/// above it.
 std::vector<Isa> detect() {
 #if CERMET_CPU_LEVEL == 4
   std::vector<Isa> found{Isa::avx512};
-  const bool is_there =
-      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const bool is_there = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (__builtin_cpu_supports("avx512vnni")) found.push_back(Isa::avx512_vnni);
 #else
   std::vector<Isa> found{Isa::avx2};
@@ -64,7 +65,8 @@ Isa chosen_by_environment() {
     if (name_of(isa) == wanted) return isa;
   std::vector<std::string_view> known{"best"};
   for (const Isa isa : supported_isas()) known.push_back(name_of(isa));
-  fail(Status::invalid_argument, "environment variable CERMET_CPU_ISA: expected one of {} on this machine and of this build, found '{}'",
+  fail(Status::invalid_argument,
+       "environment variable CERMET_CPU_ISA: expected one of {} on this machine and of this build, found '{}'",
        fmt::join(known, ", "), wanted);
 }
 

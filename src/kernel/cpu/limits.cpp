@@ -24,19 +24,20 @@
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
-/// 12 independent chains: more than latency times throughput of any core, and they fit in 16 registers. They start at different values: the compiler
-/// would make one of equal chains.
+/// 12 independent chains: more than latency times throughput of any core, and they fit in 16 registers. They start at
+/// different values: the compiler would make one of equal chains.
 float f32_chains(std::int64_t steps) {
   const auto from = [](float value) HWY_ATTR { return hn::Set(FloatTag(), value); };
   const auto one = from(1);
-  Floats a = from(1), b = from(2), c = from(3), d = from(4), e = from(5), f = from(6), g = from(7), h = from(8), i = from(9), j = from(10), k = from(11),
-         l = from(12);
+  Floats a = from(1), b = from(2), c = from(3), d = from(4), e = from(5), f = from(6), g = from(7), h = from(8),
+         i = from(9), j = from(10), k = from(11), l = from(12);
   for (std::int64_t s = 0; s < steps; ++s) {
     a = hn::MulAdd(a, one, one), b = hn::MulAdd(b, one, one), c = hn::MulAdd(c, one, one), d = hn::MulAdd(d, one, one);
     e = hn::MulAdd(e, one, one), f = hn::MulAdd(f, one, one), g = hn::MulAdd(g, one, one), h = hn::MulAdd(h, one, one);
     i = hn::MulAdd(i, one, one), j = hn::MulAdd(j, one, one), k = hn::MulAdd(k, one, one), l = hn::MulAdd(l, one, one);
   }
-  const auto left = hn::Add(hn::Add(hn::Add(a, b), hn::Add(c, d)), hn::Add(e, f)), right = hn::Add(hn::Add(hn::Add(g, h), hn::Add(i, j)), hn::Add(k, l));
+  const auto left = hn::Add(hn::Add(hn::Add(a, b), hn::Add(c, d)), hn::Add(e, f)),
+             right = hn::Add(hn::Add(hn::Add(g, h), hn::Add(i, j)), hn::Add(k, l));
   return sum_lanes(hn::Add(left, right));
 }
 
@@ -94,8 +95,8 @@ __attribute__((target("avx512f,avx512vnni"))) float int8_chains(std::int64_t ste
   return static_cast<float>(_mm512_reduce_add_epi32(all));
 }
 
-/// Operands of two by two tiles. Tiles use more power the more bits change: zeros run a third faster than numbers do, so these have every sign and mantissa, as
-/// bf16 between 1 and 2 in size and as int8.
+/// Operands of two by two tiles. Tiles use more power the more bits change: zeros run a third faster than numbers do,
+/// so these have every sign and mantissa, as bf16 between 1 and 2 in size and as int8.
 struct AmxOperands {
   alignas(64) std::array<std::uint16_t, 4 * amx_rows * amx_row_bytes / 2> values;
   AmxOperands() {
@@ -128,7 +129,9 @@ float amx_chains(std::int64_t steps) {
 constexpr double amx_step(int bytes) { return 4.0 * 2.0 * amx_rows * amx_rows * amx_row_bytes / bytes; }
 #endif
 
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 /// Keeps a result from being optimised away.
 void consume(float value) { asm volatile("" : : "r"(&value) : "memory"); }
@@ -139,7 +142,8 @@ struct Patience {
   void (*between)();
 };
 
-/// Best rate of `work(thread)`, which does `amount` on every thread together, over as many seconds and at least five runs.
+/// Best rate of `work(thread)`, which does `amount` on every thread together, over as many seconds and at least five
+/// runs.
 double best_rate(ThreadPool& pool, const Patience& patience, double amount, FunctionRef<float(int thread)> work) {
   double best = 0;
   int runs = 0;
@@ -170,14 +174,19 @@ Limits measured(ThreadPool& pool, const Patience& patience, std::int64_t most_by
   const Isa isa = active_isa();
   const double threads = pool.size();
   Limits limits;
-  limits.f32_flops = best_rate(pool, patience, threads * steps * HWY_DYNAMIC_DISPATCH(f32_step)(), [](int) { return HWY_DYNAMIC_DISPATCH(f32_chains)(steps); });
+  limits.f32_flops = best_rate(pool, patience, threads * steps * HWY_DYNAMIC_DISPATCH(f32_step)(),
+                               [](int) { return HWY_DYNAMIC_DISPATCH(f32_chains)(steps); });
 #if defined(__x86_64__)
-  if (isa >= Isa::avx512_vnni) limits.int8_ops = best_rate(pool, patience, threads * steps * 12 * 128, [](int) { return int8_chains(steps); });
-  if (isa >= Isa::avx512_bf16) limits.bf16_flops = best_rate(pool, patience, threads * steps * 12 * 64, [](int) { return bf16_chains(steps); });
+  if (isa >= Isa::avx512_vnni)
+    limits.int8_ops = best_rate(pool, patience, threads * steps * 12 * 128, [](int) { return int8_chains(steps); });
+  if (isa >= Isa::avx512_bf16)
+    limits.bf16_flops = best_rate(pool, patience, threads * steps * 12 * 64, [](int) { return bf16_chains(steps); });
   if (isa >= Isa::amx) {
     constexpr std::int64_t tile_steps = steps / 20;
-    limits.amx_bf16_flops = best_rate(pool, patience, threads * tile_steps * amx_step(2), [](int) { return amx_chains<AmxBf16>(tile_steps); });
-    limits.amx_int8_ops = best_rate(pool, patience, threads * tile_steps * amx_step(1), [](int) { return amx_chains<AmxInt8>(tile_steps); });
+    limits.amx_bf16_flops = best_rate(pool, patience, threads * tile_steps * amx_step(2),
+                                      [](int) { return amx_chains<AmxBf16>(tile_steps); });
+    limits.amx_int8_ops = best_rate(pool, patience, threads * tile_steps * amx_step(1),
+                                    [](int) { return amx_chains<AmxInt8>(tile_steps); });
   }
 #endif
   limits.read_bytes_per_second = read_rate(pool, patience, most_bytes);
@@ -188,13 +197,18 @@ constexpr std::int64_t usual_bytes = std::int64_t{1} << 30;
 
 }  // namespace
 
-Limits measure_limits(ThreadPool& pool, double seconds, std::int64_t most_bytes) { return measured(pool, {seconds, nullptr}, most_bytes); }
-Limits measure_limits(ThreadPool& pool, double seconds, void (*between)()) { return measured(pool, {seconds, between}, usual_bytes); }
+Limits measure_limits(ThreadPool& pool, double seconds, std::int64_t most_bytes) {
+  return measured(pool, {seconds, nullptr}, most_bytes);
+}
+Limits measure_limits(ThreadPool& pool, double seconds, void (*between)()) {
+  return measured(pool, {seconds, between}, usual_bytes);
+}
 
 #if defined(__x86_64__)
 namespace {
 
-/// A chain of operations that some instruction does, how many a step of it has, and how many are measured: some microseconds of them.
+/// A chain of operations that some instruction does, how many a step of it has, and how many are measured: some
+/// microseconds of them.
 struct Chain {
   float (*run)(std::int64_t steps);
   double operations, measured = 4e6;
@@ -203,7 +217,8 @@ struct Chain {
 /// Of tiles, whose configuration alone takes as long as the usual number of operations.
 constexpr double measured_by_tiles = 64e6;
 
-/// The rate of one chain over that of another on this thread: of the least times of many runs in turn, some microseconds each, which few interruptions hit.
+/// The rate of one chain over that of another on this thread: of the least times of many runs in turn, some
+/// microseconds each, which few interruptions hit.
 double ratio_of(const Chain& fast, const Chain& slow) {
   const auto steps = [](const Chain& chain) { return static_cast<std::int64_t>(chain.measured / chain.operations); };
   double fast_seconds = 1, slow_seconds = 1;

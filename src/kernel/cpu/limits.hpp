@@ -1,4 +1,5 @@
-// What this machine can do at most: the numbers that kernels are compared with. `cermet limits` prints them, benchmarks divide by them.
+// What this machine can do at most: the numbers that kernels are compared with. `cermet limits` prints them, benchmarks
+// divide by them.
 #pragma once
 
 #include <algorithm>
@@ -23,14 +24,15 @@ struct Limits {
   double int8_products() const { return std::max(amx_int8_ops, int8_ops); }
 };
 
-/// Measures with the active instruction set, `seconds` for each rate. The best of many short runs counts, so that other programs matter little.
-/// Takes up to `most_bytes` of memory, an eighth of what is free at most.
+/// Measures with the active instruction set, `seconds` for each rate. The best of many short runs counts, so that other
+/// programs matter little. Takes up to `most_bytes` of memory, an eighth of what is free at most.
 Limits measure_limits(ThreadPool& pool, double seconds, std::int64_t most_bytes = std::int64_t{1} << 30);
 
-/// How many times the float32 rate of a thread the bf16 dot products of this machine run at; 0 where it has none. Measured by the first call, in about 0.2 ms;
-/// active_isa() must be avx512_bf16 or above then.
+/// How many times the float32 rate of a thread the bf16 dot products of this machine run at; 0 where it has none.
+/// Measured by the first call, in about 0.2 ms; active_isa() must be avx512_bf16 or above then.
 double bf16_ratio();
-/// The same of bf16 products of AMX tiles, and how many times the rate of int8 dot products those of int8 tiles run at; active_isa() must be amx.
+/// The same of bf16 products of AMX tiles, and how many times the rate of int8 dot products those of int8 tiles run at;
+/// active_isa() must be amx.
 double amx_bf16_ratio();
 double amx_int8_ratio();
 

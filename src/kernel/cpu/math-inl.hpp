@@ -1,5 +1,6 @@
-// Elementwise mathematics over vectors: `Real` is a vector of float32 that reads like a number, so that one expression serves references (double), kernels,
-// and device code. NaN propagates through every function; results are within a few units in the last place. Include after <hwy/foreach_target.h>.
+// Elementwise mathematics over vectors: `Real` is a vector of float32 that reads like a number, so that one expression
+// serves references (double), kernels, and device code. NaN propagates through every function; results are within a few
+// units in the last place. Include after <hwy/foreach_target.h>.
 #if defined(CERMET_MATH_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_MATH_INL
 #undef CERMET_MATH_INL
@@ -20,8 +21,9 @@ namespace cermet::cpu::HWY_NAMESPACE {
 struct Real {
   Floats v;
 
-  HWY_INLINE Real(Floats vector) : v(vector) {}                                           // NOLINT(google-explicit-constructor): reads like a number
-  HWY_INLINE Real(double number) : v(hn::Set(FloatTag(), static_cast<float>(number))) {}  // NOLINT(google-explicit-constructor)
+  HWY_INLINE Real(Floats vector) : v(vector) {}  // NOLINT(google-explicit-constructor): reads like a number
+  HWY_INLINE Real(double number)
+      : v(hn::Set(FloatTag(), static_cast<float>(number))) {}  // NOLINT(google-explicit-constructor)
   friend HWY_INLINE Real operator+(Real a, Real b) { return hn::Add(a.v, b.v); }
   friend HWY_INLINE Real operator-(Real a, Real b) { return hn::Sub(a.v, b.v); }
   friend HWY_INLINE Real operator*(Real a, Real b) { return hn::Mul(a.v, b.v); }
@@ -48,7 +50,8 @@ HWY_INLINE Real maximum(Real a, Real b) { return select(a == a, at_least(b.v, a.
 HWY_INLINE Real minimum(Real a, Real b) { return select(a == a, at_most(b.v, a.v), a); }
 
 HWY_INLINE Real sqrt(Real x) { return hn::Sqrt(x.v); }
-// A zero has the sign of the operand, as IEEE 754 says; the emulations of instruction sets without these instructions lose it.
+// A zero has the sign of the operand, as IEEE 754 says; the emulations of instruction sets without these instructions
+// lose it.
 HWY_INLINE Real floor(Real x) { return hn::CopySign(hn::Floor(x.v), x.v); }
 HWY_INLINE Real ceil(Real x) { return hn::CopySign(hn::Ceil(x.v), x.v); }
 HWY_INLINE Real nearest(Real x) { return hn::CopySign(hn::Round(x.v), x.v); }  ///< half to even
@@ -77,13 +80,15 @@ HWY_INLINE Real per_lane(Real a, Real b, Function function) {
 HWY_INLINE Floats scale_by_power(Floats v, Floats n) {
   const hn::RebindToSigned<FloatTag> integer;
   const auto all = hn::ConvertTo(integer, n), half = hn::ShiftRight<1>(all);
-  const auto power = [&](auto e) HWY_ATTR { return hn::BitCast(FloatTag(), hn::ShiftLeft<23>(hn::Add(e, hn::Set(integer, 127)))); };
+  const auto power = [&](auto e) HWY_ATTR {
+    return hn::BitCast(FloatTag(), hn::ShiftLeft<23>(hn::Add(e, hn::Set(integer, 127))));
+  };
   return hn::Mul(hn::Mul(v, power(half)), power(hn::Sub(all, half)));
 }
 #endif
 
-/// e^x for x <= 104, and NaN; 0 for x below `least`, without the subnormal numbers on the way that cost a processor a hundred cycles each. 2^n e^r with
-/// |r| <= log(2) / 2 and a minimax polynomial (own fit, relative error 3.1e-9).
+/// e^x for x <= 104, and NaN; 0 for x below `least`, without the subnormal numbers on the way that cost a processor a
+/// hundred cycles each. 2^n e^r with |r| <= log(2) / 2 and a minimax polynomial (own fit, relative error 3.1e-9).
 HWY_INLINE Real exp_above(Real x, float least) {
   static constexpr float c[] = {1.0f, 1.0f, 0.499999934f, 0.166665204f, 0.0416683908f, 0.00836874511f, 0.001381454f};
   const FloatTag d;
@@ -96,7 +101,8 @@ HWY_INLINE Real exp_above(Real x, float least) {
   const auto anchor = hn::Set(d, 0x1.8p23f);  // numbers around it are whole: rounds with one operation less
   const auto n = hn::Sub(hn::MulAdd(x.v, hn::Set(d, 1.44269504f), anchor), anchor);
   // n log(2), in a part of which n times is exact and the rest.
-  const auto r = hn::NegMulAdd(n, hn::Set(d, 1.428606765330187e-6f), hn::NegMulAdd(n, hn::Set(d, 0.693145751953125f), x.v));
+  const auto r =
+      hn::NegMulAdd(n, hn::Set(d, 1.428606765330187e-6f), hn::NegMulAdd(n, hn::Set(d, 0.693145751953125f), x.v));
   const Floats fraction = polynomial(Real(r), c).v;
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   return Real(Floats{_mm512_maskz_scalef_ps(kept, fraction.raw, n.raw)});
@@ -118,7 +124,8 @@ HWY_INLINE Real expm1(Real x) {
 
 HWY_INLINE Real log(Real x) {
   const Real infinity = std::numeric_limits<float>::infinity();
-  const Real edge = select(x == 0, -infinity, select(x == infinity, infinity, Real(std::numeric_limits<float>::quiet_NaN())));
+  const Real edge =
+      select(x == 0, -infinity, select(x == infinity, infinity, Real(std::numeric_limits<float>::quiet_NaN())));
   return select(x > 0, select(x < infinity, hn::Log(FloatTag(), x.v), edge), edge);
 }
 
@@ -126,7 +133,9 @@ HWY_INLINE Real log(Real x) {
 HWY_INLINE Real log1p(Real x) { return select(x == x, hn::Log1p(FloatTag(), x.v), x); }
 
 /// 1 from 10 on, as float32 rounds it; Highway's makes subnormal numbers on the way there.
-HWY_INLINE Real tanh(Real x) { return select(x == x, hn::Tanh(FloatTag(), clamp(x.v, hn::Set(FloatTag(), -10.0f), hn::Set(FloatTag(), 10.0f))), x); }
+HWY_INLINE Real tanh(Real x) {
+  return select(x == x, hn::Tanh(FloatTag(), clamp(x.v, hn::Set(FloatTag(), -10.0f), hn::Set(FloatTag(), 10.0f))), x);
+}
 
 /// Beyond this the three-part reduction by pi loses bits, and the C library is used.
 inline constexpr float largest_reduced_angle = 8192;
@@ -137,13 +146,17 @@ HWY_INLINE Real sin(Real x) {
   const Condition near = is_reduced(x);
   const Real y = hn::Sin(FloatTag(), x.v);
   if (HWY_LIKELY(hn::AllTrue(FloatTag(), near.mask))) return y;
-  return select(near, y, per_lane(x, x, [](float v, float) { return std::sin(v); }));  // an element's bits do not depend on those beside it
+  return select(near, y, per_lane(x, x, [](float v, float) {
+                  return std::sin(v);
+                }));  // an element's bits do not depend on those beside it
 }
 HWY_INLINE Real cos(Real x) {
   const Condition near = is_reduced(x);
   const Real y = hn::Cos(FloatTag(), x.v);
   if (HWY_LIKELY(hn::AllTrue(FloatTag(), near.mask))) return y;
-  return select(near, y, per_lane(x, x, [](float v, float) { return std::cos(v); }));  // an element's bits do not depend on those beside it
+  return select(near, y, per_lane(x, x, [](float v, float) {
+                  return std::cos(v);
+                }));  // an element's bits do not depend on those beside it
 }
 HWY_INLINE Real pow(Real a, Real b) {
   return per_lane(a, b, [](float x, float y) { return std::pow(x, y); });
@@ -166,7 +179,9 @@ HWY_INLINE Real tan(Real x) {
 }
 
 /// What a Highway function gives where `inside`, NaN elsewhere.
-HWY_INLINE Real where_defined(Condition inside, Real value) { return select(inside, value, Real(std::numeric_limits<float>::quiet_NaN())); }
+HWY_INLINE Real where_defined(Condition inside, Real value) {
+  return select(inside, value, Real(std::numeric_limits<float>::quiet_NaN()));
+}
 HWY_INLINE Real asin(Real x) { return where_defined(abs(x) <= 1, hn::Asin(FloatTag(), x.v)); }
 HWY_INLINE Real acos(Real x) { return where_defined(abs(x) <= 1, hn::Acos(FloatTag(), x.v)); }
 HWY_INLINE Real atan(Real x) { return where_defined(x == x, hn::Atan(FloatTag(), x.v)); }
@@ -185,7 +200,8 @@ HWY_INLINE Real sinh(Real x) {
 inline constexpr float largest_squared = 1e18f;
 
 HWY_INLINE Real asinh(Real x) {
-  const Real large = log(abs(x)) + 0.69314718055994531, small = hn::Asinh(FloatTag(), minimum(abs(x), Real(largest_squared)).v);
+  const Real large = log(abs(x)) + 0.69314718055994531,
+             small = hn::Asinh(FloatTag(), minimum(abs(x), Real(largest_squared)).v);
   return with_sign_of(select(abs(x) < largest_squared, small, large), x);
 }
 HWY_INLINE Real acosh(Real x) {
@@ -212,8 +228,9 @@ HWY_INLINE Real silu(Real x) {
   return select(x < 0, x * e, x) / (e + 1);
 }
 
-/// e^(-t^2 / 2) r(t), the probability that a standard normal variable is above t >= 0; minimax r of degrees 4 and 5 (own fit, relative error 5.9e-9 on
-/// [0, 14.5]); 0 from t = 12.946 on, where it is about to be no normal number. `square`: t^2, which a caller may have with less error.
+/// e^(-t^2 / 2) r(t), the probability that a standard normal variable is above t >= 0; minimax r of degrees 4 and 5
+/// (own fit, relative error 5.9e-9 on [0, 14.5]); 0 from t = 12.946 on, where it is about to be no normal number.
+/// `square`: t^2, which a caller may have with less error.
 HWY_INLINE Real normal_tail(Real t, Real square) {
   static constexpr float over[] = {0.500000003f, 0.438294024f, 0.183234404f, 0.0406329658f, 0.00411626687f};
   static constexpr float under[] = {1.0f, 1.67447303f, 1.2025002f, 0.469468683f, 0.101858188f, 0.0103178312f};
@@ -223,7 +240,8 @@ HWY_INLINE Real normal_tail(Real t, Real square) {
 
 /// Error function: x P(x^2) near zero (own fit, relative error 1.2e-9 on [0, 1]), 1 - erfc beyond.
 HWY_INLINE Real erf(Real x) {
-  static constexpr float c[] = {1.1283791f, -0.37612626f, 0.11283585f, -0.026853813f, 0.0051883277f, -0.00080101937f, 7.8538607e-05f};
+  static constexpr float c[] = {1.1283791f,    -0.37612626f,    0.11283585f,   -0.026853813f,
+                                0.0051883277f, -0.00080101937f, 7.8538607e-05f};
   const Real t = abs(x), square = t * t;
   const Real far = with_sign_of(1 - 2 * normal_tail(t * 1.4142135623730951, 2 * square), x);
   return select(t < 1, x * polynomial(square, c), select(x == x, far, x));

@@ -5,7 +5,8 @@
 
 namespace cermet::cpu {
 
-/// As measure_limits(pool, seconds), and calls `between` between two runs of some milliseconds each; what it throws ends it.
+/// As measure_limits(pool, seconds), and calls `between` between two runs of some milliseconds each; what it throws
+/// ends it.
 Limits measure_limits(ThreadPool& pool, double seconds, void (*between)());
 
 }  // namespace cermet::cpu

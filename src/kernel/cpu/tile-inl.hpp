@@ -1,5 +1,6 @@
-// Rows in pieces that stay in L1: any element type in, float32 in between, any element type out. Kernels whose arithmetic outweighs a copy in L1
-// use this instead of one instantiation per combination of types. Include after <hwy/foreach_target.h>.
+// Rows in pieces that stay in L1: any element type in, float32 in between, any element type out. Kernels whose
+// arithmetic outweighs a copy in L1 use this instead of one instantiation per combination of types. Include after
+// <hwy/foreach_target.h>.
 #if defined(CERMET_TILE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_TILE_INL
 #undef CERMET_TILE_INL
@@ -40,7 +41,8 @@ struct RowIn {
   DType dtype = DType::f32;
 
   explicit operator bool() const { return data != nullptr; }
-  /// Elements [first, first + n) as float32, n <= tile_size: the row's own memory where it is float32, else converted into `buffer`.
+  /// Elements [first, first + n) as float32, n <= tile_size: the row's own memory where it is float32, else converted
+  /// into `buffer`.
   const float* read(std::size_t first, std::size_t n, TileBuffer& buffer) const {
     switch (dtype) {
       case DType::f32: return reinterpret_cast<const float*>(data) + first;
@@ -52,12 +54,15 @@ struct RowIn {
   }
 };
 
-/// One row to write. A tile is filled at tile() and made final by commit(): float32 rows are written in place, without a copy.
+/// One row to write. A tile is filled at tile() and made final by commit(): float32 rows are written in place, without
+/// a copy.
 struct RowOut {
   std::byte* data = nullptr;
   DType dtype = DType::f32;
 
-  float* tile(std::size_t first, TileBuffer& buffer) const { return dtype == DType::f32 ? reinterpret_cast<float*>(data) + first : buffer.data; }
+  float* tile(std::size_t first, TileBuffer& buffer) const {
+    return dtype == DType::f32 ? reinterpret_cast<float*>(data) + first : buffer.data;
+  }
   void commit(std::size_t first, std::size_t n, const TileBuffer& buffer) const {
     switch (dtype) {
       case DType::f32: return;

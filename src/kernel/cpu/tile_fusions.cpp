@@ -14,7 +14,11 @@ std::size_t index_of(const TileProgram::Source& step) { return static_cast<std::
 }  // namespace
 
 TileFusions::TileFusions(const TileProgram& program, std::optional<Source> value)
-    : program_(program), readers_(program.steps.size()), last_(program.steps.size()), skipped_(program.steps.size()), fused_(program.steps.size()) {
+    : program_(program),
+      readers_(program.steps.size()),
+      last_(program.steps.size()),
+      skipped_(program.steps.size()),
+      fused_(program.steps.size()) {
   const std::size_t end = program.steps.size();
   for (std::size_t s = 0; s < end; ++s) {
     note(program.steps[s].a, s);
@@ -38,12 +42,14 @@ void TileFusions::note(const Source& source, std::size_t reader) {
   last_[s] = std::max(last_[s], reader);
 }
 
-/// The only step that makes the source and that nothing else reads, where it has this function and is rounded to this type.
+/// The only step that makes the source and that nothing else reads, where it has this function and is rounded to this
+/// type.
 const TileProgram::Step* TileFusions::only(const Source& source, OpKind function, bool integer, DType round) const {
   if (source.from != Source::From::step) return nullptr;
   const std::size_t s = index_of(source);
   const Step& step = program_.steps[s];
-  return readers_[s] == 1 && step.function == function && step.integer == integer && step.round == round ? &step : nullptr;
+  return readers_[s] == 1 && step.function == function && step.integer == integer && step.round == round ? &step
+                                                                                                         : nullptr;
 }
 
 /// A value that a skipped step reads is read later than that step says.
@@ -51,19 +57,22 @@ void TileFusions::keep_until(const Source& source, std::size_t reader) {
   if (source.from == Source::From::step) last_[index_of(source)] = std::max(last_[index_of(source)], reader);
 }
 
-void TileFusions::take(std::size_t step, TileFunction function, std::vector<Source> operands, std::span<const Source> skipped) {
+void TileFusions::take(std::size_t step, TileFunction function, std::vector<Source> operands,
+                       std::span<const Source> skipped) {
   for (const Source& source : skipped) skip(source);
   for (const Source& read : operands) keep_until(read, step);
   fused_[step] = Fused{function, std::move(operands)};
 }
 
-/// round(x / scale) + zero point, or x / scale, and a sum before it: what is quantized to int8 when it is stored or read as such.
+/// round(x / scale) + zero point, or x / scale, and a sum before it: what is quantized to int8 when it is stored or
+/// read as such.
 std::optional<TileFusions::Quantization> TileFusions::quantization(const Source& value) const {
   Quantization made{{}, {value}, false};
   Source zero_point = zero;
   const Step* division = only(value, OpKind::div);
   if (const Step* const shifted = division ? nullptr : only(value, OpKind::add)) {
-    const bool whole = shifted->b.from == Source::From::extra && program_.extras[index_of(shifted->b)].dtype == DType::i8;
+    const bool whole =
+        shifted->b.from == Source::From::extra && program_.extras[index_of(shifted->b)].dtype == DType::i8;
     const Step* const rounded = whole && !shifted->fused_multiply ? only(shifted->a, OpKind::round) : nullptr;
     if (!rounded) return std::nullopt;
     division = only(rounded->a, OpKind::div);
@@ -83,7 +92,8 @@ TileFusions::FusedStore TileFusions::store_of(const TileProgram::Result& result)
   if (result.dtype == DType::i8) {
     if (std::optional<Quantization> made = quantization(result.value)) {
       for (const Source& source : made->skipped) skip(source);
-      return {made->of_sum ? tile_steps().store_quantized_sum : tile_steps().store_quantized, std::move(made->operands)};
+      return {made->of_sum ? tile_steps().store_quantized_sum : tile_steps().store_quantized,
+              std::move(made->operands)};
     }
   }
   const Step* const sum = only(result.value, OpKind::add);

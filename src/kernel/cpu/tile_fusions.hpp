@@ -1,4 +1,5 @@
-// Which steps of a tile program one function computes together: passes over the tile that are worth saving. The bits are those of the steps one by one.
+// Which steps of a tile program one function computes together: passes over the tile that are worth saving. The bits
+// are those of the steps one by one.
 #pragma once
 
 #include <optional>

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "base/checked.hpp"
-#include "op/reference.hpp"
 #include "op/scales.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -29,7 +29,8 @@ void take_every(const float* from, float* to, std::int64_t count) {
 /// The rows of an operand that go with those of the results: it may have fewer dimensions, and repeat along some.
 Rows rows_beside(const TensorView& view, TileProgram::Extent extent, const Shape& result) {
   const int lead = result.rank() - 1;
-  if (extent == TileProgram::Extent::row && std::equal(view.shape.begin(), view.shape.end(), result.begin(), result.begin() + lead))
+  if (extent == TileProgram::Extent::row &&
+      std::equal(view.shape.begin(), view.shape.end(), result.begin(), result.begin() + lead))
     return Rows(view, 0);  // a value for each row, without a dimension for it
   TensorView repeated(view.data, view.dtype, {}, {});
   for (int axis = 0; axis < result.rank(); ++axis) {
@@ -51,7 +52,8 @@ TileRun::TileRun(const BoundTileProgram& program, const LaunchArgs& args, const 
     if (extras_[e].form == Form::repeated) numbers_[program.inputs_ + e] = {extras_[e].scalar.data(), 0, 0};
     else expanded_[expanded_count_++] = static_cast<std::uint8_t>(e);
   }
-  for (std::size_t n = 0; n < program.numbers_.size(); ++n) numbers_[program.inputs_ + program.extras_.size() + n] = {program.numbers_[n].data(), 0, 0};
+  for (std::size_t n = 0; n < program.numbers_.size(); ++n)
+    numbers_[program.inputs_ + program.extras_.size() + n] = {program.numbers_[n].data(), 0, 0};
   for (std::size_t s = 0; s < program.stores_.size(); ++s) results_[s].emplace(args.outputs[program.stores_[s].result]);
   ends_in_place_ = program.ends_in_store_ && args.outputs[program.stores_[0].result].is_dense();
 }
@@ -63,7 +65,8 @@ void TileRun::look_at(std::size_t extra, const Shape& result) {
   to.element_bytes = static_cast<std::int64_t>(size_of(view.dtype));
   to.data = view.as<const std::byte>() + e.what.first * to.element_bytes;
   if (e.what.extent == TileProgram::Extent::column) return look_at_columns(extra, result);
-  if (e.what.extent != TileProgram::Extent::scalar) return void(to.rows.emplace(rows_beside(view, e.what.extent, result)));
+  if (e.what.extent != TileProgram::Extent::scalar)
+    return void(to.rows.emplace(rows_beside(view, e.what.extent, result)));
   to.form = Form::repeated;
   to.scalar.fill(load_value(view.as<const std::byte>(), view.dtype, e.convert));
 }
@@ -88,7 +91,8 @@ inline const std::byte* TileRun::row_of(std::size_t extra, std::int64_t row) con
   const ExtraView& e = extras_[extra];
   if (!e.indices) return e.rows->row(row);
   const std::byte* const at = e.indices->row(row);
-  const std::int64_t index = e.wide_indices ? *reinterpret_cast<const std::int64_t*>(at) : *reinterpret_cast<const std::int32_t*>(at);
+  const std::int64_t index =
+      e.wide_indices ? *reinterpret_cast<const std::int64_t*>(at) : *reinterpret_cast<const std::int32_t*>(at);
   return e.rows->row(checked_signed_index("gather", "1 (indices)", index, e.view->shape[0]));
 }
 
@@ -101,10 +105,12 @@ void TileRun::look_at_columns(std::size_t extra, const Shape& result) {
   for (int axis = view.shape.rank() - 1; axis >= (grouped ? 1 : 0); --axis) {
     if (view.shape[axis] == 1) continue;
     to.column_step = view.strides[axis] * e.what.step * to.element_bytes;
-    to.shared = view.shape[axis] >= result.back() ? 1 : scale_block;  // more: the operand has two values for each column
+    to.shared =
+        view.shape[axis] >= result.back() ? 1 : scale_block;  // more: the operand has two values for each column
     break;
   }
-  if (to.column_step == to.element_bytes && to.shared == 1) to.form = to.element_bytes == float_bytes ? Form::columns_in_place : Form::columns;
+  if (to.column_step == to.element_bytes && to.shared == 1)
+    to.form = to.element_bytes == float_bytes ? Form::columns_in_place : Form::columns;
 }
 
 /// Columns that share a value, or are apart.
@@ -140,7 +146,8 @@ TileOperand TileRun::expand_elements(std::size_t extra, const TilePlace& place, 
     if (even) return {reinterpret_cast<const float*>(first + skipped), static_cast<std::size_t>(step / float_bytes), 1};
   }
   for (std::int64_t r = 0; r < place.rows; ++r)
-    program_.extras_[extra].convert(row_of(extra, place.row + r) + skipped, reinterpret_cast<std::byte*>(to + r * place.columns), place.columns);
+    program_.extras_[extra].convert(row_of(extra, place.row + r) + skipped,
+                                    reinterpret_cast<std::byte*>(to + r * place.columns), place.columns);
   return {to, static_cast<std::size_t>(place.columns), 1};
 }
 
@@ -153,7 +160,8 @@ TileOperand TileRun::expand_apart(std::size_t extra, const TilePlace& place, flo
   for (std::int64_t r = 0; r < place.rows; ++r)
     for (std::int64_t c = 0; c < place.columns; c += most) {
       const std::int64_t count = std::min(most, place.columns - c);
-      const std::byte* const from = e.rows->row(place.row + r) + (what.first + (place.column + c) * what.step) * e.element_bytes;
+      const std::byte* const from =
+          e.rows->row(place.row + r) + (what.first + (place.column + c) * what.step) * e.element_bytes;
       program_.extras_[extra].convert(from, reinterpret_cast<std::byte*>(run), (count - 1) * what.step + 1);
       float* const row = to + r * place.columns + c;
       if (what.step == 2) take_every<2>(run, row, count);
@@ -180,19 +188,23 @@ inline TileOperand TileRun::expand(std::size_t extra, const TilePlace& place, fl
 
 void TileRun::add_and_store(const TileOperand* inputs, const TilePlace& place) const {
   alignas(64) float expanded[BoundTileProgram::most_values];
-  const TileOperand operands[] = {inputs[0], expanded_count_ == 0 ? numbers_[program_.inputs_] : expand(0, place, expanded)};
+  const TileOperand operands[] = {inputs[0],
+                                  expanded_count_ == 0 ? numbers_[program_.inputs_] : expand(0, place, expanded)};
   program_.stores_[0].function(operands, *results_[0], place);
 }
 
-TileOperand TileRun::value(const TileOperand* inputs, const TilePlace& place, Memory& memory, const TileTarget& to) const {
+TileOperand TileRun::value(const TileOperand* inputs, const TilePlace& place, Memory& memory,
+                           const TileTarget& to) const {
   const TileOperand made = run(inputs, place, memory, &to)[*program_.value_];
   if (made.column_step == 1) return made;
   for (std::int64_t r = 0; r < place.rows; ++r)
-    std::fill_n(to.data + static_cast<std::size_t>(r) * to.row_step, place.columns, made.data[static_cast<std::size_t>(r) * made.row_step]);
+    std::fill_n(to.data + static_cast<std::size_t>(r) * to.row_step, place.columns,
+                made.data[static_cast<std::size_t>(r) * made.row_step]);
   return {to.data, to.row_step, 1};
 }
 
-TileRun::Values TileRun::run(const TileOperand* inputs, const TilePlace& place, Memory& memory, const TileTarget* value) const {
+TileRun::Values TileRun::run(const TileOperand* inputs, const TilePlace& place, Memory& memory,
+                             const TileTarget* value) const {
   auto& slots = memory.slots;
   const std::size_t read = program_.extras_.size() + program_.numbers_.size();
   Values values;
@@ -203,7 +215,8 @@ TileRun::Values TileRun::run(const TileOperand* inputs, const TilePlace& place, 
     values[program_.inputs_ + e] = expand(e, place, slots[program_.extras_[e].slot]);
   }
   std::size_t at = program_.inputs_ + read;
-  const auto columns = static_cast<std::size_t>(place.columns), step = std::max(columns, BoundTileProgram::least_columns);
+  const auto columns = static_cast<std::size_t>(place.columns),
+             step = std::max(columns, BoundTileProgram::least_columns);
   for (std::size_t s = 0; s < program_.slots_; ++s) values[at++] = {slots[s], step, 1};
   std::array<TileOperand, BoundTileProgram::most_operands> operands;
   for (const BoundTileProgram::Instruction& i : program_.instructions_) {

@@ -13,20 +13,23 @@
 
 namespace cermet::cpu {
 
-/// A program as the interpreter runs it: a flat list of functions of the instruction set that is active where it is made, when a kernel is bound.
+/// A program as the interpreter runs it: a flat list of functions of the instruction set that is active where it is
+/// made, when a kernel is bound.
 class BoundTileProgram {
  public:
   /// Of a tile: rows times columns, which count as `least_columns` at least.
   static constexpr std::size_t most_values = 512, least_columns = 32;
   /// Of a program.
-  static constexpr std::size_t most_inputs = 8, most_extras = 24, most_results = 4, most_slots = 12, most_numbers = 4, most_operands = 6;
+  static constexpr std::size_t most_inputs = 8, most_extras = 24, most_results = 4, most_slots = 12, most_numbers = 4,
+                               most_operands = 6;
 
   /// Why a program cannot be run, beside its results giving a value that is not stored.
   static Decline declines(const TileProgram& program, std::optional<TileProgram::Source> value = {});
 
   BoundTileProgram() = default;
   /// `grouped`: operands of the region whose first dimension counts the groups of a grouped product.
-  explicit BoundTileProgram(const TileProgram& program, std::span<const std::size_t> grouped = {}, std::optional<TileProgram::Source> value = {});
+  explicit BoundTileProgram(const TileProgram& program, std::span<const std::size_t> grouped = {},
+                            std::optional<TileProgram::Source> value = {});
 
   /// Which of the region's results the program stores first.
   std::size_t first_result() const { return stores_.front().result; }
@@ -72,12 +75,14 @@ class BoundTileProgram {
 class TileRun {
  public:
   /// Tiles of `result`; by default, of the first result.
-  TileRun(const BoundTileProgram& program, const LaunchArgs& args) : TileRun(program, args, args.outputs[program.stores_[0].result].shape) {}
+  TileRun(const BoundTileProgram& program, const LaunchArgs& args)
+      : TileRun(program, args, args.outputs[program.stores_[0].result].shape) {}
   TileRun(const BoundTileProgram& program, const LaunchArgs& args, const Shape& result);
   TileRun(const TileRun&) = delete;  // operands lie within
   /// Runs the program over a tile of its inputs and stores the results.
   void operator()(const TileOperand* inputs, const TilePlace& place) const {
-    if (program_.only_stores_) return program_.stores_[0].function(inputs + program_.stores_[0].operands[0], *results_[0], place);
+    if (program_.only_stores_)
+      return program_.stores_[0].function(inputs + program_.stores_[0].operands[0], *results_[0], place);
     if (program_.only_adds_) return add_and_store(inputs, place);
     Memory memory;
     run(inputs, place, memory, nullptr);
@@ -87,8 +92,8 @@ class TileRun {
   struct Memory {
     alignas(64) float slots[BoundTileProgram::most_slots][BoundTileProgram::most_values];
   };
-  /// The same for a program with a value that is not stored: where its tile is, one column after the other. It may be what `to` says, in `memory`, or where it
-  /// was read.
+  /// The same for a program with a value that is not stored: where its tile is, one column after the other. It may be
+  /// what `to` says, in `memory`, or where it was read.
   TileOperand value(const TileOperand* inputs, const TilePlace& place, Memory& memory, const TileTarget& to) const;
 
  private:
@@ -97,17 +102,17 @@ class TileRun {
   struct ExtraView {
     Form form = Form::other;
     const TensorView* view = nullptr;
-    std::optional<Rows> rows;                                         ///< of elements, and of one value for each row
-    std::optional<Rows> indices;                                      ///< which of the rows is read, by row of the results
-    bool wide_indices = false;                                        ///< i64
+    std::optional<Rows> rows;     ///< of elements, and of one value for each row
+    std::optional<Rows> indices;  ///< which of the rows is read, by row of the results
+    bool wide_indices = false;    ///< i64
     std::int64_t element_bytes = 0, column_step = 0, group_step = 0;  ///< bytes; steps of one value for each column
     std::int64_t shared = 1;                                          ///< columns that share a value
     const std::byte* data = nullptr;                                  ///< of the first column
     alignas(64) std::array<float, TileOperand::repeated> scalar;
   };
 
-  using Values =
-      std::array<TileOperand, BoundTileProgram::most_inputs + BoundTileProgram::most_extras + BoundTileProgram::most_numbers + BoundTileProgram::most_slots>;
+  using Values = std::array<TileOperand, BoundTileProgram::most_inputs + BoundTileProgram::most_extras +
+                                             BoundTileProgram::most_numbers + BoundTileProgram::most_slots>;
   Values run(const TileOperand* inputs, const TilePlace& place, Memory& memory, const TileTarget* value) const;
   void add_and_store(const TileOperand* inputs, const TilePlace& place) const;
   void look_at(std::size_t extra, const Shape& result);

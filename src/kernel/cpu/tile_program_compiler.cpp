@@ -5,7 +5,7 @@
 #include "base/checked.hpp"
 #include "kernel/cpu/tile_fusions.hpp"
 #include "kernel/cpu/tile_program.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::cpu {
 
@@ -14,15 +14,19 @@ class TileProgramCompiler {
   using Source = TileProgram::Source;
   using Step = TileProgram::Step;
 
-  TileProgramCompiler(const TileProgram& program, std::optional<Source> value) : program_(program), value_(value), fusions_(program, value) {}
+  TileProgramCompiler(const TileProgram& program, std::optional<Source> value)
+      : program_(program), value_(value), fusions_(program, value) {}
 
   Decline run(BoundTileProgram& to, std::span<const std::size_t> grouped) {
-    if (program_.inputs.size() > BoundTileProgram::most_inputs || program_.extras.size() > BoundTileProgram::most_extras ||
+    if (program_.inputs.size() > BoundTileProgram::most_inputs ||
+        program_.extras.size() > BoundTileProgram::most_extras ||
         program_.results.size() > BoundTileProgram::most_results)
-      return fmt::format("more than {} operands or {} results", BoundTileProgram::most_extras, BoundTileProgram::most_results);
+      return fmt::format("more than {} operands or {} results", BoundTileProgram::most_extras,
+                         BoundTileProgram::most_results);
     to.inputs_ = program_.inputs.size();
     for (const TileProgram::Extra& extra : program_.extras)
-      if (Decline reason = add_extra(to, extra, std::ranges::find(grouped, extra.operand) != grouped.end())) return reason;
+      if (Decline reason = add_extra(to, extra, std::ranges::find(grouped, extra.operand) != grouped.end()))
+        return reason;
     collect_numbers(to);
     places_.resize(program_.steps.size());
     for (std::size_t s = 0; s < program_.steps.size(); ++s)
@@ -33,12 +37,16 @@ class TileProgramCompiler {
     if (value_) to.value_ = place(*value_);
     const bool one_store = !value_ && to.stores_.size() == 1 && to.instructions_.empty() && numbers_.empty();
     to.only_stores_ = one_store && program_.extras.empty() && program_.steps.empty();
-    to.only_adds_ = one_store && !program_.inputs.empty() && program_.extras.size() == 1 && program_.steps.size() == 1 && to.stores_[0].operand_count == 2 &&
-                    to.stores_[0].operands[0] == 0 && to.stores_[0].operands[1] == program_.inputs.size();  // the first input and the first extra
-    to.ends_in_store_ = !value_ && to.stores_.size() == 1 && program_.results[0].dtype == DType::f32 && ends_in(to, program_.results[0].value);
+    to.only_adds_ = one_store && !program_.inputs.empty() && program_.extras.size() == 1 &&
+                    program_.steps.size() == 1 && to.stores_[0].operand_count == 2 && to.stores_[0].operands[0] == 0 &&
+                    to.stores_[0].operands[1] == program_.inputs.size();  // the first input and the first extra
+    to.ends_in_store_ = !value_ && to.stores_.size() == 1 && program_.results[0].dtype == DType::f32 &&
+                        ends_in(to, program_.results[0].value);
     to.ends_in_value_ = value_ && ends_in(to, *value_);
-    if (to.slots_ > BoundTileProgram::most_slots) return fmt::format("holds more than {} values at once", BoundTileProgram::most_slots);
-    if (to.numbers_.size() > BoundTileProgram::most_numbers) return fmt::format("has more than {} constants", BoundTileProgram::most_numbers);
+    if (to.slots_ > BoundTileProgram::most_slots)
+      return fmt::format("holds more than {} values at once", BoundTileProgram::most_slots);
+    if (to.numbers_.size() > BoundTileProgram::most_numbers)
+      return fmt::format("has more than {} constants", BoundTileProgram::most_numbers);
     return std::nullopt;
   }
 
@@ -58,12 +66,15 @@ class TileProgramCompiler {
     };
     for (std::size_t s = 0; s < program_.steps.size(); ++s)
       if (!fusions_.skips(s)) std::ranges::for_each(operands_of(s), collect);
-    for (std::size_t r = 0; r < program_.results.size(); ++r) std::ranges::for_each(fusions_.store(r).operands, collect);
+    for (std::size_t r = 0; r < program_.results.size(); ++r)
+      std::ranges::for_each(fusions_.store(r).operands, collect);
   }
 
   /// Where its bits are in numbers_: 0 and -0 are two.
   std::size_t number_index(float number) const {
-    const auto alike = [&](float known) { return std::bit_cast<std::uint32_t>(known) == std::bit_cast<std::uint32_t>(number); };
+    const auto alike = [&](float known) {
+      return std::bit_cast<std::uint32_t>(known) == std::bit_cast<std::uint32_t>(number);
+    };
     return static_cast<std::size_t>(std::ranges::find_if(numbers_, alike) - numbers_.begin());
   }
 
@@ -89,7 +100,8 @@ class TileProgramCompiler {
   }
 
   std::uint8_t place(const Source& source) const {
-    const std::size_t extras = program_.inputs.size(), numbers = extras + program_.extras.size(), slots = numbers + numbers_.size();
+    const std::size_t extras = program_.inputs.size(), numbers = extras + program_.extras.size(),
+                      slots = numbers + numbers_.size();
     const auto index = static_cast<std::size_t>(source.index);
     switch (source.from) {
       case Source::From::input: return static_cast<std::uint8_t>(index);
@@ -131,8 +143,11 @@ class TileProgramCompiler {
     const std::uint8_t slot = take_slot(s);
     if (function) to.instructions_.push_back({function, operands, count, slot, step.parameters});
     const TileFunction round = step.round == DType::f32 || step.integer ? nullptr : tile_round(step.round);
-    if (!round && step.round != DType::f32 && !step.integer) return fmt::format("a step is rounded to {}", name_of(step.round));
-    if (round) to.instructions_.push_back({round, {function ? place({Source::From::step, static_cast<std::int32_t>(s)}) : operands[0]}, 1, slot, {}});
+    if (!round && step.round != DType::f32 && !step.integer)
+      return fmt::format("a step is rounded to {}", name_of(step.round));
+    if (round)
+      to.instructions_.push_back(
+          {round, {function ? place({Source::From::step, static_cast<std::int32_t>(s)}) : operands[0]}, 1, slot, {}});
     if (!function && !round) return "a cast that changes nothing";
     return std::nullopt;
   }
@@ -141,7 +156,8 @@ class TileProgramCompiler {
     const TileProgram::Result& result = program_.results[r];
     const bool integer = program_.is_integer(result.value);
     const TileFusions::FusedStore& store = fusions_.store(r);
-    if (!store.function || integer != (result.dtype == DType::i32)) return fmt::format("result {} is {}", r, name_of(result.dtype));
+    if (!store.function || integer != (result.dtype == DType::i32))
+      return fmt::format("result {} is {}", r, name_of(result.dtype));
     BoundTileProgram::Store made{store.function, {}, 0, result.result};
     made.operand_count = place_all(store.operands, made.operands);
     to.stores_.push_back(made);
@@ -161,7 +177,8 @@ Decline BoundTileProgram::declines(const TileProgram& program, std::optional<Til
   return TileProgramCompiler(program, value).run(to, {});
 }
 
-BoundTileProgram::BoundTileProgram(const TileProgram& program, std::span<const std::size_t> grouped, std::optional<TileProgram::Source> value) {
+BoundTileProgram::BoundTileProgram(const TileProgram& program, std::span<const std::size_t> grouped,
+                                   std::optional<TileProgram::Source> value) {
   const Decline reason = TileProgramCompiler(program, value).run(*this, grouped);
   CERMET_ASSERT(!reason);
 }

@@ -46,12 +46,15 @@ void scale(const TileOperand* operands, const TileTarget& y, const float*) {
 }
 
 void subtract_product(const TileOperand* operands, const TileTarget& y, const float*) {
-  for_tile<3>(operands, y, [](const Floats* v) HWY_ATTR { return (Whole::of_bits(v[0]) - Whole::of_bits(v[1]) * Whole::of_bits(v[2])).bits(); });
+  for_tile<3>(operands, y, [](const Floats* v) HWY_ATTR {
+    return (Whole::of_bits(v[0]) - Whole::of_bits(v[1]) * Whole::of_bits(v[2])).bits();
+  });
 }
 
 void scale_shifted_integers(const TileOperand* operands, const TileTarget& y, const float*) {
   for_tile<5>(operands, y, [](const Floats* v) HWY_ATTR {
-    return hn::Mul(v[4], hn::Mul(v[3], real_of((Whole::of_bits(v[0]) - Whole::of_bits(v[1]) * Whole::of_bits(v[2])).bits())));
+    return hn::Mul(v[4],
+                   hn::Mul(v[3], real_of((Whole::of_bits(v[0]) - Whole::of_bits(v[1]) * Whole::of_bits(v[2])).bits())));
   });
 }
 
@@ -74,11 +77,14 @@ void requantize(const TileOperand* operands, const TileTarget& y, const float*) 
     else return bits;
   };
   const TileOperand* const p = operands + values;
-  const float scale = *p[0].data, zero_point = *p[1].data, shift = hn::GetLane(shift_of(hn::Set(FloatTag(), *p[2].data)));
-  if (std::all_of(p, p + 4, is_number) && SharedScale::takes(scale) && std::abs(shift) <= 128 && std::nearbyint(shift) == shift) {
+  const float scale = *p[0].data, zero_point = *p[1].data,
+              shift = hn::GetLane(shift_of(hn::Set(FloatTag(), *p[2].data)));
+  if (std::all_of(p, p + 4, is_number) && SharedScale::takes(scale) && std::abs(shift) <= 128 &&
+      std::nearbyint(shift) == shift) {
     const SharedScale quantized(scale, zero_point);
     // Whole numbers, so that the zero points are added at once.
-    const Floats anchor = hn::Set(FloatTag(), SharedScale::anchor - zero_point + shift), factor = load(p[3].data), of_nan = hn::Set(FloatTag(), 0 - shift);
+    const Floats anchor = hn::Set(FloatTag(), SharedScale::anchor - zero_point + shift), factor = load(p[3].data),
+                 of_nan = hn::Set(FloatTag(), 0 - shift);
     return for_tile<values>(operands, y, [&](const Floats* v) HWY_ATTR {
       const Floats x = value_of<sum>(v), code = hn::Sub(quantized(x), anchor);
       return hn::Mul(hn::IfThenElse(hn::Eq(x, x), code, of_nan), factor);
@@ -92,7 +98,8 @@ void requantize(const TileOperand* operands, const TileTarget& y, const float*) 
 }
 
 void choose(const TileOperand* operands, const TileTarget& y, const float*) {
-  for_tile<3>(operands, y, [](const Floats* v) HWY_ATTR { return hn::IfThenElse(hn::Ne(v[0], hn::Zero(FloatTag())), v[1], v[2]); });
+  for_tile<3>(operands, y,
+              [](const Floats* v) HWY_ATTR { return hn::IfThenElse(hn::Ne(v[0], hn::Zero(FloatTag())), v[1], v[2]); });
 }
 
 template <class T>
@@ -136,7 +143,8 @@ template <class T, bool sum>
 void store_tile(const TileOperand* operands, const Rows& y, const TilePlace& place) {
   const TileOperand a = operands[0], b = operands[sum ? 1 : 0];
   for (std::int64_t r = 0; r < place.rows; ++r) {
-    const float *left = a.data + static_cast<std::size_t>(r) * a.row_step, *right = b.data + static_cast<std::size_t>(r) * b.row_step;
+    const float *left = a.data + static_cast<std::size_t>(r) * a.row_step,
+                *right = b.data + static_cast<std::size_t>(r) * b.row_step;
     T* const to = reinterpret_cast<T*>(y.row(place.row + r)) + place.column;
     for_vectors(static_cast<std::size_t>(place.columns), [&](std::size_t i, std::size_t n) HWY_ATTR {
       Floats v = load_n(left + i * a.column_step, n);
@@ -154,7 +162,8 @@ void store_bytes(const TileOperand* operands, const Rows& y, const TilePlace& pl
   for (std::int64_t r = 0; r < place.rows; ++r) {
     TileOperand rows[] = {operands[0], operands[sum ? 1 : 0]};
     for (TileOperand& row : rows) row.data += static_cast<std::size_t>(r) * row.row_step;
-    for_tile<2>(rows, {wide.data, 0, 1, columns}, [](const Floats* v) HWY_ATTR { return sum ? hn::Add(v[0], v[1]) : v[0]; });
+    for_tile<2>(rows, {wide.data, 0, 1, columns},
+                [](const Floats* v) HWY_ATTR { return sum ? hn::Add(v[0], v[1]) : v[0]; });
     std::byte* const to = y.row(place.row + r) + place.column;
     if constexpr (dtype == DType::boolean)
       for (std::size_t i = 0; i < columns; ++i) to[i] = static_cast<std::byte>(wide.data[i] != 0);
@@ -167,7 +176,8 @@ template <std::size_t count, class Store>
 HWY_INLINE void for_codes(const TileOperand* operands, const Rows& y, const TilePlace& place, Store&& store) {
   for (std::int64_t r = 0; r < place.rows; ++r) {
     const float* from[count];
-    for (std::size_t o = 0; o < count; ++o) from[o] = operands[o].data + static_cast<std::size_t>(r) * operands[o].row_step;
+    for (std::size_t o = 0; o < count; ++o)
+      from[o] = operands[o].data + static_cast<std::size_t>(r) * operands[o].row_step;
     auto* const to = reinterpret_cast<std::int8_t*>(y.row(place.row + r)) + place.column;
     for_vectors(static_cast<std::size_t>(place.columns), [&](std::size_t i, std::size_t n) HWY_ATTR {
       Floats v[count];
@@ -197,7 +207,9 @@ void store_quantized(const TileOperand* operands, const Rows& y, const TilePlace
     });
   }
   for_codes<values + 2>(operands, y, place, [&](const Floats* v, std::int8_t* to, std::size_t n) HWY_ATTR {
-    store_narrow(hn::ConvertTo(IntTag(), int8_values(hn::Add(hn::Round(hn::Div(value_of<sum>(v), v[values])), v[values + 1]))), to, n);
+    store_narrow(
+        hn::ConvertTo(IntTag(), int8_values(hn::Add(hn::Round(hn::Div(value_of<sum>(v), v[values])), v[values + 1]))),
+        to, n);
   });
 }
 
@@ -225,7 +237,8 @@ TileSteps find_tile_steps() {
           .subtract_product = subtract_product,
           .choose = choose,
           .scale_shifted_integers = scale_shifted_integers,
-          .requantize = {{requantize<false, false>, requantize<false, true>}, {requantize<true, false>, requantize<true, true>}},
+          .requantize = {{requantize<false, false>, requantize<false, true>},
+                         {requantize<true, false>, requantize<true, true>}},
           .store_quantized = store_quantized<false>,
           .store_quantized_sum = store_quantized<true>};
 }
@@ -271,7 +284,8 @@ TileStore tile_store(DType dtype, bool sum) { return HWY_DYNAMIC_DISPATCH(find_t
 TileFunction tile_round(DType dtype) { return HWY_DYNAMIC_DISPATCH(find_tile_round)(dtype); }
 RunConverter tile_reader(DType dtype) {
   if (dtype == DType::i32) return real_converter(DType::f32, DType::f32);
-  return dtypes::real.contains(dtype) ? real_converter(dtype, DType::f32) : HWY_DYNAMIC_DISPATCH(find_tile_reader)(dtype);
+  return dtypes::real.contains(dtype) ? real_converter(dtype, DType::f32)
+                                      : HWY_DYNAMIC_DISPATCH(find_tile_reader)(dtype);
 }
 
 }  // namespace cermet::cpu

@@ -1,4 +1,5 @@
-// What a tile program needs beside elementwise operators: conversions, stores, and steps that are worth taking together.
+// What a tile program needs beside elementwise operators: conversions, stores, and steps that are worth taking
+// together.
 #pragma once
 
 #include "base/tensor.hpp"
@@ -18,7 +19,8 @@ using TileStore = void (*)(const TileOperand* operands, const Rows& y, const Til
 
 /// Types of operands that tile programs read and of results that they store: what float32 holds, i32, and of operands
 /// i64, rounded.
-inline constexpr DTypeSet tile_types = dtypes::real | DTypeSet{DType::f8_e4m3, DType::f8_e5m2, DType::i8, DType::u8, DType::boolean, DType::i32, DType::i64};
+inline constexpr DTypeSet tile_types = dtypes::real | DTypeSet{DType::f8_e4m3, DType::f8_e5m2, DType::i8, DType::u8,
+                                                               DType::boolean, DType::i32,     DType::i64};
 
 /// For the active instruction set.
 struct TileSteps {

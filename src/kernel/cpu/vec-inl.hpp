@@ -1,5 +1,6 @@
 // Vector primitives over Google Highway, compiled once per instruction set: include after <hwy/foreach_target.h>.
-// Kernels compute in float32 whatever the storage type; Load and Store convert at the edge, with one rounding to nearest even.
+// Kernels compute in float32 whatever the storage type; Load and Store convert at the edge, with one rounding to
+// nearest even.
 #if defined(CERMET_VEC_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_VEC_INL
 #undef CERMET_VEC_INL
@@ -30,7 +31,8 @@ HWY_INLINE Floats load(const float* p) { return hn::LoadU(FloatTag(), p); }
 HWY_INLINE Floats load(const format::bf16* p) {
   const hn::Rebind<std::uint16_t, FloatTag> half;
   const hn::RebindToUnsigned<FloatTag> wide;
-  return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(wide, hn::LoadU(half, reinterpret_cast<const std::uint16_t*>(p)))));
+  return hn::BitCast(
+      FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(wide, hn::LoadU(half, reinterpret_cast<const std::uint16_t*>(p)))));
 }
 HWY_INLINE Floats load(const format::f16* p) {
 #if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
@@ -90,7 +92,8 @@ HWY_INLINE Floats load_tail(const T* p, std::size_t count, float fill = 0.0f) {
 /// Stores the first `count` < lanes() elements. Never writes past the array.
 template <class T>
 HWY_INLINE void store_tail(Floats v, T* p, std::size_t count) {
-  if constexpr (std::is_same_v<T, float> && HWY_MEM_OPS_MIGHT_FAULT == 0) return hn::BlendedStore(v, hn::FirstN(FloatTag(), count), FloatTag(), p);
+  if constexpr (std::is_same_v<T, float> && HWY_MEM_OPS_MIGHT_FAULT == 0)
+    return hn::BlendedStore(v, hn::FirstN(FloatTag(), count), FloatTag(), p);
   T buffer[hn::MaxLanes(FloatTag())];
   store(v, buffer);
   for (std::size_t i = 0; i < count; ++i) p[i] = buffer[i];

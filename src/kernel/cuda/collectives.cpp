@@ -1,4 +1,5 @@
-// Collectives over operands that lie side by side in one memory: copies and reductions between slices of the stacked tensors.
+// Collectives over operands that lie side by side in one memory: copies and reductions between slices of the stacked
+// tensors.
 #include "op/collective.hpp"
 
 #include "base/checked.hpp"
@@ -89,7 +90,8 @@ void collective(const LaunchArgs& args, const Settings& settings) {
   const void* root_x = element_at(x, root * x.strides[0]);
   void* root_y = element_at(y, root * y.strides[0]);
   const auto step = [](const TensorView& view) { return view.shape.rank() > 1 ? view.strides[1] : 0; };
-  const std::int64_t x_row = step(x), y_row = step(y), y_rows = y.shape.rank() > 1 ? y.shape[1] : 1, x_rows = x.shape.rank() > 1 ? x.shape[1] : 1;
+  const std::int64_t x_row = step(x), y_row = step(y), y_rows = y.shape.rank() > 1 ? y.shape[1] : 1,
+                     x_rows = x.shape.rank() > 1 ? x.shape[1] : 1;
   switch (settings.kind) {
     case Collective::all_reduce:
       reduce_ranks(args, settings.plan, slice_of(y, 0), false);
@@ -97,21 +99,28 @@ void collective(const LaunchArgs& args, const Settings& settings) {
         CopyAxes axes;
         axes.append(ranks - 1, {0, y.strides[0]});
         for (int a = 1; a < y.shape.rank(); ++a) axes.append(y.shape[a], {y.strides[a], y.strides[a]});
-        enqueue_copy(*args.queue, copy, axes, y.data, element_at(y, y.strides[0]), static_cast<std::int64_t>(size_of(y.dtype)));
+        enqueue_copy(*args.queue, copy, axes, y.data, element_at(y, y.strides[0]),
+                     static_cast<std::int64_t>(size_of(y.dtype)));
       }
       return;
-    case Collective::reduce_to: reduce_ranks(args, settings.plan, slice_of(y, root), false); return fill_others(args, root);
+    case Collective::reduce_to:
+      reduce_ranks(args, settings.plan, slice_of(y, root), false);
+      return fill_others(args, root);
     case Collective::reduce_scatter: return reduce_ranks(args, settings.plan, y, true);
     case Collective::all_gather:
-      return enqueue(args, x.data, y.data, {{ranks, 0, y.strides[0]}, {ranks, x.strides[0], x_rows * y_row}, {x_rows, x_row, y_row}}, 2);
+      return enqueue(args, x.data, y.data,
+                     {{ranks, 0, y.strides[0]}, {ranks, x.strides[0], x_rows * y_row}, {x_rows, x_row, y_row}}, 2);
     case Collective::gather_to:
       enqueue(args, x.data, root_y, {{ranks, x.strides[0], x_rows * y_row}, {x_rows, x_row, y_row}}, 2);
       return fill_others(args, root);
-    case Collective::scatter_from: return enqueue(args, root_x, y.data, {{ranks, y_rows * x_row, y.strides[0]}, {y_rows, x_row, y_row}}, 2);
+    case Collective::scatter_from:
+      return enqueue(args, root_x, y.data, {{ranks, y_rows * x_row, y.strides[0]}, {y_rows, x_row, y_row}}, 2);
     case Collective::broadcast_from: return enqueue(args, root_x, y.data, {{ranks, 0, y.strides[0]}}, 1);
     case Collective::all_to_all: {
       const std::int64_t piece = y_rows / ranks;
-      return enqueue(args, x.data, y.data, {{ranks, piece * x_row, y.strides[0]}, {ranks, x.strides[0], piece * y_row}, {piece, x_row, y_row}}, 2);
+      return enqueue(
+          args, x.data, y.data,
+          {{ranks, piece * x_row, y.strides[0]}, {ranks, x.strides[0], piece * y_row}, {piece, x_row, y_row}}, 2);
     }
   }
 }
@@ -143,7 +152,9 @@ void uneven_all_to_all(const LaunchArgs& args) {
   args.queue->run(0, params.ranks * params.rows, params);
 }
 
-ReducePlan plan_of(const Problem& p) { return {reduction_from_name(p.attributes.text("reduction")), p.input(0).dtype, p.outputs[0].dtype, false}; }
+ReducePlan plan_of(const Problem& p) {
+  return {reduction_from_name(p.attributes.text("reduction")), p.input(0).dtype, p.outputs[0].dtype, false};
+}
 
 /// Dimensions of the stacked operand.
 int stacked_rank(const Problem& p) { return p.input(0).rank() + (p.attributes.integer("ranks") > 0 ? 1 : 0); }
@@ -151,7 +162,8 @@ int stacked_rank(const Problem& p) { return p.input(0).rank() + (p.attributes.in
 template <Collective kind>
 Launcher bind_stacked(const Problem& p) {
   if (kind == Collective::all_to_all && p.has(1)) return uneven_all_to_all;
-  const Settings settings{kind, has_root(kind) ? p.attributes.integer("root") : 0, has_reduction(kind) ? plan_of(p) : ReducePlan{}};
+  const Settings settings{kind, has_root(kind) ? p.attributes.integer("root") : 0,
+                          has_reduction(kind) ? plan_of(p) : ReducePlan{}};
   return [settings](const LaunchArgs& args) { collective(args, settings); };
 }
 
@@ -163,7 +175,9 @@ Launcher bind(const Problem& p) {
 template <Collective kind>
 std::vector<Program> programs(const Problem& p) {
   if (kind == Collective::all_to_all && p.has(1))
-    return {{.header = "kernel/cuda/device/movement/exchange.cuh", .task = "cermet::exchange::Task", .threads = exchange::threads}};
+    return {{.header = "kernel/cuda/device/movement/exchange.cuh",
+             .task = "cermet::exchange::Task",
+             .threads = exchange::threads}};
   std::vector<Program> list{copy_program()};
   if (has_reduction(kind)) {
     const std::vector<Program> reductions = reduce_programs(plan_of(p));
@@ -180,7 +194,8 @@ Kernel make(const char* name, OpKind op) {
           .declines = [](const Problem& p) -> Decline {
             if (Decline several = one_process_declines(p)) return several;
             // The pieces of the operand become an axis of their own.
-            if (kind == Collective::reduce_scatter && stacked_rank(p) == Shape::max_rank) return fmt::format("{} dimensions", Shape::max_rank);
+            if (kind == Collective::reduce_scatter && stacked_rank(p) == Shape::max_rank)
+              return fmt::format("{} dimensions", Shape::max_rank);
             return std::nullopt;
           },
           .bind = bind<kind>,
@@ -189,8 +204,8 @@ Kernel make(const char* name, OpKind op) {
 
 }  // namespace
 
-extern const Kernel local_all_reduce, local_reduce_to, local_reduce_scatter, local_all_gather, local_gather_to, local_scatter_from, local_broadcast_from,
-    local_all_to_all;
+extern const Kernel local_all_reduce, local_reduce_to, local_reduce_scatter, local_all_gather, local_gather_to,
+    local_scatter_from, local_broadcast_from, local_all_to_all;
 const Kernel local_all_reduce = make<Collective::all_reduce>("local.all_reduce", OpKind::all_reduce);
 const Kernel local_reduce_to = make<Collective::reduce_to>("local.reduce_to", OpKind::reduce_to);
 const Kernel local_reduce_scatter = make<Collective::reduce_scatter>("local.reduce_scatter", OpKind::reduce_scatter);

@@ -19,10 +19,12 @@ std::int64_t span_of(const Axes& axes, std::int64_t run) {
 
 }  // namespace
 
-ItemGrid item_grid(std::int64_t outer, std::int64_t middle, std::int64_t rows, std::int64_t columns, std::int64_t sweep) {
+ItemGrid item_grid(std::int64_t outer, std::int64_t middle, std::int64_t rows, std::int64_t columns,
+                   std::int64_t sweep) {
   ItemGrid grid;
   const std::int64_t extents[] = {outer, middle, rows, columns};
-  for (std::size_t d = 0; d < grid.extent.size(); ++d) grid.extent[d] = static_cast<std::uint32_t>(narrow(extents[d], "launch", "tiles"));
+  for (std::size_t d = 0; d < grid.extent.size(); ++d)
+    grid.extent[d] = static_cast<std::uint32_t>(narrow(extents[d], "launch", "tiles"));
   grid.sweep = static_cast<std::uint32_t>(std::clamp<std::int64_t>(sweep, 1, std::max<std::int64_t>(1, rows)));
   return grid;
 }
@@ -39,7 +41,8 @@ ItemAxes& ItemAxes::axis(std::int64_t extent, std::int64_t stride, const Along& 
   return *this;
 }
 
-ItemAxes& ItemAxes::walk(std::int32_t rank, const std::int64_t* sizes, const std::int64_t* strides, std::int64_t positions) {
+ItemAxes& ItemAxes::walk(std::int32_t rank, const std::int64_t* sizes, const std::int64_t* strides,
+                         std::int64_t positions) {
   std::int64_t count = 1;
   bool joined = true;
   for (std::int32_t a = rank - 1; a >= 0; --a) {
@@ -68,7 +71,8 @@ ByteRange ItemAxes::range() const {
   for (Axis& axis : axes)
     if (axis.extent == 1) axis.pitch = std::int64_t{1} << 62;
   for (auto axis = axes.begin(); axis != axes.end(); ++axis)  // a stable sort that allocates nothing
-    std::rotate(std::ranges::upper_bound(axes.begin(), axis, axis->pitch, std::ranges::greater(), &Axis::pitch), axis, axis + 1);
+    std::rotate(std::ranges::upper_bound(axes.begin(), axis, axis->pitch, std::ranges::greater(), &Axis::pitch), axis,
+                axis + 1);
   std::int64_t run = element_bytes_;
   while (count > 0 && kept[count - 1].is_whole()) {
     run += (kept[count - 1].extent - 1) * kept[count - 1].pitch;
@@ -83,15 +87,17 @@ ByteRange ItemAxes::range() const {
     const std::int64_t inner = span_of(std::span(kept).subspan(a + 1, count - a - 1), run);
     if (axis.extent == 1) axis.pitch = inner;
     // Neighbours that every item has whole are one axis.
-    while (a + 1 < count && axis.is_whole() && kept[a + 1].is_whole() && axis.pitch == kept[a + 1].extent * kept[a + 1].pitch) {
+    while (a + 1 < count && axis.is_whole() && kept[a + 1].is_whole() &&
+           axis.pitch == kept[a + 1].extent * kept[a + 1].pitch) {
       ++a;
       axis = {axis.extent * kept[a].extent, kept[a].pitch, {}};
     }
     has_box = axis.pitch >= span_of(std::span(kept).subspan(a + 1, count - a - 1), run) &&
-              box.append({axis.pitch, axis.extent, axis.along.step, axis.along.width, axis.along.offset, narrow(axis.along.per, "launch", "items of an axis"),
-                          axis.along.coordinate});
+              box.append({axis.pitch, axis.extent, axis.along.step, axis.along.width, axis.along.offset,
+                          narrow(axis.along.per, "launch", "items of an axis"), axis.along.coordinate});
   }
-  const bool divides = std::ranges::any_of(std::span(kept).first(count), [](const Axis& axis) { return !axis.is_whole(); });
+  const bool divides =
+      std::ranges::any_of(std::span(kept).first(count), [](const Axis& axis) { return !axis.is_whole(); });
   if (has_box && divides) range.box = box;
   return range;
 }
@@ -107,7 +113,9 @@ ByteRange range_of_items(const TensorView& view, const ItemGrid& grid, std::init
 ByteRange positions_of_items(const TensorView& view, std::int64_t positions, std::int64_t items) {
   if (!view.present || view.elements() == 0) return {};
   if (!view.is_dense()) return byte_range(view);
-  return ItemAxes(view, item_grid(1, 1, 1, items)).axis(view.elements(), 1, tiles_along(grid_columns, positions)).range();
+  return ItemAxes(view, item_grid(1, 1, 1, items))
+      .axis(view.elements(), 1, tiles_along(grid_columns, positions))
+      .range();
 }
 
 }  // namespace cermet::cuda

@@ -18,8 +18,9 @@ class PeerMemory {
   virtual int ranks_on_device() const = 0;
   /// Seconds that a launch waits for another rank's.
   virtual double timeout() const = 0;
-  /// Before and after launches that exchange data are enqueued: waits on the host for all ranks where some share a device, and does nothing otherwise. What a
-  /// driver does for one of them (loading code, freeing memory) may wait for what runs on their device, which then must not wait for a launch to come.
+  /// Before and after launches that exchange data are enqueued: waits on the host for all ranks where some share a
+  /// device, and does nothing otherwise. What a driver does for one of them (loading code, freeing memory) may wait for
+  /// what runs on their device, which then must not wait for a launch to come.
   virtual void line_up() = 0;
 };
 

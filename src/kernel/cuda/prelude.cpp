@@ -12,7 +12,8 @@ const char* value_type(bool integer) { return integer ? "int32_t" : "float"; }
 std::string extras_source(std::span<const EpilogueExtra> extras) {
   std::string list;
   for (const EpilogueExtra& x : extras)
-    list += fmt::format("{}{{{}, cermet::epilogue::Extent::{}, {}}}", list.empty() ? "" : ", ", device_name(x.dtype), name_of(x.extent), x.columns);
+    list += fmt::format("{}{{{}, cermet::epilogue::Extent::{}, {}}}", list.empty() ? "" : ", ", device_name(x.dtype),
+                        name_of(x.extent), x.columns);
   return list.empty() ? "{}" : list;  // an array has an element
 }
 
@@ -31,7 +32,7 @@ std::string pair_member(const TileProgram& program, std::span<const EpilogueExtr
     values += fmt::format("    [[maybe_unused]] const float x{0}a = {1}, x{0}b = {2};\n", i, low, high);
   }
   return fmt::format(R"(  static constexpr bool pairs = true;
-  static __device__ __forceinline__ uint32_t pair(float in0a, float in0b, const cermet::epilogue::Pairs<{}>&{}) {{
+  static CERMET_DEVICE uint32_t pair(float in0a, float in0b, const cermet::epilogue::Pairs<{}>&{}) {{
 {}{}  }}
 )",
                      extras.size(), extras.empty() ? "" : " x", values, steps);
@@ -63,13 +64,16 @@ std::vector<bool> steps_of(const TileProgram& program, const TileProgram::Result
 }
 
 /// The members of an epilogue for one of the program's results.
-std::string members_of(const TileProgram& program, const TileProgram::Result& result, std::span<const EpilogueExtra> extras, bool column_sums) {
+std::string members_of(const TileProgram& program, const TileProgram::Result& result,
+                       std::span<const EpilogueExtra> extras, bool column_sums) {
   std::string parameters, values;
-  for (std::size_t i = 0; i < program.inputs.size(); ++i) parameters += fmt::format("{} in{}, ", value_type(program.inputs[i] == DType::i32), i);
+  for (std::size_t i = 0; i < program.inputs.size(); ++i)
+    parameters += fmt::format("{} in{}, ", value_type(program.inputs[i] == DType::i32), i);
   for (std::size_t i = 0; i < extras.size(); ++i) {
     const bool integer = extras[i].dtype == DType::i32;
     const char* const unused = program.results.size() > 1 ? "[[maybe_unused]] " : "";  // by this result
-    values += fmt::format("    {}const {} x{} = x.{}({});\n", unused, value_type(integer), i, integer ? "integer" : "real", i);
+    values += fmt::format("    {}const {} x{} = x.{}({});\n", unused, value_type(integer), i,
+                          integer ? "integer" : "real", i);
   }
   const bool integer = program.is_integer(result.value), stays = integer && result.dtype == DType::i32;
   const std::string value = value_source(result.value);
@@ -77,13 +81,15 @@ std::string members_of(const TileProgram& program, const TileProgram::Result& re
   static constexpr bool column_sums = {};
   static constexpr cermet::DType out = {};
   static constexpr cermet::epilogue::Extra extra[] = {{{}}};
-  static __device__ __forceinline__ {} value({}const cermet::epilogue::Values<{}>&{}) {{
+  static CERMET_DEVICE {} value({}const cermet::epilogue::Values<{}>&{}) {{
 {}{}    return {};
   }}
 {})",
-                     extras.size(), column_sums, device_name(result.dtype), extras_source(extras), value_type(stays), parameters, extras.size(),
-                     extras.empty() ? "" : " x", values, step_source(program, "    ", steps_of(program, result)),
-                     integer && !stays ? fmt::format("static_cast<float>({})", value) : value, pair_member(program, extras, column_sums));
+                     extras.size(), column_sums, device_name(result.dtype), extras_source(extras), value_type(stays),
+                     parameters, extras.size(), extras.empty() ? "" : " x", values,
+                     step_source(program, "    ", steps_of(program, result)),
+                     integer && !stays ? fmt::format("static_cast<float>({})", value) : value,
+                     pair_member(program, extras, column_sums));
 }
 
 }  // namespace
@@ -91,7 +97,9 @@ std::string members_of(const TileProgram& program, const TileProgram::Result& re
 GeneratedType epilogue_type(const TileProgram& program, std::span<const EpilogueExtra> extras, bool column_sums) {
   CERMET_ASSERT(!program.results.empty() && program.results.size() <= 2 && program.extras.size() == extras.size());
   std::string body = members_of(program, program.results.front(), extras, column_sums);
-  if (program.results.size() == 2) body += fmt::format("  struct Also {{\n{}  }};\n", members_of(program, program.results.back(), extras, column_sums));
+  if (program.results.size() == 2)
+    body +=
+        fmt::format("  struct Also {{\n{}  }};\n", members_of(program, program.results.back(), extras, column_sums));
   std::string name = fmt::format("Epilogue_{:016x}", digest_of(body));
   std::string source = fmt::format("#include \"{}\"\n\nstruct {} {{\n{}}};\n", step_header, name, body);
   return {std::move(name), std::move(source)};

@@ -18,14 +18,15 @@ struct EpilogueExtra {
   bool is_side_by_side() const { return extent == TileProgram::Extent::column && columns == 1; }
 };
 
-/// A generated type. Its name has a digest of what it does, because units with other types of its kind may be linked with its own.
+/// A generated type. Its name has a digest of what it does, because units with other types of its kind may be linked
+/// with its own.
 struct GeneratedType {
   std::string name, source;
 };
 
-/// An epilogue as device/tile/epilogue.cuh describes it, for Program::prelude. `extras` are those of the program, in its order; a second
-/// result is that of the type's member Also.
-/// `column_sums`: the last of the program's inputs is the sum over the reduction of b's column.
+/// An epilogue as device/tile/epilogue.cuh describes it, for Program::prelude. `extras` are those of the program, in
+/// its order; a second result is that of the type's member Also. `column_sums`: the last of the program's inputs is the
+/// sum over the reduction of b's column.
 GeneratedType epilogue_type(const TileProgram& program, std::span<const EpilogueExtra> extras, bool column_sums);
 
 }  // namespace cermet::cuda

@@ -13,8 +13,8 @@ Kernel make(Collective kind, OpKind op) {
 
 }  // namespace
 
-extern const Kernel ranks_all_reduce, ranks_reduce_to, ranks_reduce_scatter, ranks_all_gather, ranks_gather_to, ranks_scatter_from, ranks_broadcast_from,
-    ranks_all_to_all;
+extern const Kernel ranks_all_reduce, ranks_reduce_to, ranks_reduce_scatter, ranks_all_gather, ranks_gather_to,
+    ranks_scatter_from, ranks_broadcast_from, ranks_all_to_all;
 const Kernel ranks_all_reduce = make(Collective::all_reduce, OpKind::all_reduce);
 const Kernel ranks_reduce_to = make(Collective::reduce_to, OpKind::reduce_to);
 const Kernel ranks_reduce_scatter = make(Collective::reduce_scatter, OpKind::reduce_scatter);

@@ -6,7 +6,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/task.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -45,8 +45,10 @@ std::string element(DType dtype) { return fmt::format("cermet::Element<{}>", dev
 std::string integer_expression(const TileProgram::Step& step, const std::string& a, const std::string& b) {
   if (const char* sign = wrapping_operator(step.function))
     return fmt::format("static_cast<int32_t>(static_cast<uint32_t>({}) {} static_cast<uint32_t>({}))", a, sign, b);
-  return fmt::format("static_cast<int32_t>(cermet::pointwise::{}_row::apply<cermet::Integer>(int64_t{{{}}}, int64_t{{{}}}, 0, 0).value)",
-                     definition(step.function).name, a, b);
+  return fmt::format(
+      "static_cast<int32_t>(cermet::pointwise::{}_row::apply<cermet::Integer>(int64_t{{{}}}, int64_t{{{}}}, 0, "
+      "0).value)",
+      definition(step.function).name, a, b);
 }
 
 /// Whether a value is one that f16 holds.
@@ -62,11 +64,13 @@ bool becomes_f16(const TileProgram& program, const TileProgram::Step& step) {
   const auto index = static_cast<std::int32_t>(&step - program.steps.data());
   const auto is_step = [&](const Source& source) { return source.from == Source::From::step && source.index == index; };
   const auto keeps = [&](const TileProgram::Step& reader) {
-    const bool reads = is_step(reader.a) || (TileProgram::is_binary(reader) && is_step(reader.b)) || (TileProgram::is_choice(reader) && is_step(reader.c));
+    const bool reads = is_step(reader.a) || (TileProgram::is_binary(reader) && is_step(reader.b)) ||
+                       (TileProgram::is_choice(reader) && is_step(reader.c));
     return reads && !(reader.function == OpKind::cast && reader.round == DType::f16);
   };
   return std::ranges::none_of(program.steps, keeps) &&
-         std::ranges::none_of(program.results, [&](const TileProgram::Result& r) { return is_step(r.value) && r.dtype != DType::f16; });
+         std::ranges::none_of(program.results,
+                              [&](const TileProgram::Result& r) { return is_step(r.value) && r.dtype != DType::f16; });
 }
 
 /// Whether 16 bits hold a value.
@@ -83,13 +87,17 @@ DType narrow_type_of(const TileProgram& program, const TileProgram::Step& step) 
   const auto index = static_cast<std::int32_t>(&step - program.steps.data());
   const auto is_step = [&](const Source& source) { return source.from == Source::From::step && source.index == index; };
   for (const TileProgram::Step& reader : program.steps)
-    if (is_step(reader.a) || (TileProgram::is_binary(reader) && is_step(reader.b)) || (TileProgram::is_choice(reader) && is_step(reader.c))) return DType::f32;
+    if (is_step(reader.a) || (TileProgram::is_binary(reader) && is_step(reader.b)) ||
+        (TileProgram::is_choice(reader) && is_step(reader.c)))
+      return DType::f32;
   for (const TileProgram::Result& result : program.results)
-    if (is_step(result.value)) return result.dtype == DType::bf16 || result.dtype == DType::f16 ? result.dtype : DType::f32;
+    if (is_step(result.value))
+      return result.dtype == DType::bf16 || result.dtype == DType::f16 ? result.dtype : DType::f32;
   return DType::f32;
 }
 
-/// The function for what a fast edge brings and 16 bits take away; null where the step is another. Strict edges bring what 16 bits hold, and keep their bits.
+/// The function for what a fast edge brings and 16 bits take away; null where the step is another. Strict edges bring
+/// what 16 bits hold, and keep their bits.
 const char* coarse_function(const TileProgram& program, const TileProgram::Step& step) {
   const DType type = is_narrow(program, step.a) ? DType::f32 : narrow_type_of(program, step);
   if (type == DType::f32) return nullptr;
@@ -103,7 +111,8 @@ const char* coarse_function(const TileProgram& program, const TileProgram::Step&
 }
 
 /// Of a step on float32, before it is rounded to another type.
-std::string real_expression(const TileProgram& program, const TileProgram::Step& step, const std::string& a, const std::string& b) {
+std::string real_expression(const TileProgram& program, const TileProgram::Step& step, const std::string& a,
+                            const std::string& b) {
   if (step.function == OpKind::cast) return program.is_integer(step.a) ? fmt::format("static_cast<float>({})", a) : a;
   if (TileProgram::is_choice(step)) return fmt::format("({} != 0 ? {} : {})", a, b, value_source(step.c));
   if (step.fused_multiply) {
@@ -112,13 +121,15 @@ std::string real_expression(const TileProgram& program, const TileProgram::Step&
   }
   if (step.function == OpKind::div && is_f16(program, step.a) && is_f16(program, step.b) && becomes_f16(program, step))
     return fmt::format("cermet::pointwise::f16_quotient({}, {})", a, b);
-  if (const char* function = coarse_function(program, step)) return fmt::format("cermet::pointwise::{}({})", function, a);
+  if (const char* function = coarse_function(program, step))
+    return fmt::format("cermet::pointwise::{}({})", function, a);
   if (const char* intrinsic = rounding_intrinsic(step.function)) return fmt::format("{}({}, {})", intrinsic, a, b);
-  return fmt::format("cermet::pointwise::settled(cermet::pointwise::{}_row::apply<cermet::Real>({}, {}, {}, {}).v)", definition(step.function).name, a, b,
-                     literal(step.parameters[0]), literal(step.parameters[1]));
+  return fmt::format("cermet::pointwise::settled(cermet::pointwise::{}_row::apply<cermet::Real>({}, {}, {}, {}).v)",
+                     definition(step.function).name, a, b, literal(step.parameters[0]), literal(step.parameters[1]));
 }
 
-/// A step that two numbers of f16 take in one instruction, with the same bits: rounding to float32 before f16 changes no sum, difference or product of f16.
+/// A step that two numbers of f16 take in one instruction, with the same bits: rounding to float32 before f16 changes
+/// no sum, difference or product of f16.
 const char* pair_function(const TileProgram& program, const TileProgram::Step& step) {
   if (step.integer || step.fused_multiply || !becomes_f16(program, step)) return nullptr;
   const char* const name = step.function == OpKind::add   ? "add_pairs"
@@ -131,8 +142,8 @@ const char* pair_function(const TileProgram& program, const TileProgram::Step& s
 /// Whether pair_source() knows what a step does.
 bool goes_by_pairs(const TileProgram& program, const TileProgram::Step& step) {
   const bool known = step.round == DType::f32 || step.round == DType::f16;
-  return known && !step.integer && !step.fused_multiply && !TileProgram::is_choice(step) && !program.is_integer(step.a) &&
-         (!TileProgram::is_binary(step) || !program.is_integer(step.b));
+  return known && !step.integer && !step.fused_multiply && !TileProgram::is_choice(step) &&
+         !program.is_integer(step.a) && (!TileProgram::is_binary(step) || !program.is_integer(step.b));
 }
 
 /// What names half a (or b) of a source, and both halves as f16.
@@ -141,28 +152,37 @@ std::string half(const Source& source, char which) {
 }
 std::string halves(const TileProgram& program, const Source& source) {
   const bool packed =
-      is_f16(program, source) || (source.from == Source::From::step && pair_function(program, program.steps.at(static_cast<std::size_t>(source.index))));
-  return packed ? half(source, 'p') : fmt::format("cermet::pointwise::f16_pair({}, {})", half(source, 'a'), half(source, 'b'));
+      is_f16(program, source) || (source.from == Source::From::step &&
+                                  pair_function(program, program.steps.at(static_cast<std::size_t>(source.index))));
+  return packed ? half(source, 'p')
+                : fmt::format("cermet::pointwise::f16_pair({}, {})", half(source, 'a'), half(source, 'b'));
 }
 
 std::string pair_step(const TileProgram& program, std::size_t i, std::string_view indent) {
   const TileProgram::Step& step = program.steps[i];
   if (const char* function = pair_function(program, step))
-    return fmt::format("{}const uint32_t s{}p = cermet::pointwise::{}({}, {});\n", indent, i, function, halves(program, step.a), halves(program, step.b));
+    return fmt::format("{}const uint32_t s{}p = cermet::pointwise::{}({}, {});\n", indent, i, function,
+                       halves(program, step.a), halves(program, step.b));
   if (step.function == OpKind::cast) {
-    if (step.round == DType::f16) return fmt::format("{}const uint32_t s{}p = {};\n", indent, i, halves(program, step.a));
+    if (step.round == DType::f16)
+      return fmt::format("{}const uint32_t s{}p = {};\n", indent, i, halves(program, step.a));
     return fmt::format("{0}const float s{1}a = {2}, s{1}b = {3};\n", indent, i, half(step.a, 'a'), half(step.a, 'b'));
   }
   const Source& second = TileProgram::is_binary(step) ? step.b : step.a;
-  const auto value = [&](char which) { return real_expression(program, step, half(step.a, which), half(second, which)); };
-  if (step.round == DType::f16) return fmt::format("{}const uint32_t s{}p = cermet::pointwise::f16_pair({}, {});\n", indent, i, value('a'), value('b'));
+  const auto value = [&](char which) {
+    return real_expression(program, step, half(step.a, which), half(second, which));
+  };
+  if (step.round == DType::f16)
+    return fmt::format("{}const uint32_t s{}p = cermet::pointwise::f16_pair({}, {});\n", indent, i, value('a'),
+                       value('b'));
   return fmt::format("{0}const float s{1}a = {2}, s{1}b = {3};\n", indent, i, value('a'), value('b'));
 }
 
 }  // namespace
 
 std::string pair_source(const TileProgram& program, std::string_view indent) {
-  if (program.results.size() != 1 || program.results.front().dtype != DType::f16 || program.inputs.size() != 1 || program.inputs.front() != DType::f32)
+  if (program.results.size() != 1 || program.results.front().dtype != DType::f16 || program.inputs.size() != 1 ||
+      program.inputs.front() != DType::f32)
     return {};
   const auto in_pairs = [&](const TileProgram::Step& step) { return pair_function(program, step) != nullptr; };
   const auto known = [&](const TileProgram::Step& step) { return goes_by_pairs(program, step); };
@@ -171,8 +191,10 @@ std::string pair_source(const TileProgram& program, std::string_view indent) {
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     text += pair_step(program, i, indent);
     if (program.steps[i].round == DType::f16)
-      text +=
-          fmt::format("{0}[[maybe_unused]] const float s{1}a = cermet::pointwise::low_half(s{1}p), s{1}b = cermet::pointwise::high_half(s{1}p);\n", indent, i);
+      text += fmt::format(
+          "{0}[[maybe_unused]] const float s{1}a = cermet::pointwise::low_half(s{1}p), s{1}b = "
+          "cermet::pointwise::high_half(s{1}p);\n",
+          indent, i);
   }
   return text + fmt::format("{}return {};\n", indent, halves(program, program.results.front().value));
 }
@@ -198,7 +220,8 @@ std::string step_source(const TileProgram& program, std::string_view indent, con
       continue;
     }
     std::string value = real_expression(program, step, a, b);
-    if (step.round != DType::f32) value = fmt::format("cermet::to_float(cermet::from_float<{}>({}))", element(step.round), value);
+    if (step.round != DType::f32)
+      value = fmt::format("cermet::to_float(cermet::from_float<{}>({}))", element(step.round), value);
     text += fmt::format("{}const float s{} = {};\n", indent, i, value);
   }
   return text;
@@ -209,7 +232,8 @@ std::string result_source(const TileProgram& program, const TileProgram::Result&
   const bool integer = program.is_integer(result.value);
   if (result.dtype == DType::boolean) return fmt::format("static_cast<{}>({} != 0)", element(result.dtype), value);
   if (integer && result.dtype == DType::i32) return value;
-  return fmt::format("cermet::from_float<{}>({})", element(result.dtype), integer ? fmt::format("static_cast<float>({})", value) : value);
+  return fmt::format("cermet::from_float<{}>({})", element(result.dtype),
+                     integer ? fmt::format("static_cast<float>({})", value) : value);
 }
 
 }  // namespace cermet::cuda

@@ -7,7 +7,8 @@
 
 namespace cermet::cuda {
 
-void TaskQueue::add(std::size_t program, std::int64_t items, std::int64_t blocks, std::span<const std::byte> params) const {
+void TaskQueue::add(std::size_t program, std::int64_t items, std::int64_t blocks,
+                    std::span<const std::byte> params) const {
   if (items == 0) return;
   const LoadedProgram& p = programs_[program];
   narrow(items, "launch", "work items");  // blocks count theirs in steps of the grid: sums of two stay below 2^32
@@ -22,8 +23,9 @@ void TaskQueue::add(std::size_t program, std::int64_t items, std::int64_t blocks
   launch.program = static_cast<std::uint32_t>(first_ + program);
   launch.items = static_cast<std::uint32_t>(items);
   launch.function = p.loaded.function;
-  launch.shape = {static_cast<std::uint32_t>(wanted), static_cast<std::uint32_t>(p.threads), static_cast<std::uint32_t>(shared),
-                  static_cast<std::uint32_t>(p.cluster), target().compute_capability >= 90};
+  launch.shape = {static_cast<std::uint32_t>(wanted), static_cast<std::uint32_t>(p.threads),
+                  static_cast<std::uint32_t>(shared), static_cast<std::uint32_t>(p.cluster),
+                  target().compute_capability >= 90};
   plan_->add_program(launch, params);
 }
 
@@ -57,7 +59,8 @@ ByteRange rows_of_items(const TensorView& view, int dense, std::int64_t items_ea
   }
   if (rows == 1) step = extent;
   if (step < extent) return range;  // rows that share elements
-  range.box = tiles_of_items(narrow(items_each, "launch", "items of a row"), rows_each * step * static_cast<std::int64_t>(size_of(view.dtype)), range.bytes);
+  range.box = tiles_of_items(narrow(items_each, "launch", "items of a row"),
+                             rows_each * step * static_cast<std::int64_t>(size_of(view.dtype)), range.bytes);
   return range;
 }
 
@@ -79,6 +82,8 @@ std::vector<Program> as_fallbacks(std::vector<Program> programs) {
   return programs;
 }
 
-std::string device_name(DType dtype) { return fmt::format("cermet::DType::{}", dtype == DType::boolean ? "boolean" : name_of(dtype)); }
+std::string device_name(DType dtype) {
+  return fmt::format("cermet::DType::{}", dtype == DType::boolean ? "boolean" : name_of(dtype));
+}
 
 }  // namespace cermet::cuda

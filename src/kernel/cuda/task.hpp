@@ -26,20 +26,22 @@ struct ForeignCode {
   std::vector<std::uint32_t> parameter_bytes = {};  ///< size of each of its parameters
 
   friend bool operator==(const ForeignCode&, const ForeignCode&) = default;
-  friend auto operator<=>(const ForeignCode&, const ForeignCode&) = default;  // NOLINT(modernize-use-nullptr): as of Program below
+  friend auto operator<=>(const ForeignCode&,
+                          const ForeignCode&) = default;  // NOLINT(modernize-use-nullptr): as of Program below
 };
 
-/// A task with its configuration, compiled at run time to one function for one architecture. What a task type has, kernel/cuda/device/entry.cuh says: its
-/// parameters, and a body for the threads of a team, in one piece or in the halves `fetch` and `compute`. The generated wrapper loops over the items of its
-/// block.
+/// A task with its configuration, compiled at run time to one function for one architecture. What a task type has,
+/// kernel/cuda/device/entry.cuh says: its parameters, and a body for the threads of a team, in one piece or in the
+/// halves `fetch` and `compute`. The generated wrapper loops over the items of its block.
 struct Program {
-  std::string header;        ///< below src/: "kernel/cuda/device/rowwise/region.cuh"
+  std::string header;        ///< below src/: "kernel/cuda/device/rowwise/row_region_task.cuh"
   std::string task;          ///< C++ type: "cermet::rms_norm::Task<{.hidden = 4096}>"
   std::string prelude = {};  ///< generated source between the header and the task: the types that fill its holes
   int threads = 256;
   std::int64_t shared_bytes = 0;  ///< dynamic shared memory; 1024-byte aligned in the kernel
   int min_blocks = 1;             ///< blocks that must fit on an SM: caps registers
-  int registers = 0;              ///< of a thread at most, in place of what min_blocks leaves, beside which other launches' blocks find room; 0: those
+  int registers = 0;  ///< of a thread at most, in place of what min_blocks leaves, beside which other launches' blocks
+                      ///< find room; 0: those
   int cluster = 1;
   bool may_spill = false;  ///< tests refuse spills otherwise
   /// One block per SM, which fetches weights while earlier launches run. In a graph every second launch of such
@@ -47,17 +49,23 @@ struct Program {
   /// whatever the order in which SMs become free. Others do not make up for an SM without a block: none takes more than
   /// 1/86 of the memory bandwidth.
   bool alternates = false;
-  /// Of a task whose last warp streams weights through stages of shared memory, and which may share them with other tasks (walk.cuh): bytes of a stage, and
-  /// of all stages with their barriers, which `shared_bytes` counts, too. 0: it has none, or keeps them to itself.
+  /// Of a task whose last warp streams weights through stages of shared memory, and which may share them with other
+  /// tasks (walk.cuh): bytes of a stage, and of all stages with their barriers, which `shared_bytes` counts, too. 0: it
+  /// has none, or keeps them to itself.
   std::int64_t stage_bytes = 0, ring_bytes = 0;
-  std::int64_t walk_bytes = 0;     ///< shared memory that it needs beside that ring in a walk; 0: what `shared_bytes` counts beside `ring_bytes`
-  int feeding_threads = 32;        ///< of `threads`, in a launch of its own; in a walk there is one warp
-  std::int64_t meeting_bytes = 0;  ///< of a task whose items leave each other numbers in a walk (meeting.cuh): for each item, a multiple of 16
-  bool fallback = false;           ///< for launches whose addresses or strides do not suit the kernel's own programs: right, but slower; they are counted
-  std::optional<ForeignCode> foreign = {};  ///< in place of a task: `header` and `task` are for readers then, and `min_blocks` says nothing
+  std::int64_t walk_bytes =
+      0;  ///< shared memory that it needs beside that ring in a walk; 0: what `shared_bytes` counts beside `ring_bytes`
+  int feeding_threads = 32;  ///< of `threads`, in a launch of its own; in a walk there is one warp
+  std::int64_t meeting_bytes =
+      0;  ///< of a task whose items leave each other numbers in a walk (meeting.cuh): for each item, a multiple of 16
+  bool fallback = false;  ///< for launches whose addresses or strides do not suit the kernel's own programs: right, but
+                          ///< slower; they are counted
+  std::optional<ForeignCode> foreign =
+      {};  ///< in place of a task: `header` and `task` are for readers then, and `min_blocks` says nothing
 
   friend bool operator==(const Program&, const Program&) = default;
-  friend auto operator<=>(const Program&, const Program&) = default;  // NOLINT(modernize-use-nullptr): the 0 that the compiler compares with
+  friend auto operator<=>(const Program&, const Program&) =
+      default;  // NOLINT(modernize-use-nullptr): the 0 that the compiler compares with
 };
 
 /// A compiled and loaded program.
@@ -68,11 +76,12 @@ struct LoadedProgram {
   bool alternates = false, fallback = false;
 };
 
-/// What a view covers, in rows that items of a launch share out: `items_each` neighbouring items have `rows_each` rows. A row is the last `dense` dimensions.
-/// Rows that are not evenly apart are not shared out: any item may touch them.
+/// What a view covers, in rows that items of a launch share out: `items_each` neighbouring items have `rows_each` rows.
+/// A row is the last `dense` dimensions. Rows that are not evenly apart are not shared out: any item may touch them.
 ByteRange rows_of_items(const TensorView& view, int dense, std::int64_t items_each, std::int64_t rows_each = 1);
 
-/// The same where a row is `of_row` units and an item takes the next `of_item` of them; not shared out where neither is a multiple of the other.
+/// The same where a row is `of_row` units and an item takes the next `of_item` of them; not shared out where neither is
+/// a multiple of the other.
 ByteRange rows_of_units(const TensorView& view, int dense, std::int64_t of_row, std::int64_t of_item);
 
 /// What a program is, for readers: "gemm/hopper".
@@ -80,32 +89,42 @@ std::string_view short_name(const Program& program);
 /// The same programs as fallbacks.
 std::vector<Program> as_fallbacks(std::vector<Program> programs);
 
-/// Where a bound kernel puts its launches: a plan, for the kernel's loaded programs on a device. Nothing runs before the plan is enqueued.
+/// Where a bound kernel puts its launches: a plan, for the kernel's loaded programs on a device. Nothing runs before
+/// the plan is enqueued.
 class TaskQueue {
  public:
-  TaskQueue(Device& device, Plan& plan, std::span<const LoadedProgram> programs) : device_(&device), plan_(&plan), programs_(programs) {}
+  TaskQueue(Device& device, Plan& plan, std::span<const LoadedProgram> programs)
+      : device_(&device), plan_(&plan), programs_(programs) {}
 
-  /// Launches `items` work items of a program (its index in what the kernel's `programs` returned) over `blocks` thread blocks; 0 blocks: one for each item.
-  /// Nothing where there are no items.
+  /// Launches `items` work items of a program (its index in what the kernel's `programs` returned) over `blocks` thread
+  /// blocks; 0 blocks: one for each item. Nothing where there are no items.
   template <class Params>
   void run(std::size_t program, std::int64_t items, const Params& params, std::int64_t blocks = 0) const {
     static_assert(std::is_trivially_copyable_v<Params>);
     add(program, items, blocks, std::as_bytes(std::span(&params, 1)));
   }
-  /// Launches a program that is foreign code, over the blocks and threads of `shape`; parameter i begins offsets[i] bytes after the first.
-  void run_function(std::size_t program, const LaunchShape& shape, std::span<const std::byte> parameters, std::span<const std::uint32_t> offsets) const;
+  /// Launches a program that is foreign code, over the blocks and threads of `shape`; parameter i begins offsets[i]
+  /// bytes after the first.
+  void run_function(std::size_t program, const LaunchShape& shape, std::span<const std::byte> parameters,
+                    std::span<const std::uint32_t> offsets) const;
   /// Writes one value to all bytes.
   void fill(void* memory, unsigned char value, std::int64_t bytes) const { plan_->add_fill(memory, value, bytes); }
   /// A matrix product of the vendor's library.
   void multiply(const MatrixProduct& product) const { plan_->add_product(product); }
-  /// Says what the last launch touches. Without, it counts as touching all operands of the kernel and its workspace, which is right for a kernel of one
-  /// launch and keeps others from running beside those that they could. A range that items share out (rows_of_items) says which items of a later launch need
-  /// which of this (device/dependency.hpp); no launch is ordered by it yet. Only where wants_ranges().
+  /// Says what the last launch touches. Without, it counts as touching all operands of the kernel and its workspace,
+  /// which is right for a kernel of one launch and keeps others from running beside those that they could. A range that
+  /// items share out (rows_of_items) says which items of a later launch need which of this (device/dependency.hpp); no
+  /// launch is ordered by it yet. Only where wants_ranges().
   bool wants_ranges() const { return plan_->wants_ranges(); }
-  void declare(std::initializer_list<ByteRange> reads, std::initializer_list<ByteRange> writes) const { plan_->declare(reads, writes); }
-  void declare(std::span<const ByteRange> reads, std::span<const ByteRange> writes) const { plan_->declare(reads, writes); }
+  void declare(std::initializer_list<ByteRange> reads, std::initializer_list<ByteRange> writes) const {
+    plan_->declare(reads, writes);
+  }
+  void declare(std::span<const ByteRange> reads, std::span<const ByteRange> writes) const {
+    plan_->declare(reads, writes);
+  }
 
-  /// Says that the last launch lets the next one start when it has stored these results (Overlap::own), which that may then read before it waits.
+  /// Says that the last launch lets the next one start when it has stored these results (Overlap::own), which that may
+  /// then read before it waits.
   void publish(const void* first, const void* second) const { plan_->publish({first, second}); }
   bool is_published(const void* first, const void* second) const { return plan_->is_published({first, second}); }
 

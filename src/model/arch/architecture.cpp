@@ -13,6 +13,8 @@ std::span<const ArchitectureDefinition* const> all_architectures() {
   return definitions;
 }
 
-const ArchitectureDefinition& definition_of(Architecture architecture) { return *all_architectures()[static_cast<std::size_t>(architecture)]; }
+const ArchitectureDefinition& definition_of(Architecture architecture) {
+  return *all_architectures()[static_cast<std::size_t>(architecture)];
+}
 
 }  // namespace cermet

@@ -1,5 +1,6 @@
-// What sets one architecture apart from the others: the fields of config.json that only it reads, and the names of its tensors. A new architecture is
-// a row in architectures.inc and a file NAME.cpp here that defines `NAME_architecture`; everything after parsing works on ModelConfig alone.
+// What sets one architecture apart from the others: the fields of config.json that only it reads, and the names of its
+// tensors. A new architecture is a row in architectures.inc and a file NAME.cpp here that defines `NAME_architecture`;
+// everything after parsing works on ModelConfig alone.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace cermet {
 
-/// Names below "model.layers.N." of a mixture of experts: BLOCK.gate is the router, BLOCK.experts.E.{gate,up,down} the linear modules of expert E.
+/// Names below "model.layers.N." of a mixture of experts: BLOCK.gate is the router, BLOCK.experts.E.{gate,up,down} the
+/// linear modules of expert E.
 struct ExpertModules {
   std::string_view block = "mlp", gate = "gate_proj", up = "up_proj", down = "down_proj";
 };
@@ -26,8 +28,8 @@ struct ArchitectureDefinition {
   std::int64_t kv_heads = 0;  ///< 0: num_attention_heads
   std::int64_t head_dim = 0;  ///< 0: hidden_size / num_attention_heads
   ExpertModules expert_modules = {};
-  /// Sets what depends on the architecture: biases, windows, experts, qk_norm. Sizes, heads and `window`, `sparse` (of `layers` elements, all 0
-  /// and false) are there already.
+  /// Sets what depends on the architecture: biases, windows, experts, qk_norm. Sizes, heads and `window`, `sparse` (of
+  /// `layers` elements, all 0 and false) are there already.
   void (*configure)(Json root, ModelConfig& config);
 };
 

@@ -28,7 +28,8 @@ std::optional<std::int64_t> optional_whole_size(Json root, std::string_view key,
   const std::optional<Json> field = root.find(key);
   if (!field || !field->is(JsonKind::number)) return optional_size(root, key, max);
   const double value = field->as_number();
-  if (value != std::floor(value) || value < 1 || value > static_cast<double>(max)) field->unexpected(fmt::format("an integer from 1 to {}", max));
+  if (value != std::floor(value) || value < 1 || value > static_cast<double>(max))
+    field->unexpected(fmt::format("an integer from 1 to {}", max));
   return static_cast<std::int64_t>(value);
 }
 
@@ -47,7 +48,8 @@ double number(Json root, std::string_view key, double fallback, double low, doub
 }
 
 void window_of_every_layer(Json root, std::int64_t absent, ModelConfig& config) {
-  const std::int64_t window = is_there(root, "sliding_window") ? optional_whole_size(root, "sliding_window").value_or(0) : absent;
+  const std::int64_t window =
+      is_there(root, "sliding_window") ? optional_whole_size(root, "sliding_window").value_or(0) : absent;
   std::fill(config.window.begin(), config.window.end(), window);
 }
 
@@ -77,9 +79,11 @@ void windows_of_upper_layers(Json root, ModelConfig& config) {
 void experts(Json root, std::int64_t count, std::int64_t per_token, ModelConfig& config) {
   const std::optional<std::int64_t> local = optional_size(root, "num_local_experts", max_experts);
   const std::optional<std::int64_t> all = optional_size(root, "num_experts", max_experts);
-  if (local && all && *local != *all) root.at("num_experts").unexpected(fmt::format("{}, the value of num_local_experts", *local));
+  if (local && all && *local != *all)
+    root.at("num_experts").unexpected(fmt::format("{}, the value of num_local_experts", *local));
   config.experts = local.value_or(all.value_or(count));
-  config.experts_per_token = optional_size(root, "num_experts_per_tok", config.experts).value_or(std::min(per_token, config.experts));
+  config.experts_per_token =
+      optional_size(root, "num_experts_per_tok", config.experts).value_or(std::min(per_token, config.experts));
 }
 
 }  // namespace cermet::config_field

@@ -1,5 +1,5 @@
-// Llama 1 to 3 (Touvron et al., "LLaMA: Open and Efficient Foundation Language Models", 2023; "The Llama 3 Herd of Models", 2024): RMSNorm, SwiGLU, rotary
-// positions, grouped-query attention; biases only where config.json asks.
+// Llama 1 to 3 (Touvron et al., "LLaMA: Open and Efficient Foundation Language Models", 2023; "The Llama 3 Herd of
+// Models", 2024): RMSNorm, SwiGLU, rotary positions, grouped-query attention; biases only where config.json asks.
 #include "model/arch/architecture.hpp"
 #include "model/arch/fields.hpp"
 

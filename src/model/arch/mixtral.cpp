@@ -1,4 +1,5 @@
-// Mixtral (Jiang et al., "Mixtral of Experts", 2024): Mistral with a mixture of experts in every layer; the chosen experts' weights are renormalized.
+// Mixtral (Jiang et al., "Mixtral of Experts", 2024): Mistral with a mixture of experts in every layer; the chosen
+// experts' weights are renormalized.
 #include "model/arch/architecture.hpp"
 #include "model/arch/fields.hpp"
 

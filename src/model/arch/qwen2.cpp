@@ -1,4 +1,5 @@
-// Qwen2 and Qwen2.5 (Yang et al., "Qwen2 Technical Report", 2024): Llama with biases on q, k and v, and optional sliding windows in the upper layers.
+// Qwen2 and Qwen2.5 (Yang et al., "Qwen2 Technical Report", 2024): Llama with biases on q, k and v, and optional
+// sliding windows in the upper layers.
 #include "model/arch/architecture.hpp"
 #include "model/arch/fields.hpp"
 

@@ -1,4 +1,5 @@
-// Qwen3 (Yang et al., "Qwen3 Technical Report", 2025): RMSNorm over each head of q and k before the rotation, a head size of its own, no biases by default.
+// Qwen3 (Yang et al., "Qwen3 Technical Report", 2025): RMSNorm over each head of q and k before the rotation, a head
+// size of its own, no biases by default.
 #include "model/arch/architecture.hpp"
 #include "model/arch/fields.hpp"
 

@@ -1,5 +1,6 @@
-// Qwen3-MoE (Yang et al., "Qwen3 Technical Report", 2025): Qwen3 whose feed-forward part is a mixture of experts in every `decoder_sparse_step`-th layer
-// that `mlp_only_layers` does not name. A sliding window, where used, is in every layer.
+// Qwen3-MoE (Yang et al., "Qwen3 Technical Report", 2025): Qwen3 whose feed-forward part is a mixture of experts in
+// every `decoder_sparse_step`-th layer that `mlp_only_layers` does not name. A sliding window, where used, is in every
+// layer.
 #include "model/arch/architecture.hpp"
 #include "model/arch/fields.hpp"
 
@@ -15,11 +16,13 @@ void configure(Json root, ModelConfig& config) {
   config.renormalize_experts = config_field::flag(root, "norm_topk_prob", false);
 
   const std::int64_t step = config_field::optional_size(root, "decoder_sparse_step").value_or(1);
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) config.sparse[static_cast<std::size_t>(layer)] = (layer + 1) % step == 0;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    config.sparse[static_cast<std::size_t>(layer)] = (layer + 1) % step == 0;
   const std::optional<Json> dense_layers = root.find("mlp_only_layers");
   if (!dense_layers) return;
   for (Json layer : dense_layers->as_array())
-    if (const std::int64_t index = layer.as_integer(); index >= 0 && index < config.layers) config.sparse[static_cast<std::size_t>(index)] = false;
+    if (const std::int64_t index = layer.as_integer(); index >= 0 && index < config.layers)
+      config.sparse[static_cast<std::size_t>(index)] = false;
 }
 
 }  // namespace

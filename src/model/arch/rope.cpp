@@ -36,7 +36,8 @@ std::optional<Json> parameters_of(Json root) {
     const std::optional<Json> field = root.find(key);
     if (!field || field->as_object().size() == 0) continue;
     for (Json item : *field) {
-      if (item.is(JsonKind::object)) item.unexpected("one set of rotary parameters for all layers", Status::unsupported);
+      if (item.is(JsonKind::object))
+        item.unexpected("one set of rotary parameters for all layers", Status::unsupported);
     }
     return field;
   }
@@ -78,12 +79,14 @@ void parse_llama3(Json parameters, RopeParameters& rope) {
   rope.low_freq_factor = required(parameters, "low_freq_factor", smallest_factor, largest_factor);
   rope.high_freq_factor = required(parameters, "high_freq_factor", smallest_factor, largest_factor);
   if (rope.high_freq_factor <= rope.low_freq_factor) {
-    parameters.refuse(fmt::format("expected high_freq_factor > low_freq_factor, found {} and {}", rope.high_freq_factor, rope.low_freq_factor));
+    parameters.refuse(fmt::format("expected high_freq_factor > low_freq_factor, found {} and {}", rope.high_freq_factor,
+                                  rope.low_freq_factor));
   }
 }
 
 std::vector<double> parse_factors(Json list, std::int64_t count) {
-  if (static_cast<std::int64_t>(list.as_array().size()) != count) list.unexpected(fmt::format("an array of {}, half the rotary dimensions", count));
+  if (static_cast<std::int64_t>(list.as_array().size()) != count)
+    list.unexpected(fmt::format("an array of {}, half the rotary dimensions", count));
   std::vector<double> factors;
   for (const Json factor : list) {
     factors.push_back(factor.as_number());
@@ -98,14 +101,16 @@ void parse_longrope(Json parameters, RopeParameters& rope) {
   rope.long_factors = parse_factors(parameters.at("long_factor"), rope.rotary_dim / 2);
 }
 
-/// Of the types whose frequencies depend on it; those of the default type never do in these architectures, whatever older tools have written.
+/// Of the types whose frequencies depend on it; those of the default type never do in these architectures, whatever
+/// older tools have written.
 void check_partial_rotation(Json where, double partial, const RopeParameters& rope) {
   if (rope.scaling == RopeScaling::plain || rope.scaling == RopeScaling::proportional) return;
   const auto rotated = static_cast<std::int64_t>(partial * static_cast<double>(rope.rotary_dim));
   if (rotated != rope.rotary_dim)
-    where.refuse(
-        fmt::format("expected partial_rotary_factor 1 with this rope_type, because all {} dimensions of a head rotate, found {}", rope.rotary_dim, partial),
-        Status::unsupported);
+    where.refuse(fmt::format("expected partial_rotary_factor 1 with this rope_type, because all {} dimensions of a "
+                             "head rotate, found {}",
+                             rope.rotary_dim, partial),
+                 Status::unsupported);
 }
 
 }  // namespace
@@ -113,11 +118,13 @@ void check_partial_rotation(Json where, double partial, const RopeParameters& ro
 RopeParameters parse_rope(Json root, const ArchitectureDefinition& definition, const ModelConfig& config) {
   RopeParameters rope;
   const std::optional<Json> found = parameters_of(root);
-  const Json parameters = found.value_or(root);  // without an object, its fields are looked for where the oldest spelling has them
+  const Json parameters =
+      found.value_or(root);  // without an object, its fields are looked for where the oldest spelling has them
   const double theta = config_field::number(root, "rope_theta", definition.rope_theta, 1.0001, largest_theta);
   rope.theta = config_field::number(parameters, "rope_theta", theta, 1.0001, largest_theta);
   if (config.head_dim % 2 != 0)
-    root.refuse(fmt::format("expected an even number of rotary dimensions, found {} of head_dim {}", config.head_dim, config.head_dim));
+    root.refuse(fmt::format("expected an even number of rotary dimensions, found {} of head_dim {}", config.head_dim,
+                            config.head_dim));
   rope.rotary_dim = config.head_dim;
   rope.original_max_position_embeddings = rope.max_position_embeddings = config.max_position_embeddings;
   if (!found) return rope;
@@ -130,18 +137,24 @@ RopeParameters parse_rope(Json root, const ArchitectureDefinition& definition, c
   const double partial = config_field::number(root, "partial_rotary_factor", 1, 0, 1);
   rope.rotated = config_field::number(parameters, "partial_rotary_factor", partial, 0, 1);
   check_partial_rotation(parameters, rope.rotated, rope);
-  const double implied = static_cast<double>(config.max_position_embeddings) / static_cast<double>(rope.original_max_position_embeddings);
+  const double implied =
+      static_cast<double>(config.max_position_embeddings) / static_cast<double>(rope.original_max_position_embeddings);
   switch (rope.scaling) {
     case RopeScaling::plain: break;
     case RopeScaling::linear:
     case RopeScaling::dynamic:
     case RopeScaling::llama3: rope.factor = required(parameters, "factor", smallest_factor, largest_factor); break;
     case RopeScaling::yarn:
-    case RopeScaling::longrope: rope.factor = config_field::number(parameters, "factor", implied, smallest_factor, largest_factor); break;
-    case RopeScaling::proportional: rope.factor = config_field::number(parameters, "factor", 1, smallest_factor, largest_factor); break;
+    case RopeScaling::longrope:
+      rope.factor = config_field::number(parameters, "factor", implied, smallest_factor, largest_factor);
+      break;
+    case RopeScaling::proportional:
+      rope.factor = config_field::number(parameters, "factor", 1, smallest_factor, largest_factor);
+      break;
   }
   if (rope.scaling == RopeScaling::dynamic && rope.rotary_dim < 4)
-    parameters.refuse(fmt::format("expected at least 4 rotary dimensions for the type dynamic, found {}", rope.rotary_dim));
+    parameters.refuse(
+        fmt::format("expected at least 4 rotary dimensions for the type dynamic, found {}", rope.rotary_dim));
   if (rope.scaling == RopeScaling::yarn) parse_yarn(parameters, rope);
   if (rope.scaling == RopeScaling::llama3) parse_llama3(parameters, rope);
   if (rope.scaling == RopeScaling::longrope) parse_longrope(parameters, rope);

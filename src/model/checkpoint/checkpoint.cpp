@@ -30,8 +30,8 @@ bool is_there(const std::filesystem::path& path) {
 /// The name of a file in the checkpoint's own folder; anything that could lead elsewhere is refused.
 std::string plain_file_name(Json field) {
   const std::string_view name = field.as_string();
-  const bool plain =
-      !name.empty() && name.size() <= 255 && name != "." && name != ".." && name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+  const bool plain = !name.empty() && name.size() <= 255 && name != "." && name != ".." &&
+                     name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
   if (!plain) field.unexpected("the plain name of a file in the same folder");
   return std::string(name);
 }
@@ -49,10 +49,12 @@ WeightMap read_index(const std::filesystem::path& path) {
 std::vector<std::string> shards_without_index(const std::filesystem::path& folder, const std::string& stem) {
   std::error_code ignored;
   std::set<std::string> found;
-  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder, ignored)) found.insert(entry.path().filename().string());
+  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder, ignored))
+    found.insert(entry.path().filename().string());
   for (std::size_t count = 1; count <= std::min(found.size(), max_files); ++count) {
     std::vector<std::string> names;
-    for (std::size_t shard = 1; shard <= count; ++shard) names.push_back(fmt::format("{}-{:05}-of-{:05}{}", stem, shard, count, suffix));
+    for (std::size_t shard = 1; shard <= count; ++shard)
+      names.push_back(fmt::format("{}-{:05}-of-{:05}{}", stem, shard, count, suffix));
     if (std::ranges::all_of(names, [&](const std::string& name) { return found.contains(name); })) return names;
   }
   return {};
@@ -84,7 +86,8 @@ struct Checkpoint::State {
   std::size_t position(const StoredTensor& tensor) const;
 };
 
-// All tensors of all files in one list. Of a name that several files have, the last file's counts: transformers and vLLM load one file after the other.
+// All tensors of all files in one list. Of a name that several files have, the last file's counts: transformers and
+// vLLM load one file after the other.
 void Checkpoint::State::gather() {
   std::map<std::string_view, PlacedTensor> last;
   std::string first_twice;
@@ -96,15 +99,16 @@ void Checkpoint::State::gather() {
     }
   }
   if (twice > 0)
-    log().warn("{}: {} tensors are in several files, {} the first; the last file counts, whatever the index says", folder.string(), twice, quote(first_twice));
+    log().warn("{}: {} tensors are in several files, {} the first; the last file counts, whatever the index says",
+               folder.string(), twice, quote(first_twice));
   std::vector<PlacedTensor> all;
   for (const auto& [name, placed] : last) all.push_back(placed);
   use_expected_names(config, all);
   std::ranges::sort(all, {}, [](const PlacedTensor& placed) -> const std::string& { return placed.tensor.name; });
   for (const PlacedTensor& placed : all) {
     if (!tensors.empty() && tensors.back().name == placed.tensor.name)
-      fail(Status::invalid_file, "{}: {}: expected one tensor of this meaning, found it under two names", files[placed.file].path().string(),
-           quote(placed.tensor.name));
+      fail(Status::invalid_file, "{}: {}: expected one tensor of this meaning, found it under two names",
+           files[placed.file].path().string(), quote(placed.tensor.name));
     tensors.push_back(placed.tensor);
     file_of.push_back(placed.file);
     total_bytes += placed.tensor.bytes();
@@ -118,7 +122,8 @@ void Checkpoint::State::tie_head() {
   if (head == nullptr || embeddings == nullptr) return;
   const bool alike = head->dtype == embeddings->dtype && head->shape == embeddings->shape;
   if (alike && has_same_bytes(*head, *embeddings)) return;
-  log().warn("{}: a head is stored that differs from the embeddings; it is used, whatever tie_word_embeddings says", folder.string());
+  log().warn("{}: a head is stored that differs from the embeddings; it is used, whatever tie_word_embeddings says",
+             folder.string());
   config.tie_word_embeddings = false;
 }
 
@@ -134,7 +139,9 @@ bool Checkpoint::State::has_same_bytes(const StoredTensor& a, const StoredTensor
 }
 
 const StoredTensor* Checkpoint::State::find(std::string_view name) const {
-  const auto found = std::lower_bound(tensors.begin(), tensors.end(), name, [](const StoredTensor& tensor, std::string_view key) { return tensor.name < key; });
+  const auto found =
+      std::lower_bound(tensors.begin(), tensors.end(), name,
+                       [](const StoredTensor& tensor, std::string_view key) { return tensor.name < key; });
   return found == tensors.end() || found->name != name ? nullptr : &*found;
 }
 
@@ -148,25 +155,32 @@ Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
 Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
 Checkpoint::~Checkpoint() = default;
 
-// Files are those of the index, or all shards of a set without one. An index may name tensors that are not there: what is needed is required by name.
+// Files are those of the index, or all shards of a set without one. An index may name tensors that are not there: what
+// is needed is required by name.
 void Checkpoint::State::open_files(const std::string& stem) {
-  const std::string single_file = fmt::format("{}{}", stem, suffix), index_file = fmt::format("{}{}", stem, index_suffix);
+  const std::string single_file = fmt::format("{}{}", stem, suffix),
+                    index_file = fmt::format("{}{}", stem, index_suffix);
   if (is_there(folder / single_file)) {
     files.push_back(SafetensorsFile::open(folder / single_file));
     return gather();
   }
   const std::filesystem::path index = folder / index_file;
   if (!is_there(index)) {
-    for (const std::string& name : shards_without_index(folder, stem)) files.push_back(SafetensorsFile::open(folder / name));
+    for (const std::string& name : shards_without_index(folder, stem))
+      files.push_back(SafetensorsFile::open(folder / name));
     if (!files.empty()) return gather();
-    fail(Status::io, "{}: expected {} or {}, found {}", folder.string(), single_file, index_file, other_weights(folder));
+    fail(Status::io, "{}: expected {} or {}, found {}", folder.string(), single_file, index_file,
+         other_weights(folder));
   }
   const WeightMap map = read_index(index);
   std::set<std::string> names;
   for (const auto& [tensor, file] : map) names.insert(file);
-  if (names.size() > max_files) fail(Status::invalid_file, "{}: weight_map: expected at most {} files, found {}", index.string(), max_files, names.size());
+  if (names.size() > max_files)
+    fail(Status::invalid_file, "{}: weight_map: expected at most {} files, found {}", index.string(), max_files,
+         names.size());
   for (const std::string& name : names) {
-    if (!is_there(folder / name)) fail(Status::io, "{}: weight_map: expected the file {}, found none of that name", index.string(), quote(name));
+    if (!is_there(folder / name))
+      fail(Status::io, "{}: weight_map: expected the file {}, found none of that name", index.string(), quote(name));
     files.push_back(SafetensorsFile::open(folder / name));
   }
   gather();
@@ -202,21 +216,24 @@ const StoredTensor& Checkpoint::require(std::string_view name, std::span<const s
 const StoredTensor& Checkpoint::require(const ExpectedTensor& expected) const {
   const StoredTensor* tensor = find(expected.name);
   if (tensor == nullptr) {
-    fail(Status::invalid_file, "{}: expected the tensor {} of shape {}, found none of that name", state_->folder.string(), quote(expected.name),
-         shape_to_string(expected.shape));
+    fail(Status::invalid_file, "{}: expected the tensor {} of shape {}, found none of that name",
+         state_->folder.string(), quote(expected.name), shape_to_string(expected.shape));
   }
   const std::string file = file_of(*tensor).path().string();
   if (!has_shape(*tensor, expected)) {
-    fail(Status::invalid_file, "{}: {}: expected shape {}{}, found {}", file, quote(expected.name), shape_to_string(expected.shape),
-         expected.or_one ? " or one element" : "", shape_to_string(tensor->shape));
+    fail(Status::invalid_file, "{}: {}: expected shape {}{}, found {}", file, quote(expected.name),
+         shape_to_string(expected.shape), expected.or_one ? " or one element" : "", shape_to_string(tensor->shape));
   }
   if (!expected.dtypes.contains(tensor->dtype)) {
-    fail(Status::unsupported, "{}: {}: expected {}, found {}", file, quote(expected.name), expected.dtypes.to_string(), name_of(tensor->dtype));
+    fail(Status::unsupported, "{}: {}: expected {}, found {}", file, quote(expected.name), expected.dtypes.to_string(),
+         name_of(tensor->dtype));
   }
   return *tensor;
 }
 
-const SafetensorsFile& Checkpoint::file_of(const StoredTensor& tensor) const { return state_->files[state_->file_of[state_->position(tensor)]]; }
+const SafetensorsFile& Checkpoint::file_of(const StoredTensor& tensor) const {
+  return state_->files[state_->file_of[state_->position(tensor)]];
+}
 
 void Checkpoint::read(const StoredTensor& tensor, std::int64_t byte_offset, std::span<std::byte> destination) const {
   file_of(tensor).read(tensor, byte_offset, destination);

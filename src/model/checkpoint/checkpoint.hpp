@@ -16,8 +16,9 @@ namespace cermet {
 
 class Checkpoint {
  public:
-  /// Opens the configuration, then model.safetensors or the files that model.safetensors.index.json names (of a ModelSlim checkpoint
-  /// quant_model_weights.safetensors, or its index), and validates every header; reads no tensor data. Throws Error naming file and what is wrong.
+  /// Opens the configuration, then model.safetensors or the files that model.safetensors.index.json names (of a
+  /// ModelSlim checkpoint quant_model_weights.safetensors, or its index), and validates every header; reads no tensor
+  /// data. Throws Error naming file and what is wrong.
   static Checkpoint open(const std::filesystem::path& folder);
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;

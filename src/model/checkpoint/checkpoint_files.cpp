@@ -39,7 +39,8 @@ std::string file_name(const std::string& stem, std::size_t shard, std::size_t co
 /// Copies a tensor piece by piece, and counts the bytes.
 class Copier {
  public:
-  Copier(const ShardOptions& options, std::int64_t total) : options_(options), total_(total), buffer_(copy_piece_bytes) {}
+  Copier(const ShardOptions& options, std::int64_t total)
+      : options_(options), total_(total), buffer_(copy_piece_bytes) {}
 
   void copy(const OutputTensor& tensor, SafetensorsWriter& writer, std::size_t index) {
     CERMET_ASSERT(writer.bytes_of(index) == tensor.size());
@@ -66,22 +67,27 @@ class Copier {
   std::vector<std::byte> buffer_;
 };
 
-void write_index(const std::filesystem::path& folder, const std::vector<OutputTensor>& tensors, const std::vector<Shard>& shards, const std::string& stem,
-                 std::int64_t total_bytes) {
+void write_index(const std::filesystem::path& folder, const std::vector<OutputTensor>& tensors,
+                 const std::vector<Shard>& shards, const std::string& stem, std::int64_t total_bytes) {
   std::map<std::string, std::string> files;
   for (std::size_t i = 0; i < shards.size(); ++i)
-    for (std::size_t t = shards[i].begin; t < shards[i].end; ++t) files[tensors[t].spec.name] = file_name(stem, i, shards.size());
+    for (std::size_t t = shards[i].begin; t < shards[i].end; ++t)
+      files[tensors[t].spec.name] = file_name(stem, i, shards.size());
   write_safetensors_index(folder / (stem + ".safetensors.index.json"), files, total_bytes);
 }
 
 }  // namespace
 
 OutputTensor copy_of(const SafetensorsFile& file, const StoredTensor& stored, std::string_view name) {
-  return {.spec = {std::string(name.empty() ? stored.name : name), stored.dtype, stored.shape}, .file = &file, .stored = &stored, .bytes = {}};
+  return {.spec = {std::string(name.empty() ? stored.name : name), stored.dtype, stored.shape},
+          .file = &file,
+          .stored = &stored,
+          .bytes = {}};
 }
 
 std::vector<OutputTensor> packed(OutputTensor weight) {
-  CERMET_ASSERT(weight.file && weight.spec.dtype == DType::i8 && weight.spec.shape.size() == 2 && weight.spec.shape[1] % 4 == 0);
+  CERMET_ASSERT(weight.file && weight.spec.dtype == DType::i8 && weight.spec.shape.size() == 2 &&
+                weight.spec.shape[1] % 4 == 0);
   const std::array<std::int64_t, 2> shape{weight.spec.shape[0], weight.spec.shape[1]};
   OutputTensor shape_tensor{.spec = {weight.spec.name + "_shape", DType::i64, {2}}, .bytes = {}};
   const auto bytes = std::as_bytes(std::span(shape));
@@ -99,7 +105,8 @@ OutputTensor unpacked(OutputTensor packed) {
   return packed;
 }
 
-std::int64_t write_shards(const std::filesystem::path& folder, const std::vector<OutputTensor>& tensors, const ShardOptions& options) {
+std::int64_t write_shards(const std::filesystem::path& folder, const std::vector<OutputTensor>& tensors,
+                          const ShardOptions& options) {
   require(options.max_file_bytes > 0, "max_file_bytes: expected at least 1, found {}", options.max_file_bytes);
   std::int64_t total = 0;
   for (const OutputTensor& tensor : tensors) total += tensor.size();
@@ -119,10 +126,12 @@ std::int64_t write_shards(const std::filesystem::path& folder, const std::vector
 }
 
 void copy_side_files(const std::filesystem::path& from, const std::filesystem::path& to) {
-  for (const char* name : {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json",
-                           "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json", "LICENSE", "LICENSE.txt", "NOTICE"}) {
+  for (const char* name : {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.model",
+                           "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
+                           "chat_template.jinja", "chat_template.json", "LICENSE", "LICENSE.txt", "NOTICE"}) {
     std::error_code ignored;
-    if (std::filesystem::is_regular_file(from / name, ignored)) write_file_atomically(to / name, read_file(from / name));
+    if (std::filesystem::is_regular_file(from / name, ignored))
+      write_file_atomically(to / name, read_file(from / name));
   }
 }
 

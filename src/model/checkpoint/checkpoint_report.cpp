@@ -37,8 +37,10 @@ std::vector<StorageTotal> storage_of(const Checkpoint& checkpoint) {
     total.bytes += tensor.bytes();
   }
   std::vector<StorageTotal> found;
-  std::copy_if(totals.begin(), totals.end(), std::back_inserter(found), [](const StorageTotal& total) { return total.tensors > 0; });
-  std::stable_sort(found.begin(), found.end(), [](const StorageTotal& a, const StorageTotal& b) { return a.bytes > b.bytes; });
+  std::copy_if(totals.begin(), totals.end(), std::back_inserter(found),
+               [](const StorageTotal& total) { return total.tensors > 0; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const StorageTotal& a, const StorageTotal& b) { return a.bytes > b.bytes; });
   return found;
 }
 
@@ -51,7 +53,9 @@ void compare(const Checkpoint& checkpoint, CheckpointReport& report) {
   for (const ExpectedTensor& tensor : expected) {
     names.push_back(tensor.name);
     const bool in_expert = tensor.name.find(".experts.") != std::string::npos;
-    if (tensor.is_parameter) report.active_parameters += in_expert ? elements_of(tensor) * config.experts_per_token / config.experts : elements_of(tensor);
+    if (tensor.is_parameter)
+      report.active_parameters +=
+          in_expert ? elements_of(tensor) * config.experts_per_token / config.experts : elements_of(tensor);
     try {
       const bool as_stated = checkpoint.require(tensor).dtype == config.dtype;
       other_types += !as_stated && tensor.is_parameter && tensor.dtypes.contains(config.dtype);
@@ -60,12 +64,14 @@ void compare(const Checkpoint& checkpoint, CheckpointReport& report) {
     }
   }
   if (other_types > 0)
-    report.warnings.push_back(fmt::format("{} tensors: expected {} as config.json states, found another type", other_types, name_of(config.dtype)));
+    report.warnings.push_back(fmt::format("{} tensors: expected {} as config.json states, found another type",
+                                          other_types, name_of(config.dtype)));
   std::sort(names.begin(), names.end());
   for (const StoredTensor& tensor : checkpoint.tensors()) {
     if (std::binary_search(names.begin(), names.end(), tensor.name) || is_harmless(tensor.name, config)) continue;
-    report.warnings.push_back(fmt::format("{}: {}: expected no tensor of this name, found {}{}; nothing reads it", checkpoint.file_of(tensor).path().string(),
-                                          quote(tensor.name), stored_name_of(tensor.dtype), shape_to_string(tensor.shape)));
+    report.warnings.push_back(fmt::format("{}: {}: expected no tensor of this name, found {}{}; nothing reads it",
+                                          checkpoint.file_of(tensor).path().string(), quote(tensor.name),
+                                          stored_name_of(tensor.dtype), shape_to_string(tensor.shape)));
   }
 }
 
@@ -100,7 +106,8 @@ std::vector<Piece> pieces_of(const Checkpoint& checkpoint) {
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {
     const std::int64_t bytes = checkpoint.tensors()[i].bytes();
-    for (std::int64_t begin = 0; begin < bytes; begin += scan_piece_bytes) pieces.push_back({i, begin, std::min(scan_piece_bytes, bytes - begin)});
+    for (std::int64_t begin = 0; begin < bytes; begin += scan_piece_bytes)
+      pieces.push_back({i, begin, std::min(scan_piece_bytes, bytes - begin)});
   }
   return pieces;
 }
@@ -108,7 +115,8 @@ std::vector<Piece> pieces_of(const Checkpoint& checkpoint) {
 std::vector<std::pair<std::string, std::int64_t>> schemes_of(const Checkpoint& checkpoint) {
   std::map<std::string, std::int64_t> counts;
   if (!checkpoint.quantization().stored()) return {};
-  for (const std::string& module : linear_module_names(checkpoint.config())) ++counts[std::string(name_of(checkpoint.quantization().of(module)))];
+  for (const std::string& module : linear_module_names(checkpoint.config()))
+    ++counts[std::string(name_of(checkpoint.quantization().of(module)))];
   return {counts.begin(), counts.end()};
 }
 
@@ -148,7 +156,8 @@ CheckpointReport report(const Checkpoint& checkpoint) {
   report.storage = storage_of(checkpoint);
   for (const StorageTotal& total : report.storage) report.parameters += total.elements;
   for (const SafetensorsFile& file : checkpoint.files()) {
-    report.files.push_back({file.path().filename().string(), static_cast<std::int64_t>(file.tensors().size()), file.file_bytes()});
+    report.files.push_back(
+        {file.path().filename().string(), static_cast<std::int64_t>(file.tensors().size()), file.file_bytes()});
   }
   report.schemes = schemes_of(checkpoint);
   compare(checkpoint, report);
@@ -168,7 +177,8 @@ CheckpointCheck check(const Checkpoint& checkpoint, ThreadPool& pool, const Chec
     try {
       std::vector<std::byte> buffer(scan_piece_bytes);
       for (std::size_t i = next++; i < pieces.size(); i = next++) {
-        if (options.cancelled != nullptr && options.cancelled->load()) fail(Status::cancelled, "{}: cancelled", checkpoint.folder().string());
+        if (options.cancelled != nullptr && options.cancelled->load())
+          fail(Status::cancelled, "{}: cancelled", checkpoint.folder().string());
         const std::span<std::byte> part = std::span(buffer).first(static_cast<std::size_t>(pieces[i].bytes));
         checkpoint.read(tensors[pieces[i].tensor], pieces[i].begin, part);
         counts[i] = count_non_finite(tensors[pieces[i].tensor].dtype, part);

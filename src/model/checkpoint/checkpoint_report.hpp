@@ -1,4 +1,5 @@
-// What `cermet inspect` says about a checkpoint: its parts and sizes, whether it has the tensors that its configuration needs, and what its data holds.
+// What `cermet inspect` says about a checkpoint: its parts and sizes, whether it has the tensors that its configuration
+// needs, and what its data holds.
 #pragma once
 
 #include <atomic>
@@ -26,11 +27,14 @@ struct FileTotal {
 struct CheckpointReport {
   std::string architecture;
   std::int64_t tensors = 0, parameters = 0, bytes = 0;  ///< parameters: elements of all tensors; bytes: of tensor data
-  std::int64_t active_parameters = 0;                   ///< expected parameters that are active per token: of the experts only those it is routed to
+  std::int64_t active_parameters =
+      0;  ///< expected parameters that are active per token: of the experts only those it is routed to
   std::vector<FileTotal> files;
-  std::vector<StorageTotal> storage;                          ///< largest first
-  std::vector<std::pair<std::string, std::int64_t>> schemes;  ///< of a quantized checkpoint: linear modules by the name of their scheme
-  std::vector<std::string> problems;  ///< tensors that are absent, misshapen or of a type that cannot be computed with; the model would not load
+  std::vector<StorageTotal> storage;  ///< largest first
+  std::vector<std::pair<std::string, std::int64_t>>
+      schemes;                        ///< of a quantized checkpoint: linear modules by the name of their scheme
+  std::vector<std::string> problems;  ///< tensors that are absent, misshapen or of a type that cannot be computed with;
+                                      ///< the model would not load
   std::vector<std::string> warnings;  ///< tensors that nothing reads, types unlike the configuration's
 };
 
@@ -51,11 +55,13 @@ struct CheckpointCheck {
 };
 
 struct CheckOptions {
-  const std::atomic<bool>* cancelled = nullptr;                      ///< checked between pieces; ends with Error(cancelled)
-  std::function<void(std::int64_t, std::int64_t)> on_progress = {};  ///< bytes done and in total; called by the calling thread
+  const std::atomic<bool>* cancelled = nullptr;  ///< checked between pieces; ends with Error(cancelled)
+  std::function<void(std::int64_t, std::int64_t)> on_progress =
+      {};  ///< bytes done and in total; called by the calling thread
 };
 
-/// Reads every byte of every tensor, counts NaN and infinity, and checks what a quantized checkpoint's scales say. Throws Error where a file cannot be read.
+/// Reads every byte of every tensor, counts NaN and infinity, and checks what a quantized checkpoint's scales say.
+/// Throws Error where a file cannot be read.
 CheckpointCheck check(const Checkpoint& checkpoint, ThreadPool& pool, const CheckOptions& options = {});
 
 /// Counts of NaN and infinity among dense elements; zero for types that have none.

@@ -41,7 +41,8 @@ std::string pattern_of(const std::string& name, int open) {
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find('.', begin), name.size());
     std::string part = name.substr(begin, end - begin);
-    const bool number = !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    const bool number =
+        !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
     parts.emplace_back(std::move(part), number);
     begin = end + 1;
   }
@@ -54,8 +55,10 @@ std::string pattern_of(const std::string& name, int open) {
 
 }  // namespace
 
-// A pattern with open numbers is good where every module that it matches has one scheme: first all numbers are open, then the right one (experts of a layer).
-std::vector<std::string> target_patterns(std::span<const LinearModule> modules, const SchemeMap& schemes, const LinearScheme& scheme) {
+// A pattern with open numbers is good where every module that it matches has one scheme: first all numbers are open,
+// then the right one (experts of a layer).
+std::vector<std::string> target_patterns(std::span<const LinearModule> modules, const SchemeMap& schemes,
+                                         const LinearScheme& scheme) {
   std::map<std::string, std::set<std::string_view>> seen;  // schemes under a pattern
   for (const LinearModule& module : modules)
     for (const int open : {2, 1}) seen[pattern_of(module.name, open)].insert(name_of(scheme_of(schemes, module.name)));
@@ -71,10 +74,12 @@ std::vector<std::string> target_patterns(std::span<const LinearModule> modules, 
 }
 
 bool is_written_packed(const LinearModule& module, const SchemeMap& schemes) {
-  return module.expert >= 0 && module.columns % 4 == 0 && scheme_of(schemes, module.name).weight == LinearScheme::Weight::int8;
+  return module.expert >= 0 && module.columns % 4 == 0 &&
+         scheme_of(schemes, module.name).weight == LinearScheme::Weight::int8;
 }
 
-JsonValue compressed_tensors_config(std::span<const LinearModule> modules, const SchemeMap& schemes, bool pack_experts) {
+JsonValue compressed_tensors_config(std::span<const LinearModule> modules, const SchemeMap& schemes,
+                                    bool pack_experts) {
   struct Group {
     LinearScheme scheme;
     bool packed;
@@ -104,7 +109,8 @@ JsonValue compressed_tensors_config(std::span<const LinearModule> modules, const
     const char* format = format_of(used[i].scheme, used[i].packed);
     formats.insert(format);
     groups[fmt::format("group_{}", i)] = {
-        {"targets", used.size() == 1 ? std::vector<std::string>{"Linear"} : target_patterns(modules, used[i].members, used[i].scheme)},
+        {"targets", used.size() == 1 ? std::vector<std::string>{"Linear"}
+                                     : target_patterns(modules, used[i].members, used[i].scheme)},
         {"weights", arguments(used[i].scheme, "channel", false, "mse")},
         {"input_activations", input_arguments(used[i].scheme)},
         {"output_activations", nullptr},

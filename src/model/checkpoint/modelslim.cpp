@@ -10,7 +10,8 @@ namespace cermet {
 namespace {
 
 /// Entries that are not tensors and change nothing.
-constexpr std::string_view informative_entries[] = {"model_quant_type", "version", "group_size", "metadata", "optional"};
+constexpr std::string_view informative_entries[] = {"model_quant_type", "version", "group_size", "metadata",
+                                                    "optional"};
 
 struct Kind {
   std::string_view name;
@@ -38,16 +39,21 @@ Quantization read_modelslim(Json root, const ModelConfig& config) {
   const std::unordered_set<std::string> linear(list.begin(), list.end());
   for (Json entry : root.as_object()) {
     const std::string_view name = entry.key();
-    if (std::ranges::find(informative_entries, name) != std::ranges::end(informative_entries) || entry.is(JsonKind::null)) continue;
-    if (name.find('.') == std::string_view::npos) entry.unexpected("no entry of this name, or null", Status::unsupported);
+    if (std::ranges::find(informative_entries, name) != std::ranges::end(informative_entries) ||
+        entry.is(JsonKind::null))
+      continue;
+    if (name.find('.') == std::string_view::npos)
+      entry.unexpected("no entry of this name, or null", Status::unsupported);
     const LinearScheme scheme = parse_kind(entry);
     if (!name.ends_with(".weight")) continue;  // the tensors beside a weight carry its kind
     const std::string module(name.substr(0, name.size() - std::string_view(".weight").size()));
     if (linear.contains(module)) quantization.modules[module] = scheme;
-    else if (scheme != LinearScheme{}) entry.unexpected("FLOAT, because it is no linear module of this model", Status::unsupported);
+    else if (scheme != LinearScheme{})
+      entry.unexpected("FLOAT, because it is no linear module of this model", Status::unsupported);
   }
   for (const std::string& module : list)
-    if (!quantization.modules.contains(module)) root.refuse(fmt::format("expected an entry \"{}.weight\", found none", module));
+    if (!quantization.modules.contains(module))
+      root.refuse(fmt::format("expected an entry \"{}.weight\", found none", module));
   return quantization;
 }
 
@@ -55,8 +61,10 @@ void require_modelslim_schemes(std::span<const LinearModule> modules, const Sche
   for (const LinearModule& module : modules) {
     const LinearScheme scheme = scheme_of(schemes, module.name);
     if (scheme != LinearScheme{} && scheme.weight != LinearScheme::Weight::int8)
-      fail(Status::unsupported, "{}: expected 16bit, w8a16, w8a8_static or w8a8_dynamic, which the ModelSlim descriptor can express, found {}", module.name,
-           name_of(scheme));
+      fail(Status::unsupported,
+           "{}: expected 16bit, w8a16, w8a8_static or w8a8_dynamic, which the ModelSlim descriptor can express, found "
+           "{}",
+           module.name, name_of(scheme));
   }
 }
 
@@ -67,7 +75,9 @@ JsonValue modelslim_description(const std::vector<OutputTensor>& tensors, const 
     const std::string& name = tensor.spec.name;
     const LinearScheme scheme = scheme_of(schemes, name.substr(0, name.rfind('.')));
     const std::string_view kind = name.ends_with(".bias") ? "FLOAT" : kind_name(scheme);
-    if (scheme.input == LinearScheme::Input::fixed || (scheme.input == LinearScheme::Input::dynamic && whole == "W8A16")) whole = kind_name(scheme);
+    if (scheme.input == LinearScheme::Input::fixed ||
+        (scheme.input == LinearScheme::Input::dynamic && whole == "W8A16"))
+      whole = kind_name(scheme);
     description[name] = kind;
   }
   description["model_quant_type"] = whole;

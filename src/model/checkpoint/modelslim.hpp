@@ -1,5 +1,5 @@
-// The Ascend ModelSlim descriptor: `quant_model_description.json`, which gives every tensor's kind: FLOAT, W8A8 (static), W8A8_DYNAMIC or W8A16.
-// docs/formats.md has the details.
+// The Ascend ModelSlim descriptor: `quant_model_description.json`, which gives every tensor's kind: FLOAT, W8A8
+// (static), W8A8_DYNAMIC or W8A16. docs/formats.md has the details.
 #pragma once
 
 #include <span>

@@ -58,15 +58,18 @@ std::int64_t elements_of(const TensorSpec& spec) {
 std::vector<double> values_of(const OutputTensor& tensor) {
   const std::vector<std::byte> bytes = bytes_of(tensor);
   std::vector<double> values(static_cast<std::size_t>(elements_of(tensor.spec)));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = format::load_element(bytes.data(), tensor.spec.dtype, static_cast<std::int64_t>(i));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = format::load_element(bytes.data(), tensor.spec.dtype, static_cast<std::int64_t>(i));
   return values;
 }
 
 OutputTensor made(std::string name, DType dtype, std::vector<std::int64_t> shape, const std::vector<double>& values) {
-  OutputTensor tensor{.spec = {std::move(name), dtype, std::move(shape)}, .file = nullptr, .stored = nullptr, .bytes = {}};
+  OutputTensor tensor{
+      .spec = {std::move(name), dtype, std::move(shape)}, .file = nullptr, .stored = nullptr, .bytes = {}};
   CERMET_ASSERT(elements_of(tensor.spec) == static_cast<std::int64_t>(values.size()));
   tensor.bytes.resize(values.size() * size_of(dtype));
-  for (std::size_t i = 0; i < values.size(); ++i) format::store_element(tensor.bytes.data(), dtype, static_cast<std::int64_t>(i), values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    format::store_element(tensor.bytes.data(), dtype, static_cast<std::int64_t>(i), values[i]);
   return tensor;
 }
 
@@ -96,8 +99,10 @@ std::vector<double> deq_scales_of(const OutputTensor& tensor) {
   return values;
 }
 
-/// What weight scales a product came from: in `dtype` where all of these give the product again, in float32 where only those do; nothing where neither does.
-std::optional<std::pair<DType, std::vector<double>>> recovered_scales(const std::vector<double>& products, double input_scale, DType dtype) {
+/// What weight scales a product came from: in `dtype` where all of these give the product again, in float32 where only
+/// those do; nothing where neither does.
+std::optional<std::pair<DType, std::vector<double>>> recovered_scales(const std::vector<double>& products,
+                                                                      double input_scale, DType dtype) {
   for (const DType candidate : {dtype, DType::f32}) {
     std::vector<double> scales;
     bool good = true;
@@ -118,7 +123,8 @@ void not_exact(const std::string& name, std::string_view what, std::vector<std::
 }
 
 /// The tensors of a module with a static input scale; the others stay in place.
-void add_fixed(const std::string& module, Table& table, std::vector<OutputTensor>& out, std::vector<std::string>* rounded) {
+void add_fixed(const std::string& module, Table& table, std::vector<OutputTensor>& out,
+               std::vector<std::string>* rounded) {
   const OutputTensor &input = table.at(module + ".input_scale"), &weight = table.at(module + ".weight_scale");
   const DType dtype = weight.spec.dtype;
   const double input_scale = values_of(input).at(0);
@@ -127,7 +133,8 @@ void add_fixed(const std::string& module, Table& table, std::vector<OutputTensor
   for (const double scale : scales) products.push_back(static_cast<float>(scale * input_scale));
   const auto back = recovered_scales(products, input_scale, dtype);
   if (!back || back->first != dtype || back->second != scales)
-    not_exact(module + ".weight_scale", "expected scales that their product with input_scale in float32 gives back, found others", rounded);
+    not_exact(module + ".weight_scale",
+              "expected scales that their product with input_scale in float32 gives back, found others", rounded);
   const auto rows = static_cast<std::int64_t>(scales.size());
   std::vector<double> bias(scales.size());
   if (const OutputTensor* real = table.find(module + ".bias")) {
@@ -136,10 +143,12 @@ void add_fixed(const std::string& module, Table& table, std::vector<OutputTensor
     for (std::size_t i = 0; i < bias.size(); ++i) {
       bias[i] = std::nearbyint(values.at(i) / products[i]);
       if (!(std::abs(bias[i]) <= std::numeric_limits<std::int32_t>::max()))
-        fail(Status::unsupported, "{}.bias: expected a multiple of deq_scale that fits 32 bits, found {}", module, values[i]);
+        fail(Status::unsupported, "{}.bias: expected a multiple of deq_scale that fits 32 bits, found {}", module,
+             values[i]);
       exact &= bias[i] * products[i] == values[i];
     }
-    if (!exact) not_exact(module + ".bias", "expected multiples of deq_scale, as quant_bias holds, found others", rounded);
+    if (!exact)
+      not_exact(module + ".bias", "expected multiples of deq_scale, as quant_bias holds, found others", rounded);
     table.used(module + ".bias");
   }
   table.used(module + ".weight_scale");
@@ -151,7 +160,8 @@ void add_fixed(const std::string& module, Table& table, std::vector<OutputTensor
 void require_zero(const OutputTensor* offsets) {
   if (!offsets) return;
   for (const double value : values_of(*offsets))
-    if (value != 0) fail(Status::unsupported, "{}: expected 0 (symmetric quantization), found {}", offsets->spec.name, value);
+    if (value != 0)
+      fail(Status::unsupported, "{}: expected 0 (symmetric quantization), found {}", offsets->spec.name, value);
 }
 
 /// The inverse of add_fixed.
@@ -160,7 +170,9 @@ void restore_fixed(const std::string& module, Table& table, std::vector<OutputTe
   require_zero(table.find(module + ".input_offset"));
   const std::vector<double> products = deq_scales_of(deq);
   const auto scales = recovered_scales(products, values_of(input).at(0), dtype);
-  if (!scales) fail(Status::unsupported, "{}: expected products of input_scale and a {} or f32 weight_scale, found others", deq.spec.name, name_of(dtype));
+  if (!scales)
+    fail(Status::unsupported, "{}: expected products of input_scale and a {} or f32 weight_scale, found others",
+         deq.spec.name, name_of(dtype));
   const auto rows = static_cast<std::int64_t>(products.size());
   std::vector<double> bias = values_of(table.at(module + ".quant_bias"));
   bool any = false;
@@ -170,16 +182,20 @@ void restore_fixed(const std::string& module, Table& table, std::vector<OutputTe
   }
   out.push_back(made(module + ".weight_scale", scales->first, {rows, 1}, scales->second));
   if (any) {
-    if (table.find(module + ".bias")) fail(Status::unsupported, "{}: expected a bias or a quant_bias, found both", module);
+    if (table.find(module + ".bias"))
+      fail(Status::unsupported, "{}: expected a bias or a quant_bias, found both", module);
     if (!holds(dtype, bias) && !holds(DType::f32, bias))
-      fail(Status::unsupported, "{}.quant_bias: expected multiples of deq_scale that {} or f32 holds, found others", module, name_of(dtype));
+      fail(Status::unsupported, "{}.quant_bias: expected multiples of deq_scale that {} or f32 holds, found others",
+           module, name_of(dtype));
     out.push_back(made(module + ".bias", holds(dtype, bias) ? dtype : DType::f32, {rows}, bias));
   }
-  for (const char* gone : {".input_offset", ".deq_scale", ".quant_bias", ".weight_scale", ".weight_offset"}) table.used(module + gone);
+  for (const char* gone : {".input_offset", ".deq_scale", ".quant_bias", ".weight_scale", ".weight_offset"})
+    table.used(module + gone);
 }
 
 /// The tensors in their order, each module's new ones after its weight, without those that were used up.
-std::vector<OutputTensor> merged(Table& table, std::unordered_map<std::string, std::vector<OutputTensor>> after_weight) {
+std::vector<OutputTensor> merged(Table& table,
+                                 std::unordered_map<std::string, std::vector<OutputTensor>> after_weight) {
   std::vector<OutputTensor> out;
   for (const OutputTensor& tensor : table.all()) {
     if (!table.is_used(tensor.spec.name)) out.push_back(tensor);
@@ -191,8 +207,8 @@ std::vector<OutputTensor> merged(Table& table, std::unordered_map<std::string, s
 
 }  // namespace
 
-std::vector<OutputTensor> to_modelslim(const std::vector<OutputTensor>& tensors, std::span<const LinearModule> modules, const SchemeMap& schemes,
-                                       std::vector<std::string>* rounded) {
+std::vector<OutputTensor> to_modelslim(const std::vector<OutputTensor>& tensors, std::span<const LinearModule> modules,
+                                       const SchemeMap& schemes, std::vector<std::string>* rounded) {
   require_modelslim_schemes(modules, schemes);
   Table table(tensors);
   std::unordered_map<std::string, std::vector<OutputTensor>> added;
@@ -204,14 +220,15 @@ std::vector<OutputTensor> to_modelslim(const std::vector<OutputTensor>& tensors,
       add_fixed(module.name, table, out, rounded);
     } else {
       const TensorSpec& scale = table.at(module.name + ".weight_scale").spec;
-      out.push_back(made(module.name + ".weight_offset", scale.dtype, scale.shape, std::vector<double>(static_cast<std::size_t>(elements_of(scale)))));
+      out.push_back(made(module.name + ".weight_offset", scale.dtype, scale.shape,
+                         std::vector<double>(static_cast<std::size_t>(elements_of(scale)))));
     }
   }
   return merged(table, std::move(added));
 }
 
-std::vector<OutputTensor> from_modelslim(const std::vector<OutputTensor>& tensors, std::span<const LinearModule> modules, const SchemeMap& schemes,
-                                         DType dtype) {
+std::vector<OutputTensor> from_modelslim(const std::vector<OutputTensor>& tensors,
+                                         std::span<const LinearModule> modules, const SchemeMap& schemes, DType dtype) {
   Table table(tensors);
   std::unordered_map<std::string, std::vector<OutputTensor>> added;
   for (const LinearModule& module : modules) {

@@ -24,12 +24,14 @@ std::optional<std::size_t> ModuleTargets::find(const std::vector<std::string>& n
     if (const auto named = names_.find(name); named != names_.end()) return named->second;
   for (const auto& [expression, value] : expressions_)
     for (const std::string& name : names)
-      if (const std::optional<Regex::Match> match = expression.find(name, 0, memory); match && match->begin == 0) return value;
+      if (const std::optional<Regex::Match> match = expression.find(name, 0, memory); match && match->begin == 0)
+        return value;
   return class_;
 }
 
 void ModuleTargets::add_expression(Json field, std::string_view text, std::size_t value) {
-  if (expressions_.size() == max_expressions) field.refuse(fmt::format("expected at most {} expressions, found more", max_expressions), Status::unsupported);
+  if (expressions_.size() == max_expressions)
+    field.refuse(fmt::format("expected at most {} expressions, found more", max_expressions), Status::unsupported);
   try {
     expressions_.emplace_back(Regex::python(text), value);
   } catch (const Error& error) {

@@ -12,7 +12,8 @@
 namespace cermet {
 namespace {
 
-constexpr JsonLimits quantization_limits{.max_bytes = std::size_t{256} << 20, .max_values = std::size_t{8} << 20, .max_depth = 32};
+constexpr JsonLimits quantization_limits{
+    .max_bytes = std::size_t{256} << 20, .max_values = std::size_t{8} << 20, .max_depth = 32};
 
 /// Calls add(module) for the projections of attention, feed-forward parts and experts, and with `routers` for routers.
 void visit_layers(const ModelConfig& config, bool routers, const std::function<void(std::string)>& add) {
@@ -22,7 +23,8 @@ void visit_layers(const ModelConfig& config, bool routers, const std::function<v
     add(std::move(names.down));
   };
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"}) add(fmt::format("model.layers.{}.self_attn.{}", layer, name));
+    for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"})
+      add(fmt::format("model.layers.{}.self_attn.{}", layer, name));
     if (!config.sparse[static_cast<std::size_t>(layer)]) {
       add_feed_forward(dense_names(config, layer));
       continue;
@@ -47,7 +49,8 @@ Quantization quantize_projections(const ModelConfig& config, const LinearScheme&
   return quantization;
 }
 
-void as_stored(Quantization& quantization, const ModelConfig& config, const std::function<const StoredTensor*(const std::string&)>& find) {
+void as_stored(Quantization& quantization, const ModelConfig& config,
+               const std::function<const StoredTensor*(const std::string&)>& find) {
   if (quantization.format != Quantization::Format::compressed_tensors) return;
   for (const LinearModule& module : linear_modules(config)) {
     const auto quantized = quantization.modules.find(module.name);
@@ -56,7 +59,8 @@ void as_stored(Quantization& quantization, const ModelConfig& config, const std:
     if (weight == nullptr) continue;
     quantization.packed.erase(module.name);
     if (!stored_reals.contains(weight->dtype)) continue;
-    const bool may_be_none = module.role == LinearModule::Role::router || module.role == LinearModule::Role::head || module.expert >= 0;
+    const bool may_be_none =
+        module.role == LinearModule::Role::router || module.role == LinearModule::Role::head || module.expert >= 0;
     if (scale != nullptr) quantization.dense.insert(module.name);
     else if (may_be_none) quantization.modules.erase(quantized);
   }

@@ -36,7 +36,8 @@ struct Quantization {
   double range = 127;
   /// Modules whose int8 weights are packed four to an int32, "X.weight_packed" [N, K / 4], each as q + 128.
   std::unordered_set<std::string> packed = {};
-  /// Modules whose weights are stored as real numbers beside their scales, as models that are not compressed have them: rounded while they load.
+  /// Modules whose weights are stored as real numbers beside their scales, as models that are not compressed have them:
+  /// rounded while they load.
   std::unordered_set<std::string> dense = {};
   /// Offsets (zero points) of static inputs that have one, by module: q = x / scale + offset. As the checkpoint states
   /// them; filled by checked_quantization().
@@ -55,15 +56,19 @@ Quantization quantize_projections(const ModelConfig& config, const LinearScheme&
 /// Every linear module of a checkpoint: projections, routers and, where it is stored, the head.
 std::vector<std::string> linear_module_names(const ModelConfig& config);
 
-/// What a checkpoint's folder says: quant_model_description.json, or config.json's quantization_config; nothing where there is neither. Reads no
-/// tensor. Throws Error naming file and field where it breaks its format or asks for something that is not supported.
+/// What a checkpoint's folder says: quant_model_description.json, or config.json's quantization_config; nothing where
+/// there is neither. Reads no tensor. Throws Error naming file and field where it breaks its format or asks for
+/// something that is not supported.
 Quantization read_quantization(const std::filesystem::path& folder, const ModelConfig& config);
 
-/// Takes what is stored for what the descriptor leaves open: weights that are packed, or not rounded yet; routers, heads and experts that its targets name,
-/// though they have no scales, are unquantized, because they are no linear modules where it was written. `find` gives a tensor or null.
-void as_stored(Quantization& quantization, const ModelConfig& config, const std::function<const StoredTensor*(const std::string&)>& find);
+/// Takes what is stored for what the descriptor leaves open: weights that are packed, or not rounded yet; routers,
+/// heads and experts that its targets name, though they have no scales, are unquantized, because they are no linear
+/// modules where it was written. `find` gives a tensor or null.
+void as_stored(Quantization& quantization, const ModelConfig& config,
+               const std::function<const StoredTensor*(const std::string&)>& find);
 
-/// Every tensor the architecture needs when its modules are quantized so, in the order in which a forward pass meets them.
+/// Every tensor the architecture needs when its modules are quantized so, in the order in which a forward pass meets
+/// them.
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config, const Quantization& quantization);
 
 }  // namespace cermet

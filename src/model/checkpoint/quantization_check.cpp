@@ -12,7 +12,8 @@
 namespace cermet {
 namespace {
 
-constexpr std::int64_t check_piece_bytes = 1 << 16;  // a file may be sparse, so that a tensor's size says nothing about memory
+constexpr std::int64_t check_piece_bytes =
+    1 << 16;  // a file may be sparse, so that a tensor's size says nothing about memory
 
 /// Calls visit(value) for every element, reading in pieces.
 template <class Visit>
@@ -25,7 +26,9 @@ void for_values(const Checkpoint& checkpoint, const StoredTensor& tensor, Visit 
     checkpoint.read(tensor, at, std::span(piece).first(static_cast<std::size_t>(bytes)));
     for (std::int64_t i = 0; i < bytes / element; ++i) {
       const double value = format::load_element(piece.data(), tensor.dtype, i);
-      visit(packed_scale ? static_cast<double>(format::float_from_bits(static_cast<std::uint32_t>(static_cast<std::int64_t>(value)))) : value);
+      visit(packed_scale ? static_cast<double>(
+                               format::float_from_bits(static_cast<std::uint32_t>(static_cast<std::int64_t>(value))))
+                         : value);
     }
   }
 }
@@ -37,15 +40,17 @@ std::vector<double> values_of(const Checkpoint& checkpoint, const StoredTensor& 
   return values;
 }
 
-[[noreturn]] void bad_value(const Checkpoint& checkpoint, const StoredTensor& tensor, std::string_view expected, double found) {
-  fail(Status::invalid_file, "{}: {}: expected {}, found {}", checkpoint.file_of(tensor).path().string(), quote(tensor.name), expected, found);
+[[noreturn]] void bad_value(const Checkpoint& checkpoint, const StoredTensor& tensor, std::string_view expected,
+                            double found) {
+  fail(Status::invalid_file, "{}: {}: expected {}, found {}", checkpoint.file_of(tensor).path().string(),
+       quote(tensor.name), expected, found);
 }
 
 void expect_zeros(const Checkpoint& checkpoint, const StoredTensor& tensor) {
   for_values(checkpoint, tensor, [&](double value) {
     if (value != 0)
-      fail(Status::unsupported, "{}: {}: expected zeros, because quantization is symmetric here, found {}", checkpoint.file_of(tensor).path().string(),
-           quote(tensor.name), value);
+      fail(Status::unsupported, "{}: {}: expected zeros, because quantization is symmetric here, found {}",
+           checkpoint.file_of(tensor).path().string(), quote(tensor.name), value);
   });
 }
 
@@ -53,25 +58,27 @@ void expect_zeros(const Checkpoint& checkpoint, const StoredTensor& tensor) {
 std::unordered_map<std::string, std::int64_t> weight_rows(const ModelConfig& config) {
   std::unordered_map<std::string, std::int64_t> rows;
   for (const ExpectedTensor& expected : expected_tensors(config))
-    if (expected.name.ends_with(".weight")) rows.emplace(expected.name.substr(0, expected.name.rfind('.')), expected.shape[0]);
+    if (expected.name.ends_with(".weight"))
+      rows.emplace(expected.name.substr(0, expected.name.rfind('.')), expected.shape[0]);
   return rows;
 }
 
-/// Tensors that other tools add where a model is not what its configuration says: harmless only as zeros. Those of modules that the model does not have
-/// change nothing.
+/// Tensors that other tools add where a model is not what its configuration says: harmless only as zeros. Those of
+/// modules that the model does not have change nothing.
 void check_extra_tensors(const Checkpoint& checkpoint) {
   const std::unordered_map<std::string, std::int64_t> rows = weight_rows(checkpoint.config());
   for (const StoredTensor& tensor : checkpoint.tensors()) {
     if (tensor.name.ends_with(".weight_g_idx"))
-      fail(Status::unsupported, "{}: {}: expected no such tensor", checkpoint.file_of(tensor).path().string(), quote(tensor.name));
+      fail(Status::unsupported, "{}: {}: expected no such tensor", checkpoint.file_of(tensor).path().string(),
+           quote(tensor.name));
     const bool of_input = tensor.name.ends_with(".input_zero_point");
     if (!of_input && !tensor.name.ends_with(".weight_zero_point") && !tensor.name.ends_with("norm.bias")) continue;
     const auto module = rows.find(tensor.name.substr(0, tensor.name.rfind('.')));
     if (module == rows.end()) continue;
     const std::int64_t most = of_input ? 1 : module->second;
     if (tensor.elements() > most)
-      fail(Status::invalid_file, "{}: {}: expected at most {} elements, found shape {}", checkpoint.file_of(tensor).path().string(), quote(tensor.name), most,
-           shape_to_string(tensor.shape));
+      fail(Status::invalid_file, "{}: {}: expected at most {} elements, found shape {}",
+           checkpoint.file_of(tensor).path().string(), quote(tensor.name), most, shape_to_string(tensor.shape));
     expect_zeros(checkpoint, tensor);
   }
 }
@@ -80,11 +87,14 @@ void check_extra_tensors(const Checkpoint& checkpoint) {
 void check_packed_shapes(const Checkpoint& checkpoint, const Quantization& quantization) {
   if (quantization.packed.empty()) return;
   for (const ExpectedTensor& expected : expected_tensors(checkpoint.config())) {
-    if (!expected.name.ends_with(".weight") || !quantization.packed.contains(expected.name.substr(0, expected.name.rfind('.')))) continue;
+    if (!expected.name.ends_with(".weight") ||
+        !quantization.packed.contains(expected.name.substr(0, expected.name.rfind('.'))))
+      continue;
     const StoredTensor& tensor = *checkpoint.find(expected.name + "_shape");
     const std::vector<double> found = values_of(checkpoint, tensor);
     for (std::size_t i = 0; i < found.size(); ++i)
-      if (found[i] != static_cast<double>(expected.shape[i])) bad_value(checkpoint, tensor, shape_to_string(expected.shape), found[i]);
+      if (found[i] != static_cast<double>(expected.shape[i]))
+        bad_value(checkpoint, tensor, shape_to_string(expected.shape), found[i]);
   }
 }
 
@@ -95,7 +105,9 @@ struct StaticInput {
 };
 
 StaticInput input_of(const Checkpoint& checkpoint, const std::string& module, bool has_offset) {
-  const auto one = [&](const char* kind) { return values_of(checkpoint, *checkpoint.find(fmt::format("{}.{}", module, kind))).front(); };
+  const auto one = [&](const char* kind) {
+    return values_of(checkpoint, *checkpoint.find(fmt::format("{}.{}", module, kind))).front();
+  };
   return {one("input_scale"), has_offset ? one("input_offset") : 0};
 }
 
@@ -135,8 +147,9 @@ void read_inputs(const Checkpoint& checkpoint, Quantization& quantization) {
       const StaticInput input = input_of(checkpoint, module, has_offset);
       if (!first) first = input;
       if (*first != input)
-        fail(Status::unsupported, "{}: {}: expected the input scale of {}, because both take the same input: {}, found {}", checkpoint.folder().string(),
-             module, group.front(), first->scale, input.scale);
+        fail(Status::unsupported,
+             "{}: {}: expected the input scale of {}, because both take the same input: {}, found {}",
+             checkpoint.folder().string(), module, group.front(), first->scale, input.scale);
       if (input.offset != 0) quantization.input_offsets[module] = static_cast<float>(input.offset);
     }
   }
@@ -153,7 +166,8 @@ Quantization checked_quantization(const Checkpoint& checkpoint) {
     if (tensor.name.ends_with(".weight_offset")) expect_zeros(checkpoint, tensor);
     if (tensor.name.ends_with("_scale"))
       for_values(checkpoint, tensor, [&](double scale) {
-        // A row of zeros may have a scale of 0; so may one that is too small for the scale's type, which is then zeros for every reader.
+        // A row of zeros may have a scale of 0; so may one that is too small for the scale's type, which is then zeros
+        // for every reader.
         const bool may_be_zero = tensor.name.ends_with(".weight_scale");
         if (!std::isfinite(scale) || scale < 0 || (scale == 0 && !may_be_zero))
           bad_value(checkpoint, tensor, may_be_zero ? "finite scales of at least 0" : "finite scales above 0", scale);

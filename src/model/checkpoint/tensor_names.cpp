@@ -16,7 +16,8 @@ namespace {
 constexpr std::string_view layers_prefix = "model.layers.";
 
 /// Both spellings of a mixture: that of transformers 5, and Mixtral's own.
-constexpr std::array<ExpertModules, 2> spellings{{{}, {.block = "block_sparse_moe", .gate = "w1", .up = "w3", .down = "w2"}}};
+constexpr std::array<ExpertModules, 2> spellings{
+    {{}, {.block = "block_sparse_moe", .gate = "w1", .up = "w3", .down = "w2"}}};
 
 bool is_called(std::string_view name, std::string_view last) {
   return name.ends_with(last) && (name.size() == last.size() || name[name.size() - last.size() - 1] == '.');
@@ -36,7 +37,8 @@ std::optional<std::string> prefix_of(const std::vector<PlacedTensor>& tensors, s
 
 void unwrap(std::vector<PlacedTensor>& tensors) {
   constexpr std::string_view head = "lm_head.weight";
-  const std::optional<std::string> model = prefix_of(tensors, "layers.0.input_layernorm.weight"), top = prefix_of(tensors, head);
+  const std::optional<std::string> model = prefix_of(tensors, "layers.0.input_layernorm.weight"),
+                                   top = prefix_of(tensors, head);
   for (PlacedTensor& placed : tensors) {
     std::string& name = placed.tensor.name;
     if (top && name.starts_with(*top + "lm_head.")) name.erase(0, top->size());
@@ -57,7 +59,8 @@ std::optional<InMixture> in_mixture(std::string_view name) {
     const std::string_view rest = name.substr(dot + 1);
     if (!rest.starts_with(spelling.block) || !rest.substr(spelling.block.size()).starts_with('.')) continue;
     const std::string_view below = rest.substr(spelling.block.size() + 1);
-    if (below.starts_with("experts.") || below.starts_with("gate.") || below == "gate") return InMixture{name.substr(0, dot + 1), below};
+    if (below.starts_with("experts.") || below.starts_with("gate.") || below == "gate")
+      return InMixture{name.substr(0, dot + 1), below};
   }
   return std::nullopt;
 }
@@ -80,14 +83,17 @@ std::string spelled(const std::string& name, const ExpertModules& as) {
 
 std::int64_t layer_of(std::string_view name) {
   std::int64_t layer = -1;
-  if (name.starts_with(layers_prefix)) std::from_chars(name.data() + layers_prefix.size(), name.data() + name.size(), layer);
+  if (name.starts_with(layers_prefix))
+    std::from_chars(name.data() + layers_prefix.size(), name.data() + name.size(), layer);
   return layer;
 }
 
 /// Rows [first, first + rows) of a stack seen as rows of `columns`.
-PlacedTensor slice_of(const PlacedTensor& stack, std::string name, std::int64_t first, std::int64_t rows, std::int64_t columns) {
+PlacedTensor slice_of(const PlacedTensor& stack, std::string name, std::int64_t first, std::int64_t rows,
+                      std::int64_t columns) {
   const std::int64_t row_bytes = columns * static_cast<std::int64_t>(size_of(stack.tensor.dtype));
-  PlacedTensor slice{{std::move(name), stack.tensor.dtype, {rows, columns}, stack.tensor.begin + first * row_bytes, 0}, stack.file};
+  PlacedTensor slice{{std::move(name), stack.tensor.dtype, {rows, columns}, stack.tensor.begin + first * row_bytes, 0},
+                     stack.file};
   slice.tensor.end = slice.tensor.begin + rows * row_bytes;
   return slice;
 }
@@ -101,9 +107,11 @@ void cut_stacks(const ModelConfig& config, std::vector<PlacedTensor>& tensors) {
     const bool down = name.ends_with(".experts.down_proj") || name.ends_with(".experts.down_proj.weight");
     const std::int64_t layer = layer_of(name), inner = config.expert_intermediate_size, hidden = config.hidden_size;
     if ((!both && !down) || layer < 0 || layer >= config.layers || !in_mixture(name)) return false;
-    const std::vector<std::int64_t> shape = both ? std::vector{config.experts, 2 * inner, hidden} : std::vector{config.experts, hidden, inner};
+    const std::vector<std::int64_t> shape =
+        both ? std::vector{config.experts, 2 * inner, hidden} : std::vector{config.experts, hidden, inner};
     if (stack.tensor.shape != shape)
-      fail(Status::invalid_file, "{}: expected shape {}, found {}", quote(name), shape_to_string(shape), shape_to_string(stack.tensor.shape));
+      fail(Status::invalid_file, "{}: expected shape {}, found {}", quote(name), shape_to_string(shape),
+           shape_to_string(stack.tensor.shape));
     for (std::int64_t expert = 0; expert < config.experts; ++expert) {
       const FeedForwardNames names = expert_names(config, layer, expert);
       if (down) {
@@ -123,7 +131,8 @@ void share_head(std::vector<PlacedTensor>& tensors) {
   const auto named = [&](std::string_view name) {
     return std::ranges::find(tensors, name, [](const PlacedTensor& t) -> const std::string& { return t.tensor.name; });
   };
-  if (const auto head = named("lm_head.weight"); head != tensors.end() && named(embeddings) == tensors.end()) head->tensor.name = embeddings;
+  if (const auto head = named("lm_head.weight"); head != tensors.end() && named(embeddings) == tensors.end())
+    head->tensor.name = embeddings;
 }
 
 }  // namespace

@@ -8,8 +8,10 @@
 namespace cermet {
 
 enum class ExpertExchange : std::uint8_t {
-  rows,    ///< each row goes to the ranks of its experts alone, as many as there are: counts are read on the host. The CPU's way
-  gather,  ///< every rank gets all ranks' rows, as many of each, and computes those of its experts: nothing is read on the host. The way of GPUs
+  rows,    ///< each row goes to the ranks of its experts alone, as many as there are: counts are read on the host. The
+           ///< CPU's way
+  gather,  ///< every rank gets all ranks' rows, as many of each, and computes those of its experts: nothing is read on
+           ///< the host. The way of GPUs
 };
 
 /// "rows" or "gather"; nothing for "". Throws Error naming `option` otherwise.

@@ -20,9 +20,12 @@ TensorPart padded(int axis, std::int64_t first, std::int64_t count, std::int64_t
   return part;
 }
 
-TensorPart share_of(int axis, std::int64_t size, std::int64_t count, std::int64_t rank) { return padded(axis, rank * count, count, size); }
+TensorPart share_of(int axis, std::int64_t size, std::int64_t count, std::int64_t rank) {
+  return padded(axis, rank * count, count, size);
+}
 
-/// Heads of keys that a rank's heads of queries read: `kv_heads` of the rank's configuration, each for as many of its heads.
+/// Heads of keys that a rank's heads of queries read: `kv_heads` of the rank's configuration, each for as many of its
+/// heads.
 TensorPart key_part(const ModelConfig& whole, ModelShard shard) {
   const ModelConfig own = config_of(whole, shard);
   const std::int64_t group = whole.heads / whole.kv_heads, own_group = own.heads / own.kv_heads;
@@ -45,15 +48,19 @@ std::int64_t TensorPart::count() const {
 std::unordered_map<std::string, TensorPart> module_parts(const ModelConfig& whole, ModelShard shard) {
   const ModelConfig own = config_of(whole, shard);
   const TensorPart vocabulary = share_of(0, whole.vocab_size, vocabulary_part(whole, shard), shard.rank);
-  const TensorPart query = share_of(0, whole.heads * whole.head_dim, own.heads * own.head_dim, shard.rank), key = key_part(whole, shard);
+  const TensorPart query = share_of(0, whole.heads * whole.head_dim, own.heads * own.head_dim, shard.rank),
+                   key = key_part(whole, shard);
   std::unordered_map<std::string, TensorPart> parts{{"model.embed_tokens", vocabulary}};
   for (const LinearModule& module : linear_modules(whole)) {
     const bool dense = module.expert < 0;
-    const std::int64_t inner = dense ? own.intermediate_size : own.expert_intermediate_size, rank = dense ? shard.rank : shard.rank_of_expert();
+    const std::int64_t inner = dense ? own.intermediate_size : own.expert_intermediate_size,
+                       rank = dense ? shard.rank : shard.rank_of_expert();
     switch (module.role) {
       case Role::qkv: parts.emplace(module.name, module.name.ends_with("q_proj") ? query : key); break;
       case Role::gate_up: parts.emplace(module.name, share_of(0, module.rows, inner, rank)); break;
-      case Role::o: parts.emplace(module.name, share_of(1, module.columns, own.heads * own.head_dim, shard.rank)); break;
+      case Role::o:
+        parts.emplace(module.name, share_of(1, module.columns, own.heads * own.head_dim, shard.rank));
+        break;
       case Role::down: parts.emplace(module.name, share_of(1, module.columns, inner, rank)); break;
       case Role::head: parts.emplace(module.name, vocabulary); break;
       case Role::router: break;

@@ -12,7 +12,8 @@ namespace {
 
 using Kind = RankCommand::Kind;
 
-/// Of a part of the batch: how many tokens, and below that in the same word the length of its text, so that a command fits one message.
+/// Of a part of the batch: how many tokens, and below that in the same word the length of its text, so that a command
+/// fits one message.
 std::int64_t word_of(const SequenceTokens& part) { return std::ssize(part.tokens) << 32 | part.length; }
 std::size_t tokens_of(std::int64_t word) { return static_cast<std::size_t>(word >> 32); }
 std::int64_t length_of(std::int64_t word) { return word & 0xFFFFFFFF; }
@@ -38,7 +39,8 @@ void follow_forward(Engine& engine, std::span<const std::int64_t> words, Kind ki
   for (std::size_t i = 0; i + 1 < words.size(); i += 2) most = std::max(most, tokens_of(words[i + 1]));
   const std::vector<std::int32_t> ids(most);
   for (std::size_t i = 0; i + 1 < words.size(); i += 2)
-    batch.push_back({static_cast<int>(words[i]), std::span(ids).first(tokens_of(words[i + 1])), length_of(words[i + 1])});
+    batch.push_back(
+        {static_cast<int>(words[i]), std::span(ids).first(tokens_of(words[i + 1])), length_of(words[i + 1])});
   if (kind == Kind::forward_chosen) {
     std::vector<int> sequences;
     for (const SequenceTokens& part : batch) sequences.push_back(part.sequence);
@@ -74,7 +76,9 @@ void Ranks::serve(Engine& engine) {
     switch (kind) {
       case Kind::end: return;
       case Kind::forward:
-      case Kind::forward_chosen: follow_forward(engine, std::span(words).subspan(3), kind, static_cast<Engine::Logits>(words[2])); break;
+      case Kind::forward_chosen:
+        follow_forward(engine, std::span(words).subspan(3), kind, static_cast<Engine::Logits>(words[2]));
+        break;
       case Kind::drop: engine.drop(sequence, words[2]); break;
       case Kind::reset: engine.reset(sequence); break;
       case Kind::timing: engine.set_timing(words[2] != 0); break;
@@ -82,8 +86,10 @@ void Ranks::serve(Engine& engine) {
   }
 }
 
-void Ranks::start(std::vector<std::unique_ptr<Communicator>> others, const std::function<void(std::unique_ptr<Communicator>)>& follow) {
-  for (std::unique_ptr<Communicator>& other : others) threads_.emplace_back([follow, other = std::move(other)]() mutable { follow(std::move(other)); });
+void Ranks::start(std::vector<std::unique_ptr<Communicator>> others,
+                  const std::function<void(std::unique_ptr<Communicator>)>& follow) {
+  for (std::unique_ptr<Communicator>& other : others)
+    threads_.emplace_back([follow, other = std::move(other)]() mutable { follow(std::move(other)); });
 }
 
 }  // namespace cermet

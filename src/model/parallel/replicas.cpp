@@ -15,16 +15,19 @@ namespace {
 using Body = std::function<void(Engine&, Communicator&)>;
 
 /// One rank of all engines' ranks; those of an engine are neighbours.
-void run_rank(Communicator& world, const std::filesystem::path& folder, const EngineOptions& options, const Body& body) {
+void run_rank(Communicator& world, const std::filesystem::path& folder, const EngineOptions& options,
+              const Body& body) {
   try {
     world.require_same("model", engine::fingerprint(Checkpoint::open(folder), options));
     const int ranks = ranks_of(options), engine_index = world.rank() / ranks, place = world.rank() % ranks;
     std::unique_ptr<Communicator> of_engine = ranks > 1 ? world.split(engine_index, place) : nullptr;
     const std::unique_ptr<Communicator> peers = world.split(place, engine_index);
     const int experts = options.expert_parallel;
-    const std::shared_ptr<Communicator> beside = shares_experts(options) ? world.split(world.rank() / experts, world.rank() % experts) : nullptr;
+    const std::shared_ptr<Communicator> beside =
+        shares_experts(options) ? world.split(world.rank() / experts, world.rank() % experts) : nullptr;
     try {
-      Engine engine = beside ? Engine::load_beside(folder, options, beside) : Engine::load_as_rank(folder, options, std::move(of_engine));
+      Engine engine = beside ? Engine::load_beside(folder, options, beside)
+                             : Engine::load_as_rank(folder, options, std::move(of_engine));
       engine.leads() ? body(engine, *peers) : engine.serve();
     } catch (const std::exception& error) {
       if (beside) beside->abort(error.what());

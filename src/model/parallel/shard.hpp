@@ -1,5 +1,6 @@
-// Which part of a model each rank holds. Tensor parallelism: attention is split by heads, feed-forward parts by their inner dimension, embedding and head by
-// the vocabulary; norms and routers are whole on every rank. Expert parallelism: each rank has some of a mixture's experts.
+// Which part of a model each rank holds. Tensor parallelism: attention is split by heads, feed-forward parts by their
+// inner dimension, embedding and head by the vocabulary; norms and routers are whole on every rank. Expert parallelism:
+// each rank has some of a mixture's experts.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +14,17 @@ namespace cermet {
 /// A rank's place among those that share a model.
 struct ModelShard {
   std::int64_t rank = 0, ranks = 1;  ///< among those that share the matrices
-  /// Among those that have different experts: all ranks where no matrix is shared; else `ranks` in groups of neighbours, each of which shares the matrices of
-  /// its experts.
+  /// Among those that have different experts: all ranks where no matrix is shared; else `ranks` in groups of
+  /// neighbours, each of which shares the matrices of its experts.
   std::int64_t expert_rank = 0, expert_ranks = 1;
-  /// Whether each of the latter has tokens of its own, and all but the experts of others: rows go to the ranks of their experts, and results come back.
+  /// Whether each of the latter has tokens of its own, and all but the experts of others: rows go to the ranks of their
+  /// experts, and results come back.
   bool own_tokens = false;
   ExpertExchange exchange = ExpertExchange::rows;  ///< then: how
-  bool overlap = false;                            ///< of rows: half of a pass's is on its way while the other half is computed
+  bool overlap = false;  ///< of rows: half of a pass's is on its way while the other half is computed
 
-  /// Place of one of max(tensor, experts) ranks. Throws Error(unsupported) unless one of the two is 1 or `experts` divides `tensor`.
+  /// Place of one of max(tensor, experts) ranks. Throws Error(unsupported) unless one of the two is 1 or `experts`
+  /// divides `tensor`.
   static ModelShard of(std::int64_t rank, std::int64_t tensor, std::int64_t experts);
   /// Place of one of `experts` ranks that have tokens of their own.
   static ModelShard with_own_tokens(std::int64_t rank, std::int64_t experts, ExpertExchange exchange, bool overlap) {
@@ -37,19 +40,21 @@ struct ModelShard {
   friend bool operator==(const ModelShard&, const ModelShard&) = default;
 };
 
-/// Experts [first, first + count) of a layer that a rank has. Where ranks do not divide the experts, some have one more.
+/// Experts [first, first + count) of a layer that a rank has. Where ranks do not divide the experts, some have one
+/// more.
 struct ExpertRange {
   std::int64_t first = 0, count = 0;
 };
 ExpertRange experts_of(const ModelConfig& config, ModelShard shard);
 
-/// Throws Error naming what cannot be spread over so many ranks: a rank outside [0, ranks), experts that are fewer than ranks or, where their rows are
-/// exchanged, not divided by them, or a module whose packed columns cannot be cut.
+/// Throws Error naming what cannot be spread over so many ranks: a rank outside [0, ranks), experts that are fewer than
+/// ranks or, where their rows are exchanged, not divided by them, or a module whose packed columns cannot be cut.
 void check_shard(const ModelConfig& config, const Quantization& quantization, ModelShard shard);
 
-/// Sizes of what a rank computes: its heads, its share of inner dimensions. Hidden size, vocabulary and number of experts stay those of the model. What does
-/// not divide is padded with zeros, alike on all ranks. Heads of keys stay shared by their heads of queries where every rank has whole groups, or all its
-/// heads are of one group; otherwise each head of queries has a copy of its own.
+/// Sizes of what a rank computes: its heads, its share of inner dimensions. Hidden size, vocabulary and number of
+/// experts stay those of the model. What does not divide is padded with zeros, alike on all ranks. Heads of keys stay
+/// shared by their heads of queries where every rank has whole groups, or all its heads are of one group; otherwise
+/// each head of queries has a copy of its own.
 ModelConfig config_of(const ModelConfig& whole, ModelShard shard);
 
 /// Rows of embedding and head that each rank holds; those beyond the vocabulary are zeros.

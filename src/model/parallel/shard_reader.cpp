@@ -62,8 +62,10 @@ class ShardedTensors {
   }
 
  private:
-  /// Bytes from `offset` on of segments of `unit` bytes an element, the first of which is at byte `base` of the stored tensor.
-  void read_segments(const Piece& piece, std::int64_t unit, std::int64_t base, std::int64_t offset, std::span<std::byte> destination) const {
+  /// Bytes from `offset` on of segments of `unit` bytes an element, the first of which is at byte `base` of the stored
+  /// tensor.
+  void read_segments(const Piece& piece, std::int64_t unit, std::int64_t base, std::int64_t offset,
+                     std::span<std::byte> destination) const {
     for (const TensorPart::Segment& segment : piece.segments) {
       if (destination.empty()) return;
       const std::int64_t bytes = segment.count * unit;
@@ -134,7 +136,9 @@ class ShardedTensors {
 TensorReader sharded_reader(TensorReader reader, const ModelConfig& whole, ModelShard shard) {
   const auto tensors = std::make_shared<const ShardedTensors>(std::move(reader), whole, shard);
   return {[tensors](std::string_view name) { return tensors->find(name); },
-          [tensors](const StoredTensor& tensor, std::int64_t offset, std::span<std::byte> destination) { tensors->read(tensor, offset, destination); }};
+          [tensors](const StoredTensor& tensor, std::int64_t offset, std::span<std::byte> destination) {
+            tensors->read(tensor, offset, destination);
+          }};
 }
 
 }  // namespace cermet

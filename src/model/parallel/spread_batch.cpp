@@ -24,7 +24,7 @@ struct Event {
 /// What one peer says in a message, in front of its events.
 struct Header {
   bool cancelled = false, working = false, more = false;  ///< more: of this round
-  std::int32_t passes = 1;                                ///< of the next round, where engines share experts: what rank 0 says holds
+  std::int32_t passes = 1;  ///< of the next round, where engines share experts: what rank 0 says holds
 };
 
 constexpr std::size_t most_events = (4096 - sizeof(Header)) / sizeof(Event);
@@ -41,15 +41,19 @@ std::pair<Header, std::vector<Event>> parts_of(const std::string& message) {
   std::pair<Header, std::vector<Event>> parts;
   std::memcpy(&parts.first, message.data(), sizeof(Header));
   parts.second.resize((message.size() - sizeof(Header)) / sizeof(Event));
-  if (!parts.second.empty()) std::memcpy(parts.second.data(), message.data() + sizeof(Header), message.size() - sizeof(Header));
+  if (!parts.second.empty())
+    std::memcpy(parts.second.data(), message.data() + sizeof(Header), message.size() - sizeof(Header));
   return parts;
 }
 
 class Spread {
  public:
-  Spread(Engine& engine, Communicator& peers, std::span<const BatchRequest> requests, const BatchGenerator::Events& events)
+  Spread(Engine& engine, Communicator& peers, std::span<const BatchRequest> requests,
+         const BatchGenerator::Events& events)
       : engine_(engine), peers_(peers), events_(events), generator_(engine, own_events()) {
-    for (std::size_t i = static_cast<std::size_t>(peers.rank()); i < requests.size(); i += static_cast<std::size_t>(peers.size())) generator_.add(requests[i]);
+    for (std::size_t i = static_cast<std::size_t>(peers.rank()); i < requests.size();
+         i += static_cast<std::size_t>(peers.size()))
+      generator_.add(requests[i]);
     results_.resize(requests.size());
     for (std::size_t i = 0; i < requests.size(); ++i) results_[i].prompt_tokens = std::ssize(requests[i].prompt);
   }
@@ -75,7 +79,8 @@ class Spread {
     return working;
   }
 
-  /// One round of engines that share experts: as many passes on each, without tokens where it has none, unless none has.
+  /// One round of engines that share experts: as many passes on each, without tokens where it has none, unless none
+  /// has.
   bool compute_in_step(const std::atomic<bool>& cancelled) {
     bool working = true;
     const Clock::time_point begin = Clock::now();
@@ -94,7 +99,9 @@ class Spread {
   };
 
   bool leads() const { return peers_.rank() == 0; }
-  std::size_t number(std::size_t own) const { return own * static_cast<std::size_t>(peers_.size()) + static_cast<std::size_t>(peers_.rank()); }
+  std::size_t number(std::size_t own) const {
+    return own * static_cast<std::size_t>(peers_.size()) + static_cast<std::size_t>(peers_.rank());
+  }
 
   /// Of this peer's generator: on rank 0 the caller's, elsewhere for the next message.
   BatchGenerator::Events own_events() {
@@ -121,7 +128,8 @@ class Spread {
       const std::span<const Event> now = left.first(std::min(left.size(), most_events));
       left = left.subspan(now.size());
       more = false;
-      const std::vector<std::string> messages = peers_.gather_text(to_message({cancelled, working, !left.empty(), passes_}, now));
+      const std::vector<std::string> messages =
+          peers_.gather_text(to_message({cancelled, working, !left.empty(), passes_}, now));
       passes_ = parts_of(messages.front()).first.passes;
       for (const std::string& message : messages) {
         const auto [header, events] = parts_of(message);
@@ -159,8 +167,8 @@ class Spread {
 
 }  // namespace
 
-void generate_spread(Engine& engine, Communicator& peers, std::span<const BatchRequest> requests, const BatchGenerator::Events& events,
-                     const std::atomic<bool>& cancelled) {
+void generate_spread(Engine& engine, Communicator& peers, std::span<const BatchRequest> requests,
+                     const BatchGenerator::Events& events, const std::atomic<bool>& cancelled) {
   Spread(engine, peers, requests, events).run(cancelled);
 }
 

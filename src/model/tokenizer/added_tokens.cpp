@@ -15,7 +15,8 @@ AddedToken read_one(Json entry) {
   AddedToken token;
   const Json content = entry.at("content");
   token.content = content.as_string();
-  if (token.content.size() > longest_content) content.unexpected(fmt::format("at most {} bytes", longest_content), Status::unsupported);
+  if (token.content.size() > longest_content)
+    content.unexpected(fmt::format("at most {} bytes", longest_content), Status::unsupported);
   token.single_word = entry.at("single_word").as_bool();
   token.lstrip = entry.at("lstrip").as_bool();
   token.rstrip = entry.at("rstrip").as_bool();
@@ -59,7 +60,8 @@ std::vector<AddedToken> read_added_tokens(Json list, Vocabulary& vocabulary) {
     if (!known) vocabulary.insert(token.content, next_id, id);
     token.id = known ? *known : static_cast<std::int32_t>(next_id++);
     if (given != token.id && moved++ == 0)
-      first_moved = fmt::format("{}: expected {}, as the tokenizers library numbers {}, found {}", id.path(), token.id, quote(token.content), given);
+      first_moved = fmt::format("{}: expected {}, as the tokenizers library numbers {}, found {}", id.path(), token.id,
+                                quote(token.content), given);
     const auto old = std::ranges::find(tokens, token.id, &AddedToken::id);
     if (old == tokens.end()) {
       tokens.push_back(std::move(token));
@@ -68,7 +70,9 @@ std::vector<AddedToken> read_added_tokens(Json list, Vocabulary& vocabulary) {
     token.special = token.special || old->special;
     *old = std::move(token);
   }
-  if (moved > 0) log().warn("tokenizer: {}; {} of {} added tokens get other ids than the file says", first_moved, moved, tokens.size());
+  if (moved > 0)
+    log().warn("tokenizer: {}; {} of {} added tokens get other ids than the file says", first_moved, moved,
+               tokens.size());
   return tokens;
 }
 
@@ -87,7 +91,8 @@ void AddedTokenFinder::split(std::string_view text, FunctionRef<void(Part)> sink
   std::size_t space_begin = 1;  // the last white space measured for rstrip, so that a run of it is measured once
   std::size_t space_end = 0;
   for (std::size_t at = 0; at < text.size();) {
-    const ByteTrie::Found found = starts_[static_cast<unsigned char>(text[at])] ? trie_.longest(text.substr(at)) : ByteTrie::Found{0, -1};
+    const ByteTrie::Found found =
+        starts_[static_cast<unsigned char>(text[at])] ? trie_.longest(text.substr(at)) : ByteTrie::Found{0, -1};
     if (found.index < 0) {
       ++at;
       continue;
@@ -108,7 +113,9 @@ void AddedTokenFinder::split(std::string_view text, FunctionRef<void(Part)> sink
       end = space_end;
     }
     if (done < begin) sink({text.substr(done, begin - done), nullptr});
-    if (begin < end) sink({text.substr(begin, end - begin), &token});  // else it lies in white space that the token before has stripped
+    if (begin < end)
+      sink(
+          {text.substr(begin, end - begin), &token});  // else it lies in white space that the token before has stripped
     done = end;
   }
   if (done < text.size()) sink({text.substr(done), nullptr});

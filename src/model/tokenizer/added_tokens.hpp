@@ -25,9 +25,9 @@ struct AddedToken {
   bool special = false;      ///< left out of the text where decoding skips special tokens
 };
 
-/// Reads a list of added tokens and puts those that the vocabulary lacks into it. Ids are those of the tokenizers library, whatever the file says: of the
-/// vocabulary, or the next ones after it; a difference is logged. Of entries with the same content the last counts. Throws Error(invalid_file) for a broken
-/// entry.
+/// Reads a list of added tokens and puts those that the vocabulary lacks into it. Ids are those of the tokenizers
+/// library, whatever the file says: of the vocabulary, or the next ones after it; a difference is logged. Of entries
+/// with the same content the last counts. Throws Error(invalid_file) for a broken entry.
 std::vector<AddedToken> read_added_tokens(Json list, Vocabulary& vocabulary);
 
 /// Finds added tokens in text: at the leftmost place the longest, without overlap.

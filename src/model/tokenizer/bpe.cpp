@@ -12,7 +12,9 @@ std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
   return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 | static_cast<std::uint32_t>(right);
 }
 
-std::string text_or_empty(const std::optional<Json>& field) { return field ? std::string(field->as_string()) : std::string(); }
+std::string text_or_empty(const std::optional<Json>& field) {
+  return field ? std::string(field->as_string()) : std::string();
+}
 bool is_set(const std::optional<Json>& field) { return field && field->as_bool(); }
 
 }  // namespace
@@ -25,10 +27,12 @@ Bpe::Bpe(Json model, const Vocabulary& vocabulary)
       fuse_unknown_(is_set(model.find("fuse_unk"))),
       ignore_merges_(is_set(model.find("ignore_merges"))),
       emitted_(static_cast<std::size_t>(vocabulary.size()), false) {
-  if (const auto dropout = model.find("dropout"); dropout && dropout->as_number() != 0) dropout->unexpected("null or 0", Status::unsupported);
+  if (const auto dropout = model.find("dropout"); dropout && dropout->as_number() != 0)
+    dropout->unexpected("null or 0", Status::unsupported);
   bytes_.fill(-1);
   if (is_set(model.find("byte_fallback"))) {
-    for (unsigned byte = 0; byte < 256; ++byte) bytes_[byte] = vocabulary.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
+    for (unsigned byte = 0; byte < 256; ++byte)
+      bytes_[byte] = vocabulary.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
   }
   read_characters(vocabulary);
   read_merges(model.at("merges"), vocabulary);
@@ -64,7 +68,8 @@ void Bpe::read_merges(Json merges, const Vocabulary& vocabulary) {
     const std::string_view text = merge.as_string();
     if (text.starts_with("#version")) continue;  // the first line of the text file that such lists come from
     const std::size_t space = text.find(' ');
-    if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) merge.unexpected("two tokens with one space between");
+    if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos)
+      merge.unexpected("two tokens with one space between");
     add_merge(text.substr(0, space), text.substr(space + 1), merge, vocabulary);
   }
 }
@@ -77,9 +82,11 @@ void Bpe::add_merge(std::string_view left, std::string_view right, Json at, cons
   };
   const std::int32_t left_id = id(left), right_id = id(right);
   if (left.empty() || right.empty()) at.refuse("expected two tokens, found an empty one");
-  if (right.size() < prefix_.size()) at.refuse(fmt::format("expected a second token with the prefix {}, found {}", quote(prefix_), quote(right)));
+  if (right.size() < prefix_.size())
+    at.refuse(fmt::format("expected a second token with the prefix {}, found {}", quote(prefix_), quote(right)));
   const Merge merge{left_id, right_id, id(std::string(left) + std::string(right.substr(prefix_.size())))};
-  ranks_[pair_key(merge.left, merge.right)] = static_cast<std::uint32_t>(merges_.size());  // of a merge that stands there twice the last rank
+  ranks_[pair_key(merge.left, merge.right)] =
+      static_cast<std::uint32_t>(merges_.size());  // of a merge that stands there twice the last rank
   merges_.push_back(merge);
   emitted_[static_cast<std::size_t>(merge.result)] = true;
 }
@@ -98,7 +105,8 @@ void Bpe::encode(std::string_view piece, Workspace& workspace, std::vector<std::
   const std::size_t before = ids.size();
   merge(piece, workspace, ids);
   if (workspace.seen.size() >= most_seen) return;
-  const Workspace::Range range{static_cast<std::uint32_t>(workspace.ids.size()), static_cast<std::uint32_t>(ids.size() - before)};
+  const Workspace::Range range{static_cast<std::uint32_t>(workspace.ids.size()),
+                               static_cast<std::uint32_t>(ids.size() - before)};
   workspace.ids.insert(workspace.ids.end(), ids.begin() + static_cast<std::ptrdiff_t>(before), ids.end());
   workspace.seen.emplace(std::string(piece), range);
 }
@@ -154,8 +162,9 @@ void Bpe::split(std::string_view piece, Workspace& workspace) const {
       for (const char byte : character) add(byte_id(byte));  // before an unknown one that waits, as in the library
     } else if (!unknown_name_.empty()) {
       if (!unknown_)
-        fail(Status::unsupported, "text: expected characters of the tokenizer, whose unk_token {} is not in its vocabulary, found {}", quote(unknown_name_),
-             quote(character));
+        fail(Status::unsupported,
+             "text: expected characters of the tokenizer, whose unk_token {} is not in its vocabulary, found {}",
+             quote(unknown_name_), quote(character));
       if (!fuse_unknown_) add_unknown();
       unknown = true;
     }
@@ -204,7 +213,8 @@ void Bpe::merge(std::string_view piece, Workspace& workspace, std::vector<std::i
       if (start >= 0 && propose(workspace, start, later)) std::push_heap(later.begin(), later.end(), lower_first);
     }
   }
-  for (std::int32_t i = 0; i >= 0; i = symbols[static_cast<std::size_t>(i)].next) ids.push_back(symbols[static_cast<std::size_t>(i)].id);
+  for (std::int32_t i = 0; i >= 0; i = symbols[static_cast<std::size_t>(i)].next)
+    ids.push_back(symbols[static_cast<std::size_t>(i)].id);
 }
 
 }  // namespace cermet

@@ -1,4 +1,5 @@
-// Byte pair encoding (Sennrich et al., 2016): of all neighbouring pairs that the file can merge, the one of lowest rank first, the leftmost on ties.
+// Byte pair encoding (Sennrich et al., 2016): of all neighbouring pairs that the file can merge, the one of lowest rank
+// first, the leftmost on ties.
 #pragma once
 
 #include <array>
@@ -27,23 +28,26 @@ class Bpe {
     };
     std::vector<Symbol> symbols;
     std::string name;  ///< of a character with prefix and suffix
-    /// Possible merges as rank << 32 | position: those of the piece's characters, sorted, and a heap of those that merging adds. Two lists, because a long
-    /// piece has most candidates at the start, and a heap of millions misses the cache at every step.
+    /// Possible merges as rank << 32 | position: those of the piece's characters, sorted, and a heap of those that
+    /// merging adds. Two lists, because a long piece has most candidates at the start, and a heap of millions misses
+    /// the cache at every step.
     std::vector<std::uint64_t> first_candidates, later_candidates;
     StringMap<Range> seen;  ///< pieces to ranges of `ids`
     std::vector<std::int32_t> ids;
   };
 
-  /// Reads the `model` object of a tokenizer.json, whose `vocab` is given. Throws Error(invalid_file) where a field or merge is broken, Error(unsupported) for
-  /// dropout, which makes ids random.
+  /// Reads the `model` object of a tokenizer.json, whose `vocab` is given. Throws Error(invalid_file) where a field or
+  /// merge is broken, Error(unsupported) for dropout, which makes ids random.
   Bpe(Json model, const Vocabulary& vocabulary);
 
-  /// Appends the ids of a piece, which is merged by itself. Takes O(n log n) time. A character without a token becomes the tokens of its bytes ("<0xE2>", where
-  /// the file wants that and has all), else the unknown token, else nothing.
+  /// Appends the ids of a piece, which is merged by itself. Takes O(n log n) time. A character without a token becomes
+  /// the tokens of its bytes ("<0xE2>", where the file wants that and has all), else the unknown token, else nothing.
   void encode(std::string_view piece, Workspace& workspace, std::vector<std::int32_t>& ids) const;
 
   /// Whether encode can return the id: a character, the result of a merge, or a whole piece under ignore_merges.
-  bool can_emit(std::int32_t id) const { return static_cast<std::size_t>(id) < emitted_.size() && emitted_[static_cast<std::size_t>(id)]; }
+  bool can_emit(std::int32_t id) const {
+    return static_cast<std::size_t>(id) < emitted_.size() && emitted_[static_cast<std::size_t>(id)];
+  }
 
  private:
   struct Merge {
@@ -60,8 +64,9 @@ class Bpe {
   bool propose(const Workspace& workspace, std::int32_t position, std::vector<std::uint64_t>& candidates) const;
   bool has_affixes() const { return !prefix_.empty() || !suffix_.empty(); }
 
-  std::string prefix_, suffix_;            ///< of all characters of a piece but the first; of the last
-  std::array<std::int32_t, 512> common_;   ///< ids of the characters below U+0200, which have every name of a byte; -1: no token
+  std::string prefix_, suffix_;  ///< of all characters of a piece but the first; of the last
+  std::array<std::int32_t, 512>
+      common_;  ///< ids of the characters below U+0200, which have every name of a byte; -1: no token
   StringMap<std::int32_t> characters_;     ///< the others; all tokens where characters have a prefix or suffix
   std::array<std::int32_t, 256> bytes_{};  ///< "<0x00>" and on; -1: no token, or byte_fallback is off
   std::string unknown_name_;               ///< "": none

@@ -9,7 +9,9 @@ namespace cermet {
 namespace {
 
 /// Printable bytes of Latin-1 stand for themselves; the others are numbered from U+0100 in order.
-constexpr bool stands_for_itself(unsigned byte) { return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xFF && byte != 0xAD); }
+constexpr bool stands_for_itself(unsigned byte) {
+  return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xFF && byte != 0xAD);
+}
 
 constexpr unsigned first_number = 0x100, characters = first_number + 68;  // 68 bytes do not stand for themselves
 

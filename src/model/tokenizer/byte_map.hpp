@@ -1,4 +1,5 @@
-// The spelling of bytes in byte-level vocabularies: each of the 256 bytes is written as one visible character (Radford et al., GPT-2, 2019).
+// The spelling of bytes in byte-level vocabularies: each of the 256 bytes is written as one visible character (Radford
+// et al., GPT-2, 2019).
 #pragma once
 
 #include <optional>

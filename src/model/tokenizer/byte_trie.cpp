@@ -30,7 +30,8 @@ ByteTrie::ByteTrie(std::span<const std::string_view> texts) {
 const ByteTrie::Node* ByteTrie::next(const Node& node, char byte) const {
   const auto last = edges_.begin() + node.last_edge;
   const auto wanted = static_cast<std::uint8_t>(byte);
-  const auto edge = std::lower_bound(edges_.begin() + node.first_edge, last, wanted, [](const Edge& e, std::uint8_t b) { return e.byte < b; });
+  const auto edge = std::lower_bound(edges_.begin() + node.first_edge, last, wanted,
+                                     [](const Edge& e, std::uint8_t b) { return e.byte < b; });
   return edge == last || edge->byte != wanted ? nullptr : &nodes_[edge->node];
 }
 

@@ -19,8 +19,10 @@ MakeStage read_stage(Json component) {
   if (name == "Replace") return read_replace_stage(component);
   if (name == "Strip") return read_strip_stage(component);
   if (name == "WordPiece") return read_word_piece_stage(component);
-  type.unexpected("\"ByteLevel\", \"ByteFallback\", \"Fuse\", \"BPEDecoder\", \"Metaspace\", \"Replace\", \"Strip\", \"WordPiece\" or \"Sequence\"",
-                  Status::unsupported);
+  type.unexpected(
+      "\"ByteLevel\", \"ByteFallback\", \"Fuse\", \"BPEDecoder\", \"Metaspace\", \"Replace\", \"Strip\", \"WordPiece\" "
+      "or \"Sequence\"",
+      Status::unsupported);
 }
 
 }  // namespace
@@ -35,7 +37,8 @@ void Decoder::read(Json component) {
     for (Json step : component.at("decoders").as_array()) read(step);
     return;
   }
-  if (stages_.size() == most_stages) component.refuse(fmt::format("expected at most {} steps, found more", most_stages), Status::unsupported);
+  if (stages_.size() == most_stages)
+    component.refuse(fmt::format("expected at most {} steps, found more", most_stages), Status::unsupported);
   stages_.push_back(read_stage(component));
 }
 

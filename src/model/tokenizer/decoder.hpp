@@ -16,7 +16,8 @@ namespace cermet {
 /// A decoder's description; const use is thread-safe.
 class Decoder {
  public:
-  /// Reads the component; nothing means that tokens are joined by spaces. Throws Error(unsupported) naming a type that is not implemented.
+  /// Reads the component; nothing means that tokens are joined by spaces. Throws Error(unsupported) naming a type that
+  /// is not implemented.
   explicit Decoder(std::optional<Json> component);
   const std::vector<MakeStage>& stages() const { return stages_; }
 
@@ -35,7 +36,8 @@ class Decoding {
   Decoding& operator=(Decoding&&) noexcept;
   ~Decoding();
 
-  /// Takes a token; of a `verbatim` one the bytes of its name are its bytes, whatever they spell. Returns the text that it completes.
+  /// Takes a token; of a `verbatim` one the bytes of its name are its bytes, whatever they spell. Returns the text that
+  /// it completes.
   std::string push(std::string_view name, bool verbatim);
   /// The rest. Nothing else may follow.
   std::string finish();
@@ -45,8 +47,8 @@ class Decoding {
   std::unique_ptr<State> state_;
 };
 
-/// Turns bytes that arrive in parts into valid UTF-8: a broken start of a character becomes U+FFFD, an incomplete one waits for its rest.
-/// The result does not depend on where the parts are cut.
+/// Turns bytes that arrive in parts into valid UTF-8: a broken start of a character becomes U+FFFD, an incomplete one
+/// waits for its rest. The result does not depend on where the parts are cut.
 class Utf8Repair {
  public:
   void push(std::string_view bytes, std::string& out);

@@ -65,7 +65,8 @@ class ByteFallbackStage : public TokenStage {
   void end_run() {
     if (run_.empty()) return;
     bool valid = true;
-    for (std::string_view rest = run_; valid && !rest.empty(); rest.remove_prefix(first_utf8_unit(rest).size)) valid = first_utf8_unit(rest).valid;
+    for (std::string_view rest = run_; valid && !rest.empty(); rest.remove_prefix(first_utf8_unit(rest).size))
+      valid = first_utf8_unit(rest).valid;
     if (valid) emit(run_);
     for (std::size_t i = 0; !valid && i < run_.size(); ++i) emit("\uFFFD");
     run_.clear();
@@ -78,11 +79,14 @@ class ByteFallbackStage : public TokenStage {
 }  // namespace
 
 MakeStage byte_level_stage() {
-  return [](DecoderStage& next, const DecoderContext& context) { return std::make_unique<ByteLevelStage>(next, context); };
+  return
+      [](DecoderStage& next, const DecoderContext& context) { return std::make_unique<ByteLevelStage>(next, context); };
 }
 
 MakeStage byte_fallback_stage() {
-  return [](DecoderStage& next, const DecoderContext& context) { return std::make_unique<ByteFallbackStage>(next, context); };
+  return [](DecoderStage& next, const DecoderContext& context) {
+    return std::make_unique<ByteFallbackStage>(next, context);
+  };
 }
 
 }  // namespace cermet

@@ -1,4 +1,5 @@
-// Stages of a decoder, by the component that describes them. Each takes a list of tokens, in parts as they arrive, and hands a list on.
+// Stages of a decoder, by the component that describes them. Each takes a list of tokens, in parts as they arrive, and
+// hands a list on.
 #pragma once
 
 #include <functional>

@@ -61,8 +61,11 @@ class BpeStage : public TokenStage {
 
 class MetaspaceStage : public TokenStage {
  public:
-  MetaspaceStage(DecoderStage& next, std::string character, bool drops_first) : TokenStage(next), character_(std::move(character)), drops_first_(drops_first) {}
-  void token(std::string_view text) override { emit(replaced(text, character_, std::exchange(drops_first_, false) ? "" : " ")); }
+  MetaspaceStage(DecoderStage& next, std::string character, bool drops_first)
+      : TokenStage(next), character_(std::move(character)), drops_first_(drops_first) {}
+  void token(std::string_view text) override {
+    emit(replaced(text, character_, std::exchange(drops_first_, false) ? "" : " "));
+  }
 
  private:
   std::string character_;
@@ -76,7 +79,8 @@ class ReplaceStage : public TokenStage {
   void token(std::string_view text) override {
     std::string made;
     Pieces pieces(*regex_, text, memory_);
-    while (const auto piece = pieces.next()) made += piece->is_match ? content_ : text.substr(piece->begin, piece->end - piece->begin);
+    while (const auto piece = pieces.next())
+      made += piece->is_match ? content_ : text.substr(piece->begin, piece->end - piece->begin);
     emit(made);
   }
 
@@ -88,7 +92,8 @@ class ReplaceStage : public TokenStage {
 
 class WordPieceStage : public TokenStage {
  public:
-  WordPieceStage(DecoderStage& next, std::string prefix, bool cleanup) : TokenStage(next), prefix_(std::move(prefix)), cleanup_(cleanup) {}
+  WordPieceStage(DecoderStage& next, std::string prefix, bool cleanup)
+      : TokenStage(next), prefix_(std::move(prefix)), cleanup_(cleanup) {}
   void token(std::string_view text) override {
     std::string made(text);
     if (std::exchange(after_first_, true)) made = text.starts_with(prefix_) ? made.substr(prefix_.size()) : " " + made;
@@ -116,7 +121,8 @@ class WordPieceStage : public TokenStage {
   bool cleanup_, after_first_ = false;
 };
 
-/// Of each token so many leading and trailing characters that are the given one. Text in the middle is handed on as it comes.
+/// Of each token so many leading and trailing characters that are the given one. Text in the middle is handed on as it
+/// comes.
 class StripStage : public DecoderStage {
  public:
   StripStage(DecoderStage& next, std::string character, std::int64_t start, std::int64_t stop)
@@ -181,29 +187,38 @@ MakeStage read_bpe_stage(Json component) {
 
 MakeStage read_metaspace_stage(Json component) {
   const std::string character(component.at("replacement").as_string());
-  if (character.empty() || first_utf8_unit(character).size != character.size()) component.at("replacement").unexpected("one character");
+  if (character.empty() || first_utf8_unit(character).size != character.size())
+    component.at("replacement").unexpected("one character");
   const auto scheme = component.find("prepend_scheme"), prefix = component.find("add_prefix_space");
   const bool drops_first = scheme ? scheme->as_string() != "never" : !prefix || prefix->as_bool();
-  return [=](DecoderStage& next, const DecoderContext&) { return std::make_unique<MetaspaceStage>(next, character, drops_first); };
+  return [=](DecoderStage& next, const DecoderContext&) {
+    return std::make_unique<MetaspaceStage>(next, character, drops_first);
+  };
 }
 
 MakeStage read_replace_stage(Json component) {
   const auto regex = std::make_shared<const Regex>(read_pattern(component));
   const std::string content(component.at("content").as_string());
-  return [=](DecoderStage& next, const DecoderContext&) { return std::make_unique<ReplaceStage>(next, regex, content); };
+  return
+      [=](DecoderStage& next, const DecoderContext&) { return std::make_unique<ReplaceStage>(next, regex, content); };
 }
 
 MakeStage read_strip_stage(Json component) {
   const std::string character(component.at("content").as_string());
-  if (character.empty() || first_utf8_unit(character).size != character.size()) component.at("content").unexpected("one character");
+  if (character.empty() || first_utf8_unit(character).size != character.size())
+    component.at("content").unexpected("one character");
   const std::int64_t start = component.at("start").as_integer(0), stop = component.at("stop").as_integer(0);
-  return [=](DecoderStage& next, const DecoderContext&) { return std::make_unique<StripStage>(next, character, start, stop); };
+  return [=](DecoderStage& next, const DecoderContext&) {
+    return std::make_unique<StripStage>(next, character, start, stop);
+  };
 }
 
 MakeStage read_word_piece_stage(Json component) {
   const std::string prefix(component.at("prefix").as_string());
   const bool cleanup = component.at("cleanup").as_bool();
-  return [=](DecoderStage& next, const DecoderContext&) { return std::make_unique<WordPieceStage>(next, prefix, cleanup); };
+  return [=](DecoderStage& next, const DecoderContext&) {
+    return std::make_unique<WordPieceStage>(next, prefix, cleanup);
+  };
 }
 
 }  // namespace cermet

@@ -28,7 +28,8 @@ NormalizerStep read_normalizer_step(Json component) {
   if (name == "Precompiled") return read_precompiled_map(component);
   if (name == "ByteLevel") return byte_level_step();
   type.unexpected(
-      "\"NFC\", \"NFD\", \"NFKC\", \"NFKD\", \"Lowercase\", \"Strip\", \"StripAccents\", \"Replace\", \"Prepend\", \"BertNormalizer\", \"Nmt\", "
+      "\"NFC\", \"NFD\", \"NFKC\", \"NFKD\", \"Lowercase\", \"Strip\", \"StripAccents\", \"Replace\", \"Prepend\", "
+      "\"BertNormalizer\", \"Nmt\", "
       "\"Precompiled\", \"ByteLevel\" or \"Sequence\"",
       Status::unsupported);
 }
@@ -45,7 +46,8 @@ void Normalizer::read(Json component) {
     for (Json step : component.at("normalizers").as_array()) read(step);
     return;
   }
-  if (steps_.size() == most_normalizers) component.refuse(fmt::format("expected at most {} steps, found more", most_normalizers), Status::unsupported);
+  if (steps_.size() == most_normalizers)
+    component.refuse(fmt::format("expected at most {} steps, found more", most_normalizers), Status::unsupported);
   maps_bytes_ = maps_bytes_ || type == "ByteLevel";
   steps_.push_back(read_normalizer_step(component));
 }

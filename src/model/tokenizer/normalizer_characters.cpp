@@ -30,11 +30,15 @@ void map_characters(NormalizedText& text, FunctionRef<void(std::string& out, cha
 }
 
 NormalizerStep lowercase_step() {
-  return [](NormalizedText& text, RegexMemory&) { map_characters(text, [](std::string& out, char32_t c) { append_lowercase(out, c); }); };
+  return [](NormalizedText& text, RegexMemory&) {
+    map_characters(text, [](std::string& out, char32_t c) { append_lowercase(out, c); });
+  };
 }
 
 NormalizerStep strip_accents_step() {
-  return [](NormalizedText& text, RegexMemory&) { keep_characters(text, [](char32_t c) { return !is_combining_mark(c); }); };
+  return [](NormalizedText& text, RegexMemory&) {
+    keep_characters(text, [](char32_t c) { return !is_combining_mark(c); });
+  };
 }
 
 NormalizerStep byte_level_step() {
@@ -42,10 +46,12 @@ NormalizerStep byte_level_step() {
 }
 
 NormalizerStep nmt_step() {
-  const auto is_dropped = [](char32_t c) { return (c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F; };
+  const auto is_dropped = [](char32_t c) {
+    return (c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
+  };
   const auto is_blank = [](char32_t c) {
-    return c == 0x9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 || (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
-           c == 0xFEFF || c == 0xFFFD;
+    return c == 0x9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 || (c >= 0x200B && c <= 0x200F) || c == 0x2028 ||
+           c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
   };
   return [=](NormalizedText& text, RegexMemory&) {
     keep_characters(text, [&](char32_t c) { return !is_dropped(c); });

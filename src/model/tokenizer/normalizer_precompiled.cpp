@@ -1,4 +1,5 @@
-// The precompiled character map of SentencePiece: a double-array trie (Aoe, 1989) of what is replaced, and the texts that replace it.
+// The precompiled character map of SentencePiece: a double-array trie (Aoe, 1989) of what is replaced, and the texts
+// that replace it.
 #include <utf8proc.h>
 
 #include <memory>
@@ -35,11 +36,13 @@ class CharacterMap {
     const std::string bytes = from_base64(field);
     const auto word = [&](std::size_t at) {
       std::uint32_t value = 0;
-      for (std::size_t i = 0; i < 4; ++i) value |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + i])) << 8 * i;
+      for (std::size_t i = 0; i < 4; ++i)
+        value |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + i])) << 8 * i;
       return value;
     };
     const std::size_t size = bytes.size() < 4 ? 0 : word(0);
-    if (bytes.size() < 4 || size % 4 != 0 || size > bytes.size() - 4) field.refuse("expected a character map of SentencePiece, found one that is cut off");
+    if (bytes.size() < 4 || size % 4 != 0 || size > bytes.size() - 4)
+      field.refuse("expected a character map of SentencePiece, found one that is cut off");
     for (std::size_t at = 4; at < 4 + size; at += 4) units_.push_back(word(at));
     texts_ = bytes.substr(4 + size);
     for (std::size_t at = 0; at < texts_.size();) {
@@ -49,7 +52,8 @@ class CharacterMap {
     }
   }
 
-  /// What replaces a text, by the shortest entry that it begins with, as the library looks it up; nothing where there is none.
+  /// What replaces a text, by the shortest entry that it begins with, as the library looks it up; nothing where there
+  /// is none.
   std::optional<std::string_view> find(std::string_view text) const {
     std::size_t node = 0;
     if (units_.empty()) return std::nullopt;
@@ -67,7 +71,9 @@ class CharacterMap {
   }
 
  private:
-  static std::size_t offset_of(std::uint32_t unit) { return static_cast<std::size_t>(unit >> 10) << ((unit & 1u << 9) >> 6); }
+  static std::size_t offset_of(std::uint32_t unit) {
+    return static_cast<std::size_t>(unit >> 10) << ((unit & 1u << 9) >> 6);
+  }
   std::string_view text_at(std::size_t at) const {
     if (at >= texts_.size()) return {};
     const std::string_view rest = std::string_view(texts_).substr(at);
@@ -85,7 +91,9 @@ std::size_t cluster_size(std::string_view text) {
   utf8proc_int32_t state = 0;
   while (size < text.size()) {
     const Utf8Unit next = first_utf8_unit(text.substr(size));
-    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(unit.code_point), static_cast<utf8proc_int32_t>(next.code_point), &state)) break;
+    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(unit.code_point),
+                                         static_cast<utf8proc_int32_t>(next.code_point), &state))
+      break;
     size += next.size;
     unit = next;
   }

@@ -13,8 +13,9 @@ namespace cermet {
 
 /// Text on its way through a normalizer.
 struct NormalizedText {
-  std::string text;         ///< valid UTF-8
-  bool keeps_start = true;  ///< it begins with the first character of what was given, or what replaces it: nothing before was removed
+  std::string text;  ///< valid UTF-8
+  bool keeps_start =
+      true;  ///< it begins with the first character of what was given, or what replaces it: nothing before was removed
 };
 
 using NormalizerStep = std::function<void(NormalizedText&, RegexMemory&)>;

@@ -13,9 +13,11 @@ NormalizerStep read_strip(Json component) {
   return [=](NormalizedText& text, RegexMemory&) {
     std::string_view kept = text.text;
     const std::size_t before = kept.size();
-    while (left && !kept.empty() && is_space(first_utf8_unit(kept).code_point)) kept.remove_prefix(first_utf8_unit(kept).size);
+    while (left && !kept.empty() && is_space(first_utf8_unit(kept).code_point))
+      kept.remove_prefix(first_utf8_unit(kept).size);
     if (kept.size() < before) text.keeps_start = false;
-    while (right && !kept.empty() && is_space(last_character(kept).code_point)) kept.remove_suffix(last_character(kept).size);
+    while (right && !kept.empty() && is_space(last_character(kept).code_point))
+      kept.remove_suffix(last_character(kept).size);
     text.text = std::string(kept);
   };
 }
@@ -37,7 +39,9 @@ NormalizerStep read_replace(Json component) {
       const std::string_view part = std::string_view(text.text).substr(piece->begin, piece->end - piece->begin);
       replaced += piece->is_match ? content : part;
       // What replaces several characters counts as the last of them, and what is removed as gone.
-      if (piece->is_match && piece->begin == 0 && !part.empty() && (content.empty() || first_utf8_unit(part).size < part.size())) text.keeps_start = false;
+      if (piece->is_match && piece->begin == 0 && !part.empty() &&
+          (content.empty() || first_utf8_unit(part).size < part.size()))
+        text.keeps_start = false;
     }
     text.text = std::move(replaced);
   };

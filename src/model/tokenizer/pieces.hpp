@@ -16,7 +16,8 @@ struct SplitPiece {
 /// All of a text. After an empty match the search goes on one character later.
 class Pieces {
  public:
-  Pieces(const Regex& regex, std::string_view text, RegexMemory& memory) : regex_(regex), text_(text), memory_(memory) {}
+  Pieces(const Regex& regex, std::string_view text, RegexMemory& memory)
+      : regex_(regex), text_(text), memory_(memory) {}
   std::optional<SplitPiece> next();
 
  private:

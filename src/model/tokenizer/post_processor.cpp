@@ -53,7 +53,8 @@ PostProcessor PostProcessor::read(std::optional<Json> component, const Vocabular
   if (type.as_string() == "RobertaProcessing" || type.as_string() == "BertProcessing")
     return {{read_pair(component->at("cls"), vocabulary)}, {read_pair(component->at("sep"), vocabulary)}};
   if (type.as_string() != "Sequence")
-    type.unexpected("\"TemplateProcessing\", \"RobertaProcessing\", \"BertProcessing\", \"ByteLevel\" or \"Sequence\"", Status::unsupported);
+    type.unexpected("\"TemplateProcessing\", \"RobertaProcessing\", \"BertProcessing\", \"ByteLevel\" or \"Sequence\"",
+                    Status::unsupported);
   PostProcessor all;
   for (Json step : component->at("processors").as_array()) {  // each goes around what the ones before have made
     const PostProcessor outer = read(step, vocabulary);

@@ -13,8 +13,9 @@ namespace cermet {
 struct PostProcessor {
   std::vector<std::int32_t> before, after;
 
-  /// Reads the component; nothing means none. Templates give ids; ByteLevel only concerns offsets, which are not kept. Throws Error(unsupported) naming
-  /// any other component, Error(invalid_file) for a template without its text or with ids that the vocabulary lacks.
+  /// Reads the component; nothing means none. Templates give ids; ByteLevel only concerns offsets, which are not kept.
+  /// Throws Error(unsupported) naming any other component, Error(invalid_file) for a template without its text or with
+  /// ids that the vocabulary lacks.
   static PostProcessor read(std::optional<Json> component, const Vocabulary& vocabulary);
 };
 

@@ -19,7 +19,8 @@ PreTokenizerStep whitespace_step() {
     for (std::size_t begin = 0; begin < text.size();) {
       const int first = kind(first_utf8_unit(text.substr(begin)).code_point);
       std::size_t end = begin;
-      while (end < text.size() && kind(first_utf8_unit(text.substr(end)).code_point) == first) end += first_utf8_unit(text.substr(end)).size;
+      while (end < text.size() && kind(first_utf8_unit(text.substr(end)).code_point) == first)
+        end += first_utf8_unit(text.substr(end)).size;
       sink({begin, end, first == 0});
       begin = end;
     }
@@ -41,7 +42,8 @@ PreTokenizerStep read_delimiter(Json component) {
   const Json field = component.at("delimiter");
   const std::string_view text = field.as_string();
   if (text.empty() || first_utf8_unit(text).size != text.size()) field.unexpected("one character");
-  return split_at([delimiter = first_utf8_unit(text).code_point](char32_t c) { return c == delimiter; }, SplitBehavior::removed);
+  return split_at([delimiter = first_utf8_unit(text).code_point](char32_t c) { return c == delimiter; },
+                  SplitBehavior::removed);
 }
 
 }  // namespace
@@ -65,7 +67,8 @@ void PreTokenizer::read(Json component) {
     for (Json step : component.at("pretokenizers").as_array()) read(step);
     return;
   }
-  if (steps_.size() >= most_steps) component.refuse(fmt::format("expected at most {} steps, found more", most_steps), Status::unsupported);
+  if (steps_.size() >= most_steps)
+    component.refuse(fmt::format("expected at most {} steps, found more", most_steps), Status::unsupported);
   const auto add = [&](PreTokenizerStep step) { steps_.push_back(std::move(step)); };
   maps_bytes_ = maps_bytes_ || name == "ByteLevel";
   if (name == "ByteLevel") return add(read_byte_level(component));
@@ -79,14 +82,16 @@ void PreTokenizer::read(Json component) {
   if (name == "FixedLength") return add(read_fixed_length(component));
   if (name != "BertPreTokenizer")
     type.unexpected(
-        "\"ByteLevel\", \"Metaspace\", \"Split\", \"Digits\", \"Punctuation\", \"Whitespace\", \"WhitespaceSplit\", \"CharDelimiterSplit\", \"FixedLength\", "
+        "\"ByteLevel\", \"Metaspace\", \"Split\", \"Digits\", \"Punctuation\", \"Whitespace\", \"WhitespaceSplit\", "
+        "\"CharDelimiterSplit\", \"FixedLength\", "
         "\"BertPreTokenizer\" or \"Sequence\"",
         Status::unsupported);
   add(split_at(is_space, SplitBehavior::removed));
   add(split_at(is_punctuation, SplitBehavior::isolated));
 }
 
-void PreTokenizer::apply(std::size_t index, TextPiece text, RegexMemory& memory, FunctionRef<void(std::string_view)> sink) const {
+void PreTokenizer::apply(std::size_t index, TextPiece text, RegexMemory& memory,
+                         FunctionRef<void(std::string_view)> sink) const {
   if (text.text.empty()) return;
   if (index == steps_.size()) return sink(text.text);
   steps_[index](text, memory, [&](TextPiece piece) { apply(index + 1, piece, memory, sink); });

@@ -11,11 +11,14 @@ namespace cermet {
 
 class PreTokenizer {
  public:
-  /// Reads the component; nothing means that a text is one piece. Throws Error(unsupported) naming a type that is not implemented.
+  /// Reads the component; nothing means that a text is one piece. Throws Error(unsupported) naming a type that is not
+  /// implemented.
   explicit PreTokenizer(std::optional<Json> component);
 
   /// Calls sink for the pieces of valid UTF-8 in order; a piece is valid during the call only.
-  void split(TextPiece text, RegexMemory& memory, FunctionRef<void(std::string_view)> sink) const { apply(0, text, memory, sink); }
+  void split(TextPiece text, RegexMemory& memory, FunctionRef<void(std::string_view)> sink) const {
+    apply(0, text, memory, sink);
+  }
   /// Whether a step spells bytes as characters.
   bool maps_bytes() const { return maps_bytes_; }
 

@@ -8,7 +8,8 @@ namespace cermet {
 namespace {
 
 /// Contractions, words, numbers and the rest, each with the space before it (Radford et al., GPT-2, 2019).
-constexpr std::string_view gpt2_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view gpt2_pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 /// Compiles an expression; errors in it are reported as those of `at`.
 template <class Make>
@@ -37,7 +38,8 @@ Prepend read_prepend_scheme(Json component) {
 
 Regex read_pattern(Json component) {
   const Json pattern = component.at("pattern").as_object();
-  if (const auto text = pattern.find("String")) return compiled(*text, [&] { return Regex::literal(text->as_string()); });
+  if (const auto text = pattern.find("String"))
+    return compiled(*text, [&] { return Regex::literal(text->as_string()); });
   const Json regex = pattern.at("Regex");
   return compiled(regex, [&] { return Regex(regex.as_string()); });
 }
@@ -71,7 +73,8 @@ PreTokenizerStep read_byte_level(Json component) {
 
 PreTokenizerStep read_metaspace(Json component) {
   const std::string replacement(component.at("replacement").as_string());
-  if (replacement.empty() || first_utf8_unit(replacement).size != replacement.size()) component.at("replacement").unexpected("one character");
+  if (replacement.empty() || first_utf8_unit(replacement).size != replacement.size())
+    component.at("replacement").unexpected("one character");
   const Prepend prepend = read_prepend_scheme(component);
   const auto split = component.find("split");
   const bool splits = !split || split->as_bool();
@@ -94,7 +97,8 @@ PreTokenizerStep read_fixed_length(Json component) {
   return [=](TextPiece piece, RegexMemory&, FunctionRef<void(TextPiece)> sink) {
     for (std::size_t begin = 0; begin < piece.text.size();) {
       std::size_t end = begin;
-      for (std::int64_t i = 0; i < length && end < piece.text.size(); ++i) end += first_utf8_unit(piece.text.substr(end)).size;
+      for (std::int64_t i = 0; i < length && end < piece.text.size(); ++i)
+        end += first_utf8_unit(piece.text.substr(end)).size;
       sink({piece.text.substr(begin, end - begin), piece.at_start && begin == 0});
       begin = end;
     }

@@ -55,8 +55,8 @@ class Regex {
   std::unique_ptr<pcre2_real_code_8, Deleter> code_;
 };
 
-/// The expression in PCRE2's syntax, to be compiled with UTF and UCP. Classes whose sets differ between the two (\s, \w, \h, \p{Script}) are
-/// spelled out; syntax that has another meaning there, or none, throws Error(unsupported).
+/// The expression in PCRE2's syntax, to be compiled with UTF and UCP. Classes whose sets differ between the two (\s,
+/// \w, \h, \p{Script}) are spelled out; syntax that has another meaning there, or none, throws Error(unsupported).
 std::string translate_regex(std::string_view pattern);
 
 }  // namespace cermet

@@ -8,12 +8,16 @@
 namespace cermet {
 namespace {
 
-// Members of a class, without brackets. PCRE2's own \s has U+180E besides, and its \w lacks marks and letter-like symbols.
-constexpr std::string_view space = R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
+// Members of a class, without brackets. PCRE2's own \s has U+180E besides, and its \w lacks marks and letter-like
+// symbols.
+constexpr std::string_view space =
+    R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr std::string_view not_space =
     R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
-constexpr std::string_view word = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
-// What \w, \W and \b take for a part of a word outside brackets: superscript digits and fractions of Latin-1 too, by an accident of Oniguruma's tables.
+constexpr std::string_view word =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+// What \w, \W and \b take for a part of a word outside brackets: superscript digits and fractions of Latin-1 too, by an
+// accident of Oniguruma's tables.
 constexpr std::string_view word_outside_brackets =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 constexpr std::string_view hexadecimal = "0-9A-Fa-f";
@@ -52,13 +56,14 @@ char32_t RegexTranslator::take_hexadecimal(std::size_t least, std::size_t most) 
 
 /// After "\p{" or "\P{", up to and with the brace: a general category or a script.
 std::string RegexTranslator::property() {
-  static constexpr std::array<std::string_view, 37> categories = {"L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc", "Me", "N",  "Nd", "Nl",
-                                                                  "No", "P",  "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S",  "Sm", "Sc", "Sk",
-                                                                  "So", "Z",  "Zs", "Zl", "Zp", "C",  "Cc", "Cf", "Cs", "Co", "Cn"};
+  static constexpr std::array<std::string_view, 37> categories = {
+      "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc", "Me", "N",  "Nd", "Nl", "No", "P",  "Pc", "Pd", "Ps", "Pe",
+      "Pi", "Pf", "Po", "S",  "Sm", "Sc", "Sk", "So", "Z",  "Zs", "Zl", "Zp", "C",  "Cc", "Cf", "Cs", "Co", "Cn"};
   const std::size_t close = pattern_.find('}', at_);
   if (close == std::string_view::npos) refuse("a property without its end");
   const std::string_view name = pattern_.substr(at_, close - at_);
-  const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+  const bool plain = !name.empty() &&
+                     std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
   if (!plain) refuse(fmt::format("property {}", quote(name)));
   at_ = close + 1;
   const bool category = std::find(categories.begin(), categories.end(), name) != categories.end();

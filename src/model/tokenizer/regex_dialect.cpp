@@ -1,4 +1,5 @@
-// Oniguruma's Ruby syntax to PCRE2's. What both read alike passes; what they read differently is rewritten or refused by name.
+// Oniguruma's Ruby syntax to PCRE2's. What both read alike passes; what they read differently is rewritten or refused
+// by name.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -96,7 +97,8 @@ void RegexTranslator::quantifier() {
   atom_.reset();
 }
 
-/// {n}, {n,}, {n,m}, {,m}; false (and nothing taken) where the brace is a plain character. A plus after it repeats it: it is not possessive.
+/// {n}, {n,}, {n,m}, {,m}; false (and nothing taken) where the brace is a plain character. A plus after it repeats it:
+/// it is not possessive.
 bool RegexTranslator::interval() {
   std::size_t i = at_ + 1;
   const auto digits = [&] {
@@ -110,7 +112,8 @@ bool RegexTranslator::interval() {
   const std::string high = comma ? digits() : low;
   if ((low.empty() && high.empty()) || i == pattern_.size() || pattern_[i] != '}') return false;
   if (!atom_) refuse("a quantifier without anything to repeat");
-  if (low.size() > 4 || high.size() > 4 || (!low.empty() && !high.empty() && std::stoi(low) > std::stoi(high))) refuse("such a count");
+  if (low.size() > 4 || high.size() > 4 || (!low.empty() && !high.empty() && std::stoi(low) > std::stoi(high)))
+    refuse("such a count");
   at_ = i + 1;
   out_ += "{" + (low.empty() ? "0" : low) + (comma ? "," : "") + (comma ? high : "") + "}";
   if (next_is("?")) {
@@ -128,7 +131,8 @@ bool RegexTranslator::interval() {
 
 std::string translate_regex(std::string_view pattern) {
   // PCRE2 compiles no more than this many bytes either; and the translation of nested intervals takes quadratic time.
-  if (pattern.size() > longest_pattern) fail(Status::unsupported, "expected an expression of at most {} bytes, found {}", longest_pattern, pattern.size());
+  if (pattern.size() > longest_pattern)
+    fail(Status::unsupported, "expected an expression of at most {} bytes, found {}", longest_pattern, pattern.size());
   return RegexTranslator(pattern).run();
 }
 

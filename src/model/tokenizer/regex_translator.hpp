@@ -1,4 +1,5 @@
-// The translation of one regular expression from Oniguruma's Ruby syntax to PCRE2's: its state and steps. Callers use translate_regex (regex.hpp).
+// The translation of one regular expression from Oniguruma's Ruby syntax to PCRE2's: its state and steps. Callers use
+// translate_regex (regex.hpp).
 #pragma once
 
 #include <fmt/format.h>
@@ -21,7 +22,9 @@ class RegexTranslator {
 
  private:
   [[noreturn]] void refuse(std::string_view what) const {
-    fail(Status::unsupported, "expected an expression in the common part of Oniguruma and PCRE2, found {} at offset {} of {}", what, at_, quote(pattern_));
+    fail(Status::unsupported,
+         "expected an expression in the common part of Oniguruma and PCRE2, found {} at offset {} of {}", what, at_,
+         quote(pattern_));
   }
   bool done() const { return at_ == pattern_.size(); }
   bool next_is(std::string_view text) const { return pattern_.substr(at_).starts_with(text); }

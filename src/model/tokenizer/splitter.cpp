@@ -15,7 +15,8 @@ std::vector<SplitPiece> join(const std::vector<SplitPiece>& pieces, SplitBehavio
   std::vector<SplitPiece> joined;
   bool previous_is_match = false;
   const auto add = [&](const SplitPiece& piece) {
-    const bool joins = behavior == SplitBehavior::contiguous ? piece.is_match == previous_is_match : piece.is_match && !previous_is_match;
+    const bool joins = behavior == SplitBehavior::contiguous ? piece.is_match == previous_is_match
+                                                             : piece.is_match && !previous_is_match;
     previous_is_match = piece.is_match;
     if (!joins || joined.empty()) return joined.push_back(piece);
     joined.back() = {std::min(joined.back().begin, piece.begin), std::max(joined.back().end, piece.end), false};
@@ -31,19 +32,22 @@ std::vector<SplitPiece> join(const std::vector<SplitPiece>& pieces, SplitBehavio
 }  // namespace
 
 SplitBehavior read_behavior(Json value) {
-  static constexpr std::array<std::pair<std::string_view, SplitBehavior>, 5> names = {{{"Isolated", SplitBehavior::isolated},
-                                                                                       {"Removed", SplitBehavior::removed},
-                                                                                       {"MergedWithPrevious", SplitBehavior::merged_with_previous},
-                                                                                       {"MergedWithNext", SplitBehavior::merged_with_next},
-                                                                                       {"Contiguous", SplitBehavior::contiguous}}};
+  static constexpr std::array<std::pair<std::string_view, SplitBehavior>, 5> names = {
+      {{"Isolated", SplitBehavior::isolated},
+       {"Removed", SplitBehavior::removed},
+       {"MergedWithPrevious", SplitBehavior::merged_with_previous},
+       {"MergedWithNext", SplitBehavior::merged_with_next},
+       {"Contiguous", SplitBehavior::contiguous}}};
   for (const auto& [name, behavior] : names) {
     if (value.as_string() == name) return behavior;
   }
-  value.unexpected("\"Isolated\", \"Removed\", \"MergedWithPrevious\", \"MergedWithNext\" or \"Contiguous\"", Status::unsupported);
+  value.unexpected("\"Isolated\", \"Removed\", \"MergedWithPrevious\", \"MergedWithNext\" or \"Contiguous\"",
+                   Status::unsupported);
 }
 
 Splitter::Find Splitter::at(Regex regex) {
-  return [regex = std::make_shared<const Regex>(std::move(regex))](std::string_view text, RegexMemory& memory, FunctionRef<void(SplitPiece)> sink) {
+  return [regex = std::make_shared<const Regex>(std::move(regex))](std::string_view text, RegexMemory& memory,
+                                                                   FunctionRef<void(SplitPiece)> sink) {
     Pieces pieces(*regex, text, memory);
     while (const auto piece = pieces.next()) sink(*piece);
   };
@@ -66,7 +70,8 @@ Splitter::Find Splitter::at(std::function<bool(char32_t)> is_match) {
   };
 }
 
-void Splitter::split(std::string_view text, RegexMemory& memory, FunctionRef<void(std::size_t begin, std::size_t end)> sink) const {
+void Splitter::split(std::string_view text, RegexMemory& memory,
+                     FunctionRef<void(std::size_t begin, std::size_t end)> sink) const {
   const auto pass_on = [&](const SplitPiece& piece) {
     if (piece.begin < piece.end) sink(piece.begin, piece.end);
   };

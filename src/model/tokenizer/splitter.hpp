@@ -28,13 +28,15 @@ class Splitter {
   /// Calls sink for all of a text, in order: matches and what lies between them.
   using Find = std::function<void(std::string_view text, RegexMemory& memory, FunctionRef<void(SplitPiece)> sink)>;
   /// `invert` exchanges matches and what lies between them.
-  Splitter(Find find, SplitBehavior behavior, bool invert = false) : find_(std::move(find)), behavior_(behavior), invert_(invert) {}
+  Splitter(Find find, SplitBehavior behavior, bool invert = false)
+      : find_(std::move(find)), behavior_(behavior), invert_(invert) {}
   /// At matches of an expression, or at single characters.
   static Find at(Regex regex);
   static Find at(std::function<bool(char32_t)> is_match);
 
   /// Calls sink for the pieces, which are not empty, in order.
-  void split(std::string_view text, RegexMemory& memory, FunctionRef<void(std::size_t begin, std::size_t end)> sink) const;
+  void split(std::string_view text, RegexMemory& memory,
+             FunctionRef<void(std::size_t begin, std::size_t end)> sink) const;
 
  private:
   Find find_;

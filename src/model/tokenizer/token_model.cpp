@@ -27,7 +27,8 @@ TokenModel::Kind TokenModel::read(Json model, const Vocabulary& vocabulary) {
   type->unexpected("\"BPE\", \"Unigram\", \"WordPiece\" or \"WordLevel\"", Status::unsupported);
 }
 
-TokenModel::TokenModel(Json model, const Vocabulary& vocabulary) : size_(vocabulary.size()), kind_(read(model, vocabulary)) {}
+TokenModel::TokenModel(Json model, const Vocabulary& vocabulary)
+    : size_(vocabulary.size()), kind_(read(model, vocabulary)) {}
 
 void TokenModel::encode(std::string_view piece, Workspace& workspace, std::vector<std::int32_t>& ids) const {
   if (const auto* bpe = std::get_if<Bpe>(&kind_)) return bpe->encode(piece, workspace.bpe, ids);

@@ -20,8 +20,8 @@ class TokenModel {
     Unigram::Workspace unigram;
   };
 
-  /// Reads the `model` object, whose `vocab` is given: BPE, Unigram, WordPiece or WordLevel; without `type` what its fields belong to. Throws
-  /// Error(invalid_file) where a field is broken, Error(unsupported) naming another type.
+  /// Reads the `model` object, whose `vocab` is given: BPE, Unigram, WordPiece or WordLevel; without `type` what its
+  /// fields belong to. Throws Error(invalid_file) where a field is broken, Error(unsupported) naming another type.
   TokenModel(Json model, const Vocabulary& vocabulary);
   /// Appends the ids of a piece, which may have bytes that are not UTF-8.
   void encode(std::string_view piece, Workspace& workspace, std::vector<std::int32_t>& ids) const;

@@ -11,15 +11,18 @@ namespace cermet {
 namespace {
 
 /// Twice what the largest vocabularies in use need: half a million tokens, and merges as pairs.
-constexpr JsonLimits file_limits{.max_bytes = std::size_t{64} << 20, .max_values = std::size_t{4} << 20, .max_depth = 64};
+constexpr JsonLimits file_limits{
+    .max_bytes = std::size_t{64} << 20, .max_values = std::size_t{4} << 20, .max_depth = 64};
 
 Json checked_model(Json root) {
-  if (const auto version = root.find("version"); version && version->as_string() != "1.0") version->unexpected("\"1.0\"", Status::unsupported);
+  if (const auto version = root.find("version"); version && version->as_string() != "1.0")
+    version->unexpected("\"1.0\"", Status::unsupported);
   return root.at("model").as_object();
 }
 
 /// The added tokens that are looked for in normalized text, in their normalized form, or the others.
-AddedTokenFinder make_finder(std::span<const AddedToken> tokens, bool normalized, const Normalizer& normalizer, Json root) {
+AddedTokenFinder make_finder(std::span<const AddedToken> tokens, bool normalized, const Normalizer& normalizer,
+                             Json root) {
   std::vector<AddedTokenFinder::Pattern> patterns;
   std::vector<std::string_view> texts;
   for (const AddedToken& token : tokens) {
@@ -31,7 +34,8 @@ AddedTokenFinder make_finder(std::span<const AddedToken> tokens, bool normalized
   for (const auto& pattern : patterns) texts.push_back(pattern.text);
   std::sort(texts.begin(), texts.end());
   if (const auto twice = std::adjacent_find(texts.begin(), texts.end()); twice != texts.end()) {
-    root.refuse(fmt::format("added_tokens: expected tokens that normalization keeps apart, found {} twice", quote(*twice)));
+    root.refuse(
+        fmt::format("added_tokens: expected tokens that normalization keeps apart, found {} twice", quote(*twice)));
   }
   return AddedTokenFinder(std::move(patterns));
 }
@@ -77,7 +81,8 @@ Tokenizer::Tokenizer(Json root, Vocabulary vocabulary, TokenModel model, std::sp
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
-  require(text.size() < static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()), "text: expected less than 2 GiB, found {} bytes", text.size());
+  require(text.size() < static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()),
+          "text: expected less than 2 GiB, found {} bytes", text.size());
   Call call;
   if (add_special_tokens) call.ids = post_processor_.before;
   const bool maps_bytes = pre_tokenizer_.maps_bytes() || normalizer_.maps_bytes();
@@ -100,7 +105,8 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_spec
 }
 
 void Tokenizer::encode_valid(std::string_view text, bool at_start, Call& call) const {
-  verbatim_.split(text, [&](AddedTokenFinder::Part part) { encode_part(part, at_start && part.text.data() == text.data(), call); });
+  verbatim_.split(
+      text, [&](AddedTokenFinder::Part part) { encode_part(part, at_start && part.text.data() == text.data(), call); });
 }
 
 /// A part that is no added token, or one that is looked for before normalization.
@@ -135,8 +141,12 @@ std::string Tokenizer::decode_all(std::span<const std::int32_t> ids, bool skip_s
   return text += decoding.finish();
 }
 
-std::string Tokenizer::decode_bytes(std::span<const std::int32_t> ids, bool skip_special_tokens) const { return decode_all(ids, skip_special_tokens, true); }
-std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const { return decode_all(ids, skip_special_tokens, false); }
+std::string Tokenizer::decode_bytes(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  return decode_all(ids, skip_special_tokens, true);
+}
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  return decode_all(ids, skip_special_tokens, false);
+}
 
 std::string StreamDecoder::finish() {
   std::string text = decoding_.finish();

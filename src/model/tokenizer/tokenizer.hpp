@@ -23,20 +23,24 @@ namespace cermet {
 /// Const use is thread-safe: every call has its own memory.
 class Tokenizer {
  public:
-  /// Reads a tokenizer.json. Throws Error(io) where it cannot be read, Error(invalid_file) where it is broken, and Error(unsupported) naming a component
-  /// or setting that is not implemented. Its `truncation` and `padding` are not read: they are the settings of a batch, not of the tokenizer.
+  /// Reads a tokenizer.json. Throws Error(io) where it cannot be read, Error(invalid_file) where it is broken, and
+  /// Error(unsupported) naming a component or setting that is not implemented. Its `truncation` and `padding` are not
+  /// read: they are the settings of a batch, not of the tokenizer.
   static Tokenizer load(const std::filesystem::path& file);
 
-  /// The ids of a text, which may be any bytes. For valid UTF-8 they are those of Hugging Face's tokenizers library. Bytes that are not UTF-8 form pieces
-  /// of their own: no added token, normalization or expression looks at them. Takes time linear in the text's length but for single pieces, O(n log n).
-  /// `add_special_tokens` puts the file's template around them ("<|begin_of_text|>"). Added tokens that stand in the text become ids in any case.
-  /// What the vocabulary cannot spell becomes its unknown token, or nothing where it has none.
+  /// The ids of a text, which may be any bytes. For valid UTF-8 they are those of Hugging Face's tokenizers library.
+  /// Bytes that are not UTF-8 form pieces of their own: no added token, normalization or expression looks at them.
+  /// Takes time linear in the text's length but for single pieces, O(n log n). `add_special_tokens` puts the file's
+  /// template around them ("<|begin_of_text|>"). Added tokens that stand in the text become ids in any case. What the
+  /// vocabulary cannot spell becomes its unknown token, or nothing where it has none.
   ///
-  /// Of a byte-level BPE, decode_bytes(encode(text, false)) gives the text back, byte for byte, unless the file asks for a change: normalization, added tokens
-  /// that strip white space, add_prefix_space, or a split that removes its matches.
+  /// Of a byte-level BPE, decode_bytes(encode(text, false)) gives the text back, byte for byte, unless the file asks
+  /// for a change: normalization, added tokens that strip white space, add_prefix_space, or a split that removes its
+  /// matches.
   std::vector<std::int32_t> encode(std::string_view text, bool add_special_tokens = true) const;
 
-  /// The exact bytes that the ids stand for. Ids without a token add nothing: models pad their vocabulary (see `contains`).
+  /// The exact bytes that the ids stand for. Ids without a token add nothing: models pad their vocabulary (see
+  /// `contains`).
   std::string decode_bytes(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const;
   /// The same as valid UTF-8, as the library decodes: broken characters become U+FFFD.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const;
@@ -87,7 +91,8 @@ class StreamDecoder {
   explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens = false)
       : tokenizer_(&tokenizer), skip_special_tokens_(skip_special_tokens), decoding_(tokenizer.decoder_, false) {}
 
-  /// The text that the id completes; what later ids may change is held back until they have come: an incomplete character, or a run of byte tokens.
+  /// The text that the id completes; what later ids may change is held back until they have come: an incomplete
+  /// character, or a run of byte tokens.
   std::string push(std::int32_t id) { return tokenizer_->decode_one(id, skip_special_tokens_, decoding_); }
   /// What was held back; the decoder is then as new.
   std::string finish();

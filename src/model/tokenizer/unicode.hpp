@@ -8,8 +8,9 @@ namespace cermet {
 
 /// Unicode White_Space.
 bool is_space(char32_t c);
-/// A character of a word, as regular expressions see it (Unicode technical standard 18): letters, marks, decimal digits, connectors, joiners. This and the
-/// classes below are those of the tokenizers library, whose tables are of several versions of Unicode.
+/// A character of a word, as regular expressions see it (Unicode technical standard 18): letters, marks, decimal
+/// digits, connectors, joiners. This and the classes below are those of the tokenizers library, whose tables are of
+/// several versions of Unicode.
 bool is_word(char32_t c);
 
 /// The last character of a valid UTF-8 text that is not empty, and its size.

@@ -19,9 +19,11 @@ Unigram::Unigram(Json model, const Vocabulary& vocabulary) {
     lowest = std::min(lowest, scores_.back());
   }
   unknown_score_ = lowest - unknown_penalty;
-  if (const auto unknown = model.find("unk_id")) unknown_ = static_cast<std::int32_t>(unknown->as_integer(0, std::ssize(scores_) - 1));
+  if (const auto unknown = model.find("unk_id"))
+    unknown_ = static_cast<std::int32_t>(unknown->as_integer(0, std::ssize(scores_) - 1));
   if (const auto fallback = model.find("byte_fallback")) byte_fallback_ = fallback->as_bool();
-  for (unsigned byte = 0; byte < 256; ++byte) bytes_[byte] = vocabulary.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
+  for (unsigned byte = 0; byte < 256; ++byte)
+    bytes_[byte] = vocabulary.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
   std::vector<std::string_view> texts;
   for (const auto& [name, id] : vocabulary.ids()) texts.push_back(name);
   std::ranges::sort(texts);
@@ -29,7 +31,8 @@ Unigram::Unigram(Json model, const Vocabulary& vocabulary) {
   trie_ = ByteTrie(texts);
 }
 
-/// Leaves at each character's end the best token that ends there. On ties the one that was met first, which is the longest.
+/// Leaves at each character's end the best token that ends there. On ties the one that was met first, which is the
+/// longest.
 void Unigram::find_best(std::string_view piece, Workspace& workspace) const {
   auto& nodes = workspace.nodes;
   nodes.assign(piece.size() + 1, {0, -1, 0});
@@ -48,7 +51,8 @@ void Unigram::find_best(std::string_view piece, Workspace& workspace) const {
     });
     if (!known) {
       if (!unknown_)
-        fail(Status::unsupported, "text: expected characters of the tokenizer, which has no unk_id, found {}", quote(piece.substr(begin, character)));
+        fail(Status::unsupported, "text: expected characters of the tokenizer, which has no unk_id, found {}",
+             quote(piece.substr(begin, character)));
       offer(character, unknown_score_, *unknown_);
     }
     begin += character;
@@ -57,9 +61,11 @@ void Unigram::find_best(std::string_view piece, Workspace& workspace) const {
 
 /// Ids of a run that no token covers, in reverse.
 void Unigram::append_unknown(std::string_view text, std::vector<std::int32_t>& backwards) const {
-  if (const ByteTrie::Found found = trie_.longest(text); found.size == text.size()) return backwards.push_back(ids_[static_cast<std::size_t>(found.index)]);
+  if (const ByteTrie::Found found = trie_.longest(text); found.size == text.size())
+    return backwards.push_back(ids_[static_cast<std::size_t>(found.index)]);
   const auto byte_id = [&](char byte) { return bytes_[static_cast<unsigned char>(byte)]; };
-  if (!byte_fallback_ || std::ranges::any_of(text, [&](char byte) { return byte_id(byte) < 0; })) return backwards.push_back(*unknown_);
+  if (!byte_fallback_ || std::ranges::any_of(text, [&](char byte) { return byte_id(byte) < 0; }))
+    return backwards.push_back(*unknown_);
   for (auto byte = text.rbegin(); byte != text.rend(); ++byte) backwards.push_back(byte_id(*byte));
 }
 
@@ -70,7 +76,8 @@ void Unigram::encode(std::string_view piece, Workspace& workspace, std::vector<s
   backwards.clear();
   for (std::size_t end = piece.size(); end > 0;) {
     std::size_t begin = end;
-    while (begin > 0 && workspace.nodes[begin].id == unknown_) begin = static_cast<std::size_t>(workspace.nodes[begin].begin);
+    while (begin > 0 && workspace.nodes[begin].id == unknown_)
+      begin = static_cast<std::size_t>(workspace.nodes[begin].begin);
     if (begin < end) append_unknown(piece.substr(begin, end - begin), backwards);
     if (begin > 0) {
       backwards.push_back(workspace.nodes[begin].id);

@@ -1,4 +1,5 @@
-// The unigram model of SentencePiece (Kudo, 2018): of all ways to cut a piece into tokens, the one whose scores have the highest sum.
+// The unigram model of SentencePiece (Kudo, 2018): of all ways to cut a piece into tokens, the one whose scores have
+// the highest sum.
 #pragma once
 
 #include <array>
@@ -29,8 +30,9 @@ class Unigram {
 
   /// Reads the `model` object, whose `vocab` is given. Throws Error(invalid_file) where a field is broken.
   Unigram(Json model, const Vocabulary& vocabulary);
-  /// Appends the ids of a piece, in time linear in its length. Neighbouring characters without a token become the tokens of their bytes ("<0xE2>", where the
-  /// file wants that and has all), else one unknown token. Throws Error(unsupported) where it has none.
+  /// Appends the ids of a piece, in time linear in its length. Neighbouring characters without a token become the
+  /// tokens of their bytes ("<0xE2>", where the file wants that and has all), else one unknown token. Throws
+  /// Error(unsupported) where it has none.
   void encode(std::string_view piece, Workspace& workspace, std::vector<std::int32_t>& ids) const;
 
  private:

@@ -20,11 +20,15 @@ Vocabulary::Vocabulary(Json vocab) : id_limit_(65536 + 16 * static_cast<std::int
 }
 
 void Vocabulary::insert(std::string_view name, std::int64_t id, Json at) {
-  if (id < 0 || id >= id_limit_) at.refuse(fmt::format("token {}: expected an id from 0 to {}, found {}", quote(name), id_limit_ - 1, id));
-  if (const auto old = ids_.find(name); old != ids_.end()) at.refuse(fmt::format("expected a new token, found {} again (id {})", quote(name), old->second));
+  if (id < 0 || id >= id_limit_)
+    at.refuse(fmt::format("token {}: expected an id from 0 to {}, found {}", quote(name), id_limit_ - 1, id));
+  if (const auto old = ids_.find(name); old != ids_.end())
+    at.refuse(fmt::format("expected a new token, found {} again (id {})", quote(name), old->second));
   const auto slot = static_cast<std::size_t>(id);
   if (slot >= entries_.size()) entries_.resize(slot + 1);
-  if (entries_[slot] != nullptr) at.refuse(fmt::format("token {}: expected an id of its own, found {}, which is {}", quote(name), id, quote(*entries_[slot])));
+  if (entries_[slot] != nullptr)
+    at.refuse(fmt::format("token {}: expected an id of its own, found {}, which is {}", quote(name), id,
+                          quote(*entries_[slot])));
   entries_[slot] = &ids_.emplace(std::string(name), static_cast<std::int32_t>(id)).first->first;
 }
 

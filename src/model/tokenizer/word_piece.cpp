@@ -13,7 +13,9 @@ std::string text_of(Json model, std::string_view field, std::string_view fallbac
 }
 
 [[noreturn]] void refuse_word(std::string_view word, std::string_view unknown_name) {
-  fail(Status::unsupported, "text: expected words of the tokenizer, whose unk_token {} is not in its vocabulary, found {}", quote(unknown_name), quote(word));
+  fail(Status::unsupported,
+       "text: expected words of the tokenizer, whose unk_token {} is not in its vocabulary, found {}",
+       quote(unknown_name), quote(word));
 }
 
 }  // namespace
@@ -31,12 +33,14 @@ WordPiece::Tokens WordPiece::tokens_with(std::string_view prefix, const Vocabula
     if (name.starts_with(prefix)) texts.push_back(std::string_view(name).substr(prefix.size()));
   std::ranges::sort(texts);
   Tokens made{ByteTrie(texts), {}};
-  for (const std::string_view text : texts) made.ids.push_back(*vocabulary.find(std::string(prefix) + std::string(text)));
+  for (const std::string_view text : texts)
+    made.ids.push_back(*vocabulary.find(std::string(prefix) + std::string(text)));
   return made;
 }
 
 void WordPiece::encode(std::string_view word, std::vector<std::int32_t>& ids) const {
-  const auto characters = std::ranges::count_if(word, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0u) != 0x80u; });
+  const auto characters =
+      std::ranges::count_if(word, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0u) != 0x80u; });
   const std::size_t before = ids.size();
   bool covered = characters <= longest_;
   for (std::size_t at = 0; covered && at < word.size();) {
@@ -52,7 +56,8 @@ void WordPiece::encode(std::string_view word, std::vector<std::int32_t>& ids) co
   ids.push_back(*unknown_);
 }
 
-WordLevel::WordLevel(Json model, const Vocabulary& vocabulary) : words_(vocabulary.ids()), unknown_name_(text_of(model, "unk_token", "<unk>")) {}
+WordLevel::WordLevel(Json model, const Vocabulary& vocabulary)
+    : words_(vocabulary.ids()), unknown_name_(text_of(model, "unk_token", "<unk>")) {}
 
 void WordLevel::encode(std::string_view word, std::vector<std::int32_t>& ids) const {
   auto found = words_.find(word);

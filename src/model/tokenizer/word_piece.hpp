@@ -1,4 +1,5 @@
-// WordPiece (Schuster and Nakajima, 2012; BERT): the longest token that a word begins with, then the longest continuation, and so on.
+// WordPiece (Schuster and Nakajima, 2012; BERT): the longest token that a word begins with, then the longest
+// continuation, and so on.
 #pragma once
 
 #include <cstdint>

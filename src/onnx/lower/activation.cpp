@@ -5,11 +5,15 @@ namespace cermet::onnx {
 
 void lower_hard_swish(Lowering& l) { l.set(0, l.unary(OpKind::hard_swish, l.in(0))); }
 
-void lower_leaky_relu(Lowering& l) { l.set(0, l.op(OpKind::leaky_relu, {l.in(0)}, {{"alpha", l.number("alpha", 0.01)}})); }
+void lower_leaky_relu(Lowering& l) {
+  l.set(0, l.op(OpKind::leaky_relu, {l.in(0)}, {{"alpha", l.number("alpha", 0.01)}}));
+}
 
 void lower_elu(Lowering& l) { l.set(0, l.op(OpKind::elu, {l.in(0)}, {{"alpha", l.number("alpha", 1)}})); }
 
-void lower_hard_sigmoid(Lowering& l) { l.set(0, l.op(OpKind::hard_sigmoid, {l.in(0)}, {{"alpha", l.number("alpha", 0.2)}, {"beta", l.number("beta", 0.5)}})); }
+void lower_hard_sigmoid(Lowering& l) {
+  l.set(0, l.op(OpKind::hard_sigmoid, {l.in(0)}, {{"alpha", l.number("alpha", 0.2)}, {"beta", l.number("beta", 0.5)}}));
+}
 
 /// Before opset 7 a vector of slopes is one of channels.
 void lower_prelu(Lowering& l) {
@@ -27,21 +31,27 @@ void lower_mish(Lowering& l) { l.set(0, l.unary(OpKind::mish, l.in(0))); }
 
 void lower_celu(Lowering& l) { l.set(0, l.op(OpKind::celu, {l.in(0)}, {{"alpha", l.number("alpha", 1)}})); }
 
-void lower_thresholded_relu(Lowering& l) { l.set(0, l.op(OpKind::thresholded_relu, {l.in(0)}, {{"alpha", l.number("alpha", 1)}})); }
+void lower_thresholded_relu(Lowering& l) {
+  l.set(0, l.op(OpKind::thresholded_relu, {l.in(0)}, {{"alpha", l.number("alpha", 1)}}));
+}
 
 void lower_swish(Lowering& l) { l.set(0, l.op(OpKind::swish, {l.in(0)}, {{"alpha", l.number("alpha", 1)}})); }
 
 void lower_selu(Lowering& l) {
   const bool old = l.version() < 6;  // which had fewer digits
-  const double alpha = l.number("alpha", old ? 1.6732 : 1.67326319217681884765625), gamma = l.number("gamma", old ? 1.0507 : 1.05070102214813232421875);
+  const double alpha = l.number("alpha", old ? 1.6732 : 1.67326319217681884765625),
+               gamma = l.number("gamma", old ? 1.0507 : 1.05070102214813232421875);
   l.set(0, l.op(OpKind::selu, {l.in(0)}, {{"alpha", alpha}, {"gamma", gamma}}));
 }
 
-void lower_shrink(Lowering& l) { l.set(0, l.op(OpKind::shrink, {l.in(0)}, {{"lambd", l.number("lambd", 0.5)}, {"bias", l.number("bias", 0)}})); }
+void lower_shrink(Lowering& l) {
+  l.set(0, l.op(OpKind::shrink, {l.in(0)}, {{"lambd", l.number("lambd", 0.5)}, {"bias", l.number("bias", 0)}}));
+}
 
 void lower_gelu(Lowering& l) {
   const std::string approximate = l.text("approximate", "none");
-  l.expect(approximate == "none" || approximate == "tanh", "attribute approximate: expected none or tanh, found '{}'", approximate);
+  l.expect(approximate == "none" || approximate == "tanh", "attribute approximate: expected none or tanh, found '{}'",
+           approximate);
   l.set(0, l.unary(approximate == "tanh" ? OpKind::gelu_tanh : OpKind::gelu, l.in(0)));
 }
 

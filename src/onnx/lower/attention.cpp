@@ -45,7 +45,8 @@ AttentionCall attention_call(Lowering& l) {
   c.k = l.in(1);
   c.v = l.in(2);
   for (const Operand x : {c.q, c.k, c.v})
-    l.expect(l.rank(x) == (c.packed ? 3 : 4), "expected Q, K and V of 3 or of 4 dimensions, found {}", l.type(x).to_string());
+    l.expect(l.rank(x) == (c.packed ? 3 : 4), "expected Q, K and V of 3 or of 4 dimensions, found {}",
+             l.type(x).to_string());
   if (c.packed) {
     c.heads = l.integer("q_num_heads", 0);
     c.kv_heads = l.integer("kv_num_heads", 0);
@@ -56,12 +57,14 @@ AttentionCall attention_call(Lowering& l) {
     c.heads = l.size(c.q, 1);
     c.kv_heads = l.size(c.k, 1);
   }
-  l.expect(c.kv_heads > 0 && c.heads % c.kv_heads == 0, "heads of Q: expected a multiple of {} heads of K, found {}", c.kv_heads, c.heads);
+  l.expect(c.kv_heads > 0 && c.heads % c.kv_heads == 0, "heads of Q: expected a multiple of {} heads of K, found {}",
+           c.kv_heads, c.heads);
   c.mask = l.in_or_none(3);
   c.past_key = l.in_or_none(4);
   c.past_value = l.in_or_none(5);
   c.lengths = l.in_or_none(6);
-  l.expect(static_cast<bool>(c.past_key) == static_cast<bool>(c.past_value), "expected past_key and past_value together, found one");
+  l.expect(static_cast<bool>(c.past_key) == static_cast<bool>(c.past_value),
+           "expected past_key and past_value together, found one");
   l.expect(!c.past_key || !c.lengths, "expected nonpad_kv_seqlen without past_key, found both");
   c.causal = l.integer("is_causal", 0) != 0;
   c.left = l.integer("left_window_size", -1);
@@ -69,7 +72,8 @@ AttentionCall attention_call(Lowering& l) {
   l.expect(c.left >= -1 && c.right >= -1, "window sizes: expected -1 or more, found {} and {}", c.left, c.right);
   c.scale = l.has_attribute("scale") ? l.number("scale", 0) : 1 / std::sqrt(static_cast<double>(l.size(c.q, 3)));
   c.softcap = l.number("softcap", 0);
-  const bool twice = l.dtype(c.q) == DType::f64 || (l.has_attribute("softmax_precision") && l.dtype_of_code(l.integer("softmax_precision", 0)) == DType::f64);
+  const bool twice = l.dtype(c.q) == DType::f64 || (l.has_attribute("softmax_precision") &&
+                                                    l.dtype_of_code(l.integer("softmax_precision", 0)) == DType::f64);
   c.compute = twice ? DType::f64 : DType::f32;
   return c;
 }
@@ -99,28 +103,38 @@ Operand flash(Lowering& l, const AttentionCall& c) {
   if (batch == Dim(1)) {
     operands.resize(3);
   } else {
-    const auto starts = [&](Operand x) { return l.binary(OpKind::mul, l.counting(batch + 1), l.shape_value({l.dim(x, 2)}, true)); };
+    const auto starts = [&](Operand x) {
+      return l.binary(OpKind::mul, l.counting(batch + 1), l.shape_value({l.dim(x, 2)}, true));
+    };
     operands[5] = starts(c.q);
     operands[6] = starts(c.k);
   }
   const Operand y = l.op(OpKind::flash_attention, operands,
-                         {{"scale", c.scale}, {"causal", c.causal}, {"softcap", c.softcap}, {"window", c.left >= 0 ? c.left + 1 : std::int64_t{0}}});
+                         {{"scale", c.scale},
+                          {"causal", c.causal},
+                          {"softcap", c.softcap},
+                          {"window", c.left >= 0 ? c.left + 1 : std::int64_t{0}}});
   const Dims d = l.dims(c.q);
   return l.transpose(l.reshape(y, {d[0], d[2], d[1], l.dim(c.v, 3)}), {0, 2, 1, 3});
 }
 
-/// What is added to the scores, [Sq or 1, Sk] or more dimensions: 0 or the mask, -infinity for what a query does not see; none where there is nothing.
+/// What is added to the scores, [Sq or 1, Sk] or more dimensions: 0 or the mask, -infinity for what a query does not
+/// see; none where there is nothing.
 Operand attention_bias(Lowering& l, const AttentionCall& c, const Dim& past) {
   Operand seen, added;
-  const auto restrict_to = [&](Operand condition) { seen = seen ? l.binary(OpKind::logical_and, seen, condition) : condition; };
+  const auto restrict_to = [&](Operand condition) {
+    seen = seen ? l.binary(OpKind::logical_and, seen, condition) : condition;
+  };
   if (c.mask) {
     Operand mask = c.mask;
     if (l.dim(mask, -1) != l.dim(c.k, 2)) {
       const std::int64_t missing = l.constant(l.dim(c.k, 2) - l.dim(mask, -1));
-      l.expect(missing >= 0, "attn_mask: expected at most {} keys, found {}", l.dim(c.k, 2).to_string(), l.dim(mask, -1).to_string());
+      l.expect(missing >= 0, "attn_mask: expected at most {} keys, found {}", l.dim(c.k, 2).to_string(),
+               l.dim(mask, -1).to_string());
       Ints pads(static_cast<std::size_t>(2 * l.rank(mask)));
       pads.back() = missing;
-      mask = l.op(OpKind::pad, {mask}, {{"pads", pads}, {"value", l.dtype(mask) == DType::boolean ? 0.0 : minus_infinity}});
+      mask = l.op(OpKind::pad, {mask},
+                  {{"pads", pads}, {"value", l.dtype(mask) == DType::boolean ? 0.0 : minus_infinity}});
     }
     if (l.dtype(mask) == DType::boolean) restrict_to(mask);
     else added = l.cast(mask, c.compute);
@@ -128,15 +142,21 @@ Operand attention_bias(Lowering& l, const AttentionCall& c, const Dim& past) {
   if (c.causal || c.left >= 0 || c.right >= 0) {
     const Dim queries = l.dim(c.q, 2), keys = l.dim(c.k, 2);
     Operand first = l.shape_value({past});
-    if (c.lengths) first = l.binary(OpKind::sub, l.reshape(l.cast(c.lengths, DType::i64), {l.dim(c.q, 0), 1, 1, 1}), l.shape_value({queries}));
-    const Operand at = l.binary(OpKind::add, positions(l, queries, {queries, 1}), first), key = positions(l, keys, {1, keys});
+    if (c.lengths)
+      first = l.binary(OpKind::sub, l.reshape(l.cast(c.lengths, DType::i64), {l.dim(c.q, 0), 1, 1, 1}),
+                       l.shape_value({queries}));
+    const Operand at = l.binary(OpKind::add, positions(l, queries, {queries, 1}), first),
+                  key = positions(l, keys, {1, keys});
     if (c.causal) restrict_to(l.binary(OpKind::less_equal, key, at));
-    if (c.left >= 0) restrict_to(l.binary(OpKind::less_equal, l.binary(OpKind::sub, at, key), static_cast<double>(c.left)));
-    if (c.right >= 0) restrict_to(l.binary(OpKind::less_equal, l.binary(OpKind::sub, key, at), static_cast<double>(c.right)));
+    if (c.left >= 0)
+      restrict_to(l.binary(OpKind::less_equal, l.binary(OpKind::sub, at, key), static_cast<double>(c.left)));
+    if (c.right >= 0)
+      restrict_to(l.binary(OpKind::less_equal, l.binary(OpKind::sub, key, at), static_cast<double>(c.right)));
   }
   if (c.lengths) {
     const Dim keys = l.dim(c.k, 2);
-    restrict_to(l.binary(OpKind::less, positions(l, keys, {keys}), l.reshape(l.cast(c.lengths, DType::i64), {l.dim(c.q, 0), 1, 1, 1})));
+    restrict_to(l.binary(OpKind::less, positions(l, keys, {keys}),
+                         l.reshape(l.cast(c.lengths, DType::i64), {l.dim(c.q, 0), 1, 1, 1})));
   }
   if (!seen) return added;
   return l.op(OpKind::where, {seen, added ? added : l.scalar(c.compute, 0), l.scalar(c.compute, minus_infinity)});
@@ -158,7 +178,8 @@ Operand composed(Lowering& l, const AttentionCall& c, const Dim& past) {
   };
   Operand scores = attention_scores(l, c);
   show(0, scores);
-  if (c.softcap > 0) scores = l.binary(OpKind::mul, l.unary(OpKind::tanh, l.binary(OpKind::div, scores, c.softcap)), c.softcap);
+  if (c.softcap > 0)
+    scores = l.binary(OpKind::mul, l.unary(OpKind::tanh, l.binary(OpKind::div, scores, c.softcap)), c.softcap);
   show(1, scores);
   const Operand bias = attention_bias(l, c, past);
   if (bias) scores = l.binary(OpKind::add, scores, bias);
@@ -202,8 +223,9 @@ void lower_flex_attention(Lowering& l) {
   if (!score_mod && !prob_mod && is_flash(l, c, 0)) return l.set(0, flash(l, c));
   const auto modified = [&](std::string_view attribute, Operand x) {
     const std::vector<Operand> results = l.graph_results(attribute, {x});
-    l.expect(results.size() == 1 && l.dims(results[0]) == l.dims(x), "attribute {}: expected a graph of one result {}, found {}", attribute,
-             l.type(x).to_string(), results.size() == 1 ? l.type(results[0]).to_string() : fmt::format("{} results", results.size()));
+    l.expect(results.size() == 1 && l.dims(results[0]) == l.dims(x),
+             "attribute {}: expected a graph of one result {}, found {}", attribute, l.type(x).to_string(),
+             results.size() == 1 ? l.type(results[0]).to_string() : fmt::format("{} results", results.size()));
     return l.cast(results[0], l.dtype(x));
   };
   Operand scores = attention_scores(l, c);

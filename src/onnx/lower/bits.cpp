@@ -4,7 +4,8 @@
 namespace cermet::onnx {
 namespace {
 
-constexpr std::int64_t most_elements = std::int64_t{1} << 40;  ///< of a weight: none is as large, and sizes made of it do not overflow
+constexpr std::int64_t most_elements = std::int64_t{1}
+                                       << 40;  ///< of a weight: none is as large, and sizes made of it do not overflow
 
 /// Bytes [.., n] as the numbers that are packed in them, lowest bits first: u8 [.., n * 8 / bits].
 Operand unpacked_bits(Lowering& l, Operand bytes, std::int64_t bits) {
@@ -26,16 +27,22 @@ Operand unpacked_bits(Lowering& l, Operand bytes, std::int64_t bits) {
 
 void lower_matmul_nbits(Lowering& l) {
   const Operand a = l.in(0);
-  const std::int64_t rows = l.integer("N", 0), columns = l.integer("K", 0), block = l.integer("block_size", 0), bits = l.integer("bits", 4);
+  const std::int64_t rows = l.integer("N", 0), columns = l.integer("K", 0), block = l.integer("block_size", 0),
+                     bits = l.integer("bits", 4);
   if (bits != 2 && bits != 4 && bits != 8) l.unsupported("attribute bits: expected 2, 4 or 8, found {}", bits);
   if (l.integer("weight_prepacked", 0) != 0)
-    l.unsupported("attribute weight_prepacked: {} is not supported: weights are read as the format has them", l.integer("weight_prepacked", 0));
-  l.expect(rows > 0 && columns > 0 && columns < (1 << 30) && rows <= most_elements / columns && block >= 16 && block <= (1 << 20) && (block & (block - 1)) == 0,
-           "attributes N, K and block_size: expected positive sizes and a power of two of at least 16, found {}, {} and {}", rows, columns, block);
+    l.unsupported("attribute weight_prepacked: {} is not supported: weights are read as the format has them",
+                  l.integer("weight_prepacked", 0));
+  l.expect(
+      rows > 0 && columns > 0 && columns < (1 << 30) && rows <= most_elements / columns && block >= 16 &&
+          block <= (1 << 20) && (block & (block - 1)) == 0,
+      "attributes N, K and block_size: expected positive sizes and a power of two of at least 16, found {}, {} and {}",
+      rows, columns, block);
   l.expect(l.dim(a, -1) == Dim(columns), "A: expected {} columns, found {}", columns, l.type(a).to_string());
   const std::int64_t blocks = (columns + block - 1) / block, blob = block * bits / 8;
   const auto shaped = [&](std::size_t i, std::string_view name, const Dims& dims) {
-    l.expect(product(l.dims(l.in(i))) == product(dims), "{}: expected {}, found {}", name, to_string(dims), l.type(l.in(i)).to_string());
+    l.expect(product(l.dims(l.in(i))) == product(dims), "{}: expected {}, found {}", name, to_string(dims),
+             l.type(l.in(i)).to_string());
     return l.reshape(l.in(i), dims);
   };
   l.expect(l.dtype(l.in(1)) == DType::u8, "B: expected u8, found {}", name_of(l.dtype(l.in(1))));
@@ -52,9 +59,12 @@ void lower_matmul_nbits(Lowering& l) {
   }
   if (l.has(4)) {  // the block of each column
     Operand groups = l.in(4);
-    l.expect(l.rank(groups) == 1 && l.size(groups, 0) >= columns, "g_idx: expected [{}], found {}", columns, l.type(groups).to_string());
+    l.expect(l.rank(groups) == 1 && l.size(groups, 0) >= columns, "g_idx: expected [{}], found {}", columns,
+             l.type(groups).to_string());
     if (l.size(groups, 0) != columns) groups = l.slice(groups, 0, 0, columns);
-    const auto spread = [&](Operand parameter) { return l.op(OpKind::gather, {parameter, groups}, {{"axis", std::int64_t{1}}}); };
+    const auto spread = [&](Operand parameter) {
+      return l.op(OpKind::gather, {parameter, groups}, {{"axis", std::int64_t{1}}});
+    };
     values = l.reshape(values, {rows, blocks * block});
     if (blocks * block != columns) values = l.slice(values, 1, 0, columns);
     scale = spread(scale);
@@ -63,7 +73,8 @@ void lower_matmul_nbits(Lowering& l) {
     scale = l.unsqueeze(scale, {2});
     if (l.has(3)) zero = l.unsqueeze(zero, {2});
   }
-  Operand weight = l.op(OpKind::dequantize, {values, scale, zero}, {{"granularity", "broadcast"}, {"out_dtype", std::string(name_of(l.dtype(a)))}});
+  Operand weight = l.op(OpKind::dequantize, {values, scale, zero},
+                        {{"granularity", "broadcast"}, {"out_dtype", std::string(name_of(l.dtype(a)))}});
   if (!l.has(4)) {
     weight = l.reshape(weight, {rows, blocks * block});
     if (blocks * block != columns) weight = l.slice(weight, 1, 0, columns);
@@ -76,23 +87,33 @@ void lower_matmul_nbits(Lowering& l) {
 /// A weight [N, K] of 4 bits that number the values of a table, high bits first; blocks run through all elements.
 void lower_matmul_bnb4(Lowering& l) {
   const Floats tables[] = {
-      {0, 0.00520833333, 0.66666667, 1, 0.33333333, 0.5, 0.16666667, 0.25, -0.0, -0.00520833333, -0.66666667, -1, -0.33333333, -0.5, -0.16666667, -0.25},
-      {-1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0,
-       0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1}};
+      {0, 0.00520833333, 0.66666667, 1, 0.33333333, 0.5, 0.16666667, 0.25, -0.0, -0.00520833333, -0.66666667, -1,
+       -0.33333333, -0.5, -0.16666667, -0.25},
+      {-1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
+       -0.09105003625154495, 0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+       0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1}};
   const Operand a = l.in(0), bytes = l.in(1);
-  const std::int64_t rows = l.integer("N", 0), columns = l.integer("K", 0), block = l.integer("block_size", 0), kind = l.integer("quant_type", 0);
+  const std::int64_t rows = l.integer("N", 0), columns = l.integer("K", 0), block = l.integer("block_size", 0),
+                     kind = l.integer("quant_type", 0);
   if (l.integer("transB", 1) == 0) l.unsupported("attribute transB: 0 is not supported");
   l.expect(kind == 0 || kind == 1, "attribute quant_type: expected 0 (FP4) or 1 (NF4), found {}", kind);
-  l.expect(rows > 0 && columns > 0 && rows <= most_elements / columns && block > 0 && rows * columns % 2 == 0 && rows * columns % block == 0,
-           "attributes N, K and block_size: expected sizes whose product is a multiple of block_size, found {}, {} and {}", rows, columns, block);
+  l.expect(
+      rows > 0 && columns > 0 && rows <= most_elements / columns && block > 0 && rows * columns % 2 == 0 &&
+          rows * columns % block == 0,
+      "attributes N, K and block_size: expected sizes whose product is a multiple of block_size, found {}, {} and {}",
+      rows, columns, block);
   const std::int64_t elements = rows * columns;
   l.expect(l.dtype(bytes) == DType::u8 && l.elements(bytes) == elements / 2 && l.elements(l.in(2)) == elements / block,
-           "B and absmax: expected u8[{}] and [{}], found {} and {}", elements / 2, elements / block, l.type(bytes).to_string(), l.type(l.in(2)).to_string());
+           "B and absmax: expected u8[{}] and [{}], found {} and {}", elements / 2, elements / block,
+           l.type(bytes).to_string(), l.type(l.in(2)).to_string());
   l.make_room(bytes, 32 * elements);
   const Operand flat = l.reshape(bytes, {elements / 2, 1});
-  const Operand numbers = l.concat({l.binary(OpKind::shift_right, flat, 4.0), l.binary(OpKind::bitwise_and, flat, 15.0)}, 1);
-  const Operand values = l.op(OpKind::gather, {l.vector(DType::f32, tables[kind]), l.cast(numbers, DType::i32)}, {{"axis", std::int64_t{0}}});
-  const Operand scaled = l.binary(OpKind::mul, l.reshape(values, {elements / block, block}), l.reshape(l.cast(l.in(2), DType::f32), {elements / block, 1}));
+  const Operand numbers =
+      l.concat({l.binary(OpKind::shift_right, flat, 4.0), l.binary(OpKind::bitwise_and, flat, 15.0)}, 1);
+  const Operand values = l.op(OpKind::gather, {l.vector(DType::f32, tables[kind]), l.cast(numbers, DType::i32)},
+                              {{"axis", std::int64_t{0}}});
+  const Operand scaled = l.binary(OpKind::mul, l.reshape(values, {elements / block, block}),
+                                  l.reshape(l.cast(l.in(2), DType::f32), {elements / block, 1}));
   l.set(0, l.op(OpKind::linear, {a, l.cast(l.reshape(scaled, {rows, columns}), l.dtype(a))}));
 }
 
@@ -104,13 +125,15 @@ void lower_gather_block_quantized(Lowering& l) {
   if (l.dtype(table) != DType::u8 || (bits != 2 && bits != 4 && bits != 8))
     l.unsupported("data: expected u8 of 2, 4 or 8 bits an element, found {} of {}", l.type(table).to_string(), bits);
   if (rank != 2 || l.axis(l.integer("gather_axis", 0), rank) != 0 || l.axis(l.integer("quantize_axis", 1), rank) != 1)
-    l.unsupported("expected rows of a table with blocks along them, found {} with gather_axis {} and quantize_axis {}", l.type(table).to_string(),
-                  l.integer("gather_axis", 0), l.integer("quantize_axis", 1));
+    l.unsupported("expected rows of a table with blocks along them, found {} with gather_axis {} and quantize_axis {}",
+                  l.type(table).to_string(), l.integer("gather_axis", 0), l.integer("quantize_axis", 1));
   const std::int64_t columns = l.size(table, 1) * 8 / bits;
-  l.expect(block >= 16 && block <= (1 << 20) && l.rank(scales) == 2 && l.size(scales, 1) == (columns + block - 1) / block,
-           "scales: expected one for each {} of {} columns, found {}", block, columns, l.type(scales).to_string());
+  l.expect(
+      block >= 16 && block <= (1 << 20) && l.rank(scales) == 2 && l.size(scales, 1) == (columns + block - 1) / block,
+      "scales: expected one for each {} of {} columns, found {}", block, columns, l.type(scales).to_string());
   const auto rows = [&](Operand x) {
-    return l.op(OpKind::gather, {x, dtypes::index.contains(l.dtype(l.in(1))) ? l.in(1) : l.cast(l.in(1), DType::i64)}, {{"axis", std::int64_t{0}}});
+    return l.op(OpKind::gather, {x, dtypes::index.contains(l.dtype(l.in(1))) ? l.in(1) : l.cast(l.in(1), DType::i64)},
+                {{"axis", std::int64_t{0}}});
   };
   const std::int64_t blocks = l.size(scales, 1);
   const auto spread = [&](Operand x) {  // [.., blocks] as [.., columns]

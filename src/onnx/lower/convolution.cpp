@@ -15,17 +15,20 @@ struct Window {
 /// Numbers of attributes, of a size with which no sum or product of a few of them overflows.
 void check_sizes(Lowering& l, std::string_view what, const Ints& values, std::int64_t least) {
   constexpr std::int64_t most = std::int64_t{1} << 20;
-  for (const std::int64_t v : values) l.expect(v >= least && v <= most, "attribute {}: expected {} to {}, found {}", what, least, most, v);
+  for (const std::int64_t v : values)
+    l.expect(v >= least && v <= most, "attribute {}: expected {} to {}, found {}", what, least, most, v);
 }
 
 /// Strides, dilations and pads of windows over the spatial axes; auto_pad needs their sizes.
 Window window_of(Lowering& l, Operand x, Ints kernel) {
   const std::size_t spatial = kernel.size();
-  l.expect(l.rank(x) == static_cast<int>(spatial) + 2, "expected an operand of {} dimensions, found {}", spatial + 2, l.type(x).to_string());
-  Window w{std::move(kernel), l.integers("strides", Ints(spatial, 1)), l.integers("dilations", Ints(spatial, 1)), l.integers("pads", Ints(2 * spatial, 0))};
+  l.expect(l.rank(x) == static_cast<int>(spatial) + 2, "expected an operand of {} dimensions, found {}", spatial + 2,
+           l.type(x).to_string());
+  Window w{std::move(kernel), l.integers("strides", Ints(spatial, 1)), l.integers("dilations", Ints(spatial, 1)),
+           l.integers("pads", Ints(2 * spatial, 0))};
   l.expect(w.strides.size() == spatial && w.dilations.size() == spatial && w.pads.size() == 2 * spatial,
-           "expected {} strides, {} dilations and {} pads, found {}, {} and {}", spatial, spatial, 2 * spatial, w.strides.size(), w.dilations.size(),
-           w.pads.size());
+           "expected {} strides, {} dilations and {} pads, found {}, {} and {}", spatial, spatial, 2 * spatial,
+           w.strides.size(), w.dilations.size(), w.pads.size());
   check_sizes(l, "kernel_shape", w.kernel, 1);
   check_sizes(l, "strides", w.strides, 1);
   check_sizes(l, "dilations", w.dilations, 1);
@@ -34,10 +37,12 @@ Window window_of(Lowering& l, Operand x, Ints kernel) {
   if (mode == "NOTSET") return w;
   std::ranges::fill(w.pads, 0);
   if (mode == "VALID") return w;
-  l.expect(mode == "SAME_UPPER" || mode == "SAME_LOWER", "attribute auto_pad: expected NOTSET, VALID, SAME_UPPER or SAME_LOWER, found {}", mode);
+  l.expect(mode == "SAME_UPPER" || mode == "SAME_LOWER",
+           "attribute auto_pad: expected NOTSET, VALID, SAME_UPPER or SAME_LOWER, found {}", mode);
   for (std::size_t a = 0; a < spatial; ++a) {
     const std::int64_t size = l.size(x, static_cast<int>(a) + 2), out = (size + w.strides[a] - 1) / w.strides[a];
-    const std::int64_t total = std::max<std::int64_t>((out - 1) * w.strides[a] + (w.kernel[a] - 1) * w.dilations[a] + 1 - size, 0);
+    const std::int64_t total =
+        std::max<std::int64_t>((out - 1) * w.strides[a] + (w.kernel[a] - 1) * w.dilations[a] + 1 - size, 0);
     w.pads[a] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
     w.pads[a + spatial] = total - w.pads[a];
   }
@@ -50,7 +55,9 @@ Ints kernel_of(Lowering& l, Operand weight) {
   return kernel;
 }
 
-Attributes pool_attributes(const Window& w) { return {{"kernel", w.kernel}, {"strides", w.strides}, {"pads", w.pads}, {"dilations", w.dilations}}; }
+Attributes pool_attributes(const Window& w) {
+  return {{"kernel", w.kernel}, {"strides", w.strides}, {"pads", w.pads}, {"dilations", w.dilations}};
+}
 
 Ints spatial_axes(Lowering& l, Operand x) {
   Ints axes;
@@ -64,8 +71,11 @@ Operand convolution(Lowering& l, Operand x) {
   const Operand weight = l.in(1), bias = l.in_or_none(2);
   l.expect(l.rank(weight) >= 3, "operand 1: expected at least 3 dimensions, found {}", l.type(weight).to_string());
   const Window w = window_of(l, x, kernel_of(l, weight));
-  if (const std::optional<Operand> y = quantized_conv(l, x, weight, bias, {w.strides, w.dilations, w.pads, l.integer("group", 1)})) return *y;
-  const Attributes attributes{{"strides", w.strides}, {"pads", w.pads}, {"dilations", w.dilations}, {"group", l.integer("group", 1)}};
+  if (const std::optional<Operand> y =
+          quantized_conv(l, x, weight, bias, {w.strides, w.dilations, w.pads, l.integer("group", 1)}))
+    return *y;
+  const Attributes attributes{
+      {"strides", w.strides}, {"pads", w.pads}, {"dilations", w.dilations}, {"group", l.integer("group", 1)}};
   return l.op(OpKind::conv, bias ? std::vector<Operand>{x, weight, bias} : std::vector<Operand>{x, weight}, attributes);
 }
 
@@ -77,20 +87,25 @@ void lower_conv_transpose(Lowering& l) {
   const std::size_t spatial = kernel.size();
   Ints strides = l.integers("strides", Ints(spatial, 1)), dilations = l.integers("dilations", Ints(spatial, 1)),
        pads = l.integers("pads", Ints(2 * spatial, 0)), output_padding = l.integers("output_padding", Ints(spatial, 0));
-  l.expect(strides.size() == spatial && dilations.size() == spatial && pads.size() == 2 * spatial && output_padding.size() == spatial,
+  l.expect(strides.size() == spatial && dilations.size() == spatial && pads.size() == 2 * spatial &&
+               output_padding.size() == spatial,
            "expected strides, dilations, pads and output_padding for {} axes", spatial);
-  l.expect(l.rank(x) == static_cast<int>(spatial) + 2, "expected an operand of {} dimensions, found {}", spatial + 2, l.type(x).to_string());
+  l.expect(l.rank(x) == static_cast<int>(spatial) + 2, "expected an operand of {} dimensions, found {}", spatial + 2,
+           l.type(x).to_string());
   check_sizes(l, "kernel_shape", kernel, 1);
   check_sizes(l, "strides", strides, 1);
   check_sizes(l, "dilations", dilations, 1);
   check_sizes(l, "output_padding", output_padding, 0);
   const std::string mode = l.text("auto_pad", "NOTSET");
   const Ints wanted = l.integers("output_shape");
-  for (const std::int64_t out : wanted) l.expect(out >= 0 && out < (std::int64_t{1} << 40), "attribute output_shape: expected sizes, found {}", out);
+  for (const std::int64_t out : wanted)
+    l.expect(out >= 0 && out < (std::int64_t{1} << 40), "attribute output_shape: expected sizes, found {}", out);
   if (!wanted.empty() || mode != "NOTSET") {
-    l.expect(wanted.empty() || wanted.size() >= spatial, "attribute output_shape: expected {} sizes, found {}", spatial, wanted.size());
+    l.expect(wanted.empty() || wanted.size() >= spatial, "attribute output_shape: expected {} sizes, found {}", spatial,
+             wanted.size());
     for (std::size_t a = 0; a < spatial; ++a) {
-      const std::int64_t size = l.size(x, static_cast<int>(a) + 2), whole = strides[a] * (size - 1) + output_padding[a] + (kernel[a] - 1) * dilations[a] + 1;
+      const std::int64_t size = l.size(x, static_cast<int>(a) + 2),
+                         whole = strides[a] * (size - 1) + output_padding[a] + (kernel[a] - 1) * dilations[a] + 1;
       if (mode == "VALID" && wanted.empty()) {
         pads[a] = pads[a + spatial] = 0;
         continue;
@@ -106,9 +121,13 @@ void lower_conv_transpose(Lowering& l) {
       }
     }
   }
-  const Attributes attributes{
-      {"strides", strides}, {"pads", pads}, {"dilations", dilations}, {"group", l.integer("group", 1)}, {"output_padding", output_padding}};
-  l.set(0, l.op(OpKind::conv_transpose, bias ? std::vector<Operand>{x, weight, bias} : std::vector<Operand>{x, weight}, attributes));
+  const Attributes attributes{{"strides", strides},
+                              {"pads", pads},
+                              {"dilations", dilations},
+                              {"group", l.integer("group", 1)},
+                              {"output_padding", output_padding}};
+  l.set(0, l.op(OpKind::conv_transpose, bias ? std::vector<Operand>{x, weight, bias} : std::vector<Operand>{x, weight},
+                attributes));
 }
 
 void lower_max_pool(Lowering& l) {
@@ -150,13 +169,18 @@ void lower_lp_pool(Lowering& l) {
   l.set(0, l.op(OpKind::lp_pool, {x}, attributes));
 }
 
-void lower_global_average_pool(Lowering& l) { l.set(0, l.reduce(OpKind::reduce_mean, l.in(0), spatial_axes(l, l.in(0)), true)); }
-void lower_global_max_pool(Lowering& l) { l.set(0, l.reduce(OpKind::reduce_max, l.in(0), spatial_axes(l, l.in(0)), true)); }
+void lower_global_average_pool(Lowering& l) {
+  l.set(0, l.reduce(OpKind::reduce_mean, l.in(0), spatial_axes(l, l.in(0)), true));
+}
+void lower_global_max_pool(Lowering& l) {
+  l.set(0, l.reduce(OpKind::reduce_max, l.in(0), spatial_axes(l, l.in(0)), true));
+}
 
 void lower_global_lp_pool(Lowering& l) {
   const Operand x = l.in(0);
   const double p = exponent(l);
-  const Operand sum = l.reduce(OpKind::reduce_sum, l.binary(OpKind::pow, l.unary(OpKind::abs, x), p), spatial_axes(l, x), true);
+  const Operand sum =
+      l.reduce(OpKind::reduce_sum, l.binary(OpKind::pow, l.unary(OpKind::abs, x), p), spatial_axes(l, x), true);
   l.set(0, l.binary(OpKind::pow, sum, 1 / p));
 }
 
@@ -193,7 +217,8 @@ void lower_resize(Lowering& l) {
     for (std::size_t i = 0; i < axes.size(); ++i) {
       const auto size = static_cast<double>(to[at(axes[i])]);
       const double rounded = std::floor(size * same + 0.5);
-      l.expect(policy == "stretch" || (rounded >= 0 && rounded < 0x1p40), "sizes: expected some with {}, found {}", policy, rounded);
+      l.expect(policy == "stretch" || (rounded >= 0 && rounded < 0x1p40), "sizes: expected some with {}, found {}",
+               policy, rounded);
       to[at(axes[i])] = policy == "stretch" ? given[i] : static_cast<std::int64_t>(rounded);
       if (policy != "stretch") factor[at(axes[i])] = same;  // where elements are, whatever the size was rounded to
     }
@@ -207,7 +232,8 @@ void lower_resize(Lowering& l) {
                         {"extrapolation_value", l.number("extrapolation_value", 0)},
                         {"antialias", l.integer("antialias", 0) != 0}};
   if (old && attributes.text("mode") == "nearest" && std::ranges::any_of(factor, [](double f) { return f < 1; })) {
-    // What shrinks takes the next element, what grows the one before: ONNX's own values of opset 10, and ONNX Runtime's.
+    // What shrinks takes the next element, what grows the one before: ONNX's own values of opset 10, and ONNX
+    // Runtime's.
     Floats less = factor;
     for (double& f : less) f = std::min(f, 1.0);
     for (double& f : factor) f = std::max(f, 1.0);
@@ -216,7 +242,9 @@ void lower_resize(Lowering& l) {
     shrinking.set("scales", less);
     const Operand smaller = l.op(OpKind::resize, {x}, shrinking);
     attributes.set("scales", factor);
-    return l.set(0, std::ranges::all_of(factor, [](double f) { return f == 1; }) ? smaller : l.op(OpKind::resize, {smaller}, attributes));
+    return l.set(0, std::ranges::all_of(factor, [](double f) { return f == 1; })
+                        ? smaller
+                        : l.op(OpKind::resize, {smaller}, attributes));
   }
   if (has_scales) attributes.set("scales", factor);
   else attributes.set("sizes", to);

@@ -7,9 +7,10 @@ void lower_cum_sum(Lowering& l) {
   const Operand x = l.in(0);
   const Ints axis = l.ints_in(l.in(1));
   l.expect(axis.size() == 1, "axis: expected one, found {}", axis.size());
-  l.set(0,
-        l.op(OpKind::cumsum, {x},
-             {{"axis", std::int64_t{l.axis(axis[0], l.rank(x))}}, {"exclusive", l.integer("exclusive", 0) != 0}, {"reverse", l.integer("reverse", 0) != 0}}));
+  l.set(0, l.op(OpKind::cumsum, {x},
+                {{"axis", std::int64_t{l.axis(axis[0], l.rank(x))}},
+                 {"exclusive", l.integer("exclusive", 0) != 0},
+                 {"reverse", l.integer("reverse", 0) != 0}}));
 }
 
 /// Products of 1, 2, 4, .. elements in turn: each step multiplies with what is so many positions before.

@@ -7,7 +7,8 @@
 namespace cermet::onnx {
 namespace {
 
-using Labels = std::vector<int>;  ///< letters; axes of the ellipsis are 1000, 1001, .., of which the last is the last axis
+using Labels =
+    std::vector<int>;  ///< letters; axes of the ellipsis are 1000, 1001, .., of which the last is the last axis
 
 struct Term {
   Operand x;
@@ -31,7 +32,8 @@ class Equation {
     l.expect(parts.size() == l.inputs(), "attribute equation: expected {} terms, found '{}'", l.inputs(), text);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const std::int64_t letters = std::ranges::count_if(parts[i], [](char c) { return c != '.'; });
-      if (parts[i].find('.') != std::string::npos) ellipsis_ = std::max(ellipsis_, l.rank(l.in(i)) - static_cast<int>(letters));
+      if (parts[i].find('.') != std::string::npos)
+        ellipsis_ = std::max(ellipsis_, l.rank(l.in(i)) - static_cast<int>(letters));
     }
     for (std::size_t i = 0; i < parts.size(); ++i) terms.push_back({l.in(i), labels_of(parts[i], l.rank(l.in(i)))});
     if (arrow != std::string::npos) {
@@ -68,7 +70,8 @@ class Equation {
       l_.expect(letter, "attribute equation: expected letters and '...', found '{}'", part);
       labels.push_back(part[i]);
     }
-    l_.expect(own >= 0 && (rank < 0 || static_cast<int>(labels.size()) == rank), "attribute equation: expected a term of {} axes, found '{}'", rank, part);
+    l_.expect(own >= 0 && (rank < 0 || static_cast<int>(labels.size()) == rank),
+              "attribute equation: expected a term of {} axes, found '{}'", rank, part);
     return labels;
   }
 
@@ -87,7 +90,8 @@ void take_diagonals(Lowering& l, Term& term) {
       const int last = l.rank(term.x) - 1;
       Operand x = l.move_axis(l.move_axis(term.x, static_cast<int>(second), last), static_cast<int>(first), last - 1);
       const std::int64_t size = l.size(x, last);
-      l.expect(size == l.size(x, last - 1), "equal letters: expected equal sizes, found {}", l.type(term.x).to_string());
+      l.expect(size == l.size(x, last - 1), "equal letters: expected equal sizes, found {}",
+               l.type(term.x).to_string());
       Dims flat(l.dims(x).begin(), l.dims(x).end() - 2);
       flat.push_back(size * size);
       x = l.slice(l.reshape(x, flat), last - 1, 0, size * size, size + 1);
@@ -133,7 +137,8 @@ Labels joined(Labels a, const Labels& b) {
 
 Term contracted(Lowering& l, const Term& a, const Term& b, const Labels& kept) {
   Labels shared, summed, left, right;
-  for (const int label : a.labels) (!holds(b.labels, label) ? left : holds(kept, label) ? shared : summed).push_back(label);
+  for (const int label : a.labels)
+    (!holds(b.labels, label) ? left : holds(kept, label) ? shared : summed).push_back(label);
   for (const int label : b.labels)
     if (!holds(a.labels, label)) right.push_back(label);
   if (summed.empty() || !dtypes::real.contains(l.dtype(a.x))) {
@@ -150,7 +155,8 @@ Term contracted(Lowering& l, const Term& a, const Term& b, const Labels& kept) {
     dims.push_back(product_of(l, term, columns));
     return l.reshape(x, dims);
   };
-  Term y{l.op(OpKind::matmul, {matrices(a, left, summed), matrices(b, summed, right)}), joined(joined(shared, left), right)};
+  Term y{l.op(OpKind::matmul, {matrices(a, left, summed), matrices(b, summed, right)}),
+         joined(joined(shared, left), right)};
   Dims dims(l.dims(y.x).begin(), l.dims(y.x).end() - 2);
   for (const auto& [term, labels] : {std::pair(&a, &left), std::pair(&b, &right)})
     for (const int label : *labels) dims.push_back(product_of(l, *term, {label}));
@@ -174,7 +180,8 @@ void lower_einsum(Lowering& l) {
     sum_out(l, e.terms[i], joined(kept, y.labels));
     y = contracted(l, y, e.terms[i], kept);
   }
-  for (const int label : e.result) l.expect(holds(y.labels, label), "attribute equation: expected a result of letters of the terms");
+  for (const int label : e.result)
+    l.expect(holds(y.labels, label), "attribute equation: expected a result of letters of the terms");
   l.set(0, aligned(l, y, e.result));
 }
 

@@ -10,8 +10,10 @@ namespace {
 /// Numbers of an attribute, one or as many as x has columns, as a row.
 Operand columns_of(Lowering& l, Operand x, std::string_view name) {
   const Floats values = l.numbers(name);
-  const bool fits = values.size() == 1 || (l.rank(x) >= 1 && l.dim(x, -1) == Dim(static_cast<std::int64_t>(values.size())));
-  l.expect(fits, "attribute {}: expected 1 number or one for each column of {}, found {}", name, l.type(x).to_string(), values.size());
+  const bool fits =
+      values.size() == 1 || (l.rank(x) >= 1 && l.dim(x, -1) == Dim(static_cast<std::int64_t>(values.size())));
+  l.expect(fits, "attribute {}: expected 1 number or one for each column of {}, found {}", name, l.type(x).to_string(),
+           values.size());
   return values.size() == 1 ? l.scalar(DType::f32, values[0]) : l.vector(DType::f32, values);
 }
 
@@ -28,9 +30,10 @@ Operand linear_model(Lowering& l, Operand x, std::int64_t targets) {
   const std::int64_t columns = l.size(x, 1);
   l.expect(targets > 0 && columns > 0 && static_cast<std::size_t>(targets) <= coefficients.size() &&
                coefficients.size() == static_cast<std::size_t>(targets) * static_cast<std::size_t>(columns),
-           "attribute coefficients: expected {} for each of {} columns, found {}", targets, columns, coefficients.size());
-  l.expect(intercepts.empty() || intercepts.size() == static_cast<std::size_t>(targets), "attribute intercepts: expected {}, found {}", targets,
-           intercepts.size());
+           "attribute coefficients: expected {} for each of {} columns, found {}", targets, columns,
+           coefficients.size());
+  l.expect(intercepts.empty() || intercepts.size() == static_cast<std::size_t>(targets),
+           "attribute intercepts: expected {}, found {}", targets, intercepts.size());
   std::vector<Operand> operands{x, l.reshape(l.vector(DType::f32, coefficients), {targets, columns})};
   if (!intercepts.empty()) operands.push_back(l.vector(DType::f32, intercepts));
   return l.op(OpKind::linear, operands);
@@ -55,9 +58,11 @@ void lower_normalizer(Lowering& l) {
   Operand divisor;
   if (norm == "MAX") divisor = l.reduce(OpKind::reduce_max, x, last, true);
   else if (norm == "L1") divisor = l.reduce(OpKind::reduce_sum, l.unary(OpKind::abs, x), last, true);
-  else if (norm == "L2") divisor = l.unary(OpKind::sqrt, l.reduce(OpKind::reduce_sum, l.unary(OpKind::square, x), last, true));
+  else if (norm == "L2")
+    divisor = l.unary(OpKind::sqrt, l.reduce(OpKind::reduce_sum, l.unary(OpKind::square, x), last, true));
   else l.unsupported("attribute norm: expected MAX, L1 or L2, found {}", norm);
-  l.set(0, l.binary(OpKind::div, x, l.op(OpKind::where, {l.binary(OpKind::equal, divisor, 0.0), l.scalar(DType::f32, 1), divisor})));
+  l.set(0, l.binary(OpKind::div, x,
+                    l.op(OpKind::where, {l.binary(OpKind::equal, divisor, 0.0), l.scalar(DType::f32, 1), divisor})));
 }
 
 /// Elements of the last axis; of one row it gives one row.
@@ -65,7 +70,8 @@ void lower_array_feature_extractor(Lowering& l) {
   Operand x = l.in(0);
   if (l.rank(x) == 1) x = l.unsqueeze(x, {0});
   const Operand at = l.in(1);
-  l.set(0, l.op(OpKind::gather, {x, l.reshape(l.cast(at, DType::i64), {product(l.dims(at))})}, {{"axis", std::int64_t{l.rank(x) - 1}}}));
+  l.set(0, l.op(OpKind::gather, {x, l.reshape(l.cast(at, DType::i64), {product(l.dims(at))})},
+                {{"axis", std::int64_t{l.rank(x) - 1}}}));
 }
 
 void lower_imputer(Lowering& l) {
@@ -74,8 +80,10 @@ void lower_imputer(Lowering& l) {
   Operand missing, value;
   if (whole) {
     const Ints values = l.integers("imputed_value_int64s");
-    l.expect(!values.empty(), "attribute imputed_value_int64s: expected some for operands of {}, found none", name_of(l.dtype(x)));
-    missing = l.binary(OpKind::equal, x, l.cast(l.reshape(l.ints({l.integer("replaced_value_int64", 0)}), {}), l.dtype(x)));
+    l.expect(!values.empty(), "attribute imputed_value_int64s: expected some for operands of {}, found none",
+             name_of(l.dtype(x)));
+    missing =
+        l.binary(OpKind::equal, x, l.cast(l.reshape(l.ints({l.integer("replaced_value_int64", 0)}), {}), l.dtype(x)));
     value = values.size() == 1 ? l.reshape(l.ints(values), {}) : l.ints(values);
   } else {
     const double replaced = l.number("replaced_value_float", 0);
@@ -88,14 +96,16 @@ void lower_imputer(Lowering& l) {
 /// One more axis: 1 at the category of each element.
 void lower_one_hot_encoder(Lowering& l) {
   if (!l.texts("cats_strings").empty()) refuse_strings(l, "cats_strings");
-  if (l.integer("zeros", 1) == 0) l.unsupported("attribute zeros: 0 is not supported: a category that is not listed gives zeros");
+  if (l.integer("zeros", 1) == 0)
+    l.unsupported("attribute zeros: 0 is not supported: a category that is not listed gives zeros");
   const Operand x = l.cast(l.in(0), DType::i64);
   l.set(0, l.cast(l.binary(OpKind::equal, l.unsqueeze(x, {l.rank(x)}), l.ints(l.integers("cats_int64s"))), DType::f32));
 }
 
 void lower_feature_vectorizer(Lowering& l) {
   const Ints sizes = l.integers("inputdimensions");
-  l.expect(sizes.size() == l.inputs(), "attribute inputdimensions: expected {}, one for each operand, found {}", l.inputs(), sizes.size());
+  l.expect(sizes.size() == l.inputs(), "attribute inputdimensions: expected {}, one for each operand, found {}",
+           l.inputs(), sizes.size());
   std::vector<Operand> columns;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     Operand x = l.in(i);
@@ -110,10 +120,13 @@ void lower_feature_vectorizer(Lowering& l) {
   l.set(0, l.concat(columns, 1));
 }
 
-void lower_linear_regressor(Lowering& l) { l.set(0, transformed_scores(l, linear_model(l, table_of(l, l.in(0)), l.integer("targets", 1)))); }
+void lower_linear_regressor(Lowering& l) {
+  l.set(0, transformed_scores(l, linear_model(l, table_of(l, l.in(0)), l.integer("targets", 1))));
+}
 
 void lower_linear_classifier(Lowering& l) {
-  if (l.has_attribute("classlabels_strings") && !l.texts("classlabels_strings").empty()) refuse_strings(l, "classlabels_strings");
+  if (l.has_attribute("classlabels_strings") && !l.texts("classlabels_strings").empty())
+    refuse_strings(l, "classlabels_strings");
   const Ints labels = l.integers("classlabels_ints");
   const auto targets = static_cast<std::int64_t>(std::max<std::size_t>(1, l.numbers("intercepts").size()));
   Operand scores = linear_model(l, table_of(l, l.in(0)), targets);
@@ -125,7 +138,8 @@ void lower_linear_classifier(Lowering& l) {
     if (fraction) return l.set(1, l.concat({l.unary(OpKind::sigmoid, l.unary(OpKind::neg, scores)), sure}, 1));
     return l.set(1, l.concat({l.binary(OpKind::sub, l.scalar(DType::f32, 1), scores), scores}, 1));
   }
-  l.expect(labels.size() == static_cast<std::size_t>(targets), "attribute classlabels_ints: expected {}, found {}", targets, labels.size());
+  l.expect(labels.size() == static_cast<std::size_t>(targets), "attribute classlabels_ints: expected {}, found {}",
+           targets, labels.size());
   l.set(0, best_label(l, scores, labels));
   l.set(1, transformed_scores(l, scores));
 }

@@ -14,7 +14,9 @@ Operand channels_last(Lowering& l, Operand x) { return l.move_axis(x, 1, l.rank(
 Operand activated(Lowering& l, Operand x, const Floats& parameters) {
   const std::string name = l.text("activation", "");
   if (name.empty()) return x;
-  const auto parameter = [&](std::size_t i, double fallback) { return i < parameters.size() ? parameters[i] : fallback; };
+  const auto parameter = [&](std::size_t i, double fallback) {
+    return i < parameters.size() ? parameters[i] : fallback;
+  };
   if (name == "Relu") return l.unary(OpKind::relu, x);
   if (name == "Sigmoid") return l.unary(OpKind::sigmoid, x);
   if (name == "Tanh") return l.unary(OpKind::tanh, x);
@@ -25,10 +27,15 @@ Operand activated(Lowering& l, Operand x, const Floats& parameters) {
   if (name == "LeakyRelu") return l.op(OpKind::leaky_relu, {x}, {{"alpha", parameter(0, 0.01)}});
   if (name == "Elu") return l.op(OpKind::elu, {x}, {{"alpha", parameter(0, 1)}});
   if (name == "ThresholdedRelu") return l.op(OpKind::thresholded_relu, {x}, {{"alpha", parameter(0, 1)}});
-  if (name == "HardSigmoid") return l.op(OpKind::hard_sigmoid, {x}, {{"alpha", parameter(0, 0.2)}, {"beta", parameter(1, 0.5)}});
-  if (name == "Selu") return l.op(OpKind::selu, {x}, {{"alpha", parameter(0, 1.67326319217681884765625)}, {"gamma", parameter(1, 1.05070102214813232421875)}});
+  if (name == "HardSigmoid")
+    return l.op(OpKind::hard_sigmoid, {x}, {{"alpha", parameter(0, 0.2)}, {"beta", parameter(1, 0.5)}});
+  if (name == "Selu")
+    return l.op(
+        OpKind::selu, {x},
+        {{"alpha", parameter(0, 1.67326319217681884765625)}, {"gamma", parameter(1, 1.05070102214813232421875)}});
   if (name == "Clip") {
-    l.expect(parameters.size() == 2, "attribute activation_params: expected two limits for Clip, found {}", parameters.size());
+    l.expect(parameters.size() == 2, "attribute activation_params: expected two limits for Clip, found {}",
+             parameters.size());
     return l.op(OpKind::clip, {x}, {{"low", parameters[0]}, {"high", parameters[1]}});
   }
   l.unsupported("attribute activation: {} is not supported", name);
@@ -75,7 +82,8 @@ void lower_fused_matmul(Lowering& l) {
   if (row) a = l.unsqueeze(a, {0});
   if (column) b = l.unsqueeze(b, {1});
   Operand y;
-  if (l.is_known(b) && l.rank(b) == 2 && dtypes::real.contains(l.dtype(a))) y = l.op(OpKind::linear, {a, l.transpose(b, {1, 0})});
+  if (l.is_known(b) && l.rank(b) == 2 && dtypes::real.contains(l.dtype(a)))
+    y = l.op(OpKind::linear, {a, l.transpose(b, {1, 0})});
   else y = l.op(OpKind::matmul, {a, b});
   if (column) y = l.squeeze(y, {l.rank(y) - 1});
   if (row) y = l.squeeze(y, {l.rank(y) - (column ? 1 : 2)});
@@ -98,8 +106,12 @@ void lower_bias_gelu(Lowering& l) { l.set(0, l.unary(OpKind::gelu, l.binary(OpKi
 
 void lower_gelu_ms(Lowering& l) { l.set(0, l.unary(OpKind::gelu, l.in(0))); }
 
-void lower_fast_gelu(Lowering& l) { l.set(0, l.unary(OpKind::gelu_tanh, l.has(1) ? l.binary(OpKind::add, l.in(0), l.in(1)) : l.in(0))); }
+void lower_fast_gelu(Lowering& l) {
+  l.set(0, l.unary(OpKind::gelu_tanh, l.has(1) ? l.binary(OpKind::add, l.in(0), l.in(1)) : l.in(0)));
+}
 
-void lower_quick_gelu(Lowering& l) { l.set(0, l.op(OpKind::swish, {l.in(0)}, {{"alpha", l.number("alpha", 1.7020000219345093)}})); }
+void lower_quick_gelu(Lowering& l) {
+  l.set(0, l.op(OpKind::swish, {l.in(0)}, {{"alpha", l.number("alpha", 1.7020000219345093)}}));
+}
 
 }  // namespace cermet::onnx

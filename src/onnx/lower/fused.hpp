@@ -5,7 +5,8 @@
 
 namespace cermet::onnx {
 
-/// The node's Gemm of operands 0 to 2, its Conv of x by operands 1 and 2, its AveragePool of x: attributes are those of the standard operator.
+/// The node's Gemm of operands 0 to 2, its Conv of x by operands 1 and 2, its AveragePool of x: attributes are those of
+/// the standard operator.
 Operand general_product(Lowering& l);
 Operand convolution(Lowering& l, Operand x);
 Operand average_pool(Lowering& l, Operand x);

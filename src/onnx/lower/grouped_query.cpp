@@ -1,4 +1,5 @@
-// com.microsoft's GroupQueryAttention: heads in groups, a rotation, and a cache whose sequences have lengths of their own.
+// com.microsoft's GroupQueryAttention: heads in groups, a rotation, and a cache whose sequences have lengths of their
+// own.
 #include <algorithm>
 
 #include "onnx/lower/heads.hpp"
@@ -8,23 +9,30 @@ namespace {
 
 void refuse_other_forms(Lowering& l) {
   const auto refuse = [&](std::string_view attribute) {
-    if (l.integer(attribute, 0) != 0) l.unsupported("attribute {}: {} is not supported", attribute, l.integer(attribute, 0));
+    if (l.integer(attribute, 0) != 0)
+      l.unsupported("attribute {}: {} is not supported", attribute, l.integer(attribute, 0));
   };
   refuse("sliding_window_cache");
   refuse("kv_cache_bit_width");
   for (const std::string_view attribute : {"k_quant_type", "v_quant_type"})
     if (l.text(attribute, "NONE") != "NONE")
-      l.unsupported("attribute {}: {} is not supported: caches have the type of query", attribute, l.text(attribute, ""));
-  if (l.has(12) || l.has(13)) l.unsupported("operands k_scale and v_scale are not supported: caches have the type of query");
+      l.unsupported("attribute {}: {} is not supported: caches have the type of query", attribute,
+                    l.text(attribute, ""));
+  if (l.has(12) || l.has(13))
+    l.unsupported("operands k_scale and v_scale are not supported: caches have the type of query");
   if (l.has(16)) l.unsupported("operand query_seqlens is not supported");
 }
 
 /// Queries, keys and values of operands that are packed or apart.
 Heads operands_of_group(Lowering& l, std::int64_t heads, std::int64_t kv_heads) {
   const Operand query = l.in(0);
-  if (l.has(1)) return {.q = split_last(l, query, heads), .k = split_last(l, l.in(1), kv_heads), .v = split_last(l, l.in(2), kv_heads)};
+  if (l.has(1))
+    return {
+        .q = split_last(l, query, heads), .k = split_last(l, l.in(1), kv_heads), .v = split_last(l, l.in(2), kv_heads)};
   const Operand all = split_last(l, query, heads + 2 * kv_heads);
-  return {.q = l.slice(all, 2, 0, heads), .k = l.slice(all, 2, heads, heads + kv_heads), .v = l.slice(all, 2, heads + kv_heads, heads + 2 * kv_heads)};
+  return {.q = l.slice(all, 2, 0, heads),
+          .k = l.slice(all, 2, heads, heads + kv_heads),
+          .v = l.slice(all, 2, heads + kv_heads, heads + 2 * kv_heads)};
 }
 
 /// RMS norms of each head of queries and keys, before they are turned.
@@ -52,7 +60,8 @@ Cache cache_of(Lowering& l, const Heads& h) {
     c.past_key = l.in(3);
     c.past_value = l.in(4);
     l.expect(l.rank(c.past_key) == 4 && l.dims(c.past_key) == l.dims(c.past_value),
-             "past_key and past_value: expected [batch, heads, past, size], found {} and {}", l.type(c.past_key).to_string(), l.type(c.past_value).to_string());
+             "past_key and past_value: expected [batch, heads, past, size], found {} and {}",
+             l.type(c.past_key).to_string(), l.type(c.past_value).to_string());
     past = l.dim(c.past_key, 2);
   }
   const Dims stated = l.dims_in(l.in(6));
@@ -60,12 +69,14 @@ Cache cache_of(Lowering& l, const Heads& h) {
   const bool is_first = same_size(l, stated[0], tokens), grows = same_size(l, stated[0], past + tokens);
   c.total = stated[0];
   if (past == Dim(0)) c.past_key = c.past_value = {};
-  l.expect(c.past_key || grows, "total_sequence_length: expected {} where there is no past, found {}", tokens.to_string(), stated[0].to_string());
+  l.expect(c.past_key || grows, "total_sequence_length: expected {} where there is no past, found {}",
+           tokens.to_string(), stated[0].to_string());
   if (!c.past_key) return c;
   if (!grows) c.total = std::max(l.constant(past), l.constant(stated[0]));
   if (grows && batch == Dim(1)) return c;  // seqlens_k says the same
   const Operand length = l.reshape(l.cast(l.in(5), DType::i64), {batch, 1});
-  const Operand before = l.binary(OpKind::sub, l.binary(OpKind::add, length, 1.0), static_cast<double>(l.constant(tokens)));
+  const Operand before =
+      l.binary(OpKind::sub, l.binary(OpKind::add, length, 1.0), static_cast<double>(l.constant(tokens)));
   c.before = is_first ? l.binary(OpKind::mul, before, 0.0) : before;
   return c;
 }
@@ -76,7 +87,8 @@ Operand present(Lowering& l, Operand past, Operand fresh, const Cache& c) {
   const Dims d = l.dims(fresh);
   const Operand at = l.unsqueeze(counted(l, total), {0});  // [1, T]
   const Operand later = l.binary(OpKind::sub, at, c.before);
-  const Operand is_old = l.binary(OpKind::less, later, 0.0), is_there = l.binary(OpKind::less, later, static_cast<double>(tokens));
+  const Operand is_old = l.binary(OpKind::less, later, 0.0),
+                is_there = l.binary(OpKind::less, later, static_cast<double>(tokens));
   const Operand from = l.op(OpKind::where, {is_old, at, l.binary(OpKind::add, later, static_cast<double>(length))});
   const Operand place = l.op(OpKind::where, {is_there, from, l.scalar(DType::i64, 0)});  // [B, T]
   const Operand places = l.expand(l.reshape(place, {d[0], 1, total, 1}), {d[0], d[1], total, 1});
@@ -93,7 +105,8 @@ Operand seen_in_cache(Lowering& l, const Heads& h, const Cache& c) {
   const Operand at = l.binary(OpKind::add, place, l.reshape(c.before, {batch, 1, 1, 1}));
   const Operand seen = l.binary(OpKind::less_equal, key, at);
   if (h.window == 0) return seen;
-  return l.binary(OpKind::logical_and, seen, l.binary(OpKind::less, l.binary(OpKind::sub, at, key), static_cast<double>(h.window)));
+  return l.binary(OpKind::logical_and, seen,
+                  l.binary(OpKind::less, l.binary(OpKind::sub, at, key), static_cast<double>(h.window)));
 }
 
 /// Cosines or sines of the tokens' positions, [B or 1, S, 1, R / 2].
@@ -118,7 +131,8 @@ Operand sinks_of(Lowering& l, std::int64_t heads) {
 
 void lower_group_query_attention(Lowering& l) {
   refuse_other_forms(l);
-  const std::int64_t heads = l.integer("num_heads", 0), kv_heads = l.integer("kv_num_heads", 0), window = l.integer("local_window_size", -1);
+  const std::int64_t heads = l.integer("num_heads", 0), kv_heads = l.integer("kv_num_heads", 0),
+                     window = l.integer("local_window_size", -1);
   l.expect(heads > 0 && kv_heads > 0 && heads <= (1 << 20) && heads % kv_heads == 0,
            "attribute num_heads: expected a multiple of kv_num_heads, found {} and {}", heads, kv_heads);
   Heads h = operands_of_group(l, heads, kv_heads);
@@ -151,7 +165,8 @@ void lower_group_query_attention(Lowering& l) {
   if (l.wants(1)) l.set(1, h.heads_first ? h.k : swap_heads(l, h.k));
   if (l.wants(2)) l.set(2, h.heads_first ? h.v : swap_heads(l, h.v));
   if (!l.wants(3)) return l.set(0, attended(l, h));
-  const auto [y, scores] = attended_with_scores(l, h, l.integer("qk_output", 0) == 1 ? Scores::or_zero : Scores::probabilities);
+  const auto [y, scores] =
+      attended_with_scores(l, h, l.integer("qk_output", 0) == 1 ? Scores::or_zero : Scores::probabilities);
   l.set(0, y);
   l.set(3, scores);
 }

@@ -51,7 +51,8 @@ Operand split_last(Lowering& l, Operand x, std::int64_t heads) {
 Operand swap_heads(Lowering& l, Operand x) { return l.transpose(x, {0, 2, 1, 3}); }
 
 void prepend_past(Lowering& l, Heads& h, Operand past_key, Operand past_value) {
-  l.expect(l.rank(past_key) == 4 && l.rank(past_value) == 4, "past: expected [batch, heads, past, size], found {} and {}", l.type(past_key).to_string(),
+  l.expect(l.rank(past_key) == 4 && l.rank(past_value) == 4,
+           "past: expected [batch, heads, past, size], found {} and {}", l.type(past_key).to_string(),
            l.type(past_value).to_string());
   if (!h.heads_first) {
     h.k = swap_heads(l, h.k);
@@ -66,10 +67,16 @@ Operand attended(Lowering& l, const Heads& h) {
   const Dims q = l.dims(h.q);
   if (l.dtype(h.q) == DType::f64) return attended_with_scores(l, h, Scores::probabilities).first;
   const std::string order(h.heads_first ? "bhsd" : "bshd");
-  std::vector<Operand> operands{h.q, h.k, h.v, h.sinks ? l.cast(h.sinks, DType::f32) : Operand{}, {}, {}, {}, h.bias, h.mask};
+  std::vector<Operand> operands{h.q, h.k,    h.v,   h.sinks ? l.cast(h.sinks, DType::f32) : Operand{}, {}, {},
+                                {},  h.bias, h.mask};
   while (!operands.back()) operands.pop_back();
   const Operand y = l.op(OpKind::flash_attention, operands,
-                         {{"scale", h.scale}, {"causal", h.causal}, {"softcap", h.softcap}, {"window", h.window}, {"k_layout", order}, {"v_layout", order}});
+                         {{"scale", h.scale},
+                          {"causal", h.causal},
+                          {"softcap", h.softcap},
+                          {"window", h.window},
+                          {"k_layout", order},
+                          {"v_layout", order}});
   return l.reshape(y, {q[0], q[1], l.dim(y, 2) * l.dim(y, 3)});
 }
 
@@ -83,9 +90,11 @@ std::pair<Operand, Operand> attended_with_scores(Lowering& l, Heads h, Scores sh
     h.heads_first = true;
   }
   const std::int64_t times = l.size(q, 1) / l.size(h.k, 1);
-  Operand scores = l.op(OpKind::matmul, {l.cast(q, compute), l.cast(each_head(l, h.k, times), compute)}, {{"transpose_b", true}});
+  Operand scores =
+      l.op(OpKind::matmul, {l.cast(q, compute), l.cast(each_head(l, h.k, times), compute)}, {{"transpose_b", true}});
   scores = l.binary(OpKind::mul, scores, scale);
-  if (h.softcap > 0) scores = l.binary(OpKind::mul, l.unary(OpKind::tanh, l.binary(OpKind::div, scores, h.softcap)), h.softcap);
+  if (h.softcap > 0)
+    scores = l.binary(OpKind::mul, l.unary(OpKind::tanh, l.binary(OpKind::div, scores, h.softcap)), h.softcap);
   if (h.bias) scores = l.binary(OpKind::add, scores, l.cast(h.bias, compute));
   const Operand before = scores, sight = in_sight(l, h);
   Operand seen = sight;
@@ -95,7 +104,8 @@ std::pair<Operand, Operand> attended_with_scores(Lowering& l, Heads h, Scores sh
   Operand p;
   if (h.sinks) {  // one more column, which no value belongs to
     const Dims d = l.dims(scores);
-    const Operand column = l.expand(l.reshape(l.cast(h.sinks, compute), {1, l.dim(h.sinks, 0), 1, 1}), {d[0], d[1], d[2], 1});
+    const Operand column =
+        l.expand(l.reshape(l.cast(h.sinks, compute), {1, l.dim(h.sinks, 0), 1, 1}), {d[0], d[1], d[2], 1});
     p = l.slice(l.unary(OpKind::softmax, l.concat({scores, column}, 3)), 3, 0, l.constant(d[3]));
   } else {
     p = l.unary(OpKind::softmax, scores);
@@ -103,7 +113,8 @@ std::pair<Operand, Operand> attended_with_scores(Lowering& l, Heads h, Scores sh
   const Operand y = swap_heads(l, l.cast(l.op(OpKind::matmul, {p, l.cast(each_head(l, h.v, times), compute)}), t));
   const Operand result = l.reshape(y, {l.dim(y, 0), l.dim(y, 1), l.dim(y, 2) * l.dim(y, 3)});
   if (shown == Scores::probabilities || !seen) return {result, l.cast(shown == Scores::probabilities ? p : before, t)};
-  const double hidden_score = shown == Scores::or_zero ? 0.0 : static_cast<double>(std::numeric_limits<float>::lowest());
+  const double hidden_score =
+      shown == Scores::or_zero ? 0.0 : static_cast<double>(std::numeric_limits<float>::lowest());
   return {result, l.cast(l.op(OpKind::where, {seen, before, l.scalar(compute, hidden_score)}), t)};
 }
 
@@ -119,8 +130,8 @@ Operand mask_bias(Lowering& l, Operand mask, const Heads& h) {
   Operand seen;
   if (given.size() == 1) {
     const bool one = same_size(l, given[0], batch), both = !one && same_size(l, given[0], batch * 2);
-    l.expect(one || both, "mask_index: expected [{}], [{}] or 2 to 4 dimensions, found {}", batch.to_string(), (batch * 2).to_string(),
-             l.type(mask).to_string());
+    l.expect(one || both, "mask_index: expected [{}], [{}] or 2 to 4 dimensions, found {}", batch.to_string(),
+             (batch * 2).to_string(), l.type(mask).to_string());
     const auto bound = [&](std::int64_t part) {
       const Operand list = both ? l.slice(mask, 0, part * l.constant(batch), (part + 1) * l.constant(batch)) : mask;
       return l.reshape(l.cast(list, DType::i64), {batch, 1, 1, 1});
@@ -131,13 +142,17 @@ Operand mask_bias(Lowering& l, Operand mask, const Heads& h) {
   } else {
     if (given.size() == 4) {  // of all positions: rows and columns of those that are here
       const std::int64_t total = l.constant(keys), last = l.constant(queries);
-      l.expect(total <= l.size(mask, 2) && total <= l.size(mask, 3), "mask_index: expected at least {} positions, found {}", total, l.type(mask).to_string());
+      l.expect(total <= l.size(mask, 2) && total <= l.size(mask, 3),
+               "mask_index: expected at least {} positions, found {}", total, l.type(mask).to_string());
       mask = l.slice(l.slice(mask, 2, total - last, total), 3, 0, total);
     } else {
-      l.expect(given.size() <= 3 && given.size() >= 2, "mask_index: expected 1 to 4 dimensions, found {}", l.type(mask).to_string());
-      mask = given.size() == 2 ? l.reshape(mask, {given[0], 1, 1, given[1]}) : l.reshape(mask, {given[0], 1, given[1], given[2]});
+      l.expect(given.size() <= 3 && given.size() >= 2, "mask_index: expected 1 to 4 dimensions, found {}",
+               l.type(mask).to_string());
+      mask = given.size() == 2 ? l.reshape(mask, {given[0], 1, 1, given[1]})
+                               : l.reshape(mask, {given[0], 1, given[1], given[2]});
     }
-    l.expect(same_size(l, l.dim(mask, 3), keys), "mask_index: expected {} keys, found {}", keys.to_string(), l.type(mask).to_string());
+    l.expect(same_size(l, l.dim(mask, 3), keys), "mask_index: expected {} keys, found {}", keys.to_string(),
+             l.type(mask).to_string());
     seen = l.binary(OpKind::greater, mask, 0.0);
   }
   return l.op(OpKind::where, {seen, l.scalar(DType::f32, 0), l.scalar(DType::f32, filter)});

@@ -9,14 +9,16 @@ namespace cermet::onnx {
 struct Heads {
   Operand q, k, v;
   bool heads_first = false;
-  Operand bias = {}, mask = {}, sinks = {};  ///< added to scores; true where a key is seen; [Hq], a score in the denominator alone. May be none
-  bool causal = false;                       ///< the last query stands at the last key
-  std::int64_t window = 0;                   ///< positions that a query sees, itself included; 0: all
-  double scale = 0, softcap = 0;             ///< scale 0: 1 / sqrt(D)
+  Operand bias = {}, mask = {},
+          sinks =
+              {};  ///< added to scores; true where a key is seen; [Hq], a score in the denominator alone. May be none
+  bool causal = false;            ///< the last query stands at the last key
+  std::int64_t window = 0;        ///< positions that a query sees, itself included; 0: all
+  double scale = 0, softcap = 0;  ///< scale 0: 1 / sqrt(D)
 };
 
-/// What a result of scores shows, beside the attention itself: what goes into the softmax, 0 or the lowest number where a query does not see a key, or what
-/// comes out of it.
+/// What a result of scores shows, beside the attention itself: what goes into the softmax, 0 or the lowest number where
+/// a query does not see a key, or what comes out of it.
 enum class Scores { or_zero, or_lowest, probabilities };
 
 /// Attention, [B, S, Hq * Dv].
@@ -31,8 +33,8 @@ Operand swap_heads(Lowering& l, Operand x);
 /// Adds past [B, Hkv, P, D] before keys and values, which then have their heads first.
 void prepend_past(Lowering& l, Heads& heads, Operand past_key, Operand past_value);
 
-/// What mask_index or key_padding_mask adds to the scores: 0 where a key is seen, else attribute mask_filter_value. Kinds: lengths [B], ends and starts [2 *
-/// B], flags [B, T], [B, S, T] or [B, 1, M, M].
+/// What mask_index or key_padding_mask adds to the scores: 0 where a key is seen, else attribute mask_filter_value.
+/// Kinds: lengths [B], ends and starts [2 * B], flags [B, T], [B, S, T] or [B, 1, M, M].
 Operand mask_bias(Lowering& l, Operand mask, const Heads& heads);
 /// The sum of two biases, either of which may be none.
 Operand added_bias(Lowering& l, Operand a, Operand b);

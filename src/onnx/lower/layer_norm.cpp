@@ -20,7 +20,9 @@ void lower_layer_normalization(Lowering& l) {
   const double eps = l.number("epsilon", 1e-5);
   const Dims dims = l.dims(x), tail(dims.begin() + axis, dims.end());
   const bool fits = l.dims(scale) == tail && (!bias || l.dims(bias) == tail) && dtypes::real.contains(l.dtype(x));
-  if (fits) l.set(0, l.op(OpKind::layer_norm, bias ? std::vector<Operand>{x, scale, bias} : std::vector<Operand>{x, scale}, {{"eps", eps}}));
+  if (fits)
+    l.set(0, l.op(OpKind::layer_norm, bias ? std::vector<Operand>{x, scale, bias} : std::vector<Operand>{x, scale},
+                  {{"eps", eps}}));
   if (fits && !l.wants(1) && !l.wants(2)) return;
   const Ints axes = axes_from(axis, rank);
   const Operand wide = l.widened(x);
@@ -41,7 +43,8 @@ void lower_rms_normalization(Lowering& l) {
   const int rank = l.rank(x), axis = l.axis(l.integer("axis", -1), rank);
   const double eps = l.number("epsilon", 1e-5);
   const Dims dims = l.dims(x), tail(dims.begin() + axis, dims.end());
-  if (l.dims(scale) == tail && dtypes::real.contains(l.dtype(x))) return l.set(0, l.op(OpKind::rms_norm, {x, scale}, {{"eps", eps}}));
+  if (l.dims(scale) == tail && dtypes::real.contains(l.dtype(x)))
+    return l.set(0, l.op(OpKind::rms_norm, {x, scale}, {{"eps", eps}}));
   const Operand wide = l.widened(x);
   const Operand mean = l.reduce(OpKind::reduce_mean, l.unary(OpKind::square, wide), axes_from(axis, rank), true);
   const Operand inverse = l.unary(OpKind::reciprocal, l.unary(OpKind::sqrt, l.binary(OpKind::add, mean, eps)));

@@ -9,9 +9,11 @@ namespace {
 /// log_p [N, C, d..] of classes, target [N, d..].
 void set_likelihood_loss(Lowering& l, Operand log_p, Operand target, Operand weight, DType to) {
   const std::string reduction = l.text("reduction", "mean");
-  l.expect(reduction == "none" || reduction == "mean" || reduction == "sum", "attribute reduction: expected none, mean or sum, found {}", reduction);
-  l.expect(l.rank(log_p) >= 2 && l.rank(target) == l.rank(log_p) - 1, "expected classes [N, C, d..] and targets [N, d..], found {} and {}",
-           l.type(log_p).to_string(), l.type(target).to_string());
+  l.expect(reduction == "none" || reduction == "mean" || reduction == "sum",
+           "attribute reduction: expected none, mean or sum, found {}", reduction);
+  l.expect(l.rank(log_p) >= 2 && l.rank(target) == l.rank(log_p) - 1,
+           "expected classes [N, C, d..] and targets [N, d..], found {} and {}", l.type(log_p).to_string(),
+           l.type(target).to_string());
   const DType compute = l.dtype(log_p);
   Operand ignored;
   if (l.has_attribute("ignore_index")) {
@@ -28,7 +30,8 @@ void set_likelihood_loss(Lowering& l, Operand log_p, Operand target, Operand wei
     Ints axes(static_cast<std::size_t>(l.rank(loss)));
     std::iota(axes.begin(), axes.end(), 0);
     if (reduction == "mean" && weights) {
-      loss = l.binary(OpKind::div, l.reduce(OpKind::reduce_sum, loss, axes, false), l.reduce(OpKind::reduce_sum, weights, axes, false));
+      loss = l.binary(OpKind::div, l.reduce(OpKind::reduce_sum, loss, axes, false),
+                      l.reduce(OpKind::reduce_sum, weights, axes, false));
     } else {
       loss = l.reduce(reduction == "mean" ? OpKind::reduce_mean : OpKind::reduce_sum, loss, axes, false);
     }
@@ -38,7 +41,9 @@ void set_likelihood_loss(Lowering& l, Operand log_p, Operand target, Operand wei
 
 }  // namespace
 
-void lower_negative_log_likelihood_loss(Lowering& l) { set_likelihood_loss(l, l.widened(l.in(0)), l.in(1), l.in_or_none(2), l.dtype(l.in(0))); }
+void lower_negative_log_likelihood_loss(Lowering& l) {
+  set_likelihood_loss(l, l.widened(l.in(0)), l.in(1), l.in_or_none(2), l.dtype(l.in(0)));
+}
 
 void lower_softmax_cross_entropy_loss(Lowering& l) {
   const Operand scores = l.widened(l.in(0));

@@ -48,7 +48,8 @@ Operand second(Lowering& l) {
   const Operand a = l.in(0), b = l.in(1);
   if (l.version() >= 7 || l.integer("broadcast", 0) == 0 || !l.has_attribute("axis")) return b;
   const int axis = l.axis(l.integer("axis", 0), l.rank(a)), rank = l.rank(b);
-  l.expect(axis + rank <= l.rank(a), "attribute axis: expected an operand 1 that fits behind it, found {} and {}", l.type(b).to_string(), axis);
+  l.expect(axis + rank <= l.rank(a), "attribute axis: expected an operand 1 that fits behind it, found {} and {}",
+           l.type(b).to_string(), axis);
   Dims dims = l.dims(b);
   dims.insert(dims.end(), static_cast<std::size_t>(l.rank(a) - axis - rank), 1);
   return l.reshape(b, dims);
@@ -88,9 +89,13 @@ Operand folded(Lowering& l, OpKind kind) {
 void lower_max(Lowering& l) { l.set(0, folded(l, OpKind::max)); }
 void lower_min(Lowering& l) { l.set(0, folded(l, OpKind::min)); }
 void lower_sum(Lowering& l) { l.set(0, folded(l, OpKind::add)); }
-void lower_mean(Lowering& l) { l.set(0, l.binary(OpKind::div, folded(l, OpKind::add), static_cast<double>(l.inputs()))); }
+void lower_mean(Lowering& l) {
+  l.set(0, l.binary(OpKind::div, folded(l, OpKind::add), static_cast<double>(l.inputs())));
+}
 
-void lower_mod(Lowering& l) { l.set(0, l.binary(l.integer("fmod", 0) != 0 ? OpKind::fmod : OpKind::mod, l.in(0), l.in(1))); }
+void lower_mod(Lowering& l) {
+  l.set(0, l.binary(l.integer("fmod", 0) != 0 ? OpKind::fmod : OpKind::mod, l.in(0), l.in(1)));
+}
 
 namespace {
 
@@ -104,7 +109,8 @@ DType unsigned_of(DType t) {
   }
 }
 
-/// The largest value of a type of 8 bits, and the middle between it and the next that there would be: a tie goes to the even neighbour.
+/// The largest value of a type of 8 bits, and the middle between it and the next that there would be: a tie goes to the
+/// even neighbour.
 struct Fp8Range {
   double largest, middle;
   bool is_largest_even;
@@ -118,23 +124,29 @@ Fp8Range range_of(DType dtype) {
   }
 }
 
-/// To powers of two: by round_mode, and what lies outside of them becomes the smallest or largest, or without `saturate` NaN.
+/// To powers of two: by round_mode, and what lies outside of them becomes the smallest or largest, or without
+/// `saturate` NaN.
 Operand cast_to_e8m0(Lowering& l, Operand x) {
   const std::string mode = l.text("round_mode", "up");
-  l.expect(mode == "up" || mode == "down" || mode == "nearest", "attribute round_mode: expected up, down or nearest, found '{}'", mode);
+  l.expect(mode == "up" || mode == "down" || mode == "nearest",
+           "attribute round_mode: expected up, down or nearest, found '{}'", mode);
   constexpr double smallest = 0x1p-127, largest = 0x1p127;
   x = l.cast(x, DType::f32);
   if (l.integer("saturate", 1) != 0) {
     x = l.op(OpKind::clip, {x}, {{"low", 0.0}, {"high", largest}});
   } else {
-    const double beyond = mode == "up" ? 0x1.000002p127 : mode == "nearest" ? 0x1.8p127 : std::numeric_limits<double>::infinity();
-    const Operand outside = l.binary(OpKind::logical_or, l.binary(OpKind::less, x, smallest), l.binary(OpKind::greater_equal, x, beyond));
+    const double beyond = mode == "up"        ? 0x1.000002p127
+                          : mode == "nearest" ? 0x1.8p127
+                                              : std::numeric_limits<double>::infinity();
+    const Operand outside =
+        l.binary(OpKind::logical_or, l.binary(OpKind::less, x, smallest), l.binary(OpKind::greater_equal, x, beyond));
     x = l.op(OpKind::where, {outside, l.binary(OpKind::mul, x, std::numeric_limits<double>::infinity()), x});
   }
   return l.op(OpKind::cast, {x}, {{"out_dtype", "f8_e8m0"}, {"rounding", mode == "down" ? "zero" : mode}});
 }
 
-/// To types of 8 bits, as ONNX has it: what does not fit becomes the largest value, infinities too, or without `saturate` NaN and infinity.
+/// To types of 8 bits, as ONNX has it: what does not fit becomes the largest value, infinities too, or without
+/// `saturate` NaN and infinity.
 Operand cast_to(Lowering& l, Operand x, DType to) {
   const DType from = l.dtype(x);
   if (from == to) return x;
@@ -142,8 +154,10 @@ Operand cast_to(Lowering& l, Operand x, DType to) {
   if (!is_floating(to) || size_of(to) != 1 || !is_floating(from)) return l.cast(x, to);
   const Fp8Range range = range_of(to);
   if (size_of(from) == 1 || size_of(from) == 8) x = l.cast(x, DType::f32);
-  if (l.integer("saturate", 1) != 0) return l.cast(l.op(OpKind::clip, {x}, {{"low", -range.largest}, {"high", range.largest}}), to);
-  const Operand beyond = l.binary(range.is_largest_even ? OpKind::greater : OpKind::greater_equal, l.unary(OpKind::abs, x), range.middle);
+  if (l.integer("saturate", 1) != 0)
+    return l.cast(l.op(OpKind::clip, {x}, {{"low", -range.largest}, {"high", range.largest}}), to);
+  const Operand beyond =
+      l.binary(range.is_largest_even ? OpKind::greater : OpKind::greater_equal, l.unary(OpKind::abs, x), range.middle);
   const Operand infinite = l.binary(OpKind::mul, x, std::numeric_limits<double>::infinity());
   return l.cast(l.op(OpKind::where, {beyond, infinite, x}), to);
 }
@@ -182,22 +196,26 @@ std::int64_t code_of_name(Lowering& l, std::string_view name) {
 
 void lower_bit_shift(Lowering& l) {
   const std::string direction = l.text("direction", "");
-  l.expect(direction == "LEFT" || direction == "RIGHT", "attribute direction: expected LEFT or RIGHT, found '{}'", direction);
+  l.expect(direction == "LEFT" || direction == "RIGHT", "attribute direction: expected LEFT or RIGHT, found '{}'",
+           direction);
   const Operand x = l.in(0);
   const DType own = l.dtype(x), natural = unsigned_of(own);
-  const auto bits = [&](Operand v, DType to) { return l.dtype(v) == to ? v : l.op(OpKind::bitcast, {v}, {{"out_dtype", std::string(name_of(to))}}); };
+  const auto bits = [&](Operand v, DType to) {
+    return l.dtype(v) == to ? v : l.op(OpKind::bitcast, {v}, {{"out_dtype", std::string(name_of(to))}});
+  };
   const Operand shift = bits(l.in(1), natural);  // a negative one is more than the width
   if (direction == "LEFT") return l.set(0, bits(l.binary(OpKind::shift_left, bits(x, natural), shift), own));
   const auto shifted = [&](Operand v) { return bits(l.binary(OpKind::shift_right, bits(v, natural), shift), own); };
   if (own == natural) return l.set(0, shifted(x));
-  const Operand below = l.unary(OpKind::bitwise_not, shifted(l.unary(OpKind::bitwise_not, x)));  // the sign is shifted in
+  const Operand below =
+      l.unary(OpKind::bitwise_not, shifted(l.unary(OpKind::bitwise_not, x)));  // the sign is shifted in
   l.set(0, l.op(OpKind::where, {l.binary(OpKind::less, x, 0), below, shifted(x)}));
 }
 
 void lower_is_inf(Lowering& l) {
-  l.set(0,
-        l.op(OpKind::is_inf, {l.in(0)},
-             {{"detect_negative", l.integer("detect_negative", 1) != 0 ? 1.0 : 0.0}, {"detect_positive", l.integer("detect_positive", 1) != 0 ? 1.0 : 0.0}}));
+  l.set(0, l.op(OpKind::is_inf, {l.in(0)},
+                {{"detect_negative", l.integer("detect_negative", 1) != 0 ? 1.0 : 0.0},
+                 {"detect_positive", l.integer("detect_positive", 1) != 0 ? 1.0 : 0.0}}));
 }
 
 void lower_identity(Lowering& l) { l.set(0, l.in(0)); }
@@ -229,11 +247,14 @@ void lower_pow(Lowering& l) {
 void lower_clip(Lowering& l) {
   const Operand x = l.in(0);
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  if (l.version() < 11) return l.set(0, l.op(OpKind::clip, {x}, {{"low", l.number("min", -infinity)}, {"high", l.number("max", infinity)}}));
+  if (l.version() < 11)
+    return l.set(0,
+                 l.op(OpKind::clip, {x}, {{"low", l.number("min", -infinity)}, {"high", l.number("max", infinity)}}));
   const Operand low = l.in_or_none(1), high = l.in_or_none(2);
   const bool plain = dtypes::real.contains(l.dtype(x)) && (!low || l.is_known(low)) && (!high || l.is_known(high));
   if (plain && (low || high))
-    return l.set(0, l.op(OpKind::clip, {x}, {{"low", low ? l.number_in(low) : -infinity}, {"high", high ? l.number_in(high) : infinity}}));
+    return l.set(0, l.op(OpKind::clip, {x},
+                         {{"low", low ? l.number_in(low) : -infinity}, {"high", high ? l.number_in(high) : infinity}}));
   Operand y = x;
   if (low) y = l.binary(OpKind::max, y, low);
   if (high) y = l.binary(OpKind::min, y, high);

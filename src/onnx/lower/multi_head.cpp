@@ -7,19 +7,21 @@ namespace {
 /// Element i of the packed axis of x [B, S, H, n, D], as [B, S, H, D].
 Operand unpacked(Lowering& l, Operand x, std::int64_t i) { return l.squeeze(l.slice(x, 3, i, i + 1), {3}); }
 
-/// Operands in the form that they have: packed, or of [B, S, hidden], or keys and values [B, H, T, D] as a cache has them.
+/// Operands in the form that they have: packed, or of [B, S, hidden], or keys and values [B, H, T, D] as a cache has
+/// them.
 Heads operands_of(Lowering& l, std::int64_t heads) {
   const Operand query = l.in(0);
   Heads h;
   if (l.rank(query) == 5) {
-    l.expect(l.dim(query, 3) == Dim(3) && !l.has(1) && !l.has(2), "query: expected [batch, sequence, heads, 3, size] alone, found {}",
-             l.type(query).to_string());
+    l.expect(l.dim(query, 3) == Dim(3) && !l.has(1) && !l.has(2),
+             "query: expected [batch, sequence, heads, 3, size] alone, found {}", l.type(query).to_string());
     return {.q = unpacked(l, query, 0), .k = unpacked(l, query, 1), .v = unpacked(l, query, 2)};
   }
   h.q = split_last(l, query, heads);
   const Operand key = l.in(1);
   if (l.rank(key) == 5) {
-    l.expect(l.dim(key, 3) == Dim(2) && !l.has(2), "key: expected [batch, sequence, heads, 2, size] without value, found {}", l.type(key).to_string());
+    l.expect(l.dim(key, 3) == Dim(2) && !l.has(2),
+             "key: expected [batch, sequence, heads, 2, size] without value, found {}", l.type(key).to_string());
     h.k = unpacked(l, key, 0);
     h.v = unpacked(l, key, 1);
     return h;
@@ -34,8 +36,10 @@ Heads operands_of(Lowering& l, std::int64_t heads) {
 /// bias [2 * H * D + H * Dv]; keys and values that come from a cache have theirs already.
 void add_biases(Lowering& l, Heads& h, Operand bias) {
   const auto hidden = [&](Operand x, bool heads_first) { return l.size(x, heads_first ? 1 : 2) * l.size(x, 3); };
-  const std::int64_t sizes[] = {hidden(h.q, false), hidden(h.k, h.heads_first), hidden(h.v, h.heads_first)}, all = sizes[0] + sizes[1] + sizes[2];
-  l.expect(l.rank(bias) == 1 && l.dim(bias, 0) == Dim(all), "bias: expected [{}], found {}", all, l.type(bias).to_string());
+  const std::int64_t sizes[] = {hidden(h.q, false), hidden(h.k, h.heads_first), hidden(h.v, h.heads_first)},
+                     all = sizes[0] + sizes[1] + sizes[2];
+  l.expect(l.rank(bias) == 1 && l.dim(bias, 0) == Dim(all), "bias: expected [{}], found {}", all,
+           l.type(bias).to_string());
   const auto add = [&](Operand& x, std::int64_t from, std::int64_t to) {
     x = l.binary(OpKind::add, x, l.reshape(l.slice(bias, 0, from, to), {l.dim(x, 2), l.dim(x, 3)}));
   };

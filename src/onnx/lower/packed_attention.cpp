@@ -6,7 +6,8 @@ namespace cermet::onnx {
 namespace {
 
 void refuse_other_caches(Lowering& l) {
-  if (l.integer("do_rotary", 0) != 0) l.unsupported("attribute do_rotary: 1 is not supported; RotaryEmbedding nodes are");
+  if (l.integer("do_rotary", 0) != 0)
+    l.unsupported("attribute do_rotary: 1 is not supported; RotaryEmbedding nodes are");
   if (l.integer("past_present_share_buffer", 0) != 0)
     l.unsupported("attribute past_present_share_buffer: 1 is not supported: results have memory of their own");
 }
@@ -16,8 +17,10 @@ void attend_to_packed(Lowering& l, Operand qkv, Operand mask, Operand past, Oper
   l.expect(l.rank(qkv) == 3, "input: expected [batch, sequence, hidden], found {}", l.type(l.in(0)).to_string());
   const std::int64_t heads = l.integer("num_heads", 0), all = l.size(qkv, 2);
   Ints sizes = l.integers("qkv_hidden_sizes", {all / 3, all / 3, all / 3});
-  l.expect(sizes.size() == 3 && sizes[0] == sizes[1] && sizes[0] > 0 && sizes[2] > 0 && sizes[0] + sizes[1] + sizes[2] == all,
-           "attribute qkv_hidden_sizes: expected three that add up to {}, the first two equal, found {}", all, fmt::join(sizes, ", "));
+  l.expect(sizes.size() == 3 && sizes[0] == sizes[1] && sizes[0] > 0 && sizes[2] > 0 &&
+               sizes[0] + sizes[1] + sizes[2] == all,
+           "attribute qkv_hidden_sizes: expected three that add up to {}, the first two equal, found {}", all,
+           fmt::join(sizes, ", "));
   const auto part = [&](std::int64_t from, std::int64_t to) { return split_last(l, l.slice(qkv, 2, from, to), heads); };
   Heads h{.q = part(0, sizes[0]), .k = part(sizes[0], 2 * sizes[0]), .v = part(2 * sizes[0], all)};
   if (past) {
@@ -37,8 +40,10 @@ void attend_to_packed(Lowering& l, Operand qkv, Operand mask, Operand past, Oper
 
 void lower_attention_ms(Lowering& l) {
   refuse_other_caches(l);
-  if (l.has(6)) l.unsupported("operand 6 (past_sequence_length) is not supported: it belongs to past_present_share_buffer");
-  attend_to_packed(l, projected(l, l.in(0), l.in(1), l.in_or_none(2)), l.in_or_none(3), l.in_or_none(4), l.in_or_none(5));
+  if (l.has(6))
+    l.unsupported("operand 6 (past_sequence_length) is not supported: it belongs to past_present_share_buffer");
+  attend_to_packed(l, projected(l, l.in(0), l.in(1), l.in_or_none(2)), l.in_or_none(3), l.in_or_none(4),
+                   l.in_or_none(5));
 }
 
 void lower_qattention(Lowering& l) {

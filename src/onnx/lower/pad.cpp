@@ -10,7 +10,8 @@ namespace {
 /// Pads up to 2^40 either way, so that no sum of them overflows.
 void check_pads(Lowering& l, const Ints& pads) {
   constexpr std::int64_t most = std::int64_t{1} << 40;
-  for (const std::int64_t p : pads) l.expect(p >= -most && p <= most, "pads: expected numbers up to {}, found {}", most, p);
+  for (const std::int64_t p : pads)
+    l.expect(p >= -most && p <= most, "pads: expected numbers up to {}, found {}", most, p);
 }
 
 /// The operator's attribute is a double, which holds integers up to 2^53.
@@ -49,7 +50,8 @@ void lower_pad(Lowering& l) {
   Ints axes(static_cast<std::size_t>(rank));
   std::iota(axes.begin(), axes.end(), 0);
   if (!old && l.has(3)) axes = l.ints_in(l.in(3));
-  l.expect(given.size() == 2 * axes.size(), "pads: expected {} entries, two for each axis, found {}", 2 * axes.size(), given.size());
+  l.expect(given.size() == 2 * axes.size(), "pads: expected {} entries, two for each axis, found {}", 2 * axes.size(),
+           given.size());
   Ints pads(2 * static_cast<std::size_t>(rank));
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto a = static_cast<std::size_t>(l.axis(axes[i], rank));
@@ -61,11 +63,13 @@ void lower_pad(Lowering& l) {
   const double value = old ? l.number("value", 0) : l.has(2) ? l.number_in(l.in(2)) : 0;
   if (mode == "wrap") {
     for (int a = 0; a < rank; ++a) {
-      const std::int64_t before = pads[static_cast<std::size_t>(a)], after = pads[static_cast<std::size_t>(a + rank)], size = l.size(x, a);
+      const std::int64_t before = pads[static_cast<std::size_t>(a)], after = pads[static_cast<std::size_t>(a + rank)],
+                         size = l.size(x, a);
       if (before == 0 && after == 0) continue;
       l.expect(size > 0, "pads: expected elements to repeat along axis {}, found none", a);
       Ints positions(l.listed(std::max<std::int64_t>(before + size + after, 0)));
-      for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = (((static_cast<std::int64_t>(i) - before) % size) + size) % size;
+      for (std::size_t i = 0; i < positions.size(); ++i)
+        positions[i] = (((static_cast<std::int64_t>(i) - before) % size) + size) % size;
       x = l.op(OpKind::gather, {x, l.ints(positions)}, {{"axis", std::int64_t{a}}});
     }
     return l.set(0, x);
@@ -74,13 +78,15 @@ void lower_pad(Lowering& l) {
   for (int a = 0; a < rank; ++a) {
     std::int64_t &before = pads[static_cast<std::size_t>(a)], &after = pads[static_cast<std::size_t>(a + rank)];
     if (before >= 0 && after >= 0) continue;
-    const std::int64_t start = std::max<std::int64_t>(-before, 0), end = l.size(x, a) - std::max<std::int64_t>(-after, 0);
+    const std::int64_t start = std::max<std::int64_t>(-before, 0),
+                       end = l.size(x, a) - std::max<std::int64_t>(-after, 0);
     x = l.slice(x, a, start, end);
     before = std::max<std::int64_t>(before, 0);
     after = std::max<std::int64_t>(after, 0);
   }
   if (std::ranges::all_of(pads, [](std::int64_t p) { return p == 0; })) return l.set(0, x);
-  if (mode == "constant" && !old && l.has(2) && !fits_double(l, l.in(2))) return l.set(0, joined(l, x, l.cast(l.reshape(l.in(2), {}), l.dtype(x)), pads));
+  if (mode == "constant" && !old && l.has(2) && !fits_double(l, l.in(2)))
+    return l.set(0, joined(l, x, l.cast(l.reshape(l.in(2), {}), l.dtype(x)), pads));
   l.set(0, l.op(OpKind::pad, {x}, {{"pads", pads}, {"mode", mode}, {"value", value}}));
 }
 

@@ -13,7 +13,8 @@ bool is_weight(Lowering& l, Operand b) { return l.is_known(b) && l.rank(b) == 2 
 void lower_matmul(Lowering& l) {
   Operand a = l.in(0), b = l.in(1);
   if (const std::optional<Operand> y = quantized_linear(l, a, b, false, {})) return l.set(0, *y);
-  if (is_weight(l, b) && l.rank(a) >= 1 && dtypes::real.contains(l.dtype(a))) return l.set(0, l.op(OpKind::linear, {a, l.transpose(b, {1, 0})}));
+  if (is_weight(l, b) && l.rank(a) >= 1 && dtypes::real.contains(l.dtype(a)))
+    return l.set(0, l.op(OpKind::linear, {a, l.transpose(b, {1, 0})}));
   const bool row = l.rank(a) == 1, column = l.rank(b) == 1;
   if (row) a = l.unsqueeze(a, {0});
   if (column) b = l.unsqueeze(b, {1});
@@ -33,7 +34,8 @@ Operand general_product(Lowering& l) {
     const bool is_bias = c && l.dims(c) == Dims{l.dim(weight, 0)};
     if (!transpose_a && (!c || is_bias))
       if (const std::optional<Operand> y = quantized_linear(l, a, b, transpose_b, c)) return *y;
-    Operand y = l.op(OpKind::linear, is_bias ? std::vector<Operand>{rows, weight, c} : std::vector<Operand>{rows, weight});
+    Operand y =
+        l.op(OpKind::linear, is_bias ? std::vector<Operand>{rows, weight, c} : std::vector<Operand>{rows, weight});
     if (c && !is_bias) y = l.binary(OpKind::add, y, c);
     return y;
   }

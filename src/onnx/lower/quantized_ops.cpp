@@ -1,4 +1,5 @@
-// com.microsoft's operators from quantized values to quantized values: dequantized, computed in float32, quantized again.
+// com.microsoft's operators from quantized values to quantized values: dequantized, computed in float32, quantized
+// again.
 #include "onnx/lower/fused.hpp"
 
 namespace cermet::onnx {
@@ -11,14 +12,16 @@ Operand dequantized(Lowering& l, std::size_t i) {
   const Operand x = l.in(i);
   if (l.dtype(x) == DType::f32) return x;
   if (!is_byte(l.dtype(x))) l.unsupported("operand {}: expected 8-bit integers, found {}", i, name_of(l.dtype(x)));
-  l.expect(product(l.dims(l.in(i + 1))) == Dim(1), "operand {}: expected one scale, found {}", i + 1, l.type(l.in(i + 1)).to_string());
+  l.expect(product(l.dims(l.in(i + 1))) == Dim(1), "operand {}: expected one scale, found {}", i + 1,
+           l.type(l.in(i + 1)).to_string());
   const Dims dims = l.dims(x);
   std::vector<Operand> operands{dims.empty() ? l.reshape(x, {1}) : x, l.reshape(l.cast(l.in(i + 1), DType::f32), {})};
   if (l.has(i + 2)) operands.push_back(l.reshape(l.in(i + 2), {}));
   return l.reshape(l.op(OpKind::dequantize, operands, {{"granularity", "broadcast"}}), dims);
 }
 
-/// y as result 0, quantized by the scale in operand i and the zero point in the next; of its type, or of `type` where there is none.
+/// y as result 0, quantized by the scale in operand i and the zero point in the next; of its type, or of `type` where
+/// there is none.
 void set_quantized(Lowering& l, Operand y, std::size_t i, DType type) {
   const DType to = l.has(i + 1) ? l.dtype(l.in(i + 1)) : type;
   if (!is_byte(to)) l.unsupported("operand {}: expected 8-bit integers, found {}", i + 1, name_of(to));
@@ -31,17 +34,22 @@ void set_quantized(Lowering& l, Operand y, std::size_t i, DType type) {
   l.set(0, l.reshape(l.op(OpKind::quantize, operands, {{"out_dtype", std::string(name_of(to))}}), dims));
 }
 
-void binary(Lowering& l, OpKind kind) { set_quantized(l, l.binary(kind, dequantized(l, 0), dequantized(l, 3)), 6, l.dtype(l.in(0))); }
+void binary(Lowering& l, OpKind kind) {
+  set_quantized(l, l.binary(kind, dequantized(l, 0), dequantized(l, 3)), 6, l.dtype(l.in(0)));
+}
 
 }  // namespace
 
 void lower_qlinear_add(Lowering& l) { binary(l, OpKind::add); }
 void lower_qlinear_mul(Lowering& l) { binary(l, OpKind::mul); }
 
-void lower_qlinear_sigmoid(Lowering& l) { set_quantized(l, l.unary(OpKind::sigmoid, dequantized(l, 0)), 3, l.dtype(l.in(0))); }
+void lower_qlinear_sigmoid(Lowering& l) {
+  set_quantized(l, l.unary(OpKind::sigmoid, dequantized(l, 0)), 3, l.dtype(l.in(0)));
+}
 
 void lower_qlinear_leaky_relu(Lowering& l) {
-  set_quantized(l, l.op(OpKind::leaky_relu, {dequantized(l, 0)}, {{"alpha", l.number("alpha", 0.01)}}), 3, l.dtype(l.in(0)));
+  set_quantized(l, l.op(OpKind::leaky_relu, {dequantized(l, 0)}, {{"alpha", l.number("alpha", 0.01)}}), 3,
+                l.dtype(l.in(0)));
 }
 
 void lower_qlinear_softmax(Lowering& l) {
@@ -81,12 +89,15 @@ void lower_qlinear_reduce_mean(Lowering& l) {
 
 /// Operands: scale and zero point of the result, then each value with its own.
 void lower_qlinear_concat(Lowering& l) {
-  l.expect(l.inputs() >= 5 && l.inputs() % 3 == 2, "expected a scale, a zero point and three operands for each value, found {} operands", l.inputs());
+  l.expect(l.inputs() >= 5 && l.inputs() % 3 == 2,
+           "expected a scale, a zero point and three operands for each value, found {} operands", l.inputs());
   std::vector<Operand> values;
   for (std::size_t i = 2; i < l.inputs(); i += 3) values.push_back(dequantized(l, i));
   set_quantized(l, l.concat(values, l.axis(l.integer("axis", 0), l.rank(values[0]))), 0, l.dtype(l.in(2)));
 }
 
-void lower_qlinear_where(Lowering& l) { set_quantized(l, l.op(OpKind::where, {l.in(0), dequantized(l, 1), dequantized(l, 4)}), 7, l.dtype(l.in(1))); }
+void lower_qlinear_where(Lowering& l) {
+  set_quantized(l, l.op(OpKind::where, {l.in(0), dequantized(l, 1), dequantized(l, 4)}), 7, l.dtype(l.in(1)));
+}
 
 }  // namespace cermet::onnx

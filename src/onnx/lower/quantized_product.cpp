@@ -5,8 +5,9 @@
 namespace cermet::onnx {
 namespace {
 
-constexpr std::int64_t longest = 131071;      ///< reduction of scaled_mm whose sums are exact
-constexpr std::int64_t fewest_channels = 16;  ///< of a convolution whose windows are copied: for less, the copies cost more than the products save
+constexpr std::int64_t longest = 131071;  ///< reduction of scaled_mm whose sums are exact
+constexpr std::int64_t fewest_channels =
+    16;  ///< of a convolution whose windows are copied: for less, the copies cost more than the products save
 
 /// A product's operand as scaled_mm has it.
 struct SignedOperand {
@@ -18,9 +19,11 @@ bool is_bytes(DType t) { return t == DType::i8 || t == DType::u8; }
 /// A float32 value with one scale and zero point.
 std::optional<SignedOperand> rows_of(Lowering& l, Operand y) {
   const std::optional<QuantizedFrom> from = l.quantized_from(y);
-  if (!from || l.dtype(y) != DType::f32 || !is_bytes(l.dtype(from->x)) || product(l.dims(from->scale)) != Dim(1)) return {};
+  if (!from || l.dtype(y) != DType::f32 || !is_bytes(l.dtype(from->x)) || product(l.dims(from->scale)) != Dim(1))
+    return {};
   const auto [values, zero] = as_signed(l, from->x, from->zero_point);
-  return SignedOperand{values, is_zero(l, zero) ? Operand{} : l.reshape(zero, {}), l.reshape(l.cast(from->scale, DType::f32), {})};
+  return SignedOperand{values, is_zero(l, zero) ? Operand{} : l.reshape(zero, {}),
+                       l.reshape(l.cast(from->scale, DType::f32), {})};
 }
 
 /// A constant without zero points that has one scale, or one for each position along the axis of outputs.
@@ -51,7 +54,8 @@ std::pair<Operand, Operand> as_signed(Lowering& l, Operand x, Operand zero) {
   if (!again) return {l.cast(l.binary(OpKind::sub, l.cast(x, DType::i32), 128.0), DType::i8), zero};
   if (!from->as_signed) {  // the same numbers, quantized to i8 at once
     const Operand scale = l.reshape(l.cast(from->scale, DType::f32), {});
-    from->as_signed = l.op(OpKind::quantize, {from->x, scale, {}, l.cast(l.reshape(zero, {}), DType::i8)}, {{"out_dtype", "i8"}});
+    from->as_signed =
+        l.op(OpKind::quantize, {from->x, scale, {}, l.cast(l.reshape(zero, {}), DType::i8)}, {{"out_dtype", "i8"}});
     l.note_quantized_from(x, *from);
   }
   return {from->as_signed, zero};
@@ -80,27 +84,34 @@ std::optional<Operand> quantized_conv(Lowering& l, Operand x, Operand weight, Op
 
   std::int64_t places[2];
   for (std::size_t a = 0; a < 2; ++a) {
-    const std::int64_t room = l.size(x, static_cast<int>(a) + 2) + window.pads[a] + window.pads[a + 2] - window.dilations[a] * (taps[a] - 1) - 1;
+    const std::int64_t room = l.size(x, static_cast<int>(a) + 2) + window.pads[a] + window.pads[a + 2] -
+                              window.dilations[a] * (taps[a] - 1) - 1;
     if (room < 0) return {};
     places[a] = room / window.strides[a] + 1;
   }
   Operand image = l.transpose(q->values, {0, 2, 3, 1});  // [B, H, W, C]
   if (std::ranges::any_of(window.pads, [](std::int64_t pad) { return pad != 0; })) {
     const Ints pads{0, window.pads[0], window.pads[1], 0, 0, window.pads[2], window.pads[3], 0};
-    image = l.op(OpKind::pad, {image}, {{"pads", pads}, {"value", q->zero ? static_cast<double>(l.integer_in(q->zero)) : 0.0}});
+    image = l.op(OpKind::pad, {image},
+                 {{"pads", pads}, {"value", q->zero ? static_cast<double>(l.integer_in(q->zero)) : 0.0}});
   }
   std::vector<Operand> under;  // one for each tap, [B, OH, OW, C]
   for (std::int64_t i = 0; i < taps[0]; ++i) {
     for (std::int64_t j = 0; j < taps[1]; ++j) {
       const Ints starts{i * window.dilations[0], j * window.dilations[1]};
-      const Ints ends{starts[0] + (places[0] - 1) * window.strides[0] + 1, starts[1] + (places[1] - 1) * window.strides[1] + 1};
+      const Ints ends{starts[0] + (places[0] - 1) * window.strides[0] + 1,
+                      starts[1] + (places[1] - 1) * window.strides[1] + 1};
       const bool all = taps[0] * taps[1] == 1 && window.strides[0] == 1 && window.strides[1] == 1;
-      under.push_back(all ? image : l.op(OpKind::slice, {image}, {{"starts", starts}, {"ends", ends}, {"axes", Ints{1, 2}}, {"steps", window.strides}}));
+      under.push_back(
+          all ? image
+              : l.op(OpKind::slice, {image},
+                     {{"starts", starts}, {"ends", ends}, {"axes", Ints{1, 2}}, {"steps", window.strides}}));
     }
   }
   const std::int64_t length = taps[0] * taps[1] * channels;
   const Operand columns = l.reshape(l.transpose(w->values, {0, 2, 3, 1}), {l.dim(weight, 0), length});
-  return l.transpose(l.op(OpKind::scaled_mm, {l.concat(under, 3), columns, q->scale, w->scale, bias, q->zero}), {0, 3, 1, 2});
+  return l.transpose(l.op(OpKind::scaled_mm, {l.concat(under, 3), columns, q->scale, w->scale, bias, q->zero}),
+                     {0, 3, 1, 2});
 }
 
 }  // namespace cermet::onnx

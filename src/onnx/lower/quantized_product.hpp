@@ -12,12 +12,12 @@ namespace cermet::onnx {
 std::pair<Operand, Operand> as_signed(Lowering& l, Operand x, Operand zero);
 bool is_zero(Lowering& l, Operand x);
 
-/// rows times a weight [K, N], or [N, K] transposed, plus bias[N] or nothing: scaled_mm, where rows have one scale and the weight is symmetric with one or one
-/// a column; nothing elsewhere.
+/// rows times a weight [K, N], or [N, K] transposed, plus bias[N] or nothing: scaled_mm, where rows have one scale and
+/// the weight is symmetric with one or one a column; nothing elsewhere.
 std::optional<Operand> quantized_linear(Lowering& l, Operand rows, Operand weight, bool transposed, Operand bias);
 
-/// matmul of NumPy on 8-bit integers, in i32: operands of one dimension are a row, a column. A zero point of a has one number or one a row, of b one number or
-/// one a column.
+/// matmul of NumPy on 8-bit integers, in i32: operands of one dimension are a row, a column. A zero point of a has one
+/// number or one a row, of b one number or one a column.
 Operand integer_matmul(Lowering& l, Operand a, Operand a_zero, Operand b, Operand b_zero);
 
 /// x of float32 as DynamicQuantizeLinear makes it: u8, with one scale and zero point.

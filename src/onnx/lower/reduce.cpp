@@ -31,7 +31,9 @@ Operand reduced(Lowering& l, OpKind kind, Operand x, const Axes& axes) {
 /// For functions of real numbers: integers in float64, whose result loses its fraction at the end.
 Operand real(Lowering& l, Operand x) { return is_floating(l.dtype(x)) ? l.widened(x) : l.cast(x, DType::f64); }
 
-void reduce(Lowering& l, OpKind kind, std::int64_t operand_since) { l.set(0, reduced(l, kind, l.in(0), axes_of(l, operand_since))); }
+void reduce(Lowering& l, OpKind kind, std::int64_t operand_since) {
+  l.set(0, reduced(l, kind, l.in(0), axes_of(l, operand_since)));
+}
 
 }  // namespace
 
@@ -51,9 +53,13 @@ void lower_reduce_max(Lowering& l) { reduce(l, OpKind::reduce_max, 18); }
 void lower_reduce_min(Lowering& l) { reduce(l, OpKind::reduce_min, 18); }
 void lower_reduce_prod(Lowering& l) { reduce(l, OpKind::reduce_prod, 18); }
 
-void lower_reduce_l1(Lowering& l) { l.set(0, reduced(l, OpKind::reduce_sum, l.unary(OpKind::abs, l.in(0)), axes_of(l, 18))); }
+void lower_reduce_l1(Lowering& l) {
+  l.set(0, reduced(l, OpKind::reduce_sum, l.unary(OpKind::abs, l.in(0)), axes_of(l, 18)));
+}
 
-void lower_reduce_sum_square(Lowering& l) { l.set(0, reduced(l, OpKind::reduce_sum, l.unary(OpKind::square, l.in(0)), axes_of(l, 18))); }
+void lower_reduce_sum_square(Lowering& l) {
+  l.set(0, reduced(l, OpKind::reduce_sum, l.unary(OpKind::square, l.in(0)), axes_of(l, 18)));
+}
 
 void lower_reduce_l2(Lowering& l) {
   const Operand x = real(l, l.in(0));
@@ -63,7 +69,8 @@ void lower_reduce_l2(Lowering& l) {
 
 void lower_reduce_log_sum(Lowering& l) {
   const Operand x = l.in(0);
-  const Operand y = l.unary(OpKind::log, reduced(l, OpKind::reduce_sum, is_floating(l.dtype(x)) ? x : real(l, x), axes_of(l, 18)));
+  const Operand y =
+      l.unary(OpKind::log, reduced(l, OpKind::reduce_sum, is_floating(l.dtype(x)) ? x : real(l, x), axes_of(l, 18)));
   l.set(0, l.cast(y, l.dtype(x)));
 }
 
@@ -75,7 +82,8 @@ void lower_reduce_log_sum_exp(Lowering& l) {
   Operand largest = l.reduce(OpKind::reduce_max, x, axes.axes, true);
   const Operand finite = l.binary(OpKind::less, l.unary(OpKind::abs, largest), 3e38);
   largest = l.op(OpKind::where, {finite, largest, l.scalar(l.dtype(x), 0)});
-  const Operand sum = l.reduce(OpKind::reduce_sum, l.unary(OpKind::exp, l.binary(OpKind::sub, x, largest)), axes.axes, true);
+  const Operand sum =
+      l.reduce(OpKind::reduce_sum, l.unary(OpKind::exp, l.binary(OpKind::sub, x, largest)), axes.axes, true);
   Operand y = l.cast(l.binary(OpKind::add, l.unary(OpKind::log, sum), largest), l.dtype(l.in(0)));
   if (l.integer("keepdims", 1) == 0) y = l.squeeze(y, axes.axes);
   l.set(0, y);

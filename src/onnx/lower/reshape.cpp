@@ -31,8 +31,10 @@ void lower_reshape(Lowering& l) {
       to[*rest] = 0;
     } else {
       const std::optional<Dim> left = known == Dim(0) ? std::nullopt : exact_quotient(total, known);
-      if (!left && !(total.is_constant() && known.is_constant())) static_cast<void>(l.constant(total.is_constant() ? known : total));
-      l.expect(left.has_value(), "shape: expected dimensions that {} elements fill, found {}", total.to_string(), to_string(to));
+      if (!left && !(total.is_constant() && known.is_constant()))
+        static_cast<void>(l.constant(total.is_constant() ? known : total));
+      l.expect(left.has_value(), "shape: expected dimensions that {} elements fill, found {}", total.to_string(),
+               to_string(to));
       to[*rest] = *left;
     }
   } else if (total != known) {

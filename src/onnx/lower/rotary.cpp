@@ -28,7 +28,9 @@ Operand rotated(Lowering& l, Operand x, Operand cos, Operand sin, bool interleav
   const Operand real = l.binary(OpKind::sub, l.binary(OpKind::mul, a, cos), l.binary(OpKind::mul, b, sin));
   const Operand imaginary = l.binary(OpKind::add, l.binary(OpKind::mul, a, sin), l.binary(OpKind::mul, b, cos));
   Operand y;
-  if (interleaved) y = l.reshape(l.concat({l.unsqueeze(real, {last + 1}), l.unsqueeze(imaginary, {last + 1})}, last + 1), l.dims(part));
+  if (interleaved)
+    y = l.reshape(l.concat({l.unsqueeze(real, {last + 1}), l.unsqueeze(imaginary, {last + 1})}, last + 1),
+                  l.dims(part));
   else y = l.concat({real, imaginary}, last);
   y = l.cast(y, l.dtype(x));
   return turned < size ? l.concat({y, l.slice(x, last, turned, size)}, last) : y;

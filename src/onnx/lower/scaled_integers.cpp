@@ -19,9 +19,11 @@ struct IntegerProduct {
 
 /// a b as scale times an exact sum, in float32.
 Operand scaled_product(Lowering& l, const IntegerProduct& p) {
-  const Operand a_zero = p.a_zero ? one_number(l, p.a_zero, "a_zero_point") : Operand{}, b_zero = p.b_zero ? per_column(l, p.b_zero) : Operand{};
+  const Operand a_zero = p.a_zero ? one_number(l, p.a_zero, "a_zero_point") : Operand{},
+                b_zero = p.b_zero ? per_column(l, p.b_zero) : Operand{};
   const Operand sum = l.cast(integer_matmul(l, p.a, a_zero, p.b, b_zero), DType::f32);
-  const Operand scale = l.binary(OpKind::mul, l.cast(one_number(l, p.a_scale, "a_scale"), DType::f32), l.cast(per_column(l, p.b_scale), DType::f32));
+  const Operand scale = l.binary(OpKind::mul, l.cast(one_number(l, p.a_scale, "a_scale"), DType::f32),
+                                 l.cast(per_column(l, p.b_scale), DType::f32));
   const Operand y = l.binary(OpKind::mul, sum, scale);
   return p.bias ? l.binary(OpKind::add, y, l.cast(p.bias, DType::f32)) : y;
 }
@@ -29,7 +31,8 @@ Operand scaled_product(Lowering& l, const IntegerProduct& p) {
 }  // namespace
 
 void lower_matmul_integer_to_float(Lowering& l) {
-  const Operand y = scaled_product(l, {l.in(0), l.in(2), l.in_or_none(4), l.in(1), l.in(3), l.in_or_none(5), l.in_or_none(6)});
+  const Operand y =
+      scaled_product(l, {l.in(0), l.in(2), l.in_or_none(4), l.in(1), l.in(3), l.in_or_none(5), l.in_or_none(6)});
   l.set(0, l.cast(y, l.dtype(l.in(2))));
 }
 

@@ -2,7 +2,9 @@
 
 namespace cermet::onnx {
 
-Operand transformed_scores(Lowering& l, Operand scores) { return transformed_scores(l, scores, l.text("post_transform", "NONE")); }
+Operand transformed_scores(Lowering& l, Operand scores) {
+  return transformed_scores(l, scores, l.text("post_transform", "NONE"));
+}
 
 Operand transformed_scores(Lowering& l, Operand scores, std::string_view transformation) {
   if (transformation == "NONE") return scores;
@@ -12,7 +14,8 @@ Operand transformed_scores(Lowering& l, Operand scores, std::string_view transfo
     const Operand any = l.binary(OpKind::greater, l.unary(OpKind::abs, scores), 1e-7);
     const Operand largest = l.reduce(OpKind::reduce_max, scores, {1}, true);
     const Operand zero = l.scalar(l.dtype(scores), 0);
-    const Operand weight = l.op(OpKind::where, {any, l.unary(OpKind::exp, l.binary(OpKind::sub, scores, largest)), zero});
+    const Operand weight =
+        l.op(OpKind::where, {any, l.unary(OpKind::exp, l.binary(OpKind::sub, scores, largest)), zero});
     const Operand sum = l.reduce(OpKind::reduce_sum, weight, {1}, true);
     const Operand divisor = l.op(OpKind::where, {l.binary(OpKind::equal, sum, 0.0), l.scalar(l.dtype(scores), 1), sum});
     return l.binary(OpKind::div, weight, divisor);

@@ -11,7 +11,8 @@ void lower_constant(Lowering& l) {
     if (value->bits()) l.note_bits(constant, value->bits());
     return l.set(0, constant);
   }
-  if (l.has_attribute("value_int")) return l.set(0, l.constant(TensorData::of({DType::i64, {}}, Ints{l.integer("value_int", 0)})));
+  if (l.has_attribute("value_int"))
+    return l.set(0, l.constant(TensorData::of({DType::i64, {}}, Ints{l.integer("value_int", 0)})));
   if (l.has_attribute("value_ints")) return l.set(0, l.ints(l.integers("value_ints")));
   if (l.has_attribute("value_float")) return l.set(0, l.scalar(DType::f32, l.number("value_float", 0)));
   if (l.has_attribute("value_floats")) return l.set(0, l.vector(DType::f32, l.numbers("value_floats")));

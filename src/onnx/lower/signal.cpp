@@ -30,7 +30,8 @@ Operand transformed(Lowering& l, Operand x, int axis, std::int64_t length, bool 
   l.expect(length > 0 && length <= largest_table, "dft_length: expected 1 to {}, found {}", largest_table, length);
   const bool from_half = inverse && one_sided;
   if (from_half) x = whole_spectrum(l, x, axis, length);
-  const Attributes attributes{{"axis", std::int64_t{axis}}, {"length", length}, {"inverse", inverse}, {"onesided", one_sided && !inverse}};
+  const Attributes attributes{
+      {"axis", std::int64_t{axis}}, {"length", length}, {"inverse", inverse}, {"onesided", one_sided && !inverse}};
   const Operand y = l.op(OpKind::dft, {x}, attributes);
   return from_half ? l.slice(y, l.rank(y) - 1, 0, 1) : y;
 }
@@ -56,9 +57,12 @@ void lower_dft(Lowering& l) {
   const int rank = l.rank(x);
   const std::int64_t given = l.version() < 20 ? l.integer("axis", 1) : l.has(2) ? l.integer_in(l.in(2)) : -2;
   const int axis = l.axis(given, rank);
-  l.expect(axis < rank - 1, "axis: expected another than the last, which has real and imaginary parts, found {}", given);
+  l.expect(axis < rank - 1, "axis: expected another than the last, which has real and imaginary parts, found {}",
+           given);
   const bool inverse = l.integer("inverse", 0) != 0, one_sided = l.integer("onesided", 0) != 0;
-  const std::int64_t length = l.has(1) ? l.integer_in(l.in(1)) : inverse && one_sided ? 2 * (l.size(x, axis) - 1) : l.size(x, axis);
+  const std::int64_t length = l.has(1)               ? l.integer_in(l.in(1))
+                              : inverse && one_sided ? 2 * (l.size(x, axis) - 1)
+                                                     : l.size(x, axis);
   l.set(0, transformed(l, x, axis, length, inverse, one_sided));
 }
 
@@ -67,15 +71,17 @@ void lower_stft(Lowering& l) {
   l.expect(l.rank(x) == 3, "expected [batch, length, 1 or 2], found {}", l.type(x).to_string());
   const std::int64_t step = l.integer_in(l.in(1));
   const std::int64_t frame = l.has(3) ? l.integer_in(l.in(3)) : l.has(2) ? l.size(l.in(2), 0) : l.size(x, 1);
-  l.expect(step > 0 && frame > 0 && frame <= l.size(x, 1), "expected a positive step and frames of 1 to {} elements, found {} and {}", l.size(x, 1), step,
-           frame);
+  l.expect(step > 0 && frame > 0 && frame <= l.size(x, 1),
+           "expected a positive step and frames of 1 to {} elements, found {} and {}", l.size(x, 1), step, frame);
   const std::int64_t frames = 1 + (l.size(x, 1) - frame) / step;
-  l.expect(frames <= largest_table / frame, "expected at most {} elements in all frames, found {} frames of {}", largest_table, frames, frame);
+  l.expect(frames <= largest_table / frame, "expected at most {} elements in all frames, found {} frames of {}",
+           largest_table, frames, frame);
   Ints at;
   at.reserve(l.listed(frames * frame));
   for (std::int64_t f = 0; f < frames; ++f)
     for (std::int64_t i = 0; i < frame; ++i) at.push_back(f * step + i);
-  Operand y = l.op(OpKind::gather, {x, l.reshape(l.ints(at), {frames, frame})}, {{"axis", std::int64_t{1}}});  // [B, F, W, 1 or 2]
+  Operand y = l.op(OpKind::gather, {x, l.reshape(l.ints(at), {frames, frame})},
+                   {{"axis", std::int64_t{1}}});  // [B, F, W, 1 or 2]
   if (l.has(2)) {
     l.expect(l.size(l.in(2), 0) == frame, "window: expected {} elements, found {}", frame, l.type(l.in(2)).to_string());
     y = l.binary(OpKind::mul, y, l.unsqueeze(l.in(2), {1}));
@@ -94,7 +100,8 @@ void lower_mel_weight_matrix(Lowering& l) {
   const std::int64_t bins = l.integer_in(l.in(0)), length = l.integer_in(l.in(1));
   const double rate = l.number_in(l.in(2)), lowest = l.number_in(l.in(3)), highest = l.number_in(l.in(4));
   const std::int64_t rows = length / 2 + 1;
-  l.expect(bins >= 0 && bins <= largest_table && length >= 0 && rows <= largest_table && rate > 0 && bins * rows <= largest_table,
+  l.expect(bins >= 0 && bins <= largest_table && length >= 0 && rows <= largest_table && rate > 0 &&
+               bins * rows <= largest_table,
            "expected sizes of a matrix and a positive rate, found {}, {} and {}", bins, length, rate);
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double step = (mel(highest) - mel(lowest)) / static_cast<double>(bins + 2);
@@ -112,10 +119,13 @@ void lower_mel_weight_matrix(Lowering& l) {
     const auto at = [&](std::int64_t row) -> double& { return matrix[static_cast<std::size_t>(row * bins + b)]; };
     if (middle == left) at(middle) = 1;
     else
-      for (std::int64_t j = left; j <= middle; ++j) at(j) = static_cast<double>(j - left) / static_cast<double>(middle - left);
-    for (std::int64_t j = middle; j < right; ++j) at(j) = static_cast<double>(right - j) / static_cast<double>(right - middle);
+      for (std::int64_t j = left; j <= middle; ++j)
+        at(j) = static_cast<double>(j - left) / static_cast<double>(middle - left);
+    for (std::int64_t j = middle; j < right; ++j)
+      at(j) = static_cast<double>(right - j) / static_cast<double>(right - middle);
   }
-  l.set(0, bins == 0 ? l.filled({rows, 0}, made_dtype(l), 0) : l.reshape(l.vector(made_dtype(l), matrix), {rows, bins}));
+  l.set(0,
+        bins == 0 ? l.filled({rows, 0}, made_dtype(l), 0) : l.reshape(l.vector(made_dtype(l), matrix), {rows, bins}));
 }
 
 }  // namespace cermet::onnx

@@ -28,7 +28,8 @@ void normalize(Lowering& l, Operand x, const NormParameters& p, std::size_t mean
 /// Operands x, skip, scale, and then those from `bias_at`: result 3 is the sum.
 void normalize_sum(Lowering& l, const NormParameters& p, std::size_t bias_at) {
   const Operand x = l.in(0), skip = l.in(1);
-  l.expect(l.rank(x) >= 1 && l.rank(skip) <= l.rank(x), "skip: expected at most the {} dimensions of input, found {}", l.rank(x), l.type(skip).to_string());
+  l.expect(l.rank(x) >= 1 && l.rank(skip) <= l.rank(x), "skip: expected at most the {} dimensions of input, found {}",
+           l.rank(x), l.type(skip).to_string());
   Operand sum = l.binary(OpKind::add, x, skip);
   if (l.has(bias_at)) sum = l.binary(OpKind::add, sum, l.in(bias_at));
   normalize(l, sum, p, 1, 2);
@@ -42,14 +43,19 @@ Operand positions_like(Lowering& l, Operand ids) {
 }
 
 Operand rows_of_table(Lowering& l, Operand table, Operand ids) {
-  return l.op(OpKind::gather, {table, dtypes::index.contains(l.dtype(ids)) ? ids : l.cast(ids, DType::i64)}, {{"axis", std::int64_t{0}}});
+  return l.op(OpKind::gather, {table, dtypes::index.contains(l.dtype(ids)) ? ids : l.cast(ids, DType::i64)},
+              {{"axis", std::int64_t{0}}});
 }
 
 }  // namespace
 
-void lower_skip_layer_normalization(Lowering& l) { normalize_sum(l, {l.in(2), l.in_or_none(3), true, l.number("epsilon", 1e-12)}, 4); }
+void lower_skip_layer_normalization(Lowering& l) {
+  normalize_sum(l, {l.in(2), l.in_or_none(3), true, l.number("epsilon", 1e-12)}, 4);
+}
 
-void lower_skip_simplified_layer_normalization(Lowering& l) { normalize_sum(l, {l.in(2), {}, false, l.number("epsilon", 1e-12)}, 3); }
+void lower_skip_simplified_layer_normalization(Lowering& l) {
+  normalize_sum(l, {l.in(2), {}, false, l.number("epsilon", 1e-12)}, 3);
+}
 
 /// RMSNormalization under its name in ONNX Runtime, with a second result.
 void lower_simplified_layer_normalization(Lowering& l) {
@@ -66,13 +72,16 @@ void lower_simplified_layer_normalization(Lowering& l) {
   const Dims dims = l.dims(x), tail(dims.begin() + axis, dims.end());
   if (l.dims(scale) == tail && dtypes::real.contains(l.dtype(x)) && dtypes::real.contains(l.dtype(scale)))
     l.set(0, l.op(OpKind::rms_norm, {x, scale}, {{"eps", eps}, {"out_dtype", std::string(name_of(l.dtype(scale)))}}));
-  else l.set(0, l.cast(l.binary(OpKind::mul, l.binary(OpKind::mul, wide, inverse()), l.cast(scale, l.dtype(wide))), l.dtype(scale)));
+  else
+    l.set(0, l.cast(l.binary(OpKind::mul, l.binary(OpKind::mul, wide, inverse()), l.cast(scale, l.dtype(wide))),
+                    l.dtype(scale)));
   if (l.wants(1)) l.set(1, inverse());
 }
 
 namespace {
 
-/// Embeddings of words, positions and segments, of tables or of what `values` makes of them; operands in the order of both operators.
+/// Embeddings of words, positions and segments, of tables or of what `values` makes of them; operands in the order of
+/// both operators.
 template <class Rows>
 void embed(Lowering& l, Operand positions, Operand scale, Operand bias, Rows&& rows) {
   const Operand ids = l.in(0);
@@ -90,19 +99,22 @@ void embed(Lowering& l, Operand positions, Operand scale, Operand bias, Rows&& r
 
 /// A table's values, or rows of it, of the scale and the zero point in two operands.
 Operand table_values(Lowering& l, Operand x, std::size_t scale, std::size_t zero) {
-  return l.op(OpKind::dequantize, {x, l.reshape(l.in(scale), {}), l.reshape(l.in(zero), {})}, {{"granularity", "broadcast"}});
+  return l.op(OpKind::dequantize, {x, l.reshape(l.in(scale), {}), l.reshape(l.in(zero), {})},
+              {{"granularity", "broadcast"}});
 }
 
 }  // namespace
 
 void lower_embed_layer_normalization(Lowering& l) {
-  embed(l, l.in_or_none(8), l.in(5), l.in(6), [&](std::size_t table, Operand ids) { return rows_of_table(l, l.in(table), ids); });
+  embed(l, l.in_or_none(8), l.in(5), l.in(6),
+        [&](std::size_t table, Operand ids) { return rows_of_table(l, l.in(table), ids); });
 }
 
 /// Scales of operands 2 to 6 begin with operand 8, zero points with operand 13.
 void lower_qembed_layer_normalization(Lowering& l) {
-  embed(l, {}, table_values(l, l.in(5), 11, 16), table_values(l, l.in(6), 12, 17),
-        [&](std::size_t table, Operand ids) { return table_values(l, rows_of_table(l, l.in(table), ids), table + 6, table + 11); });
+  embed(l, {}, table_values(l, l.in(5), 11, 16), table_values(l, l.in(6), 12, 17), [&](std::size_t table, Operand ids) {
+    return table_values(l, rows_of_table(l, l.in(table), ids), table + 6, table + 11);
+  });
 }
 
 }  // namespace cermet::onnx

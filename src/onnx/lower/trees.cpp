@@ -26,14 +26,17 @@ std::int64_t depth_of(Lowering& l, const Forest& forest) {
   return deepest;
 }
 
-Operand taken(Lowering& l, Operand table, Operand at) { return l.op(OpKind::gather, {table, at}, {{"axis", std::int64_t{0}}}); }
+Operand taken(Lowering& l, Operand table, Operand at) {
+  return l.op(OpKind::gather, {table, at}, {{"axis", std::int64_t{0}}});
+}
 
 /// Comparisons of rows' features with thresholds, each by its node's branch.
 class Comparison {
  public:
   Comparison(Lowering& l, const Forest& forest, DType dtype) : l_(l), split_(l.vector(dtype, forest.split)) {
     for (std::size_t n = 0; n < forest.branch.size(); ++n)
-      if (!forest.is_leaf[n] && std::ranges::find(kinds_, forest.branch[n]) == kinds_.end()) kinds_.push_back(forest.branch[n]);
+      if (!forest.is_leaf[n] && std::ranges::find(kinds_, forest.branch[n]) == kinds_.end())
+        kinds_.push_back(forest.branch[n]);
     if (kinds_.empty()) kinds_.push_back(Branch::less_equal);
     for (const Branch kind : kinds_) {
       Floats is(forest.branch.size());
@@ -55,7 +58,9 @@ class Comparison {
       yes = yes ? l_.binary(OpKind::logical_or, yes, holds) : holds;
     }
     if (!missing_) return yes;
-    return l_.binary(OpKind::logical_or, yes, l_.binary(OpKind::logical_and, l_.binary(OpKind::not_equal, values, values), taken(l_, missing_, nodes)));
+    return l_.binary(
+        OpKind::logical_or, yes,
+        l_.binary(OpKind::logical_and, l_.binary(OpKind::not_equal, values, values), taken(l_, missing_, nodes)));
   }
 
  private:
@@ -82,11 +87,13 @@ Operand leaves(Lowering& l, const Forest& forest, Operand rows) {
   const std::int64_t columns = l.size(rows, 1);
   l.expect(columns > 0, "expected at least one column, found {}", l.type(rows).to_string());
   for (std::size_t n = 0; n < forest.feature.size(); ++n)
-    l.expect(forest.is_leaf[n] || (forest.feature[n] >= 0 && forest.feature[n] < columns), "nodes_featureids: expected some in [0, {}), found {}", columns,
-             forest.feature[n]);
+    l.expect(forest.is_leaf[n] || (forest.feature[n] >= 0 && forest.feature[n] < columns),
+             "nodes_featureids: expected some in [0, {}), found {}", columns, forest.feature[n]);
   const Comparison compare(l, forest, l.dtype(rows));
   const Operand feature = l.ints(forest.feature), yes = l.ints(forest.yes), no = l.ints(forest.no);
-  const auto step = [&](Operand nodes, Operand values) { return l.op(OpKind::where, {compare(values, nodes), taken(l, yes, nodes), taken(l, no, nodes)}); };
+  const auto step = [&](Operand nodes, Operand values) {
+    return l.op(OpKind::where, {compare(values, nodes), taken(l, yes, nodes), taken(l, no, nodes)});
+  };
   const Operand roots = l.ints(forest.roots);
   Operand nodes = step(roots, l.op(OpKind::gather, {rows, taken(l, feature, roots)}, {{"axis", std::int64_t{1}}}));
   for (std::int64_t left = depth_of(l, forest) - 1; left > 0; --left)
@@ -109,18 +116,23 @@ std::size_t Forest::add() {
   return feature.size() - 1;
 }
 
-Reached reached(Lowering& l, const Forest& forest, Operand rows, std::int64_t targets, Aggregate aggregate, DType weights) {
+Reached reached(Lowering& l, const Forest& forest, Operand rows, std::int64_t targets, Aggregate aggregate,
+                DType weights) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  l.expect(!forest.roots.empty() && targets > 0 && targets <= (1 << 20), "expected trees and targets, found {} and {}", forest.roots.size(), targets);
+  l.expect(!forest.roots.empty() && targets > 0 && targets <= (1 << 20), "expected trees and targets, found {} and {}",
+           forest.roots.size(), targets);
   const double nothing = aggregate == Aggregate::least ? infinity : aggregate == Aggregate::most ? -infinity : 0;
   Floats table(l.listed(static_cast<std::int64_t>(forest.weights.size()) * targets), nothing), given(table.size(), 0);
   bool all_given = true;
   for (std::size_t n = 0; n < forest.weights.size(); ++n) {
     for (const auto& [target, weight] : forest.weights[n]) {
-      l.expect(target >= 0 && target < targets, "targets of leaves: expected some in [0, {}), found {}", targets, target);
+      l.expect(target >= 0 && target < targets, "targets of leaves: expected some in [0, {}), found {}", targets,
+               target);
       const std::size_t place = n * static_cast<std::size_t>(targets) + static_cast<std::size_t>(target);
       double& at = table[place];
-      at = aggregate == Aggregate::least ? std::min(at, weight) : aggregate == Aggregate::most ? std::max(at, weight) : at + weight;
+      at = aggregate == Aggregate::least  ? std::min(at, weight)
+           : aggregate == Aggregate::most ? std::max(at, weight)
+                                          : at + weight;
       given[place] = 1;
     }
     for (std::int64_t t = 0; t < targets && forest.is_leaf[n]; ++t)
@@ -137,7 +149,8 @@ Reached reached(Lowering& l, const Forest& forest, Operand rows, std::int64_t ta
                                                       : OpKind::reduce_sum,
                        weights, table);
   if (!all_given) r.any = l.binary(OpKind::greater, of_leaves(OpKind::reduce_max, DType::i32, given), 0.0);
-  if (aggregate == Aggregate::average) r.scores = l.binary(OpKind::div, r.scores, static_cast<double>(forest.roots.size()));
+  if (aggregate == Aggregate::average)
+    r.scores = l.binary(OpKind::div, r.scores, static_cast<double>(forest.roots.size()));
   if (nothing != 0 && r.any) r.scores = l.op(OpKind::where, {r.any, r.scores, l.scalar(weights, 0)});
   return r;
 }

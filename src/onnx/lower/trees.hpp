@@ -24,10 +24,12 @@ struct Forest {
 
 enum class Aggregate { sum, average, least, most };
 
-/// What rows [N, C] reach, [N, targets], and which of the targets any leaf gave something, bool; none where each leaf gives each something.
+/// What rows [N, C] reach, [N, targets], and which of the targets any leaf gave something, bool; none where each leaf
+/// gives each something.
 struct Reached {
   Operand scores, any;
 };
-Reached reached(Lowering& l, const Forest& forest, Operand rows, std::int64_t targets, Aggregate aggregate, DType weights);
+Reached reached(Lowering& l, const Forest& forest, Operand rows, std::int64_t targets, Aggregate aggregate,
+                DType weights);
 
 }  // namespace cermet::onnx

@@ -11,7 +11,8 @@ namespace {
 
 /// The node of a region in which ranks wait for each other.
 const Problem& problem_that_communicates(const Region& region) {
-  const auto found = std::ranges::find_if(region.nodes, [](const RegionNode& node) { return spans_ranks(node.problem); });
+  const auto found =
+      std::ranges::find_if(region.nodes, [](const RegionNode& node) { return spans_ranks(node.problem); });
   return found == region.nodes.end() ? region.problem() : found->problem;
 }
 
@@ -61,12 +62,15 @@ void Binder::bind_inputs() {
 /// Results that can be in the caller's memory: those that alone are all of an intermediate's memory.
 void Binder::bind_results() {
   const std::vector<Value>& values = c_.graph().values();
-  const auto root_of = [&](ValueId id) { return static_cast<std::size_t>(s_.memory.root[static_cast<std::size_t>(id.index)]); };
+  const auto root_of = [&](ValueId id) {
+    return static_cast<std::size_t>(s_.memory.root[static_cast<std::size_t>(id.index)]);
+  };
   std::vector<std::int32_t> result_of_root(values.size(), -1);
   for (const GraphOutput& output : c_.graph().outputs()) {
     const std::size_t root = root_of(output.value);
     const TensorType &type = c_.graph().type(output.value), &whole = values[root].type;
-    if (values[root].kind != ValueKind::intermediate || result_of_root[root] >= 0 || !s_.layouts[static_cast<std::size_t>(output.value.index)].is_dense())
+    if (values[root].kind != ValueKind::intermediate || result_of_root[root] >= 0 ||
+        !s_.layouts[static_cast<std::size_t>(output.value.index)].is_dense())
       continue;
     if (type.dtype != whole.dtype || type.elements() != whole.elements()) continue;
     result_of_root[root] = static_cast<std::int32_t>(s_.results.size());
@@ -74,7 +78,8 @@ void Binder::bind_results() {
   }
   s_.result_of_value.assign(values.size(), -1);
   for (std::size_t v = 0; v < values.size(); ++v)
-    if (values[v].kind == ValueKind::intermediate) s_.result_of_value[v] = result_of_root[static_cast<std::size_t>(s_.memory.root[v])];
+    if (values[v].kind == ValueKind::intermediate)
+      s_.result_of_value[v] = result_of_root[static_cast<std::size_t>(s_.memory.root[v])];
 }
 
 /// Appends an operand of the step that is being bound and notes what makes it change.
@@ -87,7 +92,8 @@ std::size_t Binder::add_operand(ValueId id) {
   s_.operands.back() = s_.views[v];
   if (s_.result_of_value[v] >= 0) s_.result_operands.push_back(position);
   if (s_.input_of_value[v] >= 0) s_.bound_operands.push_back(position);
-  else if (c_.graph().value(id).kind == ValueKind::intermediate && !c_.graph().type(id).is_constant()) s_.symbolic_operands.push_back(position);
+  else if (c_.graph().value(id).kind == ValueKind::intermediate && !c_.graph().type(id).is_constant())
+    s_.symbolic_operands.push_back(position);
   return position;
 }
 
@@ -106,14 +112,17 @@ Communicator* Binder::communicator_of(std::size_t step) const {
   const std::string& name = problem.attributes.text("group");
   for (const RankGroup& group : c_.options.groups) {
     if (group.name != name) continue;
-    require(group.communicator->size() == ranks, "{}: group '{}': expected {} ranks, found {}", problem.op->name, name, ranks, group.communicator->size());
+    require(group.communicator->size() == ranks, "{}: group '{}': expected {} ranks, found {}", problem.op->name, name,
+            ranks, group.communicator->size());
     const bool on_device = c_.device.target() != nullptr;
-    require(!c_.device.computes() || group.communicator->on_device() == on_device, "{}: group '{}': expected a communicator of {}, found engine {}",
-            problem.op->name, name, on_device ? "device memory" : "host memory", group.communicator->engine());
+    require(!c_.device.computes() || group.communicator->on_device() == on_device,
+            "{}: group '{}': expected a communicator of {}, found engine {}", problem.op->name, name,
+            on_device ? "device memory" : "host memory", group.communicator->engine());
     return group.communicator;
   }
   if (!c_.device.computes()) return nullptr;
-  fail(Status::invalid_argument, "{}: group '{}': expected a communicator of {} ranks, found none of that name", problem.op->name, name, ranks);
+  fail(Status::invalid_argument, "{}: group '{}': expected a communicator of {} ranks, found none of that name",
+       problem.op->name, name, ranks);
 }
 
 void Binder::bind_step(std::size_t step) {
@@ -121,19 +130,30 @@ void Binder::bind_step(std::size_t step) {
   const Region& region = c_.region_of(step);
   const std::vector<ValueId>&inputs = c_.groups[step].operands, &outputs = c_.groups[step].results;
   const std::int64_t workspace = choice.kernel->workspace(region, choice.config, c_.pool.size());
-  s_.steps.push_back(
-      {bind_kernel(*choice.kernel, region, choice.config), s_.operands.size(), inputs.size(), outputs.size(), workspace, false, {}, {}, communicator_of(step)});
+  s_.steps.push_back({bind_kernel(*choice.kernel, region, choice.config),
+                      s_.operands.size(),
+                      inputs.size(),
+                      outputs.size(),
+                      workspace,
+                      false,
+                      {},
+                      {},
+                      communicator_of(step)});
   std::vector<std::string> names;
-  const std::vector<cuda::Program> programs = choice.kernel->programs ? c_.programs_of(step) : std::vector<cuda::Program>();
+  const std::vector<cuda::Program> programs =
+      choice.kernel->programs ? c_.programs_of(step) : std::vector<cuda::Program>();
   if (choice.kernel->programs && !(choice.kernel->communicates && programs.empty())) {
     ExecutableStep& bound = s_.steps.back();
     for (const cuda::Program& program : programs) names.emplace_back(short_name(program));
     bound.programs = c_.options.queue.programs->get(programs);
     bound.queue.emplace(c_.device, s_.plan, bound.programs);
-    if (std::ranges::any_of(bound.programs, &cuda::LoadedProgram::alternates) && std::exchange(takes_half_, !takes_half_)) bound.queue->take_half();
+    if (std::ranges::any_of(bound.programs, &cuda::LoadedProgram::alternates) &&
+        std::exchange(takes_half_, !takes_half_))
+      bound.queue->take_half();
   }
   Communicator* const communicator = s_.steps.back().communicator;
-  if (communicator && std::ranges::find(s_.communicators, communicator) == s_.communicators.end()) s_.communicators.push_back(communicator);
+  if (communicator && std::ranges::find(s_.communicators, communicator) == s_.communicators.end())
+    s_.communicators.push_back(communicator);
   const int dense_dims = dense_dims_of(region);
   std::vector<std::string_view> layouts;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -142,13 +162,15 @@ void Binder::bind_step(std::size_t step) {
     if (!c_.loaded[step][i].present) continue;
     s_.operands[position] = c_.loaded[step][i];
     const WeightLayout* layout = c_.layout_of(step, i);
-    if (layout && std::find(layouts.begin(), layouts.end(), layout->name) == layouts.end()) layouts.push_back(layout->name);
+    if (layout && std::find(layouts.begin(), layouts.end(), layout->name) == layouts.end())
+      layouts.push_back(layout->name);
   }
   for (const ValueId id : outputs) {
     add_operand(id);
     note_dense_dims(id, dense_dims);
   }
-  s_.infos.push_back({c_.node_of(step).scope, std::string(choice.kernel->name), fmt::format("{}", fmt::join(layouts, "+")), region, std::move(names)});
+  s_.infos.push_back({c_.node_of(step).scope, std::string(choice.kernel->name),
+                      fmt::format("{}", fmt::join(layouts, "+")), region, std::move(names)});
 }
 
 SuperLimits super_limits_of(const Compilation& c) {
@@ -169,12 +191,14 @@ SuperKernels super_kernels_of(const Compilation& c) {
   const std::span<const Kernel* const> outside = foreign::foreign_kernels();
   for (std::size_t step = 0; step < c.choices.size(); ++step) {
     const std::string& kernel = c.choices[step].kernel->name;
-    super.steps.push_back({c.node_of(step).super_kernel, std::ranges::any_of(outside, [&](const Kernel* each) { return each->name == kernel; })});
+    super.steps.push_back({c.node_of(step).super_kernel,
+                           std::ranges::any_of(outside, [&](const Kernel* each) { return each->name == kernel; })});
     super.steps.back().loss = c.walk_losses[step];
     super.programs.emplace_back();
     if (!c.choices[step].kernel->programs) continue;
     super.programs.back() = c.programs_of(step);
-    for (const cuda::Program& program : super.programs.back()) super.steps.back().forms.push_back(jit::declines_walk(program).value_or(""));
+    for (const cuda::Program& program : super.programs.back())
+      super.steps.back().forms.push_back(jit::declines_walk(program).value_or(""));
   }
   if (c.device.computes() && !c.device.target()) super.session = std::make_unique<PoolSession>(c.pool.size());
   return super;
@@ -192,7 +216,8 @@ std::string step::bind(Compilation& c) {
   binder.bind_results();
   binder.bind_inputs();
   for (std::size_t step = 0; step < c.choices.size(); ++step) binder.bind_step(step);
-  if (std::ranges::any_of(c.graph().nodes(), [](const Node& node) { return node.super_kernel >= 0; })) s.super = super_kernels_of(c);
+  if (std::ranges::any_of(c.graph().nodes(), [](const Node& node) { return node.super_kernel >= 0; }))
+    s.super = super_kernels_of(c);
   return fmt::format("{} operands, {} of them symbolic", s.operands.size(), s.symbolic_operands.size());
 }
 

@@ -13,15 +13,18 @@ namespace {
 /// What walks of steps are predicted to cost before their launches are known, at the symbols' maximum.
 class Forecast {
  public:
-  explicit Forecast(const Compilation& c) : c_(c), target_(*c.device.target()), limits_(limits_of(&target_)), root_(c.graph().values().size()) {
+  explicit Forecast(const Compilation& c)
+      : c_(c), target_(*c.device.target()), limits_(limits_of(&target_)), root_(c.graph().values().size()) {
     for (std::size_t v = 0; v < root_.size(); ++v) root_[v] = v;
     for (const std::int32_t view : c.views) {
       const Node& node = c.graph().nodes()[static_cast<std::size_t>(view)];
-      for (const ValueId id : node.outputs) root_[static_cast<std::size_t>(id.index)] = root_[static_cast<std::size_t>(node.inputs[0].index)];
+      for (const ValueId id : node.outputs)
+        root_[static_cast<std::size_t>(id.index)] = root_[static_cast<std::size_t>(node.inputs[0].index)];
     }
   }
 
-  /// Seconds that steps [first, first + choices.size()) lose as one launch. Only for kernels to choose: launches decide once more when they are there.
+  /// Seconds that steps [first, first + choices.size()) lose as one launch. Only for kernels to choose: launches decide
+  /// once more when they are there.
   double loss(std::size_t first, std::span<const Choice> choices) const {
     std::vector<DealtLaunch> launches;
     std::vector<std::vector<std::uint32_t>> needs;
@@ -40,12 +43,15 @@ class Forecast {
   std::uint32_t blocks() const { return static_cast<std::uint32_t>(target_.multiprocessors); }
   std::size_t root_of(ValueId id) const { return root_[static_cast<std::size_t>(id.index)]; }
 
-  /// Kernels along rows have an item for each row, others are taken to need all blocks, so that nothing lies beside them. So are those of sizes that vary: with
-  /// fewer rows than the most, launches might lose, and would be left with kernels that were chosen for a walk.
+  /// Kernels along rows have an item for each row, others are taken to need all blocks, so that nothing lies beside
+  /// them. So are those of sizes that vary: with fewer rows than the most, launches might lose, and would be left with
+  /// kernels that were chosen for a walk.
   DealtLaunch launch_of(const Region& region, const Choice& choice) const {
-    const std::vector<cuda::Program> programs = choice.kernel->programs ? choice.kernel->programs(region, choice.config) : std::vector<cuda::Program>();
+    const std::vector<cuda::Program> programs =
+        choice.kernel->programs ? choice.kernel->programs(region, choice.config) : std::vector<cuda::Program>();
     std::int64_t items = blocks();
-    if (!programs.empty() && region.problem().input(0).is_constant() && programs.front().header.starts_with("kernel/cuda/device/rowwise/")) {
+    if (!programs.empty() && region.problem().input(0).is_constant() &&
+        programs.front().header.starts_with("kernel/cuda/device/rowwise/")) {
       items = 1;
       for (int axis = 0; axis + 1 < region.problem().input(0).rank(); ++axis) items *= region.problem().size(0, axis);
     }
@@ -65,20 +71,25 @@ bool joins(const Region& region, const Choice& choice) {
   return !programs.empty() && !jit::declines_walk(programs.front());
 }
 
-/// Notes what steps [first, end) would lose as one launch, with those that have another kernel or configuration to join it with.
+/// Notes what steps [first, end) would lose as one launch, with those that have another kernel or configuration to join
+/// it with.
 void note_loss(Compilation& c, std::size_t first, std::size_t end, double seconds) {
   for (std::size_t step = first; step < end; ++step) {
     const Choice& own = c.choices[step];
     Choice other = own;
     choose_joinable(c.region_of(step), other);
-    if ((other.kernel != own.kernel || other.config != own.config) && joins(c.region_of(step), other)) c.walk_losses[step] = seconds;
+    if ((other.kernel != own.kernel || other.config != own.config) && joins(c.region_of(step), other))
+      c.walk_losses[step] = seconds;
   }
 }
 
-/// Steps [first, end) of one super-kernel that nobody asked to link. To choose kernels that join takes long, so those of single launches are looked at first.
+/// Steps [first, end) of one super-kernel that nobody asked to link. To choose kernels that join takes long, so those
+/// of single launches are looked at first.
 void choose_faster(Compilation& c, const Forecast& forecast, std::size_t first, std::size_t end) {
-  if (const double loss = forecast.loss(first, std::span(c.choices).subspan(first, end - first)); loss >= 0) return note_loss(c, first, end, loss);
-  std::vector<Choice> choices(c.choices.begin() + static_cast<std::ptrdiff_t>(first), c.choices.begin() + static_cast<std::ptrdiff_t>(end));
+  if (const double loss = forecast.loss(first, std::span(c.choices).subspan(first, end - first)); loss >= 0)
+    return note_loss(c, first, end, loss);
+  std::vector<Choice> choices(c.choices.begin() + static_cast<std::ptrdiff_t>(first),
+                              c.choices.begin() + static_cast<std::ptrdiff_t>(end));
   for (std::size_t i = 0; i < choices.size(); ++i) choose_joinable(c.region_of(first + i), choices[i]);
   for (std::size_t from = 0, to; from < choices.size(); from = to) {
     for (to = from; to < choices.size() && joins(c.region_of(first + to), choices[to]);) ++to;
@@ -111,7 +122,8 @@ void choose_walks(Compilation& c) {
     const auto options = c.options_of(node);
     if (!options) continue;
     if (links_at_a_loss(*options)) {
-      for (std::size_t step = first; step < end; ++step) choose_joinable(c.region_of(step), c.choices[step]), c.walked[step] = true;
+      for (std::size_t step = first; step < end; ++step)
+        choose_joinable(c.region_of(step), c.choices[step]), c.walked[step] = true;
     } else if (!goes_in_turn(*options)) {
       if (!forecast) forecast.emplace(c);
       choose_faster(c, *forecast, first, end);

@@ -4,6 +4,8 @@
 
 namespace cermet {
 
-std::string step::merge_common_subexpressions(Compilation& c) { return c.replace_graph(cermet::merge_common_subexpressions(c.graph())); }
+std::string step::merge_common_subexpressions(Compilation& c) {
+  return c.replace_graph(cermet::merge_common_subexpressions(c.graph()));
+}
 
 }  // namespace cermet

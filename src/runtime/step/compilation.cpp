@@ -20,12 +20,14 @@ Compilation::Compilation(Graph graph, Device& on, WeightStore& store, ThreadPool
 std::vector<cuda::Program> Compilation::programs() const {
   std::vector<cuda::Program> all;
   if (!device.target()) return all;
-  for (std::size_t step = 0; step < choices.size(); ++step) std::ranges::move(programs_of(step), std::back_inserter(all));
+  for (std::size_t step = 0; step < choices.size(); ++step)
+    std::ranges::move(programs_of(step), std::back_inserter(all));
   return all;
 }
 
 std::string Compilation::replace_graph(Graph smaller) {
-  std::string note = fmt::format("{} of {} nodes left out", graph().nodes().size() - smaller.nodes().size(), graph().nodes().size());
+  std::string note =
+      fmt::format("{} of {} nodes left out", graph().nodes().size() - smaller.nodes().size(), graph().nodes().size());
   state->graph = std::move(smaller);
   return note;
 }

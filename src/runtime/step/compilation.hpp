@@ -1,4 +1,5 @@
-// Everything between a graph and its executable, and the steps that fill it: one file each, in the order of compile.cpp's list.
+// Everything between a graph and its executable, and the steps that fill it: one file each, in the order of
+// compile.cpp's list.
 #pragma once
 
 #include <memory>
@@ -20,13 +21,14 @@ struct Compilation {
   ThreadPool& pool;
   const CompileOptions& options;
   std::unique_ptr<State> state;
-  std::vector<FusionGroup> groups;              ///< step i runs groups[i]
-  std::vector<std::int32_t> views;              ///< nodes whose result shares operand 0's memory, rising; no step runs them
-  std::vector<Choice> choices;                  ///< by step: for the region of groups[i]
-  std::vector<bool> walked;                     ///< by step: whether it is to share a launch on a GPU
-  std::vector<double> walk_losses;              ///< by step: seconds that such a launch of its super-kernel was predicted to lose; 0 where it was not looked at
-  std::vector<RuleCount> rules;                 ///< that were applied
-  bool moved_channels = false;                  ///< the graph keeps the channels of images last
+  std::vector<FusionGroup> groups;  ///< step i runs groups[i]
+  std::vector<std::int32_t> views;  ///< nodes whose result shares operand 0's memory, rising; no step runs them
+  std::vector<Choice> choices;      ///< by step: for the region of groups[i]
+  std::vector<bool> walked;         ///< by step: whether it is to share a launch on a GPU
+  std::vector<double> walk_losses;  ///< by step: seconds that such a launch of its super-kernel was predicted to lose;
+                                    ///< 0 where it was not looked at
+  std::vector<RuleCount> rules;     ///< that were applied
+  bool moved_channels = false;      ///< the graph keeps the channels of images last
   std::vector<std::vector<TensorView>> loaded;  ///< by step and operand: weights in the kernel's layout
 
   Compilation(Graph graph, Device& on, WeightStore& store, ThreadPool& threads, const CompileOptions& given);
@@ -35,15 +37,23 @@ struct Compilation {
   const Graph& graph() const { return state->graph; }
   std::string replace_graph(Graph smaller);
   /// The node that names a step.
-  const Node& node_of(std::size_t step) const { return graph().nodes()[static_cast<std::size_t>(groups[step].anchor())]; }
+  const Node& node_of(std::size_t step) const {
+    return graph().nodes()[static_cast<std::size_t>(groups[step].anchor())];
+  }
   /// Options of a node's super-kernel, where it is in one that a GPU can run as one launch; nothing otherwise.
   std::optional<SuperKernelOptions> options_of(const Node& node) const;
   const Region& region_of(std::size_t step) const { return groups[step].region; }
-  const WeightLayout* layout_of(std::size_t step, std::size_t operand) const { return choices[step].kernel->weight_layout(region_of(step), operand); }
-  std::int64_t workspace_of(std::size_t step) const { return choices[step].kernel->workspace(region_of(step), choices[step].config, pool.size()); }
+  const WeightLayout* layout_of(std::size_t step, std::size_t operand) const {
+    return choices[step].kernel->weight_layout(region_of(step), operand);
+  }
+  std::int64_t workspace_of(std::size_t step) const {
+    return choices[step].kernel->workspace(region_of(step), choices[step].config, pool.size());
+  }
   /// Of all steps; none on a device without a target.
   std::vector<cuda::Program> programs() const;
-  std::vector<cuda::Program> programs_of(std::size_t step) const { return choices[step].kernel->programs(region_of(step), choices[step].config); }
+  std::vector<cuda::Program> programs_of(std::size_t step) const {
+    return choices[step].kernel->programs(region_of(step), choices[step].config);
+  }
 };
 
 /// "512 B", "12.0 KiB", "3.1 MiB".

@@ -2,7 +2,8 @@
 
 namespace cermet {
 
-/// All programs together, so that they compile in parallel. A device without a driver compiles where there is a toolchain.
+/// All programs together, so that they compile in parallel. A device without a driver compiles where there is a
+/// toolchain.
 std::string step::compile_kernels(Compilation& c) {
   if (!c.device.target()) return "none: kernels of the CPU are part of the library";
   CERMET_ASSERT(c.options.queue.programs != nullptr && c.options.queue.stream != nullptr);

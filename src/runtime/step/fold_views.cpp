@@ -14,14 +14,17 @@ std::vector<bool> results_of(const Graph& graph) {
 }
 
 /// Whether all readers of a node's results accept these layouts. Results of the graph stay dense.
-bool readers_accept(const Compilation& c, const std::vector<bool>& is_result, const Node& node, const std::vector<ValueLayout>& layouts) {
+bool readers_accept(const Compilation& c, const std::vector<bool>& is_result, const Node& node,
+                    const std::vector<ValueLayout>& layouts) {
   if (std::ranges::all_of(layouts, &ValueLayout::is_dense)) return true;
   for (std::size_t o = 0; o < node.outputs.size(); ++o) {
     const ValueId id = node.outputs[o];
     if (is_result[static_cast<std::size_t>(id.index)]) return false;
     for (const Use& use : c.graph().uses(id)) {
       const Node& reader = c.graph().nodes()[static_cast<std::size_t>(use.node)];
-      if (!trailing_dense(layouts[o], c.graph().type(id), dense_dims_of(c.graph().problem_of(reader, c.options.maximum)))) return false;
+      if (!trailing_dense(layouts[o], c.graph().type(id),
+                          dense_dims_of(c.graph().problem_of(reader, c.options.maximum))))
+        return false;
     }
   }
   return true;
@@ -45,13 +48,19 @@ std::string step::fold_views(Compilation& c) {
       owned[static_cast<std::size_t>(node.outputs[o].index)] = !shared || owned[static_cast<std::size_t>(shared.index)];
     }
     const auto n = &node - c.graph().nodes().data();
-    if (is_fused[static_cast<std::size_t>(n)] || node.inputs.empty() || !node.inputs[0] || !owned[static_cast<std::size_t>(node.inputs[0].index)]) continue;
-    const auto layouts = view_layouts(c.graph().problem_of(node, c.options.maximum), all[static_cast<std::size_t>(node.inputs[0].index)]);
+    if (is_fused[static_cast<std::size_t>(n)] || node.inputs.empty() || !node.inputs[0] ||
+        !owned[static_cast<std::size_t>(node.inputs[0].index)])
+      continue;
+    const auto layouts = view_layouts(c.graph().problem_of(node, c.options.maximum),
+                                      all[static_cast<std::size_t>(node.inputs[0].index)]);
     if (!layouts || !readers_accept(c, is_result, node, *layouts)) continue;
     c.views.push_back(static_cast<std::int32_t>(n));
-    for (std::size_t o = 0; o < node.outputs.size(); ++o) all[static_cast<std::size_t>(node.outputs[o].index)] = (*layouts)[o];
+    for (std::size_t o = 0; o < node.outputs.size(); ++o)
+      all[static_cast<std::size_t>(node.outputs[o].index)] = (*layouts)[o];
   }
-  std::erase_if(c.groups, [&](const FusionGroup& group) { return group.nodes.size() == 1 && std::ranges::binary_search(c.views, group.nodes[0]); });
+  std::erase_if(c.groups, [&](const FusionGroup& group) {
+    return group.nodes.size() == 1 && std::ranges::binary_search(c.views, group.nodes[0]);
+  });
   return fmt::format("{} views, {} launches left", c.views.size(), c.groups.size());
 }
 

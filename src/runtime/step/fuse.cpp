@@ -27,8 +27,9 @@ void keep_first(std::vector<FusionGroup>& groups, Compilation& c, Changes& chang
 
 /// Whether a kernel that sums over ranks can.
 bool has_peer_memory(const Compilation& c, const Region& region) {
-  return std::ranges::all_of(region.nodes,
-                             [&](const RegionNode& node) { return region.is_single() || !spans_ranks(node.problem) || has_peer_memory(c, node.problem); });
+  return std::ranges::all_of(region.nodes, [&](const RegionNode& node) {
+    return region.is_single() || !spans_ranks(node.problem) || has_peer_memory(c, node.problem);
+  });
 }
 
 /// An output may have the name already: of an image whose channels were moved, whose elements it has in another order.
@@ -37,7 +38,9 @@ void keep_values(Compilation& c, const std::vector<std::string>& names) {
   for (const FusionGroup& group : c.groups)
     for (const ValueId id : group.results) {
       const std::string& name = graph.value(id).name;
-      if (std::ranges::find(names, name) == names.end() || std::ranges::find(graph.outputs(), name, &GraphOutput::name) != graph.outputs().end()) continue;
+      if (std::ranges::find(names, name) == names.end() ||
+          std::ranges::find(graph.outputs(), name, &GraphOutput::name) != graph.outputs().end())
+        continue;
       graph.add_output(name, id);
     }
 }
@@ -49,7 +52,9 @@ std::string step::fuse(Compilation& c) {
   const FusionMode mode = c.options.fusion.mode;
   c.groups = plan_fusion(c.graph(), c.options.maximum, target,
                          {[&](OpKind anchor) { return mode != FusionMode::none && fuses(anchor, target); },
-                          [&](const Region& region) { return why_apart(mode, region).empty() && has_peer_memory(c, region) && is_taken(region); }},
+                          [&](const Region& region) {
+                            return why_apart(mode, region).empty() && has_peer_memory(c, region) && is_taken(region);
+                          }},
                          c.options.fusion.rounding);
   if (Changes* const changes = c.options.fusion.changes) {
     keep_first(c.groups, c, *changes);

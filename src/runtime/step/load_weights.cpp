@@ -11,7 +11,8 @@ std::string step::load_weights(Compilation& c) {
       if (!inputs[i] || c.graph().value(inputs[i]).kind != ValueKind::constant) continue;
       const Value& value = c.graph().value(inputs[i]);
       const WeightLayout* layout = c.layout_of(step, i);
-      views[i] = c.device.computes() ? c.weights.get(c.graph(), inputs[i], layout) : TensorView(nullptr, value.type.dtype, cermet::bind(value.type.dims, {}));
+      views[i] = c.device.computes() ? c.weights.get(c.graph(), inputs[i], layout)
+                                     : TensorView(nullptr, value.type.dtype, cermet::bind(value.type.dims, {}));
     }
   }
   return size_text(c.weights.bytes() - before);

@@ -23,8 +23,8 @@ std::string step::plan_memory(Compilation& c) {
   s.workspace = workspace ? s.arena.data() + s.memory.bytes : nullptr;
   if (workspace && c.options.queue.stream) c.options.queue.stream->fill(s.workspace, 0, workspace);
   const MemoryPlan& plan = s.memory;
-  return fmt::format("{} for values that take {} side by side (at least {}), {} of workspace", size_text(plan.bytes), size_text(plan.total),
-                     size_text(plan.lower_bound), size_text(workspace));
+  return fmt::format("{} for values that take {} side by side (at least {}), {} of workspace", size_text(plan.bytes),
+                     size_text(plan.total), size_text(plan.lower_bound), size_text(workspace));
 }
 
 }  // namespace cermet

@@ -23,16 +23,20 @@ std::string step::rewrite(Compilation& c) {
   const FusionOptions& options = c.options.fusion;
   const std::span<const Rule> all = options.rules ? std::span<const Rule>(*options.rules) : rewrite_rules();
   std::vector<Rule> some;
-  if (options.mode != FusionMode::full) std::ranges::copy_if(all, std::back_inserter(some), [&](const Rule& rule) { return applies(options.mode, rule); });
+  if (options.mode != FusionMode::full)
+    std::ranges::copy_if(all, std::back_inserter(some), [&](const Rule& rule) { return applies(options.mode, rule); });
   RewriteTrace trace;
   if (options.changes) trace.limit = options.changes->left();
-  const RoundingClass most = options.rounding == Rounding::fast ? std::max(RoundingClass::fast, wanted_rounding()) : wanted_rounding();
+  const RoundingClass most =
+      options.rounding == Rounding::fast ? std::max(RoundingClass::fast, wanted_rounding()) : wanted_rounding();
   Rewritten rewritten = cermet::rewrite(c.graph(), options.mode == FusionMode::full ? all : std::span<const Rule>(some),
                                         {.most = most, .trace = options.changes ? &trace : nullptr});
   c.state->graph = std::move(rewritten.graph);
-  for (RuleApplication& made : trace.applied) options.changes->made.push_back({std::string(made.rule), std::move(made.at), {}});
+  for (RuleApplication& made : trace.applied)
+    options.changes->made.push_back({std::string(made.rule), std::move(made.at), {}});
   std::string note;
-  for (const RuleCount& count : rewritten.counts) note += fmt::format("{}{} {}", note.empty() ? "" : ", ", count.name, count.times);
+  for (const RuleCount& count : rewritten.counts)
+    note += fmt::format("{}{} {}", note.empty() ? "" : ", ", count.name, count.times);
   for (const RuleCount& count : rewritten.counts) {
     const auto known = std::ranges::find(c.rules, count.name, &RuleCount::name);
     if (known == c.rules.end()) c.rules.push_back(count);

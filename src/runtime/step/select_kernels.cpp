@@ -19,13 +19,14 @@ std::string measured_text(std::int64_t taken, const std::map<std::string, std::i
     count += times;
     reasons += fmt::format("{}{} ({})", reasons.empty() ? "" : "; ", reason, times);
   }
-  return count > 0 ? fmt::format("{}; {} measured choice{} ignored: {}", text, count, count == 1 ? "" : "s", reasons) : text;
+  return count > 0 ? fmt::format("{}; {} measured choice{} ignored: {}", text, count, count == 1 ? "" : "s", reasons)
+                   : text;
 }
 
 /// Whether a node in a super-kernel exchanges data, which a launch can do there in place of the host.
 bool is_launched(const Compilation& c, const Node& node, const Region& region) {
-  return node.super_kernel >= 0 && region.is_single() && spans_ranks(region.problem()) && c.device.target() && jit::can_walk(*c.device.target()) &&
-         has_peer_memory(c, region.problem());
+  return node.super_kernel >= 0 && region.is_single() && spans_ranks(region.problem()) && c.device.target() &&
+         jit::can_walk(*c.device.target()) && has_peer_memory(c, region.problem());
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ namespace {
 std::string split_nodes(Compilation& c, decltype(split_gates)& split, const char* what) {
   const FusionMode mode = c.options.fusion.mode;
   if (mode == FusionMode::none) return "nothing is fused";
-  SplitNodes made =
-      split(c.graph(), c.options.maximum, c.device.target(), [&](const Region& region) { return why_apart(mode, region).empty() && is_taken(region); });
+  SplitNodes made = split(c.graph(), c.options.maximum, c.device.target(),
+                          [&](const Region& region) { return why_apart(mode, region).empty() && is_taken(region); });
   c.state->graph = std::move(made.graph);
   return fmt::format("{} {}", made.count, what);
 }

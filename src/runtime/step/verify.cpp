@@ -15,7 +15,9 @@ std::string step::verify(Compilation& c) {
     for (const Dim& d : value.type.dims)
       if (!d.is_constant()) std::ranges::copy(d.symbols(), std::inserter(used, used.end()));
   const SymbolValues& maximum = c.options.maximum;
-  for (const Symbol& id : used) require(maximum[id] > 0, "symbol '{}': expected a maximum of at least 1 to compile for, found {}", id.name(), maximum[id]);
+  for (const Symbol& id : used)
+    require(maximum[id] > 0, "symbol '{}': expected a maximum of at least 1 to compile for, found {}", id.name(),
+            maximum[id]);
   c.state->used_symbols.assign(used.begin(), used.end());
   c.state->maximum = maximum;
   return fmt::format("{} nodes, {} values", c.graph().nodes().size(), c.graph().values().size());

@@ -7,7 +7,8 @@
 namespace cermet {
 namespace {
 
-/// What a launch costs each of its blocks whatever it computes: a wait, barriers, parameters and a counter (walk_cost.cpp). Of a walk on an H200.
+/// What a launch costs each of its blocks whatever it computes: a wait, barriers, parameters and a counter
+/// (walk_cost.cpp). Of a walk on an H200.
 constexpr double usual_boundary_seconds = 1.1e-6;
 
 class Dealer {
@@ -15,7 +16,8 @@ class Dealer {
   Dealer(std::uint32_t blocks, double boundary_seconds) : boundary_seconds_(boundary_seconds), free_(blocks) {}
 
   /// Deals out a whole list: the first block of each.
-  std::vector<std::uint32_t> take(std::span<const DealtLaunch> launches, std::span<const std::vector<std::uint32_t>> needs) {
+  std::vector<std::uint32_t> take(std::span<const DealtLaunch> launches,
+                                  std::span<const std::vector<std::uint32_t>> needs) {
     std::vector<double> ended;
     std::vector<std::uint32_t> list;
     for (std::size_t l = 0; l < launches.size(); ++l) {
@@ -31,7 +33,8 @@ class Dealer {
  private:
   /// The best block for item 0, where no item can start before `ready`.
   std::uint32_t best_for(const DealtLaunch& launch, double ready) const {
-    if (launch.items % free_.size() == 0 || std::ranges::all_of(free_, [&](double time) { return time <= ready; })) return 0;
+    if (launch.items % free_.size() == 0 || std::ranges::all_of(free_, [&](double time) { return time <= ready; }))
+      return 0;
     Place best = place_at(0, launch, ready);
     for (std::uint32_t first = 1; first < free_.size(); ++first)
       if (const Place place = place_at(first, launch, ready); place.before(best)) best = place;
@@ -60,7 +63,9 @@ class Dealer {
     }
   };
 
-  std::uint32_t blocks_of(const DealtLaunch& launch) const { return std::min(launch.items, static_cast<std::uint32_t>(free_.size())); }
+  std::uint32_t blocks_of(const DealtLaunch& launch) const {
+    return std::min(launch.items, static_cast<std::uint32_t>(free_.size()));
+  }
   double end_of(double time, std::uint32_t i, const DealtLaunch& launch, double ready) const {
     const auto blocks = static_cast<std::uint32_t>(free_.size());
     const std::uint32_t items = launch.items / blocks + (i < launch.items % blocks ? 1 : 0);
@@ -84,14 +89,17 @@ class Dealer {
 
 double item_seconds(const Region& region, const Cost& work, std::uint32_t items) {
   const Target& target = *region.target();
-  return modelled_time(region.problem(), work, limits_of(&target)).seconds() * target.multiprocessors / std::max(1u, items);
+  return modelled_time(region.problem(), work, limits_of(&target)).seconds() * target.multiprocessors /
+         std::max(1u, items);
 }
 
-std::vector<std::uint32_t> first_blocks(std::span<const DealtLaunch> launches, std::span<const std::vector<std::uint32_t>> needs, std::uint32_t blocks) {
+std::vector<std::uint32_t> first_blocks(std::span<const DealtLaunch> launches,
+                                        std::span<const std::vector<std::uint32_t>> needs, std::uint32_t blocks) {
   return Dealer(blocks, usual_boundary_seconds).take(launches, needs);
 }
 
-double dealt_seconds(std::span<const DealtLaunch> launches, std::span<const std::vector<std::uint32_t>> needs, std::uint32_t blocks, double boundary_seconds) {
+double dealt_seconds(std::span<const DealtLaunch> launches, std::span<const std::vector<std::uint32_t>> needs,
+                     std::uint32_t blocks, double boundary_seconds) {
   Dealer dealer(blocks, boundary_seconds);
   dealer.take(launches, needs);
   return dealer.last_end();

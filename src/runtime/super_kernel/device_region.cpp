@@ -26,9 +26,9 @@ struct Table {
   std::uint32_t needs = 0, carried = 0;
   std::int64_t meeting_bytes = 0;  ///< of all instances, both areas of each
 
-  Table(const Plan& plan, std::size_t first, std::span<const std::uint32_t> bodies, std::span<const cuda::Program> programs, std::uint32_t blocks,
-        std::span<const std::uint32_t> first_block, const std::vector<std::vector<std::uint32_t>>& wanted, const DeviceRegionOptions& options,
-        bool shares_ring) {
+  Table(const Plan& plan, std::size_t first, std::span<const std::uint32_t> bodies,
+        std::span<const cuda::Program> programs, std::uint32_t blocks, std::span<const std::uint32_t> first_block,
+        const std::vector<std::vector<std::uint32_t>>& wanted, const DeviceRegionOptions& options, bool shares_ring) {
     const std::size_t count = bodies.size();
     const std::vector<std::uint32_t> ends = region_ends(wanted);
     carried = static_cast<std::uint32_t>(ends.size());
@@ -44,18 +44,19 @@ struct Table {
     std::uint32_t need = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const Launch& launch = plan.launches()[first + i];
-      const walk::Instance instance{.params = 0,
-                                    .items = launch.items,
-                                    .body = bodies[i],
-                                    .first_need = need,
-                                    .needs = static_cast<std::uint32_t>(wanted[i].size()),
-                                    .arrivals = std::min(launch.items, blocks),
-                                    .streams = shares_ring && programs[i].stage_bytes > 0,
-                                    .early = options.early_start,
-                                    .first_block = static_cast<std::uint16_t>(first_block[i]),
-                                    .meeting = static_cast<std::uint64_t>(meeting_bytes),
-                                    .meeting_bytes = static_cast<std::uint32_t>(programs[i].meeting_bytes * launch.items),
-                                    .feeds_after = options.prefetch ? 0 : static_cast<std::uint32_t>(i)};
+      const walk::Instance instance{
+          .params = 0,
+          .items = launch.items,
+          .body = bodies[i],
+          .first_need = need,
+          .needs = static_cast<std::uint32_t>(wanted[i].size()),
+          .arrivals = std::min(launch.items, blocks),
+          .streams = shares_ring && programs[i].stage_bytes > 0,
+          .early = options.early_start,
+          .first_block = static_cast<std::uint16_t>(first_block[i]),
+          .meeting = static_cast<std::uint64_t>(meeting_bytes),
+          .meeting_bytes = static_cast<std::uint32_t>(programs[i].meeting_bytes * launch.items),
+          .feeds_after = options.prefetch ? 0 : static_cast<std::uint32_t>(i)};
       meeting_bytes += 2 * static_cast<std::int64_t>(instance.meeting_bytes);
       instances.push_back(instance);
       for (const std::uint32_t one : wanted[i]) put(bytes, needs_at + 4 * std::int64_t{need++}, one);
@@ -77,20 +78,26 @@ struct Table {
 
 }  // namespace
 
-bool links_at_a_loss(const SuperKernelOptions& options) { return options.debug_sync_all || options.profile || options.width > 0; }
+bool links_at_a_loss(const SuperKernelOptions& options) {
+  return options.debug_sync_all || options.profile || options.width > 0;
+}
 
 bool goes_in_turn(const SuperKernelOptions& options) { return options.debug_sync_all || !options.stream_fusion; }
 
-bool begins_step(const Plan& plan, std::size_t launch) { return launch == 0 || plan.launches()[launch - 1].step != plan.launches()[launch].step; }
+bool begins_step(const Plan& plan, std::size_t launch) {
+  return launch == 0 || plan.launches()[launch - 1].step != plan.launches()[launch].step;
+}
 
-std::vector<std::vector<std::uint32_t>> region_needs(const Plan& plan, std::size_t first, std::size_t count, bool all_before) {
+std::vector<std::vector<std::uint32_t>> region_needs(const Plan& plan, std::size_t first, std::size_t count,
+                                                     bool all_before) {
   std::vector<std::vector<std::uint32_t>> needs(count);
   if (all_before) {
     for (std::size_t i = 1; i < count; ++i) needs[i] = {static_cast<std::uint32_t>(i - 1)};
     return needs;
   }
   for (const LaunchOrder& order : dependencies_of(plan))
-    if (order.before >= first && order.after < first + count) needs[order.after - first].push_back(order.before - static_cast<std::uint32_t>(first));
+    if (order.before >= first && order.after < first + count)
+      needs[order.after - first].push_back(order.before - static_cast<std::uint32_t>(first));
   for (auto& list : needs) std::ranges::sort(list);
   return needs;
 }
@@ -105,8 +112,8 @@ std::vector<std::uint32_t> region_ends(const std::vector<std::vector<std::uint32
   return ends;
 }
 
-DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const RegionLaunch> launches, const DeviceQueue& queue,
-                           const DeviceRegionOptions& options)
+DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const RegionLaunch> launches,
+                           const DeviceQueue& queue, const DeviceRegionOptions& options)
     : first_(first) {
   const Target& target = *queue.device->target();
   const auto needs = region_needs(plan, first, launches.size(), options.debug_sync_all);
@@ -117,7 +124,8 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
     names_.push_back(launches[i].name);
     all_needs += static_cast<std::int64_t>(needs[i].size());
     const std::size_t bytes = plan.parameters(plan.launches()[first + i]).size();
-    require(bytes <= walk::most_params, "super-kernel: expected at most {} bytes of parameters, found {} of {}", walk::most_params, bytes, names_.back());
+    require(bytes <= walk::most_params, "super-kernel: expected at most {} bytes of parameters, found {} of {}",
+            walk::most_params, bytes, names_.back());
   }
   all_needs += std::ssize(region_ends(needs));
   shape_ = jit::walk_shape(programs, target, static_cast<std::int64_t>(launches.size()), all_needs);
@@ -126,26 +134,35 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
   loaded_ = queue.device->load(image.image.bytes, jit::entry_name, shape_.threads, shared);
   if (queue.device->computes() && loaded_.blocks_per_multiprocessor < 1)
     fail(Status::unsupported,
-         "super-kernel: expected a block of {} threads, {} registers each, and {} bytes of shared memory to fit on an SM of {}, found none", shape_.threads,
-         loaded_.registers, shared, target.name);
-  const auto blocks = static_cast<std::uint32_t>(options.width > 0 ? std::min<std::int64_t>(options.width, target.multiprocessors) : target.multiprocessors);
-  launch_ = {.blocks = blocks, .threads = static_cast<std::uint32_t>(shape_.threads), .shared_bytes = static_cast<std::uint32_t>(shared), .together = true};
+         "super-kernel: expected a block of {} threads, {} registers each, and {} bytes of shared memory to fit on an "
+         "SM of {}, found none",
+         shape_.threads, loaded_.registers, shared, target.name);
+  const auto blocks = static_cast<std::uint32_t>(
+      options.width > 0 ? std::min<std::int64_t>(options.width, target.multiprocessors) : target.multiprocessors);
+  launch_ = {.blocks = blocks,
+             .threads = static_cast<std::uint32_t>(shape_.threads),
+             .shared_bytes = static_cast<std::uint32_t>(shared),
+             .together = true};
 
   std::vector<DealtLaunch> dealt;
-  for (std::size_t i = 0; i < launches.size(); ++i) dealt.push_back({plan.launches()[first + i].items, launches[i].item_seconds});
-  Table table(plan, first, image.bodies, programs, blocks, first_blocks(dealt, needs, blocks), needs, options, shape_.stages > 0);
+  for (std::size_t i = 0; i < launches.size(); ++i)
+    dealt.push_back({plan.launches()[first + i].items, launches[i].item_seconds});
+  Table table(plan, first, image.bodies, programs, blocks, first_blocks(dealt, needs, blocks), needs, options,
+              shape_.stages > 0);
   instances_ = table.instances;
   table_ = queue.device->allocate(static_cast<std::int64_t>(table.bytes.size()));
   if (table.meeting_bytes > 0) meeting_ = queue.device->allocate(table.meeting_bytes);
   table.settle(table_.data(), meeting_.data());
   queue.stream->upload(table_.data(), table.bytes.data(), table_.size());
-  counters_ = queue.device->allocate((walk::first_counter + static_cast<std::int64_t>(launches.size())) * walk::counter_pitch * 4);
+  counters_ = queue.device->allocate((walk::first_counter + static_cast<std::int64_t>(launches.size())) *
+                                     walk::counter_pitch * 4);
   reset(*queue.stream);
   stuck_ = queue.device->allocate_host(sizeof(walk::Stuck));
   *reinterpret_cast<walk::Stuck*>(stuck_.data()) = {};
   progress_ = queue.device->allocate(std::int64_t{4} * blocks);
   queue.stream->fill(progress_.data(), 0, progress_.size());
-  if (options.profile) times_ = queue.device->allocate(static_cast<std::int64_t>(blocks * launches.size() * sizeof(walk::Times)));
+  if (options.profile)
+    times_ = queue.device->allocate(static_cast<std::int64_t>(blocks * launches.size() * sizeof(walk::Times)));
   if (options.profile) queue.stream->fill(times_.data(), 0, times_.size());
   queue.stream->synchronize();  // the table's memory on the host ends here
   params_ = {.instances = reinterpret_cast<const walk::Instance*>(table_.data()),
@@ -158,9 +175,11 @@ DeviceRegion::DeviceRegion(const Plan& plan, std::size_t first, std::span<const 
              .stuck = reinterpret_cast<walk::Stuck*>(stuck_.data()),
              .times = reinterpret_cast<walk::Times*>(times_.data()),
              .patience = options.patience};
-  const double deadline = options.deadline < 0 ? static_cast<double>(env::integer(env::Name::CERMET_WALK_TIMEOUT)) : options.deadline;
+  const double deadline =
+      options.deadline < 0 ? static_cast<double>(env::integer(env::Name::CERMET_WALK_TIMEOUT)) : options.deadline;
   if (queue.device->computes() && deadline > 0)
-    watch_ = std::make_unique<RegionWatch>(*queue.device, WatchedRegion{params_.stuck, progress_.data(), blocks, names_, deadline});
+    watch_ = std::make_unique<RegionWatch>(*queue.device,
+                                           WatchedRegion{params_.stuck, progress_.data(), blocks, names_, deadline});
 }
 
 void DeviceRegion::enqueue(Stream& stream, std::uint32_t rounds) const {
@@ -175,9 +194,10 @@ std::string DeviceRegion::take_stuck() {
   auto& found = *reinterpret_cast<volatile walk::Stuck*>(stuck_.data());
   if (found.happened == 0) return {};
   found.happened = 0;
-  return fmt::format("super-kernel: block {} of {} waited {:.1f} s for {}: expected {} blocks to have ended it, found {}", std::uint32_t{found.block},
-                     names_[found.instance], static_cast<double>(params_.patience) * 1e-9, names_[found.need], std::uint32_t{found.wanted},
-                     static_cast<std::int32_t>(found.found));
+  return fmt::format(
+      "super-kernel: block {} of {} waited {:.1f} s for {}: expected {} blocks to have ended it, found {}",
+      std::uint32_t{found.block}, names_[found.instance], static_cast<double>(params_.patience) * 1e-9,
+      names_[found.need], std::uint32_t{found.wanted}, static_cast<std::int32_t>(found.found));
 }
 
 void DeviceRegion::reset(Stream& stream) {

@@ -15,19 +15,22 @@ namespace {
 bool declines_loss(const SuperRegion& region, const WalkCost& cost, bool& reported) {
   if (links_at_a_loss(region.options) || cost.loss() < 0) return false;
   const auto us = [](double seconds) { return fmt::format("{:.0f}", seconds * 1e6); };
-  std::string figures = fmt::format("{} us a run; its boundaries and bodies take {} us", us(cost.loss()), us(cost.walk));
+  std::string figures =
+      fmt::format("{} us a run; its boundaries and bodies take {} us", us(cost.loss()), us(cost.walk));
   constexpr double shown = 0.5e-6;
   if (cost.spills >= shown) figures += fmt::format(", {} of registers that spill", us(cost.spills));
   if (cost.saved >= shown) figures += fmt::format(", less {} of branches side by side", us(cost.saved));
   const SuperReasonInfo& info = info_of(SuperReason::loss);
-  const std::string text = fmt::format("super-kernel '{}': launches {} to {}: {}: {} ({}; boundaries of launches {}); {}", region.name, region.first_launch,
-                                       region.end_launch - 1, info.id, info.sentence, figures, us(cost.graph), info.advice);
+  const std::string text = fmt::format(
+      "super-kernel '{}': launches {} to {}: {}: {} ({}; boundaries of launches {}); {}", region.name,
+      region.first_launch, region.end_launch - 1, info.id, info.sentence, figures, us(cost.graph), info.advice);
   if (region.options.strict_scope_check == StrictScopeCheck::abort) fail(Status::unsupported, "{}", text);
   if (!std::exchange(reported, true)) log().warn("{}", text);
   return true;
 }
 
-/// A task may wait for other ranks as long as their group allows, and blocks of all ranks of a device must be resident at the same time.
+/// A task may wait for other ranks as long as their group allows, and blocks of all ranks of a device must be resident
+/// at the same time.
 void share_device(Communicator& group, const Target& target, DeviceRegionOptions& options) {
   const cuda::PeerMemory* const memory = group.peer_memory();
   if (!memory) return;
@@ -44,8 +47,10 @@ std::vector<DealtLaunch> Executable::State::dealt_launches(const SuperRegion& re
   std::vector<DealtLaunch> dealt;
   for (std::size_t l = region.first_launch; l < region.end_launch; ++l) {
     const Launch& launch = plan.launches()[l];
-    dealt.push_back({launch.items, begins_step(plan, l) ? item_seconds(infos[launch.step].region, work_of(launch.step), launch.items) : 0,
-                     super->programs[launch.step][launch.program].stage_bytes > 0});
+    dealt.push_back(
+        {launch.items,
+         begins_step(plan, l) ? item_seconds(infos[launch.step].region, work_of(launch.step), launch.items) : 0,
+         super->programs[launch.step][launch.program].stage_bytes > 0});
   }
   return dealt;
 }
@@ -68,7 +73,8 @@ std::optional<double> Executable::predicted_loss(const SuperRegion& region) {
   return state_->cost_of(region).loss();
 }
 
-/// What joins of the present plan, made anew with what each launch touches. A region of one launch is launched as it is.
+/// What joins of the present plan, made anew with what each launch touches. A region of one launch is launched as it
+/// is.
 std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_regions() {
   if (!ranges_planned) {
     make_plan(true);
@@ -83,7 +89,8 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
     for (std::size_t l = region.first_launch; l < region.end_launch; ++l) {
       const Launch& launch = plan.launches()[l];
       const StepInfo& info = infos[launch.step];
-      launches.push_back({&super->programs[launch.step][launch.program], info.scope.empty() ? info.kernel : info.scope + " " + info.kernel,
+      launches.push_back({&super->programs[launch.step][launch.program],
+                          info.scope.empty() ? info.kernel : info.scope + " " + info.kernel,
                           dealt[l - region.first_launch].item_seconds});
     }
     WalkCost cost = cost_of(region);
@@ -94,7 +101,8 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
                                 .early_start = region.options.early_start,
                                 .profile = region.options.profile};
     for (std::size_t l = region.first_launch; l < region.end_launch; ++l)
-      if (Communicator* const group = steps[plan.launches()[l].step].communicator) share_device(*group, *queue.device->target(), options);
+      if (Communicator* const group = steps[plan.launches()[l].step].communicator)
+        share_device(*group, *queue.device->target(), options);
     try {
       made.push_back(std::make_unique<DeviceRegion>(plan, region.first_launch, launches, queue, options));
     } catch (const Error& error) {
@@ -102,8 +110,9 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
       log().warn("super-kernel '{}': {}; its launches run by themselves", region.name, error.what());
       continue;
     }
-    log().info("super-kernel '{}': launches {} to {} in one, {} stages of {} bytes, {} registers, {} bytes spilled", region.name, region.first_launch,
-               region.end_launch - 1, made.back()->shape().stages, made.back()->shape().pitch, made.back()->registers(), made.back()->spilled_bytes());
+    log().info("super-kernel '{}': launches {} to {} in one, {} stages of {} bytes, {} registers, {} bytes spilled",
+               region.name, region.first_launch, region.end_launch - 1, made.back()->shape().stages,
+               made.back()->shape().pitch, made.back()->registers(), made.back()->spilled_bytes());
     cost.spills = spill_seconds(count, made.back()->spilled_bytes());
     if (declines_loss(region, cost, super->loss_reported)) {
       queue.stream->synchronize();  // which still writes to the region's memory
@@ -113,14 +122,16 @@ std::vector<std::unique_ptr<DeviceRegion>> Executable::State::make_device_region
   return made;
 }
 
-/// The same for runs that follow. Launches that say what they touch publish no results early: where nothing joins, the plan is made once more without.
+/// The same for runs that follow. Launches that say what they touch publish no results early: where nothing joins, the
+/// plan is made once more without.
 std::vector<std::unique_ptr<DeviceRegion>> Executable::State::link_regions() {
   std::vector<std::unique_ptr<DeviceRegion>> made = make_device_regions();
   if (made.empty()) make_plan();
   return made;
 }
 
-/// A row of runs: all launches, those of a region at once in place of its first. A region of all launches goes round by itself.
+/// A row of runs: all launches, those of a region at once in place of its first. A region of all launches goes round by
+/// itself.
 void Executable::State::launch_rows(std::span<const std::unique_ptr<DeviceRegion>> regions) {
   if (regions.size() == 1 && regions.front()->count() == wanted_launches().size())
     return regions.front()->enqueue(*queue.stream, static_cast<std::uint32_t>(row));
@@ -156,7 +167,8 @@ void Executable::State::check_waits() {
 void Executable::check_waits() { state_->check_waits(); }
 
 std::span<const std::unique_ptr<DeviceRegion>> Executable::linked_regions() const {
-  return state_->replayed ? std::span<const std::unique_ptr<DeviceRegion>>(state_->replayed->regions) : std::span<const std::unique_ptr<DeviceRegion>>();
+  return state_->replayed ? std::span<const std::unique_ptr<DeviceRegion>>(state_->replayed->regions)
+                          : std::span<const std::unique_ptr<DeviceRegion>>();
 }
 
 }  // namespace cermet

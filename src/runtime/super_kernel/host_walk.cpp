@@ -25,7 +25,8 @@ class Executable::State::Threads {
   ThreadPool* all_;
 };
 
-/// What threads that wait in a session ask memory for: constant weights of products, which no launch before writes. Those of experts are known too late.
+/// What threads that wait in a session ask memory for: constant weights of products, which no launch before writes.
+/// Those of experts are known too late.
 void Executable::State::plan_ahead() {
   const std::span<const Launch> all = std::as_const(plan).launches();
   super->ahead.assign(all.size(), {});
@@ -48,15 +49,16 @@ void Executable::State::plan_ahead() {
   }
 }
 
-/// The pool's threads leave the session where a launch waits for other ranks, whose loops may need the same threads. With a barrier behind every launch there
-/// is no session. Errors say which launch of which region they are of.
+/// The pool's threads leave the session where a launch waits for other ranks, whose loops may need the same threads.
+/// With a barrier behind every launch there is no session. Errors say which launch of which region they are of.
 void Executable::State::walk_region(const SuperRegion& region, FunctionRef<void(const Launch& launch)> run) {
   const std::span<const Launch> all = std::as_const(plan).launches();
   const auto launch = [&](const Launch& one) {
     try {
       run(one);
     } catch (const Error& error) {
-      throw Error(error.status(), fmt::format("super-kernel '{}', launch {}: {}", region.name, &one - all.data(), error.what()));
+      throw Error(error.status(),
+                  fmt::format("super-kernel '{}', launch {}: {}", region.name, &one - all.data(), error.what()));
     }
   };
   ThreadPool few(*pool, region.options.width > 0 ? static_cast<int>(region.options.width) : pool->size());
@@ -83,7 +85,8 @@ void Executable::State::walk_region(const SuperRegion& region, FunctionRef<void(
 }
 
 /// The caller's task is the launch; the other threads' are their parts of its loops.
-void Executable::State::walk_noted(const SuperRegion& region, std::size_t first, std::size_t end, FunctionRef<void(const Launch& launch)> launch) {
+void Executable::State::walk_noted(const SuperRegion& region, std::size_t first, std::size_t end,
+                                   FunctionRef<void(const Launch& launch)> launch) {
   using Clock = std::chrono::steady_clock;
   const std::span<const Launch> all = std::as_const(plan).launches();
   const auto add = [&](std::size_t step, int thread, Clock::time_point from, Clock::time_point to) {

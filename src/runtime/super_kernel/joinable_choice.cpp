@@ -15,20 +15,22 @@ constexpr double most_loss = 2;
 
 /// Programs that cannot join, not counting fallbacks: launches that take one run by themselves.
 std::int64_t apart(std::span<const cuda::Program> programs) {
-  return std::ranges::count_if(programs, [](const cuda::Program& program) { return !program.fallback && jit::declines_walk(program); });
+  return std::ranges::count_if(
+      programs, [](const cuda::Program& program) { return !program.fallback && jit::declines_walk(program); });
 }
 
 struct Joinable {
-  /// Fewest programs apart; then of least cost. Of equal cost: one block on an SM, which is all that there is, so that none computes two shares one after the
-  /// other; then most room for weights, whose stages are small, so that the number of bytes on their way can be chosen.
+  /// Fewest programs apart; then of least cost. Of equal cost: one block on an SM, which is all that there is, so that
+  /// none computes two shares one after the other; then most room for weights, whose stages are small, so that the
+  /// number of bytes on their way can be chosen.
   using Rank = std::tuple<std::int64_t, double, int, std::int64_t, std::int64_t>;
   Config config;
   Rank rank;
 };
 
-/// The best configuration in which a kernel's first program, which steps of few rows launch, can join; `streams`: of those that share the ring. Others cost
-/// alike unless most_loss lies between them: costs are of the most rows of a pass, and attention of sequences with several queries, which a step has none of,
-/// wants other tiles.
+/// The best configuration in which a kernel's first program, which steps of few rows launch, can join; `streams`: of
+/// those that share the ring. Others cost alike unless most_loss lies between them: costs are of the most rows of a
+/// pass, and attention of sequences with several queries, which a step has none of, wants other tiles.
 std::optional<Joinable> best_of(const Kernel& kernel, const Region& region, bool streams = false) {
   std::vector<Joinable> list;
   if (!kernel.programs) return std::nullopt;
@@ -48,16 +50,20 @@ std::optional<Joinable> best_of(const Kernel& kernel, const Region& region, bool
   return best();
 }
 
-/// Another kernel that takes the region, where none of the chosen one's configurations can join or it wants whole blocks, so that no weights come early.
+/// Another kernel that takes the region, where none of the chosen one's configurations can join or it wants whole
+/// blocks, so that no weights come early.
 void choose_other(const Region& region, Choice& choice) {
-  const auto seconds_of = [&](const Kernel& kernel, const Config& config) { return kernel.cost ? kernel.cost(region, config, limits_of(region.target())) : 0; };
+  const auto seconds_of = [&](const Kernel& kernel, const Config& config) {
+    return kernel.cost ? kernel.cost(region, config, limits_of(region.target())) : 0;
+  };
   const double seconds = seconds_of(*choice.kernel, choice.config);
   std::optional<Choice> other;
   double least = most_loss * seconds;
   for (const Candidate& candidate : explain_selection(region).candidates) {
     if (candidate.decline || !candidate.kernel->cost) continue;
     const std::optional<Joinable> best = best_of(*candidate.kernel, region);
-    if (!best || jit::wants_whole_blocks(candidate.kernel->programs(region, best->config).front()) || seconds_of(*candidate.kernel, best->config) > least)
+    if (!best || jit::wants_whole_blocks(candidate.kernel->programs(region, best->config).front()) ||
+        seconds_of(*candidate.kernel, best->config) > least)
       continue;
     other = Choice(*candidate.kernel, best->config);
     least = seconds_of(*candidate.kernel, best->config);

@@ -22,7 +22,9 @@ std::string_view layer_of(std::string_view scope) {
   return {};
 }
 
-std::string_view name_of(const Graph& graph, const Node& node) { return node.outputs.empty() ? std::string_view() : graph.value(node.outputs.front()).name; }
+std::string_view name_of(const Graph& graph, const Node& node) {
+  return node.outputs.empty() ? std::string_view() : graph.value(node.outputs.front()).name;
+}
 
 /// The super-kernel that a node is selected for; empty where it is not.
 std::string_view super_kernel_of(const Graph& graph, const Node& node, std::string_view select) {
@@ -58,16 +60,18 @@ bool fits_pattern(std::string_view text, std::string_view pattern) {
 
 void check(const SuperKernelSelection& selection) {
   const std::string& select = selection.select;
-  require(!select.empty() || selection.options.empty(), "super-kernel options: expected a super-kernel beside them, found '{}' alone", selection.options);
+  require(!select.empty() || selection.options.empty(),
+          "super-kernel options: expected a super-kernel beside them, found '{}' alone", selection.options);
   SuperKernelOptions::parse(selection.options);
   if (select.empty() || select == "none" || select == "decode" || select == "layer") return;
   const std::size_t colon = select.find(':');
-  require(colon != std::string::npos && colon > 0 && colon + 1 < select.size(), "super-kernel: expected decode, layer, none or NAME:PATTERN, found '{}'",
-          select);
+  require(colon != std::string::npos && colon > 0 && colon + 1 < select.size(),
+          "super-kernel: expected decode, layer, none or NAME:PATTERN, found '{}'", select);
 }
 
 bool fits_any(const Graph& graph, const SuperKernelSelection& selection) {
-  return std::ranges::any_of(graph.nodes(), [&](const Node& node) { return !super_kernel_of(graph, node, selection.select).empty(); });
+  return std::ranges::any_of(graph.nodes(),
+                             [&](const Node& node) { return !super_kernel_of(graph, node, selection.select).empty(); });
 }
 
 void mark_super_kernels(Graph& graph, const SuperKernelSelection& selection) {
@@ -77,12 +81,14 @@ void mark_super_kernels(Graph& graph, const SuperKernelSelection& selection) {
     for (std::size_t n = 0; n < graph.nodes().size(); ++n) graph.mark(n, Node::unmarked);
     return;
   }
-  require(fits_any(graph, selection) || graph.nodes().empty(), "super-kernel: expected '{}' to fit a node of graph '{}', found none among {}", selection.select,
-          graph.name, graph.nodes().size());
+  require(fits_any(graph, selection) || graph.nodes().empty(),
+          "super-kernel: expected '{}' to fit a node of graph '{}', found none among {}", selection.select, graph.name,
+          graph.nodes().size());
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
     const std::string name(super_kernel_of(graph, node, selection.select));
-    if (!name.empty() && node.super_kernel == Node::unmarked) graph.mark(n, graph.add_super_kernel(name, selection.options));
+    if (!name.empty() && node.super_kernel == Node::unmarked)
+      graph.mark(n, graph.add_super_kernel(name, selection.options));
   }
 }
 

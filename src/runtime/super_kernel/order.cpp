@@ -21,7 +21,8 @@ std::vector<std::uint32_t> depths(std::size_t tasks, std::span<const LaunchOrder
 
 }  // namespace
 
-std::vector<SuperChunk> super_order(std::span<const SuperTask> tasks, std::span<const LaunchOrder> follows, const SuperKernelOptions& options) {
+std::vector<SuperChunk> super_order(std::span<const SuperTask> tasks, std::span<const LaunchOrder> follows,
+                                    const SuperKernelOptions& options) {
   std::vector<SuperChunk> order;
   const bool in_turns = options.stream_fusion && !options.debug_sync_all;
   const std::vector<std::uint32_t> depth = in_turns ? depths(tasks.size(), follows) : std::vector<std::uint32_t>();
@@ -32,7 +33,9 @@ std::vector<SuperChunk> super_order(std::span<const SuperTask> tasks, std::span<
     // Tasks of one depth do not wait for each other. One whose items wait for each other is taken whole.
     end = begin + 1;
     const auto is_alone = [&](std::size_t at) { return tasks[list[at]].barriers > 0; };
-    while (in_turns && !is_alone(begin) && end < list.size() && depth[list[end]] == depth[list[begin]] && !is_alone(end)) ++end;
+    while (in_turns && !is_alone(begin) && end < list.size() && depth[list[end]] == depth[list[begin]] &&
+           !is_alone(end))
+      ++end;
     if (is_alone(begin)) {
       for (std::uint32_t item = 0; item < tasks[list[begin]].items; ++item) order.push_back({list[begin], item, 1});
       continue;
@@ -41,7 +44,8 @@ std::vector<SuperChunk> super_order(std::span<const SuperTask> tasks, std::span<
     for (std::uint32_t part = 0; part < parts; ++part)
       for (std::size_t at = begin; at < end; ++at) {
         const std::uint64_t items = tasks[list[at]].items;
-        const auto first = static_cast<std::uint32_t>(items * part / parts), last = static_cast<std::uint32_t>(items * (part + 1) / parts);
+        const auto first = static_cast<std::uint32_t>(items * part / parts),
+                   last = static_cast<std::uint32_t>(items * (part + 1) / parts);
         if (first < last) order.push_back({list[at], first, last - first});
       }
   }

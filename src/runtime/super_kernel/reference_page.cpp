@@ -9,13 +9,17 @@
 namespace cermet {
 std::string super_kernel_reference_markdown() {
   std::string text =
-      "# Super-kernels\n\nGenerated from `src/graph/super_kernel_options.cpp` and `src/runtime/super_kernel/reason.cpp`; "
-      "[guide/super-kernels.md](../guide/super-kernels.md) says how they are used.\n\n## Options\n\n`key=value:key=value`; each key at most once.\n\n"
+      "# Super-kernels\n\nGenerated from `src/graph/super_kernel_options.cpp` and "
+      "`src/runtime/super_kernel/reason.cpp`; "
+      "[guide/super-kernels.md](../guide/super-kernels.md) says how they are used.\n\n## "
+      "Options\n\n`key=value:key=value`; each key at most once.\n\n"
       "| key | values | default | meaning |\n|---|---|---|---|\n";
   for (const SuperKernelOptionInfo& info : super_kernel_options())
-    text += fmt::format("| `{}` | {} | {} | {} |\n", info.key, table_cell(info.values), info.standard, table_cell(info.summary));
+    text += fmt::format("| `{}` | {} | {} | {} |\n", info.key, table_cell(info.values), info.standard,
+                        table_cell(info.summary));
   text += "\n## Why a launch cannot join\n\n| reason | what it is | what to do |\n|---|---|---|\n";
-  for (const SuperReasonInfo& info : super_reasons()) text += fmt::format("| {} | {} | {} |\n", info.id, table_cell(info.sentence), table_cell(info.advice));
+  for (const SuperReasonInfo& info : super_reasons())
+    text += fmt::format("| {} | {} | {} |\n", info.id, table_cell(info.sentence), table_cell(info.advice));
   return text;
 }
 

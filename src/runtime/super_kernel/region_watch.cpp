@@ -75,16 +75,19 @@ class Watcher {
         try {
           if (entry->is_endless(Clock::now())) end(*entry);
         } catch (const std::exception& error) {
-          log().debug("super-kernel: its progress cannot be read: {}", error.what());  // the device is gone; who uses it is told
+          log().debug("super-kernel: its progress cannot be read: {}",
+                      error.what());  // the device is gone; who uses it is told
         }
       }
-      const auto pause = std::min<Clock::duration>(longest_pause, std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(least / 8)));
+      const auto pause = std::min<Clock::duration>(
+          longest_pause, std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(least / 8)));
       changed_.wait_for(lock, stop, pause, [] { return false; });
     }
   }
   /// Destructors would wait for the device.
   [[noreturn]] static void end(const RegionWatch::Entry& entry) {
-    log().error("{}; the process ends, because nothing else ends such a launch", endless_text(entry.region, entry.progress));
+    log().error("{}; the process ends, because nothing else ends such a launch",
+                endless_text(entry.region, entry.progress));
     std::fflush(nullptr);
     std::_Exit(1);
   }
@@ -111,14 +114,15 @@ std::string endless_text(const WatchedRegion& region, std::span<const std::uint3
   for (std::size_t b = 0; b < progress.size(); ++b) blocks_at[progress[b]].push_back(b);
   std::vector<std::string> parts;
   for (const auto& [begun, blocks] : blocks_at) {
-    const std::string who = blocks.size() > most_blocks_named ? fmt::format("{} blocks", blocks.size())
-                                                              : fmt::format("block{} {}", blocks.size() == 1 ? "" : "s", fmt::join(blocks, ", "));
+    const std::string who = blocks.size() > most_blocks_named
+                                ? fmt::format("{} blocks", blocks.size())
+                                : fmt::format("block{} {}", blocks.size() == 1 ? "" : "s", fmt::join(blocks, ", "));
     parts.push_back(who + (begun == 0                    ? " before the first launch"
                            : begun > region.names.size() ? " behind the last launch"
                                                          : " in " + region.names[begun - 1]));
   }
-  return fmt::format("super-kernel of {} launches: expected a block to begin another one within {:g} s, found none: {}", region.names.size(), region.patience,
-                     fmt::join(parts, "; "));
+  return fmt::format("super-kernel of {} launches: expected a block to begin another one within {:g} s, found none: {}",
+                     region.names.size(), region.patience, fmt::join(parts, "; "));
 }
 
 }  // namespace cermet

@@ -36,12 +36,14 @@ std::int64_t count(const Needs& needs) {
 
 class Scheduler {
  public:
-  Scheduler(const Plan& plan, std::size_t first, std::size_t end, const SuperKernelOptions& options, std::uint32_t blocks)
+  Scheduler(const Plan& plan, std::size_t first, std::size_t end, const SuperKernelOptions& options,
+            std::uint32_t blocks)
       : plan_(plan), first_(first), options_(options) {
     schedule_.width = blocks > 0 ? blocks : static_cast<std::uint32_t>(options.width);
     for (std::size_t l = first; l < end; ++l) {
       const Launch& launch = plan.launches()[l];
-      schedule_.tasks.push_back({.launch = static_cast<std::uint32_t>(l), .items = std::max(1u, launch.items), .barriers = launch.barriers});
+      schedule_.tasks.push_back(
+          {.launch = static_cast<std::uint32_t>(l), .items = std::max(1u, launch.items), .barriers = launch.barriers});
     }
   }
 
@@ -75,7 +77,8 @@ class Scheduler {
 
   /// From the nearest earlier task on, so that what the pairs with nearer ones imply is left out.
   void find_pairs() {
-    std::vector<std::set<std::uint32_t>> ended(schedule_.tasks.size());  // by task: others that have ended when all its items have
+    std::vector<std::set<std::uint32_t>> ended(
+        schedule_.tasks.size());  // by task: others that have ended when all its items have
     for (std::uint32_t after = 0; after < schedule_.tasks.size(); ++after) {
       std::set<std::uint32_t> known;  // that have ended before any item of `after` starts
       for (std::uint32_t before = after; before-- > 0;) {
@@ -91,7 +94,8 @@ class Scheduler {
 
   Pair between(std::uint32_t before, std::uint32_t after) {
     const std::int64_t items = task(before).items, readers = task(after).items;
-    if (!options_.early_start || items * readers == 1 || items > most_items || readers > most_items || task(before).barriers + task(after).barriers > 0)
+    if (!options_.early_start || items * readers == 1 || items > most_items || readers > most_items ||
+        task(before).barriers + task(after).barriers > 0)
       return whole(before, after);
     Pair pair{before, after, {}, {}, true, false};
     std::map<std::vector<std::int64_t>, std::uint32_t> known;
@@ -127,13 +131,15 @@ class Scheduler {
       if (pair.before == t)
         for (const Needs& needs : pair.sets) {
           for (const ItemRange& range : needs)
-            for (std::int64_t item = range.first; item < range.end; ++item) signature[static_cast<std::size_t>(item)].push_back(number);
+            for (std::int64_t item = range.first; item < range.end; ++item)
+              signature[static_cast<std::size_t>(item)].push_back(number);
           ++number;
         }
     if (number == 0) return;
     std::map<std::vector<std::uint32_t>, std::uint32_t> groups;
     std::vector<std::uint32_t> group_of;
-    for (auto& each : signature) group_of.push_back(groups.emplace(std::move(each), static_cast<std::uint32_t>(groups.size())).first->second);
+    for (auto& each : signature)
+      group_of.push_back(groups.emplace(std::move(each), static_cast<std::uint32_t>(groups.size())).first->second);
     if (too_many(t, group_of)) std::ranges::fill(group_of, 0u);
     const std::uint32_t most = *std::ranges::max_element(group_of) + 1;
     task(t).first_counter = schedule_.counters;
@@ -152,7 +158,8 @@ class Scheduler {
     return false;
   }
 
-  static std::size_t groups_in(const Needs& needs, const std::vector<std::uint32_t>& group_of, std::set<std::uint32_t>& groups) {
+  static std::size_t groups_in(const Needs& needs, const std::vector<std::uint32_t>& group_of,
+                               std::set<std::uint32_t>& groups) {
     for (const ItemRange& range : needs)
       for (std::int64_t item = range.first; item < range.end && groups.size() <= most_conditions; ++item)
         groups.insert(group_of[static_cast<std::size_t>(item)]);
@@ -167,7 +174,8 @@ class Scheduler {
       if (!needs.empty()) wanted[earlier.first_counter] = earlier.items;
     } else {
       for (const ItemRange& range : needs)
-        for (std::int64_t item = range.first; item < range.end; ++item) ++wanted[schedule_.counter_of(earlier, static_cast<std::uint32_t>(item))];
+        for (std::int64_t item = range.first; item < range.end; ++item)
+          ++wanted[schedule_.counter_of(earlier, static_cast<std::uint32_t>(item))];
     }
     std::vector<SuperCondition> list;
     for (const auto& [counter, at_least] : wanted) list.push_back({counter, at_least});
@@ -176,12 +184,15 @@ class Scheduler {
 
   void give_conditions(std::uint32_t t) {
     const auto position = [&] { return static_cast<std::uint32_t>(schedule_.conditions.size()); };
-    const auto add = [&](const std::vector<SuperCondition>& list) { schedule_.conditions.insert(schedule_.conditions.end(), list.begin(), list.end()); };
+    const auto add = [&](const std::vector<SuperCondition>& list) {
+      schedule_.conditions.insert(schedule_.conditions.end(), list.begin(), list.end());
+    };
     std::vector<const Pair*> finer;
     task(t).first_condition = position();
     for (const Pair& pair : pairs_) {
       if (pair.after != t) continue;
-      const bool same = pair.everything || (task(pair.before).counters == 1 && std::ranges::none_of(pair.sets, &Needs::empty));
+      const bool same =
+          pair.everything || (task(pair.before).counters == 1 && std::ranges::none_of(pair.sets, &Needs::empty));
       if (same) add(conditions_for(pair.before, {{0, task(pair.before).items}}));
       else finer.push_back(&pair);
     }
@@ -225,11 +236,13 @@ std::uint32_t SuperSchedule::counter_of(const SuperTask& task, std::uint32_t ite
 
 std::span<const SuperCondition> SuperSchedule::conditions_of(const SuperTask& task, std::uint32_t item) const {
   if (task.item_conditions == SuperTask::none || item >= task.items - task.idle) return {};
-  const std::uint32_t begin = item_conditions[task.item_conditions + item], end = item_conditions[task.item_conditions + item + 1];
+  const std::uint32_t begin = item_conditions[task.item_conditions + item],
+                      end = item_conditions[task.item_conditions + item + 1];
   return std::span(conditions).subspan(begin, end - begin);
 }
 
-SuperSchedule super_schedule(const Plan& plan, std::size_t first, std::size_t end, const SuperKernelOptions& options, std::uint32_t blocks) {
+SuperSchedule super_schedule(const Plan& plan, std::size_t first, std::size_t end, const SuperKernelOptions& options,
+                             std::uint32_t blocks) {
   CERMET_ASSERT(first <= end && end <= plan.launches().size());
   return Scheduler(plan, first, end, options, blocks).run();
 }

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <utility>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/executable_state.hpp"
 
 namespace cermet {
@@ -18,7 +18,8 @@ std::vector<SuperRegion> cut_at(std::vector<SuperRegion> regions, std::size_t en
 /// Puts something back where it was, when it goes.
 class Exchanged {
  public:
-  Exchanged(std::vector<SuperRegion>& regions, std::vector<SuperRegion> other) : regions_(regions), kept_(std::exchange(regions, std::move(other))) {}
+  Exchanged(std::vector<SuperRegion>& regions, std::vector<SuperRegion> other)
+      : regions_(regions), kept_(std::exchange(regions, std::move(other))) {}
   ~Exchanged() { regions_ = std::move(kept_); }
   Exchanged(const Exchanged&) = delete;
   Exchanged& operator=(const Exchanged&) = delete;
@@ -70,7 +71,8 @@ std::vector<OwnedTensor> Executable::step_results(std::size_t step) {
     std::vector<std::byte> memory;
     const TensorView from = downloaded(view, memory, state_->queue.stream);
     OwnedTensor& to = results.emplace_back(view.dtype, view.shape);
-    if (from.is_dense()) std::memcpy(to.view.data, from.data, static_cast<std::size_t>(dense_bytes(view.dtype, view.shape)));
+    if (from.is_dense())
+      std::memcpy(to.view.data, from.data, static_cast<std::size_t>(dense_bytes(view.dtype, view.shape)));
     else
       for (std::int64_t i = 0; i < from.elements(); ++i) store(to.view, i, load(from, i));
   }

@@ -11,7 +11,12 @@ namespace {
 class Simulator {
  public:
   Simulator(const SuperSchedule& schedule, const SuperSimulation& how)
-      : schedule_(schedule), how_(how), random_(how.seed), blocks_(std::max(1u, how.blocks)), counters_(schedule.counters), arrived_(schedule.tasks.size()) {
+      : schedule_(schedule),
+        how_(how),
+        random_(how.seed),
+        blocks_(std::max(1u, how.blocks)),
+        counters_(schedule.counters),
+        arrived_(schedule.tasks.size()) {
     for (std::size_t b = 0; b < blocks_.size(); ++b) blocks_[b].chunk = b;
     if (!how.dealt)
       for (Block& block : blocks_) block.chunk = schedule.order.size();
@@ -43,15 +48,20 @@ class Simulator {
   bool is_idle(const Block& block) const { return item(block) >= task(block).items - task(block).idle; }
 
   const SuperCondition* unmet(const Block& block) const {
-    for (const std::span<const SuperCondition> list : {schedule_.conditions_of(task(block)), schedule_.conditions_of(task(block), item(block))})
+    for (const std::span<const SuperCondition> list :
+         {schedule_.conditions_of(task(block)), schedule_.conditions_of(task(block), item(block))})
       for (const SuperCondition& condition : list)
         if (counters_[condition.counter] < condition.at_least) return &condition;
     return nullptr;
   }
 
-  bool has_chunk(const Block& block) const { return how_.dealt ? block.chunk < schedule_.order.size() : next_ < schedule_.order.size(); }
+  bool has_chunk(const Block& block) const {
+    return how_.dealt ? block.chunk < schedule_.order.size() : next_ < schedule_.order.size();
+  }
   /// Whether all have arrived where it waits.
-  bool may_pass(const Block& block) const { return block.barriers == 0 || arrived_[chunk(block).task] >= std::uint64_t{block.barriers} * task(block).items; }
+  bool may_pass(const Block& block) const {
+    return block.barriers == 0 || arrived_[chunk(block).task] >= std::uint64_t{block.barriers} * task(block).items;
+  }
 
   bool can_go_on(const Block& block) const {
     switch (block.phase) {
@@ -86,7 +96,8 @@ class Simulator {
 
   void end(Block& block) {
     if (how_.ends && !is_idle(block)) how_.ends(chunk(block).task, item(block));
-    if (const std::uint32_t counter = schedule_.counter_of(task(block), item(block)); counter != SuperTask::none) ++counters_[counter];
+    if (const std::uint32_t counter = schedule_.counter_of(task(block), item(block)); counter != SuperTask::none)
+      ++counters_[counter];
     block.phase = Phase::waiting;
     if (++block.at < chunk(block).count) return;
     block.phase = Phase::free;
@@ -98,9 +109,11 @@ class Simulator {
       if (block.phase == Phase::free) continue;
       const std::string who = fmt::format("task {} item {} waits for ", chunk(block).task, item(block));
       if (block.phase == Phase::running)
-        return fmt::format("{}barrier {} of {} items: found {}", who, block.barriers, task(block).items, arrived_[chunk(block).task]);
+        return fmt::format("{}barrier {} of {} items: found {}", who, block.barriers, task(block).items,
+                           arrived_[chunk(block).task]);
       const SuperCondition& condition = *unmet(block);
-      return fmt::format("{}counter {}: expected {}, found {}", who, condition.counter, condition.at_least, counters_[condition.counter]);
+      return fmt::format("{}counter {}: expected {}, found {}", who, condition.counter, condition.at_least,
+                         counters_[condition.counter]);
     }
     return {};
   }
@@ -116,6 +129,8 @@ class Simulator {
 
 }  // namespace
 
-std::optional<std::string> simulate(const SuperSchedule& schedule, const SuperSimulation& simulation) { return Simulator(schedule, simulation).run(); }
+std::optional<std::string> simulate(const SuperSchedule& schedule, const SuperSimulation& simulation) {
+  return Simulator(schedule, simulation).run();
+}
 
 }  // namespace cermet

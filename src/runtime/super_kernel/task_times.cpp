@@ -7,7 +7,8 @@
 namespace cermet {
 namespace {
 
-/// Times of a region that was launched as one, by block, then by launch, in nanoseconds of the GPU's clock. A block without items of a launch has none of it.
+/// Times of a region that was launched as one, by block, then by launch, in nanoseconds of the GPU's clock. A block
+/// without items of a launch has none of it.
 struct RegionTimes {
   const DeviceRegion& region;
   const SuperRegion& formed;
@@ -18,7 +19,8 @@ std::vector<RegionTimes> times_of(const CapturedRun& run, std::span<const SuperR
   std::vector<RegionTimes> list;
   for (const SuperRegion& each : formed)
     for (const auto& region : run.regions)
-      if (each.options.profile && region->first() == each.first_launch) list.push_back({*region, each, region->times(stream)});
+      if (each.options.profile && region->first() == each.first_launch)
+        list.push_back({*region, each, region->times(stream)});
   return list;
 }
 
@@ -40,8 +42,9 @@ std::vector<TaskTime> Executable::task_times() {
       const walk::Times& each = times.all[i];
       if (each.begin == 0) continue;
       const std::size_t launch = times.region.first() + i % times.region.count();
-      tasks.push_back({times.formed.name, launches[launch].step, static_cast<int>(i / times.region.count()), seconds(each.begin),
-                       seconds(std::max(each.begin, each.ready)), seconds(each.computed), seconds(each.announced)});
+      tasks.push_back({times.formed.name, launches[launch].step, static_cast<int>(i / times.region.count()),
+                       seconds(each.begin), seconds(std::max(each.begin, each.ready)), seconds(each.computed),
+                       seconds(each.announced)});
     }
   return tasks;
 }

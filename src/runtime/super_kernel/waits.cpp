@@ -30,7 +30,8 @@ class Waits {
  private:
   void add(std::set<std::size_t>& known, std::size_t before) const {
     known.insert(before);
-    if (const auto ended = ended_.find(before); ended != ended_.end()) known.insert(ended->second.begin(), ended->second.end());
+    if (const auto ended = ended_.find(before); ended != ended_.end())
+      known.insert(ended->second.begin(), ended->second.end());
   }
 
   /// By earlier block: what this one reads of it.
@@ -61,7 +62,9 @@ class Waits {
            overlap(later.results, earlier.operands) || overlap(later.operands, earlier.results);
   }
   bool overlap(std::span<const ValueId> some, std::span<const ValueId> others) const {
-    return std::ranges::any_of(some, [&](ValueId a) { return a && std::ranges::any_of(others, [&](ValueId b) { return b && overlap(a, b); }); });
+    return std::ranges::any_of(some, [&](ValueId a) {
+      return a && std::ranges::any_of(others, [&](ValueId b) { return b && overlap(a, b); });
+    });
   }
   bool overlap(ValueId some, ValueId other) const {
     const std::int32_t a = root(some), b = root(other);
@@ -71,7 +74,9 @@ class Waits {
   }
   std::int32_t root(ValueId id) const { return blocks_.memory.root[static_cast<std::size_t>(id.index)]; }
   std::int64_t offset(std::int32_t value) const { return blocks_.memory.offset[static_cast<std::size_t>(value)]; }
-  std::int64_t bytes(std::int32_t value) const { return dense_bytes(blocks_.graph.values()[static_cast<std::size_t>(value)].type, blocks_.maximum); }
+  std::int64_t bytes(std::int32_t value) const {
+    return dense_bytes(blocks_.graph.values()[static_cast<std::size_t>(value)].type, blocks_.maximum);
+  }
 
   const SuperBlocks& blocks_;
   std::size_t first_, last_;
@@ -81,6 +86,8 @@ class Waits {
 
 }  // namespace
 
-std::vector<SuperWait> waits_of(const SuperBlocks& blocks, std::size_t first, std::size_t last) { return Waits(blocks, first, last).run(); }
+std::vector<SuperWait> waits_of(const SuperBlocks& blocks, std::size_t first, std::size_t last) {
+  return Waits(blocks, first, last).run();
+}
 
 }  // namespace cermet

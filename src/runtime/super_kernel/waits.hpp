@@ -11,7 +11,8 @@ namespace cermet {
 /// A block of a super-kernel that waits for an earlier one of it.
 struct SuperWait {
   std::size_t block = 0, before = 0;
-  std::vector<ValueId> values = {};  ///< that the one reads and the other makes; none: it writes where the other reads or writes
+  std::vector<ValueId> values =
+      {};  ///< that the one reads and the other makes; none: it writes where the other reads or writes
 };
 
 /// What a compilation says of its blocks.

@@ -6,7 +6,7 @@
 #include "base/buffer.hpp"
 #include "device/stream.hpp"
 #include "format/element.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -64,7 +64,8 @@ std::vector<double> sampled_values(const TensorView& result, const DeviceQueue& 
   return values;
 }
 
-std::string disagreement(const Region& region, std::size_t result, const std::vector<double>& expected, const std::vector<double>& found) {
+std::string disagreement(const Region& region, std::size_t result, const std::vector<double>& expected,
+                         const std::vector<double>& found) {
   const DType dtype = region.result_type(result).dtype;
   const Allowed allowed(region);
   const bool is_real = dtypes::real.contains(dtype) || dtype == DType::f64;
@@ -75,7 +76,9 @@ std::string disagreement(const Region& region, std::size_t result, const std::ve
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const double want = expected[i], got = found[i];
     if (want == got || (std::isnan(want) && std::isnan(got))) continue;
-    const double bound = is_real ? unit_in_last_place(dtype, is_finite(want) ? want : 0) + 2 * allowed.depth * unit * largest : allowed.slack;
+    const double bound =
+        is_real ? unit_in_last_place(dtype, is_finite(want) ? want : 0) + 2 * allowed.depth * unit * largest
+                : allowed.slack;
     if (is_finite(want) && is_finite(got) && std::abs(want - got) <= bound) continue;
     return fmt::format("result {}, compared element {}: expected {}, found {}, bound {}", result, i, want, got, bound);
   }

@@ -9,17 +9,19 @@
 namespace cermet {
 namespace {
 
-/// Whether its launches run while those before them end: what such a launch takes depends on what it leaves of an SM to its neighbours, which replays of it
-/// alone do not show.
+/// Whether its launches run while those before them end: what such a launch takes depends on what it leaves of an SM to
+/// its neighbours, which replays of it alone do not show.
 bool overlaps_neighbours(const Region& region, const Choice& choice) {
-  return choice.kernel->programs && std::ranges::any_of(choice.kernel->programs(region, choice.config), &cuda::Program::alternates);
+  return choice.kernel->programs &&
+         std::ranges::any_of(choice.kernel->programs(region, choice.config), &cuda::Program::alternates);
 }
 
-/// Candidates, each once. On a GPU points that compile to the same programs are one candidate, because what a field says need not show: registers that no row
-/// fills, clusters for rows that fit a block.
+/// Candidates, each once. On a GPU points that compile to the same programs are one candidate, because what a field
+/// says need not show: registers that no row fills, clusters for rows that fit a block.
 class UnlikeCandidates {
  public:
-  UnlikeCandidates(const Region& region, int threads) : region_(region), threads_(threads), limits_(limits_of(region.target())) {}
+  UnlikeCandidates(const Region& region, int threads)
+      : region_(region), threads_(threads), limits_(limits_of(region.target())) {}
 
   void add(const Choice& choice, std::vector<int> places) {
     const std::size_t same = place_of(choice);
@@ -82,7 +84,8 @@ TuneCandidates tune_candidates(const Region& region, int threads) {
     if (candidate.decline || (forced(*selection.choice.kernel) && &kernel != selection.choice.kernel)) continue;
     const ConfigSpace space = space_of(kernel, region, threads);
     std::vector<int> sizes;
-    for (const ConfigField& field : space.fields()) sizes.push_back(static_cast<int>(std::max<std::size_t>(1, field.values.size())));
+    for (const ConfigField& field : space.fields())
+      sizes.push_back(static_cast<int>(std::max<std::size_t>(1, field.values.size())));
     all_sizes.emplace_back(&kernel, std::move(sizes));
     if (forced(kernel)) continue;
     unlike.add(kernel, {});

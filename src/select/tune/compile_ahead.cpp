@@ -42,7 +42,9 @@ void CompileAhead::leave(std::span<const cuda::Program> programs) {
     done_.insert(program);
     if (const auto found = std::ranges::find(queue_, program); found != queue_.end()) queue_.erase(found);
   }
-  changed_.wait(lock, [&] { return std::ranges::none_of(programs, [&](const cuda::Program& program) { return compiling_.contains(program); }); });
+  changed_.wait(lock, [&] {
+    return std::ranges::none_of(programs, [&](const cuda::Program& program) { return compiling_.contains(program); });
+  });
 }
 
 bool CompileAhead::is_done(std::span<const cuda::Program> programs) {

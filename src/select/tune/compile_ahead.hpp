@@ -16,7 +16,8 @@ namespace cermet {
 
 class CompileAhead {
  public:
-  /// `threads` at a time; 0: all cores but one. `architecture` is a Target's. Where there is no cache on disk nothing is compiled ahead.
+  /// `threads` at a time; 0: all cores but one. `architecture` is a Target's. Where there is no cache on disk nothing
+  /// is compiled ahead.
   explicit CompileAhead(std::string architecture, int threads = 0);
   ~CompileAhead();  ///< gives up what has not begun
   CompileAhead(const CompileAhead&) = delete;
@@ -24,7 +25,8 @@ class CompileAhead {
 
   /// Queues programs that were not queued before. One that does not compile is left to whoever asks for it.
   void want(std::span<const cuda::Program> programs);
-  /// Waits until none of these is being compiled, and takes those that have not begun out of the queue: the caller compiles them.
+  /// Waits until none of these is being compiled, and takes those that have not begun out of the queue: the caller
+  /// compiles them.
   void leave(std::span<const cuda::Program> programs);
 
   /// Whether anything is compiled ahead: there is a cache.

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "kernel/decline.hpp"
-#include "op/region_text.hpp"
+#include "op/schema/region_text.hpp"
 #include "select/select.hpp"
 
 namespace cermet {
@@ -43,7 +43,8 @@ double error_of(const std::vector<double>& ratios, double log_factor) {
 }
 
 CostFit fit_of(const std::string& kernel, const Ratios& ratios) {
-  const std::vector<double> all = ratios_of(ratios, std::nullopt), even = ratios_of(ratios, true), odd = ratios_of(ratios, false);
+  const std::vector<double> all = ratios_of(ratios, std::nullopt), even = ratios_of(ratios, true),
+                            odd = ratios_of(ratios, false);
   const double center = median(all);
   const double held_out = (error_of(even, median(odd)) + error_of(odd, median(even))) / 2;
   return {kernel, all.size(), ratios.size(), std::exp(center), error_of(all, 0), error_of(all, center), held_out};
@@ -52,7 +53,8 @@ CostFit fit_of(const std::string& kernel, const Ratios& ratios) {
 std::int64_t number_after(std::string_view text, std::size_t at) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
-  require(error == std::errc() && end == text.data() + text.size(), "tuned region: expected a number at the end of \"{}\"", text);
+  require(error == std::errc() && end == text.data() + text.size(),
+          "tuned region: expected a number at the end of \"{}\"", text);
   return value;
 }
 
@@ -73,7 +75,8 @@ Region region_of_tuning_text(std::string_view text, const Target* target) {
   }
   Region region = parse_region(text);
   for (const std::size_t operand : constants) {
-    require(operand < region.operands.size(), "tuned region: expected at most {} operands, found constant ${}", region.operands.size(), operand);
+    require(operand < region.operands.size(), "tuned region: expected at most {} operands, found constant ${}",
+            region.operands.size(), operand);
     for (std::size_t n = 0; n < region.nodes.size(); ++n)
       for (std::size_t i = 0; i < std::min<std::size_t>(region.nodes[n].inputs.size(), 64); ++i)
         if (region.operand_of(n, i) == operand) region.nodes[n].problem.constant_inputs |= std::uint64_t{1} << i;
@@ -90,7 +93,8 @@ std::vector<CostFit> fit_costs(std::span<const TuningEntry> entries, const Targe
       const Region region = region_of_tuning_text(entries[e].key.region, target);
       const Selection selection = explain_selection(region, {.tuned = false});
       const auto add = [&](const std::string& name, const std::string& config, double seconds) {
-        const auto found = std::ranges::find_if(selection.candidates, [&](const Candidate& c) { return c.kernel->name == name; });
+        const auto found =
+            std::ranges::find_if(selection.candidates, [&](const Candidate& c) { return c.kernel->name == name; });
         if (found == selection.candidates.end() || found->decline || !found->kernel->cost) return;
         Config own = parse_config(config), kept;
         for (const auto& [field, value] : own.fields())

@@ -3,7 +3,7 @@
 #include <functional>
 #include <set>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 #include "select/tuning_key.hpp"
 
 namespace cermet {
@@ -12,7 +12,8 @@ Region with_sizes(const Region& region, const SymbolValues& values) {
   Region result = region;
   for (RegionNode& node : result.nodes) {
     std::vector<std::optional<TensorType>> types;
-    for (const auto& type : node.problem.inputs) types.push_back(type ? std::optional(TensorType{type->dtype, to_dims(bind(type->dims, values))}) : type);
+    for (const auto& type : node.problem.inputs)
+      types.push_back(type ? std::optional(TensorType{type->dtype, to_dims(bind(type->dims, values))}) : type);
     Problem problem = make_problem(definition(node.problem), std::move(types), node.problem.attributes);
     problem.constant_inputs = node.problem.constant_inputs;
     problem.target = node.problem.target;

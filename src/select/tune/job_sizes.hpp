@@ -21,8 +21,8 @@ Region with_sizes(const Region& region, const SymbolValues& values);
 Region without_symbols(const Region& region);
 /// The symbol of its dimensions, where there is one and no other.
 std::optional<Symbol> only_symbol(const Region& region);
-/// Values of the symbols at which a choice for the region must not be slower than without tuning: the maxima; where there is one symbol also a quarter, a
-/// sixteenth, and the job's least.
+/// Values of the symbols at which a choice for the region must not be slower than without tuning: the maxima; where
+/// there is one symbol also a quarter, a sixteenth, and the job's least.
 std::vector<SymbolValues> sizes_of(const TuneJob& job);
 
 }  // namespace cermet

@@ -19,7 +19,9 @@ using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-double quantile(const std::vector<double>& sorted, double part) { return sorted[static_cast<std::size_t>(part * static_cast<double>(sorted.size() - 1))]; }
+double quantile(const std::vector<double>& sorted, double part) {
+  return sorted[static_cast<std::size_t>(part * static_cast<double>(sorted.size() - 1))];
+}
 
 Timing timing_of(std::vector<double> times) {
   std::ranges::sort(times);
@@ -31,15 +33,20 @@ std::int64_t last_cache_bytes() {
   return bytes > 0 ? bytes : std::int64_t{32} << 20;
 }
 
-/// Sets of operands that together exceed the last cache, so that none is there when it is used again; on a CPU up to as much as is drawn in a moment.
+/// Sets of operands that together exceed the last cache, so that none is there when it is used again; on a CPU up to as
+/// much as is drawn in a moment.
 std::int64_t sets_in_rotation(const DeviceQueue& queue, std::int64_t set_bytes) {
   constexpr std::int64_t most_host_bytes = std::int64_t{128} << 20;
-  const std::int64_t most_sets = queue.device ? 1024 : 4096;  // as many as `bench op --cold` has: fewer of small operands stay in caches and page tables
-  const std::int64_t wanted = queue.device ? 4 * queue.device->target()->l2_bytes : std::min(most_host_bytes, 2 * last_cache_bytes());
+  const std::int64_t most_sets =
+      queue.device ? 1024
+                   : 4096;  // as many as `bench op --cold` has: fewer of small operands stay in caches and page tables
+  const std::int64_t wanted =
+      queue.device ? 4 * queue.device->target()->l2_bytes : std::min(most_host_bytes, 2 * last_cache_bytes());
   return std::clamp<std::int64_t>(div_up(wanted, set_bytes) + 1, 1, most_sets);
 }
 
-/// How far apart in memory sets are that a CPU uses one after the other: neighbours it would have fetched ahead. All of them have their turn.
+/// How far apart in memory sets are that a CPU uses one after the other: neighbours it would have fetched ahead. All of
+/// them have their turn.
 std::int64_t step_between(std::int64_t sets) {
   std::int64_t step = std::max<std::int64_t>(1, sets * 5 / 8);
   while (std::gcd(step, sets) != 1) ++step;
@@ -49,7 +56,8 @@ std::int64_t step_between(std::int64_t sets) {
 std::string layouts_of(const Region& region, const Kernel& kernel) {
   std::string names;
   for (std::size_t i = 0; i < region.operands.size(); ++i) {
-    const WeightLayout* const layout = region.has(i) && region.is_constant(i) ? kernel.weight_layout(region, i) : nullptr;
+    const WeightLayout* const layout =
+        region.has(i) && region.is_constant(i) ? kernel.weight_layout(region, i) : nullptr;
     names += fmt::format("{};", layout ? layout->name : "");
   }
   return names;
@@ -73,7 +81,8 @@ struct Meter::Timer {
   std::int64_t next = 0, step;
 
   /// `first`: where in the rotation a CPU begins.
-  Timer(Ready& what, const DeviceQueue& queue, std::int64_t first = 0) : ready(what), step(step_between(what.sets.count())) {
+  Timer(Ready& what, const DeviceQueue& queue, std::int64_t first = 0)
+      : ready(what), step(step_between(what.sets.count())) {
     next = first * step % what.sets.count();
     const std::int64_t sets = ready.sets.count();
     constexpr double graph_seconds = 0.001;
@@ -91,7 +100,8 @@ struct Meter::Timer {
   }
 };
 
-Meter::Meter(const Region& region, const Region& sized, ThreadPool& pool, const DeviceQueue& queue, const MeterOptions& options)
+Meter::Meter(const Region& region, const Region& sized, ThreadPool& pool, const DeviceQueue& queue,
+             const MeterOptions& options)
     : region_(region), sized_(sized), pool_(pool), queue_(queue), options_(options) {}
 
 Meter::~Meter() = default;
@@ -175,7 +185,8 @@ PairedTiming Meter::compare(const Choice& first, const Choice& second, double se
   }
   std::ranges::sort(ratios);
   const double half_quartiles = (quantile(ratios, 0.75) - quantile(ratios, 0.25)) / 2;
-  // Of a normal distribution, half the distance of the quartiles is 0.67 deviations, and the median of n is off by 1.25 / sqrt(n) of them; twice that.
+  // Of a normal distribution, half the distance of the quartiles is 0.67 deviations, and the median of n is off by 1.25
+  // / sqrt(n) of them; twice that.
   const double noise = 2 * 1.25 * half_quartiles / 0.67 / std::sqrt(static_cast<double>(ratios.size()));
   return {timing_of(std::move(times_a)), timing_of(std::move(times_b)), ratios[ratios.size() / 2], noise};
 }

@@ -1,4 +1,5 @@
-// How long the candidates for a region take as they are deployed, and whether they compute what the choice without tuning computes.
+// How long the candidates for a region take as they are deployed, and whether they compute what the choice without
+// tuning computes.
 #pragma once
 
 #include <map>
@@ -32,19 +33,20 @@ struct MeterOptions {
   void (*between)() = [] {};  ///< called between launches; may throw
 };
 
-/// On a GPU, replays of a captured graph are timed, with operands in rotation past the L2; on a CPU launches on threads that stay on their cores, with
-/// operands in rotation past the last cache. Not to be used by two threads.
+/// On a GPU, replays of a captured graph are timed, with operands in rotation past the L2; on a CPU launches on threads
+/// that stay on their cores, with operands in rotation past the last cache. Not to be used by two threads.
 class Meter {
  public:
-  /// Kernels are bound to `region`, which may have symbols, and launched with the operands of `sized`, the same region with constant dimensions. Both, the pool
-  /// and the queue must outlive the object.
-  Meter(const Region& region, const Region& sized, ThreadPool& pool, const DeviceQueue& queue, const MeterOptions& options);
+  /// Kernels are bound to `region`, which may have symbols, and launched with the operands of `sized`, the same region
+  /// with constant dimensions. Both, the pool and the queue must outlive the object.
+  Meter(const Region& region, const Region& sized, ThreadPool& pool, const DeviceQueue& queue,
+        const MeterOptions& options);
   ~Meter();
 
   /// Runs a choice and keeps its results as what others must compute.
   void expect(const Choice& choice);
-  /// What is wrong with a choice's results, beside those: output, element, both values and the bound. Empty where all agree. Of large results a sample of
-  /// pieces is compared.
+  /// What is wrong with a choice's results, beside those: output, element, both values and the bound. Empty where all
+  /// agree. Of large results a sample of pieces is compared.
   std::string check(const Choice& choice);
   /// Times a choice; stops early where one launch takes more than `hopeless` seconds, unless that is 0.
   Timing time(const Choice& choice, double hopeless = 0);

@@ -14,9 +14,11 @@ constexpr unsigned char unwritten = 0xff;
 
 }  // namespace
 
-OperandSets::OperandSets(const Region& region, const Kernel& kernel, const DeviceQueue& queue, ThreadPool& pool, const OperandValues& values)
+OperandSets::OperandSets(const Region& region, const Kernel& kernel, const DeviceQueue& queue, ThreadPool& pool,
+                         const OperandValues& values)
     : region_(region), kernel_(kernel), queue_(queue), pool_(pool), values_(values) {
-  for (std::size_t i = 0; i < region.operands.size(); ++i) inputs_.push_back(region.has(i) ? place(region.operand_type(i), layout_of(i)) : Place{});
+  for (std::size_t i = 0; i < region.operands.size(); ++i)
+    inputs_.push_back(region.has(i) ? place(region.operand_type(i), layout_of(i)) : Place{});
   for (std::size_t o = 0; o < region.results.size(); ++o) {
     const auto shared = shared_operand(region, o);
     outputs_.push_back(shared ? inputs_[*shared] : place(region.result_type(o), nullptr));
@@ -37,13 +39,16 @@ void OperandSets::make(std::int64_t sets, std::int64_t most_drawn) {
   draw(drawn);
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     if (region_.has(i) && layout_of(i)) pack(i, drawn);
-  for (std::int64_t done = drawn; done < sets; done *= 2) copy(base_ + done * set_bytes(), base_, std::min(done, sets - done) * set_bytes());
+  for (std::int64_t done = drawn; done < sets; done *= 2)
+    copy(base_ + done * set_bytes(), base_, std::min(done, sets - done) * set_bytes());
   if (queue_.device) queue_.stream->synchronize();
   views_.resize(static_cast<std::size_t>(sets));
   for (std::int64_t s = 0; s < sets; ++s) {
     Views& views = views_[static_cast<std::size_t>(s)];
-    for (std::size_t i = 0; i < inputs_.size(); ++i) views.inputs.push_back(region_.has(i) ? view(s, inputs_[i], region_.operand_type(i)) : TensorView());
-    for (std::size_t o = 0; o < outputs_.size(); ++o) views.outputs.push_back(view(s, outputs_[o], region_.result_type(o)));
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      views.inputs.push_back(region_.has(i) ? view(s, inputs_[i], region_.operand_type(i)) : TensorView());
+    for (std::size_t o = 0; o < outputs_.size(); ++o)
+      views.outputs.push_back(view(s, outputs_[o], region_.result_type(o)));
   }
 }
 
@@ -52,12 +57,15 @@ void OperandSets::reset_first() {
   for (std::size_t o = 0; o < outputs_.size(); ++o) {
     if (shared_operand(region_, o)) shares = true;
     else if (queue_.device) queue_.stream->fill(at(0, outputs_[o]), unwritten, outputs_[o].bytes);
-    else if (outputs_[o].bytes > 0) std::memset(at(0, outputs_[o]), unwritten, static_cast<std::size_t>(outputs_[o].bytes));
+    else if (outputs_[o].bytes > 0)
+      std::memset(at(0, outputs_[o]), unwritten, static_cast<std::size_t>(outputs_[o].bytes));
   }
   if (shares) draw(1);
 }
 
-const WeightLayout* OperandSets::layout_of(std::size_t i) const { return region_.is_constant(i) ? kernel_.weight_layout(region_, i) : nullptr; }
+const WeightLayout* OperandSets::layout_of(std::size_t i) const {
+  return region_.is_constant(i) ? kernel_.weight_layout(region_, i) : nullptr;
+}
 
 OperandSets::Place OperandSets::place(const TensorType& type, const WeightLayout* layout) {
   const Place place{set_bytes_, layout ? packed_bytes(*layout, type) : type.bytes().constant()};
@@ -65,7 +73,9 @@ OperandSets::Place OperandSets::place(const TensorType& type, const WeightLayout
   return place;
 }
 
-TensorView OperandSets::view(std::int64_t set, const Place& place, const TensorType& type) const { return {at(set, place), type.dtype, bind(type.dims, {})}; }
+TensorView OperandSets::view(std::int64_t set, const Place& place, const TensorType& type) const {
+  return {at(set, place), type.dtype, bind(type.dims, {})};
+}
 
 void OperandSets::copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
   if (queue_.device) queue_.stream->copy(to, from, bytes);
@@ -78,7 +88,8 @@ void OperandSets::draw(std::int64_t sets) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (!region_.has(i) || layout_of(i)) continue;
     const BenchFill values = bench_fill(region_, i, values_);
-    const std::int64_t size = static_cast<std::int64_t>(size_of(region_.operand_type(i).dtype)), count = inputs_[i].bytes / size;
+    const std::int64_t size = static_cast<std::int64_t>(size_of(region_.operand_type(i).dtype)),
+                       count = inputs_[i].bytes / size;
     if (!queue_.device) {
       for (std::int64_t set = 0; set < sets; ++set) values.write(at(set, inputs_[i]), 0, count, set, pool_);
       continue;

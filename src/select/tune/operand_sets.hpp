@@ -13,13 +13,15 @@ namespace cermet {
 
 class OperandSets {
  public:
-  /// Of a region with constant dimensions; constants lie as the kernel wants them. On a device where the queue has one, else in host memory. `region`, `pool`
-  /// and the queue must outlive it.
-  OperandSets(const Region& region, const Kernel& kernel, const DeviceQueue& queue, ThreadPool& pool, const OperandValues& values);
+  /// Of a region with constant dimensions; constants lie as the kernel wants them. On a device where the queue has one,
+  /// else in host memory. `region`, `pool` and the queue must outlive it.
+  OperandSets(const Region& region, const Kernel& kernel, const DeviceQueue& queue, ThreadPool& pool,
+              const OperandValues& values);
 
   std::int64_t set_bytes() const;
   std::int64_t count() const { return static_cast<std::int64_t>(views_.size()); }
-  /// Makes `sets` of them. Values are drawn for the first ones, `most_drawn` bytes or one set, and copied for the others.
+  /// Makes `sets` of them. Values are drawn for the first ones, `most_drawn` bytes or one set, and copied for the
+  /// others.
   void make(std::int64_t sets, std::int64_t most_drawn = std::int64_t{1} << 30);
   /// Draws set 0 again, where results lie in the memory of operands, and fills its other results with NaN or -1.
   void reset_first();

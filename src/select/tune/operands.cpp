@@ -6,9 +6,9 @@
 
 #include "base/text.hpp"
 #include "format/element.hpp"
-#include "op/case_data.hpp"
 #include "op/kv_cache.hpp"
-#include "op/operator.hpp"
+#include "op/schema/case_data.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -21,16 +21,20 @@ std::int64_t cache_tokens(const Problem& p, std::size_t cache) {
 /// Values of an operand that holds indices.
 struct IndexRule {
   std::string_view op, operand;
-  /// Over [0, bound), mostly without repetition; evenly from 0 to bound; pages of a cache with `bound` of them; contexts of up to `bound` tokens.
+  /// Over [0, bound), mostly without repetition; evenly from 0 to bound; pages of a cache with `bound` of them;
+  /// contexts of up to `bound` tokens.
   enum Kind { scattered, ramp, pages, contexts } kind;
   std::int64_t (*bound)(const Problem& problem);
 };
 
-std::int64_t context_capacity(const Problem& p) { return p.size(3, 1) * p.size(1, KvCacheAxes(p.attributes.text("layout")).block); }
+std::int64_t context_capacity(const Problem& p) {
+  return p.size(3, 1) * p.size(1, KvCacheAxes(p.attributes.text("layout")).block);
+}
 
 constexpr IndexRule index_rules[] = {
     {"embedding", "ids", IndexRule::scattered, [](const Problem& p) { return p.size(1, 0); }},
-    {"gather", "indices", IndexRule::scattered, [](const Problem& p) { return p.size(0, static_cast<int>(p.attributes.integer("axis"))); }},
+    {"gather", "indices", IndexRule::scattered,
+     [](const Problem& p) { return p.size(0, static_cast<int>(p.attributes.integer("axis"))); }},
     {"rope", "positions", IndexRule::scattered, [](const Problem& p) { return p.size(2, 0); }},
     {"grouped_linear", "offsets", IndexRule::ramp, [](const Problem& p) { return p.size(0, 0); }},
     {"kv_cache_write", "slots", IndexRule::scattered, [](const Problem& p) { return cache_tokens(p, 2); }},
@@ -39,15 +43,18 @@ constexpr IndexRule index_rules[] = {
     {"incre_flash_attention", "block_tables", IndexRule::pages, [](const Problem& p) { return p.size(1, 0); }},
     {"incre_flash_attention", "context_lens", IndexRule::contexts, context_capacity},
     {"incre_flash_attention", "query_starts", IndexRule::ramp, [](const Problem& p) { return p.size(0, 0); }},
-    {"moe_permute", "ids", IndexRule::scattered, [](const Problem& p) { return p.attributes.integer("first") + p.attributes.integer("experts"); }},
+    {"moe_permute", "ids", IndexRule::scattered,
+     [](const Problem& p) { return p.attributes.integer("first") + p.attributes.integer("experts"); }},
     {"moe_unpermute", "row_of", IndexRule::scattered, [](const Problem& p) { return p.size(0, 0); }},
 };
 
-/// Length of sequence i: fractions of the capacity that are spread evenly over (0, 1] and in no order (multiples of the golden ratio).
+/// Length of sequence i: fractions of the capacity that are spread evenly over (0, 1] and in no order (multiples of the
+/// golden ratio).
 std::int64_t uneven_length(std::int64_t capacity, std::int64_t i) {
   constexpr double golden = 0.6180339887498949;
   const double fraction = static_cast<double>(i + 1) * golden;
-  return std::min(capacity, 1 + static_cast<std::int64_t>((fraction - std::floor(fraction)) * static_cast<double>(capacity)));
+  return std::min(capacity,
+                  1 + static_cast<std::int64_t>((fraction - std::floor(fraction)) * static_cast<double>(capacity)));
 }
 
 std::int64_t index_value(const IndexRule& rule, std::int64_t bound, std::int64_t i, std::int64_t count, Paging paging) {
@@ -64,7 +71,8 @@ std::int64_t index_value(const IndexRule& rule, std::int64_t bound, std::int64_t
 
 void fill_indices(const TensorView& view, const IndexRule& rule, std::int64_t bound, Paging paging) {
   const std::int64_t count = view.elements();
-  for (std::int64_t i = 0; i < count; ++i) format::store_element(view.data, view.dtype, i, static_cast<double>(index_value(rule, bound, i, count, paging)));
+  for (std::int64_t i = 0; i < count; ++i)
+    format::store_element(view.data, view.dtype, i, static_cast<double>(index_value(rule, bound, i, count, paging)));
 }
 
 /// The finalizer of SplitMix64: every bit of the result depends on every bit of x.
@@ -75,7 +83,8 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// How the operator's own cases fill the operand, in the first of them that gives it: a legal range of values whatever the shape.
+/// How the operator's own cases fill the operand, in the first of them that gives it: a legal range of values whatever
+/// the shape.
 Fill fill_of(const OpDefinition& op, std::size_t operand) {
   for (const Case& c : op.cases())
     if (operand < c.inputs.size() && c.inputs[operand]) return c.inputs[operand]->fill;
@@ -91,7 +100,8 @@ Paging parse_paging(std::string_view text) {
   fail(Status::invalid_argument, "--paging: expected contiguous, scattered or uneven, found {}", quote(text));
 }
 
-BenchFill::BenchFill(const Problem& problem, std::size_t i, const OperandValues& values) : key_(mixed(values.seed ^ mixed(i))), period_(values.period) {
+BenchFill::BenchFill(const Problem& problem, std::size_t i, const OperandValues& values)
+    : key_(mixed(values.seed ^ mixed(i))), period_(values.period) {
   const DType dtype = problem.input(i).dtype;
   const std::string_view name = definition(problem).inputs[std::min(i, definition(problem).inputs.size() - 1)].name;
   for (const IndexRule& rule : index_rules) {
@@ -105,7 +115,8 @@ BenchFill::BenchFill(const Problem& problem, std::size_t i, const OperandValues&
   drawn_ = fill.kind != Fill::Kind::values;
   table_ = OwnedTensor(dtype, {drawn_ ? table_values : static_cast<std::int64_t>(fill.values.size())});
   std::mt19937_64 random(key_);
-  for (std::int64_t e = 0; e < table_.view.elements(); ++e) format::store_element(table_.view.data, dtype, e, draw(fill, e, random));
+  for (std::int64_t e = 0; e < table_.view.elements(); ++e)
+    format::store_element(table_.view.data, dtype, e, draw(fill, e, random));
 }
 
 void BenchFill::write(std::byte* to, std::int64_t first, std::int64_t count, std::int64_t set, ThreadPool& pool) const {
@@ -118,7 +129,8 @@ void BenchFill::write(std::byte* to, std::int64_t first, std::int64_t count, std
 }
 
 template <class Word>
-void BenchFill::write_as(std::byte* to, std::int64_t first, std::int64_t count, std::int64_t set, ThreadPool& pool) const {
+void BenchFill::write_as(std::byte* to, std::int64_t first, std::int64_t count, std::int64_t set,
+                         ThreadPool& pool) const {
   constexpr std::int64_t grain = 1 << 14;
   const Word* const table = table_.view.as<const Word>();
   Word* const words = reinterpret_cast<Word*>(to);
@@ -128,14 +140,16 @@ void BenchFill::write_as(std::byte* to, std::int64_t first, std::int64_t count, 
     for (std::int64_t e = begin; e < end; ++e) {
       const std::int64_t at = drawn_ && period_ > 0 ? (first + e) % period_ : first + e;
       // Four elements share 64 random bits.
-      words[e] = table[drawn_ ? mixed(key ^ static_cast<std::uint64_t>(at >> 2)) >> (16 * (at & 3)) & (table_values - 1) : at % entries];
+      words[e] = table[drawn_ ? mixed(key ^ static_cast<std::uint64_t>(at >> 2)) >> (16 * (at & 3)) & (table_values - 1)
+                              : at % entries];
     }
   });
 }
 
 BenchFill bench_fill(const Region& region, std::size_t operand, OperandValues values) {
   const RegionPlace& place = region.operands[operand];
-  values.seed += std::uint64_t{0x9e3779b97f4a7c15u} * static_cast<std::uint64_t>(place.node);  // nodes read different values
+  values.seed +=
+      std::uint64_t{0x9e3779b97f4a7c15u} * static_cast<std::uint64_t>(place.node);  // nodes read different values
   return {region.nodes[static_cast<std::size_t>(place.node)].problem, static_cast<std::size_t>(place.index), values};
 }
 

@@ -6,12 +6,12 @@
 
 #include "base/buffer.hpp"
 #include "base/thread_pool.hpp"
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet {
 
-/// How a paged cache lies in memory: pages in the order of the tokens, or anywhere; with `uneven`, anywhere and sequences of different lengths, from
-/// few tokens to all that their pages hold.
+/// How a paged cache lies in memory: pages in the order of the tokens, or anywhere; with `uneven`, anywhere and
+/// sequences of different lengths, from few tokens to all that their pages hold.
 enum class Paging : std::uint8_t { contiguous, scattered, uneven };
 /// Throws Error for another word.
 Paging parse_paging(std::string_view text);
@@ -22,9 +22,10 @@ struct OperandValues {
   std::int64_t period = 0;  ///< elements after which values are repeated, alike in all sets; 0: never
 };
 
-/// Values of operand i of a problem with constant dimensions. Indices are legal ones; every other element is drawn on its own from a table of 65,536 values
-/// with the distribution of the operator's cases, because values that repeat cost a GPU less power and raise its clock. The same seed, operand and set
-/// give the same bytes, whatever the number of threads.
+/// Values of operand i of a problem with constant dimensions. Indices are legal ones; every other element is drawn on
+/// its own from a table of 65,536 values with the distribution of the operator's cases, because values that repeat cost
+/// a GPU less power and raise its clock. The same seed, operand and set give the same bytes, whatever the number of
+/// threads.
 class BenchFill {
  public:
   BenchFill(const Problem& problem, std::size_t i, const OperandValues& values);

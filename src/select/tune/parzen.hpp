@@ -1,4 +1,5 @@
-// Densities over candidates, field by field: what a tree-structured Parzen estimator compares. The fields of a kernel count among its own candidates only.
+// Densities over candidates, field by field: what a tree-structured Parzen estimator compares. The fields of a kernel
+// count among its own candidates only.
 #pragma once
 
 #include <cstddef>

@@ -14,10 +14,11 @@ namespace cermet {
 namespace {
 
 constexpr std::size_t startup_candidates = 8;
-constexpr double advance = 0.9;                 ///< times the least so far: what is faster than that has a neighbour tried at once
+constexpr double advance = 0.9;  ///< times the least so far: what is faster than that has a neighbour tried at once
 constexpr std::size_t improved_candidates = 2;  ///< whose neighbours are tried
-constexpr int estimated_every = 3;              ///< one proposal of so many is the estimator's, the others are neighbours
-constexpr int explored_every = 6;               ///< one proposal of so many is drawn from all that are left, because models and estimates may both be wrong
+constexpr int estimated_every = 3;  ///< one proposal of so many is the estimator's, the others are neighbours
+constexpr int explored_every =
+    6;  ///< one proposal of so many is drawn from all that are left, because models and estimates may both be wrong
 
 bool is_modelled(const TuneCandidate& candidate) { return candidate.modelled > 0; }
 
@@ -32,11 +33,13 @@ std::vector<std::size_t> by_cost(const std::vector<TuneCandidate>& list) {
   return order;
 }
 
-/// The same with the first of each kernel and modelled time before the others: models do not see every field, and alike candidates teach little.
+/// The same with the first of each kernel and modelled time before the others: models do not see every field, and alike
+/// candidates teach little.
 std::vector<std::size_t> unlike_first(const std::vector<TuneCandidate>& list, const std::vector<std::size_t>& order) {
   std::vector<std::size_t> first, rest;
   std::set<std::pair<const Kernel*, double>> seen;
-  for (const std::size_t i : order) (seen.emplace(list[i].choice.kernel, list[i].modelled).second ? first : rest).push_back(i);
+  for (const std::size_t i : order)
+    (seen.emplace(list[i].choice.kernel, list[i].modelled).second ? first : rest).push_back(i);
   first.insert(first.end(), rest.begin(), rest.end());
   return first;
 }
@@ -66,14 +69,21 @@ SearchKind parse_search(std::string_view text) {
   fail(Status::invalid_argument, "--search: expected bayes, random or exhaustive, found {}", quote(text));
 }
 
-std::string_view name_of(SearchKind kind) { return kind == SearchKind::bayes ? "bayes" : kind == SearchKind::random ? "random" : "exhaustive"; }
+std::string_view name_of(SearchKind kind) {
+  return kind == SearchKind::bayes ? "bayes" : kind == SearchKind::random ? "random" : "exhaustive";
+}
 
 TuneSearch::TuneSearch(const TuneCandidates& candidates, SearchKind kind, std::uint64_t seed)
-    : candidates_(candidates), kind_(kind), random_(seed), given_(candidates.list.size()), left_(candidates.list.size()) {
+    : candidates_(candidates),
+      kind_(kind),
+      random_(seed),
+      given_(candidates.list.size()),
+      left_(candidates.list.size()) {
   const std::vector<TuneCandidate>& list = candidates.list;
   const std::vector<std::size_t> costs = by_cost(list);
   cost_places_.resize(list.size());
-  for (std::size_t place = 0; place < costs.size(); ++place) cost_places_[costs[place]] = static_cast<int>(place * ParzenFields::cost_buckets / costs.size());
+  for (std::size_t place = 0; place < costs.size(); ++place)
+    cost_places_[costs[place]] = static_cast<int>(place * ParzenFields::cost_buckets / costs.size());
   order_ = kind == SearchKind::bayes ? unlike_first(list, costs) : costs;
   if (kind == SearchKind::random) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
@@ -123,7 +133,8 @@ std::size_t TuneSearch::propose() {
   return order_[next_];
 }
 
-/// The neighbour of the fastest, or of the second, that differs in one field alone: by modelled time, then by how far the field's value is.
+/// The neighbour of the fastest, or of the second, that differs in one field alone: by modelled time, then by how far
+/// the field's value is.
 std::optional<std::size_t> TuneSearch::propose_near_best() const {
   std::vector<Told> sorted = told_;
   std::ranges::stable_sort(sorted, {}, &Told::seconds);
@@ -133,7 +144,8 @@ std::optional<std::size_t> TuneSearch::propose_near_best() const {
     std::optional<std::size_t> nearest;
     std::pair<double, int> least;
     for (std::size_t c = 0; c < list.size(); ++c) {
-      const int steps = given_[c] || list[c].choice.kernel != best.choice.kernel ? 0 : steps_between(list[c].places, best.places);
+      const int steps =
+          given_[c] || list[c].choice.kernel != best.choice.kernel ? 0 : steps_between(list[c].places, best.places);
       if (steps == 0) continue;
       const std::pair<double, int> rank(list[c].modelled, steps);
       if (!nearest || rank < least) nearest = c, least = rank;
@@ -148,8 +160,10 @@ std::size_t TuneSearch::propose_by_estimate() {
   std::ranges::stable_sort(sorted, {}, &Told::seconds);
   const auto good = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(sorted.size()))));
   ParzenFields likely(candidates_, cost_places_), others(candidates_, cost_places_);
-  for (std::size_t i = 0; i < sorted.size(); ++i) (i < good && std::isfinite(sorted[i].seconds) ? likely : others).add(sorted[i].candidate);
-  for (const std::size_t candidate : pending_) others.add(candidate);  // so that candidates that are proposed together differ
+  for (std::size_t i = 0; i < sorted.size(); ++i)
+    (i < good && std::isfinite(sorted[i].seconds) ? likely : others).add(sorted[i].candidate);
+  for (const std::size_t candidate : pending_)
+    others.add(candidate);  // so that candidates that are proposed together differ
   std::optional<std::size_t> best;
   double most = 0;
   for (std::size_t i = 0; i < given_.size(); ++i) {

@@ -16,9 +16,10 @@ enum class SearchKind : std::uint8_t { bayes, random, exhaustive };
 SearchKind parse_search(std::string_view text);
 std::string_view name_of(SearchKind kind);
 
-/// exhaustive: all in the order of modelled times. random: in an order that follows from the seed. bayes: a tree-structured Parzen estimator (Bergstra and
-/// others, 2011), whose first candidates are the cheapest by the models, one for each modelled time,
-/// and a neighbour of what is much faster than all before; candidate 0, the choice without tuning, is always first.
+/// exhaustive: all in the order of modelled times. random: in an order that follows from the seed. bayes: a
+/// tree-structured Parzen estimator (Bergstra and others, 2011), whose first candidates are the cheapest by the models,
+/// one for each modelled time, and a neighbour of what is much faster than all before; candidate 0, the choice without
+/// tuning, is always first.
 class TuneSearch {
  public:
   TuneSearch(const TuneCandidates& candidates, SearchKind kind, std::uint64_t seed);

@@ -44,7 +44,8 @@ class TunerRun {
 
   bool is_over() {
     if (options_.stop()) report_.end = TuneReport::End::stopped;
-    else if (spent() > limit() || (options_.most > 0 && std::ssize(report_.tried) >= options_.most)) report_.end = TuneReport::End::budget;
+    else if (spent() > limit() || (options_.most > 0 && std::ssize(report_.tried) >= options_.most))
+      report_.end = TuneReport::End::budget;
     else return false;
     return true;
   }
@@ -59,7 +60,8 @@ class TunerRun {
     }
   }
 
-  /// Compiles a candidate, and with it, or meanwhile, those that would be proposed next if nothing faster were found. False where the budget leaves no time.
+  /// Compiles a candidate, and with it, or meanwhile, those that would be proposed next if nothing faster were found.
+  /// False where the budget leaves no time.
   bool make_ready(std::size_t candidate) {
     if (!bench_.prepare) return true;
     const bool is_new = asked_for_.insert(candidate).second;
@@ -93,7 +95,8 @@ class TunerRun {
     } catch (const Error& error) {
       if (error.status() == Status::cancelled) throw;
     }
-    report_.prepare_seconds = std::max(report_.prepare_seconds, std::chrono::duration<double>(Clock::now() - begin).count());
+    report_.prepare_seconds =
+        std::max(report_.prepare_seconds, std::chrono::duration<double>(Clock::now() - begin).count());
   }
 
   void try_one(std::size_t candidate) {
@@ -129,7 +132,8 @@ class TunerRun {
     std::ranges::stable_sort(measured_, {}, [&](const Measured& m) { return report_.tried[m.tried].timing.median; });
     const Timing fastest = tried(0).timing;
     const double tie = fastest.median + std::max(fastest.spread, least_gain * fastest.median);
-    const auto end = std::ranges::find_if(measured_, [&](const Measured& m) { return report_.tried[m.tried].timing.median > tie; });
+    const auto end =
+        std::ranges::find_if(measured_, [&](const Measured& m) { return report_.tried[m.tried].timing.median > tie; });
     std::sort(measured_.begin(), end, [](const Measured& a, const Measured& b) { return a.candidate < b.candidate; });
   }
 
@@ -150,7 +154,8 @@ class TunerRun {
     }
   }
 
-  /// Whether the second is faster in two comparisons, because what else a machine does may last for one; the comparison that says less for it.
+  /// Whether the second is faster in two comparisons, because what else a machine does may last for one; the comparison
+  /// that says less for it.
   std::pair<PairedTiming, bool> compare_twice(const Choice& first, const Choice& second) const {
     const auto shows = [](const PairedTiming& pair) { return pair.ratio <= 1 - std::max(least_gain, pair.noise); };
     const PairedTiming pair = bench_.compare(first, second);
@@ -197,7 +202,8 @@ TuningEntry entry_of(const TuneReport& report, TuningKey key) {
                     .rivals = {}};
   for (const TriedCandidate& tried : report.tried)
     if (tried.state == TriedCandidate::State::measured && tried.choice != report.choice)
-      entry.rivals.push_back({tried.choice.kernel->name, tried.choice.config.to_string(), tried.timing.median, tried.timing.spread});
+      entry.rivals.push_back(
+          {tried.choice.kernel->name, tried.choice.config.to_string(), tried.timing.median, tried.timing.spread});
   std::ranges::stable_sort(entry.rivals, {}, &TunedRival::seconds);
   return entry;
 }

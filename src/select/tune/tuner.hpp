@@ -1,4 +1,5 @@
-// Looks for the fastest way to compute a region: proposes candidates, checks what they compute, measures them one at a time.
+// Looks for the fastest way to compute a region: proposes candidates, checks what they compute, measures them one at a
+// time.
 #pragma once
 
 #include <functional>
@@ -38,12 +39,14 @@ struct TriedCandidate {
 struct TuneOptions {
   SearchKind search = SearchKind::bayes;
   std::uint64_t seed = 0;
-  double seconds = 10;                                ///< budget; the candidate that is being measured when it ends is finished
-  std::int64_t most = 0;                              ///< candidates; 0: as many as the budget allows
-  std::size_t at_once = 4;                            ///< compiled in parallel, of those that are likely to be proposed next
-  double prepare_seconds = 0;                         ///< what compiling so many is expected to take; where less is left of the budget it is not begun
+  double seconds = 10;      ///< budget; the candidate that is being measured when it ends is finished
+  std::int64_t most = 0;    ///< candidates; 0: as many as the budget allows
+  std::size_t at_once = 4;  ///< compiled in parallel, of those that are likely to be proposed next
+  double prepare_seconds =
+      0;  ///< what compiling so many is expected to take; where less is left of the budget it is not begun
   std::function<bool()> stop = [] { return false; };  ///< asked between candidates
-  std::function<void(std::size_t tried, std::size_t all, double best)> on_progress = [](std::size_t, std::size_t, double) {};
+  std::function<void(std::size_t tried, std::size_t all, double best)> on_progress = [](std::size_t, std::size_t,
+                                                                                        double) {};
 };
 
 struct TuneReport {
@@ -51,17 +54,20 @@ struct TuneReport {
   std::vector<TriedCandidate> tried;  ///< in the order in which they were measured; the choice without tuning first
   std::size_t candidates = 0;         ///< all that there are
   Choice choice;                      ///< what is fastest
-  Timing timing;                      ///< of it, in turn with the other where they were compared; its spread is then no less than the noise of that
-  /// What the choice without tuning took, measured in turn with the choice, as a multiple of the choice's time; 1 where they are the same.
+  Timing timing;  ///< of it, in turn with the other where they were compared; its spread is then no less than the noise
+                  ///< of that
+  /// What the choice without tuning took, measured in turn with the choice, as a multiple of the choice's time; 1 where
+  /// they are the same.
   double gain = 1;
   End end = End::exhausted;
   double seconds = 0;          ///< that tuning took
   double prepare_seconds = 0;  ///< the longest that it waited for candidates to compile
 };
 
-/// Where the choice without tuning cannot run, throws its error. A candidate that fails, or computes something else, is left out and reported. Of candidates
-/// whose times differ by less than noise, the choice without tuning is preferred, then the first in the order of the space. What is fastest is measured once
-/// more in turn with the choice without tuning, which stays unless it is slower beyond noise.
+/// Where the choice without tuning cannot run, throws its error. A candidate that fails, or computes something else, is
+/// left out and reported. Of candidates whose times differ by less than noise, the choice without tuning is preferred,
+/// then the first in the order of the space. What is fastest is measured once more in turn with the choice without
+/// tuning, which stays unless it is slower beyond noise.
 TuneReport tune(const TuneCandidates& candidates, const TuneBench& bench, const TuneOptions& options);
 
 /// What a database stores for a report.

@@ -23,8 +23,10 @@ int main(void) {
   args.x = cermet_tensor("f32", 2, shape);
   args.weight = cermet_tensor("f32", 1, shape + 1);
   cermet_set_log(count_messages, &messages, CERMET_LOG_DEBUG);
-  if (cermet_device_count() < 1 || !cermet_device_name(0) || cermet_create(cermet_device_name(0), 1, &handle) != CERMET_OK ||
-      cermet_rms_norm_create(handle, &args, &op) != CERMET_OK || cermet_op_run_pointers(op, inputs, 2, outputs, 1, NULL, 0, NULL) != CERMET_OK) {
+  if (cermet_device_count() < 1 || !cermet_device_name(0) ||
+      cermet_create(cermet_device_name(0), 1, &handle) != CERMET_OK ||
+      cermet_rms_norm_create(handle, &args, &op) != CERMET_OK ||
+      cermet_op_run_pointers(op, inputs, 2, outputs, 1, NULL, 0, NULL) != CERMET_OK) {
     fprintf(stderr, "%s\n", cermet_last_error_message());
     return 1;
   }

@@ -1,4 +1,5 @@
-// What the stress test does at the points of pools: mostly nothing, else it gives the core away or sleeps, so that threads meet in orders that they rarely do.
+// What the stress test does at the points of pools: mostly nothing, else it gives the core away or sleeps, so that
+// threads meet in orders that they rarely do.
 #include <chrono>
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,6 @@
-// Pools and sessions with more threads than cores, held up at random between any two accesses to what they share (base/pool_point.hpp), under ThreadSanitizer.
-// What counts is that all ends, and that every part of a loop runs once and its stores are seen behind it.
+// Pools and sessions with more threads than cores, held up at random between any two accesses to what they share
+// (base/pool_point.hpp), under ThreadSanitizer. What counts is that all ends, and that every part of a loop runs once
+// and its stores are seen behind it.
 #include <gtest/gtest.h>
 
 #include <numeric>

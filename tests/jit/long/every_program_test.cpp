@@ -24,7 +24,8 @@ TEST_P(EveryProgram, OfEveryConfigurationCompiles) {
 
 std::vector<const Kernel*> kernels() {
   std::vector<const Kernel*> list;
-  std::ranges::copy_if(cuda::all_kernels(), std::back_inserter(list), [](const Kernel* kernel) { return !kernel->communicates; });
+  std::ranges::copy_if(cuda::all_kernels(), std::back_inserter(list),
+                       [](const Kernel* kernel) { return !kernel->communicates; });
   return list;
 }
 
@@ -34,7 +35,9 @@ std::string name_of(const testing::TestParamInfo<std::tuple<int, const Kernel*>>
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, EveryProgram, testing::Combine(testing::ValuesIn(compute_capabilities), testing::ValuesIn(kernels())), name_of);
+INSTANTIATE_TEST_SUITE_P(Of, EveryProgram,
+                         testing::Combine(testing::ValuesIn(compute_capabilities), testing::ValuesIn(kernels())),
+                         name_of);
 
 }  // namespace
 }  // namespace cermet

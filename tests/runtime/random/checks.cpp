@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "runtime/session.hpp"
 #include "tests/runtime/random/exact_run.hpp"
 
@@ -13,13 +13,15 @@ namespace {
 
 using Results = std::map<std::string, std::vector<double>>;
 
-/// Rounding errors are those of a run with all errors as large as they may be; a few times as many for rules that compute in another order.
+/// Rounding errors are those of a run with all errors as large as they may be; a few times as many for rules that
+/// compute in another order.
 constexpr double strict_factor = 8, fast_factor = 32;
 
 const std::vector<Rule>& exact_rules() {
   static const std::vector<Rule> rules = [] {
     std::vector<Rule> some;
-    std::ranges::copy_if(rewrite_rules(), std::back_inserter(some), [](const Rule& rule) { return rule.rounding == RoundingClass::exact; });
+    std::ranges::copy_if(rewrite_rules(), std::back_inserter(some),
+                         [](const Rule& rule) { return rule.rounding == RoundingClass::exact; });
     return some;
   }();
   return rules;
@@ -29,7 +31,8 @@ const std::vector<Rule>& exact_rules() {
 std::optional<std::string> find_difference(const Results& expected, const Results& found) {
   for (const auto& [name, list] : expected) {
     const std::vector<double>& other = found.at(name);
-    if (other.size() != list.size()) return fmt::format("{}: {} elements, expected {}", name, other.size(), list.size());
+    if (other.size() != list.size())
+      return fmt::format("{}: {} elements, expected {}", name, other.size(), list.size());
     for (std::size_t i = 0; i < list.size(); ++i)
       if (std::memcmp(&list[i], &other[i], sizeof list[i]) != 0 && !(std::isnan(list[i]) && std::isnan(other[i])))
         return fmt::format("{}, element {} of {}: expected {}, found {}", name, i, list.size(), list[i], other[i]);
@@ -37,25 +40,30 @@ std::optional<std::string> find_difference(const Results& expected, const Result
   return {};
 }
 
-std::optional<std::string> find_error(const Results& exact, const Results& allowed, const Results& found, double factor) {
+std::optional<std::string> find_error(const Results& exact, const Results& allowed, const Results& found,
+                                      double factor) {
   for (const auto& [name, list] : exact)
     for (std::size_t i = 0; i < list.size(); ++i) {
       const double error = std::abs(found.at(name)[i] - list[i]), most = factor * allowed.at(name)[i];
       if (!(error <= most))
-        return fmt::format("{}, element {} of {}: {} in exact arithmetic, found {}, {} allowed", name, i, list.size(), list[i], found.at(name)[i], most);
+        return fmt::format("{}, element {} of {}: {} in exact arithmetic, found {}, {} allowed", name, i, list.size(),
+                           list[i], found.at(name)[i], most);
     }
   return {};
 }
 
 /// Beyond these, a type may overflow where the value in exact arithmetic does not.
 double largest_allowed(const Graph& graph) {
-  const bool half = std::ranges::any_of(graph.values(), [](const Value& value) { return value.type.dtype == DType::f16; });
+  const bool half =
+      std::ranges::any_of(graph.values(), [](const Value& value) { return value.type.dtype == DType::f16; });
   return half ? 1e4 : 1e15;
 }
 
 }  // namespace
 
-std::string Fused::to_string() const { return fmt::format("mode {}, rounding {}, {} rules", name_of(mode), name_of(rounding), exact_rules ? "exact" : "all"); }
+std::string Fused::to_string() const {
+  return fmt::format("mode {}, rounding {}, {} rules", name_of(mode), name_of(rounding), exact_rules ? "exact" : "all");
+}
 
 struct FusedRun::State {
   State(Context& on, Fill with) : context(on), fill(std::move(with)) {}
@@ -85,7 +93,8 @@ FusedRun::FusedRun(const Graph& graph, Context& context, const SymbolValues& max
     const OwnedTensor whole(to.dtype, cermet::bind(type.dims, {}));
     state_->fill(name, whole.view);
     const auto bytes = static_cast<std::size_t>(to.elements()) * size_of(to.dtype);
-    std::memcpy(to.data, static_cast<const std::byte*>(whole.view.data) + static_cast<std::size_t>(slice) * bytes, bytes);
+    std::memcpy(to.data, static_cast<const std::byte*>(whole.view.data) + static_cast<std::size_t>(slice) * bytes,
+                bytes);
   };
   state_->session.emplace(graph, context, load, SessionOptions{.maximum = maximum, .skip = {}, .fusion = fusion});
 }
@@ -94,11 +103,13 @@ const CompileRecord& FusedRun::record() const { return state_->records.at(0); }
 
 Results FusedRun::results(const SymbolValues& symbols) {
   for (const Value& input : state_->inputs) {
-    OwnedTensor& memory = state_->bound[input.name] = OwnedTensor(input.type.dtype, cermet::bind(input.type.dims, symbols));
+    OwnedTensor& memory = state_->bound[input.name] =
+        OwnedTensor(input.type.dtype, cermet::bind(input.type.dims, symbols));
     state_->fill(input.name, memory.view);
     TensorView view = memory.view;
     if (Stream* const stream = state_->context.stream()) {
-      DeviceBuffer& buffer = state_->uploaded[input.name] = state_->context.device().allocate(std::max<std::int64_t>(memory.memory.size(), 1));
+      DeviceBuffer& buffer = state_->uploaded[input.name] =
+          state_->context.device().allocate(std::max<std::int64_t>(memory.memory.size(), 1));
       stream->upload(buffer.data(), view.data, memory.memory.size());
       stream->synchronize();
       view.data = buffer.data();
@@ -115,7 +126,8 @@ Results FusedRun::results(const SymbolValues& symbols) {
   return all;
 }
 
-std::optional<std::string> find_fault(const Graph& graph, Context& context, const std::vector<std::int64_t>& sizes, bool is_continuous, Ways which) {
+std::optional<std::string> find_fault(const Graph& graph, Context& context, const std::vector<std::int64_t>& sizes,
+                                      bool is_continuous, Ways which) {
   SymbolValues maximum;
   maximum.set(Symbol("T"), *std::ranges::max_element(sizes));
   const bool is_cpu = context.stream() == nullptr;
@@ -127,7 +139,9 @@ std::optional<std::string> find_fault(const Graph& graph, Context& context, cons
   ways.push_back({FusionMode::full, Rounding::fast, false});
   if (is_cpu) ways.push_back({FusionMode::published, Rounding::fast, false});
   if (which != Ways::all)
-    std::erase_if(ways, [&](const Fused& way) { return (is_cpu ? way.exact_rules : way.rounding == Rounding::strict) != (which == Ways::bits); });
+    std::erase_if(ways, [&](const Fused& way) {
+      return (is_cpu ? way.exact_rules : way.rounding == Rounding::strict) != (which == Ways::bits);
+    });
   struct Expected {
     SymbolValues symbols;
     Results unfused, exact, allowed;
@@ -144,7 +158,8 @@ std::optional<std::string> find_fault(const Graph& graph, Context& context, cons
     if (!e.compares) continue;
     e.exact = exact.outputs();
     e.allowed = allowed_errors(graph, e.symbols, e.exact, 1);
-    if (const auto error = find_error(e.exact, e.allowed, e.unfused, strict_factor)) return fmt::format("unfused, T = {}: {}", size, *error);
+    if (const auto error = find_error(e.exact, e.allowed, e.unfused, strict_factor))
+      return fmt::format("unfused, T = {}: {}", size, *error);
   }
   for (const Fused& how : ways) {
     FusedRun run(graph, context, maximum, how, fill_operand);
@@ -154,19 +169,22 @@ std::optional<std::string> find_fault(const Graph& graph, Context& context, cons
       const Results found = run.results(e.symbols);
       std::optional<std::string> wrong;
       if (how.exact_rules) wrong = find_difference(e.unfused, found);
-      else if (e.compares) wrong = find_error(e.exact, e.allowed, found, how.rounding == Rounding::fast ? fast_factor : strict_factor);
+      else if (e.compares)
+        wrong = find_error(e.exact, e.allowed, found, how.rounding == Rounding::fast ? fast_factor : strict_factor);
       if (wrong) return fmt::format("{}, T = {}: {}", how.to_string(), sizes[s], *wrong);
     }
   }
   return {};
 }
 
-std::optional<std::string> find_lost_bits(const Graph& graph, Context& context, const SymbolValues& symbols, const Fill& fill) {
+std::optional<std::string> find_lost_bits(const Graph& graph, Context& context, const SymbolValues& symbols,
+                                          const Fill& fill) {
   const Results expected = FusedRun(graph, context, symbols, {}, fill).results(symbols);
   for (const FusionMode mode : {FusionMode::pattern, FusionMode::published, FusionMode::full}) {
     FusedRun run(graph, context, symbols, {mode}, fill);
     if (const auto fault = find_plan_fault(run.record())) return *fault;
-    if (const auto wrong = find_difference(expected, run.results(symbols))) return fmt::format("mode {}: {}", name_of(mode), *wrong);
+    if (const auto wrong = find_difference(expected, run.results(symbols)))
+      return fmt::format("mode {}: {}", name_of(mode), *wrong);
   }
   return {};
 }

@@ -42,20 +42,24 @@ class FusedRun {
   std::unique_ptr<State> state_;
 };
 
-/// What is wrong with a plan; nothing where each node is in one group or a view, groups are convex and come after what they read, and no value's memory is
-/// written by another before its last reader ran.
+/// What is wrong with a plan; nothing where each node is in one group or a view, groups are convex and come after what
+/// they read, and no value's memory is written by another before its last reader ran.
 std::optional<std::string> find_plan_fault(const CompileRecord& record);
 
-/// Which ways to compile are tried: all, those that must keep bits, or those that are held to exact arithmetic. On a device, where kernels differ in the order
-/// of their sums, all are held to it: strict fusion is the first half, fast fusion the second.
+/// Which ways to compile are tried: all, those that must keep bits, or those that are held to exact arithmetic. On a
+/// device, where kernels differ in the order of their sums, all are held to it: strict fusion is the first half, fast
+/// fusion the second.
 enum class Ways : std::uint8_t { all, bits, precision };
 
-/// What is wrong with how a graph is compiled and run on the device, with T at each of `sizes`; nothing where, on a CPU, strict fusion and exact rules give the
-/// bits of one operator after the other, and everything, for a graph that is continuous, is as close to exact arithmetic as roundings let it be.
-std::optional<std::string> find_fault(const Graph& graph, Context& context, const std::vector<std::int64_t>& sizes, bool is_continuous, Ways ways = Ways::all);
+/// What is wrong with how a graph is compiled and run on the device, with T at each of `sizes`; nothing where, on a
+/// CPU, strict fusion and exact rules give the bits of one operator after the other, and everything, for a graph that
+/// is continuous, is as close to exact arithmetic as roundings let it be.
+std::optional<std::string> find_fault(const Graph& graph, Context& context, const std::vector<std::int64_t>& sizes,
+                                      bool is_continuous, Ways ways = Ways::all);
 
-/// The first result whose bits strict fusion and exact rules change, with these values of symbols; nothing where they change none. Throws Error where the graph
-/// does not run.
-std::optional<std::string> find_lost_bits(const Graph& graph, Context& context, const SymbolValues& symbols, const Fill& fill);
+/// The first result whose bits strict fusion and exact rules change, with these values of symbols; nothing where they
+/// change none. Throws Error where the graph does not run.
+std::optional<std::string> find_lost_bits(const Graph& graph, Context& context, const SymbolValues& symbols,
+                                          const Fill& fill);
 
 }  // namespace cermet::test

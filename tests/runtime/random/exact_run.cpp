@@ -4,8 +4,8 @@
 #include <cmath>
 #include <random>
 
-#include "op/operator.hpp"
-#include "op/reference.hpp"
+#include "op/schema/operator.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::test {
 namespace {
@@ -38,7 +38,8 @@ void fill_operand(const std::string& name, const TensorView& tensor) {
   }
 }
 
-ExactRun::ExactRun(const Graph& graph, const SymbolValues& symbols, std::uint64_t seed) : graph_(graph), values_(graph.values().size()) {
+ExactRun::ExactRun(const Graph& graph, const SymbolValues& symbols, std::uint64_t seed)
+    : graph_(graph), values_(graph.values().size()) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> share(0.5, 1);
   const auto wide = [](DType dtype) { return is_floating(dtype) ? DType::f64 : dtype; };
@@ -92,13 +93,15 @@ std::map<std::string, std::vector<double>> ExactRun::outputs() const {
 }
 
 std::map<std::string, std::vector<double>> allowed_errors(const Graph& graph, const SymbolValues& symbols,
-                                                          const std::map<std::string, std::vector<double>>& exact, double factor) {
+                                                          const std::map<std::string, std::vector<double>>& exact,
+                                                          double factor) {
   std::map<std::string, std::vector<double>> allowed;
   for (const auto& [name, elements] : exact) allowed[name].resize(elements.size());
   for (std::uint64_t run = 1; run <= runs; ++run) {
     const auto moved = ExactRun(graph, symbols, run).outputs();
     for (const auto& [name, elements] : exact)
-      for (std::size_t i = 0; i < elements.size(); ++i) allowed[name][i] = std::max(allowed[name][i], finite_magnitude(moved.at(name)[i] - elements[i]));
+      for (std::size_t i = 0; i < elements.size(); ++i)
+        allowed[name][i] = std::max(allowed[name][i], finite_magnitude(moved.at(name)[i] - elements[i]));
   }
   for (auto& [name, list] : allowed) {
     double mean = 0;

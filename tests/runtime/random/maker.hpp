@@ -24,7 +24,9 @@ class Maker {
     const bool is_image = one_in(5);
     columns_ = is_image ? 1 + below(6) : std::int64_t{1} << below(6);
     if (one_in(4)) columns_ = 1 + below(20);
-    base_ = is_image ? Dims{rows(), 1 + below(8), 2 + below(6), columns_} : one_in(3) ? Dims{rows(), 1 + below(4), columns_} : Dims{rows(), columns_};
+    base_ = is_image    ? Dims{rows(), 1 + below(8), 2 + below(6), columns_}
+            : one_in(3) ? Dims{rows(), 1 + below(4), columns_}
+                        : Dims{rows(), columns_};
     for (std::int64_t i = 0, count = 1 + below(2); i < count; ++i) input(dtype_, base_);
     if (one_in(2)) input(dtype_, narrowed(base_));
     if (one_in(4)) input(DType::i32, base_);
@@ -48,7 +50,9 @@ class Maker {
   }
   bool is_float(ValueId x) { return is_floating(type(x).dtype); }
 
-  void input(DType dtype, const Dims& dims) { values_.push_back(graph().add_input(fmt::format("x{}", values_.size()), {dtype, dims})); }
+  void input(DType dtype, const Dims& dims) {
+    values_.push_back(graph().add_input(fmt::format("x{}", values_.size()), {dtype, dims}));
+  }
 
   /// Dimensions that broadcast to these.
   Dims narrowed(Dims dims) {
@@ -61,7 +65,8 @@ class Maker {
   /// One of the last values, mostly; now and then any: a residual.
   ValueId pick() {
     if (one_in(3)) return any(values_);
-    return values_[values_.size() - 1 - static_cast<std::size_t>(below(std::min<std::int64_t>(3, std::ssize(values_))))];
+    return values_[values_.size() - 1 -
+                   static_cast<std::size_t>(below(std::min<std::int64_t>(3, std::ssize(values_))))];
   }
   ValueId pick_float() {
     for (int i = 0; i < 8; ++i)
@@ -75,12 +80,15 @@ class Maker {
       if (type(y) == type(x)) fitting.push_back(y);
     return fitting.empty() ? x : any(fitting);
   }
-  ValueId weight(DType dtype, const Dims& dims) { return graph().add_constant(fmt::format("w{}", graph().values().size()), TensorType{dtype, dims}); }
+  ValueId weight(DType dtype, const Dims& dims) {
+    return graph().add_constant(fmt::format("w{}", graph().values().size()), TensorType{dtype, dims});
+  }
   ValueId number(DType dtype, double value, const Dims& dims = {}) {
     const TensorType type{dtype, dims};
     const auto count = static_cast<std::size_t>(type.elements().constant());
     std::vector<std::byte> bytes(count * size_of(dtype));
-    for (std::size_t i = 0; i < count; ++i) format::store_element(bytes.data(), dtype, static_cast<std::int64_t>(i), value);
+    for (std::size_t i = 0; i < count; ++i)
+      format::store_element(bytes.data(), dtype, static_cast<std::int64_t>(i), value);
     return graph().add_constant(fmt::format("k{}", graph().values().size()), TensorData(type, bytes));
   }
   double draw_number(DType dtype) {
@@ -126,7 +134,9 @@ class Maker {
   void keep(ValueId y) {
     if (type(y).elements().value(made_.maximum()) <= most_elements) values_.push_back(y);
   }
-  ValueId apply(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {}) { return graph().apply(op, std::move(inputs), attributes); }
+  ValueId apply(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {}) {
+    return graph().apply(op, std::move(inputs), attributes);
+  }
 
   void step() {
     switch (below(31)) {
@@ -187,7 +197,8 @@ class Maker {
       SymbolValues symbols;
       symbols.set(Symbol("T"), size);
       const auto is_negative = [&](const Dim& d) { return d.value(symbols) < 0; };
-      return std::ranges::any_of(graph().values(), [&](const Value& value) { return std::ranges::any_of(value.type.dims, is_negative); });
+      return std::ranges::any_of(graph().values(),
+                                 [&](const Value& value) { return std::ranges::any_of(value.type.dims, is_negative); });
     });
     int count = 0;
     for (const ValueId x : values_) {

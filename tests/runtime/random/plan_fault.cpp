@@ -25,13 +25,15 @@ class Replay {
       for (const ValueId id : group.operands)
         if (id && !made_[id.at()]) return fmt::format("'{}' is read before it is written", graph_.value(id).name);
       for (const ValueId id : group.operands)
-        if (id && is_in_arena(id) && !is_whole(id)) return fmt::format("memory of '{}' is written before it is read", graph_.value(id).name);
+        if (id && is_in_arena(id) && !is_whole(id))
+          return fmt::format("memory of '{}' is written before it is read", graph_.value(id).name);
       for (const ValueId id : group.results) write(id);
     }
     make_views();
     for (const GraphOutput& output : graph_.outputs()) {
       if (!made_[output.value.at()]) return fmt::format("result '{}' is not written", output.name);
-      if (is_in_arena(output.value) && !is_whole(output.value)) return fmt::format("memory of result '{}' is written again", output.name);
+      if (is_in_arena(output.value) && !is_whole(output.value))
+        return fmt::format("memory of result '{}' is written again", output.name);
     }
     return {};
   }
@@ -60,8 +62,9 @@ class Replay {
 
   const CompileRecord& record_;
   const Graph& graph_;
-  std::vector<bool> made_;                                               ///< by value
-  std::map<std::size_t, std::pair<std::int64_t, std::int64_t>> owners_;  ///< by root: its bytes, while nothing else was written there
+  std::vector<bool> made_;  ///< by value
+  std::map<std::size_t, std::pair<std::int64_t, std::int64_t>>
+      owners_;  ///< by root: its bytes, while nothing else was written there
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Graphs of operators drawn at random: chains with residuals and shared operands, of every mapping type, in several element types, with symbolic and empty
-// dimensions. The same seed gives the same graph.
+// Graphs of operators drawn at random: chains with residuals and shared operands, of every mapping type, in several
+// element types, with symbolic and empty dimensions. The same seed gives the same graph.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace cermet::test {
 struct RandomGraph {
   Graph graph;
   std::vector<std::int64_t> sizes;  ///< values of T to run with; one where the graph has no symbol
-  bool is_continuous = true;        ///< small errors stay small: nothing is rounded to integers, and no floating-point numbers are compared
+  bool is_continuous =
+      true;  ///< small errors stay small: nothing is rounded to integers, and no floating-point numbers are compared
 
   SymbolValues maximum() const;
 };

@@ -8,7 +8,7 @@
 
 #include "device/cuda/plugin.hpp"
 #include "graph/text.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 #include "tests/runtime/random/checks.hpp"
 #include "tests/runtime/random/exact_run.hpp"
 #include "tests/runtime/random/random_graph.hpp"
@@ -19,7 +19,8 @@ namespace cermet::test {
 namespace {
 
 /// Errors are faults, too.
-std::optional<std::string> fault_of(const Graph& graph, Context& context, const std::vector<std::int64_t>& sizes, bool is_continuous, Ways ways = Ways::all) {
+std::optional<std::string> fault_of(const Graph& graph, Context& context, const std::vector<std::int64_t>& sizes,
+                                    bool is_continuous, Ways ways = Ways::all) {
   try {
     return find_fault(graph, context, sizes, is_continuous, ways);
   } catch (const std::exception& error) {
@@ -32,7 +33,9 @@ std::string kind_of(const std::string& fault) { return fault.substr(0, fault.fin
 
 /// Half of the ways to compile a graph that one test tries; the other test tries the others.
 enum class Half : std::uint8_t { first, second };
-Ways ways_of(std::uint64_t seed, Half half) { return (seed % 2 == 0) == (half == Half::first) ? Ways::bits : Ways::precision; }
+Ways ways_of(std::uint64_t seed, Half half) {
+  return (seed % 2 == 0) == (half == Half::first) ? Ways::bits : Ways::precision;
+}
 
 void check(std::uint64_t first, std::uint64_t count, const char* device, std::optional<Half> half = {}) {
   Context context(ContextOptions{.device = device, .threads = 1});
@@ -46,32 +49,39 @@ void check(std::uint64_t first, std::uint64_t count, const char* device, std::op
       const auto other = fault_of(graph, context, drawn.sizes, drawn.is_continuous, ways);
       return other && kind_of(*other) == kind_of(*fault);
     });
-    ADD_FAILURE() << "graph " << seed << ": " << *fault
-                  << "\nsmallest graph that fails alike: " << fault_of(small, context, drawn.sizes, drawn.is_continuous, ways).value_or("none") << "\n"
+    ADD_FAILURE() << "graph " << seed << ": " << *fault << "\nsmallest graph that fails alike: "
+                  << fault_of(small, context, drawn.sizes, drawn.is_continuous, ways).value_or("none") << "\n"
                   << to_text(small);
     ++failures;
   }
 }
 
 class RandomGraphs : public testing::TestWithParam<int> {};
-TEST_P(RandomGraphs, KeepBitsAndPrecision) { check(static_cast<std::uint64_t>(GetParam()) * 100, 100, "cpu", Half::first); }
+TEST_P(RandomGraphs, KeepBitsAndPrecision) {
+  check(static_cast<std::uint64_t>(GetParam()) * 100, 100, "cpu", Half::first);
+}
 INSTANTIATE_TEST_SUITE_P(Fast, RandomGraphs, testing::Range(0, 100));
 
 class LongRandomGraphs : public testing::TestWithParam<int> {};
-TEST_P(LongRandomGraphs, KeepBitsAndPrecisionInOtherWays) { check(static_cast<std::uint64_t>(GetParam()) * 100, 100, "cpu", Half::second); }
+TEST_P(LongRandomGraphs, KeepBitsAndPrecisionInOtherWays) {
+  check(static_cast<std::uint64_t>(GetParam()) * 100, 100, "cpu", Half::second);
+}
 INSTANTIATE_TEST_SUITE_P(All, LongRandomGraphs, testing::Range(0, 100));
 
 /// Elements of all results, each with its error in units of what roundings may make of it.
-double sum_of_errors(const std::map<std::string, std::vector<double>>& exact, const std::map<std::string, std::vector<double>>& allowed,
+double sum_of_errors(const std::map<std::string, std::vector<double>>& exact,
+                     const std::map<std::string, std::vector<double>>& allowed,
                      const std::map<std::string, std::vector<double>>& found) {
   double sum = 0;
   for (const auto& [name, list] : exact)
     for (std::size_t i = 0; i < list.size(); ++i)
-      if (allowed.at(name)[i] > 0) sum += std::abs(found.at(name)[i] - list[i]) / allowed.at(name)[i] / static_cast<double>(list.size());
+      if (allowed.at(name)[i] > 0)
+        sum += std::abs(found.at(name)[i] - list[i]) / allowed.at(name)[i] / static_cast<double>(list.size());
   return sum;
 }
 
-/// Against float64, summed over graphs: rules that compute in another order, and float32 between operators, lose nothing that single operators keep.
+/// Against float64, summed over graphs: rules that compute in another order, and float32 between operators, lose
+/// nothing that single operators keep.
 TEST(RandomGraph, FastFusionIsNoFartherFromExactThanSingleOperators) {
   Context context(ContextOptions{.device = "cpu", .threads = 1});
   double single = 0, fused = 0;
@@ -83,8 +93,12 @@ TEST(RandomGraph, FastFusionIsNoFartherFromExactThanSingleOperators) {
     const ExactRun exact(drawn.graph, maximum);
     if (!(exact.largest() < 1e4)) continue;
     const auto results = exact.outputs(), allowed = allowed_errors(drawn.graph, maximum, results, 1);
-    single += sum_of_errors(results, allowed, FusedRun(drawn.graph, context, maximum, {}, fill_operand).results(maximum));
-    fused += sum_of_errors(results, allowed, FusedRun(drawn.graph, context, maximum, {FusionMode::full, Rounding::fast, false}, fill_operand).results(maximum));
+    single +=
+        sum_of_errors(results, allowed, FusedRun(drawn.graph, context, maximum, {}, fill_operand).results(maximum));
+    fused +=
+        sum_of_errors(results, allowed,
+                      FusedRun(drawn.graph, context, maximum, {FusionMode::full, Rounding::fast, false}, fill_operand)
+                          .results(maximum));
     ++graphs;
   }
   EXPECT_GT(graphs, 200);
@@ -110,7 +124,9 @@ TEST(RandomGraph, IsTheSameForTheSameSeed) {
 }
 
 TEST(RandomGraph, ShrinksToWhatFails) {
-  const auto has_norm = [](const Graph& graph) { return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op == OpKind::rms_norm; }); };
+  const auto has_norm = [](const Graph& graph) {
+    return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op == OpKind::rms_norm; });
+  };
   int seen = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const RandomGraph drawn = random_graph(seed);
@@ -140,7 +156,8 @@ TEST(WrittenGraphs, KeepTheirBits) {
   };
   int ran = 0;
   for (const char* folder : {"corpus", "golden/rewrite"})
-    for (const auto& entry : std::filesystem::directory_iterator(CERMET_SOURCE_DIR "/tests/graph/" + std::string(folder))) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(CERMET_SOURCE_DIR "/tests/graph/" + std::string(folder))) {
       const std::string name = entry.path().filename().string();
       if (!name.ends_with(".graph") || name.ends_with(".rewritten.graph")) continue;
       SCOPED_TRACE(name);

@@ -4,9 +4,11 @@
 namespace cermet::test {
 
 void Maker::unary() {
-  static const std::vector<OpKind> smooth{OpKind::neg,  OpKind::abs,       OpKind::relu,     OpKind::sigmoid,    OpKind::silu,       OpKind::gelu, OpKind::tanh,
-                                          OpKind::erf,  OpKind::gelu_tanh, OpKind::softplus, OpKind::square,     OpKind::hard_swish, OpKind::clip, OpKind::exp,
-                                          OpKind::sqrt, OpKind::mish,      OpKind::softsign, OpKind::reciprocal, OpKind::leaky_relu, OpKind::cos};
+  static const std::vector<OpKind> smooth{OpKind::neg,       OpKind::abs,        OpKind::relu,       OpKind::sigmoid,
+                                          OpKind::silu,      OpKind::gelu,       OpKind::tanh,       OpKind::erf,
+                                          OpKind::gelu_tanh, OpKind::softplus,   OpKind::square,     OpKind::hard_swish,
+                                          OpKind::clip,      OpKind::exp,        OpKind::sqrt,       OpKind::mish,
+                                          OpKind::softsign,  OpKind::reciprocal, OpKind::leaky_relu, OpKind::cos};
   static const std::vector<OpKind> steps{OpKind::floor, OpKind::round, OpKind::sign, OpKind::ceil};
   const ValueId x = pick();
   if (type(x).dtype == DType::boolean) return keep(apply(OpKind::logical_not, {x}));
@@ -22,12 +24,15 @@ void Maker::unary() {
 
 void Maker::binary() {
   const ValueId x = pick();
-  if (type(x).dtype == DType::boolean) return keep(apply(any(std::vector<OpKind>{OpKind::logical_and, OpKind::logical_or, OpKind::logical_xor}), {x, like(x)}));
+  if (type(x).dtype == DType::boolean)
+    return keep(
+        apply(any(std::vector<OpKind>{OpKind::logical_and, OpKind::logical_or, OpKind::logical_xor}), {x, like(x)}));
   static const std::vector<OpKind> ops{OpKind::add, OpKind::add, OpKind::add, OpKind::mul, OpKind::mul,
                                        OpKind::mul, OpKind::sub, OpKind::max, OpKind::min, OpKind::div};
   ValueId y = partner(x);
   const OpKind op = any(ops);
-  if (op == OpKind::div && is_float(x) && !one_in(4)) y = apply(OpKind::add, {apply(OpKind::abs, {y}), number(type(y).dtype, 1)});
+  if (op == OpKind::div && is_float(x) && !one_in(4))
+    y = apply(OpKind::add, {apply(OpKind::abs, {y}), number(type(y).dtype, 1)});
   else if (op == OpKind::div) made_.is_continuous = false;
   keep(op != OpKind::div && one_in(3) ? apply(op, {y, x}) : apply(op, {x, y}));
 }
@@ -35,9 +40,11 @@ void Maker::binary() {
 /// Something of i32 or bool, of f32 by way of a cast.
 ValueId Maker::whole_number() {
   const ValueId x = pick();
-  if (type(x).dtype == DType::boolean) return apply(OpKind::cast, {x}, {{"out_dtype", one_in(2) ? "i32" : std::string(name_of(dtype_))}});
+  if (type(x).dtype == DType::boolean)
+    return apply(OpKind::cast, {x}, {{"out_dtype", one_in(2) ? "i32" : std::string(name_of(dtype_))}});
   if (!is_float(x))
-    return one_in(2) ? apply(any(std::vector<OpKind>{OpKind::equal, OpKind::less}), {x, partner(x)}) : apply(OpKind::cast, {x}, {{"out_dtype", "f32"}});
+    return one_in(2) ? apply(any(std::vector<OpKind>{OpKind::equal, OpKind::less}), {x, partner(x)})
+                     : apply(OpKind::cast, {x}, {{"out_dtype", "f32"}});
   if (one_in(4)) {
     made_.is_continuous = false;
     return apply(any(std::vector<OpKind>{OpKind::less, OpKind::greater_equal, OpKind::equal}), {x, partner(x)});
@@ -95,7 +102,8 @@ void Maker::part() {
   const std::int64_t n = d.constant();
   if (one_in(2) && n > 1) {
     const std::int64_t first = 1 + below(n - 1);
-    for (const ValueId y : graph().apply_all(OpKind::split, {x}, {{"axis", axis}, {"sizes", Ints{first, n - first}}})) keep(y);
+    for (const ValueId y : graph().apply_all(OpKind::split, {x}, {{"axis", axis}, {"sizes", Ints{first, n - first}}}))
+      keep(y);
     return;
   }
   if (one_in(4)) {
@@ -105,19 +113,26 @@ void Maker::part() {
     return keep(apply(OpKind::pad, {x}, {{"pads", pads}}));
   }
   const std::int64_t start = below(n + 1), end = one_in(2) ? std::numeric_limits<std::int64_t>::max() : below(n + 1);
-  keep(apply(OpKind::slice, {x}, {{"starts", Ints{start}}, {"ends", Ints{end}}, {"axes", Ints{axis}}, {"steps", Ints{1 + below(2)}}}));
+  keep(apply(OpKind::slice, {x},
+             {{"starts", Ints{start}}, {"ends", Ints{end}}, {"axes", Ints{axis}}, {"steps", Ints{1 + below(2)}}}));
 }
 
 void Maker::reduction() {
   const ValueId x = pick();
   if (type(x).dtype == DType::boolean) return;
-  if (one_in(6)) return keep(apply(OpKind::cumsum, {x}, {{"axis", axis_of(x)}, {"reverse", one_in(2)}, {"exclusive", one_in(3)}}));
+  if (one_in(6))
+    return keep(apply(OpKind::cumsum, {x}, {{"axis", axis_of(x)}, {"reverse", one_in(2)}, {"exclusive", one_in(3)}}));
   if (is_float(x) && one_in(2)) {
     const ValueId y = apply(OpKind::softmax, {x}, {{"log", one_in(5)}});
     return keep(y);
   }
-  static const std::vector<OpKind> ops{OpKind::reduce_sum, OpKind::reduce_mean, OpKind::reduce_max, OpKind::reduce_min, OpKind::reduce_prod};
-  keep(apply(any(ops), {x}, {{"axes", one_in(6) ? Ints{} : one_in(2) ? Ints{-1} : Ints{axis_of(x)}}, {"keepdims", !one_in(3)}}));
+  static const std::vector<OpKind> ops{OpKind::reduce_sum, OpKind::reduce_mean, OpKind::reduce_max, OpKind::reduce_min,
+                                       OpKind::reduce_prod};
+  keep(apply(any(ops), {x},
+             {{"axes", one_in(6)   ? Ints{}
+                       : one_in(2) ? Ints{-1}
+                                   : Ints{axis_of(x)}},
+              {"keepdims", !one_in(3)}}));
 }
 
 void Maker::norm() {
@@ -132,7 +147,9 @@ void Maker::norm() {
       return keep(apply(OpKind::instance_norm, {x, weight(t, channels), weight(t, channels)}));
     }
     case 1:
-    case 2: return keep(one_in(4) ? apply(OpKind::layer_norm, {x}) : apply(OpKind::layer_norm, {x, weight(t, last), one_in(3) ? ValueId{} : weight(t, last)}));
+    case 2:
+      return keep(one_in(4) ? apply(OpKind::layer_norm, {x})
+                            : apply(OpKind::layer_norm, {x, weight(t, last), one_in(3) ? ValueId{} : weight(t, last)}));
     default: return keep(apply(OpKind::rms_norm, {x, weight(t, last)}));
   }
 }
@@ -176,8 +193,10 @@ void Maker::window() {
   const std::int64_t pad = one_in(3) ? 0 : k / 2, stride = one_in(4) ? 2 : 1;
   std::vector<ValueId> operands{x, weight(t, w)};
   if (one_in(2)) operands.push_back(weight(t, {w[0]}));
-  const ValueId y =
-      apply(OpKind::conv, operands, {{"pads", Ints{pad, pad, pad, pad}}, {"strides", Ints{stride, stride}}, {"group", depthwise ? channels : std::int64_t{1}}});
+  const ValueId y = apply(OpKind::conv, operands,
+                          {{"pads", Ints{pad, pad, pad, pad}},
+                           {"strides", Ints{stride, stride}},
+                           {"group", depthwise ? channels : std::int64_t{1}}});
   keep(y);
   if (one_in(2)) keep(apply(OpKind::relu, {y}));
 }
@@ -189,8 +208,10 @@ void Maker::lookup() {
   const Dim& d = type(x).dims[static_cast<std::size_t>(axis)];
   if (!d.is_constant() || d == Dim(0)) return unary();
   std::vector<std::int32_t> indices;
-  for (std::int64_t i = 0, n = 1 + below(6); i < n; ++i) indices.push_back(static_cast<std::int32_t>(below(d.constant())));
-  const ValueId list = graph().add_constant(fmt::format("i{}", graph().values().size()), TensorData::of({DType::i32, {std::ssize(indices)}}, indices));
+  for (std::int64_t i = 0, n = 1 + below(6); i < n; ++i)
+    indices.push_back(static_cast<std::int32_t>(below(d.constant())));
+  const ValueId list = graph().add_constant(fmt::format("i{}", graph().values().size()),
+                                            TensorData::of({DType::i32, {std::ssize(indices)}}, indices));
   keep(apply(OpKind::gather, {x, list}, {{"axis", axis}}));
 }
 
@@ -234,7 +255,8 @@ void Maker::written_out() {
   switch (below(5)) {
     case 0: return keep(apply(OpKind::mul, {x, apply(OpKind::sigmoid, {x})}));
     case 1: {
-      const ValueId half = apply(OpKind::add, {apply(OpKind::erf, {apply(OpKind::div, {x, number(t, 1.4142135623730951)})}), number(t, 1)});
+      const ValueId half = apply(
+          OpKind::add, {apply(OpKind::erf, {apply(OpKind::div, {x, number(t, 1.4142135623730951)})}), number(t, 1)});
       return keep(apply(OpKind::mul, {apply(OpKind::mul, {x, half}), number(t, 0.5)}));
     }
     case 2: {
@@ -248,7 +270,8 @@ void Maker::written_out() {
     default: {
       const ValueId centered = apply(OpKind::sub, {x, apply(OpKind::reduce_mean, {x}, last)});
       const ValueId variance = apply(OpKind::reduce_mean, {apply(OpKind::mul, {centered, centered})}, last);
-      return keep(apply(OpKind::div, {centered, apply(OpKind::sqrt, {apply(OpKind::add, {variance, number(t, 1e-3)})})}));
+      return keep(
+          apply(OpKind::div, {centered, apply(OpKind::sqrt, {apply(OpKind::add, {variance, number(t, 1e-3)})})}));
     }
   }
 }

@@ -11,7 +11,8 @@ constexpr std::int64_t narrow = 256, wide = 512, row = 64, keys = 600, pages = 4
 
 class RegionMaker {
  public:
-  RegionMaker(std::uint64_t seed, RegionKind kind, const std::string& options) : random_(seed * 0x9e3779b97f4a7c15u + 11), kind_(kind), options_(options) {
+  RegionMaker(std::uint64_t seed, RegionKind kind, const std::string& options)
+      : random_(seed * 0x9e3779b97f4a7c15u + 11), kind_(kind), options_(options) {
     graph().name = fmt::format("region.{}", seed);
     graph().set_range(Symbol("T"), {0, most_region_rows});
     made_.rows = one_in(5) ? 0 : 1 + below(most_region_rows);
@@ -34,8 +35,12 @@ class RegionMaker {
   std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n)); }
   bool one_in(std::int64_t n) { return below(n) == 0; }
   /// The last one (a chain), or any (diamonds, branches).
-  ValueId pick(const Values& list) { return one_in(2) ? list.back() : list[static_cast<std::size_t>(below(std::ssize(list)))]; }
-  ValueId apply(OpKind op, Values inputs, const Attributes& attributes = {}) { return graph().apply(op, std::move(inputs), attributes); }
+  ValueId pick(const Values& list) {
+    return one_in(2) ? list.back() : list[static_cast<std::size_t>(below(std::ssize(list)))];
+  }
+  ValueId apply(OpKind op, Values inputs, const Attributes& attributes = {}) {
+    return graph().apply(op, std::move(inputs), attributes);
+  }
 
   void constants() {
     const DType weight = kind_ == RegionKind::int8 ? DType::i8 : DType::bf16;
@@ -43,7 +48,8 @@ class RegionMaker {
     for (const char* name : {"down0", "down1"}) down_.push_back(graph().add_constant(name, {weight, {narrow, wide}}));
     scale_ = graph().add_constant("scale", {DType::f32, {narrow}});
     if (kind_ == RegionKind::int8) wide_scale_ = graph().add_constant("wide_scale", {DType::f32, {wide}});
-    for (const char* name : {"keys", "values"}) caches_.push_back(graph().add_constant(name, {DType::bf16, {pages, 2, 16, 64}}));
+    for (const char* name : {"keys", "values"})
+      caches_.push_back(graph().add_constant(name, {DType::bf16, {pages, 2, 16, 64}}));
     pages_ = graph().add_constant("pages", {DType::i32, {1, pages}});
     lengths_ = graph().add_constant("lengths", {DType::i32, {1}});
   }
@@ -106,7 +112,8 @@ class RegionMaker {
     int count = 0;
     for (const Values* list : {&results_, &narrow_, &wide_, &rows_})
       for (const ValueId x : *list)
-        if (graph().value(x).kind != ValueKind::input && graph().uses(x).empty()) graph().add_output(fmt::format("y{}", count++), x);
+        if (graph().value(x).kind != ValueKind::input && graph().uses(x).empty())
+          graph().add_output(fmt::format("y{}", count++), x);
   }
 
   std::mt19937_64 random_;
@@ -119,10 +126,13 @@ class RegionMaker {
 
 }  // namespace
 
-RandomRegion random_region(std::uint64_t seed, RegionKind kind, const std::string& options) { return RegionMaker(seed, kind, options).take(); }
+RandomRegion random_region(std::uint64_t seed, RegionKind kind, const std::string& options) {
+  return RegionMaker(seed, kind, options).take();
+}
 
 void fill_region_operand(const std::string& name, int run, const TensorView& to) {
-  std::mt19937 random(static_cast<std::mt19937::result_type>(std::hash<std::string>()(name) + static_cast<std::size_t>(run)));
+  std::mt19937 random(
+      static_cast<std::mt19937::result_type>(std::hash<std::string>()(name) + static_cast<std::size_t>(run)));
   for (std::int64_t i = 0; i < to.elements(); ++i) {
     const double unit = static_cast<double>(random() % 2001) / 1000 - 1;
     double value = unit;

@@ -17,7 +17,8 @@ namespace {
 
 constexpr int regions_each = 50;
 
-constexpr std::array options_list{"width=132", "profile=1", "width=7", "width=33:stream-fusion=0", "width=64:debug-sync-all=1"};
+constexpr std::array options_list{"width=132", "profile=1", "width=7", "width=33:stream-fusion=0",
+                                  "width=64:debug-sync-all=1"};
 
 /// All results, one after the other, and whether they say something.
 struct Results {
@@ -38,7 +39,8 @@ class RegionRun {
     symbols.set(Symbol("T"), drawn.rows);
     for (const Value& value : drawn.graph.values()) {
       if (value.kind != ValueKind::input) continue;
-      Input& input = inputs_.emplace_back(value.name, OwnedTensor(value.type.dtype, cermet::bind(value.type.dims, symbols)), DeviceBuffer());
+      Input& input = inputs_.emplace_back(
+          value.name, OwnedTensor(value.type.dtype, cermet::bind(value.type.dims, symbols)), DeviceBuffer());
       input.memory = context.device().allocate(std::max<std::int64_t>(bytes_of(input.values.view), 1));
       TensorView view = input.values.view;
       view.data = input.memory.data();
@@ -113,9 +115,12 @@ TEST_P(LongGpuRandomRegions, GiveTheBitsOfLaunchesOneByOne) {
   Context context(ContextOptions{.device = "cuda", .threads = 1});
   if (context.target()->compute_capability != 90) GTEST_SKIP() << "super-kernels need compute capability 9.0";
   const RegionKind kind = GetParam() % 3 == 2 ? RegionKind::int8 : RegionKind::bf16;
-  WeightStore weights([](const std::string& name, std::int64_t, const TensorView& to) { fill_region_operand(name, 0, to); }, context.pool(), context.queue());
+  WeightStore weights(
+      [](const std::string& name, std::int64_t, const TensorView& to) { fill_region_operand(name, 0, to); },
+      context.pool(), context.queue());
   Counts counts;
-  for (int i = 0; i < regions_each; ++i) check(static_cast<std::uint64_t>(GetParam() * regions_each + i), context, weights, kind, counts);
+  for (int i = 0; i < regions_each; ++i)
+    check(static_cast<std::uint64_t>(GetParam() * regions_each + i), context, weights, kind, counts);
   EXPECT_GT(counts.finite, counts.elements * 9 / 10);
   RecordProperty("regions", static_cast<int>(counts.regions));
   RecordProperty("launches", static_cast<int>(counts.launches));
@@ -124,7 +129,8 @@ INSTANTIATE_TEST_SUITE_P(All, LongGpuRandomRegions, testing::Range(0, 200));
 
 /// What a region links: its bodies, and how its shared memory is divided.
 using Linked = std::pair<std::set<std::string>, std::int64_t>;
-Linked linked_by(Executable& executable, const SuperRegion& region, const std::vector<std::vector<std::uint32_t>>& needs, const Target& target) {
+Linked linked_by(Executable& executable, const SuperRegion& region,
+                 const std::vector<std::vector<std::uint32_t>>& needs, const Target& target) {
   std::vector<cuda::Program> programs;
   Linked linked;
   std::int64_t all_needs = 0;
@@ -142,7 +148,8 @@ Linked linked_by(Executable& executable, const SuperRegion& region, const std::v
   return linked;
 }
 
-/// Without a GPU: what is drawn joins as it should, and blocks that go on in any order come to an end, with what they read there.
+/// Without a GPU: what is drawn joins as it should, and blocks that go on in any order come to an end, with what they
+/// read there.
 TEST(LongRandomRegionGraphs, HoldInAnyOrderOfBlocks) {
   for (const RegionKind kind : {RegionKind::bf16, RegionKind::int8}) {
     Context context(ContextOptions{.device = "null:sm_90", .threads = 1});
@@ -166,7 +173,8 @@ TEST(LongRandomRegionGraphs, HoldInAnyOrderOfBlocks) {
         const auto needs = region_needs(plan, region.first_launch, count);
         linked.insert(linked_by(run.executable(), region, needs, *context.target()));
         std::vector<DealtLaunch> dealt;
-        for (std::size_t l = region.first_launch; l < region.end_launch; ++l) dealt.push_back({plan.launches()[l].items, 1e-6});
+        for (std::size_t l = region.first_launch; l < region.end_launch; ++l)
+          dealt.push_back({plan.launches()[l].items, 1e-6});
         for (const std::uint32_t blocks : {132u, 7u}) {
           const std::vector<std::uint32_t> first_block = first_blocks(dealt, needs, blocks);
           moved += std::ranges::any_of(first_block, [](std::uint32_t block) { return block > 0; }) ? 1 : 0;

@@ -8,8 +8,8 @@
 namespace cermet::test {
 namespace {
 
-/// The graph without an output (or -1) and without a node (or -1), whose first result becomes operand `operand` or, for -1, an input; what nothing reads any
-/// more goes, too.
+/// The graph without an output (or -1) and without a node (or -1), whose first result becomes operand `operand` or, for
+/// -1, an input; what nothing reads any more goes, too.
 std::optional<Graph> without(const Graph& graph, std::int32_t output, std::int32_t node, std::int32_t operand) {
   if (node >= 0 && graph.nodes()[static_cast<std::size_t>(node)].outputs.size() != 1) operand = -1;
   std::vector<ValueId> made(graph.values().size());
@@ -45,7 +45,8 @@ std::optional<Graph> without(const Graph& graph, std::int32_t output, std::int32
     if (!needed) continue;
     if (static_cast<std::int32_t>(n) == node) {
       for (const ValueId id : each.outputs)
-        made[id.at()] = operand >= 0 ? made[each.inputs[static_cast<std::size_t>(operand)].at()] : left.add_input(graph.value(id).name, graph.type(id));
+        made[id.at()] = operand >= 0 ? made[each.inputs[static_cast<std::size_t>(operand)].at()]
+                                     : left.add_input(graph.value(id).name, graph.type(id));
       continue;
     }
     std::vector<ValueId> inputs;
@@ -84,7 +85,8 @@ Graph shrink(Graph graph, const std::function<bool(const Graph&)>& fails) {
   const auto end_at = [&](std::size_t n) {  // the node's results are all that is wanted
     std::vector<GraphOutput> outputs;
     for (const ValueId id : graph.nodes()[n].outputs) outputs.push_back({fmt::format("y{}", outputs.size()), id});
-    const Graph ended = Graph::from_parts(graph.name, graph.values(), graph.nodes(), std::move(outputs), graph.ranges());
+    const Graph ended =
+        Graph::from_parts(graph.name, graph.values(), graph.nodes(), std::move(outputs), graph.ranges());
     std::optional<Graph> less = without(ended, -1, -1, -1);
     if (!less || less->nodes().size() >= graph.nodes().size() || !fails(*less)) return false;
     graph = std::move(*less);

@@ -3,7 +3,7 @@
 
 #include "runtime/bisect_region.hpp"
 #include "runtime/session.hpp"
-#include "runtime/super_kernel/region.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 #include "tests/runtime/graph_harness.hpp"
 #include "tests/support/error_text.hpp"
 
@@ -11,10 +11,13 @@ namespace cermet {
 namespace {
 
 const std::string two_regions =
-    "graph two {\n  symbol T : 1..32\n  super_kernel one\n  super_kernel other\n  input %x : f32[T, 64]\n  constant %w : f32[64, 64]\n  constant %g : f32[64]\n"
-    "  %a = rms_norm(%x, %g) : f32[T, 64] in one  // a\n  %b = linear(%a, %w) : f32[T, 64] in one  // b\n  %c = softmax(%b) : f32[T, 64] in one  // c\n"
+    "graph two {\n  symbol T : 1..32\n  super_kernel one\n  super_kernel other\n  input %x : f32[T, 64]\n  constant %w "
+    ": f32[64, 64]\n  constant %g : f32[64]\n"
+    "  %a = rms_norm(%x, %g) : f32[T, 64] in one  // a\n  %b = linear(%a, %w) : f32[T, 64] in one  // b\n  %c = "
+    "softmax(%b) : f32[T, 64] in one  // c\n"
     "  %d = linear(%c, %w) : f32[T, 64]  // between\n"
-    "  %e = rms_norm(%d, %g) : f32[T, 64] in other  // e\n  %f = linear(%e, %w) : f32[T, 64] in other  // f\n  %h = softmax(%f) : f32[T, 64] in other  // h\n"
+    "  %e = rms_norm(%d, %g) : f32[T, 64] in other  // e\n  %f = linear(%e, %w) : f32[T, 64] in other  // f\n  %h = "
+    "softmax(%f) : f32[T, 64] in other  // h\n"
     "  output y = %h\n}\n";
 
 class RegionBisect : public testing::Test {
@@ -22,7 +25,8 @@ class RegionBisect : public testing::Test {
   RegionBisect() : context_({"cpu", 2}) {}
 
   /// Of a graph without fusion, so that launches are its nodes.
-  RegionBisectReport bisect(const std::string& text, std::size_t fault, int repeat = 1, const std::string& select = "", bool ends = false) {
+  RegionBisectReport bisect(const std::string& text, std::size_t fault, int repeat = 1, const std::string& select = "",
+                            bool ends = false) {
     SessionOptions options;
     options.maximum.set(Symbol("T"), 32);
     options.fusion.mode = FusionMode::none;
@@ -35,7 +39,8 @@ class RegionBisect : public testing::Test {
     run();
     const TensorView y = session.output("y");
     const std::vector<float> before(y.as<float>(), y.as<float>() + y.elements());
-    const RegionBisectReport report = bisect_region(session.executable(), {[] {}, run}, {.repeat = repeat, .ends = ends, .fault = fault});
+    const RegionBisectReport report =
+        bisect_region(session.executable(), {[] {}, run}, {.repeat = repeat, .ends = ends, .fault = fault});
     run();
     EXPECT_EQ(std::vector<float>(y.as<float>(), y.as<float>() + y.elements()), before) << "selections end with it";
     return report;

@@ -1,4 +1,5 @@
-// Launches of a walk dealt out to its blocks: chains begin at block 0, independent launches lie side by side, and blocks have as much to do as they can.
+// Launches of a walk dealt out to its blocks: chains begin at block 0, independent launches lie side by side, and
+// blocks have as much to do as they can.
 #include "runtime/super_kernel/deal.hpp"
 
 #include <gtest/gtest.h>
@@ -14,8 +15,10 @@ using Blocks = std::vector<std::uint32_t>;
 
 constexpr double us = 1e-6;
 
-/// When the last block has ended a walk whose launches begin at these blocks, each boundary of which takes a microsecond.
-double end_of_walk(std::span<const DealtLaunch> launches, const Needs& needs, const Blocks& first, std::uint32_t blocks) {
+/// When the last block has ended a walk whose launches begin at these blocks, each boundary of which takes a
+/// microsecond.
+double end_of_walk(std::span<const DealtLaunch> launches, const Needs& needs, const Blocks& first,
+                   std::uint32_t blocks) {
   std::vector<double> free(blocks), ended(launches.size());
   for (std::size_t l = 0; l < launches.size(); ++l) {
     double ready = 0;
@@ -48,13 +51,18 @@ TEST(Deal, BranchesLieSideBySide) {
   const Blocks first = first_blocks(launches, needs, 132);
   EXPECT_EQ(first, (Blocks{0, 0, 0, 16, 16, 16, 32, 32, 32, 48, 48, 48, 0}));
   EXPECT_NEAR(end_of_walk(launches, needs, first, 132), (3 * 3 + 2) * us, 1e-9);
-  EXPECT_NEAR(end_of_walk(launches, needs, Blocks(13), 132), (4 * 3 * 3 + 2) * us, 1e-9) << "all of them on the same blocks";
+  EXPECT_NEAR(end_of_walk(launches, needs, Blocks(13), 132), (4 * 3 * 3 + 2) * us, 1e-9)
+      << "all of them on the same blocks";
 }
 
 TEST(Deal, TheRestOfALaunchGoesToBlocksWithLess) {
-  EXPECT_EQ(first_blocks(std::vector<DealtLaunch>{{6, us}, {6, us}}, Needs{{}, {}}, 8), (Blocks{0, 2})) << "around the end would end no sooner";
-  EXPECT_EQ(first_blocks(std::vector<DealtLaunch>{{4, us}, {12, us}}, Needs{{}, {}}, 8), (Blocks{0, 4})) << "two items for blocks 4 to 7";
-  EXPECT_EQ(first_blocks(std::vector<DealtLaunch>{{4, 9 * us}, {3, us}, {3, us}}, Needs{{}, {}, {}}, 8), (Blocks{0, 4, 5})) << "long and short ones";
+  EXPECT_EQ(first_blocks(std::vector<DealtLaunch>{{6, us}, {6, us}}, Needs{{}, {}}, 8), (Blocks{0, 2}))
+      << "around the end would end no sooner";
+  EXPECT_EQ(first_blocks(std::vector<DealtLaunch>{{4, us}, {12, us}}, Needs{{}, {}}, 8), (Blocks{0, 4}))
+      << "two items for blocks 4 to 7";
+  EXPECT_EQ(first_blocks(std::vector<DealtLaunch>{{4, 9 * us}, {3, us}, {3, us}}, Needs{{}, {}, {}}, 8),
+            (Blocks{0, 4, 5}))
+      << "long and short ones";
   EXPECT_EQ(first_blocks(std::vector<DealtLaunch>{{0, us}, {1, us}, {1, 0}}, Needs{{}, {}, {}}, 1), (Blocks{0, 0, 0}));
 }
 

@@ -1,4 +1,5 @@
-// Regions that are linked on a GPU without an option that asks for it: branches side by side, which must give the same bits in less time.
+// Regions that are linked on a GPU without an option that asks for it: branches side by side, which must give the same
+// bits in less time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +36,8 @@ TEST_F(DeviceStep, BranchesAreLinkedByDefaultWhereThatIsFaster) {
       least[form] = std::min(least[form], seconds_of_runs(*forms[form]));
     }
     RecordProperty(fmt::format("us_{}", branches), fmt::format("{:.2f} {:.2f}", least[0] * 1e6, least[1] * 1e6));
-    EXPECT_LE(least[1], least[0] * (linked > 0 ? 1.0 : 1.1)) << "what is not linked may take longer with its values elsewhere in memory";
+    EXPECT_LE(least[1], least[0] * (linked > 0 ? 1.0 : 1.1))
+        << "what is not linked may take longer with its values elsewhere in memory";
   }
 }
 

@@ -9,10 +9,11 @@ TEST(DeviceRegion, AttentionJoinsInPieces) {
   const auto device = make_null_device(90);
   const auto cache = TensorType{DType::bf16, {40, 8, 16, 64}};
   const auto program = [&](std::int64_t sequences, std::int64_t queries = 1) {
-    Problem problem = make_problem(definition(OpKind::incre_flash_attention),
-                                   {TensorType{DType::bf16, {sequences * queries, 32, 64}}, cache, cache, TensorType{DType::i32, {sequences, 40}},
-                                    TensorType{DType::i32, {sequences}}, TensorType{DType::i32, {sequences + 1}}},
-                                   {});
+    Problem problem = make_problem(
+        definition(OpKind::incre_flash_attention),
+        {TensorType{DType::bf16, {sequences * queries, 32, 64}}, cache, cache, TensorType{DType::i32, {sequences, 40}},
+         TensorType{DType::i32, {sequences}}, TensorType{DType::i32, {sequences + 1}}},
+        {});
     problem.target = device->target();
     const Region region(problem);
     Choice choice = select_kernel(region);
@@ -26,7 +27,8 @@ TEST(DeviceRegion, AttentionJoinsInPieces) {
   EXPECT_EQ(one.meeting_bytes, 8 * (2 + 64) * 4) << "maxima, sums and outputs of eight rows";
   EXPECT_NE(program(4).task.find(".ranks = 4"), std::string::npos) << "a block of an SM each";
   const cuda::Program pass = program(8, 4);
-  EXPECT_TRUE(pass.header.ends_with("decode_pieces.cuh")) << "a pass that has room for several queries of each sequence: " << pass.header;
+  EXPECT_TRUE(pass.header.ends_with("decode_pieces.cuh"))
+      << "a pass that has room for several queries of each sequence: " << pass.header;
   EXPECT_NE(pass.task.find(".ranks = 2"), std::string::npos) << pass.task;
   const cuda::Program many = program(16);
   EXPECT_TRUE(many.header.ends_with("decode.cuh")) << "one block for each span: " << many.header;
@@ -41,7 +43,9 @@ TEST(DeviceRegion, AttentionThatIsFasterAloneSaysWhatJoiningWouldLose) {
   EXPECT_FALSE(formation.breaks.empty());
   for (const SuperBreak& found : formation.breaks) {
     EXPECT_EQ(found.reason, SuperReason::loss) << found.found;
-    EXPECT_NE(found.found.find("by forecast, so that kernels were chosen that are faster alone: clusters of"), std::string::npos) << found.found;
+    EXPECT_NE(found.found.find("by forecast, so that kernels were chosen that are faster alone: clusters of"),
+              std::string::npos)
+        << found.found;
   }
 }
 
@@ -53,14 +57,18 @@ TEST(LongDeviceRegion, AttentionInPiecesHoldsInAnyOrderOfBlocks) {
   const Plan& plan = step.session.executable().plan();
   ASSERT_EQ(formation.regions.size(), 1u);
   ASSERT_EQ(formation.regions[0].end_launch, plan.launches().size());
-  EXPECT_EQ(std::ranges::count(plan.launches(), 2u * 16u, &Launch::items), 2) << "a span of each key-value head, 16 pieces";
+  EXPECT_EQ(std::ranges::count(plan.launches(), 2u * 16u, &Launch::items), 2)
+      << "a span of each key-value head, 16 pieces";
   const Needs needs = region_needs(plan, 0, plan.launches().size());
-  for (const std::uint32_t blocks : {132, 7, 1}) EXPECT_EQ(walk_in_any_order(plan, blocks, 5, needs), "") << blocks << " blocks";
+  for (const std::uint32_t blocks : {132, 7, 1})
+    EXPECT_EQ(walk_in_any_order(plan, blocks, 5, needs), "") << blocks << " blocks";
 }
 
-/// The first run is launched one by one, with flags for the parts of attention; later ones meet in memory, with fewer blocks than items, too.
+/// The first run is launched one by one, with flags for the parts of attention; later ones meet in memory, with fewer
+/// blocks than items, too.
 TEST_F(DeviceStep, GivesTheBitsOfLaunchesOneByOneOfAttention) {
-  for (const std::string options : {"profile=1", "width=132", "width=20", "width=1", "debug-sync-all=1", "width=132:prefetch=0", "width=31:early-start=0"}) {
+  for (const std::string options : {"profile=1", "width=132", "width=20", "width=1", "debug-sync-all=1",
+                                    "width=132:prefetch=0", "width=31:early-start=0"}) {
     Step step("cuda", "decode", options, attention_text);
     const std::vector<std::byte> expected = step.run();
     for (int run = 0; run < 100; ++run) ASSERT_EQ(step.run(), expected) << options << ", run " << run;

@@ -18,20 +18,24 @@ TEST_F(DeviceStep, GivesTheBitsOfLaunchesOneByOne) {
   for (const std::string options : {"", "debug-sync-all=1", "width=7", "width=1", "profile=1"})
     for (const std::string select : {"decode", "layer"}) {
       Step step("cuda", select, options);
-      for (int run = 0; run < 100; ++run) ASSERT_EQ(step.run(), expected) << select << " " << options << ", run " << run;
+      for (int run = 0; run < 100; ++run)
+        ASSERT_EQ(step.run(), expected) << select << " " << options << ", run " << run;
     }
 }
 
-class DeviceStepOf : public DeviceStep, public testing::WithParamInterface<std::pair<const char*, const std::string*>> {};
+class DeviceStepOf : public DeviceStep,
+                     public testing::WithParamInterface<std::pair<const char*, const std::string*>> {};
 
 TEST_P(DeviceStepOf, GivesTheBitsOfLaunchesOneByOne) {
   const std::string& text = *GetParam().second;
-  const bool has_same_kernels = text.find("%x : f32[1,") != std::string::npos;  // of several rows, those that join add up in another order
+  const bool has_same_kernels =
+      text.find("%x : f32[1,") != std::string::npos;  // of several rows, those that join add up in another order
   const std::vector<std::byte> alone = Step("cuda", "", "", text).run();
-  for (const std::string options :
-       {"width=132", "profile=1", "width=7:debug-sync-all=1", "width=132:stream-fusion=0", "width=132:prefetch=0", "width=132:early-start=0"}) {
+  for (const std::string options : {"width=132", "profile=1", "width=7:debug-sync-all=1", "width=132:stream-fusion=0",
+                                    "width=132:prefetch=0", "width=132:early-start=0"}) {
     Step step("cuda", "decode", options + ":strict-scope-check=abort", text);
-    const std::vector<std::byte> first = step.run(), &expected = has_same_kernels ? alone : first;  // the first run is launched one by one
+    const std::vector<std::byte> first = step.run(),
+                                 &expected = has_same_kernels ? alone : first;  // the first run is launched one by one
     for (int run = 0; run < 100; ++run) ASSERT_EQ(step.run(), expected) << options << ", run " << run;
   }
 }
@@ -61,7 +65,8 @@ TEST_F(DeviceStep, AWaitThatNobodyEndsIsReportedAndTheNextRunIsRight) {
   EXPECT_EQ(std::vector<std::byte>(y.as<std::byte>(), y.as<std::byte>() + dense_bytes(y.dtype, y.shape)), expected);
 }
 
-/// The patience of a region that says nothing of it, and the engine's way: the run ends, the next one throws, the one after that is right.
+/// The patience of a region that says nothing of it, and the engine's way: the run ends, the next one throws, the one
+/// after that is right.
 TEST_F(DeviceStep, AWaitThatNobodyEndsTakesTwoSeconds) {
   Step step("cuda", "decode", "profile=1");
   step.run();
@@ -109,7 +114,9 @@ TEST_F(DeviceStep, AnArrivalThatIsMissingIsReportedByName) {
   ASSERT_GE(arrived, 1u);
   const std::uint32_t fewer = arrived - 1;
   small.stream.upload(small.region.counter(1), &fewer, 4);
-  EXPECT_NE(small.walk(small.stream).find(fmt::format("waited 0.1 s for launch 1: expected {} blocks to have ended it, found {}", arrived, fewer)),
+  EXPECT_NE(small.walk(small.stream)
+                .find(fmt::format("waited 0.1 s for launch 1: expected {} blocks to have ended it, found {}", arrived,
+                                  fewer)),
             std::string::npos);
   EXPECT_EQ(small.again(), small.expected);
 }
@@ -123,7 +130,9 @@ TEST_F(DeviceStep, ARegionThatWouldLoseRunsAsLaunchesOrIsRefused) {
   strict.run();
   const std::string text = error_text([&] { strict.run(); });  // the run that would link it
   EXPECT_NE(text.find("super-kernel 'decode': launches 0 to "), std::string::npos) << text;
-  EXPECT_NE(text.find("loss: a super-kernel that is predicted to be slower than launches one by one"), std::string::npos) << text;
+  EXPECT_NE(text.find("loss: a super-kernel that is predicted to be slower than launches one by one"),
+            std::string::npos)
+      << text;
 }
 
 /// As a user sees it: who asks for the results is told, and the run after that is right.
@@ -165,7 +174,9 @@ class HalfStream final : public Stream {
   void record(DeviceEvent& event) override { stream_.record(event); }
   void wait(const DeviceEvent& event) override { stream_.wait(event); }
   void synchronize_event(const DeviceEvent& event) override { stream_.synchronize_event(event); }
-  double seconds_between(const DeviceEvent& start, const DeviceEvent& end) override { return stream_.seconds_between(start, end); }
+  double seconds_between(const DeviceEvent& start, const DeviceEvent& end) override {
+    return stream_.seconds_between(start, end);
+  }
 
  private:
   Stream& stream_;
@@ -175,7 +186,10 @@ TEST_F(DeviceStep, BlocksThatNeverArriveAreReportedByName) {
   SmallRegion small;
   HalfStream half(small.stream);
   const std::string stuck = small.walk(half);
-  EXPECT_NE(stuck.find(fmt::format("blocks to have ended it, found {}", small.step.context.target()->multiprocessors / 2)), std::string::npos) << stuck;
+  EXPECT_NE(
+      stuck.find(fmt::format("blocks to have ended it, found {}", small.step.context.target()->multiprocessors / 2)),
+      std::string::npos)
+      << stuck;
   EXPECT_EQ(small.again(), small.expected);
 }
 

@@ -1,4 +1,5 @@
-// Super-kernels on GPUs, as far as that goes without one: what a region's launches need of each other, and one kernel linked of them.
+// Super-kernels on GPUs, as far as that goes without one: what a region's launches need of each other, and one kernel
+// linked of them.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -37,7 +38,8 @@ TEST(DeviceRegion, NeedsFollowFromBytesWithoutWhatOthersImply) {
 
 TEST(DeviceRegion, IsDeclinedWhereALossIsPredictedUnlessAskedFor) {
   EXPECT_FALSE(links_at_a_loss({}));
-  for (const char* options : {"profile=1", "debug-sync-all=1", "width=132"}) EXPECT_TRUE(links_at_a_loss(SuperKernelOptions::parse(options))) << options;
+  for (const char* options : {"profile=1", "debug-sync-all=1", "width=132"})
+    EXPECT_TRUE(links_at_a_loss(SuperKernelOptions::parse(options))) << options;
 }
 
 TEST(DeviceRegion, AStepIsLinkedWithoutHardware) {
@@ -52,10 +54,12 @@ TEST(DeviceRegion, AStepIsLinkedWithoutHardware) {
   EXPECT_GE(region.shape().stages, 10);
   EXPECT_EQ(region.shape().in_flight, 3);
   const Plan& plan = step.session.executable().plan();
-  const DeviceRegion apart(plan, 0, launches, step.context.queue(), {.prefetch = false}), late(plan, 0, launches, step.context.queue(), {.early_start = false});
+  const DeviceRegion apart(plan, 0, launches, step.context.queue(), {.prefetch = false}),
+      late(plan, 0, launches, step.context.queue(), {.early_start = false});
   for (std::uint32_t i = 0; i < launches.size(); ++i) {
     EXPECT_TRUE(region.instances()[i].feeds_after == 0 && region.instances()[i].early) << i;
-    EXPECT_TRUE(apart.instances()[i].feeds_after == i && apart.instances()[i].early) << i << ": weights flow behind all launches before";
+    EXPECT_TRUE(apart.instances()[i].feeds_after == i && apart.instances()[i].early)
+        << i << ": weights flow behind all launches before";
     EXPECT_TRUE(late.instances()[i].feeds_after == 0 && !late.instances()[i].early) << i;
   }
 }
@@ -90,7 +94,8 @@ void expect_walk_holds(const std::string& text) {
           << blocks << " blocks, seed " << seed << ", dealt out";
     }
   needs.back().clear();
-  EXPECT_NE(walk_in_any_order(plan, 132, 1, needs, 0, anywhere(needs.size(), 132, 1)), "") << "what a missing wait looks like";
+  EXPECT_NE(walk_in_any_order(plan, 132, 1, needs, 0, anywhere(needs.size(), 132, 1)), "")
+      << "what a missing wait looks like";
 }
 
 TEST_P(WalkedStep, HoldsInAnyOrderOfBlocks) { expect_walk_holds(text()); }
@@ -107,9 +112,12 @@ TEST_P(LongWalkedStep, IsLinkedWithoutHardware) {
   else EXPECT_GE(region.shape().stages, 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, WalkedStep, testing::Values(std::pair("int8", &int8_text), std::pair("branches", &branches_text)), name_of_step);
+INSTANTIATE_TEST_SUITE_P(Of, WalkedStep,
+                         testing::Values(std::pair("int8", &int8_text), std::pair("branches", &branches_text)),
+                         name_of_step);
 INSTANTIATE_TEST_SUITE_P(Of, LongWalkedStep, walked_steps, name_of_step);
-INSTANTIATE_TEST_SUITE_P(OfLongRows, LongWalkedStep, testing::Values(std::pair("mixture", &long_rows_text)), name_of_step);
+INSTANTIATE_TEST_SUITE_P(OfLongRows, LongWalkedStep, testing::Values(std::pair("mixture", &long_rows_text)),
+                         name_of_step);
 
 TEST(DeviceRegion, BranchesLieOnDifferentBlocks) {
   Step step("null:sm_90", "decode", "profile=1", branches_text);
@@ -128,7 +136,8 @@ TEST(DeviceRegion, ThatDeclinesLeavesResultsPublished) {
     step.session.run();
     step.session.executable().plan();  // which says what launches touch, and publishes nothing
     std::vector<bool> list;
-    for (const Launch& launch : step.session.executable().launched_plan().launches()) list.push_back(launch.published[0] != nullptr);
+    for (const Launch& launch : step.session.executable().launched_plan().launches())
+      list.push_back(launch.published[0] != nullptr);
     return list;
   };
   const std::vector<bool> plain = published("");

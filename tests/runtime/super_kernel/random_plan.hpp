@@ -1,5 +1,6 @@
-// Random plans of launches over a little memory, with all that a schedule has to get right: chains, diamonds, several streams, empty tensors, mixed widths,
-// items that wait for each other, memory that is used again. What items touch is known byte by byte, apart from what the plan says of it.
+// Random plans of launches over a little memory, with all that a schedule has to get right: chains, diamonds, several
+// streams, empty tensors, mixed widths, items that wait for each other, memory that is used again. What items touch is
+// known byte by byte, apart from what the plan says of it.
 #pragma once
 
 #include <array>
@@ -51,7 +52,9 @@ struct RandomPlan {
     p.has_box = chance(80);
     return p;
   }
-  ByteRange range(const Piece& p) const { return {memory.data() + p.at, p.bytes, p.has_box ? tiles_of_items(p.items_each, p.bytes_each, p.bytes) : ItemBox{}}; }
+  ByteRange range(const Piece& p) const {
+    return {memory.data() + p.at, p.bytes, p.has_box ? tiles_of_items(p.items_each, p.bytes_each, p.bytes) : ItemBox{}};
+  }
   static bool meet(const Piece& a, const Piece& b) { return a.at < b.at + b.bytes && b.at < a.at + a.bytes; }
 
   void add() {
@@ -77,11 +80,14 @@ struct RandomPlan {
   /// Where there is no box, who writes a byte is left to chance, and everyone reads some.
   void note_items(int count, const std::vector<Piece>& read, const Piece& written) {
     std::vector<ItemBytes> list(static_cast<std::size_t>(count));
-    const auto own = [&](const Piece& p, int item, std::int64_t byte) { return p.has_box ? byte / p.bytes_each == item / p.items_each : chance(30); };
+    const auto own = [&](const Piece& p, int item, std::int64_t byte) {
+      return p.has_box ? byte / p.bytes_each == item / p.items_each : chance(30);
+    };
     for (int item = 0; item < count; ++item)
       for (const Piece& p : read)
         for (std::int64_t byte = 0; byte < p.bytes; ++byte)
-          if (own(p, item, byte)) list[static_cast<std::size_t>(item)].reads.push_back(static_cast<std::uint32_t>(p.at + byte));
+          if (own(p, item, byte))
+            list[static_cast<std::size_t>(item)].reads.push_back(static_cast<std::uint32_t>(p.at + byte));
     for (std::int64_t byte = 0; byte < written.bytes; ++byte) {
       std::int64_t item = between(0, count - 1);
       if (written.has_box) {
@@ -96,7 +102,8 @@ struct RandomPlan {
   std::mt19937_64 random_;
 };
 
-/// Follows who wrote each byte last. In any order that keeps to the dependencies, items read what they read when launches go one by one.
+/// Follows who wrote each byte last. In any order that keeps to the dependencies, items read what they read when
+/// launches go one by one.
 class Versions {
  public:
   explicit Versions(const RandomPlan& plan) : plan_(plan), last_(RandomPlan::memory_bytes) {

@@ -1,5 +1,5 @@
 // Regions of super-kernels: which launches become one, and every reason why one cannot.
-#include "runtime/super_kernel/region.hpp"
+#include "runtime/super_kernel/super_region.hpp"
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,10 @@ struct Marked {
       if (!joins) launch.shape.cluster = 2;
       plan.add_program(launch, {});
       scopes.push_back(fmt::format("layers.{}", steps.size()));
-      steps.push_back({letter == 'a' || letter == 'A' ? 0 : letter == 'b' || letter == 'B' ? 1 : Node::unmarked, false});
+      steps.push_back({letter == 'a' || letter == 'A'   ? 0
+                       : letter == 'b' || letter == 'B' ? 1
+                                                        : Node::unmarked,
+                       false});
     }
   }
   SuperFormation formation() const { return form_regions(plan, steps, super_kernels, gpu); }
@@ -52,7 +55,8 @@ struct Marked {
 TEST(SuperRegions, AreFormedByOrder) {
   EXPECT_EQ(Marked("aaa").text(), "first 0-2");
   EXPECT_EQ(Marked("-aab-").text(), "first 1-2, second 3-3");
-  EXPECT_EQ(Marked("aa-aa").text(), "first 0-1, first 3-4") << "a node outside ends a region, and the next begins behind it";
+  EXPECT_EQ(Marked("aa-aa").text(), "first 0-1, first 3-4")
+      << "a node outside ends a region, and the next begins behind it";
   EXPECT_EQ(Marked("aaAaa").text(), "first 0-1, first 3-4") << "so does one that cannot join";
   EXPECT_EQ(Marked("abab").text(), "first 0-0, second 1-1, first 2-2, second 3-3");
   EXPECT_EQ(Marked("A").text(), "");
@@ -74,19 +78,26 @@ TEST(SuperRegions, ALaunchOfManyIsInTheRegionOfItsStep) {
 
 TEST(SuperRegions, BreaksAreReportedAsTheOptionsSay) {
   Marked marked("aAaB");
-  EXPECT_EQ(
-      error_text([&] { report_breaks(marked.formation(), marked.super_kernels, [&](std::size_t step) -> std::string_view { return marked.scopes[step]; }); }),
-      "no error")
+  EXPECT_EQ(error_text([&] {
+              report_breaks(marked.formation(), marked.super_kernels,
+                            [&](std::size_t step) -> std::string_view { return marked.scopes[step]; });
+            }),
+            "no error")
       << "a warning";
   marked.super_kernels[0].options = "strict-scope-check=abort";
-  EXPECT_EQ(
-      error_text([&] { report_breaks(marked.formation(), marked.super_kernels, [&](std::size_t step) -> std::string_view { return marked.scopes[step]; }); }),
-      "super-kernel 'first': expected launches that can all join, found 1 that cannot:\n  layers.1 (launch 1): clusters: thread blocks that form clusters, "
-      "which a launch has of one size only (clusters of 2); choose a configuration without clusters: `cermet explain op` lists them");
+  EXPECT_EQ(error_text([&] {
+              report_breaks(marked.formation(), marked.super_kernels,
+                            [&](std::size_t step) -> std::string_view { return marked.scopes[step]; });
+            }),
+            "super-kernel 'first': expected launches that can all join, found 1 that cannot:\n  layers.1 (launch 1): "
+            "clusters: thread blocks that form clusters, "
+            "which a launch has of one size only (clusters of 2); choose a configuration without clusters: `cermet "
+            "explain op` lists them");
   marked.super_kernels[0].options = "";
   marked.super_kernels[1].options = "strict-scope-check=abort";
   EXPECT_NE(error_text([&] {
-              report_breaks(marked.formation(), marked.super_kernels, [&](std::size_t step) -> std::string_view { return marked.scopes[step]; });
+              report_breaks(marked.formation(), marked.super_kernels,
+                            [&](std::size_t step) -> std::string_view { return marked.scopes[step]; });
             }).find("super-kernel 'second'"),
             std::string::npos);
 }
@@ -95,7 +106,8 @@ TEST(SuperRegions, BreaksAreReportedAsTheOptionsSay) {
 std::string info_text(const std::optional<SuperBreak>& apart) {
   return apart ? std::string(info_of(apart->reason).id) + (apart->found.empty() ? "" : ": " + apart->found) : "joins";
 }
-std::string reason_of(const Launch& launch, bool is_outside = false, std::string_view options = "", const SuperLimits& limits = gpu) {
+std::string reason_of(const Launch& launch, bool is_outside = false, std::string_view options = "",
+                      const SuperLimits& limits = gpu) {
   return info_text(why_apart(launch, {0, is_outside}, SuperKernelOptions::parse(options), limits));
 }
 
@@ -124,10 +136,13 @@ TEST(SuperReasons, EachIsReached) {
       reason_of(program(), false, "", {.calls = false, .links = false}),
       info_text(why_apart(clusters, {.loss = 12e-6}, {}, gpu)),
   };
-  EXPECT_EQ(found, (std::vector<std::string>{"vendor-product", "outside-code", "host-work", "fill", "clusters: clusters of 4",
-                                             "shared-memory: 1001 bytes, at most 1000", "narrow-barrier: 4 items, 8 blocks", "wide-barrier: 9 items, 8 blocks",
-                                             "many-items: 101, at most 100", "form: streams on its own", "architecture",
-                                             "loss: 12 us a run by forecast, so that kernels were chosen that are faster alone: clusters of 4"}));
+  EXPECT_EQ(
+      found,
+      (std::vector<std::string>{
+          "vendor-product", "outside-code", "host-work", "fill", "clusters: clusters of 4",
+          "shared-memory: 1001 bytes, at most 1000", "narrow-barrier: 4 items, 8 blocks",
+          "wide-barrier: 9 items, 8 blocks", "many-items: 101, at most 100", "form: streams on its own", "architecture",
+          "loss: 12 us a run by forecast, so that kernels were chosen that are faster alone: clusters of 4"}));
   std::set<std::string> ids;
   for (const std::string& text : found) ids.insert(text.substr(0, text.find(':')));
   for (const SuperReasonInfo& info : super_reasons()) {
@@ -164,7 +179,9 @@ struct Synchronising {
       steps.push_back({0, false});
     }
   }
-  SuperFormation formation(const std::string& options) const { return form_regions(plan, steps, {{"all", options}}, gpu); }
+  SuperFormation formation(const std::string& options) const {
+    return form_regions(plan, steps, {{"all", options}}, gpu);
+  }
 };
 
 TEST(FeedSyncAll, ATaskThatSynchronisesIsRefusedOrFillsTheRegion) {
@@ -173,11 +190,13 @@ TEST(FeedSyncAll, ATaskThatSynchronisesIsRefusedOrFillsTheRegion) {
   ASSERT_EQ(refused.breaks.size(), 1u);
   EXPECT_EQ(info_text(refused.breaks[0]), "narrow-barrier: 4 items, 8 blocks");
   EXPECT_EQ(refused.regions.size(), 2u) << "before it and behind it";
-  for (const std::string options : {"feed-sync-all=1", "feed-sync-all=1:width=6", "feed-sync-all=1:width=4", "feed-sync-all=1:width=99"}) {
+  for (const std::string options :
+       {"feed-sync-all=1", "feed-sync-all=1:width=6", "feed-sync-all=1:width=4", "feed-sync-all=1:width=99"}) {
     const SuperFormation formation = graph.formation(options);
     ASSERT_EQ(formation.regions.size(), 1u) << options;
     const SuperRegion& region = formation.regions[0];
-    const SuperSchedule schedule = super_schedule(graph.plan, region.first_launch, region.end_launch, region.options, region.blocks);
+    const SuperSchedule schedule =
+        super_schedule(graph.plan, region.first_launch, region.end_launch, region.options, region.blocks);
     EXPECT_EQ(region.blocks, options.ends_with("6") ? 6u : options.ends_with("4") ? 4u : 8u);
     EXPECT_EQ(schedule.tasks[1].items, region.blocks) << "every block takes part";
     EXPECT_EQ(schedule.tasks[1].idle, region.blocks - 4);
@@ -188,7 +207,8 @@ TEST(FeedSyncAll, ATaskThatSynchronisesIsRefusedOrFillsTheRegion) {
       EXPECT_EQ(simulate(schedule, how), std::nullopt) << options << ", order " << seed;
       EXPECT_EQ(begun, (std::vector<int>{20, 4, 20})) << "idle items compute nothing";
       how.blocks = region.blocks - 1;
-      EXPECT_NE(simulate(schedule, how).value_or("").find("waits for barrier"), std::string::npos) << "with a block less they cannot meet";
+      EXPECT_NE(simulate(schedule, how).value_or("").find("waits for barrier"), std::string::npos)
+          << "with a block less they cannot meet";
     }
   }
 }

@@ -11,10 +11,14 @@ TEST(RegionWatch, SaysWhereBlocksAre) {
   WatchedRegion region;
   region.names = {"layers.0 a", "layers.0 b"};
   region.patience = 10;
-  const std::string start = "super-kernel of 2 launches: expected a block to begin another one within 10 s, found none: ";
+  const std::string start =
+      "super-kernel of 2 launches: expected a block to begin another one within 10 s, found none: ";
   EXPECT_EQ(endless_text(region, std::vector<std::uint32_t>{3, 1, 2, 0, 2, 2, 2, 2}),
-            start + "block 3 before the first launch; block 1 in layers.0 a; 5 blocks in layers.0 b; block 0 behind the last launch");
-  EXPECT_EQ(endless_text(region, std::vector<std::uint32_t>{2, 1, 1}), start + "blocks 1, 2 in layers.0 a; block 0 in layers.0 b");
+            start +
+                "block 3 before the first launch; block 1 in layers.0 a; 5 blocks in layers.0 b; block 0 behind the "
+                "last launch");
+  EXPECT_EQ(endless_text(region, std::vector<std::uint32_t>{2, 1, 1}),
+            start + "blocks 1, 2 in layers.0 a; block 0 in layers.0 b");
 }
 
 /// Its first block goes on for ever.
@@ -28,7 +32,8 @@ TEST(LongRegionWatch, ASeededBodyLinks) {
   step.session.run();
   const std::vector<RegionLaunch> launches = step.launches();
   seed_endless_body(step.programs.at(seeded_launch(step)));
-  EXPECT_EQ(DeviceRegion(step.session.executable().plan(), 0, launches, step.context.queue(), {}).count(), launches.size());
+  EXPECT_EQ(DeviceRegion(step.session.executable().plan(), 0, launches, step.context.queue(), {}).count(),
+            launches.size());
 }
 
 TEST_F(DeviceStep, ABodyThatNeverEndsEndsTheProcessWithNames) {
@@ -38,11 +43,13 @@ TEST_F(DeviceStep, ABodyThatNeverEndsEndsTheProcessWithNames) {
     step.run();
     const std::vector<RegionLaunch> launches = step.launches();
     seed_endless_body(step.programs.at(seeded_launch(step)));
-    const DeviceRegion region(step.session.executable().plan(), 0, launches, step.context.queue(), {.deadline = 3, .patience = 100'000'000'000});
+    const DeviceRegion region(step.session.executable().plan(), 0, launches, step.context.queue(),
+                              {.deadline = 3, .patience = 100'000'000'000});
     region.enqueue(*step.context.stream());
     step.context.stream()->synchronize();
   };
-  EXPECT_EXIT(run(), testing::ExitedWithCode(1), "expected a block to begin another one within 3 s, found none: .*block 0 in launch [0-9]+");
+  EXPECT_EXIT(run(), testing::ExitedWithCode(1),
+              "expected a block to begin another one within 3 s, found none: .*block 0 in launch [0-9]+");
 }
 
 }  // namespace

@@ -8,12 +8,17 @@ namespace {
 
 /// A token's embedding, a product and the head, of 8,192 tokens, so that blocks of a walk share the choice.
 const std::string choosing_text =
-    "graph step {\n  input %ids : i32[1]\n  input %positions : i32[1]\n  input %slots : i32[1]\n  input %lens : i32[1]\n  input %tables : i32[1, 4]\n"
-    "  input %draws : i64[1]\n  input %made : i32[32, 1]\n  input %count : i32[1]\n  constant %e : bf16[8192, 256]\n  constant %g : f32[256]\n"
+    "graph step {\n  input %ids : i32[1]\n  input %positions : i32[1]\n  input %slots : i32[1]\n  input %lens : "
+    "i32[1]\n  input %tables : i32[1, 4]\n"
+    "  input %draws : i64[1]\n  input %made : i32[32, 1]\n  input %count : i32[1]\n  constant %e : bf16[8192, 256]\n  "
+    "constant %g : f32[256]\n"
     "  constant %w : bf16[256, 256]\n  %a = embedding(%ids, %e) {out_dtype = \"f32\"} : f32[1, 256]\n"
-    "  %b = rms_norm(%a, %g) : f32[1, 256]\n  %c = linear(%b, %w) : f32[1, 256]\n  %d = linear(%c, %e) : f32[1, 8192]\n  %f = argmax(%d) : i32[1]\n"
-    "  %ids2, %positions2, %slots2, %lens2, %draws2, %made2, %count2 = advance_tokens(%f, %ids, %positions, %slots, %lens, %tables, %draws, %made, %count) "
-    ": i32[1], i32[1], i32[1], i32[1], i64[1], i32[32, 1], i32[1]\n  output made = %made2\n  output slots = %slots2\n}\n";
+    "  %b = rms_norm(%a, %g) : f32[1, 256]\n  %c = linear(%b, %w) : f32[1, 256]\n  %d = linear(%c, %e) : f32[1, "
+    "8192]\n  %f = argmax(%d) : i32[1]\n"
+    "  %ids2, %positions2, %slots2, %lens2, %draws2, %made2, %count2 = advance_tokens(%f, %ids, %positions, %slots, "
+    "%lens, %tables, %draws, %made, %count) "
+    ": i32[1], i32[1], i32[1], i32[1], i64[1], i32[32, 1], i32[1]\n  output made = %made2\n  output slots = "
+    "%slots2\n}\n";
 
 /// The state of its inputs, as one block of memory: 64 bytes for each, then the tokens.
 struct Choosing {
@@ -24,9 +29,12 @@ struct Choosing {
   AlignedBuffer host{bytes};
 
   Choosing(const std::string& device, const std::string& select, const std::string& options)
-      : context({device, 2}), session(parse_graph(choosing_text), context, load_by_name, Step::options_of(select, options)) {
+      : context({device, 2}),
+        session(parse_graph(choosing_text), context, load_by_name, Step::options_of(select, options)) {
     memory = context.device().allocate(bytes);
-    const auto bind = [&](const char* name, std::int64_t at, DType type, Shape shape) { session.bind(name, {memory.data() + at, type, shape}); };
+    const auto bind = [&](const char* name, std::int64_t at, DType type, Shape shape) {
+      session.bind(name, {memory.data() + at, type, shape});
+    };
     for (const auto& [name, place] : {std::pair("ids", 0), {"positions", 1}, {"slots", 2}, {"lens", 3}, {"count", 6}})
       bind(name, place * pitch, DType::i32, {1});
     bind("tables", 4 * pitch, DType::i32, {1, 4});
@@ -48,7 +56,8 @@ struct Choosing {
   /// The state after steps in rows of `row`, all of it.
   std::vector<std::byte> run(std::int64_t steps, std::int64_t row) {
     begin();
-    for (std::int64_t done = 0; done < steps; done += row) session.executable().run_row({}, std::min(row, steps - done), [](std::int64_t) { return true; });
+    for (std::int64_t done = 0; done < steps; done += row)
+      session.executable().run_row({}, std::min(row, steps - done), [](std::int64_t) { return true; });
     return state();
   }
   std::vector<std::byte> state() {
@@ -92,13 +101,16 @@ TEST(Rows, ARowEndsWhereItsCallerSaysSo) {
 TEST(Rows, AnErrorInARowLeavesTheThreadsUsable) {
   Choosing step("cpu", "decode", "");
   step.begin();
-  EXPECT_THROW(step.session.executable().run_row({}, 16, [](std::int64_t) -> bool { throw std::runtime_error("mine"); }), std::runtime_error);
+  EXPECT_THROW(
+      step.session.executable().run_row({}, 16, [](std::int64_t) -> bool { throw std::runtime_error("mine"); }),
+      std::runtime_error);
   EXPECT_EQ(step.run(5, 5), Choosing("cpu", "", "").run(5, 1));
 }
 
-/// Blocks of a walk that goes round, on in any order: nothing where all end, and no item began before the round before had ended and what it needs in its own.
-std::string go_round_in_any_order(const Plan& plan, std::uint32_t blocks, std::uint32_t rounds, std::uint64_t seed, const Needs& needs,
-                                  std::span<const std::uint32_t> carried) {
+/// Blocks of a walk that goes round, on in any order: nothing where all end, and no item began before the round before
+/// had ended and what it needs in its own.
+std::string go_round_in_any_order(const Plan& plan, std::uint32_t blocks, std::uint32_t rounds, std::uint64_t seed,
+                                  const Needs& needs, std::span<const std::uint32_t> carried) {
   const auto count = static_cast<std::uint32_t>(needs.size());
   const auto arrives = [&](std::uint32_t l) { return std::min(plan.launches()[l].items, blocks); };
   std::vector<std::uint32_t> at(blocks), round(blocks), arrivals(count);
@@ -108,8 +120,12 @@ std::string go_round_in_any_order(const Plan& plan, std::uint32_t blocks, std::u
     for (std::uint32_t b = 0; b < blocks; ++b) {
       if (round[b] == rounds) continue;
       all = false;
-      const auto ended = [&](std::uint32_t runs) { return [&, runs](std::uint32_t need) { return arrivals[need] >= runs * arrives(need); }; };
-      if ((at[b] > 0 || std::ranges::all_of(carried, ended(round[b]))) && std::ranges::all_of(needs[at[b]], ended(round[b] + 1))) able.push_back(b);
+      const auto ended = [&](std::uint32_t runs) {
+        return [&, runs](std::uint32_t need) { return arrivals[need] >= runs * arrives(need); };
+      };
+      if ((at[b] > 0 || std::ranges::all_of(carried, ended(round[b]))) &&
+          std::ranges::all_of(needs[at[b]], ended(round[b] + 1)))
+        able.push_back(b);
     }
     if (able.empty()) return all ? "" : "deadlock";
     const std::uint32_t b = able[random() % able.size()], l = at[b];
@@ -126,7 +142,8 @@ std::string go_round_in_any_order(const Plan& plan, std::uint32_t blocks, std::u
 
 /// Without a GPU: the choice is shared by blocks, everything is one region, and its kernel links.
 TEST(Rows, AChoosingStepIsOneRegionWhoseChoiceBlocksShare) {
-  if (const std::string reason = cuda::unavailable_reason(); reason.find("plugin") != std::string::npos) GTEST_SKIP() << reason;
+  if (const std::string reason = cuda::unavailable_reason(); reason.find("plugin") != std::string::npos)
+    GTEST_SKIP() << reason;
   Choosing step("null:sm_90", "decode", "profile=1");
   step.run(1, 1);
   const SuperFormation* const formed = step.session.executable().super_kernels();
@@ -138,7 +155,8 @@ TEST(Rows, AChoosingStepIsOneRegionWhoseChoiceBlocksShare) {
   const Needs needs = region_needs(plan, 0, plan.launches().size());
   const std::vector<std::uint32_t> ends = region_ends(needs);
   for (const std::uint32_t blocks : {132, 7, 1})
-    for (const std::uint64_t seed : {1, 2, 3}) EXPECT_EQ(go_round_in_any_order(plan, blocks, 4, seed, needs, ends), "") << blocks << " blocks";
+    for (const std::uint64_t seed : {1, 2, 3})
+      EXPECT_EQ(go_round_in_any_order(plan, blocks, 4, seed, needs, ends), "") << blocks << " blocks";
   Step other("null:sm_90", "decode", "profile=1");  // its last launch has items on every block
   other.run();
   const Plan& wide = other.session.executable().plan();
@@ -163,7 +181,8 @@ TEST_F(DeviceStep, StepsInARowAreStepsOneByOne) {
   for (const std::string options : {"", "profile=1", "width=132:debug-sync-all=1", "width=7", "width=1"}) {
     Choosing step("cuda", options.empty() ? "" : "decode", options);
     for (int round = 0; round < 30; ++round)
-      for (const std::int64_t row : {1, 4, 20}) ASSERT_EQ(step.run(20, row), expected) << options << ", rows of " << row << ", round " << round;
+      for (const std::int64_t row : {1, 4, 20})
+        ASSERT_EQ(step.run(20, row), expected) << options << ", rows of " << row << ", round " << round;
     EXPECT_EQ(step.session.executable().linked_regions().size(), options.empty() ? 0u : 1u);
   }
 }

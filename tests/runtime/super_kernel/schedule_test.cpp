@@ -1,4 +1,5 @@
-// Schedules of super-kernels: run without their work in any order of blocks, they honour every dependency and come to an end.
+// Schedules of super-kernels: run without their work in any order of blocks, they honour every dependency and come to
+// an end.
 #include "runtime/super_kernel/schedule.hpp"
 
 #include <gtest/gtest.h>
@@ -44,9 +45,11 @@ std::string check_random_plan(std::uint64_t seed) {
     how.dealt = order % 2 != 0;
     how.begins = [&](std::uint32_t task, std::uint32_t item) { versions.begins(schedule.tasks[task].launch, item); };
     how.ends = [&](std::uint32_t task, std::uint32_t item) { versions.ends(schedule.tasks[task].launch, item); };
-    if (const auto problem = simulate(schedule, how)) return fmt::format("seed {}, {} blocks, '{}': {}", seed, how.blocks, to_string(options), *problem);
+    if (const auto problem = simulate(schedule, how))
+      return fmt::format("seed {}, {} blocks, '{}': {}", seed, how.blocks, to_string(options), *problem);
     if (!versions.all_right())
-      return fmt::format("seed {}, {} blocks, '{}': an item read what it must not, or wrote too late", seed, how.blocks, to_string(options));
+      return fmt::format("seed {}, {} blocks, '{}': an item read what it must not, or wrote too late", seed, how.blocks,
+                         to_string(options));
   }
   return "";
 }
@@ -74,17 +77,22 @@ class Rows {
     plan_.declare(ranges, {&result, 1});
     return *this;
   }
-  SuperSchedule schedule(std::string_view options = "") const { return super_schedule(plan_, 0, plan_.launches().size(), SuperKernelOptions::parse(options)); }
+  SuperSchedule schedule(std::string_view options = "") const {
+    return super_schedule(plan_, 0, plan_.launches().size(), SuperKernelOptions::parse(options));
+  }
 
  private:
-  ByteRange range(int piece, std::uint32_t items) const { return {memory_.data() + std::ptrdiff_t{1024} * piece, 1024, tiles_of_items(1, 1024 / items, 1024)}; }
+  ByteRange range(int piece, std::uint32_t items) const {
+    return {memory_.data() + std::ptrdiff_t{1024} * piece, 1024, tiles_of_items(1, 1024 / items, 1024)};
+  }
   std::array<std::byte, 8192> memory_{};
   Plan plan_;
 };
 
 std::string text_of(std::span<const SuperCondition> conditions) {
   std::string text;
-  for (const SuperCondition& condition : conditions) text += fmt::format("{}{}>={}", text.empty() ? "" : " ", condition.counter, condition.at_least);
+  for (const SuperCondition& condition : conditions)
+    text += fmt::format("{}{}>={}", text.empty() ? "" : " ", condition.counter, condition.at_least);
   return text;
 }
 
@@ -133,12 +141,14 @@ TEST(SuperSchedule, WhatFollowsFromOtherConditionsIsLeftOut) {
 
 TEST(SuperSchedule, MemoryThatIsUsedAgainKeepsItsReadersInFront) {
   const SuperSchedule schedule = Rows().add(8, {0}, 1).add(8, {1}, 2).add(8, {3}, 1).schedule();
-  EXPECT_EQ(text_of(schedule.conditions_of(schedule.tasks[2], 3)), fmt::format("{}>=1 3>=1", schedule.tasks[1].first_counter + 3));
+  EXPECT_EQ(text_of(schedule.conditions_of(schedule.tasks[2], 3)),
+            fmt::format("{}>=1 3>=1", schedule.tasks[1].first_counter + 3));
 }
 
 std::string text_of(const std::vector<SuperChunk>& order) {
   std::string text;
-  for (const SuperChunk& chunk : order) text += fmt::format("{}{}:{}+{}", text.empty() ? "" : " ", chunk.task, chunk.first, chunk.count);
+  for (const SuperChunk& chunk : order)
+    text += fmt::format("{}{}:{}+{}", text.empty() ? "" : " ", chunk.task, chunk.first, chunk.count);
   return text;
 }
 
@@ -192,17 +202,19 @@ TEST(SuperSimulation, FindsAMissingDependency) {
   int found = 0, tried = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const RandomPlan plan(seed);
-    SuperSchedule schedule = super_schedule(plan.plan, 0, plan.plan.launches().size(), SuperKernelOptions::parse("early-start=0"));
+    SuperSchedule schedule =
+        super_schedule(plan.plan, 0, plan.plan.launches().size(), SuperKernelOptions::parse("early-start=0"));
     if (schedule.conditions.empty()) continue;
     schedule.conditions[seed % schedule.conditions.size()].at_least = 0;
     bool shown = false;
     for (std::uint64_t order = 0; order < 20 && !shown; ++order) {
       Versions versions(plan);
-      const SuperSimulation how{.blocks = least_blocks(schedule) + 24,
-                                .seed = order,
-                                .dealt = false,
-                                .begins = [&](std::uint32_t task, std::uint32_t item) { versions.begins(schedule.tasks[task].launch, item); },
-                                .ends = [&](std::uint32_t task, std::uint32_t item) { versions.ends(schedule.tasks[task].launch, item); }};
+      const SuperSimulation how{
+          .blocks = least_blocks(schedule) + 24,
+          .seed = order,
+          .dealt = false,
+          .begins = [&](std::uint32_t task, std::uint32_t item) { versions.begins(schedule.tasks[task].launch, item); },
+          .ends = [&](std::uint32_t task, std::uint32_t item) { versions.ends(schedule.tasks[task].launch, item); }};
       EXPECT_EQ(simulate(schedule, how), std::nullopt);
       shown = !versions.all_right();
     }

@@ -1,4 +1,5 @@
-// The model that decides whether a region is linked, against every region that was timed both ways (docs/notes/super-kernels-cuda.md).
+// The model that decides whether a region is linked, against every region that was timed both ways
+// (docs/notes/super-kernels-cuda.md).
 #include "runtime/super_kernel/walk_cost.hpp"
 
 #include <gtest/gtest.h>
@@ -45,17 +46,18 @@ Needs one_after_the_other(std::size_t launches) {
   return needs;
 }
 
-/// Launches that stream weights to all blocks, and others, which move so many bytes each. The modelled times of products matter to nobody: a chain has no
-/// branches, and products lose nothing beside their boundaries.
-MeasuredRegion chain(const std::string& name, std::uint32_t products, std::uint32_t others, double other_bytes, std::int64_t spilled, double graph,
-                     double walk) {
+/// Launches that stream weights to all blocks, and others, which move so many bytes each. The modelled times of
+/// products matter to nobody: a chain has no branches, and products lose nothing beside their boundaries.
+MeasuredRegion chain(const std::string& name, std::uint32_t products, std::uint32_t others, double other_bytes,
+                     std::int64_t spilled, double graph, double walk) {
   std::vector<DealtLaunch> launches(products, {blocks, 5 * us, true});
   launches.resize(products + others, {blocks, other_bytes / limits.read_bytes_per_second, false});
   return {name, launches, one_after_the_other(launches.size()), spilled, graph, walk};
 }
 
 /// Branches of 4 launches on 16 rows of 4096 in float32. The last one adds up, where it joins.
-MeasuredRegion rows(const std::string& name, std::uint32_t branches, bool last_joins, bool side_by_side, double graph, double walk) {
+MeasuredRegion rows(const std::string& name, std::uint32_t branches, bool last_joins, bool side_by_side, double graph,
+                    double walk) {
   MeasuredRegion region{.name = name, .graph = graph, .walk = walk};
   const double item = 2 * 4096 * 4 * blocks / limits.read_bytes_per_second;
   std::vector<std::uint32_t> ends;
@@ -72,8 +74,8 @@ MeasuredRegion rows(const std::string& name, std::uint32_t branches, bool last_j
   return region;
 }
 
-/// Rows as of ("All models, walk beside graph", "Branches side by side", "Items that are claimed"); whole models of 1B and 8B have layers of 5 and 9 launches,
-/// one of which is attention over keys and values of 512 tokens.
+/// Rows as of ("All models, walk beside graph", "Branches side by side", "Items that are claimed"); whole models of 1B
+/// and 8B have layers of 5 and 9 launches, one of which is attention over keys and values of 512 tokens.
 std::vector<MeasuredRegion> measured_regions() {
   return {
       rows("a branch", 1, true, true, 14.5, 22.8),
@@ -104,8 +106,9 @@ TEST(WalkCost, HasTheSignOfEveryRegionThatWasMeasured) {
   for (const MeasuredRegion& region : measured_regions()) {
     const WalkCost cost = region.cost();
     const double measured = region.walk - region.graph;
-    SCOPED_TRACE(fmt::format("{}: {:.1f} us measured; predicted {:.1f} + {:.1f} of spills - {:.1f} saved - {:.1f} = {:.1f}", region.name, measured,
-                             cost.walk / us, cost.spills / us, cost.saved / us, cost.graph / us, cost.loss() / us));
+    SCOPED_TRACE(fmt::format(
+        "{}: {:.1f} us measured; predicted {:.1f} + {:.1f} of spills - {:.1f} saved - {:.1f} = {:.1f}", region.name,
+        measured, cost.walk / us, cost.spills / us, cost.saved / us, cost.graph / us, cost.loss() / us));
     RecordProperty(region.name, fmt::format("{:.1f} {:.1f}", measured, cost.loss() / us));
     EXPECT_EQ(cost.loss() < 0, measured < 0);
     EXPECT_EQ(cost.saved > 0.001 * us, region.name == "two branches" || region.name == "four branches");
@@ -115,7 +118,8 @@ TEST(WalkCost, HasTheSignOfEveryRegionThatWasMeasured) {
 
 TEST(WalkCost, IsNearWhatRowsAndADecodeStepTook) {
   const std::vector<MeasuredRegion> regions = measured_regions();
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(regions[i].cost().loss() / us, regions[i].walk - regions[i].graph, 3) << regions[i].name;
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(regions[i].cost().loss() / us, regions[i].walk - regions[i].graph, 3) << regions[i].name;
   for (std::size_t i = 6; i < 8; ++i) {
     const double found = regions[i].cost().loss() / us, measured = regions[i].walk - regions[i].graph;
     EXPECT_GT(found, measured) << regions[i].name;
@@ -126,7 +130,8 @@ TEST(WalkCost, IsNearWhatRowsAndADecodeStepTook) {
 TEST(WalkCost, CountsWhatEachPartIsFor) {
   const MeasuredRegion region = chain("products", 84, 0, 0, 0, 0, 0);
   const WalkCost cost = region.cost(), more = region.cost(2 * jit::walk_in_flight);
-  EXPECT_NEAR(more.walk - cost.walk, 84 * static_cast<double>(jit::walk_in_flight) * blocks / 4.563e12, 1e-9) << "a release waits for the bytes on their way";
+  EXPECT_NEAR(more.walk - cost.walk, 84 * static_cast<double>(jit::walk_in_flight) * blocks / 4.563e12, 1e-9)
+      << "a release waits for the bytes on their way";
   EXPECT_EQ(more.graph, cost.graph);
   EXPECT_NEAR(cost.loss() / us, 70 + 2.2, 2) << "the 69 us of a step of 83 boundaries, and what a walk takes to start";
   EXPECT_EQ(cost.saved, 0);
@@ -136,7 +141,8 @@ TEST(WalkCost, CountsWhatEachPartIsFor) {
   one.spilled = 456;
   EXPECT_GT(one.cost().loss(), 0) << "code that spills takes back what lies side by side saves";
   const std::vector<DealtLaunch> empty(20, {0, us, false});
-  EXPECT_NEAR(walk_cost(empty, Needs(20), blocks, jit::walk_in_flight, limits, h200()).loss() / us, 2.2, 0.01) << "no block takes any of them";
+  EXPECT_NEAR(walk_cost(empty, Needs(20), blocks, jit::walk_in_flight, limits, h200()).loss() / us, 2.2, 0.01)
+      << "no block takes any of them";
 }
 
 /// As compiled, where no option asks for a walk: kernels that join, in regions that are linked.
@@ -146,7 +152,8 @@ TEST(WalkCost, LinksFourBranchesAndNoFewer) {
     step.session.run();
     const std::vector<SuperRegion>& regions = step.session.executable().super_kernels()->regions;
     EXPECT_EQ(regions.size(), branches == 4 ? 1u : 0u) << branches << ": launches by themselves have 512 threads";
-    for (const SuperRegion& region : regions) EXPECT_EQ(region.end_launch, 15u) << "the sum has 512 threads in any case";
+    for (const SuperRegion& region : regions)
+      EXPECT_EQ(region.end_launch, 15u) << "the sum has 512 threads in any case";
     Step in_turn("null:sm_90", "decode", "stream-fusion=0", branches_step(branches, 4, 4096));
     in_turn.session.run();
     EXPECT_TRUE(in_turn.session.executable().super_kernels()->regions.empty()) << branches;
@@ -156,7 +163,8 @@ TEST(WalkCost, LinksFourBranchesAndNoFewer) {
 TEST(WalkCost, ChoosesNoKernelsForWalksOfSizesThatVary) {
   const auto configs_of = [](const std::string& select, const std::string& rows) {
     std::string text = branches_step(4, 4, 4096);
-    for (std::size_t at = 0; (at = text.find("[16,", at)) != std::string::npos; ++at) text.replace(at, 4, "[" + rows + ",");
+    for (std::size_t at = 0; (at = text.find("[16,", at)) != std::string::npos; ++at)
+      text.replace(at, 4, "[" + rows + ",");
     text.insert(text.find('\n') + 1, "  symbol T : 0..16\n");
     Context context({"null:sm_90", 2});
     std::vector<CompileRecord> records;

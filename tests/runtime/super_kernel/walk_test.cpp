@@ -15,10 +15,13 @@ namespace cermet {
 namespace {
 
 const std::string chain_text =
-    "graph chain {\n  symbol T : 0..64\n  input %x : f32[T, 64]\n  constant %w : f32[128, 64]\n  constant %v : f32[64, 128]\n  constant %g : f32[64]\n"
+    "graph chain {\n  symbol T : 0..64\n  input %x : f32[T, 64]\n  constant %w : f32[128, 64]\n  constant %v : f32[64, "
+    "128]\n  constant %g : f32[64]\n"
     "  %a = rms_norm(%x, %g) : f32[T, 64]  // layers.0.norm\n  %b = linear(%a, %w) : f32[T, 128]  // layers.0.up\n"
-    "  %c = gelu(%b) : f32[T, 128]  // layers.0.act\n  %d = linear(%c, %v) : f32[T, 64]  // layers.0.down\n  %e = add(%d, %x) : f32[T, 64]  // layers.0\n"
-    "  %f = rms_norm(%e, %g) : f32[T, 64]  // layers.1.norm\n  %h = softmax(%f) : f32[T, 64]  // layers.1.weights\n  %i = add(%h, %e) : f32[T, 64]\n  output y "
+    "  %c = gelu(%b) : f32[T, 128]  // layers.0.act\n  %d = linear(%c, %v) : f32[T, 64]  // layers.0.down\n  %e = "
+    "add(%d, %x) : f32[T, 64]  // layers.0\n"
+    "  %f = rms_norm(%e, %g) : f32[T, 64]  // layers.1.norm\n  %h = softmax(%f) : f32[T, 64]  // layers.1.weights\n  "
+    "%i = add(%h, %e) : f32[T, 64]\n  output y "
     "= %i\n}\n";
 
 /// Bytes of the result for T rows, and the super-kernels.
@@ -26,7 +29,8 @@ struct Chain {
   std::vector<std::byte> bytes;
   std::string regions;
 };
-Chain run_chain(const SuperKernelSelection& selection, std::int64_t tokens, int threads = 3, FusionMode mode = FusionMode::full) {
+Chain run_chain(const SuperKernelSelection& selection, std::int64_t tokens, int threads = 3,
+                FusionMode mode = FusionMode::full) {
   Context context({"cpu", threads});
   SessionOptions options;
   options.maximum.set(Symbol("T"), 64);
@@ -41,7 +45,8 @@ Chain run_chain(const SuperKernelSelection& selection, std::int64_t tokens, int 
   Chain run;
   run.bytes.assign(y.as<std::byte>(), y.as<std::byte>() + dense_bytes(y.dtype, y.shape));
   if (const SuperFormation* formation = session.executable().super_kernels())
-    for (const SuperRegion& region : formation->regions) run.regions += fmt::format("{} {}-{};", region.name, region.first_launch, region.end_launch);
+    for (const SuperRegion& region : formation->regions)
+      run.regions += fmt::format("{} {}-{};", region.name, region.first_launch, region.end_launch);
   return run;
 }
 
@@ -50,7 +55,8 @@ TEST(SuperKernelWalk, GivesTheSameBits) {
     for (const std::int64_t tokens : {0, 1, 2, 17, 64}) {
       const Chain plain = run_chain({}, tokens, 3, mode);
       EXPECT_EQ(plain.regions, "");
-      for (const std::string options : {"", "width=2", "width=1", "debug-sync-all=1", "early-start=0:stream-fusion=0", "prefetch=0"})
+      for (const std::string options :
+           {"", "width=2", "width=1", "debug-sync-all=1", "early-start=0:stream-fusion=0", "prefetch=0"})
         for (const std::string select : {"decode", "layer", "act:*.act", "b:b"}) {
           const Chain walked = run_chain({select, options}, tokens, 3, mode);
           EXPECT_EQ(walked.bytes, plain.bytes) << select << " " << options << ", " << tokens << " rows";
@@ -74,12 +80,14 @@ TEST(SuperKernelSelection, WrongOnesAreRefused) {
   EXPECT_EQ(error({"x:", ""}), "super-kernel: expected decode, layer, none or NAME:PATTERN, found 'x:'");
   EXPECT_EQ(error({"", "width=2"}), "super-kernel options: expected a super-kernel beside them, found 'width=2' alone");
   EXPECT_EQ(error({"decode", "width=two"}), "super-kernel option width: expected 0..1048576, found \"two\"");
-  EXPECT_EQ(error({"x:layers.7.*", ""}), "super-kernel: expected 'x:layers.7.*' to fit a node of graph 'chain', found none among 8");
+  EXPECT_EQ(error({"x:layers.7.*", ""}),
+            "super-kernel: expected 'x:layers.7.*' to fit a node of graph 'chain', found none among 8");
 }
 
 TEST(SuperKernelSelection, LeavesTheBuildersMarks) {
   Graph graph = parse_graph(
-      "graph g {\n  super_kernel own\n  input %x : f32[4]\n  %a = neg(%x) : f32[4] in own\n  %b = neg(%a) : f32[4] outside\n  %c = neg(%b) : f32[4]\n  output "
+      "graph g {\n  super_kernel own\n  input %x : f32[4]\n  %a = neg(%x) : f32[4] in own\n  %b = neg(%a) : f32[4] "
+      "outside\n  %c = neg(%b) : f32[4]\n  output "
       "y = %c\n}");
   mark_super_kernels(graph, {"decode", "width=3"});
   EXPECT_EQ(graph.nodes()[0].super_kernel, 0);
@@ -100,7 +108,9 @@ TEST(SuperKernelSelection, PatternsHaveStars) {
   EXPECT_FALSE(fits_pattern("ac", "a*b*c"));
 }
 
-TEST(SuperKernelReference, PageIsUpToDate) { expect_golden("../docs/reference/super-kernels.md", super_kernel_reference_markdown()); }
+TEST(SuperKernelReference, PageIsUpToDate) {
+  expect_golden("../docs/reference/super-kernels.md", super_kernel_reference_markdown());
+}
 
 /// A graph on a GPU that is not there: its plan, scheduled and run without its work in many orders of blocks.
 void expect_schedules_hold(const std::string& name, const std::string& options) {
@@ -116,7 +126,8 @@ void expect_schedules_hold(const std::string& name, const std::string& options) 
   session.executable().run(batch.symbols);
   const SuperFormation* formation = session.executable().super_kernels();
   ASSERT_NE(formation, nullptr);
-  EXPECT_TRUE(std::ranges::any_of(formation->regions, [](const SuperRegion& region) { return region.end_launch - region.first_launch > 1; }))
+  EXPECT_TRUE(std::ranges::any_of(
+      formation->regions, [](const SuperRegion& region) { return region.end_launch - region.first_launch > 1; }))
       << name << ": launches that wait for each other";
   const Plan& plan = session.executable().plan();
   for (const SuperRegion& region : formation->regions) {
@@ -128,8 +139,10 @@ void expect_schedules_hold(const std::string& name, const std::string& options) 
       SuperSimulation how{.blocks = 1 + static_cast<std::uint32_t>(seed * 7), .seed = seed, .dealt = seed % 2 == 0};
       how.begins = [&](std::uint32_t task, std::uint32_t item) {
         for (std::uint32_t before = 0; before < task; ++before)
-          for (const ItemRange& range : items_before(plan, schedule.tasks[before].launch, schedule.tasks[task].launch, item))
-            for (std::int64_t i = range.first; i < range.end; ++i) good = good && ended[before][static_cast<std::size_t>(i)];
+          for (const ItemRange& range :
+               items_before(plan, schedule.tasks[before].launch, schedule.tasks[task].launch, item))
+            for (std::int64_t i = range.first; i < range.end; ++i)
+              good = good && ended[before][static_cast<std::size_t>(i)];
       };
       how.ends = [&](std::uint32_t task, std::uint32_t item) { ended[task][item] = true; };
       EXPECT_EQ(simulate(schedule, how), std::nullopt) << name << ", " << region.name;

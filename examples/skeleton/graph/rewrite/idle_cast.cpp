@@ -1,9 +1,12 @@
-// Skeleton of a rewrite rule that a row of texts cannot say: here no operator takes the place of the one that goes. Copy to src/graph/rewrite/NAME.cpp, declare
-// it in replace.hpp, and add its row to make_rules() in rules.cpp, where rules that are texts ("y = neg(x); z = neg(y) -> ..") need nothing else:
+// Skeleton of a rewrite rule that a row of texts cannot say: here no operator takes the place of the one that goes.
+// Copy to src/graph/rewrite/NAME.cpp, declare it in replace.hpp, and add its row to make_rules() in rules.cpp, where
+// rules that are texts ("y = neg(x); z = neg(y) -> ..") need nothing else:
 //
-//   rules.push_back({.name = "idle-cast", .summary = "cast(x) -> x, of one type", .rounding = exact, .anchor = OpKind::cast, .apply = idle_cast});
+//   rules.push_back({.name = "idle-cast", .summary = "cast(x) -> x, of one type", .rounding = exact, .anchor =
+//   OpKind::cast, .apply = idle_cast});
 //
-// The tests ask for tests/graph/golden/rewrite/NAME.before.graph, which it rewrites, and NAME.kept.graph, which it leaves alone.
+// The tests ask for tests/graph/golden/rewrite/NAME.before.graph, which it rewrites, and NAME.kept.graph, which it
+// leaves alone.
 #include "graph/memory.hpp"
 #include "graph/rewrite/rule.hpp"
 
@@ -22,8 +25,8 @@ bool is_updated(const GraphEditor& editor, ValueId id) {
 
 }  // namespace
 
-/// Called for every node of the anchor's operator, and again when something around it has changed. Returns whether it changed the graph, in time that does not
-/// depend on the graph's size.
+/// Called for every node of the anchor's operator, and again when something around it has changed. Returns whether it
+/// changed the graph, in time that does not depend on the graph's size.
 bool idle_cast(const Rule&, GraphEditor& editor, NodeId anchor) {
   const ValueId x = editor.node(anchor).inputs[0], y = editor.node(anchor).outputs[0];
   if (editor.value(x).type != editor.value(y).type || is_updated(editor, x) || is_updated(editor, y)) return false;

@@ -1,6 +1,7 @@
-// Skeleton of a model architecture: a Llama with normalized heads and biases that config.json may switch on. Copy to src/model/arch/NAME.cpp and add
-// the row X(NAME) to src/model/arch/architectures.inc. Sizes, rotary parameters and limits are parsed for every architecture alike; this file says
-// what differs. Anything that ModelConfig cannot express yet needs a field there and its use in src/model/decoder.cpp.
+// Skeleton of a model architecture: a Llama with normalized heads and biases that config.json may switch on. Copy to
+// src/model/arch/NAME.cpp and add the row X(NAME) to src/model/arch/architectures.inc. Sizes, rotary parameters and
+// limits are parsed for every architecture alike; this file says what differs. Anything that ModelConfig cannot express
+// yet needs a field there and its use in src/model/decoder.cpp.
 #include "model/arch/architecture.hpp"
 #include "model/arch/fields.hpp"
 

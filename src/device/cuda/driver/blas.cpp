@@ -53,7 +53,8 @@ const Library& library() {
 }
 
 void check(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS) fail(Status::unsupported, "{}: cuBLASLt reports status {}", what, static_cast<int>(status));
+  if (status != CUBLAS_STATUS_SUCCESS)
+    fail(Status::unsupported, "{}: cuBLASLt reports status {}", what, static_cast<int>(status));
 }
 
 /// One handle for each context; never destroyed, because contexts end with the process.
@@ -79,7 +80,8 @@ cudaDataType_t type_of(DType dtype) {
 }
 
 /// Everything the heuristic depends on.
-using Key = std::tuple<cublasLtHandle_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, DType, DType, bool, std::int64_t>;
+using Key = std::tuple<cublasLtHandle_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                       std::int64_t, DType, DType, bool, std::int64_t>;
 
 /// Descriptors of one product; the row-major x[m,k] w[n,k]^T is, in column order, w^T[n,k] x[k,m].
 struct Descriptors {
@@ -121,11 +123,15 @@ cublasLtMatmulAlgo_t choose(cublasLtHandle_t handle, const MatrixProduct& p, con
   const auto workspace = static_cast<std::size_t>(p.workspace_bytes);
   cublasLtMatmulHeuristicResult_t best{};
   int found = 0;
-  cublasStatus_t status = l.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
-  if (status == CUBLAS_STATUS_SUCCESS) status = l.heuristic(handle, d.product, d.w, d.x, d.y, d.y, preference, 1, &best, &found);
+  cublasStatus_t status =
+      l.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = l.heuristic(handle, d.product, d.w, d.x, d.y, d.y, preference, 1, &best, &found);
   l.preference_destroy(preference);
   check(status, "product");
-  if (found == 0) fail(Status::unsupported, "product [{}, {}] x [{}, {}]: expected an algorithm of cuBLASLt, found none", p.m, p.k, p.n, p.k);
+  if (found == 0)
+    fail(Status::unsupported, "product [{}, {}] x [{}, {}]: expected an algorithm of cuBLASLt, found none", p.m, p.k,
+         p.n, p.k);
   return best.algo;
 }
 
@@ -137,7 +143,9 @@ void multiply_with_cublaslt(const MatrixProduct& p, CUstream stream) {
   static std::map<Key, cublasLtMatmulAlgo_t> chosen;
   const cublasLtHandle_t handle = handle_of_current_context();
   const Descriptors d(p);
-  const Key key{handle, p.m, p.n, p.k, p.x_stride, p.w_stride, p.y_stride, p.operand, p.result, p.bias != nullptr, p.workspace_bytes};
+  const Key key{handle,           p.m,        p.n,       p.k,      p.x_stride,
+                p.w_stride,       p.y_stride, p.operand, p.result, p.bias != nullptr,
+                p.workspace_bytes};
   cublasLtMatmulAlgo_t algorithm{};
   {
     const std::lock_guard lock(mutex);
@@ -145,9 +153,10 @@ void multiply_with_cublaslt(const MatrixProduct& p, CUstream stream) {
     algorithm = known != chosen.end() ? known->second : chosen.emplace(key, choose(handle, p, d)).first->second;
   }
   const float one = 1, zero = 0;
-  check(library().matmul(handle, d.product, &one, p.w, d.w, p.x, d.x, &zero, p.y, d.y, p.y, d.y, &algorithm, p.workspace,
-                         static_cast<std::size_t>(p.workspace_bytes), reinterpret_cast<cudaStream_t>(stream)),
-        "product");
+  check(
+      library().matmul(handle, d.product, &one, p.w, d.w, p.x, d.x, &zero, p.y, d.y, p.y, d.y, &algorithm, p.workspace,
+                       static_cast<std::size_t>(p.workspace_bytes), reinterpret_cast<cudaStream_t>(stream)),
+      "product");
 }
 
 std::string cublaslt_problem() { return cublaslt().problem(); }

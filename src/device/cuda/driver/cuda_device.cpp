@@ -17,7 +17,9 @@ CUtensorMapDataType map_type(DType dtype) {
     case DType::f16: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
     case DType::f32: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
     case DType::i32: return CU_TENSOR_MAP_DATA_TYPE_INT32;
-    default: fail(Status::unsupported, "bulk tensor copy: expected i8, u8, f8, bf16, f16, f32 or i32, found {}", name_of(dtype));
+    default:
+      fail(Status::unsupported, "bulk tensor copy: expected i8, u8, f8, bf16, f16, f32 or i32, found {}",
+           name_of(dtype));
   }
 }
 
@@ -46,15 +48,17 @@ class CudaDevice final : public Device {
     std::size_t memory = 0;
     d.check(d.device_total_mem(&memory, context_->device()), "device memory");
     target_ = {text.data(),
-               context_->attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 + context_->attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+               context_->attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+                   context_->attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
                context_->attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
                context_->attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
                context_->attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE),
                static_cast<std::int64_t>(memory)};
     if (target_.compute_capability < 75)
-      fail(Status::unsupported, "device cuda:{} ({}): expected compute capability 7.5 or later, found {}.{}", index, target_.name,
-           target_.compute_capability / 10, target_.compute_capability % 10);
-    name_ = fmt::format("cuda:{} ({}, {} SMs, {:.0f} GiB)", index, target_.name, target_.multiprocessors, static_cast<double>(memory) / (1 << 30));
+      fail(Status::unsupported, "device cuda:{} ({}): expected compute capability 7.5 or later, found {}.{}", index,
+           target_.name, target_.compute_capability / 10, target_.compute_capability % 10);
+    name_ = fmt::format("cuda:{} ({}, {} SMs, {:.0f} GiB)", index, target_.name, target_.multiprocessors,
+                        static_cast<double>(memory) / (1 << 30));
   }
 
   DeviceKind kind() const override { return DeviceKind::cuda; }
@@ -73,7 +77,8 @@ class CudaDevice final : public Device {
     CUdeviceptr pointer = 0;
     const CUresult result = driver().mem_alloc(&pointer, static_cast<std::size_t>(bytes));
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
-      fail(Status::out_of_memory, "memory of {}: expected room for {} bytes, found {} bytes free", name_, bytes, free_bytes());
+      fail(Status::out_of_memory, "memory of {}: expected room for {} bytes, found {} bytes free", name_, bytes,
+           free_bytes());
     driver().check(result, "memory");
     auto* data = reinterpret_cast<std::byte*>(pointer);
     held_->fetch_add(bytes, std::memory_order_relaxed);
@@ -90,8 +95,10 @@ class CudaDevice final : public Device {
     if (bytes == 0) return {};
     const CurrentContext current(context_->handle());
     void* pointer = nullptr;
-    const CUresult result = driver().mem_host_alloc(&pointer, static_cast<std::size_t>(bytes), CU_MEMHOSTALLOC_PORTABLE);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY) fail(Status::out_of_memory, "memory: expected room for {} pinned bytes, found none", bytes);
+    const CUresult result =
+        driver().mem_host_alloc(&pointer, static_cast<std::size_t>(bytes), CU_MEMHOSTALLOC_PORTABLE);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+      fail(Status::out_of_memory, "memory: expected room for {} pinned bytes, found none", bytes);
     driver().check(result, "pinned memory");
     return {std::shared_ptr<std::byte>(static_cast<std::byte*>(pointer),
                                        [context = context_](std::byte* p) {
@@ -101,7 +108,8 @@ class CudaDevice final : public Device {
             bytes};
   }
 
-  LoadedFunction load(std::span<const std::byte> image, const char* function, int threads, std::int64_t shared_bytes) override {
+  LoadedFunction load(std::span<const std::byte> image, const char* function, int threads,
+                      std::int64_t shared_bytes) override {
     const Driver& d = driver();
     const CurrentContext current(context_->handle());
     CUmodule module = nullptr;
@@ -117,15 +125,20 @@ class CudaDevice final : public Device {
     const auto shared = static_cast<int>(shared_bytes);
     if (shared > 48 << 10) {
       const auto most = static_cast<int>(target_.shared_bytes);  // a launch may take more than its blocks use
-      d.check(d.func_set_attribute(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most), "shared memory of a kernel");
-      // Otherwise an idle SM's carve-out would fit this kernel alone, and the next one, which is to run concurrently, would not fit.
-      d.check(d.func_set_attribute(handle, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED), "shared memory of a kernel");
+      d.check(d.func_set_attribute(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most),
+              "shared memory of a kernel");
+      // Otherwise an idle SM's carve-out would fit this kernel alone, and the next one, which is to run concurrently,
+      // would not fit.
+      d.check(d.func_set_attribute(handle, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                   CU_SHAREDMEM_CARVEOUT_MAX_SHARED),
+              "shared memory of a kernel");
     }
     int local = 0;
     d.check(d.func_get_attribute(&loaded.registers, CU_FUNC_ATTRIBUTE_NUM_REGS, handle), "registers of a kernel");
     d.check(d.func_get_attribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, handle), "local memory of a kernel");
     loaded.local_bytes = local;
-    d.check(d.occupancy(&loaded.blocks_per_multiprocessor, handle, threads, static_cast<std::size_t>(shared_bytes)), "occupancy of a kernel");
+    d.check(d.occupancy(&loaded.blocks_per_multiprocessor, handle, threads, static_cast<std::size_t>(shared_bytes)),
+            "occupancy of a kernel");
     return loaded;
   }
 
@@ -134,7 +147,9 @@ class CudaDevice final : public Device {
     const CurrentContext current(context_->handle());
     std::vector<std::uint32_t> list;
     std::size_t offset = 0, bytes = 0;
-    for (std::size_t i = 0; d.func_get_param_info && d.func_get_param_info(static_cast<CUfunction>(function.handle), i, &offset, &bytes) == CUDA_SUCCESS; ++i)
+    for (std::size_t i = 0; d.func_get_param_info && d.func_get_param_info(static_cast<CUfunction>(function.handle), i,
+                                                                           &offset, &bytes) == CUDA_SUCCESS;
+         ++i)
       list.push_back(static_cast<std::uint32_t>(bytes));
     return list;
   }
@@ -146,9 +161,10 @@ class CudaDevice final : public Device {
     const std::array<cuuint64_t, 2> dims{static_cast<cuuint64_t>(shape.columns), static_cast<cuuint64_t>(shape.rows)};
     const std::array<cuuint64_t, 1> strides{static_cast<cuuint64_t>(shape.row_stride) * element};
     const std::array<cuuint32_t, 2> box{shape.box_columns, shape.box_rows}, steps{1, 1};
-    driver().check(driver().tensor_map_encode_tiled(&map, map_type(shape.dtype), 2, shape.data, dims.data(), strides.data(), box.data(), steps.data(),
-                                                    CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(shape.swizzle_bytes), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                                                    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+    driver().check(driver().tensor_map_encode_tiled(
+                       &map, map_type(shape.dtype), 2, shape.data, dims.data(), strides.data(), box.data(),
+                       steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(shape.swizzle_bytes),
+                       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
                    "bulk tensor copy");
     return stored(map);
   }
@@ -166,7 +182,8 @@ class CudaDevice final : public Device {
 
  private:
   std::shared_ptr<Context> context_;
-  std::shared_ptr<std::atomic<std::int64_t>> held_ = std::make_shared<std::atomic<std::int64_t>>(0);  ///< buffers may outlive the device
+  std::shared_ptr<std::atomic<std::int64_t>> held_ =
+      std::make_shared<std::atomic<std::int64_t>>(0);  ///< buffers may outlive the device
   Target target_;
   std::string name_;
 };
@@ -177,7 +194,8 @@ Context::Context(int index) {
   const Driver& d = driver();
   int count = 0;
   d.check(d.device_get_count(&count), "devices");
-  require(index >= 0 && index < count, "device 'cuda:{}': expected an index below {}, the number of CUDA devices", index, count);
+  require(index >= 0 && index < count, "device 'cuda:{}': expected an index below {}, the number of CUDA devices",
+          index, count);
   d.check(d.device_get(&device_, index), "device");
   d.check(d.primary_ctx_retain(&context_, device_), "context");
 }
@@ -195,7 +213,9 @@ std::shared_ptr<Context> context_of(const Device& device) {
   return static_cast<const CudaDevice&>(device).context();
 }
 
-std::unique_ptr<Stream> wrap_cuda_stream(Device& device, void* stream) { return wrap_cuda_stream(context_of(device), static_cast<CUstream>(stream)); }
+std::unique_ptr<Stream> wrap_cuda_stream(Device& device, void* stream) {
+  return wrap_cuda_stream(context_of(device), static_cast<CUstream>(stream));
+}
 
 std::string version_of_driver() {
   int version = 0;  // 1000 * major + 10 * minor
@@ -212,13 +232,17 @@ TensorMap encode_windows(const Device& device, const WindowMapShape& shape) {
   const auto bytes = [&](std::int64_t elements) { return static_cast<cuuint64_t>(elements * element); };
   const auto size = [](std::int64_t count) { return static_cast<cuuint64_t>(count); };
   // From the innermost axis on: channels, columns, rows, samples.
-  const std::array<cuuint64_t, 4> dims{size(shape.channels), size(shape.width), size(shape.height), size(shape.samples)};
-  const std::array<cuuint64_t, 3> strides{bytes(shape.column_stride), bytes(shape.row_stride), bytes(shape.sample_stride)};
+  const std::array<cuuint64_t, 4> dims{size(shape.channels), size(shape.width), size(shape.height),
+                                       size(shape.samples)};
+  const std::array<cuuint64_t, 3> strides{bytes(shape.column_stride), bytes(shape.row_stride),
+                                          bytes(shape.sample_stride)};
   const std::array<int, 2> lower{shape.first_w, shape.first_h}, upper{shape.last_w, shape.last_h};
-  const std::array<cuuint32_t, 4> steps{1, static_cast<cuuint32_t>(shape.stride_w), static_cast<cuuint32_t>(shape.stride_h), 1};
-  driver().check(driver().tensor_map_encode_im2col(&map, map_type(shape.dtype), 4, shape.data, dims.data(), strides.data(), lower.data(), upper.data(),
-                                                   shape.box_channels, shape.box_pixels, steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                                   CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+  const std::array<cuuint32_t, 4> steps{1, static_cast<cuuint32_t>(shape.stride_w),
+                                        static_cast<cuuint32_t>(shape.stride_h), 1};
+  driver().check(driver().tensor_map_encode_im2col(
+                     &map, map_type(shape.dtype), 4, shape.data, dims.data(), strides.data(), lower.data(),
+                     upper.data(), shape.box_channels, shape.box_pixels, steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+                     CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
                  "bulk copy of windows");
   return stored(map);
 }

@@ -13,7 +13,9 @@ namespace {
 
 class Event final : public DeviceEvent {
  public:
-  explicit Event(std::shared_ptr<Context> context) : context_(std::move(context)) { driver().check(driver().event_create(&event_, CU_EVENT_DEFAULT), "event"); }
+  explicit Event(std::shared_ptr<Context> context) : context_(std::move(context)) {
+    driver().check(driver().event_create(&event_, CU_EVENT_DEFAULT), "event");
+  }
   ~Event() override {
     const CurrentContext current(context_->handle());
     driver().event_destroy(event_);
@@ -57,15 +59,20 @@ class CudaStream final : public Stream {
     const CurrentContext current(context_->handle());
     driver().check(driver().stream_create(&stream_, CU_STREAM_NON_BLOCKING), "stream");
   }
-  CudaStream(std::shared_ptr<Context> context, CUstream stream) : context_(std::move(context)), stream_(stream), owned_(false) {}
+  CudaStream(std::shared_ptr<Context> context, CUstream stream)
+      : context_(std::move(context)), stream_(stream), owned_(false) {}
   ~CudaStream() override {
     if (!owned_) return;
     const CurrentContext current(context_->handle());
     driver().stream_destroy(stream_);
   }
 
-  void upload(void* device, const void* host, std::int64_t bytes) override { copy_bytes(device, host, bytes, "upload"); }
-  void download(void* host, const void* device, std::int64_t bytes) override { copy_bytes(host, device, bytes, "download"); }
+  void upload(void* device, const void* host, std::int64_t bytes) override {
+    copy_bytes(device, host, bytes, "upload");
+  }
+  void download(void* host, const void* device, std::int64_t bytes) override {
+    copy_bytes(host, device, bytes, "download");
+  }
   void copy(void* to, const void* from, std::int64_t bytes) override { copy_bytes(to, from, bytes, "copy"); }
   void fill(void* device, unsigned char value, std::int64_t bytes) override {
     if (bytes == 0) return;
@@ -104,7 +111,8 @@ class CudaStream final : public Stream {
     config.hStream = stream_;
     config.attrs = attributes.data();
     config.numAttrs = count;
-    driver().check(driver().launch_kernel(&config, static_cast<CUfunction>(function.handle), parameters, nullptr), "launch");
+    driver().check(driver().launch_kernel(&config, static_cast<CUfunction>(function.handle), parameters, nullptr),
+                   "launch");
   }
 
   void multiply(const MatrixProduct& product) override {
@@ -125,7 +133,8 @@ class CudaStream final : public Stream {
   void abandon_capture() noexcept override {
     const CurrentContext current(context_->handle());
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (driver().stream_is_capturing(stream_, &status) != CUDA_SUCCESS || status == CU_STREAM_CAPTURE_STATUS_NONE) return;
+    if (driver().stream_is_capturing(stream_, &status) != CUDA_SUCCESS || status == CU_STREAM_CAPTURE_STATUS_NONE)
+      return;
     driver().stream_end_capture(stream_, &abandoned_);  // fails where the capture is broken, and ends it all the same
     if (abandoned_) driver().graph_destroy(std::exchange(abandoned_, nullptr));
   }
@@ -159,7 +168,9 @@ class CudaStream final : public Stream {
   double seconds_between(const DeviceEvent& start, const DeviceEvent& end) override {
     const CurrentContext current(context_->handle());
     float milliseconds = 0;
-    driver().check(driver().event_elapsed_time(&milliseconds, static_cast<const Event&>(start).handle(), static_cast<const Event&>(end).handle()), "event");
+    driver().check(driver().event_elapsed_time(&milliseconds, static_cast<const Event&>(start).handle(),
+                                               static_cast<const Event&>(end).handle()),
+                   "event");
     return static_cast<double>(milliseconds) * 1e-3;
   }
 
@@ -182,8 +193,12 @@ class CudaStream final : public Stream {
 
 }  // namespace
 
-std::unique_ptr<Stream> wrap_cuda_stream(std::shared_ptr<Context> context, CUstream stream) { return std::make_unique<CudaStream>(std::move(context), stream); }
+std::unique_ptr<Stream> wrap_cuda_stream(std::shared_ptr<Context> context, CUstream stream) {
+  return std::make_unique<CudaStream>(std::move(context), stream);
+}
 
-std::unique_ptr<Stream> make_cuda_stream(std::shared_ptr<Context> context) { return std::make_unique<CudaStream>(std::move(context)); }
+std::unique_ptr<Stream> make_cuda_stream(std::shared_ptr<Context> context) {
+  return std::make_unique<CudaStream>(std::move(context));
+}
 
 }  // namespace cermet::cuda

@@ -22,11 +22,14 @@ Driver open_driver() {
   int version = 0;
   if (!get_version || get_version(&version) != CUDA_SUCCESS) version = 0;
   if (version < least_version)
-    fail(Status::unsupported, "driver: expected one for CUDA {} or later, found one for CUDA {}", version_text(least_version), version_text(version));
+    fail(Status::unsupported, "driver: expected one for CUDA {} or later, found one for CUDA {}",
+         version_text(least_version), version_text(version));
   Driver d;
   const auto find = [&](const char* symbol) {
     void* function = dlsym(library, symbol);
-    if (!function) fail(Status::unsupported, "driver: expected a function {}, found none in the driver for CUDA {}", symbol, version_text(version));
+    if (!function)
+      fail(Status::unsupported, "driver: expected a function {}, found none in the driver for CUDA {}", symbol,
+           version_text(version));
     return function;
   };
 #define CERMET_TEXT(symbol) #symbol
@@ -36,7 +39,8 @@ Driver open_driver() {
 #undef CERMET_TEXT
   d.func_get_param_info = reinterpret_cast<decltype(&::cuFuncGetParamInfo)>(dlsym(library, "cuFuncGetParamInfo"));
   const CUresult result = d.init(0);
-  if (result == CUDA_ERROR_NO_DEVICE) fail(Status::unsupported, "driver: expected at least one CUDA device, found none");
+  if (result == CUDA_ERROR_NO_DEVICE)
+    fail(Status::unsupported, "driver: expected at least one CUDA device, found none");
   d.check(result, "driver");
   return d;
 }

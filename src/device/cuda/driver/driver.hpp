@@ -17,7 +17,8 @@ struct Driver {
   void check(CUresult result, const char* what) const;
 };
 
-/// Opens and initializes the driver at the first call. Throws Error(unsupported) saying what is missing: the library, a function (too old), a device.
+/// Opens and initializes the driver at the first call. Throws Error(unsupported) saying what is missing: the library, a
+/// function (too old), a device.
 const Driver& driver();
 
 /// Makes a context current while it lives.

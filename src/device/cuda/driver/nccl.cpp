@@ -10,7 +10,8 @@
 namespace cermet::cuda {
 namespace {
 
-// The part of NCCL's interface that is used, as nccl.h has declared it since 2.7; versions keep it stable. The header is not needed to build.
+// The part of NCCL's interface that is used, as nccl.h has declared it since 2.7; versions keep it stable. The header
+// is not needed to build.
 struct NcclComm;
 using Result = int;  // 0 success, 7 in progress
 constexpr Result in_progress = 7;
@@ -34,7 +35,8 @@ struct Nccl {
   Result (*group_end)();
 
   void check(Result result, const char* what) const {
-    if (result != 0 && result != in_progress) fail(Status::unsupported, "{}: NCCL reports {}", what, get_error_string(result));
+    if (result != 0 && result != in_progress)
+      fail(Status::unsupported, "{}: NCCL reports {}", what, get_error_string(result));
   }
 };
 
@@ -44,7 +46,8 @@ Nccl open_nccl() {
   const std::string& given = env::value(env::Name::CERMET_NCCL);
   const char* const name = given.empty() ? "libnccl.so.2" : given.c_str();
   void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (!library) fail(Status::unsupported, "NCCL: expected {} (CERMET_NCCL names another file), found: {}", name, dlerror());
+  if (!library)
+    fail(Status::unsupported, "NCCL: expected {} (CERMET_NCCL names another file), found: {}", name, dlerror());
   const auto find = [&]<class F>(F& function, const char* symbol) {
     function = reinterpret_cast<F>(dlsym(library, symbol));
     if (!function) fail(Status::unsupported, "NCCL: expected a function {} in {}, found none", symbol, name);
@@ -67,7 +70,8 @@ Nccl open_nccl() {
   find(n.group_start, "ncclGroupStart");
   find(n.group_end, "ncclGroupEnd");
   int version = 0;
-  if (n.get_version(&version) != 0 || version < 21000) fail(Status::unsupported, "NCCL: expected version 2.10 or later in {}, found code {}", name, version);
+  if (n.get_version(&version) != 0 || version < 21000)
+    fail(Status::unsupported, "NCCL: expected version 2.10 or later in {}, found code {}", name, version);
   return n;
 }
 
@@ -96,7 +100,8 @@ CUstream handle_of(Stream& stream) { return static_cast<CUstream>(stream.native_
 
 class NcclGroup final : public DeviceGroup {
  public:
-  NcclGroup(Device& device, int rank, int size, const GroupIdentity& identity) : context_(context_of(device)), size_(size) {
+  NcclGroup(Device& device, int rank, int size, const GroupIdentity& identity)
+      : context_(context_of(device)), size_(size) {
     const CurrentContext current(context_->handle());
     NcclComm* comm = nullptr;
     nccl().check(nccl().comm_init_rank(&comm, size, identity, rank), "NCCL group");
@@ -109,27 +114,39 @@ class NcclGroup final : public DeviceGroup {
     nccl().comm_destroy(comm);
   }
 
-  void all_reduce(const void* x, void* y, std::int64_t count, DType dtype, GroupReduction reduction, Stream& stream) override {
-    call("all_reduce",
-         [&](NcclComm* comm) { return nccl().all_reduce(x, y, size_of_count(count), nccl_type(dtype), static_cast<int>(reduction), comm, handle_of(stream)); });
-  }
-  void reduce(const void* x, void* y, std::int64_t count, DType dtype, GroupReduction reduction, int root, Stream& stream) override {
-    call("reduce_to", [&](NcclComm* comm) {
-      return nccl().reduce(x, y, size_of_count(count), nccl_type(dtype), static_cast<int>(reduction), root, comm, handle_of(stream));
+  void all_reduce(const void* x, void* y, std::int64_t count, DType dtype, GroupReduction reduction,
+                  Stream& stream) override {
+    call("all_reduce", [&](NcclComm* comm) {
+      return nccl().all_reduce(x, y, size_of_count(count), nccl_type(dtype), static_cast<int>(reduction), comm,
+                               handle_of(stream));
     });
   }
-  void reduce_scatter(const void* x, void* y, std::int64_t count, DType dtype, GroupReduction reduction, Stream& stream) override {
+  void reduce(const void* x, void* y, std::int64_t count, DType dtype, GroupReduction reduction, int root,
+              Stream& stream) override {
+    call("reduce_to", [&](NcclComm* comm) {
+      return nccl().reduce(x, y, size_of_count(count), nccl_type(dtype), static_cast<int>(reduction), root, comm,
+                           handle_of(stream));
+    });
+  }
+  void reduce_scatter(const void* x, void* y, std::int64_t count, DType dtype, GroupReduction reduction,
+                      Stream& stream) override {
     call("reduce_scatter", [&](NcclComm* comm) {
-      return nccl().reduce_scatter(x, y, size_of_count(count), nccl_type(dtype), static_cast<int>(reduction), comm, handle_of(stream));
+      return nccl().reduce_scatter(x, y, size_of_count(count), nccl_type(dtype), static_cast<int>(reduction), comm,
+                                   handle_of(stream));
     });
   }
   void all_gather(const void* x, void* y, std::int64_t bytes, Stream& stream) override {
-    call("all_gather", [&](NcclComm* comm) { return nccl().all_gather(x, y, size_of_count(bytes), type_bytes, comm, handle_of(stream)); });
+    call("all_gather", [&](NcclComm* comm) {
+      return nccl().all_gather(x, y, size_of_count(bytes), type_bytes, comm, handle_of(stream));
+    });
   }
   void broadcast(const void* x, void* y, std::int64_t bytes, int root, Stream& stream) override {
-    call("broadcast_from", [&](NcclComm* comm) { return nccl().broadcast(x, y, size_of_count(bytes), type_bytes, root, comm, handle_of(stream)); });
+    call("broadcast_from", [&](NcclComm* comm) {
+      return nccl().broadcast(x, y, size_of_count(bytes), type_bytes, root, comm, handle_of(stream));
+    });
   }
-  void exchange(const void* x, std::span<const std::int64_t> sent, void* y, std::span<const std::int64_t> received, Stream& stream) override {
+  void exchange(const void* x, std::span<const std::int64_t> sent, void* y, std::span<const std::int64_t> received,
+                Stream& stream) override {
     call("exchange", [&](NcclComm* comm) {
       nccl().check(nccl().group_start(), "exchange");
       const char* from = static_cast<const char*>(x);

@@ -34,7 +34,8 @@ const Nvrtc& nvrtc() {
 }
 
 void check(nvrtcResult result, const char* what, const std::string& name) {
-  if (result != NVRTC_SUCCESS) fail(Status::internal, "NVRTC, {} of {}: {}", what, name, nvrtc().get_error_string(result));
+  if (result != NVRTC_SUCCESS)
+    fail(Status::internal, "NVRTC, {} of {}: {}", what, name, nvrtc().get_error_string(result));
 }
 
 /// Owns a program.
@@ -46,8 +47,9 @@ class Source {
       names.push_back(header.name);
       texts.push_back(header.text);
     }
-    check(nvrtc().create_program(&program_, request.source.c_str(), "generated.cu", static_cast<int>(names.size()), texts.data(), names.data()), "creation",
-          request.name);
+    check(nvrtc().create_program(&program_, request.source.c_str(), "generated.cu", static_cast<int>(names.size()),
+                                 texts.data(), names.data()),
+          "creation", request.name);
   }
   ~Source() { nvrtc().destroy_program(&program_); }
   Source(const Source&) = delete;
@@ -72,8 +74,12 @@ using Getter = nvrtcResult (*)(nvrtcProgram, char*);
 
 std::vector<std::byte> image_of(nvrtcProgram program, CompileRequest::Form form, const std::string& name) {
   const Nvrtc& n = nvrtc();
-  const SizeGetter size = form == CompileRequest::Form::cubin ? n.get_cubin_size : form == CompileRequest::Form::ptx ? n.get_ptx_size : n.get_lto_ir_size;
-  const Getter get = form == CompileRequest::Form::cubin ? n.get_cubin : form == CompileRequest::Form::ptx ? n.get_ptx : n.get_lto_ir;
+  const SizeGetter size = form == CompileRequest::Form::cubin ? n.get_cubin_size
+                          : form == CompileRequest::Form::ptx ? n.get_ptx_size
+                                                              : n.get_lto_ir_size;
+  const Getter get = form == CompileRequest::Form::cubin ? n.get_cubin
+                     : form == CompileRequest::Form::ptx ? n.get_ptx
+                                                         : n.get_lto_ir;
   std::size_t bytes = 0;
   check(size(program, &bytes), "image", name);
   std::vector<std::byte> image(bytes);
@@ -96,15 +102,19 @@ class NvidiaToolchain final : public Toolchain {
     std::vector<const char*> options;
     for (const std::string& option : request.options) options.push_back(option.c_str());
     if (request.form == CompileRequest::Form::lto_ir) options.push_back("-dlto");
-    options.push_back("--no-cache");  // where there is a driver, NVRTC would answer from the driver's cache, without the assembler's report
+    options.push_back("--no-cache");  // where there is a driver, NVRTC would answer from the driver's cache, without
+                                      // the assembler's report
     const nvrtcResult result = nvrtc().compile_program(source.get(), static_cast<int>(options.size()), options.data());
     CompileResult compiled{{}, log_of(source.get(), request.name)};
-    if (result != NVRTC_SUCCESS) fail(Status::internal, "GPU code {} does not compile ({}):\n{}", request.name, nvrtc().get_error_string(result), compiled.log);
+    if (result != NVRTC_SUCCESS)
+      fail(Status::internal, "GPU code {} does not compile ({}):\n{}", request.name, nvrtc().get_error_string(result),
+           compiled.log);
     compiled.image = image_of(source.get(), request.form, request.name);
     return compiled;
   }
 
-  CompileResult link(std::span<const std::vector<std::byte>> lto_pieces, std::span<const std::string> options) const override {
+  CompileResult link(std::span<const std::vector<std::byte>> lto_pieces,
+                     std::span<const std::string> options) const override {
     return link_lto(lto_pieces, options);
   }
 };

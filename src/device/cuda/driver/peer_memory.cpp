@@ -31,7 +31,8 @@ GpuIdentity identify(const Device& device) {
 SharedMemoryHandle share_memory(Device& device, const DeviceBuffer& memory) {
   const CurrentContext current(context_of(device)->handle());
   CUipcMemHandle handle{};
-  driver().check(driver().ipc_get_mem_handle(&handle, reinterpret_cast<CUdeviceptr>(memory.data())), "memory for other processes");
+  driver().check(driver().ipc_get_mem_handle(&handle, reinterpret_cast<CUdeviceptr>(memory.data())),
+                 "memory for other processes");
   SharedMemoryHandle shared{};
   std::memcpy(shared.data(), &handle, sizeof(handle));
   return shared;
@@ -43,7 +44,8 @@ DeviceBuffer open_memory(Device& device, const SharedMemoryHandle& handle, std::
   CUipcMemHandle given{};
   std::memcpy(&given, handle.data(), sizeof(given));
   CUdeviceptr pointer = 0;
-  driver().check(driver().ipc_open_mem_handle(&pointer, given, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), "memory of another process");
+  driver().check(driver().ipc_open_mem_handle(&pointer, given, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+                 "memory of another process");
   return {std::shared_ptr<std::byte>(reinterpret_cast<std::byte*>(pointer),
                                      [context](std::byte* p) {
                                        const CurrentContext own(context->handle());
@@ -58,7 +60,9 @@ void reach_device(Device& device, int index) {
   if (other.device() == context->device()) return;
   int can = 0;
   driver().check(driver().device_can_access_peer(&can, context->device(), other.device()), "access to another GPU");
-  if (can == 0) fail(Status::unsupported, "{}: expected access to the memory of cuda:{}, found no link that gives it", device.name(), index);
+  if (can == 0)
+    fail(Status::unsupported, "{}: expected access to the memory of cuda:{}, found no link that gives it",
+         device.name(), index);
   const CurrentContext current(context->handle());
   const CUresult result = driver().ctx_enable_peer_access(other.handle(), 0);
   if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) driver().check(result, "access to another GPU");

@@ -21,10 +21,11 @@ int count_devices() {
 
 extern "C" const cermet::cuda::PluginInterface* cermet_cuda_plugin() {
   static const cermet::cuda::PluginInterface interface {
-    cermet::cuda::build_id(), cermet::cuda::make_cuda_device, cermet::cuda::wrap_cuda_stream, cermet::cuda::make_toolchain, cermet::cuda::count_devices,
-        cermet::cuda::cublaslt_problem, cermet::cuda::encode_windows, cermet::cuda::version_of_driver, cermet::cuda::nccl_problem,
-        cermet::cuda::make_group_identity, cermet::cuda::join_device_group, cermet::cuda::identify, cermet::cuda::share_memory, cermet::cuda::open_memory,
-        cermet::cuda::reach_device
+    cermet::cuda::build_id(), cermet::cuda::make_cuda_device, cermet::cuda::wrap_cuda_stream,
+        cermet::cuda::make_toolchain, cermet::cuda::count_devices, cermet::cuda::cublaslt_problem,
+        cermet::cuda::encode_windows, cermet::cuda::version_of_driver, cermet::cuda::nccl_problem,
+        cermet::cuda::make_group_identity, cermet::cuda::join_device_group, cermet::cuda::identify,
+        cermet::cuda::share_memory, cermet::cuda::open_memory, cermet::cuda::reach_device
   };
   return &interface;
 }

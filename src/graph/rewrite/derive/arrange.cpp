@@ -5,8 +5,11 @@
 namespace cermet {
 
 ValueId Arranger::apply(OpKind op, const std::vector<ValueId>& operands, const Attributes& attributes) {
-  const bool is_constant = std::ranges::all_of(operands, [&](ValueId id) { return editor_.value(id).kind == ValueKind::constant; });
-  if (is_constant) return editor_.add_constant(editor_.value(operands[0]).name + ".arranged", ConstantExpression{op, operands, attributes, 0});
+  const bool is_constant =
+      std::ranges::all_of(operands, [&](ValueId id) { return editor_.value(id).kind == ValueKind::constant; });
+  if (is_constant)
+    return editor_.add_constant(editor_.value(operands[0]).name + ".arranged",
+                                ConstantExpression{op, operands, attributes, 0});
   const NodeId n = editor_.next_id();
   const ValueId made = editor_.insert_before(place_, op, operands, attributes, scope_)[0];
   made_.push_back(n);
@@ -28,7 +31,8 @@ std::optional<ValueId> Arranger::reshape(ValueId id, const Dims& dims) {
   if (from == dims) return id;
   if (std::ranges::find(dims, Dim(0)) != dims.end()) return {};  // which a reshape cannot say
   Ints shape;
-  for (std::size_t a = 0; a < dims.size(); ++a) shape.push_back(a < from.size() && from[a] == dims[a] ? 0 : dims[a].is_constant() ? dims[a].constant() : -1);
+  for (std::size_t a = 0; a < dims.size(); ++a)
+    shape.push_back(a < from.size() && from[a] == dims[a] ? 0 : dims[a].is_constant() ? dims[a].constant() : -1);
   if (std::ranges::count(shape, -1) > 1) return {};
   return apply(OpKind::reshape, {id}, {{"shape", shape}});
 }
@@ -66,6 +70,8 @@ std::optional<ValueId> Arranger::arrange(const IndexedValue& value, const std::v
   return reshape(*id, extents(dims));
 }
 
-bool is_copied(const Axes& axes, const IndexedValue& value, const std::vector<AxisList>& dims) { return axes.flat(value.dims) != axes.flat(dims); }
+bool is_copied(const Axes& axes, const IndexedValue& value, const std::vector<AxisList>& dims) {
+  return axes.flat(value.dims) != axes.flat(dims);
+}
 
 }  // namespace cermet

@@ -8,10 +8,12 @@ namespace cermet {
 /// Inserts nodes in front of a place; what is applied to constants alone becomes a constant.
 class Arranger {
  public:
-  Arranger(GraphEditor& editor, Axes& axes, NodeId place) : editor_(editor), axes_(axes), place_(place), scope_(editor.node(place).scope) {}
+  Arranger(GraphEditor& editor, Axes& axes, NodeId place)
+      : editor_(editor), axes_(axes), place_(place), scope_(editor.node(place).scope) {}
 
   ValueId apply(OpKind op, const std::vector<ValueId>& operands, const Attributes& attributes = {});
-  /// The value with these dimensions, which have all of its axes: reshaped, transposed and expanded as far as it must be. Nothing where a size is missing.
+  /// The value with these dimensions, which have all of its axes: reshaped, transposed and expanded as far as it must
+  /// be. Nothing where a size is missing.
   std::optional<ValueId> arrange(const IndexedValue& value, const std::vector<AxisList>& dims);
   /// The value reshaped; nothing where one is 0 or a symbol that does not stay in place.
   std::optional<ValueId> reshape(ValueId id, const Dims& dims);

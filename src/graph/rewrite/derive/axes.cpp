@@ -107,7 +107,8 @@ std::optional<IndexedValue> Axes::before(const GraphEditor& editor, const Indexe
   if (node.op == OpKind::transpose) {
     const Ints permutation = permutation_of(editor, n);
     operand.dims.resize(permutation.size());
-    for (std::size_t i = 0; i < permutation.size(); ++i) operand.dims[static_cast<std::size_t>(permutation[i])] = result.dims[i];
+    for (std::size_t i = 0; i < permutation.size(); ++i)
+      operand.dims[static_cast<std::size_t>(permutation[i])] = result.dims[i];
     return operand;
   }
   auto dims = node.op == OpKind::reshape ? group(flat(result.dims), extents) : broadcast(result.dims, extents);
@@ -120,7 +121,8 @@ std::optional<IndexedValue> Axes::after(const GraphEditor& editor, NodeId view, 
   const Node& node = editor.node(view);
   IndexedValue result{node.outputs[0], {}};
   if (node.op == OpKind::transpose) {
-    for (const std::int64_t axis : permutation_of(editor, view)) result.dims.push_back(operand.dims[static_cast<std::size_t>(axis)]);
+    for (const std::int64_t axis : permutation_of(editor, view))
+      result.dims.push_back(operand.dims[static_cast<std::size_t>(axis)]);
     return result;
   }
   if (node.op != OpKind::reshape) return {};

@@ -1,4 +1,5 @@
-// What the dimensions of values count: axes that keep their identity through reshapes, transpositions and broadcasts, which thereby become index maps.
+// What the dimensions of values count: axes that keep their identity through reshapes, transpositions and broadcasts,
+// which thereby become index maps.
 #pragma once
 
 #include <optional>
@@ -30,7 +31,8 @@ class Axes {
   AxisList resolve(const AxisList& list) const;
   AxisList flat(const std::vector<AxisList>& dims) const;
 
-  /// The axes of a list in order, grouped to dimensions of these extents; nothing where they cannot be, because an extent is no product of axes.
+  /// The axes of a list in order, grouped to dimensions of these extents; nothing where they cannot be, because an
+  /// extent is no product of axes.
   std::optional<std::vector<AxisList>> group(const AxisList& list, const Dims& extents);
   /// Axes of an operand of these dimensions that broadcasts, as NumPy does, to a value with these axes.
   std::optional<std::vector<AxisList>> broadcast(const std::vector<AxisList>& to, const Dims& extents) const;

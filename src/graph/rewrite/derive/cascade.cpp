@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -12,7 +12,8 @@ using Kind = RowExpr::Kind;
 bool is_call(const RowExprPtr& e, OpKind op) { return e->kind == Kind::call && e->op == op; }
 bool is_statistic(const RowExprPtr& e, std::size_t r) { return e->kind == Kind::statistic && e->index == r; }
 bool depends_on(const RowExprPtr& e, std::size_t r) {
-  return is_statistic(e, r) || std::ranges::any_of(e->operands, [&](const RowExprPtr& operand) { return depends_on(operand, r); });
+  return is_statistic(e, r) ||
+         std::ranges::any_of(e->operands, [&](const RowExprPtr& operand) { return depends_on(operand, r); });
 }
 
 /// The expression with the new value of every statistic that a step renews.
@@ -24,7 +25,9 @@ std::string text(const RowExprPtr& e, bool renewed) {
     case OpKind::add: return fmt::format("({} + {})", part(0), part(1));
     case OpKind::sub: return fmt::format("({} - {})", part(0), part(1));
     case OpKind::mul: return fmt::format("{} * {}", part(0), part(1));
-    case OpKind::div: return fmt::format("{} / {}", part(0), e->operands[1]->kind == Kind::call ? fmt::format("({})", part(1)) : part(1));
+    case OpKind::div:
+      return fmt::format("{} / {}", part(0),
+                         e->operands[1]->kind == Kind::call ? fmt::format("({})", part(1)) : part(1));
     case OpKind::square: return fmt::format("({})^2", part(0));
     default: break;
   }
@@ -42,7 +45,9 @@ struct Repair {
 };
 
 /// "a * b", either of which may be empty.
-std::string times(const std::string& a, const std::string& b) { return a.empty() ? b : b.empty() ? a : fmt::format("{} * {}", a, b); }
+std::string times(const std::string& a, const std::string& b) {
+  return a.empty() ? b : b.empty() ? a : fmt::format("{} * {}", a, b);
+}
 
 class OnlineDerivation {
  public:
@@ -72,14 +77,16 @@ class OnlineDerivation {
     for (std::size_t r = 0; r < s; ++r) {
       if (!depends_on(statistic.of, r)) continue;
       if (is_squared_distance(statistic, r)) {
-        merges_.push_back(fmt::format("n * {0} = na * {0}a + nb * {0}b + (r{1}b - r{1}a)^2 * na * nb / n", name, r + 1));
+        merges_.push_back(
+            fmt::format("n * {0} = na * {0}a + nb * {0}b + (r{1}b - r{1}a)^2 * na * nb / n", name, r + 1));
         return chan(name, statistic, r);
       }
       const auto repair = repair_of(statistic.of, r);
       const bool ordered = statistic.reduction == OpKind::reduce_max || statistic.reduction == OpKind::reduce_min;
       if (!repair || (ordered && !repair->positive)) {
         reason_ = fmt::format("{} = {}({}): {}", name, definition(statistic.reduction).name, to_string(statistic.of),
-                              repair ? fmt::format("the factor {} may be negative", repair->factor) : fmt::format("no repair for a new r{}", r + 1));
+                              repair ? fmt::format("the factor {} may be negative", repair->factor)
+                                     : fmt::format("no repair for a new r{}", r + 1));
         return {};
       }
       if (!repair->factor.empty()) kept += " * " + repair->factor;
@@ -98,11 +105,12 @@ class OnlineDerivation {
     std::string text;
     for (std::size_t i = 0; i < kept.size(); ++i) {
       text += kept[i];
-      const bool is_index =
-          std::isdigit(static_cast<unsigned char>(kept[i])) && (i + 1 == kept.size() || !std::isdigit(static_cast<unsigned char>(kept[i + 1])));
+      const bool is_index = std::isdigit(static_cast<unsigned char>(kept[i])) &&
+                            (i + 1 == kept.size() || !std::isdigit(static_cast<unsigned char>(kept[i + 1])));
       std::size_t first = i;
       while (first > 0 && std::isdigit(static_cast<unsigned char>(kept[first]))) --first;
-      if (!is_index || kept[first] != 'r' || (first > 0 && std::isalpha(static_cast<unsigned char>(kept[first - 1])))) continue;
+      if (!is_index || kept[first] != 'r' || (first > 0 && std::isalpha(static_cast<unsigned char>(kept[first - 1]))))
+        continue;
       if (i + 1 < kept.size() && kept[i + 1] == '\'') ++i;
       else text += part;
     }
@@ -122,7 +130,8 @@ class OnlineDerivation {
     const RowStatistic& mean = cascade_.statistics[r];
     if (!adds || mean.reduction != OpKind::reduce_mean || !is_call(statistic.of, OpKind::square)) return false;
     const RowExprPtr& distance = statistic.of->operands[0];
-    return is_call(distance, OpKind::sub) && is_statistic(distance->operands[1], r) && to_string(distance->operands[0]) == to_string(mean.of);
+    return is_call(distance, OpKind::sub) && is_statistic(distance->operands[1], r) &&
+           to_string(distance->operands[0]) == to_string(mean.of);
   }
   static std::string chan(const std::string& name, const RowStatistic& statistic, std::size_t r) {
     const std::string c = text(statistic.of->operands[0]->operands[0], true), mean = fmt::format("r{}", r + 1);
@@ -133,15 +142,18 @@ class OnlineDerivation {
   std::optional<Repair> repair_of(const RowExprPtr& e, std::size_t r) const {
     if (!depends_on(e, r)) return Repair{};
     if (!has_element(e))
-      return Repair{fmt::format("({} / {})", renewed(e, r), to_string(e)), fmt::format("({} / {})", to_string(e), renewed(e, r)), is_positive(e)};
+      return Repair{fmt::format("({} / {})", renewed(e, r), to_string(e)),
+                    fmt::format("({} / {})", to_string(e), renewed(e, r)), is_positive(e)};
     if (e->kind != Kind::call) return {};
     if (e->op == OpKind::exp && is_call(e->operands[0], OpKind::sub) && is_statistic(e->operands[0]->operands[1], r) &&
         !depends_on(e->operands[0]->operands[0], r))
       return Repair{fmt::format("exp(r{0} - r{0}')", r + 1), fmt::format("exp(r{0}' - r{0})", r + 1), true};
     if (e->op == OpKind::abs || e->op == OpKind::square) {
       auto inner = repair_of(e->operands[0], r);
-      if (inner && e->op == OpKind::abs && !inner->positive) *inner = {fmt::format("abs({})", inner->factor), fmt::format("abs({})", inner->inverse), true};
-      if (inner && e->op == OpKind::square) *inner = {times(inner->factor, inner->factor), times(inner->inverse, inner->inverse), true};
+      if (inner && e->op == OpKind::abs && !inner->positive)
+        *inner = {fmt::format("abs({})", inner->factor), fmt::format("abs({})", inner->inverse), true};
+      if (inner && e->op == OpKind::square)
+        *inner = {times(inner->factor, inner->factor), times(inner->inverse, inner->inverse), true};
       return inner;
     }
     if (e->op == OpKind::neg) return repair_of(e->operands[0], r);
@@ -150,7 +162,8 @@ class OnlineDerivation {
     auto right = repair_of(e->operands[1], r);
     if (!left || !right) return {};
     if (e->op == OpKind::div) std::swap(right->factor, right->inverse);
-    return Repair{times(left->factor, right->factor), times(left->inverse, right->inverse), left->positive && right->positive};
+    return Repair{times(left->factor, right->factor), times(left->inverse, right->inverse),
+                  left->positive && right->positive};
   }
 
   /// Whether something in it differs between the elements of a row.
@@ -169,7 +182,8 @@ class OnlineDerivation {
     std::string with = to_string(e);
     const std::string name = fmt::format("r{}", r + 1);
     for (std::size_t at = with.find(name); at != std::string::npos; at = with.find(name, at + name.size() + 1))
-      if (at + name.size() == with.size() || !std::isdigit(static_cast<unsigned char>(with[at + name.size()]))) with.insert(at + name.size(), "'");
+      if (at + name.size() == with.size() || !std::isdigit(static_cast<unsigned char>(with[at + name.size()])))
+        with.insert(at + name.size(), "'");
     return with;
   }
 
@@ -181,10 +195,14 @@ class OnlineDerivation {
     if (e->kind == Kind::operand) {
       const Value& value = editor_.value(cascade_.operands[e->index].value);
       const TensorData* data = value.data();
-      return data && value.type.dtype == DType::f32 && data->bytes().size() == sizeof(float) && *reinterpret_cast<const float*>(data->bytes().data()) >= 0;
+      return data && value.type.dtype == DType::f32 && data->bytes().size() == sizeof(float) &&
+             *reinterpret_cast<const float*>(data->bytes().data()) >= 0;
     }
-    if (e->op == OpKind::square || e->op == OpKind::abs || e->op == OpKind::exp || e->op == OpKind::sqrt || e->op == OpKind::rsqrt) return true;
-    const bool keeps = e->op == OpKind::add || e->op == OpKind::mul || e->op == OpKind::div || e->op == OpKind::reciprocal || e->op == OpKind::max;
+    if (e->op == OpKind::square || e->op == OpKind::abs || e->op == OpKind::exp || e->op == OpKind::sqrt ||
+        e->op == OpKind::rsqrt)
+      return true;
+    const bool keeps = e->op == OpKind::add || e->op == OpKind::mul || e->op == OpKind::div ||
+                       e->op == OpKind::reciprocal || e->op == OpKind::max;
     return keeps && std::ranges::all_of(e->operands, [&](const RowExprPtr& operand) { return is_positive(operand); });
   }
 
@@ -209,7 +227,9 @@ void multiply(std::map<std::string, int>& powers, const RowExprPtr& e, int power
 
 std::string to_string(const RowExprPtr& expression) { return text(expression, false); }
 
-CascadeDerivation derive_online(const GraphEditor& editor, const RowCascade& cascade) { return OnlineDerivation(editor, cascade).run(); }
+CascadeDerivation derive_online(const GraphEditor& editor, const RowCascade& cascade) {
+  return OnlineDerivation(editor, cascade).run();
+}
 
 std::map<std::string, int> powers_of(const RowExprPtr& expression) {
   std::map<std::string, int> powers;
@@ -221,7 +241,9 @@ std::map<std::string, int> powers_of(const RowExprPtr& expression) {
 std::optional<IndexedValue> softmax_operand(const RowCascade& cascade) {
   if (cascade.statistics.size() != 2) return {};
   const RowStatistic &largest = cascade.statistics[0], &sum = cascade.statistics[1];
-  if (largest.reduction != OpKind::reduce_max || largest.of->kind != Kind::operand || sum.reduction != OpKind::reduce_sum) return {};
+  if (largest.reduction != OpKind::reduce_max || largest.of->kind != Kind::operand ||
+      sum.reduction != OpKind::reduce_sum)
+    return {};
   const std::string weight = fmt::format("exp(x{} - r1)", largest.of->index + 1);
   if (powers_of(sum.of) != std::map<std::string, int>{{weight, 1}}) return {};
   if (powers_of(cascade.result) != std::map<std::string, int>{{weight, 1}, {"r2", -1}}) return {};

@@ -1,11 +1,14 @@
-// Reductions along one axis that build on each other, such as a maximum and the sum of exponentials relative to it, and whether one pass can compute them.
+// Reductions along one axis that build on each other, such as a maximum and the sum of exponentials relative to it, and
+// whether one pass can compute them.
 //
-// A consumer f reduces g(r, c), where r is what a producer has reduced. One pass meets a new r' after f has taken in terms of the old r. It goes on where a
-// repair h exists with h(g(r, c), r, r') = g(r', c) that distributes over f. The table of g:
+// A consumer f reduces g(r, c), where r is what a producer has reduced. One pass meets a new r' after f has taken in
+// terms of the old r. It goes on where a repair h exists with h(g(r, c), r, r') = g(r', c) that distributes over f. The
+// table of g:
 //   exp(c - r)            t * exp(r - r')
 //   c * r, c / r, c h(r)  t * r' / r, t * r / r', t * h(r') / h(r)
 //   (c - r)^2, r a mean   the merge of count, mean and squares of Chan, Golub and LeVeque
-// A product of such g has the product of their repairs. All distribute over sums; factors that are positive also over maxima and minima.
+// A product of such g has the product of their repairs. All distribute over sums; factors that are positive also over
+// maxima and minima.
 #pragma once
 
 #include <map>
@@ -47,7 +50,8 @@ RowCascade read_cascade(const GraphEditor& editor, Axes& axes, const IndexedValu
 /// Adds the reduction sum(result * operand) and makes it the result: a product along the axis.
 void multiply_and_add(RowCascade& cascade, const IndexedValue& operand);
 
-/// How one pass keeps every statistic: "r2 <- r2 * exp(r1 - r1') + exp(x1 - r1')"; or which one it cannot. `merges` join the statistics a and b of two parts.
+/// How one pass keeps every statistic: "r2 <- r2 * exp(r1 - r1') + exp(x1 - r1')"; or which one it cannot. `merges`
+/// join the statistics a and b of two parts.
 struct CascadeDerivation {
   bool is_online = false;
   std::vector<std::string> steps, merges;

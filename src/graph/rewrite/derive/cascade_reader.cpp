@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "graph/rewrite/derive/cascade.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -12,17 +12,21 @@ RowExprPtr call(OpKind op, std::vector<RowExprPtr> operands) {
 }
 
 bool is_elementwise(OpKind op) {
-  constexpr OpKind known[] = {OpKind::exp, OpKind::log, OpKind::sqrt, OpKind::rsqrt, OpKind::reciprocal, OpKind::square, OpKind::abs,
-                              OpKind::neg, OpKind::add, OpKind::sub,  OpKind::mul,   OpKind::div,        OpKind::max};
+  constexpr OpKind known[] = {OpKind::exp,    OpKind::log, OpKind::sqrt, OpKind::rsqrt, OpKind::reciprocal,
+                              OpKind::square, OpKind::abs, OpKind::neg,  OpKind::add,   OpKind::sub,
+                              OpKind::mul,    OpKind::div, OpKind::max};
   return std::ranges::find(known, op) != std::end(known);
 }
 /// Taken apart even where no statistic is inside: their results are not negative.
 bool is_opened(OpKind op) { return op == OpKind::square || op == OpKind::abs; }
-bool is_reduction(OpKind op) { return op == OpKind::reduce_max || op == OpKind::reduce_min || op == OpKind::reduce_sum || op == OpKind::reduce_mean; }
+bool is_reduction(OpKind op) {
+  return op == OpKind::reduce_max || op == OpKind::reduce_min || op == OpKind::reduce_sum || op == OpKind::reduce_mean;
+}
 
 class CascadeReader {
  public:
-  CascadeReader(const GraphEditor& editor, Axes& axes, RowCascade& cascade) : editor_(editor), axes_(axes), cascade_(cascade) {}
+  CascadeReader(const GraphEditor& editor, Axes& axes, RowCascade& cascade)
+      : editor_(editor), axes_(axes), cascade_(cascade) {}
 
   RowExprPtr read(IndexedValue value) {
     value = axes_.source(editor_, std::move(value));
@@ -45,18 +49,22 @@ class CascadeReader {
   }
 
  private:
-  static bool has_statistic(const RowExprPtr& e) { return e->kind == RowExpr::Kind::statistic || std::ranges::any_of(e->operands, has_statistic); }
+  static bool has_statistic(const RowExprPtr& e) {
+    return e->kind == RowExpr::Kind::statistic || std::ranges::any_of(e->operands, has_statistic);
+  }
 
   RowExprPtr operand(const IndexedValue& value) {
     for (std::size_t i = 0; i < cascade_.operands.size(); ++i)
-      if (cascade_.operands[i].value == value.value && axes_.flat(cascade_.operands[i].dims) == axes_.flat(value.dims)) return make(RowExpr::Kind::operand, i);
+      if (cascade_.operands[i].value == value.value && axes_.flat(cascade_.operands[i].dims) == axes_.flat(value.dims))
+        return make(RowExpr::Kind::operand, i);
     cascade_.operands.push_back(value);
     return make(RowExpr::Kind::operand, cascade_.operands.size() - 1);
   }
 
   RowExprPtr statistic(OpKind op, RowExprPtr of, ValueId value) {
     for (std::size_t i = 0; i < cascade_.statistics.size(); ++i)
-      if (cascade_.statistics[i].reduction == op && to_string(cascade_.statistics[i].of) == to_string(of)) return make(RowExpr::Kind::statistic, i);
+      if (cascade_.statistics[i].reduction == op && to_string(cascade_.statistics[i].of) == to_string(of))
+        return make(RowExpr::Kind::statistic, i);
     cascade_.statistics.push_back({op, std::move(of), value});
     return make(RowExpr::Kind::statistic, cascade_.statistics.size() - 1);
   }
@@ -84,7 +92,9 @@ class CascadeReader {
     if (keep && std::get<bool>(*keep)) from.dims[static_cast<std::size_t>(axis)] = cascade_.axis;
     else from.dims.insert(from.dims.begin() + at, cascade_.axis);
     for (const AxisList& list : value.dims)
-      if (std::ranges::any_of(axes_.resolve(list), [&](Axis a) { return std::ranges::count(axes_.resolve(cascade_.axis), a) > 0; })) return nullptr;
+      if (std::ranges::any_of(axes_.resolve(list),
+                              [&](Axis a) { return std::ranges::count(axes_.resolve(cascade_.axis), a) > 0; }))
+        return nullptr;
     return statistic(node.op, read(std::move(from)), node.outputs[0]);
   }
 
@@ -114,7 +124,8 @@ RowCascade read_cascade(const GraphEditor& editor, Axes& axes, const IndexedValu
 
 void multiply_and_add(RowCascade& cascade, const IndexedValue& operand) {
   cascade.operands.push_back(operand);
-  const RowExprPtr term = call(OpKind::mul, {cascade.result, make(RowExpr::Kind::operand, cascade.operands.size() - 1)});
+  const RowExprPtr term =
+      call(OpKind::mul, {cascade.result, make(RowExpr::Kind::operand, cascade.operands.size() - 1)});
   cascade.statistics.push_back({OpKind::reduce_sum, term, {}});
   cascade.result = make(RowExpr::Kind::statistic, cascade.statistics.size() - 1);
 }

@@ -1,10 +1,11 @@
-// Which axes of a derived attention are sequences, heads, queries and groups of heads: those for which the fewest operands have to be transposed.
+// Which axes of a derived attention are sequences, heads, queries and groups of heads: those for which the fewest
+// operands have to be transposed.
 #include <algorithm>
 #include <array>
 
 #include "graph/rewrite/derive/arrange.hpp"
-#include "graph/rewrite/derive/attention.hpp"
-#include "op/operator.hpp"
+#include "graph/rewrite/derive/attention_form.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
@@ -25,15 +26,19 @@ struct Layout {
   std::vector<AxisList> dims;
 };
 
-std::array<Layout, 3> layouts(const AxisList& sequences, const AxisList& heads, const AxisList& tokens, const AxisList& elements) {
-  return {{{"bshd", {sequences, tokens, heads, elements}}, {"bhsd", {sequences, heads, tokens, elements}}, {"bhds", {sequences, heads, elements, tokens}}}};
+std::array<Layout, 3> layouts(const AxisList& sequences, const AxisList& heads, const AxisList& tokens,
+                              const AxisList& elements) {
+  return {{{"bshd", {sequences, tokens, heads, elements}},
+           {"bhsd", {sequences, heads, tokens, elements}},
+           {"bhds", {sequences, heads, elements, tokens}}}};
 }
 
 class Placement {
  public:
   Placement(GraphEditor& editor, Axes& axes, const AttentionForm& form)
       : editor_(editor), axes_(axes), form_(form), matmul_(editor.producer(form.result.value)) {
-    for (AxisList* list : {&form_.batch, &form_.queries, &form_.keys, &form_.elements, &form_.value_elements}) *list = axes_.resolve(*list);
+    for (AxisList* list : {&form_.batch, &form_.queries, &form_.keys, &form_.elements, &form_.value_elements})
+      *list = axes_.resolve(*list);
     follow();
   }
 
@@ -69,17 +74,25 @@ class Placement {
   AxisList all_heads(const Roles& r) const { return joined({&r.heads, &r.groups}); }
 
   /// The layout that needs no copy, or the first.
-  Layout layout_of(const Roles& r, const IndexedValue& value, const AxisList& heads, const AxisList& tokens, const AxisList& elements,
-                   std::size_t among = 3) const {
+  Layout layout_of(const Roles& r, const IndexedValue& value, const AxisList& heads, const AxisList& tokens,
+                   const AxisList& elements, std::size_t among = 3) const {
     const auto all = layouts(r.sequences, heads, tokens, elements);
     for (std::size_t i = 0; i < among; ++i)
       if (!is_copied(axes_, value, all[i].dims)) return all[i];
     return all[0];
   }
-  Layout q_layout(const Roles& r) const { return layout_of(r, form_.scores.left, all_heads(r), r.queries, form_.elements); }
-  Layout k_layout(const Roles& r) const { return layout_of(r, form_.scores.right, r.heads, form_.keys, form_.elements); }
-  Layout v_layout(const Roles& r) const { return layout_of(r, form_.values, r.heads, form_.keys, form_.value_elements); }
-  Layout o_layout(const Roles& r, const IndexedValue& result) const { return layout_of(r, result, all_heads(r), r.queries, form_.value_elements, 2); }
+  Layout q_layout(const Roles& r) const {
+    return layout_of(r, form_.scores.left, all_heads(r), r.queries, form_.elements);
+  }
+  Layout k_layout(const Roles& r) const {
+    return layout_of(r, form_.scores.right, r.heads, form_.keys, form_.elements);
+  }
+  Layout v_layout(const Roles& r) const {
+    return layout_of(r, form_.values, r.heads, form_.keys, form_.value_elements);
+  }
+  Layout o_layout(const Roles& r, const IndexedValue& result) const {
+    return layout_of(r, result, all_heads(r), r.queries, form_.value_elements, 2);
+  }
 
   /// A bias or mask has all axes of a dimension or none of them.
   std::vector<AxisList> dims_of(const Roles& r, const IndexedValue& value) const {
@@ -92,7 +105,8 @@ class Placement {
 
   /// Copies that these roles cost, and the last of the results that they give without one.
   int copies(const Roles& r, std::size_t& result) const {
-    int count = is_copied(axes_, form_.scores.left, q_layout(r).dims) + is_copied(axes_, form_.scores.right, k_layout(r).dims) +
+    int count = is_copied(axes_, form_.scores.left, q_layout(r).dims) +
+                is_copied(axes_, form_.scores.right, k_layout(r).dims) +
                 is_copied(axes_, form_.values, v_layout(r).dims);
     for (const auto* terms : {&form_.scores.biases, &form_.scores.masks})
       for (const ScoreTerm& term : *terms) count += is_copied(axes_, term.value, dims_of(r, term.value));
@@ -109,8 +123,10 @@ class Placement {
     for (unsigned choice = 0; choice < 1u << (batch + queries); ++choice) {
       Roles r;
       // Choices begin with all of the batch as heads and all others as queries.
-      for (std::size_t i = 0; i < batch; ++i) ((choice >> i & 1u) != 0 ? r.sequences : r.heads).push_back(form_.batch[i]);
-      for (std::size_t i = 0; i < queries; ++i) ((choice >> (batch + i) & 1u) != 0 ? r.groups : r.queries).push_back(form_.queries[i]);
+      for (std::size_t i = 0; i < batch; ++i)
+        ((choice >> i & 1u) != 0 ? r.sequences : r.heads).push_back(form_.batch[i]);
+      for (std::size_t i = 0; i < queries; ++i)
+        ((choice >> (batch + i) & 1u) != 0 ? r.groups : r.queries).push_back(form_.queries[i]);
       if (!is_size(all_heads(r)) || !is_size(r.heads)) continue;
       std::size_t result = 0;
       const int count = copies(r, result);
@@ -121,12 +137,16 @@ class Placement {
     }
     return best >= 0 && is_size(form_.elements) && is_size(form_.value_elements);
   }
-  bool is_size(const AxisList& list) const { return axes_.extent(list).is_constant() && axes_.extent(list).constant() > 0; }
+  bool is_size(const AxisList& list) const {
+    return axes_.extent(list).is_constant() && axes_.extent(list).constant() > 0;
+  }
 
   std::optional<ValueId> block(Arranger& arranger) {
-    const Layout q = q_layout(roles_), k = k_layout(roles_), v = v_layout(roles_), o = o_layout(roles_, results_[result_]);
+    const Layout q = q_layout(roles_), k = k_layout(roles_), v = v_layout(roles_),
+                 o = o_layout(roles_, results_[result_]);
     const Scores& s = form_.scores;
-    const auto queries = arranger.arrange(s.left, q.dims), keys = arranger.arrange(s.right, k.dims), values = arranger.arrange(form_.values, v.dims);
+    const auto queries = arranger.arrange(s.left, q.dims), keys = arranger.arrange(s.right, k.dims),
+               values = arranger.arrange(form_.values, v.dims);
     if (!queries || !keys || !values) return {};
     std::optional<ValueId> bias, mask;
     for (const ScoreTerm& term : s.biases)
@@ -142,7 +162,8 @@ class Placement {
     const DType type = editor_.value(form_.result.value).type.dtype;
     if (type != editor_.value(*queries).type.dtype) attributes.set("out_dtype", std::string(name_of(type)));
     std::vector<ValueId> operands{s.factor < 0 ? arranger.apply(OpKind::neg, {*queries}) : *queries, *keys, *values};
-    if (bias || mask) operands.insert(operands.end(), {ValueId{}, ValueId{}, ValueId{}, ValueId{}, bias.value_or(ValueId{})});
+    if (bias || mask)
+      operands.insert(operands.end(), {ValueId{}, ValueId{}, ValueId{}, ValueId{}, bias.value_or(ValueId{})});
     if (mask) operands.push_back(*mask);
     const ValueId made = arranger.apply(OpKind::flash_attention, operands, attributes);
     return arranger.arrange({made, o.dims}, results_[result_].dims);
@@ -154,7 +175,8 @@ class Placement {
     const DType type = editor_.value(*own).type.dtype;
     if (term.factor != 1) {
       if (type != DType::f32) return false;
-      const ValueId factor = editor_.add_constant("attention.factor", TensorData::of<float>({DType::f32, {}}, {static_cast<float>(term.factor)}));
+      const ValueId factor = editor_.add_constant(
+          "attention.factor", TensorData::of<float>({DType::f32, {}}, {static_cast<float>(term.factor)}));
       own = arranger.apply(OpKind::mul, {*own, factor});
     }
     if (bias && editor_.value(*bias).type.dtype != type) return false;
@@ -192,6 +214,8 @@ class Placement {
 
 }  // namespace
 
-bool place_attention(GraphEditor& editor, Axes& axes, const AttentionForm& form) { return Placement(editor, axes, form).run(); }
+bool place_attention(GraphEditor& editor, Axes& axes, const AttentionForm& form) {
+  return Placement(editor, axes, form).run();
+}
 
 }  // namespace cermet

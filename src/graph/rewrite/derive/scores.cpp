@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "format/element.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 
@@ -13,15 +13,19 @@ std::optional<double> uniform_of(const GraphEditor& editor, ValueId id) {
   if (const TensorData* data = value.data()) {
     constexpr std::int64_t most = 1 << 16;
     const std::int64_t count = data->type().elements().constant();
-    if (count < 1 || count > most || (!dtypes::real.contains(value.type.dtype) && value.type.dtype != DType::boolean)) return {};
-    const auto element = [&](std::int64_t i) { return format::load_element(data->bytes().data(), value.type.dtype, i); };
+    if (count < 1 || count > most || (!dtypes::real.contains(value.type.dtype) && value.type.dtype != DType::boolean))
+      return {};
+    const auto element = [&](std::int64_t i) {
+      return format::load_element(data->bytes().data(), value.type.dtype, i);
+    };
     for (std::int64_t i = 1; i < count; ++i)
       if (element(i) != element(0)) return {};
     return element(0);
   }
   const ConstantExpression* e = value.expression();
   if (!e) return {};
-  if (e->op == OpKind::expand || e->op == OpKind::reshape || e->op == OpKind::transpose) return uniform_of(editor, e->inputs[0]);
+  if (e->op == OpKind::expand || e->op == OpKind::reshape || e->op == OpKind::transpose)
+    return uniform_of(editor, e->inputs[0]);
   if (e->op != OpKind::where) return {};
   const auto condition = uniform_of(editor, e->inputs[0]);
   return condition ? uniform_of(editor, e->inputs[*condition != 0 ? 1 : 2]) : std::nullopt;
@@ -45,7 +49,8 @@ class ScoreSearch {
     if (--budget_ < 0) return stop("more than 64 operators lead to the scores");
     const Node& node = editor_.node(n);
     scores.nodes.push_back(n);
-    if (auto operand = axes_.before(editor_, value)) return node.op == OpKind::expand ? stop("scores are expanded") : walk(*operand, factor);
+    if (auto operand = axes_.before(editor_, value))
+      return node.op == OpKind::expand ? stop("scores are expanded") : walk(*operand, factor);
     switch (node.op) {
       case OpKind::matmul: return multiplied(n, value, factor);
       case OpKind::neg: return walk({node.inputs[0], value.dims}, -factor);
@@ -54,7 +59,9 @@ class ScoreSearch {
       case OpKind::add:
       case OpKind::sub: return added(node, value, factor);
       case OpKind::where: return masked(node, value, factor);
-      default: return stop(fmt::format("{} of '{}' is not linear in a product", definition(node.op).name, editor_.value(node.inputs[0]).name));
+      default:
+        return stop(fmt::format("{} of '{}' is not linear in a product", definition(node.op).name,
+                                editor_.value(node.inputs[0]).name));
     }
   }
 
@@ -92,7 +99,8 @@ class ScoreSearch {
       if (!number || !rest || (node.op == OpKind::div && side == 1)) continue;
       return walk(*rest, node.op == OpKind::mul ? factor * *number : factor / *number);
     }
-    return stop(fmt::format("{} of scores by '{}', which is not one number", definition(node.op).name, editor_.value(node.inputs[1]).name));
+    return stop(fmt::format("{} of scores by '{}', which is not one number", definition(node.op).name,
+                            editor_.value(node.inputs[1]).name));
   }
 
   bool added(const Node& node, const IndexedValue& value, double factor) {
@@ -101,8 +109,10 @@ class ScoreSearch {
       auto dims = axes_.broadcast(value.dims, editor_.value(node.inputs[1 - side]).type.dims);
       if (!rest || !dims) continue;
       const Scores before = scores;
-      if (uniform_of(editor_, node.inputs[1 - side]) == 0) return walk(*rest, node.op == OpKind::sub && side == 1 ? -factor : factor);
-      const double of_rest = node.op == OpKind::sub && side == 1 ? -factor : factor, of_term = node.op == OpKind::sub && side == 0 ? -factor : factor;
+      if (uniform_of(editor_, node.inputs[1 - side]) == 0)
+        return walk(*rest, node.op == OpKind::sub && side == 1 ? -factor : factor);
+      const double of_rest = node.op == OpKind::sub && side == 1 ? -factor : factor,
+                   of_term = node.op == OpKind::sub && side == 0 ? -factor : factor;
       scores.biases.push_back({{node.inputs[1 - side], std::move(*dims)}, of_term});
       if (walk(*rest, of_rest)) return true;
       scores = before;
@@ -139,12 +149,14 @@ class ScoreSearch {
 std::optional<double> number_of(const GraphEditor& editor, ValueId id) {
   const Value& value = editor.value(id);
   const TensorData* data = value.data();
-  if (value.kind != ValueKind::constant || !data || product(value.type.dims) != Dim(1) || !dtypes::real.contains(value.type.dtype)) return {};
+  if (value.kind != ValueKind::constant || !data || product(value.type.dims) != Dim(1) ||
+      !dtypes::real.contains(value.type.dtype))
+    return {};
   return format::load_element(data->bytes().data(), value.type.dtype, 0);
 }
 
-std::optional<std::pair<IndexedValue, IndexedValue>> factors_of(const GraphEditor& editor, Axes& axes, NodeId matmul, const IndexedValue& result,
-                                                                AxisList& reduced) {
+std::optional<std::pair<IndexedValue, IndexedValue>> factors_of(const GraphEditor& editor, Axes& axes, NodeId matmul,
+                                                                const IndexedValue& result, AxisList& reduced) {
   const Node& node = editor.node(matmul);
   const std::size_t rank = result.dims.size();
   std::pair<IndexedValue, IndexedValue> factors;

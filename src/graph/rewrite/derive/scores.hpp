@@ -1,4 +1,5 @@
-// Scores as a normal form: a product of two operands along an axis, times a number, plus terms that broadcast, where a mask is true.
+// Scores as a normal form: a product of two operands along an axis, times a number, plus terms that broadcast, where a
+// mask is true.
 #pragma once
 
 #include <string>
@@ -38,8 +39,8 @@ std::optional<double> number_of(const GraphEditor& editor, ValueId id);
 std::optional<double> uniform_of(const GraphEditor& editor, ValueId id);
 
 /// Operands of a matmul by the axes of its result; `reduced` becomes the axis that is summed over.
-std::optional<std::pair<IndexedValue, IndexedValue>> factors_of(const GraphEditor& editor, Axes& axes, NodeId matmul, const IndexedValue& result,
-                                                                AxisList& reduced);
+std::optional<std::pair<IndexedValue, IndexedValue>> factors_of(const GraphEditor& editor, Axes& axes, NodeId matmul,
+                                                                const IndexedValue& result, AxisList& reduced);
 
 /// Follows views and products with numbers back, whose numbers go into `factor`.
 IndexedValue scaled_source(const GraphEditor& editor, Axes& axes, IndexedValue value, double& factor);

@@ -1,4 +1,5 @@
-// Sums, products and quotients bracketed another way, so that constants meet and are merged, or that fewer operators are left.
+// Sums, products and quotients bracketed another way, so that constants meet and are merged, or that fewer operators
+// are left.
 #include "graph/rewrite/replace.hpp"
 
 namespace cermet {

@@ -1,4 +1,5 @@
-// Operators that change places: signs, roots and exponentials move out of products, sums and choices, where one is left of two.
+// Operators that change places: signs, roots and exponentials move out of products, sums and choices, where one is left
+// of two.
 #include "graph/rewrite/replace.hpp"
 
 namespace cermet {

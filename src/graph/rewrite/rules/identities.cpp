@@ -67,8 +67,10 @@ constexpr AlgebraRow identity_rows[] = {
     {"bitwise-xor-zero", exact, "bitwise_xor(x, 0) -> x", "integer"},
     {"bitwise-and-or", exact, "bitwise_and(bitwise_or(x, z), x) -> x", "integer"},
     {"bitwise-or-and", exact, "bitwise_or(bitwise_and(x, z), x) -> x", "integer"},
-    {"bitwise-and-nots", exact, "bitwise_and(bitwise_not(a), bitwise_not(b)) -> bitwise_not(bitwise_or(a, b))", "integer"},
-    {"bitwise-or-nots", exact, "bitwise_or(bitwise_not(a), bitwise_not(b)) -> bitwise_not(bitwise_and(a, b))", "integer"},
+    {"bitwise-and-nots", exact, "bitwise_and(bitwise_not(a), bitwise_not(b)) -> bitwise_not(bitwise_or(a, b))",
+     "integer"},
+    {"bitwise-or-nots", exact, "bitwise_or(bitwise_not(a), bitwise_not(b)) -> bitwise_not(bitwise_and(a, b))",
+     "integer"},
     {"shift-left-zero", exact, "shift_left(x, 0) -> x", "integer"},
     {"shift-right-zero", exact, "shift_right(x, 0) -> x", "integer"},
 };

@@ -18,15 +18,21 @@ bool clips_in_order(const Match& m) {
 /// What both leave: the limits of the inner one, limited by the outer one.
 Attributes clipped_limits(const Match& m) {
   const Attributes outer = m.attributes(1), inner = m.attributes(0);
-  const auto limited = [&](std::string_view name) { return std::clamp(inner.number(name), outer.number("low"), outer.number("high")); };
+  const auto limited = [&](std::string_view name) {
+    return std::clamp(inner.number(name), outer.number("low"), outer.number("high"));
+  };
   return {{"low", limited("low")}, {"high", limited("high")}};
 }
-bool clips_above(const Match& m) { return m.attributes(1).number("low") <= m.attributes(1).number("high") && m.attributes(1).number("high") >= 0; }
+bool clips_above(const Match& m) {
+  return m.attributes(1).number("low") <= m.attributes(1).number("high") && m.attributes(1).number("high") >= 0;
+}
 Attributes clipped_above(const Match& m) {
   const Attributes outer = m.attributes(1);
   return {{"low", std::max(0.0, outer.number("low"))}, {"high", outer.number("high")}};
 }
-bool relu_of_clip(const Match& m) { return m.attributes(0).number("low") <= m.attributes(0).number("high") && m.attributes(0).number("high") >= 0; }
+bool relu_of_clip(const Match& m) {
+  return m.attributes(0).number("low") <= m.attributes(0).number("high") && m.attributes(0).number("high") >= 0;
+}
 Attributes clip_from_zero(const Match& m) {
   const Attributes inner = m.attributes(0);
   return {{"low", std::max(0.0, inner.number("low"))}, {"high", inner.number("high")}};
@@ -51,7 +57,8 @@ constexpr AlgebraRow lattice_rows[] = {
      [](const Match& m) {
        return Attributes{{"low", 0.0}, {"high", m.scalar("c2")}};
      }},
-    {"clip-of-clip", strict, "clip(clip(x)) -> clip(x)", "(lower limits are not above upper ones)", clips_in_order, clipped_limits},
+    {"clip-of-clip", strict, "clip(clip(x)) -> clip(x)", "(lower limits are not above upper ones)", clips_in_order,
+     clipped_limits},
     {"clip-of-relu", strict, "clip(relu(x)) -> clip(x)", "(an upper limit of 0 or more)", clips_above, clipped_above},
     {"relu-of-clip", strict, "relu(clip(x)) -> clip(x)", "(an upper limit of 0 or more)", relu_of_clip, clip_from_zero},
     {"relu-of-positive", strict, "relu(x) -> x", "number; x >= 0"},

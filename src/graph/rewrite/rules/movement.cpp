@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "graph/rewrite/replace.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet {
 namespace {
@@ -66,7 +66,9 @@ bool holds_all(DType from, DType to) {
       default: return static_cast<int>(size_of(t)) * 8;
     }
   };
-  const auto is_natural = [](DType t) { return t == DType::u8 || t == DType::u16 || t == DType::u32 || t == DType::u64; };
+  const auto is_natural = [](DType t) {
+    return t == DType::u8 || t == DType::u16 || t == DType::u32 || t == DType::u64;
+  };
   if (to == DType::boolean || dtypes::fp8.contains(from) || dtypes::fp8.contains(to)) return false;
   if (is_floating(from)) return is_floating(to) && size_of(to) > size_of(from);
   if (is_floating(to)) return to != DType::f16 && digits(from) <= digits(to);
@@ -93,30 +95,38 @@ struct CutAxis {
 std::optional<CutAxis> cut_of(const Match& m, std::size_t node) {
   const Attributes attributes = m.attributes(node);
   const Dims& dims = m.editor->value(m.editor->node(m.nodes[node]).inputs[0]).type.dims;
-  const Ints &starts = attributes.integers("starts"), &ends = attributes.integers("ends"), &axes = attributes.integers("axes"),
-             &steps = attributes.integers("steps");
-  if (starts.size() != 1 || ends.size() != 1 || (axes.empty() && dims.size() != 1) || (!steps.empty() && steps[0] != 1)) return {};
+  const Ints &starts = attributes.integers("starts"), &ends = attributes.integers("ends"),
+             &axes = attributes.integers("axes"), &steps = attributes.integers("steps");
+  if (starts.size() != 1 || ends.size() != 1 || (axes.empty() && dims.size() != 1) || (!steps.empty() && steps[0] != 1))
+    return {};
   const int axis = axes.empty() ? 0 : wrap_axis(axes[0], static_cast<int>(dims.size()));
   const Dim& dim = dims[static_cast<std::size_t>(axis)];
   if (!dim.is_constant()) return {};
-  const auto clamped = [&](std::int64_t at) { return std::clamp<std::int64_t>(at < 0 ? at + dim.constant() : at, 0, dim.constant()); };
+  const auto clamped = [&](std::int64_t at) {
+    return std::clamp<std::int64_t>(at < 0 ? at + dim.constant() : at, 0, dim.constant());
+  };
   return CutAxis{axis, clamped(starts[0]), clamped(ends[0])};
 }
 /// A slice (node 1) of exactly one of two joined pieces.
 bool cuts_piece(const Match& m, bool is_second) {
   const auto cut = cut_of(m, 1);
   const int axis = wrap_axis(m.attributes(0).integer("axis"), m.type("a").rank());
-  const Dim &a = m.type("a").dims[static_cast<std::size_t>(axis)], &b = m.type("b").dims[static_cast<std::size_t>(axis)];
+  const Dim &a = m.type("a").dims[static_cast<std::size_t>(axis)],
+            &b = m.type("b").dims[static_cast<std::size_t>(axis)];
   if (!cut || cut->axis != axis || !a.is_constant() || !b.is_constant()) return false;
-  return is_second ? cut->start == a.constant() && cut->end == a.constant() + b.constant() : cut->start == 0 && cut->end == a.constant();
+  return is_second ? cut->start == a.constant() && cut->end == a.constant() + b.constant()
+                   : cut->start == 0 && cut->end == a.constant();
 }
 bool cuts_first(const Match& m) { return cuts_piece(m, false); }
 bool cuts_second(const Match& m) { return cuts_piece(m, true); }
 /// Two slices, one where the other ends, joined again along their axis.
 bool joins_slices(const Match& m) {
   const auto first = cut_of(m, 0), second = cut_of(m, 1);
-  if (!first || !second || first->axis != second->axis || wrap_axis(m.attributes(2).integer("axis"), m.type("x").rank()) != first->axis) return false;
-  return first->start == 0 && first->end == second->start && second->end == m.type("x").dims[static_cast<std::size_t>(first->axis)].constant();
+  if (!first || !second || first->axis != second->axis ||
+      wrap_axis(m.attributes(2).integer("axis"), m.type("x").rank()) != first->axis)
+    return false;
+  return first->start == 0 && first->end == second->start &&
+         second->end == m.type("x").dims[static_cast<std::size_t>(first->axis)].constant();
 }
 bool joins_split(const Match& m) {
   const int rank = m.type("x").rank();
@@ -129,7 +139,9 @@ bool slices_other_axis(const Match& m) {
 }
 Attributes both_slices(const Match& m) {
   const auto first = cut_of(m, 0), second = cut_of(m, 1);
-  return {{"axes", Ints{first->axis, second->axis}}, {"starts", Ints{first->start, second->start}}, {"ends", Ints{first->end, second->end}}};
+  return {{"axes", Ints{first->axis, second->axis}},
+          {"starts", Ints{first->start, second->start}},
+          {"ends", Ints{first->end, second->end}}};
 }
 bool slices_same_axis(const Match& m) {
   const auto first = cut_of(m, 0), second = cut_of(m, 1);
@@ -138,7 +150,9 @@ bool slices_same_axis(const Match& m) {
 Attributes slice_of_slice(const Match& m) {
   const auto first = cut_of(m, 0), second = cut_of(m, 1);
   const std::int64_t start = first->start + second->start;
-  return {{"axes", Ints{first->axis}}, {"starts", Ints{start}}, {"ends", Ints{std::max(start, first->start + second->end)}}};
+  return {{"axes", Ints{first->axis}},
+          {"starts", Ints{start}},
+          {"ends", Ints{std::max(start, first->start + second->end)}}};
 }
 
 bool expands_at_once(const Match& m) {
@@ -158,7 +172,8 @@ bool quantizes_back(const Match& m) {
   const Attributes back = m.attributes(0), forth = m.attributes(1);
   const std::string& granularity = back.text("granularity");
   const bool alike = granularity == "tensor" || granularity == "channel" || granularity == "broadcast";
-  return alike && m.type("s").rank() <= 1 && back.text("mode") == forth.text("mode") && back.text("out_dtype") == "f32" && m.type("q").dtype == DType::i8;
+  return alike && m.type("s").rank() <= 1 && back.text("mode") == forth.text("mode") &&
+         back.text("out_dtype") == "f32" && m.type("q").dtype == DType::i8;
 }
 
 constexpr std::string_view numbers_alone = "any; (bounds are numbers)";
@@ -166,15 +181,19 @@ constexpr std::string_view numbers_alone = "any; (bounds are numbers)";
 constexpr AlgebraRow movement_rows[] = {
     // Reshapes, transposes, casts.
     {"reshape-same", exact, "reshape(x) -> x", "any"},
-    {"reshape-reshape", exact, "reshape(reshape(x)) -> reshape(x)", "any; (at most one dimension is inferred)", reshapes_at_once, with_direct_shape},
+    {"reshape-reshape", exact, "reshape(reshape(x)) -> reshape(x)", "any; (at most one dimension is inferred)",
+     reshapes_at_once, with_direct_shape},
     {"transpose-nothing", exact, "transpose(x) -> x", "any; (the axes stay in order)", is_identity, nullptr},
     {"transpose-back", exact, "transpose(transpose(x)) -> x", "any; (one undoes the other)", cancels, nullptr},
     {"transpose-transpose", exact, "transpose(transpose(x)) -> transpose(x)", "any", nullptr, with_both_permutations},
-    {"transpose-of-ones", exact, "transpose(x) -> reshape(x)", "any; (only dimensions of 1 move)", keeps_order, with_direct_shape},
+    {"transpose-of-ones", exact, "transpose(x) -> reshape(x)", "any; (only dimensions of 1 move)", keeps_order,
+     with_direct_shape},
     {"cast-same", exact, "cast(x) -> x", "any"},
-    {"cast-of-wider", exact, "s = cast(x); y = cast(s) -> y = cast(x)", "any; (the type in between holds every value of x)", widens_first, of_last},
+    {"cast-of-wider", exact, "s = cast(x); y = cast(s) -> y = cast(x)",
+     "any; (the type in between holds every value of x)", widens_first, of_last},
     {"expand-same", exact, "expand(x) -> x", "any"},
-    {"expand-expand", exact, "expand(expand(x)) -> expand(x)", "any; (dimensions are numbers)", expands_at_once, expanded_at_once},
+    {"expand-expand", exact, "expand(expand(x)) -> expand(x)", "any; (dimensions are numbers)", expands_at_once,
+     expanded_at_once},
     {"pad-nothing", exact, "pad(x) -> x", "any; (no padding)", pads_nothing, nullptr},
     // Slices, joints and splits.
     {"slice-everything", exact, "slice(x) -> x", "any; (steps of 1)", has_unit_steps, nullptr},
@@ -188,8 +207,8 @@ constexpr AlgebraRow movement_rows[] = {
     {"concat-slices", exact, "concat(slice(x), slice(x)) -> x", numbers_alone, joins_slices, nullptr},
     {"concat-halves", exact, "a, b = split(x); y = concat(a, b) -> x", "any; (one axis)", joins_split, nullptr},
     {"concat-thirds", exact, "a, b, c = split(x); y = concat(a, b, c) -> x", "any; (one axis)", joins_split, nullptr},
-    {"quantize-back", fast, "quantize(dequantize(q, s, -), s, -, -) -> q", "any; s > 0; finite s; (i8 with a scale of all, or of each column)", quantizes_back,
-     nullptr},
+    {"quantize-back", fast, "quantize(dequantize(q, s, -), s, -, -) -> q",
+     "any; s > 0; finite s; (i8 with a scale of all, or of each column)", quantizes_back, nullptr},
     // Broadcasting does what an expansion did.
     {"add-expanded", exact, "add(expand(a), b) -> add(a, b)", "number"},
     {"sub-expanded", exact, "sub(expand(a), b) -> sub(a, b)", "number"},

@@ -26,7 +26,8 @@ constexpr AlgebraRow power_rows[] = {
     {"exp-of-sum-with-log", fast, "exp(add(a, log(b))) -> mul(exp(a), b)", "b >= 0"},
     {"exp-of-difference-with-log", fast, "exp(sub(a, log(b))) -> div(exp(a), b)", "b >= 0"},
     {"prod-of-exps", fast, "reduce_prod(exp(x)) -> exp(reduce_sum(x))"},
-    {"sum-of-exps-shifted", fast, "add(log(reduce_sum(exp(sub(x, m))) {keepdims = true}), m) -> log(reduce_sum(exp(x)))", "x >= -64; x <= 64"},
+    {"sum-of-exps-shifted", fast,
+     "add(log(reduce_sum(exp(sub(x, m))) {keepdims = true}), m) -> log(reduce_sum(exp(x)))", "x >= -64; x <= 64"},
     // Roots.
     {"square-of-sqrt", fast, "square(sqrt(x)) -> x", "x >= 0"},
     {"sqrt-of-square", fast, "sqrt(square(x)) -> abs(x)"},

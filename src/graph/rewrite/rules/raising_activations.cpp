@@ -1,4 +1,5 @@
-// Activations that exporters write out, put together again. Numbers are those of the formulas, to the precision that exporters keep.
+// Activations that exporters write out, put together again. Numbers are those of the formulas, to the precision that
+// exporters keep.
 #include "graph/rewrite/replace.hpp"
 
 namespace cermet {
@@ -33,12 +34,24 @@ constexpr AlgebraRow activation_rows[] = {
     {"gelu-cdf-div", strict, "mul(x, add(mul(erf(div(x, 1.4142135623730951)), 0.5), 0.5)) -> gelu(x)"},
     {"gelu-cdf-mul", strict, "mul(x, add(mul(erf(mul(x, 0.7071067811865476)), 0.5), 0.5)) -> gelu(x)"},
     // GELU with tanh. pow(x, 3) and x * x * x have become mul(square(x), x).
-    {"gelu-tanh", strict, "mul(mul(x, add(tanh(mul(add(x, mul(mul(square(x), x), 0.044715)), 0.7978845608028654)), 1)), 0.5) -> gelu_tanh(x)"},
-    {"gelu-tanh-half-x", strict, "mul(mul(x, 0.5), add(tanh(mul(add(x, mul(mul(square(x), x), 0.044715)), 0.7978845608028654)), 1)) -> gelu_tanh(x)"},
-    {"gelu-tanh-half-tanh", strict, "mul(x, mul(add(tanh(mul(add(x, mul(mul(square(x), x), 0.044715)), 0.7978845608028654)), 1), 0.5)) -> gelu_tanh(x)"},
-    {"gelu-tanh-factored", strict, "mul(mul(x, 0.5), add(tanh(mul(mul(x, 0.7978845608028654), add(mul(mul(x, 0.044715), x), 1))), 1)) -> gelu_tanh(x)"},
-    {"gelu-tanh-factored-square", strict, "mul(mul(x, 0.5), add(tanh(mul(mul(x, 0.7978845608028654), add(mul(square(x), 0.044715), 1))), 1)) -> gelu_tanh(x)"},
-    {"gelu-tanh-factored-last", strict, "mul(mul(x, 0.5), add(tanh(mul(mul(x, add(mul(square(x), 0.044715), 1)), 0.7978845608028654)), 1)) -> gelu_tanh(x)"},
+    {"gelu-tanh", strict,
+     "mul(mul(x, add(tanh(mul(add(x, mul(mul(square(x), x), 0.044715)), 0.7978845608028654)), 1)), 0.5) -> "
+     "gelu_tanh(x)"},
+    {"gelu-tanh-half-x", strict,
+     "mul(mul(x, 0.5), add(tanh(mul(add(x, mul(mul(square(x), x), 0.044715)), 0.7978845608028654)), 1)) -> "
+     "gelu_tanh(x)"},
+    {"gelu-tanh-half-tanh", strict,
+     "mul(x, mul(add(tanh(mul(add(x, mul(mul(square(x), x), 0.044715)), 0.7978845608028654)), 1), 0.5)) -> "
+     "gelu_tanh(x)"},
+    {"gelu-tanh-factored", strict,
+     "mul(mul(x, 0.5), add(tanh(mul(mul(x, 0.7978845608028654), add(mul(mul(x, 0.044715), x), 1))), 1)) -> "
+     "gelu_tanh(x)"},
+    {"gelu-tanh-factored-square", strict,
+     "mul(mul(x, 0.5), add(tanh(mul(mul(x, 0.7978845608028654), add(mul(square(x), 0.044715), 1))), 1)) -> "
+     "gelu_tanh(x)"},
+    {"gelu-tanh-factored-last", strict,
+     "mul(mul(x, 0.5), add(tanh(mul(mul(x, add(mul(square(x), 0.044715), 1)), 0.7978845608028654)), 1)) -> "
+     "gelu_tanh(x)"},
     {"gelu-quick", strict, "mul(x, sigmoid(mul(x, 1.702))) -> gelu_quick(x)"},
     // Sigmoid and what it gates.
     {"sigmoid-reciprocal", strict, "reciprocal(add(exp(neg(x)), 1)) -> sigmoid(x)"},
@@ -46,25 +59,35 @@ constexpr AlgebraRow activation_rows[] = {
     {"silu", strict, "mul(x, sigmoid(x)) -> silu(x)"},
     {"silu-div", strict, "div(x, add(exp(neg(x)), 1)) -> silu(x)"},
     {"swish", strict, "mul(x, sigmoid(mul(x, c#))) -> swish(x)", "finite c; c != 1.702; c != 0", nullptr, with_alpha},
-    {"swiglu", strict, "g, u = split(x); y = mul(silu(g), u) -> y = silu_and_mul(x)", "(halves of a row)", halves_rows, gate_first},
-    {"swiglu-second", strict, "u, g = split(x); y = mul(silu(g), u) -> y = silu_and_mul(x)", "(halves of a row)", halves_rows, gate_second},
-    {"geglu", strict, "g, u = split(x); y = mul(gelu(g), u) -> y = gelu_and_mul(x)", "(halves of a row)", halves_rows, gate_first},
-    {"geglu-second", strict, "u, g = split(x); y = mul(gelu(g), u) -> y = gelu_and_mul(x)", "(halves of a row)", halves_rows, gate_second},
-    {"geglu-tanh", strict, "g, u = split(x); y = mul(gelu_tanh(g), u) -> y = gelu_and_mul(x) {approximate = \"tanh\"}", "(halves of a row)", halves_rows},
+    {"swiglu", strict, "g, u = split(x); y = mul(silu(g), u) -> y = silu_and_mul(x)", "(halves of a row)", halves_rows,
+     gate_first},
+    {"swiglu-second", strict, "u, g = split(x); y = mul(silu(g), u) -> y = silu_and_mul(x)", "(halves of a row)",
+     halves_rows, gate_second},
+    {"geglu", strict, "g, u = split(x); y = mul(gelu(g), u) -> y = gelu_and_mul(x)", "(halves of a row)", halves_rows,
+     gate_first},
+    {"geglu-second", strict, "u, g = split(x); y = mul(gelu(g), u) -> y = gelu_and_mul(x)", "(halves of a row)",
+     halves_rows, gate_second},
+    {"geglu-tanh", strict, "g, u = split(x); y = mul(gelu_tanh(g), u) -> y = gelu_and_mul(x) {approximate = \"tanh\"}",
+     "(halves of a row)", halves_rows},
     // Softplus and what is made of it.
     {"softplus", fast, "log(add(exp(x), 1)) -> softplus(x)"},
     {"mish", strict, "mul(x, tanh(softplus(x))) -> mish(x)"},
     {"softsign", strict, "div(x, add(abs(x), 1)) -> softsign(x)"},
     // Piecewise linear ones.
-    {"hard-sigmoid", strict, "div(clip(add(x, 3)) {low = 0.0, high = 6.0}, 6) -> hard_sigmoid(x)", "", nullptr, hard_sigmoid_of_six},
-    {"hard-sigmoid-mul", strict, "mul(clip(add(x, 3)) {low = 0.0, high = 6.0}, 0.16666666666666666) -> hard_sigmoid(x)", "", nullptr, hard_sigmoid_of_six},
+    {"hard-sigmoid", strict, "div(clip(add(x, 3)) {low = 0.0, high = 6.0}, 6) -> hard_sigmoid(x)", "", nullptr,
+     hard_sigmoid_of_six},
+    {"hard-sigmoid-mul", strict, "mul(clip(add(x, 3)) {low = 0.0, high = 6.0}, 0.16666666666666666) -> hard_sigmoid(x)",
+     "", nullptr, hard_sigmoid_of_six},
     {"hard-swish", strict, "mul(x, hard_sigmoid(x)) -> hard_swish(x)", "(slope 1/6, offset 1/2)", gates_with_sixth},
     {"hard-swish-div", strict, "div(mul(x, clip(add(x, 3)) {low = 0.0, high = 6.0}), 6) -> hard_swish(x)"},
-    {"hard-swish-mul", strict, "mul(mul(x, clip(add(x, 3)) {low = 0.0, high = 6.0}), 0.16666666666666666) -> hard_swish(x)"},
+    {"hard-swish-mul", strict,
+     "mul(mul(x, clip(add(x, 3)) {low = 0.0, high = 6.0}), 0.16666666666666666) -> hard_swish(x)"},
     {"leaky-relu-max", strict, "max(x, mul(x, c#)) -> leaky_relu(x)", "c > 0; c <= 1", nullptr, with_alpha},
     {"leaky-relu-less", strict, "where(less(x, 0), mul(x, c#), x) -> leaky_relu(x)", "finite c", nullptr, with_alpha},
-    {"leaky-relu-greater", strict, "where(greater(x, 0), x, mul(x, c#)) -> leaky_relu(x)", "finite c; c > 0", nullptr, with_alpha},
-    {"leaky-relu-greater-equal", strict, "where(greater_equal(x, 0), x, mul(x, c#)) -> leaky_relu(x)", "finite c; c != 0", nullptr, with_alpha},
+    {"leaky-relu-greater", strict, "where(greater(x, 0), x, mul(x, c#)) -> leaky_relu(x)", "finite c; c > 0", nullptr,
+     with_alpha},
+    {"leaky-relu-greater-equal", strict, "where(greater_equal(x, 0), x, mul(x, c#)) -> leaky_relu(x)",
+     "finite c; c != 0", nullptr, with_alpha},
     {"elu-greater", strict, "where(greater(x, 0), x, sub(exp(x), 1)) -> elu(x)"},
     {"elu-less", strict, "where(less(x, 0), sub(exp(x), 1), x) -> elu(x)"},
     {"relu-choice", fast, "where(less(x, 0), 0, x) -> relu(x)"},

@@ -22,7 +22,8 @@ void add_alibi(float* s, const RowState& state, std::int64_t begin, std::int64_t
   const hn::RebindToSigned<FloatTag> ints;
   for (std::int64_t j = 0; j < count; ++j)
     for (std::int64_t r = 0; r < state.rows; r += static_cast<std::int64_t>(lanes())) {
-      const auto distance = hn::Abs(hn::Sub(hn::LoadU(ints, state.position + r), hn::Set(ints, static_cast<std::int32_t>(begin + j))));
+      const auto distance =
+          hn::Abs(hn::Sub(hn::LoadU(ints, state.position + r), hn::Set(ints, static_cast<std::int32_t>(begin + j))));
       float* score = s + j * state.rows + r;
       store(hn::NegMulAdd(load(state.slope + r), hn::ConvertTo(FloatTag(), distance), load(score)), score);
     }
@@ -32,7 +33,8 @@ void add_alibi(float* s, const RowState& state, std::int64_t begin, std::int64_t
 HWY_INLINE auto visible(const RowState& state, std::int64_t r, std::int64_t j) {
   const hn::RebindToSigned<FloatTag> ints;
   const auto key = hn::Set(ints, static_cast<std::int32_t>(j));
-  return hn::RebindMask(FloatTag(), hn::AndNot(hn::Lt(key, hn::LoadU(ints, state.first + r)), hn::Lt(key, hn::LoadU(ints, state.last + r))));
+  return hn::RebindMask(FloatTag(), hn::AndNot(hn::Lt(key, hn::LoadU(ints, state.first + r)),
+                                               hn::Lt(key, hn::LoadU(ints, state.last + r))));
 }
 
 /// Scores of keys that a row does not see become -infinity.
@@ -45,7 +47,8 @@ void mask_scores(float* s, const RowState& state, std::int64_t begin, std::int64
     }
 }
 
-/// Turns scores s[count][rows] into weights exp(s - maximum), with the running maxima, sums and outputs rescaled to the new maxima.
+/// Turns scores s[count][rows] into weights exp(s - maximum), with the running maxima, sums and outputs rescaled to the
+/// new maxima.
 void update_softmax(float* s, const RowState& state, std::int64_t count, std::int64_t value_size) {
   for (std::int64_t r = 0; r < state.rows; r += static_cast<std::int64_t>(lanes())) {
     const auto before = load(state.maximum + r);
@@ -61,13 +64,15 @@ void update_softmax(float* s, const RowState& state, std::int64_t count, std::in
     store(hn::MulAdd(load(state.sum + r), correction, sum), state.sum + r);
     store(maximum, state.maximum + r);
     if (hn::AllTrue(FloatTag(), hn::Eq(correction, hn::Set(FloatTag(), 1.0f)))) continue;
-    for (std::int64_t d = 0; d < value_size; ++d) store(hn::Mul(load(state.output + d * state.rows + r), correction), state.output + d * state.rows + r);
+    for (std::int64_t d = 0; d < value_size; ++d)
+      store(hn::Mul(load(state.output + d * state.rows + r), correction), state.output + d * state.rows + r);
   }
 }
 
 bool all_finite(const float* x, std::size_t count) {
   auto poison = hn::Zero(FloatTag());
-  for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { poison = hn::MulAdd(hn::Zero(FloatTag()), load_n(x + i, n), poison); });
+  for_vectors(count, [&](std::size_t i, std::size_t n)
+                         HWY_ATTR { poison = hn::MulAdd(hn::Zero(FloatTag()), load_n(x + i, n), poison); });
   return sum_lanes(poison) == 0;
 }
 
@@ -83,10 +88,10 @@ bool all_finite(const Broadcast& values, std::int64_t value_size, std::int64_t k
   return true;
 }
 
-/// output += weights * values, skipping values that a row does not see instead of multiplying them by zero: they may be NaN or infinite. With `by_weight`, what
-/// has a weight of 0 is not seen.
-void accumulate_visible(const float* weights, const Broadcast& values, const RowState& state, std::int64_t begin, std::int64_t count, std::int64_t value_size,
-                        bool by_weight) {
+/// output += weights * values, skipping values that a row does not see instead of multiplying them by zero: they may be
+/// NaN or infinite. With `by_weight`, what has a weight of 0 is not seen.
+void accumulate_visible(const float* weights, const Broadcast& values, const RowState& state, std::int64_t begin,
+                        std::int64_t count, std::int64_t value_size, bool by_weight) {
   for (std::int64_t j = 0; j < count; ++j)
     for (std::int64_t r = 0; r < state.rows; r += static_cast<std::int64_t>(lanes())) {
       const auto weight = load(weights + j * state.rows + r);
@@ -101,8 +106,8 @@ void accumulate_visible(const float* weights, const Broadcast& values, const Row
 }
 
 /// Attends to keys begin .. end of a task whose rows are in `state`.
-void attend_keys(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task, const RowState& state, std::int64_t begin,
-                 std::int64_t end) {
+void attend_keys(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task,
+                 const RowState& state, std::int64_t begin, std::int64_t end) {
   if (const int few = few_rows_of(shape, task)) return attend_few(settings, shape, task, state, begin, end, few);
   const std::int64_t rows = state.rows, head_size = shape.head_size, value_size = shape.value_size;
   for (std::int64_t j = begin; j < end; j += key_tile) {
@@ -110,7 +115,8 @@ void attend_keys(const AttentionSettings& settings, const AttentionShape& shape,
     const Broadcast keys = keys_of(task.k, shape.k_to_float, head_size, j, next, state.keys);
     prefetch_rows(task.k, head_size, next, next_end);
     product(keys, state.query, state.scores, {count, rows, head_size}, false);
-    if (settings.softcap > 0) cap_scores(state.scores, static_cast<std::size_t>(count * rows), static_cast<float>(settings.softcap));
+    if (settings.softcap > 0)
+      cap_scores(state.scores, static_cast<std::size_t>(count * rows), static_cast<float>(settings.softcap));
     if (task.alibi) add_alibi(state.scores, state, j, count);
     if (task.bias.data) add_bias(state.scores, shape, task, state, j, count);
     if (task.mask.data) mask_by_operand(state.scores, shape, task, state, j, count);
@@ -140,8 +146,9 @@ HWY_INLINE void transpose(D d, V (&x)[4]) {
 
 /// to[c][r] = from[r][c] * scale(c), 4 x 4 elements at a time.
 template <class Vectors, class Scalars>
-HWY_INLINE void transpose_scaled(const float* from, std::int64_t from_step, std::int64_t rows, std::int64_t columns, float* to, std::int64_t to_step,
-                                 [[maybe_unused]] const Vectors& scale_row, const Scalars& scale) {
+HWY_INLINE void transpose_scaled(const float* from, std::int64_t from_step, std::int64_t rows, std::int64_t columns,
+                                 float* to, std::int64_t to_step, [[maybe_unused]] const Vectors& scale_row,
+                                 const Scalars& scale) {
   std::int64_t whole_rows = 0, whole_columns = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::FixedTag<float, 4> d;
@@ -155,18 +162,23 @@ HWY_INLINE void transpose_scaled(const float* from, std::int64_t from_step, std:
     }
 #endif
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = r < whole_rows ? whole_columns : 0; c < columns; ++c) to[c * to_step + r] = from[r * from_step + c] * scale(c);
+    for (std::int64_t c = r < whole_rows ? whole_columns : 0; c < columns; ++c)
+      to[c * to_step + r] = from[r * from_step + c] * scale(c);
 }
 
-void lay_query_rows(const float* q, std::int64_t step, std::int64_t count, std::int64_t head_size, float scale, const RowState& state) {
+void lay_query_rows(const float* q, std::int64_t step, std::int64_t count, std::int64_t head_size, float scale,
+                    const RowState& state) {
   transpose_scaled(
-      q, step, count, head_size, state.query, state.rows, [&](auto d, auto x, std::int64_t) HWY_ATTR { return hn::Mul(x, hn::Set(d, scale)); },
+      q, step, count, head_size, state.query, state.rows,
+      [&](auto d, auto x, std::int64_t) HWY_ATTR { return hn::Mul(x, hn::Set(d, scale)); },
       [&](std::int64_t) { return scale; });
 }
 
-void store_output_rows(const RowState& state, const float* share, std::int64_t count, std::int64_t value_size, float* o, std::int64_t step) {
+void store_output_rows(const RowState& state, const float* share, std::int64_t count, std::int64_t value_size, float* o,
+                       std::int64_t step) {
   transpose_scaled(
-      state.output, state.rows, value_size, count, o, step, [&](auto d, auto x, std::int64_t r) HWY_ATTR { return hn::Mul(x, hn::LoadU(d, share + r)); },
+      state.output, state.rows, value_size, count, o, step,
+      [&](auto d, auto x, std::int64_t r) HWY_ATTR { return hn::Mul(x, hn::LoadU(d, share + r)); },
       [&](std::int64_t r) { return share[r]; });
 }
 
@@ -177,11 +189,14 @@ void int8_run(const std::byte* from, std::byte* to, std::int64_t count) {
   auto* y = reinterpret_cast<float*>(to);
   const auto whole = static_cast<std::int64_t>(lanes());
   std::int64_t i = 0;
-  for (; i + whole <= count; i += whole) store(hn::ConvertTo(FloatTag(), hn::PromoteTo(wide, hn::LoadU(narrow, x + i))), y + i);
+  for (; i + whole <= count; i += whole)
+    store(hn::ConvertTo(FloatTag(), hn::PromoteTo(wide, hn::LoadU(narrow, x + i))), y + i);
   for (; i < count; ++i) y[i] = x[i];
 }
 
-RunConverter find_key_converter(DType dtype) { return dtype == DType::i8 ? int8_run : real_converter(dtype, DType::f32); }
+RunConverter find_key_converter(DType dtype) {
+  return dtype == DType::i8 ? int8_run : real_converter(dtype, DType::f32);
+}
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -214,16 +229,18 @@ void code_run(const std::byte* from, std::byte* to, std::int64_t count) {
 
 }  // namespace
 
-void attend(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task, const RowState& state, std::int64_t begin,
-            std::int64_t end) {
+void attend(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task,
+            const RowState& state, std::int64_t begin, std::int64_t end) {
   HWY_DYNAMIC_DISPATCH(attend_keys)(settings, shape, task, state, begin, end);
 }
 
-void lay_queries(const float* q, std::int64_t step, std::int64_t count, std::int64_t head_size, float scale, const RowState& state) {
+void lay_queries(const float* q, std::int64_t step, std::int64_t count, std::int64_t head_size, float scale,
+                 const RowState& state) {
   HWY_DYNAMIC_DISPATCH(lay_query_rows)(q, step, count, head_size, scale, state);
 }
 
-void store_outputs(const RowState& state, const float* share, std::int64_t count, std::int64_t value_size, float* o, std::int64_t step) {
+void store_outputs(const RowState& state, const float* share, std::int64_t count, std::int64_t value_size, float* o,
+                   std::int64_t step) {
   HWY_DYNAMIC_DISPATCH(store_output_rows)(state, share, count, value_size, o, step);
 }
 

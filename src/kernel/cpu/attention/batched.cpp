@@ -1,5 +1,5 @@
 // Attention of sequences of one length: the same tasks as for ragged batches, with steps from the layouts.
-#include "kernel/cpu/attention/attention.hpp"
+#include "kernel/cpu/attention/tile_attention.hpp"
 #include "kernel/kernel.hpp"
 #include "op/attention_layout.hpp"
 
@@ -11,7 +11,9 @@ using Call = BatchedAttention;
 std::int64_t bytes_of(const TensorView& view) { return static_cast<std::int64_t>(size_of(view.dtype)); }
 
 /// Bytes between elements of a row; 0 where they are side by side.
-std::int64_t element_step(const TensorView& view, const AttentionAxes& axes) { return axes.size == 3 ? 0 : view.strides[axes.size] * bytes_of(view); }
+std::int64_t element_step(const TensorView& view, const AttentionAxes& axes) {
+  return axes.size == 3 ? 0 : view.strides[axes.size] * bytes_of(view);
+}
 
 KeyRows rows_of(const TensorView& view, const AttentionAxes& axes, std::int64_t batch, std::int64_t head) {
   KeyRows rows;
@@ -23,7 +25,8 @@ KeyRows rows_of(const TensorView& view, const AttentionAxes& axes, std::int64_t 
 }
 
 /// An operand that broadcasts to [B, Hq, S, T], from a sequence, head and token on.
-ScoreOperand score_operand(const LaunchArgs& args, std::size_t operand, std::int64_t batch, std::int64_t head, std::int64_t token) {
+ScoreOperand score_operand(const LaunchArgs& args, std::size_t operand, std::int64_t batch, std::int64_t head,
+                           std::int64_t token) {
   if (!args.has(operand)) return {};
   const TensorView& view = args.inputs[operand];
   const auto step = [&](int axis) -> std::int64_t {
@@ -34,7 +37,8 @@ ScoreOperand score_operand(const LaunchArgs& args, std::size_t operand, std::int
 }
 
 AttentionShape shape_of(const LaunchArgs& args, const Call& a, double masked_score) {
-  const TensorView &q = args.inputs[Call::q_operand], &k = args.inputs[Call::k_operand], &v = args.inputs[Call::v_operand], &o = args.outputs[0];
+  const TensorView &q = args.inputs[Call::q_operand], &k = args.inputs[Call::k_operand],
+                   &v = args.inputs[Call::v_operand], &o = args.outputs[0];
   AttentionShape shape{.head_size = q.shape[a.q.size],
                        .value_size = o.shape[a.o.size],
                        .group = q.shape[a.q.heads] / k.shape[a.k.heads],
@@ -49,7 +53,8 @@ AttentionShape shape_of(const LaunchArgs& args, const Call& a, double masked_sco
                        .o_from_float = real_converter(DType::f32, o.dtype)};
   shape.q_element_step = element_step(q, a.q);
   shape.masked_score = static_cast<float>(masked_score);
-  shape.floats_by_token = q.dtype == DType::f32 && o.dtype == DType::f32 && shape.q_element_step == 0 && element_step(o, a.o) == 0 && shape.group == 1;
+  shape.floats_by_token = q.dtype == DType::f32 && o.dtype == DType::f32 && shape.q_element_step == 0 &&
+                          element_step(o, a.o) == 0 && shape.group == 1;
   if (!args.has(Call::bias)) return shape;
   const TensorView& bias = args.inputs[Call::bias];
   shape.bias_to_float = real_converter(bias.dtype, DType::f32);
@@ -61,13 +66,19 @@ void launch(const LaunchArgs& args, const Call& a, const AttentionSettings& sett
   const TensorView &q = args.inputs[Call::q_operand], &k = args.inputs[Call::k_operand], &o = args.outputs[0];
   if (o.elements() == 0) return;
   const AttentionShape shape = shape_of(args, a, masked_score);
-  const std::int64_t heads = k.shape[a.k.heads], tokens = q.shape[a.q.tokens], most = attention_tile_tokens(shape.group), tiles = div_up(tokens, most);
+  const std::int64_t heads = k.shape[a.k.heads], tokens = q.shape[a.q.tokens],
+                     most = attention_tile_tokens(shape.group), tiles = div_up(tokens, most);
   const auto task = [&](std::int64_t index) {
-    const std::int64_t batch = index / (heads * tiles), head = index / tiles % heads, first = index % tiles * most, first_head = head * shape.group;
+    const std::int64_t batch = index / (heads * tiles), head = index / tiles % heads, first = index % tiles * most,
+                       first_head = head * shape.group;
     AttentionTask t;
-    t.q = q.as<std::byte>() + batch * q.strides[0] * bytes_of(q) + first * shape.q_token_step + first_head * shape.q_head_step;
-    t.o = o.as<std::byte>() + batch * o.strides[0] * bytes_of(o) + first * shape.o_token_step + first_head * shape.o_head_step;
-    if (args.outputs.size() > 1) t.lse = args.outputs[1].as<float>() + batch * args.outputs[1].strides[0] + first_head * shape.lse_head_step + first;
+    t.q = q.as<std::byte>() + batch * q.strides[0] * bytes_of(q) + first * shape.q_token_step +
+          first_head * shape.q_head_step;
+    t.o = o.as<std::byte>() + batch * o.strides[0] * bytes_of(o) + first * shape.o_token_step +
+          first_head * shape.o_head_step;
+    if (args.outputs.size() > 1)
+      t.lse =
+          args.outputs[1].as<float>() + batch * args.outputs[1].strides[0] + first_head * shape.lse_head_step + first;
     if (args.has(Call::sinks)) t.sinks = args.inputs[Call::sinks].as<const float>() + first_head;
     if (args.has(Call::alibi)) t.alibi = args.inputs[Call::alibi].as<const float>() + first_head;
     t.tokens = std::min(most, tokens - first);
@@ -87,7 +98,9 @@ void launch(const LaunchArgs& args, const Call& a, const AttentionSettings& sett
 extern const Kernel attention_batched{
     .name = "attention.batched",
     .op = OpKind::flash_attention,
-    .summary = "batches of sequences of one length in any layout, with biases and masks: tiles of queries against tiles of keys, float32 online softmax",
+    .summary =
+        "batches of sequences of one length in any layout, with biases and masks: tiles of queries against tiles of "
+        "keys, float32 online softmax",
     .declines = [](const Problem& p) -> Decline {
       if (!Call::is(p)) return "sequences one after the other; taken: a batch of sequences of one length";
       return std::nullopt;
@@ -95,12 +108,15 @@ extern const Kernel attention_batched{
     .bind = [](const Problem& p) -> Launcher {
       const Call a(p.attributes);
       return [a, settings = AttentionSettings(p.attributes, p.size(Call::q_operand, a.q.size)),
-              masked_score = p.attributes.number("masked_score")](const LaunchArgs& args) { launch(args, a, settings, masked_score); };
+              masked_score = p.attributes.number("masked_score")](const LaunchArgs& args) {
+        launch(args, a, settings, masked_score);
+      };
     },
     .workspace = [](const Problem& p, int threads) -> std::int64_t {
       const Call a(p.attributes);
       const std::int64_t group = p.size(Call::q_operand, a.q.heads) / p.size(Call::k_operand, a.k.heads);
-      return attention_workspace(attention_tile_tokens(group), group, p.size(Call::q_operand, a.q.size), p.size(Call::v_operand, a.v.size), threads);
+      return attention_workspace(attention_tile_tokens(group), group, p.size(Call::q_operand, a.q.size),
+                                 p.size(Call::v_operand, a.v.size), threads);
     },
 };
 

@@ -59,13 +59,16 @@ void encode(const float* x, float scale, bool scaled, DType dtype, void* codes, 
     for (std::size_t i = 0; i < n; ++i) static_cast<format::e5m2*>(codes)[i] = format::to_e5m2(x[i] / scale);
 }
 
-float largest_code(DType dtype) { return dtype == DType::i8 ? 127.0f : dtype == DType::f8_e4m3 ? format::e4m3_max : format::e5m2_max; }
+float largest_code(DType dtype) {
+  return dtype == DType::i8 ? 127.0f : dtype == DType::f8_e4m3 ? format::e4m3_max : format::e5m2_max;
+}
 
 }  // namespace
 
 void CacheStream::write(const float* x, std::int64_t slot, std::int64_t head) const {
   const std::int64_t length = cache.shape[3];
-  if (dtypes::real.contains(cache.dtype)) return real_converter(DType::f32, cache.dtype)(reinterpret_cast<const std::byte*>(x), target(slot, head), length);
+  if (dtypes::real.contains(cache.dtype))
+    return real_converter(DType::f32, cache.dtype)(reinterpret_cast<const std::byte*>(x), target(slot, head), length);
   float scale = head_scales ? head_scales[head] : 1.0f;
   if (token_scales) {
     scale = HWY_DYNAMIC_DISPATCH(absolute_maximum)(x, static_cast<std::size_t>(length)) / largest_code(cache.dtype);

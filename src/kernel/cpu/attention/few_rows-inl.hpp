@@ -1,5 +1,5 @@
-// One query of a few heads against keys: elements of a head lie in the lanes, where the rows of a tile would leave most lanes empty.
-// Include after <hwy/foreach_target.h>.
+// One query of a few heads against keys: elements of a head lie in the lanes, where the rows of a tile would leave most
+// lanes empty. Include after <hwy/foreach_target.h>.
 #if defined(CERMET_FEW_ROWS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_FEW_ROWS_INL
 #undef CERMET_FEW_ROWS_INL
@@ -17,15 +17,18 @@
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
-/// Rows of a task that is taken this way; 0 for others. One query sees all keys of its range, so no key is masked by its place.
+/// Rows of a task that is taken this way; 0 for others. One query sees all keys of its range, so no key is masked by
+/// its place.
 inline int few_rows_of(const AttentionShape& shape, const AttentionTask& task) {
-  const bool plain = !task.alibi && !task.bias.data && !task.mask.data && task.k.element_step == 0 && task.v.element_step == 0;
+  const bool plain =
+      !task.alibi && !task.bias.data && !task.mask.data && task.k.element_step == 0 && task.v.element_step == 0;
   return plain && task.tokens == 1 && shape.group <= few_rows ? static_cast<int>(shape.group) : 0;
 }
 
 /// scores[r][j] = query[r] . key j, for K keys from `keys` on.
 template <int R, int K>
-HWY_INLINE void score_keys(const float* query, const float* keys, std::int64_t step, std::int64_t head_size, float* scores) {
+HWY_INLINE void score_keys(const float* query, const float* keys, std::int64_t step, std::int64_t head_size,
+                           float* scores) {
   Floats dot[R][K];
   for (int r = 0; r < R; ++r)
     for (int j = 0; j < K; ++j) dot[r][j] = hn::Zero(FloatTag());
@@ -41,10 +44,11 @@ HWY_INLINE void score_keys(const float* query, const float* keys, std::int64_t s
     for (int j = 0; j < K; ++j) scores[r * key_tile + j] = sum_lanes(dot[r][j]);
 }
 
-/// output[r][d] += sum over keys of weights[r][key] * value[key][d], for V vectors of elements, the last of which has n.
+/// output[r][d] += sum over keys of weights[r][key] * value[key][d], for V vectors of elements, the last of which has
+/// n.
 template <int R, int V>
-HWY_INLINE void add_values(const float* weights, const float* values, std::int64_t step, std::int64_t count, std::size_t n, std::int64_t value_size,
-                           float* output) {
+HWY_INLINE void add_values(const float* weights, const float* values, std::int64_t step, std::int64_t count,
+                           std::size_t n, std::int64_t value_size, float* output) {
   const auto at = [](int v) { return static_cast<std::size_t>(v) * lanes(); };
   const auto length = [&](int v) { return v + 1 == V ? n : lanes(); };
   Floats sum[R][V];
@@ -63,10 +67,13 @@ HWY_INLINE void add_values(const float* weights, const float* values, std::int64
 }
 
 /// A row's scores become weights exp(s - maximum); its maximum, sum and output are brought to the new maximum.
-inline void weigh_row(float* scores, std::int64_t count, float& maximum, float& sum, float* output, std::int64_t value_size) {
+inline void weigh_row(float* scores, std::int64_t count, float& maximum, float& sum, float* output,
+                      std::int64_t value_size) {
   const auto keys = static_cast<std::size_t>(count);
   auto most = hn::Set(FloatTag(), maximum);
-  for_vectors(keys, [&](std::size_t j, std::size_t n) HWY_ATTR { most = hn::Max(most, load_n(scores + j, n, std::numeric_limits<float>::lowest())); });
+  for_vectors(keys, [&](std::size_t j, std::size_t n) HWY_ATTR {
+    most = hn::Max(most, load_n(scores + j, n, std::numeric_limits<float>::lowest()));
+  });
   const auto before = std::exchange(maximum, max_lanes(most));
   const auto top = hn::Set(FloatTag(), maximum);
   auto added = hn::Zero(FloatTag());
@@ -79,14 +86,16 @@ inline void weigh_row(float* scores, std::int64_t count, float& maximum, float& 
   const float factor = hn::GetLane(correction);
   sum = sum * factor + sum_lanes(added);
   if (factor == 1.0f) return;
-  for_vectors(static_cast<std::size_t>(value_size),
-              [&](std::size_t d, std::size_t n) HWY_ATTR { store_n(hn::Mul(load_n(output + d, n), correction), output + d, n); });
+  for_vectors(static_cast<std::size_t>(value_size), [&](std::size_t d, std::size_t n) HWY_ATTR {
+    store_n(hn::Mul(load_n(output + d, n), correction), output + d, n);
+  });
 }
 
 template <int R>
-HWY_NOINLINE void attend_rows(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task, const RowState& state,
-                              std::int64_t begin, std::int64_t end) {
-  const std::int64_t head_size = shape.head_size, value_size = shape.value_size, step = static_cast<std::int64_t>(lanes());
+HWY_NOINLINE void attend_rows(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task,
+                              const RowState& state, std::int64_t begin, std::int64_t end) {
+  const std::int64_t head_size = shape.head_size, value_size = shape.value_size,
+                     step = static_cast<std::int64_t>(lanes());
   float *const query = state.few, *const output = query + R * head_size;
   const std::int64_t first_end = std::min(end, begin + key_tile);
   prefetch_rows(task.k, head_size, begin, first_end);
@@ -98,23 +107,29 @@ HWY_NOINLINE void attend_rows(const AttentionSettings& settings, const Attention
   }
   std::fill_n(output, R * value_size, 0.0f);
   for (std::int64_t tile = begin; tile < end; tile += key_tile) {
-    const std::int64_t count = std::min(key_tile, end - tile), next = tile + count, next_end = std::min(end, next + key_tile);
+    const std::int64_t count = std::min(key_tile, end - tile), next = tile + count,
+                       next_end = std::min(end, next + key_tile);
     const Broadcast keys = keys_of(task.k, shape.k_to_float, head_size, tile, next, state.keys);
     prefetch_rows(task.k, head_size, next, next_end);
     std::int64_t j = 0;
-    for (; j + 4 <= count; j += 4) score_keys<R, 4>(query, keys.data + j * keys.m_step, keys.m_step, head_size, state.scores + j);
-    for (; j < count; ++j) score_keys<R, 1>(query, keys.data + j * keys.m_step, keys.m_step, head_size, state.scores + j);
+    for (; j + 4 <= count; j += 4)
+      score_keys<R, 4>(query, keys.data + j * keys.m_step, keys.m_step, head_size, state.scores + j);
+    for (; j < count; ++j)
+      score_keys<R, 1>(query, keys.data + j * keys.m_step, keys.m_step, head_size, state.scores + j);
     for (int r = 0; r < R; ++r) {
       float* const scores = state.scores + r * key_tile;
-      if (settings.softcap > 0) cap_scores(scores, static_cast<std::size_t>(count), static_cast<float>(settings.softcap));
+      if (settings.softcap > 0)
+        cap_scores(scores, static_cast<std::size_t>(count), static_cast<float>(settings.softcap));
       weigh_row(scores, count, maximum[r], sum[r], output + r * value_size, value_size);
     }
     const Broadcast values = keys_of(task.v, shape.v_to_float, value_size, tile, next, state.values);
     prefetch_rows(task.v, value_size, next, next_end);
     std::int64_t d = 0;
-    for (; d + 4 * step <= value_size; d += 4 * step) add_values<R, 4>(state.scores, values.data + d, values.m_step, count, lanes(), value_size, output + d);
+    for (; d + 4 * step <= value_size; d += 4 * step)
+      add_values<R, 4>(state.scores, values.data + d, values.m_step, count, lanes(), value_size, output + d);
     for (; d < value_size; d += step)
-      add_values<R, 1>(state.scores, values.data + d, values.m_step, count, static_cast<std::size_t>(std::min(step, value_size - d)), value_size, output + d);
+      add_values<R, 1>(state.scores, values.data + d, values.m_step, count,
+                       static_cast<std::size_t>(std::min(step, value_size - d)), value_size, output + d);
   }
   for (int r = 0; r < R; ++r) {
     state.maximum[r] = maximum[r];
@@ -124,8 +139,8 @@ HWY_NOINLINE void attend_rows(const AttentionSettings& settings, const Attention
 }
 
 /// Attends to keys begin .. end of a task with `rows` rows, whose state is cleared.
-inline void attend_few(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task, const RowState& state, std::int64_t begin,
-                       std::int64_t end, int rows) {
+inline void attend_few(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task,
+                       const RowState& state, std::int64_t begin, std::int64_t end, int rows) {
   if (begin >= end) return;
   switch (rows) {
     case 1: return attend_rows<1>(settings, shape, task, state, begin, end);

@@ -1,4 +1,4 @@
-#include "kernel/cpu/attention/attention.hpp"
+#include "kernel/cpu/attention/tile_attention.hpp"
 #include "kernel/cpu/index_list.hpp"
 #include "kernel/kernel.hpp"
 
@@ -15,9 +15,10 @@ class Bounds {
     list_ = args.inputs[operand];
     for (std::int64_t b = 0; b <= sequences(); ++b) {
       const std::int64_t bound = (*this)[b], before = b > 0 ? (*this)[b - 1] : 0;
-      const bool fits = bound >= before && bound <= tokens && (b > 0 || bound == 0) && (b < sequences() || bound == tokens);
-      require(fits, "flash_attention: operand {} ({}): expected values that rise from 0 to {}, found {} in place {}", operand,
-              operand == cu_seqlens ? "cu_seqlens" : "cu_seqlens_k", tokens, bound, b);
+      const bool fits =
+          bound >= before && bound <= tokens && (b > 0 || bound == 0) && (b < sequences() || bound == tokens);
+      require(fits, "flash_attention: operand {} ({}): expected values that rise from 0 to {}, found {} in place {}",
+              operand, operand == cu_seqlens ? "cu_seqlens" : "cu_seqlens_k", tokens, bound, b);
     }
   }
   std::int64_t sequences() const { return list_.present ? list_.shape[0] - 1 : 1; }
@@ -71,7 +72,8 @@ void launch(const LaunchArgs& args, const AttentionSettings& settings) {
   }
   const auto task = [&](std::int64_t index) {
     const QueryTiles::Tile tile = tiles[index / heads];
-    const std::int64_t b = tile.sequence, head = index % heads, first = queries[b] + tile.first, first_head = head * shape.group;
+    const std::int64_t b = tile.sequence, head = index % heads, first = queries[b] + tile.first,
+                       first_head = head * shape.group;
     AttentionTask t;
     t.q = args.inputs[q].as<std::byte>() + first * shape.q_token_step + first_head * shape.q_head_step;
     t.o = args.outputs[0].as<std::byte>() + first * shape.o_token_step + first_head * shape.o_head_step;
@@ -85,7 +87,8 @@ void launch(const LaunchArgs& args, const AttentionSettings& settings) {
     t.v = rows_of(args.inputs[v], keys[b], head);
     return t;
   };
-  run_attention(settings, shape, tiles.count() * heads, task, args.workspace + QueryTiles::bytes(queries.sequences()), *args.pool, lengths.found());
+  run_attention(settings, shape, tiles.count() * heads, task, args.workspace + QueryTiles::bytes(queries.sequences()),
+                *args.pool, lengths.found());
 }
 
 }  // namespace
@@ -93,17 +96,23 @@ void launch(const LaunchArgs& args, const AttentionSettings& settings) {
 extern const Kernel attention_flash_attention{
     .name = "attention.ragged",
     .op = OpKind::flash_attention,
-    .summary = "tiles of queries against tiles of keys, float32 online softmax; few queries with many keys are split by key range",
+    .summary =
+        "tiles of queries against tiles of keys, float32 online softmax; few queries with many keys are split by key "
+        "range",
     .declines = [](const Problem& p) -> Decline {
       if (p.input(q).rank() == 4) return "a batch of sequences of one length; taken: sequences one after the other";
       return std::nullopt;
     },
     .bind = [](const Problem& p) -> Launcher {
-      return [settings = AttentionSettings(p.attributes, p.size(q, 2))](const LaunchArgs& args) { launch(args, settings); };
+      return [settings = AttentionSettings(p.attributes, p.size(q, 2))](const LaunchArgs& args) {
+        launch(args, settings);
+      };
     },
     .workspace = [](const Problem& p, int threads) -> std::int64_t {
-      const std::int64_t group = p.size(q, 1) / p.size(k, 1), sequences = p.has(cu_seqlens) ? p.size(cu_seqlens, 0) - 1 : 1;
-      return QueryTiles::bytes(sequences) + attention_workspace(attention_tile_tokens(group), group, p.size(q, 2), p.size(v, 2), threads);
+      const std::int64_t group = p.size(q, 1) / p.size(k, 1),
+                         sequences = p.has(cu_seqlens) ? p.size(cu_seqlens, 0) - 1 : 1;
+      return QueryTiles::bytes(sequences) +
+             attention_workspace(attention_tile_tokens(group), group, p.size(q, 2), p.size(v, 2), threads);
     },
 };
 

@@ -1,13 +1,24 @@
 #include "base/checked.hpp"
-#include "kernel/cpu/attention/attention.hpp"
+#include "kernel/cpu/attention/tile_attention.hpp"
 #include "kernel/kernel.hpp"
 #include "op/kv_cache.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
 namespace {
 
-enum Operand : std::size_t { q, k_cache, v_cache, block_tables, context_lens, query_starts, k_scale, v_scale, sinks, alibi };
+enum Operand : std::size_t {
+  q,
+  k_cache,
+  v_cache,
+  block_tables,
+  context_lens,
+  query_starts,
+  k_scale,
+  v_scale,
+  sinks,
+  alibi
+};
 constexpr std::string_view name = "incre_flash_attention";
 
 /// The checked operands of a launch, and its tiles of queries.
@@ -69,22 +80,30 @@ class Batch {
 
  private:
   const std::int32_t* contexts() const { return args_.inputs[context_lens].as<const std::int32_t>(); }
-  std::int64_t queries_begin(std::int64_t b) const { return args_.has(query_starts) ? args_.inputs[query_starts].as<const std::int32_t>()[b] : b; }
+  std::int64_t queries_begin(std::int64_t b) const {
+    return args_.has(query_starts) ? args_.inputs[query_starts].as<const std::int32_t>()[b] : b;
+  }
   std::int64_t queries_end(std::int64_t b) const { return queries_begin(b + 1); }
-  const std::int32_t* table(std::int64_t b) const { return args_.inputs[block_tables].as<const std::int32_t>() + b * args_.inputs[block_tables].strides[0]; }
+  const std::int32_t* table(std::int64_t b) const {
+    return args_.inputs[block_tables].as<const std::int32_t>() + b * args_.inputs[block_tables].strides[0];
+  }
 
   void check_sequence(std::int64_t b) const {
     const TensorView& tables = args_.inputs[block_tables];
     const std::int64_t context = contexts()[b], capacity = tables.shape[1] * block_, tokens = args_.inputs[q].shape[0];
-    require(context >= 0 && context <= capacity, "{}: operand {} (context_lens): expected 0 to {} tokens, found {} for sequence {}", name,
+    require(context >= 0 && context <= capacity,
+            "{}: operand {} (context_lens): expected 0 to {} tokens, found {} for sequence {}", name,
             static_cast<int>(context_lens), capacity, context, b);
     const std::int64_t begin = queries_begin(b), end = queries_end(b);
     const bool fits = begin <= end && end <= tokens && (b > 0 || begin == 0) && (b + 1 < sequences_ || end == tokens);
-    require(fits, "{}: operand {} (query_starts): expected values that rise from 0 to {}, found {} to {} for sequence {}", name, static_cast<int>(query_starts),
-            tokens, begin, end, b);
-    require(context == 0 || end - begin <= context, "{}: operand {} (context_lens): expected at least the {} queries of sequence {}, found {}", name,
+    require(fits,
+            "{}: operand {} (query_starts): expected values that rise from 0 to {}, found {} to {} for sequence {}",
+            name, static_cast<int>(query_starts), tokens, begin, end, b);
+    require(context == 0 || end - begin <= context,
+            "{}: operand {} (context_lens): expected at least the {} queries of sequence {}, found {}", name,
             static_cast<int>(context_lens), end - begin, b, context);
-    for (std::int64_t page = 0; page * block_ < context; ++page) check_index(name, "3 (block_tables)", table(b)[page], args_.inputs[k_cache].shape[0]);
+    for (std::int64_t page = 0; page * block_ < context; ++page)
+      check_index(name, "3 (block_tables)", table(b)[page], args_.inputs[k_cache].shape[0]);
   }
 
   KeyRows rows(std::size_t which, std::int64_t b, std::int64_t head) const {
@@ -128,16 +147,19 @@ void launch(const LaunchArgs& args, const AttentionSettings& settings, const KvC
 extern const Kernel attention_incre_flash_attention{
     .name = "attention.paged",
     .op = OpKind::incre_flash_attention,
-    .summary = "tiles of queries against pages read in place, float32 online softmax; long contexts of few sequences are split by key range",
+    .summary =
+        "tiles of queries against pages read in place, float32 online softmax; long contexts of few sequences are "
+        "split by key range",
     .bind = [](const Problem& p) -> Launcher {
-      return [settings = AttentionSettings(p.attributes, p.size(q, 2)), axes = KvCacheAxes(p.attributes.text("layout"))](const LaunchArgs& args) {
-        launch(args, settings, axes);
-      };
+      return
+          [settings = AttentionSettings(p.attributes, p.size(q, 2)),
+           axes = KvCacheAxes(p.attributes.text("layout"))](const LaunchArgs& args) { launch(args, settings, axes); };
     },
     .workspace = [](const Problem& p, int threads) -> std::int64_t {
       const KvCacheAxes axes(p.attributes.text("layout"));
       const std::int64_t group = p.size(q, 1) / p.size(k_cache, axes.heads);
-      return QueryTiles::bytes(p.size(context_lens, 0)) + attention_workspace(attention_tile_tokens(group), group, p.size(q, 2), p.size(v_cache, 3), threads);
+      return QueryTiles::bytes(p.size(context_lens, 0)) +
+             attention_workspace(attention_tile_tokens(group), group, p.size(q, 2), p.size(v_cache, 3), threads);
     },
 };
 

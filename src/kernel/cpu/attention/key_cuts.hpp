@@ -15,7 +15,8 @@ struct KeyRange {
 /// Keys that a query at `position` sees.
 inline KeyRange visible_keys(const AttentionSettings& settings, std::int64_t position, std::int64_t keys) {
   KeyRange range{0, keys};
-  if (settings.window > 0) range = {std::max<std::int64_t>(0, position - settings.window + 1), std::min(keys, position + settings.window)};
+  if (settings.window > 0)
+    range = {std::max<std::int64_t>(0, position - settings.window + 1), std::min(keys, position + settings.window)};
   if (settings.causal) range.end = std::min(range.end, position + 1);
   return range;
 }
@@ -26,17 +27,21 @@ struct KeySplits {
   std::int64_t count, size;
 
   KeySplits(const AttentionSettings& settings, const AttentionTask& task, std::int64_t most);
-  KeyRange operator[](std::int64_t i) const { return {keys.begin + i * size, std::min(keys.end, keys.begin + (i + 1) * size)}; }
+  KeyRange operator[](std::int64_t i) const {
+    return {keys.begin + i * size, std::min(keys.end, keys.begin + (i + 1) * size)};
+  }
 };
 
-/// How many ranges each task has. Where all see about as many keys: as many for each as make 64 items. Else a task has its share of 64 by what it computes, so
-/// that none is more than a 32nd of all where keys allow it. Does not depend on the number of threads.
+/// How many ranges each task has. Where all see about as many keys: as many for each as make 64 items. Else a task has
+/// its share of 64 by what it computes, so that none is more than a 32nd of all where keys allow it. Does not depend on
+/// the number of threads.
 class KeyCuts {
  public:
   static constexpr std::int64_t all = 64, least_keys = 256;
 
   /// `unlike`: tasks whose keys differ much, of which a few may be most of the work.
-  KeyCuts(const AttentionSettings& settings, const AttentionShape& shape, std::int64_t tasks, FunctionRef<AttentionTask(std::int64_t)> task, bool unlike);
+  KeyCuts(const AttentionSettings& settings, const AttentionShape& shape, std::int64_t tasks,
+          FunctionRef<AttentionTask(std::int64_t)> task, bool unlike);
 
   struct Item {
     std::int64_t task, split;
@@ -62,15 +67,20 @@ class KeyCuts {
 };
 
 inline KeySplits::KeySplits(const AttentionSettings& settings, const AttentionTask& task, std::int64_t most)
-    : keys{visible_keys(settings, task.position, task.keys).begin, visible_keys(settings, task.position + task.tokens - 1, task.keys).end} {
+    : keys{visible_keys(settings, task.position, task.keys).begin,
+           visible_keys(settings, task.position + task.tokens - 1, task.keys).end} {
   const std::int64_t length = std::max<std::int64_t>(0, keys.end - keys.begin);
   size = round_up(div_up(length, std::clamp<std::int64_t>(length / KeyCuts::least_keys, 1, most)), key_tile);
   count = size == 0 ? 1 : div_up(length, size);
 }
 
-inline KeyCuts::KeyCuts(const AttentionSettings& settings, const AttentionShape& shape, std::int64_t tasks, FunctionRef<AttentionTask(std::int64_t)> task,
-                        bool unlike)
-    : settings_(settings), shape_(shape), tasks_(tasks), each_(std::max<std::int64_t>(1, all / tasks)), weighed_(unlike && tasks > 1 && tasks <= most_weighed) {
+inline KeyCuts::KeyCuts(const AttentionSettings& settings, const AttentionShape& shape, std::int64_t tasks,
+                        FunctionRef<AttentionTask(std::int64_t)> task, bool unlike)
+    : settings_(settings),
+      shape_(shape),
+      tasks_(tasks),
+      each_(std::max<std::int64_t>(1, all / tasks)),
+      weighed_(unlike && tasks > 1 && tasks <= most_weighed) {
   if (!weighed_) {
     std::int64_t most = 1;  // for the most keys: items without any would only be claimed
     for (std::int64_t t = 0; t < tasks && most < each_; ++t) {

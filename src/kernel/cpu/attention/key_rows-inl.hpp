@@ -14,7 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
-/// Calls body(i, count, data, scale) for the runs of rows begin + i .. begin + i + count that share a page; `scale` is that of the first, or null.
+/// Calls body(i, count, data, scale) for the runs of rows begin + i .. begin + i + count that share a page; `scale` is
+/// that of the first, or null.
 template <class Body>
 void for_runs(const KeyRows& rows, std::int64_t begin, std::int64_t end, Body&& body) {
   for (std::int64_t j = begin; j < end;) {
@@ -27,22 +28,28 @@ void for_runs(const KeyRows& rows, std::int64_t begin, std::int64_t end, Body&& 
 }
 
 /// Loads keys begin .. end as float32 rows of `length`.
-inline void load_rows(const KeyRows& rows, RunConverter convert, std::int64_t length, std::int64_t begin, std::int64_t end, float* out) {
-  for_runs(rows, begin, end, [&](std::int64_t first, std::int64_t count, const std::byte* data, const float* scale) HWY_ATTR {
-    float* to = out + first * length;
-    const bool dense = rows.row_step == length * rows.element_bytes;
-    if (dense) convert(data, reinterpret_cast<std::byte*>(to), count * length);
-    for (std::int64_t i = 0; i < count && (!dense || scale); ++i, to += length) {
-      if (!dense) convert(data + i * rows.row_step, reinterpret_cast<std::byte*>(to), length);
-      if (!scale) continue;
-      const auto factor = hn::Set(FloatTag(), scale[i * rows.scale_row_step]);
-      for_vectors(static_cast<std::size_t>(length), [&](std::size_t d, std::size_t n) HWY_ATTR { store_n(hn::Mul(load_n(to + d, n), factor), to + d, n); });
-    }
-  });
+inline void load_rows(const KeyRows& rows, RunConverter convert, std::int64_t length, std::int64_t begin,
+                      std::int64_t end, float* out) {
+  for_runs(rows, begin, end,
+           [&](std::int64_t first, std::int64_t count, const std::byte* data, const float* scale) HWY_ATTR {
+             float* to = out + first * length;
+             const bool dense = rows.row_step == length * rows.element_bytes;
+             if (dense) convert(data, reinterpret_cast<std::byte*>(to), count * length);
+             for (std::int64_t i = 0; i < count && (!dense || scale); ++i, to += length) {
+               if (!dense) convert(data + i * rows.row_step, reinterpret_cast<std::byte*>(to), length);
+               if (!scale) continue;
+               const auto factor = hn::Set(FloatTag(), scale[i * rows.scale_row_step]);
+               for_vectors(static_cast<std::size_t>(length), [&](std::size_t d, std::size_t n) HWY_ATTR {
+                 store_n(hn::Mul(load_n(to + d, n), factor), to + d, n);
+               });
+             }
+           });
 }
 
-/// Keys (or values) begin .. end as float32, in `out` unless they can be read where they are: m counts keys, k elements.
-inline Broadcast keys_of(const KeyRows& rows, RunConverter convert, std::int64_t length, std::int64_t begin, std::int64_t end, float* out) {
+/// Keys (or values) begin .. end as float32, in `out` unless they can be read where they are: m counts keys, k
+/// elements.
+inline Broadcast keys_of(const KeyRows& rows, RunConverter convert, std::int64_t length, std::int64_t begin,
+                         std::int64_t end, float* out) {
   if (rows.element_step == 0 && rows.element_bytes == 4 && !rows.table && !rows.scale && rows.row_step % 4 == 0)
     return {reinterpret_cast<const float*>(rows.data + begin * rows.row_step), rows.row_step / 4, 1};
   if (rows.element_step == 0) {
@@ -50,7 +57,8 @@ inline Broadcast keys_of(const KeyRows& rows, RunConverter convert, std::int64_t
     return {out, length, 1};
   }
   for (std::int64_t d = 0; d < length; ++d)
-    convert(rows.data + begin * rows.row_step + d * rows.element_step, reinterpret_cast<std::byte*>(out + d * key_tile), end - begin);
+    convert(rows.data + begin * rows.row_step + d * rows.element_step, reinterpret_cast<std::byte*>(out + d * key_tile),
+            end - begin);
   return {out, 1, key_tile};
 }
 

@@ -44,8 +44,10 @@ void merge_states(const LaunchArgs& args) {
   args.pool->parallel_for(to.count(), 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t token = r / heads, head = r % heads;
-      const Merged m = merge(reinterpret_cast<const float*>(lse1.row(head))[token], reinterpret_cast<const float*>(lse2.row(head))[token]);
-      weighted_sum({from1.row(r), x1.dtype}, m.weight1, {from2.row(r), x2.dtype}, m.weight2, {to.row(r), o.dtype}, static_cast<std::size_t>(to.length()));
+      const Merged m = merge(reinterpret_cast<const float*>(lse1.row(head))[token],
+                             reinterpret_cast<const float*>(lse2.row(head))[token]);
+      weighted_sum({from1.row(r), x1.dtype}, m.weight1, {from2.row(r), x2.dtype}, m.weight2, {to.row(r), o.dtype},
+                   static_cast<std::size_t>(to.length()));
       reinterpret_cast<float*>(lse.row(head))[token] = m.lse;
     }
   });

@@ -25,7 +25,8 @@ struct ProductShape {
 
 /// Columns 0 .. V * lanes() of rows 0 .. R; the sums of k stay in registers.
 template <int R, int V>
-HWY_INLINE void product_block(const Broadcast& a, const float* b, float* c, const ProductShape& shape, bool accumulate) {
+HWY_INLINE void product_block(const Broadcast& a, const float* b, float* c, const ProductShape& shape,
+                              bool accumulate) {
   const std::int64_t step = static_cast<std::int64_t>(lanes());
   Floats sum[R][V];
   for (int r = 0; r < R; ++r)
@@ -52,14 +53,17 @@ HWY_INLINE void product_rows(const Broadcast& a, const float* b, float* c, const
 
 /// c[m, n] (+)= a[m, k] * b[k, n]; b and c are dense. Sums over k run in order.
 HWY_INLINE void product(const Broadcast& a, const float* b, float* c, const ProductShape& shape, bool accumulate) {
-  constexpr int block = hn::MaxLanes(FloatTag()) >= 16 ? 8 : 4;  // as many sums as fit the registers of the instruction set
+  constexpr int block =
+      hn::MaxLanes(FloatTag()) >= 16 ? 8 : 4;  // as many sums as fit the registers of the instruction set
   std::int64_t m = 0;
-  for (; m + block <= shape.m; m += block) product_rows<block>({a.data + m * a.m_step, a.m_step, a.k_step}, b, c + m * shape.n, shape, accumulate);
-  const auto rest = [&]<int R>(std::integral_constant<int, R>) HWY_ATTR {  // a row by itself would wait for each of its sums
-    if (m + R > shape.m) return;
-    product_rows<R>({a.data + m * a.m_step, a.m_step, a.k_step}, b, c + m * shape.n, shape, accumulate);
-    m += R;
-  };
+  for (; m + block <= shape.m; m += block)
+    product_rows<block>({a.data + m * a.m_step, a.m_step, a.k_step}, b, c + m * shape.n, shape, accumulate);
+  const auto rest =
+      [&]<int R>(std::integral_constant<int, R>) HWY_ATTR {  // a row by itself would wait for each of its sums
+        if (m + R > shape.m) return;
+        product_rows<R>({a.data + m * a.m_step, a.m_step, a.k_step}, b, c + m * shape.n, shape, accumulate);
+        m += R;
+      };
   if constexpr (block > 4) rest(std::integral_constant<int, 4>());
   rest(std::integral_constant<int, 2>());
   rest(std::integral_constant<int, 1>());

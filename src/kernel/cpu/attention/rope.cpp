@@ -5,7 +5,7 @@
 #include "kernel/cpu/by_dtype.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 #ifndef CERMET_ROPE_ONCE
 #define CERMET_ROPE_ONCE
@@ -22,9 +22,11 @@ namespace cermet::cpu::HWY_NAMESPACE {
 
 /// Rotates n pairs (first[i], second[i]) by the angles in c and s.
 template <class X, class Y>
-HWY_INLINE void rotate_halves(const X* first, const X* second, Y* first_out, Y* second_out, const float* c, const float* s, std::size_t n) {
+HWY_INLINE void rotate_halves(const X* first, const X* second, Y* first_out, Y* second_out, const float* c,
+                              const float* s, std::size_t n) {
   for_vectors(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
-    const auto a = load_n(first + i, count), b = load_n(second + i, count), cosine = load_n(c + i, count), sine = load_n(s + i, count);
+    const auto a = load_n(first + i, count), b = load_n(second + i, count), cosine = load_n(c + i, count),
+               sine = load_n(s + i, count);
     store_n(hn::NegMulAdd(b, sine, hn::Mul(a, cosine)), first_out + i, count);
     store_n(hn::MulAdd(a, sine, hn::Mul(b, cosine)), second_out + i, count);
   });
@@ -48,8 +50,8 @@ HWY_INLINE void rotate_pairs(const X* x, Y* y, const float* c, const float* s, s
 
 /// All heads of one token, for the pairs [first, first + n) of each head.
 template <class X, class Y>
-void rotate_heads(const Rows& from, const Rows& to, std::int64_t token, std::int64_t heads, std::size_t half, std::size_t first, std::size_t n, const float* c,
-                  const float* s, bool neox) {
+void rotate_heads(const Rows& from, const Rows& to, std::int64_t token, std::int64_t heads, std::size_t half,
+                  std::size_t first, std::size_t n, const float* c, const float* s, bool neox) {
   for (std::int64_t r = token * heads; r < (token + 1) * heads; ++r) {
     const auto* x = reinterpret_cast<const X*>(from.row(r));
     auto* y = reinterpret_cast<Y*>(to.row(r));
@@ -86,18 +88,21 @@ void rope_tokens(const LaunchArgs& args, const Rope& rope) {
         for (std::size_t i = 0; i < n; ++i) signed_sin.data[i] = rope.direction * s[i];
         for (std::size_t o = 0; o < results; ++o) {
           const std::int64_t heads = args.inputs[o].shape[args.inputs[o].shape.rank() - 2];
-          rotate_heads<X, Y>(Rows(args.inputs[o]), Rows(args.outputs[o]), token, heads, half, first, n, c, signed_sin.data, rope.neox);
+          rotate_heads<X, Y>(Rows(args.inputs[o]), Rows(args.outputs[o]), token, heads, half, first, n, c,
+                             signed_sin.data, rope.neox);
         }
       });
       for (std::size_t o = 0; o < results; ++o)
-        copy_rest<X, Y>(Rows(args.inputs[o]), Rows(args.outputs[o]), token, args.inputs[o].shape[args.inputs[o].shape.rank() - 2], 2 * half);
+        copy_rest<X, Y>(Rows(args.inputs[o]), Rows(args.outputs[o]), token,
+                        args.inputs[o].shape[args.inputs[o].shape.rank() - 2], 2 * half);
     }
   });
 }
 
 void rope(const LaunchArgs& args, const Rope& parameters) {
   by_real_dtype(args.inputs[0].dtype, [&](auto x_zero) {
-    by_real_dtype(args.outputs[0].dtype, [&](auto y_zero) { rope_tokens<decltype(x_zero), decltype(y_zero)>(args, parameters); });
+    by_real_dtype(args.outputs[0].dtype,
+                  [&](auto y_zero) { rope_tokens<decltype(x_zero), decltype(y_zero)>(args, parameters); });
   });
 }
 

@@ -9,7 +9,7 @@
 #include "kernel/cpu/rowwise/inverse_rms-inl.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -18,7 +18,8 @@ namespace cermet::cpu::HWY_NAMESPACE {
 void normalize_head(float* x, const float* weight, std::size_t length, float eps, float offset) {
   const auto scale = hn::Set(FloatTag(), inverse_rms(x, length, eps));
   for_vectors(length, [&](std::size_t i, std::size_t n) HWY_ATTR {
-    store_n(hn::Mul(hn::Mul(load_n(x + i, n), scale), hn::Add(load_n(weight + i, n), hn::Set(FloatTag(), offset))), x + i, n);
+    store_n(hn::Mul(hn::Mul(load_n(x + i, n), scale), hn::Add(load_n(weight + i, n), hn::Set(FloatTag(), offset))),
+            x + i, n);
   });
 }
 
@@ -50,7 +51,21 @@ HWY_EXPORT(rotate_head);
 
 namespace {
 
-enum Operand : std::size_t { q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_weight, k_weight, k_scale, v_scale };
+enum Operand : std::size_t {
+  q,
+  k,
+  v,
+  cos,
+  sin,
+  positions,
+  k_cache,
+  v_cache,
+  slots,
+  q_weight,
+  k_weight,
+  k_scale,
+  v_scale
+};
 
 struct Settings {
   bool neox;
@@ -60,7 +75,9 @@ struct Settings {
 
 /// Scratch of one head, all float32.
 struct Scratch {
-  static std::int64_t floats(std::int64_t head_size, std::int64_t value_size) { return round_up(std::max(head_size, value_size) + 2 * head_size, 16); }
+  static std::int64_t floats(std::int64_t head_size, std::int64_t value_size) {
+    return round_up(std::max(head_size, value_size) + 2 * head_size, 16);
+  }
   float *head, *weight, *cos, *sin;
   Scratch(float* at, std::int64_t head_size, std::int64_t value_size)
       : head(at), weight(at + std::max(head_size, value_size)), cos(weight + head_size), sin(cos + head_size / 2) {}
@@ -84,13 +101,16 @@ struct HeadJob {
 
   void load(std::int64_t token) const {
     const TensorView& x = args.inputs[which];
-    const std::byte* from = x.as<std::byte>() + (token * x.strides[0] + head * x.strides[1]) * static_cast<std::int64_t>(size_of(x.dtype));
+    const std::byte* from =
+        x.as<std::byte>() + (token * x.strides[0] + head * x.strides[1]) * static_cast<std::int64_t>(size_of(x.dtype));
     real_converter(x.dtype, DType::f32)(from, reinterpret_cast<std::byte*>(scratch.head), x.shape[2]);
   }
 
   void rotate(std::int64_t position, const float* weight) const {
-    const auto length = static_cast<std::size_t>(args.inputs[which].shape[2]), half = static_cast<std::size_t>(args.inputs[cos].shape[1]);
-    if (weight) HWY_DYNAMIC_DISPATCH(normalize_head)(scratch.head, weight, length, settings.eps, settings.weight_offset);
+    const auto length = static_cast<std::size_t>(args.inputs[which].shape[2]),
+               half = static_cast<std::size_t>(args.inputs[cos].shape[1]);
+    if (weight)
+      HWY_DYNAMIC_DISPATCH(normalize_head)(scratch.head, weight, length, settings.eps, settings.weight_offset);
     const float* c = row_floats(args.inputs[cos], position * args.inputs[cos].strides[0], scratch.cos);
     const float* s = row_floats(args.inputs[sin], position * args.inputs[sin].strides[0], scratch.sin);
     HWY_DYNAMIC_DISPATCH(rotate_head)(scratch.head, c, s, half, settings.neox);
@@ -99,11 +119,13 @@ struct HeadJob {
   void run() const {
     const IndexList position_list(args.inputs[positions]), slot_list(args.inputs[slots]);
     const std::size_t weight_operand = which - q + q_weight;
-    const float* weight = which != v && args.has(weight_operand) ? row_floats(args.inputs[weight_operand], 0, scratch.weight) : nullptr;
+    const float* weight =
+        which != v && args.has(weight_operand) ? row_floats(args.inputs[weight_operand], 0, scratch.weight) : nullptr;
     const TensorView& o = args.outputs[0];
     CacheStream cache{args.outputs[which == v ? 2 : 1], nullptr, nullptr, settings.axes};
     if (which != q && args.outputs.size() > 3) cache.token_scales = &args.outputs[which == v ? 4 : 3];
-    else if (which != q && args.has(k_scale)) cache.head_scales = args.inputs[which == v ? v_scale : k_scale].as<const float>();
+    else if (which != q && args.has(k_scale))
+      cache.head_scales = args.inputs[which == v ? v_scale : k_scale].as<const float>();
     for (std::int64_t t = 0; t < slot_list.count(); ++t) {
       if (which != q && slot_list[t] < 0) continue;
       load(t);
@@ -111,7 +133,8 @@ struct HeadJob {
       if (which != q) {
         cache.write(scratch.head, slot_list[t], head);
       } else {
-        std::byte* to = o.as<std::byte>() + (t * o.strides[0] + head * o.strides[1]) * static_cast<std::int64_t>(size_of(o.dtype));
+        std::byte* to =
+            o.as<std::byte>() + (t * o.strides[0] + head * o.strides[1]) * static_cast<std::int64_t>(size_of(o.dtype));
         real_converter(DType::f32, o.dtype)(reinterpret_cast<const std::byte*>(scratch.head), to, o.shape[2]);
       }
     }
@@ -123,23 +146,26 @@ void check(const LaunchArgs& args, const KvCacheAxes& axes) {
   const TensorView& cache = args.outputs[1];
   for (std::int64_t t = 0; t < slot_list.count(); ++t) {
     check_index("rope_and_cache", "5 (positions)", position_list[t], args.inputs[cos].shape[0]);
-    if (slot_list[t] >= 0) check_index("rope_and_cache", "8 (slots)", slot_list[t], cache.shape[0] * cache.shape[axes.block]);
+    if (slot_list[t] >= 0)
+      check_index("rope_and_cache", "8 (slots)", slot_list[t], cache.shape[0] * cache.shape[axes.block]);
   }
 }
 
 void launch(const LaunchArgs& args, const Settings& settings) {
   check(args, settings.axes);
-  const std::int64_t q_heads = args.inputs[q].shape[1], kv_heads = args.inputs[k].shape[1], d = args.inputs[q].shape[2], dv = args.inputs[v].shape[2];
+  const std::int64_t q_heads = args.inputs[q].shape[1], kv_heads = args.inputs[k].shape[1], d = args.inputs[q].shape[2],
+                     dv = args.inputs[v].shape[2];
   float* scratch = reinterpret_cast<float*>(args.workspace);
   constexpr std::int64_t worth_thread = 1024;  // elements that take as long as a loop on several threads costs
   const std::int64_t head_elements = std::max<std::int64_t>(1, args.inputs[q].shape[0] * d);
-  args.pool->parallel_for(q_heads + 2 * kv_heads, div_up(worth_thread, head_elements), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::size_t which = i < q_heads ? q : i < q_heads + kv_heads ? k : v;
-      const std::int64_t head = which == q ? i : (i - q_heads) % kv_heads;
-      HeadJob{args, settings, which, head, Scratch(scratch + i * Scratch::floats(d, dv), d, dv)}.run();
-    }
-  });
+  args.pool->parallel_for(
+      q_heads + 2 * kv_heads, div_up(worth_thread, head_elements), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::size_t which = i < q_heads ? q : i < q_heads + kv_heads ? k : v;
+          const std::int64_t head = which == q ? i : (i - q_heads) % kv_heads;
+          HeadJob{args, settings, which, head, Scratch(scratch + i * Scratch::floats(d, dv), d, dv)}.run();
+        }
+      });
 }
 
 }  // namespace
@@ -147,13 +173,18 @@ void launch(const LaunchArgs& args, const Settings& settings) {
 extern const Kernel cache_rope_and_cache{
     .name = "cache.rope_and_cache",
     .op = OpKind::rope_and_cache,
-    .summary = "each head is normalized and rotated in float32 and stored in the result or its slot; heads spread over threads",
+    .summary =
+        "each head is normalized and rotated in float32 and stored in the result or its slot; heads spread over "
+        "threads",
     .bind = [](const Problem& p) -> Launcher {
       const Settings settings{p.attributes.text("style") == "neox", static_cast<float>(p.attributes.number("eps")),
-                              static_cast<float>(p.attributes.number("weight_offset")), KvCacheAxes(p.attributes.text("layout"))};
+                              static_cast<float>(p.attributes.number("weight_offset")),
+                              KvCacheAxes(p.attributes.text("layout"))};
       return [settings](const LaunchArgs& args) { launch(args, settings); };
     },
-    .workspace = [](const Problem& p, int) -> std::int64_t { return (p.size(q, 1) + 2 * p.size(k, 1)) * Scratch::floats(p.size(q, 2), p.size(v, 2)) * 4; },
+    .workspace = [](const Problem& p, int) -> std::int64_t {
+      return (p.size(q, 1) + 2 * p.size(k, 1)) * Scratch::floats(p.size(q, 2), p.size(v, 2)) * 4;
+    },
 };
 
 }  // namespace cermet::cpu

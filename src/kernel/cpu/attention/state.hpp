@@ -1,8 +1,9 @@
-// Scratch of one attention task: its rows (queries), one tile of keys, and the running softmax. All float32 unless said otherwise.
+// Scratch of one attention task: its rows (queries), one tile of keys, and the running softmax. All float32 unless said
+// otherwise.
 #pragma once
 
 #include "base/checked.hpp"
-#include "kernel/cpu/attention/attention.hpp"
+#include "kernel/cpu/attention/tile_attention.hpp"
 
 namespace cermet::cpu {
 
@@ -10,8 +11,9 @@ inline constexpr std::int64_t key_tile = 64;  ///< keys whose scores are compute
 inline constexpr std::int64_t few_rows = 4;   ///< rows of one query that are computed with elements in the lanes
 
 struct RowState {
-  static constexpr std::int64_t step = 16;      ///< rows come in multiples of this: a multiple of the lanes of every instruction set
-  std::int64_t rows;                            ///< padded
+  static constexpr std::int64_t step =
+      16;             ///< rows come in multiples of this: a multiple of the lanes of every instruction set
+  std::int64_t rows;  ///< padded
   std::int32_t *first, *last, *position;        ///< [rows]: keys first <= j < last are seen; place of the query
   std::int32_t* bias_offset;                    ///< [rows]: elements from the bias of the first row
   std::int64_t last_first = 0, first_last = 0;  ///< a tile inside [last_first, first_last) is seen by every row
@@ -25,7 +27,8 @@ struct RowState {
   static std::int64_t padded(std::int64_t rows) { return round_up(rows, step); }
   static std::int64_t floats(std::int64_t rows, std::int64_t head_size, std::int64_t value_size) {
     const std::int64_t p = padded(rows), vector = round_up(std::max(head_size, value_size), step);
-    return p * (7 + value_size + head_size + key_tile) + key_tile * (round_up(head_size, step) + round_up(value_size, step)) + vector +
+    return p * (7 + value_size + head_size + key_tile) +
+           key_tile * (round_up(head_size, step) + round_up(value_size, step)) + vector +
            few_rows * (head_size + value_size);
   }
 

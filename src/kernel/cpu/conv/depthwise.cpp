@@ -1,5 +1,5 @@
-// conv with a group for each channel: vectors of channels, a few neighbouring places at a time, so that an element of x that is loaded meets all taps of its
-// row. x is read where it lies; taps in the padding are skipped.
+// conv with a group for each channel: vectors of channels, a few neighbouring places at a time, so that an element of x
+// that is loaded meets all taps of its row. x is read where it lies; taps in the padding are skipped.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/cpu/conv/depthwise.cpp"
 #include <hwy/foreach_target.h>
@@ -20,8 +20,8 @@ namespace {
 constexpr int places = depthwise_places;
 constexpr auto lane_count = static_cast<std::int64_t>(hn::MaxLanes(FloatTag()));
 
-/// A few neighbouring places in a row of a block, or those in two rows. By itself, because a copy of the block would wait for the members that callers have
-/// just written, and these for all stores before them.
+/// A few neighbouring places in a row of a block, or those in two rows. By itself, because a copy of the block would
+/// wait for the members that callers have just written, and these for all stores before them.
 struct Places {
   const float* x;
   std::int64_t low, high, count;
@@ -31,7 +31,8 @@ struct Places {
 
 using Sums = Floats[places];
 
-/// Which elements of a row of x a block reads: all but `low` at its begin and `cut` at its end, which are padding; or, where `checked`, those that it says.
+/// Which elements of a row of x a block reads: all but `low` at its begin and `cut` at its end, which are padding; or,
+/// where `checked`, those that it says.
 struct Edges {
   int low = 0, cut = 0;
   bool checked = false;
@@ -40,7 +41,9 @@ struct Edges {
 template <int taps, int stride>
 constexpr int row_elements = (places - 1) * stride + taps;
 
-HWY_INLINE void clear(Sums& sums) { sums[0] = sums[1] = sums[2] = sums[3] = sums[4] = sums[5] = sums[6] = hn::Zero(FloatTag()); }
+HWY_INLINE void clear(Sums& sums) {
+  sums[0] = sums[1] = sums[2] = sums[3] = sums[4] = sums[5] = sums[6] = hn::Zero(FloatTag());
+}
 static_assert(places == 7);
 
 /// What the elements of a row of x are added to: sums with the weights of one row of taps.
@@ -51,11 +54,13 @@ struct TapsAndSums {
 };
 
 template <int... k>
-HWY_INLINE void load_taps(const DepthwiseBlock& b, const float* weight, Floats (&w)[sizeof...(k)], std::integer_sequence<int, k...>) {
+HWY_INLINE void load_taps(const DepthwiseBlock& b, const float* weight, Floats (&w)[sizeof...(k)],
+                          std::integer_sequence<int, k...>) {
   ((w[k] = load(weight + k * b.tap_step)), ...);
 }
 
-/// Adds element j of a row with tap k. Loops over both are unrolled by templates, because GCC unrolls its own too late to keep sums in registers.
+/// Adds element j of a row with tap k. Loops over both are unrolled by templates, because GCC unrolls its own too late
+/// to keep sums in registers.
 template <int stride, int j, int k>
 HWY_INLINE void add_tap(Floats x, Floats w, Sums& sums) {
   if constexpr (j >= k && (j - k) % stride == 0 && (j - k) / stride < places) accumulate(sums[(j - k) / stride], x, w);
@@ -75,7 +80,8 @@ HWY_INLINE void add_element(const DepthwiseBlock& b, const Places& p, const floa
   x += b.pixel;
 }
 template <int taps, int stride, Edges edges, int... j, class... Rows>
-HWY_INLINE void add_elements(const DepthwiseBlock& b, const Places& p, const float* x, std::integer_sequence<int, j...>, Rows&... rows) {
+HWY_INLINE void add_elements(const DepthwiseBlock& b, const Places& p, const float* x, std::integer_sequence<int, j...>,
+                             Rows&... rows) {
   x += edges.low * b.pixel;
   (add_element<stride, edges, edges.low + j, taps>(b, p, x, rows...), ...);
 }
@@ -85,20 +91,24 @@ template <int taps, int stride, Edges edges>
 HWY_INLINE void add_row(const DepthwiseBlock& b, const Places& p, const float* x, const float* weight, Sums& sums) {
   TapsAndSums<taps> row{{}, sums};
   load_taps(b, weight, row.w, std::make_integer_sequence<int, taps>());
-  add_elements<taps, stride, edges>(b, p, x, std::make_integer_sequence<int, row_elements<taps, stride> - edges.low - edges.cut>(), row);
+  add_elements<taps, stride, edges>(
+      b, p, x, std::make_integer_sequence<int, row_elements<taps, stride> - edges.low - edges.cut>(), row);
 }
 
 /// The same with two rows of taps, of results above each other.
 template <int taps, int stride, Edges edges>
-HWY_INLINE void add_row(const DepthwiseBlock& b, const Places& p, const float* x, const float* weight, Sums& sums, const float* weight_below,
-                        Sums& sums_below) {
+HWY_INLINE void add_row(const DepthwiseBlock& b, const Places& p, const float* x, const float* weight, Sums& sums,
+                        const float* weight_below, Sums& sums_below) {
   TapsAndSums<taps> row{{}, sums}, below{{}, sums_below};
-  load_taps(b, weight, row.w, std::make_integer_sequence<int, taps>()), load_taps(b, weight_below, below.w, std::make_integer_sequence<int, taps>());
-  add_elements<taps, stride, edges>(b, p, x, std::make_integer_sequence<int, row_elements<taps, stride> - edges.low - edges.cut>(), row, below);
+  load_taps(b, weight, row.w, std::make_integer_sequence<int, taps>()),
+      load_taps(b, weight_below, below.w, std::make_integer_sequence<int, taps>());
+  add_elements<taps, stride, edges>(
+      b, p, x, std::make_integer_sequence<int, row_elements<taps, stride> - edges.low - edges.cut>(), row, below);
 }
 
 /// Adds any row of taps.
-HWY_INLINE void add_any_row(const DepthwiseBlock& b, std::int64_t low, std::int64_t high, const float* x, const float* weight, Sums& sums) {
+HWY_INLINE void add_any_row(const DepthwiseBlock& b, std::int64_t low, std::int64_t high, const float* x,
+                            const float* weight, Sums& sums) {
   for (std::int64_t k = 0; k < b.taps; ++k) {
     const Floats w = load(weight + k * b.tap_step);
 #pragma GCC unroll 8
@@ -109,13 +119,15 @@ HWY_INLINE void add_any_row(const DepthwiseBlock& b, std::int64_t low, std::int6
   }
 }
 
-HWY_INLINE void store_sum(Floats sum, const TapStore& s, const Places& p, Floats bias, Floats low, Floats high, std::int64_t first, std::int64_t place) {
+HWY_INLINE void store_sum(Floats sum, const TapStore& s, const Places& p, Floats bias, Floats low, Floats high,
+                          std::int64_t first, std::int64_t place) {
   if (s.bias) sum = hn::Add(sum, bias);
   if (p.residual) sum = hn::Add(sum, load(p.residual + place * s.residual_step + first));
   store(clamp(sum, low, high), p.y + place * s.y_step + first);
 }
 template <int... i>
-HWY_INLINE void store_sums(const Sums& sums, const TapStore& s, const Places& p, std::int64_t first, std::integer_sequence<int, i...>) {
+HWY_INLINE void store_sums(const Sums& sums, const TapStore& s, const Places& p, std::int64_t first,
+                           std::integer_sequence<int, i...>) {
   const auto low = hn::Set(FloatTag(), s.low), high = hn::Set(FloatTag(), s.high);
   const Floats bias = s.bias ? load(s.bias + first) : hn::Zero(FloatTag());
   ((i < p.count ? store_sum(sums[i], s, p, bias, low, high, first, i) : void()), ...);
@@ -126,11 +138,16 @@ HWY_INLINE void store_sums(const Sums& sums, const TapStore& s, const Places& p,
 
 /// The place below.
 HWY_INLINE Places below_of(const DepthwiseBlock& b, const TapStore& to, const Places& p) {
-  return {p.x + b.place_row_step, p.low, p.high, p.count, p.y + b.row_places * to.y_step, p.residual ? p.residual + b.row_places * to.residual_step : nullptr};
+  return {p.x + b.place_row_step,
+          p.low,
+          p.high,
+          p.count,
+          p.y + b.row_places * to.y_step,
+          p.residual ? p.residual + b.row_places * to.residual_step : nullptr};
 }
 
-/// The sums of one row of results, of `columns` >= 16 channels, vector after vector; the last one may overlap the one before. For any row of taps where
-/// `taps` is 0.
+/// The sums of one row of results, of `columns` >= 16 channels, vector after vector; the last one may overlap the one
+/// before. For any row of taps where `taps` is 0.
 template <int taps, int stride, Edges edges>
 HWY_INLINE void multiply_one(const DepthwiseBlock& b, const TapStore& to, const Places& p, std::int64_t place_row) {
   for (std::int64_t first = 0; first < b.columns; first += lane_count) {
@@ -161,8 +178,11 @@ HWY_INLINE void multiply_two(const DepthwiseBlock& b, const TapStore& to, const 
       const float* const x = p.x + t * b.plane_step + at;
       const float* const w = b.weight + t * b.rows * row_weights + at;
       std::int64_t h = b.first_row[0];
-      for (; h <= b.first_row[1] && h < b.last_row[0]; ++h) add_row<taps, stride, edges>(b, p, x + h * b.row_step, w + h * row_weights, sums);
-      for (; h < b.last_row[0]; ++h) add_row<taps, stride, edges>(b, p, x + h * b.row_step, w + h * row_weights, sums, w + (h - 1) * row_weights, sums_below);
+      for (; h <= b.first_row[1] && h < b.last_row[0]; ++h)
+        add_row<taps, stride, edges>(b, p, x + h * b.row_step, w + h * row_weights, sums);
+      for (; h < b.last_row[0]; ++h)
+        add_row<taps, stride, edges>(b, p, x + h * b.row_step, w + h * row_weights, sums, w + (h - 1) * row_weights,
+                                     sums_below);
       for (h = std::max(h, b.first_row[1] + 1); h <= b.last_row[1]; ++h)
         add_row<taps, stride, edges>(b, p, x + h * b.row_step, w + (h - 1) * row_weights, sums_below);
     }
@@ -197,7 +217,8 @@ HWY_INLINE void multiply_rows(const DepthwiseBlock& b, const TapStore& to, const
   if (b.place_rows == 2) multiply_one<taps, stride, edges>(b, to, below_of(b, to, p), 1);
 }
 
-/// Blocks at the edges of an image that keeps its size have code of their own, without a comparison for each element; wide windows and strides gain nothing.
+/// Blocks at the edges of an image that keeps its size have code of their own, without a comparison for each element;
+/// wide windows and strides gain nothing.
 template <int taps, int stride>
 void multiply_places(const DepthwiseBlock& b, const TapStore& to) {
   for_places(b, to, [&](const Places& p) HWY_ATTR {

@@ -30,7 +30,8 @@ void conv_depthwise(const LaunchArgs& args, const Plan& plan) {
   const TensorView x = plan.operands(args, 0), weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
   if (y.elements() == 0) return;
   if (!plan.prepacked) conv_channels.pack(weight, args.workspace, *args.pool);
-  const float* const packed = plan.prepacked ? weight.as<const float>() : reinterpret_cast<const float*>(args.workspace);
+  const float* const packed =
+      plan.prepacked ? weight.as<const float>() : reinterpret_cast<const float*>(args.workspace);
   const std::int64_t channels = weight.shape[0];
   const ConvStoreRun store(plan.store, args);
   const DepthwiseRows launch{.g = plan.geometry,
@@ -51,7 +52,8 @@ void conv_depthwise(const LaunchArgs& args, const Plan& plan) {
   const auto begin_of = [&](std::int64_t piece) { return piece == used ? channels : piece * step; };
   args.pool->parallel_for(rows * used, 1, [&](std::int64_t begin, std::int64_t end) {
     if (used == 1) return launch.run(begin, end, 0, channels);
-    for (std::int64_t item = begin; item < end; ++item) launch.run(item / used, item / used + 1, begin_of(item % used), begin_of(item % used + 1));
+    for (std::int64_t item = begin; item < end; ++item)
+      launch.run(item / used, item / used + 1, begin_of(item % used), begin_of(item % used + 1));
   });
 }
 
@@ -68,12 +70,19 @@ extern const Kernel conv_depthwise_nhwc{
     .summary = "a group for each channel: vectors of channels, seven places at a time",
     .fuses = true,
     .declines = declines,
-    .bind = [](const Region& region) -> Launcher { return [plan = Plan(region)](const LaunchArgs& args) { conv_depthwise(args, plan); }; },
+    .bind = [](const Region& region) -> Launcher {
+      return [plan = Plan(region)](const LaunchArgs& args) { conv_depthwise(args, plan); };
+    },
     .weight_layout = [](const Region& region, std::size_t operand) -> const WeightLayout* {
       return region.operand_of(1) == operand && region.problem().input(1).rank() > 3 ? &conv_channels : nullptr;
     },
-    .workspace = [](const Problem& p, int) -> std::int64_t { return p.is_constant(1) && p.input(1).rank() > 3 ? 0 : conv_channels.bytes(p.input(1)); },
-    .cost = [](const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second, limits); },
+    .workspace = [](const Problem& p, int) -> std::int64_t {
+      return p.is_constant(1) && p.input(1).rank() > 3 ? 0 : conv_channels.bytes(p.input(1));
+    },
+    .cost =
+        [](const Region& region, const DeviceLimits& limits) {
+          return roofline_seconds(region, limits.f32_operations_per_second, limits);
+        },
 };
 
 }  // namespace cermet::cpu

@@ -12,7 +12,8 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// Taps [first, last) of `count`, `dilation` apart, whose element from `begin` on is one of [0, size).
-void taps_inside(std::int64_t begin, std::int64_t dilation, std::int64_t count, std::int64_t size, std::int64_t& first, std::int64_t& last) {
+void taps_inside(std::int64_t begin, std::int64_t dilation, std::int64_t count, std::int64_t size, std::int64_t& first,
+                 std::int64_t& last) {
   first = std::min(count, div_up(std::max<std::int64_t>(-begin, 0), dilation));
   last = std::clamp<std::int64_t>(div_up(std::max<std::int64_t>(size - begin, 0), dilation), first, count);
 }
@@ -45,7 +46,8 @@ void DepthwiseRows::run_rows(std::int64_t row, std::int64_t count, std::int64_t 
   DepthwiseBlock b{};
   b.plane_step = g.dilation[0] * in.strides[2], b.row_step = g.dilation[1] * in.strides[3], b.pixel = in.strides[4];
   taps_inside(from_d, g.dilation[0], g.kernel[0], in.dims[2], b.first_plane, b.last_plane);
-  for (std::int64_t r = 0; r < count; ++r) taps_inside(from_h + r * g.stride[1], g.dilation[1], g.kernel[1], in.dims[3], b.first_row[r], b.last_row[r]);
+  for (std::int64_t r = 0; r < count; ++r)
+    taps_inside(from_h + r * g.stride[1], g.dilation[1], g.kernel[1], in.dims[3], b.first_row[r], b.last_row[r]);
   b.rows = g.kernel[1], b.taps = g.kernel[2], b.stride = g.stride[2], b.dilation = g.dilation[2], b.tap_step = width;
   b.place_rows = count, b.row_places = out.dims[4], b.place_row_step = g.stride[1] * in.strides[3];
   const std::int64_t line = n * in.strides[0] + from_d * in.strides[2] + from_h * in.strides[3];
@@ -62,27 +64,38 @@ void DepthwiseRows::run_rows(std::int64_t row, std::int64_t count, std::int64_t 
   }
 }
 
-/// Places of rows of `whole` whose results are stored before a function of them runs: those that stay in the first-level cache.
+/// Places of rows of `whole` whose results are stored before a function of them runs: those that stay in the
+/// first-level cache.
 std::int64_t DepthwiseRows::places_at_once(std::int64_t whole, std::int64_t channels) const {
   constexpr std::int64_t most_results = 4096 / depthwise_rows;
   return store.has_function() ? round_up(std::max<std::int64_t>(1, most_results / channels), depthwise_places) : whole;
 }
 
 /// Channels [first, last), stored from registers.
-void DepthwiseRows::run_sums(DepthwiseBlock b, const float* from, std::int64_t place, std::int64_t first, std::int64_t last) const {
+void DepthwiseRows::run_sums(DepthwiseBlock b, const float* from, std::int64_t place, std::int64_t first,
+                             std::int64_t last) const {
   const TapStore at = store.store_at(place, first);
   b.x = from + first, b.weight = weight + first, b.columns = last - first;
   multiply(b, at);
-  for (std::int64_t r = 0; r < b.place_rows; ++r) store.finish(store.store_at(place + r * b.row_places, first), b.count, b.columns);
+  for (std::int64_t r = 0; r < b.place_rows; ++r)
+    store.finish(store.store_at(place + r * b.row_places, first), b.count, b.columns);
 }
 
 /// Channels from c on, by way of a tile.
-void DepthwiseRows::run_tile(DepthwiseBlock b, const float* from, std::int64_t place, std::int64_t c, std::int64_t last) const {
+void DepthwiseRows::run_tile(DepthwiseBlock b, const float* from, std::int64_t place, std::int64_t c,
+                             std::int64_t last) const {
   alignas(64) float tile[depthwise_rows * depthwise_places * panel_columns];
   b.row_places = depthwise_places;
   b.x = from + c, b.weight = weight + c, b.columns = std::min(panel_columns, last - c);
-  multiply(b, {.y = tile, .y_step = panel_columns, .bias = nullptr, .residual = nullptr, .residual_step = 0, .low = -infinity, .high = infinity});
-  for (std::int64_t r = 0; r < b.place_rows; ++r) store(tile + r * depthwise_places * panel_columns, c, {place + r * out.dims[4], b.count, c, b.columns});
+  multiply(b, {.y = tile,
+               .y_step = panel_columns,
+               .bias = nullptr,
+               .residual = nullptr,
+               .residual_step = 0,
+               .low = -infinity,
+               .high = infinity});
+  for (std::int64_t r = 0; r < b.place_rows; ++r)
+    store(tile + r * depthwise_places * panel_columns, c, {place + r * out.dims[4], b.count, c, b.columns});
 }
 
 }  // namespace cermet::cpu

@@ -20,7 +20,9 @@ constexpr std::int64_t set_floats = 512;
 /// Of a convolution whose windows are copied, which is done again for each panel.
 constexpr std::int64_t most_copied_outputs = 64;
 
-RegionPart first_part(const Region& region) { return part_of(region, 0, static_cast<std::size_t>(region.anchor), Expansion::node_of(region)); }
+RegionPart first_part(const Region& region) {
+  return part_of(region, 0, static_cast<std::size_t>(region.anchor), Expansion::node_of(region));
+}
 
 /// The kernel that takes a convolution by itself, whose bits it is to have here.
 const Kernel* kernel_alone(const Region& region) {
@@ -36,22 +38,29 @@ bool reads_single_pixels(const ConvGeometry& g) {
 
 }  // namespace
 
-std::size_t Expansion::node_of(const Region& region) { return region.nodes[0].problem.op->kind == OpKind::transpose ? 1 : 0; }
+std::size_t Expansion::node_of(const Region& region) {
+  return region.nodes[0].problem.op->kind == OpKind::transpose ? 1 : 0;
+}
 
 Decline Expansion::declines(const Region& region) {
   const std::size_t at = node_of(region), anchor = static_cast<std::size_t>(region.anchor);
-  const auto fails = [&](std::string_view why) -> Decline { return fmt::format("{} before conv: {}", region.nodes[anchor - 1].problem.op->name, why); };
+  const auto fails = [&](std::string_view why) -> Decline {
+    return fmt::format("{} before conv: {}", region.nodes[anchor - 1].problem.op->name, why);
+  };
   if (at >= anchor || region.nodes[at].problem.op->kind != OpKind::conv) return fails("no convolution is the first");
   const Problem& p = region.nodes[at].problem;
   const ConvGeometry g = conv_geometry(p);
   if (!g.channels_last || g.axes != 2 || g.group != 1 || p.input(0).dtype != DType::f32)
     return fails("it is not of images of float32, channels last, or of groups");
-  if (!region.nodes[anchor].inputs[0].is_inside() || std::ranges::count_if(region.nodes[anchor].inputs, &RegionInput::is_inside) != 1)
+  if (!region.nodes[anchor].inputs[0].is_inside() ||
+      std::ranges::count_if(region.nodes[anchor].inputs, &RegionInput::is_inside) != 1)
     return fails("the convolution reads it as more than x");
   const std::int64_t inputs = p.size(1, 1), outputs = p.size(1, 0);
   const bool pixels = at == 0 && reads_single_pixels(g);
-  if (inputs * g.taps() > Windows::run_limit || (pixels && inputs % set_floats == 0)) return fails("its sums are too long, or of a multiple of 512 channels");
-  if (!pixels && (outputs > most_copied_outputs || Windows::most_runs(g, inputs) > static_cast<std::int64_t>(ExpansionRun::most_runs)))
+  if (inputs * g.taps() > Windows::run_limit || (pixels && inputs % set_floats == 0))
+    return fails("its sums are too long, or of a multiple of 512 channels");
+  if (!pixels && (outputs > most_copied_outputs ||
+                  Windows::most_runs(g, inputs) > static_cast<std::int64_t>(ExpansionRun::most_runs)))
     return fails("its windows would be copied too often");
   if (!p.is_constant(1)) return fails("its weight is not constant, so it cannot be prepacked");
   const RegionPart part = first_part(region);
@@ -60,7 +69,8 @@ Decline Expansion::declines(const Region& region) {
   if (Decline reason = ConvStore::declines_after(part.region)) return reason;
   // Winograd's sums are others, and faster than what is saved here.
   const Kernel* const alone = kernel_alone(part.region);
-  if (alone != &conv_packed_nhwc && !(pixels && alone == &conv_parts)) return fails("alone it is no product with packed panels");
+  if (alone != &conv_packed_nhwc && !(pixels && alone == &conv_parts))
+    return fails("alone it is no product with packed panels");
   const std::optional<SumProgram> sum = SumProgram::of(product_epilogue(part.region).program);
   if (!sum || sum->residual) return fails("more than a bias and one function follow it");
   return std::nullopt;
@@ -81,7 +91,9 @@ Expansion::Expansion(const Region& region) {
   if (sum.bias) bias = place(*sum.bias);
 }
 
-std::int64_t Expansion::packed_bytes(const Problem& p, std::int64_t pixels) const { return pixels * packed_pixel_bytes(p.size(1, 1)) + amx_overread; }
+std::int64_t Expansion::packed_bytes(const Problem& p, std::int64_t pixels) const {
+  return pixels * packed_pixel_bytes(p.size(1, 1)) + amx_overread;
+}
 
 ExpansionRun::ExpansionRun(const Expansion& expansion, const LaunchArgs& args, const Shape& expanded)
     : expansion_(expansion),
@@ -98,31 +110,38 @@ ExpansionRun::ExpansionRun(const Expansion& expansion, const LaunchArgs& args, c
   run_count_ = windows_->list_runs(runs_.data());
 }
 
-void ExpansionRun::make(std::int64_t sample, std::int64_t first, std::int64_t last, std::int64_t channel, std::int64_t count, const ExpandedRows& to,
-                        const ExpansionMemory& memory) const {
+void ExpansionRun::make(std::int64_t sample, std::int64_t first, std::int64_t last, std::int64_t channel,
+                        std::int64_t count, const ExpandedRows& to, const ExpansionMemory& memory) const {
   const Columns columns{channel, count};
-  const auto place = [&](std::int64_t row, std::int64_t column) { return ExpandedRows{to.at + ((row - first) * width_ + column) * to.step, to.step}; };
+  const auto place = [&](std::int64_t row, std::int64_t column) {
+    return ExpandedRows{to.at + ((row - first) * width_ + column) * to.step, to.step};
+  };
   if (!windows_) {
     const float* const from = x_.as<const float>() + sample * in_.strides[0];
     if (expansion_.by_parts) return make_by_parts(from, first, last - first, columns, to, memory);
-    if (in_.strides[3] == width_ * in_.strides[4]) return make_line(from + first * in_.strides[3], in_.strides[4], (last - first) * width_, columns, to);
-    for (std::int64_t row = first; row < last; ++row) make_line(from + row * in_.strides[3], in_.strides[4], width_, columns, place(row, 0));
+    if (in_.strides[3] == width_ * in_.strides[4])
+      return make_line(from + first * in_.strides[3], in_.strides[4], (last - first) * width_, columns, to);
+    for (std::int64_t row = first; row < last; ++row)
+      make_line(from + row * in_.strides[3], in_.strides[4], width_, columns, place(row, 0));
     return;
   }
   auto* const copy = reinterpret_cast<float*>(memory.at);
   for (std::int64_t row = first; row < last; row += windows_->rows_at_once())
     for (std::int64_t column = 0; column < width_; column += windows_->columns_at_once()) {
-      const WindowRegion region{sample, 0, row, std::min(windows_->rows_at_once(), last - row), column, std::min(windows_->columns_at_once(), width_ - column)};
+      const WindowRegion region{sample, 0,
+                                row,    std::min(windows_->rows_at_once(), last - row),
+                                column, std::min(windows_->columns_at_once(), width_ - column)};
       windows_->copy(region, copy);
       const WindowSource source = windows_->source(region, copy);
       for (std::int64_t r = 0; r < region.rows; ++r)
-        make_line(source.first + r * source.row_step, source.column_step, region.columns, columns, place(row + r, column));
+        make_line(source.first + r * source.row_step, source.column_step, region.columns, columns,
+                  place(row + r, column));
     }
 }
 
 /// Rows of single pixels, which are packed one after the other; `from`: the sample's.
-void ExpansionRun::make_by_parts(const float* from, std::int64_t first, std::int64_t rows, const Columns& columns, const ExpandedRows& to,
-                                 const ExpansionMemory& memory) const {
+void ExpansionRun::make_by_parts(const float* from, std::int64_t first, std::int64_t rows, const Columns& columns,
+                                 const ExpandedRows& to, const ExpansionMemory& memory) const {
   const std::int64_t row_bytes = width_ * packed_pixel_bytes(steps_), panel_bytes = packed_panel_bytes(steps_);
   const bool one_line = in_.strides[3] == width_ * in_.strides[4];
   const std::int64_t lines = one_line ? 1 : rows, places = rows / lines * width_;
@@ -136,18 +155,22 @@ void ExpansionRun::make_by_parts(const float* from, std::int64_t first, std::int
                          .residual_step = 0,
                          .low = expansion_.sum.low,
                          .high = expansion_.sum.high};
-    PackedPixels{packed, places, steps_}.multiply(reinterpret_cast<const std::byte*>(weight_) + columns.channel / panel_columns * panel_bytes, columns.count,
-                                                  products_, expansion_.sum, store);
+    PackedPixels{packed, places, steps_}.multiply(
+        reinterpret_cast<const std::byte*>(weight_) + columns.channel / panel_columns * panel_bytes, columns.count,
+        products_, expansion_.sum, store);
   }
 }
 
 /// Neighbouring places, whose windows are `step` elements apart.
-void ExpansionRun::make_line(const float* from, std::int64_t step, std::int64_t places, const Columns& columns, const ExpandedRows& to) const {
+void ExpansionRun::make_line(const float* from, std::int64_t step, std::int64_t places, const Columns& columns,
+                             const ExpandedRows& to) const {
   for (std::int64_t c = 0; c < columns.count; c += panel_columns)
-    make_panel(from, step, places, {columns.channel + c, std::min(panel_columns, columns.count - c)}, {to.at + c, to.step});
+    make_panel(from, step, places, {columns.channel + c, std::min(panel_columns, columns.count - c)},
+               {to.at + c, to.step});
 }
 
-void ExpansionRun::make_panel(const float* from, std::int64_t step, std::int64_t places, const Columns& columns, const ExpandedRows& to) const {
+void ExpansionRun::make_panel(const float* from, std::int64_t step, std::int64_t places, const Columns& columns,
+                              const ExpandedRows& to) const {
   alignas(64) float tile[most_tap_rows * panel_columns];
   const std::int64_t blocks = div_up(places, products_.block_rows);
   const float* const panel = weight_ + columns.channel * steps_;
@@ -162,11 +185,13 @@ void ExpansionRun::make_panel(const float* from, std::int64_t step, std::int64_t
   for (std::int64_t b = 0; b < blocks; ++b) {
     const std::int64_t first = places * b / blocks, rows = places * (b + 1) / blocks - first;
     store.y = to.at + first * to.step;
-    products_.multiply[rows - 1]({from + first * step, step, runs_.data(), run_count_, columns.count, true}, panel, tile, &store);
+    products_.multiply[rows - 1]({from + first * step, step, runs_.data(), run_count_, columns.count, true}, panel,
+                                 tile, &store);
     if (!sum.function) continue;
     const auto width = static_cast<std::size_t>(to.step);
     const TileOperand operand{store.y, width, 1};
-    sum.function(&operand, {store.y, width, static_cast<std::size_t>(rows), static_cast<std::size_t>(columns.count)}, sum.parameters.data());
+    sum.function(&operand, {store.y, width, static_cast<std::size_t>(rows), static_cast<std::size_t>(columns.count)},
+                 sum.parameters.data());
   }
 }
 

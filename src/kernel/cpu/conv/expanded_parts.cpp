@@ -28,10 +28,12 @@ void pack_pixels(const PixelRun& pixels, std::byte* packed) {
   const Rows rows(TensorView(from, DType::f32, {pixels.count, pixels.channels}, {pixels.step, 1}));
   const PixelBlocks blocks{pixels.count};
   for (std::int64_t b = 0; b < blocks.count(); ++b)
-    pack_parts(rows, blocks.begin(b), blocks.begin(b + 1), packed + blocks.begin(b) * packed_pixel_bytes(pixels.channels));
+    pack_parts(rows, blocks.begin(b), blocks.begin(b + 1),
+               packed + blocks.begin(b) * packed_pixel_bytes(pixels.channels));
 }
 
-void PackedPixels::multiply(const std::byte* panels, std::int64_t columns, const TapProducts& products, const SumProgram& sum, const TapStore& to) const {
+void PackedPixels::multiply(const std::byte* panels, std::int64_t columns, const TapProducts& products,
+                            const SumProgram& sum, const TapStore& to) const {
   alignas(64) float sums[3 * amx_rows * panel_columns];
   const std::int64_t chunks = div_up(channels, parts_steps), pixel_bytes = packed_pixel_bytes(channels);
   const PixelBlocks blocks{count};
@@ -44,12 +46,14 @@ void PackedPixels::multiply(const std::byte* panels, std::int64_t columns, const
     if (store.bias) store.bias += column;
     for (std::int64_t b = 0; b < blocks.count(); ++b) {
       const std::int64_t first = blocks.begin(b), rows = blocks.begin(b + 1) - first;
-      parts_product(div_up(rows, std::int64_t{amx_rows}))(packed + first * pixel_bytes, rows, panels, chunks, true, none, 0, sums);
+      parts_product(div_up(rows, std::int64_t{amx_rows}))(packed + first * pixel_bytes, rows, panels, chunks, true,
+                                                          none, 0, sums);
       products.store(sums, static_cast<int>(rows), store, width);
       if (sum.function) {
         const auto step = static_cast<std::size_t>(store.y_step);
         const TileOperand operand{store.y, step, 1};
-        sum.function(&operand, {store.y, step, static_cast<std::size_t>(rows), static_cast<std::size_t>(width)}, sum.parameters.data());
+        sum.function(&operand, {store.y, step, static_cast<std::size_t>(rows), static_cast<std::size_t>(width)},
+                     sum.parameters.data());
       }
       store.y += rows * store.y_step;
     }

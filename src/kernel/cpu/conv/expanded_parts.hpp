@@ -1,4 +1,5 @@
-// Single pixels expanded by AMX tiles, as conv.parts does, with its bits: pixels are packed once for all channels that a thread makes of them.
+// Single pixels expanded by AMX tiles, as conv.parts does, with its bits: pixels are packed once for all channels that
+// a thread makes of them.
 #pragma once
 
 #include "kernel/cpu/conv/store.hpp"
@@ -19,13 +20,15 @@ std::int64_t packed_panel_bytes(std::int64_t channels);
 /// Writes pixels as PackedPixels reads them.
 void pack_pixels(const PixelRun& pixels, std::byte* packed);
 
-/// The products of packed pixels with some panels of conv_parts_panels, 32 columns of results each, and what follows them.
+/// The products of packed pixels with some panels of conv_parts_panels, 32 columns of results each, and what follows
+/// them.
 struct PackedPixels {
   const std::byte* packed;
   std::int64_t count, channels;
 
   /// `sum`: bounds, and a function in their place; `to`: results of the first pixel.
-  void multiply(const std::byte* panels, std::int64_t columns, const TapProducts& products, const SumProgram& sum, const TapStore& to) const;
+  void multiply(const std::byte* panels, std::int64_t columns, const TapProducts& products, const SumProgram& sum,
+                const TapStore& to) const;
 };
 
 }  // namespace cermet::cpu

@@ -1,4 +1,5 @@
-// conv of tensors with their channels first: x and residual are transposed, convolved with their channels last, and y is transposed back.
+// conv of tensors with their channels first: x and residual are transposed, convolved with their channels last, and y
+// is transposed back.
 #include <array>
 
 #include "base/checked.hpp"
@@ -6,7 +7,7 @@
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/decline.hpp"
 #include "op/conv.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -62,7 +63,9 @@ Shape strides_of(const TensorView& last) {
   return strides;
 }
 
-std::int64_t bytes_at_most(const TensorType& type, const SymbolValues& maximum) { return round_up(type.bytes().value(maximum), 64); }
+std::int64_t bytes_at_most(const TensorType& type, const SymbolValues& maximum) {
+  return round_up(type.bytes().value(maximum), 64);
+}
 
 struct Plan {
   Launcher launch;
@@ -87,7 +90,8 @@ void conv_nchw(const LaunchArgs& args, const Plan& plan) {
     if (i != x_input && i != residual_input) continue;
     const TensorView& first = args.inputs[i];
     operands[i] = take(first);
-    strided_copy(first.shape, first.data, first.strides, operands[i].data, strides_of(operands[i]), size_of(first.dtype), *args.pool);
+    strided_copy(first.shape, first.data, first.strides, operands[i].data, strides_of(operands[i]),
+                 size_of(first.dtype), *args.pool);
   }
   const TensorView& y = args.outputs[0];
   const TensorView last = take(y);
@@ -121,7 +125,9 @@ extern const Kernel conv_transposing{
     .op = OpKind::conv,
     .summary = "transposes to channels last and back around the kernel for that",
     .declines = declines,
-    .bind = [](const Problem& p) -> Launcher { return [plan = Plan(p)](const LaunchArgs& args) { conv_nchw(args, plan); }; },
+    .bind = [](const Problem& p) -> Launcher {
+      return [plan = Plan(p)](const LaunchArgs& args) { conv_nchw(args, plan); };
+    },
     .weight_layout = weight_layout,
     .workspace = workspace,
 };

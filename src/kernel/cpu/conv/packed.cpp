@@ -1,5 +1,5 @@
-// conv over packed panels: an implicit matrix product whose rows are windows. They are read where they lie, in x or in a padded copy of a region of x that
-// stays in the second-level cache.
+// conv over packed panels: an implicit matrix product whose rows are windows. They are read where they lie, in x or in
+// a padded copy of a region of x that stays in the second-level cache.
 #include <algorithm>
 
 #include "base/checked.hpp"
@@ -46,9 +46,11 @@ struct Workspace {
   std::int64_t runs, weight, copy;
 
   Workspace(const ConvGeometry& g, const TensorType& weight_type, bool prepacked)
-      : runs(round_up(Windows::most_runs(g, weight_type.dims[1].constant()) * static_cast<std::int64_t>(sizeof(TapRun)), 64)),
+      : runs(round_up(Windows::most_runs(g, weight_type.dims[1].constant()) * static_cast<std::int64_t>(sizeof(TapRun)),
+                      64)),
         weight(prepacked ? 0 : conv_panels.bytes(weight_type)),
-        copy(round_up(Windows::copy_floats(g, weight_type.dims[1].constant() * g.group, most_tap_rows) * float_bytes, 64)) {}
+        copy(round_up(Windows::copy_floats(g, weight_type.dims[1].constant() * g.group, most_tap_rows) * float_bytes,
+                      64)) {}
   std::int64_t total(int threads) const { return runs + weight + copy * threads; }
 };
 
@@ -60,7 +62,9 @@ struct PanelPart {
 /// The panels of every group. A panel that two groups share is a part of both.
 struct PanelParts {
   std::int64_t outputs, groups;
-  std::int64_t per_group() const { return groups == 1 || outputs % panel_columns == 0 ? panel_count(outputs) : panel_count(outputs) + 1; }
+  std::int64_t per_group() const {
+    return groups == 1 || outputs % panel_columns == 0 ? panel_count(outputs) : panel_count(outputs) + 1;
+  }
   std::int64_t count() const { return groups * per_group(); }
   PanelPart part(std::int64_t index) const {
     const std::int64_t group = index / per_group(), begin = group * outputs, end = begin + outputs;
@@ -76,8 +80,11 @@ struct Block {
   std::int64_t index, count;  ///< among all blocks of the region
 };
 
-/// Whether channels are moved to the back before anything else: each region would gather few at a time from far apart. Otherwise as windows are copied.
-bool transposes_first(const ConvPrologue& prologue, const ConvGeometry& g, std::int64_t channels) { return prologue.transposes && channels * g.group >= 16; }
+/// Whether channels are moved to the back before anything else: each region would gather few at a time from far apart.
+/// Otherwise as windows are copied.
+bool transposes_first(const ConvPrologue& prologue, const ConvGeometry& g, std::int64_t channels) {
+  return prologue.transposes && channels * g.group >= 16;
+}
 
 /// All of one launch.
 struct Launch {
@@ -92,10 +99,12 @@ struct Launch {
 
   using Tile = float[most_tap_rows * panel_columns];
 
-  /// What a block asks for while it multiplies a panel from step `done` on: its share of the next panel, which threads take next.
+  /// What a block asks for while it multiplies a panel from step `done` on: its share of the next panel, which threads
+  /// take next.
   Ahead ahead_of(const Block& block, std::int64_t panel, std::int64_t done) const {
     if (panel + 1 >= panel_total) return Ahead::none();
-    Ahead ahead = Ahead::of_next(weight + (panel + 1) * panel_floats, panel_floats * float_bytes, panel_columns * float_bytes, block.index, block.count);
+    Ahead ahead = Ahead::of_next(weight + (panel + 1) * panel_floats, panel_floats * float_bytes,
+                                 panel_columns * float_bytes, block.index, block.count);
     ahead.at += done * ahead.step;
     return ahead;
   }
@@ -127,7 +136,9 @@ struct Launch {
       if (end == run_count) break;
     }
     if (takes_sums) return;
-    for (int b = 0; b < count; ++b) store(tiles[b], part.panel * panel_columns, {blocks[b].place, blocks[b].rows, part.first, part.last - part.first});
+    for (int b = 0; b < count; ++b)
+      store(tiles[b], part.panel * panel_columns,
+            {blocks[b].place, blocks[b].rows, part.first, part.last - part.first});
   }
 
   /// Calls body(blocks, count) for the blocks of a region, `most` at a time.
@@ -137,31 +148,37 @@ struct Launch {
     Block blocks[group_blocks];
     int count = 0;
     for (std::int64_t i = 0; i < region.rows * per_row; ++i) {
-      const std::int64_t row = i / per_row, column = region.columns * (i % per_row) / per_row, next = region.columns * (i % per_row + 1) / per_row;
-      blocks[count++] = {source.first + row * source.row_step + column * source.column_step, windows.place_of(region, row, column), next - column, i,
-                         region.rows * per_row};
+      const std::int64_t row = i / per_row, column = region.columns * (i % per_row) / per_row,
+                         next = region.columns * (i % per_row + 1) / per_row;
+      blocks[count++] = {source.first + row * source.row_step + column * source.column_step,
+                         windows.place_of(region, row, column), next - column, i, region.rows * per_row};
       if (count < most && i + 1 < region.rows * per_row) continue;
       body(blocks, count);
       count = 0;
     }
   }
 
-  /// Panels [first, last) of a region. Those that stay in the cache together meet some blocks one after the other, so that rows of y are written whole.
-  void run(const WindowRegion& region, const WindowSource& source, const PanelParts& panels, std::int64_t first, std::int64_t last) const {
+  /// Panels [first, last) of a region. Those that stay in the cache together meet some blocks one after the other, so
+  /// that rows of y are written whole.
+  void run(const WindowRegion& region, const WindowSource& source, const PanelParts& panels, std::int64_t first,
+           std::int64_t last) const {
     const auto multiply_part = [&](const Block* blocks, int count, std::int64_t p) {
-      if (const PanelPart part = panels.part(p); part.first < part.last) multiply(blocks, count, source.column_step, part);
+      if (const PanelPart part = panels.part(p); part.first < part.last)
+        multiply(blocks, count, source.column_step, part);
     };
     if ((last - first) * panel_floats <= cached_floats)
       return for_blocks(region, source, few_blocks, [&](const Block* blocks, int count) {
         for (std::int64_t p = first; p < last; ++p) multiply_part(blocks, count, p);
       });
     for (std::int64_t p = first; p < last; ++p)
-      for_blocks(region, source, group_blocks, [&](const Block* blocks, int count) { multiply_part(blocks, count, p); });
+      for_blocks(region, source, group_blocks,
+                 [&](const Block* blocks, int count) { multiply_part(blocks, count, p); });
   }
 };
 
 void conv_packed(const LaunchArgs& args, const Plan& plan) {
-  const std::optional<ConvPrologueRun> prologue = plan.prologue.launch ? std::optional<ConvPrologueRun>(std::in_place, plan.prologue, args) : std::nullopt;
+  const std::optional<ConvPrologueRun> prologue =
+      plan.prologue.launch ? std::optional<ConvPrologueRun>(std::in_place, plan.prologue, args) : std::nullopt;
   const TensorView weight = plan.operands(args, 1), &y = args.outputs[plan.store.result];
   if (y.elements() == 0) return;
   const ConvGeometry& g = plan.geometry;
@@ -183,7 +200,8 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
   const std::int64_t panel_floats = weight.shape[0] == 0 ? 0 : weight.elements() / weight.shape[0] * panel_columns;
   // A region meets all panels where they stay in the cache, so that one thread writes whole rows of y.
   const bool cached = panels.count() * panel_floats <= cached_floats;
-  const Windows windows(g, x, y, products.block_rows, threads, cached ? 1 : panels.count(), prologue ? &*prologue : nullptr);
+  const Windows windows(g, x, y, products.block_rows, threads, cached ? 1 : panels.count(),
+                        prologue ? &*prologue : nullptr);
   const ConvStoreRun store(plan.store, args);
   const Launch launch{.windows = windows,
                       .products = products,
@@ -196,7 +214,8 @@ void conv_packed(const LaunchArgs& args, const Plan& plan) {
                       .panel_total = cached ? 0 : panel_count(weight.shape[0])};
   // Items of some panels of a region, so that there are a few for each thread.
   const std::int64_t wanted = threads == 1 ? 1 : 8 * threads;
-  const std::int64_t pieces = std::min(panels.count(), div_up(wanted, windows.region_count())), items = windows.region_count() * pieces;
+  const std::int64_t pieces = std::min(panels.count(), div_up(wanted, windows.region_count())),
+                     items = windows.region_count() * pieces;
   SharedItems shared(items, threads);
   const auto body = [&](int thread) {
     auto* const copy = reinterpret_cast<float*>(copies + thread * parts.copy);
@@ -221,7 +240,8 @@ bool goes_by_tiles_alone(const Region& region) { return !conv_parts.declines(Reg
 Decline declines(const Region& region) {
   if (region.problem().attributes.text("layout") != "nhwc") return "the layout is nchw";
   if (Decline reason = ConvPrologue::declines(region)) return reason;
-  if (!region.is_single() && goes_by_tiles_alone(region)) return "the convolution goes by tiles alone, which have other bits";
+  if (!region.is_single() && goes_by_tiles_alone(region))
+    return "the convolution goes by tiles alone, which have other bits";
   return ConvStore::declines_after(region);
 }
 
@@ -233,20 +253,27 @@ std::int64_t workspace(const Region& region, int threads) {
   const Plan plan(region);
   const TensorType& weight = region.problem().input(1);
   const bool first = transposes_first(plan.prologue, plan.geometry, weight.dims[1].constant());
-  return Workspace(plan.geometry, weight, plan.prepacked).total(threads) + (first ? plan.prologue.transposed_bytes(region) : 0);
+  return Workspace(plan.geometry, weight, plan.prepacked).total(threads) +
+         (first ? plan.prologue.transposed_bytes(region) : 0);
 }
 
-double cost(const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second, limits); }
+double cost(const Region& region, const DeviceLimits& limits) {
+  return roofline_seconds(region, limits.f32_operations_per_second, limits);
+}
 
 }  // namespace
 
 extern const Kernel conv_packed_nhwc{
     .name = "conv.packed",
     .op = OpKind::conv,
-    .summary = "implicit product of windows and packed panels, float32; bias, residual, activation and what follows in the store",
+    .summary =
+        "implicit product of windows and packed panels, float32; bias, residual, activation and what follows in the "
+        "store",
     .fuses = true,
     .declines = declines,
-    .bind = [](const Region& region) -> Launcher { return [plan = Plan(region)](const LaunchArgs& args) { conv_packed(args, plan); }; },
+    .bind = [](const Region& region) -> Launcher {
+      return [plan = Plan(region)](const LaunchArgs& args) { conv_packed(args, plan); };
+    },
     .weight_layout = weight_layout,
     .workspace = workspace,
     .cost = cost,

@@ -14,14 +14,16 @@ namespace {
 /// Where axis `axis` of x is in a view that is broadcast to it; negative where the view has fewer dimensions.
 int axis_of(const TensorView& view, int rank, int axis) { return axis - (rank - view.shape.rank()); }
 
-/// Whether the spatial axes of a view can be walked as one: it has all pixels of x one after the other, or one value for all.
+/// Whether the spatial axes of a view can be walked as one: it has all pixels of x one after the other, or one value
+/// for all.
 bool is_one_line(const TensorView& view, const Shape& x) {
   bool whole = true, single = true;
   for (int axis = 1; axis + 1 < x.rank(); ++axis) {
     const int own = axis_of(view, x.rank(), axis);
     const std::int64_t size = own < 0 ? 1 : view.shape[own];
     if (size != 1) single = false;
-    const bool dense = own >= 0 && size == x[axis] && (axis + 2 >= x.rank() || view.strides[own] == view.strides[own + 1] * view.shape[own + 1]);
+    const bool dense = own >= 0 && size == x[axis] &&
+                       (axis + 2 >= x.rank() || view.strides[own] == view.strides[own + 1] * view.shape[own + 1]);
     if (!dense) whole = false;
   }
   return whole || single;
@@ -45,7 +47,9 @@ TensorView part_of(const TensorView& whole, const PixelLine& line, bool merged, 
     const bool is_column = axis + 2 == rank;
     const bool varies = whole.shape[own] != 1 || (is_column && merged && has_pixels(whole, rank));
     if (!varies) continue;
-    const std::int64_t index = axis == 0 ? line.sample : merged && !is_column ? 0 : place[static_cast<std::size_t>(axis + 4 - rank)];
+    const std::int64_t index = axis == 0              ? line.sample
+                               : merged && !is_column ? 0
+                                                      : place[static_cast<std::size_t>(axis + 4 - rank)];
     offset += index * view.strides[own];
     view.shape[own] = is_column ? line.count : 1;
     if (is_column) view.strides[own] *= line.step;
@@ -70,17 +74,22 @@ bool puts_channels_last(const Region& region) {
 Decline ConvPrologue::declines(const Region& region) {
   if (region.anchor == 0) return std::nullopt;
   const auto count = static_cast<std::size_t>(region.anchor);
-  const auto fails = [&](std::string_view why) -> Decline { return fmt::format("{} before conv: {}", region.nodes[count - 1].problem.op->name, why); };
+  const auto fails = [&](std::string_view why) -> Decline {
+    return fmt::format("{} before conv: {}", region.nodes[count - 1].problem.op->name, why);
+  };
   const RegionNode& anchor = region.nodes[count];
   if (!anchor.inputs[0].is_inside() || std::ranges::count_if(anchor.inputs, &RegionInput::is_inside) != 1)
     return fails("the convolution reads it as more than x");
   if (puts_channels_last(region)) {
-    if (region.problem().input(0).dtype != DType::f32) return fails("images of other types than float32 are copied by pixels");
-    return region.results.front().node == 0 || region.results.back().node == 0 ? fails("others read it, too") : std::nullopt;
+    if (region.problem().input(0).dtype != DType::f32)
+      return fails("images of other types than float32 are copied by pixels");
+    return region.results.front().node == 0 || region.results.back().node == 0 ? fails("others read it, too")
+                                                                               : std::nullopt;
   }
   const ConvGeometry g = conv_geometry(anchor.problem);
   if (g.taps() != 1) return fails("windows of several pixels would compute it again for each");
-  if (g.before != ConvGeometry::Axes{} || g.after != ConvGeometry::Axes{}) return fails("the padding around x does not go through it");
+  if (g.before != ConvGeometry::Axes{} || g.after != ConvGeometry::Axes{})
+    return fails("the padding around x does not go through it");
   if (anchor.problem.input(0).dtype != DType::f32) return fails("it is copied as float32");
   for (std::size_t n = 0; n < count; ++n)
     if (!StepBuilder::knows(region.nodes[n].problem.op->kind)) return fails("only elementwise operators can precede");
@@ -88,7 +97,8 @@ Decline ConvPrologue::declines(const Region& region) {
   if (!part.results.empty()) return fails("others read it, too");
   if (part.operands.size() > most_operands) return fails("too many tensors");
   for (std::size_t i = 0; i < part.region.operands.size(); ++i)
-    if (part.region.has(i) && (goes_by_token(part.region, i) || part.region.operand_type(i).rank() > anchor.problem.input(0).rank()))
+    if (part.region.has(i) &&
+        (goes_by_token(part.region, i) || part.region.operand_type(i).rank() > anchor.problem.input(0).rank()))
       return fails("an operand has other axes");
   if (!kernel_without_workspace(part.region)) return fails("no kernel computes it");
   return std::nullopt;
@@ -106,7 +116,8 @@ TensorView ConvPrologue::transposed(const LaunchArgs& args) const {
   TensorView view = args.inputs[*operands.front()];
   const std::int64_t channels = view.shape[1], step = view.strides[1];
   const int last = view.shape.rank() - 1;
-  for (int axis = 1; axis < last; ++axis) view.shape[axis] = view.shape[axis + 1], view.strides[axis] = view.strides[axis + 1];
+  for (int axis = 1; axis < last; ++axis)
+    view.shape[axis] = view.shape[axis + 1], view.strides[axis] = view.strides[axis + 1];
   view.shape[last] = channels, view.strides[last] = step;
   return view;
 }

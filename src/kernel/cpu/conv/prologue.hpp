@@ -1,5 +1,6 @@
-// What comes before a convolution and is done where its windows are copied: elementwise operators before one of single pixels (the gate of a
-// squeeze-and-excitation block, an activation), or the transpose that puts an image's channels last.
+// What comes before a convolution and is done where its windows are copied: elementwise operators before one of single
+// pixels (the gate of a squeeze-and-excitation block, an activation), or the transpose that puts an image's channels
+// last.
 #pragma once
 
 #include <array>
@@ -43,7 +44,8 @@ class ConvPrologueRun {
   const TensorView& x() const { return x_; }
   /// Whether all pixels of a sample may be one line.
   bool merges() const { return merges_; }
-  /// Computes pixels, which go to `to` in steps of `pixel_step` floats. The line's numbers count in merged axes where `merged`.
+  /// Computes pixels, which go to `to` in steps of `pixel_step` floats. The line's numbers count in merged axes where
+  /// `merged`.
   void operator()(const PixelLine& line, bool merged, float* to, std::int64_t pixel_step) const;
 
  private:

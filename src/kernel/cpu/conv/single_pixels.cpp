@@ -1,5 +1,6 @@
-// Convolutions of one pixel for each sample, one after the other, with the mean over an image in front: squeeze and excitation. Each is a matrix product of
-// few rows, and what goes from one to the next stays in a cache. Elementwise operators behind the last may apply it to an image.
+// Convolutions of one pixel for each sample, one after the other, with the mean over an image in front: squeeze and
+// excitation. Each is a matrix product of few rows, and what goes from one to the next stays in a cache. Elementwise
+// operators behind the last may apply it to an image.
 #include <algorithm>
 #include <array>
 
@@ -33,7 +34,8 @@ const Kernel* conv_kernel(const Region& region) {
 /// Whether a tensor is a batch of pixels of float32, channels last.
 bool is_pixel(const TensorType& type) {
   const auto is_one = [](const Dim& dim) { return dim.is_constant() && dim.constant() == 1; };
-  return type.dtype == DType::f32 && type.rank() > 2 && std::all_of(type.dims.begin() + 1, type.dims.end() - 1, is_one) && type.dims.back().is_constant();
+  return type.dtype == DType::f32 && type.rank() > 2 &&
+         std::all_of(type.dims.begin() + 1, type.dims.end() - 1, is_one) && type.dims.back().is_constant();
 }
 
 /// The first node behind the products that gives more than a pixel; as many as there are nodes where none does.
@@ -49,7 +51,8 @@ std::vector<Stage> stages_of(const Region& region) {
   for (std::size_t first = 0, last = 0; first < region.nodes.size(); first = last) {
     for (last = first + 1; last < region.nodes.size() && !is_conv(region.nodes[last]) && last != image;) ++last;
     RegionPart part = part_of(region, first, last, first);
-    const Kernel* const kernel = is_conv(region.nodes[first]) ? conv_kernel(part.region) : kernel_without_workspace(part.region);
+    const Kernel* const kernel =
+        is_conv(region.nodes[first]) ? conv_kernel(part.region) : kernel_without_workspace(part.region);
     stages.push_back({std::move(part), kernel, first});
   }
   return stages;
@@ -57,12 +60,14 @@ std::vector<Stage> stages_of(const Region& region) {
 
 /// Images that a pixel of each of their samples is applied to.
 bool is_image_of(const TensorType& image, const TensorType& pixel) {
-  return image.dtype == DType::f32 && image.rank() == pixel.rank() && image.dims[0] == pixel.dims[0] && image.dims.back() == pixel.dims.back();
+  return image.dtype == DType::f32 && image.rank() == pixel.rank() && image.dims[0] == pixel.dims[0] &&
+         image.dims.back() == pixel.dims.back();
 }
 
 Decline declines(const Region& region) {
   const std::size_t image = first_of_image(region);
-  if (region.anchor == 0 && image == region.nodes.size()) return "nothing is computed before it, and it is applied to no image";
+  if (region.anchor == 0 && image == region.nodes.size())
+    return "nothing is computed before it, and it is applied to no image";
   const auto anchor = static_cast<std::size_t>(region.anchor);
   for (std::size_t n = 0; n < region.nodes.size(); ++n) {
     const RegionNode& node = region.nodes[n];
@@ -77,8 +82,10 @@ Decline declines(const Region& region) {
   for (const Stage& stage : stages_of(region)) {
     const Region& part = stage.part.region;
     if (!stage.kernel) return fmt::format("no kernel computes {} alone", part.operators());
-    const bool is_right = stage.first == image ? is_image_of(part.result_type(0), region.problem().outputs[0]) : is_pixel(part.result_type(0));
-    if (stage.part.operands.size() > most_operands || part.results.size() != 1 || !is_right) return "a part gives more than one pixel";
+    const bool is_right = stage.first == image ? is_image_of(part.result_type(0), region.problem().outputs[0])
+                                               : is_pixel(part.result_type(0));
+    if (stage.part.operands.size() > most_operands || part.results.size() != 1 || !is_right)
+      return "a part gives more than one pixel";
     std::size_t made = 0;
     for (const RegionPart::Operand& operand : stage.part.operands) {
       if (operand.maker && *operand.maker < before) return "the products do not follow one another";
@@ -100,7 +107,9 @@ struct BoundStage {
   std::int64_t channels;  ///< of its result
 };
 
-std::int64_t result_bytes(std::int64_t samples, std::int64_t channels) { return round_up(samples * channels * float_bytes, 64); }
+std::int64_t result_bytes(std::int64_t samples, std::int64_t channels) {
+  return round_up(samples * channels * float_bytes, 64);
+}
 
 void run_stages(const LaunchArgs& args, const std::vector<BoundStage>& stages) {
   const TensorView& y = args.outputs[0];
@@ -120,14 +129,18 @@ void run_stages(const LaunchArgs& args, const std::vector<BoundStage>& stages) {
     for (int d = 1; d < shape.rank(); ++d) shape[d] = d + 1 == shape.rank() ? stage.channels : 1;
     made = &stage == &stages.back() ? y : TensorView(memory, DType::f32, shape);
     memory += result_bytes(samples, stage.channels);
-    stage.launch({.inputs = {inputs.data(), stage.operands.size()}, .outputs = {&made, 1}, .workspace = args.workspace + all, .pool = args.pool});
+    stage.launch({.inputs = {inputs.data(), stage.operands.size()},
+                  .outputs = {&made, 1},
+                  .workspace = args.workspace + all,
+                  .pool = args.pool});
   }
 }
 
 Launcher bind_stages(const Region& region) {
   std::vector<BoundStage> stages;
   for (Stage& stage : stages_of(region))
-    stages.push_back({stage.kernel->bind(stage.part.region), std::move(stage.part.operands), stage.part.region.result_type(0).dims.back().constant()});
+    stages.push_back({stage.kernel->bind(stage.part.region), std::move(stage.part.operands),
+                      stage.part.region.result_type(0).dims.back().constant()});
   return [stages = std::move(stages)](const LaunchArgs& args) { run_stages(args, stages); };
 }
 
@@ -154,14 +167,18 @@ extern const Kernel conv_single_pixels{
     .name = "conv.single_pixels",
     .op = OpKind::conv,
     .summary =
-        "convolutions of one pixel one after the other, after the mean over an image: squeeze and excitation, with all values in between in a cache; "
+        "convolutions of one pixel one after the other, after the mean over an image: squeeze and excitation, with all "
+        "values in between in a cache; "
         "what follows may apply the last to an image",
     .fuses = true,
     .declines = declines,
     .bind = bind_stages,
     .weight_layout = weight_layout,
     .workspace = workspace,
-    .cost = [](const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second, limits); },
+    .cost =
+        [](const Region& region, const DeviceLimits& limits) {
+          return roofline_seconds(region, limits.f32_operations_per_second, limits);
+        },
 };
 
 }  // namespace cermet::cpu

@@ -27,7 +27,9 @@ Decline ConvStore::declines_after(const Region& region) {
 ConvStoreRun::ConvStoreRun(const ConvStore& store, const LaunchArgs& args) : store_(store), run_(store.program, args) {
   if (!store.sum) return;
   const TensorView& y = args.outputs[store.result];
-  const auto view_of = [&](std::optional<std::size_t> operand) { return operand ? args.inputs[*operand] : TensorView(); };
+  const auto view_of = [&](std::optional<std::size_t> operand) {
+    return operand ? args.inputs[*operand] : TensorView();
+  };
   const TensorView bias = view_of(store.sum->bias), residual = view_of(store.sum->residual);
   if (!y.is_dense() || (bias.present && !bias.is_dense()) || (residual.present && !residual.is_dense())) return;
   takes_sums_ = true;
@@ -51,7 +53,8 @@ TapStore ConvStoreRun::store_at(std::int64_t row, std::int64_t column) const {
 void ConvStoreRun::apply(const TapStore& at, std::int64_t rows, std::int64_t columns) const {
   const auto step = static_cast<std::size_t>(at.y_step);
   const TileOperand operand{at.y, step, 1};
-  store_.sum->function(&operand, {at.y, step, static_cast<std::size_t>(rows), static_cast<std::size_t>(columns)}, store_.sum->parameters.data());
+  store_.sum->function(&operand, {at.y, step, static_cast<std::size_t>(rows), static_cast<std::size_t>(columns)},
+                       store_.sum->parameters.data());
 }
 
 void ConvStoreRun::operator()(const float* tile, std::int64_t first_column, const TilePlace& place) const {

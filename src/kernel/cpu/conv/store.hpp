@@ -1,5 +1,5 @@
-// How the results of a convolution are stored: by its tile program, or from registers where the program is no more than bias, residual, and bounds or a
-// function.
+// How the results of a convolution are stored: by its tile program, or from registers where the program is no more than
+// bias, residual, and bounds or a function.
 #pragma once
 
 #include <optional>

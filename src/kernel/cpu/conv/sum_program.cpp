@@ -18,7 +18,9 @@ bool is_operand(const TileProgram& program, const Source& source, TileProgram::E
 }  // namespace
 
 std::optional<SumProgram> SumProgram::of(const TileProgram& program) {
-  if (program.inputs != std::vector<DType>{DType::f32} || program.results.size() != 1 || program.results[0].dtype != DType::f32) return std::nullopt;
+  if (program.inputs != std::vector<DType>{DType::f32} || program.results.size() != 1 ||
+      program.results[0].dtype != DType::f32)
+    return std::nullopt;
   SumProgram sum{.bias = {}, .residual = {}, .low = -infinity, .high = infinity};
   bool ended = false;
   Source value{Source::From::input, 0, 0};

@@ -8,7 +8,8 @@
 
 namespace cermet::cpu {
 
-/// A tile program of the form f(sum + bias + residual), all of float32, where f limits its operand or is any other function of one operand.
+/// A tile program of the form f(sum + bias + residual), all of float32, where f limits its operand or is any other
+/// function of one operand.
 struct SumProgram {
   std::optional<std::size_t> bias, residual;  ///< operands of the region
   float low, high;

@@ -1,5 +1,6 @@
-// Blocks of windows times panels. A result is one chain of fused multiply-adds over the taps and their channels, whatever the block. In a file of its own
-// because its unrolled blocks take longer to compile than all that is around them.
+// Blocks of windows times panels. A result is one chain of fused multiply-adds over the taps and their channels,
+// whatever the block. In a file of its own because its unrolled blocks take longer to compile than all that is around
+// them.
 #include "kernel/cpu/conv/taps.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -21,7 +22,8 @@ namespace {
 
 constexpr int lane_count = static_cast<int>(hn::MaxLanes(FloatTag()));
 
-/// Addresses of R rows by few registers: every fourth row has a pointer, the ones between are multiples of the step away.
+/// Addresses of R rows by few registers: every fourth row has a pointer, the ones between are multiples of the step
+/// away.
 template <int R>
 struct RowPointers {
   static constexpr int groups = (R + 3) / 4;
@@ -57,7 +59,8 @@ HWY_INLINE std::int64_t read_alone(const std::int64_t& member) {
 /// Stores the first `columns` columns of sums that are in a tile already: registers would have to have addresses.
 HWY_NOINLINE void store_some(const float* tile, int rows, const TapStore& s, std::int64_t first, std::int64_t columns) {
   float* const y = s.y + first;
-  const float *const biases = s.bias ? s.bias + first : nullptr, *const residual = s.residual ? s.residual + first : nullptr;
+  const float *const biases = s.bias ? s.bias + first : nullptr, *const residual =
+                                                                     s.residual ? s.residual + first : nullptr;
   const auto low = hn::Set(FloatTag(), s.low), high = hn::Set(FloatTag(), s.high);
   for (std::int64_t c = 0; c < columns; c += lane_count) {
     const auto count = static_cast<std::size_t>(std::min<std::int64_t>(lane_count, columns - c));
@@ -118,17 +121,20 @@ HWY_INLINE void store_sums(Floats (&sums)[R][V], const TapStore& s, std::int64_t
   }
 }
 
-/// The product for V vectors of columns from `column` on. What callers have just written is read a member at a time: a copy of a struct takes several at once,
-/// and such a load waits until all stores before it, the results of the last block among them, have left the processor.
+/// The product for V vectors of columns from `column` on. What callers have just written is read a member at a time: a
+/// copy of a struct takes several at once, and such a load waits until all stores before it, the results of the last
+/// block among them, have left the processor.
 template <int R, int V>
-HWY_INLINE void multiply_columns(const TapRows& rows, const float* panel, float* tile, const TapStore* store_to, std::int64_t column) {
+HWY_INLINE void multiply_columns(const TapRows& rows, const float* panel, float* tile, const TapStore* store_to,
+                                 std::int64_t column) {
   const std::int64_t columns = rows.columns - column;
   panel += column, tile += column;
   Floats sums[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums[r][v] = rows.begins ? hn::Zero(FloatTag()) : load(tile + r * panel_columns + v * lane_count);
+    for (int v = 0; v < V; ++v)
+      sums[r][v] = rows.begins ? hn::Zero(FloatTag()) : load(tile + r * panel_columns + v * lane_count);
   Ahead ahead{rows.ahead.at, read_alone(rows.ahead.step)};
   for (const TapRun* run = rows.runs; run < rows.runs + rows.run_count; ++run) {
     RowPointers<R> x(rows.first + run->offset, rows.step);
@@ -159,7 +165,8 @@ template <int R>
 void multiply_panel(const TapRows& rows, const float* panel, float* tile, const TapStore* store_to) {
   constexpr int vectors = static_cast<int>(panel_columns) / lane_count, V = R * vectors <= 2 * block_rows ? vectors : 2;
   if (rows.columns <= lane_count) return multiply_columns<R, 1>(rows, panel, tile, store_to, 0);
-  for (int v = 0; v < vectors && v * lane_count < rows.columns; v += V) multiply_columns<R, V>(rows, panel, tile, store_to, v * lane_count);
+  for (int v = 0; v < vectors && v * lane_count < rows.columns; v += V)
+    multiply_columns<R, V>(rows, panel, tile, store_to, v * lane_count);
 }
 
 template <std::size_t... R>

@@ -1,4 +1,5 @@
-// Products of pixels with packed panels of a convolution's weight: the rows are read where they lie, so that nothing is gathered.
+// Products of pixels with packed panels of a convolution's weight: the rows are read where they lie, so that nothing is
+// gathered.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +35,8 @@ struct TapStore {
   float low, high;  ///< infinite where nothing is clamped
 };
 
-/// tile[r][c] += sum over the elements of runs of x[r] * panel[c]; panel: [elements][32], tile: [rows][32]. With `store` the tile is read only, and `store`
-/// takes the sums.
+/// tile[r][c] += sum over the elements of runs of x[r] * panel[c]; panel: [elements][32], tile: [rows][32]. With
+/// `store` the tile is read only, and `store` takes the sums.
 using MultiplyTaps = void (*)(const TapRows& rows, const float* panel, float* tile, const TapStore* store);
 
 /// Products for the active instruction set: element r - 1 takes blocks of r rows.

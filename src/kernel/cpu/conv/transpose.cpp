@@ -1,5 +1,5 @@
-// conv_transpose: places of y that lie a stride apart meet the same taps, at neighbouring pixels of x, so each such phase is a convolution of stride 1. x is
-// copied with its channels last and the padding that windows reach.
+// conv_transpose: places of y that lie a stride apart meet the same taps, at neighbouring pixels of x, so each such
+// phase is a convolution of stride 1. x is copied with its channels last and the padding that windows reach.
 #include <algorithm>
 #include <array>
 
@@ -9,7 +9,7 @@
 #include "kernel/cpu/convert.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
 #include "op/conv.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -41,7 +41,8 @@ struct PaddedX {
   std::int64_t floats() const { return samples * padded[0] * padded[1] * padded[2] * channels; }
   /// Of a pixel, by its place in x.
   std::int64_t offset(std::int64_t n, const Axes& at) const {
-    return (((n * padded[0] + at[0] + before[0]) * padded[1] + at[1] + before[1]) * padded[2] + at[2] + before[2]) * channels;
+    return (((n * padded[0] + at[0] + before[0]) * padded[1] + at[1] + before[1]) * padded[2] + at[2] + before[2]) *
+           channels;
   }
 };
 
@@ -61,9 +62,11 @@ void copy_padded(const TensorView& x, const PaddedX& to, float* memory, ThreadPo
         for (std::int64_t c = 0; c < to.channels; ++c) {
           std::array<float, chunk> wide;
           const std::int64_t count = std::min(chunk, to.size[2] - w);
-          const std::int64_t offset = n * from.strides[0] + c * from.strides[1] + d * from.strides[2] + h * from.strides[3] + w * from.strides[4];
+          const std::int64_t offset = n * from.strides[0] + c * from.strides[1] + d * from.strides[2] +
+                                      h * from.strides[3] + w * from.strides[4];
           convert(x.as<const std::byte>() + offset * bytes, reinterpret_cast<std::byte*>(wide.data()), count);
-          for (std::int64_t i = 0; i < count; ++i) row[(to.before[2] + w + i) * to.channels + c] = wide[static_cast<std::size_t>(i)];
+          for (std::int64_t i = 0; i < count; ++i)
+            row[(to.before[2] + w + i) * to.channels + c] = wide[static_cast<std::size_t>(i)];
         }
     }
   });
@@ -104,14 +107,18 @@ struct Launch {
       }
       if (!meets) continue;
       const TapRows windows{pixels + x.offset(n, at) + group * inputs, x.channels, &run, 1};
-      products.multiply[rows - 1](windows, weight + ((panel * g.taps() + t) * x.channels + group * inputs) * panel_columns, tile, nullptr);
+      products.multiply[rows - 1](
+          windows, weight + ((panel * g.taps() + t) * x.channels + group * inputs) * panel_columns, tile, nullptr);
     }
-    store(tile, n, place, rows, group * outputs + panel * panel_columns, std::min(panel_columns, outputs - panel * panel_columns));
+    store(tile, n, place, rows, group * outputs + panel * panel_columns,
+          std::min(panel_columns, outputs - panel * panel_columns));
   }
 
-  void store(const float* tile, std::int64_t n, const Axes& place, std::int64_t rows, std::int64_t channel, std::int64_t columns) const {
+  void store(const float* tile, std::int64_t n, const Axes& place, std::int64_t rows, std::int64_t channel,
+             std::int64_t columns) const {
     const auto bytes = static_cast<std::int64_t>(size_of(y.dtype));
-    const std::int64_t base = n * out.strides[0] + place[0] * out.strides[2] + place[1] * out.strides[3] + place[2] * out.strides[4];
+    const std::int64_t base =
+        n * out.strides[0] + place[0] * out.strides[2] + place[1] * out.strides[3] + place[2] * out.strides[4];
     for (std::int64_t c = 0; c < columns; ++c) {
       const float added = bias.present ? static_cast<float>(load(bias, channel + c)) : 0;
       std::byte* const to = y.as<std::byte>() + (base + (channel + c) * out.strides[1]) * bytes;
@@ -127,11 +134,14 @@ struct Launch {
     const std::int64_t h = row % out.dims[3], d = row / out.dims[3] % out.dims[2], n = row / out.dims[3] / out.dims[2];
     for (std::int64_t phase = 0; phase < std::min(g.stride[2], out.dims[4]); ++phase)
       for (std::int64_t column = phase; column < out.dims[4]; column += g.stride[2] * products.block_rows)
-        run_block(n, {d, h, column}, std::min<std::int64_t>(products.block_rows, div_up(out.dims[4] - column, g.stride[2])), group, panel);
+        run_block(n, {d, h, column},
+                  std::min<std::int64_t>(products.block_rows, div_up(out.dims[4] - column, g.stride[2])), group, panel);
   }
 };
 
-std::int64_t weight_bytes(const TensorType& weight, bool prepacked) { return prepacked ? 0 : transposed_panels.bytes(weight); }
+std::int64_t weight_bytes(const TensorType& weight, bool prepacked) {
+  return prepacked ? 0 : transposed_panels.bytes(weight);
+}
 
 void conv_transpose(const LaunchArgs& args, const Plan& plan) {
   const TensorView &x = args.inputs[0], &weight = args.inputs[1], &y = args.outputs[0];
@@ -156,8 +166,9 @@ void conv_transpose(const LaunchArgs& args, const Plan& plan) {
                       .products = tap_products(),
                       .narrow = real_converter(DType::f32, y.dtype)};
   const std::int64_t parts = g.group * panels;
-  args.pool->dynamic_for(launch.out.batch() * launch.out.dims[2] * launch.out.dims[3] * parts,
-                         [&](std::int64_t item) { launch.run_row(item / parts, item % parts / panels, item % panels); });
+  args.pool->dynamic_for(launch.out.batch() * launch.out.dims[2] * launch.out.dims[3] * parts, [&](std::int64_t item) {
+    launch.run_row(item / parts, item % parts / panels, item % panels);
+  });
 }
 
 bool is_prepacked(const Problem& p) { return p.is_constant(1) && p.input(1).rank() > 3; }

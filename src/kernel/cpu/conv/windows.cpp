@@ -31,11 +31,17 @@ std::int64_t Windows::copy_floats(const ConvGeometry& g, std::int64_t channels, 
   return std::max(region_floats, g.kernel[0] * g.extent(1) * columns * pixel_floats(g, channels));
 }
 
-std::int64_t Windows::most_runs(const ConvGeometry& g, std::int64_t group_channels) { return g.taps() * div_up(group_channels, run_limit); }
+std::int64_t Windows::most_runs(const ConvGeometry& g, std::int64_t group_channels) {
+  return g.taps() * div_up(group_channels, run_limit);
+}
 
-Windows::Windows(const ConvGeometry& geometry, const TensorView& x, const TensorView& y, int block_columns, int threads, std::int64_t panels,
-                 const ConvPrologueRun* prologue)
-    : g_(geometry), x_(x), in_(conv_tensor(x, true)), convert_(real_converter(x.dtype, DType::f32)), prologue_(prologue) {
+Windows::Windows(const ConvGeometry& geometry, const TensorView& x, const TensorView& y, int block_columns, int threads,
+                 std::int64_t panels, const ConvPrologueRun* prologue)
+    : g_(geometry),
+      x_(x),
+      in_(conv_tensor(x, true)),
+      convert_(real_converter(x.dtype, DType::f32)),
+      prologue_(prologue) {
   const ConvTensor out = conv_tensor(y, true);
   samples_ = out.dims[0], depths_ = out.dims[2], rows_ = out.dims[3], columns_ = out.dims[4];
   for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -52,7 +58,8 @@ Windows::Windows(const ConvGeometry& geometry, const TensorView& x, const Tensor
   tap_ = {plane_, g_.dilation[1] * line_, g_.dilation[2] * pixel_};
 }
 
-/// Pixels that are multiplied one by one need no more than one axis. Samples stay apart where a prologue has operands of each.
+/// Pixels that are multiplied one by one need no more than one axis. Samples stay apart where a prologue has operands
+/// of each.
 void Windows::merge_axes() {
   if (prologue_ && !prologue_->merges()) return;
   if (g_.taps() != 1 || in_.strides[1] != 1 || !is_one(g_.stride) || !is_zero(g_.before) || !is_zero(g_.after)) return;
@@ -73,9 +80,11 @@ void Windows::merge_axes() {
 
 void Windows::plan_reads() {
   const std::int64_t step = g_.stride[2] * in_.strides[4] * float_bytes;
-  copies_ = prologue_ || in_.strides[1] != 1 || x_.dtype != DType::f32 || !is_zero(g_.before) || !is_zero(g_.after) || step % way_bytes == 0;
+  copies_ = prologue_ || in_.strides[1] != 1 || x_.dtype != DType::f32 || !is_zero(g_.before) || !is_zero(g_.after) ||
+            step % way_bytes == 0;
   pixel_ = copies_ ? pixel_floats(g_, in_.channels()) : in_.channels();
-  if (!copies_) tap_ = {g_.dilation[0] * in_.strides[2], g_.dilation[1] * in_.strides[3], g_.dilation[2] * in_.strides[4]};
+  if (!copies_)
+    tap_ = {g_.dilation[0] * in_.strides[2], g_.dilation[1] * in_.strides[3], g_.dilation[2] * in_.strides[4]};
 }
 
 void Windows::cut(int block_columns, int threads, std::int64_t panels) {
@@ -83,7 +92,8 @@ void Windows::cut(int block_columns, int threads, std::int64_t panels) {
   if (samples_ * depths_ * rows_ * columns_ == 0) return;
   const std::int64_t most = copy_floats(g_, in_.channels(), block_columns);
   while (part_rows_ > 1 && copied_floats(part_rows_, part_columns_) > most) part_rows_ = div_up(part_rows_, 2);
-  while (part_columns_ > block_columns && copied_floats(part_rows_, part_columns_) > most) part_columns_ = round_up(div_up(part_columns_, 2), block_columns);
+  while (part_columns_ > block_columns && copied_floats(part_rows_, part_columns_) > most)
+    part_columns_ = round_up(div_up(part_columns_, 2), block_columns);
   const std::int64_t wanted = threads == 1 ? 1 : 8 * threads;
   const auto count = [&] {
     row_parts_ = div_up(rows_, part_rows_), column_parts_ = div_up(columns_, part_columns_);
@@ -109,8 +119,8 @@ WindowRegion Windows::region(std::int64_t index) const {
 
 WindowSource Windows::source(const WindowRegion& r, float* memory) const {
   if (copies_) return {memory, copy_stride_[1] * line_, copy_stride_[2] * pixel_};
-  const std::int64_t offset =
-      r.sample * in_.strides[0] + r.depth * g_.stride[0] * in_.strides[2] + r.row * g_.stride[1] * in_.strides[3] + r.column * g_.stride[2] * in_.strides[4];
+  const std::int64_t offset = r.sample * in_.strides[0] + r.depth * g_.stride[0] * in_.strides[2] +
+                              r.row * g_.stride[1] * in_.strides[3] + r.column * g_.stride[2] * in_.strides[4];
   return {x_.as<const float>() + offset, g_.stride[1] * in_.strides[3], g_.stride[2] * in_.strides[4]};
 }
 
@@ -118,8 +128,8 @@ void Windows::copy(const WindowRegion& r, float* memory) const {
   if (!copies_) return;
   for (std::int64_t t = 0; t < g_.kernel[0]; ++t)
     for (std::int64_t i = 0; i < copied(1, r.rows); ++i)
-      copy_row(r, r.depth * g_.stride[0] - g_.before[0] + t * g_.dilation[0], r.row * g_.stride[1] - g_.before[1] + i * source_step_[1],
-               memory + t * plane_ + i * line_);
+      copy_row(r, r.depth * g_.stride[0] - g_.before[0] + t * g_.dilation[0],
+               r.row * g_.stride[1] - g_.before[1] + i * source_step_[1], memory + t * plane_ + i * line_);
 }
 
 /// One line of a copy, from x at depth d and row h, which may lie in the padding.
@@ -128,18 +138,26 @@ void Windows::copy_row(const WindowRegion& r, std::int64_t d, std::int64_t h, fl
   if (d < 0 || d >= in_.dims[2] || h < 0 || h >= in_.dims[3]) return void(std::fill_n(to, count * pixel_, 0.0f));
   const std::int64_t first = r.column * g_.stride[2] - g_.before[2];
   const std::int64_t begin = std::clamp<std::int64_t>(div_up(std::max<std::int64_t>(-first, 0), step), 0, count);
-  const std::int64_t end = std::clamp<std::int64_t>(div_up(std::max<std::int64_t>(in_.dims[4] - first, 0), step), begin, count);
+  const std::int64_t end =
+      std::clamp<std::int64_t>(div_up(std::max<std::int64_t>(in_.dims[4] - first, 0), step), begin, count);
   std::fill_n(to, begin * pixel_, 0.0f);
   std::fill_n(to + end * pixel_, (count - end) * pixel_, 0.0f);
-  if (prologue_) return (*prologue_)({r.sample, d, h, first + begin * step, step, end - begin}, merged_, to + begin * pixel_, pixel_);
+  if (prologue_)
+    return (*prologue_)({r.sample, d, h, first + begin * step, step, end - begin}, merged_, to + begin * pixel_,
+                        pixel_);
   const auto bytes = static_cast<std::int64_t>(size_of(x_.dtype));
-  const std::byte* const line = x_.as<const std::byte>() + (r.sample * in_.strides[0] + d * in_.strides[2] + h * in_.strides[3]) * bytes;
+  const std::byte* const line =
+      x_.as<const std::byte>() + (r.sample * in_.strides[0] + d * in_.strides[2] + h * in_.strides[3]) * bytes;
   const auto read = [&](std::int64_t from, std::int64_t at, std::int64_t elements) {
-    convert_(line + (first + from * step) * in_.strides[4] * bytes, reinterpret_cast<std::byte*>(to + at * pixel_), elements);
+    convert_(line + (first + from * step) * in_.strides[4] * bytes, reinterpret_cast<std::byte*>(to + at * pixel_),
+             elements);
   };
   if (begin == end) return;
-  if (in_.strides[1] != 1) return gather(reinterpret_cast<const float*>(line) + (first + begin * step) * in_.strides[4], end - begin, to + begin * pixel_);
-  if (step == 1 && pixel_ == channels && in_.strides[4] == channels) return read(begin, begin, (end - begin) * channels);
+  if (in_.strides[1] != 1)
+    return gather(reinterpret_cast<const float*>(line) + (first + begin * step) * in_.strides[4], end - begin,
+                  to + begin * pixel_);
+  if (step == 1 && pixel_ == channels && in_.strides[4] == channels)
+    return read(begin, begin, (end - begin) * channels);
   for (std::int64_t i = begin; i < end; ++i) read(i, i, channels);
 }
 
@@ -148,7 +166,8 @@ void Windows::gather(const float* from, std::int64_t count, float* to) const {
   const std::int64_t step = source_step_[2] * in_.strides[4];
   if (in_.channels() == 3) {  // images: pixels are written one after the other
     const float *const second = from + in_.strides[1], *const third = second + in_.strides[1];
-    for (std::int64_t i = 0; i < count; ++i, to += pixel_) to[0] = from[i * step], to[1] = second[i * step], to[2] = third[i * step];
+    for (std::int64_t i = 0; i < count; ++i, to += pixel_)
+      to[0] = from[i * step], to[1] = second[i * step], to[2] = third[i * step];
     return;
   }
   for (std::int64_t c = 0; c < in_.channels(); ++c)
@@ -163,7 +182,8 @@ std::int64_t Windows::list_runs(TapRun* runs) const {
   for (std::int64_t d = 0; d < g_.kernel[0]; ++d)
     for (std::int64_t h = 0; h < g_.kernel[1]; ++h)
       for (std::int64_t w = 0; w < steps; ++w)
-        for (std::int64_t c = 0; c < length; c += run_limit) runs[count++] = {d * tap_[0] + h * tap_[1] + w * tap_[2] + c, std::min(run_limit, length - c)};
+        for (std::int64_t c = 0; c < length; c += run_limit)
+          runs[count++] = {d * tap_[0] + h * tap_[1] + w * tap_[2] + c, std::min(run_limit, length - c)};
   return count;
 }
 

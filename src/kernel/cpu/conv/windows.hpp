@@ -19,7 +19,8 @@ struct WindowSource {
   std::int64_t row_step, column_step;  ///< elements from a window to the one below and to the next
 };
 
-/// All windows of a launch. They are read in x, or in a copy of a region with its padding as float32, which a prologue may compute.
+/// All windows of a launch. They are read in x, or in a copy of a region with its padding as float32, which a prologue
+/// may compute.
 class Windows {
  public:
   /// Elements of float32 that a copy of a region takes at most, for any size of x.
@@ -27,8 +28,8 @@ class Windows {
   /// Entries that the list of runs has at most.
   static std::int64_t most_runs(const ConvGeometry& geometry, std::int64_t group_channels);
 
-  Windows(const ConvGeometry& geometry, const TensorView& x, const TensorView& y, int block_columns, int threads, std::int64_t panels,
-          const ConvPrologueRun* prologue = nullptr);
+  Windows(const ConvGeometry& geometry, const TensorView& x, const TensorView& y, int block_columns, int threads,
+          std::int64_t panels, const ConvPrologueRun* prologue = nullptr);
 
   /// Whether regions are copied before they are read.
   bool copies() const { return copies_; }
@@ -57,8 +58,12 @@ class Windows {
   void copy_row(const WindowRegion& region, std::int64_t d, std::int64_t h, float* to) const;
   void gather(const float* from, std::int64_t count, float* to) const;
   /// Entries along an axis that a copy of so many windows takes.
-  std::int64_t copied(std::size_t axis, std::int64_t windows) const { return (windows - 1) * copy_stride_[axis] + g_.extent(axis); }
-  std::int64_t copied_floats(std::int64_t rows, std::int64_t columns) const { return g_.kernel[0] * copied(1, rows) * copied(2, columns) * pixel_; }
+  std::int64_t copied(std::size_t axis, std::int64_t windows) const {
+    return (windows - 1) * copy_stride_[axis] + g_.extent(axis);
+  }
+  std::int64_t copied_floats(std::int64_t rows, std::int64_t columns) const {
+    return g_.kernel[0] * copied(1, rows) * copied(2, columns) * pixel_;
+  }
 
   ConvGeometry g_;
   const TensorView& x_;
@@ -69,9 +74,10 @@ class Windows {
   std::int64_t samples_, depths_, rows_, columns_;  ///< of y
   std::int64_t part_rows_ = 1, part_columns_ = 1, row_parts_ = 0, column_parts_ = 0;
   bool copies_ = false;
-  ConvGeometry::Axes copy_stride_{}, source_step_{};  ///< of windows in a copy; of what neighbouring entries of a copy were in x
-  std::int64_t pixel_ = 0, line_ = 0, plane_ = 0;     ///< elements between entries of a copy
-  ConvGeometry::Axes tap_{};                          ///< elements between taps
+  ConvGeometry::Axes copy_stride_{},
+      source_step_{};  ///< of windows in a copy; of what neighbouring entries of a copy were in x
+  std::int64_t pixel_ = 0, line_ = 0, plane_ = 0;  ///< elements between entries of a copy
+  ConvGeometry::Axes tap_{};                       ///< elements between taps
 };
 
 }  // namespace cermet::cpu

@@ -1,5 +1,5 @@
-// Transforms of F(4x4, 3x3): a tile of 4 x 4 results of a 3 x 3 kernel needs 36 products for each pair of channels instead of 144 (Lavin and Gray, Fast
-// Algorithms for Convolutional Neural Networks, CVPR 2016).
+// Transforms of F(4x4, 3x3): a tile of 4 x 4 results of a 3 x 3 kernel needs 36 products for each pair of channels
+// instead of 144 (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR 2016).
 #pragma once
 
 #include <cstdint>

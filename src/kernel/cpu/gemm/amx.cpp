@@ -20,10 +20,12 @@ namespace cermet::cpu {
 #if defined(__x86_64__)
 namespace {
 
-constexpr std::int64_t unit_bytes = 4 * panel_columns, chunk_units = amx_row_bytes / 4;  // a unit of a panel; those of a chunk
+constexpr std::int64_t unit_bytes = 4 * panel_columns,
+                       chunk_units = amx_row_bytes / 4;  // a unit of a panel; those of a chunk
 
-/// sums += one chunk of rows times the same steps of a panel. Six tiles of sums leave two for operands: what is loaded twice is in the first-level cache then,
-/// and the second-level cache, which sets the pace, gives five tiles for six products where two by two tiles of sums take six.
+/// sums += one chunk of rows times the same steps of a panel. Six tiles of sums leave two for operands: what is loaded
+/// twice is in the first-level cache then, and the second-level cache, which sets the pace, gives five tiles for six
+/// products where two by two tiles of sums take six.
 template <class Products, int row_tiles>
 [[gnu::always_inline]] inline void multiply_chunk(const char* rows, const char* panel) {
   constexpr std::int64_t tile_bytes = amx_rows * amx_row_bytes;
@@ -46,7 +48,8 @@ template <class Products, int row_tiles>
   }
 }
 
-/// Asks the second-level cache for what the units of one chunk ask for, and of a panel that only these rows take, the first level for the next chunk.
+/// Asks the second-level cache for what the units of one chunk ask for, and of a panel that only these rows take, the
+/// first level for the next chunk.
 [[gnu::always_inline]] inline void prefetch_chunk(const char* panel, Ahead& ahead) {
   const char* const end = ahead.at + chunk_units * ahead.step;
   for (const char* line = ahead.at; line < end; line += 64) __builtin_prefetch(line, 0, 2);
@@ -57,7 +60,8 @@ template <class Products, int row_tiles>
 }
 
 template <class Products, int row_tiles>
-void multiply_tiles(const char* rows, std::int64_t row_count, const char* panel, std::int64_t units, Ahead ahead, bool begins, float* sums) {
+void multiply_tiles(const char* rows, std::int64_t row_count, const char* panel, std::int64_t units, Ahead ahead,
+                    bool begins, float* sums) {
   if (begins) for_sums<row_tiles>(sums, []<int tile>(float*) { zero_tile<tile>(); });
   else for_sums<row_tiles>(sums, []<int tile>(float* at) { load_tile<tile>(at, sums_step); });
   const std::int64_t step = row_count * amx_row_bytes;
@@ -77,8 +81,8 @@ void multiply_tiles(const char* rows, std::int64_t row_count, const char* panel,
 
 template <class Products, int row_count>
 void multiply_block(const void* rows, const void* panel, std::int64_t units, Ahead ahead, bool begins, float* sums) {
-  multiply_tiles<Products, (row_count + amx_rows - 1) / amx_rows>(static_cast<const char*>(rows), row_count, static_cast<const char*>(panel), units, ahead,
-                                                                  begins, sums);
+  multiply_tiles<Products, (row_count + amx_rows - 1) / amx_rows>(
+      static_cast<const char*>(rows), row_count, static_cast<const char*>(panel), units, ahead, begins, sums);
 }
 
 template <class Products, std::size_t... R>
@@ -104,14 +108,16 @@ std::optional<std::string> amx_decline(DType type) {
   constexpr double worth_it = 1.5;  // processors have 6 and more; emulators do not
   const std::string& wanted = env::value(env::Name::CERMET_AMX_PRODUCTS);
   if (wanted != "auto" && wanted != "on" && wanted != "off")
-    fail(Status::invalid_argument, "environment variable CERMET_AMX_PRODUCTS: expected auto, on or off, found '{}'", wanted);
-  if (active_isa() < Isa::amx) return amx_missing() ? *amx_missing() : fmt::format("{} has no tiles", name_of(active_isa()));
+    fail(Status::invalid_argument, "environment variable CERMET_AMX_PRODUCTS: expected auto, on or off, found '{}'",
+         wanted);
+  if (active_isa() < Isa::amx)
+    return amx_missing() ? *amx_missing() : fmt::format("{} has no tiles", name_of(active_isa()));
   if (wanted == "off") return "switched off by CERMET_AMX_PRODUCTS";
   const bool is_int8 = type == DType::i8;
   const double ratio = is_int8 ? amx_int8_ratio() : amx_bf16_ratio() / std::max(1.0, bf16_ratio());
   if (wanted == "on" || ratio >= worth_it) return std::nullopt;
-  return fmt::format("this machine's AMX tiles were measured at {:.2f} times {}, less than {}", ratio, is_int8 ? "int8 dot products" : "the faster vectors",
-                     worth_it);
+  return fmt::format("this machine's AMX tiles were measured at {:.2f} times {}, less than {}", ratio,
+                     is_int8 ? "int8 dot products" : "the faster vectors", worth_it);
 }
 
 }  // namespace cermet::cpu

@@ -32,7 +32,8 @@ void multiply_block(const void* packed_rows, const void* packed_panel, std::int6
   }
   for (std::int64_t p = 0; p < pairs; ++p) {
     prefetch_unit<128>(panel, ahead);
-    const auto low = reinterpret_cast<__m512bh>(_mm512_loadu_si512(panel)), high = reinterpret_cast<__m512bh>(_mm512_loadu_si512(panel + 64));
+    const auto low = reinterpret_cast<__m512bh>(_mm512_loadu_si512(panel)),
+               high = reinterpret_cast<__m512bh>(_mm512_loadu_si512(panel + 64));
 #pragma GCC unroll 14
     for (int r = 0; r < R; ++r) {
       std::int32_t pair;
@@ -71,7 +72,9 @@ const MultiplyPanel* pair_products() {
 
 namespace cermet::cpu {
 
-const MultiplyPanel* pair_products() { assertion_failed("an x86 processor with AVX-512 BF16", __FILE_NAME__, __LINE__); }
+const MultiplyPanel* pair_products() {
+  assertion_failed("an x86 processor with AVX-512 BF16", __FILE_NAME__, __LINE__);
+}
 
 }  // namespace cermet::cpu
 
@@ -84,11 +87,13 @@ std::optional<std::string> pairs_decline() {
   constexpr double worth_it = 1.5;
   const std::string& wanted = env::value(env::Name::CERMET_BF16_PRODUCTS);
   if (wanted != "auto" && wanted != "on" && wanted != "off")
-    fail(Status::invalid_argument, "environment variable CERMET_BF16_PRODUCTS: expected auto, on or off, found '{}'", wanted);
+    fail(Status::invalid_argument, "environment variable CERMET_BF16_PRODUCTS: expected auto, on or off, found '{}'",
+         wanted);
   if (active_isa() < Isa::avx512_bf16) return fmt::format("{} has no bf16 dot product", name_of(active_isa()));
   if (wanted == "off") return "switched off by CERMET_BF16_PRODUCTS";
   if (wanted == "on" || bf16_ratio() >= worth_it) return std::nullopt;
-  return fmt::format("this machine's bf16 dot products were measured at {:.2f} times float32, less than {}", bf16_ratio(), worth_it);
+  return fmt::format("this machine's bf16 dot products were measured at {:.2f} times float32, less than {}",
+                     bf16_ratio(), worth_it);
 }
 
 }  // namespace cermet::cpu

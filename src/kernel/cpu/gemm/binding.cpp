@@ -22,11 +22,13 @@ BoundTileProgram bind_epilogue(const Region& region) {
 
 AnchorOperands::AnchorOperands(const Region& region) {
   constexpr std::size_t none = std::size_t(-1);
-  for (std::size_t i = 0; i < region.problem().inputs.size(); ++i) places_.push_back(region.operand_of(i).value_or(none));
+  for (std::size_t i = 0; i < region.problem().inputs.size(); ++i)
+    places_.push_back(region.operand_of(i).value_or(none));
 }
 
 ProductCut::ProductCut(const Config& config)
-    : panel_bytes(config.find("panels_kib").value_or(usual_panel_bytes >> 10) << 10), row_shares(config.find("row_shares").value_or(1) != 0) {}
+    : panel_bytes(config.find("panels_kib").value_or(usual_panel_bytes >> 10) << 10),
+      row_shares(config.find("row_shares").value_or(1) != 0) {}
 
 ConfigSpace ProductCut::space(const Region& region, bool shares) {
   constexpr std::int64_t few_rows = 56;  // which take every panel together
@@ -65,7 +67,8 @@ double ProductBinding::gate_seconds(const Region& region, const DeviceLimits& li
   constexpr double operations = 120;  // 1.2 ns of a thread for each element of the result, which does so many meanwhile
   const Problem& p = region.problem();
   if (p.op->kind != OpKind::grouped_linear || !is_gated(region)) return 0;
-  return operations * static_cast<double>(max_rows(p, 0)) * static_cast<double>(p.size(1, 1)) / 2 / limits.f32_operations_per_second;
+  return operations * static_cast<double>(max_rows(p, 0)) * static_cast<double>(p.size(1, 1)) / 2 /
+         limits.f32_operations_per_second;
 }
 
 }  // namespace cermet::cpu

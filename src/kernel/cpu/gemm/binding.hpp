@@ -21,12 +21,14 @@ class AnchorOperands {
   std::vector<std::size_t> places_;
 };
 
-/// What the loops of products give their epilogues: the scale of a row that is quantized before the product; and of one weight (of each expert) both halves of
-/// its columns, where these are whole panels.
+/// What the loops of products give their epilogues: the scale of a row that is quantized before the product; and of one
+/// weight (of each expert) both halves of its columns, where these are whole panels.
 ProductLoops product_loops(const Region& region);
 
 /// Bytes of float32 rows with this many elements, in front of other memory.
-constexpr std::int64_t wide_bytes(std::int64_t elements) { return round_up(elements * static_cast<std::int64_t>(sizeof(float)), 64); }
+constexpr std::int64_t wide_bytes(std::int64_t elements) {
+  return round_up(elements * static_cast<std::int64_t>(sizeof(float)), 64);
+}
 
 /// How the loops of a product cut its work where it has more than a few rows.
 struct ProductCut {
@@ -55,13 +57,17 @@ struct ProductBinding {
   enum class Before : std::uint8_t { prologue, own };
   explicit ProductBinding(const Region& region, const Config& config = {}, Before before = Before::prologue);
   static bool is_gated(const Region& region) { return product_loops(region).gated && gate_after(region); }
-  /// Kernel::cut of quantized and of grouped products: a gate runs faster where the next product packs its rows (docs/notes/gemm.md).
-  static std::size_t gate_cut(const Region& region) { return is_gated(region) ? static_cast<std::size_t>(region.anchor) + 1 : 0; }
+  /// Kernel::cut of quantized and of grouped products: a gate runs faster where the next product packs its rows
+  /// (docs/notes/gemm.md).
+  static std::size_t gate_cut(const Region& region) {
+    return is_gated(region) ? static_cast<std::size_t>(region.anchor) + 1 : 0;
+  }
   /// Why the nodes after a product do not run in its store, or why there are some before it.
   static Decline declines(const Region& region);
   /// Why those after it do not, whatever comes before.
   static Decline declines_after(const Region& region);
-  /// Why those, or the nodes before a product where its rows are packed, or a norm of the rows that it stores, do not run.
+  /// Why those, or the nodes before a product where its rows are packed, or a norm of the rows that it stores, do not
+  /// run.
   static Decline declines_around(const Region& region);
   /// What such a gate takes more than that, where it is behind sums of experts.
   static double gate_seconds(const Region& region, const DeviceLimits& limits);

@@ -7,7 +7,8 @@
 namespace cermet::cpu {
 
 Decline ProductBinding::declines(const Region& region) {
-  return region.anchor == 0 ? declines_after(region) : fmt::format("{} comes before the product", region.nodes[0].problem.op->name);
+  return region.anchor == 0 ? declines_after(region)
+                            : fmt::format("{} comes before the product", region.nodes[0].problem.op->name);
 }
 
 Decline ProductBinding::declines_after(const Region& region) {
@@ -28,10 +29,12 @@ Decline ProductBinding::declines_around(const Region& region) {
 Decline ProductBinding::declines_store(const Region& region) {
   const TileProgramOrReason made = product_epilogue(region, product_loops(region));
   if (made.reason) return made.reason;
-  const auto before = std::ranges::count_if(region.results, [&](const RegionPlace& place) { return place.node < region.anchor; });
+  const auto before =
+      std::ranges::count_if(region.results, [&](const RegionPlace& place) { return place.node < region.anchor; });
   if (region.problem().op->kind == OpKind::grouped_linear && groups_end_in_rest(region.problem()) && before > 0)
     return "rows of the last group, which has no weight, are not made before the product";
-  if (made.program.results.empty() || made.program.results.size() + static_cast<std::size_t>(before) != region.results.size())
+  if (made.program.results.empty() ||
+      made.program.results.size() + static_cast<std::size_t>(before) != region.results.size())
     return "a result does not come from the product";
   return BoundTileProgram::declines(made.program);
 }

@@ -7,8 +7,9 @@
 
 namespace cermet::cpu {
 
-/// Blocks of rows and panels of an item: 240 rows by 256 columns, 240 KiB of sums. From the third-level cache, which gives a core a sixth of what the second
-/// gives, each element of rows then comes once for 256 columns, and each of a weight once for 240 rows.
+/// Blocks of rows and panels of an item: 240 rows by 256 columns, 240 KiB of sums. From the third-level cache, which
+/// gives a core a sixth of what the second gives, each element of rows then comes once for 256 columns, and each of a
+/// weight once for 240 rows.
 inline constexpr std::int64_t deep_blocks = 5, deep_panels = 8;
 /// Bytes of a row in a slice: 480 KiB of an item's rows, 64 KiB of a panel.
 inline constexpr std::int64_t deep_slice_bytes = 2048;
@@ -22,7 +23,8 @@ constexpr bool is_deep(RowForm form, std::int64_t rows, std::int64_t row_bytes) 
 
 /// Bytes of the sums of `threads` threads.
 constexpr std::int64_t deep_product_bytes(int threads) {
-  return threads * deep_blocks * deep_panels * amx_block_rows * panel_columns * static_cast<std::int64_t>(sizeof(float));
+  return threads * deep_blocks * deep_panels * amx_block_rows * panel_columns *
+         static_cast<std::int64_t>(sizeof(float));
 }
 
 }  // namespace cermet::cpu

@@ -1,6 +1,7 @@
-// Products of float32 rows with packed panels (panels.hpp). A result is one chain of fused multiply-adds over k in rising order, for bf16 panels with the
-// second step of each pair before the first, as bf16 dot products sum (bf16.hpp). So it does not depend on the number of rows, threads or lanes, nor on
-// how k is sliced. In a file of its own because its unrolled blocks take longer to compile than all that is around them.
+// Products of float32 rows with packed panels (panels.hpp). A result is one chain of fused multiply-adds over k in
+// rising order, for bf16 panels with the second step of each pair before the first, as bf16 dot products sum
+// (bf16.hpp). So it does not depend on the number of rows, threads or lanes, nor on how k is sliced. In a file of its
+// own because its unrolled blocks take longer to compile than all that is around them.
 #include "kernel/cpu/gemm/float.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -58,7 +59,8 @@ template <int R, int V, int part, class W>
 HWY_INLINE void multiply_step(const float* rows, const W* unit, Floats (&sums)[R][V]) {
   Floats weights[V];
 #pragma GCC unroll 8
-  for (int v = 0; v < V; ++v) weights[v] = panel_weights<part>(unit + v * static_cast<int>(hn::MaxLanes(FloatTag())) * unit_of<W>);
+  for (int v = 0; v < V; ++v)
+    weights[v] = panel_weights<part>(unit + v * static_cast<int>(hn::MaxLanes(FloatTag())) * unit_of<W>);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
     const Floats x = hn::Set(FloatTag(), rows[r]);
@@ -67,7 +69,8 @@ HWY_INLINE void multiply_step(const float* rows, const W* unit, Floats (&sums)[R
   }
 }
 
-/// tile[r][c] += sum over k of rows[k][r] * panel[k][c] for V vectors of columns. rows: [units * unit][R]; panel: [units][32][unit]; tile: [R][32].
+/// tile[r][c] += sum over k of rows[k][r] * panel[k][c] for V vectors of columns. rows: [units * unit][R]; panel:
+/// [units][32][unit]; tile: [R][32].
 template <int R, int V, class W>
 HWY_INLINE void multiply_columns(const float* rows, const W* panel, std::int64_t units, Ahead ahead, float* tile) {
   constexpr int step = static_cast<int>(panel_columns) * unit_of<W>;
@@ -75,7 +78,8 @@ HWY_INLINE void multiply_columns(const float* rows, const W* panel, std::int64_t
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums[r][v] = load(tile + r * panel_columns + v * static_cast<int>(hn::MaxLanes(FloatTag())));
+    for (int v = 0; v < V; ++v)
+      sums[r][v] = load(tile + r * panel_columns + v * static_cast<int>(hn::MaxLanes(FloatTag())));
   for (std::int64_t u = 0; u < units; ++u) {
     prefetch_unit<step* static_cast<int>(sizeof(W))>(panel, ahead);
     if constexpr (unit_of<W> == 2) multiply_step<R, V, 1>(rows + R, panel, sums);
@@ -91,16 +95,19 @@ HWY_INLINE void multiply_columns(const float* rows, const W* panel, std::int64_t
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) hn::StoreU(sums[r][v], FloatTag(), tile + r * panel_columns + v * static_cast<int>(hn::MaxLanes(FloatTag())));
+    for (int v = 0; v < V; ++v)
+      hn::StoreU(sums[r][v], FloatTag(), tile + r * panel_columns + v * static_cast<int>(hn::MaxLanes(FloatTag())));
 }
 
 /// All 32 columns of a panel for a block of R rows of float32.
 template <int R, class W>
 void multiply_panel(const void* rows, const void* panel, std::int64_t units, Ahead ahead, float* tile) {
-  constexpr int lane_count = static_cast<int>(hn::MaxLanes(FloatTag())), vectors = static_cast<int>(panel_columns) / lane_count;
+  constexpr int lane_count = static_cast<int>(hn::MaxLanes(FloatTag())),
+                vectors = static_cast<int>(panel_columns) / lane_count;
   constexpr int V = R * vectors <= accumulators ? vectors : 2;
   for (int v = 0; v < vectors; v += V)
-    multiply_columns<R, V>(static_cast<const float*>(rows), static_cast<const W*>(panel) + v * lane_count * unit_of<W>, units, ahead, tile + v * lane_count);
+    multiply_columns<R, V>(static_cast<const float*>(rows), static_cast<const W*>(panel) + v * lane_count * unit_of<W>,
+                           units, ahead, tile + v * lane_count);
 }
 
 template <class W, std::size_t... R>

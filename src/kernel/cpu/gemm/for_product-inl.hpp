@@ -15,9 +15,11 @@ namespace cermet::cpu::HWY_NAMESPACE {
 /// Weights that stay in the second-level cache beside a few packed blocks of rows.
 inline constexpr std::int64_t cached_weight_bytes = 640 << 10;
 
-/// Threads take a few blocks of rows each, pack them and meet all panels: what is packed stays in their cache, where all rows would not.
+/// Threads take a few blocks of rows each, pack them and meet all panels: what is packed stays in their cache, where
+/// all rows would not.
 template <class GroupBody>
-void for_cached_product(const TensorView& w, const LaunchArgs& args, const ProductBinding& binding, const RowBlocks& blocks, const GroupBody& body) {
+void for_cached_product(const TensorView& w, const LaunchArgs& args, const ProductBinding& binding,
+                        const RowBlocks& blocks, const GroupBody& body) {
   const std::int64_t most_rows = group_blocks * most_rows_of(blocks.form);
   const TensorView x = binding.prologue ? TensorView() : binding.operands(args, 0);
   const std::int64_t panels = panel_count(w.shape[0]), groups = div_up(blocks.count(), group_blocks);
@@ -29,8 +31,10 @@ void for_cached_product(const TensorView& w, const LaunchArgs& args, const Produ
       PackedProduct product = make_product(w, blocks.form, args.workspace, first);
       TensorView made;
       if (binding.prologue) {
-        made = binding.prologue.rows(args.pool->size() * most_rows, w.shape.back(), product.packed_rows + args.pool->size() * most_rows * product.row_bytes);
-        made.data = made.as<std::byte>() + thread * most_rows * made.strides[0] * static_cast<std::int64_t>(size_of(made.dtype));
+        made = binding.prologue.rows(args.pool->size() * most_rows, w.shape.back(),
+                                     product.packed_rows + args.pool->size() * most_rows * product.row_bytes);
+        made.data = made.as<std::byte>() +
+                    thread * most_rows * made.strides[0] * static_cast<std::int64_t>(size_of(made.dtype));
         made.shape[0] = last - first;
         binding.prologue.run(args, first, last, made, first);
       }
@@ -38,7 +42,8 @@ void for_cached_product(const TensorView& w, const LaunchArgs& args, const Produ
       const std::int64_t base = x.present ? 0 : first;
       product.packed_rows += thread * most_rows * product.row_bytes;
       for (std::int64_t b = 0; b < group.count; ++b)
-        pack_rows(rows, x.present ? x.dtype : made.dtype, group.first(b) - base, group.first(b + 1) - base, blocks.form, product.packed(group.first(b)));
+        pack_rows(rows, x.present ? x.dtype : made.dtype, group.first(b) - base, group.first(b + 1) - base, blocks.form,
+                  product.packed(group.first(b)));
       for (std::int64_t panel = 0; panel < panels; ++panel) body(product, group, panel);
     }
   });
@@ -46,14 +51,17 @@ void for_cached_product(const TensorView& w, const LaunchArgs& args, const Produ
 
 /// Packs rows, at most packed_row_limit at a time, and calls body(product, group, panel) over the whole result.
 template <class GroupBody>
-void for_product(const LaunchArgs& args, const ProductBinding& binding, const TensorView& w, std::int64_t weights, RowForm form, GroupBody&& body) {
+void for_product(const LaunchArgs& args, const ProductBinding& binding, const TensorView& w, std::int64_t weights,
+                 RowForm form, GroupBody&& body) {
   const std::int64_t rows = Rows(args.outputs[binding.result]).count();
   const bool cached = panel_count(w.shape[0]) * panel_bytes(w.dtype, w.shape[1]) * weights <= cached_weight_bytes;
   const std::int64_t together = group_blocks * most_rows_of(form) * args.pool->size();
-  if (cached && rows >= 8 * together && together <= packed_row_limit) return for_cached_product(w, args, binding, {0, rows, form}, body);
+  if (cached && rows >= 8 * together && together <= packed_row_limit)
+    return for_cached_product(w, args, binding, {0, rows, form}, body);
   for (std::int64_t first = 0; first < rows; first += packed_row_limit) {
     const RowBlocks blocks{first, std::min(rows, first + packed_row_limit), form};
-    if (binding.cut.row_shares && !binding.prologue.makes_all() && goes_by_row_shares(blocks.last - blocks.first, form, args.pool->size())) {
+    if (binding.cut.row_shares && !binding.prologue.makes_all() &&
+        goes_by_row_shares(blocks.last - blocks.first, form, args.pool->size())) {
       for_row_shares(args, binding, w, blocks, body);
       continue;
     }

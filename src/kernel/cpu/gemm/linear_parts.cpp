@@ -1,4 +1,5 @@
-// linear of float32 by AMX tiles, over the panels that float32 products have: they are split into parts slice by slice while the slice before is multiplied.
+// linear of float32 by AMX tiles, over the panels that float32 products have: they are split into parts slice by slice
+// while the slice before is multiplied.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/cpu/gemm/linear_parts.cpp"
 #include <hwy/foreach_target.h>
@@ -14,7 +15,9 @@
 namespace cermet::cpu {
 
 /// Pieces that rows are packed in, which bounds workspace; all but the last are whole tiles.
-inline std::int64_t parts_piece(std::int64_t rows) { return round_up(div_up(rows, div_up(rows, packed_row_limit)), 16); }
+inline std::int64_t parts_piece(std::int64_t rows) {
+  return round_up(div_up(rows, div_up(rows, packed_row_limit)), 16);
+}
 
 }  // namespace cermet::cpu
 #endif
@@ -30,21 +33,30 @@ struct OwnRows {
   const RowBlocks& blocks;
   const WindowRows* windows;
   PackedProduct product;  ///< the memory of all threads
-  TensorView x, made;     ///< all rows, and those that each thread makes of what comes before the product; one of them is present
+  TensorView x,
+      made;  ///< all rows, and those that each thread makes of what comes before the product; one of them is present
 
-  OwnRows(const LaunchArgs& launch, const ProductBinding& bound, const RowBlocks& all, const WindowRows* of_windows, const TensorView& w, std::byte* memory)
-      : args(launch), binding(bound), blocks(all), windows(of_windows), product(make_product(w, RowForm::parts, memory, 0)) {
+  OwnRows(const LaunchArgs& launch, const ProductBinding& bound, const RowBlocks& all, const WindowRows* of_windows,
+          const TensorView& w, std::byte* memory)
+      : args(launch),
+        binding(bound),
+        blocks(all),
+        windows(of_windows),
+        product(make_product(w, RowForm::parts, memory, 0)) {
     const std::int64_t held = args.pool->size() * rows_of_parts(own_blocks);
-    if (binding.prologue) made = binding.prologue.rows(held, w.shape.back(), memory + round_up(held * product.row_bytes, 64));
+    if (binding.prologue)
+      made = binding.prologue.rows(held, w.shape.back(), memory + round_up(held * product.row_bytes, 64));
     else if (!windows) x = binding.operands(args, 0);
   }
   PackedProduct pack(std::int64_t first_block, std::int64_t last_block, int thread) const {
-    const std::int64_t first = blocks.begin(first_block), last = blocks.begin(last_block), before = thread * rows_of_parts(own_blocks);
+    const std::int64_t first = blocks.begin(first_block), last = blocks.begin(last_block),
+                       before = thread * rows_of_parts(own_blocks);
     PackedProduct own = product;
     own.packed_rows += before * product.row_bytes;
     own.first_row = first;
     if (windows) {
-      for (std::int64_t b = first_block; b < last_block; ++b) pack_parts(*windows, blocks.begin(b), blocks.begin(b + 1), own.packed(blocks.begin(b)));
+      for (std::int64_t b = first_block; b < last_block; ++b)
+        pack_parts(*windows, blocks.begin(b), blocks.begin(b + 1), own.packed(blocks.begin(b)));
       return own;
     }
     TensorView rows = x;
@@ -56,7 +68,8 @@ struct OwnRows {
     }
     const std::int64_t base = binding.prologue ? first : 0;
     for (std::int64_t b = first_block; b < last_block; ++b)
-      pack_rows(Rows(rows), rows.dtype, blocks.begin(b) - base, blocks.begin(b + 1) - base, RowForm::parts, own.packed(blocks.begin(b)));
+      pack_rows(Rows(rows), rows.dtype, blocks.begin(b) - base, blocks.begin(b + 1) - base, RowForm::parts,
+                own.packed(blocks.begin(b)));
     return own;
   }
 };
@@ -75,7 +88,9 @@ void run_linear_parts(const LaunchArgs& args, const ProductBinding& binding, con
   std::optional<WindowRows> windows;
   if (plan) windows.emplace(*plan, args, y);
   const TileRun epilogue(binding.epilogue, args);
-  const auto finish = [&](const BlockGroup& block, std::int64_t panel, const float* sums) { finish_block(epilogue, block, 0, panel, w.shape[0], sums); };
+  const auto finish = [&](const BlockGroup& block, std::int64_t panel, const float* sums) {
+    finish_block(epilogue, block, 0, panel, w.shape[0], sums);
+  };
   const std::int64_t rows = Rows(y).count(), threads = args.pool->size(), piece = parts_piece(rows);
   std::byte* const packed = args.workspace + threads * parts_thread_bytes;
   const auto run_all = [&](const RowBlocks& blocks, bool own_rows, const auto& begin) {
@@ -83,8 +98,8 @@ void run_linear_parts(const LaunchArgs& args, const ProductBinding& binding, con
     SharedItems shared(run.items(), args.pool->size());
     args.pool->run([&](int thread) {
       run.run(
-          shared, thread, args.workspace + thread * parts_thread_bytes, [&](std::int64_t first, std::int64_t last) { return begin(first, last, thread); },
-          finish);
+          shared, thread, args.workspace + thread * parts_thread_bytes,
+          [&](std::int64_t first, std::int64_t last) { return begin(first, last, thread); }, finish);
     });
   };
   const RowBlocks all{0, rows, RowForm::parts};
@@ -93,14 +108,16 @@ void run_linear_parts(const LaunchArgs& args, const ProductBinding& binding, con
                         threads * rows_of_parts(own_blocks) <= packed_row_limit && !binding.prologue.makes_all();
   if (own_rows) {
     const OwnRows own(args, binding, all, windows ? &*windows : nullptr, w, packed);
-    run_all(all, true, [&](std::int64_t first, std::int64_t last, int thread) { return own.pack(first, last, thread); });
+    run_all(all, true,
+            [&](std::int64_t first, std::int64_t last, int thread) { return own.pack(first, last, thread); });
   } else {
     for (std::int64_t first = 0; first < rows; first += piece) {
       const RowBlocks blocks{first, std::min(rows, first + piece), RowForm::parts};
       const PackedProduct product = make_product(w, RowForm::parts, packed, first);
       if (windows)
-        for_blocks(blocks, (blocks.last - blocks.first) * w.shape[1], *args.pool,
-                   [&](std::int64_t begin, std::int64_t end) { pack_parts(*windows, begin, end, product.packed(begin)); });
+        for_blocks(
+            blocks, (blocks.last - blocks.first) * w.shape[1], *args.pool,
+            [&](std::int64_t begin, std::int64_t end) { pack_parts(*windows, begin, end, product.packed(begin)); });
       else pack_blocks(args, binding, blocks, blocks.last - blocks.first, w.shape[1], product);
       run_all(blocks, false, [&](std::int64_t, std::int64_t, int) { return product; });
     }
@@ -123,11 +140,13 @@ constexpr PartsSizes least_of_linear{.rows = 48};
 /// Rows and length of the reduction of a product or of a convolution's.
 std::int64_t rows_of(const Problem& p) {
   const Dims& y = p.outputs[0].dims;
-  return std::accumulate(y.begin(), y.end() - 1, std::int64_t{1}, [&](std::int64_t rows, const Dim& dim) { return rows * dim.value(p.maximum); });
+  return std::accumulate(y.begin(), y.end() - 1, std::int64_t{1},
+                         [&](std::int64_t rows, const Dim& dim) { return rows * dim.value(p.maximum); });
 }
 std::int64_t length_of(const Problem& p) {
   const Dims& w = p.input(1).dims;
-  return std::accumulate(w.begin() + 1, w.end(), std::int64_t{1}, [](std::int64_t length, const Dim& dim) { return length * dim.constant(); });
+  return std::accumulate(w.begin() + 1, w.end(), std::int64_t{1},
+                         [](std::int64_t length, const Dim& dim) { return length * dim.constant(); });
 }
 
 Decline too_few(std::string_view what, std::int64_t found, std::int64_t least) {
@@ -142,10 +161,12 @@ void linear_parts(const LaunchArgs& args, const ProductBinding& binding, const W
 
 Decline linear_parts_decline(const Problem& p, const PartsSizes& least) {
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
-    if (p.input(i).dtype != DType::f32) return fmt::format("{} is {}, not f32", p.input_name(i), name_of(p.input(i).dtype));
+    if (p.input(i).dtype != DType::f32)
+      return fmt::format("{} is {}, not f32", p.input_name(i), name_of(p.input(i).dtype));
   if (!p.is_constant(1)) return "weight is not constant, so it cannot be prepacked";
   const Dims& x = p.input(0).dims;
-  if (!std::ranges::all_of(x, &Dim::is_constant)) return "the number of rows is not known, and with few of them bits would be others than with many";
+  if (!std::ranges::all_of(x, &Dim::is_constant))
+    return "the number of rows is not known, and with few of them bits would be others than with many";
   if (Decline reason = too_few("rows", rows_of(p), least.rows)) return reason;
   if (Decline reason = too_few("columns", p.size(1, 0), least.columns)) return reason;
   if (Decline reason = too_few("steps of the reduction", length_of(p), least.steps)) return reason;
@@ -154,9 +175,10 @@ Decline linear_parts_decline(const Problem& p, const PartsSizes& least) {
 
 std::int64_t linear_parts_workspace(const Region& region, int threads) {
   const Problem& p = region.problem();
-  const std::int64_t all = rows_of(p), rows = std::max(std::min(all, parts_piece(all)), std::min(packed_row_limit, threads * rows_of_parts(own_blocks)));
-  return threads * parts_thread_bytes + round_up(rows * packed_row_bytes(RowForm::parts, length_of(p), 2), 64) + Prologue::workspace(region, rows) +
-         amx_overread;
+  const std::int64_t all = rows_of(p), rows = std::max(std::min(all, parts_piece(all)),
+                                                       std::min(packed_row_limit, threads * rows_of_parts(own_blocks)));
+  return threads * parts_thread_bytes + round_up(rows * packed_row_bytes(RowForm::parts, length_of(p), 2), 64) +
+         Prologue::workspace(region, rows) + amx_overread;
 }
 
 double linear_parts_cost(const Region& region, const DeviceLimits& limits) {
@@ -167,17 +189,23 @@ double linear_parts_cost(const Region& region, const DeviceLimits& limits) {
 extern const Kernel gemm_linear_parts = {
     .name = "gemm.linear.parts",
     .op = OpKind::linear,
-    .summary = "float32 products by AMX tiles, each operand as three bf16, for 48 rows or more where that is measured to be faster than float32",
+    .summary =
+        "float32 products by AMX tiles, each operand as three bf16, for 48 rows or more where that is measured to be "
+        "faster than float32",
     .fuses = true,
     .declines = [](const Region& region) -> Decline {
       if (Decline reason = linear_parts_decline(region.problem(), least_of_linear)) return reason;
-      if (ProductBinding::is_gated(region)) return "a gate multiplies the halves of a row, whose columns are summed apart here";
+      if (ProductBinding::is_gated(region))
+        return "a gate multiplies the halves of a row, whose columns are summed apart here";
       return ProductBinding::declines_around(region);
     },
     .bind = [](const Region& region, const Config& config) -> Launcher {
       return [binding = ProductBinding(region, config)](const LaunchArgs& args) { linear_parts(args, binding); };
     },
-    .weight_layout = [](const Region& region, std::size_t operand) { return region.operand_of(1) == operand ? panel_layout(DType::f32) : nullptr; },
+    .weight_layout =
+        [](const Region& region, std::size_t operand) {
+          return region.operand_of(1) == operand ? panel_layout(DType::f32) : nullptr;
+        },
     .workspace = linear_parts_workspace,
     .cost = linear_parts_cost,
 };

@@ -1,4 +1,5 @@
-// matmul: both operands are packed in every run, as float32 rows and float32 panels, or bf16 ones for AMX tiles, and multiplied like linear's.
+// matmul: both operands are packed in every run, as float32 rows and float32 panels, or bf16 ones for AMX tiles, and
+// multiplied like linear's.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/cpu/gemm/matmul.cpp"
 #include <hwy/foreach_target.h>
@@ -22,7 +23,9 @@ struct MatmulPlan {
   std::optional<StridedOperands> strided;  ///< where nodes before the product make its operands so
   ProductBinding binding;
 
-  TensorView operand(const LaunchArgs& args, std::size_t input) const { return strided ? (*strided)(args, input) : binding.operands(args, input); }
+  TensorView operand(const LaunchArgs& args, std::size_t input) const {
+    return strided ? (*strided)(args, input) : binding.operands(args, input);
+  }
 };
 
 /// Type of packed panels.
@@ -30,12 +33,14 @@ constexpr DType matmul_type(RowForm form) { return form == RowForm::chunks ? DTy
 
 /// Bytes of one packed row.
 constexpr std::int64_t matmul_row_bytes(RowForm form, std::int64_t length) {
-  return form == RowForm::chunks ? packed_row_bytes(form, length, 2) : length * static_cast<std::int64_t>(sizeof(float));
+  return form == RowForm::chunks ? packed_row_bytes(form, length, 2)
+                                 : length * static_cast<std::int64_t>(sizeof(float));
 }
 
 /// Workspace bytes of one matrix product at a time, without rows that are made before it: those come last.
 inline std::int64_t matmul_bytes(RowForm form, std::int64_t rows, std::int64_t columns, std::int64_t length) {
-  return panels_bytes(matmul_type(form), columns, length) + round_up(std::min(rows, packed_row_limit) * matmul_row_bytes(form, length), 64) +
+  return panels_bytes(matmul_type(form), columns, length) +
+         round_up(std::min(rows, packed_row_limit) * matmul_row_bytes(form, length), 64) +
          (form == RowForm::chunks ? round_up(amx_overread, 64) : 0);
 }
 /// The same of those rows.
@@ -50,17 +55,21 @@ HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 namespace {
 
-/// packed[k][i] = element (first + i, k) as float32 for i < count, zero up to `width`. address(i): of element (first + i, 0); `even`: all at one distance.
+/// packed[k][i] = element (first + i, k) as float32 for i < count, zero up to `width`. address(i): of element (first +
+/// i, 0); `even`: all at one distance.
 template <class Address>
-void pack_operand(const MatrixBatch& matrices, DType dtype, std::int64_t count, std::int64_t width, float* packed, bool even, Address&& address) {
+void pack_operand(const MatrixBatch& matrices, DType dtype, std::int64_t count, std::int64_t width, float* packed,
+                  bool even, Address&& address) {
   if (count < width) std::fill_n(packed, matrices.length * width, 0.0f);
   if (matrices.length_step != 1) {  // neighbours along the outer dimension
     const std::byte* const from = address(0);
-    for (std::int64_t k = 0; k < matrices.length; ++k) widen(from, dtype, k * matrices.length_step, count, packed + k * width);
+    for (std::int64_t k = 0; k < matrices.length; ++k)
+      widen(from, dtype, k * matrices.length_step, count, packed + k * width);
     return;
   }
   if (even && count == width) {
-    const TensorView rows(const_cast<std::byte*>(address(0)), dtype, {count, matrices.length}, {matrices.outer_step, 1});
+    const TensorView rows(const_cast<std::byte*>(address(0)), dtype, {count, matrices.length},
+                          {matrices.outer_step, 1});
     return pack_block(Rows(rows), dtype, 0, count, matrices.length, packed);
   }
   constexpr std::int64_t chunk = 64;
@@ -81,7 +90,8 @@ void pack_row_chunks(const MatrixBatch& matrices, std::int64_t rows, std::byte* 
   std::memset(packed, 0, static_cast<std::size_t>(rows * packed_row_bytes(RowForm::chunks, matrices.length, bytes)));
   for (std::int64_t k = 0; k < matrices.length; ++k)
     for (std::int64_t r = 0; r < rows; ++r)
-      std::memcpy(packed + ((k / steps * rows + r) * steps + k % steps) * bytes, address(r) + k * matrices.length_step * bytes, bytes);
+      std::memcpy(packed + ((k / steps * rows + r) * steps + k % steps) * bytes,
+                  address(r) + k * matrices.length_step * bytes, bytes);
 }
 
 /// A panel of bf16 of `count` columns, [k / 2][32][2]. address(c) is that of element (first column + c, 0).
@@ -90,7 +100,8 @@ void pack_pair_panel(const MatrixBatch& matrices, std::int64_t count, std::byte*
   constexpr std::int64_t bytes = 2;
   std::memset(packed, 0, static_cast<std::size_t>(panel_bytes(DType::bf16, matrices.length)));
   const auto put = [&](std::int64_t c, std::int64_t k, std::int64_t steps, const std::byte* from) {
-    std::memcpy(packed + ((k / 2 * panel_columns + c) * 2 + k % 2) * bytes, from, static_cast<std::size_t>(steps * bytes));
+    std::memcpy(packed + ((k / 2 * panel_columns + c) * 2 + k % 2) * bytes, from,
+                static_cast<std::size_t>(steps * bytes));
   };
   if (matrices.length_step == 1) {
     for (std::int64_t c = 0; c < count; ++c) {
@@ -152,18 +163,23 @@ struct Matmul {
   template <class Each>
   void run(std::int64_t product, std::byte* workspace, int threads, Each&& each) const {
     const std::int64_t panels = panel_count(columns), panel_step = panel_bytes(matmul_type(form), left.length);
-    std::byte *const packed_panels = workspace, *const made = workspace + matmul_bytes(form, rows, columns, left.length);
-    each(panels, [&](std::int64_t panel) { pack_right(product * rows / m, panel, packed_panels + panel * panel_step); });
+    std::byte *const packed_panels = workspace, *const made =
+                                                    workspace + matmul_bytes(form, rows, columns, left.length);
+    each(panels,
+         [&](std::int64_t panel) { pack_right(product * rows / m, panel, packed_panels + panel * panel_step); });
     for (std::int64_t done = 0; done < rows; done += packed_row_limit) {
       const std::int64_t begin = product * rows + done;
       const RowBlocks blocks{begin, product * rows + std::min(rows, done + packed_row_limit), form};
       const PackedProduct packed = packed_product(packed_panels + panels * panel_step, begin);
-      each(blocks.count(), [&](std::int64_t b) { pack_left(blocks.begin(b), blocks.begin(b + 1), packed.packed(blocks.begin(b)), begin, made); });
+      each(blocks.count(), [&](std::int64_t b) {
+        pack_left(blocks.begin(b), blocks.begin(b + 1), packed.packed(blocks.begin(b)), begin, made);
+      });
       const Items items = cut(panels, blocks.count(), panel_step, threads, bytes_together({}, form));
       each(items.count(), [&](std::int64_t item) {
         for_item(items, item, blocks, [&](const BlockGroup& group, std::int64_t panel) {
-          multiply_panels(packed, std::array<const std::byte*, 1>{packed_panels + panel * panel_step}, group,
-                          [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, columns, tile(0)); });
+          multiply_panels(
+              packed, std::array<const std::byte*, 1>{packed_panels + panel * panel_step}, group,
+              [&](std::int64_t i, auto&& tile) { finish_block(epilogue, group, i, panel, columns, tile(0)); });
         });
       });
     }
@@ -198,7 +214,8 @@ void matmul_repacked(const LaunchArgs& args, const MatmulPlan& plan) {
   const std::int64_t products = results.count() / all.rows;
   if (products < args.pool->size()) {
     for (std::int64_t i = 0; i < products; ++i)
-      all.run(i, args.workspace, args.pool->size(), [&](std::int64_t count, auto&& body) { args.pool->dynamic_for(count, body); });
+      all.run(i, args.workspace, args.pool->size(),
+              [&](std::int64_t count, auto&& body) { args.pool->dynamic_for(count, body); });
     return;
   }
   const std::int64_t made = plan.binding.prologue ? made_bytes(all.rows, all.left.length, a.dtype) : 0;
@@ -248,20 +265,26 @@ std::int64_t workspace(const Region& region, RowForm form, int threads) {
   const Dims& y = p.outputs[0].dims;
   std::int64_t rows = 1;
   for (std::size_t axis = folded ? 0 : y.size() - 2; axis + 1 < y.size(); ++axis) rows *= y[axis].value(p.maximum);
-  const std::int64_t length = p.size(0, p.attributes.flag("transpose_a") ? -2 : -1), made = is_made(region) ? made_bytes(rows, length, p.input(0).dtype) : 0;
+  const std::int64_t length = p.size(0, p.attributes.flag("transpose_a") ? -2 : -1),
+                     made = is_made(region) ? made_bytes(rows, length, p.input(0).dtype) : 0;
   return (matmul_bytes(form, rows, y.back().value(p.maximum), length) + made) * (folded ? 1 : threads);
 }
 
-/// Operands are read where they lie, where they only move; else rows of a alone are made before the product, where those of the result are as many.
+/// Operands are read where they lie, where they only move; else rows of a alone are made before the product, where
+/// those of the result are as many.
 Decline declines_before(const Region& region) {
   if (StridedOperands::serve(region)) return ProductBinding::declines_after(region);
   const RegionNode& product = region.nodes[static_cast<std::size_t>(region.anchor)];
   const Problem& p = product.problem;
   const Dims &a = p.input(0).dims, &y = p.outputs[0].dims;
-  const auto fails = [&](std::string_view why) -> Decline { return fmt::format("{} before matmul: {}", region.nodes[0].problem.op->name, why); };
-  if (product.inputs[1].is_inside()) return StridedOperands::make_all(region) ? StridedOperands::declines(region) : fails("it makes the right operand");
+  const auto fails = [&](std::string_view why) -> Decline {
+    return fmt::format("{} before matmul: {}", region.nodes[0].problem.op->name, why);
+  };
+  if (product.inputs[1].is_inside())
+    return StridedOperands::make_all(region) ? StridedOperands::declines(region) : fails("it makes the right operand");
   if (p.attributes.flag("transpose_a")) return fails("the rows of a are columns");
-  if (a.size() != y.size() || !std::equal(a.begin(), a.end() - 1, y.begin())) return fails("matrices of a meet several of b");
+  if (a.size() != y.size() || !std::equal(a.begin(), a.end() - 1, y.begin()))
+    return fails("matrices of a meet several of b");
   if (region.nodes[0].problem.op->kind == OpKind::reduce_mean) return fails("its rows are read in batches");
   return NormAfter::ends(region) ? fails("a norm comes after it, too") : ProductBinding::declines_around(region);
 }
@@ -271,7 +294,8 @@ Decline declines(const Region& region, RowForm form) {
   const DType type = p.input(0).dtype;
   if (!dtypes::real.contains(type)) return fmt::format("a is {}, which is not multiplied as float32", name_of(type));
   for (std::size_t i = 0; form == RowForm::chunks && i < 2; ++i)
-    if (p.input(i).dtype != DType::bf16) return fmt::format("{} is {}, not bf16", p.input_name(i), name_of(p.input(i).dtype));
+    if (p.input(i).dtype != DType::bf16)
+      return fmt::format("{} is {}, not bf16", p.input_name(i), name_of(p.input(i).dtype));
   if (Decline reason = region.anchor > 0 ? declines_before(region) : ProductBinding::declines(region)) return reason;
   return form == RowForm::chunks ? amx_decline(DType::bf16) : std::nullopt;
 }
@@ -284,7 +308,9 @@ Kernel matmul_kernel(std::string name, RowForm form, std::string summary) {
       .fuses = true,
       .declines = [form](const Region& region) { return declines(region, form); },
       .bind = [form](const Region& region) -> Launcher {
-        return [plan = plan_of(region, form)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(matmul_repacked)(args, plan); };
+        return [plan = plan_of(region, form)](const LaunchArgs& args) {
+          HWY_DYNAMIC_DISPATCH(matmul_repacked)(args, plan);
+        };
       },
       .workspace = [form](const Region& region, int threads) { return workspace(region, form, threads); },
   };
@@ -292,9 +318,11 @@ Kernel matmul_kernel(std::string name, RowForm form, std::string summary) {
 
 }  // namespace
 
-extern const Kernel gemm_matmul_amx = matmul_kernel("gemm.matmul.amx", RowForm::chunks, "as gemm.matmul.repacked, bf16 by AMX tiles");
+extern const Kernel gemm_matmul_amx =
+    matmul_kernel("gemm.matmul.amx", RowForm::chunks, "as gemm.matmul.repacked, bf16 by AMX tiles");
 extern const Kernel gemm_matmul_repacked = matmul_kernel(
-    "gemm.matmul.repacked", RowForm::wide, "packs both operands in every run; a matrix per thread where there are enough, else threads share each product");
+    "gemm.matmul.repacked", RowForm::wide,
+    "packs both operands in every run; a matrix per thread where there are enough, else threads share each product");
 
 }  // namespace cermet::cpu
 #endif

@@ -11,8 +11,8 @@ constexpr std::int64_t tile_columns = 256;
 
 /// sums[i] += a[k] * b[k][i] over all k. The form of dense columns is separate so that the compiler vectorizes it.
 template <class T>
-void multiply_row(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, std::int64_t column_step, std::int64_t length, std::int64_t columns,
-                  T* sums) {
+void multiply_row(const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, std::int64_t column_step,
+                  std::int64_t length, std::int64_t columns, T* sums) {
   for (std::int64_t k = 0; k < length; ++k) {
     const T factor = a[k * a_step];
     const T* const row = b + k * b_step;
@@ -38,8 +38,8 @@ void multiply(const LaunchArgs& args, bool transpose_a, bool transpose_b) {
       for (std::int64_t first = 0; first < columns; first += tile_columns) {
         const std::int64_t n = std::min(tile_columns, columns - first);
         std::fill_n(to + first, n, T{0});
-        multiply_row(a, left.length_step, reinterpret_cast<const T*>(right.at(r / rows, first)), right.length_step, right.outer_step, left.length, n,
-                     to + first);
+        multiply_row(a, left.length_step, reinterpret_cast<const T*>(right.at(r / rows, first)), right.length_step,
+                     right.outer_step, left.length, n, to + first);
       }
     }
   });
@@ -53,7 +53,8 @@ extern const Kernel gemm_matmul_plain{
     .summary = "f64 and integers, a row of the result at a time; rows spread over threads",
     .declines = [](const Region& region) -> Decline {
       const DType type = region.problem().input(0).dtype;
-      if (dtypes::real.contains(type)) return fmt::format("a is {}; only f64 and integers are multiplied as they lie in memory", name_of(type));
+      if (dtypes::real.contains(type))
+        return fmt::format("a is {}; only f64 and integers are multiplied as they lie in memory", name_of(type));
       return std::nullopt;
     },
     .bind = [](const Problem& p) -> Launcher {

@@ -14,19 +14,25 @@ std::int32_t last_of(const Region& region) { return static_cast<std::int32_t>(re
 
 }  // namespace
 
-bool NormAfter::ends(const Region& region) { return last_of(region) > region.anchor && region.nodes.back().problem.op->kind == OpKind::layer_norm; }
+bool NormAfter::ends(const Region& region) {
+  return last_of(region) > region.anchor && region.nodes.back().problem.op->kind == OpKind::layer_norm;
+}
 
 Decline NormAfter::declines(const Region& region) {
   const RegionNode& norm = region.nodes.back();
-  const auto fails = [&](std::string_view why) -> Decline { return fmt::format("{} after {}: {}", norm.problem.op->name, region.problem().op->name, why); };
+  const auto fails = [&](std::string_view why) -> Decline {
+    return fmt::format("{} after {}: {}", norm.problem.op->name, region.problem().op->name, why);
+  };
   if (region.problem().op->kind != OpKind::linear) return fails("only linear stores rows that are normalized");
   const RegionInput& x = norm.inputs[0];
   if (!x.is_inside() || x.index < region.anchor || std::ranges::count_if(norm.inputs, &RegionInput::is_inside) != 1)
     return fails("it reads what the product makes as more than x");
   const TensorType &from = norm.problem.input(0), &to = norm.problem.outputs[0];
   if (from.dtype != to.dtype || from.dims != to.dims) return fails("it does not replace what it reads");
-  if (x.rounding != Rounding::strict && from.dtype != DType::f32) return fails("float32 is stored as the operand's type");
-  if (std::ranges::count_if(region.results, [&](const RegionPlace& place) { return place.node >= region.anchor; }) != 1 ||
+  if (x.rounding != Rounding::strict && from.dtype != DType::f32)
+    return fails("float32 is stored as the operand's type");
+  if (std::ranges::count_if(region.results, [&](const RegionPlace& place) { return place.node >= region.anchor; }) !=
+          1 ||
       std::ranges::find(region.results, RegionPlace{last_of(region), 0}) == region.results.end())
     return fails("what it reads leaves, too");
   if (ends(without(region))) return fails("another norm comes before it");
@@ -49,8 +55,10 @@ NormAfter::NormAfter(const Region& region) {
   if (!ends(region)) return;
   const Region norm(region.nodes.back().problem);
   launch_ = kernel_without_workspace(norm)->bind(norm);
-  for (std::size_t i = 1; i < region.nodes.back().inputs.size(); ++i) operands_.push_back(region.operand_of(region.nodes.size() - 1, i));
-  result_ = static_cast<std::size_t>(std::ranges::find(region.results, RegionPlace{last_of(region), 0}) - region.results.begin());
+  for (std::size_t i = 1; i < region.nodes.back().inputs.size(); ++i)
+    operands_.push_back(region.operand_of(region.nodes.size() - 1, i));
+  result_ = static_cast<std::size_t>(std::ranges::find(region.results, RegionPlace{last_of(region), 0}) -
+                                     region.results.begin());
 }
 
 void NormAfter::run(const LaunchArgs& args) const {

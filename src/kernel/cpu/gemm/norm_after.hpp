@@ -1,4 +1,5 @@
-// A norm of the rows that a product stores, as a transformer has it behind the residual: the sum that it reads never has memory of its own.
+// A norm of the rows that a product stores, as a transformer has it behind the residual: the sum that it reads never
+// has memory of its own.
 #pragma once
 
 #include <optional>
@@ -14,8 +15,8 @@ class NormAfter {
   static bool ends(const Region& region);
   /// Why that norm is not computed where the product stores its rows.
   static Decline declines(const Region& region);
-  /// A region without that norm: the result is what the norm reads, in the place of what it makes. Operands keep their places; those of the norm alone, which
-  /// are the last, are left out.
+  /// A region without that norm: the result is what the norm reads, in the place of what it makes. Operands keep their
+  /// places; those of the norm alone, which are the last, are left out.
   static Region without(const Region& region);
 
   NormAfter() = default;

@@ -1,4 +1,5 @@
-// linear of float32 and scaled_mm of int8 by oneDNN: it multiplies pieces, each on one of the pool's threads, and the epilogue runs over their sums.
+// linear of float32 and scaled_mm of int8 by oneDNN: it multiplies pieces, each on one of the pool's threads, and the
+// epilogue runs over their sums.
 #include "kernel/cpu/gemm/onednn_library.hpp"
 
 #include <algorithm>
@@ -34,16 +35,17 @@ void check_onednn(int status) {
 }
 
 /// sums[rows, columns] of rows of x that are `step` elements apart.
-void multiply_codes(const std::byte* x, std::int64_t step, const std::byte* w, std::int64_t w_step, std::int64_t rows, std::int64_t columns,
-                    std::int64_t length, float* sums) {
+void multiply_codes(const std::byte* x, std::int64_t step, const std::byte* w, std::int64_t w_step, std::int64_t rows,
+                    std::int64_t columns, std::int64_t length, float* sums) {
   const std::int32_t none = 0;
-  check_onednn(onednn().gemm_s8s8s32('N', 'T', 'F', rows, columns, length, 1, reinterpret_cast<const std::int8_t*>(x), step, 0,
-                                     reinterpret_cast<const std::int8_t*>(w), w_step, 0, 0, reinterpret_cast<std::int32_t*>(sums), columns, &none));
+  check_onednn(onednn().gemm_s8s8s32('N', 'T', 'F', rows, columns, length, 1, reinterpret_cast<const std::int8_t*>(x),
+                                     step, 0, reinterpret_cast<const std::int8_t*>(w), w_step, 0, 0,
+                                     reinterpret_cast<std::int32_t*>(sums), columns, &none));
 }
-void multiply_floats(const std::byte* x, std::int64_t step, const std::byte* w, std::int64_t w_step, std::int64_t rows, std::int64_t columns,
-                     std::int64_t length, float* sums) {
-  check_onednn(
-      onednn().sgemm('N', 'T', rows, columns, length, 1, reinterpret_cast<const float*>(x), step, reinterpret_cast<const float*>(w), w_step, 0, sums, columns));
+void multiply_floats(const std::byte* x, std::int64_t step, const std::byte* w, std::int64_t w_step, std::int64_t rows,
+                     std::int64_t columns, std::int64_t length, float* sums) {
+  check_onednn(onednn().sgemm('N', 'T', rows, columns, length, 1, reinterpret_cast<const float*>(x), step,
+                              reinterpret_cast<const float*>(w), w_step, 0, sums, columns));
 }
 
 /// What the threads of a launch share.
@@ -84,8 +86,11 @@ class OneDnnLaunch {
       const std::byte* const x = x_.row(piece.row + r);
       const std::int64_t step = r + 1 < piece.rows ? x_.row(piece.row + r + 1) - x : length_ * element_;
       std::int64_t together = 1;
-      while (r + together < piece.rows && step >= length_ * element_ && x_.row(piece.row + r + together) == x + together * step) ++together;
-      product(x, std::max(step / element_, length_), w, std::max(w_.strides[0], length_), together, piece.columns, length_, sums + r * piece.columns);
+      while (r + together < piece.rows && step >= length_ * element_ &&
+             x_.row(piece.row + r + together) == x + together * step)
+        ++together;
+      product(x, std::max(step / element_, length_), w, std::max(w_.strides[0], length_), together, piece.columns,
+              length_, sums + r * piece.columns);
       r += together;
     }
   }
@@ -116,7 +121,8 @@ Decline onednn_declines(const Region& region) {
   const bool codes = p.op->kind == OpKind::scaled_mm;
   const DType type = codes ? DType::i8 : DType::f32;
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
-    if (p.input(i).dtype != type) return fmt::format("{} is {}, not {}", p.input_name(i), name_of(p.input(i).dtype), name_of(type));
+    if (p.input(i).dtype != type)
+      return fmt::format("{} is {}, not {}", p.input_name(i), name_of(p.input(i).dtype), name_of(type));
   if (!codes && !std::ranges::all_of(p.input(0).dims, &Dim::is_constant))
     return "the number of rows is not known, and with few of them bits would be others than with many";
   if (codes && active_isa() < Isa::avx512_vnni) return "its sums of int8 may saturate without byte dot products";
@@ -133,12 +139,16 @@ Kernel onednn_kernel(std::string name, OpKind op, std::string summary) {
       .bind = [](const Region& region, const Config& config) -> Launcher {
         return [plan = OneDnnPlan(region, config)](const LaunchArgs& args) { run_onednn(args, plan); };
       },
-      .workspace = [](const Region& region, const Config& config,
-                      int threads) { return threads * OneDnnPlan(region, config).piece_rows * piece_columns * static_cast<std::int64_t>(sizeof(float)); },
+      .workspace =
+          [](const Region& region, const Config& config, int threads) {
+            return threads * OneDnnPlan(region, config).piece_rows * piece_columns *
+                   static_cast<std::int64_t>(sizeof(float));
+          },
       .space =
           [](const Region& region) {
             ConfigSpace space;
-            if (max_rows(region.problem(), 0) > 128) space.add(ConfigField::set(std::string(piece_rows_field), {128, 512, 2048}).with_usual(usual_piece_rows));
+            if (max_rows(region.problem(), 0) > 128)
+              space.add(ConfigField::set(std::string(piece_rows_field), {128, 512, 2048}).with_usual(usual_piece_rows));
             return space;
           },
   };
@@ -146,11 +156,12 @@ Kernel onednn_kernel(std::string name, OpKind op, std::string summary) {
 
 }  // namespace
 
-extern const Kernel onednn_linear =
-    onednn_kernel("onednn.linear", OpKind::linear,
-                  "float32 products by oneDNN where it is installed, over the weight as it lies in memory; not modelled, so that "
-                  "it is taken where it was measured to be the fastest");
+extern const Kernel onednn_linear = onednn_kernel(
+    "onednn.linear", OpKind::linear,
+    "float32 products by oneDNN where it is installed, over the weight as it lies in memory; not modelled, so that "
+    "it is taken where it was measured to be the fastest");
 extern const Kernel onednn_scaled_mm =
-    onednn_kernel("onednn.scaled_mm", OpKind::scaled_mm, "as onednn.linear, int8 without zero points and scales of blocks: the same bits as our own");
+    onednn_kernel("onednn.scaled_mm", OpKind::scaled_mm,
+                  "as onednn.linear, int8 without zero points and scales of blocks: the same bits as our own");
 
 }  // namespace cermet::cpu

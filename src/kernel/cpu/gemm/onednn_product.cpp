@@ -44,7 +44,8 @@ const Runtime& runtime() {
 }
 void* thread_stream() {
   const Api& api = onednn_primitives();
-  const thread_local Object stream = make_object(api.stream_destroy, "a stream", [&](void** object) { return api.stream_create(object, runtime().engine, 1); });
+  const thread_local Object stream = make_object(
+      api.stream_destroy, "a stream", [&](void** object) { return api.stream_create(object, runtime().engine, 1); });
   return stream.get();
 }
 
@@ -77,10 +78,13 @@ class MatrixDesc {
 Object product_desc(const OneDnnSizes& s, const void* weights) {
   const Api& api = onednn_primitives();
   const MatrixDesc x(s.rows, s.length, type_of(s.type), std::array{s.length, std::int64_t{1}});
-  const MatrixDesc sums(s.rows, s.columns, s.type == DType::i8 ? Api::s32 : Api::f32, std::array{s.columns, std::int64_t{1}});
+  const MatrixDesc sums(s.rows, s.columns, s.type == DType::i8 ? Api::s32 : Api::f32,
+                        std::array{s.columns, std::int64_t{1}});
   const OneDnnAlone alone;  // it plans for the threads that there are
   return make_object(api.primitive_desc_destroy, "a product", [&](void** desc) {
-    if (api.matmul_desc_create) return api.matmul_desc_create(desc, runtime().engine, x.get(), weights, nullptr, sums.get(), runtime().attributes);
+    if (api.matmul_desc_create)
+      return api.matmul_desc_create(desc, runtime().engine, x.get(), weights, nullptr, sums.get(),
+                                    runtime().attributes);
     alignas(16) std::array<std::byte, 8192> operation{};  // 2800 bytes
     check(api.matmul_desc_init(operation.data(), x.get(), weights, nullptr, sums.get()), "a product's operands");
     return api.primitive_desc_create(desc, operation.data(), runtime().attributes, runtime().engine, nullptr);
@@ -89,17 +93,21 @@ Object product_desc(const OneDnnSizes& s, const void* weights) {
 
 Object memory(const void* desc, const std::byte* data) {
   const Api& api = onednn_primitives();
-  return make_object(api.memory_destroy, "memory",
-                     [&](void** object) { return api.memory_create(object, desc, runtime().engine, const_cast<std::byte*>(data)); });
+  return make_object(api.memory_destroy, "memory", [&](void** object) {
+    return api.memory_create(object, desc, runtime().engine, const_cast<std::byte*>(data));
+  });
 }
 
 Object primitive(const void* desc) {
   const Api& api = onednn_primitives();
-  return make_object(api.primitive_destroy, "a primitive", [&](void** object) { return api.primitive_create(object, desc); });
+  return make_object(api.primitive_destroy, "a primitive",
+                     [&](void** object) { return api.primitive_create(object, desc); });
 }
 
 void execute(const Object& primitive, std::span<const Api::Operand> operands) {
-  check(onednn_primitives().primitive_execute(primitive.get(), thread_stream(), static_cast<int>(operands.size()), operands.data()), "a run");
+  check(onednn_primitives().primitive_execute(primitive.get(), thread_stream(), static_cast<int>(operands.size()),
+                                              operands.data()),
+        "a run");
 }
 
 }  // namespace
@@ -107,13 +115,18 @@ void execute(const Object& primitive, std::span<const Api::Operand> operands) {
 struct OneDnnProduct::State {
   explicit State(const OneDnnSizes& s)
       : sizes(s),
-        layout(product_desc({s.type, layout_rows, s.columns, s.length}, MatrixDesc(s.length, s.columns, type_of(s.type), std::nullopt).get())),
+        layout(product_desc({s.type, layout_rows, s.columns, s.length},
+                            MatrixDesc(s.length, s.columns, type_of(s.type), std::nullopt).get())),
         x(s.rows, s.length, type_of(s.type), std::array{s.length, std::int64_t{1}}),
         sums(s.rows, s.columns, s.type == DType::i8 ? Api::s32 : Api::f32, std::array{s.columns, std::int64_t{1}}),
         desc(product_desc(s, weights())) {}
 
-  const void* weights() const { return onednn_primitives().primitive_desc_query_md(layout.get(), Api::weights_desc, 0); }
-  const void* scratch() const { return onednn_primitives().primitive_desc_query_md(desc.get(), Api::scratchpad_desc, 0); }
+  const void* weights() const {
+    return onednn_primitives().primitive_desc_query_md(layout.get(), Api::weights_desc, 0);
+  }
+  const void* scratch() const {
+    return onednn_primitives().primitive_desc_query_md(desc.get(), Api::scratchpad_desc, 0);
+  }
 
   OneDnnSizes sizes;
   Object layout;  ///< owns the descriptor of the weights
@@ -124,8 +137,12 @@ struct OneDnnProduct::State {
 OneDnnProduct::OneDnnProduct(const OneDnnSizes& sizes) : state_(std::make_unique<State>(sizes)) {}
 OneDnnProduct::~OneDnnProduct() = default;
 
-std::int64_t OneDnnProduct::weight_bytes() const { return static_cast<std::int64_t>(onednn_primitives().memory_desc_get_size(state_->weights())); }
-std::int64_t OneDnnProduct::scratch_bytes() const { return static_cast<std::int64_t>(onednn_primitives().memory_desc_get_size(state_->scratch())); }
+std::int64_t OneDnnProduct::weight_bytes() const {
+  return static_cast<std::int64_t>(onednn_primitives().memory_desc_get_size(state_->weights()));
+}
+std::int64_t OneDnnProduct::scratch_bytes() const {
+  return static_cast<std::int64_t>(onednn_primitives().memory_desc_get_size(state_->scratch()));
+}
 
 void OneDnnProduct::pack(const std::byte* w, std::int64_t step, std::byte* packed) const {
   const Api& api = onednn_primitives();
@@ -136,7 +153,8 @@ void OneDnnProduct::pack(const std::byte* w, std::int64_t step, std::byte* packe
     return api.reorder_desc_create(object, from.get(), runtime().engine, state_->weights(), runtime().engine, nullptr);
   });
   const Object source = memory(from.get(), w), result = memory(state_->weights(), packed);
-  execute(primitive(desc.get()), std::array{Api::Operand{Api::source, source.get()}, Api::Operand{Api::result, result.get()}});
+  execute(primitive(desc.get()),
+          std::array{Api::Operand{Api::source, source.get()}, Api::Operand{Api::result, result.get()}});
 }
 
 void OneDnnProduct::prepare() {
@@ -145,10 +163,11 @@ void OneDnnProduct::prepare() {
 }
 
 void OneDnnProduct::run(const std::byte* x, const std::byte* packed, std::byte* sums, std::byte* scratch) const {
-  const Object source = memory(state_->x.get(), x), weights = memory(state_->weights(), packed), result = memory(state_->sums.get(), sums),
-               pad = memory(state_->scratch(), scratch);
-  execute(state_->product, std::array{Api::Operand{Api::source, source.get()}, Api::Operand{Api::weights, weights.get()},
-                                      Api::Operand{Api::result, result.get()}, Api::Operand{Api::scratchpad, pad.get()}});
+  const Object source = memory(state_->x.get(), x), weights = memory(state_->weights(), packed),
+               result = memory(state_->sums.get(), sums), pad = memory(state_->scratch(), scratch);
+  execute(state_->product,
+          std::array{Api::Operand{Api::source, source.get()}, Api::Operand{Api::weights, weights.get()},
+                     Api::Operand{Api::result, result.get()}, Api::Operand{Api::scratchpad, pad.get()}});
 }
 
 }  // namespace cermet::cpu

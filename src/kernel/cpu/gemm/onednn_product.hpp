@@ -10,13 +10,15 @@
 
 namespace cermet::cpu {
 
-/// sums[rows, columns] = x[rows, length] times w[columns, length] transposed, all dense: f32 and bf16 with sums of f32, i8 with sums of i32.
+/// sums[rows, columns] = x[rows, length] times w[columns, length] transposed, all dense: f32 and bf16 with sums of f32,
+/// i8 with sums of i32.
 struct OneDnnSizes {
   DType type;
   std::int64_t rows, columns, length;
 };
 
-/// Made on one thread, runs on any, and on several at a time; each product runs on the thread that asks for it. oneDNN allocates what little a call needs.
+/// Made on one thread, runs on any, and on several at a time; each product runs on the thread that asks for it. oneDNN
+/// allocates what little a call needs.
 class OneDnnProduct {
  public:
   /// Throws Error where oneDNN has no such product. The order of the weights depends on type, columns and length alone.

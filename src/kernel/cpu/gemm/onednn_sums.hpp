@@ -6,7 +6,8 @@
 
 namespace cermet::cpu {
 
-/// Why a region's epilogue does not run over sums of its product, which are i32 where `codes` and f32 otherwise, or there is no oneDNN.
+/// Why a region's epilogue does not run over sums of its product, which are i32 where `codes` and f32 otherwise, or
+/// there is no oneDNN.
 Decline onednn_sums_decline(const Region& region, bool codes);
 
 /// Runs the epilogue over the dense sums of a piece of the results.

@@ -32,18 +32,22 @@ struct PackedProduct {
 inline constexpr std::int64_t slice_bytes = 128 << 10;
 
 /// What block i of a group asks for while it multiplies units [unit, unit + count) of a panel.
-inline Ahead ahead_of(const PackedProduct& p, const std::byte* panel, const BlockGroup& group, std::int64_t i, std::int64_t unit, std::int64_t count) {
+inline Ahead ahead_of(const PackedProduct& p, const std::byte* panel, const BlockGroup& group, std::int64_t i,
+                      std::int64_t unit, std::int64_t count) {
   if (const NextPanels& next = group.next; next.shares > 0) {
-    Ahead ahead = Ahead::of_next(panel + next.distance * p.panel_step, next.count * p.panel_step, next.count * p.unit_bytes, next.share + i, next.shares);
+    Ahead ahead = Ahead::of_next(panel + next.distance * p.panel_step, next.count * p.panel_step,
+                                 next.count * p.unit_bytes, next.share + i, next.shares);
     ahead.at += unit * ahead.step;
     return ahead;
   }
   if (!group.streams()) return Ahead::none();
   const std::byte* const slice = panel + unit * p.unit_bytes;
-  return group.count == 1 ? Ahead::of_stream(slice, p.unit_bytes) : Ahead::of_share(slice, count * p.unit_bytes, p.unit_bytes, i, group.count);
+  return group.count == 1 ? Ahead::of_stream(slice, p.unit_bytes)
+                          : Ahead::of_share(slice, count * p.unit_bytes, p.unit_bytes, i, group.count);
 }
 
-/// tiles[i] = the product of block i of a group with the panel at `panel`: slice by slice, each taken by all blocks in turn.
+/// tiles[i] = the product of block i of a group with the panel at `panel`: slice by slice, each taken by all blocks in
+/// turn.
 inline void multiply_group(const PackedProduct& p, const std::byte* panel, const BlockGroup& group, Tile* tiles) {
   for (std::int64_t i = 0; i < group.count; ++i) std::fill_n(tiles[i], group.rows(i) * panel_columns, 0.0f);
   const std::int64_t most = slice_bytes / p.unit_bytes;
@@ -52,20 +56,25 @@ inline void multiply_group(const PackedProduct& p, const std::byte* panel, const
     const std::byte* const slice = panel + unit * p.unit_bytes;
     for (std::int64_t i = 0; i < group.count; ++i) {
       const std::int64_t rows = group.rows(i);
-      p.multiply[rows - 1](p.packed(group.first(i)) + unit * p.row_unit_bytes * rows, slice, count, ahead_of(p, panel, group, i, unit, count), tiles[i]);
+      p.multiply[rows - 1](p.packed(group.first(i)) + unit * p.row_unit_bytes * rows, slice, count,
+                           ahead_of(p, panel, group, i, unit, count), tiles[i]);
     }
   }
 }
 
 /// tile = the product of block i of a group with a whole panel, by tile registers.
-inline void multiply_chunks(const PackedProduct& p, const std::byte* panel, const BlockGroup& group, std::int64_t i, Tile& tile) {
-  p.amx[group.rows(i) - 1](p.packed(group.first(i)), panel, p.units, ahead_of(p, panel, group, i, 0, p.units), true, tile);
+inline void multiply_chunks(const PackedProduct& p, const std::byte* panel, const BlockGroup& group, std::int64_t i,
+                            Tile& tile) {
+  p.amx[group.rows(i) - 1](p.packed(group.first(i)), panel, p.units, ahead_of(p, panel, group, i, 0, p.units), true,
+                           tile);
 }
 
 /// Calls finish(i, tiles) for each block i of a group with its products with each of some panels.
 template <std::size_t count, class Finish>
-void multiply_panels(const PackedProduct& p, const std::array<const std::byte*, count>& panels, const BlockGroup& group, Finish&& finish) {
-  if (p.form == RowForm::chunks) {  // sums stay in registers, and what follows them takes them from the first-level cache
+void multiply_panels(const PackedProduct& p, const std::array<const std::byte*, count>& panels, const BlockGroup& group,
+                     Finish&& finish) {
+  if (p.form ==
+      RowForm::chunks) {  // sums stay in registers, and what follows them takes them from the first-level cache
     alignas(64) Tile tiles[count];
     const AmxTiles registers;
     for (std::int64_t i = 0; i < group.count; ++i) {
@@ -83,12 +92,15 @@ void multiply_panels(const PackedProduct& p, const std::array<const std::byte*, 
 inline constexpr std::int64_t epilogue_rows = BoundTileProgram::most_values / panel_columns;
 
 /// Runs what follows the sums of block i of a group: its tile in `sums`, and that of a second weight in `more`.
-inline void finish_block(const TileRun& epilogue, const BlockGroup& group, std::int64_t i, std::int64_t panel, std::int64_t columns, const float* sums,
-                         const float* more = nullptr, std::int64_t of_group = 0) {
+inline void finish_block(const TileRun& epilogue, const BlockGroup& group, std::int64_t i, std::int64_t panel,
+                         std::int64_t columns, const float* sums, const float* more = nullptr,
+                         std::int64_t of_group = 0) {
   const std::int64_t column = panel * panel_columns;
   for (std::int64_t r = 0; r < group.rows(i); r += epilogue_rows) {
-    const TileOperand inputs[] = {{sums + r * panel_columns, panel_columns, 1}, {more ? more + r * panel_columns : nullptr, panel_columns, 1}};
-    epilogue(inputs, {group.first(i) + r, std::min(epilogue_rows, group.rows(i) - r), column, std::min(panel_columns, columns - column), of_group});
+    const TileOperand inputs[] = {{sums + r * panel_columns, panel_columns, 1},
+                                  {more ? more + r * panel_columns : nullptr, panel_columns, 1}};
+    epilogue(inputs, {group.first(i) + r, std::min(epilogue_rows, group.rows(i) - r), column,
+                      std::min(panel_columns, columns - column), of_group});
   }
 }
 

@@ -17,8 +17,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
-/// Calls body(begin, end) over [0, count) in pieces that threads take as they get free: long at first, so that each streams far, at last single ones, so that
-/// all end together. No piece is longer than `longest`.
+/// Calls body(begin, end) over [0, count) in pieces that threads take as they get free: long at first, so that each
+/// streams far, at last single ones, so that all end together. No piece is longer than `longest`.
 template <class Body>
 void guided_for(ThreadPool& pool, std::int64_t count, std::int64_t longest, Body&& body) {
   if (count == 0) return;
@@ -37,8 +37,8 @@ void guided_for(ThreadPool& pool, std::int64_t count, std::int64_t longest, Body
   });
 }
 
-/// Calls body(begin, end) for the items of [0, count): each thread its own part, then single ones that others have left. What memory is asked for ahead is so
-/// the thread's own, and no line of memory is shared until a thread is done.
+/// Calls body(begin, end) for the items of [0, count): each thread its own part, then single ones that others have
+/// left. What memory is asked for ahead is so the thread's own, and no line of memory is shared until a thread is done.
 template <class Body>
 void parts_for(ThreadPool& pool, std::int64_t count, Body&& body) {
   if (count == 0) return;

@@ -1,5 +1,6 @@
-// Packed weights: a matrix [N, K] as panels of 32 columns (rows of the stored weight) in which consecutive reduction steps are adjacent,
-// so that a matrix product streams a panel once, whatever the vector width. N and K are padded with zeros.
+// Packed weights: a matrix [N, K] as panels of 32 columns (rows of the stored weight) in which consecutive reduction
+// steps are adjacent, so that a matrix product streams a panel once, whatever the vector width. N and K are padded with
+// zeros.
 #pragma once
 
 #include "base/checked.hpp"
@@ -20,15 +21,20 @@ inline constexpr std::int64_t sum_block = 128;
 /// Layout of a packed weight by the type it is stored in; null where there is none.
 ///   f32, f16: [N/32][K][32]
 ///   bf16:     [N/32][K/2][32][2], pairs of reduction steps, which widen by a shift and a mask
-///   i8:       [N/32][K/4][32][4], quads as byte dot products take them; each panel is followed by the int32 sums of its columns, and the last one by
+///   i8:       [N/32][K/4][32][4], quads as byte dot products take them; each panel is followed by the int32 sums of
+///   its columns, and the last one by
 ///             those over blocks of 128, [N/32][K/128][32], which only block scales need
 ///   fp8:      as bf16, which holds every value of both formats
 const WeightLayout* panel_layout(DType dtype);
 
 /// Type of the elements in a packed panel.
-constexpr DType panel_type(DType dtype) { return dtype == DType::f8_e4m3 || dtype == DType::f8_e5m2 ? DType::bf16 : dtype; }
+constexpr DType panel_type(DType dtype) {
+  return dtype == DType::f8_e4m3 || dtype == DType::f8_e5m2 ? DType::bf16 : dtype;
+}
 /// Adjacent reduction steps of one column.
-constexpr std::int64_t panel_unit(DType dtype) { return panel_type(dtype) == DType::bf16 ? 2 : dtype == DType::i8 ? 4 : 1; }
+constexpr std::int64_t panel_unit(DType dtype) {
+  return panel_type(dtype) == DType::bf16 ? 2 : dtype == DType::i8 ? 4 : 1;
+}
 constexpr std::int64_t panel_count(std::int64_t columns) { return div_up(columns, panel_columns); }
 /// Bytes of the elements of one panel with `length` reduction steps.
 std::int64_t panel_element_bytes(DType dtype, std::int64_t length);
@@ -40,7 +46,9 @@ std::int64_t block_sums_offset(std::int64_t columns, std::int64_t length, std::i
 std::int64_t panels_bytes(DType dtype, std::int64_t columns, std::int64_t length);
 
 /// Workspace that a grouped product needs to list the groups that have rows.
-constexpr std::int64_t group_workspace_bytes(std::int64_t groups) { return round_up(groups * static_cast<std::int64_t>(sizeof(std::int64_t)), 64); }
+constexpr std::int64_t group_workspace_bytes(std::int64_t groups) {
+  return round_up(groups * static_cast<std::int64_t>(sizeof(std::int64_t)), 64);
+}
 
 /// Float32 values of the 256 bit patterns of an fp8 type.
 const float* fp8_values(DType dtype);

@@ -1,5 +1,5 @@
-// linear, dual_linear and grouped_linear over weights as they lie in memory: dot products of rows. For weights that change between runs;
-// known weights are packed and take the kernels of gemm_packed.
+// linear, dual_linear and grouped_linear over weights as they lie in memory: dot products of rows. For weights that
+// change between runs; known weights are packed and take the kernels of gemm_packed.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/cpu/gemm/plain.cpp"
 #include <hwy/foreach_target.h>
@@ -49,8 +49,10 @@ void widen_rows(const TensorView& x, float* wide, ThreadPool& pool) {
   });
 }
 
-/// Rows of x, or of what comes before the product, which is made first, as dense float32 rows at the start of the workspace.
-const float* make_wide_rows(const LaunchArgs& args, const ProductBinding& binding, std::int64_t count, std::int64_t length) {
+/// Rows of x, or of what comes before the product, which is made first, as dense float32 rows at the start of the
+/// workspace.
+const float* make_wide_rows(const LaunchArgs& args, const ProductBinding& binding, std::int64_t count,
+                            std::int64_t length) {
   float* const wide = reinterpret_cast<float*>(args.workspace);
   if (!binding.prologue) {
     widen_rows(binding.operands(args, 0), wide, *args.pool);
@@ -58,7 +60,9 @@ const float* make_wide_rows(const LaunchArgs& args, const ProductBinding& bindin
   }
   const TensorView made = binding.prologue.rows(count, length, args.workspace + wide_bytes(count * length));
   if (binding.prologue.makes_all()) binding.prologue.make_all(args, made);
-  else args.pool->parallel_for(count, 1, [&](std::int64_t first, std::int64_t last) { binding.prologue.run(args, first, last, made, 0); });
+  else
+    args.pool->parallel_for(
+        count, 1, [&](std::int64_t first, std::int64_t last) { binding.prologue.run(args, first, last, made, 0); });
   widen_rows(made, wide, *args.pool);
   return wide;
 }
@@ -66,7 +70,8 @@ const float* make_wide_rows(const LaunchArgs& args, const ProductBinding& bindin
 constexpr std::int64_t tile_rows = 4, tile_columns = 32;
 
 /// tile[r][c] = the product of rows [first, first + rows) with columns [begin, end) of the result; w is [columns, K].
-void multiply_tile(const float* wide, std::int64_t first, std::int64_t rows, const TensorView& w, std::int64_t begin, std::int64_t end, float* tile) {
+void multiply_tile(const float* wide, std::int64_t first, std::int64_t rows, const TensorView& w, std::int64_t begin,
+                   std::int64_t end, float* tile) {
   const Rows weights(w);
   const std::int64_t length = weights.length();
   by_real_dtype(w.dtype, [&](auto zero) {
@@ -80,8 +85,8 @@ void multiply_tile(const float* wide, std::int64_t first, std::int64_t rows, con
 }
 
 /// Rows [first, last) of the result from one weight, or two with products of their own.
-void multiply_rows(const float* wide, std::int64_t first, std::int64_t last, std::span<const TensorView> weights, const TileRun& epilogue, std::int64_t group,
-                   ThreadPool& pool) {
+void multiply_rows(const float* wide, std::int64_t first, std::int64_t last, std::span<const TensorView> weights,
+                   const TileRun& epilogue, std::int64_t group, ThreadPool& pool) {
   pool.parallel_for(weights[0].shape[0], 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = first; r < last; r += tile_rows)
       for (std::int64_t n = begin; n < end; n += tile_columns) {
@@ -98,18 +103,22 @@ void multiply_rows(const float* wide, std::int64_t first, std::int64_t last, std
 }
 
 /// Rows [first, last) that have no weight, whose sums are 0.
-void finish_rest(std::int64_t first, std::int64_t last, std::int64_t columns, const TileRun& epilogue, ThreadPool& pool) {
+void finish_rest(std::int64_t first, std::int64_t last, std::int64_t columns, const TileRun& epilogue,
+                 ThreadPool& pool) {
   if (first == last) return;
   pool.parallel_for(columns, 1, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) static constexpr float nothing[tile_rows * tile_columns]{};
     const TileOperand inputs[] = {{nothing, tile_columns, 1}, {nothing, tile_columns, 1}};
     for (std::int64_t r = first; r < last; r += tile_rows)
-      for (std::int64_t n = begin; n < end; n += tile_columns) epilogue(inputs, {r, std::min(tile_rows, last - r), n, std::min(tile_columns, end - n), 0});
+      for (std::int64_t n = begin; n < end; n += tile_columns)
+        epilogue(inputs, {r, std::min(tile_rows, last - r), n, std::min(tile_columns, end - n), 0});
   });
 }
 
 /// Leaves the first half of a weight's rows in `w`, and returns the second.
-TensorView second_half(TensorView& w) { return ProductBinding::split_weight(w, w.shape[0] / 2 * w.strides[0] * static_cast<std::int64_t>(size_of(w.dtype))); }
+TensorView second_half(TensorView& w) {
+  return ProductBinding::split_weight(w, w.shape[0] / 2 * w.strides[0] * static_cast<std::int64_t>(size_of(w.dtype)));
+}
 
 }  // namespace
 
@@ -158,7 +167,8 @@ namespace {
 HWY_EXPORT(linear_plain);
 HWY_EXPORT(grouped_linear_plain);
 
-constexpr const char* const summary = "dot products over the weight as it lies in memory; for weights that are not known beforehand";
+constexpr const char* const summary =
+    "dot products over the weight as it lies in memory; for weights that are not known beforehand";
 
 std::int64_t workspace(const Region& region, int) {
   return wide_bytes(max_rows(region.problem(), 0, 0)) + Prologue::workspace(region, max_rows(region.problem(), 0));
@@ -166,12 +176,15 @@ std::int64_t workspace(const Region& region, int) {
 
 template <std::size_t weights>
 Launcher bind_linear(const Region& region) {
-  return [binding = ProductBinding(region)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(linear_plain)(args, binding, weights); };
+  return [binding = ProductBinding(region)](const LaunchArgs& args) {
+    HWY_DYNAMIC_DISPATCH(linear_plain)(args, binding, weights);
+  };
 }
 
 /// Assumed: dot products of rows with four rows at a time reach a quarter of the peak.
 double cost(const Region& region, const DeviceLimits& limits) {
-  return roofline_seconds(region, limits.f32_operations_per_second / 4, limits) + ProductBinding::gate_seconds(region, limits);
+  return roofline_seconds(region, limits.f32_operations_per_second / 4, limits) +
+         ProductBinding::gate_seconds(region, limits);
 }
 
 }  // namespace
@@ -205,11 +218,14 @@ extern const Kernel gemm_grouped_linear_plain{
     .fuses = true,
     .declines = [](const Region& region) -> Decline {
       const DType x = region.problem().input(0).dtype;
-      if (!dtypes::real.contains(x)) return fmt::format("x is {}; only real types are taken as they lie in memory", name_of(x));
+      if (!dtypes::real.contains(x))
+        return fmt::format("x is {}; only real types are taken as they lie in memory", name_of(x));
       return ProductBinding::declines_around(region);
     },
     .bind = [](const Region& region) -> Launcher {
-      return [binding = ProductBinding(region)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(grouped_linear_plain)(args, binding); };
+      return [binding = ProductBinding(region)](const LaunchArgs& args) {
+        HWY_DYNAMIC_DISPATCH(grouped_linear_plain)(args, binding);
+      };
     },
     .workspace = workspace,
     .cost = cost,

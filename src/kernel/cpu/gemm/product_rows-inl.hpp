@@ -38,7 +38,8 @@ inline void pack_pairs(const Rows& x, std::int64_t first, std::int64_t last, std
   for (std::int64_t begin = 0; begin < whole; begin += chunk)
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::byte* const from = x.row(first + r);
-      for (std::int64_t p = begin; p < std::min(whole, begin + chunk); ++p) std::memcpy(packed + (p * rows + r) * pair, from + p * pair, pair);
+      for (std::int64_t p = begin; p < std::min(whole, begin + chunk); ++p)
+        std::memcpy(packed + (p * rows + r) * pair, from + p * pair, pair);
     }
   if (x.length() % 2 == 0) return;
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -48,22 +49,26 @@ inline void pack_pairs(const Rows& x, std::int64_t first, std::int64_t last, std
   }
 }
 
-inline void pack_rows(const Rows& rows, DType dtype, std::int64_t first, std::int64_t last, RowForm form, std::byte* packed) {
+inline void pack_rows(const Rows& rows, DType dtype, std::int64_t first, std::int64_t last, RowForm form,
+                      std::byte* packed) {
   if (form == RowForm::parts) pack_parts(rows, first, last, packed);
-  else if (form == RowForm::chunks) pack_chunks(rows, first, last, rows.length() * static_cast<std::int64_t>(size_of(dtype)), packed);
+  else if (form == RowForm::chunks)
+    pack_chunks(rows, first, last, rows.length() * static_cast<std::int64_t>(size_of(dtype)), packed);
   else if (form == RowForm::units) pack_pairs(rows, first, last, packed);
   else pack_block(rows, dtype, first, last, round_up(rows.length(), 2), reinterpret_cast<float*>(packed));
 }
 
-/// Packs blocks of rows of x, or of what comes before the product, which is made first, behind the packed rows: `held` of them from p.first_row on.
-inline void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, const RowBlocks& blocks, std::int64_t held, std::int64_t length,
-                        const PackedProduct& p) {
+/// Packs blocks of rows of x, or of what comes before the product, which is made first, behind the packed rows: `held`
+/// of them from p.first_row on.
+inline void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, const RowBlocks& blocks,
+                        std::int64_t held, std::int64_t length, const PackedProduct& p) {
   const std::int64_t count = blocks.last - blocks.first;
   if (!binding.prologue) {
     const TensorView x = binding.operands(args, 0);
     const Rows rows(x);
-    return for_blocks(blocks, count * length, *args.pool,
-                      [&](std::int64_t first, std::int64_t last) { pack_rows(rows, x.dtype, first, last, p.form, p.packed(first)); });
+    return for_blocks(blocks, count * length, *args.pool, [&](std::int64_t first, std::int64_t last) {
+      pack_rows(rows, x.dtype, first, last, p.form, p.packed(first));
+    });
   }
   const TensorView made = binding.prologue.rows(held, length, p.packed_rows + round_up(held * p.row_bytes, 64));
   const Rows rows(made);

@@ -18,14 +18,17 @@ class Prologue {
   explicit Prologue(const Region& region);
 
   explicit operator bool() const { return static_cast<bool>(launch_) || static_cast<bool>(moved_) || makes_all(); }
-  /// Whether all rows are made before any is packed, by make_all() and not by run(): those of a mean, which are few and read much.
+  /// Whether all rows are made before any is packed, by make_all() and not by run(): those of a mean, which are few and
+  /// read much.
   bool makes_all() const { return static_cast<bool>(mean_); }
   void make_all(const LaunchArgs& args, const TensorView& made) const;
   static std::int64_t workspace(const Region& region, std::int64_t rows);
   /// Where `rows` rows of the product's operand go.
   TensorView rows(std::int64_t rows, std::int64_t length, std::byte* memory) const;
-  /// Makes rows [first, last) of the region, which are rows [first - base, last - base) of `all`, and of `scales` where they are quantized.
-  void run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& all, std::int64_t base, const TensorView& scales = {}) const;
+  /// Makes rows [first, last) of the region, which are rows [first - base, last - base) of `all`, and of `scales` where
+  /// they are quantized.
+  void run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& all, std::int64_t base,
+           const TensorView& scales = {}) const;
 
  private:
   /// What of an operand is for a block of rows.
@@ -41,7 +44,8 @@ class Prologue {
     std::optional<std::size_t> index;
     Part part = Part::whole;
   };
-  void launch(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made, const TensorView& scales) const;
+  void launch(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& made,
+              const TensorView& scales) const;
   /// The end of the rows from `first` on, `last` at most, that are made in one launch.
   std::int64_t end_of_launch(const LaunchArgs& args, std::int64_t first, std::int64_t last) const;
 

@@ -19,7 +19,8 @@ std::size_t scale_of_rows(const Problem& product) {
 }  // namespace
 
 bool quantizes_rows(OpKind op) {
-  return op == OpKind::dynamic_quant || op == OpKind::rms_norm_quant || op == OpKind::add_rms_norm_quant || op == OpKind::silu_and_mul_quant;
+  return op == OpKind::dynamic_quant || op == OpKind::rms_norm_quant || op == OpKind::add_rms_norm_quant ||
+         op == OpKind::silu_and_mul_quant;
 }
 
 Decline declines_quantized(const Region& region) {
@@ -27,8 +28,11 @@ Decline declines_quantized(const Region& region) {
   const RegionNode& anchor = anchor_of(region);
   const Problem& last = region.nodes[static_cast<std::size_t>(region.anchor) - 1].problem;
   const std::size_t scale = scale_of_rows(anchor.problem);
-  const auto read = [&](const RegionPlace& place) { return std::ranges::find(region.results, place) != region.results.end(); };
-  if (anchor.inputs[0] != RegionInput::inside(static_cast<std::size_t>(region.anchor) - 1, 0, Rounding::strict)) return "the product reads something else";
+  const auto read = [&](const RegionPlace& place) {
+    return std::ranges::find(region.results, place) != region.results.end();
+  };
+  if (anchor.inputs[0] != RegionInput::inside(static_cast<std::size_t>(region.anchor) - 1, 0, Rounding::strict))
+    return "the product reads something else";
   if (read(place_of(anchor.inputs[0]))) return "the quantized rows are read elsewhere, too";
   for (std::size_t i = 1; i < anchor.inputs.size(); ++i) {
     if (!anchor.inputs[i].is_inside()) continue;
@@ -36,9 +40,11 @@ Decline declines_quantized(const Region& region) {
     if (anchor.inputs[i].index != region.anchor - 1) return "the scales of rows are made by another node";
     if (read(place_of(anchor.inputs[i]))) return "the scales of rows are read elsewhere, too";
     const Dims &scales = anchor.problem.input(i).dims, &x = anchor.problem.input(0).dims;
-    if (scales.size() + 1 < x.size() || !std::equal(x.begin(), x.end() - 1, scales.begin())) return "all rows have one scale";
+    if (scales.size() + 1 < x.size() || !std::equal(x.begin(), x.end() - 1, scales.begin()))
+      return "all rows have one scale";
   }
-  if (last.op->kind == OpKind::dynamic_quant && (last.has(index) || (last.has(smooth) && last.input(smooth).rank() > 1)))
+  if (last.op->kind == OpKind::dynamic_quant &&
+      (last.has(index) || (last.has(smooth) && last.input(smooth).rank() > 1)))
     return "its factors go by groups of rows";
   return std::nullopt;
 }
@@ -58,7 +64,8 @@ ProloguePart::ProloguePart(const Region& whole) {
     if (place == rows) copies.push_back(part.results[r]);
     else made.push_back({place, part.results[r]});
   }
-  if (part.region.is_single()) std::ranges::sort(made, {}, [](const Result& result) { return result.place.index; });  // the schema's order
+  if (part.region.is_single())
+    std::ranges::sort(made, {}, [](const Result& result) { return result.place.index; });  // the schema's order
   region = std::move(part.region);
   operands = std::move(part.operands);
   region.results.clear();

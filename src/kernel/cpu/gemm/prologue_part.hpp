@@ -16,8 +16,8 @@ struct ProloguePart {
 
   Region region;
   std::vector<std::optional<std::size_t>> operands;  ///< of the whole region
-  std::vector<std::size_t> results;                  ///< by result of this region: one of the whole, made_rows or made_scales
-  std::vector<std::size_t> copies;                   ///< results of the whole region that are the made rows
+  std::vector<std::size_t> results;  ///< by result of this region: one of the whole, made_rows or made_scales
+  std::vector<std::size_t> copies;   ///< results of the whole region that are the made rows
 
   /// Of a region whose anchor is not its first node.
   explicit ProloguePart(const Region& whole);

@@ -8,7 +8,8 @@ namespace cermet::cpu {
 namespace {
 
 bool is_one_row(const Dims& operand) {
-  return operand.size() < 2 || std::all_of(operand.begin(), operand.end() - 1, [](const Dim& d) { return d == Dim(1); });
+  return operand.size() < 2 ||
+         std::all_of(operand.begin(), operand.end() - 1, [](const Dim& d) { return d == Dim(1); });
 }
 
 }  // namespace
@@ -33,7 +34,8 @@ bool repeats_along_rows(const Dims& operand, const Dims& rows) {
   if (operand.empty()) return false;
   const auto first = std::find_if(operand.begin(), operand.end() - 1, [](const Dim& d) { return d != Dim(1); });
   const auto count = operand.end() - 1 - first;
-  return count > 0 && count <= static_cast<std::ptrdiff_t>(rows.size()) && std::equal(first, operand.end() - 1, rows.end() - count);
+  return count > 0 && count <= static_cast<std::ptrdiff_t>(rows.size()) &&
+         std::equal(first, operand.end() - 1, rows.end() - count);
 }
 
 GatheredAs::GatheredAs(const Region& region, std::size_t operand) {

@@ -9,7 +9,8 @@ namespace cermet::cpu {
 bool is_by_row(const Region& region, std::size_t operand, const Dims& rows);
 /// Whether one node reads an operand as a scale of tokens and another as a value for each column.
 bool is_by_row_and_column(const Region& region, std::size_t operand);
-/// Whether an operand has a row for each, or for each of the last dimensions of rows, among the others of which it repeats.
+/// Whether an operand has a row for each, or for each of the last dimensions of rows, among the others of which it
+/// repeats.
 bool repeats_along_rows(const Dims& operand, const Dims& rows);
 
 /// How a region's gathers read an operand.

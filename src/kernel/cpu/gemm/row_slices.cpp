@@ -22,14 +22,17 @@ bool is_matrix(const TensorView& view) {
 
 TensorView slice_rows(const TensorView& view, std::int64_t first, std::int64_t last) {
   const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
-  if (view.shape.rank() == 1) return {view.as<std::byte>() + first * view.strides[0] * bytes, view.dtype, {last - first}, view.strides};
+  if (view.shape.rank() == 1)
+    return {view.as<std::byte>() + first * view.strides[0] * bytes, view.dtype, {last - first}, view.strides};
   const Rows rows(view);
   return {rows.row(first), view.dtype, {last - first, rows.length()}, {view.strides[view.shape.rank() - 2], 1}};
 }
 
 TensorView slice_values(const TensorView& view, std::int64_t first, std::int64_t last) {
   const Rows values(view, 0);
-  const std::int64_t step = last - first > 1 ? (values.row(first + 1) - values.row(first)) / static_cast<std::int64_t>(size_of(view.dtype)) : 1;
+  const std::int64_t step =
+      last - first > 1 ? (values.row(first + 1) - values.row(first)) / static_cast<std::int64_t>(size_of(view.dtype))
+                       : 1;
   return {values.row(first), view.dtype, {last - first}, {step}};
 }
 

@@ -24,13 +24,16 @@ struct RowScales {
   std::int64_t block_step = 0, first_row = 0;
 
   /// Those that are made from row `first` on, [rows, blocks].
-  RowScales(const TensorView& made, std::int64_t first) : rows(Rows(made)), block_step(made.shape[1] > 1 ? 1 : 0), first_row(first) {}
+  RowScales(const TensorView& made, std::int64_t first)
+      : rows(Rows(made)), block_step(made.shape[1] > 1 ? 1 : 0), first_row(first) {}
   RowScales(const TensorView& view, const ScaleGrid& grid, int result_rank) {
     if (!view.present) return;
     if (grid.group == 0) one = view.as<const float>();
     else rows.emplace(view, view.shape.rank() == result_rank ? 1 : 0), block_step = grid.blocks > 1 ? 1 : 0;
   }
-  float at(std::int64_t row, std::int64_t kb) const { return rows ? reinterpret_cast<const float*>(rows->row(row - first_row))[kb * block_step] : *one; }
+  float at(std::int64_t row, std::int64_t kb) const {
+    return rows ? reinterpret_cast<const float*>(rows->row(row - first_row))[kb * block_step] : *one;
+  }
 };
 
 /// The same of a weight: the scale of column c and block kb.
@@ -61,7 +64,8 @@ struct ScaledProduct {
   std::byte* packed_rows;  ///< of row first_row: bytes, or float32, `padded` of them each
   std::int64_t first_row;
   RowScales left;
-  const float* row_scales = nullptr;  ///< those that are made, from row first_row on, each repeated as a tile's operands are
+  const float* row_scales =
+      nullptr;  ///< those that are made, from row first_row on, each repeated as a tile's operands are
 
   ScaledProduct(const ScaledPlan& plan, const LaunchArgs& args, const TensorView& weight, std::byte* workspace)
       : type(weight.dtype),
@@ -75,7 +79,9 @@ struct ScaledProduct {
         packed_rows(workspace),
         first_row(0),
         left(plan.binding.operands(args, plan.left_scale), plan.left, args.outputs[plan.binding.result].shape.rank()) {}
-  std::int64_t row_bytes() const { return padded * (form == RowForm::wide ? static_cast<std::int64_t>(sizeof(float)) : 1); }
+  std::int64_t row_bytes() const {
+    return padded * (form == RowForm::wide ? static_cast<std::int64_t>(sizeof(float)) : 1);
+  }
   std::byte* packed(std::int64_t row) const { return packed_rows + (row - first_row) * row_bytes(); }
 
   /// The same where whole rows of int8 go by tiles.
@@ -125,7 +131,8 @@ inline void pack_codes(const Rows& x, std::int64_t first, std::int64_t last, std
       to += rows * 4;
     };
     for (std::int64_t k = 0; k < done * 4; k += 16) {
-      const auto load_codes = [&](int i) HWY_ATTR { return hn::Xor(hn::BitCast(d, hn::LoadU(bytes, from[i] + k)), offset); };
+      const auto load_codes = [&](int i)
+                                  HWY_ATTR { return hn::Xor(hn::BitCast(d, hn::LoadU(bytes, from[i] + k)), offset); };
       const auto a = load_codes(0), b = load_codes(1), c = load_codes(2), e = load_codes(3);
       const auto ac = hn::InterleaveLower(d, a, c), be = hn::InterleaveLower(d, b, e);
       const auto upper_ac = hn::InterleaveUpper(d, a, c), upper_be = hn::InterleaveUpper(d, b, e);
@@ -142,7 +149,8 @@ inline void pack_codes(const Rows& x, std::int64_t first, std::int64_t last, std
 }
 
 /// Packs rows [first, last) of x at `to`.
-inline void pack_rows(const Rows& x, DType dtype, std::int64_t first, std::int64_t last, const ScaledProduct& p, std::byte* to) {
+inline void pack_rows(const Rows& x, DType dtype, std::int64_t first, std::int64_t last, const ScaledProduct& p,
+                      std::byte* to) {
   if (p.form == RowForm::chunks) pack_chunks(x, first, last, x.length(), to);
   else if (p.form == RowForm::units) pack_codes(x, first, last, to);
   else pack_block(x, dtype, first, last, p.padded, reinterpret_cast<float*>(to));
@@ -154,15 +162,18 @@ inline void pack_rows(const TensorView& x, const RowBlocks& blocks, const Scaled
              [&](std::int64_t first, std::int64_t last) { pack_rows(rows, x.dtype, first, last, p, p.packed(first)); });
 }
 
-/// Makes rows that other nodes give, with their scales, and packs them. They lie behind the packed rows, of which there are `held` from p.first_row on.
-/// Threads share out rows where there are few blocks.
-inline void pack_made_rows(const LaunchArgs& args, const ScaledPlan& plan, const RowBlocks& blocks, std::int64_t held, ScaledProduct& p) {
+/// Makes rows that other nodes give, with their scales, and packs them. They lie behind the packed rows, of which there
+/// are `held` from p.first_row on. Threads share out rows where there are few blocks.
+inline void pack_made_rows(const LaunchArgs& args, const ScaledPlan& plan, const RowBlocks& blocks, std::int64_t held,
+                           ScaledProduct& p) {
   constexpr auto repeated = static_cast<std::int64_t>(TileOperand::repeated);
   const Prologue& prologue = plan.binding.prologue;
-  const std::int64_t count = blocks.last - blocks.first, work = 4 * count * p.padded, step = plan.blocked() ? plan.left.blocks : repeated;
+  const std::int64_t count = blocks.last - blocks.first, work = 4 * count * p.padded,
+                     step = plan.blocked() ? plan.left.blocks : repeated;
   const TensorView codes = prologue.rows(held, p.length, p.packed_rows + round_up(held * p.row_bytes(), 64));
   auto* const scales = reinterpret_cast<float*>(codes.as<std::byte>() + round_up(held * p.length, 64));
-  const TensorView made_scales = plan.makes_scales ? TensorView(scales, DType::f32, {held, plan.left.blocks}, {step, 1}) : TensorView();
+  const TensorView made_scales =
+      plan.makes_scales ? TensorView(scales, DType::f32, {held, plan.left.blocks}, {step, 1}) : TensorView();
   if (plan.makes_scales && plan.blocked()) p.left = RowScales(made_scales, p.first_row);
   else if (plan.makes_scales) p.row_scales = scales;
   const auto make = [&](std::int64_t first, std::int64_t last) {
@@ -173,29 +184,36 @@ inline void pack_made_rows(const LaunchArgs& args, const ScaledPlan& plan, const
   // A launch for each thread, or for a few blocks: one for each block would cost more than what it saves.
   const std::int64_t groups = div_up(blocks.count(), group_blocks);
   const bool shared = work >= worth_threads && args.pool->size() > 1, by_rows = groups < 2 * args.pool->size();
-  if (by_rows && shared) args.pool->parallel_for(count, 1, [&](std::int64_t first, std::int64_t last) { make(blocks.first + first, blocks.first + last); });
+  if (by_rows && shared)
+    args.pool->parallel_for(
+        count, 1, [&](std::int64_t first, std::int64_t last) { make(blocks.first + first, blocks.first + last); });
   else if (by_rows) make(blocks.first, blocks.last);
   const Rows rows(codes);
   const auto run = [&](std::int64_t group) {
     const std::int64_t first = group * group_blocks, last = std::min(first + group_blocks, blocks.count());
     if (!by_rows) make(blocks.begin(first), blocks.begin(last));
     for (std::int64_t b = first; b < last; ++b)
-      pack_rows(rows, codes.dtype, blocks.begin(b) - p.first_row, blocks.begin(b + 1) - p.first_row, p, p.packed(blocks.begin(b)));
+      pack_rows(rows, codes.dtype, blocks.begin(b) - p.first_row, blocks.begin(b + 1) - p.first_row, p,
+                p.packed(blocks.begin(b)));
   };
   if (shared) return args.pool->dynamic_for(groups, run);
   for (std::int64_t group = 0; group < groups; ++group) run(group);
 }
 
-/// tile = exact sums over reduction steps [begin, end). `begin` is a multiple of sum_block; column_sums are those of these steps.
-inline void multiply_integers(const ScaledProduct& p, const std::byte* panel, std::int64_t first, std::int64_t rows, std::int64_t begin, std::int64_t end,
-                              const std::int32_t* column_sums, std::int32_t* tile) {
+/// tile = exact sums over reduction steps [begin, end). `begin` is a multiple of sum_block; column_sums are those of
+/// these steps.
+inline void multiply_integers(const ScaledProduct& p, const std::byte* panel, std::int64_t first, std::int64_t rows,
+                              std::int64_t begin, std::int64_t end, const std::int32_t* column_sums,
+                              std::int32_t* tile) {
   const auto* const codes = reinterpret_cast<const std::int8_t*>(panel);
   if (p.form == RowForm::chunks)
-    return amx_products(DType::i8)[rows - 1](p.packed(first) + begin * rows, codes + begin * panel_columns, div_up(end - begin, 4), Ahead::none(), true,
+    return amx_products(DType::i8)[rows - 1](p.packed(first) + begin * rows, codes + begin * panel_columns,
+                                             div_up(end - begin, 4), Ahead::none(), true,
                                              reinterpret_cast<float*>(tile));
   if (p.form == RowForm::units)
-    return multiply_codes_vnni(rows)(reinterpret_cast<const std::uint8_t*>(p.packed(first)) + begin * rows, codes + begin * panel_columns,
-                                     div_up(end - begin, 4), Ahead::of_stream(codes + begin * panel_columns, 4 * panel_columns), column_sums, tile);
+    return multiply_codes_vnni(rows)(
+        reinterpret_cast<const std::uint8_t*>(p.packed(first)) + begin * rows, codes + begin * panel_columns,
+        div_up(end - begin, 4), Ahead::of_stream(codes + begin * panel_columns, 4 * panel_columns), column_sums, tile);
   constexpr std::int64_t exact = 1024;  // 1024 * 128 * 128 = 2^24: float32 holds every partial sum
   std::fill_n(tile, rows * panel_columns, 0);
   for (std::int64_t k = begin; k < end; k += exact) {
@@ -203,15 +221,16 @@ inline void multiply_integers(const ScaledProduct& p, const std::byte* panel, st
     std::fill_n(sums, rows * panel_columns, 0.0f);
     const auto* const from = reinterpret_cast<const float*>(p.packed(first)) + k * rows;
     const std::int8_t* const panel_part = codes + k * panel_columns;
-    p.multiply[rows - 1](from, panel_part, div_up(std::min(exact, end - k), 4), Ahead::of_stream(panel_part, 4 * panel_columns), sums);
+    p.multiply[rows - 1](from, panel_part, div_up(std::min(exact, end - k), 4),
+                         Ahead::of_stream(panel_part, 4 * panel_columns), sums);
     for (std::int64_t i = 0; i < rows * panel_columns; i += static_cast<std::int64_t>(lanes()))
       hn::StoreU(hn::Add(hn::LoadU(IntTag(), tile + i), hn::ConvertTo(IntTag(), load(sums + i))), IntTag(), tile + i);
   }
 }
 
 /// tile = sums over reduction steps [begin, end) of fp8 values.
-inline void multiply_reals(const ScaledProduct& p, const std::byte* panel, std::int64_t first, std::int64_t rows, std::int64_t begin, std::int64_t end,
-                           float* tile) {
+inline void multiply_reals(const ScaledProduct& p, const std::byte* panel, std::int64_t first, std::int64_t rows,
+                           std::int64_t begin, std::int64_t end, float* tile) {
   const auto* const elements = reinterpret_cast<const format::bf16*>(panel) + begin * panel_columns;
   std::fill_n(tile, rows * panel_columns, 0.0f);
   p.multiply[rows - 1](reinterpret_cast<const float*>(p.packed(first)) + begin * rows, elements, div_up(end - begin, 2),
@@ -219,8 +238,8 @@ inline void multiply_reals(const ScaledProduct& p, const std::byte* panel, std::
 }
 
 /// sum = [sum +] left * (right * tile) of block kb; the tile holds integers of an int8 product.
-inline void scale_tile(const ScaledProduct& p, const ScaledWeight& w, std::int64_t first, std::int64_t rows, std::int64_t panel, std::int64_t kb,
-                       const float* tile, float* sum) {
+inline void scale_tile(const ScaledProduct& p, const ScaledWeight& w, std::int64_t first, std::int64_t rows,
+                       std::int64_t panel, std::int64_t kb, const float* tile, float* sum) {
   alignas(64) float right[panel_columns];
   const std::int64_t column = panel * panel_columns;
   for (std::int64_t c = 0; c < panel_columns; ++c) right[c] = w.scales.at(std::min(column + c, p.columns - 1), kb);
@@ -228,25 +247,30 @@ inline void scale_tile(const ScaledProduct& p, const ScaledWeight& w, std::int64
     const auto left = hn::Set(FloatTag(), p.left.at(first + r, kb));
     for (std::int64_t c = 0; c < panel_columns; c += static_cast<std::int64_t>(lanes())) {
       const std::int64_t i = r * panel_columns + c;
-      const auto value = p.type == DType::i8 ? hn::ConvertTo(FloatTag(), hn::BitCast(IntTag(), load(tile + i))) : load(tile + i);
+      const auto value =
+          p.type == DType::i8 ? hn::ConvertTo(FloatTag(), hn::BitCast(IntTag(), load(tile + i))) : load(tile + i);
       const auto term = hn::Mul(left, hn::Mul(load(right + c), value));
       store(kb == 0 ? term : hn::Add(load(sum + i), term), sum + i);
     }
   }
 }
 
-/// What the epilogue of a block of rows and a panel starts from: sums, int32 of int8 operands, or float32; with block scales scaled and float32.
-inline void multiply_tile(const ScaledProduct& p, const ScaledWeight& w, std::int64_t first, std::int64_t rows, std::int64_t panel, float* sum) {
+/// What the epilogue of a block of rows and a panel starts from: sums, int32 of int8 operands, or float32; with block
+/// scales scaled and float32.
+inline void multiply_tile(const ScaledProduct& p, const ScaledWeight& w, std::int64_t first, std::int64_t rows,
+                          std::int64_t panel, float* sum) {
   const std::byte* const at = w.panels + panel * p.panel_step;
   const auto multiply = [&](std::int64_t begin, std::int64_t end, const std::byte* column_sums, float* tile) {
     if (p.type == DType::i8)
-      multiply_integers(p, at, first, rows, begin, end, reinterpret_cast<const std::int32_t*>(column_sums), reinterpret_cast<std::int32_t*>(tile));
+      multiply_integers(p, at, first, rows, begin, end, reinterpret_cast<const std::int32_t*>(column_sums),
+                        reinterpret_cast<std::int32_t*>(tile));
     else multiply_reals(p, at, first, rows, begin, end, tile);
   };
   if (!p.blocked) return multiply(0, p.length, at + panel_element_bytes(p.type, p.length), sum);
   for (std::int64_t kb = 0; kb < div_up(p.length, scale_block); ++kb) {
     alignas(64) Tile tile;
-    const std::byte* const column_sums = w.panels + block_sums_offset(p.columns, p.length, panel) + kb * panel_columns * 4;
+    const std::byte* const column_sums =
+        w.panels + block_sums_offset(p.columns, p.length, panel) + kb * panel_columns * 4;
     multiply(kb * scale_block, std::min(p.length, (kb + 1) * scale_block), column_sums, tile);
     scale_tile(p, w, first, rows, panel, kb, tile, sum);
   }

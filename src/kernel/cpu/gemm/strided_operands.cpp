@@ -7,9 +7,12 @@
 namespace cermet::cpu {
 namespace {
 
-bool is_view(const RegionNode& node) { return node.problem.op->kind == OpKind::reshape || node.problem.op->kind == OpKind::transpose; }
+bool is_view(const RegionNode& node) {
+  return node.problem.op->kind == OpKind::reshape || node.problem.op->kind == OpKind::transpose;
+}
 
-/// For each dimension of a reshape's result the dimension of its operand that it is a part of, -1 where it is a new 1; nothing where dimensions are joined.
+/// For each dimension of a reshape's result the dimension of its operand that it is a part of, -1 where it is a new 1;
+/// nothing where dimensions are joined.
 std::optional<Ints> parts_of(const Dims& from, const Dims& to) {
   Ints parts;
   for (std::size_t axis = 0; axis < from.size(); ++axis) {
@@ -20,7 +23,8 @@ std::optional<Ints> parts_of(const Dims& from, const Dims& to) {
       if (parts.size() == to.size()) return std::nullopt;
       const Dim& part = to[parts.size()];
       const bool whole = part == from[axis] && (left == 0 || left == from[axis].constant());
-      if (!whole && (left == 0 || !part.is_constant() || part.constant() == 0 || left % part.constant() != 0)) return std::nullopt;
+      if (!whole && (left == 0 || !part.is_constant() || part.constant() == 0 || left % part.constant() != 0))
+        return std::nullopt;
       left = whole ? 1 : left / part.constant();
       parts.push_back(static_cast<std::int64_t>(axis));
     } while (left > 1);
@@ -73,9 +77,11 @@ Decline StridedOperands::find(const Region& region, std::size_t input, std::size
 Decline StridedOperands::declines(const Region& region) {
   const RegionNode& anchor = region.nodes[static_cast<std::size_t>(region.anchor)];
   const auto fails = [&](std::string_view why) -> Decline {
-    return fmt::format("{} before {}: {}", region.nodes[static_cast<std::size_t>(region.anchor) - 1].problem.op->name, anchor.problem.op->name, why);
+    return fmt::format("{} before {}: {}", region.nodes[static_cast<std::size_t>(region.anchor) - 1].problem.op->name,
+                       anchor.problem.op->name, why);
   };
-  if (std::ranges::any_of(region.results, [&](const RegionPlace& place) { return place.node < region.anchor; })) return fails("others read it, too");
+  if (std::ranges::any_of(region.results, [&](const RegionPlace& place) { return place.node < region.anchor; }))
+    return fails("others read it, too");
   for (std::size_t i = 0; i < anchor.problem.inputs.size(); ++i) {
     if (i > 1 && anchor.inputs[i].is_inside()) return fails(fmt::format("it makes {}", anchor.problem.input_name(i)));
     if (i > 1 || !anchor.inputs[i].is_inside()) continue;

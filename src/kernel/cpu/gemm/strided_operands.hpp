@@ -23,7 +23,8 @@ class StridedOperands {
   TensorView operator()(const LaunchArgs& args, std::size_t input) const;
 
  private:
-  /// Axis a of the result is axis `from` of what is read, or a part of it, `inner` elements of which follow. A dimension of 1 that is new has no axis.
+  /// Axis a of the result is axis `from` of what is read, or a part of it, `inner` elements of which follow. A
+  /// dimension of 1 that is new has no axis.
   struct Axis {
     std::int64_t from = -1, inner = 1, size = 0;  ///< size: of a part; 0 where it is all of the axis
   };

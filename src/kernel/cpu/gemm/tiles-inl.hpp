@@ -1,5 +1,5 @@
-// What every product over packed panels shares around its inner loop (float.hpp, bf16.hpp, amx.hpp): rows packed in blocks, the result cut into items for
-// threads. Include after <hwy/foreach_target.h>.
+// What every product over packed panels shares around its inner loop (float.hpp, bf16.hpp, amx.hpp): rows packed in
+// blocks, the result cut into items for threads. Include after <hwy/foreach_target.h>.
 #if defined(CERMET_GEMM_TILES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_GEMM_TILES_INL
 #undef CERMET_GEMM_TILES_INL
@@ -29,13 +29,19 @@ namespace cermet::cpu::HWY_NAMESPACE {
 using Tile = float[std::max(block_rows, HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86 ? amx_block_rows : 0) * panel_columns];
 
 /// Most rows of a block.
-constexpr int most_rows_of(RowForm form) { return form == RowForm::chunks || form == RowForm::parts ? amx_block_rows : block_rows; }
+constexpr int most_rows_of(RowForm form) {
+  return form == RowForm::chunks || form == RowForm::parts ? amx_block_rows : block_rows;
+}
 
-/// Rows [first, last) in blocks, as even as possible; those for tile registers fill them but for the last, those of parts two or three.
+/// Rows [first, last) in blocks, as even as possible; those for tile registers fill them but for the last, those of
+/// parts two or three.
 struct RowBlocks {
   std::int64_t first, last;
   RowForm form = RowForm::wide;
-  std::int64_t count() const { return form == RowForm::parts ? std::max<std::int64_t>(1, steps() / 2) : div_up(steps(), most_rows_of(form) / step()); }
+  std::int64_t count() const {
+    return form == RowForm::parts ? std::max<std::int64_t>(1, steps() / 2)
+                                  : div_up(steps(), most_rows_of(form) / step());
+  }
   std::int64_t begin(std::int64_t block) const { return std::min(last, first + steps() * block / count() * step()); }
 
  private:
@@ -45,7 +51,8 @@ struct RowBlocks {
 
 template <class T>
 HWY_INLINE void widen_vectors(const T* from, std::int64_t count, float* to) {
-  for_vectors(static_cast<std::size_t>(count), [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(load_n(from + i, n), to + i, n); });
+  for_vectors(static_cast<std::size_t>(count),
+              [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(load_n(from + i, n), to + i, n); });
 }
 
 /// Elements [first, first + count) of a row of any type that products take, as float32.
@@ -55,7 +62,8 @@ inline void widen(const std::byte* row, DType dtype, std::int64_t first, std::in
     case DType::bf16: return widen_vectors(reinterpret_cast<const format::bf16*>(row) + first, count, to);
     case DType::f16: return widen_vectors(reinterpret_cast<const format::f16*>(row) + first, count, to);
     case DType::i8:
-      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(reinterpret_cast<const std::int8_t*>(row)[first + i]);
+      for (std::int64_t i = 0; i < count; ++i)
+        to[i] = static_cast<float>(reinterpret_cast<const std::int8_t*>(row)[first + i]);
       return;
     default: {
       const float* const values = fp8_values(dtype);
@@ -64,13 +72,15 @@ inline void widen(const std::byte* row, DType dtype, std::int64_t first, std::in
   }
 }
 
-/// to[k * step + r] = from[r][k] for four rows: 4 x 4 elements at a time, which take 8 shuffles and 4 stores in place of 16 stores.
+/// to[k * step + r] = from[r][k] for four rows: 4 x 4 elements at a time, which take 8 shuffles and 4 stores in place
+/// of 16 stores.
 inline void interleave_rows(const float* const* from, std::int64_t count, std::int64_t step, float* to) {
   std::int64_t k = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::FixedTag<float, 4> d;
   for (; k + 4 <= count; k += 4) {
-    const auto a = hn::LoadU(d, from[0] + k), b = hn::LoadU(d, from[1] + k), c = hn::LoadU(d, from[2] + k), e = hn::LoadU(d, from[3] + k);
+    const auto a = hn::LoadU(d, from[0] + k), b = hn::LoadU(d, from[1] + k), c = hn::LoadU(d, from[2] + k),
+               e = hn::LoadU(d, from[3] + k);
     const auto ac = hn::InterleaveLower(d, a, c), be = hn::InterleaveLower(d, b, e);
     const auto upper_ac = hn::InterleaveUpper(d, a, c), upper_be = hn::InterleaveUpper(d, b, e);
     hn::StoreU(hn::InterleaveLower(d, ac, be), d, to + k * step);
@@ -84,7 +94,8 @@ inline void interleave_rows(const float* const* from, std::int64_t count, std::i
 }
 
 /// Packs rows [first, last) of x as float32 [k][row], k padded with zeros to `length`.
-inline void pack_block(const Rows& x, DType dtype, std::int64_t first, std::int64_t last, std::int64_t length, float* packed) {
+inline void pack_block(const Rows& x, DType dtype, std::int64_t first, std::int64_t last, std::int64_t length,
+                       float* packed) {
   constexpr std::int64_t chunk = 64, together = 4;
   const std::int64_t rows = last - first;
   std::fill(packed + x.length() * rows, packed + length * rows, 0.0f);
@@ -93,7 +104,8 @@ inline void pack_block(const Rows& x, DType dtype, std::int64_t first, std::int6
   for (std::int64_t k = 0; k < x.length(); k += chunk) {
     const std::int64_t count = std::min(chunk, x.length() - k);
     for (std::int64_t next = 0; next < rows; next += together) {
-      const std::int64_t begin = std::max<std::int64_t>(0, std::min(next, rows - together));  // the last four rows may overlap the ones before
+      const std::int64_t begin =
+          std::max<std::int64_t>(0, std::min(next, rows - together));  // the last four rows may overlap the ones before
       const float* from[together];
       for (std::int64_t r = 0; r < std::min(rows, together); ++r) {
         const std::byte* const row = x.row(first + begin + r);
@@ -122,7 +134,8 @@ void pack_chunks(std::int64_t rows, std::int64_t row_bytes, std::byte* packed, R
   for (std::int64_t begin = 0; begin < whole; begin += together)
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::byte* const from = row(r);
-      for (std::int64_t c = begin; c < std::min(whole, begin + together); ++c) std::memcpy(at(c, r), from + c * chunk_bytes, chunk_bytes);
+      for (std::int64_t c = begin; c < std::min(whole, begin + together); ++c)
+        std::memcpy(at(c, r), from + c * chunk_bytes, chunk_bytes);
     }
   for (std::int64_t r = 0; rest > 0 && r < rows; ++r) {
     std::memset(at(whole, r), 0, chunk_bytes);
@@ -131,7 +144,8 @@ void pack_chunks(std::int64_t rows, std::int64_t row_bytes, std::byte* packed, R
 }
 
 /// The same of rows [first, last) of x.
-inline void pack_chunks(const Rows& x, std::int64_t first, std::int64_t last, std::int64_t row_bytes, std::byte* packed) {
+inline void pack_chunks(const Rows& x, std::int64_t first, std::int64_t last, std::int64_t row_bytes,
+                        std::byte* packed) {
   pack_chunks(last - first, row_bytes, packed, [&](std::int64_t r) { return x.row(first + r); });
 }
 
@@ -154,17 +168,21 @@ struct Items {
   std::int64_t count() const { return panels == 0 || blocks == 0 ? 0 : panel_items() * div_up(blocks, item_blocks); }
 };
 
-/// Bytes of panels that several blocks of rows use in turn. Products by tiles take one panel, because rows, of which there are more in an item, want the cache
-/// for themselves.
-inline std::int64_t bytes_together(const ProductCut& by, RowForm form) { return form == RowForm::chunks ? 0 : by.panel_bytes; }
+/// Bytes of panels that several blocks of rows use in turn. Products by tiles take one panel, because rows, of which
+/// there are more in an item, want the cache for themselves.
+inline std::int64_t bytes_together(const ProductCut& by, RowForm form) {
+  return form == RowForm::chunks ? 0 : by.panel_bytes;
+}
 
 /// Items whose panels take `bytes` or are one; smaller where there would be fewer than four for each thread.
-inline Items cut(std::int64_t panels, std::int64_t blocks, std::int64_t panel_step, int threads, std::int64_t bytes = ProductCut::usual_panel_bytes) {
+inline Items cut(std::int64_t panels, std::int64_t blocks, std::int64_t panel_step, int threads,
+                 std::int64_t bytes = ProductCut::usual_panel_bytes) {
   const std::int64_t wanted = threads == 1 ? 1 : 4 * threads;
   Items items{panels, blocks, std::max<std::int64_t>(1, bytes / std::max<std::int64_t>(1, panel_step)), blocks};
   items.item_panels = std::min(items.item_panels, std::max<std::int64_t>(1, panels / wanted));
   if (blocks > 0 && items.count() < wanted)
-    items.item_blocks = std::max<std::int64_t>(1, div_up(blocks, div_up(wanted, std::max<std::int64_t>(1, items.panel_items()))));
+    items.item_blocks =
+        std::max<std::int64_t>(1, div_up(blocks, div_up(wanted, std::max<std::int64_t>(1, items.panel_items()))));
   return items;
 }
 
@@ -190,8 +208,8 @@ struct BlockGroup {
 
 /// Calls body(group, panel) for blocks [first_block, last_block) in groups.
 template <class GroupBody>
-void for_block_groups(const RowBlocks& blocks, std::int64_t first_block, std::int64_t last_block, std::int64_t first_panel, std::int64_t last_panel,
-                      GroupBody&& body) {
+void for_block_groups(const RowBlocks& blocks, std::int64_t first_block, std::int64_t last_block,
+                      std::int64_t first_panel, std::int64_t last_panel, GroupBody&& body) {
   for (std::int64_t b = first_block; b < last_block; b += group_blocks) {
     const BlockGroup group{blocks, b, std::min(group_blocks, last_block - b)};
     for (std::int64_t panel = first_panel; panel < last_panel; ++panel) body(group, panel);
@@ -201,16 +219,21 @@ void for_block_groups(const RowBlocks& blocks, std::int64_t first_block, std::in
 /// Calls body(group, panel) for every group of blocks and panel of an item.
 template <class GroupBody>
 void for_item(const Items& items, std::int64_t item, const RowBlocks& blocks, GroupBody&& body) {
-  const std::int64_t first_panel = item % items.panel_items() * items.item_panels, last_panel = std::min(items.panels, first_panel + items.item_panels);
-  const std::int64_t first_block = item / items.panel_items() * items.item_blocks, last_block = std::min(items.blocks, first_block + items.item_blocks);
+  const std::int64_t first_panel = item % items.panel_items() * items.item_panels,
+                     last_panel = std::min(items.panels, first_panel + items.item_panels);
+  const std::int64_t first_block = item / items.panel_items() * items.item_blocks,
+                     last_block = std::min(items.blocks, first_block + items.item_blocks);
   for_block_groups(blocks, first_block, last_block, first_panel, last_panel, body);
 }
 
 /// Calls body(group, panel) over a whole result, on all threads.
 template <class GroupBody>
-void for_tiles(const RowBlocks& blocks, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, const ProductCut& by, GroupBody&& body) {
+void for_tiles(const RowBlocks& blocks, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool,
+               const ProductCut& by, GroupBody&& body) {
   if (blocks.count() <= group_blocks)
-    return parts_for(pool, panels, [&](std::int64_t begin, std::int64_t end) { for_block_groups(blocks, 0, blocks.count(), begin, end, body); });
+    return parts_for(pool, panels, [&](std::int64_t begin, std::int64_t end) {
+      for_block_groups(blocks, 0, blocks.count(), begin, end, body);
+    });
   const Items items = cut(panels, blocks.count(), panel_step, pool.size(), bytes_together(by, blocks.form));
   pool.dynamic_for(items.count(), [&](std::int64_t item) { for_item(items, item, blocks, body); });
 }
@@ -218,8 +241,10 @@ void for_tiles(const RowBlocks& blocks, std::int64_t panels, std::int64_t panel_
 /// Slice `index` of an operand's first dimension, with one dimension fewer; nothing of one that is not given.
 inline TensorView slice_of(const TensorView& all, std::int64_t index) {
   if (!all.present) return {};
-  TensorView slice(all.as<std::byte>() + index * all.strides[0] * static_cast<std::int64_t>(size_of(all.dtype)), all.dtype, {}, {});
-  for (int axis = 1; axis < all.shape.rank(); ++axis) slice.shape.push_back(all.shape[axis]), slice.strides.push_back(all.strides[axis]);
+  TensorView slice(all.as<std::byte>() + index * all.strides[0] * static_cast<std::int64_t>(size_of(all.dtype)),
+                   all.dtype, {}, {});
+  for (int axis = 1; axis < all.shape.rank(); ++axis)
+    slice.shape.push_back(all.shape[axis]), slice.strides.push_back(all.strides[axis]);
   return slice;
 }
 
@@ -232,13 +257,16 @@ struct Groups {
   RowForm form;
 
   /// Checks the offsets; `workspace` has group_workspace_bytes.
-  Groups(const TensorView& group_offsets, std::int64_t groups, std::int64_t row_count, std::byte* workspace, RowForm row_form = RowForm::wide)
+  Groups(const TensorView& group_offsets, std::int64_t groups, std::int64_t row_count, std::byte* workspace,
+         RowForm row_form = RowForm::wide)
       : offsets(group_offsets), count(groups), active(reinterpret_cast<std::int64_t*>(workspace)), form(row_form) {
     check_group_offsets("grouped_linear", offsets, row_count);
     for (std::int64_t e = 0; e < count; ++e)
       if (load_index(offsets, e) < load_index(offsets, e + 1)) active[active_count++] = e;
   }
-  RowBlocks rows(std::int64_t group) const { return {load_index(offsets, group), load_index(offsets, group + 1), form}; }
+  RowBlocks rows(std::int64_t group) const {
+    return {load_index(offsets, group), load_index(offsets, group + 1), form};
+  }
   /// Rows of the group without a weight.
   RowBlocks rest() const { return {load_index(offsets, count), load_index(offsets, offsets.elements() - 1), form}; }
 };
@@ -258,9 +286,12 @@ void for_rest(const Groups& groups, std::int64_t panels, ThreadPool& pool, Finis
 
 /// Calls body(e, block_group, panel) over the results of all groups e that have rows, spread over threads together.
 template <class GroupBody>
-void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool, const ProductCut& by, GroupBody&& body) {
-  const bool streams = std::all_of(groups.active, groups.active + groups.active_count, [&](std::int64_t e) { return groups.rows(e).count() <= group_blocks; });
-  const std::int64_t all = groups.active_count * panels, longest = div_up(by.panel_bytes, std::max<std::int64_t>(1, panel_step));
+void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_step, ThreadPool& pool,
+                const ProductCut& by, GroupBody&& body) {
+  const bool streams = std::all_of(groups.active, groups.active + groups.active_count,
+                                   [&](std::int64_t e) { return groups.rows(e).count() <= group_blocks; });
+  const std::int64_t all = groups.active_count * panels,
+                     longest = div_up(by.panel_bytes, std::max<std::int64_t>(1, panel_step));
   const auto run_panels = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t run = begin; run < end;) {  // panels of one group
       const std::int64_t index = run / panels, run_end = std::min(end, (index + 1) * panels);

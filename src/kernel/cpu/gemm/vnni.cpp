@@ -18,9 +18,12 @@ namespace cermet::cpu {
 namespace {
 
 template <int R>
-void multiply_codes(const std::uint8_t* rows, const std::int8_t* panel, std::int64_t quads, Ahead ahead, const std::int32_t* column_sums, std::int32_t* tile) {
+void multiply_codes(const std::uint8_t* rows, const std::int8_t* panel, std::int64_t quads, Ahead ahead,
+                    const std::int32_t* column_sums, std::int32_t* tile) {
   __m512i left[R], right[R];  // columns 0..15 and 16..31 of each row
-  const auto offset = [&](int column) { return _mm512_mullo_epi32(_mm512_loadu_si512(column_sums + column), _mm512_set1_epi32(-128)); };
+  const auto offset = [&](int column) {
+    return _mm512_mullo_epi32(_mm512_loadu_si512(column_sums + column), _mm512_set1_epi32(-128));
+  };
   const __m512i left_offset = offset(0), right_offset = offset(16);
 #pragma GCC unroll 14
   for (int r = 0; r < R; ++r) left[r] = left_offset, right[r] = right_offset;
@@ -65,7 +68,9 @@ MultiplyCodes multiply_codes_vnni(std::int64_t rows) {
 
 namespace cermet::cpu {
 
-MultiplyCodes multiply_codes_vnni(std::int64_t) { assertion_failed("an x86 processor with AVX-512 VNNI", __FILE_NAME__, __LINE__); }
+MultiplyCodes multiply_codes_vnni(std::int64_t) {
+  assertion_failed("an x86 processor with AVX-512 VNNI", __FILE_NAME__, __LINE__);
+}
 
 }  // namespace cermet::cpu
 

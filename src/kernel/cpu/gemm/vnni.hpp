@@ -7,10 +7,10 @@
 
 namespace cermet::cpu {
 
-/// tile[r][c] = sum over k of (rows[k / 4][r][k % 4] - 128) * panel[k / 4][c][k % 4], modulo 2^32. rows: quantized values + 128 as unsigned bytes; column_sums:
-/// those of the panel, [32]; tile: [rows][32].
-using MultiplyCodes = void (*)(const std::uint8_t* rows, const std::int8_t* panel, std::int64_t quads, Ahead ahead, const std::int32_t* column_sums,
-                               std::int32_t* tile);
+/// tile[r][c] = sum over k of (rows[k / 4][r][k % 4] - 128) * panel[k / 4][c][k % 4], modulo 2^32. rows: quantized
+/// values + 128 as unsigned bytes; column_sums: those of the panel, [32]; tile: [rows][32].
+using MultiplyCodes = void (*)(const std::uint8_t* rows, const std::int8_t* panel, std::int64_t quads, Ahead ahead,
+                               const std::int32_t* column_sums, std::int32_t* tile);
 
 /// Most rows of a block.
 inline constexpr int vnni_block_rows = 14;

@@ -24,8 +24,11 @@ std::optional<Product> product_before(const Region& region) {
   const Dims& x = anchor.problem.input(0).dims;
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
     const auto whole = region.operand_of(0, i), factors = region.operand_of(0, 1 - i);
-    if (!whole || !factors || first.problem.input(i).dtype != DType::f32 || first.problem.input(1 - i).dtype != DType::f32) continue;
-    if (first.problem.input(i).dims == x && goes_by_channel(first.problem.input(1 - i).dims, x)) return Product{*whole, *factors};
+    if (!whole || !factors || first.problem.input(i).dtype != DType::f32 ||
+        first.problem.input(1 - i).dtype != DType::f32)
+      continue;
+    if (first.problem.input(i).dims == x && goes_by_channel(first.problem.input(1 - i).dims, x))
+      return Product{*whole, *factors};
   }
   return {};
 }
@@ -44,11 +47,16 @@ WindowPlan::WindowPlan(const Region& region) : geometry(conv_geometry(region.pro
 Decline WindowPlan::declines(const Region& region) {
   if (region.anchor == 0) return std::nullopt;
   if (!product_before(region)) return fmt::format("{} comes before the product", region.nodes[0].problem.op->name);
-  return conv_geometry(region.problem()).taps() == 1 ? std::nullopt : Decline("windows of several pixels would be multiplied for each");
+  return conv_geometry(region.problem()).taps() == 1
+             ? std::nullopt
+             : Decline("windows of several pixels would be multiplied for each");
 }
 
 WindowRows::WindowRows(const WindowPlan& plan, const LaunchArgs& args, const TensorView& y)
-    : g_(plan.geometry), x_(conv_tensor(args.inputs[plan.x], true)), y_(conv_tensor(y, true)), data_(args.inputs[plan.x].as<const float>()) {
+    : g_(plan.geometry),
+      x_(conv_tensor(args.inputs[plan.x], true)),
+      y_(conv_tensor(y, true)),
+      data_(args.inputs[plan.x].as<const float>()) {
   if (!plan.factors) return;
   const TensorView& factors = args.inputs[*plan.factors];
   factors_ = factors.as<const float>();

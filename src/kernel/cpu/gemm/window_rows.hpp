@@ -1,5 +1,5 @@
-// The windows of a convolution as the rows of a product, channels last: [tap][channel] of x, zeros in the padding. Where they are single pixels, times a factor
-// for each channel: the gate of a squeeze-and-excitation block.
+// The windows of a convolution as the rows of a product, channels last: [tap][channel] of x, zeros in the padding.
+// Where they are single pixels, times a factor for each channel: the gate of a squeeze-and-excitation block.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,9 @@ class WindowRows {
   /// The channels of one tap; null in the padding.
   const float* at(const Window& window, std::int64_t tap) const;
   /// Those that all windows of a sample are multiplied with; null where there are none.
-  const float* factors(const Window& window) const { return factors_ ? factors_ + window.sample * factor_step_ : nullptr; }
+  const float* factors(const Window& window) const {
+    return factors_ ? factors_ + window.sample * factor_step_ : nullptr;
+  }
 
  private:
   const ConvGeometry& g_;

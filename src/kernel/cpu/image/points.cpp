@@ -8,8 +8,8 @@
 #include "kernel/kernel.hpp"
 #include "op/grid_sample.hpp"
 #include "op/pool_window.hpp"
-#include "op/reference.hpp"
 #include "op/roi_align.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -27,7 +27,8 @@ void sample_points(const LaunchArgs& args, const grid::Rule& rule, std::int64_t 
     const std::byte* row = coordinates.row(i);
     grid::Taps taps[3] = {{1, {0}, {1}}, {1, {0}, {1}}, {1, {0}, {1}}};
     for (int a = 0; a < axes; ++a)
-      taps[2 - a] = grid::taps_at(rule, format::load_element(row, points.dtype, a), static_cast<int>(x.size[static_cast<std::size_t>(2 - a)]));
+      taps[2 - a] = grid::taps_at(rule, format::load_element(row, points.dtype, a),
+                                  static_cast<int>(x.size[static_cast<std::size_t>(2 - a)]));
     for (std::int64_t c = 0; c < y.channels; ++c) {
       const T* from = args.inputs[0].as<const T>() + x.offset(n, c, {0, 0, 0});
       float sum = 0;
@@ -36,7 +37,8 @@ void sample_points(const LaunchArgs& args, const grid::Rule& rule, std::int64_t 
           for (int w = 0; w < taps[2].count; ++w) {
             if (taps[0].place[d] < 0 || taps[1].place[h] < 0 || taps[2].place[w] < 0) continue;
             const auto weight = static_cast<float>(taps[0].weight[d] * taps[1].weight[h] * taps[2].weight[w]);
-            sum += weight * to_number(from[taps[0].place[d] * x.stride[0] + taps[1].place[h] * x.stride[1] + taps[2].place[w] * x.stride[2]]);
+            sum += weight * to_number(from[taps[0].place[d] * x.stride[0] + taps[1].place[h] * x.stride[1] +
+                                           taps[2].place[w] * x.stride[2]]);
           }
       args.outputs[0].as<T>()[y.offset(n, c, at)] = from_number<T>(sum);
     }
@@ -70,9 +72,10 @@ void align_bins(const LaunchArgs& args, const roi::Rule& rule, std::int64_t begi
           const auto term = [&](int h, int w, double weight) {
             return inside ? static_cast<float>(weight) * to_number(from[h * x.stride[1] + w * x.stride[2]]) : 0.0f;
           };
-          const float terms[4] = {
-              term(row.low, column.low, row.low_weight * column.low_weight), term(row.low, column.high, row.low_weight * column.high_weight),
-              term(row.high, column.low, row.high_weight * column.low_weight), term(row.high, column.high, row.high_weight * column.high_weight)};
+          const float terms[4] = {term(row.low, column.low, row.low_weight * column.low_weight),
+                                  term(row.low, column.high, row.low_weight * column.high_weight),
+                                  term(row.high, column.low, row.high_weight * column.low_weight),
+                                  term(row.high, column.high, row.high_weight * column.high_weight)};
           for (const float value : terms) {
             sum += value;
             most = any ? std::max(most, value) : value;
@@ -96,8 +99,9 @@ const Kernel image_grid_sample{.name = "image.grid_sample",
                                    if (args.outputs[0].elements() == 0) return;
                                    const std::int64_t points = args.outputs[0].elements() / args.outputs[0].shape[1];
                                    by_real_dtype(args.inputs[0].dtype, [&](auto zero) {
-                                     args.pool->parallel_for(
-                                         points, 16, [&](std::int64_t begin, std::int64_t end) { sample_points<decltype(zero)>(args, rule, begin, end); });
+                                     args.pool->parallel_for(points, 16, [&](std::int64_t begin, std::int64_t end) {
+                                       sample_points<decltype(zero)>(args, rule, begin, end);
+                                     });
                                    });
                                  };
                                }};
@@ -111,8 +115,9 @@ const Kernel image_roi_align{.name = "image.roi_align",
                                  if (args.outputs[0].elements() == 0) return;
                                  const std::int64_t bins = args.outputs[0].elements() / args.outputs[0].shape[1];
                                  by_real_dtype(args.inputs[0].dtype, [&](auto zero) {
-                                   args.pool->parallel_for(bins, 4,
-                                                           [&](std::int64_t begin, std::int64_t end) { align_bins<decltype(zero)>(args, rule, begin, end); });
+                                   args.pool->parallel_for(bins, 4, [&](std::int64_t begin, std::int64_t end) {
+                                     align_bins<decltype(zero)>(args, rule, begin, end);
+                                   });
                                  });
                                };
                              }};

@@ -9,7 +9,8 @@
 
 namespace cermet::cpu {
 
-/// Elements past the end of tables and rows, so that whole vectors may be read: the widest vector of any instruction set.
+/// Elements past the end of tables and rows, so that whole vectors may be read: the widest vector of any instruction
+/// set.
 inline constexpr std::int64_t resize_slack = 64;
 
 /// Taps of one axis: those of element i at [k * pitch + i].

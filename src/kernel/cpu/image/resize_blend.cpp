@@ -33,12 +33,14 @@ HWY_INLINE void store_number(Floats v, T* p, std::size_t count) {
   if constexpr (sizeof(T) == 2 || std::is_same_v<T, float>) {
     store_n(v, p, count);
   } else {
-    constexpr float low = static_cast<float>(std::numeric_limits<T>::lowest()), high = static_cast<float>(std::numeric_limits<T>::max());
+    constexpr float low = static_cast<float>(std::numeric_limits<T>::lowest()),
+                    high = static_cast<float>(std::numeric_limits<T>::max());
     const auto saturates = hn::Ge(v, hn::Set(FloatTag(), high));
     const auto inside = hn::IfThenElse(saturates, hn::Zero(FloatTag()), hn::Max(v, hn::Set(FloatTag(), low)));
     const auto rounded = hn::NearestInt(inside);
     HWY_ALIGN std::int32_t buffer[hn::MaxLanes(FloatTag())];
-    hn::Store(hn::IfThenElse(hn::RebindMask(IntTag(), saturates), hn::Set(IntTag(), static_cast<std::int32_t>(std::numeric_limits<T>::max())), rounded),
+    hn::Store(hn::IfThenElse(hn::RebindMask(IntTag(), saturates),
+                             hn::Set(IntTag(), static_cast<std::int32_t>(std::numeric_limits<T>::max())), rounded),
               IntTag(), buffer);
     for (std::size_t i = 0; i < count; ++i) p[i] = static_cast<T>(buffer[i]);
   }
@@ -46,7 +48,8 @@ HWY_INLINE void store_number(Floats v, T* p, std::size_t count) {
 
 /// total[i] (+)= sum of weight[r] * rows[r][i].
 template <class T>
-void blend_rows(const T* const* rows, const float* weights, std::int64_t count, std::int64_t length, bool fresh, float* total) {
+void blend_rows(const T* const* rows, const float* weights, std::int64_t count, std::int64_t length, bool fresh,
+                float* total) {
   if (fresh && (count == 2 || count == 4)) {  // linear along one axis and along two
     const bool four = count == 4;
     const T *a = rows[0], *b = rows[1], *c = rows[four ? 2 : 0], *d = rows[four ? 3 : 0];
@@ -61,7 +64,8 @@ void blend_rows(const T* const* rows, const float* weights, std::int64_t count, 
   }
   for_vectors(static_cast<std::size_t>(length), [&](std::size_t i, std::size_t n) HWY_ATTR {
     auto sum = fresh ? hn::Zero(FloatTag()) : load_n(total + i, n);
-    for (std::int64_t r = 0; r < count; ++r) sum = hn::MulAdd(hn::Set(FloatTag(), weights[r]), load_number(rows[r] + i, n), sum);
+    for (std::int64_t r = 0; r < count; ++r)
+      sum = hn::MulAdd(hn::Set(FloatTag(), weights[r]), load_number(rows[r] + i, n), sum);
     store_n(sum, total + i, n);
   });
 }
@@ -91,8 +95,10 @@ void blend_along(const ResizeTable& table, const float* row, float* to, std::int
 template <class T>
 void blend(const LaunchArgs& args, const ResizeRun& run) {
   constexpr std::int64_t list = 32;
-  const bool resized = run.is_resized(run.last), crops = run.plan.rule.coordinates == resize::Coordinates::tf_crop_and_resize;
-  const std::int64_t length = run.length(), width = run.last >= 0 ? run.x.shape[run.last] : 1, rows = run.rows(), lines = run.combinations();
+  const bool resized = run.is_resized(run.last),
+             crops = run.plan.rule.coordinates == resize::Coordinates::tf_crop_and_resize;
+  const std::int64_t length = run.length(), width = run.last >= 0 ? run.x.shape[run.last] : 1, rows = run.rows(),
+                     lines = run.combinations();
   const int taps = run.is_resized(run.last - 1) ? run.table(run.last - 1).taps : 1;
   const ResizeTable& table = run.table(run.last);
   const auto extrapolation = static_cast<float>(run.plan.extrapolation);
@@ -137,7 +143,8 @@ void blend(const LaunchArgs& args, const ResizeRun& run) {
         if (resized) blend_along(table, row, y, length);
       } else {
         if (resized) blend_along(table, row, total, length);
-        for_vectors(static_cast<std::size_t>(length), [&](std::size_t i, std::size_t n) HWY_ATTR { store_number(load_n(total + i, n), y + i, n); });
+        for_vectors(static_cast<std::size_t>(length),
+                    [&](std::size_t i, std::size_t n) HWY_ATTR { store_number(load_n(total + i, n), y + i, n); });
       }
       if (!crops) continue;
       const bool all = outside || run.row_is_outside(j);
@@ -170,7 +177,9 @@ namespace cermet::cpu {
 
 HWY_EXPORT(resize_any);
 
-void resize_weighted(const LaunchArgs& args, const ResizeAttributes& attributes) { HWY_DYNAMIC_DISPATCH(resize_any)(args, attributes); }
+void resize_weighted(const LaunchArgs& args, const ResizeAttributes& attributes) {
+  HWY_DYNAMIC_DISPATCH(resize_any)(args, attributes);
+}
 
 }  // namespace cermet::cpu
 #endif

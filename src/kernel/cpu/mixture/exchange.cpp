@@ -1,5 +1,6 @@
-// ep_moe with a rank's own tokens: rows go to the ranks of their experts and their results come back (GShard, Lepikhin et al. 2020: dispatch and combine), with
-// as many rows as there are. With two batches, one is on its way while the other is computed (as in DeepSeek-V3's report, 2024, section 3.2).
+// ep_moe with a rank's own tokens: rows go to the ranks of their experts and their results come back (GShard, Lepikhin
+// et al. 2020: dispatch and combine), with as many rows as there are. With two batches, one is on its way while the
+// other is computed (as in DeepSeek-V3's report, 2024, section 3.2).
 #include <cstring>
 #include <utility>
 
@@ -7,8 +8,8 @@
 #include "kernel/cpu/mixture/exchange_plan.hpp"
 #include "kernel/cpu/mixture/side_thread.hpp"
 #include "kernel/kernel.hpp"
-#include "op/infer.hpp"
 #include "op/mixture.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -34,7 +35,10 @@ struct Exchange {
 class ExchangeCall {
  public:
   ExchangeCall(const Exchange& kernel, const LaunchArgs& args)
-      : kernel_(kernel), args_(args), ranks_(*args.communicator), l_(kernel.problem, kernel.types, args.inputs[mixture_x].shape[0], args.workspace) {}
+      : kernel_(kernel),
+        args_(args),
+        ranks_(*args.communicator),
+        l_(kernel.problem, kernel.types, args.inputs[mixture_x].shape[0], args.workspace) {}
 
   void run() {
     choose();
@@ -50,7 +54,8 @@ class ExchangeCall {
   ExchangeBatch& batch(int b) { return l_.batch[static_cast<std::size_t>(b)]; }
   std::byte* part_workspace() const { return args_.workspace + l_.bytes; }
   TensorView optional(std::size_t operand) const { return args_.has(operand) ? args_.inputs[operand] : TensorView(); }
-  void part(std::size_t which, std::initializer_list<TensorView> inputs, std::initializer_list<TensorView> outputs) const {
+  void part(std::size_t which, std::initializer_list<TensorView> inputs,
+            std::initializer_list<TensorView> outputs) const {
     kernel_.launch[which]({inputs, outputs, part_workspace(), args_.pool});
   }
 
@@ -67,15 +72,18 @@ class ExchangeCall {
     ExchangeBatch& own = batch(b);
     own.row_of = first_rows(own.row_of, own.tokens);
     const TensorView tokens = rows_of(l_.types.quantizes_x ? l_.codes : args_.inputs[mixture_x], own.begin, own.tokens);
-    part(part_permute, {tokens, rows_of(l_.ids, own.begin, own.tokens)}, {first_rows(own.sent, own.tokens * l_.k), own.offsets, own.row_of});
+    part(part_permute, {tokens, rows_of(l_.ids, own.begin, own.tokens)},
+         {first_rows(own.sent, own.tokens * l_.k), own.offsets, own.row_of});
     if (l_.types.x_scales) permute_scales(rows_of(l_.scales, own.begin, own.tokens), own.row_of, own.sent_scales);
     const auto* offsets = own.offsets.as<const std::int32_t>();
-    for (std::int64_t e = 0; e < l_.experts; ++e) l_.counts.as<std::int32_t>()[b * l_.experts + e] = offsets[e + 1] - offsets[e];
+    for (std::int64_t e = 0; e < l_.experts; ++e)
+      l_.counts.as<std::int32_t>()[b * l_.experts + e] = offsets[e + 1] - offsets[e];
   }
 
   void exchange(int b, const TensorView& x, const TensorView& y, const TensorView& counts) {
     const std::int64_t rows = batch(b).exchanged;
-    if (rows > 0) ranks_.run({Collective::all_to_all, Reduction::sum, 0, first_rows(x, rows), first_rows(y, rows), counts});
+    if (rows > 0)
+      ranks_.run({Collective::all_to_all, Reduction::sum, 0, first_rows(x, rows), first_rows(y, rows), counts});
   }
   void send_out(int b) {
     ExchangeBatch& own = batch(b);
@@ -88,7 +96,8 @@ class ExchangeCall {
   void compute(int b) {
     ExchangeBatch& own = batch(b);
     move_runs(l_, b, ranks_.rank(), own.received, own.experts.rows, RunOrder::to_sorted, *args_.pool);
-    if (l_.types.x_scales) move_runs(l_, b, ranks_.rank(), own.received_scales, own.experts.scales, RunOrder::to_sorted, *args_.pool);
+    if (l_.types.x_scales)
+      move_runs(l_, b, ranks_.rank(), own.received_scales, own.experts.scales, RunOrder::to_sorted, *args_.pool);
     run_experts(args_, kernel_.launch, l_.types, kernel_.activation, own.experts, part_workspace());
     move_runs(l_, b, ranks_.rank(), own.experts.results, own.returned, RunOrder::to_arrival, *args_.pool);
   }
@@ -143,7 +152,8 @@ class ExchangeCall {
     for (std::int64_t i = 0; i < l_.ranks; ++i)
       for (std::int64_t j = 0; j < l_.ranks; ++j) {
         std::int32_t rows = 0;
-        for (int b = 0; b < l_.batches; ++b) rows += l_.batch[static_cast<std::size_t>(b)].dispatch.as<const std::int32_t>()[i * l_.ranks + j];
+        for (int b = 0; b < l_.batches; ++b)
+          rows += l_.batch[static_cast<std::size_t>(b)].dispatch.as<const std::int32_t>()[i * l_.ranks + j];
         reinterpret_cast<std::int32_t*>(dispatch.row(i))[j] = rows;
       }
   }
@@ -156,7 +166,8 @@ class ExchangeCall {
 
 void Exchange::operator()(const LaunchArgs& args) const {
   if (!args.communicator)
-    fail(Status::invalid_argument, "ep_moe: group '{}': expected a communicator of {} ranks, found none: only graphs are given one", group,
+    fail(Status::invalid_argument,
+         "ep_moe: group '{}': expected a communicator of {} ranks, found none: only graphs are given one", group,
          problem.attributes.integer("ranks"));
   ExchangeCall(*this, args).run();
 }
@@ -171,15 +182,21 @@ Decline exchange_declines(const Problem& p) {
 extern const Kernel ranks_ep_moe{
     .name = "ranks.ep_moe",
     .op = OpKind::ep_moe,
-    .summary = "one rank's tokens: ragged all_to_all to the ranks of their experts, grouped products of the rows that came, and back",
+    .summary =
+        "one rank's tokens: ragged all_to_all to the ranks of their experts, grouped products of the rows that came, "
+        "and back",
     .communicates = true,
     .declines = exchange_declines,
     .bind = [](const Problem& p) -> Launcher {
-      return Exchange{p, bind_mixture_parts(p), expert_types(p), activation_from_name(p.attributes.text("activation")), p.attributes.text("group")};
+      return Exchange{p, bind_mixture_parts(p), expert_types(p), activation_from_name(p.attributes.text("activation")),
+                      p.attributes.text("group")};
     },
     .weight_layout = mixture_weight_layout,
-    .workspace = [](const Problem& p,
-                    int threads) { return ExchangeLayout(p, expert_types(p), p.size(mixture_x, 0), nullptr).bytes + mixture_part_workspace(p, threads); },
+    .workspace =
+        [](const Problem& p, int threads) {
+          return ExchangeLayout(p, expert_types(p), p.size(mixture_x, 0), nullptr).bytes +
+                 mixture_part_workspace(p, threads);
+        },
 };
 
 }  // namespace cermet::cpu

@@ -5,12 +5,13 @@
 
 #include "base/checked.hpp"
 #include "base/thread_pool.hpp"
-#include "op/infer.hpp"
 #include "op/mixture.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet::cpu {
 
-ExchangeLayout::ExchangeLayout(const Problem& p, const ExpertTypes& expert_types, std::int64_t token_count, std::byte* memory)
+ExchangeLayout::ExchangeLayout(const Problem& p, const ExpertTypes& expert_types, std::int64_t token_count,
+                               std::byte* memory)
     : WorkspaceLayout{memory},
       tokens(token_count),
       hidden(p.size(mixture_x, 1)),
@@ -41,7 +42,8 @@ ExchangeLayout::ExchangeLayout(const Problem& p, const ExpertTypes& expert_types
     own.runs = place(DType::i32, {experts, 2});
     own.sent = place(types.x, {room, hidden});
     own.received = place(types.x, {room, hidden});
-    if (types.x_scales) own.sent_scales = place(DType::f32, {room, 1}), own.received_scales = place(DType::f32, {room, 1});
+    if (types.x_scales)
+      own.sent_scales = place(DType::f32, {room, 1}), own.received_scales = place(DType::f32, {room, 1});
     own.experts.offsets = place(DType::i32, {experts_each() + 1});
     own.experts.gated = place(DType::f32, {room, 2 * features});
     if (types.rounds_hidden) own.experts.hidden = place(types.hidden, {room, features});
@@ -75,7 +77,8 @@ std::int64_t count_pairs(const ExchangeLayout& l, int b) {
   return most;
 }
 
-/// Received rows lie sender by sender, each sender's by expert: notes where each such run begins, and where among the rows sorted by expert.
+/// Received rows lie sender by sender, each sender's by expert: notes where each such run begins, and where among the
+/// rows sorted by expert.
 std::int64_t note_runs(const ExchangeLayout& l, int b, std::int64_t rank) {
   const ExchangeBatch& batch = l.batch[static_cast<std::size_t>(b)];
   auto *runs = batch.runs.as<std::int32_t>(), *offsets = batch.experts.offsets.as<std::int32_t>();
@@ -103,8 +106,9 @@ void plan_exchange(ExchangeLayout& l, int b, std::int64_t rank) {
   ExchangeBatch& batch = l.batch[static_cast<std::size_t>(b)];
   batch.exchanged = count_pairs(l, b);
   const std::int64_t rows = note_runs(l, b, rank);
-  require(batch.exchanged <= l.room, "ep_moe: expected at most {} rows for a rank, found {}: ranks have compiled for different numbers of tokens", l.room,
-          batch.exchanged);
+  require(batch.exchanged <= l.room,
+          "ep_moe: expected at most {} rows for a rank, found {}: ranks have compiled for different numbers of tokens",
+          l.room, batch.exchanged);
   ExpertRows& e = batch.experts;
   e.rows = first_rows(batch.sent, rows);
   if (l.types.x_scales) e.scales = TensorView(batch.sent_scales.data, DType::f32, {rows});
@@ -114,14 +118,17 @@ void plan_exchange(ExchangeLayout& l, int b, std::int64_t rank) {
   e.results = first_rows(e.results, rows);
 }
 
-void move_runs(const ExchangeLayout& l, int b, std::int64_t rank, const TensorView& from, const TensorView& to, RunOrder order, ThreadPool& pool) {
+void move_runs(const ExchangeLayout& l, int b, std::int64_t rank, const TensorView& from, const TensorView& to,
+               RunOrder order, ThreadPool& pool) {
   const std::int64_t each = l.experts_each(), bytes = from.strides[0] * static_cast<std::int64_t>(size_of(from.dtype));
   const auto* runs = l.batch[static_cast<std::size_t>(b)].runs.as<const std::int32_t>();
   pool.parallel_for(l.experts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t run = begin; run < end; ++run) {
-      const std::int64_t rows = l.count(b, run / each, rank * each + run % each), arrived = runs[2 * run], sorted = runs[2 * run + 1];
+      const std::int64_t rows = l.count(b, run / each, rank * each + run % each), arrived = runs[2 * run],
+                         sorted = runs[2 * run + 1];
       const bool sorts = order == RunOrder::to_sorted;
-      std::memcpy(to.as<std::byte>() + (sorts ? sorted : arrived) * bytes, from.as<const std::byte>() + (sorts ? arrived : sorted) * bytes,
+      std::memcpy(to.as<std::byte>() + (sorts ? sorted : arrived) * bytes,
+                  from.as<const std::byte>() + (sorts ? arrived : sorted) * bytes,
                   static_cast<std::size_t>(rows * bytes));
     }
   });

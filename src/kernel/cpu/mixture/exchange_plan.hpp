@@ -8,12 +8,13 @@
 
 namespace cermet::cpu {
 
-/// Some of the rank's tokens, whose rows are sent, computed and sent back together. Sizes of memory are those of the most tokens.
+/// Some of the rank's tokens, whose rows are sent, computed and sent back together. Sizes of memory are those of the
+/// most tokens.
 struct ExchangeBatch {
-  std::int64_t begin = 0, tokens = 0;    ///< of the call's
-  TensorView offsets, row_of;            ///< of the rows that are sent, sorted by expert: i32[E + 1], i32[T, k]
-  TensorView dispatch, back_counts;      ///< i32[R, R]: rows between ranks, and the other way round
-  TensorView runs;                       ///< i32[R * E/R, 2]: where the rows of each sender and expert begin, as received and sorted
+  std::int64_t begin = 0, tokens = 0;  ///< of the call's
+  TensorView offsets, row_of;          ///< of the rows that are sent, sorted by expert: i32[E + 1], i32[T, k]
+  TensorView dispatch, back_counts;    ///< i32[R, R]: rows between ranks, and the other way round
+  TensorView runs;  ///< i32[R * E/R, 2]: where the rows of each sender and expert begin, as received and sorted
   TensorView sent, sent_scales;          ///< [rows, H], f32[rows, 1]
   TensorView received, received_scales;  ///< the same from other ranks
   ExpertRows experts;                    ///< of the rank's experts, in the memory of what was sent
@@ -46,11 +47,13 @@ inline TensorView first_rows(TensorView view, std::int64_t rows) {
   return view;
 }
 
-/// From all_counts: what a batch sends and receives and in which order, as rank `rank`; makes its `experts` as long as what comes.
+/// From all_counts: what a batch sends and receives and in which order, as rank `rank`; makes its `experts` as long as
+/// what comes.
 void plan_exchange(ExchangeLayout& layout, int batch, std::int64_t rank);
 
 /// Copies every run of rows of a batch from where it came to where it is sorted, or the other way.
 enum class RunOrder : std::uint8_t { to_sorted, to_arrival };
-void move_runs(const ExchangeLayout& layout, int batch, std::int64_t rank, const TensorView& from, const TensorView& to, RunOrder order, ThreadPool& pool);
+void move_runs(const ExchangeLayout& layout, int batch, std::int64_t rank, const TensorView& from, const TensorView& to,
+               RunOrder order, ThreadPool& pool);
 
 }  // namespace cermet::cpu

@@ -19,7 +19,8 @@ void softmax_scores(const float* logits, float* scores, std::size_t count) {
   const FloatTag f;
   const float lowest = -std::numeric_limits<float>::infinity();
   auto maximum = hn::Set(f, lowest);
-  for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { maximum = hn::Max(maximum, load_n(logits + i, n, lowest)); });
+  for_vectors(
+      count, [&](std::size_t i, std::size_t n) HWY_ATTR { maximum = hn::Max(maximum, load_n(logits + i, n, lowest)); });
   maximum = hn::Set(f, max_lanes(maximum));
   auto sum = hn::Zero(f);
   for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR {
@@ -28,7 +29,8 @@ void softmax_scores(const float* logits, float* scores, std::size_t count) {
     sum = hn::Add(sum, n == lanes() ? score : load_tail(scores + i, n));
   });
   const auto denominator = hn::Set(f, sum_lanes(sum));
-  for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(hn::Div(load_n(scores + i, n), denominator), scores + i, n); });
+  for_vectors(count, [&](std::size_t i, std::size_t n)
+                         HWY_ATTR { store_n(hn::Div(load_n(scores + i, n), denominator), scores + i, n); });
 }
 
 /// scores = 1 / (1 + exp(-logits)), with the subnormal ones, which are like others once they are renormalized.
@@ -115,7 +117,8 @@ void gate_row(const Gating& g, const Scratch& s, bool has_bias, float* weights, 
 Scratch scratch_at(std::byte* workspace, std::int64_t experts, int thread) {
   const std::int64_t step = round_up(experts, 16);
   float* base = reinterpret_cast<float*>(workspace) + thread * scratch_arrays * step;
-  return {base, base + step, base + 2 * step, reinterpret_cast<cermet_u32*>(base + 3 * step), reinterpret_cast<cermet_u32*>(base + 4 * step)};
+  return {base, base + step, base + 2 * step, reinterpret_cast<cermet_u32*>(base + 3 * step),
+          reinterpret_cast<cermet_u32*>(base + 4 * step)};
 }
 
 void launch(const LaunchArgs& args, const Gating& g) {
@@ -126,10 +129,13 @@ void launch(const LaunchArgs& args, const Gating& g) {
   const int threads = tokens * g.experts * (g.k + scratch_arrays) < worth_threads ? 1 : args.pool->size();
   const auto body = [&](int thread) {
     const Scratch s = scratch_at(args.workspace, g.experts, thread);
-    if (args.has(1)) real_converter(args.inputs[1].dtype, DType::f32)(args.inputs[1].as<std::byte>(), reinterpret_cast<std::byte*>(s.bias), g.experts);
+    if (args.has(1))
+      real_converter(args.inputs[1].dtype, DType::f32)(args.inputs[1].as<std::byte>(),
+                                                       reinterpret_cast<std::byte*>(s.bias), g.experts);
     for (std::int64_t t = tokens * thread / threads; t < tokens * (thread + 1) / threads; ++t) {
       convert(from.row(t), reinterpret_cast<std::byte*>(s.logits), g.experts);
-      gate_row(g, s, args.has(1), reinterpret_cast<float*>(weights.row(t)), reinterpret_cast<std::int32_t*>(ids.row(t)));
+      gate_row(g, s, args.has(1), reinterpret_cast<float*>(weights.row(t)),
+               reinterpret_cast<std::int32_t*>(ids.row(t)));
     }
   };
   if (threads == 1) return body(0);
@@ -154,7 +160,9 @@ extern const Kernel moe_topk_gating{
                           static_cast<float>(a.number("scale"))};
       return [gating](const LaunchArgs& args) { launch(args, gating); };
     },
-    .workspace = [](const Problem& p, int threads) -> std::int64_t { return threads * scratch_arrays * round_up(p.size(0, 1), 16) * 4; },
+    .workspace = [](const Problem& p, int threads) -> std::int64_t {
+      return threads * scratch_arrays * round_up(p.size(0, 1), 16) * 4;
+    },
 };
 
 }  // namespace cermet::cpu

@@ -7,8 +7,8 @@
 #include "kernel/cpu/mixture/parts.hpp"
 #include "kernel/cpu/pointwise/activation-inl.hpp"
 #include "kernel/workspace_layout.hpp"
-#include "op/infer.hpp"
 #include "op/mixture.hpp"
+#include "op/schema/infer.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -31,7 +31,8 @@ HWY_EXPORT(gate_row);
 void gate_rows(const TensorView& rows, Activation activation, ThreadPool& pool) {
   const std::int64_t features = rows.shape[1] / 2;
   pool.parallel_for(rows.shape[0], 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) HWY_DYNAMIC_DISPATCH(gate_row)(rows.as<float>() + r * 2 * features, features, activation);
+    for (std::int64_t r = begin; r < end; ++r)
+      HWY_DYNAMIC_DISPATCH(gate_row)(rows.as<float>() + r * 2 * features, features, activation);
   });
 }
 
@@ -44,9 +45,14 @@ struct Layout : WorkspaceLayout {
   TensorView codes, scales;  ///< of the tokens, where experts are quantized
   ExpertRows rows;
 
-  Layout(std::int64_t token_count, std::int64_t hidden_size, std::int64_t feature_count, std::int64_t expert_count, std::int64_t chosen,
-         const ExpertTypes& types, std::byte* memory)
-      : WorkspaceLayout{memory}, tokens(token_count), hidden(hidden_size), features(feature_count), experts(expert_count), k(chosen) {
+  Layout(std::int64_t token_count, std::int64_t hidden_size, std::int64_t feature_count, std::int64_t expert_count,
+         std::int64_t chosen, const ExpertTypes& types, std::byte* memory)
+      : WorkspaceLayout{memory},
+        tokens(token_count),
+        hidden(hidden_size),
+        features(feature_count),
+        experts(expert_count),
+        k(chosen) {
     logits = place(DType::f32, {tokens, experts});
     weights = place(DType::f32, {tokens, k});
     ids = place(DType::i32, {tokens, k});
@@ -73,7 +79,8 @@ struct Mixture {
 Layout run_mixture(const LaunchArgs& args, const Mixture& m) {
   const TensorView &x = args.inputs[mixture_x], &first = args.inputs[mixture_gate_up];
   const Layout l(Rows(x).count(), x.shape.back(), first.shape[1] / 2, first.shape[0], m.k, m.types, args.workspace);
-  const auto run = [&](MixturePart part, std::initializer_list<TensorView> inputs, std::initializer_list<TensorView> outputs) {
+  const auto run = [&](MixturePart part, std::initializer_list<TensorView> inputs,
+                       std::initializer_list<TensorView> outputs) {
     m.launch[part]({inputs, outputs, args.workspace + l.bytes, args.pool});
   };
   const auto optional = [&](std::size_t operand) { return args.has(operand) ? args.inputs[operand] : TensorView(); };
@@ -95,22 +102,26 @@ void count_dispatch(const Layout& l, std::int64_t ranks, const TensorView& dispa
   for (std::int64_t i = 0; i < ranks; ++i) std::fill_n(reinterpret_cast<std::int32_t*>(counts.row(i)), ranks, 0);
   const std::int64_t tokens_each = l.tokens / ranks, experts_each = l.experts / ranks;
   for (std::int64_t pair = 0; pair < l.tokens * l.k; ++pair)
-    ++reinterpret_cast<std::int32_t*>(counts.row(pair / l.k / tokens_each))[l.ids.as<const std::int32_t>()[pair] / experts_each];
+    ++reinterpret_cast<std::int32_t*>(
+        counts.row(pair / l.k / tokens_each))[l.ids.as<const std::int32_t>()[pair] / experts_each];
 }
 
 Decline declines(const Problem& p) {
-  if (p.op->kind == OpKind::ep_moe && takes_own_tokens(p) && p.attributes.integer("ranks") > 1) return "has one rank's tokens, so it needs a communicator";
+  if (p.op->kind == OpKind::ep_moe && takes_own_tokens(p) && p.attributes.integer("ranks") > 1)
+    return "has one rank's tokens, so it needs a communicator";
   return mixture_declines(p);
 }
 
 Mixture bind_mixture(const Problem& p) {
-  return {bind_mixture_parts(p), expert_types(p), activation_from_name(p.attributes.text("activation")), p.attributes.integer("k")};
+  return {bind_mixture_parts(p), expert_types(p), activation_from_name(p.attributes.text("activation")),
+          p.attributes.integer("k")};
 }
 
 std::int64_t workspace(const Problem& p, int threads) {
   std::int64_t tokens = 1;
   for (int axis = 0; axis + 1 < p.input(mixture_x).rank(); ++axis) tokens *= p.size(mixture_x, axis);
-  const Layout layout(tokens, p.size(mixture_x, -1), p.size(mixture_down, 2), p.size(mixture_router, 0), p.attributes.integer("k"), expert_types(p), nullptr);
+  const Layout layout(tokens, p.size(mixture_x, -1), p.size(mixture_down, 2), p.size(mixture_router, 0),
+                      p.attributes.integer("k"), expert_types(p), nullptr);
   return layout.bytes + mixture_part_workspace(p, threads);
 }
 
@@ -119,9 +130,12 @@ std::int64_t workspace(const Problem& p, int threads) {
 extern const Kernel moe_mixture{
     .name = "moe.mixture",
     .op = OpKind::moe,
-    .summary = "router, gating, sort by expert, grouped products and weighted sum by their own kernels; float32 between them",
+    .summary =
+        "router, gating, sort by expert, grouped products and weighted sum by their own kernels; float32 between them",
     .declines = declines,
-    .bind = [](const Problem& p) -> Launcher { return [m = bind_mixture(p)](const LaunchArgs& args) { run_mixture(args, m); }; },
+    .bind = [](const Problem& p) -> Launcher {
+      return [m = bind_mixture(p)](const LaunchArgs& args) { run_mixture(args, m); };
+    },
     .weight_layout = mixture_weight_layout,
     .workspace = workspace,
 };

@@ -1,9 +1,10 @@
-// The kernels of a mixture's parts, and its experts: two grouped products with the gate between them, of rows that are quantized where the weights are.
+// The kernels of a mixture's parts, and its experts: two grouped products with the gate between them, of rows that are
+// quantized where the weights are.
 #include "kernel/cpu/mixture/parts.hpp"
 
 #include "kernel/cpu/kernels.hpp"
-#include "op/infer.hpp"
 #include "op/mixture.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet::cpu {
 
@@ -46,12 +47,14 @@ const WeightLayout* mixture_weight_layout(const Problem& p, std::size_t operand)
 std::int64_t mixture_part_workspace(const Problem& p, int threads) {
   std::int64_t largest = 0;
   for (const MixturePartKernel& part : mixture_kernels(p))
-    if (part.needed) largest = std::max(largest, part.choice.kernel->workspace(part.region, part.choice.config, threads));
+    if (part.needed)
+      largest = std::max(largest, part.choice.kernel->workspace(part.region, part.choice.config, threads));
   return largest;
 }
 
 ExpertTypes expert_types(const Problem& p) {
-  ExpertTypes types{.quantizes_x = is_quantized_weight(p, mixture_gate_up), .quantizes_hidden = is_quantized_weight(p, mixture_down)};
+  ExpertTypes types{.quantizes_x = is_quantized_weight(p, mixture_gate_up),
+                    .quantizes_hidden = is_quantized_weight(p, mixture_down)};
   types.x = types.quantizes_x ? p.input(mixture_gate_up).dtype : p.input(mixture_x).dtype;
   types.hidden = hidden_type(p.attributes, p.input(mixture_down).dtype);
   types.rounds_hidden = types.hidden != DType::f32;
@@ -62,9 +65,10 @@ ExpertTypes expert_types(const Problem& p) {
 
 namespace {
 
-/// Static quantization with the scale that operand `scale` gives, else dynamic with a scale for each row; rounding where there are no scales.
-void quantize_rows(const LaunchArgs& args, const Launcher& launch, std::size_t scale, const TensorView& from, const TensorView& codes, const TensorView& scales,
-                   std::byte* workspace) {
+/// Static quantization with the scale that operand `scale` gives, else dynamic with a scale for each row; rounding
+/// where there are no scales.
+void quantize_rows(const LaunchArgs& args, const Launcher& launch, std::size_t scale, const TensorView& from,
+                   const TensorView& codes, const TensorView& scales, std::byte* workspace) {
   const TensorView inputs[] = {from, args.has(scale) ? args.inputs[scale] : TensorView()}, outputs[] = {codes, scales};
   const std::size_t count = args.has(scale) ? 2 : 1;
   launch({std::span(inputs).first(count), std::span(outputs).first(scales.present ? 2 : 1), workspace, args.pool});
@@ -72,7 +76,8 @@ void quantize_rows(const LaunchArgs& args, const Launcher& launch, std::size_t s
 
 }  // namespace
 
-void quantize_tokens(const LaunchArgs& args, const MixtureLaunchers& launch, const TensorView& codes, const TensorView& scales, std::byte* workspace) {
+void quantize_tokens(const LaunchArgs& args, const MixtureLaunchers& launch, const TensorView& codes,
+                     const TensorView& scales, std::byte* workspace) {
   quantize_rows(args, launch[part_quantize_x], mixture_x_scale, args.inputs[mixture_x], codes, scales, workspace);
 }
 
@@ -83,21 +88,28 @@ void permute_scales(const TensorView& from, const TensorView& row_of, const Tens
   for (std::int64_t pair = 0; pair < row_of.elements(); ++pair) to.as<float>()[rows[pair]] = scales[pair / k];
 }
 
-void run_experts(const LaunchArgs& args, const MixtureLaunchers& launch, const ExpertTypes& types, Activation activation, const ExpertRows& r,
-                 std::byte* workspace) {
-  const auto multiply = [&](std::size_t part, const TensorView& rows, std::size_t weight, bool quantized, const TensorView& row_scales,
-                            std::size_t weight_scale, const TensorView& y) {
-    const TensorView inputs[] = {rows, args.inputs[weight], r.offsets, TensorView(), row_scales, quantized ? args.inputs[weight_scale] : TensorView()};
+void run_experts(const LaunchArgs& args, const MixtureLaunchers& launch, const ExpertTypes& types,
+                 Activation activation, const ExpertRows& r, std::byte* workspace) {
+  const auto multiply = [&](std::size_t part, const TensorView& rows, std::size_t weight, bool quantized,
+                            const TensorView& row_scales, std::size_t weight_scale, const TensorView& y) {
+    const TensorView inputs[] = {rows,       args.inputs[weight],
+                                 r.offsets,  TensorView(),
+                                 row_scales, quantized ? args.inputs[weight_scale] : TensorView()};
     launch[part]({std::span(inputs).first(quantized ? 6 : 4), std::span(&y, 1), workspace, args.pool});
   };
-  multiply(part_gate_up, r.rows, mixture_gate_up, types.quantizes_x, types.x_scales || !types.quantizes_x ? r.scales : args.inputs[mixture_x_scale],
-           mixture_gate_up_scale, r.gated);
+  multiply(part_gate_up, r.rows, mixture_gate_up, types.quantizes_x,
+           types.x_scales || !types.quantizes_x ? r.scales : args.inputs[mixture_x_scale], mixture_gate_up_scale,
+           r.gated);
   gate_rows(r.gated, activation, *args.pool);
   const std::int64_t features = r.gated.shape[1] / 2;
-  const TensorView halves(r.gated.data, DType::f32, {r.gated.shape[0], features}, {2 * features, 1});  // gate_row leaves the hidden elements there
-  if (types.rounds_hidden) quantize_rows(args, launch[part_quantize_hidden], mixture_hidden_scale, halves, r.hidden, r.hidden_scales, workspace);
+  const TensorView halves(r.gated.data, DType::f32, {r.gated.shape[0], features},
+                          {2 * features, 1});  // gate_row leaves the hidden elements there
+  if (types.rounds_hidden)
+    quantize_rows(args, launch[part_quantize_hidden], mixture_hidden_scale, halves, r.hidden, r.hidden_scales,
+                  workspace);
   multiply(part_down, types.rounds_hidden ? r.hidden : halves, mixture_down, types.quantizes_hidden,
-           types.hidden_scales || !types.quantizes_hidden ? r.hidden_scales : args.inputs[mixture_hidden_scale], mixture_down_scale, r.results);
+           types.hidden_scales || !types.quantizes_hidden ? r.hidden_scales : args.inputs[mixture_hidden_scale],
+           mixture_down_scale, r.results);
 }
 
 }  // namespace cermet::cpu

@@ -11,7 +11,11 @@
 namespace cermet::cpu {
 
 /// Beside the parts of every mixture: what quantizes rows before its products.
-enum QuantizingPart : std::size_t { part_quantize_x = mixture_part_count, part_quantize_hidden, cpu_mixture_part_count };
+enum QuantizingPart : std::size_t {
+  part_quantize_x = mixture_part_count,
+  part_quantize_hidden,
+  cpu_mixture_part_count
+};
 
 /// One operator inside the mixture with the kernel that takes it; null where every one declines.
 struct MixturePartKernel {
@@ -31,7 +35,8 @@ const WeightLayout* mixture_weight_layout(const Problem& problem, std::size_t op
 /// Largest workspace of a part.
 std::int64_t mixture_part_workspace(const Problem& problem, int threads);
 
-/// Element types of the rows that the products multiply, and whether they have scales of their own: of rows that are quantized per token.
+/// Element types of the rows that the products multiply, and whether they have scales of their own: of rows that are
+/// quantized per token.
 struct ExpertTypes {
   DType x = DType::f32, hidden = DType::f32;
   bool quantizes_x = false, quantizes_hidden = false, rounds_hidden = false, x_scales = false, hidden_scales = false;
@@ -47,10 +52,11 @@ struct ExpertRows {
   TensorView results;                ///< f32[R, H]
 };
 /// Results of the experts. `workspace`: that of the parts.
-void run_experts(const LaunchArgs& args, const MixtureLaunchers& launch, const ExpertTypes& types, Activation activation, const ExpertRows& rows,
-                 std::byte* workspace);
+void run_experts(const LaunchArgs& args, const MixtureLaunchers& launch, const ExpertTypes& types,
+                 Activation activation, const ExpertRows& rows, std::byte* workspace);
 /// The rows of x quantized, with their scales where rows have them.
-void quantize_tokens(const LaunchArgs& args, const MixtureLaunchers& launch, const TensorView& codes, const TensorView& scales, std::byte* workspace);
+void quantize_tokens(const LaunchArgs& args, const MixtureLaunchers& launch, const TensorView& codes,
+                     const TensorView& scales, std::byte* workspace);
 /// to[row_of[t, j]] = from[t].
 void permute_scales(const TensorView& from, const TensorView& row_of, const TensorView& to);
 

@@ -21,7 +21,8 @@ class Milestones {
   /// Whether it has come so far; false where it gave up.
   bool await(int count) const {
     int seen = reached_.load(std::memory_order_acquire);
-    for (; seen != gone && seen < count; seen = reached_.load(std::memory_order_acquire)) reached_.wait(seen, std::memory_order_acquire);
+    for (; seen != gone && seen < count; seen = reached_.load(std::memory_order_acquire))
+      reached_.wait(seen, std::memory_order_acquire);
     return seen != gone;
   }
 

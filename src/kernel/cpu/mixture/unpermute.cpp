@@ -7,7 +7,7 @@
 #include "kernel/cpu/index_list.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -44,7 +44,8 @@ void sum_experts(const LaunchArgs& args) {
   const IndexList row_of(args.inputs[1]);
   const Rows from(x), weights(args.inputs[2]), to(y), residual(args.has(3) ? args.inputs[3] : y);
   const std::int64_t k = args.inputs[1].shape[1], hidden = x.shape[1];
-  for (std::int64_t pair = 0; pair < row_of.count(); ++pair) check_index("moe_unpermute", "1 (row_of)", row_of[pair], from.count());
+  for (std::int64_t pair = 0; pair < row_of.count(); ++pair)
+    check_index("moe_unpermute", "1 (row_of)", row_of[pair], from.count());
   const RunConverter convert = real_converter(DType::f32, y.dtype);
   const auto x_size = static_cast<std::int64_t>(size_of(x.dtype)), y_size = static_cast<std::int64_t>(size_of(y.dtype));
   args.pool->parallel_for(to.count(), 1, [&](std::int64_t begin, std::int64_t end) {
@@ -54,9 +55,11 @@ void sum_experts(const LaunchArgs& args) {
         const std::int64_t columns = std::min(column_tile, hidden - h);
         if (k == 0) std::fill_n(sum, columns, 0.0f);
         for (std::int64_t j = 0; j < k; ++j) HWY_DYNAMIC_DISPATCH(add_scaled)
-        (from.row(row_of[t * k + j]) + h * x_size, x.dtype, reinterpret_cast<const float*>(weights.row(t))[j], sum, columns, j == 0);
+        (from.row(row_of[t * k + j]) + h * x_size, x.dtype, reinterpret_cast<const float*>(weights.row(t))[j], sum,
+         columns, j == 0);
         if (args.has(3)) HWY_DYNAMIC_DISPATCH(add_scaled)
-        (residual.row(t) + h * static_cast<std::int64_t>(size_of(args.inputs[3].dtype)), args.inputs[3].dtype, 1.0f, sum, columns, false);
+        (residual.row(t) + h * static_cast<std::int64_t>(size_of(args.inputs[3].dtype)), args.inputs[3].dtype, 1.0f,
+         sum, columns, false);
         convert(reinterpret_cast<const std::byte*>(sum), to.row(t) + h * y_size, columns);
       }
   });

@@ -7,7 +7,8 @@
 
 namespace cermet::cpu {
 
-/// Dimensions with the strides, in elements, of N operands; outermost first. A stride of 0 repeats, a negative one walks backwards.
+/// Dimensions with the strides, in elements, of N operands; outermost first. A stride of 0 repeats, a negative one
+/// walks backwards.
 template <int N>
 struct StridedAxes {
   Shape shape;
@@ -23,7 +24,8 @@ struct StridedAxes {
     for (std::size_t i = 0; i < N; ++i) strides[i] = stride[i][axis];
     return strides;
   }
-  /// Appends an axis, or makes the last one longer where the two are one run for every operand. Axes of one element are dropped.
+  /// Appends an axis, or makes the last one longer where the two are one run for every operand. Axes of one element are
+  /// dropped.
   void append(std::int64_t dim, const std::array<std::int64_t, N>& strides) {
     if (dim == 1) return;
     const int last = rank() - 1;

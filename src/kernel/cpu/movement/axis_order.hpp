@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet::cpu {
 

@@ -25,7 +25,8 @@ T combined(Reduction kind, T a, T b) {
   }
 }
 
-/// Calls body(T{}) with the type of elements that accumulate as they are stored: all that reductions take but bf16 and f16.
+/// Calls body(T{}) with the type of elements that accumulate as they are stored: all that reductions take but bf16 and
+/// f16.
 template <class Body>
 void by_accumulating_dtype(DType dtype, Body&& body) {
   by_number_dtype(dtype, [&](auto zero) {

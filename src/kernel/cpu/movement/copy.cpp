@@ -35,22 +35,26 @@ void copy_run(const T* from, std::int64_t from_stride, T* to, std::int64_t to_st
 /// Work is divided into (position of the outer axes, piece of the inner one) and handed to threads in order.
 template <class Body>
 void for_pieces(const CopyAxes& outer, std::int64_t pieces, std::int64_t piece_bytes, ThreadPool& pool, Body&& body) {
-  pool.parallel_for(outer.shape.elements() * pieces, rows_per_thread(piece_bytes), [&](std::int64_t begin, std::int64_t end) {
-    Walk<2> walk(outer, begin / pieces);
-    for (std::int64_t unit = begin; unit < end; ++unit) {
-      body(walk.offset[0], walk.offset[1], unit % pieces);
-      if ((unit + 1) % pieces == 0) walk.next();
-    }
-  });
+  pool.parallel_for(outer.shape.elements() * pieces, rows_per_thread(piece_bytes),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      Walk<2> walk(outer, begin / pieces);
+                      for (std::int64_t unit = begin; unit < end; ++unit) {
+                        body(walk.offset[0], walk.offset[1], unit % pieces);
+                        if ((unit + 1) % pieces == 0) walk.next();
+                      }
+                    });
 }
 
 template <class T>
-void copy_rows(const CopyAxes& outer, std::int64_t length, std::int64_t from_stride, std::int64_t to_stride, const T* from, T* to, ThreadPool& pool) {
+void copy_rows(const CopyAxes& outer, std::int64_t length, std::int64_t from_stride, std::int64_t to_stride,
+               const T* from, T* to, ThreadPool& pool) {
   const std::int64_t piece = std::min<std::int64_t>(length, 1 << 16);
-  for_pieces(outer, div_up(length, piece), piece * static_cast<std::int64_t>(sizeof(T)), pool, [&](std::int64_t from_at, std::int64_t to_at, std::int64_t p) {
-    const std::int64_t begin = p * piece, count = std::min(piece, length - begin);
-    copy_run(from + from_at + begin * from_stride, from_stride, to + to_at + begin * to_stride, to_stride, count);
-  });
+  for_pieces(outer, div_up(length, piece), piece * static_cast<std::int64_t>(sizeof(T)), pool,
+             [&](std::int64_t from_at, std::int64_t to_at, std::int64_t p) {
+               const std::int64_t begin = p * piece, count = std::min(piece, length - begin);
+               copy_run(from + from_at + begin * from_stride, from_stride, to + to_at + begin * to_stride, to_stride,
+                        count);
+             });
 }
 
 /// One axis of a plane that is transposed: its length and strides on either side.
@@ -65,22 +69,28 @@ using Four = std::uint32_t __attribute__((vector_size(16)));
 void copy_square(const std::uint32_t* from, std::int64_t from_step, std::uint32_t* to, std::int64_t to_step) {
   Four rows[4];
   for (int r = 0; r < 4; ++r) std::memcpy(&rows[r], from + r * from_step, sizeof(Four));
-  const Four low = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5), more_low = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
-  const Four high = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7), more_high = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
-  const Four columns[4] = {__builtin_shufflevector(low, more_low, 0, 1, 4, 5), __builtin_shufflevector(low, more_low, 2, 3, 6, 7),
-                           __builtin_shufflevector(high, more_high, 0, 1, 4, 5), __builtin_shufflevector(high, more_high, 2, 3, 6, 7)};
+  const Four low = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5),
+             more_low = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+  const Four high = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7),
+             more_high = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+  const Four columns[4] = {
+      __builtin_shufflevector(low, more_low, 0, 1, 4, 5), __builtin_shufflevector(low, more_low, 2, 3, 6, 7),
+      __builtin_shufflevector(high, more_high, 0, 1, 4, 5), __builtin_shufflevector(high, more_high, 2, 3, 6, 7)};
   for (int c = 0; c < 4; ++c) std::memcpy(to + c * to_step, &columns[c], sizeof(Four));
 }
 
 /// Rows [first, last) and `width` columns of a tile of the result.
 template <class T>
-void copy_tile(PlaneAxis across, PlaneAxis along, std::int64_t first, std::int64_t last, std::int64_t width, const T* from, T* to) {
+void copy_tile(PlaneAxis across, PlaneAxis along, std::int64_t first, std::int64_t last, std::int64_t width,
+               const T* from, T* to) {
   std::int64_t i = first;
   if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
     for (; along.to == 1 && i + 4 <= last; i += 4) {
       std::int64_t j = 0;
-      for (; j + 4 <= width; j += 4) copy_square(from + i + j * along.from, along.from, to + i * across.to + j, across.to);
-      for (std::int64_t r = i; j < width && r < i + 4; ++r) copy_run(from + r + j * along.from, along.from, to + r * across.to + j, 1, width - j);
+      for (; j + 4 <= width; j += 4)
+        copy_square(from + i + j * along.from, along.from, to + i * across.to + j, across.to);
+      for (std::int64_t r = i; j < width && r < i + 4; ++r)
+        copy_run(from + r + j * along.from, along.from, to + r * across.to + j, 1, width - j);
     }
   }
   for (; i < last; ++i) copy_run(from + i, along.from, to + i * across.to, along.to, width);
@@ -89,13 +99,15 @@ void copy_tile(PlaneAxis across, PlaneAxis along, std::int64_t first, std::int64
 /// `across` is dense in the source, `along` is the last axis of the result.
 template <class T>
 void copy_tiles(const CopyAxes& outer, PlaneAxis across, PlaneAxis along, const T* from, T* to, ThreadPool& pool) {
-  constexpr std::int64_t tile = 64 / static_cast<std::int64_t>(sizeof(T)) * 2;  // two cache lines of the source; 16 to 128 rows
+  constexpr std::int64_t tile =
+      64 / static_cast<std::int64_t>(sizeof(T)) * 2;  // two cache lines of the source; 16 to 128 rows
   for_pieces(outer, div_up(across.length, tile), tile * along.length * static_cast<std::int64_t>(sizeof(T)), pool,
              [&](std::int64_t from_at, std::int64_t to_at, std::int64_t p) {
                const std::int64_t first = p * tile, last = std::min(first + tile, across.length);
                for (std::int64_t j = 0; j < along.length; j += tile) {
                  const std::int64_t width = std::min(tile, along.length - j);
-                 copy_tile(across, along, first, last, width, from + from_at + j * along.from, to + to_at + j * along.to);
+                 copy_tile(across, along, first, last, width, from + from_at + j * along.from,
+                           to + to_at + j * along.to);
                }
              });
 }
@@ -117,13 +129,14 @@ void copy(const CopyAxes& axes, const T* from, T* to, ThreadPool& pool) {
     if (a != across) outer.push_back(axes.shape[a], axes.strides_of(a));
   if (across < 0) return copy_rows(outer, axes.shape[last], from_last, to_last, from, to, pool);
   const auto [from_across, to_across] = axes.strides_of(across);
-  copy_tiles(outer, {axes.shape[across], from_across, to_across}, {axes.shape[last], from_last, to_last}, from, to, pool);
+  copy_tiles(outer, {axes.shape[across], from_across, to_across}, {axes.shape[last], from_last, to_last}, from, to,
+             pool);
 }
 
 }  // namespace
 
-void strided_copy(const Shape& shape, const void* from, const Shape& from_strides, void* to, const Shape& to_strides, std::size_t element_bytes,
-                  ThreadPool& pool) {
+void strided_copy(const Shape& shape, const void* from, const Shape& from_strides, void* to, const Shape& to_strides,
+                  std::size_t element_bytes, ThreadPool& pool) {
   if (shape.elements() == 0) return;
   const CopyAxes axes = simplified(shape, from_strides, to_strides);
   by_element_size(element_bytes, [&](auto zero) {

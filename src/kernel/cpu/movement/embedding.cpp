@@ -1,7 +1,7 @@
 #include "kernel/cpu/convert.hpp"
 #include "kernel/cpu/index_list.hpp"
 #include "kernel/kernel.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
 namespace {

@@ -1,19 +1,21 @@
 #include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/movement/axes.hpp"
 #include "kernel/kernel.hpp"
-#include "op/axes.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
 namespace {
 
-/// Rows of the result, each along the last axis. `step` is the stride of x along the indexed axis; where that is not the last, x moves with the column.
+/// Rows of the result, each along the last axis. `step` is the stride of x along the indexed axis; where that is not
+/// the last, x moves with the column.
 template <class T, class Index>
 void gather_row_positions(const LaunchArgs& args, int axis) {
   const TensorView &x = args.inputs[0], &indices = args.inputs[1], &y = args.outputs[0];
   const int last = x.shape.rank() - 1;
   StridedAxes<3> outer;
-  for (int a = 0; a < last; ++a) outer.push_back(indices.shape[a], {a == axis ? 0 : x.strides[a], indices.strides[a], y.strides[a]});
+  for (int a = 0; a < last; ++a)
+    outer.push_back(indices.shape[a], {a == axis ? 0 : x.strides[a], indices.strides[a], y.strides[a]});
   const std::int64_t columns = y.shape[last], size = x.shape[axis], step = x.strides[axis], move = axis == last ? 0 : 1;
   const std::int64_t grain = rows_per_thread(columns * static_cast<std::int64_t>(sizeof(T)));
   args.pool->parallel_for(outer.shape.elements(), grain, [&](std::int64_t begin, std::int64_t end) {
@@ -46,7 +48,9 @@ extern const Kernel movement_gather_elements{
     .op = OpKind::gather_elements,
     .summary = "element after element of a row of the result; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
-      return [axis = wrap_axis(p.attributes.integer("axis"), p.input(0).rank())](const LaunchArgs& args) { gather_by_position(args, axis); };
+      return [axis = wrap_axis(p.attributes.integer("axis"), p.input(0).rank())](const LaunchArgs& args) {
+        gather_by_position(args, axis);
+      };
     },
 };
 

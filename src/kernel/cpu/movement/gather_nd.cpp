@@ -10,7 +10,8 @@ void gather_slices(const LaunchArgs& args, int batch) {
   const TensorView &x = args.inputs[0], &indices = args.inputs[1], &y = args.outputs[0];
   const int lead = indices.shape.rank() - 1, n = static_cast<int>(indices.shape.back());
   StridedAxes<3> tuples;
-  for (int a = 0; a < lead; ++a) tuples.push_back(indices.shape[a], {a < batch ? x.strides[a] : 0, indices.strides[a], y.strides[a]});
+  for (int a = 0; a < lead; ++a)
+    tuples.push_back(indices.shape[a], {a < batch ? x.strides[a] : 0, indices.strides[a], y.strides[a]});
   const Slice slice(x, batch + n, y, lead);
   const auto bytes = static_cast<std::size_t>(slice.run) * sizeof(T);
   const std::int64_t grain = rows_per_thread(slice.elements() * static_cast<std::int64_t>(sizeof(T)));
@@ -37,7 +38,9 @@ extern const Kernel movement_gather_nd{
     .op = OpKind::gather_nd,
     .summary = "copies slices by coordinates; slices spread over threads",
     .bind = [](const Problem& p) -> Launcher {
-      return [batch = static_cast<int>(p.attributes.integer("batch_dims"))](const LaunchArgs& args) { gather_at_tuples(args, batch); };
+      return [batch = static_cast<int>(p.attributes.integer("batch_dims"))](const LaunchArgs& args) {
+        gather_at_tuples(args, batch);
+      };
     },
 };
 

@@ -5,8 +5,8 @@
 #include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/cpu/movement/piece_map.hpp"
-#include "op/axes.hpp"
 #include "op/moved_view.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -16,7 +16,9 @@ void copy_view(const LaunchArgs& args, const TensorView& from) {
   strided_copy(y.shape, from.data, from.strides, y.data, y.strides, size_of(y.dtype), *args.pool);
 }
 
-void transpose(const LaunchArgs& args, const Permutation& permutation) { copy_view(args, transposed(args.inputs[0], permutation, args.outputs[0].shape)); }
+void transpose(const LaunchArgs& args, const Permutation& permutation) {
+  copy_view(args, transposed(args.inputs[0], permutation, args.outputs[0].shape));
+}
 
 void slice(const LaunchArgs& args, const PerAxis<SliceBounds>& bounds) {
   const TensorView from = sliced(args.inputs[0], bounds, args.outputs[0].shape);
@@ -27,7 +29,8 @@ void concat(const LaunchArgs& args, int axis) {
   const TensorView& y = args.outputs[0];
   std::int64_t offset = 0;
   for (const TensorView& x : args.inputs) {
-    strided_copy(x.shape, x.data, x.strides, element_at(y, offset * y.strides[axis]), y.strides, size_of(y.dtype), *args.pool);
+    strided_copy(x.shape, x.data, x.strides, element_at(y, offset * y.strides[axis]), y.strides, size_of(y.dtype),
+                 *args.pool);
     offset += x.shape[axis];
   }
 }
@@ -36,7 +39,8 @@ void split(const LaunchArgs& args, int axis) {
   const TensorView& x = args.inputs[0];
   std::int64_t offset = 0;
   for (const TensorView& y : args.outputs) {
-    strided_copy(y.shape, element_at(x, offset * x.strides[axis]), x.strides, y.data, y.strides, size_of(x.dtype), *args.pool);
+    strided_copy(y.shape, element_at(x, offset * x.strides[axis]), x.strides, y.data, y.strides, size_of(x.dtype),
+                 *args.pool);
     offset += y.shape[axis];
   }
 }
@@ -46,7 +50,8 @@ void expand(const LaunchArgs& args) { copy_view(args, expanded(args.inputs[0], a
 int axis_of(const Problem& p) { return wrap_axis(p.attributes.integer("axis"), p.input(0).rank()); }
 
 Decline declines_moves(const Region& region) {
-  if (region.results.size() != 1 || region.results[0].node != region.anchor) return "what is moved on the way is read elsewhere";
+  if (region.results.size() != 1 || region.results[0].node != region.anchor)
+    return "what is moved on the way is read elsewhere";
   return PieceMap::declines(region, region.nodes.size(), region.results[0]);
 }
 
@@ -55,15 +60,19 @@ void copy_pieces(const LaunchArgs& args, const PieceMap& map) {
   // Dense memory is taken a piece at a time, other memory by rows.
   const Rows rows(y.is_dense() ? TensorView(y.data, y.dtype, {map.pieces(), map.piece()}) : y);
   const std::int64_t length = rows.length();
-  args.pool->parallel_for(rows.count(), rows_per_thread(length * static_cast<std::int64_t>(size_of(y.dtype))), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) map.copy(args, row * length, (row + 1) * length, rows.row(row));
-  });
+  args.pool->parallel_for(rows.count(), rows_per_thread(length * static_cast<std::int64_t>(size_of(y.dtype))),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (std::int64_t row = begin; row < end; ++row)
+                              map.copy(args, row * length, (row + 1) * length, rows.row(row));
+                          });
 }
 
 /// A kernel of one operator that moves elements, which also takes chains of them that end there.
 Kernel with_chains(Kernel kernel) {
   kernel.fuses = true;
-  kernel.declines = [](const Region& region) -> Decline { return region.is_single() ? std::nullopt : declines_moves(region); };
+  kernel.declines = [](const Region& region) -> Decline {
+    return region.is_single() ? std::nullopt : declines_moves(region);
+  };
   kernel.bind = [single = kernel.bind](const Region& region) -> Launcher {
     if (region.is_single()) return single(region);
     const auto map = std::make_shared<const PieceMap>(region, region.nodes.size(), region.results[0]);
@@ -78,7 +87,9 @@ extern const Kernel movement_transpose = with_chains({
     .name = "movement.transpose",
     .op = OpKind::transpose,
     .summary = "a strided copy through tiles that stay in L1; rows where the last axis keeps its place",
-    .bind = [](const Problem& p) -> Launcher { return [order = permutation_of(p)](const LaunchArgs& args) { transpose(args, order); }; },
+    .bind = [](const Problem& p) -> Launcher {
+      return [order = permutation_of(p)](const LaunchArgs& args) { transpose(args, order); };
+    },
 });
 
 extern const Kernel movement_slice = with_chains({
@@ -94,14 +105,18 @@ extern const Kernel movement_concat = with_chains({
     .name = "movement.concat",
     .op = OpKind::concat,
     .summary = "a strided copy for each operand",
-    .bind = [](const Problem& p) -> Launcher { return [axis = axis_of(p)](const LaunchArgs& args) { concat(args, axis); }; },
+    .bind = [](const Problem& p) -> Launcher {
+      return [axis = axis_of(p)](const LaunchArgs& args) { concat(args, axis); };
+    },
 });
 
 extern const Kernel movement_split{
     .name = "movement.split",
     .op = OpKind::split,
     .summary = "a strided copy for each result",
-    .bind = [](const Problem& p) -> Launcher { return [axis = axis_of(p)](const LaunchArgs& args) { split(args, axis); }; },
+    .bind = [](const Problem& p) -> Launcher {
+      return [axis = axis_of(p)](const LaunchArgs& args) { split(args, axis); };
+    },
 };
 
 extern const Kernel movement_expand{

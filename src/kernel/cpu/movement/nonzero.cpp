@@ -71,7 +71,8 @@ void list_nonzero(const LaunchArgs& args) {
     *args.outputs[1].as<std::int64_t>() = 0;
     return;
   }
-  by_any_dtype(x.dtype, [&](auto zero) { find<decltype(zero)>(args, reinterpret_cast<std::int64_t*>(args.workspace)); });
+  by_any_dtype(x.dtype,
+               [&](auto zero) { find<decltype(zero)>(args, reinterpret_cast<std::int64_t*>(args.workspace)); });
 }
 
 }  // namespace
@@ -79,9 +80,12 @@ void list_nonzero(const LaunchArgs& args) {
 extern const Kernel movement_nonzero{
     .name = "movement.nonzero",
     .op = OpKind::nonzero,
-    .summary = "each thread counts its part of the elements, then writes their coordinates behind those of the parts before",
+    .summary =
+        "each thread counts its part of the elements, then writes their coordinates behind those of the parts before",
     .bind = [](const Problem&) -> Launcher { return list_nonzero; },
-    .workspace = [](const Problem&, int threads) -> std::int64_t { return threads * static_cast<std::int64_t>(sizeof(std::int64_t)); },
+    .workspace = [](const Problem&, int threads) -> std::int64_t {
+      return threads * static_cast<std::int64_t>(sizeof(std::int64_t));
+    },
 };
 
 }  // namespace cermet::cpu

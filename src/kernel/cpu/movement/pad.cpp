@@ -32,7 +32,9 @@ void check_sizes(const Pad& pad, const TensorView& x, const TensorView& y) {
     if (pad.mode == PadMode::constant || (before == 0 && after == 0)) continue;
     const std::int64_t needed = pad.mode == PadMode::edge ? 1 : std::max(before, after) + 1;
     if (x.shape[a] < needed)
-      fail(Status::invalid_argument, "pad: operand 0 (x): expected dimension {} of at least {} for these pads, found {}", a, needed, x.shape.to_string());
+      fail(Status::invalid_argument,
+           "pad: operand 0 (x): expected dimension {} of at least {} for these pads, found {}", a, needed,
+           x.shape.to_string());
   }
 }
 
@@ -41,7 +43,8 @@ template <class T>
 const T* source_row(const Pad& pad, const TensorView& x, const TensorView& y, std::int64_t r) {
   std::int64_t offset = 0;
   for (int a = y.shape.rank() - 2; a >= 0; --a) {
-    const std::int64_t at = padded_source(pad.mode, r % y.shape[a], pad.before[static_cast<std::size_t>(a)], x.shape[a]);
+    const std::int64_t at =
+        padded_source(pad.mode, r % y.shape[a], pad.before[static_cast<std::size_t>(a)], x.shape[a]);
     if (at < 0) return nullptr;
     offset += at * x.strides[a];
     r /= y.shape[a];
@@ -54,26 +57,28 @@ void pad_rows(const LaunchArgs& args, const Pad& pad) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const int last = y.shape.rank() - 1;
   const Rows to(y, last < 0 ? 0 : 1);
-  const std::int64_t length = last < 0 ? 1 : x.shape[last], before = last < 0 ? 0 : pad.before[static_cast<std::size_t>(last)];
+  const std::int64_t length = last < 0 ? 1 : x.shape[last],
+                     before = last < 0 ? 0 : pad.before[static_cast<std::size_t>(last)];
   T constant;
   std::memcpy(&constant, &pad.constant, sizeof constant);
-  args.pool->parallel_for(to.count(), rows_per_thread(to.length() * static_cast<std::int64_t>(sizeof(T))), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      T* row = reinterpret_cast<T*>(to.row(r));
-      const T* from = source_row<T>(pad, x, y, r);
-      if (!from) {
-        std::fill_n(row, to.length(), constant);
-        continue;
-      }
-      const auto outside = [&](std::int64_t i) {
-        const std::int64_t at = padded_source(pad.mode, i, before, length);
-        return at < 0 ? constant : from[at];
-      };
-      for (std::int64_t i = 0; i < before; ++i) row[i] = outside(i);
-      std::copy_n(from, length, row + before);
-      for (std::int64_t i = before + length; i < to.length(); ++i) row[i] = outside(i);
-    }
-  });
+  args.pool->parallel_for(to.count(), rows_per_thread(to.length() * static_cast<std::int64_t>(sizeof(T))),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (std::int64_t r = begin; r < end; ++r) {
+                              T* row = reinterpret_cast<T*>(to.row(r));
+                              const T* from = source_row<T>(pad, x, y, r);
+                              if (!from) {
+                                std::fill_n(row, to.length(), constant);
+                                continue;
+                              }
+                              const auto outside = [&](std::int64_t i) {
+                                const std::int64_t at = padded_source(pad.mode, i, before, length);
+                                return at < 0 ? constant : from[at];
+                              };
+                              for (std::int64_t i = 0; i < before; ++i) row[i] = outside(i);
+                              std::copy_n(from, length, row + before);
+                              for (std::int64_t i = before + length; i < to.length(); ++i) row[i] = outside(i);
+                            }
+                          });
 }
 
 }  // namespace
@@ -85,7 +90,8 @@ extern const Kernel movement_pad{
     .bind = [](const Problem& p) -> Launcher {
       return [pad = make_pad(p)](const LaunchArgs& args) {
         check_sizes(pad, args.inputs[0], args.outputs[0]);
-        if (args.outputs[0].elements() > 0) by_element_size(size_of(args.inputs[0].dtype), [&](auto zero) { pad_rows<decltype(zero)>(args, pad); });
+        if (args.outputs[0].elements() > 0)
+          by_element_size(size_of(args.inputs[0].dtype), [&](auto zero) { pad_rows<decltype(zero)>(args, pad); });
       };
     },
 };

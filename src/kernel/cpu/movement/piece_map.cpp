@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "kernel/cpu/movement/axis_order.hpp"
-#include "op/axes.hpp"
-#include "op/reference.hpp"
+#include "op/schema/axes.hpp"
+#include "op/schema/reference.hpp"
 #include "op/slice_range.hpp"
 
 namespace cermet::cpu {
@@ -20,7 +20,8 @@ std::int64_t product(const Dims& dims, std::size_t first) {
   return all;
 }
 
-/// The largest length of runs that begin at its multiples in the result and are runs of operands that do so, too; 0 where elements move one by one.
+/// The largest length of runs that begin at its multiples in the result and are runs of operands that do so, too; 0
+/// where elements move one by one.
 std::int64_t whole_run(const Problem& p) {
   const Dims &x = p.input(0).dims, &y = p.outputs[0].dims;
   const std::size_t rank = y.size();
@@ -33,11 +34,14 @@ std::int64_t whole_run(const Problem& p) {
       return product(y, kept);
     }
     case OpKind::slice: {
-      const PerAxis<SliceRange> ranges = slice_ranges(slice_bounds(p.attributes, static_cast<int>(rank)), bind(x, {}), bind(y, {}));
+      const PerAxis<SliceRange> ranges =
+          slice_ranges(slice_bounds(p.attributes, static_cast<int>(rank)), bind(x, {}), bind(y, {}));
       for (std::size_t a = rank; a-- > 0;) {
         if (x[a] == y[a] && ranges[a].step == 1) continue;
         const std::int64_t inner = product(y, a + 1);
-        return ranges[a].step == 1 ? std::gcd(ranges[a].first * inner, std::gcd(x[a].constant(), y[a].constant()) * inner) : inner;
+        return ranges[a].step == 1
+                   ? std::gcd(ranges[a].first * inner, std::gcd(x[a].constant(), y[a].constant()) * inner)
+                   : inner;
       }
       return product(y, 0);
     }
@@ -69,7 +73,8 @@ std::pair<std::size_t, std::int64_t> step_back(const Problem& p, std::int64_t in
     }
     case OpKind::slice: {
       const PerAxis<SliceRange> ranges = slice_ranges(slice_bounds(p.attributes, x.rank()), x, y);
-      for (int a = 0; a < x.rank(); ++a) from[a] = ranges[static_cast<std::size_t>(a)].first + at[a] * ranges[static_cast<std::size_t>(a)].step;
+      for (int a = 0; a < x.rank(); ++a)
+        from[a] = ranges[static_cast<std::size_t>(a)].first + at[a] * ranges[static_cast<std::size_t>(a)].step;
       return {0, dense_index(x, from)};
     }
     case OpKind::concat: {
@@ -94,7 +99,8 @@ bool is_constant(const TensorType& type) {
 
 /// Elements of a piece that all of the nodes keep whole.
 std::int64_t piece_of(const Region& region, std::size_t count, const RegionPlace& place, std::int64_t length) {
-  std::int64_t piece = std::gcd(length, product(region.nodes[static_cast<std::size_t>(place.node)].problem.outputs[0].dims, 0));
+  std::int64_t piece =
+      std::gcd(length, product(region.nodes[static_cast<std::size_t>(place.node)].problem.outputs[0].dims, 0));
   for (std::size_t n = 0; n < count; ++n) piece = std::gcd(piece, whole_run(region.nodes[n].problem));
   return piece;
 }
@@ -102,7 +108,8 @@ std::int64_t piece_of(const Region& region, std::size_t count, const RegionPlace
 }  // namespace
 
 bool PieceMap::knows(OpKind op) {
-  return op == OpKind::reshape || op == OpKind::transpose || op == OpKind::slice || op == OpKind::concat || op == OpKind::expand;
+  return op == OpKind::reshape || op == OpKind::transpose || op == OpKind::slice || op == OpKind::concat ||
+         op == OpKind::expand;
 }
 
 Decline PieceMap::declines(const Region& region, std::size_t count, const RegionPlace& place, std::int64_t length) {
@@ -117,12 +124,16 @@ Decline PieceMap::declines(const Region& region, std::size_t count, const Region
   const TensorType& type = region.nodes[static_cast<std::size_t>(place.node)].problem.outputs[0];
   if (product(type.dims, 0) == 0) return "nothing is moved";
   const std::int64_t bytes = piece_of(region, count, place, length) * static_cast<std::int64_t>(size_of(type.dtype));
-  if (bytes < least_piece_bytes) return fmt::format("runs of {} bytes stay together, and {} are worth a copy of their own", bytes, least_piece_bytes);
+  if (bytes < least_piece_bytes)
+    return fmt::format("runs of {} bytes stay together, and {} are worth a copy of their own", bytes,
+                       least_piece_bytes);
   return std::nullopt;
 }
 
-PieceMap::PieceMap(const Region& region, std::size_t count, const RegionPlace& place, std::int64_t length) : piece_(piece_of(region, count, place, length)) {
-  const std::int64_t all = product(region.nodes[static_cast<std::size_t>(place.node)].problem.outputs[0].dims, 0) / piece_;
+PieceMap::PieceMap(const Region& region, std::size_t count, const RegionPlace& place, std::int64_t length)
+    : piece_(piece_of(region, count, place, length)) {
+  const std::int64_t all =
+      product(region.nodes[static_cast<std::size_t>(place.node)].problem.outputs[0].dims, 0) / piece_;
   from_.reserve(static_cast<std::size_t>(all));
   for (std::int64_t piece = 0; piece < all; ++piece) {
     auto node = static_cast<std::size_t>(place.node);
@@ -150,7 +161,8 @@ void PieceMap::copy(const LaunchArgs& args, std::int64_t first, std::int64_t las
       // Dense memory is one row.
       rows.emplace(view.is_dense() ? TensorView(view.data, view.dtype, {view.elements()}) : view);
     }
-    const std::int64_t at = from.piece * piece_ + first % piece_, row = at / rows->length(), column = at % rows->length();
+    const std::int64_t at = from.piece * piece_ + first % piece_, row = at / rows->length(),
+                       column = at % rows->length();
     const std::int64_t run = std::min({last - first, piece_ - first % piece_, rows->length() - column});
     std::memcpy(to, rows->row(row) + column * bytes, static_cast<std::size_t>(run * bytes));
     to += run * bytes, first += run;

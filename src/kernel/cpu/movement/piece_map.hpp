@@ -7,14 +7,16 @@
 
 namespace cermet::cpu {
 
-/// The first nodes of a region, where they are reshapes, transposes, slices, joints and expansions of constant sizes. Composed once, at binding.
+/// The first nodes of a region, where they are reshapes, transposes, slices, joints and expansions of constant sizes.
+/// Composed once, at binding.
 class PieceMap {
  public:
   static constexpr std::int64_t least_piece_bytes = 64;
 
   /// Whether the operator is one of them.
   static bool knows(OpKind op);
-  /// Why result `place` of the first `count` nodes is not copied in pieces, of which whole ones are in a run of `length` elements (0: in all of them).
+  /// Why result `place` of the first `count` nodes is not copied in pieces, of which whole ones are in a run of
+  /// `length` elements (0: in all of them).
   static Decline declines(const Region& region, std::size_t count, const RegionPlace& place, std::int64_t length = 0);
 
   PieceMap() = default;

@@ -18,7 +18,8 @@ void reshape(const LaunchArgs& args) {
     while (begin < end) {  // the longest run that ends no row on either side
       const std::int64_t i = begin % from.length(), j = begin % to.length();
       const std::int64_t run = std::min({from.length() - i, to.length() - j, end - begin});
-      std::memcpy(to.row(begin / to.length()) + j * bytes, from.row(begin / from.length()) + i * bytes, static_cast<std::size_t>(run * bytes));
+      std::memcpy(to.row(begin / to.length()) + j * bytes, from.row(begin / from.length()) + i * bytes,
+                  static_cast<std::size_t>(run * bytes));
       begin += run;
     }
   });

@@ -9,8 +9,8 @@
 namespace cermet::cpu {
 namespace {
 
-/// Threads share out y: each looks at all updates, in order, and applies those whose slice begins in its part of the first axes. A single slice, or few long
-/// ones, are shared out by their runs instead.
+/// Threads share out y: each looks at all updates, in order, and applies those whose slice begins in its part of the
+/// first axes. A single slice, or few long ones, are shared out by their runs instead.
 template <class Apply>
 void for_tuples(const LaunchArgs& args, std::int64_t* offsets, Apply&& apply) {
   const TensorView &indices = args.inputs[1], &updates = args.inputs[2], &y = args.outputs[0];
@@ -33,7 +33,8 @@ void for_tuples(const LaunchArgs& args, std::int64_t* offsets, Apply&& apply) {
   args.pool->run([&](int thread) {
     const auto part = [&](std::int64_t size, int t) { return size * t / threads; };
     const std::int64_t first = by_run ? 0 : part(reach, thread), end = by_run ? reach : part(reach, thread + 1);
-    const std::int64_t column = by_run ? part(slice.run, thread) : 0, columns = (by_run ? part(slice.run, thread + 1) : slice.run) - column;
+    const std::int64_t column = by_run ? part(slice.run, thread) : 0,
+                       columns = (by_run ? part(slice.run, thread + 1) : slice.run) - column;
     for (std::int64_t t = 0; t < count; ++t) {
       const std::int64_t to = offsets[2 * t], from = offsets[2 * t + 1];
       if (to < first || to >= end) continue;
@@ -54,7 +55,8 @@ template <class T>
 void combine(const LaunchArgs& args, std::int64_t* offsets, Reduction kind) {
   const TensorView &updates = args.inputs[2], &y = args.outputs[0];
   for_tuples(args, offsets, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) y.as<T>()[to + i] = combined(kind, y.as<T>()[to + i], updates.as<const T>()[from + i]);
+    for (std::int64_t i = 0; i < count; ++i)
+      y.as<T>()[to + i] = combined(kind, y.as<T>()[to + i], updates.as<const T>()[from + i]);
   });
 }
 
@@ -65,12 +67,14 @@ void combine_widened(const LaunchArgs& args, std::int64_t* offsets, float* sums,
   Shape dense = dense_strides(y.shape);
   const Rows rows(y);
   const auto for_rows = [&](auto&& body) {
-    args.pool->parallel_for(rows.count(), rows_per_thread(rows.length() * 4), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) {
-        T* row = reinterpret_cast<T*>(rows.row(r));
-        for (std::int64_t i = 0; i < rows.length(); ++i) body(row[i], sums[r * rows.length() + i]);
-      }
-    });
+    args.pool->parallel_for(rows.count(), rows_per_thread(rows.length() * 4),
+                            [&](std::int64_t begin, std::int64_t end) {
+                              for (std::int64_t r = begin; r < end; ++r) {
+                                T* row = reinterpret_cast<T*>(rows.row(r));
+                                for (std::int64_t i = 0; i < rows.length(); ++i)
+                                  body(row[i], sums[r * rows.length() + i]);
+                              }
+                            });
   };
   for_rows([](const T& from, float& to) { to = format::to_float(from); });
   const TensorView accumulated(sums, DType::f32, y.shape, dense);
@@ -78,7 +82,8 @@ void combine_widened(const LaunchArgs& args, std::int64_t* offsets, float* sums,
   LaunchArgs widened = args;
   widened.outputs = results;
   for_tuples(widened, offsets, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) sums[to + i] = combined(kind, sums[to + i], format::to_float(updates.as<const T>()[from + i]));
+    for (std::int64_t i = 0; i < count; ++i)
+      sums[to + i] = combined(kind, sums[to + i], format::to_float(updates.as<const T>()[from + i]));
   });
   for_rows([](T& to, const float& from) { store_float(to, from); });
 }
@@ -112,11 +117,14 @@ extern const Kernel movement_scatter_nd{
     .name = "movement.scatter_nd",
     .op = OpKind::scatter_nd,
     .summary = "copies, then applies the updates in order; places, or columns of long slices, spread over threads",
-    .bind = [](const Problem& p) -> Launcher { return [reduction = update_reduction(p)](const LaunchArgs& args) { scatter_at_tuples(args, reduction); }; },
+    .bind = [](const Problem& p) -> Launcher {
+      return [reduction = update_reduction(p)](const LaunchArgs& args) { scatter_at_tuples(args, reduction); };
+    },
     .workspace = [](const Problem& p, int) -> std::int64_t {
       const std::int64_t offsets = offset_bytes(tuples_of(bind(p.input(1).dims, p.maximum)));
       const bool widened = update_reduction(p).has_value() && is_widened(p.input(0).dtype);
-      return offsets + (widened ? p.input(0).elements().value(p.maximum) * static_cast<std::int64_t>(sizeof(float)) : 0);
+      return offsets +
+             (widened ? p.input(0).elements().value(p.maximum) * static_cast<std::int64_t>(sizeof(float)) : 0);
     },
 };
 

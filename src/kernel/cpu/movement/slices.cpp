@@ -1,14 +1,16 @@
 #include "kernel/cpu/movement/slices.hpp"
 
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
 
-std::int64_t slice_offset(const TensorView& x, int first, const TensorView& indices, std::int64_t row_offset, std::string_view op) {
+std::int64_t slice_offset(const TensorView& x, int first, const TensorView& indices, std::int64_t row_offset,
+                          std::string_view op) {
   std::int64_t offset = 0;
   for (int j = 0; j < static_cast<int>(indices.shape.back()); ++j) {
     const std::int64_t at = row_offset + j;
-    const std::int64_t index = indices.dtype == DType::i64 ? indices.as<const std::int64_t>()[at] : indices.as<const std::int32_t>()[at];
+    const std::int64_t index =
+        indices.dtype == DType::i64 ? indices.as<const std::int64_t>()[at] : indices.as<const std::int32_t>()[at];
     offset += checked_signed_index(op, "1 (indices)", index, x.shape[first + j]) * x.strides[first + j];
   }
   return offset;

@@ -7,8 +7,10 @@
 
 namespace cermet::cpu {
 
-/// The offset, in elements, that a row of coordinates has in x; coordinate j is along axis first + j. Throws where one is out of range.
-std::int64_t slice_offset(const TensorView& x, int first, const TensorView& indices, std::int64_t row_offset, std::string_view op);
+/// The offset, in elements, that a row of coordinates has in x; coordinate j is along axis first + j. Throws where one
+/// is out of range.
+std::int64_t slice_offset(const TensorView& x, int first, const TensorView& indices, std::int64_t row_offset,
+                          std::string_view op);
 
 /// A slice of two operands: an inner run that is contiguous in both, and the axes around it.
 struct Slice {

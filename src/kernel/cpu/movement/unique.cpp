@@ -5,8 +5,8 @@
 #include "kernel/cpu/by_any_dtype.hpp"
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/kernel.hpp"
-#include "op/axes.hpp"
 #include "op/ordinal.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -22,7 +22,8 @@ struct Unique {
 struct Slices {
   std::int64_t count, length;
 
-  Slices(const Shape& x, const Unique& unique) : count(unique.axis ? x[*unique.axis] : x.elements()), length(count > 0 ? x.elements() / count : 0) {}
+  Slices(const Shape& x, const Unique& unique)
+      : count(unique.axis ? x[*unique.axis] : x.elements()), length(count > 0 ? x.elements() / count : 0) {}
 };
 
 /// Scratch: keys of all slices, then numbers of slices.
@@ -34,7 +35,9 @@ struct Scratch {
         order(keys + slices.count * slices.length),
         leader(order + slices.count),
         group(leader + slices.count) {}
-  static std::int64_t bytes(const Slices& slices) { return slices.count * (slices.length + 3) * static_cast<std::int64_t>(sizeof(std::int64_t)); }
+  static std::int64_t bytes(const Slices& slices) {
+    return slices.count * (slices.length + 3) * static_cast<std::int64_t>(sizeof(std::int64_t));
+  }
 };
 
 /// keys[slice][element], elements in row-major order without the axis.
@@ -87,7 +90,9 @@ void write_values(const LaunchArgs& args, const Unique& unique, const Slices& sl
   if (!unique.axis) {
     for (std::int64_t u = 0; u < slices.count; ++u) {
       std::byte* const target = to.row(0) + u * bytes;
-      if (u < groups) std::memcpy(target, from.row(leaders[u] / from.length()) + leaders[u] % from.length() * bytes, static_cast<std::size_t>(bytes));
+      if (u < groups)
+        std::memcpy(target, from.row(leaders[u] / from.length()) + leaders[u] % from.length() * bytes,
+                    static_cast<std::size_t>(bytes));
       else std::memset(target, 0, static_cast<std::size_t>(bytes));
     }
     return;
@@ -130,7 +135,8 @@ void find_unique(const LaunchArgs& args, const Unique& unique) {
 
 Unique unique_of(const Problem& p) {
   const Ints& axis = p.attributes.integers("axis");
-  return {axis.empty() ? std::nullopt : std::optional(wrap_axis(axis[0], p.input(0).rank())), p.attributes.flag("sorted")};
+  return {axis.empty() ? std::nullopt : std::optional(wrap_axis(axis[0], p.input(0).rank())),
+          p.attributes.flag("sorted")};
 }
 
 }  // namespace
@@ -139,8 +145,11 @@ extern const Kernel movement_unique{
     .name = "movement.unique",
     .op = OpKind::unique,
     .summary = "sorts the numbers of elements or slices by keys that order as they do",
-    .bind = [](const Problem& p) -> Launcher { return [unique = unique_of(p)](const LaunchArgs& args) { find_unique(args, unique); }; },
-    .workspace = [](const Problem& p, int) { return Scratch::bytes(Slices(bind(p.input(0).dims, p.maximum), unique_of(p))); },
+    .bind = [](const Problem& p) -> Launcher {
+      return [unique = unique_of(p)](const LaunchArgs& args) { find_unique(args, unique); };
+    },
+    .workspace = [](const Problem& p,
+                    int) { return Scratch::bytes(Slices(bind(p.input(0).dims, p.maximum), unique_of(p))); },
 };
 
 }  // namespace cermet::cpu

@@ -17,8 +17,10 @@ struct BroadcastOperand {
 
 class Broadcast {
  public:
-  /// The shape of y is that of a and b together; operands of the shape of y may both be the same view. Pieces have at most `piece` elements.
-  Broadcast(const TensorView& a, const TensorView& b, const TensorView& y, std::size_t piece) : views_{&a, &b, &y}, piece_(static_cast<std::int64_t>(piece)) {
+  /// The shape of y is that of a and b together; operands of the shape of y may both be the same view. Pieces have at
+  /// most `piece` elements.
+  Broadcast(const TensorView& a, const TensorView& b, const TensorView& y, std::size_t piece)
+      : views_{&a, &b, &y}, piece_(static_cast<std::int64_t>(piece)) {
     const bool flat = a.shape == y.shape && b.shape == y.shape && a.is_dense() && b.is_dense() && y.is_dense();
     const int rank = y.shape.rank();
     length_ = flat ? y.elements() : rank == 0 ? 1 : y.shape.back();
@@ -33,12 +35,17 @@ class Broadcast {
 
   std::int64_t pieces() const { return rows_ * pieces_per_row_; }
   /// Pieces that together are worth handing to a thread.
-  std::int64_t grain() const { return std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, std::min(length_, piece_))); }
+  std::int64_t grain() const {
+    return std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, std::min(length_, piece_)));
+  }
 
-  /// Whether rows are pieces that are evenly apart, and none repeats an element: a and b may be read, and y written, as tiles.
+  /// Whether rows are pieces that are evenly apart, and none repeats an element: a and b may be read, and y written, as
+  /// tiles.
   bool is_tile() const { return pieces_per_row_ == 1 && lead_.rank() == 1 && step_[0] == 1 && step_[1] == 1; }
   /// Elements from one row of an operand to the next.
-  std::int64_t row_step(std::size_t o) const { return step_bytes_[o][0] / static_cast<std::int64_t>(size_of(views_[o]->dtype)); }
+  std::int64_t row_step(std::size_t o) const {
+    return step_bytes_[o][0] / static_cast<std::int64_t>(size_of(views_[o]->dtype));
+  }
   std::int64_t length() const { return length_; }
 
   /// Calls body(a, b, y, first, n) for pieces [begin, end): elements [first, first + n) of one row of each.
@@ -46,7 +53,8 @@ class Broadcast {
   void for_pieces(std::int64_t begin, std::int64_t end, Body&& body) const {
     for (std::int64_t p = begin; p < end; ++p) {
       const std::int64_t row = p / pieces_per_row_, first = p % pieces_per_row_ * piece_;
-      body(operand(0, row), operand(1, row), operand(2, row), static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(piece_, length_ - first)));
+      body(operand(0, row), operand(1, row), operand(2, row), static_cast<std::size_t>(first),
+           static_cast<std::size_t>(std::min(piece_, length_ - first)));
     }
   }
 
@@ -59,7 +67,8 @@ class Broadcast {
       if (lead_[axis] == 1) continue;
       const int last = lead.rank() - 1;
       bool merges = last >= 0;
-      for (std::size_t o = 0; merges && o < steps.size(); ++o) merges = steps[o][last] == step_bytes_[o][axis] * lead_[axis];
+      for (std::size_t o = 0; merges && o < steps.size(); ++o)
+        merges = steps[o][last] == step_bytes_[o][axis] * lead_[axis];
       if (merges) lead[last] *= lead_[axis];
       else lead.push_back(lead_[axis]);
       for (std::size_t o = 0; o < steps.size(); ++o) {

@@ -5,7 +5,7 @@
 #include "format/element.hpp"
 #include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/convert.hpp"
-#include "kernel/cpu/pointwise/region.hpp"
+#include "kernel/cpu/pointwise/tile_region.hpp"
 #include "kernel/kernel.hpp"
 #include "op/cast.hpp"
 
@@ -36,15 +36,19 @@ Wide widened(From x) {
 
 template <class T, class Wide>
 T clamped(Wide whole) {
-  constexpr auto low = static_cast<Wide>(std::numeric_limits<T>::min()), high = static_cast<Wide>(std::numeric_limits<T>::max());
+  constexpr auto low = static_cast<Wide>(std::numeric_limits<T>::min()),
+                 high = static_cast<Wide>(std::numeric_limits<T>::max());
   if (std::isnan(whole)) return T{0};
-  return whole <= low ? std::numeric_limits<T>::min() : whole >= high ? std::numeric_limits<T>::max() : static_cast<T>(whole);
+  return whole <= low    ? std::numeric_limits<T>::min()
+         : whole >= high ? std::numeric_limits<T>::max()
+                         : static_cast<T>(whole);
 }
 
 template <class To, class Wide>
 To narrowed(Wide value, Rounding rounding) {
   if constexpr (std::is_same_v<To, Boolean>) return {static_cast<std::uint8_t>(value != 0)};
-  else if constexpr (std::is_integral_v<To>) return clamped<To>(rounding == Rounding::zero ? std::trunc(value) : std::nearbyint(value));
+  else if constexpr (std::is_integral_v<To>)
+    return clamped<To>(rounding == Rounding::zero ? std::trunc(value) : std::nearbyint(value));
   else if constexpr (std::is_arithmetic_v<To>) return static_cast<To>(value);
   else if constexpr (std::is_same_v<To, bf16>) return format::to_bf16(format::round_to_odd(value));
   else if constexpr (std::is_same_v<To, f16>) return format::to_f16(format::round_to_odd(value));
@@ -156,14 +160,18 @@ void cast_cells(const LaunchArgs& args, Rounding rounding) {
   const Cast cast{x.dtype, y.dtype, rounding};
   const int trailing = x.is_dense() && y.is_dense() ? x.shape.rank() : 1;
   const Rows from(x, trailing), to(y, trailing);
-  const std::int64_t piece = std::min<std::int64_t>(from.length(), 1 << 14), pieces = piece > 0 ? (from.length() + piece - 1) / piece : 0;
-  const auto from_bytes = static_cast<std::int64_t>(size_of(x.dtype)), to_bytes = static_cast<std::int64_t>(size_of(y.dtype));
-  args.pool->parallel_for(from.count() * pieces, rows_per_thread(piece * (from_bytes + to_bytes)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t unit = begin; unit < end; ++unit) {
-      const std::int64_t r = unit / pieces, first = unit % pieces * piece;
-      convert_run(cast, from.row(r) + first * from_bytes, to.row(r) + first * to_bytes, std::min(piece, from.length() - first));
-    }
-  });
+  const std::int64_t piece = std::min<std::int64_t>(from.length(), 1 << 14),
+                     pieces = piece > 0 ? (from.length() + piece - 1) / piece : 0;
+  const auto from_bytes = static_cast<std::int64_t>(size_of(x.dtype)),
+             to_bytes = static_cast<std::int64_t>(size_of(y.dtype));
+  args.pool->parallel_for(from.count() * pieces, rows_per_thread(piece * (from_bytes + to_bytes)),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (std::int64_t unit = begin; unit < end; ++unit) {
+                              const std::int64_t r = unit / pieces, first = unit % pieces * piece;
+                              convert_run(cast, from.row(r) + first * from_bytes, to.row(r) + first * to_bytes,
+                                          std::min(piece, from.length() - first));
+                            }
+                          });
 }
 
 }  // namespace
@@ -172,7 +180,9 @@ extern const Kernel movement_cast = with_regions({
     .name = "movement.cast",
     .op = OpKind::cast,
     .summary = "vectors between the real types, other pairs through blocks of double; runs spread over threads",
-    .bind = [](const Problem& p) -> Launcher { return [rounding = cast_rounding(p.attributes)](const LaunchArgs& args) { cast_cells(args, rounding); }; },
+    .bind = [](const Problem& p) -> Launcher {
+      return [rounding = cast_rounding(p.attributes)](const LaunchArgs& args) { cast_cells(args, rounding); };
+    },
 });
 
 }  // namespace cermet::cpu

@@ -39,7 +39,9 @@ struct GatedTile {
     } else {
       const std::size_t half = HWY_MIN(n, tile_size / 2);
       deinterleave(row.read(2 * first, 2 * half, pair_buffer), first_buffer.data, second_buffer.data, half);
-      if (n > half) deinterleave(row.read(2 * (first + half), 2 * (n - half), pair_buffer), first_buffer.data + half, second_buffer.data + half, n - half);
+      if (n > half)
+        deinterleave(row.read(2 * (first + half), 2 * (n - half), pair_buffer), first_buffer.data + half,
+                     second_buffer.data + half, n - half);
     }
     gate = gate_first ? a : b;
     up = gate_first ? b : a;

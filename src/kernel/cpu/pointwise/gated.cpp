@@ -25,17 +25,22 @@ namespace cermet::cpu::HWY_NAMESPACE {
 
 template <class Function>
 HWY_INLINE void activate(const GatedTile& tile, float* result, std::size_t n, Function function) {
-  for_vectors(n, [&](std::size_t i, std::size_t count)
-                     HWY_ATTR { store_n(function(Real(load_n(tile.gate + i, count)), Real(load_n(tile.up + i, count))).v, result + i, count); });
+  for_vectors(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
+    store_n(function(Real(load_n(tile.gate + i, count)), Real(load_n(tile.up + i, count))).v, result + i, count);
+  });
 }
 
 void activate(const GatedTile& tile, float* result, std::size_t n, const Gated& parameters) {
   switch (parameters.function) {
-    case GateFunction::silu: return activate(tile, result, n, [](Real gate, Real up) HWY_ATTR { return silu(gate) * up; });
-    case GateFunction::gelu: return activate(tile, result, n, [](Real gate, Real up) HWY_ATTR { return gate * normal_cdf(gate) * up; });
+    case GateFunction::silu:
+      return activate(tile, result, n, [](Real gate, Real up) HWY_ATTR { return silu(gate) * up; });
+    case GateFunction::gelu:
+      return activate(tile, result, n, [](Real gate, Real up) HWY_ATTR { return gate * normal_cdf(gate) * up; });
     case GateFunction::gelu_tanh:
-      return activate(tile, result, n, [](Real gate, Real up) HWY_ATTR { return gate * sigmoid(2 * gelu_tanh_argument(gate)) * up; });
-    case GateFunction::gelu_quick: return activate(tile, result, n, [](Real gate, Real up) HWY_ATTR { return gate * sigmoid(1.702 * gate) * up; });
+      return activate(tile, result, n,
+                      [](Real gate, Real up) HWY_ATTR { return gate * sigmoid(2 * gelu_tanh_argument(gate)) * up; });
+    case GateFunction::gelu_quick:
+      return activate(tile, result, n, [](Real gate, Real up) HWY_ATTR { return gate * sigmoid(1.702 * gate) * up; });
     case GateFunction::clamped: {
       const Real alpha(parameters.alpha), limit(parameters.limit), offset(parameters.up_offset);
       return activate(tile, result, n, [&](Real gate, Real up) HWY_ATTR {
@@ -56,7 +61,8 @@ void gated(const LaunchArgs& args, const Gated& parameters) {
     GatedTile tile;
     TileBuffer y_buffer;
     for (std::int64_t item = begin; item < end; ++item) {
-      const std::size_t first = static_cast<std::size_t>(item % tiles) * tile_size, n = HWY_MIN(tile_size, features - first);
+      const std::size_t first = static_cast<std::size_t>(item % tiles) * tile_size,
+                        n = HWY_MIN(tile_size, features - first);
       tile.read({from.row(item / tiles), x.dtype}, features, first, n, parameters.gate_first, parameters.interleaved);
       const RowOut out{to.row(item / tiles), y.dtype};
       activate(tile, out.tile(first, y_buffer), n, parameters);
@@ -76,7 +82,9 @@ HWY_EXPORT(gated);
 namespace {
 
 GateFunction gelu_form(const std::string& approximate) {
-  return approximate == "tanh" ? GateFunction::gelu_tanh : approximate == "quick" ? GateFunction::gelu_quick : GateFunction::gelu;
+  return approximate == "tanh"    ? GateFunction::gelu_tanh
+         : approximate == "quick" ? GateFunction::gelu_quick
+                                  : GateFunction::gelu;
 }
 
 Launcher bind_gated(const Problem& p) {
@@ -95,9 +103,12 @@ constexpr const char* const gated_summary = "tiles of all rows spread over threa
 
 }  // namespace
 
-extern const Kernel pointwise_silu_and_mul{.name = "pointwise.silu_and_mul", .op = OpKind::silu_and_mul, .summary = gated_summary, .bind = bind_gated};
-extern const Kernel pointwise_gelu_and_mul{.name = "pointwise.gelu_and_mul", .op = OpKind::gelu_and_mul, .summary = gated_summary, .bind = bind_gated};
-extern const Kernel pointwise_swiglu_clamped{.name = "pointwise.swiglu_clamped", .op = OpKind::swiglu_clamped, .summary = gated_summary, .bind = bind_gated};
+extern const Kernel pointwise_silu_and_mul{
+    .name = "pointwise.silu_and_mul", .op = OpKind::silu_and_mul, .summary = gated_summary, .bind = bind_gated};
+extern const Kernel pointwise_gelu_and_mul{
+    .name = "pointwise.gelu_and_mul", .op = OpKind::gelu_and_mul, .summary = gated_summary, .bind = bind_gated};
+extern const Kernel pointwise_swiglu_clamped{
+    .name = "pointwise.swiglu_clamped", .op = OpKind::swiglu_clamped, .summary = gated_summary, .bind = bind_gated};
 
 }  // namespace cermet::cpu
 #endif

@@ -11,11 +11,13 @@
 namespace cermet::cpu {
 namespace {
 
-using std::abs, std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atanh, std::ceil, std::cos, std::cosh, std::erf, std::exp, std::expm1;
+using std::abs, std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atanh, std::ceil, std::cos, std::cosh,
+    std::erf, std::exp, std::expm1;
 using std::floor, std::log, std::log1p, std::pow, std::sin, std::sinh, std::sqrt, std::tan, std::tanh;
 using namespace pointwise_types;
 
-/// The bits of a double, or of an integer extended to 64 bits, so that there is one loop for each operator and kind of number, not for each type.
+/// The bits of a double, or of an integer extended to 64 bits, so that there is one loop for each operator and kind of
+/// number, not for each type.
 using Cell = std::uint64_t;
 using Parameters = std::array<double, 2>;
 using CellFunction = void (*)(const Cell* a, const Cell* b, Cell* y, std::size_t n, const Parameters& parameters);
@@ -34,9 +36,12 @@ struct CellFunctions {
     }                                                                                                            \
   };
 #define UNARY(name, types, result, depth, terms, text, expression) FUNCTIONS(name, types, x, p_, q_, expression)
-#define UNARY1(name, types, result, depth, p, p_default, terms, text, expression) FUNCTIONS(name, types, x, p, q_, expression)
-#define UNARY2(name, types, result, depth, p, p_default, q, q_default, terms, text, expression) FUNCTIONS(name, types, x, p, q, expression)
-#define BINARY(name, types, result, properties, depth, terms, text, expression) FUNCTIONS(name, types, a, p_, q_, expression)
+#define UNARY1(name, types, result, depth, p, p_default, terms, text, expression) \
+  FUNCTIONS(name, types, x, p, q_, expression)
+#define UNARY2(name, types, result, depth, p, p_default, q, q_default, terms, text, expression) \
+  FUNCTIONS(name, types, x, p, q, expression)
+#define BINARY(name, types, result, properties, depth, terms, text, expression) \
+  FUNCTIONS(name, types, a, p_, q_, expression)
 #include "op/pointwise.inc"
 #undef FUNCTIONS
 
@@ -51,7 +56,8 @@ template <class Row, class V>
 void run_cells(const Cell* a, const Cell* b, Cell* y, std::size_t n, const Parameters& parameters) {
   V p = 0, q = 0;
   if constexpr (std::is_same_v<V, double>) p = parameters[0], q = parameters[1];
-  for (std::size_t i = 0; i < n; ++i) y[i] = cell_of(Row::template apply<V>(value_of(a[i], p), value_of(b[i], p), p, q));
+  for (std::size_t i = 0; i < n; ++i)
+    y[i] = cell_of(Row::template apply<V>(value_of(a[i], p), value_of(b[i], p), p, q));
 }
 
 template <class Row>
@@ -78,7 +84,9 @@ CellFunctions functions_of(OpKind kind) {
 
 CellFunction function_of(OpKind kind, DType dtype) {
   const CellFunctions functions = functions_of(kind);
-  const CellFunction function = dtype == DType::f64 ? functions.real : natural.contains(dtype) ? functions.natural : functions.integer;
+  const CellFunction function = dtype == DType::f64       ? functions.real
+                                : natural.contains(dtype) ? functions.natural
+                                                          : functions.integer;
   CERMET_ASSERT(function);
   return function;
 }
@@ -106,7 +114,8 @@ void read_cells(const BroadcastOperand& operand, std::size_t first, std::size_t 
 
 void write_cells(const Cell* from, bool real, const BroadcastOperand& y, std::size_t first, std::size_t n) {
   if (y.dtype == DType::boolean) {
-    for (std::size_t i = 0; i < n; ++i) y.data[first + i] = static_cast<std::byte>(real ? std::bit_cast<double>(from[i]) != 0 : from[i] != 0);
+    for (std::size_t i = 0; i < n; ++i)
+      y.data[first + i] = static_cast<std::byte>(real ? std::bit_cast<double>(from[i]) != 0 : from[i] != 0);
     return;
   }
   by_plain_type(y.dtype, [&](auto zero) {
@@ -121,23 +130,28 @@ void apply_to_cells(const LaunchArgs& args, CellFunction function, const Paramet
   const Broadcast broadcast(args.inputs[0], args.inputs[binary ? 1 : 0], args.outputs[0], piece);
   args.pool->parallel_for(broadcast.pieces(), broadcast.grain(), [&](std::int64_t begin, std::int64_t end) {
     Cell left[piece], right[piece], result[piece];
-    broadcast.for_pieces(begin, end, [&](BroadcastOperand a, BroadcastOperand b, BroadcastOperand y, std::size_t first, std::size_t n) {
-      read_cells(a, first, n, left);
-      if (binary) read_cells(b, first, n, right);
-      function(left, binary ? right : left, result, n, parameters);
-      write_cells(result, real, y, first, n);
-    });
+    broadcast.for_pieces(
+        begin, end, [&](BroadcastOperand a, BroadcastOperand b, BroadcastOperand y, std::size_t first, std::size_t n) {
+          read_cells(a, first, n, left);
+          if (binary) read_cells(b, first, n, right);
+          function(left, binary ? right : left, result, n, parameters);
+          write_cells(result, real, y, first, n);
+        });
   });
 }
 
 }  // namespace
 
-bool is_plain(DType dtype) { return number.contains(dtype) && !dtypes::real.contains(dtype) && !dtypes::index.contains(dtype); }
+bool is_plain(DType dtype) {
+  return number.contains(dtype) && !dtypes::real.contains(dtype) && !dtypes::index.contains(dtype);
+}
 
 Launcher bind_plain(const Problem& p) {
   Parameters parameters{};
   std::ranges::copy(p.numbers(), parameters.begin());
-  return [function = function_of(p.op->kind, p.input(0).dtype), parameters](const LaunchArgs& args) { apply_to_cells(args, function, parameters); };
+  return [function = function_of(p.op->kind, p.input(0).dtype), parameters](const LaunchArgs& args) {
+    apply_to_cells(args, function, parameters);
+  };
 }
 
 }  // namespace cermet::cpu

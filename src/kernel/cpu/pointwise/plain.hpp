@@ -1,4 +1,5 @@
-// Elementwise operators on the element types that no vectors are written for: f64 and the integers other than i32 and i64.
+// Elementwise operators on the element types that no vectors are written for: f64 and the integers other than i32 and
+// i64.
 #pragma once
 
 #include "kernel/kernel.hpp"

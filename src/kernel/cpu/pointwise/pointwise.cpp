@@ -1,4 +1,5 @@
-// Every elementwise operator: the rows of pointwise.inc over vectors of float32, or over integers one by one. Other element types: plain.cpp.
+// Every elementwise operator: the rows of pointwise.inc over vectors of float32, or over integers one by one. Other
+// element types: plain.cpp.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/cpu/pointwise/pointwise.cpp"
 #include <hwy/foreach_target.h>
@@ -7,8 +8,8 @@
 #include "kernel/cpu/math-inl.hpp"
 #include "kernel/cpu/pointwise/broadcast.hpp"
 #include "kernel/cpu/pointwise/plain.hpp"
-#include "kernel/cpu/pointwise/region.hpp"
 #include "kernel/cpu/pointwise/tile_functions.hpp"
+#include "kernel/cpu/pointwise/tile_region.hpp"
 #include "kernel/cpu/pointwise/whole-inl.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
@@ -30,19 +31,23 @@ namespace cermet::cpu::HWY_NAMESPACE {
 
 using namespace pointwise_types;
 
-#define FUNCTIONS(name, row_types, operands, FIRST, P, Q, expression)                                                       \
-  struct name##_row {                                                                                                       \
-    static constexpr DTypeSet types = row_types;                                                                            \
-    static constexpr std::size_t arity = operands;                                                                          \
-    template <class V>                                                                                                      \
-    static HWY_INLINE V apply([[maybe_unused]] V FIRST, [[maybe_unused]] V b, [[maybe_unused]] V P, [[maybe_unused]] V Q) { \
-      return expression;                                                                                                    \
-    }                                                                                                                       \
+#define FUNCTIONS(name, row_types, operands, FIRST, P, Q, expression)                               \
+  struct name##_row {                                                                               \
+    static constexpr DTypeSet types = row_types;                                                    \
+    static constexpr std::size_t arity = operands;                                                  \
+    template <class V>                                                                              \
+    static HWY_INLINE V apply([[maybe_unused]] V FIRST, [[maybe_unused]] V b, [[maybe_unused]] V P, \
+                              [[maybe_unused]] V Q) {                                               \
+      return expression;                                                                            \
+    }                                                                                               \
   };
 #define UNARY(name, types, result, depth, terms, text, expression) FUNCTIONS(name, types, 1, x, p_, q_, expression)
-#define UNARY1(name, types, result, depth, p, p_default, terms, text, expression) FUNCTIONS(name, types, 1, x, p, q_, expression)
-#define UNARY2(name, types, result, depth, p, p_default, q, q_default, terms, text, expression) FUNCTIONS(name, types, 1, x, p, q, expression)
-#define BINARY(name, types, result, properties, depth, terms, text, expression) FUNCTIONS(name, types, 2, a, p_, q_, expression)
+#define UNARY1(name, types, result, depth, p, p_default, terms, text, expression) \
+  FUNCTIONS(name, types, 1, x, p, q_, expression)
+#define UNARY2(name, types, result, depth, p, p_default, q, q_default, terms, text, expression) \
+  FUNCTIONS(name, types, 1, x, p, q, expression)
+#define BINARY(name, types, result, properties, depth, terms, text, expression) \
+  FUNCTIONS(name, types, 2, a, p_, q_, expression)
 #include "op/pointwise.inc"
 #undef FUNCTIONS
 
@@ -60,7 +65,10 @@ void real_tile(const TileOperand* operands, const TileTarget& y, const float* pa
     const float *left = a.data + r * a.row_step, *right = b.data + r * b.row_step;
     float* const to = y.data + r * y.row_step;
     for_vectors(y.columns, [&](std::size_t i, std::size_t n) HWY_ATTR {
-      store_n(Row::template apply<Real>(Real(load_n(left + i * a.column_step, n)), Real(load_n(right + i * b.column_step, n)), p, q).v, to + i, n);
+      store_n(Row::template apply<Real>(Real(load_n(left + i * a.column_step, n)),
+                                        Real(load_n(right + i * b.column_step, n)), p, q)
+                  .v,
+              to + i, n);
     });
   }
 }
@@ -70,10 +78,12 @@ template <class Row>
 void sum_tile(const TileOperand* operands, const TileTarget& y, const float* parameters) {
   const Real p(parameters[0]), q(parameters[1]);
   for (std::size_t r = 0; r < y.rows; ++r) {
-    const float *left = operands[0].data + r * operands[0].row_step, *right = operands[1].data + r * operands[1].row_step;
+    const float *left = operands[0].data + r * operands[0].row_step,
+                *right = operands[1].data + r * operands[1].row_step;
     float* const to = y.data + r * y.row_step;
     for_vectors(y.columns, [&](std::size_t i, std::size_t n) HWY_ATTR {
-      const Real sum = hn::Add(load_n(left + i * operands[0].column_step, n), load_n(right + i * operands[1].column_step, n));
+      const Real sum =
+          hn::Add(load_n(left + i * operands[0].column_step, n), load_n(right + i * operands[1].column_step, n));
       store_n(Row::template apply<Real>(sum, sum, p, q).v, to + i, n);
     });
   }
@@ -99,7 +109,8 @@ void integer_tile(const TileOperand* operands, const TileTarget& y, const float*
     const float *left = a.data + r * a.row_step, *right = b.data + r * b.row_step;
     float* const to = y.data + r * y.row_step;
     for_vectors(y.columns, [&](std::size_t i, std::size_t n) HWY_ATTR {
-      const Whole first = Whole::of_bits(load_n(left + i * a.column_step, n)), second = Whole::of_bits(load_n(right + i * b.column_step, n));
+      const Whole first = Whole::of_bits(load_n(left + i * a.column_step, n)),
+                  second = Whole::of_bits(load_n(right + i * b.column_step, n));
       store_n(Row::template apply<Whole>(first, second, 0, 0).bits(), to + i, n);
     });
   }
@@ -113,7 +124,8 @@ void wide_run(const std::int64_t* a, const std::int64_t* b, std::int64_t* y, std
 template <class Row, OpKind kind>
 PointwiseFunctions functions_of() {
   PointwiseFunctions functions;
-  if constexpr (Row::types.contains(DType::f32) || Row::types.contains(DType::boolean)) functions.real = &real_tile<Row>;  // truth: 0 and 1
+  if constexpr (Row::types.contains(DType::f32) || Row::types.contains(DType::boolean))
+    functions.real = &real_tile<Row>;  // truth: 0 and 1
   if constexpr (Row::types.contains(DType::i32)) functions.integer = &integer_tile<Row>;
   if constexpr (follows_biases(kind)) functions.of_sum = &sum_tile<Row>;
   if constexpr (Row::types.contains(DType::i32) || Row::types.contains(DType::boolean)) functions.wide = &wide_run<Row>;
@@ -142,28 +154,38 @@ TileOperand read_real(const BroadcastOperand& operand, std::size_t first, std::s
   return {buffer.data, 0, 0};
 }
 
-void real_pieces(const LaunchArgs& args, const Broadcast& broadcast, const Pointwise& op, std::int64_t begin, std::int64_t end) {
+void real_pieces(const LaunchArgs& args, const Broadcast& broadcast, const Pointwise& op, std::int64_t begin,
+                 std::int64_t end) {
   TileBuffer a_buffer, b_buffer, y_buffer;
-  broadcast.for_pieces(begin, end, [&](BroadcastOperand a, BroadcastOperand b, BroadcastOperand y, std::size_t first, std::size_t n) HWY_ATTR {
-    TileOperand operands[2] = {read_real(a, first, n, a_buffer)};
-    if (args.has(1)) operands[1] = read_real(b, first, n, b_buffer);
-    if (y.dtype == DType::boolean) {
-      op.functions.real(operands, {y_buffer.data, 0, 1, n}, op.parameters);
-      for (std::size_t i = 0; i < n; ++i) y.data[first + i] = static_cast<std::byte>(y_buffer.data[i] != 0);
-      return;
-    }
-    const RowOut out{y.data, y.dtype};
-    op.functions.real(operands, {out.tile(first, y_buffer), 0, 1, n}, op.parameters);
-    out.commit(first, n, y_buffer);
-  });
+  broadcast.for_pieces(begin, end,
+                       [&](BroadcastOperand a, BroadcastOperand b, BroadcastOperand y, std::size_t first, std::size_t n)
+                           HWY_ATTR {
+                             TileOperand operands[2] = {read_real(a, first, n, a_buffer)};
+                             if (args.has(1)) operands[1] = read_real(b, first, n, b_buffer);
+                             if (y.dtype == DType::boolean) {
+                               op.functions.real(operands, {y_buffer.data, 0, 1, n}, op.parameters);
+                               for (std::size_t i = 0; i < n; ++i)
+                                 y.data[first + i] = static_cast<std::byte>(y_buffer.data[i] != 0);
+                               return;
+                             }
+                             const RowOut out{y.data, y.dtype};
+                             op.functions.real(operands, {out.tile(first, y_buffer), 0, 1, n}, op.parameters);
+                             out.commit(first, n, y_buffer);
+                           });
 }
 
 /// Rows [begin, end) of float32, as one tile.
-void real_rows(const LaunchArgs& args, const Broadcast& broadcast, const Pointwise& op, std::int64_t begin, std::int64_t end) {
+void real_rows(const LaunchArgs& args, const Broadcast& broadcast, const Pointwise& op, std::int64_t begin,
+               std::int64_t end) {
   const auto step = [&](std::size_t o) { return static_cast<std::size_t>(broadcast.row_step(o)); };
-  const auto row = [&](const TensorView& view, std::size_t o) { return view.as<float>() + begin * broadcast.row_step(o); };
-  const TileOperand operands[] = {{row(args.inputs[0], 0), step(0), 1}, {row(args.inputs[args.has(1) ? 1 : 0], 1), step(1), 1}};
-  op.functions.real(operands, {row(args.outputs[0], 2), step(2), static_cast<std::size_t>(end - begin), static_cast<std::size_t>(broadcast.length())},
+  const auto row = [&](const TensorView& view, std::size_t o) {
+    return view.as<float>() + begin * broadcast.row_step(o);
+  };
+  const TileOperand operands[] = {{row(args.inputs[0], 0), step(0), 1},
+                                  {row(args.inputs[args.has(1) ? 1 : 0], 1), step(1), 1}};
+  op.functions.real(operands,
+                    {row(args.outputs[0], 2), step(2), static_cast<std::size_t>(end - begin),
+                     static_cast<std::size_t>(broadcast.length())},
                     op.parameters);
 }
 
@@ -186,18 +208,24 @@ void write_integers(const std::int64_t* from, std::size_t n, T* to) {
   for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<T>(from[i]);
 }
 
-void integer_pieces(const LaunchArgs& args, const Broadcast& broadcast, const Pointwise& op, std::int64_t begin, std::int64_t end) {
+void integer_pieces(const LaunchArgs& args, const Broadcast& broadcast, const Pointwise& op, std::int64_t begin,
+                    std::int64_t end) {
   std::int64_t left[tile_size], right[tile_size], result[tile_size];
-  broadcast.for_pieces(begin, end, [&](BroadcastOperand a, BroadcastOperand b, BroadcastOperand y, std::size_t first, std::size_t n) HWY_ATTR {
-    read_integers(a, first, n, left);
-    if (args.has(1)) read_integers(b, first, n, right);
-    op.functions.wide(left, args.has(1) ? right : left, result, n);
-    switch (y.dtype) {
-      case DType::i32: return write_integers(result, n, reinterpret_cast<std::int32_t*>(y.data) + first);
-      case DType::i64: return write_integers(result, n, reinterpret_cast<std::int64_t*>(y.data) + first);
-      default: return write_integers(result, n, reinterpret_cast<std::uint8_t*>(y.data) + first);
-    }
-  });
+  broadcast.for_pieces(begin, end,
+                       [&](BroadcastOperand a, BroadcastOperand b, BroadcastOperand y, std::size_t first, std::size_t n)
+                           HWY_ATTR {
+                             read_integers(a, first, n, left);
+                             if (args.has(1)) read_integers(b, first, n, right);
+                             op.functions.wide(left, args.has(1) ? right : left, result, n);
+                             switch (y.dtype) {
+                               case DType::i32:
+                                 return write_integers(result, n, reinterpret_cast<std::int32_t*>(y.data) + first);
+                               case DType::i64:
+                                 return write_integers(result, n, reinterpret_cast<std::int64_t*>(y.data) + first);
+                               default:
+                                 return write_integers(result, n, reinterpret_cast<std::uint8_t*>(y.data) + first);
+                             }
+                           });
 }
 
 void pointwise(const LaunchArgs& args, OpKind kind, const float* parameters) {
@@ -206,8 +234,9 @@ void pointwise(const LaunchArgs& args, OpKind kind, const float* parameters) {
   const bool real_operands = dtypes::real.contains(args.inputs[0].dtype);
   const auto is_float = [&](const TensorView& view) { return view.dtype == DType::f32; };
   if (broadcast.is_tile() && std::ranges::all_of(args.inputs, is_float) && is_float(args.outputs[0]))
-    return args.pool->parallel_for(broadcast.pieces(), broadcast.grain(),
-                                   [&](std::int64_t begin, std::int64_t end) { real_rows(args, broadcast, op, begin, end); });
+    return args.pool->parallel_for(broadcast.pieces(), broadcast.grain(), [&](std::int64_t begin, std::int64_t end) {
+      real_rows(args, broadcast, op, begin, end);
+    });
   args.pool->parallel_for(broadcast.pieces(), broadcast.grain(), [&](std::int64_t begin, std::int64_t end) {
     if (real_operands) real_pieces(args, broadcast, op, begin, end);
     else integer_pieces(args, broadcast, op, begin, end);
@@ -231,7 +260,9 @@ Launcher bind_pointwise(const Problem& p) {
   std::array<float, 2> parameters{};
   std::ranges::transform(p.numbers(), parameters.begin(), [](double value) { return static_cast<float>(value); });
   if (is_plain(p.input(0).dtype)) return bind_plain(p);
-  return [kind = p.op->kind, parameters](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(pointwise)(args, kind, parameters.data()); };
+  return [kind = p.op->kind, parameters](const LaunchArgs& args) {
+    HWY_DYNAMIC_DISPATCH(pointwise)(args, kind, parameters.data());
+  };
 }
 
 }  // namespace

@@ -5,11 +5,11 @@
 
 #include "base/checked.hpp"
 #include "kernel/cpu/pointwise/quantize_plain.hpp"
-#include "kernel/cpu/pointwise/region.hpp"
+#include "kernel/cpu/pointwise/tile_region.hpp"
 #include "kernel/cpu/rowwise/codes-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/quantization.hpp"
-#include "op/reference.hpp"
+#include "op/schema/reference.hpp"
 
 #ifndef CERMET_QUANTIZE_ONCE
 #define CERMET_QUANTIZE_ONCE
@@ -44,7 +44,8 @@ void quantize(const LaunchArgs& args, bool divide) {
   for_tiles_of_rows(*args.pool, from, [&](std::int64_t row, std::size_t first, std::size_t n) HWY_ATTR {
     TileBuffer x_buffer, scale_buffer, offset_buffer, scaled;
     const float* values = RowIn{from.row(row), x.dtype}.read(first, n, x_buffer);
-    scale_tile(values, scale.read(first, n, scale_buffer), offset ? offset.read(first, n, offset_buffer) : nullptr, divide, scaled.data, n);
+    scale_tile(values, scale.read(first, n, scale_buffer), offset ? offset.read(first, n, offset_buffer) : nullptr,
+               divide, scaled.data, n);
     write_codes(scaled.data, q.dtype, to.row(row) + first, n);
   });
 }
@@ -75,7 +76,8 @@ void dequantize(const LaunchArgs& args, const Dequantize& parameters) {
       for (std::size_t i = 0; i < n; ++i) codes.data[i] -= o[i];
     }
     const RowOut out{to.row(row), y.dtype};
-    scale_tile(codes.data, scale.read(first, n, scale_buffer), nullptr, parameters.divide, out.tile(first, y_buffer), n);
+    scale_tile(codes.data, scale.read(first, n, scale_buffer), nullptr, parameters.divide, out.tile(first, y_buffer),
+               n);
     out.commit(first, n, y_buffer);
   });
 }
@@ -92,7 +94,10 @@ HWY_EXPORT(dequantize);
 namespace {
 
 Granularity granularity_of(const std::string& text) {
-  return text == "tensor" ? Granularity::tensor : text == "channel" ? Granularity::channel : text == "token" ? Granularity::token : Granularity::group;
+  return text == "tensor"    ? Granularity::tensor
+         : text == "channel" ? Granularity::channel
+         : text == "token"   ? Granularity::token
+                             : Granularity::group;
 }
 
 }  // namespace
@@ -107,7 +112,9 @@ extern const Kernel pointwise_quantize = with_regions({
         const Launcher tiled = by_tile_program(region);
         return tiled ? tiled : bind_plain_quantize(p);
       }
-      return [divide = p.attributes.text("mode") == "div"](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(quantize)(args, divide); };
+      return [divide = p.attributes.text("mode") == "div"](const LaunchArgs& args) {
+        HWY_DYNAMIC_DISPATCH(quantize)(args, divide);
+      };
     },
 });
 
@@ -121,7 +128,8 @@ extern const Kernel pointwise_dequantize = with_regions({
         const Launcher tiled = by_tile_program(region);
         return tiled ? tiled : bind_plain_dequantize(p);
       }
-      const Dequantize parameters{granularity_of(p.attributes.text("granularity")), p.attributes.integer("group_size"), p.attributes.text("mode") == "mul"};
+      const Dequantize parameters{granularity_of(p.attributes.text("granularity")), p.attributes.integer("group_size"),
+                                  p.attributes.text("mode") == "mul"};
       return [parameters](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dequantize)(args, parameters); };
     },
 });

@@ -21,15 +21,18 @@ constexpr std::int64_t block = 256;
 
 /// Elements of an operand that broadcasts, as float32.
 void read_block(const TensorView& view, std::int64_t offset, std::int64_t step, std::int64_t n, float* to) {
-  for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(format::load_element(view.data, view.dtype, offset + i * step));
+  for (std::int64_t i = 0; i < n; ++i)
+    to[i] = static_cast<float>(format::load_element(view.data, view.dtype, offset + i * step));
 }
 
-/// What a launch reads: values, scales, and where they are given offsets and zero points; and what it writes. Each walks the axes of the result.
+/// What a launch reads: values, scales, and where they are given offsets and zero points; and what it writes. Each
+/// walks the axes of the result.
 struct Operands {
   static constexpr std::size_t result = 4;
   std::array<const TensorView*, 5> views{};
 
-  Operands(const LaunchArgs& args, std::span<const TensorView> parameters) : views{&args.inputs[x_operand], &parameters[0]} {
+  Operands(const LaunchArgs& args, std::span<const TensorView> parameters)
+      : views{&args.inputs[x_operand], &parameters[0]} {
     for (std::size_t i = 1; i < parameters.size(); ++i)
       if (parameters[i].present) views[1 + i] = &parameters[i];
     views[result] = &args.outputs[0];
@@ -71,17 +74,20 @@ void for_blocks(const LaunchArgs& args, const Operands& operands, Body&& body) {
 }
 
 void quantize(const LaunchArgs& args, bool divide, bool saturates) {
-  const TensorView parameters[] = {args.inputs[scale_operand], args.has(offset_operand) ? args.inputs[offset_operand] : TensorView(),
+  const TensorView parameters[] = {args.inputs[scale_operand],
+                                   args.has(offset_operand) ? args.inputs[offset_operand] : TensorView(),
                                    args.has(zero_point_operand) ? args.inputs[zero_point_operand] : TensorView()};
   const bool has_offset = args.has(offset_operand), has_zero_point = args.has(zero_point_operand);
-  for_blocks(args, Operands(args, parameters), [&](const float(&v)[4][block], std::int64_t n, const TensorView& q, std::int64_t at) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      float value = static_value(v[x_operand][i], v[scale_operand][i], has_offset ? std::optional(v[offset_operand][i]) : std::nullopt, divide);
-      if (has_zero_point) value = std::nearbyint(value) + v[zero_point_operand][i];
-      else if (!saturates) value = unsaturated(value, q.dtype);
-      format::store_element(q.data, q.dtype, at + i, value);
-    }
-  });
+  for_blocks(args, Operands(args, parameters),
+             [&](const float(&v)[4][block], std::int64_t n, const TensorView& q, std::int64_t at) {
+               for (std::int64_t i = 0; i < n; ++i) {
+                 float value = static_value(v[x_operand][i], v[scale_operand][i],
+                                            has_offset ? std::optional(v[offset_operand][i]) : std::nullopt, divide);
+                 if (has_zero_point) value = std::nearbyint(value) + v[zero_point_operand][i];
+                 else if (!saturates) value = unsaturated(value, q.dtype);
+                 format::store_element(q.data, q.dtype, at + i, value);
+               }
+             });
 }
 
 /// A parameter of a dequantization as an operand that broadcasts to the quantized values.
@@ -94,21 +100,25 @@ TensorView broadcasting(const TensorView& view, bool by_token) {
 }
 
 void dequantize(const LaunchArgs& args, bool by_token, bool divide) {
-  const TensorView parameters[] = {broadcasting(args.inputs[scale_operand], by_token),
-                                   args.has(offset_operand) ? broadcasting(args.inputs[offset_operand], by_token) : TensorView()};
+  const TensorView parameters[] = {
+      broadcasting(args.inputs[scale_operand], by_token),
+      args.has(offset_operand) ? broadcasting(args.inputs[offset_operand], by_token) : TensorView()};
   const bool has_offset = args.has(offset_operand);
-  for_blocks(args, Operands(args, parameters), [&](const float(&v)[4][block], std::int64_t n, const TensorView& y, std::int64_t at) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const float value = has_offset ? v[x_operand][i] - v[offset_operand][i] : v[x_operand][i], scale = v[scale_operand][i];
-      format::store_element(y.data, y.dtype, at + i, divide ? value / scale : value * scale);
-    }
-  });
+  for_blocks(args, Operands(args, parameters),
+             [&](const float(&v)[4][block], std::int64_t n, const TensorView& y, std::int64_t at) {
+               for (std::int64_t i = 0; i < n; ++i) {
+                 const float value = has_offset ? v[x_operand][i] - v[offset_operand][i] : v[x_operand][i],
+                             scale = v[scale_operand][i];
+                 format::store_element(y.data, y.dtype, at + i, divide ? value / scale : value * scale);
+               }
+             });
 }
 
 }  // namespace
 
 bool is_plain_quantize(const Problem& p) {
-  if (!code_types.contains(p.outputs[0].dtype) || p.has(zero_point_operand) || !p.attributes.flag("saturate")) return true;
+  if (!code_types.contains(p.outputs[0].dtype) || p.has(zero_point_operand) || !p.attributes.flag("saturate"))
+    return true;
   return !is_one_or_channel(p, scale_operand) || (p.has(offset_operand) && !is_one_or_channel(p, offset_operand));
 }
 
@@ -119,8 +129,8 @@ bool is_plain_dequantize(const Problem& p) {
 }
 
 Launcher bind_plain_quantize(const Problem& p) {
-  return
-      [divide = p.attributes.text("mode") == "div", saturates = p.attributes.flag("saturate")](const LaunchArgs& args) { quantize(args, divide, saturates); };
+  return [divide = p.attributes.text("mode") == "div",
+          saturates = p.attributes.flag("saturate")](const LaunchArgs& args) { quantize(args, divide, saturates); };
 }
 
 Launcher bind_plain_dequantize(const Problem& p) {

@@ -1,4 +1,5 @@
-// quantize and dequantize in the forms that no vectors are written for: scales that broadcast, zero points of narrow integers, 16-bit quantized values.
+// quantize and dequantize in the forms that no vectors are written for: scales that broadcast, zero points of narrow
+// integers, 16-bit quantized values.
 #pragma once
 
 #include "kernel/kernel.hpp"

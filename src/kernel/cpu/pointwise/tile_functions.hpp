@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet::cpu {
 
-/// Rows of float32 or int32 to read: element (r, c) is data[r * row_step + c * column_step]. column_step is 1, or 0 where data points at `repeated` equal
-/// values: as many as the widest vector has.
+/// Rows of float32 or int32 to read: element (r, c) is data[r * row_step + c * column_step]. column_step is 1, or 0
+/// where data points at `repeated` equal values: as many as the widest vector has.
 struct TileOperand {
   static constexpr std::size_t repeated = 16;
   const float* data;
@@ -25,7 +25,8 @@ struct TileTarget {
 /// Computes a tile from as many operands as the function has. Integers lie in the memory of float32.
 using TileFunction = void (*)(const TileOperand* operands, const TileTarget& y, const float* parameters);
 
-/// The functions of an elementwise operator for the active instruction set; null where the operator does not take the type.
+/// The functions of an elementwise operator for the active instruction set; null where the operator does not take the
+/// type.
 struct PointwiseFunctions {
   TileFunction real = nullptr;
   TileFunction integer = nullptr;  ///< on int32, which wraps

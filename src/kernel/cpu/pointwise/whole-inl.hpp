@@ -1,4 +1,5 @@
-// Vectors of int32 that read like a number, for the rows of pointwise.inc that take integers. Include after <hwy/foreach_target.h>.
+// Vectors of int32 that read like a number, for the rows of pointwise.inc that take integers. Include after
+// <hwy/foreach_target.h>.
 #if defined(CERMET_WHOLE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_WHOLE_INL
 #undef CERMET_WHOLE_INL
@@ -18,8 +19,9 @@ using IntTag = hn::RebindToSigned<FloatTag>;
 struct Whole {
   hn::Vec<IntTag> v;
 
-  HWY_INLINE Whole(hn::Vec<IntTag> vector) : v(vector) {}                                       // NOLINT(google-explicit-constructor): reads like a number
-  HWY_INLINE Whole(double number) : v(hn::Set(IntTag(), static_cast<std::int32_t>(number))) {}  // NOLINT(google-explicit-constructor)
+  HWY_INLINE Whole(hn::Vec<IntTag> vector) : v(vector) {}  // NOLINT(google-explicit-constructor): reads like a number
+  HWY_INLINE Whole(double number)
+      : v(hn::Set(IntTag(), static_cast<std::int32_t>(number))) {}  // NOLINT(google-explicit-constructor)
   static HWY_INLINE Whole of_bits(Floats bits) { return hn::BitCast(IntTag(), bits); }
   HWY_INLINE Floats bits() const { return hn::BitCast(FloatTag(), v); }
   friend HWY_INLINE Whole operator+(Whole a, Whole b) { return hn::Add(a.v, b.v); }
@@ -41,7 +43,9 @@ HWY_INLINE WholeCondition operator>(Whole a, Whole b) { return {hn::Gt(a.v, b.v)
 HWY_INLINE WholeCondition operator>=(Whole a, Whole b) { return {hn::Not(hn::Lt(a.v, b.v))}; }
 HWY_INLINE WholeCondition operator==(Whole a, Whole b) { return {hn::Eq(a.v, b.v)}; }
 HWY_INLINE WholeCondition operator!=(Whole a, Whole b) { return {hn::Ne(a.v, b.v)}; }
-HWY_INLINE Whole select(WholeCondition condition, Whole yes, Whole no) { return hn::IfThenElse(condition.mask, yes.v, no.v); }
+HWY_INLINE Whole select(WholeCondition condition, Whole yes, Whole no) {
+  return hn::IfThenElse(condition.mask, yes.v, no.v);
+}
 HWY_INLINE Whole abs(Whole x) { return hn::Abs(x.v); }
 HWY_INLINE Whole maximum(Whole a, Whole b) { return hn::Max(a.v, b.v); }
 HWY_INLINE Whole minimum(Whole a, Whole b) { return hn::Min(a.v, b.v); }
@@ -52,7 +56,8 @@ HWY_INLINE Whole per_lane(Whole a, Whole b, Function function) {
   HWY_ALIGN std::int32_t x[hn::MaxLanes(IntTag())], y[hn::MaxLanes(IntTag())];
   hn::Store(a.v, IntTag(), x);
   hn::Store(b.v, IntTag(), y);
-  for (std::size_t i = 0; i < lanes(); ++i) x[i] = static_cast<std::int32_t>(function(Integer(x[i]), Integer(y[i])).value);
+  for (std::size_t i = 0; i < lanes(); ++i)
+    x[i] = static_cast<std::int32_t>(function(Integer(x[i]), Integer(y[i])).value);
   return hn::Load(IntTag(), x);
 }
 HWY_INLINE Whole operator/(Whole a, Whole b) {

@@ -1,4 +1,5 @@
-// Rows of elements combined to one of float32, and what is made of it: the vector part of pooling. Include after <hwy/foreach_target.h>.
+// Rows of elements combined to one of float32, and what is made of it: the vector part of pooling. Include after
+// <hwy/foreach_target.h>.
 #if defined(CERMET_POOL_COMBINE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_POOL_COMBINE_INL
 #undef CERMET_POOL_COMBINE_INL
@@ -26,7 +27,8 @@ struct PoolMax {
   };
   HWY_INLINE State start(Floats x) const { return {x, hn::IsNaN(x)}; }
   HWY_INLINE Floats lift(Floats x) const { return x; }
-  /// NaN is kept beside the maximum, which it would make depend on the order, so that a chain has one instruction for each element.
+  /// NaN is kept beside the maximum, which it would make depend on the order, so that a chain has one instruction for
+  /// each element.
   HWY_INLINE void add(State& state, Floats x) const {
     state.most = hn::Max(state.most, x);
     state.unordered = hn::Or(state.unordered, hn::IsNaN(x));
@@ -60,7 +62,8 @@ struct PoolPowers : PoolSum {
   }
 };
 
-/// for_vectors, but the last whole vector overlaps the one before instead of being cut: for bodies that may run twice on an element.
+/// for_vectors, but the last whole vector overlaps the one before instead of being cut: for bodies that may run twice
+/// on an element.
 template <class Body>
 HWY_INLINE void for_overlapping_vectors(std::size_t length, Body&& body) {
   const std::size_t step = lanes();
@@ -104,9 +107,11 @@ HWY_INLINE Floats finished(const Pooling& pooling, Floats total, Floats divisor)
   return pow(Real(total), Real(1.0 / pooling.power)).v;
 }
 
-/// Stores finished results; `divisor` is one for each element, or one for all where `shared`. Both rows have memory for whole vectors.
+/// Stores finished results; `divisor` is one for each element, or one for all where `shared`. Both rows have memory for
+/// whole vectors.
 template <class T>
-void finish_row(const Pooling& pooling, const float* total, const float* divisor, float shared, T* to, std::int64_t length) {
+void finish_row(const Pooling& pooling, const float* total, const float* divisor, float shared, T* to,
+                std::int64_t length) {
   for_overlapping_vectors(static_cast<std::size_t>(length), [&](std::size_t i, std::size_t n) HWY_ATTR {
     const auto all = hn::Set(FloatTag(), shared);
     const auto y = finished(pooling, load(total + i), divisor ? hn::Mul(load(divisor + i), all) : all);
@@ -115,7 +120,8 @@ void finish_row(const Pooling& pooling, const float* total, const float* divisor
     } else {
       HWY_ALIGN float buffer[hn::MaxLanes(FloatTag())];
       hn::Store(y, FloatTag(), buffer);
-      for (std::size_t k = 0; k < n; ++k) to[i + k] = static_cast<T>(HWY_MAX(buffer[k], static_cast<float>(std::numeric_limits<T>::lowest())));
+      for (std::size_t k = 0; k < n; ++k)
+        to[i + k] = static_cast<T>(HWY_MAX(buffer[k], static_cast<float>(std::numeric_limits<T>::lowest())));
     }
   });
 }

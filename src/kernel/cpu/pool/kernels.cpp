@@ -5,7 +5,7 @@
 
 #include "format/element.hpp"
 #include "kernel/cpu/pool/pool.hpp"
-#include "op/attributes.hpp"
+#include "op/schema/attributes.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -18,7 +18,8 @@ Launcher bind(const Problem& p, PoolKind kind) {
 }
 
 /// A run of results of max_pool with their places.
-void max_with_indices(const LaunchArgs& args, const PoolWindow& all, bool columns, std::int64_t begin, std::int64_t end) {
+void max_with_indices(const LaunchArgs& args, const PoolWindow& all, bool columns, std::int64_t begin,
+                      std::int64_t end) {
   const TensorView &values = args.inputs[0], &results = args.outputs[0];
   const SpatialView x = spatial_view(values, all.channels_last), y = spatial_view(results, all.channels_last);
   const SpatialView places = spatial_view(args.outputs[1], all.channels_last);
@@ -35,23 +36,30 @@ void max_with_indices(const LaunchArgs& args, const PoolWindow& all, bool column
       if (best >= 0 && (std::isnan(most) || !(value > most || std::isnan(value)))) return;
       best = offset;
       most = value;
-      place = columns ? (from[2] * x.size[1] + from[1]) * x.size[0] + from[0] : (from[0] * x.size[1] + from[1]) * x.size[2] + from[2];
+      place = columns ? (from[2] * x.size[1] + from[1]) * x.size[0] + from[0]
+                      : (from[0] * x.size[1] + from[1]) * x.size[2] + from[2];
     });
     const std::int64_t to = y.offset(n, c, at);
     if (best < 0) format::store_element(results.data, results.dtype, to, -std::numeric_limits<double>::infinity());
-    else std::memcpy(results.as<std::byte>() + to * static_cast<std::int64_t>(bytes), values.as<std::byte>() + best * static_cast<std::int64_t>(bytes), bytes);
+    else
+      std::memcpy(results.as<std::byte>() + to * static_cast<std::int64_t>(bytes),
+                  values.as<std::byte>() + best * static_cast<std::int64_t>(bytes), bytes);
     args.outputs[1].as<std::int64_t>()[places.offset(n, c, at)] = best < 0 ? -1 : plane * x.positions() + place;
   }
 }
 
 Launcher bind_indices(const Problem& p) {
-  return [window = pool_window(p.attributes, p.input(0).rank()), columns = p.attributes.integer("storage_order") == 1](const LaunchArgs& args) {
-    args.pool->parallel_for(args.outputs[0].elements(), 256,
-                            [&](std::int64_t begin, std::int64_t end) { max_with_indices(args, window, columns, begin, end); });
+  return [window = pool_window(p.attributes, p.input(0).rank()),
+          columns = p.attributes.integer("storage_order") == 1](const LaunchArgs& args) {
+    args.pool->parallel_for(args.outputs[0].elements(), 256, [&](std::int64_t begin, std::int64_t end) {
+      max_with_indices(args, window, columns, begin, end);
+    });
   };
 }
 
-constexpr const char* const summary = "rows of x combined in vectors, along channels or, taken apart by stride, along the last axis; rows spread over threads";
+constexpr const char* const summary =
+    "rows of x combined in vectors, along channels or, taken apart by stride, along the last axis; rows spread over "
+    "threads";
 
 }  // namespace
 
@@ -60,7 +68,8 @@ const Kernel pool_max{.name = "pool.max",
                       .op = OpKind::max_pool,
                       .summary = summary,
                       .declines = [](const Problem& p) -> Decline {
-                        if (p.attributes.flag("with_indices")) return "the places of the largest elements are asked for";
+                        if (p.attributes.flag("with_indices"))
+                          return "the places of the largest elements are asked for";
                         return {};
                       },
                       .bind = [](const Problem& p) { return bind(p, PoolKind::max); },

@@ -11,7 +11,8 @@
 #define CERMET_POOL_ONCE
 namespace cermet::cpu {
 
-/// Floats past the end of every run, so that whole vectors may be read and written: the widest vector of any instruction set.
+/// Floats past the end of every run, so that whole vectors may be read and written: the widest vector of any
+/// instruction set.
 inline constexpr std::int64_t pool_slack = 64;
 /// Channels that are combined at a time.
 inline constexpr std::int64_t channel_tile = 1024;
@@ -39,7 +40,9 @@ struct PoolRun {
   /// Floats of a row with its padding, and of the same taken apart by stride.
   std::int64_t row_scratch() const { return 2 * padded + (2 + pooling.window.stride[2]) * pool_slack; }
   /// Those of all rows that go together, of a row of results and of its divisors.
-  std::int64_t scratch() const { return rows_at_once * row_scratch() + 2 * (round_up(y.size[2], pool_slack) + pool_slack); }
+  std::int64_t scratch() const {
+    return rows_at_once * row_scratch() + 2 * (round_up(y.size[2], pool_slack) + pool_slack);
+  }
 };
 
 }  // namespace cermet::cpu
@@ -48,7 +51,8 @@ struct PoolRun {
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
-/// Every `step`-th element of a row, from each of the first `step`: lane k of the result is row[k * step + phase], at out + phase * pitch.
+/// Every `step`-th element of a row, from each of the first `step`: lane k of the result is row[k * step + phase], at
+/// out + phase * pitch.
 void split_phases(const float* row, std::int64_t length, std::int64_t step, float* out, std::int64_t pitch) {
   const std::int64_t each = length / step;
   if (step == 2) {
@@ -69,7 +73,8 @@ struct RowPlace {
   const SpatialView& y;
   std::int64_t n, c, i, j;
 
-  RowPlace(const SpatialView& view, std::int64_t row) : y(view), n(row / (y.size[0] * y.size[1]) / y.channels), c(row / (y.size[0] * y.size[1]) % y.channels) {
+  RowPlace(const SpatialView& view, std::int64_t row)
+      : y(view), n(row / (y.size[0] * y.size[1]) / y.channels), c(row / (y.size[0] * y.size[1]) % y.channels) {
     i = row / y.size[1] % y.size[0];
     j = row % y.size[1];
   }
@@ -92,13 +97,15 @@ void combine_window_rows(const PoolRun& run, const Op& op, const RowPlace& at, f
   RowList<Op, T> rows{op, run.x.size[2], row, {}};
   for (std::int64_t a = outer.first; a < outer.last; ++a)
     for (std::int64_t b = inner.first; b < inner.last; ++b)
-      rows.add(static_cast<const T*>(run.from) + run.x.offset(at.n, at.c, {outer.start + a * w.dilation[0], inner.start + b * w.dilation[1], 0}));
+      rows.add(static_cast<const T*>(run.from) +
+               run.x.offset(at.n, at.c, {outer.start + a * w.dilation[0], inner.start + b * w.dilation[1], 0}));
   rows.flush();
 }
 
 /// Combines the taps of the windows along a row whose phases are `pitch` apart.
 template <class Op>
-void combine_along(const PoolWindow& w, const Op& op, const float* phases, std::int64_t pitch, float* total, std::int64_t columns) {
+void combine_along(const PoolWindow& w, const Op& op, const float* phases, std::int64_t pitch, float* total,
+                   std::int64_t columns) {
   const std::int64_t step = w.stride[2], far = w.dilation[2] / step, near = w.dilation[2] % step;
   for (std::int64_t o = 0; o < columns; o += static_cast<std::int64_t>(lanes())) {
     auto state = op.start(hn::Set(FloatTag(), Op::identity));
@@ -118,24 +125,31 @@ void combine_along(const PoolWindow& w, const Op& op, const float* phases, std::
 template <class Op, class T>
 void pool_rows(const PoolRun& run, const Op& op, float* scratch, std::int64_t begin, std::int64_t end) {
   const PoolWindow& w = run.pooling.window;
-  const std::int64_t columns = run.y.size[2], step = w.stride[2], pitch = step == 1 ? 0 : run.padded / step + pool_slack;
+  const std::int64_t columns = run.y.size[2], step = w.stride[2],
+                     pitch = step == 1 ? 0 : run.padded / step + pool_slack;
   const std::int64_t one = run.row_scratch();
   float* total = scratch + rows_at_once * one;  // [columns], then slack
   float* counts = total + round_up(columns, pool_slack) + pool_slack;
   for (std::int64_t q = 0; q < rows_at_once; ++q)
     for (std::int64_t i = 0; i < run.padded + pool_slack; ++i) scratch[q * one + i] = Op::identity;
   const bool average = run.pooling.kind == PoolKind::average, padding = run.pooling.count_padding;
-  for (std::int64_t i = 0; average && i < columns; ++i) counts[i] = divisor_of(counted_taps(w, 2, i, run.x.size[2], padding));
+  for (std::int64_t i = 0; average && i < columns; ++i)
+    counts[i] = divisor_of(counted_taps(w, 2, i, run.x.size[2], padding));
   RowPlace read(run.y, begin), write(run.y, begin);
-  // Each step over several rows, so that what a step wrote has left the store buffer when the next one reads it at other addresses.
+  // Each step over several rows, so that what a step wrote has left the store buffer when the next one reads it at
+  // other addresses.
   for (std::int64_t r = begin; r < end; r += rows_at_once) {
     const std::int64_t rows = HWY_MIN(rows_at_once, end - r);
-    for (std::int64_t q = 0; q < rows; ++q, read.next()) combine_window_rows<Op, T>(run, op, read, scratch + q * one + w.before[2]);
-    for (std::int64_t q = 0; step > 1 && q < rows; ++q) split_phases(scratch + q * one, run.padded, step, scratch + q * one + run.padded + pool_slack, pitch);
+    for (std::int64_t q = 0; q < rows; ++q, read.next())
+      combine_window_rows<Op, T>(run, op, read, scratch + q * one + w.before[2]);
+    for (std::int64_t q = 0; step > 1 && q < rows; ++q)
+      split_phases(scratch + q * one, run.padded, step, scratch + q * one + run.padded + pool_slack, pitch);
     for (std::int64_t q = 0; q < rows; ++q, write.next()) {
       combine_along(w, op, scratch + q * one + (step > 1 ? run.padded + pool_slack : 0), pitch, total, columns);
       float counted = 1;
-      if (average) counted = divisor_of(counted_taps(w, 0, write.i, run.x.size[0], padding) * counted_taps(w, 1, write.j, run.x.size[1], padding));
+      if (average)
+        counted = divisor_of(counted_taps(w, 0, write.i, run.x.size[0], padding) *
+                             counted_taps(w, 1, write.j, run.x.size[1], padding));
       T* y = static_cast<T*>(run.to) + run.y.offset(write.n, write.c, {write.i, write.j, 0});
       finish_row(run.pooling, total, average ? counts : nullptr, counted, y, columns);
     }
@@ -165,7 +179,8 @@ void pool_planes(const PoolRun& run, const Op& op, std::int64_t begin, std::int6
     }
     if (i < length && length >= step) {  // the last whole vector, without what it shares with the one before
       const auto shared = hn::FirstN(FloatTag(), static_cast<std::size_t>(i - (length - step)));
-      op.add(other, hn::IfThenElse(shared, hn::Set(FloatTag(), Op::identity), op.lift(load_elements(x + length - step, lanes(), 0))));
+      op.add(other, hn::IfThenElse(shared, hn::Set(FloatTag(), Op::identity),
+                                   op.lift(load_elements(x + length - step, lanes(), 0))));
     } else if (i < length) {
       const auto tail = hn::FirstN(FloatTag(), static_cast<std::size_t>(length - i));
       const auto values = op.lift(load_elements(x + i, static_cast<std::size_t>(length - i), 0));
@@ -176,7 +191,8 @@ void pool_planes(const PoolRun& run, const Op& op, std::int64_t begin, std::int6
     if (count < results_at_once && plane + 1 < end) continue;
     HWY_ALIGN T finished[results_at_once];
     finish_row(run.pooling, results, nullptr, divisor_of(length), finished, count);
-    for (std::int64_t k = 0; k < count; ++k, place.next()) static_cast<T*>(run.to)[run.y.offset(place.n, place.c, {0, 0, 0})] = finished[k];
+    for (std::int64_t k = 0; k < count; ++k, place.next())
+      static_cast<T*>(run.to)[run.y.offset(place.n, place.c, {0, 0, 0})] = finished[k];
     count = 0;
   }
 }
@@ -202,11 +218,13 @@ void pool_channels(const PoolRun& run, const Op& op, std::int64_t begin, std::in
       for (std::int64_t i = taps[0].first; i < taps[0].last; ++i)
         for (std::int64_t j = taps[1].first; j < taps[1].last; ++j)
           for (std::int64_t k = taps[2].first; k < taps[2].last; ++k) {
-            const Spatial from{taps[0].start + i * w.dilation[0], taps[1].start + j * w.dilation[1], taps[2].start + k * w.dilation[2]};
+            const Spatial from{taps[0].start + i * w.dilation[0], taps[1].start + j * w.dilation[1],
+                               taps[2].start + k * w.dilation[2]};
             rows.add(static_cast<const T*>(run.from) + run.x.offset(n, first, from));
           }
       rows.flush();
-      finish_row(run.pooling, total, nullptr, divisor_of(counted), static_cast<T*>(run.to) + run.y.offset(n, first, at), length);
+      finish_row(run.pooling, total, nullptr, divisor_of(counted), static_cast<T*>(run.to) + run.y.offset(n, first, at),
+                 length);
     }
   }
 }
@@ -220,15 +238,18 @@ void pool_with(const LaunchArgs& args, const PoolRun& run, const Op& op) {
   const std::int64_t work = w.kernel[0] * w.kernel[1] * w.kernel[2];
   if (w.channels_last) {
     const std::int64_t grain = 1 + 65536 / (work * y.channels + 1);
-    args.pool->parallel_for(y.batch * y.positions(), grain, [&](std::int64_t begin, std::int64_t end) { pool_channels<Op, T>(run, op, begin, end); });
+    args.pool->parallel_for(y.batch * y.positions(), grain,
+                            [&](std::int64_t begin, std::int64_t end) { pool_channels<Op, T>(run, op, begin, end); });
   } else if (whole && dense) {
     args.pool->parallel_for(y.batch * y.channels, 1 + 8192 / (work + 1),
                             [&](std::int64_t begin, std::int64_t end) { pool_planes<Op, T>(run, op, begin, end); });
   } else {
     const std::int64_t rows = y.batch * y.channels * y.size[0] * y.size[1], threads = args.pool->size();
-    if (rows * x.size[2] * w.kernel[1] < 65536) return pool_rows<Op, T>(run, op, reinterpret_cast<float*>(args.workspace), 0, rows);
+    if (rows * x.size[2] * w.kernel[1] < 65536)
+      return pool_rows<Op, T>(run, op, reinterpret_cast<float*>(args.workspace), 0, rows);
     args.pool->run([&](int thread) {
-      pool_rows<Op, T>(run, op, reinterpret_cast<float*>(args.workspace) + thread * run.scratch(), rows * thread / threads, rows * (thread + 1) / threads);
+      pool_rows<Op, T>(run, op, reinterpret_cast<float*>(args.workspace) + thread * run.scratch(),
+                       rows * thread / threads, rows * (thread + 1) / threads);
     });
   }
 }
@@ -264,7 +285,8 @@ std::int64_t pool_workspace(const Problem& p, int threads) {
   const std::int64_t size = p.size(0, -1), kernel = window.whole ? size : window.kernel[2];
   const Dim columns = p.outputs[0].dims.back();
   // As PoolRun counts them, with every sum rounded up.
-  const std::int64_t covered = columns.value(p.maximum) * window.stride[2] + kernel * window.dilation[2] + window.before[2] + size + 2 * window.stride[2];
+  const std::int64_t covered = columns.value(p.maximum) * window.stride[2] + kernel * window.dilation[2] +
+                               window.before[2] + size + 2 * window.stride[2];
   const std::int64_t row = 2 * covered + (2 + window.stride[2]) * pool_slack;
   const std::int64_t floats = rows_at_once * row + 2 * (columns.value(p.maximum) + 2 * pool_slack);
   return threads * floats * static_cast<std::int64_t>(sizeof(float));

@@ -1,4 +1,5 @@
-// One engine for every pooling operator: rows of x are combined to one, and that one along itself where windows lie along the last axis.
+// One engine for every pooling operator: rows of x are combined to one, and that one along itself where windows lie
+// along the last axis.
 #pragma once
 
 #include "kernel/kernel.hpp"

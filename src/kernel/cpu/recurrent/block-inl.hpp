@@ -23,23 +23,29 @@ struct RecurrentLaunch {
   RecurrentPlan plan;
 
   RecurrentLaunch(const LaunchArgs& a, const RecurrentBinding& b)
-      : args(a), binding(b), plan(b, {a.inputs[0].shape[0], a.inputs[0].shape[1], a.inputs[0].shape[2], hidden(a), directions(a)}, a.pool->size()) {}
+      : args(a),
+        binding(b),
+        plan(b, {a.inputs[0].shape[0], a.inputs[0].shape[1], a.inputs[0].shape[2], hidden(a), directions(a)},
+             a.pool->size()) {}
   // Packed weights keep their logical shape.
   static std::int64_t hidden(const LaunchArgs& a) { return a.inputs[recurrent::r].shape[2]; }
   static int directions(const LaunchArgs& a) { return static_cast<int>(a.inputs[recurrent::r].shape[0]); }
 
   /// Time steps of a sequence.
   std::int64_t length(std::int64_t sequence) const {
-    return args.has(recurrent::sequence_lens) ? args.inputs[recurrent::sequence_lens].as<const std::int32_t>()[sequence] : plan.n.steps;
+    return args.has(recurrent::sequence_lens) ? args.inputs[recurrent::sequence_lens].as<const std::int32_t>()[sequence]
+                                              : plan.n.steps;
   }
 
   float* floats(std::int64_t offset) const { return reinterpret_cast<float*>(args.workspace + offset); }
   float* scratch(int thread) const { return floats(plan.scratch + thread * plan.scratch_bytes); }
   const std::byte* w(int d) const {
-    return (binding.packed_w ? args.inputs[recurrent::w].as<const std::byte>() : args.workspace + plan.packed_w) + d * plan.w_slice;
+    return (binding.packed_w ? args.inputs[recurrent::w].as<const std::byte>() : args.workspace + plan.packed_w) +
+           d * plan.w_slice;
   }
   const std::byte* r(int d) const {
-    return (binding.packed_r ? args.inputs[recurrent::r].as<const std::byte>() : args.workspace + plan.packed_r) + d * plan.r_slice;
+    return (binding.packed_r ? args.inputs[recurrent::r].as<const std::byte>() : args.workspace + plan.packed_r) +
+           d * plan.r_slice;
   }
   /// What sums of inputs (0) and products with the state (1) begin with.
   float* bias(int d, int half) const { return floats(plan.biases) + (2 * d + half) * plan.padded; }
@@ -47,13 +53,14 @@ struct RecurrentLaunch {
   float* products(int d) const { return floats(plan.products) + d * plan.n.steps * plan.n.batch * plan.padded; }
 
   /// tiles[panel - first][row][32] = bias + rows * panel for `count` rows that are packed as [k][row].
-  void multiply(const float* rows, std::int64_t count, const std::byte* panels, std::int64_t length, const float* first_value, std::int64_t first, float* tiles,
-                std::int64_t tile_step) const {
+  void multiply(const float* rows, std::int64_t count, const std::byte* panels, std::int64_t length,
+                const float* first_value, std::int64_t first, float* tiles, std::int64_t tile_step) const {
     const MultiplyPanel product = float_products(binding.dtype)[count - 1];
     const std::int64_t units = div_up(length, panel_unit(binding.dtype)), step = panel_bytes(binding.dtype, length);
     for (std::int64_t p = first; p < plan.panels; ++p) {
       float* const tile = tiles + (p - first) * tile_step;
-      for (std::int64_t r = 0; r < count; ++r) std::copy_n(first_value + p * panel_columns, panel_columns, tile + r * panel_columns);
+      for (std::int64_t r = 0; r < count; ++r)
+        std::copy_n(first_value + p * panel_columns, panel_columns, tile + r * panel_columns);
       product(rows, panels + p * step, units, Ahead::none(), tile);
     }
   }
@@ -95,7 +102,8 @@ class SequenceBlock {
       return;
     }
     const Rows rows(l_.args.inputs[operand]);
-    for (std::int64_t i = 0; i < count_; ++i) widen(rows.row(state_row(i)), l_.binding.dtype, 0, hidden_, state + i * hidden_);
+    for (std::int64_t i = 0; i < count_; ++i)
+      widen(rows.row(state_row(i)), l_.binding.dtype, 0, hidden_, state + i * hidden_);
   }
   std::int64_t state_row(std::int64_t i) const { return d_ * l_.plan.n.batch + first_ + i; }
   /// Row r of a result; zeros where `state` is null.
@@ -103,8 +111,9 @@ class SequenceBlock {
     const TensorView& y = l_.args.outputs[result];
     by_real_dtype(y.dtype, [&](auto zero) {
       auto* const to = reinterpret_cast<decltype(zero)*>(Rows(y).row(r));
-      for_vectors(static_cast<std::size_t>(hidden_),
-                  [&](std::size_t k, std::size_t n) HWY_ATTR { store_n(state ? load_n(state + k, n) : hn::Zero(FloatTag()), to + k, n); });
+      for_vectors(static_cast<std::size_t>(hidden_), [&](std::size_t k, std::size_t n) HWY_ATTR {
+        store_n(state ? load_n(state + k, n) : hn::Zero(FloatTag()), to + k, n);
+      });
     });
   }
   void write_y(std::int64_t t, std::int64_t i, const float* state) const {
@@ -127,7 +136,8 @@ class SequenceBlock {
       std::copy_n(tiles_ + (p * count_ + i) * panel_columns, panel_columns, products_ + p * panel_columns);
     }
     const RecurrentActivation* const functions = l_.binding.activations.data() + d_ * l_.binding.functions;
-    return {inputs_, products_, h_ + i * hidden_, c_ + i * hidden_, static_cast<std::size_t>(hidden_), functions, l_.binding.clip};
+    return {inputs_,   products_,      h_ + i * hidden_, c_ + i * hidden_, static_cast<std::size_t>(hidden_),
+            functions, l_.binding.clip};
   }
 
   /// Calls body(i, time) for the sequences that have step s.
@@ -143,13 +153,16 @@ class SequenceBlock {
     const RecurrentBinding& binding = l_.binding;
     multiply(h_, 0);
     if (binding.op == OpKind::gru) {
-      for_rows(s, [&](std::int64_t i, std::int64_t t) { gru_gates(cell(i, t), z_ + i * hidden_, r_ + i * hidden_, binding.reset_after); });
+      for_rows(s, [&](std::int64_t i, std::int64_t t) {
+        gru_gates(cell(i, t), z_ + i * hidden_, r_ + i * hidden_, binding.reset_after);
+      });
       if (!binding.reset_after) multiply(r_, 2 * hidden_ / panel_columns);
     }
     for_rows(s, [&](std::int64_t i, std::int64_t t) {
       const CellRow row = cell(i, t);
       if (binding.op == OpKind::lstm) lstm_cell(row, peepholes_, binding.coupled);
-      else if (binding.op == OpKind::gru) gru_cell(row, z_ + i * hidden_, binding.reset_after ? r_ + i * hidden_ : nullptr);
+      else if (binding.op == OpKind::gru)
+        gru_cell(row, z_ + i * hidden_, binding.reset_after ? r_ + i * hidden_ : nullptr);
       else rnn_cell(row);
       write_y(t, i, row.h);
     });

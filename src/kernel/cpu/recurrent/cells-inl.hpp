@@ -1,4 +1,5 @@
-// The cells of lstm, gru and rnn on one sequence's row, as vectors over the hidden size: include after <hwy/foreach_target.h>.
+// The cells of lstm, gru and rnn on one sequence's row, as vectors over the hidden size: include after
+// <hwy/foreach_target.h>.
 #if defined(CERMET_RECURRENT_CELLS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_RECURRENT_CELLS_INL
 #undef CERMET_RECURRENT_CELLS_INL
@@ -26,7 +27,8 @@ inline Floats activate(const RecurrentActivation& activation, float clip, Floats
   return x.v;
 }
 
-/// A sequence's row: its sums of inputs with biases, its products with the state, and its states. Gates lie `hidden` apart.
+/// A sequence's row: its sums of inputs with biases, its products with the state, and its states. Gates lie `hidden`
+/// apart.
 struct CellRow {
   const float *inputs, *products;
   float *h, *c;
@@ -34,19 +36,27 @@ struct CellRow {
   const RecurrentActivation* functions;
   float clip;
 
-  HWY_INLINE Floats input(int gate, std::size_t i, std::size_t n) const { return load_n(inputs + static_cast<std::size_t>(gate) * hidden + i, n); }
-  HWY_INLINE Floats product(int gate, std::size_t i, std::size_t n) const { return load_n(products + static_cast<std::size_t>(gate) * hidden + i, n); }
-  HWY_INLINE Floats sum(int gate, std::size_t i, std::size_t n) const { return hn::Add(input(gate, i, n), product(gate, i, n)); }
+  HWY_INLINE Floats input(int gate, std::size_t i, std::size_t n) const {
+    return load_n(inputs + static_cast<std::size_t>(gate) * hidden + i, n);
+  }
+  HWY_INLINE Floats product(int gate, std::size_t i, std::size_t n) const {
+    return load_n(products + static_cast<std::size_t>(gate) * hidden + i, n);
+  }
+  HWY_INLINE Floats sum(int gate, std::size_t i, std::size_t n) const {
+    return hn::Add(input(gate, i, n), product(gate, i, n));
+  }
 };
 
 /// Gates i, o, f, c. `peepholes`: [3][hidden] for i, o, f, or null.
 inline void lstm_cell(const CellRow& row, const float* peepholes, bool coupled) {
-  const auto seen = [&](Floats sum, int gate, Floats c, std::size_t i, std::size_t n)
-                        HWY_ATTR { return peepholes ? hn::MulAdd(load_n(peepholes + static_cast<std::size_t>(gate) * row.hidden + i, n), c, sum) : sum; };
+  const auto seen = [&](Floats sum, int gate, Floats c, std::size_t i, std::size_t n) HWY_ATTR {
+    return peepholes ? hn::MulAdd(load_n(peepholes + static_cast<std::size_t>(gate) * row.hidden + i, n), c, sum) : sum;
+  };
   for_vectors(row.hidden, [&](std::size_t k, std::size_t n) HWY_ATTR {
     const auto before = load_n(row.c + k, n);
     const auto i = activate(row.functions[0], row.clip, seen(row.sum(0, k, n), 0, before, k, n));
-    const auto f = coupled ? hn::Sub(hn::Set(FloatTag(), 1.0f), i) : activate(row.functions[0], row.clip, seen(row.sum(2, k, n), 2, before, k, n));
+    const auto f = coupled ? hn::Sub(hn::Set(FloatTag(), 1.0f), i)
+                           : activate(row.functions[0], row.clip, seen(row.sum(2, k, n), 2, before, k, n));
     const auto c = hn::MulAdd(f, before, hn::Mul(i, activate(row.functions[1], row.clip, row.sum(3, k, n))));
     const auto o = activate(row.functions[0], row.clip, seen(row.sum(1, k, n), 1, c, k, n));
     store_n(c, row.c + k, n);
@@ -67,14 +77,17 @@ inline void gru_gates(const CellRow& row, float* z, float* r, bool reset_after) 
 inline void gru_cell(const CellRow& row, const float* z, const float* r) {
   for_vectors(row.hidden, [&](std::size_t k, std::size_t n) HWY_ATTR {
     const auto update = load_n(z + k, n), product = row.product(2, k, n);
-    const auto candidate = activate(row.functions[1], row.clip, hn::Add(row.input(2, k, n), r ? hn::Mul(load_n(r + k, n), product) : product));
+    const auto candidate = activate(row.functions[1], row.clip,
+                                    hn::Add(row.input(2, k, n), r ? hn::Mul(load_n(r + k, n), product) : product));
     const auto rest = hn::Sub(hn::Set(FloatTag(), 1.0f), update);
     store_n(hn::MulAdd(rest, candidate, hn::Mul(update, load_n(row.h + k, n))), row.h + k, n);
   });
 }
 
 inline void rnn_cell(const CellRow& row) {
-  for_vectors(row.hidden, [&](std::size_t k, std::size_t n) HWY_ATTR { store_n(activate(row.functions[0], row.clip, row.sum(0, k, n)), row.h + k, n); });
+  for_vectors(row.hidden, [&](std::size_t k, std::size_t n) HWY_ATTR {
+    store_n(activate(row.functions[0], row.clip, row.sum(0, k, n)), row.h + k, n);
+  });
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

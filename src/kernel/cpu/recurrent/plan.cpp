@@ -34,8 +34,10 @@ RecurrentPlan::RecurrentPlan(const RecurrentBinding& binding, const RecurrentSiz
   packed_r = take(binding.packed_r ? 0 : n.directions * r_slice);
   biases = take(n.directions * 2 * padded * each);
   products = take(n.directions * n.steps * n.batch * padded * each);
-  // Packed rows of x, or: h, c, two gates, a packed state and its products for each row; peepholes; both sums of one row.
-  const std::int64_t of_state = recurrent_rows * (5 * (n.hidden + 1) + padded) + 3 * n.hidden + 2 * padded, of_input = recurrent_rows * (n.input + 1);
+  // Packed rows of x, or: h, c, two gates, a packed state and its products for each row; peepholes; both sums of one
+  // row.
+  const std::int64_t of_state = recurrent_rows * (5 * (n.hidden + 1) + padded) + 3 * n.hidden + 2 * padded,
+                     of_input = recurrent_rows * (n.input + 1);
   scratch_bytes = round_up(std::max(of_state, of_input) * each, 64);
   scratch = take(threads * scratch_bytes);
   bytes = at;

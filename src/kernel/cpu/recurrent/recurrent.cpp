@@ -1,5 +1,5 @@
-// lstm, gru and rnn: the products of all inputs first, as panels of weights times blocks of rows, then the recurrence step by step, for blocks of sequences
-// that threads share out by direction and sequence.
+// lstm, gru and rnn: the products of all inputs first, as panels of weights times blocks of rows, then the recurrence
+// step by step, for blocks of sequences that threads share out by direction and sequence.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/cpu/recurrent/recurrent.cpp"
 #include <hwy/foreach_target.h>
@@ -15,8 +15,8 @@ static_assert(block_rows <= recurrent_rows);
 void pack_weights(const RecurrentLaunch& l, std::size_t operand, std::byte* to, std::int64_t slice) {
   const TensorView& w = l.args.inputs[operand];
   for (int d = 0; d < l.plan.n.directions; ++d) {
-    const TensorView matrix(w.as<std::byte>() + d * w.strides[0] * static_cast<std::int64_t>(size_of(w.dtype)), w.dtype, {w.shape[1], w.shape[2]},
-                            {w.strides[1], w.strides[2]});
+    const TensorView matrix(w.as<std::byte>() + d * w.strides[0] * static_cast<std::int64_t>(size_of(w.dtype)), w.dtype,
+                            {w.shape[1], w.shape[2]}, {w.strides[1], w.strides[2]});
     panel_layout(w.dtype)->pack(matrix, to + d * slice, *l.args.pool);
   }
 }
@@ -50,19 +50,23 @@ void multiply_inputs(const RecurrentLaunch& l) {
       const int d = static_cast<int>(item / blocks.count());
       const std::int64_t first = blocks.begin(item % blocks.count()), last = blocks.begin(item % blocks.count() + 1);
       pack_block(rows, x.dtype, first, last, round_up(l.plan.n.input, 2), l.scratch(thread));
-      l.multiply(l.scratch(thread), last - first, l.w(d), l.plan.n.input, l.bias(d, 0), 0, l.products(d) + first * panel_columns, blocks.last * panel_columns);
+      l.multiply(l.scratch(thread), last - first, l.w(d), l.plan.n.input, l.bias(d, 0), 0,
+                 l.products(d) + first * panel_columns, blocks.last * panel_columns);
     }
   });
 }
 
 void run_sequences(const RecurrentLaunch& l) {
   const RecurrentSizes& n = l.plan.n;
-  const std::int64_t shares = div_up(l.args.pool->size(), n.directions);  // blocks of a direction that keep all threads busy
-  const std::int64_t size = std::clamp<std::int64_t>(div_up(n.batch, shares), 1, block_rows), blocks = div_up(n.batch, size);
+  const std::int64_t shares =
+      div_up(l.args.pool->size(), n.directions);  // blocks of a direction that keep all threads busy
+  const std::int64_t size = std::clamp<std::int64_t>(div_up(n.batch, shares), 1, block_rows),
+                     blocks = div_up(n.batch, size);
   l.args.pool->run([&](int thread) {
     for (std::int64_t item = thread; item < blocks * n.directions; item += l.args.pool->size()) {
       const std::int64_t first = item % blocks * size;
-      SequenceBlock(l, static_cast<int>(item / blocks), first, std::min(size, n.batch - first), l.scratch(thread)).run();
+      SequenceBlock(l, static_cast<int>(item / blocks), first, std::min(size, n.batch - first), l.scratch(thread))
+          .run();
     }
   });
 }
@@ -72,7 +76,8 @@ void run_sequences(const RecurrentLaunch& l) {
 void run_recurrent(const LaunchArgs& args, const RecurrentBinding& binding) {
   const RecurrentLaunch l(args, binding);
   if (l.plan.n.batch == 0 || l.plan.n.hidden == 0) return;
-  for (std::int64_t b = 0; b < l.plan.n.batch; ++b) check_index(definition(binding.op).name, "4 (sequence_lens)", l.length(b), l.plan.n.steps + 1);
+  for (std::int64_t b = 0; b < l.plan.n.batch; ++b)
+    check_index(definition(binding.op).name, "4 (sequence_lens)", l.length(b), l.plan.n.steps + 1);
   if (!binding.packed_w) pack_weights(l, recurrent::w, args.workspace + l.plan.packed_w, l.plan.w_slice);
   if (!binding.packed_r) pack_weights(l, recurrent::r, args.workspace + l.plan.packed_r, l.plan.r_slice);
   prepare_biases(l);
@@ -90,7 +95,9 @@ namespace {
 HWY_EXPORT(run_recurrent);
 
 Launcher bind_recurrent(const Problem& p) {
-  return [binding = RecurrentBinding(p)](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(run_recurrent)(args, binding); };
+  return [binding = RecurrentBinding(p)](const LaunchArgs& args) {
+    HWY_DYNAMIC_DISPATCH(run_recurrent)(args, binding);
+  };
 }
 
 const WeightLayout* recurrent_layout(const Problem& p, std::size_t operand) {
@@ -104,7 +111,8 @@ std::int64_t recurrent_workspace(const Problem& p, int threads) {
 }
 
 constexpr const char* const recurrent_summary =
-    "the inputs of all steps as one product over packed panels, then step by step; directions and sequences spread over threads";
+    "the inputs of all steps as one product over packed panels, then step by step; directions and sequences spread "
+    "over threads";
 
 }  // namespace
 

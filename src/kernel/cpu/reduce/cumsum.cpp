@@ -5,8 +5,8 @@
 #include "kernel/cpu/movement/axes.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
-#include "op/axes.hpp"
 #include "op/reduction.hpp"
+#include "op/schema/axes.hpp"
 
 #ifndef CERMET_CUMSUM_ONCE
 #define CERMET_CUMSUM_ONCE
@@ -58,8 +58,8 @@ void scan_row(const RowIn& x, const RowOut& y, std::int64_t length, const Cumsum
 }
 
 /// Another axis is scanned: a tile of columns at a time, row after row.
-void scan_columns(const TensorView& x, const TensorView& y, std::int64_t x_offset, std::int64_t y_offset, std::size_t first, std::size_t count,
-                  const Cumsum& scan) {
+void scan_columns(const TensorView& x, const TensorView& y, std::int64_t x_offset, std::int64_t y_offset,
+                  std::size_t first, std::size_t count, const Cumsum& scan) {
   TileBuffer sum, in, out;
   for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(hn::Zero(FloatTag()), sum.data + i, n); });
   const std::int64_t steps = x.shape[scan.axis];
@@ -89,7 +89,9 @@ void scan_reals(const LaunchArgs& args, const Cumsum& scan) {
       const auto [x_offset, y_offset] = walk.offset;
       const std::int64_t first = unit % tiles * tile;
       if (along_row) scan_row({element(x, x_offset), x.dtype}, {element(y, y_offset), y.dtype}, length, scan);
-      else scan_columns(x, y, x_offset, y_offset, static_cast<std::size_t>(first), static_cast<std::size_t>(HWY_MIN(tile, length - first)), scan);
+      else
+        scan_columns(x, y, x_offset, y_offset, static_cast<std::size_t>(first),
+                     static_cast<std::size_t>(HWY_MIN(tile, length - first)), scan);
       if ((unit + 1) % tiles == 0) walk.next();
     }
   });
@@ -155,9 +157,12 @@ void cumsum(const LaunchArgs& args, const Cumsum& scan) {
 extern const Kernel scan_cumsum{
     .name = "scan.cumsum",
     .op = OpKind::cumsum,
-    .summary = "number after number along a row, vectors of columns along other axes; rows or tiles of columns spread over threads",
+    .summary =
+        "number after number along a row, vectors of columns along other axes; rows or tiles of columns spread over "
+        "threads",
     .bind = [](const Problem& p) -> Launcher {
-      const Cumsum scan{wrap_axis(p.attributes.integer("axis"), p.input(0).rank()), p.attributes.flag("exclusive"), p.attributes.flag("reverse")};
+      const Cumsum scan{wrap_axis(p.attributes.integer("axis"), p.input(0).rank()), p.attributes.flag("exclusive"),
+                        p.attributes.flag("reverse")};
       return [scan](const LaunchArgs& args) { cumsum(args, scan); };
     },
 };

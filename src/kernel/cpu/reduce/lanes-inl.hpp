@@ -1,4 +1,5 @@
-// Sums and extremes over vectors of lanes, in one order for all kernels that reduce rows. Include after <hwy/foreach_target.h>.
+// Sums and extremes over vectors of lanes, in one order for all kernels that reduce rows. Include after
+// <hwy/foreach_target.h>.
 #if defined(CERMET_LANES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_LANES_INL
 #undef CERMET_LANES_INL
@@ -47,7 +48,8 @@ HWY_INLINE float combine_lanes(Real v) {
   return hn::GetLane(v.v);
 }
 
-/// Calls body(k, i, n) for the vectors of a tile, of which four that follow each other belong to totals k = 0 .. 3, and those that are left to 0.
+/// Calls body(k, i, n) for the vectors of a tile, of which four that follow each other belong to totals k = 0 .. 3, and
+/// those that are left to 0.
 template <class Body>
 HWY_INLINE void for_chains(std::size_t count, Body&& body) {
   const std::size_t step = lanes();
@@ -64,8 +66,9 @@ HWY_INLINE void for_chains(std::size_t count, Body&& body) {
 /// Combines the values of a tile with four totals.
 template <class Op>
 HWY_INLINE void combine_tile(const float* x, std::size_t count, Real (&total)[4]) {
-  for_chains(count, [&](std::size_t k, std::size_t i, std::size_t n)
-                        HWY_ATTR { total[k] = Op::combine(total[k], load_n(x + i, n, static_cast<float>(Op::identity))); });
+  for_chains(count, [&](std::size_t k, std::size_t i, std::size_t n) HWY_ATTR {
+    total[k] = Op::combine(total[k], load_n(x + i, n, static_cast<float>(Op::identity)));
+  });
 }
 /// The four vectors as one number.
 template <class Op>

@@ -10,18 +10,19 @@
 #include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/movement/axes.hpp"
 #include "kernel/cpu/reduce/lanes-inl.hpp"
-#include "kernel/cpu/rowwise/region.hpp"
+#include "kernel/cpu/rowwise/row_kernel.hpp"
 #include "kernel/cpu/shared_items.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
-#include "op/axes.hpp"
 #include "op/moved_view.hpp"
+#include "op/schema/axes.hpp"
 
 #ifndef CERMET_REDUCE_ONCE
 #define CERMET_REDUCE_ONCE
 namespace cermet::cpu {
 
-/// A reduction by axes. The last axis of x is separate, with `length` dense elements; `kept` and `reduced` are the others.
+/// A reduction by axes. The last axis of x is separate, with `length` dense elements; `kept` and `reduced` are the
+/// others.
 struct ReducePlan {
   Reduction kind;
   TensorView x, y;
@@ -51,8 +52,9 @@ float reduce_to_one(const ReducePlan& plan, std::int64_t x_offset) {
   TileBuffer buffer;
   for (std::int64_t r = 0; r < plan.reduced.shape.elements(); ++r, walk.next()) {
     const RowIn row = row_at(plan.x, x_offset + walk.offset[0]);
-    for_tiles(static_cast<std::size_t>(plan.length),
-              [&](std::size_t first, std::size_t count) HWY_ATTR { combine_tile<Op>(row.read(first, count, buffer), count, total); });
+    for_tiles(static_cast<std::size_t>(plan.length), [&](std::size_t first, std::size_t count) HWY_ATTR {
+      combine_tile<Op>(row.read(first, count, buffer), count, total);
+    });
   }
   return combine_all<Op>(total);
 }
@@ -64,7 +66,8 @@ struct Terms {
 
 /// Totals of neighbouring columns of float32, V vectors of them, the last of which is `last` wide.
 template <class Op, int V>
-HWY_INLINE void reduce_vectors(const ReducePlan& plan, const Terms& terms, const float* x, std::size_t last, float* total) {
+HWY_INLINE void reduce_vectors(const ReducePlan& plan, const Terms& terms, const float* x, std::size_t last,
+                               float* total) {
   Floats sums[V];
 #pragma GCC unroll 8
   for (int v = 0; v < V; ++v) sums[v] = Real(Op::identity).v;
@@ -76,53 +79,62 @@ HWY_INLINE void reduce_vectors(const ReducePlan& plan, const Terms& terms, const
     sums[V - 1] = Op::combine(sums[V - 1], load_n(row + (V - 1) * lanes(), last)).v;
   }
 #pragma GCC unroll 8
-  for (int v = 0; v < V; ++v) store_n(sums[v], total + static_cast<std::size_t>(v) * lanes(), v + 1 < V ? lanes() : last);
+  for (int v = 0; v < V; ++v)
+    store_n(sums[v], total + static_cast<std::size_t>(v) * lanes(), v + 1 < V ? lanes() : last);
 }
 
 template <class Op>
 void reduce_in_registers(const ReducePlan& plan, const Terms& terms, const float* x, std::size_t count, float* total) {
   constexpr int most = 8;
   std::size_t i = 0;
-  for (; i + most * lanes() <= count; i += most * lanes()) reduce_vectors<Op, most>(plan, terms, x + i, lanes(), total + i);
+  for (; i + most * lanes() <= count; i += most * lanes())
+    reduce_vectors<Op, most>(plan, terms, x + i, lanes(), total + i);
   for (; i + 2 * lanes() <= count; i += 2 * lanes()) reduce_vectors<Op, 2>(plan, terms, x + i, lanes(), total + i);
   for (; i < count; i += lanes()) reduce_vectors<Op, 1>(plan, terms, x + i, HWY_MIN(lanes(), count - i), total + i);
 }
 
 /// The last axis is kept: a tile of results at a time, terms in index order.
 template <class Op>
-void reduce_columns(const ReducePlan& plan, std::int64_t x_offset, std::int64_t y_offset, std::size_t first, std::size_t count) {
+void reduce_columns(const ReducePlan& plan, std::int64_t x_offset, std::int64_t y_offset, std::size_t first,
+                    std::size_t count) {
   TileBuffer in, out;
   const RowIn y_row = row_at(plan.y, y_offset);
   const RowOut y{const_cast<std::byte*>(y_row.data), plan.y.dtype};
   float* total = y.tile(first, out);
   const Real divisor(plan.kind == Reduction::mean ? static_cast<double>(plan.terms()) : 1.0);
   if (plan.x.dtype == DType::f32) {
-    reduce_in_registers<Op>(plan, {0, plan.reduced.shape.elements()}, plan.x.as<const float>() + x_offset + first, count, total);
+    reduce_in_registers<Op>(plan, {0, plan.reduced.shape.elements()}, plan.x.as<const float>() + x_offset + first,
+                            count, total);
   } else {
     for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(Real(Op::identity).v, total + i, n); });
     Walk<1> walk(plan.reduced);
     for (std::int64_t r = 0; r < plan.reduced.shape.elements(); ++r, walk.next()) {
       const float* x = row_at(plan.x, x_offset + walk.offset[0]).read(first, count, in);
-      for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n(Op::combine(load_n(total + i, n), load_n(x + i, n)).v, total + i, n); });
+      for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR {
+        store_n(Op::combine(load_n(total + i, n), load_n(x + i, n)).v, total + i, n);
+      });
     }
   }
   if (plan.kind == Reduction::mean)
-    for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n((Real(load_n(total + i, n)) / divisor).v, total + i, n); });
+    for_vectors(count, [&](std::size_t i, std::size_t n)
+                           HWY_ATTR { store_n((Real(load_n(total + i, n)) / divisor).v, total + i, n); });
   y.commit(first, count, out);
 }
 
 /// Columns of a tile, where there are to be as many tiles as threads.
 std::int64_t columns_of(std::int64_t length, int threads) {
   constexpr std::int64_t most = tile_size, line = 16;
-  return std::max(line, round_up(div_up(length, std::max<std::int64_t>(1, round_up(div_up(length, most), threads))), line));
+  return std::max(line,
+                  round_up(div_up(length, std::max<std::int64_t>(1, round_up(div_up(length, most), threads))), line));
 }
 
-/// Slices of the terms of an image, whatever the number of threads: a thread reads the rows that it wrote in the launch before.
+/// Slices of the terms of an image, whatever the number of threads: a thread reads the rows that it wrote in the launch
+/// before.
 constexpr std::int64_t slices = 8, sliced_terms = 512, sliced_columns = tile_size;
 
 bool is_sliced(const ReducePlan& plan) {
-  return !plan.last_is_reduced && plan.x.dtype == DType::f32 && plan.kept.shape.elements() == 1 && plan.reduced.shape.elements() >= sliced_terms &&
-         plan.length <= sliced_columns;
+  return !plan.last_is_reduced && plan.x.dtype == DType::f32 && plan.kept.shape.elements() == 1 &&
+         plan.reduced.shape.elements() >= sliced_terms && plan.length <= sliced_columns;
 }
 
 template <class Op>
@@ -133,7 +145,8 @@ void reduce_slices(const ReducePlan& plan, ThreadPool& pool) {
   SharedItems shared(slices, pool.size());
   pool.run([&](int thread) {
     for (std::int64_t s = shared.take(thread); s >= 0; s = shared.take(thread))
-      reduce_in_registers<Op>(plan, {terms * s / slices, terms * (s + 1) / slices}, plan.x.as<const float>(), columns, totals[s].data);
+      reduce_in_registers<Op>(plan, {terms * s / slices, terms * (s + 1) / slices}, plan.x.as<const float>(), columns,
+                              totals[s].data);
   });
   const RowOut y{plan.y.as<std::byte>(), plan.y.dtype};
   const Real divisor(plan.kind == Reduction::mean ? static_cast<double>(terms) : 1.0);
@@ -150,24 +163,27 @@ void reduce_with(const ReducePlan& plan, ThreadPool& pool) {
   if (is_sliced(plan)) return reduce_slices<Op>(plan, pool);
   const std::int64_t columns = columns_of(plan.length, plan.kept.shape.elements() == 1 ? pool.size() : 1);
   const std::int64_t tiles = plan.last_is_reduced ? 1 : div_up(plan.length, columns);
-  const std::int64_t work = plan.reduced.shape.elements() * (plan.last_is_reduced ? plan.length : std::min(plan.length, columns));
-  pool.parallel_for(plan.kept.shape.elements() * tiles, rows_per_thread(work * 4), [&](std::int64_t begin, std::int64_t end) {
-    Walk<2> walk(plan.kept, begin / tiles);
-    for (std::int64_t unit = begin; unit < end; ++unit) {
-      const auto [x_offset, y_offset] = walk.offset;
-      if (plan.last_is_reduced) {
-        TileBuffer buffer;
-        const RowOut y{const_cast<std::byte*>(row_at(plan.y, y_offset).data), plan.y.dtype};
-        const float total = reduce_to_one<Op>(plan, x_offset);
-        y.tile(0, buffer)[0] = plan.kind == Reduction::mean ? total / static_cast<float>(plan.terms()) : total;
-        y.commit(0, 1, buffer);
-      } else {
-        const std::int64_t first = unit % tiles * columns;
-        reduce_columns<Op>(plan, x_offset, y_offset, static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(columns, plan.length - first)));
-      }
-      if ((unit + 1) % tiles == 0) walk.next();
-    }
-  });
+  const std::int64_t work =
+      plan.reduced.shape.elements() * (plan.last_is_reduced ? plan.length : std::min(plan.length, columns));
+  pool.parallel_for(
+      plan.kept.shape.elements() * tiles, rows_per_thread(work * 4), [&](std::int64_t begin, std::int64_t end) {
+        Walk<2> walk(plan.kept, begin / tiles);
+        for (std::int64_t unit = begin; unit < end; ++unit) {
+          const auto [x_offset, y_offset] = walk.offset;
+          if (plan.last_is_reduced) {
+            TileBuffer buffer;
+            const RowOut y{const_cast<std::byte*>(row_at(plan.y, y_offset).data), plan.y.dtype};
+            const float total = reduce_to_one<Op>(plan, x_offset);
+            y.tile(0, buffer)[0] = plan.kind == Reduction::mean ? total / static_cast<float>(plan.terms()) : total;
+            y.commit(0, 1, buffer);
+          } else {
+            const std::int64_t first = unit % tiles * columns;
+            reduce_columns<Op>(plan, x_offset, y_offset, static_cast<std::size_t>(first),
+                               static_cast<std::size_t>(std::min(columns, plan.length - first)));
+          }
+          if ((unit + 1) % tiles == 0) walk.next();
+        }
+      });
 }
 
 void reduce_reals(const ReducePlan& plan, ThreadPool& pool) {
@@ -204,21 +220,24 @@ ReducePlan make_plan(Reduction kind, const TensorView& x, std::uint32_t reduced,
   return plan;
 }
 
-/// Scalar, with a reducer of its own for each result: integer sums need more than 64 bits, and neither they nor f64 are on a model's critical path.
+/// Scalar, with a reducer of its own for each result: integer sums need more than 64 bits, and neither they nor f64 are
+/// on a model's critical path.
 template <class T, class Reducer>
 void reduce_plain(const ReducePlan& plan, const Reducer& nothing, ThreadPool& pool) {
   const std::int64_t columns = plan.last_is_reduced ? 1 : plan.length, run = plan.last_is_reduced ? plan.length : 1;
-  pool.parallel_for(plan.kept.shape.elements() * columns, rows_per_thread(plan.terms() * 8), [&](std::int64_t begin, std::int64_t end) {
-    Walk<2> kept(plan.kept, begin / columns);
-    for (std::int64_t unit = begin; unit < end; ++unit) {
-      Reducer reducer = nothing;
-      Walk<1> walk(plan.reduced);
-      for (std::int64_t r = 0; r < plan.reduced.shape.elements(); ++r, walk.next())
-        for (std::int64_t i = 0; i < run; ++i) reducer.add(plan.x.as<const T>()[kept.offset[0] + walk.offset[0] + unit % columns + i]);
-      plan.y.as<T>()[kept.offset[1] + unit % columns] = static_cast<T>(reducer.result());
-      if ((unit + 1) % columns == 0) kept.next();
-    }
-  });
+  pool.parallel_for(plan.kept.shape.elements() * columns, rows_per_thread(plan.terms() * 8),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      Walk<2> kept(plan.kept, begin / columns);
+                      for (std::int64_t unit = begin; unit < end; ++unit) {
+                        Reducer reducer = nothing;
+                        Walk<1> walk(plan.reduced);
+                        for (std::int64_t r = 0; r < plan.reduced.shape.elements(); ++r, walk.next())
+                          for (std::int64_t i = 0; i < run; ++i)
+                            reducer.add(plan.x.as<const T>()[kept.offset[0] + walk.offset[0] + unit % columns + i]);
+                        plan.y.as<T>()[kept.offset[1] + unit % columns] = static_cast<T>(reducer.result());
+                        if ((unit + 1) % columns == 0) kept.next();
+                      }
+                    });
 }
 
 template <class T>
@@ -239,7 +258,8 @@ Launcher bind(const Problem& p) {
 }
 
 constexpr const char* const summary =
-    "vectors along the last axis, or tiles of columns in index order where it is kept, of one large image in slices; results spread over threads";
+    "vectors along the last axis, or tiles of columns in index order where it is kept, of one large image in slices; "
+    "results spread over threads";
 
 }  // namespace
 
@@ -262,7 +282,9 @@ void reduce_axes(Reduction kind, const TensorView& x, std::uint32_t reduced, con
 }
 
 namespace {
-Kernel kernel(const char* name, OpKind op, Launcher (*bind)(const Problem&)) { return {.name = name, .op = op, .summary = summary, .bind = bind}; }
+Kernel kernel(const char* name, OpKind op, Launcher (*bind)(const Problem&)) {
+  return {.name = name, .op = op, .summary = summary, .bind = bind};
+}
 }  // namespace
 
 extern const Kernel reduce_sum, reduce_mean, reduce_prod, reduce_max, reduce_min;

@@ -16,10 +16,13 @@ struct Entry {
 /// Ranks a above b: the larger key, then the lower position.
 bool better(const Entry& a, const Entry& b) { return a.key != b.key ? a.key > b.key : a.position < b.position; }
 
-/// The k best of a row, best first. The heap's top is the worst of those kept, so that most elements cost one comparison.
+/// The k best of a row, best first. The heap's top is the worst of those kept, so that most elements cost one
+/// comparison.
 template <class T>
 void select(const T* x, std::int64_t n, bool largest, Entry* heap, std::int64_t k) {
-  const auto entry = [&](std::int64_t i) { return Entry{largest ? ordinal(x[i]) : ~ordinal(x[i]), i}; };  // ~ reverses the order without overflow
+  const auto entry = [&](std::int64_t i) {
+    return Entry{largest ? ordinal(x[i]) : ~ordinal(x[i]), i};
+  };  // ~ reverses the order without overflow
   for (std::int64_t i = 0; i < k; ++i) heap[i] = entry(i);
   std::make_heap(heap, heap + k, better);
   for (std::int64_t i = k; i < n; ++i) {
@@ -36,10 +39,12 @@ template <class T>
 void topk_rows(const LaunchArgs& args, std::int64_t k, bool largest) {
   const TensorView &values = args.outputs[0], &ids = args.outputs[1];
   const Rows from(args.inputs[0]), value_rows(values), id_rows(ids);
-  require(from.length() >= k, "topk: operand 0 (x): expected at least k = {} elements in a row, found {}", k, from.length());
+  require(from.length() >= k, "topk: operand 0 (x): expected at least k = {} elements in a row, found {}", k,
+          from.length());
   args.pool->run([&](int thread) {
     Entry* heap = reinterpret_cast<Entry*>(args.workspace) + thread * k;
-    const std::int64_t threads = args.pool->size(), begin = from.count() * thread / threads, end = from.count() * (thread + 1) / threads;
+    const std::int64_t threads = args.pool->size(), begin = from.count() * thread / threads,
+                       end = from.count() * (thread + 1) / threads;
     for (std::int64_t r = begin; r < end; ++r) {
       const T* x = reinterpret_cast<const T*>(from.row(r));
       select(x, from.length(), largest, heap, k);
@@ -63,9 +68,13 @@ extern const Kernel heap_topk{
     .op = OpKind::topk,
     .summary = "a heap of k entries per thread; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
-      return [k = p.attributes.integer("k"), largest = p.attributes.flag("largest")](const LaunchArgs& args) { topk(args, k, largest); };
+      return [k = p.attributes.integer("k"), largest = p.attributes.flag("largest")](const LaunchArgs& args) {
+        topk(args, k, largest);
+      };
     },
-    .workspace = [](const Problem& p, int threads) -> std::int64_t { return p.attributes.integer("k") * threads * static_cast<std::int64_t>(sizeof(Entry)); },
+    .workspace = [](const Problem& p, int threads) -> std::int64_t {
+      return p.attributes.integer("k") * threads * static_cast<std::int64_t>(sizeof(Entry));
+    },
 };
 
 }  // namespace cermet::cpu

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "kernel/cpu/rowwise/region.hpp"
 #include "kernel/cpu/rowwise/row_grain.hpp"
+#include "kernel/cpu/rowwise/row_kernel.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
@@ -44,20 +44,26 @@ HWY_INLINE Floats as_stored(Floats value, DType dtype) {
 
 /// Calls body(i, n, sum) for the vectors of x + residual in one tile: elements [first + i, first + i + n) of the row.
 template <class Body>
-HWY_INLINE void for_sums(const AddRmsNormRow& row, std::size_t first, std::size_t count, DType rounded_to, Body&& body) {
+HWY_INLINE void for_sums(const AddRmsNormRow& row, std::size_t first, std::size_t count, DType rounded_to,
+                         Body&& body) {
   TileBuffer x_buffer, residual_buffer;
   const float *x = row.x.read(first, count, x_buffer), *residual = row.residual.read(first, count, residual_buffer);
-  for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR { body(i, n, as_stored(hn::Add(load_n(x + i, n), load_n(residual + i, n)), rounded_to)); });
+  for_vectors(count, [&](std::size_t i, std::size_t n) HWY_ATTR {
+    body(i, n, as_stored(hn::Add(load_n(x + i, n), load_n(residual + i, n)), rounded_to));
+  });
 }
 
-/// Two passes over the inputs, the second of which writes only what it has read: so results may share the operands' memory, and no scratch row is needed.
+/// Two passes over the inputs, the second of which writes only what it has read: so results may share the operands'
+/// memory, and no scratch row is needed.
 void add_rms_norm_row(const AddRmsNormRow& row, std::size_t length, const AddRmsNorm& parameters) {
   const DType rounded_to = parameters.round_sum ? row.sum.dtype : DType::f32;
   auto squares = hn::Zero(FloatTag());
   for_tiles(length, [&](std::size_t first, std::size_t count) HWY_ATTR {
-    for_sums(row, first, count, rounded_to, [&](std::size_t, std::size_t, Floats s) HWY_ATTR { squares = hn::MulAdd(s, s, squares); });
+    for_sums(row, first, count, rounded_to,
+             [&](std::size_t, std::size_t, Floats s) HWY_ATTR { squares = hn::MulAdd(s, s, squares); });
   });
-  const auto scale = hn::Set(FloatTag(), 1.0f / std::sqrt(sum_lanes(squares) / static_cast<float>(length) + parameters.eps));
+  const auto scale =
+      hn::Set(FloatTag(), 1.0f / std::sqrt(sum_lanes(squares) / static_cast<float>(length) + parameters.eps));
   const auto offset = hn::Set(FloatTag(), parameters.weight_offset);
   TileBuffer weight_buffer, y_buffer, sum_buffer;
   for_tiles(length, [&](std::size_t first, std::size_t count) HWY_ATTR {
@@ -80,11 +86,16 @@ void add_rms_norm(const LaunchArgs& args, const AddRmsNorm& parameters) {
   const RowIn weight = has_weight ? RowIn{args.inputs[2].as<std::byte>(), args.inputs[2].dtype} : RowIn{};
   const int trailing = has_weight ? args.inputs[2].shape.rank() : 1;
   const Rows x_rows(x, trailing), residual_rows(residual, trailing), y_rows(y, trailing), sum_rows(sum, trailing);
-  args.pool->parallel_for(x_rows.count(), row_grain(x_rows.count(), x_rows.length()), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r)
-      add_rms_norm_row({{x_rows.row(r), x.dtype}, {residual_rows.row(r), residual.dtype}, weight, {y_rows.row(r), y.dtype}, {sum_rows.row(r), sum.dtype}},
-                       static_cast<std::size_t>(x_rows.length()), parameters);
-  });
+  args.pool->parallel_for(x_rows.count(), row_grain(x_rows.count(), x_rows.length()),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (std::int64_t r = begin; r < end; ++r)
+                              add_rms_norm_row({{x_rows.row(r), x.dtype},
+                                                {residual_rows.row(r), residual.dtype},
+                                                weight,
+                                                {y_rows.row(r), y.dtype},
+                                                {sum_rows.row(r), sum.dtype}},
+                                               static_cast<std::size_t>(x_rows.length()), parameters);
+                          });
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
@@ -101,7 +112,8 @@ const Kernel rowwise_add_rms_norm = with_row_regions({
     .op = OpKind::add_rms_norm,
     .summary = "one pass for the sum of squares, one to add again, scale and store; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
-      const AddRmsNorm parameters{static_cast<float>(p.attributes.number("eps")), static_cast<float>(p.attributes.number("weight_offset")),
+      const AddRmsNorm parameters{static_cast<float>(p.attributes.number("eps")),
+                                  static_cast<float>(p.attributes.number("weight_offset")),
                                   p.attributes.flag("round_sum")};
       return [parameters](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(add_rms_norm)(args, parameters); };
     },

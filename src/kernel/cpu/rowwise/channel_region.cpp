@@ -4,7 +4,7 @@
 
 #include "kernel/cpu/before_anchor.hpp"
 #include "kernel/step_builder.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -22,13 +22,15 @@ bool moves_channels(const Problem& p, bool to_front) {
 }
 
 bool joins_last_axis(const Problem& p) {
-  return p.op->kind == OpKind::concat && wrap_axis(p.attributes.integer("axis"), p.input(0).rank()) == p.input(0).rank() - 1;
+  return p.op->kind == OpKind::concat &&
+         wrap_axis(p.attributes.integer("axis"), p.input(0).rank()) == p.input(0).rank() - 1;
 }
 
 /// Whether a node's first operand is what the node before it gives, as it is stored, and no other comes from inside.
 bool reads_node_before(const Region& region, std::size_t n) {
   const std::vector<RegionInput>& inputs = region.nodes[n].inputs;
-  return inputs[0] == RegionInput::inside(n - 1, 0, Rounding::strict) && std::ranges::count_if(inputs, &RegionInput::is_inside) == 1;
+  return inputs[0] == RegionInput::inside(n - 1, 0, Rounding::strict) &&
+         std::ranges::count_if(inputs, &RegionInput::is_inside) == 1;
 }
 
 Decline declines_before(const Region& region) {
@@ -37,8 +39,10 @@ Decline declines_before(const Region& region) {
   const auto fails = [&](std::string_view why) -> Decline {
     return fmt::format("{} before {}: {}", region.nodes[anchor - 1].problem.op->name, region.problem().op->name, why);
   };
-  if (!moves_channels(region.nodes[anchor - 1].problem, true)) return fails("only channels that are moved to the front can precede");
-  if (anchor > 2 || (anchor == 2 && !joins_last_axis(region.nodes[0].problem))) return fails("only a concat of channels comes before that");
+  if (!moves_channels(region.nodes[anchor - 1].problem, true))
+    return fails("only channels that are moved to the front can precede");
+  if (anchor > 2 || (anchor == 2 && !joins_last_axis(region.nodes[0].problem)))
+    return fails("only a concat of channels comes before that");
   for (std::size_t n = 1; n <= anchor; ++n)
     if (!reads_node_before(region, n)) return fails("it is read as more than x");
   const auto leaves = [&](const RegionPlace& place) { return place.node + 1 == region.anchor; };
@@ -58,7 +62,9 @@ Decline declines_behind(const Region& region) {
   }
   for (std::size_t n = anchor + 1; n < region.nodes.size(); ++n)
     if (!reads_node_before(region, n)) return "it works in place, on what was stored";
-  const auto leaves = [&](const RegionPlace& place) { return place.node >= region.anchor && place.node + 1 != std::ssize(region.nodes); };
+  const auto leaves = [&](const RegionPlace& place) {
+    return place.node >= region.anchor && place.node + 1 != std::ssize(region.nodes);
+  };
   return std::ranges::any_of(region.results, leaves) ? Decline("others read what is normalized, too") : std::nullopt;
 }
 
@@ -74,7 +80,8 @@ ChannelRegion::ChannelRegion(const Region& region)
       weight(region.operand_of(1)),
       bias(region.operand_of(2)) {
   const auto anchor = static_cast<std::size_t>(region.anchor);
-  for (std::size_t i = 0; i < region.nodes[0].inputs.size() && (i == 0 || anchor == 2); ++i) parts.push_back(*region.operand_of(0, i));
+  for (std::size_t i = 0; i < region.nodes[0].inputs.size() && (i == 0 || anchor == 2); ++i)
+    parts.push_back(*region.operand_of(0, i));
   from_last = anchor > 0;
   to_last = region.nodes.back().problem.op->kind == OpKind::transpose;
   if (region.nodes.size() - (to_last ? 1 : 0) > anchor + 1) activation = anchor + 1;

@@ -1,5 +1,5 @@
-// A normalization of channels with what its kernel does around it: channels joined and moved to the front before, an activation and channels moved to the back
-// behind.
+// A normalization of channels with what its kernel does around it: channels joined and moved to the front before, an
+// activation and channels moved to the back behind.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,9 @@
 namespace cermet::cpu {
 
 struct ChannelRegion {
-  std::int64_t groups;             ///< of each sample; 0: one for each channel
-  std::vector<std::size_t> parts;  ///< operands of the region that have the channels of x side by side: several of a concat
+  std::int64_t groups;  ///< of each sample; 0: one for each channel
+  std::vector<std::size_t>
+      parts;  ///< operands of the region that have the channels of x side by side: several of a concat
   std::optional<std::size_t> weight, bias;
   std::optional<std::size_t> joined;        ///< the result of the region that is the concat's
   std::size_t result = 0;                   ///< the one that is normalized

@@ -1,5 +1,5 @@
-// Quantized values: tiles of float32 to int8 and fp8, and back. The bits are those of format/fp8.hpp and of rounding half to even. Include after
-// <hwy/foreach_target.h>.
+// Quantized values: tiles of float32 to int8 and fp8, and back. The bits are those of format/fp8.hpp and of rounding
+// half to even. Include after <hwy/foreach_target.h>.
 #if defined(CERMET_CODES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_CODES_INL
 #undef CERMET_CODES_INL
@@ -41,18 +41,22 @@ HWY_INLINE Ints32 minifloat_codes(Ints32 magnitude) {
   return hn::Min(hn::IfThenElse(hn::Lt(magnitude, smallest_normal), subnormal, normal), hn::Set(d, largest));
 }
 
-HWY_INLINE Ints32 with_sign(Ints32 code, Ints32 bits) { return hn::Or(code, hn::And(hn::ShiftRight<24>(bits), hn::Set(IntTag(), 0x80))); }
+HWY_INLINE Ints32 with_sign(Ints32 code, Ints32 bits) {
+  return hn::Or(code, hn::And(hn::ShiftRight<24>(bits), hn::Set(IntTag(), 0x80)));
+}
 
 HWY_INLINE Ints32 e4m3_codes(Floats v) {
   const IntTag d;
-  const auto bits = hn::BitCast(d, v), magnitude = hn::And(bits, hn::Set(d, 0x7fffffff)), infinity = hn::Set(d, 0x7f800000);
+  const auto bits = hn::BitCast(d, v), magnitude = hn::And(bits, hn::Set(d, 0x7fffffff)),
+             infinity = hn::Set(d, 0x7f800000);
   const auto finite = minifloat_codes<3, -6, 0x7e>(hn::Min(magnitude, hn::Set(d, 0x7f7fffff)));
   return with_sign(hn::IfThenElse(hn::Lt(magnitude, infinity), finite, hn::Set(d, 0x7f)), bits);
 }
 
 HWY_INLINE Ints32 e5m2_codes(Floats v) {
   const IntTag d;
-  const auto bits = hn::BitCast(d, v), magnitude = hn::And(bits, hn::Set(d, 0x7fffffff)), infinity = hn::Set(d, 0x7f800000);
+  const auto bits = hn::BitCast(d, v), magnitude = hn::And(bits, hn::Set(d, 0x7fffffff)),
+             infinity = hn::Set(d, 0x7f800000);
   const auto finite = minifloat_codes<2, -14, 0x7b>(hn::Min(magnitude, hn::Set(d, 0x7f7fffff)));
   const auto special = hn::IfThenElse(hn::Eq(magnitude, infinity), hn::Set(d, 0x7c), hn::Set(d, 0x7f));
   return with_sign(hn::IfThenElse(hn::Lt(magnitude, infinity), finite, special), bits);
@@ -72,14 +76,16 @@ HWY_INLINE void store_narrow(Ints32 codes, T* to, std::size_t count) {
 /// Writes codes(v) for each vector of the tile; T is the byte type to which the results are narrowed.
 template <class T, class Codes>
 HWY_INLINE void write_bytes(const float* tile, T* to, std::size_t n, Codes codes) {
-  for_vectors(n, [&](std::size_t i, std::size_t count) HWY_ATTR { store_narrow(codes(load_n(tile + i, count)), to + i, count); });
+  for_vectors(n, [&](std::size_t i, std::size_t count)
+                     HWY_ATTR { store_narrow(codes(load_n(tile + i, count)), to + i, count); });
 }
 
 /// Rounds n values to type i8, f8_e4m3 or f8_e5m2 at `to`.
 inline void write_codes(const float* tile, DType dtype, std::byte* to, std::size_t n) {
   auto* bytes = reinterpret_cast<std::uint8_t*>(to);
   switch (dtype) {
-    case DType::i8: return write_bytes(tile, reinterpret_cast<std::int8_t*>(to), n, [](Floats v) HWY_ATTR { return int8_codes(v); });
+    case DType::i8:
+      return write_bytes(tile, reinterpret_cast<std::int8_t*>(to), n, [](Floats v) HWY_ATTR { return int8_codes(v); });
     case DType::f8_e4m3: return write_bytes(tile, bytes, n, [](Floats v) HWY_ATTR { return e4m3_codes(v); });
     case DType::f8_e5m2: return write_bytes(tile, bytes, n, [](Floats v) HWY_ATTR { return e5m2_codes(v); });
     default: assertion_failed("a code type", __FILE_NAME__, __LINE__);
@@ -91,7 +97,8 @@ HWY_INLINE Floats e4m3_values(Ints32 code) {
   const IntTag d;
   const auto magnitude = hn::And(code, hn::Set(d, 0x7f));
   const auto finite = hn::Mul(hn::BitCast(FloatTag(), hn::ShiftLeft<20>(magnitude)), hn::Set(FloatTag(), 0x1p120f));
-  const auto value = hn::IfThenElse(hn::Eq(magnitude, hn::Set(d, 0x7f)), hn::Set(d, 0x7fc00000), hn::BitCast(d, finite));
+  const auto value =
+      hn::IfThenElse(hn::Eq(magnitude, hn::Set(d, 0x7f)), hn::Set(d, 0x7fc00000), hn::BitCast(d, finite));
   return hn::BitCast(FloatTag(), hn::Or(value, hn::ShiftLeft<24>(hn::And(code, hn::Set(d, 0x80)))));
 }
 
@@ -99,8 +106,10 @@ HWY_INLINE Floats e4m3_values(Ints32 code) {
 HWY_INLINE Floats e5m2_values(Ints32 code) {
   const IntTag d;
   const auto magnitude = hn::And(code, hn::Set(d, 0x7f));
-  const auto finite = hn::BitCast(d, hn::Mul(hn::BitCast(FloatTag(), hn::ShiftLeft<21>(magnitude)), hn::Set(FloatTag(), 0x1p112f)));
-  const auto special = hn::IfThenElse(hn::Eq(magnitude, hn::Set(d, 0x7c)), hn::Set(d, 0x7f800000), hn::Set(d, 0x7fc00000));
+  const auto finite =
+      hn::BitCast(d, hn::Mul(hn::BitCast(FloatTag(), hn::ShiftLeft<21>(magnitude)), hn::Set(FloatTag(), 0x1p112f)));
+  const auto special =
+      hn::IfThenElse(hn::Eq(magnitude, hn::Set(d, 0x7c)), hn::Set(d, 0x7f800000), hn::Set(d, 0x7fc00000));
   const auto value = hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0x7c)), finite, special);
   return hn::BitCast(FloatTag(), hn::Or(value, hn::ShiftLeft<24>(hn::And(code, hn::Set(d, 0x80)))));
 }
@@ -123,7 +132,9 @@ HWY_INLINE void read_bytes(const T* from, float* tile, std::size_t n, Values val
 inline void read_codes(const std::byte* from, DType dtype, float* tile, std::size_t n) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(from);
   switch (dtype) {
-    case DType::i8: return read_bytes(reinterpret_cast<const std::int8_t*>(from), tile, n, [](Ints32 v) HWY_ATTR { return hn::ConvertTo(FloatTag(), v); });
+    case DType::i8:
+      return read_bytes(reinterpret_cast<const std::int8_t*>(from), tile, n,
+                        [](Ints32 v) HWY_ATTR { return hn::ConvertTo(FloatTag(), v); });
     case DType::f8_e4m3: return read_bytes(bytes, tile, n, [](Ints32 v) HWY_ATTR { return e4m3_values(v); });
     case DType::f8_e5m2: return read_bytes(bytes, tile, n, [](Ints32 v) HWY_ATTR { return e5m2_values(v); });
     case DType::i32: {
@@ -135,7 +146,8 @@ inline void read_codes(const std::byte* from, DType dtype, float* tile, std::siz
   }
 }
 
-/// A scale or offset seen along one row: element i belongs to entry i / step; step 0 means one entry for all. Entries are f32 or i32.
+/// A scale or offset seen along one row: element i belongs to entry i / step; step 0 means one entry for all. Entries
+/// are f32 or i32.
 struct AlongRow {
   const std::byte* data = nullptr;
   DType dtype = DType::f32;
@@ -143,7 +155,8 @@ struct AlongRow {
 
   explicit operator bool() const { return data != nullptr; }
   float entry(std::size_t i) const {
-    return dtype == DType::i32 ? static_cast<float>(reinterpret_cast<const std::int32_t*>(data)[i]) : reinterpret_cast<const float*>(data)[i];
+    return dtype == DType::i32 ? static_cast<float>(reinterpret_cast<const std::int32_t*>(data)[i])
+                               : reinterpret_cast<const float*>(data)[i];
   }
   /// The entries of elements [first, first + n), one for each.
   const float* read(std::size_t first, std::size_t n, TileBuffer& buffer) const {

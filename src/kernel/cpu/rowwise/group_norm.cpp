@@ -1,5 +1,5 @@
-// group_norm and instance_norm. Groups of images with their channels last are copied to a thread's own memory, channel by channel, which keeps the order of the
-// sums, and the bits.
+// group_norm and instance_norm. Groups of images with their channels last are copied to a thread's own memory, channel
+// by channel, which keeps the order of the sums, and the bits.
 #include <algorithm>
 #include <atomic>
 
@@ -25,7 +25,8 @@ struct Plan {
 };
 
 /// Channels [first, first + count) of a sample: [count, spatial..] of an image in either order.
-TensorView channels_of(const TensorView& image, bool is_last, std::int64_t sample, std::int64_t first, std::int64_t count) {
+TensorView channels_of(const TensorView& image, bool is_last, std::int64_t sample, std::int64_t first,
+                       std::int64_t count) {
   const int rank = image.shape.rank(), channel = is_last ? rank - 1 : 1;
   Shape shape{count}, strides{image.strides[channel]};
   for (int axis = 1; axis < rank; ++axis) {
@@ -34,7 +35,8 @@ TensorView channels_of(const TensorView& image, bool is_last, std::int64_t sampl
     strides.push_back(image.strides[axis]);
   }
   const std::int64_t offset = sample * image.strides[0] + first * image.strides[channel];
-  return {image.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(image.dtype)), image.dtype, shape, strides};
+  return {image.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(image.dtype)), image.dtype, shape,
+          strides};
 }
 
 /// The same with the channels behind the spatial axes, so that they are copied in runs.
@@ -77,21 +79,26 @@ struct Launch {
   std::int64_t copy_bytes(bool copies, DType dtype) const {
     return copies ? round_up(per_group * positions * static_cast<std::int64_t>(size_of(dtype)), 64) : 0;
   }
-  TensorView vector(std::optional<std::size_t> operand) const { return operand && args.has(*operand) ? args.inputs[*operand] : TensorView(); }
+  TensorView vector(std::optional<std::size_t> operand) const {
+    return operand && args.has(*operand) ? args.inputs[*operand] : TensorView();
+  }
 
   /// Channels of a sample from the parts that have them, to a dense view and to the joined image.
   void gather(std::int64_t sample, std::int64_t first, const TensorView& to) const {
     std::int64_t begin = 0;
     for (const std::size_t part : region.parts) {
       const TensorView& image = args.inputs[part];
-      const std::int64_t end = begin + image.shape.back(), from = std::max(first, begin), count = std::min(first + per_group, end) - from;
+      const std::int64_t end = begin + image.shape.back(), from = std::max(first, begin),
+                         count = std::min(first + per_group, end) - from;
       if (count > 0) {
         const TensorView own = channels_of(image, true, sample, from - begin, count);
         TensorView place = to;
         place.data = to.as<std::byte>() + (from - first) * positions * static_cast<std::int64_t>(size_of(to.dtype));
         place.shape[0] = count;
         copy(own, place);
-        if (region.joined) copy(channels_behind(own), channels_behind(channels_of(args.outputs[*region.joined], true, sample, from, count)));
+        if (region.joined)
+          copy(channels_behind(own),
+               channels_behind(channels_of(args.outputs[*region.joined], true, sample, from, count)));
       }
       begin = end;
     }
@@ -125,7 +132,8 @@ std::int64_t workspace(const Region& region, int threads) {
   const ChannelRegion r(region);
   const Problem& p = region.problem();
   const std::int64_t channels = p.size(0, 1), groups = r.groups == 0 ? channels : r.groups;
-  const std::int64_t samples = std::max<std::int64_t>(1, p.size(0, 0) * groups), length = p.input(0).elements().value(p.maximum) / samples;
+  const std::int64_t samples = std::max<std::int64_t>(1, p.size(0, 0) * groups),
+                     length = p.input(0).elements().value(p.maximum) / samples;
   const auto bytes = [&](DType dtype) { return round_up(length * static_cast<std::int64_t>(size_of(dtype)), 64); };
   const DType x = p.input(0).dtype, y = p.outputs[0].dtype;
   const std::int64_t own = (r.from_last ? bytes(x) : 0) + (r.to_last && !(r.from_last && x == y) ? bytes(y) : 0);

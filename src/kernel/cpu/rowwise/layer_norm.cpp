@@ -4,8 +4,8 @@
 
 #include "kernel/cpu/kernels.hpp"
 #include "kernel/cpu/rowwise/moments-inl.hpp"
-#include "kernel/cpu/rowwise/region.hpp"
 #include "kernel/cpu/rowwise/row_grain.hpp"
+#include "kernel/cpu/rowwise/row_kernel.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -36,10 +36,12 @@ void layer_norm(const LaunchArgs& args, float eps) {
   const RowIn weight = vector(1), bias = vector(2);
   const int trailing = args.has(1) ? args.inputs[1].shape.rank() : args.has(2) ? args.inputs[2].shape.rank() : 1;
   const Rows from(args.inputs[0], trailing), to(args.outputs[0], trailing);
-  args.pool->parallel_for(from.count(), row_grain(from.count(), from.length()), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r)
-      layer_norm_row({from.row(r), args.inputs[0].dtype}, weight, bias, {to.row(r), args.outputs[0].dtype}, static_cast<std::size_t>(from.length()), eps);
-  });
+  args.pool->parallel_for(
+      from.count(), row_grain(from.count(), from.length()), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t r = begin; r < end; ++r)
+          layer_norm_row({from.row(r), args.inputs[0].dtype}, weight, bias, {to.row(r), args.outputs[0].dtype},
+                         static_cast<std::size_t>(from.length()), eps);
+      });
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
@@ -56,7 +58,9 @@ const Kernel rowwise_layer_norm = with_row_regions({
     .op = OpKind::layer_norm,
     .summary = "a pass for the mean, one for the variance, one to scale; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
-      return [eps = static_cast<float>(p.attributes.number("eps"))](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(layer_norm)(args, eps); };
+      return [eps = static_cast<float>(p.attributes.number("eps"))](const LaunchArgs& args) {
+        HWY_DYNAMIC_DISPATCH(layer_norm)(args, eps);
+      };
     },
 });
 

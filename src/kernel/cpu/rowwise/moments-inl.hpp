@@ -1,4 +1,5 @@
-// Mean and variance of a row, in one order for all normalizations that subtract a mean. Include after <hwy/foreach_target.h>.
+// Mean and variance of a row, in one order for all normalizations that subtract a mean. Include after
+// <hwy/foreach_target.h>.
 #if defined(CERMET_MOMENTS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_MOMENTS_INL
 #undef CERMET_MOMENTS_INL
@@ -22,7 +23,8 @@ struct MeanAndScale {
 inline MeanAndScale statistics(RowIn x, std::size_t length, float eps) {
   TileBuffer buffer;
   Real total[4] = {0.0, 0.0, 0.0, 0.0};
-  for_tiles(length, [&](std::size_t first, std::size_t n) HWY_ATTR { combine_tile<Sum>(x.read(first, n, buffer), n, total); });
+  for_tiles(length,
+            [&](std::size_t first, std::size_t n) HWY_ATTR { combine_tile<Sum>(x.read(first, n, buffer), n, total); });
   const float mean = combine_all<Sum>(total) / static_cast<float>(length);
   const auto center = hn::Set(FloatTag(), mean);
   auto squares = hn::Zero(FloatTag());

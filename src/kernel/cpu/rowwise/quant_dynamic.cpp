@@ -3,8 +3,8 @@
 #include <hwy/foreach_target.h>
 
 #include "kernel/cpu/rowwise/quantize_row-inl.hpp"
-#include "kernel/cpu/rowwise/region.hpp"
 #include "kernel/cpu/rowwise/row_grain.hpp"
+#include "kernel/cpu/rowwise/row_kernel.hpp"
 #include "kernel/kernel.hpp"
 
 #ifndef CERMET_DYNAMIC_QUANT_ONCE
@@ -49,7 +49,8 @@ void open_row(SmoothedRow& source, const LaunchArgs& args, const DynamicQuant& o
   source.x = {Rows(args.inputs[0]).row(row), args.inputs[0].dtype};
   source.smooth = {};
   if (args.has(1))
-    source.smooth = {args.inputs[1].shape.rank() == 1 ? args.inputs[1].as<std::byte>() : Rows(args.inputs[1]).row(smooth_row(args, op, row)),
+    source.smooth = {args.inputs[1].shape.rank() == 1 ? args.inputs[1].as<std::byte>()
+                                                      : Rows(args.inputs[1]).row(smooth_row(args, op, row)),
                      args.inputs[1].dtype};
 }
 
@@ -59,7 +60,8 @@ void quantize_rows(const LaunchArgs& args, const DynamicQuant& op) {
     SmoothedRow source;
     for (std::int64_t row = begin; row < end; ++row) {
       open_row(source, args, op, row);
-      quantize_row(source, static_cast<std::size_t>(to.length()), op.format, quantized_row(args, to, row, 1, op.format));
+      quantize_row(source, static_cast<std::size_t>(to.length()), op.format,
+                   quantized_row(args, to, row, 1, op.format));
     }
   });
 }
@@ -74,7 +76,8 @@ void quantize_tensor(const LaunchArgs& args, const DynamicQuant& op) {
     for (std::int64_t row = begin; row < end; ++row) {
       open_row(source, args, op, row);
       ranges[row] = {};
-      for_tiles(length, [&](std::size_t first, std::size_t n) HWY_ATTR { widen(ranges[row], source(first, n), n, op.format.asymmetric); });
+      for_tiles(length, [&](std::size_t first, std::size_t n)
+                            HWY_ATTR { widen(ranges[row], source(first, n), n, op.format.asymmetric); });
     }
   });
   ValueRange range;
@@ -86,7 +89,9 @@ void quantize_tensor(const LaunchArgs& args, const DynamicQuant& op) {
     SmoothedRow source;
     for (std::int64_t row = begin; row < end; ++row) {
       open_row(source, args, op, row);
-      for_tiles(length, [&](std::size_t first, std::size_t n) HWY_ATTR { write_scaled(source(first, n), scale, op.format.dtype, to.row(row) + first, n); });
+      for_tiles(length, [&](std::size_t first, std::size_t n) HWY_ATTR {
+        write_scaled(source(first, n), scale, op.format.dtype, to.row(row) + first, n);
+      });
     }
   });
 }
@@ -110,7 +115,8 @@ const Kernel rowwise_dynamic_quant = with_row_regions({
     .op = OpKind::dynamic_quant,
     .summary = "one pass for the range, one to quantize; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
-      const DynamicQuant op{code_format(p.attributes), p.attributes.text("granularity") == "tensor", p.attributes.text("index") == "offsets"};
+      const DynamicQuant op{code_format(p.attributes), p.attributes.text("granularity") == "tensor",
+                            p.attributes.text("index") == "offsets"};
       return [op](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dynamic_quant)(args, op); };
     },
     .workspace = [](const Problem& p, int) -> std::int64_t {

@@ -4,8 +4,8 @@
 
 #include "kernel/cpu/by_dtype.hpp"
 #include "kernel/cpu/rowwise/inverse_rms-inl.hpp"
-#include "kernel/cpu/rowwise/region.hpp"
 #include "kernel/cpu/rowwise/row_grain.hpp"
+#include "kernel/cpu/rowwise/row_kernel.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
 
@@ -32,11 +32,14 @@ void rms_norm(const LaunchArgs& args, float eps, float offset) {
   by_real_dtype(x.dtype, [&](auto x_zero) {
     by_real_dtype(weight_type, [&](auto w_zero) {
       by_real_dtype(args.outputs[0].dtype, [&](auto y_zero) {
-        args.pool->parallel_for(from.count(), row_grain(from.count(), from.length()), [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t r = begin; r < end; ++r)
-            rms_norm_row(reinterpret_cast<const decltype(x_zero)*>(from.row(r)), static_cast<const decltype(w_zero)*>(weight),
-                         reinterpret_cast<decltype(y_zero)*>(to.row(r)), static_cast<std::size_t>(from.length()), eps, offset);
-        });
+        args.pool->parallel_for(from.count(), row_grain(from.count(), from.length()),
+                                [&](std::int64_t begin, std::int64_t end) {
+                                  for (std::int64_t r = begin; r < end; ++r)
+                                    rms_norm_row(reinterpret_cast<const decltype(x_zero)*>(from.row(r)),
+                                                 static_cast<const decltype(w_zero)*>(weight),
+                                                 reinterpret_cast<decltype(y_zero)*>(to.row(r)),
+                                                 static_cast<std::size_t>(from.length()), eps, offset);
+                                });
       });
     });
   });
@@ -56,7 +59,8 @@ const Kernel rowwise_rms_norm = with_row_regions({
     .op = OpKind::rms_norm,
     .summary = "one pass for the sum of squares, one to scale; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
-      return [eps = static_cast<float>(p.attributes.number("eps")), offset = static_cast<float>(p.attributes.number("weight_offset"))](const LaunchArgs& args) {
+      return [eps = static_cast<float>(p.attributes.number("eps")),
+              offset = static_cast<float>(p.attributes.number("weight_offset"))](const LaunchArgs& args) {
         HWY_DYNAMIC_DISPATCH(rms_norm)(args, eps, offset);
       };
     },

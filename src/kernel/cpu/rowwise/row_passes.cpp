@@ -22,7 +22,8 @@ class Maker {
       make_pass(passes[i], later, quantizes ? made_.quantized.emplace() : made_.reductions.emplace_back(), quantizes);
     }
     make_results();
-    if (made_.inputs > RowPasses::most_inputs) return fmt::format("hands on more than {} values between passes", RowPasses::most_inputs);
+    if (made_.inputs > RowPasses::most_inputs)
+      return fmt::format("hands on more than {} values between passes", RowPasses::most_inputs);
     return reason_;
   }
   RowPasses take() { return std::move(made_); }
@@ -50,12 +51,14 @@ class Maker {
   }
 
   bool is_read(const Source& value, const std::vector<Source>& by) const {
-    return std::ranges::find(by, value) != by.end() || p_.steps_behind(by, sources_)[static_cast<std::size_t>(value.index)];
+    return std::ranges::find(by, value) != by.end() ||
+           p_.steps_behind(by, sources_)[static_cast<std::size_t>(value.index)];
   }
 
   std::optional<std::size_t> find(const Source& source) const {
     const auto at = std::ranges::find(sources_, source);
-    return at == sources_.end() ? std::nullopt : std::optional(inputs_[static_cast<std::size_t>(at - sources_.begin())]);
+    return at == sources_.end() ? std::nullopt
+                                : std::optional(inputs_[static_cast<std::size_t>(at - sources_.begin())]);
   }
   std::size_t add(const Source& source) {
     sources_.push_back(source);
@@ -67,7 +70,8 @@ class Maker {
   std::vector<RowPasses::RowValue> row_values(std::span<const Source> values) {
     std::vector<RowPasses::RowValue> list;
     const auto want = [&](const Source& source) {
-      if (source.from != Source::From::step || !p_.row_steps[static_cast<std::size_t>(source.index)] || find(source)) return;
+      if (source.from != Source::From::step || !p_.row_steps[static_cast<std::size_t>(source.index)] || find(source))
+        return;
       BoundTileProgram program = bound(part(std::span(&source, 1), {}), source);
       list.push_back({std::move(program), add(source)});
     };

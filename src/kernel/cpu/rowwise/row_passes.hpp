@@ -9,7 +9,8 @@
 
 namespace cermet::cpu {
 
-/// What the programs of the passes read as inputs: what reductions gave, then values that are the same for a whole row, and values that an earlier pass kept.
+/// What the programs of the passes read as inputs: what reductions gave, then values that are the same for a whole row,
+/// and values that an earlier pass kept.
 struct RowPasses {
   static constexpr std::size_t most_inputs = BoundTileProgram::most_inputs;
   /// A value of whole rows, which becomes an input.

@@ -59,13 +59,15 @@ float end_part(Kind kind, const RowPart& part, std::int64_t length, float eps) {
     case Kind::sum: return whole<Sum>(part);
     case Kind::mean: return whole<Sum>(part) / static_cast<float>(length);
     case Kind::max: return whole<Maximum>(part);
-    case Kind::inverse_root: return 1.0f / std::sqrt(sum_lanes(hn::Load(FloatTag(), part.lanes[0])) / static_cast<float>(length) + eps);
+    case Kind::inverse_root:
+      return 1.0f / std::sqrt(sum_lanes(hn::Load(FloatTag(), part.lanes[0])) / static_cast<float>(length) + eps);
   }
   return 0;
 }
 
 void quantize_values(const RowReader& values, std::size_t length, const CodeFormat& format, const QuantizedRow& out) {
-  quantize_row([&](std::size_t first, std::size_t n) HWY_ATTR { return values.read(values.state, first, n); }, length, format, out);
+  quantize_row([&](std::size_t first, std::size_t n) HWY_ATTR { return values.read(values.state, first, n); }, length,
+               format, out);
 }
 
 }  // namespace

@@ -6,22 +6,23 @@
 #include <limits>
 
 #include "kernel/cpu/reduce/lanes-inl.hpp"
-#include "kernel/cpu/rowwise/region.hpp"
 #include "kernel/cpu/rowwise/row_grain.hpp"
+#include "kernel/cpu/rowwise/row_kernel.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
-/// Calls body(k, x) for the vectors of a row and the total that each belongs to; lanes past the end hold -inf, which changes neither a maximum nor a sum of
-/// exponentials.
+/// Calls body(k, x) for the vectors of a row and the total that each belongs to; lanes past the end hold -inf, which
+/// changes neither a maximum nor a sum of exponentials.
 template <class Body>
 HWY_INLINE void for_row(const RowIn& row, std::size_t length, Body&& body) {
   TileBuffer buffer;
   for_tiles(length, [&](std::size_t first, std::size_t count) HWY_ATTR {
     const float* x = row.read(first, count, buffer);
-    for_chains(count, [&](std::size_t k, std::size_t i, std::size_t n) HWY_ATTR { body(k, Real(load_n(x + i, n, -std::numeric_limits<float>::infinity()))); });
+    for_chains(count, [&](std::size_t k, std::size_t i, std::size_t n)
+                          HWY_ATTR { body(k, Real(load_n(x + i, n, -std::numeric_limits<float>::infinity()))); });
   });
 }
 
@@ -52,7 +53,8 @@ float store_exponentials(const RowIn& x, const RowOut& y, std::size_t length, Re
 void scale_row(const RowOut& y, std::size_t length, float total) {
   const Real scale(1.0f / total);
   float* const row = reinterpret_cast<float*>(y.data);
-  for_vectors(length, [&](std::size_t i, std::size_t n) HWY_ATTR { store_n((Real(load_n(row + i, n)) * scale).v, row + i, n); });
+  for_vectors(length, [&](std::size_t i, std::size_t n)
+                          HWY_ATTR { store_n((Real(load_n(row + i, n)) * scale).v, row + i, n); });
 }
 
 void softmax_row(const RowIn& x, const RowOut& y, std::size_t length, bool logarithm) {
@@ -78,9 +80,11 @@ void softmax(const LaunchArgs& args, bool logarithm) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const Rows from(x), to(y);
   if (from.length() == 0) return;
-  args.pool->parallel_for(from.count(), row_grain(from.count(), from.length()), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) softmax_row({from.row(r), x.dtype}, {to.row(r), y.dtype}, static_cast<std::size_t>(from.length()), logarithm);
-  });
+  args.pool->parallel_for(
+      from.count(), row_grain(from.count(), from.length()), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t r = begin; r < end; ++r)
+          softmax_row({from.row(r), x.dtype}, {to.row(r), y.dtype}, static_cast<std::size_t>(from.length()), logarithm);
+      });
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
@@ -96,16 +100,19 @@ void softmax_row(const double* x, double* y, std::int64_t length, bool logarithm
   for (std::int64_t i = 0; i < length; ++i) largest = std::max(x[i], largest);
   for (std::int64_t i = 0; i < length; ++i) sum += std::exp(x[i] - largest);
   const double log_sum = std::log(sum);
-  for (std::int64_t i = 0; i < length; ++i) y[i] = logarithm ? x[i] - largest - log_sum : std::exp(x[i] - largest) / sum;
+  for (std::int64_t i = 0; i < length; ++i)
+    y[i] = logarithm ? x[i] - largest - log_sum : std::exp(x[i] - largest) / sum;
 }
 
 void softmax_f64(const LaunchArgs& args, bool logarithm) {
   const Rows from(args.inputs[0]), to(args.outputs[0]);
   if (from.length() == 0) return;
-  args.pool->parallel_for(from.count(), row_grain(from.count(), from.length()), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r)
-      softmax_row(reinterpret_cast<const double*>(from.row(r)), reinterpret_cast<double*>(to.row(r)), from.length(), logarithm);
-  });
+  args.pool->parallel_for(from.count(), row_grain(from.count(), from.length()),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (std::int64_t r = begin; r < end; ++r)
+                              softmax_row(reinterpret_cast<const double*>(from.row(r)),
+                                          reinterpret_cast<double*>(to.row(r)), from.length(), logarithm);
+                          });
 }
 
 }  // namespace
@@ -118,8 +125,11 @@ const Kernel rowwise_softmax = with_row_regions({
     .op = OpKind::softmax,
     .summary = "three passes over a row: maximum, exponentials and their sum, result; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
-      if (p.input(0).dtype == DType::f64) return [logarithm = p.attributes.flag("log")](const LaunchArgs& args) { softmax_f64(args, logarithm); };
-      return [logarithm = p.attributes.flag("log")](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(softmax)(args, logarithm); };
+      if (p.input(0).dtype == DType::f64)
+        return [logarithm = p.attributes.flag("log")](const LaunchArgs& args) { softmax_f64(args, logarithm); };
+      return [logarithm = p.attributes.flag("log")](const LaunchArgs& args) {
+        HWY_DYNAMIC_DISPATCH(softmax)(args, logarithm);
+      };
     },
 });
 

@@ -16,7 +16,8 @@ void advance_step(const LaunchArgs& args, std::int64_t block_size) {
     const std::int32_t id = in(chosen, b), position = in(positions, b) + 1;
     const std::int64_t page = position / block_size;
     const bool is_held = page < tables.shape[1];
-    const std::int64_t block = is_held ? tables.as<std::int32_t>()[b * tables.strides[0] + page * tables.strides[1]] : 0;
+    const std::int64_t block =
+        is_held ? tables.as<std::int32_t>()[b * tables.strides[0] + page * tables.strides[1]] : 0;
     in(ids, b) = id;
     in(positions, b) = position;
     in(slots, b) = is_held ? static_cast<std::int32_t>(block * block_size + position % block_size) : -1;
@@ -34,7 +35,8 @@ extern const Kernel sampling_advance_tokens{
     .op = OpKind::advance_tokens,
     .summary = "one thread: a few numbers for each sequence",
     .bind = [](const Problem& p) -> Launcher {
-      return [block_size = p.attributes.integer("block_size")](const LaunchArgs& args) { advance_step(args, block_size); };
+      return
+          [block_size = p.attributes.integer("block_size")](const LaunchArgs& args) { advance_step(args, block_size); };
     },
 };
 

@@ -36,14 +36,17 @@ std::size_t argmax_row(const T* x, std::size_t length) {
     largest = hn::Max(largest, v);
     poison = hn::IfThenElse(hn::IsNaN(v), v, poison);
   });
-  if (!hn::AllFalse(FloatTag(), hn::IsNaN(poison))) return find_first(x, length, [](Floats v) HWY_ATTR { return hn::IsNaN(v); });
+  if (!hn::AllFalse(FloatTag(), hn::IsNaN(poison)))
+    return find_first(x, length, [](Floats v) HWY_ATTR { return hn::IsNaN(v); });
   const auto wanted = hn::Set(FloatTag(), max_lanes(largest));
   return find_first(x, length, [&](Floats v) HWY_ATTR { return hn::Eq(v, wanted); });
 }
 
 std::int64_t find_argmax(const std::byte* row, DType dtype, std::int64_t length) {
-  return by_real_dtype(
-      dtype, [&](auto zero) { return static_cast<std::int64_t>(argmax_row(reinterpret_cast<const decltype(zero)*>(row), static_cast<std::size_t>(length))); });
+  return by_real_dtype(dtype, [&](auto zero) {
+    return static_cast<std::int64_t>(
+        argmax_row(reinterpret_cast<const decltype(zero)*>(row), static_cast<std::size_t>(length)));
+  });
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
@@ -54,7 +57,9 @@ namespace cermet::cpu {
 
 HWY_EXPORT(find_argmax);
 
-std::int64_t argmax_of_row(const std::byte* row, DType dtype, std::int64_t length) { return HWY_DYNAMIC_DISPATCH(find_argmax)(row, dtype, length); }
+std::int64_t argmax_of_row(const std::byte* row, DType dtype, std::int64_t length) {
+  return HWY_DYNAMIC_DISPATCH(find_argmax)(row, dtype, length);
+}
 
 namespace {
 
@@ -85,14 +90,17 @@ std::int64_t choose(const T* x, std::int64_t length, const Choice& choice) {
 
 std::int64_t choose(const std::byte* row, DType dtype, std::int64_t length, const Choice& choice) {
   if (!choice.smallest && !choice.last && dtypes::real.contains(dtype)) return argmax_of_row(row, dtype, length);
-  return by_number_dtype(dtype, [&](auto zero) { return choose(reinterpret_cast<const decltype(zero)*>(row), length, choice); });
+  return by_number_dtype(
+      dtype, [&](auto zero) { return choose(reinterpret_cast<const decltype(zero)*>(row), length, choice); });
 }
 
 void launch(const LaunchArgs& args, const Choice& choice) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const Rows from(x), to(y, 0);
   if (from.count() == 0) return;
-  if (from.length() == 0) fail(Status::invalid_argument, "argmax: operand 0 (x): expected at least one element in a row, found {}", x.shape.to_string());
+  if (from.length() == 0)
+    fail(Status::invalid_argument, "argmax: operand 0 (x): expected at least one element in a row, found {}",
+         x.shape.to_string());
   args.pool->parallel_for(from.count(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t index = choose(from.row(r), x.dtype, from.length(), choice);
@@ -107,7 +115,9 @@ void launch(const LaunchArgs& args, const Choice& choice) {
 extern const Kernel rowwise_argmax{
     .name = "rowwise.argmax",
     .op = OpKind::argmax,
-    .summary = "floating maxima: a pass of vectors for the maximum, one for its first place; else one pass of elements; rows spread over threads",
+    .summary =
+        "floating maxima: a pass of vectors for the maximum, one for its first place; else one pass of elements; rows "
+        "spread over threads",
     .bind = [](const Problem& p) -> Launcher {
       const Choice choice{p.attributes.flag("smallest"), p.attributes.flag("select_last_index")};
       return [choice](const LaunchArgs& args) { launch(args, choice); };

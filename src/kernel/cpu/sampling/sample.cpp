@@ -7,9 +7,9 @@
 #include "kernel/cpu/index_list.hpp"
 #include "kernel/cpu/sampling/argmax.hpp"
 #include "kernel/kernel.hpp"
-#include "op/reference.hpp"
 #include "op/sample_parameters.hpp"
 #include "op/sampling.hpp"
+#include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -36,11 +36,13 @@ void apply_penalty(const LaunchArgs& args, std::int64_t b, float penalty, Row& r
     const std::int64_t id = previous[b * count + i];
     if (id < 0) continue;
     check_index("sample", "6 (previous)", id, row.vocabulary);
-    row.x[id] = penalized(static_cast<float>(format::load_element(original, logits.dtype, id)), penalty);  // from the original: a repeated id changes nothing
+    row.x[id] = penalized(static_cast<float>(format::load_element(original, logits.dtype, id)),
+                          penalty);  // from the original: a repeated id changes nothing
   }
 }
 
-/// Rank of the last token that top_p keeps of ranks[0 .. count): sorts more and more of them until their weight suffices.
+/// Rank of the last token that top_p keeps of ranks[0 .. count): sorts more and more of them until their weight
+/// suffices.
 std::uint64_t top_p_cut(const Row& row, std::int64_t count, float top_p) {
   std::uint64_t total = 0, reached = 0;
   for (std::int64_t i = 0; i < count; ++i) total += sampling_weight(row.exponential(Row::id_of(row.ranks[i])));
@@ -97,7 +99,8 @@ void sample_rows(const LaunchArgs& args) {
   const int threads = args.pool->size();
   args.pool->run([&](int thread) {
     std::byte* scratch = args.workspace + thread * scratch_bytes(vocabulary);
-    Row row{reinterpret_cast<float*>(scratch), reinterpret_cast<std::uint64_t*>(scratch + round_up(vocabulary, 16) * 4), vocabulary};
+    Row row{reinterpret_cast<float*>(scratch), reinterpret_cast<std::uint64_t*>(scratch + round_up(vocabulary, 16) * 4),
+            vocabulary};
     for (std::int64_t b = sequences * thread / threads; b < sequences * (thread + 1) / threads; ++b) {
       const SampleParameters parameters(args.inputs, b);
       convert(from.row(b), reinterpret_cast<std::byte*>(row.x), vocabulary);
@@ -114,7 +117,9 @@ extern const Kernel sampling_sample{
     .op = OpKind::sample,
     .summary = "selects rather than sorts; sequences spread over threads",
     .bind = [](const Problem&) -> Launcher { return sample_rows; },
-    .workspace = [](const Problem& p, int threads) -> std::int64_t { return threads * scratch_bytes(p.size(sample_logits, 1)); },
+    .workspace = [](const Problem& p, int threads) -> std::int64_t {
+      return threads * scratch_bytes(p.size(sample_logits, 1));
+    },
 };
 
 }  // namespace cermet::cpu

@@ -38,9 +38,11 @@ void determinants(const LaunchArgs& args) {
   const Rows rows(x), results(y, 0);
   args.pool->run([&](int thread) {
     double* const matrix = reinterpret_cast<double*>(args.workspace + thread * matrix_bytes(n));
-    const std::int64_t threads = args.pool->size(), begin = y.elements() * thread / threads, end = y.elements() * (thread + 1) / threads;
+    const std::int64_t threads = args.pool->size(), begin = y.elements() * thread / threads,
+                       end = y.elements() * (thread + 1) / threads;
     for (std::int64_t m = begin; m < end; ++m) {
-      for (std::int64_t i = 0; i < n * n; ++i) matrix[i] = format::load_element(rows.row(m * n + i / n), x.dtype, i % n);
+      for (std::int64_t i = 0; i < n * n; ++i)
+        matrix[i] = format::load_element(rows.row(m * n + i / n), x.dtype, i % n);
       format::store_element(results.row(m), y.dtype, 0, determinant(matrix, n));
     }
   });

@@ -9,7 +9,7 @@
 #include "kernel/cpu/movement/axes.hpp"
 #include "kernel/cpu/scalar.hpp"
 #include "kernel/kernel.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -40,7 +40,8 @@ struct Transform {
   std::int64_t length;
   Complex* terms;  ///< as many as the largest prime factor
 
-  /// to[0 .. n) = the transform of n numbers `step` apart, by the smallest prime factor of n and so on (Cooley and Tukey). n * step = length.
+  /// to[0 .. n) = the transform of n numbers `step` apart, by the smallest prime factor of n and so on (Cooley and
+  /// Tukey). n * step = length.
   void run(const Complex* from, std::int64_t n, std::int64_t step, Complex* to) const {
     if (n == 1) {
       *to = *from;
@@ -65,7 +66,8 @@ struct Transform {
     for (std::int64_t q = 0; q < p; ++q) {
       const std::int64_t turn = k + q * m;
       Complex sum = terms[0];
-      for (std::int64_t r = 1, at = turn; r < p; ++r, at = at + turn < n ? at + turn : at + turn - n) sum = sum + terms[r] * roots[at * step];
+      for (std::int64_t r = 1, at = turn; r < p; ++r, at = at + turn < n ? at + turn : at + turn - n)
+        sum = sum + terms[r] * roots[at * step];
       to[q * m] = sum;
     }
   }
@@ -88,14 +90,16 @@ void transform_lines(const LaunchArgs& args, const Dft& dft, const Complex* root
   StridedAxes<2> lines;
   for (int a = 0; a + 1 < rank; ++a)
     if (a != dft.axis) lines.push_back(x.shape[a], {x.strides[a], y.strides[a]});
-  const std::int64_t given = std::min(n, x.shape[dft.axis]), results = y.shape[dft.axis], from_step = x.strides[dft.axis], to_step = y.strides[dft.axis];
+  const std::int64_t given = std::min(n, x.shape[dft.axis]), results = y.shape[dft.axis],
+                     from_step = x.strides[dft.axis], to_step = y.strides[dft.axis];
   const bool complex = x.shape.back() == 2;
   const float scale = dft.inverse ? 1.0f / static_cast<float>(n) : 1.0f;
   args.pool->run([&](int thread) {
     auto* const in = reinterpret_cast<Complex*>(scratch + thread * 3 * line_bytes(n));
     auto* const out = reinterpret_cast<Complex*>(scratch + (thread * 3 + 1) * line_bytes(n));
     const Transform transform{roots, n, reinterpret_cast<Complex*>(scratch + (thread * 3 + 2) * line_bytes(n))};
-    const std::int64_t count = lines.shape.elements(), begin = count * thread / args.pool->size(), end = count * (thread + 1) / args.pool->size();
+    const std::int64_t count = lines.shape.elements(), begin = count * thread / args.pool->size(),
+                       end = count * (thread + 1) / args.pool->size();
     Walk<2> walk(lines, begin);
     for (std::int64_t line = begin; line < end; ++line, walk.next()) {
       const T* const from = x.as<const T>() + walk.offset[0];
@@ -122,7 +126,9 @@ void transform_axis(const LaunchArgs& args, const Dft& dft) {
     write_roots(own, n, dft.inverse);
     roots = own;
   }
-  by_real_dtype(args.inputs[0].dtype, [&](auto zero) { transform_lines<decltype(zero)>(args, dft, roots, n, args.workspace + line_bytes(n)); });
+  by_real_dtype(args.inputs[0].dtype, [&](auto zero) {
+    transform_lines<decltype(zero)>(args, dft, roots, n, args.workspace + line_bytes(n));
+  });
 }
 
 std::int64_t longest(const Problem& p) {
@@ -140,7 +146,8 @@ extern const Kernel transform_dft{
       const bool inverse = p.attributes.flag("inverse");
       auto roots = std::make_shared<std::vector<Complex>>(static_cast<std::size_t>(longest(p)));
       write_roots(roots->data(), longest(p), inverse);
-      const Dft dft{wrap_axis(p.attributes.integer("axis"), p.input(0).rank()), p.attributes.integer("length"), inverse, std::move(roots)};
+      const Dft dft{wrap_axis(p.attributes.integer("axis"), p.input(0).rank()), p.attributes.integer("length"), inverse,
+                    std::move(roots)};
       return [dft](const LaunchArgs& args) { transform_axis(args, dft); };
     },
     .workspace = [](const Problem& p, int threads) { return (1 + 3 * std::int64_t{threads}) * line_bytes(longest(p)); },

@@ -6,13 +6,17 @@
 namespace cermet::cuda::attention_batched_file {
 namespace {
 
-std::int64_t shared_bytes(const BatchedProblem& a, int warp_rows) { return attention::general_shared_bytes(a.head_size, a.value_size, warp_rows); }
+std::int64_t shared_bytes(const BatchedProblem& a, int warp_rows) {
+  return attention::general_shared_bytes(a.head_size, a.value_size, warp_rows);
+}
 
 int warp_rows_of(const BatchedProblem& a, const Target& target, const Config& config) {
   if (!config.empty()) return static_cast<int>(config.at("warp_rows"));
   int best = 1;
   for (const int candidate : {2, 4})
-    if (a.queries * a.group() > std::int64_t{best} * attention::general_warps && shared_bytes(a, candidate) <= target.shared_bytes) best = candidate;
+    if (a.queries * a.group() > std::int64_t{best} * attention::general_warps &&
+        shared_bytes(a, candidate) <= target.shared_bytes)
+      best = candidate;
   return best;
 }
 
@@ -20,7 +24,8 @@ Decline declines(const Problem& p) {
   if (!BatchedAttention::is(p)) return "sequences one after the other; taken: a batch of sequences of one length";
   const BatchedProblem a(p);
   if (shared_bytes(a, 1) > p.target->shared_bytes)
-    return fmt::format("head sizes {} and {} need {} bytes of shared memory", a.head_size, a.value_size, shared_bytes(a, 1));
+    return fmt::format("head sizes {} and {} need {} bytes of shared memory", a.head_size, a.value_size,
+                       shared_bytes(a, 1));
   return std::nullopt;
 }
 
@@ -35,18 +40,21 @@ std::vector<Config> configs(const Problem& p) {
 /// An eighth of the float32 rate was measured on an H200 (32 sequences of 197, 12 heads of 64).
 double cost(const Problem& p, const DeviceLimits& limits) {
   const BatchedProblem a(p);
-  const double scores = static_cast<double>(a.sequences * a.heads) * static_cast<double>(a.queries) * static_cast<double>(a.keys);
-  return 3500 / limits.clock_hz + 8 * scores * 2 * static_cast<double>(a.head_size + a.value_size) / limits.f32_operations_per_second;
+  const double scores =
+      static_cast<double>(a.sequences * a.heads) * static_cast<double>(a.queries) * static_cast<double>(a.keys);
+  return 3500 / limits.clock_hz +
+         8 * scores * 2 * static_cast<double>(a.head_size + a.value_size) / limits.f32_operations_per_second;
 }
 
 std::vector<Program> programs(const Problem& p, const Config& config) {
   const BatchedProblem a(p);
   const int rows = warp_rows_of(a, *p.target, config);
   return {{.header = "kernel/cuda/device/attention/batched.cuh",
-           .task = fmt::format("cermet::attention::BatchedTask<cermet::attention::GeneralConfig{{.head_size = {}, .value_size = {}, .group = {}, .block = 0, "
+           .task = fmt::format("cermet::attention::BatchedTask<cermet::attention::GeneralConfig{{.head_size = {}, "
+                               ".value_size = {}, .group = {}, .block = 0, "
                                ".q = {}, .kv = {}, .out = {}, .warp_rows = {}}}, {}, {}>",
-                               a.head_size, a.value_size, a.group(), device_name(a.type), device_name(a.type), device_name(a.out), rows, score_config(p),
-                               device_name(a.steps)),
+                               a.head_size, a.value_size, a.group(), device_name(a.type), device_name(a.type),
+                               device_name(a.out), rows, score_config(p), device_name(a.steps)),
            .threads = 32 * attention::general_warps,
            .shared_bytes = shared_bytes(a, rows)}};
 }
@@ -55,21 +63,23 @@ Launcher bind(const Problem& p, const Config& config) { return bind_batched_gene
 
 }  // namespace
 
-const Kernel attention_batched_general{.name = "attention.batched_general",
-                                       .op = OpKind::flash_attention,
-                                       .summary = "batches of sequences of one length in any layout, with biases and masks, float32 throughout",
-                                       .declines = declines,
-                                       .bind = bind,
-                                       .programs = programs,
-                                       .configs = configs,
-                                       .cost = cost};
+const Kernel attention_batched_general{
+    .name = "attention.batched_general",
+    .op = OpKind::flash_attention,
+    .summary = "batches of sequences of one length in any layout, with biases and masks, float32 throughout",
+    .declines = declines,
+    .bind = bind,
+    .programs = programs,
+    .configs = configs,
+    .cost = cost};
 
 }  // namespace cermet::cuda::attention_batched_file
 
 namespace cermet::cuda {
 
 Launcher bind_batched_general(const Problem& p, std::size_t program, const Config& config) {
-  const std::int64_t rows = std::int64_t{attention_batched_file::warp_rows_of(BatchedProblem(p), *p.target, config)} * attention::general_warps;
+  const std::int64_t rows = std::int64_t{attention_batched_file::warp_rows_of(BatchedProblem(p), *p.target, config)} *
+                            attention::general_warps;
   return [launch = BatchedLaunch(p), rows, program](const LaunchArgs& args) {
     const attention::BatchedParams params = launch.params(args, rows);
     args.queue->run(program, BatchedLaunch::items(args, params), params);

@@ -1,7 +1,7 @@
 // Host half that the attention kernels for batches of sequences of one length share.
 #pragma once
 
-#include "kernel/cuda/attention/attention.hpp"
+#include "kernel/cuda/attention/attention_launch.hpp"
 #include "kernel/cuda/device/attention/batched.hpp"
 #include "op/attention.hpp"
 #include "op/attention_layout.hpp"

@@ -7,8 +7,8 @@
 namespace cermet::cuda::attention_batched_hopper_file {
 namespace {
 
-/// Keys of a tile, and tiles in shared memory, which hold all keys where they are resident; tiles of 64 rows that a block has then, most; blocks on an SM,
-/// which cap registers.
+/// Keys of a tile, and tiles in shared memory, which hold all keys where they are resident; tiles of 64 rows that a
+/// block has then, most; blocks on an SM, which cap registers.
 struct Tile {
   int keys, stages;
   bool resident;
@@ -34,13 +34,16 @@ Tile tile_of(const Problem& p, const Config& config) {
   }
   const bool narrow = a.head_size == 64;
   const int blocks = narrow ? 3 : 2;
-  const std::int64_t of_head = std::clamp<std::int64_t>(blocks * p.target->multiprocessors / (a.sequences * a.kv_heads), 1, row_tiles(a));
-  int best = 64;  // tiles that leave the fewest keys empty; those of 128 keys leave too few registers for products that run by themselves
+  const std::int64_t of_head =
+      std::clamp<std::int64_t>(blocks * p.target->multiprocessors / (a.sequences * a.kv_heads), 1, row_tiles(a));
+  int best = 64;  // tiles that leave the fewest keys empty; those of 128 keys leave too few registers for products that
+                  // run by themselves
   for (const int keys : {80, 96, 112})
     if (round_up(a.keys, keys) <= round_up(a.keys, best) && (narrow || keys <= 80)) best = keys;
   const std::int64_t count = div_up(a.keys, best);
   const bool resident = count <= 2;
-  return {best, resident ? static_cast<int>(count) : 2, resident, resident ? static_cast<int>(div_up(row_tiles(a), of_head)) : 1, blocks};
+  return {best, resident ? static_cast<int>(count) : 2, resident,
+          resident ? static_cast<int>(div_up(row_tiles(a), of_head)) : 1, blocks};
 }
 
 std::vector<Config> configs(const Problem& p) {
@@ -54,8 +57,11 @@ std::vector<Config> configs(const Problem& p) {
           for (const int blocks : {1, 2, 3, 4}) {
             const Tile tile{keys, stages, resident, tiles, blocks};
             const bool holds = resident ? stages <= 2 && a.keys <= stages * keys : stages > 1 && tiles == 1;
-            if (!holds || blocks * (shared_bytes(a, tile) + 1024) > p.target->shared_bytes || (!narrow && (keys > 80 || blocks > 2))) continue;
-            list.push_back({{"keys", keys}, {"stages", stages}, {"resident", resident}, {"row_tiles", tiles}, {"blocks", blocks}});
+            if (!holds || blocks * (shared_bytes(a, tile) + 1024) > p.target->shared_bytes ||
+                (!narrow && (keys > 80 || blocks > 2)))
+              continue;
+            list.push_back(
+                {{"keys", keys}, {"stages", stages}, {"resident", resident}, {"row_tiles", tiles}, {"blocks", blocks}});
           }
   return list;
 }
@@ -64,7 +70,8 @@ Decline declines(const Problem& p) {
   if (!BatchedAttention::is(p)) return attention_batched_file::attention_batched_general.declines(p);
   if (p.target->compute_capability != 90) return "needs compute capability 9.0";
   const BatchedProblem a(p);
-  if (a.type != DType::bf16 && a.type != DType::f16) return fmt::format("keys of {}; taken: bf16 and f16", name_of(a.type));
+  if (a.type != DType::bf16 && a.type != DType::f16)
+    return fmt::format("keys of {}; taken: bf16 and f16", name_of(a.type));
   if (a.steps) return "elements of a row of q, k or v are apart";
   if (a.head_size != a.value_size || (a.head_size != 64 && a.head_size != 128))
     return fmt::format("head sizes {} and {}; taken: 64 and 128, the same for both", a.head_size, a.value_size);
@@ -77,10 +84,13 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const Tile tile = tile_of(p, config);
   const std::int64_t items = a.sequences * a.kv_heads * div_up(row_tiles(a), tile.row_tiles);
-  const double scores = std::max(1.0, number(items) / p.target->multiprocessors) * number(rows * tile.row_tiles) * number(round_up(a.keys, tile.keys));
-  const double elements = number(a.sequences) * number(a.heads * a.queries + a.kv_heads * a.keys) * number(a.head_size + a.value_size);
+  const double scores = std::max(1.0, number(items) / p.target->multiprocessors) * number(rows * tile.row_tiles) *
+                        number(round_up(a.keys, tile.keys));
+  const double elements =
+      number(a.sequences) * number(a.heads * a.queries + a.kv_heads * a.keys) * number(a.head_size + a.value_size);
   const double cycles = (reads_operands(p) ? 0.3 : 0.2) * std::max(1.0, number(a.head_size + a.value_size) / 128);
-  return 7000 / limits.clock_hz + std::max(scores * cycles / limits.clock_hz, 2 * elements / limits.read_bytes_per_second);
+  return 7000 / limits.clock_hz +
+         std::max(scores * cycles / limits.clock_hz, 2 * elements / limits.read_bytes_per_second);
 }
 
 std::vector<Program> programs(const Problem& p, const Config& config) {
@@ -88,14 +98,16 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
   const Tile tile = tile_of(p, config);
   std::vector<Program> list{
       {.header = "kernel/cuda/device/attention/batched_hopper.cuh",
-       .task = fmt::format("cermet::attention::BatchedHopperTask<cermet::attention::BatchedHopperConfig{{.head_size = {}, .group = {}, .type = {}, .out = {}, "
+       .task = fmt::format("cermet::attention::BatchedHopperTask<cermet::attention::BatchedHopperConfig{{.head_size = "
+                           "{}, .group = {}, .type = {}, .out = {}, "
                            ".plain = {}, .keys = {}, .stages = {}, .resident = {}, .row_tiles = {}}}, {}>",
-                           a.head_size, a.group(), device_name(a.type), device_name(a.out), device_name(a.plain), tile.keys, tile.stages,
-                           device_name(tile.resident), tile.row_tiles, score_config(p)),
+                           a.head_size, a.group(), device_name(a.type), device_name(a.out), device_name(a.plain),
+                           tile.keys, tile.stages, device_name(tile.resident), tile.row_tiles, score_config(p)),
        .threads = 128,
        .shared_bytes = shared_bytes(a, tile),
        .min_blocks = tile.blocks}};
-  for (Program& other : as_fallbacks(attention_batched_file::attention_batched_general.programs(p))) list.push_back(std::move(other));
+  for (Program& other : as_fallbacks(attention_batched_file::attention_batched_general.programs(p)))
+    list.push_back(std::move(other));
   return list;
 }
 
@@ -113,13 +125,14 @@ Launcher bind(const Problem& p, const Config& config) {
 }  // namespace
 
 extern const Kernel attention_batched_hopper;
-const Kernel attention_batched_hopper{.name = "attention.batched_hopper",
-                                      .op = OpKind::flash_attention,
-                                      .summary = "batches of sequences of one length on Hopper's tensor cores: 16-bit operands, with biases and masks",
-                                      .declines = declines,
-                                      .bind = bind,
-                                      .programs = programs,
-                                      .configs = configs,
-                                      .cost = cost};
+const Kernel attention_batched_hopper{
+    .name = "attention.batched_hopper",
+    .op = OpKind::flash_attention,
+    .summary = "batches of sequences of one length on Hopper's tensor cores: 16-bit operands, with biases and masks",
+    .declines = declines,
+    .bind = bind,
+    .programs = programs,
+    .configs = configs,
+    .cost = cost};
 
 }  // namespace cermet::cuda::attention_batched_hopper_file

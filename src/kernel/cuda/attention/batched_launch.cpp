@@ -47,7 +47,8 @@ BatchedProblem::BatchedProblem(const Problem& p)
 std::string score_config(const Problem& p) {
   const bool has_bias = p.has(Call::bias);
   return fmt::format("cermet::attention::ScoreConfig{{.bias = {}, .has_bias = {}, .has_mask = {}}}",
-                     device_name(has_bias ? p.input(Call::bias).dtype : DType::f32), device_name(has_bias), device_name(p.has(Call::mask)));
+                     device_name(has_bias ? p.input(Call::bias).dtype : DType::f32), device_name(has_bias),
+                     device_name(p.has(Call::mask)));
 }
 
 BatchedLaunch::BatchedLaunch(const Problem& p)
@@ -57,7 +58,8 @@ BatchedLaunch::BatchedLaunch(const Problem& p)
       masked_score_(static_cast<float>(p.attributes.number("masked_score"))) {}
 
 attention::BatchedParams BatchedLaunch::params(const LaunchArgs& args, std::int64_t rows) const {
-  const TensorView &q = args.inputs[Call::q_operand], &k = args.inputs[Call::k_operand], &v = args.inputs[Call::v_operand], &o = args.outputs[0];
+  const TensorView &q = args.inputs[Call::q_operand], &k = args.inputs[Call::k_operand],
+                   &v = args.inputs[Call::v_operand], &o = args.outputs[0];
   attention::BatchedParams p{};
   p.a.q = q.data;
   p.a.o = o.data;
@@ -106,8 +108,10 @@ std::int64_t BatchedLaunch::items(const LaunchArgs& args, const attention::Batch
 void BatchedLaunch::declare(const LaunchArgs& args, const attention::BatchedParams& p, std::int64_t rows) const {
   if (!args.queue->wants_ranges() || items(args, p) == 0) return;
   const ItemGrid grid = item_grid(1, args.inputs[Call::q_operand].shape[0], p.tiles, p.a.kv_heads);
-  const Along sample = tiles_along(grid_middle, 1), one = tiles_along(grid_columns, 1), many = tiles_along(grid_columns, group_);
-  const Along tokens{grid_rows, rows, rows + group_ - 1, 0, group_};  // of rows, which are the heads of a group within a token
+  const Along sample = tiles_along(grid_middle, 1), one = tiles_along(grid_columns, 1),
+              many = tiles_along(grid_columns, group_);
+  const Along tokens{grid_rows, rows, rows + group_ - 1, 0,
+                     group_};  // of rows, which are the heads of a group within a token
   const auto own = [&](const TensorView& view, const AttentionAxes& axes, const Along& heads, const Along& places) {
     return ItemAxes(view, grid)
         .axis(view.shape[0], view.strides[0], sample)
@@ -122,7 +126,8 @@ void BatchedLaunch::declare(const LaunchArgs& args, const attention::BatchedPara
   reads[Call::q_operand] = own(args.inputs[Call::q_operand], call_.q, many, tokens);
   reads[Call::k_operand] = own(args.inputs[Call::k_operand], call_.k, one, {});
   reads[Call::v_operand] = own(args.inputs[Call::v_operand], call_.v, one, {});
-  const ByteRange lse = args.outputs.size() > 1 ? range_of_items(args.outputs[1], grid, {sample, many, tokens}) : ByteRange{};
+  const ByteRange lse =
+      args.outputs.size() > 1 ? range_of_items(args.outputs[1], grid, {sample, many, tokens}) : ByteRange{};
   const std::array<ByteRange, 2> writes{own(args.outputs[0], call_.o, many, tokens), lse};
   args.queue->declare(std::span(reads).first(args.inputs.size()), writes);
 }

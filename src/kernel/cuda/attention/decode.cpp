@@ -9,8 +9,8 @@ enum Programs : std::size_t { decode, first_cluster };
 
 /// Queries of a sequence that still count as few.
 constexpr std::int32_t most_few = 8;
-/// Blocks of a cluster, which has one span. Tables are no longer than this for each of the blocks, nor for all: with more keys all SMs are needed, however
-/// lengths differ.
+/// Blocks of a cluster, which has one span. Tables are no longer than this for each of the blocks, nor for all: with
+/// more keys all SMs are needed, however lengths differ.
 constexpr int most_cluster_blocks = 8, fewest_cluster_blocks = 2;
 constexpr std::int64_t most_block_keys = 4096, most_cluster_keys = 16384;
 /// Blocks that share a span where they form no clusters (decode_pieces.cuh): at most, and at least.
@@ -18,9 +18,11 @@ constexpr int most_pieces = 16, fewest_pieces = 2;
 
 Decline declines(const Problem& p) {
   const AttentionProblem a(p);
-  if (a.kv != DType::bf16 && a.kv != DType::f16) return fmt::format("a cache of {}; taken: bf16 and f16", name_of(a.kv));
+  if (a.kv != DType::bf16 && a.kv != DType::f16)
+    return fmt::format("a cache of {}; taken: bf16 and f16", name_of(a.kv));
   if (p.target->compute_capability < 80) return "needs compute capability 8.0";
-  if (a.kv == DType::f16 && a.q != DType::f16) return fmt::format("{} queries may not fit the f16 of the cache", name_of(a.q));
+  if (a.kv == DType::f16 && a.q != DType::f16)
+    return fmt::format("{} queries may not fit the f16 of the cache", name_of(a.q));
   if (a.head_size % 8 != 0 || a.value_size % 8 != 0 || a.head_size > 128 || a.value_size > 128)
     return fmt::format("head sizes {} and {}; taken: multiples of 8 up to 128", a.head_size, a.value_size);
   const DecodeShape s(p);
@@ -29,23 +31,29 @@ Decline declines(const Problem& p) {
   return attention_general_paged.declines(p);
 }
 
-/// Whether clusters for so many spans run all at a time. Pairs share what every two SMs have; larger ones lie in parts of a GPC, of which some SMs are left
-/// over, so that twice as many must be there: 16 clusters of 8 took an H200 two rounds, and 1.5 times as long as 16 of 4.
+/// Whether clusters for so many spans run all at a time. Pairs share what every two SMs have; larger ones lie in parts
+/// of a GPC, of which some SMs are left over, so that twice as many must be there: 16 clusters of 8 took an H200 two
+/// rounds, and 1.5 times as long as 16 of 4.
 bool run_at_once(std::int64_t spans, int blocks, const Target& target) {
   return spans * blocks <= (blocks <= fewest_cluster_blocks ? target.multiprocessors : target.multiprocessors / 2);
 }
 
-/// Blocks of the clusters that are compiled, most first: of one that was asked for, or of as many as it takes so that every number of spans finds its own.
+/// Blocks of the clusters that are compiled, most first: of one that was asked for, or of as many as it takes so that
+/// every number of spans finds its own.
 std::vector<int> cluster_sizes(const Problem& p, const Config& config) {
   const DecodeShape s(p, config);
-  if (config.find("clusters").value_or(1) == 0 || p.target->compute_capability < 90 || s.a.keys > most_cluster_keys) return {};
+  if (config.find("clusters").value_or(1) == 0 || p.target->compute_capability < 90 || s.a.keys > most_cluster_keys)
+    return {};
   const auto fits = [&](int blocks) { return s.of_cluster(blocks).cluster_bytes() <= p.target->shared_bytes; };
-  if (const auto asked = static_cast<int>(config.find("ranks").value_or(0)); asked > 0) return fits(asked) ? std::vector{asked} : std::vector<int>{};
+  if (const auto asked = static_cast<int>(config.find("ranks").value_or(0)); asked > 0)
+    return fits(asked) ? std::vector{asked} : std::vector<int>{};
   const bool varies = !p.input(0).is_constant() || s.a.tokens != s.a.sequences;
   std::vector<int> sizes;
-  for (int blocks = most_cluster_blocks; blocks >= fewest_cluster_blocks && s.a.keys <= most_block_keys * blocks; blocks /= 2) {
+  for (int blocks = most_cluster_blocks; blocks >= fewest_cluster_blocks && s.a.keys <= most_block_keys * blocks;
+       blocks /= 2) {
     const bool is_last = run_at_once(s.most_spans(), blocks, *p.target),
-               has_keys = blocks == fewest_cluster_blocks || s.a.keys >= std::int64_t{blocks} * DecodeShape::few_cluster_warps * DecodeShape::short_tile;
+               has_keys = blocks == fewest_cluster_blocks ||
+                          s.a.keys >= std::int64_t{blocks} * DecodeShape::few_cluster_warps * DecodeShape::short_tile;
     if (has_keys && fits(blocks) && (varies || is_last)) sizes.push_back(blocks);
     if (is_last && has_keys) break;
   }
@@ -66,7 +74,8 @@ int pieces_of(const Problem& p) {
   return pieces;
 }
 
-/// Rows of a tile, thread blocks on an SM, whether spans that are few enough get clusters, and whether blocks have whole ones of the others.
+/// Rows of a tile, thread blocks on an SM, whether spans that are few enough get clusters, and whether blocks have
+/// whole ones of the others.
 std::vector<Config> configs(const Problem& p) {
   std::vector<Config> list(1);
   const auto add = [&](const Config& config) {
@@ -82,12 +91,15 @@ std::vector<Config> configs(const Problem& p) {
         const Config config{{"rows", rows}, {"blocks", blocks}, {"clusters", clusters}};
         if (clusters == 1 && cluster_sizes(p, config).empty()) continue;
         const Config shares = with_shares(config);
-        const bool joins = blocks == 1 && clusters == 0;  // a kernel with other tasks, too, which has few registers for each of them
+        const bool joins =
+            blocks == 1 && clusters == 0;  // a kernel with other tasks, too, which has few registers for each of them
         if (!joins) add(config);
         if (joins || (blocks == 2 && rows == DecodeShape(p).rows && shares != config)) add(shares);
       }
-  // For a kernel with other tasks, one block of which is on an SM, beside the weights of the next products: last, so that nobody else takes them.
-  if (const int pieces = pieces_of(p); pieces >= fewest_pieces) add({{"rows", DecodeShape(p).rows}, {"blocks", 1}, {"clusters", 0}, {"pieces", pieces}});
+  // For a kernel with other tasks, one block of which is on an SM, beside the weights of the next products: last, so
+  // that nobody else takes them.
+  if (const int pieces = pieces_of(p); pieces >= fewest_pieces)
+    add({{"rows", DecodeShape(p).rows}, {"blocks", 1}, {"clusters", 0}, {"pieces", pieces}});
   for (const int least : {1, 8}) add({{"rows", DecodeShape(p).rows}, {"blocks", 1}, {"clusters", 0}, {"least", least}});
   return list;
 }
@@ -96,13 +108,17 @@ std::vector<Config> configs(const Problem& p) {
 ConfigSpace space(const Problem& p) {
   const auto enabled = [](const Config& c) { return c.at("clusters") == 1; };
   ConfigSpace space;
-  space.add(ConfigField::set("rows", {8, 16})).add(ConfigField::range("blocks", 1, 2)).add(ConfigField::set("clusters", {0, 1}));
+  space.add(ConfigField::set("rows", {8, 16}))
+      .add(ConfigField::range("blocks", 1, 2))
+      .add(ConfigField::set("clusters", {0, 1}));
   space.add(ConfigField::set("least", {0, 1, 4, 8}).with_usual(0));
   space.add(ConfigField::set("pieces", {0, 2, 4, 8, 16}).with_usual(0));
-  space.add(ConfigField::set("ranks", {0, 2, 4, 8}).with_usual(0)).add(ConfigField::set("cluster_warps", {0, 4, 8}).with_usual(0));
+  space.add(ConfigField::set("ranks", {0, 2, 4, 8}).with_usual(0))
+      .add(ConfigField::set("cluster_warps", {0, 4, 8}).with_usual(0));
   space.add(ConfigField::set("whole", {0, 1}).with_usual(1));
   space.constrain(
-      "blocks could have whole spans where they are to have none: clusters, pieces, shares of whole spans and several tiles of a sequence's rows are "
+      "blocks could have whole spans where they are to have none: clusters, pieces, shares of whole spans and several "
+      "tiles of a sequence's rows are "
       "without them anyway",
       [p](const Config& c) {
         Config usual = c;
@@ -111,28 +127,36 @@ ConfigSpace space(const Problem& p) {
       });
   space.constrain("the stages of so many blocks on an SM fit its shared memory, and the rows of a warp a stage",
                   [p](const Config& c) { return DecodeShape(p, c).fits(); });
-  space.constrain(
-      fmt::format("clusters need compute capability 9.0, at most {} keys, and shared memory for what their blocks tell each other", most_cluster_keys),
-      [p, enabled](const Config& c) { return !enabled(c) || !cluster_sizes(p, c).empty(); });
+  space.constrain(fmt::format("clusters need compute capability 9.0, at most {} keys, and shared memory for what their "
+                              "blocks tell each other",
+                              most_cluster_keys),
+                  [p, enabled](const Config& c) { return !enabled(c) || !cluster_sizes(p, c).empty(); });
   space.constrain("shares of whole spans are for one block on an SM, and none of a cluster",
                   [enabled](const Config& c) { return c.at("least") == 0 || (!enabled(c) && c.at("blocks") == 1); });
-  space.constrain("pieces are for one block on an SM, and none of a cluster; each of them finds an SM, and none has a share", [p, enabled](const Config& c) {
-    return c.at("pieces") == 0 || (!enabled(c) && c.at("blocks") == 1 && c.at("least") == 0 && c.at("pieces") <= pieces_of(p));
-  });
+  space.constrain(
+      "pieces are for one block on an SM, and none of a cluster; each of them finds an SM, and none has a share",
+      [p, enabled](const Config& c) {
+        return c.at("pieces") == 0 ||
+               (!enabled(c) && c.at("blocks") == 1 && c.at("least") == 0 && c.at("pieces") <= pieces_of(p));
+      });
   space.constrain("without clusters there are no ranks, and without pieces, too, no warps of theirs",
-                  [enabled](const Config& c) { return enabled(c) || (c.at("ranks") == 0 && (c.at("cluster_warps") == 0 || c.at("pieces") > 0)); });
+                  [enabled](const Config& c) {
+                    return enabled(c) || (c.at("ranks") == 0 && (c.at("cluster_warps") == 0 || c.at("pieces") > 0));
+                  });
   return space;
 }
 
-/// Where sequences may have many queries the launch for those decides, and the one for the others finds nothing to do. Otherwise keys and values are read once:
-/// an SM with a cluster's block alone reads 20.5 bytes a cycle, and all blocks reach 0.93 of the memory's bandwidth, but have to agree on who adds up what.
+/// Where sequences may have many queries the launch for those decides, and the one for the others finds nothing to do.
+/// Otherwise keys and values are read once: an SM with a cluster's block alone reads 20.5 bytes a cycle, and all blocks
+/// reach 0.93 of the memory's bandwidth, but have to agree on who adds up what.
 double cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
   const DecodeShape s(p, config);
   if (s.a.tokens > most_few * s.a.sequences) return many_query_seconds(p, limits) + limits.launch_seconds;
   const double cycle = 1 / limits.clock_hz, bytes = cost_of(p).bytes;
   const std::vector<int> sizes = cluster_sizes(p, config);
   if (const std::size_t found = cluster_for(sizes, s.most_spans(), *p.target); found < sizes.size())
-    return 5000 * cycle + bytes / std::min(limits.read_bytes_per_second, static_cast<double>(s.most_spans() * sizes[found]) * 20.5 * limits.clock_hz);
+    return 5000 * cycle + bytes / std::min(limits.read_bytes_per_second,
+                                           static_cast<double>(s.most_spans() * sizes[found]) * 20.5 * limits.clock_hz);
   const double tiles = static_cast<double>(s.most_spans()) / static_cast<double>(s.a.kv_heads);
   const double again = tiles / static_cast<double>(s.a.sequences);  // each tile of a sequence's rows reads its keys
   return 10500 * cycle + again * bytes / (0.93 * limits.read_bytes_per_second);
@@ -140,12 +164,14 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
 
 std::vector<Program> programs(const Problem& p, const Config& config) {
   const DecodeShape s(p, config);
-  std::vector<Program> list{{.header = fmt::format("kernel/cuda/device/attention/{}.cuh", s.pieces > 0 ? "decode_pieces" : "decode"),
-                             .task = fmt::format("cermet::attention::{}<{}>", s.pieces > 0 ? "DecodePiecesTask" : "DecodeTask", s.config()),
-                             .threads = 32 * s.warps,
-                             .shared_bytes = s.shared_bytes(),
-                             .min_blocks = s.blocks_each,
-                             .meeting_bytes = s.pieces > 0 ? 4 * attention::decode_part_floats(s.rows, static_cast<int>(s.a.value_size)) : 0}};
+  std::vector<Program> list{
+      {.header = fmt::format("kernel/cuda/device/attention/{}.cuh", s.pieces > 0 ? "decode_pieces" : "decode"),
+       .task = fmt::format("cermet::attention::{}<{}>", s.pieces > 0 ? "DecodePiecesTask" : "DecodeTask", s.config()),
+       .threads = 32 * s.warps,
+       .shared_bytes = s.shared_bytes(),
+       .min_blocks = s.blocks_each,
+       .meeting_bytes =
+           s.pieces > 0 ? 4 * attention::decode_part_floats(s.rows, static_cast<int>(s.a.value_size)) : 0}};
   if (s.pieces > 0) {
     const DecodeShape shares = s.without_pieces(p);
     list.push_back({.header = "kernel/cuda/device/attention/decode.cuh",
@@ -156,8 +182,10 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
   }
   for (const int blocks : cluster_sizes(p, config)) {
     const DecodeShape c = s.of_cluster(blocks);
-    // Two warps on a quarter of an SM beside three of a product of short rows, which take 72 each, of 512; a few bytes of it are spilled.
-    const bool beside = c.rows == 8 && c.a.value_size <= 64 && c.a.head_size <= 64 && c.warps == DecodeShape::many_cluster_warps;
+    // Two warps on a quarter of an SM beside three of a product of short rows, which take 72 each, of 512; a few bytes
+    // of it are spilled.
+    const bool beside =
+        c.rows == 8 && c.a.value_size <= 64 && c.a.head_size <= 64 && c.warps == DecodeShape::many_cluster_warps;
     list.push_back({.header = "kernel/cuda/device/attention/decode_cluster.cuh",
                     .task = fmt::format("cermet::attention::DecodeClusterTask<{}>", c.config()),
                     .threads = 32 * c.warps,
@@ -166,24 +194,28 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
                     .cluster = c.ranks,
                     .may_spill = beside});
   }
-  for (Program& program : s.a.tokens > most_few ? many_query_programs(p) : as_fallbacks(attention_general_paged.programs(p)))
+  for (Program& program :
+       s.a.tokens > most_few ? many_query_programs(p) : as_fallbacks(attention_general_paged.programs(p)))
     list.push_back(std::move(program));
   return list;
 }
 
 /// In clusters and of pieces, an item is one of the blocks that have a tile of a sequence and a key-value head.
-void run_clusters(const LaunchArgs& args, const AttentionLaunch& attributes, const attention::DecodeParams& p, const DecodeShape& s, std::int64_t spans,
-                  std::size_t program, int blocks) {
+void run_clusters(const LaunchArgs& args, const AttentionLaunch& attributes, const attention::DecodeParams& p,
+                  const DecodeShape& s, std::int64_t spans, std::size_t program, int blocks) {
   const std::int64_t items = spans * blocks;
   args.queue->run(program, items, p);
   if (items == 0 || !args.queue->wants_ranges()) return;
   const std::int64_t heads = s.a.kv_heads, tiles = spans / heads;
   const bool one_each = !p.a.query_starts && tiles == p.a.sequences;  // a sequence's only query
-  attributes.declare(args, item_grid(1, tiles, heads, blocks), grid_rows, s.a.group(), one_each ? tiles_along(grid_middle, 1) : Along{});
+  attributes.declare(args, item_grid(1, tiles, heads, blocks), grid_rows, s.a.group(),
+                     one_each ? tiles_along(grid_middle, 1) : Along{});
 }
 
-/// The shares of the other program begin and end where the lengths of the sequences say, so that every item counts as touching everything.
-void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attention::DecodeParams& p, const DecodeShape& s, std::span<const int> sizes) {
+/// The shares of the other program begin and end where the lengths of the sequences say, so that every item counts as
+/// touching everything.
+void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attention::DecodeParams& p,
+             const DecodeShape& s, std::span<const int> sizes) {
   constexpr double log2_e = 1.4426950408889634;
   p.scale_log2 = static_cast<float>(p.a.scale * log2_e);
   const std::int64_t spans = AttentionLaunch::most_tiles(p.a, s.a.group(), s.rows) * s.a.kv_heads;
@@ -191,18 +223,21 @@ void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attentio
     return run_clusters(args, attributes, p, s, spans, first_cluster + found, sizes[found]);
   p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
   p.least_units = s.least_units;
-  if (s.pieces > 0 && spans * s.pieces <= args.queue->target().multiprocessors) return run_clusters(args, attributes, p, s, spans, decode, s.pieces);
+  if (s.pieces > 0 && spans * s.pieces <= args.queue->target().multiprocessors)
+    return run_clusters(args, attributes, p, s, spans, decode, s.pieces);
   args.queue->run(s.pieces > 0 ? first_cluster : decode, p.thread_blocks, p);
 }
 
 /// Many queries share keys better in larger tiles of rows. How many each sequence has is known on the device alone, so
 /// a batch whose sequences may differ takes two launches, of which each leaves out what the other has: one prompt in a
 /// batch must not move the decoding sequences to the prefill task.
-void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, std::span<const int> sizes, const QueriesLauncher& run_many) {
+void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, std::span<const int> sizes,
+            const QueriesLauncher& run_many) {
   attention::DecodeParams p{attributes.params(args), 0, 0, 0};
   if (!p.a.aligned) return run_many(args, 0);
   if (p.a.tokens == 0) return;
-  // No sequence has more where each has one at least; of those without any, one with many in their place is slower here, but right.
+  // No sequence has more where each has one at least; of those without any, one with many in their place is slower
+  // here, but right.
   const bool may_have_many = p.a.query_starts && p.a.tokens - p.a.sequences + 1 > most_few;
   if (may_have_many && p.a.sequences == 1) return run_many(args, 0);
   if (may_have_many) p.a.most_queries = most_few;
@@ -212,33 +247,37 @@ void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const Dec
 
 /// Of the programs behind the kernel's own.
 QueriesLauncher bind_other_queries(const Problem& problem, std::size_t first) {
-  return AttentionProblem(problem).tokens > most_few ? bind_many_queries(problem, first) : bind_general_attention(problem, first);
+  return AttentionProblem(problem).tokens > most_few ? bind_many_queries(problem, first)
+                                                     : bind_general_attention(problem, first);
 }
 
 Launcher bind(const Problem& problem, const Config& config) {
   std::vector<int> sizes = cluster_sizes(problem, config);
   const std::size_t own = first_cluster + sizes.size() + (DecodeShape(problem, config).pieces > 0 ? 1 : 0);
   return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem, config), sizes = std::move(sizes),
-          run_many = bind_other_queries(problem, own)](const LaunchArgs& args) { launch(args, attributes, shape, sizes, run_many); };
+          run_many = bind_other_queries(problem, own)](const LaunchArgs& args) {
+    launch(args, attributes, shape, sizes, run_many);
+  };
 }
 
 }  // namespace
 
 extern const Kernel attention_decode;
-const Kernel attention_decode{
-    .name = "attention.decode",
-    .op = OpKind::incre_flash_attention,
-    .summary =
-        "few queries: keys and values stream once for all heads that share them, a cluster for each span, a block for each, or equal shares for all blocks",
-    .declines = declines,
-    .bind = bind,
-    .workspace = [](const Problem& p, const Config& config, int) -> std::int64_t {
-      const DecodeShape s(p, config);
-      return attention::decode_scratch_bytes(static_cast<int>(s.blocks(*p.target)), s.rows, static_cast<int>(s.a.value_size));
-    },
-    .programs = programs,
-    .configs = configs,
-    .space = space,
-    .cost = cost};
+const Kernel attention_decode{.name = "attention.decode",
+                              .op = OpKind::incre_flash_attention,
+                              .summary =
+                                  "few queries: keys and values stream once for all heads that share them, a cluster "
+                                  "for each span, a block for each, or equal shares for all blocks",
+                              .declines = declines,
+                              .bind = bind,
+                              .workspace = [](const Problem& p, const Config& config, int) -> std::int64_t {
+                                const DecodeShape s(p, config);
+                                return attention::decode_scratch_bytes(static_cast<int>(s.blocks(*p.target)), s.rows,
+                                                                       static_cast<int>(s.a.value_size));
+                              },
+                              .programs = programs,
+                              .configs = configs,
+                              .space = space,
+                              .cost = cost};
 
 }  // namespace cermet::cuda::attention_decode_file

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/checked.hpp"
-#include "kernel/cuda/attention/attention.hpp"
+#include "kernel/cuda/attention/attention_launch.hpp"
 #include "kernel/cuda/device/attention/decode_config.hpp"
 #include "kernel/cuda/task.hpp"
 
@@ -12,19 +12,21 @@ namespace cermet::cuda {
 struct DecodeShape {
   /// Stages of a warp where shared memory is wanted for the weights of the next products.
   static constexpr int most_stages_beside = 3;
-  /// Keys of a tile of a warp, in whole pages: twice as many where heads are small, on Hopper, where shared memory holds three such stages. A tile takes a
-  /// warp as long whether rows have 64 or 128 elements. Clusters have few tiles for each warp.
+  /// Keys of a tile of a warp, in whole pages: twice as many where heads are small, on Hopper, where shared memory
+  /// holds three such stages. A tile takes a warp as long whether rows have 64 or 128 elements. Clusters have few tiles
+  /// for each warp.
   static constexpr int short_tile = 16, long_tile = 32;
   /// Warps of a cluster's block, each of which should have a tile of keys.
   static constexpr int many_cluster_warps = 8, few_cluster_warps = 4;
 
   AttentionProblem a;
-  int rows, tile_keys = short_tile, warps = 4, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
-  int ranks = 1;                                                     ///< blocks of a cluster
-  int cluster_warps;                                                 ///< of clusters, where there are any; 0: as many as have keys
-  int least_units;                                                   ///< see DecodeParams: of a step that waits for it, more than for all other launches
-  int pieces;                                                        ///< of a span, which as many blocks have; 0: all blocks share all units
-  bool whole;                                                        ///< blocks have whole spans where lengths allow it; never of clusters, nor of pieces
+  int rows, tile_keys = short_tile, warps = 4, stages,
+            blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
+  int ranks = 1;          ///< blocks of a cluster
+  int cluster_warps;      ///< of clusters, where there are any; 0: as many as have keys
+  int least_units;        ///< see DecodeParams: of a step that waits for it, more than for all other launches
+  int pieces;             ///< of a span, which as many blocks have; 0: all blocks share all units
+  bool whole;             ///< blocks have whole spans where lengths allow it; never of clusters, nor of pieces
 
   explicit DecodeShape(const Problem& p, const Config& config = {})
       : a(p),
@@ -39,7 +41,8 @@ struct DecodeShape {
       return;
     }
     const bool whole_pages = a.block > 0 && (long_tile % a.block == 0 || a.block % long_tile == 0);
-    if (p.target->compute_capability >= 90 && a.head_size <= 64 && a.value_size <= 64 && whole_pages) tile_keys = long_tile;
+    if (p.target->compute_capability >= 90 && a.head_size <= 64 && a.value_size <= 64 && whole_pages)
+      tile_keys = long_tile;
     // As many bytes in flight as shared memory holds, in two thread blocks per SM where that leaves at least three
     // stages.
     const auto least = static_cast<int>(config.find("blocks").value_or(1));
@@ -49,42 +52,58 @@ struct DecodeShape {
       if (shared_bytes() <= share && stages >= (blocks_each == 2 ? 3 : 2)) break;
     }
     if (blocks_each < least) blocks_each = 0;
-    // Launches with more spans take shares. A program with both plans is slower at shares: 64 sequences of a 1B took an H200 1256 us a step in place of 1221.
+    // Launches with more spans take shares. A program with both plans is slower at shares: 64 sequences of a 1B took an
+    // H200 1256 us a step in place of 1221.
     whole = whole && a.sequences * a.kv_heads <= blocks(*p.target);
   }
   /// A warp's rows are exchanged where a stage was.
   bool fits() const {
     return blocks_each > 0 &&
-           rows * a.value_size * 4 <= attention::decode_stage_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), short_tile);
+           rows * a.value_size * 4 <=
+               attention::decode_stage_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), short_tile);
   }
   std::int64_t shared_bytes() const {
-    return attention::decode_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile_keys, warps, stages, rows);
+    return attention::decode_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile_keys,
+                                          warps, stages, rows);
   }
   /// Thread blocks that share the work.
   std::int64_t blocks(const Target& target) const { return std::int64_t{target.multiprocessors} * blocks_each; }
-  /// What clusters run: more warps, because few blocks share the work, and little shared memory, which leaves room for the next launch's blocks.
+  /// What clusters run: more warps, because few blocks share the work, and little shared memory, which leaves room for
+  /// the next launch's blocks.
   DecodeShape of_cluster(int blocks) const {
     DecodeShape c = *this;
     c.ranks = blocks;
     c.blocks_each = 1;
     c.tile_keys = short_tile;
-    c.warps = cluster_warps > 0 ? cluster_warps : a.keys < std::int64_t{blocks} * many_cluster_warps * short_tile ? few_cluster_warps : many_cluster_warps;
+    c.warps = cluster_warps > 0                                                 ? cluster_warps
+              : a.keys < std::int64_t{blocks} * many_cluster_warps * short_tile ? few_cluster_warps
+                                                                                : many_cluster_warps;
     c.stages = 2;
     c.whole = false;
     return c;
   }
-  std::int64_t cluster_bytes() const { return shared_bytes() + attention::decode_inbox_bytes(rows, static_cast<int>(a.value_size), ranks); }
+  std::int64_t cluster_bytes() const {
+    return shared_bytes() + attention::decode_inbox_bytes(rows, static_cast<int>(a.value_size), ranks);
+  }
   /// In their place where there are more spans than step_spans(), those of a query for each sequence.
-  DecodeShape without_pieces(const Problem& p) const { return DecodeShape(p, {{"rows", rows}, {"blocks", 1}, {"clusters", 0}, {"whole", 0}}); }
-  std::int64_t step_spans() const { return div_up(std::int64_t{a.group()}, std::int64_t{rows}) * a.sequences * a.kv_heads; }
+  DecodeShape without_pieces(const Problem& p) const {
+    return DecodeShape(p, {{"rows", rows}, {"blocks", 1}, {"clusters", 0}, {"whole", 0}});
+  }
+  std::int64_t step_spans() const {
+    return div_up(std::int64_t{a.group()}, std::int64_t{rows}) * a.sequences * a.kv_heads;
+  }
   /// Spans of a launch of as many tokens and sequences as there may be.
-  std::int64_t most_spans() const { return div_up(div_up(a.tokens, a.sequences) * a.group(), rows) * a.sequences * a.kv_heads; }
+  std::int64_t most_spans() const {
+    return div_up(div_up(a.tokens, a.sequences) * a.group(), rows) * a.sequences * a.kv_heads;
+  }
   std::string config() const {
     return fmt::format(
-        "cermet::attention::DecodeConfig{{.head_size = {}, .value_size = {}, .kv_heads = {}, .group = {}, .block = {}, .q = {}, .kv = {}, "
+        "cermet::attention::DecodeConfig{{.head_size = {}, .value_size = {}, .kv_heads = {}, .group = {}, .block = {}, "
+        ".q = {}, .kv = {}, "
         ".out = {}, .rows = {}, .tile_keys = {}, .warps = {}, .stages = {}, .plain = {}, .ranks = {}{}}}",
-        a.head_size, a.value_size, a.kv_heads, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), rows, tile_keys, warps, stages,
-        device_name(a.plain), ranks, whole ? ", .whole = true" : "");
+        a.head_size, a.value_size, a.kv_heads, a.group(), a.block, device_name(a.q), device_name(a.kv),
+        device_name(a.out), rows, tile_keys, warps, stages, device_name(a.plain), ranks,
+        whole ? ", .whole = true" : "");
   }
 };
 

@@ -10,7 +10,8 @@ namespace cermet::cuda {
 
 /// A cache and its scales (null for none), which are one for each head or one for each cached token.
 inline kv_cache::Cache cache_of(const TensorView& cache, const TensorView* scales, const KvCacheAxes& axes) {
-  kv_cache::Cache c{cache.data, nullptr, cache.strides[0], cache.strides[axes.block], cache.strides[axes.heads], 0, 0, 0};
+  kv_cache::Cache c{cache.data, nullptr, cache.strides[0], cache.strides[axes.block], cache.strides[axes.heads], 0,
+                    0,          0};
   if (!scales) return c;
   c.scale = scales->as<float>();
   const bool per_token = scales->shape.rank() == 3;
@@ -20,7 +21,9 @@ inline kv_cache::Cache cache_of(const TensorView& cache, const TensorView* scale
 }
 
 /// The enumerator kv_cache::Scales of a problem whose k_scale is operand `scale`.
-inline const char* scales_name(const Problem& p, std::size_t scale) { return !p.has(scale) ? "none" : has_token_scales(p, scale) ? "token" : "head"; }
+inline const char* scales_name(const Problem& p, std::size_t scale) {
+  return !p.has(scale) ? "none" : has_token_scales(p, scale) ? "token" : "head";
+}
 
 /// Whether rows of the last dimension start at multiples of four elements.
 inline bool quads_aligned(const TensorView& view) {
@@ -29,7 +32,8 @@ inline bool quads_aligned(const TensorView& view) {
   return aligned;
 }
 
-/// Whether vectors of this many elements, or pieces of 16 bytes of them, may be accessed in all rows of the last dimension.
+/// Whether vectors of this many elements, or pieces of 16 bytes of them, may be accessed in all rows of the last
+/// dimension.
 inline bool vectors_aligned(const TensorView& view, std::int64_t elements) {
   const auto size = static_cast<std::int64_t>(size_of(view.dtype)), step = std::min<std::int64_t>(16, elements * size);
   bool aligned = reinterpret_cast<std::uintptr_t>(view.data) % static_cast<std::uintptr_t>(step) == 0;

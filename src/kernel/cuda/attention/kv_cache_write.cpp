@@ -12,24 +12,28 @@ namespace {
 
 enum Operand : std::size_t { k, v, k_cache, v_cache, slots, k_scale, v_scale };
 constexpr int threads = 256;
-/// Up to this many tokens every one has its own thread block; beyond, blocks share the search for tokens that are overwritten.
+/// Up to this many tokens every one has its own thread block; beyond, blocks share the search for tokens that are
+/// overwritten.
 constexpr std::int64_t most_single_tokens = 1024;
 
 std::vector<Program> programs(const Problem& p) {
   const KvCacheAxes axes(p.attributes.text("layout"));
-  return {
-      {.header = "kernel/cuda/device/attention/kv_cache_write.cuh",
-       .task = fmt::format("cermet::kv_cache::WriteTask<cermet::kv_cache::WriteConfig{{.key_size = {}, .value_size = {}, .block = {}, .from = {}, .to = {}, "
-                           ".slot = {}, .scales = cermet::kv_cache::Scales::{}, .threads = {}}}>",
-                           p.size(k, 2), p.size(v, 2), p.size(k_cache, axes.block), device_name(p.input(k).dtype), device_name(p.input(k_cache).dtype),
-                           device_name(p.input(slots).dtype), scales_name(p, k_scale), threads),
-       .threads = threads,
-       .shared_bytes = kv_cache::slot_memory_bytes(kv_cache::most_item_tokens)}};
+  return {{.header = "kernel/cuda/device/attention/kv_cache_write.cuh",
+           .task = fmt::format("cermet::kv_cache::WriteTask<cermet::kv_cache::WriteConfig{{.key_size = {}, .value_size "
+                               "= {}, .block = {}, .from = {}, .to = {}, "
+                               ".slot = {}, .scales = cermet::kv_cache::Scales::{}, .threads = {}}}>",
+                               p.size(k, 2), p.size(v, 2), p.size(k_cache, axes.block), device_name(p.input(k).dtype),
+                               device_name(p.input(k_cache).dtype), device_name(p.input(slots).dtype),
+                               scales_name(p, k_scale), threads),
+           .threads = threads,
+           .shared_bytes = kv_cache::slot_memory_bytes(kv_cache::most_item_tokens)}};
 }
 
 kv_cache::Stream stream_of(const LaunchArgs& args, std::size_t which, const KvCacheAxes& axes) {
   const TensorView& from = args.inputs[which];
-  const TensorView* scales = args.outputs.size() > 2 ? &args.outputs[2 + which] : args.has(k_scale) ? &args.inputs[k_scale + which] : nullptr;
+  const TensorView* scales = args.outputs.size() > 2 ? &args.outputs[2 + which]
+                             : args.has(k_scale)     ? &args.inputs[k_scale + which]
+                                                     : nullptr;
   return {from.data, from.strides[0], from.strides[1], cache_of(args.outputs[which], scales, axes)};
 }
 
@@ -43,7 +47,8 @@ void launch(const LaunchArgs& args, const KvCacheAxes& axes) {
   p.blocks = args.outputs[0].shape[0];
   p.heads = narrow(args.inputs[k].shape[1], "attention", "heads");
   p.item_tokens = tokens <= most_single_tokens ? 1 : kv_cache::most_item_tokens;
-  p.aligned = quads_aligned(args.inputs[k]) && quads_aligned(args.inputs[v]) && quads_aligned(args.outputs[0]) && quads_aligned(args.outputs[1]);
+  p.aligned = quads_aligned(args.inputs[k]) && quads_aligned(args.inputs[v]) && quads_aligned(args.outputs[0]) &&
+              quads_aligned(args.outputs[1]);
   args.queue->run(0, div_up(tokens, p.item_tokens), p);
   if (tokens == 0 || !args.queue->wants_ranges()) return;
   std::array<ByteRange, 8> reads, writes;
@@ -60,7 +65,9 @@ const Kernel attention_kv_cache_write{
     .name = "attention.kv_cache_write",
     .op = OpKind::kv_cache_write,
     .summary = "a warp converts or quantizes one vector of a token and head into its slot",
-    .bind = [](const Problem& p) -> Launcher { return [axes = KvCacheAxes(p.attributes.text("layout"))](const LaunchArgs& args) { launch(args, axes); }; },
+    .bind = [](const Problem& p) -> Launcher {
+      return [axes = KvCacheAxes(p.attributes.text("layout"))](const LaunchArgs& args) { launch(args, axes); };
+    },
     .programs = programs};
 
 }  // namespace cermet::cuda::attention_kv_cache_write_file

@@ -13,12 +13,16 @@ constexpr int threads = 128;
 
 std::vector<Program> programs(const Problem& p) {
   return {{.header = "kernel/cuda/device/attention/merge_states.cuh",
-           .task = fmt::format("cermet::merge_states::Task<cermet::merge_states::Config{{.size = {}, .a = {}, .b = {}, .out = {}, .threads = {}}}>",
-                               p.size(o1, 2), device_name(p.input(o1).dtype), device_name(p.input(o2).dtype), device_name(p.outputs[0].dtype), threads),
+           .task = fmt::format("cermet::merge_states::Task<cermet::merge_states::Config{{.size = {}, .a = {}, .b = {}, "
+                               ".out = {}, .threads = {}}}>",
+                               p.size(o1, 2), device_name(p.input(o1).dtype), device_name(p.input(o2).dtype),
+                               device_name(p.outputs[0].dtype), threads),
            .threads = threads}};
 }
 
-merge_states::State state_of(const TensorView& o, const TensorView& lse) { return {o.data, lse.as<const float>(), o.strides[0], o.strides[1], lse.strides[0]}; }
+merge_states::State state_of(const TensorView& o, const TensorView& lse) {
+  return {o.data, lse.as<const float>(), o.strides[0], o.strides[1], lse.strides[0]};
+}
 
 Launcher bind(const Problem&) {
   return [](const LaunchArgs& args) {
@@ -35,7 +39,8 @@ Launcher bind(const Problem&) {
     args.queue->run(0, div_up(params.rows, threads / 32), params);
     if (params.rows == 0 || !args.queue->wants_ranges()) return;
     const auto heads = [](const TensorView& view, int dense) { return rows_of_items(view, dense, 1, threads / 32); };
-    args.queue->declare({heads(args.inputs[o1], 1), byte_range(args.inputs[lse1]), heads(args.inputs[o2], 1), byte_range(args.inputs[lse2])},
+    args.queue->declare({heads(args.inputs[o1], 1), byte_range(args.inputs[lse1]), heads(args.inputs[o2], 1),
+                         byte_range(args.inputs[lse2])},
                         {heads(o, 1), byte_range(lse)});
   };
 }

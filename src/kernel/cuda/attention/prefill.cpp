@@ -1,6 +1,6 @@
 // Host half of attention of many queries on the tensor cores, and the general task for launches that it does not fit.
 #include "base/checked.hpp"
-#include "kernel/cuda/attention/attention.hpp"
+#include "kernel/cuda/attention/attention_launch.hpp"
 #include "kernel/cuda/device/attention/prefill_hopper.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
@@ -27,14 +27,16 @@ struct PrefillShape {
     for (const std::int64_t room : {share, p.target->shared_bytes})
       for (const int candidate_rows : {32, 16})
         for (const int candidate_keys : {64, 32}) {
-          if (candidate_rows == 32 && (std::max(a.head_size, a.value_size) > 64 || a.tokens * a.group() <= 64)) continue;  // registers; rows that there are
+          if (candidate_rows == 32 && (std::max(a.head_size, a.value_size) > 64 || a.tokens * a.group() <= 64))
+            continue;  // registers; rows that there are
           if (keys != 0 || bytes(candidate_rows, candidate_keys) > room) continue;
           warp_rows = candidate_rows;
           keys = candidate_keys;
         }
   }
   std::int64_t bytes(int with_rows, int with_keys) const {
-    return attention::prefill_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), with_rows, with_keys, stages, a.q == a.kv ? 1 : 2);
+    return attention::prefill_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), with_rows,
+                                           with_keys, stages, a.q == a.kv ? 1 : 2);
   }
   std::int64_t rows() const { return std::int64_t{attention::prefill_warps} * warp_rows; }
 };
@@ -44,8 +46,10 @@ Decline declines(const Problem& p, std::int64_t step, std::int64_t most) {
   if (p.input(0).rank() == 4) return attention_general_ragged.declines(p);
   const AttentionProblem a(p);
   if (a.kv != DType::bf16 && a.kv != DType::f16) return fmt::format("keys of {}; taken: bf16 and f16", name_of(a.kv));
-  if (p.target->compute_capability < (a.kv == DType::bf16 ? 80 : 75)) return fmt::format("{} needs compute capability 8.0", name_of(a.kv));
-  if (a.kv == DType::f16 && a.q != DType::f16) return fmt::format("{} queries may not fit the f16 of the keys", name_of(a.q));
+  if (p.target->compute_capability < (a.kv == DType::bf16 ? 80 : 75))
+    return fmt::format("{} needs compute capability 8.0", name_of(a.kv));
+  if (a.kv == DType::f16 && a.q != DType::f16)
+    return fmt::format("{} queries may not fit the f16 of the keys", name_of(a.q));
   if (a.head_size % step != 0 || a.value_size % step != 0 || a.head_size > most || a.value_size > most)
     return fmt::format("head sizes {} and {}; taken: multiples of {} up to {}", a.head_size, a.value_size, step, most);
   return a.paged ? attention_general_paged.declines(p) : attention_general_ragged.declines(p);
@@ -75,7 +79,8 @@ std::vector<Config> tile_configs(const Problem& p) {
   std::vector<Config> list(1);
   for (const int rows : {32, 16})
     for (const int keys : {64, 32})
-      if ((rows == 16 || std::max(own.a.head_size, own.a.value_size) <= 64) && own.bytes(rows, keys) <= p.target->shared_bytes)
+      if ((rows == 16 || std::max(own.a.head_size, own.a.value_size) <= 64) &&
+          own.bytes(rows, keys) <= p.target->shared_bytes)
         list.push_back({{"warp_rows", rows}, {"keys", keys}});
   return list;
 }
@@ -84,8 +89,9 @@ ConfigSpace tile_space(const Problem& p) {
   ConfigSpace space;
   space.add(ConfigField::set("warp_rows", {16, 32})).add(ConfigField::set("keys", {32, 64}));
   space.add(ConfigField::range("stages", 2, 4).with_usual(PrefillShape::usual_stages));
-  space.constrain("registers hold the results of warp_rows rows",
-                  [own](const Config& c) { return c.at("warp_rows") == 16 || std::max(own.a.head_size, own.a.value_size) <= 64; });
+  space.constrain("registers hold the results of warp_rows rows", [own](const Config& c) {
+    return c.at("warp_rows") == 16 || std::max(own.a.head_size, own.a.value_size) <= 64;
+  });
   space.constrain("the stages fit shared memory", [p](const Config& c) {
     const PrefillShape shape(p, c);
     return shape.bytes(shape.warp_rows, shape.keys) <= p.target->shared_bytes;
@@ -96,8 +102,8 @@ std::vector<Config> hopper_configs(const Problem& p) {
   const AttentionProblem a(p);
   std::vector<Config> list(1);
   for (const int warpgroups : {2, 1})
-    if (attention::hopper_prefill_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), warpgroups, a.q == a.kv ? 1 : 2) <=
-        p.target->shared_bytes)
+    if (attention::hopper_prefill_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), warpgroups,
+                                        a.q == a.kv ? 1 : 2) <= p.target->shared_bytes)
       list.push_back({{"warpgroups", warpgroups}});
   return list;
 }
@@ -106,17 +112,21 @@ ConfigSpace hopper_space(const Problem& p) { return ConfigSpace::listing(hopper_
 
 constexpr double hopper_cycles = 0.38;  ///< of an SM for a score, measured on an H200, whatever the head size
 
-/// Blocks of mma.sync tiles that share an SM: 60 registers beside outputs, scores and queries are what the assembler reports for heads of 64.
+/// Blocks of mma.sync tiles that share an SM: 60 registers beside outputs, scores and queries are what the assembler
+/// reports for heads of 64.
 std::int64_t resident_blocks(const Problem& p, const PrefillShape& s) {
   constexpr std::int64_t sm_registers = 65536, other_registers = 60, threads = 32 * attention::prefill_warps;
   const std::int64_t held = s.warp_rows * (s.a.value_size + s.keys + s.a.head_size / 2) / 32;
-  const std::int64_t by_registers = sm_registers / threads / round_up(std::min<std::int64_t>(255, other_registers + held), 8);
-  return std::max<std::int64_t>(1, std::min(by_registers, (p.target->shared_bytes + 1024) / (s.bytes(s.warp_rows, s.keys) + 1024)));
+  const std::int64_t by_registers =
+      sm_registers / threads / round_up(std::min<std::int64_t>(255, other_registers + held), 8);
+  return std::max<std::int64_t>(
+      1, std::min(by_registers, (p.target->shared_bytes + 1024) / (s.bytes(s.warp_rows, s.keys) + 1024)));
 }
 
-/// mma.sync tiles wait for each other's results: on an H200 (bench/results/h200/tune/tables.json) one with 64 rows took 64 cycles for a key and one with 128
-/// rows 84, whether three others shared the SM or none, and one block more than all SMs hold took as long again. With four on an SM that is 0.32 cycles of it
-/// for a score; more were not measured, and are taken to be no faster.
+/// mma.sync tiles wait for each other's results: on an H200 (bench/results/h200/tune/tables.json) one with 64 rows took
+/// 64 cycles for a key and one with 128 rows 84, whether three others shared the SM or none, and one block more than
+/// all SMs hold took as long again. With four on an SM that is 0.32 cycles of it for a score; more were not measured,
+/// and are taken to be no faster.
 double tile_cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
   const PrefillShape s(p, config);
   const AttentionTiles tiles = attention_tiles(p, s.rows());
@@ -132,10 +142,12 @@ Program tile_program(const Problem& p, const Config& config) {
   const PrefillShape s(p, config);
   const AttentionProblem& a = s.a;
   return {.header = "kernel/cuda/device/attention/prefill.cuh",
-          .task = fmt::format("cermet::attention::PrefillTask<cermet::attention::PrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, .block = {}, "
-                              ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}, .stages = {}, .step = 32}}>",
-                              a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), device_name(a.plain),
-                              s.warp_rows, s.keys, s.stages),
+          .task = fmt::format(
+              "cermet::attention::PrefillTask<cermet::attention::PrefillConfig{{.head_size = {}, .value_size = {}, "
+              ".group = {}, .block = {}, "
+              ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}, .stages = {}, .step = 32}}>",
+              a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out),
+              device_name(a.plain), s.warp_rows, s.keys, s.stages),
           .threads = 32 * attention::prefill_warps,
           .shared_bytes = s.bytes(s.warp_rows, s.keys)};
 }
@@ -144,12 +156,14 @@ Program hopper_program(const Problem& p, const Config& config) {
   const AttentionProblem a(p);
   const int warpgroups = hopper_warpgroups(p, config);
   return {.header = "kernel/cuda/device/attention/prefill_hopper.cuh",
-          .task = fmt::format("cermet::attention::HopperPrefillTask<cermet::attention::HopperPrefillConfig{{.head_size = {}, .value_size = {}, .group = {}, "
+          .task = fmt::format("cermet::attention::HopperPrefillTask<cermet::attention::HopperPrefillConfig{{.head_size "
+                              "= {}, .value_size = {}, .group = {}, "
                               ".block = {}, .q = {}, .kv = {}, .out = {}, .plain = {}, .warpgroups = {}}}>",
-                              a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out), device_name(a.plain),
-                              warpgroups),
+                              a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv),
+                              device_name(a.out), device_name(a.plain), warpgroups),
           .threads = 128 * warpgroups,
-          .shared_bytes = attention::hopper_prefill_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), warpgroups, a.q == a.kv ? 1 : 2)};
+          .shared_bytes = attention::hopper_prefill_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size),
+                                                          warpgroups, a.q == a.kv ? 1 : 2)};
 }
 
 /// The program, and the general task's for rows that are not aligned.
@@ -161,8 +175,8 @@ std::vector<Program> with_general(Program program, const Problem& p) {
 }
 
 QueriesLauncher bind_tiles(const Problem& p, std::size_t first, std::int64_t rows) {
-  return [launch = AttentionLaunch(p), group = AttentionProblem(p).group(), rows, first, run_general = bind_general_attention(p, first + 1)](
-             const LaunchArgs& args, std::int32_t least_queries) {
+  return [launch = AttentionLaunch(p), group = AttentionProblem(p).group(), rows, first,
+          run_general = bind_general_attention(p, first + 1)](const LaunchArgs& args, std::int32_t least_queries) {
     attention::PrefillParams params{launch.params(args, least_queries), 0, 0};
     if (!params.a.aligned) return run_general(args, least_queries);
     constexpr double log2_e = 1.4426950408889634;
@@ -176,23 +190,35 @@ QueriesLauncher bind_tiles(const Problem& p, std::size_t first, std::int64_t row
 Launcher for_all_sequences(QueriesLauncher run) {
   return [run = std::move(run)](const LaunchArgs& args) { run(args, 0); };
 }
-Launcher bind_tile(const Problem& p, const Config& config) { return for_all_sequences(bind_tiles(p, 0, PrefillShape(p, config).rows())); }
-Launcher bind_hopper(const Problem& p, const Config& config) { return for_all_sequences(bind_tiles(p, 0, 64 * hopper_warpgroups(p, config))); }
-std::vector<Program> tile_programs(const Problem& p, const Config& config) { return with_general(tile_program(p, config), p); }
-std::vector<Program> hopper_programs(const Problem& p, const Config& config) { return with_general(hopper_program(p, config), p); }
+Launcher bind_tile(const Problem& p, const Config& config) {
+  return for_all_sequences(bind_tiles(p, 0, PrefillShape(p, config).rows()));
+}
+Launcher bind_hopper(const Problem& p, const Config& config) {
+  return for_all_sequences(bind_tiles(p, 0, 64 * hopper_warpgroups(p, config)));
+}
+std::vector<Program> tile_programs(const Problem& p, const Config& config) {
+  return with_general(tile_program(p, config), p);
+}
+std::vector<Program> hopper_programs(const Problem& p, const Config& config) {
+  return with_general(hopper_program(p, config), p);
+}
 
 }  // namespace
 
-#define KERNEL(variable, text, operator, description, prefix)                                                                                  \
-  extern const Kernel variable;                                                                                                                \
-  const Kernel variable {                                                                                                                      \
-    .name = text, .op = operator, .summary = description, .declines = prefix##_declines, .bind = bind_##prefix, .programs = prefix##_programs, \
-    .configs = prefix##_configs, .space = prefix##_space, .cost = prefix##_cost                                                                \
+#define KERNEL(variable, text, operator, description, prefix)                                                   \
+  extern const Kernel variable;                                                                                 \
+  const Kernel variable {                                                                                       \
+    .name = text, .op = operator, .summary = description, .declines = prefix##_declines, .bind = bind_##prefix, \
+    .programs = prefix##_programs, .configs = prefix##_configs, .space = prefix##_space, .cost = prefix##_cost  \
   }
-constexpr const char* const tile_summary = "many queries on the tensor cores: a tile of rows against tiles of 16-bit keys and values";
-constexpr const char* const hopper_summary = "many queries on Hopper's tensor cores: scores of the next tile are made while values are multiplied";
-KERNEL(attention_prefill_paged_hopper, "attention.prefill_paged_hopper", OpKind::incre_flash_attention, hopper_summary, hopper);
-KERNEL(attention_prefill_ragged_hopper, "attention.prefill_ragged_hopper", OpKind::flash_attention, hopper_summary, hopper);
+constexpr const char* const tile_summary =
+    "many queries on the tensor cores: a tile of rows against tiles of 16-bit keys and values";
+constexpr const char* const hopper_summary =
+    "many queries on Hopper's tensor cores: scores of the next tile are made while values are multiplied";
+KERNEL(attention_prefill_paged_hopper, "attention.prefill_paged_hopper", OpKind::incre_flash_attention, hopper_summary,
+       hopper);
+KERNEL(attention_prefill_ragged_hopper, "attention.prefill_ragged_hopper", OpKind::flash_attention, hopper_summary,
+       hopper);
 KERNEL(attention_prefill_paged, "attention.prefill_paged", OpKind::incre_flash_attention, tile_summary, tile);
 KERNEL(attention_prefill_ragged, "attention.prefill_ragged", OpKind::flash_attention, tile_summary, tile);
 #undef KERNEL

@@ -2,7 +2,7 @@
 #include "kernel/cuda/device/attention/rope.hpp"
 
 #include "base/checked.hpp"
-#include "kernel/cuda/attention/attention.hpp"
+#include "kernel/cuda/attention/attention_launch.hpp"
 #include "kernel/cuda/task.hpp"
 
 namespace cermet::cuda::attention_rope_file {
@@ -19,7 +19,8 @@ struct Sizes {
       : head_size(p.size(q, -1)),
         half(p.size(cos, 1)),
         heads(p.size(q, -2) + (p.has(k) ? p.size(k, -2) : 0)),
-        pairs(rope::vector_pairs(head_size, half, std::max(size_of(p.input(q).dtype), size_of(p.outputs[0].dtype)), p.attributes.text("style") == "neox")) {}
+        pairs(rope::vector_pairs(head_size, half, std::max(size_of(p.input(q).dtype), size_of(p.outputs[0].dtype)),
+                                 p.attributes.text("style") == "neox")) {}
   /// A unit is a pair, or an element after the rotated ones.
   std::int64_t units_of_token() const { return heads * (head_size - half); }
   std::int64_t units_of_item() const { return threads * pairs; }
@@ -30,32 +31,37 @@ struct Sizes {
 /// Heads are part of the program; only tokens are counted when it is launched.
 Decline declines(const Problem& p) {
   for (const Operand x : {q, k})
-    if (p.has(x) && !p.input(x).dims[p.input(x).dims.size() - 2].is_constant()) return "the number of heads is not known";
+    if (p.has(x) && !p.input(x).dims[p.input(x).dims.size() - 2].is_constant())
+      return "the number of heads is not known";
   return std::nullopt;
 }
 
 std::vector<Program> programs(const Problem& p) {
   const Sizes s(p);
-  return {
-      {.header = "kernel/cuda/device/attention/rope.cuh",
-       .task = fmt::format("cermet::rope::Task<cermet::rope::Config{{.head_size = {}, .half = {}, .q_heads = {}, .k_heads = {}, .x = {}, .y = {}, .table = {}, "
-                           ".position = {}, .neox = {}, .inverse = {}, .threads = {}}}>",
-                           s.head_size, s.half, p.size(q, -2), s.heads - p.size(q, -2), device_name(p.input(q).dtype), device_name(p.outputs[0].dtype),
-                           device_name(p.input(cos).dtype), device_name(p.input(positions).dtype), device_name(p.attributes.text("style") == "neox"),
-                           device_name(p.attributes.flag("inverse")), threads),
-       .threads = threads}};
+  return {{.header = "kernel/cuda/device/attention/rope.cuh",
+           .task = fmt::format(
+               "cermet::rope::Task<cermet::rope::Config{{.head_size = {}, .half = {}, .q_heads = {}, .k_heads = {}, .x "
+               "= {}, .y = {}, .table = {}, "
+               ".position = {}, .neox = {}, .inverse = {}, .threads = {}}}>",
+               s.head_size, s.half, p.size(q, -2), s.heads - p.size(q, -2), device_name(p.input(q).dtype),
+               device_name(p.outputs[0].dtype), device_name(p.input(cos).dtype), device_name(p.input(positions).dtype),
+               device_name(p.attributes.text("style") == "neox"), device_name(p.attributes.flag("inverse")), threads),
+           .threads = threads}};
 }
 
 /// Heads of the tokens from dense token index `token` on, which `slabs` says lie evenly.
 rope::Heads heads_of(const TensorView& x, const TensorView& y, const TokenSlabs& slabs, std::int64_t token) {
   const int rank = x.shape.rank();
-  return {slabs.address(x, token), slabs.address(y, token), slabs.step(x), x.strides[rank - 2], slabs.step(y), y.strides[rank - 2]};
+  return {slabs.address(x, token), slabs.address(y, token), slabs.step(x),
+          x.strides[rank - 2],     slabs.step(y),           y.strides[rank - 2]};
 }
 
 void launch(const LaunchArgs& args, const Sizes& sizes) {
   const TensorView &query = args.inputs[q], &place = args.inputs[positions];
   const bool has_k = args.has(k);
-  const TokenSlabs slabs({&query, &args.outputs[0], has_k ? &args.inputs[k] : &query, has_k ? &args.outputs[1] : &query, &place}, place.shape.rank());
+  const TokenSlabs slabs(
+      {&query, &args.outputs[0], has_k ? &args.inputs[k] : &query, has_k ? &args.outputs[1] : &query, &place},
+      place.shape.rank());
   for (std::int64_t token = 0; token < slabs.tokens(); token += slabs.slab()) {
     rope::Params p{};
     p.q = heads_of(query, args.outputs[0], slabs, token);
@@ -68,13 +74,16 @@ void launch(const LaunchArgs& args, const Sizes& sizes) {
     p.position_stride = slabs.step(place);
     p.table_rows = args.inputs[cos].shape[0];
     p.tokens = slabs.slab();
-    p.aligned = rows_aligned(query) && rows_aligned(args.outputs[0]) && (!has_k || (rows_aligned(args.inputs[k]) && rows_aligned(args.outputs[1])));
+    p.aligned = rows_aligned(query) && rows_aligned(args.outputs[0]) &&
+                (!has_k || (rows_aligned(args.inputs[k]) && rows_aligned(args.outputs[1])));
     args.queue->run(0, sizes.items(p.tokens), p);
     if (slabs.slab() < slabs.tokens() || !args.queue->wants_ranges()) continue;
-    const auto of_tokens = [&](const TensorView& view) { return rows_of_units(view, 2, sizes.units_of_token(), sizes.units_of_item()); };
-    args.queue->declare(
-        {of_tokens(query), has_k ? of_tokens(args.inputs[k]) : ByteRange{}, byte_range(args.inputs[cos]), byte_range(args.inputs[sin]), byte_range(place)},
-        {of_tokens(args.outputs[0]), has_k ? of_tokens(args.outputs[1]) : ByteRange{}});
+    const auto of_tokens = [&](const TensorView& view) {
+      return rows_of_units(view, 2, sizes.units_of_token(), sizes.units_of_item());
+    };
+    args.queue->declare({of_tokens(query), has_k ? of_tokens(args.inputs[k]) : ByteRange{},
+                         byte_range(args.inputs[cos]), byte_range(args.inputs[sin]), byte_range(place)},
+                        {of_tokens(args.outputs[0]), has_k ? of_tokens(args.outputs[1]) : ByteRange{}});
   }
 }
 
@@ -85,7 +94,9 @@ const Kernel attention_rope{.name = "attention.rope",
                             .op = OpKind::rope,
                             .summary = "a thread rotates one vector of pairs of one head",
                             .declines = declines,
-                            .bind = [](const Problem& p) -> Launcher { return [sizes = Sizes(p)](const LaunchArgs& args) { launch(args, sizes); }; },
+                            .bind = [](const Problem& p) -> Launcher {
+                              return [sizes = Sizes(p)](const LaunchArgs& args) { launch(args, sizes); };
+                            },
                             .programs = programs};
 
 }  // namespace cermet::cuda::attention_rope_file

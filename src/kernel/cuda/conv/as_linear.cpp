@@ -1,7 +1,7 @@
 #include "kernel/cuda/conv/as_linear.hpp"
 
 #include "op/conv.hpp"
-#include "op/operator.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -13,7 +13,8 @@ class AsLinear {
   Region make() {
     linear();
     if (conv_.has(3)) residual();
-    if (const std::string& name = conv_.attributes.text("activation"); name != "identity") append(find_operator(name)->kind, {conv_.outputs[0]});
+    if (const std::string& name = conv_.attributes.text("activation"); name != "identity")
+      append(find_operator(name)->kind, {conv_.outputs[0]});
     const auto more = static_cast<std::int32_t>(to_.nodes.size()) - 1;  // nodes in the place of the convolution
     for (std::size_t n = 1; n < from_.nodes.size(); ++n) {
       RegionNode node = from_.nodes[n];
@@ -46,7 +47,8 @@ class AsLinear {
     const std::int64_t length = weight.dims[1].constant() * conv_geometry(conv_).taps();
     TensorType windows{conv_.input(0).dtype, conv_.outputs[0].dims};
     windows.dims.back() = length;
-    std::vector<std::optional<TensorType>> types{std::move(windows), TensorType{weight.dtype, {weight.dims[0], length}}};
+    std::vector<std::optional<TensorType>> types{std::move(windows),
+                                                 TensorType{weight.dtype, {weight.dims[0], length}}};
     types.push_back(conv_.has(2) ? std::optional(conv_.input(2)) : std::nullopt);
     Problem problem = make_problem(definition(OpKind::linear), std::move(types), {});
     problem.constant_inputs = conv_.constant_inputs & 7u;

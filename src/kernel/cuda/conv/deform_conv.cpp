@@ -14,8 +14,12 @@ namespace {
 void launch(const LaunchArgs& args, const DeformConv& conv) {
   const TensorView &x = args.inputs[deform::x], &weight = args.inputs[deform::weight], &y = args.outputs[0];
   if (y.elements() == 0) return;
-  const auto view = [&](std::size_t operand) { return args.has(operand) ? spatial_tensor(spatial_view(args.inputs[operand], false)) : SpatialTensor{}; };
-  const auto data = [&](std::size_t operand) -> const void* { return args.has(operand) ? args.inputs[operand].data : nullptr; };
+  const auto view = [&](std::size_t operand) {
+    return args.has(operand) ? spatial_tensor(spatial_view(args.inputs[operand], false)) : SpatialTensor{};
+  };
+  const auto data = [&](std::size_t operand) -> const void* {
+    return args.has(operand) ? args.inputs[operand].data : nullptr;
+  };
   const SpatialView to = spatial_view(y, false);
   deform_conv::Params params{.x = x.data,
                              .weight = weight.data,
@@ -54,23 +58,23 @@ void launch(const LaunchArgs& args, const DeformConv& conv) {
 }  // namespace
 
 extern const Kernel conv_deform;
-const Kernel conv_deform{.name = "conv.deform",
-                         .op = OpKind::deform_conv,
-                         .summary = "a thread for each result",
-                         .declines = [](const Problem& p) -> Decline {
-                           for (int a = 1; a < 4; ++a)
-                             if (p.size(deform::x, a) >= std::int64_t{1} << 30) return "an axis of 2^30 or more elements";
-                           return std::nullopt;
-                         },
-                         .bind = [](const Problem& p) -> Launcher {
-                           return [conv = deform_conv_of(p.attributes, p.size(deform::weight, 2), p.size(deform::weight, 3))](const LaunchArgs& args) {
-                             launch(args, conv);
-                           };
-                         },
-                         .programs = [](const Problem& p) -> std::vector<Program> {
-                           return {{.header = "kernel/cuda/device/conv/deform_conv.cuh",
-                                    .task = fmt::format("cermet::deform_conv::Task<{}>", device_name(p.input(deform::x).dtype)),
-                                    .threads = deform_conv::threads}};
-                         }};
+const Kernel conv_deform{
+    .name = "conv.deform",
+    .op = OpKind::deform_conv,
+    .summary = "a thread for each result",
+    .declines = [](const Problem& p) -> Decline {
+      for (int a = 1; a < 4; ++a)
+        if (p.size(deform::x, a) >= std::int64_t{1} << 30) return "an axis of 2^30 or more elements";
+      return std::nullopt;
+    },
+    .bind = [](const Problem& p) -> Launcher {
+      return [conv = deform_conv_of(p.attributes, p.size(deform::weight, 2), p.size(deform::weight, 3))](
+                 const LaunchArgs& args) { launch(args, conv); };
+    },
+    .programs = [](const Problem& p) -> std::vector<Program> {
+      return {{.header = "kernel/cuda/device/conv/deform_conv.cuh",
+               .task = fmt::format("cermet::deform_conv::Task<{}>", device_name(p.input(deform::x).dtype)),
+               .threads = deform_conv::threads}};
+    }};
 
 }  // namespace cermet::cuda::conv_deform_conv_file

@@ -36,7 +36,8 @@ Decline declines(const Region& region) {
   const ConvGeometry g = conv_geometry(p);
   if (g.group == 1 || p.size(1, 0) != g.group || p.size(1, 1) != 1) return "groups do not have one channel";
   if (g.group % run_of(p.input(0).dtype) != 0) return fmt::format("{} channels do not have whole 16 bytes", g.group);
-  if (g.kernel[2] > widest_kernel || pixels_of(g, fewest_places) > widest_row) return "windows are too wide to be read once for neighbouring places";
+  if (g.kernel[2] > widest_kernel || pixels_of(g, fewest_places) > widest_row)
+    return "windows are too wide to be read once for neighbouring places";
   return GeneralConv::declines(region);
 }
 
@@ -54,7 +55,8 @@ class DepthwiseConv {
  private:
   std::int64_t choose_places(const Problem& problem) const;
   bool is_aligned(const TensorView& x, const ConvTensor& in) const;
-  void declare(const LaunchArgs& args, const StoredRows& rows, const ConvTensor& in, const ConvTensor& out, std::int64_t runs, std::int64_t items) const;
+  void declare(const LaunchArgs& args, const StoredRows& rows, const ConvTensor& in, const ConvTensor& out,
+               std::int64_t runs, std::int64_t items) const;
 
   Product product_;
   GeneralConv general_;
@@ -63,13 +65,16 @@ class DepthwiseConv {
   std::int64_t places_;
 };
 
-/// The most whose sums and pixels fit in registers, that leave few threads without a place, and that give enough threads.
+/// The most whose sums and pixels fit in registers, that leave few threads without a place, and that give enough
+/// threads.
 std::int64_t DepthwiseConv::choose_places(const Problem& p) const {
   const Dims& y = p.outputs[0].dims;
-  const std::int64_t rows = y[0].value(p.maximum) * y[1].value(p.maximum), columns = y[2].value(p.maximum), runs = p.size(1, 0) / run_of(type_);
+  const std::int64_t rows = y[0].value(p.maximum) * y[1].value(p.maximum), columns = y[2].value(p.maximum),
+                     runs = p.size(1, 0) / run_of(type_);
   for (const std::int64_t places : possible_places) {
     if (places == fewest_places) break;
-    const std::int64_t slots = div_up(columns, places) * places, registers = (places * run_of(type_)) + 4 * pixels_of(geometry_, places);
+    const std::int64_t slots = div_up(columns, places) * places,
+                       registers = (places * run_of(type_)) + 4 * pixels_of(geometry_, places);
     if (registers > 112 || slots * 7 > columns * 8 || pixels_of(geometry_, places) > widest_row) continue;
     if (rows * (slots / places) * runs >= enough_threads * p.target->multiprocessors) return places;
   }
@@ -78,23 +83,25 @@ std::int64_t DepthwiseConv::choose_places(const Problem& p) const {
 
 std::vector<Program> DepthwiseConv::programs() const {
   const GeneratedType epilogue = product_.epilogue();
-  Program own{
-      .header = "kernel/cuda/device/conv/depthwise.cuh",
-      .task = fmt::format("cermet::conv::Depthwise<cermet::conv::DepthwiseConfig{{.type = {}, .kernel = {}, .stride = {}, .dilation = {}, .places = {}}}, {}>",
-                          device_name(type_), geometry_.kernel[2], geometry_.stride[2], geometry_.dilation[2], places_, epilogue.name),
-      .prelude = epilogue.source,
-      .threads = conv::depthwise_threads};
+  Program own{.header = "kernel/cuda/device/conv/depthwise.cuh",
+              .task = fmt::format("cermet::conv::Depthwise<cermet::conv::DepthwiseConfig{{.type = {}, .kernel = {}, "
+                                  ".stride = {}, .dilation = {}, .places = {}}}, {}>",
+                                  device_name(type_), geometry_.kernel[2], geometry_.stride[2], geometry_.dilation[2],
+                                  places_, epilogue.name),
+              .prelude = epilogue.source,
+              .threads = conv::depthwise_threads};
   return {std::move(own), as_fallbacks({general_.program()}).front()};
 }
 
 bool DepthwiseConv::is_aligned(const TensorView& x, const ConvTensor& in) const {
   const auto aligned = [&](std::size_t axis) { return in.dims[axis] == 1 || in.strides[axis] % run_of(type_) == 0; };
-  return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && aligned(0) && aligned(3) && aligned(4) && in.strides[4] >= 0 &&
-         in.strides[4] < std::int64_t{1} << 31;
+  return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && aligned(0) && aligned(3) && aligned(4) &&
+         in.strides[4] >= 0 && in.strides[4] < std::int64_t{1} << 31;
 }
 
 void DepthwiseConv::launch(const LaunchArgs& args) const {
-  const TensorView &x = *product_.given(args, product_.at.x), &weight = *product_.given(args, product_.at.w), &y = args.outputs[product_.y];
+  const TensorView &x = *product_.given(args, product_.at.x), &weight = *product_.given(args, product_.at.w),
+                   &y = args.outputs[product_.y];
   if (y.elements() == 0) return;
   const std::optional<StoredRows> rows = StoredRows::of(product_, args, run_of(type_));
   const ConvTensor in = conv_tensor(x, true), out = conv_tensor(y, true);
@@ -126,8 +133,8 @@ void DepthwiseConv::launch(const LaunchArgs& args) const {
 }
 
 /// Threads take runs of channels of neighbouring places; what an item touches is said in whole lines of places.
-void DepthwiseConv::declare(const LaunchArgs& args, const StoredRows& rows, const ConvTensor& in, const ConvTensor& out, std::int64_t runs,
-                            std::int64_t items) const {
+void DepthwiseConv::declare(const LaunchArgs& args, const StoredRows& rows, const ConvTensor& in, const ConvTensor& out,
+                            std::int64_t runs, std::int64_t items) const {
   if (!args.queue->wants_ranges()) return;
   const std::int64_t threads = conv::depthwise_threads, line = out.dims[4], before = (runs - 1) * line;
   ProductTiles tiles{.grid = item_grid(1, 1, 1, items),
@@ -148,14 +155,19 @@ void DepthwiseConv::declare(const LaunchArgs& args, const StoredRows& rows, cons
 }  // namespace
 
 extern const Kernel conv_depthwise;
-const Kernel conv_depthwise{
-    .name = "conv.depthwise",
-    .op = OpKind::conv,
-    .summary = "one channel to a group, nhwc: 16 bytes of channels of a few places to a thread, pixels of a row of windows read once",
-    .fuses = true,
-    .declines = declines,
-    .bind = [](const Region& r) -> Launcher { return [conv = DepthwiseConv(r)](const LaunchArgs& args) { conv.launch(args); }; },
-    .weight_layout = [](const Region& r, std::size_t operand) -> const WeightLayout* { return r.operand_of(1) == operand ? &conv_taps : nullptr; },
-    .programs = [](const Region& r) { return DepthwiseConv(r).programs(); }};
+const Kernel conv_depthwise{.name = "conv.depthwise",
+                            .op = OpKind::conv,
+                            .summary =
+                                "one channel to a group, nhwc: 16 bytes of channels of a few places to a thread, "
+                                "pixels of a row of windows read once",
+                            .fuses = true,
+                            .declines = declines,
+                            .bind = [](const Region& r) -> Launcher {
+                              return [conv = DepthwiseConv(r)](const LaunchArgs& args) { conv.launch(args); };
+                            },
+                            .weight_layout = [](const Region& r, std::size_t operand) -> const WeightLayout* {
+                              return r.operand_of(1) == operand ? &conv_taps : nullptr;
+                            },
+                            .programs = [](const Region& r) { return DepthwiseConv(r).programs(); }};
 
 }  // namespace cermet::cuda::conv_depthwise_file

@@ -43,7 +43,8 @@ Decline declines(const Region& region) {
   if (p.attributes.text("layout") != "nhwc") return "the layout is nchw";
   if (p.input(0).rank() != 4) return "there are not two spatial axes";
   if (!p.is_constant(1)) return "the weight is not constant, so it cannot be prepacked";
-  if (type != DType::f16 && type != DType::bf16) return fmt::format("no instruction multiplies {} exactly", name_of(type));
+  if (type != DType::f16 && type != DType::bf16)
+    return fmt::format("no instruction multiplies {} exactly", name_of(type));
   if (type == DType::bf16 && p.target->compute_capability < 80) return "needs compute capability 8.0 for bf16";
   const std::int64_t outputs = p.size(1, 0), channels = p.size(1, 1);
   if (channels == 0) return "there are no channels";
@@ -53,9 +54,11 @@ Decline declines(const Region& region) {
   const ConvGeometry g = conv_geometry(p);
   if (g.group != 1) return "channels are in groups";
   if (!all_one(g.dilation)) return "taps are apart";
-  if (g.kernel[2] * channels > longest_run || g.kernel[1] > most_steps || std::max(g.stride[1], g.stride[2]) > most_steps || g.before[2] > g.kernel[2])
+  if (g.kernel[2] * channels > longest_run || g.kernel[1] > most_steps ||
+      std::max(g.stride[1], g.stride[2]) > most_steps || g.before[2] > g.kernel[2])
     return "windows are too large";
-  if (const FewChannelsShape shape = shape_of(p); shape.steps() > most_steps || shape.shared_bytes() > most_shared) return "windows are too large";
+  if (const FewChannelsShape shape = shape_of(p); shape.steps() > most_steps || shape.shared_bytes() > most_shared)
+    return "windows are too large";
   return GeneralConv::declines(region);
 }
 
@@ -74,7 +77,8 @@ class FewChannelsConv {
  private:
   /// Says what the items of the last launch touch.
   void declare(const LaunchArgs& args, const conv::FewChannelsParams& p) const;
-  /// Whether 128 registers are enough: not for two steps of the tensor cores in the place of one, nor for a residual's values beside the sums.
+  /// Whether 128 registers are enough: not for two steps of the tensor cores in the place of one, nor for a residual's
+  /// values beside the sums.
   bool is_capped() const {
     const auto of_places = [](const EpilogueExtra& extra) { return extra.extent == TileProgram::Extent::element; };
     return capability_ >= 80 && std::ranges::none_of(product_.extras(), of_places);
@@ -90,21 +94,22 @@ class FewChannelsConv {
 
 std::vector<Program> FewChannelsConv::programs() const {
   const GeneratedType epilogue = product_.epilogue();
-  Program own{
-      .header = "kernel/cuda/device/conv/few_channels.cuh",
-      .task = fmt::format("cermet::conv::FewChannels<cermet::conv::FewChannelsConfig{{.type = {}, .shape = {{.channels = {}, .kernel_h = {}, .kernel_w = {}, "
-                          ".stride_h = {}, .stride_w = {}, .before_w = {}, .outputs = {}}}}}, {}>",
-                          device_name(type_), shape_.channels, shape_.kernel_h, shape_.kernel_w, shape_.stride_h, shape_.stride_w, shape_.before_w,
-                          shape_.outputs, epilogue.name),
-      .prelude = epilogue.source,
-      .threads = threads,
-      .shared_bytes = shape_.shared_bytes(),
-      .min_blocks = is_capped() ? 2 : 1};
+  Program own{.header = "kernel/cuda/device/conv/few_channels.cuh",
+              .task = fmt::format("cermet::conv::FewChannels<cermet::conv::FewChannelsConfig{{.type = {}, .shape = "
+                                  "{{.channels = {}, .kernel_h = {}, .kernel_w = {}, "
+                                  ".stride_h = {}, .stride_w = {}, .before_w = {}, .outputs = {}}}}}, {}>",
+                                  device_name(type_), shape_.channels, shape_.kernel_h, shape_.kernel_w,
+                                  shape_.stride_h, shape_.stride_w, shape_.before_w, shape_.outputs, epilogue.name),
+              .prelude = epilogue.source,
+              .threads = threads,
+              .shared_bytes = shape_.shared_bytes(),
+              .min_blocks = is_capped() ? 2 : 1};
   return {std::move(own), as_fallbacks({general_.program()}).front()};
 }
 
 void FewChannelsConv::launch(const LaunchArgs& args) const {
-  const TensorView &x = *product_.given(args, product_.at.x), &weight = *product_.given(args, product_.at.w), &y = args.outputs[product_.y];
+  const TensorView &x = *product_.given(args, product_.at.x), &weight = *product_.given(args, product_.at.w),
+                   &y = args.outputs[product_.y];
   if (y.elements() == 0) return;
   const std::optional<StoredRows> rows = StoredRows::of(product_, args, FewChannelsShape::unit);
   if (!rows) {
@@ -126,10 +131,11 @@ void FewChannelsConv::launch(const LaunchArgs& args) const {
   p.samples = count(out.batch()), p.outputs = count(out.channels());
   p.before_h = count(before_h_);
   const bool dense = in.dims[4] == 1 || p.x_column == shape_.channels;
-  p.rows_vectors =
-      dense && reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && p.x_batch % FewChannelsShape::unit == 0 && p.x_row % FewChannelsShape::unit == 0;
+  p.rows_vectors = dense && reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 &&
+                   p.x_batch % FewChannelsShape::unit == 0 && p.x_row % FewChannelsShape::unit == 0;
   p.vectors = rows->vectors;
-  const std::int64_t tiles = div_up(out.dims[3], FewChannelsShape::places) * div_up(out.dims[4], FewChannelsShape::places) * out.batch();
+  const std::int64_t tiles =
+      div_up(out.dims[3], FewChannelsShape::places) * div_up(out.dims[4], FewChannelsShape::places) * out.batch();
   args.queue->run(0, tiles * div_up(out.channels(), shape_.outputs), p, args.queue->resident_blocks(0));
   declare(args, p);
 }
@@ -138,16 +144,26 @@ void FewChannelsConv::declare(const LaunchArgs& args, const conv::FewChannelsPar
   if (!args.queue->wants_ranges()) return;
   constexpr std::int64_t places = FewChannelsShape::places;
   const TensorView& x = *product_.given(args, product_.at.x);
-  const ItemGrid grid = item_grid(div_up(p.outputs, shape_.outputs), p.samples, div_up(p.rows, places), div_up(p.columns, places));
+  const ItemGrid grid =
+      item_grid(div_up(p.outputs, shape_.outputs), p.samples, div_up(p.rows, places), div_up(p.columns, places));
   const Along samples = tiles_along(grid_middle, 1);
   // Runs of pixels begin and end at whole units, up to three of them outside of the windows.
   const std::int64_t margin = div_up(3 * FewChannelsShape::unit, shape_.channels);
-  const Along down{grid_rows, places * shape_.stride_h, (places - 1) * shape_.stride_h + shape_.kernel_h, -before_h_, 1};
-  const Along across{grid_columns, places * shape_.stride_w, (places - 1) * shape_.stride_w + shape_.kernel_w + 2 * margin, -shape_.before_w - margin, 1};
+  const Along down{grid_rows, places * shape_.stride_h, (places - 1) * shape_.stride_h + shape_.kernel_h, -before_h_,
+                   1};
+  const Along across{grid_columns, places * shape_.stride_w,
+                     (places - 1) * shape_.stride_w + shape_.kernel_w + 2 * margin, -shape_.before_w - margin, 1};
   ProductItems touched(product_, args,
-                       {.grid = grid, .m = std::int64_t{p.samples} * p.rows * p.columns, .n = p.outputs, .columns = tiles_along(grid_outer, shape_.outputs)});
-  touched.read(
-      ItemAxes(x, grid).axis(p.samples, p.x_batch, samples).axis(p.height, p.x_row, down).axis(p.width, p.x_column, across).axis(shape_.channels, 1).range());
+                       {.grid = grid,
+                        .m = std::int64_t{p.samples} * p.rows * p.columns,
+                        .n = p.outputs,
+                        .columns = tiles_along(grid_outer, shape_.outputs)});
+  touched.read(ItemAxes(x, grid)
+                   .axis(p.samples, p.x_batch, samples)
+                   .axis(p.height, p.x_row, down)
+                   .axis(p.width, p.x_column, across)
+                   .axis(shape_.channels, 1)
+                   .range());
   touched.read(product_.given(args, product_.at.w));
   for (std::size_t i = 0; i < product_.extras().size(); ++i) touched.read_extra(i, p.extra[i]);
   const auto written = [&](std::size_t result, std::int64_t row) {
@@ -166,14 +182,19 @@ void FewChannelsConv::declare(const LaunchArgs& args, const conv::FewChannelsPar
 }  // namespace
 
 extern const Kernel conv_few_channels;
-const Kernel conv_few_channels{
-    .name = "conv.few_channels",
-    .op = OpKind::conv,
-    .summary = "first layers over nhwc: mma.sync over windows whose rows are runs of a tile's pixels in shared memory; 16-bit types",
-    .fuses = true,
-    .declines = declines,
-    .bind = [](const Region& r) -> Launcher { return [conv = FewChannelsConv(r)](const LaunchArgs& args) { conv.launch(args); }; },
-    .weight_layout = [](const Region& r, std::size_t operand) -> const WeightLayout* { return r.operand_of(1) == operand ? &conv_rows : nullptr; },
-    .programs = [](const Region& r) { return FewChannelsConv(r).programs(); }};
+const Kernel conv_few_channels{.name = "conv.few_channels",
+                               .op = OpKind::conv,
+                               .summary =
+                                   "first layers over nhwc: mma.sync over windows whose rows are runs of a tile's "
+                                   "pixels in shared memory; 16-bit types",
+                               .fuses = true,
+                               .declines = declines,
+                               .bind = [](const Region& r) -> Launcher {
+                                 return [conv = FewChannelsConv(r)](const LaunchArgs& args) { conv.launch(args); };
+                               },
+                               .weight_layout = [](const Region& r, std::size_t operand) -> const WeightLayout* {
+                                 return r.operand_of(1) == operand ? &conv_rows : nullptr;
+                               },
+                               .programs = [](const Region& r) { return FewChannelsConv(r).programs(); }};
 
 }  // namespace cermet::cuda::conv_few_channels_file

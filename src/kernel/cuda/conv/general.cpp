@@ -24,7 +24,8 @@ std::array<int, 5> axes_of(const ConvGeometry& g) {
 
 conv::WeightSteps plain_steps(const TensorView& weight, bool transposed) {
   const ConvTensor at = conv_tensor(weight, false);
-  return {at.strides[transposed ? 1 : 0], at.strides[transposed ? 0 : 1], {at.strides[2], at.strides[3], at.strides[4]}};
+  return {
+      at.strides[transposed ? 1 : 0], at.strides[transposed ? 0 : 1], {at.strides[2], at.strides[3], at.strides[4]}};
 }
 
 }  // namespace
@@ -36,7 +37,8 @@ Decline GeneralConv::declines(const Region& region) {
   const auto bias = region.operand_of(2);
   for (std::size_t n = 1; n < region.nodes.size(); ++n)
     for (const RegionInput& input : region.nodes[n].inputs)
-      if (input.from == RegionInput::From::outside && static_cast<std::size_t>(input.index) == bias) return "the bias is read again after the convolution";
+      if (input.from == RegionInput::From::outside && static_cast<std::size_t>(input.index) == bias)
+        return "the bias is read again after the convolution";
   return std::nullopt;
 }
 
@@ -52,12 +54,13 @@ GeneralConv::GeneralConv(const Region& region, bool gated)
 
 Program GeneralConv::program() const {
   const GeneratedType epilogue = product_.epilogue();
-  return {
-      .header = "kernel/cuda/device/conv/general.cuh",
-      .task = fmt::format("cermet::conv::General<cermet::conv::GeneralConfig{{.type = {}, .channels_last = {}, .transposed = {}{}}}, {}>", device_name(type_),
-                          device_name(geometry_.channels_last), device_name(transposed_), gated_ ? ", .gated = true" : "", epilogue.name),
-      .prelude = epilogue.source,
-      .threads = conv::general_threads};
+  return {.header = "kernel/cuda/device/conv/general.cuh",
+          .task = fmt::format("cermet::conv::General<cermet::conv::GeneralConfig{{.type = {}, .channels_last = {}, "
+                              ".transposed = {}{}}}, {}>",
+                              device_name(type_), device_name(geometry_.channels_last), device_name(transposed_),
+                              gated_ ? ", .gated = true" : "", epilogue.name),
+          .prelude = epilogue.source,
+          .threads = conv::general_threads};
 }
 
 /// Operands that follow broadcast to the result; the bias goes along its channels.
@@ -73,8 +76,10 @@ conv::Steps GeneralConv::steps_of_extra(const LaunchArgs& args, std::size_t i) c
   return steps_of(steps);
 }
 
-void GeneralConv::launch(const LaunchArgs& args, std::size_t program, const conv::WeightSteps* weight, const ConvGate* gate) const {
-  const TensorView &x = *product_.given(args, product_.at.x), &w = *product_.given(args, product_.at.w), &y = args.outputs[product_.y];
+void GeneralConv::launch(const LaunchArgs& args, std::size_t program, const conv::WeightSteps* weight,
+                         const ConvGate* gate) const {
+  const TensorView &x = *product_.given(args, product_.at.x), &w = *product_.given(args, product_.at.w),
+                   &y = args.outputs[product_.y];
   const TensorView* const also = product_.also ? &args.outputs[product_.also->y] : nullptr;
   if (y.elements() == 0) return;
   const ConvTensor in = conv_tensor(x, geometry_.channels_last), out = conv_tensor(y, geometry_.channels_last);
@@ -102,18 +107,23 @@ void GeneralConv::launch(const LaunchArgs& args, std::size_t program, const conv
     p.dilation[a] = narrow(geometry_.dilation[a]);
     p.before[a] = narrow(geometry_.before[a]);
   }
-  const std::int64_t blocks = geometry_.group * div_up(p.group_outputs, conv::general_outputs), threads = blocks * out.positions();
-  require(threads < std::int64_t{1} << 31, "conv: expected fewer than 2^31 results of a sample, found {}", threads * conv::general_outputs);
+  const std::int64_t blocks = geometry_.group * div_up(p.group_outputs, conv::general_outputs),
+                     threads = blocks * out.positions();
+  require(threads < std::int64_t{1} << 31, "conv: expected fewer than 2^31 results of a sample, found {}",
+          threads * conv::general_outputs);
   p.sample_items = static_cast<std::uint32_t>(div_up(threads, conv::general_threads));
   args.queue->run(program, out.batch() * p.sample_items, p);
   if (!args.queue->wants_ranges()) return;
   // Items of a sample count as touching all of it.
   const ItemGrid grid = item_grid(1, 1, out.batch(), p.sample_items);
   const auto samples = [&](const TensorView& view) {
-    return view.shape.rank() == y.shape.rank() && view.shape[0] == out.batch() ? range_of_items(view, grid, {tiles_along(grid_rows, 1)}) : byte_range(view);
+    return view.shape.rank() == y.shape.rank() && view.shape[0] == out.batch()
+               ? range_of_items(view, grid, {tiles_along(grid_rows, 1)})
+               : byte_range(view);
   };
   std::array<ByteRange, 2 + epilogue::most_extras> reads{samples(x), byte_range(w)};
-  for (std::size_t i = 0; i < extras_.size(); ++i) reads[2 + i] = bias_ == extras_[i] ? byte_range(args.inputs[extras_[i]]) : samples(args.inputs[extras_[i]]);
+  for (std::size_t i = 0; i < extras_.size(); ++i)
+    reads[2 + i] = bias_ == extras_[i] ? byte_range(args.inputs[extras_[i]]) : samples(args.inputs[extras_[i]]);
   const std::array<ByteRange, 2> written{samples(y), also ? samples(*also) : ByteRange{}};
   args.queue->declare(std::span(reads).first(2 + extras_.size()), std::span(written).first(also ? 2 : 1));
 }
@@ -136,14 +146,16 @@ Decline declines_second_result(const Region& region) {
   if (region.problem().op->kind != OpKind::conv || !Product(region).also) return std::nullopt;
   for (const Kernel* hopper : {&conv_pointwise_file::conv_pointwise_hopper, &conv_hopper_file::conv_hopper}) {
     if (hopper->declines(region.problem())) continue;
-    if (const Decline reason = hopper->declines(region)) return fmt::format("{} is faster alone, and declines the rest: {}", hopper->name, *reason);
+    if (const Decline reason = hopper->declines(region))
+      return fmt::format("{} is faster alone, and declines the rest: {}", hopper->name, *reason);
   }
   return std::nullopt;
 }
 
 // 2.6 % slower than apart on an H200: docs/notes/conv-cuda.md.
 std::size_t second_result_cut(const Region& region) {
-  const bool takes = region.problem().op->kind == OpKind::conv && !region.is_single() && !conv_implicit_file::conv_implicit.declines(region);
+  const bool takes = region.problem().op->kind == OpKind::conv && !region.is_single() &&
+                     !conv_implicit_file::conv_implicit.declines(region);
   return takes && Product(region).also ? measured_apart : 0;
 }
 
@@ -158,14 +170,17 @@ Decline declines(const Region& region) {
 }
 
 Kernel general(const char* name, OpKind op) {
-  return {.name = name,
-          .op = op,
-          .summary = "float32 multiply-adds for any layout, groups, strides and types, four output channels to a thread",
-          .fuses = true,
-          .declines = declines,
-          .bind = [](const Region& r) -> Launcher { return [conv = GeneralConv(r)](const LaunchArgs& args) { conv.launch(args); }; },
-          .programs = [](const Region& r) { return std::vector<Program>{GeneralConv(r).program()}; },
-          .cut = second_result_cut};
+  return {
+      .name = name,
+      .op = op,
+      .summary = "float32 multiply-adds for any layout, groups, strides and types, four output channels to a thread",
+      .fuses = true,
+      .declines = declines,
+      .bind = [](const Region& r) -> Launcher {
+        return [conv = GeneralConv(r)](const LaunchArgs& args) { conv.launch(args); };
+      },
+      .programs = [](const Region& r) { return std::vector<Program>{GeneralConv(r).program()}; },
+      .cut = second_result_cut};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Host half of the general convolution (device/conv/general.cuh), which other kernels launch where addresses or strides do not suit them.
+// Host half of the general convolution (device/conv/general.cuh), which other kernels launch where addresses or strides
+// do not suit them.
 #pragma once
 
 #include "kernel/cuda/device/conv/general.hpp"
@@ -21,7 +22,8 @@ class GeneralConv {
   explicit GeneralConv(const Region& region, bool gated = false);
   Program program() const;
   /// `weight`: how it lies in memory, where it does not as the operator has it.
-  void launch(const LaunchArgs& args, std::size_t program = 0, const conv::WeightSteps* weight = nullptr, const ConvGate* gate = nullptr) const;
+  void launch(const LaunchArgs& args, std::size_t program = 0, const conv::WeightSteps* weight = nullptr,
+              const ConvGate* gate = nullptr) const;
 
  private:
   conv::Steps steps_of_extra(const LaunchArgs& args, std::size_t i) const;
@@ -36,7 +38,8 @@ class GeneralConv {
 
 /// Of a region that the general convolution takes: why a second result is left to another launch.
 Decline declines_second_result(const Region& region);
-/// Kernel::cut of conv.implicit and of the general convolution, where that takes the same: measured_apart for two results.
+/// Kernel::cut of conv.implicit and of the general convolution, where that takes the same: measured_apart for two
+/// results.
 std::size_t second_result_cut(const Region& region);
 
 }  // namespace cermet::cuda

@@ -1,4 +1,5 @@
-// conv over nhwc tensors on Hopper: the GEMM of linear, whose rows are windows that bulk copies gather (im2col tensor maps).
+// conv over nhwc tensors on Hopper: the GEMM of linear, whose rows are windows that bulk copies gather (im2col tensor
+// maps).
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -15,7 +16,8 @@ namespace {
 
 /// Most operands of a region, so that a launch can hand on views of them without memory of its own.
 constexpr std::size_t most_operands = 16;
-/// What a tensor map of windows can say: where windows stand from the edges, how far taps are from the first, and steps.
+/// What a tensor map of windows can say: where windows stand from the edges, how far taps are from the first, and
+/// steps.
 constexpr std::int64_t lowest_corner = -128, highest_corner = 127, farthest_tap = 255, longest_step = 8;
 
 using Axes = ConvGeometry::Axes;
@@ -28,7 +30,8 @@ Decline declines_windows(const Problem& p) {
   if (p.attributes.text("layout") != "nhwc") return "the layout is nchw";
   if (p.input(0).rank() != 4) return "there are not two spatial axes";
   if (!p.is_constant(1)) return "the weight is not constant, so it cannot be prepacked";
-  if (type != DType::f16 && type != DType::bf16) return fmt::format("no instruction multiplies {} exactly", name_of(type));
+  if (type != DType::f16 && type != DType::bf16)
+    return fmt::format("no instruction multiplies {} exactly", name_of(type));
   const ConvGeometry g = conv_geometry(p);
   if (g.group != 1) return "channels are in groups";
   const std::int64_t stage = gemm::HopperShape::tile_row / static_cast<std::int64_t>(size_of(type));
@@ -36,7 +39,8 @@ Decline declines_windows(const Problem& p) {
     return fmt::format("{} channels are not in blocks of {}", channels, stage);
   for (const std::size_t axis : {1u, 2u}) {
     const auto is_corner = [](std::int64_t at) { return at >= lowest_corner && at <= highest_corner; };
-    if (!is_corner(-g.before[axis]) || !is_corner(last_corner(g, axis)) || g.extent(axis) - 1 > farthest_tap || g.stride[axis] > longest_step)
+    if (!is_corner(-g.before[axis]) || !is_corner(last_corner(g, axis)) || g.extent(axis) - 1 > farthest_tap ||
+        g.stride[axis] > longest_step)
       return "a tensor map cannot describe the windows";
   }
   return std::nullopt;
@@ -72,7 +76,8 @@ Decline HopperConv::declines(const Region& region) {
   if (region.problem().target->compute_capability != 90) return "needs compute capability 9.0";
   if (Decline reason = declines_windows(region.problem())) return reason;
   if (Decline reason = GeneralConv::declines(region)) return reason;
-  if (region.operands.size() > most_operands) return fmt::format("{} operands, and {} can be", region.operands.size(), most_operands);
+  if (region.operands.size() > most_operands)
+    return fmt::format("{} operands, and {} can be", region.operands.size(), most_operands);
   return HopperProduct::declines(conv_as_linear(region));
 }
 
@@ -85,8 +90,10 @@ HopperWindowRows HopperConv::windows_of(const Problem& p) {
     share *= static_cast<double>(x[axis].value(p.maximum)) / static_cast<double>(places);
   }
   std::string config = fmt::format(
-      "{{.kernel_h = {}, .kernel_w = {}, .stride_h = {}, .stride_w = {}, .dilation_h = {}, .dilation_w = {}, .before_h = {}, .before_w = {}, .channels = {}}}",
-      g.kernel[1], g.kernel[2], g.stride[1], g.stride[2], g.dilation[1], g.dilation[2], g.before[1], g.before[2], p.size(1, 1));
+      "{{.kernel_h = {}, .kernel_w = {}, .stride_h = {}, .stride_w = {}, .dilation_h = {}, .dilation_w = {}, .before_h "
+      "= {}, .before_w = {}, .channels = {}}}",
+      g.kernel[1], g.kernel[2], g.stride[1], g.stride[2], g.dilation[1], g.dilation[2], g.before[1], g.before[2],
+      p.size(1, 1));
   return {std::move(config), std::min(1.0, share)};
 }
 
@@ -100,7 +107,9 @@ WindowMapShape HopperConv::map_of(const TensorView& x) const {
   const ConvTensor in = conv_tensor(x, true);
   const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
   // Axes of one entry may have any stride, but a map wants a multiple of 16 bytes.
-  const auto stride = [&](std::size_t axis, std::int64_t dense) { return in.dims[axis] == 1 ? dense : in.strides[axis]; };
+  const auto stride = [&](std::size_t axis, std::int64_t dense) {
+    return in.dims[axis] == 1 ? dense : in.strides[axis];
+  };
   WindowMapShape map;
   map.data = x.data;
   map.dtype = x.dtype;
@@ -145,11 +154,16 @@ const Kernel conv_hopper{
     .summary = "wgmma over windows that bulk copies gather: nhwc, 16-bit types, blocks of 64 channels",
     .fuses = true,
     .declines = HopperConv::declines,
-    .bind = [](const Region& r, const Config& config) -> Launcher { return [conv = HopperConv(r, config)](const LaunchArgs& args) { conv.launch(args); }; },
-    .weight_layout = [](const Region& r, std::size_t operand) -> const WeightLayout* { return r.operand_of(1) == operand ? &conv_rows : nullptr; },
+    .bind = [](const Region& r, const Config& config) -> Launcher {
+      return [conv = HopperConv(r, config)](const LaunchArgs& args) { conv.launch(args); };
+    },
+    .weight_layout = [](const Region& r, std::size_t operand) -> const WeightLayout* {
+      return r.operand_of(1) == operand ? &conv_rows : nullptr;
+    },
     .programs = [](const Region& r, const Config& config) { return HopperConv(r, config).programs(); },
     .configs = [](const Region& r) { return HopperConv(r, {}).configs(); },
     .space = [](const Region& r) { return HopperConv(r, {}).space(); },
-    .cost = [](const Region& r, const Config& config, const DeviceLimits& limits) { return HopperConv(r, config).seconds(limits); }};
+    .cost = [](const Region& r, const Config& config,
+               const DeviceLimits& limits) { return HopperConv(r, config).seconds(limits); }};
 
 }  // namespace cermet::cuda::conv_hopper_file

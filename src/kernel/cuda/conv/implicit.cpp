@@ -21,7 +21,8 @@ std::int32_t narrow(std::int64_t value) {
   return static_cast<std::int32_t>(value);
 }
 
-/// Shared memory of a tile: a ring of slabs for the tensor cores, which the results pass later, or two buffers for the CUDA cores.
+/// Shared memory of a tile: a ring of slabs for the tensor cores, which the results pass later, or two buffers for the
+/// CUDA cores.
 std::int64_t shared_bytes(bool tensor, int tile, int stages) {
   if (!tensor) return std::int64_t{2} * 2 * 16 * (tile + 4) * 4;
   return std::max<std::int64_t>(std::int64_t{2} * stages * tile * (64 + 16), tile / 2 * (tile + 8) * 4);
@@ -37,7 +38,9 @@ class ImplicitConv {
 
  private:
   std::int64_t run() const { return 16 / static_cast<std::int64_t>(size_of(type_)); }
-  std::int64_t tiles(std::int64_t places, int tile) const { return div_up(places, tile) * div_up(group_outputs_, tile) * geometry_.group; }
+  std::int64_t tiles(std::int64_t places, int tile) const {
+    return div_up(places, tile) * div_up(group_outputs_, tile) * geometry_.group;
+  }
   Program program(int tile, bool vectors) const;
   bool reads_vectors(const TensorView& x, const ConvTensor& in) const;
   std::size_t program_of(std::int64_t places, bool vectors, int& tile) const;
@@ -63,14 +66,19 @@ Decline ImplicitConv::declines(const Region& region) {
   if (type == DType::bf16 && capability < 80) return "needs compute capability 8.0 for bf16";
   const Dims& weight = p.input(1).dims;
   if (weight[0].constant() * weight[1].constant() == 0) return "there are no channels";
-  if (const std::int64_t group = p.attributes.integer("group"); group > 1 && weight[0].constant() / group < fewest_group_outputs)
+  if (const std::int64_t group = p.attributes.integer("group");
+      group > 1 && weight[0].constant() / group < fewest_group_outputs)
     return "groups have few output channels, and tiles would be nearly empty";
   if (Decline reason = GeneralConv::declines(region)) return reason;
   return declines_second_result(region);
 }
 
 ImplicitConv::ImplicitConv(const Region& region, const Config& config)
-    : product_(region), general_(region), geometry_(conv_geometry(region.problem())), type_(region.problem().input(0).dtype), tensor_(type_ != DType::f32) {
+    : product_(region),
+      general_(region),
+      geometry_(conv_geometry(region.problem())),
+      type_(region.problem().input(0).dtype),
+      tensor_(type_ != DType::f32) {
   const Problem& p = region.problem();
   stages_ = p.target->compute_capability >= 80 ? 4 : 2;
   group_inputs_ = p.size(1, 1);
@@ -87,16 +95,19 @@ ImplicitConv::ImplicitConv(const Region& region, const Config& config)
 
 Program ImplicitConv::program(int tile, bool vectors) const {
   const GeneratedType epilogue = product_.epilogue();
-  return {.header = "kernel/cuda/device/conv/implicit.cuh",
-          .task = fmt::format("cermet::conv::Implicit<cermet::conv::ImplicitConfig{{.type = {}, .tensor = {}, .block = {}, .stages = {}, .vectors = {}}}, {}>",
-                              device_name(type_), device_name(tensor_), tile, stages_, device_name(vectors), epilogue.name),
-          .prelude = epilogue.source,
-          .threads = threads,
-          .shared_bytes = shared_bytes(tensor_, tile, stages_),
-          .min_blocks = tile == small_tile ? 2 : 1};
+  return {
+      .header = "kernel/cuda/device/conv/implicit.cuh",
+      .task = fmt::format("cermet::conv::Implicit<cermet::conv::ImplicitConfig{{.type = {}, .tensor = {}, .block = {}, "
+                          ".stages = {}, .vectors = {}}}, {}>",
+                          device_name(type_), device_name(tensor_), tile, stages_, device_name(vectors), epilogue.name),
+      .prelude = epilogue.source,
+      .threads = threads,
+      .shared_bytes = shared_bytes(tensor_, tile, stages_),
+      .min_blocks = tile == small_tile ? 2 : 1};
 }
 
-/// The sizes of tiles that launches choose from; then, for what is not aligned, small tiles that read elements, and the general convolution.
+/// The sizes of tiles that launches choose from; then, for what is not aligned, small tiles that read elements, and the
+/// general convolution.
 std::vector<Program> ImplicitConv::programs() const {
   std::vector<Program> list;
   if (small_) list.push_back(program(small_tile, vectors_));
@@ -125,7 +136,8 @@ std::size_t ImplicitConv::program_of(std::int64_t places, bool vectors, int& til
 }
 
 void ImplicitConv::launch(const LaunchArgs& args) const {
-  const TensorView &x = *product_.given(args, product_.at.x), &weight = *product_.given(args, product_.at.w), &y = args.outputs[product_.y];
+  const TensorView &x = *product_.given(args, product_.at.x), &weight = *product_.given(args, product_.at.w),
+                   &y = args.outputs[product_.y];
   if (y.elements() == 0) return;
   const std::optional<StoredRows> rows = StoredRows::of(product_, args, 8);
   if (!rows) {
@@ -180,8 +192,12 @@ const Kernel conv_implicit{
     .summary = "implicit product of gathered windows over nhwc: mma.sync for 16-bit types, float32 on the CUDA cores",
     .fuses = true,
     .declines = ImplicitConv::declines,
-    .bind = [](const Region& r, const Config& config) -> Launcher { return [conv = ImplicitConv(r, config)](const LaunchArgs& args) { conv.launch(args); }; },
-    .weight_layout = [](const Region& r, std::size_t operand) -> const WeightLayout* { return r.operand_of(1) == operand ? &conv_rows : nullptr; },
+    .bind = [](const Region& r, const Config& config) -> Launcher {
+      return [conv = ImplicitConv(r, config)](const LaunchArgs& args) { conv.launch(args); };
+    },
+    .weight_layout = [](const Region& r, std::size_t operand) -> const WeightLayout* {
+      return r.operand_of(1) == operand ? &conv_rows : nullptr;
+    },
     .programs = [](const Region& r, const Config& config) { return ImplicitConv(r, config).programs(); },
     .configs = [](const Region&) { return ImplicitConv::configs(); },
     .cut = second_result_cut};

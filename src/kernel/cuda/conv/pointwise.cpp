@@ -1,4 +1,5 @@
-// conv with windows of one pixel over nhwc is linear: the kernels of linear compute it, with its residual and activation as nodes that follow.
+// conv with windows of one pixel over nhwc is linear: the kernels of linear compute it, with its residual and
+// activation as nodes that follow.
 #include <algorithm>
 #include <array>
 
@@ -30,11 +31,15 @@ Decline declines_windows(const Region& region) {
   if (p.attributes.text("layout") != "nhwc") return "the layout is nchw";
   if (region.anchor != 0) return "computes nothing before the convolution";
   const ConvGeometry g = conv_geometry(p);
-  const auto all = [](const ConvGeometry::Axes& axes, std::int64_t value) { return std::ranges::all_of(axes, [&](std::int64_t a) { return a == value; }); };
-  if (g.taps() != 1 || !all(g.stride, 1) || !all(g.before, 0) || !all(g.after, 0)) return "windows are not single pixels, one beside the other";
+  const auto all = [](const ConvGeometry::Axes& axes, std::int64_t value) {
+    return std::ranges::all_of(axes, [&](std::int64_t a) { return a == value; });
+  };
+  if (g.taps() != 1 || !all(g.stride, 1) || !all(g.before, 0) || !all(g.after, 0))
+    return "windows are not single pixels, one beside the other";
   if (g.group != 1) return "channels are in groups";
   if (p.input(1).dims[1] == Dim(0)) return "there are no channels";
-  if (region.operands.size() > most_operands) return fmt::format("{} operands, and {} can be", region.operands.size(), most_operands);
+  if (region.operands.size() > most_operands)
+    return fmt::format("{} operands, and {} can be", region.operands.size(), most_operands);
   return std::nullopt;
 }
 
@@ -73,11 +78,13 @@ Kernel pointwise(const char* name, const char* summary, const Kernel& linear) {
             return linear.declines(conv_as_linear(r));
           },
           .bind = [&linear](const Region& r, const Config& config) { return bind(linear, r, config); },
-          .workspace = [&linear](const Region& r, const Config& config, int n) { return linear.workspace(conv_as_linear(r), config, n); },
+          .workspace = [&linear](const Region& r, const Config& config,
+                                 int n) { return linear.workspace(conv_as_linear(r), config, n); },
           .programs = [&linear](const Region& r, const Config& config) { return programs(linear, r, config); },
           .configs = [&linear](const Region& r) { return linear.configs(conv_as_linear(r)); },
           .space = [&linear](const Region& r) { return space_of(linear, conv_as_linear(r)); },
-          .cost = [&linear](const Region& r, const Config& config, const DeviceLimits& limits) { return linear.cost(conv_as_linear(r), config, limits); }};
+          .cost = [&linear](const Region& r, const Config& config,
+                            const DeviceLimits& limits) { return linear.cost(conv_as_linear(r), config, limits); }};
 }
 
 // ---- The gate of a squeeze-and-excitation block before the convolution
@@ -88,7 +95,9 @@ bool is_one(const Dim& dim) { return dim == Dim(1); }
 std::optional<std::size_t> gate_of(const Problem& product) {
   for (const std::size_t gate : {0u, 1u}) {
     const Dims &x = product.input(1 - gate).dims, &own = product.input(gate).dims;
-    if (x.size() == 4 && own.size() == 4 && x == product.outputs[0].dims && own[0] == x[0] && own[3] == x[3] && is_one(own[1]) && is_one(own[2])) return gate;
+    if (x.size() == 4 && own.size() == 4 && x == product.outputs[0].dims && own[0] == x[0] && own[3] == x[3] &&
+        is_one(own[1]) && is_one(own[2]))
+      return gate;
   }
   return std::nullopt;
 }
@@ -97,17 +106,20 @@ std::optional<std::size_t> gate_of(const Problem& product) {
 RegionPart gated_part(const Region& region) { return part_of(region, 1, region.nodes.size(), 1); }
 
 Decline declines_gated(const Region& region) {
-  if (region.anchor != 1 || region.nodes[0].problem.op->kind != OpKind::mul) return "no gate is computed before the convolution";
+  if (region.anchor != 1 || region.nodes[0].problem.op->kind != OpKind::mul)
+    return "no gate is computed before the convolution";
   const RegionNode &gate = region.nodes[0], &conv = region.nodes[1];
   const DType type = conv.problem.input(0).dtype;
-  if (type != DType::f16 && type != DType::bf16) return fmt::format("no instruction multiplies {} exactly", name_of(type));
+  if (type != DType::f16 && type != DType::bf16)
+    return fmt::format("no instruction multiplies {} exactly", name_of(type));
   if (gate.problem.input(0).dtype != type || gate.problem.input(1).dtype != type) return "the gate has another type";
   if (!gate_of(gate.problem)) return "the gate does not have one number for each channel of a sample";
   if (!conv.inputs[0].is_inside() || conv.inputs[0].rounding != Rounding::strict)
     return fmt::format("gated pixels are rounded to {}, which a fast edge is not", name_of(type));
   std::size_t readers = 0;
   for (const RegionNode& node : region.nodes)
-    readers += static_cast<std::size_t>(std::ranges::count_if(node.inputs, [](const RegionInput& i) { return i.is_inside() && i.index == 0; }));
+    readers += static_cast<std::size_t>(
+        std::ranges::count_if(node.inputs, [](const RegionInput& i) { return i.is_inside() && i.index == 0; }));
   if (readers != 1 || std::ranges::any_of(region.results, [](const RegionPlace& result) { return result.node == 0; }))
     return "others read the gated image, too";
   const RegionPart part = gated_part(region);
@@ -156,7 +168,8 @@ void GatedConv::launch(const LaunchArgs& args) const {
   views[x_place_] = x;
   LaunchArgs own = args;
   own.inputs = std::span(views).first(part_.operands.size());
-  const std::int64_t channel = gate.shape[3] > 1 ? gate.strides[3] : 1, sample = gate.shape[0] > 1 ? gate.strides[0] : 0;
+  const std::int64_t channel = gate.shape[3] > 1 ? gate.strides[3] : 1,
+                     sample = gate.shape[0] > 1 ? gate.strides[0] : 0;
   TensorView& weight = views[weight_place_];
   if (channel == 1 && (weight.shape[1] == 1 || weight.strides[1] == 1)) {
     const TensorView whole = weight;
@@ -175,23 +188,29 @@ extern const Kernel conv_gated_hopper;
 const Kernel conv_gated_hopper{
     .name = "conv.gated.hopper",
     .op = OpKind::conv,
-    .summary = "windows of one pixel of an image that a gate multiplies, channel by channel: gemm.linear.hopper, which scales rows in shared memory",
+    .summary =
+        "windows of one pixel of an image that a gate multiplies, channel by channel: gemm.linear.hopper, which scales "
+        "rows in shared memory",
     .fuses = true,
     .declines = declines_gated,
-    .bind = [](const Region& r, const Config& config) -> Launcher { return [conv = GatedConv(r, config)](const LaunchArgs& args) { conv.launch(args); }; },
+    .bind = [](const Region& r, const Config& config) -> Launcher {
+      return [conv = GatedConv(r, config)](const LaunchArgs& args) { conv.launch(args); };
+    },
     .programs = [](const Region& r, const Config& config) { return GatedConv(r, config).programs(); },
     .configs = [](const Region& r) { return GatedConv(r, {}).configs(); },
     .space = [](const Region& r) { return GatedConv(r, {}).space(); },
-    .cost = [](const Region& r, const Config& config, const DeviceLimits& limits) { return GatedConv(r, config).seconds(limits); }};
+    .cost = [](const Region& r, const Config& config,
+               const DeviceLimits& limits) { return GatedConv(r, config).seconds(limits); }};
 
 extern const Kernel conv_pointwise_gemv, conv_pointwise_hopper, conv_pointwise_tensor, conv_pointwise_general;
-const Kernel conv_pointwise_gemv = pointwise("conv.pointwise.gemv", "windows of one pixel, few of them: gemv.linear", gemv_kernels_file::gemv_linear);
-const Kernel conv_pointwise_hopper =
-    pointwise("conv.pointwise.hopper", "windows of one pixel: gemm.linear.hopper", gemm_hopper_kernels_file::gemm_places_hopper);
-const Kernel conv_pointwise_tensor =
-    pointwise("conv.pointwise.tensor", "windows of one pixel: gemm.linear.tensor", gemm_general_kernels_file::gemm_linear_tensor);
-const Kernel conv_pointwise_general =
-    pointwise("conv.pointwise.general", "windows of one pixel: gemm.linear.general", gemm_general_kernels_file::gemm_linear_general);
+const Kernel conv_pointwise_gemv =
+    pointwise("conv.pointwise.gemv", "windows of one pixel, few of them: gemv.linear", gemv_kernels_file::gemv_linear);
+const Kernel conv_pointwise_hopper = pointwise("conv.pointwise.hopper", "windows of one pixel: gemm.linear.hopper",
+                                               gemm_hopper_kernels_file::gemm_places_hopper);
+const Kernel conv_pointwise_tensor = pointwise("conv.pointwise.tensor", "windows of one pixel: gemm.linear.tensor",
+                                               gemm_general_kernels_file::gemm_linear_tensor);
+const Kernel conv_pointwise_general = pointwise("conv.pointwise.general", "windows of one pixel: gemm.linear.general",
+                                                gemm_general_kernels_file::gemm_linear_general);
 
 }  // namespace conv_pointwise_file
 

@@ -1,4 +1,5 @@
-// Two convolutions of single pixels, one after the other, with the mean over an image in front (device/conv/single_pixels.cuh).
+// Two convolutions of single pixels, one after the other, with the mean over an image in front
+// (device/conv/single_pixels.cuh).
 #include <algorithm>
 #include <array>
 
@@ -8,8 +9,8 @@
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/region_part.hpp"
-#include "op/axes.hpp"
 #include "op/conv.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cuda::conv_single_pixels_file {
 namespace {
@@ -23,9 +24,12 @@ bool is_conv(const RegionNode& node) { return node.problem.op->kind == OpKind::c
 
 bool is_one(const Dim& dim) { return dim.is_constant() && dim.constant() == 1; }
 
-bool is_pixel(const TensorType& type) { return type.rank() == 4 && is_one(type.dims[1]) && is_one(type.dims[2]) && type.dims.back().is_constant(); }
+bool is_pixel(const TensorType& type) {
+  return type.rank() == 4 && is_one(type.dims[1]) && is_one(type.dims[2]) && type.dims.back().is_constant();
+}
 
-/// Where the parts of a region begin: the mean, if there is one, and two convolutions with what follows each; nothing where it has other nodes.
+/// Where the parts of a region begin: the mean, if there is one, and two convolutions with what follows each; nothing
+/// where it has other nodes.
 struct Parts {
   bool has_mean = false;
   std::size_t first = 0, second = 0;
@@ -40,23 +44,32 @@ std::optional<Parts> parts_of(const Region& region) {
       if (parts.second > 0) return std::nullopt;
       parts.second = n;
     }
-  if (parts.second == 0 || !is_conv(region.nodes[parts.first]) || static_cast<std::size_t>(region.anchor) != parts.second) return std::nullopt;
+  if (parts.second == 0 || !is_conv(region.nodes[parts.first]) ||
+      static_cast<std::size_t>(region.anchor) != parts.second)
+    return std::nullopt;
   return parts;
 }
 
-RegionPart first_of(const Region& region, const Parts& parts) { return part_of(region, parts.first, parts.second, parts.first); }
-RegionPart second_of(const Region& region, const Parts& parts) { return part_of(region, parts.second, region.nodes.size(), parts.second); }
+RegionPart first_of(const Region& region, const Parts& parts) {
+  return part_of(region, parts.first, parts.second, parts.first);
+}
+RegionPart second_of(const Region& region, const Parts& parts) {
+  return part_of(region, parts.second, region.nodes.size(), parts.second);
+}
 
 /// As many blocks to a sample as leave none of the SMs to wait.
 SinglePixelsShape shape_of(const Region& region, const Parts& parts) {
   const Problem &first = region.nodes[parts.first].problem, &second = region.problem();
-  SinglePixelsShape shape{static_cast<int>(first.size(1, 1)), static_cast<int>(first.size(1, 0)), static_cast<int>(second.size(1, 0)),
-                          static_cast<int>(size_of(first.input(0).dtype)), 1};
+  SinglePixelsShape shape{static_cast<int>(first.size(1, 1)), static_cast<int>(first.size(1, 0)),
+                          static_cast<int>(second.size(1, 0)), static_cast<int>(size_of(first.input(0).dtype)), 1};
   const std::int64_t samples = std::max<std::int64_t>(1, second.size(0, 0));
   const Target& target = *region.target();
-  const auto doubles = [&] { return 2 * shape.cluster <= most_cluster && 2 * shape.cluster * samples <= target.multiprocessors; };
+  const auto doubles = [&] {
+    return 2 * shape.cluster <= most_cluster && 2 * shape.cluster * samples <= target.multiprocessors;
+  };
   if (target.compute_capability >= 90)
-    while (doubles() || (2 * shape.cluster <= most_cluster && shape.shared_bytes() > target.shared_bytes)) shape.cluster *= 2;
+    while (doubles() || (2 * shape.cluster <= most_cluster && shape.shared_bytes() > target.shared_bytes))
+      shape.cluster *= 2;
   return shape;
 }
 
@@ -65,7 +78,8 @@ Decline declines_conv(const Problem& p) {
     return "a convolution has more than one pixel, or channels in front";
   const ConvGeometry g = conv_geometry(p);
   if (g.group != 1 || g.taps() != 1) return "a convolution has groups or taps";
-  if (!dtypes::real.contains(p.input(0).dtype)) return fmt::format("{} is not added up as float32", name_of(p.input(0).dtype));
+  if (!dtypes::real.contains(p.input(0).dtype))
+    return fmt::format("{} is not added up as float32", name_of(p.input(0).dtype));
   if (!p.is_constant(1)) return "a weight is not constant, so it cannot be prepacked";
   if (p.size(1, 0) == 0 || p.size(1, 1) == 0) return "there are no channels";
   return std::nullopt;
@@ -81,13 +95,16 @@ Decline declines_mean(const Problem& p) {
 
 Decline declines_part(const RegionPart& part, std::optional<std::size_t> maker) {
   if (part.region.anchor != 0 || part.region.results.size() != 1) return "a part gives more than one value";
-  if (part.operands.size() > most_operands) return fmt::format("{} operands, and {} can be", part.operands.size(), most_operands);
+  if (part.operands.size() > most_operands)
+    return fmt::format("{} operands, and {} can be", part.operands.size(), most_operands);
   for (std::size_t i = 0; i < part.operands.size(); ++i)
-    if (part.operands[i].maker && (part.operands[i].maker != maker || part.region.operand_of(0) != i)) return "the products do not follow one another";
+    if (part.operands[i].maker && (part.operands[i].maker != maker || part.region.operand_of(0) != i))
+      return "the products do not follow one another";
   if (Decline reason = Product::declines_after(part.region)) return reason;
   const Product product(part.region);
   for (const EpilogueExtra& extra : product.extras())
-    if (extra.extent != TileProgram::Extent::scalar && !extra.is_side_by_side()) return "an operand after a product is not alike for all samples";
+    if (extra.extent != TileProgram::Extent::scalar && !extra.is_side_by_side())
+      return "an operand after a product is not alike for all samples";
   return std::nullopt;
 }
 
@@ -100,13 +117,17 @@ Decline declines(const Region& region) {
     if (Decline reason = declines_conv(region.nodes[n].problem)) return reason;
   if (parts->has_mean)
     if (Decline reason = declines_mean(region.nodes[0].problem)) return reason;
-  if (Decline reason = declines_part(first_of(region, *parts), parts->has_mean ? std::optional<std::size_t>(0) : std::nullopt)) return reason;
+  if (Decline reason =
+          declines_part(first_of(region, *parts), parts->has_mean ? std::optional<std::size_t>(0) : std::nullopt))
+    return reason;
   if (Decline reason = declines_part(second_of(region, *parts), parts->second - 1)) return reason;
   const SinglePixelsShape shape = shape_of(region, *parts);
   if (shape.channels % shape.width() != 0) return fmt::format("{} channels do not have whole 16 bytes", shape.channels);
-  if (shape.vectors() > SinglePixelsShape::threads) return fmt::format("{} channels are more than a block reads at a time", shape.channels);
+  if (shape.vectors() > SinglePixelsShape::threads)
+    return fmt::format("{} channels are more than a block reads at a time", shape.channels);
   if (shape.shared_bytes() > region.target()->shared_bytes)
-    return fmt::format("its weights take {} bytes of shared memory, and a block has {}", shape.shared_bytes(), region.target()->shared_bytes);
+    return fmt::format("its weights take {} bytes of shared memory, and a block has {}", shape.shared_bytes(),
+                       region.target()->shared_bytes);
   return std::nullopt;
 }
 
@@ -144,7 +165,9 @@ class SinglePixelsConv {
   void launch(const LaunchArgs& args) const;
 
  private:
-  static bool rounds(const Region& region, std::size_t node) { return region.nodes[node].inputs[0].rounding == Rounding::strict; }
+  static bool rounds(const Region& region, std::size_t node) {
+    return region.nodes[node].inputs[0].rounding == Rounding::strict;
+  }
 
   Parts parts_;
   SinglePixelsShape shape_;
@@ -156,16 +179,16 @@ class SinglePixelsConv {
 
 std::vector<Program> SinglePixelsConv::programs() const {
   const GeneratedType first = first_.product.epilogue(), second = second_.product.epilogue();
-  return {
-      {.header = "kernel/cuda/device/conv/single_pixels.cuh",
-       .task = fmt::format("cermet::conv::SinglePixels<cermet::conv::SinglePixelsConfig{{.type = {}, .channels = {}, .few = {}, .outputs = {}, .cluster = {}, "
-                           ".rounds_mean = {}, .rounds_few = {}}}, {}, {}>",
-                           device_name(type_), shape_.channels, shape_.few, shape_.outputs, shape_.cluster, device_name(rounds_mean_), device_name(rounds_few_),
-                           first.name, second.name),
-       .prelude = first.name == second.name ? first.source : first.source + second.source,
-       .threads = SinglePixelsShape::threads,
-       .shared_bytes = shape_.shared_bytes(),
-       .cluster = shape_.cluster}};
+  return {{.header = "kernel/cuda/device/conv/single_pixels.cuh",
+           .task = fmt::format("cermet::conv::SinglePixels<cermet::conv::SinglePixelsConfig{{.type = {}, .channels = "
+                               "{}, .few = {}, .outputs = {}, .cluster = {}, "
+                               ".rounds_mean = {}, .rounds_few = {}}}, {}, {}>",
+                               device_name(type_), shape_.channels, shape_.few, shape_.outputs, shape_.cluster,
+                               device_name(rounds_mean_), device_name(rounds_few_), first.name, second.name),
+           .prelude = first.name == second.name ? first.source : first.source + second.source,
+           .threads = SinglePixelsShape::threads,
+           .shared_bytes = shape_.shared_bytes(),
+           .cluster = shape_.cluster}};
 }
 
 void SinglePixelsConv::launch(const LaunchArgs& args) const {
@@ -174,13 +197,14 @@ void SinglePixelsConv::launch(const LaunchArgs& args) const {
   const std::int64_t rows = x.shape[1], columns = x.shape[2], run = shape_.width();
   conv::SinglePixelsParams p{};
   p.x = x.data;
-  p.x_sample = x.strides[0], p.x_row = x.strides[1], p.x_column = x.strides[2], p.x_channel = shape_.channels > 1 ? x.strides[3] : 1;
+  p.x_sample = x.strides[0], p.x_row = x.strides[1], p.x_column = x.strides[2],
+  p.x_channel = shape_.channels > 1 ? x.strides[3] : 1;
   p.pixels = narrow(rows * columns, "conv", "pixels");
   p.columns = narrow(columns, "conv", "columns");
   p.one_line = rows == 1 || p.x_row == columns * p.x_column;
   const auto whole = [&](std::int64_t count, std::int64_t stride) { return count == 1 || stride % run == 0; };
-  p.vectors = reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && p.x_channel == 1 && whole(x.shape[0], p.x_sample) && whole(rows, p.x_row) &&
-              whole(columns, p.x_column);
+  p.vectors = reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && p.x_channel == 1 && whole(x.shape[0], p.x_sample) &&
+              whole(rows, p.x_row) && whole(columns, p.x_column);
   p.divisor = static_cast<float>(p.pixels);
   first_.bind(args, p.first, p.first_extra);
   second_.bind(args, p.second, p.second_extra);
@@ -192,22 +216,25 @@ void SinglePixelsConv::launch(const LaunchArgs& args) const {
 
 const WeightLayout* weight_layout(const Region& region, std::size_t operand) {
   const std::optional<Parts> parts = parts_of(region);
-  const bool is_weight = parts && (region.operand_of(parts->first, 1) == operand || region.operand_of(parts->second, 1) == operand);
+  const bool is_weight =
+      parts && (region.operand_of(parts->first, 1) == operand || region.operand_of(parts->second, 1) == operand);
   return is_weight ? &conv_rows : nullptr;
 }
 
 }  // namespace
 
 extern const Kernel conv_single_pixels;
-const Kernel conv_single_pixels{
-    .name = "conv.single_pixels",
-    .op = OpKind::conv,
-    .summary =
-        "two convolutions of one pixel, one after the other, after the mean over an image: a cluster of blocks for each sample, weights in shared memory",
-    .fuses = true,
-    .declines = declines,
-    .bind = [](const Region& r) -> Launcher { return [conv = SinglePixelsConv(r)](const LaunchArgs& args) { conv.launch(args); }; },
-    .weight_layout = weight_layout,
-    .programs = [](const Region& r) { return SinglePixelsConv(r).programs(); }};
+const Kernel conv_single_pixels{.name = "conv.single_pixels",
+                                .op = OpKind::conv,
+                                .summary =
+                                    "two convolutions of one pixel, one after the other, after the mean over an image: "
+                                    "a cluster of blocks for each sample, weights in shared memory",
+                                .fuses = true,
+                                .declines = declines,
+                                .bind = [](const Region& r) -> Launcher {
+                                  return [conv = SinglePixelsConv(r)](const LaunchArgs& args) { conv.launch(args); };
+                                },
+                                .weight_layout = weight_layout,
+                                .programs = [](const Region& r) { return SinglePixelsConv(r).programs(); }};
 
 }  // namespace cermet::cuda::conv_single_pixels_file

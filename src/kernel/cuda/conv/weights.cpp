@@ -26,7 +26,8 @@ conv::WeightSteps steps_of(const Shape& weight, std::int64_t output, std::int64_
 }
 
 /// Copies every element of a weight to where steps say.
-void place_elements(const TensorView& weight, const conv::WeightSteps& steps, std::byte* destination, ThreadPool& pool) {
+void place_elements(const TensorView& weight, const conv::WeightSteps& steps, std::byte* destination,
+                    ThreadPool& pool) {
   const ConvTensor at = conv_tensor(weight, false);
   const std::size_t bytes = size_of(weight.dtype);
   pool.parallel_for(at.dims[0], 1, [&](std::int64_t begin, std::int64_t end) {
@@ -34,9 +35,12 @@ void place_elements(const TensorView& weight, const conv::WeightSteps& steps, st
       for (std::int64_t c = 0; c < at.dims[1]; ++c)
         for (std::int64_t t = 0; t < at.positions(); ++t) {
           const std::int64_t d = t / (at.dims[3] * at.dims[4]), h = t / at.dims[4] % at.dims[3], w = t % at.dims[4];
-          const std::int64_t from = m * at.strides[0] + c * at.strides[1] + d * at.strides[2] + h * at.strides[3] + w * at.strides[4];
-          const std::int64_t to = m * steps.output + c * steps.input + d * steps.tap[0] + h * steps.tap[1] + w * steps.tap[2];
-          std::memcpy(destination + to * static_cast<std::int64_t>(bytes), weight.as<const std::byte>() + from * static_cast<std::int64_t>(bytes), bytes);
+          const std::int64_t from =
+              m * at.strides[0] + c * at.strides[1] + d * at.strides[2] + h * at.strides[3] + w * at.strides[4];
+          const std::int64_t to =
+              m * steps.output + c * steps.input + d * steps.tap[0] + h * steps.tap[1] + w * steps.tap[2];
+          std::memcpy(destination + to * static_cast<std::int64_t>(bytes),
+                      weight.as<const std::byte>() + from * static_cast<std::int64_t>(bytes), bytes);
         }
   });
 }
@@ -66,7 +70,9 @@ constexpr WeightLayout conv_taps{"conv.taps", tap_bytes, pack_taps};
 
 std::int64_t conv_row_elements(const Shape& weight) { return round_up(weight[1] * taps_of(weight), unit); }
 std::int64_t conv_tap_elements(const Shape& weight) { return round_up(weight[0], unit); }
-conv::WeightSteps conv_row_steps(const Shape& weight) { return steps_of(weight, conv_row_elements(weight), 1, weight[1]); }
+conv::WeightSteps conv_row_steps(const Shape& weight) {
+  return steps_of(weight, conv_row_elements(weight), 1, weight[1]);
+}
 conv::WeightSteps conv_tap_steps(const Shape& weight) { return steps_of(weight, 1, 0, conv_tap_elements(weight)); }
 
 }  // namespace cermet::cuda

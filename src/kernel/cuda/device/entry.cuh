@@ -2,16 +2,20 @@
 //
 // A task is a type with
 //   struct Params                              plain data
-//   run(p, item, team, smem)                   all of a work item; items come in any order. Where it streams what no launch writes (weights), two halves:
-//   fetch(p, item, team, smem)                 starts what depends on no earlier task, and waits for none
-//   compute(p, item, team, smem)               the rest; a fetch of the same item comes before
-// Shared memory is what the caller hands in, in any state. Halves have it to themselves from fetch to the end of compute; what is run in one piece puts
-// team.sync() between the last reads of one item and the first writes of the next. What is to live on from item to item is a
-//   struct Ring                                set up by Ring(p, team, smem) before a block's first item, handed to every call as the last argument, and
-//                                              ended by ring.close(p, team, smem) after the last item, when nothing of it is on its way any
-//                                              more; then the block ends. It keeps its own position, because neither the
-//                                              number of blocks nor the items' numbers say anything about it. The caller puts no barrier between items.
-// A task whose launches have a block for each item may say so (one_item): then nothing is computed once for all items of a block, and kept in registers.
+//   run(p, item, team, smem)                   all of a work item; items come in any order. Where it streams what no
+//   launch writes (weights), two halves: fetch(p, item, team, smem)                 starts what depends on no earlier
+//   task, and waits for none compute(p, item, team, smem)               the rest; a fetch of the same item comes before
+// Shared memory is what the caller hands in, in any state. Halves have it to themselves from fetch to the end of
+// compute; what is run in one piece puts team.sync() between the last reads of one item and the first writes of the
+// next. What is to live on from item to item is a
+//   struct Ring                                set up by Ring(p, team, smem) before a block's first item, handed to
+//   every call as the last argument, and
+//                                              ended by ring.close(p, team, smem) after the last item, when nothing of
+//                                              it is on its way any more; then the block ends. It keeps its own
+//                                              position, because neither the number of blocks nor the items' numbers
+//                                              say anything about it. The caller puts no barrier between items.
+// A task whose launches have a block for each item may say so (one_item): then nothing is computed once for all items
+// of a block, and kept in registers.
 #pragma once
 
 #include "kernel/cuda/device/overlap.cuh"
@@ -40,20 +44,21 @@ constexpr bool has_one_item() {
   else return false;
 }
 
-/// Reads parameters for the first time, which takes as long as memory does, while the block waits for earlier launches anyway.
+/// Reads parameters for the first time, which takes as long as memory does, while the block waits for earlier launches
+/// anyway.
 template <class Params>
-__device__ __forceinline__ void read_ahead(const Params& p) {
+CERMET_DEVICE void read_ahead(const Params& p) {
   constexpr int line = 64 / sizeof(uint32_t), words = static_cast<int>(sizeof(Params) / sizeof(uint32_t));
   const auto* const from = reinterpret_cast<const uint32_t*>(&p);
 #pragma unroll
   for (int at = 0; at < words; at += line) asm volatile("" ::"r"(from[at]));
 }
 
-/// The work items of this thread block. Where launches overlap (programmatic dependent launch, sm_90 and later), the block lets the next launch
-/// start at once (or after its own wait: overlap.cuh) and touches what earlier launches write only after they have ended; what no launch writes (weights) it
-/// may fetch before.
+/// The work items of this thread block. Where launches overlap (programmatic dependent launch, sm_90 and later), the
+/// block lets the next launch start at once (or after its own wait: overlap.cuh) and touches what earlier launches
+/// write only after they have ended; what no launch writes (weights) it may fetch before.
 template <class Task, class Team>
-__device__ __forceinline__ void run_items(const typename Task::Params& p, uint32_t items, char* smem) {
+CERMET_DEVICE void run_items(const typename Task::Params& p, uint32_t items, char* smem) {
   using Call = TaskCall<Task, Team>;
   constexpr Team team;
 #if CERMET_ARCH >= 900

@@ -1,5 +1,6 @@
-// Handing results from one SM to another within a launch, by counters in global memory: everything that a team has written before it announces, by ordinary
-// stores or bulk copies, is seen by ordinary loads and bulk copies of the team that has waited.
+// Handing results from one SM to another within a launch, by counters in global memory: everything that a team has
+// written before it announces, by ordinary stores or bulk copies, is seen by ordinary loads and bulk copies of the team
+// that has waited.
 #pragma once
 
 #include "kernel/cuda/device/ptx/bulk_store.cuh"
@@ -10,7 +11,7 @@ namespace cermet {
 
 /// Adds 1 to a counter, after all that the team wrote. All threads of the team call.
 template <class Team>
-__device__ __forceinline__ void announce(Team team, uint32_t* counter) {
+CERMET_DEVICE void announce(Team team, uint32_t* counter) {
 #if CERMET_ARCH >= 900
   ptx::bulk_wait<0>();  // bulk copies that this thread started: not only read from shared memory, but written
   ptx::fence_proxies();
@@ -21,7 +22,7 @@ __device__ __forceinline__ void announce(Team team, uint32_t* counter) {
 
 /// Waits until counter(i) >= wanted(i) for 0 <= i < count. All threads of the team call.
 template <class Team, class Counter, class Wanted>
-__device__ __forceinline__ void wait_for(Team team, uint32_t count, Counter&& counter, Wanted&& wanted) {
+CERMET_DEVICE void wait_for(Team team, uint32_t count, Counter&& counter, Wanted&& wanted) {
   if (count == 0) return;
   if (team.warp() == 0) {
     for (uint32_t i = lane_index(); i < count; i += 32)

@@ -17,8 +17,10 @@ using uintptr_t = unsigned long long;
 #include <cstdint>
 #endif
 
-/// Marks functions that both compilers take.
+/// CERMET_DEVICE: functions of device code, inlined into their kernel. CERMET_HOST_DEVICE: functions that both
+/// compilers take.
 #if defined(__CUDACC__)
+#define CERMET_DEVICE __device__ __forceinline__
 #define CERMET_HOST_DEVICE __host__ __device__
 #else
 #define CERMET_HOST_DEVICE

@@ -7,7 +7,8 @@
 
 namespace cermet::linked {
 
-/// A block's work for one instance: items first, first + step, ... below end. It lies in shared memory, where it costs the bodies no registers.
+/// A block's work for one instance: items first, first + step, ... below end. It lies in shared memory, where it costs
+/// the bodies no registers.
 struct Work {
   uint32_t body;
   const void* params;
@@ -22,7 +23,7 @@ static_assert(sizeof(Work) <= work_bytes);
 
 /// A body: what is compiled and linked once, whatever the number of its instances.
 template <class Task, class Team>
-__device__ __forceinline__ void run_body(const volatile Work& work, char* smem) {
+CERMET_DEVICE void run_body(const volatile Work& work, char* smem) {
   using Call = TaskCall<Task, Team>;
   constexpr Team team;
   if (!team.contains_this_thread()) return;
@@ -34,18 +35,19 @@ __device__ __forceinline__ void run_body(const volatile Work& work, char* smem) 
     Call::fetch(p, item, team, smem, ring);
     if (item == work.first)
       wait_for(
-          team, work.need_count, [&](uint32_t i) { return work.ended + work.needs[i].instance; }, [&](uint32_t i) { return work.needs[i].items; });
+          team, work.need_count, [&](uint32_t i) { return work.ended + work.needs[i].instance; },
+          [&](uint32_t i) { return work.needs[i].items; });
     Call::compute(p, item, team, smem, ring);
     if (work.announced != nullptr) announce(team, work.announced);
   }
   ring.close(p, team, smem);
 }
 
-/// Calls run(body) for the instance that is this block's. Blocks count themselves as they start: who needs another's items only ever waits for blocks that
-/// started before. There is no loop over instances, because what does not change in it (all that follows from a thread's index) would be kept in registers
-/// for every body at once.
+/// Calls run(body) for the instance that is this block's. Blocks count themselves as they start: who needs another's
+/// items only ever waits for blocks that started before. There is no loop over instances, because what does not change
+/// in it (all that follows from a thread's index) would be kept in registers for every body at once.
 template <class Run>
-__device__ __forceinline__ void run_instance(const Params& p, volatile Work& work, Run&& run) {
+CERMET_DEVICE void run_instance(const Params& p, volatile Work& work, Run&& run) {
 #if CERMET_ARCH >= 900
   asm volatile("griddepcontrol.launch_dependents;");
   asm volatile("griddepcontrol.wait;" ::: "memory");

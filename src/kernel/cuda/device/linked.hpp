@@ -29,7 +29,8 @@ struct Instance {
 /// Parameters of a linked launch. The table: [instances] Instance, all needs, the instances' parameters.
 struct Params {
   const char* table;
-  uint32_t* counters;  ///< [instances + 1]: items that have ended, then blocks that have started; zeros before the launch
+  uint32_t*
+      counters;  ///< [instances + 1]: items that have ended, then blocks that have started; zeros before the launch
   uint32_t instances;
 };
 

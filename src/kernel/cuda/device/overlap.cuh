@@ -7,10 +7,11 @@ namespace cermet {
 
 /// Task::overlap.
 enum class Overlap : uint8_t {
-  early,  ///< at once: it may fetch its weights meanwhile, but so may the launch after it, and whole chains wait on the same SMs
+  early,  ///< at once: it may fetch its weights meanwhile, but so may the launch after it, and whole chains wait on the
+          ///< same SMs
   late,   ///< when the launches before the task's have ended, so that one launch waits and no more
-  own,    ///< when every block has called start_next_launch(): after it stored what the next launch may read while it waits, or once it needs no more SMs for
-          ///< itself
+  own,    ///< when every block has called start_next_launch(): after it stored what the next launch may read while it
+        ///< waits, or once it needs no more SMs for itself
 };
 
 /// Task::overlap; early where a task has none.
@@ -21,24 +22,25 @@ __host__ __device__ constexpr Overlap overlap_of() {
 }
 
 /// For good: what those stored is there then.
-__device__ __forceinline__ void wait_for_earlier_launches() {
+CERMET_DEVICE void wait_for_earlier_launches() {
 #if CERMET_ARCH >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
 /// By any thread of a block.
-__device__ __forceinline__ void start_next_launch() {
+CERMET_DEVICE void start_next_launch() {
 #if CERMET_ARCH >= 900 && !defined(CERMET_WALK)  // of a walk's tasks the next is no launch
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
 #if CERMET_ARCH >= 900
-/// The work items of this thread block where the next launch starts late. The wait is within the loop, so that the compiler takes what no item changes
-/// (parameters, which are far away at first, and what follows from them) out of the loop and before the wait.
+/// The work items of this thread block where the next launch starts late. The wait is within the loop, so that the
+/// compiler takes what no item changes (parameters, which are far away at first, and what follows from them) out of the
+/// loop and before the wait.
 template <class Task, class Team>
-__device__ __forceinline__ void run_items_late(const typename Task::Params& p, uint32_t items, Team team, char* smem) {
+CERMET_DEVICE void run_items_late(const typename Task::Params& p, uint32_t items, Team team, char* smem) {
   using Call = TaskCall<Task, Team>;
   static_assert(!Call::halves && !Call::keeps_ring);
   NoRing ring(p, team, smem);

@@ -8,9 +8,9 @@ namespace cermet {
 /// In place of the ring of a task that has none.
 struct NoRing {
   template <class Params, class Team>
-  __device__ __forceinline__ NoRing(const Params&, Team, char*) {}
+  CERMET_DEVICE NoRing(const Params&, Team, char*) {}
   template <class Params, class Team>
-  __device__ __forceinline__ void close(const Params&, Team, char*) {}
+  CERMET_DEVICE void close(const Params&, Team, char*) {}
 };
 
 template <class Task>
@@ -31,13 +31,14 @@ struct TaskCall {
   static constexpr bool halves = requires(const Params& p, Team team, char* smem) { Task::fetch(p, 0u, team, smem); }
   || requires(const Params& p, Team team, char* smem, Ring& ring) { Task::fetch(p, 0u, team, smem, ring); };
 
-  static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, [[maybe_unused]] Ring& ring) {
+  static CERMET_DEVICE void fetch(const Params& p, uint32_t item, Team team, char* smem, [[maybe_unused]] Ring& ring) {
     if constexpr (!halves) return;
     else if constexpr (keeps_ring) Task::fetch(p, item, team, smem, ring);
     else Task::fetch(p, item, team, smem);
   }
 
-  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, [[maybe_unused]] Ring& ring) {
+  static CERMET_DEVICE void compute(const Params& p, uint32_t item, Team team, char* smem,
+                                    [[maybe_unused]] Ring& ring) {
     if constexpr (halves && keeps_ring) Task::compute(p, item, team, smem, ring);
     else if constexpr (halves) Task::compute(p, item, team, smem);
     else if constexpr (keeps_ring) Task::run(p, item, team, smem, ring);

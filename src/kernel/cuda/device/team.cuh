@@ -1,5 +1,6 @@
-// The threads that run a task: a whole block, or some neighbouring warps of one. A task's body knows its team and nothing of the block, the grid or the
-// other tasks in them: threadIdx, blockIdx, gridDim, __syncthreads and numbers of barriers appear here and where tasks are entered, nowhere else.
+// The threads that run a task: a whole block, or some neighbouring warps of one. A task's body knows its team and
+// nothing of the block, the grid or the other tasks in them: threadIdx, blockIdx, gridDim, __syncthreads and numbers of
+// barriers appear here and where tasks are entered, nowhere else.
 //
 // A team is an empty value with these members; size is a multiple of 32.
 //   size, warps, cluster         numbers
@@ -10,7 +11,8 @@
 //   sync_part(part, threads)     among `threads` threads (whole warps) that agree on a part, 0 .. parts - 1
 //   cluster_rank()               of the team's block in its cluster; 0 without one
 //   ring_stages, ring_pitch      only where the stages of streamed weights belong to all tasks of a kernel: StreamTeam
-//   together                     whether all items of the launch run at the same time, each in a block of its own, where the host launches no more than are
+//   together                     whether all items of the launch run at the same time, each in a block of its own,
+//   where the host launches no more than are
 //                                resident: one may wait for another then, which nobody may otherwise
 #pragma once
 
@@ -20,19 +22,19 @@ namespace cermet {
 
 /// Place of this thread in its block.
 #if defined(CERMET_WALK)
-// Of a kernel that walks a list of tasks: a register that it sets anew for each of them (walk.cuh). Otherwise all that follows from the thread's index, of
-// every task, would be computed before the walk and kept in registers.
-__device__ __forceinline__ uint32_t thread_index() {
+// Of a kernel that walks a list of tasks: a register that it sets anew for each of them (walk.cuh). Otherwise all that
+// follows from the thread's index, of every task, would be computed before the walk and kept in registers.
+CERMET_DEVICE uint32_t thread_index() {
   uint32_t index;
   asm volatile("mov.u32 %0, cermet_thread;" : "=r"(index));
   return index;
 }
 #else
-__device__ __forceinline__ uint32_t thread_index() { return threadIdx.x; }
+CERMET_DEVICE uint32_t thread_index() { return threadIdx.x; }
 #endif
 
 /// Place of this thread in its warp: that in the block, too, because every team begins with a whole warp.
-__device__ __forceinline__ uint32_t lane_index() { return thread_index() % 32; }
+CERMET_DEVICE uint32_t lane_index() { return thread_index() % 32; }
 
 /// All threads of a block of `Size`, which may be one of the blocks of a cluster.
 template <int Size, int Cluster = 1, bool Together = true>
@@ -41,34 +43,36 @@ struct BlockTeam {
   static constexpr int size = Size, warps = Size / 32, cluster = Cluster, parts = 15;
   static constexpr bool together = Together;
 
-  static __device__ __forceinline__ uint32_t rank() { return thread_index(); }
-  static __device__ __forceinline__ uint32_t warp() { return thread_index() / 32; }
-  static __device__ __forceinline__ uint32_t cluster_rank() { return Cluster == 1 ? 0 : blockIdx.x % Cluster; }
-  static __device__ __forceinline__ bool contains_this_thread() { return true; }
-  static __device__ __forceinline__ void sync() { __syncthreads(); }
-  static __device__ __forceinline__ bool any(bool condition) { return __syncthreads_or(condition) != 0; }
-  static __device__ __forceinline__ void sync_part(int part, int threads) { ptx::named_barrier(1 + part, threads); }
+  static CERMET_DEVICE uint32_t rank() { return thread_index(); }
+  static CERMET_DEVICE uint32_t warp() { return thread_index() / 32; }
+  static CERMET_DEVICE uint32_t cluster_rank() { return Cluster == 1 ? 0 : blockIdx.x % Cluster; }
+  static CERMET_DEVICE bool contains_this_thread() { return true; }
+  static CERMET_DEVICE void sync() { __syncthreads(); }
+  static CERMET_DEVICE bool any(bool condition) { return __syncthreads_or(condition) != 0; }
+  static CERMET_DEVICE void sync_part(int part, int threads) { ptx::named_barrier(1 + part, threads); }
 };
 
-/// `Size` threads of a wider block, from thread `First` on. Barriers from number `Barrier` on are the team's alone: its own, then those of its parts.
+/// `Size` threads of a wider block, from thread `First` on. Barriers from number `Barrier` on are the team's alone: its
+/// own, then those of its parts.
 template <int Size, int First = 0, int Barrier = 1>
 struct PartTeam {
   static_assert(Size % 32 == 0 && Size > 0 && First % 32 == 0 && Barrier >= 1 && Barrier <= 15);
   static constexpr int size = Size, warps = Size / 32, cluster = 1, parts = 15 - Barrier;
   static constexpr bool together = false;
 
-  static __device__ __forceinline__ uint32_t rank() { return thread_index() - First; }
-  static __device__ __forceinline__ uint32_t warp() { return thread_index() / 32 - First / 32; }
-  static __device__ __forceinline__ uint32_t cluster_rank() { return 0; }
-  static __device__ __forceinline__ bool contains_this_thread() { return thread_index() - First < Size; }
-  static __device__ __forceinline__ void sync() { ptx::named_barrier(Barrier, Size); }
-  static __device__ __forceinline__ bool any(bool condition) { return ptx::named_barrier_or(Barrier, Size, condition); }
-  static __device__ __forceinline__ void sync_part(int part, int threads) { ptx::named_barrier(Barrier + 1 + part, threads); }
+  static CERMET_DEVICE uint32_t rank() { return thread_index() - First; }
+  static CERMET_DEVICE uint32_t warp() { return thread_index() / 32 - First / 32; }
+  static CERMET_DEVICE uint32_t cluster_rank() { return 0; }
+  static CERMET_DEVICE bool contains_this_thread() { return thread_index() - First < Size; }
+  static CERMET_DEVICE void sync() { ptx::named_barrier(Barrier, Size); }
+  static CERMET_DEVICE bool any(bool condition) { return ptx::named_barrier_or(Barrier, Size, condition); }
+  static CERMET_DEVICE void sync_part(int part, int threads) { ptx::named_barrier(Barrier + 1 + part, threads); }
 };
 
-/// What a task whose last warp streams weights is given where many tasks follow each other in a kernel (walk.cuh): a ring of `Stages` stages, `Pitch` bytes
-/// apart, of which at most `InFlight` are on their way; it lies before the task's own shared memory and belongs to all of them. sync() is for the warps that
-/// multiply; the last one is ahead of them, by tasks even. Barriers from number `Barrier` on are the team's.
+/// What a task whose last warp streams weights is given where many tasks follow each other in a kernel (walk.cuh): a
+/// ring of `Stages` stages, `Pitch` bytes apart, of which at most `InFlight` are on their way; it lies before the
+/// task's own shared memory and belongs to all of them. sync() is for the warps that multiply; the last one is ahead of
+/// them, by tasks even. Barriers from number `Barrier` on are the team's.
 template <int Size, int Stages, int Pitch, int InFlight, int Barrier = 2>
 struct StreamTeam {
   static_assert(Size % 32 == 0 && Size > 32 && Size <= 1024 && Pitch % 128 == 0);
@@ -76,12 +80,12 @@ struct StreamTeam {
   static constexpr bool together = false;
   static constexpr int ring_stages = Stages, ring_pitch = Pitch, ring_in_flight = InFlight;
 
-  static __device__ __forceinline__ uint32_t rank() { return thread_index(); }
-  static __device__ __forceinline__ uint32_t warp() { return thread_index() / 32; }
-  static __device__ __forceinline__ uint32_t cluster_rank() { return 0; }
-  static __device__ __forceinline__ bool contains_this_thread() { return thread_index() < Size; }
-  static __device__ __forceinline__ void sync() { ptx::named_barrier(Barrier, Size - 32); }
-  static __device__ __forceinline__ void sync_part(int part, int threads) { ptx::named_barrier(Barrier + 1 + part, threads); }
+  static CERMET_DEVICE uint32_t rank() { return thread_index(); }
+  static CERMET_DEVICE uint32_t warp() { return thread_index() / 32; }
+  static CERMET_DEVICE uint32_t cluster_rank() { return 0; }
+  static CERMET_DEVICE bool contains_this_thread() { return thread_index() < Size; }
+  static CERMET_DEVICE void sync() { ptx::named_barrier(Barrier, Size - 32); }
+  static CERMET_DEVICE void sync_part(int part, int threads) { ptx::named_barrier(Barrier + 1 + part, threads); }
 };
 
 }  // namespace cermet

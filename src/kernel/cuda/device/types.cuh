@@ -1,4 +1,5 @@
-// Element types on the device: storage, conversion to and from float32 (round to nearest even), and vectors of up to 16 bytes.
+// Element types on the device: storage, conversion to and from float32 (round to nearest even), and vectors of up to 16
+// bytes.
 #pragma once
 
 #include "kernel/cuda/device/integers.hpp"
@@ -105,19 +106,19 @@ __host__ __device__ constexpr T max_of(T a, T b) {
   return a < b ? b : a;
 }
 
-__device__ __forceinline__ float infinity() { return __int_as_float(0x7f800000); }
-__device__ __forceinline__ float quiet_nan() { return __int_as_float(0x7fffffff); }
+CERMET_DEVICE float infinity() { return __int_as_float(0x7f800000); }
+CERMET_DEVICE float quiet_nan() { return __int_as_float(0x7fffffff); }
 
-__device__ __forceinline__ float to_float(float x) { return x; }
-__device__ __forceinline__ float to_float(double x) { return static_cast<float>(x); }
-__device__ __forceinline__ float to_float(bf16 x) { return __uint_as_float(static_cast<uint32_t>(x.bits) << 16); }
-__device__ __forceinline__ float to_float(f16 x) {
+CERMET_DEVICE float to_float(float x) { return x; }
+CERMET_DEVICE float to_float(double x) { return static_cast<float>(x); }
+CERMET_DEVICE float to_float(bf16 x) { return __uint_as_float(static_cast<uint32_t>(x.bits) << 16); }
+CERMET_DEVICE float to_float(f16 x) {
   float y;
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
   return y;
 }
-__device__ __forceinline__ float to_float(f8_e5m2 x) { return to_float(f16{static_cast<uint16_t>(x.bits << 8)}); }
-__device__ __forceinline__ float to_float(f8_e4m3 x) {
+CERMET_DEVICE float to_float(f8_e5m2 x) { return to_float(f16{static_cast<uint16_t>(x.bits << 8)}); }
+CERMET_DEVICE float to_float(f8_e4m3 x) {
   // Exponent and mantissa moved into an f16, whose exponent bias is 8 larger; 0x7f is the only NaN.
   const uint32_t magnitude = x.bits & 0x7fu;
   const float y = to_float(f16{static_cast<uint16_t>(magnitude << 7)}) * 256.0f;
@@ -125,17 +126,17 @@ __device__ __forceinline__ float to_float(f8_e4m3 x) {
   return x.bits & 0x80u ? -value : value;
 }
 template <class Integer>
-__device__ __forceinline__ float to_float(Integer x) requires(Integer(1) / Integer(2) == Integer(0)) {
+CERMET_DEVICE float to_float(Integer x) requires(Integer(1) / Integer(2) == Integer(0)) {
   return static_cast<float>(x);
 }
 
 template <class T>
 struct FromFloat {  ///< integers saturate, rounding half to even; NaN gives 0
-  static __device__ __forceinline__ T convert(float x) { return static_cast<T>(__float2ll_rn(x)); }
+  static CERMET_DEVICE T convert(float x) { return static_cast<T>(__float2ll_rn(x)); }
 };
 template <>
 struct FromFloat<int8_t> {
-  static __device__ __forceinline__ int8_t convert(float x) {
+  static CERMET_DEVICE int8_t convert(float x) {
     int y;
     asm("cvt.rni.sat.s8.f32 %0, %1;" : "=r"(y) : "f"(x));
     return static_cast<int8_t>(y);
@@ -143,19 +144,19 @@ struct FromFloat<int8_t> {
 };
 template <>
 struct FromFloat<int32_t> {
-  static __device__ __forceinline__ int32_t convert(float x) { return __float2int_rn(x); }
+  static CERMET_DEVICE int32_t convert(float x) { return __float2int_rn(x); }
 };
 template <>
 struct FromFloat<double> {
-  static __device__ __forceinline__ double convert(float x) { return x; }
+  static CERMET_DEVICE double convert(float x) { return x; }
 };
 template <>
 struct FromFloat<float> {
-  static __device__ __forceinline__ float convert(float x) { return x; }
+  static CERMET_DEVICE float convert(float x) { return x; }
 };
 template <>
 struct FromFloat<f16> {
-  static __device__ __forceinline__ f16 convert(float x) {
+  static CERMET_DEVICE f16 convert(float x) {
     f16 y;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
     return y;
@@ -163,7 +164,7 @@ struct FromFloat<f16> {
 };
 template <>
 struct FromFloat<bf16> {
-  static __device__ __forceinline__ bf16 convert(float x) {
+  static CERMET_DEVICE bf16 convert(float x) {
     bf16 y;
 #if CERMET_ARCH >= 800
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
@@ -177,10 +178,11 @@ struct FromFloat<bf16> {
 
 /// |x| encoded as a minifloat of `mantissa` bits whose smallest normal exponent is `min_exponent`; see format/fp8.hpp,
 /// whose bits these are.
-__device__ __forceinline__ uint32_t round_to_minifloat(uint32_t magnitude, int mantissa, int min_exponent) {
+CERMET_DEVICE uint32_t round_to_minifloat(uint32_t magnitude, int mantissa, int min_exponent) {
   const uint32_t smallest_normal = static_cast<uint32_t>(min_exponent + 127) << 23;
   const uint32_t anchor = static_cast<uint32_t>(min_exponent + 23 - mantissa + 127) << 23;
-  if (magnitude < smallest_normal) return __float_as_uint(__uint_as_float(magnitude) + __uint_as_float(anchor)) - anchor;
+  if (magnitude < smallest_normal)
+    return __float_as_uint(__uint_as_float(magnitude) + __uint_as_float(anchor)) - anchor;
   const int drop = 23 - mantissa;
   const uint32_t rounded = magnitude + (1u << (drop - 1)) - 1u + ((magnitude >> drop) & 1u);
   return (rounded - smallest_normal + (1u << 23)) >> drop;
@@ -189,7 +191,7 @@ __device__ __forceinline__ uint32_t round_to_minifloat(uint32_t magnitude, int m
 /// Finite values saturate; an infinity becomes NaN in e4m3, which has none, and stays in e5m2.
 template <>
 struct FromFloat<f8_e4m3> {
-  static __device__ __forceinline__ f8_e4m3 convert(float x) {
+  static CERMET_DEVICE f8_e4m3 convert(float x) {
     const uint32_t bits = __float_as_uint(x), sign = (bits >> 24) & 0x80u, magnitude = bits & 0x7fffffffu;
 #if CERMET_ARCH >= 890
     uint16_t pair;  // saturates infinities too
@@ -203,7 +205,7 @@ struct FromFloat<f8_e4m3> {
 };
 template <>
 struct FromFloat<f8_e5m2> {
-  static __device__ __forceinline__ f8_e5m2 convert(float x) {
+  static CERMET_DEVICE f8_e5m2 convert(float x) {
     const uint32_t bits = __float_as_uint(x), sign = (bits >> 24) & 0x80u, magnitude = bits & 0x7fffffffu;
 #if CERMET_ARCH >= 890
     uint16_t pair;  // saturates infinities too
@@ -218,7 +220,7 @@ struct FromFloat<f8_e5m2> {
 };
 
 template <class T>
-__device__ __forceinline__ T from_float(float x) {
+CERMET_DEVICE T from_float(float x) {
   return FromFloat<T>::convert(x);
 }
 
@@ -226,8 +228,8 @@ __device__ __forceinline__ T from_float(float x) {
 template <class T, int N>
 struct alignas(sizeof(T) * N) Vector {
   T at[N];
-  __device__ __forceinline__ T& operator[](int i) { return at[i]; }
-  __device__ __forceinline__ const T& operator[](int i) const { return at[i]; }
+  CERMET_DEVICE T& operator[](int i) { return at[i]; }
+  CERMET_DEVICE const T& operator[](int i) const { return at[i]; }
 };
 
 /// Elements of T in a 16-byte access.

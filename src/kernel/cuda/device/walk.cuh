@@ -1,6 +1,7 @@
-// A kernel of as many blocks as fit on the device at once, each of which walks the same list of tasks. The last warp of a block feeds the ring of stages with
-// the weights of whatever comes next, ahead of the others by tasks; the others compute. A task waits for the tasks that it needs by counters of blocks that
-// have ended them. These only grow: a run compares with the number of runs before it, so that nothing has to be zeroed.
+// A kernel of as many blocks as fit on the device at once, each of which walks the same list of tasks. The last warp of
+// a block feeds the ring of stages with the weights of whatever comes next, ahead of the others by tasks; the others
+// compute. A task waits for the tasks that it needs by counters of blocks that have ended them. These only grow: a run
+// compares with the number of runs before it, so that nothing has to be zeroed.
 #pragma once
 
 #include "kernel/cuda/device/gemv/stream_state.cuh"
@@ -23,18 +24,20 @@ struct Control {
 };
 static_assert(sizeof(Control) <= stream::control_bytes);
 
-/// Sizes of a walk. Threads: of all warps that compute, and of the last one, which feeds. No stages: no ring, and no warp that feeds; tasks that stream have
-/// rings of their own.
+/// Sizes of a walk. Threads: of all warps that compute, and of the last one, which feeds. No stages: no ring, and no
+/// warp that feeds; tasks that stream have rings of their own.
 template <int Threads, int Stages, int Pitch, int BodyBytes>
 struct Shape {
-  static constexpr int threads = Threads, computing = Stages > 0 ? Threads - 32 : Threads, stages = Stages, pitch = Pitch;
-  static constexpr int ring_at = stream::control_bytes, body_at = ring_at + Stages * Pitch, params_at = body_at + BodyBytes, table_at = params_at + most_params;
+  static constexpr int threads = Threads, computing = Stages > 0 ? Threads - 32 : Threads, stages = Stages,
+                       pitch = Pitch;
+  static constexpr int ring_at = stream::control_bytes, body_at = ring_at + Stages * Pitch,
+                       params_at = body_at + BodyBytes, table_at = params_at + most_params;
   static_assert(Stages <= stream::most_stages && Pitch % 128 == 0 && body_at % 1024 == 0 && BodyBytes % 128 == 0);
 };
 
 inline constexpr int boundary_barrier = 1;
 
-__device__ __forceinline__ uint64_t now() {
+CERMET_DEVICE uint64_t now() {
   uint64_t time;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time)::"memory");
   return time;
@@ -52,13 +55,14 @@ struct Call {
 };
 
 /// The first item of an instance that this block computes; those gridDim.x behind it follow.
-__device__ __forceinline__ uint32_t first_item(const Instance& instance) {
+CERMET_DEVICE uint32_t first_item(const Instance& instance) {
   const uint32_t first = instance.first_block;
   return blockIdx.x >= first ? blockIdx.x - first : blockIdx.x + gridDim.x - first;
 }
 
-/// Lets all waits of this run end, so that the kernel does, and tells the host who waited for whom. What is computed from here on means nothing.
-__device__ __forceinline__ void give_up(const Params& p, uint32_t instance, uint32_t need, uint32_t wanted, uint32_t found) {
+/// Lets all waits of this run end, so that the kernel does, and tells the host who waited for whom. What is computed
+/// from here on means nothing.
+CERMET_DEVICE void give_up(const Params& p, uint32_t instance, uint32_t need, uint32_t wanted, uint32_t found) {
   if (atomicExch(p.counters + gave_up_at * counter_pitch, 1u) != 0) return;
   Stuck& stuck = *p.stuck;
   stuck.block = blockIdx.x, stuck.instance = instance, stuck.need = need, stuck.wanted = wanted, stuck.found = found;
@@ -68,7 +72,7 @@ __device__ __forceinline__ void give_up(const Params& p, uint32_t instance, uint
 }
 
 /// Until a part of the list of needs has ended in so many runs; by a whole warp, each of whose lanes has some of them.
-__device__ __forceinline__ void wait_in_warp(const Call& call, uint32_t first, uint32_t count, uint32_t runs) {
+CERMET_DEVICE void wait_in_warp(const Call& call, uint32_t first, uint32_t count, uint32_t runs) {
   for (uint32_t i = lane_index(); i < count; i += 32) {
     const uint32_t need = call.needs[first + i], arrivals = call.instances[need].arrivals, wanted = runs * arrivals;
     const uint32_t* const counter = call.walk.counters + (first_counter + need) * counter_pitch;
@@ -79,26 +83,29 @@ __device__ __forceinline__ void wait_in_warp(const Call& call, uint32_t first, u
       if (ptx::load_acquire(call.walk.counters + gave_up_at * counter_pitch) != 0) break;
       const uint64_t time = now();
       if (since == 0) since = time;
-      else if (time - since > call.walk.patience) give_up(call.walk, call.at, need, arrivals, found - (runs - 1) * arrivals);
+      else if (time - since > call.walk.patience)
+        give_up(call.walk, call.at, need, arrivals, found - (runs - 1) * arrivals);
     }
   }
   __syncwarp();
 }
 
 /// Until all that the present instance needs has ended.
-__device__ __forceinline__ void wait_in_warp(const Call& call) {
+CERMET_DEVICE void wait_in_warp(const Call& call) {
   const Instance& instance = call.instances[call.at];
   wait_in_warp(call, instance.first_need, instance.needs, call.runs + 1);
 }
 
 /// Until the round before has ended, where there is one in this launch.
-__device__ __forceinline__ void wait_for_round(const Call& call) {
-  if (call.runs != call.control.runs) wait_in_warp(call, call.walk.needs - call.walk.carried, call.walk.carried, call.runs);
+CERMET_DEVICE void wait_for_round(const Call& call) {
+  if (call.runs != call.control.runs)
+    wait_in_warp(call, call.walk.needs - call.walk.carried, call.walk.carried, call.runs);
 }
 
 template <class Team>
-__device__ __forceinline__ void note(const Call& call, Team team, uint64_t Times::*what) {
-  if (call.walk.times != nullptr && team.rank() == 0) call.walk.times[uint64_t{blockIdx.x} * call.walk.count + call.at].*what = now();
+CERMET_DEVICE void note(const Call& call, Team team, uint64_t Times::*what) {
+  if (call.walk.times != nullptr && team.rank() == 0)
+    call.walk.times[uint64_t{blockIdx.x} * call.walk.count + call.at].*what = now();
 }
 
 /// Whether a task's weights go through the ring that all tasks share.
@@ -108,7 +115,8 @@ concept Streams = requires {
 }
 &&Task::shares_ring;
 
-/// Whether copies of a task read tensor maps, which lie with its parameters in device memory: a copy of those in shared memory does not serve.
+/// Whether copies of a task read tensor maps, which lie with its parameters in device memory: a copy of those in shared
+/// memory does not serve.
 template <class Task>
 concept ReadsMaps = requires(const typename Task::Params& far) {
   Task::acquire_maps(far);
@@ -121,7 +129,7 @@ concept Meets = requires(const typename Task::Params& p, Team team, char* smem, 
 };
 
 /// The areas of an instance, which runs take in turn.
-__device__ __forceinline__ Meeting meeting_of(const Call& call, const Instance& instance) {
+CERMET_DEVICE Meeting meeting_of(const Call& call, const Instance& instance) {
   char* const both = reinterpret_cast<char*>(instance.meeting);
   const uint64_t now = call.runs % 2 * uint64_t{instance.meeting_bytes};
   return {both + now, both + (instance.meeting_bytes - now), gridDim.x >= instance.items};
@@ -129,7 +137,7 @@ __device__ __forceinline__ Meeting meeting_of(const Call& call, const Instance& 
 
 /// A body, for the warps that compute.
 template <class Task, class Team>
-__device__ __forceinline__ void compute(const Call& call, StreamState& state, char* smem) {
+CERMET_DEVICE void compute(const Call& call, StreamState& state, char* smem) {
   using TaskParams = typename Task::Params;
   constexpr Team team;
   constexpr uint32_t threads = Streams<Task, Team> ? Team::size - 32 : Team::size;
@@ -149,7 +157,8 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
       Task::prepare(far, item, team, meeting_of(call, instance), instance.early != 0);
   if (team.warp() == 0) {
     wait_in_warp(call);
-    if constexpr (!Streams<Task, Team> && !Meets<Task, Team>) ptx::fence_proxies();  // what was written by ordinary stores, before bulk copies read it
+    if constexpr (!Streams<Task, Team> && !Meets<Task, Team>)
+      ptx::fence_proxies();  // what was written by ordinary stores, before bulk copies read it
   }
   team.sync();
   note(call, team, &Times::ready);
@@ -163,7 +172,8 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
   } else if constexpr (Meets<Task, Team>) {
     // In this order: an item waits for those of lower numbers only, which no block of any number has behind it.
 #pragma unroll 1
-    for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x) Task::meet(p, item, team, smem, meeting_of(call, instance));
+    for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x)
+      Task::meet(p, item, team, smem, meeting_of(call, instance));
   } else {
     using Body = TaskCall<Task, Team>;
     if constexpr (ReadsMaps<Task>) Task::acquire_maps(far);
@@ -183,7 +193,7 @@ __device__ __forceinline__ void compute(const Call& call, StreamState& state, ch
 
 /// The same for the warp that feeds, of tasks that stream weights.
 template <class Task, class Team>
-__device__ __forceinline__ void feed(const Call& call, StreamState& state, char* smem) {
+CERMET_DEVICE void feed(const Call& call, StreamState& state, char* smem) {
   static_assert(Streams<Task, Team>);
   constexpr Team team;
   const Instance& instance = call.instances[call.at];
@@ -192,7 +202,9 @@ __device__ __forceinline__ void feed(const Call& call, StreamState& state, char*
   // Lanes look on their own; only the block's other warps write it, and they never wait for this one's later instances.
   const uint32_t round = call.runs - call.control.runs;
   if (instance.feeds_after > 0)
-    while (*static_cast<const volatile uint32_t*>(&call.control.announced) < round * call.walk.count + instance.feeds_after) __nanosleep(20);
+    while (*static_cast<const volatile uint32_t*>(&call.control.announced) <
+           round * call.walk.count + instance.feeds_after)
+      __nanosleep(20);
   __syncwarp();
   if (!instance.early || !Task::starts_early(p, team)) {
     wait_for_round(call);
@@ -200,18 +212,20 @@ __device__ __forceinline__ void feed(const Call& call, StreamState& state, char*
     ptx::fence_proxies();
   }
 #pragma unroll 1
-  for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x) Task::feed(p, item, team, smem, state);
+  for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x)
+    Task::feed(p, item, team, smem, state);
 }
 
 /// The kernel. compute(body, call, state, smem) and feed(body, call, state, smem) are the bodies.
 template <class S, class Compute, class Feed>
-__device__ __forceinline__ void walk(const Params& p, char* smem, Compute&& compute, Feed&& feed) {
+CERMET_DEVICE void walk(const Params& p, char* smem, Compute&& compute, Feed&& feed) {
   asm volatile(".reg .u32 cermet_thread;\n mov.u32 cermet_thread, %0;" ::"r"(threadIdx.x));
   auto& control = *reinterpret_cast<Control*>(smem);
   auto* const instances = reinterpret_cast<Instance*>(smem + S::table_at);
   {
     const uint32_t words = p.count * (sizeof(Instance) / 4) + p.needs;
-    for (uint32_t i = threadIdx.x; i < words; i += S::threads) reinterpret_cast<uint32_t*>(instances)[i] = reinterpret_cast<const uint32_t*>(p.instances)[i];
+    for (uint32_t i = threadIdx.x; i < words; i += S::threads)
+      reinterpret_cast<uint32_t*>(instances)[i] = reinterpret_cast<const uint32_t*>(p.instances)[i];
   }
   if (threadIdx.x == 0) {
     control.zero = control.announced = 0;

@@ -5,7 +5,8 @@
 
 namespace cermet::walk {
 
-/// One use of a body. Item i is computed by block (first_block + i) % blocks; a block takes instances in the order of the list.
+/// One use of a body. Item i is computed by block (first_block + i) % blocks; a block takes instances in the order of
+/// the list.
 struct Instance {
   uint64_t params;  ///< address of Task::Params in device memory
   uint32_t items;
@@ -15,16 +16,18 @@ struct Instance {
   uint8_t streams;             ///< whether its weights go through the ring that all tasks share
   uint8_t early;               ///< whether it may ask for weights and keys before what it needs has ended
   uint16_t first_block;        ///< that of item 0
-  uint64_t meeting;            ///< address of two areas of meeting_bytes, which runs take in turn (meeting.cuh); 0: the task wants none
+  uint64_t meeting;  ///< address of two areas of meeting_bytes, which runs take in turn (meeting.cuh); 0: the task
+                     ///< wants none
   uint32_t meeting_bytes;
-  uint32_t feeds_after;  ///< instances at the list's begin that a block has announced before it asks for this one's weights: 0 for as early as the ring allows
+  uint32_t feeds_after;  ///< instances at the list's begin that a block has announced before it asks for this one's
+                         ///< weights: 0 for as early as the ring allows
 };
 static_assert(sizeof(Instance) == 48);
 
 /// Counters lie in lines of their own, so that the L2's slices share them out.
 inline constexpr int counter_pitch = 32;
-/// Which counters there are: runs that have ended; blocks of this run that have ended; whether a wait of this run was given up; then of each instance the
-/// blocks that have ended it, over all runs.
+/// Which counters there are: runs that have ended; blocks of this run that have ended; whether a wait of this run was
+/// given up; then of each instance the blocks that have ended it, over all runs.
 enum : uint32_t { runs_at, ended_at, gave_up_at, first_counter };
 
 /// Room for a task's parameters in shared memory.
@@ -46,9 +49,11 @@ struct Times {
 struct Params {
   const Instance* instances;  ///< [count], then uint32_t needs[needs]: instances
   uint32_t count, needs;
-  uint32_t* progress;  ///< [blocks]: how far each is in this run: its present instance, counted from 1; count + 1 behind the last
+  uint32_t* progress;  ///< [blocks]: how far each is in this run: its present instance, counted from 1; count + 1
+                       ///< behind the last
   uint32_t rounds;     ///< runs in a row: the list is gone through so often
-  uint32_t carried;    ///< the last of the needs: what has to end in a round before the next one begins, beside what others need
+  uint32_t carried;    ///< the last of the needs: what has to end in a round before the next one begins, beside what
+                       ///< others need
   uint32_t* counters;  ///< [first_counter + count] of counter_pitch; zeros before the first run
   Stuck* stuck;
   Times* times;       ///< [blocks, count]; null: not wanted

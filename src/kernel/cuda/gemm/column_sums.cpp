@@ -8,13 +8,16 @@
 namespace cermet::cuda {
 
 Program column_sums_program() {
-  return {.header = "kernel/cuda/device/gemm/column_sums.cuh", .task = "cermet::gemm::ColumnSums", .threads = 32 * gemm::column_sums_item};
+  return {.header = "kernel/cuda/device/gemm/column_sums.cuh",
+          .task = "cermet::gemm::ColumnSums",
+          .threads = 32 * gemm::column_sums_item};
 }
 
 void launch_column_sums(const TaskQueue& queue, std::size_t program, const TensorView& weight, std::byte* sums) {
   const std::int64_t n = weight.shape[0], k = weight.shape[1];
-  const gemm::ColumnSumsParams p{weight.as<const std::int8_t>(), reinterpret_cast<std::int32_t*>(sums), n > 1 ? weight.strides[0] : k,
-                                 narrow(n, "product", "columns"), narrow(k, "product", "terms of a sum")};
+  const gemm::ColumnSumsParams p{weight.as<const std::int8_t>(), reinterpret_cast<std::int32_t*>(sums),
+                                 n > 1 ? weight.strides[0] : k, narrow(n, "product", "columns"),
+                                 narrow(k, "product", "terms of a sum")};
   const std::int64_t items = div_up(n, gemm::column_sums_item);
   queue.run(program, items, p);
   if (items == 0 || !queue.wants_ranges()) return;

@@ -1,4 +1,5 @@
-// Host half of the sums over the reduction of a weight's columns (device/gemm/column_sums.cuh), a launch before products whose left operand has zero points.
+// Host half of the sums over the reduction of a weight's columns (device/gemm/column_sums.cuh), a launch before
+// products whose left operand has zero points.
 #pragma once
 
 #include "kernel/cuda/task.hpp"

@@ -13,18 +13,21 @@ constexpr std::int64_t workspace_bytes = 32 << 20;
 Decline declines(const Problem& p) {
   const DType x = p.input(0).dtype, w = p.input(1).dtype, y = p.outputs[0].dtype;
   if (p.target->compute_capability < 80) return "needs compute capability 8.0";
-  if (x != w || (x != DType::bf16 && x != DType::f16)) return fmt::format("no product of {} with {}", name_of(x), name_of(w));
+  if (x != w || (x != DType::bf16 && x != DType::f16))
+    return fmt::format("no product of {} with {}", name_of(x), name_of(w));
   if (y != x && y != DType::f32) return fmt::format("no result {} of {}", name_of(y), name_of(x));
   if (p.has(2) && p.input(2).dtype != y) return "bias is not of the result's type";
   const Dim n = p.outputs[0].dims.back(), k = p.input(0).dims.back();
-  if (!n.is_constant() || !k.is_constant() || n.constant() % 8 != 0 || k.constant() % 8 != 0 || n.constant() * k.constant() == 0)
+  if (!n.is_constant() || !k.is_constant() || n.constant() % 8 != 0 || k.constant() % 8 != 0 ||
+      n.constant() * k.constant() == 0)
     return "N and K are not known to be multiples of 8";
   if (!blas_problem().empty()) return blas_problem();
   return std::nullopt;
 }
 
 bool aligned(const TensorView& view, std::int64_t row) {
-  return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && row * static_cast<std::int64_t>(size_of(view.dtype)) % 16 == 0;
+  return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
+         row * static_cast<std::int64_t>(size_of(view.dtype)) % 16 == 0;
 }
 
 Launcher bind(const Problem& problem) {
@@ -35,7 +38,8 @@ Launcher bind(const Problem& problem) {
     const RowAxes axes = merge_axes(y.shape, leads, steps, 2);
     const auto last = static_cast<std::size_t>(axes.rank - 1);
     const std::int64_t m = axes.m(), k = x.shape.back(), n = y.shape.back();
-    const std::int64_t x_row = m > 1 ? steps[0][last] : k, y_row = m > 1 ? steps[1][last] : n, w_row = n > 1 ? w.strides[0] : k;
+    const std::int64_t x_row = m > 1 ? steps[0][last] : k, y_row = m > 1 ? steps[1][last] : n,
+                       w_row = n > 1 ? w.strides[0] : k;
     if (axes.rank > 1 || !aligned(x, x_row) || !aligned(w, w_row) || !aligned(y, y_row)) return general.launch(args);
     args.queue->multiply({.x = x.data,
                           .w = w.data,
@@ -54,10 +58,12 @@ Launcher bind(const Problem& problem) {
   };
 }
 
-/// On Hopper what all 36 products of bf16 that were recorded on an H200 took (docs/notes/selection.md): 5 us, and 0.72 of the tensor cores' peak where memory
-/// does not take longer. Elsewhere nothing is known, so that it takes what our own kernel does, which comes first.
+/// On Hopper what all 36 products of bf16 that were recorded on an H200 took (docs/notes/selection.md): 5 us, and 0.72
+/// of the tensor cores' peak where memory does not take longer. Elsewhere nothing is known, so that it takes what our
+/// own kernel does, which comes first.
 double cost(const Problem& problem, const DeviceLimits& limits) {
-  if (problem.target->compute_capability == 90) return 5e-6 + roofline_seconds(problem, 0.72 * limits.operations_per_second(problem.input(0).dtype), limits);
+  if (problem.target->compute_capability == 90)
+    return 5e-6 + roofline_seconds(problem, 0.72 * limits.operations_per_second(problem.input(0).dtype), limits);
   return GeneralProduct(problem, GeneralProduct::Programs::tensor).seconds(limits);
 }
 
@@ -71,7 +77,10 @@ const Kernel cublaslt_linear{
     .declines = declines,
     .bind = bind,
     .workspace = [](const Problem&, int) { return workspace_bytes; },
-    .programs = [](const Problem& problem) { return as_fallbacks(GeneralProduct(problem, GeneralProduct::Programs::small).programs()); },
+    .programs =
+        [](const Problem& problem) {
+          return as_fallbacks(GeneralProduct(problem, GeneralProduct::Programs::small).programs());
+        },
     .cost = cost,
 };
 

@@ -20,24 +20,29 @@ std::int64_t dots_bytes(DType dtype) { return static_cast<std::int64_t>(size_of(
 
 /// A single row has GEMV, and rows of 16 bits are multiplied by the tensor cores as they are.
 Decline declines_dots(const Problem& p) {
-  if (const DType x = p.input(0).dtype; x != DType::f32) return fmt::format("x is {}, which tensor cores multiply", name_of(x));
+  if (const DType x = p.input(0).dtype; x != DType::f32)
+    return fmt::format("x is {}, which tensor cores multiply", name_of(x));
   const std::int64_t rows = max_rows(p, 0);
   if (rows < 2) return "a single row, which has GEMV";
-  if (rows > most_dots_rows) return fmt::format("up to {} rows: {} would be read for each block of columns", most_dots_rows, rows);
+  if (rows > most_dots_rows)
+    return fmt::format("up to {} rows: {} would be read for each block of columns", most_dots_rows, rows);
   const Dim n = p.outputs[0].dims.back(), k = p.input(0).dims.back();
   if (!n.is_constant() || !k.is_constant()) return "N or K is not known beforehand";
   if (n.constant() == 0 || k.constant() == 0) return "N or K is 0";
   if (n.constant() > most_dots_columns)
-    return fmt::format("up to {} columns: weights of {} would be read for each block of rows", most_dots_columns, n.constant());
+    return fmt::format("up to {} columns: weights of {} would be read for each block of rows", most_dots_columns,
+                       n.constant());
   if (k.constant() > longest_dots) return fmt::format("K is above {}", longest_dots);
-  if (k.constant() % gemm::DotsTile::run != 0) return fmt::format("rows of {} elements do not have whole 16 bytes", k.constant());
+  if (k.constant() % gemm::DotsTile::run != 0)
+    return fmt::format("rows of {} elements do not have whole 16 bytes", k.constant());
   return std::nullopt;
 }
 
 /// Whether four elements of a row are aligned.
 bool in_fours(const TensorView& view, std::int64_t row) {
   const std::int64_t bytes = gemm::DotsTile::run * dots_bytes(view.dtype);
-  return reinterpret_cast<std::uintptr_t>(view.data) % static_cast<std::uintptr_t>(bytes) == 0 && row % gemm::DotsTile::run == 0;
+  return reinterpret_cast<std::uintptr_t>(view.data) % static_cast<std::uintptr_t>(bytes) == 0 &&
+         row % gemm::DotsTile::run == 0;
 }
 
 }  // namespace
@@ -59,14 +64,17 @@ DotsProduct::DotsProduct(const Region& region, const Config& config)
       constant_(region.is_constant(static_cast<std::size_t>(product_.at.w))),
       general_(region, GeneralProduct::Programs::small) {
   if (!config.empty()) {
-    choices_.push_back({most_rows_, {static_cast<int>(config.at("rows")), static_cast<int>(config.at("columns")), static_cast<int>(dots_bytes(w_))}});
+    choices_.push_back({most_rows_,
+                        {static_cast<int>(config.at("rows")), static_cast<int>(config.at("columns")),
+                         static_cast<int>(dots_bytes(w_))}});
     return;
   }
   const Dims& y = region.problem().outputs[0].dims;
   const bool varies = !std::ranges::all_of(y, &Dim::is_constant);
   for (std::int64_t rows = varies ? 2 : most_rows_;; rows *= 2) {
     const Choice choice{std::min(rows, most_rows_), best_tile(std::min(rows, most_rows_))};
-    if (!choices_.empty() && choices_.back().tile.rows == choice.tile.rows && choices_.back().tile.columns == choice.tile.columns)
+    if (!choices_.empty() && choices_.back().tile.rows == choice.tile.rows &&
+        choices_.back().tile.columns == choice.tile.columns)
       choices_.back().rows = choice.rows;
     else choices_.push_back(choice);
     if (rows >= most_rows_) return;
@@ -77,7 +85,8 @@ std::vector<Config> DotsProduct::configs() const {
   std::vector<Config> list(1);
   for (const int rows : {2, 4, 8})
     for (const int columns : {2, 4, 8, 16})
-      if (rows * columns <= most_sums && columns / 2 < n_ && rows / 2 < most_rows_) list.push_back({{"rows", rows}, {"columns", columns}});
+      if (rows * columns <= most_sums && columns / 2 < n_ && rows / 2 < most_rows_)
+        list.push_back({{"rows", rows}, {"columns", columns}});
   return list;
 }
 
@@ -95,8 +104,9 @@ std::int64_t DotsProduct::items(const gemm::DotsTile& tile, std::int64_t rows) c
   return div_up(rows, std::int64_t{tile.rows}) * div_up(n_, std::int64_t{tile.columns});
 }
 
-// Assumed, and within 0.3 of what 7 launches took (docs/notes/gemm-cuda.md): an SM gets 45 bytes a cycle from the L2, multiply-adds take a fifth more than
-// their number, and lanes exchange a sum in 8 cycles. What is on its way is waited for once for all stages that registers hold.
+// Assumed, and within 0.3 of what 7 launches took (docs/notes/gemm-cuda.md): an SM gets 45 bytes a cycle from the L2,
+// multiply-adds take a fifth more than their number, and lanes exchange a sum in 8 cycles. What is on its way is waited
+// for once for all stages that registers hold.
 double DotsProduct::cycles(const gemm::DotsTile& tile, std::int64_t rows) const {
   const auto rounds = static_cast<double>(div_up(items(tile, rows), std::int64_t{multiprocessors_}));
   const auto length = static_cast<double>(k_);
@@ -110,13 +120,15 @@ double DotsProduct::cycles(const gemm::DotsTile& tile, std::int64_t rows) const 
 double DotsProduct::seconds(const DeviceLimits& limits) const {
   constexpr double start = 2800;
   const gemm::DotsTile& tile = choices_.back().tile;
-  return start / limits.clock_hz + std::max(cycles(tile, most_rows_) / limits.clock_hz, bytes_ / limits.read_bytes_per_second);
+  return start / limits.clock_hz +
+         std::max(cycles(tile, most_rows_) / limits.clock_hz, bytes_ / limits.read_bytes_per_second);
 }
 
 Program DotsProduct::program(const gemm::DotsTile& tile) const {
   const GeneratedType epilogue = product_.epilogue();
-  const std::string config = fmt::format(".x = {}, .w = {}, .n = {}, .k = {}, .tile = {{{}, {}, {}}}, .constant = {}", device_name(x_), device_name(w_), n_, k_,
-                                         tile.rows, tile.columns, tile.w_bytes, device_name(constant_));
+  const std::string config =
+      fmt::format(".x = {}, .w = {}, .n = {}, .k = {}, .tile = {{{}, {}, {}}}, .constant = {}", device_name(x_),
+                  device_name(w_), n_, k_, tile.rows, tile.columns, tile.w_bytes, device_name(constant_));
   return {.header = "kernel/cuda/device/gemm/dots.cuh",
           .task = fmt::format("cermet::gemm::Dots<cermet::gemm::DotsConfig{{{}}}, {}>", config, epilogue.name),
           .prelude = epilogue.source,
@@ -132,13 +144,16 @@ std::vector<Program> DotsProduct::programs() const {
 }
 
 void DotsProduct::launch(const LaunchArgs& args) const {
-  const TensorView &x = *product_.given(args, product_.at.x), &w = *product_.given(args, product_.at.w), &y = args.outputs[product_.y];
+  const TensorView &x = *product_.given(args, product_.at.x), &w = *product_.given(args, product_.at.w),
+                   &y = args.outputs[product_.y];
   if (y.elements() == 0) return;
-  std::array<AxisSteps, 3> steps{steps_along(x, y.shape.rank() - 1, 1), steps_along(y, y.shape.rank() - 1, 1), AxisSteps{}};
+  std::array<AxisSteps, 3> steps{steps_along(x, y.shape.rank() - 1, 1), steps_along(y, y.shape.rank() - 1, 1),
+                                 AxisSteps{}};
   const RowAxes axes = merge_axes(y.shape, y.shape.rank() - 1, steps, 2);
   const std::optional<StoredRows> rows = StoredRows::of(product_, args, gemm::DotsTile::run);
   const std::int64_t x_row = axes.m() > 1 ? steps[0][0] : k_, w_row = n_ > 1 ? w.strides[0] : k_;
-  if (axes.rank > 1 || !rows || !in_fours(x, x_row) || !in_fours(w, w_row)) return general_.launch(args, choices_.size());
+  if (axes.rank > 1 || !rows || !in_fours(x, x_row) || !in_fours(w, w_row))
+    return general_.launch(args, choices_.size());
   const auto found = std::ranges::find_if(choices_, [&](const Choice& choice) { return rows->count <= choice.rows; });
   CERMET_ASSERT(found != choices_.end());
   gemm::DotsParams p{};
@@ -157,7 +172,8 @@ void DotsProduct::launch(const LaunchArgs& args) const {
 void DotsProduct::declare(const LaunchArgs& args, const gemm::DotsParams& p, const gemm::DotsTile& tile) const {
   if (!args.queue->wants_ranges()) return;
   ProductItems items(product_, args,
-                     {.grid = item_grid(1, 1, div_up(std::int64_t{p.m}, std::int64_t{tile.rows}), div_up(n_, std::int64_t{tile.columns})),
+                     {.grid = item_grid(1, 1, div_up(std::int64_t{p.m}, std::int64_t{tile.rows}),
+                                        div_up(n_, std::int64_t{tile.columns})),
                       .m = p.m,
                       .n = n_,
                       .rows = tiles_along(grid_rows, tile.rows),

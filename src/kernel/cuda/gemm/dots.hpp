@@ -15,7 +15,8 @@ class DotsProduct {
   std::vector<Config> configs() const;
   /// Modelled seconds at the symbols' maximum.
   double seconds(const DeviceLimits& limits) const;
-  /// Those for up to 2, 4, 8 .. rows, as far as they differ; those of the general GEMM, for launches that are not aligned.
+  /// Those for up to 2, 4, 8 .. rows, as far as they differ; those of the general GEMM, for launches that are not
+  /// aligned.
   std::vector<Program> programs() const;
   void launch(const LaunchArgs& args) const;
 

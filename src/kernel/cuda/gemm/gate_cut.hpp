@@ -1,11 +1,12 @@
 // Where planners leave a gate behind a product to a launch of its own.
 #pragma once
 
-#include "op/region.hpp"
+#include "op/schema/region.hpp"
 
 namespace cermet::cuda {
 
-/// Kernel::cut of the products that Hopper's own, and the slower ones beside it, take: measured_apart for gates of weights whose scales cover blocks.
+/// Kernel::cut of the products that Hopper's own, and the slower ones beside it, take: measured_apart for gates of
+/// weights whose scales cover blocks.
 std::size_t gate_cut(const Region& region);
 
 }  // namespace cermet::cuda

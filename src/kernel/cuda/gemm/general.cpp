@@ -27,7 +27,8 @@ bool aligned(const void* data, std::initializer_list<std::int64_t> steps, std::i
   return even;
 }
 
-void set_steps(const RowAxes& axes, const AxisSteps& steps, std::int64_t (&batch)[gemm::max_batch_rank], std::int64_t* row) {
+void set_steps(const RowAxes& axes, const AxisSteps& steps, std::int64_t (&batch)[gemm::max_batch_rank],
+               std::int64_t* row) {
   for (int axis = 0; axis + 1 < axes.rank; ++axis) batch[axis] = steps[static_cast<std::size_t>(axis)];
   if (row != nullptr) *row = steps[static_cast<std::size_t>(axes.rank - 1)];
 }
@@ -35,7 +36,11 @@ void set_steps(const RowAxes& axes, const AxisSteps& steps, std::int64_t (&batch
 }  // namespace
 
 GeneralProduct::GeneralProduct(const Region& region, Programs programs, const Config& config)
-    : op_(region.problem().op->kind), product_(region, loops), kinds_(programs), a_(region.problem().input(0).dtype), b_(region.problem().input(1).dtype) {
+    : op_(region.problem().op->kind),
+      product_(region, loops),
+      kinds_(programs),
+      a_(region.problem().input(0).dtype),
+      b_(region.problem().input(1).dtype) {
   const Problem& problem = region.problem();
   if (op_ == OpKind::matmul) {
     transpose_a_ = problem.attributes.flag("transpose_a");
@@ -61,27 +66,33 @@ bool GeneralProduct::has_large() const {
 
 std::vector<Config> GeneralProduct::configs() { return {{}, {{"tile", small_tile}}, {{"tile", large_tile}}}; }
 
-// Assumed, not measured: the CUDA cores reach half of their peak, byte dot products four times as much, and mma.sync six tenths of the tensor cores' peak.
-// Measured on an H200 with reductions of 16 and 32 terms (docs/notes/conv-cuda.md): half a cycle for every result of a tile, beside everything else.
+// Assumed, not measured: the CUDA cores reach half of their peak, byte dot products four times as much, and mma.sync
+// six tenths of the tensor cores' peak. Measured on an H200 with reductions of 16 and 32 terms
+// (docs/notes/conv-cuda.md): half a cycle for every result of a tile, beside everything else.
 double GeneralProduct::seconds(const DeviceLimits& limits) const {
   const bool tensor = kinds_ == Programs::tensor;
   const int tile = has_large() ? large_tile : small_tile, blocks = tile == small_tile ? 2 : 1;  // on an SM
-  const double rate = tensor ? 0.6 * limits.operations_per_second(a_) : (a_ == DType::i8 ? 2.0 : 0.5) * limits.f32_operations_per_second;
+  const double rate = tensor ? 0.6 * limits.operations_per_second(a_)
+                             : (a_ == DType::i8 ? 2.0 : 0.5) * limits.f32_operations_per_second;
   const std::int64_t columns = tile_columns(tile), resident = std::int64_t{multiprocessors_} * blocks;
-  const std::int64_t tiles = (div_up(std::max<std::int64_t>(most_rows_, 1), tile) + groups_) * div_up(std::max<std::int64_t>(most_columns_, 1), columns);
-  const double length = static_cast<double>(most_k_), operations = static_cast<double>(div_up(tiles, resident) * resident) * 2 * tile * tile * length;
+  const std::int64_t tiles = (div_up(std::max<std::int64_t>(most_rows_, 1), tile) + groups_) *
+                             div_up(std::max<std::int64_t>(most_columns_, 1), columns);
+  const double length = static_cast<double>(most_k_),
+               operations = static_cast<double>(div_up(tiles, resident) * resident) * 2 * tile * tile * length;
   const double copied = static_cast<double>(tiles) * tile * length * static_cast<double>(size_of(a_) + size_of(b_));
   const double tile_end = static_cast<double>(div_up(tiles, resident)) * (1000 + 0.5 * tile * tile);
-  return (3500 + tile_end) / limits.clock_hz +
-         std::max({operations / rate, copied / limits.cache_bytes_per_second, most_bytes_ / limits.read_bytes_per_second});
+  return (3500 + tile_end) / limits.clock_hz + std::max({operations / rate, copied / limits.cache_bytes_per_second,
+                                                         most_bytes_ / limits.read_bytes_per_second});
 }
 
 Program GeneralProduct::program(bool tensor, int tile) const {
   const GeneratedType epilogue = product_.epilogue();
   const std::string config = fmt::format(
-      ".a = {}, .b = {}, .offsets = {}, .tensor = {}, .block = {}, .stages = {}, .a_outer = {}, .b_outer = {}, .dual = {}, .grouped = {}, .blocked = {}",
-      device_name(a_), device_name(b_), device_name(offsets_), device_name(tensor), tile, stages_, device_name(transpose_a_), device_name(!transpose_b_),
-      device_name(product_.has_two_weights()), device_name(op_ == OpKind::grouped_linear), device_name(product_.blocked));
+      ".a = {}, .b = {}, .offsets = {}, .tensor = {}, .block = {}, .stages = {}, .a_outer = {}, .b_outer = {}, .dual = "
+      "{}, .grouped = {}, .blocked = {}",
+      device_name(a_), device_name(b_), device_name(offsets_), device_name(tensor), tile, stages_,
+      device_name(transpose_a_), device_name(!transpose_b_), device_name(product_.has_two_weights()),
+      device_name(op_ == OpKind::grouped_linear), device_name(product_.blocked));
   return {.header = "kernel/cuda/device/gemm/general.cuh",
           .task = fmt::format("cermet::gemm::General<cermet::gemm::GeneralConfig{{{}}}, {}>", config, epilogue.name),
           .prelude = epilogue.source,
@@ -109,25 +120,30 @@ void GeneralProduct::launch_sums(const LaunchArgs& args, std::size_t first_progr
   launch_column_sums(*args.queue, first_program + before, *product_.given(args, product_.at.w), args.workspace);
 }
 
-/// On Hopper not what its own product takes without what follows, because that and a launch for the rest are faster than these loops.
+/// On Hopper not what its own product takes without what follows, because that and a launch for the rest are faster
+/// than these loops.
 Decline GeneralProduct::declines(const Region& region) {
   if (Decline reason = Product::declines(region, loops)) return reason;
   const Problem& p = region.problem();
   if (region.is_single() || p.target->compute_capability != 90) return std::nullopt;
   const Decline reason = HopperProduct::declines(region);
-  return !reason || HopperProduct::declines(p) ? std::nullopt : Decline(fmt::format("Hopper's product is faster alone, and declines the rest: {}", *reason));
+  return !reason || HopperProduct::declines(p)
+             ? std::nullopt
+             : Decline(fmt::format("Hopper's product is faster alone, and declines the rest: {}", *reason));
 }
 
 Decline GeneralProduct::declines_tensor(const Region& region) {
   const Problem& problem = region.problem();
   const DType a = problem.input(0).dtype, b = problem.input(1).dtype;
-  if (a != b || (a != DType::f16 && a != DType::bf16 && a != DType::i8)) return fmt::format("no instruction multiplies {} with {}", name_of(a), name_of(b));
+  if (a != b || (a != DType::f16 && a != DType::bf16 && a != DType::i8))
+    return fmt::format("no instruction multiplies {} with {}", name_of(a), name_of(b));
   if (a == DType::bf16 && problem.target->compute_capability < 80) return "needs compute capability 8.0 for bf16";
   return declines(region);
 }
 
 void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) const {
-  const TensorView &a = *product_.given(args, product_.at.x), &b = *product_.given(args, product_.at.w), &y = args.outputs[product_.y];
+  const TensorView &a = *product_.given(args, product_.at.x), &b = *product_.given(args, product_.at.w),
+                   &y = args.outputs[product_.y];
   const int leads = y.shape.rank() - 1, a_row = transpose_a_ ? a.shape.rank() - 1 : a.shape.rank() - 2;
   const TensorView* scale = product_.given(args, product_.at.x_scale);
   const std::size_t extras = product_.extras().size();
@@ -135,7 +151,8 @@ void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) co
   std::array<AxisSteps, COUNT> steps{};
   steps[Y] = steps_along(y, leads, 1);
   if (product_.also) steps[ALSO] = steps_along(args.outputs[product_.also->y], leads, 1);
-  if (scale != nullptr && product_.left.group != 0) steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
+  if (scale != nullptr && product_.left.group != 0)
+    steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
   for (std::size_t i = 0; i < extras; ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
   if (op_ == OpKind::matmul) {
     steps[A] = steps_along(a, leads - 1, 2);
@@ -146,7 +163,8 @@ void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) co
   }
   const RowAxes axes = merge_axes(y.shape, leads, steps, B);
   p.batch_rank = axes.rank - 1;
-  for (int axis = 0; axis < p.batch_rank; ++axis) p.batch_dims[axis] = narrow(axes.dims[static_cast<std::size_t>(axis)], "product", "matrices of a batch");
+  for (int axis = 0; axis < p.batch_rank; ++axis)
+    p.batch_dims[axis] = narrow(axes.dims[static_cast<std::size_t>(axis)], "product", "matrices of a batch");
   p.m = narrow(axes.m(), "product", "rows");
   set_steps(axes, steps[A], p.a.batch, &p.a.row);
   set_steps(axes, steps[Y], p.y.batch, &p.y.row);
@@ -181,7 +199,8 @@ void GeneralProduct::set_scales(const LaunchArgs& args, gemm::GeneralParams& p) 
 }
 
 gemm::GeneralParams GeneralProduct::params(const LaunchArgs& args) const {
-  const TensorView &a = *product_.given(args, product_.at.x), &b = *product_.given(args, product_.at.w), &y = args.outputs[product_.y];
+  const TensorView &a = *product_.given(args, product_.at.x), &b = *product_.given(args, product_.at.w),
+                   &y = args.outputs[product_.y];
   gemm::GeneralParams p{};
   set_rows(args, p);
   set_scales(args, p);
@@ -224,7 +243,10 @@ void GeneralProduct::launch(const LaunchArgs& args, std::size_t first_program) c
   const gemm::GeneralParams p = params(args);
   std::int64_t batches = 1;
   for (int axis = 0; axis < p.batch_rank; ++axis) batches *= p.batch_dims[axis];
-  const auto items = [&](int tile) { return (div_up(p.m, tile) + (op_ == OpKind::grouped_linear ? p.groups : 0)) * div_up(p.n, tile_columns(tile)) * batches; };
+  const auto items = [&](int tile) {
+    return (div_up(p.m, tile) + (op_ == OpKind::grouped_linear ? p.groups : 0)) * div_up(p.n, tile_columns(tile)) *
+           batches;
+  };
   const bool tensor = kinds_ == Programs::tensor, fits = !tensor || (p.a_vectors && p.b_vectors);
   const bool enough = items(large_tile) >= enough_tiles && p.m >= p.groups * large_tile * 3 / 4;
   const bool large = fits && has_large() && (enough || tile_ != 0);
@@ -238,7 +260,8 @@ void GeneralProduct::declare(const LaunchArgs& args, const gemm::GeneralParams& 
   if (!args.queue->wants_ranges() || p.batch_rank > 2) return;  // more axes than the items' grid has
   const bool grouped = op_ == OpKind::grouped_linear, two = p.batch_rank == 2;
   const std::int64_t columns = tile_columns(tile), tiles_m = div_up(p.m, tile) + (grouped ? p.groups : 0);
-  ProductTiles tiles{.m = p.m, .n = p.n, .columns = tiles_along(grid_columns, columns), .groups = grouped ? p.groups : 0};
+  ProductTiles tiles{
+      .m = p.m, .n = p.n, .columns = tiles_along(grid_columns, columns), .groups = grouped ? p.groups : 0};
   if (!grouped) tiles.rows = tiles_along(grid_rows, tile);  // otherwise offsets say which
   const auto in_order = [&](const auto& values, std::int64_t none) -> ProductItems::Batches {
     if (two) return {values[0], values[1]};
@@ -248,10 +271,14 @@ void GeneralProduct::declare(const LaunchArgs& args, const gemm::GeneralParams& 
   tiles.grid = item_grid(tiles.batches[0], tiles.batches[1], tiles_m, div_up(p.n, columns), tiles_m);
   ProductItems items(product_, args, tiles);
   items.read(items.rows(*product_.given(args, product_.at.x), in_order(p.a.batch, 0), p.a.row, p.k, p.a_k));
-  items.read(items.weight(*product_.given(args, product_.at.w), in_order(p.b_batch, 0), p.b_row, p.k, p.b_k, product_.gated ? 2 : 1));
-  if (const TensorView* up = product_.given(args, product_.at.w_up)) items.read(items.weight(*up, in_order(p.b_batch, 0), p.b_up_row, p.k, p.b_k));
-  for (const int place : {product_.at.offsets, product_.at.x_scale, product_.at.w_scale}) items.read(product_.given(args, place));
-  for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read_extra(i, p.extra[i].operand, in_order(p.extra[i].batch, 0));
+  items.read(items.weight(*product_.given(args, product_.at.w), in_order(p.b_batch, 0), p.b_row, p.k, p.b_k,
+                          product_.gated ? 2 : 1));
+  if (const TensorView* up = product_.given(args, product_.at.w_up))
+    items.read(items.weight(*up, in_order(p.b_batch, 0), p.b_up_row, p.k, p.b_k));
+  for (const int place : {product_.at.offsets, product_.at.x_scale, product_.at.w_scale})
+    items.read(product_.given(args, place));
+  for (std::size_t i = 0; i < product_.extras().size(); ++i)
+    items.read_extra(i, p.extra[i].operand, in_order(p.extra[i].batch, 0));
   if (product_.column_sums) items.read_column_sums(args.workspace);
   items.write(items.result(in_order(p.y.batch, 0), p.y.row));
   if (product_.also) items.write(items.second_result(in_order(p.also.batch, 0), p.also.row));

@@ -11,8 +11,8 @@ namespace cermet::cuda {
 /// A region around linear, matmul, dual_linear, scaled_mm or grouped_linear as the general GEMM sees it.
 class GeneralProduct {
  public:
-  /// Which programs to compile: any tiles on the CUDA cores; their small tiles alone, for kernels that rarely come here; or tiles on the tensor cores, and the
-  /// small ones for launches whose rows are not aligned.
+  /// Which programs to compile: any tiles on the CUDA cores; their small tiles alone, for kernels that rarely come
+  /// here; or tiles on the tensor cores, and the small ones for launches whose rows are not aligned.
   enum class Programs { all, small, tensor };
   /// Without a configuration, launches take large tiles where there are enough of them; with one, its tiles.
   explicit GeneralProduct(const Region& region, Programs programs = Programs::all, const Config& config = {});

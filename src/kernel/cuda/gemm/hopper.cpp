@@ -8,8 +8,9 @@
 namespace cermet::cuda {
 namespace {
 
-/// The tensor cores add fp8 products with about 14 significant bits, so sums move to float32 registers after every 128 or 256 reduction steps. Measured on
-/// normal data, the largest error is then 0.8 of the bound of float32 sums at K = 1024 with 128 steps, 0.6 at 2048 with 256, and falls as K grows.
+/// The tensor cores add fp8 products with about 14 significant bits, so sums move to float32 registers after every 128
+/// or 256 reduction steps. Measured on normal data, the largest error is then 0.8 of the bound of float32 sums at K =
+/// 1024 with 128 steps, 0.6 at 2048 with 256, and falls as K grows.
 constexpr std::int64_t shortest_fp8 = 1024;
 /// Measured on an H200: docs/notes/gemm-cuda.md, "A second result".
 constexpr std::int64_t most_rows_of_two = 64;
@@ -24,16 +25,20 @@ bool knows_rows(const Problem& p) {
   return std::all_of(y.begin(), y.end(), known);
 }
 
-/// Whether the epilogue's values of places and of columns need registers beside each other, which 128 sums do not leave.
+/// Whether the epilogue's values of places and of columns need registers beside each other, which 128 sums do not
+/// leave.
 bool reads_many(const Product& product) {
   const auto of_places = [](const EpilogueExtra& extra) { return extra.extent == TileProgram::Extent::element; };
-  return std::ranges::any_of(product.extras(), of_places) && std::ranges::any_of(product.extras(), &EpilogueExtra::is_side_by_side);
+  return std::ranges::any_of(product.extras(), of_places) &&
+         std::ranges::any_of(product.extras(), &EpilogueExtra::is_side_by_side);
 }
 
 Decline declines_types(const Problem& p) {
   const DType a = p.input(0).dtype, b = p.input(1).dtype;
-  const bool splits = a == DType::f32 && b == DType::bf16, same = a == b && (a == DType::bf16 || a == DType::f16 || a == DType::i8);
-  if (!splits && !same && !(is_fp8(a) && is_fp8(b))) return fmt::format("no instruction multiplies {} with {}", name_of(a), name_of(b));
+  const bool splits = a == DType::f32 && b == DType::bf16,
+             same = a == b && (a == DType::bf16 || a == DType::f16 || a == DType::i8);
+  if (!splits && !same && !(is_fp8(a) && is_fp8(b)))
+    return fmt::format("no instruction multiplies {} with {}", name_of(a), name_of(b));
   return std::nullopt;
 }
 
@@ -50,8 +55,10 @@ Decline HopperProduct::declines(const Region& region) {
   if (Decline reason = Product::declines(region, GeneralProduct::loops)) return reason;
   const Product product(region, GeneralProduct::loops);
   if (product.also && max_rows(p, 0) > most_rows_of_two)
-    return fmt::format("two results of more than {} rows: the second in a launch of its own was faster", most_rows_of_two);
-  if (product.blocked && product.at.w_scale >= 0 && product.right.blocks == 1) return "scales of rows are of blocks and those of columns are not";
+    return fmt::format("two results of more than {} rows: the second in a launch of its own was faster",
+                       most_rows_of_two);
+  if (product.blocked && product.at.w_scale >= 0 && product.right.blocks == 1)
+    return "scales of rows are of blocks and those of columns are not";
   const Dim n = p.outputs[0].dims.back(), k = p.input(0).dims.back();
   if (!known(n) || !known(k)) return "N or K is not known beforehand";
   const std::int64_t columns = n.constant() / (product.gated ? 2 : 1), length = k.constant();
@@ -59,10 +66,12 @@ Decline HopperProduct::declines(const Region& region) {
   if (product.gated && product.blocked && product.at.w_scale >= 0 && columns % 128 != 0)
     return fmt::format("halves of {} columns are not whole blocks, which share scales", columns);
   const DType b = p.input(1).dtype;
-  if (length * bytes_of(b) % 16 != 0) return fmt::format("rows of {} {} do not have whole 16 bytes", length, name_of(b));
+  if (length * bytes_of(b) % 16 != 0)
+    return fmt::format("rows of {} {} do not have whole 16 bytes", length, name_of(b));
   if (columns * bytes_of(product.out) % 16 != 0 || (product.also && columns * bytes_of(product.also->out) % 16 != 0))
     return fmt::format("rows of {} results do not have whole 16 bytes", columns);
-  if (is_fp8(b) && length < shortest_fp8) return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_fp8);
+  if (is_fp8(b) && length < shortest_fp8)
+    return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_fp8);
   if (op == OpKind::grouped_linear && !known(p.input(1).dims[0])) return "the number of groups is not known beforehand";
   if (op == OpKind::grouped_linear && p.input(1).dims[0] == Dim(0)) return "no group has a weight";
   return std::nullopt;
@@ -78,7 +87,8 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   const Problem& p = region.problem();
   n_ = p.outputs[0].dims.back().constant() / (product_.gated ? 2 : 1);
   k_ = p.input(0).dims.back().constant();
-  constant_b_ = p.is_constant(1) && (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)));
+  constant_b_ =
+      p.is_constant(1) && (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)));
   dual_ = product_.has_two_weights();
   grouped_ = op_ == OpKind::grouped_linear;
   if (grouped_) offsets_ = region.operand_type(static_cast<std::size_t>(product_.at.offsets)).dtype;
@@ -96,7 +106,10 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   work_.vector_bytes = product_.column_sums ? 4 : 0;
   for (const EpilogueExtra& extra : product_.extras())
     if (extra.is_side_by_side()) work_.vector_bytes += static_cast<int>(bytes_of(extra.dtype));
-  work_.widest = dual_ && (is_fp8(b_) || product_.blocked) ? 64 : dual_ || split_ || is_fp8(b_) || product_.blocked ? 128 : reads_many(product_) ? 192 : 256;
+  work_.widest = dual_ && (is_fp8(b_) || product_.blocked)           ? 64
+                 : dual_ || split_ || is_fp8(b_) || product_.blocked ? 128
+                 : reads_many(product_)                              ? 192
+                                                                     : 256;
   work_.offsets = grouped_;
   work_.multiprocessors = p.target->multiprocessors;
   work_.operand = b_;
@@ -117,12 +130,16 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, HopperW
   known_rows_ = knows_rows(p);
   if (!config.empty()) tiles_ = {tile_of(config)};
   else if (product_.blocked) tiles_ = {{128, dual_ ? 64 : 128}};
-  else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && rows >= 4096)) && known_rows_) tiles_ = {best_hopper_tile(work_, rows)};
+  else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && rows >= 4096)) && known_rows_)
+    tiles_ = {best_hopper_tile(work_, rows)};
   else tiles_ = choose_hopper_tiles(work_, rows);
-  rest_ = grouped_ && groups_end_in_rest(p) && !product_.column_sums && std::ranges::all_of(tiles_, [&](const HopperTile& tile) { return has_few_rows(tile); });
+  rest_ = grouped_ && groups_end_in_rest(p) && !product_.column_sums &&
+          std::ranges::all_of(tiles_, [&](const HopperTile& tile) { return has_few_rows(tile); });
 }
 
-bool HopperProduct::has_few_rows(const HopperTile& tile) const { return grouped_ && tile.block_m == 64 && 4 * most_rows_ <= tile.block_m * work_.groups; }
+bool HopperProduct::has_few_rows(const HopperTile& tile) const {
+  return grouped_ && tile.block_m == 64 && 4 * most_rows_ <= tile.block_m * work_.groups;
+}
 
 bool HopperProduct::starts_early(const HopperTile& tile) const {
   if (constant_b_ && has_few_rows(tile)) return true;
@@ -136,11 +153,13 @@ Program HopperProduct::program(const HopperTile& tile) const {
   const gemm::HopperShape shape{tile.block_m,    tile.block_n,       work_.a_parts,   work_.b_parts,
                                 work_.out_bytes, work_.vector_bytes, work_.ungrouped, work_.also_bytes};
   const char* const grouping = grouped_ ? "offsets" : batches_ ? "batches" : "none";
-  std::string config = fmt::format(".a = {}, .b = {}, .n = {}, .k = {}, .block_m = {}, .block_n = {}, .stages = {}", device_name(b_ == DType::bf16 ? b_ : a_),
-                                   device_name(b_), n_, k_, tile.block_m, tile.block_n, stages);
+  std::string config = fmt::format(".a = {}, .b = {}, .n = {}, .k = {}, .block_m = {}, .block_n = {}, .stages = {}",
+                                   device_name(b_ == DType::bf16 ? b_ : a_), device_name(b_), n_, k_, tile.block_m,
+                                   tile.block_n, stages);
   config +=
-      fmt::format(", .a_parts = {}, .dual = {}, .promote = {}, .blocked = {}, .row_scale = {}, .column_scale = {}", work_.a_parts, device_name(dual_),
-                  is_fp8(b_) ? fp8_stages(k_) : 0, device_name(product_.blocked), device_name(product_.at.x_scale >= 0), device_name(product_.at.w_scale >= 0));
+      fmt::format(", .a_parts = {}, .dual = {}, .promote = {}, .blocked = {}, .row_scale = {}, .column_scale = {}",
+                  work_.a_parts, device_name(dual_), is_fp8(b_) ? fp8_stages(k_) : 0, device_name(product_.blocked),
+                  device_name(product_.at.x_scale >= 0), device_name(product_.at.w_scale >= 0));
   config += fmt::format(", .grouping = cermet::gemm::Grouping::{}, .offsets = {}", grouping, device_name(offsets_));
   if (tile.raster != gemm::hopper_raster) config += fmt::format(", .raster = {}", tile.raster);
   if (has_few_rows(tile)) config += fmt::format(", .few_rows = true, .rest = {}", device_name(rest_));
@@ -163,15 +182,19 @@ std::vector<Program> HopperProduct::tile_programs() const {
 
 std::vector<Program> HopperProduct::programs() const {
   std::vector<Program> list = tile_programs();
-  if (split_) list.push_back({.header = "kernel/cuda/device/gemm/parts.cuh", .task = "cermet::gemm::Parts", .threads = gemm::parts_item / 8});
+  if (split_)
+    list.push_back({.header = "kernel/cuda/device/gemm/parts.cuh",
+                    .task = "cermet::gemm::Parts",
+                    .threads = gemm::parts_item / 8});
   for (Program& program : as_fallbacks(general_.programs())) list.push_back(std::move(program));
   if (product_.column_sums) list.back().fallback = false;  // the sums of the weight's columns, which all launches need
   return list;
 }
 
 HopperTile HopperProduct::choose(const std::vector<HopperTile>& tiles, const HopperWork& work, std::int64_t m) {
-  return *std::min_element(tiles.begin(), tiles.end(),
-                           [&](const HopperTile& a, const HopperTile& b) { return hopper_seconds(work, a, m) < hopper_seconds(work, b, m); });
+  return *std::min_element(tiles.begin(), tiles.end(), [&](const HopperTile& a, const HopperTile& b) {
+    return hopper_seconds(work, a, m) < hopper_seconds(work, b, m);
+  });
 }
 
 std::vector<Config> HopperProduct::configs() const {

@@ -34,12 +34,14 @@ enum class HopperTiles : std::uint8_t {
 class HopperProduct {
  public:
   static Decline declines(const Region& region);
-  /// A region that it does not decline. Without a configuration, launches take the best of a few tiles for their number of rows; with one, its tile.
-  /// With windows it is launched by launch_windows().
-  explicit HopperProduct(const Region& region, const Config& config = {}, HopperWindowRows windows = {}, HopperTiles tiles = HopperTiles::few);
+  /// A region that it does not decline. Without a configuration, launches take the best of a few tiles for their number
+  /// of rows; with one, its tile. With windows it is launched by launch_windows().
+  explicit HopperProduct(const Region& region, const Config& config = {}, HopperWindowRows windows = {},
+                         HopperTiles tiles = HopperTiles::few);
   /// Tiles and stages of the ring; the first has none and leaves the choice to launches.
   std::vector<Config> configs() const;
-  /// Those and more: tiles of other widths, every number of stages, and how many tiles of rows share a sweep over the columns.
+  /// Those and more: tiles of other widths, every number of stages, and how many tiles of rows share a sweep over the
+  /// columns.
   ConfigSpace space() const;
   /// Modelled seconds at the symbols' maximum.
   double seconds(const DeviceLimits& limits) const;
@@ -47,11 +49,12 @@ class HopperProduct {
   std::vector<Program> programs() const;
   std::int64_t workspace() const { return workspace_bytes_; }
   void launch(const LaunchArgs& args) const;
-  /// Whether launches make the results of rows without a weight, too, where addresses and strides suit bulk copies; and whether this one does.
+  /// Whether launches make the results of rows without a weight, too, where addresses and strides suit bulk copies; and
+  /// whether this one does.
   bool makes_rest() const { return rest_; }
   bool makes_rest(const LaunchArgs& args) const;
-  /// The programs of the tiles alone, and a launch of them whose x is these windows: its view stands for the matrix that they would be. False where addresses
-  /// and strides do not suit bulk copies; then nothing was launched.
+  /// The programs of the tiles alone, and a launch of them whose x is these windows: its view stands for the matrix
+  /// that they would be. False where addresses and strides do not suit bulk copies; then nothing was launched.
   std::vector<Program> tile_programs() const;
   bool launch_gated(const LaunchArgs& args, const HopperGateRows& gate) const;
   bool launch_windows(const LaunchArgs& args, const WindowMapShape& windows, const WindowLines& lines) const;
@@ -62,13 +65,15 @@ class HopperProduct {
   std::optional<View> view_of(const LaunchArgs& args) const;
   /// A launch's windows, and how many a sample has.
   struct WindowRows;
-  void run_tiles(const LaunchArgs& args, const View& view, const WindowRows* windows, const HopperGateRows* gate = nullptr) const;
+  void run_tiles(const LaunchArgs& args, const View& view, const WindowRows* windows,
+                 const HopperGateRows* gate = nullptr) const;
   bool fits(const LaunchArgs& args, const View& view) const;
   void set_maps(const LaunchArgs& args, const View& view, const HopperTile& tile, gemm::HopperParams& p) const;
-  void set_windows(const LaunchArgs& args, const WindowRows& windows, const HopperTile& tile, gemm::HopperParams& p) const;
+  void set_windows(const LaunchArgs& args, const WindowRows& windows, const HopperTile& tile,
+                   gemm::HopperParams& p) const;
   Program program(const HopperTile& tile) const;
-  /// Whether a block asks for its first weights before earlier launches have ended. It pays where blocks have a tile each, and where products read weights for
-  /// most of their time; others lose up to 5 % (docs/notes/gemm-cuda.md).
+  /// Whether a block asks for its first weights before earlier launches have ended. It pays where blocks have a tile
+  /// each, and where products read weights for most of their time; others lose up to 5 % (docs/notes/gemm-cuda.md).
   bool starts_early(const HopperTile& tile) const;
   /// Whether most groups have few rows of a tile, so that launches copy those rows alone.
   bool has_few_rows(const HopperTile& tile) const;
@@ -90,7 +95,8 @@ class HopperProduct {
   DType a_, b_, offsets_ = DType::i32;
   std::int64_t n_, k_, workspace_bytes_ = 0;
   bool dual_ = false, grouped_ = false, constant_b_ = false, known_rows_ = false, split_ = false, batches_ = false;
-  bool rest_ = false;  ///< launches take the rows without a weight, too: no sums of columns follow the product, and tiles have few rows
+  bool rest_ = false;  ///< launches take the rows without a weight, too: no sums of columns follow the product, and
+                       ///< tiles have few rows
   HopperWork work_;
   std::int64_t most_rows_ = 0, most_batches_ = 1;
   std::vector<HopperTile> tiles_;

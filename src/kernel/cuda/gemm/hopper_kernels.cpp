@@ -6,39 +6,46 @@
 namespace cermet::cuda::gemm_hopper_kernels_file {
 namespace {
 
-constexpr const char* const summary = "warp-specialised wgmma fed by bulk tensor copies, for Hopper; float32 rows are split into three bfloat16 parts";
+constexpr const char* const summary =
+    "warp-specialised wgmma fed by bulk tensor copies, for Hopper; float32 rows are split into three bfloat16 parts";
 
 Kernel kernel(const char* name, OpKind op, HopperTiles tiles = HopperTiles::few) {
-  const auto product = [tiles](const Region& region, const Config& config) { return HopperProduct(region, config, {}, tiles); };
-  return {.name = name,
-          .op = op,
-          .summary = summary,
-          .fuses = true,
-          .declines = HopperProduct::declines,
-          .bind = [product](const Region& region, const Config& config) -> Launcher {
-            return [product = product(region, config)](const LaunchArgs& args) { product.launch(args); };
-          },
-          .workspace = [product](const Region& region, int) { return product(region, {}).workspace(); },
-          .programs = [product](const Region& region, const Config& config) { return product(region, config).programs(); },
-          .configs = [product](const Region& region) { return product(region, {}).configs(); },
-          .space = [product](const Region& region) { return product(region, {}).space(); },
-          .cost = [product](const Region& region, const Config& config, const DeviceLimits& limits) { return product(region, config).seconds(limits); },
-          .cut = gate_cut};
+  const auto product = [tiles](const Region& region, const Config& config) {
+    return HopperProduct(region, config, {}, tiles);
+  };
+  return {
+      .name = name,
+      .op = op,
+      .summary = summary,
+      .fuses = true,
+      .declines = HopperProduct::declines,
+      .bind = [product](const Region& region, const Config& config) -> Launcher {
+        return [product = product(region, config)](const LaunchArgs& args) { product.launch(args); };
+      },
+      .workspace = [product](const Region& region, int) { return product(region, {}).workspace(); },
+      .programs = [product](const Region& region, const Config& config) { return product(region, config).programs(); },
+      .configs = [product](const Region& region) { return product(region, {}).configs(); },
+      .space = [product](const Region& region) { return product(region, {}).space(); },
+      .cost = [product](const Region& region, const Config& config,
+                        const DeviceLimits& limits) { return product(region, config).seconds(limits); },
+      .cut = gate_cut};
 }
 
 }  // namespace
 
-extern const Kernel gemm_linear_hopper, gemm_matmul_hopper, gemm_dual_linear_hopper, gemm_scaled_mm_hopper, gemm_grouped_linear_hopper;
+extern const Kernel gemm_linear_hopper, gemm_matmul_hopper, gemm_dual_linear_hopper, gemm_scaled_mm_hopper,
+    gemm_grouped_linear_hopper;
 const Kernel gemm_linear_hopper = kernel("gemm.linear.hopper", OpKind::linear, HopperTiles::one_of_many);
 const Kernel gemm_matmul_hopper = kernel("gemm.matmul.hopper", OpKind::matmul);
 const Kernel gemm_dual_linear_hopper = kernel("gemm.dual_linear.hopper", OpKind::dual_linear);
 const Kernel gemm_scaled_mm_hopper = kernel("gemm.scaled_mm.hopper", OpKind::scaled_mm);
 const Kernel gemm_grouped_linear_hopper =
-    with_rest(kernel("gemm.grouped_linear.hopper", OpKind::grouped_linear), [](const Region& region, const Config& config) -> MakesRest {
-      HopperProduct product(region, config);
-      if (!product.makes_rest()) return nullptr;
-      return [product = std::move(product)](const LaunchArgs& args) { return product.makes_rest(args); };
-    });
+    with_rest(kernel("gemm.grouped_linear.hopper", OpKind::grouped_linear),
+              [](const Region& region, const Config& config) -> MakesRest {
+                HopperProduct product(region, config);
+                if (!product.makes_rest()) return nullptr;
+                return [product = std::move(product)](const LaunchArgs& args) { return product.makes_rest(args); };
+              });
 
 /// The product of a convolution, whose rows are the places of images: most often their number is known.
 extern const Kernel gemm_places_hopper;

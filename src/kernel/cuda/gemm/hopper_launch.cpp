@@ -16,7 +16,8 @@ bool aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) %
 
 struct HopperProduct::View {
   std::int64_t m = 0, batches = 1;
-  std::int64_t x_stride = 0, x_batch = 0, y_stride = 0, y_batch = 0, also_stride = 0, also_batch = 0, w_stride = 0, w_batch = 0,
+  std::int64_t x_stride = 0, x_batch = 0, y_stride = 0, y_batch = 0, also_stride = 0, also_batch = 0, w_stride = 0,
+               w_batch = 0,
                scale_stride = 0;  ///< elements
   std::array<epilogue::Operand, epilogue::most_extras> extra{};
 };
@@ -35,7 +36,8 @@ std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args
   if (product_.also) steps[ALSO] = steps_along(args.outputs[product_.also->y], leads, 1);
   steps[X] = steps_along(x, leads, 1);
   const TensorView* scale = product_.given(args, product_.at.x_scale);
-  if (scale != nullptr && product_.left.group != 0) steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
+  if (scale != nullptr && product_.left.group != 0)
+    steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
   for (std::size_t i = 0; i < product_.extras().size(); ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
   if (op_ == OpKind::matmul) {
     steps[X] = steps_along(x, leads - 1, 2);
@@ -55,7 +57,9 @@ std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args
   view.scale_stride = steps[SCALE][last];
   view.w_stride = n_ > 1 ? w.strides[w_rank - 2] : k_;
   if (view.x_stride == 0 || view.w_stride == 0) return std::nullopt;  // one row, repeated
-  if (axes.rank == 2) view.x_batch = steps[X][0], view.y_batch = steps[Y][0], view.also_batch = steps[ALSO][0], view.w_batch = steps[W][0];
+  if (axes.rank == 2)
+    view.x_batch = steps[X][0], view.y_batch = steps[Y][0], view.also_batch = steps[ALSO][0],
+    view.w_batch = steps[W][0];
   if (grouped_) view.w_batch = w.shape[0] > 1 ? w.strides[0] : 0;
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
     view.extra[i] = product_.operand(args, i);
@@ -68,12 +72,15 @@ std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args
 /// Whether addresses and strides are what copies of 16 bytes need.
 bool HopperProduct::fits(const LaunchArgs& args, const View& view) const {
   const TensorView &x = this->x(args), &w = this->w(args), &y = args.outputs[product_.y];
-  const std::int64_t x_row = view.x_stride * bytes_of(a_), w_row = view.w_stride * bytes_of(b_), out = bytes_of(product_.out);
-  bool fits = aligned(x.data) && aligned(w.data) && aligned(y.data) && x_row % 16 == 0 && w_row % 16 == 0 && view.y_stride * out % 16 == 0 &&
-              view.y_batch * out % 16 == 0 && view.x_batch % view.x_stride == 0 && view.w_batch % view.w_stride == 0;
+  const std::int64_t x_row = view.x_stride * bytes_of(a_), w_row = view.w_stride * bytes_of(b_),
+                     out = bytes_of(product_.out);
+  bool fits = aligned(x.data) && aligned(w.data) && aligned(y.data) && x_row % 16 == 0 && w_row % 16 == 0 &&
+              view.y_stride * out % 16 == 0 && view.y_batch * out % 16 == 0 && view.x_batch % view.x_stride == 0 &&
+              view.w_batch % view.w_stride == 0;
   if (product_.also) {
     const std::int64_t bytes = bytes_of(product_.also->out);
-    fits = fits && aligned(args.outputs[product_.also->y].data) && view.also_stride * bytes % 16 == 0 && view.also_batch * bytes % 16 == 0;
+    fits = fits && aligned(args.outputs[product_.also->y].data) && view.also_stride * bytes % 16 == 0 &&
+           view.also_batch * bytes % 16 == 0;
   }
   if (const TensorView up = product_.second_weight(args); up.present) {
     const std::int64_t row = up.strides[up.shape.rank() - 2];
@@ -91,15 +98,20 @@ bool HopperProduct::fits(const LaunchArgs& args, const View& view) const {
   return fits;
 }
 
-void HopperProduct::set_maps(const LaunchArgs& args, const View& view, const HopperTile& tile, gemm::HopperParams& p) const {
+void HopperProduct::set_maps(const LaunchArgs& args, const View& view, const HopperTile& tile,
+                             gemm::HopperParams& p) const {
   const TensorView &x = this->x(args), &w = this->w(args), &y = args.outputs[product_.y];
-  const auto map_of = [&](void* data, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride, int box_rows) {
+  const auto map_of = [&](void* data, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride,
+                          int box_rows) {
     const auto width = static_cast<std::uint32_t>(gemm::HopperShape::tile_row / bytes_of(dtype));
     return std::bit_cast<TensorMapBytes>(
-        args.queue->device().tensor_map({data, dtype, rows, columns, stride, static_cast<std::uint32_t>(box_rows), width, gemm::HopperShape::tile_row}));
+        args.queue->device().tensor_map({data, dtype, rows, columns, stride, static_cast<std::uint32_t>(box_rows),
+                                         width, gemm::HopperShape::tile_row}));
   };
   const std::int64_t x_rows = (view.batches - 1) * (view.x_batch / view.x_stride) + view.m;
-  if (split_) p.a = map_of(args.workspace, DType::bf16, 3 * view.m, k_, k_, has_few_rows(tile) ? gemm::hopper_few_rows : tile.block_m);
+  if (split_)
+    p.a = map_of(args.workspace, DType::bf16, 3 * view.m, k_, k_,
+                 has_few_rows(tile) ? gemm::hopper_few_rows : tile.block_m);
   else p.a = map_of(x.data, a_, x_rows, k_, view.x_stride, has_few_rows(tile) ? gemm::hopper_few_rows : tile.block_m);
   const std::int64_t w_step = view.w_batch / view.w_stride;
   const std::int64_t w_rows = (p.groups - 1) * w_step + n_;
@@ -113,8 +125,9 @@ std::int64_t HopperProduct::tiles_of_groups(const View& view, const HopperTile& 
   return div_up(view.m, tile.block_m) + work_.groups + (rest_ ? 1 : 0);
 }
 
-// Of as many rows for each group as this 2 % of the groups have none where they are chosen evenly; of fewer, blocks that met groups without rows would wait for
-// others. Where there are rows without a weight, half of them are taken to be of that kind.
+// Of as many rows for each group as this 2 % of the groups have none where they are chosen evenly; of fewer, blocks
+// that met groups without rows would wait for others. Where there are rows without a weight, half of them are taken to
+// be of that kind.
 bool HopperProduct::takes_by_number(const View& view, const HopperTile& tile) const {
   constexpr std::int64_t rows_without_holes = 4;
   return has_few_rows(tile) && view.m >= (rest_ ? 2 : 1) * rows_without_holes * work_.groups;
@@ -145,7 +158,8 @@ gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& vie
   if (const TensorView* scale = product_.given(args, product_.at.w_scale)) {
     p.column_scale = scale->as<const float>();
     if (grouped_) p.column_scale_group = scale->strides[0];
-    p.column_scale_step = product_.right.group == 0 ? 0 : narrow(scale->strides[grouped_ ? 1 : 0], "product", "elements between scales");
+    p.column_scale_step =
+        product_.right.group == 0 ? 0 : narrow(scale->strides[grouped_ ? 1 : 0], "product", "elements between scales");
   }
   if (product_.column_sums) p.column_sums = reinterpret_cast<const std::int32_t*>(args.workspace);
   if (const TensorView* offsets = product_.given(args, product_.at.offsets)) p.offsets = offsets->data;
@@ -162,7 +176,8 @@ void HopperProduct::launch(const LaunchArgs& args) const {
   const std::size_t general = tiles_.size() + (split_ ? 1 : 0);
   if (!view) return general_.launch(args, general);
   if (split_) {
-    const gemm::PartsParams parts{x(args).data, args.workspace, view->x_stride, narrow(view->m, "product", "rows"), narrow(k_, "product", "terms of a sum")};
+    const gemm::PartsParams parts{x(args).data, args.workspace, view->x_stride, narrow(view->m, "product", "rows"),
+                                  narrow(k_, "product", "terms of a sum")};
     const std::int64_t items = div_up(view->m * k_, gemm::parts_item);
     args.queue->run(tiles_.size(), items, parts);
     declare_parts(args, *view, items);
@@ -171,7 +186,8 @@ void HopperProduct::launch(const LaunchArgs& args) const {
   run_tiles(args, *view, nullptr);
 }
 
-bool HopperProduct::launch_windows(const LaunchArgs& args, const WindowMapShape& windows, const WindowLines& lines) const {
+bool HopperProduct::launch_windows(const LaunchArgs& args, const WindowMapShape& windows,
+                                   const WindowLines& lines) const {
   const std::optional<View> view = view_of(args);
   if (!view) return false;
   const WindowRows window_rows{windows, &lines};
@@ -186,7 +202,8 @@ bool HopperProduct::launch_gated(const LaunchArgs& args, const HopperGateRows& g
   return true;
 }
 
-void HopperProduct::set_windows(const LaunchArgs& args, const WindowRows& windows, const HopperTile& tile, gemm::HopperParams& p) const {
+void HopperProduct::set_windows(const LaunchArgs& args, const WindowRows& windows, const HopperTile& tile,
+                                gemm::HopperParams& p) const {
   WindowMapShape shape = windows.map;
   shape.box_pixels = static_cast<std::uint32_t>(tile.block_m);
   shape.box_channels = static_cast<std::uint32_t>(gemm::HopperShape::tile_row / bytes_of(a_));
@@ -195,14 +212,16 @@ void HopperProduct::set_windows(const LaunchArgs& args, const WindowRows& window
   p.window_columns = static_cast<std::int32_t>(windows.lines->line_positions);
 }
 
-void HopperProduct::run_tiles(const LaunchArgs& args, const View& view, const WindowRows* windows, const HopperGateRows* gate) const {
+void HopperProduct::run_tiles(const LaunchArgs& args, const View& view, const WindowRows* windows,
+                              const HopperGateRows* gate) const {
   HopperWork work = work_;
   work.groups = grouped_ ? w(args).shape[0] : view.batches;
   const HopperTile tile = choose(tiles_, work, view.m);
   const auto program = static_cast<std::size_t>(std::find(tiles_.begin(), tiles_.end(), tile) - tiles_.begin());
   gemm::HopperParams p = params(args, view, tile);
   if (windows) set_windows(args, *windows, tile, p);
-  if (gate) p.gate = gate->data, p.gate_sample = gate->sample, p.gate_rows = narrow(gate->rows, "product", "rows of a sample");
+  if (gate)
+    p.gate = gate->data, p.gate_sample = gate->sample, p.gate_rows = narrow(gate->rows, "product", "rows of a sample");
   args.queue->run(program, p.items, p, args.queue->resident_blocks(program));
   declare(args, view, tile, windows);
 }
@@ -212,14 +231,18 @@ void HopperProduct::declare_parts(const LaunchArgs& args, const View& view, std:
   const ItemGrid grid = item_grid(1, 1, 1, items);
   const Along own = tiles_along(grid_columns, gemm::parts_item);
   const std::int64_t count = view.m * k_;
-  const ByteRange from = view.x_stride == k_ ? ItemAxes(x(args), grid).axis(count, 1, own).range() : byte_range(x(args));
-  const ByteRange parts = ItemAxes(args.workspace, bytes_of(DType::bf16), grid).axis(3, count).axis(count, 1, own).range();
+  const ByteRange from =
+      view.x_stride == k_ ? ItemAxes(x(args), grid).axis(count, 1, own).range() : byte_range(x(args));
+  const ByteRange parts =
+      ItemAxes(args.workspace, bytes_of(DType::bf16), grid).axis(3, count).axis(count, 1, own).range();
   args.queue->declare({from}, {parts});
 }
 
-void HopperProduct::declare(const LaunchArgs& args, const View& view, const HopperTile& tile, const WindowRows* windows) const {
+void HopperProduct::declare(const LaunchArgs& args, const View& view, const HopperTile& tile,
+                            const WindowRows* windows) const {
   if (!args.queue->wants_ranges()) return;
-  ProductTiles tiles{.m = view.m, .n = n_, .columns = tiles_along(grid_columns, tile.block_n), .batches = {1, view.batches}};
+  ProductTiles tiles{
+      .m = view.m, .n = n_, .columns = tiles_along(grid_columns, tile.block_n), .batches = {1, view.batches}};
   const std::int64_t across = div_up(n_, tile.block_n);
   if (grouped_) {
     tiles.groups = w(args).shape[0];
@@ -232,13 +255,20 @@ void HopperProduct::declare(const LaunchArgs& args, const View& view, const Hopp
   const ProductItems::Batches x_batch{0, view.x_batch}, w_batch{0, grouped_ ? 0 : view.w_batch};
   if (windows) items.read(lines_of_items(x(args), *windows->lines, tiles.grid, grid_rows, tile.block_m));
   else if (split_)
-    items.read(ItemAxes(args.workspace, bytes_of(DType::bf16), tiles.grid).axis(3, view.m * k_).axis(view.m, k_, tiles.rows).axis(k_, 1).range());
+    items.read(ItemAxes(args.workspace, bytes_of(DType::bf16), tiles.grid)
+                   .axis(3, view.m * k_)
+                   .axis(view.m, k_, tiles.rows)
+                   .axis(k_, 1)
+                   .range());
   else items.read(items.rows(x(args), x_batch, view.x_stride, k_, 1));
   const bool fetched = starts_early(tile) && (!has_few_rows(tile) || takes_by_number(view, tile));
-  items.read(
-      early(windows ? byte_range(w(args)) : items.weight(w(args), w_batch, view.w_stride, k_, 1, product_.gated ? 2 : 1), fetched));  // of windows it is packed
-  if (const TensorView* up = product_.given(args, product_.at.w_up)) items.read(early(items.weight(*up, {}, n_ > 1 ? up->strides[0] : k_, k_, 1), fetched));
-  for (const int place : {product_.at.offsets, product_.at.x_scale, product_.at.w_scale}) items.read(product_.given(args, place));
+  items.read(early(
+      windows ? byte_range(w(args)) : items.weight(w(args), w_batch, view.w_stride, k_, 1, product_.gated ? 2 : 1),
+      fetched));  // of windows it is packed
+  if (const TensorView* up = product_.given(args, product_.at.w_up))
+    items.read(early(items.weight(*up, {}, n_ > 1 ? up->strides[0] : k_, k_, 1), fetched));
+  for (const int place : {product_.at.offsets, product_.at.x_scale, product_.at.w_scale})
+    items.read(product_.given(args, place));
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
     items.read_extra(i, view.extra[i], {0, grouped_ ? 0 : view.extra[i].group});
   }

@@ -20,7 +20,8 @@ void launch(const LaunchArgs& args, bool transpose_a, bool transpose_b) {
   if (y.elements() == 0) return;
   const int rank = y.shape.rank(), a_last = a.shape.rank() - 1, b_last = b.shape.rank() - 1;
   AxesBuilder<3> batches;
-  for (int axis = 0; axis + 2 < rank; ++axis) batches.append(y.shape[axis], {batch_stride(a, axis, rank), batch_stride(b, axis, rank), y.strides[axis]});
+  for (int axis = 0; axis + 2 < rank; ++axis)
+    batches.append(y.shape[axis], {batch_stride(a, axis, rank), batch_stride(b, axis, rank), y.strides[axis]});
   const std::int64_t rows = y.shape[rank - 2], columns = y.shape[rank - 1];
   const plain::Params p{.a = a.data,
                         .b = b.data,
@@ -39,13 +40,14 @@ void launch(const LaunchArgs& args, bool transpose_a, bool transpose_b) {
   args.queue->run(0, p.tiles_down * p.tiles_across * p.batches.count, p);
   if (!args.queue->wants_ranges() || batches.rank() > 2) return;  // more axes than the items' grid has
   const auto batch = [&](int axis) { return axis < batches.rank() ? batches.size(axis) : 1; };
-  const ItemGrid grid =
-      batches.rank() == 2 ? item_grid(batch(0), batch(1), p.tiles_down, p.tiles_across) : item_grid(1, batch(0), p.tiles_down, p.tiles_across);
+  const ItemGrid grid = batches.rank() == 2 ? item_grid(batch(0), batch(1), p.tiles_down, p.tiles_across)
+                                            : item_grid(1, batch(0), p.tiles_down, p.tiles_across);
   const Along down = tiles_along(grid_rows, plain::tile_rows), across = tiles_along(grid_columns, plain::tile_columns);
   const auto matrix = [&](const TensorView& view, std::size_t operand) {
     ItemAxes axes(view, grid);
     for (int axis = 0; axis < batches.rank(); ++axis)
-      axes.axis(batch(axis), batches.strides(axis)[operand], tiles_along(batches.rank() == 2 && axis == 0 ? grid_outer : grid_middle, 1));
+      axes.axis(batch(axis), batches.strides(axis)[operand],
+                tiles_along(batches.rank() == 2 && axis == 0 ? grid_outer : grid_middle, 1));
     return axes;
   };
   args.queue->declare({matrix(a, 0).axis(rows, p.a_row, down).axis(p.length, p.a_step).range(),
@@ -53,7 +55,9 @@ void launch(const LaunchArgs& args, bool transpose_a, bool transpose_b) {
                       {matrix(y, 2).axis(rows, p.y_row, down).axis(columns, 1, across).range()});
 }
 
-const char* element_of(DType dtype) { return dtype == DType::f64 ? "double" : size_of(dtype) == 4 ? "uint32_t" : "uint64_t"; }
+const char* element_of(DType dtype) {
+  return dtype == DType::f64 ? "double" : size_of(dtype) == 4 ? "uint32_t" : "uint64_t";
+}
 
 }  // namespace
 
@@ -64,11 +68,14 @@ const Kernel gemm_matmul_plain{
     .summary = "f64 and integers, a thread for each result",
     .declines = [](const Problem& p) -> Decline {
       const DType type = p.input(0).dtype;
-      if (dtypes::real.contains(type)) return fmt::format("a is {}; only f64 and integers are multiplied as they lie in memory", name_of(type));
+      if (dtypes::real.contains(type))
+        return fmt::format("a is {}; only f64 and integers are multiplied as they lie in memory", name_of(type));
       return std::nullopt;
     },
     .bind = [](const Problem& p) -> Launcher {
-      return [ta = p.attributes.flag("transpose_a"), tb = p.attributes.flag("transpose_b")](const LaunchArgs& args) { launch(args, ta, tb); };
+      return [ta = p.attributes.flag("transpose_a"), tb = p.attributes.flag("transpose_b")](const LaunchArgs& args) {
+        launch(args, ta, tb);
+      };
     },
     .programs = [](const Problem& p) -> std::vector<Program> {
       return {{.header = "kernel/cuda/device/gemm/plain.cuh",

@@ -30,30 +30,36 @@ Decline Product::declines_after(const Region& region, ProductLoops loops) {
   const auto anchor = static_cast<std::size_t>(region.anchor);
   for (std::size_t n = anchor + 1; n < region.nodes.size(); ++n) {
     const auto reads = [&](const RegionInput& i) { return i.is_inside() && i.index >= region.anchor; };
-    if (std::ranges::none_of(region.nodes[n].inputs, reads)) return fmt::format("{} does not follow the product", region.nodes[n].problem.op->name);
+    if (std::ranges::none_of(region.nodes[n].inputs, reads))
+      return fmt::format("{} does not follow the product", region.nodes[n].problem.op->name);
   }
   if (const std::size_t count = made.program.results.size(); count == 0 || count > loops.results)
     return fmt::format("{} results leave after the product, and {} can", count, loops.results == 1 ? "one" : "two");
   if (made.program.extras.size() > epilogue::most_extras)
-    return fmt::format("{} operands are read after the product, and {} can be", made.program.extras.size(), epilogue::most_extras);
+    return fmt::format("{} operands are read after the product, and {} can be", made.program.extras.size(),
+                       epilogue::most_extras);
   return std::nullopt;
 }
 
 Decline Product::declines(const Region& region, ProductLoops loops) {
   const DType x = region.problem().input(0).dtype;
-  if (region.problem().op->kind == OpKind::matmul && !dtypes::real.contains(x)) return fmt::format("a is {}, which is not multiplied as float32", name_of(x));
+  if (region.problem().op->kind == OpKind::matmul && !dtypes::real.contains(x))
+    return fmt::format("a is {}, which is not multiplied as float32", name_of(x));
   if (region.anchor != 0) return "computes nothing before the product";
   return declines_after(region, loops);
 }
 
-Product::Product(const Region& region, ProductLoops loops) : grouped_(region.problem().op->kind == OpKind::grouped_linear) {
+Product::Product(const Region& region, ProductLoops loops)
+    : grouped_(region.problem().op->kind == OpKind::grouped_linear) {
   const Problem& p = region.problem();
   const SchemaPlaces schema = schema_of(p.op->kind);
   const auto has = [&](int i) { return i >= 0 && p.has(static_cast<std::size_t>(i)); };
   const auto dims = [&](int i) -> const Dims& { return p.input(static_cast<std::size_t>(i)).dims; };
-  if (has(schema.x_scale)) left = *row_scale_grid(dims(schema.x_scale), {dims(0).begin(), dims(0).end() - 1}, dims(0).back());
+  if (has(schema.x_scale))
+    left = *row_scale_grid(dims(schema.x_scale), {dims(0).begin(), dims(0).end() - 1}, dims(0).back());
   if (has(schema.w_scale))
-    right = grouped_ ? *stacked_scale_grid(dims(schema.w_scale), dims(1)) : *column_scale_grid(dims(schema.w_scale), dims(1)[0], dims(1)[1]);
+    right = grouped_ ? *stacked_scale_grid(dims(schema.w_scale), dims(1))
+                     : *column_scale_grid(dims(schema.w_scale), dims(1)[0], dims(1)[1]);
   blocked = std::max(left.blocks, right.blocks) > 1;
   column_sums = has(schema.zero_point);
   gated = loops.gated && gate_after(region);
@@ -75,7 +81,8 @@ Product::Product(const Region& region, ProductLoops loops) : grouped_(region.pro
   out = program_.results.front().dtype;
   if (program_.results.size() > 1) also = {program_.results.back().result, program_.results.back().dtype};
   for (const TileProgram::Extra& extra : program_.extras) {
-    const bool is_scale = static_cast<int>(extra.operand) == w_scale, of_groups = grouped_ && (is_scale || static_cast<int>(extra.operand) == bias);
+    const bool is_scale = static_cast<int>(extra.operand) == w_scale,
+               of_groups = grouped_ && (is_scale || static_cast<int>(extra.operand) == bias);
     EpilogueExtra own{extra.dtype, extra.extent, 1};
     // The scale of an expert, and those of blocks that are as long as the reduction.
     if (is_scale && right.group == 0) own.extent = Extent::scalar;
@@ -86,7 +93,8 @@ Product::Product(const Region& region, ProductLoops loops) : grouped_(region.pro
 }
 
 const TensorView* Product::given(const LaunchArgs& args, int place) const {
-  return place >= 0 && args.has(static_cast<std::size_t>(place)) ? &args.inputs[static_cast<std::size_t>(place)] : nullptr;
+  return place >= 0 && args.has(static_cast<std::size_t>(place)) ? &args.inputs[static_cast<std::size_t>(place)]
+                                                                 : nullptr;
 }
 
 TensorView Product::second_weight(const LaunchArgs& args) const {
@@ -116,7 +124,8 @@ epilogue::Operand Product::operand(const LaunchArgs& args, std::size_t i) const 
   epilogue::Operand operand{view.data, 0, 0, 0};
   if (extras_[i].extent == Extent::column) operand.column = view.shape[axis] > 1 ? view.strides[axis] : 1;
   if (operands_[i].grouped) operand.group = view.strides[0];
-  operand.data = static_cast<const std::byte*>(operand.data) + operands_[i].shift * operand.column * static_cast<std::int64_t>(size_of(view.dtype));
+  operand.data = static_cast<const std::byte*>(operand.data) +
+                 operands_[i].shift * operand.column * static_cast<std::int64_t>(size_of(view.dtype));
   return operand;
 }
 

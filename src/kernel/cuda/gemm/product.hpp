@@ -21,7 +21,8 @@ class Product {
   /// The same, also where something comes before the anchor.
   static Decline declines(const Region& region, ProductLoops loops = {});
 
-  /// Places of the product's own operands in a launch; -1 where there is none. The epilogue has all others, and scales unless they cover blocks.
+  /// Places of the product's own operands in a launch; -1 where there is none. The epilogue has all others, and scales
+  /// unless they cover blocks.
   struct Places {
     int x = 0, w = 1, w_up = -1, offsets = -1, x_scale = -1, w_scale = -1;
   };
@@ -36,8 +37,9 @@ class Product {
   ScaleGrid left, right;     ///< of x_scale and w_scale
   bool blocked = false;      ///< scales cover blocks of the reduction
   bool column_sums = false;  ///< the epilogue reads the sums of the weight's columns
-  bool gated = false;        ///< the second half of w's rows takes part like a second weight, and a gate is computed behind both
-  DType out = DType::f32;    ///< of the result
+  bool gated =
+      false;  ///< the second half of w's rows takes part like a second weight, and a gate is computed behind both
+  DType out = DType::f32;  ///< of the result
 
   /// For programs. Made when it is wanted: cost models ask for many products that are never compiled.
   GeneratedType epilogue() const { return epilogue_type(program_, extras_, column_sums); }

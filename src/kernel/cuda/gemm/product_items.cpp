@@ -14,13 +14,13 @@ ItemAxes ProductItems::axes_of(const void* data, DType dtype, const Batches& bat
   return axes;
 }
 
-ByteRange ProductItems::rows(const TensorView& view, const Batches& batches, std::int64_t row, std::int64_t length, std::int64_t step,
-                             const Along& along) const {
+ByteRange ProductItems::rows(const TensorView& view, const Batches& batches, std::int64_t row, std::int64_t length,
+                             std::int64_t step, const Along& along) const {
   return axes_of(view.data, view.dtype, batches).axis(tiles_.m, row, tiles_.rows).axis(length, step, along).range();
 }
 
-ByteRange ProductItems::weight(const TensorView& view, const Batches& batches, std::int64_t row, std::int64_t length, std::int64_t step,
-                               std::int64_t parts) const {
+ByteRange ProductItems::weight(const TensorView& view, const Batches& batches, std::int64_t row, std::int64_t length,
+                               std::int64_t step, std::int64_t parts) const {
   ItemAxes axes = axes_of(view.data, view.dtype, batches);
   if (tiles_.groups > 0) axes.axis(tiles_.groups, view.strides[0]);
   return axes.axis(parts, tiles_.n * row).axis(tiles_.n, row, tiles_.columns).axis(length, step).range();
@@ -47,7 +47,8 @@ void ProductItems::write(const ByteRange& range) {
 void ProductItems::read_extra(std::size_t i, const epilogue::Operand& operand, const Batches& batches) {
   const EpilogueExtra& extra = product_->extras()[i];
   using Extent = TileProgram::Extent;
-  ItemAxes axes = axes_of(operand.data, extra.dtype, extra.extent == Extent::element || extra.extent == Extent::row ? batches : Batches{});
+  ItemAxes axes = axes_of(operand.data, extra.dtype,
+                          extra.extent == Extent::element || extra.extent == Extent::row ? batches : Batches{});
   if (tiles_.groups > 0) axes.axis(tiles_.groups, operand.group);
   if (extra.extent == Extent::element || extra.extent == Extent::row) axes.axis(tiles_.m, operand.row, tiles_.rows);
   if (extra.extent == Extent::element) axes.axis(tiles_.n, 1, tiles_.columns);
@@ -59,8 +60,12 @@ void ProductItems::read_extra(std::size_t i, const epilogue::Operand& operand, c
   read(axes.range());
 }
 
-void ProductItems::read_column_sums(const void* sums) { read(axes_of(sums, DType::i32, {}).axis(tiles_.n, 1, tiles_.columns).range()); }
+void ProductItems::read_column_sums(const void* sums) {
+  read(axes_of(sums, DType::i32, {}).axis(tiles_.n, 1, tiles_.columns).range());
+}
 
-void ProductItems::declare() const { args_->queue->declare(std::span(reads_).first(read_count_), std::span(writes_).first(write_count_)); }
+void ProductItems::declare() const {
+  args_->queue->declare(std::span(reads_).first(read_count_), std::span(writes_).first(write_count_));
+}
 
 }  // namespace cermet::cuda

@@ -12,7 +12,7 @@ struct ProductTiles {
   std::int64_t m = 0, n = 0;
   Along rows = {}, columns = {};
   std::array<std::int64_t, 2> batches{1, 1};  ///< counted by the grid's outer dimensions
-  std::int64_t groups = 0;                    ///< of rows with weights of their own, in front of those; 0: there are none
+  std::int64_t groups = 0;  ///< of rows with weights of their own, in front of those; 0: there are none
 
   Along batch(int axis) const { return tiles_along(axis == 0 ? grid_outer : grid_middle, 1); }
 };
@@ -20,15 +20,19 @@ struct ProductTiles {
 /// What a launch of a product touches.
 class ProductItems {
  public:
-  ProductItems(const Product& product, const LaunchArgs& args, const ProductTiles& tiles) : product_(&product), args_(&args), tiles_(tiles) {}
+  ProductItems(const Product& product, const LaunchArgs& args, const ProductTiles& tiles)
+      : product_(&product), args_(&args), tiles_(tiles) {}
 
   /// Steps of an operand from batch to batch.
   using Batches = std::array<std::int64_t, 2>;
 
   /// x or y, one row below the other; of their `length` elements those that `along` says.
-  ByteRange rows(const TensorView& view, const Batches& batches, std::int64_t row, std::int64_t length, std::int64_t step, const Along& along = {}) const;
-  /// The rows of a weight, which are the columns of the result: of one matrix, or of `parts` whose columns are computed together.
-  ByteRange weight(const TensorView& view, const Batches& batches, std::int64_t row, std::int64_t length, std::int64_t step, std::int64_t parts = 1) const;
+  ByteRange rows(const TensorView& view, const Batches& batches, std::int64_t row, std::int64_t length,
+                 std::int64_t step, const Along& along = {}) const;
+  /// The rows of a weight, which are the columns of the result: of one matrix, or of `parts` whose columns are computed
+  /// together.
+  ByteRange weight(const TensorView& view, const Batches& batches, std::int64_t row, std::int64_t length,
+                   std::int64_t step, std::int64_t parts = 1) const;
   /// The result, whose columns are neighbours.
   ByteRange result(const Batches& batches, std::int64_t row) const;
   ByteRange second_result(const Batches& batches, std::int64_t row) const;

@@ -44,10 +44,12 @@ void RestRows::launch(const LaunchArgs& args, std::size_t program) const {
   p.rows = narrow(rows->count, "product", "rows");
   p.columns = narrow(y.shape.back(), "product", "columns");
   p.vectors = rows->vectors;
-  const std::int64_t items = div_up(rows->count * div_up(std::int64_t{p.columns}, std::int64_t{gemm::rest_run}), std::int64_t{gemm::rest_threads});
+  const std::int64_t items = div_up(rows->count * div_up(std::int64_t{p.columns}, std::int64_t{gemm::rest_run}),
+                                    std::int64_t{gemm::rest_threads});
   args.queue->run(program, items, p);
   if (!args.queue->wants_ranges()) return;
-  ProductItems touched(product_, args, {.grid = item_grid(1, 1, 1, items), .m = rows->count, .n = p.columns});  // offsets say which rows
+  ProductItems touched(
+      product_, args, {.grid = item_grid(1, 1, 1, items), .m = rows->count, .n = p.columns});  // offsets say which rows
   touched.read(&offsets);
   for (std::size_t i = 0; i < product_.extras().size(); ++i) touched.read_extra(i, rows->extra[i]);
   touched.write(touched.result({}, rows->to.y_row));
@@ -60,7 +62,8 @@ void RestRows::launch(const LaunchArgs& args, std::size_t program) const {
 Kernel with_rest(const Kernel& product, const std::function<MakesRest(const Region&, const Config&)>& inside) {
   Kernel kernel = product;
   kernel.declines = [product](const Region& region) -> Decline {
-    if (groups_end_in_rest(region.problem()) && !region.operand_of(2)) return "rows are sorted inside, and those of the last group have no weight";
+    if (groups_end_in_rest(region.problem()) && !region.operand_of(2))
+      return "rows are sorted inside, and those of the last group have no weight";
     return product.declines(region);
   };
   kernel.programs = [product, inside](const Region& region, const Config& config) {

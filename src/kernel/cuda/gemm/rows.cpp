@@ -31,7 +31,8 @@ RowAxes merge_axes(const Shape& result, int leads, std::span<AxisSteps> operands
     const std::int64_t dim = result[axis];
     const auto from = static_cast<std::size_t>(axis), last = static_cast<std::size_t>(std::max(0, axes.rank - 1));
     if (dim == 1) continue;
-    const bool even = axes.rank > 0 && std::all_of(operands.begin(), operands.end(), [&](const AxisSteps& s) { return s[last] == s[from] * dim; });
+    const bool even = axes.rank > 0 && std::all_of(operands.begin(), operands.end(),
+                                                   [&](const AxisSteps& s) { return s[last] == s[from] * dim; });
     if (!even) {
       push(dim, axis);
       continue;

@@ -28,14 +28,17 @@ std::optional<StoredRows> StoredRows::of(const Product& product, const LaunchArg
   StoredRows rows;
   rows.count = axes.m();
   rows.to = {y.data, also ? also->data : nullptr, steps[Y][0], steps[ALSO][0]};
-  rows.vectors = is_aligned(y.data, rows.to.y_row, y.dtype, run) && (!also || is_aligned(also->data, rows.to.also_row, also->dtype, run));
+  rows.vectors = is_aligned(y.data, rows.to.y_row, y.dtype, run) &&
+                 (!also || is_aligned(also->data, rows.to.also_row, also->dtype, run));
   for (std::size_t i = 0; i < count; ++i) {
     const EpilogueExtra& extra = product.extras()[i];
     epilogue::Operand& operand = rows.extra[i];
     operand = product.operand(args, i);
     operand.row = steps[EXTRA + i][0];
-    if (extra.extent == TileProgram::Extent::element) rows.vectors = rows.vectors && is_aligned(operand.data, operand.row, extra.dtype, run);
-    if (extra.extent == TileProgram::Extent::column) rows.vectors = rows.vectors && operand.column == 1 && is_aligned(operand.data, 0, extra.dtype, run);
+    if (extra.extent == TileProgram::Extent::element)
+      rows.vectors = rows.vectors && is_aligned(operand.data, operand.row, extra.dtype, run);
+    if (extra.extent == TileProgram::Extent::column)
+      rows.vectors = rows.vectors && operand.column == 1 && is_aligned(operand.data, 0, extra.dtype, run);
   }
   return rows;
 }

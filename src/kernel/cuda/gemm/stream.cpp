@@ -7,7 +7,8 @@ namespace cermet::cuda {
 namespace {
 
 constexpr std::int64_t most_tokens = 64, most_rotated = 32;
-/// The tensor cores add fp8 products with about 14 significant bits, so that sums move to float32 registers after every stage (gemm/hopper.cpp).
+/// The tensor cores add fp8 products with about 14 significant bits, so that sums move to float32 registers after every
+/// stage (gemm/hopper.cpp).
 constexpr std::int64_t shortest_stream_fp8 = 1024, two_slices_fp8 = 2048;
 /// KiB of shared memory.
 constexpr int default_ring = 160;
@@ -20,12 +21,15 @@ Decline declines_operands(const Problem& p) {
   const bool fp8 = dtypes::fp8.contains(x) && dtypes::fp8.contains(w);
   if (!fp8 && (x != w || (x != DType::bf16 && x != DType::f16 && x != DType::i8)))
     return fmt::format("no instruction multiplies {} with {}", name_of(x), name_of(w));
-  if (const std::int64_t rows = max_rows(p, 0); rows > most_tokens) return fmt::format("up to {} rows: {} would be read for each block", most_tokens, rows);
+  if (const std::int64_t rows = max_rows(p, 0); rows > most_tokens)
+    return fmt::format("up to {} rows: {} would be read for each block", most_tokens, rows);
   const Dim n = p.outputs[0].dims.back(), k = p.input(0).dims.back();
   if (!n.is_constant() || !k.is_constant()) return "N or K is not known beforehand";
   if (n.constant() == 0 || k.constant() == 0) return "N or K is 0";
-  if (k.constant() * size(w) % 16 != 0) return fmt::format("rows of {} {} do not have whole 16 bytes", k.constant(), name_of(w));
-  if (fp8 && k.constant() < shortest_stream_fp8) return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_stream_fp8);
+  if (k.constant() * size(w) % 16 != 0)
+    return fmt::format("rows of {} {} do not have whole 16 bytes", k.constant(), name_of(w));
+  if (fp8 && k.constant() < shortest_stream_fp8)
+    return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_stream_fp8);
   return std::nullopt;
 }
 
@@ -37,7 +41,8 @@ Decline declines_behind(const Region& region) {
   const bool rotates = RotatedHeads::end(region);
   if (rotates) {
     if (max_rows(p, 0) == 1) return "the heads of one row are rotated behind a GEMV";
-    if (max_rows(p, 0) > most_rotated) return fmt::format("more than {} rows are rotated as soon by a launch of its own", most_rotated);
+    if (max_rows(p, 0) > most_rotated)
+      return fmt::format("more than {} rows are rotated as soon by a launch of its own", most_rotated);
     if (Decline reason = RotatedHeads::declines(region)) return reason;
     if (RotatedHeads(region).most_neighbours() % 8 != 0) return "a head's pairs are not shared out by eights";
   }
@@ -78,11 +83,13 @@ StreamProduct::StreamProduct(const Region& region, const Config& config)
   } else {
     general_.emplace(region, GeneralProduct::Programs::small);
   }
-  for (int tokens = 8; shapes_.empty() || shapes_.back().tokens < most_rows_; tokens *= 2) shapes_.push_back(shape_of(tokens, config));
+  for (int tokens = 8; shapes_.empty() || shapes_.back().tokens < most_rows_; tokens *= 2)
+    shapes_.push_back(shape_of(tokens, config));
 }
 
-// Equal shares for all SMs, in as few rounds as leave room for many stages. What was measured (docs/notes/gemm-cuda.md): 160 KiB under way are better than two
-// blocks of 112 that overlap, and a stage that is filled costs its warp as much as two copies do, so that one has several where they are small.
+// Equal shares for all SMs, in as few rounds as leave room for many stages. What was measured
+// (docs/notes/gemm-cuda.md): 160 KiB under way are better than two blocks of 112 that overlap, and a stage that is
+// filled costs its warp as much as two copies do, so that one has several where they are small.
 gemm::StreamShape StreamProduct::shape_of(int tokens, const Config& config) const {
   constexpr int most_stages = 24;
   gemm::StreamShape shape{.rows = 0, .tokens = tokens, .weights = weights_, .slices = 1, .sets = 1, .stages = 0};
@@ -93,16 +100,21 @@ gemm::StreamShape StreamProduct::shape_of(int tokens, const Config& config) cons
   shape.rows = item_rows(rounds);
   shape.slices = config.empty() ? usual_slices(shape) : static_cast<int>(config.at("slices"));
   shape.pairs = heads_.has_value();
-  const std::int64_t fills = div_up(k_ * size(dtype_w_), static_cast<std::int64_t>(shape.slices) * gemm::StreamShape::slice);
-  const auto most = std::min<std::int64_t>(most_stages, div_up(n_, shape.rows) > multiprocessors_ ? most_stages : fills);
+  const std::int64_t fills =
+      div_up(k_ * size(dtype_w_), static_cast<std::int64_t>(shape.slices) * gemm::StreamShape::slice);
+  const auto most =
+      std::min<std::int64_t>(most_stages, div_up(n_, shape.rows) > multiprocessors_ ? most_stages : fills);
   const int limit = config.empty() ? (tokens > 32 ? 226 : default_ring) : static_cast<int>(config.at("ring"));
   shape.stages = 2 * shape.sets;
-  for (gemm::StreamShape more = shape; more.stages < most + shape.sets && more.shared_bytes() <= limit << 10; more.stages += more.sets) shape = more;
+  for (gemm::StreamShape more = shape; more.stages < most + shape.sets && more.shared_bytes() <= limit << 10;
+       more.stages += more.sets)
+    shape = more;
   return shape;
 }
 
-// Of pairs, as few rows for the SM that has most as heads allow. A further round takes as long as 16 rows more: 3072 pairs of 8 tokens in 1 and 3 rounds took
-// 1077 and 1083 us of a step of 8 layers, though the SM with most has 64 rows and 48.
+// Of pairs, as few rows for the SM that has most as heads allow. A further round takes as long as 16 rows more: 3072
+// pairs of 8 tokens in 1 and 3 rounds took 1077 and 1083 us of a step of 8 layers, though the SM with most has 64 rows
+// and 48.
 std::int64_t StreamProduct::usual_rounds() const {
   constexpr std::int64_t least_rows = 16, round = 16;
   if (!heads_) return rounds_alone();
@@ -114,9 +126,13 @@ std::int64_t StreamProduct::usual_rounds() const {
   return best;
 }
 
-std::int64_t StreamProduct::rounds_alone() const { return div_up(n_, static_cast<std::int64_t>(multiprocessors_) * (most_rows / weights_)); }
+std::int64_t StreamProduct::rounds_alone() const {
+  return div_up(n_, static_cast<std::int64_t>(multiprocessors_) * (most_rows / weights_));
+}
 
-int StreamProduct::equal_rows(std::int64_t rounds) const { return static_cast<int>(round_up(div_up(n_, multiprocessors_ * rounds), std::int64_t{8})); }
+int StreamProduct::equal_rows(std::int64_t rounds) const {
+  return static_cast<int>(round_up(div_up(n_, multiprocessors_ * rounds), std::int64_t{8}));
+}
 
 int StreamProduct::item_rows(std::int64_t rounds) const {
   const int rows = equal_rows(rounds);
@@ -147,7 +163,8 @@ Config StreamProduct::walk_config() const {
 
 bool StreamProduct::can_walk(const gemm::StreamShape& shape) const {
   const gemm::StreamShape walk = shape_of(shapes_.back().tokens, walk_config());
-  return shape.can_walk() && shape.rows == walk.rows && (shape.slices == usual_slices(shape) || shape.slices == walk.slices);
+  return shape.can_walk() && shape.rows == walk.rows &&
+         (shape.slices == usual_slices(shape) || shape.slices == walk.slices);
 }
 
 std::vector<Config> StreamProduct::configs() const {
@@ -166,21 +183,24 @@ std::vector<Config> StreamProduct::configs() const {
     }
   }
   // For a walk: last, so that nobody else takes it.
-  if (const Config walk = walk_config(); !can_walk(shapes_.front()) && std::ranges::count(list, walk) == 0) list.push_back(walk);
+  if (const Config walk = walk_config(); !can_walk(shapes_.front()) && std::ranges::count(list, walk) == 0)
+    list.push_back(walk);
   return list;
 }
 
-// What 50 products took on an H200 (docs/notes/selection.md): 3000 cycles beside reading from memory at 0.95 of the bandwidth, in proportion to the SMs that
-// have rows; or 2.6 cycles for each row of 128 bytes that a block copies. The epilogue takes 600 cycles for each further 16 tokens, and nothing less than 8500
-// in all.
+// What 50 products took on an H200 (docs/notes/selection.md): 3000 cycles beside reading from memory at 0.95 of the
+// bandwidth, in proportion to the SMs that have rows; or 2.6 cycles for each row of 128 bytes that a block copies. The
+// epilogue takes 600 cycles for each further 16 tokens, and nothing less than 8500 in all.
 double StreamProduct::seconds(const DeviceLimits& limits) const {
   const gemm::StreamShape& shape = shapes_.back();
-  const auto slices = static_cast<double>(div_up(k_ * size(dtype_w_), static_cast<std::int64_t>(gemm::StreamShape::slice)));
+  const auto slices =
+      static_cast<double>(div_up(k_ * size(dtype_w_), static_cast<std::int64_t>(gemm::StreamShape::slice)));
   const std::int64_t items = div_up(n_, shape.rows), rounds = div_up(items, multiprocessors_);
   const auto rows = static_cast<double>(rounds * (shape.weights * shape.rows + most_rows_));
   const double busy = static_cast<double>(items) / static_cast<double>(rounds * multiprocessors_);
   const double bytes = static_cast<double>(k_ * size(dtype_w_)) * static_cast<double>(shape.weights * n_ + most_rows_);
-  const double copying = rows * slices * 2.6 / limits.clock_hz, reading = bytes / (0.95 * std::max(0.5, busy) * limits.read_bytes_per_second);
+  const double copying = rows * slices * 2.6 / limits.clock_hz,
+               reading = bytes / (0.95 * std::max(0.5, busy) * limits.read_bytes_per_second);
   const auto chunks = static_cast<double>(div_up(std::max<std::int64_t>(most_rows_, 1), shape.chunk()));
   return std::max(8500 / limits.clock_hz, (2400 + 600 * chunks) / limits.clock_hz + std::max(copying, reading));
 }
@@ -189,13 +209,16 @@ Program StreamProduct::program(const gemm::StreamShape& shape) const {
   const GeneratedType epilogue = product_.epilogue();
   const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", rotation_) : "";
   const std::string config = fmt::format(
-      ".x = {}, .w = {}, .n = {}, .k = {}, .shape = {{.rows = {}, .tokens = {}, .weights = {}, .slices = {}, .sets = {}, .stages = {}{}}}, .constant = {}, "
+      ".x = {}, .w = {}, .n = {}, .k = {}, .shape = {{.rows = {}, .tokens = {}, .weights = {}, .slices = {}, .sets = "
+      "{}, .stages = {}{}}}, .constant = {}, "
       ".promote = {}{}",
-      device_name(dtype_x_), device_name(dtype_w_), n_, k_, shape.rows, shape.tokens, shape.weights, shape.slices, shape.sets, shape.stages,
-      shape.pairs ? ", .pairs = true" : "", device_name(constant_), device_name(dtypes::fp8.contains(dtype_w_)), rotation);
+      device_name(dtype_x_), device_name(dtype_w_), n_, k_, shape.rows, shape.tokens, shape.weights, shape.slices,
+      shape.sets, shape.stages, shape.pairs ? ", .pairs = true" : "", device_name(constant_),
+      device_name(dtypes::fp8.contains(dtype_w_)), rotation);
   constexpr int half = 113 * 1024;
   const bool walks = can_walk(shape);
-  const bool two_fit = shape.shared_bytes() <= half && shape.threads() <= 320 && shape.tokens <= 32;  // more leave no registers for two
+  const bool two_fit =
+      shape.shared_bytes() <= half && shape.threads() <= 320 && shape.tokens <= 32;  // more leave no registers for two
   return {.header = "kernel/cuda/device/gemm/stream.cuh",
           .task = fmt::format("cermet::gemm::Stream<cermet::gemm::StreamConfig{{{}}}, {}>", config, epilogue.name),
           .prelude = epilogue.source,
@@ -212,7 +235,8 @@ Program StreamProduct::program(const gemm::StreamShape& shape) const {
 std::vector<Program> StreamProduct::programs() const {
   std::vector<Program> list;
   for (const gemm::StreamShape& shape : shapes_) list.push_back(program(shape));
-  for (Program& program : as_fallbacks(few_rows_ ? few_rows_->programs() : general_->programs())) list.push_back(std::move(program));
+  for (Program& program : as_fallbacks(few_rows_ ? few_rows_->programs() : general_->programs()))
+    list.push_back(std::move(program));
   return list;
 }
 

@@ -17,7 +17,8 @@ class StreamProduct {
   std::vector<Config> configs() const;
   /// Modelled seconds at the symbols' maximum.
   double seconds(const DeviceLimits& limits) const;
-  /// Those for up to 8, 16, 32 and 64 rows, as far as they are needed; those of the kernel that takes launches whose operands do not suit copies.
+  /// Those for up to 8, 16, 32 and 64 rows, as far as they are needed; those of the kernel that takes launches whose
+  /// operands do not suit copies.
   std::vector<Program> programs() const;
   std::int64_t workspace() const { return general_ ? general_->workspace() : 0; }
   void launch(const LaunchArgs& args) const;
@@ -36,7 +37,8 @@ class StreamProduct {
   std::int64_t items(const gemm::StreamShape& shape) const { return div_up(n_, shape.rows); }
   /// Of 128 bytes of k in a stage, where nothing else is asked for.
   int usual_slices(gemm::StreamShape shape) const;
-  /// The configuration for a walk, and whether a shape is one of its or as good: there is one way for each product, all blocks with equal shares.
+  /// The configuration for a walk, and whether a shape is one of its or as good: there is one way for each product, all
+  /// blocks with equal shares.
   Config walk_config() const;
   bool can_walk(const gemm::StreamShape& shape) const;
   Program program(const gemm::StreamShape& shape) const;

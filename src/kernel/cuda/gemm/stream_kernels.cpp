@@ -5,18 +5,22 @@ namespace cermet::cuda::gemm_stream_kernels_file {
 namespace {
 
 Kernel kernel(const char* name, OpKind op) {
-  return {.name = name,
-          .op = op,
-          .summary = "up to 64 rows on Hopper: weights stream once through the tensor cores, where rows of x are the columns of wgmma",
-          .fuses = true,
-          .declines = StreamProduct::declines,
-          .bind = [](const Region& region, const Config& config) -> Launcher {
-            return [product = StreamProduct(region, config)](const LaunchArgs& args) { product.launch(args); };
-          },
-          .workspace = [](const Region& region, int) { return StreamProduct(region).workspace(); },
-          .programs = [](const Region& region, const Config& config) { return StreamProduct(region, config).programs(); },
-          .configs = [](const Region& region) { return StreamProduct(region).configs(); },
-          .cost = [](const Region& region, const Config& config, const DeviceLimits& limits) { return StreamProduct(region, config).seconds(limits); }};
+  return {
+      .name = name,
+      .op = op,
+      .summary =
+          "up to 64 rows on Hopper: weights stream once through the tensor cores, where rows of x are the columns of "
+          "wgmma",
+      .fuses = true,
+      .declines = StreamProduct::declines,
+      .bind = [](const Region& region, const Config& config) -> Launcher {
+        return [product = StreamProduct(region, config)](const LaunchArgs& args) { product.launch(args); };
+      },
+      .workspace = [](const Region& region, int) { return StreamProduct(region).workspace(); },
+      .programs = [](const Region& region, const Config& config) { return StreamProduct(region, config).programs(); },
+      .configs = [](const Region& region) { return StreamProduct(region).configs(); },
+      .cost = [](const Region& region, const Config& config,
+                 const DeviceLimits& limits) { return StreamProduct(region, config).seconds(limits); }};
 }
 
 }  // namespace

@@ -48,19 +48,23 @@ bool StreamProduct::fits(const LaunchArgs& args, const View& view) const {
   };
   const TensorView up = product_.second_weight(args);
   return view.x_stride != 0 && view.w_stride != 0 && suits(x(args), view.x_stride) && suits(w(args), view.w_stride) &&
-         (heads_ || suits(args.outputs[product_.y], view.y_stride)) && (!up.present || (view.up_stride != 0 && suits(up, view.up_stride))) &&
+         (heads_ || suits(args.outputs[product_.y], view.y_stride)) &&
+         (!up.present || (view.up_stride != 0 && suits(up, view.up_stride))) &&
          (!product_.also || suits(args.outputs[product_.also->y], view.also_stride));
 }
 
-gemm::StreamRotatedParams StreamProduct::params(const LaunchArgs& args, const View& view, const gemm::StreamShape& shape) const {
+gemm::StreamRotatedParams StreamProduct::params(const LaunchArgs& args, const View& view,
+                                                const gemm::StreamShape& shape) const {
   const auto map_of = [&](const TensorView& operand, std::int64_t rows, std::int64_t stride, std::int64_t box_rows) {
     const auto width = static_cast<std::uint32_t>(gemm::StreamShape::slice / size_of(operand.dtype));
-    return std::bit_cast<TensorMapBytes>(args.queue->device().tensor_map(
-        {operand.data, operand.dtype, rows, k_, stride, static_cast<std::uint32_t>(box_rows), width, gemm::StreamShape::slice}));
+    return std::bit_cast<TensorMapBytes>(
+        args.queue->device().tensor_map({operand.data, operand.dtype, rows, k_, stride,
+                                         static_cast<std::uint32_t>(box_rows), width, gemm::StreamShape::slice}));
   };
   gemm::StreamRotatedParams p{};
   p.w = map_of(w(args), n_, view.w_stride, shape.pairs ? shape.rows / 2 : shape.rows);
-  if (const TensorView up = product_.second_weight(args); up.present) p.w_up = map_of(up, n_, view.up_stride, shape.rows);
+  if (const TensorView up = product_.second_weight(args); up.present)
+    p.w_up = map_of(up, n_, view.up_stride, shape.rows);
   p.x = map_of(x(args), view.m, view.x_stride, view.m);
   if (heads_) heads_->set(args, p);
   p.y = y(args).data;
@@ -76,7 +80,8 @@ void StreamProduct::launch(const LaunchArgs& args) const {
   if (y(args).elements() == 0) return;
   const std::optional<View> view = view_of(args);
   if (!view) return few_rows_ ? few_rows_->launch(args, shapes_.size()) : general_->launch(args, shapes_.size());
-  const auto found = std::ranges::find_if(shapes_, [&](const gemm::StreamShape& shape) { return view->m <= shape.tokens; });
+  const auto found =
+      std::ranges::find_if(shapes_, [&](const gemm::StreamShape& shape) { return view->m <= shape.tokens; });
   const auto program = static_cast<std::size_t>(found - shapes_.begin());
   const gemm::StreamShape& shape = shapes_[program];
   const gemm::StreamRotatedParams p = params(args, *view, shape);
@@ -87,7 +92,10 @@ void StreamProduct::launch(const LaunchArgs& args) const {
 
 void StreamProduct::declare(const LaunchArgs& args, const View& view, const gemm::StreamShape& shape) const {
   if (!args.queue->wants_ranges()) return;
-  const ProductTiles tiles{.grid = item_grid(1, 1, 1, this->items(shape)), .m = view.m, .n = n_, .columns = tiles_along(grid_columns, shape.rows)};
+  const ProductTiles tiles{.grid = item_grid(1, 1, 1, this->items(shape)),
+                           .m = view.m,
+                           .n = n_,
+                           .columns = tiles_along(grid_columns, shape.rows)};
   ProductItems items(product_, args, tiles);
   items.read(items.rows(x(args), {}, view.x_stride, k_, 1));
   if (heads_) {
@@ -96,7 +104,8 @@ void StreamProduct::declare(const LaunchArgs& args, const View& view, const gemm
     return items.declare();
   }
   items.read(early(items.weight(w(args), {}, view.w_stride, k_, 1, product_.gated ? 2 : 1), constant_));
-  if (const TensorView* up = product_.given(args, product_.at.w_up)) items.read(early(items.weight(*up, {}, view.up_stride, k_, 1), constant_));
+  if (const TensorView* up = product_.given(args, product_.at.w_up))
+    items.read(early(items.weight(*up, {}, view.up_stride, k_, 1), constant_));
   for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read_extra(i, view.extra[i]);
   items.write(items.result({}, view.y_stride));
   if (product_.also) items.write(items.second_result({}, view.also_stride));

@@ -18,12 +18,12 @@ struct HopperTile {
 
 /// What the model asks about a problem.
 struct HopperWork {
-  std::int64_t n = 0, k_bytes = 0;                              ///< columns of the result; bytes of a row of either operand
-  std::int64_t groups = 1;                                      ///< products, or most experts that can have rows
+  std::int64_t n = 0, k_bytes = 0;  ///< columns of the result; bytes of a row of either operand
+  std::int64_t groups = 1;          ///< products, or most experts that can have rows
   int a_parts = 1, b_parts = 1, out_bytes = 2, also_bytes = 0;  ///< also_bytes: of a second result
-  double a_share = 1;                                           ///< of the bytes of a's rows that come from memory: windows overlap
-  int vector_bytes = 0;                                         ///< scales and biases of a column
-  bool offsets = false;                                         ///< each group ends with its own partly filled tile
+  double a_share = 1;    ///< of the bytes of a's rows that come from memory: windows overlap
+  int vector_bytes = 0;  ///< scales and biases of a column
+  bool offsets = false;  ///< each group ends with its own partly filled tile
   bool ungrouped = true;
   int widest = 256;  ///< most columns of a tile that the registers hold
   int multiprocessors = 132;
@@ -34,7 +34,8 @@ struct HopperWork {
   void set_limits(const DeviceLimits& limits);
 };
 
-/// Seconds that a GEMM of m rows (all groups together, where they are found by offsets) takes, by what tiles differ in: what ranks tiles.
+/// Seconds that a GEMM of m rows (all groups together, where they are found by offsets) takes, by what tiles differ in:
+/// what ranks tiles.
 double hopper_seconds(const HopperWork& work, const HopperTile& tile, std::int64_t m);
 /// The same with what slows all tiles alike: what is held against other kernels.
 double hopper_launch_seconds(const HopperWork& work, const HopperTile& tile, std::int64_t m);

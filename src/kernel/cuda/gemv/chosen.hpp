@@ -1,4 +1,5 @@
-// topk_gating before the product of a token's experts: where a region has its operands and results (device/gemv/route.cuh).
+// topk_gating before the product of a token's experts: where a region has its operands and results
+// (device/gemv/route.cuh).
 #pragma once
 
 #include <array>

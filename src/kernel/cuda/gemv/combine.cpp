@@ -1,4 +1,5 @@
-// Host half of the second product of a mixture's experts for one token: grouped_linear and moe_unpermute (device/gemv/combine.cuh).
+// Host half of the second product of a mixture's experts for one token: grouped_linear and moe_unpermute
+// (device/gemv/combine.cuh).
 #include "base/checked.hpp"
 #include "kernel/cuda/device/gemv/combine_shape.hpp"
 #include "kernel/cuda/device/gemv/params.hpp"
@@ -14,13 +15,16 @@
 namespace cermet::cuda::gemv_combine_file {
 namespace {
 
-constexpr std::size_t rows_operand = 0, row_of_operand = 1, weights_operand = 2, residual_operand = 3;  ///< of moe_unpermute
+constexpr std::size_t rows_operand = 0, row_of_operand = 1, weights_operand = 2,
+                      residual_operand = 3;  ///< of moe_unpermute
 constexpr ProductLoops loops{.row_scale = true, .combines = true};
 
 /// KiB of stages: as two blocks of an SM have them, and for a kernel that shares stages among tasks.
 constexpr std::int64_t usual_ring_kib = gemv::usual_ring_bytes >> 10, shared_ring_kib = 48;
 
-int ring_bytes_of(const Config& config) { return static_cast<int>(config.find("ring_kib").value_or(usual_ring_kib) << 10); }
+int ring_bytes_of(const Config& config) {
+  return static_cast<int>(config.find("ring_kib").value_or(usual_ring_kib) << 10);
+}
 
 gemv::CombineShape shape_of(const Region& region, int ring_bytes = gemv::usual_ring_bytes) {
   const Problem& p = region.problem();
@@ -32,15 +36,20 @@ Decline declines(const Region& region) {
   const Problem &p = region.problem(), &last = region.nodes.back().problem;
   if (last.op->kind != OpKind::moe_unpermute || region.nodes.size() != static_cast<std::size_t>(region.anchor) + 2)
     return "expects moe_unpermute after the product";
-  if (p.target->compute_capability < 90) return "weights cannot stream through shared memory before compute capability 9.0";
+  if (p.target->compute_capability < 90)
+    return "weights cannot stream through shared memory before compute capability 9.0";
   if (max_rows(last, row_of_operand) != 1) return "adds the rows of one token";
   const RegionInput& added = region.nodes.back().inputs[rows_operand];
-  if (added != RegionInput::inside(static_cast<std::size_t>(region.anchor), 0, added.rounding)) return "the rows are not the product's";
+  if (added != RegionInput::inside(static_cast<std::size_t>(region.anchor), 0, added.rounding))
+    return "the rows are not the product's";
   if (last.has(residual_operand)) return "adds no residual";
   const std::int64_t k = p.size(1, -1), choices = last.size(row_of_operand, 1);
-  if (choices < 1 || choices > gemv::most_choices) return fmt::format("adds the rows of up to {} experts", gemv::most_choices);
-  if (k * static_cast<std::int64_t>(size_of(p.input(1).dtype)) % 16 != 0) return "rows of the weight are not whole 16 bytes";
-  if (k > gemv::longest_row || !shape_of(region).fits(gemv::usual_ring_bytes)) return "a row of each expert does not fit into a stage";
+  if (choices < 1 || choices > gemv::most_choices)
+    return fmt::format("adds the rows of up to {} experts", gemv::most_choices);
+  if (k * static_cast<std::int64_t>(size_of(p.input(1).dtype)) % 16 != 0)
+    return "rows of the weight are not whole 16 bytes";
+  if (k > gemv::longest_row || !shape_of(region).fits(gemv::usual_ring_bytes))
+    return "a row of each expert does not fit into a stage";
   if (Decline reason = Front::declines(region)) return reason;
   if (Front(region).permute != nullptr) return "the rows are not sorted here";
   if (Decline reason = Product::declines_after(region, loops)) return reason;
@@ -67,24 +76,29 @@ struct Combined {
     const gemv::CombineShape shape = shape_of(region, ring_bytes);
     const std::string ring = ring_bytes == gemv::usual_ring_bytes ? "" : fmt::format(", .ring_bytes = {}", ring_bytes);
     const GeneratedType epilogue = product.epilogue();
-    programs.push_back({.header = "kernel/cuda/device/gemv/combine.cuh",
-                        .task = fmt::format(
-                            "cermet::gemv::Combine<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .grouped = true{}, .ids = {}, "
-                            ".choices = {}, .stream = true{}, .prologue = {{{}}}}}, {}>",
-                            p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype),
-                            device_name(p.input(2).dtype), groups_end_in_rest(p) ? ", .rest = true" : "",
-                            device_name(region.operand_type(static_cast<std::size_t>(row_of)).dtype), shape.choices, ring, front.quantization(), epilogue.name),
-                        .prelude = epilogue.source,
-                        .threads = shape.threads(),
-                        .shared_bytes = shape.shared_bytes(),
-                        .min_blocks = shape.held > 8 || groups_end_in_rest(p) ? 1 : 2,  // 96 registers spill where rows may have no weight
-                        .alternates = true,
-                        .stage_bytes = shape.stage_bytes(),
-                        .ring_bytes = shape.ring_bytes() + 16 * shape.stages});
+    programs.push_back(
+        {.header = "kernel/cuda/device/gemv/combine.cuh",
+         .task = fmt::format("cermet::gemv::Combine<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, "
+                             ".grouped = true{}, .ids = {}, "
+                             ".choices = {}, .stream = true{}, .prologue = {{{}}}}}, {}>",
+                             p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()),
+                             device_name(p.input(1).dtype), device_name(p.input(2).dtype),
+                             groups_end_in_rest(p) ? ", .rest = true" : "",
+                             device_name(region.operand_type(static_cast<std::size_t>(row_of)).dtype), shape.choices,
+                             ring, front.quantization(), epilogue.name),
+         .prelude = epilogue.source,
+         .threads = shape.threads(),
+         .shared_bytes = shape.shared_bytes(),
+         .min_blocks =
+             shape.held > 8 || groups_end_in_rest(p) ? 1 : 2,  // 96 registers spill where rows may have no weight
+         .alternates = true,
+         .stage_bytes = shape.stage_bytes(),
+         .ring_bytes = shape.ring_bytes() + 16 * shape.stages});
   }
 
   void launch(const LaunchArgs& args) const {
-    const TensorView &x = *product.given(args, product.at.x), &w = *product.given(args, product.at.w), &y = args.outputs[product.y];
+    const TensorView &x = *product.given(args, product.at.x), &w = *product.given(args, product.at.w),
+                     &y = args.outputs[product.y];
     if (y.elements() == 0) return;
     gemv::Params p{};
     p.x = x.data;
@@ -107,14 +121,20 @@ struct Combined {
     p.share_out(p.columns, std::min<std::int64_t>(args.queue->target().multiprocessors, p.columns));
     args.queue->run(0, p.shares, p);
     if (!args.queue->wants_ranges()) return;
-    ProductItems items(
-        product, args,
-        {.grid = item_grid(1, 1, 1, p.shares), .m = p.rows, .n = p.columns, .columns = shares_along(grid_columns, p.columns, p.shares), .groups = p.groups});
+    ProductItems items(product, args,
+                       {.grid = item_grid(1, 1, 1, p.shares),
+                        .m = p.rows,
+                        .n = p.columns,
+                        .columns = shares_along(grid_columns, p.columns, p.shares),
+                        .groups = p.groups});
     items.read(&x);
-    items.read(items.weight(w, {}, p.w_stride, w.shape.back(), 1));  // which, is known when the rows are sorted: none is fetched early
+    items.read(items.weight(w, {}, p.w_stride, w.shape.back(),
+                            1));  // which, is known when the rows are sorted: none is fetched early
     for (const int place : {product.at.offsets, row_of, weights}) items.read(product.given(args, place));
     for (std::size_t i = 0; i < product.extras().size(); ++i) items.read_extra(i, p.extra[i]);
-    items.write(ItemAxes(y, item_grid(1, 1, 1, p.shares)).axis(p.columns, 1, shares_along(grid_columns, p.columns, p.shares)).range());
+    items.write(ItemAxes(y, item_grid(1, 1, 1, p.shares))
+                    .axis(p.columns, 1, shares_along(grid_columns, p.columns, p.shares))
+                    .range());
     items.declare();
   }
 };
@@ -122,12 +142,14 @@ struct Combined {
 /// Smaller stages last, so that nobody else takes them.
 std::vector<Config> configs(const Region& region) {
   std::vector<Config> list(1);
-  if (shape_of(region, shared_ring_kib << 10).fits(shared_ring_kib << 10)) list.push_back({{"ring_kib", shared_ring_kib}});
+  if (shape_of(region, shared_ring_kib << 10).fits(shared_ring_kib << 10))
+    list.push_back({{"ring_kib", shared_ring_kib}});
   return list;
 }
 
 double cost(const Region& region, const Config&, const DeviceLimits& limits) {
-  return 3500 / limits.clock_hz + limits.launch_seconds + roofline_seconds(region, limits.f32_operations_per_second, limits);
+  return 3500 / limits.clock_hz + limits.launch_seconds +
+         roofline_seconds(region, limits.f32_operations_per_second, limits);
 }
 
 }  // namespace
@@ -136,7 +158,9 @@ extern const Kernel gemv_combine;
 const Kernel gemv_combine{
     .name = "gemv.combine",
     .op = OpKind::grouped_linear,
-    .summary = "the second product of a token's experts, weighted and added as it is computed: weights of all experts stream side by side",
+    .summary =
+        "the second product of a token's experts, weighted and added as it is computed: weights of all experts stream "
+        "side by side",
     .fuses = true,
     .declines = declines,
     .bind = [](const Region& region, const Config& config) -> Launcher {

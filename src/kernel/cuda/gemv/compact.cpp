@@ -15,8 +15,8 @@ namespace {
 constexpr std::int64_t piece = gemv::compact_piece_elements;
 constexpr int mantissa_bits = 7, most_exponent = 15, most_shift = 191, lanes = 32, lane_elements = 8;
 
-/// Sign (bit 15), exponent less the shift and mantissa (11 bits); what the shift takes from a small element is rounded to nearest, ties to even. Without a
-/// branch, so that a compiler can do it for many.
+/// Sign (bit 15), exponent less the shift and mantissa (11 bits); what the shift takes from a small element is rounded
+/// to nearest, ties to even. Without a branch, so that a compiler can do it for many.
 std::uint32_t shifted(std::uint32_t bits, std::int32_t shift) {
   const auto exponent = static_cast<std::int32_t>(bits >> mantissa_bits & 0xff);
   const std::uint32_t significand = (bits & 0x7f) | (exponent == 0 ? 0u : 0x80u);
@@ -64,7 +64,8 @@ void pack(const TensorView& matrix, std::byte* destination, ThreadPool& pool) {
   float* const factors = reinterpret_cast<float*>(destination + rows * compact_row_bytes(k));
   pool.parallel_for(rows, 16, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t n = begin; n < end; ++n)
-      factors[n] = pack_row(matrix.as<const std::uint16_t>() + n * matrix.strides[0], k, destination + n * compact_row_bytes(k));
+      factors[n] =
+          pack_row(matrix.as<const std::uint16_t>() + n * matrix.strides[0], k, destination + n * compact_row_bytes(k));
   });
 }
 

@@ -22,13 +22,15 @@ std::int64_t readers(const Region& region, std::size_t node, std::size_t output)
   std::int64_t count = 0;
   for (const RegionNode& each : region.nodes)
     count += std::ranges::count_if(each.inputs, [&](const RegionInput& i) {
-      return i.is_inside() && i.index == static_cast<std::int32_t>(node) && i.output == static_cast<std::int32_t>(output);
+      return i.is_inside() && i.index == static_cast<std::int32_t>(node) &&
+             i.output == static_cast<std::int32_t>(output);
     });
   return count;
 }
 
 /// Whether operand `input` of a node is that result of the node before it, which nothing else reads.
-bool reads_alone(const Region& region, std::size_t node, std::size_t input, std::size_t maker, std::size_t output, bool may_leave = false) {
+bool reads_alone(const Region& region, std::size_t node, std::size_t input, std::size_t maker, std::size_t output,
+                 bool may_leave = false) {
   const RegionInput& from = region.nodes[node].inputs[input];
   return from == RegionInput::inside(maker, output, from.rounding) && readers(region, maker, output) == 1 &&
          (may_leave || result_of(region, maker, output) < 0);
@@ -37,14 +39,16 @@ bool reads_alone(const Region& region, std::size_t node, std::size_t input, std:
 Decline declines_norm(const Region& region, std::size_t n) {
   const Problem& p = region.nodes[n].problem;
   const std::size_t weight = adds(p.op->kind) ? 2 : 1;
-  if (region.problem().op->kind == OpKind::grouped_linear) return "a normalization before experts' rows is not computed";
+  if (region.problem().op->kind == OpKind::grouped_linear)
+    return "a normalization before experts' rows is not computed";
   if (!p.has(weight) || p.input(weight).rank() != 1) return "the normalization has no weight of a row";
   if (adds(p.op->kind) && result_of(region, n, 1) < 0) return "the sum stays inside";
   return std::nullopt;
 }
 
-/// Whether every block should make a quantized row of one token for itself: of the sizes that were measured (docs/notes/gemv.md), rows of 2048 elements, but
-/// not with a norm before 3 to 6 times as many columns, and those of up to 8192 that are at least twice as long as the result, in fp8 up to 14336 and as long.
+/// Whether every block should make a quantized row of one token for itself: of the sizes that were measured
+/// (docs/notes/gemv.md), rows of 2048 elements, but not with a norm before 3 to 6 times as many columns, and those of
+/// up to 8192 that are at least twice as long as the result, in fp8 up to 14336 and as long.
 bool is_faster_inside(const Problem& product, bool norms) {
   const std::int64_t k = product.size(1, -1), n = product.size(1, -2);
   if (!norms && product.input(1).dtype != DType::i8) return k <= 2048 || (k <= 14336 && k >= n);
@@ -52,32 +56,40 @@ bool is_faster_inside(const Problem& product, bool norms) {
   return k <= 2048 || (k <= 8192 && k >= 2 * n);
 }
 
-/// A weight at whose end the next launch should be there already: its blocks read while the last ones of this launch do.
+/// A weight at whose end the next launch should be there already: its blocks read while the last ones of this launch
+/// do.
 bool is_long(const Problem& product) { return product.size(1, -1) * product.size(1, -2) >= std::int64_t{64} << 20; }
 
 Decline declines_quantize(const Region& region, std::size_t n) {
   const Problem &p = region.nodes[n].problem, &product = region.problem();
-  if (product.op->kind == OpKind::scaled_mm && !is_faster_inside(product, is_norm_quant(p.op->kind))) return "a kernel of its own was faster at such sizes";
-  if (product.op->kind != OpKind::scaled_mm && product.op->kind != OpKind::grouped_linear) return "its scales are not the product's";
-  const std::size_t scale = product.op->kind == OpKind::scaled_mm ? 2 : 4, first = is_norm_quant(p.op->kind) ? (adds(p.op->kind) ? 3 : 2) : 1;
+  if (product.op->kind == OpKind::scaled_mm && !is_faster_inside(product, is_norm_quant(p.op->kind)))
+    return "a kernel of its own was faster at such sizes";
+  if (product.op->kind != OpKind::scaled_mm && product.op->kind != OpKind::grouped_linear)
+    return "its scales are not the product's";
+  const std::size_t scale = product.op->kind == OpKind::scaled_mm ? 2 : 4,
+                    first = is_norm_quant(p.op->kind) ? (adds(p.op->kind) ? 3 : 2) : 1;
   const CodeFormat format = code_format(p.attributes);
-  if (format.asymmetric || p.attributes.text("granularity") != "token") return "rows are not quantized with a scale each";
+  if (format.asymmetric || p.attributes.text("granularity") != "token")
+    return "rows are not quantized with a scale each";
   for (std::size_t i = first; i < p.inputs.size(); ++i)
     if (p.has(i)) return fmt::format("operand {} of {} is given", i, p.op->name);
   if (size_of(product.input(1).dtype) != 1 || (product.input(1).dtype == DType::i8) != (format.dtype == DType::i8))
     return "the weight is not quantized as rows are";
-  if (!product.has(scale) || !reads_alone(region, static_cast<std::size_t>(region.anchor), scale, n, scale_output(p.op->kind)))
+  if (!product.has(scale) ||
+      !reads_alone(region, static_cast<std::size_t>(region.anchor), scale, n, scale_output(p.op->kind)))
     return "the row's scale is not the product's";
   if (product.op->kind == OpKind::scaled_mm && product.has(5)) return "the product has a zero point";
   return std::nullopt;
 }
 
 Decline declines_permute(const Region& region, std::size_t n) {
-  if (region.problem().op->kind != OpKind::grouped_linear || !reads_alone(region, static_cast<std::size_t>(region.anchor), 2, n, 1, true))
+  if (region.problem().op->kind != OpKind::grouped_linear ||
+      !reads_alone(region, static_cast<std::size_t>(region.anchor), 2, n, 1, true))
     return "the product does not read the sorted rows' offsets";
   if (region.nodes[n].problem.has(2)) return "rows are quantized before they are sorted";
   if (region.nodes[n].problem.attributes.flag("rest")) return "others have some of the experts";
-  if (region.nodes[n].problem.attributes.integer("experts") != region.problem().size(1, 0)) return "the product has other experts";
+  if (region.nodes[n].problem.attributes.integer("experts") != region.problem().size(1, 0))
+    return "the product has other experts";
   return std::nullopt;
 }
 
@@ -86,12 +98,14 @@ constexpr std::int64_t most_chosen_from = 256;
 
 Decline declines_gating(const Region& region) {
   const Problem& p = region.nodes[0].problem;
-  if (region.nodes.size() < 2 || region.nodes[1].problem.op->kind != OpKind::moe_permute || !reads_alone(region, 1, 1, 0, 1, true))
+  if (region.nodes.size() < 2 || region.nodes[1].problem.op->kind != OpKind::moe_permute ||
+      !reads_alone(region, 1, 1, 0, 1, true))
     return "rows are not sorted by the experts that are chosen";
   if (max_rows(p, 0) != 1) return "chooses the experts of one token";
   if (p.size(0, 1) > most_chosen_from) return fmt::format("chooses from up to {} experts", most_chosen_from);
   if (p.attributes.integer("groups") > 1) return "experts are chosen by groups";
-  if (p.size(0, 1) != region.nodes[1].problem.attributes.integer("experts")) return "chooses from experts that are not those of the product";
+  if (p.size(0, 1) != region.nodes[1].problem.attributes.integer("experts"))
+    return "chooses from experts that are not those of the product";
   if (result_of(region, 0, 0) < 0) return "the weights of the chosen experts are not read";
   for (std::size_t i = 0; i < p.inputs.size(); ++i)
     if (p.has(i) && !region.operand_of(0, i)) return fmt::format("operand {} of topk_gating is computed inside", i);
@@ -101,7 +115,8 @@ Decline declines_gating(const Region& region) {
 }  // namespace
 
 int result_of(const Region& region, std::size_t node, std::size_t output) {
-  const auto found = std::ranges::find(region.results, RegionPlace{static_cast<std::int32_t>(node), static_cast<std::int32_t>(output)});
+  const auto found = std::ranges::find(region.results,
+                                       RegionPlace{static_cast<std::int32_t>(node), static_cast<std::int32_t>(output)});
   return found == region.results.end() ? -1 : static_cast<int>(found - region.results.begin());
 }
 
@@ -124,12 +139,15 @@ Decline Front::declines(const Region& region) {
   for (std::size_t n = first; n < anchor; ++n) {
     const OpKind op = region.nodes[n].problem.op->kind;
     const bool permutes = op == OpKind::moe_permute, quantizes = op == OpKind::dynamic_quant || is_norm_quant(op);
-    if (!permutes && !quantizes && !is_norm(op)) return fmt::format("{} before the product is not computed", region.nodes[n].problem.op->name);
-    const bool in_order = anchor == first + 1 || (anchor == first + 2 && (n == first ? permutes : op == OpKind::dynamic_quant));
+    if (!permutes && !quantizes && !is_norm(op))
+      return fmt::format("{} before the product is not computed", region.nodes[n].problem.op->name);
+    const bool in_order =
+        anchor == first + 1 || (anchor == first + 2 && (n == first ? permutes : op == OpKind::dynamic_quant));
     if (!in_order) return "more is before the product than is computed";
     // The row that a normalization gives may be stored, too.
     const bool may_leave = is_norm(op) && max_rows(region.problem(), 0) == 1;
-    if (!reads_alone(region, n + 1, 0, n, 0, may_leave)) return fmt::format("{}'s rows are read elsewhere", region.nodes[n].problem.op->name);
+    if (!reads_alone(region, n + 1, 0, n, 0, may_leave))
+      return fmt::format("{}'s rows are read elsewhere", region.nodes[n].problem.op->name);
     if (is_norm(op) || is_norm_quant(op))
       if (Decline reason = declines_norm(region, n)) return reason;
     if (quantizes)
@@ -141,7 +159,9 @@ Decline Front::declines(const Region& region) {
 }
 
 std::size_t Front::x(const Region& region) const { return *region.operand_of(permute_node, adds() ? 1 : 0); }
-DType Front::x_type() const { return permute ? permute->input(0).dtype : norm ? norm->input(adds() ? 1 : 0).dtype : quantize->input(0).dtype; }
+DType Front::x_type() const {
+  return permute ? permute->input(0).dtype : norm ? norm->input(adds() ? 1 : 0).dtype : quantize->input(0).dtype;
+}
 DType Front::rounded(const Region& region) const {
   if (norm == nullptr || quantize != nullptr) return DType::f32;
   const RegionInput& edge = region.nodes[static_cast<std::size_t>(region.anchor)].inputs[0];

@@ -13,7 +13,9 @@ namespace {
 /// Rows of one GEMM, and rows of a mixture's grouped GEMM, up to which weights are streamed once for each.
 constexpr std::int64_t most_rows = 1, most_grouped_rows = 32;
 
-bool streams(const Problem& p, std::int64_t row_bytes) { return p.target->compute_capability >= 90 && row_bytes > 0 && row_bytes % 16 == 0; }
+bool streams(const Problem& p, std::int64_t row_bytes) {
+  return p.target->compute_capability >= 90 && row_bytes > 0 && row_bytes % 16 == 0;
+}
 
 bool constant_shape(const Problem& p, std::size_t operand) {
   const Dims& dims = p.input(operand).dims;
@@ -27,10 +29,13 @@ ProductLoops loops_of(const Region& region) {
 
 Decline declines_sizes(const Problem& p) {
   const std::int64_t limit = p.op->kind == OpKind::grouped_linear ? most_grouped_rows : most_rows;
-  if (const std::int64_t rows = max_rows(p, 0); rows > limit) return fmt::format("up to {} rows: a weight is read once for each of them", rows);
+  if (const std::int64_t rows = max_rows(p, 0); rows > limit)
+    return fmt::format("up to {} rows: a weight is read once for each of them", rows);
   if (!constant_shape(p, 1)) return "the weight's shape is not known beforehand";
-  const std::int64_t k = p.size(1, -1), n = p.size(1, -2), bytes = k * static_cast<std::int64_t>(size_of(p.input(1).dtype));
-  if (k > gemv::longest_row || bytes > gemv::widest_row) return fmt::format("rows of {} elements do not fit in registers", k);
+  const std::int64_t k = p.size(1, -1), n = p.size(1, -2),
+                     bytes = k * static_cast<std::int64_t>(size_of(p.input(1).dtype));
+  if (k > gemv::longest_row || bytes > gemv::widest_row)
+    return fmt::format("rows of {} elements do not fit in registers", k);
   if (n > std::int64_t{1} << 30) return fmt::format("{} columns are more than 32-bit numbers count", n);
   return std::nullopt;
 }
@@ -51,7 +56,8 @@ Decline FewRows::declines_compact(const Region& region) {
   if (!p.target->compact_weights) return "weights are held once, as they are: compact_weights is off";
   const std::size_t weights = p.op->kind == OpKind::dual_linear ? 2 : 1;
   for (std::size_t i = 1; i <= weights; ++i) {
-    if (p.input(i).dtype != DType::bf16) return fmt::format("a weight of {}: 12 bits are enough for bf16", name_of(p.input(i).dtype));
+    if (p.input(i).dtype != DType::bf16)
+      return fmt::format("a weight of {}: 12 bits are enough for bf16", name_of(p.input(i).dtype));
     const std::optional<std::size_t> operand = region.operand_of(i);
     if (!operand || !region.is_constant(*operand)) return "a weight is not constant, so it cannot be prepacked";
   }
@@ -80,7 +86,8 @@ FewRows::FewRows(const Region& region, const Config& config, bool compact)
       heads_(RotatedHeads::end(region) ? std::optional<RotatedHeads>(region) : std::nullopt),
       product_(heads_ ? RotatedHeads::product_of(region) : region, loops_of(region)),
       row_bytes_(compact ? compact_row_bytes(region.problem().size(1, -1))
-                         : region.problem().size(1, -1) * static_cast<std::int64_t>(size_of(region.problem().input(1).dtype))),
+                         : region.problem().size(1, -1) *
+                               static_cast<std::int64_t>(size_of(region.problem().input(1).dtype))),
       constant_(region.is_constant(static_cast<std::size_t>(product_.at.w)) &&
                 (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))),
       stream_(config.empty() ? streams(region.problem(), row_bytes_) : config.at("stream") != 0),
@@ -114,7 +121,8 @@ FewRows::FewRows(const Region& region, const Config& config, bool compact)
                        .task = row_task(region, aligned_),
                        .prelude = product_.epilogue().source,
                        .threads = shape.threads(),
-                       .shared_bytes = std::max<std::int64_t>(shape.shared_bytes(), compact_ ? gemv::usual_ring_bytes : 0),  // two blocks an SM, not three
+                       .shared_bytes = std::max<std::int64_t>(
+                           shape.shared_bytes(), compact_ ? gemv::usual_ring_bytes : 0),  // two blocks an SM, not three
                        .min_blocks = is_short(region) ? 3 : min_blocks(shape.threads(), held(region)),
                        .alternates = stream_,
                        .stage_bytes = stream_ ? shape.stage_bytes() : 0,
@@ -129,8 +137,8 @@ FewRows::FewRows(const Region& region, const Config& config, bool compact)
 gemv::RowShape FewRows::shape(const Region& region) const {
   const DType w = region.problem().input(1).dtype;
   const int sums = (product_.has_two_weights() ? 2 : 1) + (product_.column_sums ? 1 : 0);
-  return gemv::row_shape(static_cast<int>(region.problem().size(1, -1)), static_cast<int>(size_of(w)), stream_, w == DType::i8 && product_.blocked, sums,
-                         ring_bytes_, warps_, compact_);
+  return gemv::row_shape(static_cast<int>(region.problem().size(1, -1)), static_cast<int>(size_of(w)), stream_,
+                         w == DType::i8 && product_.blocked, sums, ring_bytes_, warps_, compact_);
 }
 
 int FewRows::held(const Region& region) const {
@@ -138,10 +146,11 @@ int FewRows::held(const Region& region) const {
   return shape(region).held * (w == DType::i8 ? 4 : 16 / static_cast<int>(size_of(w)));
 }
 
-/// Rows of 2048 or somewhat less, of which a lane of every warp holds one piece: 72 registers are enough, so that attention's blocks find room beside a
-/// product's (docs/notes/decode-step.md).
+/// Rows of 2048 or somewhat less, of which a lane of every warp holds one piece: 72 registers are enough, so that
+/// attention's blocks find room beside a product's (docs/notes/decode-step.md).
 bool FewRows::is_short(const Region& region) const {
-  return stream_ && !product_.blocked && size_of(region.problem().input(1).dtype) == 2 && shape(region).held == 1 && shape(region).side == 1;
+  return stream_ && !product_.blocked && size_of(region.problem().input(1).dtype) == 2 && shape(region).held == 1 &&
+         shape(region).side == 1;
 }
 
 int FewRows::min_blocks(int threads, int held) const {
@@ -151,15 +160,17 @@ int FewRows::min_blocks(int threads, int held) const {
   return !stream_ && !heads_ && held <= 8 ? 3 : 2;
 }
 
-/// Memory is the limit; a launch whose weights do not stream starts to read them when the one before it has ended. Each row of a group after its first takes
-/// 0.6 of the time again (bench/results/h200/tune/few-rows.jsonl).
+/// Memory is the limit; a launch whose weights do not stream starts to read them when the one before it has ended. Each
+/// row of a group after its first takes 0.6 of the time again (bench/results/h200/tune/few-rows.jsonl).
 double FewRows::seconds(const Region& region, const DeviceLimits& limits) const {
   const Problem& p = region.problem();
   const double start = 3500 / limits.clock_hz + (stream_ ? 0 : limits.launch_seconds);
-  const double plain = roofline_seconds(heads_ ? RotatedHeads::product_of(region) : region, limits.f32_operations_per_second, limits);
+  const double plain =
+      roofline_seconds(heads_ ? RotatedHeads::product_of(region) : region, limits.f32_operations_per_second, limits);
   const double reading = compact_ ? 0.75 * plain : plain;
   if (p.op->kind != OpKind::grouped_linear || !p.input(1).dims[0].is_constant()) return start + reading;
-  const double rows = static_cast<double>(max_rows(p, 0)) / static_cast<double>(std::max<std::int64_t>(1, p.size(1, 0)));
+  const double rows =
+      static_cast<double>(max_rows(p, 0)) / static_cast<double>(std::max<std::int64_t>(1, p.size(1, 0)));
   return start + reading * (1 + 0.6 * std::max(0.0, rows - 1));
 }
 
@@ -177,11 +188,13 @@ std::string FewRows::row_task(const Region& region, bool aligned) const {
   if (compact_) sizes += ", .compact = true";
   const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", heads_->config(region)) : "";
   return fmt::format(
-      "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, .grouped = {}, .routed = {}, .ids = {}, "
+      "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, "
+      ".grouped = {}, .routed = {}, .ids = {}, "
       ".stream = {}{}, .prologue = {{{}}}{}}}, {}>",
-      p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype), device_name(offsets_),
-      device_name(product_.blocked), device_name(product_.has_two_weights()), device_name(p.op->kind == OpKind::grouped_linear),
-      device_name(front.permute != nullptr), ids, device_name(stream_), sizes, prologue(region, aligned), rotation, product_.epilogue().name);
+      p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype),
+      device_name(offsets_), device_name(product_.blocked), device_name(product_.has_two_weights()),
+      device_name(p.op->kind == OpKind::grouped_linear), device_name(front.permute != nullptr), ids,
+      device_name(stream_), sizes, prologue(region, aligned), rotation, product_.epilogue().name);
 }
 
 std::string FewRows::prologue(const Region& region, bool aligned) const {
@@ -189,11 +202,13 @@ std::string FewRows::prologue(const Region& region, bool aligned) const {
   std::string text;
   if (front.norm) {
     text = fmt::format(".norm = true, .delta = {}, .weight = {}, .sum = {}", device_name(front.norm->input(0).dtype),
-                       device_name(front.norm->input(front.norm_weight()).dtype), device_name(front.adds() ? front.norm->outputs[1].dtype : DType::f32));
+                       device_name(front.norm->input(front.norm_weight()).dtype),
+                       device_name(front.adds() ? front.norm->outputs[1].dtype : DType::f32));
     if (front.adds() && !front.quantize && front.norm->attributes.flag("round_sum")) text += ", .round_sum = true";
     if (front.rounded(region) != DType::f32) text += fmt::format(", .rounded = {}", device_name(front.rounded(region)));
     text += fmt::format(", .normed = {}", device_name(normed_ >= 0));
-    if (normed_ >= 0 && front.norm->outputs[0].dtype != DType::f32) text += fmt::format(", .normed_type = {}", device_name(front.norm->outputs[0].dtype));
+    if (normed_ >= 0 && front.norm->outputs[0].dtype != DType::f32)
+      text += fmt::format(", .normed_type = {}", device_name(front.norm->outputs[0].dtype));
     if (front.quantize) text += ", ";
   }
   text += front.quantization();

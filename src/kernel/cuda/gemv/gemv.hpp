@@ -15,8 +15,8 @@
 
 namespace cermet::cuda {
 
-/// linear, dual_linear, scaled_mm or grouped_linear with few rows, with what makes the row before it (front.hpp), and a gated activation of its halves or
-/// rope_and_cache (rotation.hpp) after it.
+/// linear, dual_linear, scaled_mm or grouped_linear with few rows, with what makes the row before it (front.hpp), and a
+/// gated activation of its halves or rope_and_cache (rotation.hpp) after it.
 class FewRows {
  public:
   /// Without a configuration weights stream through shared memory where the device and their rows allow it.
@@ -34,7 +34,8 @@ class FewRows {
   /// Modelled seconds at the symbols' maximum.
   double seconds(const Region& region, const DeviceLimits& limits) const;
   const std::vector<Program>& programs() const { return programs_; }
-  /// Any number of rows, though a weight is read once for each. `first_program`: where programs() begin in the kernel's list.
+  /// Any number of rows, though a weight is read once for each. `first_program`: where programs() begin in the kernel's
+  /// list.
   void launch(const LaunchArgs& args, std::size_t first_program = 0) const;
 
   static int usual_in_flight(const Region& region);
@@ -58,7 +59,8 @@ class FewRows {
   bool compact_;
   std::optional<RotatedHeads> heads_;
   Product product_;
-  int norm_weight_ = -1, delta_ = -1;                 ///< of the normalization before the product, which reads x; the second operand of its sum
+  int norm_weight_ = -1,
+      delta_ = -1;  ///< of the normalization before the product, which reads x; the second operand of its sum
   int sum_ = -1, normed_ = -1;                        ///< the results that hold the sum and the normalized row
   int ids_ = -1, sorted_offsets_ = -1, row_of_ = -1;  ///< of the sorting before the product: operand, and results
   std::optional<ChosenExperts> chosen_;               ///< where they are chosen before it

@@ -16,8 +16,11 @@ constexpr std::int64_t least_share = 8192;
 
 /// Strides of whole 16 elements suffice, whatever the type is.
 bool rows_are_aligned(const gemv::Params& p) {
-  const auto are = [&](const void* data, std::int64_t stride) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && (p.rows == 1 || stride % 16 == 0); };
-  return are(p.x, p.x_stride) && are(p.delta, p.delta_stride) && are(p.sum, p.sum_stride) && are(p.normed, p.normed_stride) && are(p.norm_weight, 0);
+  const auto are = [&](const void* data, std::int64_t stride) {
+    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && (p.rows == 1 || stride % 16 == 0);
+  };
+  return are(p.x, p.x_stride) && are(p.delta, p.delta_stride) && are(p.sum, p.sum_stride) &&
+         are(p.normed, p.normed_stride) && are(p.norm_weight, 0);
 }
 
 }  // namespace
@@ -33,7 +36,9 @@ void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
   if (compact_) {
     // Both matrices are packed by themselves, or, where `up` is the lower half of one, its rows and factors are.
     const bool is_half = product_.at.w_up < 0 && p.w_up != nullptr;
-    const auto factors = [&](const void* matrix) { return reinterpret_cast<const float*>(static_cast<const std::byte*>(matrix) + w.shape[0] * row_bytes_); };
+    const auto factors = [&](const void* matrix) {
+      return reinterpret_cast<const float*>(static_cast<const std::byte*>(matrix) + w.shape[0] * row_bytes_);
+    };
     p.w_factors = factors(p.w);
     if (is_half) p.w_up = static_cast<const std::byte*>(p.w) + w.shape[0] / 2 * row_bytes_;
     if (p.w_up != nullptr) p.w_up_factors = is_half ? p.w_factors + w.shape[0] / 2 : factors(p.w_up);
@@ -55,7 +60,8 @@ void FewRows::set_route(const LaunchArgs& args, gemv::Params& p) const {
     p.ids_stride = ids->strides[0];
   }
   p.choices = narrow(chosen_ ? chosen_->choices() : ids->shape[1], "product", "choices");
-  if (sorted_offsets_ >= 0) p.sorted_offsets = args.outputs[static_cast<std::size_t>(sorted_offsets_)].as<std::int32_t>();
+  if (sorted_offsets_ >= 0)
+    p.sorted_offsets = args.outputs[static_cast<std::size_t>(sorted_offsets_)].as<std::int32_t>();
   if (row_of_ >= 0) {
     const TensorView& row_of = args.outputs[static_cast<std::size_t>(row_of_)];
     p.row_of = row_of.as<std::int32_t>();
@@ -82,7 +88,8 @@ void FewRows::launch(const LaunchArgs& args, std::size_t first_program) const {
   const TensorView& x = *product_.given(args, product_.at.x);
   const TensorView y = heads_ ? heads_->rows(args) : args.outputs[product_.y];
   if (y.elements() == 0) return;
-  const TensorView *delta = product_.given(args, delta_), *sum = sum_ >= 0 ? &args.outputs[static_cast<std::size_t>(sum_)] : nullptr,
+  const TensorView *delta = product_.given(args, delta_),
+                   *sum = sum_ >= 0 ? &args.outputs[static_cast<std::size_t>(sum_)] : nullptr,
                    *normed = normed_ >= 0 ? &args.outputs[static_cast<std::size_t>(normed_)] : nullptr;
   const TensorView* const also = product_.also ? &args.outputs[product_.also->y] : nullptr;
   const int leads = y.shape.rank() - 1;
@@ -93,7 +100,8 @@ void FewRows::launch(const LaunchArgs& args, std::size_t first_program) const {
   steps[X] = steps_along(x, leads, 1);
   steps[Y] = steps_along(y, leads, 1);
   if (also != nullptr) steps[ALSO] = steps_along(*also, leads, 1);
-  if (scale != nullptr && product_.left.group != 0) steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
+  if (scale != nullptr && product_.left.group != 0)
+    steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
   if (delta != nullptr) {
     steps[DELTA] = steps_along(*delta, leads, 1);
     steps[SUM] = steps_along(*sum, leads, 1);
@@ -132,7 +140,8 @@ void FewRows::launch(const LaunchArgs& args, std::size_t first_program) const {
     p.extra[i].row = along(EXTRA + i);
   }
   const std::int64_t results = axes.m() * y.shape.back();
-  const std::int64_t blocks = stream_ ? args.queue->target().multiprocessors : args.queue->resident_blocks(first_program);
+  const std::int64_t blocks =
+      stream_ ? args.queue->target().multiprocessors : args.queue->resident_blocks(first_program);
   const std::int64_t bytes = results * row_bytes_ * (heads_ ? 2 : 1);
   p.share_out(results, std::min({blocks, results, std::max<std::int64_t>(1, bytes / least_share)}));
 
@@ -156,7 +165,8 @@ void FewRows::launch(const LaunchArgs& args, std::size_t first_program) const {
     p.x_scale = reinterpret_cast<const float*>(at(scale, SCALE));
     for (std::size_t i = 0; i < extras; ++i) {
       const TensorView& view = product_.extra(args, i);
-      p.extra[i].data = static_cast<const std::byte*>(product_.operand(args, i).data) + (at(&view, EXTRA + i) - view.as<std::byte>());
+      p.extra[i].data =
+          static_cast<const std::byte*>(product_.operand(args, i).data) + (at(&view, EXTRA + i) - view.as<std::byte>());
     }
     p.aligned = rows_are_aligned(p) ? 1 : 0;
     if (heads_) heads_->set(args, p, batch);

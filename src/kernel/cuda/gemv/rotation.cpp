@@ -16,7 +16,8 @@ constexpr std::int64_t longest_row = 16384;
 
 const Problem& rotation_of(const Region& region) { return region.nodes.back().problem; }
 
-/// Operands of what follows the product are strictly rounded columns of it, in order: `what` is part `number` of a split of its rows.
+/// Operands of what follows the product are strictly rounded columns of it, in order: `what` is part `number` of a
+/// split of its rows.
 Decline declines_heads(const Region& region, std::size_t what) {
   const RegionInput* from = &region.nodes.back().inputs[what];
   const auto maker = [&]() -> const RegionNode& { return region.nodes[static_cast<std::size_t>(from->index)]; };
@@ -28,41 +29,51 @@ Decline declines_heads(const Region& region, std::size_t what) {
   if (from->rounding == Rounding::fast) return "heads are not rounded before they are rotated";
   while (is_of(OpKind::reshape))
     if (!step()) return "columns are not rounded before they are rotated";
-  if (!is_of(OpKind::split) || from->output != static_cast<std::int32_t>(what)) return "queries, keys and values are not the parts of a split in this order";
+  if (!is_of(OpKind::split) || from->output != static_cast<std::int32_t>(what))
+    return "queries, keys and values are not the parts of a split in this order";
   const Problem& split = maker().problem;
   const std::int64_t axis = split.attributes.integer("axis");
-  if (split.input(0).rank() != 2 || split.outputs.size() != 3 || (axis != -1 && axis != 1)) return "the split is not of a row's columns into three";
+  if (split.input(0).rank() != 2 || split.outputs.size() != 3 || (axis != -1 && axis != 1))
+    return "the split is not of a row's columns into three";
   if (!step()) return "columns are not rounded before they are rotated";
-  if (*from != RegionInput::inside(static_cast<std::size_t>(region.anchor), 0, from->rounding)) return "the split is not of the product's result";
+  if (*from != RegionInput::inside(static_cast<std::size_t>(region.anchor), 0, from->rounding))
+    return "the split is not of the product's result";
   return std::nullopt;
 }
 
 Decline declines_rotation(const Region& region) {
   const Problem& p = rotation_of(region);
   const std::size_t last = region.nodes.size() - 1;
-  if (p.has(q_weight) || p.has(k_weight)) return "heads are normalized before they are rotated, and a block has parts of them";
+  if (p.has(q_weight) || p.has(k_weight))
+    return "heads are normalized before they are rotated, and a block has parts of them";
   if (p.has(k_scale)) return "the cache is quantized with scales";
-  if (p.size(q, 2) % 2 != 0 || !p.input(v).dims[2].is_constant() || p.size(v, 2) % 2 != 0) return "a head has no whole number of pairs";
+  if (p.size(q, 2) % 2 != 0 || !p.input(v).dims[2].is_constant() || p.size(v, 2) % 2 != 0)
+    return "a head has no whole number of pairs";
   for (const std::size_t operand : {cos, sin, positions, k_cache, v_cache, slots})
-    if (!region.operand_of(last, operand)) return fmt::format("operand {} of rope_and_cache is computed inside", operand);
+    if (!region.operand_of(last, operand))
+      return fmt::format("operand {} of rope_and_cache is computed inside", operand);
   for (const std::size_t result : {0, 1, 2})
     if (result_of(region, last, result) < 0) return fmt::format("result {} of rope_and_cache does not leave", result);
   for (const RegionPlace& place : region.results)
-    if (place.node >= region.anchor && static_cast<std::size_t>(place.node) != last) return "what the product gives is read elsewhere";
+    if (place.node >= region.anchor && static_cast<std::size_t>(place.node) != last)
+      return "what the product gives is read elsewhere";
   return std::nullopt;
 }
 
 }  // namespace
 
 bool RotatedHeads::end(const Region& region) {
-  return static_cast<std::size_t>(region.anchor) + 1 < region.nodes.size() && rotation_of(region).op->kind == OpKind::rope_and_cache;
+  return static_cast<std::size_t>(region.anchor) + 1 < region.nodes.size() &&
+         rotation_of(region).op->kind == OpKind::rope_and_cache;
 }
 
 Decline RotatedHeads::declines(const Region& region) {
   const OpKind op = region.problem().op->kind;
   if (op != OpKind::linear && op != OpKind::scaled_mm) return "the product is not of rows and one weight";
-  if (constexpr std::size_t zero_point = 5; op == OpKind::scaled_mm && region.problem().has(zero_point)) return "the product has a zero point";
-  if (const std::int64_t k = region.problem().size(1, -1); k > longest_row) return fmt::format("rows of {} elements leave no registers for rotation", k);
+  if (constexpr std::size_t zero_point = 5; op == OpKind::scaled_mm && region.problem().has(zero_point))
+    return "the product has a zero point";
+  if (const std::int64_t k = region.problem().size(1, -1); k > longest_row)
+    return fmt::format("rows of {} elements leave no registers for rotation", k);
   if (Decline reason = declines_rotation(region)) return reason;
   for (const std::size_t heads : {q, k, v})
     if (Decline reason = declines_heads(region, heads)) return reason;
@@ -84,12 +95,14 @@ Region RotatedHeads::product_of(const Region& region) {
 }
 
 RotatedHeads::RotatedHeads(const Region& region)
-    : axes_(rotation_of(region).attributes.text("layout")), pairs_(region.problem().outputs[0].dims.back().constant() / 2) {
+    : axes_(rotation_of(region).attributes.text("layout")),
+      pairs_(region.problem().outputs[0].dims.back().constant() / 2) {
   const std::size_t last = region.nodes.size() - 1;
   const Problem& p = rotation_of(region);
   const std::int64_t in_head = p.size(q, 2) / 2, rotated = p.size(cos, 1);
   most_neighbours_ = std::gcd(in_head, p.size(v, 2) / 2);
-  if (p.attributes.text("style") == "neox" && rotated != in_head) most_neighbours_ = std::gcd(most_neighbours_, rotated);
+  if (p.attributes.text("style") == "neox" && rotated != in_head)
+    most_neighbours_ = std::gcd(most_neighbours_, rotated);
   const auto result = [&](std::size_t output) { return static_cast<std::size_t>(result_of(region, last, output)); };
   at_ = {*region.operand_of(last, cos),
          *region.operand_of(last, sin),
@@ -103,10 +116,12 @@ RotatedHeads::RotatedHeads(const Region& region)
 std::string RotatedHeads::config(const Region& region) const {
   const Problem& p = rotation_of(region);
   return fmt::format(
-      ".given = true, .head_size = {}, .half = {}, .value_size = {}, .q_heads = {}, .kv_heads = {}, .page = {}, .neox = {}, .q = {}, .cache = {}, .table = {}, "
+      ".given = true, .head_size = {}, .half = {}, .value_size = {}, .q_heads = {}, .kv_heads = {}, .page = {}, .neox "
+      "= {}, .q = {}, .cache = {}, .table = {}, "
       ".position = {}, .slot = {}",
-      p.size(q, 2), p.size(cos, 1), p.size(v, 2), p.size(q, 1), p.size(k, 1), p.size(k_cache, axes_.block), device_name(p.attributes.text("style") == "neox"),
-      device_name(p.outputs[0].dtype), device_name(p.input(k_cache).dtype), device_name(p.input(cos).dtype), device_name(p.input(positions).dtype),
+      p.size(q, 2), p.size(cos, 1), p.size(v, 2), p.size(q, 1), p.size(k, 1), p.size(k_cache, axes_.block),
+      device_name(p.attributes.text("style") == "neox"), device_name(p.outputs[0].dtype),
+      device_name(p.input(k_cache).dtype), device_name(p.input(cos).dtype), device_name(p.input(positions).dtype),
       device_name(p.input(slots).dtype));
 }
 

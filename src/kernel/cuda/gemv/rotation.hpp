@@ -1,5 +1,5 @@
-// rope_and_cache behind a product that makes queries, keys and values: how a region is taken apart for it, and what a launch is given
-// (device/gemv/rotation.cuh).
+// rope_and_cache behind a product that makes queries, keys and values: how a region is taken apart for it, and what a
+// launch is given (device/gemv/rotation.cuh).
 #pragma once
 
 #include <string>
@@ -26,15 +26,17 @@ class RotatedHeads {
   explicit RotatedHeads(const Region& region);
   std::string config(const Region& region) const;  ///< fields of rotation::Config
   std::int64_t pairs() const { return pairs_; }
-  /// Of a number that divides this, pairs that begin at a multiple of it are neighbours: their first columns, and their second ones.
+  /// Of a number that divides this, pairs that begin at a multiple of it are neighbours: their first columns, and their
+  /// second ones.
   std::int64_t most_neighbours() const { return most_neighbours_; }
   /// The rotated queries as rows of pairs, of which the stride from row to row is theirs.
   TensorView rows(const LaunchArgs& args) const;
   /// Of rows from `row` on.
   void set(const LaunchArgs& args, rotation::Places& p, std::int64_t row = 0) const;
-  /// Adds what items of a launch touch of the weight and of what follows the product; `fetched`: the weight is read early (items.cpp).
-  /// `shares`: of all pairs, one for each item.
-  void touch(const LaunchArgs& args, std::int64_t shares, const TensorView& weight, std::int64_t weight_stride, bool fetched, ProductItems& items) const;
+  /// Adds what items of a launch touch of the weight and of what follows the product; `fetched`: the weight is read
+  /// early (items.cpp). `shares`: of all pairs, one for each item.
+  void touch(const LaunchArgs& args, std::int64_t shares, const TensorView& weight, std::int64_t weight_stride,
+             bool fetched, ProductItems& items) const;
 
  private:
   struct Places {

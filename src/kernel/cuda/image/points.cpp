@@ -58,33 +58,40 @@ void align_regions(const LaunchArgs& args, const roi::Rule& rule) {
   const std::int64_t items = div_up(params.order.count, std::int64_t{points::threads});
   args.queue->run(0, items, params);
   if (!args.queue->wants_ranges()) return;
-  args.queue->declare({byte_range(x), byte_range(rois), byte_range(images)}, {positions_of_items(y, points::threads, items)});
+  args.queue->declare({byte_range(x), byte_range(rois), byte_range(images)},
+                      {positions_of_items(y, points::threads, items)});
 }
 
 std::vector<Program> programs(const Problem& p, const char* task) {
   return {{.header = "kernel/cuda/device/image/points.cuh",
-           .task = fmt::format("cermet::points::{}<cermet::points::Config{{.x = {}, .points = {}}}>", task, device_name(p.input(0).dtype),
-                               device_name(p.input(1).dtype)),
+           .task = fmt::format("cermet::points::{}<cermet::points::Config{{.x = {}, .points = {}}}>", task,
+                               device_name(p.input(0).dtype), device_name(p.input(1).dtype)),
            .threads = points::threads}};
 }
 
 }  // namespace
 
 extern const Kernel image_grid_sample;
-const Kernel image_grid_sample{
-    .name = "image.grid_sample",
-    .op = OpKind::grid_sample,
-    .summary = "a thread for each result",
-    .declines = declines,
-    .bind = [](const Problem& p) -> Launcher { return [rule = grid_rule(p.attributes)](const LaunchArgs& args) { sample_grid(args, rule); }; },
-    .programs = [](const Problem& p) { return programs(p, "GridTask"); }};
+const Kernel image_grid_sample{.name = "image.grid_sample",
+                               .op = OpKind::grid_sample,
+                               .summary = "a thread for each result",
+                               .declines = declines,
+                               .bind = [](const Problem& p) -> Launcher {
+                                 return [rule = grid_rule(p.attributes)](const LaunchArgs& args) {
+                                   sample_grid(args, rule);
+                                 };
+                               },
+                               .programs = [](const Problem& p) { return programs(p, "GridTask"); }};
 extern const Kernel image_roi_align;
-const Kernel image_roi_align{
-    .name = "image.roi_align",
-    .op = OpKind::roi_align,
-    .summary = "a thread for each result; NaN for images that there are not",
-    .declines = declines,
-    .bind = [](const Problem& p) -> Launcher { return [rule = roi_rule(p.attributes)](const LaunchArgs& args) { align_regions(args, rule); }; },
-    .programs = [](const Problem& p) { return programs(p, "RegionTask"); }};
+const Kernel image_roi_align{.name = "image.roi_align",
+                             .op = OpKind::roi_align,
+                             .summary = "a thread for each result; NaN for images that there are not",
+                             .declines = declines,
+                             .bind = [](const Problem& p) -> Launcher {
+                               return [rule = roi_rule(p.attributes)](const LaunchArgs& args) {
+                                 align_regions(args, rule);
+                               };
+                             },
+                             .programs = [](const Problem& p) { return programs(p, "RegionTask"); }};
 
 }  // namespace cermet::cuda::image_points_file

@@ -31,14 +31,16 @@ inline PositionOrder position_order(const SpatialView& view, bool channels_last,
   return order;
 }
 
-/// Elements of 16 bytes at most that one access may take along the channels, which are last: the sizes, strides and addresses of both allow it.
+/// Elements of 16 bytes at most that one access may take along the channels, which are last: the sizes, strides and
+/// addresses of both allow it.
 inline std::int64_t channel_run(const TensorView& x, const TensorView& y) {
   std::int64_t run = 16 / static_cast<std::int64_t>(size_of(x.dtype));
   for (const TensorView* view : {&x, &y}) {
     for (int a = 0; a + 1 < view->shape.rank(); ++a)
       while (run > 1 && view->strides[a] % run != 0) run /= 2;
     while (run > 1 &&
-           (view->shape.back() % run != 0 || reinterpret_cast<std::uintptr_t>(view->data) % (static_cast<std::size_t>(run) * size_of(view->dtype)) != 0))
+           (view->shape.back() % run != 0 ||
+            reinterpret_cast<std::uintptr_t>(view->data) % (static_cast<std::size_t>(run) * size_of(view->dtype)) != 0))
       run /= 2;
   }
   return run;

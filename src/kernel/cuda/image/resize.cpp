@@ -13,16 +13,20 @@ namespace cermet::cuda::image_resize_file {
 namespace {
 
 ResizePlan plan_of(const Problem& p) {
-  return ResizeAttributes(p.attributes, p.input(0).rank()).plan(bind(p.input(0).dims, p.maximum), bind(p.outputs[0].dims, p.maximum));
+  return ResizeAttributes(p.attributes, p.input(0).rank())
+      .plan(bind(p.input(0).dims, p.maximum), bind(p.outputs[0].dims, p.maximum));
 }
 
-std::int64_t table_bytes(const resize::Axis& axis) { return round_up(axis.out * (axis.taps * 8 + 1), std::int64_t{64}); }
+std::int64_t table_bytes(const resize::Axis& axis) {
+  return round_up(axis.out * (axis.taps * 8 + 1), std::int64_t{64});
+}
 
 /// Elements that a thread may take: the last axis is copied, and sizes, strides and addresses allow it.
 std::int64_t run_of(const AxesBuilder<2>& builder, const ResizePlan& plan, const TensorView& x, const TensorView& y) {
   const auto bytes = static_cast<std::int64_t>(size_of(x.dtype)), wide = 16 / bytes;
   if (plan.rank == 0 || plan.resized[static_cast<std::size_t>(plan.rank - 1)]) return 1;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && reinterpret_cast<std::uintptr_t>(y.data) % 16 == 0;
+  const bool aligned =
+      reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && reinterpret_cast<std::uintptr_t>(y.data) % 16 == 0;
   return aligned && builder.run_length({true, true}, wide) == wide ? wide : 1;
 }
 
@@ -32,7 +36,8 @@ void launch(const LaunchArgs& args, const ResizeAttributes& attributes) {
   const ResizePlan plan = attributes.plan(x.shape, y.shape);
   AxesBuilder<2> builder;
   for (int a = 0; a < plan.rank; ++a) {
-    require(x.shape[a] > 0, "resize: operand 0 (x): expected at least 1 element along axis {}, found {}", a, x.shape.to_string());
+    require(x.shape[a] > 0, "resize: operand 0 (x): expected at least 1 element along axis {}, found {}", a,
+            x.shape.to_string());
     builder.append_alone(y.shape[a], {x.strides[a], y.strides[a]});
   }
   const std::int64_t run = run_of(builder, plan, x, y);
@@ -65,11 +70,13 @@ void launch(const LaunchArgs& args, const ResizeAttributes& attributes) {
     params.taps[slots] = axis.taps;
     params.stride[slots++] = params.axes.stride[0][a];
   }
-  const std::int64_t items = div_up(params.axes.count, std::int64_t{resize::threads}), word = run * static_cast<std::int64_t>(size_of(y.dtype));
+  const std::int64_t items = div_up(params.axes.count, std::int64_t{resize::threads}),
+                     word = run * static_cast<std::int64_t>(size_of(y.dtype));
   args.queue->run(run > 1 ? 2 : 1, items, params);
   if (!args.queue->wants_ranges()) return;
-  args.queue->declare({byte_range(x), ByteRange{args.workspace, memory - args.workspace}},
-                      {ItemAxes(y.data, word, item_grid(1, 1, 1, items)).walk(params.axes, 1, resize::threads).range()});
+  args.queue->declare(
+      {byte_range(x), ByteRange{args.workspace, memory - args.workspace}},
+      {ItemAxes(y.data, word, item_grid(1, 1, 1, items)).walk(params.axes, 1, resize::threads).range()});
 }
 
 Decline declines(const Problem& p) {
@@ -98,11 +105,13 @@ std::vector<Program> programs(const Problem& p) {
   const std::string header = "kernel/cuda/device/image/resize.cuh";
   const auto program = [&](std::size_t run) -> Program {
     return {.header = header,
-            .task = fmt::format("cermet::resize::Task<cermet::resize::Config{{.type = {}, .nearest = {}, .run = {}}}>", device_name(type), device_name(nearest),
-                                run),
+            .task = fmt::format("cermet::resize::Task<cermet::resize::Config{{.type = {}, .nearest = {}, .run = {}}}>",
+                                device_name(type), device_name(nearest), run),
             .threads = resize::threads};
   };
-  return {{.header = header, .task = "cermet::resize::TableTask", .threads = resize::threads}, program(1), program(16 / size_of(type))};
+  return {{.header = header, .task = "cermet::resize::TableTask", .threads = resize::threads},
+          program(1),
+          program(16 / size_of(type))};
 }
 
 }  // namespace
@@ -113,7 +122,8 @@ const Kernel resize_tables{.name = "resize.tables",
                            .summary = "a table for each axis, then a thread for each result or 16 bytes of them",
                            .declines = declines,
                            .bind = [](const Problem& p) -> Launcher {
-                             return [attributes = ResizeAttributes(p.attributes, p.input(0).rank())](const LaunchArgs& args) { launch(args, attributes); };
+                             return [attributes = ResizeAttributes(p.attributes, p.input(0).rank())](
+                                        const LaunchArgs& args) { launch(args, attributes); };
                            },
                            .workspace = [](const Problem& p, int) -> std::int64_t {
                              std::int64_t bytes = 0;

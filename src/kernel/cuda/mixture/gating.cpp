@@ -13,16 +13,19 @@ std::string gating_config(const Problem& p, int threads) {
   const Attributes& a = p.attributes;
   const DType bias = p.has(1) ? p.input(1).dtype : DType::f32;
   return fmt::format(
-      "cermet::gating::Config{{.logits = {}, .bias = {}, .experts = {}, .k = {}, .groups = {}, .topk_groups = {}, .softmax = {}, .renormalize = {}, .top2 = "
+      "cermet::gating::Config{{.logits = {}, .bias = {}, .experts = {}, .k = {}, .groups = {}, .topk_groups = {}, "
+      ".softmax = {}, .renormalize = {}, .top2 = "
       "{}, "
       ".has_bias = {}, .threads = {}}}",
-      device_name(p.input(0).dtype), device_name(bias), p.size(0, 1), a.integer("k"), a.integer("groups"), a.integer("topk_groups"),
-      device_name(a.text("score") == "softmax"), device_name(a.flag("renormalize")), device_name(a.text("group_score") == "top2"), device_name(p.has(1)),
-      threads);
+      device_name(p.input(0).dtype), device_name(bias), p.size(0, 1), a.integer("k"), a.integer("groups"),
+      a.integer("topk_groups"), device_name(a.text("score") == "softmax"), device_name(a.flag("renormalize")),
+      device_name(a.text("group_score") == "top2"), device_name(p.has(1)), threads);
 }
 
-gating::Params gating_params(const TensorView& logits, const TensorView* bias, const TensorView& weights, const TensorView* ids, float scale) {
-  const bool vectors = is_aligned(logits.data, 16) && logits.strides[0] * static_cast<std::int64_t>(size_of(logits.dtype)) % 16 == 0;
+gating::Params gating_params(const TensorView& logits, const TensorView* bias, const TensorView& weights,
+                             const TensorView* ids, float scale) {
+  const bool vectors =
+      is_aligned(logits.data, 16) && logits.strides[0] * static_cast<std::int64_t>(size_of(logits.dtype)) % 16 == 0;
   return {.logits = logits.data,
           .bias = bias ? bias->data : nullptr,
           .weights = weights.as<float>(),
@@ -47,7 +50,8 @@ std::int64_t group_bytes(const Problem& p) {
 }
 
 gating::Params params_of(const LaunchArgs& args, float scale) {
-  return gating_params(args.inputs[0], args.has(1) ? &args.inputs[1] : nullptr, args.outputs[0], &args.outputs[1], scale);
+  return gating_params(args.inputs[0], args.has(1) ? &args.inputs[1] : nullptr, args.outputs[0], &args.outputs[1],
+                       scale);
 }
 
 /// Items have neighbouring tokens.
@@ -60,61 +64,67 @@ void declare(const LaunchArgs& args, std::int64_t tokens_each) {
 
 constexpr int block_threads = 256;
 
-/// Assumed, not measured: a warp's pass over the experts in its registers takes 40 cycles, one over those in memory 600, and there is one for each choice.
+/// Assumed, not measured: a warp's pass over the experts in its registers takes 40 cycles, one over those in memory
+/// 600, and there is one for each choice.
 double cost(const Problem& p, const DeviceLimits& limits, std::int64_t tokens_each, double pass_cycles) {
   const std::int64_t blocks = div_up(p.size(0, 0), tokens_each);
-  const double rounds = static_cast<double>(div_up(std::max<std::int64_t>(blocks, 1), std::int64_t{p.target->multiprocessors} * 8));
-  return (3500 + rounds * static_cast<double>(p.attributes.integer("k")) * pass_cycles) / limits.clock_hz + cost_of(p).bytes / limits.read_bytes_per_second;
+  const double rounds =
+      static_cast<double>(div_up(std::max<std::int64_t>(blocks, 1), std::int64_t{p.target->multiprocessors} * 8));
+  return (3500 + rounds * static_cast<double>(p.attributes.integer("k")) * pass_cycles) / limits.clock_hz +
+         cost_of(p).bytes / limits.read_bytes_per_second;
 }
 
 }  // namespace
 
 extern const Kernel moe_gating_warp;
-const Kernel moe_gating_warp{.name = "moe.gating_warp",
-                             .op = OpKind::topk_gating,
-                             .summary = "a warp for each token, its experts in registers",
-                             .declines = [](const Problem& p) -> Decline {
-                               if (p.size(0, 1) > gating::warp_experts) return fmt::format("more than {} experts", gating::warp_experts);
-                               if (p.attributes.integer("k") > 64) return "more than 64 experts per token";
-                               return std::nullopt;
-                             },
-                             .bind = [](const Problem& p) -> Launcher {
-                               return [scale = static_cast<float>(p.attributes.number("scale"))](const LaunchArgs& args) {
-                                 const gating::Params params = params_of(args, scale);
-                                 args.queue->run(0, div_up(params.tokens, warps), params);
-                                 if (params.tokens > 0) declare(args, warps);
-                               };
-                             },
-                             .programs = [](const Problem& p) -> std::vector<Program> {
-                               return {{.header = "kernel/cuda/device/mixture/gating.cuh",
-                                        .task = fmt::format("cermet::gating::Task<{}>", gating_config(p, warps * 32)),
-                                        .threads = warps * 32,
-                                        .shared_bytes = warps * group_bytes(p)}};
-                             },
-                             .cost = [](const Problem& p, const DeviceLimits& limits) { return cost(p, limits, warps, 40); }};
+const Kernel moe_gating_warp{
+    .name = "moe.gating_warp",
+    .op = OpKind::topk_gating,
+    .summary = "a warp for each token, its experts in registers",
+    .declines = [](const Problem& p) -> Decline {
+      if (p.size(0, 1) > gating::warp_experts) return fmt::format("more than {} experts", gating::warp_experts);
+      if (p.attributes.integer("k") > 64) return "more than 64 experts per token";
+      return std::nullopt;
+    },
+    .bind = [](const Problem& p) -> Launcher {
+      return [scale = static_cast<float>(p.attributes.number("scale"))](const LaunchArgs& args) {
+        const gating::Params params = params_of(args, scale);
+        args.queue->run(0, div_up(params.tokens, warps), params);
+        if (params.tokens > 0) declare(args, warps);
+      };
+    },
+    .programs = [](const Problem& p) -> std::vector<Program> {
+      return {{.header = "kernel/cuda/device/mixture/gating.cuh",
+               .task = fmt::format("cermet::gating::Task<{}>", gating_config(p, warps * 32)),
+               .threads = warps * 32,
+               .shared_bytes = warps * group_bytes(p)}};
+    },
+    .cost = [](const Problem& p, const DeviceLimits& limits) { return cost(p, limits, warps, 40); }};
 
 extern const Kernel moe_gating_block;
-const Kernel moe_gating_block{.name = "moe.gating_block",
-                              .op = OpKind::topk_gating,
-                              .summary = "a block for each token and a pass over its logits for each choice: any number of experts",
-                              .declines = [](const Problem& p) -> Decline {
-                                if (p.attributes.integer("groups") > gating::block_groups) return fmt::format("more than {} groups", gating::block_groups);
-                                return std::nullopt;
-                              },
-                              .bind = [](const Problem& p) -> Launcher {
-                                return [scale = static_cast<float>(p.attributes.number("scale"))](const LaunchArgs& args) {
-                                  const gating::Params params = params_of(args, scale);
-                                  args.queue->run(0, params.tokens, params);
-                                  if (params.tokens > 0) declare(args, 1);
-                                };
-                              },
-                              .programs = [](const Problem& p) -> std::vector<Program> {
-                                return {{.header = "kernel/cuda/device/mixture/gating_block.cuh",
-                                         .task = fmt::format("cermet::gating::BlockTask<{}>", gating_config(p, block_threads)),
-                                         .threads = block_threads,
-                                         .shared_bytes = 1024 + 8 * p.attributes.integer("groups")}};
-                              },
-                              .cost = [](const Problem& p, const DeviceLimits& limits) { return cost(p, limits, 1, 600); }};
+const Kernel moe_gating_block{
+    .name = "moe.gating_block",
+    .op = OpKind::topk_gating,
+    .summary = "a block for each token and a pass over its logits for each choice: any number of experts",
+    .declines = [](const Problem& p) -> Decline {
+      if (p.attributes.integer("groups") > gating::block_groups)
+        return fmt::format("more than {} groups", gating::block_groups);
+      return std::nullopt;
+    },
+    .bind = [](const Problem& p) -> Launcher {
+      return [scale = static_cast<float>(p.attributes.number("scale"))](const LaunchArgs& args) {
+        const gating::Params params = params_of(args, scale);
+        args.queue->run(0, params.tokens, params);
+        if (params.tokens > 0) declare(args, 1);
+      };
+    },
+    .programs = [](const Problem& p) -> std::vector<Program> {
+      return {{.header = "kernel/cuda/device/mixture/gating_block.cuh",
+               .task = fmt::format("cermet::gating::BlockTask<{}>", gating_config(p, block_threads)),
+               .threads = block_threads,
+               .shared_bytes = 1024 + 8 * p.attributes.integer("groups")}};
+    },
+    .cost = [](const Problem& p, const DeviceLimits& limits) { return cost(p, limits, 1, 600); }};
 
 }  // namespace mixture_gating_file
 }  // namespace cermet::cuda

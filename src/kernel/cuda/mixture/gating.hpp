@@ -5,7 +5,7 @@
 
 #include "base/tensor.hpp"
 #include "kernel/cuda/device/mixture/gating.hpp"
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet::cuda {
 
@@ -13,6 +13,7 @@ namespace cermet::cuda {
 std::string gating_config(const Problem& p, int threads);
 
 /// Its operands. `bias` and `ids` may be null.
-gating::Params gating_params(const TensorView& logits, const TensorView* bias, const TensorView& weights, const TensorView* ids, float scale);
+gating::Params gating_params(const TensorView& logits, const TensorView* bias, const TensorView& weights,
+                             const TensorView* ids, float scale);
 
 }  // namespace cermet::cuda

@@ -7,8 +7,8 @@
 #include "kernel/mixture_parts.hpp"
 #include "kernel/part_choice.hpp"
 #include "kernel/workspace_layout.hpp"
-#include "op/infer.hpp"
 #include "op/mixture.hpp"
+#include "op/schema/infer.hpp"
 
 namespace cermet::cuda::mixture_moe_file {
 namespace {
@@ -51,9 +51,12 @@ Parts parts_of(const Problem& p) {
 }
 
 Decline declines(const Problem& p) {
-  if (p.op->kind == OpKind::ep_moe && takes_own_tokens(p) && p.attributes.integer("ranks") > 1) return "has one rank's tokens, so it needs a communicator";
-  if (is_quantized_weight(p, mixture_gate_up) || is_quantized_weight(p, mixture_down)) return "has quantized experts, which the CPU alone computes";
-  if (hidden_type(p.attributes, p.input(mixture_down).dtype) != DType::f32) return "rounds what its second weights multiply, which the CPU alone does";
+  if (p.op->kind == OpKind::ep_moe && takes_own_tokens(p) && p.attributes.integer("ranks") > 1)
+    return "has one rank's tokens, so it needs a communicator";
+  if (is_quantized_weight(p, mixture_gate_up) || is_quantized_weight(p, mixture_down))
+    return "has quantized experts, which the CPU alone computes";
+  if (hidden_type(p.attributes, p.input(mixture_down).dtype) != DType::f32)
+    return "rounds what its second weights multiply, which the CPU alone does";
   const Parts parts = parts_of(p);
   if (parts.missing == mixture_part_count) return std::nullopt;
   return fmt::format("no kernel takes {}", parts.part[parts.missing].region.to_string());
@@ -65,9 +68,14 @@ struct Layout : WorkspaceLayout {
   TensorView logits, weights, ids, sorted, offsets, row_of, gated, results;
   TensorView x, residual, y;  ///< dense copies, where rows of several ranks are not evenly apart
 
-  Layout(const Shape& x_shape, std::int64_t feature_count, std::int64_t expert_count, std::int64_t chosen, DType x_type, DType residual_type, DType y_type,
-         std::byte* memory)
-      : WorkspaceLayout{memory, 256}, tokens(1), hidden(x_shape.back()), features(feature_count), experts(expert_count), k(chosen) {
+  Layout(const Shape& x_shape, std::int64_t feature_count, std::int64_t expert_count, std::int64_t chosen, DType x_type,
+         DType residual_type, DType y_type, std::byte* memory)
+      : WorkspaceLayout{memory, 256},
+        tokens(1),
+        hidden(x_shape.back()),
+        features(feature_count),
+        experts(expert_count),
+        k(chosen) {
     for (int a = 0; a + 1 < x_shape.rank(); ++a) tokens *= x_shape[a];
     logits = place(DType::f32, {tokens, experts});
     weights = place(DType::f32, {tokens, k});
@@ -83,7 +91,9 @@ struct Layout : WorkspaceLayout {
     y = place(y_type, {tokens, hidden});
   }
   /// The first half of `gated`, which holds the hidden elements after the gate.
-  TensorView hidden_rows() const { return TensorView(gated.data, DType::f32, {tokens * k, features}, {2 * features, 1}); }
+  TensorView hidden_rows() const {
+    return TensorView(gated.data, DType::f32, {tokens * k, features}, {2 * features, 1});
+  }
 };
 
 /// The view as a matrix [tokens, hidden]; nothing where its rows are not evenly apart.
@@ -122,8 +132,10 @@ Mixture bind_mixture(const Problem& p) {
 void run_mixture(const LaunchArgs& args, const Mixture& m, std::int64_t ranks) {
   const TensorView &x = args.inputs[mixture_x], &first = args.inputs[mixture_gate_up], &y = args.outputs[0];
   const bool adds = args.has(mixture_residual);
-  const Layout l(x.shape, first.shape[1] / 2, first.shape[0], m.k, x.dtype, adds ? args.inputs[mixture_residual].dtype : x.dtype, y.dtype, args.workspace);
-  const auto run = [&](MixturePart part, std::initializer_list<TensorView> inputs, std::initializer_list<TensorView> outputs) {
+  const Layout l(x.shape, first.shape[1] / 2, first.shape[0], m.k, x.dtype,
+                 adds ? args.inputs[mixture_residual].dtype : x.dtype, y.dtype, args.workspace);
+  const auto run = [&](MixturePart part, std::initializer_list<TensorView> inputs,
+                       std::initializer_list<TensorView> outputs) {
     const TaskQueue queue = args.queue->part(m.programs[part].first, m.programs[part].second);
     m.launch[part]({inputs, outputs, args.workspace + l.bytes, args.pool, &queue});
   };
@@ -158,7 +170,9 @@ void run_mixture(const LaunchArgs& args, const Mixture& m, std::int64_t ranks) {
 std::vector<Program> programs(const Problem& p) {
   const std::string header = "kernel/cuda/device/mixture/moe.cuh";
   std::vector<Program> list{
-      {.header = header, .task = fmt::format("cermet::moe::Gate<cermet::Activation::{}>", p.attributes.text("activation")), .threads = moe::threads},
+      {.header = header,
+       .task = fmt::format("cermet::moe::Gate<cermet::Activation::{}>", p.attributes.text("activation")),
+       .threads = moe::threads},
       {.header = header, .task = "cermet::moe::Count", .threads = moe::threads, .shared_bytes = moe::pass_ranks * 4},
       copy_program()};
   for (const Part& part : parts_of(p).part) {
@@ -177,7 +191,8 @@ const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
 
 std::int64_t workspace(const Problem& p, int threads) {
   std::int64_t largest = 0;
-  for (const Part& part : parts_of(p).part) largest = std::max(largest, part.choice.kernel->workspace(part.region, part.choice.config, threads));
+  for (const Part& part : parts_of(p).part)
+    largest = std::max(largest, part.choice.kernel->workspace(part.region, part.choice.config, threads));
   Shape x;
   for (int axis = 0; axis < p.input(mixture_x).rank(); ++axis) x.push_back(p.size(mixture_x, axis));
   const DType type = p.input(mixture_x).dtype;
@@ -189,26 +204,32 @@ std::int64_t workspace(const Problem& p, int threads) {
 }  // namespace
 
 extern const Kernel moe_mixture;
-const Kernel moe_mixture{.name = "moe.mixture",
-                         .op = OpKind::moe,
-                         .summary = "router, gating, sort by expert, grouped products and weighted sum by their own kernels; float32 between them",
-                         .declines = declines,
-                         .bind = [](const Problem& p) -> Launcher { return [m = bind_mixture(p)](const LaunchArgs& args) { run_mixture(args, m, 1); }; },
-                         .weight_layout = weight_layout,
-                         .workspace = workspace,
-                         .programs = programs};
+const Kernel moe_mixture{
+    .name = "moe.mixture",
+    .op = OpKind::moe,
+    .summary =
+        "router, gating, sort by expert, grouped products and weighted sum by their own kernels; float32 between them",
+    .declines = declines,
+    .bind = [](const Problem& p) -> Launcher {
+      return [m = bind_mixture(p)](const LaunchArgs& args) { run_mixture(args, m, 1); };
+    },
+    .weight_layout = weight_layout,
+    .workspace = workspace,
+    .programs = programs};
 
 extern const Kernel moe_mixture_of_ranks;
-const Kernel moe_mixture_of_ranks{.name = "moe.mixture_of_ranks",
-                                  .op = OpKind::ep_moe,
-                                  .summary = "all ranks in one memory: the tokens of all ranks as one batch, sorted by expert and so by rank",
-                                  .declines = declines,
-                                  .bind = [](const Problem& p) -> Launcher {
-                                    return
-                                        [m = bind_mixture(p), ranks = p.attributes.integer("ranks")](const LaunchArgs& args) { run_mixture(args, m, ranks); };
-                                  },
-                                  .weight_layout = weight_layout,
-                                  .workspace = workspace,
-                                  .programs = programs};
+const Kernel moe_mixture_of_ranks{
+    .name = "moe.mixture_of_ranks",
+    .op = OpKind::ep_moe,
+    .summary = "all ranks in one memory: the tokens of all ranks as one batch, sorted by expert and so by rank",
+    .declines = declines,
+    .bind = [](const Problem& p) -> Launcher {
+      return [m = bind_mixture(p), ranks = p.attributes.integer("ranks")](const LaunchArgs& args) {
+        run_mixture(args, m, ranks);
+      };
+    },
+    .weight_layout = weight_layout,
+    .workspace = workspace,
+    .programs = programs};
 
 }  // namespace cermet::cuda::mixture_moe_file

@@ -13,29 +13,35 @@
 namespace cermet::cuda::mixture_permute_file {
 namespace {
 
-/// Pairs up to which every block counts all of them for itself: that costs less than launches between which counts are exchanged.
+/// Pairs up to which every block counts all of them for itself: that costs less than launches between which counts are
+/// exchanged.
 constexpr std::int64_t direct_pairs = permute::groups_held;
 constexpr std::int64_t most_chunks = 128;
 /// Words of a slice of a row at least, below which more blocks take no less time.
 constexpr std::int64_t fewest_slice_words = 64;
 
-std::int64_t chunk_of(std::int64_t pairs) { return round_up(std::max<std::int64_t>(256, div_up(pairs, most_chunks)), 32); }
+std::int64_t chunk_of(std::int64_t pairs) {
+  return round_up(std::max<std::int64_t>(256, div_up(pairs, most_chunks)), 32);
+}
 
-bool sorts_in_chunks(std::int64_t pairs, std::int64_t experts) { return pairs > direct_pairs && experts <= permute::chunk_experts; }
+bool sorts_in_chunks(std::int64_t pairs, std::int64_t experts) {
+  return pairs > direct_pairs && experts <= permute::chunk_experts;
+}
 
 /// Bytes that every row of x and of the result can be copied in.
 std::int64_t word_bytes(const TensorView& x, const TensorView& rows) {
   const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
   std::int64_t word = 16;
   const auto fits = [&](std::int64_t w) {
-    return is_aligned(x.data, w) && is_aligned(rows.data, w) && x.shape[1] * bytes % w == 0 && x.strides[0] * bytes % w == 0 &&
-           rows.strides[0] * bytes % w == 0;
+    return is_aligned(x.data, w) && is_aligned(rows.data, w) && x.shape[1] * bytes % w == 0 &&
+           x.strides[0] * bytes % w == 0 && rows.strides[0] * bytes % w == 0;
   };
   while (word > bytes && !fits(word)) word /= 2;
   return word;
 }
 
-/// Logarithm of the slices of a row: a block copies one of them, and each SM has one block at most, because every block counts all pairs.
+/// Logarithm of the slices of a row: a block copies one of them, and each SM has one block at most, because every block
+/// counts all pairs.
 std::uint32_t slices_shift(std::int64_t tokens, std::int64_t row_words, std::int64_t multiprocessors) {
   std::uint32_t shift = 0;
   while (tokens << (shift + 1) <= multiprocessors && row_words >> (shift + 1) >= fewest_slice_words) ++shift;
@@ -101,7 +107,8 @@ std::vector<Program> programs(const Problem& p) {
   list[0].header = "kernel/cuda/device/mixture/permute_few.cuh";
   list[0].min_blocks = 4;
   if (sorts_in_chunks(max_pairs(p), p.attributes.integer("experts"))) {
-    list.insert(list.end(), {program("Count", permute::count_shared_bytes), program("Place", permute::place_shared_bytes), program("Copy", 0)});
+    list.insert(list.end(), {program("Count", permute::count_shared_bytes),
+                             program("Place", permute::place_shared_bytes), program("Copy", 0)});
   }
   return list;
 }
@@ -109,20 +116,24 @@ std::vector<Program> programs(const Problem& p) {
 }  // namespace
 
 extern const Kernel moe_permute;
-const Kernel moe_permute{
-    .name = "moe.permute",
-    .op = OpKind::moe_permute,
-    .summary = "a stable counting sort: in one launch where pairs are few, by chunks where they are many; rows in words of 16 bytes",
-    .declines = [](const Problem& p) -> Decline {
-      if (max_pairs(p) >= std::int64_t{1} << 31) return "2^31 or more pairs of token and expert";
-      if (p.size(0, 1) >= std::int64_t{1} << 31) return "2^31 or more columns";
-      return std::nullopt;
-    },
-    .bind = [](const Problem& p) -> Launcher { return [groups = ExpertGroups(p.attributes)](const LaunchArgs& args) { launch(args, groups); }; },
-    .workspace = [](const Problem& p, int) -> std::int64_t {
-      const std::int64_t pairs = max_pairs(p), experts = p.attributes.integer("experts");
-      return sorts_in_chunks(pairs, experts) ? most_chunks * experts * 4 : 0;
-    },
-    .programs = programs};
+const Kernel moe_permute{.name = "moe.permute",
+                         .op = OpKind::moe_permute,
+                         .summary =
+                             "a stable counting sort: in one launch where pairs are few, by chunks where they are "
+                             "many; rows in words of 16 bytes",
+                         .declines = [](const Problem& p) -> Decline {
+                           if (max_pairs(p) >= std::int64_t{1} << 31) return "2^31 or more pairs of token and expert";
+                           if (p.size(0, 1) >= std::int64_t{1} << 31) return "2^31 or more columns";
+                           return std::nullopt;
+                         },
+                         .bind = [](const Problem& p) -> Launcher {
+                           return
+                               [groups = ExpertGroups(p.attributes)](const LaunchArgs& args) { launch(args, groups); };
+                         },
+                         .workspace = [](const Problem& p, int) -> std::int64_t {
+                           const std::int64_t pairs = max_pairs(p), experts = p.attributes.integer("experts");
+                           return sorts_in_chunks(pairs, experts) ? most_chunks * experts * 4 : 0;
+                         },
+                         .programs = programs};
 
 }  // namespace cermet::cuda::mixture_permute_file

@@ -18,13 +18,15 @@ std::int64_t width_of(const LaunchArgs& args) {
 }
 
 bool has_vectors(const TensorView& view, std::int64_t width) {
-  return view.shape[1] % width == 0 && view.strides[0] % width == 0 && is_aligned(view.data, width * static_cast<std::int64_t>(size_of(view.dtype)));
+  return view.shape[1] % width == 0 && view.strides[0] % width == 0 &&
+         is_aligned(view.data, width * static_cast<std::int64_t>(size_of(view.dtype)));
 }
 
 void launch(const LaunchArgs& args) {
   const TensorView &rows = args.inputs[0], &row_of = args.inputs[1], &weights = args.inputs[2], &y = args.outputs[0];
   const std::int64_t width = width_of(args), columns = y.shape[1];
-  const bool vectors = has_vectors(rows, width) && has_vectors(y, width) && (!args.has(3) || has_vectors(args.inputs[3], width));
+  const bool vectors =
+      has_vectors(rows, width) && has_vectors(y, width) && (!args.has(3) || has_vectors(args.inputs[3], width));
   const unpermute::Params params{.rows = rows.data,
                                  .row_of = row_of.data,
                                  .weights = weights.as<const float>(),
@@ -44,7 +46,9 @@ void launch(const LaunchArgs& args) {
   args.queue->run(0, y.shape[0] * params.blocks, params);
   if (!args.queue->wants_ranges()) return;
   const auto of_token = [&](const TensorView& view) { return rows_of_items(view, 1, params.blocks); };
-  args.queue->declare({byte_range(rows), of_token(row_of), of_token(weights), args.has(3) ? of_token(args.inputs[3]) : ByteRange{}}, {of_token(y)});
+  args.queue->declare(
+      {byte_range(rows), of_token(row_of), of_token(weights), args.has(3) ? of_token(args.inputs[3]) : ByteRange{}},
+      {of_token(y)});
 }
 
 }  // namespace
@@ -62,9 +66,10 @@ const Kernel moe_unpermute{
     .programs = [](const Problem& p) -> std::vector<Program> {
       const DType residual = p.has(3) ? p.input(3).dtype : DType::f32;
       return {{.header = "kernel/cuda/device/mixture/unpermute.cuh",
-               .task = fmt::format(
-                   "cermet::unpermute::Task<cermet::unpermute::Config{{.rows = {}, .residual = {}, .out = {}, .k = {}, .has_residual = {}, .threads = {}}}>",
-                   device_name(p.input(0).dtype), device_name(residual), device_name(p.outputs[0].dtype), p.size(1, 1), device_name(p.has(3)), threads),
+               .task = fmt::format("cermet::unpermute::Task<cermet::unpermute::Config{{.rows = {}, .residual = {}, "
+                                   ".out = {}, .k = {}, .has_residual = {}, .threads = {}}}>",
+                                   device_name(p.input(0).dtype), device_name(residual),
+                                   device_name(p.outputs[0].dtype), p.size(1, 1), device_name(p.has(3)), threads),
                .threads = threads}};
     }};
 

@@ -19,7 +19,8 @@ inline Divisor make_divisor(std::int64_t divisor) {
   return {d, static_cast<std::uint32_t>(multiplier), shift};
 }
 
-/// Collects axes, outermost first; neighbours that are one run for every operand become one axis, and axes of one element vanish.
+/// Collects axes, outermost first; neighbours that are one run for every operand become one axis, and axes of one
+/// element vanish.
 template <int N>
 class AxesBuilder {
  public:
@@ -58,8 +59,8 @@ class AxesBuilder {
 
   using Operands = std::array<bool, N>;
 
-  /// Elements that one access may take: the operands of `words` have stride 1 along the last axis, and size and their other strides allow it; the others
-  /// have stride 0 there. `limit` is a power of two.
+  /// Elements that one access may take: the operands of `words` have stride 1 along the last axis, and size and their
+  /// other strides allow it; the others have stride 0 there. `limit` is a power of two.
   std::int64_t run_length(const Operands& words, std::int64_t limit) const {
     if (rank_ == 0) return 1;
     for (std::size_t i = 0; i < N; ++i)
@@ -108,7 +109,9 @@ class AxesBuilder {
 };
 
 /// Whether a word of `bytes` may be read or written there.
-inline bool is_aligned(const void* address, std::int64_t bytes) { return reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(bytes) == 0; }
+inline bool is_aligned(const void* address, std::int64_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(bytes) == 0;
+}
 
 /// Axes of one operand.
 inline Axes<1> axes_of(const TensorView& view) {

@@ -19,13 +19,20 @@ std::int64_t word_of(const CopyAxes& axes, const void* from, const void* to, std
 
 CopyAxes axes_of_copy(const StridedCopy& block) {
   CopyAxes axes;
-  for (int a = 0; a < block.shape.rank(); ++a) axes.append(block.shape[a], {block.from_strides[a], block.to_strides[a]});
+  for (int a = 0; a < block.shape.rank(); ++a)
+    axes.append(block.shape[a], {block.from_strides[a], block.to_strides[a]});
   return axes;
 }
 
-Program copy_program() { return {.header = "kernel/cuda/device/movement/copy.cuh", .task = "cermet::copy::Task", .threads = copy::threads, .min_blocks = 3}; }
+Program copy_program() {
+  return {.header = "kernel/cuda/device/movement/copy.cuh",
+          .task = "cermet::copy::Task",
+          .threads = copy::threads,
+          .min_blocks = 3};
+}
 
-void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes, const void* from, void* to, std::int64_t element_bytes) {
+void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes, const void* from, void* to,
+                  std::int64_t element_bytes) {
   if (axes.count() == 0) return;
   const std::int64_t run = word_of(axes, from, to, element_bytes);
   copy::Params params{from, to, static_cast<std::uint32_t>(run * element_bytes), 1, axes.make(run, {true, true})};
@@ -35,7 +42,8 @@ void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes
   queue.run(copy, items, params);
   if (!queue.wants_ranges()) return;
   const ItemGrid grid = item_grid(1, 1, 1, items);
-  const ByteRange read = from != nullptr ? ItemAxes(from, run * element_bytes, grid).walk(params.axes, 0, each).range() : ByteRange{};
+  const ByteRange read =
+      from != nullptr ? ItemAxes(from, run * element_bytes, grid).walk(params.axes, 0, each).range() : ByteRange{};
   queue.declare({read}, {ItemAxes(to, run * element_bytes, grid).walk(params.axes, 1, each).range()});
 }
 

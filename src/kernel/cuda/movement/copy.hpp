@@ -14,8 +14,8 @@ Program interleave_program();
 /// Operand 0 is the source, operand 1 the destination.
 using CopyAxes = AxesBuilder<2>;
 
-/// A block of elements between two layouts with any strides (in elements; 0 repeats, negative walks backwards). Memories do not overlap, but that a
-/// source may be null: then zeros are written.
+/// A block of elements between two layouts with any strides (in elements; 0 repeats, negative walks backwards).
+/// Memories do not overlap, but that a source may be null: then zeros are written.
 struct StridedCopy {
   Shape shape;
   const void* from = nullptr;
@@ -31,8 +31,11 @@ CopyAxes axes_of_copy(const StridedCopy& block);
 /// `copy` is the index of copy_program() in the kernel's programs.
 void enqueue_copy(const TaskQueue& queue, std::size_t copy, const StridedCopy& block);
 /// The same from axes that are prepared already, which may be more than a shape has.
-void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes, const void* from, void* to, std::int64_t element_bytes);
-/// The same where axes may change places: `transpose` and `interleave` are the indices of transpose_program() and interleave_program().
-void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, std::size_t interleave, const StridedCopy& block);
+void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes, const void* from, void* to,
+                  std::int64_t element_bytes);
+/// The same where axes may change places: `transpose` and `interleave` are the indices of transpose_program() and
+/// interleave_program().
+void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, std::size_t interleave,
+                       const StridedCopy& block);
 
 }  // namespace cermet::cuda

@@ -13,16 +13,19 @@ int threads_of(const Problem& problem) { return problem.size(1, 1) > 2048 ? 256 
 
 std::vector<Program> programs(const Problem& problem) {
   const DType table = problem.input(1).dtype, out = problem.outputs[0].dtype;
-  return {{.header = "kernel/cuda/device/movement/embedding.cuh",
-           .task = fmt::format("cermet::embedding::Task<cermet::embedding::Config{{.hidden = {}, .table = {}, .out = {}, .threads = {}}}>", problem.size(1, 1),
-                               device_name(table), device_name(out), threads_of(problem)),
-           .threads = threads_of(problem)}};
+  return {
+      {.header = "kernel/cuda/device/movement/embedding.cuh",
+       .task = fmt::format(
+           "cermet::embedding::Task<cermet::embedding::Config{{.hidden = {}, .table = {}, .out = {}, .threads = {}}}>",
+           problem.size(1, 1), device_name(table), device_name(out), threads_of(problem)),
+       .threads = threads_of(problem)}};
 }
 
 /// Rows of a matrix or of several start at multiples of 16 bytes.
 bool has_vector_rows(const TensorView& view) {
   bool aligned = is_aligned(view.data, 16);
-  for (int a = 0; a + 1 < view.shape.rank(); ++a) aligned = aligned && view.strides[a] * static_cast<std::int64_t>(size_of(view.dtype)) % 16 == 0;
+  for (int a = 0; a + 1 < view.shape.rank(); ++a)
+    aligned = aligned && view.strides[a] * static_cast<std::int64_t>(size_of(view.dtype)) % 16 == 0;
   return aligned;
 }
 
@@ -47,10 +50,11 @@ void launch(const LaunchArgs& args) {
 }  // namespace
 
 extern const Kernel movement_embedding;
-const Kernel movement_embedding{.name = "movement.embedding",
-                                .op = OpKind::embedding,
-                                .summary = "a thread block for each token, 16 bytes for each thread where rows allow it",
-                                .bind = [](const Problem&) -> Launcher { return launch; },
-                                .programs = programs};
+const Kernel movement_embedding{
+    .name = "movement.embedding",
+    .op = OpKind::embedding,
+    .summary = "a thread block for each token, 16 bytes for each thread where rows allow it",
+    .bind = [](const Problem&) -> Launcher { return launch; },
+    .programs = programs};
 
 }  // namespace cermet::cuda::movement_embedding_file

@@ -15,8 +15,10 @@ void launch(const LaunchArgs& args, int batch) {
   if (y.elements() == 0) return;
   const int lead = indices.shape.rank() - 1, n = static_cast<int>(indices.shape.back());
   AxesBuilder<3> builder;
-  for (int a = 0; a < lead; ++a) builder.append(indices.shape[a], {a < batch ? x.strides[a] : 0, indices.strides[a], y.strides[a]});
-  for (int a = batch + n; a < x.shape.rank(); ++a) builder.append(x.shape[a], {x.strides[a], 0, y.strides[lead + a - batch - n]});
+  for (int a = 0; a < lead; ++a)
+    builder.append(indices.shape[a], {a < batch ? x.strides[a] : 0, indices.strides[a], y.strides[a]});
+  for (int a = batch + n; a < x.shape.rank(); ++a)
+    builder.append(x.shape[a], {x.strides[a], 0, y.strides[lead + a - batch - n]});
   const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
   constexpr std::array<bool, 3> in_words{true, false, true};
   std::int64_t run = builder.run_length(in_words, 16 / bytes);
@@ -34,22 +36,25 @@ void launch(const LaunchArgs& args, int batch) {
   const std::int64_t items = div_up(params.axes.count, gather_nd::threads);
   args.queue->run(0, items, params);
   if (!args.queue->wants_ranges()) return;
-  args.queue->declare({byte_range(x), byte_range(indices)},
-                      {ItemAxes(y.data, run * bytes, item_grid(1, 1, 1, items)).walk(params.axes, 2, gather_nd::threads).range()});
+  args.queue->declare(
+      {byte_range(x), byte_range(indices)},
+      {ItemAxes(y.data, run * bytes, item_grid(1, 1, 1, items)).walk(params.axes, 2, gather_nd::threads).range()});
 }
 
 }  // namespace
 
 extern const Kernel movement_gather_nd;
-const Kernel movement_gather_nd{
-    .name = "movement.gather_nd",
-    .op = OpKind::gather_nd,
-    .summary = "a word of up to 16 bytes for each thread",
-    .bind = [](const Problem& p) -> Launcher {
-      return [batch = static_cast<int>(p.attributes.integer("batch_dims"))](const LaunchArgs& args) { launch(args, batch); };
-    },
-    .programs = [](const Problem&) -> std::vector<Program> {
-      return {{.header = "kernel/cuda/device/movement/gather_nd.cuh", .task = "cermet::gather_nd::Task", .threads = gather_nd::threads}};
-    }};
+const Kernel movement_gather_nd{.name = "movement.gather_nd",
+                                .op = OpKind::gather_nd,
+                                .summary = "a word of up to 16 bytes for each thread",
+                                .bind = [](const Problem& p) -> Launcher {
+                                  return [batch = static_cast<int>(p.attributes.integer("batch_dims"))](
+                                             const LaunchArgs& args) { launch(args, batch); };
+                                },
+                                .programs = [](const Problem&) -> std::vector<Program> {
+                                  return {{.header = "kernel/cuda/device/movement/gather_nd.cuh",
+                                           .task = "cermet::gather_nd::Task",
+                                           .threads = gather_nd::threads}};
+                                }};
 
 }  // namespace cermet::cuda::movement_gather_nd_file

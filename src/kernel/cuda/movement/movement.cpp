@@ -5,8 +5,8 @@
 #include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
-#include "op/axes.hpp"
 #include "op/moved_view.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cuda::movement_movement_file {
 namespace {
@@ -15,7 +15,9 @@ StridedCopy copy_to(const TensorView& y, const void* from, const Shape& from_str
   return {y.shape, from, from_strides, y.data, y.strides, static_cast<std::int64_t>(size_of(y.dtype))};
 }
 
-void copy_view(const LaunchArgs& args, const TensorView& from) { enqueue_copy(*args.queue, 0, copy_to(args.outputs[0], from.data, from.strides)); }
+void copy_view(const LaunchArgs& args, const TensorView& from) {
+  enqueue_copy(*args.queue, 0, copy_to(args.outputs[0], from.data, from.strides));
+}
 
 void transpose(const LaunchArgs& args, const Permutation& permutation) {
   const TensorView& y = args.outputs[0];
@@ -23,7 +25,9 @@ void transpose(const LaunchArgs& args, const Permutation& permutation) {
   enqueue_transpose(*args.queue, 0, 1, 2, copy_to(y, from.data, from.strides));
 }
 
-void slice(const LaunchArgs& args, const PerAxis<SliceBounds>& bounds) { copy_view(args, sliced(args.inputs[0], bounds, args.outputs[0].shape)); }
+void slice(const LaunchArgs& args, const PerAxis<SliceBounds>& bounds) {
+  copy_view(args, sliced(args.inputs[0], bounds, args.outputs[0].shape));
+}
 
 void concat(const LaunchArgs& args, int axis) {
   TensorView y = args.outputs[0];
@@ -52,7 +56,8 @@ void reshape(const LaunchArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   if (x.data == y.data && x.is_dense() && y.is_dense()) return;
   if (x.is_dense()) return enqueue_copy(*args.queue, 0, copy_to(y, x.data, dense_strides(y.shape)));
-  if (y.is_dense()) return enqueue_copy(*args.queue, 0, copy_to(TensorView(y.data, y.dtype, x.shape), x.data, x.strides));
+  if (y.is_dense())
+    return enqueue_copy(*args.queue, 0, copy_to(TensorView(y.data, y.dtype, x.shape), x.data, x.strides));
   copy::RelayoutParams params{x.data, y.data, static_cast<std::uint32_t>(size_of(x.dtype)), axes_of(x), axes_of(y)};
   const std::int64_t items = div_up(params.source.count, copy::threads);
   args.queue->run(1, items, params);
@@ -73,7 +78,9 @@ const Kernel movement_transpose{
     .name = "movement.transpose",
     .op = OpKind::transpose,
     .summary = "tiles through shared memory; a strided copy where the last axis keeps its place",
-    .bind = [](const Problem& p) -> Launcher { return [order = permutation_of(p)](const LaunchArgs& args) { transpose(args, order); }; },
+    .bind = [](const Problem& p) -> Launcher {
+      return [order = permutation_of(p)](const LaunchArgs& args) { transpose(args, order); };
+    },
     .programs = [](const Problem&) -> std::vector<Program> {
       return {copy_program(), transpose_program(), interleave_program()};
     }};
@@ -83,7 +90,9 @@ const Kernel movement_slice{.name = "movement.slice",
                             .op = OpKind::slice,
                             .summary = "a strided copy from the first position on",
                             .bind = [](const Problem& p) -> Launcher {
-                              return [bounds = slice_bounds(p.attributes, p.input(0).rank())](const LaunchArgs& args) { slice(args, bounds); };
+                              return [bounds = slice_bounds(p.attributes, p.input(0).rank())](const LaunchArgs& args) {
+                                slice(args, bounds);
+                              };
                             },
                             .programs = copy_only};
 
@@ -91,14 +100,18 @@ extern const Kernel movement_concat;
 const Kernel movement_concat{.name = "movement.concat",
                              .op = OpKind::concat,
                              .summary = "a strided copy for each operand",
-                             .bind = [](const Problem& p) -> Launcher { return [axis = axis_of(p)](const LaunchArgs& args) { concat(args, axis); }; },
+                             .bind = [](const Problem& p) -> Launcher {
+                               return [axis = axis_of(p)](const LaunchArgs& args) { concat(args, axis); };
+                             },
                              .programs = copy_only};
 
 extern const Kernel movement_split;
 const Kernel movement_split{.name = "movement.split",
                             .op = OpKind::split,
                             .summary = "a strided copy for each result",
-                            .bind = [](const Problem& p) -> Launcher { return [axis = axis_of(p)](const LaunchArgs& args) { split(args, axis); }; },
+                            .bind = [](const Problem& p) -> Launcher {
+                              return [axis = axis_of(p)](const LaunchArgs& args) { split(args, axis); };
+                            },
                             .programs = copy_only};
 
 extern const Kernel movement_expand;
@@ -109,13 +122,15 @@ const Kernel movement_expand{.name = "movement.expand",
                              .programs = copy_only};
 
 extern const Kernel movement_reshape;
-const Kernel movement_reshape{
-    .name = "movement.reshape",
-    .op = OpKind::reshape,
-    .summary = "a strided copy; nothing where operand and result share dense memory",
-    .bind = [](const Problem&) -> Launcher { return reshape; },
-    .programs = [](const Problem&) -> std::vector<Program> {
-      return {copy_program(), {.header = "kernel/cuda/device/movement/copy.cuh", .task = "cermet::copy::Relayout", .threads = copy::threads}};
-    }};
+const Kernel movement_reshape{.name = "movement.reshape",
+                              .op = OpKind::reshape,
+                              .summary = "a strided copy; nothing where operand and result share dense memory",
+                              .bind = [](const Problem&) -> Launcher { return reshape; },
+                              .programs = [](const Problem&) -> std::vector<Program> {
+                                return {copy_program(),
+                                        {.header = "kernel/cuda/device/movement/copy.cuh",
+                                         .task = "cermet::copy::Relayout",
+                                         .threads = copy::threads}};
+                              }};
 
 }  // namespace cermet::cuda::movement_movement_file

@@ -40,21 +40,24 @@ void launch(const LaunchArgs& args) {
 }  // namespace
 
 extern const Kernel movement_nonzero;
-const Kernel movement_nonzero{.name = "movement.nonzero",
-                              .op = OpKind::nonzero,
-                              .summary = "counts of chunks, their running sum, then the coordinates of each chunk behind those of the chunks before",
-                              .bind = [](const Problem&) -> Launcher { return launch; },
-                              .workspace = [](const Problem& p, int) -> std::int64_t {
-                                return (div_up(p.input(0).elements().value(p.maximum), nonzero::chunk) + 1) * static_cast<std::int64_t>(sizeof(std::int64_t));
-                              },
-                              .programs = [](const Problem&) -> std::vector<Program> {
-                                std::vector<Program> list;
-                                for (const char* task : {"Count", "Scan", "Write"})
-                                  list.push_back({.header = "kernel/cuda/device/movement/nonzero.cuh",
-                                                  .task = fmt::format("cermet::nonzero::{}", task),
-                                                  .threads = nonzero::threads,
-                                                  .shared_bytes = 512});
-                                return list;
-                              }};
+const Kernel movement_nonzero{
+    .name = "movement.nonzero",
+    .op = OpKind::nonzero,
+    .summary =
+        "counts of chunks, their running sum, then the coordinates of each chunk behind those of the chunks before",
+    .bind = [](const Problem&) -> Launcher { return launch; },
+    .workspace = [](const Problem& p, int) -> std::int64_t {
+      return (div_up(p.input(0).elements().value(p.maximum), nonzero::chunk) + 1) *
+             static_cast<std::int64_t>(sizeof(std::int64_t));
+    },
+    .programs = [](const Problem&) -> std::vector<Program> {
+      std::vector<Program> list;
+      for (const char* task : {"Count", "Scan", "Write"})
+        list.push_back({.header = "kernel/cuda/device/movement/nonzero.cuh",
+                        .task = fmt::format("cermet::nonzero::{}", task),
+                        .threads = nonzero::threads,
+                        .shared_bytes = 512});
+      return list;
+    }};
 
 }  // namespace cermet::cuda::movement_nonzero_file

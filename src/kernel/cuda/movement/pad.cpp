@@ -21,7 +21,12 @@ struct Padding {
 
 Padding padding_of(const Problem& p) {
   const std::string& mode = p.attributes.text("mode");
-  Padding padding{mode == "constant" ? pad::Mode::constant : mode == "reflect" ? pad::Mode::reflect : pad::Mode::edge, {}, {}, p.attributes.number("value")};
+  Padding padding{mode == "constant"  ? pad::Mode::constant
+                  : mode == "reflect" ? pad::Mode::reflect
+                                      : pad::Mode::edge,
+                  {},
+                  {},
+                  p.attributes.number("value")};
   const auto rank = static_cast<std::size_t>(p.input(0).rank());
   for (std::size_t a = 0; a < rank; ++a) {
     padding.before[a] = p.attributes.integers("pads")[a];
@@ -34,10 +39,13 @@ Padding padding_of(const Problem& p) {
 void check_sizes(const Padding& padding, const TensorView& x) {
   if (padding.mode == pad::Mode::constant) return;
   for (int a = 0; a < x.shape.rank(); ++a) {
-    const std::int64_t most = std::max(padding.before[static_cast<std::size_t>(a)], padding.after[static_cast<std::size_t>(a)]);
+    const std::int64_t most =
+        std::max(padding.before[static_cast<std::size_t>(a)], padding.after[static_cast<std::size_t>(a)]);
     const std::int64_t needed = most == 0 ? 0 : padding.mode == pad::Mode::reflect ? most + 1 : 1;
     if (x.shape[a] < needed)
-      fail(Status::invalid_argument, "pad: operand 0 (x): expected dimension {} of at least {} for these pads, found {}", a, needed, x.shape.to_string());
+      fail(Status::invalid_argument,
+           "pad: operand 0 (x): expected dimension {} of at least {} for these pads, found {}", a, needed,
+           x.shape.to_string());
   }
 }
 
@@ -67,7 +75,9 @@ void pad(const LaunchArgs& args, const Padding& padding) {
   const std::int64_t items = div_up(params.axes.count, pad::threads);
   args.queue->run(0, items, params);
   if (!args.queue->wants_ranges()) return;
-  args.queue->declare({byte_range(x)}, {ItemAxes(y.data, run * bytes, item_grid(1, 1, 1, items)).walk(params.axes, 1, pad::threads).range()});
+  args.queue->declare(
+      {byte_range(x)},
+      {ItemAxes(y.data, run * bytes, item_grid(1, 1, 1, items)).walk(params.axes, 1, pad::threads).range()});
 }
 
 }  // namespace
@@ -76,9 +86,14 @@ extern const Kernel movement_pad;
 const Kernel movement_pad{.name = "movement.pad",
                           .op = OpKind::pad,
                           .summary = "words of 16 bytes where the last axis is not padded",
-                          .bind = [](const Problem& p) -> Launcher { return [padding = padding_of(p)](const LaunchArgs& args) { pad(args, padding); }; },
+                          .bind = [](const Problem& p) -> Launcher {
+                            return [padding = padding_of(p)](const LaunchArgs& args) { pad(args, padding); };
+                          },
                           .programs = [](const Problem&) -> std::vector<Program> {
-                            return {{.header = "kernel/cuda/device/movement/pad.cuh", .task = "cermet::pad::Task", .threads = pad::threads, .min_blocks = 4}};
+                            return {{.header = "kernel/cuda/device/movement/pad.cuh",
+                                     .task = "cermet::pad::Task",
+                                     .threads = pad::threads,
+                                     .min_blocks = 4}};
                           }};
 
 }  // namespace cermet::cuda::movement_pad_file

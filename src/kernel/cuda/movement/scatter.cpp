@@ -4,15 +4,15 @@
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 #include "kernel/cuda/movement/update_step.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cuda::movement_scatter_file {
 namespace {
 
 enum ScatterProgram : std::size_t { copy, places, columns };
 
-/// Steps (places times updates of a column) up to which a thread for each place is faster than one for each column, which waits for memory
-/// at every update.
+/// Steps (places times updates of a column) up to which a thread for each place is faster than one for each column,
+/// which waits for memory at every update.
 constexpr std::int64_t most_steps = std::int64_t{1} << 31;
 
 struct Scatter {
@@ -22,7 +22,8 @@ struct Scatter {
 };
 
 bool is_16_bit_reduction(const Problem& p) {
-  return p.attributes.text("reduction") != "none" && (p.input(0).dtype == DType::bf16 || p.input(0).dtype == DType::f16);
+  return p.attributes.text("reduction") != "none" &&
+         (p.input(0).dtype == DType::bf16 || p.input(0).dtype == DType::f16);
 }
 
 /// Axes with the indexed one, of `size` places, or without it (size 0).
@@ -43,7 +44,9 @@ void set_axes(scatter::Params& params, const LaunchArgs& args, int axis, std::in
 
 void launch(const LaunchArgs& args, const Scatter& scatter) {
   const TensorView &x = args.inputs[0], &indices = args.inputs[1], &updates = args.inputs[2], &y = args.outputs[0];
-  if (x.data != y.data) enqueue_copy(*args.queue, copy, {x.shape, x.data, x.strides, y.data, y.strides, static_cast<std::int64_t>(size_of(x.dtype))});
+  if (x.data != y.data)
+    enqueue_copy(*args.queue, copy,
+                 {x.shape, x.data, x.strides, y.data, y.strides, static_cast<std::int64_t>(size_of(x.dtype))});
   if (indices.elements() == 0 || y.elements() == 0) return;
   const int axis = scatter.axis;
   scatter::Params params{.y = y.data,
@@ -57,7 +60,8 @@ void launch(const LaunchArgs& args, const Scatter& scatter) {
                          .indices_stride = indices.strides[axis],
                          .updates_stride = updates.strides[axis],
                          .axes = {}};
-  const bool few = static_cast<double>(indices.elements()) * static_cast<double>(params.size) <= static_cast<double>(most_steps);
+  const bool few =
+      static_cast<double>(indices.elements()) * static_cast<double>(params.size) <= static_cast<double>(most_steps);
   const bool by_places = scatter.by_places_only || scatter.by_places.value_or(few);
   set_axes(params, args, axis, by_places ? params.size : 0);
   args.queue->run(by_places ? places : columns, div_up(params.axes.count, scatter::threads), params);
@@ -80,8 +84,9 @@ const Kernel movement_scatter{
       const UpdateStep step = update_step(p);
       const auto program = [&](const char* task) {
         return Program{.header = "kernel/cuda/device/movement/scatter.cuh",
-                       .task = fmt::format("cermet::scatter::{}<cermet::scatter::Config{{.type = {}, .reduction = cermet::scatter::Reduction::{}}}>", task,
-                                           device_name(step.dtype), step.reduction),
+                       .task = fmt::format("cermet::scatter::{}<cermet::scatter::Config{{.type = {}, .reduction = "
+                                           "cermet::scatter::Reduction::{}}}>",
+                                           task, device_name(step.dtype), step.reduction),
                        .threads = scatter::threads};
       };
       std::vector<Program> list{copy_program(), program("Places")};
@@ -90,7 +95,8 @@ const Kernel movement_scatter{
     },
     .configs =
         [](const Problem& p) {
-          return is_16_bit_reduction(p) ? std::vector<Config>(1) : std::vector<Config>{{}, {{"by_places", 1}}, {{"by_places", 0}}};
+          return is_16_bit_reduction(p) ? std::vector<Config>(1)
+                                        : std::vector<Config>{{}, {{"by_places", 1}}, {{"by_places", 0}}};
         }};
 
 }  // namespace cermet::cuda::movement_scatter_file

@@ -26,7 +26,9 @@ struct Counts {
 
 void launch(const LaunchArgs& args) {
   const TensorView &x = args.inputs[0], &indices = args.inputs[1], &updates = args.inputs[2], &y = args.outputs[0];
-  if (x.data != y.data) enqueue_copy(*args.queue, copy, {x.shape, x.data, x.strides, y.data, y.strides, static_cast<std::int64_t>(size_of(x.dtype))});
+  if (x.data != y.data)
+    enqueue_copy(*args.queue, copy,
+                 {x.shape, x.data, x.strides, y.data, y.strides, static_cast<std::int64_t>(size_of(x.dtype))});
   if (updates.elements() == 0 || y.elements() == 0) return;
   const Counts counts(x.shape, indices.shape);
   const int lead = indices.shape.rank() - 1, n = static_cast<int>(indices.shape.back());
@@ -71,7 +73,8 @@ const Kernel movement_scatter_nd{
       return {copy_program(),
               {.header = header, .task = "cermet::scatter_nd::Find", .threads = scatter_nd::threads},
               {.header = header,
-               .task = fmt::format("cermet::scatter_nd::Apply<cermet::scatter_nd::Config{{.type = {}, .reduction = cermet::scatter::Reduction::{}}}>",
+               .task = fmt::format("cermet::scatter_nd::Apply<cermet::scatter_nd::Config{{.type = {}, .reduction = "
+                                   "cermet::scatter::Reduction::{}}}>",
                                    device_name(step.dtype), step.reduction),
                .threads = scatter_nd::threads}};
     }};

@@ -17,23 +17,30 @@ int dense_source_axis(const CopyAxes& axes) {
 
 /// Whether the few rows of a plane become neighbours, and everything starts at whole 16 bytes.
 bool interleaves(const copy::TransposeParams& p, const CopyAxes& outer) {
-  if ((p.word_bytes != 2 && p.word_bytes != 4) || p.along > copy::interleave_rows || p.across_stride != p.along) return false;
+  if ((p.word_bytes != 2 && p.word_bytes != 4) || p.along > copy::interleave_rows || p.across_stride != p.along)
+    return false;
   const std::int64_t width = 16 / p.word_bytes;
   bool even = p.across % width == 0 && p.along_stride % width == 0 && is_aligned(p.from, 16) && is_aligned(p.to, 16);
-  for (int a = 0; a < outer.rank(); ++a) even = even && outer.strides(a)[0] % width == 0 && outer.strides(a)[1] % width == 0;
+  for (int a = 0; a < outer.rank(); ++a)
+    even = even && outer.strides(a)[0] % width == 0 && outer.strides(a)[1] % width == 0;
   return even;
 }
 
 /// What the items of a transposing launch touch, which have tiles of planes that `outer` counts.
-void declare_planes(const TaskQueue& queue, const copy::TransposeParams& p, const CopyAxes& outer, std::int64_t tile_across, std::int64_t tile_along) {
+void declare_planes(const TaskQueue& queue, const copy::TransposeParams& p, const CopyAxes& outer,
+                    std::int64_t tile_across, std::int64_t tile_along) {
   if (!queue.wants_ranges() || outer.rank() > 2) return;  // more axes than the items' grid has
   const auto plane = [&](int axis) { return axis < outer.rank() ? outer.size(axis) : 1; };
   const bool two = outer.rank() == 2;
-  const ItemGrid grid = item_grid(two ? plane(0) : 1, two ? plane(1) : plane(0), p.tiles_across, div_up(p.along, tile_along));
+  const ItemGrid grid =
+      item_grid(two ? plane(0) : 1, two ? plane(1) : plane(0), p.tiles_across, div_up(p.along, tile_along));
   const auto side = [&](const void* data, std::size_t operand, std::int64_t across, std::int64_t along) {
     ItemAxes axes(data, p.word_bytes, grid);
-    for (int a = 0; a < outer.rank(); ++a) axes.axis(outer.size(a), outer.strides(a)[operand], tiles_along(two && a == 0 ? grid_outer : grid_middle, 1));
-    return axes.axis(p.across, across, tiles_along(grid_rows, tile_across)).axis(p.along, along, tiles_along(grid_columns, tile_along)).range();
+    for (int a = 0; a < outer.rank(); ++a)
+      axes.axis(outer.size(a), outer.strides(a)[operand], tiles_along(two && a == 0 ? grid_outer : grid_middle, 1));
+    return axes.axis(p.across, across, tiles_along(grid_rows, tile_across))
+        .axis(p.along, along, tiles_along(grid_columns, tile_along))
+        .range();
   };
   queue.declare({side(p.from, 0, 1, p.along_stride)}, {side(p.to, 1, p.across_stride, 1)});
 }
@@ -41,8 +48,10 @@ void declare_planes(const TaskQueue& queue, const copy::TransposeParams& p, cons
 }  // namespace
 
 Program transpose_program() {
-  return {
-      .header = "kernel/cuda/device/movement/copy.cuh", .task = "cermet::copy::Transpose", .threads = copy::threads, .shared_bytes = copy::tile_shared_bytes};
+  return {.header = "kernel/cuda/device/movement/copy.cuh",
+          .task = "cermet::copy::Transpose",
+          .threads = copy::threads,
+          .shared_bytes = copy::tile_shared_bytes};
 }
 
 Program interleave_program() {
@@ -52,10 +61,12 @@ Program interleave_program() {
           .shared_bytes = copy::interleave_shared_bytes};
 }
 
-void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, std::size_t interleave, const StridedCopy& block) {
+void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, std::size_t interleave,
+                       const StridedCopy& block) {
   if (block.shape.elements() == 0) return;
   CopyAxes axes = axes_of_copy(block);
-  const int last = axes.rank() - 1, across = last > 0 && axes.strides(last)[0] > 1 && axes.strides(last)[1] == 1 ? dense_source_axis(axes) : -1;
+  const int last = axes.rank() - 1,
+            across = last > 0 && axes.strides(last)[0] > 1 && axes.strides(last)[1] == 1 ? dense_source_axis(axes) : -1;
   if (across < 0) return enqueue_copy(queue, copy, axes, block.from, block.to, block.element_bytes);
   copy::TransposeParams params{.from = block.from,
                                .to = block.to,

@@ -6,7 +6,7 @@
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cuda::movement_unique_file {
 namespace {
@@ -17,7 +17,9 @@ using Axis = std::optional<int>;
 
 std::int64_t slices_of(const Shape& x, const Axis& axis) { return axis ? x[*axis] : x.elements(); }
 /// Places of the sort.
-std::int64_t padded(std::int64_t slices) { return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(slices, 1)))); }
+std::int64_t padded(std::int64_t slices) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(slices, 1))));
+}
 
 void launch(const LaunchArgs& args, const Axis& axis, bool sorted) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
@@ -77,11 +79,14 @@ const Kernel movement_unique{
     .op = OpKind::unique,
     .summary = "a bitonic sort of the numbers of elements or slices, then lists of where groups begin",
     .declines = [](const Problem& p) -> Decline {
-      if (slices_of(bind(p.input(0).dims, p.maximum), axis_of(p)) >= std::int64_t{1} << 31) return "2^31 or more slices";
+      if (slices_of(bind(p.input(0).dims, p.maximum), axis_of(p)) >= std::int64_t{1} << 31)
+        return "2^31 or more slices";
       return std::nullopt;
     },
     .bind = [](const Problem& p) -> Launcher {
-      return [axis = axis_of(p), sorted = p.attributes.flag("sorted")](const LaunchArgs& args) { launch(args, axis, sorted); };
+      return [axis = axis_of(p), sorted = p.attributes.flag("sorted")](const LaunchArgs& args) {
+        launch(args, axis, sorted);
+      };
     },
     .workspace = [](const Problem& p, int) -> std::int64_t {
       const std::int64_t slices = slices_of(bind(p.input(0).dims, p.maximum), axis_of(p));
@@ -90,7 +95,8 @@ const Kernel movement_unique{
     .programs = [](const Problem& p) -> std::vector<Program> {
       const std::string config = fmt::format("<cermet::unique::Config{{.type = {}}}>", device_name(p.input(0).dtype));
       std::vector<Program> list;
-      for (const std::string& task : {std::string("Start"), "Pass" + config, "Groups" + config, std::string("Lists"), "Values" + config})
+      for (const std::string& task :
+           {std::string("Start"), "Pass" + config, "Groups" + config, std::string("Lists"), "Values" + config})
         list.push_back({.header = "kernel/cuda/device/movement/unique.cuh",
                         .task = fmt::format("cermet::unique::{}", task),
                         .threads = unique::threads,

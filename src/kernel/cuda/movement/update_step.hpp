@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "op/problem.hpp"
+#include "op/schema/problem.hpp"
 
 namespace cermet::cuda {
 

@@ -3,7 +3,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
-#include "kernel/cuda/pointwise/region.hpp"
+#include "kernel/cuda/pointwise/pointwise_region.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/roofline.hpp"
 
@@ -22,14 +22,19 @@ void where(const LaunchArgs& args) {
   AxesBuilder<4> builder;
   const int rank = y.shape.rank();
   for (int a = 0; a < rank; ++a)
-    builder.append(y.shape[a], {broadcast_stride(condition, a, rank), broadcast_stride(x, a, rank), broadcast_stride(other, a, rank), y.strides[a]});
-  where::Params params{condition.as<const std::uint8_t>(), x.data, other.data, y.data, static_cast<std::uint32_t>(size_of(y.dtype)), 1, builder.make()};
-  if (params.axes.count >= std::int64_t{where::threads} * 4 * args.queue->target().multiprocessors * 2) params.per_thread = 4;
+    builder.append(y.shape[a], {broadcast_stride(condition, a, rank), broadcast_stride(x, a, rank),
+                                broadcast_stride(other, a, rank), y.strides[a]});
+  where::Params params{condition.as<const std::uint8_t>(),           x.data, other.data,    y.data,
+                       static_cast<std::uint32_t>(size_of(y.dtype)), 1,      builder.make()};
+  if (params.axes.count >= std::int64_t{where::threads} * 4 * args.queue->target().multiprocessors * 2)
+    params.per_thread = 4;
   const std::int64_t each = std::int64_t{where::threads} * params.per_thread, items = div_up(params.axes.count, each);
   args.queue->run(0, items, params);
   if (!args.queue->wants_ranges()) return;
   const ItemGrid grid = item_grid(1, 1, 1, items);
-  const auto walked = [&](const TensorView& view, std::size_t operand) { return ItemAxes(view, grid).walk(params.axes, operand, each).range(); };
+  const auto walked = [&](const TensorView& view, std::size_t operand) {
+    return ItemAxes(view, grid).walk(params.axes, operand, each).range();
+  };
   args.queue->declare({walked(condition, 0), walked(x, 1), walked(other, 2)}, {walked(y, 3)});
 }
 
@@ -42,9 +47,15 @@ const Kernel movement_where = with_regions({
     .summary = "reads only the operand that is taken",
     .bind = [](const Problem&) -> Launcher { return where; },
     .programs = [](const Problem&) -> std::vector<Program> {
-      return {{.header = "kernel/cuda/device/movement/where.cuh", .task = "cermet::where::Task", .threads = where::threads, .min_blocks = 4}};
+      return {{.header = "kernel/cuda/device/movement/where.cuh",
+               .task = "cermet::where::Task",
+               .threads = where::threads,
+               .min_blocks = 4}};
     },
-    .cost = [](const Region& region, const DeviceLimits& limits) { return roofline_seconds(region, limits.f32_operations_per_second, limits); },
+    .cost =
+        [](const Region& region, const DeviceLimits& limits) {
+          return roofline_seconds(region, limits.f32_operations_per_second, limits);
+        },
 });
 
 }  // namespace cermet::cuda::movement_where_file

@@ -7,7 +7,9 @@
 namespace cermet::cuda {
 namespace {
 
-bool is_aligned_to(const void* data, std::int64_t bytes) { return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(bytes) == 0; }
+bool is_aligned_to(const void* data, std::int64_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(bytes) == 0;
+}
 
 /// Who gives what to whom; see op/collective.hpp.
 void route(peer::Params& p, const PeerCall& call) {
@@ -57,7 +59,8 @@ peer::Params peer_params(const peer::Link& link, const PeerCall& call, int chann
   route(p, call);
   const std::int64_t word = call.word_bytes(), words = call.piece * call.element_bytes / word;
   for (const void* data : {call.x, static_cast<const void*>(call.y)})
-    require(is_aligned_to(data, word), "{}: expected operands aligned to {} bytes, found {}", name_of(call.kind), word, data);
+    require(is_aligned_to(data, word), "{}: expected operands aligned to {} bytes, found {}", name_of(call.kind), word,
+            data);
   if (!has_reduction(call.kind)) {
     p.word_bytes = static_cast<std::uint32_t>(word);
     p.piece = words;
@@ -73,6 +76,8 @@ Program peer_reduction(DType dtype, Reduction reduction, int ranks, int width, i
           .threads = threads};
 }
 
-Program peer_move(int threads) { return {.header = "kernel/cuda/device/peer/collective.cuh", .task = "cermet::peer::Move", .threads = threads}; }
+Program peer_move(int threads) {
+  return {.header = "kernel/cuda/device/peer/collective.cuh", .task = "cermet::peer::Move", .threads = threads};
+}
 
 }  // namespace cermet::cuda

@@ -18,8 +18,9 @@ struct PeerCall {
   void* y = nullptr;
   std::int64_t piece = 0, element_bytes = 1;
 
-  /// Bytes of the widest words, up to 16, that the pieces consist of. It follows from their size alone, because ranks share slots out by words: all memory of
-  /// devices that graphs use is aligned to 16 bytes, and what is not is refused.
+  /// Bytes of the widest words, up to 16, that the pieces consist of. It follows from their size alone, because ranks
+  /// share slots out by words: all memory of devices that graphs use is aligned to 16 bytes, and what is not is
+  /// refused.
   std::int64_t word_bytes() const;
   /// Elements of a reduction's vectors.
   int width() const { return static_cast<int>(std::max<std::int64_t>(1, word_bytes() / element_bytes)); }
@@ -28,8 +29,8 @@ struct PeerCall {
 /// Whether the call's words can be stamped: they have 8 or 16 bytes, and every rank gives something to every other one.
 bool can_be_stamped(const PeerCall& call);
 
-/// `channels`: at most, alike on all ranks, of `threads` threads each. Throws Error(invalid_argument) where operands are not aligned to their words. `way`:
-/// shares of all_reduce alone; where words cannot be stamped, they go once.
+/// `channels`: at most, alike on all ranks, of `threads` threads each. Throws Error(invalid_argument) where operands
+/// are not aligned to their words. `way`: shares of all_reduce alone; where words cannot be stamped, they go once.
 peer::Params peer_params(const peer::Link& link, const PeerCall& call, int channels, int threads, peer::Way way);
 
 /// The program that reduces this type in vectors of `width` elements, and the one that only moves words of any size.

@@ -1,5 +1,5 @@
-// Collectives as launches of their own kernels, over peer memory: what lets them join a super-kernel's region, where the host cannot make a call. Selection
-// takes the communicator's call otherwise, which chooses its way by size.
+// Collectives as launches of their own kernels, over peer memory: what lets them join a super-kernel's region, where
+// the host cannot make a call. Selection takes the communicator's call otherwise, which chooses its way by size.
 #include "base/checked.hpp"
 #include "kernel/communicator.hpp"
 #include "kernel/cuda/peer/call.hpp"
@@ -11,7 +11,8 @@ namespace {
 
 /// As many as other tasks of a region compute with.
 constexpr int joined_threads = 256;
-/// Of operand and result, the larger one: beyond, NCCL or shares may be sooner, which a region's few blocks do not wait for.
+/// Of operand and result, the larger one: beyond, NCCL or shares may be sooner, which a region's few blocks do not wait
+/// for.
 constexpr std::int64_t most_bytes = 1 << 20;
 
 std::int64_t most_bytes_of(const TensorType& type, const SymbolValues& sizes) {
@@ -27,7 +28,8 @@ Decline declines(const Region& region) {
   if (ranks > peer::most_ranks) return fmt::format("more than {} ranks", peer::most_ranks);
   if (p.has(1)) return "row counts for each pair of ranks are read by the host";
   const SymbolValues& most = region.maximum();
-  if (const std::int64_t bytes = std::max(most_bytes_of(p.input(0), most), most_bytes_of(p.outputs[0], most)); bytes > most_bytes)
+  if (const std::int64_t bytes = std::max(most_bytes_of(p.input(0), most), most_bytes_of(p.outputs[0], most));
+      bytes > most_bytes)
     return fmt::format("up to {} bytes, at most {}", bytes, most_bytes);
   return std::nullopt;
 }
@@ -38,8 +40,8 @@ std::vector<Program> programs(const Problem& p, Collective kind) {
   const auto element = static_cast<int>(size_of(p.input(0).dtype));
   std::vector<Program> list;
   for (int width = 16 / element; width >= 1; width /= 2)
-    list.push_back(peer_reduction(p.input(0).dtype, reduction_from_name(p.attributes.text("reduction")), static_cast<int>(p.attributes.integer("ranks")), width,
-                                  joined_threads));
+    list.push_back(peer_reduction(p.input(0).dtype, reduction_from_name(p.attributes.text("reduction")),
+                                  static_cast<int>(p.attributes.integer("ranks")), width, joined_threads));
   return list;
 }
 
@@ -47,8 +49,8 @@ Launcher bind(const Problem& p, Collective kind) {
   return [kind, what = p.to_string(), ranks = static_cast<int>(p.attributes.integer("ranks")),
           root = has_root(kind) ? static_cast<int>(p.attributes.integer("root")) : 0](const LaunchArgs& args) {
     const TensorView &x = args.inputs[0], &y = args.outputs[0];
-    require(x.is_dense() && y.is_dense(), "{}: expected dense operands on a GPU, found {} and {} with strides", name_of(kind), x.type().to_string(),
-            y.type().to_string());
+    require(x.is_dense() && y.is_dense(), "{}: expected dense operands on a GPU, found {} and {} with strides",
+            name_of(kind), x.type().to_string(), y.type().to_string());
     if (x.elements() == 0) return;
     const GroupMemory memory(args, what, ranks);
     const PeerCall call{.kind = kind,
@@ -70,7 +72,9 @@ Launcher bind(const Problem& p, Collective kind) {
 Kernel make(Collective kind, OpKind op) {
   return {.name = fmt::format("peer.{}", name_of(kind)),
           .op = op,
-          .summary = "one rank's operand, over memory that the ranks' GPUs address: a launch that can join a super-kernel's region",
+          .summary =
+              "one rank's operand, over memory that the ranks' GPUs address: a launch that can join a super-kernel's "
+              "region",
           .communicates = true,
           .declines = declines,
           .bind = [kind](const Problem& p) { return bind(p, kind); },

@@ -12,8 +12,8 @@ struct GroupMemory {
   peer::Link link{};
   int channels = 1;
 
-  /// `what` names the launch. On a device that computes nothing there is no group: addresses are null then. Throws Error(unsupported) where a group's GPUs do
-  /// not address each other's memory.
+  /// `what` names the launch. On a device that computes nothing there is no group: addresses are null then. Throws
+  /// Error(unsupported) where a group's GPUs do not address each other's memory.
   GroupMemory(const LaunchArgs& args, std::string_view what, int ranks) {
     PeerMemory* const memory = args.communicator ? args.communicator->peer_memory() : nullptr;
     if (memory) {
@@ -21,7 +21,8 @@ struct GroupMemory {
       channels = memory->channels();
       return;
     }
-    if (args.queue->device().computes()) fail(Status::unsupported, "{}: expected a group of GPUs that address each other's memory", what);
+    if (args.queue->device().computes())
+      fail(Status::unsupported, "{}: expected a group of GPUs that address each other's memory", what);
     link.ranks = ranks;
   }
 };

@@ -4,14 +4,16 @@
 
 namespace cermet::cuda {
 
-peer::RaggedParams ragged_params(const peer::Link& link, const RaggedCall& call, const PairCounts& counts, int channels, int threads) {
+peer::RaggedParams ragged_params(const peer::Link& link, const RaggedCall& call, const PairCounts& counts, int channels,
+                                 int threads) {
   std::int64_t word = 16;
   while (call.row_bytes % word != 0) word /= 2;
   for (const void* data : {call.x, static_cast<const void*>(call.y)})
     require(reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(word) == 0,
             "all_to_all with counts: expected operands aligned to {} bytes, found {}", word, data);
   const std::int64_t row_words = call.row_bytes / word;
-  peer::RaggedParams p{.link = link, .x = call.x, .y = call.y, .sent = {}, .received = {}, .most = 0, .channels = 1, .word_bytes = 0};
+  peer::RaggedParams p{
+      .link = link, .x = call.x, .y = call.y, .sent = {}, .received = {}, .most = 0, .channels = 1, .word_bytes = 0};
   std::int64_t sent = 0, received = 0;
   for (int other = 0; other < call.size; ++other) {
     p.sent[other] = {sent, counts.at(call.rank, other) * row_words};
@@ -27,6 +29,8 @@ peer::RaggedParams ragged_params(const peer::Link& link, const RaggedCall& call,
   return p;
 }
 
-Program peer_move_ragged(int threads) { return {.header = "kernel/cuda/device/peer/ragged.cuh", .task = "cermet::peer::MoveRagged", .threads = threads}; }
+Program peer_move_ragged(int threads) {
+  return {.header = "kernel/cuda/device/peer/ragged.cuh", .task = "cermet::peer::MoveRagged", .threads = threads};
+}
 
 }  // namespace cermet::cuda

@@ -15,9 +15,10 @@ struct RaggedCall {
   std::int64_t row_bytes = 0;
 };
 
-/// `channels`: at most, alike on all ranks, of `threads` threads each. Throws Error(invalid_argument) where operands are not aligned to the words, 16 bytes at
-/// most, that their rows consist of.
-peer::RaggedParams ragged_params(const peer::Link& link, const RaggedCall& call, const PairCounts& counts, int channels, int threads);
+/// `channels`: at most, alike on all ranks, of `threads` threads each. Throws Error(invalid_argument) where operands
+/// are not aligned to the words, 16 bytes at most, that their rows consist of.
+peer::RaggedParams ragged_params(const peer::Link& link, const RaggedCall& call, const PairCounts& counts, int channels,
+                                 int threads);
 
 /// It moves words of any size.
 Program peer_move_ragged(int threads);

@@ -13,8 +13,10 @@ std::string peer_reduction_config(DType dtype, Reduction reduction, int ranks, i
     case Reduction::max: kind = "max"; break;
     case Reduction::min: kind = "min"; break;
   }
-  return fmt::format("cermet::peer::ReduceConfig{{.reduction = {{.type = {}, .kind = cermet::reduce::Kind::{}, .ranks = {}}}, .width = {}}}",
-                     device_name(dtype), kind, ranks, width);
+  return fmt::format(
+      "cermet::peer::ReduceConfig{{.reduction = {{.type = {}, .kind = cermet::reduce::Kind::{}, .ranks = {}}}, .width "
+      "= {}}}",
+      device_name(dtype), kind, ranks, width);
 }
 
 }  // namespace cermet::cuda

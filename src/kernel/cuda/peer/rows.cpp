@@ -1,18 +1,20 @@
-// all_reduce, what elementwise operators make of the sum, and the norm or the quantization of the rows that follows: one launch, over peer memory.
+// all_reduce, what elementwise operators make of the sum, and the norm or the quantization of the rows that follows:
+// one launch, over peer memory.
 #include "kernel/cuda/device/peer/rows.hpp"
 #include "base/checked.hpp"
 #include "kernel/communicator.hpp"
 #include "kernel/cuda/peer/group_memory.hpp"
 #include "kernel/cuda/peer/reduction.hpp"
 #include "kernel/cuda/peer/sum_in_front.hpp"
-#include "kernel/cuda/rowwise/region.hpp"
+#include "kernel/cuda/rowwise/row_region_kernel.hpp"
 #include "kernel/row_program.hpp"
 #include "op/reduction.hpp"
 
 namespace cermet::cuda::peer_rows_file {
 namespace {
 
-/// Rows at most: one for each channel of ranks with a GPU each. Of more bytes, a rank that reduces a share of them moves less data (docs/notes/collectives.md).
+/// Rows at most: one for each channel of ranks with a GPU each. Of more bytes, a rank that reduces a share of them
+/// moves less data (docs/notes/collectives.md).
 constexpr std::int64_t most_rows = peer::most_channels, most_bytes = 512 << 10;
 
 /// So that the next launch's block finds room on the SM, too: a product's 288 threads with 96 registers each.
@@ -36,17 +38,22 @@ Decline declines(const Kernel& rows, const Region& region) {
   const std::optional<SumInFront> parts = sum_in_front(region);
   if (!parts) return "has no all_reduce of a rank's operand in front";
   const TensorType& x = parts->sum.input(0);
-  if (x.rank() != 2 || !x.dims[1].is_constant()) return fmt::format("sums {}, not rows of constant length", x.to_string());
+  if (x.rank() != 2 || !x.dims[1].is_constant())
+    return fmt::format("sums {}, not rows of constant length", x.to_string());
   if (!dtypes::real.contains(x.dtype)) return fmt::format("sums {}", name_of(x.dtype));
-  if (parts->sum.attributes.integer("ranks") > peer::most_ranks) return fmt::format("more than {} ranks", peer::most_ranks);
-  if (const std::int64_t most = x.dims[0].value(region.maximum()); most > most_rows) return fmt::format("up to {} rows, at most {}", most, most_rows);
-  if (const std::int64_t most = dense_bytes_of(x, region.maximum()); most > most_bytes) return fmt::format("up to {} bytes, at most {}", most, most_bytes);
+  if (parts->sum.attributes.integer("ranks") > peer::most_ranks)
+    return fmt::format("more than {} ranks", peer::most_ranks);
+  if (const std::int64_t most = x.dims[0].value(region.maximum()); most > most_rows)
+    return fmt::format("up to {} rows, at most {}", most, most_rows);
+  if (const std::int64_t most = dense_bytes_of(x, region.maximum()); most > most_bytes)
+    return fmt::format("up to {} bytes, at most {}", most, most_bytes);
   if (parts->rest.is_single() && parts->rest.problem().op->kind == OpKind::all_reduce) return "reduces no rows";
   return rows.declines(parts->rest);
 }
 
-/// Where the rest reads the sum: its operand of the launch, and whether shared memory can stand in for it. It cannot where the sum is read in another way than
-/// row by row, nor where a result overwrites it, which kernels load as global memory.
+/// Where the rest reads the sum: its operand of the launch, and whether shared memory can stand in for it. It cannot
+/// where the sum is read in another way than row by row, nor where a result overwrites it, which kernels load as global
+/// memory.
 struct SumPlace {
   std::size_t operand = 0;
   bool can_be_shared = false;
@@ -58,8 +65,9 @@ SumPlace sum_place(const SumInFront& parts) {
   const auto first = std::ranges::find_if(extras, reads_sum);
   CERMET_ASSERT(first != extras.end());
   const auto operand = static_cast<std::size_t>(first - extras.begin());
-  const bool by_row = std::ranges::all_of(
-      extras, [&](const TileProgram::Extra& extra) { return !reads_sum(extra) || (extra.extent == TileProgram::Extent::element && !extra.takes_part()); });
+  const bool by_row = std::ranges::all_of(extras, [&](const TileProgram::Extra& extra) {
+    return !reads_sum(extra) || (extra.extent == TileProgram::Extent::element && !extra.takes_part());
+  });
   return {operand, by_row && program.overwritten != operand && program.trailing == 1};
 }
 
@@ -72,9 +80,10 @@ std::vector<Program> programs(const Kernel& rows, const Region& region, const Co
   for (Program& program : list) {
     const std::int64_t offset = (program.shared_bytes + 15) / 16 * 16;
     program.header = "kernel/cuda/device/peer/rows.cuh";
-    program.task = fmt::format("cermet::peer::Rows<{}, {}, cermet::peer::SummedOperand{{.operand = {}, .shared_offset = {}, .leaves = {}}}>", program.task,
-                               peer_reduction_config(parts.sum.input(0).dtype, reduction, ranks, width_of(parts.sum)), place.operand,
-                               place.can_be_shared ? offset : -1, parts.result.has_value());
+    program.task = fmt::format(
+        "cermet::peer::Rows<{}, {}, cermet::peer::SummedOperand{{.operand = {}, .shared_offset = {}, .leaves = {}}}>",
+        program.task, peer_reduction_config(parts.sum.input(0).dtype, reduction, ranks, width_of(parts.sum)),
+        place.operand, place.can_be_shared ? offset : -1, parts.result.has_value());
     if (place.can_be_shared) program.shared_bytes = offset + peer::summed_bytes;
     program.min_blocks = 1;
     if (program.threads == widest_threads && program.task.find(".columns = 0,") == std::string::npos) {
@@ -89,25 +98,33 @@ std::vector<Program> programs(const Kernel& rows, const Region& region, const Co
 std::vector<Config> configs(const Kernel& rows, const Region& region) {
   const Region rest = sum_in_front(region)->rest;
   std::vector<Config> list = rows.configs(rest);
-  std::erase_if(list, [&](const Config& config) { return std::ranges::any_of(rows.programs(rest, config), [](const Program& p) { return p.cluster != 1; }); });
+  std::erase_if(list, [&](const Config& config) {
+    return std::ranges::any_of(rows.programs(rest, config), [](const Program& p) { return p.cluster != 1; });
+  });
   return list;
 }
 
 class Bound {
  public:
   Bound(const Kernel& rows, const Region& region, const Config& config)
-      : parts_(*sum_in_front(region)), rows_(rows.bind(parts_.rest, config)), length_(row_length(parts_.sum)), width_(width_of(parts_.sum)) {
-    for (const Program& program : rows.programs(parts_.rest, config)) shapes_.push_back({{}, program.threads, program.cluster, program.shared_bytes});
+      : parts_(*sum_in_front(region)),
+        rows_(rows.bind(parts_.rest, config)),
+        length_(row_length(parts_.sum)),
+        width_(width_of(parts_.sum)) {
+    for (const Program& program : rows.programs(parts_.rest, config))
+      shapes_.push_back({{}, program.threads, program.cluster, program.shared_bytes});
   }
 
   void operator()(const LaunchArgs& args) const {
     const TensorView& x = args.inputs[parts_.operand];
     require(x.is_dense(), "all_reduce: expected a dense operand on a GPU, found {} with strides", x.type().to_string());
     if (x.elements() == 0) return;
-    for (const std::span<const TensorView> views : {args.inputs, args.outputs})  // by which rows are shared out, alike on every rank
+    for (const std::span<const TensorView> views :
+         {args.inputs, args.outputs})  // by which rows are shared out, alike on every rank
       for (const TensorView& view : views)
         require(!view.present || reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0,
-                "all_reduce in front of {}: expected operands aligned to 16 bytes, found {}", parts_.rest.problem().op->name, view.data);
+                "all_reduce in front of {}: expected operands aligned to 16 bytes, found {}",
+                parts_.rest.problem().op->name, view.data);
     // The rest as it would be launched, on the sum.
     TensorView sum = x;
     sum.data = parts_.result ? args.outputs[*parts_.result].data : args.workspace;
@@ -150,7 +167,8 @@ class Bound {
       const bool by_row = view.shape.rank() > 1;
       if (by_row && view.shape[0] != rows) continue;
       const std::int64_t bytes = dense_bytes(view.dtype, view.shape), each = by_row ? bytes / rows * rows_each : bytes;
-      if (each > most_ahead || (by_row && rows % rows_each != 0)) continue;  // an item of fewer rows would read behind the operand
+      if (each > most_ahead || (by_row && rows % rows_each != 0))
+        continue;  // an item of fewer rows would read behind the operand
       params.ahead[next++] = {static_cast<const char*>(view.data), by_row ? each : 0, static_cast<std::uint32_t>(each)};
     }
   }
@@ -164,24 +182,28 @@ class Bound {
 
 Kernel make(const char* name, OpKind op) {
   const Kernel rows = row_kernel(name, op, "");
-  return {.name = name,
-          .op = op,
-          .summary = "behind an all_reduce over memory that the ranks' GPUs address: a block exchanges whole rows, sums them and goes on with them",
-          .fuses = true,
-          .communicates = true,
-          .declines = [rows](const Region& region) { return declines(rows, region); },
-          .bind = [rows](const Region& region, const Config& config) -> Launcher { return Bound(rows, region, config); },
-          .workspace = [](const Region& region, int) -> std::int64_t {
-            const SumInFront parts = *sum_in_front(region);
-            return parts.result ? 0 : dense_bytes_of(parts.sum.input(0), region.maximum());
-          },
-          .programs = [rows](const Region& region, const Config& config) { return programs(rows, region, config); },
-          .configs = [rows](const Region& region) { return configs(rows, region); }};
+  return {
+      .name = name,
+      .op = op,
+      .summary =
+          "behind an all_reduce over memory that the ranks' GPUs address: a block exchanges whole rows, sums them and "
+          "goes on with them",
+      .fuses = true,
+      .communicates = true,
+      .declines = [rows](const Region& region) { return declines(rows, region); },
+      .bind = [rows](const Region& region, const Config& config) -> Launcher { return Bound(rows, region, config); },
+      .workspace = [](const Region& region, int) -> std::int64_t {
+        const SumInFront parts = *sum_in_front(region);
+        return parts.result ? 0 : dense_bytes_of(parts.sum.input(0), region.maximum());
+      },
+      .programs = [rows](const Region& region, const Config& config) { return programs(rows, region, config); },
+      .configs = [rows](const Region& region) { return configs(rows, region); }};
 }
 
 }  // namespace
 
-extern const Kernel peer_rms_norm, peer_add_rms_norm, peer_rms_norm_quant, peer_add_rms_norm_quant, peer_layer_norm, peer_dynamic_quant;
+extern const Kernel peer_rms_norm, peer_add_rms_norm, peer_rms_norm_quant, peer_add_rms_norm_quant, peer_layer_norm,
+    peer_dynamic_quant;
 const Kernel peer_rms_norm = make("peer.rms_norm", OpKind::rms_norm);
 const Kernel peer_add_rms_norm = make("peer.add_rms_norm", OpKind::add_rms_norm);
 const Kernel peer_rms_norm_quant = make("peer.rms_norm_quant", OpKind::rms_norm_quant);

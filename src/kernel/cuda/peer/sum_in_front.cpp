@@ -21,7 +21,8 @@ Region without(const Region& region, std::int32_t gone, std::size_t operand) {
   for (std::size_t o = 0; o < rest.operands.size(); ++o)  // the first that reads each
     for (std::size_t n = rest.nodes.size(); n-- > 0;)
       for (std::size_t i = rest.nodes[n].inputs.size(); i-- > 0;)
-        if (rest.nodes[n].inputs[i] == RegionInput::outside(o)) rest.operands[o] = {static_cast<std::int32_t>(n), static_cast<std::int32_t>(i)};
+        if (rest.nodes[n].inputs[i] == RegionInput::outside(o))
+          rest.operands[o] = {static_cast<std::int32_t>(n), static_cast<std::int32_t>(i)};
   std::erase_if(rest.results, [&](const RegionPlace& place) { return place.node == gone; });
   for (RegionPlace& place : rest.results) place.node = place_without(place.node, gone);
   return rest;
@@ -30,14 +31,17 @@ Region without(const Region& region, std::int32_t gone, std::size_t operand) {
 }  // namespace
 
 std::optional<SumInFront> sum_in_front(const Region& region) {
-  const auto sums = [](const RegionNode& node) { return node.problem.op->kind == OpKind::all_reduce && node.problem.attributes.integer("ranks") > 1; };
+  const auto sums = [](const RegionNode& node) {
+    return node.problem.op->kind == OpKind::all_reduce && node.problem.attributes.integer("ranks") > 1;
+  };
   if (region.is_single() || std::ranges::count_if(region.nodes, sums) != 1) return std::nullopt;
   const auto found = std::ranges::find_if(region.nodes, sums);
   const auto node = static_cast<std::int32_t>(found - region.nodes.begin());
   if (node == region.anchor || found->inputs[0].from != RegionInput::From::outside) return std::nullopt;
   const auto operand = static_cast<std::size_t>(found->inputs[0].index);
   for (const RegionNode& each : region.nodes)  // what else reads the summand itself would read the sum
-    if (&each != &*found && std::ranges::find(each.inputs, RegionInput::outside(operand)) != each.inputs.end()) return std::nullopt;
+    if (&each != &*found && std::ranges::find(each.inputs, RegionInput::outside(operand)) != each.inputs.end())
+      return std::nullopt;
   SumInFront parts{found->problem, without(region, node, operand), operand};
   std::size_t next = 0;
   for (std::size_t r = 0; r < region.results.size(); ++r) {

@@ -2,7 +2,7 @@
 #include "kernel/cuda/device/pointwise/cast.hpp"
 
 #include "kernel/cuda/pointwise/pointwise.hpp"
-#include "kernel/cuda/pointwise/region.hpp"
+#include "kernel/cuda/pointwise/pointwise_region.hpp"
 
 namespace cermet::cuda::pointwise_cast_file {
 namespace {
@@ -13,8 +13,10 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
   return tile_programs(
       "kernel/cuda/device/pointwise/cast.cuh",
       [&](std::string_view tiling) {
-        return fmt::format("cermet::cast::Task<cermet::cast::Config{{.tiling = {}, .x = {}, .y = {}, .rounding = cermet::format::Rounding::{}, .width = {}}}>",
-                           tiling, device_type(p, 0), device_name(p.outputs[0].dtype), p.attributes.text("rounding"), width_of(p));
+        return fmt::format(
+            "cermet::cast::Task<cermet::cast::Config{{.tiling = {}, .x = {}, .y = {}, .rounding = "
+            "cermet::format::Rounding::{}, .width = {}}}>",
+            tiling, device_type(p, 0), device_name(p.outputs[0].dtype), p.attributes.text("rounding"), width_of(p));
       },
       TileChoice(config));
 }
@@ -24,13 +26,16 @@ Launcher bind(const Problem& p, const Config& config) {
     const TensorView* const operands[] = {&args.inputs[0], &args.outputs[0]};
     const TileWalk walk(operands, width, vectors);
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch)
-      args.queue->run(walk.tiles().program, walk.tiles().items, cast::Params{walk.tiles().shape, walk.operand(0, launch), walk.operand(1, launch)});
+      args.queue->run(walk.tiles().program, walk.tiles().items,
+                      cast::Params{walk.tiles().shape, walk.operand(0, launch), walk.operand(1, launch)});
     walk.declare(*args.queue);
   };
 }
 
 std::vector<Config> configs(const Problem&) { return tile_configs(); }
-double cost(const Region& region, const Config& config, const DeviceLimits& limits) { return tile_cost(region, TileChoice(config), limits); }
+double cost(const Region& region, const Config& config, const DeviceLimits& limits) {
+  return tile_cost(region, TileChoice(config), limits);
+}
 
 }  // namespace
 

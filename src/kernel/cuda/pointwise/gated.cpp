@@ -22,10 +22,11 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
       "kernel/cuda/device/pointwise/gated.cuh",
       [&](std::string_view tiling) {
         return fmt::format(
-            "cermet::gated::Task<cermet::gated::Config{{.tiling = {}, .function = cermet::gated::Function::{}, .layout = {{.gate_first = {}, .interleaved = "
+            "cermet::gated::Task<cermet::gated::Config{{.tiling = {}, .function = cermet::gated::Function::{}, .layout "
+            "= {{.gate_first = {}, .interleaved = "
             "{}}}, .x = {}, .y = {}, .width = {}}}>",
-            tiling, function_of(p), p.attributes.text("gate") == "first", p.attributes.flag("interleaved"), device_type(p, 0), device_name(p.outputs[0].dtype),
-            width_of(p));
+            tiling, function_of(p), p.attributes.text("gate") == "first", p.attributes.flag("interleaved"),
+            device_type(p, 0), device_name(p.outputs[0].dtype), width_of(p));
       },
       TileChoice(config, own_blocks(p)));
 }
@@ -52,7 +53,8 @@ Launcher bind(const Problem& p, const Config& config) {
       params.y = {walk.operand(1, launch), 1};
       args.queue->run(tiles.program, tiles.items, params);
     }
-    if (walk.launches() == 1 && tiles.items > 0 && args.queue->wants_ranges()) args.queue->declare({tiles.share(x, width)}, {tiles.share(y, width)});
+    if (walk.launches() == 1 && tiles.items > 0 && args.queue->wants_ranges())
+      args.queue->declare({tiles.share(x, width)}, {tiles.share(y, width)});
   };
 }
 
@@ -65,7 +67,14 @@ double cost(const Region& region, const Config& config, const DeviceLimits& limi
 constexpr const char* const summary = "a vector of each half for each thread";
 
 Kernel gated_kernel(std::string name, OpKind op) {
-  return {.name = std::move(name), .op = op, .summary = summary, .bind = bind, .programs = programs, .configs = configs, .space = space, .cost = cost};
+  return {.name = std::move(name),
+          .op = op,
+          .summary = summary,
+          .bind = bind,
+          .programs = programs,
+          .configs = configs,
+          .space = space,
+          .cost = cost};
 }
 
 }  // namespace

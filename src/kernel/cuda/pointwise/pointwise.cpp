@@ -2,14 +2,15 @@
 #include "kernel/cuda/pointwise/pointwise.hpp"
 
 #include "kernel/cuda/device/pointwise/pointwise.hpp"
-#include "kernel/cuda/pointwise/region.hpp"
+#include "kernel/cuda/pointwise/pointwise_region.hpp"
 
 namespace cermet::cuda::pointwise_pointwise_file {
 namespace {
 
 int width_of(const Problem& p) { return tile_width(std::max(size_of(p.input(0).dtype), size_of(p.outputs[0].dtype))); }
 
-/// Types that only imported graphs compute in: one program for aligned launches and others, so that half as many are compiled.
+/// Types that only imported graphs compute in: one program for aligned launches and others, so that half as many are
+/// compiled.
 bool is_plain(const Problem& p) {
   constexpr DTypeSet own = dtypes::real | dtypes::index | DTypeSet{DType::boolean};
   return !own.contains(p.input(0).dtype);
@@ -20,8 +21,10 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
       "kernel/cuda/device/pointwise/pointwise.cuh",
       [&](std::string_view tiling) {
         return fmt::format(
-            "cermet::pointwise::Task<cermet::pointwise::{}_row, cermet::pointwise::Config{{.tiling = {}, .in = {}, .out = {}, .width = {}, .binary = {}}}>",
-            p.op->name, tiling, device_name(p.input(0).dtype), device_name(p.outputs[0].dtype), width_of(p), p.inputs.size() > 1);
+            "cermet::pointwise::Task<cermet::pointwise::{}_row, cermet::pointwise::Config{{.tiling = {}, .in = {}, "
+            ".out = {}, .width = {}, .binary = {}}}>",
+            p.op->name, tiling, device_name(p.input(0).dtype), device_name(p.outputs[0].dtype), width_of(p),
+            p.inputs.size() > 1);
       },
       TileChoice(config));
   if (is_plain(p)) list.front() = list.back();
@@ -31,12 +34,17 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
 Launcher bind(const Problem& p, const Config& config) {
   std::array<double, 2> parameters{};
   std::ranges::copy(p.numbers(), parameters.begin());
-  return [parameters, width = width_of(p), vectors = is_plain(p) ? 1 : TileChoice(config).vectors](const LaunchArgs& args) {
+  return [parameters, width = width_of(p),
+          vectors = is_plain(p) ? 1 : TileChoice(config).vectors](const LaunchArgs& args) {
     const TensorView &a = args.inputs[0], &b = args.has(1) ? args.inputs[1] : a;
     const TensorView* const operands[] = {&a, &b, &args.outputs[0]};
     const TileWalk walk(operands, width, vectors);
-    pointwise::Params params{
-        walk.tiles().shape, {}, {}, {}, {static_cast<float>(parameters[0]), static_cast<float>(parameters[1])}, {parameters[0], parameters[1]}};
+    pointwise::Params params{walk.tiles().shape,
+                             {},
+                             {},
+                             {},
+                             {static_cast<float>(parameters[0]), static_cast<float>(parameters[1])},
+                             {parameters[0], parameters[1]}};
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
       params.a = walk.operand(0, launch);
       params.b = walk.operand(1, launch);
@@ -48,7 +56,9 @@ Launcher bind(const Problem& p, const Config& config) {
 }
 
 std::vector<Config> configs(const Problem& p) { return is_plain(p) ? std::vector<Config>(1) : tile_configs(); }
-double cost(const Region& region, const Config& config, const DeviceLimits& limits) { return tile_cost(region, TileChoice(config), limits); }
+double cost(const Region& region, const Config& config, const DeviceLimits& limits) {
+  return tile_cost(region, TileChoice(config), limits);
+}
 
 }  // namespace
 

@@ -21,16 +21,19 @@ constexpr int tile_width(std::size_t widest) { return std::min(8, static_cast<in
 
 /// The tilings for which an elementwise task is compiled, in the order of its programs.
 inline constexpr std::array<std::string_view, 2> tilings{"simple", "general"};
-/// How elements lie over threads where all is aligned and there are many: vectors of each thread, and blocks that must fit on an SM.
+/// How elements lie over threads where all is aligned and there are many: vectors of each thread, and blocks that must
+/// fit on an SM.
 struct TileChoice {
   int vectors = tile_vectors, blocks = 3;
-  bool has_more_blocks = false;  ///< than the kernel's own choice, for which functions may have too few registers: a tuner finds out
+  bool has_more_blocks =
+      false;  ///< than the kernel's own choice, for which functions may have too few registers: a tuner finds out
 
   /// What a configuration says, or the kernel's own choice, which differs in its blocks.
   explicit TileChoice(const Config& config, int own_blocks = 3);
 };
 /// The programs of an elementwise task; task("simple") is its C++ type with that tiling.
-std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task, const TileChoice& choice);
+std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task,
+                                   const TileChoice& choice);
 /// The kernel's own choice, then "vectors=1 blocks=3" and such.
 std::vector<Config> tile_configs(int own_blocks = 3);
 /// All that they may be, where a kernel has such a choice.
@@ -48,11 +51,13 @@ struct Tiles {
   /// aligned: every row of every operand that goes along the rows lies at a multiple of vectors.
   Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned, int vectors);
 
-  /// What a view covers, as its items share it out, if it has the rows and, where there is one, the columns that they divide.
+  /// What a view covers, as its items share it out, if it has the rows and, where there is one, the columns that they
+  /// divide.
   ByteRange share(const TensorView& view, int width) const;
 };
 
-/// Operands whose dimensions broadcast to those of the last one, walked as rows and tiles. Dimensions that lie densely in all are merged.
+/// Operands whose dimensions broadcast to those of the last one, walked as rows and tiles. Dimensions that lie densely
+/// in all are merged.
 class TileWalk {
  public:
   static constexpr std::size_t most_operands = RowWalk::most_operands;

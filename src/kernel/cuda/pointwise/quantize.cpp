@@ -2,7 +2,7 @@
 #include "kernel/cuda/device/pointwise/quantize.hpp"
 
 #include "kernel/cuda/pointwise/pointwise.hpp"
-#include "kernel/cuda/pointwise/region.hpp"
+#include "kernel/cuda/pointwise/pointwise_region.hpp"
 
 namespace cermet::cuda::pointwise_quantize_file {
 namespace {
@@ -20,11 +20,12 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
       "kernel/cuda/device/pointwise/quantize.cuh",
       [&](std::string_view tiling) {
         return fmt::format(
-            "cermet::quantize::{}<cermet::quantize::Config{{.tiling = {}, .x = {}, .y = {}, .multiply = {}, .has_offset = {}, .offset = {}, "
+            "cermet::quantize::{}<cermet::quantize::Config{{.tiling = {}, .x = {}, .y = {}, .multiply = {}, "
+            ".has_offset = {}, .offset = {}, "
             ".has_zero_point = {}, .saturate = {}, .grouped = {}, .width = {}}}>",
-            is_dequantize(p) ? "DequantizeTask" : "QuantizeTask", tiling, device_type(p, 0), device_name(p.outputs[0].dtype), multiplies(p),
-            p.has(offset_operand), device_type(p, offset_operand), p.has(zero_point_operand), is_dequantize(p) || p.attributes.flag("saturate"), is_grouped(p),
-            width_of(p));
+            is_dequantize(p) ? "DequantizeTask" : "QuantizeTask", tiling, device_type(p, 0),
+            device_name(p.outputs[0].dtype), multiplies(p), p.has(offset_operand), device_type(p, offset_operand),
+            p.has(zero_point_operand), is_dequantize(p) || p.attributes.flag("saturate"), is_grouped(p), width_of(p));
       },
       TileChoice(config));
 }
@@ -42,34 +43,51 @@ TensorView broadcast_view(const TensorView& view, bool per_token) {
 
 Launcher bind(const Problem& p, const Config& config) {
   const bool per_token = is_dequantize(p) && p.attributes.text("granularity") == "token", grouped = is_grouped(p);
-  return
-      [per_token, width = width_of(p), vectors = TileChoice(config).vectors, group = grouped ? p.attributes.integer("group_size") : 0](const LaunchArgs& args) {
-        const bool by_rows = per_token || group != 0;
-        const TensorView scale = group != 0 ? args.inputs[scale_operand] : broadcast_view(args.inputs[scale_operand], by_rows);
-        const bool has_offset = args.has(offset_operand);
-        const TensorView offset = !has_offset ? scale : group != 0 ? args.inputs[offset_operand] : broadcast_view(args.inputs[offset_operand], by_rows);
-        const TensorView zero_point = args.has(zero_point_operand) ? broadcast_view(args.inputs[zero_point_operand], false) : scale;
-        const TensorView* const operands[] = {&args.inputs[0], &scale, &offset, &zero_point, &args.outputs[0]};
-        const TileWalk walk(operands, width, vectors);
-        for (std::int64_t launch = 0; launch < walk.launches(); ++launch)
-          args.queue->run(walk.tiles().program, walk.tiles().items,
-                          quantize::Params{walk.tiles().shape, walk.operand(0, launch), walk.operand(1, launch), walk.operand(2, launch),
-                                           walk.operand(3, launch), walk.operand(4, launch), static_cast<std::uint32_t>(group)});
-        walk.declare(*args.queue);
-      };
+  return [per_token, width = width_of(p), vectors = TileChoice(config).vectors,
+          group = grouped ? p.attributes.integer("group_size") : 0](const LaunchArgs& args) {
+    const bool by_rows = per_token || group != 0;
+    const TensorView scale =
+        group != 0 ? args.inputs[scale_operand] : broadcast_view(args.inputs[scale_operand], by_rows);
+    const bool has_offset = args.has(offset_operand);
+    const TensorView offset = !has_offset  ? scale
+                              : group != 0 ? args.inputs[offset_operand]
+                                           : broadcast_view(args.inputs[offset_operand], by_rows);
+    const TensorView zero_point =
+        args.has(zero_point_operand) ? broadcast_view(args.inputs[zero_point_operand], false) : scale;
+    const TensorView* const operands[] = {&args.inputs[0], &scale, &offset, &zero_point, &args.outputs[0]};
+    const TileWalk walk(operands, width, vectors);
+    for (std::int64_t launch = 0; launch < walk.launches(); ++launch)
+      args.queue->run(walk.tiles().program, walk.tiles().items,
+                      quantize::Params{walk.tiles().shape, walk.operand(0, launch), walk.operand(1, launch),
+                                       walk.operand(2, launch), walk.operand(3, launch), walk.operand(4, launch),
+                                       static_cast<std::uint32_t>(group)});
+    walk.declare(*args.queue);
+  };
 }
 
 std::vector<Config> configs(const Problem&) { return tile_configs(); }
-double cost(const Region& region, const Config& config, const DeviceLimits& limits) { return tile_cost(region, TileChoice(config), limits); }
+double cost(const Region& region, const Config& config, const DeviceLimits& limits) {
+  return tile_cost(region, TileChoice(config), limits);
+}
 
 constexpr const char* const summary = "a vector for each thread";
 
 }  // namespace
 
 extern const Kernel pointwise_quantize, pointwise_dequantize;
-const Kernel pointwise_quantize = with_regions(
-    {.name = "pointwise.quantize", .op = OpKind::quantize, .summary = summary, .bind = bind, .programs = programs, .configs = configs, .cost = cost});
-const Kernel pointwise_dequantize = with_regions(
-    {.name = "pointwise.dequantize", .op = OpKind::dequantize, .summary = summary, .bind = bind, .programs = programs, .configs = configs, .cost = cost});
+const Kernel pointwise_quantize = with_regions({.name = "pointwise.quantize",
+                                                .op = OpKind::quantize,
+                                                .summary = summary,
+                                                .bind = bind,
+                                                .programs = programs,
+                                                .configs = configs,
+                                                .cost = cost});
+const Kernel pointwise_dequantize = with_regions({.name = "pointwise.dequantize",
+                                                  .op = OpKind::dequantize,
+                                                  .summary = summary,
+                                                  .bind = bind,
+                                                  .programs = programs,
+                                                  .configs = configs,
+                                                  .cost = cost});
 
 }  // namespace cermet::cuda::pointwise_quantize_file

@@ -32,7 +32,8 @@ void merge_last_two(TensorView& view) {
 
 }  // namespace
 
-TileWalk::TileWalk(std::span<const TensorView* const> operands, int width, int vectors) : count_(operands.size()), width_(width) {
+TileWalk::TileWalk(std::span<const TensorView* const> operands, int width, int vectors)
+    : count_(operands.size()), width_(width) {
   CERMET_ASSERT(operands.size() <= most_operands);
   const std::size_t count = count_;
   auto& views = views_;
@@ -73,7 +74,8 @@ ByteRange Tiles::share(const TensorView& view, int width) const {
   if (rows > 1) return rows_of_items(view, 1, shape.tiles_per_row, shape.item_rows);
   ByteRange range = byte_range(view);
   if (columns == shape.length && range.bytes > 0)
-    range.box = tiles_of_items(1, std::int64_t{shape.item_columns} * width * static_cast<std::int64_t>(size_of(view.dtype)), range.bytes);
+    range.box = tiles_of_items(
+        1, std::int64_t{shape.item_columns} * width * static_cast<std::int64_t>(size_of(view.dtype)), range.bytes);
   return range;
 }
 
@@ -86,7 +88,8 @@ Tiles::Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned, 
   shape.row_columns = static_cast<std::uint32_t>(narrow(vectors, "elementwise operator", "vectors of a row"));
   shape.length = length;
   shape.aligned = aligned;
-  while ((std::int64_t{1} << shape.lanes_shift) < std::min<std::int64_t>(vectors, pointwise_threads)) ++shape.lanes_shift;
+  while ((std::int64_t{1} << shape.lanes_shift) < std::min<std::int64_t>(vectors, pointwise_threads))
+    ++shape.lanes_shift;
   shape.vectors = 1;
   shape.item_columns = std::uint32_t{1} << shape.lanes_shift;
   shape.item_rows = pointwise_threads >> shape.lanes_shift;
@@ -104,7 +107,8 @@ Tiles::Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned, 
   shape.tiles_per_row = static_cast<std::uint32_t>(div_up(vectors, std::int64_t{shape.item_columns}));
   items = div_up(walk.rows(), std::int64_t{shape.item_rows}) * shape.tiles_per_row;
   narrow(items, "elementwise operator", "tiles");
-  if (shape.tiles_per_row > 1) {  // rounded up, the reciprocal of 31 + log2 bits is exact enough for numerators below 2^31 (Granlund and Montgomery, 1994)
+  if (shape.tiles_per_row > 1) {  // rounded up, the reciprocal of 31 + log2 bits is exact enough for numerators below
+                                  // 2^31 (Granlund and Montgomery, 1994)
     shape.shift = static_cast<std::uint32_t>(std::bit_width(shape.tiles_per_row - 1)) - 1;
     shape.magic = static_cast<std::uint32_t>((std::uint64_t{1} << (32 + shape.shift)) / shape.tiles_per_row + 1);
   }
@@ -126,7 +130,8 @@ std::vector<Config> tile_configs(int own_blocks) {
 ConfigSpace tile_space(const std::vector<Config>& configs) {
   constexpr int most_blocks = 8;  // whose threads an SM has
   ConfigSpace space;
-  if (configs.size() > 1) space.add(ConfigField::range("vectors", 1, tile_vectors)).add(ConfigField::range("blocks", 1, most_blocks));
+  if (configs.size() > 1)
+    space.add(ConfigField::range("vectors", 1, tile_vectors)).add(ConfigField::range("blocks", 1, most_blocks));
   return space;
 }
 
@@ -135,10 +140,12 @@ double tile_cost(const Region& region, const TileChoice& choice, const DeviceLim
   if (!region.target()) return limits.launch_seconds + least;
   constexpr double latency = 1.1e-6, vector_bytes = 16;  // of memory under load, seconds; of an operand
   const double in_flight = static_cast<double>(choice.blocks * pointwise_threads * choice.vectors) * vector_bytes;
-  return limits.launch_seconds + least * std::max(1.0, limits.read_bytes_per_second / region.target()->multiprocessors * latency / in_flight);
+  return limits.launch_seconds +
+         least * std::max(1.0, limits.read_bytes_per_second / region.target()->multiprocessors * latency / in_flight);
 }
 
-std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task, const TileChoice& choice) {
+std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task,
+                                   const TileChoice& choice) {
   std::vector<Program> list;
   for (const std::string_view tiling : tilings)
     list.push_back({.header = header,

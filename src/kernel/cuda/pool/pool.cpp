@@ -17,20 +17,21 @@ struct Pooling {
 };
 
 /// What items read, which have the next positions each, in the order of memory.
-ByteRange pixels_of_items(const TensorView& x, const SpatialView& from, const SpatialView& to, const PoolWindow& window, bool last, std::int64_t run,
-                          std::int64_t items) {
+ByteRange pixels_of_items(const TensorView& x, const SpatialView& from, const SpatialView& to, const PoolWindow& window,
+                          bool last, std::int64_t run, std::int64_t items) {
   if (from.size[0] != 1 || to.size[0] != 1) return byte_range(x);
   if (!last && from.batch > 1 && from.batch_stride != from.channels * from.channel_stride) return byte_range(x);
-  const WindowLines windows{.planes = last ? from.batch : from.batch * from.channels,
-                            .lines = from.size[1],
-                            .plane_stride = last ? from.batch_stride : from.channel_stride,
-                            .line_stride = from.stride[1],
-                            .line_length = (from.size[2] - 1) * from.stride[2] + (last ? (from.channels - 1) * from.channel_stride : 0) + 1,
-                            .place_lines = to.size[1],
-                            .line_positions = to.size[2] * (last ? to.channels / run : 1),
-                            .stride = window.stride[1],
-                            .before = window.before[1],
-                            .extent = (window.kernel[1] - 1) * window.dilation[1] + 1};
+  const WindowLines windows{
+      .planes = last ? from.batch : from.batch * from.channels,
+      .lines = from.size[1],
+      .plane_stride = last ? from.batch_stride : from.channel_stride,
+      .line_stride = from.stride[1],
+      .line_length = (from.size[2] - 1) * from.stride[2] + (last ? (from.channels - 1) * from.channel_stride : 0) + 1,
+      .place_lines = to.size[1],
+      .line_positions = to.size[2] * (last ? to.channels / run : 1),
+      .stride = window.stride[1],
+      .before = window.before[1],
+      .extent = (window.kernel[1] - 1) * window.dilation[1] + 1};
   return lines_of_items(x, windows, item_grid(1, 1, 1, items), grid_columns, pool::threads);
 }
 
@@ -64,11 +65,13 @@ void launch(const LaunchArgs& args, const Pooling& pooling) {
     params.before[a] = static_cast<std::int32_t>(window.before[a]);
     params.after[a] = static_cast<std::int32_t>(window.after[a]);
   }
-  const std::int64_t items = div_up(params.order.count, std::int64_t{pool::threads}), run = wide ? channel_run(x, y) : 1;
+  const std::int64_t items = div_up(params.order.count, std::int64_t{pool::threads}),
+                     run = wide ? channel_run(x, y) : 1;
   args.queue->run(wide ? 1 : 0, items, params);
   if (!args.queue->wants_ranges()) return;
   const ByteRange places = indices ? positions_of_items(args.outputs[1], pool::threads, items) : ByteRange{};
-  args.queue->declare({pixels_of_items(x, from, to, window, last, run, items)}, {positions_of_items(y, pool::threads * run, items), places});
+  args.queue->declare({pixels_of_items(x, from, to, window, last, run, items)},
+                      {positions_of_items(y, pool::threads * run, items), places});
 }
 
 /// Spatial positions and windows are counted in 32 bits.
@@ -85,10 +88,11 @@ Decline declines(const Problem& p) {
 std::vector<Program> programs(const Problem& p, const char* kind) {
   const DType type = p.input(0).dtype;
   const auto program = [&](std::size_t run) -> Program {
-    return {
-        .header = "kernel/cuda/device/pool/pool.cuh",
-        .task = fmt::format("cermet::pool::Task<cermet::pool::Config{{.type = {}, .kind = cermet::pool::Kind::{}, .run = {}}}>", device_name(type), kind, run),
-        .threads = pool::threads};
+    return {.header = "kernel/cuda/device/pool/pool.cuh",
+            .task = fmt::format(
+                "cermet::pool::Task<cermet::pool::Config{{.type = {}, .kind = cermet::pool::Kind::{}, .run = {}}}>",
+                device_name(type), kind, run),
+            .threads = pool::threads};
   };
   std::vector<Program> list{program(1)};
   if (is_channels_last(p.attributes)) list.push_back(program(16 / size_of(type)));
@@ -105,20 +109,23 @@ const Kernel pool_max{.name = "pool.max",
                       .summary = summary,
                       .declines = declines,
                       .bind = [](const Problem& p) -> Launcher {
-                        return [pooling = Pooling{pool_window(p.attributes, p.input(0).rank()), false, p.attributes.integer("storage_order") == 1}](
-                                   const LaunchArgs& args) { launch(args, pooling); };
+                        return [pooling = Pooling{pool_window(p.attributes, p.input(0).rank()), false,
+                                                  p.attributes.integer("storage_order") == 1}](const LaunchArgs& args) {
+                          launch(args, pooling);
+                        };
                       },
                       .programs = [](const Problem& p) { return programs(p, "max"); }};
 extern const Kernel pool_average;
-const Kernel pool_average{.name = "pool.average",
-                          .op = OpKind::average_pool,
-                          .summary = summary,
-                          .declines = declines,
-                          .bind = [](const Problem& p) -> Launcher {
-                            return [pooling = Pooling{pool_window(p.attributes, p.input(0).rank()), p.attributes.flag("count_include_pad")}](
-                                       const LaunchArgs& args) { launch(args, pooling); };
-                          },
-                          .programs = [](const Problem& p) { return programs(p, "average"); }};
+const Kernel pool_average{
+    .name = "pool.average",
+    .op = OpKind::average_pool,
+    .summary = summary,
+    .declines = declines,
+    .bind = [](const Problem& p) -> Launcher {
+      return [pooling = Pooling{pool_window(p.attributes, p.input(0).rank()), p.attributes.flag("count_include_pad")}](
+                 const LaunchArgs& args) { launch(args, pooling); };
+    },
+    .programs = [](const Problem& p) { return programs(p, "average"); }};
 extern const Kernel pool_norm;
 const Kernel pool_norm{.name = "pool.norm",
                        .op = OpKind::lp_pool,
@@ -126,7 +133,8 @@ const Kernel pool_norm{.name = "pool.norm",
                        .declines = declines,
                        .bind = [](const Problem& p) -> Launcher {
                          return [pooling = Pooling{.window = pool_window(p.attributes, p.input(0).rank()),
-                                                   .power = static_cast<int>(p.attributes.integer("p"))}](const LaunchArgs& args) { launch(args, pooling); };
+                                                   .power = static_cast<int>(p.attributes.integer("p"))}](
+                                    const LaunchArgs& args) { launch(args, pooling); };
                        },
                        .programs = [](const Problem& p) { return programs(p, "norm"); }};
 

@@ -34,7 +34,8 @@ void unpool(const LaunchArgs& args, const Unpooling& unpooling) {
                         .zeros = 1,
                         .word_bytes = static_cast<std::uint32_t>(size_of(x.dtype))};
   for (std::size_t a = 0; a < 3; ++a) {
-    require(covered[a] <= to.size[a], "max_unpool: operand 0 (x): its windows cover {} elements of an axis that has {}", covered[a], to.size[a]);
+    require(covered[a] <= to.size[a], "max_unpool: operand 0 (x): its windows cover {} elements of an axis that has {}",
+            covered[a], to.size[a]);
     params.covered[a] = static_cast<std::int32_t>(covered[a]);
   }
   args.queue->run(0, div_up(params.order.count, std::int64_t{unpool::threads}), params);
@@ -74,28 +75,35 @@ void add_blocks(const LaunchArgs& args, const ImageBlocks& blocks) {
 }  // namespace
 
 extern const Kernel pool_max_unpool;
-const Kernel pool_max_unpool{.name = "pool.max_unpool",
-                             .op = OpKind::max_unpool,
-                             .summary = "zeros, then a thread for each element; ignores indices outside their plane",
-                             .declines = declines,
-                             .bind = [](const Problem& p) -> Launcher {
-                               return [unpooling = unpooling_of(p.attributes, p.input(0).rank())](const LaunchArgs& args) { unpool(args, unpooling); };
-                             },
-                             .programs = [](const Problem&) -> std::vector<Program> {
-                               return {{.header = "kernel/cuda/device/pool/unpool.cuh", .task = "cermet::unpool::Task", .threads = unpool::threads}};
-                             }};
+const Kernel pool_max_unpool{
+    .name = "pool.max_unpool",
+    .op = OpKind::max_unpool,
+    .summary = "zeros, then a thread for each element; ignores indices outside their plane",
+    .declines = declines,
+    .bind = [](const Problem& p) -> Launcher {
+      return [unpooling = unpooling_of(p.attributes, p.input(0).rank())](const LaunchArgs& args) {
+        unpool(args, unpooling);
+      };
+    },
+    .programs = [](const Problem&) -> std::vector<Program> {
+      return {
+          {.header = "kernel/cuda/device/pool/unpool.cuh", .task = "cermet::unpool::Task", .threads = unpool::threads}};
+    }};
 
 extern const Kernel pool_col2im;
-const Kernel pool_col2im{
-    .name = "pool.col2im",
-    .op = OpKind::col2im,
-    .summary = "a thread for each result, which gathers what lies on it",
-    .declines = declines,
-    .bind = [](const Problem& p) -> Launcher { return [blocks = image_blocks(p.attributes)](const LaunchArgs& args) { add_blocks(args, blocks); }; },
-    .programs = [](const Problem& p) -> std::vector<Program> {
-      return {{.header = "kernel/cuda/device/pool/unpool.cuh",
-               .task = fmt::format("cermet::unpool::BlockTask<{}>", device_name(p.input(0).dtype)),
-               .threads = unpool::threads}};
-    }};
+const Kernel pool_col2im{.name = "pool.col2im",
+                         .op = OpKind::col2im,
+                         .summary = "a thread for each result, which gathers what lies on it",
+                         .declines = declines,
+                         .bind = [](const Problem& p) -> Launcher {
+                           return [blocks = image_blocks(p.attributes)](const LaunchArgs& args) {
+                             add_blocks(args, blocks);
+                           };
+                         },
+                         .programs = [](const Problem& p) -> std::vector<Program> {
+                           return {{.header = "kernel/cuda/device/pool/unpool.cuh",
+                                    .task = fmt::format("cermet::unpool::BlockTask<{}>", device_name(p.input(0).dtype)),
+                                    .threads = unpool::threads}};
+                         }};
 
 }  // namespace cermet::cuda::pool_unpool_file

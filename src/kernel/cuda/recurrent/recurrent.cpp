@@ -21,8 +21,8 @@ struct Binding {
     for (std::size_t i = 0; i < activations.size(); ++i) {
       const RecurrentActivation& a = activations[i];
       const auto of_direction = static_cast<std::size_t>(functions);
-      params.functions[3 * (i / of_direction) + i % of_direction] = {static_cast<std::uint32_t>(a.function), static_cast<float>(a.alpha),
-                                                                     static_cast<float>(a.beta)};
+      params.functions[3 * (i / of_direction) + i % of_direction] = {
+          static_cast<std::uint32_t>(a.function), static_cast<float>(a.alpha), static_cast<float>(a.beta)};
     }
     params.clip = static_cast<float>(p.attributes.number("clip"));
     params.reverse = (runs_backwards(p.attributes, 0) ? 1u : 0u) | 2u;
@@ -44,9 +44,12 @@ void launch(const LaunchArgs& args, const Binding& binding) {
   const RecurrentSizes n = recurrent_sizes(args.inputs[x], args.inputs[r]);
   if (n.batch == 0 || n.hidden == 0) return;
   recurrent::Params params = binding.params;
-  params.x = input(x), params.w = input(w), params.r = input(r), params.bias = input(bias), params.initial_h = input(initial_h);
+  params.x = input(x), params.w = input(w), params.r = input(r), params.bias = input(bias),
+  params.initial_h = input(initial_h);
   params.y = operand_of(args.outputs[y]), params.y_h = operand_of(args.outputs[y_h]);
-  if (binding.op == OpKind::lstm) params.initial_c = input(initial_c), params.peepholes = input(peepholes), params.y_c = operand_of(args.outputs[y_c]);
+  if (binding.op == OpKind::lstm)
+    params.initial_c = input(initial_c), params.peepholes = input(peepholes),
+    params.y_c = operand_of(args.outputs[y_c]);
   params.lengths = args.has(sequence_lens) ? args.inputs[sequence_lens].as<const std::int32_t>() : nullptr;
   params.scratch = reinterpret_cast<float*>(args.workspace);
   params.steps = n.steps, params.batch = n.batch, params.input = n.input, params.hidden = n.hidden;
@@ -59,13 +62,15 @@ Launcher bind_cell(const Problem& p) {
 
 std::int64_t workspace(const Problem& p, int) {
   const std::int64_t items = p.size(r, 0) * p.size(x, 1);
-  return items * scratch_floats(recurrent_kind(p.op->kind).gates, p.size(r, 2)) * static_cast<std::int64_t>(sizeof(float));
+  return items * scratch_floats(recurrent_kind(p.op->kind).gates, p.size(r, 2)) *
+         static_cast<std::int64_t>(sizeof(float));
 }
 
 std::vector<Program> programs(const Problem& p) {
   return {{.header = "kernel/cuda/device/recurrent/recurrent.cuh",
-           .task = fmt::format("cermet::recurrent::Task<cermet::recurrent::Config{{.cell = cermet::recurrent::Cell::{}, .type = {}}}>", p.op->name,
-                               device_name(p.input(x).dtype)),
+           .task = fmt::format(
+               "cermet::recurrent::Task<cermet::recurrent::Config{{.cell = cermet::recurrent::Cell::{}, .type = {}}}>",
+               p.op->name, device_name(p.input(x).dtype)),
            .threads = recurrent::threads}};
 }
 
@@ -74,8 +79,23 @@ constexpr const char* const summary = "a block for each direction of each sequen
 }  // namespace
 
 extern const Kernel recurrent_lstm, recurrent_gru, recurrent_rnn;
-const Kernel recurrent_lstm{.name = "recurrent.lstm", .op = OpKind::lstm, .summary = summary, .bind = bind_cell, .workspace = workspace, .programs = programs};
-const Kernel recurrent_gru{.name = "recurrent.gru", .op = OpKind::gru, .summary = summary, .bind = bind_cell, .workspace = workspace, .programs = programs};
-const Kernel recurrent_rnn{.name = "recurrent.rnn", .op = OpKind::rnn, .summary = summary, .bind = bind_cell, .workspace = workspace, .programs = programs};
+const Kernel recurrent_lstm{.name = "recurrent.lstm",
+                            .op = OpKind::lstm,
+                            .summary = summary,
+                            .bind = bind_cell,
+                            .workspace = workspace,
+                            .programs = programs};
+const Kernel recurrent_gru{.name = "recurrent.gru",
+                           .op = OpKind::gru,
+                           .summary = summary,
+                           .bind = bind_cell,
+                           .workspace = workspace,
+                           .programs = programs};
+const Kernel recurrent_rnn{.name = "recurrent.rnn",
+                           .op = OpKind::rnn,
+                           .summary = summary,
+                           .bind = bind_cell,
+                           .workspace = workspace,
+                           .programs = programs};
 
 }  // namespace cermet::cuda::recurrent_recurrent_file

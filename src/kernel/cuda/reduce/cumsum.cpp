@@ -5,7 +5,7 @@
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cuda::reduce_cumsum_file {
 namespace {
@@ -21,13 +21,18 @@ void launch(const LaunchArgs& args, const Scan& scan) {
   AxesBuilder<2> lines;
   for (int a = 0; a < x.shape.rank(); ++a)
     if (a != scan.axis) lines.append(x.shape[a], {x.strides[a], y.strides[a]});
-  const scan::Params params{x.data, y.data, x.shape[scan.axis], x.strides[scan.axis], y.strides[scan.axis], scan.exclusive, scan.reverse, lines.make()};
+  const scan::Params params{
+      x.data,         y.data,       x.shape[scan.axis], x.strides[scan.axis], y.strides[scan.axis],
+      scan.exclusive, scan.reverse, lines.make()};
   const std::int64_t each = scan.by_line ? 1 : scan::threads, items = div_up(lines.count(), each);
   args.queue->run(0, items, params);
   if (!args.queue->wants_ranges()) return;
   const ItemGrid grid = item_grid(1, 1, 1, items);
   const auto own = [&](const TensorView& view, std::size_t operand) {
-    return ItemAxes(view, grid).walk(params.lines, operand, each).axis(view.shape[scan.axis], view.strides[scan.axis]).range();
+    return ItemAxes(view, grid)
+        .walk(params.lines, operand, each)
+        .axis(view.shape[scan.axis], view.strides[scan.axis])
+        .range();
   };
   args.queue->declare({own(x, 0)}, {own(y, 1)});
 }
@@ -35,22 +40,26 @@ void launch(const LaunchArgs& args, const Scan& scan) {
 Scan scan_of(const Problem& p) {
   const int rank = p.input(0).rank(), axis = wrap_axis(p.attributes.integer("axis"), rank);
   // A float64 sum has no better type to be added up in: it keeps the order of the definition.
-  return {axis, axis + 1 == rank && p.input(0).dtype != DType::f64, p.attributes.flag("exclusive"), p.attributes.flag("reverse")};
+  return {axis, axis + 1 == rank && p.input(0).dtype != DType::f64, p.attributes.flag("exclusive"),
+          p.attributes.flag("reverse")};
 }
 
 }  // namespace
 
 extern const Kernel scan_cumsum;
-const Kernel scan_cumsum{.name = "scan.cumsum",
-                         .op = OpKind::cumsum,
-                         .summary = "a block for each row, in chunks; a thread for each line along other axes",
-                         .bind = [](const Problem& p) -> Launcher { return [scan = scan_of(p)](const LaunchArgs& args) { launch(args, scan); }; },
-                         .programs = [](const Problem& p) -> std::vector<Program> {
-                           return {{.header = "kernel/cuda/device/reduce/scan.cuh",
-                                    .task = fmt::format("cermet::scan::{}<cermet::scan::Config{{.type = {}}}>", scan_of(p).by_line ? "Lines" : "Columns",
-                                                        device_name(p.input(0).dtype)),
-                                    .threads = scan::threads,
-                                    .shared_bytes = 256}};
-                         }};
+const Kernel scan_cumsum{
+    .name = "scan.cumsum",
+    .op = OpKind::cumsum,
+    .summary = "a block for each row, in chunks; a thread for each line along other axes",
+    .bind = [](const Problem& p) -> Launcher {
+      return [scan = scan_of(p)](const LaunchArgs& args) { launch(args, scan); };
+    },
+    .programs = [](const Problem& p) -> std::vector<Program> {
+      return {{.header = "kernel/cuda/device/reduce/scan.cuh",
+               .task = fmt::format("cermet::scan::{}<cermet::scan::Config{{.type = {}}}>",
+                                   scan_of(p).by_line ? "Lines" : "Columns", device_name(p.input(0).dtype)),
+               .threads = scan::threads,
+               .shared_bytes = 256}};
+    }};
 
 }  // namespace cermet::cuda::reduce_cumsum_file

@@ -4,18 +4,20 @@
 #include "kernel/cuda/device/reduce/reduce.hpp"
 #include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
-#include "op/axes.hpp"
 #include "op/moved_view.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cuda {
 namespace {
 
-/// Places in reduce_programs(): whole results by a block or, for short rows, by a warp; ranges of terms to float32, and those to results.
+/// Places in reduce_programs(): whole results by a block or, for short rows, by a warp; ranges of terms to float32, and
+/// those to results.
 enum ReduceProgram : std::size_t { whole, short_rows, ranges, ranges_to_results };
 
 /// A warp reduces rows up to this long.
 constexpr std::int64_t warp_terms = 1024;
-/// Terms of a range, at least, where the terms of a result are split over blocks: of a row, and of a column, which 32 neighbours share a block with.
+/// Terms of a range, at least, where the terms of a result are split over blocks: of a row, and of a column, which 32
+/// neighbours share a block with.
 constexpr std::int64_t range_terms(bool rows) { return rows ? 4096 : 256; }
 constexpr std::int64_t most_partials = 1 << 18;  ///< floats of the workspace
 
@@ -34,7 +36,8 @@ Program program_of(const ReducePlan& plan, DType x, DType out, int group) {
   // A mean is a sum that is divided at the end.
   const Reduction kind = plan.kind == Reduction::mean ? Reduction::sum : plan.kind;
   return {.header = "kernel/cuda/device/reduce/reduce.cuh",
-          .task = fmt::format("cermet::reduce::{}<cermet::reduce::Config{{.kind = cermet::reduce::Kind::{}, .x = {}, .out = {}, .group = {}}}>",
+          .task = fmt::format("cermet::reduce::{}<cermet::reduce::Config{{.kind = cermet::reduce::Kind::{}, .x = {}, "
+                              ".out = {}, .group = {}}}>",
                               plan.rows ? "Rows" : "Columns", kind_name(kind), device_name(x), device_name(out), group),
           .threads = reduce::threads,
           .shared_bytes = plan.rows ? 256 : reduce::threads * 8 * 4};
@@ -55,11 +58,11 @@ Parts parts_of(const TensorView& x, std::uint32_t reduced, const TensorView& y) 
   return parts;
 }
 
-/// Says what the items of the last launch touch: each has the next `results`, or one of `splits` ranges of their terms, which then lie one after the other.
-/// Ranges count as reading all terms. `sizes`: bytes of an element of x and y.
+/// Says what the items of the last launch touch: each has the next `results`, or one of `splits` ranges of their terms,
+/// which then lie one after the other. Ranges count as reading all terms. `sizes`: bytes of an element of x and y.
 template <class Params>
-void declare(const LaunchArgs& args, const Params& p, const AxesBuilder<1>& reduced, std::array<std::int64_t, 2> sizes, std::int64_t results,
-             std::int64_t splits = 1) {
+void declare(const LaunchArgs& args, const Params& p, const AxesBuilder<1>& reduced, std::array<std::int64_t, 2> sizes,
+             std::int64_t results, std::int64_t splits = 1) {
   if (!args.queue->wants_ranges()) return;
   const ItemGrid grid = item_grid(1, 1, splits, div_up(p.kept.count, results), splits);
   ItemAxes read(p.x, sizes[0], grid), written(p.y, sizes[1], grid);
@@ -72,21 +75,24 @@ std::int64_t bytes_of(const TensorView& view) { return static_cast<std::int64_t>
 /// Types that float32 does not add up: a warp reduces each result in a wider one.
 bool is_plain(DType dtype) { return !dtypes::real.contains(dtype); }
 
-void enqueue_plain(const LaunchArgs& args, std::size_t first, const TensorView& x, const TensorView& y, const Parts& parts) {
+void enqueue_plain(const LaunchArgs& args, std::size_t first, const TensorView& x, const TensorView& y,
+                   const Parts& parts) {
   const reduce::PlainParams params{x.data, y.data, parts.kept.make(), parts.reduced.make()};
   args.queue->run(first, div_up(params.kept.count, reduce::threads / 32), params);
   declare(args, params, parts.reduced, {bytes_of(x), bytes_of(y)}, reduce::threads / 32);
 }
 
 /// Ranges that the terms of a result are split into, so that few results still use the whole device.
-std::int64_t splits_of(const TaskQueue& queue, bool rows, std::int64_t blocks, std::int64_t terms, std::int64_t results) {
+std::int64_t splits_of(const TaskQueue& queue, bool rows, std::int64_t blocks, std::int64_t terms,
+                       std::int64_t results) {
   const std::int64_t idle = std::int64_t{queue.target().multiprocessors} * 4 / std::max<std::int64_t>(1, blocks);
-  return std::max<std::int64_t>(1, std::min({idle, terms / range_terms(rows), most_partials / std::max<std::int64_t>(1, results)}));
+  return std::max<std::int64_t>(
+      1, std::min({idle, terms / range_terms(rows), most_partials / std::max<std::int64_t>(1, results)}));
 }
 
 /// Makes y from `splits` ranges that lie one after the other in the workspace as [splits, results].
-void combine_ranges(const LaunchArgs& args, std::size_t first, const ReducePlan& plan, reduce::Params params, std::int64_t splits, std::int64_t results,
-                    std::int64_t y_bytes) {
+void combine_ranges(const LaunchArgs& args, std::size_t first, const ReducePlan& plan, reduce::Params params,
+                    std::int64_t splits, std::int64_t results, std::int64_t y_bytes) {
   params.x = args.workspace;
   params.splits = 1;
   params.split_terms = splits;
@@ -112,19 +118,26 @@ std::vector<Program> reduce_programs(const ReducePlan& plan) {
              .task = fmt::format("cermet::reduce::Doubles<cermet::reduce::Kind::{}>", kind_name(plan.kind)),
              .threads = reduce::threads}};
   if (is_plain(plan.x))
-    return {{.header = "kernel/cuda/device/reduce/integers.cuh",
-             .task = fmt::format("cermet::reduce::Integers<cermet::reduce::IntegerConfig{{.kind = cermet::reduce::Kind::{}, .type = {}}}>",
-                                 kind_name(plan.kind), device_name(plan.x)),
-             .threads = reduce::threads}};
-  return {program_of(plan, plan.x, plan.out, reduce::threads), program_of(plan, plan.x, plan.out, plan.rows ? 32 : reduce::threads),
-          program_of(plan, plan.x, DType::f32, reduce::threads), program_of(plan, DType::f32, plan.out, reduce::threads)};
+    return {
+        {.header = "kernel/cuda/device/reduce/integers.cuh",
+         .task = fmt::format(
+             "cermet::reduce::Integers<cermet::reduce::IntegerConfig{{.kind = cermet::reduce::Kind::{}, .type = {}}}>",
+             kind_name(plan.kind), device_name(plan.x)),
+         .threads = reduce::threads}};
+  return {program_of(plan, plan.x, plan.out, reduce::threads),
+          program_of(plan, plan.x, plan.out, plan.rows ? 32 : reduce::threads),
+          program_of(plan, plan.x, DType::f32, reduce::threads),
+          program_of(plan, DType::f32, plan.out, reduce::threads)};
 }
 
 std::int64_t reduce_workspace(const ReducePlan& plan, std::int64_t terms) {
-  return is_plain(plan.x) || terms < 2 * range_terms(plan.rows) ? 0 : most_partials * static_cast<std::int64_t>(sizeof(float));
+  return is_plain(plan.x) || terms < 2 * range_terms(plan.rows)
+             ? 0
+             : most_partials * static_cast<std::int64_t>(sizeof(float));
 }
 
-void enqueue_reduce(const LaunchArgs& args, std::size_t first, const ReducePlan& plan, const TensorView& x, std::uint32_t reduced, const TensorView& y) {
+void enqueue_reduce(const LaunchArgs& args, std::size_t first, const ReducePlan& plan, const TensorView& x,
+                    std::uint32_t reduced, const TensorView& y) {
   const Parts parts = parts_of(x, reduced, y);
   const std::int64_t results = parts.kept.count(), terms = parts.reduced.count();
   if (results == 0) return;
@@ -151,10 +164,11 @@ void enqueue_reduce(const LaunchArgs& args, std::size_t first, const ReducePlan&
                         .kept = parts.kept.make(),
                         .reduced = parts.reduced.make(row_vectors ? width : 1, {true})};
   const bool warps = plan.rows && terms <= warp_terms;
-  const std::int64_t blocks =
-      plan.rows ? (warps ? div_up(results, reduce::threads / 32) : results) : div_up(results, reduce::column_lanes * (vectors ? width : 1));
+  const std::int64_t blocks = plan.rows ? (warps ? div_up(results, reduce::threads / 32) : results)
+                                        : div_up(results, reduce::column_lanes * (vectors ? width : 1));
   const std::int64_t splits = warps || !plan.splits ? 1 : splits_of(*args.queue, plan.rows, blocks, terms, results);
-  const std::int64_t own = plan.rows ? (warps ? reduce::threads / 32 : 1) : reduce::column_lanes * (vectors ? width : 1);  // results of an item
+  const std::int64_t own = plan.rows ? (warps ? reduce::threads / 32 : 1)
+                                     : reduce::column_lanes * (vectors ? width : 1);  // results of an item
   if (splits == 1 || !args.workspace) {
     args.queue->run(first + (warps ? short_rows : whole), blocks, params);
     return declare(args, params, parts.reduced, {bytes_of(x), bytes_of(y)}, own);
@@ -186,8 +200,11 @@ std::uint32_t reduced_axes(const Problem& p) {
   return reduced;
 }
 
-/// Whether terms of few results are split over blocks is a launch's to decide, unless a configuration says that they are not.
-std::vector<Config> configs(const Problem& p) { return is_plain(p.input(0).dtype) ? std::vector<Config>(1) : std::vector<Config>{{}, {{"splits", 0}}}; }
+/// Whether terms of few results are split over blocks is a launch's to decide, unless a configuration says that they
+/// are not.
+std::vector<Config> configs(const Problem& p) {
+  return is_plain(p.input(0).dtype) ? std::vector<Config>(1) : std::vector<Config>{{}, {{"splits", 0}}};
+}
 
 template <Reduction kind>
 ReducePlan plan_of(const Problem& p, const Config& config = {}) {
@@ -198,7 +215,8 @@ ReducePlan plan_of(const Problem& p, const Config& config = {}) {
 
 template <Reduction kind>
 Launcher bind(const Problem& p, const Config& config) {
-  return [plan = plan_of<kind>(p, config), reduced = reduced_axes(p), keepdims = p.attributes.flag("keepdims")](const LaunchArgs& args) {
+  return [plan = plan_of<kind>(p, config), reduced = reduced_axes(p),
+          keepdims = p.attributes.flag("keepdims")](const LaunchArgs& args) {
     const TensorView &x = args.inputs[0], &y = args.outputs[0];
     const TensorView without = without_axes(y, reduced, keepdims, x.shape.rank());
     enqueue_reduce(args, 0, plan, x, reduced, without);
@@ -219,13 +237,15 @@ std::int64_t workspace(const Problem& p, int) {
 
 template <Reduction kind>
 Kernel make(const char* name, OpKind op) {
-  return {.name = name,
-          .op = op,
-          .summary = "words of 16 bytes along the dense axis; a block, a warp or, where results are few, several blocks for each",
-          .bind = bind<kind>,
-          .workspace = workspace<kind>,
-          .programs = programs<kind>,
-          .configs = configs};
+  return {
+      .name = name,
+      .op = op,
+      .summary =
+          "words of 16 bytes along the dense axis; a block, a warp or, where results are few, several blocks for each",
+      .bind = bind<kind>,
+      .workspace = workspace<kind>,
+      .programs = programs<kind>,
+      .configs = configs};
 }
 
 }  // namespace

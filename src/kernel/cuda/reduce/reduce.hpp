@@ -19,8 +19,9 @@ std::vector<Program> reduce_programs(const ReducePlan& plan);
 /// Scratch for reductions of up to `terms` elements each to `results` results.
 std::int64_t reduce_workspace(const ReducePlan& plan, std::int64_t terms);
 
-/// y = x reduced along the axes whose bits are set in `reduced`; y has one dimension for each other axis of x, in order. `first` is the index of
-/// reduce_programs() in the kernel's programs.
-void enqueue_reduce(const LaunchArgs& args, std::size_t first, const ReducePlan& plan, const TensorView& x, std::uint32_t reduced, const TensorView& y);
+/// y = x reduced along the axes whose bits are set in `reduced`; y has one dimension for each other axis of x, in
+/// order. `first` is the index of reduce_programs() in the kernel's programs.
+void enqueue_reduce(const LaunchArgs& args, std::size_t first, const ReducePlan& plan, const TensorView& x,
+                    std::uint32_t reduced, const TensorView& y);
 
 }  // namespace cermet::cuda

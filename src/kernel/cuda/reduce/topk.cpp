@@ -11,27 +11,35 @@
 namespace cermet::cuda::reduce_topk_file {
 namespace {
 
-int threads_of(const Problem& p, const Config& config) { return row_shares(config, {p.size(0, -1) > 4096 ? 1024 : 256, 1}).threads; }
+int threads_of(const Problem& p, const Config& config) {
+  return row_shares(config, {p.size(0, -1) > 4096 ? 1024 : 256, 1}).threads;
+}
 
 /// A pass for each digit of the k-th, one to keep what is above it.
 double cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
-  const double element = static_cast<double>(size_of(p.input(0).dtype)), row = static_cast<double>(p.size(0, -1)) * element;
-  return row_seconds(*p.target, limits, {threads_of(p, config), 1}, bytes_of(p.input(0), p.maximum) / std::max(1.0, row), row, element + 1);
+  const double element = static_cast<double>(size_of(p.input(0).dtype)),
+               row = static_cast<double>(p.size(0, -1)) * element;
+  return row_seconds(*p.target, limits, {threads_of(p, config), 1},
+                     bytes_of(p.input(0), p.maximum) / std::max(1.0, row), row, element + 1);
 }
 
 /// Places of the sort in shared memory; 0 where k is too large.
 std::int64_t sorted_of(const Problem& p) {
   const std::int64_t k = p.attributes.integer("k");
-  return k > topk::most_sorted ? 0 : std::max<std::int64_t>(256, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(k))));
+  return k > topk::most_sorted
+             ? 0
+             : std::max<std::int64_t>(256, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(k))));
 }
 
 void launch(const LaunchArgs& args) {
   const TensorView &x = args.inputs[0], &values = args.outputs[0], &ids = args.outputs[1];
   if (values.elements() == 0) return;
   const std::int64_t k = values.shape.back();
-  require(x.shape.back() >= k, "topk: operand 0 (x): expected at least k = {} elements in a row, found {}", k, x.shape.back());
+  require(x.shape.back() >= k, "topk: operand 0 (x): expected at least k = {} elements in a row, found {}", k,
+          x.shape.back());
   AxesBuilder<3> rows;
-  for (int a = 0; a + 1 < x.shape.rank(); ++a) rows.append(x.shape[a], {x.strides[a], values.strides[a], ids.strides[a]});
+  for (int a = 0; a + 1 < x.shape.rank(); ++a)
+    rows.append(x.shape[a], {x.strides[a], values.strides[a], ids.strides[a]});
   const topk::Params params{x.data, values.data, ids.data, x.shape.back(), ids.dtype == DType::i64, rows.make()};
   args.queue->run(0, rows.count(), params);
   if (!args.queue->wants_ranges()) return;
@@ -53,9 +61,10 @@ const Kernel reduce_topk{
     .programs = [](const Problem& p, const Config& config) -> std::vector<Program> {
       const std::int64_t sorted = sorted_of(p), rank_bytes = size_of(p.input(0).dtype) == 8 ? 16 : 8;
       return {{.header = "kernel/cuda/device/reduce/topk.cuh",
-               .task = fmt::format("cermet::topk::Task<cermet::topk::Config{{.type = {}, .k = {}, .sorted = {}, .largest = {}, .threads = {}}}>",
-                                   device_name(p.input(0).dtype), p.attributes.integer("k"), sorted, device_name(p.attributes.flag("largest")),
-                                   threads_of(p, config)),
+               .task = fmt::format("cermet::topk::Task<cermet::topk::Config{{.type = {}, .k = {}, .sorted = {}, "
+                                   ".largest = {}, .threads = {}}}>",
+                                   device_name(p.input(0).dtype), p.attributes.integer("k"), sorted,
+                                   device_name(p.attributes.flag("largest")), threads_of(p, config)),
                .threads = threads_of(p, config),
                .shared_bytes = (std::max<std::int64_t>(sorted, 1) + 32) * rank_bytes + 257 * 8}};
     },

@@ -5,8 +5,8 @@
 namespace cermet::cuda {
 
 std::string RowCodes::text(std::int64_t columns) const {
-  return fmt::format("{{.format = {{.dtype = {}, .wide = {}, .asymmetric = {}, .group = {}}}, .exact = {}}}", device_name(format.dtype), format.limit == 127.5f,
-                     format.asymmetric, group(columns), exact);
+  return fmt::format("{{.format = {{.dtype = {}, .wide = {}, .asymmetric = {}, .group = {}}}, .exact = {}}}",
+                     device_name(format.dtype), format.limit == 127.5f, format.asymmetric, group(columns), exact);
 }
 
 }  // namespace cermet::cuda

@@ -1,4 +1,5 @@
-// The row that a kernel along rows keeps between its passes, as CUDA source: what is loaded of it, and how its values follow from that.
+// The row that a kernel along rows keeps between its passes, as CUDA source: what is loaded of it, and how its values
+// follow from that.
 #pragma once
 
 #include <string>
@@ -27,14 +28,15 @@ class KeptRow {
   bool is_plain() const { return p_.row.from == TileProgram::Source::From::extra; }
   const TileProgram::Extra& extra(std::size_t i) const { return p_.tile.extras[i]; }
   bool goes_by_row(std::size_t i) const;
-  /// Whether it is loaded where it is used: beside the halves of a gate, whose values are computed once, a vector of the columns is not worth its registers.
+  /// Whether it is loaded where it is used: beside the halves of a gate, whose values are computed once, a vector of
+  /// the columns is not worth its registers.
   bool is_loaded_late(std::size_t i) const;
   bool is_overwritten(std::size_t i) const;
   std::string load(std::size_t i) const;
   std::string vectors(const std::vector<bool>& extras) const;
   std::string elements(const std::vector<bool>& extras) const;
-  std::string loop(std::span<const TileProgram::Source> values, std::span<const TileProgram::Source> known, const std::string& before,
-                   const std::string& after) const;
+  std::string loop(std::span<const TileProgram::Source> values, std::span<const TileProgram::Source> known,
+                   const std::string& before, const std::string& after) const;
 
   const RowProgram& p_;
   std::vector<bool> extras_;

@@ -1,10 +1,11 @@
 // Host half of rms_norm, add_rms_norm and layer_norm: how their rows lie over threads.
-#include "kernel/cuda/rowwise/region.hpp"
+#include "kernel/cuda/rowwise/row_region_kernel.hpp"
 
 namespace cermet::cuda::rowwise_norm_file {
 namespace {
 
-/// Rows that a warp holds, so many that no SM is idle: 4096 rows of 768 f16 elements took 4.8 us in place of 6.3 on an H200.
+/// Rows that a warp holds, so many that no SM is idle: 4096 rows of 768 f16 elements took 4.8 us in place of 6.3 on an
+/// H200.
 bool has_many_short_rows(const Problem& p) {
   constexpr std::int64_t most_columns = 1024, least_rows = 2048;
   std::int64_t rows = 1;
@@ -15,7 +16,8 @@ bool has_many_short_rows(const Problem& p) {
 RowNeeds needs_of(const Problem& p) {
   const bool layer = p.op->kind == OpKind::layer_norm, add = p.op->kind == OpKind::add_rms_norm;
   const std::size_t weight = add ? 2 : 1;
-  RowNeeds needs{.width = vector_width({p.input(0).dtype, p.input(add ? 1 : 0).dtype, p.outputs[0].dtype}), .few_cluster = few_cluster(p.target)};
+  RowNeeds needs{.width = vector_width({p.input(0).dtype, p.input(add ? 1 : 0).dtype, p.outputs[0].dtype}),
+                 .few_cluster = few_cluster(p.target)};
   needs.short_rows.registers = needs.long_rows.registers = needs.width == 8 ? 72 : 96;
   if (!add && size_of(p.input(0).dtype) == 2) {  // held as they are, in half the registers
     const bool narrow_weight = !p.has(weight) || size_of(p.input(weight).dtype) == 2;

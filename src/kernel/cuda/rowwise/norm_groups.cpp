@@ -10,20 +10,23 @@ namespace cermet::cuda::rowwise_norm_groups_file {
 namespace {
 
 constexpr std::int64_t warp = 32, most_threads = 1024;
-/// Vectors that a thread holds where an SM has 1024 threads, of 64 registers each: the most bytes on their way (docs/notes/conv-cuda.md).
+/// Vectors that a thread holds where an SM has 1024 threads, of 64 registers each: the most bytes on their way
+/// (docs/notes/conv-cuda.md).
 constexpr std::int64_t usual_vectors = 10, most_blocks = 8, resident_threads = 1024, usual_threads = 512;
-/// The compiler does not keep to 64 registers where a group has a power of two elements: there each thread has fewer vectors, and as many registers as it
-/// likes.
+/// The compiler does not keep to 64 registers where a group has a power of two elements: there each thread has fewer
+/// vectors, and as many registers as it likes.
 constexpr std::int64_t uncapped_vectors = 4;
 /// Of a block, and of a thread of a cluster, whose warps reduce_row.cuh limits to 64.
 constexpr std::int64_t block_vectors = 6, cluster_vectors = 16, most_cluster = 8, cluster_threads = 256;
 /// Of longer groups: vectors of each of 1024 threads in shared memory, and then in registers.
 constexpr std::int64_t staged_vectors = 13, more_vectors = 1, longest_staged = std::int64_t{1} << 30;
 
-std::int64_t groups_of(const Problem& p) { return p.op->kind == OpKind::group_norm ? p.attributes.integer("groups") : p.size(0, 1); }
+std::int64_t groups_of(const Problem& p) {
+  return p.op->kind == OpKind::group_norm ? p.attributes.integer("groups") : p.size(0, 1);
+}
 
-/// How rows lie over threads: in registers where vectors suit them, in those of a cluster where they are long, or few; longer ones are staged in shared memory,
-/// too, or read again for each pass. The last takes any.
+/// How rows lie over threads: in registers where vectors suit them, in those of a cluster where they are long, or few;
+/// longer ones are staged in shared memory, too, or read again for each pass. The last takes any.
 class GroupPrograms {
  public:
   explicit GroupPrograms(const Problem& p) : width_(vector_width({p.input(0).dtype, p.outputs[0].dtype})) {
@@ -44,13 +47,14 @@ class GroupPrograms {
         programs.push_back(staged_program(p, g));
         continue;
       }
-      programs.push_back(geometry_program(
-          "kernel/cuda/device/rowwise/group_norm.cuh",
-          fmt::format("cermet::group_norm::Task<cermet::group_norm::Config{{{}, .x = {}, .y = {}, .weights = {}, .biases = {}, .weight = {}, .bias = {}, "
-                      ".positions = {}}}>",
-                      g.text(), device_type(p, 0), device_name(p.outputs[0].dtype), p.has(1), p.has(2), device_type(p, 1), device_type(p, 2),
-                      g.width > 1 ? positions_ : 0),
-          g));
+      programs.push_back(
+          geometry_program("kernel/cuda/device/rowwise/group_norm.cuh",
+                           fmt::format("cermet::group_norm::Task<cermet::group_norm::Config{{{}, .x = {}, .y = {}, "
+                                       ".weights = {}, .biases = {}, .weight = {}, .bias = {}, "
+                                       ".positions = {}}}>",
+                                       g.text(), device_type(p, 0), device_name(p.outputs[0].dtype), p.has(1), p.has(2),
+                                       device_type(p, 1), device_type(p, 2), g.width > 1 ? positions_ : 0),
+                           g));
     }
     return programs;
   }
@@ -69,10 +73,11 @@ class GroupPrograms {
     const std::int64_t staged = std::min(own, staged_vectors), held = std::min(own - staged, more_vectors);
     const std::int64_t bytes = staged * g.threads * width_ * static_cast<std::int64_t>(size_of(p.input(0).dtype));
     return {.header = "kernel/cuda/device/rowwise/group_norm_staged.cuh",
-            .task = fmt::format("cermet::group_norm::Staged<cermet::group_norm::StagedConfig{{.x = {}, .y = {}, .weights = {}, .biases = {}, .weight = {}, "
+            .task = fmt::format("cermet::group_norm::Staged<cermet::group_norm::StagedConfig{{.x = {}, .y = {}, "
+                                ".weights = {}, .biases = {}, .weight = {}, "
                                 ".bias = {}, .columns = {}, .positions = {}, .width = {}, .staged = {}, .held = {}}}>",
-                                device_type(p, 0), device_name(p.outputs[0].dtype), p.has(1), p.has(2), device_type(p, 1), device_type(p, 2), length_,
-                                positions_, width_, staged, held),
+                                device_type(p, 0), device_name(p.outputs[0].dtype), p.has(1), p.has(2),
+                                device_type(p, 1), device_type(p, 2), length_, positions_, width_, staged, held),
             .threads = g.threads,
             .shared_bytes = group_norm::cluster_moments_bytes(g.threads, g.cluster) + bytes,
             .cluster = g.cluster};
@@ -100,9 +105,12 @@ class GroupPrograms {
       if (vectors <= usual_vectors * cluster * threads) return held(threads, cluster);
     }
     const std::int64_t most = capped ? usual_vectors * usual_threads : block_vectors * most_threads;
-    if (vectors <= most) return held(std::min(most_threads, round_up(div_up(vectors, capped ? usual_vectors : uncapped_vectors), warp)), 1);
+    if (vectors <= most)
+      return held(std::min(most_threads, round_up(div_up(vectors, capped ? usual_vectors : uncapped_vectors), warp)),
+                  1);
     if (capped && vectors <= 2 * most) return held(round_up(div_up(vectors, 2 * usual_vectors), warp), 2);
-    if (clusters && vectors <= cluster_vectors * most_cluster * cluster_threads) return held(cluster_threads, most_cluster);
+    if (clusters && vectors <= cluster_vectors * most_cluster * cluster_threads)
+      return held(cluster_threads, most_cluster);
     g.lanes = g.threads = static_cast<int>(most_threads);
     if (clusters && length < longest_staged) g.cluster = static_cast<int>(most_cluster);
     return g;
@@ -120,13 +128,15 @@ TensorView grouped(const TensorView& view, std::int64_t groups) {
 }
 
 Launcher bind(const Problem& p) {
-  return [groups = groups_of(p), programs = GroupPrograms(p), eps = static_cast<float>(p.attributes.number("eps"))](const LaunchArgs& args) {
+  return [groups = groups_of(p), programs = GroupPrograms(p),
+          eps = static_cast<float>(p.attributes.number("eps"))](const LaunchArgs& args) {
     if (args.inputs[0].elements() == 0) return;
     const TensorView x = grouped(args.inputs[0], groups), y = grouped(args.outputs[0], groups);
     const RowView operands[] = {{&x}, {&y}};
     const RowWalk walk(operands);
     const std::int64_t channels = args.inputs[0].shape[1], length = x.shape.back();
-    require(length < std::int64_t{1} << 31, "group_norm: expected groups of fewer than 2^31 elements, found {}", length);
+    require(length < std::int64_t{1} << 31, "group_norm: expected groups of fewer than 2^31 elements, found {}",
+            length);
     group_norm::Params params{};
     params.dims = walk.dims();
     params.rows = static_cast<std::uint32_t>(walk.rows());
@@ -143,22 +153,28 @@ Launcher bind(const Problem& p) {
     args.queue->run(program, programs.items(program, walk.rows()), params);
     if (!args.queue->wants_ranges()) return;
     const auto own = [&](const TensorView& view) { return rows_of_items(view, 1, programs.items(program, 1)); };
-    const auto given = [&](std::size_t operand) { return args.has(operand) ? byte_range(args.inputs[operand]) : ByteRange{}; };
+    const auto given = [&](std::size_t operand) {
+      return args.has(operand) ? byte_range(args.inputs[operand]) : ByteRange{};
+    };
     args.queue->declare({own(x), given(1), given(2)}, {own(y)});
   };
 }
 
-constexpr const char* const summary = "a group of a sample in the registers of a block, or of a cluster of blocks where groups are long or few";
+constexpr const char* const summary =
+    "a group of a sample in the registers of a block, or of a cluster of blocks where groups are long or few";
 
 }  // namespace
 
 extern const Kernel rowwise_group_norm, rowwise_instance_norm;
-const Kernel rowwise_group_norm{.name = "rowwise.group_norm", .op = OpKind::group_norm, .summary = summary, .bind = bind, .programs = [](const Problem& p) {
-                                  return GroupPrograms(p).programs(p);
-                                }};
-const Kernel rowwise_instance_norm{
-    .name = "rowwise.instance_norm", .op = OpKind::instance_norm, .summary = summary, .bind = bind, .programs = [](const Problem& p) {
-      return GroupPrograms(p).programs(p);
-    }};
+const Kernel rowwise_group_norm{.name = "rowwise.group_norm",
+                                .op = OpKind::group_norm,
+                                .summary = summary,
+                                .bind = bind,
+                                .programs = [](const Problem& p) { return GroupPrograms(p).programs(p); }};
+const Kernel rowwise_instance_norm{.name = "rowwise.instance_norm",
+                                   .op = OpKind::instance_norm,
+                                   .summary = summary,
+                                   .bind = bind,
+                                   .programs = [](const Problem& p) { return GroupPrograms(p).programs(p); }};
 
 }  // namespace cermet::cuda::rowwise_norm_groups_file

@@ -1,6 +1,6 @@
 // Host half of rms_norm_quant and add_rms_norm_quant: how their rows lie over threads.
 #include "op/norm_quant.hpp"
-#include "kernel/cuda/rowwise/region.hpp"
+#include "kernel/cuda/rowwise/row_region_kernel.hpp"
 
 namespace cermet::cuda::rowwise_norm_quant_file {
 namespace {
@@ -9,12 +9,17 @@ RowNeeds needs_of(const Problem& p) {
   const bool add = p.op->kind == OpKind::add_rms_norm_quant;
   const NormQuantOperands operands(add ? 2 : 1);
   const CodeFormat format = code_format(p.attributes);
-  const bool at_once = !p.has(operands.scale) && format.group == 0 && !format.asymmetric;  // both statistics of a row take one reduction
-  RowNeeds needs{.width = vector_width({p.input(0).dtype, p.input(add ? 1 : 0).dtype}), .keep = true, .few_cluster = at_once ? few_cluster(p.target) : 1};
+  const bool at_once =
+      !p.has(operands.scale) && format.group == 0 && !format.asymmetric;  // both statistics of a row take one reduction
+  RowNeeds needs{.width = vector_width({p.input(0).dtype, p.input(add ? 1 : 0).dtype}),
+                 .keep = true,
+                 .few_cluster = at_once ? few_cluster(p.target) : 1};
   needs.short_rows.registers = needs.long_rows.registers = 96;
   if (needs.width == 8 && !p.has(operands.smooth)) {
-    needs.short_rows = at_once ? RowTuning{.elements = 32, .registers = add ? 80 : 72} : RowTuning{.elements = 64, .registers = 160};
-    needs.long_rows = add || !at_once ? RowTuning{.elements = 32, .registers = 72} : RowTuning{.elements = 56, .registers = 80};
+    needs.short_rows =
+        at_once ? RowTuning{.elements = 32, .registers = add ? 80 : 72} : RowTuning{.elements = 64, .registers = 160};
+    needs.long_rows =
+        add || !at_once ? RowTuning{.elements = 32, .registers = 72} : RowTuning{.elements = 56, .registers = 80};
   }
   return needs;
 }
@@ -25,6 +30,7 @@ constexpr const char* const summary = "a row in registers from its first load to
 
 extern const Kernel rowwise_rms_norm_quant, rowwise_add_rms_norm_quant;
 const Kernel rowwise_rms_norm_quant = row_kernel("rowwise.rms_norm_quant", OpKind::rms_norm_quant, summary, needs_of);
-const Kernel rowwise_add_rms_norm_quant = row_kernel("rowwise.add_rms_norm_quant", OpKind::add_rms_norm_quant, summary, needs_of);
+const Kernel rowwise_add_rms_norm_quant =
+    row_kernel("rowwise.add_rms_norm_quant", OpKind::add_rms_norm_quant, summary, needs_of);
 
 }  // namespace cermet::cuda::rowwise_norm_quant_file

@@ -3,8 +3,8 @@
 
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/rowwise/codes.hpp"
-#include "kernel/cuda/rowwise/region.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
+#include "kernel/cuda/rowwise/row_region_kernel.hpp"
 
 namespace cermet::cuda::rowwise_quant_dynamic_file {
 namespace {
@@ -58,18 +58,22 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
   const DynamicQuant op(p);
   const RowGeometries geometries(configured(needs_of(p), config));
   std::vector<Program> list;
-  const std::vector<std::string_view> passes = op.per_tensor ? std::vector<std::string_view>{"range", "codes"} : std::vector<std::string_view>{"only"};
+  const std::vector<std::string_view> passes =
+      op.per_tensor ? std::vector<std::string_view>{"range", "codes"} : std::vector<std::string_view>{"only"};
   for (const std::string_view pass : passes)
     for (const RowGeometry& g : geometries.list())
       list.push_back(geometry_program(
           "kernel/cuda/device/rowwise/dynamic_quant.cuh",
-          fmt::format("cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{{}, .x = {}, .smooths = {}, .smooth = {}, "
-                      ".indexed = cermet::dynamic_quant::Index::{}, .index = {}, .pass = cermet::dynamic_quant::Pass::{}, .out = {}}}>",
-                      g.text(), device_type(p, 0), p.has(smooth_operand), device_type(p, smooth_operand),
-                      !p.has(index_operand) ? "none"
-                      : op.offsets          ? "offsets"
-                                            : "ids",
-                      p.has(index_operand) ? device_type(p, index_operand) : device_name(DType::i32), pass, op.codes.text(constant_columns(p))),
+          fmt::format(
+              "cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{{}, .x = {}, .smooths = {}, .smooth = {}, "
+              ".indexed = cermet::dynamic_quant::Index::{}, .index = {}, .pass = cermet::dynamic_quant::Pass::{}, .out "
+              "= {}}}>",
+              g.text(), device_type(p, 0), p.has(smooth_operand), device_type(p, smooth_operand),
+              !p.has(index_operand) ? "none"
+              : op.offsets          ? "offsets"
+                                    : "ids",
+              p.has(index_operand) ? device_type(p, index_operand) : device_name(DType::i32), pass,
+              op.codes.text(constant_columns(p))),
           g));
   return list;
 }
@@ -115,11 +119,14 @@ Launcher bind(const Problem& p, const Config& config) {
         }
         args.queue->run(pass * programs.list().size() + program, programs.items(program, walk.rows()), params);
         if (!op.per_tensor || !args.queue->wants_ranges()) continue;
-        const auto own = [&](const TensorView& view) { return walk.launches() == 1 ? programs.rows_of(program, walk.rows(), view, 1) : byte_range(view); };
+        const auto own = [&](const TensorView& view) {
+          return walk.launches() == 1 ? programs.rows_of(program, walk.rows(), view, 1) : byte_range(view);
+        };
         if (pass == 0) args.queue->declare({own(x), smooth, ids_or_offsets, range}, {range});
         else
           args.queue->declare({own(x), smooth, ids_or_offsets, range},
-                              {own(args.outputs[0]), byte_range(args.outputs[1]), args.outputs.size() > 2 ? byte_range(args.outputs[2]) : ByteRange{}});
+                              {own(args.outputs[0]), byte_range(args.outputs[1]),
+                               args.outputs.size() > 2 ? byte_range(args.outputs[2]) : ByteRange{}});
       }
     };
     if (op.per_tensor) {
@@ -147,14 +154,17 @@ double cost(const Region& region, const Config& config, const DeviceLimits& limi
 
 extern const Kernel rowwise_dynamic_quant, rowwise_dynamic_quant_general;
 const Kernel rowwise_dynamic_quant =
-    row_kernel("rowwise.dynamic_quant", OpKind::dynamic_quant, "a row in registers between its range and its quantized values", needs_of_row_program);
+    row_kernel("rowwise.dynamic_quant", OpKind::dynamic_quant,
+               "a row in registers between its range and its quantized values", needs_of_row_program);
 const Kernel rowwise_dynamic_quant_general{
     .name = "rowwise.dynamic_quant.general",
     .op = OpKind::dynamic_quant,
     .summary = "smoothing factors by an index, or one scale for everything, in two passes",
     .declines = [](const Region& region) { return declines_general(region.problem()); },
     .bind = bind,
-    .workspace = [](const Problem& p, int) -> std::int64_t { return p.attributes.text("granularity") == "tensor" ? 64 : 0; },
+    .workspace = [](const Problem& p, int) -> std::int64_t {
+      return p.attributes.text("granularity") == "tensor" ? 64 : 0;
+    },
     .programs = programs,
     .configs = configs,
     .space = space,

@@ -1,5 +1,5 @@
 // Host half of silu_and_mul_quant and dequant_swiglu_quant: how their rows lie over threads.
-#include "kernel/cuda/rowwise/region.hpp"
+#include "kernel/cuda/rowwise/row_region_kernel.hpp"
 
 namespace cermet::cuda::rowwise_quant_gated_file {
 namespace {
@@ -12,8 +12,10 @@ bool has_columns(const Problem& p) {
 }
 
 RowNeeds needs_of(const Problem& p) {
-  const bool scales_elements = p.op->kind == OpKind::dequant_swiglu_quant && p.input(1).rank() > 1;  // float32, loaded as rows are
-  const bool is_old = p.target && p.target->compute_capability < 80;                                 // where 32 elements with numbers for their columns spill
+  const bool scales_elements =
+      p.op->kind == OpKind::dequant_swiglu_quant && p.input(1).rank() > 1;  // float32, loaded as rows are
+  const bool is_old =
+      p.target && p.target->compute_capability < 80;  // where 32 elements with numbers for their columns spill
   const bool is_narrow = size_of(p.input(0).dtype) == 2 && !scales_elements;
   const RowTuning tuning{.elements = is_narrow && !(is_old && has_columns(p)) ? 32 : 16};
   return {.width = vector_width({p.input(0).dtype, scales_elements ? DType::f32 : p.input(0).dtype}),
@@ -27,7 +29,9 @@ constexpr const char* const summary = "a row in registers from its halves to its
 }  // namespace
 
 extern const Kernel rowwise_silu_and_mul_quant, rowwise_dequant_swiglu_quant;
-const Kernel rowwise_silu_and_mul_quant = row_kernel("rowwise.silu_and_mul_quant", OpKind::silu_and_mul_quant, summary, needs_of);
-const Kernel rowwise_dequant_swiglu_quant = row_kernel("rowwise.dequant_swiglu_quant", OpKind::dequant_swiglu_quant, summary, needs_of);
+const Kernel rowwise_silu_and_mul_quant =
+    row_kernel("rowwise.silu_and_mul_quant", OpKind::silu_and_mul_quant, summary, needs_of);
+const Kernel rowwise_dequant_swiglu_quant =
+    row_kernel("rowwise.dequant_swiglu_quant", OpKind::dequant_swiglu_quant, summary, needs_of);
 
 }  // namespace cermet::cuda::rowwise_quant_gated_file

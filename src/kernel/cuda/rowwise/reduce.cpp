@@ -1,5 +1,6 @@
-// Sums, means and maxima of the last dimension: anchors of regions along rows. Alone they are slower than the kernels of reductions, which split long rows.
-#include "kernel/cuda/rowwise/region.hpp"
+// Sums, means and maxima of the last dimension: anchors of regions along rows. Alone they are slower than the kernels
+// of reductions, which split long rows.
+#include "kernel/cuda/rowwise/row_region_kernel.hpp"
 
 namespace cermet::cuda::rowwise_reduce_file {
 

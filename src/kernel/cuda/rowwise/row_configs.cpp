@@ -13,15 +13,20 @@ constexpr int warp_lanes = 32, most_block_threads = 1024;
 constexpr int few_threads = 256, most_elements = 64;
 
 bool has_choice(const RowNeeds& needs) {
-  return needs.columns > 0 && needs.columns % needs.width == 0 && needs.columns / needs.width > warp_lanes && needs.columns <= needs.most_columns;
+  return needs.columns > 0 && needs.columns % needs.width == 0 && needs.columns / needs.width > warp_lanes &&
+         needs.columns <= needs.most_columns;
 }
 
 RowTuning own_tuning(const RowNeeds& needs) { return needs.columns <= 6144 ? needs.short_rows : needs.long_rows; }
 
-Config config_of(RowTuning tuning, int cluster) { return {{"elements", tuning.elements}, {"registers", tuning.registers}, {"cluster", cluster}}; }
+Config config_of(RowTuning tuning, int cluster) {
+  return {{"elements", tuning.elements}, {"registers", tuning.registers}, {"cluster", cluster}};
+}
 
 /// Bytes that a thread loads for each column.
-double bytes_of_column(const RowNeeds& needs) { return needs.loaded_bytes > 0 ? needs.loaded_bytes : 16.0 / needs.width; }
+double bytes_of_column(const RowNeeds& needs) {
+  return needs.loaded_bytes > 0 ? needs.loaded_bytes : 16.0 / needs.width;
+}
 
 /// With so many elements for each thread in place of a tuning's.
 int registers_for(const RowNeeds& needs, const RowTuning& own, int elements) {
@@ -29,7 +34,9 @@ int registers_for(const RowNeeds& needs, const RowTuning& own, int elements) {
   return std::clamp(static_cast<int>(round_up(own.registers + more, 8)), 40, 168);
 }
 
-bool fits_few_threads(const RowNeeds& needs) { return needs.columns > 2048 && needs.columns <= few_threads * most_elements; }
+bool fits_few_threads(const RowNeeds& needs) {
+  return needs.columns > 2048 && needs.columns <= few_threads * most_elements;
+}
 
 /// As many elements for each thread as a block of them makes necessary.
 Config config_of_few_threads(const RowNeeds& needs) {
@@ -42,13 +49,17 @@ Config config_of_few_threads(const RowNeeds& needs) {
 
 }  // namespace
 
-// On an H200 (bench/results/h200/tune/tables.json) softmax of 1024 x 2048 took 7.9 us with 64 threads for a row and 5.7 with 128 or 256, rms_norm of 512 x 1536
-// 2.4 us with 96 and 2.2 with 192. With as many threads as this, fewer elements are no faster.
+// On an H200 (bench/results/h200/tune/tables.json) softmax of 1024 x 2048 took 7.9 us with 64 threads for a row and 5.7
+// with 128 or 256, rms_norm of 512 x 1536 2.4 us with 96 and 2.2 with 192. With as many threads as this, fewer elements
+// are no faster.
 RowNeeds spread_over_device(RowNeeds needs, std::int64_t rows) {
-  constexpr int enough_threads = 768, fewest = 8;                                                  // the first: on an SM
-  if (!has_choice(needs) || !needs.target || rows <= needs.target->multiprocessors) return needs;  // so few lie otherwise: rowwise.cpp
+  constexpr int enough_threads = 768, fewest = 8;  // the first: on an SM
+  if (!has_choice(needs) || !needs.target || rows <= needs.target->multiprocessors)
+    return needs;  // so few lie otherwise: rowwise.cpp
   const std::int64_t threads = std::int64_t{needs.target->multiprocessors} * enough_threads;
-  const auto holds = [&](int elements) { return elements >= std::max(fewest, needs.width) && std::int64_t{elements} * most_block_threads >= needs.columns; };
+  const auto holds = [&](int elements) {
+    return elements >= std::max(fewest, needs.width) && std::int64_t{elements} * most_block_threads >= needs.columns;
+  };
   for (RowTuning* tuning : {&needs.short_rows, &needs.long_rows}) {
     const RowTuning own = *tuning;
     while (holds(tuning->elements / 2) && rows * needs.columns / tuning->elements < threads) tuning->elements /= 2;
@@ -62,7 +73,9 @@ std::vector<Config> row_configs(const RowNeeds& needs) {
   if (!has_choice(needs)) return list;
   const RowTuning own = own_tuning(needs);
   for (const int elements : {8, 16, 32, 56, 64}) {
-    if (elements == own.elements || elements < needs.width || std::int64_t{elements} * most_block_threads < needs.columns) continue;
+    if (elements == own.elements || elements < needs.width ||
+        std::int64_t{elements} * most_block_threads < needs.columns)
+      continue;
     list.push_back(config_of({elements, registers_for(needs, own, elements)}, needs.few_cluster));
   }
   if (needs.few_cluster > 1) list.push_back(config_of(own, 1));
@@ -88,12 +101,15 @@ ConfigSpace row_space(const RowNeeds& needs) {
   space.add(ConfigField::set("cluster", std::move(clusters)));
   if (fits_few_threads(needs)) {
     space.add(ConfigField::set("threads", {few_threads}).with_usual(most_block_threads));
-    space.constrain("blocks of few threads are for rows that share a kernel with other tasks", [only = config_of_few_threads(needs)](const Config& c) {
-      if (c.at("threads") == most_block_threads) return true;
-      return std::ranges::all_of(only.fields(), [&](const auto& field) { return c.at(field.first) == field.second; });
-    });
+    space.constrain("blocks of few threads are for rows that share a kernel with other tasks",
+                    [only = config_of_few_threads(needs)](const Config& c) {
+                      if (c.at("threads") == most_block_threads) return true;
+                      return std::ranges::all_of(only.fields(),
+                                                 [&](const auto& field) { return c.at(field.first) == field.second; });
+                    });
   }
-  space.constrain(fmt::format("a block of {} threads holds the row of {}, whole vectors of {} each", most_block_threads, needs.columns, needs.width),
+  space.constrain(fmt::format("a block of {} threads holds the row of {}, whole vectors of {} each", most_block_threads,
+                              needs.columns, needs.width),
                   [needs, own](const Config& c) {
                     const std::int64_t each = c.at("elements");
                     return each == own.elements || (each >= needs.width && each * most_block_threads >= needs.columns);
@@ -103,7 +119,8 @@ ConfigSpace row_space(const RowNeeds& needs) {
 
 RowNeeds configured(RowNeeds needs, const Config& config) {
   if (config.empty()) return needs;
-  needs.short_rows = needs.long_rows = {static_cast<int>(config.at("elements")), static_cast<int>(config.at("registers"))};
+  needs.short_rows =
+      needs.long_rows = {static_cast<int>(config.at("elements")), static_cast<int>(config.at("registers"))};
   needs.few_cluster = static_cast<int>(config.at("cluster"));
   needs.threads = static_cast<int>(config.find("threads").value_or(most_block_threads));
   return needs;
@@ -115,7 +132,8 @@ double row_cost(const Region& region, const RowNeeds& needs, const DeviceLimits&
   constexpr double latency = 1.1e-6;  // of memory under load, seconds
   const RowGeometry many = RowGeometries(needs).list().front();
   const auto rows_of_block = many.threads / many.lanes;
-  const double in_flight = static_cast<double>(many.min_blocks * rows_of_block * needs.columns) * bytes_of_column(needs);
+  const double in_flight =
+      static_cast<double>(many.min_blocks * rows_of_block * needs.columns) * bytes_of_column(needs);
   const double wanted = limits.read_bytes_per_second / needs.target->multiprocessors * latency;
   return limits.launch_seconds + least * std::max(1.0, wanted / in_flight);
 }

@@ -1,4 +1,5 @@
-// Configurations of row kernels: elements of a row for each thread, registers that it may use, and blocks that share a long row.
+// Configurations of row kernels: elements of a row for each thread, registers that it may use, and blocks that share a
+// long row.
 #pragma once
 
 #include <vector>
@@ -11,7 +12,8 @@ namespace cermet::cuda {
 
 /// Fewer elements for each thread where so many rows would leave SMs without threads.
 RowNeeds spread_over_device(RowNeeds needs, std::int64_t rows);
-/// The kernel's own choice, then "elements=32 registers=72 cluster=7" and such where more than its length decides how a row lies.
+/// The kernel's own choice, then "elements=32 registers=72 cluster=7" and such where more than its length decides how a
+/// row lies.
 std::vector<Config> row_configs(const RowNeeds& needs);
 /// All that they may be.
 ConfigSpace row_space(const RowNeeds& needs);

@@ -11,7 +11,8 @@ using Extent = TileProgram::Extent;
 using Source = TileProgram::Source;
 using Kind = RowProgram::Reduction::Kind;
 
-/// The step that multiplies by what the only reduction gave, where a quantized value is a product of that and of what a row may be quantized without.
+/// The step that multiplies by what the only reduction gave, where a quantized value is a product of that and of what a
+/// row may be quantized without.
 std::optional<std::size_t> factor_of(const RowProgram& p) {
   if (!p.quantization || p.reductions.size() != 1) return std::nullopt;
   constexpr Source factor{Source::From::input, 0};
@@ -35,7 +36,8 @@ RowProgram without_factor(RowProgram p, std::size_t factor) {
 
 class Printer {
  public:
-  Printer(RowProgram program, bool factors_out) : p_(std::move(program)), row_(p_), factors_out_(factors_out), printed_(p_.tile.steps.size()) {}
+  Printer(RowProgram program, bool factors_out)
+      : p_(std::move(program)), row_(p_), factors_out_(factors_out), printed_(p_.tile.steps.size()) {}
 
   std::string text(const std::string& quantization) {
     std::string body = rows_and_columns();
@@ -43,14 +45,16 @@ class Printer {
     if (early) body += store_lambda() + "    if constexpr (Map::held) store();\n";
     for (std::size_t i = 0; i < p_.reductions.size(); ++i) body += reduction(i);
     body += ending(quantization, early);
-    const char* const width = body.find("width") == std::string::npos ? "" : "    constexpr int width = S.width;\n";  // all of it is in the source of the row
+    const char* const width = body.find("width") == std::string::npos
+                                  ? ""
+                                  : "    constexpr int width = S.width;\n";  // all of it is in the source of the row
     return fmt::format(R"(namespace cermet::row_region {{
 namespace {{
 
 // {}
 {}struct Body {{
   template <RowShape S, class Team, class Parameters>
-  static __device__ __forceinline__ void run(const Parameters& p, uint32_t item, char* smem) {{
+  static CERMET_DEVICE void run(const Parameters& p, uint32_t item, char* smem) {{
     using Map = RowMap<S, Team>;
 {}    RowReducer<Map> reduce(smem);
     const RowPlace<Map> place(item, p.dims, p.rows);
@@ -74,7 +78,8 @@ namespace {{
     std::string text;
     for (std::size_t i = 0; i < p_.tile.extras.size(); ++i) {
       const std::string type = element_source(extra(i).dtype);
-      if (goes_by_row(i)) text += fmt::format("    const float x{0} = number_of<{1}>(p.operands[{0}], place);\n", i, type);
+      if (goes_by_row(i))
+        text += fmt::format("    const float x{0} = number_of<{1}>(p.operands[{0}], place);\n", i, type);
       else if (extra(i).extent == Extent::element && row_.leader(i) == i)
         text += fmt::format("    const {1}* at{0} = place.template of<const {1}>(p.operands[{0}]);\n", i, type);
     }
@@ -82,7 +87,8 @@ namespace {{
     const std::vector<bool> later = pass_extras();
     for (std::size_t i = 0; i < p_.tile.extras.size(); ++i)
       if (later[i] && extra(i).extent == Extent::column)
-        text += fmt::format("    const AlongRow<{1}, Map> column{0}(map, p.operands[{0}].data, place.active);\n", i, element_source(extra(i).dtype));
+        text += fmt::format("    const AlongRow<{1}, Map> column{0}(map, p.operands[{0}].data, place.active);\n", i,
+                            element_source(extra(i).dtype));
     return text + "    auto row = make_row(map, source, raw);\n";
   }
 
@@ -118,37 +124,42 @@ namespace {{
     for (std::size_t i = 0; i < extras.size(); ++i) {
       if (!extras[i] || goes_by_row(i)) continue;
       const bool column = extra(i).extent == Extent::column;
-      made.loads += column ? fmt::format("      float c{0}[width];\n      column{0}.get(i, column, c{0});\n", i)
-                           : fmt::format("      float c{0}[width];\n      to_floats(load_vector<width>(at{0} + column), c{0});\n", i);
+      made.loads +=
+          column ? fmt::format("      float c{0}[width];\n      column{0}.get(i, column, c{0});\n", i)
+                 : fmt::format("      float c{0}[width];\n      to_floats(load_vector<width>(at{0} + column), c{0});\n",
+                               i);
       made.steps += fmt::format("        const float x{0} = c{0}[k];\n", i);
     }
     made.steps += fmt::format("        [[maybe_unused]] const float {} = v[k];\n", value_source(p_.row));
     if (std::ranges::find(steps, true) != steps.end()) made.steps += step_source(p_.tile, "        ", steps);
     return made;
   }
-  /// Between passes: makes the second convert the row again, which takes fewer registers than to keep its values. Not where both compute the same functions
-  /// of it, nor between two short passes over it.
+  /// Between passes: makes the second convert the row again, which takes fewer registers than to keep its values. Not
+  /// where both compute the same functions of it, nor between two short passes over it.
   std::string forget(std::span<const Source> first, std::span<const Source> second, bool stores) const {
     const std::span<const Source> row(&p_.row, 1);
     const std::vector<bool> a = p_.steps_behind(first, row), b = p_.steps_behind(second, row);
     bool is_long = stores;
     for (std::size_t i = 0; i < a.size(); ++i) {
       const OpKind function = p_.tile.steps[i].function;
-      const bool cheap = function == OpKind::add || function == OpKind::sub || function == OpKind::mul || function == OpKind::cast;
+      const bool cheap =
+          function == OpKind::add || function == OpKind::sub || function == OpKind::mul || function == OpKind::cast;
       if (!b[i] || p_.row_steps[i] || cheap) continue;
       if (a[i]) return "";
       is_long = true;
     }
     return is_long ? "    row.forget_values();\n" : "";
   }
-  static std::string each(const Pass& pass, const std::string& declarations, const std::string& statements, const std::string& after) {
-    return fmt::format(R"(    row.each([&]([[maybe_unused]] int i, [[maybe_unused]] int64_t column, const float (&v)[width]) {{
+  static std::string each(const Pass& pass, const std::string& declarations, const std::string& statements,
+                          const std::string& after) {
+    return fmt::format(
+        R"(    row.each([&]([[maybe_unused]] int i, [[maybe_unused]] int64_t column, const float (&v)[width]) {{
 {}{}#pragma unroll
       for (int k = 0; k < width; ++k) {{
 {}{}      }}
 {}    }});
 )",
-                       pass.loads, declarations, pass.steps, statements, after);
+        pass.loads, declarations, pass.steps, statements, after);
   }
 
   std::string reduction(std::size_t i) {
@@ -158,7 +169,8 @@ namespace {{
     std::string text = row_steps_behind(values);
     if (i > 0) text += forget(std::span(&p_.reductions[i - 1].value, 1), values, false);
     const bool maximum = r.kind == Kind::max;
-    const int chains = r.kind == Kind::mean || r.kind == Kind::inverse_root ? 2 : 1;  // as the kernels of the operators alone
+    const int chains =
+        r.kind == Kind::mean || r.kind == Kind::inverse_root ? 2 : 1;  // as the kernels of the operators alone
     const std::string part = fmt::format("part{}.at(i, k)", i), reducing = maximum ? "Maximum" : "Sum";
     text += fmt::format("    LaneParts<{}, Map, {}> part{};\n", reducing, chains, i);
     const std::string statement = r.kind == Kind::inverse_root ? fmt::format("fmaf({0}, {0}, {1})", value, part)
@@ -166,7 +178,8 @@ namespace {{
                                                                : fmt::format("__fadd_rn({}, {})", part, value);
     text += each(pass(values), "", fmt::format("        {} = {};\n", part, statement), "");
     if (factors_out_) return text;
-    return text + fmt::format("    const float in{} = {};\n", i, given(r, fmt::format("reduce.template operator()<{}>(part{})", reducing, i)));
+    return text + fmt::format("    const float in{} = {};\n", i,
+                              given(r, fmt::format("reduce.template operator()<{}>(part{})", reducing, i)));
   }
 
   /// What a reduction gives of the reduced number.
@@ -180,7 +193,9 @@ namespace {{
   bool stores_only_row() const {
     return std::ranges::all_of(p_.tile.results, [&](const TileProgram::Result& r) { return r.value == p_.row; });
   }
-  std::string store_lambda() const { return "    const auto store = [&] {\n    if (!place.active) return;\n" + stores() + "    };\n"; }
+  std::string store_lambda() const {
+    return "    const auto store = [&] {\n    if (!place.active) return;\n" + stores() + "    };\n";
+  }
 
   /// is_stored: the results of a row that is held.
   std::string ending(const std::string& quantization, bool is_stored) {
@@ -188,13 +203,15 @@ namespace {{
     for (const auto& result : p_.tile.results) values.push_back(result.value);
     if (p_.quantization) values.push_back(p_.quantization->value);
     std::string text = row_steps_behind(values);
-    if (!p_.reductions.empty() && !factors_out_) text += forget(std::span(&p_.reductions.back().value, 1), values, true);
+    if (!p_.reductions.empty() && !factors_out_)
+      text += forget(std::span(&p_.reductions.back().value, 1), values, true);
     if (p_.tile.results.empty()) return text + quantize(quantization);
     if (!is_stored) text += store_lambda();
     if (!p_.quantization) return text + "    store();\n";
     if (!is_stored) text += "    if constexpr (Map::held) store();\n";
     // Of a row that is read again, results come last: they may overwrite what is read.
-    return text + quantize(quantization) + "    if constexpr (!Map::held) {\n      Team::sync();\n      store();\n    }\n";
+    return text + quantize(quantization) +
+           "    if constexpr (!Map::held) {\n      Team::sync();\n      store();\n    }\n";
   }
 
   std::string stores() const {
@@ -205,7 +222,8 @@ namespace {{
       const std::size_t operand = p_.tile.extras.size() + j;
       const std::string type = element_source(result.dtype);
       if (p_.results_by_row[j]) {
-        by_row += fmt::format("    if (map.lane == 0) *place.template of<{}>(p.operands[{}]) = {};\n", type, operand, result_source(p_.tile, result));
+        by_row += fmt::format("    if (map.lane == 0) *place.template of<{}>(p.operands[{}]) = {};\n", type, operand,
+                              result_source(p_.tile, result));
         continue;
       }
       values.push_back(result.value);
@@ -223,18 +241,22 @@ namespace {{
     std::string text;
     if (value != p_.row) {
       const Pass made = pass(std::span(&value, 1));
-      text = fmt::format(R"(    auto&& quantized = row.then([&]([[maybe_unused]] int i, [[maybe_unused]] int64_t column, float (&v)[width]) {{
+      text = fmt::format(
+          R"(    auto&& quantized = row.then([&]([[maybe_unused]] int i, [[maybe_unused]] int64_t column, float (&v)[width]) {{
 {}#pragma unroll
       for (int k = 0; k < width; ++k) {{
 {}        v[k] = {};
       }}
     }});
 )",
-                         made.loads, made.steps, value_source(value));
+          made.loads, made.steps, value_source(value));
     }
-    if (!factors_out_) return text + fmt::format("    quantize_row<Quantization{}>({}, p.out, place, reduce);\n", quantization, row);
-    return text + fmt::format("    quantize_row_and_factor<Quantization{}>({}, p.out, place, reduce, part0, [&](float all) {{ return {}; }});\n", quantization,
-                              row, given(p_.reductions[0], "all"));
+    if (!factors_out_)
+      return text + fmt::format("    quantize_row<Quantization{}>({}, p.out, place, reduce);\n", quantization, row);
+    return text + fmt::format(
+                      "    quantize_row_and_factor<Quantization{}>({}, p.out, place, reduce, part0, [&](float all) {{ "
+                      "return {}; }});\n",
+                      quantization, row, given(p_.reductions[0], "all"));
   }
 
   const RowProgram p_;
@@ -245,10 +267,13 @@ namespace {{
 
 }  // namespace
 
-bool leaves_factor_out(const RowProgram& program) { return factor_of(program) && program.reductions[0].kind == Kind::inverse_root; }
+bool leaves_factor_out(const RowProgram& program) {
+  return factor_of(program) && program.reductions[0].kind == Kind::inverse_root;
+}
 
 std::string row_source(const RowProgram& program, const std::string& quantization, bool factors_out) {
-  return factors_out ? Printer(without_factor(program, *factor_of(program)), true).text(quantization) : Printer(program, false).text(quantization);
+  return factors_out ? Printer(without_factor(program, *factor_of(program)), true).text(quantization)
+                     : Printer(program, false).text(quantization);
 }
 
 }  // namespace cermet::cuda

@@ -21,14 +21,16 @@ TensorView with_rank(const TensorView& view, int rank) {
 RowWalk::RowWalk(std::span<const RowView> operands, std::size_t leader) : count_(operands.size()) {
   CERMET_ASSERT(count_ <= most_operands);
   const TensorView& sizes = *operands[leader].view;
-  for (std::size_t i = 0; i < count_; ++i) operands_[i] = {operands[i].view->as<std::byte>(), static_cast<std::int64_t>(size_of(operands[i].view->dtype)), {}};
+  for (std::size_t i = 0; i < count_; ++i)
+    operands_[i] = {operands[i].view->as<std::byte>(), static_cast<std::int64_t>(size_of(operands[i].view->dtype)), {}};
   for (int axis = sizes.shape.rank() - operands[leader].trailing - 1; axis >= 0; --axis) {
     const std::int64_t size = sizes.shape[axis];
     if (size == 1) continue;
     const auto step = [&](const RowView& o) { return o.view->shape[axis] == 1 ? 0 : o.view->strides[axis]; };
     bool merges = sizes_.rank() > 0;
     const int last = sizes_.rank() - 1;
-    for (std::size_t i = 0; merges && i < operands.size(); ++i) merges = step(operands[i]) == operands_[i].steps[last] * sizes_[last];
+    for (std::size_t i = 0; merges && i < operands.size(); ++i)
+      merges = step(operands[i]) == operands_[i].steps[last] * sizes_[last];
     if (merges) {
       sizes_[last] *= size;
       continue;
@@ -78,21 +80,22 @@ int most_resident_threads(const Target* target) {
   return capability < 80 ? 1024 : capability == 86 || capability == 89 ? 1536 : 2048;
 }
 
-/// Two vectors for each thread, or as many as it takes: few steps from the first load to the last store. Where a block may have fewer threads than that, each
-/// stands for several.
+/// Two vectors for each thread, or as many as it takes: few steps from the first load to the last store. Where a block
+/// may have fewer threads than that, each stands for several.
 RowGeometry few_rows(const RowNeeds& needs) {
   const std::int64_t vectors = needs.columns / needs.width;
   const int cluster = vectors > most_threads ? needs.few_cluster : 1;
   const std::int64_t own = div_up(vectors, cluster);
-  const std::int64_t each = cluster > 1 ? div_up(own, most_cluster_warps / cluster * warp) : std::max<std::int64_t>(2, div_up(own, most_threads));
+  const std::int64_t each = cluster > 1 ? div_up(own, most_cluster_warps / cluster * warp)
+                                        : std::max<std::int64_t>(2, div_up(own, most_threads));
   int lanes = warps_of(div_up(own, each)), fold = 1;
   for (; lanes > needs.threads && cluster == 1 && lanes % (2 * warp) == 0; lanes /= 2) fold *= 2;
   if (lanes > needs.threads) lanes = needs.threads, fold = 1;
   return {static_cast<int>(needs.columns), lanes, lanes, needs.width, cluster, fold, true, needs.keep, true};
 }
 
-/// Rows of up to a warp share a block; longer ones give each thread several vectors, so that loads are in flight while other rows are reduced. What a
-/// warp does once for each row is then shared by more elements.
+/// Rows of up to a warp share a block; longer ones give each thread several vectors, so that loads are in flight while
+/// other rows are reduced. What a warp does once for each row is then shared by more elements.
 RowGeometry many_rows(const RowNeeds& needs) {
   const std::int64_t vectors = needs.columns / needs.width;
   const RowTuning& tuning = needs.columns <= 6144 ? needs.short_rows : needs.long_rows;
@@ -119,8 +122,10 @@ bool group_fits_lanes(const RowNeeds& needs) {
 int few_cluster(const Target* target) { return target && target->compute_capability >= 90 ? 7 : 1; }
 
 std::string RowGeometry::text() const {
-  return fmt::format(".shape = {{.columns = {}, .lanes = {}, .threads = {}, .width = {}, .cluster = {}{}, .early = {}, .keep = {}, .uniform = {}}}", columns,
-                     lanes, threads, width, cluster, fold > 1 ? fmt::format(", .fold = {}", fold) : "", early, keep, uniform);
+  return fmt::format(
+      ".shape = {{.columns = {}, .lanes = {}, .threads = {}, .width = {}, .cluster = {}{}, .early = {}, .keep = {}, "
+      ".uniform = {}}}",
+      columns, lanes, threads, width, cluster, fold > 1 ? fmt::format(", .fold = {}", fold) : "", early, keep, uniform);
 }
 
 RowGeometries::RowGeometries(const RowNeeds& needs) : width_(needs.width) {
@@ -134,7 +139,8 @@ RowGeometries::RowGeometries(const RowNeeds& needs) : width_(needs.width) {
         list_.push_back(few);
       }
     } else {
-      list_.push_back({.lanes = std::min(512, needs.threads), .threads = std::min(512, needs.threads), .width = needs.width});
+      list_.push_back(
+          {.lanes = std::min(512, needs.threads), .threads = std::min(512, needs.threads), .width = needs.width});
     }
   }
   const int threads = needs.columns > 0 && needs.columns <= 2048 ? 128 : std::min(512, needs.threads);
@@ -157,17 +163,21 @@ ByteRange RowGeometries::rows_of(std::size_t program, std::int64_t rows, const T
   for (int axis = 0; axis < view.shape.rank() - trailing; ++axis) own *= view.shape[axis];
   const RowGeometry& g = list_[program];
   if (own != rows) return byte_range(view);
-  return g.cluster > 1 ? rows_of_items(view, trailing, g.cluster) : rows_of_items(view, trailing, 1, g.threads / g.lanes);
+  return g.cluster > 1 ? rows_of_items(view, trailing, g.cluster)
+                       : rows_of_items(view, trailing, 1, g.threads / g.lanes);
 }
 
-void RowGeometries::declare(const LaunchArgs& args, std::size_t program, const RowWalk& walk, std::span<const int> inputs, std::span<const int> outputs) const {
+void RowGeometries::declare(const LaunchArgs& args, std::size_t program, const RowWalk& walk,
+                            std::span<const int> inputs, std::span<const int> outputs) const {
   if (!args.queue->wants_ranges() || walk.launches() != 1 || walk.rows() == 0) return;
   constexpr std::size_t most = 16;
   std::array<ByteRange, most> reads, writes;
   CERMET_ASSERT(args.inputs.size() <= most && args.outputs.size() <= most && args.outputs.size() <= outputs.size());
   for (std::size_t i = 0; i < args.inputs.size(); ++i)
-    reads[i] = i < inputs.size() ? rows_of(program, walk.rows(), args.inputs[i], inputs[i]) : byte_range(args.inputs[i]);
-  for (std::size_t i = 0; i < args.outputs.size(); ++i) writes[i] = rows_of(program, walk.rows(), args.outputs[i], outputs[i]);
+    reads[i] =
+        i < inputs.size() ? rows_of(program, walk.rows(), args.inputs[i], inputs[i]) : byte_range(args.inputs[i]);
+  for (std::size_t i = 0; i < args.outputs.size(); ++i)
+    writes[i] = rows_of(program, walk.rows(), args.outputs[i], outputs[i]);
   args.queue->declare(std::span(reads.data(), args.inputs.size()), std::span(writes.data(), args.outputs.size()));
 }
 
@@ -201,6 +211,8 @@ bool is_aligned(const TensorView& vector, int width) {
   return reinterpret_cast<std::uintptr_t>(vector.data) % (static_cast<std::size_t>(width) * size_of(vector.dtype)) == 0;
 }
 
-std::string device_type(const Problem& problem, std::size_t operand) { return device_name(problem.has(operand) ? problem.input(operand).dtype : DType::f32); }
+std::string device_type(const Problem& problem, std::size_t operand) {
+  return device_name(problem.has(operand) ? problem.input(operand).dtype : DType::f32);
+}
 
 }  // namespace cermet::cuda

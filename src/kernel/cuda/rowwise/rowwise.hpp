@@ -22,12 +22,13 @@ struct RowView {
 /// The view with leading dimensions of size 1, so that it has `rank`.
 TensorView with_rank(const TensorView& view, int rank);
 
-/// Leading dimensions of several operands, which are the same, walked together as rows. Neighbouring dimensions that every operand has at one stride are
-/// merged; kernels take three that remain, and more make more launches.
+/// Leading dimensions of several operands, which are the same, walked together as rows. Neighbouring dimensions that
+/// every operand has at one stride are merged; kernels take three that remain, and more make more launches.
 class RowWalk {
  public:
   static constexpr std::size_t most_operands = 12;
-  /// All have as many leading dimensions as operand `leader`; its sizes count, and an operand whose size is 1 there is repeated.
+  /// All have as many leading dimensions as operand `leader`; its sizes count, and an operand whose size is 1 there is
+  /// repeated.
   explicit RowWalk(std::span<const RowView> operands, std::size_t leader = 0);
 
   std::int64_t rows() const { return inner_ * middle_ * outer_; }  ///< of one launch; a task can count them
@@ -85,7 +86,8 @@ struct RowNeeds {
 /// Blocks that share a long row on this target where rows are few.
 int few_cluster(const Target* target);
 
-/// The programs of a row kernel: for many rows, for few, and for rows of any length and alignment, in this order. Equal ones are listed once.
+/// The programs of a row kernel: for many rows, for few, and for rows of any length and alignment, in this order. Equal
+/// ones are listed once.
 class RowGeometries {
  public:
   explicit RowGeometries(const RowNeeds& needs);
@@ -95,11 +97,13 @@ class RowGeometries {
   std::size_t choose(const RowWalk& walk, bool aligned, const Target& target) const;
   std::int64_t items(std::size_t program, std::int64_t rows) const;
 
-  /// What a view covers, in rows of its last `trailing` dimensions that the items of a launch over `rows` rows share out; it may have fewer rows, which repeat.
+  /// What a view covers, in rows of its last `trailing` dimensions that the items of a launch over `rows` rows share
+  /// out; it may have fewer rows, which repeat.
   ByteRange rows_of(std::size_t program, std::int64_t rows, const TensorView& view, int trailing = 1) const;
-  /// Says what the last launch touches, where there was one for all rows. Dimensions of a row, by operand and by result; other operands are the same for all
-  /// rows.
-  void declare(const LaunchArgs& args, std::size_t program, const RowWalk& walk, std::span<const int> inputs, std::span<const int> outputs) const;
+  /// Says what the last launch touches, where there was one for all rows. Dimensions of a row, by operand and by
+  /// result; other operands are the same for all rows.
+  void declare(const LaunchArgs& args, std::size_t program, const RowWalk& walk, std::span<const int> inputs,
+               std::span<const int> outputs) const;
 
  private:
   std::vector<RowGeometry> list_;

@@ -2,7 +2,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/device/rowwise/softmax_plain.hpp"
 #include "kernel/cuda/movement/axes.hpp"
-#include "kernel/cuda/rowwise/region.hpp"
+#include "kernel/cuda/rowwise/row_region_kernel.hpp"
 
 namespace cermet::cuda::rowwise_softmax_file {
 namespace {
@@ -22,9 +22,10 @@ void launch_plain(const LaunchArgs& args, bool logarithm) {
 }  // namespace
 
 extern const Kernel rowwise_softmax;
-const Kernel rowwise_softmax = row_kernel("rowwise.softmax", OpKind::softmax, "a row in registers: one pass over memory", [](const Problem& p) {
-  return RowNeeds{.width = vector_width({p.input(0).dtype, p.outputs[0].dtype})};
-});
+const Kernel rowwise_softmax =
+    row_kernel("rowwise.softmax", OpKind::softmax, "a row in registers: one pass over memory", [](const Problem& p) {
+      return RowNeeds{.width = vector_width({p.input(0).dtype, p.outputs[0].dtype})};
+    });
 
 extern const Kernel rowwise_softmax_plain;
 const Kernel rowwise_softmax_plain{
@@ -32,11 +33,17 @@ const Kernel rowwise_softmax_plain{
     .op = OpKind::softmax,
     .summary = "rows of f64, a warp for each",
     .declines = [](const Problem& p) -> Decline {
-      return p.input(0).dtype == DType::f64 ? std::nullopt : Decline(fmt::format("x is {}; only f64 is computed in double", name_of(p.input(0).dtype)));
+      return p.input(0).dtype == DType::f64
+                 ? std::nullopt
+                 : Decline(fmt::format("x is {}; only f64 is computed in double", name_of(p.input(0).dtype)));
     },
-    .bind = [](const Problem& p) -> Launcher { return [logarithm = p.attributes.flag("log")](const LaunchArgs& args) { launch_plain(args, logarithm); }; },
+    .bind = [](const Problem& p) -> Launcher {
+      return [logarithm = p.attributes.flag("log")](const LaunchArgs& args) { launch_plain(args, logarithm); };
+    },
     .programs = [](const Problem&) -> std::vector<Program> {
-      return {{.header = "kernel/cuda/device/rowwise/softmax_plain.cuh", .task = "cermet::softmax_plain::Task", .threads = softmax_plain::threads}};
+      return {{.header = "kernel/cuda/device/rowwise/softmax_plain.cuh",
+               .task = "cermet::softmax_plain::Task",
+               .threads = softmax_plain::threads}};
     },
 };
 

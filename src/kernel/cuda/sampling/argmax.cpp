@@ -22,11 +22,13 @@ int most_pieces(const Problem& p) {
 
 std::vector<Config> configs(const Problem& p) {
   std::vector<Config> list = row_configs(*p.target, true);
-  if (const int pieces = most_pieces(p); pieces > 1) list.insert(list.begin() + 1, Config{{"threads", 256}, {"cluster", 1}, {"pieces", pieces}});
+  if (const int pieces = most_pieces(p); pieces > 1)
+    list.insert(list.begin() + 1, Config{{"threads", 256}, {"cluster", 1}, {"pieces", pieces}});
   return list;
 }
 
-/// Rows as long as a vocabulary are shared by a cluster, where there are clusters: of fewer blocks where there are so many rows that not all would run at once.
+/// Rows as long as a vocabulary are shared by a cluster, where there are clusters: of fewer blocks where there are so
+/// many rows that not all would run at once.
 RowShares shares_of(const Problem& p, const Config& config) {
   const std::int64_t length = p.size(0, -1), rows = p.outputs[0].elements().value(p.maximum);
   if (length >= 16384 && p.target->compute_capability >= 90) {
@@ -38,14 +40,17 @@ RowShares shares_of(const Problem& p, const Config& config) {
 }
 
 double cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
-  const double bytes = bytes_of(p.input(0), p.maximum), row = static_cast<double>(p.size(0, -1) * static_cast<std::int64_t>(size_of(p.input(0).dtype)));
+  const double bytes = bytes_of(p.input(0), p.maximum),
+               row = static_cast<double>(p.size(0, -1) * static_cast<std::int64_t>(size_of(p.input(0).dtype)));
   return row_seconds(*p.target, limits, shares_of(p, config), bytes / std::max(1.0, row), row, 1);
 }
 
 void launch(const LaunchArgs& args, int cluster, int pieces) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   if (y.elements() == 0) return;
-  if (x.shape.back() == 0) fail(Status::invalid_argument, "argmax: operand 0 (x): expected at least one element in a row, found {}", x.shape.to_string());
+  if (x.shape.back() == 0)
+    fail(Status::invalid_argument, "argmax: operand 0 (x): expected at least one element in a row, found {}",
+         x.shape.to_string());
   AxesBuilder<2> rows;
   bool vectors = is_aligned(x.data, 16);
   for (int a = 0; a < y.shape.rank(); ++a) {
@@ -71,20 +76,23 @@ const Kernel sampling_argmax{
       return std::nullopt;
     },
     .bind = [](const Problem& p, const Config& config) -> Launcher {
-      return [cluster = shares_of(p, config).cluster, pieces = pieces_of(config)](const LaunchArgs& args) { launch(args, cluster, pieces); };
+      return [cluster = shares_of(p, config).cluster, pieces = pieces_of(config)](const LaunchArgs& args) {
+        launch(args, cluster, pieces);
+      };
     },
     .programs = [](const Problem& p, const Config& config) -> std::vector<Program> {
       const RowShares shares = shares_of(p, config);
       const int pieces = pieces_of(config);
-      return {
-          {.header = "kernel/cuda/device/sampling/argmax.cuh",
-           .task = fmt::format("cermet::argmax::Task<cermet::argmax::Config{{.x = {}, .smallest = {}, .last = {}, .threads = {}, .cluster = {}{}}}>",
-                               device_name(p.input(0).dtype), device_name(p.attributes.flag("smallest")), device_name(p.attributes.flag("select_last_index")),
-                               shares.threads, shares.cluster, pieces > 1 ? fmt::format(", .pieces = {}", pieces) : ""),
-           .threads = shares.threads,
-           .shared_bytes = 512,
-           .cluster = shares.cluster,
-           .meeting_bytes = pieces > 1 ? 16 : 0}};
+      return {{.header = "kernel/cuda/device/sampling/argmax.cuh",
+               .task = fmt::format("cermet::argmax::Task<cermet::argmax::Config{{.x = {}, .smallest = {}, .last = {}, "
+                                   ".threads = {}, .cluster = {}{}}}>",
+                                   device_name(p.input(0).dtype), device_name(p.attributes.flag("smallest")),
+                                   device_name(p.attributes.flag("select_last_index")), shares.threads, shares.cluster,
+                                   pieces > 1 ? fmt::format(", .pieces = {}", pieces) : ""),
+               .threads = shares.threads,
+               .shared_bytes = 512,
+               .cluster = shares.cluster,
+               .meeting_bytes = pieces > 1 ? 16 : 0}};
     },
     .configs = configs,
     .cost = cost};

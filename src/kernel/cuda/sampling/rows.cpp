@@ -6,7 +6,8 @@
 namespace cermet::cuda {
 
 RowShares row_shares(const Config& config, RowShares own) {
-  return {static_cast<int>(config.find("threads").value_or(own.threads)), static_cast<int>(config.find("cluster").value_or(own.cluster))};
+  return {static_cast<int>(config.find("threads").value_or(own.threads)),
+          static_cast<int>(config.find("cluster").value_or(own.cluster))};
 }
 
 std::vector<Config> row_configs(const Target& target, bool clusters) {
@@ -18,10 +19,13 @@ std::vector<Config> row_configs(const Target& target, bool clusters) {
   return list;
 }
 
-double row_seconds(const Target& target, const DeviceLimits& limits, RowShares shares, double rows, double row_bytes, double passes) {
-  const double cycle = 1 / limits.clock_hz, rounds = std::max(1.0, std::ceil(rows * shares.cluster / target.multiprocessors));
+double row_seconds(const Target& target, const DeviceLimits& limits, RowShares shares, double rows, double row_bytes,
+                   double passes) {
+  const double cycle = 1 / limits.clock_hz,
+               rounds = std::max(1.0, std::ceil(rows * shares.cluster / target.multiprocessors));
   const double reading = rounds * passes * row_bytes / shares.cluster / 20 * cycle;
-  return (3500 + (shares.cluster > 1 ? 1500 : 0)) * cycle + std::max(reading, rows * row_bytes / limits.read_bytes_per_second);
+  return (3500 + (shares.cluster > 1 ? 1500 : 0)) * cycle +
+         std::max(reading, rows * row_bytes / limits.read_bytes_per_second);
 }
 
 }  // namespace cermet::cuda

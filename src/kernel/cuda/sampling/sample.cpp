@@ -30,13 +30,15 @@ Shares shares_of(const Problem& p, const Config& config) {
 /// Logits are read once where shared memory keeps them, else each time that they are looked through, some twenty times.
 double cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
   const Shares shares = shares_of(p, config);
-  return row_seconds(*p.target, limits, shares, static_cast<double>(p.size(sample_logits, 0)), static_cast<double>(p.size(sample_logits, 1)) * 4,
-                     shares.in_shared ? 1 : 20);
+  return row_seconds(*p.target, limits, shares, static_cast<double>(p.size(sample_logits, 0)),
+                     static_cast<double>(p.size(sample_logits, 1)) * 4, shares.in_shared ? 1 : 20);
 }
 
 void launch(const LaunchArgs& args, int cluster, bool in_shared) {
   const TensorView& logits = args.inputs[sample_logits];
-  const auto list = [&]<class T>(SampleOperand operand, T*) { return args.has(operand) ? args.inputs[operand].as<const T>() : nullptr; };
+  const auto list = [&]<class T>(SampleOperand operand, T*) {
+    return args.has(operand) ? args.inputs[operand].as<const T>() : nullptr;
+  };
   constexpr float* f32 = nullptr;
   const bool repeats = args.has(sample_previous) && args.has(sample_penalty);
   const TensorView previous = repeats ? args.inputs[sample_previous] : TensorView();
@@ -58,9 +60,11 @@ void launch(const LaunchArgs& args, int cluster, bool in_shared) {
   args.queue->run(0, logits.shape[0] * cluster, params);
   if (logits.shape[0] == 0 || !args.queue->wants_ranges()) return;
   const std::int64_t row = logits.shape[1] * static_cast<std::int64_t>(sizeof(float)), bytes = logits.shape[0] * row;
-  const ByteRange scratch = in_shared ? ByteRange{} : ByteRange{args.workspace, bytes, tiles_of_items(cluster, row, bytes)};
+  const ByteRange scratch =
+      in_shared ? ByteRange{} : ByteRange{args.workspace, bytes, tiles_of_items(cluster, row, bytes)};
   std::array<ByteRange, 16> reads{scratch};
-  for (std::size_t i = 0; i < args.inputs.size(); ++i) reads[1 + i] = rows_of_items(args.inputs[i], args.inputs[i].shape.rank() - 1, cluster);
+  for (std::size_t i = 0; i < args.inputs.size(); ++i)
+    reads[1 + i] = rows_of_items(args.inputs[i], args.inputs[i].shape.rank() - 1, cluster);
   const std::array<ByteRange, 2> writes{rows_of_items(args.outputs[0], 0, cluster), scratch};
   args.queue->declare(std::span(reads).first(1 + args.inputs.size()), writes);
 }
@@ -71,9 +75,12 @@ extern const Kernel sampling_sample;
 const Kernel sampling_sample{
     .name = "sampling.sample",
     .op = OpKind::sample,
-    .summary = "selects rather than sorts; a block for each sequence, a cluster of 8 that keeps the row in shared memory where vocabularies are long",
+    .summary =
+        "selects rather than sorts; a block for each sequence, a cluster of 8 that keeps the row in shared memory "
+        "where vocabularies are long",
     .bind = [](const Problem& p, const Config& config) -> Launcher {
-      return [shares = shares_of(p, config)](const LaunchArgs& args) { launch(args, shares.cluster, shares.in_shared); };
+      return
+          [shares = shares_of(p, config)](const LaunchArgs& args) { launch(args, shares.cluster, shares.in_shared); };
     },
     .workspace = [](const Problem& p, const Config& config, int) -> std::int64_t {
       return shares_of(p, config).in_shared ? 0 : p.size(sample_logits, 0) * p.size(sample_logits, 1) * 4;
@@ -81,9 +88,10 @@ const Kernel sampling_sample{
     .programs = [](const Problem& p, const Config& config) -> std::vector<Program> {
       const Shares shares = shares_of(p, config);
       return {{.header = "kernel/cuda/device/sampling/sample.cuh",
-               .task = fmt::format(
-                   "cermet::sample::Task<cermet::sample::Config{{.logits = {}, .vocabulary = {}, .threads = {}, .cluster = {}, .in_shared = {}}}>",
-                   device_name(p.input(sample_logits).dtype), p.size(sample_logits, 1), shares.threads, shares.cluster, device_name(shares.in_shared)),
+               .task = fmt::format("cermet::sample::Task<cermet::sample::Config{{.logits = {}, .vocabulary = {}, "
+                                   ".threads = {}, .cluster = {}, .in_shared = {}}}>",
+                                   device_name(p.input(sample_logits).dtype), p.size(sample_logits, 1), shares.threads,
+                                   shares.cluster, device_name(shares.in_shared)),
                .threads = shares.threads,
                .shared_bytes = shares.shared_bytes,
                .cluster = shares.cluster}};

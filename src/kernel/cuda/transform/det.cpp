@@ -24,16 +24,18 @@ void launch(const LaunchArgs& args) {
 }  // namespace
 
 extern const Kernel transform_det;
-const Kernel transform_det{
-    .name = "transform.det",
-    .op = OpKind::det,
-    .summary = "Gaussian elimination in float64, a block for each matrix",
-    .bind = [](const Problem&) -> Launcher { return launch; },
-    .workspace = [](const Problem& p, int) -> std::int64_t { return p.input(0).elements().value(p.maximum) * static_cast<std::int64_t>(sizeof(double)); },
-    .programs = [](const Problem& p) -> std::vector<Program> {
-      return {{.header = "kernel/cuda/device/transform/det.cuh",
-               .task = fmt::format("cermet::det::Task<cermet::det::Config{{.type = {}}}>", device_name(p.input(0).dtype)),
-               .threads = det::threads}};
-    }};
+const Kernel transform_det{.name = "transform.det",
+                           .op = OpKind::det,
+                           .summary = "Gaussian elimination in float64, a block for each matrix",
+                           .bind = [](const Problem&) -> Launcher { return launch; },
+                           .workspace = [](const Problem& p, int) -> std::int64_t {
+                             return p.input(0).elements().value(p.maximum) * static_cast<std::int64_t>(sizeof(double));
+                           },
+                           .programs = [](const Problem& p) -> std::vector<Program> {
+                             return {{.header = "kernel/cuda/device/transform/det.cuh",
+                                      .task = fmt::format("cermet::det::Task<cermet::det::Config{{.type = {}}}>",
+                                                          device_name(p.input(0).dtype)),
+                                      .threads = det::threads}};
+                           }};
 
 }  // namespace cermet::cuda::transform_det_file

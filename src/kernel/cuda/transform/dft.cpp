@@ -3,7 +3,7 @@
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
-#include "op/axes.hpp"
+#include "op/schema/axes.hpp"
 
 namespace cermet::cuda::transform_dft_file {
 namespace {
@@ -15,7 +15,8 @@ struct Dft {
 };
 
 Dft dft_of(const Problem& p) {
-  return {wrap_axis(p.attributes.integer("axis"), p.input(0).rank()), p.attributes.integer("length"), p.attributes.flag("inverse")};
+  return {wrap_axis(p.attributes.integer("axis"), p.input(0).rank()), p.attributes.integer("length"),
+          p.attributes.flag("inverse")};
 }
 
 void launch(const LaunchArgs& args, const Dft& d) {
@@ -42,21 +43,23 @@ void launch(const LaunchArgs& args, const Dft& d) {
 }  // namespace
 
 extern const Kernel transform_dft;
-const Kernel transform_dft{.name = "transform.dft",
-                           .op = OpKind::dft,
-                           .summary = "a block for each line: radix 2 for powers of two, else a direct sum",
-                           .bind = [](const Problem& p) -> Launcher { return [d = dft_of(p)](const LaunchArgs& args) { launch(args, d); }; },
-                           .workspace = [](const Problem& p, int) -> std::int64_t {
-                             const Dft d = dft_of(p);
-                             const Shape x = bind(p.input(0).dims, p.maximum);
-                             std::int64_t lines = 1;
-                             for (int a = 0; a + 1 < x.rank(); ++a) lines *= a == d.axis ? 1 : x[a];
-                             return lines * 2 * (d.length > 0 ? d.length : x[d.axis]) * static_cast<std::int64_t>(sizeof(dft::Complex));
-                           },
-                           .programs = [](const Problem& p) -> std::vector<Program> {
-                             return {{.header = "kernel/cuda/device/transform/dft.cuh",
-                                      .task = fmt::format("cermet::dft::Task<cermet::dft::Config{{.type = {}}}>", device_name(p.input(0).dtype)),
-                                      .threads = dft::threads}};
-                           }};
+const Kernel transform_dft{
+    .name = "transform.dft",
+    .op = OpKind::dft,
+    .summary = "a block for each line: radix 2 for powers of two, else a direct sum",
+    .bind = [](const Problem& p) -> Launcher { return [d = dft_of(p)](const LaunchArgs& args) { launch(args, d); }; },
+    .workspace = [](const Problem& p, int) -> std::int64_t {
+      const Dft d = dft_of(p);
+      const Shape x = bind(p.input(0).dims, p.maximum);
+      std::int64_t lines = 1;
+      for (int a = 0; a + 1 < x.rank(); ++a) lines *= a == d.axis ? 1 : x[a];
+      return lines * 2 * (d.length > 0 ? d.length : x[d.axis]) * static_cast<std::int64_t>(sizeof(dft::Complex));
+    },
+    .programs = [](const Problem& p) -> std::vector<Program> {
+      return {
+          {.header = "kernel/cuda/device/transform/dft.cuh",
+           .task = fmt::format("cermet::dft::Task<cermet::dft::Config{{.type = {}}}>", device_name(p.input(0).dtype)),
+           .threads = dft::threads}};
+    }};
 
 }  // namespace cermet::cuda::transform_dft_file

@@ -1,6 +1,7 @@
-// Skeleton of a CUDA kernel, host half. Copy to src/kernel/cuda/FAMILY/NAME.cpp, with its device half, call its namespace FAMILY_NAME_file, and add the row
-// X(FAMILY_NAME_file, VARIABLE) to src/kernel/cuda/kernels.inc: where models of cost cannot tell kernels of an operator apart, earlier rows win. The tests then
-// compile its programs for every architecture, and conformance runs it on a GPU.
+// Skeleton of a CUDA kernel, host half. Copy to src/kernel/cuda/FAMILY/NAME.cpp, with its device half, call its
+// namespace FAMILY_NAME_file, and add the row X(FAMILY_NAME_file, VARIABLE) to src/kernel/cuda/kernels.inc: where
+// models of cost cannot tell kernels of an operator apart, earlier rows win. The tests then compile its programs for
+// every architecture, and conformance runs it on a GPU.
 #include "kernel/cuda/device/rowwise/rms_norm_plain.hpp"
 
 #include "base/checked.hpp"
@@ -18,22 +19,27 @@ Decline declines(const Problem& p) {
 
 /// What to compile: a header below src/, and a task in it.
 std::vector<Program> programs(const Problem&) {
-  return {{.header = "kernel/cuda/device/rowwise/rms_norm_plain.cuh", .task = "cermet::rms_norm_plain::Task", .threads = rms_norm_plain::threads}};
+  return {{.header = "kernel/cuda/device/rowwise/rms_norm_plain.cuh",
+           .task = "cermet::rms_norm_plain::Task",
+           .threads = rms_norm_plain::threads}};
 }
 
-/// A launch: no allocation, no strings. RowWalk merges strided leading dimensions; 0 is the program's place in the list above.
+/// A launch: no allocation, no strings. RowWalk merges strided leading dimensions; 0 is the program's place in the list
+/// above.
 void launch(const LaunchArgs& args, float eps) {
   const RowView operands[] = {{&args.inputs[0]}, {&args.outputs[0]}};
   const RowWalk walk(operands);
   for (std::int64_t l = 0; l < walk.launches(); ++l) {
-    const rms_norm_plain::Params params{walk.operand(0, l), walk.operand(1, l), walk.dims(), walk.rows(), args.inputs[0].shape.back(), eps};
+    const rms_norm_plain::Params params{walk.operand(0, l), walk.operand(1, l),          walk.dims(),
+                                        walk.rows(),        args.inputs[0].shape.back(), eps};
     args.queue->run(0, div_up(walk.rows(), std::int64_t{rms_norm_plain::rows_per_item}), params);
   }
 }
 
 }  // namespace
 
-// Besides these fields a kernel may run in several ways (`configs`), model what each costs (`cost`), and request scratch memory (`workspace`).
+// Besides these fields a kernel may run in several ways (`configs`), model what each costs (`cost`), and request
+// scratch memory (`workspace`).
 extern const Kernel rowwise_rms_norm_plain;
 const Kernel rowwise_rms_norm_plain{
     .name = "rowwise.rms_norm.plain",
@@ -41,7 +47,9 @@ const Kernel rowwise_rms_norm_plain{
     .summary = "float32 rows without a weight; a warp for each",
     .declines = declines,
     // Attributes are read here, once; the launcher holds their values.
-    .bind = [](const Problem& p) -> Launcher { return [eps = static_cast<float>(p.attributes.number("eps"))](const LaunchArgs& args) { launch(args, eps); }; },
+    .bind = [](const Problem& p) -> Launcher {
+      return [eps = static_cast<float>(p.attributes.number("eps"))](const LaunchArgs& args) { launch(args, eps); };
+    },
     .programs = programs,
 };
 

@@ -1,4 +1,5 @@
-// Attention over a batch of sequences of one length, with biases and masks, operands in any layout: the general task for each sequence.
+// Attention over a batch of sequences of one length, with biases and masks, operands in any layout: the general task
+// for each sequence.
 #pragma once
 
 #include "kernel/cuda/device/attention/batched_scores.cuh"
@@ -14,16 +15,16 @@ struct BatchedTask {
   /// What operands do to the scores of one sequence, and how far apart the elements of its rows are.
   struct Operands : BatchedScores<S> {
     static constexpr bool steps = Steps;
-    __device__ __forceinline__ int64_t q_step() const { return this->p.q_step; }
-    __device__ __forceinline__ int64_t k_step() const { return this->p.k_step; }
-    __device__ __forceinline__ int64_t v_step() const { return this->p.v_step; }
+    CERMET_DEVICE int64_t q_step() const { return this->p.q_step; }
+    CERMET_DEVICE int64_t k_step() const { return this->p.k_step; }
+    CERMET_DEVICE int64_t v_step() const { return this->p.v_step; }
   };
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, Team team, char* smem) {
     const BatchItem at = batch_item(p, item);
-    General::attend(batch_params<C.q, C.kv, C.out>(p, at.batch), Operands{{p, at.batch}}, Sequence{0, 0, p.a.tokens, p.a.key_tokens, 0}, at.kv_head,
-                    at.tile * General::rows, team, smem);
+    General::attend(batch_params<C.q, C.kv, C.out>(p, at.batch), Operands{{p, at.batch}},
+                    Sequence{0, 0, p.a.tokens, p.a.key_tokens, 0}, at.kv_head, at.tile * General::rows, team, smem);
   }
 };
 

@@ -1,7 +1,7 @@
 // Parameters of attention over a batch of sequences of one length. Strides are in elements.
 #pragma once
 
-#include "kernel/cuda/device/attention/attention.hpp"
+#include "kernel/cuda/device/attention/attention_params.hpp"
 
 namespace cermet::attention {
 

@@ -1,6 +1,7 @@
-// Attention over a batch of sequences of one length on Hopper's tensor cores: a warpgroup multiplies 64 rows (queries times the heads that share a key-value
-// head) with tiles of up to 112 keys. All keys of a short sequence stay in shared memory for all its rows, and everything is asked for at the start. Other
-// blocks on the SM multiply while this one computes weights.
+// Attention over a batch of sequences of one length on Hopper's tensor cores: a warpgroup multiplies 64 rows (queries
+// times the heads that share a key-value head) with tiles of up to 112 keys. All keys of a short sequence stay in
+// shared memory for all its rows, and everything is asked for at the start. Other blocks on the SM multiply while this
+// one computes weights.
 #pragma once
 
 #include "kernel/cuda/device/attention/batched_hopper.hpp"
@@ -18,12 +19,13 @@ struct BatchedHopperTask {
   using T = typename Part::T;
   using Q = typename Part::Q;
   using K = typename Part::K;
-  static constexpr int threads = Part::threads, rows = Part::rows, keys = C.keys, tile_bytes = Part::tile_bytes, query_slots = C.row_tiles > 1 ? 2 : 1;
+  static constexpr int threads = Part::threads, rows = Part::rows, keys = C.keys, tile_bytes = Part::tile_bytes,
+                       query_slots = C.row_tiles > 1 ? 2 : 1;
 
-  /// Copies rows that are a stride apart: a thread has the same 16 bytes of every few rows. Rows outside [first, last) become zeros, because a weight of 0
-  /// does not silence a NaN.
+  /// Copies rows that are a stride apart: a thread has the same 16 bytes of every few rows. Rows outside [first, last)
+  /// become zeros, because a weight of 0 does not silence a NaN.
   template <class To, int Count>
-  static __device__ __forceinline__ void copy_evenly(const T* from, int64_t stride, int first, int last, int thread, char* to) {
+  static CERMET_DEVICE void copy_evenly(const T* from, int64_t stride, int first, int last, int thread, char* to) {
     constexpr int chunks = C.head_size / 8, step = threads / chunks;
     static_assert(step % 8 == 0 && Count % step == 0);  // so that rows of a thread are swizzled alike
     const int own_row = thread / chunks;
@@ -37,7 +39,7 @@ struct BatchedHopperTask {
   }
 
   /// Waits until at most `pending` groups of copies are under way.
-  static __device__ __forceinline__ void wait_copies(int pending) {
+  static CERMET_DEVICE void wait_copies(int pending) {
     if (pending >= 4) ptx::cp_async_wait<4>();
     else if (pending == 3) ptx::cp_async_wait<3>();
     else if (pending == 2) ptx::cp_async_wait<2>();
@@ -46,7 +48,7 @@ struct BatchedHopperTask {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& params, uint32_t item, Team team, char* smem) {
+  static CERMET_DEVICE void run(const Params& params, uint32_t item, Team team, char* smem) {
 #if CERMET_ARCH >= 900
     const BatchItem at = batch_item(params, item);
     const attention::Params p = batch_params<C.type, C.type, C.out>(params, at.batch);
@@ -62,7 +64,8 @@ struct BatchedHopperTask {
       char* const to = smem + row_tile % query_slots * Q::bytes;
       const T* const from = static_cast<const T*>(p.q) + kv_head * C.group * p.q_head_stride;
       if constexpr (C.group == 1) {
-        copy_evenly<Q, rows>(from + first_row * p.q_token_stride, p.q_token_stride, 0, item_end - first_row, static_cast<int>(team.rank()), to);
+        copy_evenly<Q, rows>(from + first_row * p.q_token_stride, p.q_token_stride, 0, item_end - first_row,
+                             static_cast<int>(team.rank()), to);
       } else {
         copy_rows<Q, C.head_size, rows, Team>(to, p.q, [&](int r) -> const T* {
           const int row = first_row + r;
@@ -73,7 +76,8 @@ struct BatchedHopperTask {
     const auto copy_tile = [&](const KeyList& list, int first, char* to) {
       if (first < seen.last) {
         const T* const from = static_cast<const T*>(list.data) + kv_head * list.head_stride + first * list.row_stride;
-        copy_evenly<K, keys>(from, list.row_stride, seen.first - first, seen.last - first, static_cast<int>(team.rank()), to);
+        copy_evenly<K, keys>(from, list.row_stride, seen.first - first, seen.last - first,
+                             static_cast<int>(team.rank()), to);
       }
       ptx::cp_async_commit();
     };
@@ -103,7 +107,8 @@ struct BatchedHopperTask {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           const int row = min_of(first_row + 8 * h + static_cast<int>(lane_index() / 4), all_rows - 1);
-          operands.load(kv_head * C.group + row % C.group, row / C.group, first + 2 * static_cast<int>(lane_index() % 4), p.key_tokens, next_terms[h]);
+          operands.load(kv_head * C.group + row % C.group, row / C.group,
+                        first + 2 * static_cast<int>(lane_index() % 4), p.key_tokens, next_terms[h]);
         }
       }
     };
@@ -113,7 +118,8 @@ struct BatchedHopperTask {
       const int first_row = item_first + row_tile * rows;
       char* const queries = smem + row_tile % query_slots * Q::bytes;
       typename Part::Rows own{first_row + 16 * warp, all_rows, position, p.key_tokens, {0, 0}};
-      if (first_row + rows <= item_end) own.seen_by_all = {seen_by(first_row + rows - 1).first, seen_by(first_row).last};
+      if (first_row + rows <= item_end)
+        own.seen_by_all = {seen_by(first_row + rows - 1).first, seen_by(first_row).last};
       typename Part::State state{{-infinity(), -infinity()}, {}, {}};
       if (C.resident && row_tile > 0) {
         ptx::cp_async_wait<0>();
@@ -125,7 +131,8 @@ struct BatchedHopperTask {
       for (int first = first_key, slot = 0, index = 0; first < seen.last; first += keys, ++index) {
         typename Part::Terms terms;
 #pragma unroll
-        for (int i = 0; i < keys / 4; ++i) terms[i / (keys / 8)][i % (keys / 8)] = next_terms[i / (keys / 8)][i % (keys / 8)];
+        for (int i = 0; i < keys / 4; ++i)
+          terms[i / (keys / 8)][i % (keys / 8)] = next_terms[i / (keys / 8)][i % (keys / 8)];
         const int following = first + keys;
         load_terms(following < seen.last ? own.first : own.first + rows, following < seen.last ? following : first_key);
         if constexpr (!C.resident) {

@@ -1,6 +1,7 @@
-// Attention over a batch of short sequences of one length on Hopper: a warpgroup has all keys of a head in shared memory and multiplies 64 queries at a time
-// with them. Three bulk copies bring an item's operands. Nothing but what the operands do to scores is asked for each score: how many keys there are is known
-// to the compiler, every query sees all of them, and where they fit one tile no weight is ever corrected.
+// Attention over a batch of short sequences of one length on Hopper: a warpgroup has all keys of a head in shared
+// memory and multiplies 64 queries at a time with them. Three bulk copies bring an item's operands. Nothing but what
+// the operands do to scores is asked for each score: how many keys there are is known to the compiler, every query sees
+// all of them, and where they fit one tile no weight is ever corrected.
 #pragma once
 
 #include "kernel/cuda/device/attention/batched_scores.cuh"
@@ -29,10 +30,12 @@ struct BatchedShortTask {
   using Operands = BatchedScores<S>;
   using T = Element<C.type>;
   using Out = T;
-  static constexpr int head_size = batched_short_head, rows = batched_short_rows, row_bytes = 2 * head_size, item_rows = C.row_tiles * rows, q_box = rows;
-  static constexpr int tile_keys = C.tile_keys, tiles = static_cast<int>(div_up(C.keys, C.tile_keys)), steps = tile_keys / 16;
-  static constexpr int q_bytes = rows * row_bytes, query_slots = min_of(2, C.row_tiles), k_bytes = tiles * tile_keys * row_bytes,
-                       own_bytes = C.keys * row_bytes;
+  static constexpr int head_size = batched_short_head, rows = batched_short_rows, row_bytes = 2 * head_size,
+                       item_rows = C.row_tiles * rows, q_box = rows;
+  static constexpr int tile_keys = C.tile_keys, tiles = static_cast<int>(div_up(C.keys, C.tile_keys)),
+                       steps = tile_keys / 16;
+  static constexpr int q_bytes = rows * row_bytes, query_slots = min_of(2, C.row_tiles),
+                       k_bytes = tiles * tile_keys * row_bytes, own_bytes = C.keys * row_bytes;
   static constexpr int halves = C.rows_differ ? 2 : 1, pairs = tile_keys / 8;
   static_assert(tile_keys % 16 == 0 && tiles <= 2 && tiles * tile_keys <= 256);
   using Terms = typename Operands::Pair[halves][pairs];
@@ -41,25 +44,31 @@ struct BatchedShortTask {
     char *q, *k, *v;
     uint64_t *keys, *values, *queries;  ///< what has arrived; queries of each slot
     __device__ explicit Shared(char* smem)
-        : q(smem), k(q + query_slots * q_bytes), v(k + k_bytes), keys(reinterpret_cast<uint64_t*>(v + k_bytes)), values(keys + 1), queries(keys + 2) {}
+        : q(smem),
+          k(q + query_slots * q_bytes),
+          v(k + k_bytes),
+          keys(reinterpret_cast<uint64_t*>(v + k_bytes)),
+          values(keys + 1),
+          queries(keys + 2) {}
 #if CERMET_ARCH >= 900
     /// By one thread, rows from `row` on of a sequence's head.
-    static __device__ __forceinline__ void load(char* to, int bytes, const TensorMapBytes* map, const ShortRows& rows, int head, int batch, int row,
-                                                uint64_t* barrier) {
+    static CERMET_DEVICE void load(char* to, int bytes, const TensorMapBytes* map, const ShortRows& rows, int head,
+                                   int batch, int row, uint64_t* barrier) {
       ptx::mbarrier_arrive_expect(barrier, bytes);
       ptx::tma_load_2d(to, map, head * rows.head_column, batch * rows.batch_row + head * rows.head_row + row, barrier);
     }
-    __device__ __forceinline__ void load_queries(const Params& p, int slot, int head, int batch, int row) const {
+    CERMET_DEVICE void load_queries(const Params& p, int slot, int head, int batch, int row) const {
       load(q + slot * q_bytes, q_bytes, &p.q, p.q_rows, head, batch, row, queries + slot);
     }
 #endif
   };
 
-  /// The barriers and zeros in place of values past a sequence, set up once; how many items and tiles of queries the block has had.
+  /// The barriers and zeros in place of values past a sequence, set up once; how many items and tiles of queries the
+  /// block has had.
   struct Ring {
     uint32_t items = 0, tiles = 0;
     template <class Team>
-    __device__ __forceinline__ Ring(const Params& p, Team team, char* smem) {
+    CERMET_DEVICE Ring(const Params& p, Team team, char* smem) {
 #if CERMET_ARCH >= 900
       if (team.rank() == 0) {
         const Shared shared(smem);
@@ -70,18 +79,19 @@ struct BatchedShortTask {
         ptx::prefetch_tensor_map(&p.k);
         ptx::prefetch_tensor_map(&p.v);
       }
-      // Where no values arrive: a weight of 0 does not silence a NaN. Scores of those keys are replaced, whatever they are.
+      // Where no values arrive: a weight of 0 does not silence a NaN. Scores of those keys are replaced, whatever they
+      // are.
       if constexpr (own_bytes < k_bytes)
         for (int at = own_bytes + 16 * static_cast<int>(team.rank()); at < k_bytes; at += 16 * Team::size)
           *reinterpret_cast<Vector<uint32_t, 4>*>(Shared(smem).v + at) = Vector<uint32_t, 4>{};
 #endif
     }
     template <class Team>
-    __device__ __forceinline__ void close(const Params&, Team, char*) {}
+    CERMET_DEVICE void close(const Params&, Team, char*) {}
   };
 
 #if CERMET_ARCH >= 900
-  static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
+  static CERMET_DEVICE int lane() { return static_cast<int>(lane_index()); }
 
   struct State {
     float maximum[2], sum[2];
@@ -89,16 +99,20 @@ struct BatchedShortTask {
   };
 
   /// What operands do to the scores of a tile. `row`: of this lane's first.
-  static __device__ __forceinline__ void load_terms(const Operands& operands, int head, int row, int tile, int queries, Terms& terms) {
+  static CERMET_DEVICE void load_terms(const Operands& operands, int head, int row, int tile, int queries,
+                                       Terms& terms) {
 #pragma unroll
-    for (int h = 0; h < halves; ++h) operands.load_pairs(head, min_of(row + 8 * h, queries - 1), tile * tile_keys + 2 * (lane() % 4), C.keys, terms[h]);
+    for (int h = 0; h < halves; ++h)
+      operands.load_pairs(head, min_of(row + 8 * h, queries - 1), tile * tile_keys + 2 * (lane() % 4), C.keys,
+                          terms[h]);
   }
 
-  static __device__ __forceinline__ void multiply_keys(const char* queries, const char* keys, float (&scores)[tile_keys / 2]) {
+  static CERMET_DEVICE void multiply_keys(const char* queries, const char* keys, float (&scores)[tile_keys / 2]) {
     ptx::wgmma_fence();
     const uint64_t a = ptx::wgmma_descriptor(queries), b = ptx::wgmma_descriptor(keys);
 #pragma unroll
-    for (int step = 0; step < head_size / 16; ++step) ptx::Wgmma<tile_keys, T, T>::multiply(scores, a + 2 * step, b + 2 * step, step > 0);
+    for (int step = 0; step < head_size / 16; ++step)
+      ptx::Wgmma<tile_keys, T, T>::multiply(scores, a + 2 * step, b + 2 * step, step > 0);
     ptx::wgmma_commit();
     ptx::wgmma_wait<0>();
 #pragma unroll
@@ -107,7 +121,8 @@ struct BatchedShortTask {
 
   /// Dot products become scores, which still lack the factor that is returned to be times log2 e.
   template <int Tile>
-  static __device__ __forceinline__ float finish_scores(const Params& p, const Operands& operands, const Terms& terms, float (&scores)[tile_keys / 2]) {
+  static CERMET_DEVICE float finish_scores(const Params& p, const Operands& operands, const Terms& terms,
+                                           float (&scores)[tile_keys / 2]) {
     constexpr int left = C.keys - Tile * tile_keys;
 #pragma unroll
     for (int j = 0; j < tile_keys / 8; ++j)
@@ -124,7 +139,7 @@ struct BatchedShortTask {
 
   /// Scores become weights relative to the largest so far; sums and outputs follow.
   template <int Tile>
-  static __device__ __forceinline__ void update(State& state, float factor, float (&scores)[tile_keys / 2]) {
+  static CERMET_DEVICE void update(State& state, float factor, float (&scores)[tile_keys / 2]) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       float top = largest_score(scores, h);
@@ -136,7 +151,8 @@ struct BatchedShortTask {
         state.sum[h] = fmaf(state.sum[h], shrink, added);
         if (__any_sync(0xffffffffu, shrink != 1.0f)) {
 #pragma unroll
-          for (int d = 0; d < head_size / 8; ++d) state.output[4 * d + 2 * h] *= shrink, state.output[4 * d + 2 * h + 1] *= shrink;
+          for (int d = 0; d < head_size / 8; ++d)
+            state.output[4 * d + 2 * h] *= shrink, state.output[4 * d + 2 * h + 1] *= shrink;
         }
       } else {
         state.sum[h] = added;
@@ -146,7 +162,8 @@ struct BatchedShortTask {
   }
 
   /// output += weights * values, the weights in two parts.
-  static __device__ __forceinline__ void multiply_values(const float (&weights)[tile_keys / 2], const char* values, float (&output)[head_size / 2]) {
+  static CERMET_DEVICE void multiply_values(const float (&weights)[tile_keys / 2], const char* values,
+                                            float (&output)[head_size / 2]) {
     uint32_t parts[2][steps][4];
 #pragma unroll
     for (int step = 0; step < steps; ++step)
@@ -161,7 +178,8 @@ struct BatchedShortTask {
 #pragma unroll
     for (int part = 0; part < 2; ++part)
 #pragma unroll
-      for (int step = 0; step < steps; ++step) ptx::WgmmaRows<head_size, T>::multiply(output, parts[part][step], b + 128 * step);
+      for (int step = 0; step < steps; ++step)
+        ptx::WgmmaRows<head_size, T>::multiply(output, parts[part][step], b + 128 * step);
     ptx::wgmma_commit();
     ptx::wgmma_wait<0>();
 #pragma unroll
@@ -170,25 +188,29 @@ struct BatchedShortTask {
 
   /// Tiles of keys from `Tile` on, for one tile of queries. Returns what update() was given.
   template <int Tile>
-  static __device__ __forceinline__ float all_tiles(const Params& p, const Operands& operands, const Shared& shared, const char* own_queries, int head,
-                                                    int first, int queries, bool first_tile, uint32_t phase, Terms& terms, State& state) {
+  static CERMET_DEVICE float all_tiles(const Params& p, const Operands& operands, const Shared& shared,
+                                       const char* own_queries, int head, int first, int queries, bool first_tile,
+                                       uint32_t phase, Terms& terms, State& state) {
     float scores[tile_keys / 2];
     multiply_keys(own_queries, shared.k + Tile * tile_keys * row_bytes, scores);
     const float factor = finish_scores<Tile>(p, operands, terms, scores);
     if constexpr (Operands::changes) {
       if constexpr (Tile + 1 < tiles) load_terms(operands, head, first + lane() / 4, Tile + 1, queries, terms);
-      else if constexpr (tiles > 1 || C.rows_differ) load_terms(operands, head, first + rows + lane() / 4, 0, queries, terms);
+      else if constexpr (tiles > 1 || C.rows_differ)
+        load_terms(operands, head, first + rows + lane() / 4, 0, queries, terms);
     }
     update<Tile>(state, factor, scores);
     if (Tile == 0 && first_tile) ptx::mbarrier_wait(shared.values, phase);
     multiply_values(scores, shared.v + Tile * tile_keys * row_bytes, state.output);
-    if constexpr (Tile + 1 < tiles) return all_tiles<Tile + 1>(p, operands, shared, own_queries, head, first, queries, first_tile, phase, terms, state);
+    if constexpr (Tile + 1 < tiles)
+      return all_tiles<Tile + 1>(p, operands, shared, own_queries, head, first, queries, first_tile, phase, terms,
+                                 state);
     else return factor;
   }
 
   /// `staging`: this warp's 16 queries, which nobody reads any more. `first`: its first row.
-  static __device__ __forceinline__ void store(const attention::Params& p, const Operands& operands, int head, int first, float factor, const State& state,
-                                               char* staging) {
+  static CERMET_DEVICE void store(const attention::Params& p, const Operands& operands, int head, int first,
+                                  float factor, const State& state, char* staging) {
     const int row = first + lane() / 4, column = 2 * (lane() % 4), swizzle = lane() / 4 * 16;
     float scale[2];
     bool wrong = false;
@@ -202,7 +224,8 @@ struct BatchedShortTask {
       for (int d = 0; d < head_size / 8; ++d) {
         const float a = state.output[4 * d + 2 * h] * scale[h], b = state.output[4 * d + 2 * h + 1] * scale[h];
         any = fmaf(a, 0.0f, fmaf(b, 0.0f, any));  // 0 unless something is not finite
-        *reinterpret_cast<uint32_t*>(staging + (lane() / 4 + 8 * h) * row_bytes + (16 * d ^ swizzle) + 2 * column) = pack(a, b, Out{});
+        *reinterpret_cast<uint32_t*>(staging + (lane() / 4 + 8 * h) * row_bytes + (16 * d ^ swizzle) + 2 * column) =
+            pack(a, b, Out{});
       }
       wrong = wrong || (row + 8 * h < p.tokens && any != any && scale[h] - scale[h] == 0.0f);
     }
@@ -224,16 +247,18 @@ struct BatchedShortTask {
       const ExactRow exact{0, row + 8 * h, head, head, 0, 0, C.keys, maximum, h == 0 ? scale[0] : scale[1]};
 #pragma unroll 1
       for (int i = 0; i < head_size / 4; ++i)
-        repair<ExactConfig{head_size, 0, C.type, C.type, C.type}>(p, exact, own + (row + 8 * h) * p.o_token_stride, i / 2 * 8 + column + i % 2, operands);
+        repair<ExactConfig{head_size, 0, C.type, C.type, C.type}>(p, exact, own + (row + 8 * h) * p.o_token_stride,
+                                                                  i / 2 * 8 + column + i % 2, operands);
     }
   }
 #endif
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& params, uint32_t item, Team team, char* smem, Ring& ring) {
+  static CERMET_DEVICE void run(const Params& params, uint32_t item, Team team, char* smem, Ring& ring) {
 #if CERMET_ARCH >= 900
     const Shared shared(smem);
-    const int head = static_cast<int>(item % C.heads), tile = static_cast<int>(item / C.heads % static_cast<uint32_t>(params.b.tiles));
+    const int head = static_cast<int>(item % C.heads),
+              tile = static_cast<int>(item / C.heads % static_cast<uint32_t>(params.b.tiles));
     const int batch = static_cast<int>(item / C.heads / static_cast<uint32_t>(params.b.tiles));
     const int queries = params.b.a.tokens, item_first = tile * item_rows;
     ptx::fence_async_shared();
@@ -242,7 +267,8 @@ struct BatchedShortTask {
 #pragma unroll
       for (int i = 0; i < query_slots; ++i)
         if (i == 0 || item_first + i * rows < queries)
-          shared.load_queries(params, static_cast<int>((ring.tiles + i) % query_slots), head, batch, item_first + i * rows);
+          shared.load_queries(params, static_cast<int>((ring.tiles + i) % query_slots), head, batch,
+                              item_first + i * rows);
       shared.load(shared.k, own_bytes, &params.k, params.k_rows, head, batch, 0, shared.keys);
       shared.load(shared.v, own_bytes, &params.v, params.v_rows, head, batch, 0, shared.values);
     }
@@ -260,15 +286,18 @@ struct BatchedShortTask {
       for (float& x : state.output) x = 0.0f;
       ptx::mbarrier_wait(shared.queries + slot, ring.tiles / query_slots & 1);
       if (row_tile == 0) ptx::mbarrier_wait(shared.keys, ring.items & 1);
-      const float factor = all_tiles<0>(params, operands, shared, own_queries, head, first, queries, row_tile == 0, ring.items & 1, terms, state);
+      const float factor = all_tiles<0>(params, operands, shared, own_queries, head, first, queries, row_tile == 0,
+                                        ring.items & 1, terms, state);
       team.sync();  // nobody multiplies these queries any more
       const attention::Params a = batch_params<C.type, C.type, C.type>(params.b, batch);
       store(a, operands, head, first, factor, state, own_queries + static_cast<int>(team.warp()) * 16 * row_bytes);
       ++ring.tiles;
-      if (C.row_tiles > query_slots && item_first + (row_tile + query_slots) * rows < queries && row_tile + query_slots < C.row_tiles) {
+      if (C.row_tiles > query_slots && item_first + (row_tile + query_slots) * rows < queries &&
+          row_tile + query_slots < C.row_tiles) {
         ptx::fence_async_shared();
         team.sync();
-        if (team.rank() == 0) shared.load_queries(params, slot, head, batch, item_first + (row_tile + query_slots) * rows);
+        if (team.rank() == 0)
+          shared.load_queries(params, slot, head, batch, item_first + (row_tile + query_slots) * rows);
       }
     }
     ++ring.items;

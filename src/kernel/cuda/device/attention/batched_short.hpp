@@ -11,7 +11,8 @@ struct ShortRows {
   int32_t head_column, head_row, batch_row;
 };
 
-/// Maps have tiles of 64 columns, 128-byte swizzle: of 64 queries, which past a sequence give rows that are not stored, and of just the keys that it has.
+/// Maps have tiles of 64 columns, 128-byte swizzle: of 64 queries, which past a sequence give rows that are not stored,
+/// and of just the keys that it has.
 struct BatchedShortParams {
   TensorMapBytes q, k, v;
   ShortRows q_rows, k_rows, v_rows;
@@ -20,7 +21,8 @@ struct BatchedShortParams {
 
 inline constexpr int batched_short_head = 64, batched_short_rows = 64;
 
-/// Shared memory: queries, keys and values of an item, and the barriers that they arrive at. `rows` and `keys` are whole tiles'.
+/// Shared memory: queries, keys and values of an item, and the barriers that they arrive at. `rows` and `keys` are
+/// whole tiles'.
 constexpr int batched_short_bytes(int rows, int keys) { return 2 * batched_short_head * (rows + 2 * keys) + 32; }
 
 }  // namespace cermet::attention

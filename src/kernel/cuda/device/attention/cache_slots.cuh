@@ -8,7 +8,7 @@ namespace cermet::kv_cache {
 
 /// A cache element, quantized where the cache is. A scale of 0 gives 0, whatever x is.
 template <Scales S, class To>
-__device__ __forceinline__ To encode(float x, float scale) {
+CERMET_DEVICE To encode(float x, float scale) {
   if constexpr (S == Scales::none) return from_float<To>(x);
   return from_float<To>(scale == 0.0f ? 0.0f : x / scale);
 }
@@ -20,7 +20,7 @@ __device__ constexpr float largest_code(f8_e5m2) { return 57344.0f; }
 /// Scale of a vector: given, or computed from the vector's largest magnitude (the same in all lanes of the warp) and
 /// filled in.
 template <Scales S, class To>
-__device__ __forceinline__ float scale_of(float* scale_at, float largest) {
+CERMET_DEVICE float scale_of(float* scale_at, float largest) {
   if constexpr (S == Scales::none) {
     return 1.0f;
   } else if constexpr (S == Scales::head) {
@@ -39,7 +39,7 @@ struct SlotPlace {
   float* scale;
 };
 template <class To>
-__device__ __forceinline__ SlotPlace<To> slot_place(const Cache& c, int64_t slot, int block, int head) {
+CERMET_DEVICE SlotPlace<To> slot_place(const Cache& c, int64_t slot, int block, int head) {
   const int64_t page = slot / block, row = slot % block;
   return {static_cast<To*>(c.data) + page * c.page_stride + row * c.row_stride + head * c.head_stride,
           c.scale + page * c.scale_page_stride + row * c.scale_row_stride + head * c.scale_head_stride};
@@ -47,7 +47,7 @@ __device__ __forceinline__ SlotPlace<To> slot_place(const Cache& c, int64_t slot
 
 /// A warp stores the vector from[0 .. Size) in its slot.
 template <int Size, int Width, Scales S, class From, class To>
-__device__ __forceinline__ void write_vector(const From* from, const SlotPlace<To>& place) {
+CERMET_DEVICE void write_vector(const From* from, const SlotPlace<To>& place) {
   constexpr int steps = static_cast<int>(div_up(Size, 32 * Width));
   const int lane = static_cast<int>(lane_index());
   Vector<From, Width> x[steps];
@@ -80,8 +80,8 @@ __device__ __forceinline__ void write_vector(const From* from, const SlotPlace<T
 /// written: the slot is negative or outside the cache, or a later token of the launch overwrites it. `memory`:
 /// slot_memory_bytes(count); the slots follow its first element.
 template <class Slot, class Team>
-__device__ __forceinline__ const int64_t* collect_slots(Team team, const void* list, int64_t first, int count, int64_t tokens, int64_t all_slots,
-                                                        int64_t* memory) {
+CERMET_DEVICE const int64_t* collect_slots(Team team, const void* list, int64_t first, int count, int64_t tokens,
+                                           int64_t all_slots, int64_t* memory) {
   const auto slot_of = [&](int64_t t) { return static_cast<int64_t>(static_cast<const Slot*>(list)[t]); };
   auto* overwritten = reinterpret_cast<uint32_t*>(memory);  // bit i: token first + i
   int64_t* slots = memory + 1;

@@ -1,6 +1,7 @@
-// Decoding attention over a paged cache: keys and values stream through shared memory once for all heads that share them, several tiles ahead of the
-// tensor cores. Every warp has its own tiles, stages and softmax; the warps of a block meet only at the end of a span. Work item i is the i-th share of
-// all units (decode_config.hpp). The items that share a span leave their parts in the scratch (decode_parts.cuh), where one of them adds them up.
+// Decoding attention over a paged cache: keys and values stream through shared memory once for all heads that share
+// them, several tiles ahead of the tensor cores. Every warp has its own tiles, stages and softmax; the warps of a block
+// meet only at the end of a span. Work item i is the i-th share of all units (decode_config.hpp). The items that share
+// a span leave their parts in the scratch (decode_parts.cuh), where one of them adds them up.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_block.cuh"
@@ -20,21 +21,25 @@ struct Decode {
   using Whole = WholeSpans<Load::plan>;
   using AllParts = Parts<C.rows, C.value_size, Team>;
   static constexpr int threads = Block::threads, stages = C.stages, at_once = 8,
-                       most_merged = min_of(64, Block::stage_bytes*stages / (8 * C.rows));  ///< parts whose maxima and sums fit a warp's stages
+                       most_merged = min_of(64, Block::stage_bytes*stages /
+                                                    (8 * C.rows));  ///< parts whose maxima and sums fit a warp's stages
 
-  /// Adds the parts of a span that items up to and with `block` hold, and writes its rows, unless that is for another item to do. `begin`: the span's first
-  /// unit; `sums`: memory for the maxima and sums of most_merged parts.
-  static __device__ __forceinline__ void merge(const attention::Params& p, const Place& span, const AllParts& parts, int units, int begin, int block,
-                                               float* sums) {
-    const int first = holder_of(units, begin, parts.blocks), first_number = share_of(units, first, parts.blocks).begin < begin ? 1 : 0;
+  /// Adds the parts of a span that items up to and with `block` hold, and writes its rows, unless that is for another
+  /// item to do. `begin`: the span's first unit; `sums`: memory for the maxima and sums of most_merged parts.
+  static CERMET_DEVICE void merge(const attention::Params& p, const Place& span, const AllParts& parts, int units,
+                                  int begin, int block, float* sums) {
+    const int first = holder_of(units, begin, parts.blocks),
+              first_number = share_of(units, first, parts.blocks).begin < begin ? 1 : 0;
     if constexpr (Team::together) parts.wait(first, block - 1);
     else if (!parts.take_if_complete(first, block, first_number)) return;
     const auto part = [&](int i) { return parts.part(i, i == first ? first_number : 0); };
-    constexpr int quads = C.value_size / 4, groups = (C.rows * quads + threads - 1) / threads;  // groups of four elements of a thread
+    constexpr int quads = C.value_size / 4,
+                  groups = (C.rows * quads + threads - 1) / threads;  // groups of four elements of a thread
     RowPart total[groups];
     for (int from = first; from <= block; from += most_merged) {  // once, but for very many blocks
       const int count = min_of(most_merged, block + 1 - from);
-      for (int i = static_cast<int>(Team::rank()); i < count * 2 * C.rows; i += threads) sums[i] = __ldcg(part(from + i / (2 * C.rows)) + i % (2 * C.rows));
+      for (int i = static_cast<int>(Team::rank()); i < count * 2 * C.rows; i += threads)
+        sums[i] = __ldcg(part(from + i / (2 * C.rows)) + i % (2 * C.rows));
       Team::sync();
 #pragma unroll
       for (int g = 0; g < groups; ++g) {
@@ -46,11 +51,14 @@ struct Decode {
         for (int j = 0; j < count; j += at_once) {
           float4 output[at_once];
 #pragma unroll
-          for (int k = 0; k < at_once; ++k) output[k] = __ldcg(reinterpret_cast<const float4*>(AllParts::output(part(from + min_of(j + k, count - 1)), r, d)));
+          for (int k = 0; k < at_once; ++k)
+            output[k] =
+                __ldcg(reinterpret_cast<const float4*>(AllParts::output(part(from + min_of(j + k, count - 1)), r, d)));
 #pragma unroll
           for (int k = 0; k < at_once; ++k)
             if (j + k < count)
-              total[g].add(sums[(j + k) * 2 * C.rows + r], sums[(j + k) * 2 * C.rows + C.rows + r], {output[k].x, output[k].y, output[k].z, output[k].w}, top);
+              total[g].add(sums[(j + k) * 2 * C.rows + r], sums[(j + k) * 2 * C.rows + C.rows + r],
+                           {output[k].x, output[k].y, output[k].z, output[k].w}, top);
         }
       }
       Team::sync();
@@ -62,7 +70,7 @@ struct Decode {
     }
   }
 
-  static __device__ __forceinline__ void run(const Params& params, uint32_t item, char* smem) {
+  static CERMET_DEVICE void run(const Params& params, uint32_t item, char* smem) {
     const attention::Params& p = params.a;
     const typename Block::Shared shared(smem);
     Block::prepare(shared);
@@ -154,9 +162,11 @@ struct Decode {
     }
     const bool ends_first = begin.tile.units - begin.unit <= share.end - share.begin;
     if constexpr (Team::together) {
-      if (begin.unit > 0 && ends_first) merge(p, begin, parts, units, share.begin - begin.unit, block, shared.outputs(0, 0));
+      if (begin.unit > 0 && ends_first)
+        merge(p, begin, parts, units, share.begin - begin.unit, block, shared.outputs(0, 0));
     } else {
-      // The span that the share begins in, where others hold a part of it, and the one that it ends in, where that is another.
+      // The span that the share begins in, where others hold a part of it, and the one that it ends in, where that is
+      // another.
 #pragma unroll 1
       for (int i = 0; i < 2; ++i) {
         const bool is_shared = i == 0 ? begin.unit > 0 || !ends_first : !at.ends_span() && !first_span;
@@ -164,7 +174,8 @@ struct Decode {
         Place span = begin;
         if (i == 1) span = at;
         const int first_unit = i == 0 ? share.begin - begin.unit : share.end - 1 - at.unit;
-        merge(p, span, parts, units, first_unit, holder_of(units, first_unit + span.tile.units - 1, parts.blocks), shared.outputs(0, 0));
+        merge(p, span, parts, units, first_unit, holder_of(units, first_unit + span.tile.units - 1, parts.blocks),
+              shared.outputs(0, 0));
       }
     }
   }
@@ -176,19 +187,21 @@ struct DecodeTask {
   static constexpr bool one_item = C.whole;
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team, char* smem) {
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, Team, char* smem) {
     Decode<C, Team>::run(p, item, smem);
   }
 
   /// With whole spans a block has so little to do that it should not wait for its parameters.
   template <class Team>
-  requires(C.whole) static __device__ __forceinline__ void fetch(const Params& p, uint32_t, Team, char*) {
+  requires(C.whole) static CERMET_DEVICE void fetch(const Params& p, uint32_t, Team, char*) {
 #if CERMET_ARCH >= 900
     touch_parameters<0, sizeof(Params)>(p);
 #endif
   }
   template <class Team>
-  requires(C.whole) static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem) { run(p, item, team, smem); }
+  requires(C.whole) static CERMET_DEVICE void compute(const Params& p, uint32_t item, Team team, char* smem) {
+    run(p, item, team, smem);
+  }
 };
 
 }  // namespace cermet::attention

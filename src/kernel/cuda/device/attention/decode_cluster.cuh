@@ -1,5 +1,6 @@
-// Decoding attention with few spans and not too many keys: a cluster of thread blocks has one span, so that its parts are added up in the cluster's
-// shared memory. The tiles of keys are dealt out in turn (decode_span.cuh). The launch has as many blocks as items.
+// Decoding attention with few spans and not too many keys: a cluster of thread blocks has one span, so that its parts
+// are added up in the cluster's shared memory. The tiles of keys are dealt out in turn (decode_span.cuh). The launch
+// has as many blocks as items.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_span.cuh"
@@ -14,7 +15,8 @@ struct DecodeCluster {
   using Params = DecodeParams;
   using Span = DecodeSpan<C, Team>;
   using Block = typename Span::Block;
-  static constexpr int ranks = C.ranks, threads = Block::threads, most_each = decode_inbox_each(C.rows, C.value_size, ranks);
+  static constexpr int ranks = C.ranks, threads = Block::threads,
+                       most_each = decode_inbox_each(C.rows, C.value_size, ranks);
 
   /// Parts of those rows' elements that this block adds up, from every block of the cluster.
   struct Inbox {
@@ -24,11 +26,12 @@ struct DecodeCluster {
   };
   static_assert(sizeof(Inbox) == decode_inbox_bytes(C.rows, C.value_size, ranks));
 
-  static __device__ __forceinline__ void compute(const Params& params, uint32_t item, char* smem) {
+  static CERMET_DEVICE void compute(const Params& params, uint32_t item, char* smem) {
 #if CERMET_ARCH >= 900
     const attention::Params& p = params.a;
     const int rank = static_cast<int>(item % ranks);
-    Inbox& inbox = *reinterpret_cast<Inbox*>(smem + decode_shared_bytes(C.head_size, C.value_size, C.tile_keys, C.warps, C.stages, C.rows));
+    Inbox& inbox = *reinterpret_cast<Inbox*>(
+        smem + decode_shared_bytes(C.head_size, C.value_size, C.tile_keys, C.warps, C.stages, C.rows));
     Span::warm(p, item);
     if (Team::rank() == 0) {
       ptx::mbarrier_init(inbox.full, 1);
@@ -41,7 +44,8 @@ struct DecodeCluster {
     if (!Span::begin(p, item, at)) return ptx::cluster_wait();  // as do all blocks of the cluster
     typename Span::Tile::State state;
     Span::attend(params, at, shared, state);
-    const int rows = at.tile.rows, own = (rows * (C.value_size / 4) - rank + ranks - 1) / ranks;  // groups of elements are dealt out in turn, too
+    const int rows = at.tile.rows, own = (rows * (C.value_size / 4) - rank + ranks - 1) /
+                                         ranks;  // groups of elements are dealt out in turn, too
     if (Team::rank() == 0 && own > 0) ptx::mbarrier_arrive_expect(inbox.full, static_cast<uint32_t>(own * ranks * 24));
     ptx::cluster_wait();
     // Through stage 0: warps may have had different numbers of tiles, but none has copies under way.
@@ -50,7 +54,8 @@ struct DecodeCluster {
       const uint32_t full = ptx::cluster_address(inbox.full, owner);
       ptx::store_async_cluster(ptx::cluster_address(&inbox.output[rank][i / ranks], owner),
                                Vector<float, 4>{part.output[0], part.output[1], part.output[2], part.output[3]}, full);
-      ptx::store_async_cluster(ptx::cluster_address(&inbox.sums[rank][i / ranks], owner), Vector<float, 2>{part.maximum, part.sum}, full);
+      ptx::store_async_cluster(ptx::cluster_address(&inbox.sums[rank][i / ranks], owner),
+                               Vector<float, 2>{part.maximum, part.sum}, full);
     });
     if (static_cast<int>(Team::rank()) >= own) return;
     ptx::mbarrier_wait_cluster(inbox.full, 0);  // then no block writes here any more, and this one may end
@@ -61,7 +66,8 @@ struct DecodeCluster {
       for (int from = 0; from < ranks; ++from) top = fmaxf(top, inbox.sums[from][j][0]);
       RowPart part;
 #pragma unroll
-      for (int from = 0; from < ranks; ++from) part.add(inbox.sums[from][j][0], inbox.sums[from][j][1], inbox.output[from][j], top);
+      for (int from = 0; from < ranks; ++from)
+        part.add(inbox.sums[from][j][0], inbox.sums[from][j][1], inbox.output[from][j], top);
       write_row<C>(p, at.tile, at.head, r, d, part);
     }
 #endif
@@ -73,14 +79,14 @@ struct DecodeClusterTask {
   using Params = DecodeParams;
 
   template <class Team>
-  static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team, char*) {
+  static CERMET_DEVICE void fetch(const Params& p, uint32_t item, Team, char*) {
 #if CERMET_ARCH >= 900
     touch_parameters<0, sizeof(Params)>(p);
     DecodeSpan<C, Team>::fetch(p.a, item, static_cast<int>(Team::rank()));
 #endif
   }
   template <class Team>
-  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team, char* smem) {
+  static CERMET_DEVICE void compute(const Params& p, uint32_t item, Team, char* smem) {
     DecodeCluster<C, Team>::compute(p, item, smem);
   }
 };

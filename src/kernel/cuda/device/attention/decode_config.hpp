@@ -1,15 +1,18 @@
-// Decoding attention: what its two halves agree on. Rows (queries of a sequence times the heads that share a key-value head) are cut into tiles of 8 or
-// 16; a row tile of one key-value head is a span, whose keys come in units of warps * tile_keys. All units in order are dealt out evenly to the thread
-// blocks, so that the time does not depend on how lengths are distributed.
+// Decoding attention: what its two halves agree on. Rows (queries of a sequence times the heads that share a key-value
+// head) are cut into tiles of 8 or 16; a row tile of one key-value head is a span, whose keys come in units of warps *
+// tile_keys. All units in order are dealt out evenly to the thread blocks, so that the time does not depend on how
+// lengths are distributed.
 #pragma once
 
-#include "kernel/cuda/device/attention/attention.hpp"
+#include "kernel/cuda/device/attention/attention_params.hpp"
 #include "kernel/cuda/device/attention/tile_rows.hpp"
 
 namespace cermet::attention {
 
 /// Bytes of one tile of keys and values of one warp.
-constexpr int decode_stage_bytes(int head_size, int value_size, int tile_keys) { return tile_bytes(head_size, tile_keys) + tile_bytes(value_size, tile_keys); }
+constexpr int decode_stage_bytes(int head_size, int value_size, int tile_keys) {
+  return tile_bytes(head_size, tile_keys) + tile_bytes(value_size, tile_keys);
+}
 /// Maxima and sums of all warps' rows.
 constexpr int decode_control_bytes(int warps, int rows) { return (warps * rows * 8 + 127) / 128 * 128; }
 constexpr int decode_shared_bytes(int head_size, int value_size, int tile_keys, int warps, int stages, int rows) {
@@ -22,25 +25,31 @@ constexpr int64_t decode_scratch_bytes(int blocks, int rows, int value_size) {
   return decode_flag_bytes(blocks) + 2 * int64_t{blocks} * decode_part_floats(rows, value_size) * 4;
 }
 
-/// Whether each span, of which there are no more than `blocks`, has a block of its own, rather than a share of all units: the longest of so many units is then
-/// longer than a share, by one unit because shares are rounded down here, and by what adding up the parts of a span takes.
+/// Whether each span, of which there are no more than `blocks`, has a block of its own, rather than a share of all
+/// units: the longest of so many units is then longer than a share, by one unit because shares are rounded down here,
+/// and by what adding up the parts of a span takes.
 constexpr bool whole_spans_suit(int longest, int units, int blocks) {
   constexpr int most_longer = 1 + 2;
   return longest <= units / blocks + most_longer;
 }
 
-/// With a cluster for each span: groups of four elements of the rows whose parts one block adds up, and shared memory with those of all blocks and a
-/// barrier that counts them.
-constexpr int decode_inbox_each(int rows, int value_size, int ranks) { return (rows * (value_size / 4) + ranks - 1) / ranks; }
-constexpr int decode_inbox_bytes(int rows, int value_size, int ranks) { return ranks * decode_inbox_each(rows, value_size, ranks) * 24 + 16; }
+/// With a cluster for each span: groups of four elements of the rows whose parts one block adds up, and shared memory
+/// with those of all blocks and a barrier that counts them.
+constexpr int decode_inbox_each(int rows, int value_size, int ranks) {
+  return (rows * (value_size / 4) + ranks - 1) / ranks;
+}
+constexpr int decode_inbox_bytes(int rows, int value_size, int ranks) {
+  return ranks * decode_inbox_each(rows, value_size, ranks) * 24 + 16;
+}
 /// Keys and values that a block of a cluster asks the L2 for before it may read them.
 inline constexpr int decode_prefetch_bytes = 64 << 10;
 
 struct DecodeParams {
   Params a;
   int32_t thread_blocks;  ///< that share the work
-  int32_t least_units;    ///< of a share at least, of which each key-value head has a whole number then; 0: shares are as equal as they can be
-  float scale_log2;       ///< scale times log2(e)
+  int32_t least_units;  ///< of a share at least, of which each key-value head has a whole number then; 0: shares are as
+                        ///< equal as they can be
+  float scale_log2;     ///< scale times log2(e)
 };
 
 }  // namespace cermet::attention

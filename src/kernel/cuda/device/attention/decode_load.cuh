@@ -13,8 +13,8 @@ struct DecodeConfig {
   int rows;                                           ///< of a row tile: 8 or 16
   int tile_keys, warps, stages;                       ///< tile_keys: of a warp, 16 or 32
   bool plain = false;                                 ///< neither softcap nor alibi
-  int ranks = 1;                                      ///< blocks to which the tiles of a span are dealt out in turn: those of a cluster, where there is one
-  bool whole = false;                                 ///< a block has a whole span where lengths allow it (decode_whole.cuh)
+  int ranks = 1;  ///< blocks to which the tiles of a span are dealt out in turn: those of a cluster, where there is one
+  bool whole = false;  ///< a block has a whole span where lengths allow it (decode_whole.cuh)
 };
 
 template <DecodeConfig C, class Team>
@@ -27,23 +27,24 @@ struct DecodeLoad {
 
   static_assert(Team::size == 32 * C.warps && (Team::cluster == C.ranks || Team::cluster == 1));
 
-  static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
+  static CERMET_DEVICE int lane() { return static_cast<int>(lane_index()); }
   /// First key of this warp's tile.
-  static __device__ __forceinline__ int first_key(const Place& at) {
-    return at.tile.first_key + ((at.unit * C.warps + static_cast<int>(Team::warp())) * C.ranks + (C.ranks == 1 ? 0 : at.rank)) * keys;
+  static CERMET_DEVICE int first_key(const Place& at) {
+    return at.tile.first_key +
+           ((at.unit * C.warps + static_cast<int>(Team::warp())) * C.ranks + (C.ranks == 1 ? 0 : at.rank)) * keys;
   }
   /// Row of a tile that this lane looks after.
-  static __device__ __forceinline__ int own_row() { return lane() % keys; }
+  static CERMET_DEVICE int own_row() { return lane() % keys; }
 
   /// Page of this lane's row; past the end of the context it is anything.
-  static __device__ __forceinline__ int find_page(const Params& p, const Place& at) {
+  static CERMET_DEVICE int find_page(const Params& p, const Place& at) {
     const int page = (one_page ? first_key(at) : first_key(at) + own_row()) / C.block;
     return page < p.pages ? p.block_tables[at.tile.sequence * p.table_stride + page] : -1;
   }
 
-  /// Starts the copies of a tile: keys, then values. Those that no row sees become zeros, because a weight of 0 does not silence a NaN. Returns whether a
-  /// page that is needed does not exist; its rows become zeros, too.
-  static __device__ __forceinline__ bool start(const Params& p, const Place& at, int page, char* stage) {
+  /// Starts the copies of a tile: keys, then values. Those that no row sees become zeros, because a weight of 0 does
+  /// not silence a NaN. Returns whether a page that is needed does not exist; its rows become zeros, too.
+  static CERMET_DEVICE bool start(const Params& p, const Place& at, int page, char* stage) {
     const int first = first_key(at), key = first + own_row();
     const bool seen = key >= at.tile.seen_first && key < at.tile.end_key, exists = page >= 0 && page < p.blocks;
     const uint32_t wanted = __ballot_sync(0xffffffffu, seen && exists);  // bit r: row r is copied
@@ -54,9 +55,10 @@ struct DecodeLoad {
   }
 
   template <class Rows, int Chunks>
-  static __device__ __forceinline__ void copy_list(const KeyList& list, int head, int first, int page, char* to, uint32_t wanted) {
+  static CERMET_DEVICE void copy_list(const KeyList& list, int head, int first, int page, char* to, uint32_t wanted) {
     const char* base = static_cast<const char*>(list.data) + 2 * head * list.head_stride;
-    constexpr bool rows_take_lanes = 32 % Chunks == 0 && 32 / Chunks <= keys;  // of elements of 8, lanes would copy more rows than a short tile has
+    constexpr bool rows_take_lanes =
+        32 % Chunks == 0 && 32 / Chunks <= keys;  // of elements of 8, lanes would copy more rows than a short tile has
     if (one_page && rows_take_lanes && wanted == 0xffffffffu) {
       const int row = lane() / Chunks, chunk = lane() % Chunks;
       const char* from = base + 2 * (page * list.page_stride + (first % C.block + row) * list.row_stride) + chunk * 16;
@@ -69,7 +71,9 @@ struct DecodeLoad {
     }
     if constexpr (C.whole && one_page && rows_take_lanes) {  // some rows: in the same order, and zeros for the others
       const int row = lane() / Chunks, chunk = lane() % Chunks;
-      const char* from = base + 2 * ((wanted != 0 ? page : 0) * list.page_stride + (first % C.block + row) * list.row_stride) + chunk * 16;
+      const char* from = base +
+                         2 * ((wanted != 0 ? page : 0) * list.page_stride + (first % C.block + row) * list.row_stride) +
+                         chunk * 16;
 #pragma unroll
       for (int r = 0; r < keys; r += 32 / Chunks) {
         ptx::cp_async<16>(to + Rows::offset(r + row, chunk), from, (wanted >> (r + row) & 1u) != 0 ? 16 : 0);
@@ -83,7 +87,9 @@ struct DecodeLoad {
       const int row = lane() / Chunks, chunk = lane() % Chunks;
 #pragma unroll
       for (int first_row = 0; first_row < keys; first_row += C.block) {
-        const char* from = base + 2 * (__shfl_sync(0xffffffffu, page, first_row) * list.page_stride + row * list.row_stride) + chunk * 16;
+        const char* from = base +
+                           2 * (__shfl_sync(0xffffffffu, page, first_row) * list.page_stride + row * list.row_stride) +
+                           chunk * 16;
 #pragma unroll
         for (int r = 0; r<C.block; r += step> 0 ? step : 1) {
           ptx::cp_async<16>(to + Rows::offset(first_row + r + row, chunk), from);

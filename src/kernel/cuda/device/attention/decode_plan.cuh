@@ -1,4 +1,5 @@
-// Which units of work a thread block of the decoding task has, computed from the lengths that are in device memory. See decode_config.hpp.
+// Which units of work a thread block of the decoding task has, computed from the lengths that are in device memory. See
+// decode_config.hpp.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_config.hpp"
@@ -6,8 +7,8 @@
 
 namespace cermet::attention {
 
-/// What the plan depends on: key-value heads, heads that share a key-value head, rows of a tile, keys of a unit, tokens of a page; units start at multiples of
-/// `align`.
+/// What the plan depends on: key-value heads, heads that share a key-value head, rows of a tile, keys of a unit, tokens
+/// of a page; units start at multiples of `align`.
 struct PlanConfig {
   int kv_heads, group, rows, unit_keys, block, align;
 };
@@ -26,17 +27,18 @@ struct RowTile {
 struct Share {
   int begin, end;
 };
-__device__ __forceinline__ Share share_of(int units, int block, int blocks) {
+CERMET_DEVICE Share share_of(int units, int block, int blocks) {
   const int each = units / blocks, longer = units % blocks, begin = block * each + min_of(block, longer);
   return {begin, begin + each + (block < longer ? 1 : 0)};
 }
-/// How many of `blocks` have work, so that each has `least` units or a whole span: as many for each of `heads` key-value heads.
-__device__ __forceinline__ int sharing_blocks(int units, int heads, int least, int blocks) {
+/// How many of `blocks` have work, so that each has `least` units or a whole span: as many for each of `heads`
+/// key-value heads.
+CERMET_DEVICE int sharing_blocks(int units, int heads, int least, int blocks) {
   if (least == 0 || blocks < heads) return blocks;
   return heads * max_of(1, min_of(units / (least * heads), blocks / heads));
 }
 /// The block whose share holds a unit.
-__device__ __forceinline__ int holder_of(int units, int unit, int blocks) {
+CERMET_DEVICE int holder_of(int units, int unit, int blocks) {
   const int each = units / blocks, longer = units % blocks;
   return unit < longer * (each + 1) ? unit / (each + 1) : longer + (unit - longer * (each + 1)) / each;
 }
@@ -46,17 +48,21 @@ struct Place {
   RowTile tile;
   int tile_index, head, unit;
   int rank = 0;  ///< of the block among those to which a span's tiles of keys are dealt out
-  __device__ __forceinline__ bool ends_span() const { return unit + 1 == tile.units; }
+  CERMET_DEVICE bool ends_span() const { return unit + 1 == tile.units; }
 };
 
 template <PlanConfig C>
 struct Plan {
-  static __device__ __forceinline__ int tiles_of(const Params& p, int b) { return (query_count(p, b, true) * C.group + C.rows - 1) / C.rows; }
+  static CERMET_DEVICE int tiles_of(const Params& p, int b) {
+    return (query_count(p, b, true) * C.group + C.rows - 1) / C.rows;
+  }
 
-  static __device__ __forceinline__ RowTile row_tile(const Params& p, int b, int tile) {
+  static CERMET_DEVICE RowTile row_tile(const Params& p, int b, int tile) {
     const Sequence s = sequence_of(p, b, C.block);
-    const int queries = s.end - s.begin, first_row = tile * C.rows, rows = min_of(C.rows, queries * C.group - first_row), position = s.keys - queries;
-    const Visible low = visible_keys(p, position + first_row / C.group, s.keys), high = visible_keys(p, position + (first_row + rows - 1) / C.group, s.keys);
+    const int queries = s.end - s.begin, first_row = tile * C.rows,
+              rows = min_of(C.rows, queries * C.group - first_row), position = s.keys - queries;
+    const Visible low = visible_keys(p, position + first_row / C.group, s.keys),
+                  high = visible_keys(p, position + (first_row + rows - 1) / C.group, s.keys);
     const int first_key = low.first / C.align * C.align, end_key = max_of(high.last, first_key);
     return {b,
             first_row,
@@ -72,14 +78,14 @@ struct Plan {
   }
 
   /// Units of sequence b.
-  static __device__ __forceinline__ int units_of(const Params& p, int b) {
+  static CERMET_DEVICE int units_of(const Params& p, int b) {
     int units = 0;
     for (int tile = 0; tile < tiles_of(p, b); ++tile) units += row_tile(p, b, tile).units;
     return units * C.kv_heads;
   }
 
   /// Units of sequences up to and with that of each lane, in sequences first .. first + 32.
-  static __device__ __forceinline__ int units_up_to(const Params& p, int first) {
+  static CERMET_DEVICE int units_up_to(const Params& p, int first) {
     const int lane = static_cast<int>(lane_index());
     int units = first + lane < p.sequences ? units_of(p, first + lane) : 0;
 #pragma unroll
@@ -90,11 +96,11 @@ struct Plan {
     return units;
   }
 
-  static __device__ __forceinline__ int last_lane(int x) { return __shfl_sync(0xffffffffu, x, 31); }
+  static CERMET_DEVICE int last_lane(int x) { return __shfl_sync(0xffffffffu, x, 31); }
 
-  /// Share of a block, the place where it begins (if it is not empty), and the number of all units. Called by whole warps. `blocks`: all, then those that have
-  /// work; `least`: of DecodeParams.
-  static __device__ __forceinline__ Share begin(const Params& p, int block, int least, int& blocks, Place& place, int& units) {
+  /// Share of a block, the place where it begins (if it is not empty), and the number of all units. Called by whole
+  /// warps. `blocks`: all, then those that have work; `least`: of DecodeParams.
+  static CERMET_DEVICE Share begin(const Params& p, int block, int least, int& blocks, Place& place, int& units) {
     int all = units_up_to(p, 0);
     units = last_lane(all);
     for (int first = 32; first < p.sequences; first += 32) units += last_lane(units_up_to(p, first));
@@ -126,7 +132,7 @@ struct Plan {
   }
 
   /// Moves to the first unit of the next span, which must exist.
-  static __device__ __forceinline__ void next_span(const Params& p, Place& place) {
+  static CERMET_DEVICE void next_span(const Params& p, Place& place) {
     place.unit = 0;
     if (++place.head < C.kv_heads) return;
     place.head = 0;

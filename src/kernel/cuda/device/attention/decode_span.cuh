@@ -1,5 +1,6 @@
-// A block's share of a span of decoding attention whose tiles of keys are dealt out to the blocks in turn: which pages a block needs first does not depend on
-// the length of the context, so that their numbers are read together with it. Work item i is block i % ranks of span i / ranks.
+// A block's share of a span of decoding attention whose tiles of keys are dealt out to the blocks in turn: which pages
+// a block needs first does not depend on the length of the context, so that their numbers are read together with it.
+// Work item i is block i % ranks of span i / ranks.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_block.cuh"
@@ -19,7 +20,7 @@ struct DecodeSpan {
   /// While earlier launches run: asks the L2 for the keys and values that this block will probably read. They may not
   /// all be written, and neither may the lengths and tables; what is fetched too early or needlessly costs a little
   /// time, never correctness. By threads that count themselves as `thread`.
-  static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, int thread) {
+  static CERMET_DEVICE void fetch(const Params& p, uint32_t item, int thread) {
     if (!Load::one_page || p.sequences == 0) return;
     const int rank = static_cast<int>(item % ranks), span = static_cast<int>(item / ranks), head = span % p.kv_heads;
     const int sequence = min_of(span / p.kv_heads, p.sequences - 1);
@@ -28,13 +29,15 @@ struct DecodeSpan {
     if (thread >= most_tiles || index >= p.pages) return;
     const int keys = ptx::load_l2(p.context_lens + sequence);
     const int page = ptx::load_l2(p.block_tables + sequence * p.table_stride + index);
-    if (first >= keys || (p.window > 0 && first + Load::keys <= keys - p.window) || page < 0 || page >= p.blocks) return;
+    if (first >= keys || (p.window > 0 && first + Load::keys <= keys - p.window) || page < 0 || page >= p.blocks)
+      return;
     ask<C.head_size>(p.k, head, page, first % C.block);
     ask<C.value_size>(p.v, head, page, first % C.block);
   }
   template <int Size>
-  static __device__ __forceinline__ void ask(const KeyList& list, int head, int page, int row) {
-    const char* from = static_cast<const char*>(list.data) + 2 * (page * list.page_stride + row * list.row_stride + head * list.head_stride);
+  static CERMET_DEVICE void ask(const KeyList& list, int head, int page, int row) {
+    const char* from = static_cast<const char*>(list.data) +
+                       2 * (page * list.page_stride + row * list.row_stride + head * list.head_stride);
     if (reinterpret_cast<uintptr_t>(from) % 16 != 0 || list.row_stride % 8 != 0) return;
     if (list.row_stride == Size) return ptx::prefetch_l2(from, 2 * Size * Load::keys);
 #pragma unroll 1
@@ -44,8 +47,9 @@ struct DecodeSpan {
 
   /// Prefetches into the L1 what the plan of a decoding step reads, all at once; later reads that depend on each other
   /// find it there.
-  static __device__ __forceinline__ void warm(const Params& p, uint32_t item) {
-    const int lane = static_cast<int>(lane_index()), rank = static_cast<int>(item % ranks), tile = static_cast<int>(item / ranks) / C.kv_heads;
+  static CERMET_DEVICE void warm(const Params& p, uint32_t item) {
+    const int lane = static_cast<int>(lane_index()), rank = static_cast<int>(item % ranks),
+              tile = static_cast<int>(item / ranks) / C.kv_heads;
     const int likely = min_of(tile, p.sequences - 1), page = (lane * ranks + rank) * Load::keys / C.block;
     if (p.query_starts && lane <= p.sequences) ptx::touch(static_cast<const int32_t*>(p.query_starts) + lane);
     if (lane == 0) ptx::touch(p.context_lens + likely);
@@ -53,7 +57,7 @@ struct DecodeSpan {
   }
 
   /// Whether there is such a span, and where the block begins in it. Called by whole warps.
-  static __device__ __forceinline__ bool begin(const Params& p, uint32_t item, Place& at) {
+  static CERMET_DEVICE bool begin(const Params& p, uint32_t item, Place& at) {
     const int rank = static_cast<int>(item % ranks), span = static_cast<int>(item / ranks);
     const TilePlace place = place_of(p, span / C.kv_heads, C.group, C.rows, true);
     if (place.sequence < 0) return false;
@@ -66,7 +70,8 @@ struct DecodeSpan {
   }
 
   /// Every warp's tiles, each through the online softmax.
-  static __device__ __forceinline__ void attend(const DecodeParams& params, Place at, const typename Block::Shared& shared, typename Tile::State& state) {
+  static CERMET_DEVICE void attend(const DecodeParams& params, Place at, const typename Block::Shared& shared,
+                                   typename Tile::State& state) {
     const Params& p = params.a;
     typename Tile::RawQueries raw_queries;
     Tile::read_queries(p, at.tile, at.head, raw_queries);

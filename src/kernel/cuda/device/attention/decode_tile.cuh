@@ -1,6 +1,7 @@
-// One warp's part of the online softmax: a tile of keys and values in shared memory against the rows of a tile, on the tensor cores. Products are exact
-// and sums float32; what does not fit the type of the cache (wider queries, weights) is multiplied as two 16-bit parts. Up to 8 rows the second part is free:
-// it fills the lower half of the 16 rows that the tensor cores multiply.
+// One warp's part of the online softmax: a tile of keys and values in shared memory against the rows of a tile, on the
+// tensor cores. Products are exact and sums float32; what does not fit the type of the cache (wider queries, weights)
+// is multiplied as two 16-bit parts. Up to 8 rows the second part is free: it fills the lower half of the 16 rows that
+// the tensor cores multiply.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_load.cuh"
@@ -12,17 +13,19 @@ namespace cermet::attention {
 template <DecodeConfig C>
 struct DecodeTile {
   using T = Element<C.kv>;
-  static constexpr int keys = C.tile_keys, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16, halves = C.rows / 8;
+  static constexpr int keys = C.tile_keys, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16,
+                       halves = C.rows / 8;
   static constexpr bool split_queries = C.q != C.kv;
 
   /// Queries as the left operand, [16 rows, 16 * k_steps].
   struct Queries {
     uint32_t main[k_steps][4], rest[C.rows == 16 && split_queries ? k_steps : 1][4];
   };
-  /// Maximum (times log2 e), sum of this lane's weights and outputs of row lane / 4, and of row lane / 4 + 8 where there are 16.
+  /// Maximum (times log2 e), sum of this lane's weights and outputs of row lane / 4, and of row lane / 4 + 8 where
+  /// there are 16.
   struct State {
     float maximum[halves], sum[halves], output[2 * v_steps][4];
-    __device__ __forceinline__ void clear() {
+    CERMET_DEVICE void clear() {
 #pragma unroll
       for (int h = 0; h < halves; ++h) maximum[h] = -infinity(), sum[h] = 0.0f;
 #pragma unroll
@@ -36,15 +39,15 @@ struct DecodeTile {
   struct RawQueries {
     Vector<Element<C.q>, 2> pair[halves][2 * k_steps];
   };
-  static __device__ __forceinline__ void read_queries(const Params& p, const RowTile& tile, int head, RawQueries& raw) {
+  static CERMET_DEVICE void read_queries(const Params& p, const RowTile& tile, int head, RawQueries& raw) {
     using Q = Element<C.q>;
     const int lane = static_cast<int>(lane_index());
 #pragma unroll
     for (int h = 0; h < halves; ++h) {
       const int r = lane / 4 + 8 * h, row = tile.first_row + r;
       const bool used = r < tile.rows;
-      const Q* q =
-          static_cast<const Q*>(p.q) + (tile.query_begin + (used ? row / C.group : 0)) * p.q_token_stride + (head * C.group + row % C.group) * p.q_head_stride;
+      const Q* q = static_cast<const Q*>(p.q) + (tile.query_begin + (used ? row / C.group : 0)) * p.q_token_stride +
+                   (head * C.group + row % C.group) * p.q_head_stride;
 #pragma unroll
       for (int i = 0; i < 2 * k_steps; ++i) {
         const int d = 8 * i + 2 * (lane % 4);
@@ -53,7 +56,7 @@ struct DecodeTile {
       }
     }
   }
-  static __device__ __forceinline__ void pack_queries(const RawQueries& raw, Queries& queries) {
+  static CERMET_DEVICE void pack_queries(const RawQueries& raw, Queries& queries) {
 #pragma unroll
     for (int h = 0; h < halves; ++h)
 #pragma unroll
@@ -61,22 +64,25 @@ struct DecodeTile {
         const float first = to_float(raw.pair[h][i][0]), second = to_float(raw.pair[h][i][1]);
         const uint32_t main = pack(first, second, T{});
         queries.main[i / 2][h + 2 * (i % 2)] = main;
-        if constexpr (C.rows == 8) queries.main[i / 2][1 + 2 * (i % 2)] = split_queries ? query_rest<T>(first, second, main) : 0u;
+        if constexpr (C.rows == 8)
+          queries.main[i / 2][1 + 2 * (i % 2)] = split_queries ? query_rest<T>(first, second, main) : 0u;
         else if constexpr (split_queries) queries.rest[i / 2][h + 2 * (i % 2)] = query_rest<T>(first, second, main);
       }
   }
-  static __device__ __forceinline__ void load_queries(const Params& p, const RowTile& tile, int head, Queries& queries) {
+  static CERMET_DEVICE void load_queries(const Params& p, const RowTile& tile, int head, Queries& queries) {
     RawQueries raw;
     read_queries(p, tile, head, raw);
     pack_queries(raw, queries);
   }
 
   /// scores[n] of keys 8 n + 2 (lane % 4) and the next; with 8 rows the parts are added up.
-  static __device__ __forceinline__ void multiply_keys(const Queries& queries, const char* tile, float (&scores)[keys / 8][4]) {
+  static CERMET_DEVICE void multiply_keys(const Queries& queries, const char* tile, float (&scores)[keys / 8][4]) {
     using K = TileRows<C.head_size, keys>;
-    const int lane = static_cast<int>(lane_index()), row = lane / 16 * 8 + lane % 8, swizzle = K::swizzle(row) ^ lane / 8 % 2 * 16;
+    const int lane = static_cast<int>(lane_index()), row = lane / 16 * 8 + lane % 8,
+              swizzle = K::swizzle(row) ^ lane / 8 % 2 * 16;
     const char* own = tile + row * K::row_bytes;
-    constexpr int chains = keys == 16 && k_steps > 1 ? 2 : 1;  // sums of every second step: products that do not wait for each other
+    constexpr int chains =
+        keys == 16 && k_steps > 1 ? 2 : 1;  // sums of every second step: products that do not wait for each other
     float parts[chains][keys / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < k_steps; ++step)
@@ -95,14 +101,16 @@ struct DecodeTile {
 #pragma unroll
     for (int n = 0; n < keys / 8; ++n) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e) scores[n][e] = chains == 2 ? parts[0][n][e] + parts[chains - 1][n][e] : parts[0][n][e];
+      for (int e = 0; e < 4; ++e)
+        scores[n][e] = chains == 2 ? parts[0][n][e] + parts[chains - 1][n][e] : parts[0][n][e];
       if constexpr (C.rows == 8 && split_queries) scores[n][0] += scores[n][2], scores[n][1] += scores[n][3];
     }
   }
 
-  /// Dot products become scores times log2 e; -infinity where a row does not see the key. `first`: first key of the tile.
-  static __device__ __forceinline__ void finish_scores(const Params& p, float scale_log2, const RowTile& tile, int head, int first,
-                                                       float (&scores)[keys / 8][4]) {
+  /// Dot products become scores times log2 e; -infinity where a row does not see the key. `first`: first key of the
+  /// tile.
+  static CERMET_DEVICE void finish_scores(const Params& p, float scale_log2, const RowTile& tile, int head, int first,
+                                          float (&scores)[keys / 8][4]) {
     constexpr bool plain = C.plain;
     const bool whole = first >= tile.all_first && first + keys <= tile.all_end;
     if (plain) {
@@ -131,14 +139,16 @@ struct DecodeTile {
   }
 
   /// Weights relative to the new maxima, in place of the scores; sums and outputs follow.
-  static __device__ __forceinline__ void update(State& state, float (&scores)[keys / 8][4]) {
+  static CERMET_DEVICE void update(State& state, float (&scores)[keys / 8][4]) {
     float top[halves], shrink[halves];
     bool moved = false;
 #pragma unroll
     for (int h = 0; h < halves; ++h) {
       top[h] = state.maximum[h];
 #pragma unroll
-      for (int n = 0; n < keys / 8; ++n) top[h] = fmaxf(top[h], fmaxf(scores[n][2 * h], scores[n][2 * h + 1]));  // leaves NaN out; its weight brings it back
+      for (int n = 0; n < keys / 8; ++n)
+        top[h] =
+            fmaxf(top[h], fmaxf(scores[n][2 * h], scores[n][2 * h + 1]));  // leaves NaN out; its weight brings it back
       top[h] = fmaxf(top[h], __shfl_xor_sync(0xffffffffu, top[h], 1));
       top[h] = fmaxf(top[h], __shfl_xor_sync(0xffffffffu, top[h], 2));
       moved |= top[h] != state.maximum[h];
@@ -166,9 +176,10 @@ struct DecodeTile {
       for (int e = 0; e < 4; ++e) state.output[n][e] *= shrink[halves == 2 ? e / 2 : 0];
   }
 
-  static __device__ __forceinline__ void multiply_values(State& state, const float (&weights)[keys / 8][4], const char* tile) {
+  static CERMET_DEVICE void multiply_values(State& state, const float (&weights)[keys / 8][4], const char* tile) {
     using V = TileRows<C.value_size, keys>;
-    const int lane = static_cast<int>(lane_index()), row = lane / 8 % 2 * 8 + lane % 8, swizzle = V::swizzle(row) ^ lane / 16 * 16;
+    const int lane = static_cast<int>(lane_index()), row = lane / 8 % 2 * 8 + lane % 8,
+              swizzle = V::swizzle(row) ^ lane / 16 * 16;
     const char* own = tile + row * V::row_bytes;
 #pragma unroll
     for (int n = 0; n < keys / 8; n += 2) {

@@ -1,6 +1,7 @@
-// The other plan of a decoding task, for many sequences of about the same length: there are no more spans than thread blocks, and each block takes a whole
-// one, so that nothing is added up between blocks. Only the lengths, which are in device memory, say whether that suits them. A block asks for the keys of the
-// span that it would have before it has looked at all of them.
+// The other plan of a decoding task, for many sequences of about the same length: there are no more spans than thread
+// blocks, and each block takes a whole one, so that nothing is added up between blocks. Only the lengths, which are in
+// device memory, say whether that suits them. A block asks for the keys of the span that it would have before it has
+// looked at all of them.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_plan.cuh"
@@ -12,8 +13,9 @@ template <PlanConfig C>
 struct WholeSpans {
   using Planner = Plan<C>;
 
-  /// Brings what is read of the lengths, and the span's first pages, to the L1, all at once: one after the other each would take a way to the memory.
-  static __device__ __forceinline__ void warm(const Params& p, int sequence) {
+  /// Brings what is read of the lengths, and the span's first pages, to the L1, all at once: one after the other each
+  /// would take a way to the memory.
+  static CERMET_DEVICE void warm(const Params& p, int sequence) {
     constexpr int line = 32;  // words
     const int lane = static_cast<int>(lane_index()), lines = min_of(p.sequences / line + 2, 32);
     if (lane < lines) {
@@ -24,7 +26,7 @@ struct WholeSpans {
   }
 
   /// Whether no span is much longer than a share of all units would be. The same for all blocks. Called by whole warps.
-  static __device__ __forceinline__ bool fits(const Params& p, int blocks) {
+  static CERMET_DEVICE bool fits(const Params& p, int blocks) {
     int units = 0, longest = 0;
     bool several = false;
 #pragma unroll 1
@@ -40,8 +42,9 @@ struct WholeSpans {
     return whole_spans_suit(longest, units * C.kv_heads, blocks);
   }
 
-  /// Whether blocks may have whole spans, as far as a block knows without looking at the other lengths, and then its own, of no units where there is none.
-  static __device__ __forceinline__ bool begin(const Params& p, int block, int blocks, Place& place) {
+  /// Whether blocks may have whole spans, as far as a block knows without looking at the other lengths, and then its
+  /// own, of no units where there is none.
+  static CERMET_DEVICE bool begin(const Params& p, int block, int blocks, Place& place) {
     const int spans = p.sequences * C.kv_heads, sequence = block / C.kv_heads;
     if (spans == 0 || spans > blocks) return false;
     warm(p, sequence);

@@ -23,7 +23,8 @@ struct ExactRow {
 
 /// Recomputes element d, which was stored as o[d], if it is NaN.
 template <ExactConfig C, class Operands = PlainScores>
-__device__ __forceinline__ void repair(const Params& p, const ExactRow& row, Element<C.out>* o, int d, const Operands& operands = {}) {
+CERMET_DEVICE void repair(const Params& p, const ExactRow& row, Element<C.out>* o, int d,
+                          const Operands& operands = {}) {
   const float found = to_float(o[d]);
   if (found == found) return;
   using T = Element<C.kv>;
@@ -40,13 +41,15 @@ __device__ __forceinline__ void repair(const Params& p, const ExactRow& row, Ele
       if (page < 0 || page >= p.blocks) return;
     }
     const auto vector = [&](const KeyList& list) {
-      return static_cast<const T*>(list.data) + page * list.page_stride + at * list.row_stride + row.kv_head * list.head_stride;
+      return static_cast<const T*>(list.data) + page * list.page_stride + at * list.row_stride +
+             row.kv_head * list.head_stride;
     };
     const T* k = vector(p.k);
     float dot = 0.0f;
 #pragma unroll 1
     for (int i = 0; i < C.head_size; ++i) dot = fmaf(to_float(q[i]), to_float(k[i]), dot);
-    const float weight = expf(operands.change(score_of(p, dot, slope, row.position - key), row.head, row.token, key) - base);
+    const float weight =
+        expf(operands.change(score_of(p, dot, slope, row.position - key), row.head, row.token, key) - base);
     if (Operands::skips_zeros && weight == 0.0f) continue;
     sum = fmaf(weight, to_float(vector(p.v)[d]), sum);
   }

@@ -12,9 +12,9 @@ namespace cermet::attention {
 /// Where elements of a row are, for sequences one after the other: side by side.
 struct PlainRows : PlainScores {
   static constexpr bool steps = false;
-  static __device__ __forceinline__ int64_t q_step() { return 1; }
-  static __device__ __forceinline__ int64_t k_step() { return 1; }
-  static __device__ __forceinline__ int64_t v_step() { return 1; }
+  static CERMET_DEVICE int64_t q_step() { return 1; }
+  static CERMET_DEVICE int64_t k_step() { return 1; }
+  static CERMET_DEVICE int64_t v_step() { return 1; }
 };
 
 struct GeneralConfig {
@@ -27,10 +27,12 @@ struct GeneralConfig {
 template <GeneralConfig C>
 struct GeneralTask {
   using Params = attention::Params;
-  static constexpr int warps = general_warps, threads = 32 * warps, keys = general_keys, warp_rows = C.warp_rows, rows = warps * warp_rows;
-  static constexpr int quads = static_cast<int>(div_up(C.head_size, 4));                            ///< groups of 4 elements of a query
-  static constexpr int key_row = static_cast<int>(general_row(max_of(C.head_size, C.value_size)));  ///< floats between keys, or values, in shared memory
-  static constexpr int pieces = static_cast<int>(div_up(C.value_size, 32));                         ///< elements of a value that a lane sums
+  static constexpr int warps = general_warps, threads = 32 * warps, keys = general_keys, warp_rows = C.warp_rows,
+                       rows = warps * warp_rows;
+  static constexpr int quads = static_cast<int>(div_up(C.head_size, 4));  ///< groups of 4 elements of a query
+  static constexpr int key_row = static_cast<int>(
+      general_row(max_of(C.head_size, C.value_size)));  ///< floats between keys, or values, in shared memory
+  static constexpr int pieces = static_cast<int>(div_up(C.value_size, 32));  ///< elements of a value that a lane sums
   static constexpr bool paged = C.block != 0;
 
   /// What a warp keeps of its rows.
@@ -41,10 +43,11 @@ struct GeneralTask {
     Visible seen[warp_rows];
   };
 
-  /// Elements [0, Size) of one row as float32, zeros up to `Padded`; vectors of up to 16 bytes where the addresses allow it. Called by all threads
-  /// for the rows of a tile: row(r) gives the address (null: fill), fill(r) what stands in for it, scale(r) a factor.
+  /// Elements [0, Size) of one row as float32, zeros up to `Padded`; vectors of up to 16 bytes where the addresses
+  /// allow it. Called by all threads for the rows of a tile: row(r) gives the address (null: fill), fill(r) what stands
+  /// in for it, scale(r) a factor.
   template <class T, int Size, int Padded, class Team, class Address>
-  static __device__ __forceinline__ void load_tile(Team team, float* to, int row_step, int count, bool aligned, Address&& address) {
+  static CERMET_DEVICE void load_tile(Team team, float* to, int row_step, int count, bool aligned, Address&& address) {
     constexpr int whole = per_16_bytes<T>, width = Size % whole == 0 ? whole : 1;
     if (width > 1 && aligned) {
       constexpr int vectors = Size / width;
@@ -71,9 +74,11 @@ struct GeneralTask {
         to[i / (Padded - Size) * row_step + Size + i % (Padded - Size)] = 0.0f;
   }
 
-  /// Rows whose elements are `step` apart, `count` of them and zeros up to `all`: neighbouring threads read neighbouring rows.
+  /// Rows whose elements are `step` apart, `count` of them and zeros up to `all`: neighbouring threads read
+  /// neighbouring rows.
   template <class T, int Size, class Team>
-  static __device__ __forceinline__ void load_steps(Team team, const T* from, int all, int count, int64_t row_stride, int64_t step, float* to, int row_step) {
+  static CERMET_DEVICE void load_steps(Team team, const T* from, int all, int count, int64_t row_stride, int64_t step,
+                                       float* to, int row_step) {
     constexpr int padded = static_cast<int>(div_up(Size, 4)) * 4;
     for (int i = static_cast<int>(team.rank()); i < all * padded; i += threads) {
       const int r = i % all, d = i / all;
@@ -81,37 +86,43 @@ struct GeneralTask {
     }
   }
 
-  /// Loads keys (or values) first .. first + 32 of a sequence and head; those from `end` on are zeros, those of an impossible page NaN.
+  /// Loads keys (or values) first .. first + 32 of a sequence and head; those from `end` on are zeros, those of an
+  /// impossible page NaN.
   template <int Size, bool Steps, class Team>
-  static __device__ __forceinline__ void load_keys(Team team, const Params& p, const KeyList& list, const Sequence& s, int head, int first, int end,
-                                                   int64_t step, float* to) {
+  static CERMET_DEVICE void load_keys(Team team, const Params& p, const KeyList& list, const Sequence& s, int head,
+                                      int first, int end, int64_t step, float* to) {
     using T = Element<C.kv>;
     if constexpr (Steps) {
       if (step != 1) {
-        const T* from = static_cast<const T*>(list.data) + (s.key_begin + first) * list.row_stride + head * list.head_stride;
+        const T* from =
+            static_cast<const T*>(list.data) + (s.key_begin + first) * list.row_stride + head * list.head_stride;
         return load_steps<T, Size>(team, from, keys, end - first, list.row_stride, step, to, key_row);
       }
     }
     const int32_t* table = paged ? p.block_tables + s.index * p.table_stride : nullptr;
-    load_tile<T, Size, static_cast<int>(div_up(Size, 4)) * 4>(team, to, key_row, keys, p.aligned, [&](int r, float& factor, float& fill) -> const T* {
-      const int j = first + r;
-      if (j >= end) return nullptr;
-      int64_t page = 0, row = s.key_begin + j;
-      if constexpr (paged) {
-        page = table[j / C.block];
-        row = j % C.block;
-        if (page < 0 || page >= p.blocks) {
-          fill = quiet_nan();
-          return nullptr;
-        }
-      }
-      if (list.scale) factor = list.scale[page * list.scale_page_stride + row * list.scale_row_stride + head * list.scale_head_stride];
-      return static_cast<const T*>(list.data) + page * list.page_stride + row * list.row_stride + head * list.head_stride;
-    });
+    load_tile<T, Size, static_cast<int>(div_up(Size, 4)) * 4>(
+        team, to, key_row, keys, p.aligned, [&](int r, float& factor, float& fill) -> const T* {
+          const int j = first + r;
+          if (j >= end) return nullptr;
+          int64_t page = 0, row = s.key_begin + j;
+          if constexpr (paged) {
+            page = table[j / C.block];
+            row = j % C.block;
+            if (page < 0 || page >= p.blocks) {
+              fill = quiet_nan();
+              return nullptr;
+            }
+          }
+          if (list.scale)
+            factor =
+                list.scale[page * list.scale_page_stride + row * list.scale_row_stride + head * list.scale_head_stride];
+          return static_cast<const T*>(list.data) + page * list.page_stride + row * list.row_stride +
+                 head * list.head_stride;
+        });
   }
 
   /// scores[r] of this lane's key.
-  static __device__ __forceinline__ void multiply_keys(const float* queries, const float* tile, float (&scores)[warp_rows]) {
+  static CERMET_DEVICE void multiply_keys(const float* queries, const float* tile, float (&scores)[warp_rows]) {
     const int lane = static_cast<int>(lane_index());
 #pragma unroll
     for (int r = 0; r < warp_rows; ++r) scores[r] = 0.0f;
@@ -127,22 +138,25 @@ struct GeneralTask {
     }
   }
 
-  /// Scores of a tile become weights relative to the rows' new maxima, in shared memory; sums and outputs follow the maxima.
+  /// Scores of a tile become weights relative to the rows' new maxima, in shared memory; sums and outputs follow the
+  /// maxima.
   template <class Operands>
-  static __device__ __forceinline__ void update(const Params& p, const Operands& operands, State& state, const float (&dots)[warp_rows], int first,
-                                                float* weights) {
+  static CERMET_DEVICE void update(const Params& p, const Operands& operands, State& state,
+                                   const float (&dots)[warp_rows], int first, float* weights) {
     const int lane = static_cast<int>(lane_index()), j = first + lane;
 #pragma unroll
     for (int r = 0; r < warp_rows; ++r) {
       const bool seen = j >= state.seen[r].first && j < state.seen[r].last;
       const float slope = p.alibi && seen ? p.alibi[state.head[r]] : 0.0f;
       float score = -infinity();
-      if (seen) score = operands.change(score_of(p, dots[r], slope, state.position[r] - j), state.head[r], state.token[r], j);
+      if (seen)
+        score = operands.change(score_of(p, dots[r], slope, state.position[r] - j), state.head[r], state.token[r], j);
       float top = score;  // NaN is left out here and comes back with its weight
 #pragma unroll
       for (int offset = 16; offset > 0; offset /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, offset));
       const float maximum = fmaxf(state.maximum[r], top), base = maximum == -infinity() ? 0.0f : maximum;
-      const float weight = expf(score - base), shrink = maximum == state.maximum[r] ? 1.0f : expf(state.maximum[r] - base);
+      const float weight = expf(score - base),
+                  shrink = maximum == state.maximum[r] ? 1.0f : expf(state.maximum[r] - base);
       state.maximum[r] = maximum;
       state.sum[r] = fmaf(state.sum[r], shrink, seen ? weight : 0.0f);
       if (shrink != 1.0f) {
@@ -154,16 +168,17 @@ struct GeneralTask {
     __syncwarp();
   }
 
-  /// output += weights * values; with `Masked` a value that a row does not see is not even multiplied by 0, because it may be NaN, and with `ByWeight` none
-  /// whose weight is 0.
+  /// output += weights * values; with `Masked` a value that a row does not see is not even multiplied by 0, because it
+  /// may be NaN, and with `ByWeight` none whose weight is 0.
   template <bool Masked, bool ByWeight>
-  static __device__ __forceinline__ void multiply_values(State& state, const float* weights, const float* tile, int first) {
+  static CERMET_DEVICE void multiply_values(State& state, const float* weights, const float* tile, int first) {
     const int lane = static_cast<int>(lane_index());
 #pragma unroll 1
     for (int j = 0; j < keys; j += 4) {
       Vector<float, 4> weight[warp_rows];
 #pragma unroll
-      for (int r = 0; r < warp_rows; ++r) weight[r] = *reinterpret_cast<const Vector<float, 4>*>(weights + r * keys + j);
+      for (int r = 0; r < warp_rows; ++r)
+        weight[r] = *reinterpret_cast<const Vector<float, 4>*>(weights + r * keys + j);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
 #pragma unroll
@@ -181,7 +196,7 @@ struct GeneralTask {
     }
   }
 
-  static __device__ __forceinline__ void store(const Params& p, const Sequence& s, const State& state, int row, int rows_left) {
+  static CERMET_DEVICE void store(const Params& p, const Sequence& s, const State& state, int row, int rows_left) {
     using Out = Element<C.out>;
     const int lane = static_cast<int>(lane_index());
 #pragma unroll
@@ -199,18 +214,20 @@ struct GeneralTask {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, Team team, char* smem) {
     const int kv_head = static_cast<int>(item % static_cast<uint32_t>(p.kv_heads));
-    const TilePlace place = place_of(p, static_cast<int>(item / static_cast<uint32_t>(p.kv_heads)), C.group, rows, paged);
+    const TilePlace place =
+        place_of(p, static_cast<int>(item / static_cast<uint32_t>(p.kv_heads)), C.group, rows, paged);
     if (place.sequence < 0) return;
     attend(p, PlainRows(), sequence_of(p, place.sequence, C.block), kv_head, place.index * rows, team, smem);
   }
 
   /// The rows of a sequence and key-value head from `first_row` on.
   template <class Operands, class Team>
-  static __device__ __forceinline__ void attend(const Params& p, const Operands& operands, const Sequence& s, int kv_head, int first_row, Team team,
-                                                char* smem) {
-    const int warp = static_cast<int>(team.warp()), all_rows = (s.end - s.begin) * C.group, used = min_of(rows, all_rows - first_row);
+  static CERMET_DEVICE void attend(const Params& p, const Operands& operands, const Sequence& s, int kv_head,
+                                   int first_row, Team team, char* smem) {
+    const int warp = static_cast<int>(team.warp()), all_rows = (s.end - s.begin) * C.group,
+              used = min_of(rows, all_rows - first_row);
     float* queries = reinterpret_cast<float*>(smem);  // [rows][4 quads]
     float* tile = queries + rows * quads * 4;         // [32][key_row]
     float* weights = tile + keys * key_row;           // [rows][32]
@@ -226,7 +243,8 @@ struct GeneralTask {
         queries[r * quads * 4 + d] = r < used && d < C.head_size ? to_float(query(r)[d * operands.q_step()]) : 0.0f;
       }
     } else {
-      load_tile<Q, C.head_size, quads * 4>(team, queries, quads * 4, rows, p.aligned, [&](int r, float&, float&) { return r < used ? query(r) : nullptr; });
+      load_tile<Q, C.head_size, quads * 4>(team, queries, quads * 4, rows, p.aligned,
+                                           [&](int r, float&, float&) { return r < used ? query(r) : nullptr; });
     }
     const auto position_of = [&](int r) { return s.keys - (s.end - s.begin) + r / C.group; };
     State state;
@@ -243,7 +261,8 @@ struct GeneralTask {
       for (int e = 0; e < pieces; ++e) state.output[r][e] = 0.0f;
     }
     // Both ends of the visible keys rise with the position.
-    const Visible low = visible_keys(p, position_of(first_row), s.keys), high = visible_keys(p, position_of(first_row + used - 1), s.keys);
+    const Visible low = visible_keys(p, position_of(first_row), s.keys),
+                  high = visible_keys(p, position_of(first_row + used - 1), s.keys);
     for (int first = low.first; first < high.last; first += keys) {
       load_keys<C.head_size, Operands::steps>(team, p, p.k, s, kv_head, first, high.last, operands.k_step(), tile);
       team.sync();
@@ -254,7 +273,8 @@ struct GeneralTask {
       team.sync();
       load_keys<C.value_size, Operands::steps>(team, p, p.v, s, kv_head, first, high.last, operands.v_step(), tile);
       team.sync();
-      if (first < high.first || first + keys > low.last || used < rows) multiply_values<true, Operands::changes>(state, own, tile, first);
+      if (first < high.first || first + keys > low.last || used < rows)
+        multiply_values<true, Operands::changes>(state, own, tile, first);
       else multiply_values<false, Operands::changes>(state, own, tile, first);
       team.sync();
     }

@@ -7,7 +7,8 @@ namespace cermet::attention {
 
 inline constexpr int general_warps = 4, general_keys = 32;
 
-/// Floats from one key to the next in shared memory: an odd number of 16-byte groups, so that lanes on different keys use different banks.
+/// Floats from one key to the next in shared memory: an odd number of 16-byte groups, so that lanes on different keys
+/// use different banks.
 constexpr int64_t general_row(int64_t size) { return 4 * ((size + 3) / 4 | 1); }
 
 /// Shared memory: queries, keys or values, and weights, all float32.

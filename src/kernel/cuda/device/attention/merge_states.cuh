@@ -17,7 +17,7 @@ struct Task {
   using Params = merge_states::Params;
 
   template <DType T>
-  static __device__ __forceinline__ float term(const State& s, int64_t token, int head, int d, float weight) {
+  static CERMET_DEVICE float term(const State& s, int64_t token, int head, int d, float weight) {
     if (weight == 0.0f) return 0.0f;
     return weight * to_float((static_cast<const Element<T>*>(s.o) + token * s.token_stride + head * s.head_stride)[d]);
   }
@@ -35,7 +35,8 @@ struct Task {
     const float wa = empty ? 0.0f : expf(a - top), wb = empty ? 0.0f : expf(b - top), sum = empty ? 1.0f : wa + wb;
     Out* out = static_cast<Out*>(p.o) + token * p.token_stride + head * p.head_stride;
 #pragma unroll 4
-    for (int d = lane; d < C.size; d += 32) out[d] = from_float<Out>((term<C.a>(p.a, token, head, d, wa) + term<C.b>(p.b, token, head, d, wb)) / sum);
+    for (int d = lane; d < C.size; d += 32)
+      out[d] = from_float<Out>((term<C.a>(p.a, token, head, d, wa) + term<C.b>(p.b, token, head, d, wb)) / sum);
     if (lane == 0) p.lse[head * p.lse_stride + token] = empty ? -infinity() : top + logf(sum);
   }
 };

@@ -1,4 +1,5 @@
-// Attention over a batch of sequences of one length on the tensor cores, with biases and masks: the task for many queries, for each sequence.
+// Attention over a batch of sequences of one length on the tensor cores, with biases and masks: the task for many
+// queries, for each sequence.
 #pragma once
 
 #include "kernel/cuda/device/attention/batched_scores.cuh"
@@ -12,7 +13,7 @@ struct BatchedPrefillTask {
   using Prefill = PrefillTask<C, BatchedScores<S>>;
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team team, char* smem) {
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, Team team, char* smem) {
     const BatchItem at = batch_item(p, item);
     Prefill::attend(batch_params<C.q, C.kv, C.out>(p, at.batch), p.a.scale * log2_e, BatchedScores<S>{p, at.batch},
                     Sequence{0, 0, p.a.tokens, p.a.key_tokens, 0}, at.kv_head, at.tile * Prefill::rows, team, smem);

@@ -1,7 +1,7 @@
 // Attention of many queries: what its two halves agree on.
 #pragma once
 
-#include "kernel/cuda/device/attention/attention.hpp"
+#include "kernel/cuda/device/attention/attention_params.hpp"
 #include "kernel/cuda/device/attention/tile_rows.hpp"
 
 namespace cermet::attention {
@@ -10,7 +10,8 @@ inline constexpr int prefill_warps = 4;
 
 /// Queries of a thread block in `parts` parts, and `stages` times `keys` keys and values.
 constexpr int prefill_shared_bytes(int head_size, int value_size, int warp_rows, int keys, int stages, int parts) {
-  return parts * tile_bytes(head_size, prefill_warps * warp_rows) + stages * (tile_bytes(head_size, keys) + tile_bytes(value_size, keys));
+  return parts * tile_bytes(head_size, prefill_warps * warp_rows) +
+         stages * (tile_bytes(head_size, keys) + tile_bytes(value_size, keys));
 }
 
 struct PrefillParams {

@@ -9,20 +9,21 @@ namespace cermet::attention {
 
 /// Copies rows of `Size` elements; address(r) is null for rows that become zeros. `any`: a legal address.
 template <class Rows, int Size, int Count, class Team, class Address>
-__device__ __forceinline__ void copy_rows(char* to, const void* any, Address&& address) {
+CERMET_DEVICE void copy_rows(char* to, const void* any, Address&& address) {
   constexpr int chunks = Size / 8;
 #pragma unroll 4
   for (int i = static_cast<int>(Team::rank()); i < Count * chunks; i += Team::size) {
     const int r = i / chunks, chunk = i % chunks;
     const auto* from = address(r);
-    ptx::cp_async<16>(to + Rows::offset(r, chunk), from ? static_cast<const void*>(from + 8 * chunk) : any, from ? 16 : 0);
+    ptx::cp_async<16>(to + Rows::offset(r, chunk), from ? static_cast<const void*>(from + 8 * chunk) : any,
+                      from ? 16 : 0);
   }
 }
 
 /// Copies queries of type From as elements of T, or, with Split, as the sum of two, the second part of all rows after
 /// the first.
 template <class T, bool Split, class From, class Rows, int Size, int Count, class Team, class Address>
-__device__ __forceinline__ void copy_queries(char* to, const void* any, Address&& address) {
+CERMET_DEVICE void copy_queries(char* to, const void* any, Address&& address) {
   if constexpr (!Split) {
     copy_rows<Rows, Size, Count, Team>(to, any, address);
   } else {
@@ -52,16 +53,19 @@ __device__ __forceinline__ void copy_queries(char* to, const void* any, Address&
   }
 }
 
-/// How a team copies `Count` rows of `Size` elements of a sequence and head. `Block`: tokens of a page, 0 where keys are not paged.
+/// How a team copies `Count` rows of `Size` elements of a sequence and head. `Block`: tokens of a page, 0 where keys
+/// are not paged.
 template <int Size, int Count, class Team, int Block>
 struct KeyCopy {
-  static constexpr int chunks = Size / 8, passes = static_cast<int>(div_up(Count * chunks, Team::size)), step = Team::size / chunks;
-  static constexpr bool even = Team::size % chunks == 0 && Count % step == 0;  ///< a thread has the same chunk of rows that are `step` apart
-  static __device__ __forceinline__ int row(int pass) {
+  static constexpr int chunks = Size / 8, passes = static_cast<int>(div_up(Count * chunks, Team::size)),
+                       step = Team::size / chunks;
+  static constexpr bool even =
+      Team::size % chunks == 0 && Count % step == 0;  ///< a thread has the same chunk of rows that are `step` apart
+  static CERMET_DEVICE int row(int pass) {
     const int thread = static_cast<int>(Team::rank());
     return even ? thread / chunks + pass * step : (pass * Team::size + thread) / chunks;
   }
-  static __device__ __forceinline__ int chunk(int pass) {
+  static CERMET_DEVICE int chunk(int pass) {
     const int thread = static_cast<int>(Team::rank());
     return even ? thread % chunks : (pass * Team::size + thread) % chunks;
   }
@@ -69,7 +73,8 @@ struct KeyCopy {
   /// Pages of this thread's rows, of keys first .. first + Count (0 where they are not paged); -1 for rows that become
   /// zeros: outside `seen`, because a weight of 0 does not silence a NaN, and of a page that does not exist, which
   /// `broken` reports.
-  static __device__ __forceinline__ void find_pages(const Params& p, const Sequence& s, int first, Visible seen, int (&pages)[passes], bool& broken) {
+  static CERMET_DEVICE void find_pages(const Params& p, const Sequence& s, int first, Visible seen,
+                                       int (&pages)[passes], bool& broken) {
     const auto wanted = [&](int i) {
       const int key = first + row(i);
       return key >= seen.first && key < seen.last && (even || row(i) < Count);
@@ -92,21 +97,26 @@ struct KeyCopy {
   }
 
   template <class Rows>
-  static __device__ __forceinline__ void copy(const KeyList& list, const Sequence& s, int head, int first, const int (&pages)[passes], char* to) {
-    const char* base = static_cast<const char*>(list.data) + 2 * (head * list.head_stride + (Block == 0 ? s.key_begin * list.row_stride : 0));
+  static CERMET_DEVICE void copy(const KeyList& list, const Sequence& s, int head, int first,
+                                 const int (&pages)[passes], char* to) {
+    const char* base = static_cast<const char*>(list.data) +
+                       2 * (head * list.head_stride + (Block == 0 ? s.key_begin * list.row_stride : 0));
 #pragma unroll
     for (int i = 0; i < passes; ++i) {
       const int key = first + row(i);
       if (!even && row(i) >= Count) continue;
-      const int64_t offset = Block != 0 ? pages[i] * list.page_stride + key % (Block != 0 ? Block : 1) * list.row_stride : key * list.row_stride;
-      ptx::cp_async<16>(to + Rows::offset(row(i), chunk(i)), pages[i] >= 0 ? base + 2 * offset + 16 * chunk(i) : base, pages[i] >= 0 ? 16 : 0);
+      const int64_t offset = Block != 0 ? pages[i] * list.page_stride + key % (Block != 0 ? Block : 1) * list.row_stride
+                                        : key * list.row_stride;
+      ptx::cp_async<16>(to + Rows::offset(row(i), chunk(i)), pages[i] >= 0 ? base + 2 * offset + 16 * chunk(i) : base,
+                        pages[i] >= 0 ? 16 : 0);
     }
   }
 };
 
 /// Copies them, pages and all.
 template <class Rows, int Size, int Count, class Team, int Block>
-__device__ __forceinline__ void copy_keys(const Params& p, const KeyList& list, const Sequence& s, int head, int first, Visible seen, char* to, bool& broken) {
+CERMET_DEVICE void copy_keys(const Params& p, const KeyList& list, const Sequence& s, int head, int first, Visible seen,
+                             char* to, bool& broken) {
   using Copy = KeyCopy<Size, Count, Team, Block>;
   int pages[Copy::passes];
   Copy::find_pages(p, s, first, seen, pages, broken);

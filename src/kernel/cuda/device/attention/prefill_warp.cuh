@@ -1,5 +1,5 @@
-// What one warp does in attention of many queries: 16 or 32 rows against 32 or 64 keys at a time. Scores are kept times log2 e, except where operands change
-// them: a bias near the largest float32 would overflow.
+// What one warp does in attention of many queries: 16 or 32 rows against 32 or 64 keys at a time. Scores are kept times
+// log2 e, except where operands change them: a bias near the largest float32 would overflow.
 #pragma once
 
 #include "kernel/cuda/device/attention/exact.cuh"
@@ -12,11 +12,12 @@
 namespace cermet::attention {
 
 struct PrefillConfig {
-  int head_size, value_size, group, block;  ///< head sizes are multiples of 8; block: tokens of a page, 0 where keys are not paged
-  DType q, kv, out;                         ///< kv: bf16 or f16; queries of another type are multiplied as two parts of this one
-  bool plain;                               ///< neither softcap nor alibi
-  int warp_rows, keys, stages;              ///< warp_rows: 16 or 32; keys: of a tile in shared memory; tiles there, 2 or more
-  int step;                                 ///< keys that a warp takes at a time: 32 or 64, a divisor of `keys`
+  int head_size, value_size, group,
+      block;                    ///< head sizes are multiples of 8; block: tokens of a page, 0 where keys are not paged
+  DType q, kv, out;             ///< kv: bf16 or f16; queries of another type are multiplied as two parts of this one
+  bool plain;                   ///< neither softcap nor alibi
+  int warp_rows, keys, stages;  ///< warp_rows: 16 or 32; keys: of a tile in shared memory; tiles there, 2 or more
+  int step;                     ///< keys that a warp takes at a time: 32 or 64, a divisor of `keys`
 };
 
 template <PrefillConfig C, class Operands>
@@ -25,28 +26,30 @@ struct PrefillWarp {
   using Q = TileRows<C.head_size, prefill_warps * C.warp_rows>;
   using K = TileRows<C.head_size, C.keys>;
   using V = TileRows<C.value_size, C.keys>;
-  static constexpr int keys = C.step, m_tiles = C.warp_rows / 16, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16;
+  static constexpr int keys = C.step, m_tiles = C.warp_rows / 16, k_steps = (C.head_size + 15) / 16,
+                       v_steps = (C.value_size + 15) / 16;
   static constexpr bool split_queries = C.q != C.kv;
   using Scores = float[m_tiles][keys / 8][4];
   using Terms = typename Operands::Pair[m_tiles][2][keys / 8];
 
-  int first_row;                               ///< of this warp, in the rows of the sequence
-  int all_rows;                                ///< of the sequence
-  int position;                                ///< of row 0 of the sequence
-  int keys_end;                                ///< keys of the sequence
-  Visible some, all;                           ///< keys that some row of the warp sees; that all see
-  float maximum[m_tiles][2], sum[m_tiles][2];  ///< of rows lane / 4 and lane / 4 + 8 of each 16; the sum of this lane's weights
+  int first_row;      ///< of this warp, in the rows of the sequence
+  int all_rows;       ///< of the sequence
+  int position;       ///< of row 0 of the sequence
+  int keys_end;       ///< keys of the sequence
+  Visible some, all;  ///< keys that some row of the warp sees; that all see
+  float maximum[m_tiles][2],
+      sum[m_tiles][2];  ///< of rows lane / 4 and lane / 4 + 8 of each 16; the sum of this lane's weights
   float output[m_tiles][2 * v_steps][4];
 
-  static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
-  static __device__ __forceinline__ float log2_of(float x) { return Operands::changes ? x * log2_e : x; }
-  static __device__ __forceinline__ float natural_of(float x) { return Operands::changes ? x : x * ln_2; }
-  __device__ __forceinline__ int row_of(int m, int half) const { return first_row + 16 * m + 8 * half + lane() / 4; }
-  __device__ __forceinline__ Visible seen_by(const Params& p, int row) const {
+  static CERMET_DEVICE int lane() { return static_cast<int>(lane_index()); }
+  static CERMET_DEVICE float log2_of(float x) { return Operands::changes ? x * log2_e : x; }
+  static CERMET_DEVICE float natural_of(float x) { return Operands::changes ? x : x * ln_2; }
+  CERMET_DEVICE int row_of(int m, int half) const { return first_row + 16 * m + 8 * half + lane() / 4; }
+  CERMET_DEVICE Visible seen_by(const Params& p, int row) const {
     return row < all_rows ? visible_keys(p, position + row / C.group, keys_end) : Visible{0, 0};
   }
 
-  __device__ __forceinline__ void begin(const Params& p, const Sequence& s, int row) {
+  CERMET_DEVICE void begin(const Params& p, const Sequence& s, int row) {
     first_row = row;
     all_rows = (s.end - s.begin) * C.group;
     position = s.keys - (s.end - s.begin);
@@ -71,21 +74,22 @@ struct PrefillWarp {
   }
 
   /// Starts reading what operands do to the scores of the keys from `first` on.
-  __device__ __forceinline__ void load_terms(const Operands& operands, int kv_head, int first, Terms& terms) const {
+  CERMET_DEVICE void load_terms(const Operands& operands, int kv_head, int first, Terms& terms) const {
     if constexpr (Operands::changes) {
 #pragma unroll
       for (int m = 0; m < m_tiles; ++m)
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           const int row = min_of(row_of(m, h), all_rows - 1);
-          operands.load(kv_head * C.group + row % C.group, row / C.group, first + 2 * (lane() % 4), keys_end, terms[m][h]);
+          operands.load(kv_head * C.group + row % C.group, row / C.group, first + 2 * (lane() % 4), keys_end,
+                        terms[m][h]);
         }
     }
   }
 
-  /// scores[m][n]: rows of m against keys 8 n + 2 (lane % 4) and the next. `queries`: this warp's rows, whose second part follows that of the block's
-  /// rows; `tile`: its keys.
-  static __device__ __forceinline__ void multiply_keys(const char* queries, const char* tile, Scores& scores) {
+  /// scores[m][n]: rows of m against keys 8 n + 2 (lane % 4) and the next. `queries`: this warp's rows, whose second
+  /// part follows that of the block's rows; `tile`: its keys.
+  static CERMET_DEVICE void multiply_keys(const char* queries, const char* tile, Scores& scores) {
     const int q_row = lane() % 16, q_swizzle = Q::swizzle(q_row) ^ lane() / 16 * 16;
     const int k_row = lane() / 16 * 8 + lane() % 8, k_swizzle = K::swizzle(k_row) ^ lane() / 8 % 2 * 16;
 #pragma unroll
@@ -99,14 +103,16 @@ struct PrefillWarp {
       uint32_t q[m_tiles][4], rest[m_tiles][4];
 #pragma unroll
       for (int m = 0; m < m_tiles; ++m) {
-        const char* own = queries + Q::piece_offset(2 * step) + (16 * m + q_row) * Q::row_bytes + (Q::in_piece(2 * step) ^ q_swizzle);
+        const char* own =
+            queries + Q::piece_offset(2 * step) + (16 * m + q_row) * Q::row_bytes + (Q::in_piece(2 * step) ^ q_swizzle);
         ptx::ldmatrix_x4(q[m], own);
         if constexpr (split_queries) ptx::ldmatrix_x4(rest[m], own + Q::bytes);
       }
 #pragma unroll
       for (int n = 0; n < keys / 8; n += 2) {
         uint32_t k[4];
-        ptx::ldmatrix_x4(k, tile + K::piece_offset(2 * step) + (8 * n + k_row) * K::row_bytes + (K::in_piece(2 * step) ^ k_swizzle));
+        ptx::ldmatrix_x4(
+            k, tile + K::piece_offset(2 * step) + (8 * n + k_row) * K::row_bytes + (K::in_piece(2 * step) ^ k_swizzle));
         const uint32_t even[2] = {k[0], k[1]}, odd[2] = {k[2], k[3]};
 #pragma unroll
         for (int m = 0; m < m_tiles; ++m) {
@@ -123,9 +129,10 @@ struct PrefillWarp {
     }
   }
 
-  /// Dot products become scores; -infinity where a row does not see the key. Returns the factor that they still lack. `first`: the first key.
-  __device__ __forceinline__ float finish_scores(const Params& p, float scale_log2, const Operands& operands, int kv_head, int first, const Terms& terms,
-                                                 Scores& scores) const {
+  /// Dot products become scores; -infinity where a row does not see the key. Returns the factor that they still lack.
+  /// `first`: the first key.
+  CERMET_DEVICE float finish_scores(const Params& p, float scale_log2, const Operands& operands, int kv_head, int first,
+                                    const Terms& terms, Scores& scores) const {
     constexpr bool plain = C.plain && !Operands::changes;
     const float factor = plain ? scale_log2 : 1.0f;
     const bool whole = first >= all.first && first + keys <= all.last;
@@ -143,7 +150,8 @@ struct PrefillWarp {
           for (int e = 0; e < 2; ++e) {
             const int key = first + 8 * n + 2 * (lane() % 4) + e;
             float& score = scores[m][n][2 * h + e];
-            if (!C.plain) score = score_of(p, score, slope, position + row / C.group - key) * (Operands::changes ? 1.0f : log2_e);
+            if (!C.plain)
+              score = score_of(p, score, slope, position + row / C.group - key) * (Operands::changes ? 1.0f : log2_e);
             else if (Operands::changes) score *= p.scale;
             score = operands.change(score, terms[m][h][n], e);
             if (!whole && (key < seen.first || key >= seen.last)) score = -infinity();
@@ -153,7 +161,7 @@ struct PrefillWarp {
   }
 
   /// Scores, still without `factor`, become weights relative to the new maxima; sums and outputs follow.
-  __device__ __forceinline__ void update(Scores& scores, float factor) {
+  CERMET_DEVICE void update(Scores& scores, float factor) {
 #pragma unroll
     for (int m = 0; m < m_tiles; ++m) {
       float shrink[2];
@@ -161,7 +169,9 @@ struct PrefillWarp {
       for (int h = 0; h < 2; ++h) {
         float top = -infinity();
 #pragma unroll
-        for (int n = 0; n < keys / 8; ++n) top = fmaxf(top, fmaxf(scores[m][n][2 * h], scores[m][n][2 * h + 1]));  // leaves NaN out; its weight brings it back
+        for (int n = 0; n < keys / 8; ++n)
+          top = fmaxf(
+              top, fmaxf(scores[m][n][2 * h], scores[m][n][2 * h + 1]));  // leaves NaN out; its weight brings it back
         top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
         top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
         top = fmaxf(maximum[m][h], top == -infinity() ? top : top * factor);
@@ -188,7 +198,7 @@ struct PrefillWarp {
   }
 
   /// output += weights * values of the same keys.
-  __device__ __forceinline__ void multiply_values(const Scores& weights, const char* tile) {
+  CERMET_DEVICE void multiply_values(const Scores& weights, const char* tile) {
     const int row = lane() / 8 % 2 * 8 + lane() % 8, swizzle = V::swizzle(row) ^ lane() / 16 * 16;
 #pragma unroll
     for (int n = 0; n < keys / 8; n += 2) {
@@ -206,7 +216,8 @@ struct PrefillWarp {
         uint32_t v[2][4];
 #pragma unroll
         for (int i = 0; i < 2 && d + i < v_steps; ++i)
-          ptx::ldmatrix_x4_trans(v[i], tile + V::piece_offset(2 * (d + i)) + (8 * n + row) * V::row_bytes + (V::in_piece(2 * (d + i)) ^ swizzle));
+          ptx::ldmatrix_x4_trans(v[i], tile + V::piece_offset(2 * (d + i)) + (8 * n + row) * V::row_bytes +
+                                           (V::in_piece(2 * (d + i)) ^ swizzle));
 #pragma unroll
         for (int part = 0; part < 2; ++part)
 #pragma unroll
@@ -222,7 +233,8 @@ struct PrefillWarp {
     }
   }
 
-  __device__ __forceinline__ void store(const Params& p, const Operands& operands, const Sequence& s, int kv_head, bool broken) const {
+  CERMET_DEVICE void store(const Params& p, const Operands& operands, const Sequence& s, int kv_head,
+                           bool broken) const {
     using Out = Element<C.out>;
 #pragma unroll
     for (int m = 0; m < m_tiles; ++m)
@@ -233,7 +245,8 @@ struct PrefillWarp {
         const int row = row_of(m, h), token = s.begin + row / C.group, head = kv_head * C.group + row % C.group;
         if (row >= all_rows) continue;
         const Visible seen = seen_by(p, row);
-        const Finish finish = finish_row(p.sinks, head, seen.first < seen.last, natural_of(maximum[m][h]), broken ? quiet_nan() : total);
+        const Finish finish =
+            finish_row(p.sinks, head, seen.first < seen.last, natural_of(maximum[m][h]), broken ? quiet_nan() : total);
         Out* to = static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride;
         const int first = 2 * (lane() % 4);
         float any = 0.0f;
@@ -247,10 +260,19 @@ struct PrefillWarp {
         }
         if (p.lse && lane() % 4 == 0) p.lse[head * p.lse_head_stride + token] = finish.lse;
         if (any == 0.0f || finish.factor - finish.factor != 0.0f) continue;  // nothing is wrong, or everything is NaN
-        const ExactRow exact{s.index, token, head, kv_head, position + row / C.group, s.key_begin, s.keys, natural_of(maximum[m][h]), finish.factor};
+        const ExactRow exact{s.index,
+                             token,
+                             head,
+                             kv_head,
+                             position + row / C.group,
+                             s.key_begin,
+                             s.keys,
+                             natural_of(maximum[m][h]),
+                             finish.factor};
 #pragma unroll 1
         for (int i = 0; i < C.value_size / 4; ++i)
-          repair<ExactConfig{C.head_size, C.block, C.q, C.kv, C.out}>(p, exact, to, i / 2 * 8 + first + i % 2, operands);
+          repair<ExactConfig{C.head_size, C.block, C.q, C.kv, C.out}>(p, exact, to, i / 2 * 8 + first + i % 2,
+                                                                      operands);
       }
   }
 };

@@ -1,7 +1,7 @@
 // Which queries a work item has, and which keys they see.
 #pragma once
 
-#include "kernel/cuda/device/attention/attention.hpp"
+#include "kernel/cuda/device/attention/attention_params.hpp"
 #include "kernel/cuda/device/team.cuh"
 
 namespace cermet::attention {
@@ -12,21 +12,26 @@ struct Sequence {
   int64_t key_begin;
 };
 
-__device__ __forceinline__ int bound_of(const void* bounds, int i, bool wide, int limit) {
-  if (wide) return static_cast<int>(min_of(max_of(static_cast<const int64_t*>(bounds)[i], int64_t{0}), static_cast<int64_t>(limit)));
+CERMET_DEVICE int bound_of(const void* bounds, int i, bool wide, int limit) {
+  if (wide)
+    return static_cast<int>(
+        min_of(max_of(static_cast<const int64_t*>(bounds)[i], int64_t{0}), static_cast<int64_t>(limit)));
   return min_of(max_of(static_cast<const int32_t*>(bounds)[i], 0), limit);
 }
 
 /// Number of queries of sequence b; bounds that make no sense give 0, and so does a sequence that another launch has.
-__device__ __forceinline__ int query_count(const Params& p, int b, bool paged) {
+CERMET_DEVICE int query_count(const Params& p, int b, bool paged) {
   if (!p.query_starts) return paged ? 1 : p.tokens;
   const bool wide = !paged && p.wide_queries;
-  const int count = max_of(0, bound_of(p.query_starts, b + 1, wide, p.tokens) - bound_of(p.query_starts, b, wide, p.tokens));
-  return static_cast<uint32_t>(count - p.least_queries) <= static_cast<uint32_t>(p.most_queries - p.least_queries) ? count : 0;
+  const int count =
+      max_of(0, bound_of(p.query_starts, b + 1, wide, p.tokens) - bound_of(p.query_starts, b, wide, p.tokens));
+  return static_cast<uint32_t>(count - p.least_queries) <= static_cast<uint32_t>(p.most_queries - p.least_queries)
+             ? count
+             : 0;
 }
 
 /// `block`: tokens of a page; 0 where keys are not paged.
-__device__ __forceinline__ Sequence sequence_of(const Params& p, int b, int block) {
+CERMET_DEVICE Sequence sequence_of(const Params& p, int b, int block) {
   Sequence s{b, b, b + 1, 0, 0};
   if (block == 0) s = {b, 0, p.tokens, p.key_tokens, 0};
   if (p.query_starts) {
@@ -46,8 +51,9 @@ struct TilePlace {
   int sequence, index;  ///< tile within the sequence; sequence -1: there is no such tile
 };
 
-/// Place of a tile when every sequence's rows (queries times `group`) are cut into tiles of `rows`. Called by whole warps.
-__device__ __forceinline__ TilePlace place_of(const Params& p, int tile, int group, int rows, bool paged) {
+/// Place of a tile when every sequence's rows (queries times `group`) are cut into tiles of `rows`. Called by whole
+/// warps.
+CERMET_DEVICE TilePlace place_of(const Params& p, int tile, int group, int rows, bool paged) {
   if (!p.query_starts) {
     const int each = ((paged ? 1 : p.tokens) * group + rows - 1) / rows;
     if (each == 0 || tile / each >= p.sequences) return {-1, 0};
@@ -78,7 +84,7 @@ struct Visible {
   int first, last;
 };
 
-__device__ __forceinline__ Visible visible_keys(const Params& p, int position, int keys) {
+CERMET_DEVICE Visible visible_keys(const Params& p, int position, int keys) {
   Visible range{0, keys};
   if (p.window > 0) range = {max_of(0, position - p.window + 1), min_of(keys, max_of(position + p.window, 0))};
   if (p.causal) range.last = min_of(range.last, position + 1);
@@ -86,7 +92,7 @@ __device__ __forceinline__ Visible visible_keys(const Params& p, int position, i
 }
 
 /// A score as the operator defines it from the dot product of query and key.
-__device__ __forceinline__ float score_of(const Params& p, float dot, float slope, int distance) {
+CERMET_DEVICE float score_of(const Params& p, float dot, float slope, int distance) {
   float score = dot * p.scale;
   if (p.softcap > 0.0f) score = p.softcap * tanhf(score / p.softcap);
   if (slope != 0.0f) score -= slope * static_cast<float>(distance < 0 ? -distance : distance);
@@ -95,20 +101,23 @@ __device__ __forceinline__ float score_of(const Params& p, float dot, float slop
 
 /// What operands do to scores where there are none.
 struct PlainScores {
-  static constexpr bool changes = false;      ///< whether they do anything
-  static constexpr bool skips_zeros = false;  ///< whether a value whose weight is 0 stays out of the sum even if it is not finite
-  struct Pair {};                             ///< what they do to the scores of two neighbouring keys
-  static __device__ __forceinline__ float change(float score, const Pair&, int) { return score; }
-  static __device__ __forceinline__ float change(float score, int, int, int) { return score; }
+  static constexpr bool changes = false;  ///< whether they do anything
+  static constexpr bool skips_zeros =
+      false;       ///< whether a value whose weight is 0 stays out of the sum even if it is not finite
+  struct Pair {};  ///< what they do to the scores of two neighbouring keys
+  static CERMET_DEVICE float change(float score, const Pair&, int) { return score; }
+  static CERMET_DEVICE float change(float score, int, int, int) { return score; }
 };
 
-/// Maximum and denominator of a row with the sink of its head, if any, and what the weighted sum of values is to be multiplied with.
+/// Maximum and denominator of a row with the sink of its head, if any, and what the weighted sum of values is to be
+/// multiplied with.
 struct Finish {
   float factor, lse;
 };
 
-/// `seen`: whether the row sees any key. `maximum` is -infinity where no finite score was met, and `sum` is relative to it (to 0 in that case).
-__device__ __forceinline__ Finish finish_row(const float* sinks, int head, bool seen, float maximum, float sum) {
+/// `seen`: whether the row sees any key. `maximum` is -infinity where no finite score was met, and `sum` is relative to
+/// it (to 0 in that case).
+CERMET_DEVICE Finish finish_row(const float* sinks, int head, bool seen, float maximum, float sum) {
   const float sink = sinks ? sinks[head] : -infinity();
   const bool poisoned = sink != sink;
   if (!seen && !poisoned) return {0.0f, sink};

@@ -19,16 +19,18 @@ struct Unit {
   using X = Element<C.x>;
   using Y = Element<C.y>;
   using Table = Element<C.table>;
-  static constexpr int rotations = C.half / Pairs, copies = (C.head_size - 2 * C.half) / Pairs, of_head = rotations + copies;
+  static constexpr int rotations = C.half / Pairs, copies = (C.head_size - 2 * C.half) / Pairs,
+                       of_head = rotations + copies;
   static constexpr int of_token = of_head * (C.q_heads + C.k_heads);
 
   /// Rotates pairs first .. first + Pairs; cos is null for a position outside the tables.
-  static __device__ __forceinline__ void rotate(const X* x, Y* y, int first, const Table* cos, const Table* sin) {
+  static CERMET_DEVICE void rotate(const X* x, Y* y, int first, const Table* cos, const Table* sin) {
     float a[Pairs], b[Pairs];
     load_pairs(x, first, a, b);
 #pragma unroll
     for (int i = 0; i < Pairs; ++i) {
-      const float c = cos ? to_float(cos[first + i]) : quiet_nan(), s = cos ? to_float(sin[first + i]) : quiet_nan(), direction = C.inverse ? -s : s;
+      const float c = cos ? to_float(cos[first + i]) : quiet_nan(), s = cos ? to_float(sin[first + i]) : quiet_nan(),
+                  direction = C.inverse ? -s : s;
       const float rotated = a[i] * c - b[i] * direction;
       b[i] = b[i] * c + a[i] * direction;
       a[i] = rotated;
@@ -36,9 +38,10 @@ struct Unit {
     store_pairs(y, first, a, b);
   }
 
-  static __device__ __forceinline__ void load_pairs(const X* x, int first, float (&a)[Pairs], float (&b)[Pairs]) {
+  static CERMET_DEVICE void load_pairs(const X* x, int first, float (&a)[Pairs], float (&b)[Pairs]) {
     if constexpr (C.neox) {
-      const auto low = *reinterpret_cast<const Vector<X, Pairs>*>(x + first), high = *reinterpret_cast<const Vector<X, Pairs>*>(x + C.half + first);
+      const auto low = *reinterpret_cast<const Vector<X, Pairs>*>(x + first),
+                 high = *reinterpret_cast<const Vector<X, Pairs>*>(x + C.half + first);
 #pragma unroll
       for (int i = 0; i < Pairs; ++i) a[i] = to_float(low[i]), b[i] = to_float(high[i]);
     } else if constexpr (Pairs == 1) {
@@ -50,7 +53,7 @@ struct Unit {
     }
   }
 
-  static __device__ __forceinline__ void store_pairs(Y* y, int first, const float (&a)[Pairs], const float (&b)[Pairs]) {
+  static CERMET_DEVICE void store_pairs(Y* y, int first, const float (&a)[Pairs], const float (&b)[Pairs]) {
     if constexpr (C.neox) {
       Vector<Y, Pairs> low, high;
 #pragma unroll
@@ -67,14 +70,15 @@ struct Unit {
     }
   }
 
-  static __device__ __forceinline__ void run(const Params& p, int64_t index) {
+  static CERMET_DEVICE void run(const Params& p, int64_t index) {
     const int64_t token = index / of_token;
     if (token >= p.tokens) return;
     const int unit = static_cast<int>(index % of_token), head = unit / of_head, place = unit % of_head;
     const bool is_q = head < C.q_heads;
     const Heads& heads = is_q ? p.q : p.k;
     const int row = is_q ? head : head - C.q_heads;
-    const X* x = static_cast<const X*>(heads.x) + token * heads.x_token_stride + row * heads.x_head_stride;  // [head_size]
+    const X* x =
+        static_cast<const X*>(heads.x) + token * heads.x_token_stride + row * heads.x_head_stride;  // [head_size]
     Y* y = static_cast<Y*>(heads.y) + token * heads.y_token_stride + row * heads.y_head_stride;
     if (place < rotations) {
       const int64_t position = static_cast<const Element<C.position>*>(p.positions)[token * p.position_stride];
@@ -95,7 +99,8 @@ struct Unit {
 template <Config C>
 struct Task {
   using Params = rope::Params;
-  static constexpr int pairs = vector_pairs(C.head_size, C.half, max_of(sizeof(Element<C.x>), sizeof(Element<C.y>)), C.neox);
+  static constexpr int pairs =
+      vector_pairs(C.head_size, C.half, max_of(sizeof(Element<C.x>), sizeof(Element<C.y>)), C.neox);
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {

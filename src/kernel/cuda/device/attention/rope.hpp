@@ -12,7 +12,8 @@ struct Heads {
   int64_t x_token_stride, x_head_stride, y_token_stride, y_head_stride;
 };
 
-/// Pairs that one thread rotates where addresses allow: 16 bytes of operand or result, whichever is wider, in one access.
+/// Pairs that one thread rotates where addresses allow: 16 bytes of operand or result, whichever is wider, in one
+/// access.
 constexpr int vector_pairs(int64_t head_size, int64_t half, size_t widest_element, bool neox) {
   const int elements = 16 / static_cast<int>(widest_element), pairs = neox ? elements : elements / 2;
   return half % pairs == 0 && (head_size - 2 * half) % pairs == 0 ? pairs : 1;

@@ -7,7 +7,8 @@
 
 namespace cermet::rope_and_cache {
 
-/// Elements of a head, pairs that are rotated, lanes that share a head; neox: pairs are (i, half + i), otherwise (2 i, 2 i + 1).
+/// Elements of a head, pairs that are rotated, lanes that share a head; neox: pairs are (i, half + i), otherwise (2 i,
+/// 2 i + 1).
 struct HeadShape {
   int size, half, lanes;
   bool neox;
@@ -15,7 +16,7 @@ struct HeadShape {
 
 /// `N` elements in accesses of at most 16 bytes.
 template <int N, class T>
-__device__ __forceinline__ void load_elements(const T* from, T (&x)[N]) {
+CERMET_DEVICE void load_elements(const T* from, T (&x)[N]) {
   constexpr int step = min_of(N, per_16_bytes<T>);
 #pragma unroll
   for (int i = 0; i < N; i += step) {
@@ -25,7 +26,7 @@ __device__ __forceinline__ void load_elements(const T* from, T (&x)[N]) {
   }
 }
 template <int N, class T>
-__device__ __forceinline__ void store_elements(T* to, const T (&x)[N]) {
+CERMET_DEVICE void store_elements(T* to, const T (&x)[N]) {
   constexpr int step = min_of(N, per_16_bytes<T>);
 #pragma unroll
   for (int i = 0; i < N; i += step) {
@@ -38,7 +39,7 @@ __device__ __forceinline__ void store_elements(T* to, const T (&x)[N]) {
 
 /// Reduction over the lanes of a head; the other lanes of the warp may be elsewhere.
 template <class Reduction, int Lanes>
-__device__ __forceinline__ float reduce_head(float x) {
+CERMET_DEVICE float reduce_head(float x) {
   const uint32_t mask = Lanes == 32 ? 0xffffffffu : ((1u << Lanes % 32) - 1u) << (lane_index() / Lanes * Lanes);
 #pragma unroll
   for (int offset = Lanes / 2; offset > 0; offset /= 2) x = Reduction::combine(x, __shfl_xor_sync(mask, x, offset, 32));
@@ -53,13 +54,13 @@ struct Head {
                        tail_pieces = max_of(1, static_cast<int>(div_up(tail, H.lanes)));
   float a[pieces][Width], b[pieces][Width], rest[tail_pieces];
 
-  static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index() % H.lanes); }
-  static __device__ __forceinline__ int pair(int piece) { return (H.lanes * piece + lane()) * Width; }
+  static CERMET_DEVICE int lane() { return static_cast<int>(lane_index() % H.lanes); }
+  static CERMET_DEVICE int pair(int piece) { return (H.lanes * piece + lane()) * Width; }
 
   /// Calls body(piece) for the pieces in which this lane has pairs, and tail_body(piece, element) for the elements
   /// after the pairs.
   template <class Body, class TailBody>
-  static __device__ __forceinline__ void each(Body&& body, TailBody&& tail_body) {
+  static CERMET_DEVICE void each(Body&& body, TailBody&& tail_body) {
 #pragma unroll
     for (int j = 0; j < pieces; ++j)
       if (pair(j) < H.half) body(j);
@@ -70,7 +71,7 @@ struct Head {
 
   /// Pairs first .. first + Width of a vector of T.
   template <class T>
-  static __device__ __forceinline__ void read(const T* from, int first, float (&low)[Width], float (&high)[Width]) {
+  static CERMET_DEVICE void read(const T* from, int first, float (&low)[Width], float (&high)[Width]) {
     T x[Width], y[Width];
     if constexpr (H.neox) {
       load_elements<Width>(from + first, x);
@@ -78,7 +79,8 @@ struct Head {
 #pragma unroll
       for (int i = 0; i < Width; ++i) low[i] = to_float(x[i]), high[i] = to_float(y[i]);
     } else if constexpr (Width == 1) {
-      low[0] = to_float(from[2 * first]), high[0] = to_float(from[2 * first + 1]);  // a pair need not be aligned as a whole
+      low[0] = to_float(from[2 * first]),
+      high[0] = to_float(from[2 * first + 1]);  // a pair need not be aligned as a whole
     } else {
       T both[2 * Width];
       load_elements<2 * Width>(from + 2 * first, both);
@@ -87,12 +89,12 @@ struct Head {
     }
   }
 
-  __device__ __forceinline__ void load(const X* from) {
+  CERMET_DEVICE void load(const X* from) {
     each([&](int j) { read(from, pair(j), a[j], b[j]); }, [&](int j, int d) { rest[j] = to_float(from[d]); });
   }
 
   template <class W>
-  __device__ __forceinline__ void normalize(const W* weight, float eps, float offset) {
+  CERMET_DEVICE void normalize(const W* weight, float eps, float offset) {
     float squares = 0.0f;
     each(
         [&](int j) {
@@ -113,7 +115,7 @@ struct Head {
 
   /// By the angles of a row of the tables; null: by NaN.
   template <class T>
-  __device__ __forceinline__ void rotate(const T* cos, const T* sin) {
+  CERMET_DEVICE void rotate(const T* cos, const T* sin) {
     each(
         [&](int j) {
           T c[Width], s[Width];
@@ -130,7 +132,7 @@ struct Head {
         [](int, int) {});
   }
 
-  __device__ __forceinline__ float largest() const {
+  CERMET_DEVICE float largest() const {
     float top = 0.0f;
     each(
         [&](int j) {
@@ -143,7 +145,7 @@ struct Head {
 
   /// Stores convert(element) everywhere.
   template <class T, class Convert>
-  __device__ __forceinline__ void store(T* to, Convert&& convert) const {
+  CERMET_DEVICE void store(T* to, Convert&& convert) const {
     each(
         [&](int j) {
           if constexpr (H.neox) {
@@ -171,13 +173,15 @@ struct Value {
   static constexpr int pieces = static_cast<int>(div_up(Size, Lanes* Width));
   X x[pieces][Width];
 
-  static __device__ __forceinline__ int element(int piece) { return (Lanes * piece + static_cast<int>(lane_index() % Lanes)) * Width; }
-  __device__ __forceinline__ void load(const X* from) {
+  static CERMET_DEVICE int element(int piece) {
+    return (Lanes * piece + static_cast<int>(lane_index() % Lanes)) * Width;
+  }
+  CERMET_DEVICE void load(const X* from) {
 #pragma unroll
     for (int j = 0; j < pieces; ++j)
       if (element(j) < Size) load_elements<Width>(from + element(j), x[j]);
   }
-  __device__ __forceinline__ float largest() const {
+  CERMET_DEVICE float largest() const {
     float top = 0.0f;
 #pragma unroll
     for (int j = 0; j < pieces; ++j)
@@ -187,7 +191,7 @@ struct Value {
     return reduce_head<Maximum, Lanes>(top);
   }
   template <class T, class Convert>
-  __device__ __forceinline__ void store(T* to, Convert&& convert) const {
+  CERMET_DEVICE void store(T* to, Convert&& convert) const {
 #pragma unroll
     for (int j = 0; j < pieces; ++j) {
       T y[Width];

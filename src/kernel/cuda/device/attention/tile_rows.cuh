@@ -9,25 +9,28 @@ namespace cermet::attention {
 /// Where rows of `Size` 16-bit elements lie in a tile of `Count` rows.
 template <int Size, int Count>
 struct TileRows {
-  static constexpr int piece = tile_piece(Size), bytes = tile_bytes(Size, Count), row_bytes = piece != 0 ? 2 * piece : bytes / Count,
-                       pieces = piece != 0 ? Size / piece : 1, piece_chunks = piece != 0 ? piece / 8 : Size / 8;
+  static constexpr int piece = tile_piece(Size), bytes = tile_bytes(Size, Count),
+                       row_bytes = piece != 0 ? 2 * piece : bytes / Count, pieces = piece != 0 ? Size / piece : 1,
+                       piece_chunks = piece != 0 ? piece / 8 : Size / 8;
   /// How the 16-byte chunks of a row are swizzled (XORed into the offset within the piece). The same for row + 8.
-  static __device__ __forceinline__ int swizzle(int row) { return piece == 64 ? row % 8 * 16 : piece == 32 ? row / 2 % 4 * 16 : 0; }
-  static __device__ __forceinline__ int piece_offset(int chunk) { return piece != 0 ? chunk / piece_chunks * Count * row_bytes : 0; }
-  static __device__ __forceinline__ int in_piece(int chunk) { return piece != 0 ? chunk % piece_chunks * 16 : chunk * 16; }
-  static __device__ __forceinline__ int offset(int row, int chunk) { return piece_offset(chunk) + row * row_bytes + (in_piece(chunk) ^ swizzle(row)); }
+  static CERMET_DEVICE int swizzle(int row) { return piece == 64 ? row % 8 * 16 : piece == 32 ? row / 2 % 4 * 16 : 0; }
+  static CERMET_DEVICE int piece_offset(int chunk) { return piece != 0 ? chunk / piece_chunks * Count * row_bytes : 0; }
+  static CERMET_DEVICE int in_piece(int chunk) { return piece != 0 ? chunk % piece_chunks * 16 : chunk * 16; }
+  static CERMET_DEVICE int offset(int row, int chunk) {
+    return piece_offset(chunk) + row * row_bytes + (in_piece(chunk) ^ swizzle(row));
+  }
 };
 
 inline constexpr float log2_e = 1.4426950408889634f, ln_2 = 0.6931471805599453f;
 
-__device__ __forceinline__ float exp2_approximate(float x) {
+CERMET_DEVICE float exp2_approximate(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
 /// Two 16-bit elements in a register, the first in its lower half.
-__device__ __forceinline__ uint32_t pack(float first, float second, bf16) {
+CERMET_DEVICE uint32_t pack(float first, float second, bf16) {
   uint32_t both;
 #if CERMET_ARCH >= 800
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
@@ -36,7 +39,7 @@ __device__ __forceinline__ uint32_t pack(float first, float second, bf16) {
 #endif
   return both;
 }
-__device__ __forceinline__ uint32_t pack(float first, float second, f16) {
+CERMET_DEVICE uint32_t pack(float first, float second, f16) {
   uint32_t both;
 #if CERMET_ARCH >= 800
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
@@ -45,20 +48,21 @@ __device__ __forceinline__ uint32_t pack(float first, float second, f16) {
 #endif
   return both;
 }
-__device__ __forceinline__ float first_of(uint32_t both, bf16) { return __uint_as_float(both << 16); }
-__device__ __forceinline__ float second_of(uint32_t both, bf16) { return __uint_as_float(both & 0xffff0000u); }
-__device__ __forceinline__ float first_of(uint32_t both, f16) { return to_float(f16{static_cast<uint16_t>(both)}); }
-__device__ __forceinline__ float second_of(uint32_t both, f16) { return to_float(f16{static_cast<uint16_t>(both >> 16)}); }
+CERMET_DEVICE float first_of(uint32_t both, bf16) { return __uint_as_float(both << 16); }
+CERMET_DEVICE float second_of(uint32_t both, bf16) { return __uint_as_float(both & 0xffff0000u); }
+CERMET_DEVICE float first_of(uint32_t both, f16) { return to_float(f16{static_cast<uint16_t>(both)}); }
+CERMET_DEVICE float second_of(uint32_t both, f16) { return to_float(f16{static_cast<uint16_t>(both >> 16)}); }
 
 /// What rounding to 16 bits left of two elements; NaN where one is not finite.
 template <class T>
-__device__ __forceinline__ uint32_t pack_rest(float first, float second, uint32_t rounded) {
+CERMET_DEVICE uint32_t pack_rest(float first, float second, uint32_t rounded) {
   return pack(first - first_of(rounded, T{}), second - second_of(rounded, T{}), T{});
 }
 
-/// The same for queries that are rounded to T: an infinity, or what became one, leaves nothing, so that it stays one; so does NaN.
+/// The same for queries that are rounded to T: an infinity, or what became one, leaves nothing, so that it stays one;
+/// so does NaN.
 template <class T>
-__device__ __forceinline__ uint32_t query_rest(float first, float second, uint32_t rounded) {
+CERMET_DEVICE uint32_t query_rest(float first, float second, uint32_t rounded) {
   const float a = first - first_of(rounded, T{}), b = second - second_of(rounded, T{});
   return pack(a == a ? a : 0.0f, b == b ? b : 0.0f, T{});
 }

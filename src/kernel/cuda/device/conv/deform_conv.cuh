@@ -12,7 +12,7 @@ struct Task {
   using T = Element<Type>;
 
   /// Element between pixels of a plane; those outside are zeros.
-  static __device__ __forceinline__ float between(const T* plane, const SpatialTensor& x, double h, double w) {
+  static CERMET_DEVICE float between(const T* plane, const SpatialTensor& x, double h, double w) {
     const double top = floor(h), left = floor(w);
     if (!(top >= -1 && top < x.size[1] && left >= -1 && left < x.size[2])) return 0;
     const int32_t row = static_cast<int32_t>(top), column = static_cast<int32_t>(left);
@@ -22,7 +22,8 @@ struct Task {
     for (int i = 0; i < 4; ++i) {
       const int32_t r = row + i / 2, c = column + i % 2;
       if (r < 0 || r >= x.size[1] || c < 0 || c >= x.size[2]) continue;
-      sum = fmaf((i / 2 ? low : 1 - low) * (i % 2 ? right : 1 - right), to_float(plane[r * x.stride[1] + c * x.stride[2]]), sum);
+      sum = fmaf((i / 2 ? low : 1 - low) * (i % 2 ? right : 1 - right),
+                 to_float(plane[r * x.stride[1] + c * x.stride[2]]), sum);
     }
     return sum;
   }
@@ -46,12 +47,14 @@ struct Task {
             group = channel / p.each;
             const int64_t tap = (group * p.kernel[0] + u) * p.kernel[1] + v;
             const T* moves = static_cast<const T*>(p.offset);
-            row = static_cast<double>(to.at[1] * p.stride[0] - p.before[0] + u * p.dilation[0]) + to_float(moves[offset_of(p.moves, to.n, 2 * tap, to.at)]);
-            column =
-                static_cast<double>(to.at[2] * p.stride[1] - p.before[1] + v * p.dilation[1]) + to_float(moves[offset_of(p.moves, to.n, 2 * tap + 1, to.at)]);
+            row = static_cast<double>(to.at[1] * p.stride[0] - p.before[0] + u * p.dilation[0]) +
+                  to_float(moves[offset_of(p.moves, to.n, 2 * tap, to.at)]);
+            column = static_cast<double>(to.at[2] * p.stride[1] - p.before[1] + v * p.dilation[1]) +
+                     to_float(moves[offset_of(p.moves, to.n, 2 * tap + 1, to.at)]);
             if (p.mask) scale = to_float(static_cast<const T*>(p.mask)[offset_of(p.scales, to.n, tap, to.at)]);
           }
-          const float value = between(static_cast<const T*>(p.x) + offset_of(p.from, to.n, channel), p.from, row, column);
+          const float value =
+              between(static_cast<const T*>(p.x) + offset_of(p.from, to.n, channel), p.from, row, column);
           sum = fmaf(to_float(weight[c * p.weight_stride[1]]) * scale, value, sum);
         }
       }

@@ -1,5 +1,5 @@
-// Depthwise convolutions over nhwc tensors: a thread has 16 bytes of channels of a few neighbouring places, and reads each pixel of a row of their windows
-// once for all of them.
+// Depthwise convolutions over nhwc tensors: a thread has 16 bytes of channels of a few neighbouring places, and reads
+// each pixel of a row of their windows once for all of them.
 #pragma once
 
 #include "kernel/cuda/device/conv/depthwise.hpp"
@@ -19,9 +19,10 @@ inline constexpr bool is_f16 = false;
 template <>
 inline constexpr bool is_f16<f16> = true;
 
-/// 16 bytes of elements as float32. Halves of a word are taken apart by the conversion, not by instructions of their own.
+/// 16 bytes of elements as float32. Halves of a word are taken apart by the conversion, not by instructions of their
+/// own.
 template <class T>
-__device__ __forceinline__ void floats_of(const Vector<uint32_t, 4>& words, float (&values)[per_16_bytes<T>]) {
+CERMET_DEVICE void floats_of(const Vector<uint32_t, 4>& words, float (&values)[per_16_bytes<T>]) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if constexpr (sizeof(T) == 4) {
@@ -42,7 +43,8 @@ struct Depthwise {
   using Params = DepthwiseParams;
   using T = Element<C.type>;
   static constexpr int width = per_16_bytes<T>, places = C.places;
-  static constexpr int pixels = (places - 1) * C.stride + (C.kernel - 1) * C.dilation + 1;  ///< that a row of the windows covers
+  static constexpr int pixels =
+      (places - 1) * C.stride + (C.kernel - 1) * C.dilation + 1;  ///< that a row of the windows covers
 
   using Words = Vector<uint32_t, 4>;
 
@@ -55,14 +57,17 @@ struct Depthwise {
     return false;
   }
 
-  /// Adds the products of one row of pixels: `x` is its pixel of the first window's first tap, which is in column `left`. All loads come before the first
-  /// product: what is outside of x is read as zeros, without a branch that the loads behind it would wait for.
-  static __device__ __forceinline__ void add_row(const Params& p, const T* x, int left, const T* weight, float (&sums)[places][width]) {
+  /// Adds the products of one row of pixels: `x` is its pixel of the first window's first tap, which is in column
+  /// `left`. All loads come before the first product: what is outside of x is read as zeros, without a branch that the
+  /// loads behind it would wait for.
+  static CERMET_DEVICE void add_row(const Params& p, const T* x, int left, const T* weight,
+                                    float (&sums)[places][width]) {
     Words v[pixels], packed[C.kernel];
 #pragma unroll
     for (int i = 0; i < pixels; ++i) {
       v[i] = Words{};
-      if (is_read(i) && static_cast<uint32_t>(left + i) < static_cast<uint32_t>(p.width)) v[i] = *reinterpret_cast<const Words*>(x + i * p.x_column);
+      if (is_read(i) && static_cast<uint32_t>(left + i) < static_cast<uint32_t>(p.width))
+        v[i] = *reinterpret_cast<const Words*>(x + i * p.x_column);
     }
 #pragma unroll
     for (int k = 0; k < C.kernel; ++k) packed[k] = *reinterpret_cast<const Words*>(weight + k * p.weight_tap);
@@ -86,13 +91,15 @@ struct Depthwise {
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
-    const uint32_t at = item * depthwise_threads + team.rank(), line = at / p.row_runs, in_row = at - line * p.row_runs;  // line: of all samples
+    const uint32_t at = item * depthwise_threads + team.rank(), line = at / p.row_runs,
+                   in_row = at - line * p.row_runs;  // line: of all samples
     if (line >= p.lines) return;
     const uint32_t runs = static_cast<uint32_t>((p.channels + width - 1) / width), group = in_row / runs;
     const int column = static_cast<int>(group) * places, channel = static_cast<int>(in_row - group * runs) * width;
     const int sample = static_cast<int>(line) / p.rows, row = static_cast<int>(line) - sample * p.rows;
     const int top = row * p.stride_h - p.before_h, left = column * C.stride - p.before_w;
-    const T* const x = static_cast<const T*>(p.x) + sample * p.x_batch + static_cast<int64_t>(left) * p.x_column + channel;
+    const T* const x =
+        static_cast<const T*>(p.x) + sample * p.x_batch + static_cast<int64_t>(left) * p.x_column + channel;
     const T* weight = static_cast<const T*>(p.weight) + channel;
     float sums[places][width] = {};
 #pragma unroll 1
@@ -103,7 +110,8 @@ struct Depthwise {
     const int first = static_cast<int>(line) * p.columns + column;
 #pragma unroll
     for (int i = 0; i < places; ++i)
-      if (column + i < p.columns) epilogue::store_results<E>(p.extra, p.to, first + i, channel, p.channels, p.vectors, sums[i]);
+      if (column + i < p.columns)
+        epilogue::store_results<E>(p.extra, p.to, first + i, channel, p.channels, p.vectors, sums[i]);
   }
 };
 

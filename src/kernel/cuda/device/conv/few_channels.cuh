@@ -1,5 +1,6 @@
-// Convolutions over nhwc tensors of few channels on the tensor cores. A row of a window is a run of neighbouring elements of x. A block keeps the weight in
-// shared memory, brings the pixels of a tile of 16 x 16 places there with wide copies, and reads the windows from there, two elements at a time.
+// Convolutions over nhwc tensors of few channels on the tensor cores. A row of a window is a run of neighbouring
+// elements of x. A block keeps the weight in shared memory, brings the pixels of a tile of 16 x 16 places there with
+// wide copies, and reads the windows from there, two elements at a time.
 #pragma once
 
 #include "kernel/cuda/device/conv/few_channels.hpp"
@@ -27,13 +28,14 @@ struct FewChannels {
   static constexpr bool even = S.step() % 2 == 0;
   static_assert(sizeof(T) == 2 && S.outputs % 32 == 0 && S.weight_row() / unit % 2 == 1);
 
-  /// Column n of the tile is row row_of(n) of the weight in shared memory: so the sums of a thread in four products of eight columns are of eight neighbours.
+  /// Column n of the tile is row row_of(n) of the weight in shared memory: so the sums of a thread in four products of
+  /// eight columns are of eight neighbours.
   static constexpr int row_of(int n) { return n / 32 * 32 + n % 8 / 2 * 8 + n % 32 / 8 * 2 + n % 2; }
 
-  static __device__ __forceinline__ T* weights(char* smem) { return reinterpret_cast<T*>(smem + S.patch_bytes()); }
+  static CERMET_DEVICE T* weights(char* smem) { return reinterpret_cast<T*>(smem + S.patch_bytes()); }
 
   template <class Team>
-  static __device__ __forceinline__ void load_weights(const Params& p, int column, char* smem) {
+  static CERMET_DEVICE void load_weights(const Params& p, int column, char* smem) {
     constexpr int length = S.steps() * 2 * unit;
     for (int i = static_cast<int>(Team::rank()); i < S.outputs * length; i += Team::size) {
       const int n = i / length, k = i % length, group = k / unit;
@@ -49,33 +51,37 @@ struct FewChannels {
   struct Ring {
     int column = 0;
     template <class Team>
-    __device__ __forceinline__ Ring(const Params& p, Team, char* smem) {
+    CERMET_DEVICE Ring(const Params& p, Team, char* smem) {
       load_weights<Team>(p, 0, smem);
     }
     template <class Team>
-    __device__ __forceinline__ void close(const Params&, Team, char*) {}
+    CERMET_DEVICE void close(const Params&, Team, char*) {}
   };
 
   struct Place {
     int sample, row, column, output;  ///< first ones of the tile
   };
-  static __device__ __forceinline__ Place find(const Params& p, uint32_t item) {
-    const uint32_t across = static_cast<uint32_t>(p.columns + places - 1) / places, down = static_cast<uint32_t>(p.rows + places - 1) / places;
+  static CERMET_DEVICE Place find(const Params& p, uint32_t item) {
+    const uint32_t across = static_cast<uint32_t>(p.columns + places - 1) / places,
+                   down = static_cast<uint32_t>(p.rows + places - 1) / places;
     const uint32_t line = item / across, sheet = line / down;
     const uint32_t samples = static_cast<uint32_t>(p.samples);
-    return {static_cast<int>(sheet % samples), static_cast<int>(line % down) * places, static_cast<int>(item % across) * places,
-            static_cast<int>(sheet / samples) * S.outputs};
+    return {static_cast<int>(sheet % samples), static_cast<int>(line % down) * places,
+            static_cast<int>(item % across) * places, static_cast<int>(sheet / samples) * S.outputs};
   }
 
   /// Starts the copies of the tile's pixels; what is outside of x is zeros.
   template <class Team>
-  static __device__ __forceinline__ void load_patch(const Params& p, const Place& place, char* smem) {
+  static CERMET_DEVICE void load_patch(const Params& p, const Place& place, char* smem) {
     const T* const x = static_cast<const T*>(p.x) + place.sample * p.x_batch;
-    const int top = place.row * S.stride_h - p.before_h, left = place.column * S.step() - S.before_w * S.channels - S.first();
+    const int top = place.row * S.stride_h - p.before_h,
+              left = place.column * S.step() - S.before_w * S.channels - S.first();
     const int length = p.width * S.channels;
     for (int i = static_cast<int>(Team::rank()); i < S.patch_rows() * row_units; i += Team::size) {
       const int h = top + i / row_units, at = left + i % row_units * unit;
-      const int valid = static_cast<uint32_t>(h) < static_cast<uint32_t>(p.height) && at >= 0 ? min_of(max_of(length - at, 0), unit) : 0;
+      const int valid = static_cast<uint32_t>(h) < static_cast<uint32_t>(p.height) && at >= 0
+                            ? min_of(max_of(length - at, 0), unit)
+                            : 0;
       char* const to = smem + i * 16;
       if (p.rows_vectors) {
         ptx::cp_async<16>(to, valid > 0 ? static_cast<const void*>(x + h * p.x_row + at) : p.x, valid * 2);
@@ -93,8 +99,9 @@ struct FewChannels {
     ptx::cp_async_wait<0>();
   }
 
-  /// Which of the elements 2t, 2t + 1 of a group that stands `at` elements behind its run's first belong to the run: the others are neighbours' pixels.
-  static __device__ __forceinline__ uint32_t mask_of(int at) {
+  /// Which of the elements 2t, 2t + 1 of a group that stands `at` elements behind its run's first belong to the run:
+  /// the others are neighbours' pixels.
+  static CERMET_DEVICE uint32_t mask_of(int at) {
     const auto inside = [](int i) { return i >= 0 && i < S.run(); };
     return (inside(at) ? 0x0000ffffu : 0u) | (inside(at + 1) ? 0xffff0000u : 0u);
   }
@@ -105,7 +112,7 @@ struct FewChannels {
     uint32_t selector;     // of the bytes of a pair that may straddle words
     uint32_t masks[2];     // of a run's first group, and of its last
 
-    __device__ __forceinline__ Reader(const char* smem, int line) {
+    CERMET_DEVICE Reader(const char* smem, int line) {
       const int lane = static_cast<int>(lane_index()), pair = 2 * (lane % 4);
       const int at = line * S.stride_h * S.patch_row() + S.first() - S.lead() + lane / 4 * S.step() + pair;
       word = reinterpret_cast<const uint32_t*>(smem) + at / 2;
@@ -114,10 +121,11 @@ struct FewChannels {
       masks[1] = mask_of((S.row_groups() - 1) * unit + pair - S.lead());
     }
     /// Of place lane / 4 + 8 * half of line `line`; the group is known to the compiler.
-    __device__ __forceinline__ uint32_t pair(int group, int line, int half) const {
+    CERMET_DEVICE uint32_t pair(int group, int line, int half) const {
       if (group >= S.groups()) return 0;
       const int tap_row = group / S.row_groups(), of_row = group % S.row_groups();
-      const uint32_t* const from = word + ((line * S.stride_h + tap_row) * S.patch_row() + of_row * unit + half * 8 * S.step()) / 2;
+      const uint32_t* const from =
+          word + ((line * S.stride_h + tap_row) * S.patch_row() + of_row * unit + half * 8 * S.step()) / 2;
       uint32_t value = from[0];
       if constexpr (!even) value = __byte_perm(value, from[1], selector);
       if (of_row == 0 && (S.lead() > 0 || S.run() < unit)) value &= masks[0];
@@ -126,7 +134,7 @@ struct FewChannels {
     }
   };
 
-  static __device__ __forceinline__ void multiply(char* smem, int line, float (&sums)[lines][tiles_n][4]) {
+  static CERMET_DEVICE void multiply(char* smem, int line, float (&sums)[lines][tiles_n][4]) {
     const Reader reader(smem, line);
     const int lane = static_cast<int>(lane_index());
     const T* const b = weights(smem) + (lane / 16 * 8 + lane % 8) * S.weight_row() + lane / 8 % 2 * unit;
@@ -151,7 +159,8 @@ struct FewChannels {
     }
   }
 
-  static __device__ __forceinline__ void store(const Params& p, const Place& place, int line, const float (&sums)[lines][tiles_n][4]) {
+  static CERMET_DEVICE void store(const Params& p, const Place& place, int line,
+                                  const float (&sums)[lines][tiles_n][4]) {
     const int lane = static_cast<int>(lane_index());
 #pragma unroll
     for (int i = 0; i < lines; ++i) {
@@ -167,14 +176,15 @@ struct FewChannels {
           float values[8];
 #pragma unroll
           for (int v = 0; v < 8; ++v) values[v] = sums[i][n + v / 2][2 * half + v % 2];
-          epilogue::store_results<E>(p.extra, p.to, at, place.output + n * 8 + lane % 4 * 8, p.outputs, p.vectors, values);
+          epilogue::store_results<E>(p.extra, p.to, at, place.output + n * 8 + lane % 4 * 8, p.outputs, p.vectors,
+                                     values);
         }
       }
     }
   }
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team, char* smem, Ring& ring) {
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, Team, char* smem, Ring& ring) {
     static_assert(Team::warps * lines == places);
     const Place place = find(p, item);
     if (place.output != ring.column) {

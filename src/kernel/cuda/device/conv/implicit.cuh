@@ -1,5 +1,6 @@
-// A convolution over nhwc tensors as a matrix product whose left operand is never written: a block computes a tile of places and output channels, and
-// gathers its windows from x on the way into shared memory. Tiles are those of the general GEMM: mma.sync, or float32 on the CUDA cores.
+// A convolution over nhwc tensors as a matrix product whose left operand is never written: a block computes a tile of
+// places and output channels, and gathers its windows from x on the way into shared memory. Tiles are those of the
+// general GEMM: mma.sync, or float32 on the CUDA cores.
 #pragma once
 
 #include "kernel/cuda/device/conv/windows.cuh"
@@ -20,10 +21,12 @@ struct ImplicitConfig {
 template <ImplicitConfig C, class E, class Team>
 struct ImplicitBody {
   using T = Element<C.type>;
-  static constexpr gemm::GeneralConfig product{.a = C.type, .b = C.type, .tensor = C.tensor, .block = C.block, .stages = C.stages};
+  static constexpr gemm::GeneralConfig product{
+      .a = C.type, .b = C.type, .tensor = C.tensor, .block = C.block, .stages = C.stages};
   static constexpr int tile = C.block, threads = gemm::general_threads, own = tile / 16;
   // Four threads read the steps of a row, 16 bytes each.
-  static constexpr int run = per_16_bytes<T>, row_threads = 4, windows = tile * row_threads / threads, apart = threads / row_threads;
+  static constexpr int run = per_16_bytes<T>, row_threads = 4, windows = tile * row_threads / threads,
+                       apart = threads / row_threads;
 
   /// What a tile works on.
   struct Place {
@@ -31,8 +34,9 @@ struct ImplicitBody {
     const T* weight;              ///< row `column`
   };
 
-  static __device__ __forceinline__ Place find(const ImplicitParams& p, uint32_t item) {
-    const uint32_t tiles = static_cast<uint32_t>((p.group_outputs + tile - 1) / tile), groups = static_cast<uint32_t>(p.groups);
+  static CERMET_DEVICE Place find(const ImplicitParams& p, uint32_t item) {
+    const uint32_t tiles = static_cast<uint32_t>((p.group_outputs + tile - 1) / tile),
+                   groups = static_cast<uint32_t>(p.groups);
     Place place;
     place.row = static_cast<int>(item / (tiles * groups)) * tile;
     place.group = static_cast<int>(item / tiles % groups);
@@ -45,27 +49,30 @@ struct ImplicitBody {
 
   /// Starts the copies of the windows' next steps into a slab of the tensor cores.
   template <class Core, class Reader>
-  static __device__ __forceinline__ void fill_slab(const ImplicitParams& p, Reader& reader, char* slab) {
-    char* const to = slab + static_cast<int>(Team::rank()) / row_threads * Core::inner_pitch + static_cast<int>(Team::rank()) % row_threads * 16;
+  static CERMET_DEVICE void fill_slab(const ImplicitParams& p, Reader& reader, char* slab) {
+    char* const to = slab + static_cast<int>(Team::rank()) / row_threads * Core::inner_pitch +
+                     static_cast<int>(Team::rank()) % row_threads * 16;
     if constexpr (C.vectors) {
 #pragma unroll
       for (int i = 0; i < windows; ++i) {
         const T* const from = reader.address(i);
-        ptx::cp_async<16>(to + i * apart * Core::inner_pitch, from != nullptr ? static_cast<const void*>(from) : p.x, from != nullptr ? 16 : 0);
+        ptx::cp_async<16>(to + i * apart * Core::inner_pitch, from != nullptr ? static_cast<const void*>(from) : p.x,
+                          from != nullptr ? 16 : 0);
       }
       reader.advance(row_threads * run);
     } else {
       T elements[windows][run];
       reader.take(elements);
 #pragma unroll
-      for (int i = 0; i < windows; ++i) epilogue::store_run(reinterpret_cast<T*>(to + i * apart * Core::inner_pitch), elements[i]);
+      for (int i = 0; i < windows; ++i)
+        epilogue::store_run(reinterpret_cast<T*>(to + i * apart * Core::inner_pitch), elements[i]);
       reader.advance((row_threads - 1) * run);
     }
   }
 
   /// The same into a stage of the CUDA cores.
   template <class Stage, class Reader>
-  static __device__ __forceinline__ void fill_stage(Reader& reader, Stage& stage) {
+  static CERMET_DEVICE void fill_stage(Reader& reader, Stage& stage) {
     if constexpr (C.vectors) {
 #pragma unroll
       for (int i = 0; i < windows; ++i) {
@@ -87,12 +94,14 @@ struct ImplicitBody {
     }
   }
 
-  static __device__ __forceinline__ void run_tensor(const ImplicitParams& p, const Place& place, char* smem) {
+  static CERMET_DEVICE void run_tensor(const ImplicitParams& p, const Place& place, char* smem) {
     using Core = gemm::TensorCore<product, Team>;
     static_assert(Core::slab == row_threads * run);
     const int rank = static_cast<int>(Team::rank());
     Windows<T, windows> reader(p, place.row + rank / row_threads, apart, place.group, rank % row_threads * run);
-    const auto b_row = [&](int outer) -> const T* { return place.column + outer < place.end ? place.weight + static_cast<int64_t>(outer) * p.k : nullptr; };
+    const auto b_row = [&](int outer) -> const T* {
+      return place.column + outer < place.end ? place.weight + static_cast<int64_t>(outer) * p.k : nullptr;
+    };
     float sums[own][own] = {};
     Core::multiply_slabs(0, p.k, smem, sums, [&](int k, char* a, char* b) {
       fill_slab<Core>(p, reader, a);
@@ -109,7 +118,8 @@ struct ImplicitBody {
         for (int i = 0; i < own; ++i)
 #pragma unroll
           for (int j = 0; j < own; j += 2)
-            *reinterpret_cast<Vector<float, 2>*>(staged + (Core::row_of(i) - begin) * pitch + Core::column_of(j)) = {sums[i][j], sums[i][j + 1]};
+            *reinterpret_cast<Vector<float, 2>*>(staged + (Core::row_of(i) - begin) * pitch + Core::column_of(j)) = {
+                sums[i][j], sums[i][j + 1]};
       }
       Team::sync();
 #pragma unroll 1
@@ -122,18 +132,21 @@ struct ImplicitBody {
           const auto v = *reinterpret_cast<const Vector<float, 4>*>(staged + row * pitch + column + i);
           values[i] = v[0], values[i + 1] = v[1], values[i + 2] = v[2], values[i + 3] = v[3];
         }
-        epilogue::store_results<E>(p.extra, p.to, place.row + begin + row, place.column + column, place.end, p.vectors, values);
+        epilogue::store_results<E>(p.extra, p.to, place.row + begin + row, place.column + column, place.end, p.vectors,
+                                   values);
       }
       Team::sync();
     }
   }
 
-  static __device__ __forceinline__ void run_simt(const ImplicitParams& p, const Place& place, char* smem) {
+  static CERMET_DEVICE void run_simt(const ImplicitParams& p, const Place& place, char* smem) {
     using Core = gemm::SimtCore<product, Team>;
     static_assert(Core::depth == row_threads * run && Core::words == windows * run);
     const int rank = static_cast<int>(Team::rank());
     Windows<T, windows> reader(p, place.row + rank / row_threads, apart, place.group, rank % row_threads * run);
-    const auto b_row = [&](int outer) -> const T* { return place.column + outer < place.end ? place.weight + static_cast<int64_t>(outer) * p.k : nullptr; };
+    const auto b_row = [&](int outer) -> const T* {
+      return place.column + outer < place.end ? place.weight + static_cast<int64_t>(outer) * p.k : nullptr;
+    };
     float sums[own][own] = {};
     Core::multiply_stages(0, p.k, smem, sums, [&](int k, auto& a, auto& b) {
       fill_stage(reader, a);
@@ -163,7 +176,7 @@ struct Implicit {
   using Params = ImplicitParams;
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team, char* smem) {
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, Team, char* smem) {
     using Body = ImplicitBody<C, E, Team>;
     const auto place = Body::find(p, item);
     if constexpr (C.tensor) Body::run_tensor(p, place, smem);

@@ -1,6 +1,7 @@
-// Squeeze and excitation: the mean over an image, a product, what follows it, another product and what follows that. A cluster of blocks has a sample: each
-// adds up a part of its pixels and computes a part of both products; sums and the short vector pass through the cluster's shared memory. The weights, of
-// which each block needs a part, arrive while earlier launches end.
+// Squeeze and excitation: the mean over an image, a product, what follows it, another product and what follows that. A
+// cluster of blocks has a sample: each adds up a part of its pixels and computes a part of both products; sums and the
+// short vector pass through the cluster's shared memory. The weights, of which each block needs a part, arrive while
+// earlier launches end.
 #pragma once
 
 #include "kernel/cuda/device/conv/single_pixels.hpp"
@@ -24,7 +25,8 @@ struct SinglePixels {
   using Params = SinglePixelsParams;
   using T = Element<C.type>;
   static constexpr SinglePixelsShape shape{C.channels, C.few, C.outputs, sizeof(T), C.cluster};
-  static constexpr int threads = SinglePixelsShape::threads, width = per_16_bytes<T>, vectors = shape.vectors(), groups = shape.groups(), parts = shape.parts();
+  static constexpr int threads = SinglePixelsShape::threads, width = per_16_bytes<T>, vectors = shape.vectors(),
+                       groups = shape.groups(), parts = shape.parts();
   static constexpr int row = SinglePixelsShape::padded(C.channels), few_row = SinglePixelsShape::padded(C.few);
   static_assert(shape.width() == width && C.channels % width == 0 && groups > 0);
 
@@ -33,7 +35,8 @@ struct SinglePixels {
     float *sums, *parted, *total;  // [groups][row], [parts][row], [row]: of this block's pixels
     float *mean, *few;             // of all blocks' pixels; after the first product
 
-    __device__ explicit Shared(char* smem) : first(reinterpret_cast<T*>(smem)), second(reinterpret_cast<T*>(smem + shape.first_bytes())) {
+    __device__ explicit Shared(char* smem)
+        : first(reinterpret_cast<T*>(smem)), second(reinterpret_cast<T*>(smem + shape.first_bytes())) {
       sums = reinterpret_cast<float*>(smem + shape.first_bytes() + shape.second_bytes());
       parted = sums + groups * row, total = parted + parts * row, mean = total + row, few = mean + row;
     }
@@ -42,18 +45,20 @@ struct SinglePixels {
   /// Where this block's part of `count` begins, and how much of it there is.
   struct Part {
     int begin, count;
-    __device__ __forceinline__ Part(int each, int all, int rank) : begin(rank * each), count(max_of(0, min_of(each, all - rank * each))) {}
+    CERMET_DEVICE Part(int each, int all, int rank)
+        : begin(rank * each), count(max_of(0, min_of(each, all - rank * each))) {}
   };
 
   template <class Team>
-  static __device__ __forceinline__ void copy_rows(Team team, T* to, const void* weight, const Part& part, int length) {
+  static CERMET_DEVICE void copy_rows(Team team, T* to, const void* weight, const Part& part, int length) {
     const T* const from = static_cast<const T*>(weight) + static_cast<int64_t>(part.begin) * length;
 #pragma unroll 1
-    for (int i = static_cast<int>(team.rank()) * width; i < part.count * length; i += threads * width) ptx::cp_async<16>(to + i, from + i);
+    for (int i = static_cast<int>(team.rank()) * width; i < part.count * length; i += threads * width)
+      ptx::cp_async<16>(to + i, from + i);
   }
 
   template <class Team>
-  static __device__ __forceinline__ void fetch(const Params& p, uint32_t, Team team, char* smem) {
+  static CERMET_DEVICE void fetch(const Params& p, uint32_t, Team team, char* smem) {
     const Shared shared(smem);
     const int rank = static_cast<int>(team.cluster_rank());
     copy_rows(team, shared.first, p.first, Part(shape.few_each(), C.few, rank), row);
@@ -61,13 +66,13 @@ struct SinglePixels {
     ptx::cp_async_commit();
   }
 
-  static __device__ __forceinline__ void add(const Vector<T, width>& v, float (&total)[width]) {
+  static CERMET_DEVICE void add(const Vector<T, width>& v, float (&total)[width]) {
 #pragma unroll
     for (int c = 0; c < width; ++c) total[c] += to_float(v[c]);
   }
 
   /// Pixels first, first + groups and so on of whatever lies anyhow in memory.
-  static __device__ __forceinline__ void add_scattered(const Params& p, const T* x, int first, int end, float (&total)[width]) {
+  static CERMET_DEVICE void add_scattered(const Params& p, const T* x, int first, int end, float (&total)[width]) {
 #pragma unroll 1
     for (int pixel = first; pixel < end; pixel += groups) {
       const int line = pixel / p.columns;
@@ -79,11 +84,14 @@ struct SinglePixels {
     }
   }
 
-  /// Sums of this block's pixels, each thread's of every groups-th pixel. Code that runs once is slow to arrive, so there is little of it.
+  /// Sums of this block's pixels, each thread's of every groups-th pixel. Code that runs once is slow to arrive, so
+  /// there is little of it.
   template <class Team>
-  static __device__ __forceinline__ void add_pixels(const Params& p, Team team, const T* sample, float* sums) {
-    const int each = (p.pixels + C.cluster - 1) / C.cluster, begin = static_cast<int>(team.cluster_rank()) * each, end = min_of(begin + each, p.pixels);
-    const int group = static_cast<int>(team.rank()) / vectors, channel = static_cast<int>(team.rank()) % vectors * width;
+  static CERMET_DEVICE void add_pixels(const Params& p, Team team, const T* sample, float* sums) {
+    const int each = (p.pixels + C.cluster - 1) / C.cluster, begin = static_cast<int>(team.cluster_rank()) * each,
+              end = min_of(begin + each, p.pixels);
+    const int group = static_cast<int>(team.rank()) / vectors,
+              channel = static_cast<int>(team.rank()) % vectors * width;
     if (group >= groups) return;
     float total[width] = {};
     if (p.vectors && p.one_line) {
@@ -106,21 +114,21 @@ struct SinglePixels {
     for (int c = 0; c < width; ++c) sums[group * row + channel + c] = total[c];
   }
 
-  static __device__ __forceinline__ float rounded(float x, bool rounds) { return rounds ? to_float(from_float<T>(x)) : x; }
+  static CERMET_DEVICE float rounded(float x, bool rounds) { return rounds ? to_float(from_float<T>(x)) : x; }
 
-  static __device__ __forceinline__ float load_cluster(const float* own, int rank) {
+  static CERMET_DEVICE float load_cluster(const float* own, int rank) {
     if constexpr (C.cluster == 1) return *own;
     else return __uint_as_float(ptx::load_cluster_u32(ptx::cluster_address(own, static_cast<uint32_t>(rank))));
   }
   template <class Team>
-  static __device__ __forceinline__ void sync_cluster(Team team) {
+  static CERMET_DEVICE void sync_cluster(Team team) {
     if constexpr (C.cluster == 1) team.sync();
     else ptx::cluster_barrier();
   }
 
   /// The mean of every channel, in every block.
   template <class Team>
-  static __device__ __forceinline__ void find_mean(const Params& p, Team team, const Shared& shared, const T* sample) {
+  static CERMET_DEVICE void find_mean(const Params& p, Team team, const Shared& shared, const T* sample) {
     const int rank = static_cast<int>(team.rank());
     add_pixels(p, team, sample, shared.sums);
     team.sync();
@@ -149,7 +157,7 @@ struct SinglePixels {
 
   /// A warp for each result of the first product, which goes to every block.
   template <class Team>
-  static __device__ __forceinline__ void squeeze(const Params& p, Team team, const Shared& shared, int sample) {
+  static CERMET_DEVICE void squeeze(const Params& p, Team team, const Shared& shared, int sample) {
     const Part part(shape.few_each(), C.few, static_cast<int>(team.cluster_rank()));
     const int lane = static_cast<int>(lane_index());
     for (int i = static_cast<int>(team.warp()); i < part.count; i += threads / 32) {
@@ -166,13 +174,15 @@ struct SinglePixels {
       sum = warp_reduce<Sum>(sum);
       const float value = rounded(First::value(sum, x), C.rounds_few);
       if constexpr (C.cluster == 1) shared.few[part.begin + i] = value;
-      else if (lane < C.cluster) ptx::store_cluster_u32(ptx::cluster_address(shared.few + part.begin + i, static_cast<uint32_t>(lane)), __float_as_uint(value));
+      else if (lane < C.cluster)
+        ptx::store_cluster_u32(ptx::cluster_address(shared.few + part.begin + i, static_cast<uint32_t>(lane)),
+                               __float_as_uint(value));
     }
   }
 
   /// Four threads for each result.
   template <class Team>
-  static __device__ __forceinline__ void excite(const Params& p, Team team, const Shared& shared, int sample) {
+  static CERMET_DEVICE void excite(const Params& p, Team team, const Shared& shared, int sample) {
     using Out = Element<Second::out>;
     constexpr int lanes = 4;
     const Part part(shape.outputs_each(), C.outputs, static_cast<int>(team.cluster_rank()));
@@ -195,7 +205,7 @@ struct SinglePixels {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem) {
+  static CERMET_DEVICE void compute(const Params& p, uint32_t item, Team team, char* smem) {
     static_assert(Team::size == threads && Team::cluster == C.cluster);
     const Shared shared(smem);
     const int sample = static_cast<int>(item) / C.cluster;

@@ -1,11 +1,13 @@
-// Parameters and shared-memory plan of two convolutions of single pixels after the mean over an image: host and device. Steps count elements.
+// Parameters and shared-memory plan of two convolutions of single pixels after the mean over an image: host and device.
+// Steps count elements.
 #pragma once
 
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
 namespace cermet::conv {
 
-/// Shared memory of a block, one of `cluster` that have a sample: its part of both weights, then float32 sums and vectors.
+/// Shared memory of a block, one of `cluster` that have a sample: its part of both weights, then float32 sums and
+/// vectors.
 struct SinglePixelsShape {
   static constexpr int threads = 1024;
   int channels, few, outputs;  ///< of x, after the first product, after the second
@@ -23,7 +25,9 @@ struct SinglePixelsShape {
   CERMET_HOST_DEVICE constexpr int vectors() const { return channels / width(); }
   /// Groups of threads that have a pixel each, and those that add up a channel of them.
   CERMET_HOST_DEVICE constexpr int groups() const { return threads / vectors(); }
-  CERMET_HOST_DEVICE constexpr int parts() const { return threads / channels > 1 ? (threads / channels < groups() ? threads / channels : groups()) : 1; }
+  CERMET_HOST_DEVICE constexpr int parts() const {
+    return threads / channels > 1 ? (threads / channels < groups() ? threads / channels : groups()) : 1;
+  }
   CERMET_HOST_DEVICE constexpr int floats() const { return (groups() + parts() + 2) * padded(channels) + padded(few); }
   CERMET_HOST_DEVICE constexpr int shared_bytes() const { return first_bytes() + second_bytes() + floats() * 4; }
 };

@@ -15,22 +15,24 @@ struct Windows {
   int tap_h = 0, tap_w = 0, channel;
 
   /// Windows `row`, `row` + `apart`, .. of the channels of a group, from step `step` of the reduction on.
-  __device__ __forceinline__ Windows(const ImplicitParams& params, int row, int apart, int group, int step) : p(params), channel(step) {
+  CERMET_DEVICE Windows(const ImplicitParams& params, int row, int apart, int group, int step)
+      : p(params), channel(step) {
 #pragma unroll
     for (int i = 0; i < Count; ++i) {
       const int at = row + i * apart, line = at / p.columns, sample = line / p.rows;
       left[i] = at % p.columns * p.stride[1] - p.before[1];
       top[i] = line % p.rows * p.stride[0] - p.before[0];
-      first[i] = static_cast<const T*>(p.x) + sample * p.x_batch + top[i] * p.x_row + left[i] * p.x_column + group * p.group_inputs;
+      first[i] = static_cast<const T*>(p.x) + sample * p.x_batch + top[i] * p.x_row + left[i] * p.x_column +
+                 group * p.group_inputs;
       if (at >= p.m) top[i] = -(1 << 30);  // outside with every tap
     }
     settle();
   }
-  __device__ __forceinline__ void advance(int steps) {
+  CERMET_DEVICE void advance(int steps) {
     channel += steps;
     settle();
   }
-  __device__ __forceinline__ void settle() {
+  CERMET_DEVICE void settle() {
     while (channel >= p.group_inputs) {
       channel -= p.group_inputs;
       if (++tap_w == p.kernel[1]) tap_w = 0, ++tap_h;
@@ -38,7 +40,7 @@ struct Windows {
   }
 
   /// Address of window i's element at this step; null where it is padding, or past the reduction's end.
-  __device__ __forceinline__ const T* address(int i) const {
+  CERMET_DEVICE const T* address(int i) const {
     const int h = tap_h * p.dilation[0], w = tap_w * p.dilation[1];
     const bool inside = tap_h < p.kernel[0] && static_cast<uint32_t>(top[i] + h) < static_cast<uint32_t>(p.height) &&
                         static_cast<uint32_t>(left[i] + w) < static_cast<uint32_t>(p.width);
@@ -46,7 +48,7 @@ struct Windows {
   }
   /// `Run` elements of every window from this step on, one by one; then stands behind them.
   template <int Run>
-  __device__ __forceinline__ void take(T (&to)[Count][Run]) {
+  CERMET_DEVICE void take(T (&to)[Count][Run]) {
 #pragma unroll
     for (int e = 0; e < Run; ++e) {
 #pragma unroll

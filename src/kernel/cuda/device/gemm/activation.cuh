@@ -12,7 +12,7 @@ enum class Activation : uint8_t {
 };
 
 template <Activation Function>
-__device__ __forceinline__ float activate(float value) {
+CERMET_DEVICE float activate(float value) {
   const Real x = value;
 #define ACTIVATION(name, expression) \
   if constexpr (Function == Activation::name) return Real(expression).v;

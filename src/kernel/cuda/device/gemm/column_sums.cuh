@@ -1,4 +1,5 @@
-// The sums over the reduction of b's columns, which zero points of a need: one pass over b before the product, in place of more work at every step of it.
+// The sums over the reduction of b's columns, which zero points of a need: one pass over b before the product, in place
+// of more work at every step of it.
 #pragma once
 
 #include "kernel/cuda/device/gemm/column_sums.hpp"
@@ -11,7 +12,8 @@ struct ColumnSums {
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
-    const int lane = static_cast<int>(lane_index()), n = static_cast<int>(item) * column_sums_item + static_cast<int>(team.warp());
+    const int lane = static_cast<int>(lane_index()),
+              n = static_cast<int>(item) * column_sums_item + static_cast<int>(team.warp());
     if (n >= p.n) return;
     const int8_t* const row = p.b + n * p.b_row;
     int32_t sum = 0;

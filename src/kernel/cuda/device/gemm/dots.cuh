@@ -1,5 +1,6 @@
-// Products of so few rows and columns that latency is their time, as of a router of experts, on CUDA cores: the threads of a block share the reduction, so that
-// results of 8 x 8 a block give every SM of a large GPU work, and all that a block reads is on its way at once. No element is read twice in a block.
+// Products of so few rows and columns that latency is their time, as of a router of experts, on CUDA cores: the threads
+// of a block share the reduction, so that results of 8 x 8 a block give every SM of a large GPU work, and all that a
+// block reads is on its way at once. No element is read twice in a block.
 #pragma once
 
 #include "kernel/cuda/device/gemm/dots.hpp"
@@ -25,12 +26,13 @@ struct Dots {
   static constexpr int rows = tile.rows, columns = tile.columns, count = tile.sums(), run = DotsTile::run;
   static constexpr int fills = static_cast<int>(div_up(C.k, DotsTile::stage)), stages = tile.stages(C.k);
   static constexpr int across = static_cast<int>(div_up(C.n, columns));  // tiles
-  static_assert(C.k % run == 0 && C.k > 0 && C.n > 0 && (rows & (rows - 1)) == 0 && (columns & (columns - 1)) == 0 && count >= 4);
+  static_assert(C.k % run == 0 && C.k > 0 && C.n > 0 && (rows & (rows - 1)) == 0 && (columns & (columns - 1)) == 0 &&
+                count >= 4);
   static_assert(!E::column_sums);
 
-  /// Two halves of a warp, and two quarters of each, have their rows or columns in another order, so that they need not choose which sums to exchange when
-  /// these meet: sum i of a thread belongs to result i ^ order().
-  static __device__ __forceinline__ int order() {
+  /// Two halves of a warp, and two quarters of each, have their rows or columns in another order, so that they need not
+  /// choose which sums to exchange when these meet: sum i of a thread belongs to result i ^ order().
+  static CERMET_DEVICE int order() {
     const int lane = static_cast<int>(lane_index());
     return (lane & 16) / 16 * (count / 2) + (lane & 8) / 8 * (count / 4);
   }
@@ -41,51 +43,55 @@ struct Dots {
     bool is_used = false;  ///< whether an item's sums may still be read
 
     template <class Team>
-    __device__ __forceinline__ Ring(const Params&, Team, char*) {
+    CERMET_DEVICE Ring(const Params&, Team, char*) {
       static_assert(Team::size == DotsTile::threads);
     }
     template <class Team>
-    __device__ __forceinline__ void close(const Params&, Team, char*) {}
+    CERMET_DEVICE void close(const Params&, Team, char*) {}
   };
 
   /// First element of the thread's share of stage `fill`.
   template <class Team>
-  static __device__ __forceinline__ int first_of(Team team, int fill) {
+  static CERMET_DEVICE int first_of(Team team, int fill) {
     return fill * DotsTile::stage + static_cast<int>(team.rank()) * run;
   }
   /// `Count` rows from `row` on, in a thread's order; those past the last are that again.
   template <class T, int Count>
-  static __device__ __forceinline__ void load(const void* data, int64_t step, int row, int order, int last, int k, Vector<T, run> (&v)[Count]) {
+  static CERMET_DEVICE void load(const void* data, int64_t step, int row, int order, int last, int k,
+                                 Vector<T, run> (&v)[Count]) {
     const T* const from = static_cast<const T*>(data) + k;
 #pragma unroll
     for (int i = 0; i < Count; ++i) {
       v[i] = {};
-      if (C.k % DotsTile::stage == 0 || k < C.k) v[i] = *reinterpret_cast<const Vector<T, run>*>(from + min_of(row + (i ^ order), last) * step);
+      if (C.k % DotsTile::stage == 0 || k < C.k)
+        v[i] = *reinterpret_cast<const Vector<T, run>*>(from + min_of(row + (i ^ order), last) * step);
     }
   }
   template <class Team>
-  static __device__ __forceinline__ void load_x(const Params& p, Team team, int fill, int row, Vector<X, run> (&v)[rows]) {
+  static CERMET_DEVICE void load_x(const Params& p, Team team, int fill, int row, Vector<X, run> (&v)[rows]) {
     load(p.x, p.x_row, row, order() / columns, p.m - 1, first_of(team, fill), v);
   }
   template <class Team>
-  static __device__ __forceinline__ void load_w(const Params& p, Team team, int fill, int column, Vector<W, run> (&v)[columns]) {
+  static CERMET_DEVICE void load_w(const Params& p, Team team, int fill, int column, Vector<W, run> (&v)[columns]) {
     load(p.w, p.w_row, column, order() % columns, C.n - 1, first_of(team, fill), v);
   }
 
-  static __device__ __forceinline__ void multiply(const Vector<X, run> (&x)[rows], const Vector<W, run> (&w)[columns], float (&sums)[count]) {
+  static CERMET_DEVICE void multiply(const Vector<X, run> (&x)[rows], const Vector<W, run> (&w)[columns],
+                                     float (&sums)[count]) {
 #pragma unroll
     for (int c = 0; c < columns; ++c)
 #pragma unroll
       for (int i = 0; i < run; ++i) {
         const float weight = to_float(w[c].at[i]);
 #pragma unroll
-        for (int r = 0; r < rows; ++r) sums[r * columns + c] = fmaf(to_float(x[r].at[i]), weight, sums[r * columns + c]);
+        for (int r = 0; r < rows; ++r)
+          sums[r * columns + c] = fmaf(to_float(x[r].at[i]), weight, sums[r * columns + c]);
       }
   }
 
   /// Adds the sums of lanes that differ in `Lane`, of which each keeps half.
   template <int Lane, int Count>
-  static __device__ __forceinline__ void fold(float (&sums)[count]) {
+  static CERMET_DEVICE void fold(float (&sums)[count]) {
     constexpr bool ordered = Lane >= 8;
     const bool upper = (lane_index() & Lane) != 0;
     if constexpr (Count == 1) sums[0] += __shfl_xor_sync(0xffffffffu, sums[0], Lane);
@@ -99,7 +105,7 @@ struct Dots {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char*, Ring& ring) {
+  static CERMET_DEVICE void fetch(const Params& p, uint32_t item, Team team, char*, Ring& ring) {
     if constexpr (C.constant) {
       const int column = static_cast<int>(item % across) * columns;
 #pragma unroll
@@ -107,16 +113,16 @@ struct Dots {
     }
   }
 
-  /// What sums begin with. Loads stay before the barrier, whose result the assembler cannot know: otherwise it asks for the later stages only when
-  /// the first have arrived, to save registers.
+  /// What sums begin with. Loads stay before the barrier, whose result the assembler cannot know: otherwise it asks for
+  /// the later stages only when the first have arrived, to save registers.
   template <class Team>
-  static __device__ __forceinline__ float zero_after_loads([[maybe_unused]] Team team) {
+  static CERMET_DEVICE float zero_after_loads([[maybe_unused]] Team team) {
     if constexpr (stages > 1 && requires { team.any(false); }) return team.any(false) ? 1.0f : 0.0f;
     else return 0.0f;
   }
 
   template <class Team>
-  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+  static CERMET_DEVICE void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     const int row = static_cast<int>(item / across) * rows, column = static_cast<int>(item % across) * columns;
     Vector<X, run> x[stages][rows];
 #pragma unroll
@@ -144,9 +150,11 @@ struct Dots {
 
   /// Adds what the warps have, one after the other; the first threads store the results.
   template <class Team>
-  static __device__ __forceinline__ void finish(const Params& p, Team team, int row, int column, const float (&sums)[count], char* smem, Ring& ring) {
-    constexpr int own = max_of(count / 32, 1), lanes = count / own, stored = tile.stored();  // a lane's sums, and lanes that have different ones
-    float(*const shared)[count] = reinterpret_cast<float(*)[count]>(smem);                   // [warps][count]
+  static CERMET_DEVICE void finish(const Params& p, Team team, int row, int column, const float (&sums)[count],
+                                   char* smem, Ring& ring) {
+    constexpr int own = max_of(count / 32, 1), lanes = count / own,
+                  stored = tile.stored();  // a lane's sums, and lanes that have different ones
+    float(*const shared)[count] = reinterpret_cast<float(*)[count]>(smem);  // [warps][count]
     if (ring.is_used) team.sync();
     ring.is_used = true;
     const int lane = static_cast<int>(lane_index()), thread = static_cast<int>(team.rank());

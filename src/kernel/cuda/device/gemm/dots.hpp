@@ -1,4 +1,5 @@
-// Parameters and tiles of products of few rows and columns whose reduction the threads of a block share: host and device.
+// Parameters and tiles of products of few rows and columns whose reduction the threads of a block share: host and
+// device.
 #pragma once
 
 #include "kernel/cuda/device/tile/epilogue.hpp"
@@ -15,7 +16,8 @@ struct DotsParams {
   epilogue::Operand extra[epilogue::most_extras];
 };
 
-/// What a block computes, all of its threads together: each has sums of all of its results over a share of k, four elements of a row at a time.
+/// What a block computes, all of its threads together: each has sums of all of its results over a share of k, four
+/// elements of a row at a time.
 struct DotsTile {
   int rows, columns;  ///< powers of 2
   int w_bytes;        ///< of an element of the weight

@@ -10,18 +10,18 @@ namespace cermet::gemm {
 
 /// Two numbers of a 16-bit type, rounded, the first in the low half.
 template <class Out>
-__device__ __forceinline__ uint32_t pack_pair(float low, float high) {
+CERMET_DEVICE uint32_t pack_pair(float low, float high) {
   return static_cast<uint32_t>(from_float<Out>(low).bits) | static_cast<uint32_t>(from_float<Out>(high).bits) << 16;
 }
 #if CERMET_ARCH >= 800
 template <>
-__device__ __forceinline__ uint32_t pack_pair<bf16>(float low, float high) {
+CERMET_DEVICE uint32_t pack_pair<bf16>(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
 template <>
-__device__ __forceinline__ uint32_t pack_pair<f16>(float low, float high) {
+CERMET_DEVICE uint32_t pack_pair<f16>(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
@@ -29,8 +29,9 @@ __device__ __forceinline__ uint32_t pack_pair<f16>(float low, float high) {
 #endif
 
 #if CERMET_ARCH >= 900
-/// Where 16 bytes `unit` of a row of 128 bytes lie, so that neither rows nor columns of 16 bytes meet in a bank: what bulk copies call a 128-byte swizzle.
-__device__ __forceinline__ int swizzled(int row, int unit) { return row * 128 + (unit ^ (row & 7)) * 16; }
+/// Where 16 bytes `unit` of a row of 128 bytes lie, so that neither rows nor columns of 16 bytes meet in a bank: what
+/// bulk copies call a 128-byte swizzle.
+CERMET_DEVICE int swizzled(int row, int unit) { return row * 128 + (unit ^ (row & 7)) * 16; }
 
 /// Results at a column and the next.
 template <class Value>
@@ -41,12 +42,13 @@ struct Pair {
 /// Columns whose results' operands are loaded together.
 inline constexpr int load_columns = 32;
 
-/// A warp's 16 rows of `Columns` results from fragments to shared memory. results.pair(at, h, column, slot) (results.packed(..) of 16 bits) gives those at
-/// `column` and the next of row 8 * h + lane / 4, where column is 8 * j + 2 * (lane % 4), `at` = 4 * j + 2 * h its place in the fragments and slot = j % 4;
-/// results.load(column) comes before those of the load_columns from `column` on, and results.take_placed(address) before those of the 16 columns that will
-/// stand there. address(row, byte) names a place of 16 bytes.
+/// A warp's 16 rows of `Columns` results from fragments to shared memory. results.pair(at, h, column, slot)
+/// (results.packed(..) of 16 bits) gives those at `column` and the next of row 8 * h + lane / 4, where column is 8 * j
+/// + 2 * (lane % 4), `at` = 4 * j + 2 * h its place in the fragments and slot = j % 4; results.load(column) comes
+/// before those of the load_columns from `column` on, and results.take_placed(address) before those of the 16 columns
+/// that will stand there. address(row, byte) names a place of 16 bytes.
 template <class Out, int First, int Columns, class Results, class Address>
-__device__ __forceinline__ void write_fragments(Results& results, Address&& address) {
+CERMET_DEVICE void write_fragments(Results& results, Address&& address) {
   constexpr int bytes = sizeof(Out);
   static_assert(Columns % 16 == 0);  // fewer than load_columns: what is loaded past them is not used
   const int lane = static_cast<int>(lane_index()), t = lane % 4;
@@ -78,11 +80,11 @@ __device__ __forceinline__ void write_fragments(Results& results, Address&& addr
   }
 }
 
-/// Sends a warp's 16 rows of a tile [.., Columns] out with bulk tensor copies, through `staging`, the warp's own: pieces of [16, 128 bytes], swizzled,
-/// 1024-byte aligned, `Pieces` at a time. `map` has boxes of a piece; what lies outside its tensor is left out. wait_for_rows before the memory is used
-/// otherwise.
+/// Sends a warp's 16 rows of a tile [.., Columns] out with bulk tensor copies, through `staging`, the warp's own:
+/// pieces of [16, 128 bytes], swizzled, 1024-byte aligned, `Pieces` at a time. `map` has boxes of a piece; what lies
+/// outside its tensor is left out. wait_for_rows before the memory is used otherwise.
 template <class Out, int Columns, int Pieces, class Results>
-__device__ __forceinline__ void store_pieces(Results& results, char* staging, const TensorMapBytes* map, int row, int column) {
+CERMET_DEVICE void store_pieces(Results& results, char* staging, const TensorMapBytes* map, int row, int column) {
   constexpr int width = 128 / sizeof(Out), count = Columns / width;
   static_assert(Columns % width == 0);
   const auto piece = [&]<int I>(Constant<I>) {
@@ -101,13 +103,14 @@ __device__ __forceinline__ void store_pieces(Results& results, char* staging, co
 }
 
 /// Until the rows that this thread sent with store_pieces have left shared memory.
-__device__ __forceinline__ void wait_for_rows() { ptx::bulk_wait_read<0>(); }
+CERMET_DEVICE void wait_for_rows() { ptx::bulk_wait_read<0>(); }
 
-/// As store_pieces with ordinary stores: rows and columns past the limits are left out; a row has whole 16 bytes. `staging` is [16, Pitch bytes], the warp's
-/// own, Chunk columns at a time.
+/// As store_pieces with ordinary stores: rows and columns past the limits are left out; a row has whole 16 bytes.
+/// `staging` is [16, Pitch bytes], the warp's own, Chunk columns at a time.
 template <class Out, int Columns, int Chunk, int Pitch, class Results>
-__device__ __forceinline__ void store_rows(Results& results, char* staging, Out* y, int64_t y_stride, int rows, int columns) {
-  constexpr int bytes = sizeof(Out), lanes = Chunk * bytes / 16, step = 32 / lanes;  // lanes that write a row, rows that the warp writes at a time
+CERMET_DEVICE void store_rows(Results& results, char* staging, Out* y, int64_t y_stride, int rows, int columns) {
+  constexpr int bytes = sizeof(Out), lanes = Chunk * bytes / 16,
+                step = 32 / lanes;  // lanes that write a row, rows that the warp writes at a time
   const int lane = static_cast<int>(lane_index()), own = lane % lanes * (16 / bytes);
   const auto chunk = [&]<int I>(Constant<I>) {
     __syncwarp();
@@ -117,7 +120,8 @@ __device__ __forceinline__ void store_rows(Results& results, char* staging, Out*
     for (int r = 0; r < 16; r += step) {
       const int row = r + lane / lanes, column = I * Chunk + own;
       const auto unit = *reinterpret_cast<const Vector<uint32_t, 4>*>(staging + row * Pitch + own * bytes);
-      if ((step <= 16 || row < 16) && row < rows && column < columns) *reinterpret_cast<Vector<uint32_t, 4>*>(y + row * y_stride + column) = unit;
+      if ((step <= 16 || row < 16) && row < rows && column < columns)
+        *reinterpret_cast<Vector<uint32_t, 4>*>(y + row * y_stride + column) = unit;
     }
   };
   for_constants<Columns / Chunk>(chunk);

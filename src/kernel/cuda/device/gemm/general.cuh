@@ -57,17 +57,20 @@ struct GeneralBody {
   template <class T>
   static __device__ T* rows_of(const Params& p, const RowOperand& operand, uint32_t batch, int row) {
     if (operand.data == nullptr) return nullptr;
-    return const_cast<T*>(static_cast<const T*>(operand.data)) + batch_offset(p, batch, operand.batch) + row * operand.row;
+    return const_cast<T*>(static_cast<const T*>(operand.data)) + batch_offset(p, batch, operand.batch) +
+           row * operand.row;
   }
 
   /// False where a tile has no rows.
   static __device__ bool find(const Params& p, uint32_t item, Place& place) {
-    const uint32_t tiles_m = static_cast<uint32_t>((p.m + tile - 1) / tile) + (C.grouped ? static_cast<uint32_t>(p.groups) : 0u);
+    const uint32_t tiles_m =
+        static_cast<uint32_t>((p.m + tile - 1) / tile) + (C.grouped ? static_cast<uint32_t>(p.groups) : 0u);
     const uint32_t tiles_n = static_cast<uint32_t>((p.n + columns - 1) / columns);
     const uint32_t tile_m = item % tiles_m, batch = item / tiles_m / tiles_n;
     int row = static_cast<int>(tile_m) * tile, end = p.m, group = 0;
     if constexpr (C.grouped) {
-      const GroupTile found = find_group(static_cast<const Element<C.offsets>*>(p.offsets), p.groups, p.m, tile, static_cast<int>(tile_m));
+      const GroupTile found =
+          find_group(static_cast<const Element<C.offsets>*>(p.offsets), p.groups, p.m, tile, static_cast<int>(tile_m));
       if (found.group < 0) return false;
       row = found.row, end = found.rows_end, group = found.group;
     }
@@ -83,12 +86,14 @@ struct GeneralBody {
     place.column_scale = p.column_scale == nullptr ? nullptr : p.column_scale + group * p.column_scale_group;
     for_constants<E::extras>([&]<int I>(Constant<I>) {
       constexpr epilogue::Extra extra = E::extra[I];
-      place.extra[I] = epilogue::address_of<extra>(p.extra[I].operand, row, 0, group) + batch_offset(p, batch, p.extra[I].batch);
+      place.extra[I] =
+          epilogue::address_of<extra>(p.extra[I].operand, row, 0, group) + batch_offset(p, batch, p.extra[I].batch);
     });
     return true;
   }
 
-  static __device__ __forceinline__ void multiply(const Params& p, const Place& place, int first, int last, char* smem, Sum (&sums)[own][own]) {
+  static CERMET_DEVICE void multiply(const Params& p, const Place& place, int first, int last, char* smem,
+                                     Sum (&sums)[own][own]) {
     const auto a_row = [&](int outer) -> const A* { return outer < place.rows ? place.a + outer * p.a.row : nullptr; };
     const auto b_row = [&](int outer) -> const B* {
       const bool up = C.dual && outer >= columns;
@@ -99,8 +104,10 @@ struct GeneralBody {
     Core::multiply(p, a_row, b_row, first, last, smem, sums);
   }
 
-  static __device__ __forceinline__ float column_scale(const Params& p, const Place& place, int n, int kb) {
-    return place.column_scale == nullptr ? 1.0f : place.column_scale[n / p.column_scale_columns * p.column_scale_row + kb * p.column_scale_block];
+  static CERMET_DEVICE float column_scale(const Params& p, const Place& place, int n, int kb) {
+    return place.column_scale == nullptr
+               ? 1.0f
+               : place.column_scale[n / p.column_scale_columns * p.column_scale_row + kb * p.column_scale_block];
   }
 
   static __device__ void run(const Params& p, uint32_t item, char* smem) {
@@ -127,12 +134,16 @@ struct GeneralBody {
     }
   }
 
-  /// Adds the scaled sums of a block of the reduction, and clears them. The scales of a second weight, which is the other half of the first, follow its own.
-  static __device__ __forceinline__ void add_block(const Params& p, const Place& place, int kb, Sum (&sums)[own][own], float (&values)[own][own]) {
+  /// Adds the scaled sums of a block of the reduction, and clears them. The scales of a second weight, which is the
+  /// other half of the first, follow its own.
+  static CERMET_DEVICE void add_block(const Params& p, const Place& place, int kb, Sum (&sums)[own][own],
+                                      float (&values)[own][own]) {
 #pragma unroll
     for (int i = 0; i < own; ++i) {
       const int row = Core::row_of(i);
-      const float left = place.row_scale == nullptr || row >= place.rows ? 1.0f : place.row_scale[row * p.row_scale.row + kb * p.row_scale_block];
+      const float left = place.row_scale == nullptr || row >= place.rows
+                             ? 1.0f
+                             : place.row_scale[row * p.row_scale.row + kb * p.row_scale_block];
 #pragma unroll
       for (int j = 0; j < own; ++j) {
         const bool up = C.dual && j >= half;
@@ -145,9 +156,10 @@ struct GeneralBody {
     }
   }
 
-  /// value(which result, i, j, column, values of the extras) for each element of the thread; a dual product has half as many.
+  /// value(which result, i, j, column, values of the extras) for each element of the thread; a dual product has half as
+  /// many.
   template <class Value>
-  static __device__ __forceinline__ void store(const Params& p, const Place& place, Value&& value) {
+  static CERMET_DEVICE void store(const Params& p, const Place& place, Value&& value) {
     epilogue::Operand extra[epilogue::most_extras];
     for_constants<E::extras>([&]<int I>(Constant<I>) {
       extra[I] = p.extra[I].operand;
@@ -168,7 +180,8 @@ struct GeneralBody {
         if constexpr (epilogue::gives_two<E>) {
           using Also = typename E::Also;
           using Second = Element<Also::out>;
-          static_cast<Second*>(place.also)[row * p.also.row + n] = epilogue::rounded<Second>(value(epilogue::Which<Also>{}, i, j, n, x));
+          static_cast<Second*>(place.also)[row * p.also.row + n] =
+              epilogue::rounded<Second>(value(epilogue::Which<Also>{}, i, j, n, x));
         }
       }
     }
@@ -181,7 +194,7 @@ struct General {
   using Params = GeneralParams;
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team, char* smem) {
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, Team, char* smem) {
     GeneralBody<C, E, Team>::run(p, item, smem);
   }
 };

@@ -13,14 +13,16 @@ struct GroupTile {
 
 /// Where rows of group e begin. Offsets that fall or leave [0, rows] give no rows instead of undefined ones.
 template <class Index>
-__device__ __forceinline__ int group_begin(const Index* offsets, int rows, int e) {
+CERMET_DEVICE int group_begin(const Index* offsets, int rows, int e) {
   return static_cast<int>(min_of<int64_t>(max_of<int64_t>(static_cast<int64_t>(offsets[e]), 0), rows));
 }
 
-/// Tile `tile` of the tiles that start at each group's first row, but for the first `skip` of each; a whole warp calls, every lane gets the same. There are at
-/// most rows / block_m + groups of them, and without each group's first at most rows / block_m. `count`: how many there are, where no group has the tile.
+/// Tile `tile` of the tiles that start at each group's first row, but for the first `skip` of each; a whole warp calls,
+/// every lane gets the same. There are at most rows / block_m + groups of them, and without each group's first at most
+/// rows / block_m. `count`: how many there are, where no group has the tile.
 template <class Index>
-__device__ __forceinline__ GroupTile find_group(const Index* offsets, int groups, int rows, int block_m, int tile, int skip, int& count) {
+CERMET_DEVICE GroupTile find_group(const Index* offsets, int groups, int rows, int block_m, int tile, int skip,
+                                   int& count) {
   const int lane = static_cast<int>(lane_index()), per_lane = (groups + 31) / 32;
   const int begin = min_of(lane * per_lane, groups), end = min_of(begin + per_lane, groups);
   const auto at = [&](int e) { return group_begin(offsets, rows, e); };
@@ -58,16 +60,17 @@ __device__ __forceinline__ GroupTile find_group(const Index* offsets, int groups
 }
 
 template <class Index>
-__device__ __forceinline__ GroupTile find_group(const Index* offsets, int groups, int rows, int block_m, int tile) {
+CERMET_DEVICE GroupTile find_group(const Index* offsets, int groups, int rows, int block_m, int tile) {
   int count;
   return find_group(offsets, groups, rows, block_m, tile, 0, count);
 }
 
-/// The same tiles, with `by_number` each group's first one by the group's number, whose weight is then known before the offsets are, and groups without rows
-/// have none; the others behind those. With Rest, those of the rows behind the last group come last, with group -1 and rows. At most rows / block_m + groups +
-/// 1.
+/// The same tiles, with `by_number` each group's first one by the group's number, whose weight is then known before the
+/// offsets are, and groups without rows have none; the others behind those. With Rest, those of the rows behind the
+/// last group come last, with group -1 and rows. At most rows / block_m + groups + 1.
 template <bool Rest, class Index>
-__device__ __forceinline__ GroupTile find_group_of_few(const Index* offsets, int groups, int rows, int block_m, int tile, bool by_number) {
+CERMET_DEVICE GroupTile find_group_of_few(const Index* offsets, int groups, int rows, int block_m, int tile,
+                                          bool by_number) {
   if (by_number && tile < groups) {
     const int begin = group_begin(offsets, rows, tile), end = group_begin(offsets, rows, tile + 1);
     return begin < end ? GroupTile{tile, begin, end} : GroupTile{};

@@ -1,6 +1,7 @@
-// GEMMs on Hopper's tensor cores (sm_90a). A block computes tiles [block_m, block_n] of the result: a producer warp streams tiles of the operands through a
-// ring in shared memory with bulk tensor copies; one consumer warpgroup for each 64 rows multiplies them with wgmma and sends its rows out. The producer runs
-// ahead into the block's next tile while the consumers finish one.
+// GEMMs on Hopper's tensor cores (sm_90a). A block computes tiles [block_m, block_n] of the result: a producer warp
+// streams tiles of the operands through a ring in shared memory with bulk tensor copies; one consumer warpgroup for
+// each 64 rows multiplies them with wgmma and sends its rows out. The producer runs ahead into the block's next tile
+// while the consumers finish one.
 #pragma once
 
 #include "kernel/cuda/device/gemm/general_config.cuh"
@@ -23,8 +24,14 @@ struct Hopper {
   using Products = HopperProducts<C, Hopper>;
   using Place = TileCoord<C>;
   static constexpr int b_parts = C.dual ? 2 : 1;
-  static constexpr HopperShape shape{
-      C.block_m, C.block_n, C.a_parts, b_parts, sizeof(Out), ColumnPlan<E>::bytes, C.grouping == Grouping::none, epilogue::also_bytes<E>()};
+  static constexpr HopperShape shape{C.block_m,
+                                     C.block_n,
+                                     C.a_parts,
+                                     b_parts,
+                                     sizeof(Out),
+                                     ColumnPlan<E>::bytes,
+                                     C.grouping == Grouping::none,
+                                     epilogue::also_bytes<E>()};
   using Ring = HopperRing<C, shape>;
   using Shared = typename Ring::Shared;
   using Slot = typename Ring::Slot;
@@ -35,8 +42,8 @@ struct Hopper {
   static constexpr int box_rows = C.few_rows ? hopper_few_rows : C.block_m;  ///< rows of a that a bulk copy takes
   static constexpr int b_stage_bytes = b_parts * Ring::b_bytes;
   static constexpr int promote = C.blocked ? 1 : C.promote;
-  /// Stages whose weights are asked for before earlier launches have ended. What is asked for early is ahead of the rows in the queue of the copies, prefetches
-  /// to the L2 as well; four stages keep the memory busy meanwhile.
+  /// Stages whose weights are asked for before earlier launches have ended. What is asked for early is ahead of the
+  /// rows in the queue of the copies, prefetches to the L2 as well; four stages keep the memory busy meanwhile.
   static constexpr int early = C.early ? min_of(4, min_of(C.stages, k_tiles)) : 0;
 
   static_assert(C.block_m == 64 || C.block_m == 128);
@@ -47,22 +54,26 @@ struct Hopper {
   static_assert(!C.rest || C.few_rows);
   static_assert(!C.gated || (sizeof(A) == 2 && promote == 0 && C.a_parts == 1 && C.grouping == Grouping::none));
   static_assert(!C.blocked || (sizeof(A) == 1 && C.block_n == (C.dual ? 64 : 128)));
-  static_assert(!C.blocked || !C.dual || !C.column_scale || C.n % 128 == 0);  // a tile of either half is within a block of columns
+  static_assert(!C.blocked || !C.dual || !C.column_scale ||
+                C.n % 128 == 0);  // a tile of either half is within a block of columns
 
-  static_assert(C.windows.channels % row_elements == 0 && C.windows.channels * C.windows.kernel_h * C.windows.kernel_w == (C.windows.kernel_h > 0 ? C.k : 0));
+  static_assert(C.windows.channels % row_elements == 0 &&
+                C.windows.channels * C.windows.kernel_h * C.windows.kernel_w == (C.windows.kernel_h > 0 ? C.k : 0));
   static_assert(C.windows.kernel_h == 0 || (C.a_parts == 1 && C.grouping == Grouping::none));
 
   /// Bytes of a's tiles in a stage, of which `boxes` are copied of each.
-  static __device__ __forceinline__ uint32_t a_stage_bytes(int boxes) { return boxes * C.a_parts * box_rows * HopperShape::tile_row; }
-  static __device__ __forceinline__ int boxes_of(const Place& place) {
+  static CERMET_DEVICE uint32_t a_stage_bytes(int boxes) {
+    return boxes * C.a_parts * box_rows * HopperShape::tile_row;
+  }
+  static CERMET_DEVICE int boxes_of(const Place& place) {
     return C.few_rows ? (min_of(place.rows_end - place.row, C.block_m) + box_rows - 1) / box_rows : 1;
   }
   /// Whether the tiles of b of a block's first item can be told from its number.
-  static __device__ __forceinline__ bool starts_early(const Params& p, uint32_t item) {
+  static CERMET_DEVICE bool starts_early(const Params& p, uint32_t item) {
     return early > 0 && (!C.few_rows || (p.by_number != 0 && item < static_cast<uint32_t>(p.groups * Place::tiles_n)));
   }
   /// A stage's tiles of b.
-  static __device__ __forceinline__ void load_b(const Params& p, const Shared& shared, int stage, int kt, int row) {
+  static CERMET_DEVICE void load_b(const Params& p, const Shared& shared, int stage, int kt, int row) {
     uint64_t* const full = shared.full + stage;
     ptx::tma_load_2d(shared.b(stage, 0), &p.b, kt * row_elements, row, full);
     if constexpr (C.dual) ptx::tma_load_2d(shared.b(stage, 1), &p.b_up, kt * row_elements, row, full);
@@ -70,7 +81,8 @@ struct Hopper {
 
   /// Stages of the ring, of which the first `begun` have their tiles of b on the way. load_a(kt, stage)
   template <class LoadA>
-  static __device__ __forceinline__ void produce_stages(const Params& p, const Shared& shared, Slot slot, int begun, int boxes, int b_row, LoadA load_a) {
+  static CERMET_DEVICE void produce_stages(const Params& p, const Shared& shared, Slot slot, int begun, int boxes,
+                                           int b_row, LoadA load_a) {
     int kt = 0;
     if constexpr (early > 0)
       for (; kt < begun; ++kt, slot.advance()) {
@@ -85,12 +97,14 @@ struct Hopper {
     }
   }
 
-  static __device__ __forceinline__ void produce(const Params& p, const Shared& shared, const Place& place, Slot slot, int begun) {
-    const int a_row = place.row + (C.grouping == Grouping::batches ? place.group * p.a_group : 0), b_row = place.n + place.group * p.b_group;
+  static CERMET_DEVICE void produce(const Params& p, const Shared& shared, const Place& place, Slot slot, int begun) {
+    const int a_row = place.row + (C.grouping == Grouping::batches ? place.group * p.a_group : 0),
+              b_row = place.n + place.group * p.b_group;
     const int boxes = boxes_of(place);
     if constexpr (C.windows.kernel_h > 0) {
       const WindowSource<C, row_elements> source(p, place.row);
-      produce_stages(p, shared, slot, begun, boxes, b_row, [&](int kt, int stage) { source.load(p, kt, shared.a(stage, 0), shared.full + stage); });
+      produce_stages(p, shared, slot, begun, boxes, b_row,
+                     [&](int kt, int stage) { source.load(p, kt, shared.a(stage, 0), shared.full + stage); });
     } else {
       produce_stages(p, shared, slot, begun, boxes, b_row, [&](int kt, int stage) {
 #pragma unroll
@@ -105,7 +119,7 @@ struct Hopper {
   }
 
   /// Takes the stages that were begun for a group without rows.
-  static __device__ __forceinline__ void drain(const Shared& shared, bool produces, Slot slot, int begun) {
+  static CERMET_DEVICE void drain(const Shared& shared, bool produces, Slot slot, int begun) {
     for (int kt = 0; kt < begun; ++kt, slot.advance()) {
       if (produces) {
         if (ptx::elect_one()) ptx::mbarrier_arrive(shared.full + slot.stage);
@@ -116,15 +130,17 @@ struct Hopper {
     }
   }
 
-  static __device__ __forceinline__ void release(const Shared& shared, int stage) {
+  static CERMET_DEVICE void release(const Shared& shared, int stage) {
     if (lane_index() == 0) ptx::mbarrier_arrive(shared.empty + stage);
   }
 
   template <class Team>
-  static __device__ __forceinline__ void consume(const Params& p, const Shared& shared, Team team, int warpgroup, const Place& place, Slot slot) {
+  static CERMET_DEVICE void consume(const Params& p, const Shared& shared, Team team, int warpgroup, const Place& place,
+                                    Slot slot) {
     using Total = typename SumOf<(promote > 0 ? DType::f32 : C.a)>::type;
     constexpr int pieces = shape.pitch() / HopperShape::tile_row;
-    constexpr bool whole_tile = shape.bulk_results() && pieces * HopperShape::tile_row == C.block_n * static_cast<int>(sizeof(Out));
+    constexpr bool whole_tile =
+        shape.bulk_results() && pieces * HopperShape::tile_row == C.block_n * static_cast<int>(sizeof(Out));
     using Results = HopperResults<E, C.block_n, C.n, b_parts, Total, whole_tile>;
     const int warp = static_cast<int>(team.warp()) % 4;
     const int row = place.row + warpgroup * 64 + warp * 16;  // of this warp's first
@@ -164,21 +180,26 @@ struct Hopper {
     if constexpr (shape.bulk_results()) {
       store_pieces<Out, C.block_n, pieces>(results, staging, &p.y_map, row, place.n);
     } else {
-      Out* const y = static_cast<Out*>(p.y) + (C.grouping == Grouping::batches ? place.group * p.y_group : 0) + row * p.y_stride + place.n;
-      store_rows<Out, C.block_n, shape.chunk(), shape.pitch()>(results, staging, y, p.y_stride, place.rows_end - row, C.n - place.n);
+      Out* const y = static_cast<Out*>(p.y) + (C.grouping == Grouping::batches ? place.group * p.y_group : 0) +
+                     row * p.y_stride + place.n;
+      store_rows<Out, C.block_n, shape.chunk(), shape.pitch()>(results, staging, y, p.y_stride, place.rows_end - row,
+                                                               C.n - place.n);
     }
     if constexpr (epilogue::gives_two<E>) {  // through the memory that the first result has left
-      HopperResults<typename E::Also, C.block_n, C.n, b_parts, Total, false> second{p.extra, columns, sums, row, place.rows_end, place.n, place.group};
+      HopperResults<typename E::Also, C.block_n, C.n, b_parts, Total, false> second{
+          p.extra, columns, sums, row, place.rows_end, place.n, place.group};
       second.load_rows();
       wait_for_rows();
       using T = Element<E::Also::out>;
-      T* const y = static_cast<T*>(p.also) + (C.grouping == Grouping::batches ? place.group * p.also_group : 0) + row * p.also_stride + place.n;
-      store_rows<T, C.block_n, shape.also_chunk(), shape.also_pitch()>(second, staging, y, p.also_stride, place.rows_end - row, C.n - place.n);
+      T* const y = static_cast<T*>(p.also) + (C.grouping == Grouping::batches ? place.group * p.also_group : 0) +
+                   row * p.also_stride + place.n;
+      store_rows<T, C.block_n, shape.also_chunk(), shape.also_pitch()>(second, staging, y, p.also_stride,
+                                                                       place.rows_end - row, C.n - place.n);
     }
   }
 
 #if defined(CERMET_WALK)
-  static __device__ __forceinline__ void acquire_maps(const Params& far) {
+  static CERMET_DEVICE void acquire_maps(const Params& far) {
     ptx::acquire_tensor_map(&far.a);
     ptx::acquire_tensor_map(&far.b);
     if constexpr (C.dual) ptx::acquire_tensor_map(&far.b_up);
@@ -188,9 +209,10 @@ struct Hopper {
 
   /// Of a block's first tile: weights to the ring, and parameters to where consumers read them.
   template <class Team>
-  static __device__ __forceinline__ void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+  static CERMET_DEVICE void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     if (ring.is_open) return;
-    constexpr int after_maps = 4 * sizeof(TensorMapBytes), extras = static_cast<int>(E::extras * sizeof(epilogue::Operand));
+    constexpr int after_maps = 4 * sizeof(TensorMapBytes),
+                  extras = static_cast<int>(E::extras * sizeof(epilogue::Operand));
     constexpr int all_extras = static_cast<int>(epilogue::most_extras * sizeof(epilogue::Operand));
     if (team.warp() < consumers * 4) {
       if (team.rank() >= 32) touch_parameters<after_maps, sizeof(Params) - after_maps - all_extras + extras>(p);
@@ -200,7 +222,9 @@ struct Hopper {
         __syncwarp();  // one of its threads has set up the barriers
         const Shared shared(smem);
         int row;  // of b
-        if constexpr (C.few_rows) row = static_cast<int>(item % Place::tiles_n) * C.block_n + static_cast<int>(item / Place::tiles_n) * p.b_group;
+        if constexpr (C.few_rows)
+          row =
+              static_cast<int>(item % Place::tiles_n) * C.block_n + static_cast<int>(item / Place::tiles_n) * p.b_group;
         else row = Place(p, item).n;
         if (starts_early(p, item) && ptx::elect_one()) {
 #pragma unroll 1
@@ -215,7 +239,7 @@ struct Hopper {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+  static CERMET_DEVICE void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
     const int begun = !ring.is_open && starts_early(p, item) ? early : 0;
     if (!ring.is_open) team.sync();
     ring.is_open = true;

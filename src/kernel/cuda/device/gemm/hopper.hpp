@@ -11,9 +11,11 @@ inline constexpr int hopper_few_rows = 16;
 /// Tiles of m that share a sweep over n, so that a wave's operands stay in the L2.
 inline constexpr int hopper_raster = 16;
 
-/// y[m, n] = epilogue(sum over k of a[m, k] * b[n, k]). Steps count elements; pointers that the configuration does not use may be null.
+/// y[m, n] = epilogue(sum over k of a[m, k] * b[n, k]). Steps count elements; pointers that the configuration does not
+/// use may be null.
 struct HopperParams {
-  TensorMapBytes a;        ///< tiles of [block_m, 128 bytes], or of hopper_few_rows, 128-byte swizzle; all groups' rows (all parts' rows) one below the other
+  TensorMapBytes a;  ///< tiles of [block_m, 128 bytes], or of hopper_few_rows, 128-byte swizzle; all groups' rows (all
+                     ///< parts' rows) one below the other
   TensorMapBytes b, b_up;  ///< tiles of [block_n, 128 bytes]; all groups' rows one below the other
   TensorMapBytes y_map;    ///< pieces of [16, 128 bytes], 128-byte swizzle; only where results go out with bulk copies
   void* y;                 ///< rows start at multiples of 16 bytes and end at one
@@ -30,16 +32,20 @@ struct HopperParams {
   int32_t a_part;            ///< rows of the map from part to part of a split operand
   int32_t row_scale_step, row_scale_block, column_scale_step;
   int32_t items;
-  int32_t by_number;                    ///< whether tiles of groups with few rows come by the group's number, which pays where hardly any group has none
+  int32_t by_number;  ///< whether tiles of groups with few rows come by the group's number, which pays where hardly any
+                      ///< group has none
   int32_t window_rows, window_columns;  ///< of a sample, where a is windows
-  const void* gate;                     ///< of row r and column k of a, where they are gated: [r / gate_rows * gate_sample + k]; whole 16 bytes
+  const void*
+      gate;  ///< of row r and column k of a, where they are gated: [r / gate_rows * gate_sample + k]; whole 16 bytes
   int64_t gate_sample;
   int32_t gate_rows;
-  /// Values for each column are 16-byte aligned for every group and side by side; rows of those for each place are 16-byte aligned.
+  /// Values for each column are 16-byte aligned for every group and side by side; rows of those for each place are
+  /// 16-byte aligned.
   epilogue::Operand extra[epilogue::most_extras];
 };
 
-/// Shared memory of a configuration. A ring of stages, each 128 bytes of k of every row; rows on their way out; what the epilogue reads for columns.
+/// Shared memory of a configuration. A ring of stages, each 128 bytes of k of every row; rows on their way out; what
+/// the epilogue reads for columns.
 struct HopperShape {
   int block_m, block_n;
   int a_parts, b_parts;  ///< tiles of each operand in a stage
@@ -59,7 +65,8 @@ struct HopperShape {
   /// Columns of a result of `bytes` that go out at a time with ordinary stores, whose rows take at most `most` bytes.
   CERMET_HOST_DEVICE constexpr int chunk_of(int bytes, int most) const {
     int parts = 1;
-    while (block_n / parts * bytes > most || block_n % parts != 0 || (32 * 16) % (block_n / parts * bytes) != 0) ++parts;
+    while (block_n / parts * bytes > most || block_n % parts != 0 || (32 * 16) % (block_n / parts * bytes) != 0)
+      ++parts;
     return block_n / parts;
   }
   CERMET_HOST_DEVICE constexpr int chunk() const { return chunk_of(out_bytes, most_row_bytes); }
@@ -79,7 +86,9 @@ struct HopperShape {
   CERMET_HOST_DEVICE constexpr int staging_bytes() const { return block_m * staging_pitch(); }
   CERMET_HOST_DEVICE constexpr int column_bytes() const { return block_n * vector_bytes; }  ///< for one warpgroup
   CERMET_HOST_DEVICE constexpr int fixed_bytes() const { return staging_bytes() + consumers() * column_bytes(); }
-  CERMET_HOST_DEVICE constexpr int shared_bytes(int stages) const { return stages * (stage_bytes() + 16) + fixed_bytes(); }
+  CERMET_HOST_DEVICE constexpr int shared_bytes(int stages) const {
+    return stages * (stage_bytes() + 16) + fixed_bytes();
+  }
   CERMET_HOST_DEVICE constexpr int most_stages() const { return (shared_limit - fixed_bytes()) / (stage_bytes() + 16); }
 };
 

@@ -1,4 +1,5 @@
-// Rows of a that a gate multiplies, column by column, before the product: a consumer warpgroup scales its 64 rows of a stage where they wait in shared memory.
+// Rows of a that a gate multiplies, column by column, before the product: a consumer warpgroup scales its 64 rows of a
+// stage where they wait in shared memory.
 #pragma once
 
 #include "kernel/cuda/device/gemm/epilogue.cuh"
@@ -9,15 +10,15 @@ namespace cermet::gemm {
 
 /// Two products, each rounded once.
 template <class T>
-__device__ __forceinline__ uint32_t multiply_pairs(uint32_t a, uint32_t b);
+CERMET_DEVICE uint32_t multiply_pairs(uint32_t a, uint32_t b);
 template <>
-__device__ __forceinline__ uint32_t multiply_pairs<f16>(uint32_t a, uint32_t b) {
+CERMET_DEVICE uint32_t multiply_pairs<f16>(uint32_t a, uint32_t b) {
   uint32_t y;
   asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
   return y;
 }
 template <>
-__device__ __forceinline__ uint32_t multiply_pairs<bf16>(uint32_t a, uint32_t b) {
+CERMET_DEVICE uint32_t multiply_pairs<bf16>(uint32_t a, uint32_t b) {
   uint32_t y;
   asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
   return y;
@@ -27,14 +28,15 @@ __device__ __forceinline__ uint32_t multiply_pairs<bf16>(uint32_t a, uint32_t b)
 template <class T, int K>
 struct HopperGate {
   using Words = Vector<uint32_t, 4>;
-  static constexpr int units = HopperShape::tile_row / 16, step = 128 / units, rows = 64 / step, width = per_16_bytes<T>;
+  static constexpr int units = HopperShape::tile_row / 16, step = 128 / units, rows = 64 / step,
+                       width = per_16_bytes<T>;
 
   int row, unit;  // of the first
   const T* from[rows];
   Words gates[rows];
 
   /// `first`: row of a of the warpgroup's first; `rank` in the warpgroup.
-  __device__ __forceinline__ HopperGate(const HopperParams& p, int first, int rank) : row(rank / units), unit(rank % units) {
+  CERMET_DEVICE HopperGate(const HopperParams& p, int first, int rank) : row(rank / units), unit(rank % units) {
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
       const int sample = min_of(first + row + i * step, p.m - 1) / p.gate_rows;
@@ -43,14 +45,15 @@ struct HopperGate {
   }
 
   /// What stage `kt` of a tile is multiplied by; where a has no columns, its zeros stay.
-  __device__ __forceinline__ void load(int kt) {
+  CERMET_DEVICE void load(int kt) {
     const int column = kt * units * width;
 #pragma unroll
-    for (int i = 0; i < rows; ++i) gates[i] = column + unit * width < K ? *reinterpret_cast<const Words*>(from[i] + column) : Words{};
+    for (int i = 0; i < rows; ++i)
+      gates[i] = column + unit * width < K ? *reinterpret_cast<const Words*>(from[i] + column) : Words{};
   }
 
   /// By the whole warpgroup, which waits for itself before it multiplies.
-  __device__ __forceinline__ void scale(char* tile) const {
+  CERMET_DEVICE void scale(char* tile) const {
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
       Words* const at = reinterpret_cast<Words*>(tile + swizzled(row + i * step, unit));

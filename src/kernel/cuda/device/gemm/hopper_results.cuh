@@ -1,6 +1,7 @@
-// What the consumers of the Hopper GEMM make of their sums: the epilogue over a warp's 16 rows of a tile. Operands with a value for each column wait in
-// shared memory, those with one for each row in registers; the first with a 16-bit value for each place where the results will stand on their way out, before
-// the sums are there; others are loaded a few columns ahead of their use.
+// What the consumers of the Hopper GEMM make of their sums: the epilogue over a warp's 16 rows of a tile. Operands with
+// a value for each column wait in shared memory, those with one for each row in registers; the first with a 16-bit
+// value for each place where the results will stand on their way out, before the sums are there; others are loaded a
+// few columns ahead of their use.
 #pragma once
 
 #include "kernel/cuda/device/gemm/epilogue.cuh"
@@ -10,8 +11,8 @@
 #if CERMET_ARCH >= 900
 namespace cermet::gemm {
 
-/// Columns of a tile in shared memory: [block_n] of each extra with a value for each column, then the sums of b's columns.
-/// WholeTile: results of 16 bits go out through memory of a whole tile.
+/// Columns of a tile in shared memory: [block_n] of each extra with a value for each column, then the sums of b's
+/// columns. WholeTile: results of 16 bits go out through memory of a whole tile.
 template <class E, bool WholeTile = false>
 struct ColumnPlan {
   /// The extra that waits where results will stand; -1: none.
@@ -21,7 +22,9 @@ struct ColumnPlan {
     return -1;
   }
   static constexpr int placed = find_placed();
-  static constexpr bool is_staged(int i) { return E::extra[i].extent == epilogue::Extent::column && E::extra[i].columns == 1; }
+  static constexpr bool is_staged(int i) {
+    return E::extra[i].extent == epilogue::Extent::column && E::extra[i].columns == 1;
+  }
   /// Bytes of a column that come before extra i.
   static constexpr int before(int i) {
     int bytes = 0;
@@ -37,7 +40,8 @@ struct ColumnPlan {
   }
 };
 
-/// Sums: `own` of this thread for each part of b. N: columns of the result. WholeTile: results go out as store_pieces sends them, all pieces at a time.
+/// Sums: `own` of this thread for each part of b. N: columns of the result. WholeTile: results go out as store_pieces
+/// sends them, all pieces at a time.
 template <class E, int BlockN, int N, int Parts, class Sum, bool WholeTile>
 struct HopperResults {
   using Plan = ColumnPlan<E, WholeTile && sizeof(Element<E::out>) == 2>;
@@ -52,48 +56,53 @@ struct HopperResults {
   uint32_t loaded[slots > 0 ? slots : 1][4][2][2] = {};
   uint32_t placed[4] = {};  // fragments of the extra that waits where results will stand
 
-  static __device__ __forceinline__ int lane() { return static_cast<int>(lane_index()); }
+  static CERMET_DEVICE int lane() { return static_cast<int>(lane_index()); }
 
   /// One value for each column of the tile, from global to shared memory.
   template <class T>
-  static __device__ __forceinline__ void fetch_columns(char* to, const T* from, int rank, int n) {
+  static CERMET_DEVICE void fetch_columns(char* to, const T* from, int rank, int n) {
     const int i = rank * per_16_bytes<T>;
     if (i >= BlockN) return;
     const int valid = min_of(max_of(N - n - i, 0), per_16_bytes<T>);
     ptx::cp_async<16>(to + i * sizeof(T), valid > 0 ? from + n + i : from, valid * static_cast<int>(sizeof(T)));
   }
   /// By a whole warpgroup; `rank` of this thread in it.
-  static __device__ __forceinline__ void fetch(const epilogue::Operand* extra, const int32_t* column_sums, char* columns, int rank, int n, int group) {
+  static CERMET_DEVICE void fetch(const epilogue::Operand* extra, const int32_t* column_sums, char* columns, int rank,
+                                  int n, int group) {
     for_constants<E::extras>([&]<int I>(Constant<I>) {
       if constexpr (Plan::is_staged(I))
-        fetch_columns(columns + BlockN * Plan::before(I), static_cast<const Element<E::extra[I].dtype>*>(extra[I].data) + group * extra[I].group, rank, n);
+        fetch_columns(columns + BlockN * Plan::before(I),
+                      static_cast<const Element<E::extra[I].dtype>*>(extra[I].data) + group * extra[I].group, rank, n);
     });
     if constexpr (E::column_sums) fetch_columns(columns + BlockN * Plan::before(E::extras), column_sums, rank, n);
   }
 
   /// Before the sums are there: what rows need, and the lines of what has a value for each place to the L2.
-  __device__ __forceinline__ void load_rows() {
+  CERMET_DEVICE void load_rows() {
     for_constants<E::extras>([&]<int I>(Constant<I>) {
       constexpr epilogue::Extra x = E::extra[I];
       if constexpr (epilogue::of_rows(x)) {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           const int r = row + 8 * h + lane() / 4;
-          if (x.extent == epilogue::Extent::scalar || r < rows_end) row_values[h].bits[I] = epilogue::bits_of(*epilogue::address_of<x>(extra[I], r, 0, group));
+          if (x.extent == epilogue::Extent::scalar || r < rows_end)
+            row_values[h].bits[I] = epilogue::bits_of(*epilogue::address_of<x>(extra[I], r, 0, group));
         }
       }
       if constexpr (x.extent == epilogue::Extent::element && I != Plan::placed) {
         constexpr int line = 128 / epilogue::bytes_of(x.dtype), lines = BlockN / line > 0 ? BlockN / line : 1;
         for (int i = lane(); i < 16 * lines; i += 32) {
           const int r = row + i / lines, column = n + i % lines * line;
-          if (r < rows_end && column < N) asm volatile("prefetch.global.L2 [%0];" ::"l"(epilogue::address_of<x>(extra[I], r, column, group)));
+          if (r < rows_end && column < N)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(epilogue::address_of<x>(extra[I], r, column, group)));
         }
       }
     });
   }
 
-  /// Before the sums are there: the placed extra's 16 rows to `staging`, the warp's own, when what went out from there has left it. Asynchronous.
-  __device__ __forceinline__ void place(char* staging) const {
+  /// Before the sums are there: the placed extra's 16 rows to `staging`, the warp's own, when what went out from there
+  /// has left it. Asynchronous.
+  CERMET_DEVICE void place(char* staging) const {
     if constexpr (Plan::placed >= 0) {
       constexpr epilogue::Extra x = E::extra[Plan::placed];
       constexpr int units = BlockN / 8, piece_units = 8;
@@ -103,19 +112,21 @@ struct HopperResults {
       for (int i = 0; i < 16 * units; i += 32) {
         const int at = i + lane(), r = at / units, unit = at % units, column = n + unit * 8;
         const bool exists = row + r < rows_end && column < N;
-        const auto* const from = epilogue::address_of<x>(extra[Plan::placed], exists ? row + r : row, exists ? column : n, group);
-        ptx::cp_async<16>(staging + unit / piece_units * 16 * 128 + swizzled(r, unit % piece_units), from, exists ? 16 : 0);
+        const auto* const from =
+            epilogue::address_of<x>(extra[Plan::placed], exists ? row + r : row, exists ? column : n, group);
+        ptx::cp_async<16>(staging + unit / piece_units * 16 * 128 + swizzled(r, unit % piece_units), from,
+                          exists ? 16 : 0);
       }
       ptx::cp_async_commit();
     }
   }
   /// When place() was waited for, the fragments of 16 columns: an address as stmatrix takes it.
-  __device__ __forceinline__ void take_placed(const char* at) {
+  CERMET_DEVICE void take_placed(const char* at) {
     if constexpr (Plan::placed >= 0) ptx::ldmatrix_x4(placed, at);
   }
 
   /// Operands of the load_columns results from `column` on that come from memory.
-  __device__ __forceinline__ void load(int column) {
+  CERMET_DEVICE void load(int column) {
     for_constants<E::extras>([&]<int I>(Constant<I>) {
       constexpr epilogue::Extra x = E::extra[I];
       if constexpr (Plan::from_memory(I)) {
@@ -140,12 +151,12 @@ struct HopperResults {
   }
 
   template <class T>
-  __device__ __forceinline__ Vector<T, 2> staged(int before, int column) const {
+  CERMET_DEVICE Vector<T, 2> staged(int before, int column) const {
     return *reinterpret_cast<const Vector<T, 2>*>(columns + BlockN * before + column * static_cast<int>(sizeof(T)));
   }
 
   /// Two 16-bit results, packed.
-  __device__ __forceinline__ uint32_t packed(int at, int h, int column, int slot) const {
+  CERMET_DEVICE uint32_t packed(int at, int h, int column, int slot) const {
     if constexpr (E::pairs && Parts == 1) {
       epilogue::Pairs<E::extras> x;
       for_constants<E::extras>([&]<int I>(Constant<I>) {
@@ -164,7 +175,8 @@ struct HopperResults {
           if constexpr (I == Plan::placed) {
             using Value = Element<type>;
             const uint32_t two = placed[slot % 2 * 2 + h];
-            low = epilogue::bits_of(Value{static_cast<uint16_t>(two)}), high = epilogue::bits_of(Value{static_cast<uint16_t>(two >> 16)});
+            low = epilogue::bits_of(Value{static_cast<uint16_t>(two)}),
+            high = epilogue::bits_of(Value{static_cast<uint16_t>(two >> 16)});
           } else if constexpr (Plan::from_memory(I)) {
             low = loaded[Plan::memory_slots(I)][slot][h][0], high = loaded[Plan::memory_slots(I)][slot][h][1];
           }
@@ -179,7 +191,7 @@ struct HopperResults {
     }
   }
 
-  __device__ __forceinline__ auto pair(int at, int h, int column, int slot) const {
+  CERMET_DEVICE auto pair(int at, int h, int column, int slot) const {
     Values x = row_values[h], y = x;
     for_constants<E::extras>([&]<int I>(Constant<I>) {
       if constexpr (Plan::is_staged(I)) {
@@ -188,7 +200,8 @@ struct HopperResults {
       } else if constexpr (I == Plan::placed) {
         using Value = Element<E::extra[I].dtype>;
         const uint32_t two = placed[slot % 2 * 2 + h];
-        x.bits[I] = epilogue::bits_of(Value{static_cast<uint16_t>(two)}), y.bits[I] = epilogue::bits_of(Value{static_cast<uint16_t>(two >> 16)});
+        x.bits[I] = epilogue::bits_of(Value{static_cast<uint16_t>(two)}),
+        y.bits[I] = epilogue::bits_of(Value{static_cast<uint16_t>(two >> 16)});
       } else if constexpr (Plan::from_memory(I)) {
         const uint32_t(&two)[2] = loaded[Plan::memory_slots(I)][slot][h];
         x.bits[I] = two[0], y.bits[I] = two[1];
@@ -203,7 +216,7 @@ struct HopperResults {
     }
   }
 
-  __device__ __forceinline__ auto value(int at, const Values& x, [[maybe_unused]] int32_t column_sum) const {
+  CERMET_DEVICE auto value(int at, const Values& x, [[maybe_unused]] int32_t column_sum) const {
     if constexpr (Parts == 2) return E::value(sums[0][at], sums[1][at], x);
     else if constexpr (E::column_sums) return E::value(sums[0][at], column_sum, x);
     else return E::value(sums[0][at], x);

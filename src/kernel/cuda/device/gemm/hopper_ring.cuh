@@ -18,7 +18,8 @@ struct HopperRing {
     char* columns;  // [consumers] of what ColumnPlan says
     uint64_t *full, *empty;
 
-    __device__ explicit Shared(char* smem) : ring(smem), staging(ring + C.stages * S.stage_bytes()), columns(staging + S.staging_bytes()) {
+    __device__ explicit Shared(char* smem)
+        : ring(smem), staging(ring + C.stages * S.stage_bytes()), columns(staging + S.staging_bytes()) {
       full = reinterpret_cast<uint64_t*>(columns + S.consumers() * S.column_bytes());
       empty = full + C.stages;
     }
@@ -30,7 +31,8 @@ struct HopperRing {
   struct Slot {
     int stage;
     uint32_t phase;
-    __device__ explicit Slot(uint32_t iteration) : stage(static_cast<int>(iteration % C.stages)), phase(iteration / C.stages & 1) {}
+    __device__ explicit Slot(uint32_t iteration)
+        : stage(static_cast<int>(iteration % C.stages)), phase(iteration / C.stages & 1) {}
     __device__ void advance() {
       if (++stage == C.stages) stage = 0, phase ^= 1;
     }
@@ -40,9 +42,10 @@ struct HopperRing {
   bool is_open = false;  ///< whether all threads know that the barriers are set up
 
   template <class Team>
-  __device__ __forceinline__ HopperRing(const HopperParams& p, Team team, char* smem) {
+  CERMET_DEVICE HopperRing(const HopperParams& p, Team team, char* smem) {
     static_assert(Team::size == S.threads());
-    if (team.rank() != S.consumers() * 128) return;  // the warp that will fill the ring; others read parameters meanwhile
+    if (team.rank() != S.consumers() * 128)
+      return;  // the warp that will fill the ring; others read parameters meanwhile
     const Shared shared(smem);
     for (int i = 0; i < C.stages; ++i) {
       ptx::mbarrier_init(shared.full + i, 1);
@@ -55,7 +58,7 @@ struct HopperRing {
     ptx::fence_async_shared();
   }
   template <class Team>
-  __device__ __forceinline__ void close(const HopperParams&, Team team, char* smem) {
+  CERMET_DEVICE void close(const HopperParams&, Team team, char* smem) {
     wait_for_rows();
     ptx::end_barriers(team, Shared(smem).full, 2 * C.stages);
   }

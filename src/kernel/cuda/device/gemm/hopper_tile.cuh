@@ -1,4 +1,5 @@
-// Configuration of the Hopper GEMM, which tile of the result an item is, and the windows of a convolution that it begins with.
+// Configuration of the Hopper GEMM, which tile of the result an item is, and the windows of a convolution that it
+// begins with.
 #pragma once
 
 #include "kernel/cuda/device/gemm/groups.cuh"
@@ -23,15 +24,18 @@ struct HopperConfig {
   int block_m, block_n, stages;
   int a_parts = 1;  ///< a is the sum of this many matrices, stacked
   bool dual = false;
-  int promote = 0;       ///< stages after which sums move to other registers, where the tensor cores sum with less than float32; 0: never
+  int promote = 0;       ///< stages after which sums move to other registers, where the tensor cores sum with less than
+                         ///< float32; 0: never
   bool blocked = false;  ///< scales of 128 reduction steps: promotes after each
   bool row_scale = false, column_scale = false;  ///< of blocks
   Grouping grouping = Grouping::none;
   DType offsets = DType::i32;
-  bool few_rows = false;  ///< most groups have fewer rows than a tile: only rows that exist are copied, and tiles may come by number (HopperParams)
+  bool few_rows = false;  ///< most groups have fewer rows than a tile: only rows that exist are copied, and tiles may
+                          ///< come by number (HopperParams)
   bool rest = false;      ///< where that is so: rows behind the last group's get what follows the product, of zeros
   int raster = hopper_raster;
-  bool early = false;  ///< a block's first tiles of b, which no launch writes, are asked for before earlier launches have ended
+  bool early =
+      false;  ///< a block's first tiles of b, which no launch writes, are asked for before earlier launches have ended
   HopperWindows windows = {};
   bool gated = false;  ///< a gate multiplies the rows of a
 };
@@ -54,11 +58,13 @@ struct TileCoord {
       n = static_cast<int>(item % tiles_n) * C.block_n;
       const auto* const offsets = static_cast<const Element<C.offsets>*>(p.offsets);
       const int tile = static_cast<int>(item / tiles_n);
-      const GroupTile found = C.few_rows ? find_group_of_few<C.rest>(offsets, p.groups, p.m, C.block_m, tile, p.by_number != 0)
-                                         : find_group(offsets, p.groups, p.m, C.block_m, tile);
+      const GroupTile found = C.few_rows
+                                  ? find_group_of_few<C.rest>(offsets, p.groups, p.m, C.block_m, tile, p.by_number != 0)
+                                  : find_group(offsets, p.groups, p.m, C.block_m, tile);
       group = found.group, row = found.row, rows_end = found.rows_end;
       if (C.rest && group < 0 && row < rows_end)
-        group = 0, is_rest = true;  // any group's values for columns do: they multiply zeros, as finite scales of rows do
+        group = 0,
+        is_rest = true;  // any group's values for columns do: they multiply zeros, as finite scales of rows do
     } else {
       const uint32_t sweep = item / (C.raster * tiles_n), first = sweep * C.raster;
       const uint32_t rest = item - sweep * (C.raster * tiles_n), size = min_of<uint32_t>(C.raster, tiles_m - first);
@@ -77,16 +83,17 @@ struct WindowSource {
   static constexpr int tap_tiles = max_of(1, windows.channels / StageElements);
   int w, h, sample;
 
-  __device__ __forceinline__ WindowSource(const HopperParams& p, int row) {
+  CERMET_DEVICE WindowSource(const HopperParams& p, int row) {
     const int line = row / p.window_columns;
     w = row % p.window_columns * windows.stride_w - windows.before_w;
     h = line % p.window_rows * windows.stride_h - windows.before_h;
     sample = line / p.window_rows;
   }
-  __device__ __forceinline__ void load(const HopperParams& p, int kt, char* tile, uint64_t* full) const {
+  CERMET_DEVICE void load(const HopperParams& p, int kt, char* tile, uint64_t* full) const {
     const int tap = kt / tap_tiles;
-    ptx::tma_load_windows(tile, &p.a, kt % tap_tiles * StageElements, w, h, sample, tap % windows.kernel_w * windows.dilation_w,
-                          tap / windows.kernel_w * windows.dilation_h, full);
+    ptx::tma_load_windows(tile, &p.a, kt % tap_tiles * StageElements, w, h, sample,
+                          tap % windows.kernel_w * windows.dilation_w, tap / windows.kernel_w * windows.dilation_h,
+                          full);
   }
 };
 #endif

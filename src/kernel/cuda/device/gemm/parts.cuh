@@ -11,7 +11,7 @@ namespace cermet::gemm {
 struct Parts {
   using Params = PartsParams;
 
-  static __device__ __forceinline__ void split(float x, bf16 (&part)[3]) {
+  static CERMET_DEVICE void split(float x, bf16 (&part)[3]) {
     float rest = x;
 #pragma unroll
     for (int i = 0; i < 3; ++i) {
@@ -27,10 +27,12 @@ struct Parts {
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
-    const int64_t at = static_cast<int64_t>(item) * parts_item + static_cast<int64_t>(team.rank()) * 8, size = static_cast<int64_t>(p.rows) * p.columns;
+    const int64_t at = static_cast<int64_t>(item) * parts_item + static_cast<int64_t>(team.rank()) * 8,
+                  size = static_cast<int64_t>(p.rows) * p.columns;
     if (at >= size) return;
     const int64_t row = at / p.columns, column = at - row * p.columns;
-    const auto* const from = reinterpret_cast<const Vector<float, 4>*>(static_cast<const float*>(p.x) + row * p.x_stride + column);
+    const auto* const from =
+        reinterpret_cast<const Vector<float, 4>*>(static_cast<const float*>(p.x) + row * p.x_stride + column);
     const Vector<float, 4> low = from[0], high = from[1];
     Vector<bf16, 8> parts[3];
 #pragma unroll
@@ -41,7 +43,8 @@ struct Parts {
       for (int j = 0; j < 3; ++j) parts[j][i] = part[j];
     }
 #pragma unroll
-    for (int j = 0; j < 3; ++j) *reinterpret_cast<Vector<bf16, 8>*>(static_cast<bf16*>(p.parts) + j * size + at) = parts[j];
+    for (int j = 0; j < 3; ++j)
+      *reinterpret_cast<Vector<bf16, 8>*>(static_cast<bf16*>(p.parts) + j * size + at) = parts[j];
   }
 };
 

@@ -14,7 +14,8 @@ struct Task {
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     const int64_t across = item % p.tiles_across, above = item / p.tiles_across;
-    const int64_t row = above % p.tiles_down * tile_rows + team.rank() / tile_columns, column = across * tile_columns + team.rank() % tile_columns;
+    const int64_t row = above % p.tiles_down * tile_rows + team.rank() / tile_columns,
+                  column = across * tile_columns + team.rank() % tile_columns;
     if (row >= p.rows || column >= p.columns) return;
     int64_t offset[3];
     offsets_at(p.batches, above / p.tiles_down, offset);

@@ -7,8 +7,8 @@
 
 namespace cermet::gemm {
 
-/// E: the epilogue, see tile/epilogue.cuh; its one input is the product. Items count the rows from the first that has no weight on; those past the last row do
-/// nothing.
+/// E: the epilogue, see tile/epilogue.cuh; its one input is the product. Items count the rows from the first that has
+/// no weight on; those past the last row do nothing.
 template <DType Offsets, class E>
 struct Rest {
   using Params = RestParams;
@@ -21,7 +21,8 @@ struct Rest {
     const int64_t row = max_of<int64_t>(begin, 0) + at / runs;
     if (row >= p.rows) return;
     const float zeros[rest_run] = {};
-    epilogue::store_results<E>(p.extra, p.to, static_cast<int>(row), static_cast<int>(at % runs) * rest_run, p.columns, p.vectors, zeros);
+    epilogue::store_results<E>(p.extra, p.to, static_cast<int>(row), static_cast<int>(at % runs) * rest_run, p.columns,
+                               p.vectors, zeros);
   }
 };
 

@@ -1,5 +1,5 @@
-// Sums of a tile on the CUDA cores: float32 multiply-adds in the order of k, or byte dot products. Tiles of the operands pass through shared memory,
-// transposed to [k][outer], while the next ones are on their way in registers.
+// Sums of a tile on the CUDA cores: float32 multiply-adds in the order of k, or byte dot products. Tiles of the
+// operands pass through shared memory, transposed to [k][outer], while the next ones are on their way in registers.
 #pragma once
 
 #include "kernel/cuda/device/gemm/general.hpp"
@@ -20,8 +20,8 @@ struct Unit<DType::i8> {
   static constexpr int steps = 4;
 };
 
-__device__ __forceinline__ void multiply_add(float& sum, float a, float b) { sum = fmaf(a, b, sum); }
-__device__ __forceinline__ void multiply_add(int32_t& sum, int32_t a, int32_t b) { sum = __dp4a(a, b, sum); }
+CERMET_DEVICE void multiply_add(float& sum, float a, float b) { sum = fmaf(a, b, sum); }
+CERMET_DEVICE void multiply_add(int32_t& sum, int32_t a, int32_t b) { sum = __dp4a(a, b, sum); }
 
 template <GeneralConfig C, class Team>
 struct SimtCore {
@@ -69,7 +69,8 @@ struct SimtCore {
             for (int i = 0; i < 4; ++i) held[4 * quad + i] = load_unit(at, k_step, from + i * steps, last);
         } else {
           const T* const at = row(outer);
-          if (vectors && at != nullptr && row(outer + 3) != nullptr && from < last) load_vector(at + from * k_step, held + 4 * quad);
+          if (vectors && at != nullptr && row(outer + 3) != nullptr && from < last)
+            load_vector(at + from * k_step, held + 4 * quad);
           else
 #pragma unroll
             for (int i = 0; i < 4; ++i) held[4 * quad + i] = load_unit(row(outer + i), k_step, from, last);
@@ -111,9 +112,11 @@ struct SimtCore {
     }
   };
 
-  /// Adds to the sums of a tile reduction steps [first, last). a_row(outer) and b_row(outer): address of element (outer, 0), null past the end.
+  /// Adds to the sums of a tile reduction steps [first, last). a_row(outer) and b_row(outer): address of element
+  /// (outer, 0), null past the end.
   template <class ARow, class BRow>
-  static __device__ __forceinline__ void multiply(const GeneralParams& p, ARow&& a_row, BRow&& b_row, int first, int last, char* smem, Word (&sums)[own][own]) {
+  static CERMET_DEVICE void multiply(const GeneralParams& p, ARow&& a_row, BRow&& b_row, int first, int last,
+                                     char* smem, Word (&sums)[own][own]) {
     multiply_stages(first, last, smem, sums, [&](int k, Stage<A, C.a_outer>& a, Stage<B, C.b_outer>& b) {
       a.load(a_row, p.a_k, k, last, p.a_vectors);
       b.load(b_row, p.b_k, k, last, p.b_vectors);
@@ -122,7 +125,7 @@ struct SimtCore {
 
   /// The same; fill(k, a, b) loads both operands' stages from step k on. It is called for one stage after the other.
   template <class Fill>
-  static __device__ __forceinline__ void multiply_stages(int first, int last, char* smem, Word (&sums)[own][own], Fill&& fill) {
+  static CERMET_DEVICE void multiply_stages(int first, int last, char* smem, Word (&sums)[own][own], Fill&& fill) {
     Word* const a_tile = reinterpret_cast<Word*>(smem);  // [2][depth][pitch]
     Word* const b_tile = a_tile + 2 * depth * pitch;
     Stage<A, C.a_outer> a;
@@ -151,8 +154,9 @@ struct SimtCore {
     Team::sync();  // the tiles are free
   }
 
-  static __device__ __forceinline__ void load_fragment(const Word* low, const Word* high, Word (&to)[own]) {
-    const auto a = *reinterpret_cast<const Vector<Word, half>*>(low), b = *reinterpret_cast<const Vector<Word, half>*>(high);
+  static CERMET_DEVICE void load_fragment(const Word* low, const Word* high, Word (&to)[own]) {
+    const auto a = *reinterpret_cast<const Vector<Word, half>*>(low),
+               b = *reinterpret_cast<const Vector<Word, half>*>(high);
 #pragma unroll
     for (int i = 0; i < half; ++i) to[i] = a[i], to[half + i] = b[i];
   }

@@ -1,5 +1,6 @@
-// Results of stream.cuh where rope_and_cache follows the product (tile/rotation.cuh). An item has a number of pairs of columns of one head: rows of the weight
-// that make their first columns, then as many that make the second ones; of pairs of neighbours (and only there) all of them in the order of the weight.
+// Results of stream.cuh where rope_and_cache follows the product (tile/rotation.cuh). An item has a number of pairs of
+// columns of one head: rows of the weight that make their first columns, then as many that make the second ones; of
+// pairs of neighbours (and only there) all of them in the order of the weight.
 #pragma once
 
 #include "kernel/cuda/device/gemm/stream_results.cuh"
@@ -24,26 +25,28 @@ struct StreamPairs : StreamSums<S, Sum> {
   typename End::Token tokens[each];
   typename End::Operands operands[each];
 
-  __device__ __forceinline__ StreamPairs(const StreamRotatedParams& p, char* sums, int rank, int item)
+  CERMET_DEVICE StreamPairs(const StreamRotatedParams& p, char* sums, int rank, int item)
       : Base{reinterpret_cast<Sum*>(sums), rank}, p(p), first(item * across) {}
 
   /// Where an item's two parts begin among the rows of the weight.
-  static __device__ __forceinline__ int first_row(int item) { return Order::column(item * across, 0); }
-  static __device__ __forceinline__ int second_row(int item) {
+  static CERMET_DEVICE int first_row(int item) { return Order::column(item * across, 0); }
+  static CERMET_DEVICE int second_row(int item) {
     const typename Order::Place at = Order::place(item * across);
     return R.neox || at.is_v ? Order::column(at, 1) : Order::column(at, 0) + across;
   }
   /// Which row of an item makes a column of one of its pairs.
-  __device__ __forceinline__ int row_of(int pair, int second) const {
+  CERMET_DEVICE int row_of(int pair, int second) const {
     return R.neox || first >= Order::first_value ? pair + second * across : 2 * pair + second;
   }
 
-  __device__ __forceinline__ int token_of(int i) const { return (rank + i * threads) / across; }
-  __device__ __forceinline__ int pair_of(int i) const { return (rank + i * threads) % across; }
-  __device__ __forceinline__ bool exists(int chunk, int i) const { return token_of(i) < S.chunk() && chunk * S.chunk() + token_of(i) < p.m; }
+  CERMET_DEVICE int token_of(int i) const { return (rank + i * threads) / across; }
+  CERMET_DEVICE int pair_of(int i) const { return (rank + i * threads) % across; }
+  CERMET_DEVICE bool exists(int chunk, int i) const {
+    return token_of(i) < S.chunk() && chunk * S.chunk() + token_of(i) < p.m;
+  }
 
   /// Of tokens with one slot, the last one is kept.
-  __device__ __forceinline__ void load_tokens(int chunk) {
+  CERMET_DEVICE void load_tokens(int chunk) {
 #pragma unroll
     for (int i = 0; i < each; ++i) {
       if (!exists(chunk, i)) continue;
@@ -55,7 +58,7 @@ struct StreamPairs : StreamSums<S, Sum> {
         if (static_cast<const Element<R.slot>*>(p.slots)[later] == tokens[i].slot) tokens[i].slot = -1;
     }
   }
-  __device__ __forceinline__ void load(int chunk) {
+  CERMET_DEVICE void load(int chunk) {
     load_tokens(chunk);
 #pragma unroll
     for (int i = 0; i < each; ++i) {
@@ -67,12 +70,13 @@ struct StreamPairs : StreamSums<S, Sum> {
   }
 
   /// The results of a chunk whose sums all threads have put.
-  __device__ __forceinline__ void finish(int chunk) const {
+  CERMET_DEVICE void finish(int chunk) const {
 #pragma unroll
     for (int i = 0; i < each; ++i) {
       if (!exists(chunk, i)) continue;
       const int token = token_of(i), pair = pair_of(i);
-      const Sum sum[2]{this->template sum_of<1>(0, token, row_of(pair, 0))[0], this->template sum_of<1>(0, token, row_of(pair, 1))[0]};
+      const Sum sum[2]{this->template sum_of<1>(0, token, row_of(pair, 0))[0],
+                       this->template sum_of<1>(0, token, row_of(pair, 1))[0]};
       End::store(p, chunk * S.chunk() + token, first + pair, sum, 1.0f, tokens[i], operands[i]);
     }
   }

@@ -1,5 +1,5 @@
-// What becomes of the sums of stream.cuh: they go through shared memory, so that the epilogue meets neighbouring columns of a row of the result, or both
-// columns of a pair, and sums of several sets of warpgroups meet each other.
+// What becomes of the sums of stream.cuh: they go through shared memory, so that the epilogue meets neighbouring
+// columns of a row of the result, or both columns of a pair, and sums of several sets of warpgroups meet each other.
 #pragma once
 
 #include "kernel/cuda/device/gemm/stream.hpp"
@@ -15,9 +15,10 @@ struct StreamSums {
   Sum* sums;
   int rank;
 
-  /// A thread's sums of the tokens of chunk I, as wgmma leaves them: columns of its fragments are tokens, rows are columns of the result.
+  /// A thread's sums of the tokens of chunk I, as wgmma leaves them: columns of its fragments are tokens, rows are
+  /// columns of the result.
   template <int I, int Own>
-  __device__ __forceinline__ void put(const Sum (&d)[S.weights][Own], int set, int group) {
+  CERMET_DEVICE void put(const Sum (&d)[S.weights][Own], int set, int group) {
     const int lane = static_cast<int>(lane_index()), row = group * 64 + rank / 32 % 4 * 16 + lane / 4;
 #pragma unroll
     for (int side = 0; side < S.weights; ++side)
@@ -27,13 +28,17 @@ struct StreamSums {
         for (int h = 0; h < 2; ++h)
 #pragma unroll
           for (int i = 0; i < 2; ++i)
-            sums[(set * S.weights + side) * area + (8 * j + 2 * (lane % 4) + i) * S.pitch() + row + 8 * h] = d[side][4 * (I * S.chunk() / 8 + j) + 2 * h + i];
+            sums[(set * S.weights + side) * area + (8 * j + 2 * (lane % 4) + i) * S.pitch() + row + 8 * h] =
+                d[side][4 * (I * S.chunk() / 8 + j) + 2 * h + i];
   }
 
   /// Of `Width` neighbouring columns of a token, over all sets.
   template <int Width>
-  __device__ __forceinline__ Vector<Sum, Width> sum_of(int side, int token, int column) const {
-    const auto at = [&](int set) { return *reinterpret_cast<const Vector<Sum, Width>*>(sums + (set * S.weights + side) * area + token * S.pitch() + column); };
+  CERMET_DEVICE Vector<Sum, Width> sum_of(int side, int token, int column) const {
+    const auto at = [&](int set) {
+      return *reinterpret_cast<const Vector<Sum, Width>*>(sums + (set * S.weights + side) * area + token * S.pitch() +
+                                                          column);
+    };
     Vector<Sum, Width> sum = at(0);
 #pragma unroll
     for (int set = 1; set < S.sets; ++set) {
@@ -45,7 +50,8 @@ struct StreamSums {
   }
 };
 
-/// A thread has groups of four columns. Their operands are loaded a chunk of tokens ahead: those of the first while the weights stream.
+/// A thread has groups of four columns. Their operands are loaded a chunk of tokens ahead: those of the first while the
+/// weights stream.
 template <class E, StreamShape S, int N, class Sum>
 struct StreamResults : StreamSums<S, Sum> {
   using Base = StreamSums<S, Sum>;
@@ -58,19 +64,19 @@ struct StreamResults : StreamSums<S, Sum> {
   int n;
   epilogue::ValuesOf<E> values[quads][width];
 
-  __device__ __forceinline__ StreamResults(const StreamParams& p, char* sums, int rank, int item)
+  CERMET_DEVICE StreamResults(const StreamParams& p, char* sums, int rank, int item)
       : Base{reinterpret_cast<Sum*>(sums), rank}, p(p), n(item * S.rows) {}
   /// Where an item's rows of the weight begin.
-  static __device__ __forceinline__ int first_row(int item) { return item * S.rows; }
+  static CERMET_DEVICE int first_row(int item) { return item * S.rows; }
 
   /// A group's token of a chunk, and its first column among the item's.
-  __device__ __forceinline__ int token_of(int i) const { return (rank + i * threads) / across; }
-  __device__ __forceinline__ int column_of(int i) const { return (rank + i * threads) % across * width; }
-  __device__ __forceinline__ bool exists(int chunk, int i) const {
+  CERMET_DEVICE int token_of(int i) const { return (rank + i * threads) / across; }
+  CERMET_DEVICE int column_of(int i) const { return (rank + i * threads) % across * width; }
+  CERMET_DEVICE bool exists(int chunk, int i) const {
     return token_of(i) < S.chunk() && chunk * S.chunk() + token_of(i) < p.m && n + column_of(i) < N;
   }
 
-  __device__ __forceinline__ void load(int chunk) {
+  CERMET_DEVICE void load(int chunk) {
     if constexpr (E::extras > 0) {
 #pragma unroll
       for (int i = 0; i < quads; ++i) {
@@ -88,21 +94,24 @@ struct StreamResults : StreamSums<S, Sum> {
   }
 
   /// The results of a chunk whose sums all threads have put.
-  __device__ __forceinline__ void finish(int chunk) const {
+  CERMET_DEVICE void finish(int chunk) const {
 #pragma unroll
     for (int i = 0; i < quads; ++i) {
       if (!exists(chunk, i)) continue;
       const int token = token_of(i);
       const Vector<Sum, width> sum = this->template sum_of<width>(0, token, column_of(i));
-      const Vector<Sum, width> up = S.weights == 2 ? this->template sum_of<width>(S.weights - 1, token, column_of(i)) : sum;
+      const Vector<Sum, width> up =
+          S.weights == 2 ? this->template sum_of<width>(S.weights - 1, token, column_of(i)) : sum;
       const int row = chunk * S.chunk() + token, column = n + column_of(i);
       store<E>(p.y, row * p.y_stride + column, sum, up, values[i]);
-      if constexpr (epilogue::gives_two<E>) store<typename E::Also>(p.also, row * p.also_stride + column, sum, up, values[i]);
+      if constexpr (epilogue::gives_two<E>)
+        store<typename E::Also>(p.also, row * p.also_stride + column, sum, up, values[i]);
     }
   }
   template <class Result>
-  static __device__ __forceinline__ void store(void* to, int64_t at, const Vector<Sum, width>& sum, [[maybe_unused]] const Vector<Sum, width>& up,
-                                               const epilogue::ValuesOf<E> (&x)[width]) {
+  static CERMET_DEVICE void store(void* to, int64_t at, const Vector<Sum, width>& sum,
+                                  [[maybe_unused]] const Vector<Sum, width>& up,
+                                  const epilogue::ValuesOf<E> (&x)[width]) {
     using T = Element<Result::out>;
     Vector<T, width> out;
 #pragma unroll

@@ -1,6 +1,6 @@
-// Matrix products of few rows (stream.cuh) in a walk (walk.cuh). The last warp feeds weights into the ring of all tasks, ahead of the others; tokens, which
-// earlier tasks write, come through a small ring for each of two warpgroups, which take stages in turn: a thread of theirs asks for them. The order of sums is
-// that of a launch of its own.
+// Matrix products of few rows (stream.cuh) in a walk (walk.cuh). The last warp feeds weights into the ring of all
+// tasks, ahead of the others; tokens, which earlier tasks write, come through a small ring for each of two warpgroups,
+// which take stages in turn: a thread of theirs asks for them. The order of sums is that of a launch of its own.
 #pragma once
 
 #include "kernel/cuda/device/gemm/stream.hpp"
@@ -17,22 +17,26 @@ struct StreamWalk {
   using Params = typename Task::Params;
   using Sum = typename Task::Sum;
   static constexpr StreamShape shape = Task::shape;
-  static constexpr int sets = stream::row_sets, fills = Task::fills, stage_bytes = shape.weight_stage_bytes(), slot_bytes = shape.token_stage_bytes();
+  static constexpr int sets = stream::row_sets, fills = Task::fills, stage_bytes = shape.weight_stage_bytes(),
+                       slot_bytes = shape.token_stage_bytes();
   static constexpr int multiplying = Team::size - 32;
   static_assert(shape.can_walk() && multiplying == 32 * stream::row_warps * sets);
 
   /// As many bytes on their way as with the largest stages that the ring has.
   static constexpr gemv::PipelineShape ring_shape = [] {
-    gemv::PipelineShape ring = stream::in_ring_of<Team, stage_bytes>({.matrices = shape.weights, .consumers = multiplying / 32});
+    gemv::PipelineShape ring =
+        stream::in_ring_of<Team, stage_bytes>({.matrices = shape.weights, .consumers = multiplying / 32});
     ring.in_flight = min_of(ring.stages, ring.in_flight * ring.stage_bytes / stage_bytes);
     return ring;
   }();
   using Weights = gemv::Pipeline<ring_shape>;
 
-  static __device__ __forceinline__ int column_of(int fill, int slice) { return (fill * shape.slices + slice) * Task::slice_elements; }
+  static CERMET_DEVICE int column_of(int fill, int slice) {
+    return (fill * shape.slices + slice) * Task::slice_elements;
+  }
 
   /// An item's weights, by the whole feeding warp.
-  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, char* smem, StreamState& at) {
+  static CERMET_DEVICE void feed(const Params& p, uint32_t item, char* smem, StreamState& at) {
     Weights ring(stream::ring_before<Team>(smem), stream::barriers_before<Team>(smem), at.stages);
 #pragma unroll 1
     for (int fill = 0; fill < fills; ++fill, ring.advance()) {
@@ -58,37 +62,38 @@ struct StreamWalk {
     uint64_t *full, *empty;
     uint32_t done;
 
-    __device__ __forceinline__ Tokens(char* smem, int set, uint32_t done)
+    CERMET_DEVICE Tokens(char* smem, int set, uint32_t done)
         : data(smem + set * stream::row_stages * slot_bytes),
           full(stream::row_barriers_before<Team>(smem, set)),
           empty(full + stream::row_stages),
           done(done) {}
 
-    static __device__ __forceinline__ uint32_t slot_of(uint32_t at) { return at % stream::row_stages; }
-    static __device__ __forceinline__ uint32_t parity_of(uint32_t at) { return at / stream::row_stages & 1; }
+    static CERMET_DEVICE uint32_t slot_of(uint32_t at) { return at % stream::row_stages; }
+    static CERMET_DEVICE uint32_t parity_of(uint32_t at) { return at / stream::row_stages & 1; }
 
     /// By one thread: those of a stage, `ahead` after the next that the set multiplies.
-    __device__ __forceinline__ void ask(const Params& p, const Params& far, int fill, int ahead) const {
+    CERMET_DEVICE void ask(const Params& p, const Params& far, int fill, int ahead) const {
       const uint32_t at = done + static_cast<uint32_t>(ahead), slot = slot_of(at);
       ptx::mbarrier_wait(empty + slot, parity_of(at) ^ 1);
       ptx::mbarrier_arrive_expect(full + slot, static_cast<uint32_t>(shape.slices * StreamShape::slice * p.m));
 #pragma unroll
       for (int slice = 0; slice < shape.slices; ++slice)
-        ptx::tma_load_2d(data + slot * slot_bytes + slice * shape.tokens * StreamShape::slice, &far.x, column_of(fill, slice), 0, full + slot);
+        ptx::tma_load_2d(data + slot * slot_bytes + slice * shape.tokens * StreamShape::slice, &far.x,
+                         column_of(fill, slice), 0, full + slot);
     }
-    __device__ __forceinline__ const char* wait() const {
+    CERMET_DEVICE const char* wait() const {
       ptx::mbarrier_wait(full + slot_of(done), parity_of(done));
       return data + slot_of(done) * slot_bytes;
     }
-    __device__ __forceinline__ void release() {
+    CERMET_DEVICE void release() {
       if (lane_index() == 0) ptx::mbarrier_arrive(empty + slot_of(done));
       ++done;
     }
   };
 
   /// Of a set: every other stage. Both pass all of them, so that none is ahead of the other by the whole ring.
-  static __device__ __forceinline__ void multiply_stages(const Params& p, const Params& far, char* smem, int set, bool asks, StreamState& at,
-                                                         Sum (&total)[shape.weights][Task::own]) {
+  static CERMET_DEVICE void multiply_stages(const Params& p, const Params& far, char* smem, int set, bool asks,
+                                            StreamState& at, Sum (&total)[shape.weights][Task::own]) {
     Weights ring(stream::ring_before<Team>(smem), stream::barriers_before<Team>(smem), at.stages);
     Tokens tokens(smem, set, at.rows);
     if (asks && ptx::elect_one()) {
@@ -105,28 +110,33 @@ struct StreamWalk {
       const char* const weights = ring.wait();
       if (fill % sets == set) {
         const char* const rows = tokens.wait();
-        Task::multiply_stage([&](int slice, int side) { return weights + (slice * shape.weights + side) * Task::weight_bytes; },
-                             [&](int slice) { return rows + slice * shape.tokens * StreamShape::slice; }, !Task::promotes, d);
+        Task::multiply_stage(
+            [&](int slice, int side) { return weights + (slice * shape.weights + side) * Task::weight_bytes; },
+            [&](int slice) { return rows + slice * shape.tokens * StreamShape::slice; }, !Task::promotes, d);
         ptx::wgmma_wait<0>();
         tokens.release();
         if constexpr (Task::promotes)
 #pragma unroll
-          for (int i = 0; i < shape.weights * Task::own; ++i) total[i / Task::own][i % Task::own] += d[i / Task::own][i % Task::own];
-        if (const int later = fill + sets * stream::row_stages; asks && later < fills && ptx::elect_one()) tokens.ask(p, far, later, stream::row_stages - 1);
+          for (int i = 0; i < shape.weights * Task::own; ++i)
+            total[i / Task::own][i % Task::own] += d[i / Task::own][i % Task::own];
+        if (const int later = fill + sets * stream::row_stages; asks && later < fills && ptx::elect_one())
+          tokens.ask(p, far, later, stream::row_stages - 1);
       }
       ring.release();
     }
     if constexpr (!Task::promotes)
 #pragma unroll
-      for (int i = 0; i < shape.weights * Task::own; ++i) total[i / Task::own][i % Task::own] = d[i / Task::own][i % Task::own];
+      for (int i = 0; i < shape.weights * Task::own; ++i)
+        total[i / Task::own][i % Task::own] = d[i / Task::own][i % Task::own];
     at.stages = ring.state();
     at.rows = tokens.done;
   }
 
   /// An item's results. `p`: parameters nearby; `far`: the same in device memory.
-  static __device__ __forceinline__ void multiply(const Params& p, const Params& far, uint32_t item, char* smem, StreamState& at) {
+  static CERMET_DEVICE void multiply(const Params& p, const Params& far, uint32_t item, char* smem, StreamState& at) {
     const int warp = __shfl_sync(0xffffffffu, static_cast<int>(Team::warp()), 0), set = warp / stream::row_warps;
-    typename Task::Results results(p, smem + shape.walk_sums_at(), static_cast<int>(Team::rank()), static_cast<int>(item));
+    typename Task::Results results(p, smem + shape.walk_sums_at(), static_cast<int>(Team::rank()),
+                                   static_cast<int>(item));
     results.load(0);
     Sum total[shape.weights][Task::own] = {};
     multiply_stages(p, far, smem, set, warp % stream::row_warps == 0, at, total);

@@ -1,5 +1,6 @@
-// The second product of a mixture's experts for one token, whose rows are weighted and added as they are computed: grouped_linear and moe_unpermute (sm_90 on).
-// Every expert has warps of its own; a stage of shared memory has the same rows of each expert's weight.
+// The second product of a mixture's experts for one token, whose rows are weighted and added as they are computed:
+// grouped_linear and moe_unpermute (sm_90 on). Every expert has warps of its own; a stage of shared memory has the same
+// rows of each expert's weight.
 #pragma once
 
 #include "kernel/cuda/device/gemv/combine_body.cuh"
@@ -17,14 +18,14 @@ struct Combine {
     bool is_open = false;
 
     template <class Team>
-    __device__ __forceinline__ Ring(const Params&, Team team, char* smem) {
+    CERMET_DEVICE Ring(const Params&, Team team, char* smem) {
 #if CERMET_ARCH >= 900
       using Body = CombineBody<C, E, Team>;
       if (team.warp() == Body::S.warps()) init_ring<Body>(smem, at);
 #endif
     }
     template <class Team>
-    __device__ __forceinline__ void close(const Params&, [[maybe_unused]] Team team, [[maybe_unused]] char* smem) {
+    CERMET_DEVICE void close(const Params&, [[maybe_unused]] Team team, [[maybe_unused]] char* smem) {
 #if CERMET_ARCH >= 900
       end_ring<CombineBody<C, E, Team>>(team, smem);
 #endif
@@ -33,7 +34,8 @@ struct Combine {
 
   /// Which weights are read is not known before earlier tasks end, unless the one before says so.
   template <class Team>
-  static __device__ __forceinline__ void fetch(const Params& p, [[maybe_unused]] uint32_t item, Team team, [[maybe_unused]] char* smem, Ring& ring) {
+  static CERMET_DEVICE void fetch(const Params& p, [[maybe_unused]] uint32_t item, Team team,
+                                  [[maybe_unused]] char* smem, Ring& ring) {
     constexpr int unused = static_cast<int>((epilogue::most_extras - E::extras) * sizeof(epilogue::Operand));
 #if CERMET_ARCH >= 900
     using Body = CombineBody<C, E, Team>;
@@ -46,7 +48,7 @@ struct Combine {
   }
 
   template <class Team>
-  static __device__ __forceinline__ void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
+  static CERMET_DEVICE void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
 #if CERMET_ARCH >= 900
     using Body = CombineBody<C, E, Team>;
     const typename Body::Place place(smem);
@@ -59,18 +61,18 @@ struct Combine {
   /// The same by two who need not meet: see Row.
   static constexpr bool shares_ring = true;
   template <class Team>
-  static __device__ __forceinline__ bool starts_early(const Params&, Team) {
+  static CERMET_DEVICE bool starts_early(const Params&, Team) {
     return false;
   }
   template <class Team>
-  static __device__ __forceinline__ void prepare(const Params&, uint32_t, Team) {}
+  static CERMET_DEVICE void prepare(const Params&, uint32_t, Team) {}
   template <class Team>
-  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
+  static CERMET_DEVICE void feed(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
     using Body = CombineBody<C, E, Team>;
     Body::feed(p, item, typename Body::Place(smem), at.stages);
   }
   template <class Team>
-  static __device__ __forceinline__ void multiply(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
+  static CERMET_DEVICE void multiply(const Params& p, uint32_t item, Team, char* smem, StreamState& at) {
     using Body = CombineBody<C, E, Team>;
     Body::run(p, item, typename Body::Place(smem), at.buffer, at.stages);
   }

@@ -25,12 +25,14 @@ struct CombineBody : CombineChoices<C> {
   using CombineChoices<C>::find_groups, CombineChoices<C>::row_of;
   static constexpr bool shares_ring = requires { Team::ring_stages; };  ///< with the tasks before and after
   static constexpr PipelineShape pipeline_shape = [] {
-    constexpr PipelineShape shape{S.rows, S.row_bytes, 1, S.row_bytes, S.stages, S.stage_bytes(), C.choices, S.warps(), element};
+    constexpr PipelineShape shape{S.rows,          S.row_bytes, 1,         S.row_bytes, S.stages,
+                                  S.stage_bytes(), C.choices,   S.warps(), element};
     if constexpr (shares_ring) return stream::in_ring_of<Team, S.stage_bytes()>(shape);
     else return shape;
   }();
   using WeightPipeline = Pipeline<pipeline_shape>;
-  static constexpr int partial_at = shares_ring ? 0 : S.ring_bytes(), scratch_at = partial_at + S.partial_bytes, barriers_at = scratch_at + S.scratch_bytes;
+  static constexpr int partial_at = shares_ring ? 0 : S.ring_bytes(), scratch_at = partial_at + S.partial_bytes,
+                       barriers_at = scratch_at + S.scratch_bytes;
   static_assert(Team::size == S.threads() && S.row_bytes % 16 == 0 && !C.dual && !C.blocked && !E::column_sums);
   static_assert(batch * most_choices <= 32 * S.warps());
 
@@ -39,7 +41,7 @@ struct CombineBody : CombineChoices<C> {
     int row, group;  // group -1: the row has no weight, and is 0
     float weight, row_scale;
   };
-  static __device__ __forceinline__ int group_of(const Choice& choice) { return C.rest ? max_of(choice.group, 0) : choice.group; }
+  static CERMET_DEVICE int group_of(const Choice& choice) { return C.rest ? max_of(choice.group, 0) : choice.group; }
   struct Place {
     char* ring;
     S32* partial;      ///< [2][batch][most_choices]
@@ -63,12 +65,14 @@ struct CombineBody : CombineChoices<C> {
   };
   static_assert(most_choices * (sizeof(Choice) + 12) <= S.scratch_bytes);
 
-  static __device__ __forceinline__ int begin_of(const Params& p, uint32_t item) { return static_cast<int>(share_begin(p.share, p.rest, p.inverse, item)); }
+  static CERMET_DEVICE int begin_of(const Params& p, uint32_t item) {
+    return static_cast<int>(share_begin(p.share, p.rest, p.inverse, item));
+  }
 
   /// Columns of an item whose weights are asked for before the wait: as many as the stages hold.
-  static __device__ __forceinline__ int early_columns(const Params& p) { return p.early != 0 ? S.rows * S.stages : 0; }
+  static CERMET_DEVICE int early_columns(const Params& p) { return p.early != 0 ? S.rows * S.stages : 0; }
   /// By the filling warp, before the wait, where the choices are known.
-  static __device__ __forceinline__ void feed_early(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
+  static CERMET_DEVICE void feed_early(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
     int row[C.choices], group[C.choices];
 #pragma unroll
     for (int j = 0; j < C.choices; ++j) row[j] = row_of(p, j);
@@ -80,7 +84,7 @@ struct CombineBody : CombineChoices<C> {
     feed_columns(p, begin, min_of(end, begin + early_columns(p)), group, place, at);
   }
   /// By the filling warp: the rest of an item's columns.
-  static __device__ __forceinline__ void feed(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
+  static CERMET_DEVICE void feed(const Params& p, uint32_t item, const Place& place, PipelineState& at) {
     int group[C.choices];
     if (p.early != 0) {
 #pragma unroll
@@ -94,22 +98,26 @@ struct CombineBody : CombineChoices<C> {
     feed_columns(p, begin_of(p, item) + early_columns(p), begin_of(p, item + 1), group, place, at);
   }
   /// Rows [begin, end) of every choice's weight. A choice that does not exist is given the first expert's.
-  static __device__ __forceinline__ void feed_columns(const Params& p, int begin, int end, const int (&group)[C.choices], const Place& place,
-                                                      PipelineState& at) {
+  static CERMET_DEVICE void feed_columns(const Params& p, int begin, int end, const int (&group)[C.choices],
+                                         const Place& place, PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     const uint64_t policy = ptx::evict_first_policy();
     const int64_t stride = p.w_stride * element;
-    const bool aligned = ((reinterpret_cast<uintptr_t>(p.w) | static_cast<uintptr_t>(stride) | static_cast<uintptr_t>(p.w_group_stride * element)) & 15) == 0;
+    const bool aligned = ((reinterpret_cast<uintptr_t>(p.w) | static_cast<uintptr_t>(stride) |
+                           static_cast<uintptr_t>(p.w_group_stride * element)) &
+                          15) == 0;
 #pragma unroll 1
     for (int first = begin; first < end; first += S.rows) {
       const int rows = min_of(S.rows, end - first);
       char* const stage = place.ring + pipeline.stage * pipeline_shape.stage_bytes;
       uint64_t* const full = &pipeline.full[pipeline.stage];
       pipeline.wait_for_room();
-      if (aligned && ptx::elect_one()) ptx::mbarrier_arrive_expect(full, static_cast<uint32_t>(C.choices * rows * S.row_bytes));
+      if (aligned && ptx::elect_one())
+        ptx::mbarrier_arrive_expect(full, static_cast<uint32_t>(C.choices * rows * S.row_bytes));
 #pragma unroll
       for (int j = 0; j < C.choices; ++j) {
-        const char* const from = static_cast<const char*>(p.w) + max_of(group[j], 0) * p.w_group_stride * element + first * stride;
+        const char* const from =
+            static_cast<const char*>(p.w) + max_of(group[j], 0) * p.w_group_stride * element + first * stride;
         char* const to = stage + j * S.rows * S.row_bytes;
         if (!aligned) {
           WeightPipeline::fill_elements(to, from, stride, rows, S.row_bytes);
@@ -118,7 +126,8 @@ struct CombineBody : CombineChoices<C> {
             ptx::bulk_copy(to, from, rows * S.row_bytes, full, policy);
           } else {
 #pragma unroll 1
-            for (int r = 0; r < rows; ++r) ptx::bulk_copy(to + r * S.row_bytes, from + r * stride, S.row_bytes, full, policy);
+            for (int r = 0; r < rows; ++r)
+              ptx::bulk_copy(to + r * S.row_bytes, from + r * stride, S.row_bytes, full, policy);
           }
         }
       }
@@ -131,8 +140,9 @@ struct CombineBody : CombineChoices<C> {
     at = pipeline.state();
   }
 
-  /// The part of row `row` of x that meets this lane's pieces of the weight; returns the scale of a row that is quantized here.
-  static __device__ __forceinline__ float load(const Params& p, int row, int a, Held& held, const Place& place) {
+  /// The part of row `row` of x that meets this lane's pieces of the weight; returns the scale of a row that is
+  /// quantized here.
+  static CERMET_DEVICE float load(const Params& p, int row, int a, Held& held, const Place& place) {
     using X = Element<C.x>;
     const X* const x = static_cast<const X*>(p.x) + row * p.x_stride;
     const auto first_of = [a](int j) { return ((j * S.along + a) * 32 + static_cast<int>(lane_index())) * count; };
@@ -147,12 +157,14 @@ struct CombineBody : CombineChoices<C> {
         if (lane_index() == 0) place.largest[warp] = largest;
         Team::sync_part(0, 32 * S.warps());
 #pragma unroll
-        for (int i = 0; i < S.along; ++i) largest = Magnitude::combine(largest, place.largest[warp / S.along * S.along + i]);
+        for (int i = 0; i < S.along; ++i)
+          largest = Magnitude::combine(largest, place.largest[warp / S.along * S.along + i]);
       }
       return quantize<codes, true, S.held>(numbers, largest, held.v);
     } else if constexpr (integer<C>) {
 #pragma unroll
-      for (int j = 0; j < S.held; ++j) held.v[j] = load_piece<int8_t>(reinterpret_cast<const char*>(x), first_of(j), C.k);
+      for (int j = 0; j < S.held; ++j)
+        held.v[j] = load_piece<int8_t>(reinterpret_cast<const char*>(x), first_of(j), C.k);
       return 1.0f;
     } else {
 #pragma unroll
@@ -162,8 +174,8 @@ struct CombineBody : CombineChoices<C> {
   }
 
   /// Adds up the choices of `rows` columns from `column` on and stores them.
-  static __device__ __forceinline__ void finish_batch(const Params& p, int column, int rows, int end, const S32* partial, const Place& place,
-                                                      Factors& factors) {
+  static CERMET_DEVICE void finish_batch(const Params& p, int column, int rows, int end, const S32* partial,
+                                         const Place& place, Factors& factors) {
     Team::sync_part(0, 32 * S.warps());
     const int thread = static_cast<int>(Team::rank()), r = thread / most_choices, q = thread % most_choices;
     if (thread >= batch * most_choices) return;
@@ -172,22 +184,27 @@ struct CombineBody : CombineChoices<C> {
 #pragma unroll
     for (int width = S.along / 2; width > 0; width /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, width);
     float value;
-    if constexpr (C.prologue.quantize) value = static_cast<float>(E::value(sum, place.choice[choice].row_scale, factors));
+    if constexpr (C.prologue.quantize)
+      value = static_cast<float>(E::value(sum, place.choice[choice].row_scale, factors));
     else value = static_cast<float>(E::value(sum, factors));
     if constexpr (C.rest)
       if (place.choice[choice].group < 0) value = 0;
     float total = 0;
     const int first = static_cast<int>(lane_index()) / most_choices * most_choices;
 #pragma unroll
-    for (int j = 0; j < C.choices; ++j) total = fmaf(place.choice[j].weight, __shfl_sync(0xffffffffu, value, first + j * S.along), total);
+    for (int j = 0; j < C.choices; ++j)
+      total = fmaf(place.choice[j].weight, __shfl_sync(0xffffffffu, value, first + j * S.along), total);
     using Out = Element<E::out>;
     if (q == 0 && r < rows) static_cast<Out*>(p.y)[column + r] = epilogue::rounded<Out>(total);
-    if (column + batch + r < end) epilogue::load_place<E>(p.extra, place.choice[choice].row, column + batch + r, group_of(place.choice[choice]), factors);
+    if (column + batch + r < end)
+      epilogue::load_place<E>(p.extra, place.choice[choice].row, column + batch + r, group_of(place.choice[choice]),
+                              factors);
   }
 
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, const Place& place, int& buffer, PipelineState& at) {
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, const Place& place, int& buffer, PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
-    const int warp = static_cast<int>(Team::warp()), lane = static_cast<int>(lane_index()), own = warp / S.along, a = warp % S.along;
+    const int warp = static_cast<int>(Team::warp()), lane = static_cast<int>(lane_index()), own = warp / S.along,
+              a = warp % S.along;
     const int begin = begin_of(p, item), end = begin_of(p, item + 1), columns = end - begin;
     const int row[1] = {p.early != 0 ? place.row[own] : row_of(p, own)};
     int group[1];
@@ -197,16 +214,19 @@ struct CombineBody : CombineChoices<C> {
     Held x;
     const float row_scale = load(p, max_of(row[0], 0), a, x, place);
     bool in_rest = false;
-    if constexpr (C.rest) in_rest = row[0] >= 0 && row[0] >= static_cast<const Element<C.offsets>*>(p.offsets)[p.groups];
+    if constexpr (C.rest)
+      in_rest = row[0] >= 0 && row[0] >= static_cast<const Element<C.offsets>*>(p.offsets)[p.groups];
     if (lane == 0 && a == 0)
-      place.choice[own] = {max_of(row[0], 0), in_rest ? -1 : max_of(group[0], 0), group[0] < 0 && !in_rest ? quiet_nan() : weight, row_scale};
+      place.choice[own] = {max_of(row[0], 0), in_rest ? -1 : max_of(group[0], 0),
+                           group[0] < 0 && !in_rest ? quiet_nan() : weight, row_scale};
     Team::sync_part(0, 32 * S.warps());
     Factors factors;
     const int thread = static_cast<int>(Team::rank());
     if (thread < batch * most_choices) {
       const Choice& choice = place.choice[min_of(thread % most_choices / S.along, C.choices - 1)];
       epilogue::load_row<E>(p.extra, choice.row, group_of(choice), factors);
-      epilogue::load_place<E>(p.extra, choice.row, min_of(begin + thread / most_choices, p.columns - 1), group_of(choice), factors);
+      epilogue::load_place<E>(p.extra, choice.row, min_of(begin + thread / most_choices, p.columns - 1),
+                              group_of(choice), factors);
     }
 #pragma unroll 1
     for (int first = 0; first < columns; first += S.rows) {
@@ -220,7 +240,8 @@ struct CombineBody : CombineChoices<C> {
         if (S.row_bytes % (piece_bytes * S.along) != 0 && ((j * S.along + a) * 32 + lane) * 16 >= S.row_bytes) continue;
 #pragma unroll
         for (int r = 0; r < S.rows; ++r)
-          Arithmetic::multiply(*reinterpret_cast<const Piece*>(stage + r * S.row_bytes + j * S.along * piece_bytes), x.v[j], value[r], other[r]);
+          Arithmetic::multiply(*reinterpret_cast<const Piece*>(stage + r * S.row_bytes + j * S.along * piece_bytes),
+                               x.v[j], value[r], other[r]);
       }
       pipeline.release();
       if constexpr (!integer<C>)

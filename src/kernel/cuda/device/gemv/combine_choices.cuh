@@ -14,17 +14,17 @@ struct CombineChoices {
 
   /// An index that the launch before may have stored while this one began.
   template <class T>
-  static __device__ __forceinline__ int64_t load_index(const T* from) {
+  static CERMET_DEVICE int64_t load_index(const T* from) {
     if constexpr (reads_early) return ptx::load_l2(from);
     else return *from;
   }
-  static __device__ __forceinline__ int row_of(const Params& p, int choice) {
+  static CERMET_DEVICE int row_of(const Params& p, int choice) {
     const int64_t row = load_index(static_cast<const Element<C.ids>*>(p.row_of_choice) + choice);
     return row >= 0 && row < p.rows ? static_cast<int>(row) : -1;
   }
   /// The experts of `Count` rows, -1 where there is none. All lanes of a warp call.
   template <int Count>
-  static __device__ __forceinline__ void find_groups(const Params& p, const int (&row)[Count], int (&group)[Count]) {
+  static CERMET_DEVICE void find_groups(const Params& p, const int (&row)[Count], int (&group)[Count]) {
     const auto* const offsets = static_cast<const Element<C.offsets>*>(p.offsets);
 #pragma unroll
     for (int j = 0; j < Count; ++j) group[j] = -1;

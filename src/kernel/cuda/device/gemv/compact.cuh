@@ -5,12 +5,14 @@
 
 namespace cermet::gemv {
 
-/// Sums of compact rows come out small: their elements lie below 2^-111. What they are multiplied with is that much larger, so that nothing underflows.
+/// Sums of compact rows come out small: their elements lie below 2^-111. What they are multiplied with is that much
+/// larger, so that nothing underflows.
 inline constexpr float compact_scale = 0x1p64f;
 
-/// A lane's eight elements of the piece that begins at `piece`, as bf16. Sign and upper bits of an exponent are four bits in a byte, at 7 and at 2 to 0; those
-/// of the last four elements lie between, four bits lower. No exponent has a bit above, so subnormals, which small elements are, need no care.
-__device__ __forceinline__ Piece compact_piece(const char* piece, int lane) {
+/// A lane's eight elements of the piece that begins at `piece`, as bf16. Sign and upper bits of an exponent are four
+/// bits in a byte, at 7 and at 2 to 0; those of the last four elements lie between, four bits lower. No exponent has a
+/// bit above, so subnormals, which small elements are, need no care.
+CERMET_DEVICE Piece compact_piece(const char* piece, int lane) {
   const auto low = reinterpret_cast<const Vector<uint32_t, 2>*>(piece)[lane];
   const uint32_t high = reinterpret_cast<const uint32_t*>(piece + 256)[lane];
   const uint32_t first = high & 0x87878787u, second = __funnelshift_l(high, high, 4) & 0x87878787u;

@@ -9,7 +9,8 @@
 
 namespace cermet::gemv {
 
-/// What is done to a row of x on its way into registers. Every block does it for itself; the first one stores `sum` and `normed`.
+/// What is done to a row of x on its way into registers. Every block does it for itself; the first one stores `sum` and
+/// `normed`.
 struct Prologue {
   bool norm = false;  ///< rms_norm(x + delta) * (norm_weight + norm_offset)
   DType delta = DType::f32, weight = DType::f32, sum = DType::f32;
@@ -20,7 +21,8 @@ struct Prologue {
   bool quantize = false;    ///< with one scale for the row, to
   DType codes = DType::i8;  ///< int8 where the weight is int8, otherwise fp8
   bool wide = false;        ///< the scale is absmax / 127.5
-  bool aligned = false;     ///< all of these rows start at multiples of 16 bytes, and K is a multiple of what a lane holds of each piece
+  bool aligned = false;  ///< all of these rows start at multiples of 16 bytes, and K is a multiple of what a lane holds
+                         ///< of each piece
 };
 
 struct Config {
@@ -30,8 +32,9 @@ struct Config {
   bool blocked = false;  ///< scales of 128 reduction steps
   bool dual = false;     ///< a second weight
   bool grouped = false;
-  bool rest = false;    ///< of grouped: rows from the last group's end on have no weight, and are 0
-  bool routed = false;  ///< of grouped: rows are pairs of a token and a choice, sorted by expert here, as moe_permute does
+  bool rest = false;  ///< of grouped: rows from the last group's end on have no weight, and are 0
+  bool routed =
+      false;  ///< of grouped: rows are pairs of a token and a choice, sorted by expert here, as moe_permute does
   DType ids = DType::i32;
   bool chooses = false;  ///< of routed: the only token's experts are chosen here, too, as topk_gating does
   gating::Config gating = {};
@@ -42,8 +45,9 @@ struct Config {
   int in_flight = 0;                  ///< stages at most whose bytes are on their way; 0: all
   bool late = false;                  ///< the next launch starts when those before this one have ended
   bool early = false;                 ///< it starts at once, though the weight is int8 and the row another launch's
-  bool rehearses = false;             ///< a block goes through its first stage while earlier launches run, so that its code is there when they end
-  bool compact = false;               ///< rows of the weight have 12 bits an element: compact.cuh
+  bool rehearses = false;  ///< a block goes through its first stage while earlier launches run, so that its code is
+                           ///< there when they end
+  bool compact = false;    ///< rows of the weight have 12 bits an element: compact.cuh
   Prologue prologue = {};
   rotation::Config rotation = {};
 };

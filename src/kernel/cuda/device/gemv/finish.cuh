@@ -5,7 +5,8 @@
 
 namespace cermet::gemv {
 
-/// Finishes rows of stages, each of which is a column. What it holds is for the row of a batch that the thread finishes.
+/// Finishes rows of stages, each of which is a column. What it holds is for the row of a batch that the thread
+/// finishes.
 template <Config C, class E, class Team>
 struct ColumnFinish : RowSums<C, E> {
   using Base = RowSums<C, E>;
@@ -21,19 +22,19 @@ struct ColumnFinish : RowSums<C, E> {
   float column_factors[C.compact ? 2 : 1];  ///< of the sums of a compact row, one of each matrix
 
   /// Before x is loaded.
-  __device__ __forceinline__ ColumnFinish(const Params&, const Segment&) {}
+  CERMET_DEVICE ColumnFinish(const Params&, const Segment&) {}
   /// Rows of stages that a segment takes.
-  static __device__ __forceinline__ int rows_of(const Segment& s) { return s.end - s.first; }
+  static CERMET_DEVICE int rows_of(const Segment& s) { return s.end - s.first; }
   /// The column in a row of the segment's stages; past the end, any of the segment's.
-  static __device__ __forceinline__ int column_of(const Segment& s, int row) { return min_of(s.first + row, s.end - 1); }
+  static CERMET_DEVICE int column_of(const Segment& s, int row) { return min_of(s.first + row, s.end - 1); }
   /// What the first batch needs, well before its sums are there.
-  __device__ __forceinline__ void load(const Params& p, const Segment& s) {
+  CERMET_DEVICE void load(const Params& p, const Segment& s) {
     const int own = static_cast<int>(Team::rank()) / lanes;
     if (static_cast<int>(Team::rank()) % lanes != 0 || own >= min_of(batch, s.end - s.first)) return;
     epilogue::load_row<E>(p.extra, s.row, s.group, factors);
     load_place(p, s, s.first + own);
   }
-  __device__ __forceinline__ void load_place(const Params& p, const Segment& s, int column) {
+  CERMET_DEVICE void load_place(const Params& p, const Segment& s, int column) {
     epilogue::load_place<E>(p.extra, s.row, column, s.group, factors);
     if constexpr (C.compact) {
       column_factors[0] = p.w_factors[column];
@@ -41,8 +42,9 @@ struct ColumnFinish : RowSums<C, E> {
     }
   }
 
-  /// Adds up the rows of a batch, which begins with row `row` of the segment, stores them and loads what the next batch needs.
-  __device__ __forceinline__ void finish(const Pass& pass, int row, const S32* partial) {
+  /// Adds up the rows of a batch, which begins with row `row` of the segment, stores them and loads what the next batch
+  /// needs.
+  CERMET_DEVICE void finish(const Pass& pass, int row, const S32* partial) {
     Team::sync_part(0, 32 * S.warps);
     const int thread = static_cast<int>(Team::rank()), r = thread / lanes, q = thread % lanes;
     if (thread >= batch * lanes) return;
@@ -68,14 +70,16 @@ struct ColumnFinish : RowSums<C, E> {
     }
   }
 
-  /// The scaled sums of a column's blocks, in order; no step may be contracted with another, so that int8 gives every kernel's bits.
-  static __device__ __forceinline__ float add_blocks(const Pass& pass, int column, const S32* own) {
+  /// The scaled sums of a column's blocks, in order; no step may be contracted with another, so that int8 gives every
+  /// kernel's bits.
+  static CERMET_DEVICE float add_blocks(const Pass& pass, int column, const S32* own) {
     const Params& p = pass.p;
     const int64_t at = pass.s.group * p.w_scale_group_stride + column / p.w_scale_columns * p.w_scale_stride;
     float total = 0;
     for (int block = 0; block < S.slots; ++block) {
       const float w_scale = p.w_scale == nullptr ? 1.0f : p.w_scale[at + block * p.w_scale_block];
-      const float row_scale = p.x_scale == nullptr ? 1.0f : p.x_scale[pass.s.row * p.x_scale_stride + block * p.x_scale_block];
+      const float row_scale =
+          p.x_scale == nullptr ? 1.0f : p.x_scale[pass.s.row * p.x_scale_stride + block * p.x_scale_block];
       const float term = __fmul_rn(row_scale, __fmul_rn(w_scale, static_cast<float>(own[block])));
       total = block == 0 ? term : __fadd_rn(total, term);
     }
@@ -83,16 +87,20 @@ struct ColumnFinish : RowSums<C, E> {
   }
 
   template <class Value>
-  static __device__ __forceinline__ void store(const Pass& pass, int column, const Value (&value)[sums], const Factors& factors) {
+  static CERMET_DEVICE void store(const Pass& pass, int column, const Value (&value)[sums], const Factors& factors) {
     store_one<E>(pass, pass.p.y, pass.s.row * pass.p.y_stride + column, value, factors);
-    if constexpr (epilogue::gives_two<E>) store_one<typename E::Also>(pass, pass.p.also, pass.s.row * pass.p.also_stride + column, value, factors);
+    if constexpr (epilogue::gives_two<E>)
+      store_one<typename E::Also>(pass, pass.p.also, pass.s.row * pass.p.also_stride + column, value, factors);
   }
   template <class Result, class Value>
-  static __device__ __forceinline__ void store_one(const Pass& pass, void* to, int64_t at, const Value (&value)[sums], const Factors& factors) {
+  static CERMET_DEVICE void store_one(const Pass& pass, void* to, int64_t at, const Value (&value)[sums],
+                                      const Factors& factors) {
     using Out = Element<Result::out>;
     Out& y = static_cast<Out*>(to)[at];
-    if constexpr (sums == 2 && C.prologue.quantize) y = epilogue::rounded<Out>(Result::value(value[0], value[1], pass.row_scale, factors));
-    else if constexpr (C.prologue.quantize) y = epilogue::rounded<Out>(Result::value(value[0], pass.row_scale, factors));
+    if constexpr (sums == 2 && C.prologue.quantize)
+      y = epilogue::rounded<Out>(Result::value(value[0], value[1], pass.row_scale, factors));
+    else if constexpr (C.prologue.quantize)
+      y = epilogue::rounded<Out>(Result::value(value[0], pass.row_scale, factors));
     else if constexpr (sums == 2) y = epilogue::rounded<Out>(Result::value(value[0], value[1], factors));
     else y = epilogue::rounded<Out>(Result::value(value[0], factors));
   }

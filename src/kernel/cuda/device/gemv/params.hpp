@@ -8,8 +8,8 @@
 
 namespace cermet::gemv {
 
-/// y[r, n] = epilogue(sum over k of x[r, k] * w[n, k]). Strides count elements; an operand that is not given is null, and its stride 0 where one value
-/// serves all.
+/// y[r, n] = epilogue(sum over k of x[r, k] * w[n, k]). Strides count elements; an operand that is not given is null,
+/// and its stride 0 where one value serves all.
 struct Params {
   const void* x;         ///< [rows, K]
   const void* w;         ///< [columns, K], or [groups, columns, K]
@@ -47,9 +47,11 @@ struct Params {
   const float* weights;       ///< [choices]
   int64_t ids_stride, row_of_stride;
   int32_t choices;
-  /// Of compact rows: what sums of a column are multiplied by. Strides of the weights count two bytes, as those of bf16 do.
+  /// Of compact rows: what sums of a column are multiplied by. Strides of the weights count two bytes, as those of bf16
+  /// do.
   const float *w_factors, *w_up_factors;
-  int32_t early;  ///< whether the launch before has published the choices' rows and offsets, so that they may be read before it ends
+  int32_t early;  ///< whether the launch before has published the choices' rows and offsets, so that they may be read
+                  ///< before it ends
 
   epilogue::Operand extra[epilogue::most_extras];  ///< last, so that parameters in use are neighbours
 
@@ -62,7 +64,8 @@ struct Params {
   }
 };
 
-/// With rope_and_cache behind the product: y are the rotated queries [rows, heads, head size], and columns count pairs of columns.
+/// With rope_and_cache behind the product: y are the rotated queries [rows, heads, head size], and columns count pairs
+/// of columns.
 struct RotatedParams : Params, rotation::Places {};
 
 /// With topk_gating before the sorting: ids are null.

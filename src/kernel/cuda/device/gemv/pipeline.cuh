@@ -37,15 +37,19 @@ struct Pipeline {
   int stage;
   uint32_t parity;
 
-  __device__ __forceinline__ Pipeline(char* memory, uint64_t* barriers, const PipelineState& state)
+  CERMET_DEVICE Pipeline(char* memory, uint64_t* barriers, const PipelineState& state)
       : data(memory), full(barriers), empty(barriers + S.stages), stage(state.stage), parity(state.parity) {}
-  __device__ __forceinline__ PipelineState state() const { return {stage, parity}; }
+  CERMET_DEVICE PipelineState state() const { return {stage, parity}; }
 
-  static __device__ __forceinline__ int steps(const WeightRows& w) { return (w.end - w.first + S.rows - 1) / S.rows * S.matrices * S.chunks; }
-  static __device__ __forceinline__ int pair_steps(const WeightRows& w) { return PairStages{S.rows}.rows_of(w.end - w.first) / S.rows * S.chunks; }
+  static CERMET_DEVICE int steps(const WeightRows& w) {
+    return (w.end - w.first + S.rows - 1) / S.rows * S.matrices * S.chunks;
+  }
+  static CERMET_DEVICE int pair_steps(const WeightRows& w) {
+    return PairStages{S.rows}.rows_of(w.end - w.first) / S.rows * S.chunks;
+  }
 
   /// By one thread, before a barrier of all.
-  __device__ __forceinline__ void init() const {
+  CERMET_DEVICE void init() const {
 #pragma unroll
     for (int s = 0; s < S.stages; ++s) {
       ptx::mbarrier_init(&full[s], 1);
@@ -54,22 +58,24 @@ struct Pipeline {
     ptx::fence_mbarrier_init();
   }
 
-  __device__ __forceinline__ void advance() {
+  CERMET_DEVICE void advance() {
     if (++stage == S.stages) stage = 0, parity ^= 1;
   }
 
-  /// By the filling warp, before the next stage: until that is empty, and bytes of earlier ones have come. What is on its way beyond what the memory needs to
-  /// be busy only makes the queue longer, in which all other accesses wait, too.
-  __device__ __forceinline__ void wait_for_room() {
+  /// By the filling warp, before the next stage: until that is empty, and bytes of earlier ones have come. What is on
+  /// its way beyond what the memory needs to be busy only makes the queue longer, in which all other accesses wait,
+  /// too.
+  CERMET_DEVICE void wait_for_room() {
     ptx::mbarrier_wait(&empty[stage], parity ^ 1);
     if constexpr (S.in_flight > 0 && S.in_flight < S.stages) {
       const bool wraps = stage < S.in_flight;
-      ptx::mbarrier_wait(&full[wraps ? stage + S.stages - S.in_flight : stage - S.in_flight], wraps ? parity ^ 1 : parity);
+      ptx::mbarrier_wait(&full[wraps ? stage + S.stages - S.in_flight : stage - S.in_flight],
+                         wraps ? parity ^ 1 : parity);
     }
   }
 
   /// By the whole filling warp: step `index` of `w` into the next stage, once that is empty.
-  __device__ __forceinline__ void fill(const WeightRows& w, int index, uint64_t policy) {
+  CERMET_DEVICE void fill(const WeightRows& w, int index, uint64_t policy) {
     const int chunk = S.chunks == 1 ? 0 : index % S.chunks, rest = S.chunks == 1 ? index : index / S.chunks;
     const int matrix = S.matrices == 1 ? 0 : rest % S.matrices, row = w.first + rest / S.matrices * S.rows;
     const int rows = min_of(S.rows, w.end - row), bytes = min_of(S.chunk, S.row_bytes - chunk * S.chunk);
@@ -84,7 +90,8 @@ struct Pipeline {
           ptx::bulk_copy(to, from, rows * bytes, &full[stage], policy);
         } else {
 #pragma unroll 1
-          for (int r = 0; r < rows; ++r) ptx::bulk_copy(to + r * S.chunk, from + r * stride, bytes, &full[stage], policy);
+          for (int r = 0; r < rows; ++r)
+            ptx::bulk_copy(to + r * S.chunk, from + r * stride, bytes, &full[stage], policy);
         }
       }
     } else {
@@ -97,11 +104,12 @@ struct Pipeline {
 
   /// The same for pairs of rows, which `Order` finds and PairStages lays out.
   template <class Order>
-  __device__ __forceinline__ void fill_pairs(const WeightRows& w, int index, uint64_t policy) {
+  CERMET_DEVICE void fill_pairs(const WeightRows& w, int index, uint64_t policy) {
     constexpr PairStages stages{S.rows};
     constexpr int pairs = stages.pairs(), halves = S.rows == 1 ? 1 : 2;
     const int chunk = S.chunks == 1 ? 0 : index % S.chunks, row = (S.chunks == 1 ? index : index / S.chunks) * S.rows;
-    const int pair = w.first + stages.pair_of(row), count = min_of(pairs, w.end - pair), bytes = min_of(S.chunk, S.row_bytes - chunk * S.chunk);
+    const int pair = w.first + stages.pair_of(row), count = min_of(pairs, w.end - pair),
+              bytes = min_of(S.chunk, S.row_bytes - chunk * S.chunk);
     const int64_t stride = w.stride[0];
     const char* const from = w.matrix[0] + chunk * S.chunk;
     char* const to = data + stage * S.stage_bytes;
@@ -115,7 +123,8 @@ struct Pipeline {
           copy_rows(part, from + first * stride, count);
         } else {
 #pragma unroll 1
-          for (int r = 0; r < count; ++r) copy_rows(part + r * S.chunk, from + Order::column(pair + r, second) * stride, 1);
+          for (int r = 0; r < count; ++r)
+            copy_rows(part + r * S.chunk, from + Order::column(pair + r, second) * stride, 1);
         }
       }
     };
@@ -125,7 +134,8 @@ struct Pipeline {
         copy([&](char* part, const char* rows, int length) {
           if (length > 1 && stride != S.row_bytes) {
 #pragma unroll 1
-            for (int r = 0; r < length; ++r) ptx::bulk_copy(part + r * S.chunk, rows + r * stride, bytes, &full[stage], policy);
+            for (int r = 0; r < length; ++r)
+              ptx::bulk_copy(part + r * S.chunk, rows + r * stride, bytes, &full[stage], policy);
           } else {
             ptx::bulk_copy(part, rows, length * bytes, &full[stage], policy);
           }
@@ -140,7 +150,7 @@ struct Pipeline {
   }
 
   /// For rows that are not 16-byte aligned.
-  static __device__ __forceinline__ void fill_elements(char* to, const char* from, int64_t stride, int rows, int bytes) {
+  static CERMET_DEVICE void fill_elements(char* to, const char* from, int64_t stride, int rows, int bytes) {
     using Unit = Unsigned<S.element>;
 #pragma unroll 1
     for (int r = 0; r < rows; ++r)
@@ -150,11 +160,11 @@ struct Pipeline {
   }
 
   /// By every multiplying warp: the next stage once it is full, and done with it.
-  __device__ __forceinline__ const char* wait() const {
+  CERMET_DEVICE const char* wait() const {
     ptx::mbarrier_wait(&full[stage], parity);
     return data + stage * S.stage_bytes;
   }
-  __device__ __forceinline__ void release() {
+  CERMET_DEVICE void release() {
     __syncwarp();
     if (lane_index() == 0) ptx::mbarrier_arrive(&empty[stage]);
     advance();
@@ -163,14 +173,14 @@ struct Pipeline {
 
 /// Sets up the barriers of a body's ring: by the warp that fills it, before a barrier of all.
 template <class Body>
-__device__ __forceinline__ void init_ring(char* smem, const PipelineState& at) {
+CERMET_DEVICE void init_ring(char* smem, const PipelineState& at) {
   const typename Body::Place place(smem);
   if (lane_index() == 0) typename Body::WeightPipeline(place.ring, place.barriers, at).init();
   __syncwarp();
 }
 /// Ends them, behind a block's last item.
 template <class Body, class Team>
-__device__ __forceinline__ void end_ring(Team team, char* smem) {
+CERMET_DEVICE void end_ring(Team team, char* smem) {
   ptx::end_barriers(team, typename Body::Place(smem).barriers, 2 * Body::pipeline_shape.stages);
 }
 

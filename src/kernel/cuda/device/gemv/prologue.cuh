@@ -1,4 +1,5 @@
-// A row of x on its way into registers. Lane l of warp a (of `along`) holds, of piece j * along + a, the elements that meet the lane's 16 bytes of weight.
+// A row of x on its way into registers. Lane l of warp a (of `along`) holds, of piece j * along + a, the elements that
+// meet the lane's 16 bytes of weight.
 #pragma once
 
 #include "kernel/cuda/device/gemv/compact.cuh"
@@ -16,11 +17,13 @@ struct RowLoader {
   using X = Element<C.x>;
   using Held = HeldRow<C, S.held>;
 
-  static __device__ __forceinline__ int first_of(int j, int a) { return ((j * S.along + a) * 32 + static_cast<int>(lane_index())) * count; }
+  static CERMET_DEVICE int first_of(int j, int a) {
+    return ((j * S.along + a) * 32 + static_cast<int>(lane_index())) * count;
+  }
 
   /// The reduction over the warps that hold a row between them. `scratch`: a float for each warp of the block.
   template <class Reduction>
-  static __device__ __forceinline__ float reduce_along(float x, float* scratch) {
+  static CERMET_DEVICE float reduce_along(float x, float* scratch) {
     const int warp = static_cast<int>(Team::warp());
     x = warp_reduce<Reduction>(x);
     if (lane_index() == 0) scratch[warp] = x;
@@ -33,21 +36,22 @@ struct RowLoader {
 
   /// Where a lane's elements of all pieces are, in the order of registers.
   template <bool Aligned>
-  static __device__ __forceinline__ void load_row(const void* row, int64_t first, int a, float (&v)[S.held][count], auto element) {
+  static CERMET_DEVICE void load_row(const void* row, int64_t first, int a, float (&v)[S.held][count], auto element) {
     using T = decltype(element);
 #pragma unroll
-    for (int j = 0; j < S.held; ++j) load_floats<Aligned>(static_cast<const T*>(row) + first, first_of(j, a), C.k, v[j]);
+    for (int j = 0; j < S.held; ++j)
+      load_floats<Aligned>(static_cast<const T*>(row) + first, first_of(j, a), C.k, v[j]);
   }
 
   /// A row for later operators.
   template <bool Aligned, class T>
-  static __device__ __forceinline__ void store_row(void* row, int64_t first, int a, const float (&v)[S.held][count]) {
+  static CERMET_DEVICE void store_row(void* row, int64_t first, int a, const float (&v)[S.held][count]) {
 #pragma unroll
     for (int j = 0; j < S.held; ++j) store_floats<Aligned>(static_cast<T*>(row) + first, first_of(j, a), C.k, v[j]);
   }
 
   template <bool Aligned>
-  static __device__ __forceinline__ void load_numbers(const Params& p, int row, int a, bool store_sum, float (&v)[S.held][count]) {
+  static CERMET_DEVICE void load_numbers(const Params& p, int row, int a, bool store_sum, float (&v)[S.held][count]) {
     load_row<Aligned>(p.x, row * p.x_stride, a, v, X{});
     if constexpr (changes) {
       if (p.delta == nullptr) return;
@@ -60,11 +64,12 @@ struct RowLoader {
           v[j][i] += d[j][i];
           if constexpr (C.prologue.round_sum) v[j][i] = to_float(from_float<Element<C.prologue.sum>>(v[j][i]));
         }
-      if (__builtin_expect(store_sum && p.sum != nullptr, false)) store_row<Aligned, Element<C.prologue.sum>>(p.sum, row * p.sum_stride, a, v);
+      if (__builtin_expect(store_sum && p.sum != nullptr, false))
+        store_row<Aligned, Element<C.prologue.sum>>(p.sum, row * p.sum_stride, a, v);
     }
   }
 
-  static __device__ __forceinline__ float square_sum(const float (&v)[S.held][count]) {
+  static CERMET_DEVICE float square_sum(const float (&v)[S.held][count]) {
     float squares = 0;
 #pragma unroll
     for (int j = 0; j < S.held; ++j)
@@ -78,16 +83,18 @@ struct RowLoader {
   using Weights = float[early_weights ? S.held : 1][count];
   using Weight = Element<C.prologue.weight>;
   template <bool Aligned>
-  static __device__ __forceinline__ void load_weights(const Params& p, int a, Weights& w) {
+  static CERMET_DEVICE void load_weights(const Params& p, int a, Weights& w) {
     if constexpr (early_weights) load_row<Aligned>(p.norm_weight, 0, a, w, Weight{});
   }
   /// v * factor * (weight + offset), in this order; without a factor: v * (weight + offset).
   template <bool HasFactor>
-  static __device__ __forceinline__ void scale(const Params& p, int a, float factor, const Weights& weights, float (&v)[S.held][count]) {
+  static CERMET_DEVICE void scale(const Params& p, int a, float factor, const Weights& weights,
+                                  float (&v)[S.held][count]) {
 #pragma unroll
     for (int j = 0; j < S.held; ++j) {
       float w[count];
-      if constexpr (!early_weights) load_floats<C.prologue.aligned>(static_cast<const Weight*>(p.norm_weight), first_of(j, a), C.k, w);
+      if constexpr (!early_weights)
+        load_floats<C.prologue.aligned>(static_cast<const Weight*>(p.norm_weight), first_of(j, a), C.k, w);
 #pragma unroll
       for (int i = 0; i < count; ++i) {
         if constexpr (early_weights) w[i] = weights[j][i];
@@ -96,8 +103,8 @@ struct RowLoader {
     }
   }
 
-  static __device__ __forceinline__ void normalize(const Params& p, int row, int a, bool store_row_too, const Weights& w, float (&v)[S.held][count],
-                                                   float* scratch) {
+  static CERMET_DEVICE void normalize(const Params& p, int row, int a, bool store_row_too, const Weights& w,
+                                      float (&v)[S.held][count], float* scratch) {
     const float mean = reduce_along<cermet::Sum>(square_sum(v), scratch) / static_cast<float>(C.k);
     scale<true>(p, a, 1.0f / sqrtf(mean + p.epsilon), w, v);
     if constexpr (C.prologue.rounded != DType::f32)
@@ -106,12 +113,14 @@ struct RowLoader {
 #pragma unroll
         for (int i = 0; i < count; ++i) v[j][i] = to_float(from_float<Element<C.prologue.rounded>>(v[j][i]));
     if constexpr (C.prologue.normed)
-      if (__builtin_expect(store_row_too, false)) store_row<C.prologue.aligned, Element<C.prologue.normed_type>>(p.normed, row * p.normed_stride, a, v);
+      if (__builtin_expect(store_row_too, false))
+        store_row<C.prologue.aligned, Element<C.prologue.normed_type>>(p.normed, row * p.normed_stride, a, v);
   }
 
-  /// Quantizes what load_numbers() gives, if need be normalized; returns the scale. The factor of a norm is alike for all of a row: it enters the scale, so
-  /// that both statistics take one barrier.
-  static __device__ __forceinline__ float quantize_row(const Params& p, int a, const Weights& w, float (&v)[S.held][count], Held& held, float* scratch) {
+  /// Quantizes what load_numbers() gives, if need be normalized; returns the scale. The factor of a norm is alike for
+  /// all of a row: it enters the scale, so that both statistics take one barrier.
+  static CERMET_DEVICE float quantize_row(const Params& p, int a, const Weights& w, float (&v)[S.held][count],
+                                          Held& held, float* scratch) {
     constexpr CodeFormat codes{.dtype = C.prologue.codes, .wide = C.prologue.wide};
     constexpr int second = RowShape::scratch_bytes / 8;
     float squares = 0;
@@ -138,17 +147,19 @@ struct RowLoader {
   }
 
   /// Before the wait for earlier launches: the weights of a normalization, which are far away, come nearer.
-  static __device__ __forceinline__ void fetch(const Params& p, int a) {
+  static CERMET_DEVICE void fetch(const Params& p, int a) {
 #if CERMET_ARCH >= 900
     if constexpr (C.prologue.norm)
 #pragma unroll
       for (int j = 0; j < S.held; ++j)
-        if (first_of(j, a) < C.k) asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const Weight*>(p.norm_weight) + first_of(j, a)));
+        if (first_of(j, a) < C.k)
+          asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const Weight*>(p.norm_weight) + first_of(j, a)));
 #endif
   }
 
   template <bool Aligned>
-  static __device__ __forceinline__ void read(const Params& p, int row, int a, bool store_sum, Weights& w, float (&numbers)[S.held][count]) {
+  static CERMET_DEVICE void read(const Params& p, int row, int a, bool store_sum, Weights& w,
+                                 float (&numbers)[S.held][count]) {
     // One question for all loads, since code between them that others need is fetched, too, while everything waits.
     if constexpr (!Aligned && C.k % count == 0)
       if (__builtin_expect(p.aligned != 0, true)) return read<true>(p, row, a, store_sum, w, numbers);
@@ -156,8 +167,9 @@ struct RowLoader {
     load_numbers<Aligned>(p, row, a, store_sum, numbers);
   }
 
-  /// Loads row `row`; all warps that multiply call. `scratch`: two floats for each of them. Returns the scale of a row that is quantized here.
-  static __device__ __forceinline__ float load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
+  /// Loads row `row`; all warps that multiply call. `scratch`: two floats for each of them. Returns the scale of a row
+  /// that is quantized here.
+  static CERMET_DEVICE float load(const Params& p, int row, int a, bool store_sum, Held& held, float* scratch) {
     [[maybe_unused]] Weights w;
     if constexpr (C.prologue.quantize) {
       static_assert(sizeof(Element<C.w>) == 1 && integer<C> == (C.prologue.codes == DType::i8));

@@ -11,7 +11,7 @@ using Numbers = float[Held][16];
 
 /// The largest magnitude of this lane's numbers; NaN where any is.
 template <int Held>
-__device__ __forceinline__ float magnitude(const Numbers<Held>& v) {
+CERMET_DEVICE float magnitude(const Numbers<Held>& v) {
   float largest = 0;
 #pragma unroll
   for (int j = 0; j < Held; ++j)
@@ -22,17 +22,18 @@ __device__ __forceinline__ float magnitude(const Numbers<Held>& v) {
 
 /// Where the quantized values of 16 numbers go: as they are, or fp8 as numbers again.
 template <CodeFormat F>
-__device__ __forceinline__ void put(const Vector<Element<F.dtype>, 16>& codes, Piece& to) {
+CERMET_DEVICE void put(const Vector<Element<F.dtype>, 16>& codes, Piece& to) {
   to = __builtin_bit_cast(Piece, codes);
 }
 template <CodeFormat F>
-__device__ __forceinline__ void put(const Vector<Element<F.dtype>, 16>& codes, float (&to)[16]) {
+CERMET_DEVICE void put(const Vector<Element<F.dtype>, 16>& codes, float (&to)[16]) {
   to_floats<F.dtype>(__builtin_bit_cast(Piece, codes), to);
 }
 
-/// The quantized values of a row whose largest magnitude is given; returns their scale. Exact: as dynamic_quant rounds, otherwise as norms that quantize.
+/// The quantized values of a row whose largest magnitude is given; returns their scale. Exact: as dynamic_quant rounds,
+/// otherwise as norms that quantize.
 template <CodeFormat F, bool Exact, int Held, class Codes>
-__device__ __forceinline__ float quantize(Numbers<Held>& v, float largest, Codes (&codes)[Held]) {
+CERMET_DEVICE float quantize(Numbers<Held>& v, float largest, Codes (&codes)[Held]) {
   const CodeScale scale = code_scale<F>({largest, 0});
   const Quantizer<F, Exact> quantizer(scale);
 #pragma unroll

@@ -1,5 +1,5 @@
-// A GEMV that makes queries, keys and values, with rope_and_cache behind it (tile/rotation.cuh): its columns are counted in pairs, and its stages hold both
-// columns of each.
+// A GEMV that makes queries, keys and values, with rope_and_cache behind it (tile/rotation.cuh): its columns are
+// counted in pairs, and its stages hold both columns of each.
 #pragma once
 
 #include "kernel/cuda/device/gemv/finish.cuh"
@@ -25,25 +25,28 @@ struct PairFinish : RowSums<C, E> {
   typename End::Token token;
   typename End::Operands operands;
 
-  static __device__ __forceinline__ const RotatedParams& params(const gemv::Params& p) { return static_cast<const RotatedParams&>(p); }
-  static __device__ __forceinline__ int rows_of(const Segment& s) { return stages.rows_of(s.end - s.first); }
-  static __device__ __forceinline__ int column_of(const Segment& s, int row) {
+  static CERMET_DEVICE const RotatedParams& params(const gemv::Params& p) {
+    return static_cast<const RotatedParams&>(p);
+  }
+  static CERMET_DEVICE int rows_of(const Segment& s) { return stages.rows_of(s.end - s.first); }
+  static CERMET_DEVICE int column_of(const Segment& s, int row) {
     return Order::column(min_of(s.first + stages.pair_of(row), s.end - 1), stages.second_of(row));
   }
-  static __device__ __forceinline__ bool is_mine(const Segment& s, int pair) {
-    return static_cast<int>(Team::rank()) % lanes == 0 && static_cast<int>(Team::rank()) < batch_pairs * lanes && pair < s.end;
+  static CERMET_DEVICE bool is_mine(const Segment& s, int pair) {
+    return static_cast<int>(Team::rank()) % lanes == 0 && static_cast<int>(Team::rank()) < batch_pairs * lanes &&
+           pair < s.end;
   }
 
-  __device__ __forceinline__ PairFinish(const gemv::Params& p, const Segment& s) {
+  CERMET_DEVICE PairFinish(const gemv::Params& p, const Segment& s) {
     if (is_mine(s, s.first)) token = End::token(params(p), s.row);
   }
-  __device__ __forceinline__ void load(const gemv::Params& p, const Segment& s) {
+  CERMET_DEVICE void load(const gemv::Params& p, const Segment& s) {
     const int pair = s.first + static_cast<int>(Team::rank()) / lanes;
     if (!is_mine(s, pair)) return;
     End::load_row(params(p), s.row, operands);
     End::load_place(params(p), s.row, pair, token, operands);
   }
-  __device__ __forceinline__ void finish(const Pass& pass, int row, const S32* partial) {
+  CERMET_DEVICE void finish(const Pass& pass, int row, const S32* partial) {
     Team::sync_part(0, 32 * S.warps);
     const int thread = static_cast<int>(Team::rank()), of_batch = thread / lanes, q = thread % lanes;
     if (thread >= max_of(32, batch_pairs * lanes)) return;  // whole warps add up
@@ -56,7 +59,8 @@ struct PairFinish : RowSums<C, E> {
     const int pair = pass.s.first + row / 2 + of_batch;
     if (!is_mine(pass.s, pair)) return;
     End::store(params(pass.p), pass.s.row, pair, sum, pass.row_scale, token, operands);
-    if (pair + batch_pairs < pass.s.end) End::load_place(params(pass.p), pass.s.row, pair + batch_pairs, token, operands);
+    if (pair + batch_pairs < pass.s.end)
+      End::load_place(params(pass.p), pass.s.row, pair + batch_pairs, token, operands);
   }
 };
 

@@ -15,21 +15,23 @@ struct Route {
   int place = -1;   ///< among the sorted rows
 
   Route() = default;
-  __device__ __forceinline__ explicit Route(const Params& p) {
+  CERMET_DEVICE explicit Route(const Params& p) {
     if constexpr (C.chooses) {
       const gating::Params& g = static_cast<const ChoosingParams&>(p).gating;
       *this = chosen(g.logits, g.bias, g.vectors != 0, lane_index());
     } else if constexpr (C.routed) {
       const int lane = static_cast<int>(lane_index());
       if (lane < p.rows) {
-        const int64_t id = static_cast<const Element<C.ids>*>(p.ids)[lane / p.choices * p.ids_stride + lane % p.choices];
+        const int64_t id =
+            static_cast<const Element<C.ids>*>(p.ids)[lane / p.choices * p.ids_stride + lane % p.choices];
         if (id >= 0 && id < p.groups) expert = static_cast<int>(id);
       }
       sort(p.rows, lane_index());
     }
   }
 
-  /// Of the only token. One function for all warps: see warm_up(). It is told its lane, because a walk's thread index is a register of the kernel alone.
+  /// Of the only token. One function for all warps: see warm_up(). It is told its lane, because a walk's thread index
+  /// is a register of the kernel alone.
   static __device__ __noinline__ Route chosen(const void* logits, const void* bias, bool vectors, uint32_t lane) {
     Route route;
     const int id = Gating::find_ids(static_cast<const typename Gating::T*>(logits), bias, vectors, lane);
@@ -37,14 +39,15 @@ struct Route {
     route.sort(C.gating.k, lane);
     return route;
   }
-  /// Brings the code of the choice to the SM while the launch waits: of any numbers that nobody writes, such as weights, which are more than logits.
-  static __device__ __forceinline__ void warm_up(const Params& p) {
+  /// Brings the code of the choice to the SM while the launch waits: of any numbers that nobody writes, such as
+  /// weights, which are more than logits.
+  static CERMET_DEVICE void warm_up(const Params& p) {
     if (p.constant == 0 || reinterpret_cast<uintptr_t>(p.w) % 16 != 0) return;
     const Route route = chosen(p.w, p.w, static_cast<const ChoosingParams&>(p).gating.vectors != 0, lane_index());
     asm volatile("" ::"r"(route.expert), "r"(route.place));
   }
 
-  __device__ __forceinline__ void sort(int pairs, uint32_t lane) {
+  CERMET_DEVICE void sort(int pairs, uint32_t lane) {
     int before = 0;
     for (int i = 0; i < pairs; ++i) {
       const int other = __shfl_sync(0xffffffffu, expert, i);
@@ -54,7 +57,7 @@ struct Route {
   }
 
   /// The expert and the token of sorted row `row`; false where there is none. All lanes call.
-  __device__ __forceinline__ bool find(int row, int choices, int& group, int& token) const {
+  CERMET_DEVICE bool find(int row, int choices, int& group, int& token) const {
     const uint32_t owner = __ballot_sync(0xffffffffu, place == row);
     if (owner == 0) return false;
     const int pair = __ffs(static_cast<int>(owner)) - 1;
@@ -64,12 +67,13 @@ struct Route {
   }
 
   /// By one warp: what choosing gives beside the experts.
-  static __device__ __forceinline__ void store_weights(const Params& p) {
-    if constexpr (C.chooses) Gating::template run_token<false>(static_cast<const ChoosingParams&>(p).gating, 0, lane_index(), nullptr);
+  static CERMET_DEVICE void store_weights(const Params& p) {
+    if constexpr (C.chooses)
+      Gating::template run_token<false>(static_cast<const ChoosingParams&>(p).gating, 0, lane_index(), nullptr);
   }
 
   /// By one warp: what sorting gives beside the rows.
-  __device__ __forceinline__ void store(const Params& p) const {
+  CERMET_DEVICE void store(const Params& p) const {
     const int lane = static_cast<int>(lane_index());
     if (p.row_of != nullptr && lane < p.rows) p.row_of[lane / p.choices * p.row_of_stride + lane % p.choices] = place;
     if (p.sorted_offsets == nullptr) return;

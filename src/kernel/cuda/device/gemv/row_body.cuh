@@ -29,8 +29,9 @@ struct RowBody : RowSums<C, E> {
   using Loader = RowLoader<C, S, Team>;
   static constexpr int element = Work::element;
   static constexpr bool shares_ring = C.stream && requires { Team::ring_stages; };  ///< with the tasks before and after
-  static constexpr bool publishes = C.routed && !shares_ring;                       ///< the filling warp stores where rows are
-  static constexpr int partial_at = shares_ring ? 0 : S.ring_bytes(), scratch_at = partial_at + up(S.partial_bytes(), 16) * 16;  ///< in shared memory
+  static constexpr bool publishes = C.routed && !shares_ring;  ///< the filling warp stores where rows are
+  static constexpr int partial_at = shares_ring ? 0 : S.ring_bytes(),
+                       scratch_at = partial_at + up(S.partial_bytes(), 16) * 16;  ///< in shared memory
   static constexpr int barriers_at = scratch_at + RowShape::scratch_bytes;
   static_assert(shares_ring || barriers_at + 16 * S.stages == S.shared_bytes());
   static_assert(Team::size == S.threads());
@@ -52,9 +53,11 @@ struct RowBody : RowSums<C, E> {
     }
   };
 
-  /// With `waits`, a rehearsal first: what it reads for the first time, parameters and its own code, takes longer than the work. One code for both, therefore.
+  /// With `waits`, a rehearsal first: what it reads for the first time, parameters and its own code, takes longer than
+  /// the work. One code for both, therefore.
   template <class Source>
-  static __device__ __forceinline__ void multiply_segment(const Params& p, const Segment& s, const Place& place, int& buffer, bool waits, Source&& source) {
+  static CERMET_DEVICE void multiply_segment(const Params& p, const Segment& s, const Place& place, int& buffer,
+                                             bool waits, Source&& source) {
     if constexpr (C.rehearses && !shares_ring) {
 #pragma unroll 1
       for (bool rehearsal = waits;; rehearsal = false) {
@@ -70,15 +73,17 @@ struct RowBody : RowSums<C, E> {
     }
   }
 
-  /// A rehearsal takes a row as it is while others may write it, and a stage without waiting for it: its segment has no results.
+  /// A rehearsal takes a row as it is while others may write it, and a stage without waiting for it: its segment has no
+  /// results.
   template <class Source>
-  static __device__ __forceinline__ void multiply_part(const Params& p, const Segment& given, const Place& place, int& buffer, bool rehearsal,
-                                                       Source&& source) {
+  static CERMET_DEVICE void multiply_part(const Params& p, const Segment& given, const Place& place, int& buffer,
+                                          bool rehearsal, Source&& source) {
     const int warp = static_cast<int>(Team::warp()), lane = static_cast<int>(lane_index());
     const Segment s{given.row, given.group, given.first, rehearsal ? given.first : given.end, given.x_row};
     Held x;
     Finish finish(p, s);
-    const float row_scale = Loader::load(p, s.x_row, warp % S.along, !rehearsal && s.first == 0 && warp < S.along, x, place.scratch);
+    const float row_scale =
+        Loader::load(p, s.x_row, warp % S.along, !rehearsal && s.first == 0 && warp < S.along, x, place.scratch);
     Pass pass{p, s, x, place.partial, warp % S.along, warp / S.along, lane, row_scale, rehearsal, {}};
     if constexpr (C.blocked && !integer<C>)
 #pragma unroll
@@ -107,14 +112,15 @@ struct RowBody : RowSums<C, E> {
   }
 
   /// Weights straight from memory.
-  static __device__ __forceinline__ void run_direct(const Params& p, const Start& start, const Place& place, int& buffer) {
+  static CERMET_DEVICE void run_direct(const Params& p, const Start& start, const Place& place, int& buffer) {
     const Route<C> route(p);
     if constexpr (C.routed)
       if (start.is_first() && Team::warp() == 0) route.store(p), route.store_weights(p);
     Work::for_segments(p, start, route, [&](const Segment& s) {
       const char* const base = static_cast<const char*>(p.w) + s.group * p.w_group_stride * element;
       multiply_segment(p, s, place, buffer, false, [&](const Pass& pass, int row, int m, Sums& sums, S32* partial) {
-        const char* const matrix = m == 0 ? base : static_cast<const char*>(p.w_up) + s.group * p.w_group_stride * element;
+        const char* const matrix =
+            m == 0 ? base : static_cast<const char*>(p.w_up) + s.group * p.w_group_stride * element;
         const int64_t stride = (m == 0 ? p.w_stride : p.w_up_stride) * element;
         multiply_rows(pass, row, m, 0, S.held, sums, partial, [&](int r, int j) {
           const int column = Finish::column_of(s, row + r * S.side + pass.warp_n);
@@ -133,18 +139,20 @@ struct RowBody : RowSums<C, E> {
   }();
   using WeightPipeline = Pipeline<pipeline_shape>;
 
-  static __device__ __forceinline__ void run_stream(const Params& p, const Start& start, const Place& place, int& buffer, PipelineState& at,
-                                                    bool waits = false) {
+  static CERMET_DEVICE void run_stream(const Params& p, const Start& start, const Place& place, int& buffer,
+                                       PipelineState& at, bool waits = false) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     constexpr int per_chunk = S.chunks == 1 ? S.held : S.chunk / (S.piece * S.along);  // pieces of a warp in a stage
     Work::for_segments(p, start, Route<C>(p), [&](const Segment& s) {
       multiply_segment(p, s, place, buffer, waits, [&](const Pass& pass, int row, int m, Sums& sums, S32* partial) {
 #pragma unroll
         for (int chunk = 0; chunk < S.chunks; ++chunk) {
-          const char* const stage = (pass.rehearsal ? place.ring : pipeline.wait()) + pass.a * S.piece + (C.compact ? 0 : pass.lane * 16);
+          const char* const stage =
+              (pass.rehearsal ? place.ring : pipeline.wait()) + pass.a * S.piece + (C.compact ? 0 : pass.lane * 16);
           multiply_rows(pass, row, m, chunk * per_chunk, (chunk + 1) * per_chunk, sums, partial, [&](int r, int j) {
             const int offset = (j - chunk * per_chunk) * S.along * S.piece;
-            if constexpr (C.compact) return compact_piece(stage + (r * S.side + pass.warp_n) * S.chunk + offset, pass.lane);
+            if constexpr (C.compact)
+              return compact_piece(stage + (r * S.side + pass.warp_n) * S.chunk + offset, pass.lane);
             Piece w{};
             if (S.row_bytes % (S.piece * S.along) == 0 || ((j * S.along + pass.a) * 32 + pass.lane) * 16 < S.row_bytes)
               w = *reinterpret_cast<const Piece*>(stage + (r * S.side + pass.warp_n) * S.chunk + offset);
@@ -158,21 +166,23 @@ struct RowBody : RowSums<C, E> {
     at = pipeline.state();
   }
 
-  static __device__ __forceinline__ int steps(const WeightRows& w) {
+  static CERMET_DEVICE int steps(const WeightRows& w) {
     if constexpr (C.rotation.given) return WeightPipeline::pair_steps(w);
     else return WeightPipeline::steps(w);
   }
-  static __device__ __forceinline__ void fill(WeightPipeline& pipeline, const WeightRows& w, int index, uint64_t policy) {
+  static CERMET_DEVICE void fill(WeightPipeline& pipeline, const WeightRows& w, int index, uint64_t policy) {
     if constexpr (C.rotation.given) pipeline.template fill_pairs<rotation::PairOrder<C.rotation>>(w, index, policy);
     else pipeline.fill(w, index, policy);
   }
-  /// Steps of an item that are under way before the launches before it have ended: as many as there are stages, or may be on their way, of its first row.
-  static __device__ __forceinline__ int early_steps(const Params& p, const Start& start) {
+  /// Steps of an item that are under way before the launches before it have ended: as many as there are stages, or may
+  /// be on their way, of its first row.
+  static CERMET_DEVICE int early_steps(const Params& p, const Start& start) {
     if (!Work::starts_early(p)) return 0;
-    return min_of(steps(Work::weights_of(p, Work::first_segment(p, start))), C.in_flight > 0 ? min_of(C.in_flight, S.stages) : S.stages);
+    return min_of(steps(Work::weights_of(p, Work::first_segment(p, start))),
+                  C.in_flight > 0 ? min_of(C.in_flight, S.stages) : S.stages);
   }
   /// By the filling warp.
-  static __device__ __forceinline__ void feed_early(const Params& p, const Start& start, const Place& place, PipelineState& at) {
+  static CERMET_DEVICE void feed_early(const Params& p, const Start& start, const Place& place, PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     const int early = early_steps(p, start);
     if (early == 0) return;
@@ -182,9 +192,9 @@ struct RowBody : RowSums<C, E> {
     for (int i = 0; i < early; ++i) fill(pipeline, w, i, policy);
     at = pipeline.state();
   }
-  /// By the filling warp, which has time when as many stages as may be are on their way: the next launch starts when the first block has stored where rows
-  /// are, and may read it before it waits.
-  static __device__ __forceinline__ void publish(const Params& p, const Start& start, const Route<C>& route) {
+  /// By the filling warp, which has time when as many stages as may be are on their way: the next launch starts when
+  /// the first block has stored where rows are, and may read it before it waits.
+  static CERMET_DEVICE void publish(const Params& p, const Start& start, const Route<C>& route) {
     if (start.is_first()) {
       route.store(p);
       __threadfence();
@@ -193,7 +203,8 @@ struct RowBody : RowSums<C, E> {
     start_next_launch();
   }
   /// The rest of an item's steps, of whose first row `started` are under way.
-  static __device__ __forceinline__ void feed(const Params& p, const Start& start, int started, const Place& place, PipelineState& at) {
+  static CERMET_DEVICE void feed(const Params& p, const Start& start, int started, const Place& place,
+                                 PipelineState& at) {
     WeightPipeline pipeline(place.ring, place.barriers, at);
     const uint64_t policy = ptx::evict_first_policy();
     const Route<C> route(p);

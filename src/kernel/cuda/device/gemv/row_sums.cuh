@@ -1,4 +1,5 @@
-// Sums of a warp: its pieces of a row of weights times what its lanes hold of x. Multiply-adds in float32, byte dot products for int8.
+// Sums of a warp: its pieces of a row of weights times what its lanes hold of x. Multiply-adds in float32, byte dot
+// products for int8.
 #pragma once
 
 #include "kernel/cuda/device/gemv/row_work.cuh"
@@ -23,8 +24,10 @@ struct RowSums {
   using Segment = typename RowWork<C>::Segment;
   static constexpr bool ordered = integer<C> && C.blocked;  ///< scaled sums of blocks are added in order
   static constexpr int matrices = C.dual ? 2 : 1;
-  static constexpr int sums = matrices + (E::column_sums ? 1 : 0);  ///< of a result; the last is that of the weight's quantized values
-  static constexpr RowShape S = row_shape(C.k, RowWork<C>::element, C.stream, ordered, sums, C.ring_bytes, C.warps, C.compact);
+  static constexpr int sums =
+      matrices + (E::column_sums ? 1 : 0);  ///< of a result; the last is that of the weight's quantized values
+  static constexpr RowShape S =
+      row_shape(C.k, RowWork<C>::element, C.stream, ordered, sums, C.ring_bytes, C.warps, C.compact);
   static constexpr int mine = S.stage_rows / S.side;  ///< rows of a stage that a warp takes
   using Held = HeldRow<C, S.held>;
   static_assert(!C.stream || S.row_bytes % 16 == 0);
@@ -32,7 +35,7 @@ struct RowSums {
   static_assert(!(E::column_sums && (C.dual || C.blocked)));
 
   /// One piece of a lane times what the lane holds of x.
-  static __device__ __forceinline__ void multiply(const Piece& w, const float (&x)[lane_elements<C.w>], float& even, float& odd) {
+  static CERMET_DEVICE void multiply(const Piece& w, const float (&x)[lane_elements<C.w>], float& even, float& odd) {
     float v[lane_elements<C.w>];
     to_floats<C.w>(w, v);
 #pragma unroll
@@ -42,7 +45,7 @@ struct RowSums {
     }
   }
   /// `ones` gets the sum of the weight's quantized values, which a zero point needs.
-  static __device__ __forceinline__ void multiply(const Piece& w, const Piece& x, int32_t& even, int32_t& ones) {
+  static CERMET_DEVICE void multiply(const Piece& w, const Piece& x, int32_t& even, int32_t& ones) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       even = __dp4a(static_cast<int>(w[i]), static_cast<int>(x[i]), even);
@@ -52,7 +55,7 @@ struct RowSums {
 
   /// Sums of `Count` values over the warp: lane l gets that of value l / (32 / Count).
   template <int Count>
-  static __device__ __forceinline__ S32 fold(S32 (&v)[Count]) {
+  static CERMET_DEVICE S32 fold(S32 (&v)[Count]) {
     const int lane = static_cast<int>(lane_index());
     int width = 16;
 #pragma unroll
@@ -71,7 +74,7 @@ struct RowSums {
   /// What a lane adds up for the rows of a stage.
   struct Sums {
     S32 value[mine], other[mine];  ///< other: odd elements (real), quantized values of the weight (int8)
-    __device__ __forceinline__ void clear() {
+    CERMET_DEVICE void clear() {
 #pragma unroll
       for (int r = 0; r < mine; ++r) value[r] = other[r] = 0;
     }
@@ -89,10 +92,11 @@ struct RowSums {
     float x_scales[C.blocked && !integer<C> ? S.held : 1];
   };
 
-  /// Piece j of this warp, of row r of its rows in the stage, is at from(r, j). Scales of `matrix` 1, which is the other half of the first, follow its own.
+  /// Piece j of this warp, of row r of its rows in the stage, is at from(r, j). Scales of `matrix` 1, which is the
+  /// other half of the first, follow its own.
   template <class From>
-  static __device__ __forceinline__ void multiply_rows(const Pass& pass, int row, [[maybe_unused]] int matrix, int first_piece, int last_piece, Sums& sums,
-                                                       S32* partial, From&& from) {
+  static CERMET_DEVICE void multiply_rows(const Pass& pass, int row, [[maybe_unused]] int matrix, int first_piece,
+                                          int last_piece, Sums& sums, S32* partial, From&& from) {
 #pragma unroll
     for (int j = 0; j < S.held; ++j) {
       if (j < first_piece || j >= last_piece) continue;
@@ -111,10 +115,13 @@ struct RowSums {
         } else if constexpr (C.blocked) {
           float even = 0, odd = 0;
           multiply(w, pass.x.v[j], even, odd);
-          const int block = piece * 4 + pass.lane / 8, column = min_of(pass.s.first + row + r * S.side + pass.warp_n, pass.s.end - 1);
-          const int64_t at = pass.s.group * pass.p.w_scale_group_stride + (column + matrix * pass.p.columns) / pass.p.w_scale_columns * pass.p.w_scale_stride;
+          const int block = piece * 4 + pass.lane / 8,
+                    column = min_of(pass.s.first + row + r * S.side + pass.warp_n, pass.s.end - 1);
+          const int64_t at = pass.s.group * pass.p.w_scale_group_stride +
+                             (column + matrix * pass.p.columns) / pass.p.w_scale_columns * pass.p.w_scale_stride;
           const bool inside = block * scale_block < C.k;
-          const float w_scale = pass.p.w_scale == nullptr || !inside ? 1.0f : pass.p.w_scale[at + block * pass.p.w_scale_block];
+          const float w_scale =
+              pass.p.w_scale == nullptr || !inside ? 1.0f : pass.p.w_scale[at + block * pass.p.w_scale_block];
           sums.value[r] += inside ? pass.x_scales[j] * w_scale * (even + odd) : 0.0f;
         } else {
           multiply(w, pass.x.v[j], sums.value[r], sums.other[r]);
@@ -124,7 +131,7 @@ struct RowSums {
   }
 
   /// Passes the sums of a stage's rows, which start at `row` of the segment, to the reduction.
-  static __device__ __forceinline__ void hand_over(const Pass& pass, int row, Sums& sums, S32* partial) {
+  static CERMET_DEVICE void hand_over(const Pass& pass, int row, Sums& sums, S32* partial) {
     if constexpr (!ordered) {
       if constexpr (!integer<C>)
 #pragma unroll

@@ -21,7 +21,8 @@ constexpr int power_of_two_below(int value) {
   return power;
 }
 
-/// One row of x at a time: `along` warps divide a row of the weight, each keeps its part of x in registers, and `side` sets of such warps take rows in turn.
+/// One row of x at a time: `along` warps divide a row of the weight, each keeps its part of x in registers, and `side`
+/// sets of such warps take rows in turn.
 struct RowShape {
   int row_bytes;           ///< of the weight
   int piece;               ///< bytes of a row that a warp reads at once
@@ -29,16 +30,19 @@ struct RowShape {
   int along, side;         ///< warps
   int chunk, chunks;       ///< bytes of a row in one stage (all of it where chunks is 1)
   int stage_rows, stages;  ///< stages 0: weights go from memory to registers
-  int sums;                ///< of a result: one of each weight, and that of the weight's quantized values where the epilogue reads it
-  int slots;               ///< values of a row that are added (or, for block scales of int8, scaled and added in order) when it is finished
-  int warps;               ///< that multiply; with stages one more feeds them
+  int sums;  ///< of a result: one of each weight, and that of the weight's quantized values where the epilogue reads it
+  int slots;  ///< values of a row that are added (or, for block scales of int8, scaled and added in order) when it is
+              ///< finished
+  int warps;  ///< that multiply; with stages one more feeds them
 
   constexpr int threads() const { return 32 * (warps + (stages > 0 ? 1 : 0)); }
   constexpr int stage_bytes() const { return up(stage_rows * chunk, 128) * 128; }
   constexpr int ring_bytes() const { return stages * stage_bytes(); }
   constexpr int partial_bytes() const { return 2 * sums * batch * slots * 4; }
   static constexpr int scratch_bytes = 256;
-  constexpr int shared_bytes() const { return ring_bytes() + up(partial_bytes(), 16) * 16 + scratch_bytes + 16 * stages; }
+  constexpr int shared_bytes() const {
+    return ring_bytes() + up(partial_bytes(), 16) * 16 + scratch_bytes + 16 * stages;
+  }
 };
 
 /// Largest reduction, in bytes of weight and elements, that a row of x in registers allows.
@@ -49,10 +53,10 @@ inline constexpr int usual_ring_bytes = 98304;
 /// Warps that multiply.
 constexpr int usual_warps(int k) { return k > 16384 ? 16 : 8; }
 
-/// `stream`: through stages in shared memory, about `budget` bytes of them. `ordered_blocks`: block scales whose sums are added in order. `warps`: that
-/// multiply; 0: as usual. `compact`: rows of 12 bits an element.
-constexpr RowShape row_shape(int k, int element_bytes, bool stream, bool ordered_blocks, int sums, int budget = usual_ring_bytes, int warps = 0,
-                             bool compact = false) {
+/// `stream`: through stages in shared memory, about `budget` bytes of them. `ordered_blocks`: block scales whose sums
+/// are added in order. `warps`: that multiply; 0: as usual. `compact`: rows of 12 bits an element.
+constexpr RowShape row_shape(int k, int element_bytes, bool stream, bool ordered_blocks, int sums,
+                             int budget = usual_ring_bytes, int warps = 0, bool compact = false) {
   RowShape s{};
   s.row_bytes = compact ? k / compact_piece_elements * compact_piece_bytes : k * element_bytes;
   s.piece = compact ? compact_piece_bytes : piece_bytes;
@@ -81,13 +85,17 @@ constexpr RowShape row_shape(int k, int element_bytes, bool stream, bool ordered
 
 /// Blocks up to which share_begin() is exact.
 inline constexpr int most_shares = 1600;
-constexpr uint32_t inverse_of_shares(int shares) { return shares == 1 ? 0 : static_cast<uint32_t>((int64_t{1} << 32) / shares + 1); }
-/// floor(count * item / shares) with count = share * shares + rest, without a division: blocks compute it before they ask for weights.
+constexpr uint32_t inverse_of_shares(int shares) {
+  return shares == 1 ? 0 : static_cast<uint32_t>((int64_t{1} << 32) / shares + 1);
+}
+/// floor(count * item / shares) with count = share * shares + rest, without a division: blocks compute it before they
+/// ask for weights.
 constexpr int64_t share_begin(int64_t share, int rest, uint32_t inverse, uint32_t item) {
   return share * item + static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint32_t>(rest) * item) * inverse >> 32);
 }
 
-/// How pairs lie in stages of `rows` rows: the first columns of some pairs, then their second ones; where a stage is one row, each pair takes two.
+/// How pairs lie in stages of `rows` rows: the first columns of some pairs, then their second ones; where a stage is
+/// one row, each pair takes two.
 struct PairStages {
   int rows;
   constexpr int pairs() const { return rows == 1 ? 1 : rows / 2; }

@@ -25,17 +25,17 @@ constexpr gemv::PipelineShape in_ring_of(gemv::PipelineShape shape) {
   return shape;
 }
 template <class Team>
-__device__ __forceinline__ char* ring_before(char* smem) {
+CERMET_DEVICE char* ring_before(char* smem) {
   return smem - Team::ring_stages * Team::ring_pitch;
 }
 /// [stages] full, [stages] empty.
 template <class Team>
-__device__ __forceinline__ uint64_t* barriers_before(char* smem) {
+CERMET_DEVICE uint64_t* barriers_before(char* smem) {
   return reinterpret_cast<uint64_t*>(ring_before<Team>(smem) - control_bytes);
 }
 /// Of a set's rows: [row_stages] full, [row_stages] empty.
 template <class Team>
-__device__ __forceinline__ uint64_t* row_barriers_before(char* smem, int set) {
+CERMET_DEVICE uint64_t* row_barriers_before(char* smem, int set) {
   return barriers_before<Team>(smem) + 2 * most_stages + set * 2 * row_stages;
 }
 

@@ -20,10 +20,11 @@ struct GridTask {
     const int64_t index = static_cast<int64_t>(item) * threads + team.rank();
     if (index >= p.order.count) return;
     const Position to = position_of(p.order, index);
-    const auto* point = static_cast<const Element<C.points>*>(p.grid) + to.n * p.grid_batch + to.at[0] * p.grid_stride[0] + to.at[1] * p.grid_stride[1] +
-                        to.at[2] * p.grid_stride[2];
+    const auto* point = static_cast<const Element<C.points>*>(p.grid) + to.n * p.grid_batch +
+                        to.at[0] * p.grid_stride[0] + to.at[1] * p.grid_stride[1] + to.at[2] * p.grid_stride[2];
     const T* x = static_cast<const T*>(p.x) + offset_of(p.from, to.n, to.c);
-    const grid::Taps w = grid::taps_at(p.rule, to_float(point[0]), p.from.size[2]), h = grid::taps_at(p.rule, to_float(point[1]), p.from.size[1]);
+    const grid::Taps w = grid::taps_at(p.rule, to_float(point[0]), p.from.size[2]),
+                     h = grid::taps_at(p.rule, to_float(point[1]), p.from.size[1]);
     grid::Taps d{1, {0}, {1}};
     if (p.axes == 3) d = grid::taps_at(p.rule, to_float(point[2]), p.from.size[0]);
     float sum = 0;
@@ -33,9 +34,14 @@ struct GridTask {
       for (int j = 0; j < grid::most_taps; ++j)
 #pragma unroll
         for (int k = 0; k < grid::most_taps; ++k) {
-          if (i >= d.count || j >= h.count || k >= w.count || d.place[i] < 0 || h.place[j] < 0 || w.place[k] < 0) continue;
+          if (i >= d.count || j >= h.count || k >= w.count || d.place[i] < 0 || h.place[j] < 0 || w.place[k] < 0)
+            continue;
           const float weight = static_cast<float>(d.weight[i] * h.weight[j] * w.weight[k]);
-          sum = fmaf(weight, to_float(x[d.place[i] * p.from.stride[0] + h.place[j] * p.from.stride[1] + w.place[k] * p.from.stride[2]]), sum);
+          sum = fmaf(
+              weight,
+              to_float(
+                  x[d.place[i] * p.from.stride[0] + h.place[j] * p.from.stride[1] + w.place[k] * p.from.stride[2]]),
+              sum);
         }
     static_cast<T*>(p.y)[offset_of(p.to, to.n, to.c, to.at)] = from_float<T>(sum);
   }
@@ -70,8 +76,10 @@ struct RegionTask {
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
           const int h = k < 2 ? row.low : row.high, w = k % 2 == 0 ? column.low : column.high;
-          const double weight = (k < 2 ? row.low_weight : row.high_weight) * (k % 2 == 0 ? column.low_weight : column.high_weight);
-          const float value = inside ? static_cast<float>(weight) * to_float(x[h * p.from.stride[1] + w * p.from.stride[2]]) : 0.0f;
+          const double weight =
+              (k < 2 ? row.low_weight : row.high_weight) * (k % 2 == 0 ? column.low_weight : column.high_weight);
+          const float value =
+              inside ? static_cast<float>(weight) * to_float(x[h * p.from.stride[1] + w * p.from.stride[2]]) : 0.0f;
           sum += value;
           most = fmaxf(most, value);
         }

@@ -11,7 +11,7 @@ struct Position {
   int32_t at[3];
 };
 
-__device__ __forceinline__ Position position_of(const PositionOrder& order, int64_t index) {
+CERMET_DEVICE Position position_of(const PositionOrder& order, int64_t index) {
   int64_t part[5];
   if (order.wide) {
 #pragma unroll
@@ -34,11 +34,14 @@ __device__ __forceinline__ Position position_of(const PositionOrder& order, int6
   const bool last = order.channels_last;
   return {part[0],
           last ? part[4] : part[1],
-          {static_cast<int32_t>(last ? part[1] : part[2]), static_cast<int32_t>(last ? part[2] : part[3]), static_cast<int32_t>(last ? part[3] : part[4])}};
+          {static_cast<int32_t>(last ? part[1] : part[2]), static_cast<int32_t>(last ? part[2] : part[3]),
+           static_cast<int32_t>(last ? part[3] : part[4])}};
 }
 
-__device__ __forceinline__ int64_t offset_of(const SpatialTensor& tensor, int64_t n, int64_t c) { return n * tensor.batch_stride + c * tensor.channel_stride; }
-__device__ __forceinline__ int64_t offset_of(const SpatialTensor& tensor, int64_t n, int64_t c, const int32_t (&at)[3]) {
+CERMET_DEVICE int64_t offset_of(const SpatialTensor& tensor, int64_t n, int64_t c) {
+  return n * tensor.batch_stride + c * tensor.channel_stride;
+}
+CERMET_DEVICE int64_t offset_of(const SpatialTensor& tensor, int64_t n, int64_t c, const int32_t (&at)[3]) {
   return offset_of(tensor, n, c) + at[0] * tensor.stride[0] + at[1] * tensor.stride[1] + at[2] * tensor.stride[2];
 }
 

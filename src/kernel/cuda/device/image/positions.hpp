@@ -5,7 +5,8 @@
 
 namespace cermet {
 
-/// Elements of [N, C, spatial..] or [N, spatial.., C]; operands with fewer spatial axes have leading ones of one element. Strides in elements.
+/// Elements of [N, C, spatial..] or [N, spatial.., C]; operands with fewer spatial axes have leading ones of one
+/// element. Strides in elements.
 struct SpatialTensor {
   int64_t batch_stride, channel_stride;
   int64_t stride[3];
@@ -15,8 +16,9 @@ struct SpatialTensor {
 /// The order in which positions of a tensor are counted: its five axes, slowest first, with the constants of division.
 struct PositionOrder {
   int64_t count;
-  int32_t wide;           ///< whether positions reach 2^31
-  int32_t channels_last;  ///< the axes are sample, three spatial ones, channel; else sample, channel, three spatial ones
+  int32_t wide;  ///< whether positions reach 2^31
+  int32_t
+      channels_last;  ///< the axes are sample, three spatial ones, channel; else sample, channel, three spatial ones
   Divisor by[5];
   int64_t size[5];
 };

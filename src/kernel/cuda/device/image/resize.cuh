@@ -20,7 +20,8 @@ struct TableTask {
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     const int64_t i = static_cast<int64_t>(item) * threads + team.rank();
     if (i >= p.axis.out) return;
-    p.table.outside[i] = sample(p.rule, p.axis, i, p.table.place + i * p.axis.taps, p.table.weight + i * p.axis.taps, 1);
+    p.table.outside[i] =
+        sample(p.rule, p.axis, i, p.table.place + i * p.axis.taps, p.table.weight + i * p.axis.taps, 1);
   }
 };
 
@@ -30,7 +31,7 @@ struct Task {
   using T = Element<C.type>;
   using Run = Vector<T, C.run>;
 
-  static __device__ __forceinline__ T rounded(float x) {
+  static CERMET_DEVICE T rounded(float x) {
     if constexpr (C.type == DType::u8) return static_cast<T>(__float2int_rn(fminf(fmaxf(x, 0.0f), 255.0f)));
     else return from_float<T>(x);
   }
@@ -81,7 +82,8 @@ struct Task {
 
   /// Adds the taps of tables S and on, times `weight`.
   template <int S>
-  static __device__ __forceinline__ void blend(const Params& p, const int32_t (&at)[most_resized], const Run* x, float weight, float (&total)[C.run]) {
+  static CERMET_DEVICE void blend(const Params& p, const int32_t (&at)[most_resized], const Run* x, float weight,
+                                  float (&total)[C.run]) {
     if constexpr (S == most_resized) {
       const Run values = *x;
 #pragma unroll
@@ -92,7 +94,8 @@ struct Task {
 #pragma unroll 1
       for (int k = 0; k < p.taps[S]; ++k) {
         const bool given = table.place != nullptr;
-        blend<S + 1>(p, at, given ? x + table.place[first + k] * p.stride[S] : x, given ? weight * table.weight[first + k] : weight, total);
+        blend<S + 1>(p, at, given ? x + table.place[first + k] * p.stride[S] : x,
+                     given ? weight * table.weight[first + k] : weight, total);
       }
     }
   }

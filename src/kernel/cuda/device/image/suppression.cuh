@@ -1,5 +1,5 @@
-// non_max_suppression: a team finds the best box of a list that is left and strikes out what it overlaps, again and again; then lists are put one behind the
-// other.
+// non_max_suppression: a team finds the best box of a list that is left and strikes out what it overlaps, again and
+// again; then lists are put one behind the other.
 #pragma once
 
 #include "kernel/cuda/device/image/suppression.hpp"
@@ -15,7 +15,7 @@ struct Config {
 struct Best {
   float score;
   int64_t box;  ///< -1: none
-  __device__ __forceinline__ bool worse_than(const Best& other) const {
+  CERMET_DEVICE bool worse_than(const Best& other) const {
     if (box < 0 || other.box < 0) return other.box >= 0;
     return score < other.score || (score == other.score && other.box < box);
   }
@@ -26,7 +26,7 @@ template <Config C>
 struct SelectTask {
   using Params = suppression::Params;
 
-  static __device__ __forceinline__ Box box_at(const Params& p, int64_t image, int64_t i) {
+  static CERMET_DEVICE Box box_at(const Params& p, int64_t image, int64_t i) {
     const auto* at = static_cast<const Element<C.boxes>*>(p.boxes) + image * p.box_strides[0] + i * p.box_strides[1];
     return box_of(to_float(at[0]), to_float(at[1]), to_float(at[2]), to_float(at[3]), p.centered);
   }
@@ -35,7 +35,8 @@ struct SelectTask {
   static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
     Best* shared = reinterpret_cast<Best*>(smem);  // [warps]
     const int64_t list = item, image = list / p.classes;
-    const auto* scores = static_cast<const Element<C.scores>*>(p.scores) + image * p.score_strides[0] + list % p.classes * p.score_strides[1];
+    const auto* scores = static_cast<const Element<C.scores>*>(p.scores) + image * p.score_strides[0] +
+                         list % p.classes * p.score_strides[1];
     uint8_t* gone = p.gone + list * p.size;
     for (int64_t i = team.rank(); i < p.size; i += threads) gone[i] = !(to_float(scores[i]) > p.least);
     int64_t length = 0;
@@ -70,7 +71,7 @@ struct SelectTask {
 struct GatherTask {
   using Params = suppression::Params;
 
-  static __device__ __forceinline__ void write(const Params& p, int64_t row, int64_t image, int64_t type, int64_t box) {
+  static CERMET_DEVICE void write(const Params& p, int64_t row, int64_t image, int64_t type, int64_t box) {
     int64_t* to = p.selected + row * p.row_stride;
     to[0] = image;
     to[1] = type;
@@ -86,7 +87,8 @@ struct GatherTask {
       all += p.counts[l];
     }
     if (list < p.lists) {
-      for (int64_t i = team.rank(); i < p.counts[list]; i += threads) write(p, before + i, list / p.classes, list % p.classes, p.kept[list * p.most + i]);
+      for (int64_t i = team.rank(); i < p.counts[list]; i += threads)
+        write(p, before + i, list / p.classes, list % p.classes, p.kept[list * p.most + i]);
       return;
     }
     if (team.rank() == 0) p.count[0] = all;

@@ -1,5 +1,5 @@
-// How fast the arithmetic units are. Matrix units: operands in shared memory (wgmma) or registers (mma.sync), of which nothing is
-// loaded meanwhile; they are random, because equal bits take less power and run faster than any data do.
+// How fast the arithmetic units are. Matrix units: operands in shared memory (wgmma) or registers (mma.sync), of which
+// nothing is loaded meanwhile; they are random, because equal bits take less power and run faster than any data do.
 #pragma once
 
 #include "kernel/cuda/device/limits/limits.hpp"
@@ -12,18 +12,19 @@ namespace cermet::limits {
 
 /// 32 random bits as operands of magnitude around 1; any int8.
 template <DType T>
-__device__ __forceinline__ uint32_t random_operands(uint32_t index) {
+CERMET_DEVICE uint32_t random_operands(uint32_t index) {
   uint32_t x = index * 0x9e3779b9u + 0x7f4a7c15u;
   x = (x ^ (x >> 16)) * 0x85ebca6bu;
   x = (x ^ (x >> 13)) * 0xc2b2ae35u;
   x ^= x >> 16;
-  if constexpr (T == DType::f16 || T == DType::bf16) return (x & 0x83ff83ffu) | 0x3c003c00u;  // f16 in [1, 2), bf16 in [2^-7, 2), of either sign
+  if constexpr (T == DType::f16 || T == DType::bf16)
+    return (x & 0x83ff83ffu) | 0x3c003c00u;  // f16 in [1, 2), bf16 in [2^-7, 2), of either sign
   if constexpr (T == DType::f8_e4m3) return (x & 0x87878787u) | 0x38383838u;
   return x;
 }
 
-__device__ __forceinline__ uint32_t bits_of(float x) { return __float_as_uint(x); }
-__device__ __forceinline__ uint32_t bits_of(int32_t x) { return static_cast<uint32_t>(x); }
+CERMET_DEVICE uint32_t bits_of(float x) { return __float_as_uint(x); }
+CERMET_DEVICE uint32_t bits_of(int32_t x) { return static_cast<uint32_t>(x); }
 
 template <class T>
 struct AccumulatorOf {
@@ -52,7 +53,8 @@ struct WarpgroupTask {
   static __device__ void run(const Params& p, uint32_t, Team team, char* smem) {
 #if CERMET_ARCH == 900 && defined(__CUDA_ARCH_FEAT_SM90_ALL)
     auto* words = reinterpret_cast<uint32_t*>(smem);
-    for (int i = static_cast<int>(team.rank()); i < (C.warpgroups * a_bytes + b_bytes) / 4; i += C.warpgroups * 128) words[i] = random_operands<C.operand>(i);
+    for (int i = static_cast<int>(team.rank()); i < (C.warpgroups * a_bytes + b_bytes) / 4; i += C.warpgroups * 128)
+      words[i] = random_operands<C.operand>(i);
     ptx::fence_async_shared();
     team.sync();
     const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(team.rank()) / 128, 0);

@@ -1,4 +1,5 @@
-// How fast memory streams: read, or copied, with 16-byte accesses or with bulk asynchronous copies. Work item i is the i-th of p.blocks blocks.
+// How fast memory streams: read, or copied, with 16-byte accesses or with bulk asynchronous copies. Work item i is the
+// i-th of p.blocks blocks.
 #pragma once
 
 #include "kernel/cuda/device/limits/limits.hpp"
@@ -58,7 +59,8 @@ struct BulkTask {
     auto* full = reinterpret_cast<uint64_t*>(smem + C.stages * C.stage_bytes);  // [stages]
     for (int i = 0; i < C.stages; ++i) ptx::mbarrier_init(&full[i], 1);
     ptx::fence_mbarrier_init();
-    const auto pieces = static_cast<int>(p.bytes / C.stage_bytes), first = static_cast<int>(item), blocks = static_cast<int>(p.blocks);
+    const auto pieces = static_cast<int>(p.bytes / C.stage_bytes), first = static_cast<int>(item),
+               blocks = static_cast<int>(p.blocks);
     const char* from = static_cast<const char*>(p.from);
     int piece = first, stage = 0;  // the next to load, and where to
     const auto load = [&] {
@@ -75,7 +77,8 @@ struct BulkTask {
     for (int at = first; at < pieces; at += blocks) {
       ptx::mbarrier_wait(&full[s], parity);
       if constexpr (C.copy) {
-        ptx::bulk_store(static_cast<char*>(p.to) + int64_t{at} * C.stage_bytes, smem + s * C.stage_bytes, C.stage_bytes);
+        ptx::bulk_store(static_cast<char*>(p.to) + int64_t{at} * C.stage_bytes, smem + s * C.stage_bytes,
+                        C.stage_bytes);
         ptx::bulk_commit();
         ptx::bulk_wait_read<behind>();
       }

@@ -1,4 +1,5 @@
-// topk_gating with a warp for each token: lane l holds experts l * per .. (l + 1) * per - 1, so that of equal keys the lowest lane has the lowest id.
+// topk_gating with a warp for each token: lane l holds experts l * per .. (l + 1) * per - 1, so that of equal keys the
+// lowest lane has the lowest id.
 #pragma once
 
 #include "kernel/cuda/device/mixture/gating.hpp"
@@ -11,7 +12,7 @@ namespace cermet::gating {
 template <Config C>
 inline constexpr bool by_score = C.has_bias || C.groups > 1;
 
-__device__ __forceinline__ uint32_t warp_max(uint32_t x) {
+CERMET_DEVICE uint32_t warp_max(uint32_t x) {
 #if CERMET_ARCH >= 800
   return __reduce_max_sync(0xffffffffu, x);
 #else
@@ -21,20 +22,20 @@ __device__ __forceinline__ uint32_t warp_max(uint32_t x) {
 #endif
 }
 
-__device__ __forceinline__ float warp_sum(float x) {
+CERMET_DEVICE float warp_sum(float x) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(0xffffffffu, x, offset);
   return x;
 }
 
 /// 1 / (1 + exp(-x)) without overflow on either side.
-__device__ __forceinline__ float sigmoid(float x) {
+CERMET_DEVICE float sigmoid(float x) {
   const float t = expf(-fabsf(x));
   return (x >= 0 ? 1.0f : t) / (1.0f + t);
 }
 
 /// Key of a group from its largest and second largest key; 0 where there is no second.
-__device__ __forceinline__ uint32_t group_key(uint32_t first, uint32_t second, bool top2) {
+CERMET_DEVICE uint32_t group_key(uint32_t first, uint32_t second, bool top2) {
   return top2 && second != 0 ? order_key(value_of_order_key(first) + value_of_order_key(second)) : first;
 }
 
@@ -43,13 +44,14 @@ struct Task {
   using Params = gating::Params;
   using T = Element<C.logits>;
   static constexpr int per = static_cast<int>(div_up(C.experts, 32)), warps = C.threads / 32;
-  static constexpr int group_size = C.experts / C.groups, group_slots = static_cast<int>(div_up(C.groups, 32)), k_slots = static_cast<int>(div_up(C.k, 32));
+  static constexpr int group_size = C.experts / C.groups, group_slots = static_cast<int>(div_up(C.groups, 32)),
+                       k_slots = static_cast<int>(div_up(C.k, 32));
   static_assert(C.experts <= warp_experts);
   /// Shared memory of a warp, where groups need it: keys of all experts, then one word for each group.
   static constexpr int warp_words = C.groups > 1 ? C.experts + C.groups : 0;
 
   /// Places of the key `wanted` in this lane: the first, or -1.
-  static __device__ __forceinline__ int find(const uint32_t (&key)[per], uint32_t wanted) {
+  static CERMET_DEVICE int find(const uint32_t (&key)[per], uint32_t wanted) {
     int at = -1;
 #pragma unroll
     for (int i = per - 1; i >= 0; --i) at = key[i] == wanted ? i : at;
@@ -57,7 +59,7 @@ struct Task {
   }
 
   /// Sets the keys outside the chosen groups to 0, which is below every number's.
-  static __device__ __forceinline__ void drop_groups(uint32_t (&key)[per], uint32_t lane, uint32_t* keys) {
+  static CERMET_DEVICE void drop_groups(uint32_t (&key)[per], uint32_t lane, uint32_t* keys) {
     uint32_t* chosen = keys + C.experts;
 #pragma unroll
     for (int i = 0; i < per; ++i)
@@ -82,7 +84,8 @@ struct Task {
 #pragma unroll
       for (int s = 0; s < group_slots; ++s) best = max_of(best, of_group[s]);
       const uint32_t largest = warp_max(best);
-      const uint32_t owner = static_cast<uint32_t>(__ffs(static_cast<int>(__ballot_sync(0xffffffffu, best == largest)))) - 1;
+      const uint32_t owner =
+          static_cast<uint32_t>(__ffs(static_cast<int>(__ballot_sync(0xffffffffu, best == largest)))) - 1;
       if (lane == owner) {
         bool open = true;
 #pragma unroll
@@ -102,7 +105,7 @@ struct Task {
   }
 
   /// `row` [experts]; vectors: it starts at a multiple of 16 bytes.
-  static __device__ __forceinline__ void load_logits(const T* row, bool vectors, uint32_t lane, float (&logit)[per]) {
+  static CERMET_DEVICE void load_logits(const T* row, bool vectors, uint32_t lane, float (&logit)[per]) {
     constexpr bool whole = C.experts % 32 == 0 && (per & (per - 1)) == 0;
     constexpr int width = min_of(per, per_16_bytes<T>);
     if constexpr (whole)
@@ -120,13 +123,14 @@ struct Task {
   }
 
   /// score = softmax or sigmoid of the logits; experts that do not exist score 0.
-  static __device__ __forceinline__ void score_logits(uint32_t lane, const float (&logit)[per], float (&score)[per]) {
+  static CERMET_DEVICE void score_logits(uint32_t lane, const float (&logit)[per], float (&score)[per]) {
     if constexpr (C.softmax) {
       float maximum = -infinity(), sum = 0;
 #pragma unroll
       for (int i = 0; i < per; ++i) maximum = logit[i] > maximum ? logit[i] : maximum;
 #pragma unroll
-      for (int offset = 16; offset > 0; offset /= 2) maximum = fmaxf(maximum, __shfl_xor_sync(0xffffffffu, maximum, offset));
+      for (int offset = 16; offset > 0; offset /= 2)
+        maximum = fmaxf(maximum, __shfl_xor_sync(0xffffffffu, maximum, offset));
 #pragma unroll
       for (int i = 0; i < per; ++i) {
         score[i] = lane * per + i < C.experts ? expf(logit[i] - maximum) : 0.0f;
@@ -141,9 +145,10 @@ struct Task {
     }
   }
 
-  /// Keys by which experts are chosen: in the order of their scores or logits, 0 for experts that do not exist. `words`: shared memory of the warp.
-  static __device__ __forceinline__ void make_keys(const void* bias, uint32_t lane, const float (&logit)[per], const float (&score)[per], uint32_t* words,
-                                                   uint32_t (&key)[per]) {
+  /// Keys by which experts are chosen: in the order of their scores or logits, 0 for experts that do not exist.
+  /// `words`: shared memory of the warp.
+  static CERMET_DEVICE void make_keys(const void* bias, uint32_t lane, const float (&logit)[per],
+                                      const float (&score)[per], uint32_t* words, uint32_t (&key)[per]) {
 #pragma unroll
     for (int i = 0; i < per; ++i) {
       const int e = static_cast<int>(lane) * per + i;
@@ -154,10 +159,11 @@ struct Task {
     if constexpr (C.groups > 1) drop_groups(key, lane, words);
   }
 
-  /// Calls visit(j, owner, at) for choices j of [first, last): the expert in place `at` of lane `owner`, where `at` counts. Chosen keys become 0.
-  /// `at_once` choices are unrolled: many pay where many tokens are chosen for, one where the code runs once and costs what reading it costs.
+  /// Calls visit(j, owner, at) for choices j of [first, last): the expert in place `at` of lane `owner`, where `at`
+  /// counts. Chosen keys become 0. `at_once` choices are unrolled: many pay where many tokens are chosen for, one where
+  /// the code runs once and costs what reading it costs.
   template <int at_once, class Visit>
-  static __device__ __forceinline__ void choose(uint32_t lane, int first, int last, uint32_t (&key)[per], Visit&& visit) {
+  static CERMET_DEVICE void choose(uint32_t lane, int first, int last, uint32_t (&key)[per], Visit&& visit) {
 #pragma unroll at_once
     for (int j = first; j < last; ++j) {
       uint32_t best = 0;
@@ -175,7 +181,7 @@ struct Task {
   }
 
   /// The experts of a token, of which lane j gets the j-th. Whole warps call.
-  static __device__ __forceinline__ int find_ids(const T* row, const void* bias, bool vectors, uint32_t lane) {
+  static CERMET_DEVICE int find_ids(const T* row, const void* bias, bool vectors, uint32_t lane) {
     static_assert(C.k <= 32 && C.groups == 1);
     float logit[per], score[per] = {};
     load_logits(row, vectors, lane, logit);
@@ -192,7 +198,7 @@ struct Task {
 
   /// A token by a warp. keep_ids: whether there is a place for ids for sure; else `p.ids` may be null.
   template <bool keep_ids>
-  static __device__ __forceinline__ void run_token(const Params& p, int64_t token, uint32_t lane, uint32_t* words) {
+  static CERMET_DEVICE void run_token(const Params& p, int64_t token, uint32_t lane, uint32_t* words) {
     float logit[per], score[per];
     load_logits(static_cast<const T*>(p.logits) + token * p.logits_stride, p.vectors, lane, logit);
     score_logits(lane, logit, score);
@@ -233,7 +239,8 @@ struct Task {
   static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
     const uint32_t warp = team.warp();
     const int64_t token = static_cast<int64_t>(item) * warps + warp;
-    if (token < p.tokens) run_token<true>(p, token, lane_index(), reinterpret_cast<uint32_t*>(smem) + warp * warp_words);
+    if (token < p.tokens)
+      run_token<true>(p, token, lane_index(), reinterpret_cast<uint32_t*>(smem) + warp * warp_words);
   }
 };
 

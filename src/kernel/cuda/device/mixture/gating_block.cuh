@@ -1,4 +1,5 @@
-// topk_gating with a block for each token, for any number of experts: nothing is kept of them, every choice is a pass over the logits.
+// topk_gating with a block for each token, for any number of experts: nothing is kept of them, every choice is a pass
+// over the logits.
 #pragma once
 
 #include "kernel/cuda/device/mixture/gating.cuh"
@@ -26,12 +27,12 @@ struct BlockTask {
     const Element<C.bias>* bias;
     float maximum, sum;
 
-    __device__ __forceinline__ float score(int e) const {
+    CERMET_DEVICE float score(int e) const {
       const float x = to_float(logits[e]);
       if constexpr (C.softmax) return expf(x - maximum) / sum;
       else return sigmoid(x);
     }
-    __device__ __forceinline__ uint32_t key(int e) const {
+    CERMET_DEVICE uint32_t key(int e) const {
       float choice = by_score<C> ? score(e) : to_float(logits[e]);
       if constexpr (C.has_bias) choice += to_float(bias[e]);
       return order_key(choice);
@@ -40,12 +41,15 @@ struct BlockTask {
 
   template <class Team>
   static __device__ Row make_row(const Params& p, uint32_t token, Team team, Scratch& s) {
-    Row row{static_cast<const T*>(p.logits) + token * p.logits_stride, static_cast<const Element<C.bias>*>(p.bias), 0, 0};
+    Row row{static_cast<const T*>(p.logits) + token * p.logits_stride, static_cast<const Element<C.bias>*>(p.bias), 0,
+            0};
     if constexpr (C.softmax) {
       float maximum = -infinity(), sum = 0;
-      for (int e = static_cast<int>(team.rank()); e < C.experts; e += C.threads) maximum = fmaxf(maximum, to_float(row.logits[e]));
+      for (int e = static_cast<int>(team.rank()); e < C.experts; e += C.threads)
+        maximum = fmaxf(maximum, to_float(row.logits[e]));
       row.maximum = team_reduce<Maximum>(team, maximum, s.reduce[0]);
-      for (int e = static_cast<int>(team.rank()); e < C.experts; e += C.threads) sum += expf(to_float(row.logits[e]) - row.maximum);
+      for (int e = static_cast<int>(team.rank()); e < C.experts; e += C.threads)
+        sum += expf(to_float(row.logits[e]) - row.maximum);
       row.sum = team_reduce<Sum>(team, sum, s.reduce[1]);
     }
     return row;

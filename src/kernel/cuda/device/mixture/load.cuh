@@ -14,7 +14,8 @@ struct Task {
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
     int32_t* count = reinterpret_cast<int32_t*>(smem);
-    const int64_t first = static_cast<int64_t>(item) * block_experts, mine = min_of<int64_t>(block_experts, p.experts - first);
+    const int64_t first = static_cast<int64_t>(item) * block_experts,
+                  mine = min_of<int64_t>(block_experts, p.experts - first);
     for (int e = static_cast<int>(team.rank()); e < mine; e += threads) count[e] = 0;
     team.sync();
     constexpr int in_flight = 8;  // loads in flight before the first counter waits for one

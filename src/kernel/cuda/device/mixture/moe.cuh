@@ -15,11 +15,13 @@ struct Gate {
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     float* row = p.rows + item * 2 * p.features;
-    for (int64_t i = team.rank(); i < p.features; i += threads) row[i] = activate<Function>(row[i]) * row[p.features + i];
+    for (int64_t i = team.rank(); i < p.features; i += threads)
+      row[i] = activate<Function>(row[i]) * row[p.features + i];
   }
 };
 
-/// load[e] = rows of expert e; dispatch[i, j] = rows that rank i sends to rank j. One work item: the load, or one sending rank.
+/// load[e] = rows of expert e; dispatch[i, j] = rows that rank i sends to rank j. One work item: the load, or one
+/// sending rank.
 struct Count {
   using Params = CountParams;
   static constexpr int shared_bytes = pass_ranks * 4;
@@ -42,7 +44,8 @@ struct Count {
         if (receiver >= 0 && receiver < mine) atomicAdd(&count[receiver], 1);
       }
       team.sync();
-      for (int64_t r = team.rank(); r < mine; r += threads) p.dispatch[sender * p.dispatch_stride + first + r] = count[r];
+      for (int64_t r = team.rank(); r < mine; r += threads)
+        p.dispatch[sender * p.dispatch_stride + first + r] = count[r];
     }
     team.sync();
   }

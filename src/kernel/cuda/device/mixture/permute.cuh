@@ -1,15 +1,16 @@
-// moe_permute of many pairs: a stable counting sort of the pairs of token and expert, and the copies of the tokens' rows. Nothing here depends on the order of
-// blocks. Counts of chunks (Count), places from them (Place), then the copies (Copy); few pairs: permute_few.cuh.
-// A pair whose expert does not exist goes nowhere: its row_of is -1.
+// moe_permute of many pairs: a stable counting sort of the pairs of token and expert, and the copies of the tokens'
+// rows. Nothing here depends on the order of blocks. Counts of chunks (Count), places from them (Place), then the
+// copies (Copy); few pairs: permute_few.cuh. A pair whose expert does not exist goes nowhere: its row_of is -1.
 #pragma once
 
 #include "kernel/cuda/device/mixture/permute_ids.cuh"
 
 namespace cermet::permute {
 
-__device__ __forceinline__ int32_t group_of_pair(const Params& p, int64_t pair) {
+CERMET_DEVICE int32_t group_of_pair(const Params& p, int64_t pair) {
   const int64_t at = offset_of(p, pair, p.ids_stride);
-  return p.wide_ids != 0 ? group_of(p, static_cast<const int64_t*>(p.ids)[at]) : group_of(p, static_cast<const int32_t*>(p.ids)[at]);
+  return p.wide_ids != 0 ? group_of(p, static_cast<const int64_t*>(p.ids)[at])
+                         : group_of(p, static_cast<const int32_t*>(p.ids)[at]);
 }
 
 /// One work item: a chunk for each warp. counts[chunk][e] = pairs of expert e in it.
@@ -42,7 +43,7 @@ struct Place {
 
   /// next[w][e] = where the first pair of expert e in the item's chunk w goes.
   template <class Team>
-  static __device__ __forceinline__ void first_places(Team team, const Params& p, uint32_t item, int32_t* next) {
+  static CERMET_DEVICE void first_places(Team team, const Params& p, uint32_t item, int32_t* next) {
     int32_t* sums = next + warps * chunk_experts;  // [warps]
     const int64_t first = static_cast<int64_t>(item) * warps;
     const int thread = static_cast<int>(team.rank()), experts = static_cast<int>(p.experts);

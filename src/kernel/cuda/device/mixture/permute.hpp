@@ -35,7 +35,8 @@ struct Params {
   int64_t x_stride, rows_stride, row_words;  ///< in words
   int64_t chunk, chunks;                     ///< pairs of a chunk, a multiple of 32, and number of chunks
   int32_t slice_words;                       ///< of few pairs: words of a row that a block copies
-  uint32_t slices_shift, lanes_shift;        ///< logarithms: of a row's slices, and of the threads, 32 to all, that copy a slice to the same place
+  uint32_t slices_shift, lanes_shift;  ///< logarithms: of a row's slices, and of the threads, 32 to all, that copy a
+                                       ///< slice to the same place
   Divisor by_k;
   int32_t first;   ///< id of group 0's expert
   int32_t own;     ///< groups of one expert

@@ -7,31 +7,36 @@
 
 namespace cermet::permute {
 
-/// Group of an int32 or int64 id. Numbers of experts are far below what the difference of a smaller one wraps around to.
-__device__ __forceinline__ int32_t group_of(const Params& p, int32_t id) {
+/// Group of an int32 or int64 id. Numbers of experts are far below what the difference of a smaller one wraps around
+/// to.
+CERMET_DEVICE int32_t group_of(const Params& p, int32_t id) {
   const uint32_t group = static_cast<uint32_t>(id) - static_cast<uint32_t>(p.first);
   return group < static_cast<uint32_t>(p.own) ? static_cast<int32_t>(group) : p.others;
 }
-__device__ __forceinline__ int32_t group_of(const Params& p, int64_t id) {
+CERMET_DEVICE int32_t group_of(const Params& p, int64_t id) {
   const uint64_t group = static_cast<uint64_t>(id) - static_cast<uint64_t>(p.first);
   return group < static_cast<uint64_t>(p.own) ? static_cast<int32_t>(group) : p.others;
 }
 
 /// Token of a pair. Fewer than 2^31 pairs: row_of is int32.
-__device__ __forceinline__ int64_t token_of(const Params& p, int64_t pair) { return quotient(static_cast<uint32_t>(pair), p.by_k); }
+CERMET_DEVICE int64_t token_of(const Params& p, int64_t pair) { return quotient(static_cast<uint32_t>(pair), p.by_k); }
 /// Where a pair is in rows that are so far apart.
-__device__ __forceinline__ int64_t offset_of(const Params& p, int64_t pair, int64_t stride) { return pair + token_of(p, pair) * (stride - p.k); }
+CERMET_DEVICE int64_t offset_of(const Params& p, int64_t pair, int64_t stride) {
+  return pair + token_of(p, pair) * (stride - p.k);
+}
 
-/// Calls body(zero of the type of ids). Inside, loads of many ids wait for none of each other, as they would if each looked at its type.
+/// Calls body(zero of the type of ids). Inside, loads of many ids wait for none of each other, as they would if each
+/// looked at its type.
 template <class Body>
-__device__ __forceinline__ void by_id_type(const Params& p, Body&& body) {
+CERMET_DEVICE void by_id_type(const Params& p, Body&& body) {
   if (p.wide_ids != 0) body(int64_t{});
   else body(int32_t{});
 }
 
-/// Calls body(pair, group) for every threads-th pair from `first` to `end`; of ids_at_once of them the ids are loaded before any is looked at.
+/// Calls body(pair, group) for every threads-th pair from `first` to `end`; of ids_at_once of them the ids are loaded
+/// before any is looked at.
 template <class Id, class Body>
-__device__ __forceinline__ void for_pairs(const Params& p, int32_t first, int32_t end, Body&& body) {
+CERMET_DEVICE void for_pairs(const Params& p, int32_t first, int32_t end, Body&& body) {
   const Id* ids = static_cast<const Id*>(p.ids);
 #pragma unroll 1
   for (int32_t pair = first; pair < end; pair += threads * ids_at_once) {
@@ -46,7 +51,7 @@ __device__ __forceinline__ void for_pairs(const Params& p, int32_t first, int32_
 }
 
 /// Sum of the lanes' values and those of the lanes below.
-__device__ __forceinline__ int32_t inclusive_sum(int32_t value) {
+CERMET_DEVICE int32_t inclusive_sum(int32_t value) {
 #pragma unroll
   for (int offset = 1; offset < 32; offset *= 2) {
     const int32_t below = __shfl_up_sync(0xffffffffu, value, offset);
@@ -56,7 +61,7 @@ __device__ __forceinline__ int32_t inclusive_sum(int32_t value) {
 }
 
 /// Sum of all lanes' values, for each of them.
-__device__ __forceinline__ int32_t warp_sum(int32_t value) {
+CERMET_DEVICE int32_t warp_sum(int32_t value) {
 #if CERMET_ARCH >= 800
   return __reduce_add_sync(0xffffffffu, value);
 #else

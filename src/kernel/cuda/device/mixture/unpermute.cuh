@@ -1,4 +1,5 @@
-// moe_unpermute: y[t] = sum_j weights[t, j] * rows[row_of[t, j]] (+ residual[t]) in the order of j. A row that does not exist makes the token NaN.
+// moe_unpermute: y[t] = sum_j weights[t, j] * rows[row_of[t, j]] (+ residual[t]) in the order of j. A row that does not
+// exist makes the token NaN.
 #pragma once
 
 #include "kernel/cuda/device/mixture/unpermute.hpp"
@@ -19,11 +20,12 @@ struct Task {
   using T = Element<C.rows>;
   using R = Element<C.residual>;
   using Out = Element<C.out>;
-  static constexpr int width = min_of(min_of(per_16_bytes<T>, per_16_bytes<Out>), C.has_residual ? per_16_bytes<R> : 16);
+  static constexpr int width =
+      min_of(min_of(per_16_bytes<T>, per_16_bytes<Out>), C.has_residual ? per_16_bytes<R> : 16);
   static constexpr int in_flight = min_of(C.k, 8);  // rows whose loads are in flight at once
 
   template <int Width>
-  static __device__ __forceinline__ void add(const Params& p, int64_t token, int64_t column) {
+  static CERMET_DEVICE void add(const Params& p, int64_t token, int64_t column) {
     const T* rows = static_cast<const T*>(p.rows) + column;
     float sum[Width] = {};
 #pragma unroll 1
@@ -47,7 +49,8 @@ struct Task {
         }
     }
     if constexpr (C.has_residual) {
-      const auto r = *reinterpret_cast<const Vector<R, Width>*>(static_cast<const R*>(p.residual) + token * p.residual_stride + column);
+      const auto r = *reinterpret_cast<const Vector<R, Width>*>(static_cast<const R*>(p.residual) +
+                                                                token * p.residual_stride + column);
 #pragma unroll
       for (int i = 0; i < Width; ++i) sum[i] += to_float(r[i]);
     }
@@ -63,7 +66,8 @@ struct Task {
     const int64_t token = item / p.blocks, block = item - token * p.blocks;
     if (p.row_count == 0) return;
     if (p.vectors) {
-      for (int64_t c = (block * C.threads + team.rank()) * width; c < p.columns; c += p.blocks * C.threads * width) add<width>(p, token, c);
+      for (int64_t c = (block * C.threads + team.rank()) * width; c < p.columns; c += p.blocks * C.threads * width)
+        add<width>(p, token, c);
     } else {
       for (int64_t c = block * C.threads + team.rank(); c < p.columns; c += p.blocks * C.threads) add<1>(p, token, c);
     }

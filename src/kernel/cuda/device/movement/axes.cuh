@@ -6,11 +6,11 @@
 
 namespace cermet {
 
-__device__ __forceinline__ uint32_t quotient(uint32_t n, const Divisor& d) { return (__umulhi(n, d.multiplier) + n) >> d.shift; }
+CERMET_DEVICE uint32_t quotient(uint32_t n, const Divisor& d) { return (__umulhi(n, d.multiplier) + n) >> d.shift; }
 
 /// Calls body(axis, coordinate) from the innermost axis to the outermost.
 template <int N, class Body>
-__device__ __forceinline__ void for_coordinates(const Axes<N>& axes, int64_t position, Body&& body) {
+CERMET_DEVICE void for_coordinates(const Axes<N>& axes, int64_t position, Body&& body) {
   if (axes.wide) {
 #pragma unroll 1
     for (int a = axes.rank - 1; a > 0; --a) {
@@ -33,7 +33,7 @@ __device__ __forceinline__ void for_coordinates(const Axes<N>& axes, int64_t pos
 
 /// Offset of every operand at a position, 0 <= position < count.
 template <int N>
-__device__ __forceinline__ void offsets_at(const Axes<N>& axes, int64_t position, int64_t (&offset)[N]) {
+CERMET_DEVICE void offsets_at(const Axes<N>& axes, int64_t position, int64_t (&offset)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) offset[i] = 0;
   for_coordinates(axes, position, [&](int a, int64_t at) {
@@ -47,9 +47,10 @@ struct alignas(16) Word16 {
   uint32_t part[4];
 };
 
-/// Calls body with a zero word of 1, 2, 4, 8 or 16 bytes: one program serves all sizes, and every thread takes the same branch.
+/// Calls body with a zero word of 1, 2, 4, 8 or 16 bytes: one program serves all sizes, and every thread takes the same
+/// branch.
 template <class Body>
-__device__ __forceinline__ void by_word_size(uint32_t bytes, Body&& body) {
+CERMET_DEVICE void by_word_size(uint32_t bytes, Body&& body) {
   switch (bytes) {
     case 1: return body(uint8_t{});
     case 2: return body(uint16_t{});
@@ -61,15 +62,15 @@ __device__ __forceinline__ void by_word_size(uint32_t bytes, Body&& body) {
 
 /// A word whose bits are all set: NaN of every floating type, -1 of every integer. What an index out of range gives.
 template <class Word>
-__device__ __forceinline__ Word no_word() {
+CERMET_DEVICE Word no_word() {
   if constexpr (sizeof(Word) == 16) return Word{{~0u, ~0u, ~0u, ~0u}};
   else return static_cast<Word>(~static_cast<Word>(0));
 }
 
-/// Words of an item of `threads` times up to four positions: what load(offsets) gives for each, stored at the last operand's offset. A thread's loads are
-/// all issued before its stores.
+/// Words of an item of `threads` times up to four positions: what load(offsets) gives for each, stored at the last
+/// operand's offset. A thread's loads are all issued before its stores.
 template <class Word, int threads, int N, class Team, class Load>
-__device__ __forceinline__ void move_words(Team team, const Axes<N>& axes, int per_thread, uint32_t item, Word* to, Load&& load) {
+CERMET_DEVICE void move_words(Team team, const Axes<N>& axes, int per_thread, uint32_t item, Word* to, Load&& load) {
   constexpr int most = 4;
   const int64_t first = static_cast<int64_t>(item) * (threads * per_thread) + team.rank();
   Word word[most];
@@ -90,7 +91,7 @@ __device__ __forceinline__ void move_words(Team team, const Axes<N>& axes, int p
 }
 
 /// Element of an index operand, int32 or int64.
-__device__ __forceinline__ int64_t load_index(const void* data, bool wide, int64_t at) {
+CERMET_DEVICE int64_t load_index(const void* data, bool wide, int64_t at) {
   return wide ? static_cast<const int64_t*>(data)[at] : static_cast<const int32_t*>(data)[at];
 }
 

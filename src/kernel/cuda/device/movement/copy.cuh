@@ -11,7 +11,7 @@ struct Task {
   using Params = copy::Params;
 
   template <class Word, class Team>
-  static __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item) {
+  static CERMET_DEVICE void move(Team team, const Params& p, uint32_t item) {
     const Word* from = static_cast<const Word*>(p.from);
     move_words<Word, threads>(team, p.axes, p.per_thread, item, static_cast<Word*>(p.to),
                               [&](const int64_t(&offset)[2]) { return from ? from[offset[0]] : Word{}; });
@@ -45,7 +45,7 @@ struct Transpose {
   using Params = TransposeParams;
 
   template <class Word, class Team>
-  static __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item, char* smem) {
+  static CERMET_DEVICE void move(Team team, const Params& p, uint32_t item, char* smem) {
     Word(*tile)[tile_side + 1] = reinterpret_cast<Word(*)[tile_side + 1]>(smem);  // [along, across]
     const int64_t row = item / p.tiles_along, plane = row / p.tiles_across;
     const int64_t along = (item - row * p.tiles_along) * tile_side, across = (row - plane * p.tiles_across) * tile_side;
@@ -56,11 +56,13 @@ struct Transpose {
     const int lane = static_cast<int>(team.rank()) % tile_side, first = static_cast<int>(team.rank()) / tile_side;
 #pragma unroll
     for (int i = 0; i < tile_side; i += threads / tile_side)
-      if (along + first + i < p.along && across + lane < p.across) tile[first + i][lane] = from[(along + first + i) * p.along_stride + across + lane];
+      if (along + first + i < p.along && across + lane < p.across)
+        tile[first + i][lane] = from[(along + first + i) * p.along_stride + across + lane];
     team.sync();
 #pragma unroll
     for (int i = 0; i < tile_side; i += threads / tile_side)
-      if (across + first + i < p.across && along + lane < p.along) to[(across + first + i) * p.across_stride + along + lane] = tile[lane][first + i];
+      if (across + first + i < p.across && along + lane < p.along)
+        to[(across + first + i) * p.across_stride + along + lane] = tile[lane][first + i];
     team.sync();
   }
 
@@ -80,7 +82,7 @@ struct Interleave {
   using Params = TransposeParams;
 
   template <class Word, class Team>
-  static __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item, char* smem) {
+  static CERMET_DEVICE void move(Team team, const Params& p, uint32_t item, char* smem) {
     constexpr int width = per_16_bytes<Word>;
     using Words = Vector<Word, width>;
     Words* const tile = reinterpret_cast<Words*>(smem);  // [along, interleave_range / width]
@@ -90,7 +92,8 @@ struct Interleave {
     offsets_at(p.outer, plane, offset);
     const Word* from = static_cast<const Word*>(p.from) + offset[0] + first;
     Word* to = static_cast<Word*>(p.to) + offset[1] + first * p.along;
-    const int along = static_cast<int>(p.along), count = static_cast<int>(min_of<int64_t>(interleave_range, p.across - first)),
+    const int along = static_cast<int>(p.along),
+              count = static_cast<int>(min_of<int64_t>(interleave_range, p.across - first)),
               rank = static_cast<int>(team.rank());
     for (int i = rank; i < along * (interleave_range / width); i += threads) {
       const int row = i / (interleave_range / width), column = i % (interleave_range / width) * width;

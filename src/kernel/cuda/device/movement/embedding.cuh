@@ -1,4 +1,5 @@
-// embedding: row ids[item] of a table, converted. One work item is one token; an id outside the table gives a row of NaN.
+// embedding: row ids[item] of a table, converted. One work item is one token; an id outside the table gives a row of
+// NaN.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -17,9 +18,10 @@ struct Task {
   using Params = embedding::Params;
   using T = Element<C.table>;
   using Out = Element<C.out>;
-  static constexpr int width = min_of(per_16_bytes<T>, per_16_bytes<Out>);  // elements of a step, at most 16 bytes on either side
+  static constexpr int width =
+      min_of(per_16_bytes<T>, per_16_bytes<Out>);  // elements of a step, at most 16 bytes on either side
 
-  static __device__ __forceinline__ Out convert(T x) {
+  static CERMET_DEVICE Out convert(T x) {
     if constexpr (C.table == C.out) return x;
     else return from_float<Out>(to_float(x));
   }

@@ -1,4 +1,5 @@
-// all_to_all with counts, all ranks in one memory: each row of the result finds its sender from the counts, which only the device knows.
+// all_to_all with counts, all ranks in one memory: each row of the result finds its sender from the counts, which only
+// the device knows.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -6,11 +7,12 @@
 
 namespace cermet::exchange {
 
-/// One work item: row `item % rows` of the result of rank `item / rows`. Counts that do not fit give zeros, never an address outside x.
+/// One work item: row `item % rows` of the result of rank `item / rows`. Counts that do not fit give zeros, never an
+/// address outside x.
 struct Task {
   using Params = exchange::Params;
 
-  static __device__ __forceinline__ int64_t count(const Params& p, int64_t from, int64_t to) {
+  static CERMET_DEVICE int64_t count(const Params& p, int64_t from, int64_t to) {
     return load_index(p.counts, p.wide_counts, from * p.counts_strides[0] + to * p.counts_strides[1]);
   }
 

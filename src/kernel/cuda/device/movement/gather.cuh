@@ -10,13 +10,14 @@ struct Task {
   using Params = gather::Params;
 
   template <class Word, class Team>
-  static __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item) {
-    move_words<Word, threads>(team, p.axes, p.per_thread, item, static_cast<Word*>(p.y), [&](const int64_t(&offset)[3]) {
-      int64_t index = load_index(p.indices, p.wide_indices, offset[1]);
-      if (index < 0) index += p.size;
-      const bool legal = index >= 0 && index < p.size;
-      return legal ? static_cast<const Word*>(p.x)[offset[0] + index * p.slice_stride] : no_word<Word>();
-    });
+  static CERMET_DEVICE void move(Team team, const Params& p, uint32_t item) {
+    move_words<Word, threads>(
+        team, p.axes, p.per_thread, item, static_cast<Word*>(p.y), [&](const int64_t(&offset)[3]) {
+          int64_t index = load_index(p.indices, p.wide_indices, offset[1]);
+          if (index < 0) index += p.size;
+          const bool legal = index >= 0 && index < p.size;
+          return legal ? static_cast<const Word*>(p.x)[offset[0] + index * p.slice_stride] : no_word<Word>();
+        });
   }
 
   template <class Team>

@@ -20,7 +20,8 @@ struct Task {
     const bool legal = index >= 0 && index < p.size;
     by_word_size(p.element_bytes, [&](auto zero) {
       using Word = decltype(zero);
-      static_cast<Word*>(p.y)[offset[2]] = legal ? static_cast<const Word*>(p.x)[offset[0] + index * p.stride] : no_word<Word>();
+      static_cast<Word*>(p.y)[offset[2]] =
+          legal ? static_cast<const Word*>(p.x)[offset[0] + index * p.stride] : no_word<Word>();
     });
   }
 };

@@ -12,7 +12,7 @@ struct Params {
   void* y;
   uint32_t word_bytes;
   Coordinates coordinates;  ///< strides in words
-  Axes<3> axes;             ///< of y; strides of x but for the indexed axes (words), of rows of indices (elements), of y (words)
+  Axes<3> axes;  ///< of y; strides of x but for the indexed axes (words), of rows of indices (elements), of y (words)
 };
 
 }  // namespace cermet::gather_nd

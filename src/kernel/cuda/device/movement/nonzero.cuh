@@ -7,7 +7,7 @@
 
 namespace cermet::nonzero {
 
-__device__ __forceinline__ bool is_nonzero(const Params& p, int64_t position) {
+CERMET_DEVICE bool is_nonzero(const Params& p, int64_t position) {
   if (position >= p.axes.count) return false;
   int64_t offset[1];
   offsets_at(p.axes, position, offset);

@@ -7,7 +7,7 @@
 namespace cermet::pad {
 
 /// Position in an axis of `size` elements that position `i` relative to its first reads; -1 for the constant.
-__device__ __forceinline__ int64_t source_of(Mode mode, int64_t i, int64_t size) {
+CERMET_DEVICE int64_t source_of(Mode mode, int64_t i, int64_t size) {
   if (i >= 0 && i < size) return i;
   if (mode == Mode::constant) return -1;
   if (mode == Mode::edge) return i < 0 ? 0 : size - 1;
@@ -31,7 +31,8 @@ struct Task {
     });
     by_word_size(p.word_bytes, [&](auto zero) {
       using Word = decltype(zero);
-      static_cast<Word*>(p.y)[to] = inside ? static_cast<const Word*>(p.x)[from] : *reinterpret_cast<const Word*>(p.constant);
+      static_cast<Word*>(p.y)[to] =
+          inside ? static_cast<const Word*>(p.x)[from] : *reinterpret_cast<const Word*>(p.constant);
     });
   }
 };

@@ -1,5 +1,6 @@
-// scatter: the updates that follow the copy of x, in index order and without atomics. Either a thread walks the updates of a column and writes each to
-// its place, or a thread owns a place and looks through the indices for it. An index out of range changes nothing.
+// scatter: the updates that follow the copy of x, in index order and without atomics. Either a thread walks the updates
+// of a column and writes each to its place, or a thread owns a place and looks through the indices for it. An index out
+// of range changes nothing.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -16,7 +17,7 @@ struct Config {
 template <Config C>
 using Place = Combine<C.type, C.reduction>;
 
-__device__ __forceinline__ int64_t wrapped(const Params& p, int64_t at) {
+CERMET_DEVICE int64_t wrapped(const Params& p, int64_t at) {
   const int64_t index = load_index(p.indices, p.wide_indices, at);
   return index < 0 ? index + p.size : index;
 }

@@ -1,5 +1,6 @@
-// scatter_nd: the updates that follow the copy of x, in order and without atomics on results. A first pass finds the place of every update, and the first and
-// the last update of every place. In a second, threads of the last update write it, or those of the first walk through the later ones and combine them.
+// scatter_nd: the updates that follow the copy of x, in order and without atomics on results. A first pass finds the
+// place of every update, and the first and the last update of every place. In a second, threads of the last update
+// write it, or those of the first walk through the later ones and combine them.
 #pragma once
 
 #include "kernel/cuda/device/movement/combine.cuh"

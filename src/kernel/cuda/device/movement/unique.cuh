@@ -1,4 +1,5 @@
-// unique: numbers of slices are sorted, one launch for each pass of a bitonic network; one block finds where groups begin; then all slices are written.
+// unique: numbers of slices are sorted, one launch for each pass of a bitonic network; one block finds where groups
+// begin; then all slices are written.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -16,14 +17,14 @@ template <Config C>
 struct Slices {
   using T = Element<C.type>;
 
-  static __device__ __forceinline__ int64_t offset_of(const Params& p, int64_t slice) {
+  static CERMET_DEVICE int64_t offset_of(const Params& p, int64_t slice) {
     if (p.x_step != 0) return slice * p.x_step;
     int64_t offset[1];
     offsets_at(p.x_elements, slice, offset);
     return offset[0];
   }
   /// -1, 0 or 1 as slice a comes before b, equals it or comes behind it.
-  static __device__ __forceinline__ int compare(const Params& p, uint32_t a, uint32_t b) {
+  static CERMET_DEVICE int compare(const Params& p, uint32_t a, uint32_t b) {
     const T* x = static_cast<const T*>(p.x);
     const int64_t from_a = offset_of(p, a), from_b = offset_of(p, b);
     for (int64_t k = 0; k < p.slice.count; ++k) {
@@ -53,7 +54,7 @@ template <Config C>
 struct Pass {
   using Params = unique::Params;
 
-  static __device__ __forceinline__ bool precedes(const Params& p, uint32_t a, uint32_t b) {
+  static CERMET_DEVICE bool precedes(const Params& p, uint32_t a, uint32_t b) {
     if (a >= p.slices || b >= p.slices) return a < b;
     const int order = Slices<C>::compare(p, a, b);
     return order != 0 ? order < 0 : a < b;
@@ -97,7 +98,8 @@ struct Groups {
   static __device__ void run(const Params& p, uint32_t, Team team, char* smem) {
     Group group(team, *reinterpret_cast<GroupScratch*>(smem));
     const uint64_t all = number(
-        team, group, p.slices, [&](int64_t i) { return i == 0 || Slices<C>::compare(p, p.order[i - 1], p.order[i]) != 0; },
+        team, group, p.slices,
+        [&](int64_t i) { return i == 0 || Slices<C>::compare(p, p.order[i - 1], p.order[i]) != 0; },
         [&](int64_t i, uint32_t g) {
           p.head[g] = static_cast<uint32_t>(i);
           p.number[g] = g;
@@ -110,7 +112,8 @@ struct Groups {
     team.sync();
     if (!p.sorted)
       number(
-          team, group, p.slices, [&](int64_t i) { return p.leads[i] != 0; }, [&](int64_t i, uint32_t n) { p.number[p.leads[i] - 1] = n; });
+          team, group, p.slices, [&](int64_t i) { return p.leads[i] != 0; },
+          [&](int64_t i, uint32_t n) { p.number[p.leads[i] - 1] = n; });
   }
 };
 

@@ -10,10 +10,12 @@ struct Task {
   using Params = where::Params;
 
   template <class Word, class Team>
-  static __device__ __forceinline__ void choose(Team team, const Params& p, uint32_t item) {
-    move_words<Word, threads>(team, p.axes, p.per_thread, item, static_cast<Word*>(p.y), [&](const int64_t(&offset)[4]) {
-      return p.condition[offset[0]] != 0 ? static_cast<const Word*>(p.x)[offset[1]] : static_cast<const Word*>(p.other)[offset[2]];
-    });
+  static CERMET_DEVICE void choose(Team team, const Params& p, uint32_t item) {
+    move_words<Word, threads>(team, p.axes, p.per_thread, item, static_cast<Word*>(p.y),
+                              [&](const int64_t(&offset)[4]) {
+                                return p.condition[offset[0]] != 0 ? static_cast<const Word*>(p.x)[offset[1]]
+                                                                   : static_cast<const Word*>(p.other)[offset[2]];
+                              });
   }
 
   template <class Team>

@@ -1,5 +1,6 @@
-// Collectives between GPUs that address each other's memory: parts are pushed into the windows of the ranks that need them, so that everybody waits for, and
-// reads, memory of its own. One work item: a channel's share of the pieces. It waits for the same item of the other ranks' launches.
+// Collectives between GPUs that address each other's memory: parts are pushed into the windows of the ranks that need
+// them, so that everybody waits for, and reads, memory of its own. One work item: a channel's share of the pieces. It
+// waits for the same item of the other ranks' launches.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -13,14 +14,14 @@ namespace cermet::peer {
 
 /// Units that go with one exchange.
 template <class Unit>
-__device__ __forceinline__ int64_t room_of(Way way) {
+CERMET_DEVICE int64_t room_of(Way way) {
   return (way == Way::stamped ? stamped_data_bytes : slot_bytes) / static_cast<int64_t>(sizeof(Unit));
 }
 
 /// The items [begin, end) of `count` that a channel has.
 struct Share {
   int64_t begin, end;
-  __device__ __forceinline__ Share(int64_t count, uint32_t channels, uint32_t channel) {
+  CERMET_DEVICE Share(int64_t count, uint32_t channels, uint32_t channel) {
     const int64_t each = div_up(count, channels);
     begin = min_of(each * channel, count);
     end = min_of(begin + each, count);
@@ -29,26 +30,29 @@ struct Share {
 
 /// Puts `count` units of each piece that goes to other ranks, from unit `first` of the piece on, into the windows.
 template <class Unit, class Team>
-__device__ __forceinline__ void push(Team team, const Params& p, const Channel& channel, int64_t first, int64_t count, int64_t piece) {
+CERMET_DEVICE void push(Team team, const Params& p, const Channel& channel, int64_t first, int64_t count,
+                        int64_t piece) {
   const Unit* const x = static_cast<const Unit*>(p.x) + first;
   for (int64_t u = team.rank(); u < count; u += Team::size)
 #pragma unroll 1
     for (int to = 0; to < p.link.ranks; ++to)
-      if (to != p.link.rank && (p.to >> to & 1u)) channel.slot<Unit>(to, p.link.rank)[u] = x[(p.cuts ? to * piece : 0) + u];
+      if (to != p.link.rank && (p.to >> to & 1u))
+        channel.slot<Unit>(to, p.link.rank)[u] = x[(p.cuts ? to * piece : 0) + u];
 }
 
-/// The next launch may start: at once where a rank has its GPU alone, so that it asks for its weights meanwhile; else behind the last exchange of a channel,
-/// because its blocks could keep another rank on the same device from arriving.
-__device__ __forceinline__ void begins(const Link& link) {
+/// The next launch may start: at once where a rank has its GPU alone, so that it asks for its weights meanwhile; else
+/// behind the last exchange of a channel, because its blocks could keep another rank on the same device from arriving.
+CERMET_DEVICE void begins(const Link& link) {
   if (link.alone) start_next_launch();
 }
-__device__ __forceinline__ void exchanged(const Link& link, bool last) {
+CERMET_DEVICE void exchanged(const Link& link, bool last) {
   if (last && !link.alone) start_next_launch();
 }
 
-/// Of ranks that all give something to each other. Their units are taken one after the other: they come at about the same time.
+/// Of ranks that all give something to each other. Their units are taken one after the other: they come at about the
+/// same time.
 template <class Unit, class Team>
-__device__ __forceinline__ bool move_stamped(Team team, const Params& p, const Channel& channel, int64_t at, int64_t count) {
+CERMET_DEVICE bool move_stamped(Team team, const Params& p, const Channel& channel, int64_t at, int64_t count) {
   const Link& link = p.link;
   const Unit* const x = static_cast<const Unit*>(p.x) + at;
   Unit* const y = static_cast<Unit*>(p.y) + at;
@@ -73,7 +77,7 @@ __device__ __forceinline__ bool move_stamped(Team team, const Params& p, const C
 }
 
 template <class Unit, class Team>
-__device__ __forceinline__ void move(Team team, const Params& p, uint32_t item) {
+CERMET_DEVICE void move(Team team, const Params& p, uint32_t item) {
   const int64_t room = room_of<Unit>(p.way);
   begins(p.link);
   Channel channel(p.link, item);
@@ -95,7 +99,8 @@ __device__ __forceinline__ void move(Team team, const Params& p, uint32_t item) 
     for (int from = 0; from < p.link.ranks; ++from) {
       if (!(p.from >> from & 1u)) continue;
       const bool own = from == p.link.rank;
-      const Unit* const part = own ? static_cast<const Unit*>(p.x) + (p.cuts ? from * p.piece : 0) + at : channel.slot<const Unit>(p.link.rank, from);
+      const Unit* const part = own ? static_cast<const Unit*>(p.x) + (p.cuts ? from * p.piece : 0) + at
+                                   : channel.slot<const Unit>(p.link.rank, from);
       Unit* const target = y + (p.joins ? from * p.piece : 0);
       if (target != part)
         for (int64_t u = team.rank(); u < count; u += Team::size) target[u] = part[u];
@@ -127,7 +132,7 @@ using UnitOf = Vector<Element<C.reduction.type>, C.width>;
 
 /// Of a part of each rank.
 template <ReduceConfig C>
-__device__ __forceinline__ UnitOf<C> reduced(const UnitOf<C> (&part)[C.reduction.ranks]) {
+CERMET_DEVICE UnitOf<C> reduced(const UnitOf<C> (&part)[C.reduction.ranks]) {
   UnitOf<C> y;
 #pragma unroll
   for (int i = 0; i < C.width; ++i) {
@@ -141,16 +146,18 @@ __device__ __forceinline__ UnitOf<C> reduced(const UnitOf<C> (&part)[C.reduction
 
 /// Unit `u` of what all ranks gave with the present exchange, of which this one's own is own[u].
 template <ReduceConfig C>
-__device__ __forceinline__ UnitOf<C> reduced(const Link& link, const Channel& channel, const UnitOf<C>* own, int64_t u) {
+CERMET_DEVICE UnitOf<C> reduced(const Link& link, const Channel& channel, const UnitOf<C>* own, int64_t u) {
   UnitOf<C> part[C.reduction.ranks];
 #pragma unroll
-  for (int r = 0; r < C.reduction.ranks; ++r) part[r] = r == link.rank ? own[u] : channel.slot<const UnitOf<C>>(link.rank, r)[u];
+  for (int r = 0; r < C.reduction.ranks; ++r)
+    part[r] = r == link.rank ? own[u] : channel.slot<const UnitOf<C>>(link.rank, r)[u];
   return reduced<C>(part);
 }
 
 /// Reduces `count` units of what ranks put into each other's stamped windows; own: this rank's.
 template <ReduceConfig C, class Team>
-__device__ __forceinline__ bool reduce_stamped(Team team, const Link& link, const Channel& channel, const UnitOf<C>* own, int64_t count, UnitOf<C>* y) {
+CERMET_DEVICE bool reduce_stamped(Team team, const Link& link, const Channel& channel, const UnitOf<C>* own,
+                                  int64_t count, UnitOf<C>* y) {
   const auto use = [&](int64_t u, const UnitOf<C>(&part)[C.reduction.ranks]) { y[u] = reduced<C>(part); };
   return take_stamped<C.reduction.ranks, 1>(team, link, channel, own, count, use);
 }
@@ -163,7 +170,8 @@ struct Reduce {
   static constexpr int ranks = C.reduction.ranks;
 
   template <class Team>
-  static __device__ __forceinline__ bool one_shot(const Params& p, Channel& channel, Team team, int64_t at, int64_t count, bool last) {
+  static CERMET_DEVICE bool one_shot(const Params& p, Channel& channel, Team team, int64_t at, int64_t count,
+                                     bool last) {
     const int64_t piece = p.piece / C.width;
     const Unit* const x = static_cast<const Unit*>(p.x) + at;
     const Unit* const own = x + (p.cuts ? p.link.rank * piece : 0);
@@ -181,13 +189,15 @@ struct Reduce {
     if (!channel.exchange(team)) return false;
     exchanged(p.link, last);
 #pragma unroll 1
-    for (int64_t u = team.rank(); u < count; u += Team::size) y[u] = p.from ? reduced<C>(p.link, channel, own, u) : Unit{};
+    for (int64_t u = team.rank(); u < count; u += Team::size)
+      y[u] = p.from ? reduced<C>(p.link, channel, own, u) : Unit{};
     return true;
   }
 
   /// Of all_reduce: rank r reduces the r-th share of the units.
   template <class Team>
-  static __device__ __forceinline__ bool two_shot(const Params& p, Channel& channel, Team team, int64_t at, int64_t count, bool last) {
+  static CERMET_DEVICE bool two_shot(const Params& p, Channel& channel, Team team, int64_t at, int64_t count,
+                                     bool last) {
     const int64_t each = div_up(count, ranks);
     const auto first = [&](int r) { return min_of(each * r, count); };
     const int me = p.link.rank;
@@ -198,7 +208,8 @@ struct Reduce {
     for (int r = 0; r < ranks; ++r)
       if (r != me)
 #pragma unroll 1
-        for (int64_t u = first(r) + team.rank(); u < first(r + 1); u += Team::size) channel.slot<Unit>(r, me)[u - first(r)] = x[u];
+        for (int64_t u = first(r) + team.rank(); u < first(r + 1); u += Team::size)
+          channel.slot<Unit>(r, me)[u - first(r)] = x[u];
     if (!channel.exchange(team)) return false;
     const Channel gathered = channel;  // of the window that has come
     channel.begin();
@@ -216,7 +227,8 @@ struct Reduce {
     for (int r = 0; r < ranks; ++r)
       if (r != me)
 #pragma unroll 1
-        for (int64_t u = first(r) + team.rank(); u < first(r + 1); u += Team::size) y[u] = channel.slot<const Unit>(me, r)[u - first(r)];
+        for (int64_t u = first(r) + team.rank(); u < first(r + 1); u += Team::size)
+          y[u] = channel.slot<const Unit>(me, r)[u - first(r)];
     return true;
   }
 
@@ -230,7 +242,8 @@ struct Reduce {
     for (int64_t at = share.begin; at < share.end; at += step) {
       const int64_t count = min_of(step, share.end - at);
       const bool last = at + step >= share.end;
-      if (!(in_shares ? two_shot(p, channel, team, at, count, last) : one_shot(p, channel, team, at, count, last))) return;
+      if (!(in_shares ? two_shot(p, channel, team, at, count, last) : one_shot(p, channel, team, at, count, last)))
+        return;
     }
     channel.close(team);
   }

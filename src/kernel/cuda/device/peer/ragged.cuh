@@ -1,5 +1,6 @@
-// all_to_all whose parts have sizes of their own, between GPUs that address each other's memory. One work item: a channel's share of each part. All ranks know
-// the largest part, so that a channel has as many exchanges on every rank, some of them without data.
+// all_to_all whose parts have sizes of their own, between GPUs that address each other's memory. One work item: a
+// channel's share of each part. All ranks know the largest part, so that a channel has as many exchanges on every rank,
+// some of them without data.
 #pragma once
 
 #include "kernel/cuda/device/peer/collective.cuh"
@@ -18,7 +19,7 @@ struct MoveRagged {
 
  private:
   template <class Unit, class Team>
-  static __device__ __forceinline__ void move(const Params& p, uint32_t item, Team team) {
+  static CERMET_DEVICE void move(const Params& p, uint32_t item, Team team) {
     constexpr int64_t room = slot_bytes / sizeof(Unit);
     const int me = p.link.rank;
     const Unit* const x = static_cast<const Unit*>(p.x);
@@ -48,7 +49,8 @@ struct MoveRagged {
     }
     channel.close(team);
     const Share own(p.sent[me].words, p.channels, item);
-    for (int64_t u = own.begin + team.rank(); u < own.end; u += Team::size) y[p.received[me].begin + u] = x[p.sent[me].begin + u];
+    for (int64_t u = own.begin + team.rank(); u < own.end; u += Team::size)
+      y[p.received[me].begin + u] = x[p.sent[me].begin + u];
   }
 };
 

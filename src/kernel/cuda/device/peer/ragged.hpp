@@ -16,7 +16,8 @@ struct RaggedParams {
   void* y;
   RaggedPart sent[most_ranks];      ///< of x, by receiver
   RaggedPart received[most_ranks];  ///< of y, by sender
-  int64_t most;                     ///< words of the largest part that leaves its rank, alike on every rank: channels share out as many of each part
+  int64_t most;  ///< words of the largest part that leaves its rank, alike on every rank: channels share out as many of
+                 ///< each part
   uint32_t channels;
   uint32_t word_bytes;  ///< 1, 2, 4, 8 or 16
 };

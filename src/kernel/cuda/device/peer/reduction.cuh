@@ -26,8 +26,8 @@ class Reduction {
   using T = Element<C.type>;
   using Op = typename reduce::OperationOf<C.kind>::type;
 
-  __device__ __forceinline__ void add(T term) { value_ = Op::combine(value_, to_float(term)); }
-  __device__ __forceinline__ T result() const {
+  CERMET_DEVICE void add(T term) { value_ = Op::combine(value_, to_float(term)); }
+  CERMET_DEVICE T result() const {
     if constexpr (C.kind == reduce::Kind::mean) return from_float<T>(value_ / static_cast<float>(C.ranks));
     else return from_float<T>(value_);
   }
@@ -46,20 +46,24 @@ class Reduction<C, true> {
  public:
   using T = Element<C.type>;
 
-  __device__ __forceinline__ void add(T term) {
+  CERMET_DEVICE void add(T term) {
     if constexpr (sums) value_ += term;  // of at most 8 terms of 32 bits
     else if constexpr (C.kind == Kind::prod) value_ = Integers::product(value_, term);
     else if constexpr (C.kind == Kind::max) value_ = max_of<int64_t>(value_, term);
     else value_ = min_of<int64_t>(value_, term);
   }
-  __device__ __forceinline__ T result() const {
-    if constexpr (C.kind == Kind::mean) return static_cast<T>(Integers::clamped(rounded_quotient(Wide::of(value_), C.ranks)));
+  CERMET_DEVICE T result() const {
+    if constexpr (C.kind == Kind::mean)
+      return static_cast<T>(Integers::clamped(rounded_quotient(Wide::of(value_), C.ranks)));
     else if constexpr (sums) return static_cast<T>(Integers::clamped(Wide::of(value_)));
     else return static_cast<T>(value_);
   }
 
  private:
-  static constexpr int64_t identity = C.kind == Kind::prod ? 1 : C.kind == Kind::max ? Integers::least : C.kind == Kind::min ? Integers::most : 0;
+  static constexpr int64_t identity = C.kind == Kind::prod  ? 1
+                                      : C.kind == Kind::max ? Integers::least
+                                      : C.kind == Kind::min ? Integers::most
+                                                            : 0;
   int64_t value_ = identity;
 };
 

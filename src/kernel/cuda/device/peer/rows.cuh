@@ -1,10 +1,10 @@
-// all_reduce in front of a region of row reductions: a channel has whole rows. The region reads their sums from shared memory, or where rows are too long for
-// it from global memory; results have the bits of two launches.
+// all_reduce in front of a region of row reductions: a channel has whole rows. The region reads their sums from shared
+// memory, or where rows are too long for it from global memory; results have the bits of two launches.
 #pragma once
 
 #include "kernel/cuda/device/peer/collective.cuh"
 #include "kernel/cuda/device/peer/rows.hpp"
-#include "kernel/cuda/device/rowwise/region.cuh"
+#include "kernel/cuda/device/rowwise/row_region_task.cuh"
 
 namespace cermet::peer {
 
@@ -18,15 +18,18 @@ struct Rows<row_region::Task<Body, S>, C, Sum> {
   static constexpr Overlap overlap = Overlap::own;
   using Region = row_region::Task<Body, S>;
   using Unit = UnitOf<C>;
-  static constexpr int64_t rows_of_item = S.threads / S.lanes, room = (can_be_stamped<Unit> ? stamped_data_bytes : slot_bytes) / sizeof(Unit);
-  static constexpr bool in_shared_memory = Sum.shared_offset >= 0 && S.columns > 0 &&
-                                           can_be_stamped<Unit>&& rows_of_item* S.columns * sizeof(Element<C.reduction.type>) <= summed_bytes;
+  static constexpr int64_t rows_of_item = S.threads / S.lanes,
+                           room = (can_be_stamped<Unit> ? stamped_data_bytes : slot_bytes) / sizeof(Unit);
+  static constexpr bool in_shared_memory =
+      Sum.shared_offset >= 0 && S.columns > 0 &&
+      can_be_stamped<Unit>&& rows_of_item* S.columns * sizeof(Element<C.reduction.type>) <= summed_bytes;
   template <class Team>
   static __device__ void run(const Params& p, uint32_t channel_number, Team team, char* smem) {
     begins(p.link);
     Channel channel(p.link, channel_number);
     for (uint32_t item = channel_number; item < p.items; item += p.channels) {
-      const int64_t begin = item * rows_of_item * p.row_units, end = min_of<int64_t>((item + 1) * rows_of_item, p.region.rows) * p.row_units;
+      const int64_t begin = item * rows_of_item * p.row_units,
+                    end = min_of<int64_t>((item + 1) * rows_of_item, p.region.rows) * p.row_units;
       const bool last = item + p.channels >= p.items;
       if constexpr (in_shared_memory) {
         if (!run_in_shared_memory(p, channel, item, begin, end, last, team, smem)) return;
@@ -43,13 +46,14 @@ struct Rows<row_region::Task<Body, S>, C, Sum> {
  private:
   using T = Element<C.reduction.type>;
 
-  /// The region's parameters with the sum in shared memory. What the region reads is known to the compiler, which so needs no copy of them.
+  /// The region's parameters with the sum in shared memory. What the region reads is known to the compiler, which so
+  /// needs no copy of them.
   struct Summed {
     const row_region::Params& p;
     struct Operands {
       const row_region::Params& p;
       T* rows;  ///< where row 0 of the operand would be
-      __device__ __forceinline__ RowOperand operator[](int i) const {
+      CERMET_DEVICE RowOperand operator[](int i) const {
         if (i == Sum.operand) return {rows, {S.columns, 0, 0}};
         return p.operands[i];
       }
@@ -61,44 +65,51 @@ struct Rows<row_region::Task<Body, S>, C, Sum> {
   };
 
   template <class Team>
-  static __device__ __forceinline__ void read_ahead(const Params& p, uint32_t item, Team team) {
+  static CERMET_DEVICE void read_ahead(const Params& p, uint32_t item, Team team) {
     constexpr uint32_t line = 128;
 #pragma unroll
     for (const RowsAhead& ahead : p.ahead)
 #pragma unroll 1
-      for (uint32_t at = team.rank() * line; at < ahead.bytes; at += Team::size * line) ptx::touch(ahead.data + item * ahead.item_bytes + at);
+      for (uint32_t at = team.rank() * line; at < ahead.bytes; at += Team::size * line)
+        ptx::touch(ahead.data + item * ahead.item_bytes + at);
   }
 
   template <class Team>
-  static __device__ __forceinline__ bool run_in_shared_memory(const Params& p, Channel& channel, uint32_t item, int64_t begin, int64_t end, bool last,
-                                                              Team team, char* smem) {
+  static CERMET_DEVICE bool run_in_shared_memory(const Params& p, Channel& channel, uint32_t item, int64_t begin,
+                                                 int64_t end, bool last, Team team, char* smem) {
     bool came;
-    if constexpr (rows_of_item == 1) came = exchange(p, channel, item, begin, FixedCount<S.columns / C.width>{}, team, smem);
+    if constexpr (rows_of_item == 1)
+      came = exchange(p, channel, item, begin, FixedCount<S.columns / C.width>{}, team, smem);
     else came = exchange(p, channel, item, begin, end - begin, team, smem);
     if (!came) return false;
     exchanged(p.link, last);
-    T* const rows = reinterpret_cast<T*>(smem + Sum.shared_offset) - static_cast<int64_t>(item) * rows_of_item * S.columns;
-    Body::template run<S, Team>(Summed{p.region, {p.region, rows}, p.region.out, {}, p.region.rows, p.region.length}, item, smem);
+    T* const rows =
+        reinterpret_cast<T*>(smem + Sum.shared_offset) - static_cast<int64_t>(item) * rows_of_item * S.columns;
+    Body::template run<S, Team>(Summed{p.region, {p.region, rows}, p.region.out, {}, p.region.rows, p.region.length},
+                                item, smem);
     return true;
   }
 
   template <class Count, class Team>
-  static __device__ __forceinline__ bool exchange(const Params& p, Channel& channel, uint32_t item, int64_t begin, Count count, Team team, char* smem) {
+  static CERMET_DEVICE bool exchange(const Params& p, Channel& channel, uint32_t item, int64_t begin, Count count,
+                                     Team team, char* smem) {
     const Unit* const x = static_cast<const Unit*>(p.x) + begin;
     [[maybe_unused]] Unit* const leaves = static_cast<Unit*>(p.sum) + begin;
     Unit* const sum = reinterpret_cast<Unit*>(smem + Sum.shared_offset);
     channel.begin();
     put_stamped<Unit>(team, p.link, channel, x, count, 0);
     read_ahead(p, item, team);
-    return take_stamped<C.reduction.ranks>(team, p.link, channel, x, count, [&](int64_t u, const Unit(&part)[C.reduction.ranks]) {
-      const Unit value = reduced<C>(part);
-      sum[u] = value;
-      if constexpr (Sum.leaves) leaves[u] = value;
-    });
+    return take_stamped<C.reduction.ranks>(team, p.link, channel, x, count,
+                                           [&](int64_t u, const Unit(&part)[C.reduction.ranks]) {
+                                             const Unit value = reduced<C>(part);
+                                             sum[u] = value;
+                                             if constexpr (Sum.leaves) leaves[u] = value;
+                                           });
   }
 
   template <class Team>
-  static __device__ __forceinline__ bool sum_in_global_memory(const Params& p, Channel& channel, int64_t begin, int64_t end, bool last, Team team) {
+  static CERMET_DEVICE bool sum_in_global_memory(const Params& p, Channel& channel, int64_t begin, int64_t end,
+                                                 bool last, Team team) {
     const Unit* const x = static_cast<const Unit*>(p.x);
     Unit* const sum = static_cast<Unit*>(p.sum);
     for (int64_t at = begin; at < end; at += room) {

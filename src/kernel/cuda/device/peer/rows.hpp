@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernel/cuda/device/peer/link.hpp"
-#include "kernel/cuda/device/rowwise/region.hpp"
+#include "kernel/cuda/device/rowwise/row_region_task.hpp"
 
 namespace cermet::peer {
 
@@ -27,7 +27,8 @@ struct RowsParams {
 /// How a region finds the sum.
 struct SummedOperand {
   int operand;        ///< of the region's launch
-  int shared_offset;  ///< where rows may lie in shared memory, behind the region's own; negative: the region must read them from global memory
+  int shared_offset;  ///< where rows may lie in shared memory, behind the region's own; negative: the region must read
+                      ///< them from global memory
   bool leaves;        ///< it is a result by itself
 };
 /// Shared memory for the rows of an item.

@@ -17,7 +17,7 @@ struct Limits {
 };
 
 /// e^-x for x >= -80 (and NaN), off by a few units in the last place.
-__device__ __forceinline__ float exp_of_negative(float x) {
+CERMET_DEVICE float exp_of_negative(float x) {
   constexpr float log2_e = 1.44269502f, log2_e_rest = 1.92596303e-8f, ln_2 = 0.693147181f;
   const float power = x * -log2_e;
   const float rest = fmaf(x, -log2_e_rest, fmaf(x, -log2_e, -power));  // what the rounding of the power lost
@@ -30,16 +30,16 @@ __device__ __forceinline__ float exp_of_negative(float x) {
 inline constexpr float far_gate = -80;
 
 /// NaN gives 1: what it is multiplied by is NaN, too.
-__device__ __forceinline__ float sigmoid(float x) { return reciprocal(1.0f + exp_of_negative(fminf(x, 100.0f))); }
+CERMET_DEVICE float sigmoid(float x) { return reciprocal(1.0f + exp_of_negative(fminf(x, 100.0f))); }
 /// For any x: from e^-|x|, so that nothing overflows.
-__device__ __forceinline__ float far_sigmoid(float x) {
+CERMET_DEVICE float far_sigmoid(float x) {
   const float e = expf(-fabsf(x));
   return (x < 0 ? e : 1.0f) * reciprocal(1.0f + e);
 }
 
 /// x = silu(x).
 template <int Width>
-__device__ __forceinline__ void silu(float (&x)[Width]) {
+CERMET_DEVICE void silu(float (&x)[Width]) {
   float least = 0;
 #pragma unroll
   for (int k = 0; k < Width; ++k) least = fminf(least, x[k]);
@@ -54,7 +54,8 @@ __device__ __forceinline__ void silu(float (&x)[Width]) {
 
 /// y = activation(gate) * up.
 template <Function F, int Width>
-__device__ __forceinline__ void apply(const float (&gate)[Width], const float (&up)[Width], const Limits& limits, float (&y)[Width]) {
+CERMET_DEVICE void apply(const float (&gate)[Width], const float (&up)[Width], const Limits& limits,
+                         float (&y)[Width]) {
   if constexpr (F == Function::gelu) {
 #pragma unroll
     for (int k = 0; k < Width; ++k) y[k] = gate[k] * normal_cdf(gate[k]).v * up[k];
@@ -63,7 +64,9 @@ __device__ __forceinline__ void apply(const float (&gate)[Width], const float (&
 #pragma unroll
     for (int k = 0; k < Width; ++k) {
       g[k] = F == Function::clamped ? minimum(gate[k], Real(limits.limit)).v : gate[k];
-      u[k] = F == Function::clamped ? minimum(maximum(up[k], Real(-limits.limit)), Real(limits.limit)).v + limits.up_offset : up[k];
+      u[k] = F == Function::clamped
+                 ? minimum(maximum(up[k], Real(-limits.limit)), Real(limits.limit)).v + limits.up_offset
+                 : up[k];
       argument[k] = F == Function::gelu_tanh    ? 2.0f * gelu_tanh_argument(g[k]).v
                     : F == Function::gelu_quick ? 1.702f * g[k]
                     : F == Function::clamped    ? limits.alpha * g[k]

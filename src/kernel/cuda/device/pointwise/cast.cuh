@@ -1,5 +1,5 @@
-// cast: any element type to any other. To floating types one rounding to nearest even; from floating types to integers rounded, then clamped, NaN to 0; from
-// integers to integers the low bits; to bool whether it is 0.
+// cast: any element type to any other. To floating types one rounding to nearest even; from floating types to integers
+// rounded, then clamped, NaN to 0; from integers to integers the low bits; to bool whether it is 0.
 #pragma once
 
 #include "format/fp8_variants.hpp"
@@ -8,9 +8,9 @@
 
 namespace cermet {
 
-__device__ __forceinline__ float to_float(f8_e4m3fnuz x) { return to_float(format::e4m3fnuz{x.bits}); }
-__device__ __forceinline__ float to_float(f8_e5m2fnuz x) { return to_float(format::e5m2fnuz{x.bits}); }
-__device__ __forceinline__ float to_float(f8_e8m0 x) { return to_float(format::e8m0{x.bits}); }
+CERMET_DEVICE float to_float(f8_e4m3fnuz x) { return to_float(format::e4m3fnuz{x.bits}); }
+CERMET_DEVICE float to_float(f8_e5m2fnuz x) { return to_float(format::e5m2fnuz{x.bits}); }
+CERMET_DEVICE float to_float(f8_e8m0 x) { return to_float(format::e8m0{x.bits}); }
 
 }  // namespace cermet
 
@@ -26,30 +26,37 @@ struct Config {
 };
 
 __host__ __device__ constexpr bool is_floating(DType t) {
-  return t == DType::f8_e4m3 || t == DType::f8_e5m2 || t == DType::f8_e4m3fnuz || t == DType::f8_e5m2fnuz || t == DType::f8_e8m0 || t == DType::f16 ||
-         t == DType::bf16 || t == DType::f32 || t == DType::f64;
+  return t == DType::f8_e4m3 || t == DType::f8_e5m2 || t == DType::f8_e4m3fnuz || t == DType::f8_e5m2fnuz ||
+         t == DType::f8_e8m0 || t == DType::f16 || t == DType::bf16 || t == DType::f32 || t == DType::f64;
 }
-__host__ __device__ constexpr bool is_signed(DType t) { return t == DType::i8 || t == DType::i16 || t == DType::i32 || t == DType::i64; }
+__host__ __device__ constexpr bool is_signed(DType t) {
+  return t == DType::i8 || t == DType::i16 || t == DType::i32 || t == DType::i64;
+}
 /// Whether float32 holds every value.
-__host__ __device__ constexpr bool fits_float(DType t) { return t != DType::i32 && t != DType::u32 && t != DType::i64 && t != DType::u64 && t != DType::f64; }
+__host__ __device__ constexpr bool fits_float(DType t) {
+  return t != DType::i32 && t != DType::u32 && t != DType::i64 && t != DType::u64 && t != DType::f64;
+}
 
-/// The float next to a value towards zero, its last bit set where it is inexact: rounded once more, to at most 22 bits, it gives what one rounding would.
-__device__ __forceinline__ float odd_if(float towards_zero, bool inexact) { return __uint_as_float(__float_as_uint(towards_zero) | (inexact ? 1u : 0u)); }
-__device__ __forceinline__ float to_odd(int64_t x) {
+/// The float next to a value towards zero, its last bit set where it is inexact: rounded once more, to at most 22 bits,
+/// it gives what one rounding would.
+CERMET_DEVICE float odd_if(float towards_zero, bool inexact) {
+  return __uint_as_float(__float_as_uint(towards_zero) | (inexact ? 1u : 0u));
+}
+CERMET_DEVICE float to_odd(int64_t x) {
   const float y = __ll2float_rz(x);
   return odd_if(y, __float2ll_rz(y) != x);
 }
-__device__ __forceinline__ float to_odd(uint64_t x) {
+CERMET_DEVICE float to_odd(uint64_t x) {
   const float y = __ull2float_rz(x);
   return odd_if(y, __float2ull_rz(y) != x);
 }
-__device__ __forceinline__ float to_odd(double x) {
+CERMET_DEVICE float to_odd(double x) {
   const float y = __double2float_rz(x);
   return odd_if(y, static_cast<double>(y) != x && x == x);
 }
 
 template <DType To, Rounding R>
-__device__ __forceinline__ Element<To> narrowed(float x) {
+CERMET_DEVICE Element<To> narrowed(float x) {
   if constexpr (To == DType::f8_e4m3fnuz) return {format::to_e4m3fnuz(x).bits};
   else if constexpr (To == DType::f8_e5m2fnuz) return {format::to_e5m2fnuz(x).bits};
   else if constexpr (To == DType::f8_e8m0) return {format::to_e8m0(x, R).bits};
@@ -57,7 +64,7 @@ __device__ __forceinline__ Element<To> narrowed(float x) {
 }
 
 template <DType From, DType To, Rounding R>
-__device__ __forceinline__ Element<To> to_floating(Element<From> x) {
+CERMET_DEVICE Element<To> to_floating(Element<From> x) {
   using T = Element<To>;
   if constexpr (fits_float(From)) {
     const float value = From == DType::boolean ? (to_float(x) != 0 ? 1.0f : 0.0f) : to_float(x);
@@ -86,12 +93,12 @@ __host__ __device__ constexpr int64_t most() {
 
 /// An integer below 2^63 into the range of an integer type.
 template <DType To>
-__device__ __forceinline__ Element<To> clamped(int64_t x) {
+CERMET_DEVICE Element<To> clamped(int64_t x) {
   return static_cast<Element<To>>(max_of(min_of(x, most<To>()), least<To>()));
 }
 
 template <DType From, DType To, Rounding R>
-__device__ __forceinline__ Element<To> to_integer(Element<From> x) {
+CERMET_DEVICE Element<To> to_integer(Element<From> x) {
   constexpr bool to_zero = R == Rounding::zero;
   if constexpr (From == DType::boolean) {
     return x != 0;
@@ -112,7 +119,7 @@ __device__ __forceinline__ Element<To> to_integer(Element<From> x) {
 }
 
 template <DType From, DType To, Rounding R>
-__device__ __forceinline__ Element<To> convert(Element<From> x) {
+CERMET_DEVICE Element<To> convert(Element<From> x) {
   if constexpr (From == To) return x;
   else if constexpr (To == DType::boolean && fits_float(From)) return to_float(x) != 0;
   else if constexpr (To == DType::boolean) return x != 0;
@@ -132,7 +139,8 @@ struct Task {
         p.shape, item, team, [&](const Place& place) { return load_tile<Element<C.x>>(p.x, place); },
         [&](const Vector<Element<C.x>, C.width>& x, const Place& place) {
           Vector<Element<C.y>, C.width> y;
-          if constexpr (fits_float(C.x) && C.x != C.y && (C.y == DType::bf16 || C.y == DType::f16 || C.y == DType::f32) && C.x != DType::boolean) {
+          if constexpr (fits_float(C.x) && C.x != C.y &&
+                        (C.y == DType::bf16 || C.y == DType::f16 || C.y == DType::f32) && C.x != DType::boolean) {
             float values[C.width];
             to_floats(x, values);
             y = from_floats<Element<C.y>>(values);

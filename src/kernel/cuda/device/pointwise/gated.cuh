@@ -37,7 +37,8 @@ struct Task {
 #pragma unroll
             for (int k = 0; k < C.width; ++k) {
               first[k] = to_float(2 * k < C.width ? raw.first[2 * k % C.width] : raw.second[2 * k % C.width]);
-              second[k] = to_float(2 * k + 1 < C.width ? raw.first[(2 * k + 1) % C.width] : raw.second[(2 * k + 1) % C.width]);
+              second[k] =
+                  to_float(2 * k + 1 < C.width ? raw.first[(2 * k + 1) % C.width] : raw.second[(2 * k + 1) % C.width]);
             }
           } else {
             to_floats(raw.first, first);
@@ -51,9 +52,10 @@ struct Task {
   }
 
   template <class Place>
-  static __device__ __forceinline__ Raw load(const Params& p, const Place& place) {
+  static CERMET_DEVICE Raw load(const Params& p, const Place& place) {
     const X* x = place.template of<const X>(p.x);  // [2 * length]
-    if constexpr (!C.layout.interleaved) return {load_tile(x, place.count, place), load_tile(x + p.shape.length, place.count, place)};
+    if constexpr (!C.layout.interleaved)
+      return {load_tile(x, place.count, place), load_tile(x + p.shape.length, place.count, place)};
     const X* pairs = x + place.column;
     const int lower = min_of(2 * place.count, C.width);
     return {load_tile(pairs, lower, place), load_tile(pairs + C.width, 2 * place.count - lower, place)};

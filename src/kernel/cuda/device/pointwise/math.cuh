@@ -1,4 +1,5 @@
-// The functions that rows of pointwise.inc and activation.inc may use, for float32. Those for integers: op/wrapping.hpp; for double: double.cuh.
+// The functions that rows of pointwise.inc and activation.inc may use, for float32. Those for integers:
+// op/wrapping.hpp; for double: double.cuh.
 #pragma once
 
 #include "kernel/cuda/device/types.cuh"
@@ -6,61 +7,62 @@
 
 namespace cermet {
 
-/// A float32 that takes its literals from double without computing in it, so that expressions read as they do on the host.
+/// A float32 that takes its literals from double without computing in it, so that expressions read as they do on the
+/// host.
 struct Real {
   float v;
 
-  __device__ __forceinline__ constexpr Real(float x) : v(x) {}
-  __device__ __forceinline__ constexpr Real(double x) : v(static_cast<float>(x)) {}
-  __device__ __forceinline__ constexpr Real(int x) : v(static_cast<float>(x)) {}
-  friend __device__ __forceinline__ Real operator+(Real a, Real b) { return a.v + b.v; }
-  friend __device__ __forceinline__ Real operator-(Real a, Real b) { return a.v - b.v; }
-  friend __device__ __forceinline__ Real operator*(Real a, Real b) { return a.v * b.v; }
-  friend __device__ __forceinline__ Real operator/(Real a, Real b) { return a.v / b.v; }
-  friend __device__ __forceinline__ Real operator-(Real a) { return -a.v; }
-  friend __device__ __forceinline__ bool operator<(Real a, Real b) { return a.v < b.v; }
-  friend __device__ __forceinline__ bool operator<=(Real a, Real b) { return a.v <= b.v; }
-  friend __device__ __forceinline__ bool operator>(Real a, Real b) { return a.v > b.v; }
-  friend __device__ __forceinline__ bool operator>=(Real a, Real b) { return a.v >= b.v; }
-  friend __device__ __forceinline__ bool operator==(Real a, Real b) { return a.v == b.v; }
-  friend __device__ __forceinline__ bool operator!=(Real a, Real b) { return a.v != b.v; }
+  CERMET_DEVICE constexpr Real(float x) : v(x) {}
+  CERMET_DEVICE constexpr Real(double x) : v(static_cast<float>(x)) {}
+  CERMET_DEVICE constexpr Real(int x) : v(static_cast<float>(x)) {}
+  friend CERMET_DEVICE Real operator+(Real a, Real b) { return a.v + b.v; }
+  friend CERMET_DEVICE Real operator-(Real a, Real b) { return a.v - b.v; }
+  friend CERMET_DEVICE Real operator*(Real a, Real b) { return a.v * b.v; }
+  friend CERMET_DEVICE Real operator/(Real a, Real b) { return a.v / b.v; }
+  friend CERMET_DEVICE Real operator-(Real a) { return -a.v; }
+  friend CERMET_DEVICE bool operator<(Real a, Real b) { return a.v < b.v; }
+  friend CERMET_DEVICE bool operator<=(Real a, Real b) { return a.v <= b.v; }
+  friend CERMET_DEVICE bool operator>(Real a, Real b) { return a.v > b.v; }
+  friend CERMET_DEVICE bool operator>=(Real a, Real b) { return a.v >= b.v; }
+  friend CERMET_DEVICE bool operator==(Real a, Real b) { return a.v == b.v; }
+  friend CERMET_DEVICE bool operator!=(Real a, Real b) { return a.v != b.v; }
 };
 
-__device__ __forceinline__ Real select(bool condition, Real yes, Real no) { return condition ? yes : no; }
-__device__ __forceinline__ Real abs(Real x) { return fabsf(x.v); }
+CERMET_DEVICE Real select(bool condition, Real yes, Real no) { return condition ? yes : no; }
+CERMET_DEVICE Real abs(Real x) { return fabsf(x.v); }
 /// The larger; NaN where either is.
-__device__ __forceinline__ Real maximum(Real a, Real b) { return a.v != a.v || b.v != b.v ? a.v + b.v : fmaxf(a.v, b.v); }
+CERMET_DEVICE Real maximum(Real a, Real b) { return a.v != a.v || b.v != b.v ? a.v + b.v : fmaxf(a.v, b.v); }
 /// The smaller; NaN where either is.
-__device__ __forceinline__ Real minimum(Real a, Real b) { return a.v != a.v || b.v != b.v ? a.v + b.v : fminf(a.v, b.v); }
-__device__ __forceinline__ Real sqrt(Real x) { return sqrtf(x.v); }
-__device__ __forceinline__ Real floor(Real x) { return floorf(x.v); }
-__device__ __forceinline__ Real ceil(Real x) { return ceilf(x.v); }
-__device__ __forceinline__ Real nearest(Real x) { return rintf(x.v); }
-__device__ __forceinline__ Real exp(Real x) { return expf(x.v); }
-__device__ __forceinline__ Real expm1(Real x) { return expm1f(x.v); }
-__device__ __forceinline__ Real log(Real x) { return logf(x.v); }
-__device__ __forceinline__ Real log1p(Real x) { return log1pf(x.v); }
-__device__ __forceinline__ Real sin(Real x) { return sinf(x.v); }
-__device__ __forceinline__ Real cos(Real x) { return cosf(x.v); }
-__device__ __forceinline__ Real tan(Real x) { return tanf(x.v); }
-__device__ __forceinline__ Real asin(Real x) { return asinf(x.v); }
-__device__ __forceinline__ Real acos(Real x) { return acosf(x.v); }
-__device__ __forceinline__ Real atan(Real x) { return atanf(x.v); }
-__device__ __forceinline__ Real sinh(Real x) { return sinhf(x.v); }
-__device__ __forceinline__ Real cosh(Real x) { return coshf(x.v); }
-__device__ __forceinline__ Real tanh(Real x) { return tanhf(x.v); }
-__device__ __forceinline__ Real asinh(Real x) { return asinhf(x.v); }
-__device__ __forceinline__ Real acosh(Real x) { return acoshf(x.v); }
-__device__ __forceinline__ Real atanh(Real x) { return atanhf(x.v); }
+CERMET_DEVICE Real minimum(Real a, Real b) { return a.v != a.v || b.v != b.v ? a.v + b.v : fminf(a.v, b.v); }
+CERMET_DEVICE Real sqrt(Real x) { return sqrtf(x.v); }
+CERMET_DEVICE Real floor(Real x) { return floorf(x.v); }
+CERMET_DEVICE Real ceil(Real x) { return ceilf(x.v); }
+CERMET_DEVICE Real nearest(Real x) { return rintf(x.v); }
+CERMET_DEVICE Real exp(Real x) { return expf(x.v); }
+CERMET_DEVICE Real expm1(Real x) { return expm1f(x.v); }
+CERMET_DEVICE Real log(Real x) { return logf(x.v); }
+CERMET_DEVICE Real log1p(Real x) { return log1pf(x.v); }
+CERMET_DEVICE Real sin(Real x) { return sinf(x.v); }
+CERMET_DEVICE Real cos(Real x) { return cosf(x.v); }
+CERMET_DEVICE Real tan(Real x) { return tanf(x.v); }
+CERMET_DEVICE Real asin(Real x) { return asinf(x.v); }
+CERMET_DEVICE Real acos(Real x) { return acosf(x.v); }
+CERMET_DEVICE Real atan(Real x) { return atanf(x.v); }
+CERMET_DEVICE Real sinh(Real x) { return sinhf(x.v); }
+CERMET_DEVICE Real cosh(Real x) { return coshf(x.v); }
+CERMET_DEVICE Real tanh(Real x) { return tanhf(x.v); }
+CERMET_DEVICE Real asinh(Real x) { return asinhf(x.v); }
+CERMET_DEVICE Real acosh(Real x) { return acoshf(x.v); }
+CERMET_DEVICE Real atanh(Real x) { return atanhf(x.v); }
 
 /// The hardware's reciprocal, off by a unit in the last place, which the operators' bounds allow; 0 above 2^126.
-__device__ __forceinline__ float reciprocal(float x) {
+CERMET_DEVICE float reciprocal(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 /// The smaller; NaN where x is.
-__device__ __forceinline__ float at_most(float x, float limit) {
+CERMET_DEVICE float at_most(float x, float limit) {
 #if CERMET_ARCH >= 800
   float y;
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(limit));
@@ -69,9 +71,9 @@ __device__ __forceinline__ float at_most(float x, float limit) {
   return x > limit ? limit : x;
 #endif
 }
-/// A quotient of polynomials in x^2 (those of Eigen's generic_fast_erf_float), off by 5.5 * 2^-24 of the value before the reciprocal rounds: a third fewer
-/// instructions than erff, which selects between two polynomials. 1 from 4 on.
-__device__ __forceinline__ Real erf(Real x) {
+/// A quotient of polynomials in x^2 (those of Eigen's generic_fast_erf_float), off by 5.5 * 2^-24 of the value before
+/// the reciprocal rounds: a third fewer instructions than erff, which selects between two polynomials. 1 from 4 on.
+CERMET_DEVICE Real erf(Real x) {
   const float a = at_most(fabsf(x.v), 4.0f), t = a * a;
   float above = 0.00022905065861350646f, below = -1.1791602954361697e-7f;
   above = fmaf(above, t, 0.0034082910107109506f);
@@ -87,30 +89,33 @@ __device__ __forceinline__ Real erf(Real x) {
   return copysignf(at_most(above * a * reciprocal(below), 1.0f), x.v);
 }
 /// In double, because the float32 function is off by up to 4 units in the last place.
-__device__ __forceinline__ Real pow(Real a, Real b) { return static_cast<float>(::pow(static_cast<double>(a.v), static_cast<double>(b.v))); }
+CERMET_DEVICE Real pow(Real a, Real b) {
+  return static_cast<float>(::pow(static_cast<double>(a.v), static_cast<double>(b.v)));
+}
 /// Exact; the sign of a.
-__device__ __forceinline__ Real trunc_mod(Real a, Real b) { return fmodf(a.v, b.v); }
+CERMET_DEVICE Real trunc_mod(Real a, Real b) { return fmodf(a.v, b.v); }
 /// As numpy.mod: the sign of b.
-__device__ __forceinline__ Real floor_mod(Real a, Real b) {
+CERMET_DEVICE Real floor_mod(Real a, Real b) {
   const float rest = fmodf(a.v, b.v);
   if (rest == 0) return copysignf(rest, b.v);
   return (rest < 0) != (b.v < 0) ? rest + b.v : rest;
 }
 
 /// e^-|x|
-__device__ __forceinline__ Real exp_of_negative_abs(Real x) { return expf(-fabsf(x.v)); }
+CERMET_DEVICE Real exp_of_negative_abs(Real x) { return expf(-fabsf(x.v)); }
 
 /// 1 / (1 + e^-x), from e^-|x| so that nothing overflows.
-__device__ __forceinline__ Real sigmoid(Real x) {
+CERMET_DEVICE Real sigmoid(Real x) {
   const float e = expf(-fabsf(x.v));
   return (x.v < 0 ? e : 1.0f) * reciprocal(1.0f + e);
 }
 /// Probability that a standard normal variable is at most x.
 ///
-/// Beyond |x| it is e^(-x^2/2) by a polynomial in 1 / (1 + 0.35 |x|), fitted by least squares of relative errors: 3.3 * 2^-24 (1 + x^2 / 2) of the value with
-/// float32 arithmetic before e^.. is rounded; half the instructions of erfcf.
-__device__ __forceinline__ Real normal_cdf(Real x) {
-  const float z = at_most(fabsf(x.v), 40.0f), below = fmaf(0.35f, z, 1.0f), first = reciprocal(below), t = fmaf(first, fmaf(-below, first, 1.0f), first);
+/// Beyond |x| it is e^(-x^2/2) by a polynomial in 1 / (1 + 0.35 |x|), fitted by least squares of relative errors: 3.3 *
+/// 2^-24 (1 + x^2 / 2) of the value with float32 arithmetic before e^.. is rounded; half the instructions of erfcf.
+CERMET_DEVICE Real normal_cdf(Real x) {
+  const float z = at_most(fabsf(x.v), 40.0f), below = fmaf(0.35f, z, 1.0f), first = reciprocal(below),
+              t = fmaf(first, fmaf(-below, first, 1.0f), first);
   float tail = -0.029161959886550903f;
   tail = fmaf(tail, t, 0.14404341578483582f);
   tail = fmaf(tail, t, -0.25584888458251953f);
@@ -126,6 +131,8 @@ __device__ __forceinline__ Real normal_cdf(Real x) {
   return x.v < 0 ? beyond : 1.0f - beyond;
 }
 /// sqrt(2 / pi) (x + 0.044715 x^3)
-__device__ __forceinline__ Real gelu_tanh_argument(Real x) { return x.v * (0.79788456080286536f + 0.035677408136300125f * (x.v * x.v)); }
+CERMET_DEVICE Real gelu_tanh_argument(Real x) {
+  return x.v * (0.79788456080286536f + 0.035677408136300125f * (x.v * x.v));
+}
 
 }  // namespace cermet

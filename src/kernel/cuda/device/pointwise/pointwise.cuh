@@ -33,7 +33,7 @@ struct Task {
   using Out = Element<C.out>;
   static constexpr Overlap overlap = Overlap::late;
 
-  static __device__ __forceinline__ Out apply(In a, In b, const Params& p) {
+  static CERMET_DEVICE Out apply(In a, In b, const Params& p) {
     if constexpr (is_real<In>) {
       const float y = Row::template apply<Real>(to_float(a), to_float(b), p.parameters[0], p.parameters[1]).v;
       if constexpr (is_real<Out>) return from_float<Out>(y);
@@ -43,9 +43,11 @@ struct Task {
       if constexpr (C.out == DType::f64) return y;
       else return y != 0;
     } else if constexpr (is_unsigned(C.in)) {
-      return static_cast<Out>(Row::template apply<Natural>(static_cast<uint64_t>(a), static_cast<uint64_t>(b), 0, 0).value);
+      return static_cast<Out>(
+          Row::template apply<Natural>(static_cast<uint64_t>(a), static_cast<uint64_t>(b), 0, 0).value);
     } else {
-      return static_cast<Out>(Row::template apply<Integer>(static_cast<int64_t>(a), static_cast<int64_t>(b), 0, 0).value);
+      return static_cast<Out>(
+          Row::template apply<Integer>(static_cast<int64_t>(a), static_cast<int64_t>(b), 0, 0).value);
     }
   }
 

@@ -20,11 +20,13 @@ struct Config {
 
 /// Scales or offsets of a thread's elements.
 template <class T, bool Grouped, class Place>
-__device__ __forceinline__ void load_parameters(const TileOperand& operand, const Place& place, uint32_t group, float (&v)[Place::width]) {
+CERMET_DEVICE void load_parameters(const TileOperand& operand, const Place& place, uint32_t group,
+                                   float (&v)[Place::width]) {
   if constexpr (Grouped) {
     const T* row = place.template of<const T>(operand.rows) - place.column;  // [groups]
 #pragma unroll
-    for (int k = 0; k < Place::width; ++k) v[k] = k < place.count ? to_float(row[(static_cast<uint32_t>(place.column) + k) / group]) : 0.0f;
+    for (int k = 0; k < Place::width; ++k)
+      v[k] = k < place.count ? to_float(row[(static_cast<uint32_t>(place.column) + k) / group]) : 0.0f;
   } else {
     to_floats(load_tile<T>(operand, place), v);
   }
@@ -32,14 +34,15 @@ __device__ __forceinline__ void load_parameters(const TileOperand& operand, cons
 
 /// Rounds half to even and saturates; NaN gives 0.
 template <class T, int Width>
-__device__ __forceinline__ Vector<T, Width> to_whole(const float (&v)[Width], float low, float high) {
+CERMET_DEVICE Vector<T, Width> to_whole(const float (&v)[Width], float low, float high) {
   Vector<T, Width> y;
 #pragma unroll
-  for (int k = 0; k < Width; ++k) y[k] = v[k] != v[k] ? T{0} : static_cast<T>(__float2int_rn(fminf(fmaxf(v[k], low), high)));
+  for (int k = 0; k < Width; ++k)
+    y[k] = v[k] != v[k] ? T{0} : static_cast<T>(__float2int_rn(fminf(fmaxf(v[k], low), high)));
   return y;
 }
 template <DType T, int Width>
-__device__ __forceinline__ Vector<Element<T>, Width> quantized(const float (&v)[Width]) {
+CERMET_DEVICE Vector<Element<T>, Width> quantized(const float (&v)[Width]) {
   if constexpr (T == DType::u8) return to_whole<uint8_t>(v, 0.0f, 255.0f);
   else if constexpr (T == DType::u16) return to_whole<uint16_t>(v, 0.0f, 65535.0f);
   else if constexpr (T == DType::i16) return to_whole<int16_t>(v, -32768.0f, 32767.0f);
@@ -48,7 +51,7 @@ __device__ __forceinline__ Vector<Element<T>, Width> quantized(const float (&v)[
 
 /// Beyond the largest value what the format has there, instead of that value; see op/quantization.hpp.
 template <DType T>
-__device__ __forceinline__ float unsaturated(float v) {
+CERMET_DEVICE float unsaturated(float v) {
   if constexpr (T == DType::f8_e4m3) return fabsf(v) > 464.0f ? quiet_nan() : v;
   else return fabsf(v) >= 61440.0f ? copysignf(infinity(), v) : v;
 }
@@ -60,16 +63,18 @@ struct Raw {
 };
 
 template <Config C>
-__device__ __forceinline__ Raw<C> load(const Params& p, const TilePlace<C.width, C.tiling>& place) {
+CERMET_DEVICE Raw<C> load(const Params& p, const TilePlace<C.width, C.tiling>& place) {
   Raw<C> raw;
   raw.x = load_tile<Element<C.x>>(p.x, place);
   load_parameters<float, C.grouped>(p.scale, place, p.group, raw.scale);
   if constexpr (C.has_offset) load_parameters<Element<C.offset>, C.grouped>(p.offset, place, p.group, raw.offset);
-  if constexpr (C.has_zero_point) load_parameters<Element<C.y>, C.grouped>(p.zero_point, place, p.group, raw.zero_point);
+  if constexpr (C.has_zero_point)
+    load_parameters<Element<C.y>, C.grouped>(p.zero_point, place, p.group, raw.zero_point);
   return raw;
 }
 
-/// x / scale + offset or x * scale + offset, each operation rounded, then rounded to the quantized type, where a zero point is added.
+/// x / scale + offset or x * scale + offset, each operation rounded, then rounded to the quantized type, where a zero
+/// point is added.
 template <Config C>
 struct QuantizeTask {
   using Params = quantize::Params;

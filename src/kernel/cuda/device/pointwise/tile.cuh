@@ -1,4 +1,5 @@
-// The engine of elementwise tasks: a thread has a few vectors of neighbouring elements and issues all their loads before it uses one.
+// The engine of elementwise tasks: a thread has a few vectors of neighbouring elements and issues all their loads
+// before it uses one.
 #pragma once
 
 #include "kernel/cuda/device/overlap.cuh"
@@ -10,7 +11,8 @@ namespace cermet {
 /// Vectors of a thread for which elementwise tasks are compiled.
 inline constexpr int tile_vectors = 2;
 
-/// How a task moves elements. simple: whole aligned vectors, rows uniformly apart: little code, because code too is fetched in every launch.
+/// How a task moves elements. simple: whole aligned vectors, rows uniformly apart: little code, because code too is
+/// fetched in every launch.
 enum class Tiling : uint8_t { simple, general };
 
 /// One vector: `count` elements from `column` on, at most Width; none where the tile ends before.
@@ -23,7 +25,7 @@ struct TilePlace {
   int count;
   bool whole;  ///< all of them, with one access
 
-  __device__ __forceinline__ TilePlace(const TileShape& shape, uint32_t row, uint32_t vector) {
+  CERMET_DEVICE TilePlace(const TileShape& shape, uint32_t row, uint32_t vector) {
     column = static_cast<int64_t>(vector) * Width;
     const bool inside = row < shape.rows && vector < shape.row_columns;
     if constexpr (T == Tiling::simple) {
@@ -37,14 +39,14 @@ struct TilePlace {
     }
   }
   template <class E>
-  __device__ __forceinline__ E* of(const RowOperand& operand) const {
+  CERMET_DEVICE E* of(const RowOperand& operand) const {
     return row_of<E, T == Tiling::simple>(operand, index) + column;
   }
 };
 
 /// `count` elements, which are those of a whole vector where the place is one.
 template <class T, class Place>
-__device__ __forceinline__ Vector<T, Place::width> load_tile(const T* from, int count, const Place& place) {
+CERMET_DEVICE Vector<T, Place::width> load_tile(const T* from, int count, const Place& place) {
   if constexpr (Place::tiling == Tiling::simple) {
     return load_vector<Place::width>(from);
   } else {
@@ -59,7 +61,7 @@ __device__ __forceinline__ Vector<T, Place::width> load_tile(const T* from, int 
 
 /// The elements of a vector; one element repeated where the operand does not go along the row.
 template <class T, class Place>
-__device__ __forceinline__ Vector<T, Place::width> load_tile(const TileOperand& operand, const Place& place) {
+CERMET_DEVICE Vector<T, Place::width> load_tile(const TileOperand& operand, const Place& place) {
   if (operand.along != 0) return load_tile(place.template of<const T>(operand.rows), place.count, place);
   Vector<T, Place::width> result;
   const T value = *(place.template of<const T>(operand.rows) - place.column);
@@ -69,7 +71,7 @@ __device__ __forceinline__ Vector<T, Place::width> load_tile(const TileOperand& 
 }
 
 template <class T, class Place>
-__device__ __forceinline__ void store_tile(const TileOperand& operand, const Place& place, const Vector<T, Place::width>& v) {
+CERMET_DEVICE void store_tile(const TileOperand& operand, const Place& place, const Vector<T, Place::width>& v) {
   T* to = place.template of<T>(operand.rows);
   if constexpr (Place::tiling == Tiling::simple) {
     store_vector(to, v);
@@ -83,9 +85,10 @@ __device__ __forceinline__ void store_tile(const TileOperand& operand, const Pla
 
 /// Runs a work item: load(place) for the thread's vectors, then store(raw, place) for each.
 template <int Width, Tiling T, class Team, class Load, class Store>
-__device__ __forceinline__ void for_tile(const TileShape& shape, uint32_t item, Team team, Load load, Store store) {
+CERMET_DEVICE void for_tile(const TileShape& shape, uint32_t item, Team team, Load load, Store store) {
   using Place = TilePlace<Width, T>;
-  const uint32_t above = shape.magic == 0 ? item : __umulhi(item, shape.magic) >> shape.shift, tile = item - above * shape.tiles_per_row;
+  const uint32_t above = shape.magic == 0 ? item : __umulhi(item, shape.magic) >> shape.shift,
+                 tile = item - above * shape.tiles_per_row;
   const uint32_t row = above * shape.item_rows + (team.rank() >> shape.lanes_shift);
   const uint32_t vector = tile * shape.item_columns + (team.rank() & ((1u << shape.lanes_shift) - 1u));
   static_assert(tile_vectors == 2);

@@ -10,14 +10,15 @@ namespace cermet {
 struct TileShape {
   RowDims dims;
   uint32_t rows;
-  uint32_t vectors;                      ///< of a thread, at most tile_vectors
-  uint32_t lanes_shift;                  ///< 2^lanes_shift threads lie side by side in a row
-  uint32_t item_rows, item_columns;      ///< of a work item; columns count vectors here and below
-  uint32_t step_rows, step_columns;      ///< from one vector of a thread to the next
-  uint32_t tiles_per_row, magic, shift;  ///< for n below 2^31, n / tiles_per_row is (n * magic) >> (32 + shift); magic 0: there is one tile
-  uint32_t row_columns;                  ///< vectors of a row, the last of which may be cut
-  uint32_t aligned;                      ///< not 0: vectors may move with one access
-  int64_t length;                        ///< elements of a row
+  uint32_t vectors;                  ///< of a thread, at most tile_vectors
+  uint32_t lanes_shift;              ///< 2^lanes_shift threads lie side by side in a row
+  uint32_t item_rows, item_columns;  ///< of a work item; columns count vectors here and below
+  uint32_t step_rows, step_columns;  ///< from one vector of a thread to the next
+  uint32_t tiles_per_row, magic,
+      shift;  ///< for n below 2^31, n / tiles_per_row is (n * magic) >> (32 + shift); magic 0: there is one tile
+  uint32_t row_columns;  ///< vectors of a row, the last of which may be cut
+  uint32_t aligned;      ///< not 0: vectors may move with one access
+  int64_t length;        ///< elements of a row
 };
 
 /// An operand of an elementwise task: its rows, and whether one element stands for a whole row.

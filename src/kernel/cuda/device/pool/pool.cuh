@@ -16,13 +16,13 @@ struct Config {
 struct Taps {
   int32_t first, last, start, step;
 };
-__device__ __forceinline__ Taps taps_of(const Params& p, int axis, int32_t at) {
+CERMET_DEVICE Taps taps_of(const Params& p, int axis, int32_t at) {
   const int32_t start = at * p.stride[axis] - p.before[axis], step = p.dilation[axis], size = p.from.size[axis];
   const int32_t last = start >= size ? 0 : (size - start + step - 1) / step;
   return {start >= 0 ? 0 : (step - 1 - start) / step, min_of(last, p.kernel[axis]), start, step};
 }
 /// How many taps an average counts.
-__device__ __forceinline__ int32_t counted(const Params& p, int axis, const Taps& taps) {
+CERMET_DEVICE int32_t counted(const Params& p, int axis, const Taps& taps) {
   if (!p.count_padding) return max_of(taps.last - taps.first, 0);
   const int32_t end = p.from.size[axis] + p.after[axis];
   return taps.start >= end ? 0 : min_of((end - taps.start + taps.step - 1) / taps.step, p.kernel[axis]);
@@ -34,24 +34,27 @@ struct Task {
   using T = Element<C.type>;
   using Run = Vector<T, C.run>;
 
-  static __device__ __forceinline__ float lowest() {
+  static CERMET_DEVICE float lowest() {
     if constexpr (C.kind != Kind::max) return 0.0f;
     else if constexpr (C.type == DType::i8) return -128.0f;
     else if constexpr (C.type == DType::u8) return 0.0f;
     else return -infinity();
   }
-  static __device__ __forceinline__ float raised(float x, int32_t power) {
+  static CERMET_DEVICE float raised(float x, int32_t power) {
     if (power == 1) return fabsf(x);
     if (power == 2) return x * x;
     float result = 1;
     for (int32_t i = 0; i < power; ++i) result *= fabsf(x);
     return result;
   }
-  static __device__ __forceinline__ T result(const Params& p, float total, float count) {
+  static CERMET_DEVICE T result(const Params& p, float total, float count) {
     if constexpr (C.kind == Kind::max && sizeof(T) == 1) return static_cast<T>(total);
     else if constexpr (C.kind == Kind::max) return from_float<T>(total);
     else if constexpr (C.kind == Kind::average) return from_float<T>(total / max_of(count, 1.0f));
-    else return from_float<T>(p.power == 1 ? total : p.power == 2 ? sqrtf(total) : powf(total, 1.0f / static_cast<float>(p.power)));
+    else
+      return from_float<T>(p.power == 1   ? total
+                           : p.power == 2 ? sqrtf(total)
+                                          : powf(total, 1.0f / static_cast<float>(p.power)));
   }
 
   template <class Team>
@@ -69,12 +72,14 @@ struct Task {
       for (int32_t j = h.first; j < h.last; ++j)
         for (int32_t k = w.first; k < w.last; ++k) {
           const int32_t at[3] = {d.start + i * d.step, h.start + j * h.step, w.start + k * w.step};
-          const Run values = *reinterpret_cast<const Run*>(x + at[0] * p.from.stride[0] + at[1] * p.from.stride[1] + at[2] * p.from.stride[2]);
+          const Run values = *reinterpret_cast<const Run*>(x + at[0] * p.from.stride[0] + at[1] * p.from.stride[1] +
+                                                           at[2] * p.from.stride[2]);
 #pragma unroll
           for (int r = 0; r < C.run; ++r) {
             const float value = to_float(values[r]);
             if constexpr (C.kind == Kind::max) {
-              const bool better = value > total[r] || (value != value && total[r] == total[r]) || (C.run == 1 && best < 0);
+              const bool better =
+                  value > total[r] || (value != value && total[r] == total[r]) || (C.run == 1 && best < 0);
               if (better) total[r] = value;
               if constexpr (C.run == 1) {
                 const int64_t column = (static_cast<int64_t>(at[2]) * p.from.size[1] + at[1]) * p.from.size[0] + at[0];
@@ -88,15 +93,19 @@ struct Task {
             }
           }
         }
-    const float count =
-        C.kind == Kind::average ? static_cast<float>(counted(p, 0, d)) * static_cast<float>(counted(p, 1, h)) * static_cast<float>(counted(p, 2, w)) : 1;
+    const float count = C.kind == Kind::average
+                            ? static_cast<float>(counted(p, 0, d)) * static_cast<float>(counted(p, 1, h)) *
+                                  static_cast<float>(counted(p, 2, w))
+                            : 1;
     Run y;
 #pragma unroll
     for (int r = 0; r < C.run; ++r) y[r] = result(p, total[r], count);
     *reinterpret_cast<Run*>(static_cast<T*>(p.y) + offset_of(p.to, to.n, channel, to.at)) = y;
     if constexpr (C.kind == Kind::max && C.run == 1) {
       const int64_t plane = static_cast<int64_t>(p.from.size[0]) * p.from.size[1] * p.from.size[2];
-      if (p.indices) p.indices[offset_of(p.places, to.n, channel, to.at)] = best < 0 ? -1 : (to.n * p.channels + channel) * plane + best;
+      if (p.indices)
+        p.indices[offset_of(p.places, to.n, channel, to.at)] =
+            best < 0 ? -1 : (to.n * p.channels + channel) * plane + best;
     }
   }
 };

@@ -1,4 +1,5 @@
-// max_unpool: a thread for each zero, then one for each element. col2im: a thread for each result, which gathers what lies on it.
+// max_unpool: a thread for each zero, then one for each element. col2im: a thread for each result, which gathers what
+// lies on it.
 #pragma once
 
 #include "kernel/cuda/device/image/positions.cuh"
@@ -19,7 +20,8 @@ struct Task {
       to = offset_of(p.to, from.n, from.c, from.at);
     } else {
       const int64_t size = static_cast<int64_t>(p.covered[0]) * p.covered[1] * p.covered[2];
-      const int64_t place = p.indices[offset_of(p.places, from.n, from.c, from.at)] - (from.n * p.channels + from.c) * size;
+      const int64_t place =
+          p.indices[offset_of(p.places, from.n, from.c, from.at)] - (from.n * p.channels + from.c) * size;
       if (place < 0 || place >= size) return;
       const int32_t plane = p.covered[1] * p.covered[2], rest = static_cast<int32_t>(place % plane);
       const int32_t at[3] = {static_cast<int32_t>(place / plane), rest / p.covered[2], rest % p.covered[2]};
@@ -56,7 +58,8 @@ struct BlockTask {
           const int32_t w = to.at[2] + p.before[2] - k * p.dilation[2];
           if (w < 0 || w % p.stride[2] != 0 || w / p.stride[2] >= p.count[2]) continue;
           const int64_t tap = (static_cast<int64_t>(i) * p.kernel[1] + j) * p.kernel[2] + k;
-          const int64_t block = (static_cast<int64_t>(d / p.stride[0]) * p.count[1] + h / p.stride[1]) * p.count[2] + w / p.stride[2];
+          const int64_t block =
+              (static_cast<int64_t>(d / p.stride[0]) * p.count[1] + h / p.stride[1]) * p.count[2] + w / p.stride[2];
           sum += to_float(x[tap * p.row_stride + block]);
         }
       }

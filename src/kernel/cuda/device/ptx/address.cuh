@@ -5,6 +5,8 @@
 
 namespace cermet::ptx {
 
-__device__ __forceinline__ uint32_t shared_address(const void* pointer) { return static_cast<uint32_t>(__cvta_generic_to_shared(pointer)); }
+CERMET_DEVICE uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
 
 }  // namespace cermet::ptx

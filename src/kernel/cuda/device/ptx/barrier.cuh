@@ -6,11 +6,13 @@
 namespace cermet::ptx {
 
 /// Barrier number `id` (1 to 15; 0 is __syncthreads) among `threads` threads, a multiple of 32.
-__device__ __forceinline__ void named_barrier(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+CERMET_DEVICE void named_barrier(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
 
-/// The same, and whether the condition holds in some thread. Threads of a warp may come here apart, from loops of unlike length: the instruction takes whole
-/// warps, and the compiler may otherwise have two of it.
-__device__ __forceinline__ bool named_barrier_or(int id, int threads, bool condition) {
+/// The same, and whether the condition holds in some thread. Threads of a warp may come here apart, from loops of
+/// unlike length: the instruction takes whole warps, and the compiler may otherwise have two of it.
+CERMET_DEVICE bool named_barrier_or(int id, int threads, bool condition) {
   __syncwarp();
   uint32_t any;
   asm volatile("{\n .reg .pred p, q;\n setp.ne.u32 p, %3, 0;\n bar.red.or.pred q, %1, %2, p;\n selp.u32 %0, 1, 0, q;\n}"
@@ -22,7 +24,7 @@ __device__ __forceinline__ bool named_barrier_or(int id, int threads, bool condi
 
 #if CERMET_ARCH >= 900
 /// True in one lane of a converged warp.
-__device__ __forceinline__ bool elect_one() {
+CERMET_DEVICE bool elect_one() {
   uint32_t chosen;
   asm volatile("{\n .reg .pred p;\n elect.sync _|p, 0xffffffff;\n selp.u32 %0, 1, 0, p;\n}" : "=r"(chosen));
   return chosen != 0;

@@ -1,4 +1,5 @@
-// Asynchronous copies of 4, 8 or 16 bytes from global to shared memory (sm_80 on; before that an ordinary load and store with the same result).
+// Asynchronous copies of 4, 8 or 16 bytes from global to shared memory (sm_80 on; before that an ordinary load and
+// store with the same result).
 #pragma once
 
 #include "kernel/cuda/device/ptx/address.cuh"
@@ -6,14 +7,19 @@
 
 namespace cermet::ptx {
 
-/// Copies the first `valid` of `Bytes` bytes and zeroes the rest. Both addresses are aligned to Bytes; with valid = 0 nothing is read. 16-byte copies
-/// bypass the L1.
+/// Copies the first `valid` of `Bytes` bytes and zeroes the rest. Both addresses are aligned to Bytes; with valid = 0
+/// nothing is read. 16-byte copies bypass the L1.
 template <int Bytes>
-__device__ __forceinline__ void cp_async(void* shared, const void* global, int valid = Bytes) {
+CERMET_DEVICE void cp_async(void* shared, const void* global, int valid = Bytes) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
 #if CERMET_ARCH >= 800
-  if constexpr (Bytes == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(valid) : "memory");
-  else asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(shared)), "l"(global), "n"(Bytes), "r"(valid) : "memory");
+  if constexpr (Bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(valid)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(shared)), "l"(global), "n"(Bytes),
+                 "r"(valid)
+                 : "memory");
 #else
   union {
     Vector<uint8_t, Bytes> bytes;
@@ -30,15 +36,16 @@ __device__ __forceinline__ void cp_async(void* shared, const void* global, int v
 }
 
 /// Closes the group of this thread's copies since the last call.
-__device__ __forceinline__ void cp_async_commit() {
+CERMET_DEVICE void cp_async_commit() {
 #if CERMET_ARCH >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
-/// Waits until at most `Pending` of this thread's latest groups are unfinished; other threads see the data after a barrier.
+/// Waits until at most `Pending` of this thread's latest groups are unfinished; other threads see the data after a
+/// barrier.
 template <int Pending>
-__device__ __forceinline__ void cp_async_wait() {
+CERMET_DEVICE void cp_async_wait() {
 #if CERMET_ARCH >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 #endif

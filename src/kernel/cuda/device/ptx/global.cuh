@@ -6,42 +6,44 @@
 namespace cermet::ptx {
 
 /// Stores after everything that this thread wrote, or saw other threads of its block write before a barrier.
-__device__ __forceinline__ void store_release(uint64_t* to, uint64_t value) {
+CERMET_DEVICE void store_release(uint64_t* to, uint64_t value) {
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
 
 /// What is read after is at least as new.
-__device__ __forceinline__ uint64_t load_acquire(const uint64_t* from) {
+CERMET_DEVICE uint64_t load_acquire(const uint64_t* from) {
   uint64_t value;
   asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
   return value;
 }
 
 /// The same for a counter: adds to it.
-__device__ __forceinline__ void add_release(uint32_t* to, uint32_t value) {
+CERMET_DEVICE void add_release(uint32_t* to, uint32_t value) {
   asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
-__device__ __forceinline__ uint32_t load_acquire(const uint32_t* from) {
+CERMET_DEVICE uint32_t load_acquire(const uint32_t* from) {
   uint32_t value;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
 }
 
 /// From the L2, in no order with other accesses: nobody waits for it before it is used.
-__device__ __forceinline__ uint32_t load_relaxed(const uint32_t* from) {
+CERMET_DEVICE uint32_t load_relaxed(const uint32_t* from) {
   uint32_t value;
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
 }
 
 /// Puts what this thread stored before it ahead of what it reads after it, in one order of all such fences of the GPU.
-__device__ __forceinline__ void fence_sequential() { asm volatile("fence.sc.gpu;" ::: "memory"); }
+CERMET_DEVICE void fence_sequential() { asm volatile("fence.sc.gpu;" ::: "memory"); }
 
 /// Brings a line to the L1 without waiting for it.
-__device__ __forceinline__ void touch(const void* from) { asm volatile("{\n .reg .b32 unused;\n ld.global.ca.b32 unused, [%0];\n}" ::"l"(from)); }
+CERMET_DEVICE void touch(const void* from) {
+  asm volatile("{\n .reg .b32 unused;\n ld.global.ca.b32 unused, [%0];\n}" ::"l"(from));
+}
 
 /// Reads what another launch may write meanwhile: from the L2, so that no L1 keeps the old value.
-__device__ __forceinline__ int32_t load_l2(const int32_t* from) {
+CERMET_DEVICE int32_t load_l2(const int32_t* from) {
   int32_t value;
   asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
@@ -49,10 +51,10 @@ __device__ __forceinline__ int32_t load_l2(const int32_t* from) {
 
 #if CERMET_ARCH >= 900
 /// Orders ordinary accesses and those of bulk copies, to any memory, before and after it.
-__device__ __forceinline__ void fence_proxies() { asm volatile("fence.proxy.async;" ::: "memory"); }
+CERMET_DEVICE void fence_proxies() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
 /// Brings bytes (a multiple of 16, as is the address) to the L2 without waiting for them.
-__device__ __forceinline__ void prefetch_l2(const void* from, uint32_t bytes) {
+CERMET_DEVICE void prefetch_l2(const void* from, uint32_t bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
 }
 #endif

@@ -5,13 +5,14 @@
 
 namespace cermet::ptx {
 
-/// Stores after everything that this thread wrote, or saw other threads of its block write before a barrier, wherever it was written to.
-__device__ __forceinline__ void store_release_system(uint32_t* to, uint32_t value) {
+/// Stores after everything that this thread wrote, or saw other threads of its block write before a barrier, wherever
+/// it was written to.
+CERMET_DEVICE void store_release_system(uint32_t* to, uint32_t value) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
 
 /// What is read after is at least as new.
-__device__ __forceinline__ uint32_t load_acquire_system(const uint32_t* from) {
+CERMET_DEVICE uint32_t load_acquire_system(const uint32_t* from) {
   uint32_t value;
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
@@ -21,17 +22,21 @@ __device__ __forceinline__ uint32_t load_acquire_system(const uint32_t* from) {
 struct alignas(16) WordPair {
   uint64_t first, second;
 };
-__device__ __forceinline__ void store_words_system(WordPair* to, const WordPair& words) {
-  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(words.first), "l"(words.second) : "memory");
+CERMET_DEVICE void store_words_system(WordPair* to, const WordPair& words) {
+  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(words.first), "l"(words.second)
+               : "memory");
 }
-__device__ __forceinline__ WordPair load_words_system(const WordPair* from) {
+CERMET_DEVICE WordPair load_words_system(const WordPair* from) {
   WordPair words;
-  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(words.first), "=l"(words.second) : "l"(from) : "memory");
+  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(words.first), "=l"(words.second)
+               : "l"(from)
+               : "memory");
   return words;
 }
 
 /// Nanoseconds of a clock that all SMs share.
-__device__ __forceinline__ uint64_t nanoseconds() {
+CERMET_DEVICE uint64_t nanoseconds() {
   uint64_t value;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value));
   return value;

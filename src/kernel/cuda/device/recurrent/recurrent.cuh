@@ -1,5 +1,6 @@
-// lstm, gru and rnn: a block for each direction and sequence walks through the time steps. A warp takes a gate's row of both weights at a time, then a thread
-// an element of the state. Sums and states are float32 and lie in scratch memory of the block.
+// lstm, gru and rnn: a block for each direction and sequence walks through the time steps. A warp takes a gate's row of
+// both weights at a time, then a thread an element of the state. Sums and states are float32 and lie in scratch memory
+// of the block.
 #pragma once
 
 #include "kernel/cuda/device/pointwise/math.cuh"
@@ -14,7 +15,7 @@ enum class Function : uint32_t {
 #undef RECURRENT
 };
 
-__device__ __forceinline__ float activate(const Activation& activation, float clip, float value) {
+CERMET_DEVICE float activate(const Activation& activation, float clip, float value) {
   if (clip > 0) value = value != value ? value : fminf(fmaxf(value, -clip), clip);
   const Real x = value;
   [[maybe_unused]] const Real alpha = activation.alpha, beta = activation.beta;
@@ -40,14 +41,16 @@ struct Task {
   using T = Element<C.type>;
   static constexpr int gates = C.cell == Cell::lstm ? 4 : C.cell == Cell::gru ? 3 : 1;
 
-  static __device__ __forceinline__ const T* at(const Strided& operand, int64_t i, int64_t j = 0, int64_t k = 0) {
+  static CERMET_DEVICE const T* at(const Strided& operand, int64_t i, int64_t j = 0, int64_t k = 0) {
     return static_cast<const T*>(operand.data) + i * operand.stride[0] + j * operand.stride[1] + k * operand.stride[2];
   }
-  static __device__ __forceinline__ float value(const Strided& operand, const T* row, int64_t i) { return operand.data ? to_float(row[i]) : 0.0f; }
+  static CERMET_DEVICE float value(const Strided& operand, const T* row, int64_t i) {
+    return operand.data ? to_float(row[i]) : 0.0f;
+  }
 
   /// The product of two rows, in all lanes of a warp.
   template <class X>
-  static __device__ __forceinline__ float dot(const T* row, const X* x, int64_t length) {
+  static CERMET_DEVICE float dot(const T* row, const X* x, int64_t length) {
     float sum = 0;
     for (int64_t k = lane_index(); k < length; k += 32) sum += to_float(row[k]) * to_float(x[k]);
 #pragma unroll
@@ -58,16 +61,18 @@ struct Task {
   /// What a block works on.
   struct Sequence {
     int64_t d, b, length;
-    float *inputs, *products, *h, *c, *reset;  ///< sums of x with w and of the state with r: [gates * hidden]; states: [hidden]
+    float *inputs, *products, *h, *c,
+        *reset;  ///< sums of x with w and of the state with r: [gates * hidden]; states: [hidden]
     const Activation* functions;
   };
 
   template <class Team>
-  static __device__ __forceinline__ void sum_gates(const Params& p, const Sequence& s, Team team, int64_t time) {
+  static CERMET_DEVICE void sum_gates(const Params& p, const Sequence& s, Team team, int64_t time) {
     const int64_t rows = gates * p.hidden;
     const T* bias = at(p.bias, s.d);
     for (int64_t n = team.warp(); n < rows; n += Team::warps) {
-      const float input = dot(at(p.w, s.d, n), at(p.x, time, s.b), p.input), product = dot(at(p.r, s.d, n), s.h, p.hidden);
+      const float input = dot(at(p.w, s.d, n), at(p.x, time, s.b), p.input),
+                  product = dot(at(p.r, s.d, n), s.h, p.hidden);
       if (lane_index() != 0) continue;
       s.inputs[n] = input + value(p.bias, bias, n);
       s.products[n] = product + value(p.bias, bias, rows + n);
@@ -77,7 +82,7 @@ struct Task {
 
   /// gru: the candidate's products with r * h.
   template <class Team>
-  static __device__ __forceinline__ void reset_state(const Params& p, const Sequence& s, Team team) {
+  static CERMET_DEVICE void reset_state(const Params& p, const Sequence& s, Team team) {
     for (int64_t j = team.rank(); j < p.hidden; j += Team::size)
       s.reset[j] = activate(s.functions[0], p.clip, s.inputs[p.hidden + j] + s.products[p.hidden + j]) * s.h[j];
     team.sync();
@@ -90,7 +95,7 @@ struct Task {
     team.sync();
   }
 
-  static __device__ __forceinline__ float next_state(const Params& p, const Sequence& s, int64_t j) {
+  static CERMET_DEVICE float next_state(const Params& p, const Sequence& s, int64_t j) {
     const auto sum = [&](int gate) { return s.inputs[gate * p.hidden + j] + s.products[gate * p.hidden + j]; };
     const auto act = [&](int which, float x) { return activate(s.functions[which], p.clip, x); };
     if constexpr (C.cell == Cell::rnn) {
@@ -102,7 +107,9 @@ struct Task {
       return (1 - z) * act(1, s.inputs[2 * p.hidden + j] + product) + z * s.h[j];
     } else {
       const T* peepholes = at(p.peepholes, s.d);
-      const auto seen = [&](int gate, float c) { return p.peepholes.data ? to_float(peepholes[gate * p.hidden + j]) * c : 0.0f; };
+      const auto seen = [&](int gate, float c) {
+        return p.peepholes.data ? to_float(peepholes[gate * p.hidden + j]) * c : 0.0f;
+      };
       const float before = s.c[j];
       const float i = act(0, sum(0) + seen(0, before)), f = p.coupled ? 1 - i : act(0, sum(2) + seen(2, before));
       const float c = f * before + i * act(1, sum(3));
@@ -111,7 +118,7 @@ struct Task {
     }
   }
 
-  static __device__ __forceinline__ void write(const Strided& result, int64_t i, int64_t j, int64_t k, int64_t column, float x) {
+  static CERMET_DEVICE void write(const Strided& result, int64_t i, int64_t j, int64_t k, int64_t column, float x) {
     const_cast<T*>(at(result, i, j, k))[column] = from_float<T>(x);
   }
 

@@ -14,7 +14,8 @@ struct Activation {
   float alpha, beta;
 };
 
-/// An operand or result by its leading strides, in elements; null where it is not given. The last dimension is contiguous.
+/// An operand or result by its leading strides, in elements; null where it is not given. The last dimension is
+/// contiguous.
 struct Strided {
   void* data;
   int64_t stride[3];

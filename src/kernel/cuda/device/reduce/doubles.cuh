@@ -11,12 +11,12 @@ template <Kind K>
 struct Doubles {
   using Params = PlainParams;
 
-  static __device__ __forceinline__ double identity() {
+  static CERMET_DEVICE double identity() {
     if constexpr (K == Kind::max) return -static_cast<double>(infinity());
     else if constexpr (K == Kind::min) return static_cast<double>(infinity());
     else return K == Kind::prod ? 1.0 : 0.0;
   }
-  static __device__ __forceinline__ double combine(double a, double b) {
+  static CERMET_DEVICE double combine(double a, double b) {
     if constexpr (K == Kind::max) return a > b || a != a ? a : b;
     else if constexpr (K == Kind::min) return a < b || a != a ? a : b;
     else return K == Kind::prod ? a * b : a + b;

@@ -1,4 +1,5 @@
-// Reductions of integers: sums are exact and clamped once; products are clamped after every factor, in index order; a mean is rounded half to even.
+// Reductions of integers: sums are exact and clamped once; products are clamped after every factor, in index order; a
+// mean is rounded half to even.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -13,7 +14,8 @@ template <class T>
 inline constexpr int64_t lowest = is_unsigned<T> ? 0 : static_cast<int64_t>(~uint64_t{0} << (sizeof(T) * 8 - 1));
 /// Of u64 the bits, as of a signed integer.
 template <class T>
-inline constexpr int64_t highest = is_unsigned<T> ? static_cast<int64_t>(~uint64_t{0} >> (64 - sizeof(T) * 8)) : ~lowest<T>;
+inline constexpr int64_t highest = is_unsigned<T> ? static_cast<int64_t>(~uint64_t{0} >> (64 - sizeof(T) * 8))
+                                                  : ~lowest<T>;
 
 /// What values are reduced as: u64 does not fit the other.
 template <bool Unsigned>
@@ -36,24 +38,25 @@ struct Integers {
   using Params = PlainParams;
   using T = Element<C.type>;
   using Value = typename ValueOf<is_unsigned<T>>::type;
-  static constexpr auto least = static_cast<Value>(lowest<T>), most = static_cast<Value>(C.type == DType::boolean ? 1 : highest<T>);
+  static constexpr auto least = static_cast<Value>(lowest<T>),
+                        most = static_cast<Value>(C.type == DType::boolean ? 1 : highest<T>);
 
-  static __device__ __forceinline__ Value clamped(Wide x) {
+  static CERMET_DEVICE Value clamped(Wide x) {
     if constexpr (C.type == DType::u64) return x.high != 0 ? most : x.low;
     else return static_cast<Value>(x.clamped(static_cast<int64_t>(least), static_cast<int64_t>(most)));
   }
-  static __device__ __forceinline__ Value product(Value a, Value b) {
+  static CERMET_DEVICE Value product(Value a, Value b) {
     if constexpr (C.type == DType::u64) return __umul64hi(a, b) != 0 ? most : a * b;
     else return clamped(Wide::product(static_cast<int64_t>(a), static_cast<int64_t>(b)));
   }
 
-  static __device__ __forceinline__ Value load(const Params& p, const T* x, int64_t at) {
+  static CERMET_DEVICE Value load(const Params& p, const T* x, int64_t at) {
     int64_t offset[1];
     offsets_at(p.reduced, at, offset);
     return x[offset[0]];
   }
 
-  static __device__ __forceinline__ Value reduce(const Params& p, const T* x) {
+  static CERMET_DEVICE Value reduce(const Params& p, const T* x) {
     const int64_t lane = lane_index();
     if constexpr (C.kind == Kind::prod) {  // every lane computes the same
       Value value = 1;

@@ -1,4 +1,5 @@
-// Unsigned keys that order like the elements of a type: 32 bits where they suffice. -0 equals +0, NaN is above everything.
+// Unsigned keys that order like the elements of a type: 32 bits where they suffice. -0 equals +0, NaN is above
+// everything.
 #pragma once
 
 #include "kernel/cuda/device/types.cuh"
@@ -35,12 +36,12 @@ inline constexpr bool is_signed_integer<T> = static_cast<T>(-1) < static_cast<T>
 template <class T>
 struct OrderOf {  ///< floating types of up to 32 bits
   using Key = uint32_t;
-  static __device__ __forceinline__ Key key(T x) { return order_key(to_float(x)); }
+  static CERMET_DEVICE Key key(T x) { return order_key(to_float(x)); }
 };
 template <class T>
 requires(is_integral<T> && sizeof(T) < 8) struct OrderOf<T> {
   using Key = uint32_t;
-  static __device__ __forceinline__ Key key(T x) {
+  static CERMET_DEVICE Key key(T x) {
     if constexpr (is_signed_integer<T>) return static_cast<uint32_t>(static_cast<int32_t>(x)) ^ 0x80000000u;
     else return static_cast<uint32_t>(x);
   }
@@ -48,7 +49,7 @@ requires(is_integral<T> && sizeof(T) < 8) struct OrderOf<T> {
 template <class T>
 requires(is_integral<T> && sizeof(T) == 8) struct OrderOf<T> {
   using Key = uint64_t;
-  static __device__ __forceinline__ Key key(T x) {
+  static CERMET_DEVICE Key key(T x) {
     if constexpr (is_signed_integer<T>) return static_cast<uint64_t>(x) ^ 0x8000000000000000ull;
     else return x;
   }
@@ -56,7 +57,7 @@ requires(is_integral<T> && sizeof(T) == 8) struct OrderOf<T> {
 template <>
 struct OrderOf<double> {
   using Key = uint64_t;
-  static __device__ __forceinline__ Key key(double x) {
+  static CERMET_DEVICE Key key(double x) {
     if (x != x) return ~Key{0};
     const auto bits = static_cast<uint64_t>(__double_as_longlong(x + 0.0));  // -0 becomes +0
     return bits >> 63 ? ~bits : bits | 0x8000000000000000ull;

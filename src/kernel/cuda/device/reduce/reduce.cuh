@@ -1,4 +1,5 @@
-// Reductions of floating types along axes: accumulated in float32 in an order that the configuration fixes, one rounding.
+// Reductions of floating types along axes: accumulated in float32 in an order that the configuration fixes, one
+// rounding.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -14,13 +15,13 @@ struct Config {
 };
 
 struct Product {
-  static __device__ __forceinline__ float identity() { return 1.0f; }
-  static __device__ __forceinline__ float combine(float a, float b) { return a * b; }
+  static CERMET_DEVICE float identity() { return 1.0f; }
+  static CERMET_DEVICE float combine(float a, float b) { return a * b; }
 };
 /// NaN where any operand is.
 struct Minimum {
-  static __device__ __forceinline__ float identity() { return infinity(); }
-  static __device__ __forceinline__ float combine(float a, float b) { return a < b || a != a ? a : b; }
+  static CERMET_DEVICE float identity() { return infinity(); }
+  static CERMET_DEVICE float combine(float a, float b) { return a < b || a != a ? a : b; }
 };
 
 template <Kind K>
@@ -50,7 +51,7 @@ struct Rows {
   static constexpr int width = per_16_bytes<T>, groups = threads / C.group;
 
   template <int Width, class Team>
-  static __device__ __forceinline__ float accumulate(Team team, const Params& p, const T* x, int64_t begin, int64_t end) {
+  static CERMET_DEVICE float accumulate(Team team, const Params& p, const T* x, int64_t begin, int64_t end) {
     using Words = Vector<T, Width>;
     float total[Width];
 #pragma unroll
@@ -82,7 +83,8 @@ struct Rows {
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
-    const int64_t index = static_cast<int64_t>(item) * groups + team.rank() / C.group, result = index / p.splits, split = index - result * p.splits;
+    const int64_t index = static_cast<int64_t>(item) * groups + team.rank() / C.group, result = index / p.splits,
+                  split = index - result * p.splits;
     const bool exists = result < p.kept.count;
     int64_t offset[2] = {};
     if (exists) offsets_at(p.kept, result, offset);
@@ -92,12 +94,14 @@ struct Rows {
     if constexpr (groups == 1) total = team_reduce<Op>(team, total, reinterpret_cast<float*>(smem));
     else total = warp_reduce<Op>(total);
     if (p.divides) total /= p.divisor;
-    if (exists && team.rank() % C.group == 0) static_cast<Out*>(p.y)[offset[1] + split * p.split_stride] = from_float<Out>(total);
+    if (exists && team.rank() % C.group == 0)
+      static_cast<Out*>(p.y)[offset[1] + split * p.split_stride] = from_float<Out>(total);
     if constexpr (groups == 1) team.sync();
   }
 };
 
-/// The last axis is kept. One work item: a tile of neighbouring results, or a range of their terms; each of 8 groups of threads takes every eighth.
+/// The last axis is kept. One work item: a tile of neighbouring results, or a range of their terms; each of 8 groups of
+/// threads takes every eighth.
 template <Config C>
 struct Columns {
   using Params = reduce::Params;
@@ -108,7 +112,7 @@ struct Columns {
   static constexpr int shared_bytes = threads * 8 * 4;
 
   template <int Width, class Team>
-  static __device__ __forceinline__ void reduce(Team team, const Params& p, uint32_t item, float* partial) {
+  static CERMET_DEVICE void reduce(Team team, const Params& p, uint32_t item, float* partial) {
     using Words = Vector<T, Width>;
     const int lane = static_cast<int>(team.rank()) % column_lanes, group = static_cast<int>(team.rank()) / column_lanes;
     const int64_t tile = item / p.splits, split = item - tile * p.splits, column = (tile * column_lanes + lane) * Width;
@@ -137,7 +141,8 @@ struct Columns {
       if (i % column_groups != group) continue;
       float sum = partial[i * column_groups * column_lanes + lane];
 #pragma unroll
-      for (int g = 1; g < column_groups; ++g) sum = Op::combine(sum, partial[(i * column_groups + g) * column_lanes + lane]);
+      for (int g = 1; g < column_groups; ++g)
+        sum = Op::combine(sum, partial[(i * column_groups + g) * column_lanes + lane]);
       if (p.divides) sum /= p.divisor;
       if (exists) static_cast<Out*>(p.y)[offset[1] + i + split * p.split_stride] = from_float<Out>(sum);
     }

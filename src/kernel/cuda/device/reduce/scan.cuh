@@ -13,35 +13,37 @@ namespace cermet::scan {
 template <class T>
 struct Real {
   float value = 0;
-  static __device__ __forceinline__ Real of(T x) { return {to_float(x)}; }
-  friend __device__ __forceinline__ Real operator+(Real a, Real b) { return {a.value + b.value}; }
-  __device__ __forceinline__ Real up(int distance) const { return {__shfl_up_sync(0xffffffffu, value, distance)}; }
-  __device__ __forceinline__ T stored() const { return from_float<T>(value); }
+  static CERMET_DEVICE Real of(T x) { return {to_float(x)}; }
+  friend CERMET_DEVICE Real operator+(Real a, Real b) { return {a.value + b.value}; }
+  CERMET_DEVICE Real up(int distance) const { return {__shfl_up_sync(0xffffffffu, value, distance)}; }
+  CERMET_DEVICE T stored() const { return from_float<T>(value); }
 };
 struct Int32 {
   int64_t value = 0;
-  static __device__ __forceinline__ Int32 of(int32_t x) { return {x}; }
-  friend __device__ __forceinline__ Int32 operator+(Int32 a, Int32 b) { return {a.value + b.value}; }
-  __device__ __forceinline__ Int32 up(int distance) const { return {__shfl_up_sync(0xffffffffu, value, distance)}; }
-  __device__ __forceinline__ int32_t stored() const { return static_cast<int32_t>(max_of<int64_t>(-2147483648LL, min_of<int64_t>(2147483647LL, value))); }
+  static CERMET_DEVICE Int32 of(int32_t x) { return {x}; }
+  friend CERMET_DEVICE Int32 operator+(Int32 a, Int32 b) { return {a.value + b.value}; }
+  CERMET_DEVICE Int32 up(int distance) const { return {__shfl_up_sync(0xffffffffu, value, distance)}; }
+  CERMET_DEVICE int32_t stored() const {
+    return static_cast<int32_t>(max_of<int64_t>(-2147483648LL, min_of<int64_t>(2147483647LL, value)));
+  }
 };
 struct Int64 {
   Wide value;
-  static __device__ __forceinline__ Int64 of(int64_t x) { return {Wide::of(x)}; }
-  friend __device__ __forceinline__ Int64 operator+(Int64 a, Int64 b) { return {a.value + b.value}; }
-  __device__ __forceinline__ Int64 up(int distance) const {
+  static CERMET_DEVICE Int64 of(int64_t x) { return {Wide::of(x)}; }
+  friend CERMET_DEVICE Int64 operator+(Int64 a, Int64 b) { return {a.value + b.value}; }
+  CERMET_DEVICE Int64 up(int distance) const {
     return {{__shfl_up_sync(0xffffffffu, value.low, distance), __shfl_up_sync(0xffffffffu, value.high, distance)}};
   }
-  __device__ __forceinline__ int64_t stored() const {
+  CERMET_DEVICE int64_t stored() const {
     constexpr int64_t most = 0x7fffffffffffffffLL;
     return value.clamped(-most - 1, most);
   }
 };
 struct Real64 {
   double value = 0;
-  static __device__ __forceinline__ Real64 of(double x) { return {x}; }
-  friend __device__ __forceinline__ Real64 operator+(Real64 a, Real64 b) { return {a.value + b.value}; }
-  __device__ __forceinline__ double stored() const { return value; }
+  static CERMET_DEVICE Real64 of(double x) { return {x}; }
+  friend CERMET_DEVICE Real64 operator+(Real64 a, Real64 b) { return {a.value + b.value}; }
+  CERMET_DEVICE double stored() const { return value; }
 };
 template <class T>
 struct SumOf {
@@ -74,7 +76,7 @@ struct Lines {
 
   /// Sum of the threads before this one; `total` is that of all.
   template <class Team>
-  static __device__ __forceinline__ Number team_scan(Team team, Number x, Number& total, Number* scratch) {
+  static CERMET_DEVICE Number team_scan(Team team, Number x, Number& total, Number* scratch) {
     const int lane = static_cast<int>(lane_index()), warp = static_cast<int>(team.warp());
     Number inclusive = x;
 #pragma unroll

@@ -1,4 +1,5 @@
-// topk: a block for each row. The rank of the k-th element is found digit by digit from counts, what ranks as high is collected and sorted.
+// topk: a block for each row. The rank of the k-th element is found digit by digit from counts, what ranks as high is
+// collected and sorted.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -14,35 +15,46 @@ struct Config {
   int threads;
 };
 
-/// Orders elements: by key, then the lower position first. A larger rank is chosen first, and no rank of an element is zero.
+/// Orders elements: by key, then the lower position first. A larger rank is chosen first, and no rank of an element is
+/// zero.
 struct Rank32 {
   static constexpr int digits = 8;
   uint64_t bits = 0;  ///< key, complement of the position
-  static __device__ __forceinline__ Rank32 of(uint32_t key, uint32_t position) { return {static_cast<uint64_t>(key) << 32 | ~position}; }
-  __device__ __forceinline__ uint32_t position() const { return ~static_cast<uint32_t>(bits); }
+  static CERMET_DEVICE Rank32 of(uint32_t key, uint32_t position) {
+    return {static_cast<uint64_t>(key) << 32 | ~position};
+  }
+  CERMET_DEVICE uint32_t position() const { return ~static_cast<uint32_t>(bits); }
   /// Bits 8 * place .. 8 * place + 7.
-  __device__ __forceinline__ uint32_t digit(int place) const { return static_cast<uint32_t>(bits >> 8 * place) & 255u; }
+  CERMET_DEVICE uint32_t digit(int place) const { return static_cast<uint32_t>(bits >> 8 * place) & 255u; }
   /// This rank from digit `place` on, zeros below.
-  __device__ __forceinline__ Rank32 above(int place) const { return {bits >> 8 * place << 8 * place}; }
-  __device__ __forceinline__ Rank32 with(int place, uint32_t digit) const { return {bits | static_cast<uint64_t>(digit) << 8 * place}; }
-  __device__ __forceinline__ bool less(const Rank32& other) const { return bits < other.bits; }
-  __device__ __forceinline__ Rank32 from_lane(int mask) const { return {__shfl_xor_sync(0xffffffffu, bits, mask)}; }
+  CERMET_DEVICE Rank32 above(int place) const { return {bits >> 8 * place << 8 * place}; }
+  CERMET_DEVICE Rank32 with(int place, uint32_t digit) const {
+    return {bits | static_cast<uint64_t>(digit) << 8 * place};
+  }
+  CERMET_DEVICE bool less(const Rank32& other) const { return bits < other.bits; }
+  CERMET_DEVICE Rank32 from_lane(int mask) const { return {__shfl_xor_sync(0xffffffffu, bits, mask)}; }
 };
 struct Rank64 {
   static constexpr int digits = 12;
   uint64_t key = 0;
   uint32_t low = 0;  ///< complement of the position
-  static __device__ __forceinline__ Rank64 of(uint64_t key, uint32_t position) { return {key, ~position}; }
-  __device__ __forceinline__ uint32_t position() const { return ~low; }
-  __device__ __forceinline__ uint32_t digit(int place) const { return (place >= 4 ? static_cast<uint32_t>(key >> 8 * (place - 4)) : low >> 8 * place) & 255u; }
-  __device__ __forceinline__ Rank64 above(int place) const {
-    return place >= 4 ? Rank64{key >> 8 * (place - 4) << 8 * (place - 4), 0} : Rank64{key, low >> 8 * place << 8 * place};
+  static CERMET_DEVICE Rank64 of(uint64_t key, uint32_t position) { return {key, ~position}; }
+  CERMET_DEVICE uint32_t position() const { return ~low; }
+  CERMET_DEVICE uint32_t digit(int place) const {
+    return (place >= 4 ? static_cast<uint32_t>(key >> 8 * (place - 4)) : low >> 8 * place) & 255u;
   }
-  __device__ __forceinline__ Rank64 with(int place, uint32_t digit) const {
-    return place >= 4 ? Rank64{key | static_cast<uint64_t>(digit) << 8 * (place - 4), low} : Rank64{key, low | digit << 8 * place};
+  CERMET_DEVICE Rank64 above(int place) const {
+    return place >= 4 ? Rank64{key >> 8 * (place - 4) << 8 * (place - 4), 0}
+                      : Rank64{key, low >> 8 * place << 8 * place};
   }
-  __device__ __forceinline__ bool less(const Rank64& other) const { return key != other.key ? key < other.key : low < other.low; }
-  __device__ __forceinline__ Rank64 from_lane(int mask) const { return {__shfl_xor_sync(0xffffffffu, key, mask), __shfl_xor_sync(0xffffffffu, low, mask)}; }
+  CERMET_DEVICE Rank64 with(int place, uint32_t digit) const {
+    return place >= 4 ? Rank64{key | static_cast<uint64_t>(digit) << 8 * (place - 4), low}
+                      : Rank64{key, low | digit << 8 * place};
+  }
+  CERMET_DEVICE bool less(const Rank64& other) const { return key != other.key ? key < other.key : low < other.low; }
+  CERMET_DEVICE Rank64 from_lane(int mask) const {
+    return {__shfl_xor_sync(0xffffffffu, key, mask), __shfl_xor_sync(0xffffffffu, low, mask)};
+  }
 };
 
 template <class Key>
@@ -69,7 +81,7 @@ struct Task {
     uint32_t digit, remaining, in_digit, filled;
   };
 
-  static __device__ __forceinline__ Rank rank_of(const T* x, int64_t i) {
+  static CERMET_DEVICE Rank rank_of(const T* x, int64_t i) {
     const auto key = Order::key(x[i]);
     return Rank::of(C.largest ? key : static_cast<decltype(key)>(~key), static_cast<uint32_t>(i));
   }
@@ -137,7 +149,7 @@ struct Task {
       }
   }
 
-  static __device__ __forceinline__ void write(const Params& p, const T* x, const int64_t (&offset)[3], int j, Rank rank) {
+  static CERMET_DEVICE void write(const Params& p, const T* x, const int64_t (&offset)[3], int j, Rank rank) {
     const uint32_t position = rank.position();
     static_cast<T*>(p.values)[offset[1] + j] = x[position];
     if (p.wide_ids) static_cast<int64_t*>(p.ids)[offset[2] + j] = position;
@@ -170,7 +182,8 @@ struct Task {
   }
 
   template <class Team>
-  static __device__ void choose_together(Team team, const Params& p, const T* x, const int64_t (&offset)[3], Shared& s) {
+  static __device__ void choose_together(Team team, const Params& p, const T* x, const int64_t (&offset)[3],
+                                         Shared& s) {
     for (int i = static_cast<int>(team.rank()); i < C.sorted; i += C.threads) s.chosen[i] = Rank{};
     if (team.rank() == 0) s.filled = 0;
     team.sync();

@@ -9,16 +9,18 @@ struct Wide {
   uint64_t low = 0;
   int64_t high = 0;
 
-  static __device__ __forceinline__ Wide of(int64_t x) { return {static_cast<uint64_t>(x), x >> 63}; }
-  static __device__ __forceinline__ Wide of(uint64_t x) { return {x, 0}; }
-  static __device__ __forceinline__ Wide product(int64_t a, int64_t b) { return {static_cast<uint64_t>(a) * static_cast<uint64_t>(b), __mul64hi(a, b)}; }
-  friend __device__ __forceinline__ Wide operator+(Wide a, Wide b) {
+  static CERMET_DEVICE Wide of(int64_t x) { return {static_cast<uint64_t>(x), x >> 63}; }
+  static CERMET_DEVICE Wide of(uint64_t x) { return {x, 0}; }
+  static CERMET_DEVICE Wide product(int64_t a, int64_t b) {
+    return {static_cast<uint64_t>(a) * static_cast<uint64_t>(b), __mul64hi(a, b)};
+  }
+  friend CERMET_DEVICE Wide operator+(Wide a, Wide b) {
     const uint64_t low = a.low + b.low;
     return {low, a.high + b.high + (low < a.low ? 1 : 0)};
   }
-  __device__ __forceinline__ Wide negated() const { return {~low + 1, ~high + (low == 0 ? 1 : 0)}; }
+  CERMET_DEVICE Wide negated() const { return {~low + 1, ~high + (low == 0 ? 1 : 0)}; }
   /// The nearest value of [low, high].
-  __device__ __forceinline__ int64_t clamped(int64_t least, int64_t most) const {
+  CERMET_DEVICE int64_t clamped(int64_t least, int64_t most) const {
     const bool fits = high == static_cast<int64_t>(low) >> 63;
     if (!fits) return high < 0 ? least : most;
     const auto x = static_cast<int64_t>(low);

@@ -17,13 +17,14 @@ struct CodeScale {
   float scale, zero_point;
 };
 
-/// What the scale comes from: the largest value and the largest negated one, at least 0. Both are max |v| where the format is symmetric. NaN stays.
+/// What the scale comes from: the largest value and the largest negated one, at least 0. Both are max |v| where the
+/// format is symmetric. NaN stays.
 struct ValueRange {
   float high = 0, low = 0;
 };
 
 /// The larger; NaN where either is.
-__device__ __forceinline__ float max_or_nan(float a, float b) {
+CERMET_DEVICE float max_or_nan(float a, float b) {
 #if CERMET_ARCH >= 800
   float y;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
@@ -34,14 +35,14 @@ __device__ __forceinline__ float max_or_nan(float a, float b) {
 }
 
 template <CodeFormat F>
-__device__ __forceinline__ void widen(ValueRange& range, float v) {
+CERMET_DEVICE void widen(ValueRange& range, float v) {
   range.high = max_or_nan(range.high, F.asymmetric ? v : fabsf(v));
   if constexpr (F.asymmetric) range.low = max_or_nan(range.low, -v);
 }
 
 /// The range over the lanes of a row.
 template <CodeFormat F, class Reducer>
-__device__ __forceinline__ ValueRange row_range(ValueRange range, Reducer& reduce) {
+CERMET_DEVICE ValueRange row_range(ValueRange range, Reducer& reduce) {
   if constexpr (!F.asymmetric) return {reduce.template operator()<Magnitude>(fabsf(range.high)), 0};
   const auto both = reduce.template pair<Magnitude, Magnitude>(fabsf(range.high), fabsf(range.low));
   return {both.first, both.second};
@@ -49,24 +50,25 @@ __device__ __forceinline__ ValueRange row_range(ValueRange range, Reducer& reduc
 
 /// The range over `Lanes` neighbouring lanes, at most 32.
 template <CodeFormat F, int Lanes>
-__device__ __forceinline__ ValueRange lanes_range(ValueRange range) {
+CERMET_DEVICE ValueRange lanes_range(ValueRange range) {
   range.high = lanes_reduce<Magnitude, Lanes>(fabsf(range.high));
   if constexpr (F.asymmetric) range.low = lanes_reduce<Magnitude, Lanes>(fabsf(range.low));
   return range;
 }
 
 /// A branch that the compiler should lay out of the way.
-__device__ __forceinline__ bool unlikely(bool condition) { return __builtin_expect(condition, false); }
+CERMET_DEVICE bool unlikely(bool condition) { return __builtin_expect(condition, false); }
 
 /// 1 / x, correctly rounded for |x| in [2^-100, 2^100]: the hardware's approximation and a Newton step.
-__device__ __forceinline__ float rounded_reciprocal(float x) {
+CERMET_DEVICE float rounded_reciprocal(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return fmaf(y, -fmaf(x, y, -1.0f), y);
 }
 
-/// x / divisor, correctly rounded: see Quantizer::quotient; where the quotient would be near the ends of float32, the slow way.
-__device__ __forceinline__ float quotient_by_constant(float x, float divisor) {
+/// x / divisor, correctly rounded: see Quantizer::quotient; where the quotient would be near the ends of float32, the
+/// slow way.
+CERMET_DEVICE float quotient_by_constant(float x, float divisor) {
   if (unlikely(!(x >= 0x1p-80f && x <= 0x1p80f))) return __fdiv_rn(x, divisor);
   const float reciprocal = 1.0f / divisor, residue = fmaf(-divisor, reciprocal, 1.0f) * reciprocal;
   const float q = fmaf(x, reciprocal, x * residue);
@@ -74,9 +76,12 @@ __device__ __forceinline__ float quotient_by_constant(float x, float divisor) {
 }
 
 template <CodeFormat F>
-__device__ __forceinline__ CodeScale code_scale(ValueRange range) {
+CERMET_DEVICE CodeScale code_scale(ValueRange range) {
   if constexpr (!F.asymmetric) {
-    constexpr float limit = F.dtype == DType::f8_e4m3 ? 448.0f : F.dtype == DType::f8_e5m2 ? 57344.0f : F.wide ? 127.5f : 127.0f;
+    constexpr float limit = F.dtype == DType::f8_e4m3   ? 448.0f
+                            : F.dtype == DType::f8_e5m2 ? 57344.0f
+                            : F.wide                    ? 127.5f
+                                                        : 127.0f;
     return {quotient_by_constant(range.high, limit), 0};
   } else {
     const float scale = (range.high + range.low) / 255.0f, zero = rintf(-128.0f + range.low / scale);
@@ -90,7 +95,7 @@ __device__ __forceinline__ CodeScale code_scale(ValueRange range) {
 template <CodeFormat F, bool Exact>
 class Quantizer {
  public:
-  __device__ __forceinline__ explicit Quantizer(CodeScale s) : scale_(s.scale), zero_(s.zero_point) {
+  CERMET_DEVICE explicit Quantizer(CodeScale s) : scale_(s.scale), zero_(s.zero_point) {
     // Scales near the ends of float32 are moved to the middle together with the values, which changes no quotient by
     // enough to change a quantized value.
     ordinary_ = scale_ >= 0x1p-60f && scale_ <= 0x1p60f;
@@ -98,7 +103,8 @@ class Quantizer {
     if (unlikely(!ordinary_)) factor_ = scale_ < 1 ? 0x1p100f : 0x1p-100f;
     scale_ *= factor_;
     reciprocal_ = rounded_reciprocal(scale_);
-    if (scale_ == 0 || !(scale_ < infinity())) {  // zeros quantize to 0; a finite value over an infinity is 0, and an infinite one NaN
+    if (scale_ == 0 ||
+        !(scale_ < infinity())) {  // zeros quantize to 0; a finite value over an infinity is 0, and an infinite one NaN
       reciprocal_ = scale_ != scale_ && !integers ? scale_ : 0;
       scale_ = 1;
     }
@@ -106,20 +112,21 @@ class Quantizer {
   }
 
   /// Whether the scale is far enough from the ends of float32 that values may be used as they are.
-  __device__ __forceinline__ bool ordinary() const { return ordinary_; }
+  CERMET_DEVICE bool ordinary() const { return ordinary_; }
 
   template <int Width>
-  __device__ __forceinline__ Vector<Element<F.dtype>, Width> codes(const float (&values)[Width]) const {
+  CERMET_DEVICE Vector<Element<F.dtype>, Width> codes(const float (&values)[Width]) const {
     return unlikely(!ordinary_) ? scaled_codes<false>(values) : scaled_codes<true>(values);
   }
-  /// Lets scaled_codes<true> take the values whatever the scale is: the shorter code where both would stand side by side.
+  /// Lets scaled_codes<true> take the values whatever the scale is: the shorter code where both would stand side by
+  /// side.
   template <int Width>
-  __device__ __forceinline__ void make_ordinary(float (&values)[Width]) const {
+  CERMET_DEVICE void make_ordinary(float (&values)[Width]) const {
     if (unlikely(!ordinary_)) move(values);
   }
   /// Ordinary: what ordinary() says.
   template <bool Ordinary, int Width>
-  __device__ __forceinline__ Vector<Element<F.dtype>, Width> scaled_codes(const float (&values)[Width]) const {
+  CERMET_DEVICE Vector<Element<F.dtype>, Width> scaled_codes(const float (&values)[Width]) const {
     float q[Width];
 #pragma unroll
     for (int k = 0; k < Width; ++k) q[k] = values[k];
@@ -140,17 +147,19 @@ class Quantizer {
   }
 
  private:
-  static constexpr bool integers = F.dtype == DType::i8 && !F.asymmetric;  ///< which take the short way, but hold no NaN
+  static constexpr bool integers =
+      F.dtype == DType::i8 && !F.asymmetric;  ///< which take the short way, but hold no NaN
 
   /// Moves values to where the scale is.
   template <int Width>
-  __device__ __forceinline__ void move(float (&values)[Width]) const {
+  CERMET_DEVICE void move(float (&values)[Width]) const {
 #pragma unroll
     for (int k = 0; k < Width; ++k) values[k] = integers && !finite_ ? 0 : values[k] * factor_;
   }
 
-  /// The residue of the reciprocal makes the first quotient one of the two neighbours of the exact one; Markstein's correction (1990) then rounds it.
-  __device__ __forceinline__ float quotient(float v) const {
+  /// The residue of the reciprocal makes the first quotient one of the two neighbours of the exact one; Markstein's
+  /// correction (1990) then rounds it.
+  CERMET_DEVICE float quotient(float v) const {
     float q = v * reciprocal_;
     if constexpr (Exact) {
       q = fmaf(v, reciprocal_, fmaf(v, residue_, 0.0f));
@@ -162,14 +171,15 @@ class Quantizer {
 
   /// Quotients as fp8: none is an infinity, so pairs need no other code for those.
   template <int Width>
-  static __device__ __forceinline__ Vector<Element<F.dtype>, Width> packed(const float (&q)[Width]) {
+  static CERMET_DEVICE Vector<Element<F.dtype>, Width> packed(const float (&q)[Width]) {
 #if CERMET_ARCH >= 890
     if constexpr (Width % 2 == 0 && F.dtype != DType::i8) {
       Vector<uint16_t, Width / 2> pairs;
 #pragma unroll
       for (int k = 0; k < Width; k += 2) {
         uint16_t pair;
-        if constexpr (F.dtype == DType::f8_e4m3) asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(q[k + 1]), "f"(q[k]));
+        if constexpr (F.dtype == DType::f8_e4m3)
+          asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(q[k + 1]), "f"(q[k]));
         else asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(q[k + 1]), "f"(q[k]));
         pairs[k / 2] = pair;
       }
@@ -183,13 +193,14 @@ class Quantizer {
   /// most 127.5 and a rounding.
   static constexpr float round_shift = 12582912.0f;  // 1.5 * 2^23
   template <int Width>
-  static __device__ __forceinline__ Vector<int8_t, Width> bytes(const float (&shifted)[Width]) {
+  static CERMET_DEVICE Vector<int8_t, Width> bytes(const float (&shifted)[Width]) {
     if constexpr (Width % 4 == 0) {
       Words<Width / 4> words;
 #pragma unroll
       for (int k = 0; k < Width; k += 4)
-        words.at[k / 4] = __byte_perm(__byte_perm(__float_as_uint(shifted[k]), __float_as_uint(shifted[k + 1]), 0x0040),
-                                      __byte_perm(__float_as_uint(shifted[k + 2]), __float_as_uint(shifted[k + 3]), 0x0040), 0x5410);
+        words.at[k / 4] =
+            __byte_perm(__byte_perm(__float_as_uint(shifted[k]), __float_as_uint(shifted[k + 1]), 0x0040),
+                        __byte_perm(__float_as_uint(shifted[k + 2]), __float_as_uint(shifted[k + 3]), 0x0040), 0x5410);
       return __builtin_bit_cast(Vector<int8_t, Width>, words);
     } else {
       Vector<int8_t, Width> result;

@@ -33,7 +33,7 @@ struct Task {
 
   /// The row's factors; null where its index names no row of them.
   template <class Map>
-  static __device__ __forceinline__ const Smooth* smooth_of(const Params& p, const RowPlace<Map>& place) {
+  static CERMET_DEVICE const Smooth* smooth_of(const Params& p, const RowPlace<Map>& place) {
     const Smooth* smooth = static_cast<const Smooth*>(p.smooth);
     if constexpr (C.indexed == Index::none) return smooth;
     int64_t group = 0;
@@ -56,7 +56,9 @@ struct Task {
     const Element<C.x>* x = place.template of<const Element<C.x>>(p.x);
     const auto source = [&] {
       if constexpr (!C.smooths) return PlainSource<Element<C.x>, C.shape.width>{x};
-      else return SmoothedSource<Element<C.x>, Smooth, C.shape.width>{x, legal ? smooth : static_cast<const Smooth*>(p.smooth)};
+      else
+        return SmoothedSource<Element<C.x>, Smooth, C.shape.width>{
+            x, legal ? smooth : static_cast<const Smooth*>(p.smooth)};
     }();
     RawRow raw(place.map, source, place.active);
     auto row = make_row(place.map, source, raw);
@@ -73,7 +75,7 @@ struct Task {
   }
 
   template <class Row, class Map>
-  static __device__ __forceinline__ void quantize(const Params& p, Row& row, const RowPlace<Map>& place, RowReducer<Map>& reduce) {
+  static CERMET_DEVICE void quantize(const Params& p, Row& row, const RowPlace<Map>& place, RowReducer<Map>& reduce) {
     if constexpr (C.pass == Pass::only) {
       quantize_row<C.out>(row, p.out, place, reduce);
     } else if constexpr (C.pass == Pass::range) {
@@ -91,7 +93,8 @@ struct Task {
       const CodeScale scale = code_scale<C.out.format>({__uint_as_float(p.range[0]), __uint_as_float(p.range[1])});
       const Quantizer<C.out.format, C.out.exact> quantizer(scale);
       const QuantizedRow<C.out> out(p.out, place);
-      if (place.active) row.each([&](int, int64_t column, const Values& v) { store_vector(out.codes + column, quantizer.codes(v)); });
+      if (place.active)
+        row.each([&](int, int64_t column, const Values& v) { store_vector(out.codes + column, quantizer.codes(v)); });
       if (p.first_row + place.number == 0 && row.map.lane == 0) out.store_scale(0, scale);
     }
   }

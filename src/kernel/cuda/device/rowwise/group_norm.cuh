@@ -24,10 +24,12 @@ struct Task {
   static constexpr bool whole = width == 1 || (C.positions > 0 && C.positions % width == 0);
   static constexpr Overlap overlap = Overlap::late;
 
-  static __device__ __forceinline__ uint32_t positions_of(const Params& p) { return C.positions > 0 ? static_cast<uint32_t>(C.positions) : p.positions; }
+  static CERMET_DEVICE uint32_t positions_of(const Params& p) {
+    return C.positions > 0 ? static_cast<uint32_t>(C.positions) : p.positions;
+  }
 
   /// value * weight + bias of a channel, each where it is given.
-  static __device__ __forceinline__ float scaled(const Params& p, float value, int64_t channel) {
+  static CERMET_DEVICE float scaled(const Params& p, float value, int64_t channel) {
     if constexpr (C.weights) value *= to_float(static_cast<const Element<C.weight>*>(p.weight)[channel]);
     if constexpr (C.biases) value += to_float(static_cast<const Element<C.bias>*>(p.bias)[channel]);
     return value;
@@ -43,7 +45,8 @@ struct Task {
     auto row = make_row(place.map, source, raw);
     const float mean = reduce.template operator()<Sum>(norm::value_sum(row)) / static_cast<float>(place.map.length);
     row.forget_values();
-    const float scale = norm::inverse_root(reduce.template operator()<Sum>(norm::square_sum(row, mean)), place.map.length, p.eps);
+    const float scale =
+        norm::inverse_root(reduce.template operator()<Sum>(norm::square_sum(row, mean)), place.map.length, p.eps);
     row.forget_values();
     const int64_t first = static_cast<int64_t>(place.number % p.groups) * p.group_channels;  // channel
     auto* const y = place.template of<Element<C.y>>(p.y);
@@ -52,7 +55,9 @@ struct Task {
         const auto at = static_cast<uint32_t>(column);
         const uint32_t channel = at / positions_of(p);
 #pragma unroll
-        for (int k = 0; k < width; ++k) v[k] = scaled(p, (v[k] - mean) * scale, first + (whole ? channel : (at + static_cast<uint32_t>(k)) / positions_of(p)));
+        for (int k = 0; k < width; ++k)
+          v[k] = scaled(p, (v[k] - mean) * scale,
+                        first + (whole ? channel : (at + static_cast<uint32_t>(k)) / positions_of(p)));
         store_vector(y + column, from_floats<Element<C.y>>(v));
       });
     reduce.finish();

@@ -17,6 +17,8 @@ struct Params {
 };
 
 /// Shared memory of what a cluster's threads tell each other.
-CERMET_HOST_DEVICE constexpr int cluster_moments_bytes(int threads, int cluster) { return 16 * (threads / 32 + cluster + 1); }
+CERMET_HOST_DEVICE constexpr int cluster_moments_bytes(int threads, int cluster) {
+  return 16 * (threads / 32 + cluster + 1);
+}
 
 }  // namespace cermet::group_norm

@@ -1,5 +1,6 @@
-// group_norm and instance_norm of groups that the registers of a cluster do not hold. A thread's elements are its own from the copy to the result: the first
-// in shared memory, more in registers, and those after them are read again, which the L2 still has. The cluster meets once for each group.
+// group_norm and instance_norm of groups that the registers of a cluster do not hold. A thread's elements are its own
+// from the copy to the result: the first in shared memory, more in registers, and those after them are read again,
+// which the L2 still has. The cluster meets once for each group.
 #pragma once
 
 #include "kernel/cuda/device/ptx/cluster.cuh"
@@ -12,23 +13,25 @@
 #if CERMET_ARCH >= 900
 namespace cermet::group_norm {
 
-/// Of some elements: how many, their mean, and the sum of the squares of their distances from it. Sums of plain squares would lose what is left of them.
+/// Of some elements: how many, their mean, and the sum of the squares of their distances from it. Sums of plain squares
+/// would lose what is left of them.
 struct Moments {
   float count = 0, mean = 0, squares = 0;
 
   /// Every lane gets those of all lanes of the warp.
-  __device__ __forceinline__ Moments over_lanes() const {
+  CERMET_DEVICE Moments over_lanes() const {
     const float all = warp_reduce<Sum>(count), centre = warp_reduce<Sum>(count * mean) / all, apart = mean - centre;
     return {all, centre, warp_reduce<Sum>(fmaf(apart * apart, count, squares))};
   }
 };
 
-/// Moments of the elements that a thread adds: about one of its own, which is no farther from their mean than the squares of all say.
+/// Moments of the elements that a thread adds: about one of its own, which is no farther from their mean than the
+/// squares of all say.
 struct ThreadMoments {
   float count = 0, origin = 0, total[2] = {0, 0}, squares[2] = {0, 0};
 
   template <int Width>
-  __device__ __forceinline__ void add(const float (&v)[Width]) {
+  CERMET_DEVICE void add(const float (&v)[Width]) {
     if (count == 0) origin = v[0];
     count += Width;
 #pragma unroll
@@ -38,20 +41,21 @@ struct ThreadMoments {
       squares[k % 2] = fmaf(apart, apart, squares[k % 2]);
     }
   }
-  __device__ __forceinline__ Moments get() const {
+  CERMET_DEVICE Moments get() const {
     const float sum = total[0] + total[1], mean = count > 0 ? sum / count : 0.0f;
     return {count, origin + mean, squares[0] + squares[1] - sum * mean};
   }
 };
 
-/// Moments over all threads of a team's cluster, once: the warps of a block meet at a barrier, and a block sends what they have to all blocks.
+/// Moments over all threads of a team's cluster, once: the warps of a block meet at a barrier, and a block sends what
+/// they have to all blocks.
 template <class Team>
 struct ClusterMoments {
   static constexpr int warps = Team::warps, cluster = Team::cluster, bytes = cluster_moments_bytes(Team::size, cluster);
   using Slot = Vector<float, 4>;
   Slot* slots;  // [warps], [cluster], then a barrier
 
-  __device__ __forceinline__ explicit ClusterMoments(char* smem) : slots(reinterpret_cast<Slot*>(smem)) {
+  CERMET_DEVICE explicit ClusterMoments(char* smem) : slots(reinterpret_cast<Slot*>(smem)) {
     if (Team::rank() == 0) {
       ptx::mbarrier_init(barrier(), 1);
       ptx::mbarrier_arrive_expect(barrier(), cluster * sizeof(Slot));
@@ -59,17 +63,17 @@ struct ClusterMoments {
     }
     ptx::cluster_arrive_relaxed();  // the others wait for it before they send
   }
-  __device__ __forceinline__ uint64_t* barrier() const { return reinterpret_cast<uint64_t*>(slots + warps + cluster); }
+  CERMET_DEVICE uint64_t* barrier() const { return reinterpret_cast<uint64_t*>(slots + warps + cluster); }
 
   template <int Count>
-  static __device__ __forceinline__ Moments over(const Slot* from) {
+  static CERMET_DEVICE Moments over(const Slot* from) {
     const int lane = static_cast<int>(lane_index());
     Moments x;
     if (lane < Count) x = {from[lane][0], from[lane][1], from[lane][2]};
     return x.over_lanes();
   }
 
-  __device__ __forceinline__ Moments operator()(Moments x) const {
+  CERMET_DEVICE Moments operator()(Moments x) const {
     const int lane = static_cast<int>(lane_index());
     x = x.over_lanes();
     if (lane == 0) slots[Team::warp()] = {x.count, x.mean, x.squares, 0};
@@ -78,8 +82,8 @@ struct ClusterMoments {
     if (Team::warp() == 0) {
       x = over<warps>(slots);
       if (lane < cluster)
-        ptx::store_async_cluster(ptx::cluster_address(slots + warps + Team::cluster_rank(), lane), Slot{x.count, x.mean, x.squares, 0},
-                                 ptx::cluster_address(barrier(), lane));
+        ptx::store_async_cluster(ptx::cluster_address(slots + warps + Team::cluster_rank(), lane),
+                                 Slot{x.count, x.mean, x.squares, 0}, ptx::cluster_address(barrier(), lane));
     }
     ptx::mbarrier_wait_cluster(barrier(), 0);
     return over<cluster>(slots + warps);
@@ -104,15 +108,16 @@ struct Staged {
   static constexpr bool whole = C.positions % width == 0;  // a vector lies in one channel
   static constexpr Overlap overlap = Overlap::late;
 
-  static __device__ __forceinline__ float scaled(const Params& p, float value, uint32_t channel) {
+  static CERMET_DEVICE float scaled(const Params& p, float value, uint32_t channel) {
     if constexpr (C.weights) value *= to_float(static_cast<const Element<C.weight>*>(p.weight)[channel]);
     if constexpr (C.biases) value += to_float(static_cast<const Element<C.bias>*>(p.bias)[channel]);
     return value;
   }
 
   template <class Team>
-  static __device__ __forceinline__ void run(const Params& p, uint32_t item, Team, char* smem) {
-    constexpr int own = staged + held, step = Team::size * Team::cluster, count = static_cast<int>(div_up(C.columns, step * width));
+  static CERMET_DEVICE void run(const Params& p, uint32_t item, Team, char* smem) {
+    constexpr int own = staged + held, step = Team::size * Team::cluster,
+                  count = static_cast<int>(div_up(C.columns, step * width));
     const uint32_t number = item / Team::cluster;
     const T* const x = static_cast<const T*>(p.x.data) + number * p.x.step[0];
     auto* const y = static_cast<Element<C.y>*>(p.y.data) + number * p.y.step[0];
@@ -166,7 +171,9 @@ struct Staged {
     const auto store = [&](int i) {
       const auto at = static_cast<uint32_t>(column(i)), of_first = at / C.positions;
 #pragma unroll
-      for (int k = 0; k < width; ++k) v[k] = scaled(p, (v[k] - mean) * scale, channel + (whole ? of_first : (at + static_cast<uint32_t>(k)) / C.positions));
+      for (int k = 0; k < width; ++k)
+        v[k] = scaled(p, (v[k] - mean) * scale,
+                      channel + (whole ? of_first : (at + static_cast<uint32_t>(k)) / C.positions));
       store_vector(y + at, from_floats<Element<C.y>>(v));
     };
 #pragma unroll 4

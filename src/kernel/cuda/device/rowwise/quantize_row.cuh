@@ -19,12 +19,12 @@ struct QuantizedRow {
   int32_t* zero_point;
 
   template <class Place>
-  __device__ __forceinline__ QuantizedRow(const QuantizedRows& out, const Place& place)
+  CERMET_DEVICE QuantizedRow(const QuantizedRows& out, const Place& place)
       : codes(place.template of<Element<Q.format.dtype>>(out.codes)),
         scale(place.template of<float>(out.scale)),
         zero_point(Q.format.asymmetric ? place.template of<int32_t>(out.zero_point) : nullptr) {}
 
-  __device__ __forceinline__ void store_scale(int group, CodeScale s) const {
+  CERMET_DEVICE void store_scale(int group, CodeScale s) const {
     scale[group] = s.scale;
     if constexpr (Q.format.asymmetric) zero_point[group] = static_cast<int32_t>(s.zero_point);
   }
@@ -32,15 +32,20 @@ struct QuantizedRow {
 
 /// Quantizes a row. Scales near the ends of float32 have a loop of their own, which costs others nothing.
 template <Quantization Q, class Row, class Quantizer>
-__device__ __forceinline__ void store_codes(Row& row, const QuantizedRow<Q>& out, const Quantizer& quantizer) {
+CERMET_DEVICE void store_codes(Row& row, const QuantizedRow<Q>& out, const Quantizer& quantizer) {
   if (__builtin_expect(quantizer.ordinary(), true))
-    row.each([&](int, int64_t column, const float(&v)[Row::width]) { store_vector(out.codes + column, quantizer.template scaled_codes<true>(v)); });
-  else row.each([&](int, int64_t column, const float(&v)[Row::width]) { store_vector(out.codes + column, quantizer.template scaled_codes<false>(v)); });
+    row.each([&](int, int64_t column, const float(&v)[Row::width]) {
+      store_vector(out.codes + column, quantizer.template scaled_codes<true>(v));
+    });
+  else
+    row.each([&](int, int64_t column, const float(&v)[Row::width]) {
+      store_vector(out.codes + column, quantizer.template scaled_codes<false>(v));
+    });
 }
 
 /// One scale for the row.
 template <Quantization Q, class Row, class Reducer>
-__device__ __forceinline__ void quantize_whole(Row& row, const QuantizedRow<Q>& out, bool active, Reducer& reduce) {
+CERMET_DEVICE void quantize_whole(Row& row, const QuantizedRow<Q>& out, bool active, Reducer& reduce) {
   ValueRange range;
   if constexpr (Row::plain && !Q.format.asymmetric) {
     range.high = row.raw->magnitude(row.map);
@@ -60,7 +65,7 @@ __device__ __forceinline__ void quantize_whole(Row& row, const QuantizedRow<Q>& 
 
 /// Groups of a row in registers: each lies in neighbouring lanes of a warp.
 template <Quantization Q, class Row>
-__device__ __forceinline__ void quantize_held_groups(Row& row, const QuantizedRow<Q>& out, bool active) {
+CERMET_DEVICE void quantize_held_groups(Row& row, const QuantizedRow<Q>& out, bool active) {
   constexpr int width = Row::width, lanes = Q.format.group / width;
   static_assert(Q.format.group % width == 0 && lanes <= 32 && (lanes & (lanes - 1)) == 0);
 #pragma unroll
@@ -84,7 +89,7 @@ __device__ __forceinline__ void quantize_held_groups(Row& row, const QuantizedRo
 
 /// Groups of a row that is read again: a warp for each, twice over its columns.
 template <Quantization Q, class Row>
-__device__ __forceinline__ void quantize_streamed_groups(Row& row, const QuantizedRow<Q>& out, int warps) {
+CERMET_DEVICE void quantize_streamed_groups(Row& row, const QuantizedRow<Q>& out, int warps) {
   constexpr int width = Row::width;
   const int lane = static_cast<int>(lane_index()), groups = static_cast<int>(div_up(row.map.length, Q.format.group));
   for (int group = static_cast<int>(Row::Map::Team::warp()); group < groups; group += warps) {
@@ -108,7 +113,8 @@ __device__ __forceinline__ void quantize_streamed_groups(Row& row, const Quantiz
 
 /// Writes the quantized values of a row and their scales.
 template <Quantization Q, class Row, class Reducer>
-__device__ __forceinline__ void quantize_row(Row& row, const QuantizedRows& rows, const RowPlace<typename Row::Map>& place, Reducer& reduce) {
+CERMET_DEVICE void quantize_row(Row& row, const QuantizedRows& rows, const RowPlace<typename Row::Map>& place,
+                                Reducer& reduce) {
   const QuantizedRow<Q> out(rows, place);
   if constexpr (Q.format.group == 0) {
     quantize_whole<Q>(row, out, place.active, reduce);
@@ -119,10 +125,12 @@ __device__ __forceinline__ void quantize_row(Row& row, const QuantizedRows& rows
   }
 }
 
-/// Of a row without a factor that all its values have, factor(sum of `part` over the row): it enters the scale, so that both statistics take one reduction.
+/// Of a row without a factor that all its values have, factor(sum of `part` over the row): it enters the scale, so that
+/// both statistics take one reduction.
 template <Quantization Q, class Row, class Reducer, class Parts, class Factor>
-__device__ __forceinline__ void quantize_row_and_factor(Row& row, const QuantizedRows& rows, const RowPlace<typename Row::Map>& place, Reducer& reduce,
-                                                        const Parts& part, Factor factor) {
+CERMET_DEVICE void quantize_row_and_factor(Row& row, const QuantizedRows& rows,
+                                           const RowPlace<typename Row::Map>& place, Reducer& reduce, const Parts& part,
+                                           Factor factor) {
   static_assert(Q.format.group == 0 && !Q.format.asymmetric && !Q.exact);
   ValueRange range;
   row.each([&](int, int, const float(&v)[Row::width]) {

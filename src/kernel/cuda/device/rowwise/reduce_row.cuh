@@ -1,4 +1,5 @@
-// Reductions over the lanes of a row: neighbouring lanes of a warp, a block, or a cluster of blocks. Fixed order: the same shape gives the same bits.
+// Reductions over the lanes of a row: neighbouring lanes of a warp, a block, or a cluster of blocks. Fixed order: the
+// same shape gives the same bits.
 #pragma once
 
 #include "kernel/cuda/device/ptx/cluster.cuh"
@@ -8,20 +9,23 @@
 
 namespace cermet {
 
-/// Largest of numbers that are not negative; NaN where any is. Their bits have the order of unsigned integers, NaN above all.
+/// Largest of numbers that are not negative; NaN where any is. Their bits have the order of unsigned integers, NaN
+/// above all.
 struct Magnitude {
-  static __device__ __forceinline__ float identity() { return 0.0f; }
-  static __device__ __forceinline__ float combine(float a, float b) { return __uint_as_float(max_of(__float_as_uint(a), __float_as_uint(b))); }
+  static CERMET_DEVICE float identity() { return 0.0f; }
+  static CERMET_DEVICE float combine(float a, float b) {
+    return __uint_as_float(max_of(__float_as_uint(a), __float_as_uint(b)));
+  }
 };
 
 /// Every lane gets the result over `Lanes` neighbouring lanes, at most 32.
 template <class Reduction, int Lanes>
-__device__ __forceinline__ float lanes_reduce(float x) {
+CERMET_DEVICE float lanes_reduce(float x) {
   return warp_reduce<Reduction, Lanes>(x);
 }
 #if CERMET_ARCH >= 800
 template <>
-__device__ __forceinline__ float lanes_reduce<Magnitude, 32>(float x) {
+CERMET_DEVICE float lanes_reduce<Magnitude, 32>(float x) {
   return __uint_as_float(__reduce_max_sync(0xffffffffu, __float_as_uint(x)));
 }
 #endif
@@ -31,22 +35,23 @@ template <class Reduction, class Map, int Chains>
 struct LaneParts {
   float value[Map::fold][Chains];
 
-  __device__ __forceinline__ LaneParts() {
+  CERMET_DEVICE LaneParts() {
 #pragma unroll
     for (auto& chains : value)
 #pragma unroll
       for (float& chain : chains) chain = Reduction::identity();
   }
   /// For element k of the thread's vector i.
-  __device__ __forceinline__ float& at(int i, int k) { return value[i % Map::fold][k % Chains]; }
-  __device__ __forceinline__ float of_lane(int f) const {
+  CERMET_DEVICE float& at(int i, int k) { return value[i % Map::fold][k % Chains]; }
+  CERMET_DEVICE float of_lane(int f) const {
     if constexpr (Chains == 1) return value[f][0];
     else return value[f][0] + value[f][1];
   }
   static_assert(Chains == 1 || Chains == 2);
 };
 
-/// Reduces two numbers of each lane at once, with one barrier; all lanes get both results. A task makes one reducer and calls it at most three times.
+/// Reduces two numbers of each lane at once, with one barrier; all lanes get both results. A task makes one reducer and
+/// calls it at most three times.
 template <class Map>
 class RowReducer {
   using Team = typename Map::Team;
@@ -59,7 +64,7 @@ class RowReducer {
     float first, second;
   };
 
-  __device__ __forceinline__ explicit RowReducer(char* smem) : slots_(reinterpret_cast<Pair*>(smem)) {
+  CERMET_DEVICE explicit RowReducer(char* smem) : slots_(reinterpret_cast<Pair*>(smem)) {
 #if CERMET_ARCH >= 900
     if constexpr (Map::cluster > 1) {
       if (Team::rank() == 0) {
@@ -77,7 +82,7 @@ class RowReducer {
 
   /// First: of one lane each. Second: of the thread; its order is nobody's.
   template <class First, class Second, int Chains>
-  __device__ __forceinline__ Pair pair(const LaneParts<First, Map, Chains>& first, float second) {
+  CERMET_DEVICE Pair pair(const LaneParts<First, Map, Chains>& first, float second) {
     constexpr int lanes = min_of(Map::lanes, 32);
     Pair x{lanes_reduce<First, lanes>(first.of_lane(0)), lanes_reduce<Second, lanes>(second)};
     if constexpr (total > 1) {
@@ -102,39 +107,41 @@ class RowReducer {
   }
 
   template <class Reduction, int Chains>
-  __device__ __forceinline__ float operator()(const LaneParts<Reduction, Map, Chains>& x) {
+  CERMET_DEVICE float operator()(const LaneParts<Reduction, Map, Chains>& x) {
     return pair<Reduction, Nothing>(x, 0.0f).first;
   }
   /// One number of a thread, whatever it stands for.
   template <class First, class Second>
-  __device__ __forceinline__ Pair pair(float first, float second) {
+  CERMET_DEVICE Pair pair(float first, float second) {
     LaneParts<First, Map, 1> parts;
     parts.value[0][0] = first;
     return pair<First, Second>(parts, second);
   }
   template <class Reduction>
-  __device__ __forceinline__ float operator()(float x) {
+  CERMET_DEVICE float operator()(float x) {
     return pair<Reduction, Nothing>(x, 0.0f).first;
   }
 
   /// Before the block's next item uses the same memory.
-  __device__ __forceinline__ void finish() const {
+  CERMET_DEVICE void finish() const {
     if constexpr (Map::lanes > 32 || Map::cluster > 1) Team::sync();
   }
 
  private:
   struct Nothing {
-    static __device__ __forceinline__ float identity() { return 0.0f; }
-    static __device__ __forceinline__ float combine(float a, float) { return a; }
+    static CERMET_DEVICE float identity() { return 0.0f; }
+    static CERMET_DEVICE float combine(float a, float) { return a; }
   };
   static constexpr int warps = Map::lanes > 32 ? Map::lanes / 32 : 1, total = warps * Map::cluster * Map::fold;
   /// Slots repeat over the lanes, so that each group of `spread` of them has all.
   static constexpr int spread = total > 16 ? 32 : total > 8 ? 16 : total > 4 ? 8 : total > 2 ? 4 : 2;
 
-  __device__ __forceinline__ uint64_t* barrier(int call) const { return reinterpret_cast<uint64_t*>(slots_ + most_calls * most_warps) + call; }
+  CERMET_DEVICE uint64_t* barrier(int call) const {
+    return reinterpret_cast<uint64_t*>(slots_ + most_calls * most_warps) + call;
+  }
 
   /// Brings the pair of every warp of the row into this block's slots.
-  __device__ __forceinline__ void exchange(Pair x, int lane, int warp) {
+  CERMET_DEVICE void exchange(Pair x, int lane, int warp) {
     Pair* slots = slots_ + calls_ * most_warps;
     if constexpr (Map::cluster == 1) {
       if (lane == 0) slots[warp] = x;
@@ -144,7 +151,8 @@ class RowReducer {
       if (calls_ == 0) ptx::cluster_wait();
       const Pair* own = slots + Team::cluster_rank() * warps + warp;
       if (lane < Map::cluster)
-        ptx::store_async_cluster_u64(ptx::cluster_address(own, lane), __float_as_uint(x.first) | static_cast<uint64_t>(__float_as_uint(x.second)) << 32,
+        ptx::store_async_cluster_u64(ptx::cluster_address(own, lane),
+                                     __float_as_uint(x.first) | static_cast<uint64_t>(__float_as_uint(x.second)) << 32,
                                      ptx::cluster_address(barrier(calls_), lane));
       ptx::mbarrier_wait_cluster(barrier(calls_), 0);
 #endif
@@ -152,7 +160,7 @@ class RowReducer {
   }
 
   template <class First, class Second>
-  static __device__ __forceinline__ Pair slot(const Pair* slots, int lane) {
+  static CERMET_DEVICE Pair slot(const Pair* slots, int lane) {
     const int i = total > 32 ? lane : lane % spread;
     return i < total ? slots[i] : Pair{First::identity(), Second::identity()};
   }

@@ -1,4 +1,5 @@
-// The engine of row kernels: a row of float32 values spread over the lanes that share it, held in registers or read again for each pass.
+// The engine of row kernels: a row of float32 values spread over the lanes that share it, held in registers or read
+// again for each pass.
 #pragma once
 
 #include "kernel/cuda/device/overlap.cuh"
@@ -11,7 +12,7 @@ struct RowIndex {
   uint32_t at[3];
 };
 
-__device__ __forceinline__ RowIndex row_index(const RowDims& dims, uint32_t row) {
+CERMET_DEVICE RowIndex row_index(const RowDims& dims, uint32_t row) {
   if (dims.inner == 0) return {{row, 0, 0}};
   const uint32_t outer = row / dims.inner;
   return {{row % dims.inner, outer % dims.middle, outer / dims.middle}};
@@ -19,21 +20,25 @@ __device__ __forceinline__ RowIndex row_index(const RowDims& dims, uint32_t row)
 
 /// Uniform: there is one leading dimension.
 template <class T, bool Uniform = false>
-__device__ __forceinline__ T* row_of(const RowOperand& operand, const RowIndex& row) {
+CERMET_DEVICE T* row_of(const RowOperand& operand, const RowIndex& row) {
   if constexpr (Uniform) return static_cast<T*>(operand.data) + row.at[0] * operand.step[0];
-  return static_cast<T*>(operand.data) + row.at[0] * operand.step[0] + row.at[1] * operand.step[1] + row.at[2] * operand.step[2];
+  return static_cast<T*>(operand.data) + row.at[0] * operand.step[0] + row.at[1] * operand.step[1] +
+         row.at[2] * operand.step[2];
 }
 
-/// How rows lie over threads. At most 32 lanes: several rows in a block. More: all threads of a block, or of a cluster of blocks.
+/// How rows lie over threads. At most 32 lanes: several rows in a block. More: all threads of a block, or of a cluster
+/// of blocks.
 struct RowShape {
   int columns = 0;  ///< held in registers; 0: known at run time only, and read again for each pass
   int lanes = 256;  ///< of one block
   int threads = 256;
   int width = 1;  ///< neighbouring elements of a vector; divides columns and the length
   int cluster = 1;
-  int fold = 1;          ///< lanes that each stands for: what is added up has the order, and the bits, of `fold` times as many
-  bool early = true;     ///< parameters along the rows are loaded together with the row: available sooner, in more registers
-  bool keep = false;     ///< float32 values are kept between passes, where narrow elements could be converted again: fewer instructions, more registers
+  int fold = 1;  ///< lanes that each stands for: what is added up has the order, and the bits, of `fold` times as many
+  bool early =
+      true;  ///< parameters along the rows are loaded together with the row: available sooner, in more registers
+  bool keep = false;  ///< float32 values are kept between passes, where narrow elements could be converted again: fewer
+                      ///< instructions, more registers
   bool uniform = false;  ///< there is one leading dimension, so that rows lie uniformly apart
 };
 
@@ -43,38 +48,44 @@ struct RowMap {
   using Team = Team_;
   static constexpr bool held = S.columns > 0;
   static constexpr bool early = held && S.early, keep = S.keep, uniform = S.uniform;
-  static constexpr int lanes = S.lanes, width = S.width, cluster = S.cluster, fold = S.fold, rows_per_block = S.threads / S.lanes;
+  static constexpr int lanes = S.lanes, width = S.width, cluster = S.cluster, fold = S.fold,
+                       rows_per_block = S.threads / S.lanes;
   static_assert(fold == 1 || (held && lanes % 32 == 0 && cluster == 1));
   static constexpr int vectors = held ? static_cast<int>(div_up(S.columns, S.lanes* S.cluster* S.width)) : 1;
 
   int lane, length;
 
-  __device__ __forceinline__ RowMap(int run_time_length)
-      : lane(static_cast<int>(Team::rank() % static_cast<uint32_t>(S.lanes))), length(held ? S.columns : run_time_length) {
+  CERMET_DEVICE RowMap(int run_time_length)
+      : lane(static_cast<int>(Team::rank() % static_cast<uint32_t>(S.lanes))),
+        length(held ? S.columns : run_time_length) {
     if constexpr (cluster > 1) lane += static_cast<int>(Team::cluster_rank()) * S.lanes;
   }
   /// In 64 bits, so that the vectors of a thread are constants away from its first.
-  __device__ __forceinline__ int64_t column(int i) const { return int64_t{lane} * S.width + i * S.lanes * S.cluster * S.width; }
+  CERMET_DEVICE int64_t column(int i) const { return int64_t{lane} * S.width + i * S.lanes * S.cluster * S.width; }
   /// Whether vector i lies in the row; known to the compiler for all but the last.
-  __device__ __forceinline__ bool inside(int i) const { return (i + 1) * S.lanes * S.cluster * S.width <= S.columns || column(i) < S.columns; }
+  CERMET_DEVICE bool inside(int i) const {
+    return (i + 1) * S.lanes * S.cluster * S.width <= S.columns || column(i) < S.columns;
+  }
 };
 
-/// The row of a work item and of this thread. Threads beyond the last row take part in the reductions of their warp and store nothing.
+/// The row of a work item and of this thread. Threads beyond the last row take part in the reductions of their warp and
+/// store nothing.
 template <class Map>
 struct RowPlace {
   uint32_t number;
   bool active;
   RowIndex index;
 
-  __device__ __forceinline__ RowPlace(uint32_t item, const RowDims& dims, uint32_t rows) {
-    number = Map::rows_per_block == 1 ? item / Map::cluster : item * Map::rows_per_block + Map::Team::rank() / Map::lanes;
+  CERMET_DEVICE RowPlace(uint32_t item, const RowDims& dims, uint32_t rows) {
+    number =
+        Map::rows_per_block == 1 ? item / Map::cluster : item * Map::rows_per_block + Map::Team::rank() / Map::lanes;
     active = (Map::rows_per_block == 1 && !Map::uniform) || number < rows;
     number = active ? number : rows - 1;
     index = Map::uniform ? RowIndex{{number, 0, 0}} : row_index(dims, number);
   }
   /// Element 0 of this thread's row.
   template <class T>
-  __device__ __forceinline__ T* of(const RowOperand& operand) const {
+  CERMET_DEVICE T* of(const RowOperand& operand) const {
     return row_of<T, Map::uniform>(operand, index);
   }
 };
@@ -85,7 +96,7 @@ struct RowPart : RowPlace<Map> {
   Map map;
 
   template <class Params>
-  __device__ __forceinline__ RowPart(uint32_t item, const Params& p) : RowPlace<Map>(item, p.dims, p.rows), map(p.length) {}
+  CERMET_DEVICE RowPart(uint32_t item, const Params& p) : RowPlace<Map>(item, p.dims, p.rows), map(p.length) {}
 };
 
 /// A row as float32 in registers.
@@ -97,27 +108,28 @@ struct HeldRow {
   Map map;
   float value[Map::vectors][Map::width];
 
-  __device__ __forceinline__ void forget_values() {}
-  __device__ __forceinline__ void load(int i, int, float (&v)[width]) const {
+  CERMET_DEVICE void forget_values() {}
+  CERMET_DEVICE void load(int i, int, float (&v)[width]) const {
 #pragma unroll
     for (int k = 0; k < width; ++k) v[k] = value[i][k];
   }
   /// Calls body(vector number, column, values) for each of the thread's vectors.
   template <class Body>
-  __device__ __forceinline__ void each(Body&& body) {
+  CERMET_DEVICE void each(Body&& body) {
 #pragma unroll
     for (int i = 0; i < Map::vectors; ++i)
       if (map.inside(i)) body(i, map.column(i), value[i]);
   }
   /// The row with its values changed by body(vector number, column, values).
   template <class Body>
-  __device__ __forceinline__ HeldRow& then(Body body) {
+  CERMET_DEVICE HeldRow& then(Body body) {
     each(body);
     return *this;
   }
 };
 
-/// A row that is converted again for each pass, from registers that hold its narrow elements, or from memory. Load: load(vector number, column, v).
+/// A row that is converted again for each pass, from registers that hold its narrow elements, or from memory. Load:
+/// load(vector number, column, v).
 template <class Map_, class Load, class Raw, bool Plain = false>
 struct LazyRow {
   using Map = Map_;
@@ -128,11 +140,11 @@ struct LazyRow {
   Raw* raw = nullptr;
 
   /// Between two passes over the row; see RawRow.
-  __device__ __forceinline__ void forget_values() {
+  CERMET_DEVICE void forget_values() {
     if constexpr (Map::held) raw->forget_values();
   }
   template <class Body>
-  __device__ __forceinline__ void each(Body&& body) {
+  CERMET_DEVICE void each(Body&& body) {
     if constexpr (Map::held) {
 #pragma unroll
       for (int i = 0; i < Map::vectors; ++i) {
@@ -151,12 +163,13 @@ struct LazyRow {
         for (int64_t column = map.lane * width; column < map.length; column += Map::lanes * width) vector(column);
       } else {
 #pragma unroll 4
-        for (int64_t column = map.lane * width; column < map.length; column += Map::lanes * Map::cluster * width) vector(column);
+        for (int64_t column = map.lane * width; column < map.length; column += Map::lanes * Map::cluster * width)
+          vector(column);
       }
     }
   }
   template <class Body>
-  __device__ __forceinline__ auto then(Body body) {
+  CERMET_DEVICE auto then(Body body) {
     const auto composed = [load = load, body](int i, int64_t column, float(&v)[width]) {
       load(i, column, v);
       body(i, column, v);
@@ -167,7 +180,7 @@ struct LazyRow {
 
 /// Keeps the compiler from knowing where words come from.
 template <int Count>
-__device__ __forceinline__ void hide(Words<Count>& words) {
+CERMET_DEVICE void hide(Words<Count>& words) {
 #pragma unroll
   for (uint32_t& word : words.at) asm volatile("" : "+r"(word));
 }
@@ -176,7 +189,7 @@ __device__ __forceinline__ void hide(Words<Count>& words) {
 /// holds, and their words hidden: the assembler moves others to their uses, behind reductions, to save registers that
 /// are not needed, and each then waits for memory on its own.
 template <class Map, class Raw, class Load>
-__device__ __forceinline__ void load_now(const Map& map, [[maybe_unused]] bool active, Raw (&raw)[Map::vectors], Load load) {
+CERMET_DEVICE void load_now(const Map& map, [[maybe_unused]] bool active, Raw (&raw)[Map::vectors], Load load) {
   if constexpr (Map::uniform && sizeof(Raw) % 4 == 0) {
     Words<sizeof(Raw) / 4> words[Map::vectors]{};
 #pragma unroll
@@ -203,11 +216,11 @@ struct RawRow {
   static constexpr bool narrow = Map::held && !Map::keep && sizeof(Raw) < Map::width * sizeof(float);
   Raw raw[Map::vectors];
   /// Active: whether there is a row.
-  __device__ __forceinline__ RawRow(const Map& map, const Source& source, [[maybe_unused]] bool active) {
+  CERMET_DEVICE RawRow(const Map& map, const Source& source, [[maybe_unused]] bool active) {
     if constexpr (Map::held) load_now(map, active, raw, [&](int i) { return source.fetch(map.column(i)); });
   }
   /// The largest magnitude of the thread's elements, which are of a type that pairs up; NaN where one is.
-  __device__ __forceinline__ float magnitude(const Map& map) const {
+  CERMET_DEVICE float magnitude(const Map& map) const {
     using T = typename Source::Plain;
     uint32_t most = 0;
 #pragma unroll
@@ -223,8 +236,9 @@ struct RawRow {
     const auto pair = __builtin_bit_cast(Pair, most);
     return __uint_as_float(max_of(__float_as_uint(to_float(pair.low)), __float_as_uint(to_float(pair.high))));
   }
-  /// Between two passes: hides from the compiler that the second converts the same elements as the first, or it would keep the values of all.
-  __device__ __forceinline__ void forget_values() {
+  /// Between two passes: hides from the compiler that the second converts the same elements as the first, or it would
+  /// keep the values of all.
+  CERMET_DEVICE void forget_values() {
     if constexpr (narrow && Map::vectors > 1 && sizeof(Raw) % 4 == 0) {
 #pragma unroll
       for (int i = 0; i < Map::vectors; ++i) {
@@ -238,12 +252,16 @@ struct RawRow {
 
 /// The row of a source; `raw` outlives it.
 template <class Map, class Source>
-__device__ __forceinline__ auto make_row(const Map& map, const Source& source, RawRow<Map, Source>& raw) {
+CERMET_DEVICE auto make_row(const Map& map, const Source& source, RawRow<Map, Source>& raw) {
   if constexpr (!Map::held) {
-    const auto load = [source](int, int64_t column, float(&v)[Map::width]) { source.values(source.fetch(column), column, v); };
+    const auto load = [source](int, int64_t column, float(&v)[Map::width]) {
+      source.values(source.fetch(column), column, v);
+    };
     return LazyRow<Map, decltype(load), RawRow<Map, Source>>{map, load, &raw};
   } else if constexpr (RawRow<Map, Source>::narrow) {
-    const auto load = [source, &raw](int i, int64_t column, float(&v)[Map::width]) { source.values(raw.raw[i], column, v); };
+    const auto load = [source, &raw](int i, int64_t column, float(&v)[Map::width]) {
+      source.values(raw.raw[i], column, v);
+    };
     constexpr bool plain = [] {
       if constexpr (requires { typename Source::Plain; }) return pairs_up<typename Source::Plain>;
       else return false;
@@ -262,11 +280,13 @@ struct AlongRow {
   const T* data;
   Vector<T, Map::width> raw[Map::early ? Map::vectors : 1];
 
-  __device__ __forceinline__ AlongRow(const Map& map, const void* memory, [[maybe_unused]] bool active) : data(static_cast<const T*>(memory)) {
-    if constexpr (Map::early) load_now(map, active, raw, [&](int i) { return load_vector<Map::width>(data + map.column(i)); });
+  CERMET_DEVICE AlongRow(const Map& map, const void* memory, [[maybe_unused]] bool active)
+      : data(static_cast<const T*>(memory)) {
+    if constexpr (Map::early)
+      load_now(map, active, raw, [&](int i) { return load_vector<Map::width>(data + map.column(i)); });
   }
   /// Elements [column, column + width), which are vector i of this thread.
-  __device__ __forceinline__ void get(int i, int64_t column, float (&v)[Map::width]) const {
+  CERMET_DEVICE void get(int i, int64_t column, float (&v)[Map::width]) const {
     if constexpr (Map::early) to_floats(raw[i], v);
     else to_floats(load_vector<Map::width>(data + column), v);
   }

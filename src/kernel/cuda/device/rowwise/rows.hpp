@@ -5,7 +5,8 @@
 
 namespace cermet {
 
-/// Element 0 of row (i0, i1, i2) is at data + i0 * step[0] + i1 * step[1] + i2 * step[2] elements; the innermost leading dimension is the first.
+/// Element 0 of row (i0, i1, i2) is at data + i0 * step[0] + i1 * step[1] + i2 * step[2] elements; the innermost
+/// leading dimension is the first.
 struct RowOperand {
   void* data;
   int64_t step[3];

@@ -10,7 +10,7 @@ struct Task {
   using Params = softmax_plain::Params;
 
   template <class Combine>
-  static __device__ __forceinline__ double over_lanes(double value, Combine combine) {
+  static CERMET_DEVICE double over_lanes(double value, Combine combine) {
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, step));
     return value;

@@ -12,8 +12,8 @@ struct PlainSource {
   using Plain = T;  ///< type of the elements, which are the values
   const T* x;       // [length]
 
-  __device__ __forceinline__ Raw fetch(int64_t column) const { return load_vector<Width>(x + column); }
-  __device__ __forceinline__ void values(const Raw& raw, int, float (&v)[Width]) const { to_floats(raw, v); }
+  CERMET_DEVICE Raw fetch(int64_t column) const { return load_vector<Width>(x + column); }
+  CERMET_DEVICE void values(const Raw& raw, int, float (&v)[Width]) const { to_floats(raw, v); }
 };
 
 /// x * smooth.
@@ -26,8 +26,10 @@ struct SmoothedSource {
   const X* x;            // [length]
   const Smooth* smooth;  // [length]
 
-  __device__ __forceinline__ Raw fetch(int64_t column) const { return {load_vector<Width>(x + column), load_vector<Width>(smooth + column)}; }
-  __device__ __forceinline__ void values(const Raw& raw, int, float (&v)[Width]) const {
+  CERMET_DEVICE Raw fetch(int64_t column) const {
+    return {load_vector<Width>(x + column), load_vector<Width>(smooth + column)};
+  }
+  CERMET_DEVICE void values(const Raw& raw, int, float (&v)[Width]) const {
     to_floats(raw.x, v);
 #pragma unroll
     for (int k = 0; k < Width; ++k) v[k] = __fmul_rn(v[k], to_float(raw.smooth[k]));

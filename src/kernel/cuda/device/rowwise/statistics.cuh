@@ -7,7 +7,7 @@ namespace cermet::norm {
 
 /// This thread's part of the sum of (v - mean)^2.
 template <class Row>
-__device__ __forceinline__ float square_sum(Row& row, float mean = 0) {
+CERMET_DEVICE float square_sum(Row& row, float mean = 0) {
   float squares[2] = {0, 0};  // two chains
   row.each([&](int, int, const float(&v)[Row::width]) {
 #pragma unroll
@@ -17,7 +17,7 @@ __device__ __forceinline__ float square_sum(Row& row, float mean = 0) {
 }
 
 template <class Row>
-__device__ __forceinline__ float value_sum(Row& row) {
+CERMET_DEVICE float value_sum(Row& row) {
   float total[2] = {0, 0};
   row.each([&](int, int, const float(&v)[Row::width]) {
 #pragma unroll
@@ -26,6 +26,8 @@ __device__ __forceinline__ float value_sum(Row& row) {
   return total[0] + total[1];
 }
 
-__device__ __forceinline__ float inverse_root(float squares, int length, float eps) { return rsqrtf(squares / static_cast<float>(length) + eps); }
+CERMET_DEVICE float inverse_root(float squares, int length, float eps) {
+  return rsqrtf(squares / static_cast<float>(length) + eps);
+}
 
 }  // namespace cermet::norm

@@ -7,13 +7,14 @@ namespace cermet {
 
 /// `from` is aligned to Width elements.
 template <int Width, class T>
-__device__ __forceinline__ Vector<T, Width> load_vector(const T* from) {
+CERMET_DEVICE Vector<T, Width> load_vector(const T* from) {
   return *reinterpret_cast<const Vector<T, Width>*>(from);
 }
 
 template <class T, int Width>
-__device__ __forceinline__ void store_vector(T* to, const Vector<T, Width>& v) {
-  if constexpr (sizeof(T) == 1 && Width % 4 == 0) {  // bytes that were made as words: apart, each would be taken out and put back
+CERMET_DEVICE void store_vector(T* to, const Vector<T, Width>& v) {
+  if constexpr (sizeof(T) == 1 &&
+                Width % 4 == 0) {  // bytes that were made as words: apart, each would be taken out and put back
     using Words = Vector<uint32_t, Width / 4>;
     *reinterpret_cast<Words*>(to) = __builtin_bit_cast(Words, v);
   } else {
@@ -51,7 +52,7 @@ inline constexpr bool pairs_up = CERMET_ARCH >= 800 && (IsBf16<T>::value || IsF1
 
 /// Both elements of `most` raised to the magnitudes of those of `pair`; NaN stays.
 template <class T>
-__device__ __forceinline__ uint32_t raise_to_magnitudes(uint32_t most, uint32_t pair) {
+CERMET_DEVICE uint32_t raise_to_magnitudes(uint32_t most, uint32_t pair) {
 #if CERMET_ARCH >= 800
   const uint32_t magnitudes = pair & 0x7fff7fffu;
   if constexpr (IsBf16<T>::value) asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(most) : "r"(magnitudes));
@@ -61,7 +62,7 @@ __device__ __forceinline__ uint32_t raise_to_magnitudes(uint32_t most, uint32_t 
 }
 
 template <class T, int Width>
-__device__ __forceinline__ void to_floats(const Vector<T, Width>& raw, float (&v)[Width]) {
+CERMET_DEVICE void to_floats(const Vector<T, Width>& raw, float (&v)[Width]) {
   if constexpr (IsBf16<T>::value && Width % 2 == 0) {  // one instruction each
     const auto words = __builtin_bit_cast(Words<Width / 2>, raw);
 #pragma unroll
@@ -76,7 +77,7 @@ __device__ __forceinline__ void to_floats(const Vector<T, Width>& raw, float (&v
 }
 
 /// Two neighbours at once: the instruction packs both.
-__device__ __forceinline__ void from_floats(float low, float high, bf16* to) {
+CERMET_DEVICE void from_floats(float low, float high, bf16* to) {
 #if CERMET_ARCH >= 800
   uint32_t pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
@@ -87,7 +88,7 @@ __device__ __forceinline__ void from_floats(float low, float high, bf16* to) {
   to[1] = from_float<bf16>(high);
 #endif
 }
-__device__ __forceinline__ void from_floats(float low, float high, f16* to) {
+CERMET_DEVICE void from_floats(float low, float high, f16* to) {
 #if CERMET_ARCH >= 800
   uint32_t pair;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
@@ -99,13 +100,13 @@ __device__ __forceinline__ void from_floats(float low, float high, f16* to) {
 #endif
 }
 template <class T>
-__device__ __forceinline__ void from_floats(float low, float high, T* to) {
+CERMET_DEVICE void from_floats(float low, float high, T* to) {
   to[0] = from_float<T>(low);
   to[1] = from_float<T>(high);
 }
 
 template <class T, int Width>
-__device__ __forceinline__ Vector<T, Width> from_floats(const float (&v)[Width]) {
+CERMET_DEVICE Vector<T, Width> from_floats(const float (&v)[Width]) {
   Vector<T, Width> result;
   if constexpr (Width == 1) {
     result[0] = from_float<T>(v[0]);

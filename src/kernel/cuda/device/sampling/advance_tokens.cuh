@@ -1,4 +1,5 @@
-// advance_tokens: the index inputs of the next decoding step. Tokens also go to a list that the host may read while the launch, or those behind it, still run.
+// advance_tokens: the index inputs of the next decoding step. Tokens also go to a list that the host may read while the
+// launch, or those behind it, still run.
 #pragma once
 
 #include "kernel/cuda/device/sampling/advance_tokens.hpp"
@@ -16,11 +17,16 @@ struct Task {
     team.sync();  // all have read it
     for (int64_t b = team.rank(); b < p.sequences; b += threads) {
       const int32_t id = p.chosen[b * p.chosen_stride];
-      asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p.made + number % p.made_rows * p.made_stride + b * p.column_stride), "r"(id) : "memory");
-      const uint32_t position = static_cast<uint32_t>(p.positions[b * p.positions_stride]) + 1, page = position / p.block_size;
+      asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p.made + number % p.made_rows * p.made_stride +
+                                                               b * p.column_stride),
+                   "r"(id)
+                   : "memory");
+      const uint32_t position = static_cast<uint32_t>(p.positions[b * p.positions_stride]) + 1,
+                     page = position / p.block_size;
       int32_t slot = -1;
       if (page < p.pages)
-        slot = p.block_tables[b * p.table_stride + page * p.page_stride] * static_cast<int32_t>(p.block_size) + static_cast<int32_t>(position % p.block_size);
+        slot = p.block_tables[b * p.table_stride + page * p.page_stride] * static_cast<int32_t>(p.block_size) +
+               static_cast<int32_t>(position % p.block_size);
       p.ids[b * p.ids_stride] = id;
       p.positions[b * p.positions_stride] = static_cast<int32_t>(position);
       p.slots[b * p.slots_stride] = slot;

@@ -14,7 +14,8 @@ struct Params {
   const int32_t* block_tables;
   int64_t* draws;
   int32_t *made, *count;
-  int64_t chosen_stride, ids_stride, positions_stride, slots_stride, lens_stride, table_stride, page_stride, draws_stride, made_stride, column_stride;
+  int64_t chosen_stride, ids_stride, positions_stride, slots_stride, lens_stride, table_stride, page_stride,
+      draws_stride, made_stride, column_stride;
   int64_t made_rows;
   uint32_t sequences, pages, block_size;
 };

@@ -1,4 +1,5 @@
-// A group works on one row: a team, or the teams of a cluster's blocks. Exact integers only, so the order in which they meet does not matter.
+// A group works on one row: a team, or the teams of a cluster's blocks. Exact integers only, so the order in which they
+// meet does not matter.
 #pragma once
 
 #include "kernel/cuda/device/ptx/cluster.cuh"
@@ -7,21 +8,21 @@
 namespace cermet {
 
 struct SumU64 {
-  static __device__ __forceinline__ uint64_t combine(uint64_t a, uint64_t b) { return a + b; }
+  static CERMET_DEVICE uint64_t combine(uint64_t a, uint64_t b) { return a + b; }
 };
 struct MaxU64 {
-  static __device__ __forceinline__ uint64_t combine(uint64_t a, uint64_t b) { return a > b ? a : b; }
+  static CERMET_DEVICE uint64_t combine(uint64_t a, uint64_t b) { return a > b ? a : b; }
 };
 
 template <class Reduction>
-__device__ __forceinline__ uint64_t warp_reduce_u64(uint64_t x) {
+CERMET_DEVICE uint64_t warp_reduce_u64(uint64_t x) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) x = Reduction::combine(x, __shfl_xor_sync(0xffffffffu, x, offset));
   return x;
 }
 
 /// Sum over this lane and those below.
-__device__ __forceinline__ uint64_t warp_scan_u64(uint64_t x) {
+CERMET_DEVICE uint64_t warp_scan_u64(uint64_t x) {
 #pragma unroll
   for (int offset = 1; offset < 32; offset *= 2) {
     const uint64_t y = __shfl_up_sync(0xffffffffu, x, offset);
@@ -33,10 +34,12 @@ __device__ __forceinline__ uint64_t warp_scan_u64(uint64_t x) {
 /// Shared memory of a group's exchanges.
 struct GroupScratch {
   uint64_t warp[32];
-  uint64_t slot[2];  ///< what this team sends the others; two take turns, so that one barrier separates writing from the last reading
+  uint64_t slot[2];  ///< what this team sends the others; two take turns, so that one barrier separates writing from
+                     ///< the last reading
 };
 
-/// All threads of the team, in each block of its cluster. Every member function is called by all of them, in the same order.
+/// All threads of the team, in each block of its cluster. Every member function is called by all of them, in the same
+/// order.
 template <class Team>
 class Group {
  public:

@@ -1,7 +1,8 @@
-// sample: draws the next token of each sequence; the same bits as every other backend, because weights are integers (op/sampling.hpp).
+// sample: draws the next token of each sequence; the same bits as every other backend, because weights are integers
+// (op/sampling.hpp).
 //
-// A group (a block or a cluster) keeps a row of scaled logits and cuts it off (sample_cut.cuh). Then the weights of what is kept are added in the order of
-// ids, as far as the random number says.
+// A group (a block or a cluster) keeps a row of scaled logits and cuts it off (sample_cut.cuh). Then the weights of
+// what is kept are added in the order of ids, as far as the random number says.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -21,8 +22,8 @@ struct Settings {
         penalty(p.penalty ? p.penalty[b] : 1.0f),
         top_k(p.top_k ? p.top_k[b] : 0) {}
   __device__ bool legal() const {
-    return temperature >= 0 && temperature < infinity() && top_k >= 0 && top_p > 0 && top_p <= 1 && min_p >= 0 && min_p <= 1 && penalty > 0 &&
-           penalty < infinity();
+    return temperature >= 0 && temperature < infinity() && top_k >= 0 && top_p > 0 && top_p <= 1 && min_p >= 0 &&
+           min_p <= 1 && penalty > 0 && penalty < infinity();
   }
 };
 
@@ -43,7 +44,8 @@ struct Sampler : Cut<C, Team> {
       Team::sync();
       for (int64_t i = Team::rank(); i < p.previous_count; i += C.threads) {
         const int64_t at = load_index(p.previous, p.wide_previous, b * p.previous_stride + i) - row.first;
-        if (at >= 0 && at < row.size) row.x[at] = penalized(to_float(logits[at]), penalty);  // from the original: a repeated id changes nothing
+        if (at >= 0 && at < row.size)
+          row.x[at] = penalized(to_float(logits[at]), penalty);  // from the original: a repeated id changes nothing
       }
       Team::sync();
     }
@@ -110,7 +112,8 @@ struct Sampler : Cut<C, Team> {
         uint64_t cut = 0;
         if (settings.top_k > 0 && settings.top_k < C.vocabulary) cut = Sampler::top_k_cut(row, settings.top_k);
         if (settings.top_p < 1) cut = Sampler::top_p_cut(row, settings.top_p, cut);
-        id = draw(row, settings, cut, random_bits(static_cast<uint64_t>(p.seeds[b]), static_cast<uint64_t>(p.steps[b])));
+        id =
+            draw(row, settings, cut, random_bits(static_cast<uint64_t>(p.seeds[b]), static_cast<uint64_t>(p.steps[b])));
       }
     } else if (Team::rank() == 0 && Group::rank() == 0) {
       p.ids[b] = -1;

@@ -1,5 +1,6 @@
-// How sample cuts a row off: the rank of the last token that top_k and top_p keep. Tokens are binned by their distance from the largest; the bin in which
-// the wanted count or weight is reached is found from sums over bins, and its tokens are ranked against each other.
+// How sample cuts a row off: the rank of the last token that top_k and top_p keep. Tokens are binned by their distance
+// from the largest; the bin in which the wanted count or weight is reached is found from sums over bins, and its tokens
+// are ranked against each other.
 #pragma once
 
 #include "kernel/cuda/device/sampling/group.cuh"
@@ -19,7 +20,8 @@ template <Config C, class Team>
 struct Cut {
   using Group = cermet::Group<Team>;
   static constexpr int share = static_cast<int>(div_up(div_up(C.vocabulary, C.cluster), 32) * 32);  // tokens of a block
-  static constexpr int warp_share = static_cast<int>(div_up(div_up(share, Team::warps), 32) * 32);  // tokens of a warp, in the order of ids
+  static constexpr int warp_share =
+      static_cast<int>(div_up(div_up(share, Team::warps), 32) * 32);  // tokens of a warp, in the order of ids
   static constexpr int own_bins = bins / C.cluster, thread_bins = max_of(1, own_bins / C.threads);
   static_assert(Team::size == C.threads && Team::cluster == C.cluster);
   static_assert(own_bins % C.threads == 0 || C.threads % own_bins == 0);
@@ -49,24 +51,29 @@ struct Cut {
     int size;        ///< tokens of this block
     float largest = 0;
 
-    __device__ __forceinline__ uint64_t rank(int i) const { return sampling_rank(x[i], first + static_cast<uint32_t>(i)); }
-    __device__ __forceinline__ uint64_t weight(int i) const { return sampling_weight(sampling_exp(x[i] - largest)); }
-    static __device__ __forceinline__ float scaled_of(uint64_t rank) { return value_of_order_key(static_cast<uint32_t>(rank >> 32)); }
-    __device__ __forceinline__ uint64_t weight_of(uint64_t rank) const { return sampling_weight(sampling_exp(scaled_of(rank) - largest)); }
-    __device__ __forceinline__ int bin(int i) const {
+    CERMET_DEVICE uint64_t rank(int i) const { return sampling_rank(x[i], first + static_cast<uint32_t>(i)); }
+    CERMET_DEVICE uint64_t weight(int i) const { return sampling_weight(sampling_exp(x[i] - largest)); }
+    static CERMET_DEVICE float scaled_of(uint64_t rank) {
+      return value_of_order_key(static_cast<uint32_t>(rank >> 32));
+    }
+    CERMET_DEVICE uint64_t weight_of(uint64_t rank) const {
+      return sampling_weight(sampling_exp(scaled_of(rank) - largest));
+    }
+    CERMET_DEVICE int bin(int i) const {
       const float distance = (largest - x[i]) * 64.0f;
       return distance < bins - 1 ? static_cast<int>(distance) : bins - 1;
     }
     /// Calls body(i) for this block's tokens: every thread for its own, a warp's in the order of ids.
     template <int Unroll = 1, class Body>
-    __device__ __forceinline__ void for_tokens(Body&& body) const {
+    CERMET_DEVICE void for_tokens(Body&& body) const {
       const int begin = static_cast<int>(Team::warp()) * warp_share, end = min_of(begin + warp_share, size);
 #pragma unroll Unroll
       for (int i = begin + static_cast<int>(lane_index()); i < end; i += 32) body(i);
     }
   };
 
-  /// The bin in which the running sum of `sums` over the group's bins reaches target > 0, and the sum before it; all blocks have filled `sums`.
+  /// The bin in which the running sum of `sums` over the group's bins reaches target > 0, and the sum before it; all
+  /// blocks have filled `sums`.
   template <class Number>
   static __device__ Found find_bin(Row& row, const Number* sums, uint64_t target) {
     Shared& s = row.s;
@@ -111,7 +118,8 @@ struct Cut {
     return found;
   }
 
-  /// The largest rank c such that the tokens of `bin` ranked c or higher reach `target` together, by weight or by count.
+  /// The largest rank c such that the tokens of `bin` ranked c or higher reach `target` together, by weight or by
+  /// count.
   template <bool ByWeight>
   static __device__ uint64_t cut_in_bin(Row& row, int bin, uint64_t target) {
     Shared& s = row.s;
@@ -145,7 +153,8 @@ struct Cut {
     return Group::read(&s.found.cut, 0);
   }
 
-  /// The same for a bin with more tokens than can be listed (many equal logits): bit by bit, a pass over the row for each.
+  /// The same for a bin with more tokens than can be listed (many equal logits): bit by bit, a pass over the row for
+  /// each.
   template <bool ByWeight>
   static __device__ uint64_t bisect(Row& row, int bin, uint64_t target) {
     uint64_t high = 0, low = 0;  // the largest rank, and the largest of the complements
@@ -190,7 +199,9 @@ struct Cut {
       if (row.rank(i) < cut) return;
       const uint64_t weight = row.weight(i);
       sum += weight;
-      if (weight > 0) atomicAdd(reinterpret_cast<unsigned long long*>(&s.weight[row.bin(i)]), static_cast<unsigned long long>(weight));
+      if (weight > 0)
+        atomicAdd(reinterpret_cast<unsigned long long*>(&s.weight[row.bin(i)]),
+                  static_cast<unsigned long long>(weight));
     });
     const uint64_t total = row.group.template reduce<SumU64>(sum);
     const uint64_t wanted = max_of<uint64_t>(1, top_p_weight(total, top_p));  // at least one token

@@ -9,7 +9,7 @@ namespace cermet {
 template <int I>
 struct Constant {};
 template <int Count, int I = 0, class Body>
-__device__ __forceinline__ void for_constants(Body&& body) {
+CERMET_DEVICE void for_constants(Body&& body) {
   if constexpr (I < Count) {
     body(Constant<I>{});
     for_constants<Count, I + 1>(body);

@@ -5,9 +5,10 @@
 
 namespace cermet {
 
-/// Loads a launch's parameters into the constant cache, a word of each line, so that their first use later does not wait. Offset and Bytes say which part.
+/// Loads a launch's parameters into the constant cache, a word of each line, so that their first use later does not
+/// wait. Offset and Bytes say which part.
 template <int Offset, int Bytes, class Params>
-__device__ __forceinline__ void touch_parameters(const Params& params) {
+CERMET_DEVICE void touch_parameters(const Params& params) {
   constexpr int line_words = 16, first = Offset / 4, last = (Offset + Bytes) / 4;
   static_assert(Bytes > 0 && Offset + Bytes <= static_cast<int>(sizeof(Params)));
 #pragma unroll

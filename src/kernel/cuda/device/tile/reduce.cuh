@@ -6,27 +6,28 @@
 namespace cermet {
 
 struct Sum {
-  static __device__ __forceinline__ float identity() { return 0.0f; }
-  static __device__ __forceinline__ float combine(float a, float b) { return a + b; }
+  static CERMET_DEVICE float identity() { return 0.0f; }
+  static CERMET_DEVICE float combine(float a, float b) { return a + b; }
 };
 /// NaN where any operand is.
 struct Maximum {
-  static __device__ __forceinline__ float identity() { return -infinity(); }
-  static __device__ __forceinline__ float combine(float a, float b) { return a > b || a != a ? a : b; }
+  static CERMET_DEVICE float identity() { return -infinity(); }
+  static CERMET_DEVICE float combine(float a, float b) { return a > b || a != a ? a : b; }
 };
 
 /// Every lane gets the result over `Width` neighbouring lanes.
 template <class Reduction, int Width = 32>
-__device__ __forceinline__ float warp_reduce(float x) {
+CERMET_DEVICE float warp_reduce(float x) {
 #pragma unroll
-  for (int offset = Width / 2; offset > 0; offset /= 2) x = Reduction::combine(x, __shfl_xor_sync(0xffffffffu, x, offset, 32));
+  for (int offset = Width / 2; offset > 0; offset /= 2)
+    x = Reduction::combine(x, __shfl_xor_sync(0xffffffffu, x, offset, 32));
   return x;
 }
 
-/// Every thread gets the result over the team. `scratch`: one float for each warp, which no earlier call may still be reading
-/// (two calls in a row take two scratch areas, or a barrier between them).
+/// Every thread gets the result over the team. `scratch`: one float for each warp, which no earlier call may still be
+/// reading (two calls in a row take two scratch areas, or a barrier between them).
 template <class Reduction, class Team>
-__device__ __forceinline__ float team_reduce(Team team, float x, float* scratch) {
+CERMET_DEVICE float team_reduce(Team team, float x, float* scratch) {
   x = warp_reduce<Reduction>(x);
   if constexpr (Team::warps == 1) return x;
   if (lane_index() == 0) scratch[team.warp()] = x;

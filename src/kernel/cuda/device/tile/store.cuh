@@ -7,7 +7,7 @@ namespace cermet::epilogue {
 
 /// Values of `Run` neighbours, 16 bytes at a time.
 template <class T, int Run>
-__device__ __forceinline__ void load_run(const T* at, uint32_t (&bits)[Run]) {
+CERMET_DEVICE void load_run(const T* at, uint32_t (&bits)[Run]) {
   constexpr int piece = min_of(Run, per_16_bytes<T>);
 #pragma unroll
   for (int i = 0; i < Run; i += piece) {
@@ -17,7 +17,7 @@ __device__ __forceinline__ void load_run(const T* at, uint32_t (&bits)[Run]) {
   }
 }
 template <class T, int Run>
-__device__ __forceinline__ void store_run(T* at, const T (&values)[Run]) {
+CERMET_DEVICE void store_run(T* at, const T (&values)[Run]) {
   constexpr int piece = min_of(Run, per_16_bytes<T>);
 #pragma unroll
   for (int i = 0; i < Run; i += piece) {
@@ -28,11 +28,14 @@ __device__ __forceinline__ void store_run(T* at, const T (&values)[Run]) {
   }
 }
 
-/// Results of row `row`, columns `column` .. + Run, of which those before `end` exist. `vectors`: runs are aligned, here and in the operands.
+/// Results of row `row`, columns `column` .. + Run, of which those before `end` exist. `vectors`: runs are aligned,
+/// here and in the operands.
 template <class E, int Run>
-__device__ __forceinline__ void store_results(const Operand* extra, const ResultRows& to, int row, int column, int end, bool vectors,
-                                              const float (&sums)[Run]) {
-  const auto first = [&]<class Result>(Which<Result>, void* data, int64_t step) { return static_cast<Element<Result::out>*>(data) + row * step + column; };
+CERMET_DEVICE void store_results(const Operand* extra, const ResultRows& to, int row, int column, int end, bool vectors,
+                                 const float (&sums)[Run]) {
+  const auto first = [&]<class Result>(Which<Result>, void* data, int64_t step) {
+    return static_cast<Element<Result::out>*>(data) + row * step + column;
+  };
   /// each(which result, its first place)
   const auto for_results = [&](auto&& each) {
     each(Which<E>{}, first(Which<E>{}, to.y, to.y_row));
@@ -63,7 +66,9 @@ __device__ __forceinline__ void store_results(const Operand* extra, const Result
   for (int i = 0; i < Run; ++i) {
     if (column + i >= end) break;
     load_place<E>(extra, row, column + i, 0, x);
-    for_results([&]<class Result>(Which<Result>, auto* at) { at[i] = rounded<Element<Result::out>>(Result::value(sums[i], x)); });
+    for_results([&]<class Result>(Which<Result>, auto* at) {
+      at[i] = rounded<Element<Result::out>>(Result::value(sums[i], x));
+    });
   }
 }
 

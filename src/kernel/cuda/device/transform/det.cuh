@@ -1,5 +1,5 @@
-// det: a block for each matrix. Gaussian elimination with partial pivoting in float64, in the order of the definition: products and differences are rounded one
-// by one, so that float64 results are its bits.
+// det: a block for each matrix. Gaussian elimination with partial pivoting in float64, in the order of the definition:
+// products and differences are rounded one by one, so that float64 results are its bits.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -18,13 +18,14 @@ struct Task {
   using Params = det::Params;
   using T = Element<C.type>;
 
-  static __device__ __forceinline__ double widened(T x) {
+  static CERMET_DEVICE double widened(T x) {
     if constexpr (C.type == DType::f64) return x;
     else return to_float(x);
   }
 
-  /// Row of the first of the largest elements of column k, from row k on; the same in all threads, which must not have written the column since a barrier.
-  static __device__ __forceinline__ int64_t pivot_row(const double* a, int64_t n, int64_t k) {
+  /// Row of the first of the largest elements of column k, from row k on; the same in all threads, which must not have
+  /// written the column since a barrier.
+  static CERMET_DEVICE int64_t pivot_row(const double* a, int64_t n, int64_t k) {
     int64_t pivot = k;
     double largest = fabs(a[k * n + k]);
     for (int64_t i = k + 1; i < n; ++i) {
@@ -58,7 +59,8 @@ struct Task {
       // A warp takes a row; the column of factors stays as it is, because nothing reads it again.
       for (int64_t i = k + 1 + team.warp(); i < n; i += Team::warps) {
         const double factor = a[i * n + k] / value;
-        for (int64_t j = k + 1 + lane_index(); j < n; j += 32) a[i * n + j] = __dsub_rn(a[i * n + j], __dmul_rn(factor, a[k * n + j]));
+        for (int64_t j = k + 1 + lane_index(); j < n; j += 32)
+          a[i * n + j] = __dsub_rn(a[i * n + j], __dmul_rn(factor, a[k * n + j]));
       }
       team.sync();
     }
@@ -69,8 +71,9 @@ struct Task {
     else y = from_float<T>(rounded_to_odd(product));
   }
 
-  /// The float32 next to a number towards zero with its last bit set, or the number itself: rounding it once more gives what one rounding would.
-  static __device__ __forceinline__ float rounded_to_odd(double x) {
+  /// The float32 next to a number towards zero with its last bit set, or the number itself: rounding it once more gives
+  /// what one rounding would.
+  static CERMET_DEVICE float rounded_to_odd(double x) {
     const float towards_zero = __double2float_rz(x);
     if (static_cast<double>(towards_zero) == x || x != x) return towards_zero;
     return __uint_as_float(__float_as_uint(towards_zero) | 1u);

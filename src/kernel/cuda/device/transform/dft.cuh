@@ -1,4 +1,5 @@
-// dft: a block for each line. Powers of two take a radix-2 transform whose stages reorder as they go (Stockham), other lengths are summed directly.
+// dft: a block for each line. Powers of two take a radix-2 transform whose stages reorder as they go (Stockham), other
+// lengths are summed directly.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -11,12 +12,12 @@ struct Config {
   DType type;
 };
 
-__device__ __forceinline__ Complex operator+(Complex a, Complex b) { return {a.re + b.re, a.im + b.im}; }
-__device__ __forceinline__ Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
-__device__ __forceinline__ Complex operator*(Complex a, Complex b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+CERMET_DEVICE Complex operator+(Complex a, Complex b) { return {a.re + b.re, a.im + b.im}; }
+CERMET_DEVICE Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
+CERMET_DEVICE Complex operator*(Complex a, Complex b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
 
 /// exp(-+ 2 pi i j / n); j < n.
-__device__ __forceinline__ Complex root(int64_t j, int64_t n, bool inverse) {
+CERMET_DEVICE Complex root(int64_t j, int64_t n, bool inverse) {
   double sine, cosine;
   sincospi(2.0 * static_cast<double>(j) / static_cast<double>(n), &sine, &cosine);
   return {static_cast<float>(cosine), static_cast<float>(inverse ? sine : -sine)};
@@ -28,7 +29,8 @@ struct Task {
   using Params = dft::Params;
   using T = Element<C.type>;
 
-  /// Stage by stage: halves of n / 2 elements apart become neighbours, so that results are in order at the end. Returns where they are.
+  /// Stage by stage: halves of n / 2 elements apart become neighbours, so that results are in order at the end. Returns
+  /// where they are.
   template <class Team>
   static __device__ Complex* transform(const Params& p, Team team, Complex* from, Complex* to) {
     const int64_t half = p.length / 2;
@@ -47,7 +49,7 @@ struct Task {
     return from;
   }
 
-  static __device__ __forceinline__ Complex sum(const Params& p, const Complex* x, int64_t k) {
+  static CERMET_DEVICE Complex sum(const Params& p, const Complex* x, int64_t k) {
     Complex total{0, 0};
     int64_t turn = 0;  // j * k modulo the length
     for (int64_t j = 0; j < p.given; ++j) {

@@ -1,4 +1,5 @@
-// Skeleton of a CUDA kernel, shared half: what the host passes to the task. Copy to src/kernel/cuda/device/FAMILY/NAME.hpp.
+// Skeleton of a CUDA kernel, shared half: what the host passes to the task. Copy to
+// src/kernel/cuda/device/FAMILY/NAME.hpp.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/rows.hpp"

@@ -1,0 +1,77 @@
+// cermet tune model: every region of a model's passes.
+#include "base/text.hpp"
+#include "cli/model_options.hpp"
+#include "cli/tune/tune_run.hpp"
+#include "cli/tune/tune_step.hpp"
+
+namespace cermet::cli::tune_model_verb {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  TuneRunOptions run;
+  std::int64_t batch = 1;
+};
+
+/// The regions of all passes. Compiled for a device on which nothing is computed where that has the same kernels, so
+/// that no weight is read.
+std::vector<TuneJob> jobs_of(const Options& options) {
+  std::vector<TuneJob> jobs;
+  ModelOptions model = options.model;
+  if (model.device == "cpu") model.device = "null";
+  model.fusion.choose = [&](const Region& region, Choice&) { add_job(jobs, {.region = region}); };
+  load_engine(model, 0, 512, options.batch);
+  return jobs;
+}
+
+/// The model with all that was tuned, beside the one without.
+TuneVerdict verdict_of(const Options& options, const std::vector<TunedJob>& tuned) {
+  const StepComparison found = compare_steps(options.model, options.batch, tuned);
+  TuneVerdict verdict;
+  const auto line = [](std::string_view what, double untuned, double seconds, double ratio, double noise) {
+    return fmt::format("{}: untuned {}, tuned {}, {:.3f} times as fast +- {:.3f}, in turn\n", what,
+                       seconds_text(untuned), seconds_text(seconds), 1 / ratio, noise);
+  };
+  verdict.text = line("decode step", found.untuned_step, found.tuned_step, found.step_ratio, found.step_noise) +
+                 line("prompt", found.untuned_prompt, found.tuned_prompt, found.prompt_ratio, found.prompt_noise);
+  verdict.json = {{"untuned_step_seconds", found.untuned_step},
+                  {"tuned_step_seconds", found.tuned_step},
+                  {"step_ratio", found.step_ratio},
+                  {"step_noise", found.step_noise},
+                  {"untuned_prompt_seconds", found.untuned_prompt},
+                  {"tuned_prompt_seconds", found.tuned_prompt},
+                  {"prompt_ratio", found.prompt_ratio},
+                  {"prompt_noise", found.prompt_noise}};
+  if (found.is_slower()) verdict.fault = "with all of it together the model is slower than untuned";
+  return verdict;
+}
+
+void tune(Console& console, const Options& options) {
+  require(!options.model.device.starts_with("null"), "--device: expected one that computes, found {}",
+          options.model.device);
+  std::vector<TuneJob> jobs = jobs_of(options);
+  const Context context({options.model.device, options.model.threads});
+  for (TuneJob& job : jobs) job.region.set_target(context.target());
+  set_ranges(jobs);
+  run_tuning(console, context, jobs, options.run,
+             [&](const std::vector<TunedJob>& tuned) { return verdict_of(options, tuned); });
+}
+
+}  // namespace
+
+Verb verb() {
+  return {"tune model", "tune everything that a model launches",
+          "cermet tune model models/demo --budget 60\ncermet tune model models/demo --device cuda --batch 16",
+          [](Parser& parser) -> Action {
+            const auto options = std::make_shared<Options>();
+            const ModelVerb verb{.decodes = true};
+            declare_model(parser, options->model, verb);
+            declare_tune_options(parser, options->run);
+            parser.option("--batch", options->batch, "sequences of a pass").range(1, 4096).show_default();
+            declare_model_options(parser, options->model, verb);
+            declare_advanced_options(parser, options->model, verb);
+            return [options](Console& console) { tune(console, *options); };
+          }};
+}
+
+}  // namespace cermet::cli::tune_model_verb
