@@ -4,11 +4,12 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/attention_launch.hpp"
 #include "kernel/cuda/task.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::attention_rope_file {
 namespace {
 
-enum Operand : std::size_t { q, k, cos, sin, positions };
+using enum op::rope::Operand;
 constexpr int threads = 256;
 
 struct Sizes {
