@@ -1,7 +1,7 @@
 #include "base/checked.hpp"
-#include "op/in::scale.hpp"
 #include "op/operands.hpp"
 #include "op/quantization.hpp"
+#include "op/scale_operand.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 

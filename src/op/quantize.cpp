@@ -1,6 +1,6 @@
-#include "op/in::scale.hpp"
 #include "op/operands.hpp"
 #include "op/quantization.hpp"
+#include "op/scale_operand.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 

@@ -1,8 +1,8 @@
 #include "op/gated.hpp"
-#include "op/in::scale.hpp"
 #include "op/operands.hpp"
 #include "op/pointwise_math.hpp"
 #include "op/quantization.hpp"
+#include "op/scale_operand.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 

@@ -39,7 +39,7 @@ TEST(Operands, RowsAreTheSchemas) {
 
 TEST(Operands, EveryOperatorOfMoreThanTwoHasARow) {
   for (const OpDefinition& op : all_operators())
-    if (op.inputs.size() > 2) EXPECT_TRUE(rows.contains(std::string(op.name))) << op.name;
+    EXPECT_EQ(rows.contains(std::string(op.name)), op.inputs.size() > 2) << op.name;
 }
 
 }  // namespace
