@@ -5,11 +5,12 @@
 #include <optional>
 
 #include "graph/editor.hpp"
+#include "op/operands.hpp"
 
 namespace cermet {
 namespace {
 
-constexpr std::size_t smooth = 1, scale = 2;
+constexpr std::size_t smooth = op::silu_and_mul_quant::smooth, scale = op::silu_and_mul_quant::scale;
 
 Attributes activation_of(const Node& node) {
   Attributes attributes = known_attributes(node.attributes, OpKind::silu_and_mul);

@@ -4,12 +4,14 @@
 #include <array>
 
 #include "graph/editor.hpp"
+#include "op/operands.hpp"
 #include "op/products.hpp"
 
 namespace cermet {
 namespace {
 
-constexpr std::size_t x = 0, residual = 1, first_of_norm = 2, y = 0, sum = 1;
+using enum op::add_rms_norm::Operand;
+constexpr std::size_t y = 0, sum = 1;  // its results
 
 /// Rows up to which it was no slower on an H200 (bench/results/h200/compare/few-sequences.txt): of products of 16-bit
 /// weights, and of others.
@@ -63,7 +65,7 @@ SplitNodes split_sums(const Graph& graph, const SymbolValues& maximum, const Tar
     const std::vector<ValueId> added =
         editor.insert_before(place, OpKind::add, {node.inputs[x], node.inputs[residual]}, {}, node.scope);
     std::vector<ValueId> operands = added;
-    operands.insert(operands.end(), node.inputs.begin() + first_of_norm, node.inputs.end());
+    operands.insert(operands.end(), node.inputs.begin() + weight, node.inputs.end());
     const std::vector<ValueId> normed = editor.insert_before(place, norm, operands, attributes, node.scope);
     std::vector<std::pair<ValueId, ValueId>> results{{node.outputs[y], normed[0]}, {node.outputs[sum], added[0]}};
     for (std::size_t i = sum + 1; i < node.outputs.size(); ++i) results.emplace_back(node.outputs[i], normed[i - 1]);

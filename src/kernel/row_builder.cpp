@@ -6,6 +6,7 @@
 #include "kernel/step_builder.hpp"
 #include "op/gated.hpp"
 #include "op/norm_quant.hpp"
+#include "op/operands.hpp"
 #include "op/schema/axes.hpp"
 
 namespace cermet {
@@ -173,7 +174,7 @@ class RowBuilder {
     const Problem& p = problem(n);
     if (std::ranges::any_of(region_.nodes[n].inputs, &RegionInput::is_inside))
       return steps_.fail(n, "its operands come from inside the region");
-    constexpr std::size_t smooth = 1, scale = 2, offset = 3;
+    using enum op::silu_and_mul_quant::Operand;
     if (p.op->kind == OpKind::dequant_swiglu_quant) return accumulated_gate(n);
     const GatedLayout layout(p.attributes, p.outputs[0].dims.back().constant());
     const Source gates = row(steps_.extra(n, 0, Extent::element, layout.gate_first, layout.step));
@@ -185,7 +186,7 @@ class RowBuilder {
 
   /// One half of rows of int32 accumulators, or of real numbers, dequantized.
   Source accumulated(std::size_t n, std::int64_t first) {
-    constexpr std::size_t x = 0, weight_scale = 1, act_scale = 2, bias = 3;
+    using enum op::dequant_swiglu_quant::Operand;
     const Problem& p = problem(n);
     const auto half = [&](std::size_t operand) {
       if (p.input(operand).elements() == Dim(1)) return steps_.extra(n, operand, Extent::scalar);
@@ -202,7 +203,7 @@ class RowBuilder {
   }
 
   void accumulated_gate(std::size_t n) {
-    constexpr std::size_t smooth = 4, offset = 5;
+    using enum op::dequant_swiglu_quant::Operand;
     const Problem& p = problem(n);
     const std::int64_t features = p.outputs[0].dims.back().constant();
     const bool left = p.attributes.text("activate") == "left";
@@ -215,7 +216,7 @@ class RowBuilder {
 
   void layer_norm(std::size_t n) {
     const Problem& p = problem(n);
-    constexpr std::size_t weight = 1, bias = 2;
+    using enum op::layer_norm::Operand;
     if (!has_weights_of_rows(n, weight) || !has_weights_of_rows(n, bias))
       return steps_.fail(n, "normalizes over several dimensions");
     const Source v = row(steps_.operand(n, 0));
@@ -255,11 +256,11 @@ class RowBuilder {
   }
 
   void dynamic_quant(std::size_t n) {
-    constexpr std::size_t smooth = 1, index = 2;
+    using enum op::dynamic_quant::Operand;
     const Problem& p = problem(n);
     if (p.attributes.text("granularity") == "tensor")
       return steps_.fail(n, "one scale for everything takes two passes over all rows");
-    if (p.has(index)) return steps_.fail(n, "its smoothing factors go by an index");
+    if (p.has(group_index)) return steps_.fail(n, "its smoothing factors go by an index");
     Source v = row(steps_.operand(n, 0));
     if (p.has(smooth)) v = steps_.add(OpKind::mul, v, steps_.operand(n, smooth));
     quantize(n, v, 1);

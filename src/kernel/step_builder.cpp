@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.hpp"
+#include "op/operands.hpp"
 #include "op/quantization.hpp"
 #include "op/schema/axes.hpp"
 
@@ -203,7 +204,7 @@ Source StepBuilder::parameter(std::size_t node, std::size_t input) {
 }
 
 void StepBuilder::follow_quantize(std::size_t node) {
-  constexpr std::size_t scale = 1, offset = 2, zero_point = 3;
+  using enum op::quantize::Operand;
   const Problem& p = region_.nodes[node].problem;
   const bool dequantizes = p.op->kind == OpKind::dequantize;
   if (!dequantizes && !code_types.contains(p.outputs[0].dtype))

@@ -1,42 +1,43 @@
 #include "op/norm.hpp"
+#include "op/operands.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 
 namespace cermet::add_rms_norm_op {
+
+namespace in = op::add_rms_norm;
 namespace {
 
-constexpr std::size_t x_operand = 0, residual_operand = 1, weight_operand = 2;
-
 std::vector<TensorType> infer(const Problem& p) {
-  expect_min_rank(p, x_operand, 1);
-  expect_dims(p, residual_operand, p.input(x_operand).dims, "those of x");
-  expect_trailing_of_x(p, weight_operand);
+  expect_min_rank(p, in::x, 1);
+  expect_dims(p, in::residual, p.input(in::x).dims, "those of x");
+  expect_trailing_of_x(p, in::weight);
   expect_eps(p);
-  const DType y = dtype_attribute(p, "out_dtype", p.input(x_operand).dtype, dtypes::real);
-  return {{y, p.input(x_operand).dims}, p.input(residual_operand)};
+  const DType y = dtype_attribute(p, "out_dtype", p.input(in::x).dtype, dtypes::real);
+  return {{y, p.input(in::x).dims}, p.input(in::residual)};
 }
 
 /// The sum that statistics use. round_sum stores it as float32 first, as the kernels do, so that both see the same
 /// rounded bits.
 double sum_at(const ReferenceCall& call, std::int64_t i, bool round_sum) {
-  const double x = load(call.inputs[x_operand], i), residual = load(call.inputs[residual_operand], i);
+  const double x = load(call.inputs[in::x], i), residual = load(call.inputs[in::residual], i);
   if (!round_sum) return x + residual;
   const float sum = static_cast<float>(x) + static_cast<float>(residual);
-  return format::rounded_to(call.inputs[residual_operand].dtype, sum);
+  return format::rounded_to(call.inputs[in::residual].dtype, sum);
 }
 
 void reference(const ReferenceCall& call) {
   const double eps = call.attributes.number("eps"), offset = call.attributes.number("weight_offset");
   const bool round_sum = call.attributes.flag("round_sum");
-  const TensorView& x = call.inputs[x_operand];
-  const std::int64_t length = call.has(weight_operand) ? call.inputs[weight_operand].elements() : x.shape.back();
+  const TensorView& x = call.inputs[in::x];
+  const std::int64_t length = call.has(in::weight) ? call.inputs[in::weight].elements() : x.shape.back();
   if (x.elements() == 0) return;
   for (std::int64_t begin = 0; begin < x.elements(); begin += length) {
     double squares = 0;
     for (std::int64_t i = 0; i < length; ++i) squares += std::pow(sum_at(call, begin + i, round_sum), 2);
     const double scale = 1 / std::sqrt(squares / static_cast<double>(length) + eps);
     for (std::int64_t i = 0; i < length; ++i) {
-      const double weight = call.has(weight_operand) ? load(call.inputs[weight_operand], i) + offset : 1;
+      const double weight = call.has(in::weight) ? load(call.inputs[in::weight], i) + offset : 1;
       const double sum = sum_at(call, begin + i, round_sum);
       store(call.outputs[0], begin + i, sum * scale * weight);
       store(call.outputs[1], begin + i, sum);
@@ -105,10 +106,10 @@ OpSpec define() {
       .infer = infer,
       .reference = reference,
       .operations =
-          [](const Problem& p) { return 5.0 * static_cast<double>(p.input(x_operand).elements().value(p.maximum)); },
-      .rounding_depth = [](const Problem& p) { return norm_rounding_depth(p, weight_operand); },
+          [](const Problem& p) { return 5.0 * static_cast<double>(p.input(in::x).elements().value(p.maximum)); },
+      .rounding_depth = [](const Problem& p) { return norm_rounding_depth(p, in::weight); },
       .cases = cases,
-      .dense_dims = [](const Problem& p) { return trailing_dims(p, weight_operand); },
+      .dense_dims = [](const Problem& p) { return trailing_dims(p, in::weight); },
       .in_place = {0, 1},
   };
 }

@@ -5,10 +5,11 @@
 
 #include "base/error.hpp"
 #include "base/tensor.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::advance {
 
-enum Operand : std::size_t { chosen, ids, positions, slots, context_lens, block_tables, draws, made, count };
+using enum op::advance_tokens::Operand;
 
 inline constexpr std::int64_t most_block_size = 1 << 20;
 

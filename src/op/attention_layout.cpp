@@ -3,6 +3,7 @@
 
 #include "op/attention.hpp"
 #include "op/attention_layout.hpp"
+#include "op/operands.hpp"
 #include "op/schema/infer.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
@@ -10,8 +11,8 @@
 namespace cermet {
 namespace {
 
-constexpr std::size_t q = BatchedAttention::q_operand, k = BatchedAttention::k_operand, v = BatchedAttention::v_operand,
-                      bias = BatchedAttention::bias, mask = BatchedAttention::mask;
+constexpr std::size_t q = op::flash_attention::q, k = op::flash_attention::k, v = op::flash_attention::v,
+                      bias = op::flash_attention::bias, mask = op::flash_attention::mask;
 
 std::vector<std::string_view> layouts() { return {"bshd", "bhsd", "bhds"}; }
 
@@ -90,7 +91,7 @@ class Attention {
     reference_attention(call_, settings_,
                         {q_(b, head, token, 0), o_(b, head, token, 0), (b * heads + head) * tokens + token, head,
                          q_.element(), shape[a_.q.size]},
-                        all, BatchedAttention::sinks, BatchedAttention::alibi);
+                        all, op::flash_attention::sinks, op::flash_attention::alibi);
   }
 
   const ReferenceCall& call_;
@@ -123,12 +124,12 @@ std::vector<TensorType> infer_batched_attention(const Problem& p) {
   for (const std::size_t operand : {k, v}) expect_dim(p, operand, 0, dim_of(p, q, 0), "sequences of q");
   expect_dim(p, v, a.v.heads, dim_of(p, k, a.k.heads), "heads of k");
   expect_dim(p, v, a.v.tokens, dim_of(p, k, a.k.tokens), "tokens of k");
-  for (const std::size_t operand : {BatchedAttention::cu_seqlens, BatchedAttention::cu_seqlens_k})
+  for (const std::size_t operand : {op::flash_attention::cu_seqlens, op::flash_attention::cu_seqlens_k})
     if (p.has(operand))
       bad_operand(p, operand, "nothing where q has a dimension for the sequences", p.input(operand).to_string());
   const AttentionExtents extents{dim_of(p, q, a.q.heads), dim_of(p, q, a.q.size), dim_of(p, k, a.k.heads),
                                  dim_of(p, k, a.k.size), dim_of(p, v, a.v.size)};
-  check_attention(p, extents, BatchedAttention::sinks, BatchedAttention::alibi);
+  check_attention(p, extents, op::flash_attention::sinks, op::flash_attention::alibi);
   const Dims scores{dim_of(p, q, 0), extents.q_heads, dim_of(p, q, a.q.tokens), dim_of(p, k, a.k.tokens)};
   for (const std::size_t operand : {bias, mask})
     if (p.has(operand)) expect_broadcast(p, operand, scores);

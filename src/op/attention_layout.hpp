@@ -1,6 +1,7 @@
 // Operands of attention that hold a batch of sequences of one length: where each layout keeps the axes.
 #pragma once
 
+#include "op/operands.hpp"
 #include "op/schema/problem.hpp"
 
 namespace cermet {
@@ -14,12 +15,11 @@ struct AttentionAxes {
 
 /// Operands and layouts of a flash_attention of rank 4.
 struct BatchedAttention {
-  enum Operand : std::size_t { q_operand, k_operand, v_operand, sinks, alibi, cu_seqlens, cu_seqlens_k, bias, mask };
   AttentionAxes q, k, v, o;
   explicit BatchedAttention(const Attributes& attributes);
   /// Whether a flash_attention is one; else its sequences stand one after the other.
   static bool is(const Problem& problem) {
-    return problem.op->kind == OpKind::flash_attention && problem.input(q_operand).rank() == 4;
+    return problem.op->kind == OpKind::flash_attention && problem.input(op::flash_attention::q).rank() == 4;
   }
 };
 

@@ -1,11 +1,12 @@
 #include "op/attention_layout.hpp"
+#include "op/operands.hpp"
 #include "op/schema/operator.hpp"
 
 namespace cermet {
 namespace {
 
-constexpr std::size_t q_at = BatchedAttention::q_operand, v_at = BatchedAttention::v_operand,
-                      bias_at = BatchedAttention::bias, mask_at = BatchedAttention::mask;
+constexpr std::size_t q_at = op::flash_attention::q, v_at = op::flash_attention::v, bias_at = op::flash_attention::bias,
+                      mask_at = op::flash_attention::mask;
 
 struct Sizes {
   std::int64_t batch = 2, tokens = 20, keys = 20, heads = 4, kv_heads = 4, d = 16, dv = 16;
@@ -69,8 +70,8 @@ void add_tiles(std::vector<Case>& list) {
         {{"window", std::int64_t{20}}, {"softcap", 3.0}}, CaseOperand{{DType::f32, {90, 120}}, normal()});
     add("sinks_alibi", {.tokens = 70, .keys = 70, .heads = 4, .kv_heads = 2, .d = 64, .dv = 64},
         {{"return_lse", true}, {"causal", true}}, {}, CaseOperand{{DType::boolean, {70, 70}}, values({1, 1, 0, 1, 1})});
-    list.back().inputs[BatchedAttention::sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
-    list.back().inputs[BatchedAttention::alibi] = CaseOperand{{DType::f32, {4}}, uniform(0.01, 0.5)};
+    list.back().inputs[op::flash_attention::sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
+    list.back().inputs[op::flash_attention::alibi] = CaseOperand{{DType::f32, {4}}, uniform(0.01, 0.5)};
     add("least_bias", {.tokens = 20, .keys = 40}, {},
         CaseOperand{{DType::f32, {2, 1, 20, 40}}, values({least, least, 0, least, least}), 0});
     add("all_least", {.tokens = 20, .keys = 40}, {}, CaseOperand{{DType::f32, {20, 1}}, values({least, 0, 1}), 0});
@@ -130,8 +131,8 @@ void add_batched_attention_cases(std::vector<Case>& list) {
       CaseOperand{{DType::f32, {90, 90}}, normal()});
   add("softcap", {}, {{"softcap", 3.0}}, CaseOperand{{DType::f32, {20, 20}}, normal()});
   add("sinks_alibi_lse", {.heads = 4, .kv_heads = 2}, {{"return_lse", true}, {"causal", true}}, {}, all);
-  list.back().inputs[BatchedAttention::sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
-  list.back().inputs[BatchedAttention::alibi] = CaseOperand{{DType::f32, {4}}, uniform(0.01, 0.5)};
+  list.back().inputs[op::flash_attention::sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
+  list.back().inputs[op::flash_attention::alibi] = CaseOperand{{DType::f32, {4}}, uniform(0.01, 0.5)};
   add("narrow_out", {}, {{"out_dtype", "f16"}});
   add("wide_out", {.dtype = DType::bf16}, {{"out_dtype", "f32"}});
   add("mask_of_all", {}, {}, CaseOperand{{DType::f32, {4, 20, 20}}, normal()}, all);

@@ -1,10 +1,13 @@
 #include "op/conv.hpp"
 
 #include "op/activation.hpp"
+#include "op/operands.hpp"
 #include "op/products.hpp"
 #include "op/schema/operator.hpp"
 
 namespace cermet::conv_op {
+
+namespace in = op::conv;
 
 std::vector<Case> conv_cases();  // op/conv_cases.cpp
 
@@ -12,10 +15,10 @@ namespace {
 
 /// Places of a window of `extent` elements, `stride` apart, in `size` elements and their padding.
 Dim places_of(const Problem& p, int axis, std::int64_t padding, std::int64_t extent, std::int64_t stride) {
-  const Dim size = dim_of(p, 0, axis);
+  const Dim size = dim_of(p, in::x, axis);
   if (size.is_constant() && size.constant() + padding < extent)
-    bad_operand(p, 0, fmt::format("dimension {} of at least {}, so that a window fits", axis, extent - padding),
-                p.input(0).to_string());
+    bad_operand(p, in::x, fmt::format("dimension {} of at least {}, so that a window fits", axis, extent - padding),
+                p.input(in::x).to_string());
   const Dim places = floor_div(size + (padding - extent), stride) + 1;
   return padding - extent >= -stride ? places : dim_max(places, 0);
 }
@@ -26,11 +29,11 @@ std::vector<TensorType> infer(const Problem& p) {
   std::array<Dim, 3> spatial;
   for (std::size_t axis = 3 - static_cast<std::size_t>(g.axes); axis < 3; ++axis)
     spatial[axis] = places_of(p, spatial_axis(g, axis), g.before[axis] + g.after[axis], g.extent(axis), g.stride[axis]);
-  const TensorType y{p.input(0).dtype, conv_result(p, g, channels, spatial)};
-  if (p.has(2)) expect_dims(p, 2, {channels}, "dimension 0 of the weight");
-  if (p.has(3)) {
-    expect_dims(p, 3, y.dims, "those of y");
-    expect_dtype(p, 3, y.dtype, "that of y");
+  const TensorType y{p.input(in::x).dtype, conv_result(p, g, channels, spatial)};
+  if (p.has(in::bias)) expect_dims(p, in::bias, {channels}, "dimension 0 of the weight");
+  if (p.has(in::residual)) {
+    expect_dims(p, in::residual, y.dims, "those of y");
+    expect_dtype(p, in::residual, y.dtype, "that of y");
   }
   return {y};
 }
@@ -84,7 +87,7 @@ std::vector<std::byte> dense_rows(const TensorView& weight) {
 }
 
 void reference(const ReferenceCall& call) {
-  const TensorView &x = call.inputs[0], &weight = call.inputs[1], &y = call.outputs[0];
+  const TensorView &x = call.inputs[in::x], &weight = call.inputs[in::weight], &y = call.outputs[0];
   const ConvGeometry g = conv_geometry(call.attributes, weight.shape);
   const Activation activation = activation_from_name(call.attributes.text("activation"));
   const std::int64_t outputs = weight.shape[0], per_group = outputs / g.group;
@@ -104,8 +107,8 @@ void reference(const ReferenceCall& call) {
         if (m % per_group == 0) taps = window.gather(n, m / per_group * weight.shape[1], place);
         const std::int64_t i = base + m * out.strides[1];
         const DotProduct dot = dot_product(taps, x.dtype, rows.data() + m * row_bytes, weight.dtype, window.length());
-        const double bias = call.has(2) ? load(call.inputs[2], m) : 0,
-                     residual = call.has(3) ? load(call.inputs[3], i) : 0;
+        const double bias = call.has(in::bias) ? load(call.inputs[in::bias], m) : 0,
+                     residual = call.has(in::residual) ? load(call.inputs[in::residual], i) : 0;
         store(y, i, activate(activation, dot.sum + bias + residual));
         // No activation's slope exceeds 1.2.
         note_magnitude(
@@ -117,7 +120,7 @@ void reference(const ReferenceCall& call) {
 
 double length_of(const Problem& p) {
   double length = 1;
-  for (int axis = 1; axis < p.input(1).rank(); ++axis) length *= static_cast<double>(p.size(1, axis));
+  for (int axis = 1; axis < p.input(in::weight).rank(); ++axis) length *= static_cast<double>(p.size(1, axis));
   return length;
 }
 

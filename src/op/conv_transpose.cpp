@@ -1,8 +1,11 @@
 #include "op/conv.hpp"
+#include "op/operands.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 
 namespace cermet::conv_transpose_op {
+
+namespace in = op::conv_transpose;
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
@@ -13,16 +16,16 @@ std::vector<TensorType> infer(const Problem& p) {
     if (g.output_padding[axis] < 0 || g.output_padding[axis] >= std::max(g.stride[axis], g.dilation[axis]))
       bad_attribute(p, "output_padding", "entries of at least 0, each less than its stride or its dilation");
     const int own = spatial_axis(g, axis);
-    const Dim size = dim_of(p, 0, own);
+    const Dim size = dim_of(p, in::x, own);
     const std::int64_t added =
         g.output_padding[axis] + g.extent(axis) - g.before[axis] - g.after[axis];  // to (size - 1) * stride
     if (size.is_constant() && (size.constant() - 1) * g.stride[axis] + added < 0)
-      bad_operand(p, 0, fmt::format("dimension {} large enough for the pads", own), p.input(0).to_string());
+      bad_operand(p, in::x, fmt::format("dimension {} large enough for the pads", own), p.input(in::x).to_string());
     const Dim places = (size - 1) * g.stride[axis] + added;
     spatial[axis] = added >= g.stride[axis] ? places : dim_max(places, 0);
   }
-  if (p.has(2)) expect_dims(p, 2, {channels}, "group times dimension 1 of the weight");
-  return {{p.input(0).dtype, conv_result(p, g, channels, spatial)}};
+  if (p.has(in::bias)) expect_dims(p, in::bias, {channels}, "group times dimension 1 of the weight");
+  return {{p.input(in::x).dtype, conv_result(p, g, channels, spatial)}};
 }
 
 /// Place of x whose tap `tap` reaches `place` of y along an axis; nothing where there is none.
@@ -34,7 +37,7 @@ std::optional<std::int64_t> source_of(const ConvGeometry& g, std::size_t axis, s
 }
 
 void reference(const ReferenceCall& call) {
-  const TensorView &x = call.inputs[0], &weight = call.inputs[1], &y = call.outputs[0];
+  const TensorView &x = call.inputs[in::x], &weight = call.inputs[in::weight], &y = call.outputs[0];
   const ConvGeometry g = conv_geometry(call.attributes, weight.shape);
   const TensorView dense_x(nullptr, x.dtype, x.shape);
   const ConvTensor in = conv_tensor(dense_x, false);
@@ -46,7 +49,7 @@ void reference(const ReferenceCall& call) {
     const std::int64_t n = i / (plane * channels), m = i / plane % channels, at = i % plane;
     const ConvGeometry::Axes place{at / (out.dims[3] * out.dims[4]), at / out.dims[4] % out.dims[3], at % out.dims[4]};
     const std::int64_t first = m / outputs * inputs;
-    double sum = call.has(2) ? load(call.inputs[2], m) : 0, magnitude = std::abs(sum);
+    double sum = call.has(in::bias) ? load(call.inputs[in::bias], m) : 0, magnitude = std::abs(sum);
     for (std::int64_t t = 0; t < taps; ++t) {
       const auto d = source_of(g, 0, place[0], t / (g.kernel[1] * g.kernel[2]), in.dims[2]);
       const auto h = source_of(g, 1, place[1], t / g.kernel[2] % g.kernel[1], in.dims[3]);
@@ -107,8 +110,8 @@ std::vector<Case> cases() {
 
 double operations(const Problem& p) {
   double per_input = 2;
-  for (int axis = 1; axis < p.input(1).rank(); ++axis) per_input *= static_cast<double>(p.size(1, axis));
-  return per_input * static_cast<double>(p.input(0).elements().value(p.maximum));
+  for (int axis = 1; axis < p.input(in::weight).rank(); ++axis) per_input *= static_cast<double>(p.size(1, axis));
+  return per_input * static_cast<double>(p.input(in::x).elements().value(p.maximum));
 }
 
 /// Terms of a result at most: windows that reach it, times the channels of a group.

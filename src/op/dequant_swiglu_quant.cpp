@@ -1,3 +1,4 @@
+#include "op/operands.hpp"
 #include "op/pointwise_math.hpp"
 #include "op/quantization.hpp"
 #include "op/scale_operand.hpp"
@@ -5,10 +6,9 @@
 #include "op/schema/reference.hpp"
 
 namespace cermet::dequant_swiglu_quant_op {
-namespace {
 
-constexpr std::size_t x_operand = 0, weight_scale_operand = 1, act_scale_operand = 2, bias_operand = 3,
-                      smooth_operand = 4, offset_operand = 5;
+namespace in = op::dequant_swiglu_quant;
+namespace {
 
 bool is_static(const Attributes& attributes) { return attributes.text("quantization") == "static"; }
 
@@ -20,35 +20,35 @@ void expect_features(const Problem& p, std::size_t operand, const Dim& features,
 
 /// One number, one for each column, or one for each element.
 void expect_weight_scale(const Problem& p) {
-  const TensorType &scale = p.input(weight_scale_operand), &x = p.input(x_operand);
+  const TensorType &scale = p.input(in::weight_scale), &x = p.input(in::x);
   const bool is_one = scale.rank() == 0 || scale.dims == Dims{1};
   if (is_one || scale.dims == Dims{x.dims.back()} || scale.dims == x.dims) return;
-  bad_operand(p, weight_scale_operand,
+  bad_operand(p, in::weight_scale,
               fmt::format("one number, [{}] (the last dimension of x) or {} (its dimensions)",
                           x.dims.back().to_string(), to_string(x.dims)),
               scale.to_string());
 }
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_min_rank(p, x_operand, 1);
-  Dims dims = p.input(x_operand).dims;
+  expect_min_rank(p, in::x, 1);
+  Dims dims = p.input(in::x).dims;
   if (!dims.back().is_constant() || dims.back().constant() % 2 != 0)
-    bad_operand(p, x_operand, "an even, constant last dimension", p.input(x_operand).to_string());
+    bad_operand(p, in::x, "an even, constant last dimension", p.input(in::x).to_string());
   const Dims rows(dims.begin(), dims.end() - 1);
   dims.back() = dims.back().constant() / 2;
   expect_weight_scale(p);
-  if (p.has(act_scale_operand)) expect_dims(p, act_scale_operand, rows, "those of x without the last");
-  if (p.has(bias_operand)) expect_dims(p, bias_operand, {dim_of(p, x_operand, -1)}, "the last one of x");
-  if (p.has(bias_operand) && p.input(bias_operand).dtype == DType::i32)
-    expect_dtype(p, x_operand, DType::i32, "that of an int32 bias");
+  if (p.has(in::act_scale)) expect_dims(p, in::act_scale, rows, "those of x without the last");
+  if (p.has(in::bias)) expect_dims(p, in::bias, {dim_of(p, in::x, -1)}, "the last one of x");
+  if (p.has(in::bias) && p.input(in::bias).dtype == DType::i32)
+    expect_dtype(p, in::x, DType::i32, "that of an int32 bias");
   const CodeFormat format = checked_code_format(p);
   const bool fixed = is_static(p.attributes);
-  if (p.has(smooth_operand)) expect_features(p, smooth_operand, dims.back(), fixed);
-  if (p.has(offset_operand)) expect_features(p, offset_operand, dims.back(), true);
-  if (fixed && !p.has(smooth_operand))
+  if (p.has(in::smooth)) expect_features(p, in::smooth, dims.back(), fixed);
+  if (p.has(in::offset)) expect_features(p, in::offset, dims.back(), true);
+  if (fixed && !p.has(in::smooth))
     bad_attribute(p, "quantization", "\"dynamic\" without smooth, which is the static scale");
-  if (!fixed && p.has(offset_operand))
-    bad_operand(p, offset_operand, "nothing with dynamic quantization", p.input(offset_operand).to_string());
+  if (!fixed && p.has(in::offset))
+    bad_operand(p, in::offset, "nothing with dynamic quantization", p.input(in::offset).to_string());
   std::vector<TensorType> outputs{{format.dtype, dims}};
   if (!fixed) outputs.push_back({DType::f32, rows});
   return outputs;
@@ -60,15 +60,14 @@ struct Term {
 
 /// Element i of row `row`, dequantized.
 Term dequantized(const ReferenceCall& call, std::int64_t row, std::int64_t i) {
-  const TensorView &x = call.inputs[x_operand], &weight_scale = call.inputs[weight_scale_operand],
-                   &bias = call.inputs[bias_operand];
+  const TensorView &x = call.inputs[in::x], &weight_scale = call.inputs[in::weight_scale],
+                   &bias = call.inputs[in::bias];
   double accumulator = load(x, row * x.shape.back() + i);
   const std::int64_t at = weight_scale.elements() == 1    ? 0
                           : weight_scale.shape.rank() > 1 ? row * x.shape.back() + i
                                                           : i;
-  const double scale =
-      load(weight_scale, at) * (call.has(act_scale_operand) ? load(call.inputs[act_scale_operand], row) : 1.0);
-  if (!call.has(bias_operand)) return {accumulator * scale, std::abs(accumulator * scale)};
+  const double scale = load(weight_scale, at) * (call.has(in::act_scale) ? load(call.inputs[in::act_scale], row) : 1.0);
+  if (!call.has(in::bias)) return {accumulator * scale, std::abs(accumulator * scale)};
   if (bias.dtype == DType::i32) {
     accumulator = static_cast<std::int32_t>(static_cast<std::uint32_t>(load_index(x, row * x.shape.back() + i)) +
                                             static_cast<std::uint32_t>(load_index(bias, i)));
@@ -88,12 +87,12 @@ void reference(const ReferenceCall& call) {
     for (std::int64_t i = 0; i < features; ++i) {
       const Term gate = dequantized(call, row, left ? i : features + i),
                  up = dequantized(call, row, left ? features + i : i);
-      const float smooth = scalar_or_channel(call, smooth_operand, i).value_or(1.0f);
+      const float smooth = scalar_or_channel(call, in::smooth, i).value_or(1.0f);
       const double silu = gate.value * sigmoid(gate.value);
       float& value = values[static_cast<std::size_t>(i)];
       value = static_cast<float>(silu * up.value);
       if (fixed)
-        store(q, row * features + i, static_value(value, smooth, scalar_or_channel(call, offset_operand, i), false));
+        store(q, row * features + i, static_value(value, smooth, scalar_or_channel(call, in::offset, i), false));
       value *= smooth;
       // silu changes by at most 1.1 times the change of its argument.
       largest_term = std::max(

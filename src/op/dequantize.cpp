@@ -1,18 +1,20 @@
 #include "base/checked.hpp"
+#include "op/operands.hpp"
 #include "op/quantization.hpp"
 #include "op/scale_operand.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 
 namespace cermet::dequantize_op {
+
+namespace in = op::dequantize;
 namespace {
 
-constexpr std::size_t q_operand = 0, scale_operand = 1, offset_operand = 2;
 constexpr DTypeSet whole_codes{DType::i8, DType::u8, DType::i16, DType::u16};
 
 void check_parameter(const Problem& p, std::size_t operand) {
   const std::string& granularity = p.attributes.text("granularity");
-  const Dims& q = p.input(q_operand).dims;
+  const Dims& q = p.input(in::q).dims;
   const Dims rows(q.begin(), q.end() - 1);
   if (granularity == "tensor") {
     if (p.input(operand).elements() != Dim(1))
@@ -27,28 +29,28 @@ void check_parameter(const Problem& p, std::size_t operand) {
     CodeFormat format;
     format.group = p.attributes.integer("group_size");
     if (format.group <= 0) bad_attribute(p, "group_size", "a positive number");
-    expect_dims(p, operand, scale_dims(p, q_operand, format),
+    expect_dims(p, operand, scale_dims(p, in::q, format),
                 "those of q with the last one replaced by its number of groups");
   }
 }
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_min_rank(p, q_operand, 1);
-  const bool narrow_offset = p.has(offset_operand) && whole_codes.contains(p.input(offset_operand).dtype);
+  expect_min_rank(p, in::q, 1);
+  const bool narrow_offset = p.has(in::offset) && whole_codes.contains(p.input(in::offset).dtype);
   if (p.attributes.text("granularity") == "group" &&
-      (!(code_types | DTypeSet{DType::i32}).contains(p.input(q_operand).dtype) || narrow_offset))
+      (!(code_types | DTypeSet{DType::i32}).contains(p.input(in::q).dtype) || narrow_offset))
     bad_attribute(p, "granularity", "\"broadcast\" for operands of these types");
-  check_parameter(p, scale_operand);
-  if (p.has(offset_operand)) check_parameter(p, offset_operand);
-  return {{dtype_attribute(p, "out_dtype", DType::f32, dtypes::real), p.input(q_operand).dims}};
+  check_parameter(p, in::scale);
+  if (p.has(in::offset)) check_parameter(p, in::offset);
+  return {{dtype_attribute(p, "out_dtype", DType::f32, dtypes::real), p.input(in::q).dims}};
 }
 
 /// Dense index of the scale of element i of q.
 std::int64_t parameter_index(const ReferenceCall& call, std::size_t operand, std::int64_t i) {
   const std::string& granularity = call.attributes.text("granularity");
-  const std::int64_t length = call.inputs[q_operand].shape.back();
+  const std::int64_t length = call.inputs[in::q].shape.back();
   if (granularity == "tensor") return 0;
-  if (granularity == "broadcast") return broadcast_index(call.inputs[operand], call.inputs[q_operand].shape, i);
+  if (granularity == "broadcast") return broadcast_index(call.inputs[operand], call.inputs[in::q].shape, i);
   if (granularity == "channel") return i % length;
   if (granularity == "token") return i / length;
   const std::int64_t group = call.attributes.integer("group_size");
@@ -56,14 +58,14 @@ std::int64_t parameter_index(const ReferenceCall& call, std::size_t operand, std
 }
 
 void reference(const ReferenceCall& call) {
-  const TensorView& q = call.inputs[q_operand];
+  const TensorView& q = call.inputs[in::q];
   const bool multiply = call.attributes.text("mode") == "div";
   for (std::int64_t i = 0; i < q.elements(); ++i) {
     const auto parameter = [&](std::size_t operand) {
       return load(call.inputs[operand], parameter_index(call, operand, i));
     };
-    const double code = load(q, i), scale = parameter(scale_operand),
-                 offset = call.has(offset_operand) ? parameter(offset_operand) : 0;
+    const double code = load(q, i), scale = parameter(in::scale),
+                 offset = call.has(in::offset) ? parameter(in::offset) : 0;
     store(call.outputs[0], i, multiply ? (code - offset) * scale : (code - offset) / scale);
     const double terms = std::abs(code) + std::abs(offset);
     note_magnitude(call, 0, i, multiply ? terms * std::abs(scale) : terms / std::abs(scale));
@@ -170,7 +172,7 @@ OpSpec define() {
       .infer = infer,
       .reference = reference,
       .operations =
-          [](const Problem& p) { return 2 * static_cast<double>(p.input(q_operand).elements().value(p.maximum)); },
+          [](const Problem& p) { return 2 * static_cast<double>(p.input(in::q).elements().value(p.maximum)); },
       .rounding_depth = [](const Problem&) { return 3.0; },
       .cases = cases,
   };

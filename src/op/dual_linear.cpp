@@ -1,30 +1,33 @@
 #include "op/activation.hpp"
+#include "op/operands.hpp"
 #include "op/products.hpp"
 #include "op/schema/operator.hpp"
 
 namespace cermet::dual_linear_op {
+
+namespace in = op::dual_linear;
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_min_rank(p, 0, 1);
+  expect_min_rank(p, in::x, 1);
   const Dim n = check_weight(p, 0, 1, 3);
-  expect_dims(p, 2, p.input(1).dims, "those of w_gate");
-  expect_dtype(p, 2, p.input(1).dtype, "that of w_gate");
-  if (p.has(4)) expect_dims(p, 4, {n}, "N of w_up");
-  return {{dtype_attribute(p, "out_dtype", p.input(0).dtype, dtypes::real), with_last(p.input(0).dims, n)}};
+  expect_dims(p, in::w_up, p.input(in::w_gate).dims, "those of w_gate");
+  expect_dtype(p, in::w_up, p.input(in::w_gate).dtype, "that of w_gate");
+  if (p.has(in::bias_up)) expect_dims(p, in::bias_up, {n}, "N of w_up");
+  return {{dtype_attribute(p, "out_dtype", p.input(in::x).dtype, dtypes::real), with_last(p.input(in::x).dims, n)}};
 }
 
 void reference(const ReferenceCall& call) {
-  const TensorView &w_gate = call.inputs[1], &w_up = call.inputs[2];
+  const TensorView &w_gate = call.inputs[in::w_gate], &w_up = call.inputs[in::w_up];
   const Activation activation = activation_from_name(call.attributes.text("activation"));
-  const Rows x(call.inputs[0]), gates(w_gate), ups(w_up);
+  const Rows x(call.inputs[in::x]), gates(w_gate), ups(w_up);
   const std::int64_t columns = w_gate.shape[0], length = w_gate.shape[1];
   for (std::int64_t r = 0; r < x.count(); ++r)
     for (std::int64_t n = 0; n < columns; ++n) {
-      const DotProduct gate = dot_product(x.row(r), call.inputs[0].dtype, gates.row(n), w_gate.dtype, length);
-      const DotProduct up = dot_product(x.row(r), call.inputs[0].dtype, ups.row(n), w_up.dtype, length);
-      const double gate_bias = call.has(3) ? load(call.inputs[3], n) : 0,
-                   up_bias = call.has(4) ? load(call.inputs[4], n) : 0;
+      const DotProduct gate = dot_product(x.row(r), call.inputs[in::x].dtype, gates.row(n), w_gate.dtype, length);
+      const DotProduct up = dot_product(x.row(r), call.inputs[in::x].dtype, ups.row(n), w_up.dtype, length);
+      const double gate_bias = call.has(in::bias_gate) ? load(call.inputs[in::bias_gate], n) : 0,
+                   up_bias = call.has(in::bias_up) ? load(call.inputs[in::bias_up], n) : 0;
       const double g = gate.sum + gate_bias, u = up.sum + up_bias, activated = activate(activation, g);
       store(call.outputs[0], r * columns + n, activated * u);
       // An error of the gate reaches the result through the activation's slope, which none of them lets exceed 1.2.
@@ -109,7 +112,7 @@ OpSpec define() {
       .reference = reference,
       .operations =
           [](const Problem& p) {
-            return 4.0 * static_cast<double>(max_rows(p, 0) * p.size(0, -1)) * static_cast<double>(p.size(1, 0));
+            return 4.0 * static_cast<double>(max_rows(p, in::x) * p.size(0, -1)) * static_cast<double>(p.size(1, 0));
           },
       .rounding_depth = [](const Problem& p) { return static_cast<double>(p.size(1, 1)) + 16; },
       .cases = cases,

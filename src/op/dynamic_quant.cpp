@@ -1,46 +1,47 @@
+#include "op/operands.hpp"
 #include "op/pointwise_math.hpp"
 #include "op/quantization.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 
 namespace cermet::dynamic_quant_op {
+
+namespace in = op::dynamic_quant;
 namespace {
 
-constexpr std::size_t x_operand = 0, smooth_operand = 1, index_operand = 2;
-
 void check_smooth(const Problem& p) {
-  if (!p.has(smooth_operand)) {
-    if (p.has(index_operand))
-      bad_operand(p, index_operand, "nothing without smooth[E, K]", p.input(index_operand).to_string());
+  if (!p.has(in::smooth)) {
+    if (p.has(in::group_index))
+      bad_operand(p, in::group_index, "nothing without smooth[E, K]", p.input(in::group_index).to_string());
     return;
   }
-  const TensorType& smooth = p.input(smooth_operand);
-  if (smooth.rank() != 1 && smooth.rank() != 2) bad_operand(p, smooth_operand, "[K] or [E, K]", smooth.to_string());
-  expect_dim(p, smooth_operand, -1, dim_of(p, x_operand, -1), "K of x");
-  if (p.has(index_operand) != (smooth.rank() == 2))
-    bad_operand(p, smooth_operand, p.has(index_operand) ? "[E, K] with a group index" : "[K] without a group index",
+  const TensorType& smooth = p.input(in::smooth);
+  if (smooth.rank() != 1 && smooth.rank() != 2) bad_operand(p, in::smooth, "[K] or [E, K]", smooth.to_string());
+  expect_dim(p, in::smooth, -1, dim_of(p, in::x, -1), "K of x");
+  if (p.has(in::group_index) != (smooth.rank() == 2))
+    bad_operand(p, in::smooth, p.has(in::group_index) ? "[E, K] with a group index" : "[K] without a group index",
                 smooth.to_string());
-  if (!p.has(index_operand)) return;
-  const Dims& x = p.input(x_operand).dims;
+  if (!p.has(in::group_index)) return;
+  const Dims& x = p.input(in::x).dims;
   if (p.attributes.text("index") == "ids")
-    expect_dims(p, index_operand, Dims(x.begin(), x.end() - 1), "the leading ones of x");
-  else expect_dims(p, index_operand, {smooth.dims[0] + Dim(1)}, "E + 1 offsets");
+    expect_dims(p, in::group_index, Dims(x.begin(), x.end() - 1), "the leading ones of x");
+  else expect_dims(p, in::group_index, {smooth.dims[0] + Dim(1)}, "E + 1 offsets");
 }
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_min_rank(p, x_operand, 1);
+  expect_min_rank(p, in::x, 1);
   check_smooth(p);
   const CodeFormat format = checked_code_format(p);
-  const Dims scales = p.attributes.text("granularity") == "tensor" ? Dims{} : scale_dims(p, x_operand, format);
-  std::vector<TensorType> outputs{{format.dtype, p.input(x_operand).dims}, {DType::f32, scales}};
+  const Dims scales = p.attributes.text("granularity") == "tensor" ? Dims{} : scale_dims(p, in::x, format);
+  std::vector<TensorType> outputs{{format.dtype, p.input(in::x).dims}, {DType::f32, scales}};
   if (format.asymmetric) outputs.push_back({DType::i32, scales});
   return outputs;
 }
 
 /// Row of smooth[E, K] for row `row` of x.
 std::int64_t group_of(const ReferenceCall& call, std::int64_t row) {
-  const TensorView& index = call.inputs[index_operand];
-  const std::int64_t experts = call.inputs[smooth_operand].shape[0];
+  const TensorView& index = call.inputs[in::group_index];
+  const std::int64_t experts = call.inputs[in::smooth].shape[0];
   std::int64_t group = 0;
   if (call.attributes.text("index") == "ids") group = load_index(index, row);
   else
@@ -50,17 +51,16 @@ std::int64_t group_of(const ReferenceCall& call, std::int64_t row) {
 }
 
 void reference(const ReferenceCall& call) {
-  const TensorView& x = call.inputs[x_operand];
+  const TensorView& x = call.inputs[in::x];
   const CodeFormat format = code_format(call.attributes);
   std::vector<float> values(static_cast<std::size_t>(x.elements()));
   const std::int64_t length = x.shape.back(), rows = length == 0 ? Rows(x).count() : x.elements() / length;
   for (std::int64_t i = 0; i < x.elements(); ++i) {
-    const std::int64_t row = i / length, smooth_row = call.has(index_operand) ? group_of(call, row) : 0;
+    const std::int64_t row = i / length, smooth_row = call.has(in::group_index) ? group_of(call, row) : 0;
     const auto v = static_cast<float>(load(x, i));
     values[static_cast<std::size_t>(i)] =
-        call.has(smooth_operand)
-            ? v * static_cast<float>(load(call.inputs[smooth_operand], smooth_row * length + i % length))
-            : v;
+        call.has(in::smooth) ? v * static_cast<float>(load(call.inputs[in::smooth], smooth_row * length + i % length))
+                             : v;
   }
   const QuantizedViews out{call.outputs[0], call.outputs[1], format.asymmetric ? call.outputs[2] : TensorView()};
   if (call.attributes.text("granularity") == "tensor") return quantize_row(values, 0, format, out);
@@ -156,7 +156,7 @@ OpSpec define() {
       .infer = infer,
       .reference = reference,
       .operations =
-          [](const Problem& p) { return 4 * static_cast<double>(p.input(x_operand).elements().value(p.maximum)); },
+          [](const Problem& p) { return 4 * static_cast<double>(p.input(in::x).elements().value(p.maximum)); },
       .rounding_depth = [](const Problem&) { return 0.0; },
       .cases = cases,
   };

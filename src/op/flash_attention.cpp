@@ -1,5 +1,6 @@
 #include "op/attention.hpp"
 #include "op/attention_layout.hpp"
+#include "op/operands.hpp"
 #include "op/schema/infer.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
@@ -7,7 +8,7 @@
 namespace cermet::flash_attention_op {
 namespace {
 
-enum Operand : std::size_t { q, k, v, sinks, alibi, cu_seqlens, cu_seqlens_k, bias, mask };
+using enum op::flash_attention::Operand;
 constexpr std::string_view name = "flash_attention";
 
 std::vector<TensorType> infer(const Problem& p) {

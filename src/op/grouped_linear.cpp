@@ -1,41 +1,42 @@
 #include "base/checked.hpp"
 #include "op/grouped_work.hpp"
+#include "op/operands.hpp"
 #include "op/scales.hpp"
 #include "op/schema/operator.hpp"
 
 namespace cermet::grouped_linear_op {
+
+namespace in = op::grouped_linear;
 namespace {
 
-enum Operand : std::size_t { X, W, OFFSETS, BIAS, X_SCALE, W_SCALE };
-
 void check_scales(const Problem& p) {
-  const bool quantized = !dtypes::real.contains(p.input(X).dtype);
-  if (dtypes::real.contains(p.input(W).dtype) == quantized)
-    bad_operand(p, W, quantized ? "a quantized type, because x has one" : "a real type, because x has one",
-                name_of(p.input(W).dtype));
-  for (const std::size_t i : {X_SCALE, W_SCALE})
+  const bool quantized = !dtypes::real.contains(p.input(in::x).dtype);
+  if (dtypes::real.contains(p.input(in::w).dtype) == quantized)
+    bad_operand(p, in::w, quantized ? "a quantized type, because x has one" : "a real type, because x has one",
+                name_of(p.input(in::w).dtype));
+  for (const std::size_t i : {in::x_scale, in::w_scale})
     if (p.has(i) && !quantized) bad_operand(p, i, "none, because x is not quantized", p.input(i).to_string());
   if (!quantized) return;
-  check_quantized_pair(p, X, W);
-  if (p.has(X_SCALE) && !row_scale_grid(p.input(X_SCALE).dims, {dim_of(p, X, 0)}, dim_of(p, X, 1)))
-    bad_operand(p, X_SCALE, "[], [R] or [R, K/128]", p.input(X_SCALE).to_string());
-  if (p.has(W_SCALE) && !stacked_scale_grid(p.input(W_SCALE).dims, p.input(W).dims))
-    bad_operand(p, W_SCALE, "[E], [E, N] or [E, N/128, K/128]", p.input(W_SCALE).to_string());
+  check_quantized_pair(p, in::x, in::w);
+  if (p.has(in::x_scale) && !row_scale_grid(p.input(in::x_scale).dims, {dim_of(p, in::x, 0)}, dim_of(p, in::x, 1)))
+    bad_operand(p, in::x_scale, "[], [R] or [R, K/128]", p.input(in::x_scale).to_string());
+  if (p.has(in::w_scale) && !stacked_scale_grid(p.input(in::w_scale).dims, p.input(in::w).dims))
+    bad_operand(p, in::w_scale, "[E], [E, N] or [E, N/128, K/128]", p.input(in::w_scale).to_string());
 }
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_rank(p, X, 2);
-  expect_rank(p, W, 3);
-  expect_dim(p, W, 2, dim_of(p, X, 1), "K of x");
+  expect_rank(p, in::x, 2);
+  expect_rank(p, in::w, 3);
+  expect_dim(p, in::w, 2, dim_of(p, in::x, 1), "K of x");
   const bool rest = groups_end_in_rest(p);
-  if (!rest) expect_dims(p, OFFSETS, {dim_of(p, W, 0) + Dim(1)}, "E of w and one more");
-  const Dim n = dim_of(p, W, 1);
-  if (p.has(BIAS) && rest)
-    bad_operand(p, BIAS, "none, because rows of the last group have no expert", p.input(BIAS).to_string());
-  if (p.has(BIAS)) expect_dims(p, BIAS, {dim_of(p, W, 0), n}, "E and N of w");
+  if (!rest) expect_dims(p, in::offsets, {dim_of(p, in::w, 0) + Dim(1)}, "E of w and one more");
+  const Dim n = dim_of(p, in::w, 1);
+  if (p.has(in::bias) && rest)
+    bad_operand(p, in::bias, "none, because rows of the last group have no expert", p.input(in::bias).to_string());
+  if (p.has(in::bias)) expect_dims(p, in::bias, {dim_of(p, in::w, 0), n}, "E and N of w");
   check_scales(p);
-  const DType own = dtypes::real.contains(p.input(X).dtype) ? p.input(X).dtype : DType::f32;
-  return {{dtype_attribute(p, "out_dtype", own, dtypes::real), with_last(p.input(X).dims, n)}};
+  const DType own = dtypes::real.contains(p.input(in::x).dtype) ? p.input(in::x).dtype : DType::f32;
+  return {{dtype_attribute(p, "out_dtype", own, dtypes::real), with_last(p.input(in::x).dims, n)}};
 }
 
 /// One element: reduction blocks scaled and added in order, as scaled_mm defines it.
@@ -45,13 +46,14 @@ struct Element {
   std::int64_t expert, row, column;
 
   double scale(std::int64_t kb) const {
-    const std::int64_t columns = call.inputs[W].shape[1];
-    const double x = call.has(X_SCALE) ? load(call.inputs[X_SCALE], left.index(row, kb)) : 1;
-    return call.has(W_SCALE) ? x * load(call.inputs[W_SCALE], expert * right.count(columns) + right.index(column, kb))
-                             : x;
+    const std::int64_t columns = call.inputs[in::w].shape[1];
+    const double x = call.has(in::x_scale) ? load(call.inputs[in::x_scale], left.index(row, kb)) : 1;
+    return call.has(in::w_scale)
+               ? x * load(call.inputs[in::w_scale], expert * right.count(columns) + right.index(column, kb))
+               : x;
   }
   DotProduct sum() const {
-    const TensorView &x = call.inputs[X], &w = call.inputs[W];
+    const TensorView &x = call.inputs[in::x], &w = call.inputs[in::w];
     const std::int64_t length = x.shape[1], block = std::max(left.blocks, right.blocks) > 1
                                                         ? scale_block
                                                         : std::max<std::int64_t>(1, length);
@@ -70,19 +72,19 @@ struct Element {
 };
 
 void reference(const ReferenceCall& call) {
-  const TensorView &x = call.inputs[X], &w = call.inputs[W], &offsets = call.inputs[OFFSETS];
+  const TensorView &x = call.inputs[in::x], &w = call.inputs[in::w], &offsets = call.inputs[in::offsets];
   const std::int64_t experts = w.shape[0], columns = w.shape[1];
   check_group_offsets("grouped_linear", offsets, x.shape[0]);
   ScaleGrid left, right;
-  if (call.has(X_SCALE)) left = *row_scale_grid(to_dims(call.inputs[X_SCALE].shape), {x.shape[0]}, x.shape[1]);
-  if (call.has(W_SCALE)) right = *stacked_scale_grid(to_dims(call.inputs[W_SCALE].shape), to_dims(w.shape));
+  if (call.has(in::x_scale)) left = *row_scale_grid(to_dims(call.inputs[in::x_scale].shape), {x.shape[0]}, x.shape[1]);
+  if (call.has(in::w_scale)) right = *stacked_scale_grid(to_dims(call.inputs[in::w_scale].shape), to_dims(w.shape));
   for (std::int64_t r = load_index(offsets, experts); r < x.shape[0]; ++r)
     for (std::int64_t n = 0; n < columns; ++n) store(call.outputs[0], r * columns + n, 0);
   for (std::int64_t e = 0; e < experts; ++e)
     for (std::int64_t r = load_index(offsets, e); r < load_index(offsets, e + 1); ++r)
       for (std::int64_t n = 0; n < columns; ++n) {
         const DotProduct dot = Element{call, left, right, e, r, n}.sum();
-        const double bias = call.has(BIAS) ? load(call.inputs[BIAS], e * columns + n) : 0;
+        const double bias = call.has(in::bias) ? load(call.inputs[in::bias], e * columns + n) : 0;
         store(call.outputs[0], r * columns + n, dot.sum + bias);
         note_magnitude(call, 0, r * columns + n, dot.magnitude + std::abs(bias));
       }
@@ -207,7 +209,7 @@ double bytes(const Problem& p) {
   double all = bytes_of(p, p.outputs[0]);
   for (const auto& input : p.inputs)
     if (input) all += bytes_of(p, *input);
-  return all - work.bytes_per_group * static_cast<double>(p.size(W, 0) - work.groups);
+  return all - work.bytes_per_group * static_cast<double>(p.size(in::w, 0) - work.groups);
 }
 
 }  // namespace
@@ -261,17 +263,17 @@ namespace cermet {
 
 GroupedWork grouped_work(const Problem& problem) {
   using namespace grouped_linear_op;
-  GroupedWork work{std::min(problem.size(W, 0), problem.size(X, 0)), 0};
-  if (problem.size(W, 0) == 0) return work;
-  for (const std::size_t i : {W, BIAS, W_SCALE})
+  GroupedWork work{std::min(problem.size(in::w, 0), problem.size(in::x, 0)), 0};
+  if (problem.size(in::w, 0) == 0) return work;
+  for (const std::size_t i : {in::w, in::bias, in::w_scale})
     if (problem.has(i))
-      work.bytes_per_group += bytes_of(problem, problem.input(i)) / static_cast<double>(problem.size(W, 0));
+      work.bytes_per_group += bytes_of(problem, problem.input(i)) / static_cast<double>(problem.size(in::w, 0));
   return work;
 }
 
 bool groups_end_in_rest(const Problem& problem) {
   using namespace grouped_linear_op;
-  return problem.input(OFFSETS).dims == Dims{problem.input(W).dims.at(0) + Dim(2)};
+  return problem.input(in::offsets).dims == Dims{problem.input(in::w).dims.at(0) + Dim(2)};
 }
 
 std::int64_t used_groups(const TensorView& offsets, std::int64_t groups) {

@@ -1,5 +1,6 @@
 #include "op/attention.hpp"
 #include "op/kv_cache.hpp"
+#include "op/operands.hpp"
 #include "op/schema/infer.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
@@ -7,18 +8,7 @@
 namespace cermet::incre_flash_attention_op {
 namespace {
 
-enum Operand : std::size_t {
-  q,
-  k_cache,
-  v_cache,
-  block_tables,
-  context_lens,
-  query_starts,
-  k_scale,
-  v_scale,
-  sinks,
-  alibi
-};
+using enum op::incre_flash_attention::Operand;
 constexpr std::string_view name = "incre_flash_attention";
 
 std::vector<TensorType> infer(const Problem& p) {

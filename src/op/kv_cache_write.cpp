@@ -1,5 +1,6 @@
 #include "format/fp8.hpp"
 #include "op/kv_cache.hpp"
+#include "op/operands.hpp"
 #include "op/schema/infer.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
@@ -7,7 +8,7 @@
 namespace cermet::kv_cache_write_op {
 namespace {
 
-enum Operand : std::size_t { k, v, k_cache, v_cache, slots, k_scale, v_scale };
+using enum op::kv_cache_write::Operand;
 
 std::vector<TensorType> infer(const Problem& p) {
   const KvCacheAxes axes(p.attributes.text("layout"));

@@ -1,28 +1,28 @@
 #include "op/norm.hpp"
+#include "op/operands.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 
 namespace cermet::layer_norm_op {
+
+namespace in = op::layer_norm;
 namespace {
 
-constexpr std::size_t weight_operand = 1, bias_operand = 2;
-
 /// The operand whose dimensions say what a row is.
-std::size_t covering(const Problem& p) { return p.has(weight_operand) ? weight_operand : bias_operand; }
+std::size_t covering(const Problem& p) { return p.has(in::weight) ? in::weight : in::bias; }
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_min_rank(p, 0, 1);
-  expect_trailing_of_x(p, weight_operand);
-  expect_trailing_of_x(p, bias_operand);
-  if (p.has(weight_operand) && p.has(bias_operand))
-    expect_dims(p, bias_operand, p.input(weight_operand).dims, "those of weight");
+  expect_min_rank(p, in::x, 1);
+  expect_trailing_of_x(p, in::weight);
+  expect_trailing_of_x(p, in::bias);
+  if (p.has(in::weight) && p.has(in::bias)) expect_dims(p, in::bias, p.input(in::weight).dims, "those of weight");
   expect_eps(p);
-  return {{dtype_attribute(p, "out_dtype", p.input(0).dtype, dtypes::real), p.input(0).dims}};
+  return {{dtype_attribute(p, "out_dtype", p.input(in::x).dtype, dtypes::real), p.input(in::x).dims}};
 }
 
 void reference(const ReferenceCall& call) {
-  const TensorView& x = call.inputs[0];
-  const std::size_t covers = call.has(weight_operand) ? weight_operand : bias_operand;
+  const TensorView& x = call.inputs[in::x];
+  const std::size_t covers = call.has(in::weight) ? in::weight : in::bias;
   const std::int64_t length = call.has(covers) ? call.inputs[covers].elements() : x.shape.back();
   const auto parameter = [&](std::size_t operand, std::int64_t i, double fallback) {
     return call.has(operand) ? load(call.inputs[operand], i) : fallback;
@@ -32,8 +32,8 @@ void reference(const ReferenceCall& call) {
     for (std::int64_t i = 0; i < length; ++i) row.push_back(load(x, begin + i));
     const RowStatistics statistics = row_statistics(row, call.attributes.number("eps"));
     for (std::int64_t i = 0; i < length; ++i)
-      store_normalized(call, begin + i, row[static_cast<std::size_t>(i)], statistics, parameter(weight_operand, i, 1),
-                       parameter(bias_operand, i, 0));
+      store_normalized(call, begin + i, row[static_cast<std::size_t>(i)], statistics, parameter(in::weight, i, 1),
+                       parameter(in::bias, i, 0));
   }
 }
 
@@ -81,7 +81,8 @@ OpSpec define() {
                      {"out_dtype", std::string(), "element type of y; that of x where empty"}},
       .infer = infer,
       .reference = reference,
-      .operations = [](const Problem& p) { return 7 * static_cast<double>(p.input(0).elements().value(p.maximum)); },
+      .operations =
+          [](const Problem& p) { return 7 * static_cast<double>(p.input(in::x).elements().value(p.maximum)); },
       .rounding_depth = [](const Problem& p) { return norm_rounding_depth(p, covering(p)); },
       .cases = cases,
       .dense_dims = [](const Problem& p) { return trailing_dims(p, covering(p)); },

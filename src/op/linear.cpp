@@ -1,22 +1,25 @@
+#include "op/operands.hpp"
 #include "op/products.hpp"
 #include "op/schema/operator.hpp"
 
 namespace cermet::linear_op {
+
+namespace in = op::linear;
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_min_rank(p, 0, 1);
+  expect_min_rank(p, in::x, 1);
   const Dim n = check_weight(p, 0, 1, 2);
-  return {{dtype_attribute(p, "out_dtype", p.input(0).dtype, dtypes::real), with_last(p.input(0).dims, n)}};
+  return {{dtype_attribute(p, "out_dtype", p.input(in::x).dtype, dtypes::real), with_last(p.input(in::x).dims, n)}};
 }
 
 void reference(const ReferenceCall& call) {
-  const TensorView &w = call.inputs[1], &y = call.outputs[0];
-  const Rows x(call.inputs[0]), columns(w);
+  const TensorView &w = call.inputs[in::w], &y = call.outputs[0];
+  const Rows x(call.inputs[in::x]), columns(w);
   for (std::int64_t r = 0; r < x.count(); ++r)
     for (std::int64_t n = 0; n < w.shape[0]; ++n) {
-      const DotProduct dot = dot_product(x.row(r), call.inputs[0].dtype, columns.row(n), w.dtype, w.shape[1]);
-      const double bias = call.has(2) ? load(call.inputs[2], n) : 0;
+      const DotProduct dot = dot_product(x.row(r), call.inputs[in::x].dtype, columns.row(n), w.dtype, w.shape[1]);
+      const double bias = call.has(in::bias) ? load(call.inputs[in::bias], n) : 0;
       store(y, r * w.shape[0] + n, dot.sum + bias);
       note_magnitude(call, 0, r * w.shape[0] + n, dot.magnitude + std::abs(bias));
     }
@@ -94,7 +97,7 @@ OpSpec define() {
       .reference = reference,
       .operations =
           [](const Problem& p) {
-            return 2.0 * static_cast<double>(max_rows(p, 0) * p.size(0, -1)) * static_cast<double>(p.size(1, 0));
+            return 2.0 * static_cast<double>(max_rows(p, in::x) * p.size(0, -1)) * static_cast<double>(p.size(1, 0));
           },
       .rounding_depth = [](const Problem& p) { return static_cast<double>(p.size(1, 1)) + 4; },
       .cases = cases,

@@ -1,3 +1,4 @@
+#include "op/operands.hpp"
 #include "op/schema/infer.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
@@ -5,7 +6,7 @@
 namespace cermet::merge_attention_states_op {
 namespace {
 
-enum Operand : std::size_t { o1, lse1, o2, lse2 };
+using enum op::merge_attention_states::Operand;
 
 std::vector<TensorType> infer(const Problem& p) {
   expect_rank(p, o1, 3);

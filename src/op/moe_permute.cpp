@@ -1,5 +1,6 @@
 #include "op/attention.hpp"
 #include "op/expert_groups.hpp"
+#include "op/operands.hpp"
 #include "op/schema/infer.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
@@ -7,7 +8,7 @@
 namespace cermet::moe_permute_op {
 namespace {
 
-enum Operand : std::size_t { x, ids, scales };
+using enum op::moe_permute::Operand;
 enum Result : std::size_t { rows, offsets, row_of, row_scales };
 
 std::vector<TensorType> infer(const Problem& p) {

@@ -1,3 +1,4 @@
+#include "op/operands.hpp"
 #include "op/schema/infer.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
@@ -5,7 +6,7 @@
 namespace cermet::moe_unpermute_op {
 namespace {
 
-enum Operand : std::size_t { rows, row_of, weights, residual };
+using enum op::moe_unpermute::Operand;
 
 std::vector<TensorType> infer(const Problem& p) {
   expect_rank(p, rows, 2);

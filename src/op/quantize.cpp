@@ -1,35 +1,37 @@
+#include "op/operands.hpp"
 #include "op/quantization.hpp"
 #include "op/scale_operand.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 
 namespace cermet::quantize_op {
+
+namespace in = op::quantize;
 namespace {
 
-constexpr std::size_t x_operand = 0, scale_operand = 1, offset_operand = 2, zero_point_operand = 3;
 constexpr DTypeSet zero_point_types{DType::i8, DType::u8, DType::i16, DType::u16};
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_min_rank(p, x_operand, 1);
-  for (const std::size_t operand : {scale_operand, offset_operand, zero_point_operand})
+  expect_min_rank(p, in::x, 1);
+  for (const std::size_t operand : {in::scale, in::offset, in::zero_point})
     if (p.has(operand)) expect_broadcasts(p, operand);
   const DType q = checked_code_format(p).dtype;
-  if (p.has(zero_point_operand)) expect_dtype(p, zero_point_operand, q, "that of q");
+  if (p.has(in::zero_point)) expect_dtype(p, in::zero_point, q, "that of q");
   if (!p.attributes.flag("saturate") && !dtypes::fp8.contains(q)) bad_attribute(p, "saturate", "true for integers");
-  return {{q, p.input(x_operand).dims}};
+  return {{q, p.input(in::x).dims}};
 }
 
 void reference(const ReferenceCall& call) {
-  const TensorView &x = call.inputs[x_operand], &q = call.outputs[0];
+  const TensorView &x = call.inputs[in::x], &q = call.outputs[0];
   const bool divide = call.attributes.text("mode") == "div", saturates = call.attributes.flag("saturate");
   const auto parameter = [&](std::size_t operand, std::int64_t i) -> std::optional<float> {
     if (!call.has(operand)) return {};
     return static_cast<float>(load(call.inputs[operand], broadcast_index(call.inputs[operand], x.shape, i)));
   };
   for (std::int64_t i = 0; i < x.elements(); ++i) {
-    const float value = static_value(static_cast<float>(load(x, i)), *parameter(scale_operand, i),
-                                     parameter(offset_operand, i), divide);
-    const std::optional<float> zero_point = parameter(zero_point_operand, i);
+    const float value =
+        static_value(static_cast<float>(load(x, i)), *parameter(in::scale, i), parameter(in::offset, i), divide);
+    const std::optional<float> zero_point = parameter(in::zero_point, i);
     store(q, i, zero_point ? std::nearbyint(value) + *zero_point : saturates ? value : unsaturated(value, q.dtype));
   }
 }
@@ -132,7 +134,7 @@ OpSpec define() {
       .infer = infer,
       .reference = reference,
       .operations =
-          [](const Problem& p) { return 3 * static_cast<double>(p.input(x_operand).elements().value(p.maximum)); },
+          [](const Problem& p) { return 3 * static_cast<double>(p.input(in::x).elements().value(p.maximum)); },
       .cases = cases,
   };
 }

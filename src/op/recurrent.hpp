@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "op/operands.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 
@@ -21,9 +22,9 @@ struct RecurrentActivation {
   double alpha, beta;
 };
 
-/// Places of the operands that all three have. Behind them, lstm has initial_c and peepholes.
+/// Operands and results: those of lstm, whose last two gru and rnn lack.
 namespace recurrent {
-enum Operand : std::size_t { x, w, r, bias, sequence_lens, initial_h, initial_c, peepholes };
+using enum op::lstm::Operand;
 enum Result : std::size_t { y, y_h, y_c };
 }  // namespace recurrent
 

@@ -1,16 +1,19 @@
 #include "op/roi_align.hpp"
 
+#include "op/operands.hpp"
 #include "op/schema/infer.hpp"
 #include "op/schema/reference.hpp"
 
 namespace cermet::roi_align_op {
+
+namespace in = op::roi_align;
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_rank(p, 0, 4);
-  expect_rank(p, 1, 2);
-  expect_dim(p, 1, 1, 4, "a box's x1, y1, x2 and y2");
-  expect_dims(p, 2, {dim_of(p, 1, 0)}, "one for each region");
+  expect_rank(p, in::x, 4);
+  expect_rank(p, in::rois, 2);
+  expect_dim(p, in::rois, 1, 4, "a box's x1, y1, x2 and y2");
+  expect_dims(p, in::batch_indices, {dim_of(p, in::rois, 0)}, "one for each region");
   for (const char* name : {"output_height", "output_width"})
     if (const std::int64_t size = p.attributes.integer(name); size < 1 || size >= std::int64_t{1} << 24)
       bad_attribute(p, name, "a number in [1, 2^24)");
@@ -18,21 +21,21 @@ std::vector<TensorType> infer(const Problem& p) {
     bad_attribute(p, "sampling_ratio", "a number in [0, 4096]");
   if (!(p.attributes.number("spatial_scale") > 0)) bad_attribute(p, "spatial_scale", "a positive number");
   for (int a = 2; a < 4; ++a)
-    if (dim_of(p, 0, a) == Dim(0))
-      bad_operand(p, 0, fmt::format("dimension {} of at least 1", a), p.input(0).to_string());
-  return {{p.input(0).dtype,
-           {dim_of(p, 1, 0), dim_of(p, 0, 1), p.attributes.integer("output_height"),
+    if (dim_of(p, in::x, a) == Dim(0))
+      bad_operand(p, in::x, fmt::format("dimension {} of at least 1", a), p.input(in::x).to_string());
+  return {{p.input(in::x).dtype,
+           {dim_of(p, in::rois, 0), dim_of(p, in::x, 1), p.attributes.integer("output_height"),
             p.attributes.integer("output_width")}}};
 }
 
 void reference(const ReferenceCall& call) {
-  const TensorView &x = call.inputs[0], &rois = call.inputs[1], &y = call.outputs[0];
+  const TensorView &x = call.inputs[in::x], &rois = call.inputs[in::rois], &y = call.outputs[0];
   const roi::Rule rule = roi_rule(call.attributes);
   const std::int64_t channels = x.shape[1], height = x.shape[2], width = x.shape[3], rows = y.shape[2],
                      columns = y.shape[3];
   for (std::int64_t i = 0; i < y.elements(); ++i) {
     const std::int64_t r = i / columns / rows / channels, c = i / columns / rows % channels;
-    const std::int64_t n = load_index(call.inputs[2], r);
+    const std::int64_t n = load_index(call.inputs[in::batch_indices], r);
     check_index("roi_align", "2 (batch_indices)", n, x.shape[0]);
     const roi::Bins across = roi::bins_of(rule, load(rois, 4 * r), load(rois, 4 * r + 2), static_cast<int>(columns));
     const roi::Bins down = roi::bins_of(rule, load(rois, 4 * r + 1), load(rois, 4 * r + 3), static_cast<int>(rows));

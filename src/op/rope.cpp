@@ -1,53 +1,54 @@
+#include "op/operands.hpp"
 #include "op/schema/infer.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 
 namespace cermet::rope_op {
+
+namespace in = op::rope;
 namespace {
 
-constexpr std::size_t q_operand = 0, k_operand = 1, cos_operand = 2, sin_operand = 3, positions_operand = 4;
-
 std::vector<TensorType> infer(const Problem& p) {
-  expect_min_rank(p, q_operand, 2);
-  const TensorType& q = p.input(q_operand);
+  expect_min_rank(p, in::q, 2);
+  const TensorType& q = p.input(in::q);
   const Dim head_size = q.dims.back();
   const Dims tokens(q.dims.begin(), q.dims.end() - 2);
-  if (p.has(k_operand)) {
-    expect_rank(p, k_operand, q.rank());
+  if (p.has(in::k)) {
+    expect_rank(p, in::k, q.rank());
     for (int axis = 0; axis < q.rank(); ++axis)
-      if (axis != q.rank() - 2) expect_dim(p, k_operand, axis, q.dims[static_cast<std::size_t>(axis)], "that of q");
-    expect_dtype(p, k_operand, q.dtype, "that of q");
+      if (axis != q.rank() - 2) expect_dim(p, in::k, axis, q.dims[static_cast<std::size_t>(axis)], "that of q");
+    expect_dtype(p, in::k, q.dtype, "that of q");
   }
-  expect_dims(p, positions_operand, tokens, "the leading ones of q");
-  if (!head_size.is_constant()) bad_operand(p, q_operand, "a constant head size", q.to_string());
+  expect_dims(p, in::positions, tokens, "the leading ones of q");
+  if (!head_size.is_constant()) bad_operand(p, in::q, "a constant head size", q.to_string());
   const std::int64_t asked = p.attributes.integer("rotary_dim"), rotary = asked == 0 ? head_size.constant() : asked;
   if (rotary < 0 || rotary > head_size.constant() || rotary % 2 != 0)
     bad_attribute(
         p, "rotary_dim",
         fmt::format("an even number of at most {} (the head size; 0 means all of it, which must then be even)",
                     head_size.constant()));
-  for (std::size_t table : {cos_operand, sin_operand}) {
+  for (std::size_t table : {in::cos, in::sin}) {
     expect_rank(p, table, 2);
     expect_dim(p, table, 1, rotary / 2, "half of rotary_dim");
     if (p.input(table).dtype != DType::f32) expect_dtype(p, table, q.dtype, "that of q, or f32");
   }
-  expect_dim(p, sin_operand, 0, dim_of(p, cos_operand, 0), "that of cos");
-  expect_dtype(p, sin_operand, p.input(cos_operand).dtype, "that of cos");
+  expect_dim(p, in::sin, 0, dim_of(p, in::cos, 0), "that of cos");
+  expect_dtype(p, in::sin, p.input(in::cos).dtype, "that of cos");
   const DType out = dtype_attribute(p, "out_dtype", q.dtype, dtypes::real);
   std::vector<TensorType> outputs{{out, q.dims}};
-  if (p.has(k_operand)) outputs.push_back({out, p.input(k_operand).dims});
+  if (p.has(in::k)) outputs.push_back({out, p.input(in::k).dims});
   return outputs;
 }
 
 /// Rotates every head of q or k.
 void rotate(const ReferenceCall& call, std::size_t operand) {
-  const TensorView &x = call.inputs[operand], &y = call.outputs[operand], &cos = call.inputs[cos_operand],
-                   &sin = call.inputs[sin_operand];
+  const TensorView &x = call.inputs[operand], &y = call.outputs[operand], &cos = call.inputs[in::cos],
+                   &sin = call.inputs[in::sin];
   const std::int64_t head_size = x.shape.back(), half = cos.shape.back(), heads = x.shape[x.shape.rank() - 2];
   const bool neox = call.attributes.text("style") == "neox";
   const double direction = call.attributes.flag("inverse") ? -1 : 1;
   for (std::int64_t head = 0; head_size > 0 && head < x.elements() / head_size; ++head) {
-    const std::int64_t position = load_index(call.inputs[positions_operand], head / heads), begin = head * head_size;
+    const std::int64_t position = load_index(call.inputs[in::positions], head / heads), begin = head * head_size;
     check_index("rope", "positions", position, cos.shape[0]);
     for (std::int64_t i = 0; i < half; ++i) {
       const std::int64_t first = begin + (neox ? i : 2 * i), second = begin + (neox ? half + i : 2 * i + 1);
@@ -63,8 +64,8 @@ void rotate(const ReferenceCall& call, std::size_t operand) {
 }
 
 void reference(const ReferenceCall& call) {
-  rotate(call, q_operand);
-  if (call.has(k_operand)) rotate(call, k_operand);
+  rotate(call, in::q);
+  if (call.has(in::k)) rotate(call, in::k);
 }
 
 std::vector<Case> cases() {
@@ -146,14 +147,14 @@ OpSpec define() {
           },
       .bytes =
           [](const Problem& p) {  // of the tables only the rows that positions name
-            double bytes = static_cast<double>(p.input(positions_operand).bytes().value(p.maximum));
-            for (std::size_t i : {q_operand, k_operand})
+            double bytes = static_cast<double>(p.input(in::positions).bytes().value(p.maximum));
+            for (std::size_t i : {in::q, in::k})
               if (p.has(i))
                 bytes += static_cast<double>(p.input(i).bytes().value(p.maximum)) +
                          static_cast<double>(p.outputs[i].bytes().value(p.maximum));
-            const double row = 2.0 * static_cast<double>(p.size(cos_operand, 1)) *
-                               static_cast<double>(size_of(p.input(cos_operand).dtype));
-            return bytes + row * static_cast<double>(p.input(positions_operand).elements().value(p.maximum));
+            const double row =
+                2.0 * static_cast<double>(p.size(in::cos, 1)) * static_cast<double>(size_of(p.input(in::cos).dtype));
+            return bytes + row * static_cast<double>(p.input(in::positions).elements().value(p.maximum));
           },
       .rounding_depth = [](const Problem&) { return 3.0; },
       .cases = cases,

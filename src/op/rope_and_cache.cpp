@@ -1,5 +1,6 @@
 #include "format/fp8.hpp"
 #include "op/kv_cache.hpp"
+#include "op/operands.hpp"
 #include "op/schema/infer.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
@@ -7,21 +8,7 @@
 namespace cermet::rope_and_cache_op {
 namespace {
 
-enum Operand : std::size_t {
-  q,
-  k,
-  v,
-  cos,
-  sin,
-  positions,
-  k_cache,
-  v_cache,
-  slots,
-  q_weight,
-  k_weight,
-  k_scale,
-  v_scale
-};
+using enum op::rope_and_cache::Operand;
 constexpr std::string_view name = "rope_and_cache";
 
 std::vector<TensorType> infer(const Problem& p) {

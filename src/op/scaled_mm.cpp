@@ -1,11 +1,12 @@
 #include "base/checked.hpp"
+#include "op/operands.hpp"
 #include "op/scales.hpp"
 #include "op/schema/operator.hpp"
 
 namespace cermet::scaled_mm_op {
-namespace {
 
-enum Operand : std::size_t { A, B, A_SCALE, B_SCALE, BIAS, A_ZP, RESIDUAL, OUT_SCALE };
+namespace in = op::scaled_mm;
+namespace {
 
 /// int32 sums of products of int8 are exact up to this reduction length.
 constexpr std::int64_t longest_exact = 131071;
@@ -14,13 +15,13 @@ DType result_type(const Problem& p) {
   return dtype_attribute(p, "out_dtype", DType::f32, dtypes::real | DTypeSet{DType::i32, DType::i8});
 }
 
-Dims rows_of(const Problem& p) { return {p.input(A).dims.begin(), p.input(A).dims.end() - 1}; }
+Dims rows_of(const Problem& p) { return {p.input(in::a).dims.begin(), p.input(in::a).dims.end() - 1}; }
 
 /// [K, N] that is not transposed by its strides, which the C interface sees, is an array that others transpose.
 void check_layout(const Problem& p) {
-  const TensorType &a = p.input(A), &b = p.input(B);
+  const TensorType &a = p.input(in::a), &b = p.input(in::b);
   if (b.rank() == 2 && b.dims[1] != a.dims.back() && b.dims[0] == a.dims.back())
-    bad_operand(p, B,
+    bad_operand(p, in::b,
                 fmt::format("[N, {0}] (K of a), or the transpose of that: [{0}, N] with strides [1, {0}]",
                             a.dims.back().to_string()),
                 b.to_string());
@@ -28,79 +29,79 @@ void check_layout(const Problem& p) {
 
 void check_scales(const Problem& p, const Dims& rows, const Dim& n, const Dim& k) {
   std::int64_t blocks = 1;
-  if (p.has(A_SCALE)) {
-    const auto grid = row_scale_grid(p.input(A_SCALE).dims, rows, k);
+  if (p.has(in::a_scale)) {
+    const auto grid = row_scale_grid(p.input(in::a_scale).dims, rows, k);
     const std::string each = to_string(rows);
     if (!grid)
-      bad_operand(p, A_SCALE, fmt::format("[], {0}, {1}, 1] or {1}, K/128]", each, each.substr(0, each.size() - 1)),
-                  p.input(A_SCALE).to_string());
+      bad_operand(p, in::a_scale, fmt::format("[], {0}, {1}, 1] or {1}, K/128]", each, each.substr(0, each.size() - 1)),
+                  p.input(in::a_scale).to_string());
     blocks = std::max(blocks, grid->blocks);
   }
-  if (p.has(B_SCALE)) {
-    const auto grid = column_scale_grid(p.input(B_SCALE).dims, n, k);
+  if (p.has(in::b_scale)) {
+    const auto grid = column_scale_grid(p.input(in::b_scale).dims, n, k);
     if (!grid)
-      bad_operand(p, B_SCALE, fmt::format("[], [{0}], [{0}, 1], [1, {0}] or [N/128, K/128]", n.to_string()),
-                  p.input(B_SCALE).to_string());
-    if (grid->blocks > 1 && blocks == 1 && p.input(B_SCALE).dims == Dims{1, n})
+      bad_operand(p, in::b_scale, fmt::format("[], [{0}], [{0}, 1], [1, {0}] or [N/128, K/128]", n.to_string()),
+                  p.input(in::b_scale).to_string());
+    if (grid->blocks > 1 && blocks == 1 && p.input(in::b_scale).dims == Dims{1, n})
       bad_operand(
-          p, B_SCALE,
+          p, in::b_scale,
           fmt::format("[{}], or block scales of a, because these may be a scale for each column or for each block",
                       n.to_string()),
-          p.input(B_SCALE).to_string());
+          p.input(in::b_scale).to_string());
     blocks = std::max(blocks, grid->blocks);
   }
-  if (blocks > 1 && p.has(A_ZP))
-    bad_operand(p, A_ZP, "none, because a scale covers blocks of K", p.input(A_ZP).to_string());
-  if (blocks > 1 && p.has(BIAS) && p.input(BIAS).dtype == DType::i32)
-    bad_operand(p, BIAS, "a real type, because a scale covers blocks of K", p.input(BIAS).to_string());
+  if (blocks > 1 && p.has(in::a_zp))
+    bad_operand(p, in::a_zp, "none, because a scale covers blocks of K", p.input(in::a_zp).to_string());
+  if (blocks > 1 && p.has(in::bias) && p.input(in::bias).dtype == DType::i32)
+    bad_operand(p, in::bias, "a real type, because a scale covers blocks of K", p.input(in::bias).to_string());
 }
 
 void check_integer_parts(const Problem& p, const Dims& rows, const Dim& k) {
-  const bool integers = p.input(A).dtype == DType::i8;
+  const bool integers = p.input(in::a).dtype == DType::i8;
   if (integers && k.is_constant() && k.constant() > longest_exact)
-    bad_operand(p, A, fmt::format("K of at most {}, so that int32 sums are exact", longest_exact),
-                p.input(A).to_string());
-  if (p.has(A_ZP)) {
-    if (!integers) bad_operand(p, A_ZP, "none, because a is not i8", p.input(A_ZP).to_string());
-    const Dims& dims = p.input(A_ZP).dims;
+    bad_operand(p, in::a, fmt::format("K of at most {}, so that int32 sums are exact", longest_exact),
+                p.input(in::a).to_string());
+  if (p.has(in::a_zp)) {
+    if (!integers) bad_operand(p, in::a_zp, "none, because a is not i8", p.input(in::a_zp).to_string());
+    const Dims& dims = p.input(in::a_zp).dims;
     if (!dims.empty() && dims != Dims{1} && dims != rows)
-      bad_operand(p, A_ZP, fmt::format("[] or {}", to_string(rows)), to_string(dims));
+      bad_operand(p, in::a_zp, fmt::format("[] or {}", to_string(rows)), to_string(dims));
   }
-  if (p.has(BIAS) && p.input(BIAS).dtype == DType::i32 && !integers)
-    bad_operand(p, BIAS, "a real type, because a is not i8", p.input(BIAS).to_string());
+  if (p.has(in::bias) && p.input(in::bias).dtype == DType::i32 && !integers)
+    bad_operand(p, in::bias, "a real type, because a is not i8", p.input(in::bias).to_string());
 }
 
 void check_result(const Problem& p, DType out) {
   const bool integer_result = out == DType::i32 || out == DType::i8;
-  if (integer_result && p.input(A).dtype != DType::i8)
+  if (integer_result && p.input(in::a).dtype != DType::i8)
     bad_attribute(p, "out_dtype", "a real type, because a is not i8");
   if (out == DType::i32)
-    for (const std::size_t i : {A_SCALE, B_SCALE, RESIDUAL})
+    for (const std::size_t i : {in::a_scale, in::b_scale, in::residual})
       if (p.has(i)) bad_operand(p, i, "none, because the result is i32", p.input(i).to_string());
-  if (out == DType::i32 && p.has(BIAS) && p.input(BIAS).dtype != DType::i32)
-    bad_operand(p, BIAS, "i32, because the result is", p.input(BIAS).to_string());
-  if (p.has(OUT_SCALE) != (out == DType::i8)) {
+  if (out == DType::i32 && p.has(in::bias) && p.input(in::bias).dtype != DType::i32)
+    bad_operand(p, in::bias, "i32, because the result is", p.input(in::bias).to_string());
+  if (p.has(in::out_scale) != (out == DType::i8)) {
     if (out == DType::i8)
       fail(Status::invalid_argument,
            "scaled_mm: operand 7 (out_scale): expected one value, because the result is i8; found nothing");
-    bad_operand(p, OUT_SCALE, "none, because the result is not i8", p.input(OUT_SCALE).to_string());
+    bad_operand(p, in::out_scale, "none, because the result is not i8", p.input(in::out_scale).to_string());
   }
-  if (p.has(OUT_SCALE) && !p.input(OUT_SCALE).dims.empty() && p.input(OUT_SCALE).dims != Dims{1})
-    bad_operand(p, OUT_SCALE, "[] or [1]", p.input(OUT_SCALE).to_string());
+  if (p.has(in::out_scale) && !p.input(in::out_scale).dims.empty() && p.input(in::out_scale).dims != Dims{1})
+    bad_operand(p, in::out_scale, "[] or [1]", p.input(in::out_scale).to_string());
 }
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_min_rank(p, A, 2);
+  expect_min_rank(p, in::a, 2);
   check_layout(p);
-  const Dim n = check_weight(p, A, B, BIAS), k = dim_of(p, A, -1);
+  const Dim n = check_weight(p, in::a, in::b, in::bias), k = dim_of(p, in::a, -1);
   const Dims rows = rows_of(p);
-  check_quantized_pair(p, A, B);
+  check_quantized_pair(p, in::a, in::b);
   check_scales(p, rows, n, k);
   check_integer_parts(p, rows, k);
   const DType out = result_type(p);
   check_result(p, out);
-  const TensorType y{out, with_last(p.input(A).dims, n)};
-  if (p.has(RESIDUAL)) expect_dims(p, RESIDUAL, y.dims, "those of the result");
+  const TensorType y{out, with_last(p.input(in::a).dims, n)};
+  if (p.has(in::residual)) expect_dims(p, in::residual, y.dims, "those of the result");
   return {y};
 }
 
@@ -118,34 +119,35 @@ std::int32_t integer_dot(const std::byte* a, const std::byte* b, std::int64_t be
 
 struct Reference {
   const ReferenceCall& call;
-  const TensorView &a = call.inputs[A], &b = call.inputs[B], &y = call.outputs[0];
+  const TensorView &a = call.inputs[in::a], &b = call.inputs[in::b], &y = call.outputs[0];
   std::int64_t columns = b.shape[0], length = b.shape[1];
   Dims rows = [this] {
     Dims dims = to_dims(a.shape);
     dims.pop_back();
     return dims;
   }();
-  ScaleGrid left = call.has(A_SCALE) ? *row_scale_grid(to_dims(call.inputs[A_SCALE].shape), rows, length) : ScaleGrid{};
-  ScaleGrid right =
-      call.has(B_SCALE) ? *column_scale_grid(to_dims(call.inputs[B_SCALE].shape), columns, length) : ScaleGrid{};
+  ScaleGrid left =
+      call.has(in::a_scale) ? *row_scale_grid(to_dims(call.inputs[in::a_scale].shape), rows, length) : ScaleGrid{};
+  ScaleGrid right = call.has(in::b_scale) ? *column_scale_grid(to_dims(call.inputs[in::b_scale].shape), columns, length)
+                                          : ScaleGrid{};
   bool blocked = std::max(left.blocks, right.blocks) > 1;
   std::int64_t block = blocked ? scale_block : std::max<std::int64_t>(length, 1);
 
   double left_scale(std::int64_t r, std::int64_t kb) const {
-    return call.has(A_SCALE) ? load(call.inputs[A_SCALE], left.index(r, kb)) : 1;
+    return call.has(in::a_scale) ? load(call.inputs[in::a_scale], left.index(r, kb)) : 1;
   }
   double right_scale(std::int64_t n, std::int64_t kb) const {
-    return call.has(B_SCALE) ? load(call.inputs[B_SCALE], right.index(n, kb)) : 1;
+    return call.has(in::b_scale) ? load(call.inputs[in::b_scale], right.index(n, kb)) : 1;
   }
   std::int32_t integer_bias(std::int64_t n) const {
-    return call.has(BIAS) && call.inputs[BIAS].dtype == DType::i32
-               ? static_cast<std::int32_t>(load_index(call.inputs[BIAS], n))
+    return call.has(in::bias) && call.inputs[in::bias].dtype == DType::i32
+               ? static_cast<std::int32_t>(load_index(call.inputs[in::bias], n))
                : 0;
   }
   std::int32_t zero_point(std::int64_t r) const {
-    return call.has(A_ZP)
-               ? static_cast<std::int32_t>(load_index(call.inputs[A_ZP], call.inputs[A_ZP].elements() == 1 ? 0 : r))
-               : 0;
+    return call.has(in::a_zp) ? static_cast<std::int32_t>(
+                                    load_index(call.inputs[in::a_zp], call.inputs[in::a_zp].elements() == 1 ? 0 : r))
+                              : 0;
   }
   std::int32_t biased_sum(std::int64_t r, std::int64_t n, std::int64_t begin, std::int64_t end) const {
     const std::int32_t sum = integer_dot(Rows(a).row(r), Rows(b).row(n), begin, end, zero_point(r));
@@ -163,10 +165,10 @@ struct Reference {
       term = static_cast<float>(left_scale(r, kb)) * term;
       value = kb == 0 ? term : value + term;
     }
-    if (call.has(BIAS) && call.inputs[BIAS].dtype != DType::i32)
-      value = value + static_cast<float>(load(call.inputs[BIAS], n));
-    if (call.has(RESIDUAL)) value = value + static_cast<float>(load(call.inputs[RESIDUAL], at));
-    if (call.has(OUT_SCALE)) value = value / static_cast<float>(load(call.inputs[OUT_SCALE], 0));
+    if (call.has(in::bias) && call.inputs[in::bias].dtype != DType::i32)
+      value = value + static_cast<float>(load(call.inputs[in::bias], n));
+    if (call.has(in::residual)) value = value + static_cast<float>(load(call.inputs[in::residual], at));
+    if (call.has(in::out_scale)) value = value / static_cast<float>(load(call.inputs[in::out_scale], 0));
     store(y, at, value);
   }
 
@@ -179,9 +181,9 @@ struct Reference {
       value += left_scale(r, kb) * right_scale(n, kb) * dot.sum;
       magnitude += std::abs(left_scale(r, kb) * right_scale(n, kb)) * dot.magnitude;
     }
-    for (const std::size_t i : {BIAS, RESIDUAL}) {
+    for (const std::size_t i : {in::bias, in::residual}) {
       if (!call.has(i)) continue;
-      const double term = load(call.inputs[i], i == BIAS ? n : at);
+      const double term = load(call.inputs[i], i == in::bias ? n : at);
       value += term;
       magnitude += std::abs(term);
     }
@@ -249,10 +251,13 @@ OpSpec define() {
       .reference = reference,
       .operations =
           [](const Problem& p) {
-            return 2.0 * static_cast<double>(max_rows(p, A) * p.size(B, 1)) * static_cast<double>(p.size(B, 0));
+            return 2.0 * static_cast<double>(max_rows(p, in::a) * p.size(in::b, 1)) *
+                   static_cast<double>(p.size(in::b, 0));
           },
       .rounding_depth =
-          [](const Problem& p) { return p.input(A).dtype == DType::i8 ? 0.0 : static_cast<double>(p.size(B, 1)) + 8; },
+          [](const Problem& p) {
+            return p.input(in::a).dtype == DType::i8 ? 0.0 : static_cast<double>(p.size(in::b, 1)) + 8;
+          },
       .cases = scaled_mm_cases,
   };
 }

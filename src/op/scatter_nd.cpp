@@ -1,27 +1,30 @@
 #include "op/coordinates.hpp"
+#include "op/operands.hpp"
 #include "op/scatter_updates.hpp"
 #include "op/schema/axes.hpp"
 #include "op/schema/infer.hpp"
 #include "op/schema/operator.hpp"
 
 namespace cermet::scatter_nd_op {
+
+namespace in = op::scatter_nd;
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_min_rank(p, 0, 1);
-  const TensorType& x = p.input(0);
+  expect_min_rank(p, in::x, 1);
+  const TensorType& x = p.input(in::x);
   const int n = coordinate_count(p, 1, x.rank());
-  const Dims& indices = p.input(1).dims;
+  const Dims& indices = p.input(in::indices).dims;
   Dims dims(indices.begin(), indices.end() - 1);
   dims.insert(dims.end(), x.dims.begin() + n, x.dims.end());
-  expect_dims(p, 2, dims, "those of indices but the last, then those of x that are not indexed");
-  expect_dtype(p, 2, x.dtype, "that of x");
+  expect_dims(p, in::updates, dims, "those of indices but the last, then those of x that are not indexed");
+  expect_dtype(p, in::updates, x.dtype, "that of x");
   expect_reducible(p);
   return {x};
 }
 
 void reference(const ReferenceCall& call) {
-  const TensorView &x = call.inputs[0], &indices = call.inputs[1];
+  const TensorView &x = call.inputs[in::x], &indices = call.inputs[in::indices];
   const int n = static_cast<int>(indices.shape.back());
   std::int64_t slice = 1, tuples = 1;
   for (int a = n; a < x.shape.rank(); ++a) slice *= x.shape[a];
@@ -119,14 +122,14 @@ OpSpec define() {
           [](const Problem& p) {
             return p.attributes.text("reduction") == "none"
                        ? 0.0
-                       : static_cast<double>(p.input(2).elements().value(p.maximum));
+                       : static_cast<double>(p.input(in::updates).elements().value(p.maximum));
           },
       .rounding_depth =
           [](const Problem& p) {
             const std::string& reduction = p.attributes.text("reduction");
             if (reduction != "sum" && reduction != "prod") return 0.0;
             const double n = std::max(1.0, static_cast<double>(p.size(1, -1)));
-            return 1 + static_cast<double>(p.input(1).elements().value(p.maximum)) / n;
+            return 1 + static_cast<double>(p.input(in::indices).elements().value(p.maximum)) / n;
           },
       .cases = cases,
       .in_place = {0},

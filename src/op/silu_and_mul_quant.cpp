@@ -1,4 +1,5 @@
 #include "op/gated.hpp"
+#include "op/operands.hpp"
 #include "op/pointwise_math.hpp"
 #include "op/quantization.hpp"
 #include "op/scale_operand.hpp"
@@ -6,9 +7,9 @@
 #include "op/schema/reference.hpp"
 
 namespace cermet::silu_and_mul_quant_op {
-namespace {
 
-constexpr std::size_t x_operand = 0, smooth_operand = 1, scale_operand = 2, offset_operand = 3;
+namespace in = op::silu_and_mul_quant;
+namespace {
 
 /// The operand is one number, where that is allowed, or has the features of the result.
 void expect_features(const Problem& p, std::size_t operand, const Dim& features, bool scalar_allowed) {
@@ -19,22 +20,21 @@ void expect_features(const Problem& p, std::size_t operand, const Dim& features,
 }
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_min_rank(p, x_operand, 1);
-  Dims dims = p.input(x_operand).dims;
+  expect_min_rank(p, in::x, 1);
+  Dims dims = p.input(in::x).dims;
   if (!dims.back().is_constant() || dims.back().constant() % 2 != 0)
-    bad_operand(p, x_operand, "an even, constant last dimension", p.input(x_operand).to_string());
+    bad_operand(p, in::x, "an even, constant last dimension", p.input(in::x).to_string());
   dims.back() = dims.back().constant() / 2;
   const CodeFormat format = checked_code_format(p);
-  expect_features(p, smooth_operand, dims.back(), false);
-  expect_features(p, scale_operand, dims.back(), true);
-  expect_features(p, offset_operand, dims.back(), true);
+  expect_features(p, in::smooth, dims.back(), false);
+  expect_features(p, in::scale, dims.back(), true);
+  expect_features(p, in::offset, dims.back(), true);
   std::vector<TensorType> outputs{{format.dtype, dims}};
-  if (p.has(scale_operand)) {
+  if (p.has(in::scale)) {
     if (format.asymmetric) bad_attribute(p, "asymmetric", "false with a given scale (use offset)");
     return outputs;
   }
-  if (p.has(offset_operand))
-    bad_operand(p, offset_operand, "nothing without a scale", p.input(offset_operand).to_string());
+  if (p.has(in::offset)) bad_operand(p, in::offset, "nothing without a scale", p.input(in::offset).to_string());
   Dims scales(dims.begin(), dims.end() - 1);
   if (format.group != 0) scales.push_back(groups_in_row(format, dims.back().constant()));
   outputs.push_back({DType::f32, scales});
@@ -43,7 +43,7 @@ std::vector<TensorType> infer(const Problem& p) {
 }
 
 void reference(const ReferenceCall& call) {
-  const TensorView &x = call.inputs[x_operand], &q = call.outputs[0];
+  const TensorView &x = call.inputs[in::x], &q = call.outputs[0];
   const std::int64_t features = q.shape.back(), rows = Rows(q).count();
   const GatedLayout layout(call.attributes, features);
   const CodeFormat format = code_format(call.attributes);
@@ -56,16 +56,16 @@ void reference(const ReferenceCall& call) {
     double largest = 0;
     for (std::int64_t i = 0; i < features; ++i) {
       const double gate = load(x, row * 2 * features + layout.gate(i)), up = load(x, row * 2 * features + layout.up(i));
-      const double smooth = call.has(smooth_operand) ? load(call.inputs[smooth_operand], i) : 1;
+      const double smooth = call.has(in::smooth) ? load(call.inputs[in::smooth], i) : 1;
       const auto value = static_cast<float>(gate * sigmoid(gate) * up * smooth);
       values[static_cast<std::size_t>(i)] = value;
       largest = std::max(largest, static_cast<double>(std::abs(value)));
-      if (call.has(scale_operand))
+      if (call.has(in::scale))
         store(q, row * features + i,
-              static_value(value, *scalar_or_channel(call, scale_operand, i),
-                           scalar_or_channel(call, offset_operand, i), divide));
+              static_value(value, *scalar_or_channel(call, in::scale, i), scalar_or_channel(call, in::offset, i),
+                           divide));
     }
-    if (call.has(scale_operand)) continue;
+    if (call.has(in::scale)) continue;
     quantize_row(values, row, format, out);
     const std::int64_t groups = groups_in_row(format, features);
     if (format.asymmetric)  // a difference of two values

@@ -1,15 +1,18 @@
+#include "op/operands.hpp"
 #include "op/schema/axes.hpp"
 #include "op/schema/infer.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 
 namespace cermet::where_op {
+
+namespace in = op::where;
 namespace {
 
 std::vector<TensorType> infer(const Problem& p) {
-  expect_dtype(p, 2, p.input(1).dtype, "that of x");
+  expect_dtype(p, in::other, p.input(in::x).dtype, "that of x");
   const Dims values = broadcast_dims(p, 1, 2);
-  return {{p.input(1).dtype, broadcast_dims(p, values, 0)}};
+  return {{p.input(in::x).dtype, broadcast_dims(p, values, 0)}};
 }
 
 /// Index into an operand that broadcasts to coordinates `at`.
@@ -20,11 +23,11 @@ std::int64_t broadcast_index(const Shape& shape, const Shape& at) {
 }
 
 void reference(const ReferenceCall& call) {
-  const TensorView &condition = call.inputs[0], &y = call.outputs[0];
+  const TensorView &condition = call.inputs[in::condition], &y = call.outputs[0];
   for (std::int64_t i = 0; i < y.elements(); ++i) {
     const Shape at = coordinates(y.shape, i);
     const TensorView& from =
-        load(condition, broadcast_index(condition.shape, at)) != 0 ? call.inputs[1] : call.inputs[2];
+        load(condition, broadcast_index(condition.shape, at)) != 0 ? call.inputs[in::x] : call.inputs[in::other];
     copy_element(from, broadcast_index(from.shape, at), y, i);
   }
 }

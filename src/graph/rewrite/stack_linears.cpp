@@ -2,11 +2,10 @@
 #include <optional>
 
 #include "graph/rewrite/replace.hpp"
+#include "op/operands.hpp"
 
 namespace cermet {
 namespace {
-
-constexpr std::size_t x_operand = 0, weight_operand = 1, bias_operand = 2;
 
 /// A constant that nothing else reads: others would be held twice, by themselves and in the stack.
 bool is_own_constant(const GraphEditor& editor, const Node& node, std::size_t operand) {
@@ -17,11 +16,11 @@ bool is_own_constant(const GraphEditor& editor, const Node& node, std::size_t op
 /// Whether two products may be one: the same rows, attributes and element types, weights that are constants of their
 /// own, and constant biases.
 bool fit_together(const GraphEditor& editor, const Node& a, const Node& b) {
-  if (b.op != a.op || b.inputs[x_operand] != a.inputs[x_operand] || b.attributes != a.attributes) return false;
-  if (!is_own_constant(editor, a, weight_operand) || !is_own_constant(editor, b, weight_operand)) return false;
-  if (editor.value(a.inputs[weight_operand]).type.dtype != editor.value(b.inputs[weight_operand]).type.dtype)
+  if (b.op != a.op || b.inputs[op::linear::x] != a.inputs[op::linear::x] || b.attributes != a.attributes) return false;
+  if (!is_own_constant(editor, a, op::linear::w) || !is_own_constant(editor, b, op::linear::w)) return false;
+  if (editor.value(a.inputs[op::linear::w]).type.dtype != editor.value(b.inputs[op::linear::w]).type.dtype)
     return false;
-  const ValueId left = a.inputs[bias_operand], right = b.inputs[bias_operand];
+  const ValueId left = a.inputs[op::linear::bias], right = b.inputs[op::linear::bias];
   if (!left && !right) return true;
   // A vector may be held twice: exporters write equal biases once.
   const auto is_constant = [&](ValueId id) { return id && editor.value(id).kind == ValueKind::constant; };
@@ -41,7 +40,7 @@ std::optional<OwnBias> own_bias(const GraphEditor& editor, NodeId product) {
   const Node& add = editor.node(user);
   if (add.op != OpKind::add || add.inputs[0] == add.inputs[1]) return std::nullopt;
   const ValueId bias = add.inputs[add.inputs[0] == result ? 1 : 0];
-  const Dims columns{editor.value(node.inputs[weight_operand]).type.dims[0]};
+  const Dims columns{editor.value(node.inputs[op::linear::w]).type.dims[0]};
   if (editor.value(bias).kind != ValueKind::constant || editor.value(bias).type.dims != columns) return std::nullopt;
   return OwnBias{user, bias};
 }
@@ -65,14 +64,14 @@ ValueId stacked(GraphEditor& editor, std::vector<ValueId> parts) {
 bool stack_linears(const Rule&, GraphEditor& editor, NodeId anchor) {
   const Node first = editor.node(anchor);
   std::vector<NodeId> nodes;
-  for (const Use use : editor.uses(first.inputs[x_operand]))
-    if (use.operand == static_cast<std::int32_t>(x_operand) && fit_together(editor, first, editor.node(use.node)))
+  for (const Use use : editor.uses(first.inputs[op::linear::x]))
+    if (use.operand == static_cast<std::int32_t>(op::linear::x) && fit_together(editor, first, editor.node(use.node)))
       nodes.push_back(use.node);
   std::ranges::sort(nodes);
   if (nodes.size() < 2 || nodes.front() != anchor) return false;
   nodes.resize(std::min(nodes.size(), static_cast<std::size_t>(max_variadic)));
-  std::vector<ValueId> inputs{first.inputs[x_operand], stacked(editor, operands(editor, nodes, weight_operand)),
-                              stacked(editor, operands(editor, nodes, bias_operand))};
+  std::vector<ValueId> inputs{first.inputs[op::linear::x], stacked(editor, operands(editor, nodes, op::linear::w)),
+                              stacked(editor, operands(editor, nodes, op::linear::bias))};
   ValueId all = editor.insert_before(anchor, OpKind::linear, std::move(inputs), first.attributes, first.scope)[0];
   std::vector<NodeId> replaced = nodes, last = nodes;  // last: whose results the parts are
   std::vector<ValueId> biases;
@@ -90,7 +89,7 @@ bool stack_linears(const Rule&, GraphEditor& editor, NodeId anchor) {
   }
   Ints sizes;
   for (const NodeId n : nodes)
-    sizes.push_back(editor.value(editor.node(n).inputs[weight_operand]).type.dims[0].constant());
+    sizes.push_back(editor.value(editor.node(n).inputs[op::linear::w]).type.dims[0].constant());
   const std::vector<ValueId> parts =
       editor.insert_before(anchor, OpKind::split, {all}, {{"axis", std::int64_t{-1}}, {"sizes", sizes}}, first.scope);
   std::vector<std::pair<ValueId, ValueId>> results;

@@ -2,6 +2,7 @@
 #include "kernel/cpu/attention/tile_attention.hpp"
 #include "kernel/kernel.hpp"
 #include "op/attention_layout.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -37,8 +38,8 @@ ScoreOperand score_operand(const LaunchArgs& args, std::size_t operand, std::int
 }
 
 AttentionShape shape_of(const LaunchArgs& args, const Call& a, double masked_score) {
-  const TensorView &q = args.inputs[Call::q_operand], &k = args.inputs[Call::k_operand],
-                   &v = args.inputs[Call::v_operand], &o = args.outputs[0];
+  const TensorView &q = args.inputs[op::flash_attention::q], &k = args.inputs[op::flash_attention::k],
+                   &v = args.inputs[op::flash_attention::v], &o = args.outputs[0];
   AttentionShape shape{.head_size = q.shape[a.q.size],
                        .value_size = o.shape[a.o.size],
                        .group = q.shape[a.q.heads] / k.shape[a.k.heads],
@@ -55,15 +56,16 @@ AttentionShape shape_of(const LaunchArgs& args, const Call& a, double masked_sco
   shape.masked_score = static_cast<float>(masked_score);
   shape.floats_by_token = q.dtype == DType::f32 && o.dtype == DType::f32 && shape.q_element_step == 0 &&
                           element_step(o, a.o) == 0 && shape.group == 1;
-  if (!args.has(Call::bias)) return shape;
-  const TensorView& bias = args.inputs[Call::bias];
+  if (!args.has(op::flash_attention::bias)) return shape;
+  const TensorView& bias = args.inputs[op::flash_attention::bias];
   shape.bias_to_float = real_converter(bias.dtype, DType::f32);
   shape.bias_bytes = bytes_of(bias);
   return shape;
 }
 
 void launch(const LaunchArgs& args, const Call& a, const AttentionSettings& settings, double masked_score) {
-  const TensorView &q = args.inputs[Call::q_operand], &k = args.inputs[Call::k_operand], &o = args.outputs[0];
+  const TensorView &q = args.inputs[op::flash_attention::q], &k = args.inputs[op::flash_attention::k],
+                   &o = args.outputs[0];
   if (o.elements() == 0) return;
   const AttentionShape shape = shape_of(args, a, masked_score);
   const std::int64_t heads = k.shape[a.k.heads], tokens = q.shape[a.q.tokens],
@@ -79,15 +81,17 @@ void launch(const LaunchArgs& args, const Call& a, const AttentionSettings& sett
     if (args.outputs.size() > 1)
       t.lse =
           args.outputs[1].as<float>() + batch * args.outputs[1].strides[0] + first_head * shape.lse_head_step + first;
-    if (args.has(Call::sinks)) t.sinks = args.inputs[Call::sinks].as<const float>() + first_head;
-    if (args.has(Call::alibi)) t.alibi = args.inputs[Call::alibi].as<const float>() + first_head;
+    if (args.has(op::flash_attention::sinks))
+      t.sinks = args.inputs[op::flash_attention::sinks].as<const float>() + first_head;
+    if (args.has(op::flash_attention::alibi))
+      t.alibi = args.inputs[op::flash_attention::alibi].as<const float>() + first_head;
     t.tokens = std::min(most, tokens - first);
     t.keys = k.shape[a.k.tokens];
     t.position = t.keys - (tokens - first);
     t.k = rows_of(k, a.k, batch, head);
-    t.v = rows_of(args.inputs[Call::v_operand], a.v, batch, head);
-    t.bias = score_operand(args, Call::bias, batch, first_head, first);
-    t.mask = score_operand(args, Call::mask, batch, first_head, first);
+    t.v = rows_of(args.inputs[op::flash_attention::v], a.v, batch, head);
+    t.bias = score_operand(args, op::flash_attention::bias, batch, first_head, first);
+    t.mask = score_operand(args, op::flash_attention::mask, batch, first_head, first);
     return t;
   };
   run_attention(settings, shape, q.shape[0] * heads * tiles, task, args.workspace, *args.pool, false);
@@ -107,16 +111,16 @@ extern const Kernel attention_batched{
     },
     .bind = [](const Problem& p) -> Launcher {
       const Call a(p.attributes);
-      return [a, settings = AttentionSettings(p.attributes, p.size(Call::q_operand, a.q.size)),
+      return [a, settings = AttentionSettings(p.attributes, p.size(op::flash_attention::q, a.q.size)),
               masked_score = p.attributes.number("masked_score")](const LaunchArgs& args) {
         launch(args, a, settings, masked_score);
       };
     },
     .workspace = [](const Problem& p, int threads) -> std::int64_t {
       const Call a(p.attributes);
-      const std::int64_t group = p.size(Call::q_operand, a.q.heads) / p.size(Call::k_operand, a.k.heads);
-      return attention_workspace(attention_tile_tokens(group), group, p.size(Call::q_operand, a.q.size),
-                                 p.size(Call::v_operand, a.v.size), threads);
+      const std::int64_t group = p.size(op::flash_attention::q, a.q.heads) / p.size(op::flash_attention::k, a.k.heads);
+      return attention_workspace(attention_tile_tokens(group), group, p.size(op::flash_attention::q, a.q.size),
+                                 p.size(op::flash_attention::v, a.v.size), threads);
     },
 };
 

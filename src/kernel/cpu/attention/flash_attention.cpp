@@ -1,11 +1,12 @@
 #include "kernel/cpu/attention/tile_attention.hpp"
 #include "kernel/cpu/index_list.hpp"
 #include "kernel/kernel.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cpu {
 namespace {
 
-enum Operand : std::size_t { q, k, v, sinks, alibi, cu_seqlens, cu_seqlens_k };
+using enum op::flash_attention::Operand;
 
 /// Bounds of the sequences in a list of tokens.
 class Bounds {

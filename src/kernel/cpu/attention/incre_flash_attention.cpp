@@ -2,23 +2,13 @@
 #include "kernel/cpu/attention/tile_attention.hpp"
 #include "kernel/kernel.hpp"
 #include "op/kv_cache.hpp"
+#include "op/operands.hpp"
 #include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
 namespace {
 
-enum Operand : std::size_t {
-  q,
-  k_cache,
-  v_cache,
-  block_tables,
-  context_lens,
-  query_starts,
-  k_scale,
-  v_scale,
-  sinks,
-  alibi
-};
+using enum op::incre_flash_attention::Operand;
 constexpr std::string_view name = "incre_flash_attention";
 
 /// The checked operands of a launch, and its tiles of queries.

@@ -3,12 +3,13 @@
 #include "kernel/cpu/convert.hpp"
 #include "kernel/cpu/index_list.hpp"
 #include "kernel/kernel.hpp"
+#include "op/operands.hpp"
 #include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
 namespace {
 
-enum Operand : std::size_t { k, v, k_cache, v_cache, slots, k_scale, v_scale };
+using enum op::kv_cache_write::Operand;
 
 /// One of k and v with its cache.
 struct Stream {

@@ -6,6 +6,7 @@
 
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
+#include "op/operands.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -38,8 +39,9 @@ Merged merge(float a, float b) {
 }
 
 void merge_states(const LaunchArgs& args) {
-  const TensorView &x1 = args.inputs[0], &x2 = args.inputs[2], &o = args.outputs[0];
-  const Rows from1(x1), from2(x2), to(o), lse1(args.inputs[1]), lse2(args.inputs[3]), lse(args.outputs[1]);
+  const TensorView &x1 = args.inputs[0], &x2 = args.inputs[op::merge_attention_states::o2], &o = args.outputs[0];
+  const Rows from1(x1), from2(x2), to(o), lse1(args.inputs[1]), lse2(args.inputs[op::merge_attention_states::lse2]),
+      lse(args.outputs[1]);
   const std::int64_t heads = o.shape[1];
   args.pool->parallel_for(to.count(), 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
     for (std::int64_t r = begin; r < end; ++r) {

@@ -5,6 +5,7 @@
 #include "kernel/cpu/by_dtype.hpp"
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/kernel.hpp"
+#include "op/operands.hpp"
 #include "op/schema/reference.hpp"
 
 #ifndef CERMET_ROPE_ONCE
@@ -73,7 +74,8 @@ void copy_rest(const Rows& from, const Rows& to, std::int64_t token, std::int64_
 
 template <class X, class Y>
 void rope_tokens(const LaunchArgs& args, const Rope& rope) {
-  const TensorView &cos = args.inputs[2], &sin = args.inputs[3], &positions = args.inputs[4];
+  const TensorView &cos = args.inputs[op::rope::cos], &sin = args.inputs[op::rope::sin],
+                   &positions = args.inputs[op::rope::positions];
   const Rows cos_rows(cos), sin_rows(sin);
   const auto half = static_cast<std::size_t>(cos_rows.length());
   const std::size_t results = args.has(1) ? 2 : 1;

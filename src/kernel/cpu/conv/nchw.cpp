@@ -7,12 +7,13 @@
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/decline.hpp"
 #include "op/conv.hpp"
+#include "op/operands.hpp"
 #include "op/schema/operator.hpp"
 
 namespace cermet::cpu {
 namespace {
 
-constexpr std::size_t x_input = 0, residual_input = 3, inputs = 4;
+constexpr std::size_t inputs = op::conv::residual + 1;
 
 Dims channels_last(const Dims& dims) {
   Dims result = dims;
@@ -24,7 +25,7 @@ Dims channels_last(const Dims& dims) {
 /// The same convolution of transposed operands.
 Region transposed(const Problem& p) {
   std::vector<std::optional<TensorType>> types = p.inputs;
-  for (const std::size_t i : {x_input, residual_input})
+  for (const std::size_t i : {op::conv::x, op::conv::residual})
     if (p.has(i)) types[i]->dims = channels_last(types[i]->dims);
   Attributes attributes = p.attributes;
   attributes.set("layout", "nhwc");
@@ -87,7 +88,7 @@ void conv_nchw(const LaunchArgs& args, const Plan& plan) {
   for (std::size_t i = 0; i < inputs; ++i) {
     if (!args.has(i)) continue;
     operands[i] = args.inputs[i];
-    if (i != x_input && i != residual_input) continue;
+    if (i != op::conv::x && i != op::conv::residual) continue;
     const TensorView& first = args.inputs[i];
     operands[i] = take(first);
     strided_copy(first.shape, first.data, first.strides, operands[i].data, strides_of(operands[i]),
@@ -112,7 +113,7 @@ const WeightLayout* weight_layout(const Problem& p, std::size_t operand) {
 
 std::int64_t workspace(const Problem& p, int threads) {
   std::int64_t bytes = bytes_at_most(p.outputs[0], p.maximum);
-  for (const std::size_t i : {x_input, residual_input})
+  for (const std::size_t i : {op::conv::x, op::conv::residual})
     if (p.has(i)) bytes += bytes_at_most(p.input(i), p.maximum);
   const Region inner = transposed(p);
   return bytes + kernel_of(inner).workspace(inner, threads);

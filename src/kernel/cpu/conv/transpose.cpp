@@ -9,6 +9,7 @@
 #include "kernel/cpu/convert.hpp"
 #include "kernel/cpu/gemm/panels.hpp"
 #include "op/conv.hpp"
+#include "op/operands.hpp"
 #include "op/schema/reference.hpp"
 
 namespace cermet::cpu {
@@ -153,7 +154,7 @@ void conv_transpose(const LaunchArgs& args, const Plan& plan) {
   if (!plan.prepacked) transposed_panels.pack(weight, args.workspace, *args.pool);
   const PaddedX padded(g, x.shape, y.shape);
   copy_padded(x, padded, pixels, *args.pool);
-  const TensorView bias = args.has(2) ? args.inputs[2] : TensorView();
+  const TensorView bias = args.has(op::conv_transpose::bias) ? args.inputs[op::conv_transpose::bias] : TensorView();
   const std::int64_t outputs = weight.shape[1], panels = panel_count(outputs);
   const Launch launch{.g = g,
                       .x = padded,

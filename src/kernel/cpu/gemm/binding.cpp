@@ -1,6 +1,7 @@
 #include "kernel/cpu/gemm/binding.hpp"
 
 #include "kernel/cpu/gemm/panels.hpp"
+#include "op/operands.hpp"
 #include "op/products.hpp"
 
 namespace cermet::cpu {
@@ -13,7 +14,7 @@ BoundTileProgram bind_epilogue(const Region& region) {
   CERMET_ASSERT(!made.reason);
   std::vector<std::size_t> grouped;
   if (region.problem().op->kind == OpKind::grouped_linear)
-    for (const std::size_t input : {3, 5})
+    for (const std::size_t input : {op::grouped_linear::bias, op::grouped_linear::w_scale})
       if (const auto operand = region.operand_of(input)) grouped.push_back(*operand);
   return BoundTileProgram(made.program, grouped);
 }

@@ -1,4 +1,5 @@
 #include "kernel/cpu/gemm/prologue_part.hpp"
+#include "op/operands.hpp"
 
 #include <algorithm>
 
@@ -24,7 +25,7 @@ bool quantizes_rows(OpKind op) {
 }
 
 Decline declines_quantized(const Region& region) {
-  constexpr std::size_t smooth = 1, index = 2;  // of dynamic_quant
+  using enum op::dynamic_quant::Operand;
   const RegionNode& anchor = anchor_of(region);
   const Problem& last = region.nodes[static_cast<std::size_t>(region.anchor) - 1].problem;
   const std::size_t scale = scale_of_rows(anchor.problem);
@@ -44,7 +45,7 @@ Decline declines_quantized(const Region& region) {
       return "all rows have one scale";
   }
   if (last.op->kind == OpKind::dynamic_quant &&
-      (last.has(index) || (last.has(smooth) && last.input(smooth).rank() > 1)))
+      (last.has(group_index) || (last.has(smooth) && last.input(smooth).rank() > 1)))
     return "its factors go by groups of rows";
   return std::nullopt;
 }

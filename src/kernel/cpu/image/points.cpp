@@ -7,6 +7,7 @@
 #include "kernel/cpu/number.hpp"
 #include "kernel/kernel.hpp"
 #include "op/grid_sample.hpp"
+#include "op/operands.hpp"
 #include "op/pool_window.hpp"
 #include "op/roi_align.hpp"
 #include "op/schema/reference.hpp"
@@ -51,7 +52,7 @@ void align_bins(const LaunchArgs& args, const roi::Rule& rule, std::int64_t begi
   const TensorView &view = args.inputs[0], &boxes = args.inputs[1];
   const SpatialView x = spatial_view(view, false), y = spatial_view(args.outputs[0], false);
   const Rows rows(boxes);
-  const IndexList images(args.inputs[2]);
+  const IndexList images(args.inputs[op::roi_align::batch_indices]);
   for (std::int64_t i = begin; i < end; ++i) {
     const std::int64_t r = i / y.positions(), n = images[r];
     check_index("roi_align", "2 (batch_indices)", n, x.batch);

@@ -5,6 +5,7 @@
 #include "kernel/cpu/index_list.hpp"
 #include "kernel/kernel.hpp"
 #include "op/expert_groups.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -30,9 +31,9 @@ void permute_tokens(const LaunchArgs& args, const ExpertGroups& groups) {
   sort_pairs(ids, groups, args.outputs[1].as<std::int32_t>(), reinterpret_cast<std::int32_t*>(args.workspace),
              args.outputs[2]);
   const std::int64_t k = args.inputs[1].shape[1];
-  if (args.has(2))
+  if (args.has(op::moe_permute::scales))
     for (std::int64_t pair = 0; pair < ids.count(); ++pair)
-      args.outputs[3].as<float>()[row_of[pair]] = args.inputs[2].as<const float>()[pair / k];
+      args.outputs[3].as<float>()[row_of[pair]] = args.inputs[op::moe_permute::scales].as<const float>()[pair / k];
   const auto bytes = static_cast<std::size_t>(from.length()) * size_of(args.inputs[0].dtype);
   if (bytes == 0) return;
   constexpr std::size_t worth_thread = 16 << 10;  // bytes that take as long to copy as a loop on several threads costs

@@ -7,6 +7,7 @@
 #include "kernel/cpu/index_list.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
+#include "op/operands.hpp"
 #include "op/schema/reference.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -42,7 +43,8 @@ constexpr std::int64_t column_tile = 1024;  ///< columns summed together: 4 KB, 
 void sum_experts(const LaunchArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const IndexList row_of(args.inputs[1]);
-  const Rows from(x), weights(args.inputs[2]), to(y), residual(args.has(3) ? args.inputs[3] : y);
+  const Rows from(x), weights(args.inputs[op::moe_unpermute::weights]), to(y),
+      residual(args.has(op::moe_unpermute::residual) ? args.inputs[op::moe_unpermute::residual] : y);
   const std::int64_t k = args.inputs[1].shape[1], hidden = x.shape[1];
   for (std::int64_t pair = 0; pair < row_of.count(); ++pair)
     check_index("moe_unpermute", "1 (row_of)", row_of[pair], from.count());
@@ -57,9 +59,9 @@ void sum_experts(const LaunchArgs& args) {
         for (std::int64_t j = 0; j < k; ++j) HWY_DYNAMIC_DISPATCH(add_scaled)
         (from.row(row_of[t * k + j]) + h * x_size, x.dtype, reinterpret_cast<const float*>(weights.row(t))[j], sum,
          columns, j == 0);
-        if (args.has(3)) HWY_DYNAMIC_DISPATCH(add_scaled)
-        (residual.row(t) + h * static_cast<std::int64_t>(size_of(args.inputs[3].dtype)), args.inputs[3].dtype, 1.0f,
-         sum, columns, false);
+        if (args.has(op::moe_unpermute::residual)) HWY_DYNAMIC_DISPATCH(add_scaled)
+        (residual.row(t) + h * static_cast<std::int64_t>(size_of(args.inputs[op::moe_unpermute::residual].dtype)),
+         args.inputs[op::moe_unpermute::residual].dtype, 1.0f, sum, columns, false);
         convert(reinterpret_cast<const std::byte*>(sum), to.row(t) + h * y_size, columns);
       }
   });

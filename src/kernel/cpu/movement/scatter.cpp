@@ -6,6 +6,7 @@
 #include "kernel/cpu/movement/copy.hpp"
 #include "kernel/cpu/scalar.hpp"
 #include "kernel/kernel.hpp"
+#include "op/operands.hpp"
 #include "op/schema/axes.hpp"
 
 namespace cermet::cpu {
@@ -28,7 +29,8 @@ struct Scatter {
 /// Calls body(unit, thread) for disjoint units, spread over threads.
 template <class Body>
 void for_units(const LaunchArgs& args, int axis, Body&& body) {
-  const TensorView &x = args.inputs[0], &indices = args.inputs[1], &updates = args.inputs[2], &y = args.outputs[0];
+  const TensorView &x = args.inputs[0], &indices = args.inputs[1], &updates = args.inputs[op::scatter::updates],
+                   &y = args.outputs[0];
   const int last = x.shape.rank() - 1;
   StridedAxes<4> outer;
   for (int a = 0; a < last; ++a)
@@ -53,7 +55,7 @@ void for_units(const LaunchArgs& args, int axis, Body&& body) {
 /// Calls body(column, target position along the axis, offset of the update) for every update of a unit, in index order.
 template <class Body>
 void for_positions(const LaunchArgs& args, int axis, const Unit& unit, Body&& body) {
-  const TensorView &x = args.inputs[0], &indices = args.inputs[1], &updates = args.inputs[2];
+  const TensorView &x = args.inputs[0], &indices = args.inputs[1], &updates = args.inputs[op::scatter::updates];
   for (std::int64_t i = 0; i < indices.shape[axis]; ++i)
     for (std::int64_t c = 0; c < unit.columns; ++c) {
       const std::int64_t at = unit.indices + i * indices.strides[axis] + c;
@@ -68,7 +70,7 @@ void for_positions(const LaunchArgs& args, int axis, const Unit& unit, Body&& bo
 /// as the result is stored.
 template <class T, class Meet>
 void scatter_directly(const LaunchArgs& args, int axis, Meet&& meet) {
-  const TensorView &updates = args.inputs[2], &y = args.outputs[0];
+  const TensorView &updates = args.inputs[op::scatter::updates], &y = args.outputs[0];
   const std::int64_t step = y.strides[axis];
   for_units(args, axis, [&](const Unit& unit, int) {
     for_positions(args, axis, unit, [&](std::int64_t c, std::int64_t position, std::int64_t from) {
@@ -81,7 +83,7 @@ void scatter_directly(const LaunchArgs& args, int axis, Meet&& meet) {
 /// bf16 and f16: a unit's part of y is accumulated in float32 and rounded once.
 template <class T>
 void scatter_widened(const LaunchArgs& args, const Scatter& scatter) {
-  const TensorView &updates = args.inputs[2], &y = args.outputs[0];
+  const TensorView &updates = args.inputs[op::scatter::updates], &y = args.outputs[0];
   const std::int64_t size = y.shape[scatter.axis], step = y.strides[scatter.axis];
   for_units(args, scatter.axis, [&](const Unit& unit, int thread) {
     float* sums = reinterpret_cast<float*>(args.workspace) + thread * size * block_columns;

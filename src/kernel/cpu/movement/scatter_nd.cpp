@@ -5,6 +5,7 @@
 #include "kernel/cpu/movement/slices.hpp"
 #include "kernel/cpu/scalar.hpp"
 #include "kernel/kernel.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 /// first axes. A single slice, or few long ones, are shared out by their runs instead.
 template <class Apply>
 void for_tuples(const LaunchArgs& args, std::int64_t* offsets, Apply&& apply) {
-  const TensorView &indices = args.inputs[1], &updates = args.inputs[2], &y = args.outputs[0];
+  const TensorView &indices = args.inputs[1], &updates = args.inputs[op::scatter_nd::updates], &y = args.outputs[0];
   const int lead = indices.shape.rank() - 1, n = static_cast<int>(indices.shape.back());
   StridedAxes<2> tuples;
   for (int a = 0; a < lead; ++a) tuples.push_back(indices.shape[a], {indices.strides[a], updates.strides[a]});
@@ -45,7 +46,7 @@ void for_tuples(const LaunchArgs& args, std::int64_t* offsets, Apply&& apply) {
 
 template <class T>
 void replace(const LaunchArgs& args, std::int64_t* offsets) {
-  const TensorView &updates = args.inputs[2], &y = args.outputs[0];
+  const TensorView &updates = args.inputs[op::scatter_nd::updates], &y = args.outputs[0];
   for_tuples(args, offsets, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
     std::memcpy(y.as<T>() + to, updates.as<const T>() + from, static_cast<std::size_t>(count) * sizeof(T));
   });
@@ -53,7 +54,7 @@ void replace(const LaunchArgs& args, std::int64_t* offsets) {
 
 template <class T>
 void combine(const LaunchArgs& args, std::int64_t* offsets, Reduction kind) {
-  const TensorView &updates = args.inputs[2], &y = args.outputs[0];
+  const TensorView &updates = args.inputs[op::scatter_nd::updates], &y = args.outputs[0];
   for_tuples(args, offsets, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i)
       y.as<T>()[to + i] = combined(kind, y.as<T>()[to + i], updates.as<const T>()[from + i]);
@@ -63,7 +64,7 @@ void combine(const LaunchArgs& args, std::int64_t* offsets, Reduction kind) {
 /// bf16 and f16: y is accumulated in float32, at the same offsets, and rounded once.
 template <class T>
 void combine_widened(const LaunchArgs& args, std::int64_t* offsets, float* sums, Reduction kind) {
-  const TensorView &updates = args.inputs[2], &y = args.outputs[0];
+  const TensorView &updates = args.inputs[op::scatter_nd::updates], &y = args.outputs[0];
   Shape dense = dense_strides(y.shape);
   const Rows rows(y);
   const auto for_rows = [&](auto&& body) {
@@ -102,7 +103,7 @@ std::int64_t tuples_of(const Shape& indices) {
 void scatter_at_tuples(const LaunchArgs& args, std::optional<Reduction> reduction) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   if (x.data != y.data) strided_copy(x.shape, x.data, x.strides, y.data, y.strides, size_of(x.dtype), *args.pool);
-  if (args.inputs[2].elements() == 0) return;
+  if (args.inputs[op::scatter_nd::updates].elements() == 0) return;
   auto* offsets = reinterpret_cast<std::int64_t*>(args.workspace);
   if (!reduction) return by_element_size(size_of(x.dtype), [&](auto zero) { replace<decltype(zero)>(args, offsets); });
   auto* sums = reinterpret_cast<float*>(args.workspace + offset_bytes(tuples_of(args.inputs[1].shape)));

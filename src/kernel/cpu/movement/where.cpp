@@ -1,6 +1,7 @@
 #include "kernel/cpu/by_size.hpp"
 #include "kernel/cpu/movement/axes.hpp"
 #include "kernel/cpu/pointwise/tile_region.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cpu {
 namespace {
@@ -28,7 +29,8 @@ void choose(const std::uint8_t* condition, const T* x, const T* other, T* y, con
 
 template <class T>
 void where(const LaunchArgs& args) {
-  const TensorView &condition = args.inputs[0], &x = args.inputs[1], &other = args.inputs[2], &y = args.outputs[0];
+  const TensorView &condition = args.inputs[0], &x = args.inputs[1], &other = args.inputs[op::where::other],
+                   &y = args.outputs[0];
   const Shape condition_strides = broadcast_strides(condition, y.shape), x_strides = broadcast_strides(x, y.shape),
               other_strides = broadcast_strides(other, y.shape);
   StridedAxes<4> all, outer;

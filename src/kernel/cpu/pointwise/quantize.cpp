@@ -8,6 +8,7 @@
 #include "kernel/cpu/pointwise/tile_region.hpp"
 #include "kernel/cpu/rowwise/codes-inl.hpp"
 #include "kernel/kernel.hpp"
+#include "op/operands.hpp"
 #include "op/quantization.hpp"
 #include "op/schema/reference.hpp"
 
@@ -70,7 +71,9 @@ void dequantize(const LaunchArgs& args, const Dequantize& parameters) {
     TileBuffer codes, scale_buffer, offset_buffer, y_buffer;
     read_codes(from.row(row) + first * bytes, q.dtype, codes.data, n);
     const AlongRow scale = parameter_of_row(args.inputs[1], parameters, row);
-    const AlongRow offset = args.has(2) ? parameter_of_row(args.inputs[2], parameters, row) : AlongRow{};
+    const AlongRow offset = args.has(op::quantize::offset)
+                                ? parameter_of_row(args.inputs[op::quantize::offset], parameters, row)
+                                : AlongRow{};
     if (offset) {
       const float* o = offset.read(first, n, offset_buffer);
       for (std::size_t i = 0; i < n; ++i) codes.data[i] -= o[i];

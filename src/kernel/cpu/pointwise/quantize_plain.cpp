@@ -5,16 +5,15 @@
 #include "base/checked.hpp"
 #include "format/element.hpp"
 #include "kernel/cpu/movement/axes.hpp"
+#include "op/operands.hpp"
 #include "op/quantization.hpp"
 
 namespace cermet::cpu {
 namespace {
 
-constexpr std::size_t x_operand = 0, scale_operand = 1, offset_operand = 2, zero_point_operand = 3;
-
 bool is_one_or_channel(const Problem& p, std::size_t operand) {
   const Dims& dims = p.input(operand).dims;
-  return dims.empty() || (dims.size() == 1 && (dims[0] == Dim(1) || dims[0] == p.input(x_operand).dims.back()));
+  return dims.empty() || (dims.size() == 1 && (dims[0] == Dim(1) || dims[0] == p.input(op::quantize::x).dims.back()));
 }
 
 constexpr std::int64_t block = 256;
@@ -32,7 +31,7 @@ struct Operands {
   std::array<const TensorView*, 5> views{};
 
   Operands(const LaunchArgs& args, std::span<const TensorView> parameters)
-      : views{&args.inputs[x_operand], &parameters[0]} {
+      : views{&args.inputs[op::quantize::x], &parameters[0]} {
     for (std::size_t i = 1; i < parameters.size(); ++i)
       if (parameters[i].present) views[1 + i] = &parameters[i];
     views[result] = &args.outputs[0];
@@ -74,16 +73,18 @@ void for_blocks(const LaunchArgs& args, const Operands& operands, Body&& body) {
 }
 
 void quantize(const LaunchArgs& args, bool divide, bool saturates) {
-  const TensorView parameters[] = {args.inputs[scale_operand],
-                                   args.has(offset_operand) ? args.inputs[offset_operand] : TensorView(),
-                                   args.has(zero_point_operand) ? args.inputs[zero_point_operand] : TensorView()};
-  const bool has_offset = args.has(offset_operand), has_zero_point = args.has(zero_point_operand);
+  const TensorView parameters[] = {
+      args.inputs[op::quantize::scale],
+      args.has(op::quantize::offset) ? args.inputs[op::quantize::offset] : TensorView(),
+      args.has(op::quantize::zero_point) ? args.inputs[op::quantize::zero_point] : TensorView()};
+  const bool has_offset = args.has(op::quantize::offset), has_zero_point = args.has(op::quantize::zero_point);
   for_blocks(args, Operands(args, parameters),
              [&](const float(&v)[4][block], std::int64_t n, const TensorView& q, std::int64_t at) {
                for (std::int64_t i = 0; i < n; ++i) {
-                 float value = static_value(v[x_operand][i], v[scale_operand][i],
-                                            has_offset ? std::optional(v[offset_operand][i]) : std::nullopt, divide);
-                 if (has_zero_point) value = std::nearbyint(value) + v[zero_point_operand][i];
+                 float value =
+                     static_value(v[op::quantize::x][i], v[op::quantize::scale][i],
+                                  has_offset ? std::optional(v[op::quantize::offset][i]) : std::nullopt, divide);
+                 if (has_zero_point) value = std::nearbyint(value) + v[op::quantize::zero_point][i];
                  else if (!saturates) value = unsaturated(value, q.dtype);
                  format::store_element(q.data, q.dtype, at + i, value);
                }
@@ -101,14 +102,15 @@ TensorView broadcasting(const TensorView& view, bool by_token) {
 
 void dequantize(const LaunchArgs& args, bool by_token, bool divide) {
   const TensorView parameters[] = {
-      broadcasting(args.inputs[scale_operand], by_token),
-      args.has(offset_operand) ? broadcasting(args.inputs[offset_operand], by_token) : TensorView()};
-  const bool has_offset = args.has(offset_operand);
+      broadcasting(args.inputs[op::quantize::scale], by_token),
+      args.has(op::quantize::offset) ? broadcasting(args.inputs[op::quantize::offset], by_token) : TensorView()};
+  const bool has_offset = args.has(op::quantize::offset);
   for_blocks(args, Operands(args, parameters),
              [&](const float(&v)[4][block], std::int64_t n, const TensorView& y, std::int64_t at) {
                for (std::int64_t i = 0; i < n; ++i) {
-                 const float value = has_offset ? v[x_operand][i] - v[offset_operand][i] : v[x_operand][i],
-                             scale = v[scale_operand][i];
+                 const float value = has_offset ? v[op::quantize::x][i] - v[op::quantize::offset][i]
+                                                : v[op::quantize::x][i],
+                             scale = v[op::quantize::scale][i];
                  format::store_element(y.data, y.dtype, at + i, divide ? value / scale : value * scale);
                }
              });
@@ -117,15 +119,16 @@ void dequantize(const LaunchArgs& args, bool by_token, bool divide) {
 }  // namespace
 
 bool is_plain_quantize(const Problem& p) {
-  if (!code_types.contains(p.outputs[0].dtype) || p.has(zero_point_operand) || !p.attributes.flag("saturate"))
+  if (!code_types.contains(p.outputs[0].dtype) || p.has(op::quantize::zero_point) || !p.attributes.flag("saturate"))
     return true;
-  return !is_one_or_channel(p, scale_operand) || (p.has(offset_operand) && !is_one_or_channel(p, offset_operand));
+  return !is_one_or_channel(p, op::quantize::scale) ||
+         (p.has(op::quantize::offset) && !is_one_or_channel(p, op::quantize::offset));
 }
 
 bool is_plain_dequantize(const Problem& p) {
   constexpr DTypeSet codes = code_types | DTypeSet{DType::i32}, offsets{DType::f32, DType::i32};
-  if (p.attributes.text("granularity") == "broadcast" || !codes.contains(p.input(x_operand).dtype)) return true;
-  return p.has(offset_operand) && !offsets.contains(p.input(offset_operand).dtype);
+  if (p.attributes.text("granularity") == "broadcast" || !codes.contains(p.input(op::quantize::x).dtype)) return true;
+  return p.has(op::quantize::offset) && !offsets.contains(p.input(op::quantize::offset).dtype);
 }
 
 Launcher bind_plain_quantize(const Problem& p) {

@@ -9,6 +9,7 @@
 #include "kernel/cpu/tile-inl.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
+#include "op/operands.hpp"
 
 #ifndef CERMET_ADD_RMS_NORM_ONCE
 #define CERMET_ADD_RMS_NORM_ONCE
@@ -82,9 +83,11 @@ void add_rms_norm_row(const AddRmsNormRow& row, std::size_t length, const AddRms
 
 void add_rms_norm(const LaunchArgs& args, const AddRmsNorm& parameters) {
   const TensorView &x = args.inputs[0], &residual = args.inputs[1], &y = args.outputs[0], &sum = args.outputs[1];
-  const bool has_weight = args.has(2);
-  const RowIn weight = has_weight ? RowIn{args.inputs[2].as<std::byte>(), args.inputs[2].dtype} : RowIn{};
-  const int trailing = has_weight ? args.inputs[2].shape.rank() : 1;
+  const bool has_weight = args.has(op::add_rms_norm::weight);
+  const RowIn weight = has_weight ? RowIn{args.inputs[op::add_rms_norm::weight].as<std::byte>(),
+                                          args.inputs[op::add_rms_norm::weight].dtype}
+                                  : RowIn{};
+  const int trailing = has_weight ? args.inputs[op::add_rms_norm::weight].shape.rank() : 1;
   const Rows x_rows(x, trailing), residual_rows(residual, trailing), y_rows(y, trailing), sum_rows(sum, trailing);
   args.pool->parallel_for(x_rows.count(), row_grain(x_rows.count(), x_rows.length()),
                           [&](std::int64_t begin, std::int64_t end) {

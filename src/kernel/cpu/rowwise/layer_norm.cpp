@@ -6,6 +6,7 @@
 #include "kernel/cpu/rowwise/moments-inl.hpp"
 #include "kernel/cpu/rowwise/row_grain.hpp"
 #include "kernel/cpu/rowwise/row_kernel.hpp"
+#include "op/operands.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -34,7 +35,9 @@ void layer_norm(const LaunchArgs& args, float eps) {
     return args.has(operand) ? RowIn{args.inputs[operand].as<std::byte>(), args.inputs[operand].dtype} : RowIn{};
   };
   const RowIn weight = vector(1), bias = vector(2);
-  const int trailing = args.has(1) ? args.inputs[1].shape.rank() : args.has(2) ? args.inputs[2].shape.rank() : 1;
+  const int trailing = args.has(1)                      ? args.inputs[1].shape.rank()
+                       : args.has(op::layer_norm::bias) ? args.inputs[op::layer_norm::bias].shape.rank()
+                                                        : 1;
   const Rows from(args.inputs[0], trailing), to(args.outputs[0], trailing);
   args.pool->parallel_for(
       from.count(), row_grain(from.count(), from.length()), [&](std::int64_t begin, std::int64_t end) {

@@ -6,6 +6,7 @@
 #include "kernel/cpu/rowwise/row_grain.hpp"
 #include "kernel/cpu/rowwise/row_kernel.hpp"
 #include "kernel/kernel.hpp"
+#include "op/operands.hpp"
 
 #ifndef CERMET_DYNAMIC_QUANT_ONCE
 #define CERMET_DYNAMIC_QUANT_ONCE
@@ -22,8 +23,8 @@ namespace cermet::cpu::HWY_NAMESPACE {
 
 /// Row of smooth[E, K] for a row of x: named by the group index, or the group whose offsets hold it.
 std::int64_t smooth_row(const LaunchArgs& args, const DynamicQuant& op, std::int64_t row) {
-  if (!args.has(2)) return 0;
-  const TensorView &smooth = args.inputs[1], &index = args.inputs[2];
+  if (!args.has(op::dynamic_quant::group_index)) return 0;
+  const TensorView &smooth = args.inputs[1], &index = args.inputs[op::dynamic_quant::group_index];
   std::int64_t group = 0;
   if (!op.index_is_offsets) group = load_index(index, row);
   else

@@ -7,7 +7,7 @@ namespace {
 void advance_step(const LaunchArgs& args, std::int64_t block_size) {
   using namespace advance;
   check_sizes(args.inputs);
-  const auto in = [&](Operand operand, std::int64_t i) -> std::int32_t& {
+  const auto in = [&](std::size_t operand, std::int64_t i) -> std::int32_t& {
     return args.inputs[operand].as<std::int32_t>()[i * args.inputs[operand].strides[0]];
   };
   const TensorView &tables = args.inputs[block_tables], &rows = args.inputs[made];

@@ -7,17 +7,14 @@
 #include "kernel/cuda/task.hpp"
 #include "op/attention.hpp"
 #include "op/kv_cache.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda {
 namespace {
 
-/// Operands of the two operators by place.
-namespace paged {
-enum Operand : std::size_t { q, k, v, block_tables, context_lens, query_starts, k_scale, v_scale, sinks, alibi };
-}
-namespace ragged {
-enum Operand : std::size_t { q, k, v, sinks, alibi, cu_seqlens, cu_seqlens_k };
-}
+/// Operands of the two operators.
+namespace paged = op::incre_flash_attention;
+namespace ragged = op::flash_attention;
 
 /// A window wider than this is as good as none.
 constexpr std::int64_t widest_window = std::int64_t{1} << 30;
@@ -31,7 +28,7 @@ attention::KeyList key_list(const LaunchArgs& args, std::size_t operand, const K
   const TensorView& cache = args.inputs[operand];
   attention::KeyList list{
       cache.data, cache.strides[0], cache.strides[axes.block], cache.strides[axes.heads], nullptr, 0, 0, 0};
-  const std::size_t scale = operand - paged::k + paged::k_scale;
+  const std::size_t scale = operand - paged::k_cache + paged::k_scale;
   if (!args.has(scale)) return list;
   const TensorView& scales = args.inputs[scale];
   list.scale = scales.as<const float>();
@@ -163,8 +160,8 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args, std::int32_t l
   if (paged_) {
     const KvCacheAxes axes(heads_first_ ? "hnd" : "nhd");
     const TensorView& tables = args.inputs[paged::block_tables];
-    p.k = key_list(args, paged::k, axes);
-    p.v = key_list(args, paged::v, axes);
+    p.k = key_list(args, paged::k_cache, axes);
+    p.v = key_list(args, paged::v_cache, axes);
     p.block_tables = tables.as<const std::int32_t>();
     p.context_lens = args.inputs[paged::context_lens].as<const std::int32_t>();
     p.query_starts = optional_data<std::int32_t>(args, paged::query_starts);

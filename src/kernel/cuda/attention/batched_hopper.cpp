@@ -3,6 +3,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/batched.hpp"
 #include "kernel/cuda/task.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::attention_batched_hopper_file {
 namespace {
@@ -21,7 +22,7 @@ std::int64_t shared_bytes(const BatchedProblem& a, const Tile& tile) {
   return attention::batched_hopper_bytes(static_cast<int>(a.head_size), tile.keys, tile.stages, tile.row_tiles);
 }
 
-bool reads_operands(const Problem& p) { return p.has(BatchedAttention::bias) || p.has(BatchedAttention::mask); }
+bool reads_operands(const Problem& p) { return p.has(op::flash_attention::bias) || p.has(op::flash_attention::mask); }
 
 int row_tiles(const BatchedProblem& a) { return static_cast<int>(div_up(a.queries * a.group(), rows)); }
 

@@ -5,6 +5,7 @@
 #include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -32,34 +33,34 @@ attention::KeyList key_list(const TensorView& view, const AttentionAxes& axes) {
 
 BatchedProblem::BatchedProblem(const Problem& p)
     : call(p.attributes),
-      sequences(p.size(Call::q_operand, 0)),
-      queries(p.size(Call::q_operand, call.q.tokens)),
-      keys(p.size(Call::k_operand, call.k.tokens)),
-      heads(p.size(Call::q_operand, call.q.heads)),
-      kv_heads(p.size(Call::k_operand, call.k.heads)),
-      head_size(p.size(Call::q_operand, call.q.size)),
-      value_size(p.size(Call::v_operand, call.v.size)),
-      type(p.input(Call::q_operand).dtype),
+      sequences(p.size(op::flash_attention::q, 0)),
+      queries(p.size(op::flash_attention::q, call.q.tokens)),
+      keys(p.size(op::flash_attention::k, call.k.tokens)),
+      heads(p.size(op::flash_attention::q, call.q.heads)),
+      kv_heads(p.size(op::flash_attention::k, call.k.heads)),
+      head_size(p.size(op::flash_attention::q, call.q.size)),
+      value_size(p.size(op::flash_attention::v, call.v.size)),
+      type(p.input(op::flash_attention::q).dtype),
       out(p.outputs[0].dtype),
       steps(call.q.size != 3 || call.k.size != 3 || call.v.size != 3),
-      plain(p.attributes.number("softcap") == 0 && !p.has(Call::alibi)) {}
+      plain(p.attributes.number("softcap") == 0 && !p.has(op::flash_attention::alibi)) {}
 
 std::string score_config(const Problem& p) {
-  const bool has_bias = p.has(Call::bias);
+  const bool has_bias = p.has(op::flash_attention::bias);
   return fmt::format("cermet::attention::ScoreConfig{{.bias = {}, .has_bias = {}, .has_mask = {}}}",
-                     device_name(has_bias ? p.input(Call::bias).dtype : DType::f32), device_name(has_bias),
-                     device_name(p.has(Call::mask)));
+                     device_name(has_bias ? p.input(op::flash_attention::bias).dtype : DType::f32),
+                     device_name(has_bias), device_name(p.has(op::flash_attention::mask)));
 }
 
 BatchedLaunch::BatchedLaunch(const Problem& p)
     : call_(p.attributes),
-      settings_(p.attributes, p.size(Call::q_operand, call_.q.size)),
+      settings_(p.attributes, p.size(op::flash_attention::q, call_.q.size)),
       group_(BatchedProblem(p).group()),
       masked_score_(static_cast<float>(p.attributes.number("masked_score"))) {}
 
 attention::BatchedParams BatchedLaunch::params(const LaunchArgs& args, std::int64_t rows) const {
-  const TensorView &q = args.inputs[Call::q_operand], &k = args.inputs[Call::k_operand],
-                   &v = args.inputs[Call::v_operand], &o = args.outputs[0];
+  const TensorView &q = args.inputs[op::flash_attention::q], &k = args.inputs[op::flash_attention::k],
+                   &v = args.inputs[op::flash_attention::v], &o = args.outputs[0];
   attention::BatchedParams p{};
   p.a.q = q.data;
   p.a.o = o.data;
@@ -74,8 +75,8 @@ attention::BatchedParams BatchedLaunch::params(const LaunchArgs& args, std::int6
     p.a.lse_head_stride = args.outputs[1].strides[1];
     p.lse_batch_stride = args.outputs[1].strides[0];
   }
-  if (args.has(Call::sinks)) p.a.sinks = args.inputs[Call::sinks].as<const float>();
-  if (args.has(Call::alibi)) p.a.alibi = args.inputs[Call::alibi].as<const float>();
+  if (args.has(op::flash_attention::sinks)) p.a.sinks = args.inputs[op::flash_attention::sinks].as<const float>();
+  if (args.has(op::flash_attention::alibi)) p.a.alibi = args.inputs[op::flash_attention::alibi].as<const float>();
   p.a.tokens = narrow(q.shape[call_.q.tokens], "attention", "queries");
   p.a.key_tokens = narrow(k.shape[call_.k.tokens], "attention", "keys");
   p.a.kv_heads = narrow(k.shape[call_.k.heads], "attention", "heads");
@@ -87,8 +88,8 @@ attention::BatchedParams BatchedLaunch::params(const LaunchArgs& args, std::int6
   p.a.causal = settings_.causal;
   p.a.aligned = rows_aligned(q) && rows_aligned(k) && rows_aligned(v);
   p.a.aligned_out = rows_aligned(o);
-  p.bias = score_operand(args, Call::bias, p.a.key_tokens);
-  p.mask = score_operand(args, Call::mask, p.a.key_tokens);
+  p.bias = score_operand(args, op::flash_attention::bias, p.a.key_tokens);
+  p.mask = score_operand(args, op::flash_attention::mask, p.a.key_tokens);
   p.q_batch_stride = q.strides[0];
   p.k_batch_stride = k.strides[0];
   p.v_batch_stride = v.strides[0];
@@ -102,12 +103,12 @@ attention::BatchedParams BatchedLaunch::params(const LaunchArgs& args, std::int6
 }
 
 std::int64_t BatchedLaunch::items(const LaunchArgs& args, const attention::BatchedParams& p) {
-  return args.inputs[Call::q_operand].shape[0] * p.tiles * p.a.kv_heads;
+  return args.inputs[op::flash_attention::q].shape[0] * p.tiles * p.a.kv_heads;
 }
 
 void BatchedLaunch::declare(const LaunchArgs& args, const attention::BatchedParams& p, std::int64_t rows) const {
   if (!args.queue->wants_ranges() || items(args, p) == 0) return;
-  const ItemGrid grid = item_grid(1, args.inputs[Call::q_operand].shape[0], p.tiles, p.a.kv_heads);
+  const ItemGrid grid = item_grid(1, args.inputs[op::flash_attention::q].shape[0], p.tiles, p.a.kv_heads);
   const Along sample = tiles_along(grid_middle, 1), one = tiles_along(grid_columns, 1),
               many = tiles_along(grid_columns, group_);
   const Along tokens{grid_rows, rows, rows + group_ - 1, 0,
@@ -123,9 +124,9 @@ void BatchedLaunch::declare(const LaunchArgs& args, const attention::BatchedPara
   std::array<ByteRange, 12> reads;
   CERMET_ASSERT(args.inputs.size() <= reads.size());
   for (std::size_t i = 0; i < args.inputs.size(); ++i) reads[i] = byte_range(args.inputs[i]);
-  reads[Call::q_operand] = own(args.inputs[Call::q_operand], call_.q, many, tokens);
-  reads[Call::k_operand] = own(args.inputs[Call::k_operand], call_.k, one, {});
-  reads[Call::v_operand] = own(args.inputs[Call::v_operand], call_.v, one, {});
+  reads[op::flash_attention::q] = own(args.inputs[op::flash_attention::q], call_.q, many, tokens);
+  reads[op::flash_attention::k] = own(args.inputs[op::flash_attention::k], call_.k, one, {});
+  reads[op::flash_attention::v] = own(args.inputs[op::flash_attention::v], call_.v, one, {});
   const ByteRange lse =
       args.outputs.size() > 1 ? range_of_items(args.outputs[1], grid, {sample, many, tokens}) : ByteRange{};
   const std::array<ByteRange, 2> writes{own(args.outputs[0], call_.o, many, tokens), lse};

@@ -7,6 +7,7 @@
 #include "kernel/cuda/attention/batched.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::attention_batched_short_file {
 namespace {
@@ -34,9 +35,10 @@ std::int64_t row_tiles(const BatchedProblem& a) { return div_up(a.queries, rows)
 /// Whether registers of three blocks hold what operands do to a tile's scores, beside what a second tile of keys adds
 /// to.
 bool is_light(const Problem& p) {
-  const bool bias = p.has(Call::bias), mask = p.has(Call::mask);
+  const bool bias = p.has(op::flash_attention::bias), mask = p.has(op::flash_attention::mask);
   if (!bias && !mask) return true;
-  return BatchedProblem(p).keys <= 128 && !(bias && mask) && !(bias && p.input(Call::bias).dtype == DType::f32);
+  return BatchedProblem(p).keys <= 128 && !(bias && mask) &&
+         !(bias && p.input(op::flash_attention::bias).dtype == DType::f32);
 }
 
 /// A block has all rows of a head where there are as many heads as blocks that run at once.
@@ -68,14 +70,14 @@ std::vector<Config> configs(const Problem& p) {
 Decline declines_scores(const Problem& p) {
   const BatchedProblem a(p);
   const AttentionSettings settings(p.attributes, a.head_size);
-  if (!a.plain || settings.causal || settings.window > 0 || p.has(Call::sinks))
+  if (!a.plain || settings.causal || settings.window > 0 || p.has(op::flash_attention::sinks))
     return "scores that depend on places or are capped, or sinks";
   if (!(settings.scale > 0)) return "a scale that is not above 0";
   if (p.outputs.size() > 1) return "logarithms of sums are wanted, too";
-  for (const std::size_t operand : {std::size_t{Call::bias}, std::size_t{Call::mask}}) {
+  for (const std::size_t operand : {std::size_t{op::flash_attention::bias}, std::size_t{op::flash_attention::mask}}) {
     if (!p.has(operand)) continue;
     if (a.keys % 2 != 0) return fmt::format("a bias or mask of {} keys; taken: even numbers", a.keys);
-    if (p.input(operand).dims.back() != p.input(Call::k_operand).dims[static_cast<std::size_t>(a.call.k.tokens)])
+    if (p.input(operand).dims.back() != p.input(op::flash_attention::k).dims[static_cast<std::size_t>(a.call.k.tokens)])
       return "a bias or mask that is alike for all keys";
   }
   return std::nullopt;
@@ -92,7 +94,7 @@ Decline declines(const Problem& p) {
   if (a.head_size != attention::batched_short_head || a.value_size != a.head_size || a.group() != 1)
     return fmt::format("head sizes {} and {} and {} queries of a key; taken: 64, 64 and 1", a.head_size, a.value_size,
                        a.group());
-  const Dim& keys = p.input(Call::k_operand).dims[static_cast<std::size_t>(a.call.k.tokens)];
+  const Dim& keys = p.input(op::flash_attention::k).dims[static_cast<std::size_t>(a.call.k.tokens)];
   if (!keys.is_constant() || a.keys == 0 || a.keys > most_keys)
     return fmt::format("{} keys; taken: up to {}, known beforehand", a.keys, most_keys);
   if (Decline reason = declines_scores(p)) return reason;
@@ -108,7 +110,7 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
   const double scores = std::max(1.0, number(items) / p.target->multiprocessors) *
                         number(rows * tile.row_tiles * key_tiles(a, tile) * tile.keys);
   const double elements = number(a.sequences * a.heads * (a.queries + a.keys)) * 2 * number(a.head_size);
-  const double cycles = p.has(Call::bias) || p.has(Call::mask) ? 0.15 : 0.12;
+  const double cycles = p.has(op::flash_attention::bias) || p.has(op::flash_attention::mask) ? 0.15 : 0.12;
   return 6000 / limits.clock_hz +
          std::max(scores * cycles / limits.clock_hz, 2 * elements / limits.read_bytes_per_second);
 }
@@ -125,7 +127,8 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
                            ".heads = {}, .keys = {}, .tile_keys = {}, "
                            ".row_tiles = {}, .rows_differ = {}}}, {}>",
                            device_name(a.type), a.heads, a.keys, tile.keys, tile.row_tiles,
-                           device_name(differs(Call::bias) || differs(Call::mask)), score_config(p)),
+                           device_name(differs(op::flash_attention::bias) || differs(op::flash_attention::mask)),
+                           score_config(p)),
        .threads = 128,
        .shared_bytes = shared_bytes(a, tile),
        .min_blocks = tile.blocks}};
@@ -158,7 +161,9 @@ std::optional<attention::BatchedShortParams> params_of(const LaunchArgs& args, c
   const auto pairs = [&](std::size_t operand, const attention::ScoreOperand& list) {
     return !args.has(operand) || list.pairs;
   };
-  if (!b.a.aligned || !b.a.aligned_out || !pairs(Call::bias, b.bias) || !pairs(Call::mask, b.mask)) return std::nullopt;
+  if (!b.a.aligned || !b.a.aligned_out || !pairs(op::flash_attention::bias, b.bias) ||
+      !pairs(op::flash_attention::mask, b.mask))
+    return std::nullopt;
   attention::BatchedShortParams p{};
   p.b = b;
   const auto set = [&](std::size_t operand, const AttentionAxes& axes, std::int64_t box, TensorMapBytes& map,
@@ -176,9 +181,9 @@ std::optional<attention::BatchedShortParams> params_of(const LaunchArgs& args, c
                                          static_cast<std::uint32_t>(box), attention::batched_short_head, 128}));
     return true;
   };
-  const bool fits = set(Call::q_operand, call.q, rows, p.q, p.q_rows) &&
-                    set(Call::k_operand, call.k, b.a.key_tokens, p.k, p.k_rows) &&
-                    set(Call::v_operand, call.v, b.a.key_tokens, p.v, p.v_rows);
+  const bool fits = set(op::flash_attention::q, call.q, rows, p.q, p.q_rows) &&
+                    set(op::flash_attention::k, call.k, b.a.key_tokens, p.k, p.k_rows) &&
+                    set(op::flash_attention::v, call.v, b.a.key_tokens, p.v, p.v_rows);
   return fits ? std::optional(p) : std::nullopt;
 }
 

@@ -6,11 +6,12 @@
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::attention_kv_cache_write_file {
 namespace {
 
-enum Operand : std::size_t { k, v, k_cache, v_cache, slots, k_scale, v_scale };
+using enum op::kv_cache_write::Operand;
 constexpr int threads = 256;
 /// Up to this many tokens every one has its own thread block; beyond, blocks share the search for tokens that are
 /// overwritten.

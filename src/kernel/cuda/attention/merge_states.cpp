@@ -4,11 +4,12 @@
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::attention_merge_states_file {
 namespace {
 
-enum Operand : std::size_t { o1, lse1, o2, lse2 };
+using enum op::merge_attention_states::Operand;
 constexpr int threads = 128;
 
 std::vector<Program> programs(const Problem& p) {

@@ -3,6 +3,7 @@
 #include "kernel/cuda/attention/batched.hpp"
 #include "kernel/cuda/device/attention/prefill_config.hpp"
 #include "kernel/cuda/task.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::attention_prefill_batched_file {
 namespace {
@@ -21,10 +22,10 @@ std::int64_t shared_bytes(const BatchedProblem& a, const Tile& tile) {
 /// Blocks on an SM whose registers are capped; 1 where the cap would spill.
 int min_blocks(const Problem& p, const Tile& tile) {
   const BatchedProblem a(p);
-  const bool has_bias = p.has(BatchedAttention::bias),
-             narrow_bias = !has_bias || p.input(BatchedAttention::bias).dtype != DType::f32;
+  const bool has_bias = p.has(op::flash_attention::bias),
+             narrow_bias = !has_bias || p.input(op::flash_attention::bias).dtype != DType::f32;
   const bool fits = tile.warp_rows == 16 && tile.step == 32 && tile.keys == 32 && a.head_size == 64 &&
-                    a.value_size == 64 && a.plain && narrow_bias && !p.has(BatchedAttention::mask);
+                    a.value_size == 64 && a.plain && narrow_bias && !p.has(op::flash_attention::mask);
   const int blocks = has_bias ? 3 : 4;
   return fits && p.target->compute_capability >= 90 && blocks * (shared_bytes(a, tile) + 1024) <= p.target->shared_bytes
              ? blocks
@@ -34,7 +35,7 @@ int min_blocks(const Problem& p, const Tile& tile) {
 /// Tiles that registers and shared memory hold.
 std::vector<Tile> tiles(const Problem& p) {
   const BatchedProblem a(p);
-  const bool plain = !p.has(BatchedAttention::bias) && !p.has(BatchedAttention::mask);
+  const bool plain = !p.has(op::flash_attention::bias) && !p.has(op::flash_attention::mask);
   std::vector<Tile> list;
   const bool narrow = std::max(a.head_size, a.value_size) <= 64;
   for (const Tile& tile : {Tile{16, 32, 4, 32}, Tile{16, 64, 2, 64}, Tile{32, 64, 2, 64}, Tile{16, 32, 2, 32}}) {
@@ -90,7 +91,7 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
   const double scores = std::max(1.0, number(items) / p.target->multiprocessors) * number(rows) * number(a.keys);
   const double elements =
       number(a.sequences) * number(a.heads * a.queries + a.kv_heads * a.keys) * number(a.head_size + a.value_size);
-  const bool changes = p.has(BatchedAttention::bias) || p.has(BatchedAttention::mask);
+  const bool changes = p.has(op::flash_attention::bias) || p.has(op::flash_attention::mask);
   const double cycles = (changes ? 0.6 : 0.4) * std::max(1.0, number(a.head_size + a.value_size) / 128);
   return 8000 / limits.clock_hz +
          std::max(scores * cycles / limits.clock_hz, 2 * elements / limits.read_bytes_per_second);

@@ -4,11 +4,12 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/attention_launch.hpp"
 #include "kernel/cuda/task.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::attention_rope_file {
 namespace {
 
-enum Operand : std::size_t { q, k, cos, sin, positions };
+using enum op::rope::Operand;
 constexpr int threads = 256;
 
 struct Sizes {
@@ -30,7 +31,7 @@ struct Sizes {
 
 /// Heads are part of the program; only tokens are counted when it is launched.
 Decline declines(const Problem& p) {
-  for (const Operand x : {q, k})
+  for (const std::size_t x : {q, k})
     if (p.has(x) && !p.input(x).dims[p.input(x).dims.size() - 2].is_constant())
       return "the number of heads is not known";
   return std::nullopt;

@@ -1,6 +1,7 @@
 #include "kernel/cuda/conv/as_linear.hpp"
 
 #include "op/conv.hpp"
+#include "op/operands.hpp"
 #include "op/schema/operator.hpp"
 
 namespace cermet::cuda {
@@ -12,7 +13,7 @@ class AsLinear {
 
   Region make() {
     linear();
-    if (conv_.has(3)) residual();
+    if (conv_.has(op::conv::residual)) residual();
     if (const std::string& name = conv_.attributes.text("activation"); name != "identity")
       append(find_operator(name)->kind, {conv_.outputs[0]});
     const auto more = static_cast<std::int32_t>(to_.nodes.size()) - 1;  // nodes in the place of the convolution
@@ -24,7 +25,7 @@ class AsLinear {
     }
     for (RegionPlace place : from_.operands) {
       if (place.node > 0) place.node += more;
-      else if (place.index == 3 && conv_.has(3)) place = {1, 1};
+      else if (place.index == 3 && conv_.has(op::conv::residual)) place = {1, 1};
       to_.operands.push_back(place);
     }
     for (RegionPlace place : from_.results) to_.results.push_back({place.node + more, place.index});
@@ -49,13 +50,13 @@ class AsLinear {
     windows.dims.back() = length;
     std::vector<std::optional<TensorType>> types{std::move(windows),
                                                  TensorType{weight.dtype, {weight.dims[0], length}}};
-    types.push_back(conv_.has(2) ? std::optional(conv_.input(2)) : std::nullopt);
+    types.push_back(conv_.has(op::conv::bias) ? std::optional(conv_.input(op::conv::bias)) : std::nullopt);
     Problem problem = make_problem(definition(OpKind::linear), std::move(types), {});
     problem.constant_inputs = conv_.constant_inputs & 7u;
     add(std::move(problem), {operand(0), operand(1), operand(2)});
   }
   void residual() {
-    append(OpKind::add, {conv_.outputs[0], conv_.input(3)});
+    append(OpKind::add, {conv_.outputs[0], conv_.input(op::conv::residual)});
     to_.nodes.back().inputs.push_back(operand(3));
   }
   /// An elementwise node whose first operand is the result so far, as float32.

@@ -3,6 +3,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/item_axes.hpp"
 #include "kernel/measured_apart.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -32,9 +33,9 @@ conv::WeightSteps plain_steps(const TensorView& weight, bool transposed) {
 
 Decline GeneralConv::declines(const Region& region) {
   if (Decline reason = Product::declines(region, {.results = 2})) return reason;
-  if (conv_geometry(region.problem()).channels_last || !region.problem().has(2)) return std::nullopt;
+  if (conv_geometry(region.problem()).channels_last || !region.problem().has(op::conv::bias)) return std::nullopt;
   // Columns of the result are channels for the bias and places for what follows.
-  const auto bias = region.operand_of(2);
+  const auto bias = region.operand_of(op::conv::bias);
   for (std::size_t n = 1; n < region.nodes.size(); ++n)
     for (const RegionInput& input : region.nodes[n].inputs)
       if (input.from == RegionInput::From::outside && static_cast<std::size_t>(input.index) == bias)
@@ -48,7 +49,7 @@ GeneralConv::GeneralConv(const Region& region, bool gated)
       transposed_(region.problem().op->kind == OpKind::conv_transpose),
       gated_(gated),
       type_(region.problem().input(0).dtype) {
-  if (region.problem().has(2)) bias_ = region.operand_of(2);
+  if (region.problem().has(op::conv::bias)) bias_ = region.operand_of(op::conv::bias);
   for (const TileProgram::Extra& extra : product_epilogue(region).program.extras) extras_.push_back(extra.operand);
 }
 

@@ -7,6 +7,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 #include "op/grid_sample.hpp"
+#include "op/operands.hpp"
 #include "op/roi_align.hpp"
 
 namespace cermet::cuda::image_points_file {
@@ -41,7 +42,8 @@ void sample_grid(const LaunchArgs& args, const grid::Rule& rule) {
 }
 
 void align_regions(const LaunchArgs& args, const roi::Rule& rule) {
-  const TensorView &x = args.inputs[0], &rois = args.inputs[1], &images = args.inputs[2], &y = args.outputs[0];
+  const TensorView &x = args.inputs[0], &rois = args.inputs[1], &images = args.inputs[op::roi_align::batch_indices],
+                   &y = args.outputs[0];
   if (y.elements() == 0) return;
   const SpatialView to = spatial_view(y, false);
   const points::RegionParams params{.x = x.data,

@@ -9,6 +9,7 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 #include "op/expert_groups.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::mixture_permute_file {
 namespace {
@@ -61,33 +62,34 @@ void launch(const LaunchArgs& args, const ExpertGroups& groups) {
   const std::int64_t pairs = ids.elements(), chunk = chunk_of(pairs), row_words = x.shape[1] * bytes / word;
   const std::uint32_t slices = slices_shift(ids.shape[0], row_words, args.queue->target().multiprocessors);
   const std::int64_t slice_words = div_up(row_words, std::int64_t{1} << slices);
-  const permute::Params params{.x = x.data,
-                               .ids = ids.data,
-                               .scales = args.has(2) ? args.inputs[2].as<const float>() : nullptr,
-                               .rows = rows.data,
-                               .offsets = args.outputs[1].as<std::int32_t>(),
-                               .row_of = row_of.as<std::int32_t>(),
-                               .row_scales = args.has(2) ? args.outputs[3].as<float>() : nullptr,
-                               .counts = reinterpret_cast<std::int32_t*>(args.workspace),
-                               .tokens = ids.shape[0],
-                               .k = ids.shape[1],
-                               .experts = groups.groups,
-                               .ids_stride = ids.strides[0],
-                               .row_of_stride = row_of.strides[0],
-                               .x_stride = x.strides[0] * bytes / word,
-                               .rows_stride = rows.strides[0] * bytes / word,
-                               .row_words = row_words,
-                               .chunk = chunk,
-                               .chunks = div_up(pairs, chunk),
-                               .slice_words = static_cast<std::int32_t>(slice_words),
-                               .slices_shift = slices,
-                               .lanes_shift = lanes_shift(slice_words),
-                               .by_k = make_divisor(ids.shape[1]),
-                               .first = static_cast<std::int32_t>(groups.first),
-                               .own = static_cast<std::int32_t>(groups.experts()),
-                               .others = groups.rest ? static_cast<std::int32_t>(groups.experts()) : permute::no_group,
-                               .wide_ids = ids.dtype == DType::i64,
-                               .word_bytes = static_cast<std::uint32_t>(word)};
+  const permute::Params params{
+      .x = x.data,
+      .ids = ids.data,
+      .scales = args.has(op::moe_permute::scales) ? args.inputs[op::moe_permute::scales].as<const float>() : nullptr,
+      .rows = rows.data,
+      .offsets = args.outputs[1].as<std::int32_t>(),
+      .row_of = row_of.as<std::int32_t>(),
+      .row_scales = args.has(op::moe_permute::scales) ? args.outputs[3].as<float>() : nullptr,
+      .counts = reinterpret_cast<std::int32_t*>(args.workspace),
+      .tokens = ids.shape[0],
+      .k = ids.shape[1],
+      .experts = groups.groups,
+      .ids_stride = ids.strides[0],
+      .row_of_stride = row_of.strides[0],
+      .x_stride = x.strides[0] * bytes / word,
+      .rows_stride = rows.strides[0] * bytes / word,
+      .row_words = row_words,
+      .chunk = chunk,
+      .chunks = div_up(pairs, chunk),
+      .slice_words = static_cast<std::int32_t>(slice_words),
+      .slices_shift = slices,
+      .lanes_shift = lanes_shift(slice_words),
+      .by_k = make_divisor(ids.shape[1]),
+      .first = static_cast<std::int32_t>(groups.first),
+      .own = static_cast<std::int32_t>(groups.experts()),
+      .others = groups.rest ? static_cast<std::int32_t>(groups.experts()) : permute::no_group,
+      .wide_ids = ids.dtype == DType::i64,
+      .word_bytes = static_cast<std::uint32_t>(word)};
   if (!sorts_in_chunks(pairs, groups.groups)) return args.queue->run(0, (params.tokens << slices) + 1, params);
   args.queue->run(1, div_up(params.chunks, permute::warps), params);
   args.queue->run(2, div_up(params.chunks, permute::warps), params);

@@ -4,6 +4,7 @@
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::mixture_unpermute_file {
 namespace {
@@ -13,7 +14,8 @@ constexpr int threads = 128;
 /// Elements of a thread's step: at most 16 bytes of any operand.
 std::int64_t width_of(const LaunchArgs& args) {
   std::size_t bytes = std::max(size_of(args.inputs[0].dtype), size_of(args.outputs[0].dtype));
-  if (args.has(3)) bytes = std::max(bytes, size_of(args.inputs[3].dtype));
+  if (args.has(op::moe_unpermute::residual))
+    bytes = std::max(bytes, size_of(args.inputs[op::moe_unpermute::residual].dtype));
   return 16 / static_cast<std::int64_t>(bytes);
 }
 
@@ -23,31 +25,36 @@ bool has_vectors(const TensorView& view, std::int64_t width) {
 }
 
 void launch(const LaunchArgs& args) {
-  const TensorView &rows = args.inputs[0], &row_of = args.inputs[1], &weights = args.inputs[2], &y = args.outputs[0];
+  const TensorView &rows = args.inputs[0], &row_of = args.inputs[1], &weights = args.inputs[op::moe_unpermute::weights],
+                   &y = args.outputs[0];
   const std::int64_t width = width_of(args), columns = y.shape[1];
   const bool vectors =
-      has_vectors(rows, width) && has_vectors(y, width) && (!args.has(3) || has_vectors(args.inputs[3], width));
-  const unpermute::Params params{.rows = rows.data,
-                                 .row_of = row_of.data,
-                                 .weights = weights.as<const float>(),
-                                 .residual = args.has(3) ? args.inputs[3].data : nullptr,
-                                 .y = y.data,
-                                 .row_count = rows.shape[0],
-                                 .columns = columns,
-                                 .blocks = std::max<std::int64_t>(1, div_up(columns, threads * (vectors ? width : 1))),
-                                 .rows_stride = rows.strides[0],
-                                 .row_of_stride = row_of.strides[0],
-                                 .weights_stride = weights.strides[0],
-                                 .residual_stride = args.has(3) ? args.inputs[3].strides[0] : 0,
-                                 .y_stride = y.strides[0],
-                                 .wide_ids = row_of.dtype == DType::i64,
-                                 .vectors = vectors};
+      has_vectors(rows, width) && has_vectors(y, width) &&
+      (!args.has(op::moe_unpermute::residual) || has_vectors(args.inputs[op::moe_unpermute::residual], width));
+  const unpermute::Params params{
+      .rows = rows.data,
+      .row_of = row_of.data,
+      .weights = weights.as<const float>(),
+      .residual = args.has(op::moe_unpermute::residual) ? args.inputs[op::moe_unpermute::residual].data : nullptr,
+      .y = y.data,
+      .row_count = rows.shape[0],
+      .columns = columns,
+      .blocks = std::max<std::int64_t>(1, div_up(columns, threads * (vectors ? width : 1))),
+      .rows_stride = rows.strides[0],
+      .row_of_stride = row_of.strides[0],
+      .weights_stride = weights.strides[0],
+      .residual_stride =
+          args.has(op::moe_unpermute::residual) ? args.inputs[op::moe_unpermute::residual].strides[0] : 0,
+      .y_stride = y.strides[0],
+      .wide_ids = row_of.dtype == DType::i64,
+      .vectors = vectors};
   if (y.elements() == 0) return;
   args.queue->run(0, y.shape[0] * params.blocks, params);
   if (!args.queue->wants_ranges()) return;
   const auto of_token = [&](const TensorView& view) { return rows_of_items(view, 1, params.blocks); };
   args.queue->declare(
-      {byte_range(rows), of_token(row_of), of_token(weights), args.has(3) ? of_token(args.inputs[3]) : ByteRange{}},
+      {byte_range(rows), of_token(row_of), of_token(weights),
+       args.has(op::moe_unpermute::residual) ? of_token(args.inputs[op::moe_unpermute::residual]) : ByteRange{}},
       {of_token(y)});
 }
 
@@ -64,13 +71,15 @@ const Kernel moe_unpermute{
     },
     .bind = [](const Problem&) -> Launcher { return launch; },
     .programs = [](const Problem& p) -> std::vector<Program> {
-      const DType residual = p.has(3) ? p.input(3).dtype : DType::f32;
-      return {{.header = "kernel/cuda/device/mixture/unpermute.cuh",
-               .task = fmt::format("cermet::unpermute::Task<cermet::unpermute::Config{{.rows = {}, .residual = {}, "
-                                   ".out = {}, .k = {}, .has_residual = {}, .threads = {}}}>",
-                                   device_name(p.input(0).dtype), device_name(residual),
-                                   device_name(p.outputs[0].dtype), p.size(1, 1), device_name(p.has(3)), threads),
-               .threads = threads}};
+      const DType residual =
+          p.has(op::moe_unpermute::residual) ? p.input(op::moe_unpermute::residual).dtype : DType::f32;
+      return {
+          {.header = "kernel/cuda/device/mixture/unpermute.cuh",
+           .task = fmt::format("cermet::unpermute::Task<cermet::unpermute::Config{{.rows = {}, .residual = {}, "
+                               ".out = {}, .k = {}, .has_residual = {}, .threads = {}}}>",
+                               device_name(p.input(0).dtype), device_name(residual), device_name(p.outputs[0].dtype),
+                               p.size(1, 1), device_name(p.has(op::moe_unpermute::residual)), threads),
+           .threads = threads}};
     }};
 
 }  // namespace cermet::cuda::mixture_unpermute_file

@@ -4,6 +4,7 @@
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 #include "kernel/cuda/movement/update_step.hpp"
+#include "op/operands.hpp"
 #include "op/schema/axes.hpp"
 
 namespace cermet::cuda::movement_scatter_file {
@@ -28,7 +29,7 @@ bool is_16_bit_reduction(const Problem& p) {
 
 /// Axes with the indexed one, of `size` places, or without it (size 0).
 void set_axes(scatter::Params& params, const LaunchArgs& args, int axis, std::int64_t size) {
-  const TensorView &indices = args.inputs[1], &updates = args.inputs[2], &y = args.outputs[0];
+  const TensorView &indices = args.inputs[1], &updates = args.inputs[op::scatter::updates], &y = args.outputs[0];
   AxesBuilder<3> axes;
   params.axis = -1;
   for (int a = 0; a < y.shape.rank(); ++a) {
@@ -43,7 +44,8 @@ void set_axes(scatter::Params& params, const LaunchArgs& args, int axis, std::in
 }
 
 void launch(const LaunchArgs& args, const Scatter& scatter) {
-  const TensorView &x = args.inputs[0], &indices = args.inputs[1], &updates = args.inputs[2], &y = args.outputs[0];
+  const TensorView &x = args.inputs[0], &indices = args.inputs[1], &updates = args.inputs[op::scatter::updates],
+                   &y = args.outputs[0];
   if (x.data != y.data)
     enqueue_copy(*args.queue, copy,
                  {x.shape, x.data, x.strides, y.data, y.strides, static_cast<std::int64_t>(size_of(x.dtype))});

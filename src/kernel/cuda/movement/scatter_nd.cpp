@@ -5,6 +5,7 @@
 #include "kernel/cuda/movement/coordinates.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 #include "kernel/cuda/movement/update_step.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::movement_scatter_nd_file {
 namespace {
@@ -25,7 +26,8 @@ struct Counts {
 };
 
 void launch(const LaunchArgs& args) {
-  const TensorView &x = args.inputs[0], &indices = args.inputs[1], &updates = args.inputs[2], &y = args.outputs[0];
+  const TensorView &x = args.inputs[0], &indices = args.inputs[1], &updates = args.inputs[op::scatter_nd::updates],
+                   &y = args.outputs[0];
   if (x.data != y.data)
     enqueue_copy(*args.queue, copy,
                  {x.shape, x.data, x.strides, y.data, y.strides, static_cast<std::int64_t>(size_of(x.dtype))});

@@ -6,6 +6,7 @@
 #include "kernel/cuda/pointwise/pointwise_region.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/roofline.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::movement_where_file {
 namespace {
@@ -17,7 +18,8 @@ std::int64_t broadcast_stride(const TensorView& view, int a, int rank) {
 }
 
 void where(const LaunchArgs& args) {
-  const TensorView &condition = args.inputs[0], &x = args.inputs[1], &other = args.inputs[2], &y = args.outputs[0];
+  const TensorView &condition = args.inputs[0], &x = args.inputs[1], &other = args.inputs[op::where::other],
+                   &y = args.outputs[0];
   if (y.elements() == 0) return;
   AxesBuilder<4> builder;
   const int rank = y.shape.rank();

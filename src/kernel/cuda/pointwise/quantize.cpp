@@ -3,11 +3,10 @@
 
 #include "kernel/cuda/pointwise/pointwise.hpp"
 #include "kernel/cuda/pointwise/pointwise_region.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::pointwise_quantize_file {
 namespace {
-
-constexpr std::size_t scale_operand = 1, offset_operand = 2, zero_point_operand = 3;
 
 bool is_dequantize(const Problem& p) { return p.op->kind == OpKind::dequantize; }
 /// Where mode is "div" values were quantized by division, so they are dequantized by multiplication.
@@ -24,8 +23,9 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
             ".has_offset = {}, .offset = {}, "
             ".has_zero_point = {}, .saturate = {}, .grouped = {}, .width = {}}}>",
             is_dequantize(p) ? "DequantizeTask" : "QuantizeTask", tiling, device_type(p, 0),
-            device_name(p.outputs[0].dtype), multiplies(p), p.has(offset_operand), device_type(p, offset_operand),
-            p.has(zero_point_operand), is_dequantize(p) || p.attributes.flag("saturate"), is_grouped(p), width_of(p));
+            device_name(p.outputs[0].dtype), multiplies(p), p.has(op::quantize::offset),
+            device_type(p, op::quantize::offset), p.has(op::quantize::zero_point),
+            is_dequantize(p) || p.attributes.flag("saturate"), is_grouped(p), width_of(p));
       },
       TileChoice(config));
 }
@@ -47,13 +47,13 @@ Launcher bind(const Problem& p, const Config& config) {
           group = grouped ? p.attributes.integer("group_size") : 0](const LaunchArgs& args) {
     const bool by_rows = per_token || group != 0;
     const TensorView scale =
-        group != 0 ? args.inputs[scale_operand] : broadcast_view(args.inputs[scale_operand], by_rows);
-    const bool has_offset = args.has(offset_operand);
+        group != 0 ? args.inputs[op::quantize::scale] : broadcast_view(args.inputs[op::quantize::scale], by_rows);
+    const bool has_offset = args.has(op::quantize::offset);
     const TensorView offset = !has_offset  ? scale
-                              : group != 0 ? args.inputs[offset_operand]
-                                           : broadcast_view(args.inputs[offset_operand], by_rows);
+                              : group != 0 ? args.inputs[op::quantize::offset]
+                                           : broadcast_view(args.inputs[op::quantize::offset], by_rows);
     const TensorView zero_point =
-        args.has(zero_point_operand) ? broadcast_view(args.inputs[zero_point_operand], false) : scale;
+        args.has(op::quantize::zero_point) ? broadcast_view(args.inputs[op::quantize::zero_point], false) : scale;
     const TensorView* const operands[] = {&args.inputs[0], &scale, &offset, &zero_point, &args.outputs[0]};
     const TileWalk walk(operands, width, vectors);
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch)

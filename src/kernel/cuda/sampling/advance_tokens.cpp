@@ -12,8 +12,8 @@ namespace {
 void launch(const LaunchArgs& args, std::int64_t block_size) {
   namespace at = advance;
   at::check_sizes(args.inputs);
-  const auto in = [&](at::Operand operand) -> const TensorView& { return args.inputs[operand]; };
-  const auto list = [&](at::Operand operand) { return in(operand).as<std::int32_t>(); };
+  const auto in = [&](std::size_t operand) -> const TensorView& { return args.inputs[operand]; };
+  const auto list = [&](std::size_t operand) { return in(operand).as<std::int32_t>(); };
   const advance_tokens::Params params{
       .chosen = list(at::chosen),
       .ids = list(at::ids),
