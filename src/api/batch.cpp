@@ -1,4 +1,4 @@
-// Continuous batching behind the C ABI: requests by number, and the tokens that nobody has taken yet.
+// Continuous batching behind the C ABI: requests by number, and tokens not yet polled.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -11,7 +11,7 @@
 namespace cermet::api {
 namespace {
 
-/// Of a request that was submitted and whose end nobody has heard of.
+/// A request whose end has not been polled.
 struct Progress {
   std::vector<std::int32_t> ids;
   std::optional<StreamDecoder> decoder;     ///< of the tokens that were taken; none where the model has no tokenizer

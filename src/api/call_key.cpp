@@ -96,7 +96,7 @@ bool CallKey::matches(const CallShape& shape) const {
     }
     if (t->ndim != input.ndim || !same(t->dtype, input.type)) return false;
     for (std::size_t a = 0; a < static_cast<std::size_t>(t->ndim);
-         ++a)  // which of them share an open size, `shared` has told
+         ++a)  // `shared` says which of them share an open size
       if (input.dims[a] != t->shape[a] && input.dims[a] != any_of_range) return false;
   }
   return but_.empty() || std::ranges::find(but_, shape.rows) == but_.end();

@@ -1,5 +1,5 @@
-// The usual case of a checked tensor, told by comparisons alone: dense memory of a known type and shape, where it must
-// be.
+// The usual case of a checked tensor, recognized by comparisons alone: dense memory of a known type and shape, where it
+// must be.
 #pragma once
 
 #include <dlpack/dlpack.h>

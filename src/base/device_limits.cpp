@@ -42,7 +42,7 @@ DeviceLimits of_core() {
           .i8_operations_per_second = 0};
 }
 
-/// What nobody measured, because no program does or because the file is older, is the data sheet's.
+/// Limits without a measurement (no program for them, or an older file) come from the data sheet.
 DeviceLimits completed(DeviceLimits measured, const DeviceLimits& sheet) {
   std::size_t missing = 0;
   for (double DeviceLimits::*figure :

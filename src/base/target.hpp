@@ -18,7 +18,7 @@ struct Target {
   std::int64_t memory_bytes = 0;
   bool compact_weights =
       false;  ///< kernels may hold weights in 12 bits beside bf16 ones: EngineOptions::compact_weights
-  std::shared_ptr<const DeviceLimits> measured = {};  ///< null: nobody measured; see limits_of()
+  std::shared_ptr<const DeviceLimits> measured = {};  ///< null: not measured; see limits_of()
 
   /// "sm_90a": what kernels are compiled for. Hopper and later take the architecture's own instructions.
   std::string architecture() const {

@@ -17,7 +17,7 @@ namespace {
 constexpr int spins_before_sleep =
     20000;  // 0.03 to 1 ms, by processor: longer than the gap between two steps of a model
 
-/// `generation_` is the number of the region, above a bit for each worker whose call nobody has begun. Where cores are
+/// `generation_` is the number of the region, above a bit for each worker whose call has not begun. Where cores are
 /// shared with other processes a worker may get none for milliseconds, and what it has not begun the caller does.
 /// Workers past the last bit are always waited for.
 constexpr int number_shift = 32;

@@ -148,7 +148,7 @@ void DeviceCommunicator::run(const CollectiveCall& call, Stream* stream) {
   if (dense.counts) fill_behind(dense, *stream);
 }
 
-/// Rows of an uneven exchange's result that nobody sent.
+/// Rows of an uneven exchange's result that no rank sent.
 void DeviceCommunicator::fill_behind(const DenseCall& dense, Stream& stream) {
   const std::int64_t received = dense.counts->received(rank());
   if (received < dense.rows)

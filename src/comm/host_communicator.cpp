@@ -12,7 +12,7 @@ namespace {
 
 constexpr int operand_scratch = 0, result_scratch = 1;
 
-/// An error that began on another rank, and that all have been told.
+/// An error that began on another rank and is known to all.
 class PeerFailure : public Error {
  public:
   using Error::Error;
@@ -56,7 +56,7 @@ void HostCommunicator::compare(const CallHeader& theirs, int rank) {
   fail_on_rank(rank, fmt::format("makes {}", to_string(theirs)), Status::invalid_argument);
 }
 
-/// Runs one call. Whatever fails in it, the others are told, and no further call is made.
+/// Runs one call. Any failure is sent to the others, and no further call is made.
 template <class Body>
 void HostCommunicator::in_call(CallHeader header, Body body) {
   if (failed_)

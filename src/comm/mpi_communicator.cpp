@@ -25,7 +25,7 @@ constexpr std::int64_t gathered_bytes = 8 << 10;
 std::atomic<int> told_to_end{0};  ///< how often
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler writes it");
 
-/// mpirun sends SIGTERM more than once; whoever else ends a process so can repeat it.
+/// mpirun sends SIGTERM more than once.
 constexpr int patient_with_signals = 4;
 
 /// mpirun ends all processes when one of them is gone: with SIGTERM, and a second later with SIGKILL. In between there

@@ -20,9 +20,9 @@ struct PeerGroup::Memory {
 
 namespace {
 
-/// What each rank tells the others, as bytes.
+/// What each rank sends to the others, as bytes.
 struct Offer {
-  std::array<char, 40> host{};            ///< what tells running systems apart
+  std::array<char, 40> host{};            ///< identifies the running system
   std::uint64_t process = 0, number = 0;  ///< of the memory, in its process
   GpuIdentity device;
   SharedMemoryHandle handle{};

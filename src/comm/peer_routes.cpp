@@ -12,8 +12,8 @@ constexpr RouteModel stamped_exchange{.seconds = 3.0e-6, .bytes_per_second = 170
     exchange{.seconds = 3.9e-6, .bytes_per_second = 250e9}, shares{.seconds = 6.3e-6, .bytes_per_second = 320e9},
     nccl_of_two{.seconds = 6.5e-6, .bytes_per_second = 220e9}, nccl_pairs{.seconds = 7.0e-6, .bytes_per_second = 280e9};
 
-/// What is sent over peer memory, as it counts: twice between more than two ranks, which nobody measured, so that large
-/// messages are the library's there.
+/// What is sent over peer memory, as it counts: twice between more than two ranks, which was not measured, so that
+/// large messages are the library's there.
 double weighed(double bytes, const DenseCall& call) { return call.size > 2 ? 2 * bytes : bytes; }
 
 /// Where a rank gives each other one a piece of its own, the piece for itself stays.

@@ -143,7 +143,7 @@ void WindowCommunicator::take(const DenseCall& call, std::int64_t first, std::in
   }
 }
 
-/// Each rank reduces a share of the window, which nobody else reads until then, and then all take all shares.
+/// Each rank reduces a share of the window, which no other rank reads until then; then all read all shares.
 void WindowCommunicator::reduce_in_two_steps(const DenseCall& call, std::int64_t first, std::int64_t count) {
   const std::int64_t bytes = call.element_bytes(), share = (count + size() - 1) / size();
   const auto begin = [&](int r) { return std::min(r * share, count); };

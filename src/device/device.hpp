@@ -86,7 +86,7 @@ class Device {
   /// not exist, which tools report.
   virtual std::vector<std::uint32_t> parameter_bytes(const DeviceFunction&) { return {}; }
   virtual TensorMap tensor_map(const TensorMapShape& shape);
-  /// Bytes of device memory that are free, whoever has the rest.
+  /// Bytes of device memory that are free on the device, for all processes.
   virtual std::int64_t free_bytes() const { return 0; }
   /// Bytes of all buffers of allocate() that live; 0 on the CPU.
   virtual std::int64_t held_bytes() const { return 0; }

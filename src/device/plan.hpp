@@ -91,7 +91,7 @@ class Plan {
   static constexpr std::size_t most_parameters = 128;
   void add_fill(void* memory, unsigned char value, std::int64_t bytes);
   void add_product(const MatrixProduct& product);
-  /// Says what the last launch touches, in place of all operands of its step; ignored where nobody wants it.
+  /// Says what the last launch touches, in place of all operands of its step; ignored where ranges are not wanted.
   void declare(std::span<const ByteRange> reads, std::span<const ByteRange> writes);
   /// The same for a launch of whose bytes nothing was said.
   void complete(Launch& launch, std::span<const ByteRange> reads, std::span<const ByteRange> writes);

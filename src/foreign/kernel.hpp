@@ -11,7 +11,7 @@
 
 namespace cermet::foreign {
 
-/// Why a kernel may not be chosen for a device whatever the region, because nobody checked it there; nothing where it
+/// Why a kernel may not be chosen for a device whatever the region, because it was not checked there; nothing where it
 /// may.
 using Gate = std::function<Decline(const Target* target)>;
 

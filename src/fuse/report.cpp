@@ -42,7 +42,7 @@ class Explainer {
         group_of_(graph.nodes().size(), -1) {
     for (std::size_t g = 0; g < groups.size(); ++g)
       for (const std::int32_t n : groups[g].nodes) group_of_[at(n)] = static_cast<std::int32_t>(g);
-    // Views run with nobody, but lead from one group to another: numbers from the number of groups on.
+    // Views run in no group, but connect groups: their numbers follow those of the groups.
     for (std::size_t v = 0; v < questions.views.size(); ++v)
       group_of_[at(questions.views[v])] = static_cast<std::int32_t>(groups.size() + v);
     note_readers();

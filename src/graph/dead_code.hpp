@@ -1,4 +1,4 @@
-// Nodes whose results nobody reads.
+// Nodes whose results nothing reads.
 #pragma once
 
 #include "graph/graph.hpp"

@@ -83,8 +83,8 @@ class GraphEditor {
   void rename(ValueId id, std::string_view name);
 
   /// The edited graph. Nodes stand in the order in which they were left where they can run in it; those that cannot
-  /// wait for what they read, and for the readers of what they overwrite. Constants that nobody reads any more are left
-  /// out; inputs stay. Throws Error naming a node where there is no such order. Takes n log n for n nodes.
+  /// wait for what they read, and for the readers of what they overwrite. Constants that nothing reads any more are
+  /// left out; inputs stay. Throws Error naming a node where there is no such order. Takes n log n for n nodes.
   Graph finish() const;
 
  private:

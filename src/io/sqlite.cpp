@@ -66,7 +66,7 @@ SqliteConnection::SqliteConnection(const std::filesystem::path& file, Access acc
   int code = state_->open(uri_of(file, ""), SQLITE_OPEN_READWRITE | (writes ? SQLITE_OPEN_CREATE : 0));
   if (code == SQLITE_OK) state_->distrust(), code = state_->probe();
   const int primary = code & 0xff;
-  // Readers keep a file beside the database, which is no use where nobody may write: the database is then what was
+  // Readers keep a file beside the database, which is useless in a read-only folder: the database is then what was
   // stored last.
   if (!writes && (primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY)) {
     code = state_->open(uri_of(file, "?immutable=1"), SQLITE_OPEN_READONLY);

@@ -12,7 +12,7 @@ inline bool is_disabled(std::string_view kernel) {
   return list.find(fmt::format(",{},", kernel)) != std::string::npos;
 }
 
-/// Nothing when the kernel takes the region and nobody switched it off.
+/// Nothing when the kernel takes the region and is not switched off.
 inline Decline decline_of(const Kernel& kernel, const Region& region) {
   if (is_disabled(kernel.name)) return "switched off by CERMET_DISABLE_KERNELS";
   if (!region.is_single() && !kernel.fuses) return fmt::format("computes {} alone", region.problem().op->name);

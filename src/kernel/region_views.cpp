@@ -65,7 +65,7 @@ RegionViews::RegionViews(const Region& region) : nodes(region.nodes.size()), ope
         reason = "reshape: changes more than dimensions of 1";
         return;
       }
-      // Elements of a row lie side by side, and whoever gives the operand knows its last dimension alone: columns of a
+      // Elements of a row lie side by side, and the caller knows its last dimension alone: columns of a
       // split are single ones with gaps.
       if (!node.inputs[i].is_inside() && !axes->empty() && axes->back() >= 0 &&
           axes->back() + 1 != static_cast<int>(dims.size())) {

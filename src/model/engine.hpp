@@ -135,10 +135,10 @@ class Engine {
   /// Throws Error naming file, tensor or field.
   static Engine load(const std::filesystem::path& folder, const EngineOptions& options,
                      std::optional<Context> context = std::nullopt);
-  /// As one of the ranks of `group`, all of whom call it, with threads and device of the options; null: alone.
+  /// As one of the ranks of `group`, all of which call it, with threads and device of the options; null: alone.
   static Engine load_as_rank(const std::filesystem::path& folder, const EngineOptions& options,
                              std::unique_ptr<Communicator> group);
-  /// As one of the ranks of `group`, all of whom call it, that have sequences of their own and share the experts of
+  /// As one of the ranks of `group`, all of which call it, that have sequences of their own and share the experts of
   /// mixtures. Every pass is one of all of them: each calls forward() or forward_nothing() as often as the others.
   static Engine load_beside(const std::filesystem::path& folder, const EngineOptions& options,
                             std::shared_ptr<Communicator> group);

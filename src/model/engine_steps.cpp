@@ -52,7 +52,7 @@ struct Engine::State::StepRow {
   }
   StepRow(const StepRow&) = delete;
   StepRow& operator=(const StepRow&) = delete;
-  /// Takes back what nobody heard of, and pages that were held for a step that did not come.
+  /// Takes back tokens that were never returned, and pages held for a step that did not come.
   ~StepRow() {
     for (std::size_t b = 0; b < sequences.size(); ++b)
       if (s.cache.length(sequences[b].sequence) == start[b] + launched)

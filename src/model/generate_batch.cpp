@@ -173,9 +173,9 @@ struct BatchGenerator::State {
     return found != requests.end() && part.is_last && found->second.request.options.max_new_tokens > 0;
   }
 
-  /// Whether the next pass takes the tokens of this one, in the same order, whatever they are: nobody waits, and every
-  /// request goes on unless its token says stop. Not of engines that share experts, which make one pass a step, all
-  /// together.
+  /// Whether the next pass takes the tokens of this one, in the same order, whatever they are: no thread waits, and
+  /// every request goes on unless its token says stop. Not of engines that share experts, which make one pass a step,
+  /// all together.
   bool may_go_ahead(std::span<const Scheduler::Part> parts) const {
     if (engine.shares_experts() || !engine.queue().device || !engine.computes() || scheduler.waiting() > 0 ||
         scheduler.running() != parts.size())

@@ -1,4 +1,4 @@
-// What tells draws of random numbers apart.
+// Streams of random numbers: one for each draw.
 #include "onnx/importer.hpp"
 #include "onnx/lowering.hpp"
 

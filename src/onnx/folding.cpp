@@ -265,7 +265,7 @@ void Importer::note_repeated(OpKind kind, const std::vector<Operand>& inputs, co
     slot(result).repeated = made->at(0);
 }
 
-/// Dimensions that only some sizes let broadcast are told apart before the operator refuses them for all.
+/// Dimensions that broadcast for some sizes only are separated before the operator refuses them for all.
 void Importer::check_broadcast(const std::vector<Operand>& inputs, OpKind kind) const {
   if (ranges_.empty() || !is_elementwise(kind)) return;
   Dims all;

@@ -31,7 +31,7 @@ Operand Lowering::reshape(Operand x, const Dims& to) {
     shape.push_back(written ? to[i].constant() : kept ? 0 : -1);
     rest += !written && !kept ? 1 : 0;
   }
-  if (rest > 0 && product(to) == Dim(0)) return filled(to, dtype(x), 0);  // nothing tells what -1 stands for
+  if (rest > 0 && product(to) == Dim(0)) return filled(to, dtype(x), 0);  // -1 is ambiguous
   if (rest <= 1) return op(OpKind::reshape, {x}, {{"shape", std::move(shape)}});
   if (product(from) != product(to))
     throw NeedsSizes{

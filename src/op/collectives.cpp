@@ -51,7 +51,7 @@ std::vector<TensorType> infer(const Problem& p, Collective kind) {
   return {std::move(y)};
 }
 
-/// y[rank, first .. first + count) = the same range of one rank's operand, or the reduction of everyone's.
+/// y[rank, first .. first + count) = the same range of one rank's operand, or the reduction over all ranks.
 void fill(const ReferenceCall& call, std::int64_t to, std::int64_t count, PieceSource source, std::int64_t from) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
   const std::int64_t ranks = x.shape[0], per_rank = x.elements() / ranks;

@@ -9,7 +9,7 @@
 
 namespace cermet {
 
-/// What tells a constant from all others that a store keeps, of this graph and of others: its name where it is loaded,
+/// What identifies a constant among all that a store keeps, of this graph and of others: its name where it is loaded,
 /// and else what it is made of.
 std::string constant_key(const Graph& graph, ValueId id);
 

@@ -130,7 +130,7 @@ class Executable {
   /// where they were launched as one: in a run that was replayed and not timed; the origin is then the first task's
   /// begin rather than last_start(). Empty where there are none.
   std::vector<TaskTime> task_times();
-  /// Throws Error where a super-kernel of an earlier run gave up a wait, and says who waited for whom: what that run
+  /// Throws Error where a super-kernel of an earlier run gave up a wait, and names the two launches: what that run
   /// left means nothing. To be called where the run has ended; run() asks, too. Once: later runs are right.
   void check_waits();
   /// What the last run launched as one launch each, where it was replayed.

@@ -40,7 +40,7 @@ struct FusionOptions {
   const std::vector<Rule>* rules = nullptr;       ///< in place of rewrite_rules(): tests bring wrong ones
   SuperKernelSelection super_kernel = {};         ///< marks beside those that the graph has
   std::function<void(const Region&, Choice&)> choose =
-      {};  ///< has the last word on the kernel of every step; empty: nobody
+      {};  ///< has the last word on the kernel of every step; empty: none
 };
 
 }  // namespace cermet

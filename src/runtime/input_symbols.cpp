@@ -35,7 +35,7 @@ SymbolValues symbols_told_by(std::span<const ShapedInput> inputs, std::span<cons
            input.type.to_string());
   SymbolValues values;
   std::set<Symbol> known;
-  // A dimension that is the symbol tells it whatever it is; others, such as min(T,8), only some values.
+  // A dimension that is the symbol determines it always; others, such as min(T,8), for some values only.
   for (const ShapedInput& input : inputs)
     for (int axis = 0; axis < input.type.rank(); ++axis) {
       const Dim& d = input.type.dims[static_cast<std::size_t>(axis)];

@@ -1,4 +1,4 @@
-// Sizes that runs give, told by the shapes of a graph's inputs.
+// Sizes of a run, solved from the shapes of its inputs.
 #pragma once
 
 #include <optional>

@@ -28,7 +28,7 @@ class Report {
     for (std::size_t done = 0; done < text.size();) {
       const ssize_t put = write(descriptor_, text.data() + done, text.size() - done);
       if (put < 0 && errno == EINTR) continue;
-      if (put <= 0) _exit(1);  // nobody waits any more
+      if (put <= 0) _exit(1);  // the parent has ended
       done += static_cast<std::size_t>(put);
     }
   }

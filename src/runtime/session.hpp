@@ -56,7 +56,7 @@ class Session {
   /// sizes. Throws Error naming the input.
   void bind(std::string_view name, const TensorView& memory);
   /// Runs with the values of symbols that the bound shapes tell, on a stream as Executable::run() has it. Throws Error
-  /// naming the input that is not bound or whose shape fits no values, and a symbol that no shape tells.
+  /// naming the input that is not bound or whose shape fits no values, and a symbol that no shape determines.
   void run(Stream* on = nullptr);
   /// Runs with these values; see Executable::run().
   void run(const SymbolValues& symbols) { executable_.run(symbols); }

@@ -37,7 +37,7 @@ class Walk {
   }
 
  private:
-  /// A step follows whoever wrote what it touches; one that writes, whoever touched it.
+  /// A step follows every writer of what it touches, and, if it writes, every reader.
   void follow(std::size_t step, std::int32_t value, bool writes) {
     if (writes) {
       if (const auto touched = touches_.find(value); touched != touches_.end())

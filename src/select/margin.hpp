@@ -15,7 +15,7 @@ bool is_compared_by_own_choice(const Kernel& kernel, const Target* target);
 
 /// The share by which a kernel's must be less than that of the one chosen before it. Small where the models of both
 /// were held against recorded times (bench/cost_models.py); 1, so that it is never taken, where only the model of the
-/// one before was, and for attention, whose contexts nobody knows beforehand.
+/// one before was, and for attention, whose contexts are not known beforehand.
 double kernel_margin(const Kernel& kernel, const Kernel& before, const Target* target);
 
 }  // namespace cermet

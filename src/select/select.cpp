@@ -28,7 +28,7 @@ std::span<const Kernel* const> kernels_for(OpKind anchor, const Target* target) 
 
 std::span<const Kernel* const> kernels_for(const Region& region) {
   static const bool known = (require_known_kernels(forced_configs()), require_known_disabled(),
-                             true);  // of the environment, which nobody has checked
+                             true);  // of the environment, not checked yet
   CERMET_ASSERT(known);
   if (!region.target()) cpu::active_isa();
   if (!region.is_single()) verify(region);

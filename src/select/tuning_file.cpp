@@ -33,7 +33,7 @@ std::int64_t pragma(SqliteConnection& connection, const char* name) {
   return statement.step() ? statement.integer(0) : 0;
 }
 
-/// Whether the file is a database that nobody has written to: the form comes with the first entry, in one transaction.
+/// Whether the file is an empty database: the form comes with the first entry, in one transaction.
 bool is_blank(SqliteConnection& connection) {
   return pragma(connection, "application_id") == 0 && !connection.prepare("SELECT 1 FROM sqlite_schema").step();
 }

@@ -11,7 +11,7 @@
 
 namespace cermet {
 
-/// Found by hash and then by the whole key, so that keys that share a hash are told apart.
+/// Found by hash and then by the whole key, so that keys that share a hash stay distinct.
 class TuningTable {
  public:
   using Hash = std::size_t (*)(const TuningKey&);

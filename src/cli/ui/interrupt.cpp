@@ -43,7 +43,7 @@ void note_interrupt(int signal) {
 }
 
 void say(int descriptor, std::string_view text) {
-  if (::write(descriptor, text.data(), text.size()) < 0) return;  // nobody listens
+  if (::write(descriptor, text.data(), text.size()) < 0) return;  // the pipe is closed
 }
 
 /// Ends the process where its verb is deaf: it loads, compiles, or runs something long.

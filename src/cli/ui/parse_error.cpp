@@ -25,7 +25,7 @@ std::string unexpected(const std::string& word, const CommandDoc& command) {
   return fmt::format("unexpected argument {}{}", quoted_argument(word), option_hint(word, command));
 }
 
-/// The first argument that nobody takes, an option before other words; "" where there is none.
+/// The first argument that is not declared, an option before other words; "" where there is none.
 std::string unknown_argument(const CLI::App& verb, const std::vector<std::string>& arguments) {
   for (const std::string& word : arguments) {
     if (word == "--") break;

@@ -41,7 +41,7 @@ bool is_updated_elsewhere(const GraphEditor& editor, const Match& match, ValueId
   });
 }
 
-/// Attributes that say what the schema says anyway are left out, as nobody would write them.
+/// Attributes that equal the schema's default are left out.
 Attributes without_defaults(OpKind op, const Attributes& attributes) {
   Attributes given;
   for (const auto& [name, value] : attributes) {

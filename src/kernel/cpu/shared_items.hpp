@@ -43,7 +43,7 @@ class SharedItems {
   static constexpr std::uint64_t most_items = 0xffffffff;
   static constexpr std::uint64_t range(std::uint64_t begin, std::uint64_t end) { return begin << 32 | end; }
   struct alignas(64) Part {
-    std::atomic<std::uint64_t> left;  ///< the first item that nobody has taken, above the end of those
+    std::atomic<std::uint64_t> left;  ///< the first item that no thread has taken, above the end of those
   };
   Part& part(int p) { return all_[static_cast<std::size_t>(p)]; }
 

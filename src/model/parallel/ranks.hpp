@@ -1,4 +1,4 @@
-// Ranks that compute one model: the caller drives rank 0, which tells the others what to do.
+// Ranks that compute one model: the caller drives rank 0, which broadcasts every command.
 #pragma once
 
 #include <functional>
@@ -44,7 +44,7 @@ class Ranks {
   /// Rank 0 lets the others end. It does so before it gives back what all give back together: groups of GPUs wait for
   /// each other then.
   void end() noexcept;
-  /// Does what rank 0 tells until it ends. Throws Error where a rank has failed.
+  /// Executes rank 0's commands until it ends. Throws Error where a rank has failed.
   void serve(Engine& engine);
   /// Threads that are other ranks: `follow(rank's communicator)` in each.
   void start(std::vector<std::unique_ptr<Communicator>> others,

@@ -58,7 +58,7 @@ bool run_replicas(const std::filesystem::path& folder, const EngineOptions& opti
     threads.emplace_back([&, r] {
       try {
         run_rank(*group[static_cast<std::size_t>(r)], folder, options_of_rank(options, r, all), body);
-      } catch (const std::exception&) {  // rank 0 has been told
+      } catch (const std::exception&) {  // rank 0 has the error already
       }
     });
   run_rank(*group[0], folder, options_of_rank(options, 0, all), body);

@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long a peer computes before it tells the others.
+/// How long a peer computes before it reports to the others.
 constexpr std::chrono::milliseconds round_time{100};
 
 /// A token of a request, or how it ended.
@@ -143,7 +143,7 @@ class Spread {
     return heard;
   }
 
-  /// What another peer told, as if it had happened here.
+  /// Applies another peer's report as if it had happened here.
   void play(const Event& event) {
     Generation& result = results_.at(event.request);
     if (event.id >= 0) {

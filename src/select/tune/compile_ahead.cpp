@@ -69,7 +69,7 @@ void CompileAhead::work() {
     lock.unlock();
     try {
       jit::build(std::span(&program, 1), architecture_, nullptr, {.threads = 1});
-    } catch (const Error&) {  // whoever measures it compiles it again, and reports the error
+    } catch (const Error&) {  // compiled again when it is measured, which reports the error
     }
     lock.lock();
     compiling_.erase(program);

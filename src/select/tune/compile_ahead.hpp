@@ -23,7 +23,7 @@ class CompileAhead {
   CompileAhead(const CompileAhead&) = delete;
   CompileAhead& operator=(const CompileAhead&) = delete;
 
-  /// Queues programs that were not queued before. One that does not compile is left to whoever asks for it.
+  /// Queues programs that were not queued before. One that does not compile fails when it is measured.
   void want(std::span<const cuda::Program> programs);
   /// Waits until none of these is being compiled, and takes those that have not begun out of the queue: the caller
   /// compiles them.

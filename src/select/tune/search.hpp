@@ -1,4 +1,4 @@
-// In which order candidates are measured. Pure: it is told times, and measures nothing.
+// In which order candidates are measured. Pure: it receives times and measures nothing.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class TuneSearch {
  private:
   struct Told {
     std::size_t candidate;
-    double seconds;  ///< infinite where nothing was told
+    double seconds;  ///< infinite where none was given
   };
   std::size_t propose();
   std::optional<std::size_t> propose_near_best() const;
@@ -47,7 +47,7 @@ class TuneSearch {
   bool advanced_ = false;  ///< one was much faster than all before, and no neighbour of it was proposed yet
   std::size_t next_ = 0, left_ = 0, startup_ = 0;
   std::vector<Told> told_;
-  std::vector<std::size_t> pending_;  ///< given, and nothing told yet
+  std::vector<std::size_t> pending_;  ///< proposed, without a time yet
 };
 
 }  // namespace cermet

@@ -50,7 +50,7 @@ class TunerRun {
     return true;
   }
 
-  /// The search is told each time before it proposes the next.
+  /// The search gets each time before it proposes the next.
   void try_others() {
     for (;;) {
       if (is_over()) return;

@@ -89,7 +89,7 @@ std::vector<std::byte> image_of(nvrtcProgram program, CompileRequest::Form form,
 
 class NvidiaToolchain final : public Toolchain {
  public:
-  /// The interface tells no more than "13.0", and asking would open the library.
+  /// The interface gives no more than "13.0", and a call would open the library.
   std::string version() const override {
     const std::filesystem::path file = library().file();
     std::error_code error;

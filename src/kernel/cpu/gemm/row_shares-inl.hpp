@@ -29,7 +29,7 @@ class RowShares {
 
   void set_packed(int share) { state(share).packed.store(true, std::memory_order_release); }
   bool is_packed(int share) { return state(share).packed.load(std::memory_order_acquire); }
-  /// The first of `count` panels that nobody has taken for a share.
+  /// The first of `count` panels that no thread has taken for a share.
   std::int64_t take(int share, std::int64_t count) {
     return state(share).next.fetch_add(count, std::memory_order_relaxed);
   }

@@ -111,7 +111,7 @@ inline void pack_block(const Rows& x, DType dtype, std::int64_t first, std::int6
         const std::byte* const row = x.row(first + begin + r);
         from[r] = dtype == DType::f32 ? reinterpret_cast<const float*>(row) + k : wide[r];
         if (dtype != DType::f32) widen(row, dtype, k, count, wide[r]);
-        else if (k + chunk < x.length())  // short pieces of many rows: the processor foresees none
+        else if (k + chunk < x.length())  // short pieces of many rows: the hardware prefetcher does not catch them
           for (std::int64_t ahead = chunk; ahead < 2 * chunk; ahead += 16) __builtin_prefetch(from[r] + ahead, 0, 2);
       }
       float* const to = packed + k * rows + begin;

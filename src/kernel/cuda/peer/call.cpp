@@ -11,7 +11,7 @@ bool is_aligned_to(const void* data, std::int64_t bytes) {
   return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(bytes) == 0;
 }
 
-/// Who gives what to whom; see op/collective.hpp.
+/// Which rank sends what to which; see op/collective.hpp.
 void route(peer::Params& p, const PeerCall& call) {
   const std::uint32_t all = (1u << call.size) - 1, root = 1u << call.root;
   const bool is_root = call.rank == call.root;

@@ -27,7 +27,7 @@ CERMET_DEVICE uint32_t load_acquire(const uint32_t* from) {
   return value;
 }
 
-/// From the L2, in no order with other accesses: nobody waits for it before it is used.
+/// From the L2, unordered with other accesses: no wait before it is used.
 CERMET_DEVICE uint32_t load_relaxed(const uint32_t* from) {
   uint32_t value;
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
