@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that relative links of the documents name a file, and a heading where they have an anchor; that files which sources
-cite as docs/...md exist; and that pages stay within their lengths.
+"""Checks that relative links of the documents name a file, and a heading where they have an anchor; that pages which
+sources cite as docs/...md exist; and that pages stay within their lengths.
 
 usage: check_links.py SOURCE
 """
