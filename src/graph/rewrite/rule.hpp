@@ -21,7 +21,7 @@ enum class RoundingClass : std::uint8_t {
            ///< done in another order, or not stored. NaN, infinities and signed zeros of operands, and steps that
            ///< overflow, give what they gave; what operators leave open stays open: which zero max, min, relu and clip
            ///< take, a sum of one element -0, and the steps of an activation or a normalization made of its formula
-  fast,  ///< another formula with the same value in exact arithmetic, or a value in between that was rounded to a
+  fast,    ///< another formula with the same value in exact arithmetic, or a value in between that was rounded to a
          ///< narrower type is not any more. Errors stay within a few times what they were; what infinities and NaN give
          ///< may change
 };

@@ -1,6 +1,7 @@
 // Host half of moe_unpermute.
 #include "kernel/cuda/device/mixture/unpermute.hpp"
 #include "base/checked.hpp"
+#include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -44,11 +45,7 @@ void launch(const LaunchArgs& args) {
                                  .vectors = vectors};
   if (y.elements() == 0) return;
   args.queue->run(0, y.shape[0] * params.blocks, params);
-  if (!args.queue->wants_ranges()) return;
-  const auto of_token = [&](const TensorView& view) { return rows_of_items(view, 1, params.blocks); };
-  args.queue->declare(
-      {byte_range(rows), of_token(row_of), of_token(weights), args.has(3) ? of_token(args.inputs[3]) : ByteRange{}},
-      {of_token(y)});
+  declare_operands(args);
 }
 
 }  // namespace
