@@ -10,7 +10,6 @@
 
 #include "base/buffer.hpp"
 #include "base/tensor.hpp"
-#include "device/item_box.hpp"
 #include "device/stream.hpp"
 
 namespace cermet {
@@ -19,8 +18,6 @@ namespace cermet {
 struct ByteRange {
   const std::byte* begin = nullptr;
   std::int64_t bytes = 0;
-  ItemBox box =
-      {};  ///< which of them an item touches at most; of those written, all that lie in a tensor, and no others
   bool early = false;  ///< read before earlier launches have ended (a task's `fetch`), because none writes it: weights
 
   bool overlaps(const ByteRange& other) const {

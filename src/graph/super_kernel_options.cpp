@@ -56,10 +56,10 @@ constexpr OptionRow rows[] = {
                                               "1: weights of later tasks are brought into a cache, or a GPU's shared "
                                               "memory, while earlier ones wait; 0: on a GPU they "
                                               "flow when a thread block has ended what is before"),
-    switch_row<&SuperKernelOptions::early_start>("early-start", "1",
-                                                 "1: an item starts when the items whose results it reads have ended; "
-                                                 "0: when their whole tasks have; on a GPU they always "
-                                                 "have, and 0: a task asks for weights and keys no sooner"),
+    switch_row<&SuperKernelOptions::early_start>(
+        "early-start", "1",
+        "1: a task asks for weights and keys before it waits for the tasks whose "
+        "results it reads; 0: behind that wait"),
     {{"width", "0..1048576", "0", "thread blocks, or threads of a CPU; 0: as many as run at once"},
      set_width,
      [](const SuperKernelOptions& options) { return std::to_string(options.width); }},

@@ -21,7 +21,7 @@ struct SuperKernelOptions {
   bool stream_fusion = true;  ///< branches that do not depend on each other run side by side
   StrictScopeCheck strict_scope_check = StrictScopeCheck::bypass;
   bool prefetch = true;         ///< weights of later tasks are brought nearer while earlier ones wait
-  bool early_start = true;      ///< an item starts when its own inputs are there, not those of the whole task
+  bool early_start = true;      ///< a task asks for its weights and keys before it waits
   std::int64_t width = 0;       ///< thread blocks, or threads of a CPU; 0: as many as run at once
   bool debug_sync_all = false;  ///< all items of a task end before the next task begins
   bool profile = false;         ///< every item notes when it began and ended

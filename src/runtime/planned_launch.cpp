@@ -53,10 +53,7 @@ std::vector<PlannedLaunch> planned_launches(Executable& executable, const Device
     planned.work = executable.work(launch.step);
     if (limits) planned.time = modelled_time(step.region.problem(), *planned.work, *limits);
   }
-  for (const LaunchOrder& pair : dependencies_of(plan)) {
-    list[pair.after].follows.push_back(pair.before);
-    list[pair.after].needs.push_back(item_dependency(plan, pair.before, pair.after));
-  }
+  for (const LaunchOrder& pair : dependencies_of(plan)) list[pair.after].follows.push_back(pair.before);
   return list;
 }
 

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "device/dependency.hpp"
 #include "runtime/executable.hpp"
 #include "runtime/limits.hpp"
 
@@ -23,7 +22,6 @@ struct PlannedLaunch {
   std::optional<Cost> work;
   std::optional<ModelledTime> time;    ///< where limits are known
   std::vector<std::uint32_t> follows;  ///< launches whose bytes it must wait for, without what follows from the rest
-  std::vector<ItemDependency> needs;   ///< how finely, for each of those
 };
 
 /// The launches of the last run; see Executable::plan().

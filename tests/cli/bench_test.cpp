@@ -160,42 +160,17 @@ TEST(BenchModel, PrintsThePlanOfADecodeStep) {
   expect_mistake("bench model models/demo --plan --trace /tmp/x.json", {"--plan", "--trace"});
 }
 
-/// More items may start the more of the earlier launch has ended; products of fixed weights fetch those early. Returns
-/// by what items wait for: launches.
-std::map<std::string, int> expect_items_that_may_start(const nlohmann::json& launches) {
-  int fetching = 0;
-  std::map<std::string, int> waiting;
-  for (const auto& launch : launches) {
-    fetching += launch["early_bytes"] > 0;
-    EXPECT_LE(launch["early_bytes"], launch["read_bytes"]);
-    EXPECT_EQ(launch["needs"].size(), launch["follows"].size());
-    for (const auto& needs : launch["needs"]) {
-      ++waiting[needs["waits_for"]];
-      EXPECT_LE(needs["least_needed"], needs["most_needed"]);
-      EXPECT_LE(needs["most_needed"], needs["before_items"]);
-      EXPECT_GT(needs["most_needed"], 0) << "it follows because some item needs another";
-      EXPECT_EQ(needs["least_needed"] == needs["before_items"], needs["waits_for"] == "all");
-      std::int64_t before = 0;
-      for (const auto& part : needs["may_start"]) {
-        EXPECT_GE(part["items"], before);
-        EXPECT_LE(part["items"], needs["items"]);
-        before = part["items"];
-      }
-    }
-  }
-  EXPECT_GT(fetching, 10);
-  return waiting;
-}
-
 TEST(BenchModel, PrintsThePlanForAGpuThatIsNotThere) {
   if (const std::string reason = no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
   const std::string call = "bench model models/demo --plan --batch 2 --prompt-tokens 20 --device null:sm_90";
   const auto json = run_cermet(call + " --json").json();
   EXPECT_EQ(json["batch"], 2);
-  std::int64_t programs = 0;
+  std::int64_t programs = 0, fetching = 0;
   for (const auto& launch : json["launches"]) {
     ASSERT_EQ(launch["modelled_seconds"].is_null(), launch["bytes"].is_null()) << "by the data sheet";
     EXPECT_TRUE(launch["bytes"].is_null() || launch["modelled_seconds"] > 0);
+    fetching += launch["early_bytes"] > 0;
+    EXPECT_LE(launch["early_bytes"], launch["read_bytes"]);
     if (!launch["linkable"].get<bool>()) continue;
     ++programs;
     EXPECT_GT(launch["items"], 0);
@@ -203,10 +178,7 @@ TEST(BenchModel, PrintsThePlanForAGpuThatIsNotThere) {
     EXPECT_GT(launch["parameter_bytes"], 0);
   }
   EXPECT_GT(programs, 40);
-  EXPECT_GT(expect_items_that_may_start(json["launches"])["all"], 40) << "of two tokens, tiles have all";
-  const auto many =
-      run_cermet("bench model models/demo --plan --batch 64 --prompt-tokens 2 --device null:sm_90 --json").json();
-  EXPECT_GT(expect_items_that_may_start(many["launches"])["rows"], 5) << "of many, a row's norm waits for the row";
+  EXPECT_GT(fetching, 10) << "products of constant weights fetch those early";
   // What a launch computes can be asked about again.
   const auto single = run_cermet("bench model models/demo --plan --prompt-tokens 20 --device null:sm_90 --json").json();
   const auto& launches = single["launches"];
@@ -219,7 +191,6 @@ TEST(BenchModel, PrintsThePlanForAGpuThatIsNotThere) {
       << region;
   const CommandResult text = run_cermet(call);
   EXPECT_NE(text.out.find("microseconds"), std::string::npos) << text.out << text.err;
-  EXPECT_NE(text.out.find("each needs"), std::string::npos) << text.out;
   const CommandResult limits = run_cermet(call + " --limits");
   EXPECT_NE(limits.code, 0);
   EXPECT_NE(limits.err.find("device null:sm_90: expected one that computes"), std::string::npos) << limits.err;

@@ -1,4 +1,4 @@
-// What launches are made of: rows that items share out, and sizes that tasks count in 32 bits.
+// What launches are made of: sizes that tasks count in 32 bits.
 #include "kernel/cuda/task.hpp"
 
 #include <gtest/gtest.h>
@@ -16,40 +16,6 @@ alignas(64) std::byte memory[64];
 
 TensorView strided(const Shape& shape, const Shape& strides, DType dtype = DType::f32) {
   return {memory, dtype, shape, strides};
-}
-
-/// `items_each` items with `bytes_each` bytes together.
-struct ItemTiles {
-  std::int64_t items_each = 0, bytes_each = 0;
-  friend bool operator==(const ItemTiles&, const ItemTiles&) = default;
-};
-ItemTiles tiles_of(const ByteRange& range) {
-  return range.box.is_given() ? ItemTiles{range.box.grid.extent[3], range.box.axes[0].step} : ItemTiles{};
-}
-
-TEST(RowsOfItems, RowsThatAreEvenlyApartAreSharedOut) {
-  EXPECT_EQ(tiles_of(rows_of_items(strided({6, 8}, {8, 1}), 1, 1)), (ItemTiles{1, 32}));
-  EXPECT_EQ(tiles_of(rows_of_items(strided({6, 8}, {10, 1}), 1, 3, 2)), (ItemTiles{3, 80})) << "with what lies between";
-  EXPECT_EQ(tiles_of(rows_of_items(strided({2, 3, 8}, {30, 10, 1}), 1, 1)), (ItemTiles{1, 40}));
-  EXPECT_EQ(tiles_of(rows_of_items(strided({2, 3, 8}, {31, 10, 1}), 1, 1)), ItemTiles{}) << "not evenly";
-  EXPECT_EQ(tiles_of(rows_of_items(strided({6}, {2}), 0, 1)), (ItemTiles{1, 8})) << "a row is an element";
-  EXPECT_EQ(tiles_of(rows_of_items(strided({8}, {1}), 1, 1)), ItemTiles{}) << "no dimension is left to share out";
-}
-
-/// Any stride is legal there, that of DLPack's producers among them.
-TEST(RowsOfItems, AnAxisOfSizeOneHasNoStrideToCountOn) {
-  EXPECT_EQ(tiles_of(rows_of_items(strided({1, 8}, {1, 1}), 1, 2)), (ItemTiles{2, 32})) << "one row, whole";
-  EXPECT_EQ(tiles_of(rows_of_items(strided({1, 8}, {0, 1}), 1, 1)), (ItemTiles{1, 32}));
-  EXPECT_EQ(tiles_of(rows_of_items(strided({1, 1, 8}, {1, 1, 1}), 1, 1)), (ItemTiles{1, 32}));
-  EXPECT_EQ(tiles_of(rows_of_items(strided({4, 1, 8}, {8, 1, 1}), 1, 1)), (ItemTiles{1, 32}));
-  EXPECT_EQ(tiles_of(rows_of_items(strided({1, 4, 8}, {3, 8, 1}), 1, 1)), (ItemTiles{1, 32}));
-  EXPECT_EQ(tiles_of(rows_of_items(strided({2, 1, 3, 8}, {24, 7, 8, 1}), 1, 1)), (ItemTiles{1, 32}));
-}
-
-TEST(RowsOfItems, RowsThatShareElementsAreNotSharedOut) {
-  EXPECT_EQ(rows_of_items(strided({6, 8}, {0, 1}), 1, 1), byte_range(strided({6, 8}, {0, 1}))) << "one row, repeated";
-  EXPECT_EQ(tiles_of(rows_of_items(strided({6, 8}, {4, 1}), 1, 1)), ItemTiles{}) << "rows that overlap";
-  EXPECT_EQ(rows_of_items(strided({0, 8}, {8, 1}), 1, 1), ByteRange{});
 }
 
 /// Blocks step through the items by the size of the grid: a number that wraps would begin again.

@@ -171,7 +171,6 @@ TEST(ExecutablePlan, KernelsSayWhatEachOfTheirLaunchesTouches) {
   EXPECT_EQ(plan.writes(range)[0], plan.writes(fill)[0]);
   EXPECT_EQ(plan.reads(range)[0].begin, memory);
   EXPECT_EQ(plan.reads(range)[0].bytes, 8 * 64 * 4);
-  EXPECT_TRUE(plan.reads(range)[0].box.is_given()) << "an item has its rows";
   EXPECT_TRUE(quantize.declared);
   EXPECT_EQ(plan.writes(quantize)[0].bytes, 8 * 64);
   EXPECT_EQ(plan.writes(quantize)[1].bytes, 4);
@@ -192,25 +191,6 @@ TEST(ExecutablePlan, OfAGpuIsTheGoldenText) {
     EXPECT_FALSE(find_overlap(runner.executable.plan(), dependencies_of(runner.executable.plan())));
     expect_golden("runtime/golden/" + name + ".plan", plan_table(launches, runner.executable.steps()));
   }
-}
-
-/// Tiles of a product wait for rows, a transpose for single tiles, a reduction over rows for everything.
-TEST(ExecutablePlan, ItemsThatWaitForItemsAreTheGoldenText) {
-  if (const std::string reason = test::no_plugin(); !reason.empty()) GTEST_SKIP() << reason;
-  const Context context({"null:sm_90", 1});
-  WeightStore weights(load_by_name, context.pool(), context.queue());
-  CompileOptions options;
-  options.queue = context.queue();
-  Executable executable = compile(test_graph("tiles"), context.device(), weights, context.pool(), options);
-  std::vector<std::byte> x(1024 * 512 * 2);
-  executable.bind("x", TensorView(x.data(), DType::bf16, {1024, 512}));
-  executable.run({});
-  const std::vector<PlannedLaunch> launches = planned_launches(executable);
-  expect_golden("runtime/golden/tiles.dependencies", dependency_table(launches, executable.steps()));
-  std::set<WaitsFor> found;
-  for (const PlannedLaunch& launch : launches)
-    for (const ItemDependency& needs : launch.needs) found.insert(needs.what);
-  EXPECT_EQ(found, (std::set{WaitsFor::all, WaitsFor::rows, WaitsFor::tiles}));
 }
 
 }  // namespace

@@ -36,21 +36,8 @@ Json or_null(bool applies, const T& value) {
   return applies ? Json(value) : Json();
 }
 
-/// How finely a launch depends on the `i`-th of those that it follows.
-Json dependency_json(const PlannedLaunch& launch, std::size_t i) {
-  const ItemDependency& d = launch.needs[i];
-  Json may_start = Json::array();
-  for (int quarter = 1; quarter < 4; ++quarter)
-    may_start.push_back({{"ended", 0.25 * quarter}, {"items", d.may_start(d.earlier * quarter / 4)}});
-  return {{"before", launch.follows[i]},  {"before_items", d.earlier}, {"items", d.items},
-          {"waits_for", name_of(d.what)}, {"least_needed", d.least},   {"most_needed", d.most},
-          {"may_start", may_start}};
-}
-
 Json launch_json(std::size_t index, const PlannedLaunch& launch, const StepInfo& step) {
   const bool has_blocks = launch.is_program || launch.is_function;
-  Json needs = Json::array();
-  for (std::size_t i = 0; i < launch.needs.size(); ++i) needs.push_back(dependency_json(launch, i));
   const auto seconds = launch.time ? std::optional(launch.time->seconds()) : std::nullopt;
   return {{"launch", index},
           {"step", launch.step},
@@ -72,8 +59,7 @@ Json launch_json(std::size_t index, const PlannedLaunch& launch, const StepInfo&
           {"operations", launch.work ? Json(launch.work->operations) : Json()},
           {"modelled_seconds", seconds ? Json(*seconds) : Json()},
           {"bound_by", launch.time ? Json(launch.time->bound_by()) : Json()},
-          {"follows", launch.follows},
-          {"needs", needs}};
+          {"follows", launch.follows}};
 }
 
 Json super_kernels_json(const SuperFormation& formation, Executable& executable) {
@@ -109,10 +95,6 @@ void print_plan(Console& console, Engine& engine, std::int64_t prompt_tokens, bo
   if (!console.json()) {
     console.print("decode step of {} sequences after {} tokens on {}: {} launches\n{}", engine.cache_size().sequences,
                   prompt_tokens, engine.device_name(), launches.size(), plan_table(launches, executable.steps()));
-    console.print(
-        "\nitems of launches that follow others: how many of those each needs, and how many may start when a part of "
-        "those has ended\n{}",
-        dependency_table(launches, executable.steps()));
     if (const std::string text = super_kernel_text(executable); !text.empty()) console.print("\n{}", text);
     return;
   }

@@ -43,32 +43,6 @@ std::int64_t TaskQueue::resident_blocks(std::size_t program) const {
   return std::int64_t{target().multiprocessors} * std::max(1, programs_[program].loaded.blocks_per_multiprocessor);
 }
 
-ByteRange rows_of_items(const TensorView& view, int dense, std::int64_t items_each, std::int64_t rows_each) {
-  ByteRange range = byte_range(view);
-  const int leading = view.present ? view.shape.rank() - dense : 0;
-  if (leading <= 0 || range.bytes == 0) return range;
-  std::int64_t extent = 1;  // of a row, in elements
-  for (int a = leading; a < view.shape.rank(); ++a) extent += (view.shape[a] - 1) * view.strides[a];
-  // The stride of an axis of size 1 says nothing: nobody takes a second step.
-  std::int64_t step = 0, rows = 1;
-  for (int a = leading - 1; a >= 0; --a) {
-    if (view.shape[a] == 1) continue;
-    if (rows == 1) step = view.strides[a];
-    else if (view.strides[a] != step * rows) return range;
-    rows *= view.shape[a];
-  }
-  if (rows == 1) step = extent;
-  if (step < extent) return range;  // rows that share elements
-  range.box = tiles_of_items(narrow(items_each, "launch", "items of a row"),
-                             rows_each * step * static_cast<std::int64_t>(size_of(view.dtype)), range.bytes);
-  return range;
-}
-
-ByteRange rows_of_units(const TensorView& view, int dense, std::int64_t of_row, std::int64_t of_item) {
-  if (of_row % of_item == 0) return rows_of_items(view, dense, of_row / of_item);
-  return of_item % of_row == 0 ? rows_of_items(view, dense, 1, of_item / of_row) : byte_range(view);
-}
-
 std::string_view short_name(const Program& program) {
   constexpr std::string_view before = "kernel/cuda/device/", after = ".cuh";
   std::string_view name = program.header;

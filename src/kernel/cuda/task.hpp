@@ -76,14 +76,6 @@ struct LoadedProgram {
   bool alternates = false, fallback = false;
 };
 
-/// What a view covers, in rows that items of a launch share out: `items_each` neighbouring items have `rows_each` rows.
-/// A row is the last `dense` dimensions. Rows that are not evenly apart are not shared out: any item may touch them.
-ByteRange rows_of_items(const TensorView& view, int dense, std::int64_t items_each, std::int64_t rows_each = 1);
-
-/// The same where a row is `of_row` units and an item takes the next `of_item` of them; not shared out where neither is
-/// a multiple of the other.
-ByteRange rows_of_units(const TensorView& view, int dense, std::int64_t of_row, std::int64_t of_item);
-
 /// What a program is, for readers: "gemm/hopper".
 std::string_view short_name(const Program& program);
 /// The same programs as fallbacks.
@@ -111,11 +103,9 @@ class TaskQueue {
   void fill(void* memory, unsigned char value, std::int64_t bytes) const { plan_->add_fill(memory, value, bytes); }
   /// A matrix product of the vendor's library.
   void multiply(const MatrixProduct& product) const { plan_->add_product(product); }
-  /// Says what the last launch touches. Without, it counts as touching all operands of the kernel and its workspace,
-  /// which is right for a kernel of one launch and keeps others from running beside those that they could. A range that
-  /// items share out (rows_of_items) says which items of a later launch need which of this (device/dependency.hpp); no
-  /// launch is ordered by it yet. Only where wants_ranges().
   bool wants_ranges() const { return plan_->wants_ranges(); }
+  /// Says what the last launch touches. Without, it counts as touching all operands of the kernel and its workspace,
+  /// which is right for a kernel of one launch and keeps others from running beside those that they could.
   void declare(std::initializer_list<ByteRange> reads, std::initializer_list<ByteRange> writes) const {
     plan_->declare(reads, writes);
   }

@@ -4,7 +4,6 @@
 
 #include <random>
 
-#include "device/dependency.hpp"
 #include "runtime/super_kernel/deal.hpp"
 #include "runtime/super_kernel/report.hpp"
 #include "tests/model/plugin.hpp"

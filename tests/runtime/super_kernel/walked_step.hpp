@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "device/cuda/plugin.hpp"
-#include "device/dependency.hpp"
+#include "runtime/overlap.hpp"
 #include "runtime/session.hpp"
 #include "runtime/super_kernel/device_region.hpp"
 #include "runtime/super_kernel/joinable_choice.hpp"
@@ -204,15 +204,18 @@ struct Step {
 
 /// Blocks of a walk that go on in any order. Each takes its items of one launch after the other: every blocks-th, from
 /// its place behind the launch's first block on (`first_block`; empty: 0). It waits for the launches that it needs, and
-/// arrives once behind its own. Nothing where all end, and each item began when what it reads and overwrites was done.
+/// arrives once behind its own. Nothing where all end, and each item began when all launches that write what its own
+/// touches, or touch what that writes, had ended.
 /// `needs` begin with the launch `first`.
 inline std::string walk_in_any_order(const Plan& plan, std::uint32_t blocks, std::uint64_t seed, const Needs& needs,
                                      std::size_t first = 0, std::span<const std::uint32_t> first_block = {}) {
   const std::size_t count = needs.size();
   const std::span<const Launch> launches = plan.launches().subspan(first, count);
-  std::vector<std::uint32_t> at(blocks), arrivals(count);
-  std::vector<std::vector<bool>> ended;
-  for (const Launch& launch : launches) ended.emplace_back(launch.items);
+  std::vector<std::uint32_t> at(blocks), arrivals(count), ended(count);
+  Needs all_needs(count);
+  for (std::uint32_t l = 0; l < count; ++l)
+    for (std::uint32_t before = 0; before < l; ++before)
+      if (must_follow(plan, first + before, first + l)) all_needs[l].push_back(before);
   const auto arrives = [&](std::size_t l) { return std::min(launches[l].items, blocks); };
   std::mt19937_64 random(seed);
   for (std::vector<std::uint32_t> able;; able.clear()) {
@@ -228,12 +231,10 @@ inline std::string walk_in_any_order(const Plan& plan, std::uint32_t blocks, std
     const std::size_t l = at[b]++;
     const std::uint32_t place = first_block.empty() ? b : (b + blocks - first_block[l]) % blocks;
     for (std::uint32_t item = place; item < launches[l].items; item += blocks) {
-      for (std::size_t before = 0; before < l; ++before)
-        for (const ItemRange& range : items_before(plan, first + before, first + l, item))
-          for (std::int64_t i = range.first; i < range.end; ++i)
-            if (!ended[before][static_cast<std::size_t>(i)])
-              return fmt::format("launch {} item {} began before item {} of launch {} had ended", l, item, i, before);
-      ended[l][item] = true;
+      for (const std::uint32_t before : all_needs[l])
+        if (ended[before] < launches[before].items)
+          return fmt::format("launch {} item {} began before launch {} had ended", l, item, before);
+      ++ended[l];
     }
     if (place < arrives(l)) ++arrivals[l];
   }

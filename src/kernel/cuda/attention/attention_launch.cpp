@@ -194,27 +194,6 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args, std::int32_t l
   return p;
 }
 
-void AttentionLaunch::declare(const LaunchArgs& args, const ItemGrid& grid, GridDimension heads, std::int64_t group,
-                              const Along& tokens) const {
-  if (!args.queue->wants_ranges()) return;
-  const Along one = tiles_along(heads, 1), many = tiles_along(heads, group);
-  const auto keys = [&](const TensorView& view) {
-    if (!view.present || view.shape.rank() == 1) return range_of_items(view, grid, {one});
-    if (!paged_ || heads_first_) return range_of_items(view, grid, {{}, one});
-    return range_of_items(view, grid, {{}, {}, one});
-  };
-  std::array<ByteRange, 12> reads;
-  CERMET_ASSERT(args.inputs.size() <= reads.size());
-  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    const TensorView& view = args.inputs[i];
-    const bool of_keys = i == 1 || i == 2 || (paged_ && (i == paged::k_scale || i == paged::v_scale));
-    reads[i] = i == 0 ? range_of_items(view, grid, {tokens, many}) : of_keys ? keys(view) : byte_range(view);
-  }
-  const ByteRange lse = args.outputs.size() > 1 ? range_of_items(args.outputs[1], grid, {many, tokens}) : ByteRange{};
-  const std::array<ByteRange, 2> writes{range_of_items(args.outputs[0], grid, {tokens, many}), lse};
-  args.queue->declare(std::span(reads).first(args.inputs.size()), writes);
-}
-
 std::int64_t AttentionLaunch::most_tiles(const attention::Params& p, std::int64_t group, std::int64_t rows) {
   if (p.tokens == 0 || p.sequences == 0) return 0;
   if (!p.query_starts) return p.sequences * div_up(p.tokens / p.sequences * group, rows);

@@ -3,7 +3,6 @@
 
 #include "base/device_limits.hpp"
 #include "kernel/cuda/device/attention/attention_params.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/kernel.hpp"
 
 namespace cermet::cuda {
@@ -28,11 +27,6 @@ class AttentionLaunch {
   explicit AttentionLaunch(const Problem& problem);
   /// Of a launch for all sequences with at least this many queries.
   attention::Params params(const LaunchArgs& args, std::int32_t least_queries = 0) const;
-  /// Says what the items of the last launch touch, where a dimension of their grid counts key-value heads, each with
-  /// `group` heads of queries. `tokens`: what an item has of the queries; all, where it depends on the sequences'
-  /// lengths.
-  void declare(const LaunchArgs& args, const ItemGrid& grid, GridDimension heads, std::int64_t group,
-               const Along& tokens = {}) const;
   /// Tiles that the rows (queries times the group) of all sequences can make together; what a launch's geometry may
   /// depend on.
   static std::int64_t most_tiles(const attention::Params& params, std::int64_t group, std::int64_t rows);

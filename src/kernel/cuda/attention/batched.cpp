@@ -83,7 +83,6 @@ Launcher bind_batched_general(const Problem& p, std::size_t program, const Confi
   return [launch = BatchedLaunch(p), rows, program](const LaunchArgs& args) {
     const attention::BatchedParams params = launch.params(args, rows);
     args.queue->run(program, BatchedLaunch::items(args, params), params);
-    launch.declare(args, params, rows);
   };
 }
 

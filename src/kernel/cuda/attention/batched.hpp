@@ -31,8 +31,6 @@ class BatchedLaunch {
   attention::BatchedParams params(const LaunchArgs& args, std::int64_t rows) const;
   /// Work items: tiles of all sequences and key-value heads.
   static std::int64_t items(const LaunchArgs& args, const attention::BatchedParams& params);
-  /// Says what those of the last launch touch.
-  void declare(const LaunchArgs& args, const attention::BatchedParams& params, std::int64_t rows) const;
 
  private:
   BatchedAttention call_;

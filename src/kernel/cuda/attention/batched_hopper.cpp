@@ -119,7 +119,6 @@ Launcher bind(const Problem& p, const Config& config) {
     const attention::BatchedParams params = launch.params(args, item_rows);
     if (!params.a.aligned) return run_general(args);
     args.queue->run(0, BatchedLaunch::items(args, params), params);
-    launch.declare(args, params, item_rows);
   };
 }
 

@@ -2,7 +2,6 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/batched.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 #include "op/operands.hpp"
@@ -104,33 +103,6 @@ attention::BatchedParams BatchedLaunch::params(const LaunchArgs& args, std::int6
 
 std::int64_t BatchedLaunch::items(const LaunchArgs& args, const attention::BatchedParams& p) {
   return args.inputs[op::flash_attention::q].shape[0] * p.tiles * p.a.kv_heads;
-}
-
-void BatchedLaunch::declare(const LaunchArgs& args, const attention::BatchedParams& p, std::int64_t rows) const {
-  if (!args.queue->wants_ranges() || items(args, p) == 0) return;
-  const ItemGrid grid = item_grid(1, args.inputs[op::flash_attention::q].shape[0], p.tiles, p.a.kv_heads);
-  const Along sample = tiles_along(grid_middle, 1), one = tiles_along(grid_columns, 1),
-              many = tiles_along(grid_columns, group_);
-  const Along tokens{grid_rows, rows, rows + group_ - 1, 0,
-                     group_};  // of rows, which are the heads of a group within a token
-  const auto own = [&](const TensorView& view, const AttentionAxes& axes, const Along& heads, const Along& places) {
-    return ItemAxes(view, grid)
-        .axis(view.shape[0], view.strides[0], sample)
-        .axis(view.shape[axes.heads], view.strides[axes.heads], heads)
-        .axis(view.shape[axes.tokens], view.strides[axes.tokens], places)
-        .axis(view.shape[axes.size], view.strides[axes.size])
-        .range();
-  };
-  std::array<ByteRange, 12> reads;
-  CERMET_ASSERT(args.inputs.size() <= reads.size());
-  for (std::size_t i = 0; i < args.inputs.size(); ++i) reads[i] = byte_range(args.inputs[i]);
-  reads[op::flash_attention::q] = own(args.inputs[op::flash_attention::q], call_.q, many, tokens);
-  reads[op::flash_attention::k] = own(args.inputs[op::flash_attention::k], call_.k, one, {});
-  reads[op::flash_attention::v] = own(args.inputs[op::flash_attention::v], call_.v, one, {});
-  const ByteRange lse =
-      args.outputs.size() > 1 ? range_of_items(args.outputs[1], grid, {sample, many, tokens}) : ByteRange{};
-  const std::array<ByteRange, 2> writes{own(args.outputs[0], call_.o, many, tokens), lse};
-  args.queue->declare(std::span(reads).first(args.inputs.size()), writes);
 }
 
 }  // namespace cermet::cuda

@@ -198,7 +198,6 @@ Launcher bind(const Problem& p, const Config& config) {
     const std::optional<attention::BatchedShortParams> params = params_of(args, call, b);
     if (!params) return run_general(args);
     args.queue->run(0, BatchedLaunch::items(args, b), *params);
-    launch.declare(args, b, item_rows);
   };
 }
 

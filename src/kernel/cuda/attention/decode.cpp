@@ -1,6 +1,7 @@
 // Host half of decoding attention: its tasks, followed by those for many queries.
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/decode_shape.hpp"
+#include "kernel/cuda/declare.hpp"
 
 namespace cermet::cuda::attention_decode_file {
 namespace {
@@ -201,30 +202,22 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
 }
 
 /// In clusters and of pieces, an item is one of the blocks that have a tile of a sequence and a key-value head.
-void run_clusters(const LaunchArgs& args, const AttentionLaunch& attributes, const attention::DecodeParams& p,
-                  const DecodeShape& s, std::int64_t spans, std::size_t program, int blocks) {
-  const std::int64_t items = spans * blocks;
-  args.queue->run(program, items, p);
-  if (items == 0 || !args.queue->wants_ranges()) return;
-  const std::int64_t heads = s.a.kv_heads, tiles = spans / heads;
-  const bool one_each = !p.a.query_starts && tiles == p.a.sequences;  // a sequence's only query
-  attributes.declare(args, item_grid(1, tiles, heads, blocks), grid_rows, s.a.group(),
-                     one_each ? tiles_along(grid_middle, 1) : Along{});
+void run_clusters(const LaunchArgs& args, const attention::DecodeParams& p, std::int64_t spans, std::size_t program,
+                  int blocks) {
+  args.queue->run(program, spans * blocks, p);
+  if (spans > 0) declare_operands(args);
 }
 
-/// The shares of the other program begin and end where the lengths of the sequences say, so that every item counts as
-/// touching everything.
-void run_few(const LaunchArgs& args, const AttentionLaunch& attributes, attention::DecodeParams& p,
-             const DecodeShape& s, std::span<const int> sizes) {
+void run_few(const LaunchArgs& args, attention::DecodeParams& p, const DecodeShape& s, std::span<const int> sizes) {
   constexpr double log2_e = 1.4426950408889634;
   p.scale_log2 = static_cast<float>(p.a.scale * log2_e);
   const std::int64_t spans = AttentionLaunch::most_tiles(p.a, s.a.group(), s.rows) * s.a.kv_heads;
   if (const std::size_t found = cluster_for(sizes, spans, args.queue->target()); found < sizes.size())
-    return run_clusters(args, attributes, p, s, spans, first_cluster + found, sizes[found]);
+    return run_clusters(args, p, spans, first_cluster + found, sizes[found]);
   p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
   p.least_units = s.least_units;
   if (s.pieces > 0 && spans * s.pieces <= args.queue->target().multiprocessors)
-    return run_clusters(args, attributes, p, s, spans, decode, s.pieces);
+    return run_clusters(args, p, spans, decode, s.pieces);
   args.queue->run(s.pieces > 0 ? first_cluster : decode, p.thread_blocks, p);
 }
 
@@ -241,7 +234,7 @@ void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const Dec
   const bool may_have_many = p.a.query_starts && p.a.tokens - p.a.sequences + 1 > most_few;
   if (may_have_many && p.a.sequences == 1) return run_many(args, 0);
   if (may_have_many) p.a.most_queries = most_few;
-  run_few(args, attributes, p, s, sizes);
+  run_few(args, p, s, sizes);
   if (may_have_many) run_many(args, most_few + 1);
 }
 

@@ -1,5 +1,6 @@
 // Host half of the attention task that takes every problem.
 #include "kernel/cuda/attention/attention_launch.hpp"
+#include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/device/attention/general_shape.hpp"
 #include "kernel/cuda/task.hpp"
 
@@ -98,7 +99,7 @@ QueriesLauncher bind_general_attention(const Problem& problem, std::size_t progr
     const attention::Params params = launch.params(args, least_queries);
     const std::int64_t tiles = AttentionLaunch::most_tiles(params, group, rows);
     args.queue->run(program, tiles * params.kv_heads, params);
-    if (tiles * params.kv_heads > 0) launch.declare(args, item_grid(1, 1, tiles, params.kv_heads), grid_columns, group);
+    if (tiles * params.kv_heads > 0) declare_operands(args);
   };
 }
 

@@ -51,12 +51,6 @@ void launch(const LaunchArgs& args, const KvCacheAxes& axes) {
   p.aligned = quads_aligned(args.inputs[k]) && quads_aligned(args.inputs[v]) && quads_aligned(args.outputs[0]) &&
               quads_aligned(args.outputs[1]);
   args.queue->run(0, div_up(tokens, p.item_tokens), p);
-  if (tokens == 0 || !args.queue->wants_ranges()) return;
-  std::array<ByteRange, 8> reads, writes;
-  for (std::size_t i = 0; i < args.inputs.size(); ++i)
-    reads[i] = i == k || i == v ? rows_of_items(args.inputs[i], 2, 1, p.item_tokens) : byte_range(args.inputs[i]);
-  for (std::size_t i = 0; i < args.outputs.size(); ++i) writes[i] = byte_range(args.outputs[i]);
-  args.queue->declare(std::span(reads.data(), args.inputs.size()), std::span(writes.data(), args.outputs.size()));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Host half of attention of many queries on the tensor cores, and the general task for launches that it does not fit.
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/attention_launch.hpp"
+#include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/device/attention/prefill_hopper.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
@@ -183,7 +184,7 @@ QueriesLauncher bind_tiles(const Problem& p, std::size_t first, std::int64_t row
     params.scale_log2 = static_cast<float>(params.a.scale * log2_e);
     params.tiles = narrow(AttentionLaunch::most_tiles(params.a, group, rows), "attention", "tiles");
     args.queue->run(first, std::int64_t{params.tiles} * params.a.kv_heads, params);
-    if (params.tiles > 0) launch.declare(args, item_grid(1, 1, params.tiles, params.a.kv_heads), grid_columns, group);
+    if (params.tiles > 0) declare_operands(args);
   };
 }
 

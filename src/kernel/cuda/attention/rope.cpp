@@ -78,13 +78,6 @@ void launch(const LaunchArgs& args, const Sizes& sizes) {
     p.aligned = rows_aligned(query) && rows_aligned(args.outputs[0]) &&
                 (!has_k || (rows_aligned(args.inputs[k]) && rows_aligned(args.outputs[1])));
     args.queue->run(0, sizes.items(p.tokens), p);
-    if (slabs.slab() < slabs.tokens() || !args.queue->wants_ranges()) continue;
-    const auto of_tokens = [&](const TensorView& view) {
-      return rows_of_units(view, 2, sizes.units_of_token(), sizes.units_of_item());
-    };
-    args.queue->declare({of_tokens(query), has_k ? of_tokens(args.inputs[k]) : ByteRange{},
-                         byte_range(args.inputs[cos]), byte_range(args.inputs[sin]), byte_range(place)},
-                        {of_tokens(args.outputs[0]), has_k ? of_tokens(args.outputs[1]) : ByteRange{}});
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/kv_cache.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 #include "op/operands.hpp"
@@ -81,39 +80,6 @@ kv_cache::Cache cache_of(const LaunchArgs& args, std::size_t which, const KvCach
   return cuda::cache_of(args.outputs[1 + which], scales, axes);
 }
 
-/// Which heads of q, k or v an item has: the next `each` of a token's, which come in this order. Where tokens end
-/// within an item, all of its tokens'.
-class HeadShares {
- public:
-  HeadShares(std::int64_t tokens, std::int64_t q_heads, std::int64_t kv_heads, std::int64_t each)
-      : q_heads_(q_heads),
-        kv_heads_(kv_heads),
-        each_(each),
-        divides_(tokens == 1 || (q_heads + 2 * kv_heads) % each == 0) {
-    grid_ = item_grid(1, 1, tokens, div_up(heads(), each));
-  }
-  ByteRange of_tokens(const TensorView& view, std::size_t operand) const {
-    return divides_ ? range_of_items(view, grid_, {tiles_along(grid_rows, 1), along(operand)})
-                    : rows_of_units(view, 2, heads(), each_);
-  }
-  /// Keys or values of those heads, in any slot; or their scales.
-  ByteRange of_cache(const TensorView& view, std::size_t operand, const KvCacheAxes& axes) const {
-    if (!divides_) return byte_range(view);
-    return axes.heads == 1 ? range_of_items(view, grid_, {{}, along(operand)})
-                           : range_of_items(view, grid_, {{}, {}, along(operand)});
-  }
-
- private:
-  std::int64_t heads() const { return q_heads_ + 2 * kv_heads_; }
-  Along along(std::size_t operand) const {
-    return {grid_columns, each_, each_, operand == q ? 0 : operand == k ? -q_heads_ : -q_heads_ - kv_heads_, 1};
-  }
-
-  std::int64_t q_heads_, kv_heads_, each_;
-  bool divides_;
-  ItemGrid grid_;
-};
-
 void launch(const LaunchArgs& args, const Settings& settings) {
   const TensorView& out = args.outputs[0];
   const std::int64_t tokens = args.inputs[slots].shape[0],
@@ -139,14 +105,6 @@ void launch(const LaunchArgs& args, const Settings& settings) {
   p.eps = settings.eps;
   p.weight_offset = settings.weight_offset;
   args.queue->run(settings.aligned(args) ? aligned : unaligned, div_up(tokens * heads, settings.heads_each), p);
-  if (tokens == 0 || !args.queue->wants_ranges()) return;
-  std::array<ByteRange, 16> reads, writes;
-  const HeadShares own(tokens, args.inputs[q].shape[1], args.inputs[k].shape[1], settings.heads_each);
-  for (std::size_t i = 0; i < args.inputs.size(); ++i)
-    reads[i] = i == q || i == k || i == v ? own.of_tokens(args.inputs[i], i) : byte_range(args.inputs[i]);
-  for (std::size_t i = 0; i < args.outputs.size(); ++i)
-    writes[i] = i == 0 ? own.of_tokens(out, q) : own.of_cache(args.outputs[i], i % 2 == 1 ? k : v, settings.axes);
-  args.queue->declare(std::span(reads.data(), args.inputs.size()), std::span(writes.data(), args.outputs.size()));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/image/positions.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 #include "op/deform_conv.hpp"
@@ -46,13 +45,7 @@ void launch(const LaunchArgs& args, const DeformConv& conv) {
     params.dilation[a] = static_cast<std::int32_t>(conv.window.dilation[a + 1]);
     params.before[a] = static_cast<std::int32_t>(conv.window.before[a + 1]);
   }
-  const std::int64_t items = div_up(params.order.count, std::int64_t{deform_conv::threads});
-  args.queue->run(0, items, params);
-  if (!args.queue->wants_ranges()) return;
-  std::array<ByteRange, 8> reads;
-  for (std::size_t i = 0; i < args.inputs.size(); ++i) reads[i] = byte_range(args.inputs[i]);
-  const ByteRange written = positions_of_items(y, deform_conv::threads, items);
-  args.queue->declare(std::span(reads).first(args.inputs.size()), {&written, 1});
+  args.queue->run(0, div_up(params.order.count, std::int64_t{deform_conv::threads}), params);
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/conv/general.hpp"
 #include "kernel/cuda/conv/weights.hpp"
-#include "kernel/cuda/conv/windows.hpp"
-#include "kernel/cuda/gemm/product_items.hpp"
 #include "kernel/cuda/gemm/stored_rows.hpp"
 
 namespace cermet::cuda::conv_depthwise_file {
@@ -55,8 +53,6 @@ class DepthwiseConv {
  private:
   std::int64_t choose_places(const Problem& problem) const;
   bool is_aligned(const TensorView& x, const ConvTensor& in) const;
-  void declare(const LaunchArgs& args, const StoredRows& rows, const ConvTensor& in, const ConvTensor& out,
-               std::int64_t runs, std::int64_t items) const;
 
   Product product_;
   GeneralConv general_;
@@ -127,29 +123,7 @@ void DepthwiseConv::launch(const LaunchArgs& args) const {
   p.row_runs = static_cast<std::uint32_t>(narrow(div_up(p.columns, places_) * (out.channels() / run_of(type_))));
   p.lines = static_cast<std::uint32_t>(narrow(out.batch() * p.rows));
   p.vectors = rows->vectors;
-  const std::int64_t items = div_up(narrow(std::int64_t{p.row_runs} * p.lines), conv::depthwise_threads);
-  args.queue->run(0, items, p);
-  declare(args, *rows, in, out, p.row_runs, items);
-}
-
-/// Threads take runs of channels of neighbouring places; what an item touches is said in whole lines of places.
-void DepthwiseConv::declare(const LaunchArgs& args, const StoredRows& rows, const ConvTensor& in, const ConvTensor& out,
-                            std::int64_t runs, std::int64_t items) const {
-  if (!args.queue->wants_ranges()) return;
-  const std::int64_t threads = conv::depthwise_threads, line = out.dims[4], before = (runs - 1) * line;
-  ProductTiles tiles{.grid = item_grid(1, 1, 1, items),
-                     .m = rows.count,
-                     .n = out.channels(),
-                     .rows = {grid_columns, threads * line, threads * line + 2 * before, -before, runs}};
-  ProductItems touched(product_, args, tiles);
-  WindowLines windows = conv_window_lines(geometry_, in, out);
-  windows.line_positions = runs;
-  touched.read(lines_of_items(*product_.given(args, product_.at.x), windows, tiles.grid, grid_columns, threads));
-  touched.read(product_.given(args, product_.at.w));
-  for (std::size_t i = 0; i < product_.extras().size(); ++i) touched.read_extra(i, rows.extra[i]);
-  touched.write(touched.result({}, rows.to.y_row));
-  if (product_.also) touched.write(touched.second_result({}, rows.to.also_row));
-  touched.declare();
+  args.queue->run(0, div_up(narrow(std::int64_t{p.row_runs} * p.lines), conv::depthwise_threads), p);
 }
 
 }  // namespace

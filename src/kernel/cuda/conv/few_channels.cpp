@@ -3,7 +3,6 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/conv/general.hpp"
 #include "kernel/cuda/conv/weights.hpp"
-#include "kernel/cuda/gemm/product_items.hpp"
 #include "kernel/cuda/gemm/stored_rows.hpp"
 #include "kernel/cuda/narrow.hpp"
 
@@ -75,8 +74,6 @@ class FewChannelsConv {
   void launch(const LaunchArgs& args) const;
 
  private:
-  /// Says what the items of the last launch touch.
-  void declare(const LaunchArgs& args, const conv::FewChannelsParams& p) const;
   /// Whether 128 registers are enough: not for two steps of the tensor cores in the place of one, nor for a residual's
   /// values beside the sums.
   bool is_capped() const {
@@ -137,46 +134,6 @@ void FewChannelsConv::launch(const LaunchArgs& args) const {
   const std::int64_t tiles =
       div_up(out.dims[3], FewChannelsShape::places) * div_up(out.dims[4], FewChannelsShape::places) * out.batch();
   args.queue->run(0, tiles * div_up(out.channels(), shape_.outputs), p, args.queue->resident_blocks(0));
-  declare(args, p);
-}
-
-void FewChannelsConv::declare(const LaunchArgs& args, const conv::FewChannelsParams& p) const {
-  if (!args.queue->wants_ranges()) return;
-  constexpr std::int64_t places = FewChannelsShape::places;
-  const TensorView& x = *product_.given(args, product_.at.x);
-  const ItemGrid grid =
-      item_grid(div_up(p.outputs, shape_.outputs), p.samples, div_up(p.rows, places), div_up(p.columns, places));
-  const Along samples = tiles_along(grid_middle, 1);
-  // Runs of pixels begin and end at whole units, up to three of them outside of the windows.
-  const std::int64_t margin = div_up(3 * FewChannelsShape::unit, shape_.channels);
-  const Along down{grid_rows, places * shape_.stride_h, (places - 1) * shape_.stride_h + shape_.kernel_h, -before_h_,
-                   1};
-  const Along across{grid_columns, places * shape_.stride_w,
-                     (places - 1) * shape_.stride_w + shape_.kernel_w + 2 * margin, -shape_.before_w - margin, 1};
-  ProductItems touched(product_, args,
-                       {.grid = grid,
-                        .m = std::int64_t{p.samples} * p.rows * p.columns,
-                        .n = p.outputs,
-                        .columns = tiles_along(grid_outer, shape_.outputs)});
-  touched.read(ItemAxes(x, grid)
-                   .axis(p.samples, p.x_batch, samples)
-                   .axis(p.height, p.x_row, down)
-                   .axis(p.width, p.x_column, across)
-                   .axis(shape_.channels, 1)
-                   .range());
-  touched.read(product_.given(args, product_.at.w));
-  for (std::size_t i = 0; i < product_.extras().size(); ++i) touched.read_extra(i, p.extra[i]);
-  const auto written = [&](std::size_t result, std::int64_t row) {
-    return ItemAxes(args.outputs[result], grid)
-        .axis(p.samples, std::int64_t{p.rows} * p.columns * row, samples)
-        .axis(p.rows, p.columns * row, tiles_along(grid_rows, places))
-        .axis(p.columns, row, tiles_along(grid_columns, places))
-        .axis(p.outputs, 1, tiles_along(grid_outer, shape_.outputs))
-        .range();
-  };
-  touched.write(written(product_.y, p.to.y_row));
-  if (product_.also) touched.write(written(product_.also->y, p.to.also_row));
-  touched.declare();
 }
 
 }  // namespace

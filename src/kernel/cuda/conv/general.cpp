@@ -1,7 +1,6 @@
 #include "kernel/cuda/conv/general.hpp"
 
 #include "base/checked.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/measured_apart.hpp"
 #include "op/operands.hpp"
 
@@ -114,19 +113,6 @@ void GeneralConv::launch(const LaunchArgs& args, std::size_t program, const conv
           threads * conv::general_outputs);
   p.sample_items = static_cast<std::uint32_t>(div_up(threads, conv::general_threads));
   args.queue->run(program, out.batch() * p.sample_items, p);
-  if (!args.queue->wants_ranges()) return;
-  // Items of a sample count as touching all of it.
-  const ItemGrid grid = item_grid(1, 1, out.batch(), p.sample_items);
-  const auto samples = [&](const TensorView& view) {
-    return view.shape.rank() == y.shape.rank() && view.shape[0] == out.batch()
-               ? range_of_items(view, grid, {tiles_along(grid_rows, 1)})
-               : byte_range(view);
-  };
-  std::array<ByteRange, 2 + epilogue::most_extras> reads{samples(x), byte_range(w)};
-  for (std::size_t i = 0; i < extras_.size(); ++i)
-    reads[2 + i] = bias_ == extras_[i] ? byte_range(args.inputs[extras_[i]]) : samples(args.inputs[extras_[i]]);
-  const std::array<ByteRange, 2> written{samples(y), also ? samples(*also) : ByteRange{}};
-  args.queue->declare(std::span(reads).first(2 + extras_.size()), std::span(written).first(also ? 2 : 1));
 }
 
 }  // namespace cermet::cuda

@@ -8,7 +8,6 @@
 #include "kernel/cuda/conv/as_linear.hpp"
 #include "kernel/cuda/conv/general.hpp"
 #include "kernel/cuda/conv/weights.hpp"
-#include "kernel/cuda/conv/windows.hpp"
 #include "kernel/cuda/gemm/hopper.hpp"
 
 namespace cermet::cuda::conv_hopper_file {
@@ -138,8 +137,7 @@ void HopperConv::launch(const LaunchArgs& args) const {
     views[weight_] = TensorView(weight.data, weight.dtype, {weight.shape[0], length});
     LaunchArgs own = args;
     own.inputs = std::span(views).first(args.inputs.size());
-    const WindowLines lines = conv_window_lines(geometry_, conv_tensor(x, true), out);
-    if (product_.launch_windows(own, map, lines)) return;
+    if (product_.launch_windows(own, {map, byte_range(x), out.dims[3], out.dims[4]})) return;
   }
   const conv::WeightSteps steps = conv_row_steps(weight.shape);
   general_.launch(args, programs_, &steps);

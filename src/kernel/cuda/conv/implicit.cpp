@@ -3,8 +3,6 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/conv/general.hpp"
 #include "kernel/cuda/conv/weights.hpp"
-#include "kernel/cuda/conv/windows.hpp"
-#include "kernel/cuda/gemm/product_items.hpp"
 #include "kernel/cuda/gemm/stored_rows.hpp"
 
 namespace cermet::cuda::conv_implicit_file {
@@ -168,19 +166,6 @@ void ImplicitConv::launch(const LaunchArgs& args) const {
   int tile = 0;
   const std::size_t program = program_of(rows->count, reads_vectors(x, in), tile);
   args.queue->run(program, tiles(rows->count, tile), p);
-  if (!args.queue->wants_ranges()) return;
-  // Tiles of several groups of channels count as touching all of them.
-  ProductTiles own{.m = rows->count, .n = out.channels(), .rows = tiles_along(grid_rows, tile)};
-  const std::int64_t across = p.groups * div_up(p.group_outputs, tile);
-  if (p.groups == 1) own.columns = tiles_along(grid_columns, tile);
-  own.grid = item_grid(1, 1, div_up(rows->count, tile), across);
-  ProductItems items(product_, args, own);
-  items.read(lines_of_items(x, conv_window_lines(geometry_, in, out), own.grid, grid_rows, tile));
-  items.read(&weight);
-  for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read_extra(i, rows->extra[i]);
-  items.write(items.result({}, rows->to.y_row));
-  if (product_.also) items.write(items.second_result({}, rows->to.also_row));
-  items.declare();
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ void GatedConv::launch(const LaunchArgs& args) const {
     const TensorView whole = weight;
     weight.shape = {weight.shape[0], weight.shape[1]};
     weight.strides = {weight.strides[0], 1};
-    if (product_.launch_gated(own, {gate.data, sample, x.shape[1] * x.shape[2]})) return;
+    if (product_.launch_gated(own, {byte_range(gate), sample, x.shape[1] * x.shape[2]})) return;
     weight = whole;
   }
   const ConvGate general_gate{gate.data, sample, channel};

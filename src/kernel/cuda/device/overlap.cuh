@@ -11,7 +11,7 @@ enum class Overlap : uint8_t {
           ///< same SMs
   late,   ///< when the launches before the task's have ended, so that one launch waits and no more
   own,    ///< when every block has called start_next_launch(): after it stored what the next launch may read while it
-        ///< waits, or once it needs no more SMs for itself
+          ///< waits, or once it needs no more SMs for itself
 };
 
 /// Task::overlap; early where a task has none.

@@ -2,7 +2,6 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/device/gemm/column_sums.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/narrow.hpp"
 
 namespace cermet::cuda {
@@ -18,14 +17,9 @@ void launch_column_sums(const TaskQueue& queue, std::size_t program, const Tenso
   const gemm::ColumnSumsParams p{weight.as<const std::int8_t>(), reinterpret_cast<std::int32_t*>(sums),
                                  n > 1 ? weight.strides[0] : k, narrow(n, "product", "columns"),
                                  narrow(k, "product", "terms of a sum")};
-  const std::int64_t items = div_up(n, gemm::column_sums_item);
-  queue.run(program, items, p);
-  if (items == 0 || !queue.wants_ranges()) return;
-  const ItemGrid grid = item_grid(1, 1, 1, items);
-  const Along own = tiles_along(grid_columns, gemm::column_sums_item);
-  const ByteRange rows = ItemAxes(weight, grid).axis(n, p.b_row, own).axis(k, 1).range(),
-                  written = ItemAxes(sums, sizeof(std::int32_t), grid).axis(n, 1, own).range();
-  queue.declare({rows}, {written});
+  if (n == 0) return;
+  queue.run(program, div_up(n, gemm::column_sums_item), p);
+  queue.declare({byte_range(weight)}, {ByteRange{sums, column_sums_bytes(n)}});
 }
 
 std::int64_t column_sums_bytes(std::int64_t n) { return n * static_cast<std::int64_t>(sizeof(std::int32_t)); }

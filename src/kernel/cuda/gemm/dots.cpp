@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.hpp"
-#include "kernel/cuda/gemm/product_items.hpp"
+#include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/gemm/stored_rows.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "op/products.hpp"
@@ -166,24 +166,7 @@ void DotsProduct::launch(const LaunchArgs& args) const {
   p.to = rows->to;
   std::ranges::copy(rows->extra, p.extra);
   args.queue->run(static_cast<std::size_t>(found - choices_.begin()), items(found->tile, rows->count), p);
-  declare(args, p, found->tile);
-}
-
-void DotsProduct::declare(const LaunchArgs& args, const gemm::DotsParams& p, const gemm::DotsTile& tile) const {
-  if (!args.queue->wants_ranges()) return;
-  ProductItems items(product_, args,
-                     {.grid = item_grid(1, 1, div_up(std::int64_t{p.m}, std::int64_t{tile.rows}),
-                                        div_up(n_, std::int64_t{tile.columns})),
-                      .m = p.m,
-                      .n = n_,
-                      .rows = tiles_along(grid_rows, tile.rows),
-                      .columns = tiles_along(grid_columns, tile.columns)});
-  items.read(items.rows(*product_.given(args, product_.at.x), {}, p.x_row, k_, 1));
-  items.read(early(items.weight(*product_.given(args, product_.at.w), {}, p.w_row, k_, 1), constant_));
-  for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read_extra(i, p.extra[i]);
-  items.write(items.result({}, p.to.y_row));
-  if (product_.also) items.write(items.second_result({}, p.to.also_row));
-  items.declare();
+  declare_operands(args, {.early = {constant_ ? &w : nullptr}});
 }
 
 }  // namespace cermet::cuda

@@ -27,8 +27,6 @@ class DotsProduct {
   double cycles(const gemm::DotsTile& tile, std::int64_t rows) const;
   std::int64_t items(const gemm::DotsTile& tile, std::int64_t rows) const;
   Program program(const gemm::DotsTile& tile) const;
-  /// Says what the items of the last launch touch.
-  void declare(const LaunchArgs& args, const gemm::DotsParams& p, const gemm::DotsTile& tile) const;
 
   struct Choice {
     std::int64_t rows;  ///< that it is for, at most

@@ -1,9 +1,9 @@
 #include "kernel/cuda/gemm/general.hpp"
 
 #include "base/checked.hpp"
+#include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/gemm/column_sums.hpp"
 #include "kernel/cuda/gemm/hopper.hpp"
-#include "kernel/cuda/gemm/product_items.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "op/products.hpp"
 
@@ -253,36 +253,9 @@ void GeneralProduct::launch(const LaunchArgs& args, std::size_t first_program) c
   const std::size_t program = !fits ? 0 : (tensor ? 1u : 0u) + (large ? 1u : 0u);
   launch_sums(args, first_program);
   args.queue->run(first_program + program, items(large ? large_tile : small_tile), p);
-  declare(args, p, large ? large_tile : small_tile);
-}
-
-void GeneralProduct::declare(const LaunchArgs& args, const gemm::GeneralParams& p, int tile) const {
-  if (!args.queue->wants_ranges() || p.batch_rank > 2) return;  // more axes than the items' grid has
-  const bool grouped = op_ == OpKind::grouped_linear, two = p.batch_rank == 2;
-  const std::int64_t columns = tile_columns(tile), tiles_m = div_up(p.m, tile) + (grouped ? p.groups : 0);
-  ProductTiles tiles{
-      .m = p.m, .n = p.n, .columns = tiles_along(grid_columns, columns), .groups = grouped ? p.groups : 0};
-  if (!grouped) tiles.rows = tiles_along(grid_rows, tile);  // otherwise offsets say which
-  const auto in_order = [&](const auto& values, std::int64_t none) -> ProductItems::Batches {
-    if (two) return {values[0], values[1]};
-    return {none, p.batch_rank == 1 ? values[0] : none};
-  };
-  tiles.batches = in_order(p.batch_dims, 1);
-  tiles.grid = item_grid(tiles.batches[0], tiles.batches[1], tiles_m, div_up(p.n, columns), tiles_m);
-  ProductItems items(product_, args, tiles);
-  items.read(items.rows(*product_.given(args, product_.at.x), in_order(p.a.batch, 0), p.a.row, p.k, p.a_k));
-  items.read(items.weight(*product_.given(args, product_.at.w), in_order(p.b_batch, 0), p.b_row, p.k, p.b_k,
-                          product_.gated ? 2 : 1));
-  if (const TensorView* up = product_.given(args, product_.at.w_up))
-    items.read(items.weight(*up, in_order(p.b_batch, 0), p.b_up_row, p.k, p.b_k));
-  for (const int place : {product_.at.offsets, product_.at.x_scale, product_.at.w_scale})
-    items.read(product_.given(args, place));
-  for (std::size_t i = 0; i < product_.extras().size(); ++i)
-    items.read_extra(i, p.extra[i].operand, in_order(p.extra[i].batch, 0));
-  if (product_.column_sums) items.read_column_sums(args.workspace);
-  items.write(items.result(in_order(p.y.batch, 0), p.y.row));
-  if (product_.also) items.write(items.second_result(in_order(p.also.batch, 0), p.also.row));
-  items.declare();
+  OperandUse use;
+  if (product_.column_sums) use.also_reads = {args.workspace, column_sums_bytes(p.n)};
+  declare_operands(args, use);
 }
 
 }  // namespace cermet::cuda

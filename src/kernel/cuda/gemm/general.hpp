@@ -34,8 +34,6 @@ class GeneralProduct {
 
  private:
   gemm::GeneralParams params(const LaunchArgs& args) const;
-  /// Says what the items of the last launch touch, whose tiles are `tile` rows high.
-  void declare(const LaunchArgs& args, const gemm::GeneralParams& p, int tile) const;
   void set_rows(const LaunchArgs& args, gemm::GeneralParams& p) const;
   void set_scales(const LaunchArgs& args, gemm::GeneralParams& p) const;
   void set_vectors(gemm::GeneralParams& p, bool dual) const;

@@ -5,7 +5,6 @@
 #include "kernel/cuda/device/gemm/hopper.hpp"
 #include "kernel/cuda/gemm/general.hpp"
 #include "kernel/cuda/gemm/tiles.hpp"
-#include "kernel/cuda/window_lines.hpp"
 
 namespace cermet::cuda {
 
@@ -20,8 +19,15 @@ struct HopperWindowRows {
 
 /// A gate of the rows of x: one for each column, alike for `rows` rows, `sample` elements from one to the next.
 struct HopperGateRows {
-  const void* data;
+  ByteRange memory;
   std::int64_t sample, rows;
+};
+
+/// Windows of an image, which stand for the rows of x: a sample has `rows` lines of `columns` of them.
+struct HopperWindows {
+  WindowMapShape map;
+  ByteRange image;
+  std::int64_t rows, columns;
 };
 
 /// Tiles that are compiled where no configuration says which.
@@ -57,19 +63,17 @@ class HopperProduct {
   /// that they would be. False where addresses and strides do not suit bulk copies; then nothing was launched.
   std::vector<Program> tile_programs() const;
   bool launch_gated(const LaunchArgs& args, const HopperGateRows& gate) const;
-  bool launch_windows(const LaunchArgs& args, const WindowMapShape& windows, const WindowLines& lines) const;
+  bool launch_windows(const LaunchArgs& args, const HopperWindows& windows) const;
 
  private:
   /// Operands and strides of a launch that suit bulk copies; nothing where they do not.
   struct View;
   std::optional<View> view_of(const LaunchArgs& args) const;
-  /// A launch's windows, and how many a sample has.
-  struct WindowRows;
-  void run_tiles(const LaunchArgs& args, const View& view, const WindowRows* windows,
+  void run_tiles(const LaunchArgs& args, const View& view, const HopperWindows* windows,
                  const HopperGateRows* gate = nullptr) const;
   bool fits(const LaunchArgs& args, const View& view) const;
   void set_maps(const LaunchArgs& args, const View& view, const HopperTile& tile, gemm::HopperParams& p) const;
-  void set_windows(const LaunchArgs& args, const WindowRows& windows, const HopperTile& tile,
+  void set_windows(const LaunchArgs& args, const HopperWindows& windows, const HopperTile& tile,
                    gemm::HopperParams& p) const;
   Program program(const HopperTile& tile) const;
   /// Whether a block asks for its first weights before earlier launches have ended. It pays where blocks have a tile
@@ -80,9 +84,8 @@ class HopperProduct {
   /// Whether a launch takes tiles of such groups by their number, so that blocks know their first weight early.
   bool takes_by_number(const View& view, const HopperTile& tile) const;
   std::int64_t tiles_of_groups(const View& view, const HopperTile& tile) const;
-  /// Says what the items of the last launch touch.
-  void declare(const LaunchArgs& args, const View& view, const HopperTile& tile, const WindowRows* windows) const;
-  void declare_parts(const LaunchArgs& args, const View& view, std::int64_t items) const;
+  /// Of the workspace: x in three parts.
+  ByteRange parts(const LaunchArgs& args, const View& view) const;
   static HopperTile tile_of(const Config& config);
   static HopperTile choose(const std::vector<HopperTile>& tiles, const HopperWork& work, std::int64_t m);
   gemm::HopperParams params(const LaunchArgs& args, const View& view, const HopperTile& tile) const;

@@ -2,9 +2,9 @@
 #include <bit>
 
 #include "base/checked.hpp"
+#include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/device/gemm/parts.hpp"
 #include "kernel/cuda/gemm/hopper.hpp"
-#include "kernel/cuda/gemm/product_items.hpp"
 #include "kernel/cuda/narrow.hpp"
 
 namespace cermet::cuda {
@@ -20,11 +20,6 @@ struct HopperProduct::View {
                w_batch = 0,
                scale_stride = 0;  ///< elements
   std::array<epilogue::Operand, epilogue::most_extras> extra{};
-};
-
-struct HopperProduct::WindowRows {
-  WindowMapShape map;
-  const WindowLines* lines;
 };
 
 std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args) const {
@@ -178,41 +173,38 @@ void HopperProduct::launch(const LaunchArgs& args) const {
   if (split_) {
     const gemm::PartsParams parts{x(args).data, args.workspace, view->x_stride, narrow(view->m, "product", "rows"),
                                   narrow(k_, "product", "terms of a sum")};
-    const std::int64_t items = div_up(view->m * k_, gemm::parts_item);
-    args.queue->run(tiles_.size(), items, parts);
-    declare_parts(args, *view, items);
+    args.queue->run(tiles_.size(), div_up(view->m * k_, gemm::parts_item), parts);
+    args.queue->declare({byte_range(x(args))}, {this->parts(args, *view)});
   }
   general_.launch_sums(args, general);
   run_tiles(args, *view, nullptr);
 }
 
-bool HopperProduct::launch_windows(const LaunchArgs& args, const WindowMapShape& windows,
-                                   const WindowLines& lines) const {
+bool HopperProduct::launch_windows(const LaunchArgs& args, const HopperWindows& windows) const {
   const std::optional<View> view = view_of(args);
   if (!view) return false;
-  const WindowRows window_rows{windows, &lines};
-  run_tiles(args, *view, &window_rows);
+  run_tiles(args, *view, &windows);
   return true;
 }
 
 bool HopperProduct::launch_gated(const LaunchArgs& args, const HopperGateRows& gate) const {
   const std::optional<View> view = view_of(args);
-  if (!view || !aligned(gate.data) || gate.sample * bytes_of(a_) % 16 != 0) return false;
+  if (!view || !aligned(gate.memory.begin) || gate.sample * bytes_of(a_) % 16 != 0) return false;
   run_tiles(args, *view, nullptr, &gate);
   return true;
 }
 
-void HopperProduct::set_windows(const LaunchArgs& args, const WindowRows& windows, const HopperTile& tile,
+void HopperProduct::set_windows(const LaunchArgs& args, const HopperWindows& windows, const HopperTile& tile,
                                 gemm::HopperParams& p) const {
   WindowMapShape shape = windows.map;
   shape.box_pixels = static_cast<std::uint32_t>(tile.block_m);
   shape.box_channels = static_cast<std::uint32_t>(gemm::HopperShape::tile_row / bytes_of(a_));
   p.a = std::bit_cast<TensorMapBytes>(window_map(args.queue->device(), shape));
-  p.window_rows = static_cast<std::int32_t>(windows.lines->place_lines);
-  p.window_columns = static_cast<std::int32_t>(windows.lines->line_positions);
+  p.window_rows = static_cast<std::int32_t>(windows.rows);
+  p.window_columns = static_cast<std::int32_t>(windows.columns);
 }
 
-void HopperProduct::run_tiles(const LaunchArgs& args, const View& view, const WindowRows* windows,
+void HopperProduct::run_tiles(const LaunchArgs& args, const View& view, const HopperWindows* windows,
                               const HopperGateRows* gate) const {
   HopperWork work = work_;
   work.groups = grouped_ ? w(args).shape[0] : view.batches;
@@ -221,61 +213,23 @@ void HopperProduct::run_tiles(const LaunchArgs& args, const View& view, const Wi
   gemm::HopperParams p = params(args, view, tile);
   if (windows) set_windows(args, *windows, tile, p);
   if (gate)
-    p.gate = gate->data, p.gate_sample = gate->sample, p.gate_rows = narrow(gate->rows, "product", "rows of a sample");
+    p.gate = gate->memory.begin, p.gate_sample = gate->sample,
+    p.gate_rows = narrow(gate->rows, "product", "rows of a sample");
   args.queue->run(program, p.items, p, args.queue->resident_blocks(program));
-  declare(args, view, tile, windows);
+  if (!args.queue->wants_ranges()) return;
+  const bool fetches = starts_early(tile) && (!has_few_rows(tile) || takes_by_number(view, tile));
+  OperandUse use;
+  if (fetches) use.early = {&w(args), product_.given(args, product_.at.w_up)};
+  if (windows || split_) use.unread = &x(args);
+  if (windows) use.also_reads = windows->image;
+  else if (split_) use.also_reads = parts(args, view);
+  else if (gate) use.also_reads = gate->memory;
+  else if (product_.column_sums) use.also_reads = {args.workspace, column_sums_bytes(n_)};
+  declare_operands(args, use);
 }
 
-void HopperProduct::declare_parts(const LaunchArgs& args, const View& view, std::int64_t items) const {
-  if (!args.queue->wants_ranges()) return;
-  const ItemGrid grid = item_grid(1, 1, 1, items);
-  const Along own = tiles_along(grid_columns, gemm::parts_item);
-  const std::int64_t count = view.m * k_;
-  const ByteRange from =
-      view.x_stride == k_ ? ItemAxes(x(args), grid).axis(count, 1, own).range() : byte_range(x(args));
-  const ByteRange parts =
-      ItemAxes(args.workspace, bytes_of(DType::bf16), grid).axis(3, count).axis(count, 1, own).range();
-  args.queue->declare({from}, {parts});
-}
-
-void HopperProduct::declare(const LaunchArgs& args, const View& view, const HopperTile& tile,
-                            const WindowRows* windows) const {
-  if (!args.queue->wants_ranges()) return;
-  ProductTiles tiles{
-      .m = view.m, .n = n_, .columns = tiles_along(grid_columns, tile.block_n), .batches = {1, view.batches}};
-  const std::int64_t across = div_up(n_, tile.block_n);
-  if (grouped_) {
-    tiles.groups = w(args).shape[0];
-    tiles.grid = item_grid(1, 1, tiles_of_groups(view, tile), across);  // offsets say which rows
-  } else {
-    tiles.rows = tiles_along(grid_rows, tile.block_m);
-    tiles.grid = item_grid(1, view.batches, div_up(view.m, tile.block_m), across, tile.raster);
-  }
-  ProductItems items(product_, args, tiles);
-  const ProductItems::Batches x_batch{0, view.x_batch}, w_batch{0, grouped_ ? 0 : view.w_batch};
-  if (windows) items.read(lines_of_items(x(args), *windows->lines, tiles.grid, grid_rows, tile.block_m));
-  else if (split_)
-    items.read(ItemAxes(args.workspace, bytes_of(DType::bf16), tiles.grid)
-                   .axis(3, view.m * k_)
-                   .axis(view.m, k_, tiles.rows)
-                   .axis(k_, 1)
-                   .range());
-  else items.read(items.rows(x(args), x_batch, view.x_stride, k_, 1));
-  const bool fetched = starts_early(tile) && (!has_few_rows(tile) || takes_by_number(view, tile));
-  items.read(early(
-      windows ? byte_range(w(args)) : items.weight(w(args), w_batch, view.w_stride, k_, 1, product_.gated ? 2 : 1),
-      fetched));  // of windows it is packed
-  if (const TensorView* up = product_.given(args, product_.at.w_up))
-    items.read(early(items.weight(*up, {}, n_ > 1 ? up->strides[0] : k_, k_, 1), fetched));
-  for (const int place : {product_.at.offsets, product_.at.x_scale, product_.at.w_scale})
-    items.read(product_.given(args, place));
-  for (std::size_t i = 0; i < product_.extras().size(); ++i) {
-    items.read_extra(i, view.extra[i], {0, grouped_ ? 0 : view.extra[i].group});
-  }
-  if (product_.column_sums) items.read_column_sums(args.workspace);
-  items.write(items.result({0, view.y_batch}, view.y_stride));
-  if (product_.also) items.write(items.second_result({0, view.also_batch}, view.also_stride));
-  items.declare();
+ByteRange HopperProduct::parts(const LaunchArgs& args, const View& view) const {
+  return {args.workspace, 3 * view.m * k_ * bytes_of(DType::bf16)};
 }
 
 }  // namespace cermet::cuda

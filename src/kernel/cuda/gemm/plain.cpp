@@ -1,7 +1,6 @@
 // Host half of matmul over f64 and integers.
 #include "kernel/cuda/device/gemm/plain.hpp"
 #include "base/checked.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -38,21 +37,6 @@ void launch(const LaunchArgs& args, bool transpose_a, bool transpose_b) {
                         .tiles_across = div_up(columns, plain::tile_columns),
                         .batches = batches.make()};
   args.queue->run(0, p.tiles_down * p.tiles_across * p.batches.count, p);
-  if (!args.queue->wants_ranges() || batches.rank() > 2) return;  // more axes than the items' grid has
-  const auto batch = [&](int axis) { return axis < batches.rank() ? batches.size(axis) : 1; };
-  const ItemGrid grid = batches.rank() == 2 ? item_grid(batch(0), batch(1), p.tiles_down, p.tiles_across)
-                                            : item_grid(1, batch(0), p.tiles_down, p.tiles_across);
-  const Along down = tiles_along(grid_rows, plain::tile_rows), across = tiles_along(grid_columns, plain::tile_columns);
-  const auto matrix = [&](const TensorView& view, std::size_t operand) {
-    ItemAxes axes(view, grid);
-    for (int axis = 0; axis < batches.rank(); ++axis)
-      axes.axis(batch(axis), batches.strides(axis)[operand],
-                tiles_along(batches.rank() == 2 && axis == 0 ? grid_outer : grid_middle, 1));
-    return axes;
-  };
-  args.queue->declare({matrix(a, 0).axis(rows, p.a_row, down).axis(p.length, p.a_step).range(),
-                       matrix(b, 1).axis(columns, p.b_column, across).axis(p.length, p.b_step).range()},
-                      {matrix(y, 2).axis(rows, p.y_row, down).axis(columns, 1, across).range()});
 }
 
 const char* element_of(DType dtype) {

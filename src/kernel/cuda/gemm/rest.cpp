@@ -2,7 +2,6 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/device/gemm/rest.hpp"
-#include "kernel/cuda/gemm/product_items.hpp"
 #include "kernel/cuda/gemm/stored_rows.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
@@ -47,14 +46,11 @@ void RestRows::launch(const LaunchArgs& args, std::size_t program) const {
   const std::int64_t items = div_up(rows->count * div_up(std::int64_t{p.columns}, std::int64_t{gemm::rest_run}),
                                     std::int64_t{gemm::rest_threads});
   args.queue->run(program, items, p);
-  if (!args.queue->wants_ranges()) return;
-  ProductItems touched(
-      product_, args, {.grid = item_grid(1, 1, 1, items), .m = rows->count, .n = p.columns});  // offsets say which rows
-  touched.read(&offsets);
-  for (std::size_t i = 0; i < product_.extras().size(); ++i) touched.read_extra(i, rows->extra[i]);
-  touched.write(touched.result({}, rows->to.y_row));
-  if (product_.also) touched.write(touched.second_result({}, rows->to.also_row));
-  touched.declare();
+  std::array<ByteRange, 1 + epilogue::most_extras> reads{byte_range(offsets)};
+  const std::size_t extras = product_.extras().size();
+  for (std::size_t i = 0; i < extras; ++i) reads[1 + i] = byte_range(product_.extra(args, i));
+  const std::array written{byte_range(y), product_.also ? byte_range(args.outputs[product_.also->y]) : ByteRange{}};
+  args.queue->declare(std::span(reads).first(1 + extras), written);
 }
 
 }  // namespace

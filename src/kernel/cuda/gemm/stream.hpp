@@ -43,8 +43,6 @@ class StreamProduct {
   bool can_walk(const gemm::StreamShape& shape) const;
   Program program(const gemm::StreamShape& shape) const;
   gemm::StreamRotatedParams params(const LaunchArgs& args, const View& view, const gemm::StreamShape& shape) const;
-  /// Says what the items of the last launch touch.
-  void declare(const LaunchArgs& args, const View& view, const gemm::StreamShape& shape) const;
   /// The result, of which rows of rotated queries are one.
   TensorView y(const LaunchArgs& args) const { return heads_ ? heads_->rows(args) : args.outputs[product_.y]; }
   const TensorView& x(const LaunchArgs& args) const { return *product_.given(args, product_.at.x); }

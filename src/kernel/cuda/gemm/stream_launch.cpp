@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "base/checked.hpp"
-#include "kernel/cuda/gemm/product_items.hpp"
+#include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/gemm/stream.hpp"
 #include "kernel/cuda/narrow.hpp"
 
@@ -87,29 +87,9 @@ void StreamProduct::launch(const LaunchArgs& args) const {
   const gemm::StreamRotatedParams p = params(args, *view, shape);
   if (few_rows_) args.queue->run(program, items(shape), p, multiprocessors_);
   else args.queue->run(program, items(shape), static_cast<const gemm::StreamParams&>(p), multiprocessors_);
-  declare(args, *view, shape);
-}
-
-void StreamProduct::declare(const LaunchArgs& args, const View& view, const gemm::StreamShape& shape) const {
-  if (!args.queue->wants_ranges()) return;
-  const ProductTiles tiles{.grid = item_grid(1, 1, 1, this->items(shape)),
-                           .m = view.m,
-                           .n = n_,
-                           .columns = tiles_along(grid_columns, shape.rows)};
-  ProductItems items(product_, args, tiles);
-  items.read(items.rows(x(args), {}, view.x_stride, k_, 1));
-  if (heads_) {
-    heads_->touch(args, this->items(shape), w(args), view.w_stride, constant_, items);
-    for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read(&product_.extra(args, i));
-    return items.declare();
-  }
-  items.read(early(items.weight(w(args), {}, view.w_stride, k_, 1, product_.gated ? 2 : 1), constant_));
-  if (const TensorView* up = product_.given(args, product_.at.w_up))
-    items.read(early(items.weight(*up, {}, view.up_stride, k_, 1), constant_));
-  for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read_extra(i, view.extra[i]);
-  items.write(items.result({}, view.y_stride));
-  if (product_.also) items.write(items.second_result({}, view.also_stride));
-  items.declare();
+  OperandUse use;
+  if (constant_) use.early = {&w(args), product_.given(args, product_.at.w_up)};
+  declare_operands(args, use);
 }
 
 }  // namespace cermet::cuda

@@ -4,7 +4,6 @@
 #include "kernel/cuda/device/gemv/combine_shape.hpp"
 #include "kernel/cuda/device/gemv/params.hpp"
 #include "kernel/cuda/gemm/product.hpp"
-#include "kernel/cuda/gemm/product_items.hpp"
 #include "kernel/cuda/gemv/front.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
@@ -120,22 +119,6 @@ struct Combined {
     }
     p.share_out(p.columns, std::min<std::int64_t>(args.queue->target().multiprocessors, p.columns));
     args.queue->run(0, p.shares, p);
-    if (!args.queue->wants_ranges()) return;
-    ProductItems items(product, args,
-                       {.grid = item_grid(1, 1, 1, p.shares),
-                        .m = p.rows,
-                        .n = p.columns,
-                        .columns = shares_along(grid_columns, p.columns, p.shares),
-                        .groups = p.groups});
-    items.read(&x);
-    items.read(items.weight(w, {}, p.w_stride, w.shape.back(),
-                            1));  // which, is known when the rows are sorted: none is fetched early
-    for (const int place : {product.at.offsets, row_of, weights}) items.read(product.given(args, place));
-    for (std::size_t i = 0; i < product.extras().size(); ++i) items.read_extra(i, p.extra[i]);
-    items.write(ItemAxes(y, item_grid(1, 1, 1, p.shares))
-                    .axis(p.columns, 1, shares_along(grid_columns, p.columns, p.shares))
-                    .range());
-    items.declare();
   }
 };
 

@@ -51,8 +51,6 @@ class FewRows {
   void set_weights(const LaunchArgs& args, gemv::Params& p) const;
   void set_scales(const LaunchArgs& args, gemv::Params& p) const;
   void set_route(const LaunchArgs& args, gemv::Params& p) const;
-  /// Says what the items of the only launch touch (items.cpp).
-  void declare(const LaunchArgs& args, const gemv::RotatedParams& p) const;
   void run(const LaunchArgs& args, const gemv::RotatedParams& p, std::size_t first_program) const;
   std::string row_task(const Region& region, bool aligned) const;
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "base/checked.hpp"
+#include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/gemv/compact.hpp"
 #include "kernel/cuda/gemv/front.hpp"
 #include "kernel/cuda/gemv/gemv.hpp"
@@ -171,7 +172,11 @@ void FewRows::launch(const LaunchArgs& args, std::size_t first_program) const {
     p.aligned = rows_are_aligned(p) ? 1 : 0;
     if (heads_) heads_->set(args, p, batch);
     run(args, p, first_program);
-    if (args.queue->wants_ranges() && axes.batches() == 1) declare(args, p);
+    if (axes.batches() != 1) continue;
+    OperandUse use;
+    if (constant_ && p.groups == 0)
+      use.early = {product_.given(args, product_.at.w), product_.given(args, product_.at.w_up)};
+    declare_operands(args, use);
   }
 }
 

@@ -11,8 +11,6 @@
 
 namespace cermet::cuda {
 
-class ProductItems;
-
 class RotatedHeads {
  public:
   /// Whether a region ends with it.
@@ -33,10 +31,6 @@ class RotatedHeads {
   TensorView rows(const LaunchArgs& args) const;
   /// Of rows from `row` on.
   void set(const LaunchArgs& args, rotation::Places& p, std::int64_t row = 0) const;
-  /// Adds what items of a launch touch of the weight and of what follows the product; `fetched`: the weight is read
-  /// early (items.cpp). `shares`: of all pairs, one for each item.
-  void touch(const LaunchArgs& args, std::int64_t shares, const TensorView& weight, std::int64_t weight_stride,
-             bool fetched, ProductItems& items) const;
 
  private:
   struct Places {

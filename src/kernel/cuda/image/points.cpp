@@ -3,7 +3,6 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/image/positions.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 #include "op/grid_sample.hpp"
@@ -35,10 +34,7 @@ void sample_grid(const LaunchArgs& args, const grid::Rule& rule) {
                             .axes = axes,
                             .rule = rule};
   for (int a = 0; a < axes; ++a) params.grid_stride[3 - axes + a] = grid.strides[a + 1];
-  const std::int64_t items = div_up(params.order.count, std::int64_t{points::threads});
-  args.queue->run(0, items, params);
-  if (!args.queue->wants_ranges()) return;
-  args.queue->declare({byte_range(x), byte_range(grid)}, {positions_of_items(y, points::threads, items)});
+  args.queue->run(0, div_up(params.order.count, std::int64_t{points::threads}), params);
 }
 
 void align_regions(const LaunchArgs& args, const roi::Rule& rule) {
@@ -57,11 +53,7 @@ void align_regions(const LaunchArgs& args, const roi::Rule& rule) {
                                     .roi_stride = rois.strides[0],
                                     .wide_images = images.dtype == DType::i64,
                                     .rule = rule};
-  const std::int64_t items = div_up(params.order.count, std::int64_t{points::threads});
-  args.queue->run(0, items, params);
-  if (!args.queue->wants_ranges()) return;
-  args.queue->declare({byte_range(x), byte_range(rois), byte_range(images)},
-                      {positions_of_items(y, points::threads, items)});
+  args.queue->run(0, div_up(params.order.count, std::int64_t{points::threads}), params);
 }
 
 std::vector<Program> programs(const Problem& p, const char* task) {

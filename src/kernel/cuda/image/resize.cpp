@@ -3,7 +3,6 @@
 
 #include "base/checked.hpp"
 #include "format/element.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -63,20 +62,15 @@ void launch(const LaunchArgs& args, const ResizeAttributes& attributes) {
     const resize::Table table{reinterpret_cast<std::int32_t*>(memory), reinterpret_cast<float*>(memory + entries * 4),
                               reinterpret_cast<std::uint8_t*>(memory + entries * 8)};
     args.queue->run(0, div_up(axis.out, std::int64_t{resize::threads}), resize::TableParams{plan.rule, axis, table});
-    if (args.queue->wants_ranges()) args.queue->declare({}, {ByteRange{memory, table_bytes(axis)}});
+    args.queue->declare({}, {ByteRange{memory, table_bytes(axis)}});
     memory += table_bytes(axis);
     params.slot[a] = slots;
     params.tables[slots] = table;
     params.taps[slots] = axis.taps;
     params.stride[slots++] = params.axes.stride[0][a];
   }
-  const std::int64_t items = div_up(params.axes.count, std::int64_t{resize::threads}),
-                     word = run * static_cast<std::int64_t>(size_of(y.dtype));
-  args.queue->run(run > 1 ? 2 : 1, items, params);
-  if (!args.queue->wants_ranges()) return;
-  args.queue->declare(
-      {byte_range(x), ByteRange{args.workspace, memory - args.workspace}},
-      {ItemAxes(y.data, word, item_grid(1, 1, 1, items)).walk(params.axes, 1, resize::threads).range()});
+  args.queue->run(run > 1 ? 2 : 1, div_up(params.axes.count, std::int64_t{resize::threads}), params);
+  args.queue->declare({byte_range(x), ByteRange{args.workspace, memory - args.workspace}}, {byte_range(y)});
 }
 
 Decline declines(const Problem& p) {

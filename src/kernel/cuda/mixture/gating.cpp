@@ -3,6 +3,7 @@
 
 #include "base/checked.hpp"
 #include "base/device_limits.hpp"
+#include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -54,14 +55,6 @@ gating::Params params_of(const LaunchArgs& args, float scale) {
                        scale);
 }
 
-/// Items have neighbouring tokens.
-void declare(const LaunchArgs& args, std::int64_t tokens_each) {
-  if (!args.queue->wants_ranges()) return;
-  const auto of_tokens = [&](const TensorView& view) { return rows_of_items(view, 1, 1, tokens_each); };
-  args.queue->declare({of_tokens(args.inputs[0]), args.has(1) ? byte_range(args.inputs[1]) : ByteRange{}},
-                      {of_tokens(args.outputs[0]), of_tokens(args.outputs[1])});
-}
-
 constexpr int block_threads = 256;
 
 /// Assumed, not measured: a warp's pass over the experts in its registers takes 40 cycles, one over those in memory
@@ -90,7 +83,7 @@ const Kernel moe_gating_warp{
       return [scale = static_cast<float>(p.attributes.number("scale"))](const LaunchArgs& args) {
         const gating::Params params = params_of(args, scale);
         args.queue->run(0, div_up(params.tokens, warps), params);
-        if (params.tokens > 0) declare(args, warps);
+        if (params.tokens > 0) declare_operands(args);
       };
     },
     .programs = [](const Problem& p) -> std::vector<Program> {
@@ -115,7 +108,7 @@ const Kernel moe_gating_block{
       return [scale = static_cast<float>(p.attributes.number("scale"))](const LaunchArgs& args) {
         const gating::Params params = params_of(args, scale);
         args.queue->run(0, params.tokens, params);
-        if (params.tokens > 0) declare(args, 1);
+        if (params.tokens > 0) declare_operands(args);
       };
     },
     .programs = [](const Problem& p) -> std::vector<Program> {

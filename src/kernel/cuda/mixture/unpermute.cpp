@@ -1,6 +1,7 @@
 // Host half of moe_unpermute.
 #include "kernel/cuda/device/mixture/unpermute.hpp"
 #include "base/checked.hpp"
+#include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -13,9 +14,9 @@ constexpr int threads = 128;
 
 /// Elements of a thread's step: at most 16 bytes of any operand.
 std::int64_t width_of(const LaunchArgs& args) {
+  constexpr std::size_t residual = op::moe_unpermute::residual;
   std::size_t bytes = std::max(size_of(args.inputs[0].dtype), size_of(args.outputs[0].dtype));
-  if (args.has(op::moe_unpermute::residual))
-    bytes = std::max(bytes, size_of(args.inputs[op::moe_unpermute::residual].dtype));
+  if (args.has(residual)) bytes = std::max(bytes, size_of(args.inputs[residual].dtype));
   return 16 / static_cast<std::int64_t>(bytes);
 }
 
@@ -25,37 +26,30 @@ bool has_vectors(const TensorView& view, std::int64_t width) {
 }
 
 void launch(const LaunchArgs& args) {
+  constexpr std::size_t residual = op::moe_unpermute::residual;
   const TensorView &rows = args.inputs[0], &row_of = args.inputs[1], &weights = args.inputs[op::moe_unpermute::weights],
                    &y = args.outputs[0];
   const std::int64_t width = width_of(args), columns = y.shape[1];
-  const bool vectors =
-      has_vectors(rows, width) && has_vectors(y, width) &&
-      (!args.has(op::moe_unpermute::residual) || has_vectors(args.inputs[op::moe_unpermute::residual], width));
-  const unpermute::Params params{
-      .rows = rows.data,
-      .row_of = row_of.data,
-      .weights = weights.as<const float>(),
-      .residual = args.has(op::moe_unpermute::residual) ? args.inputs[op::moe_unpermute::residual].data : nullptr,
-      .y = y.data,
-      .row_count = rows.shape[0],
-      .columns = columns,
-      .blocks = std::max<std::int64_t>(1, div_up(columns, threads * (vectors ? width : 1))),
-      .rows_stride = rows.strides[0],
-      .row_of_stride = row_of.strides[0],
-      .weights_stride = weights.strides[0],
-      .residual_stride =
-          args.has(op::moe_unpermute::residual) ? args.inputs[op::moe_unpermute::residual].strides[0] : 0,
-      .y_stride = y.strides[0],
-      .wide_ids = row_of.dtype == DType::i64,
-      .vectors = vectors};
+  const bool vectors = has_vectors(rows, width) && has_vectors(y, width) &&
+                       (!args.has(residual) || has_vectors(args.inputs[residual], width));
+  const unpermute::Params params{.rows = rows.data,
+                                 .row_of = row_of.data,
+                                 .weights = weights.as<const float>(),
+                                 .residual = args.has(residual) ? args.inputs[residual].data : nullptr,
+                                 .y = y.data,
+                                 .row_count = rows.shape[0],
+                                 .columns = columns,
+                                 .blocks = std::max<std::int64_t>(1, div_up(columns, threads * (vectors ? width : 1))),
+                                 .rows_stride = rows.strides[0],
+                                 .row_of_stride = row_of.strides[0],
+                                 .weights_stride = weights.strides[0],
+                                 .residual_stride = args.has(residual) ? args.inputs[residual].strides[0] : 0,
+                                 .y_stride = y.strides[0],
+                                 .wide_ids = row_of.dtype == DType::i64,
+                                 .vectors = vectors};
   if (y.elements() == 0) return;
   args.queue->run(0, y.shape[0] * params.blocks, params);
-  if (!args.queue->wants_ranges()) return;
-  const auto of_token = [&](const TensorView& view) { return rows_of_items(view, 1, params.blocks); };
-  args.queue->declare(
-      {byte_range(rows), of_token(row_of), of_token(weights),
-       args.has(op::moe_unpermute::residual) ? of_token(args.inputs[op::moe_unpermute::residual]) : ByteRange{}},
-      {of_token(y)});
+  declare_operands(args);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/device/movement/copy.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 
 namespace cermet::cuda {
@@ -15,7 +14,24 @@ std::int64_t word_of(const CopyAxes& axes, const void* from, const void* to, std
   return run;
 }
 
+/// From the first to the last byte that `operand` has.
+ByteRange range_of(const CopyAxes& axes, std::size_t operand, const void* data, std::int64_t element_bytes) {
+  ByteRange range{static_cast<const std::byte*>(data), element_bytes};
+  for (int a = 0; a < axes.rank(); ++a) {
+    const std::int64_t step = (axes.size(a) - 1) * axes.strides(a)[operand] * element_bytes;
+    if (step < 0) range.begin += step;
+    range.bytes += std::abs(step);
+  }
+  return range;
+}
+
 }  // namespace
+
+void declare_copy(const TaskQueue& queue, const CopyAxes& axes, const void* from, const void* to,
+                  std::int64_t element_bytes) {
+  queue.declare({from != nullptr ? range_of(axes, 0, from, element_bytes) : ByteRange{}},
+                {range_of(axes, 1, to, element_bytes)});
+}
 
 CopyAxes axes_of_copy(const StridedCopy& block) {
   CopyAxes axes;
@@ -40,11 +56,7 @@ void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes
   if (params.axes.count >= std::int64_t{copy::threads} * 4 * queue.target().multiprocessors * 2) params.per_thread = 4;
   const std::int64_t each = std::int64_t{copy::threads} * params.per_thread, items = div_up(params.axes.count, each);
   queue.run(copy, items, params);
-  if (!queue.wants_ranges()) return;
-  const ItemGrid grid = item_grid(1, 1, 1, items);
-  const ByteRange read =
-      from != nullptr ? ItemAxes(from, run * element_bytes, grid).walk(params.axes, 0, each).range() : ByteRange{};
-  queue.declare({read}, {ItemAxes(to, run * element_bytes, grid).walk(params.axes, 1, each).range()});
+  declare_copy(queue, axes, from, to, element_bytes);
 }
 
 void enqueue_copy(const TaskQueue& queue, std::size_t copy, const StridedCopy& block) {

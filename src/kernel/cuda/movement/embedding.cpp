@@ -43,8 +43,6 @@ void launch(const LaunchArgs& args) {
                                  .tokens = tokens.make()};
   if (tokens.count() == 0) return;
   args.queue->run(0, tokens.count(), params);
-  if (!args.queue->wants_ranges()) return;
-  args.queue->declare({rows_of_items(ids, 0, 1), byte_range(table)}, {rows_of_items(out, 1, 1)});
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Host half of gather: rows or elements by index.
 #include "kernel/cuda/device/movement/gather.hpp"
 #include "base/checked.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 #include "op/schema/axes.hpp"
@@ -36,10 +35,6 @@ void launch(const LaunchArgs& args, int axis) {
     params.per_thread = 4;
   const std::int64_t each = std::int64_t{gather::threads} * params.per_thread, items = div_up(params.axes.count, each);
   args.queue->run(0, items, params);
-  if (!args.queue->wants_ranges()) return;
-  const ItemGrid grid = item_grid(1, 1, 1, items);
-  args.queue->declare({byte_range(x), ItemAxes(indices, grid).walk(params.axes, 1, each).range()},
-                      {ItemAxes(y.data, run * bytes, grid).walk(params.axes, 2, each).range()});
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Host half of gather_elements.
 #include "kernel/cuda/device/movement/gather_elements.hpp"
 #include "base/checked.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -26,12 +25,6 @@ void launch(const LaunchArgs& args, int axis) {
                                        .axes = axes.make()};
   const std::int64_t items = div_up(params.axes.count, gather_elements::threads);
   args.queue->run(0, items, params);
-  if (!args.queue->wants_ranges()) return;
-  const ItemGrid grid = item_grid(1, 1, 1, items);
-  const auto walked = [&](const TensorView& view, std::size_t operand) {
-    return ItemAxes(view, grid).walk(params.axes, operand, gather_elements::threads).range();
-  };
-  args.queue->declare({byte_range(x), walked(indices, 1)}, {walked(y, 2)});
 }
 
 }  // namespace

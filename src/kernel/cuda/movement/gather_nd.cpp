@@ -1,7 +1,6 @@
 // Host half of gather_nd.
 #include "kernel/cuda/device/movement/gather_nd.hpp"
 #include "base/checked.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/coordinates.hpp"
 #include "kernel/cuda/task.hpp"
@@ -35,10 +34,6 @@ void launch(const LaunchArgs& args, int batch) {
                                  .axes = builder.make(run, in_words)};
   const std::int64_t items = div_up(params.axes.count, gather_nd::threads);
   args.queue->run(0, items, params);
-  if (!args.queue->wants_ranges()) return;
-  args.queue->declare(
-      {byte_range(x), byte_range(indices)},
-      {ItemAxes(y.data, run * bytes, item_grid(1, 1, 1, items)).walk(params.axes, 2, gather_nd::threads).range()});
 }
 
 }  // namespace

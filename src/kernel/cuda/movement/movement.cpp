@@ -2,7 +2,6 @@
 #include "kernel/cuda/device/movement/copy.hpp"
 
 #include "base/checked.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 #include "op/moved_view.hpp"
@@ -61,10 +60,6 @@ void reshape(const LaunchArgs& args) {
   copy::RelayoutParams params{x.data, y.data, static_cast<std::uint32_t>(size_of(x.dtype)), axes_of(x), axes_of(y)};
   const std::int64_t items = div_up(params.source.count, copy::threads);
   args.queue->run(1, items, params);
-  if (items == 0 || !args.queue->wants_ranges()) return;
-  const ItemGrid grid = item_grid(1, 1, 1, items);
-  args.queue->declare({ItemAxes(x, grid).walk(params.source, 0, copy::threads).range()},
-                      {ItemAxes(y, grid).walk(params.destination, 0, copy::threads).range()});
 }
 
 int axis_of(const Problem& p) { return wrap_axis(p.attributes.integer("axis"), p.input(0).rank()); }

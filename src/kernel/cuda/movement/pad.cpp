@@ -4,7 +4,6 @@
 #include "base/checked.hpp"
 #include "format/element.hpp"
 #include "kernel/cuda/device/movement/pad.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -74,10 +73,6 @@ void pad(const LaunchArgs& args, const Padding& padding) {
   for (std::int64_t i = 0; i < 16 / bytes; ++i) format::store_element(params.constant, x.dtype, i, padding.value);
   const std::int64_t items = div_up(params.axes.count, pad::threads);
   args.queue->run(0, items, params);
-  if (!args.queue->wants_ranges()) return;
-  args.queue->declare(
-      {byte_range(x)},
-      {ItemAxes(y.data, run * bytes, item_grid(1, 1, 1, items)).walk(params.axes, 1, pad::threads).range()});
 }
 
 }  // namespace

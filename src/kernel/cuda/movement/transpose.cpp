@@ -1,7 +1,6 @@
 // Copies in which axes change places: through tiles, or rows that become neighbours.
 #include "base/checked.hpp"
 #include "kernel/cuda/device/movement/copy.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 
@@ -24,25 +23,6 @@ bool interleaves(const copy::TransposeParams& p, const CopyAxes& outer) {
   for (int a = 0; a < outer.rank(); ++a)
     even = even && outer.strides(a)[0] % width == 0 && outer.strides(a)[1] % width == 0;
   return even;
-}
-
-/// What the items of a transposing launch touch, which have tiles of planes that `outer` counts.
-void declare_planes(const TaskQueue& queue, const copy::TransposeParams& p, const CopyAxes& outer,
-                    std::int64_t tile_across, std::int64_t tile_along) {
-  if (!queue.wants_ranges() || outer.rank() > 2) return;  // more axes than the items' grid has
-  const auto plane = [&](int axis) { return axis < outer.rank() ? outer.size(axis) : 1; };
-  const bool two = outer.rank() == 2;
-  const ItemGrid grid =
-      item_grid(two ? plane(0) : 1, two ? plane(1) : plane(0), p.tiles_across, div_up(p.along, tile_along));
-  const auto side = [&](const void* data, std::size_t operand, std::int64_t across, std::int64_t along) {
-    ItemAxes axes(data, p.word_bytes, grid);
-    for (int a = 0; a < outer.rank(); ++a)
-      axes.axis(outer.size(a), outer.strides(a)[operand], tiles_along(two && a == 0 ? grid_outer : grid_middle, 1));
-    return axes.axis(p.across, across, tiles_along(grid_rows, tile_across))
-        .axis(p.along, along, tiles_along(grid_columns, tile_along))
-        .range();
-  };
-  queue.declare({side(p.from, 0, 1, p.along_stride)}, {side(p.to, 1, p.across_stride, 1)});
 }
 
 }  // namespace
@@ -78,16 +58,17 @@ void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t tra
                                .tiles_across = div_up(axes.size(across), copy::tile_side),
                                .tiles_along = div_up(axes.size(last), copy::tile_side),
                                .outer = {}};
+  const CopyAxes all = axes;
   axes.remove(last);
   axes.remove(across);
   params.outer = axes.make();
   if (interleaves(params, axes)) {
     params.tiles_across = div_up(params.across, copy::interleave_range);
     queue.run(interleave, params.outer.count * params.tiles_across, params);
-    return declare_planes(queue, params, axes, copy::interleave_range, params.along);
+  } else {
+    queue.run(transpose, params.outer.count * params.tiles_across * params.tiles_along, params);
   }
-  queue.run(transpose, params.outer.count * params.tiles_across * params.tiles_along, params);
-  declare_planes(queue, params, axes, copy::tile_side, copy::tile_side);
+  declare_copy(queue, all, block.from, block.to, block.element_bytes);
 }
 
 }  // namespace cermet::cuda

@@ -1,7 +1,6 @@
 // Host half of where.
 #include "kernel/cuda/device/movement/where.hpp"
 #include "base/checked.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/pointwise/pointwise_region.hpp"
 #include "kernel/cuda/task.hpp"
@@ -32,12 +31,6 @@ void where(const LaunchArgs& args) {
     params.per_thread = 4;
   const std::int64_t each = std::int64_t{where::threads} * params.per_thread, items = div_up(params.axes.count, each);
   args.queue->run(0, items, params);
-  if (!args.queue->wants_ranges()) return;
-  const ItemGrid grid = item_grid(1, 1, 1, items);
-  const auto walked = [&](const TensorView& view, std::size_t operand) {
-    return ItemAxes(view, grid).walk(params.axes, operand, each).range();
-  };
-  args.queue->declare({walked(condition, 0), walked(x, 1), walked(other, 2)}, {walked(y, 3)});
 }
 
 }  // namespace

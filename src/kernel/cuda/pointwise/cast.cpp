@@ -28,7 +28,6 @@ Launcher bind(const Problem& p, const Config& config) {
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch)
       args.queue->run(walk.tiles().program, walk.tiles().items,
                       cast::Params{walk.tiles().shape, walk.operand(0, launch), walk.operand(1, launch)});
-    walk.declare(*args.queue);
   };
 }
 

@@ -53,8 +53,6 @@ Launcher bind(const Problem& p, const Config& config) {
       params.y = {walk.operand(1, launch), 1};
       args.queue->run(tiles.program, tiles.items, params);
     }
-    if (walk.launches() == 1 && tiles.items > 0 && args.queue->wants_ranges())
-      args.queue->declare({tiles.share(x, width)}, {tiles.share(y, width)});
   };
 }
 

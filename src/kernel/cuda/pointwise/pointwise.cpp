@@ -51,7 +51,6 @@ Launcher bind(const Problem& p, const Config& config) {
       params.y = walk.operand(2, launch);
       args.queue->run(walk.tiles().program, walk.tiles().items, params);
     }
-    walk.declare(*args.queue);
   };
 }
 

@@ -67,8 +67,6 @@ class TileWalk {
   std::int64_t launches() const { return walk_->launches(); }
   const Tiles& tiles() const { return tiles_; }
   TileOperand operand(std::size_t i, std::int64_t launch = 0) const { return {walk_->operand(i, launch), along_[i]}; }
-  /// Says what the last launch touches, where there was one; the last `results` operands are written.
-  void declare(const TaskQueue& queue, std::size_t results = 1) const;
 
  private:
   std::optional<RowWalk> walk_;

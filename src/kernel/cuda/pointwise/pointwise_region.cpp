@@ -130,7 +130,6 @@ Launcher bind(const Region& region, const Config& config) {
       for (std::size_t i = 0; i < count; ++i) params.operands[i] = walk.operand(i, launch);
       args.queue->run(walk.tiles().program, walk.tiles().items, params);
     }
-    walk.declare(*args.queue, results);
   };
 }
 

@@ -61,7 +61,6 @@ Launcher bind(const Problem& p, const Config& config) {
                       quantize::Params{walk.tiles().shape, walk.operand(0, launch), walk.operand(1, launch),
                                        walk.operand(2, launch), walk.operand(3, launch), walk.operand(4, launch),
                                        static_cast<std::uint32_t>(group)});
-    walk.declare(*args.queue);
   };
 }
 

@@ -59,26 +59,6 @@ TileWalk::TileWalk(std::span<const TensorView* const> operands, int width, int v
   tiles_ = Tiles(*walk_, result.shape.back(), width, aligned, vectors);
 }
 
-void TileWalk::declare(const TaskQueue& queue, std::size_t results) const {
-  if (!queue.wants_ranges() || launches() != 1 || tiles_.items == 0) return;
-  std::array<ByteRange, most_operands> ranges;
-  for (std::size_t i = 0; i < count_; ++i) ranges[i] = tiles_.share(views_[i], width_);
-  queue.declare(std::span(ranges.data(), count_ - results), std::span(ranges.data() + count_ - results, results));
-}
-
-ByteRange Tiles::share(const TensorView& view, int width) const {
-  const std::int64_t columns = view.shape.back();
-  std::int64_t rows = 1;
-  for (int axis = 0; axis + 1 < view.shape.rank(); ++axis) rows *= view.shape[axis];
-  if (rows != shape.rows) return byte_range(view);
-  if (rows > 1) return rows_of_items(view, 1, shape.tiles_per_row, shape.item_rows);
-  ByteRange range = byte_range(view);
-  if (columns == shape.length && range.bytes > 0)
-    range.box = tiles_of_items(
-        1, std::int64_t{shape.item_columns} * width * static_cast<std::int64_t>(size_of(view.dtype)), range.bytes);
-  return range;
-}
-
 Tiles::Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned, int most_vectors) {
   const std::int64_t vectors = div_up(length, width);
   const bool simple = aligned && length % width == 0 && walk.dims().inner == 0;

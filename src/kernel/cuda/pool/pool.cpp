@@ -4,7 +4,6 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/image/positions.hpp"
 #include "kernel/cuda/task.hpp"
-#include "kernel/cuda/window_lines.hpp"
 #include "kernel/kernel.hpp"
 
 namespace cermet::cuda::pool_pool_file {
@@ -15,25 +14,6 @@ struct Pooling {
   bool count_padding = false, columns = false;
   int power = 1;
 };
-
-/// What items read, which have the next positions each, in the order of memory.
-ByteRange pixels_of_items(const TensorView& x, const SpatialView& from, const SpatialView& to, const PoolWindow& window,
-                          bool last, std::int64_t run, std::int64_t items) {
-  if (from.size[0] != 1 || to.size[0] != 1) return byte_range(x);
-  if (!last && from.batch > 1 && from.batch_stride != from.channels * from.channel_stride) return byte_range(x);
-  const WindowLines windows{
-      .planes = last ? from.batch : from.batch * from.channels,
-      .lines = from.size[1],
-      .plane_stride = last ? from.batch_stride : from.channel_stride,
-      .line_stride = from.stride[1],
-      .line_length = (from.size[2] - 1) * from.stride[2] + (last ? (from.channels - 1) * from.channel_stride : 0) + 1,
-      .place_lines = to.size[1],
-      .line_positions = to.size[2] * (last ? to.channels / run : 1),
-      .stride = window.stride[1],
-      .before = window.before[1],
-      .extent = (window.kernel[1] - 1) * window.dilation[1] + 1};
-  return lines_of_items(x, windows, item_grid(1, 1, 1, items), grid_columns, pool::threads);
-}
 
 void launch(const LaunchArgs& args, const Pooling& pooling) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
@@ -65,13 +45,7 @@ void launch(const LaunchArgs& args, const Pooling& pooling) {
     params.before[a] = static_cast<std::int32_t>(window.before[a]);
     params.after[a] = static_cast<std::int32_t>(window.after[a]);
   }
-  const std::int64_t items = div_up(params.order.count, std::int64_t{pool::threads}),
-                     run = wide ? channel_run(x, y) : 1;
-  args.queue->run(wide ? 1 : 0, items, params);
-  if (!args.queue->wants_ranges()) return;
-  const ByteRange places = indices ? positions_of_items(args.outputs[1], pool::threads, items) : ByteRange{};
-  args.queue->declare({pixels_of_items(x, from, to, window, last, run, items)},
-                      {positions_of_items(y, pool::threads * run, items), places});
+  args.queue->run(wide ? 1 : 0, div_up(params.order.count, std::int64_t{pool::threads}), params);
 }
 
 /// Spatial positions and windows are counted in 32 bits.

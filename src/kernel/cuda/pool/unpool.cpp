@@ -3,7 +3,6 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/image/positions.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 
@@ -66,10 +65,7 @@ void add_blocks(const LaunchArgs& args, const ImageBlocks& blocks) {
     params.dilation[a] = static_cast<std::int32_t>(blocks.window.dilation[a]);
     params.before[a] = static_cast<std::int32_t>(blocks.window.before[a]);
   }
-  const std::int64_t items = div_up(params.order.count, std::int64_t{unpool::threads});
-  args.queue->run(0, items, params);
-  if (!args.queue->wants_ranges()) return;
-  args.queue->declare({byte_range(x)}, {positions_of_items(y, unpool::threads, items)});
+  args.queue->run(0, div_up(params.order.count, std::int64_t{unpool::threads}), params);
 }
 
 }  // namespace

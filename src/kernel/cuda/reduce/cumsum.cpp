@@ -1,7 +1,6 @@
 // Host half of cumsum.
 #include "base/checked.hpp"
 #include "kernel/cuda/device/reduce/scan.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -24,17 +23,7 @@ void launch(const LaunchArgs& args, const Scan& scan) {
   const scan::Params params{
       x.data,         y.data,       x.shape[scan.axis], x.strides[scan.axis], y.strides[scan.axis],
       scan.exclusive, scan.reverse, lines.make()};
-  const std::int64_t each = scan.by_line ? 1 : scan::threads, items = div_up(lines.count(), each);
-  args.queue->run(0, items, params);
-  if (!args.queue->wants_ranges()) return;
-  const ItemGrid grid = item_grid(1, 1, 1, items);
-  const auto own = [&](const TensorView& view, std::size_t operand) {
-    return ItemAxes(view, grid)
-        .walk(params.lines, operand, each)
-        .axis(view.shape[scan.axis], view.strides[scan.axis])
-        .range();
-  };
-  args.queue->declare({own(x, 0)}, {own(y, 1)});
+  args.queue->run(0, div_up(lines.count(), scan.by_line ? 1 : scan::threads), params);
 }
 
 Scan scan_of(const Problem& p) {

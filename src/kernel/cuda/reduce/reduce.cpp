@@ -2,7 +2,6 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/device/reduce/reduce.hpp"
-#include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "op/moved_view.hpp"
 #include "op/schema/axes.hpp"
@@ -58,20 +57,6 @@ Parts parts_of(const TensorView& x, std::uint32_t reduced, const TensorView& y) 
   return parts;
 }
 
-/// Says what the items of the last launch touch: each has the next `results`, or one of `splits` ranges of their terms,
-/// which then lie one after the other. Ranges count as reading all terms. `sizes`: bytes of an element of x and y.
-template <class Params>
-void declare(const LaunchArgs& args, const Params& p, const AxesBuilder<1>& reduced, std::array<std::int64_t, 2> sizes,
-             std::int64_t results, std::int64_t splits = 1) {
-  if (!args.queue->wants_ranges()) return;
-  const ItemGrid grid = item_grid(1, 1, splits, div_up(p.kept.count, results), splits);
-  ItemAxes read(p.x, sizes[0], grid), written(p.y, sizes[1], grid);
-  for (int a = 0; a < reduced.rank(); ++a) read.axis(reduced.size(a), reduced.strides(a)[0]);
-  if (splits > 1) written.axis(splits, p.kept.count, tiles_along(grid_rows, 1));
-  args.queue->declare({read.walk(p.kept, 0, results).range()}, {written.walk(p.kept, 1, results).range()});
-}
-std::int64_t bytes_of(const TensorView& view) { return static_cast<std::int64_t>(size_of(view.dtype)); }
-
 /// Types that float32 does not add up: a warp reduces each result in a wider one.
 bool is_plain(DType dtype) { return !dtypes::real.contains(dtype); }
 
@@ -79,7 +64,7 @@ void enqueue_plain(const LaunchArgs& args, std::size_t first, const TensorView& 
                    const Parts& parts) {
   const reduce::PlainParams params{x.data, y.data, parts.kept.make(), parts.reduced.make()};
   args.queue->run(first, div_up(params.kept.count, reduce::threads / 32), params);
-  declare(args, params, parts.reduced, {bytes_of(x), bytes_of(y)}, reduce::threads / 32);
+  args.queue->declare({byte_range(x)}, {byte_range(y)});
 }
 
 /// Ranges that the terms of a result are split into, so that few results still use the whole device.
@@ -92,7 +77,7 @@ std::int64_t splits_of(const TaskQueue& queue, bool rows, std::int64_t blocks, s
 
 /// Makes y from `splits` ranges that lie one after the other in the workspace as [splits, results].
 void combine_ranges(const LaunchArgs& args, std::size_t first, const ReducePlan& plan, reduce::Params params,
-                    std::int64_t splits, std::int64_t results, std::int64_t y_bytes) {
+                    std::int64_t splits, std::int64_t results) {
   params.x = args.workspace;
   params.splits = 1;
   params.split_terms = splits;
@@ -107,7 +92,6 @@ void combine_ranges(const LaunchArgs& args, std::size_t first, const ReducePlan&
     step *= params.kept.size[a];
   }
   args.queue->run(first + ranges_to_results, plan.rows ? results : div_up(results, reduce::column_lanes), params);
-  declare(args, params, reduced, {sizeof(float), y_bytes}, plan.rows ? 1 : reduce::column_lanes);
 }
 
 }  // namespace
@@ -167,11 +151,9 @@ void enqueue_reduce(const LaunchArgs& args, std::size_t first, const ReducePlan&
   const std::int64_t blocks = plan.rows ? (warps ? div_up(results, reduce::threads / 32) : results)
                                         : div_up(results, reduce::column_lanes * (vectors ? width : 1));
   const std::int64_t splits = warps || !plan.splits ? 1 : splits_of(*args.queue, plan.rows, blocks, terms, results);
-  const std::int64_t own = plan.rows ? (warps ? reduce::threads / 32 : 1)
-                                     : reduce::column_lanes * (vectors ? width : 1);  // results of an item
   if (splits == 1 || !args.workspace) {
     args.queue->run(first + (warps ? short_rows : whole), blocks, params);
-    return declare(args, params, parts.reduced, {bytes_of(x), bytes_of(y)}, own);
+    return args.queue->declare({byte_range(x)}, {byte_range(y)});
   }
   reduce::Params partial = params;
   partial.y = args.workspace;
@@ -185,8 +167,10 @@ void enqueue_reduce(const LaunchArgs& args, std::size_t first, const ReducePlan&
     step *= partial.kept.size[a];
   }
   args.queue->run(first + ranges, blocks * splits, partial);
-  declare(args, partial, parts.reduced, {bytes_of(x), sizeof(float)}, own, splits);
-  combine_ranges(args, first, plan, params, splits, results, bytes_of(y));
+  const ByteRange made{args.workspace, splits * results * static_cast<std::int64_t>(sizeof(float))};
+  args.queue->declare({byte_range(x)}, {made});
+  combine_ranges(args, first, plan, params, splits, results);
+  args.queue->declare({made}, {byte_range(y)});
 }
 
 }  // namespace cermet::cuda

@@ -42,8 +42,6 @@ void launch(const LaunchArgs& args) {
     rows.append(x.shape[a], {x.strides[a], values.strides[a], ids.strides[a]});
   const topk::Params params{x.data, values.data, ids.data, x.shape.back(), ids.dtype == DType::i64, rows.make()};
   args.queue->run(0, rows.count(), params);
-  if (!args.queue->wants_ranges()) return;
-  args.queue->declare({rows_of_items(x, 1, 1)}, {rows_of_items(values, 1, 1), rows_of_items(ids, 1, 1)});
 }
 
 }  // namespace

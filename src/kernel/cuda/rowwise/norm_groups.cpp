@@ -151,12 +151,6 @@ Launcher bind(const Problem& p) {
     params.y = walk.operand(1);
     const std::size_t program = programs.choose(walk);
     args.queue->run(program, programs.items(program, walk.rows()), params);
-    if (!args.queue->wants_ranges()) return;
-    const auto own = [&](const TensorView& view) { return rows_of_items(view, 1, programs.items(program, 1)); };
-    const auto given = [&](std::size_t operand) {
-      return args.has(operand) ? byte_range(args.inputs[operand]) : ByteRange{};
-    };
-    args.queue->declare({own(x), given(1), given(2)}, {own(y)});
   };
 }
 

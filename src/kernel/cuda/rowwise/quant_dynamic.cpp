@@ -1,4 +1,5 @@
 // Host half of dynamic_quant.
+#include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/device/rowwise/dynamic_quant.hpp"
 
 #include "kernel/cuda/narrow.hpp"
@@ -118,15 +119,9 @@ Launcher bind(const Problem& p, const Config& config) {
           params.out.zero_point = {args.outputs.size() > 2 ? args.outputs[2].data : nullptr, {0, 0, 0}};
         }
         args.queue->run(pass * programs.list().size() + program, programs.items(program, walk.rows()), params);
-        if (!op.per_tensor || !args.queue->wants_ranges()) continue;
-        const auto own = [&](const TensorView& view) {
-          return walk.launches() == 1 ? programs.rows_of(program, walk.rows(), view, 1) : byte_range(view);
-        };
-        if (pass == 0) args.queue->declare({own(x), smooth, ids_or_offsets, range}, {range});
-        else
-          args.queue->declare({own(x), smooth, ids_or_offsets, range},
-                              {own(args.outputs[0]), byte_range(args.outputs[1]),
-                               args.outputs.size() > 2 ? byte_range(args.outputs[2]) : ByteRange{}});
+        if (!op.per_tensor) continue;
+        if (pass == 0) args.queue->declare({byte_range(x), smooth, ids_or_offsets, range}, {range});
+        else declare_operands(args, {.also_reads = range});
       }
     };
     if (op.per_tensor) {
@@ -140,7 +135,6 @@ Launcher bind(const Problem& p, const Config& config) {
       launch_all(0);
     }
     launch_all(op.per_tensor ? 1 : 0);
-    if (!op.per_tensor) programs.declare(args, program, walk, std::array{1}, std::array{1, scales, scales});
   };
 }
 

@@ -178,28 +178,9 @@ class Bound {
       for (std::size_t i = 0; i < quantized_.size(); ++i) *quantized[i] = walk.operand(first_quantized + i, launch);
       args.queue->run(program, programs_.items(program, walk.rows()), params);
     }
-    if (walk.launches() == 1 && walk.rows() > 0) declare(args, program, walk.rows());
   }
 
  private:
-  /// Operands that are walked go by the rows of an item.
-  void declare(const LaunchArgs& args, std::size_t program, std::int64_t rows) const {
-    if (!args.queue->wants_ranges()) return;
-    std::array<ByteRange, RowWalk::most_operands> ranges;
-    std::size_t count = 0, reads = 0;
-    for (const Operand& o : operands_) {
-      if (o.shared) continue;
-      const TensorView& view = o.is_result ? args.outputs[o.index] : args.inputs[o.index];
-      const int trailing = o.by_row ? 0 : made_.program.trailing;
-      ranges[count++] = o.walked ? programs_.rows_of(program, rows, view, trailing) : byte_range(view);
-      if (!o.is_result) reads = count;
-    }
-    for (std::size_t i = 0; i < quantized_.size(); ++i)
-      ranges[count++] =
-          programs_.rows_of(program, rows, args.outputs[quantized_[i]], i == 0 || made_.codes.groups() ? 1 : 0);
-    args.queue->declare(std::span(ranges.data(), reads), std::span(ranges.data() + reads, count - reads));
-  }
-
   std::int32_t length_of(const TensorView& view) const {
     std::int64_t length = 1;
     for (int axis = view.shape.rank() - made_.program.trailing; axis < view.shape.rank(); ++axis)

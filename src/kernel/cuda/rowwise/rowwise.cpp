@@ -157,30 +157,6 @@ std::int64_t RowGeometries::items(std::size_t program, std::int64_t rows) const 
   return g.cluster > 1 ? rows * g.cluster : div_up(rows, std::int64_t{g.threads / g.lanes});
 }
 
-ByteRange RowGeometries::rows_of(std::size_t program, std::int64_t rows, const TensorView& view, int trailing) const {
-  if (!view.present || view.shape.rank() < trailing) return byte_range(view);
-  std::int64_t own = 1;
-  for (int axis = 0; axis < view.shape.rank() - trailing; ++axis) own *= view.shape[axis];
-  const RowGeometry& g = list_[program];
-  if (own != rows) return byte_range(view);
-  return g.cluster > 1 ? rows_of_items(view, trailing, g.cluster)
-                       : rows_of_items(view, trailing, 1, g.threads / g.lanes);
-}
-
-void RowGeometries::declare(const LaunchArgs& args, std::size_t program, const RowWalk& walk,
-                            std::span<const int> inputs, std::span<const int> outputs) const {
-  if (!args.queue->wants_ranges() || walk.launches() != 1 || walk.rows() == 0) return;
-  constexpr std::size_t most = 16;
-  std::array<ByteRange, most> reads, writes;
-  CERMET_ASSERT(args.inputs.size() <= most && args.outputs.size() <= most && args.outputs.size() <= outputs.size());
-  for (std::size_t i = 0; i < args.inputs.size(); ++i)
-    reads[i] =
-        i < inputs.size() ? rows_of(program, walk.rows(), args.inputs[i], inputs[i]) : byte_range(args.inputs[i]);
-  for (std::size_t i = 0; i < args.outputs.size(); ++i)
-    writes[i] = rows_of(program, walk.rows(), args.outputs[i], outputs[i]);
-  args.queue->declare(std::span(reads.data(), args.inputs.size()), std::span(writes.data(), args.outputs.size()));
-}
-
 Program geometry_program(std::string header, std::string task, const RowGeometry& geometry) {
   return {.header = std::move(header),
           .task = std::move(task),

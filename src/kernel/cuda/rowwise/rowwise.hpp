@@ -97,14 +97,6 @@ class RowGeometries {
   std::size_t choose(const RowWalk& walk, bool aligned, const Target& target) const;
   std::int64_t items(std::size_t program, std::int64_t rows) const;
 
-  /// What a view covers, in rows of its last `trailing` dimensions that the items of a launch over `rows` rows share
-  /// out; it may have fewer rows, which repeat.
-  ByteRange rows_of(std::size_t program, std::int64_t rows, const TensorView& view, int trailing = 1) const;
-  /// Says what the last launch touches, where there was one for all rows. Dimensions of a row, by operand and by
-  /// result; other operands are the same for all rows.
-  void declare(const LaunchArgs& args, std::size_t program, const RowWalk& walk, std::span<const int> inputs,
-               std::span<const int> outputs) const;
-
  private:
   std::vector<RowGeometry> list_;
   std::size_t few_ = 0;

@@ -58,15 +58,6 @@ void launch(const LaunchArgs& args, int cluster, bool in_shared) {
                               .previous_count = repeats ? previous.shape[1] : 0,
                               .wide_previous = previous.dtype == DType::i64};
   args.queue->run(0, logits.shape[0] * cluster, params);
-  if (logits.shape[0] == 0 || !args.queue->wants_ranges()) return;
-  const std::int64_t row = logits.shape[1] * static_cast<std::int64_t>(sizeof(float)), bytes = logits.shape[0] * row;
-  const ByteRange scratch =
-      in_shared ? ByteRange{} : ByteRange{args.workspace, bytes, tiles_of_items(cluster, row, bytes)};
-  std::array<ByteRange, 16> reads{scratch};
-  for (std::size_t i = 0; i < args.inputs.size(); ++i)
-    reads[1 + i] = rows_of_items(args.inputs[i], args.inputs[i].shape.rank() - 1, cluster);
-  const std::array<ByteRange, 2> writes{rows_of_items(args.outputs[0], 0, cluster), scratch};
-  args.queue->declare(std::span(reads).first(1 + args.inputs.size()), writes);
 }
 
 }  // namespace

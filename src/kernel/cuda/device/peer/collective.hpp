@@ -10,7 +10,7 @@ enum class Way : uint32_t {
   once,     ///< each part to all that need it, then a flag
   stamped,  ///< the same in words that say by themselves that they have come: sooner there, and twice the bytes. Where
             ///< every rank gives something to every other one, because who takes nothing waits for nobody
-  shares,  ///< of all_reduce: each rank reduces a share and gives it to all: less data, and twice the way
+  shares,   ///< of all_reduce: each rank reduces a share and gives it to all: less data, and twice the way
 };
 
 /// One call. Operand and result have pieces of `piece` units: elements of reductions, words of what only moves.
