@@ -1,4 +1,6 @@
 // What all verbs share: help, versions, exit codes, JSON errors.
+#include <algorithm>
+
 #include "tests/cli/command.hpp"
 
 namespace cermet::test {
