@@ -20,7 +20,7 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 file(GLOB_RECURSE headers RELATIVE ${prefix}/include ${prefix}/include/*)
-set(expected batch.h cermet.h cermet.hpp cpu_kernel.h get_op.h get_op.hpp graph.h graph.hpp graph_ops.hpp kernels.h node.hpp onnx.h onnx.hpp ops.h ops.hpp short_form.hpp values.h)
+set(expected batch.h cermet.h cermet.hpp cpu_kernel.h get_op.h get_op.hpp graph.h graph.hpp graph_ops.hpp kernels.h model.hpp node.hpp onnx.h onnx.hpp ops.h ops.hpp short_form.hpp tensor.hpp values.h)
 list(TRANSFORM expected PREPEND cermet/)
 if(NOT headers STREQUAL expected)
   message(FATAL_ERROR "expected ${expected} as the only headers, found ${headers}")
