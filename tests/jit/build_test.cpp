@@ -31,9 +31,6 @@ TEST(Wrapper, GoldenText) {
                               .threads = 128,
                               .min_blocks = 4};
   expect_golden("jit/golden/wrapper.cu", wrapper_source(program));
-  expect_golden("jit/golden/linked_task.cu", linked_body(program, 384).source);
-  expect_golden("jit/golden/dispatcher.cu",
-                dispatcher_source(std::vector<std::string>{"cermet_task_a", "cermet_task_b"}, 384, 4096));
 }
 
 TEST_F(Build, EqualProgramsAreCompiledOnce) {

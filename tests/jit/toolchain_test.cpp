@@ -1,7 +1,6 @@
 // NVRTC and nvJitLink themselves, without a GPU.
 #include <algorithm>
 
-#include "jit/link.hpp"
 #include "tests/jit/architectures.hpp"
 #include "tests/support/error_text.hpp"
 
@@ -94,32 +93,14 @@ struct Halves {{
           .shared_bytes = 8 * threads};
 }
 
-TEST_F(Toolchain, CompilesAndLinksTasksInHalves) {
+TEST_F(Toolchain, CompilesTasksInHalves) {
   for (const int capability : {75, 90})
     for (const bool ring : {false, true}) {
       const cuda::Program narrow = halves(ring, 64), wide = halves(ring, 128);
       const auto device = make_null_device(capability);
       for (const Image& image : build(std::vector{narrow, wide}, device->target()->architecture(), nullptr, options))
         EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
-      const LinkedImage linked = link_tasks(std::vector{narrow, wide}, *device->target(), nullptr, options);
-      EXPECT_EQ(linked.bodies, (std::vector<std::uint32_t>{0, 1}));
-      // Those of the narrow team and of its part, beside the whole block's.
-      EXPECT_NE(linked.image.log.find("used 3 barriers"), std::string::npos) << linked.image.log;
     }
-}
-
-TEST_F(Toolchain, LinksTasksIntoOneKernelWithoutSpills) {
-  for (const int capability : {80, 90}) {
-    const LinkedImage linked =
-        link_tasks(std::vector{embedding(0), embedding(1)}, *make_null_device(capability)->target(), nullptr, options);
-    const std::string& log = linked.image.log;
-    EXPECT_EQ(view_of(linked.image).substr(1, 3), "ELF");
-    // The assembler saw one function: the tasks' bodies are inside it.
-    EXPECT_EQ(count(log, "Compiling entry function 'cermet_task'"), 1u) << log;
-    EXPECT_EQ(count(log, "Function properties"), 1u) << log;
-    EXPECT_EQ(spilled_bytes(log), 0) << log;
-    EXPECT_NE(log.find("0 bytes stack frame"), std::string::npos) << log;
-  }
 }
 
 }  // namespace
