@@ -50,7 +50,7 @@ struct Chain : testing::Test {
   std::string file = scratch.file("chain.onnx", chain_file({"Sigmoid", "Neg"}, {"x", "a", "y"})).string();
 };
 
-const std::string classifier = "models/demo_onnx/classifier.onnx --dim batch=2";
+const std::string sized_classifier = "models/demo_onnx/classifier.onnx --dim batch=2";
 
 std::int64_t launches_in(const nlohmann::json& run) {
   std::int64_t launches = 0;
@@ -107,7 +107,7 @@ TEST_F(Chain, IsExplainedAsARunLaunchesIt) {
 
 TEST(Explain, ThePageNamesNoAddress) {
   const ScratchFolder scratch;
-  ASSERT_EQ(run_cermet("explain " + classifier + " -o " + (scratch / "page.html").string()).code, 0);
+  ASSERT_EQ(run_cermet("explain " + sized_classifier + " -o " + (scratch / "page.html").string()).code, 0);
   const std::string page = content_of(scratch / "page.html");
   for (const char* word : {"http:", "https:", "//cdn", "src=", "@import", "url(h", "fetch(", "XMLHttpRequest", "<link"})
     EXPECT_EQ(page.find(word), std::string::npos) << word;
@@ -127,20 +127,20 @@ TEST(Explain, HostileNamesStayText) {
 }
 
 TEST(Explain, PrintsTextAndRefusesWhatItCannotDo) {
-  const CommandResult text = run_cermet("explain " + classifier + " --text --mode pattern");
+  const CommandResult text = run_cermet("explain " + sized_classifier + " --text --mode pattern");
   ASSERT_EQ(text.code, 0) << text.err;
   for (const char* part : {"mode none", "mode pattern", "blocks", "intermediate bytes", "why they are not inside one"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
-  EXPECT_EQ(run_cermet("explain " + classifier).out, run_cermet("explain " + classifier + " --text").out)
+  EXPECT_EQ(run_cermet("explain " + sized_classifier).out, run_cermet("explain " + sized_classifier + " --text").out)
       << "text by default";
   const ScratchFolder scratch;
   const std::string page = (scratch / "page.html").string();
-  const CommandResult written = run_cermet("explain " + classifier + " -o " + page);
+  const CommandResult written = run_cermet("explain " + sized_classifier + " -o " + page);
   EXPECT_EQ(written.out, page + "\n");
   EXPECT_EQ(written.err, "");
-  expect_mistake("explain " + classifier + " --text --mode all",
+  expect_mistake("explain " + sized_classifier + " --text --mode all",
                  {"--mode: expected none, pattern, published or full, found \"all\""});
-  expect_mistake("explain " + classifier + " --text --compare all",
+  expect_mistake("explain " + sized_classifier + " --text --compare all",
                  {"--compare: expected none, pattern, published or full"});
   expect_mistake("explain " + tiny + " --text --measure",
                  {"--measure: expected an ONNX file with it, found a checkpoint's folder (" + tiny + ")"});
@@ -203,8 +203,8 @@ TEST_F(Chain, BisectSaysThatNothingIsWrong) {
   EXPECT_EQ(result.json()["changes"], 1);
   const CommandResult text = run_cermet("bisect " + file);
   EXPECT_NE(text.out.find("none: every result is within 0.001"), std::string::npos) << text.out;
-  expect_mistake("bisect " + classifier + " --tolerance -1", {"--tolerance", "expected 0 to", "found -1"});
-  expect_mistake("bisect " + classifier + " --device null", {"--device", "expected one that computes"});
+  expect_mistake("bisect " + sized_classifier + " --tolerance -1", {"--tolerance", "expected 0 to", "found -1"});
+  expect_mistake("bisect " + sized_classifier + " --device null", {"--device", "expected one that computes"});
 }
 
 TEST_F(Chain, AllModesGiveTheSameResults) {

@@ -9,6 +9,7 @@
 
 #include "kernel/cuda/kernels.hpp"
 #include "op/schema/operator.hpp"
+#include "tests/kernel_cuda/kernel_named.hpp"
 #include "tests/kernel_cuda/operands.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
 
@@ -102,11 +103,6 @@ TEST(CompactRows, SayNaNOfWhatTheyCannotHold) {
     EXPECT_EQ(packed.element(0, 9), 1);
     EXPECT_TRUE(std::isnan(packed.factor(1))) << bad;
   }
-}
-
-const Kernel& kernel_named(OpKind kind, std::string_view name) {
-  const auto kernels = cuda::kernels_of(kind);
-  return **std::ranges::find(kernels, name, &Kernel::name);
 }
 
 CaseOperand matrix(DType dtype, std::vector<Dim> dims, Fill fill, bool constant = true) {

@@ -7,17 +7,12 @@
 #include "kernel/cuda/kernels.hpp"
 #include "op/schema/operator.hpp"
 #include "tests/kernel_cuda/epilogue_case.hpp"
+#include "tests/kernel_cuda/kernel_named.hpp"
 #include "tests/kernel_cuda/product_cases.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 
 namespace cermet {
 namespace {
-
-const Kernel& kernel_named(OpKind op, std::string_view name) {
-  for (const Kernel* kernel : cuda::kernels_of(op))
-    if (kernel->name == name) return *kernel;
-  fail(Status::internal, "no kernel {}", name);
-}
 
 /// Operands with the distances between rows that a case's recipe asks for.
 std::vector<TensorView> inputs_of(NullLaunches& null, const Case& recipe) {

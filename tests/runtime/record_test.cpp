@@ -11,7 +11,7 @@
 namespace cermet {
 namespace {
 
-constexpr const char* network = R"(graph g {
+constexpr const char* recorded_network = R"(graph g {
   input %x : f32[4, 8]
   constant %w : f32[8, 8]
   constant %bias : f32[8]
@@ -27,7 +27,7 @@ CompileRecord record_in(FusionMode mode) {
   const Context context(ContextOptions{.device = "null", .threads = 1});
   Context own = context.with_own_stream();
   std::vector<CompileRecord> records;
-  const Session session(parse_graph(network), own, load_by_name,
+  const Session session(parse_graph(recorded_network), own, load_by_name,
                         {.maximum = {}, .skip = {}, .fusion = {.mode = mode, .records = &records}});
   EXPECT_EQ(records.size(), 1u);
   const CompileRecord& record = records.at(0);

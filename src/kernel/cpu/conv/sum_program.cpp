@@ -1,11 +1,9 @@
 #include "kernel/cpu/conv/sum_program.hpp"
 
-#include <limits>
+#include <cmath>
 
 namespace cermet::cpu {
 namespace {
-
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 using Source = TileProgram::Source;
 
@@ -21,7 +19,7 @@ std::optional<SumProgram> SumProgram::of(const TileProgram& program) {
   if (program.inputs != std::vector<DType>{DType::f32} || program.results.size() != 1 ||
       program.results[0].dtype != DType::f32)
     return std::nullopt;
-  SumProgram sum{.bias = {}, .residual = {}, .low = -infinity, .high = infinity};
+  SumProgram sum{.bias = {}, .residual = {}, .low = -INFINITY, .high = INFINITY};
   bool ended = false;
   Source value{Source::From::input, 0, 0};
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
