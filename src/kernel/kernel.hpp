@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/thread_pool.hpp"
+#include "kernel/region_cut.hpp"
 #include "kernel/space.hpp"
 #include "op/schema/region.hpp"
 
@@ -116,9 +117,8 @@ struct Kernel {
   /// Modelled seconds of one launch at the symbols' maximum. None where no model was made: such a kernel keeps its
   /// place in the order.
   KernelPart<double(const DeviceLimits& limits)> cost = {};
-  /// Of a region that it takes, but that launches for nodes [0, cut) and the rest may compute sooner: the cut. Planners
-  /// then compare modelled times, and leave the parts apart where the kernel has no model; 0 where they need not.
-  KernelPart<std::size_t()> cut = [](const Region&) -> std::size_t { return 0; };
+  /// Of a region that it takes: whether planners should prefer two launches.
+  KernelPart<RegionCut()> cut = [](const Region&) { return RegionCut(); };
 };
 
 /// How many of its threads a launch on the CPU uses, in any kernel's configuration; all where it is not named.
