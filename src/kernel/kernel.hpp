@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/thread_pool.hpp"
+#include "kernel/model_error.hpp"
 #include "kernel/region_cut.hpp"
 #include "kernel/space.hpp"
 #include "op/schema/region.hpp"
@@ -117,6 +118,7 @@ struct Kernel {
   /// Modelled seconds of one launch at the symbols' maximum. None where no model was made: such a kernel keeps its
   /// place in the order.
   KernelPart<double(const DeviceLimits& limits)> cost = {};
+  ModelError model_error = {};  ///< of `cost`
   /// Of a region that it takes: whether planners should prefer two launches.
   KernelPart<RegionCut()> cut = [](const Region&) { return RegionCut(); };
 };

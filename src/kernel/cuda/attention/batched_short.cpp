@@ -208,6 +208,7 @@ const Kernel attention_batched_short{
     .bind = bind,
     .programs = programs,
     .configs = configs,
-    .cost = cost};
+    .cost = cost,
+    .model_error = {.assumes = ModelError::Assumes::longest_context}};
 
 }  // namespace cermet::cuda::attention_batched_short_file

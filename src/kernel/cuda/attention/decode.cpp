@@ -278,6 +278,7 @@ const Kernel attention_decode{.name = "attention.decode",
                               .programs = programs,
                               .configs = configs,
                               .space = space,
-                              .cost = cost};
+                              .cost = cost,
+                              .model_error = {.assumes = ModelError::Assumes::longest_context}};
 
 }  // namespace cermet::cuda::attention_decode_file

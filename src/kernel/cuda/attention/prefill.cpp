@@ -209,7 +209,10 @@ std::vector<Program> hopper_programs(const Problem& p, const Config& config) {
   extern const Kernel variable;                                                                                 \
   const Kernel variable {                                                                                       \
     .name = text, .op = operator, .summary = description, .declines = prefix##_declines, .bind = bind_##prefix, \
-    .programs = prefix##_programs, .configs = prefix##_configs, .space = prefix##_space, .cost = prefix##_cost  \
+    .programs = prefix##_programs, .configs = prefix##_configs, .space = prefix##_space, .cost = prefix##_cost, \
+    .model_error = {                                                                                            \
+      .assumes = ModelError::Assumes::longest_context                                                           \
+    }                                                                                                           \
   }
 constexpr const char* const tile_summary =
     "many queries on the tensor cores: a tile of rows against tiles of 16-bit keys and values";
