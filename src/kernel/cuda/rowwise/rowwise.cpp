@@ -123,7 +123,7 @@ int few_cluster(const Target* target) { return target && target->compute_capabil
 
 std::string RowGeometry::text() const {
   return fmt::format(
-      ".shape = {{.columns = {}, .lanes = {}, .threads = {}, .width = {}, .cluster = {}{}, .early = {}, .keep = {}, "
+      "{{.columns = {}, .lanes = {}, .threads = {}, .width = {}, .cluster = {}{}, .early = {}, .keep = {}, "
       ".uniform = {}}}",
       columns, lanes, threads, width, cluster, fold > 1 ? fmt::format(", .fold = {}", fold) : "", early, keep, uniform);
 }
