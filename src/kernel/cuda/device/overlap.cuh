@@ -11,7 +11,7 @@ enum class Overlap : uint8_t {
           ///< same SMs
   late,   ///< when the launches before the task's have ended, so that one launch waits and no more
   own,    ///< when every block has called start_next_launch(): after it stored what the next launch may read while it
-        ///< waits, or once it needs no more SMs for itself
+          ///< waits, or once it needs no more SMs for itself
 };
 
 /// Task::overlap; early where a task has none.
@@ -30,8 +30,9 @@ CERMET_DEVICE void wait_for_earlier_launches() {
 
 /// By any thread of a block.
 CERMET_DEVICE void start_next_launch() {
-#if CERMET_ARCH >= 900 && !defined(CERMET_WALK)  // of a walk's tasks the next is no launch
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#if CERMET_ARCH >= 900
+  if constexpr (!in_walk)  // whose next task is no launch
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
