@@ -100,6 +100,7 @@ struct Kernel {
   /// Calls LaunchArgs::communicator. On a device, too, the host runs its launcher, which enqueues in
   /// LaunchArgs::stream; it has no programs.
   bool communicates = false;
+  bool foreign = false;  ///< code from outside (foreign/), which a super-kernel cannot link
   KernelPart<Decline()> declines = [](const Region&) -> Decline { return std::nullopt; };
   KernelPart<Launcher()> bind = {};
   /// Layout that operand i of the region must arrive in, alike for all configurations; null for plain row-major.

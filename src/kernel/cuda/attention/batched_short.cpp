@@ -128,7 +128,8 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
                            device_name(differs(Call::bias) || differs(Call::mask)), score_config(p)),
        .threads = 128,
        .shared_bytes = shared_bytes(a, tile),
-       .min_blocks = tile.blocks}};
+       .min_blocks = tile.blocks,
+       .reads_descriptors = true}};
   for (Program& other : as_fallbacks(attention_batched_file::attention_batched_general.programs(p)))
     list.push_back(std::move(other));
   return list;

@@ -163,7 +163,8 @@ Program hopper_program(const Problem& p, const Config& config) {
                               device_name(a.out), device_name(a.plain), warpgroups),
           .threads = 128 * warpgroups,
           .shared_bytes = attention::hopper_prefill_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size),
-                                                          warpgroups, a.q == a.kv ? 1 : 2)};
+                                                          warpgroups, a.q == a.kv ? 1 : 2),
+          .reads_descriptors = true};
 }
 
 /// The program, and the general task's for rows that are not aligned.

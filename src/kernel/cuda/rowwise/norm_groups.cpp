@@ -80,7 +80,8 @@ class GroupPrograms {
                                 device_type(p, 1), device_type(p, 2), length_, positions_, width_, staged, held),
             .threads = g.threads,
             .shared_bytes = group_norm::cluster_moments_bytes(g.threads, g.cluster) + bytes,
-            .cluster = g.cluster};
+            .cluster = g.cluster,
+            .held_columns = 0};
   }
 
   RowGeometry geometry(std::int64_t length, std::int64_t rows, const Target& target) const {

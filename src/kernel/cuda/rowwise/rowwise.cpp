@@ -187,7 +187,8 @@ Program geometry_program(std::string header, std::string task, const RowGeometry
           .threads = geometry.threads,
           .shared_bytes = row_shared_bytes,
           .min_blocks = geometry.min_blocks,
-          .cluster = geometry.cluster};
+          .cluster = geometry.cluster,
+          .held_columns = geometry.columns};
 }
 
 std::int64_t constant_columns(const Problem& problem, int trailing) {
