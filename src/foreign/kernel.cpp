@@ -172,8 +172,10 @@ cuda::Program program_of(const Manifest& m, Code& code, const Region& region, co
 Kernel make_kernel(Manifest manifest, std::shared_ptr<Code> code, KernelOptions options) {
   const auto state = std::make_shared<const State>(State{std::move(manifest), std::move(code), std::move(options)});
   const Manifest& m = state->manifest;
-  Kernel kernel{
-      .name = m.name, .op = m.op->kind, .summary = fmt::format("{} (from outside, {})", m.summary, name_of(m.kind))};
+  Kernel kernel{.name = m.name,
+                .op = m.op->kind,
+                .summary = fmt::format("{} (from outside, {})", m.summary, name_of(m.kind)),
+                .foreign = true};
   kernel.declines = [state](const Region& region) -> Decline {
     try {
       return declines(*state, region);

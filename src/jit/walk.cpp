@@ -17,7 +17,7 @@ struct WalkBody {
 
 /// Both halves of a task: extern "C" __device__ void NAME(call, state, smem), and NAME_feed, of a task that streams.
 WalkBody walk_body(const cuda::Program& program, const WalkShape& shape) {
-  const bool streams = shape.stages > 0 && program.stage_bytes > 0;
+  const bool streams = shape.stages > 0 && program.streams();
   const std::string team = streams ? fmt::format("cermet::StreamTeam<{}, {}, {}, {}>", shape.threads, shape.stages,
                                                  shape.pitch, shape.in_flight)
                                    : fmt::format("cermet::PartTeam<{}, 0, 2>", program.threads);
@@ -91,7 +91,8 @@ extern "C" __global__ void __launch_bounds__({}, 1) {}(const __grid_constant__ c
 }  // namespace
 
 std::int64_t walk_bytes(const cuda::Program& program) {
-  return program.walk_bytes > 0 ? program.walk_bytes : program.shared_bytes - program.ring_bytes;
+  const cuda::Walk walk = program.walk.value_or(cuda::Walk());
+  return walk.body_bytes > 0 ? walk.body_bytes : program.shared_bytes - walk.ring_bytes;
 }
 
 std::int64_t WalkShape::shared_bytes(std::int64_t instances, std::int64_t needs) const {
@@ -102,22 +103,18 @@ std::int64_t WalkShape::shared_bytes(std::int64_t instances, std::int64_t needs)
 std::optional<std::string> declines_walk(const cuda::Program& program) {
   if (program.foreign) return "code from outside is no task";
   if (program.cluster != 1) return fmt::format("its blocks form clusters of {}", program.cluster);
-  if (wants_whole_blocks(program)) return {};
-  if (program.alternates && program.stage_bytes == 0) return "its weights stream through shared memory of its own";
-  if (program.header.starts_with("kernel/cuda/device/gemm/") && program.stage_bytes == 0)
-    return "its warps divide the work of a block in a way of their own";
-  if (program.header.find("hopper") != std::string::npos || program.header.find("batched_short") != std::string::npos)
-    return "its copies read descriptors, which must be a launch's own parameters";
-  if (program.stage_bytes > 0 && program.threads != walk_threads + program.feeding_threads)
-    return fmt::format("it streams weights with {} threads; taken: {}", program.threads,
-                       walk_threads + program.feeding_threads);
-  if (program.stage_bytes == 0 && program.threads > walk_threads)
+  if (program.has_whole_block()) return {};
+  if (program.alternates && !program.streams()) return "its weights stream through shared memory of its own";
+  if (program.divides_warps) return "its warps divide the work of a block in a way of their own";
+  if (program.reads_descriptors) return "its copies read descriptors, which must be a launch's own parameters";
+  if (program.streams()) {
+    const int taken = walk_threads + program.walk->feeding_threads;
+    if (program.threads != taken)
+      return fmt::format("it streams weights with {} threads; taken: {}", program.threads, taken);
+  } else if (program.threads > walk_threads) {
     return fmt::format("{} threads; taken: up to {}", program.threads, walk_threads);
+  }
   return {};
-}
-
-bool wants_whole_blocks(const cuda::Program& program) {
-  return program.header == "kernel/cuda/device/gemm/hopper.cuh" && program.cluster == 1;
 }
 
 namespace {
@@ -146,12 +143,13 @@ WalkShape whole_shape(std::span<const cuda::Program> programs, const Target& tar
 WalkShape walk_shape(std::span<const cuda::Program> programs, const Target& target, std::int64_t instances,
                      std::int64_t needs) {
   WalkShape shape;
-  if (std::ranges::any_of(programs, wants_whole_blocks)) return whole_shape(programs, target, instances, needs);
+  if (std::ranges::any_of(programs, &cuda::Program::has_whole_block))
+    return whole_shape(programs, target, instances, needs);
   for (const cuda::Program& program : programs) {
     if (const auto reason = declines_walk(program))
       fail(Status::unsupported, "super-kernel: expected tasks that can join, found {}: {}", program.task, *reason);
     shape.body_bytes = std::max(shape.body_bytes, round_up(walk_bytes(program), 128));
-    shape.pitch = std::max(shape.pitch, round_up(program.stage_bytes, 1024));
+    if (program.streams()) shape.pitch = std::max(shape.pitch, round_up(program.walk->stage_bytes, 1024));
   }
   if (shape.pitch == 0) shape.pitch = 1024;
   shape.in_flight = static_cast<int>(std::max<std::int64_t>(1, walk_in_flight / shape.pitch));
@@ -188,7 +186,7 @@ WalkImage link_walk(std::span<const cuda::Program> programs, const WalkShape& sh
   for (const auto& [name, program] : programs_by_name) {
     units.push_back(
         source_unit(tools, display_name(program->task), std::move(sources[name]), architecture, Form::lto_ir));
-    bodies.push_back({name, shape.stages > 0 && program->stage_bytes > 0});
+    bodies.push_back({name, shape.stages > 0 && program->streams()});
   }
   WalkImage linked;
   for (const std::string& name : names)

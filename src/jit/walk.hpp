@@ -31,10 +31,6 @@ struct WalkShape {
   std::int64_t shared_bytes(std::int64_t instances, std::int64_t needs) const;
 };
 
-/// Whether a walk with this program gives each task whole blocks: their shared memory, and as many threads as the
-/// widest task has. No ring is shared then.
-bool wants_whole_blocks(const cuda::Program& program);
-
 /// Shared memory that a program needs in a walk beside the ring of streamed weights.
 std::int64_t walk_bytes(const cuda::Program& program);
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/thread_pool.hpp"
+#include "kernel/model_error.hpp"
+#include "kernel/region_cut.hpp"
 #include "kernel/space.hpp"
 #include "op/schema/region.hpp"
 
@@ -98,6 +100,7 @@ struct Kernel {
   /// Calls LaunchArgs::communicator. On a device, too, the host runs its launcher, which enqueues in
   /// LaunchArgs::stream; it has no programs.
   bool communicates = false;
+  bool foreign = false;  ///< code from outside (foreign/), which a super-kernel cannot link
   KernelPart<Decline()> declines = [](const Region&) -> Decline { return std::nullopt; };
   KernelPart<Launcher()> bind = {};
   /// Layout that operand i of the region must arrive in, alike for all configurations; null for plain row-major.
@@ -116,9 +119,9 @@ struct Kernel {
   /// Modelled seconds of one launch at the symbols' maximum. None where no model was made: such a kernel keeps its
   /// place in the order.
   KernelPart<double(const DeviceLimits& limits)> cost = {};
-  /// Of a region that it takes, but that launches for nodes [0, cut) and the rest may compute sooner: the cut. Planners
-  /// then compare modelled times, and leave the parts apart where the kernel has no model; 0 where they need not.
-  KernelPart<std::size_t()> cut = [](const Region&) -> std::size_t { return 0; };
+  ModelError model_error = {};  ///< of `cost`
+  /// Of a region that it takes: whether planners should prefer two launches.
+  KernelPart<RegionCut()> cut = [](const Region&) { return RegionCut(); };
 };
 
 /// How many of its threads a launch on the CPU uses, in any kernel's configuration; all where it is not named.

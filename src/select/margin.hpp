@@ -1,4 +1,4 @@
-// How far modelled times can be trusted, family by family.
+// By how much a modelled time must be less to decide: kernels say how far off their models are.
 #pragma once
 
 #include "kernel/kernel.hpp"
@@ -14,8 +14,8 @@ double config_margin(const Kernel& kernel, const Region& region);
 bool is_compared_by_own_choice(const Kernel& kernel, const Target* target);
 
 /// The share by which a kernel's must be less than that of the one chosen before it. Small where the models of both
-/// were held against recorded times (bench/cost_models.py); 1, so that it is never taken, where only the model of the
-/// one before was, and for attention, whose contexts are not known beforehand.
+/// were compared with recorded times; 1, so that it is never taken, where only the model of the one before was, and for
+/// attention, whose contexts are not known beforehand.
 double kernel_margin(const Kernel& kernel, const Kernel& before, const Target* target);
 
 }  // namespace cermet

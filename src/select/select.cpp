@@ -12,7 +12,6 @@
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/decline.hpp"
 #include "kernel/forced.hpp"
-#include "kernel/measured_apart.hpp"
 #include "select/apart.hpp"
 #include "select/cost_factors.hpp"
 #include "select/device_identity.hpp"
@@ -187,9 +186,10 @@ bool is_taken(const Region& region) {
   std::size_t cut = 0;
   for (const Kernel* kernel : kernels_for(region)) {
     if (decline_of(*kernel, region)) continue;
-    const std::size_t own = region.is_single() || forced_configs().find(kernel->name) ? 0 : kernel->cut(region);
-    if (own == 0) return true;
-    if (own != measured_apart && kernel->cost) cut = own;
+    const bool whole = region.is_single() || forced_configs().find(kernel->name);
+    const RegionCut own = whole ? RegionCut() : kernel->cut(region);
+    if (own.rule == RegionCut::Rule::none) return true;
+    if (own.rule == RegionCut::Rule::compare && kernel->cost) cut = own.at;
   }
   return cut > 0 && !is_faster_apart(region, cut);
 }

@@ -18,9 +18,8 @@ const Target h100{.name = "a Hopper", .compute_capability = 90, .multiprocessors
 cuda::Program streaming(const std::string& task, int threads = 288, std::int64_t stage_bytes = 32768) {
   cuda::Program program = program_of(task, threads);
   program.alternates = true;
-  program.stage_bytes = stage_bytes;
-  program.ring_bytes = 3 * stage_bytes + 48;
-  program.shared_bytes = program.ring_bytes + 1300;
+  program.walk = {.stage_bytes = stage_bytes, .ring_bytes = 3 * stage_bytes + 48};
+  program.shared_bytes = program.walk->ring_bytes + 1300;
   return program;
 }
 
@@ -55,10 +54,10 @@ TEST(WalkShape, WhatDoesNotFitIsRefused) {
 
 TEST(WalkShape, AProductOfManyRowsHasWholeBlocks) {
   cuda::Program tiles = program_of("T", 384);
-  tiles.header = "kernel/cuda/device/gemm/hopper.cuh";
+  tiles.walk = {.whole_block = true};
   tiles.shared_bytes = 215088;
   std::vector<cuda::Program> programs{streaming("S"), tiles};
-  EXPECT_TRUE(wants_whole_blocks(tiles));
+  EXPECT_FALSE(declines_walk(tiles));
   const WalkShape shape = walk_shape(programs, h100, 2, 1);
   EXPECT_EQ(shape.threads, 384);
   EXPECT_EQ(shape.stages, 0);
@@ -76,16 +75,14 @@ TEST(WalkShape, ProgramsThatCannotJoinSayWhy) {
   cuda::Program pair = program_of("A"), own = program_of("A"), tiles = program_of("A"), foreign = program_of("A");
   pair.cluster = 2;
   own.alternates = true;
-  tiles.header = "kernel/cuda/device/gemm/general.cuh";
+  tiles.divides_warps = true;
   foreign.foreign.emplace();
   EXPECT_EQ(declines_walk(pair), "its blocks form clusters of 2");
   EXPECT_EQ(declines_walk(own), "its weights stream through shared memory of its own");
   EXPECT_EQ(declines_walk(tiles), "its warps divide the work of a block in a way of their own");
   EXPECT_EQ(declines_walk(foreign), "code from outside is no task");
   cuda::Program maps = program_of("A");
-  maps.header = "kernel/cuda/device/attention/prefill_hopper.cuh";
-  EXPECT_EQ(declines_walk(maps), "its copies read descriptors, which must be a launch's own parameters");
-  maps.header = "kernel/cuda/device/attention/batched_short.cuh";
+  maps.reads_descriptors = true;
   EXPECT_EQ(declines_walk(maps), "its copies read descriptors, which must be a launch's own parameters");
   EXPECT_EQ(declines_walk(program_of("A", 512)), "512 threads; taken: up to 256");
   EXPECT_EQ(declines_walk(streaming("S", 544)), "it streams weights with 544 threads; taken: 288");

@@ -30,6 +30,21 @@ struct ForeignCode {
                           const ForeignCode&) = default;  // NOLINT(modernize-use-nullptr): as of Program below
 };
 
+/// How a task joins a walk (device/walk.cuh), where it is not one that needs its threads and shared memory only.
+struct Walk {
+  bool whole_block = false;  ///< it has all threads and shared memory of a block: then no ring is shared in that walk
+  /// Of a task whose last warp streams weights through stages that the tasks of a walk share: bytes of a stage, and
+  /// what `shared_bytes` counts for all stages with their barriers. 0: it does not stream.
+  std::int64_t stage_bytes = 0, ring_bytes = 0;
+  std::int64_t body_bytes = 0;  ///< shared memory beside that ring; 0: what `shared_bytes` counts beside `ring_bytes`
+  int feeding_threads = 32;     ///< of `threads`, in a launch of its own; in a walk there is one warp
+  /// Of a task whose items leave each other numbers (device/meeting.cuh): for each item, a multiple of 16.
+  std::int64_t meeting_bytes = 0;
+
+  friend bool operator==(const Walk&, const Walk&) = default;
+  friend auto operator<=>(const Walk&, const Walk&) = default;  // NOLINT(modernize-use-nullptr): as of Program below
+};
+
 /// A task with its configuration, compiled at run time to one function for one architecture. What a task type has,
 /// kernel/cuda/device/entry.cuh says: its parameters, and a body for the threads of a team, in one piece or in the
 /// halves `fetch` and `compute`. The generated wrapper loops over the items of its block.
@@ -49,19 +64,20 @@ struct Program {
   /// whatever the order in which SMs become free. Others do not make up for an SM without a block: none takes more than
   /// 1/86 of the memory bandwidth.
   bool alternates = false;
-  /// Of a task whose last warp streams weights through stages of shared memory, and which may share them with other
-  /// tasks (walk.cuh): bytes of a stage, and of all stages with their barriers, which `shared_bytes` counts, too. 0: it
-  /// has none, or keeps them to itself.
-  std::int64_t stage_bytes = 0, ring_bytes = 0;
-  std::int64_t walk_bytes =
-      0;  ///< shared memory that it needs beside that ring in a walk; 0: what `shared_bytes` counts beside `ring_bytes`
-  int feeding_threads = 32;  ///< of `threads`, in a launch of its own; in a walk there is one warp
-  std::int64_t meeting_bytes =
-      0;  ///< of a task whose items leave each other numbers in a walk (meeting.cuh): for each item, a multiple of 16
+  bool divides_warps = false;      ///< its warps have parts of a block's work that are its own: no walk runs them
+  bool reads_descriptors = false;  ///< its copies read tensor maps, which must be a launch's own parameters
+  std::optional<Walk> walk = {};
+  /// Of a task whose items are rows of the region's first operand: columns of a row that stay in registers between its
+  /// passes; 0: each pass reads them again.
+  std::optional<int> held_columns = {};
   bool fallback = false;  ///< for launches whose addresses or strides do not suit the kernel's own programs: right, but
                           ///< slower; they are counted
   std::optional<ForeignCode> foreign =
       {};  ///< in place of a task: `header` and `task` are for readers then, and `min_blocks` says nothing
+
+  /// Whether it streams weights through the ring that the tasks of a walk share.
+  bool streams() const { return walk && walk->stage_bytes > 0; }
+  bool has_whole_block() const { return walk && walk->whole_block; }
 
   friend bool operator==(const Program&, const Program&) = default;
   friend auto operator<=>(const Program&, const Program&) =

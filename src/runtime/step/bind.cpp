@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "foreign/registry.hpp"
 #include "jit/walk.hpp"
 #include "runtime/step/compilation.hpp"
 #include "runtime/step/spans_ranks.hpp"
@@ -188,11 +187,8 @@ SuperKernels super_kernels_of(const Compilation& c) {
   SuperKernels super;
   super.options = options_of(c.graph().super_kernels());
   super.limits = super_limits_of(c);
-  const std::span<const Kernel* const> outside = foreign::foreign_kernels();
   for (std::size_t step = 0; step < c.choices.size(); ++step) {
-    const std::string& kernel = c.choices[step].kernel->name;
-    super.steps.push_back({c.node_of(step).super_kernel,
-                           std::ranges::any_of(outside, [&](const Kernel* each) { return each->name == kernel; })});
+    super.steps.push_back({c.node_of(step).super_kernel, c.choices[step].kernel->foreign});
     super.steps.back().loss = c.walk_losses[step];
     super.programs.emplace_back();
     if (!c.choices[step].kernel->programs) continue;

@@ -50,13 +50,12 @@ class Forecast {
     const std::vector<cuda::Program> programs =
         choice.kernel->programs ? choice.kernel->programs(region, choice.config) : std::vector<cuda::Program>();
     std::int64_t items = blocks();
-    if (!programs.empty() && region.problem().input(0).is_constant() &&
-        programs.front().header.starts_with("kernel/cuda/device/rowwise/")) {
+    if (!programs.empty() && programs.front().held_columns && region.problem().input(0).is_constant()) {
       items = 1;
       for (int axis = 0; axis + 1 < region.problem().input(0).rank(); ++axis) items *= region.problem().size(0, axis);
     }
     const auto count = static_cast<std::uint32_t>(std::clamp<std::int64_t>(items, 1, 1 << 24));
-    return {count, item_seconds(region, cost_of(region), count), !programs.empty() && programs.front().stage_bytes > 0};
+    return {count, item_seconds(region, cost_of(region), count), !programs.empty() && programs.front().streams()};
   }
 
   const Compilation& c_;

@@ -44,19 +44,19 @@ struct Table {
     std::uint32_t need = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const Launch& launch = plan.launches()[first + i];
-      const walk::Instance instance{
-          .params = 0,
-          .items = launch.items,
-          .body = bodies[i],
-          .first_need = need,
-          .needs = static_cast<std::uint32_t>(wanted[i].size()),
-          .arrivals = std::min(launch.items, blocks),
-          .streams = shares_ring && programs[i].stage_bytes > 0,
-          .early = options.early_start,
-          .first_block = static_cast<std::uint16_t>(first_block[i]),
-          .meeting = static_cast<std::uint64_t>(meeting_bytes),
-          .meeting_bytes = static_cast<std::uint32_t>(programs[i].meeting_bytes * launch.items),
-          .feeds_after = options.prefetch ? 0 : static_cast<std::uint32_t>(i)};
+      const walk::Instance instance{.params = 0,
+                                    .items = launch.items,
+                                    .body = bodies[i],
+                                    .first_need = need,
+                                    .needs = static_cast<std::uint32_t>(wanted[i].size()),
+                                    .arrivals = std::min(launch.items, blocks),
+                                    .streams = shares_ring && programs[i].streams(),
+                                    .early = options.early_start,
+                                    .first_block = static_cast<std::uint16_t>(first_block[i]),
+                                    .meeting = static_cast<std::uint64_t>(meeting_bytes),
+                                    .meeting_bytes = static_cast<std::uint32_t>(
+                                        programs[i].walk ? programs[i].walk->meeting_bytes * launch.items : 0),
+                                    .feeds_after = options.prefetch ? 0 : static_cast<std::uint32_t>(i)};
       meeting_bytes += 2 * static_cast<std::int64_t>(instance.meeting_bytes);
       instances.push_back(instance);
       for (const std::uint32_t one : wanted[i]) put(bytes, needs_at + 4 * std::int64_t{need++}, one);

@@ -50,7 +50,7 @@ std::vector<DealtLaunch> Executable::State::dealt_launches(const SuperRegion& re
     dealt.push_back(
         {launch.items,
          begins_step(plan, l) ? item_seconds(infos[launch.step].region, work_of(launch.step), launch.items) : 0,
-         super->programs[launch.step][launch.program].stage_bytes > 0});
+         super->programs[launch.step][launch.program].streams()});
   }
   return dealt;
 }

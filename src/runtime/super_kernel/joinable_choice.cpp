@@ -37,9 +37,10 @@ std::optional<Joinable> best_of(const Kernel& kernel, const Region& region, bool
   for (const Config& config : kernel.configs(region)) {
     const std::vector<cuda::Program> programs = kernel.programs(region, config);
     const cuda::Program& first = programs.front();
-    if (jit::declines_walk(first) || (streams && first.stage_bytes == 0)) continue;
+    if (jit::declines_walk(first) || (streams && !first.streams())) continue;
     const double seconds = kernel.cost ? kernel.cost(region, config, limits_of(region.target())) : 0;
-    list.push_back({config, {apart(programs), seconds, first.min_blocks, jit::walk_bytes(first), first.stage_bytes}});
+    const std::int64_t stage_bytes = first.walk ? first.walk->stage_bytes : 0;
+    list.push_back({config, {apart(programs), seconds, first.min_blocks, jit::walk_bytes(first), stage_bytes}});
   }
   if (list.empty()) return std::nullopt;
   const auto best = [&] { return *std::ranges::min_element(list, {}, &Joinable::rank); };
@@ -62,7 +63,7 @@ void choose_other(const Region& region, Choice& choice) {
   for (const Candidate& candidate : explain_selection(region).candidates) {
     if (candidate.decline || !candidate.kernel->cost) continue;
     const std::optional<Joinable> best = best_of(*candidate.kernel, region);
-    if (!best || jit::wants_whole_blocks(candidate.kernel->programs(region, best->config).front()) ||
+    if (!best || candidate.kernel->programs(region, best->config).front().has_whole_block() ||
         seconds_of(*candidate.kernel, best->config) > least)
       continue;
     other = Choice(*candidate.kernel, best->config);
@@ -78,9 +79,9 @@ void choose_joinable(const Region& region, Choice& choice) {
   if (!kernel.programs) return;
   const std::vector<cuda::Program> programs = kernel.programs(region, choice.config);
   if (programs.empty()) return;  // a call of the host
-  if (jit::wants_whole_blocks(programs.front())) return choose_other(region, choice);
+  if (programs.front().has_whole_block()) return choose_other(region, choice);
   const std::int64_t now = apart(programs);
-  const bool streams = now == 0 && programs.front().stage_bytes > 0;
+  const bool streams = now == 0 && programs.front().streams();
   if (now == 0 && !(streams && std::ranges::count(kernel.configs(region), choice.config) > 0)) return;
   const std::optional<Joinable> best = best_of(kernel, region, streams);
   if (best && (streams || std::get<0>(best->rank) < now)) choice.config = best->config;
@@ -88,10 +89,11 @@ void choose_joinable(const Region& region, Choice& choice) {
 }
 
 void choose_launched(const Region& region, Choice& choice) {
-  if (!choice.kernel->name.starts_with("ranks.")) return;
-  const std::string name = "peer" + choice.kernel->name.substr(choice.kernel->name.find('.'));
+  const auto is_call_of_host = [&](const Kernel& kernel) { return kernel.programs(region).empty(); };
+  if (!choice.kernel->communicates || !is_call_of_host(*choice.kernel)) return;
   for (const Kernel* const kernel : cuda::all_kernels())
-    if (kernel->name == name && kernel->op == choice.kernel->op && !kernel->declines(region))
+    if (kernel->op == choice.kernel->op && kernel->communicates && !kernel->declines(region) &&
+        !is_call_of_host(*kernel))
       return void(choice = Choice(*kernel, kernel->configs(region).front()));
 }
 

@@ -24,7 +24,7 @@ TEST(DeviceRegion, AttentionJoinsInPieces) {
   const cuda::Program one = program(1);
   EXPECT_TRUE(one.header.ends_with("decode_pieces.cuh")) << one.header;
   EXPECT_NE(one.task.find(".ranks = 16"), std::string::npos) << one.task;
-  EXPECT_EQ(one.meeting_bytes, 8 * (2 + 64) * 4) << "maxima, sums and outputs of eight rows";
+  EXPECT_EQ(one.walk.value().meeting_bytes, 8 * (2 + 64) * 4) << "maxima, sums and outputs of eight rows";
   EXPECT_NE(program(4).task.find(".ranks = 4"), std::string::npos) << "a block of an SM each";
   const cuda::Program pass = program(8, 4);
   EXPECT_TRUE(pass.header.ends_with("decode_pieces.cuh"))
@@ -32,7 +32,7 @@ TEST(DeviceRegion, AttentionJoinsInPieces) {
   EXPECT_NE(pass.task.find(".ranks = 2"), std::string::npos) << pass.task;
   const cuda::Program many = program(16);
   EXPECT_TRUE(many.header.ends_with("decode.cuh")) << "one block for each span: " << many.header;
-  EXPECT_EQ(many.meeting_bytes, 0);
+  EXPECT_FALSE(many.walk);
 }
 
 /// Not the clusters of the kernel that was chosen for a launch of its own: others would join, and be slower.

@@ -12,9 +12,8 @@ namespace cermet {
 
 /// A launch whose body streams no weights and leaves no numbers to other items, behind the first one.
 inline std::size_t seeded_launch(const Step& step) {
-  const auto found = std::ranges::find_if(step.programs, [&](const cuda::Program& p) {
-    return p.stage_bytes == 0 && &p != &step.programs.front() && p.meeting_bytes == 0;
-  });
+  const auto found = std::ranges::find_if(
+      step.programs, [&](const cuda::Program& p) { return !p.walk && &p != &step.programs.front(); });
   EXPECT_NE(found, step.programs.end());
   return static_cast<std::size_t>(found - step.programs.begin());
 }

@@ -15,7 +15,7 @@ enum class Barriers : std::uint8_t { kept, taken_away };
 void seed_race(cuda::Program& program, Barriers barriers) {
   const std::string barrier = barriers == Barriers::kept ? "      team.sync();\n" : "";
   program.threads = jit::walk_threads;
-  program.walk_bytes = std::max<std::int64_t>(jit::walk_bytes(program), 4 * program.threads);
+  program.walk = {.body_bytes = std::max<std::int64_t>(jit::walk_bytes(program), 4 * program.threads)};
   seed_body(
       program, barriers == Barriers::kept ? "sound" : "racing",
       "    const uint32_t words = static_cast<uint32_t>(__cvta_generic_to_shared(smem)), rank = team.rank();\n"

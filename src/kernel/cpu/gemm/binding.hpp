@@ -59,8 +59,8 @@ struct ProductBinding {
   static bool is_gated(const Region& region) { return product_loops(region).gated && gate_after(region); }
   /// Kernel::cut of quantized and of grouped products: a gate runs faster where the next product packs its rows
   /// (docs/notes/gemm.md).
-  static std::size_t gate_cut(const Region& region) {
-    return is_gated(region) ? static_cast<std::size_t>(region.anchor) + 1 : 0;
+  static RegionCut gate_cut(const Region& region) {
+    return is_gated(region) ? RegionCut::compared_at(static_cast<std::size_t>(region.anchor) + 1) : RegionCut();
   }
   /// Why the nodes after a product do not run in its store, or why there are some before it.
   static Decline declines(const Region& region);

@@ -215,7 +215,7 @@ Kernel product_kernel(std::string name, OpKind op, RowForm form, std::string sum
       .cost = [form](const Region& region, const DeviceLimits& limits) { return cost(region, form, limits); },
       .cut =
           [op](const Region& region) {
-            return op == OpKind::grouped_linear ? ProductBinding::gate_cut(region) : std::size_t{0};
+            return op == OpKind::grouped_linear ? ProductBinding::gate_cut(region) : RegionCut();
           },
   };
 }

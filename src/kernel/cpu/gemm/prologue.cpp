@@ -83,79 +83,129 @@ Decline declines_mean(const Region& region) {
   return kernel_without_workspace(mean) ? std::nullopt : fails("no kernel computes it alone");
 }
 
+/// Whether a node reads those before it as its first operand alone.
+bool reads_once(const RegionNode& node) {
+  return node.inputs[0].is_inside() && std::ranges::count_if(node.inputs, &RegionInput::is_inside) == 1;
+}
+
+/// A reason not to take a region, and whether it applies.
+struct Row {
+  std::string_view why;
+  bool applies;
+};
+Decline first_of(std::initializer_list<Row> rows) {
+  const auto* const row = std::ranges::find(rows, true, &Row::applies);
+  return row == rows.end() ? std::nullopt : Decline(row->why);
+}
+
+/// Why a product does not take its rows from the nodes before it, of which the first ones only move elements.
+class Declines {
+ public:
+  explicit Declines(const Region& region)
+      : region_(region),
+        count_(anchor_index(region)),
+        moves_(moves_of(region)),
+        product_(region.nodes[count_]),
+        last_(region.nodes[count_ - 1].problem),
+        x_(product_.problem.input(0)),
+        quantizes_(quantizes_rows(last_.op->kind)),
+        by_rows_(goes_by_rows(last_.op->kind, product_.problem.op->kind)) {}
+
+  Decline reason() const {
+    if (Decline reason = of_product()) return reason;
+    if (moves_ > 0)
+      if (Decline reason = of_moves()) return reason;
+    if (moves_ == count_) return std::nullopt;
+    return of_nodes();
+  }
+
+ private:
+  Decline of_product() const {
+    if (quantizes_)
+      if (Decline reason = declines_quantized(region_)) return reason;
+    return first_of({
+        {"the product reads it as more than its left operand", !quantizes_ && !reads_once(product_)},
+        {"it has no rows", x_.rank() < 2},
+        {"float32 is packed as the operand's type",
+         product_.inputs[0].rounding != Rounding::strict && x_.dtype != DType::f32},
+    });
+  }
+
+  Decline of_moves() const {
+    const bool computes = moves_ < count_;
+    const auto is_moved = [&](const RegionPlace& r) { return r.node < static_cast<std::int32_t>(moves_); };
+    const Decline reason = first_of({
+        {"the length of rows is open", !x_.dims.back().is_constant()},
+        {"one normalization at most comes between what is moved and the product",
+         moves_ + 1 < count_ || (computes && !by_rows_)},
+        {"it does not replace what was moved",
+         computes && (last_.op->kind == OpKind::add_rms_norm || last_.input(0).dtype != last_.outputs[0].dtype ||
+                      last_.input(0).dims != x_.dims)},
+        {"it reads what was moved as more than x", computes && !reads_once(region_.nodes[moves_])},
+        {"what is moved is read elsewhere", std::ranges::any_of(region_.results, is_moved)},
+    });
+    const RegionInput& read = region_.nodes[moves_].inputs[0];
+    return reason ? reason : PieceMap::declines(region_, moves_, {read.index, read.output}, x_.dims.back().constant());
+  }
+
+  Decline of_nodes() const {
+    const auto is_step = [](const RegionNode& node) { return StepBuilder::knows(node.problem.op->kind); };
+    const bool elementwise = std::all_of(region_.nodes.begin(), region_.nodes.begin() + region_.anchor, is_step);
+    const bool is_chain = !elementwise && moves_ == 0 && count_ > 1;
+    if (const Decline reason = first_of({
+            {"only elementwise operators, a normalization, with what is elementwise or gathered before it, or a gate "
+             "can precede",
+             !elementwise && (is_chain ? !ends_by_rows(region_) : !by_rows_ && !quantizes_)},
+            {"its rows have more dimensions than one", elementwise && x_.rank() != 2},
+            {"its weight covers several dimensions", by_rows_ && weight_has_dimensions()},
+            {"no kernel computes it by rows", moves_ > 0 && !kernel_without_workspace(last_)},
+        }))
+      return reason;
+    return moves_ > 0 ? std::nullopt : of_part(ProloguePart(region_), is_chain);
+  }
+  bool weight_has_dimensions() const {
+    for (std::size_t i = last_.op->kind == OpKind::add_rms_norm ? 2 : 1; i < last_.inputs.size(); ++i)
+      if (last_.has(i) && last_.input(i).rank() > 1) return true;
+    return false;
+  }
+
+  Decline of_part(const ProloguePart& part, bool is_chain) const {
+    const Region& own = part.region;
+    if (std::max(own.operands.size(), own.results.size()) > most_tensors) return "too many tensors";
+    for (std::size_t i = 0; i < own.operands.size(); ++i)
+      if (is_by_row_and_column(own, i)) return "an operand goes by row and by column";
+    for (std::size_t i = 0; is_chain && i < own.operands.size(); ++i)
+      if (Decline reason = declines_part(own, i, rows_of(region_))) return reason;
+    for (std::size_t r = 0; r < part.results.size(); ++r) {
+      const Dims& dims = own.result_type(r).dims;
+      const bool has_rows = dims.size() == x_.dims.size() && std::equal(dims.begin(), dims.end() - 1, x_.dims.begin());
+      if (!has_rows && part.results[r] != ProloguePart::made_scales) return "a result has other rows";
+    }
+    const auto in_order = [&](const RegionPlace& place) {
+      return place == RegionPlace{0, static_cast<std::int32_t>(&place - own.results.data())};
+    };
+    const bool stores_same = own.results.size() == last_.outputs.size() && std::ranges::all_of(own.results, in_order);
+    if (count_ == 1 && !stores_same) return "it stores other results than the region does";
+    return kernel_without_workspace(own) ? std::nullopt : Decline("no kernel computes it by rows");
+  }
+
+  const Region& region_;
+  std::size_t count_, moves_;
+  const RegionNode& product_;
+  const Problem& last_;  ///< of the nodes before it
+  const TensorType& x_;
+  bool quantizes_, by_rows_;
+};
+
 }  // namespace
 
 Decline Prologue::declines(const Region& region) {
   if (begins_with_mean(region)) return declines_mean(region);
-  const std::size_t count = anchor_index(region), moves = moves_of(region);
-  if (count == 0) return std::nullopt;
-  const RegionNode& anchor = region.nodes[count];
-  const auto fails = [&](std::string_view why) -> Decline {
-    return fmt::format("{} before {}: {}", region.nodes[count - 1].problem.op->name, anchor.problem.op->name, why);
-  };
-  const TensorType& x = anchor.problem.input(0);
-  const Problem& last = region.nodes[count - 1].problem;
-  const bool quantizes = quantizes_rows(last.op->kind);
-  if (quantizes) {
-    if (Decline reason = declines_quantized(region)) return fails(*reason);
-  } else if (!anchor.inputs[0].is_inside() || std::ranges::count_if(anchor.inputs, &RegionInput::is_inside) != 1) {
-    return fails("the product reads it as more than its left operand");
-  }
-  if (x.rank() < 2) return fails("it has no rows");
-  if (anchor.inputs[0].rounding != Rounding::strict && x.dtype != DType::f32)
-    return fails("float32 is packed as the operand's type");
-  const bool is_by_rows = goes_by_rows(last.op->kind, anchor.problem.op->kind);
-  if (moves > 0) {
-    if (!x.dims.back().is_constant()) return fails("the length of rows is open");
-    const RegionInput& read = moves == count ? anchor.inputs[0] : region.nodes[moves].inputs[0];
-    const RegionPlace place{read.index, read.output};
-    if (moves + 1 < count || (moves < count && !is_by_rows))
-      return fails("one normalization at most comes between what is moved and the product");
-    if (moves < count && (last.op->kind == OpKind::add_rms_norm || last.input(0).dtype != last.outputs[0].dtype ||
-                          last.input(0).dims != x.dims))
-      return fails("it does not replace what was moved");
-    if (moves < count &&
-        (!read.is_inside() || std::ranges::count_if(region.nodes[moves].inputs, &RegionInput::is_inside) != 1))
-      return fails("it reads what was moved as more than x");
-    if (std::ranges::any_of(region.results,
-                            [&](const RegionPlace& r) { return r.node < static_cast<std::int32_t>(moves); }))
-      return fails("what is moved is read elsewhere");
-    if (Decline reason = PieceMap::declines(region, moves, place, x.dims.back().constant())) return fails(*reason);
-  }
-  if (moves == count) return std::nullopt;
-  const bool elementwise =
-      std::ranges::all_of(region.nodes.begin(), region.nodes.begin() + region.anchor,
-                          [](const RegionNode& node) { return StepBuilder::knows(node.problem.op->kind); });
-  const bool by_rows = !elementwise && moves == 0 && count > 1;
-  if (!elementwise && (by_rows ? !ends_by_rows(region) : !is_by_rows && !quantizes))
-    return fails(
-        "only elementwise operators, a normalization, with what is elementwise or gathered before it, or a gate can "
-        "precede");
-  if (elementwise && x.rank() != 2) return fails("its rows have more dimensions than one");
-  const std::size_t weight = last.op->kind == OpKind::add_rms_norm ? 2 : 1;
-  for (std::size_t i = weight; is_by_rows && i < last.inputs.size(); ++i)
-    if (last.has(i) && last.input(i).rank() > 1) return fails("its weight covers several dimensions");
-  if (moves > 0) return kernel_without_workspace(last) ? std::nullopt : fails("no kernel computes it by rows");
-  const ProloguePart part(region);
-  if (std::max(part.region.operands.size(), part.region.results.size()) > most_tensors)
-    return fails("too many tensors");
-  for (std::size_t i = 0; i < part.region.operands.size(); ++i)
-    if (is_by_row_and_column(part.region, i)) return fails("an operand goes by row and by column");
-  for (std::size_t i = 0; by_rows && i < part.region.operands.size(); ++i)
-    if (Decline reason = declines_part(part.region, i, rows_of(region))) return fails(*reason);
-  for (std::size_t r = 0; r < part.results.size(); ++r) {
-    const Dims& dims = part.region.result_type(r).dims;
-    const bool has_rows = dims.size() == x.dims.size() && std::equal(dims.begin(), dims.end() - 1, x.dims.begin());
-    if (!has_rows && part.results[r] != ProloguePart::made_scales) return fails("a result has other rows");
-  }
-  const auto in_order = [&](const RegionPlace& place) {
-    return place == RegionPlace{0, static_cast<std::int32_t>(&place - part.region.results.data())};
-  };
-  if (count == 1 &&
-      (part.region.results.size() != last.outputs.size() || !std::ranges::all_of(part.region.results, in_order)))
-    return fails("it stores other results than the region does");
-  if (!kernel_without_workspace(part.region)) return fails("no kernel computes it by rows");
-  return std::nullopt;
+  if (region.anchor == 0) return std::nullopt;
+  const Decline reason = Declines(region).reason();
+  if (!reason) return std::nullopt;
+  return fmt::format("{} before {}: {}", region.nodes[anchor_index(region) - 1].problem.op->name,
+                     region.problem().op->name, *reason);
 }
 
 Prologue::Prologue(const Region& region) {

@@ -71,7 +71,8 @@ const Kernel attention_batched_general{
     .bind = bind,
     .programs = programs,
     .configs = configs,
-    .cost = cost};
+    .cost = cost,
+    .model_error = {.assumes = ModelError::Assumes::longest_context}};
 
 }  // namespace cermet::cuda::attention_batched_file
 

@@ -131,7 +131,8 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
                            score_config(p)),
        .threads = 128,
        .shared_bytes = shared_bytes(a, tile),
-       .min_blocks = tile.blocks}};
+       .min_blocks = tile.blocks,
+       .reads_descriptors = true}};
   for (Program& other : as_fallbacks(attention_batched_file::attention_batched_general.programs(p)))
     list.push_back(std::move(other));
   return list;
@@ -212,6 +213,7 @@ const Kernel attention_batched_short{
     .bind = bind,
     .programs = programs,
     .configs = configs,
-    .cost = cost};
+    .cost = cost,
+    .model_error = {.assumes = ModelError::Assumes::longest_context}};
 
 }  // namespace cermet::cuda::attention_batched_short_file

@@ -170,10 +170,10 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
        .task = fmt::format("cermet::attention::{}<{}>", s.pieces > 0 ? "DecodePiecesTask" : "DecodeTask", s.config()),
        .threads = 32 * s.warps,
        .shared_bytes = s.shared_bytes(),
-       .min_blocks = s.blocks_each,
-       .meeting_bytes =
-           s.pieces > 0 ? 4 * attention::decode_part_floats(s.rows, static_cast<int>(s.a.value_size)) : 0}};
+       .min_blocks = s.blocks_each}};
   if (s.pieces > 0) {
+    list.front().walk =
+        Walk{.meeting_bytes = 4 * attention::decode_part_floats(s.rows, static_cast<int>(s.a.value_size))};
     const DecodeShape shares = s.without_pieces(p);
     list.push_back({.header = "kernel/cuda/device/attention/decode.cuh",
                     .task = fmt::format("cermet::attention::DecodeTask<{}>", shares.config()),
@@ -271,6 +271,7 @@ const Kernel attention_decode{.name = "attention.decode",
                               .programs = programs,
                               .configs = configs,
                               .space = space,
-                              .cost = cost};
+                              .cost = cost,
+                              .model_error = {.assumes = ModelError::Assumes::longest_context}};
 
 }  // namespace cermet::cuda::attention_decode_file

@@ -75,7 +75,8 @@ const Kernel attention_general_paged{
     .bind = bind,
     .programs = programs,
     .configs = configs,
-    .cost = cost};
+    .cost = cost,
+    .model_error = {.assumes = ModelError::Assumes::longest_context}};
 const Kernel attention_general_ragged{
     .name = "attention.general_ragged",
     .op = OpKind::flash_attention,
@@ -84,7 +85,8 @@ const Kernel attention_general_ragged{
     .bind = bind,
     .programs = programs,
     .configs = configs,
-    .cost = cost};
+    .cost = cost,
+    .model_error = {.assumes = ModelError::Assumes::longest_context}};
 
 }  // namespace cermet::cuda::attention_general_file
 

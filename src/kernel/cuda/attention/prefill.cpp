@@ -164,7 +164,8 @@ Program hopper_program(const Problem& p, const Config& config) {
                               device_name(a.out), device_name(a.plain), warpgroups),
           .threads = 128 * warpgroups,
           .shared_bytes = attention::hopper_prefill_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size),
-                                                          warpgroups, a.q == a.kv ? 1 : 2)};
+                                                          warpgroups, a.q == a.kv ? 1 : 2),
+          .reads_descriptors = true};
 }
 
 /// The program, and the general task's for rows that are not aligned.
@@ -210,7 +211,10 @@ std::vector<Program> hopper_programs(const Problem& p, const Config& config) {
   extern const Kernel variable;                                                                                 \
   const Kernel variable {                                                                                       \
     .name = text, .op = operator, .summary = description, .declines = prefix##_declines, .bind = bind_##prefix, \
-    .programs = prefix##_programs, .configs = prefix##_configs, .space = prefix##_space, .cost = prefix##_cost  \
+    .programs = prefix##_programs, .configs = prefix##_configs, .space = prefix##_space, .cost = prefix##_cost, \
+    .model_error = {                                                                                            \
+      .assumes = ModelError::Assumes::longest_context                                                           \
+    }                                                                                                           \
   }
 constexpr const char* const tile_summary =
     "many queries on the tensor cores: a tile of rows against tiles of 16-bit keys and values";

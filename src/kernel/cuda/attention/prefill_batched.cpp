@@ -137,6 +137,7 @@ const Kernel attention_prefill_batched{
     .bind = bind,
     .programs = programs,
     .configs = configs,
-    .cost = cost};
+    .cost = cost,
+    .model_error = {.assumes = ModelError::Assumes::longest_context}};
 
 }  // namespace cermet::cuda::attention_prefill_batched_file

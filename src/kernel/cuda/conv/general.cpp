@@ -1,7 +1,6 @@
 #include "kernel/cuda/conv/general.hpp"
 
 #include "base/checked.hpp"
-#include "kernel/measured_apart.hpp"
 #include "op/operands.hpp"
 
 namespace cermet::cuda {
@@ -140,10 +139,10 @@ Decline declines_second_result(const Region& region) {
 }
 
 // 2.6 % slower than apart on an H200: docs/notes/conv-cuda.md.
-std::size_t second_result_cut(const Region& region) {
+RegionCut second_result_cut(const Region& region) {
   const bool takes = region.problem().op->kind == OpKind::conv && !region.is_single() &&
                      !conv_implicit_file::conv_implicit.declines(region);
-  return takes && Product(region).also ? measured_apart : 0;
+  return {takes && Product(region).also ? RegionCut::Rule::separate : RegionCut::Rule::none};
 }
 
 }  // namespace cermet::cuda

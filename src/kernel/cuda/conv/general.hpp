@@ -38,8 +38,7 @@ class GeneralConv {
 
 /// Of a region that the general convolution takes: why a second result is left to another launch.
 Decline declines_second_result(const Region& region);
-/// Kernel::cut of conv.implicit and of the general convolution, where that takes the same: measured_apart for two
-/// results.
-std::size_t second_result_cut(const Region& region);
+/// Kernel::cut of conv.implicit and of the general convolution, where that takes the same: separate for two results.
+RegionCut second_result_cut(const Region& region);
 
 }  // namespace cermet::cuda

@@ -30,8 +30,9 @@ CERMET_DEVICE void wait_for_earlier_launches() {
 
 /// By any thread of a block.
 CERMET_DEVICE void start_next_launch() {
-#if CERMET_ARCH >= 900 && !defined(CERMET_WALK)  // of a walk's tasks the next is no launch
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#if CERMET_ARCH >= 900
+  if constexpr (!in_walk)  // whose next task is no launch
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 

@@ -17,21 +17,9 @@
 #pragma once
 
 #include "kernel/cuda/device/ptx/barrier.cuh"
+#include "kernel/cuda/device/walk_seam.cuh"
 
 namespace cermet {
-
-/// Place of this thread in its block.
-#if defined(CERMET_WALK)
-// Of a kernel that walks a list of tasks: a register that it sets anew for each of them (walk.cuh). Otherwise all that
-// follows from the thread's index, of every task, would be computed before the walk and kept in registers.
-CERMET_DEVICE uint32_t thread_index() {
-  uint32_t index;
-  asm volatile("mov.u32 %0, cermet_thread;" : "=r"(index));
-  return index;
-}
-#else
-CERMET_DEVICE uint32_t thread_index() { return threadIdx.x; }
-#endif
 
 /// Place of this thread in its warp: that in the block, too, because every team begins with a whole warp.
 CERMET_DEVICE uint32_t lane_index() { return thread_index() % 32; }

@@ -9,7 +9,8 @@ namespace cermet::cuda {
 Program column_sums_program() {
   return {.header = "kernel/cuda/device/gemm/column_sums.cuh",
           .task = "cermet::gemm::ColumnSums",
-          .threads = 32 * gemm::column_sums_item};
+          .threads = 32 * gemm::column_sums_item,
+          .divides_warps = true};
 }
 
 void launch_column_sums(const TaskQueue& queue, std::size_t program, const TensorView& weight, std::byte* sums) {

@@ -82,6 +82,7 @@ const Kernel cublaslt_linear{
           return as_fallbacks(GeneralProduct(problem, GeneralProduct::Programs::small).programs());
         },
     .cost = cost,
+    .model_error = {.recorded = 0.2},
 };
 
 }  // namespace cermet::cuda::gemm_cublaslt_file

@@ -133,7 +133,8 @@ Program DotsProduct::program(const gemm::DotsTile& tile) const {
           .task = fmt::format("cermet::gemm::Dots<cermet::gemm::DotsConfig{{{}}}, {}>", config, epilogue.name),
           .prelude = epilogue.source,
           .threads = gemm::DotsTile::threads,
-          .shared_bytes = tile.shared_bytes()};
+          .shared_bytes = tile.shared_bytes(),
+          .divides_warps = true};
 }
 
 std::vector<Program> DotsProduct::programs() const {

@@ -18,6 +18,7 @@ const Kernel gemm_linear_dots{
     .programs = [](const Region& region, const Config& config) { return DotsProduct(region, config).programs(); },
     .configs = [](const Region& region) { return DotsProduct(region).configs(); },
     .cost = [](const Region& region, const Config& config,
-               const DeviceLimits& limits) { return DotsProduct(region, config).seconds(limits); }};
+               const DeviceLimits& limits) { return DotsProduct(region, config).seconds(limits); },
+    .model_error = {.recorded = 0.3}};
 
 }  // namespace cermet::cuda::gemm_dots_kernels_file

@@ -98,7 +98,8 @@ Program GeneralProduct::program(bool tensor, int tile) const {
           .prelude = epilogue.source,
           .threads = threads,
           .shared_bytes = tensor ? slab_bytes(tile) * 2 * stages_ : tile_bytes(tile),
-          .min_blocks = tile == small_tile ? 2 : 1};
+          .min_blocks = tile == small_tile ? 2 : 1,
+          .divides_warps = true};
 }
 
 std::vector<Program> GeneralProduct::programs() const {

@@ -171,7 +171,8 @@ Program HopperProduct::program(const HopperTile& tile) const {
           .task = fmt::format("cermet::gemm::Hopper<cermet::gemm::HopperConfig{{{}}}, {}>", config, epilogue.name),
           .prelude = epilogue.source,
           .threads = shape.threads(),
-          .shared_bytes = shape.shared_bytes(stages)};
+          .shared_bytes = shape.shared_bytes(stages),
+          .walk = Walk{.whole_block = true}};
 }
 
 std::vector<Program> HopperProduct::tile_programs() const {
@@ -185,7 +186,8 @@ std::vector<Program> HopperProduct::programs() const {
   if (split_)
     list.push_back({.header = "kernel/cuda/device/gemm/parts.cuh",
                     .task = "cermet::gemm::Parts",
-                    .threads = gemm::parts_item / 8});
+                    .threads = gemm::parts_item / 8,
+                    .divides_warps = true});
   for (Program& program : as_fallbacks(general_.programs())) list.push_back(std::move(program));
   if (product_.column_sums) list.back().fallback = false;  // the sums of the weight's columns, which all launches need
   return list;

@@ -64,7 +64,8 @@ const Kernel gemm_matmul_plain{
     .programs = [](const Problem& p) -> std::vector<Program> {
       return {{.header = "kernel/cuda/device/gemm/plain.cuh",
                .task = fmt::format("cermet::plain::Task<{}>", element_of(p.input(0).dtype)),
-               .threads = plain::threads}};
+               .threads = plain::threads,
+               .divides_warps = true}};
     },
 };
 

@@ -21,7 +21,8 @@ class RestRows {
     return {.header = "kernel/cuda/device/gemm/rest.cuh",
             .task = fmt::format("cermet::gemm::Rest<{}, {}>", device_name(offsets_), epilogue.name),
             .prelude = epilogue.source,
-            .threads = gemm::rest_threads};
+            .threads = gemm::rest_threads,
+            .divides_warps = true};
   }
   void launch(const LaunchArgs& args, std::size_t program) const;
 

@@ -216,7 +216,12 @@ Program StreamProduct::program(const gemm::StreamShape& shape) const {
       shape.sets, shape.stages, shape.pairs ? ", .pairs = true" : "", device_name(constant_),
       device_name(dtypes::fp8.contains(dtype_w_)), rotation);
   constexpr int half = 113 * 1024;
-  const bool walks = can_walk(shape);
+  std::optional<Walk> walk;
+  if (can_walk(shape))
+    walk = Walk{.stage_bytes = shape.weight_stage_bytes(),
+                .ring_bytes = std::int64_t{shape.stages} * shape.stage_bytes(),
+                .body_bytes = shape.walk_bytes(),
+                .feeding_threads = 64};
   const bool two_fit =
       shape.shared_bytes() <= half && shape.threads() <= 320 && shape.tokens <= 32;  // more leave no registers for two
   return {.header = "kernel/cuda/device/gemm/stream.cuh",
@@ -226,10 +231,7 @@ Program StreamProduct::program(const gemm::StreamShape& shape) const {
           .shared_bytes = shape.shared_bytes(),
           .min_blocks = two_fit ? 2 : 1,
           .alternates = true,
-          .stage_bytes = walks ? shape.weight_stage_bytes() : 0,
-          .ring_bytes = walks ? std::int64_t{shape.stages} * shape.stage_bytes() : 0,
-          .walk_bytes = walks ? shape.walk_bytes() : 0,
-          .feeding_threads = 64};
+          .walk = walk};
 }
 
 std::vector<Program> StreamProduct::programs() const {

@@ -4,7 +4,7 @@
 namespace cermet::cuda::gemm_stream_kernels_file {
 namespace {
 
-Kernel kernel(const char* name, OpKind op) {
+Kernel kernel(const char* name, OpKind op, double model_error) {
   return {
       .name = name,
       .op = op,
@@ -20,14 +20,15 @@ Kernel kernel(const char* name, OpKind op) {
       .programs = [](const Region& region, const Config& config) { return StreamProduct(region, config).programs(); },
       .configs = [](const Region& region) { return StreamProduct(region).configs(); },
       .cost = [](const Region& region, const Config& config,
-                 const DeviceLimits& limits) { return StreamProduct(region, config).seconds(limits); }};
+                 const DeviceLimits& limits) { return StreamProduct(region, config).seconds(limits); },
+      .model_error = {.recorded = model_error}};
 }
 
 }  // namespace
 
 extern const Kernel gemm_linear_stream, gemm_dual_linear_stream, gemm_scaled_mm_stream;
-const Kernel gemm_linear_stream = kernel("gemm.linear.stream", OpKind::linear);
-const Kernel gemm_dual_linear_stream = kernel("gemm.dual_linear.stream", OpKind::dual_linear);
-const Kernel gemm_scaled_mm_stream = kernel("gemm.scaled_mm.stream", OpKind::scaled_mm);
+const Kernel gemm_linear_stream = kernel("gemm.linear.stream", OpKind::linear, 0.15);
+const Kernel gemm_dual_linear_stream = kernel("gemm.dual_linear.stream", OpKind::dual_linear, 0.15);
+const Kernel gemm_scaled_mm_stream = kernel("gemm.scaled_mm.stream", OpKind::scaled_mm, 0.2);
 
 }  // namespace cermet::cuda::gemm_stream_kernels_file

@@ -91,8 +91,7 @@ struct Combined {
          .min_blocks =
              shape.held > 8 || groups_end_in_rest(p) ? 1 : 2,  // 96 registers spill where rows may have no weight
          .alternates = true,
-         .stage_bytes = shape.stage_bytes(),
-         .ring_bytes = shape.ring_bytes() + 16 * shape.stages});
+         .walk = Walk{.stage_bytes = shape.stage_bytes(), .ring_bytes = shape.ring_bytes() + 16 * shape.stages}});
   }
 
   void launch(const LaunchArgs& args) const {

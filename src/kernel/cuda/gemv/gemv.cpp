@@ -124,9 +124,10 @@ FewRows::FewRows(const Region& region, const Config& config, bool compact)
                        .shared_bytes = std::max<std::int64_t>(
                            shape.shared_bytes(), compact_ ? gemv::usual_ring_bytes : 0),  // two blocks an SM, not three
                        .min_blocks = is_short(region) ? 3 : min_blocks(shape.threads(), held(region)),
-                       .alternates = stream_,
-                       .stage_bytes = stream_ ? shape.stage_bytes() : 0,
-                       .ring_bytes = stream_ ? shape.ring_bytes() + 16 * shape.stages : 0});
+                       .alternates = stream_});
+  if (stream_)
+    programs_.back().walk =
+        Walk{.stage_bytes = shape.stage_bytes(), .ring_bytes = shape.ring_bytes() + 16 * shape.stages};
   if (!aligned_) return;
   Program any = programs_.front();
   any.task = row_task(region, false);

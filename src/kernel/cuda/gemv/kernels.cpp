@@ -23,7 +23,7 @@ Launcher bind(const Region& region, const Config& config) {
   return [product = FewRows(region, config)](const LaunchArgs& args) { product.launch(args); };
 }
 
-Kernel plain(const char* name, OpKind op) {
+Kernel plain(const char* name, OpKind op, ModelError error = {}) {
   return {.name = name,
           .op = op,
           .summary = "one row at a time: weights stream through shared memory, rows stay in registers",
@@ -33,7 +33,8 @@ Kernel plain(const char* name, OpKind op) {
           .programs = programs,
           .configs = [](const Region& region) { return FewRows::configs(region); },
           .space = [](const Region& region) { return FewRows::space(region); },
-          .cost = cost};
+          .cost = cost,
+          .model_error = error};
 }
 Kernel with_front(const char* name, OpKind op) {
   Kernel kernel = plain(name, op);
@@ -85,9 +86,10 @@ const Kernel gemv_norm_linear = with_front("gemv.norm_linear", OpKind::linear);
 const Kernel gemv_norm_dual_linear = with_front("gemv.norm_dual_linear", OpKind::dual_linear);
 const Kernel gemv_front_scaled_mm = with_front("gemv.front_scaled_mm", OpKind::scaled_mm);
 const Kernel gemv_front_grouped_linear = with_rest(with_front("gemv.front_grouped_linear", OpKind::grouped_linear));
-const Kernel gemv_linear = plain("gemv.linear", OpKind::linear);
+const Kernel gemv_linear = plain("gemv.linear", OpKind::linear, {.recorded = 0.15});
 const Kernel gemv_dual_linear = plain("gemv.dual_linear", OpKind::dual_linear);
-const Kernel gemv_scaled_mm = plain("gemv.scaled_mm", OpKind::scaled_mm);
-const Kernel gemv_grouped_linear = with_rest(plain("gemv.grouped_linear", OpKind::grouped_linear));
+const Kernel gemv_scaled_mm = plain("gemv.scaled_mm", OpKind::scaled_mm, {.recorded = 0.2});
+const Kernel gemv_grouped_linear =
+    with_rest(plain("gemv.grouped_linear", OpKind::grouped_linear, {.assumes = ModelError::Assumes::group_lengths}));
 
 }  // namespace cermet::cuda::gemv_kernels_file

@@ -86,10 +86,11 @@ std::vector<Program> programs(const Kernel& rows, const Region& region, const Co
         place.operand, place.can_be_shared ? offset : -1, parts.result.has_value());
     if (place.can_be_shared) program.shared_bytes = offset + peer::summed_bytes;
     program.min_blocks = 1;
-    if (program.threads == widest_threads && program.task.find(".columns = 0,") == std::string::npos) {
+    if (program.threads == widest_threads && *program.held_columns > 0) {
       program.registers = registers_beside_products;
       program.may_spill = true;  // a word
     }
+    program.held_columns.reset();  // items are channels
   }
   return list;
 }

@@ -47,14 +47,14 @@ class GroupPrograms {
         programs.push_back(staged_program(p, g));
         continue;
       }
-      programs.push_back(
-          geometry_program("kernel/cuda/device/rowwise/group_norm.cuh",
-                           fmt::format("cermet::group_norm::Task<cermet::group_norm::Config{{{}, .x = {}, .y = {}, "
-                                       ".weights = {}, .biases = {}, .weight = {}, .bias = {}, "
-                                       ".positions = {}}}>",
-                                       g.text(), device_type(p, 0), device_name(p.outputs[0].dtype), p.has(1), p.has(2),
-                                       device_type(p, 1), device_type(p, 2), g.width > 1 ? positions_ : 0),
-                           g));
+      programs.push_back(geometry_program(
+          "kernel/cuda/device/rowwise/group_norm.cuh",
+          fmt::format("cermet::group_norm::Task<cermet::group_norm::Config{{.shape = {}, .x = {}, .y = {}, "
+                      ".weights = {}, .biases = {}, .weight = {}, .bias = {}, "
+                      ".positions = {}}}>",
+                      g.text(), device_type(p, 0), device_name(p.outputs[0].dtype), p.has(1), p.has(2),
+                      device_type(p, 1), device_type(p, 2), g.width > 1 ? positions_ : 0),
+          g));
     }
     return programs;
   }
@@ -80,7 +80,8 @@ class GroupPrograms {
                                 device_type(p, 1), device_type(p, 2), length_, positions_, width_, staged, held),
             .threads = g.threads,
             .shared_bytes = group_norm::cluster_moments_bytes(g.threads, g.cluster) + bytes,
-            .cluster = g.cluster};
+            .cluster = g.cluster,
+            .held_columns = 0};
   }
 
   RowGeometry geometry(std::int64_t length, std::int64_t rows, const Target& target) const {

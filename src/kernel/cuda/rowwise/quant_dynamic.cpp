@@ -66,7 +66,8 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
       list.push_back(geometry_program(
           "kernel/cuda/device/rowwise/dynamic_quant.cuh",
           fmt::format(
-              "cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{{}, .x = {}, .smooths = {}, .smooth = {}, "
+              "cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{.shape = {}, .x = {}, .smooths = {}, .smooth "
+              "= {}, "
               ".indexed = cermet::dynamic_quant::Index::{}, .index = {}, .pass = cermet::dynamic_quant::Pass::{}, .out "
               "= {}}}>",
               g.text(), device_type(p, 0), p.has(smooth_operand), device_type(p, smooth_operand),

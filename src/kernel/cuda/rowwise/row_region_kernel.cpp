@@ -85,12 +85,9 @@ std::vector<Program> programs(const Region& region, const Config& config, const 
   const RowGeometries geometries(made.needs);
   std::vector<Program> list;
   for (const RowGeometry& g : geometries.list()) {
-    const std::string text = g.text();  // ".shape = {..}"
-    Program program =
-        geometry_program("kernel/cuda/device/rowwise/row_region_task.cuh",
-                         fmt::format("cermet::row_region::Task<cermet::row_region::Body, cermet::RowShape{}>",
-                                     text.substr(text.find('{'))),
-                         g);
+    Program program = geometry_program(
+        "kernel/cuda/device/rowwise/row_region_task.cuh",
+        fmt::format("cermet::row_region::Task<cermet::row_region::Body, cermet::RowShape{}>", g.text()), g);
     program.prelude = prelude;
     list.push_back(std::move(program));
   }

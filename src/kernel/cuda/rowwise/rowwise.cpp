@@ -123,7 +123,7 @@ int few_cluster(const Target* target) { return target && target->compute_capabil
 
 std::string RowGeometry::text() const {
   return fmt::format(
-      ".shape = {{.columns = {}, .lanes = {}, .threads = {}, .width = {}, .cluster = {}{}, .early = {}, .keep = {}, "
+      "{{.columns = {}, .lanes = {}, .threads = {}, .width = {}, .cluster = {}{}, .early = {}, .keep = {}, "
       ".uniform = {}}}",
       columns, lanes, threads, width, cluster, fold > 1 ? fmt::format(", .fold = {}", fold) : "", early, keep, uniform);
 }
@@ -163,7 +163,8 @@ Program geometry_program(std::string header, std::string task, const RowGeometry
           .threads = geometry.threads,
           .shared_bytes = row_shared_bytes,
           .min_blocks = geometry.min_blocks,
-          .cluster = geometry.cluster};
+          .cluster = geometry.cluster,
+          .held_columns = geometry.columns};
 }
 
 std::int64_t constant_columns(const Problem& problem, int trailing) {

@@ -61,7 +61,7 @@ struct RowGeometry {
   int min_blocks = 1;
 
   friend bool operator==(const RowGeometry&, const RowGeometry&) = default;
-  std::string text() const;  ///< ".shape = {..}" of a device configuration
+  std::string text() const;  ///< "{.columns = 4096, ..}", as device code spells a RowShape
 };
 
 /// Elements of a row that one thread has where rows are many, and the registers that its program may use.

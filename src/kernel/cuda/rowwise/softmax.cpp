@@ -41,7 +41,8 @@ const Kernel rowwise_softmax_plain{
     .programs = [](const Problem&) -> std::vector<Program> {
       return {{.header = "kernel/cuda/device/rowwise/softmax_plain.cuh",
                .task = "cermet::softmax_plain::Task",
-               .threads = softmax_plain::threads}};
+               .threads = softmax_plain::threads,
+               .held_columns = 0}};
     },
 };
 

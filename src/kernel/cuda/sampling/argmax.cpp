@@ -90,7 +90,7 @@ const Kernel sampling_argmax{
                .threads = shares.threads,
                .shared_bytes = 512,
                .cluster = shares.cluster,
-               .meeting_bytes = pieces > 1 ? 16 : 0}};
+               .walk = pieces > 1 ? std::optional(Walk{.meeting_bytes = 16}) : std::nullopt}};
     },
     .configs = configs,
     .cost = cost};

@@ -198,14 +198,13 @@ struct Hopper {
     }
   }
 
-#if defined(CERMET_WALK)
+  /// In a walk (walk.cuh), before copies read them.
   static CERMET_DEVICE void acquire_maps(const Params& far) {
     ptx::acquire_tensor_map(&far.a);
     ptx::acquire_tensor_map(&far.b);
     if constexpr (C.dual) ptx::acquire_tensor_map(&far.b_up);
     if constexpr (shape.bulk_results()) ptx::acquire_tensor_map(&far.y_map);
   }
-#endif
 
   /// Of a block's first tile: weights to the ring, and parameters to where consumers read them.
   template <class Team>

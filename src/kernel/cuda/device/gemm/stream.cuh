@@ -8,13 +8,11 @@
 #include "kernel/cuda/device/gemm/general_config.cuh"
 #include "kernel/cuda/device/gemm/stream_pairs.cuh"
 #include "kernel/cuda/device/gemm/stream_results.cuh"
+#include "kernel/cuda/device/gemm/stream_walk.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/tma.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
-#if defined(CERMET_WALK)
-#include "kernel/cuda/device/gemm/stream_walk.cuh"
-#endif
 
 namespace cermet::gemm {
 
@@ -270,8 +268,7 @@ struct Stream {
     ring.fills += fills;
   }
 
-#if defined(CERMET_WALK)
-  /// The same in a walk, where weights come through the ring of all tasks.
+  /// The same in a walk (walk.cuh), where weights come through the ring of all tasks.
   static constexpr bool shares_ring = true;
   template <class Team>
   static CERMET_DEVICE bool starts_early(const Params&, Team) {
@@ -295,7 +292,6 @@ struct Stream {
                                      StreamState& at) {
     StreamWalk<Stream, Team>::multiply(p, far, item, smem, at);
   }
-#endif
 };
 #endif
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernel/cuda/device/ptx/address.cuh"
-#include "kernel/cuda/device/types.cuh"
+#include "kernel/cuda/device/walk_seam.cuh"
 
 #if CERMET_ARCH >= 900
 namespace cermet::ptx {
@@ -24,10 +24,10 @@ CERMET_DEVICE void mbarrier_inval(uint64_t* barrier) {
 template <class Team>
 CERMET_DEVICE void end_barriers([[maybe_unused]] Team team, [[maybe_unused]] uint64_t* barriers,
                                 [[maybe_unused]] int count) {
-#if defined(CERMET_WALK)
-  team.sync();
-  if (static_cast<int>(team.rank()) < count) mbarrier_inval(barriers + team.rank());
-#endif
+  if constexpr (in_walk) {
+    team.sync();
+    if (static_cast<int>(team.rank()) < count) mbarrier_inval(barriers + team.rank());
+  }
 }
 
 /// Makes the barriers that this thread initialised known to bulk copies and to the other blocks of the cluster (before
