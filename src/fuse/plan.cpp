@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fuse/contracts.hpp"
+#include "fuse/group_maker.hpp"
 #include "fuse/join_groups.hpp"
 #include "fuse/mapping.hpp"
 #include "fuse/neighbours.hpp"
@@ -27,20 +28,18 @@ class Planner {
           Rounding rounding)
       : graph_(graph),
         maximum_(maximum),
-        target_(target),
         kernels_(kernels),
         rounding_(rounding),
+        made_(graph, maximum, target),
         writers_(graph),
-        is_result_(graph.values().size()),
         joined_(graph.nodes().size()),
         owner_(graph.nodes().size(), -1),
-        absorbed_(graph.nodes().size()) {
-    for (const GraphOutput& output : graph.outputs()) is_result_[static_cast<std::size_t>(output.value.index)] = true;
-  }
+        absorbed_(graph.nodes().size()) {}
 
   std::vector<FusionGroup> run() {
     std::vector<FusionGroup> groups;
-    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) groups.push_back(single(static_cast<std::int32_t>(n)));
+    for (std::size_t n = 0; n < graph_.nodes().size(); ++n)
+      groups.push_back(made_.single(static_cast<std::int32_t>(n)));
     // Products and reductions first, so that they find what comes before and after them still alone; then chains of
     // elementwise operators, and of those that only move elements, from their ends.
     for (FusionGroup& group : groups)
@@ -55,21 +54,13 @@ class Planner {
     return groups;
   }
 
-  // ---- What groups are made with
+ private:
   const Node& node(std::int32_t n) const { return graph_.nodes()[static_cast<std::size_t>(n)]; }
-
-  FusionGroup single(std::int32_t n) const {
-    Problem problem = graph_.problem_of(node(n), maximum_);
-    problem.target = target_;
-    FusionGroup group{Region(std::move(problem)), {n}, node(n).inputs, node(n).outputs};
-    group.operands.resize(group.region.operands.size());  // optional operands at the end may have been left out
-    return group;
-  }
 
   void extend(FusionGroup& group, const std::vector<FusionGroup>& singles) {
     if (joined_[static_cast<std::size_t>(group.anchor())] || !kernels_.fuses(node(group.anchor()).op)) return;
     grow(group, singles);
-    follow(group, singles);
+    follow(group);
     for (const std::int32_t n : group.nodes) owner_[static_cast<std::size_t>(n)] = group.anchor();
   }
 
@@ -89,13 +80,13 @@ class Planner {
       tried.push_back(maker);
       std::vector<std::int32_t> nodes = group.nodes;
       nodes.insert(std::ranges::upper_bound(nodes, maker), maker);
-      FusionGroup larger = joined(nodes, group.anchor(), singles);
+      FusionGroup larger = made_.group(nodes, group.anchor());
       if (!taken(larger.region)) continue;
       group = std::move(larger);
       joined_[static_cast<std::size_t>(maker)] = joined_[static_cast<std::size_t>(group.anchor())] = true;
       std::ranges::copy(makers_of(graph_, maker), std::back_inserter(waiting));
     }
-    release_views(group, singles);
+    release_views(group);
   }
 
   /// Takes in the whole group that ends in its anchor, this node: a norm with what comes before it, in front of the
@@ -109,7 +100,7 @@ class Planner {
     if (nodes.size() > most_nodes || others.back() > group.anchor()) return;
     for (const std::int32_t n : others)
       if (!may_run_at(n, group.anchor(), nodes)) return;
-    FusionGroup larger = joined(nodes, group.anchor(), singles);
+    FusionGroup larger = made_.group(nodes, group.anchor());
     if (!taken(larger.region)) return;
     group = std::move(larger);
     for (const std::int32_t n : group.nodes) joined_[static_cast<std::size_t>(n)] = true;
@@ -117,36 +108,42 @@ class Planner {
   }
 
   /// Leaves out reshapes with which a group begins: in front of it they share memory and cost nothing.
-  void release_views(FusionGroup& group, const std::vector<FusionGroup>& singles) {
+  void release_views(FusionGroup& group) {
+    while (release_view(group)) {
+    }
+  }
+
+  /// One of them; what the next one reads may have left with it.
+  bool release_view(FusionGroup& group) {
     for (std::size_t at = 0; at < group.nodes.size(); ++at) {
       const std::int32_t view = group.nodes[at];
       if (view == group.anchor() || !shares_memory(graph_, view, group.nodes)) continue;
       std::vector<std::int32_t> nodes = group.nodes;
       nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(at));
-      FusionGroup smaller = nodes.size() == 1 ? single(nodes[0]) : joined(nodes, group.anchor(), singles);
+      FusionGroup smaller = nodes.size() == 1 ? made_.single(nodes[0]) : made_.group(nodes, group.anchor());
       if (nodes.size() > 1 && !taken(smaller.region)) continue;
       group = std::move(smaller);
       joined_[static_cast<std::size_t>(view)] = false;
       joined_[static_cast<std::size_t>(group.anchor())] = nodes.size() > 1;
-      at = std::size_t(-1);  // what the next one reads may have left, too
+      return true;
     }
+    return false;
   }
 
   /// Takes in nodes that read the result of a product and may follow it. Readers join in their order, so that none is
   /// left between the region's nodes; while a value still has readers outside beside those that joined, the next ones
   /// may bring them in.
-  void follow(FusionGroup& group, const std::vector<FusionGroup>& singles) {
+  void follow(FusionGroup& group) {
     if (is_chained(group.anchor())) return;
     std::vector<std::int32_t> nodes = group.nodes;
     FusionGroup best = group;
     for (int tries = 0; tries < most_followers; ++tries) {
       const std::int32_t reader = first_reader(graph_, nodes);
       if (reader < 0 || nodes.size() == most_nodes || joined_[static_cast<std::size_t>(reader)] ||
-          !may_follow(reader, group.anchor()) || !may_move(nodes, reader) ||
-          is_left_to_reader(reader, group.anchor(), singles))
+          !may_follow(reader, group.anchor()) || !may_move(nodes, reader) || is_left_to_reader(reader, group.anchor()))
         break;
       nodes.insert(std::ranges::upper_bound(nodes, reader), reader);
-      FusionGroup larger = joined(nodes, group.anchor(), singles);
+      FusionGroup larger = made_.group(nodes, group.anchor());
       if (is_ended(larger.region) && taken(larger.region)) best = std::move(larger);
     }
     if (best.nodes.size() == group.nodes.size()) return;
@@ -156,16 +153,16 @@ class Planner {
 
   /// Whether a node makes more elements than the product gives (a gate that is applied to an image), and the only one
   /// that reads them computes them on the way: then nothing stores them.
-  bool is_left_to_reader(std::int32_t n, std::int32_t anchor, const std::vector<FusionGroup>& singles) const {
+  bool is_left_to_reader(std::int32_t n, std::int32_t anchor) const {
     const auto elements = [&](std::int32_t of) { return graph_.type(node(of).outputs[0]).elements().value(maximum_); };
     const std::span<const Use> uses = graph_.uses(node(n).outputs[0]);
-    if (uses.size() != 1 || is_result_[static_cast<std::size_t>(node(n).outputs[0].index)] ||
+    if (uses.size() != 1 || made_.is_result()[static_cast<std::size_t>(node(n).outputs[0].index)] ||
         elements(n) <= elements(anchor))
       return false;
     const std::int32_t reader = uses[0].node;
     if (is_chained(reader) || joined_[static_cast<std::size_t>(reader)] || !kernels_.fuses(node(reader).op))
       return false;
-    FusionGroup later = joined({n, reader}, reader, singles);
+    FusionGroup later = made_.group({n, reader}, reader);
     return taken(later.region);
   }
 
@@ -175,8 +172,8 @@ class Planner {
     if (!share_super_kernel(graph_, n, anchor)) return false;
     const OpKind op = node(n).op, before = node(anchor).op;
     if (before == OpKind::group_norm || before == OpKind::instance_norm)
-      return is_elementwise(n) || op == OpKind::transpose;
-    return is_elementwise(n) || end_of(op) != nullptr || leads_to_end(graph_, n, is_result_);
+      return is_one_to_one(op) || op == OpKind::transpose;
+    return is_one_to_one(op) || end_of(op) != nullptr || leads_to_end(graph_, n, made_.is_result());
   }
 
   /// Whether a kernel takes the region, if need be with strict contracts, which it then has.
@@ -199,9 +196,7 @@ class Planner {
     return true;
   }
 
-  bool is_elementwise(std::int32_t n) const { return is_one_to_one(node(n).op); }
-
-  bool is_chained(std::int32_t n) const { return is_elementwise(n) || node(n).op == OpKind::transpose; }
+  bool is_chained(std::int32_t n) const { return is_one_to_one(node(n).op) || node(n).op == OpKind::transpose; }
 
   /// Whether a node may run where the group's anchor is: nothing reads its results before that and outside, and its
   /// operands are still there. The region then stays convex: a path from the node to the anchor through the outside
@@ -220,64 +215,12 @@ class Planner {
                                 [&](ValueId id) { return id && writers_.overwrite_between(id, n, anchor); });
   }
 
-  /// The group of these nodes; every contract is strict until taken() looks at it.
-  FusionGroup joined(const std::vector<std::int32_t>& nodes, std::int32_t anchor,
-                     const std::vector<FusionGroup>& singles) const {
-    FusionGroup group;
-    group.nodes = nodes;
-    group.region.anchor = static_cast<std::int32_t>(std::ranges::find(nodes, anchor) - nodes.begin());
-    for (std::size_t at = 0; at < nodes.size(); ++at) {
-      const FusionGroup& alone = singles[static_cast<std::size_t>(nodes[at])];
-      // The group of the anchor itself may have grown; a node's own problem is in every region that holds it.
-      const auto own = static_cast<std::size_t>(std::ranges::find(alone.nodes, nodes[at]) - alone.nodes.begin());
-      group.region.nodes.push_back({alone.region.nodes[own].problem, {}});
-      for (std::size_t i = 0; i < group.region.nodes[at].problem.inputs.size(); ++i) {
-        const ValueId id = i < node(nodes[at]).inputs.size() ? node(nodes[at]).inputs[i] : ValueId{};
-        group.region.nodes[at].inputs.push_back(wire(group, id, at, i));
-      }
-    }
-    leave(group, static_cast<std::size_t>(group.region.anchor));
-    for (std::size_t at = 0; at < nodes.size(); ++at)
-      if (at != static_cast<std::size_t>(group.region.anchor)) leave(group, at);
-    return group;
-  }
-
-  RegionInput wire(FusionGroup& group, ValueId id, std::size_t at, std::size_t i) const {
-    if (!id) return {};
-    for (std::size_t maker = 0; maker < at; ++maker) {
-      const std::vector<ValueId>& made = node(group.nodes[maker]).outputs;
-      if (const auto found = std::ranges::find(made, id); found != made.end())
-        return RegionInput::inside(maker, static_cast<std::size_t>(found - made.begin()), Rounding::strict);
-    }
-    const auto known = std::ranges::find(group.operands, id);
-    if (known != group.operands.end())
-      return RegionInput::outside(static_cast<std::size_t>(known - group.operands.begin()));
-    group.operands.push_back(id);
-    group.region.operands.push_back({static_cast<std::int32_t>(at), static_cast<std::int32_t>(i)});
-    return RegionInput::outside(group.operands.size() - 1);
-  }
-
-  /// Adds the results of a node that are not for the group's nodes alone.
-  void leave(FusionGroup& group, std::size_t at) const {
-    for (std::size_t o = 0; o < node(group.nodes[at]).outputs.size(); ++o) {
-      const ValueId id = node(group.nodes[at]).outputs[o];
-      const auto is_inside = [&](const Use& use) { return std::ranges::binary_search(group.nodes, use.node); };
-      if (!graph_.uses(id).empty() && !is_result_[static_cast<std::size_t>(id.index)] &&
-          std::ranges::all_of(graph_.uses(id), is_inside))
-        continue;
-      group.results.push_back(id);
-      group.region.results.push_back({static_cast<std::int32_t>(at), static_cast<std::int32_t>(o)});
-    }
-  }
-
- private:
   const Graph& graph_;
   const SymbolValues& maximum_;
-  const Target* target_;
   const FusionQuestions& kernels_;
   Rounding rounding_;
+  GroupMaker made_;
   Writers writers_;
-  std::vector<bool> is_result_;      ///< by value: of the graph
   std::vector<bool> joined_;         ///< by node: in a group of several
   std::vector<std::int32_t> owner_;  ///< by node: the anchor of the group that it was last in
   std::vector<bool> absorbed_;       ///< by anchor: its group is in another
@@ -295,26 +238,5 @@ std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& max
 std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& maximum, const Target* target) {
   return plan_fusion(graph, maximum, target, {no_anchor, no_region});
 }
-
-struct GroupMaker::State {
-  FusionQuestions unasked{no_anchor, no_region};
-  Planner planner;
-  std::vector<FusionGroup> singles;
-
-  State(const Graph& graph, const SymbolValues& maximum, const Target* target)
-      : planner(graph, maximum, target, unasked, Rounding::strict) {
-    for (std::size_t n = 0; n < graph.nodes().size(); ++n)
-      singles.push_back(planner.single(static_cast<std::int32_t>(n)));
-  }
-};
-
-GroupMaker::GroupMaker(const Graph& graph, const SymbolValues& maximum, const Target* target)
-    : state_(std::make_unique<State>(graph, maximum, target)) {}
-GroupMaker::~GroupMaker() = default;
-
-FusionGroup GroupMaker::group(const std::vector<std::int32_t>& nodes, std::int32_t anchor) const {
-  return state_->planner.joined(nodes, anchor, state_->singles);
-}
-bool GroupMaker::is_elementwise(std::int32_t node) const { return state_->planner.is_elementwise(node); }
 
 }  // namespace cermet

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "base/function_ref.hpp"
@@ -41,19 +40,5 @@ std::vector<FusionGroup> plan_fusion(const Graph& graph, const SymbolValues& max
 
 /// A group may have this many nodes: each candidate costs time in proportion to its size.
 inline constexpr std::size_t most_group_nodes = 32;
-
-/// Groups that the planner did not make, for reports. Everything given must outlive it.
-class GroupMaker {
- public:
-  GroupMaker(const Graph& graph, const SymbolValues& maximum, const Target* target);
-  ~GroupMaker();
-  /// The group of these nodes, rising, with the anchor among them.
-  FusionGroup group(const std::vector<std::int32_t>& nodes, std::int32_t anchor) const;
-  bool is_elementwise(std::int32_t node) const;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
 
 }  // namespace cermet

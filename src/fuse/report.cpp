@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "fuse/group_maker.hpp"
 #include "fuse/mapping.hpp"
 #include "fuse/neighbours.hpp"
 #include "fuse/writers.hpp"
@@ -86,7 +87,8 @@ class Explainer {
     if (const std::int32_t between = group_between(from, to); between >= 0)
       return {WhyApart::cycle,
               fmt::format("{} runs in between: it reads the one and is read by the other", operators_of(between))};
-    const bool behind = maker_.is_elementwise(second.anchor()) && !maker_.is_elementwise(first.anchor());
+    const bool behind =
+        is_one_to_one(second.region.problem().op->kind) && !is_one_to_one(first.region.problem().op->kind);
     const Region together = maker_.group(nodes, behind ? first.anchor() : second.anchor()).region;
     if (std::string why = why_apart(questions_.mode, together); !why.empty())
       return {questions_.mode == FusionMode::published ? WhyApart::table : WhyApart::mode, std::move(why)};

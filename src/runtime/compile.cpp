@@ -36,9 +36,9 @@ constexpr Pass<Compilation> list[] = {
     {"bind", "resolves operands and attributes of every launch", false, step::bind},
 };
 
-/// Steps that know neither weights nor programs.
-constexpr std::size_t choosing_steps = 12;
-static_assert(list[choosing_steps - 1].run == step::select_kernels);
+/// Steps that know neither weights nor programs: up to the choice of kernels.
+constexpr std::size_t choosing_steps =
+    std::ranges::find(list, &step::select_kernels, &Pass<Compilation>::run) - std::begin(list) + 1;
 
 }  // namespace
 

@@ -34,10 +34,10 @@ void meet(std::span<Communicator* const> communicators, Stream& stream) {
 
 LaunchArgs Executable::State::arguments(std::size_t i) const {
   const ExecutableStep& step = steps[i];
-  const std::span<const TensorView> all(operands);
-  return {all.subspan(step.first, step.inputs),
-          all.subspan(step.first + step.inputs, step.outputs),
-          workspace,
+  const std::span<const TensorView> all = operands_of(i);
+  return {all.first(step.inputs),
+          all.subspan(step.inputs),
+          memory.workspace,
           pool,
           step.queue ? &*step.queue : nullptr,
           step.communicator,
@@ -54,18 +54,10 @@ void Executable::State::make_plan(bool wants_ranges) {
     if (steps[i].queue) in_scope(infos[i], [&] { steps[i].launch(arguments(i)); });
     else plan.add_call();
   }
-  form_super_kernels();
+  if (super)
+    super->form(plan, graph.super_kernels(), [&](std::size_t step) -> std::string_view { return infos[step].scope; });
+  if (super && super->session) plan_ahead();
   planned = true;
-}
-
-void Executable::State::form_super_kernels() {
-  if (!super) return;
-  form_regions(super->formation, plan, super->steps, graph.super_kernels(), super->options, super->limits);
-  if (super->session) plan_ahead();
-  if (super->reported || super->formation.breaks.empty()) return;
-  report_breaks(super->formation, graph.super_kernels(),
-                [&](std::size_t step) -> std::string_view { return infos[step].scope; });
-  super->reported = true;  // warnings come once; an error every time
 }
 
 /// Where a kernel did not say what a launch touches, it touches all operands of its step, and the workspace. One that
@@ -81,8 +73,8 @@ void Executable::State::plan_ranges() {
       if (view.present) reads.push_back(byte_range(view));
     for (const TensorView& view : args.outputs) writes.push_back(byte_range(view));
     if (const std::int64_t bytes = steps[launch.step].workspace_bytes; bytes > 0) {
-      reads.push_back({workspace, bytes});
-      writes.push_back({workspace, bytes});
+      reads.push_back({memory.workspace, bytes});
+      writes.push_back({memory.workspace, bytes});
     }
     if (const Communicator* const group = steps[launch.step].communicator)
       writes.push_back({reinterpret_cast<const std::byte*>(group), 1});
@@ -158,29 +150,10 @@ void Executable::State::launch_all() {
   make_in_order([&] { launch_in_order([&](const Launch& launch) { execute(launch); }); });
 }
 
-/// The entry for the present symbols; a new one evicts the least recently used.
-CapturedRun& Executable::State::captured_run() {
-  constexpr std::size_t most = 64;
-  const auto holds = [&](const CapturedRun& run) {
-    return run.row == row && std::all_of(used_symbols.begin(), used_symbols.end(),
-                                         [&](const Symbol& id) { return run.symbols[id] == symbols[id]; });
-  };
-  auto found = std::find_if(captured.begin(), captured.end(), holds);
-  if (found == captured.end()) {
-    if (captured.size() == most)
-      captured.erase(std::min_element(captured.begin(), captured.end(),
-                                      [](const auto& a, const auto& b) { return a.last_used < b.last_used; }));
-    captured.push_back({symbols, row, {}, nullptr, false, 0});
-    found = captured.end() - 1;
-  }
-  found->last_used = ++runs;
-  return *found;
-}
-
 /// A row of runs is captured as one graph. Launches the first time, captures the second on the queue's stream, and then
 /// replays.
 void Executable::State::replay() {
-  CapturedRun& run = captured_run();
+  CapturedRun& run = captures.get(memory.symbols, memory.used_symbols, row);
   if (!run.graph) {
     meet(communicators, *stream);
     if (!std::exchange(run.warm, true)) {
@@ -201,18 +174,18 @@ void Executable::State::replay() {
     stream = wanted;
     meet(communicators, *stream);
   }
-  check_waits();
+  captures.check_waits(*stream);
   const StreamRange range(stream, graph.name.c_str());
   stream->replay(*run.graph);
-  replayed = &run;
+  captures.replayed = &run;
 }
 
 void Executable::State::execute_all() {
-  if (timing && costs.empty()) note_costs();
-  launches.clear();
-  tasks.clear();
-  replayed = nullptr;
-  started = std::chrono::steady_clock::now();
+  if (timing.on && timing.costs.empty()) timing.note_costs(infos, memory.symbols);
+  timing.launches.clear();
+  timing.tasks.clear();
+  captures.replayed = nullptr;
+  timing.started = std::chrono::steady_clock::now();
   if (!computes) return skip_all();
   for (Communicator* communicator : communicators) communicator->check();  // replays call it no more
   if (!planned) {
@@ -221,15 +194,16 @@ void Executable::State::execute_all() {
   }
   line_up(communicators);
   if (selection != LaunchSelection{}) launch_selected();
-  else if (timing) stream ? launch_all_marked() : launch_all_timed();
-  else if (stream && capture && !stream->is_capturing()) replay();
+  else if (timing.on) stream ? launch_all_marked() : launch_all_timed();
+  else if (stream && captures.enabled && !stream->is_capturing()) replay();
   else launch_all();
   line_up(communicators);
   completed = true;
 }
 
 const Plan& Executable::plan() {
-  require(state_->resolved, "plan of graph '{}': expected a run before it is read, found none", state_->graph.name);
+  require(state_->memory.resolved, "plan of graph '{}': expected a run before it is read, found none",
+          state_->graph.name);
   if (!state_->planned || !state_->ranges_planned) {
     state_->make_plan(true);
     state_->plan_ranges();
@@ -238,14 +212,15 @@ const Plan& Executable::plan() {
 }
 
 const Plan& Executable::launched_plan() {
-  require(state_->resolved, "plan of graph '{}': expected a run before it is read, found none", state_->graph.name);
+  require(state_->memory.resolved, "plan of graph '{}': expected a run before it is read, found none",
+          state_->graph.name);
   if (state_->super && state_->queue.stream) state_->link_regions();
   else if (!state_->planned || state_->ranges_planned) state_->make_plan();
   return state_->plan;
 }
 
 std::size_t Executable::calls_beside() {
-  require(state_->resolved, "calls of graph '{}': expected a run before they are counted, found none",
+  require(state_->memory.resolved, "calls of graph '{}': expected a run before they are counted, found none",
           state_->graph.name);
   state_->find_calls_beside();
   return state_->beside.count();

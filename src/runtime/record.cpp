@@ -67,7 +67,7 @@ CompileRecord record_of(const Compilation& c, std::size_t nodes_before, std::vec
                        .rules = c.rules,
                        .report = {},
                        .maximum = c.options.maximum,
-                       .memory = c.state->memory,
+                       .memory = c.state->memory.plan,
                        .steps = std::move(steps)};
   for (std::size_t step = 0; step < c.choices.size(); ++step) {
     record.blocks.push_back(block_of(c.region_of(step), c.choices[step]));

@@ -1,64 +1,56 @@
-// Timed runs: what every step took.
-#include <chrono>
-#include <utility>
+#include "runtime/timing.hpp"
 
-#include "runtime/executable_state.hpp"
+#include <cstring>
+
+#include "op/grouped_work.hpp"
 
 namespace cermet {
+namespace {
 
-void Executable::State::launch_all_timed() {
-  using Seconds = std::chrono::duration<double>;
-  launch_in_order([&](const Launch& launch) {
-    const auto start = std::chrono::steady_clock::now();
-    execute(launch);
-    const auto end = std::chrono::steady_clock::now();
-    keep_offsets(launch.step);
-    add_work(launch.step, Seconds(start - started).count(), Seconds(end - start).count());
-  });
+/// Operations and bytes of a region with these symbols.
+Cost cost_at(Region region, const SymbolValues& symbols) {
+  region.set_maximum(symbols);
+  return cost_of(region);
 }
 
-/// Events between the steps give their times on a device; the host waits for the end.
-void Executable::State::launch_all_marked() {
-  while (marks.size() < 2 * steps.size()) marks.push_back(stream->make_event());
-  const std::span<const Launch> all = std::as_const(plan).launches();
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].empty) continue;
-    stream->record(*marks[2 * i]);
-    for (; next < all.size() && all[next].step == i; ++next) execute(all[next]);
-    stream->record(*marks[2 * i + 1]);
-    keep_offsets(i);
-  }
-  stream->synchronize();
-  std::optional<std::size_t> first;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].empty) continue;
-    if (!first) first = i;
-    add_work(i, stream->seconds_between(*marks[2 * *first], *marks[2 * i]),
-             stream->seconds_between(*marks[2 * i], *marks[2 * i + 1]));
-  }
+}  // namespace
+
+void Timing::note_costs(std::span<const StepInfo> infos, const SymbolValues& symbols) {
+  for (const StepInfo& info : infos) costs.push_back(cost_at(info.region, symbols));
 }
 
-/// A run on a device that computes nothing.
-void Executable::State::skip_all() {
-  for (std::size_t i = 0; timing && i < steps.size(); ++i)
-    if (!steps[i].empty) add_work(i, 0, 0);
-  completed = true;
+void Timing::keep_offsets(std::size_t step, std::size_t steps, const Region& region,
+                          std::span<const TensorView> operands, Stream* stream) {
+  constexpr std::size_t group_offsets = 2;
+  if (region.problem().op->kind != OpKind::grouped_linear) return;
+  const std::optional<std::size_t> operand = region.operand_of(group_offsets);
+  if (!operand) return;
+  const TensorView& source = operands[*operand];
+  offsets_.resize(steps);
+  const std::int64_t bytes = dense_bytes(source.dtype, source.shape);
+  if (offsets_[step].memory.size() != bytes) offsets_[step] = OwnedTensor(source.dtype, source.shape);
+  if (stream) stream->download(offsets_[step].view.data, source.data, bytes);
+  else std::memcpy(offsets_[step].view.data, source.data, static_cast<std::size_t>(bytes));
 }
 
-void Executable::set_timing(bool on) {
-  state_->timing = on;
-  if (on) state_->launches.reserve(state_->steps.size());  // runs allocate nothing
+Cost Timing::work_of(std::size_t step, const Region& region, const SymbolValues& symbols) const {
+  Cost cost = costs[step];
+  if (step >= offsets_.size() || offsets_[step].memory.size() == 0) return cost;
+  Problem problem = region.problem();
+  problem.maximum = symbols;
+  const GroupedWork work = grouped_work(problem);
+  cost.bytes +=
+      work.bytes_per_group * static_cast<double>(used_groups(offsets_[step].view, problem.size(1, 0)) - work.groups);
+  return cost;
 }
-std::span<const LaunchTime> Executable::last_launches() const { return state_->launches; }
-std::chrono::steady_clock::time_point Executable::last_start() const { return state_->started; }
 
-void Executable::reset_timers() {
-  for (StepInfo& info : state_->infos) {
-    info.runs = 0;
-    info.seconds = 0;
-    info.work = {};
-  }
+void Timing::add(std::size_t step, StepInfo& info, const SymbolValues& symbols, double start, double seconds) {
+  const Cost work = work_of(step, info.region, symbols);
+  launches.push_back({step, start, seconds, work});
+  info.seconds += seconds;
+  info.work.operations += work.operations;
+  info.work.bytes += work.bytes;
+  ++info.runs;
 }
 
 }  // namespace cermet

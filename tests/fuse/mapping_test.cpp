@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "fuse/group_maker.hpp"
 #include "fuse/plan.hpp"
 #include "graph/text.hpp"
 

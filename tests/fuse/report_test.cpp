@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "fuse/group_maker.hpp"
 #include "graph/rewrite/rule.hpp"
 #include "graph/text.hpp"
 #include "op/schema/operator.hpp"

@@ -255,9 +255,9 @@ TEST_P(RotatedRegion, GivesWhatTheOperatorsGiveOfOddRows) {
     EXPECT_EQ(compare_loosely(data.region, r, expected[r], results[r].view), "");
 }
 
-std::string name_of_case(const testing::TestParamInfo<NamedRotatedCase>& info) { return info.param.name; }
-INSTANTIATE_TEST_SUITE_P(Of, RotatedRegion, testing::ValuesIn(rotated_cases()), name_of_case);
-INSTANTIATE_TEST_SUITE_P(OfSeveralTokens, RotatedRegion, testing::ValuesIn(rotated_rows_cases()), name_of_case);
+std::string name_of_rotated(const testing::TestParamInfo<NamedRotatedCase>& info) { return info.param.name; }
+INSTANTIATE_TEST_SUITE_P(Of, RotatedRegion, testing::ValuesIn(rotated_cases()), name_of_rotated);
+INSTANTIATE_TEST_SUITE_P(OfSeveralTokens, RotatedRegion, testing::ValuesIn(rotated_rows_cases()), name_of_rotated);
 
 /// Strict edges give the bits of the unfused kernels.
 TEST(PointwiseRegion, StrictEdgesGiveTheSameBits) {

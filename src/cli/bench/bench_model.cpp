@@ -12,11 +12,9 @@
 #include "cli/ui/process.hpp"
 #include "cli/ui/progress.hpp"
 #include "kernel/cpu/measure_limits.hpp"
-#include "kernel/cuda/gemv/compact.hpp"
 #include "model/generate.hpp"
-#include "op/schema/operator.hpp"
+#include "model/pass_work.hpp"
 #include "runtime/explain.hpp"
-#include "select/bound_op.hpp"
 
 namespace cermet::cli::bench_model_verb {
 namespace {
@@ -94,60 +92,40 @@ Figures measure(Engine& engine, const Options& options) {
   return figures;
 }
 
-bool is_product(const Problem& problem) { return definition(problem).category == "Linear algebra"; }
-
-/// Bytes of weights that a decode step of `batch` sequences reads, per token: of a stack of experts at most as many as
-/// that many tokens can be routed to.
-double decode_weight_bytes(const Engine& engine, std::int64_t batch) {
-  const ModelConfig& config = engine.config();
-  double bytes = 0;
-  for (const StepInfo& step : engine.steps(false)) {
-    const Region& region = step.region;
-    const Problem& problem = region.problem();
-    if (problem.op->kind == OpKind::embedding) continue;
-    const double share = problem.op->kind == OpKind::grouped_linear
-                             ? static_cast<double>(std::min(config.experts, batch * config.experts_per_token)) /
-                                   static_cast<double>(config.experts)
-                             : 1;
-    const bool is_compact = step.layout.find(cuda::compact_rows.name) != std::string::npos;
-    for (std::size_t i = 0; i < region.operands.size(); ++i) {
-      if (!region.has(i) || !region.is_constant(i)) continue;
-      const TensorType type = region.operand_type(i);
-      bytes += is_compact && type.rank() == 2 ? static_cast<double>(packed_bytes(cuda::compact_rows, type))
-                                              : share * bytes_of(type, region.maximum());
-    }
-  }
-  return bytes / static_cast<double>(batch);
-}
-
-/// Operations of the GEMMs in a prefill of one sequence, with logits for its last token only: all, and those of int8
-/// with int8.
-struct PrefillOperations {
-  double all = 0, int8 = 0;
-};
-
-PrefillOperations prefill_operations(const Engine& engine, std::int64_t tokens) {
-  PrefillOperations operations;
-  for (const StepInfo& step : engine.steps(true)) {
-    if (!is_product(step.region.problem())) continue;
-    Problem problem = step.region.problem();
-    problem.maximum.set(Symbol("T"), tokens);
-    problem.maximum.set(Symbol("R"), 1);
-    const double of_step = cost_of(problem).operations;
-    operations.all += of_step;
-    if (problem.input(0).dtype == DType::i8) operations.int8 += of_step;
-  }
-  return operations;
-}
-
-/// Seconds that they take at the machine's peaks: int8 at its own, the others at that of the model's type.
+/// Seconds that GEMMs take at the machine's peaks: int8 at its own, the others at that of the model's type.
 double seconds_at_peak(const PrefillOperations& operations, DType dtype, const cpu::Limits& limits) {
   const double real = dtype == DType::bf16 ? limits.bf16_products() : limits.f32_flops,
                int8 = limits.int8_products() > 0 ? limits.int8_products() : real;
   return (operations.all - operations.int8) / real + operations.int8 / int8;
 }
 
-Json to_json(const Engine& engine, const Options& options, const Figures& figures) {
+/// What is printed, as text or as JSON.
+struct Report {
+  Figures figures;
+  std::int64_t peak_memory;
+  double weight_bytes;  ///< that a decode step reads, per token
+  PrefillOperations operations;
+  double load_seconds, bandwidth_share = 0, peak_share = 0;
+
+  Report(const Engine& engine, const Options& options, const Figures& measured, double load)
+      : figures(measured),
+        peak_memory(options.limits ? measured.peak_memory : peak_memory_bytes()),
+        weight_bytes(decode_weight_bytes(engine, options.batch)),
+        operations(prefill_operations(engine, options.prompt_tokens)),
+        load_seconds(load) {
+    if (!options.limits) return;
+    bandwidth_share = weight_bytes * figures.decode / figures.limits.read_bytes_per_second;
+    peak_share = seconds_at_peak(operations, engine.dtype(), figures.limits) /
+                 static_cast<double>(options.prompt_tokens) * figures.prefill;
+  }
+  double decode_of_sequence(const Options& options) const {
+    return figures.decode / static_cast<double>(options.batch);
+  }
+  double first_token_seconds() const { return load_seconds + figures.first_prefill_seconds; }
+};
+
+Json to_json(const Engine& engine, const Options& options, const Report& report) {
+  const Figures& figures = report.figures;
   Json json{{"model", options.model.model},
             {"architecture", engine.config().architecture_name},
             {"dtype", name_of(engine.dtype())},
@@ -158,63 +136,56 @@ Json to_json(const Engine& engine, const Options& options, const Figures& figure
             {"new_tokens", options.new_tokens},
             {"prefill_tokens_per_second", figures.prefill},
             {"decode_tokens_per_second", figures.decode},
-            {"decode_tokens_per_second_per_sequence", figures.decode / static_cast<double>(options.batch)},
+            {"decode_tokens_per_second_per_sequence", report.decode_of_sequence(options)},
             {"decode_seconds_per_token", figures.decode > 0 ? 1 / figures.decode : 0},
-            {"decode_weight_bytes_per_token", decode_weight_bytes(engine, options.batch)},
-            {"prefill_operations", prefill_operations(engine, options.prompt_tokens).all},
+            {"decode_weight_bytes_per_token", report.weight_bytes},
+            {"prefill_operations", report.operations.all},
             {"fallbacks", engine.fallbacks()},
-            {"peak_memory_bytes", options.limits ? figures.peak_memory : peak_memory_bytes()}};
-  if (!options.limits) return json;
-  const cpu::Limits& limits = figures.limits;
-  json["limits"] = limits_json(limits);
-  json["decode_fraction_of_bandwidth"] =
-      decode_weight_bytes(engine, options.batch) * figures.decode / limits.read_bytes_per_second;
-  json["prefill_fraction_of_peak"] =
-      seconds_at_peak(prefill_operations(engine, options.prompt_tokens), engine.dtype(), limits) /
-      static_cast<double>(options.prompt_tokens) * figures.prefill;
+            {"peak_memory_bytes", report.peak_memory}};
+  if (options.limits) {
+    json["limits"] = limits_json(figures.limits);
+    json["decode_fraction_of_bandwidth"] = report.bandwidth_share;
+    json["prefill_fraction_of_peak"] = report.peak_share;
+  }
+  json["load_seconds"] = report.load_seconds;
+  json["compile_seconds"] = engine.load_times().kernels;
+  json["weights_seconds"] = engine.load_times().weights;
+  json["first_token_seconds"] = report.first_token_seconds();
   return json;
 }
 
-void print_text(Console& console, const Json& json) {
-  Table table;
-  table.row({"model", fmt::format("{}, {}, {}", json["architecture"].get<std::string>(),
-                                  json["dtype"].get<std::string>(), json["device"].get<std::string>())});
-  const std::int64_t batch = json["batch"].get<std::int64_t>();
-  if (batch > 1)
-    table.row({"batch", fmt::format("{} sequences; each decodes {:.2f} tokens/s", batch,
-                                    json["decode_tokens_per_second_per_sequence"].get<double>())});
-  table.row({"prefill", fmt::format("{:.1f} tokens/s ({} tokens)", json["prefill_tokens_per_second"].get<double>(),
-                                    json["prompt_tokens"].get<std::int64_t>())});
+void print_limits(Table& table, const Report& report) {
+  const cpu::Limits& limits = report.figures.limits;
   table.row(
-      {"decode", fmt::format("{:.2f} tokens/s ({} tokens), {} of weights a token",
-                             json["decode_tokens_per_second"].get<double>(), json["new_tokens"].get<std::int64_t>(),
-                             bytes_text(json["decode_weight_bytes_per_token"].get<double>()))});
-  if (json.contains("limits")) {
-    table.row({"read bandwidth", fmt::format("{} measured in the same run; decode reads weights at {:.1f} % of it",
-                                             amount_text(json["limits"]["read_bytes_per_second"].get<double>(), "B/s"),
-                                             100 * json["decode_fraction_of_bandwidth"].get<double>())});
-    const Json& limits = json["limits"];
-    const auto rate = [&](const char* key, const char* unit) { return amount_text(limits[key].get<double>(), unit); };
-    const bool tiles =
-        limits.contains("amx_bf16_operations_per_second") && limits["amx_bf16_operations_per_second"].get<double>() > 0;
-    table.row(
-        {"peak", fmt::format("f32 {}, bf16 {}, int8 {}{}; prefill GEMMs run at {:.1f} % of the peak of their types",
-                             rate("f32_operations_per_second", "FLOP/s"), rate("bf16_operations_per_second", "FLOP/s"),
-                             rate("int8_operations_per_second", "OP/s"),
-                             tiles ? fmt::format(", of AMX tiles bf16 {}, int8 {}",
-                                                 rate("amx_bf16_operations_per_second", "FLOP/s"),
-                                                 rate("amx_int8_operations_per_second", "OP/s"))
-                                   : "",
-                             100 * json["prefill_fraction_of_peak"].get<double>())});
-  }
-  table.row({"start", fmt::format("{} to the first token: kernels {}, weights {}",
-                                  seconds_text(json["first_token_seconds"].get<double>()),
-                                  seconds_text(json["compile_seconds"].get<double>()),
-                                  seconds_text(json["weights_seconds"].get<double>()))});
-  table.row({"memory", bytes_text(json["peak_memory_bytes"].get<double>()) + " at the peak"});
-  if (const auto count = json["fallbacks"].get<std::int64_t>(); count > 0)
-    table.row({"fallbacks",
-               fmt::format("{} launches that their kernel's own programs did not take; a trace names them", count)});
+      {"read bandwidth", fmt::format("{} measured in the same run; decode reads weights at {:.1f} % of it",
+                                     amount_text(limits.read_bytes_per_second, "B/s"), 100 * report.bandwidth_share)});
+  const std::string tiles = limits.amx_bf16_flops > 0 ? fmt::format(", of AMX tiles bf16 {}, int8 {}",
+                                                                    amount_text(limits.amx_bf16_flops, "FLOP/s"),
+                                                                    amount_text(limits.amx_int8_ops, "OP/s"))
+                                                      : "";
+  table.row({"peak", fmt::format("f32 {}, bf16 {}, int8 {}{}; prefill GEMMs run at {:.1f} % of the peak of their types",
+                                 amount_text(limits.f32_flops, "FLOP/s"), amount_text(limits.bf16_flops, "FLOP/s"),
+                                 amount_text(limits.int8_ops, "OP/s"), tiles, 100 * report.peak_share)});
+}
+
+void print_text(Console& console, const Engine& engine, const Options& options, const Report& report) {
+  Table table;
+  table.row({"model", fmt::format("{}, {}, {}", engine.config().architecture_name, name_of(engine.dtype()),
+                                  engine.device_name())});
+  if (options.batch > 1)
+    table.row({"batch", fmt::format("{} sequences; each decodes {:.2f} tokens/s", options.batch,
+                                    report.decode_of_sequence(options))});
+  table.row({"prefill", fmt::format("{:.1f} tokens/s ({} tokens)", report.figures.prefill, options.prompt_tokens)});
+  table.row({"decode", fmt::format("{:.2f} tokens/s ({} tokens), {} of weights a token", report.figures.decode,
+                                   options.new_tokens, bytes_text(report.weight_bytes))});
+  if (options.limits) print_limits(table, report);
+  table.row(
+      {"start", fmt::format("{} to the first token: kernels {}, weights {}", seconds_text(report.first_token_seconds()),
+                            seconds_text(engine.load_times().kernels), seconds_text(engine.load_times().weights))});
+  table.row({"memory", bytes_text(static_cast<double>(report.peak_memory)) + " at the peak"});
+  if (engine.fallbacks() > 0)
+    table.row({"fallbacks", fmt::format("{} launches that their kernel's own programs did not take; a trace names them",
+                                        engine.fallbacks())});
   console.write(table.to_string());
 }
 
@@ -238,19 +209,18 @@ void bench(const Options& options, Console& console) {
           "--prompt-tokens and --new-tokens: expected at most {} together (the context), found {}", engine.room(0),
           most);
   if (options.plan) return print_plan(console, engine, options.prompt_tokens, options.limits);
-  const Figures figures = measure(engine, options);
-  Json json = to_json(engine, options, figures);
-  json["load_seconds"] = load_seconds;
-  json["compile_seconds"] = engine.load_times().kernels;
-  json["weights_seconds"] = engine.load_times().weights;
-  json["first_token_seconds"] = load_seconds + figures.first_prefill_seconds;
+  const Report report(engine, options, measure(engine, options), load_seconds);
   const auto uses = [&](bool prefill) {
     return kernels_used(prefill || options.batch == 1 ? engine.steps(prefill) : engine.last_run().steps);
   };
-  if (options.steps)
-    json["prefill_kernels"] = kernel_times_json(uses(true)), json["decode_kernels"] = kernel_times_json(uses(false));
-  if (console.json()) console.write_json(json);
-  else print_text(console, json);
+  if (console.json()) {
+    Json json = to_json(engine, options, report);
+    if (options.steps)
+      json["prefill_kernels"] = kernel_times_json(uses(true)), json["decode_kernels"] = kernel_times_json(uses(false));
+    console.write_json(json);
+  } else {
+    print_text(console, engine, options, report);
+  }
   if (options.steps && !console.json())
     console.print("\nprefill, by kernel\n{}\ndecode, by kernel\n{}", kernel_table(uses(true)),
                   kernel_table(uses(false)));
@@ -277,7 +247,7 @@ Action declare(Parser& parser) {
   parser.section("Report");
   parser.flag("--steps", options->steps, "time every kernel and print a table (costs a little speed)");
   parser.flag("--plan", options->plan,
-              "print the launches of a decode step instead of speeds, and which of their items wait for which");
+              "print the launches of a decode step instead of speeds, and which of them wait for which");
   parser.section("Report", checkpoint_input);
   parser.option("--trace <FILE.json>", options->trace,
                 "write a timeline of a prefill and up to four decode steps for chrome://tracing or Perfetto");

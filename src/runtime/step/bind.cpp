@@ -18,7 +18,7 @@ const Problem& problem_that_communicates(const Region& region) {
 /// Fills what run() walks.
 class Binder {
  public:
-  explicit Binder(Compilation& c) : c_(c), s_(*c.state) {}
+  explicit Binder(Compilation& c) : c_(c), s_(*c.state), m_(c.state->memory) {}
   void bind_inputs();
   void bind_results();
   void bind_step(std::size_t step);
@@ -30,30 +30,31 @@ class Binder {
 
   Compilation& c_;
   Compilation::State& s_;
+  BoundMemory& m_;
   bool takes_half_ = false;  ///< the next launch whose programs alternate
 };
 
 /// Resolves where every value is: inputs by binding, intermediates by place, and constants only where they are results.
 void Binder::bind_inputs() {
   const std::vector<Value>& values = c_.graph().values();
-  s_.views.resize(values.size());
-  s_.input_of_value.assign(values.size(), -1);
+  m_.views.resize(values.size());
+  m_.input_of_value.assign(values.size(), -1);
   for (std::size_t v = 0; v < values.size(); ++v) {
     if (values[v].kind != ValueKind::input) continue;
-    s_.input_of_value[v] = static_cast<std::int32_t>(s_.inputs.size());
-    s_.inputs.push_back({ValueId{static_cast<std::int32_t>(v)}, 1, {}});
+    m_.input_of_value[v] = static_cast<std::int32_t>(m_.inputs.size());
+    m_.inputs.push_back({ValueId{static_cast<std::int32_t>(v)}, 1, {}});
   }
   for (std::size_t v = 0; v < values.size(); ++v) {
     if (values[v].kind != ValueKind::intermediate) continue;
-    s_.input_of_value[v] = s_.input_of_value[static_cast<std::size_t>(s_.memory.root[v])];
-    if (s_.input_of_value[v] >= 0) continue;
-    if (values[v].type.is_constant()) s_.views[v] = s_.view_of(v, {});
-    else s_.symbolic_values.push_back(static_cast<std::int32_t>(v));
+    m_.input_of_value[v] = m_.input_of_value[static_cast<std::size_t>(m_.plan.root[v])];
+    if (m_.input_of_value[v] >= 0) continue;
+    if (values[v].type.is_constant()) m_.views[v] = m_.view_of(c_.graph(), v, {});
+    else m_.symbolic_values.push_back(static_cast<std::int32_t>(v));
   }
   for (const GraphOutput& output : c_.graph().outputs()) {
     const Value& value = c_.graph().value(output.value);
     if (value.kind == ValueKind::constant && c_.device.computes())
-      s_.views[static_cast<std::size_t>(output.value.index)] = c_.weights.get(c_.graph(), output.value, nullptr);
+      m_.views[static_cast<std::size_t>(output.value.index)] = c_.weights.get(c_.graph(), output.value, nullptr);
   }
   c_.weights.clear_scratch();  // no further weight is loaded for this graph
 }
@@ -62,44 +63,44 @@ void Binder::bind_inputs() {
 void Binder::bind_results() {
   const std::vector<Value>& values = c_.graph().values();
   const auto root_of = [&](ValueId id) {
-    return static_cast<std::size_t>(s_.memory.root[static_cast<std::size_t>(id.index)]);
+    return static_cast<std::size_t>(m_.plan.root[static_cast<std::size_t>(id.index)]);
   };
   std::vector<std::int32_t> result_of_root(values.size(), -1);
   for (const GraphOutput& output : c_.graph().outputs()) {
     const std::size_t root = root_of(output.value);
     const TensorType &type = c_.graph().type(output.value), &whole = values[root].type;
     if (values[root].kind != ValueKind::intermediate || result_of_root[root] >= 0 ||
-        !s_.layouts[static_cast<std::size_t>(output.value.index)].is_dense())
+        !m_.layouts[static_cast<std::size_t>(output.value.index)].is_dense())
       continue;
     if (type.dtype != whole.dtype || type.elements() != whole.elements()) continue;
-    result_of_root[root] = static_cast<std::int32_t>(s_.results.size());
-    s_.results.push_back({output.name});
+    result_of_root[root] = static_cast<std::int32_t>(m_.results.size());
+    m_.results.push_back({output.name});
   }
-  s_.result_of_value.assign(values.size(), -1);
+  m_.result_of_value.assign(values.size(), -1);
   for (std::size_t v = 0; v < values.size(); ++v)
     if (values[v].kind == ValueKind::intermediate)
-      s_.result_of_value[v] = result_of_root[static_cast<std::size_t>(s_.memory.root[v])];
+      m_.result_of_value[v] = result_of_root[static_cast<std::size_t>(m_.plan.root[v])];
 }
 
 /// Appends an operand of the step that is being bound and notes what makes it change.
 std::size_t Binder::add_operand(ValueId id) {
-  const std::size_t position = s_.operands.size();
-  s_.operands.emplace_back();
-  s_.operand_value.push_back(id.index);
+  const std::size_t position = m_.operands.size();
+  m_.operands.emplace_back();
+  m_.operand_value.push_back(id.index);
   if (!id) return position;
   const auto v = static_cast<std::size_t>(id.index);
-  s_.operands.back() = s_.views[v];
-  if (s_.result_of_value[v] >= 0) s_.result_operands.push_back(position);
-  if (s_.input_of_value[v] >= 0) s_.bound_operands.push_back(position);
+  m_.operands.back() = m_.views[v];
+  if (m_.result_of_value[v] >= 0) m_.result_operands.push_back(position);
+  if (m_.input_of_value[v] >= 0) m_.bound_operands.push_back(position);
   else if (c_.graph().value(id).kind == ValueKind::intermediate && !c_.graph().type(id).is_constant())
-    s_.symbolic_operands.push_back(position);
+    m_.symbolic_operands.push_back(position);
   return position;
 }
 
 void Binder::note_dense_dims(ValueId id, int dims) {
-  const std::int32_t input = id ? s_.input_of_value[static_cast<std::size_t>(id.index)] : -1;
+  const std::int32_t input = id ? m_.input_of_value[static_cast<std::size_t>(id.index)] : -1;
   if (input < 0) return;
-  int& noted = s_.inputs[static_cast<std::size_t>(input)].dense_dims;
+  int& noted = m_.inputs[static_cast<std::size_t>(input)].dense_dims;
   noted = std::max(noted, dims);
 }
 
@@ -130,7 +131,7 @@ void Binder::bind_step(std::size_t step) {
   const std::vector<ValueId>&inputs = c_.groups[step].operands, &outputs = c_.groups[step].results;
   const std::int64_t workspace = choice.kernel->workspace(region, choice.config, c_.pool.size());
   s_.steps.push_back({bind_kernel(*choice.kernel, region, choice.config),
-                      s_.operands.size(),
+                      m_.operands.size(),
                       inputs.size(),
                       outputs.size(),
                       workspace,
@@ -159,7 +160,7 @@ void Binder::bind_step(std::size_t step) {
     const std::size_t position = add_operand(inputs[i]);
     note_dense_dims(inputs[i], dense_dims);
     if (!c_.loaded[step][i].present) continue;
-    s_.operands[position] = c_.loaded[step][i];
+    m_.operands[position] = c_.loaded[step][i];
     const WeightLayout* layout = c_.layout_of(step, i);
     if (layout && std::find(layouts.begin(), layouts.end(), layout->name) == layouts.end())
       layouts.push_back(layout->name);
@@ -206,7 +207,7 @@ std::string step::bind(Compilation& c) {
   Compilation::State& s = *c.state;
   s.computes = c.device.computes();
   s.queue = c.options.queue;
-  s.capture = c.options.capture;
+  s.captures.enabled = c.options.capture;
   s.pool = &c.pool;
   Binder binder(c);
   binder.bind_results();
@@ -214,7 +215,7 @@ std::string step::bind(Compilation& c) {
   for (std::size_t step = 0; step < c.choices.size(); ++step) binder.bind_step(step);
   if (std::ranges::any_of(c.graph().nodes(), [](const Node& node) { return node.super_kernel >= 0; }))
     s.super = super_kernels_of(c);
-  return fmt::format("{} operands, {} of them symbolic", s.operands.size(), s.symbolic_operands.size());
+  return fmt::format("{} operands, {} of them symbolic", s.memory.operands.size(), s.memory.symbolic_operands.size());
 }
 
 }  // namespace cermet

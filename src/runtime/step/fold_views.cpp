@@ -35,7 +35,7 @@ bool readers_accept(const Compilation& c, const std::vector<bool>& is_result, co
 /// Intermediates are dense, so their views cost nothing; inputs may be bound to strided memory and are copied.
 std::string step::fold_views(Compilation& c) {
   const std::vector<bool> is_result = results_of(c.graph());
-  std::vector<ValueLayout>& all = c.state->layouts;
+  std::vector<ValueLayout>& all = c.state->memory.layouts;
   all.resize(c.graph().values().size());
   std::vector<bool> owned(c.graph().values().size());  // by value: its memory is in the arena
   std::vector<bool> is_fused(c.graph().nodes().size());

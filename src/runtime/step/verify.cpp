@@ -18,8 +18,8 @@ std::string step::verify(Compilation& c) {
   for (const Symbol& id : used)
     require(maximum[id] > 0, "symbol '{}': expected a maximum of at least 1 to compile for, found {}", id.name(),
             maximum[id]);
-  c.state->used_symbols.assign(used.begin(), used.end());
-  c.state->maximum = maximum;
+  c.state->memory.used_symbols.assign(used.begin(), used.end());
+  c.state->memory.maximum = maximum;
   return fmt::format("{} nodes, {} values", c.graph().nodes().size(), c.graph().values().size());
 }
 

@@ -43,7 +43,6 @@ void share_device(Communicator& group, const Target& target, DeviceRegionOptions
 }  // namespace
 
 std::vector<DealtLaunch> Executable::State::dealt_launches(const SuperRegion& region) {
-  if (costs.empty()) note_costs();
   std::vector<DealtLaunch> dealt;
   for (std::size_t l = region.first_launch; l < region.end_launch; ++l) {
     const Launch& launch = plan.launches()[l];
@@ -151,24 +150,14 @@ void Executable::State::launch_regions(std::span<const std::unique_ptr<DeviceReg
   }
 }
 
-/// Runs that were enqueued behind the one that gave up find its counters: they end, too, before these are 0 again.
-void Executable::State::check_waits() {
-  for (const CapturedRun& run : captured)
-    for (const auto& region : run.regions) {
-      const std::string stuck = region->take_stuck();
-      if (stuck.empty()) continue;
-      stream->synchronize();
-      region->take_stuck();
-      region->reset(*stream);
-      fail(Status::internal, "{}", stuck);
-    }
+void Executable::check_waits() {
+  if (state_->stream) state_->captures.check_waits(*state_->stream);
 }
 
-void Executable::check_waits() { state_->check_waits(); }
-
 std::span<const std::unique_ptr<DeviceRegion>> Executable::linked_regions() const {
-  return state_->replayed ? std::span<const std::unique_ptr<DeviceRegion>>(state_->replayed->regions)
-                          : std::span<const std::unique_ptr<DeviceRegion>>();
+  const CapturedRun* const replayed = state_->captures.replayed;
+  return replayed ? std::span<const std::unique_ptr<DeviceRegion>>(replayed->regions)
+                  : std::span<const std::unique_ptr<DeviceRegion>>();
 }
 
 }  // namespace cermet

@@ -40,9 +40,9 @@ void Executable::State::plan_ahead() {
     if (op != OpKind::linear && op != OpKind::dual_linear) continue;
     const std::optional<std::size_t> weight = region.operand_of(1);
     if (!weight) continue;
-    const std::int32_t value = operand_value[step.first + *weight];
+    const std::int32_t value = memory.operand_value[step.first + *weight];
     if (value < 0 || graph.values()[static_cast<std::size_t>(value)].kind != ValueKind::constant) continue;
-    const TensorView& view = operands[step.first + *weight];
+    const TensorView& view = memory.operands[step.first + *weight];
     one.begin = view.as<const std::byte>();
     one.bytes = dense_bytes(view.dtype, view.shape);
     next = &one;
@@ -90,8 +90,8 @@ void Executable::State::walk_noted(const SuperRegion& region, std::size_t first,
   using Clock = std::chrono::steady_clock;
   const std::span<const Launch> all = std::as_const(plan).launches();
   const auto add = [&](std::size_t step, int thread, Clock::time_point from, Clock::time_point to) {
-    const double begin = seconds_between(started, from), stop = seconds_between(started, to);
-    tasks.push_back({region.name, step, thread, begin, begin, stop, stop});
+    const double begin = seconds_between(timing.started, from), stop = seconds_between(timing.started, to);
+    timing.tasks.push_back({region.name, step, thread, begin, begin, stop, stop});
   };
   super->session->start_notes();
   for (std::size_t l = first; l < end; ++l) {

@@ -45,7 +45,8 @@ TensorView downloaded(const TensorView& view, std::vector<std::byte>& memory, St
 
 /// What an earlier run left in the memory of values would hide who reads too early: it becomes NaN, or -1.
 void Executable::State::launch_selected() {
-  const std::int64_t bytes = workspace ? workspace - arena.data() : arena.size();
+  DeviceBuffer& arena = memory.arena;
+  const std::int64_t bytes = memory.workspace ? memory.workspace - arena.data() : arena.size();
   if (stream) stream->fill(arena.data(), 0xff, bytes);
   else std::memset(arena.data(), 0xff, static_cast<std::size_t>(bytes));
   if (selection.one_by_one || !super) {
@@ -65,9 +66,8 @@ void Executable::State::launch_selected() {
 void Executable::select_launches(const LaunchSelection& selection) { state_->selection = selection; }
 
 std::vector<OwnedTensor> Executable::step_results(std::size_t step) {
-  const ExecutableStep& of = state_->steps.at(step);
   std::vector<OwnedTensor> results;
-  for (const TensorView& view : std::span(state_->operands).subspan(of.first + of.inputs, of.outputs)) {
+  for (const TensorView& view : state_->operands_of(step).subspan(state_->steps.at(step).inputs)) {
     std::vector<std::byte> memory;
     const TensorView from = downloaded(view, memory, state_->queue.stream);
     OwnedTensor& to = results.emplace_back(view.dtype, view.shape);

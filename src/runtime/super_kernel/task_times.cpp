@@ -28,8 +28,9 @@ std::vector<RegionTimes> times_of(const CapturedRun& run, std::span<const SuperR
 
 std::vector<TaskTime> Executable::task_times() {
   State& state = *state_;
-  if (!state.replayed || !state.super) return state.tasks;
-  const std::vector<RegionTimes> list = times_of(*state.replayed, state.super->formation.regions, *state.queue.stream);
+  if (!state.captures.replayed || !state.super) return state.timing.tasks;
+  const std::vector<RegionTimes> list =
+      times_of(*state.captures.replayed, state.super->formation.regions, *state.queue.stream);
   std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
   for (const RegionTimes& times : list)
     for (const walk::Times& each : times.all)

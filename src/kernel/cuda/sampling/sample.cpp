@@ -34,7 +34,7 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
                      static_cast<double>(p.size(sample_logits, 1)) * 4, shares.in_shared ? 1 : 20);
 }
 
-void launch(const LaunchArgs& args, int cluster, bool in_shared) {
+void launch(const LaunchArgs& args, int cluster) {
   const TensorView& logits = args.inputs[sample_logits];
   const auto list = [&]<class T>(SampleOperand operand, T*) {
     return args.has(operand) ? args.inputs[operand].as<const T>() : nullptr;
@@ -70,8 +70,7 @@ const Kernel sampling_sample{
         "selects rather than sorts; a block for each sequence, a cluster of 8 that keeps the row in shared memory "
         "where vocabularies are long",
     .bind = [](const Problem& p, const Config& config) -> Launcher {
-      return
-          [shares = shares_of(p, config)](const LaunchArgs& args) { launch(args, shares.cluster, shares.in_shared); };
+      return [cluster = shares_of(p, config).cluster](const LaunchArgs& args) { launch(args, cluster); };
     },
     .workspace = [](const Problem& p, const Config& config, int) -> std::int64_t {
       return shares_of(p, config).in_shared ? 0 : p.size(sample_logits, 0) * p.size(sample_logits, 1) * 4;
