@@ -1,4 +1,4 @@
-// Launches of hopper.hpp.
+// Launches of the Hopper GEMM: which operands suit bulk copies, their tensor maps and parameters.
 #include <bit>
 
 #include "base/checked.hpp"
@@ -16,7 +16,7 @@ bool aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) %
 
 struct HopperProduct::View {
   std::int64_t m = 0, batches = 1;
-  std::int64_t x_stride = 0, x_batch = 0, y_stride = 0, y_batch = 0, also_stride = 0, also_batch = 0, w_stride = 0,
+  std::int64_t x_stride = 0, x_batch = 0, y_stride = 0, y_batch = 0, second_stride = 0, second_batch = 0, w_stride = 0,
                w_batch = 0,
                scale_stride = 0;  ///< elements
   std::array<epilogue::Operand, epilogue::most_extras> extra{};
@@ -30,10 +30,10 @@ struct HopperProduct::WindowRows {
 std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args) const {
   const TensorView &x = this->x(args), &w = this->w(args), &y = args.outputs[product_.y];
   const int leads = y.shape.rank() - 1, w_rank = w.shape.rank();
-  enum { X, Y, ALSO, SCALE, W, EXTRA, COUNT = EXTRA + epilogue::most_extras };
+  enum { X, Y, SECOND, SCALE, W, EXTRA, COUNT = EXTRA + epilogue::most_extras };
   std::array<AxisSteps, COUNT> steps{};
   steps[Y] = steps_along(y, leads, 1);
-  if (product_.also) steps[ALSO] = steps_along(args.outputs[product_.also->y], leads, 1);
+  if (product_.also) steps[SECOND] = steps_along(args.outputs[product_.also->y], leads, 1);
   steps[X] = steps_along(x, leads, 1);
   const TensorView* scale = product_.given(args, product_.at.x_scale);
   if (scale != nullptr && product_.left.group != 0)
@@ -45,7 +45,7 @@ std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args
     steps[W] = steps_along(w, leads - 1, 2);
   }
   const RowAxes axes = merge_axes(y.shape, leads, steps, W);
-  if (axes.rank > (batches_ ? 2 : 1)) return std::nullopt;
+  if (axes.rank > (is_batched() ? 2 : 1)) return std::nullopt;
   const auto last = static_cast<std::size_t>(axes.rank - 1);
   View view;
   view.m = axes.m();
@@ -53,14 +53,14 @@ std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args
   // A single row has no step, but a copy wants one.
   view.x_stride = view.m > 1 ? steps[X][last] : k_;
   view.y_stride = steps[Y][last];
-  view.also_stride = steps[ALSO][last];
+  view.second_stride = steps[SECOND][last];
   view.scale_stride = steps[SCALE][last];
   view.w_stride = n_ > 1 ? w.strides[w_rank - 2] : k_;
   if (view.x_stride == 0 || view.w_stride == 0) return std::nullopt;  // one row, repeated
   if (axes.rank == 2)
-    view.x_batch = steps[X][0], view.y_batch = steps[Y][0], view.also_batch = steps[ALSO][0],
+    view.x_batch = steps[X][0], view.y_batch = steps[Y][0], view.second_batch = steps[SECOND][0],
     view.w_batch = steps[W][0];
-  if (grouped_) view.w_batch = w.shape[0] > 1 ? w.strides[0] : 0;
+  if (is_grouped()) view.w_batch = w.shape[0] > 1 ? w.strides[0] : 0;
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
     view.extra[i] = product_.operand(args, i);
     view.extra[i].row = steps[EXTRA + i][last];
@@ -72,19 +72,19 @@ std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args
 /// Whether addresses and strides are what copies of 16 bytes need.
 bool HopperProduct::fits(const LaunchArgs& args, const View& view) const {
   const TensorView &x = this->x(args), &w = this->w(args), &y = args.outputs[product_.y];
-  const std::int64_t x_row = view.x_stride * bytes_of(a_), w_row = view.w_stride * bytes_of(b_),
+  const std::int64_t x_row = view.x_stride * bytes_of(x_type_), w_row = view.w_stride * bytes_of(config_.b),
                      out = bytes_of(product_.out);
   bool fits = aligned(x.data) && aligned(w.data) && aligned(y.data) && x_row % 16 == 0 && w_row % 16 == 0 &&
               view.y_stride * out % 16 == 0 && view.y_batch * out % 16 == 0 && view.x_batch % view.x_stride == 0 &&
               view.w_batch % view.w_stride == 0;
   if (product_.also) {
     const std::int64_t bytes = bytes_of(product_.also->out);
-    fits = fits && aligned(args.outputs[product_.also->y].data) && view.also_stride * bytes % 16 == 0 &&
-           view.also_batch * bytes % 16 == 0;
+    fits = fits && aligned(args.outputs[product_.also->y].data) && view.second_stride * bytes % 16 == 0 &&
+           view.second_batch * bytes % 16 == 0;
   }
   if (const TensorView up = product_.second_weight(args); up.present) {
     const std::int64_t row = up.strides[up.shape.rank() - 2];
-    fits = fits && aligned(up.data) && (n_ == 1 || row != 0) && row * bytes_of(b_) % 16 == 0;
+    fits = fits && aligned(up.data) && (n_ == 1 || row != 0) && row * bytes_of(config_.b) % 16 == 0;
   }
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
     const EpilogueExtra& extra = product_.extras()[i];
@@ -93,7 +93,7 @@ bool HopperProduct::fits(const LaunchArgs& args, const View& view) const {
     const bool element = extra.extent == TileProgram::Extent::element;
     if (!element && !extra.is_side_by_side()) continue;
     fits = fits && aligned(operand.data) && operand.row * size % 16 == 0 && (element || operand.column == 1);
-    fits = fits && (operand.group * size % 16 == 0 || (grouped_ && w.shape[0] < 2));
+    fits = fits && (operand.group * size % 16 == 0 || (is_grouped() && w.shape[0] < 2));
   }
   return fits;
 }
@@ -103,26 +103,27 @@ void HopperProduct::set_maps(const LaunchArgs& args, const View& view, const Hop
   const TensorView &x = this->x(args), &w = this->w(args), &y = args.outputs[product_.y];
   const auto map_of = [&](void* data, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride,
                           int box_rows) {
-    const auto width = static_cast<std::uint32_t>(gemm::HopperShape::tile_row / bytes_of(dtype));
+    const auto width = static_cast<std::uint32_t>(gemm::HopperShape::row_bytes / bytes_of(dtype));
     return std::bit_cast<TensorMapBytes>(
         args.queue->device().tensor_map({data, dtype, rows, columns, stride, static_cast<std::uint32_t>(box_rows),
-                                         width, gemm::HopperShape::tile_row}));
+                                         width, gemm::HopperShape::row_bytes}));
   };
   const std::int64_t x_rows = (view.batches - 1) * (view.x_batch / view.x_stride) + view.m;
-  if (split_)
+  if (is_split())
     p.a = map_of(args.workspace, DType::bf16, 3 * view.m, k_, k_,
                  has_few_rows(tile) ? gemm::hopper_few_rows : tile.block_m);
-  else p.a = map_of(x.data, a_, x_rows, k_, view.x_stride, has_few_rows(tile) ? gemm::hopper_few_rows : tile.block_m);
+  else
+    p.a = map_of(x.data, x_type_, x_rows, k_, view.x_stride, has_few_rows(tile) ? gemm::hopper_few_rows : tile.block_m);
   const std::int64_t w_step = view.w_batch / view.w_stride;
   const std::int64_t w_rows = (p.groups - 1) * w_step + n_;
-  p.b = map_of(w.data, b_, w_rows, k_, view.w_stride, tile.block_n);
+  p.b = map_of(w.data, config_.b, w_rows, k_, view.w_stride, tile.block_n);
   if (const TensorView up = product_.second_weight(args); up.present)
-    p.b_up = map_of(up.data, b_, w_rows, k_, n_ > 1 ? up.strides[up.shape.rank() - 2] : k_, tile.block_n);
+    p.b_up = map_of(up.data, config_.b, w_rows, k_, n_ > 1 ? up.strides[up.shape.rank() - 2] : k_, tile.block_n);
   if (work_.ungrouped) p.y_map = map_of(y.data, product_.out, view.m, n_, view.y_stride != 0 ? view.y_stride : n_, 16);
 }
 
 std::int64_t HopperProduct::tiles_of_groups(const View& view, const HopperTile& tile) const {
-  return div_up(view.m, tile.block_m) + work_.groups + (rest_ ? 1 : 0);
+  return div_up(view.m, tile.block_m) + work_.groups + (config_.unweighted ? 1 : 0);
 }
 
 // Of as many rows for each group as this 2 % of the groups have none where they are chosen evenly; of fewer, blocks
@@ -130,22 +131,22 @@ std::int64_t HopperProduct::tiles_of_groups(const View& view, const HopperTile& 
 // be of that kind.
 bool HopperProduct::takes_by_number(const View& view, const HopperTile& tile) const {
   constexpr std::int64_t rows_without_holes = 4;
-  return has_few_rows(tile) && view.m >= (rest_ ? 2 : 1) * rows_without_holes * work_.groups;
+  return has_few_rows(tile) && view.m >= (config_.unweighted ? 2 : 1) * rows_without_holes * work_.groups;
 }
 
-bool HopperProduct::makes_rest(const LaunchArgs& args) const { return rest_ && view_of(args); }
+bool HopperProduct::makes_unweighted_rows(const LaunchArgs& args) const { return config_.unweighted && view_of(args); }
 
 gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& view, const HopperTile& tile) const {
   gemm::HopperParams p{};
-  const std::int64_t groups = grouped_ ? w(args).shape[0] : view.batches;
+  const std::int64_t groups = is_grouped() ? w(args).shape[0] : view.batches;
   p.groups = narrow(groups, "product", "groups");
   set_maps(args, view, tile, p);
   p.y = args.outputs[product_.y].data;
   p.y_stride = view.y_stride;
   p.y_group = view.y_batch;
-  if (product_.also) p.also = args.outputs[product_.also->y].data;
-  p.also_stride = view.also_stride;
-  p.also_group = view.also_batch;
+  if (product_.also) p.second = args.outputs[product_.also->y].data;
+  p.second_stride = view.second_stride;
+  p.second_group = view.second_batch;
   p.m = narrow(view.m, "product", "rows");
   p.a_group = narrow(view.x_batch / view.x_stride, "product", "rows of a matrix");
   p.b_group = narrow(view.w_batch / view.w_stride, "product", "rows of a weight");
@@ -157,14 +158,15 @@ gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& vie
   }
   if (const TensorView* scale = product_.given(args, product_.at.w_scale)) {
     p.column_scale = scale->as<const float>();
-    if (grouped_) p.column_scale_group = scale->strides[0];
-    p.column_scale_step =
-        product_.right.group == 0 ? 0 : narrow(scale->strides[grouped_ ? 1 : 0], "product", "elements between scales");
+    if (is_grouped()) p.column_scale_group = scale->strides[0];
+    p.column_scale_step = product_.right.group == 0
+                              ? 0
+                              : narrow(scale->strides[is_grouped() ? 1 : 0], "product", "elements between scales");
   }
   if (product_.column_sums) p.column_sums = reinterpret_cast<const std::int32_t*>(args.workspace);
   if (const TensorView* offsets = product_.given(args, product_.at.offsets)) p.offsets = offsets->data;
   std::ranges::copy(view.extra, p.extra);
-  const std::int64_t tiles_m = grouped_ ? tiles_of_groups(view, tile) : div_up(view.m, tile.block_m) * view.batches;
+  const std::int64_t tiles_m = is_grouped() ? tiles_of_groups(view, tile) : div_up(view.m, tile.block_m) * view.batches;
   p.items = narrow(tiles_m * div_up(n_, tile.block_n), "product", "tiles");
   p.by_number = takes_by_number(view, tile) ? 1 : 0;
   return p;
@@ -173,9 +175,9 @@ gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& vie
 void HopperProduct::launch(const LaunchArgs& args) const {
   if (args.outputs[product_.y].elements() == 0) return;
   const std::optional<View> view = view_of(args);
-  const std::size_t general = tiles_.size() + (split_ ? 1 : 0);
+  const std::size_t general = tiles_.size() + (is_split() ? 1 : 0);
   if (!view) return general_.launch(args, general);
-  if (split_) {
+  if (is_split()) {
     const gemm::PartsParams parts{x(args).data, args.workspace, view->x_stride, narrow(view->m, "product", "rows"),
                                   narrow(k_, "product", "terms of a sum")};
     const std::int64_t items = div_up(view->m * k_, gemm::parts_item);
@@ -197,7 +199,7 @@ bool HopperProduct::launch_windows(const LaunchArgs& args, const WindowMapShape&
 
 bool HopperProduct::launch_gated(const LaunchArgs& args, const HopperGateRows& gate) const {
   const std::optional<View> view = view_of(args);
-  if (!view || !aligned(gate.data) || gate.sample * bytes_of(a_) % 16 != 0) return false;
+  if (!view || !aligned(gate.data) || gate.sample * bytes_of(x_type_) % 16 != 0) return false;
   run_tiles(args, *view, nullptr, &gate);
   return true;
 }
@@ -206,7 +208,7 @@ void HopperProduct::set_windows(const LaunchArgs& args, const WindowRows& window
                                 gemm::HopperParams& p) const {
   WindowMapShape shape = windows.map;
   shape.box_pixels = static_cast<std::uint32_t>(tile.block_m);
-  shape.box_channels = static_cast<std::uint32_t>(gemm::HopperShape::tile_row / bytes_of(a_));
+  shape.box_channels = static_cast<std::uint32_t>(gemm::HopperShape::row_bytes / bytes_of(x_type_));
   p.a = std::bit_cast<TensorMapBytes>(window_map(args.queue->device(), shape));
   p.window_rows = static_cast<std::int32_t>(windows.lines->place_lines);
   p.window_columns = static_cast<std::int32_t>(windows.lines->line_positions);
@@ -215,7 +217,7 @@ void HopperProduct::set_windows(const LaunchArgs& args, const WindowRows& window
 void HopperProduct::run_tiles(const LaunchArgs& args, const View& view, const WindowRows* windows,
                               const HopperGateRows* gate) const {
   HopperWork work = work_;
-  work.groups = grouped_ ? w(args).shape[0] : view.batches;
+  work.groups = is_grouped() ? w(args).shape[0] : view.batches;
   const HopperTile tile = choose(tiles_, work, view.m);
   const auto program = static_cast<std::size_t>(std::find(tiles_.begin(), tiles_.end(), tile) - tiles_.begin());
   gemm::HopperParams p = params(args, view, tile);
@@ -244,7 +246,7 @@ void HopperProduct::declare(const LaunchArgs& args, const View& view, const Hopp
   ProductTiles tiles{
       .m = view.m, .n = n_, .columns = tiles_along(grid_columns, tile.block_n), .batches = {1, view.batches}};
   const std::int64_t across = div_up(n_, tile.block_n);
-  if (grouped_) {
+  if (is_grouped()) {
     tiles.groups = w(args).shape[0];
     tiles.grid = item_grid(1, 1, tiles_of_groups(view, tile), across);  // offsets say which rows
   } else {
@@ -252,16 +254,16 @@ void HopperProduct::declare(const LaunchArgs& args, const View& view, const Hopp
     tiles.grid = item_grid(1, view.batches, div_up(view.m, tile.block_m), across, tile.raster);
   }
   ProductItems items(product_, args, tiles);
-  const ProductItems::Batches x_batch{0, view.x_batch}, w_batch{0, grouped_ ? 0 : view.w_batch};
+  const ProductItems::Batches x_batch{0, view.x_batch}, w_batch{0, is_grouped() ? 0 : view.w_batch};
   if (windows) items.read(lines_of_items(x(args), *windows->lines, tiles.grid, grid_rows, tile.block_m));
-  else if (split_)
+  else if (is_split())
     items.read(ItemAxes(args.workspace, bytes_of(DType::bf16), tiles.grid)
                    .axis(3, view.m * k_)
                    .axis(view.m, k_, tiles.rows)
                    .axis(k_, 1)
                    .range());
   else items.read(items.rows(x(args), x_batch, view.x_stride, k_, 1));
-  const bool fetched = starts_early(tile) && (!has_few_rows(tile) || takes_by_number(view, tile));
+  const bool fetched = preloads(tile) && (!has_few_rows(tile) || takes_by_number(view, tile));
   items.read(early(
       windows ? byte_range(w(args)) : items.weight(w(args), w_batch, view.w_stride, k_, 1, product_.gated ? 2 : 1),
       fetched));  // of windows it is packed
@@ -270,11 +272,11 @@ void HopperProduct::declare(const LaunchArgs& args, const View& view, const Hopp
   for (const int place : {product_.at.offsets, product_.at.x_scale, product_.at.w_scale})
     items.read(product_.given(args, place));
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
-    items.read_extra(i, view.extra[i], {0, grouped_ ? 0 : view.extra[i].group});
+    items.read_extra(i, view.extra[i], {0, is_grouped() ? 0 : view.extra[i].group});
   }
   if (product_.column_sums) items.read_column_sums(args.workspace);
   items.write(items.result({0, view.y_batch}, view.y_stride));
-  if (product_.also) items.write(items.second_result({0, view.also_batch}, view.also_stride));
+  if (product_.also) items.write(items.second_result({0, view.second_batch}, view.second_stride));
   items.declare();
 }
 

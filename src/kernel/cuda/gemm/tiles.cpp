@@ -18,7 +18,7 @@ constexpr HopperTile further_candidates[] = {{64, 112}, {128, 112}};
 
 gemm::HopperShape shape_of(const HopperWork& work, const HopperTile& tile) {
   return {tile.block_m,   tile.block_n,      work.a_parts,   work.b_parts,
-          work.out_bytes, work.vector_bytes, work.ungrouped, work.also_bytes};
+          work.out_bytes, work.vector_bytes, work.ungrouped, work.second_bytes};
 }
 
 /// The work of a launch as the SMs take it: in rounds of tiles, whose stages are 128 bytes of k.
@@ -141,7 +141,7 @@ std::vector<HopperTile> choose_hopper_tiles(const HopperWork& work, std::int64_t
     for (const HopperTile& tile : list) least = std::min(least, hopper_seconds(work, tile, m));
     return least;
   };
-  // The one that loses least in the worst case first, then those that mend it most.
+  // The one that loses least in the worst case first, then those that reduce it most.
   const auto worst = [&](const std::vector<HopperTile>& list) {
     double loss = 0;
     for (const std::int64_t m : counts) loss = std::max(loss, best(list, m) / best(possible, m));

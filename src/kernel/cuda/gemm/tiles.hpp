@@ -20,7 +20,7 @@ struct HopperTile {
 struct HopperWork {
   std::int64_t n = 0, k_bytes = 0;  ///< columns of the result; bytes of a row of either operand
   std::int64_t groups = 1;          ///< products, or most experts that can have rows
-  int a_parts = 1, b_parts = 1, out_bytes = 2, also_bytes = 0;  ///< also_bytes: of a second result
+  int a_parts = 1, b_parts = 1, out_bytes = 2, second_bytes = 0;  ///< second_bytes: of a second result
   double a_share = 1;    ///< of the bytes of a's rows that come from memory: windows overlap
   int vector_bytes = 0;  ///< scales and biases of a column
   bool offsets = false;  ///< each group ends with its own partly filled tile
