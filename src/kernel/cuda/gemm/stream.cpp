@@ -1,6 +1,12 @@
 #include "kernel/cuda/gemm/stream.hpp"
 
+#include <algorithm>
+#include <bit>
+
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
+#include "kernel/cuda/gemm/product_items.hpp"
+#include "kernel/cuda/narrow.hpp"
 #include "op/products.hpp"
 
 namespace cermet::cuda {
@@ -182,7 +188,7 @@ std::vector<Config> StreamProduct::configs() const {
       }
     }
   }
-  // For a walk: last, so that nobody else takes it.
+  // For a walk: last, because nothing else should take it.
   if (const Config walk = walk_config(); !can_walk(shapes_.front()) && std::ranges::count(list, walk) == 0)
     list.push_back(walk);
   return list;
@@ -207,21 +213,24 @@ double StreamProduct::seconds(const DeviceLimits& limits) const {
 
 Program StreamProduct::program(const gemm::StreamShape& shape) const {
   const GeneratedType epilogue = product_.epilogue();
-  const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", rotation_) : "";
-  const std::string config = fmt::format(
-      ".x = {}, .w = {}, .n = {}, .k = {}, .shape = {{.rows = {}, .tokens = {}, .weights = {}, .slices = {}, .sets = "
-      "{}, .stages = {}{}}}, .constant = {}, "
-      ".promote = {}{}",
-      device_name(dtype_x_), device_name(dtype_w_), n_, k_, shape.rows, shape.tokens, shape.weights, shape.slices,
-      shape.sets, shape.stages, shape.pairs ? ", .pairs = true" : "", device_name(constant_),
-      device_name(dtypes::fp8.contains(dtype_w_)), rotation);
+  const gemm::StreamConfig config{.x = dtype_x_,
+                                  .w = dtype_w_,
+                                  .n = static_cast<int>(n_),
+                                  .k = static_cast<int>(k_),
+                                  .shape = shape,
+                                  .preload_w = constant_,
+                                  .promote = dtypes::fp8.contains(dtype_w_)};
+  const std::string rotation =
+      heads_ ? fmt::format(", cermet::gemm::RotateAndCache<cermet::rotation::Config{{{}}}>", rotation_) : "";
+  const std::string include = heads_ ? "#include \"kernel/cuda/device/gemm/stream_pairs.cuh\"\n" : "";
   constexpr int half = 113 * 1024;
   const bool walks = can_walk(shape);
   const bool two_fit =
       shape.shared_bytes() <= half && shape.threads() <= 320 && shape.tokens <= 32;  // more leave no registers for two
   return {.header = "kernel/cuda/device/gemm/stream.cuh",
-          .task = fmt::format("cermet::gemm::Stream<cermet::gemm::StreamConfig{{{}}}, {}>", config, epilogue.name),
-          .prelude = epilogue.source,
+          .task = fmt::format("cermet::gemm::Stream<cermet::gemm::StreamConfig{}, {}{}>", config_text(config),
+                              epilogue.name, rotation),
+          .prelude = include + epilogue.source,
           .threads = shape.threads(),
           .shared_bytes = shape.shared_bytes(),
           .min_blocks = two_fit ? 2 : 1,
@@ -240,4 +249,142 @@ std::vector<Program> StreamProduct::programs() const {
   return list;
 }
 
+// ---- Launches
+
+struct StreamProduct::View {
+  std::int64_t m = 0, x_stride = 0, y_stride = 0, second_stride = 0, w_stride = 0, up_stride = 0;  ///< elements
+  std::array<epilogue::Operand, epilogue::most_extras> extra{};
+};
+
+std::optional<StreamProduct::View> StreamProduct::view_of(const LaunchArgs& args) const {
+  const TensorView &x = this->x(args), &w = this->w(args), y = this->y(args);
+  const int leads = y.shape.rank() - 1;
+  enum { X, Y, SECOND, NONE, EXTRA, COUNT = EXTRA + epilogue::most_extras };
+  std::array<AxisSteps, COUNT> steps{};
+  steps[X] = steps_along(x, leads, 1);
+  steps[Y] = steps_along(y, leads, 1);
+  if (product_.also) steps[SECOND] = steps_along(args.outputs[product_.also->y], leads, 1);
+  for (std::size_t i = 0; i < product_.extras().size(); ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
+  const RowAxes axes = merge_axes(y.shape, leads, steps, NONE);
+  if (axes.rank > 1) return std::nullopt;
+  View view;
+  view.m = axes.m();
+  // A single row has no step, but a copy wants one.
+  view.x_stride = view.m > 1 ? steps[X][0] : k_;
+  view.y_stride = steps[Y][0];
+  view.second_stride = steps[SECOND][0];
+  view.w_stride = n_ > 1 ? w.strides[0] : k_;
+  if (const TensorView up = product_.second_weight(args); up.present) view.up_stride = n_ > 1 ? up.strides[0] : k_;
+  for (std::size_t i = 0; i < product_.extras().size(); ++i) {
+    view.extra[i] = product_.operand(args, i);
+    view.extra[i].row = steps[EXTRA + i][0];
+  }
+  return fits(args, view) ? std::optional(view) : std::nullopt;
+}
+
+/// Whether addresses and strides are what copies of 16 bytes need.
+bool StreamProduct::fits(const LaunchArgs& args, const View& view) const {
+  const auto suits = [](const TensorView& view, std::int64_t stride) {
+    const std::int64_t bytes = stride * static_cast<std::int64_t>(size_of(view.dtype));
+    return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && bytes % 16 == 0;
+  };
+  const TensorView up = product_.second_weight(args);
+  return view.x_stride != 0 && view.w_stride != 0 && suits(x(args), view.x_stride) && suits(w(args), view.w_stride) &&
+         (heads_ || suits(args.outputs[product_.y], view.y_stride)) &&
+         (!up.present || (view.up_stride != 0 && suits(up, view.up_stride))) &&
+         (!product_.also || suits(args.outputs[product_.also->y], view.second_stride));
+}
+
+gemm::StreamRotatedParams StreamProduct::params(const LaunchArgs& args, const View& view,
+                                                const gemm::StreamShape& shape) const {
+  const auto map_of = [&](const TensorView& operand, std::int64_t rows, std::int64_t stride, std::int64_t box_rows) {
+    const auto width = static_cast<std::uint32_t>(gemm::StreamShape::slice / size_of(operand.dtype));
+    return std::bit_cast<TensorMapBytes>(
+        args.queue->device().tensor_map({operand.data, operand.dtype, rows, k_, stride,
+                                         static_cast<std::uint32_t>(box_rows), width, gemm::StreamShape::slice}));
+  };
+  gemm::StreamRotatedParams p{};
+  p.w = map_of(w(args), n_, view.w_stride, shape.pairs ? shape.rows / 2 : shape.rows);
+  if (const TensorView up = product_.second_weight(args); up.present)
+    p.w_up = map_of(up, n_, view.up_stride, shape.rows);
+  p.x = map_of(x(args), view.m, view.x_stride, view.m);
+  if (heads_) heads_->set(args, p);
+  p.y = y(args).data;
+  p.y_stride = view.y_stride;
+  if (product_.also) p.second = args.outputs[product_.also->y].data;
+  p.second_stride = view.second_stride;
+  p.m = narrow(view.m, "product", "rows");
+  std::ranges::copy(view.extra, p.extra);
+  return p;
+}
+
+void StreamProduct::launch(const LaunchArgs& args) const {
+  if (y(args).elements() == 0) return;
+  const std::optional<View> view = view_of(args);
+  if (!view) return few_rows_ ? few_rows_->launch(args, shapes_.size()) : general_->launch(args, shapes_.size());
+  const auto found =
+      std::ranges::find_if(shapes_, [&](const gemm::StreamShape& shape) { return view->m <= shape.tokens; });
+  const auto program = static_cast<std::size_t>(found - shapes_.begin());
+  const gemm::StreamShape& shape = shapes_[program];
+  const gemm::StreamRotatedParams p = params(args, *view, shape);
+  if (few_rows_) args.queue->run(program, items(shape), p, multiprocessors_);
+  else args.queue->run(program, items(shape), static_cast<const gemm::StreamParams&>(p), multiprocessors_);
+  declare(args, *view, shape);
+}
+
+void StreamProduct::declare(const LaunchArgs& args, const View& view, const gemm::StreamShape& shape) const {
+  if (!args.queue->wants_ranges()) return;
+  const ProductTiles tiles{.grid = item_grid(1, 1, 1, this->items(shape)),
+                           .m = view.m,
+                           .n = n_,
+                           .columns = tiles_along(grid_columns, shape.rows)};
+  ProductItems items(product_, args, tiles);
+  items.read(items.rows(x(args), {}, view.x_stride, k_, 1));
+  if (heads_) {
+    heads_->touch(args, this->items(shape), w(args), view.w_stride, constant_, items);
+    for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read(&product_.extra(args, i));
+    return items.declare();
+  }
+  items.read(early(items.weight(w(args), {}, view.w_stride, k_, 1, product_.gated ? 2 : 1), constant_));
+  if (const TensorView* up = product_.given(args, product_.at.w_up))
+    items.read(early(items.weight(*up, {}, view.up_stride, k_, 1), constant_));
+  for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read_extra(i, view.extra[i]);
+  items.write(items.result({}, view.y_stride));
+  if (product_.also) items.write(items.second_result({}, view.second_stride));
+  items.declare();
+}
+
 }  // namespace cermet::cuda
+
+// ---- Kernels
+
+namespace cermet::cuda::gemm_stream_kernels_file {
+namespace {
+
+Kernel kernel(const char* name, OpKind op) {
+  return {
+      .name = name,
+      .op = op,
+      .summary =
+          "up to 64 rows on Hopper: weights stream once through the tensor cores, where rows of x are the columns of "
+          "wgmma",
+      .fuses = true,
+      .declines = StreamProduct::declines,
+      .bind = [](const Region& region, const Config& config) -> Launcher {
+        return [product = StreamProduct(region, config)](const LaunchArgs& args) { product.launch(args); };
+      },
+      .workspace = [](const Region& region, int) { return StreamProduct(region).workspace(); },
+      .programs = [](const Region& region, const Config& config) { return StreamProduct(region, config).programs(); },
+      .configs = [](const Region& region) { return StreamProduct(region).configs(); },
+      .cost = [](const Region& region, const Config& config,
+                 const DeviceLimits& limits) { return StreamProduct(region, config).seconds(limits); }};
+}
+
+}  // namespace
+
+extern const Kernel gemm_linear_stream, gemm_dual_linear_stream, gemm_scaled_mm_stream;
+const Kernel gemm_linear_stream = kernel("gemm.linear.stream", OpKind::linear);
+const Kernel gemm_dual_linear_stream = kernel("gemm.dual_linear.stream", OpKind::dual_linear);
+const Kernel gemm_scaled_mm_stream = kernel("gemm.scaled_mm.stream", OpKind::scaled_mm);
+
+}  // namespace cermet::cuda::gemm_stream_kernels_file

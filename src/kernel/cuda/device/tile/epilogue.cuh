@@ -5,8 +5,9 @@
 //   column_sums       whether it reads the sum over the reduction of b's column, which zero points of a need
 //   extras, extra[]   how many operands it reads beside the sums, and of what type and extent they are
 //   out               the type of the result
-//   value(sums.., [column sum,] x)   the result before it is rounded to `out`, float or int32_t, from the sums of one or
-//                                    two products and the extras' values
+//   value(sums.., [column sum,] x)
+//                     the result before it is rounded to `out`, float or int32_t, from the sums of one or two products
+//                     and the values of the extras
 //   pairs             whether it has pair(a, b, x): two neighbouring results packed as f16, from their sums: the same
 //                     bits in fewer instructions
 //   Also              where a second result is stored: the epilogue of that, over the same sums and extras
