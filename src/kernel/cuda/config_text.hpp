@@ -1,37 +1,40 @@
-// Configurations that host and device share, as CUDA source.
+// A device configuration as the source of a program spells it.
 #pragma once
-
-#include <fmt/format.h>
 
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "base/error.hpp"
 #include "kernel/cuda/task.hpp"
 
 namespace cermet::cuda {
 
-/// "{.a = cermet::DType::bf16, .n = 4096}": the fields that differ from the defaults. A configuration lists its fields:
-/// fields(visit) calls visit(name, value) for each, in the order of their declarations.
+template <class Config>
+std::string config_text(const Config& config);
+
 template <class Value>
-std::string config_text(const Value& value) {
-  if constexpr (std::is_same_v<Value, bool> || std::is_same_v<Value, DType>) {
-    return std::string(device_name(value));
-  } else if constexpr (std::is_enum_v<Value>) {
-    return std::string(name_of(value));
-  } else if constexpr (std::is_integral_v<Value>) {
-    return fmt::format("{}", value);
-  } else {
-    std::vector<std::string> defaults;
-    Value{}.fields([&](const char*, const auto& field) { defaults.push_back(config_text(field)); });
-    std::string text;
-    std::size_t i = 0;
-    value.fields([&](const char* name, const auto& field) {
-      const std::string own = config_text(field);
-      if (own != defaults[i++]) text += fmt::format("{}.{} = {}", text.empty() ? "" : ", ", name, own);
-    });
-    return "{" + text + "}";
-  }
+std::string field_text(const Value& value) {
+  if constexpr (std::is_same_v<Value, DType> || std::is_same_v<Value, bool>) return device_name(value);
+  else if constexpr (std::is_integral_v<Value>) return std::to_string(value);
+  else if constexpr (std::is_enum_v<Value>) return name_of(value);
+  else return config_text(value);
+}
+
+/// "{.k = 4096, .x = cermet::DType::bf16}": the fields that differ from their defaults. A configuration is a struct
+/// that host and device share; its fields(visit) calls visit(name, field) for each, in their order. An enumeration has
+/// a function name_of() beside it, which gives "cermet::Overlap::late".
+template <class Config>
+std::string config_text(const Config& config) {
+  std::vector<std::string> defaults;
+  Config{}.fields([&](const char*, const auto& value) { defaults.push_back(field_text(value)); });
+  std::string text;
+  std::size_t at = 0;
+  config.fields([&](const char* name, const auto& value) {
+    const std::string own = field_text(value);
+    if (own != defaults[at++]) text += fmt::format("{}.{} = {}", text.empty() ? "" : ", ", name, own);
+  });
+  return "{" + text + "}";
 }
 
 }  // namespace cermet::cuda

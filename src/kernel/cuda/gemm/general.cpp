@@ -1,16 +1,19 @@
 #include "kernel/cuda/gemm/general.hpp"
 
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/gemm/column_sums.hpp"
+#include "kernel/cuda/gemm/gate_cut.hpp"
 #include "kernel/cuda/gemm/hopper.hpp"
 #include "kernel/cuda/gemm/product_items.hpp"
+#include "kernel/cuda/gemm/rest.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "op/products.hpp"
 
 namespace cermet::cuda {
 namespace {
 
-constexpr int small_tile = 64, large_tile = 128, threads = 256;
+constexpr int small_tile = 64, large_tile = 128;
 
 /// The large program is taken from this many of its tiles on: fewer leave SMs idle.
 constexpr std::int64_t enough_tiles = 96;
@@ -87,16 +90,22 @@ double GeneralProduct::seconds(const DeviceLimits& limits) const {
 
 Program GeneralProduct::program(bool tensor, int tile) const {
   const GeneratedType epilogue = product_.epilogue();
-  const std::string config = fmt::format(
-      ".a = {}, .b = {}, .offsets = {}, .tensor = {}, .block = {}, .stages = {}, .a_outer = {}, .b_outer = {}, .dual = "
-      "{}, .grouped = {}, .blocked = {}",
-      device_name(a_), device_name(b_), device_name(offsets_), device_name(tensor), tile, stages_,
-      device_name(transpose_a_), device_name(!transpose_b_), device_name(product_.has_two_weights()),
-      device_name(op_ == OpKind::grouped_linear), device_name(product_.blocked));
+  const gemm::GeneralConfig config{.a = a_,
+                                   .b = b_,
+                                   .offsets = offsets_,
+                                   .tensor = tensor,
+                                   .block = tile,
+                                   .stages = stages_,
+                                   .a_outer = transpose_a_,
+                                   .b_outer = !transpose_b_,
+                                   .dual = product_.has_two_weights(),
+                                   .grouped = op_ == OpKind::grouped_linear,
+                                   .blocked = product_.blocked};
   return {.header = "kernel/cuda/device/gemm/general.cuh",
-          .task = fmt::format("cermet::gemm::General<cermet::gemm::GeneralConfig{{{}}}, {}>", config, epilogue.name),
+          .task = fmt::format("cermet::gemm::General<cermet::gemm::GeneralConfig{}, {}>", config_text(config),
+                              epilogue.name),
           .prelude = epilogue.source,
-          .threads = threads,
+          .threads = gemm::general_threads,
           .shared_bytes = tensor ? slab_bytes(tile) * 2 * stages_ : tile_bytes(tile),
           .min_blocks = tile == small_tile ? 2 : 1};
 }
@@ -147,10 +156,10 @@ void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) co
   const int leads = y.shape.rank() - 1, a_row = transpose_a_ ? a.shape.rank() - 1 : a.shape.rank() - 2;
   const TensorView* scale = product_.given(args, product_.at.x_scale);
   const std::size_t extras = product_.extras().size();
-  enum { A, Y, ALSO, SCALE, B, EXTRA, COUNT = EXTRA + epilogue::most_extras };
+  enum { A, Y, SECOND, SCALE, B, EXTRA, COUNT = EXTRA + epilogue::most_extras };
   std::array<AxisSteps, COUNT> steps{};
   steps[Y] = steps_along(y, leads, 1);
-  if (product_.also) steps[ALSO] = steps_along(args.outputs[product_.also->y], leads, 1);
+  if (product_.also) steps[SECOND] = steps_along(args.outputs[product_.also->y], leads, 1);
   if (scale != nullptr && product_.left.group != 0)
     steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
   for (std::size_t i = 0; i < extras; ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
@@ -173,8 +182,8 @@ void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) co
   p.a.data = a.data;
   p.y.data = y.data;
   if (product_.also) {
-    set_steps(axes, steps[ALSO], p.also.batch, &p.also.row);
-    p.also.data = args.outputs[product_.also->y].data;
+    set_steps(axes, steps[SECOND], p.second.batch, &p.second.row);
+    p.second.data = args.outputs[product_.also->y].data;
   }
   if (scale != nullptr) p.row_scale.data = scale->data;
   for (std::size_t i = 0; i < extras; ++i) {
@@ -281,8 +290,66 @@ void GeneralProduct::declare(const LaunchArgs& args, const gemm::GeneralParams& 
     items.read_extra(i, p.extra[i].operand, in_order(p.extra[i].batch, 0));
   if (product_.column_sums) items.read_column_sums(args.workspace);
   items.write(items.result(in_order(p.y.batch, 0), p.y.row));
-  if (product_.also) items.write(items.second_result(in_order(p.also.batch, 0), p.also.row));
+  if (product_.also) items.write(items.second_result(in_order(p.second.batch, 0), p.second.row));
   items.declare();
 }
 
 }  // namespace cermet::cuda
+
+// ---- Kernels
+
+namespace cermet::cuda::gemm_general_kernels_file {
+namespace {
+
+using Kinds = GeneralProduct::Programs;
+
+template <Kinds kinds>
+Kernel make(const char* name, OpKind op, const char* summary) {
+  return {.name = name,
+          .op = op,
+          .summary = summary,
+          .fuses = true,
+          .declines = GeneralProduct::declines,
+          .bind = [](const Region& r, const Config& config) -> Launcher {
+            return [product = GeneralProduct(r, kinds, config)](const LaunchArgs& args) { product.launch(args); };
+          },
+          .workspace = [](const Region& r, const Config& config,
+                          int) { return GeneralProduct(r, kinds, config).workspace(); },
+          .programs = [](const Region& r, const Config& config) { return GeneralProduct(r, kinds, config).programs(); },
+          .configs = [](const Region&) { return GeneralProduct::configs(); },
+          .cost = [](const Region& r, const Config& config,
+                     const DeviceLimits& limits) { return GeneralProduct(r, kinds, config).seconds(limits); },
+          .cut = gate_cut};
+}
+
+Kernel general(const char* name, OpKind op) {
+  return make<Kinds::all>(
+      name, op, "float32 multiply-adds (int8: byte dot products) for any types, layouts, scales and alignment");
+}
+Kernel tensor(const char* name, OpKind op) {
+  Kernel kernel = make<Kinds::tensor>(name, op,
+                                      "mma.sync fed by asynchronous copies, for every architecture; launches whose "
+                                      "rows are not aligned run on the CUDA cores");
+  kernel.declines = GeneralProduct::declines_tensor;
+  return kernel;
+}
+
+}  // namespace
+
+extern const Kernel gemm_linear_general, gemm_matmul_general, gemm_dual_linear_general, gemm_scaled_mm_general,
+    gemm_grouped_linear_general;
+const Kernel gemm_linear_general = general("gemm.linear.general", OpKind::linear);
+const Kernel gemm_matmul_general = general("gemm.matmul.general", OpKind::matmul);
+const Kernel gemm_dual_linear_general = general("gemm.dual_linear.general", OpKind::dual_linear);
+const Kernel gemm_scaled_mm_general = general("gemm.scaled_mm.general", OpKind::scaled_mm);
+const Kernel gemm_grouped_linear_general = with_rest(general("gemm.grouped_linear.general", OpKind::grouped_linear));
+
+extern const Kernel gemm_linear_tensor, gemm_matmul_tensor, gemm_dual_linear_tensor, gemm_scaled_mm_tensor,
+    gemm_grouped_linear_tensor;
+const Kernel gemm_linear_tensor = tensor("gemm.linear.tensor", OpKind::linear);
+const Kernel gemm_matmul_tensor = tensor("gemm.matmul.tensor", OpKind::matmul);
+const Kernel gemm_dual_linear_tensor = tensor("gemm.dual_linear.tensor", OpKind::dual_linear);
+const Kernel gemm_scaled_mm_tensor = tensor("gemm.scaled_mm.tensor", OpKind::scaled_mm);
+const Kernel gemm_grouped_linear_tensor = with_rest(tensor("gemm.grouped_linear.tensor", OpKind::grouped_linear));
+
+}  // namespace cermet::cuda::gemm_general_kernels_file

@@ -38,7 +38,7 @@ bool reads_many(const Product& product) {
          std::ranges::any_of(product.extras(), &EpilogueExtra::is_side_by_side);
 }
 
-HopperTile tile_of(const Config& config) {
+HopperTile hopper_tile_of(const Config& config) {
   const auto field = [&](std::string_view name) { return static_cast<int>(config.at(name)); };
   return {field("tile_m"), field("tile_n"), field("stages"),
           static_cast<int>(config.find("raster").value_or(gemm::hopper_raster))};
@@ -102,7 +102,7 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, const H
   most_rows_ = max_rows(p, 0);
   set_config(region, rows);
   set_work(region, rows);
-  if (!config.empty()) tiles_ = {tile_of(config)};
+  if (!config.empty()) tiles_ = {hopper_tile_of(config)};
   else if (product_.blocked) tiles_ = {{128, config_.dual ? 64 : 128}};
   else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && most_rows_ >= 4096)) && known_rows_)
     tiles_ = {best_hopper_tile(work_, most_rows_)};
@@ -247,11 +247,12 @@ ConfigSpace HopperProduct::space() const {
                   [n = n_](const Config& c) { return c.at("tile_n") == 32 || c.at("tile_n") < 2 * n; });
   space.constrain(fmt::format("registers hold the sums of tile_n columns, at most {}", work_.widest),
                   [widest = work_.widest](const Config& c) { return c.at("tile_n") <= widest; });
-  space.constrain(fmt::format("stages * ({} * tile_m + {} * tile_n) * {} bytes, and rows of {}-byte results on their "
-                              "way out, fit {} bytes of shared memory",
-                              work_.a_parts, work_.b_parts, gemm::HopperShape::row_bytes, work_.out_bytes,
-                              gemm::HopperShape::shared_limit),
-                  [work = work_](const Config& c) { return c.at("stages") <= most_hopper_stages(work, tile_of(c)); });
+  space.constrain(
+      fmt::format("stages * ({} * tile_m + {} * tile_n) * {} bytes, and rows of {}-byte results on their "
+                  "way out, fit {} bytes of shared memory",
+                  work_.a_parts, work_.b_parts, gemm::HopperShape::row_bytes, work_.out_bytes,
+                  gemm::HopperShape::shared_limit),
+      [work = work_](const Config& c) { return c.at("stages") <= most_hopper_stages(work, hopper_tile_of(c)); });
   return space;
 }
 

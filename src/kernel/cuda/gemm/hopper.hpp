@@ -9,8 +9,6 @@
 
 namespace cermet::cuda {
 
-inline std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
-
 /// Rows of x that are not those of a matrix.
 struct HopperRows {
   gemm::HopperWindows windows = {};  ///< of a convolution, launched by launch_windows()

@@ -13,6 +13,8 @@
 
 namespace cermet::cuda {
 
+inline std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
+
 class Product {
  public:
   explicit Product(const Region& region, ProductLoops loops = {});

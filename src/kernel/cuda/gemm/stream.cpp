@@ -12,27 +12,25 @@
 namespace cermet::cuda {
 namespace {
 
-constexpr std::int64_t most_tokens = 64, most_rotated = 32;
+constexpr std::int64_t most_stream_tokens = 64, most_rotated = 32;
 /// The tensor cores add fp8 products with about 14 significant bits, so that sums move to float32 registers after every
 /// stage (gemm/hopper.cpp).
 constexpr std::int64_t shortest_stream_fp8 = 1024, two_slices_fp8 = 2048;
 /// KiB of shared memory.
 constexpr int default_ring = 160;
-constexpr std::int64_t most_rows = 192;  ///< of an item, of all its weights
+constexpr std::int64_t most_item_rows = 192;  ///< of an item, of all its weights
 
-std::int64_t size(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
-
-Decline declines_operands(const Problem& p) {
+Decline declines_stream_operands(const Problem& p) {
   const DType x = p.input(0).dtype, w = p.input(1).dtype;
   const bool fp8 = dtypes::fp8.contains(x) && dtypes::fp8.contains(w);
   if (!fp8 && (x != w || (x != DType::bf16 && x != DType::f16 && x != DType::i8)))
     return fmt::format("no instruction multiplies {} with {}", name_of(x), name_of(w));
-  if (const std::int64_t rows = max_rows(p, 0); rows > most_tokens)
-    return fmt::format("up to {} rows: {} would be read for each block", most_tokens, rows);
+  if (const std::int64_t rows = max_rows(p, 0); rows > most_stream_tokens)
+    return fmt::format("up to {} rows: {} would be read for each block", most_stream_tokens, rows);
   const Dim n = p.outputs[0].dims.back(), k = p.input(0).dims.back();
   if (!n.is_constant() || !k.is_constant()) return "N or K is not known beforehand";
   if (n.constant() == 0 || k.constant() == 0) return "N or K is 0";
-  if (k.constant() * size(w) % 16 != 0)
+  if (k.constant() * bytes_of(w) % 16 != 0)
     return fmt::format("rows of {} {} do not have whole 16 bytes", k.constant(), name_of(w));
   if (fp8 && k.constant() < shortest_stream_fp8)
     return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_stream_fp8);
@@ -40,10 +38,10 @@ Decline declines_operands(const Problem& p) {
 }
 
 /// Of a product and what follows it.
-Decline declines_behind(const Region& region) {
+Decline declines_stream(const Region& region) {
   const Problem& p = region.problem();
   if (p.target->compute_capability != 90) return "needs compute capability 9.0";
-  if (Decline reason = declines_operands(p)) return reason;
+  if (Decline reason = declines_stream_operands(p)) return reason;
   const bool rotates = RotatedHeads::end(region);
   if (rotates) {
     if (max_rows(p, 0) == 1) return "the heads of one row are rotated behind a GEMV";
@@ -59,7 +57,7 @@ Decline declines_behind(const Region& region) {
   if (product.column_sums) return "a zero point needs the sums of the weight's columns";
   if (rotates) return std::nullopt;
   const std::int64_t columns = p.outputs[0].dims.back().constant() / (product.gated ? 2 : 1);
-  if (columns * size(product.out) % 16 != 0 || (product.also && columns * size(product.also->out) % 16 != 0))
+  if (columns * bytes_of(product.out) % 16 != 0 || (product.also && columns * bytes_of(product.also->out) % 16 != 0))
     return fmt::format("rows of {} results do not have whole 16 bytes", columns);
   return std::nullopt;
 }
@@ -68,7 +66,7 @@ Decline declines_behind(const Region& region) {
 
 Decline StreamProduct::declines(const Region& region) {
   if (region.anchor != 0) return "computes nothing before the product";
-  return declines_behind(region);
+  return declines_stream(region);
 }
 
 StreamProduct::StreamProduct(const Region& region, const Config& config)
@@ -107,7 +105,7 @@ gemm::StreamShape StreamProduct::shape_of(int tokens, const Config& config) cons
   shape.slices = config.empty() ? usual_slices(shape) : static_cast<int>(config.at("slices"));
   shape.pairs = heads_.has_value();
   const std::int64_t fills =
-      div_up(k_ * size(dtype_w_), static_cast<std::int64_t>(shape.slices) * gemm::StreamShape::slice);
+      div_up(k_ * bytes_of(dtype_w_), static_cast<std::int64_t>(shape.slices) * gemm::StreamShape::slice);
   const auto most =
       std::min<std::int64_t>(most_stages, div_up(n_, shape.rows) > multiprocessors_ ? most_stages : fills);
   const int limit = config.empty() ? (tokens > 32 ? 226 : default_ring) : static_cast<int>(config.at("ring"));
@@ -127,13 +125,13 @@ std::int64_t StreamProduct::usual_rounds() const {
   std::int64_t best = 1, least = INT64_MAX;
   for (std::int64_t rounds = 1; rounds <= div_up(n_, multiprocessors_ * least_rows); ++rounds) {
     const std::int64_t rows = item_rows(rounds), taken = div_up(div_up(n_, rows), std::int64_t{multiprocessors_});
-    if (rows <= most_rows && taken * (rows + round) < least) least = taken * (rows + round), best = rounds;
+    if (rows <= most_item_rows && taken * (rows + round) < least) least = taken * (rows + round), best = rounds;
   }
   return best;
 }
 
 std::int64_t StreamProduct::rounds_alone() const {
-  return div_up(n_, static_cast<std::int64_t>(multiprocessors_) * (most_rows / weights_));
+  return div_up(n_, static_cast<std::int64_t>(multiprocessors_) * (most_item_rows / weights_));
 }
 
 int StreamProduct::equal_rows(std::int64_t rounds) const {
@@ -200,11 +198,12 @@ std::vector<Config> StreamProduct::configs() const {
 double StreamProduct::seconds(const DeviceLimits& limits) const {
   const gemm::StreamShape& shape = shapes_.back();
   const auto slices =
-      static_cast<double>(div_up(k_ * size(dtype_w_), static_cast<std::int64_t>(gemm::StreamShape::slice)));
+      static_cast<double>(div_up(k_ * bytes_of(dtype_w_), static_cast<std::int64_t>(gemm::StreamShape::slice)));
   const std::int64_t items = div_up(n_, shape.rows), rounds = div_up(items, multiprocessors_);
   const auto rows = static_cast<double>(rounds * (shape.weights * shape.rows + most_rows_));
   const double busy = static_cast<double>(items) / static_cast<double>(rounds * multiprocessors_);
-  const double bytes = static_cast<double>(k_ * size(dtype_w_)) * static_cast<double>(shape.weights * n_ + most_rows_);
+  const double bytes =
+      static_cast<double>(k_ * bytes_of(dtype_w_)) * static_cast<double>(shape.weights * n_ + most_rows_);
   const double copying = rows * slices * 2.6 / limits.clock_hz,
                reading = bytes / (0.95 * std::max(0.5, busy) * limits.read_bytes_per_second);
   const auto chunks = static_cast<double>(div_up(std::max<std::int64_t>(most_rows_, 1), shape.chunk()));

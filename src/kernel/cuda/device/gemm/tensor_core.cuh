@@ -4,13 +4,22 @@
 #pragma once
 
 #include "kernel/cuda/device/gemm/general.hpp"
-#include "kernel/cuda/device/gemm/general_config.cuh"
 #include "kernel/cuda/device/ptx/cp_async.cuh"
 #include "kernel/cuda/device/ptx/ldmatrix.cuh"
 #include "kernel/cuda/device/ptx/mma.cuh"
 #include "kernel/cuda/device/team.cuh"
 
 namespace cermet::gemm {
+
+/// Type of a sum of products.
+template <DType T>
+struct SumOf {
+  using type = float;
+};
+template <>
+struct SumOf<DType::i8> {
+  using type = int32_t;
+};
 
 template <GeneralConfig C, class Team>
 struct TensorCore {
