@@ -1,26 +1,12 @@
 #include "kernel/cuda/gemm/product.hpp"
 
 #include "base/checked.hpp"
+#include "op/product_operands.hpp"
 
 namespace cermet::cuda {
 namespace {
 
 using Extent = TileProgram::Extent;
-
-/// Operands of the products' schemas; -1 where there is none.
-struct SchemaPlaces {
-  int w_up = -1, offsets = -1, x_scale = -1, w_scale = -1, bias = -1, zero_point = -1;
-};
-
-SchemaPlaces schema_of(OpKind op) {
-  switch (op) {
-    case OpKind::linear: return {.bias = 2};
-    case OpKind::dual_linear: return {.w_up = 2, .bias = 3};
-    case OpKind::scaled_mm: return {.x_scale = 2, .w_scale = 3, .bias = 4, .zero_point = 5};
-    case OpKind::grouped_linear: return {.offsets = 2, .x_scale = 4, .w_scale = 5, .bias = 3};
-    default: return {};
-  }
-}
 
 }  // namespace
 
@@ -52,9 +38,9 @@ Decline Product::declines(const Region& region, ProductLoops loops) {
 Product::Product(const Region& region, ProductLoops loops)
     : grouped_(region.problem().op->kind == OpKind::grouped_linear) {
   const Problem& p = region.problem();
-  const SchemaPlaces schema = schema_of(p.op->kind);
-  const auto has = [&](int i) { return i >= 0 && p.has(static_cast<std::size_t>(i)); };
-  const auto dims = [&](int i) -> const Dims& { return p.input(static_cast<std::size_t>(i)).dims; };
+  const ProductOperands schema = product_operands(p.op->kind);
+  const auto has = [&](std::size_t i) { return i != ProductOperands::none && p.has(i); };
+  const auto dims = [&](std::size_t i) -> const Dims& { return p.input(i).dims; };
   if (has(schema.x_scale))
     left = *row_scale_grid(dims(schema.x_scale), {dims(0).begin(), dims(0).end() - 1}, dims(0).back());
   if (has(schema.w_scale))
@@ -64,8 +50,8 @@ Product::Product(const Region& region, ProductLoops loops)
   column_sums = has(schema.zero_point);
   gated = loops.gated && gate_after(region);
 
-  const auto place_of = [&](int i) {
-    const auto operand = has(i) ? region.operand_of(static_cast<std::size_t>(i)) : std::nullopt;
+  const auto place_of = [&](std::size_t i) {
+    const auto operand = has(i) ? region.operand_of(i) : std::nullopt;
     return operand ? static_cast<int>(*operand) : -1;
   };
   at = {place_of(0),
