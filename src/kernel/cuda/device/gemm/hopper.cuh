@@ -7,7 +7,7 @@
 //              the last warpgroup                its first warp is the producer, the others wait for the end
 //   Shared     0                   ring       [stages] of a (a_parts, BLK_M, 128 bytes), b (b_parts, BLK_N, 128 bytes)
 //   memory     + stages * stage    staging    [BLK_M / 16 warps] (16, staging_pitch): results on their way out
-//              + staging_bytes     columns    [consumers] (BLK_N, vector_bytes): what E reads for each column
+//              + staging_bytes     columns    [consumers][BLK_N] of each operand of E with a value for each column
 //              + column_bytes ..   full       [stages] barriers, 8 bytes each: a stage's copies have arrived
 //              + 8 * stages        empty      [stages] barriers: all consumer warps have read a stage
 //              Both operands have the 128-byte swizzle that TMA writes and wgmma reads. Example: bf16, 128 x 256: a

@@ -1,40 +1,27 @@
-// GEMMs of few rows on Hopper's tensor cores (sm_90a), at the speed at which
-// weights arrive: y[m, n] = E(sum over k of x[m, k] * w[n, k]), m at most 64
-// tokens.
+// GEMMs of few rows on Hopper's tensor cores (sm_90a), at the speed at which weights arrive:
+// y[m, n] = E(sum over k of x[m, k] * w[n, k]), m at most 64 tokens.
 //
-//   Tiles      The operands of wgmma are exchanged: rows of the weight are its
-//   64 rows and tokens its columns (8, 16, 32
-//              or 64), so that 8 tokens cost no more copies than 8 rows. An
-//              item is `rows` rows of the weight and all of k: nothing is added
-//              between blocks. A slice is 128 bytes of k of these rows and of
-//              all tokens, a stage has 1, 2 or 4 slices.
-//   Threads    consumer warpgroups    one for each 64 rows of the item (a
-//   group), in one or two sets, which take every
-//                                     stage and every other stage
-//              producer of weights    a warp, whose copies of constant weights
-//              begin before earlier launches have ended producer of tokens a
-//              warp
-//   Shared     0                      ring    [stages][slices] of w (weights,
-//   rows, 128 bytes), x (tokens, 128 bytes) memory     + stages * stage sums
-//   (sets, weights, chunk, pitch) on their way to the epilogue; what the last
-//                                             warpgroup reads past its rows may
-//                                             lie here, too
-//              + sums_bytes           full    [stages] barriers, 8 bytes each:
-//              a stage's weights and tokens have arrived
-//              + 8 * stages           empty   [stages] barriers: the warps of a
-//              set have read a stage Example: bf16, 32 rows of one weight, 8
-//              tokens: a slice is 4 + 1 KiB, a stage of two 10 KiB.
-//   Phases     preload        fetch(): the first stages of weights
-//              produce()      waits for empty[stage], TMA loads, which complete
-//              full[stage] multiply()     waits for full[stage], wgmma, arrives
-//              at empty[stage] finish()       sums meet in shared memory, a
-//              chunk of 16 tokens at a time: those of sets are added, and
-//                             the epilogue gets neighbouring columns of a row
-//                             of y, or both columns of a pair
-//   Variants   End: what becomes of the sums; StreamPairs (stream_pairs.cuh)
-//   has rope_and_cache behind the product.
-//              In a walk (stream_walk.cuh) weights come through the ring of all
-//              tasks.
+//   Tiles      The operands of wgmma are exchanged: rows of the weight are its 64 rows and tokens its columns (8, 16,
+//              32 or 64), so that 8 tokens cost no more copies than 8 rows. An item is `rows` rows of the weight and
+//              all of k: nothing is added between blocks. A slice is 128 bytes of k of these rows and of all tokens; a
+//              stage has 1, 2 or 4 slices.
+//   Threads    consumer warpgroups    one for each 64 rows of the item (a group), in one or two sets, which take every
+//                                     stage, or every other stage
+//              producer of weights    a warp; its copies of constant weights begin before earlier launches have ended
+//              producer of tokens     a warp
+//   Shared     0                      ring    [stages][slices] of w (weights, rows, 128 bytes), x (tokens, 128 bytes)
+//   memory     + stages * stage       sums    (sets, weights, chunk, pitch) on their way to the epilogue; what the last
+//                                             warpgroup reads past its rows may lie here, too
+//              + sums_bytes           full    [stages] barriers, 8 bytes each: weights and tokens have arrived
+//              + 8 * stages           empty   [stages] barriers: the warps of a set have read a stage
+//              Example: bf16, 32 rows of one weight, 8 tokens: a slice is 4 + 1 KiB, a stage of two 10 KiB.
+//   Phases     fetch()        the first stages of weights, where no launch writes them
+//              produce()      waits for empty[stage], TMA loads, which complete full[stage]
+//              multiply()     waits for full[stage], wgmma, arrives at empty[stage]
+//              finish()       sums meet in shared memory, a chunk of 16 tokens at a time: those of sets are added, and
+//                             the epilogue gets neighbouring columns of a row of y, or both columns of a pair
+//   Variants   End says what becomes of the sums; StreamPairs (stream_pairs.cuh) has rope_and_cache after the product.
+//              In a walk (stream_walk.cuh) weights come through the ring of all tasks.
 #pragma once
 
 #include "kernel/cuda/device/gemm/stream.hpp"
@@ -58,9 +45,8 @@ struct StreamSums {
   Sum* sums;
   int rank;
 
-  /// A thread's sums of the tokens of chunk I, as wgmma leaves them: columns of
-  /// its fragments are tokens, rows are columns of the result. acc: (weights,
-  /// tokens / 2)
+  /// A thread's sums of the tokens of chunk I, as wgmma leaves them: columns of its fragments are tokens, rows are
+  /// columns of the result. acc: (weights, tokens / 2)
   template <int I, int Size>
   CERMET_DEVICE void put(const Sum (&acc)[S.weights][Size], int set, int group) {
     const int lane = static_cast<int>(lane_index()), row = group * 64 + rank / 32 % 4 * 16 + lane / 4;
@@ -94,9 +80,8 @@ struct StreamSums {
   }
 };
 
-/// The epilogue of rows: a thread has groups of four columns. Their operands
-/// are loaded a chunk of tokens ahead: those of the first while the weights
-/// stream.
+/// The epilogue of rows: a thread has groups of four columns. Their operands are loaded a chunk of tokens ahead: those
+/// of the first while the weights stream.
 template <class E, StreamShape S, int N, class Sum>
 struct StreamRows : StreamSums<S, Sum> {
   using Params = StreamParams;
@@ -219,8 +204,7 @@ struct Stream {
     }
   };
 
-  /// Position in the ring: counts on over all items of the block, so that
-  /// barrier phases follow from it.
+  /// Position in the ring: counts on over all items of the block, so that barrier phases follow from it.
   struct Slot {
     int stage;
     uint32_t phase;
@@ -232,8 +216,7 @@ struct Stream {
     }
   };
 
-  /// Sets up the barriers; counts the stages that the block's items have taken
-  /// so far.
+  /// Sets up the barriers; counts the stages that the block's items have taken so far.
   struct Ring {
     uint32_t stages = 0;
     bool is_open = false;  ///< whether all threads know that the barriers are set up
@@ -272,8 +255,7 @@ struct Stream {
     if constexpr (shape.pairs) ptx::tma_load_2d(to + weight_bytes / 2, &p.w, column, Results::second_row(item), full);
     if constexpr (shape.weights == 2) ptx::tma_load_2d(to + weight_bytes, &p.w_up, column, first, full);
   }
-  /// The bytes of a stage's tokens are announced with those of its weights,
-  /// whichever come first.
+  /// The bytes of a stage's tokens are announced with those of its weights, whichever come first.
   static CERMET_DEVICE void load_weights(const Params& p, const Shared& shared, int stage, int kt, int item) {
     ptx::mbarrier_arrive_expect(shared.full + stage, static_cast<uint32_t>(shape.slices * StreamShape::slice *
                                                                            (shape.weights * shape.rows + p.m)));
@@ -289,8 +271,7 @@ struct Stream {
                        shared.full + stage);
   }
 
-  /// An item's stages as they become free, of which the first `preloaded` are
-  /// on their way already. load(stage, kt)
+  /// An item's stages as they become free, of which the first `preloaded` are on their way already. load(stage, kt)
   template <class Load>
   static CERMET_DEVICE void produce(const Shared& shared, uint32_t begin, int preloaded, Load load) {
     Slot slot(begin + static_cast<uint32_t>(preloaded));
@@ -303,9 +284,8 @@ struct Stream {
 
   // ---- Consumers
 
-  /// Products of one stage, without waiting for them. weight(slice, side): (64,
-  /// 128 bytes); tokens(slice): (tokens, 128 bytes); acc: (weights, tokens /
-  /// 2), a thread's share of 64 x tokens
+  /// Products of one stage, without waiting for them. weight(slice, side): (64, 128 bytes); tokens(slice): (tokens, 128
+  /// bytes); acc: (weights, tokens / 2), a thread's share of 64 x tokens
   template <class Weight, class Tokens>
   static CERMET_DEVICE void multiply_stage(Weight&& weight, Tokens&& tokens, bool add,
                                            Sum (&acc)[shape.weights][acc_size]) {
@@ -322,9 +302,8 @@ struct Stream {
     ptx::wgmma_commit();
   }
 
-  /// Of a set, which takes every shape.sets-th stage. With two sets, one waits
-  /// for its products while the other multiplies; a stage is free as soon as
-  /// they are done. Promoted sums move to `total` after each stage.
+  /// Of a set, which takes every shape.sets-th stage. With two sets, one waits for its products while the other
+  /// multiplies; a stage is free as soon as they are done. Promoted sums move to `total` after each stage.
   static CERMET_DEVICE void multiply(const Shared& shared, int group, int set, Slot slot,
                                      Sum (&total)[shape.weights][acc_size]) {
     Sum acc[shape.weights][acc_size];

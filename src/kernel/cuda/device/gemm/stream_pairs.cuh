@@ -1,8 +1,6 @@
-// The epilogue of stream.cuh with rope_and_cache behind the product
-// (tile/rotation.cuh). An item has a number of pairs of columns of one head:
-// rows of the weight that make their first columns, then as many that make the
-// second ones; of pairs of neighbours (and only there) all of them in the order
-// of the weight.
+// The epilogue of stream.cuh with rope_and_cache after the product (tile/rotation.cuh). An item has a number of pairs
+// of columns of one head: rows of the weight that make their first columns, then as many that make the second ones; of
+// pairs of neighbours (and only there) all of them in the order of the weight.
 #pragma once
 
 #include "kernel/cuda/device/gemm/stream.cuh"
@@ -10,8 +8,7 @@
 
 namespace cermet::gemm {
 
-/// A thread has single pairs. What they need is loaded a chunk of tokens ahead:
-/// for the first while the weights stream.
+/// A thread has single pairs. What they need is loaded a chunk of tokens ahead: for the first while the weights stream.
 template <class E, StreamShape S, rotation::Config R, class Sum>
 struct StreamPairs : StreamSums<S, Sum> {
   using Params = StreamRotatedParams;
@@ -85,7 +82,7 @@ struct StreamPairs : StreamSums<S, Sum> {
     }
   }
 };
-/// The end of a product with rope_and_cache behind it, see StoreRows.
+/// The end of a product with rope_and_cache after it, see StoreRows.
 template <rotation::Config R>
 struct RotateAndCache {
   template <class E, StreamShape S, int N, class Sum>

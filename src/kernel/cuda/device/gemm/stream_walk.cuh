@@ -1,8 +1,6 @@
-// Matrix products of few rows (stream.cuh) in a walk (walk.cuh). The last warp
-// feeds weights into the ring of all tasks, ahead of the others; tokens, which
-// earlier tasks write, come through a small ring for each of two warpgroups,
-// which take stages in turn: a thread of theirs asks for them. The order of
-// sums is that of a launch of its own.
+// Matrix products of few rows (stream.cuh) in a walk (walk.cuh). The last warp feeds weights into the ring of all
+// tasks, ahead of the others; tokens, which earlier tasks write, come through a small ring for each of two warpgroups,
+// which take stages in turn: a thread of theirs asks for them. The order of sums is that of a launch of its own.
 #pragma once
 
 #include "kernel/cuda/device/gemm/stream.hpp"
@@ -71,8 +69,7 @@ struct StreamWalk {
     static CERMET_DEVICE uint32_t slot_of(uint32_t at) { return at % stream::row_stages; }
     static CERMET_DEVICE uint32_t parity_of(uint32_t at) { return at / stream::row_stages & 1; }
 
-    /// By one thread: those of a stage, `ahead` after the next that the set
-    /// multiplies.
+    /// By one thread: those of a stage, `ahead` after the next that the set multiplies.
     CERMET_DEVICE void ask(const Params& p, const Params& far, int kt, int ahead) const {
       const uint32_t at = done + static_cast<uint32_t>(ahead), slot = slot_of(at);
       ptx::mbarrier_wait(empty + slot, parity_of(at) ^ 1);
@@ -92,15 +89,13 @@ struct StreamWalk {
     }
   };
 
-  /// Of a set: every other stage. Both pass all of them, so that none is ahead
-  /// of the other by the whole ring.
+  /// Of a set: every other stage. Both pass all of them, so that none is ahead of the other by the whole ring.
   static CERMET_DEVICE void multiply_stages(const Params& p, const Params& far, char* smem, int set, bool asks,
                                             StreamState& at, Sum (&total)[shape.weights][Task::acc_size]) {
     Weights ring(stream::ring_before<Team>(smem), stream::barriers_before<Team>(smem), at.stages);
     Tokens tokens(smem, set, at.rows);
     if (asks && ptx::elect_one()) {
-      ptx::fence_proxies();  // what was written by ordinary stores, before
-                             // copies read it
+      ptx::fence_proxies();  // what was written by ordinary stores, before copies read it
 #pragma unroll 1
       for (int i = 0; i < stream::row_stages && set + sets * i < k_tiles; ++i) tokens.ask(p, far, set + sets * i, i);
     }
@@ -135,8 +130,7 @@ struct StreamWalk {
     at.rows = tokens.done;
   }
 
-  /// An item's results. `p`: parameters nearby; `far`: the same in device
-  /// memory.
+  /// An item's results. `p`: parameters nearby; `far`: the same in device memory.
   static CERMET_DEVICE void multiply(const Params& p, const Params& far, uint32_t item, char* smem, StreamState& at) {
     const int warp = __shfl_sync(0xffffffffu, static_cast<int>(Team::warp()), 0), set = warp / stream::row_warps;
     typename Task::Results results(p, smem + shape.walk_sums_at(), static_cast<int>(Team::rank()),
