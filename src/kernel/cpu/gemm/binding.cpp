@@ -1,7 +1,6 @@
 #include "kernel/cpu/gemm/binding.hpp"
 
 #include "kernel/cpu/gemm/panels.hpp"
-#include "op/product_operands.hpp"
 #include "op/products.hpp"
 
 namespace cermet::cpu {
@@ -13,9 +12,8 @@ BoundTileProgram bind_epilogue(const Region& region) {
   TileProgramOrReason made = product_epilogue(region, product_loops(region));
   CERMET_ASSERT(!made.reason);
   std::vector<std::size_t> grouped;
-  constexpr ProductOperands of_groups = product_operands(OpKind::grouped_linear);
   if (region.problem().op->kind == OpKind::grouped_linear)
-    for (const std::size_t input : {of_groups.bias, of_groups.w_scale})
+    for (const std::size_t input : {3, 5})
       if (const auto operand = region.operand_of(input)) grouped.push_back(*operand);
   return BoundTileProgram(made.program, grouped);
 }
