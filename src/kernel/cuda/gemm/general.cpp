@@ -151,44 +151,27 @@ Decline GeneralProduct::declines_tensor(const Region& region) {
 }
 
 void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) const {
-  const TensorView &a = *product_.given(args, product_.at.x), &b = *product_.given(args, product_.at.w),
-                   &y = args.outputs[product_.y];
-  const int leads = y.shape.rank() - 1, a_row = transpose_a_ ? a.shape.rank() - 1 : a.shape.rank() - 2;
-  const TensorView* scale = product_.given(args, product_.at.x_scale);
-  const std::size_t extras = product_.extras().size();
-  enum { A, Y, SECOND, SCALE, B, EXTRA, COUNT = EXTRA + epilogue::most_extras };
-  std::array<AxisSteps, COUNT> steps{};
-  steps[Y] = steps_along(y, leads, 1);
-  if (product_.also) steps[SECOND] = steps_along(args.outputs[product_.also->y], leads, 1);
-  if (scale != nullptr && product_.left.group != 0)
-    steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
-  for (std::size_t i = 0; i < extras; ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
-  if (op_ == OpKind::matmul) {
-    steps[A] = steps_along(a, leads - 1, 2);
-    steps[A][static_cast<std::size_t>(leads - 1)] = a.strides[a_row];
-    steps[B] = steps_along(b, leads - 1, 2);
-  } else {
-    steps[A] = steps_along(a, leads, 1);
-  }
-  const RowAxes axes = merge_axes(y.shape, leads, steps, B);
+  const TensorView& y = args.outputs[product_.y];
+  const ProductRows rows = product_.rows(args, y);
+  const RowAxes& axes = rows.axes;
   p.batch_rank = axes.rank - 1;
   for (int axis = 0; axis < p.batch_rank; ++axis)
     p.batch_dims[axis] = narrow(axes.dims[static_cast<std::size_t>(axis)], "product", "matrices of a batch");
   p.m = narrow(axes.m(), "product", "rows");
-  set_steps(axes, steps[A], p.a.batch, &p.a.row);
-  set_steps(axes, steps[Y], p.y.batch, &p.y.row);
-  set_steps(axes, steps[SCALE], p.row_scale.batch, &p.row_scale.row);
-  set_steps(axes, steps[B], p.b_batch, nullptr);
-  p.a.data = a.data;
+  set_steps(axes, rows.steps[ProductRows::X], p.a.batch, &p.a.row);
+  set_steps(axes, rows.steps[ProductRows::Y], p.y.batch, &p.y.row);
+  set_steps(axes, rows.steps[ProductRows::SCALE], p.row_scale.batch, &p.row_scale.row);
+  set_steps(axes, rows.steps[ProductRows::W], p.b_batch, nullptr);
+  p.a.data = product_.given(args, product_.at.x)->data;
   p.y.data = y.data;
   if (product_.also) {
-    set_steps(axes, steps[SECOND], p.second.batch, &p.second.row);
+    set_steps(axes, rows.steps[ProductRows::SECOND], p.second.batch, &p.second.row);
     p.second.data = args.outputs[product_.also->y].data;
   }
-  if (scale != nullptr) p.row_scale.data = scale->data;
-  for (std::size_t i = 0; i < extras; ++i) {
+  if (const TensorView* scale = product_.given(args, product_.at.x_scale)) p.row_scale.data = scale->data;
+  for (std::size_t i = 0; i < product_.extras().size(); ++i) {
     p.extra[i].operand = product_.operand(args, i);
-    set_steps(axes, steps[EXTRA + i], p.extra[i].batch, &p.extra[i].operand.row);
+    set_steps(axes, rows.steps[ProductRows::EXTRA + i], p.extra[i].batch, &p.extra[i].operand.row);
   }
 }
 
@@ -303,33 +286,22 @@ namespace {
 
 using Kinds = GeneralProduct::Programs;
 
-template <Kinds kinds>
-Kernel make(const char* name, OpKind op, const char* summary) {
-  return {.name = name,
-          .op = op,
-          .summary = summary,
-          .fuses = true,
-          .declines = GeneralProduct::declines,
-          .bind = [](const Region& r, const Config& config) -> Launcher {
-            return [product = GeneralProduct(r, kinds, config)](const LaunchArgs& args) { product.launch(args); };
-          },
-          .workspace = [](const Region& r, const Config& config,
-                          int) { return GeneralProduct(r, kinds, config).workspace(); },
-          .programs = [](const Region& r, const Config& config) { return GeneralProduct(r, kinds, config).programs(); },
-          .configs = [](const Region&) { return GeneralProduct::configs(); },
-          .cost = [](const Region& r, const Config& config,
-                     const DeviceLimits& limits) { return GeneralProduct(r, kinds, config).seconds(limits); },
-          .cut = gate_cut};
+Kernel make(Kinds kinds, const char* name, OpKind op, const char* summary) {
+  Kernel kernel = product_kernel(name, op, summary, [kinds](const Region& region, const Config& config) {
+    return GeneralProduct(region, kinds, config);
+  });
+  kernel.cut = gate_cut;
+  return kernel;
 }
 
 Kernel general(const char* name, OpKind op) {
-  return make<Kinds::all>(
-      name, op, "float32 multiply-adds (int8: byte dot products) for any types, layouts, scales and alignment");
+  return make(Kinds::all, name, op,
+              "float32 multiply-adds (int8: byte dot products) for any types, layouts, scales and alignment");
 }
 Kernel tensor(const char* name, OpKind op) {
-  Kernel kernel = make<Kinds::tensor>(name, op,
-                                      "mma.sync fed by asynchronous copies, for every architecture; launches whose "
-                                      "rows are not aligned run on the CUDA cores");
+  Kernel kernel = make(Kinds::tensor, name, op,
+                       "mma.sync fed by asynchronous copies, for every architecture; launches whose "
+                       "rows are not aligned run on the CUDA cores");
   kernel.declines = GeneralProduct::declines_tensor;
   return kernel;
 }

@@ -107,7 +107,7 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, const H
   else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && most_rows_ >= 4096)) && known_rows_)
     tiles_ = {best_hopper_tile(work_, most_rows_)};
   else tiles_ = choose_hopper_tiles(work_, most_rows_);
-  config_.unweighted = is_grouped() && groups_end_in_rest(p) && !product_.column_sums &&
+  config_.unweighted = config_.grouped && groups_end_in_rest(p) && !product_.column_sums &&
                        std::ranges::all_of(tiles_, [&](const HopperTile& tile) { return has_few_rows(tile); });
 }
 
@@ -126,19 +126,19 @@ void HopperProduct::set_config(const Region& region, const HopperRows& rows) {
   config_.gated = rows.gated;
   config_.windows = rows.windows;
   if (op_ == OpKind::grouped_linear) {
-    config_.grouping = gemm::Grouping::offsets;
+    config_.grouped = true;
     config_.offsets = region.operand_type(static_cast<std::size_t>(product_.at.offsets)).dtype;
   }
   if (op_ != OpKind::matmul) return;
   const Dims& b = p.input(1).dims;
   if (std::all_of(b.begin(), b.end() - 2, [](const Dim& d) { return d == Dim(1); })) return;
-  config_.grouping = gemm::Grouping::batches;
+  config_.batched = true;
 }
 
 void HopperProduct::set_work(const Region& region, const HopperRows& rows) {
   const Problem& p = region.problem();
   workspace_bytes_ = is_split() ? 3 * most_rows_ * k_ * 2 : general_.workspace();
-  if (is_batched()) {
+  if (config_.batched) {
     most_batches_ = most_rows_ / std::max<std::int64_t>(1, p.size(0, -2));
     most_rows_ = p.size(0, -2);
   }
@@ -157,31 +157,30 @@ void HopperProduct::set_work(const Region& region, const HopperRows& rows) {
                  : config_.dual || is_split() || promotes ? 128
                  : reads_many(product_)                   ? 192
                                                           : 256;
-  work_.offsets = is_grouped();
+  work_.offsets = config_.grouped;
   work_.multiprocessors = p.target->multiprocessors;
   work_.operand = config_.b;
   Target unmeasured = *p.target;  // which programs there are does not depend on who measured, nor do results
   unmeasured.measured = nullptr;
   work_.set_limits(limits_of(&unmeasured));
-  if (is_grouped()) work_.groups = p.input(1).dims[0].constant();
-  work_.ungrouped = config_.grouping == gemm::Grouping::none;
+  if (config_.grouped) work_.groups = p.input(1).dims[0].constant();
+  work_.ungrouped = !config_.batched && !config_.grouped;
 }
 
 bool HopperProduct::has_few_rows(const HopperTile& tile) const {
-  return is_grouped() && tile.block_m == 64 && 4 * most_rows_ <= tile.block_m * work_.groups;
+  return config_.grouped && tile.block_m == 64 && 4 * most_rows_ <= tile.block_m * work_.groups;
 }
 
 bool HopperProduct::preloads(const HopperTile& tile) const {
   if (constant_b_ && has_few_rows(tile)) return true;
-  if (!constant_b_ || config_.grouping != gemm::Grouping::none) return false;
+  if (!constant_b_ || config_.batched || config_.grouped) return false;
   if (!known_rows_ && tile.block_m < 128) return true;  // what few rows take
   return most_rows_ <= 128 || div_up(most_rows_, tile.block_m) * div_up(n_, tile.block_n) <= work_.multiprocessors;
 }
 
 Program HopperProduct::program(const HopperTile& tile) const {
   const int stages = hopper_stages(work_, tile);
-  const gemm::HopperShape shape{tile.block_m,    tile.block_n,       work_.a_parts,   work_.b_parts,
-                                work_.out_bytes, work_.vector_bytes, work_.ungrouped, work_.second_bytes};
+  const gemm::HopperShape shape = hopper_shape(work_, tile);
   gemm::HopperConfig config = config_;
   config.block_m = tile.block_m;
   config.block_n = tile.block_n;
@@ -242,23 +241,24 @@ ConfigSpace HopperProduct::space() const {
     space.add(ConfigField::set("tile_m", {64, 128}))
         .add(ConfigField::set("tile_n", {32, 64, 96, 112, 128, 192, 224, 256}));
   space.add(ConfigField::range("stages", 2, 16));
-  if (!is_grouped()) space.add(ConfigField::powers("raster", 1, 64).with_usual(gemm::hopper_raster));
+  if (!config_.grouped) space.add(ConfigField::powers("raster", 1, 64).with_usual(gemm::hopper_raster));
   space.constrain(fmt::format("tile_n is 32 or below twice the {} columns", n_),
                   [n = n_](const Config& c) { return c.at("tile_n") == 32 || c.at("tile_n") < 2 * n; });
   space.constrain(fmt::format("registers hold the sums of tile_n columns, at most {}", work_.widest),
                   [widest = work_.widest](const Config& c) { return c.at("tile_n") <= widest; });
-  space.constrain(
-      fmt::format("stages * ({} * tile_m + {} * tile_n) * {} bytes, and rows of {}-byte results on their "
-                  "way out, fit {} bytes of shared memory",
-                  work_.a_parts, work_.b_parts, gemm::HopperShape::row_bytes, work_.out_bytes,
-                  gemm::HopperShape::shared_limit),
-      [work = work_](const Config& c) { return c.at("stages") <= most_hopper_stages(work, hopper_tile_of(c)); });
+  space.constrain(fmt::format("stages * ({} * tile_m + {} * tile_n) * {} bytes, and rows of {}-byte results on their "
+                              "way out, fit {} bytes of shared memory",
+                              work_.a_parts, work_.b_parts, gemm::HopperShape::row_bytes, work_.out_bytes,
+                              gemm::HopperShape::shared_limit),
+                  [work = work_](const Config& c) {
+                    return c.at("stages") <= hopper_shape(work, hopper_tile_of(c)).most_stages();
+                  });
   return space;
 }
 
 double HopperProduct::seconds(const DeviceLimits& limits) const {
   HopperWork work = work_;
-  if (is_batched()) work.groups = most_batches_;
+  if (config_.batched) work.groups = most_batches_;
   const HopperTile tile = choose(tiles_, work, most_rows_);
   work.set_limits(limits);
   return hopper_launch_seconds(work, tile, most_rows_);
@@ -271,29 +271,17 @@ double HopperProduct::seconds(const DeviceLimits& limits) const {
 namespace cermet::cuda::gemm_hopper_kernels_file {
 namespace {
 
-constexpr const char* const summary =
-    "warp-specialised wgmma fed by bulk tensor copies, for Hopper; float32 rows are split into three bfloat16 parts";
-
 Kernel kernel(const char* name, OpKind op, HopperTiles tiles = HopperTiles::few) {
   const auto product = [tiles](const Region& region, const Config& config) {
     return HopperProduct(region, config, {}, tiles);
   };
-  return {
-      .name = name,
-      .op = op,
-      .summary = summary,
-      .fuses = true,
-      .declines = HopperProduct::declines,
-      .bind = [product](const Region& region, const Config& config) -> Launcher {
-        return [product = product(region, config)](const LaunchArgs& args) { product.launch(args); };
-      },
-      .workspace = [product](const Region& region, int) { return product(region, {}).workspace(); },
-      .programs = [product](const Region& region, const Config& config) { return product(region, config).programs(); },
-      .configs = [product](const Region& region) { return product(region, {}).configs(); },
-      .space = [product](const Region& region) { return product(region, {}).space(); },
-      .cost = [product](const Region& region, const Config& config,
-                        const DeviceLimits& limits) { return product(region, config).seconds(limits); },
-      .cut = gate_cut};
+  Kernel kernel = product_kernel(
+      name, op,
+      "warp-specialised wgmma fed by bulk tensor copies, for Hopper; float32 rows are split into three bfloat16 parts",
+      product);
+  kernel.space = [product](const Region& region) { return product(region, {}).space(); };
+  kernel.cut = gate_cut;
+  return kernel;
 }
 
 }  // namespace
@@ -304,14 +292,13 @@ const Kernel gemm_linear_hopper = kernel("gemm.linear.hopper", OpKind::linear, H
 const Kernel gemm_matmul_hopper = kernel("gemm.matmul.hopper", OpKind::matmul);
 const Kernel gemm_dual_linear_hopper = kernel("gemm.dual_linear.hopper", OpKind::dual_linear);
 const Kernel gemm_scaled_mm_hopper = kernel("gemm.scaled_mm.hopper", OpKind::scaled_mm);
-const Kernel gemm_grouped_linear_hopper = with_rest(kernel("gemm.grouped_linear.hopper", OpKind::grouped_linear),
-                                                    [](const Region& region, const Config& config) -> MakesRest {
-                                                      HopperProduct product(region, config);
-                                                      if (!product.makes_unweighted_rows()) return nullptr;
-                                                      return [product = std::move(product)](const LaunchArgs& args) {
-                                                        return product.makes_unweighted_rows(args);
-                                                      };
-                                                    });
+const Kernel gemm_grouped_linear_hopper = with_rest(
+    kernel("gemm.grouped_linear.hopper", OpKind::grouped_linear), [](const Region& region, const Config& config) {
+      const HopperProduct product(region, config);
+      return product.makes_unweighted_rows()
+                 ? MakesRest([=](const LaunchArgs& args) { return product.makes_unweighted_rows(args); })
+                 : nullptr;
+    });
 
 /// The product of a convolution, whose rows are the places of images: most often their number is known.
 extern const Kernel gemm_places_hopper;

@@ -89,8 +89,6 @@ class HopperProduct {
   const TensorView& w(const LaunchArgs& args) const { return *product_.given(args, product_.at.w); }
 
   bool is_split() const { return config_.a_parts > 1; }  ///< a float32 x is a sum of bfloat16 matrices
-  bool is_grouped() const { return config_.grouping == gemm::Grouping::offsets; }
-  bool is_batched() const { return config_.grouping == gemm::Grouping::batches; }
 
   OpKind op_;
   Product product_;

@@ -28,43 +28,28 @@ struct HopperProduct::WindowRows {
 };
 
 std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args) const {
-  const TensorView &x = this->x(args), &w = this->w(args), &y = args.outputs[product_.y];
-  const int leads = y.shape.rank() - 1, w_rank = w.shape.rank();
-  enum { X, Y, SECOND, SCALE, W, EXTRA, COUNT = EXTRA + epilogue::most_extras };
-  std::array<AxisSteps, COUNT> steps{};
-  steps[Y] = steps_along(y, leads, 1);
-  if (product_.also) steps[SECOND] = steps_along(args.outputs[product_.also->y], leads, 1);
-  steps[X] = steps_along(x, leads, 1);
-  const TensorView* scale = product_.given(args, product_.at.x_scale);
-  if (scale != nullptr && product_.left.group != 0)
-    steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
-  for (std::size_t i = 0; i < product_.extras().size(); ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
-  if (op_ == OpKind::matmul) {
-    steps[X] = steps_along(x, leads - 1, 2);
-    steps[X][static_cast<std::size_t>(leads - 1)] = x.strides[x.shape.rank() - 2];
-    steps[W] = steps_along(w, leads - 1, 2);
-  }
-  const RowAxes axes = merge_axes(y.shape, leads, steps, W);
-  if (axes.rank > (is_batched() ? 2 : 1)) return std::nullopt;
-  const auto last = static_cast<std::size_t>(axes.rank - 1);
+  const TensorView& w = this->w(args);
+  const ProductRows rows = product_.rows(args, args.outputs[product_.y]);
+  if (rows.axes.rank > (config_.batched ? 2 : 1)) return std::nullopt;
   View view;
-  view.m = axes.m();
-  view.batches = axes.batches();
+  view.m = rows.axes.m();
+  view.batches = rows.axes.batches();
   // A single row has no step, but a copy wants one.
-  view.x_stride = view.m > 1 ? steps[X][last] : k_;
-  view.y_stride = steps[Y][last];
-  view.second_stride = steps[SECOND][last];
-  view.scale_stride = steps[SCALE][last];
-  view.w_stride = n_ > 1 ? w.strides[w_rank - 2] : k_;
+  view.x_stride = view.m > 1 ? rows.row(ProductRows::X) : k_;
+  view.y_stride = rows.row(ProductRows::Y);
+  view.second_stride = rows.row(ProductRows::SECOND);
+  view.scale_stride = rows.row(ProductRows::SCALE);
+  view.w_stride = n_ > 1 ? w.strides[w.shape.rank() - 2] : k_;
   if (view.x_stride == 0 || view.w_stride == 0) return std::nullopt;  // one row, repeated
-  if (axes.rank == 2)
-    view.x_batch = steps[X][0], view.y_batch = steps[Y][0], view.second_batch = steps[SECOND][0],
-    view.w_batch = steps[W][0];
-  if (is_grouped()) view.w_batch = w.shape[0] > 1 ? w.strides[0] : 0;
+  if (rows.axes.rank == 2) {
+    view.x_batch = rows.steps[ProductRows::X][0], view.y_batch = rows.steps[ProductRows::Y][0];
+    view.second_batch = rows.steps[ProductRows::SECOND][0], view.w_batch = rows.steps[ProductRows::W][0];
+  }
+  if (config_.grouped) view.w_batch = w.shape[0] > 1 ? w.strides[0] : 0;
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
     view.extra[i] = product_.operand(args, i);
-    view.extra[i].row = steps[EXTRA + i][last];
-    if (axes.rank == 2) view.extra[i].group = steps[EXTRA + i][0];
+    view.extra[i].row = rows.row(ProductRows::EXTRA + i);
+    if (rows.axes.rank == 2) view.extra[i].group = rows.steps[ProductRows::EXTRA + i][0];
   }
   return fits(args, view) ? std::optional(view) : std::nullopt;
 }
@@ -93,7 +78,7 @@ bool HopperProduct::fits(const LaunchArgs& args, const View& view) const {
     const bool element = extra.extent == TileProgram::Extent::element;
     if (!element && !extra.is_side_by_side()) continue;
     fits = fits && aligned(operand.data) && operand.row * size % 16 == 0 && (element || operand.column == 1);
-    fits = fits && (operand.group * size % 16 == 0 || (is_grouped() && w.shape[0] < 2));
+    fits = fits && (operand.group * size % 16 == 0 || (config_.grouped && w.shape[0] < 2));
   }
   return fits;
 }
@@ -138,7 +123,7 @@ bool HopperProduct::makes_unweighted_rows(const LaunchArgs& args) const { return
 
 gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& view, const HopperTile& tile) const {
   gemm::HopperParams p{};
-  const std::int64_t groups = is_grouped() ? w(args).shape[0] : view.batches;
+  const std::int64_t groups = config_.grouped ? w(args).shape[0] : view.batches;
   p.groups = narrow(groups, "product", "groups");
   set_maps(args, view, tile, p);
   p.y = args.outputs[product_.y].data;
@@ -158,15 +143,16 @@ gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& vie
   }
   if (const TensorView* scale = product_.given(args, product_.at.w_scale)) {
     p.column_scale = scale->as<const float>();
-    if (is_grouped()) p.column_scale_group = scale->strides[0];
+    if (config_.grouped) p.column_scale_group = scale->strides[0];
     p.column_scale_step = product_.right.group == 0
                               ? 0
-                              : narrow(scale->strides[is_grouped() ? 1 : 0], "product", "elements between scales");
+                              : narrow(scale->strides[config_.grouped ? 1 : 0], "product", "elements between scales");
   }
   if (product_.column_sums) p.column_sums = reinterpret_cast<const std::int32_t*>(args.workspace);
   if (const TensorView* offsets = product_.given(args, product_.at.offsets)) p.offsets = offsets->data;
   std::ranges::copy(view.extra, p.extra);
-  const std::int64_t tiles_m = is_grouped() ? tiles_of_groups(view, tile) : div_up(view.m, tile.block_m) * view.batches;
+  const std::int64_t tiles_m =
+      config_.grouped ? tiles_of_groups(view, tile) : div_up(view.m, tile.block_m) * view.batches;
   p.items = narrow(tiles_m * div_up(n_, tile.block_n), "product", "tiles");
   p.by_number = takes_by_number(view, tile) ? 1 : 0;
   return p;
@@ -217,7 +203,7 @@ void HopperProduct::set_windows(const LaunchArgs& args, const WindowRows& window
 void HopperProduct::run_tiles(const LaunchArgs& args, const View& view, const WindowRows* windows,
                               const HopperGateRows* gate) const {
   HopperWork work = work_;
-  work.groups = is_grouped() ? w(args).shape[0] : view.batches;
+  work.groups = config_.grouped ? w(args).shape[0] : view.batches;
   const HopperTile tile = choose(tiles_, work, view.m);
   const auto program = static_cast<std::size_t>(std::find(tiles_.begin(), tiles_.end(), tile) - tiles_.begin());
   gemm::HopperParams p = params(args, view, tile);
@@ -246,7 +232,7 @@ void HopperProduct::declare(const LaunchArgs& args, const View& view, const Hopp
   ProductTiles tiles{
       .m = view.m, .n = n_, .columns = tiles_along(grid_columns, tile.block_n), .batches = {1, view.batches}};
   const std::int64_t across = div_up(n_, tile.block_n);
-  if (is_grouped()) {
+  if (config_.grouped) {
     tiles.groups = w(args).shape[0];
     tiles.grid = item_grid(1, 1, tiles_of_groups(view, tile), across);  // offsets say which rows
   } else {
@@ -254,7 +240,7 @@ void HopperProduct::declare(const LaunchArgs& args, const View& view, const Hopp
     tiles.grid = item_grid(1, view.batches, div_up(view.m, tile.block_m), across, tile.raster);
   }
   ProductItems items(product_, args, tiles);
-  const ProductItems::Batches x_batch{0, view.x_batch}, w_batch{0, is_grouped() ? 0 : view.w_batch};
+  const ProductItems::Batches x_batch{0, view.x_batch}, w_batch{0, config_.grouped ? 0 : view.w_batch};
   if (windows) items.read(lines_of_items(x(args), *windows->lines, tiles.grid, grid_rows, tile.block_m));
   else if (is_split())
     items.read(ItemAxes(args.workspace, bytes_of(DType::bf16), tiles.grid)
@@ -272,7 +258,7 @@ void HopperProduct::declare(const LaunchArgs& args, const View& view, const Hopp
   for (const int place : {product_.at.offsets, product_.at.x_scale, product_.at.w_scale})
     items.read(product_.given(args, place));
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
-    items.read_extra(i, view.extra[i], {0, is_grouped() ? 0 : view.extra[i].group});
+    items.read_extra(i, view.extra[i], {0, config_.grouped ? 0 : view.extra[i].group});
   }
   if (product_.column_sums) items.read_column_sums(args.workspace);
   items.write(items.result({0, view.y_batch}, view.y_stride));

@@ -38,6 +38,7 @@ Decline Product::declines(const Region& region, ProductLoops loops) {
 Product::Product(const Region& region, ProductLoops loops)
     : grouped_(region.problem().op->kind == OpKind::grouped_linear) {
   const Problem& p = region.problem();
+  if (p.op->kind == OpKind::matmul) matrix_row_ = p.attributes.flag("transpose_a") ? 1 : 2;
   const ProductOperands schema = product_operands(p.op->kind);
   const auto has = [&](std::size_t i) { return i != ProductOperands::none && p.has(i); };
   const auto dims = [&](std::size_t i) -> const Dims& { return p.input(i).dims; };
@@ -102,6 +103,26 @@ AxisSteps Product::extra_steps(const LaunchArgs& args, std::size_t i, int leads)
     case Extent::column: return {};
   }
   assertion_failed("an extent", __FILE_NAME__, __LINE__);
+}
+
+ProductRows Product::rows(const LaunchArgs& args, const TensorView& result) const {
+  const TensorView &x = *given(args, at.x), &w = *given(args, at.w), *const scale = given(args, at.x_scale);
+  const int leads = result.shape.rank() - 1;
+  ProductRows rows;
+  rows.steps[ProductRows::Y] = steps_along(result, leads, 1);
+  if (also) rows.steps[ProductRows::SECOND] = steps_along(args.outputs[also->y], leads, 1);
+  if (scale != nullptr && left.group != 0)
+    rows.steps[ProductRows::SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
+  for (std::size_t i = 0; i < extras_.size(); ++i) rows.steps[ProductRows::EXTRA + i] = extra_steps(args, i, leads);
+  if (matrix_row_ == 0) {
+    rows.steps[ProductRows::X] = steps_along(x, leads, 1);
+  } else {
+    rows.steps[ProductRows::X] = steps_along(x, leads - 1, 2);
+    rows.steps[ProductRows::X][static_cast<std::size_t>(leads - 1)] = x.strides[x.shape.rank() - matrix_row_];
+    rows.steps[ProductRows::W] = steps_along(w, leads - 1, 2);
+  }
+  rows.axes = merge_axes(result.shape, leads, rows.steps, ProductRows::W);
+  return rows;
 }
 
 epilogue::Operand Product::operand(const LaunchArgs& args, std::size_t i) const {

@@ -191,20 +191,11 @@ void SimtSplitKProduct::declare(const LaunchArgs& args, const gemm::SimtSplitKPa
 namespace cermet::cuda::gemm_simt_split_k_file {
 
 extern const Kernel gemm_linear_dots;
-const Kernel gemm_linear_dots{
-    .name = "gemm.linear.dots",
-    .op = OpKind::linear,
-    .summary =
-        "float32 rows, at most 128 of them, and few columns, as of a router: the threads of a block share the "
-        "reduction, so that all SMs have work",
-    .fuses = true,
-    .declines = SimtSplitKProduct::declines,
-    .bind = [](const Region& region, const Config& config) -> Launcher {
-      return [product = SimtSplitKProduct(region, config)](const LaunchArgs& args) { product.launch(args); };
-    },
-    .programs = [](const Region& region, const Config& config) { return SimtSplitKProduct(region, config).programs(); },
-    .configs = [](const Region& region) { return SimtSplitKProduct(region).configs(); },
-    .cost = [](const Region& region, const Config& config,
-               const DeviceLimits& limits) { return SimtSplitKProduct(region, config).seconds(limits); }};
+const Kernel gemm_linear_dots =
+    product_kernel("gemm.linear.dots", OpKind::linear,
+                   "float32 rows, at most 128 of them, and few columns, as of a router: the threads of a block share "
+                   "the reduction, so "
+                   "that all SMs have work",
+                   [](const Region& region, const Config& config) { return SimtSplitKProduct(region, config); });
 
 }  // namespace cermet::cuda::gemm_simt_split_k_file

@@ -18,6 +18,7 @@ class SimtSplitKProduct {
   /// Those for up to 2, 4, 8 .. rows, as far as they differ; those of the general GEMM, for launches that are not
   /// aligned.
   std::vector<Program> programs() const;
+  std::int64_t workspace() const { return 0; }
   void launch(const LaunchArgs& args) const;
 
  private:

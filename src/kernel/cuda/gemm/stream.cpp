@@ -256,27 +256,19 @@ struct StreamProduct::View {
 };
 
 std::optional<StreamProduct::View> StreamProduct::view_of(const LaunchArgs& args) const {
-  const TensorView &x = this->x(args), &w = this->w(args), y = this->y(args);
-  const int leads = y.shape.rank() - 1;
-  enum { X, Y, SECOND, NONE, EXTRA, COUNT = EXTRA + epilogue::most_extras };
-  std::array<AxisSteps, COUNT> steps{};
-  steps[X] = steps_along(x, leads, 1);
-  steps[Y] = steps_along(y, leads, 1);
-  if (product_.also) steps[SECOND] = steps_along(args.outputs[product_.also->y], leads, 1);
-  for (std::size_t i = 0; i < product_.extras().size(); ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
-  const RowAxes axes = merge_axes(y.shape, leads, steps, NONE);
-  if (axes.rank > 1) return std::nullopt;
+  const ProductRows rows = product_.rows(args, y(args));
+  if (rows.axes.rank > 1) return std::nullopt;
   View view;
-  view.m = axes.m();
+  view.m = rows.axes.m();
   // A single row has no step, but a copy wants one.
-  view.x_stride = view.m > 1 ? steps[X][0] : k_;
-  view.y_stride = steps[Y][0];
-  view.second_stride = steps[SECOND][0];
-  view.w_stride = n_ > 1 ? w.strides[0] : k_;
+  view.x_stride = view.m > 1 ? rows.row(ProductRows::X) : k_;
+  view.y_stride = rows.row(ProductRows::Y);
+  view.second_stride = rows.row(ProductRows::SECOND);
+  view.w_stride = n_ > 1 ? w(args).strides[0] : k_;
   if (const TensorView up = product_.second_weight(args); up.present) view.up_stride = n_ > 1 ? up.strides[0] : k_;
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
     view.extra[i] = product_.operand(args, i);
-    view.extra[i].row = steps[EXTRA + i][0];
+    view.extra[i].row = rows.row(ProductRows::EXTRA + i);
   }
   return fits(args, view) ? std::optional(view) : std::nullopt;
 }
@@ -361,22 +353,10 @@ namespace cermet::cuda::gemm_stream_kernels_file {
 namespace {
 
 Kernel kernel(const char* name, OpKind op) {
-  return {
-      .name = name,
-      .op = op,
-      .summary =
-          "up to 64 rows on Hopper: weights stream once through the tensor cores, where rows of x are the columns of "
-          "wgmma",
-      .fuses = true,
-      .declines = StreamProduct::declines,
-      .bind = [](const Region& region, const Config& config) -> Launcher {
-        return [product = StreamProduct(region, config)](const LaunchArgs& args) { product.launch(args); };
-      },
-      .workspace = [](const Region& region, int) { return StreamProduct(region).workspace(); },
-      .programs = [](const Region& region, const Config& config) { return StreamProduct(region, config).programs(); },
-      .configs = [](const Region& region) { return StreamProduct(region).configs(); },
-      .cost = [](const Region& region, const Config& config,
-                 const DeviceLimits& limits) { return StreamProduct(region, config).seconds(limits); }};
+  return product_kernel(
+      name, op,
+      "up to 64 rows on Hopper: weights stream once through the tensor cores, where rows of x are the columns of wgmma",
+      [](const Region& region, const Config& config) { return StreamProduct(region, config); });
 }
 
 }  // namespace

@@ -39,10 +39,9 @@ struct HopperWork {
 double hopper_seconds(const HopperWork& work, const HopperTile& tile, std::int64_t m);
 /// The same with what slows all tiles alike: what is held against other kernels.
 double hopper_launch_seconds(const HopperWork& work, const HopperTile& tile, std::int64_t m);
+gemm::HopperShape hopper_shape(const HopperWork& work, const HopperTile& tile);
 /// Stages of the ring in shared memory.
 int hopper_stages(const HopperWork& work, const HopperTile& tile);
-/// Stages that shared memory holds.
-int most_hopper_stages(const HopperWork& work, const HopperTile& tile);
 /// Tiles that suit the work, each with as many stages as fit; widest first.
 std::vector<HopperTile> possible_hopper_tiles(const HopperWork& work);
 /// Others that a known number of rows may make worth it.

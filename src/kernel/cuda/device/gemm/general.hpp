@@ -3,10 +3,6 @@
 
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
-namespace cermet {
-enum class DType : uint8_t;  // base/dtype.hpp on the host, types.cuh on the device
-}
-
 namespace cermet::gemm {
 
 struct GeneralConfig {

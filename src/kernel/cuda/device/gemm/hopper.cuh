@@ -43,11 +43,11 @@ struct TileCoord {
 
   __device__ TileCoord(const HopperParams& p, uint32_t item) {
     const uint32_t tiles_m = static_cast<uint32_t>(p.m + C.block_m - 1) / C.block_m;
-    if constexpr (C.grouping == Grouping::batches) {
+    if constexpr (C.batched) {
       group = static_cast<int>(item / (tiles_m * tiles_n));
       item %= tiles_m * tiles_n;
     }
-    if constexpr (C.grouping == Grouping::offsets) {
+    if constexpr (C.grouped) {
       n = static_cast<int>(item % tiles_n) * C.block_n;
       const auto* const offsets = static_cast<const Element<C.offsets>*>(p.offsets);
       const int tile = static_cast<int>(item / tiles_n);
@@ -65,7 +65,7 @@ struct TileCoord {
       row = static_cast<int>(first + at % size) * C.block_m, rows_end = p.m;
     }
   }
-  __device__ bool empty() const { return C.grouping == Grouping::offsets && group < 0; }
+  __device__ bool empty() const { return C.grouped && group < 0; }
 };
 
 /// E: the epilogue, see tile/epilogue.cuh.
@@ -80,14 +80,9 @@ struct Hopper {
   using Tile = TileCoord<C>;
 
   static constexpr int b_parts = C.dual ? 2 : 1;
-  static constexpr HopperShape shape{C.block_m,
-                                     C.block_n,
-                                     C.a_parts,
-                                     b_parts,
-                                     sizeof(Out),
-                                     ExtraPlan<E>::bytes,
-                                     C.grouping == Grouping::none,
-                                     epilogue::also_bytes<E>()};
+  static constexpr bool ungrouped = !C.batched && !C.grouped;
+  static constexpr HopperShape shape{C.block_m,   C.block_n,           C.a_parts, b_parts,
+                                     sizeof(Out), ExtraPlan<E>::bytes, ungrouped, epilogue::also_bytes<E>()};
   static constexpr int row_bytes = HopperShape::row_bytes;
   static constexpr int a_bytes = C.block_m * row_bytes, b_bytes = C.block_n * row_bytes;  // of a tile
   static constexpr int consumers = shape.consumers();
@@ -102,16 +97,16 @@ struct Hopper {
 
   static_assert(C.block_m == 64 || C.block_m == 128);
   static_assert(sizeof(A) == sizeof(B) && C.k > 0 && C.n > 0);
-  static_assert(!C.preload_b || C.grouping == Grouping::none || C.few_rows);
-  static_assert(!C.few_rows || (C.grouping == Grouping::offsets && C.block_m % box_rows == 0));
+  static_assert(!C.preload_b || ungrouped || C.few_rows);
+  static_assert(!C.few_rows || (C.grouped && C.block_m % box_rows == 0));
   static_assert(!C.unweighted || C.few_rows);
-  static_assert(!C.gated || (sizeof(A) == 2 && promote == 0 && C.a_parts == 1 && C.grouping == Grouping::none));
+  static_assert(!C.gated || (sizeof(A) == 2 && promote == 0 && C.a_parts == 1 && ungrouped));
   static_assert(!C.blocked || (sizeof(A) == 1 && C.block_n == (C.dual ? 64 : 128)));
   // A tile of either weight is within a block of columns.
   static_assert(!C.blocked || !C.dual || !C.column_scale || C.n % 128 == 0);
   static_assert(C.windows.channels % block_k == 0 &&
                 C.windows.channels * C.windows.kernel_h * C.windows.kernel_w == (C.windows.kernel_h > 0 ? C.k : 0));
-  static_assert(C.windows.kernel_h == 0 || (C.a_parts == 1 && C.grouping == Grouping::none));
+  static_assert(C.windows.kernel_h == 0 || (C.a_parts == 1 && ungrouped));
 
   // ---- The ring
 
@@ -206,8 +201,7 @@ struct Hopper {
   }
 
   static CERMET_DEVICE void produce(const Params& p, const Shared& shared, const Tile& tile, Slot slot, int preloaded) {
-    const int a_row = tile.row + (C.grouping == Grouping::batches ? tile.group * p.a_group : 0),
-              b_row = tile.n + tile.group * p.b_group;
+    const int a_row = tile.row + (C.batched ? tile.group * p.a_group : 0), b_row = tile.n + tile.group * p.b_group;
     const int boxes = C.few_rows ? (min_of(tile.rows_end - tile.row, C.block_m) + box_rows - 1) / box_rows : 1;
     if constexpr (C.windows.kernel_h > 0) {
       const WindowRows<C, block_k> windows(p, tile.row);
@@ -400,7 +394,7 @@ struct Hopper {
     }
     /// The warp's first row of a result of this tile.
     const auto rows_of = [&]<class T>(T* y, int64_t stride, int64_t group) {
-      return y + (C.grouping == Grouping::batches ? tile.group * group : 0) + row * stride + tile.n;
+      return y + (C.batched ? tile.group * group : 0) + row * stride + tile.n;
     };
     if constexpr (shape.bulk_results()) {
       epilogue.template store_bulk<pieces>(staging, &p.y_map);

@@ -4,24 +4,12 @@
 #include "kernel/cuda/device/tensor_map.hpp"
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
-namespace cermet {
-enum class DType : uint8_t;  // base/dtype.hpp on the host, types.cuh on the device
-}
-
 namespace cermet::gemm {
 
 /// Rows of a that a bulk copy takes where most groups have few.
 inline constexpr int hopper_few_rows = 16;
 /// Tiles of m that share a sweep over n, so that a wave's operands stay in the L2.
 inline constexpr int hopper_raster = 16;
-
-/// How the rows of a group are found.
-enum class Grouping : uint8_t { none, batches, offsets };
-CERMET_HOST_DEVICE constexpr const char* name_of(Grouping grouping) {
-  constexpr const char* names[] = {"cermet::gemm::Grouping::none", "cermet::gemm::Grouping::batches",
-                                   "cermet::gemm::Grouping::offsets"};
-  return names[static_cast<int>(grouping)];
-}
 
 /// The windows of a convolution, where they are the rows of a: reduction steps are taps, and channels within a tap.
 struct HopperWindows {
@@ -47,7 +35,8 @@ struct HopperConfig {
                          ///< float32; 0: never
   bool blocked = false;  ///< scales of 128 reduction steps: promotes after each
   bool row_scale = false, column_scale = false;  ///< of blocks
-  Grouping grouping = Grouping::none;
+  bool batched = false;                          ///< matrices of a batch, a_group and b_group rows apart
+  bool grouped = false;     ///< rows of a are sorted by group, which offsets find; each has its matrix b
   DType offsets = {};       ///< their type, where groups are found by offsets
   bool few_rows = false;    ///< most groups have fewer rows than a tile: only rows that exist are copied, and tiles may
                             ///< come by number (HopperParams)
@@ -62,7 +51,8 @@ struct HopperConfig {
     visit("a", a), visit("b", b), visit("n", n), visit("k", k);
     visit("block_m", block_m), visit("block_n", block_n), visit("stages", stages);
     visit("a_parts", a_parts), visit("dual", dual), visit("promote", promote), visit("blocked", blocked);
-    visit("row_scale", row_scale), visit("column_scale", column_scale), visit("grouping", grouping);
+    visit("row_scale", row_scale), visit("column_scale", column_scale), visit("batched", batched),
+        visit("grouped", grouped);
     visit("offsets", offsets), visit("few_rows", few_rows), visit("unweighted", unweighted), visit("raster", raster);
     visit("preload_b", preload_b), visit("gated", gated), visit("windows", windows);
   }

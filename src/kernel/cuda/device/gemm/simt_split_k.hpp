@@ -4,10 +4,6 @@
 
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
-namespace cermet {
-enum class DType : uint8_t;  // base/dtype.hpp on the host, types.cuh on the device
-}
-
 namespace cermet::gemm {
 
 /// y[m, n] = epilogue(sum over k of x[m, k] * w[n, k]); rows of x and w are aligned to four elements.

@@ -7,10 +7,6 @@
 #include "kernel/cuda/device/tile/epilogue.hpp"
 #include "kernel/cuda/device/tile/rotation.hpp"
 
-namespace cermet {
-enum class DType : uint8_t;  // base/dtype.hpp on the host, types.cuh on the device
-}
-
 namespace cermet::gemm {
 
 /// y[m, n] = epilogue(sum over k of x[m, k] * w[n, k]), m at most the tokens of the configuration.

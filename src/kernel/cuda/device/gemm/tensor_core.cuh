@@ -11,21 +11,11 @@
 
 namespace cermet::gemm {
 
-/// Type of a sum of products.
-template <DType T>
-struct SumOf {
-  using type = float;
-};
-template <>
-struct SumOf<DType::i8> {
-  using type = int32_t;
-};
-
 template <GeneralConfig C, class Team>
 struct TensorCore {
   using T = Element<C.a>;
   static constexpr bool integers = C.a == DType::i8;
-  using Sum = typename SumOf<C.a>::type;
+  using Sum = Element<integers ? DType::i32 : DType::f32>;
   static constexpr int tile = C.block, own = tile / 16, half = own / 2;
   static constexpr int tiles = own / 2;  // 16 x 8 products of a warp along each axis; warps lie 2 x 4
   static constexpr int slab = 64 / static_cast<int>(sizeof(T));  // reduction steps: 64 bytes
