@@ -290,6 +290,7 @@ Kernel make(Kinds kinds, const char* name, OpKind op, const char* summary) {
   Kernel kernel = product_kernel(name, op, summary, [kinds](const Region& region, const Config& config) {
     return GeneralProduct(region, kinds, config);
   });
+  kernel.configs = [](const Region&) { return GeneralProduct::configs(); };
   kernel.cut = gate_cut;
   return kernel;
 }

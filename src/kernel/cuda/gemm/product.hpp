@@ -63,10 +63,10 @@ class Product {
   const TensorView& extra(const LaunchArgs& args, std::size_t i) const { return args.inputs[operands_[i].place]; }
   /// Its steps along the `leads` leading axes of the result.
   AxisSteps extra_steps(const LaunchArgs& args, std::size_t i, int leads) const;
-  /// Of all operands; `result`: the first result as rows.
-  ProductRows rows(const LaunchArgs& args, const TensorView& result) const;
   /// Where it is; `row` is left to the caller.
   epilogue::Operand operand(const LaunchArgs& args, std::size_t i) const;
+  /// Steps of all operands of a launch. `result`: the first result as rows.
+  ProductRows rows(const LaunchArgs& args, const TensorView& result) const;
 
  private:
   struct Operand {
