@@ -16,6 +16,7 @@
 #pragma once
 
 #include "kernel/cuda/device/tile/epilogue.hpp"
+#include "kernel/cuda/device/types.cuh"
 
 namespace cermet::epilogue {
 
