@@ -129,17 +129,7 @@ struct Hopper {
     }
   };
 
-  /// Position in the ring: counts on over all tiles of the block, so that barrier phases follow from it.
-  struct Slot {
-    int stage;
-    uint32_t phase;
-    __device__ explicit Slot(uint32_t iteration)
-        : stage(static_cast<int>(iteration % C.stages)), phase(iteration / C.stages & 1) {}
-    __device__ void advance() {
-      if (++stage == C.stages) stage = 0, phase ^= 1;
-    }
-  };
-
+  using Slot = ptx::RingSlot<C.stages>;
   /// Sets up the barriers; counts the stages that the block's tiles have taken so far.
   struct Ring {
     uint32_t stages = 0;

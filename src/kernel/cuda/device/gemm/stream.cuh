@@ -204,18 +204,7 @@ struct Stream {
     }
   };
 
-  /// Position in the ring: counts on over all items of the block, so that barrier phases follow from it.
-  struct Slot {
-    int stage;
-    uint32_t phase;
-    __device__ explicit Slot(uint32_t iteration)
-        : stage(static_cast<int>(iteration % shape.stages)), phase(iteration / shape.stages & 1) {}
-    __device__ void advance(int steps = 1) {
-      for (int i = 0; i < steps; ++i)
-        if (++stage == shape.stages) stage = 0, phase ^= 1;
-    }
-  };
-
+  using Slot = ptx::RingSlot<shape.stages>;
   /// Sets up the barriers; counts the stages that the block's items have taken so far.
   struct Ring {
     uint32_t stages = 0;
