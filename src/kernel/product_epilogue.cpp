@@ -1,6 +1,7 @@
 // From a region around a product to the steps that follow its sums.
 #include "base/checked.hpp"
 #include "kernel/step_builder.hpp"
+#include "op/product_operands.hpp"
 #include "op/scales.hpp"
 #include "op/schema/operator.hpp"
 
@@ -10,28 +11,6 @@ namespace {
 using Extent = TileProgram::Extent;
 using Source = TileProgram::Source;
 
-constexpr std::size_t none = std::size_t(-1);
-
-/// Where the operands of a product are that its epilogue reads.
-struct ProductOperands {
-  std::size_t row_scale = none, column_scale = none, bias = none, bias_up = none, zero_point = none, residual = none,
-              out_scale = none;
-
-  explicit ProductOperands(OpKind op) {
-    switch (op) {
-      case OpKind::linear: bias = 2; break;
-      case OpKind::dual_linear: bias = 3, bias_up = 4; break;
-      case OpKind::scaled_mm:
-        row_scale = 2, column_scale = 3, bias = 4, zero_point = 5, residual = 6, out_scale = 7;
-        break;
-      case OpKind::grouped_linear: bias = 3, row_scale = 4, column_scale = 5; break;
-      case OpKind::conv: bias = 2, residual = 3; break;
-      case OpKind::conv_transpose: bias = 2; break;
-      default: CERMET_ASSERT(op == OpKind::matmul);
-    }
-  }
-};
-
 /// A program under construction for a region.
 class Builder {
  public:
@@ -40,7 +19,7 @@ class Builder {
         loops_(loops),
         anchor_(static_cast<std::size_t>(region.anchor)),
         p_(region.problem()),
-        at_(p_.op->kind),
+        at_(product_operands(p_.op->kind)),
         gate_(loops.gated ? gate_after(region) : std::nullopt),
         steps_(
             region, [this](const Dims& dims) { return extent_over_results(dims); },
@@ -66,7 +45,7 @@ class Builder {
     const Dims& results = region_.nodes[gate_.value_or(anchor_)].problem.outputs[0].dims;
     return loops_.repeats ? broadcast_extent_of(operand, results) : extent_of(operand, results);
   }
-  bool has(std::size_t operand) const { return operand != none && p_.has(operand); }
+  bool has(std::size_t operand) const { return operand != ProductOperands::none && p_.has(operand); }
 
   Source add(OpKind function, Source a, Source b = {}, bool integer = false) {
     return steps_.add(function, a, b, integer);
@@ -93,7 +72,7 @@ class Builder {
 
   /// The row's scale: an operand, or what is computed before the product.
   Source row_scale(Extent extent) {
-    if (!region_.nodes[anchor_].inputs[at_.row_scale].is_inside()) return anchor_extra(at_.row_scale, extent);
+    if (!region_.nodes[anchor_].inputs[at_.x_scale].is_inside()) return anchor_extra(at_.x_scale, extent);
     if (!loops_.row_scale) steps_.fail(anchor_, "the row is quantized inside");
     row_scale_ = true;
     return {Source::From::input, unnamed, 0};
@@ -119,10 +98,10 @@ class Builder {
     ScaleGrid left, right;
     if (scaled) {
       const Dims &x = p_.input(0).dims, &w = p_.input(1).dims;
-      if (has(at_.row_scale)) left = *row_scale_grid(p_.input(at_.row_scale).dims, {x.begin(), x.end() - 1}, x.back());
-      if (has(at_.column_scale))
-        right = w.size() == 3 ? *stacked_scale_grid(p_.input(at_.column_scale).dims, w)
-                              : *column_scale_grid(p_.input(at_.column_scale).dims, w[0], w[1]);
+      if (has(at_.x_scale)) left = *row_scale_grid(p_.input(at_.x_scale).dims, {x.begin(), x.end() - 1}, x.back());
+      if (has(at_.w_scale))
+        right = w.size() == 3 ? *stacked_scale_grid(p_.input(at_.w_scale).dims, w)
+                              : *column_scale_grid(p_.input(at_.w_scale).dims, w[0], w[1]);
     }
     const bool blocked = std::max(left.blocks, right.blocks) > 1;
     if (gate_ && !blocked && right.group > 1) steps_.fail(*gate_, "scales cover blocks of the weight");
@@ -140,12 +119,12 @@ class Builder {
     if (integer_bias) v = add(OpKind::add, v, anchor_extra(at_.bias, Extent::column), true);
     if (p_.outputs[0].dtype == DType::i32) return v;
     if (integers) v = add(OpKind::cast, v);
-    if (has(at_.column_scale) && !blocked)
+    if (has(at_.w_scale) && !blocked)
       v = add(OpKind::mul,
-              anchor_extra(at_.column_scale,
+              anchor_extra(at_.w_scale,
                            right.group == 0 && p_.op->kind != OpKind::grouped_linear ? Extent::scalar : Extent::column),
               v);
-    if (has(at_.row_scale) && !blocked)
+    if (has(at_.x_scale) && !blocked)
       v = add(OpKind::mul, row_scale(left.group == 0 ? Extent::scalar : Extent::row), v);
     if (has(at_.bias) && !integer_bias) v = add(OpKind::add, v, anchor_extra(at_.bias, Extent::column));
     if (has(at_.residual)) v = add(OpKind::add, v, anchor_extra(at_.residual, Extent::element));

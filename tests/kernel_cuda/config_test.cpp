@@ -225,7 +225,8 @@ TEST(Configs, ForcedOnesReachThePartsOfAMixture) {
   const auto has = [](const std::string& tasks, std::string_view part) {
     return tasks.find(part) != std::string::npos;
   };
-  EXPECT_TRUE(has(own, "Grouping::offsets"));
+  constexpr std::string_view grouped = ".grouped = true, .offsets = ";  // of HopperConfig
+  EXPECT_TRUE(has(own, grouped));
   EXPECT_FALSE(has(own, ".block_m = 64, .block_n = 32, .stages = 4"));
   {
     const Forced forced("gemm.grouped_linear.hopper: tile_m=64 tile_n=32 stages=4");
@@ -235,8 +236,7 @@ TEST(Configs, ForcedOnesReachThePartsOfAMixture) {
   }
   {
     const Forced forced("gemm.grouped_linear.general: default");
-    EXPECT_FALSE(has(mixture_tasks(device->target()), "Grouping::offsets"))
-        << "another kernel than the first that takes it";
+    EXPECT_FALSE(has(mixture_tasks(device->target()), grouped)) << "another kernel than the first that takes it";
   }
   const Forced forced("gemm.grouped_linear.hopper: tile_m=65");
   EXPECT_NE(error_text([&] {

@@ -153,7 +153,7 @@ TEST(Declared, OnlyConstantWeightsAreReadEarly) {
           ++fetching[kernel->name];
           const std::string_view program = launches[l].program;
           EXPECT_TRUE(program == "gemv/row" || program == "gemm/hopper" || program == "gemm/stream" ||
-                      program == "gemm/dots")
+                      program == "gemm/simt_split_k")
               << program;
         }
       }

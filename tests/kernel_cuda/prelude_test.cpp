@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "device/device.hpp"
+#include "jit/wrapper.hpp"
+#include "kernel/cuda/kernels.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/region.hpp"
 
 namespace cermet::cuda {
@@ -70,6 +74,21 @@ TEST(Prelude, OfTwoResultsAtATime) {
   EXPECT_NE(text.find("static constexpr bool pairs = true;"), std::string::npos) << text;
   EXPECT_NE(text.find("s0p = cermet::pointwise::f16_pair(in0a, in0b);"), std::string::npos) << text;
   EXPECT_NE(text.find("s1p = cermet::pointwise::add_pairs(s0p, x0p);"), std::string::npos) << text;
+}
+
+// All that is compiled for a product with bias, GELU, a scale for each row and a residual.
+TEST(Prelude, AProgramOfHopperWithALongEpilogue) {
+  const auto f16 = [](std::vector<Dim> dims) { return TensorType{DType::f16, std::move(dims)}; };
+  Problem product = make_problem(definition(OpKind::linear), {f16({256, 1024}), f16({512, 1024}), f16({512})}, {});
+  product.constant_inputs = 0b110;
+  Region region = followed(product, {{OpKind::gelu}, {OpKind::mul, f16({256, 1})}, {OpKind::add, f16({256, 512})}});
+  const auto device = make_null_device(90);
+  region.set_target(device->target());
+  const auto kernels = kernels_of(OpKind::linear);
+  const Kernel& kernel = **std::ranges::find(kernels, "gemm.linear.hopper", &Kernel::name);
+  EXPECT_EQ(kernel.declines(region), std::nullopt);
+  const std::vector<Program> programs = kernel.programs(region, {{"tile_m", 128}, {"tile_n", 128}, {"stages", 5}});
+  expect_golden("kernel_cuda/golden/linear_hopper_epilogue.cu", jit::wrapper_source(programs.front()));
 }
 
 }  // namespace

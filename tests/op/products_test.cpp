@@ -1,6 +1,7 @@
 // What the linear algebra operators reject, with the messages.
 #include <gtest/gtest.h>
 
+#include "op/product_operands.hpp"
 #include "op/schema/operator.hpp"
 #include "tests/support/error_text.hpp"
 
@@ -16,6 +17,24 @@ std::string refusal(const char* op, Types types, const Attributes& attributes = 
 constexpr auto absent = std::nullopt;
 using enum DType;
 constexpr DType fp8 = DType::f8_e4m3;
+
+TEST(Products, OperandsAreNumberedAsInTheSchemas) {
+  const auto names = [](OpKind op) {
+    const ProductOperands at = product_operands(op);
+    std::string text;
+    for (const std::size_t i :
+         {at.w_up, at.offsets, at.x_scale, at.w_scale, at.bias, at.bias_up, at.zero_point, at.residual, at.out_scale})
+      text += i == ProductOperands::none ? "- " : fmt::format("{} ", definition(op).inputs.at(i).name);
+    return text;
+  };
+  EXPECT_EQ(names(OpKind::linear), "- - - - bias - - - - ");
+  EXPECT_EQ(names(OpKind::dual_linear), "w_up - - - bias_gate bias_up - - - ");
+  EXPECT_EQ(names(OpKind::scaled_mm), "- - a_scale b_scale bias - a_zp residual out_scale ");
+  EXPECT_EQ(names(OpKind::grouped_linear), "- offsets x_scale w_scale bias - - - - ");
+  EXPECT_EQ(names(OpKind::conv), "- - - - bias - - residual - ");
+  EXPECT_EQ(names(OpKind::conv_transpose), "- - - - bias - - - - ");
+  EXPECT_EQ(names(OpKind::matmul), "- - - - - - - - - ");
+}
 
 TEST(Products, RefuseOperandsThatDoNotFit) {
   EXPECT_EQ(refusal("linear", {TensorType{f32, {3, 8}}, TensorType{f32, {5, 7}}}),

@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 

@@ -1,3 +1,5 @@
+// Prints epilogues (device/tile/epilogue.cuh) as CUDA source. An example, with all that is compiled around it:
+// tests/kernel_cuda/golden/linear_hopper_epilogue.cu
 #include "kernel/cuda/prelude.hpp"
 
 #include "base/checked.hpp"

@@ -33,7 +33,7 @@ Decline declines_windows(const Problem& p) {
     return fmt::format("no instruction multiplies {} exactly", name_of(type));
   const ConvGeometry g = conv_geometry(p);
   if (g.group != 1) return "channels are in groups";
-  const std::int64_t stage = gemm::HopperShape::tile_row / static_cast<std::int64_t>(size_of(type));
+  const std::int64_t stage = gemm::HopperShape::row_bytes / static_cast<std::int64_t>(size_of(type));
   if (const std::int64_t channels = p.size(1, 1); channels == 0 || channels % stage != 0)
     return fmt::format("{} channels are not in blocks of {}", channels, stage);
   for (const std::size_t axis : {1u, 2u}) {
@@ -62,7 +62,7 @@ class HopperConv {
   void launch(const LaunchArgs& args) const;
 
  private:
-  static HopperWindowRows windows_of(const Problem& p);
+  static HopperRows windows_of(const Problem& p);
   WindowMapShape map_of(const TensorView& x) const;
 
   ConvGeometry geometry_;
@@ -80,7 +80,7 @@ Decline HopperConv::declines(const Region& region) {
   return HopperProduct::declines(conv_as_linear(region));
 }
 
-HopperWindowRows HopperConv::windows_of(const Problem& p) {
+HopperRows HopperConv::windows_of(const Problem& p) {
   const ConvGeometry g = conv_geometry(p);
   const Dims &x = p.input(0).dims, &y = p.outputs[0].dims;
   double share = 1 / static_cast<double>(g.taps());
@@ -88,12 +88,17 @@ HopperWindowRows HopperConv::windows_of(const Problem& p) {
     const std::int64_t places = std::max<std::int64_t>(1, y[axis].value(p.maximum));
     share *= static_cast<double>(x[axis].value(p.maximum)) / static_cast<double>(places);
   }
-  std::string config = fmt::format(
-      "{{.kernel_h = {}, .kernel_w = {}, .stride_h = {}, .stride_w = {}, .dilation_h = {}, .dilation_w = {}, .before_h "
-      "= {}, .before_w = {}, .channels = {}}}",
-      g.kernel[1], g.kernel[2], g.stride[1], g.stride[2], g.dilation[1], g.dilation[2], g.before[1], g.before[2],
-      p.size(1, 1));
-  return {std::move(config), std::min(1.0, share)};
+  const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
+  const gemm::HopperWindows windows{.kernel_h = narrow(g.kernel[1]),
+                                    .kernel_w = narrow(g.kernel[2]),
+                                    .stride_h = narrow(g.stride[1]),
+                                    .stride_w = narrow(g.stride[2]),
+                                    .dilation_h = narrow(g.dilation[1]),
+                                    .dilation_w = narrow(g.dilation[2]),
+                                    .before_h = narrow(g.before[1]),
+                                    .before_w = narrow(g.before[2]),
+                                    .channels = narrow(p.size(1, 1))};
+  return {windows, std::min(1.0, share)};
 }
 
 std::vector<Program> HopperConv::programs() const {

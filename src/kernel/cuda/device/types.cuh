@@ -1,5 +1,5 @@
 // Element types on the device: storage, conversion to and from float32 (round to nearest even), and vectors of up to 16
-// bytes.
+// bytes; loops whose counter is a constant.
 #pragma once
 
 #include "kernel/cuda/device/integers.hpp"
@@ -235,5 +235,17 @@ struct alignas(sizeof(T) * N) Vector {
 /// Elements of T in a 16-byte access.
 template <class T>
 inline constexpr int per_16_bytes = 16 / static_cast<int>(sizeof(T));
+
+/// A number that a generic lambda takes as a constant; calls body(Constant<0>), body(Constant<1>), .., each of which is
+/// its own code.
+template <int I>
+struct Constant {};
+template <int Count, int I = 0, class Body>
+CERMET_DEVICE void for_constants(Body&& body) {
+  if constexpr (I < Count) {
+    body(Constant<I>{});
+    for_constants<Count, I + 1>(body);
+  }
+}
 
 }  // namespace cermet

@@ -1,16 +1,19 @@
 #include "kernel/cuda/gemm/general.hpp"
 
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/gemm/column_sums.hpp"
+#include "kernel/cuda/gemm/gate_cut.hpp"
 #include "kernel/cuda/gemm/hopper.hpp"
+#include "kernel/cuda/gemm/rest.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "op/products.hpp"
 
 namespace cermet::cuda {
 namespace {
 
-constexpr int small_tile = 64, large_tile = 128, threads = 256;
+constexpr int small_tile = 64, large_tile = 128;
 
 /// The large program is taken from this many of its tiles on: fewer leave SMs idle.
 constexpr std::int64_t enough_tiles = 96;
@@ -87,16 +90,22 @@ double GeneralProduct::seconds(const DeviceLimits& limits) const {
 
 Program GeneralProduct::program(bool tensor, int tile) const {
   const GeneratedType epilogue = product_.epilogue();
-  const std::string config = fmt::format(
-      ".a = {}, .b = {}, .offsets = {}, .tensor = {}, .block = {}, .stages = {}, .a_outer = {}, .b_outer = {}, .dual = "
-      "{}, .grouped = {}, .blocked = {}",
-      device_name(a_), device_name(b_), device_name(offsets_), device_name(tensor), tile, stages_,
-      device_name(transpose_a_), device_name(!transpose_b_), device_name(product_.has_two_weights()),
-      device_name(op_ == OpKind::grouped_linear), device_name(product_.blocked));
+  const gemm::GeneralConfig config{.a = a_,
+                                   .b = b_,
+                                   .offsets = offsets_,
+                                   .tensor = tensor,
+                                   .block = tile,
+                                   .stages = stages_,
+                                   .a_outer = transpose_a_,
+                                   .b_outer = !transpose_b_,
+                                   .dual = product_.has_two_weights(),
+                                   .grouped = op_ == OpKind::grouped_linear,
+                                   .blocked = product_.blocked};
   return {.header = "kernel/cuda/device/gemm/general.cuh",
-          .task = fmt::format("cermet::gemm::General<cermet::gemm::GeneralConfig{{{}}}, {}>", config, epilogue.name),
+          .task = fmt::format("cermet::gemm::General<cermet::gemm::GeneralConfig{}, {}>", config_text(config),
+                              epilogue.name),
           .prelude = epilogue.source,
-          .threads = threads,
+          .threads = gemm::general_threads,
           .shared_bytes = tensor ? slab_bytes(tile) * 2 * stages_ : tile_bytes(tile),
           .min_blocks = tile == small_tile ? 2 : 1,
           .divides_warps = true};
@@ -143,44 +152,27 @@ Decline GeneralProduct::declines_tensor(const Region& region) {
 }
 
 void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) const {
-  const TensorView &a = *product_.given(args, product_.at.x), &b = *product_.given(args, product_.at.w),
-                   &y = args.outputs[product_.y];
-  const int leads = y.shape.rank() - 1, a_row = transpose_a_ ? a.shape.rank() - 1 : a.shape.rank() - 2;
-  const TensorView* scale = product_.given(args, product_.at.x_scale);
-  const std::size_t extras = product_.extras().size();
-  enum { A, Y, ALSO, SCALE, B, EXTRA, COUNT = EXTRA + epilogue::most_extras };
-  std::array<AxisSteps, COUNT> steps{};
-  steps[Y] = steps_along(y, leads, 1);
-  if (product_.also) steps[ALSO] = steps_along(args.outputs[product_.also->y], leads, 1);
-  if (scale != nullptr && product_.left.group != 0)
-    steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
-  for (std::size_t i = 0; i < extras; ++i) steps[EXTRA + i] = product_.extra_steps(args, i, leads);
-  if (op_ == OpKind::matmul) {
-    steps[A] = steps_along(a, leads - 1, 2);
-    steps[A][static_cast<std::size_t>(leads - 1)] = a.strides[a_row];
-    steps[B] = steps_along(b, leads - 1, 2);
-  } else {
-    steps[A] = steps_along(a, leads, 1);
-  }
-  const RowAxes axes = merge_axes(y.shape, leads, steps, B);
+  const TensorView& y = args.outputs[product_.y];
+  const ProductRows rows = product_.rows(args, y);
+  const RowAxes& axes = rows.axes;
   p.batch_rank = axes.rank - 1;
   for (int axis = 0; axis < p.batch_rank; ++axis)
     p.batch_dims[axis] = narrow(axes.dims[static_cast<std::size_t>(axis)], "product", "matrices of a batch");
   p.m = narrow(axes.m(), "product", "rows");
-  set_steps(axes, steps[A], p.a.batch, &p.a.row);
-  set_steps(axes, steps[Y], p.y.batch, &p.y.row);
-  set_steps(axes, steps[SCALE], p.row_scale.batch, &p.row_scale.row);
-  set_steps(axes, steps[B], p.b_batch, nullptr);
-  p.a.data = a.data;
+  set_steps(axes, rows.steps[ProductRows::X], p.a.batch, &p.a.row);
+  set_steps(axes, rows.steps[ProductRows::Y], p.y.batch, &p.y.row);
+  set_steps(axes, rows.steps[ProductRows::SCALE], p.row_scale.batch, &p.row_scale.row);
+  set_steps(axes, rows.steps[ProductRows::W], p.b_batch, nullptr);
+  p.a.data = product_.given(args, product_.at.x)->data;
   p.y.data = y.data;
   if (product_.also) {
-    set_steps(axes, steps[ALSO], p.also.batch, &p.also.row);
-    p.also.data = args.outputs[product_.also->y].data;
+    set_steps(axes, rows.steps[ProductRows::SECOND], p.second.batch, &p.second.row);
+    p.second.data = args.outputs[product_.also->y].data;
   }
-  if (scale != nullptr) p.row_scale.data = scale->data;
-  for (std::size_t i = 0; i < extras; ++i) {
+  if (const TensorView* scale = product_.given(args, product_.at.x_scale)) p.row_scale.data = scale->data;
+  for (std::size_t i = 0; i < product_.extras().size(); ++i) {
     p.extra[i].operand = product_.operand(args, i);
-    set_steps(axes, steps[EXTRA + i], p.extra[i].batch, &p.extra[i].operand.row);
+    set_steps(axes, rows.steps[ProductRows::EXTRA + i], p.extra[i].batch, &p.extra[i].operand.row);
   }
 }
 
@@ -260,3 +252,51 @@ void GeneralProduct::launch(const LaunchArgs& args, std::size_t first_program) c
 }
 
 }  // namespace cermet::cuda
+
+// ---- Kernels
+
+namespace cermet::cuda::gemm_general_kernels_file {
+namespace {
+
+using Kinds = GeneralProduct::Programs;
+
+Kernel make(Kinds kinds, const char* name, OpKind op, const char* summary) {
+  Kernel kernel = product_kernel(name, op, summary, [kinds](const Region& region, const Config& config) {
+    return GeneralProduct(region, kinds, config);
+  });
+  kernel.configs = [](const Region&) { return GeneralProduct::configs(); };
+  kernel.cut = gate_cut;
+  return kernel;
+}
+
+Kernel general(const char* name, OpKind op) {
+  return make(Kinds::all, name, op,
+              "float32 multiply-adds (int8: byte dot products) for any types, layouts, scales and alignment");
+}
+Kernel tensor(const char* name, OpKind op) {
+  Kernel kernel = make(Kinds::tensor, name, op,
+                       "mma.sync fed by asynchronous copies, for every architecture; launches whose "
+                       "rows are not aligned run on the CUDA cores");
+  kernel.declines = GeneralProduct::declines_tensor;
+  return kernel;
+}
+
+}  // namespace
+
+extern const Kernel gemm_linear_general, gemm_matmul_general, gemm_dual_linear_general, gemm_scaled_mm_general,
+    gemm_grouped_linear_general;
+const Kernel gemm_linear_general = general("gemm.linear.general", OpKind::linear);
+const Kernel gemm_matmul_general = general("gemm.matmul.general", OpKind::matmul);
+const Kernel gemm_dual_linear_general = general("gemm.dual_linear.general", OpKind::dual_linear);
+const Kernel gemm_scaled_mm_general = general("gemm.scaled_mm.general", OpKind::scaled_mm);
+const Kernel gemm_grouped_linear_general = with_rest(general("gemm.grouped_linear.general", OpKind::grouped_linear));
+
+extern const Kernel gemm_linear_tensor, gemm_matmul_tensor, gemm_dual_linear_tensor, gemm_scaled_mm_tensor,
+    gemm_grouped_linear_tensor;
+const Kernel gemm_linear_tensor = tensor("gemm.linear.tensor", OpKind::linear);
+const Kernel gemm_matmul_tensor = tensor("gemm.matmul.tensor", OpKind::matmul);
+const Kernel gemm_dual_linear_tensor = tensor("gemm.dual_linear.tensor", OpKind::dual_linear);
+const Kernel gemm_scaled_mm_tensor = tensor("gemm.scaled_mm.tensor", OpKind::scaled_mm);
+const Kernel gemm_grouped_linear_tensor = with_rest(tensor("gemm.grouped_linear.tensor", OpKind::grouped_linear));
+
+}  // namespace cermet::cuda::gemm_general_kernels_file

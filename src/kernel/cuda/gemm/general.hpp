@@ -47,7 +47,7 @@ class GeneralProduct {
   bool transpose_a_ = false, transpose_b_ = true;  ///< a is [.., k, m]; b is [.., n, k]
   Programs kinds_;
   int stages_ = 2;  ///< of the tensor cores' operands
-  DType a_, b_, offsets_ = DType::i32;
+  DType a_, b_, offsets_ = {};
   double most_tiles_ = 0;  ///< of the large program, at the symbols' maximum
   std::int64_t most_rows_ = 1, most_columns_ = 0, most_k_ = 0, groups_ = 0;
   double most_bytes_ = 0;  ///< that it moves

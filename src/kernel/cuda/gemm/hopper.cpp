@@ -1,7 +1,12 @@
+// Which products the Hopper GEMM takes, its tiles, programs, configurations and cost, and the kernels; launches are in
+// hopper_launch.cpp.
 #include "kernel/cuda/gemm/hopper.hpp"
 
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/device/gemm/parts.hpp"
+#include "kernel/cuda/gemm/gate_cut.hpp"
+#include "kernel/cuda/gemm/rest.hpp"
 #include "op/grouped_work.hpp"
 #include "op/products.hpp"
 
@@ -31,6 +36,12 @@ bool reads_many(const Product& product) {
   const auto of_places = [](const EpilogueExtra& extra) { return extra.extent == TileProgram::Extent::element; };
   return std::ranges::any_of(product.extras(), of_places) &&
          std::ranges::any_of(product.extras(), &EpilogueExtra::is_side_by_side);
+}
+
+HopperTile hopper_tile_of(const Config& config) {
+  const auto field = [&](std::string_view name) { return static_cast<int>(config.at(name)); };
+  return {field("tile_m"), field("tile_n"), field("stages"),
+          static_cast<int>(config.find("raster").value_or(gemm::hopper_raster))};
 }
 
 Decline declines_types(const Problem& p) {
@@ -77,102 +88,114 @@ Decline HopperProduct::declines(const Region& region) {
   return std::nullopt;
 }
 
-HopperProduct::HopperProduct(const Region& region, const Config& config, HopperWindowRows windows, HopperTiles tiles)
+HopperProduct::HopperProduct(const Region& region, const Config& config, const HopperRows& rows, HopperTiles tiles)
     : op_(region.problem().op->kind),
       product_(region, GeneralProduct::loops),
-      windows_(std::move(windows)),
-      a_(region.problem().input(0).dtype),
-      b_(region.problem().input(1).dtype),
+      x_type_(region.problem().input(0).dtype),
       general_(region, GeneralProduct::Programs::small) {
   const Problem& p = region.problem();
   n_ = p.outputs[0].dims.back().constant() / (product_.gated ? 2 : 1);
   k_ = p.input(0).dims.back().constant();
   constant_b_ =
       p.is_constant(1) && (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)));
-  dual_ = product_.has_two_weights();
-  grouped_ = op_ == OpKind::grouped_linear;
-  if (grouped_) offsets_ = region.operand_type(static_cast<std::size_t>(product_.at.offsets)).dtype;
-  split_ = a_ == DType::f32;
-  std::int64_t rows = max_rows(p, 0);
-  workspace_bytes_ = split_ ? 3 * rows * k_ * 2 : general_.workspace();
+  known_rows_ = knows_rows(p);
+  most_rows_ = max_rows(p, 0);
+  set_config(region, rows);
+  set_work(region, rows);
+  if (!config.empty()) tiles_ = {hopper_tile_of(config)};
+  else if (product_.blocked) tiles_ = {{128, config_.dual ? 64 : 128}};
+  else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && most_rows_ >= 4096)) && known_rows_)
+    tiles_ = {best_hopper_tile(work_, most_rows_)};
+  else tiles_ = choose_hopper_tiles(work_, most_rows_);
+  config_.unweighted = config_.grouped && groups_end_in_rest(p) && !product_.column_sums &&
+                       std::ranges::all_of(tiles_, [&](const HopperTile& tile) { return has_few_rows(tile); });
+}
 
+void HopperProduct::set_config(const Region& region, const HopperRows& rows) {
+  const Problem& p = region.problem();
+  config_.b = p.input(1).dtype;
+  config_.a = config_.b == DType::bf16 ? config_.b : x_type_;
+  config_.n = static_cast<int>(n_);
+  config_.k = static_cast<int>(k_);
+  config_.a_parts = x_type_ == DType::f32 ? 3 : 1;
+  config_.dual = product_.has_two_weights();
+  config_.promote = is_fp8(config_.b) ? fp8_stages(k_) : 0;
+  config_.blocked = product_.blocked;
+  config_.row_scale = product_.at.x_scale >= 0;
+  config_.column_scale = product_.at.w_scale >= 0;
+  config_.gated = rows.gated;
+  config_.windows = rows.windows;
+  if (op_ == OpKind::grouped_linear) {
+    config_.grouped = true;
+    config_.offsets = region.operand_type(static_cast<std::size_t>(product_.at.offsets)).dtype;
+  }
+  if (op_ != OpKind::matmul) return;
+  const Dims& b = p.input(1).dims;
+  if (std::all_of(b.begin(), b.end() - 2, [](const Dim& d) { return d == Dim(1); })) return;
+  config_.batched = true;
+}
+
+void HopperProduct::set_work(const Region& region, const HopperRows& rows) {
+  const Problem& p = region.problem();
+  workspace_bytes_ = is_split() ? 3 * most_rows_ * k_ * 2 : general_.workspace();
+  if (config_.batched) {
+    most_batches_ = most_rows_ / std::max<std::int64_t>(1, p.size(0, -2));
+    most_rows_ = p.size(0, -2);
+  }
   work_.n = n_;
-  work_.k_bytes = k_ * bytes_of(b_);
-  work_.a_parts = split_ ? 3 : 1;
-  work_.b_parts = dual_ ? 2 : 1;
-  work_.a_share = windows_.share;
+  work_.k_bytes = k_ * bytes_of(config_.b);
+  work_.a_parts = config_.a_parts;
+  work_.b_parts = config_.dual ? 2 : 1;
+  work_.a_share = rows.share;
   work_.out_bytes = static_cast<int>(bytes_of(product_.out));
-  work_.also_bytes = product_.also ? static_cast<int>(bytes_of(product_.also->out)) : 0;
+  work_.second_bytes = product_.also ? static_cast<int>(bytes_of(product_.also->out)) : 0;
   work_.vector_bytes = product_.column_sums ? 4 : 0;
   for (const EpilogueExtra& extra : product_.extras())
     if (extra.is_side_by_side()) work_.vector_bytes += static_cast<int>(bytes_of(extra.dtype));
-  work_.widest = dual_ && (is_fp8(b_) || product_.blocked)           ? 64
-                 : dual_ || split_ || is_fp8(b_) || product_.blocked ? 128
-                 : reads_many(product_)                              ? 192
-                                                                     : 256;
-  work_.offsets = grouped_;
+  const bool promotes = is_fp8(config_.b) || config_.blocked;
+  work_.widest = config_.dual && promotes                 ? 64
+                 : config_.dual || is_split() || promotes ? 128
+                 : reads_many(product_)                   ? 192
+                                                          : 256;
+  work_.offsets = config_.grouped;
   work_.multiprocessors = p.target->multiprocessors;
-  work_.operand = b_;
+  work_.operand = config_.b;
   Target unmeasured = *p.target;  // which programs there are does not depend on who measured, nor do results
   unmeasured.measured = nullptr;
   work_.set_limits(limits_of(&unmeasured));
-  if (grouped_) work_.groups = p.input(1).dims[0].constant();
-  if (op_ == OpKind::matmul) {
-    const Dims& b = p.input(1).dims;
-    batches_ = !std::all_of(b.begin(), b.end() - 2, [](const Dim& d) { return d == Dim(1); });
-    if (batches_) {
-      most_batches_ = rows / std::max<std::int64_t>(1, p.size(0, -2));
-      rows = p.size(0, -2);
-    }
-  }
-  work_.ungrouped = !grouped_ && !batches_;
-  most_rows_ = rows;
-  known_rows_ = knows_rows(p);
-  if (!config.empty()) tiles_ = {tile_of(config)};
-  else if (product_.blocked) tiles_ = {{128, dual_ ? 64 : 128}};
-  else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && rows >= 4096)) && known_rows_)
-    tiles_ = {best_hopper_tile(work_, rows)};
-  else tiles_ = choose_hopper_tiles(work_, rows);
-  rest_ = grouped_ && groups_end_in_rest(p) && !product_.column_sums &&
-          std::ranges::all_of(tiles_, [&](const HopperTile& tile) { return has_few_rows(tile); });
+  if (config_.grouped) work_.groups = p.input(1).dims[0].constant();
+  work_.ungrouped = !config_.batched && !config_.grouped;
 }
 
 bool HopperProduct::has_few_rows(const HopperTile& tile) const {
-  return grouped_ && tile.block_m == 64 && 4 * most_rows_ <= tile.block_m * work_.groups;
+  return config_.grouped && tile.block_m == 64 && 4 * most_rows_ <= tile.block_m * work_.groups;
 }
 
-bool HopperProduct::starts_early(const HopperTile& tile) const {
+bool HopperProduct::preloads(const HopperTile& tile) const {
   if (constant_b_ && has_few_rows(tile)) return true;
-  if (!constant_b_ || grouped_ || batches_) return false;
+  if (!constant_b_ || config_.batched || config_.grouped) return false;
   if (!known_rows_ && tile.block_m < 128) return true;  // what few rows take
   return most_rows_ <= 128 || div_up(most_rows_, tile.block_m) * div_up(n_, tile.block_n) <= work_.multiprocessors;
 }
 
 Program HopperProduct::program(const HopperTile& tile) const {
   const int stages = hopper_stages(work_, tile);
-  const gemm::HopperShape shape{tile.block_m,    tile.block_n,       work_.a_parts,   work_.b_parts,
-                                work_.out_bytes, work_.vector_bytes, work_.ungrouped, work_.also_bytes};
-  const char* const grouping = grouped_ ? "offsets" : batches_ ? "batches" : "none";
-  std::string config = fmt::format(".a = {}, .b = {}, .n = {}, .k = {}, .block_m = {}, .block_n = {}, .stages = {}",
-                                   device_name(b_ == DType::bf16 ? b_ : a_), device_name(b_), n_, k_, tile.block_m,
-                                   tile.block_n, stages);
-  config +=
-      fmt::format(", .a_parts = {}, .dual = {}, .promote = {}, .blocked = {}, .row_scale = {}, .column_scale = {}",
-                  work_.a_parts, device_name(dual_), is_fp8(b_) ? fp8_stages(k_) : 0, device_name(product_.blocked),
-                  device_name(product_.at.x_scale >= 0), device_name(product_.at.w_scale >= 0));
-  config += fmt::format(", .grouping = cermet::gemm::Grouping::{}, .offsets = {}", grouping, device_name(offsets_));
-  if (tile.raster != gemm::hopper_raster) config += fmt::format(", .raster = {}", tile.raster);
-  if (has_few_rows(tile)) config += fmt::format(", .few_rows = true, .rest = {}", device_name(rest_));
-  if (starts_early(tile)) config += ", .early = true";
-  if (windows_.gated) config += ", .gated = true";
-  if (!windows_.config.empty()) config += fmt::format(", .windows = {}", windows_.config);
+  const gemm::HopperShape shape = hopper_shape(work_, tile);
+  gemm::HopperConfig config = config_;
+  config.block_m = tile.block_m;
+  config.block_n = tile.block_n;
+  config.stages = stages;
+  config.raster = tile.raster;
+  config.few_rows = has_few_rows(tile);
+  config.preload_b = preloads(tile);
   const GeneratedType epilogue = product_.epilogue();
-  return {.header = "kernel/cuda/device/gemm/hopper.cuh",
-          .task = fmt::format("cermet::gemm::Hopper<cermet::gemm::HopperConfig{{{}}}, {}>", config, epilogue.name),
-          .prelude = epilogue.source,
-          .threads = shape.threads(),
-          .shared_bytes = shape.shared_bytes(stages),
-          .walk = Walk{.whole_block = true}};
+  return {
+      .header = "kernel/cuda/device/gemm/hopper.cuh",
+      .task = fmt::format("cermet::gemm::Hopper<cermet::gemm::HopperConfig{}, {}>", config_text(config), epilogue.name),
+      .prelude = epilogue.source,
+      .threads = shape.threads(),
+      .shared_bytes = shape.shared_bytes(stages),
+      .walk = Walk{.whole_block = true}};
 }
 
 std::vector<Program> HopperProduct::tile_programs() const {
@@ -183,7 +206,7 @@ std::vector<Program> HopperProduct::tile_programs() const {
 
 std::vector<Program> HopperProduct::programs() const {
   std::vector<Program> list = tile_programs();
-  if (split_)
+  if (is_split())
     list.push_back({.header = "kernel/cuda/device/gemm/parts.cuh",
                     .task = "cermet::gemm::Parts",
                     .threads = gemm::parts_item / 8,
@@ -213,12 +236,82 @@ std::vector<Config> HopperProduct::configs() const {
   return list;
 }
 
+ConfigSpace HopperProduct::space() const {
+  ConfigSpace space;
+  if (product_.blocked) space.add(ConfigField::fixed("tile_m", 128)).add(ConfigField::fixed("tile_n", work_.widest));
+  else
+    space.add(ConfigField::set("tile_m", {64, 128}))
+        .add(ConfigField::set("tile_n", {32, 64, 96, 112, 128, 192, 224, 256}));
+  space.add(ConfigField::range("stages", 2, 16));
+  if (!config_.grouped) space.add(ConfigField::powers("raster", 1, 64).with_usual(gemm::hopper_raster));
+  space.constrain(fmt::format("tile_n is 32 or below twice the {} columns", n_),
+                  [n = n_](const Config& c) { return c.at("tile_n") == 32 || c.at("tile_n") < 2 * n; });
+  space.constrain(fmt::format("registers hold the sums of tile_n columns, at most {}", work_.widest),
+                  [widest = work_.widest](const Config& c) { return c.at("tile_n") <= widest; });
+  space.constrain(fmt::format("stages * ({} * tile_m + {} * tile_n) * {} bytes, and rows of {}-byte results on their "
+                              "way out, fit {} bytes of shared memory",
+                              work_.a_parts, work_.b_parts, gemm::HopperShape::row_bytes, work_.out_bytes,
+                              gemm::HopperShape::shared_limit),
+                  [work = work_](const Config& c) {
+                    return c.at("stages") <= hopper_shape(work, hopper_tile_of(c)).most_stages();
+                  });
+  return space;
+}
+
 double HopperProduct::seconds(const DeviceLimits& limits) const {
   HopperWork work = work_;
-  if (batches_) work.groups = most_batches_;
+  if (config_.batched) work.groups = most_batches_;
   const HopperTile tile = choose(tiles_, work, most_rows_);
   work.set_limits(limits);
   return hopper_launch_seconds(work, tile, most_rows_);
 }
 
 }  // namespace cermet::cuda
+
+// ---- Kernels
+
+namespace cermet::cuda::gemm_hopper_kernels_file {
+namespace {
+
+/// Of tiles for a known number of rows, which models put in the order of bench/results/h200/compare/hopper-tiles.json
+/// where they say that one takes less by this.
+constexpr double tiles_error = 0.1;
+
+Kernel kernel(const char* name, OpKind op, ModelError error = {}, HopperTiles tiles = HopperTiles::few) {
+  const auto product = [tiles](const Region& region, const Config& config) {
+    return HopperProduct(region, config, {}, tiles);
+  };
+  Kernel kernel = product_kernel(
+      name, op,
+      "warp-specialised wgmma fed by bulk tensor copies, for Hopper; float32 rows are split into three bfloat16 parts",
+      product);
+  kernel.space = [product](const Region& region) { return product(region, {}).space(); };
+  kernel.model_error = error;
+  kernel.cut = gate_cut;
+  return kernel;
+}
+
+}  // namespace
+
+extern const Kernel gemm_linear_hopper, gemm_matmul_hopper, gemm_dual_linear_hopper, gemm_scaled_mm_hopper,
+    gemm_grouped_linear_hopper;
+const Kernel gemm_linear_hopper = kernel("gemm.linear.hopper", OpKind::linear,
+                                         {.recorded = 0.15, .of_configs = tiles_error}, HopperTiles::one_of_many);
+const Kernel gemm_matmul_hopper = kernel("gemm.matmul.hopper", OpKind::matmul);
+const Kernel gemm_dual_linear_hopper = kernel("gemm.dual_linear.hopper", OpKind::dual_linear, {.recorded = 0.15});
+const Kernel gemm_scaled_mm_hopper =
+    kernel("gemm.scaled_mm.hopper", OpKind::scaled_mm, {.recorded = 0.2, .of_configs = tiles_error});
+const Kernel gemm_grouped_linear_hopper = with_rest(
+    kernel("gemm.grouped_linear.hopper", OpKind::grouped_linear, {.assumes = ModelError::Assumes::group_lengths}),
+    [](const Region& region, const Config& config) {
+      const HopperProduct product(region, config);
+      return product.makes_unweighted_rows()
+                 ? MakesRest([=](const LaunchArgs& args) { return product.makes_unweighted_rows(args); })
+                 : nullptr;
+    });
+
+/// The product of a convolution, whose rows are the places of images: most often their number is known.
+extern const Kernel gemm_places_hopper;
+const Kernel gemm_places_hopper = kernel("gemm.linear.hopper", OpKind::linear, {}, HopperTiles::one);
+
+}  // namespace cermet::cuda::gemm_hopper_kernels_file

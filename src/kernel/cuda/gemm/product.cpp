@@ -1,26 +1,12 @@
 #include "kernel/cuda/gemm/product.hpp"
 
 #include "base/checked.hpp"
+#include "op/product_operands.hpp"
 
 namespace cermet::cuda {
 namespace {
 
 using Extent = TileProgram::Extent;
-
-/// Operands of the products' schemas; -1 where there is none.
-struct SchemaPlaces {
-  int w_up = -1, offsets = -1, x_scale = -1, w_scale = -1, bias = -1, zero_point = -1;
-};
-
-SchemaPlaces schema_of(OpKind op) {
-  switch (op) {
-    case OpKind::linear: return {.bias = 2};
-    case OpKind::dual_linear: return {.w_up = 2, .bias = 3};
-    case OpKind::scaled_mm: return {.x_scale = 2, .w_scale = 3, .bias = 4, .zero_point = 5};
-    case OpKind::grouped_linear: return {.offsets = 2, .x_scale = 4, .w_scale = 5, .bias = 3};
-    default: return {};
-  }
-}
 
 }  // namespace
 
@@ -52,9 +38,10 @@ Decline Product::declines(const Region& region, ProductLoops loops) {
 Product::Product(const Region& region, ProductLoops loops)
     : grouped_(region.problem().op->kind == OpKind::grouped_linear) {
   const Problem& p = region.problem();
-  const SchemaPlaces schema = schema_of(p.op->kind);
-  const auto has = [&](int i) { return i >= 0 && p.has(static_cast<std::size_t>(i)); };
-  const auto dims = [&](int i) -> const Dims& { return p.input(static_cast<std::size_t>(i)).dims; };
+  if (p.op->kind == OpKind::matmul) matrix_row_ = p.attributes.flag("transpose_a") ? 1 : 2;
+  const ProductOperands schema = product_operands(p.op->kind);
+  const auto has = [&](std::size_t i) { return i != ProductOperands::none && p.has(i); };
+  const auto dims = [&](std::size_t i) -> const Dims& { return p.input(i).dims; };
   if (has(schema.x_scale))
     left = *row_scale_grid(dims(schema.x_scale), {dims(0).begin(), dims(0).end() - 1}, dims(0).back());
   if (has(schema.w_scale))
@@ -64,8 +51,8 @@ Product::Product(const Region& region, ProductLoops loops)
   column_sums = has(schema.zero_point);
   gated = loops.gated && gate_after(region);
 
-  const auto place_of = [&](int i) {
-    const auto operand = has(i) ? region.operand_of(static_cast<std::size_t>(i)) : std::nullopt;
+  const auto place_of = [&](std::size_t i) {
+    const auto operand = has(i) ? region.operand_of(i) : std::nullopt;
     return operand ? static_cast<int>(*operand) : -1;
   };
   at = {place_of(0),
@@ -116,6 +103,26 @@ AxisSteps Product::extra_steps(const LaunchArgs& args, std::size_t i, int leads)
     case Extent::column: return {};
   }
   assertion_failed("an extent", __FILE_NAME__, __LINE__);
+}
+
+ProductRows Product::rows(const LaunchArgs& args, const TensorView& result) const {
+  const TensorView &x = *given(args, at.x), &w = *given(args, at.w), *const scale = given(args, at.x_scale);
+  const int leads = result.shape.rank() - 1;
+  ProductRows rows;
+  rows.steps[ProductRows::Y] = steps_along(result, leads, 1);
+  if (also) rows.steps[ProductRows::SECOND] = steps_along(args.outputs[also->y], leads, 1);
+  if (scale != nullptr && left.group != 0)
+    rows.steps[ProductRows::SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
+  for (std::size_t i = 0; i < extras_.size(); ++i) rows.steps[ProductRows::EXTRA + i] = extra_steps(args, i, leads);
+  if (matrix_row_ == 0) {
+    rows.steps[ProductRows::X] = steps_along(x, leads, 1);
+  } else {
+    rows.steps[ProductRows::X] = steps_along(x, leads - 1, 2);
+    rows.steps[ProductRows::X][static_cast<std::size_t>(leads - 1)] = x.strides[x.shape.rank() - matrix_row_];
+    rows.steps[ProductRows::W] = steps_along(w, leads - 1, 2);
+  }
+  rows.axes = merge_axes(result.shape, leads, rows.steps, ProductRows::W);
+  return rows;
 }
 
 epilogue::Operand Product::operand(const LaunchArgs& args, std::size_t i) const {

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernel/cuda/device/tile/epilogue.hpp"
@@ -12,6 +13,16 @@
 #include "op/scales.hpp"
 
 namespace cermet::cuda {
+
+inline std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
+
+/// Steps of a launch's operands along the leading axes of the result, merged into as few axes as walk all of them.
+struct ProductRows {
+  enum { X, Y, SECOND, SCALE, W, EXTRA, COUNT = EXTRA + epilogue::most_extras };
+  RowAxes axes;
+  std::array<AxisSteps, COUNT> steps{};  ///< by operand
+  std::int64_t row(std::size_t operand) const { return steps[operand][static_cast<std::size_t>(axes.rank - 1)]; }
+};
 
 class Product {
  public:
@@ -54,6 +65,8 @@ class Product {
   AxisSteps extra_steps(const LaunchArgs& args, std::size_t i, int leads) const;
   /// Where it is; `row` is left to the caller.
   epilogue::Operand operand(const LaunchArgs& args, std::size_t i) const;
+  /// Steps of all operands of a launch. `result`: the first result as rows.
+  ProductRows rows(const LaunchArgs& args, const TensorView& result) const;
 
  private:
   struct Operand {
@@ -65,6 +78,27 @@ class Product {
   std::vector<EpilogueExtra> extras_;
   std::vector<Operand> operands_;
   bool grouped_ = false;
+  int matrix_row_ = 0;  ///< of matmul: which axis of x is m, from the last
 };
+
+/// A kernel of products: make(region, config) gives what binds, prints and models one.
+template <class Make>
+Kernel product_kernel(const char* name, OpKind op, const char* summary, Make make) {
+  using Made = decltype(make(std::declval<const Region&>(), Config()));
+  return {
+      .name = name,
+      .op = op,
+      .summary = summary,
+      .fuses = true,
+      .declines = [](const Region& region) { return Made::declines(region); },
+      .bind = [make](const Region& region, const Config& config) -> Launcher {
+        return [product = make(region, config)](const LaunchArgs& args) { product.launch(args); };
+      },
+      .workspace = [make](const Region& region, const Config& config, int) { return make(region, config).workspace(); },
+      .programs = [make](const Region& region, const Config& config) { return make(region, config).programs(); },
+      .configs = [make](const Region& region) { return make(region, Config()).configs(); },
+      .cost = [make](const Region& region, const Config& config,
+                     const DeviceLimits& limits) { return make(region, config).seconds(limits); }};
+}
 
 }  // namespace cermet::cuda

@@ -16,11 +16,6 @@ constexpr HopperTile narrow_candidates[] = {{128, 96}, {128, 32}};
 /// For one number of rows: 28672 columns are 256 tiles of these, which is two rounds of 132 SMs with hardly any rest.
 constexpr HopperTile further_candidates[] = {{64, 112}, {128, 112}};
 
-gemm::HopperShape shape_of(const HopperWork& work, const HopperTile& tile) {
-  return {tile.block_m,   tile.block_n,      work.a_parts,   work.b_parts,
-          work.out_bytes, work.vector_bytes, work.ungrouped, work.also_bytes};
-}
-
 /// The work of a launch as the SMs take it: in rounds of tiles, whose stages are 128 bytes of k.
 struct Rounds {
   std::int64_t rows, tiles;     ///< rows of a group; tiles of all
@@ -33,7 +28,7 @@ struct Rounds {
 // Measured on an H200, in cycles of an SM: 3500 pass before the first wgmma and 1000 with every tile, and 8 for every
 // column of 64 rows on its way out.
 Rounds rounds_of(const HopperWork& work, const HopperTile& tile, std::int64_t m) {
-  const gemm::HopperShape shape = shape_of(work, tile);
+  const gemm::HopperShape shape = hopper_shape(work, tile);
   const double sms = work.multiprocessors, cycle = work.cycle;
   Rounds r{};
   r.rows = work.offsets ? div_up(m, work.groups) : m;
@@ -55,15 +50,18 @@ Rounds rounds_of(const HopperWork& work, const HopperTile& tile, std::int64_t m)
 
 bool suits(const HopperWork& work, const HopperTile& tile) {
   return tile.block_n <= work.widest && (tile.block_n == 32 || tile.block_n < 2 * work.n) &&
-         shape_of(work, tile).most_stages() >= 2;
+         hopper_shape(work, tile).most_stages() >= 2;
 }
 
 }  // namespace
 
-int most_hopper_stages(const HopperWork& work, const HopperTile& tile) { return shape_of(work, tile).most_stages(); }
+gemm::HopperShape hopper_shape(const HopperWork& work, const HopperTile& tile) {
+  return {tile.block_m,   tile.block_n,      work.a_parts,   work.b_parts,
+          work.out_bytes, work.vector_bytes, work.ungrouped, work.second_bytes};
+}
 
 int hopper_stages(const HopperWork& work, const HopperTile& tile) {
-  return tile.stages > 0 ? tile.stages : std::min(16, most_hopper_stages(work, tile));
+  return tile.stages > 0 ? tile.stages : std::min(16, hopper_shape(work, tile).most_stages());
 }
 
 void HopperWork::set_limits(const DeviceLimits& limits) {
@@ -141,7 +139,7 @@ std::vector<HopperTile> choose_hopper_tiles(const HopperWork& work, std::int64_t
     for (const HopperTile& tile : list) least = std::min(least, hopper_seconds(work, tile, m));
     return least;
   };
-  // The one that loses least in the worst case first, then those that mend it most.
+  // The one that loses least in the worst case first, then those that reduce it most.
   const auto worst = [&](const std::vector<HopperTile>& list) {
     double loss = 0;
     for (const std::int64_t m : counts) loss = std::max(loss, best(list, m) / best(possible, m));

@@ -20,7 +20,7 @@ struct HopperTile {
 struct HopperWork {
   std::int64_t n = 0, k_bytes = 0;  ///< columns of the result; bytes of a row of either operand
   std::int64_t groups = 1;          ///< products, or most experts that can have rows
-  int a_parts = 1, b_parts = 1, out_bytes = 2, also_bytes = 0;  ///< also_bytes: of a second result
+  int a_parts = 1, b_parts = 1, out_bytes = 2, second_bytes = 0;  ///< second_bytes: of a second result
   double a_share = 1;    ///< of the bytes of a's rows that come from memory: windows overlap
   int vector_bytes = 0;  ///< scales and biases of a column
   bool offsets = false;  ///< each group ends with its own partly filled tile
@@ -39,10 +39,9 @@ struct HopperWork {
 double hopper_seconds(const HopperWork& work, const HopperTile& tile, std::int64_t m);
 /// The same with what slows all tiles alike: what is held against other kernels.
 double hopper_launch_seconds(const HopperWork& work, const HopperTile& tile, std::int64_t m);
+gemm::HopperShape hopper_shape(const HopperWork& work, const HopperTile& tile);
 /// Stages of the ring in shared memory.
 int hopper_stages(const HopperWork& work, const HopperTile& tile);
-/// Stages that shared memory holds.
-int most_hopper_stages(const HopperWork& work, const HopperTile& tile);
 /// Tiles that suit the work, each with as many stages as fit; widest first.
 std::vector<HopperTile> possible_hopper_tiles(const HopperWork& work);
 /// Others that a known number of rows may make worth it.

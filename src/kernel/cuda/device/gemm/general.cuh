@@ -40,7 +40,7 @@ struct GeneralBody {
     const A* a;  // row `row`
     const B *b, *b_up;
     Out* y;                                    // row `row`, column 0
-    void* also;                                // of the second result
+    void* second;                              // the second result
     const float *row_scale, *column_scale;     // of blocks
     const void* extra[epilogue::most_extras];  // row `row`
     int rows, column;                          // rows of the tile, first column
@@ -81,7 +81,7 @@ struct GeneralBody {
     place.b = static_cast<const B*>(p.b) + b_offset;
     place.b_up = static_cast<const B*>(p.b_up) + b_offset;
     place.y = rows_of<Out>(p, p.y, batch, row);
-    if constexpr (epilogue::gives_two<E>) place.also = rows_of<Element<E::Also::out>>(p, p.also, batch, row);
+    if constexpr (epilogue::gives_two<E>) place.second = rows_of<Element<E::Also::out>>(p, p.second, batch, row);
     place.row_scale = rows_of<const float>(p, p.row_scale, batch, row);
     place.column_scale = p.column_scale == nullptr ? nullptr : p.column_scale + group * p.column_scale_group;
     for_constants<E::extras>([&]<int I>(Constant<I>) {
@@ -180,7 +180,7 @@ struct GeneralBody {
         if constexpr (epilogue::gives_two<E>) {
           using Also = typename E::Also;
           using Second = Element<Also::out>;
-          static_cast<Second*>(place.also)[row * p.also.row + n] =
+          static_cast<Second*>(place.second)[row * p.second.row + n] =
               epilogue::rounded<Second>(value(epilogue::Which<Also>{}, i, j, n, x));
         }
       }

@@ -1,9 +1,30 @@
-// Parameters of the general GEMM: host and device. Steps and strides count elements.
+// The general GEMM as host and device see it: its configuration and its parameters. Steps and strides count elements.
 #pragma once
 
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
 namespace cermet::gemm {
+
+struct GeneralConfig {
+  DType a, b;
+  DType offsets = {};                     ///< their type, where groups are found by offsets
+  bool tensor = false;                    ///< on the tensor cores
+  int block = 0;                          ///< rows and columns of a tile: 64 or 128
+  int stages = 0;                         ///< of the tensor cores' operands in shared memory
+  bool a_outer = false, b_outer = false;  ///< neighbours in memory are neighbours along m (n), not along k
+  bool dual = false, grouped = false;
+  bool blocked = false;  ///< scales change every 128 reduction steps
+
+  template <class Visit>
+  CERMET_HOST_DEVICE constexpr void fields(Visit&& visit) const {
+    visit("a", a), visit("b", b), visit("offsets", offsets), visit("tensor", tensor), visit("block", block);
+    visit("stages", stages), visit("a_outer", a_outer), visit("b_outer", b_outer), visit("dual", dual);
+    visit("grouped", grouped), visit("blocked", blocked);
+  }
+};
+
+/// A thread block of the general GEMM.
+inline constexpr int general_threads = 256;
 
 inline constexpr int max_batch_rank = 7;
 
@@ -22,7 +43,7 @@ struct ExtraOperand {
 
 struct GeneralParams {
   RowOperand a, y, row_scale;         ///< row_scale: of blocks of the reduction; data is null for what is not there
-  RowOperand also;                    ///< the second result, where the epilogue gives two
+  RowOperand second;                  ///< the second result, where the epilogue gives two
   const void *b, *b_up;               ///< [.., n, k]; b_up is a dual product's second weight
   int64_t a_k, b_k, b_row, b_up_row;  ///< steps along the reduction, and from one column of the result to the next
   int64_t b_batch[max_batch_rank], b_group;  ///< along the batch axes, or from group to group

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "kernel/cuda/device/gemm/general.hpp"
-#include "kernel/cuda/device/gemm/general_config.cuh"
 #include "kernel/cuda/device/team.cuh"
 
 namespace cermet::gemm {

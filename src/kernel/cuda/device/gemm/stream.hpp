@@ -1,4 +1,5 @@
-// Parameters and shared-memory plan of matrix products of few rows on Hopper: host and device.
+// The GEMM of few rows on Hopper (stream.cuh) as host and device see it: its configuration, parameters and shared
+// memory.
 #pragma once
 
 #include "kernel/cuda/device/stream_ring.hpp"
@@ -12,20 +13,18 @@ namespace cermet::gemm {
 struct StreamParams {
   TensorMapBytes w, w_up;  ///< tiles of [rows, 128 bytes], 128-byte swizzle
   TensorMapBytes x;        ///< tiles of [m, 128 bytes], 128-byte swizzle
-  void *y, *also;  ///< rows start at multiples of 16 bytes and end at one; also: the second result, where the epilogue
-                   ///< gives two
-  int64_t y_stride, also_stride;  ///< elements
+  void *y, *second;  ///< rows start at multiples of 16 bytes and end at one; the second result, where there is one
+  int64_t y_stride, second_stride;  ///< elements
   int32_t m;
   epilogue::Operand extra[epilogue::most_extras];
 };
 
-/// With rope_and_cache behind the product: y are the rotated queries [m, heads, head size].
+/// With rope_and_cache after the product: y are the rotated queries [m, heads, head size].
 struct StreamRotatedParams : StreamParams, rotation::Places {};
 
 /// What a block has: consumer warpgroups, one for each 64 rows of the weight, in one or two sets that take stages in
-/// turn; then a warp that asks for weights, and one that asks for tokens. Shared memory: a ring of stages; sums on
-/// their way to the epilogue; barriers. A warpgroup multiplies 64 rows also where fewer were loaded: what it makes of
-/// the others is not stored, but what lies behind a tile is read.
+/// turn; then a producer warp of weights, and one of tokens. A warpgroup multiplies 64 rows even where fewer were
+/// loaded: what it makes of the others is not stored, but what lies behind a tile is read.
 struct StreamShape {
   int rows;     ///< of each weight that an item has; a multiple of 8, at most 256
   int tokens;   ///< rows of x that a stage has room for
@@ -35,6 +34,12 @@ struct StreamShape {
   int stages;   ///< a multiple of the sets, so that a set meets the same stages always, and more than them, because a
                 ///< set may hold one and wait for another
   bool pairs = false;  ///< an item's rows are the first columns of some pairs, then their second ones
+
+  template <class Visit>
+  CERMET_HOST_DEVICE constexpr void fields(Visit&& visit) const {
+    visit("rows", rows), visit("tokens", tokens), visit("weights", weights), visit("slices", slices);
+    visit("sets", sets), visit("stages", stages), visit("pairs", pairs);
+  }
 
   static constexpr int slice = 128;
   static constexpr int shared_limit = 227 * 1024;
@@ -70,6 +75,21 @@ struct StreamShape {
   CERMET_HOST_DEVICE constexpr int walk_bytes() const {
     const int bytes = walk_sums_at() + sums_bytes(), past = (64 - rows) * slice;
     return bytes > past ? bytes : past;
+  }
+};
+
+struct StreamConfig {
+  DType x, w;
+  int n, k;
+  StreamShape shape;
+  bool preload_w = false;  ///< no launch writes the weights: they are copied before earlier launches have ended
+  bool promote =
+      false;  ///< sums move to other registers after each stage, where the tensor cores sum with less than float32
+
+  template <class Visit>
+  CERMET_HOST_DEVICE constexpr void fields(Visit&& visit) const {
+    visit("x", x), visit("w", w), visit("n", n), visit("k", k), visit("shape", shape);
+    visit("preload_w", preload_w), visit("promote", promote);
   }
 };
 

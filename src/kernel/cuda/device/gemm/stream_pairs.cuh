@@ -1,9 +1,9 @@
-// Results of stream.cuh where rope_and_cache follows the product (tile/rotation.cuh). An item has a number of pairs of
-// columns of one head: rows of the weight that make their first columns, then as many that make the second ones; of
+// The epilogue of stream.cuh with rope_and_cache after the product (tile/rotation.cuh). An item has a number of pairs
+// of columns of one head: rows of the weight that make their first columns, then as many that make the second ones; of
 // pairs of neighbours (and only there) all of them in the order of the weight.
 #pragma once
 
-#include "kernel/cuda/device/gemm/stream_results.cuh"
+#include "kernel/cuda/device/gemm/stream.cuh"
 #include "kernel/cuda/device/tile/rotation.cuh"
 
 namespace cermet::gemm {
@@ -11,13 +11,14 @@ namespace cermet::gemm {
 /// A thread has single pairs. What they need is loaded a chunk of tokens ahead: for the first while the weights stream.
 template <class E, StreamShape S, rotation::Config R, class Sum>
 struct StreamPairs : StreamSums<S, Sum> {
+  using Params = StreamRotatedParams;
   using Base = StreamSums<S, Sum>;
   using Base::rank, Base::threads;
   using End = rotation::PairEnd<R, E>;
   using Order = rotation::PairOrder<R>;
   static constexpr int across = S.rows / 2;                                           // pairs of an item
   static constexpr int each = static_cast<int>(div_up(S.chunk() * across, threads));  // of a thread, for a chunk
-  static_assert(S.weights == 1 && Order::in_head % across == 0 && Order::in_value % across == 0);
+  static_assert(S.pairs && S.weights == 1 && Order::in_head % across == 0 && Order::in_value % across == 0);
   static_assert(!R.neox || R.half == Order::in_head || R.half % across == 0);
 
   const StreamRotatedParams& p;
@@ -80,6 +81,12 @@ struct StreamPairs : StreamSums<S, Sum> {
       End::store(p, chunk * S.chunk() + token, first + pair, sum, 1.0f, tokens[i], operands[i]);
     }
   }
+};
+/// The end of a product with rope_and_cache after it, see StoreRows.
+template <rotation::Config R>
+struct RotateAndCache {
+  template <class E, StreamShape S, int N, class Sum>
+  using Results = StreamPairs<E, S, R, Sum>;
 };
 
 }  // namespace cermet::gemm

@@ -17,7 +17,7 @@ struct StreamWalk {
   using Params = typename Task::Params;
   using Sum = typename Task::Sum;
   static constexpr StreamShape shape = Task::shape;
-  static constexpr int sets = stream::row_sets, fills = Task::fills, stage_bytes = shape.weight_stage_bytes(),
+  static constexpr int sets = stream::row_sets, k_tiles = Task::k_tiles, stage_bytes = shape.weight_stage_bytes(),
                        slot_bytes = shape.token_stage_bytes();
   static constexpr int multiplying = Team::size - 32;
   static_assert(shape.can_walk() && multiplying == 32 * stream::row_warps * sets);
@@ -31,15 +31,13 @@ struct StreamWalk {
   }();
   using Weights = gemv::Pipeline<ring_shape>;
 
-  static CERMET_DEVICE int column_of(int fill, int slice) {
-    return (fill * shape.slices + slice) * Task::slice_elements;
-  }
+  static CERMET_DEVICE int column_of(int kt, int slice) { return (kt * shape.slices + slice) * Task::slice_elements; }
 
   /// An item's weights, by the whole feeding warp.
   static CERMET_DEVICE void feed(const Params& p, uint32_t item, char* smem, StreamState& at) {
     Weights ring(stream::ring_before<Team>(smem), stream::barriers_before<Team>(smem), at.stages);
 #pragma unroll 1
-    for (int fill = 0; fill < fills; ++fill, ring.advance()) {
+    for (int kt = 0; kt < k_tiles; ++kt, ring.advance()) {
       ring.wait_for_room();
       if (ptx::elect_one()) {
         uint64_t* const full = ring.full + ring.stage;
@@ -47,7 +45,7 @@ struct StreamWalk {
         ptx::mbarrier_arrive_expect(full, stage_bytes);
 #pragma unroll
         for (int slice = 0; slice < shape.slices; ++slice) {
-          Task::copy_weights(p, to, column_of(fill, slice), static_cast<int>(item), full);
+          Task::copy_weights(p, to, column_of(kt, slice), static_cast<int>(item), full);
           to += shape.weights * Task::weight_bytes;
         }
       }
@@ -72,14 +70,14 @@ struct StreamWalk {
     static CERMET_DEVICE uint32_t parity_of(uint32_t at) { return at / stream::row_stages & 1; }
 
     /// By one thread: those of a stage, `ahead` after the next that the set multiplies.
-    CERMET_DEVICE void ask(const Params& p, const Params& far, int fill, int ahead) const {
+    CERMET_DEVICE void ask(const Params& p, const Params& far, int kt, int ahead) const {
       const uint32_t at = done + static_cast<uint32_t>(ahead), slot = slot_of(at);
       ptx::mbarrier_wait(empty + slot, parity_of(at) ^ 1);
       ptx::mbarrier_arrive_expect(full + slot, static_cast<uint32_t>(shape.slices * StreamShape::slice * p.m));
 #pragma unroll
       for (int slice = 0; slice < shape.slices; ++slice)
         ptx::tma_load_2d(data + slot * slot_bytes + slice * shape.tokens * StreamShape::slice, &far.x,
-                         column_of(fill, slice), 0, full + slot);
+                         column_of(kt, slice), 0, full + slot);
     }
     CERMET_DEVICE const char* wait() const {
       ptx::mbarrier_wait(full + slot_of(done), parity_of(done));
@@ -93,22 +91,22 @@ struct StreamWalk {
 
   /// Of a set: every other stage. Both pass all of them, so that none is ahead of the other by the whole ring.
   static CERMET_DEVICE void multiply_stages(const Params& p, const Params& far, char* smem, int set, bool asks,
-                                            StreamState& at, Sum (&total)[shape.weights][Task::own]) {
+                                            StreamState& at, Sum (&total)[shape.weights][Task::acc_size]) {
     Weights ring(stream::ring_before<Team>(smem), stream::barriers_before<Team>(smem), at.stages);
     Tokens tokens(smem, set, at.rows);
     if (asks && ptx::elect_one()) {
       ptx::fence_proxies();  // what was written by ordinary stores, before copies read it
 #pragma unroll 1
-      for (int i = 0; i < stream::row_stages && set + sets * i < fills; ++i) tokens.ask(p, far, set + sets * i, i);
+      for (int i = 0; i < stream::row_stages && set + sets * i < k_tiles; ++i) tokens.ask(p, far, set + sets * i, i);
     }
     __syncwarp();
-    Sum d[shape.weights][Task::own];
+    Sum d[shape.weights][Task::acc_size];
 #pragma unroll
-    for (int i = 0; i < shape.weights * Task::own; ++i) d[i / Task::own][i % Task::own] = 0;
+    for (int i = 0; i < shape.weights * Task::acc_size; ++i) d[i / Task::acc_size][i % Task::acc_size] = 0;
 #pragma unroll 1
-    for (int fill = 0; fill < fills; ++fill) {
+    for (int kt = 0; kt < k_tiles; ++kt) {
       const char* const weights = ring.wait();
-      if (fill % sets == set) {
+      if (kt % sets == set) {
         const char* const rows = tokens.wait();
         Task::multiply_stage(
             [&](int slice, int side) { return weights + (slice * shape.weights + side) * Task::weight_bytes; },
@@ -117,17 +115,17 @@ struct StreamWalk {
         tokens.release();
         if constexpr (Task::promotes)
 #pragma unroll
-          for (int i = 0; i < shape.weights * Task::own; ++i)
-            total[i / Task::own][i % Task::own] += d[i / Task::own][i % Task::own];
-        if (const int later = fill + sets * stream::row_stages; asks && later < fills && ptx::elect_one())
+          for (int i = 0; i < shape.weights * Task::acc_size; ++i)
+            total[i / Task::acc_size][i % Task::acc_size] += d[i / Task::acc_size][i % Task::acc_size];
+        if (const int later = kt + sets * stream::row_stages; asks && later < k_tiles && ptx::elect_one())
           tokens.ask(p, far, later, stream::row_stages - 1);
       }
       ring.release();
     }
     if constexpr (!Task::promotes)
 #pragma unroll
-      for (int i = 0; i < shape.weights * Task::own; ++i)
-        total[i / Task::own][i % Task::own] = d[i / Task::own][i % Task::own];
+      for (int i = 0; i < shape.weights * Task::acc_size; ++i)
+        total[i / Task::acc_size][i % Task::acc_size] = d[i / Task::acc_size][i % Task::acc_size];
     at.stages = ring.state();
     at.rows = tokens.done;
   }
@@ -138,7 +136,7 @@ struct StreamWalk {
     typename Task::Results results(p, smem + shape.walk_sums_at(), static_cast<int>(Team::rank()),
                                    static_cast<int>(item));
     results.load(0);
-    Sum total[shape.weights][Task::own] = {};
+    Sum total[shape.weights][Task::acc_size] = {};
     multiply_stages(p, far, smem, set, warp % stream::row_warps == 0, at, total);
     Task::finish(p, Team{}, results, set, 0, total);
   }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "kernel/cuda/device/gemm/general.hpp"
-#include "kernel/cuda/device/gemm/general_config.cuh"
 #include "kernel/cuda/device/ptx/cp_async.cuh"
 #include "kernel/cuda/device/ptx/ldmatrix.cuh"
 #include "kernel/cuda/device/ptx/mma.cuh"
@@ -16,7 +15,7 @@ template <GeneralConfig C, class Team>
 struct TensorCore {
   using T = Element<C.a>;
   static constexpr bool integers = C.a == DType::i8;
-  using Sum = typename SumOf<C.a>::type;
+  using Sum = Element<integers ? DType::i32 : DType::f32>;
   static constexpr int tile = C.block, own = tile / 16, half = own / 2;
   static constexpr int tiles = own / 2;  // 16 x 8 products of a warp along each axis; warps lie 2 x 4
   static constexpr int slab = 64 / static_cast<int>(sizeof(T));  // reduction steps: 64 bytes

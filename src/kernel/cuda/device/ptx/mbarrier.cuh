@@ -68,5 +68,19 @@ CERMET_DEVICE void mbarrier_wait_cluster(uint64_t* barrier, uint32_t parity) {
       : "memory");
 }
 
+/// Position in a ring of `Stages` with barriers: counts on over all items of a block, so that their phases follow from
+/// it.
+template <int Stages>
+struct RingSlot {
+  int stage;
+  uint32_t phase;
+  __device__ explicit RingSlot(uint32_t iteration)
+      : stage(static_cast<int>(iteration % Stages)), phase(iteration / Stages & 1) {}
+  __device__ void advance(int steps = 1) {
+    for (int i = 0; i < steps; ++i)
+      if (++stage == Stages) stage = 0, phase ^= 1;
+  }
+};
+
 }  // namespace cermet::ptx
 #endif

@@ -44,7 +44,8 @@ CERMET_DEVICE uint32_t wgmma_move(uint32_t x) {
   return y;
 }
 
-/// One instruction, by columns N and operand types: multiply(d, a, b, accumulate); with accumulate = 0 it sets d.
+/// One instruction, by columns N and operand types: multiply(d, a, b, accumulate); with accumulate = 0 it sets d, whose
+/// elements are Sum.
 template <int N, class A, class B>
 struct Wgmma;
 
@@ -88,6 +89,7 @@ struct Wgmma;
 #define CERMET_WGMMA(N, instruction, A, B, Accumulator, constraint, regs, vals, ia, ib, ip, flags)                   \
   template <>                                                                                                        \
   struct Wgmma<N, A, B> {                                                                                            \
+    using Sum = Accumulator;                                                                                         \
     CERMET_DEVICE static void multiply(Accumulator (&d)[N / 2], uint64_t a, uint64_t b, int accumulate) {            \
       asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #ip ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N instruction \
                    " {" regs "}, %" #ia ", %" #ib ", p" flags ";\n}"                                                 \

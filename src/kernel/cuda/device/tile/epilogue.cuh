@@ -2,17 +2,21 @@
 // kernel/cuda/prelude.cpp prints.
 //
 // An epilogue E is a type with
-//   column_sums                    whether it reads the sum over the reduction of b's column, which zero points of a
-//   need extras, extra[]                how many operands it reads, and of what type and extent they are out the type
-//   of the result value(sums.., [column sum,] x) the result before it is rounded to `out`, float or int32_t, from the
-//   sums of one or two products and the extras' values pairs                          whether it has pair(a, b, x) two
-//   neighbouring results packed as f16, from their sums: the same bits in fewer instructions Also where a second result
-//   is stored: the epilogue of that, over the same sums and extras
+//   column_sums       whether it reads the sum over the reduction of b's column, which zero points of a need
+//   extras, extra[]   how many operands it reads beside the sums, and of what type and extent they are
+//   out               the type of the result
+//   value(sums.., [column sum,] x)
+//                     the result before it is rounded to `out`, float or int32_t, from the sums of one or two products
+//                     and the values of the extras
+//   pairs             whether it has pair(a, b, x): two neighbouring results packed as f16, from their sums: the same
+//                     bits in fewer instructions
+//   Also              where a second result is stored: the epilogue of that, over the same sums and extras
+// tests/kernel_cuda/golden/linear_hopper_epilogue.cu is an example, with what is compiled around it.
 // Families decide when extras are loaded, and from where; they take the value at a place from `value` alone.
 #pragma once
 
-#include "kernel/cuda/device/tile/constant.cuh"
 #include "kernel/cuda/device/tile/epilogue.hpp"
+#include "kernel/cuda/device/types.cuh"
 
 namespace cermet::epilogue {
 

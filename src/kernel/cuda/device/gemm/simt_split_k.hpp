@@ -1,5 +1,5 @@
-// Parameters and tiles of products of few rows and columns whose reduction the threads of a block share: host and
-// device.
+// The GEMM of few rows and columns whose reduction the threads of a block share (simt_split_k.cuh) as host and device
+// see it: its tiles, configuration and parameters.
 #pragma once
 
 #include "kernel/cuda/device/tile/epilogue.hpp"
@@ -7,7 +7,7 @@
 namespace cermet::gemm {
 
 /// y[m, n] = epilogue(sum over k of x[m, k] * w[n, k]); rows of x and w are aligned to four elements.
-struct DotsParams {
+struct SimtSplitKParams {
   const void *x, *w;
   int64_t x_row, w_row;  ///< elements
   int32_t m;
@@ -18,9 +18,14 @@ struct DotsParams {
 
 /// What a block computes, all of its threads together: each has sums of all of its results over a share of k, four
 /// elements of a row at a time.
-struct DotsTile {
+struct SimtSplitKTile {
   int rows, columns;  ///< powers of 2
   int w_bytes;        ///< of an element of the weight
+
+  template <class Visit>
+  CERMET_HOST_DEVICE constexpr void fields(Visit&& visit) const {
+    visit("rows", rows), visit("columns", columns), visit("w_bytes", w_bytes);
+  }
 
   static constexpr int threads = 256, warps = threads / 32, run = 4;
   static constexpr int stage = threads * run;  ///< elements of k that the block loads at a time
@@ -37,6 +42,18 @@ struct DotsTile {
   CERMET_HOST_DEVICE constexpr int stored() const { return columns < 4 ? columns : 4; }
   /// The sums of all warps.
   CERMET_HOST_DEVICE constexpr int shared_bytes() const { return warps * sums() * 4; }
+};
+
+struct SimtSplitKConfig {
+  DType x, w;
+  int n, k;
+  SimtSplitKTile tile;
+  bool preload_w = false;  ///< no launch writes the weights: they are loaded before earlier launches have ended
+
+  template <class Visit>
+  CERMET_HOST_DEVICE constexpr void fields(Visit&& visit) const {
+    visit("x", x), visit("w", w), visit("n", n), visit("k", k), visit("tile", tile), visit("preload_w", preload_w);
+  }
 };
 
 }  // namespace cermet::gemm

@@ -1,31 +1,36 @@
-// Products of so few rows and columns that latency is their time, as of a router of experts, on CUDA cores: the threads
-// of a block share the reduction, so that results of 8 x 8 a block give every SM of a large GPU work, and all that a
-// block reads is on its way at once. No element is read twice in a block.
+// A GEMM on CUDA cores of so few rows and columns that latency is its time, as of a router of experts:
+// y[m, n] = E(sum over k of x[m, k] * w[n, k]). The threads of a block share k (split-k inside the block), so that
+// tiles of 8 x 8 results give every SM of a large GPU work, and all that a block reads is on its way at once. No
+// element is read twice in a block.
+//
+//   Tiles      An item is rows x columns results, at most 64. A stage is 1024 elements of k of all of its rows: four
+//              neighbours for each of the 256 threads. As many stages are loaded at a time as registers hold.
+//   Threads    all alike: a thread has sums of all results over its share of k
+//   Registers  x (stages, rows, 4), w (stages, columns, 4), sums (rows * columns)
+//   Shared     0   partial   (8 warps, rows * columns) float32: sums of each warp
+//   memory
+//   Phases     fetch()      weights that no launch writes, before earlier launches have ended
+//              compute()    loads x, multiplies stage by stage while the next ones arrive
+//              fold()       adds the sums of a warp's lanes by shuffles, halving what each keeps
+//              finish()     adds what the warps have, one after the other; the first threads store the results
 #pragma once
 
-#include "kernel/cuda/device/gemm/dots.hpp"
+#include "kernel/cuda/device/gemm/simt_split_k.hpp"
 #include "kernel/cuda/device/team.cuh"
 #include "kernel/cuda/device/tile/store.cuh"
 
 namespace cermet::gemm {
 
-struct DotsConfig {
-  DType x, w;
-  int n, k;
-  DotsTile tile;
-  bool constant = false;  ///< no launch writes the weights: they may be fetched early
-};
-
 /// E: the epilogue, see tile/epilogue.cuh.
-template <DotsConfig C, class E>
-struct Dots {
-  using Params = DotsParams;
+template <SimtSplitKConfig C, class E>
+struct SimtSplitK {
+  using Params = SimtSplitKParams;
   using X = Element<C.x>;
   using W = Element<C.w>;
-  static constexpr DotsTile tile = C.tile;
-  static constexpr int rows = tile.rows, columns = tile.columns, count = tile.sums(), run = DotsTile::run;
-  static constexpr int fills = static_cast<int>(div_up(C.k, DotsTile::stage)), stages = tile.stages(C.k);
-  static constexpr int across = static_cast<int>(div_up(C.n, columns));  // tiles
+  static constexpr SimtSplitKTile tile = C.tile;
+  static constexpr int rows = tile.rows, columns = tile.columns, count = tile.sums(), run = SimtSplitKTile::run;
+  static constexpr int k_tiles = static_cast<int>(div_up(C.k, SimtSplitKTile::stage)), stages = tile.stages(C.k);
+  static constexpr int tiles_n = static_cast<int>(div_up(C.n, columns));
   static_assert(C.k % run == 0 && C.k > 0 && C.n > 0 && (rows & (rows - 1)) == 0 && (columns & (columns - 1)) == 0 &&
                 count >= 4);
   static_assert(!E::column_sums);
@@ -44,16 +49,16 @@ struct Dots {
 
     template <class Team>
     CERMET_DEVICE Ring(const Params&, Team, char*) {
-      static_assert(Team::size == DotsTile::threads);
+      static_assert(Team::size == SimtSplitKTile::threads);
     }
     template <class Team>
     CERMET_DEVICE void close(const Params&, Team, char*) {}
   };
 
-  /// First element of the thread's share of stage `fill`.
+  /// First element of the thread's share of stage `kt`.
   template <class Team>
-  static CERMET_DEVICE int first_of(Team team, int fill) {
-    return fill * DotsTile::stage + static_cast<int>(team.rank()) * run;
+  static CERMET_DEVICE int first_of(Team team, int kt) {
+    return kt * SimtSplitKTile::stage + static_cast<int>(team.rank()) * run;
   }
   /// `Count` rows from `row` on, in a thread's order; those past the last are that again.
   template <class T, int Count>
@@ -63,17 +68,17 @@ struct Dots {
 #pragma unroll
     for (int i = 0; i < Count; ++i) {
       v[i] = {};
-      if (C.k % DotsTile::stage == 0 || k < C.k)
+      if (C.k % SimtSplitKTile::stage == 0 || k < C.k)
         v[i] = *reinterpret_cast<const Vector<T, run>*>(from + min_of(row + (i ^ order), last) * step);
     }
   }
   template <class Team>
-  static CERMET_DEVICE void load_x(const Params& p, Team team, int fill, int row, Vector<X, run> (&v)[rows]) {
-    load(p.x, p.x_row, row, order() / columns, p.m - 1, first_of(team, fill), v);
+  static CERMET_DEVICE void load_x(const Params& p, Team team, int kt, int row, Vector<X, run> (&v)[rows]) {
+    load(p.x, p.x_row, row, order() / columns, p.m - 1, first_of(team, kt), v);
   }
   template <class Team>
-  static CERMET_DEVICE void load_w(const Params& p, Team team, int fill, int column, Vector<W, run> (&v)[columns]) {
-    load(p.w, p.w_row, column, order() % columns, C.n - 1, first_of(team, fill), v);
+  static CERMET_DEVICE void load_w(const Params& p, Team team, int kt, int column, Vector<W, run> (&v)[columns]) {
+    load(p.w, p.w_row, column, order() % columns, C.n - 1, first_of(team, kt), v);
   }
 
   static CERMET_DEVICE void multiply(const Vector<X, run> (&x)[rows], const Vector<W, run> (&w)[columns],
@@ -106,8 +111,8 @@ struct Dots {
 
   template <class Team>
   static CERMET_DEVICE void fetch(const Params& p, uint32_t item, Team team, char*, Ring& ring) {
-    if constexpr (C.constant) {
-      const int column = static_cast<int>(item % across) * columns;
+    if constexpr (C.preload_w) {
+      const int column = static_cast<int>(item % tiles_n) * columns;
 #pragma unroll
       for (int i = 0; i < stages; ++i) load_w(p, team, i, column, ring.w[i]);
     }
@@ -123,11 +128,11 @@ struct Dots {
 
   template <class Team>
   static CERMET_DEVICE void compute(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
-    const int row = static_cast<int>(item / across) * rows, column = static_cast<int>(item % across) * columns;
+    const int row = static_cast<int>(item / tiles_n) * rows, column = static_cast<int>(item % tiles_n) * columns;
     Vector<X, run> x[stages][rows];
 #pragma unroll
     for (int i = 0; i < stages; ++i) {
-      if constexpr (!C.constant) load_w(p, team, i, column, ring.w[i]);
+      if constexpr (!C.preload_w) load_w(p, team, i, column, ring.w[i]);
       load_x(p, team, i, row, x[i]);
     }
     float sums[count];
@@ -135,14 +140,14 @@ struct Dots {
 #pragma unroll
     for (int i = 0; i < count; ++i) sums[i] = zero;
 #pragma unroll 1
-    for (int fill = 0; fill < fills; fill += stages)
+    for (int kt = 0; kt < k_tiles; kt += stages)
 #pragma unroll
       for (int i = 0; i < stages; ++i) {
-        if (fill + i >= fills) break;
+        if (kt + i >= k_tiles) break;
         multiply(x[i], ring.w[i], sums);
-        if (fill + i + stages >= fills) continue;
-        load_w(p, team, fill + i + stages, column, ring.w[i]);
-        load_x(p, team, fill + i + stages, row, x[i]);
+        if (kt + i + stages >= k_tiles) continue;
+        load_w(p, team, kt + i + stages, column, ring.w[i]);
+        load_x(p, team, kt + i + stages, row, x[i]);
       }
     fold<16, count>(sums);
     finish(p, team, row, column, sums, smem, ring);
@@ -152,24 +157,24 @@ struct Dots {
   template <class Team>
   static CERMET_DEVICE void finish(const Params& p, Team team, int row, int column, const float (&sums)[count],
                                    char* smem, Ring& ring) {
-    constexpr int own = max_of(count / 32, 1), lanes = count / own,
-                  stored = tile.stored();  // a lane's sums, and lanes that have different ones
-    float(*const shared)[count] = reinterpret_cast<float(*)[count]>(smem);  // [warps][count]
+    constexpr int lane_sums = max_of(count / 32, 1), lanes = count / lane_sums,
+                  stored = tile.stored();  // sums of a lane, lanes that have different ones
+    float(*const partial)[count] = reinterpret_cast<float(*)[count]>(smem);  // (warps, count)
     if (ring.is_used) team.sync();
     ring.is_used = true;
     const int lane = static_cast<int>(lane_index()), thread = static_cast<int>(team.rank());
     if (lane % (32 / lanes) == 0)
 #pragma unroll
-      for (int i = 0; i < own; ++i) shared[team.warp()][lane / (32 / lanes) * own + i] = sums[i];
+      for (int i = 0; i < lane_sums; ++i) partial[team.warp()][lane / (32 / lanes) * lane_sums + i] = sums[i];
     team.sync();
     const int at = thread * stored, r = row + at / columns, c = column + at % columns;
     if (at >= count || r >= p.m) return;
     float total[stored] = {};
 #pragma unroll
-    for (int warp = 0; warp < DotsTile::warps; ++warp) {
-      const auto part = *reinterpret_cast<const Vector<float, stored>*>(&shared[warp][at]);
+    for (int warp = 0; warp < SimtSplitKTile::warps; ++warp) {
+      const auto more = *reinterpret_cast<const Vector<float, stored>*>(&partial[warp][at]);
 #pragma unroll
-      for (int i = 0; i < stored; ++i) total[i] += part.at[i];
+      for (int i = 0; i < stored; ++i) total[i] += more.at[i];
     }
     epilogue::store_results<E>(p.extra, p.to, r, c, C.n, p.vectors, total);
   }
