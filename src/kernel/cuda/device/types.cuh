@@ -2,6 +2,7 @@
 // bytes.
 #pragma once
 
+#include "base/dtype_enum.hpp"
 #include "kernel/cuda/device/integers.hpp"
 
 #if !defined(__CUDA_ARCH__)
@@ -11,12 +12,6 @@
 #endif
 
 namespace cermet {
-
-enum class DType : uint8_t {
-#define X(enumerator, name, stored_name, bytes, kind) enumerator,
-#include "base/dtype.inc"
-#undef X
-};
 
 /// Unsigned integers of so many bytes.
 template <int Bytes>
@@ -235,5 +230,17 @@ struct alignas(sizeof(T) * N) Vector {
 /// Elements of T in a 16-byte access.
 template <class T>
 inline constexpr int per_16_bytes = 16 / static_cast<int>(sizeof(T));
+
+/// Loops whose counter is a constant, so that each turn is its own code: a number that a generic lambda takes as a
+/// constant; calls body(Constant<0>), body(Constant<1>), ..
+template <int I>
+struct Constant {};
+template <int Count, int I = 0, class Body>
+CERMET_DEVICE void for_constants(Body&& body) {
+  if constexpr (I < Count) {
+    body(Constant<I>{});
+    for_constants<Count, I + 1>(body);
+  }
+}
 
 }  // namespace cermet

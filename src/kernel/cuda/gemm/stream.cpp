@@ -1,6 +1,7 @@
 #include "kernel/cuda/gemm/stream.hpp"
 
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "op/products.hpp"
 
 namespace cermet::cuda {
@@ -79,7 +80,7 @@ StreamProduct::StreamProduct(const Region& region, const Config& config)
                 (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))) {
   if (heads_) {
     rotation_ = heads_->config(region);
-    few_rows_.emplace(region, Config{{"stream", 0}});
+    gemv_.emplace(region, Config{{"stream", 0}});
   } else {
     general_.emplace(region, GeneralProduct::Programs::small);
   }
@@ -207,7 +208,7 @@ double StreamProduct::seconds(const DeviceLimits& limits) const {
 
 Program StreamProduct::program(const gemm::StreamShape& shape) const {
   const GeneratedType epilogue = product_.epilogue();
-  const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", rotation_) : "";
+  const std::string rotation = heads_ ? ", .rotation = " + config_text(rotation_) : "";
   const std::string config = fmt::format(
       ".x = {}, .w = {}, .n = {}, .k = {}, .shape = {{.rows = {}, .tokens = {}, .weights = {}, .slices = {}, .sets = "
       "{}, .stages = {}{}}}, .constant = {}, "
@@ -235,7 +236,7 @@ Program StreamProduct::program(const gemm::StreamShape& shape) const {
 std::vector<Program> StreamProduct::programs() const {
   std::vector<Program> list;
   for (const gemm::StreamShape& shape : shapes_) list.push_back(program(shape));
-  for (Program& program : as_fallbacks(few_rows_ ? few_rows_->programs() : general_->programs()))
+  for (Program& program : as_fallbacks(gemv_ ? gemv_->programs() : general_->programs()))
     list.push_back(std::move(program));
   return list;
 }

@@ -79,13 +79,13 @@ gemm::StreamRotatedParams StreamProduct::params(const LaunchArgs& args, const Vi
 void StreamProduct::launch(const LaunchArgs& args) const {
   if (y(args).elements() == 0) return;
   const std::optional<View> view = view_of(args);
-  if (!view) return few_rows_ ? few_rows_->launch(args, shapes_.size()) : general_->launch(args, shapes_.size());
+  if (!view) return gemv_ ? gemv_->launch(args, shapes_.size()) : general_->launch(args, shapes_.size());
   const auto found =
       std::ranges::find_if(shapes_, [&](const gemm::StreamShape& shape) { return view->m <= shape.tokens; });
   const auto program = static_cast<std::size_t>(found - shapes_.begin());
   const gemm::StreamShape& shape = shapes_[program];
   const gemm::StreamRotatedParams p = params(args, *view, shape);
-  if (few_rows_) args.queue->run(program, items(shape), p, multiprocessors_);
+  if (gemv_) args.queue->run(program, items(shape), p, multiprocessors_);
   else args.queue->run(program, items(shape), static_cast<const gemm::StreamParams&>(p), multiprocessors_);
   declare(args, *view, shape);
 }

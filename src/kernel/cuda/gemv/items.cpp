@@ -6,7 +6,7 @@ namespace cermet::cuda {
 
 /// Of a row, an item has a share of the columns. Shares of several rows begin and end in the middle of them, which no
 /// box of columns says.
-void FewRows::declare(const LaunchArgs& args, const gemv::RotatedParams& p) const {
+void Gemv::declare(const LaunchArgs& args, const gemv::RopeParams& p) const {
   const bool one = p.rows == 1 && p.groups == 0;
   ProductTiles tiles{.grid = item_grid(1, 1, 1, p.shares), .m = p.rows, .n = p.columns, .groups = p.groups};
   if (one) tiles.columns = shares_along(grid_columns, p.columns, p.shares);
@@ -24,7 +24,7 @@ void FewRows::declare(const LaunchArgs& args, const gemv::RotatedParams& p) cons
       items.read(early(items.weight(*up, {}, p.w_up_stride, k, 1), fetched));
     for (std::size_t i = 0; i < product_.extras().size(); ++i) items.read_extra(i, p.extra[i]);
     items.write(items.result({}, p.y_stride));
-    if (product_.also) items.write(items.second_result({}, p.also_stride));
+    if (product_.also) items.write(items.second_result({}, p.y_second_stride));
   }
   for (const int place : {product_.at.offsets, product_.at.x_scale, product_.at.w_scale, norm_weight_, delta_, ids_})
     items.read(product_.given(args, place));
@@ -41,9 +41,9 @@ void FewRows::declare(const LaunchArgs& args, const gemv::RotatedParams& p) cons
   store(normed_, one);
   store(sorted_offsets_, true);
   store(row_of_, true);
-  if (chosen_) {
-    for (const int place : chosen_->operands()) items.read(product_.given(args, place));
-    for (const int place : chosen_->results()) store(place, true);
+  if (gating_) {
+    for (const int place : gating_->operands()) items.read(product_.given(args, place));
+    for (const int place : gating_->results()) store(place, true);
   }
   items.declare();
 }

@@ -1,9 +1,8 @@
-// A launch of products of few rows: its parameters from the operands of a run.
+// A launch of a GEMV: its parameters from the operands of a run.
 #include <array>
 
 #include "base/checked.hpp"
 #include "kernel/cuda/gemv/compact.hpp"
-#include "kernel/cuda/gemv/front.hpp"
 #include "kernel/cuda/gemv/gemv.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "op/products.hpp"
@@ -25,7 +24,7 @@ bool rows_are_aligned(const gemv::Params& p) {
 
 }  // namespace
 
-void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
+void Gemv::set_weights(const LaunchArgs& args, gemv::Params& p) const {
   const TensorView& w = *product_.given(args, product_.at.w);
   p.w = w.data;
   p.w_stride = w.strides[w.shape.rank() - 2];
@@ -33,7 +32,7 @@ void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
     p.w_up = up.data;
     p.w_up_stride = up.strides[up.shape.rank() - 2];
   }
-  if (compact_) {
+  if (config_.compact) {
     // Both matrices are packed by themselves, or, where `up` is the lower half of one, its rows and factors are.
     const bool is_half = product_.at.w_up < 0 && p.w_up != nullptr;
     const auto factors = [&](const void* matrix) {
@@ -52,14 +51,14 @@ void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
   p.constant = constant_ ? 1 : 0;
 }
 
-void FewRows::set_route(const LaunchArgs& args, gemv::Params& p) const {
+void Gemv::set_routing(const LaunchArgs& args, gemv::Params& p) const {
   const TensorView* const ids = product_.given(args, ids_);
-  if (ids == nullptr && !chosen_) return;
+  if (ids == nullptr && !gating_) return;
   if (ids != nullptr) {
     p.ids = ids->data;
     p.ids_stride = ids->strides[0];
   }
-  p.choices = narrow(chosen_ ? chosen_->choices() : ids->shape[1], "product", "choices");
+  p.choices = narrow(gating_ ? gating_->choices() : ids->shape[1], "product", "choices");
   if (sorted_offsets_ >= 0)
     p.sorted_offsets = args.outputs[static_cast<std::size_t>(sorted_offsets_)].as<std::int32_t>();
   if (row_of_ >= 0) {
@@ -69,7 +68,7 @@ void FewRows::set_route(const LaunchArgs& args, gemv::Params& p) const {
   }
 }
 
-void FewRows::set_scales(const LaunchArgs& args, gemv::Params& p) const {
+void Gemv::set_scales(const LaunchArgs& args, gemv::Params& p) const {
   p.w_scale_columns = 1;
   if (const TensorView* scale = product_.given(args, product_.at.w_scale)) {
     const int first = p.groups > 0 ? 1 : 0;
@@ -84,7 +83,7 @@ void FewRows::set_scales(const LaunchArgs& args, gemv::Params& p) const {
   p.x_scale_block = product_.left.blocks > 1 ? 1 : 0;
 }
 
-void FewRows::launch(const LaunchArgs& args, std::size_t first_program) const {
+void Gemv::launch(const LaunchArgs& args, std::size_t first_program) const {
   const TensorView& x = *product_.given(args, product_.at.x);
   const TensorView y = heads_ ? heads_->rows(args) : args.outputs[product_.y];
   if (y.elements() == 0) return;
@@ -116,16 +115,16 @@ void FewRows::launch(const LaunchArgs& args, std::size_t first_program) const {
     ++axes.rank;
   }
 
-  gemv::RotatedParams p{};
+  gemv::RopeParams p{};
   set_weights(args, p);
   set_scales(args, p);
-  set_route(args, p);
+  set_routing(args, p);
   p.rows = narrow(axes.m(), "product", "rows");
   p.columns = narrow(y.shape.back(), "product", "columns");
   const auto along = [&](std::size_t operand) { return steps[operand][static_cast<std::size_t>(axes.rank - 1)]; };
   p.x_stride = along(X);
   p.y_stride = along(Y);
-  p.also_stride = along(ALSO);
+  p.y_second_stride = along(ALSO);
   p.x_scale_stride = along(SCALE);
   if (const TensorView* weight = product_.given(args, norm_weight_)) {
     p.norm_weight = weight->data;
@@ -141,7 +140,7 @@ void FewRows::launch(const LaunchArgs& args, std::size_t first_program) const {
   }
   const std::int64_t results = axes.m() * y.shape.back();
   const std::int64_t blocks =
-      stream_ ? args.queue->target().multiprocessors : args.queue->resident_blocks(first_program);
+      config_.stream ? args.queue->target().multiprocessors : args.queue->resident_blocks(first_program);
   const std::int64_t bytes = results * row_bytes_ * (heads_ ? 2 : 1);
   p.share_out(results, std::min({blocks, results, std::max<std::int64_t>(1, bytes / least_share)}));
 
@@ -158,7 +157,7 @@ void FewRows::launch(const LaunchArgs& args, std::size_t first_program) const {
     };
     p.x = at(&x, X);
     p.y = at(&y, Y);
-    p.also = at(also, ALSO);
+    p.y_second = at(also, ALSO);
     p.delta = at(delta, DELTA);
     p.sum = at(sum, SUM);
     p.normed = at(normed, NORMED);
@@ -175,12 +174,13 @@ void FewRows::launch(const LaunchArgs& args, std::size_t first_program) const {
   }
 }
 
-void FewRows::run(const LaunchArgs& args, const gemv::RotatedParams& p, std::size_t first_program) const {
+void Gemv::run(const LaunchArgs& args, const gemv::RopeParams& p, std::size_t first_program) const {
   const std::size_t program = first_program + (aligned_ && !p.aligned ? 1 : 0);
   if (heads_) return args.queue->run(program, p.shares, p);
-  if (chosen_) args.queue->run(program, p.shares, gemv::ChoosingParams{p, chosen_->params(args)});
+  if (gating_) args.queue->run(program, p.shares, gemv::GatedParams{p, gating_->params(args)});
   else args.queue->run(program, p.shares, static_cast<const gemv::Params&>(p));
-  if (stream_ && p.row_of != nullptr && p.sorted_offsets != nullptr) args.queue->publish(p.row_of, p.sorted_offsets);
+  if (config_.stream && p.row_of != nullptr && p.sorted_offsets != nullptr)
+    args.queue->publish(p.row_of, p.sorted_offsets);
 }
 
 }  // namespace cermet::cuda

@@ -9,7 +9,7 @@
 #include "kernel/cuda/device/gemm/hopper_results.cuh"
 #include "kernel/cuda/device/gemm/hopper_ring.cuh"
 #include "kernel/cuda/device/gemm/hopper_tile.cuh"
-#include "kernel/cuda/device/tile/parameters.cuh"
+#include "kernel/cuda/device/overlap.cuh"
 
 namespace cermet::gemm {
 

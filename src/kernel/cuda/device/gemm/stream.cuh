@@ -8,10 +8,10 @@
 #include "kernel/cuda/device/gemm/general_config.cuh"
 #include "kernel/cuda/device/gemm/stream_pairs.cuh"
 #include "kernel/cuda/device/gemm/stream_results.cuh"
+#include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/tma.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
-#include "kernel/cuda/device/tile/parameters.cuh"
 #if defined(CERMET_WALK)
 #include "kernel/cuda/device/gemm/stream_walk.cuh"
 #endif

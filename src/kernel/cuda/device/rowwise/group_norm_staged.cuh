@@ -7,7 +7,6 @@
 #include "kernel/cuda/device/ptx/cp_async.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/rowwise/group_norm.cuh"
-#include "kernel/cuda/device/tile/constant.cuh"
 #include "kernel/cuda/device/tile/reduce.cuh"
 
 #if CERMET_ARCH >= 900

@@ -11,8 +11,8 @@
 // Families decide when extras are loaded, and from where; they take the value at a place from `value` alone.
 #pragma once
 
-#include "kernel/cuda/device/tile/constant.cuh"
 #include "kernel/cuda/device/tile/epilogue.hpp"
+#include "kernel/cuda/device/types.cuh"
 
 namespace cermet::epilogue {
 
