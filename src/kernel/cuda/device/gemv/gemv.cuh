@@ -1,8 +1,8 @@
 // GEMV: y[r, n] = epilogue(sum over k of x[r, k] * w[n, k]), one row of x at a time, for one row, for rows that have
 // weights of their own (experts: grouped.cuh), and wherever nothing better fits. Its time is that of reading w.
 //
-//   x    [rows, K]          any real type, fp8 or int8; the prologue (row.cuh) may add, normalize or quantize it
-//   w    [columns, K]       one weight or two (dual); stored as bf16, f16, f32, fp8, int8 or compact bf16
+//   x    [rows, K]          any real type, fp8 or int8; a prologue (prologue.cuh) may add, normalize, quantize
+//   w    [columns, K]       one weight or two (dual), as stored: bf16, f16, f32, fp8, int8 or compact bf16
 //   y    [rows, columns]    the epilogue E (tile/epilogue.cuh) may give a second result
 //
 // Who does what. The rows * columns results are divided evenly among blocks: an item is such a Share, which ends of
@@ -36,10 +36,8 @@ namespace cermet::gemv {
 struct OneWeight {
   static constexpr bool sorts = false;  ///< see Routed
   CERMET_DEVICE explicit OneWeight(const Params&) {}
-  CERMET_DEVICE bool find(const Params&, Segment&) const { return true; }
   /// Whether the weights may be fetched before earlier tasks have ended.
   static CERMET_DEVICE bool are_known(const Params& p) { return p.constant != 0; }
-  static CERMET_DEVICE void warm_up(const Params&) {}
 };
 
 #if CERMET_ARCH >= 900
@@ -395,7 +393,7 @@ struct Gemv {
                                                              : Overlap::early;
   static constexpr bool waits_itself = C.dry_run;
 
-  /// What goes on from item to item: where each warp is in the ring of stages, and which of two areas the next sums go
+  /// What lives on from item to item: the warp's place in the ring of stages, and which of two areas the next sums go
   /// to.
   struct Ring {
     int buffer = 0;
@@ -429,7 +427,8 @@ struct Gemv {
     const bool produces = C.stream && team.warp() == B::S.warps;
     if constexpr (C.stream)
       if (produces) B::prefetch(p, ring.share, typename B::Memory(smem), ring.at);
-    if (produces) Rows::warm_up(p);
+    if constexpr (requires { Rows::warm_up(p); })
+      if (produces) Rows::warm_up(p);
     if (!produces) {
       ring.share.settle();
       if (!ring.is_open) {

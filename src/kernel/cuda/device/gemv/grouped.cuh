@@ -17,7 +17,6 @@ struct GroupedRows {
   static constexpr bool sorts = false;
   CERMET_DEVICE explicit GroupedRows(const Params&) {}
   static CERMET_DEVICE bool are_known(const Params&) { return false; }
-  static CERMET_DEVICE void warm_up(const Params&) {}
   CERMET_DEVICE bool find(const Params& p, Segment& s) const {
     const auto found = gemm::find_group(static_cast<const Element<Offsets>*>(p.offsets), p.groups, p.rows, 1, s.row);
     s.group = found.group;

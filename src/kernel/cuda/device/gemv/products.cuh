@@ -29,14 +29,16 @@ struct Share {
   CERMET_DEVICE Segment first_segment(const Params& p) const {
     return {row, 0, column, min_of(p.columns, column + count), row};
   }
-  /// Calls body(segment) for each, as `rows` finds their weights. Whole warps call.
+  /// Calls body(segment) for each, with the weights that `rows` finds where there are several. Whole warps call.
   template <class Rows, class Body>
   CERMET_DEVICE void for_segments(const Params& p, const Rows& rows, Body&& body) const {
     Share at = *this;
     while (at.count > 0) {
       Segment s = at.first_segment(p);
       at.row = at.row + 1, at.column = 0, at.count = at.count - (s.end - s.first);
-      if (rows.find(p, s)) body(s);
+      if constexpr (requires { rows.find(p, s); })
+        if (!rows.find(p, s)) continue;
+      body(s);
     }
   }
 };
