@@ -1,8 +1,7 @@
 // Element types on the device: storage, conversion to and from float32 (round to nearest even), and vectors of up to 16
-// bytes.
+// bytes; loops whose counter is a constant.
 #pragma once
 
-#include "base/dtype_enum.hpp"
 #include "kernel/cuda/device/integers.hpp"
 
 #if !defined(__CUDA_ARCH__)
@@ -12,6 +11,12 @@
 #endif
 
 namespace cermet {
+
+enum class DType : uint8_t {
+#define X(enumerator, name, stored_name, bytes, kind) enumerator,
+#include "base/dtype.inc"
+#undef X
+};
 
 /// Unsigned integers of so many bytes.
 template <int Bytes>

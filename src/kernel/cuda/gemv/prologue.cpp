@@ -189,7 +189,7 @@ gemv::Prologue GemvPrologue::config(const Region& region, bool stores_normed, bo
   config.norm = true;
   config.delta = norm->input(0).dtype;
   config.weight = norm->input(norm_weight()).dtype;
-  if (adds()) config.sum = norm->outputs[1].dtype;
+  config.sum = adds() ? norm->outputs[1].dtype : DType::f32;
   config.round_sum = adds() && quantize == nullptr && norm->attributes.flag("round_sum");
   config.rounded = rounded(region);
   config.stores_normed = stores_normed;

@@ -10,8 +10,8 @@ inline constexpr int most_choices = 8;
 
 struct CombineConfig {
   int k = 0;  ///< reduction length
-  DType x = DType::f32, w = DType::f32;
-  DType offsets = DType::i32, ids = DType::i32;
+  DType x = {}, w = {};
+  DType offsets = {}, ids = {};
   int choices = 0;    ///< experts of the token
   bool tail = false;  ///< rows from the last group's end on have no weight, and are 0
   int ring_bytes = usual_ring_bytes;

@@ -1,7 +1,6 @@
 // GEMV: configuration, shape in shared memory and parameters, for both halves. The kernel: gemv.cuh.
 #pragma once
 
-#include "base/dtype_enum.hpp"
 #include "kernel/cuda/device/integers.hpp"
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
@@ -24,14 +23,14 @@ inline constexpr int usual_ring_bytes = 98304;
 /// `normed`.
 struct Prologue {
   bool norm = false;  ///< rms_norm(x + delta) * (norm_weight + norm_offset)
-  DType delta = DType::f32, weight = DType::f32, sum = DType::f32;
+  DType delta = {}, weight = {}, sum = {};
   bool round_sum = false;      ///< the sum is rounded to its type before it is normalized
-  DType rounded = DType::f32;  ///< what the normalized row is rounded to before it is multiplied
+  DType rounded = {};          ///< what the normalized row is rounded to before it is multiplied; f32: not
   bool stores_normed = false;  ///< the normalized row is a result, of type `normed`
-  DType normed = DType::f32;
-  bool quantize = false;        ///< with one scale for the row, to
-  DType quantized = DType::i8;  ///< int8 where the weight is int8, otherwise fp8
-  bool wide = false;            ///< the scale is absmax / 127.5
+  DType normed = {};           ///< of the result
+  bool quantize = false;       ///< with one scale for the row, to
+  DType quantized = {};        ///< int8 where the weight is int8, otherwise fp8
+  bool wide = false;           ///< the scale is absmax / 127.5
   bool aligned = false;  ///< all of these rows start at multiples of 16 bytes, and K is a multiple of what a lane has
                          ///< of each piece
 
@@ -46,7 +45,7 @@ struct Prologue {
 
 struct Config {
   int k = 0;  ///< reduction length
-  DType x = DType::f32, w = DType::f32;
+  DType x = {}, w = {};
   bool blocked = false;               ///< scales of 128 reduction steps
   bool dual = false;                  ///< a second weight
   bool compact = false;               ///< rows of the weight have 12 bits an element: row.cuh

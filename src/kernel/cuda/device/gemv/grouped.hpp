@@ -8,7 +8,7 @@ namespace cermet::gemv {
 
 /// How pairs of a token and a chosen expert are sorted by expert before the product, as moe_permute does it.
 struct Routing {
-  DType ids = DType::i32;
+  DType ids = {};
   bool gates = false;  ///< the only token's experts are chosen here as well, as topk_gating does it
   gating::Config gating = {};
 

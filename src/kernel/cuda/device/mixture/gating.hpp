@@ -1,13 +1,16 @@
 // Configuration and parameters of the tasks that choose experts: host and device.
 #pragma once
 
-#include "base/dtype_enum.hpp"
 #include "kernel/cuda/device/integers.hpp"
+
+namespace cermet {
+enum class DType : uint8_t;  // base/dtype.hpp on the host, types.cuh on the device
+}
 
 namespace cermet::gating {
 
 struct Config {
-  DType logits = DType::f32, bias = DType::f32;
+  DType logits = {}, bias = {};
   int experts = 1, k = 1, groups = 1, topk_groups = 1;
   bool softmax = true, renormalize = false, top2 = false, has_bias = false;
   int threads = 32;

@@ -3,6 +3,10 @@
 
 #include "kernel/cuda/device/integers.hpp"
 
+namespace cermet {
+enum class DType : uint8_t;  // base/dtype.hpp on the host, types.cuh on the device
+}
+
 namespace cermet::epilogue {
 
 /// Most operands that an epilogue reads.

@@ -1,8 +1,11 @@
 // rope_and_cache behind a product: configuration and operands, host and device.
 #pragma once
 
-#include "base/dtype_enum.hpp"
 #include "kernel/cuda/device/attention/cache_slots.hpp"
+
+namespace cermet {
+enum class DType : uint8_t;  // base/dtype.hpp on the host, types.cuh on the device
+}
 
 namespace cermet::rotation {
 
@@ -12,7 +15,7 @@ struct Config {
   int head_size = 0, half = 0, value_size = 0;  ///< half: pairs of a head that are rotated
   int q_heads = 0, kv_heads = 0, page = 0;      ///< page: tokens of a block of the cache
   bool neox = true;                             ///< pairs are (i, half + i), otherwise (2 i, 2 i + 1)
-  DType q = DType::f32, cache = DType::f32, table = DType::f32, position = DType::i32, slot = DType::i32;
+  DType q = {}, cache = {}, table = {}, position = {}, slot = {};
 
   template <class Visit>
   constexpr void fields(Visit&& visit) const {
