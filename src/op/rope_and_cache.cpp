@@ -1,3 +1,4 @@
+#include "op/rope_and_cache.hpp"
 #include "format/fp8.hpp"
 #include "op/kv_cache.hpp"
 #include "op/schema/infer.hpp"
@@ -7,21 +8,7 @@
 namespace cermet::rope_and_cache_op {
 namespace {
 
-enum Operand : std::size_t {
-  q,
-  k,
-  v,
-  cos,
-  sin,
-  positions,
-  k_cache,
-  v_cache,
-  slots,
-  q_weight,
-  k_weight,
-  k_scale,
-  v_scale
-};
+using enum rope_and_cache_operands::Operand;
 constexpr std::string_view name = "rope_and_cache";
 
 std::vector<TensorType> infer(const Problem& p) {

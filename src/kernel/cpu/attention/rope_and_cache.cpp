@@ -9,6 +9,7 @@
 #include "kernel/cpu/rowwise/inverse_rms-inl.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 #include "kernel/kernel.hpp"
+#include "op/rope_and_cache.hpp"
 #include "op/schema/reference.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -51,21 +52,7 @@ HWY_EXPORT(rotate_head);
 
 namespace {
 
-enum Operand : std::size_t {
-  q,
-  k,
-  v,
-  cos,
-  sin,
-  positions,
-  k_cache,
-  v_cache,
-  slots,
-  q_weight,
-  k_weight,
-  k_scale,
-  v_scale
-};
+using enum rope_and_cache_operands::Operand;
 
 struct Settings {
   bool neox;

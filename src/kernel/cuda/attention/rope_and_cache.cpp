@@ -6,25 +6,12 @@
 #include "kernel/cuda/item_axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
+#include "op/rope_and_cache.hpp"
 
 namespace cermet::cuda::attention_rope_and_cache_file {
 namespace {
 
-enum Operand : std::size_t {
-  q,
-  k,
-  v,
-  cos,
-  sin,
-  positions,
-  k_cache,
-  v_cache,
-  slots,
-  q_weight,
-  k_weight,
-  k_scale,
-  v_scale
-};
+using enum rope_and_cache_operands::Operand;
 enum Programs : std::size_t { aligned, unaligned };
 constexpr int threads = 128;
 

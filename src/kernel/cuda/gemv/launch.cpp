@@ -90,15 +90,15 @@ void Gemv::launch(const LaunchArgs& args, std::size_t first_program) const {
   const TensorView *delta = product_.given(args, delta_),
                    *sum = sum_ >= 0 ? &args.outputs[static_cast<std::size_t>(sum_)] : nullptr,
                    *normed = normed_ >= 0 ? &args.outputs[static_cast<std::size_t>(normed_)] : nullptr;
-  const TensorView* const also = product_.also ? &args.outputs[product_.also->y] : nullptr;
+  const TensorView* const second = product_.also ? &args.outputs[product_.also->y] : nullptr;
   const int leads = y.shape.rank() - 1;
   const TensorView* scale = product_.given(args, product_.at.x_scale);
   const std::size_t extras = product_.extras().size();
-  enum { X, Y, ALSO, SCALE, DELTA, SUM, NORMED, NONE, EXTRA, COUNT = EXTRA + epilogue::most_extras };
+  enum { X, Y, SECOND, SCALE, DELTA, SUM, NORMED, NONE, EXTRA, COUNT = EXTRA + epilogue::most_extras };
   std::array<AxisSteps, COUNT> steps{};
   steps[X] = steps_along(x, leads, 1);
   steps[Y] = steps_along(y, leads, 1);
-  if (also != nullptr) steps[ALSO] = steps_along(*also, leads, 1);
+  if (second != nullptr) steps[SECOND] = steps_along(*second, leads, 1);
   if (scale != nullptr && product_.left.group != 0)
     steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
   if (delta != nullptr) {
@@ -121,22 +121,22 @@ void Gemv::launch(const LaunchArgs& args, std::size_t first_program) const {
   set_routing(args, p);
   p.rows = narrow(axes.m(), "product", "rows");
   p.columns = narrow(y.shape.back(), "product", "columns");
-  const auto along = [&](std::size_t operand) { return steps[operand][static_cast<std::size_t>(axes.rank - 1)]; };
-  p.x_stride = along(X);
-  p.y_stride = along(Y);
-  p.y_second_stride = along(ALSO);
-  p.x_scale_stride = along(SCALE);
+  const auto stride = [&](std::size_t operand) { return steps[operand][static_cast<std::size_t>(axes.rank - 1)]; };
+  p.x_stride = stride(X);
+  p.y_stride = stride(Y);
+  p.y_second_stride = stride(SECOND);
+  p.x_scale_stride = stride(SCALE);
   if (const TensorView* weight = product_.given(args, norm_weight_)) {
     p.norm_weight = weight->data;
     p.epsilon = epsilon_;
     p.norm_offset = norm_offset_;
-    p.delta_stride = along(DELTA);
-    p.sum_stride = along(SUM);
-    p.normed_stride = along(NORMED);
+    p.delta_stride = stride(DELTA);
+    p.sum_stride = stride(SUM);
+    p.normed_stride = stride(NORMED);
   }
   for (std::size_t i = 0; i < extras; ++i) {
     p.extra[i] = product_.operand(args, i);
-    p.extra[i].row = along(EXTRA + i);
+    p.extra[i].row = stride(EXTRA + i);
   }
   const std::int64_t results = axes.m() * y.shape.back();
   const std::int64_t blocks =
@@ -147,17 +147,17 @@ void Gemv::launch(const LaunchArgs& args, std::size_t first_program) const {
   for (std::int64_t batch = 0; batch < axes.batches(); ++batch) {
     const auto at = [&](const TensorView* view, std::size_t operand) -> std::byte* {
       if (view == nullptr) return nullptr;
-      std::int64_t offset = 0, rest = batch;
+      std::int64_t offset = 0, left = batch;
       for (int axis = axes.rank - 2; axis >= 0; --axis) {
         const auto a = static_cast<std::size_t>(axis);
-        offset += rest % axes.dims[a] * steps[operand][a];
-        rest /= axes.dims[a];
+        offset += left % axes.dims[a] * steps[operand][a];
+        left /= axes.dims[a];
       }
       return view->as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view->dtype));
     };
     p.x = at(&x, X);
     p.y = at(&y, Y);
-    p.y_second = at(also, ALSO);
+    p.y_second = at(second, SECOND);
     p.delta = at(delta, DELTA);
     p.sum = at(sum, SUM);
     p.normed = at(normed, NORMED);

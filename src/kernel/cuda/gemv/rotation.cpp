@@ -6,11 +6,12 @@
 #include "kernel/cuda/gemm/product.hpp"
 #include "kernel/cuda/gemv/prologue.hpp"
 #include "kernel/cuda/task.hpp"
+#include "op/rope_and_cache.hpp"
 
 namespace cermet::cuda {
 namespace {
 
-enum Operand : std::size_t { q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_weight, k_weight, k_scale };
+using enum rope_and_cache_operands::Operand;
 
 constexpr std::int64_t longest_row = 16384;
 
