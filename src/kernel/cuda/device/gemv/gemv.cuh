@@ -49,8 +49,7 @@ struct WeightRows {
 };
 #endif
 
-/// Columns one by one, each a row of the stages: what the producer copies for them, and the epilogue. What it holds is
-/// for the result of a batch that the thread finishes.
+/// Columns one by one, each a row of the stages: what the producer copies for them, and the epilogue.
 template <Config C, class E, class Team>
 struct Columns : Products<C, E> {
   using Base = Products<C, E>;
@@ -61,8 +60,8 @@ struct Columns : Products<C, E> {
   /// The thread that finishes a result of a batch is the first of `lanes`.
   static constexpr int lanes = ordered ? 1 : S.split_k;
 
-  Factors factors;
-  float column_factors[C.compact ? 2 : 1];  ///< of the sums of a compact row, one of each matrix
+  Factors factors;                          ///< of the result of a batch that the thread finishes
+  float column_factors[C.compact ? 2 : 1];  ///< of its sums of a compact row, one of each matrix
 
   /// Rows of stages that a segment takes.
   static CERMET_DEVICE int rows_of(const Segment& s) { return s.end - s.first; }
@@ -393,8 +392,7 @@ struct Gemv {
                                                              : Overlap::early;
   static constexpr bool waits_itself = C.dry_run;
 
-  /// What lives on from item to item: the warp's place in the ring of stages, and which of two areas the next sums go
-  /// to.
+  /// What lives on from item to item. `buffer`: which of two areas the next partials go to.
   struct Ring {
     int buffer = 0;
     PipelineState at;
@@ -417,7 +415,7 @@ struct Gemv {
     }
   };
 
-  /// Phase 1. All that can be done before the wait for earlier launches is done here: what comes after it delays every
+  /// Phase 1: all that can be done before the wait for earlier launches, because what comes after it delays every
   /// result.
   template <class Team>
   static CERMET_DEVICE void fetch(const Params& p, uint32_t item, Team team, char* smem, Ring& ring) {
