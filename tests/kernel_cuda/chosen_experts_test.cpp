@@ -1,6 +1,6 @@
 // A token's experts on a GPU: chosen, sorted and multiplied with in one launch, of which the next reads them before it
 // waits.
-#include "kernel/cuda/device/gemv/params.hpp"
+#include "kernel/cuda/device/gemv/grouped.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
 #include "tests/kernel_cuda/region_data.hpp"
 #include "tests/support/decode_regions.hpp"
@@ -102,7 +102,7 @@ std::vector<std::pair<std::size_t, std::size_t>> operands_from_first(const Regio
 bool reads_early(const Plan& plan) {
   gemv::Params params;
   std::memcpy(&params, plan.parameters(plan.launches().back()).data(), sizeof(params));
-  return params.early != 0;
+  return params.published != 0;
 }
 
 TEST(PublishedResults, AreThoseOfTheLastLaunch) {

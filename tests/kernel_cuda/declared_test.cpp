@@ -152,7 +152,7 @@ TEST(Declared, OnlyConstantWeightsAreReadEarly) {
           if (!early) continue;
           ++fetching[kernel->name];
           const std::string_view program = launches[l].program;
-          EXPECT_TRUE(program == "gemv/row" || program == "gemm/hopper" || program == "gemm/stream" ||
+          EXPECT_TRUE(program == "gemv/gemv" || program == "gemm/hopper" || program == "gemm/stream" ||
                       program == "gemm/simt_split_k")
               << program;
         }

@@ -78,20 +78,20 @@ void add_products(std::vector<SmallCase>& list) {
   for (const std::int64_t k : {520, 4096}) {
     list.push_back({OpKind::linear,
                     "gemv.linear",
-                    "gemv/row",
+                    "gemv/gemv",
                     {fmt::format("bf16_{}", k), {real(f32, {1, k}), weight(bf16, {45, k})}}});
     list.push_back({OpKind::dual_linear,
                     "gemv.dual_linear",
-                    "gemv/row",
+                    "gemv/gemv",
                     {fmt::format("bf16_{}", k), {real(f32, {1, k}), weight(bf16, {45, k}), weight(bf16, {45, k})}}});
     list.push_back({OpKind::scaled_mm,
                     "gemv.scaled_mm",
-                    "gemv/row",
+                    "gemv/gemv",
                     {fmt::format("i8_{}", k), {codes({1, k}), weight(i8, {45, k}), scale({1}), scale({45})}}});
     list.push_back(
         {OpKind::grouped_linear,
          "gemv.grouped_linear",
-         "gemv/row",
+         "gemv/grouped",
          {fmt::format("bf16_{}", k),
           {real(bf16, {4, k}), weight(bf16, {3, 24, k}), CaseOperand{{DType::i32, {4}}, values({0, 1, 1, 4})}}}});
   }

@@ -10,7 +10,7 @@
 
 namespace cermet::cuda {
 
-namespace gemv_kernels_file {
+namespace gemv_gemv_file {
 extern const Kernel gemv_linear;
 }
 namespace gemm_hopper_kernels_file {
@@ -204,7 +204,7 @@ const Kernel conv_gated_hopper{
 
 extern const Kernel conv_pointwise_gemv, conv_pointwise_hopper, conv_pointwise_tensor, conv_pointwise_general;
 const Kernel conv_pointwise_gemv =
-    pointwise("conv.pointwise.gemv", "windows of one pixel, few of them: gemv.linear", gemv_kernels_file::gemv_linear);
+    pointwise("conv.pointwise.gemv", "windows of one pixel, few of them: gemv.linear", gemv_gemv_file::gemv_linear);
 const Kernel conv_pointwise_hopper = pointwise("conv.pointwise.hopper", "windows of one pixel: gemm.linear.hopper",
                                                gemm_hopper_kernels_file::gemm_places_hopper);
 const Kernel conv_pointwise_tensor = pointwise("conv.pointwise.tensor", "windows of one pixel: gemm.linear.tensor",

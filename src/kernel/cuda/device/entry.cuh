@@ -19,6 +19,7 @@
 #pragma once
 
 #include "kernel/cuda/device/overlap.cuh"
+#include "kernel/cuda/device/task.cuh"
 
 namespace cermet {
 
@@ -53,6 +54,30 @@ CERMET_DEVICE void read_ahead(const Params& p) {
 #pragma unroll
   for (int at = 0; at < words; at += line) asm volatile("" ::"r"(from[at]));
 }
+
+#if CERMET_ARCH >= 900
+/// The work items of this thread block where the next launch starts late. The wait is within the loop, so that the
+/// compiler takes what no item changes (parameters, which are far away at first, and what follows from them) out of the
+/// loop and before the wait.
+template <class Task, class Team>
+CERMET_DEVICE void run_items_late(const typename Task::Params& p, uint32_t items, Team team, char* smem) {
+  using Call = TaskCall<Task, Team>;
+  static_assert(!Call::halves && !Call::keeps_ring);
+  NoRing ring(p, team, smem);
+  uint32_t item = blockIdx.x;
+  asm volatile("" ::"r"(team.rank()));  // read before the wait, too, which the compiler would rather do after it
+#pragma unroll 1
+  while (true) {
+    if (item == blockIdx.x) {
+      wait_for_earlier_launches();
+      start_next_launch();
+    }
+    if (item >= items) return;
+    Call::compute(p, item, team, smem, ring);
+    item += gridDim.x;
+  }
+}
+#endif
 
 /// The work items of this thread block. Where launches overlap (programmatic dependent launch, sm_90 and later), the
 /// block lets the next launch start at once (or after its own wait: overlap.cuh) and touches what earlier launches

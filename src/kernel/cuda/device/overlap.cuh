@@ -1,7 +1,7 @@
-// When the launch after a task's may start (sm_90 and later, where launches overlap).
+// When the launch after a task's may start (sm_90 and later, where launches overlap), and what a task does meanwhile.
 #pragma once
 
-#include "kernel/cuda/device/task.cuh"
+#include "kernel/cuda/device/types.cuh"
 
 namespace cermet {
 
@@ -36,28 +36,15 @@ CERMET_DEVICE void start_next_launch() {
 #endif
 }
 
-#if CERMET_ARCH >= 900
-/// The work items of this thread block where the next launch starts late. The wait is within the loop, so that the
-/// compiler takes what no item changes (parameters, which are far away at first, and what follows from them) out of the
-/// loop and before the wait.
-template <class Task, class Team>
-CERMET_DEVICE void run_items_late(const typename Task::Params& p, uint32_t items, Team team, char* smem) {
-  using Call = TaskCall<Task, Team>;
-  static_assert(!Call::halves && !Call::keeps_ring);
-  NoRing ring(p, team, smem);
-  uint32_t item = blockIdx.x;
-  asm volatile("" ::"r"(team.rank()));  // read before the wait, too, which the compiler would rather do after it
-#pragma unroll 1
-  while (true) {
-    if (item == blockIdx.x) {
-      wait_for_earlier_launches();
-      start_next_launch();
-    }
-    if (item >= items) return;
-    Call::compute(p, item, team, smem, ring);
-    item += gridDim.x;
-  }
+/// Loads a launch's parameters into the constant cache, a word of each line, so that their first use later does not
+/// wait. Offset and Bytes say which part.
+template <int Offset, int Bytes, class Params>
+CERMET_DEVICE void touch_parameters(const Params& params) {
+  constexpr int line_words = 16, first = Offset / 4, last = (Offset + Bytes) / 4;
+  static_assert(Bytes > 0 && Offset + Bytes <= static_cast<int>(sizeof(Params)));
+#pragma unroll
+  for (int i = first; i < last; i += line_words) asm volatile("" ::"r"(reinterpret_cast<const uint32_t*>(&params)[i]));
+  asm volatile("" ::"r"(reinterpret_cast<const uint32_t*>(&params)[last - 1]));
 }
-#endif
 
 }  // namespace cermet

@@ -67,11 +67,17 @@ struct StreamTeam {
   static constexpr int size = Size, warps = Size / 32, cluster = 1, parts = 15 - Barrier;
   static constexpr bool together = false;
   static constexpr int ring_stages = Stages, ring_pitch = Pitch, ring_in_flight = InFlight;
+  static constexpr int control_bytes = 1024;  ///< before the ring; they begin with its barriers: full ones, empty ones
 
   static CERMET_DEVICE uint32_t rank() { return thread_index(); }
   static CERMET_DEVICE uint32_t warp() { return thread_index() / 32; }
   static CERMET_DEVICE uint32_t cluster_rank() { return 0; }
   static CERMET_DEVICE bool contains_this_thread() { return thread_index() < Size; }
+  /// `smem`: the task's own.
+  static CERMET_DEVICE char* ring(char* smem) { return smem - Stages * Pitch; }
+  static CERMET_DEVICE uint64_t* barriers(char* smem) {
+    return reinterpret_cast<uint64_t*>(ring(smem) - control_bytes);
+  }
   static CERMET_DEVICE void sync() { ptx::named_barrier(Barrier, Size - 32); }
   static CERMET_DEVICE void sync_part(int part, int threads) { ptx::named_barrier(Barrier + 1 + part, threads); }
 };

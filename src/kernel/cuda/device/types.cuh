@@ -236,8 +236,8 @@ struct alignas(sizeof(T) * N) Vector {
 template <class T>
 inline constexpr int per_16_bytes = 16 / static_cast<int>(sizeof(T));
 
-/// A number that a generic lambda takes as a constant; calls body(Constant<0>), body(Constant<1>), .., each of which is
-/// its own code.
+/// Loops whose counter is a constant, so that each turn is its own code: a number that a generic lambda takes as a
+/// constant; calls body(Constant<0>), body(Constant<1>), ..
 template <int I>
 struct Constant {};
 template <int Count, int I = 0, class Body>

@@ -4,10 +4,12 @@
 // compares with the number of runs before it, so that nothing has to be zeroed.
 #pragma once
 
-#include "kernel/cuda/device/gemv/stream_state.cuh"
+#include "kernel/cuda/device/gemv/pipeline.cuh"
 #include "kernel/cuda/device/handoff.cuh"
 #include "kernel/cuda/device/meeting.cuh"
+#include "kernel/cuda/device/ptx/global.cuh"
 #include "kernel/cuda/device/ptx/tma.cuh"
+#include "kernel/cuda/device/stream_ring.hpp"
 #include "kernel/cuda/device/task.cuh"
 #include "kernel/cuda/device/walk.hpp"
 
@@ -23,6 +25,7 @@ struct Control {
   uint32_t announced;  ///< instances at the list's begin that this block has ended and told the others
 };
 static_assert(sizeof(Control) <= stream::control_bytes);
+static_assert(StreamTeam<64, 2, 1024, 1>::control_bytes == stream::control_bytes);
 
 /// Sizes of a walk. Threads: of all warps that compute, and of the last one, which feeds. No stages: no ring, and no
 /// warp that feeds; tasks that stream have rings of their own.

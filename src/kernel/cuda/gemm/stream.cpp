@@ -83,7 +83,7 @@ StreamProduct::StreamProduct(const Region& region, const Config& config)
                 (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))) {
   if (heads_) {
     rotation_ = heads_->config(region);
-    few_rows_.emplace(region, Config{{"stream", 0}});
+    gemv_.emplace(region, Config{{"stream", 0}});
   } else {
     general_.emplace(region, GeneralProduct::Programs::small);
   }
@@ -220,7 +220,7 @@ Program StreamProduct::program(const gemm::StreamShape& shape) const {
                                   .preload_w = constant_,
                                   .promote = dtypes::fp8.contains(dtype_w_)};
   const std::string rotation =
-      heads_ ? fmt::format(", cermet::gemm::RotateAndCache<cermet::rotation::Config{{{}}}>", rotation_) : "";
+      heads_ ? fmt::format(", cermet::gemm::RotateAndCache<cermet::rotation::Config{}>", config_text(rotation_)) : "";
   const std::string include = heads_ ? "#include \"kernel/cuda/device/gemm/stream_pairs.cuh\"\n" : "";
   constexpr int half = 113 * 1024;
   std::optional<Walk> walk;
@@ -245,7 +245,7 @@ Program StreamProduct::program(const gemm::StreamShape& shape) const {
 std::vector<Program> StreamProduct::programs() const {
   std::vector<Program> list;
   for (const gemm::StreamShape& shape : shapes_) list.push_back(program(shape));
-  for (Program& program : as_fallbacks(few_rows_ ? few_rows_->programs() : general_->programs()))
+  for (Program& program : as_fallbacks(gemv_ ? gemv_->programs() : general_->programs()))
     list.push_back(std::move(program));
   return list;
 }
@@ -314,13 +314,13 @@ gemm::StreamRotatedParams StreamProduct::params(const LaunchArgs& args, const Vi
 void StreamProduct::launch(const LaunchArgs& args) const {
   if (y(args).elements() == 0) return;
   const std::optional<View> view = view_of(args);
-  if (!view) return few_rows_ ? few_rows_->launch(args, shapes_.size()) : general_->launch(args, shapes_.size());
+  if (!view) return gemv_ ? gemv_->launch(args, shapes_.size()) : general_->launch(args, shapes_.size());
   const auto found =
       std::ranges::find_if(shapes_, [&](const gemm::StreamShape& shape) { return view->m <= shape.tokens; });
   const auto program = static_cast<std::size_t>(found - shapes_.begin());
   const gemm::StreamShape& shape = shapes_[program];
   const gemm::StreamRotatedParams p = params(args, *view, shape);
-  if (few_rows_) args.queue->run(program, items(shape), p, multiprocessors_);
+  if (gemv_) args.queue->run(program, items(shape), p, multiprocessors_);
   else args.queue->run(program, items(shape), static_cast<const gemm::StreamParams&>(p), multiprocessors_);
   OperandUse use;
   if (constant_) use.early = {&w(args), product_.given(args, product_.at.w_up)};

@@ -50,14 +50,14 @@ class StreamProduct {
 
   std::optional<RotatedHeads> heads_;
   Product product_;
-  std::string rotation_;  ///< fields of rotation::Config
+  rotation::Config rotation_;
   DType dtype_x_, dtype_w_;
   std::int64_t n_, k_, most_rows_;
   int weights_, multiprocessors_;
   bool constant_;
   std::vector<gemm::StreamShape> shapes_;  ///< fewest tokens first
   std::optional<GeneralProduct> general_;  ///< for other launches
-  std::optional<FewRows> few_rows_;        ///< the same with rope_and_cache behind the product
+  std::optional<Gemv> gemv_;               ///< the same with rope_and_cache behind the product
 };
 
 }  // namespace cermet::cuda

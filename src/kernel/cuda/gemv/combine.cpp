@@ -1,10 +1,10 @@
 // Host half of the second product of a mixture's experts for one token: grouped_linear and moe_unpermute
 // (device/gemv/combine.cuh).
+#include "kernel/cuda/device/gemv/combine.hpp"
 #include "base/checked.hpp"
-#include "kernel/cuda/device/gemv/combine_shape.hpp"
-#include "kernel/cuda/device/gemv/params.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/gemm/product.hpp"
-#include "kernel/cuda/gemv/front.hpp"
+#include "kernel/cuda/gemv/prologue.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/roofline.hpp"
@@ -49,8 +49,8 @@ Decline declines(const Region& region) {
     return "rows of the weight are not whole 16 bytes";
   if (k > gemv::longest_row || !shape_of(region).fits(gemv::usual_ring_bytes))
     return "a row of each expert does not fit into a stage";
-  if (Decline reason = Front::declines(region)) return reason;
-  if (Front(region).permute != nullptr) return "the rows are not sorted here";
+  if (Decline reason = GemvPrologue::declines(region)) return reason;
+  if (GemvPrologue(region).permute != nullptr) return "the rows are not sorted here";
   if (Decline reason = Product::declines_after(region, loops)) return reason;
   const Product product(region, loops);
   if (product.blocked || product.column_sums) return "scales cover blocks of the reduction";
@@ -69,27 +69,31 @@ struct Combined {
         row_of(static_cast<int>(*region.operand_of(region.nodes.size() - 1, row_of_operand))),
         weights(static_cast<int>(*region.operand_of(region.nodes.size() - 1, weights_operand))) {
     const Problem& p = region.problem();
-    const Front front(region);
-    if (!front.is_empty()) product.at.x = static_cast<int>(front.x(region));
+    const GemvPrologue prologue(region);
+    if (!prologue.is_empty()) product.at.x = static_cast<int>(prologue.x(region));
     const int ring_bytes = ring_bytes_of(config);
     const gemv::CombineShape shape = shape_of(region, ring_bytes);
-    const std::string ring = ring_bytes == gemv::usual_ring_bytes ? "" : fmt::format(", .ring_bytes = {}", ring_bytes);
+    const gemv::CombineConfig device{
+        .k = static_cast<int>(p.size(1, -1)),
+        .x = prologue.is_empty() ? p.input(0).dtype : prologue.x_type(),
+        .w = p.input(1).dtype,
+        .offsets = p.input(2).dtype,
+        .ids = region.operand_type(static_cast<std::size_t>(row_of)).dtype,
+        .choices = shape.choices,
+        .tail = groups_end_in_rest(p),
+        .ring_bytes = ring_bytes,
+        .prologue = prologue.quantization(),
+    };
     const GeneratedType epilogue = product.epilogue();
     programs.push_back(
         {.header = "kernel/cuda/device/gemv/combine.cuh",
-         .task = fmt::format("cermet::gemv::Combine<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, "
-                             ".grouped = true{}, .ids = {}, "
-                             ".choices = {}, .stream = true{}, .prologue = {{{}}}}}, {}>",
-                             p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()),
-                             device_name(p.input(1).dtype), device_name(p.input(2).dtype),
-                             groups_end_in_rest(p) ? ", .rest = true" : "",
-                             device_name(region.operand_type(static_cast<std::size_t>(row_of)).dtype), shape.choices,
-                             ring, front.quantization(), epilogue.name),
+         .task = fmt::format("cermet::gemv::Combine<cermet::gemv::CombineConfig{}, {}>", config_text(device),
+                             epilogue.name),
          .prelude = epilogue.source,
          .threads = shape.threads(),
          .shared_bytes = shape.shared_bytes(),
          .min_blocks =
-             shape.held > 8 || groups_end_in_rest(p) ? 1 : 2,  // 96 registers spill where rows may have no weight
+             shape.warp_pieces > 8 || device.tail ? 1 : 2,  // 96 registers spill where rows may have no weight
          .alternates = true,
          .walk = Walk{.stage_bytes = shape.stage_bytes(), .ring_bytes = shape.ring_bytes() + 16 * shape.stages}});
   }
@@ -111,7 +115,7 @@ struct Combined {
     p.columns = narrow(y.shape.back(), "product", "columns");
     p.row_of_choice = args.inputs[static_cast<std::size_t>(row_of)].data;
     p.weights = args.inputs[static_cast<std::size_t>(weights)].as<const float>();
-    p.early = args.queue->is_published(p.row_of_choice, p.offsets) ? 1 : 0;
+    p.published = args.queue->is_published(p.row_of_choice, p.offsets) ? 1 : 0;
     for (std::size_t i = 0; i < product.extras().size(); ++i) {
       p.extra[i] = product.operand(args, i);
       p.extra[i].row = product.extra_steps(args, i, 1)[0];
@@ -121,7 +125,7 @@ struct Combined {
   }
 };
 
-/// Smaller stages last, so that nobody else takes them.
+/// Smaller stages last, so that no other launch has them by default.
 std::vector<Config> configs(const Region& region) {
   std::vector<Config> list(1);
   if (shape_of(region, shared_ring_kib << 10).fits(shared_ring_kib << 10))

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/checked.hpp"
-#include "kernel/cuda/device/gemv/shape.hpp"
+#include "kernel/cuda/device/gemv/gemv.hpp"
 
 namespace cermet::cuda {
 namespace {

@@ -13,7 +13,7 @@ namespace cermet::cuda {
 /// subnormal: rounded to nearest, to multiples of 2^-21 of it, and zeros are kept. All others are exact, so that a
 /// product of such rows has the bits of one of the plain rows where no element is that small. Of 256 elements come
 /// first 256 bytes, each the lowest bit of the exponent and the mantissa, then 32 words of four bits for each of eight
-/// elements (device/gemv/compact.cuh). A factor is 2^(shift
+/// elements (device/gemv/row.cuh). A factor is 2^(shift
 /// - 64): what sums are multiplied with after their operands were multiplied by 2^64. Rows that hold an infinity, a NaN
 /// or an element of 2^80 or more have a factor of NaN.
 extern const WeightLayout compact_rows;

@@ -1,9 +1,9 @@
 #include "kernel/cuda/gemv/gemv.hpp"
 
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
+#include "kernel/cuda/gemm/rest.hpp"
 #include "kernel/cuda/gemv/compact.hpp"
-#include "kernel/cuda/gemv/front.hpp"
-#include "kernel/cuda/mixture/gating.hpp"
 #include "kernel/roofline.hpp"
 #include "op/products.hpp"
 
@@ -40,18 +40,18 @@ Decline declines_sizes(const Problem& p) {
   return std::nullopt;
 }
 
-/// Of what follows the product.
-Decline declines_behind(const Region& region) {
+Decline declines_epilogue(const Region& region) {
   if (RotatedHeads::end(region)) return RotatedHeads::declines(region);
   if (Decline reason = Product::declines_after(region, loops_of(region))) return reason;
   const Product product(region, loops_of(region));
-  if (product.blocked && Front(region).quantize != nullptr) return "the weight's scales cover blocks of the reduction";
+  if (product.blocked && GemvPrologue(region).quantize != nullptr)
+    return "the weight's scales cover blocks of the reduction";
   return std::nullopt;
 }
 
 }  // namespace
 
-Decline FewRows::declines_compact(const Region& region) {
+Decline Gemv::declines_compact(const Region& region) {
   const Problem& p = region.problem();
   if (!p.target->compact_weights) return "weights are held once, as they are: compact_weights is off";
   const std::size_t weights = p.op->kind == OpKind::dual_linear ? 2 : 1;
@@ -68,152 +68,276 @@ Decline FewRows::declines_compact(const Region& region) {
   return std::nullopt;
 }
 
-Decline FewRows::declines(const Region& region) {
+Decline Gemv::declines(const Region& region) {
   if (Decline reason = declines_sizes(region.problem())) return reason;
   if (region.anchor != 0) return "computes nothing before the product";
-  return declines_behind(region);
+  return declines_epilogue(region);
 }
 
-Decline FewRows::declines_front(const Region& region) {
+Decline Gemv::declines_prologue(const Region& region) {
   if (region.anchor == 0) return "expects something before the product";
-  if (Decline reason = Front::declines(region)) return reason;
+  if (Decline reason = GemvPrologue::declines(region)) return reason;
   if (Decline reason = declines_sizes(region.problem())) return reason;
-  return declines_behind(region);
+  return declines_epilogue(region);
 }
 
-FewRows::FewRows(const Region& region, const Config& config, bool compact)
-    : compact_(compact),
-      heads_(RotatedHeads::end(region) ? std::optional<RotatedHeads>(region) : std::nullopt),
+Gemv::Gemv(const Region& region, const Config& config, bool compact)
+    : heads_(RotatedHeads::end(region) ? std::optional<RotatedHeads>(region) : std::nullopt),
       product_(heads_ ? RotatedHeads::product_of(region) : region, loops_of(region)),
       row_bytes_(compact ? compact_row_bytes(region.problem().size(1, -1))
                          : region.problem().size(1, -1) *
                                static_cast<std::int64_t>(size_of(region.problem().input(1).dtype))),
       constant_(region.is_constant(static_cast<std::size_t>(product_.at.w)) &&
-                (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))),
-      stream_(config.empty() ? streams(region.problem(), row_bytes_) : config.at("stream") != 0),
-      ring_bytes_(static_cast<int>(config.find("ring_kib").value_or(gemv::usual_ring_bytes >> 10) << 10)),
-      warps_(static_cast<int>(config.find("warps").value_or(0))),
-      in_flight_(static_cast<int>(config.find("in_flight").value_or(usual_in_flight(region)))) {
+                (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))) {
   const Problem& p = region.problem();
-  const Front front(region);
-  if (!front.is_empty()) product_.at.x = static_cast<int>(front.x(region));
-  if (front.norm) {
-    const Problem& norm = *front.norm;
-    norm_weight_ = static_cast<int>(*region.operand_of(0, front.norm_weight()));
-    if (front.adds()) {
+  const GemvPrologue prologue(region);
+  if (!prologue.is_empty()) product_.at.x = static_cast<int>(prologue.x(region));
+  if (prologue.norm) {
+    const Problem& norm = *prologue.norm;
+    norm_weight_ = static_cast<int>(*region.operand_of(0, prologue.norm_weight()));
+    if (prologue.adds()) {
       delta_ = static_cast<int>(*region.operand_of(0, 0));
-      sum_ = result_of(region, front.norm_node, 1);
+      sum_ = result_of(region, prologue.norm_node, 1);
     }
-    if (!front.quantize) normed_ = result_of(region, front.norm_node, 0);
+    if (!prologue.quantize) normed_ = result_of(region, prologue.norm_node, 0);
     epsilon_ = static_cast<float>(norm.attributes.number("eps"));
     norm_offset_ = static_cast<float>(norm.attributes.number("weight_offset"));
   }
-  if (front.gating) chosen_.emplace(region, front.gating_node);
-  if (front.permute) {
-    if (!front.gating) ids_ = static_cast<int>(*region.operand_of(front.permute_node, 1));
-    sorted_offsets_ = result_of(region, front.permute_node, 1);
-    row_of_ = result_of(region, front.permute_node, 2);
+  if (prologue.gating) gating_.emplace(region, prologue.gating_node);
+  if (prologue.permute) {
+    if (!prologue.gating) ids_ = static_cast<int>(*region.operand_of(prologue.permute_node, 1));
+    sorted_offsets_ = result_of(region, prologue.permute_node, 1);
+    row_of_ = result_of(region, prologue.permute_node, 2);
   }
-  if (product_.at.offsets >= 0) offsets_ = region.operand_type(static_cast<std::size_t>(product_.at.offsets)).dtype;
-  const gemv::RowShape shape = this->shape(region);
-  aligned_ = front.quantize != nullptr && p.op->kind == OpKind::scaled_mm && p.size(1, -1) % 16 == 0;
-  programs_.push_back({.header = "kernel/cuda/device/gemv/row.cuh",
-                       .task = row_task(region, aligned_),
-                       .prelude = product_.epilogue().source,
-                       .threads = shape.threads(),
-                       .shared_bytes = std::max<std::int64_t>(
-                           shape.shared_bytes(), compact_ ? gemv::usual_ring_bytes : 0),  // two blocks an SM, not three
-                       .min_blocks = is_short(region) ? 3 : min_blocks(shape.threads(), held(region)),
-                       .alternates = stream_});
-  if (stream_)
-    programs_.back().walk =
-        Walk{.stage_bytes = shape.stage_bytes(), .ring_bytes = shape.ring_bytes() + 16 * shape.stages};
-  if (!aligned_) return;
-  Program any = programs_.front();
-  any.task = row_task(region, false);
-  any.fallback = true;
-  programs_.push_back(std::move(any));
+  const bool stream = config.empty() ? streams(p, row_bytes_) : config.at("stream") != 0;
+  config_ = {.k = static_cast<int>(p.size(1, -1)),
+             .x = prologue.is_empty() ? p.input(0).dtype : prologue.x_type(),
+             .w = p.input(1).dtype,
+             .blocked = product_.blocked,
+             .dual = product_.has_two_weights(),
+             .compact = compact,
+             .stream = stream,
+             .ring_bytes = static_cast<int>(config.find("ring_kib").value_or(gemv::usual_ring_bytes >> 10) << 10),
+             .warps = static_cast<int>(config.find("warps").value_or(0)),
+             .in_flight = stream ? static_cast<int>(config.find("in_flight").value_or(usual_in_flight(region))) : 0,
+             .delays_next = prologue.delays_next(region)};
+  config_.dry_run = is_short() && p.op->kind != OpKind::grouped_linear;
+  const bool aligned = prologue.quantize != nullptr && p.op->kind == OpKind::scaled_mm && p.size(1, -1) % 16 == 0;
+  programs_.push_back(program(region, aligned));
+  if (!aligned) return;
+  programs_.push_back(program(region, false));
+  programs_.back().fallback = true;
 }
 
-gemv::RowShape FewRows::shape(const Region& region) const {
-  const DType w = region.problem().input(1).dtype;
+/// The header has the variant of the kernel.
+Program Gemv::program(const Region& region, bool aligned) const {
+  const GemvPrologue prologue(region);
+  const gemv::Shape shape = this->shape();
+  gemv::Config config = config_;
+  config.prologue = prologue.config(region, normed_ >= 0, aligned);
+  std::string header = prologue.is_empty() ? "gemv" : "prologue", variant;
+  if (heads_) {
+    header = "rope";
+    variant = fmt::format(", cermet::gemv::Rope<cermet::rotation::Config{}>", config_text(heads_->config(region)));
+  } else if (prologue.permute) {
+    header = "grouped";
+    variant = fmt::format(", cermet::gemv::Routed<cermet::gemv::Routing{}>", config_text(prologue.routing()));
+  } else if (product_.at.offsets >= 0) {
+    header = "grouped";
+    const DType offsets = region.operand_type(static_cast<std::size_t>(product_.at.offsets)).dtype;
+    variant = fmt::format(", cermet::gemv::Grouped<{}>", device_name(offsets));
+  }
+  std::optional<Walk> walk;
+  if (config.stream)
+    walk = Walk{.stage_bytes = shape.stage_bytes(), .ring_bytes = shape.ring_bytes() + 16 * shape.stages};
+  const GeneratedType epilogue = product_.epilogue();
+  return {.header = fmt::format("kernel/cuda/device/gemv/{}.cuh", header),
+          .task = fmt::format("cermet::gemv::Gemv<cermet::gemv::Config{}, {}{}>", config_text(config), epilogue.name,
+                              variant),
+          .prelude = epilogue.source,
+          .threads = shape.threads(),
+          .shared_bytes = std::max<std::int64_t>(
+              shape.shared_bytes(), config.compact ? gemv::usual_ring_bytes : 0),  // two blocks an SM, not three
+          .min_blocks = is_short() ? 3 : min_blocks(),
+          .alternates = config.stream,
+          .walk = walk};
+}
+
+gemv::Shape Gemv::shape() const {
   const int sums = (product_.has_two_weights() ? 2 : 1) + (product_.column_sums ? 1 : 0);
-  return gemv::row_shape(static_cast<int>(region.problem().size(1, -1)), static_cast<int>(size_of(w)), stream_,
-                         w == DType::i8 && product_.blocked, sums, ring_bytes_, warps_, compact_);
+  return gemv::shape_of(config_, static_cast<int>(size_of(config_.w)), config_.w == DType::i8 && product_.blocked,
+                        sums);
 }
 
-int FewRows::held(const Region& region) const {
-  const DType w = region.problem().input(1).dtype;
-  return shape(region).held * (w == DType::i8 ? 4 : 16 / static_cast<int>(size_of(w)));
+int Gemv::row_registers() const {
+  return shape().warp_pieces * (config_.w == DType::i8 ? 4 : 16 / static_cast<int>(size_of(config_.w)));
 }
 
-/// Rows of 2048 or somewhat less, of which a lane of every warp holds one piece: 72 registers are enough, so that
+/// Rows of 2048 or somewhat less, of which a lane of every warp has one piece: 72 registers are enough, so that
 /// attention's blocks find room beside a product's (docs/notes/decode-step.md).
-bool FewRows::is_short(const Region& region) const {
-  return stream_ && !product_.blocked && size_of(region.problem().input(1).dtype) == 2 && shape(region).held == 1 &&
-         shape(region).side == 1;
+bool Gemv::is_short() const {
+  return config_.stream && !product_.blocked && size_of(config_.w) == 2 && shape().warp_pieces == 1 &&
+         shape().sets == 1;
 }
 
-int FewRows::min_blocks(int threads, int held) const {
+int Gemv::min_blocks() const {
+  const int threads = shape().threads(), registers = row_registers();
   if (threads > (heads_ ? 288 : 512)) return 1;
-  const int most_held = heads_ ? 48 : 56;
-  if (held > (normed_ >= 0 ? 24 : most_held)) return 1;
-  return !stream_ && !heads_ && held <= 8 ? 3 : 2;
+  const int most_registers = heads_ ? 48 : 56;
+  if (registers > (normed_ >= 0 ? 24 : most_registers)) return 1;
+  return !config_.stream && !heads_ && registers <= 8 ? 3 : 2;
 }
 
 /// Memory is the limit; a launch whose weights do not stream starts to read them when the one before it has ended. Each
 /// row of a group after its first takes 0.6 of the time again (bench/results/h200/tune/few-rows.jsonl).
-double FewRows::seconds(const Region& region, const DeviceLimits& limits) const {
+double Gemv::seconds(const Region& region, const DeviceLimits& limits) const {
   const Problem& p = region.problem();
-  const double start = 3500 / limits.clock_hz + (stream_ ? 0 : limits.launch_seconds);
+  const double start = 3500 / limits.clock_hz + (config_.stream ? 0 : limits.launch_seconds);
   const double plain =
       roofline_seconds(heads_ ? RotatedHeads::product_of(region) : region, limits.f32_operations_per_second, limits);
-  const double reading = compact_ ? 0.75 * plain : plain;
+  const double reading = config_.compact ? 0.75 * plain : plain;
   if (p.op->kind != OpKind::grouped_linear || !p.input(1).dims[0].is_constant()) return start + reading;
   const double rows =
       static_cast<double>(max_rows(p, 0)) / static_cast<double>(std::max<std::int64_t>(1, p.size(1, 0)));
   return start + reading * (1 + 0.6 * std::max(0.0, rows - 1));
 }
 
-std::string FewRows::row_task(const Region& region, bool aligned) const {
-  const Problem& p = region.problem();
-  const Front front(region);
-  std::string ids = device_name(front.permute ? front.permute->input(1).dtype : DType::i32);
-  if (front.gating) ids += fmt::format(", .chooses = true, .gating = {}", gating_config(*front.gating, 32));
-  std::string sizes = ring_bytes_ == gemv::usual_ring_bytes ? "" : fmt::format(", .ring_bytes = {}", ring_bytes_);
-  if (warps_ > 0) sizes += fmt::format(", .warps = {}", warps_);
-  if (stream_ && in_flight_ > 0) sizes += fmt::format(", .in_flight = {}", in_flight_);
-  if (front.lets_next_wait(region)) sizes += ", .late = true";
-  if (front.lets_next_start(region)) sizes += ", .early = true";
-  if (is_short(region) && p.op->kind != OpKind::grouped_linear) sizes += ", .rehearses = true";
-  if (compact_) sizes += ", .compact = true";
-  const std::string rotation = heads_ ? fmt::format(", .rotation = {{{}}}", heads_->config(region)) : "";
-  return fmt::format(
-      "cermet::gemv::Row<cermet::gemv::Config{{.k = {}, .x = {}, .w = {}, .offsets = {}, .blocked = {}, .dual = {}, "
-      ".grouped = {}, .routed = {}, .ids = {}, "
-      ".stream = {}{}, .prologue = {{{}}}{}}}, {}>",
-      p.size(1, -1), device_name(front.is_empty() ? p.input(0).dtype : front.x_type()), device_name(p.input(1).dtype),
-      device_name(offsets_), device_name(product_.blocked), device_name(product_.has_two_weights()),
-      device_name(p.op->kind == OpKind::grouped_linear), device_name(front.permute != nullptr), ids,
-      device_name(stream_), sizes, prologue(region, aligned), rotation, product_.epilogue().name);
+/// Two of three stages: what is on its way beyond that only makes other accesses of the SM wait longer. All for types
+/// that were not measured.
+int Gemv::usual_in_flight(const Region& region) { return size_of(region.problem().input(1).dtype) <= 2 ? 2 : 0; }
+
+std::vector<Config> Gemv::configs(const Region& region, bool compact) {
+  if (compact) return {{}, {{"stream", 1}}, {{"stream", 1}, {"ring_kib", 48}}};
+  std::vector<Config> list{{}, {{"stream", 0}}};
+  if (Gemv(region).config_.stream) list.push_back({{"stream", 1}});
+  // Smaller stages, for a kernel that shares them among tasks: last, so that no other launch has it by default.
+  if (Gemv(region).config_.stream) list.push_back({{"stream", 1}, {"ring_kib", 48}});
+  return list;
 }
 
-std::string FewRows::prologue(const Region& region, bool aligned) const {
-  const Front front(region);
-  std::string text;
-  if (front.norm) {
-    text = fmt::format(".norm = true, .delta = {}, .weight = {}, .sum = {}", device_name(front.norm->input(0).dtype),
-                       device_name(front.norm->input(front.norm_weight()).dtype),
-                       device_name(front.adds() ? front.norm->outputs[1].dtype : DType::f32));
-    if (front.adds() && !front.quantize && front.norm->attributes.flag("round_sum")) text += ", .round_sum = true";
-    if (front.rounded(region) != DType::f32) text += fmt::format(", .rounded = {}", device_name(front.rounded(region)));
-    text += fmt::format(", .normed = {}", device_name(normed_ >= 0));
-    if (normed_ >= 0 && front.norm->outputs[0].dtype != DType::f32)
-      text += fmt::format(", .normed_type = {}", device_name(front.norm->outputs[0].dtype));
-    if (front.quantize) text += ", ";
+/// A rotation behind the product pairs the rows of a stage: beside the usual sizes it has those of a kernel that shares
+/// stages among tasks.
+ConfigSpace Gemv::space(const Region& region, bool compact) {
+  static constexpr int usual_ring = gemv::usual_ring_bytes >> 10, most_registers = 128;
+  const Gemv own(region, {}, compact);
+  const int in_flight = usual_in_flight(region);
+  ConfigSpace space;
+  space.add(ConfigField::set("stream", compact              ? std::vector<std::int64_t>{1}
+                                       : own.config_.stream ? std::vector<std::int64_t>{0, 1}
+                                                            : std::vector<std::int64_t>{0}));
+  space.add(ConfigField::set("in_flight", {0, 1, 2}).with_usual(in_flight));
+  space.constrain("weights that do not stream have no stages",
+                  [in_flight](const Config& c) { return c.at("stream") == 1 || c.at("in_flight") == in_flight; });
+  const auto add_ring = [&](std::vector<std::int64_t> kib) {
+    space.add(ConfigField::set("ring_kib", std::move(kib)).with_usual(usual_ring));
+    space.constrain("weights that do not stream have no ring",
+                    [](const Config& c) { return c.at("stream") == 1 || c.at("ring_kib") == usual_ring; });
+  };
+  if (own.heads_) {
+    add_ring({48});
+    return space;
   }
-  text += front.quantization();
-  return aligned ? text + ", .aligned = true" : text;
+  const int usual = gemv::usual_warps(static_cast<int>(region.problem().size(1, -1)));
+  space.add(ConfigField::powers("warps", 4, 16).with_usual(usual));
+  add_ring({48, 64, 128, 192});
+  space.constrain(
+      fmt::format("a thread's part of a row takes at most {} registers", most_registers),
+      [region, compact](const Config& c) { return Gemv(region, c, compact).row_registers() <= most_registers; });
+  space.constrain("the stages fit shared memory", [region, compact](const Config& c) {
+    return Gemv(region, c, compact).shape().shared_bytes() <= region.target()->shared_bytes;
+  });
+  return space;
 }
 
 }  // namespace cermet::cuda
+
+namespace cermet::cuda::gemv_gemv_file {
+namespace {
+
+/// Plain weights, where they are not held in 12 bits.
+Decline declines_plain(const Region& region, Decline (*declines)(const Region&)) {
+  if (Decline reason = declines(region)) return reason;
+  const OpKind op = region.problem().op->kind;
+  if ((op == OpKind::linear || op == OpKind::dual_linear) && !Gemv::declines_compact(region))
+    return "its weights are held in 12 bits";
+  return std::nullopt;
+}
+
+std::vector<Program> programs(const Region& region, const Config& config) { return Gemv(region, config).programs(); }
+double cost(const Region& region, const Config& config, const DeviceLimits& limits) {
+  return Gemv(region, config).seconds(region, limits);
+}
+Launcher bind(const Region& region, const Config& config) {
+  return [product = Gemv(region, config)](const LaunchArgs& args) { product.launch(args); };
+}
+
+Kernel plain(const char* name, OpKind op, ModelError error = {}) {
+  return {.name = name,
+          .op = op,
+          .summary = "one row at a time: weights stream through shared memory, rows stay in registers",
+          .fuses = true,
+          .declines = [](const Region& region) { return declines_plain(region, Gemv::declines); },
+          .bind = bind,
+          .programs = programs,
+          .configs = [](const Region& region) { return Gemv::configs(region); },
+          .space = [](const Region& region) { return Gemv::space(region); },
+          .cost = cost,
+          .model_error = error};
+}
+Kernel with_prologue(const char* name, OpKind op) {
+  Kernel kernel = plain(name, op);
+  kernel.summary =
+      "the same, with what makes the row before it: every block normalizes, quantizes or finds the row on its way into "
+      "registers";
+  kernel.declines = [](const Region& region) { return declines_plain(region, Gemv::declines_prologue); };
+  return kernel;
+}
+
+/// The same with weights of 12 bits.
+Kernel compact(const char* name, OpKind op, Decline (*declines)(const Region&)) {
+  return {
+      .name = name,
+      .op = op,
+      .summary =
+          "weights stream as rows of 12 bits an element, three quarters of bf16's bytes, beside which they are held",
+      .fuses = true,
+      .declines = [declines](const Region& region) -> Decline {
+        if (Decline reason = Gemv::declines_compact(region)) return reason;
+        return declines(region);
+      },
+      .bind = [](const Region& region, const Config& config) -> Launcher {
+        return [product = Gemv(region, config, true)](const LaunchArgs& args) { product.launch(args); };
+      },
+      .weight_layout = [](const Region& region, std::size_t operand) -> const WeightLayout* {
+        const bool is_second = region.problem().op->kind == OpKind::dual_linear && region.operand_of(2) == operand;
+        return region.operand_of(1) == operand || is_second ? &compact_rows : nullptr;
+      },
+      .programs = [](const Region& region, const Config& config) { return Gemv(region, config, true).programs(); },
+      .configs = [](const Region& region) { return Gemv::configs(region, true); },
+      .space = [](const Region& region) { return Gemv::space(region, true); },
+      .cost = [](const Region& region, const Config& config,
+                 const DeviceLimits& limits) { return Gemv(region, config, true).seconds(region, limits); }};
+}
+
+}  // namespace
+
+extern const Kernel gemv_compact_linear, gemv_compact_dual_linear, gemv_compact_norm_linear,
+    gemv_compact_norm_dual_linear;
+const Kernel gemv_compact_linear = compact("gemv.compact_linear", OpKind::linear, Gemv::declines);
+const Kernel gemv_compact_dual_linear = compact("gemv.compact_dual_linear", OpKind::dual_linear, Gemv::declines);
+const Kernel gemv_compact_norm_linear = compact("gemv.compact_norm_linear", OpKind::linear, Gemv::declines_prologue);
+const Kernel gemv_compact_norm_dual_linear =
+    compact("gemv.compact_norm_dual_linear", OpKind::dual_linear, Gemv::declines_prologue);
+extern const Kernel gemv_linear, gemv_dual_linear, gemv_scaled_mm, gemv_grouped_linear, gemv_norm_linear,
+    gemv_norm_dual_linear, gemv_front_scaled_mm, gemv_front_grouped_linear;
+const Kernel gemv_norm_linear = with_prologue("gemv.norm_linear", OpKind::linear);
+const Kernel gemv_norm_dual_linear = with_prologue("gemv.norm_dual_linear", OpKind::dual_linear);
+const Kernel gemv_front_scaled_mm = with_prologue("gemv.front_scaled_mm", OpKind::scaled_mm);
+const Kernel gemv_front_grouped_linear = with_rest(with_prologue("gemv.front_grouped_linear", OpKind::grouped_linear));
+const Kernel gemv_linear = plain("gemv.linear", OpKind::linear, {.recorded = 0.15});
+const Kernel gemv_dual_linear = plain("gemv.dual_linear", OpKind::dual_linear);
+const Kernel gemv_scaled_mm = plain("gemv.scaled_mm", OpKind::scaled_mm, {.recorded = 0.2});
+const Kernel gemv_grouped_linear =
+    with_rest(plain("gemv.grouped_linear", OpKind::grouped_linear, {.assumes = ModelError::Assumes::group_lengths}));
+
+}  // namespace cermet::cuda::gemv_gemv_file

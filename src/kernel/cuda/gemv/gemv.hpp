@@ -1,31 +1,29 @@
-// Host half of GEMVs, matrix products of few rows (device/gemv): what is compiled for a problem, and how a launch
-// divides it.
+// Host half of GEMVs (device/gemv): what is compiled for a problem, and how a launch divides it.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "kernel/cuda/device/gemv/params.hpp"
-#include "kernel/cuda/device/gemv/shape.hpp"
+#include "kernel/cuda/device/gemv/gemv.hpp"
 #include "kernel/cuda/gemm/product.hpp"
-#include "kernel/cuda/gemv/chosen.hpp"
+#include "kernel/cuda/gemv/prologue.hpp"
 #include "kernel/cuda/gemv/rotation.hpp"
 #include "kernel/cuda/task.hpp"
 
 namespace cermet::cuda {
 
-/// linear, dual_linear, scaled_mm or grouped_linear with few rows, with what makes the row before it (front.hpp), and a
+/// linear, dual_linear, scaled_mm or grouped_linear with few rows, with a prologue before it (prologue.hpp), and a
 /// gated activation of its halves or rope_and_cache (rotation.hpp) after it.
-class FewRows {
+class Gemv {
  public:
   /// Without a configuration weights stream through shared memory where the device and their rows allow it.
   /// Compact: with weights in that layout (compact.hpp).
-  explicit FewRows(const Region& region, const Config& config = {}, bool compact = false);
+  explicit Gemv(const Region& region, const Config& config = {}, bool compact = false);
 
   static Decline declines(const Region& region);
-  /// The same for regions with something before the product.
-  static Decline declines_front(const Region& region);
+  /// The same for regions with a prologue.
+  static Decline declines_prologue(const Region& region);
   /// Of weights that are not held in 12 bits, or cannot be.
   static Decline declines_compact(const Region& region);
   static std::vector<Config> configs(const Region& region, bool compact = false);
@@ -41,35 +39,30 @@ class FewRows {
   static int usual_in_flight(const Region& region);
 
  private:
-  std::string prologue(const Region& region, bool aligned) const;
-  /// Blocks that must fit on an SM, where each of `threads` threads holds this many registers of a row.
-  int min_blocks(int threads, int held) const;
-  bool is_short(const Region& region) const;
-  gemv::RowShape shape(const Region& region) const;
-  /// Registers of a thread that hold its part of a row.
-  int held(const Region& region) const;
+  /// Blocks that must fit on an SM.
+  int min_blocks() const;
+  /// Whether 72 registers are enough.
+  bool is_short() const;
+  gemv::Shape shape() const;
+  /// Registers of a thread that keep its part of a row.
+  int row_registers() const;
   void set_weights(const LaunchArgs& args, gemv::Params& p) const;
   void set_scales(const LaunchArgs& args, gemv::Params& p) const;
-  void set_route(const LaunchArgs& args, gemv::Params& p) const;
-  void run(const LaunchArgs& args, const gemv::RotatedParams& p, std::size_t first_program) const;
-  std::string row_task(const Region& region, bool aligned) const;
+  void set_routing(const LaunchArgs& args, gemv::Params& p) const;
+  void run(const LaunchArgs& args, const gemv::RopeParams& p, std::size_t first_program) const;
+  Program program(const Region& region, bool aligned) const;
 
-  bool compact_;
   std::optional<RotatedHeads> heads_;
   Product product_;
-  int norm_weight_ = -1,
-      delta_ = -1;  ///< of the normalization before the product, which reads x; the second operand of its sum
-  int sum_ = -1, normed_ = -1;                        ///< the results that hold the sum and the normalized row
+  gemv::Config config_;                ///< but for what depends on the program
+  std::int64_t row_bytes_;             ///< of a weight
+  bool constant_;                      ///< whether the weights are known beforehand
+  bool aligned_;                       ///< whether the first program takes aligned rows only, and the second one others
+  int norm_weight_ = -1, delta_ = -1;  ///< of the norm before the product; the second operand of its sum
+  int sum_ = -1, normed_ = -1;         ///< the results that hold the sum and the normalized row
   int ids_ = -1, sorted_offsets_ = -1, row_of_ = -1;  ///< of the sorting before the product: operand, and results
-  std::optional<ChosenExperts> chosen_;               ///< where they are chosen before it
+  std::optional<GatingOperands> gating_;              ///< before the sorting
   float epsilon_ = 0, norm_offset_ = 0;
-  DType offsets_ = DType::i32;
-  std::int64_t row_bytes_;  ///< of a weight
-  bool constant_;           ///< whether the weights are known beforehand
-  bool stream_;
-  int ring_bytes_, warps_;  ///< as RowShape takes them
-  int in_flight_;           ///< stages whose bytes are on their way at most; 0: all
-  bool aligned_;            ///< whether the first program takes aligned rows only, and the second one others
   std::vector<Program> programs_;
 };
 

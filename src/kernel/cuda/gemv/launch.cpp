@@ -1,10 +1,9 @@
-// A launch of products of few rows: its parameters from the operands of a run.
+// A launch of a GEMV: its parameters from the operands of a run.
 #include <array>
 
 #include "base/checked.hpp"
 #include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/gemv/compact.hpp"
-#include "kernel/cuda/gemv/front.hpp"
 #include "kernel/cuda/gemv/gemv.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "op/products.hpp"
@@ -26,7 +25,7 @@ bool rows_are_aligned(const gemv::Params& p) {
 
 }  // namespace
 
-void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
+void Gemv::set_weights(const LaunchArgs& args, gemv::Params& p) const {
   const TensorView& w = *product_.given(args, product_.at.w);
   p.w = w.data;
   p.w_stride = w.strides[w.shape.rank() - 2];
@@ -34,7 +33,7 @@ void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
     p.w_up = up.data;
     p.w_up_stride = up.strides[up.shape.rank() - 2];
   }
-  if (compact_) {
+  if (config_.compact) {
     // Both matrices are packed by themselves, or, where `up` is the lower half of one, its rows and factors are.
     const bool is_half = product_.at.w_up < 0 && p.w_up != nullptr;
     const auto factors = [&](const void* matrix) {
@@ -53,14 +52,14 @@ void FewRows::set_weights(const LaunchArgs& args, gemv::Params& p) const {
   p.constant = constant_ ? 1 : 0;
 }
 
-void FewRows::set_route(const LaunchArgs& args, gemv::Params& p) const {
+void Gemv::set_routing(const LaunchArgs& args, gemv::Params& p) const {
   const TensorView* const ids = product_.given(args, ids_);
-  if (ids == nullptr && !chosen_) return;
+  if (ids == nullptr && !gating_) return;
   if (ids != nullptr) {
     p.ids = ids->data;
     p.ids_stride = ids->strides[0];
   }
-  p.choices = narrow(chosen_ ? chosen_->choices() : ids->shape[1], "product", "choices");
+  p.choices = narrow(gating_ ? gating_->choices() : ids->shape[1], "product", "choices");
   if (sorted_offsets_ >= 0)
     p.sorted_offsets = args.outputs[static_cast<std::size_t>(sorted_offsets_)].as<std::int32_t>();
   if (row_of_ >= 0) {
@@ -70,7 +69,7 @@ void FewRows::set_route(const LaunchArgs& args, gemv::Params& p) const {
   }
 }
 
-void FewRows::set_scales(const LaunchArgs& args, gemv::Params& p) const {
+void Gemv::set_scales(const LaunchArgs& args, gemv::Params& p) const {
   p.w_scale_columns = 1;
   if (const TensorView* scale = product_.given(args, product_.at.w_scale)) {
     const int first = p.groups > 0 ? 1 : 0;
@@ -85,22 +84,22 @@ void FewRows::set_scales(const LaunchArgs& args, gemv::Params& p) const {
   p.x_scale_block = product_.left.blocks > 1 ? 1 : 0;
 }
 
-void FewRows::launch(const LaunchArgs& args, std::size_t first_program) const {
+void Gemv::launch(const LaunchArgs& args, std::size_t first_program) const {
   const TensorView& x = *product_.given(args, product_.at.x);
   const TensorView y = heads_ ? heads_->rows(args) : args.outputs[product_.y];
   if (y.elements() == 0) return;
   const TensorView *delta = product_.given(args, delta_),
                    *sum = sum_ >= 0 ? &args.outputs[static_cast<std::size_t>(sum_)] : nullptr,
                    *normed = normed_ >= 0 ? &args.outputs[static_cast<std::size_t>(normed_)] : nullptr;
-  const TensorView* const also = product_.also ? &args.outputs[product_.also->y] : nullptr;
+  const TensorView* const second = product_.also ? &args.outputs[product_.also->y] : nullptr;
   const int leads = y.shape.rank() - 1;
   const TensorView* scale = product_.given(args, product_.at.x_scale);
   const std::size_t extras = product_.extras().size();
-  enum { X, Y, ALSO, SCALE, DELTA, SUM, NORMED, NONE, EXTRA, COUNT = EXTRA + epilogue::most_extras };
+  enum { X, Y, SECOND, SCALE, DELTA, SUM, NORMED, NONE, EXTRA, COUNT = EXTRA + epilogue::most_extras };
   std::array<AxisSteps, COUNT> steps{};
   steps[X] = steps_along(x, leads, 1);
   steps[Y] = steps_along(y, leads, 1);
-  if (also != nullptr) steps[ALSO] = steps_along(*also, leads, 1);
+  if (second != nullptr) steps[SECOND] = steps_along(*second, leads, 1);
   if (scale != nullptr && product_.left.group != 0)
     steps[SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
   if (delta != nullptr) {
@@ -117,49 +116,49 @@ void FewRows::launch(const LaunchArgs& args, std::size_t first_program) const {
     ++axes.rank;
   }
 
-  gemv::RotatedParams p{};
+  gemv::RopeParams p{};
   set_weights(args, p);
   set_scales(args, p);
-  set_route(args, p);
+  set_routing(args, p);
   p.rows = narrow(axes.m(), "product", "rows");
   p.columns = narrow(y.shape.back(), "product", "columns");
-  const auto along = [&](std::size_t operand) { return steps[operand][static_cast<std::size_t>(axes.rank - 1)]; };
-  p.x_stride = along(X);
-  p.y_stride = along(Y);
-  p.also_stride = along(ALSO);
-  p.x_scale_stride = along(SCALE);
+  const auto stride = [&](std::size_t operand) { return steps[operand][static_cast<std::size_t>(axes.rank - 1)]; };
+  p.x_stride = stride(X);
+  p.y_stride = stride(Y);
+  p.y_second_stride = stride(SECOND);
+  p.x_scale_stride = stride(SCALE);
   if (const TensorView* weight = product_.given(args, norm_weight_)) {
     p.norm_weight = weight->data;
     p.epsilon = epsilon_;
     p.norm_offset = norm_offset_;
-    p.delta_stride = along(DELTA);
-    p.sum_stride = along(SUM);
-    p.normed_stride = along(NORMED);
+    p.delta_stride = stride(DELTA);
+    p.sum_stride = stride(SUM);
+    p.normed_stride = stride(NORMED);
   }
   for (std::size_t i = 0; i < extras; ++i) {
     p.extra[i] = product_.operand(args, i);
-    p.extra[i].row = along(EXTRA + i);
+    p.extra[i].row = stride(EXTRA + i);
   }
   const std::int64_t results = axes.m() * y.shape.back();
   const std::int64_t blocks =
-      stream_ ? args.queue->target().multiprocessors : args.queue->resident_blocks(first_program);
+      config_.stream ? args.queue->target().multiprocessors : args.queue->resident_blocks(first_program);
   const std::int64_t bytes = results * row_bytes_ * (heads_ ? 2 : 1);
   p.share_out(results, std::min({blocks, results, std::max<std::int64_t>(1, bytes / least_share)}));
 
   for (std::int64_t batch = 0; batch < axes.batches(); ++batch) {
     const auto at = [&](const TensorView* view, std::size_t operand) -> std::byte* {
       if (view == nullptr) return nullptr;
-      std::int64_t offset = 0, rest = batch;
+      std::int64_t offset = 0, left = batch;
       for (int axis = axes.rank - 2; axis >= 0; --axis) {
         const auto a = static_cast<std::size_t>(axis);
-        offset += rest % axes.dims[a] * steps[operand][a];
-        rest /= axes.dims[a];
+        offset += left % axes.dims[a] * steps[operand][a];
+        left /= axes.dims[a];
       }
       return view->as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view->dtype));
     };
     p.x = at(&x, X);
     p.y = at(&y, Y);
-    p.also = at(also, ALSO);
+    p.y_second = at(second, SECOND);
     p.delta = at(delta, DELTA);
     p.sum = at(sum, SUM);
     p.normed = at(normed, NORMED);
@@ -180,12 +179,13 @@ void FewRows::launch(const LaunchArgs& args, std::size_t first_program) const {
   }
 }
 
-void FewRows::run(const LaunchArgs& args, const gemv::RotatedParams& p, std::size_t first_program) const {
+void Gemv::run(const LaunchArgs& args, const gemv::RopeParams& p, std::size_t first_program) const {
   const std::size_t program = first_program + (aligned_ && !p.aligned ? 1 : 0);
   if (heads_) return args.queue->run(program, p.shares, p);
-  if (chosen_) args.queue->run(program, p.shares, gemv::ChoosingParams{p, chosen_->params(args)});
+  if (gating_) args.queue->run(program, p.shares, gemv::GatedParams{p, gating_->params(args)});
   else args.queue->run(program, p.shares, static_cast<const gemv::Params&>(p));
-  if (stream_ && p.row_of != nullptr && p.sorted_offsets != nullptr) args.queue->publish(p.row_of, p.sorted_offsets);
+  if (config_.stream && p.row_of != nullptr && p.sorted_offsets != nullptr)
+    args.queue->publish(p.row_of, p.sorted_offsets);
 }
 
 }  // namespace cermet::cuda

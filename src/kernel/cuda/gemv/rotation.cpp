@@ -4,13 +4,14 @@
 
 #include "kernel/cuda/attention/kv_cache.hpp"
 #include "kernel/cuda/gemm/product.hpp"
-#include "kernel/cuda/gemv/front.hpp"
+#include "kernel/cuda/gemv/prologue.hpp"
 #include "kernel/cuda/task.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda {
 namespace {
 
-enum Operand : std::size_t { q, k, v, cos, sin, positions, k_cache, v_cache, slots, q_weight, k_weight, k_scale };
+using enum op::rope_and_cache::Operand;
 
 constexpr std::int64_t longest_row = 16384;
 
@@ -113,16 +114,22 @@ RotatedHeads::RotatedHeads(const Region& region)
          result(2)};
 }
 
-std::string RotatedHeads::config(const Region& region) const {
+rotation::Config RotatedHeads::config(const Region& region) const {
   const Problem& p = rotation_of(region);
-  return fmt::format(
-      ".given = true, .head_size = {}, .half = {}, .value_size = {}, .q_heads = {}, .kv_heads = {}, .page = {}, .neox "
-      "= {}, .q = {}, .cache = {}, .table = {}, "
-      ".position = {}, .slot = {}",
-      p.size(q, 2), p.size(cos, 1), p.size(v, 2), p.size(q, 1), p.size(k, 1), p.size(k_cache, axes_.block),
-      device_name(p.attributes.text("style") == "neox"), device_name(p.outputs[0].dtype),
-      device_name(p.input(k_cache).dtype), device_name(p.input(cos).dtype), device_name(p.input(positions).dtype),
-      device_name(p.input(slots).dtype));
+  const auto size = [&](std::size_t operand, int axis) { return static_cast<int>(p.size(operand, axis)); };
+  return {.given = true,
+          .head_size = size(q, 2),
+          .half = size(cos, 1),
+          .value_size = size(v, 2),
+          .q_heads = size(q, 1),
+          .kv_heads = size(k, 1),
+          .page = size(k_cache, axes_.block),
+          .neox = p.attributes.text("style") == "neox",
+          .q = p.outputs[0].dtype,
+          .cache = p.input(k_cache).dtype,
+          .table = p.input(cos).dtype,
+          .position = p.input(positions).dtype,
+          .slot = p.input(slots).dtype};
 }
 
 TensorView RotatedHeads::rows(const LaunchArgs& args) const {

@@ -1,10 +1,8 @@
 // rope_and_cache behind a product that makes queries, keys and values: how a region is taken apart for it, and what a
-// launch is given (device/gemv/rotation.cuh).
+// launch is given (device/gemv/rope.cuh).
 #pragma once
 
-#include <string>
-
-#include "kernel/cuda/device/gemv/params.hpp"
+#include "kernel/cuda/device/gemv/rope.hpp"
 #include "kernel/decline.hpp"
 #include "kernel/kernel.hpp"
 #include "op/kv_cache.hpp"
@@ -17,12 +15,12 @@ class RotatedHeads {
   static bool end(const Region& region);
   /// Why heads are not rotated in the store of the product; for regions that end with it.
   static Decline declines(const Region& region);
-  /// The region without what follows the product. Its operands keep their places; those of the rest are read by nobody.
+  /// The region without what follows the product. Its operands keep their places; those of the others are not read.
   static Region product_of(const Region& region);
 
   /// The region must not be declined.
   explicit RotatedHeads(const Region& region);
-  std::string config(const Region& region) const;  ///< fields of rotation::Config
+  rotation::Config config(const Region& region) const;
   std::int64_t pairs() const { return pairs_; }
   /// Of a number that divides this, pairs that begin at a multiple of it are neighbours: their first columns, and their
   /// second ones.

@@ -3,6 +3,7 @@
 
 #include "base/checked.hpp"
 #include "base/device_limits.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
@@ -10,17 +11,19 @@
 
 namespace cermet::cuda {
 
-std::string gating_config(const Problem& p, int threads) {
+gating::Config gating_config(const Problem& p, int threads) {
   const Attributes& a = p.attributes;
-  const DType bias = p.has(1) ? p.input(1).dtype : DType::f32;
-  return fmt::format(
-      "cermet::gating::Config{{.logits = {}, .bias = {}, .experts = {}, .k = {}, .groups = {}, .topk_groups = {}, "
-      ".softmax = {}, .renormalize = {}, .top2 = "
-      "{}, "
-      ".has_bias = {}, .threads = {}}}",
-      device_name(p.input(0).dtype), device_name(bias), p.size(0, 1), a.integer("k"), a.integer("groups"),
-      a.integer("topk_groups"), device_name(a.text("score") == "softmax"), device_name(a.flag("renormalize")),
-      device_name(a.text("group_score") == "top2"), device_name(p.has(1)), threads);
+  return {.logits = p.input(0).dtype,
+          .bias = p.has(1) ? p.input(1).dtype : DType::f32,
+          .experts = static_cast<int>(p.size(0, 1)),
+          .k = static_cast<int>(a.integer("k")),
+          .groups = static_cast<int>(a.integer("groups")),
+          .topk_groups = static_cast<int>(a.integer("topk_groups")),
+          .softmax = a.text("score") == "softmax",
+          .renormalize = a.flag("renormalize"),
+          .top2 = a.text("group_score") == "top2",
+          .has_bias = p.has(1),
+          .threads = threads};
 }
 
 gating::Params gating_params(const TensorView& logits, const TensorView* bias, const TensorView& weights,
@@ -88,7 +91,8 @@ const Kernel moe_gating_warp{
     },
     .programs = [](const Problem& p) -> std::vector<Program> {
       return {{.header = "kernel/cuda/device/mixture/gating.cuh",
-               .task = fmt::format("cermet::gating::Task<{}>", gating_config(p, warps * 32)),
+               .task = fmt::format("cermet::gating::Task<cermet::gating::Config{}>",
+                                   config_text(gating_config(p, warps * 32))),
                .threads = warps * 32,
                .shared_bytes = warps * group_bytes(p)}};
     },
@@ -113,7 +117,8 @@ const Kernel moe_gating_block{
     },
     .programs = [](const Problem& p) -> std::vector<Program> {
       return {{.header = "kernel/cuda/device/mixture/gating_block.cuh",
-               .task = fmt::format("cermet::gating::BlockTask<{}>", gating_config(p, block_threads)),
+               .task = fmt::format("cermet::gating::BlockTask<cermet::gating::Config{}>",
+                                   config_text(gating_config(p, block_threads))),
                .threads = block_threads,
                .shared_bytes = 1024 + 8 * p.attributes.integer("groups")}};
     },

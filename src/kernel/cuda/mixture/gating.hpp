@@ -1,16 +1,13 @@
 // What programs that choose experts are given, alone or before a product.
 #pragma once
 
-#include <string>
-
 #include "base/tensor.hpp"
 #include "kernel/cuda/device/mixture/gating.hpp"
 #include "op/schema/problem.hpp"
 
 namespace cermet::cuda {
 
-/// gating::Config of a topk_gating, as a program spells it.
-std::string gating_config(const Problem& p, int threads);
+gating::Config gating_config(const Problem& p, int threads);
 
 /// Its operands. `bias` and `ids` may be null.
 gating::Params gating_params(const TensorView& logits, const TensorView* bias, const TensorView& weights,

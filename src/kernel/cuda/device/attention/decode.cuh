@@ -7,7 +7,7 @@
 #include "kernel/cuda/device/attention/decode_block.cuh"
 #include "kernel/cuda/device/attention/decode_parts.cuh"
 #include "kernel/cuda/device/attention/decode_whole.cuh"
-#include "kernel/cuda/device/tile/parameters.cuh"
+#include "kernel/cuda/device/overlap.cuh"
 
 namespace cermet::attention {
 

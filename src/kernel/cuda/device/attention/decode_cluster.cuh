@@ -4,9 +4,9 @@
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_span.cuh"
+#include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/ptx/cluster.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
-#include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::attention {
 

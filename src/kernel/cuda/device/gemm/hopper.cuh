@@ -27,6 +27,7 @@
 #include "kernel/cuda/device/gemm/groups.cuh"
 #include "kernel/cuda/device/gemm/hopper_epilogue.cuh"
 #include "kernel/cuda/device/gemm/hopper_rows.cuh"
+#include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"

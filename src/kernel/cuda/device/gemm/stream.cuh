@@ -26,6 +26,7 @@
 
 #include "kernel/cuda/device/gemm/stream.hpp"
 #include "kernel/cuda/device/gemm/stream_walk.cuh"
+#include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/tma.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernel/cuda/device/gemm/stream.hpp"
-#include "kernel/cuda/device/gemv/stream_state.cuh"
+#include "kernel/cuda/device/gemv/pipeline.cuh"
 #include "kernel/cuda/device/ptx/global.cuh"
 #include "kernel/cuda/device/ptx/tma.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
@@ -24,8 +24,7 @@ struct StreamWalk {
 
   /// As many bytes on their way as with the largest stages that the ring has.
   static constexpr gemv::PipelineShape ring_shape = [] {
-    gemv::PipelineShape ring =
-        stream::in_ring_of<Team, stage_bytes>({.matrices = shape.weights, .consumers = multiplying / 32});
+    gemv::PipelineShape ring = gemv::in_ring_of<Team, stage_bytes>({.consumers = multiplying / 32});
     ring.in_flight = min_of(ring.stages, ring.in_flight * ring.stage_bytes / stage_bytes);
     return ring;
   }();
@@ -35,13 +34,13 @@ struct StreamWalk {
 
   /// An item's weights, by the whole feeding warp.
   static CERMET_DEVICE void feed(const Params& p, uint32_t item, char* smem, StreamState& at) {
-    Weights ring(stream::ring_before<Team>(smem), stream::barriers_before<Team>(smem), at.stages);
+    Weights ring(Team::ring(smem), Team::barriers(smem), at.stages);
 #pragma unroll 1
     for (int kt = 0; kt < k_tiles; ++kt, ring.advance()) {
       ring.wait_for_room();
       if (ptx::elect_one()) {
         uint64_t* const full = ring.full + ring.stage;
-        char* to = ring.data + ring.stage * ring_shape.stage_bytes;
+        char* to = ring.next();
         ptx::mbarrier_arrive_expect(full, stage_bytes);
 #pragma unroll
         for (int slice = 0; slice < shape.slices; ++slice) {
@@ -62,7 +61,7 @@ struct StreamWalk {
 
     CERMET_DEVICE Tokens(char* smem, int set, uint32_t done)
         : data(smem + set * stream::row_stages * slot_bytes),
-          full(stream::row_barriers_before<Team>(smem, set)),
+          full(Team::barriers(smem) + 2 * stream::most_stages + set * 2 * stream::row_stages),
           empty(full + stream::row_stages),
           done(done) {}
 
@@ -92,7 +91,7 @@ struct StreamWalk {
   /// Of a set: every other stage. Both pass all of them, so that none is ahead of the other by the whole ring.
   static CERMET_DEVICE void multiply_stages(const Params& p, const Params& far, char* smem, int set, bool asks,
                                             StreamState& at, Sum (&total)[shape.weights][Task::acc_size]) {
-    Weights ring(stream::ring_before<Team>(smem), stream::barriers_before<Team>(smem), at.stages);
+    Weights ring(Team::ring(smem), Team::barriers(smem), at.stages);
     Tokens tokens(smem, set, at.rows);
     if (asks && ptx::elect_one()) {
       ptx::fence_proxies();  // what was written by ordinary stores, before copies read it

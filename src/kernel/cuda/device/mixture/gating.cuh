@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernel/cuda/device/mixture/gating.hpp"
-#include "kernel/cuda/device/mixture/gating_config.cuh"
+#include "kernel/cuda/device/types.cuh"
 #include "op/float_order.hpp"
 
 namespace cermet::gating {

@@ -7,7 +7,6 @@
 #include "kernel/cuda/device/attention/rotate_pair.cuh"
 #include "kernel/cuda/device/tile/epilogue.cuh"
 #include "kernel/cuda/device/tile/rotation.hpp"
-#include "kernel/cuda/device/tile/rotation_config.cuh"
 
 namespace cermet::rotation {
 

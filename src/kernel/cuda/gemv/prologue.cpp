@@ -1,9 +1,9 @@
-#include "kernel/cuda/gemv/front.hpp"
+#include "kernel/cuda/gemv/prologue.hpp"
 
 #include <algorithm>
 
 #include "base/checked.hpp"
-#include "kernel/cuda/task.hpp"
+#include "kernel/cuda/mixture/gating.hpp"
 #include "op/products.hpp"
 #include "op/quantization.hpp"
 
@@ -56,8 +56,7 @@ bool is_faster_inside(const Problem& product, bool norms) {
   return k <= 2048 || (k <= 8192 && k >= 2 * n);
 }
 
-/// A weight at whose end the next launch should be there already: its blocks read while the last ones of this launch
-/// do.
+/// A weight at whose end the next launch should have started: its blocks read while the last ones of this launch do.
 bool is_long(const Problem& product) { return product.size(1, -1) * product.size(1, -2) >= std::int64_t{64} << 20; }
 
 Decline declines_quantize(const Region& region, std::size_t n) {
@@ -93,8 +92,8 @@ Decline declines_permute(const Region& region, std::size_t n) {
   return std::nullopt;
 }
 
-/// Experts from which a warp chooses in its registers, beside all else that the product keeps there.
-constexpr std::int64_t most_chosen_from = 256;
+/// Experts that a warp keeps in its registers for the gating, beside all else that the product keeps there.
+constexpr std::int64_t most_gated_experts = 256;
 
 Decline declines_gating(const Region& region) {
   const Problem& p = region.nodes[0].problem;
@@ -102,7 +101,7 @@ Decline declines_gating(const Region& region) {
       !reads_alone(region, 1, 1, 0, 1, true))
     return "rows are not sorted by the experts that are chosen";
   if (max_rows(p, 0) != 1) return "chooses the experts of one token";
-  if (p.size(0, 1) > most_chosen_from) return fmt::format("chooses from up to {} experts", most_chosen_from);
+  if (p.size(0, 1) > most_gated_experts) return fmt::format("chooses from up to {} experts", most_gated_experts);
   if (p.attributes.integer("groups") > 1) return "experts are chosen by groups";
   if (p.size(0, 1) != region.nodes[1].problem.attributes.integer("experts"))
     return "chooses from experts that are not those of the product";
@@ -120,7 +119,7 @@ int result_of(const Region& region, std::size_t node, std::size_t output) {
   return found == region.results.end() ? -1 : static_cast<int>(found - region.results.begin());
 }
 
-Front::Front(const Region& region) {
+GemvPrologue::GemvPrologue(const Region& region) {
   for (std::size_t n = 0; n < static_cast<std::size_t>(region.anchor); ++n) {
     const Problem& p = region.nodes[n].problem;
     const OpKind op = p.op->kind;
@@ -131,7 +130,7 @@ Front::Front(const Region& region) {
   }
 }
 
-Decline Front::declines(const Region& region) {
+Decline GemvPrologue::declines(const Region& region) {
   const auto anchor = static_cast<std::size_t>(region.anchor);
   const std::size_t first = region.nodes[0].problem.op->kind == OpKind::topk_gating ? 1 : 0;
   if (first == 1)
@@ -144,7 +143,7 @@ Decline Front::declines(const Region& region) {
     const bool in_order =
         anchor == first + 1 || (anchor == first + 2 && (n == first ? permutes : op == OpKind::dynamic_quant));
     if (!in_order) return "more is before the product than is computed";
-    // The row that a normalization gives may be stored, too.
+    // The row that a normalization gives may be stored as well.
     const bool may_leave = is_norm(op) && max_rows(region.problem(), 0) == 1;
     if (!reads_alone(region, n + 1, 0, n, 0, may_leave))
       return fmt::format("{}'s rows are read elsewhere", region.nodes[n].problem.op->name);
@@ -158,31 +157,67 @@ Decline Front::declines(const Region& region) {
   return std::nullopt;
 }
 
-std::size_t Front::x(const Region& region) const { return *region.operand_of(permute_node, adds() ? 1 : 0); }
-DType Front::x_type() const {
+std::size_t GemvPrologue::x(const Region& region) const { return *region.operand_of(permute_node, adds() ? 1 : 0); }
+DType GemvPrologue::x_type() const {
   return permute ? permute->input(0).dtype : norm ? norm->input(adds() ? 1 : 0).dtype : quantize->input(0).dtype;
 }
-DType Front::rounded(const Region& region) const {
+DType GemvPrologue::rounded(const Region& region) const {
   if (norm == nullptr || quantize != nullptr) return DType::f32;
   const RegionInput& edge = region.nodes[static_cast<std::size_t>(region.anchor)].inputs[0];
   return edge.rounding == Rounding::fast ? DType::f32 : norm->outputs[0].dtype;
 }
-bool Front::lets_next_wait(const Region& region) const {
-  if (region.problem().op->kind != OpKind::scaled_mm) return false;
-  if (region.problem().input(1).dtype != DType::i8) return !is_long(region.problem());
-  if (quantize == nullptr) return false;
-  const std::int64_t k = region.problem().size(1, -1), n = region.problem().size(1, -2);
+bool GemvPrologue::delays_next(const Region& region) const {
+  const Problem& p = region.problem();
+  const bool is_int8 = p.input(1).dtype == DType::i8;
+  if (p.op->kind == OpKind::grouped_linear) return true;
+  if (p.op->kind == OpKind::scaled_mm && (!is_int8 || quantize == nullptr)) return !is_long(p);
+  if (quantize == nullptr) return is_int8;
+  const std::int64_t k = p.size(1, -1), n = p.size(1, -2);
   return norm ? n > 2 * k && n < 3 * k : k > 2048 && k == 2 * n;
 }
-bool Front::lets_next_start(const Region& region) const {
-  const Problem& p = region.problem();
-  return p.op->kind == OpKind::scaled_mm && p.input(1).dtype == DType::i8 && quantize == nullptr && is_long(p);
-}
-std::string Front::quantization() const {
-  if (quantize == nullptr) return "";
+
+gemv::Prologue GemvPrologue::quantization() const {
+  if (quantize == nullptr) return {};
   const CodeFormat format = code_format(quantize->attributes);
-  const std::string codes = format.dtype == DType::i8 ? "" : fmt::format(", .codes = {}", device_name(format.dtype));
-  return fmt::format(".quantize = true{}, .wide = {}", codes, device_name(format.limit == 127.5f));
+  return {.quantize = true, .quantized = format.dtype, .wide = format.limit == 127.5f};
+}
+
+gemv::Prologue GemvPrologue::config(const Region& region, bool stores_normed, bool aligned) const {
+  gemv::Prologue config = quantization();
+  config.aligned = aligned;
+  if (norm == nullptr) return config;
+  config.norm = true;
+  config.delta = norm->input(0).dtype;
+  config.weight = norm->input(norm_weight()).dtype;
+  config.sum = adds() ? norm->outputs[1].dtype : DType::f32;
+  config.round_sum = adds() && quantize == nullptr && norm->attributes.flag("round_sum");
+  config.rounded = rounded(region);
+  config.stores_normed = stores_normed;
+  if (stores_normed) config.normed = norm->outputs[0].dtype;
+  return config;
+}
+
+gemv::Routing GemvPrologue::routing() const {
+  gemv::Routing config{.ids = permute->input(1).dtype, .gates = gating != nullptr};
+  if (gating != nullptr) config.gating = gating_config(*gating, 32);
+  return config;
+}
+
+GatingOperands::GatingOperands(const Region& region, std::size_t node)
+    : weights_(result_of(region, node, 0)), ids_(result_of(region, node, 1)) {
+  const Problem& p = region.nodes[node].problem;
+  logits_ = static_cast<int>(*region.operand_of(node, 0));
+  bias_ = p.has(1) ? static_cast<int>(*region.operand_of(node, 1)) : -1;
+  choices_ = p.attributes.integer("k");
+  scale_ = static_cast<float>(p.attributes.number("scale"));
+}
+
+gating::Params GatingOperands::params(const LaunchArgs& args) const {
+  const auto view = [](std::span<const TensorView> views, int place) {
+    return place < 0 ? nullptr : &views[static_cast<std::size_t>(place)];
+  };
+  return gating_params(*view(args.inputs, logits_), view(args.inputs, bias_), *view(args.outputs, weights_),
+                       view(args.outputs, ids_), scale_);
 }
 
 }  // namespace cermet::cuda

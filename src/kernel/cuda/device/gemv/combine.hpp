@@ -1,20 +1,36 @@
-// How the rows of a token's experts are divided among warps and stages, for both halves.
+// The second product of a mixture's experts for one token (combine.cuh): configuration and shape, for both halves.
 #pragma once
 
-#include "kernel/cuda/device/gemv/shape.hpp"
+#include "kernel/cuda/device/gemv/gemv.hpp"
 
 namespace cermet::gemv {
 
 /// Most experts of a token whose rows are added as they are computed: a warp for each.
 inline constexpr int most_choices = 8;
 
-/// Each expert has `along` warps of its own, which divide its rows of the weight; a stage has `rows` of each expert.
+struct CombineConfig {
+  int k = 0;  ///< reduction length
+  DType x = {}, w = {};
+  DType offsets = {}, ids = {};
+  int choices = 0;    ///< experts of the token
+  bool tail = false;  ///< rows from the last group's end on have no weight, and are 0
+  int ring_bytes = usual_ring_bytes;
+  Prologue prologue = {};  ///< may quantize
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("k", k), visit("x", x), visit("w", w), visit("offsets", offsets), visit("ids", ids);
+    visit("choices", choices), visit("tail", tail), visit("ring_bytes", ring_bytes), visit("prologue", prologue);
+  }
+};
+
+/// Each expert has `split_k` warps of its own, which divide its rows of the weight; a stage has `rows` of each expert.
 struct CombineShape {
   int choices;
-  int row_bytes, pieces, held, along;
+  int row_bytes, pieces, warp_pieces, split_k;
   int rows, stages;
 
-  constexpr int warps() const { return choices * along; }
+  constexpr int warps() const { return choices * split_k; }
   constexpr int threads() const { return 32 * (warps() + 1); }
   constexpr int stage_bytes() const { return up(rows * row_bytes * choices, 128) * 128; }
   constexpr int ring_bytes() const { return stages * stage_bytes(); }
@@ -32,8 +48,8 @@ constexpr CombineShape combine_shape(int k, int element_bytes, int choices, int 
   s.pieces = s.row_bytes == 0 ? 1 : up(s.row_bytes, piece_bytes);
   int taken = 1;
   while (taken < choices) taken *= 2;
-  s.along = taken > most_choices ? 1 : most_choices / taken;
-  s.held = up(s.pieces, s.along);
+  s.split_k = taken > most_choices ? 1 : most_choices / taken;
+  s.warp_pieces = up(s.pieces, s.split_k);
   const int most = budget / 3 / (s.row_bytes * choices > 16 ? s.row_bytes * choices : 16);
   s.rows = power_of_two_below(most < 1 ? 1 : most > batch ? batch : most);
   s.stages = 3;
