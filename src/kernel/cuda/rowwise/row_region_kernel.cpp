@@ -1,7 +1,7 @@
 #include "kernel/cuda/rowwise/row_region_kernel.hpp"
 
 #include "base/checked.hpp"
-#include "kernel/cuda/device/rowwise/row_region_task.hpp"
+#include "kernel/cuda/device/rowwise/row_params.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/rowwise/codes.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
@@ -87,7 +87,7 @@ std::vector<Program> programs(const Region& region, const Config& config, const 
   for (const RowGeometry& g : geometries.list()) {
     const std::string text = g.text();  // ".shape = {..}"
     Program program =
-        geometry_program("kernel/cuda/device/rowwise/row_region_task.cuh",
+        geometry_program("kernel/cuda/device/rowwise/row_kernel.cuh",
                          fmt::format("cermet::row_region::Task<cermet::row_region::Body, cermet::RowShape{}>",
                                      text.substr(text.find('{'))),
                          g);

@@ -48,7 +48,7 @@ class Printer {
     const char* const width = body.find("width") == std::string::npos
                                   ? ""
                                   : "    constexpr int width = S.width;\n";  // all of it is in the source of the row
-    return fmt::format(R"(namespace cermet::row_region {{
+    return includes() + fmt::format(R"(namespace cermet::row_region {{
 namespace {{
 
 // {}
@@ -66,10 +66,16 @@ namespace {{
 }}  // namespace
 }}  // namespace cermet::row_region
 )",
-                       p_.to_string(), row_.definition(), width, body);
+                                    p_.to_string(), row_.definition(), width, body);
   }
 
  private:
+  std::string includes() const {
+    std::string text;
+    if (!p_.tile.steps.empty()) text += fmt::format("#include \"{}\"\n", step_header);
+    if (p_.gate) text += "#include \"kernel/cuda/device/pointwise/activations.cuh\"\n";
+    return text.empty() ? text : text + "\n";
+  }
   const TileProgram::Extra& extra(std::size_t i) const { return p_.tile.extras[i]; }
   bool goes_by_row(std::size_t i) const { return extra(i).extent == Extent::scalar || extra(i).extent == Extent::row; }
 

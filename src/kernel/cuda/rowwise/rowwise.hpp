@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernel/cuda/device/rowwise/rows.hpp"
+#include "kernel/cuda/device/rowwise/row_params.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 

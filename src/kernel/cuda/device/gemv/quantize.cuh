@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernel/cuda/device/gemv/vectors.cuh"
-#include "kernel/cuda/device/rowwise/codes.cuh"
+#include "kernel/cuda/device/rowwise/quantized_row.cuh"
 
 namespace cermet::gemv {
 

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "kernel/cuda/device/rowwise/dynamic_quant.hpp"
-#include "kernel/cuda/device/rowwise/quantize_row.cuh"
-#include "kernel/cuda/device/rowwise/sources.cuh"
+#include "kernel/cuda/device/rowwise/row_kernel.cuh"
 
 namespace cermet::dynamic_quant {
 
@@ -22,6 +21,26 @@ struct Config {
   DType index = DType::i32;
   Pass pass = Pass::only;
   Quantization out;
+};
+
+/// x * smooth.
+template <class X, class Smooth, int Width>
+struct SmoothedSource {
+  struct Raw {
+    Vector<X, Width> x;
+    Vector<Smooth, Width> smooth;
+  };
+  const X* x;            // [length]
+  const Smooth* smooth;  // [length]
+
+  CERMET_DEVICE Raw fetch(int64_t column) const {
+    return {load_vector<Width>(x + column), load_vector<Width>(smooth + column)};
+  }
+  CERMET_DEVICE void values(const Raw& raw, int, float (&v)[Width]) const {
+    to_floats(raw.x, v);
+#pragma unroll
+    for (int k = 0; k < Width; ++k) v[k] = __fmul_rn(v[k], to_float(raw.smooth[k]));
+  }
 };
 
 template <Config C>

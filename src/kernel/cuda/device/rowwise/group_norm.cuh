@@ -2,8 +2,7 @@
 #pragma once
 
 #include "kernel/cuda/device/rowwise/group_norm.hpp"
-#include "kernel/cuda/device/rowwise/sources.cuh"
-#include "kernel/cuda/device/rowwise/statistics.cuh"
+#include "kernel/cuda/device/rowwise/row_kernel.cuh"
 
 namespace cermet::group_norm {
 
@@ -14,6 +13,27 @@ struct Config {
   DType weight = DType::f32, bias = DType::f32;
   int positions = 0;  ///< of a channel; 0: known at run time only
 };
+
+/// This thread's part of the sum of (v - mean)^2.
+template <class Row>
+CERMET_DEVICE float square_sum(Row& row, float mean = 0) {
+  float squares[2] = {0, 0};  // two chains
+  row.each([&](int, int, const float(&v)[Row::width]) {
+#pragma unroll
+    for (int k = 0; k < Row::width; ++k) squares[k % 2] = fmaf(v[k] - mean, v[k] - mean, squares[k % 2]);
+  });
+  return squares[0] + squares[1];
+}
+
+template <class Row>
+CERMET_DEVICE float value_sum(Row& row) {
+  float total[2] = {0, 0};
+  row.each([&](int, int, const float(&v)[Row::width]) {
+#pragma unroll
+    for (int k = 0; k < Row::width; ++k) total[k % 2] += v[k];
+  });
+  return total[0] + total[1];
+}
 
 template <Config C>
 struct Task {
@@ -43,10 +63,10 @@ struct Task {
     const PlainSource<Element<C.x>, width> source{place.template of<const Element<C.x>>(p.x)};
     RawRow raw(place.map, source, place.active);
     auto row = make_row(place.map, source, raw);
-    const float mean = reduce.template operator()<Sum>(norm::value_sum(row)) / static_cast<float>(place.map.length);
+    const float mean = reduce.template operator()<Sum>(value_sum(row)) / static_cast<float>(place.map.length);
     row.forget_values();
     const float scale =
-        norm::inverse_root(reduce.template operator()<Sum>(norm::square_sum(row, mean)), place.map.length, p.eps);
+        norm::inverse_root(reduce.template operator()<Sum>(square_sum(row, mean)), place.map.length, p.eps);
     row.forget_values();
     const int64_t first = static_cast<int64_t>(place.number % p.groups) * p.group_channels;  // channel
     auto* const y = place.template of<Element<C.y>>(p.y);

@@ -1,7 +1,7 @@
 // Parameters of group_norm and instance_norm.
 #pragma once
 
-#include "kernel/cuda/device/rowwise/rows.hpp"
+#include "kernel/cuda/device/rowwise/row_params.hpp"
 
 namespace cermet::group_norm {
 

@@ -4,7 +4,6 @@
 
 #include "kernel/cuda/device/ptx/cluster.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
-#include "kernel/cuda/device/rowwise/row.cuh"
 #include "kernel/cuda/device/tile/reduce.cuh"
 
 namespace cermet {
@@ -168,5 +167,11 @@ class RowReducer {
   Pair* slots_;
   int calls_ = 0;
 };
+
+namespace norm {
+CERMET_DEVICE float inverse_root(float squares, int length, float eps) {
+  return rsqrtf(squares / static_cast<float>(length) + eps);
+}
+}  // namespace norm
 
 }  // namespace cermet

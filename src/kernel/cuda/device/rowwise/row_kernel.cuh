@@ -3,28 +3,10 @@
 #pragma once
 
 #include "kernel/cuda/device/overlap.cuh"
-#include "kernel/cuda/device/rowwise/rows.hpp"
-#include "kernel/cuda/device/rowwise/vectors.cuh"
+#include "kernel/cuda/device/ptx/cache_policy.cuh"
+#include "kernel/cuda/device/rowwise/quantized_row.cuh"
 
 namespace cermet {
-
-struct RowIndex {
-  uint32_t at[3];
-};
-
-CERMET_DEVICE RowIndex row_index(const RowDims& dims, uint32_t row) {
-  if (dims.inner == 0) return {{row, 0, 0}};
-  const uint32_t outer = row / dims.inner;
-  return {{row % dims.inner, outer % dims.middle, outer / dims.middle}};
-}
-
-/// Uniform: there is one leading dimension.
-template <class T, bool Uniform = false>
-CERMET_DEVICE T* row_of(const RowOperand& operand, const RowIndex& row) {
-  if constexpr (Uniform) return static_cast<T*>(operand.data) + row.at[0] * operand.step[0];
-  return static_cast<T*>(operand.data) + row.at[0] * operand.step[0] + row.at[1] * operand.step[1] +
-         row.at[2] * operand.step[2];
-}
 
 /// How rows lie over threads. At most 32 lanes: several rows in a block. More: all threads of a block, or of a cluster
 /// of blocks.
@@ -292,4 +274,62 @@ struct AlongRow {
   }
 };
 
+/// The elements of a row as they are.
+template <class T, int Width>
+struct PlainSource {
+  using Raw = Vector<T, Width>;
+  using Plain = T;  ///< type of the elements, which are the values
+  const T* x;       // [length]
+
+  CERMET_DEVICE Raw fetch(int64_t column) const { return load_vector<Width>(x + column); }
+  CERMET_DEVICE void values(const Raw& raw, int, float (&v)[Width]) const { to_floats(raw, v); }
+};
+
 }  // namespace cermet
+
+namespace cermet::row_region {
+
+/// Body, generated: `template <RowShape, class Team> run(params, item, smem)`; of the parameters it reads what Params
+/// has, which others may give, too.
+template <class Body, RowShape S>
+struct Task {
+  using Params = row_region::Params;
+  static constexpr Overlap overlap = Overlap::late;
+
+  template <class Team>
+  static __device__ void run(const Params& p, uint32_t item, Team, char* smem) {
+    Body::template run<S, Team>(p, item, smem);
+  }
+};
+
+/// A vector of an operand whose memory is overwritten by the same thread: of many rows, the L2 should keep it until
+/// then (after that it is like any other).
+template <RowShape S, class T>
+CERMET_DEVICE Vector<T, S.width> load_overwritten(const T* from) {
+  if constexpr (S.columns > 0 && !S.uniform && sizeof(Vector<T, S.width>) == 16) {
+    Words<4> words;
+    ptx::load_16(from, ptx::evict_last_policy(), words.at);
+    return __builtin_bit_cast(Vector<T, S.width>, words);
+  } else {
+    return load_vector<S.width>(from);
+  }
+}
+
+/// Neighbouring pairs of elements, of which each is one of a row.
+template <class T, int Width>
+struct PairsOfElements {
+  Vector<T, Width> first, second;
+  CERMET_DEVICE T at(int i) const { return i < Width ? first[i % Width] : second[i % Width]; }
+};
+template <int Width, class T>
+CERMET_DEVICE PairsOfElements<T, Width> load_pairs(const T* from) {
+  return {load_vector<Width>(from), load_vector<Width>(from + Width)};
+}
+
+/// One number for all columns of a row, or for all rows: `T` at the start of the row.
+template <class T, class Place>
+CERMET_DEVICE float number_of(const RowOperand& operand, const Place& place) {
+  return to_float(*place.template of<const T>(operand));
+}
+
+}  // namespace cermet::row_region
