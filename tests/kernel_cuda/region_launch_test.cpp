@@ -80,7 +80,7 @@ TEST(RegionLaunches, OfRowReductions) {
         for (std::size_t r = 0; program.quantization && r < outputs.size(); ++r) {
           if (static_cast<std::size_t>(region.results[r].node) != program.quantization->node) continue;
           const bool codes = region.results[r].index == 0;
-          expect_rows(codes ? p.out.codes : p.out.scale, outputs[r],
+          expect_rows(codes ? p.out.values : p.out.scale, outputs[r],
                       outputs[r].shape.rank() == static_cast<int>(program.dims.size()), "quantized");
         }
       };

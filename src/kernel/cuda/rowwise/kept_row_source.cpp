@@ -42,7 +42,7 @@ std::string KeptRow::load(std::size_t i) const {
   const std::size_t at = leader(i);
   if (extra(i).step == 2) return fmt::format("load_pairs<width>(at{} + 2 * column)", at);
   const std::string first = extra(i).first == 0 ? "" : fmt::format(" + {}", extra(i).first);
-  return fmt::format("{}(at{}{} + column)", is_overwritten(i) ? "load_overwritten<S>" : "load_vector<width>", at,
+  return fmt::format("{}(at{}{} + column)", is_overwritten(i) ? "load_overwritten<L>" : "load_vector<width>", at,
                      first);
 }
 
@@ -109,9 +109,9 @@ std::string KeptRow::definition() const {
   } else {
     body = loop(std::span(&row, 1), {}, "", value);
   }
-  return fmt::format(R"(template <RowShape S>
+  return fmt::format(R"(template <RowLayout L>
 struct Source {{
-  static constexpr int width = S.width;
+  static constexpr int width = L.width;
   struct Raw {{
 {}  }};
 {}
@@ -137,7 +137,7 @@ std::string KeptRow::declaration() const {
   }
   const std::string type = is_plain() ? fmt::format("PlainSource<{}, width>",
                                                     element_source(extra(static_cast<std::size_t>(p_.row.index)).dtype))
-                                      : "Source<S>";
+                                      : "Source<L>";
   return fmt::format("    const {} source{{{}}};\n", type, of);
 }
 

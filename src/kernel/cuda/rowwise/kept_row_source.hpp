@@ -21,7 +21,7 @@ class KeptRow {
   std::size_t leader(std::size_t i) const;
   /// The definition of its type, "struct Source {..};"; none where the row is an operand as it is.
   std::string definition() const;
-  /// "    const Source<S> source{at0, x1};\n", of pointers and numbers that are named so.
+  /// "    const Source<L> source{at0, x1};\n", of pointers and numbers that are named so.
   std::string declaration() const;
 
  private:

@@ -1,3 +1,4 @@
+// Prints row programs as CUDA source: tests/kernel_cuda/golden/rms_norm.cu is what it prints for rms_norm.
 #include "kernel/cuda/rowwise/row_source.hpp"
 
 #include "base/checked.hpp"
@@ -42,23 +43,23 @@ class Printer {
   std::string text(const std::string& quantization) {
     std::string body = rows_and_columns();
     const bool early = p_.quantization && !p_.tile.results.empty() && stores_only_row();
-    if (early) body += store_lambda() + "    if constexpr (Map::held) store();\n";
+    if (early) body += store_lambda() + "    if constexpr (Partition::in_registers) store();\n";
     for (std::size_t i = 0; i < p_.reductions.size(); ++i) body += reduction(i);
     body += ending(quantization, early);
     const char* const width = body.find("width") == std::string::npos
                                   ? ""
-                                  : "    constexpr int width = S.width;\n";  // all of it is in the source of the row
+                                  : "    constexpr int width = L.width;\n";  // all of it is in the source of the row
     return includes() + fmt::format(R"(namespace cermet::row_region {{
 namespace {{
 
 // {}
 {}struct Body {{
-  template <RowShape S, class Team, class Parameters>
+  template <RowLayout L, class Team, class Parameters>
   static CERMET_DEVICE void run(const Parameters& p, uint32_t item, char* smem) {{
-    using Map = RowMap<S, Team>;
-{}    RowReducer<Map> reduce(smem);
-    const RowPlace<Map> place(item, p.dims, p.rows);
-    const Map map(p.length);
+    using Partition = RowPartition<L, Team>;
+{}    RowReducer<Partition> reduce(smem);
+    const RowCoord<Partition> coord(item, p.dims, p.rows);
+    const Partition partition(p.length);
 {}    reduce.finish();
   }}
 }};
@@ -85,17 +86,18 @@ namespace {{
     for (std::size_t i = 0; i < p_.tile.extras.size(); ++i) {
       const std::string type = element_source(extra(i).dtype);
       if (goes_by_row(i))
-        text += fmt::format("    const float x{0} = number_of<{1}>(p.operands[{0}], place);\n", i, type);
+        text += fmt::format("    const float x{0} = number_of<{1}>(p.operands[{0}], coord);\n", i, type);
       else if (extra(i).extent == Extent::element && row_.leader(i) == i)
-        text += fmt::format("    const {1}* at{0} = place.template of<const {1}>(p.operands[{0}]);\n", i, type);
+        text += fmt::format("    const {1}* at{0} = coord.template of<const {1}>(p.operands[{0}]);\n", i, type);
     }
-    text += row_.declaration() + "    RawRow raw(map, source, place.active);\n";
+    text += row_.declaration() + "    RawRow raw(partition, source, coord.active);\n";
     const std::vector<bool> later = pass_extras();
     for (std::size_t i = 0; i < p_.tile.extras.size(); ++i)
       if (later[i] && extra(i).extent == Extent::column)
-        text += fmt::format("    const AlongRow<{1}, Map> column{0}(map, p.operands[{0}].data, place.active);\n", i,
-                            element_source(extra(i).dtype));
-    return text + "    auto row = make_row(map, source, raw);\n";
+        text += fmt::format(
+            "    const ColumnParameter<{1}, Partition> column{0}(partition, p.operands[{0}].data, coord.active);\n", i,
+            element_source(extra(i).dtype));
+    return text + "    auto row = make_row(partition, source, raw);\n";
   }
 
   // ---- Passes ----
@@ -177,22 +179,23 @@ namespace {{
     const bool maximum = r.kind == Kind::max;
     const int chains =
         r.kind == Kind::mean || r.kind == Kind::inverse_root ? 2 : 1;  // as the kernels of the operators alone
-    const std::string part = fmt::format("part{}.at(i, k)", i), reducing = maximum ? "Maximum" : "Sum";
-    text += fmt::format("    LaneParts<{}, Map, {}> part{};\n", reducing, chains, i);
-    const std::string statement = r.kind == Kind::inverse_root ? fmt::format("fmaf({0}, {0}, {1})", value, part)
-                                  : maximum                    ? fmt::format("Maximum::combine({}, {})", part, value)
-                                                               : fmt::format("__fadd_rn({}, {})", part, value);
-    text += each(pass(values), "", fmt::format("        {} = {};\n", part, statement), "");
+    const std::string partial = fmt::format("partial{}.at(i, k)", i), reducing = maximum ? "Maximum" : "Sum";
+    text += fmt::format("    RowPartials<{}, Partition, {}> partial{};\n", reducing, chains, i);
+    const std::string statement = r.kind == Kind::inverse_root ? fmt::format("fmaf({0}, {0}, {1})", value, partial)
+                                  : maximum                    ? fmt::format("Maximum::combine({}, {})", partial, value)
+                                                               : fmt::format("__fadd_rn({}, {})", partial, value);
+    text += each(pass(values), "", fmt::format("        {} = {};\n", partial, statement), "");
     if (factors_out_) return text;
     return text + fmt::format("    const float in{} = {};\n", i,
-                              given(r, fmt::format("reduce.template operator()<{}>(part{})", reducing, i)));
+                              given(r, fmt::format("reduce.template operator()<{}>(partial{})", reducing, i)));
   }
 
   /// What a reduction gives of the reduced number.
   static std::string given(const RowProgram::Reduction& r, const std::string& all) {
-    if (r.kind == Kind::mean) return all + " / static_cast<float>(map.length)";
+    if (r.kind == Kind::mean) return all + " / static_cast<float>(partition.length)";
     if (r.kind != Kind::inverse_root) return all;
-    return fmt::format("norm::inverse_root({}, map.length, {})", all, value_source({Source::From::number, 0, r.eps}));
+    return fmt::format("norm::inverse_root({}, partition.length, {})", all,
+                       value_source({Source::From::number, 0, r.eps}));
   }
 
   /// Whether results need no reduction.
@@ -200,7 +203,7 @@ namespace {{
     return std::ranges::all_of(p_.tile.results, [&](const TileProgram::Result& r) { return r.value == p_.row; });
   }
   std::string store_lambda() const {
-    return "    const auto store = [&] {\n    if (!place.active) return;\n" + stores() + "    };\n";
+    return "    const auto store = [&] {\n    if (!coord.active) return;\n" + stores() + "    };\n";
   }
 
   /// is_stored: the results of a row that is held.
@@ -214,10 +217,10 @@ namespace {{
     if (p_.tile.results.empty()) return text + quantize(quantization);
     if (!is_stored) text += store_lambda();
     if (!p_.quantization) return text + "    store();\n";
-    if (!is_stored) text += "    if constexpr (Map::held) store();\n";
+    if (!is_stored) text += "    if constexpr (Partition::in_registers) store();\n";
     // Of a row that is read again, results come last: they may overwrite what is read.
     return text + quantize(quantization) +
-           "    if constexpr (!Map::held) {\n      Team::sync();\n      store();\n    }\n";
+           "    if constexpr (!Partition::in_registers) {\n      Team::sync();\n      store();\n    }\n";
   }
 
   std::string stores() const {
@@ -228,14 +231,14 @@ namespace {{
       const std::size_t operand = p_.tile.extras.size() + j;
       const std::string type = element_source(result.dtype);
       if (p_.results_by_row[j]) {
-        by_row += fmt::format("    if (map.lane == 0) *place.template of<{}>(p.operands[{}]) = {};\n", type, operand,
-                              result_source(p_.tile, result));
+        by_row += fmt::format("    if (partition.lane == 0) *coord.template of<{}>(p.operands[{}]) = {};\n", type,
+                              operand, result_source(p_.tile, result));
         continue;
       }
       values.push_back(result.value);
       declarations += fmt::format("      float y{}[width];\n", j);
       statements += fmt::format("        y{}[k] = {};\n", j, value_source(result.value));
-      pointers += fmt::format("    {0}* const to{1} = place.template of<{0}>(p.operands[{2}]);\n", type, j, operand);
+      pointers += fmt::format("    {0}* const to{1} = coord.template of<{0}>(p.operands[{2}]);\n", type, j, operand);
       after += fmt::format("      store_vector(to{1} + column, from_floats<{0}>(y{1}));\n", type, j);
     }
     return pointers + (values.empty() ? "" : each(pass(values), declarations, statements, after)) + by_row;
@@ -258,11 +261,12 @@ namespace {{
           made.loads, made.steps, value_source(value));
     }
     if (!factors_out_)
-      return text + fmt::format("    quantize_row<Quantization{}>({}, p.out, place, reduce);\n", quantization, row);
-    return text + fmt::format(
-                      "    quantize_row_and_factor<Quantization{}>({}, p.out, place, reduce, part0, [&](float all) {{ "
-                      "return {}; }});\n",
-                      quantization, row, given(p_.reductions[0], "all"));
+      return text + fmt::format("    quantize_row<Quantization{}>({}, p.out, coord, reduce);\n", quantization, row);
+    return text +
+           fmt::format(
+               "    quantize_row_and_factor<Quantization{}>({}, p.out, coord, reduce, partial0, [&](float all) {{ "
+               "return {}; }});\n",
+               quantization, row, given(p_.reductions[0], "all"));
   }
 
   const RowProgram p_;

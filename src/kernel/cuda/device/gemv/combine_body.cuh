@@ -147,7 +147,7 @@ struct CombineBody : CombineChoices<C> {
     const X* const x = static_cast<const X*>(p.x) + row * p.x_stride;
     const auto first_of = [a](int j) { return ((j * S.along + a) * 32 + static_cast<int>(lane_index())) * count; };
     if constexpr (C.prologue.quantize) {
-      constexpr CodeFormat codes{.dtype = C.prologue.codes, .wide = C.prologue.wide};
+      constexpr QuantizedFormat codes{.dtype = C.prologue.codes, .wide = C.prologue.wide};
       float numbers[S.held][count];
 #pragma unroll
       for (int j = 0; j < S.held; ++j) load_floats(x, first_of(j), C.k, numbers[j]);

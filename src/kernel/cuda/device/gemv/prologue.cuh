@@ -121,7 +121,7 @@ struct RowLoader {
   /// all of a row: it enters the scale, so that both statistics take one barrier.
   static CERMET_DEVICE float quantize_row(const Params& p, int a, const Weights& w, float (&v)[S.held][count],
                                           Held& held, float* scratch) {
-    constexpr CodeFormat codes{.dtype = C.prologue.codes, .wide = C.prologue.wide};
+    constexpr QuantizedFormat codes{.dtype = C.prologue.codes, .wide = C.prologue.wide};
     constexpr int second = RowShape::scratch_bytes / 8;
     float squares = 0;
     if constexpr (C.prologue.norm) {

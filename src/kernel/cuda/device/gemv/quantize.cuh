@@ -21,25 +21,25 @@ CERMET_DEVICE float magnitude(const Numbers<Held>& v) {
 }
 
 /// Where the quantized values of 16 numbers go: as they are, or fp8 as numbers again.
-template <CodeFormat F>
+template <QuantizedFormat F>
 CERMET_DEVICE void put(const Vector<Element<F.dtype>, 16>& codes, Piece& to) {
   to = __builtin_bit_cast(Piece, codes);
 }
-template <CodeFormat F>
+template <QuantizedFormat F>
 CERMET_DEVICE void put(const Vector<Element<F.dtype>, 16>& codes, float (&to)[16]) {
   to_floats<F.dtype>(__builtin_bit_cast(Piece, codes), to);
 }
 
 /// The quantized values of a row whose largest magnitude is given; returns their scale. Exact: as dynamic_quant rounds,
 /// otherwise as norms that quantize.
-template <CodeFormat F, bool Exact, int Held, class Codes>
+template <QuantizedFormat F, bool Exact, int Held, class Codes>
 CERMET_DEVICE float quantize(Numbers<Held>& v, float largest, Codes (&codes)[Held]) {
-  const CodeScale scale = code_scale<F>({largest, 0});
+  const QuantizationParams scale = quantization_params<F>({largest, 0});
   const Quantizer<F, Exact> quantizer(scale);
 #pragma unroll
   for (int j = 0; j < Held; ++j) quantizer.make_ordinary(v[j]);
 #pragma unroll
-  for (int j = 0; j < Held; ++j) put<F>(quantizer.template scaled_codes<true>(v[j]), codes[j]);
+  for (int j = 0; j < Held; ++j) put<F>(quantizer.template quantize_scaled<true>(v[j]), codes[j]);
   return scale.scale;
 }
 
