@@ -8,7 +8,7 @@
 namespace cermet {
 namespace {
 
-constexpr std::size_t line_width = 120;
+constexpr std::size_t c_line_width = 120;
 
 /// A comment of one or several lines. What would end it early is spaced out.
 std::string c_comment(std::string text, std::size_t indent) {
@@ -18,7 +18,7 @@ std::string c_comment(std::string text, std::size_t indent) {
   std::size_t used = out.size();
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find_first_of(" \n", at), text.size());
-    if (used + 1 + end - at > line_width) {
+    if (used + 1 + end - at > c_line_width) {
       out += "\n" + begin + "  ";
       used = indent + 2;
     }

@@ -8,7 +8,7 @@
 namespace cermet {
 namespace {
 
-constexpr std::size_t line_width = 150;
+constexpr std::size_t cpp_line_width = 150;
 
 /// A C++ string literal.
 std::string cpp_literal(std::string_view text) {
@@ -46,7 +46,7 @@ std::string cpp_comment(std::string_view text, std::size_t indent) {
   std::string out, line = begin;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
-    if (line.size() + 1 + end > line_width && line != begin) {
+    if (line.size() + 1 + end > cpp_line_width && line != begin) {
       out += line + "\n";
       line = begin;
     }
