@@ -4,9 +4,7 @@
 // a span leave their parts in the scratch (decode_parts.cuh), where one of them adds them up.
 #pragma once
 
-#include "kernel/cuda/device/attention/decode_block.cuh"
-#include "kernel/cuda/device/attention/decode_parts.cuh"
-#include "kernel/cuda/device/attention/decode_whole.cuh"
+#include "kernel/cuda/device/attention/decode_epilogue.cuh"
 #include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::attention {
@@ -20,55 +18,7 @@ struct Decode {
   using Planner = Plan<Load::plan>;
   using Whole = WholeSpans<Load::plan>;
   using AllParts = Parts<C.rows, C.value_size, Team>;
-  static constexpr int threads = Block::threads, stages = C.stages, at_once = 8,
-                       most_merged = min_of(64, Block::stage_bytes*stages /
-                                                    (8 * C.rows));  ///< parts whose maxima and sums fit a warp's stages
-
-  /// Adds the parts of a span that items up to and with `block` hold, and writes its rows, unless that is for another
-  /// item to do. `begin`: the span's first unit; `sums`: memory for the maxima and sums of most_merged parts.
-  static CERMET_DEVICE void merge(const attention::Params& p, const Place& span, const AllParts& parts, int units,
-                                  int begin, int block, float* sums) {
-    const int first = holder_of(units, begin, parts.blocks),
-              first_number = share_of(units, first, parts.blocks).begin < begin ? 1 : 0;
-    if constexpr (Team::together) parts.wait(first, block - 1);
-    else if (!parts.take_if_complete(first, block, first_number)) return;
-    const auto part = [&](int i) { return parts.part(i, i == first ? first_number : 0); };
-    constexpr int quads = C.value_size / 4,
-                  groups = (C.rows * quads + threads - 1) / threads;  // groups of four elements of a thread
-    RowPart total[groups];
-    for (int from = first; from <= block; from += most_merged) {  // once, but for very many blocks
-      const int count = min_of(most_merged, block + 1 - from);
-      for (int i = static_cast<int>(Team::rank()); i < count * 2 * C.rows; i += threads)
-        sums[i] = __ldcg(part(from + i / (2 * C.rows)) + i % (2 * C.rows));
-      Team::sync();
-#pragma unroll
-      for (int g = 0; g < groups; ++g) {
-        const int i = g * threads + static_cast<int>(Team::rank()), r = i / quads, d = i % quads * 4;
-        if (r >= span.tile.rows) break;
-        float top = total[g].maximum;
-        for (int j = 0; j < count; ++j) top = fmaxf(top, sums[j * 2 * C.rows + r]);
-        total[g].rescale(top);
-        for (int j = 0; j < count; j += at_once) {
-          float4 output[at_once];
-#pragma unroll
-          for (int k = 0; k < at_once; ++k)
-            output[k] =
-                __ldcg(reinterpret_cast<const float4*>(AllParts::output(part(from + min_of(j + k, count - 1)), r, d)));
-#pragma unroll
-          for (int k = 0; k < at_once; ++k)
-            if (j + k < count)
-              total[g].add(sums[(j + k) * 2 * C.rows + r], sums[(j + k) * 2 * C.rows + C.rows + r],
-                           {output[k].x, output[k].y, output[k].z, output[k].w}, top);
-        }
-      }
-      Team::sync();
-    }
-#pragma unroll
-    for (int g = 0; g < groups; ++g) {
-      const int i = g * threads + static_cast<int>(Team::rank()), r = i / quads, d = i % quads * 4;
-      if (r < span.tile.rows) write_row<C>(p, span.tile, span.head, r, d, total[g]);
-    }
-  }
+  static constexpr int stages = C.stages;
 
   static CERMET_DEVICE void run(const Params& params, uint32_t item, char* smem) {
     const attention::Params& p = params.a;
@@ -141,7 +91,7 @@ struct Decode {
       if (ends || last) {
         float* part = parts.part(block, first_span ? 0 : 1);
         const bool whole = ends && from_start;
-        Block::add_warps(shared, at.tile.rows, state, stage, [&](int, int r, int d, const RowPart& x) {
+        add_warps<C, Team>(shared, at.tile.rows, state, stage, [&](int, int r, int d, const RowPart& x) {
           if (whole) write_row<C>(p, at.tile, at.head, r, d, x);
           else AllParts::write(part, r, d, x);
         });
@@ -163,7 +113,7 @@ struct Decode {
     const bool ends_first = begin.tile.units - begin.unit <= share.end - share.begin;
     if constexpr (Team::together) {
       if (begin.unit > 0 && ends_first)
-        merge(p, begin, parts, units, share.begin - begin.unit, block, shared.outputs(0, 0));
+        merge<C, Team>(p, begin, parts, units, share.begin - begin.unit, block, shared.outputs(0, 0));
     } else {
       // The span that the share begins in, where others hold a part of it, and the one that it ends in, where that is
       // another.
@@ -174,8 +124,8 @@ struct Decode {
         Place span = begin;
         if (i == 1) span = at;
         const int first_unit = i == 0 ? share.begin - begin.unit : share.end - 1 - at.unit;
-        merge(p, span, parts, units, first_unit, holder_of(units, first_unit + span.tile.units - 1, parts.blocks),
-              shared.outputs(0, 0));
+        merge<C, Team>(p, span, parts, units, first_unit,
+                       holder_of(units, first_unit + span.tile.units - 1, parts.blocks), shared.outputs(0, 0));
       }
     }
   }

@@ -49,7 +49,7 @@ struct DecodeCluster {
     if (Team::rank() == 0 && own > 0) ptx::mbarrier_arrive_expect(inbox.full, static_cast<uint32_t>(own * ranks * 24));
     ptx::cluster_wait();
     // Through stage 0: warps may have had different numbers of tiles, but none has copies under way.
-    Block::add_warps(shared, rows, state, 0, [&](int i, int, int, const RowPart& part) {
+    add_warps<C, Team>(shared, rows, state, 0, [&](int i, int, int, const RowPart& part) {
       const auto owner = static_cast<uint32_t>(i % ranks);
       const uint32_t full = ptx::cluster_address(inbox.full, owner);
       ptx::store_async_cluster(ptx::cluster_address(&inbox.output[rank][i / ranks], owner),

@@ -1,10 +1,10 @@
 // Decoding attention as part of a walk (walk.cuh), whose blocks form no clusters: a span's tiles of keys are dealt out
 // to several blocks in turn (decode_span.cuh), which leave their parts in memory, and the last of the span's items adds
 // them up, or, in a walk with a block for each item, every item some of the elements. In a walk the parts say by
-// themselves that they are there; a launch of its own has flags for them (decode_parts.cuh). The bits are the same.
+// themselves that they are there; a launch of its own has flags for them (decode_epilogue.cuh). The bits are the same.
 #pragma once
 
-#include "kernel/cuda/device/attention/decode_parts.cuh"
+#include "kernel/cuda/device/attention/decode_epilogue.cuh"
 #include "kernel/cuda/device/attention/decode_span.cuh"
 #include "kernel/cuda/device/meeting.cuh"
 
@@ -129,7 +129,7 @@ struct DecodePieces {
     Span::attend(params, at, shared, state);
     const int own = static_cast<int>(item), first = own - at.rank, last = first + pieces - 1;
     // Through stage 0: warps may have had different numbers of tiles, but none has copies under way.
-    Block::add_warps(shared, at.tile.rows, state, 0, [&](int, int r, int d, const RowPart& x) {
+    add_warps<C, Team>(shared, at.tile.rows, state, 0, [&](int, int r, int d, const RowPart& x) {
       if constexpr (pieces == 1) write_row<C>(p, at.tile, at.head, r, d, x);
       else parts.write(own, r, d, x);
     });

@@ -3,8 +3,7 @@
 // Work item i is block i % ranks of span i / ranks.
 #pragma once
 
-#include "kernel/cuda/device/attention/decode_block.cuh"
-#include "kernel/cuda/device/ptx/global.cuh"
+#include "kernel/cuda/device/attention/decode_epilogue.cuh"
 
 namespace cermet::attention {
 

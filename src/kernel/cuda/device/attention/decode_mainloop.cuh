@@ -1,14 +1,119 @@
-// One warp's part of the online softmax: a tile of keys and values in shared memory against the rows of a tile, on the
-// tensor cores. Products are exact and sums float32; what does not fit the type of the cache (wider queries, weights)
-// is multiplied as two 16-bit parts. Up to 8 rows the second part is free: it fills the lower half of the 16 rows that
-// the tensor cores multiply.
+// One warp's way through its tiles of keys and values: from the pages to shared memory, and through the online softmax
+// on the tensor cores. Products are exact and sums float32; what does not fit the type of the cache (wider queries,
+// weights) is multiplied as two 16-bit parts. Up to 8 rows the second part is free: it fills the lower half of the 16
+// rows that the tensor cores multiply.
 #pragma once
 
-#include "kernel/cuda/device/attention/decode_load.cuh"
+#include "kernel/cuda/device/attention/decode_scheduler.cuh"
+#include "kernel/cuda/device/attention/tile_rows.cuh"
+#include "kernel/cuda/device/ptx/cp_async.cuh"
 #include "kernel/cuda/device/ptx/ldmatrix.cuh"
 #include "kernel/cuda/device/ptx/mma.cuh"
 
 namespace cermet::attention {
+
+struct DecodeConfig {
+  int head_size, value_size, kv_heads, group, block;  ///< head sizes are multiples of 8; block: tokens of a page
+  DType q, kv, out;                                   ///< kv: bf16 or f16
+  int rows;                                           ///< of a row tile: 8 or 16
+  int tile_keys, warps, stages;                       ///< tile_keys: of a warp, 16 or 32
+  bool plain = false;                                 ///< neither softcap nor alibi
+  int ranks = 1;  ///< blocks to which the tiles of a span are dealt out in turn: those of a cluster, where there is one
+  bool whole = false;  ///< a block has a whole span where lengths allow it (decode_whole.cuh)
+};
+
+template <DecodeConfig C, class Team>
+struct DecodeLoad {
+  static constexpr int keys = C.tile_keys;
+  using K = TileRows<C.head_size, keys>;
+  using V = TileRows<C.value_size, keys>;
+  static constexpr PlanConfig plan{C.kv_heads, C.group, C.rows, C.warps* keys* C.ranks, C.block, keys};
+  static constexpr bool one_page = C.block % keys == 0;  ///< a tile lies in one page
+
+  static_assert(Team::size == 32 * C.warps && (Team::cluster == C.ranks || Team::cluster == 1));
+
+  static CERMET_DEVICE int lane() { return static_cast<int>(lane_index()); }
+  /// First key of this warp's tile.
+  static CERMET_DEVICE int first_key(const Place& at) {
+    return at.tile.first_key +
+           ((at.unit * C.warps + static_cast<int>(Team::warp())) * C.ranks + (C.ranks == 1 ? 0 : at.rank)) * keys;
+  }
+  /// Row of a tile that this lane looks after.
+  static CERMET_DEVICE int own_row() { return lane() % keys; }
+
+  /// Page of this lane's row; past the end of the context it is anything.
+  static CERMET_DEVICE int find_page(const Params& p, const Place& at) {
+    const int page = (one_page ? first_key(at) : first_key(at) + own_row()) / C.block;
+    return page < p.pages ? p.block_tables[at.tile.sequence * p.table_stride + page] : -1;
+  }
+
+  /// Starts the copies of a tile: keys, then values. Those that no row sees become zeros, because a weight of 0 does
+  /// not silence a NaN. Returns whether a page that is needed does not exist; its rows become zeros, too.
+  static CERMET_DEVICE bool start(const Params& p, const Place& at, int page, char* stage) {
+    const int first = first_key(at), key = first + own_row();
+    const bool seen = key >= at.tile.seen_first && key < at.tile.end_key, exists = page >= 0 && page < p.blocks;
+    const uint32_t wanted = __ballot_sync(0xffffffffu, seen && exists);  // bit r: row r is copied
+    copy_list<K, C.head_size / 8>(p.k, at.head, first, page, stage, wanted);
+    copy_list<V, C.value_size / 8>(p.v, at.head, first, page, stage + K::bytes, wanted);
+    ptx::cp_async_commit();
+    return __any_sync(0xffffffffu, seen && !exists);
+  }
+
+  template <class Rows, int Chunks>
+  static CERMET_DEVICE void copy_list(const KeyList& list, int head, int first, int page, char* to, uint32_t wanted) {
+    const char* base = static_cast<const char*>(list.data) + 2 * head * list.head_stride;
+    constexpr bool rows_take_lanes =
+        32 % Chunks == 0 && 32 / Chunks <= keys;  // of elements of 8, lanes would copy more rows than a short tile has
+    if (one_page && rows_take_lanes && wanted == 0xffffffffu) {
+      const int row = lane() / Chunks, chunk = lane() % Chunks;
+      const char* from = base + 2 * (page * list.page_stride + (first % C.block + row) * list.row_stride) + chunk * 16;
+#pragma unroll
+      for (int r = 0; r<keys; r += 32 / Chunks> 0 ? 32 / Chunks : 1) {
+        ptx::cp_async<16>(to + Rows::offset(r + row, chunk), from);
+        from += 2 * (32 / Chunks) * list.row_stride;
+      }
+      return;
+    }
+    if constexpr (C.whole && one_page && rows_take_lanes) {  // some rows: in the same order, and zeros for the others
+      const int row = lane() / Chunks, chunk = lane() % Chunks;
+      const char* from = base +
+                         2 * ((wanted != 0 ? page : 0) * list.page_stride + (first % C.block + row) * list.row_stride) +
+                         chunk * 16;
+#pragma unroll
+      for (int r = 0; r < keys; r += 32 / Chunks) {
+        ptx::cp_async<16>(to + Rows::offset(r + row, chunk), from, (wanted >> (r + row) & 1u) != 0 ? 16 : 0);
+        from += 2 * (32 / Chunks) * list.row_stride;
+      }
+      return;
+    }
+    constexpr int step = 32 % Chunks == 0 ? 32 / Chunks : 0;  // rows that the lanes copy at a time
+    constexpr bool whole_pages = !one_page && keys % C.block == 0 && step > 0 && C.block % (step > 0 ? step : 1) == 0;
+    if (whole_pages && wanted == 0xffffffffu) {
+      const int row = lane() / Chunks, chunk = lane() % Chunks;
+#pragma unroll
+      for (int first_row = 0; first_row < keys; first_row += C.block) {
+        const char* from = base +
+                           2 * (__shfl_sync(0xffffffffu, page, first_row) * list.page_stride + row * list.row_stride) +
+                           chunk * 16;
+#pragma unroll
+        for (int r = 0; r<C.block; r += step> 0 ? step : 1) {
+          ptx::cp_async<16>(to + Rows::offset(first_row + r + row, chunk), from);
+          from += 2 * step * list.row_stride;
+        }
+      }
+      return;
+    }
+#pragma unroll 4
+    for (int i = 0; i < (keys * Chunks + 31) / 32; ++i) {
+      const int r = (i * 32 + lane()) / Chunks, chunk = (i * 32 + lane()) % Chunks;
+      const int own = one_page ? page : __shfl_sync(0xffffffffu, page, r % keys);
+      if (keys * Chunks % 32 != 0 && r >= keys) continue;
+      const bool copies = wanted >> r & 1u;
+      const char* from = base + 2 * (own * list.page_stride + (first + r) % C.block * list.row_stride) + chunk * 16;
+      ptx::cp_async<16>(to + Rows::offset(r, chunk), copies ? from : base, copies ? 16 : 0);
+    }
+  }
+};
 
 template <DecodeConfig C>
 struct DecodeTile {
@@ -209,6 +314,59 @@ struct DecodeTile {
         }
       }
     }
+  }
+};
+
+template <DecodeConfig C, class Team>
+struct DecodeBlock {
+  using Load = DecodeLoad<C, Team>;
+  using Tile = DecodeTile<C>;
+  static constexpr int warps = C.warps, threads = 32 * warps, stages = C.stages, keys = C.tile_keys;
+  static constexpr int stage_bytes = decode_stage_bytes(C.head_size, C.value_size, keys);
+
+  struct Shared {
+    float* sums;  ///< [warps][rows][2]: maximum and sum
+    char* stage;  ///< this warp's first one
+    CERMET_DEVICE explicit Shared(char* smem) {
+      sums = reinterpret_cast<float*>(smem);
+      stage = smem + decode_control_bytes(warps, C.rows) + static_cast<int>(Team::warp()) * stages * stage_bytes;
+    }
+    CERMET_DEVICE float* outputs(int warp, int at) const {
+      return reinterpret_cast<float*>(stage + (warp - static_cast<int>(Team::warp())) * stages * stage_bytes +
+                                      at * stage_bytes);
+    }
+  };
+
+  /// Columns that pad the head size to a multiple of 16 must be finite. Copies leave them as they are; sums that pass
+  /// through a stage do not.
+  static CERMET_DEVICE void prepare(const Shared& shared, int first_stage = 0, int count = stages) {
+    if constexpr (C.head_size % 16 != 0) {
+      for (int i = static_cast<int>(lane_index()); i < count * keys; i += 32)
+        *reinterpret_cast<Vector<uint32_t, 4>*>(shared.stage + (first_stage + i / keys) * stage_bytes +
+                                                Load::K::offset(i % keys, C.head_size / 8)) = {};
+      __syncwarp();
+    }
+  }
+
+  /// Waits for the oldest of `stages` tiles whose copies this warp has started.
+  static CERMET_DEVICE void wait() {
+    ptx::cp_async_wait<stages - 1>();
+    __syncwarp();
+  }
+
+  /// One tile through the online softmax. `broken`: the tile needed a page that does not exist.
+  static CERMET_DEVICE void consume(const DecodeParams& params, const Place& at, const typename Tile::Queries& queries,
+                                    typename Tile::State& state, const char* stage, bool broken) {
+    const attention::Params& p = params.a;
+    const int first = Load::first_key(at);
+    if (first >= at.tile.end_key) return;
+    const char* values = stage + Load::K::bytes;
+    float scores[keys / 8][4];
+    Tile::multiply_keys(queries, stage, scores);
+    Tile::finish_scores(p, params.scale_log2, at.tile, at.head, first, scores);
+    Tile::update(state, scores);
+    Tile::multiply_values(state, scores, values);
+    if (broken) state.sum[0] = state.sum[Tile::halves - 1] = quiet_nan();
   }
 };
 
