@@ -251,7 +251,8 @@ namespace {{
     if (value != p_.row) {
       const Pass made = pass(std::span(&value, 1));
       text = fmt::format(
-          R"(    auto&& quantized = row.then([&]([[maybe_unused]] int i, [[maybe_unused]] int64_t column, float (&v)[width]) {{
+          R"(    auto&& quantized = row.then(
+        [&]([[maybe_unused]] int i, [[maybe_unused]] int64_t column, float (&v)[width]) {{
 {}#pragma unroll
       for (int k = 0; k < width; ++k) {{
 {}        v[k] = {};

@@ -132,14 +132,6 @@ bool group_fits_lanes(const RowNeeds& needs) {
 
 int few_cluster(const Target* target) { return target && target->compute_capability >= 90 ? 7 : 1; }
 
-std::string layout_text(const RowLayout& layout) {
-  std::string fields;
-  for_each_field(layout, [&](const char* name, auto value) {
-    fields += fmt::format("{}.{} = {}", fields.empty() ? "" : ", ", name, value);
-  });
-  return fmt::format("cermet::RowLayout{{{}}}", fields);
-}
-
 std::string RowQuantization::text(std::int64_t columns) const {
   return fmt::format("{{.format = {{.dtype = {}, .wide = {}, .asymmetric = {}, .group = {}}}, .exact = {}}}",
                      device_name(format.dtype), format.limit == 127.5f, format.asymmetric, group(columns), exact);

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/device/rowwise/row_params.hpp"
-#include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 #include "op/quantization.hpp"
 
@@ -55,8 +55,8 @@ class RowWalk {
   RowDims dims_{};
 };
 
-/// A layout as device code spells it, "cermet::RowLayout{.columns = 4096, ..}".
-std::string layout_text(const RowLayout& layout);
+/// A layout as device code spells it.
+inline std::string layout_text(const RowLayout& layout) { return config_text("cermet::RowLayout", layout); }
 
 /// What one program of a row kernel is compiled for: its layout, and blocks that an SM must be able to hold.
 struct RowVariant {

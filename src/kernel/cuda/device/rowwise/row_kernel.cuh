@@ -1,32 +1,29 @@
 // Row kernels: sums and maxima of rows with the elementwise operators before and after them, in one pass over memory.
 //
 // Problem        y[row, c] = f(x[row, c], w[c], s[row], r0, r1, r2) for every row and column c, where each r is a sum,
-// mean,
-//                maximum or inverse root over c of g(x[row, c], ..); float32 arithmetic. rms_norm: r0 = 1 /
-//                rms(x[row]), y = x * r0 * w. x, y: [.., columns]; leading dimensions are walked together (RowOperand).
-// Work item      lanes <= 32: threads / lanes rows. Otherwise one row, or with a cluster one block's part of a row.
-// Layout         RowLayout: `lanes` threads of each of `cluster` blocks share a row; lane l has its vectors
-//                l, l + lanes * cluster, .., each of `width` elements: RowPartition, [vectors][width] of a thread.
+//                a mean, a maximum or an inverse root of a mean over c of g(x[row, c], ..), in float32.
+//                rms_norm: r0 = 1 / sqrt(mean of x[row, c]^2 + eps), y[row, c] = x[row, c] * r0 * w[c].
+//                x, y: [.., columns], whose leading dimensions are walked together as rows (RowOperand).
+// Work item      lanes <= 32: threads / lanes rows. Otherwise one row, or one block's part of a cluster's row.
+// Layout         RowLayout: `lanes` threads in each of `cluster` blocks share a row. Lane l has its vectors l,
+//                l + lanes * cluster, .. of `width` elements: RowPartition, [vectors][width] of a thread.
 //                  many short rows   1 to 32 lanes, several rows in a block of 128 threads
 //                  many long rows    a block for each row, several vectors for each thread
 //                  few long rows     two vectors for each thread, or a cluster for each row
-//                  any               lanes of a block with one element at a time; the row is read again for each pass
-// Registers      RawRow: [vectors] as they are in memory, all loaded before the first use. Of 16-bit elements these
-// stay, and
-//                each pass converts them again (LazyRow); of others the float32 values (MaterializedRow,
-//                [vectors][width]).
+//                  any rows          one element at a time; the row is read again for each pass
+// Registers      RawRow: [vectors] as they are in memory, all loaded before the first use. 16-bit elements stay so,
+//                and each pass converts them again (LazyRow); others become float32 (MaterializedRow).
 // Shared memory  row_shared_bytes, of which RowReducer uses 1560:
-//                     0  slots[3 reductions][64 warps] of two float32 each
-//                  1536  mbarriers[3], where blocks of a cluster send each other their slots
-// Warps          All do the same; none is special.
-// Phases         1. RowCoord, RowPartition: which row, which of its elements
-//                2. load: RawRow of the row's source, ColumnParameter, number_of (one for the row)
-//                3. for each reduction: the thread's elements into RowPartials; RowReducer: lanes of a warp by
-//                shuffles, then
-//                   warps through the slots, one barrier; every lane has the result
-//                4. store: results; or scale and quantized values (quantized_row.cuh)
-// The body that goes through these phases is generated for each region: kernel/cuda/rowwise/row_source.cpp prints it,
-// and tests/kernel_cuda/golden/rms_norm.cu shows that of rms_norm.
+//                     0  slots[3 reductions][64 warps] of two float32
+//                  1536  mbarriers[3], of clusters, whose blocks store their results in each other's slots
+// Warps          All do the same.
+// Phases         1. RowCoord, RowPartition: which row, and which of its elements
+//                2. load: RawRow of the row's source, ColumnParameter of w, number_of of s
+//                3. for each reduction: the thread's elements into RowPartials; RowReducer combines the lanes of a warp
+//                   by shuffles and the warps through slots, with one barrier; every lane has the result
+//                4. store the results, or their scale and quantized values (quantized_row.cuh)
+// The body that goes through the phases is generated for each region: kernel/cuda/rowwise/row_source.cpp prints it, and
+// tests/kernel_cuda/golden/rms_norm.cu shows that of rms_norm.
 #pragma once
 
 #include "kernel/cuda/device/overlap.cuh"
