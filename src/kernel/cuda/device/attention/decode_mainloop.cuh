@@ -12,29 +12,19 @@
 
 namespace cermet::attention {
 
-struct DecodeConfig {
-  int head_size, value_size, kv_heads, group, block;  ///< head sizes are multiples of 8; block: tokens of a page
-  DType q, kv, out;                                   ///< kv: bf16 or f16
-  int rows;                                           ///< of a row tile: 8 or 16
-  int tile_keys, warps, stages;                       ///< tile_keys: of a warp, 16 or 32
-  bool plain = false;                                 ///< neither softcap nor alibi
-  int ranks = 1;  ///< blocks to which the tiles of a span are dealt out in turn: those of a cluster, where there is one
-  bool whole = false;  ///< a block has a whole span where lengths allow it (decode_whole.cuh)
-};
-
 template <DecodeConfig C, class Team>
-struct DecodeLoad {
+struct KvLoader {
   static constexpr int keys = C.tile_keys;
   using K = TileRows<C.head_size, keys>;
   using V = TileRows<C.value_size, keys>;
-  static constexpr PlanConfig plan{C.kv_heads, C.group, C.rows, C.warps* keys* C.ranks, C.block, keys};
+  static constexpr SchedulerConfig scheduler{C.kv_heads, C.group, C.rows, C.warps* keys* C.ranks, C.block, keys};
   static constexpr bool one_page = C.block % keys == 0;  ///< a tile lies in one page
 
   static_assert(Team::size == 32 * C.warps && (Team::cluster == C.ranks || Team::cluster == 1));
 
   static CERMET_DEVICE int lane() { return static_cast<int>(lane_index()); }
   /// First key of this warp's tile.
-  static CERMET_DEVICE int first_key(const Place& at) {
+  static CERMET_DEVICE int first_key(const WorkUnit& at) {
     return at.tile.first_key +
            ((at.unit * C.warps + static_cast<int>(Team::warp())) * C.ranks + (C.ranks == 1 ? 0 : at.rank)) * keys;
   }
@@ -42,14 +32,14 @@ struct DecodeLoad {
   static CERMET_DEVICE int own_row() { return lane() % keys; }
 
   /// Page of this lane's row; past the end of the context it is anything.
-  static CERMET_DEVICE int find_page(const Params& p, const Place& at) {
+  static CERMET_DEVICE int find_page(const Params& p, const WorkUnit& at) {
     const int page = (one_page ? first_key(at) : first_key(at) + own_row()) / C.block;
     return page < p.pages ? p.block_tables[at.tile.sequence * p.table_stride + page] : -1;
   }
 
   /// Starts the copies of a tile: keys, then values. Those that no row sees become zeros, because a weight of 0 does
   /// not silence a NaN. Returns whether a page that is needed does not exist; its rows become zeros, too.
-  static CERMET_DEVICE bool start(const Params& p, const Place& at, int page, char* stage) {
+  static CERMET_DEVICE bool start(const Params& p, const WorkUnit& at, int page, char* stage) {
     const int first = first_key(at), key = first + own_row();
     const bool seen = key >= at.tile.seen_first && key < at.tile.end_key, exists = page >= 0 && page < p.blocks;
     const uint32_t wanted = __ballot_sync(0xffffffffu, seen && exists);  // bit r: row r is copied
@@ -116,7 +106,7 @@ struct DecodeLoad {
 };
 
 template <DecodeConfig C>
-struct DecodeTile {
+struct DecodeMma {
   using T = Element<C.kv>;
   static constexpr int keys = C.tile_keys, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16,
                        halves = C.rows / 8;
@@ -144,7 +134,7 @@ struct DecodeTile {
   struct RawQueries {
     Vector<Element<C.q>, 2> pair[halves][2 * k_steps];
   };
-  static CERMET_DEVICE void read_queries(const Params& p, const RowTile& tile, int head, RawQueries& raw) {
+  static CERMET_DEVICE void read_queries(const Params& p, const QueryTile& tile, int head, RawQueries& raw) {
     using Q = Element<C.q>;
     const int lane = static_cast<int>(lane_index());
 #pragma unroll
@@ -174,14 +164,14 @@ struct DecodeTile {
         else if constexpr (split_queries) queries.rest[i / 2][h + 2 * (i % 2)] = query_rest<T>(first, second, main);
       }
   }
-  static CERMET_DEVICE void load_queries(const Params& p, const RowTile& tile, int head, Queries& queries) {
+  static CERMET_DEVICE void load_queries(const Params& p, const QueryTile& tile, int head, Queries& queries) {
     RawQueries raw;
     read_queries(p, tile, head, raw);
     pack_queries(raw, queries);
   }
 
   /// scores[n] of keys 8 n + 2 (lane % 4) and the next; with 8 rows the parts are added up.
-  static CERMET_DEVICE void multiply_keys(const Queries& queries, const char* tile, float (&scores)[keys / 8][4]) {
+  static CERMET_DEVICE void gemm_qk(const Queries& queries, const char* tile, float (&scores)[keys / 8][4]) {
     using K = TileRows<C.head_size, keys>;
     const int lane = static_cast<int>(lane_index()), row = lane / 16 * 8 + lane % 8,
               swizzle = K::swizzle(row) ^ lane / 8 % 2 * 16;
@@ -214,8 +204,8 @@ struct DecodeTile {
 
   /// Dot products become scores times log2 e; -infinity where a row does not see the key. `first`: first key of the
   /// tile.
-  static CERMET_DEVICE void finish_scores(const Params& p, float scale_log2, const RowTile& tile, int head, int first,
-                                          float (&scores)[keys / 8][4]) {
+  static CERMET_DEVICE void scale_and_mask(const Params& p, float scale_log2, const QueryTile& tile, int head,
+                                           int first, float (&scores)[keys / 8][4]) {
     constexpr bool plain = C.plain;
     const bool whole = first >= tile.all_first && first + keys <= tile.all_end;
     if (plain) {
@@ -244,7 +234,7 @@ struct DecodeTile {
   }
 
   /// Weights relative to the new maxima, in place of the scores; sums and outputs follow.
-  static CERMET_DEVICE void update(State& state, float (&scores)[keys / 8][4]) {
+  static CERMET_DEVICE void online_softmax(State& state, float (&scores)[keys / 8][4]) {
     float top[halves], shrink[halves];
     bool moved = false;
 #pragma unroll
@@ -281,7 +271,7 @@ struct DecodeTile {
       for (int e = 0; e < 4; ++e) state.output[n][e] *= shrink[halves == 2 ? e / 2 : 0];
   }
 
-  static CERMET_DEVICE void multiply_values(State& state, const float (&weights)[keys / 8][4], const char* tile) {
+  static CERMET_DEVICE void gemm_pv(State& state, const float (&weights)[keys / 8][4], const char* tile) {
     using V = TileRows<C.value_size, keys>;
     const int lane = static_cast<int>(lane_index()), row = lane / 8 % 2 * 8 + lane % 8,
               swizzle = V::swizzle(row) ^ lane / 16 * 16;
@@ -318,9 +308,9 @@ struct DecodeTile {
 };
 
 template <DecodeConfig C, class Team>
-struct DecodeBlock {
-  using Load = DecodeLoad<C, Team>;
-  using Tile = DecodeTile<C>;
+struct DecodeMainloop {
+  using Load = KvLoader<C, Team>;
+  using Mma = DecodeMma<C>;
   static constexpr int warps = C.warps, threads = 32 * warps, stages = C.stages, keys = C.tile_keys;
   static constexpr int stage_bytes = decode_stage_bytes(C.head_size, C.value_size, keys);
 
@@ -354,19 +344,20 @@ struct DecodeBlock {
     __syncwarp();
   }
 
-  /// One tile through the online softmax. `broken`: the tile needed a page that does not exist.
-  static CERMET_DEVICE void consume(const DecodeParams& params, const Place& at, const typename Tile::Queries& queries,
-                                    typename Tile::State& state, const char* stage, bool broken) {
+  /// One tile through the online softmax. `page_missing`: the tile needed a page that does not exist.
+  static CERMET_DEVICE void consume(const DecodeParams& params, const WorkUnit& at,
+                                    const typename Mma::Queries& queries, typename Mma::State& state, const char* stage,
+                                    bool page_missing) {
     const attention::Params& p = params.a;
     const int first = Load::first_key(at);
     if (first >= at.tile.end_key) return;
     const char* values = stage + Load::K::bytes;
     float scores[keys / 8][4];
-    Tile::multiply_keys(queries, stage, scores);
-    Tile::finish_scores(p, params.scale_log2, at.tile, at.head, first, scores);
-    Tile::update(state, scores);
-    Tile::multiply_values(state, scores, values);
-    if (broken) state.sum[0] = state.sum[Tile::halves - 1] = quiet_nan();
+    Mma::gemm_qk(queries, stage, scores);
+    Mma::scale_and_mask(p, params.scale_log2, at.tile, at.head, first, scores);
+    Mma::online_softmax(state, scores);
+    Mma::gemm_pv(state, scores, values);
+    if (page_missing) state.sum[0] = state.sum[Mma::halves - 1] = quiet_nan();
   }
 };
 

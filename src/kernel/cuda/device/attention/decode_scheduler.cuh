@@ -1,5 +1,5 @@
-// Which units of work a thread block of the decoding task has, computed from the lengths that are in device memory. See
-// decode_config.hpp.
+// The schedulers of decoding attention: which units of work a thread block has, computed from the lengths that are in
+// device memory. Equal shares of all units, or, where that suits the lengths, a whole span for each block.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_config.hpp"
@@ -8,14 +8,14 @@
 
 namespace cermet::attention {
 
-/// What the plan depends on: key-value heads, heads that share a key-value head, rows of a tile, keys of a unit, tokens
-/// of a page; units start at multiples of `align`.
-struct PlanConfig {
+/// What a schedule depends on: key-value heads, heads that share a key-value head, rows of a tile, keys of a unit,
+/// tokens of a page; units start at multiples of `align`.
+struct SchedulerConfig {
   int kv_heads, group, rows, unit_keys, block, align;
 };
 
-/// A row tile of a sequence; all key-value heads see the same.
-struct RowTile {
+/// A query tile of a sequence; all key-value heads see the same keys.
+struct QueryTile {
   int sequence, first_row, rows;  ///< rows: used ones
   int query_begin, position;      ///< first token of the sequence; position of its row 0
   int first_key;                  ///< of unit 0
@@ -39,26 +39,26 @@ CERMET_DEVICE int sharing_blocks(int units, int heads, int least, int blocks) {
   return heads * max_of(1, min_of(units / (least * heads), blocks / heads));
 }
 /// The block whose share holds a unit.
-CERMET_DEVICE int holder_of(int units, int unit, int blocks) {
+CERMET_DEVICE int block_of_unit(int units, int unit, int blocks) {
   const int each = units / blocks, longer = units % blocks;
   return unit < longer * (each + 1) ? unit / (each + 1) : longer + (unit - longer * (each + 1)) / each;
 }
 
-/// A place in the sequence of all units.
-struct Place {
-  RowTile tile;
+/// A unit of work in the order of all: unit `unit` of the span of a query tile and a key-value head.
+struct WorkUnit {
+  QueryTile tile;
   int tile_index, head, unit;
   int rank = 0;  ///< of the block among those to which a span's tiles of keys are dealt out
   CERMET_DEVICE bool ends_span() const { return unit + 1 == tile.units; }
 };
 
-template <PlanConfig C>
-struct Plan {
+template <SchedulerConfig C>
+struct DecodeScheduler {
   static CERMET_DEVICE int tiles_of(const Params& p, int b) {
     return (query_count(p, b, true) * C.group + C.rows - 1) / C.rows;
   }
 
-  static CERMET_DEVICE RowTile row_tile(const Params& p, int b, int tile) {
+  static CERMET_DEVICE QueryTile row_tile(const Params& p, int b, int tile) {
     const Sequence s = sequence_of(p, b, C.block);
     const int queries = s.end - s.begin, first_row = tile * C.rows,
               rows = min_of(C.rows, queries * C.group - first_row), position = s.keys - queries;
@@ -99,9 +99,9 @@ struct Plan {
 
   static CERMET_DEVICE int last_lane(int x) { return __shfl_sync(0xffffffffu, x, 31); }
 
-  /// Share of a block, the place where it begins (if it is not empty), and the number of all units. Called by whole
+  /// Share of a block, the unit where it begins (if it is not empty), and the number of all units. Called by whole
   /// warps. `blocks`: all, then those that have work; `least`: of DecodeParams.
-  static CERMET_DEVICE Share begin(const Params& p, int block, int least, int& blocks, Place& place, int& units) {
+  static CERMET_DEVICE Share begin(const Params& p, int block, int least, int& blocks, WorkUnit& work, int& units) {
     int all = units_up_to(p, 0);
     units = last_lane(all);
     for (int first = 32; first < p.sequences; first += 32) units += last_lane(units_up_to(p, first));
@@ -121,44 +121,42 @@ struct Plan {
       }
       at -= last_lane(all);
     }
-    place.tile_index = 0;
-    place.tile = row_tile(p, b, 0);
-    while (at >= place.tile.units * C.kv_heads) {
-      at -= place.tile.units * C.kv_heads;
-      place.tile = row_tile(p, b, ++place.tile_index);
+    work.tile_index = 0;
+    work.tile = row_tile(p, b, 0);
+    while (at >= work.tile.units * C.kv_heads) {
+      at -= work.tile.units * C.kv_heads;
+      work.tile = row_tile(p, b, ++work.tile_index);
     }
-    place.head = at / place.tile.units;
-    place.unit = at % place.tile.units;
+    work.head = at / work.tile.units;
+    work.unit = at % work.tile.units;
     return share;
   }
 
   /// Moves to the first unit of the next span, which must exist.
-  static CERMET_DEVICE void next_span(const Params& p, Place& place) {
-    place.unit = 0;
-    if (++place.head < C.kv_heads) return;
-    place.head = 0;
-    int b = place.tile.sequence;
-    if (++place.tile_index >= tiles_of(p, b)) {
-      place.tile_index = 0;
+  static CERMET_DEVICE void next_span(const Params& p, WorkUnit& work) {
+    work.unit = 0;
+    if (++work.head < C.kv_heads) return;
+    work.head = 0;
+    int b = work.tile.sequence;
+    if (++work.tile_index >= tiles_of(p, b)) {
+      work.tile_index = 0;
       do ++b;
       while (tiles_of(p, b) == 0);
     }
-    place.tile = row_tile(p, b, place.tile_index);
+    work.tile = row_tile(p, b, work.tile_index);
   }
 };
 
-// The other plan of a decoding task, for many sequences of about the same length: there are no more spans than thread
-// blocks, and each block takes a whole one, so that nothing is added up between blocks. Only the lengths, which are in
-// device memory, say whether that suits them. A block asks for the keys of the span that it would have before it has
-// looked at all of them.
-
-template <PlanConfig C>
-struct WholeSpans {
-  using Planner = Plan<C>;
+/// For many sequences of about the same length: there are no more spans than thread blocks, and each block takes a
+/// whole one, so that nothing is combined between blocks. Only the lengths, which are in device memory, say whether
+/// that suits them. A block loads keys of the span that it would have before it has looked at all of them.
+template <SchedulerConfig C>
+struct WholeSpanScheduler {
+  using Scheduler = DecodeScheduler<C>;
 
   /// Brings what is read of the lengths, and the span's first pages, to the L1, all at once: one after the other each
   /// would take a way to the memory.
-  static CERMET_DEVICE void warm(const Params& p, int sequence) {
+  static CERMET_DEVICE void prefetch_tables(const Params& p, int sequence) {
     constexpr int line = 32;  // words
     const int lane = static_cast<int>(lane_index()), lines = min_of(p.sequences / line + 2, 32);
     if (lane < lines) {
@@ -174,7 +172,7 @@ struct WholeSpans {
     bool several = false;
 #pragma unroll 1
     for (int b = static_cast<int>(lane_index()); b < p.sequences; b += 32) {
-      const int tiles = Planner::tiles_of(p, b), own = tiles == 1 ? Planner::row_tile(p, b, 0).units : 0;
+      const int tiles = Scheduler::tiles_of(p, b), own = tiles == 1 ? Scheduler::row_tile(p, b, 0).units : 0;
       several |= tiles > 1;
       units += own;
       longest = max_of(longest, own);
@@ -187,18 +185,18 @@ struct WholeSpans {
 
   /// Whether blocks may have whole spans, as far as a block knows without looking at the other lengths, and then its
   /// own, of no units where there is none.
-  static CERMET_DEVICE bool begin(const Params& p, int block, int blocks, Place& place) {
+  static CERMET_DEVICE bool begin(const Params& p, int block, int blocks, WorkUnit& work) {
     const int spans = p.sequences * C.kv_heads, sequence = block / C.kv_heads;
     if (spans == 0 || spans > blocks) return false;
-    warm(p, sequence);
-    place.tile.units = 0;
-    const int tiles = sequence < p.sequences ? Planner::tiles_of(p, sequence) : 0;
+    prefetch_tables(p, sequence);
+    work.tile.units = 0;
+    const int tiles = sequence < p.sequences ? Scheduler::tiles_of(p, sequence) : 0;
     if (tiles == 0) return true;
-    place.tile = Planner::row_tile(p, sequence, 0);
-    place.tile_index = place.unit = 0;
-    place.head = block % C.kv_heads;
+    work.tile = Scheduler::row_tile(p, sequence, 0);
+    work.tile_index = work.unit = 0;
+    work.head = block % C.kv_heads;
     // All spans as long as this one make the longest shares; a longer one is no closer to its share.
-    return tiles == 1 && whole_spans_suit(place.tile.units, place.tile.units * spans, blocks);
+    return tiles == 1 && whole_spans_suit(work.tile.units, work.tile.units * spans, blocks);
   }
 };
 
