@@ -96,8 +96,8 @@ std::vector<Config> configs(const Problem& p) {
         if (!joins) add(config);
         if (joins || (blocks == 2 && rows == DecodeShape(p).rows && shares != config)) add(shares);
       }
-  // For a kernel with other tasks, one block of which is on an SM, beside the weights of the next products: last, so
-  // that nobody else takes them.
+  // For a kernel with other tasks, one block of which is on an SM, beside the weights of the next products: last,
+  // because other launches are slower with them.
   if (const int pieces = pieces_of(p); pieces >= fewest_pieces)
     add({{"rows", DecodeShape(p).rows}, {"blocks", 1}, {"clusters", 0}, {"pieces", pieces}});
   for (const int least : {1, 8}) add({{"rows", DecodeShape(p).rows}, {"blocks", 1}, {"clusters", 0}, {"least", least}});

@@ -79,7 +79,7 @@ std::vector<Config> row_configs(const RowNeeds& needs) {
     list.push_back(config_of({elements, registers_for(needs, own, elements)}, needs.few_cluster));
   }
   if (needs.few_cluster > 1) list.push_back(config_of(own, 1));
-  // Last, so that nobody takes it who need not.
+  // Last: only launches that share a kernel with others gain from it.
   if (fits_few_threads(needs)) list.push_back(config_of_few_threads(needs));
   return list;
 }

@@ -92,7 +92,7 @@ std::vector<Program> programs(const Region& region, const Config& config, const 
   return list;
 }
 
-/// An operand of the launch: of what the region reads, or a result.
+/// An operand of the launch: an input of the region, or a result.
 struct Operand {
   bool is_result = false;
   std::size_t index = 0;

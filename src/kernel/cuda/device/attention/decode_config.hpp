@@ -64,7 +64,7 @@ constexpr int decode_inbox_each(int rows, int value_size, int ranks) {
 constexpr int decode_inbox_bytes(int rows, int value_size, int ranks) {
   return ranks * decode_inbox_each(rows, value_size, ranks) * 24 + 16;
 }
-/// Keys and values that a block of a cluster asks the L2 for before it may read them.
+/// Keys and values that a block of a cluster prefetches into the L2 before it may read them.
 inline constexpr int decode_prefetch_bytes = 64 << 10;
 
 struct DecodeParams {

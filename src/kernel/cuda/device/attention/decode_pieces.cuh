@@ -57,7 +57,7 @@ struct FlaggedPartials {
     x = {__ldcg(partial + r), __ldcg(partial + Rows + r), {output.x, output.y, output.z, output.w}};
   }
   static CERMET_DEVICE bool is_there(const PartialRow&) { return true; }
-  /// Where all items run together, the last one of a span says nothing, and waits for the others.
+  /// Where all items run together, the last one of a span publishes nothing, and waits for the others.
   CERMET_DEVICE void publish(int item) const { partials.publish(item, 0); }
   CERMET_DEVICE bool take(int first, int last, int item) const {
     if constexpr (Team::together) {

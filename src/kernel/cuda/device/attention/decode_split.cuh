@@ -16,7 +16,7 @@ struct DecodeSplit {
   static constexpr int ranks = C.ranks, stages = C.stages;
 
 #if CERMET_ARCH >= 900
-  /// While earlier launches run: asks the L2 for the keys and values that this block will probably read. They may not
+  /// While earlier launches run: prefetches into the L2 the keys and values that this block will probably read. They may not
   /// all be written, and neither may the lengths and tables; what is fetched too early or needlessly costs a little
   /// time, never correctness. By threads that count themselves as `thread`.
   static CERMET_DEVICE void fetch(const Params& p, uint32_t item, int thread) {
