@@ -31,18 +31,20 @@
 
 namespace cermet::attention {
 
-template <DecodeConfig C, class Team>
-struct Decode {
+template <DecodeConfig C>
+struct DecodeTask {
   using Params = DecodeParams;
-  using Mainloop = DecodeMainloop<C, Team>;
-  using Load = typename Mainloop::Load;
-  using Mma = typename Mainloop::Mma;
-  using Scheduler = DecodeScheduler<Load::scheduler>;
-  using Whole = WholeSpanScheduler<Load::scheduler>;
-  using SpanPartials = Partials<C.rows, C.value_size, Team>;
+  static constexpr bool one_item = C.whole;
   static constexpr int stages = C.stages;
 
-  static CERMET_DEVICE void run(const Params& params, uint32_t item, char* smem) {
+  template <class Team>
+  static CERMET_DEVICE void run(const Params& params, uint32_t item, Team, char* smem) {
+    using Mainloop = DecodeMainloop<C, Team>;
+    using Load = typename Mainloop::Load;
+    using Mma = typename Mainloop::Mma;
+    using Scheduler = DecodeScheduler<Load::scheduler>;
+    using Whole = WholeSpanScheduler<Load::scheduler>;
+    using SpanPartials = Partials<C.rows, C.value_size, Team>;
     const attention::Params& p = params.a;
     const typename Mainloop::Shared shared(smem);
     Mainloop::prepare(shared);
@@ -154,17 +156,6 @@ struct Decode {
                          block_of_unit(units, first_unit + span.tile.units - 1, partials.blocks), shared.outputs(0, 0));
       }
     }
-  }
-};
-
-template <DecodeConfig C>
-struct DecodeTask {
-  using Params = DecodeParams;
-  static constexpr bool one_item = C.whole;
-
-  template <class Team>
-  static CERMET_DEVICE void run(const Params& p, uint32_t item, Team, char* smem) {
-    Decode<C, Team>::run(p, item, smem);
   }
 
   /// With whole spans a block has so little to do that it should not wait for its parameters.

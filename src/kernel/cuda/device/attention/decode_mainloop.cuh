@@ -114,12 +114,14 @@ struct DecodeMma {
 
   /// Queries as the left operand, [16 rows, 16 * k_steps].
   struct Queries {
-    uint32_t main[k_steps][4], rest[C.rows == 16 && split_queries ? k_steps : 1][4];
+    uint32_t main[k_steps][4];                                      // [D / 16][4]: [16 rows, D] over the warp
+    uint32_t rest[C.rows == 16 && split_queries ? k_steps : 1][4];  // the same, second 16-bit parts
   };
   /// Maximum (times log2 e), sum of this lane's weights and outputs of row lane / 4, and of row lane / 4 + 8 where
   /// there are 16.
   struct State {
-    float maximum[halves], sum[halves], output[2 * v_steps][4];
+    float maximum[halves], sum[halves];  // [rows / 8]
+    float output[2 * v_steps][4];        // [Dv / 8][4]: [16 rows, Dv] over the warp
     CERMET_DEVICE void clear() {
 #pragma unroll
       for (int h = 0; h < halves; ++h) maximum[h] = -infinity(), sum[h] = 0.0f;
@@ -132,7 +134,7 @@ struct DecodeMma {
 
   /// Queries as they are in memory: of row h, elements 8 i + 2 (lane % 4) and the next.
   struct RawQueries {
-    Vector<Element<C.q>, 2> pair[halves][2 * k_steps];
+    Vector<Element<C.q>, 2> pair[halves][2 * k_steps];  // [rows / 8][D / 8] of two
   };
   static CERMET_DEVICE void read_queries(const Params& p, const QueryTile& tile, int head, RawQueries& raw) {
     using Q = Element<C.q>;
@@ -352,7 +354,7 @@ struct DecodeMainloop {
     const int first = Load::first_key(at);
     if (first >= at.tile.end_key) return;
     const char* values = stage + Load::K::bytes;
-    float scores[keys / 8][4];
+    float scores[keys / 8][4];  // [16 rows, tile_keys] over the warp
     Mma::gemm_qk(queries, stage, scores);
     Mma::scale_and_mask(p, params.scale_log2, at.tile, at.head, first, scores);
     Mma::online_softmax(state, scores);

@@ -16,9 +16,9 @@ struct DecodeSplit {
   static constexpr int ranks = C.ranks, stages = C.stages;
 
 #if CERMET_ARCH >= 900
-  /// While earlier launches run: prefetches into the L2 the keys and values that this block will probably read. They may not
-  /// all be written, and neither may the lengths and tables; what is fetched too early or needlessly costs a little
-  /// time, never correctness. By threads that count themselves as `thread`.
+  /// While earlier launches run: prefetches into the L2 the keys and values that this block will probably read. They
+  /// may not all be written, and neither may the lengths and tables; what is fetched too early or needlessly costs a
+  /// little time, never correctness. By threads that count themselves as `thread`.
   static CERMET_DEVICE void fetch(const Params& p, uint32_t item, int thread) {
     if (!Load::one_page || p.sequences == 0) return;
     const int rank = static_cast<int>(item % ranks), span = static_cast<int>(item / ranks), head = span % p.kv_heads;

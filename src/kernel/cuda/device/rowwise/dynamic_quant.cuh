@@ -100,12 +100,7 @@ struct Task {
     if constexpr (C.pass == Pass::only) {
       quantize_row<C.out>(row, p.out, coord, reduce);
     } else if constexpr (C.pass == Pass::range) {
-      ValueRange range;
-      row.each([&](int, int, const Values& v) {
-#pragma unroll
-        for (int k = 0; k < C.layout.width; ++k) widen<C.out.format>(range, v[k]);
-      });
-      range = row_range<C.out.format>(range, reduce);
+      const ValueRange range = row_range<C.out.format>(thread_range<C.out.format>(row), reduce);
       if (row.partition.lane == 0 && coord.active) {
         atomicMax(p.range, __float_as_uint(range.high));
         if constexpr (C.out.format.asymmetric) atomicMax(p.range + 1, __float_as_uint(range.low));

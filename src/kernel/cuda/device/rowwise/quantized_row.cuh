@@ -41,6 +41,17 @@ CERMET_DEVICE void widen(ValueRange& range, float v) {
   if constexpr (F.asymmetric) range.low = max_or_nan(range.low, -v);
 }
 
+/// The range of this thread's elements of a row.
+template <QuantizedFormat F, class Row>
+CERMET_DEVICE ValueRange thread_range(Row& row) {
+  ValueRange range;
+  row.each([&](int, int, const float(&v)[Row::width]) {
+#pragma unroll
+    for (int k = 0; k < Row::width; ++k) widen<F>(range, v[k]);
+  });
+  return range;
+}
+
 /// The range over the lanes of a row.
 template <QuantizedFormat F, class Reducer>
 CERMET_DEVICE ValueRange row_range(ValueRange range, Reducer& reduce) {
@@ -256,14 +267,8 @@ CERMET_DEVICE void store_quantized(Row& row, const QuantizedRow<Q>& out, const Q
 template <Quantization Q, class Row, class Reducer>
 CERMET_DEVICE void quantize_whole(Row& row, const QuantizedRow<Q>& out, bool active, Reducer& reduce) {
   ValueRange range;
-  if constexpr (Row::plain && !Q.format.asymmetric) {
-    range.high = row.raw->magnitude(row.partition);
-  } else {
-    row.each([&](int, int, const float(&v)[Row::width]) {
-#pragma unroll
-      for (int k = 0; k < Row::width; ++k) widen<Q.format>(range, v[k]);
-    });
-  }
+  if constexpr (Row::plain && !Q.format.asymmetric) range.high = row.raw->magnitude(row.partition);
+  else range = thread_range<Q.format>(row);
   const QuantizationParams scale = quantization_params<Q.format>(row_range<Q.format>(range, reduce));
   const Quantizer<Q.format, Q.exact> quantizer(scale);
   if (!active) return;
@@ -340,11 +345,7 @@ template <Quantization Q, class Row, class Coord, class Reducer, class Parts, cl
 CERMET_DEVICE void quantize_row_and_factor(Row& row, const QuantizedRows& rows, const Coord& coord, Reducer& reduce,
                                            const Parts& part, Factor factor) {
   static_assert(Q.format.group == 0 && !Q.format.asymmetric && !Q.exact);
-  ValueRange range;
-  row.each([&](int, int, const float(&v)[Row::width]) {
-#pragma unroll
-    for (int k = 0; k < Row::width; ++k) widen<Q.format>(range, v[k]);
-  });
+  const ValueRange range = thread_range<Q.format>(row);
   const auto both = reduce.template pair<Sum, Magnitude>(part, fabsf(range.high));
   const float norm = factor(both.first);
   const QuantizationParams scale = quantization_params<Q.format>({both.second, 0});

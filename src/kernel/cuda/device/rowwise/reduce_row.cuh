@@ -34,7 +34,7 @@ CERMET_DEVICE float lanes_reduce<Magnitude, 32>(float x) {
 /// turn, in one or two chains of additions.
 template <class Reduction, class Partition, int Chains>
 struct RowPartials {
-  float value[Partition::fold][Chains];
+  float value[Partition::fold][Chains];  // [lanes that the thread stands for][chains]
 
   CERMET_DEVICE RowPartials() {
 #pragma unroll

@@ -113,7 +113,7 @@ CERMET_DEVICE void load_now(const Partition& partition, [[maybe_unused]] bool ac
   }
 }
 
-/// What a thread loads of a row that is held: every load is issued before the first use.
+/// What a thread loads of a row that registers hold: every load is issued before the first use.
 /// Source: `Raw fetch(column)` loads, `values(raw, column, v)` converts.
 template <class Partition, class Source>
 struct RawRow {
@@ -121,7 +121,7 @@ struct RawRow {
   /// Whether the elements take fewer registers than their values, so that they are converted again rather than kept.
   static constexpr bool narrow =
       Partition::in_registers && !Partition::keeps_float32 && sizeof(Raw) < Partition::width * sizeof(float);
-  Raw raw[Partition::vectors];
+  Raw raw[Partition::vectors];  // [vectors], each of width elements
   /// Active: whether there is a row.
   CERMET_DEVICE RawRow(const Partition& partition, const Source& source, [[maybe_unused]] bool active) {
     if constexpr (Partition::in_registers)
@@ -158,11 +158,11 @@ struct RawRow {
   }
 };
 
-/// A parameter along the rows. For rows that are held it is loaded early, together with the row itself.
+/// A parameter with a value for each column, w[columns]. RowLayout::preload_columns: loaded together with the row.
 template <class T, class Partition>
 struct ColumnParameter {
   const T* data;
-  Vector<T, Partition::width> raw[Partition::preloads_columns ? Partition::vectors : 1];
+  Vector<T, Partition::width> raw[Partition::preloads_columns ? Partition::vectors : 1];  // [vectors][width]
 
   CERMET_DEVICE ColumnParameter(const Partition& partition, const void* memory, [[maybe_unused]] bool active)
       : data(static_cast<const T*>(memory)) {
@@ -197,7 +197,7 @@ struct MaterializedRow {
   static constexpr int width = Partition::width;
   static constexpr bool plain = false;
   Partition partition;
-  float value[Partition::vectors][Partition::width];
+  float value[Partition::vectors][Partition::width];  // [vectors][width]
 
   CERMET_DEVICE void forget_values() {}
   CERMET_DEVICE void load(int i, int, float (&v)[width]) const {
