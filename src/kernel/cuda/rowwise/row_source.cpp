@@ -211,6 +211,7 @@ namespace {{
   static CERMET_DEVICE void run(const Parameters& p, uint32_t item, char* smem) {{
     using Partition = RowPartition<L, Team>;
 {}    RowReducer<Partition> reduce(smem);
+    // Phase 1: which row, which of its elements
     const RowCoord<Partition> coord(item, p.dims, p.rows);
     const Partition partition(p.length);
 {}    reduce.finish();
@@ -234,7 +235,7 @@ namespace {{
 
   /// Everything that is loaded before the first reduction.
   std::string rows_and_columns() const {
-    std::string text;
+    std::string text = "    // Phase 2: load\n";
     for (std::size_t i = 0; i < p_.tile.extras.size(); ++i) {
       const std::string type = element_source(extra(i).dtype);
       if (is_number(extra(i)))
@@ -326,7 +327,7 @@ namespace {{
     const RowProgram::Reduction& r = p_.reductions[i];
     const std::span<const Source> values(&r.value, 1);
     const std::string value = value_source(r.value);
-    std::string text = row_steps_behind(values);
+    std::string text = "    // Phase 3: reduce\n" + row_steps_behind(values);
     if (i > 0) text += forget(std::span(&p_.reductions[i - 1].value, 1), values, false);
     const bool maximum = r.kind == Kind::max;
     const int chains =
@@ -363,7 +364,7 @@ namespace {{
     std::vector<Source> values;
     for (const auto& result : p_.tile.results) values.push_back(result.value);
     if (p_.quantization) values.push_back(p_.quantization->value);
-    std::string text = row_steps_behind(values);
+    std::string text = "    // Phase 4: store\n" + row_steps_behind(values);
     if (!p_.reductions.empty() && !factors_out_)
       text += forget(std::span(&p_.reductions.back().value, 1), values, true);
     if (p_.tile.results.empty()) return text + quantize(quantization);
