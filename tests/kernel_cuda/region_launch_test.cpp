@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernel/cuda/device/pointwise/region_task.hpp"
-#include "kernel/cuda/device/rowwise/row_region_task.hpp"
+#include "kernel/cuda/device/rowwise/row_params.hpp"
 #include "kernel/cuda/kernels.hpp"
 #include "kernel/row_program.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
@@ -17,7 +17,7 @@ const Kernel* taking_kernel(const Region& region) {
   return nullptr;
 }
 
-/// Address of a row as device/rowwise/row.cuh computes it.
+/// Address of a row as device/rowwise/row_vectors.cuh computes it.
 const std::byte* row_address(const RowOperand& operand, const RowDims& dims, std::uint32_t row, std::int64_t bytes) {
   const std::uint32_t outer = dims.inner ? row / dims.inner : 0;
   const std::int64_t at[3]{dims.inner ? row % dims.inner : row, dims.inner ? outer % dims.middle : 0,
@@ -80,7 +80,7 @@ TEST(RegionLaunches, OfRowReductions) {
         for (std::size_t r = 0; program.quantization && r < outputs.size(); ++r) {
           if (static_cast<std::size_t>(region.results[r].node) != program.quantization->node) continue;
           const bool codes = region.results[r].index == 0;
-          expect_rows(codes ? p.out.codes : p.out.scale, outputs[r],
+          expect_rows(codes ? p.out.values : p.out.scale, outputs[r],
                       outputs[r].shape.rank() == static_cast<int>(program.dims.size()), "quantized");
         }
       };

@@ -97,8 +97,8 @@ std::vector<Config> configs(const Problem& p) {
         if (!joins) add(config);
         if (joins || (blocks == 2 && rows == DecodeShape(p).rows && shares != config)) add(shares);
       }
-  // For a kernel with other tasks, one block of which is on an SM, beside the weights of the next products: last, so
-  // that nobody else takes them.
+  // For a kernel with other tasks, one block of which is on an SM, beside the weights of the next products: last,
+  // because other launches are slower with them.
   if (const int pieces = pieces_of(p); pieces >= fewest_pieces)
     add({{"rows", DecodeShape(p).rows}, {"blocks", 1}, {"clusters", 0}, {"pieces", pieces}});
   for (const int least : {1, 8}) add({{"rows", DecodeShape(p).rows}, {"blocks", 1}, {"clusters", 0}, {"least", least}});
@@ -147,20 +147,26 @@ ConfigSpace space(const Problem& p) {
   return space;
 }
 
+/// The model of a launch's time, of an H200 (docs/notes/attention-cuda.md has its measurements): before the first and
+/// after the last key, in cycles; what an SM with a cluster's block alone reads, in bytes a cycle; what blocks with
+/// equal shares read together, as a part of the memory's bandwidth. Shares take longer because their blocks combine
+/// partials through memory.
+constexpr double cluster_cycles = 5000, share_cycles = 10500, cluster_bytes_per_cycle = 20.5, share_bandwidth = 0.93;
+
 /// Where sequences may have many queries the launch for those decides, and the one for the others finds nothing to do.
-/// Otherwise keys and values are read once: an SM with a cluster's block alone reads 20.5 bytes a cycle, and all blocks
-/// reach 0.93 of the memory's bandwidth, but have to agree on who adds up what.
+/// Otherwise keys and values are read once.
 double cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
   const DecodeShape s(p, config);
   if (s.a.tokens > most_few * s.a.sequences) return many_query_seconds(p, limits) + limits.launch_seconds;
   const double cycle = 1 / limits.clock_hz, bytes = cost_of(p).bytes;
   const std::vector<int> sizes = cluster_sizes(p, config);
   if (const std::size_t found = cluster_for(sizes, s.most_spans(), *p.target); found < sizes.size())
-    return 5000 * cycle + bytes / std::min(limits.read_bytes_per_second,
-                                           static_cast<double>(s.most_spans() * sizes[found]) * 20.5 * limits.clock_hz);
+    return cluster_cycles * cycle +
+           bytes / std::min(limits.read_bytes_per_second, static_cast<double>(s.most_spans() * sizes[found]) *
+                                                              cluster_bytes_per_cycle * limits.clock_hz);
   const double tiles = static_cast<double>(s.most_spans()) / static_cast<double>(s.a.kv_heads);
   const double again = tiles / static_cast<double>(s.a.sequences);  // each tile of a sequence's rows reads its keys
-  return 10500 * cycle + again * bytes / (0.93 * limits.read_bytes_per_second);
+  return share_cycles * cycle + again * bytes / (share_bandwidth * limits.read_bytes_per_second);
 }
 
 std::vector<Program> programs(const Problem& p, const Config& config) {
@@ -173,7 +179,7 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
        .min_blocks = s.blocks_each}};
   if (s.pieces > 0) {
     list.front().walk =
-        Walk{.meeting_bytes = 4 * attention::decode_part_floats(s.rows, static_cast<int>(s.a.value_size))};
+        Walk{.meeting_bytes = 4 * attention::decode_partial_floats(s.rows, static_cast<int>(s.a.value_size))};
     const DecodeShape shares = s.without_pieces(p);
     list.push_back({.header = "kernel/cuda/device/attention/decode.cuh",
                     .task = fmt::format("cermet::attention::DecodeTask<{}>", shares.config()),

@@ -3,8 +3,8 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/attention_launch.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/device/attention/decode_config.hpp"
-#include "kernel/cuda/task.hpp"
 
 namespace cermet::cuda {
 
@@ -96,14 +96,25 @@ struct DecodeShape {
   std::int64_t most_spans() const {
     return div_up(div_up(a.tokens, a.sequences) * a.group(), rows) * a.sequences * a.kv_heads;
   }
+  /// The device's configuration.
   std::string config() const {
-    return fmt::format(
-        "cermet::attention::DecodeConfig{{.head_size = {}, .value_size = {}, .kv_heads = {}, .group = {}, .block = {}, "
-        ".q = {}, .kv = {}, "
-        ".out = {}, .rows = {}, .tile_keys = {}, .warps = {}, .stages = {}, .plain = {}, .ranks = {}{}}}",
-        a.head_size, a.value_size, a.kv_heads, a.group(), a.block, device_name(a.q), device_name(a.kv),
-        device_name(a.out), rows, tile_keys, warps, stages, device_name(a.plain), ranks,
-        whole ? ", .whole = true" : "");
+    const auto integer = [](std::int64_t value) { return static_cast<int>(value); };
+    const attention::DecodeConfig config{.head_size = integer(a.head_size),
+                                         .value_size = integer(a.value_size),
+                                         .kv_heads = integer(a.kv_heads),
+                                         .group = integer(a.group()),
+                                         .block = integer(a.block),
+                                         .q = a.q,
+                                         .kv = a.kv,
+                                         .out = a.out,
+                                         .rows = rows,
+                                         .tile_keys = tile_keys,
+                                         .warps = warps,
+                                         .stages = stages,
+                                         .plain = a.plain,
+                                         .ranks = ranks,
+                                         .whole = whole};
+    return "cermet::attention::DecodeConfig" + config_text(config);
   }
 };
 

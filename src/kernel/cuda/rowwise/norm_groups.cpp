@@ -35,26 +35,26 @@ class GroupPrograms {
     if (length > 0 && length % width_ == 0) {
       positions_ = length / (p.size(0, 1) / groups);
       length_ = length;
-      list_.push_back(geometry(length, p.size(0, 0) * groups, *p.target));
+      list_.push_back(variant(length, p.size(0, 0) * groups, *p.target));
     }
-    list_.push_back({.lanes = 512, .threads = 512});
+    list_.push_back({{.lanes = 512, .threads = 512}});
   }
 
   std::vector<Program> programs(const Problem& p) const {
     std::vector<Program> programs;
-    for (const RowGeometry& g : list_) {
-      if (is_staged(g)) {
-        programs.push_back(staged_program(p, g));
+    for (const RowVariant& v : list_) {
+      if (is_staged(v.layout)) {
+        programs.push_back(staged_program(p, v.layout));
         continue;
       }
-      programs.push_back(geometry_program(
+      programs.push_back(variant_program(
           "kernel/cuda/device/rowwise/group_norm.cuh",
-          fmt::format("cermet::group_norm::Task<cermet::group_norm::Config{{.shape = {}, .x = {}, .y = {}, "
+          fmt::format("cermet::group_norm::Task<cermet::group_norm::Config{{.layout = {}, .x = {}, .y = {}, "
                       ".weights = {}, .biases = {}, .weight = {}, .bias = {}, "
                       ".positions = {}}}>",
-                      g.text(), device_type(p, 0), device_name(p.outputs[0].dtype), p.has(1), p.has(2),
-                      device_type(p, 1), device_type(p, 2), g.width > 1 ? positions_ : 0),
-          g));
+                      layout_text(v.layout), device_type(p, 0), device_name(p.outputs[0].dtype), p.has(1), p.has(2),
+                      device_type(p, 1), device_type(p, 2), v.layout.width > 1 ? positions_ : 0),
+          v));
     }
     return programs;
   }
@@ -63,39 +63,40 @@ class GroupPrograms {
     const bool suits = list_.size() > 1 && walk.uniform() && walk.aligned(0, width_) && walk.aligned(1, width_);
     return suits ? 0 : list_.size() - 1;
   }
-  std::int64_t items(std::size_t program, std::int64_t rows) const { return rows * list_[program].cluster; }
+  std::int64_t items(std::size_t program, std::int64_t rows) const { return rows * list_[program].layout.cluster; }
 
  private:
-  static bool is_staged(const RowGeometry& g) { return g.columns == 0 && g.cluster > 1; }
+  static bool is_staged(const RowLayout& l) { return l.columns == 0 && l.cluster > 1; }
 
-  Program staged_program(const Problem& p, const RowGeometry& g) const {
-    const std::int64_t own = div_up(length_, std::int64_t{width_} * g.threads * g.cluster);
+  Program staged_program(const Problem& p, const RowLayout& l) const {
+    const std::int64_t own = div_up(length_, std::int64_t{width_} * l.threads * l.cluster);
     const std::int64_t staged = std::min(own, staged_vectors), held = std::min(own - staged, more_vectors);
-    const std::int64_t bytes = staged * g.threads * width_ * static_cast<std::int64_t>(size_of(p.input(0).dtype));
+    const std::int64_t bytes = staged * l.threads * width_ * static_cast<std::int64_t>(size_of(p.input(0).dtype));
     return {.header = "kernel/cuda/device/rowwise/group_norm_staged.cuh",
             .task = fmt::format("cermet::group_norm::Staged<cermet::group_norm::StagedConfig{{.x = {}, .y = {}, "
                                 ".weights = {}, .biases = {}, .weight = {}, "
                                 ".bias = {}, .columns = {}, .positions = {}, .width = {}, .staged = {}, .held = {}}}>",
                                 device_type(p, 0), device_name(p.outputs[0].dtype), p.has(1), p.has(2),
                                 device_type(p, 1), device_type(p, 2), length_, positions_, width_, staged, held),
-            .threads = g.threads,
-            .shared_bytes = group_norm::cluster_moments_bytes(g.threads, g.cluster) + bytes,
-            .cluster = g.cluster,
+            .threads = l.threads,
+            .shared_bytes = group_norm::cluster_moments_bytes(l.threads, l.cluster) + bytes,
+            .cluster = l.cluster,
             .held_columns = 0};
   }
 
-  RowGeometry geometry(std::int64_t length, std::int64_t rows, const Target& target) const {
+  RowVariant variant(std::int64_t length, std::int64_t rows, const Target& target) const {
     const std::int64_t vectors = length / width_;
     const bool clusters = target.compute_capability >= 90, few = 2 * rows <= target.multiprocessors;
     const bool capped = clusters && !std::has_single_bit(static_cast<std::uint64_t>(length));
-    RowGeometry g{.width = width_, .uniform = true};
+    RowVariant v{{.width = width_, .uniform = true}};
+    RowLayout& l = v.layout;
     const auto held = [&](std::int64_t threads, std::int64_t cluster) {
-      g.columns = static_cast<int>(length);
-      g.lanes = g.threads = static_cast<int>(threads);
-      g.cluster = static_cast<int>(cluster);
+      l.columns = static_cast<int>(length);
+      l.lanes = l.threads = static_cast<int>(threads);
+      l.cluster = static_cast<int>(cluster);
       if (capped && div_up(vectors, threads * cluster) <= usual_vectors)
-        g.min_blocks = static_cast<int>(std::clamp<std::int64_t>(resident_threads / threads, 1, most_blocks));
-      return g;
+        v.min_blocks = static_cast<int>(std::clamp<std::int64_t>(resident_threads / threads, 1, most_blocks));
+      return v;
     };
     // Few groups: as many blocks as there are SMs.
     if (few && vectors <= most_threads) return held(round_up(vectors, warp), 1);
@@ -112,14 +113,14 @@ class GroupPrograms {
     if (capped && vectors <= 2 * most) return held(round_up(div_up(vectors, 2 * usual_vectors), warp), 2);
     if (clusters && vectors <= cluster_vectors * most_cluster * cluster_threads)
       return held(cluster_threads, most_cluster);
-    g.lanes = g.threads = static_cast<int>(most_threads);
-    if (clusters && length < longest_staged) g.cluster = static_cast<int>(most_cluster);
-    return g;
+    l.lanes = l.threads = static_cast<int>(most_threads);
+    if (clusters && length < longest_staged) l.cluster = static_cast<int>(most_cluster);
+    return v;
   }
 
   int width_;
   std::int64_t length_ = 0, positions_ = 0;
-  std::vector<RowGeometry> list_;
+  std::vector<RowVariant> list_;
 };
 
 /// x or y as [samples, groups, elements of a group].

@@ -3,7 +3,6 @@
 #include "kernel/cuda/device/rowwise/dynamic_quant.hpp"
 
 #include "kernel/cuda/narrow.hpp"
-#include "kernel/cuda/rowwise/codes.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
 #include "kernel/cuda/rowwise/row_region_kernel.hpp"
 
@@ -29,11 +28,11 @@ RowNeeds needs_of_row_program(const Problem& p) {
 }
 
 struct DynamicQuant {
-  RowCodes codes;
+  RowQuantization quantized;
   bool per_tensor, offsets;
 
   explicit DynamicQuant(const Problem& p)
-      : codes{.format = code_format(p.attributes)},
+      : quantized{.format = code_format(p.attributes)},
         per_tensor(p.attributes.text("granularity") == "tensor"),
         offsets(p.attributes.text("index") == "offsets") {}
 };
@@ -48,45 +47,45 @@ RowNeeds needs_of(const Problem& p) {
   const DynamicQuant op(p);
   RowNeeds needs = rows_of(p);
   needs.columns = constant_columns(p);
-  needs.group = op.codes.group(needs.columns);
+  needs.group = op.quantized.group(needs.columns);
   needs.target = p.target;
-  if (!op.codes.groups() && !op.per_tensor) needs.few_cluster = few_cluster(p.target);
+  if (!op.quantized.groups() && !op.per_tensor) needs.few_cluster = few_cluster(p.target);
   return needs;
 }
 
 /// All programs of one pass, then those of the next.
 std::vector<Program> programs(const Problem& p, const Config& config) {
   const DynamicQuant op(p);
-  const RowGeometries geometries(configured(needs_of(p), config));
+  const RowVariants variants(configured(needs_of(p), config));
   std::vector<Program> list;
   const std::vector<std::string_view> passes =
-      op.per_tensor ? std::vector<std::string_view>{"range", "codes"} : std::vector<std::string_view>{"only"};
+      op.per_tensor ? std::vector<std::string_view>{"range", "quantize"} : std::vector<std::string_view>{"only"};
   for (const std::string_view pass : passes)
-    for (const RowGeometry& g : geometries.list())
-      list.push_back(geometry_program(
+    for (const RowVariant& variant : variants.list())
+      list.push_back(variant_program(
           "kernel/cuda/device/rowwise/dynamic_quant.cuh",
           fmt::format(
-              "cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{.shape = {}, .x = {}, .smooths = {}, .smooth "
-              "= {}, "
+              "cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{.layout = {}, .x = {}, .smooths = {}, "
+              ".smooth = {}, "
               ".indexed = cermet::dynamic_quant::Index::{}, .index = {}, .pass = cermet::dynamic_quant::Pass::{}, .out "
               "= {}}}>",
-              g.text(), device_type(p, 0), p.has(smooth_operand), device_type(p, smooth_operand),
+              layout_text(variant.layout), device_type(p, 0), p.has(smooth_operand), device_type(p, smooth_operand),
               !p.has(index_operand) ? "none"
               : op.offsets          ? "offsets"
                                     : "ids",
               p.has(index_operand) ? device_type(p, index_operand) : device_name(DType::i32), pass,
-              op.codes.text(constant_columns(p))),
-          g));
+              op.quantized.text(constant_columns(p))),
+          variant));
   return list;
 }
 
 Launcher bind(const Problem& p, const Config& config) {
-  return [op = DynamicQuant(p), programs = RowGeometries(configured(needs_of(p), config))](const LaunchArgs& args) {
+  return [op = DynamicQuant(p), programs = RowVariants(configured(needs_of(p), config))](const LaunchArgs& args) {
     const TensorView& x = args.inputs[0];
     const TensorView* ids = args.has(index_operand) && !op.offsets ? &args.inputs[index_operand] : nullptr;
     std::array<RowView, 5> views{{{&x}, {ids ? ids : &x, ids ? 0 : 1}, {&args.outputs[0]}}};
     std::size_t count = 3;
-    const int scales = op.codes.groups() ? 1 : 0;
+    const int scales = op.quantized.groups() ? 1 : 0;
     for (std::size_t i = 1; i < args.outputs.size() && !op.per_tensor; ++i) views[count++] = {&args.outputs[i], scales};
     const RowWalk walk(std::span(views.data(), count));
     dynamic_quant::Params params{};
@@ -112,7 +111,7 @@ Launcher bind(const Problem& p, const Config& config) {
         params.x = walk.operand(0, launch);
         params.index = walk.operand(1, launch);
         params.first_row = launch * walk.rows();
-        params.out = {.codes = walk.operand(2, launch), .scale = {}, .zero_point = {}};
+        params.out = {.values = walk.operand(2, launch), .scale = {}, .zero_point = {}};
         if (count > 3) params.out.scale = walk.operand(3, launch);
         if (count > 4) params.out.zero_point = walk.operand(4, launch);
         if (op.per_tensor) {

@@ -79,7 +79,7 @@ std::vector<Config> row_configs(const RowNeeds& needs) {
     list.push_back(config_of({elements, registers_for(needs, own, elements)}, needs.few_cluster));
   }
   if (needs.few_cluster > 1) list.push_back(config_of(own, 1));
-  // Last, so that nobody takes it who need not.
+  // Last: only launches that share a kernel with others gain from it.
   if (fits_few_threads(needs)) list.push_back(config_of_few_threads(needs));
   return list;
 }
@@ -130,8 +130,8 @@ double row_cost(const Region& region, const RowNeeds& needs, const DeviceLimits&
   const double least = roofline_seconds(region, limits.f32_operations_per_second, limits);
   if (!has_choice(needs) || !needs.target) return limits.launch_seconds + least;
   constexpr double latency = 1.1e-6;  // of memory under load, seconds
-  const RowGeometry many = RowGeometries(needs).list().front();
-  const auto rows_of_block = many.threads / many.lanes;
+  const RowVariant many = RowVariants(needs).list().front();
+  const auto rows_of_block = many.layout.threads / many.layout.lanes;
   const double in_flight =
       static_cast<double>(many.min_blocks * rows_of_block * needs.columns) * bytes_of_column(needs);
   const double wanted = limits.read_bytes_per_second / needs.target->multiprocessors * latency;

@@ -17,7 +17,7 @@ RowNeeds spread_over_device(RowNeeds needs, std::int64_t rows);
 std::vector<Config> row_configs(const RowNeeds& needs);
 /// All that they may be.
 ConfigSpace row_space(const RowNeeds& needs);
-/// The needs with what a configuration says in place of the kernel's own choice.
+/// The needs with the values of a configuration in place of the kernel's own choice.
 RowNeeds configured(RowNeeds needs, const Config& config);
 /// Modelled seconds: the bytes at the memory's rate, if as many are in flight on an SM as its latency takes.
 double row_cost(const Region& region, const RowNeeds& needs, const DeviceLimits& limits);

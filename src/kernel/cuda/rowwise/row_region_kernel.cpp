@@ -1,9 +1,8 @@
 #include "kernel/cuda/rowwise/row_region_kernel.hpp"
 
 #include "base/checked.hpp"
-#include "kernel/cuda/device/rowwise/row_region_task.hpp"
+#include "kernel/cuda/device/rowwise/row_params.hpp"
 #include "kernel/cuda/narrow.hpp"
-#include "kernel/cuda/rowwise/codes.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
 #include "kernel/cuda/rowwise/row_source.hpp"
 #include "kernel/row_program.hpp"
@@ -14,13 +13,12 @@ namespace {
 using Extent = TileProgram::Extent;
 constexpr std::size_t most_operands = row_region::most_operands;
 static_assert(most_operands <= RowWalk::most_operands);
-constexpr std::size_t most_reductions = 3;  // device/rowwise/reduce_row.cuh
 
 /// A region as the programs and the launches of its kernel need it.
 struct RowRegion {
   RowProgram program;
-  RowCodes codes;
-  std::string quantization;  ///< in the device's spelling
+  RowQuantization quantized;
+  std::string quantization;  ///< as device code spells it
   bool factors_out = false;  ///< see leaves_factor_out()
   RowNeeds needs;
 
@@ -32,10 +30,10 @@ struct RowRegion {
     needs.target = region.target();
     if (program.quantization) {
       const Problem& p = region.nodes[program.quantization->node].problem;
-      codes = {.format = code_format(p.attributes), .exact = p.op->kind == OpKind::dynamic_quant};
-      needs.group = codes.group(needs.columns);
-      quantization = codes.text(needs.columns);
-      factors_out = !codes.exact && needs.group == 0 && !codes.format.asymmetric && leaves_factor_out(program);
+      quantized = {.format = code_format(p.attributes), .exact = p.op->kind == OpKind::dynamic_quant};
+      needs.group = quantized.group(needs.columns);
+      quantization = quantized.text(needs.columns);
+      factors_out = !quantized.exact && needs.group == 0 && !quantized.format.asymmetric && leaves_factor_out(program);
     }
     needs = configured(spread_over_device(needs, rows(region.maximum())), config);
   }
@@ -82,19 +80,19 @@ struct RowRegion {
 std::vector<Program> programs(const Region& region, const Config& config, const RowNeedsOf& needs_of) {
   const RowRegion made(region, needs_of, config);
   const std::string prelude = row_source(made.program, made.quantization, made.factors_out);
-  const RowGeometries geometries(made.needs);
+  const RowVariants variants(made.needs);
   std::vector<Program> list;
-  for (const RowGeometry& g : geometries.list()) {
-    Program program = geometry_program(
-        "kernel/cuda/device/rowwise/row_region_task.cuh",
-        fmt::format("cermet::row_region::Task<cermet::row_region::Body, cermet::RowShape{}>", g.text()), g);
+  for (const RowVariant& variant : variants.list()) {
+    Program program = variant_program(
+        "kernel/cuda/device/rowwise/row_kernel.cuh",
+        fmt::format("cermet::row_region::Task<cermet::row_region::Body, {}>", layout_text(variant.layout)), variant);
     program.prelude = prelude;
     list.push_back(std::move(program));
   }
   return list;
 }
 
-/// An operand of the launch: of what the region reads, or a result.
+/// An operand of the launch: an input of the region, or a result.
 struct Operand {
   bool is_result = false;
   std::size_t index = 0;
@@ -158,7 +156,7 @@ class Bound {
     const std::size_t first_quantized = count;
     if (!quantized_.empty()) params.length = length_of(args.outputs[quantized_[0]]);
     for (std::size_t i = 0; i < quantized_.size(); ++i)
-      walk_view(args.outputs[quantized_[i]], i == 0 || made_.codes.groups() ? 1 : 0);
+      walk_view(args.outputs[quantized_[i]], i == 0 || made_.quantized.groups() ? 1 : 0);
     const RowWalk walk(std::span(rows.data(), count),
                        count - 1);  // the last is a result, which no leading dimension repeats
     for (std::size_t i = 0; i < operands_.size(); ++i)
@@ -171,7 +169,7 @@ class Bound {
     for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
       for (std::size_t i = 0; i < operands_.size(); ++i)
         if (operands_[i].walked && !operands_[i].shared) params.operands[i] = walk.operand(of_operand[i], launch);
-      RowOperand* const quantized[] = {&params.out.codes, &params.out.scale, &params.out.zero_point};
+      RowOperand* const quantized[] = {&params.out.values, &params.out.scale, &params.out.zero_point};
       for (std::size_t i = 0; i < quantized_.size(); ++i) *quantized[i] = walk.operand(first_quantized + i, launch);
       args.queue->run(program, programs_.items(program, walk.rows()), params);
     }
@@ -186,7 +184,7 @@ class Bound {
   }
 
   RowRegion made_;
-  RowGeometries programs_;
+  RowVariants programs_;
   std::vector<Operand> operands_;
   std::vector<std::size_t> quantized_;  ///< results of the region
   int rank_;
@@ -197,8 +195,8 @@ Decline declines(const Region& region) {
   if (made.reason) return made.reason;
   const RowProgram& program = made.program;
   const std::size_t reductions = program.reductions.size() + (program.quantization ? 1 : 0);
-  if (reductions > most_reductions)
-    return fmt::format("reduces its rows {} times, at most {} in one program", reductions, most_reductions);
+  if (reductions > most_row_reductions)
+    return fmt::format("reduces its rows {} times, at most {} in one program", reductions, most_row_reductions);
   const std::size_t quantized = program.quantization ? program.quantization->results.size() : 0;
   const std::size_t count = program.tile.extras.size() + program.tile.results.size() + quantized;
   if (count > most_operands)

@@ -1,8 +1,11 @@
+// Prints row programs as CUDA source: tests/kernel_cuda/golden/rms_norm.cu is what it prints for rms_norm.
 #include "kernel/cuda/rowwise/row_source.hpp"
 
+#include <algorithm>
+
 #include "base/checked.hpp"
-#include "kernel/cuda/rowwise/kept_row_source.hpp"
 #include "kernel/cuda/step_source.hpp"
+#include "kernel/cuda/task.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -10,6 +13,157 @@ namespace {
 using Extent = TileProgram::Extent;
 using Source = TileProgram::Source;
 using Kind = RowProgram::Reduction::Kind;
+
+/// "Element<cermet::DType::bf16>"
+std::string element_source(DType dtype) { return fmt::format("Element<{}>", device_name(dtype)); }
+
+/// Whether an operand has one number for a whole row, or for all.
+bool is_number(const TileProgram::Extra& extra) {
+  return extra.extent == Extent::scalar || extra.extent == Extent::row;
+}
+
+/// The row that a kernel keeps between its passes: what is loaded of it, and how its values follow from that.
+class KeptRow {
+ public:
+  explicit KeptRow(const RowProgram& program)
+      : p_(program), extras_(p_.extras_of(p_.steps_behind(std::span(&p_.row, 1), {}), std::span(&p_.row, 1), {})) {
+    for (std::size_t i = 0; i < extras_.size(); ++i) has_halves_ = has_halves_ || (extras_[i] && extra(i).takes_part());
+  }
+
+  /// The first extra with the same memory: two may read different elements of one operand.
+  std::size_t leader(std::size_t i) const {
+    const auto shares = [&](const TileProgram::Extra& e) {
+      return e.operand == extra(i).operand && e.extent == extra(i).extent;
+    };
+    return static_cast<std::size_t>(std::ranges::find_if(p_.tile.extras, shares) - p_.tile.extras.begin());
+  }
+
+  /// The definition of its type, "struct Source {..};"; none where the row is an operand as it is.
+  std::string definition() const {
+    if (is_plain()) return "";
+    std::string fields, members, loads, body;
+    for (std::size_t i = 0; i < extras_.size(); ++i) {
+      if (!extras_[i]) continue;
+      const std::string type = element_source(extra(i).dtype);
+      if (is_number(extra(i))) {
+        members += fmt::format("  float x{};\n", i);
+        continue;
+      }
+      if (leader(i) == i) members += fmt::format("  const {}* at{};\n", type, i);
+      if (is_loaded_late(i) || (extra(i).step == 2 && leader(i) != i)) continue;
+      fields += fmt::format("    {}<{}, width> x{};\n", extra(i).step == 2 ? "PairsOfElements" : "Vector", type, i);
+      loads += (loads.empty() ? "" : ", ") + load(i);
+    }
+    const Source row = p_.row;
+    const std::string value = fmt::format("      v[k] = {};\n", value_source(row));
+    if (p_.gate) {
+      const TileProgram::Step& gate = p_.tile.steps[*p_.gate];
+      const Source activated{Source::From::step, static_cast<std::int32_t>(*p_.gate)};
+      body = "    float gates[width];\n" +
+             loop(std::span(&gate.a, 1), {}, "", fmt::format("      gates[k] = {};\n", value_source(gate.a))) +
+             "    gated::silu(gates);\n    {\n" +
+             loop(std::span(&row, 1), std::span(&activated, 1),
+                  fmt::format("      const float {} = gates[k];\n", value_source(activated)), value) +
+             "    }\n";
+    } else {
+      body = loop(std::span(&row, 1), {}, "", value);
+    }
+    return fmt::format(R"(template <RowLayout L>
+struct Source {{
+  static constexpr int width = L.width;
+  struct Raw {{
+{}  }};
+{}
+  CERMET_DEVICE Raw fetch(int64_t column) const {{ return {{{}}}; }}
+  CERMET_DEVICE void values(const Raw& raw, [[maybe_unused]] int64_t column, float (&v)[width]) const {{
+{}  }}
+}};
+
+)",
+                       fields, members, loads, body);
+  }
+
+  /// "    const Source<L> source{at0, x1};\n", of pointers and numbers that are named so.
+  std::string declaration() const {
+    std::string of;
+    for (std::size_t i = 0; i < extras_.size(); ++i) {
+      if (!extras_[i] || (!is_number(extra(i)) && leader(i) != i)) continue;
+      const Extent extent = extra(i).extent;
+      of += fmt::format("{}{}", of.empty() ? "" : ", ",
+                        is_number(extra(i))         ? fmt::format("x{}", i)
+                        : extent == Extent::element ? fmt::format("at{}", i)
+                                                    : fmt::format("static_cast<const {}*>(p.operands[{}].data)",
+                                                                  element_source(extra(i).dtype), i));
+    }
+    const std::string type =
+        is_plain()
+            ? fmt::format("PlainSource<{}, width>", element_source(extra(static_cast<std::size_t>(p_.row.index)).dtype))
+            : "Source<L>";
+    return fmt::format("    const {} source{{{}}};\n", type, of);
+  }
+
+ private:
+  bool is_plain() const { return p_.row.from == Source::From::extra; }
+  const TileProgram::Extra& extra(std::size_t i) const { return p_.tile.extras[i]; }
+  /// Whether it is loaded where it is used: beside the halves of a gate, whose values are computed once, a vector of
+  /// the columns is not worth its registers.
+  bool is_loaded_late(std::size_t i) const { return has_halves_ && extra(i).extent == Extent::column; }
+
+  /// Whether a result that is the row goes where this operand was, after all of the row was read: of rows that are
+  /// quantized it goes there before.
+  bool is_overwritten(std::size_t i) const {
+    const auto stores_row = [&](const TileProgram::Result& r) {
+      return r.value == p_.row && r.dtype == extra(i).dtype;
+    };
+    return p_.overwritten == i && !p_.quantization && std::ranges::any_of(p_.tile.results, stores_row);
+  }
+
+  std::string load(std::size_t i) const {
+    const std::size_t at = leader(i);
+    if (extra(i).step == 2) return fmt::format("load_pairs<width>(at{} + 2 * column)", at);
+    const std::string first = extra(i).first == 0 ? "" : fmt::format(" + {}", extra(i).first);
+    return fmt::format("{}(at{}{} + column)", is_overwritten(i) ? "load_overwritten<L>" : "load_vector<width>", at,
+                       first);
+  }
+
+  /// What is made of whole vectors before the loop over their elements.
+  std::string vectors(const std::vector<bool>& extras) const {
+    std::string text;
+    for (std::size_t i = 0; i < extras.size(); ++i) {
+      if (!extras[i] || is_number(extra(i)) || extra(i).step == 2) continue;
+      const std::string raw = is_loaded_late(i) ? load(i) : fmt::format("raw.x{}", i);
+      if (extra(i).dtype == DType::i32) text += fmt::format("    const auto c{} = {};\n", i, raw);
+      else text += fmt::format("    float c{0}[width];\n    to_floats({1}, c{0});\n", i, raw);
+    }
+    return text;
+  }
+
+  std::string elements(const std::vector<bool>& extras) const {
+    std::string text;
+    for (std::size_t i = 0; i < extras.size(); ++i) {
+      if (!extras[i] || is_number(extra(i))) continue;
+      const char* const type = extra(i).dtype == DType::i32 ? "int32_t" : "float";
+      if (extra(i).step == 2)
+        text +=
+            fmt::format("      const {} x{} = to_float(raw.x{}.at(2 * k + {}));\n", type, i, leader(i), extra(i).first);
+      else text += fmt::format("      const {0} x{1} = c{1}[k];\n", type, i);
+    }
+    return text;
+  }
+
+  /// Computes values from known ones, at each place of a vector.
+  std::string loop(std::span<const Source> values, std::span<const Source> known, const std::string& before,
+                   const std::string& after) const {
+    const std::vector<bool> steps = p_.steps_behind(values, known), read = p_.extras_of(steps, values, known);
+    const bool any = std::ranges::find(steps, true) != steps.end();
+    return fmt::format("{}#pragma unroll\n    for (int k = 0; k < width; ++k) {{\n{}{}{}{}    }}\n", vectors(read),
+                       before, elements(read), any ? step_source(p_.tile, "      ", steps) : "", after);
+  }
+
+  const RowProgram& p_;
+  std::vector<bool> extras_;  ///< those whose elements are loaded with the row
+  bool has_halves_ = false;
+};
 
 /// The step that multiplies by what the only reduction gave, where a quantized value is a product of that and of what a
 /// row may be quantized without.
@@ -42,23 +196,24 @@ class Printer {
   std::string text(const std::string& quantization) {
     std::string body = rows_and_columns();
     const bool early = p_.quantization && !p_.tile.results.empty() && stores_only_row();
-    if (early) body += store_lambda() + "    if constexpr (Map::held) store();\n";
+    if (early) body += store_lambda() + "    if constexpr (Partition::in_registers) store();\n";
     for (std::size_t i = 0; i < p_.reductions.size(); ++i) body += reduction(i);
     body += ending(quantization, early);
     const char* const width = body.find("width") == std::string::npos
                                   ? ""
-                                  : "    constexpr int width = S.width;\n";  // all of it is in the source of the row
-    return fmt::format(R"(namespace cermet::row_region {{
+                                  : "    constexpr int width = L.width;\n";  // all of it is in the source of the row
+    return includes() + fmt::format(R"(namespace cermet::row_region {{
 namespace {{
 
 // {}
 {}struct Body {{
-  template <RowShape S, class Team, class Parameters>
+  template <RowLayout L, class Team, class Parameters>
   static CERMET_DEVICE void run(const Parameters& p, uint32_t item, char* smem) {{
-    using Map = RowMap<S, Team>;
-{}    RowReducer<Map> reduce(smem);
-    const RowPlace<Map> place(item, p.dims, p.rows);
-    const Map map(p.length);
+    using Partition = RowPartition<L, Team>;
+{}    RowReducer<Partition> reduce(smem);
+    // Phase 1: which row, which of its elements
+    const RowCoord<Partition> coord(item, p.dims, p.rows);
+    const Partition partition(p.length);
 {}    reduce.finish();
   }}
 }};
@@ -66,30 +221,36 @@ namespace {{
 }}  // namespace
 }}  // namespace cermet::row_region
 )",
-                       p_.to_string(), row_.definition(), width, body);
+                                    p_.to_string(), row_.definition(), width, body);
   }
 
  private:
+  std::string includes() const {
+    std::string text;
+    if (!p_.tile.steps.empty()) text += fmt::format("#include \"{}\"\n", step_header);
+    if (p_.gate) text += "#include \"kernel/cuda/device/pointwise/activations.cuh\"\n";
+    return text.empty() ? text : text + "\n";
+  }
   const TileProgram::Extra& extra(std::size_t i) const { return p_.tile.extras[i]; }
-  bool goes_by_row(std::size_t i) const { return extra(i).extent == Extent::scalar || extra(i).extent == Extent::row; }
 
   /// Everything that is loaded before the first reduction.
   std::string rows_and_columns() const {
-    std::string text;
+    std::string text = "    // Phase 2: load\n";
     for (std::size_t i = 0; i < p_.tile.extras.size(); ++i) {
       const std::string type = element_source(extra(i).dtype);
-      if (goes_by_row(i))
-        text += fmt::format("    const float x{0} = number_of<{1}>(p.operands[{0}], place);\n", i, type);
+      if (is_number(extra(i)))
+        text += fmt::format("    const float x{0} = number_of<{1}>(p.operands[{0}], coord);\n", i, type);
       else if (extra(i).extent == Extent::element && row_.leader(i) == i)
-        text += fmt::format("    const {1}* at{0} = place.template of<const {1}>(p.operands[{0}]);\n", i, type);
+        text += fmt::format("    const {1}* at{0} = coord.template of<const {1}>(p.operands[{0}]);\n", i, type);
     }
-    text += row_.declaration() + "    RawRow raw(map, source, place.active);\n";
+    text += row_.declaration() + "    RawRow raw(partition, source, coord.active);\n";
     const std::vector<bool> later = pass_extras();
     for (std::size_t i = 0; i < p_.tile.extras.size(); ++i)
       if (later[i] && extra(i).extent == Extent::column)
-        text += fmt::format("    const AlongRow<{1}, Map> column{0}(map, p.operands[{0}].data, place.active);\n", i,
-                            element_source(extra(i).dtype));
-    return text + "    auto row = make_row(map, source, raw);\n";
+        text += fmt::format(
+            "    const ColumnParameter<{1}, Partition> column{0}(partition, p.operands[{0}].data, coord.active);\n", i,
+            element_source(extra(i).dtype));
+    return text + "    auto row = make_row(partition, source, raw);\n";
   }
 
   // ---- Passes ----
@@ -122,7 +283,7 @@ namespace {{
     const std::vector<bool> extras = p_.extras_of(steps, values, std::span(&p_.row, 1));
     Pass made;
     for (std::size_t i = 0; i < extras.size(); ++i) {
-      if (!extras[i] || goes_by_row(i)) continue;
+      if (!extras[i] || is_number(extra(i))) continue;
       const bool column = extra(i).extent == Extent::column;
       made.loads +=
           column ? fmt::format("      float c{0}[width];\n      column{0}.get(i, column, c{0});\n", i)
@@ -166,27 +327,28 @@ namespace {{
     const RowProgram::Reduction& r = p_.reductions[i];
     const std::span<const Source> values(&r.value, 1);
     const std::string value = value_source(r.value);
-    std::string text = row_steps_behind(values);
+    std::string text = "    // Phase 3: reduce\n" + row_steps_behind(values);
     if (i > 0) text += forget(std::span(&p_.reductions[i - 1].value, 1), values, false);
     const bool maximum = r.kind == Kind::max;
     const int chains =
         r.kind == Kind::mean || r.kind == Kind::inverse_root ? 2 : 1;  // as the kernels of the operators alone
-    const std::string part = fmt::format("part{}.at(i, k)", i), reducing = maximum ? "Maximum" : "Sum";
-    text += fmt::format("    LaneParts<{}, Map, {}> part{};\n", reducing, chains, i);
-    const std::string statement = r.kind == Kind::inverse_root ? fmt::format("fmaf({0}, {0}, {1})", value, part)
-                                  : maximum                    ? fmt::format("Maximum::combine({}, {})", part, value)
-                                                               : fmt::format("__fadd_rn({}, {})", part, value);
-    text += each(pass(values), "", fmt::format("        {} = {};\n", part, statement), "");
+    const std::string partial = fmt::format("partial{}.at(i, k)", i), reducing = maximum ? "Maximum" : "Sum";
+    text += fmt::format("    RowPartials<{}, Partition, {}> partial{};\n", reducing, chains, i);
+    const std::string statement = r.kind == Kind::inverse_root ? fmt::format("fmaf({0}, {0}, {1})", value, partial)
+                                  : maximum                    ? fmt::format("Maximum::combine({}, {})", partial, value)
+                                                               : fmt::format("__fadd_rn({}, {})", partial, value);
+    text += each(pass(values), "", fmt::format("        {} = {};\n", partial, statement), "");
     if (factors_out_) return text;
     return text + fmt::format("    const float in{} = {};\n", i,
-                              given(r, fmt::format("reduce.template operator()<{}>(part{})", reducing, i)));
+                              given(r, fmt::format("reduce.template operator()<{}>(partial{})", reducing, i)));
   }
 
   /// What a reduction gives of the reduced number.
   static std::string given(const RowProgram::Reduction& r, const std::string& all) {
-    if (r.kind == Kind::mean) return all + " / static_cast<float>(map.length)";
+    if (r.kind == Kind::mean) return all + " / static_cast<float>(partition.length)";
     if (r.kind != Kind::inverse_root) return all;
-    return fmt::format("norm::inverse_root({}, map.length, {})", all, value_source({Source::From::number, 0, r.eps}));
+    return fmt::format("norm::inverse_root({}, partition.length, {})", all,
+                       value_source({Source::From::number, 0, r.eps}));
   }
 
   /// Whether results need no reduction.
@@ -194,7 +356,7 @@ namespace {{
     return std::ranges::all_of(p_.tile.results, [&](const TileProgram::Result& r) { return r.value == p_.row; });
   }
   std::string store_lambda() const {
-    return "    const auto store = [&] {\n    if (!place.active) return;\n" + stores() + "    };\n";
+    return "    const auto store = [&] {\n    if (!coord.active) return;\n" + stores() + "    };\n";
   }
 
   /// is_stored: the results of a row that is held.
@@ -202,16 +364,16 @@ namespace {{
     std::vector<Source> values;
     for (const auto& result : p_.tile.results) values.push_back(result.value);
     if (p_.quantization) values.push_back(p_.quantization->value);
-    std::string text = row_steps_behind(values);
+    std::string text = "    // Phase 4: store\n" + row_steps_behind(values);
     if (!p_.reductions.empty() && !factors_out_)
       text += forget(std::span(&p_.reductions.back().value, 1), values, true);
     if (p_.tile.results.empty()) return text + quantize(quantization);
     if (!is_stored) text += store_lambda();
     if (!p_.quantization) return text + "    store();\n";
-    if (!is_stored) text += "    if constexpr (Map::held) store();\n";
+    if (!is_stored) text += "    if constexpr (Partition::in_registers) store();\n";
     // Of a row that is read again, results come last: they may overwrite what is read.
     return text + quantize(quantization) +
-           "    if constexpr (!Map::held) {\n      Team::sync();\n      store();\n    }\n";
+           "    if constexpr (!Partition::in_registers) {\n      Team::sync();\n      store();\n    }\n";
   }
 
   std::string stores() const {
@@ -222,14 +384,14 @@ namespace {{
       const std::size_t operand = p_.tile.extras.size() + j;
       const std::string type = element_source(result.dtype);
       if (p_.results_by_row[j]) {
-        by_row += fmt::format("    if (map.lane == 0) *place.template of<{}>(p.operands[{}]) = {};\n", type, operand,
-                              result_source(p_.tile, result));
+        by_row += fmt::format("    if (partition.lane == 0) *coord.template of<{}>(p.operands[{}]) = {};\n", type,
+                              operand, result_source(p_.tile, result));
         continue;
       }
       values.push_back(result.value);
       declarations += fmt::format("      float y{}[width];\n", j);
       statements += fmt::format("        y{}[k] = {};\n", j, value_source(result.value));
-      pointers += fmt::format("    {0}* const to{1} = place.template of<{0}>(p.operands[{2}]);\n", type, j, operand);
+      pointers += fmt::format("    {0}* const to{1} = coord.template of<{0}>(p.operands[{2}]);\n", type, j, operand);
       after += fmt::format("      store_vector(to{1} + column, from_floats<{0}>(y{1}));\n", type, j);
     }
     return pointers + (values.empty() ? "" : each(pass(values), declarations, statements, after)) + by_row;
@@ -242,7 +404,8 @@ namespace {{
     if (value != p_.row) {
       const Pass made = pass(std::span(&value, 1));
       text = fmt::format(
-          R"(    auto&& quantized = row.then([&]([[maybe_unused]] int i, [[maybe_unused]] int64_t column, float (&v)[width]) {{
+          R"(    auto&& quantized = row.then(
+        [&]([[maybe_unused]] int i, [[maybe_unused]] int64_t column, float (&v)[width]) {{
 {}#pragma unroll
       for (int k = 0; k < width; ++k) {{
 {}        v[k] = {};
@@ -252,11 +415,12 @@ namespace {{
           made.loads, made.steps, value_source(value));
     }
     if (!factors_out_)
-      return text + fmt::format("    quantize_row<Quantization{}>({}, p.out, place, reduce);\n", quantization, row);
-    return text + fmt::format(
-                      "    quantize_row_and_factor<Quantization{}>({}, p.out, place, reduce, part0, [&](float all) {{ "
-                      "return {}; }});\n",
-                      quantization, row, given(p_.reductions[0], "all"));
+      return text + fmt::format("    quantize_row<Quantization{}>({}, p.out, coord, reduce);\n", quantization, row);
+    return text +
+           fmt::format(
+               "    quantize_row_and_factor<Quantization{}>({}, p.out, coord, reduce, partial0, [&](float all) {{ "
+               "return {}; }});\n",
+               quantization, row, given(p_.reductions[0], "all"));
   }
 
   const RowProgram p_;

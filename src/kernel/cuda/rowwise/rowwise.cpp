@@ -71,7 +71,7 @@ bool RowWalk::aligned(std::size_t i, int width) const {
 
 namespace {
 
-constexpr int most_threads = 1024, warp = 32, most_cluster_warps = 64;  // the last: device/rowwise/reduce_row.cuh
+constexpr int most_threads = 1024, warp = 32;
 
 int warps_of(std::int64_t lanes) { return static_cast<int>(round_up(lanes, warp)); }
 
@@ -82,33 +82,44 @@ int most_resident_threads(const Target* target) {
 
 /// Two vectors for each thread, or as many as it takes: few steps from the first load to the last store. Where a block
 /// may have fewer threads than that, each stands for several.
-RowGeometry few_rows(const RowNeeds& needs) {
+RowVariant few_rows(const RowNeeds& needs) {
   const std::int64_t vectors = needs.columns / needs.width;
   const int cluster = vectors > most_threads ? needs.few_cluster : 1;
   const std::int64_t own = div_up(vectors, cluster);
-  const std::int64_t each = cluster > 1 ? div_up(own, most_cluster_warps / cluster * warp)
-                                        : std::max<std::int64_t>(2, div_up(own, most_threads));
+  const std::int64_t each =
+      cluster > 1 ? div_up(own, most_row_warps / cluster * warp) : std::max<std::int64_t>(2, div_up(own, most_threads));
   int lanes = warps_of(div_up(own, each)), fold = 1;
   for (; lanes > needs.threads && cluster == 1 && lanes % (2 * warp) == 0; lanes /= 2) fold *= 2;
   if (lanes > needs.threads) lanes = needs.threads, fold = 1;
-  return {static_cast<int>(needs.columns), lanes, lanes, needs.width, cluster, fold, true, needs.keep, true};
+  return {{.columns = static_cast<int>(needs.columns),
+           .lanes = lanes,
+           .threads = lanes,
+           .width = needs.width,
+           .cluster = cluster,
+           .fold = fold,
+           .preload_columns = true,
+           .keep_float32 = needs.keep,
+           .uniform = true}};
 }
 
 /// Rows of up to a warp share a block; longer ones give each thread several vectors, so that loads are in flight while
 /// other rows are reduced. What a warp does once for each row is then shared by more elements.
-RowGeometry many_rows(const RowNeeds& needs) {
+RowVariant many_rows(const RowNeeds& needs) {
   const std::int64_t vectors = needs.columns / needs.width;
   const RowTuning& tuning = needs.columns <= 6144 ? needs.short_rows : needs.long_rows;
-  RowGeometry g{static_cast<int>(needs.columns), 1, 128, needs.width, 1, 1, false, needs.keep};
+  RowLayout l{.columns = static_cast<int>(needs.columns),
+              .lanes = 1,
+              .threads = 128,
+              .width = needs.width,
+              .keep_float32 = needs.keep};
   if (vectors <= warp) {
-    while (g.lanes < vectors) g.lanes *= 2;
+    while (l.lanes < vectors) l.lanes *= 2;
   } else {
-    g.lanes = std::min(needs.threads, warps_of(div_up(vectors, std::max(1, tuning.elements / needs.width))));
-    if (g.lanes > warp) g.threads = g.lanes;
+    l.lanes = std::min(needs.threads, warps_of(div_up(vectors, std::max(1, tuning.elements / needs.width))));
+    if (l.lanes > warp) l.threads = l.lanes;
   }
-  const int registers = 65536 / (tuning.registers * g.threads);
-  g.min_blocks = std::max(1, std::min(registers, most_resident_threads(needs.target) / g.threads));
-  return g;
+  const int registers = 65536 / (tuning.registers * l.threads);
+  return {l, std::max(1, std::min(registers, most_resident_threads(needs.target) / l.threads))};
 }
 
 /// Whether a group of columns lies in neighbouring lanes of a warp.
@@ -121,50 +132,47 @@ bool group_fits_lanes(const RowNeeds& needs) {
 
 int few_cluster(const Target* target) { return target && target->compute_capability >= 90 ? 7 : 1; }
 
-std::string RowGeometry::text() const {
-  return fmt::format(
-      "{{.columns = {}, .lanes = {}, .threads = {}, .width = {}, .cluster = {}{}, .early = {}, .keep = {}, "
-      ".uniform = {}}}",
-      columns, lanes, threads, width, cluster, fold > 1 ? fmt::format(", .fold = {}", fold) : "", early, keep, uniform);
+std::string RowQuantization::text(std::int64_t columns) const {
+  return fmt::format("{{.format = {{.dtype = {}, .wide = {}, .asymmetric = {}, .group = {}}}, .exact = {}}}",
+                     device_name(format.dtype), format.limit == 127.5f, format.asymmetric, group(columns), exact);
 }
 
-RowGeometries::RowGeometries(const RowNeeds& needs) : width_(needs.width) {
+RowVariants::RowVariants(const RowNeeds& needs) : width_(needs.width) {
   const bool vectors = needs.columns > 0 && needs.columns % needs.width == 0;
   if (vectors && (needs.group == 0 || group_fits_lanes(needs))) {
     if (needs.columns <= needs.most_columns) {
       list_.push_back(many_rows(needs));
-      const RowGeometry few = few_rows(needs);
-      if (list_.front().lanes > warp && few != list_.front()) {
+      if (list_.front().layout.lanes > warp) {
         few_ = list_.size();
-        list_.push_back(few);
+        list_.push_back(few_rows(needs));
       }
     } else {
-      list_.push_back(
-          {.lanes = std::min(512, needs.threads), .threads = std::min(512, needs.threads), .width = needs.width});
+      const int threads = std::min(512, needs.threads);
+      list_.push_back({{.lanes = threads, .threads = threads, .width = needs.width}});
     }
   }
   const int threads = needs.columns > 0 && needs.columns <= 2048 ? 128 : std::min(512, needs.threads);
-  list_.push_back({.lanes = threads, .threads = threads});
+  list_.push_back({{.lanes = threads, .threads = threads}});
 }
 
-std::size_t RowGeometries::choose(const RowWalk& walk, bool aligned, const Target& target) const {
+std::size_t RowVariants::choose(const RowWalk& walk, bool aligned, const Target& target) const {
   if (!aligned || list_.size() == 1) return list_.size() - 1;
   return walk.uniform() && walk.rows() <= target.multiprocessors ? few_ : 0;
 }
 
-std::int64_t RowGeometries::items(std::size_t program, std::int64_t rows) const {
-  const RowGeometry& g = list_[program];
-  return g.cluster > 1 ? rows * g.cluster : div_up(rows, std::int64_t{g.threads / g.lanes});
+std::int64_t RowVariants::items(std::size_t program, std::int64_t rows) const {
+  const RowLayout& l = list_[program].layout;
+  return l.cluster > 1 ? rows * l.cluster : div_up(rows, std::int64_t{l.threads / l.lanes});
 }
 
-Program geometry_program(std::string header, std::string task, const RowGeometry& geometry) {
+Program variant_program(std::string header, std::string task, const RowVariant& variant) {
   return {.header = std::move(header),
           .task = std::move(task),
-          .threads = geometry.threads,
+          .threads = variant.layout.threads,
           .shared_bytes = row_shared_bytes,
-          .min_blocks = geometry.min_blocks,
-          .cluster = geometry.cluster,
-          .held_columns = geometry.columns};
+          .min_blocks = variant.min_blocks,
+          .cluster = variant.layout.cluster,
+          .held_columns = variant.layout.columns};
 }
 
 std::int64_t constant_columns(const Problem& problem, int trailing) {

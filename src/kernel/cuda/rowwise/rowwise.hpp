@@ -1,4 +1,5 @@
-// What the host halves of row kernels share: rows of operands that are strided alike, and the geometry of programs.
+// What the host halves of row kernels share: rows of operands that are strided alike, the layouts that programs are
+// compiled for, and how rows are quantized.
 #pragma once
 
 #include <array>
@@ -7,9 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "kernel/cuda/device/rowwise/rows.hpp"
-#include "kernel/cuda/task.hpp"
+#include "kernel/cuda/config_text.hpp"
+#include "kernel/cuda/device/rowwise/row_params.hpp"
 #include "kernel/kernel.hpp"
+#include "op/quantization.hpp"
 
 namespace cermet::cuda {
 
@@ -53,15 +55,13 @@ class RowWalk {
   RowDims dims_{};
 };
 
-/// How rows lie over threads in one program; see RowShape in device/rowwise/row.cuh.
-struct RowGeometry {
-  int columns = 0;  ///< held in registers; 0: the row is read again for each pass
-  int lanes = 256, threads = 256, width = 1, cluster = 1, fold = 1;
-  bool early = false, keep = false, uniform = false;
-  int min_blocks = 1;
+/// A layout as device code spells it.
+inline std::string layout_text(const RowLayout& layout) { return "cermet::RowLayout" + config_text(layout); }
 
-  friend bool operator==(const RowGeometry&, const RowGeometry&) = default;
-  std::string text() const;  ///< "{.columns = 4096, ..}", as device code spells a RowShape
+/// What one program of a row kernel is compiled for: its layout, and blocks that an SM must be able to hold.
+struct RowVariant {
+  RowLayout layout;
+  int min_blocks = 1;
 };
 
 /// Elements of a row that one thread has where rows are many, and the registers that its program may use.
@@ -88,25 +88,35 @@ int few_cluster(const Target* target);
 
 /// The programs of a row kernel: for many rows, for few, and for rows of any length and alignment, in this order. Equal
 /// ones are listed once.
-class RowGeometries {
+class RowVariants {
  public:
-  explicit RowGeometries(const RowNeeds& needs);
-  const std::vector<RowGeometry>& list() const { return list_; }
+  explicit RowVariants(const RowNeeds& needs);
+  const std::vector<RowVariant>& list() const { return list_; }
   int width() const { return width_; }
   /// Index of the program for these rows, whose operands are all aligned to vectors or not.
   std::size_t choose(const RowWalk& walk, bool aligned, const Target& target) const;
   std::int64_t items(std::size_t program, std::int64_t rows) const;
 
  private:
-  std::vector<RowGeometry> list_;
+  std::vector<RowVariant> list_;
   std::size_t few_ = 0;
   int width_;
 };
 
-/// Shared memory of every program of a row kernel.
-inline constexpr std::int64_t row_shared_bytes = 2048;
-/// The program of a geometry.
-Program geometry_program(std::string header, std::string task, const RowGeometry& geometry);
+/// The program of a variant.
+Program variant_program(std::string header, std::string task, const RowVariant& variant);
+
+/// How a kernel's rows are quantized.
+struct RowQuantization {
+  CodeFormat format;
+  bool exact = true;  ///< no quantized value may differ by a step
+
+  bool groups() const { return format.group != 0; }  ///< scales have a dimension of groups
+  /// Columns of a row that share a scale; 0: all of them.
+  std::int64_t group(std::int64_t columns) const { return columns > 0 && format.group >= columns ? 0 : format.group; }
+  /// The device's Quantization, "{.format = {..}, ..}".
+  std::string text(std::int64_t columns) const;
+};
 
 /// The last `trailing` dimensions of operand 0 as one number; 0 where one is symbolic.
 std::int64_t constant_columns(const Problem& problem, int trailing = 1);

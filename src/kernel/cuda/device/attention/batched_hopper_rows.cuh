@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernel/cuda/device/attention/batched_scores.cuh"
-#include "kernel/cuda/device/attention/exact.cuh"
+#include "kernel/cuda/device/attention/queries.cuh"
 #include "kernel/cuda/device/attention/score_fragment.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
 

@@ -6,7 +6,7 @@
 
 #include "kernel/cuda/device/attention/batched_scores.cuh"
 #include "kernel/cuda/device/attention/batched_short.hpp"
-#include "kernel/cuda/device/attention/exact.cuh"
+#include "kernel/cuda/device/attention/queries.cuh"
 #include "kernel/cuda/device/attention/score_fragment.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/tma.cuh"

@@ -1,13 +1,34 @@
 // Decoding attention: what its two halves agree on. Rows (queries of a sequence times the heads that share a key-value
-// head) are cut into tiles of 8 or 16; a row tile of one key-value head is a span, whose keys come in units of warps *
-// tile_keys. All units in order are dealt out evenly to the thread blocks, so that the time does not depend on how
-// lengths are distributed.
+// head) are cut into query tiles of 8 or 16; a query tile of one key-value head is a span, whose keys come in units of
+// warps * tile_keys. All units in order are dealt out evenly to the thread blocks, so that the time does not depend on
+// how lengths are distributed.
 #pragma once
 
 #include "kernel/cuda/device/attention/attention_params.hpp"
-#include "kernel/cuda/device/attention/tile_rows.hpp"
+
+namespace cermet {
+enum class DType : uint8_t;  // as host and device each define it
+}
 
 namespace cermet::attention {
+
+struct DecodeConfig {
+  int head_size, value_size, kv_heads, group, block;  ///< head sizes are multiples of 8; block: tokens of a page
+  DType q, kv, out;                                   ///< kv: bf16 or f16
+  int rows;                                           ///< of a query tile: 8 or 16
+  int tile_keys, warps, stages;                       ///< tile_keys: of a warp, 16 or 32
+  bool plain;                                         ///< neither softcap nor alibi
+  int ranks;   ///< blocks to which the KV tiles of a span are dealt out in turn: those of a cluster, where there is one
+  bool whole;  ///< a block has a whole span where lengths allow it: WholeSpanScheduler
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("head_size", head_size), visit("value_size", value_size), visit("kv_heads", kv_heads), visit("group", group),
+        visit("block", block), visit("q", q), visit("kv", kv), visit("out", out), visit("rows", rows),
+        visit("tile_keys", tile_keys), visit("warps", warps), visit("stages", stages), visit("plain", plain),
+        visit("ranks", ranks), visit("whole", whole);
+  }
+};
 
 /// Bytes of one tile of keys and values of one warp.
 constexpr int decode_stage_bytes(int head_size, int value_size, int tile_keys) {
@@ -18,30 +39,30 @@ constexpr int decode_control_bytes(int warps, int rows) { return (warps * rows *
 constexpr int decode_shared_bytes(int head_size, int value_size, int tile_keys, int warps, int stages, int rows) {
   return decode_control_bytes(warps, rows) + warps * stages * decode_stage_bytes(head_size, value_size, tile_keys);
 }
-/// Floats of a block's part of a span: maxima and sums of its rows, then their outputs.
-constexpr int decode_part_floats(int rows, int value_size) { return rows * (2 + value_size); }
+/// Floats of a block's partial of a span: maxima and sums of its rows, then their outputs.
+constexpr int decode_partial_floats(int rows, int value_size) { return rows * (2 + value_size); }
 constexpr int64_t decode_flag_bytes(int blocks) { return (16 * int64_t{blocks} + 255) / 256 * 256; }
 constexpr int64_t decode_scratch_bytes(int blocks, int rows, int value_size) {
-  return decode_flag_bytes(blocks) + 2 * int64_t{blocks} * decode_part_floats(rows, value_size) * 4;
+  return decode_flag_bytes(blocks) + 2 * int64_t{blocks} * decode_partial_floats(rows, value_size) * 4;
 }
 
 /// Whether each span, of which there are no more than `blocks`, has a block of its own, rather than a share of all
 /// units: the longest of so many units is then longer than a share, by one unit because shares are rounded down here,
-/// and by what adding up the parts of a span takes.
+/// and by what combining the partials of a span takes.
 constexpr bool whole_spans_suit(int longest, int units, int blocks) {
   constexpr int most_longer = 1 + 2;
   return longest <= units / blocks + most_longer;
 }
 
-/// With a cluster for each span: groups of four elements of the rows whose parts one block adds up, and shared memory
-/// with those of all blocks and a barrier that counts them.
+/// With a cluster for each span: groups of four elements of the rows whose partials one block combines, and shared
+/// memory with those of all blocks and a barrier that counts them.
 constexpr int decode_inbox_each(int rows, int value_size, int ranks) {
   return (rows * (value_size / 4) + ranks - 1) / ranks;
 }
 constexpr int decode_inbox_bytes(int rows, int value_size, int ranks) {
   return ranks * decode_inbox_each(rows, value_size, ranks) * 24 + 16;
 }
-/// Keys and values that a block of a cluster asks the L2 for before it may read them.
+/// Keys and values that a block of a cluster prefetches into the L2 before it may read them.
 inline constexpr int decode_prefetch_bytes = 64 << 10;
 
 struct DecodeParams {

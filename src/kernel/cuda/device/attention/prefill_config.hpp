@@ -2,7 +2,6 @@
 #pragma once
 
 #include "kernel/cuda/device/attention/attention_params.hpp"
-#include "kernel/cuda/device/attention/tile_rows.hpp"
 
 namespace cermet::attention {
 

@@ -4,9 +4,9 @@
 // 22 (f16) significant bits. Work items with more keys come first.
 #pragma once
 
-#include "kernel/cuda/device/attention/exact.cuh"
 #include "kernel/cuda/device/attention/prefill_copy.cuh"
 #include "kernel/cuda/device/attention/prefill_hopper.hpp"
+#include "kernel/cuda/device/attention/queries.cuh"
 #include "kernel/cuda/device/attention/score_fragment.cuh"
 #include "kernel/cuda/device/ptx/bulk.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"

@@ -2,7 +2,6 @@
 // log2 e, except where operands change them: a bias near the largest float32 would overflow.
 #pragma once
 
-#include "kernel/cuda/device/attention/exact.cuh"
 #include "kernel/cuda/device/attention/prefill_config.hpp"
 #include "kernel/cuda/device/attention/queries.cuh"
 #include "kernel/cuda/device/attention/tile_rows.cuh"

@@ -1,7 +1,7 @@
 // Tiles of 16-bit elements in shared memory as ldmatrix reads them, and elements as the tensor cores take them.
 #pragma once
 
-#include "kernel/cuda/device/attention/tile_rows.hpp"
+#include "kernel/cuda/device/attention/attention_params.hpp"
 #include "kernel/cuda/device/types.cuh"
 
 namespace cermet::attention {

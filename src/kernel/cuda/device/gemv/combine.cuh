@@ -179,7 +179,7 @@ struct CombineBody {
     const X* const x = static_cast<const X*>(p.x) + row * p.x_stride;
     const auto first_of = [a](int j) { return ((j * S.split_k + a) * 32 + static_cast<int>(lane_index())) * count; };
     if constexpr (C.prologue.quantize) {
-      constexpr CodeFormat format{.dtype = C.prologue.quantized, .wide = C.prologue.wide};
+      constexpr QuantizedFormat format{.dtype = C.prologue.quantized, .wide = C.prologue.wide};
       float numbers[S.warp_pieces][count];
 #pragma unroll
       for (int j = 0; j < S.warp_pieces; ++j) load_floats(x, first_of(j), C.k, numbers[j]);

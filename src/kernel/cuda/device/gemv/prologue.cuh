@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernel/cuda/device/gemv/gemv.cuh"
-#include "kernel/cuda/device/rowwise/codes.cuh"
+#include "kernel/cuda/device/rowwise/quantized_row.cuh"
 #include "kernel/cuda/device/tile/reduce.cuh"
 
 namespace cermet::gemv {
@@ -20,25 +20,25 @@ CERMET_DEVICE float magnitude(const float (&v)[Pieces][16]) {
 }
 
 /// Quantized values of 16 numbers: as they are, or fp8 as numbers again.
-template <CodeFormat F>
+template <QuantizedFormat F>
 CERMET_DEVICE void put(const Vector<Element<F.dtype>, 16>& quantized, Piece& to) {
   to = __builtin_bit_cast(Piece, quantized);
 }
-template <CodeFormat F>
+template <QuantizedFormat F>
 CERMET_DEVICE void put(const Vector<Element<F.dtype>, 16>& quantized, float (&to)[16]) {
   to_floats<F.dtype>(__builtin_bit_cast(Piece, quantized), to);
 }
 
 /// Quantizes a row, whose largest magnitude is given, to int8 or fp8 with one scale, operation by operation as the row
 /// kernels do it; returns the scale. Exact: as dynamic_quant rounds, otherwise as norms that quantize.
-template <CodeFormat F, bool Exact, int Pieces, class Quantized>
+template <QuantizedFormat F, bool Exact, int Pieces, class Quantized>
 CERMET_DEVICE float quantize(float (&v)[Pieces][16], float largest, Quantized (&quantized)[Pieces]) {
-  const CodeScale scale = code_scale<F>({largest, 0});
+  const QuantizationParams scale = quantization_params<F>({largest, 0});
   const Quantizer<F, Exact> quantizer(scale);
 #pragma unroll
   for (int j = 0; j < Pieces; ++j) quantizer.make_ordinary(v[j]);
 #pragma unroll
-  for (int j = 0; j < Pieces; ++j) put<F>(quantizer.template scaled_codes<true>(v[j]), quantized[j]);
+  for (int j = 0; j < Pieces; ++j) put<F>(quantizer.template quantize_scaled<true>(v[j]), quantized[j]);
   return scale.scale;
 }
 
@@ -142,7 +142,7 @@ struct RowLoader<C, S, Team, true> : LanePart<C, S> {
   /// all of a row: it enters the scale, so that both statistics take one barrier.
   static CERMET_DEVICE float quantize_row(const Params& p, int a, const Weights& w, Numbers& v, Row& x,
                                           float* scratch) {
-    constexpr CodeFormat format{.dtype = C.prologue.quantized, .wide = C.prologue.wide};
+    constexpr QuantizedFormat format{.dtype = C.prologue.quantized, .wide = C.prologue.wide};
     constexpr int second = Shape::scratch_bytes / 8;
     float squares = 0;
     if constexpr (C.prologue.norm) {

@@ -4,25 +4,25 @@
 
 #include "kernel/cuda/device/peer/collective.cuh"
 #include "kernel/cuda/device/peer/rows.hpp"
-#include "kernel/cuda/device/rowwise/row_region_task.cuh"
+#include "kernel/cuda/device/rowwise/row_kernel.cuh"
 
 namespace cermet::peer {
 
 template <class RowTask, ReduceConfig C, SummedOperand Sum>
 struct Rows;
 
-template <class Body, RowShape S, ReduceConfig C, SummedOperand Sum>
-struct Rows<row_region::Task<Body, S>, C, Sum> {
-  static_assert(S.cluster == 1);
+template <class Body, RowLayout L, ReduceConfig C, SummedOperand Sum>
+struct Rows<row_region::Task<Body, L>, C, Sum> {
+  static_assert(L.cluster == 1);
   using Params = RowsParams;
   static constexpr Overlap overlap = Overlap::own;
-  using Region = row_region::Task<Body, S>;
+  using Region = row_region::Task<Body, L>;
   using Unit = UnitOf<C>;
-  static constexpr int64_t rows_of_item = S.threads / S.lanes,
+  static constexpr int64_t rows_of_item = L.threads / L.lanes,
                            room = (can_be_stamped<Unit> ? stamped_data_bytes : slot_bytes) / sizeof(Unit);
   static constexpr bool in_shared_memory =
-      Sum.shared_offset >= 0 && S.columns > 0 &&
-      can_be_stamped<Unit>&& rows_of_item* S.columns * sizeof(Element<C.reduction.type>) <= summed_bytes;
+      Sum.shared_offset >= 0 && L.columns > 0 &&
+      can_be_stamped<Unit>&& rows_of_item* L.columns * sizeof(Element<C.reduction.type>) <= summed_bytes;
   template <class Team>
   static __device__ void run(const Params& p, uint32_t channel_number, Team team, char* smem) {
     begins(p.link);
@@ -54,7 +54,7 @@ struct Rows<row_region::Task<Body, S>, C, Sum> {
       const row_region::Params& p;
       T* rows;  ///< where row 0 of the operand would be
       CERMET_DEVICE RowOperand operator[](int i) const {
-        if (i == Sum.operand) return {rows, {S.columns, 0, 0}};
+        if (i == Sum.operand) return {rows, {L.columns, 0, 0}};
         return p.operands[i];
       }
     } operands;
@@ -79,13 +79,13 @@ struct Rows<row_region::Task<Body, S>, C, Sum> {
                                                  int64_t end, bool last, Team team, char* smem) {
     bool came;
     if constexpr (rows_of_item == 1)
-      came = exchange(p, channel, item, begin, FixedCount<S.columns / C.width>{}, team, smem);
+      came = exchange(p, channel, item, begin, FixedCount<L.columns / C.width>{}, team, smem);
     else came = exchange(p, channel, item, begin, end - begin, team, smem);
     if (!came) return false;
     exchanged(p.link, last);
     T* const rows =
-        reinterpret_cast<T*>(smem + Sum.shared_offset) - static_cast<int64_t>(item) * rows_of_item * S.columns;
-    Body::template run<S, Team>(Summed{p.region, {p.region, rows}, p.region.out, {}, p.region.rows, p.region.length},
+        reinterpret_cast<T*>(smem + Sum.shared_offset) - static_cast<int64_t>(item) * rows_of_item * L.columns;
+    Body::template run<L, Team>(Summed{p.region, {p.region, rows}, p.region.out, {}, p.region.rows, p.region.length},
                                 item, smem);
     return true;
   }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernel/cuda/device/peer/link.hpp"
-#include "kernel/cuda/device/rowwise/row_region_task.hpp"
+#include "kernel/cuda/device/rowwise/row_params.hpp"
 
 namespace cermet::peer {
 

@@ -4,7 +4,7 @@
 
 #include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/pointwise/tile.hpp"
-#include "kernel/cuda/device/rowwise/row.cuh"
+#include "kernel/cuda/device/rowwise/row_vectors.cuh"
 
 namespace cermet {
 

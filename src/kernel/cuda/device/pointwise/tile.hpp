@@ -1,7 +1,7 @@
 // Where the work items of elementwise tasks lie: rows cut into tiles, short rows several to a block.
 #pragma once
 
-#include "kernel/cuda/device/rowwise/rows.hpp"
+#include "kernel/cuda/device/rowwise/row_params.hpp"
 
 namespace cermet {
 

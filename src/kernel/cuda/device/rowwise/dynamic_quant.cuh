@@ -3,18 +3,17 @@
 #pragma once
 
 #include "kernel/cuda/device/rowwise/dynamic_quant.hpp"
-#include "kernel/cuda/device/rowwise/quantize_row.cuh"
-#include "kernel/cuda/device/rowwise/sources.cuh"
+#include "kernel/cuda/device/rowwise/row_kernel.cuh"
 
 namespace cermet::dynamic_quant {
 
 /// Which row of smooth[E, K] a row takes.
 enum class Index : uint8_t { none, ids, offsets };
 /// Passes of a per-tensor scale: find the range, then quantize.
-enum class Pass : uint8_t { only, range, codes };
+enum class Pass : uint8_t { only, range, quantize };
 
 struct Config {
-  RowShape shape;
+  RowLayout layout;
   DType x = DType::f32;
   bool smooths = false;
   DType smooth = DType::f32;
@@ -24,78 +23,97 @@ struct Config {
   Quantization out;
 };
 
+/// x * smooth.
+template <class X, class Smooth, int Width>
+struct SmoothedSource {
+  struct Raw {
+    Vector<X, Width> x;
+    Vector<Smooth, Width> smooth;
+  };
+  const X* x;            // [length]
+  const Smooth* smooth;  // [length]
+
+  CERMET_DEVICE Raw fetch(int64_t column) const {
+    return {load_vector<Width>(x + column), load_vector<Width>(smooth + column)};
+  }
+  CERMET_DEVICE void values(const Raw& raw, int, float (&v)[Width]) const {
+    to_floats(raw.x, v);
+#pragma unroll
+    for (int k = 0; k < Width; ++k) v[k] = __fmul_rn(v[k], to_float(raw.smooth[k]));
+  }
+};
+
 template <Config C>
 struct Task {
   using Params = dynamic_quant::Params;
   using Smooth = Element<C.smooth>;
-  using Values = float[C.shape.width];
+  using Values = float[C.layout.width];
   static constexpr Overlap overlap = Overlap::late;
 
   /// The row's factors; null where its index names no row of them.
-  template <class Map>
-  static CERMET_DEVICE const Smooth* smooth_of(const Params& p, const RowPlace<Map>& place) {
+  template <class Partition>
+  static CERMET_DEVICE const Smooth* smooth_of(const Params& p, const RowCoord<Partition>& coord) {
     const Smooth* smooth = static_cast<const Smooth*>(p.smooth);
     if constexpr (C.indexed == Index::none) return smooth;
     int64_t group = 0;
     if constexpr (C.indexed == Index::ids) {
-      group = *place.template of<const Element<C.index>>(p.index);
+      group = *coord.template of<const Element<C.index>>(p.index);
     } else {
       const Element<C.index>* offsets = static_cast<const Element<C.index>*>(p.offsets);
-      while (group < p.experts && p.first_row + place.number >= offsets[group + 1]) ++group;
+      while (group < p.experts && p.first_row + coord.number >= offsets[group + 1]) ++group;
     }
     return group >= 0 && group < p.experts ? smooth + group * p.smooth_step : nullptr;
   }
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team, char* smem) {
-    using Map = RowMap<C.shape, Team>;
-    RowReducer<Map> reduce(smem);
-    const RowPart<Map> place(item, p);
-    const Smooth* smooth = smooth_of(p, place);
+    using Partition = RowPartition<C.layout, Team>;
+    RowReducer<Partition> reduce(smem);
+    const RowCoord<Partition> coord(item, p.dims, p.rows);
+    const Partition partition(p.length);
+    const Smooth* smooth = smooth_of(p, coord);
     const bool legal = C.indexed == Index::none || smooth != nullptr;
-    const Element<C.x>* x = place.template of<const Element<C.x>>(p.x);
+    const Element<C.x>* x = coord.template of<const Element<C.x>>(p.x);
     const auto source = [&] {
-      if constexpr (!C.smooths) return PlainSource<Element<C.x>, C.shape.width>{x};
+      if constexpr (!C.smooths) return PlainSource<Element<C.x>, C.layout.width>{x};
       else
-        return SmoothedSource<Element<C.x>, Smooth, C.shape.width>{
+        return SmoothedSource<Element<C.x>, Smooth, C.layout.width>{
             x, legal ? smooth : static_cast<const Smooth*>(p.smooth)};
     }();
-    RawRow raw(place.map, source, place.active);
-    auto row = make_row(place.map, source, raw);
+    RawRow raw(partition, source, coord.active);
+    auto row = make_row(partition, source, raw);
     if constexpr (C.indexed == Index::none) {
-      quantize(p, row, place, reduce);
+      quantize(p, row, coord, reduce);
     } else {
       auto&& checked = row.then([legal](int, int, Values& v) {
 #pragma unroll
-        for (int k = 0; k < C.shape.width; ++k) v[k] = legal ? v[k] : quiet_nan();
+        for (int k = 0; k < C.layout.width; ++k) v[k] = legal ? v[k] : quiet_nan();
       });
-      quantize(p, checked, place, reduce);
+      quantize(p, checked, coord, reduce);
     }
     reduce.finish();
   }
 
-  template <class Row, class Map>
-  static CERMET_DEVICE void quantize(const Params& p, Row& row, const RowPlace<Map>& place, RowReducer<Map>& reduce) {
+  template <class Row, class Partition>
+  static CERMET_DEVICE void quantize(const Params& p, Row& row, const RowCoord<Partition>& coord,
+                                     RowReducer<Partition>& reduce) {
     if constexpr (C.pass == Pass::only) {
-      quantize_row<C.out>(row, p.out, place, reduce);
+      quantize_row<C.out>(row, p.out, coord, reduce);
     } else if constexpr (C.pass == Pass::range) {
-      ValueRange range;
-      row.each([&](int, int, const Values& v) {
-#pragma unroll
-        for (int k = 0; k < C.shape.width; ++k) widen<C.out.format>(range, v[k]);
-      });
-      range = row_range<C.out.format>(range, reduce);
-      if (row.map.lane == 0 && place.active) {
+      const ValueRange range = row_range<C.out.format>(thread_range<C.out.format>(row), reduce);
+      if (row.partition.lane == 0 && coord.active) {
         atomicMax(p.range, __float_as_uint(range.high));
         if constexpr (C.out.format.asymmetric) atomicMax(p.range + 1, __float_as_uint(range.low));
       }
     } else {
-      const CodeScale scale = code_scale<C.out.format>({__uint_as_float(p.range[0]), __uint_as_float(p.range[1])});
+      const QuantizationParams scale =
+          quantization_params<C.out.format>({__uint_as_float(p.range[0]), __uint_as_float(p.range[1])});
       const Quantizer<C.out.format, C.out.exact> quantizer(scale);
-      const QuantizedRow<C.out> out(p.out, place);
-      if (place.active)
-        row.each([&](int, int64_t column, const Values& v) { store_vector(out.codes + column, quantizer.codes(v)); });
-      if (p.first_row + place.number == 0 && row.map.lane == 0) out.store_scale(0, scale);
+      const QuantizedRow<C.out> out(p.out, coord);
+      if (coord.active)
+        row.each(
+            [&](int, int64_t column, const Values& v) { store_vector(out.values + column, quantizer.quantize(v)); });
+      if (p.first_row + coord.number == 0 && row.partition.lane == 0) out.store_scale(0, scale);
     }
   }
 };

@@ -1,7 +1,7 @@
 // Parameters of dynamic_quant.
 #pragma once
 
-#include "kernel/cuda/device/rowwise/quantize_row.hpp"
+#include "kernel/cuda/device/rowwise/row_params.hpp"
 
 namespace cermet::dynamic_quant {
 

@@ -1,7 +1,7 @@
 // Parameters of group_norm and instance_norm.
 #pragma once
 
-#include "kernel/cuda/device/rowwise/rows.hpp"
+#include "kernel/cuda/device/rowwise/row_params.hpp"
 
 namespace cermet::group_norm {
 
@@ -16,7 +16,7 @@ struct Params {
   float eps;
 };
 
-/// Shared memory of what a cluster's threads tell each other.
+/// Shared memory for the moments that a cluster's warps and blocks exchange, and their barrier.
 CERMET_HOST_DEVICE constexpr int cluster_moments_bytes(int threads, int cluster) {
   return 16 * (threads / 32 + cluster + 1);
 }

@@ -107,12 +107,6 @@ struct Staged {
   static constexpr bool whole = C.positions % width == 0;  // a vector lies in one channel
   static constexpr Overlap overlap = Overlap::late;
 
-  static CERMET_DEVICE float scaled(const Params& p, float value, uint32_t channel) {
-    if constexpr (C.weights) value *= to_float(static_cast<const Element<C.weight>*>(p.weight)[channel]);
-    if constexpr (C.biases) value += to_float(static_cast<const Element<C.bias>*>(p.bias)[channel]);
-    return value;
-  }
-
   template <class Team>
   static CERMET_DEVICE void run(const Params& p, uint32_t item, Team, char* smem) {
     constexpr int own = staged + held, step = Team::size * Team::cluster,
@@ -171,8 +165,8 @@ struct Staged {
       const auto at = static_cast<uint32_t>(column(i)), of_first = at / C.positions;
 #pragma unroll
       for (int k = 0; k < width; ++k)
-        v[k] = scaled(p, (v[k] - mean) * scale,
-                      channel + (whole ? of_first : (at + static_cast<uint32_t>(k)) / C.positions));
+        v[k] = scaled<C>(p, (v[k] - mean) * scale,
+                         channel + (whole ? of_first : (at + static_cast<uint32_t>(k)) / C.positions));
       store_vector(y + at, from_floats<Element<C.y>>(v));
     };
 #pragma unroll 4

@@ -2,7 +2,7 @@
 // src/kernel/cuda/device/FAMILY/NAME.hpp.
 #pragma once
 
-#include "kernel/cuda/device/rowwise/rows.hpp"
+#include "kernel/cuda/device/rowwise/row_params.hpp"
 
 namespace cermet::rms_norm_plain {
 

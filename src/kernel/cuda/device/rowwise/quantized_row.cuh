@@ -1,19 +1,20 @@
-// Arithmetic of quantization: the scale of a range and the quantized values, operation by operation as
-// op/quantization.hpp defines them.
+// Quantization of a row: the scale of a range and the quantized values, operation by operation as op/quantization.hpp
+// defines them; one scale for the row, or one per group of columns.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/reduce_row.cuh"
+#include "kernel/cuda/device/rowwise/row_vectors.cuh"
 
 namespace cermet {
 
-struct CodeFormat {
+struct QuantizedFormat {
   DType dtype = DType::i8;
   bool wide = false;  ///< int8 scale is absmax / 127.5
   bool asymmetric = false;
   int group = 0;  ///< values along a row that share a scale; 0: all of it
 };
 
-struct CodeScale {
+struct QuantizationParams {
   float scale, zero_point;
 };
 
@@ -34,14 +35,25 @@ CERMET_DEVICE float max_or_nan(float a, float b) {
 #endif
 }
 
-template <CodeFormat F>
+template <QuantizedFormat F>
 CERMET_DEVICE void widen(ValueRange& range, float v) {
   range.high = max_or_nan(range.high, F.asymmetric ? v : fabsf(v));
   if constexpr (F.asymmetric) range.low = max_or_nan(range.low, -v);
 }
 
+/// The range of this thread's elements of a row.
+template <QuantizedFormat F, class Row>
+CERMET_DEVICE ValueRange thread_range(Row& row) {
+  ValueRange range;
+  row.each([&](int, int, const float(&v)[Row::width]) {
+#pragma unroll
+    for (int k = 0; k < Row::width; ++k) widen<F>(range, v[k]);
+  });
+  return range;
+}
+
 /// The range over the lanes of a row.
-template <CodeFormat F, class Reducer>
+template <QuantizedFormat F, class Reducer>
 CERMET_DEVICE ValueRange row_range(ValueRange range, Reducer& reduce) {
   if constexpr (!F.asymmetric) return {reduce.template operator()<Magnitude>(fabsf(range.high)), 0};
   const auto both = reduce.template pair<Magnitude, Magnitude>(fabsf(range.high), fabsf(range.low));
@@ -49,7 +61,7 @@ CERMET_DEVICE ValueRange row_range(ValueRange range, Reducer& reduce) {
 }
 
 /// The range over `Lanes` neighbouring lanes, at most 32.
-template <CodeFormat F, int Lanes>
+template <QuantizedFormat F, int Lanes>
 CERMET_DEVICE ValueRange lanes_range(ValueRange range) {
   range.high = lanes_reduce<Magnitude, Lanes>(fabsf(range.high));
   if constexpr (F.asymmetric) range.low = lanes_reduce<Magnitude, Lanes>(fabsf(range.low));
@@ -75,8 +87,8 @@ CERMET_DEVICE float quotient_by_constant(float x, float divisor) {
   return fmaf(fmaf(-q, divisor, x), reciprocal, q);
 }
 
-template <CodeFormat F>
-CERMET_DEVICE CodeScale code_scale(ValueRange range) {
+template <QuantizedFormat F>
+CERMET_DEVICE QuantizationParams quantization_params(ValueRange range) {
   if constexpr (!F.asymmetric) {
     constexpr float limit = F.dtype == DType::f8_e4m3   ? 448.0f
                             : F.dtype == DType::f8_e5m2 ? 57344.0f
@@ -91,11 +103,11 @@ CERMET_DEVICE CodeScale code_scale(ValueRange range) {
 }
 
 /// Quantizes values with one scale: value / scale + zero_point, correctly rounded at each step, then rounded to the
-/// quantized type. Not Exact: the quotient may be off by a unit in the last place.
-template <CodeFormat F, bool Exact>
+/// quantized type. Not Exact: the quotient may be off by a unit in the last coord.
+template <QuantizedFormat F, bool Exact>
 class Quantizer {
  public:
-  CERMET_DEVICE explicit Quantizer(CodeScale s) : scale_(s.scale), zero_(s.zero_point) {
+  CERMET_DEVICE explicit Quantizer(QuantizationParams s) : scale_(s.scale), zero_(s.zero_point) {
     // Scales near the ends of float32 are moved to the middle together with the values, which changes no quotient by
     // enough to change a quantized value.
     ordinary_ = scale_ >= 0x1p-60f && scale_ <= 0x1p60f;
@@ -115,10 +127,10 @@ class Quantizer {
   CERMET_DEVICE bool ordinary() const { return ordinary_; }
 
   template <int Width>
-  CERMET_DEVICE Vector<Element<F.dtype>, Width> codes(const float (&values)[Width]) const {
-    return unlikely(!ordinary_) ? scaled_codes<false>(values) : scaled_codes<true>(values);
+  CERMET_DEVICE Vector<Element<F.dtype>, Width> quantize(const float (&values)[Width]) const {
+    return unlikely(!ordinary_) ? quantize_scaled<false>(values) : quantize_scaled<true>(values);
   }
-  /// Lets scaled_codes<true> take the values whatever the scale is: the shorter code where both would stand side by
+  /// Lets quantize_scaled<true> take the values whatever the scale is: the shorter code where both would stand side by
   /// side.
   template <int Width>
   CERMET_DEVICE void make_ordinary(float (&values)[Width]) const {
@@ -126,7 +138,7 @@ class Quantizer {
   }
   /// Ordinary: what ordinary() says.
   template <bool Ordinary, int Width>
-  CERMET_DEVICE Vector<Element<F.dtype>, Width> scaled_codes(const float (&values)[Width]) const {
+  CERMET_DEVICE Vector<Element<F.dtype>, Width> quantize_scaled(const float (&values)[Width]) const {
     float q[Width];
 #pragma unroll
     for (int k = 0; k < Width; ++k) q[k] = values[k];
@@ -213,5 +225,136 @@ class Quantizer {
   float scale_, zero_, reciprocal_, residue_ = 0, factor_ = 1;
   bool ordinary_, finite_;
 };
+
+struct Quantization {
+  QuantizedFormat format;
+  bool exact = false;
+};
+
+/// Pointers of one row.
+template <Quantization Q>
+struct QuantizedRow {
+  Element<Q.format.dtype>* values;
+  float* scale;
+  int32_t* zero_point;
+
+  template <class Coord>
+  CERMET_DEVICE QuantizedRow(const QuantizedRows& out, const Coord& coord)
+      : values(coord.template of<Element<Q.format.dtype>>(out.values)),
+        scale(coord.template of<float>(out.scale)),
+        zero_point(Q.format.asymmetric ? coord.template of<int32_t>(out.zero_point) : nullptr) {}
+
+  CERMET_DEVICE void store_scale(int group, QuantizationParams s) const {
+    scale[group] = s.scale;
+    if constexpr (Q.format.asymmetric) zero_point[group] = static_cast<int32_t>(s.zero_point);
+  }
+};
+
+/// Quantizes a row. Scales near the ends of float32 have a loop of their own, which costs others nothing.
+template <Quantization Q, class Row, class Quantizer>
+CERMET_DEVICE void store_quantized(Row& row, const QuantizedRow<Q>& out, const Quantizer& quantizer) {
+  if (__builtin_expect(quantizer.ordinary(), true))
+    row.each([&](int, int64_t column, const float(&v)[Row::width]) {
+      store_vector(out.values + column, quantizer.template quantize_scaled<true>(v));
+    });
+  else
+    row.each([&](int, int64_t column, const float(&v)[Row::width]) {
+      store_vector(out.values + column, quantizer.template quantize_scaled<false>(v));
+    });
+}
+
+/// One scale for the row.
+template <Quantization Q, class Row, class Reducer>
+CERMET_DEVICE void quantize_whole(Row& row, const QuantizedRow<Q>& out, bool active, Reducer& reduce) {
+  ValueRange range;
+  if constexpr (Row::plain && !Q.format.asymmetric) range.high = row.raw->magnitude(row.partition);
+  else range = thread_range<Q.format>(row);
+  const QuantizationParams scale = quantization_params<Q.format>(row_range<Q.format>(range, reduce));
+  const Quantizer<Q.format, Q.exact> quantizer(scale);
+  if (!active) return;
+  row.forget_values();
+  store_quantized(row, out, quantizer);
+  if (row.partition.lane == 0) out.store_scale(0, scale);
+}
+
+/// Groups of a row in registers: each lies in neighbouring lanes of a warp.
+template <Quantization Q, class Row>
+CERMET_DEVICE void quantize_groups_in_registers(Row& row, const QuantizedRow<Q>& out, bool active) {
+  constexpr int width = Row::width, lanes = Q.format.group / width;
+  static_assert(Q.format.group % width == 0 && lanes <= 32 && (lanes & (lanes - 1)) == 0);
+#pragma unroll
+  for (int i = 0; i < Row::Partition::vectors; ++i) {
+    const bool inside = row.partition.inside(i);
+    const int column = static_cast<int>(row.partition.column(i));
+    float v[width];
+    ValueRange range;
+    if (inside) {
+      row.load(i, column, v);
+#pragma unroll
+      for (int k = 0; k < width; ++k) widen<Q.format>(range, v[k]);
+    }
+    const QuantizationParams scale = quantization_params<Q.format>(lanes_range<Q.format, lanes>(range));
+    const Quantizer<Q.format, Q.exact> quantizer(scale);
+    if (!inside || !active) continue;
+    store_vector(out.values + column, quantizer.quantize(v));
+    if (column % Q.format.group == 0) out.store_scale(column / Q.format.group, scale);
+  }
+}
+
+/// Groups of a row that is read again: a warp for each, twice over its columns.
+template <Quantization Q, class Row>
+CERMET_DEVICE void quantize_groups_from_memory(Row& row, const QuantizedRow<Q>& out, int warps) {
+  constexpr int width = Row::width;
+  const int lane = static_cast<int>(lane_index()),
+            groups = static_cast<int>(div_up(row.partition.length, Q.format.group));
+  for (int group = static_cast<int>(Row::Partition::Team::warp()); group < groups; group += warps) {
+    const int begin = group * Q.format.group, end = min_of(begin + Q.format.group, row.partition.length);
+    ValueRange range;
+    float v[width];
+    for (int64_t column = begin + lane * width; column < end; column += 32 * width) {
+      row.load(0, column, v);
+#pragma unroll
+      for (int k = 0; k < width; ++k) widen<Q.format>(range, v[k]);
+    }
+    const QuantizationParams scale = quantization_params<Q.format>(lanes_range<Q.format, 32>(range));
+    const Quantizer<Q.format, Q.exact> quantizer(scale);
+    for (int64_t column = begin + lane * width; column < end; column += 32 * width) {
+      row.load(0, column, v);
+      store_vector(out.values + column, quantizer.quantize(v));
+    }
+    if (lane == 0) out.store_scale(group, scale);
+  }
+}
+
+/// Writes the quantized values of a row and their scales.
+template <Quantization Q, class Row, class Coord, class Reducer>
+CERMET_DEVICE void quantize_row(Row& row, const QuantizedRows& rows, const Coord& coord, Reducer& reduce) {
+  const QuantizedRow<Q> out(rows, coord);
+  if constexpr (Q.format.group == 0) {
+    quantize_whole<Q>(row, out, coord.active, reduce);
+  } else if constexpr (Row::Partition::in_registers) {
+    quantize_groups_in_registers(row, out, coord.active);
+  } else {
+    quantize_groups_from_memory(row, out, Row::Partition::lanes / 32);
+  }
+}
+
+/// Of a row without a factor that all its values have, factor(sum of `part` over the row): it enters the scale, so that
+/// both statistics take one reduction.
+template <Quantization Q, class Row, class Coord, class Reducer, class Parts, class Factor>
+CERMET_DEVICE void quantize_row_and_factor(Row& row, const QuantizedRows& rows, const Coord& coord, Reducer& reduce,
+                                           const Parts& part, Factor factor) {
+  static_assert(Q.format.group == 0 && !Q.format.asymmetric && !Q.exact);
+  const ValueRange range = thread_range<Q.format>(row);
+  const auto both = reduce.template pair<Sum, Magnitude>(part, fabsf(range.high));
+  const float norm = factor(both.first);
+  const QuantizationParams scale = quantization_params<Q.format>({both.second, 0});
+  const Quantizer<Q.format, false> quantizer(scale);
+  if (!coord.active) return;
+  row.forget_values();
+  const QuantizedRow<Q> out(rows, coord);
+  store_quantized(row, out, quantizer);
+  if (row.partition.lane == 0) out.store_scale(0, {row.partition.length == 0 ? 0.0f : scale.scale * norm, 0});
+}
 
 }  // namespace cermet

@@ -1,9 +1,29 @@
-// Vectors of elements to and from float32, with the conversions that take two values at once.
+// Rows in memory: where each begins, and vectors of its elements to and from float32, with the conversions that take
+// two values at once.
 #pragma once
 
+#include "kernel/cuda/device/rowwise/row_params.hpp"
 #include "kernel/cuda/device/types.cuh"
 
 namespace cermet {
+
+struct RowIndex {
+  uint32_t at[3];
+};
+
+CERMET_DEVICE RowIndex row_index(const RowDims& dims, uint32_t row) {
+  if (dims.inner == 0) return {{row, 0, 0}};
+  const uint32_t outer = row / dims.inner;
+  return {{row % dims.inner, outer % dims.middle, outer / dims.middle}};
+}
+
+/// Uniform: there is one leading dimension.
+template <class T, bool Uniform = false>
+CERMET_DEVICE T* row_of(const RowOperand& operand, const RowIndex& row) {
+  if constexpr (Uniform) return static_cast<T*>(operand.data) + row.at[0] * operand.step[0];
+  return static_cast<T*>(operand.data) + row.at[0] * operand.step[0] + row.at[1] * operand.step[1] +
+         row.at[2] * operand.step[2];
+}
 
 /// `from` is aligned to Width elements.
 template <int Width, class T>

@@ -1,0 +1,366 @@
+// One warp's way through its tiles of keys and values: from the pages to shared memory, and through the online softmax
+// on the tensor cores. Products are exact and sums float32; what does not fit the type of the cache (wider queries,
+// weights) is multiplied as two 16-bit parts. Up to 8 rows the second part is free: it fills the lower half of the 16
+// rows that the tensor cores multiply.
+#pragma once
+
+#include "kernel/cuda/device/attention/decode_scheduler.cuh"
+#include "kernel/cuda/device/attention/tile_rows.cuh"
+#include "kernel/cuda/device/ptx/cp_async.cuh"
+#include "kernel/cuda/device/ptx/ldmatrix.cuh"
+#include "kernel/cuda/device/ptx/mma.cuh"
+
+namespace cermet::attention {
+
+template <DecodeConfig C, class Team>
+struct KvLoader {
+  static constexpr int keys = C.tile_keys;
+  using K = TileRows<C.head_size, keys>;
+  using V = TileRows<C.value_size, keys>;
+  static constexpr SchedulerConfig scheduler{C.kv_heads, C.group, C.rows, C.warps* keys* C.ranks, C.block, keys};
+  static constexpr bool one_page = C.block % keys == 0;  ///< a tile lies in one page
+
+  static_assert(Team::size == 32 * C.warps && (Team::cluster == C.ranks || Team::cluster == 1));
+
+  static CERMET_DEVICE int lane() { return static_cast<int>(lane_index()); }
+  /// First key of this warp's tile.
+  static CERMET_DEVICE int first_key(const WorkUnit& at) {
+    return at.tile.first_key +
+           ((at.unit * C.warps + static_cast<int>(Team::warp())) * C.ranks + (C.ranks == 1 ? 0 : at.rank)) * keys;
+  }
+  /// Row of a tile that this lane looks after.
+  static CERMET_DEVICE int own_row() { return lane() % keys; }
+
+  /// Page of this lane's row; past the end of the context it is anything.
+  static CERMET_DEVICE int find_page(const Params& p, const WorkUnit& at) {
+    const int page = (one_page ? first_key(at) : first_key(at) + own_row()) / C.block;
+    return page < p.pages ? p.block_tables[at.tile.sequence * p.table_stride + page] : -1;
+  }
+
+  /// Starts the copies of a tile: keys, then values. Those that no row sees become zeros, because a weight of 0 does
+  /// not silence a NaN. Returns whether a page that is needed does not exist; its rows become zeros, too.
+  static CERMET_DEVICE bool start(const Params& p, const WorkUnit& at, int page, char* stage) {
+    const int first = first_key(at), key = first + own_row();
+    const bool seen = key >= at.tile.seen_first && key < at.tile.end_key, exists = page >= 0 && page < p.blocks;
+    const uint32_t wanted = __ballot_sync(0xffffffffu, seen && exists);  // bit r: row r is copied
+    copy_list<K, C.head_size / 8>(p.k, at.head, first, page, stage, wanted);
+    copy_list<V, C.value_size / 8>(p.v, at.head, first, page, stage + K::bytes, wanted);
+    ptx::cp_async_commit();
+    return __any_sync(0xffffffffu, seen && !exists);
+  }
+
+  template <class Rows, int Chunks>
+  static CERMET_DEVICE void copy_list(const KeyList& list, int head, int first, int page, char* to, uint32_t wanted) {
+    const char* base = static_cast<const char*>(list.data) + 2 * head * list.head_stride;
+    constexpr bool rows_take_lanes =
+        32 % Chunks == 0 && 32 / Chunks <= keys;  // of elements of 8, lanes would copy more rows than a short tile has
+    if (one_page && rows_take_lanes && wanted == 0xffffffffu) {
+      const int row = lane() / Chunks, chunk = lane() % Chunks;
+      const char* from = base + 2 * (page * list.page_stride + (first % C.block + row) * list.row_stride) + chunk * 16;
+#pragma unroll
+      for (int r = 0; r<keys; r += 32 / Chunks> 0 ? 32 / Chunks : 1) {
+        ptx::cp_async<16>(to + Rows::offset(r + row, chunk), from);
+        from += 2 * (32 / Chunks) * list.row_stride;
+      }
+      return;
+    }
+    if constexpr (C.whole && one_page && rows_take_lanes) {  // some rows: in the same order, and zeros for the others
+      const int row = lane() / Chunks, chunk = lane() % Chunks;
+      const char* from = base +
+                         2 * ((wanted != 0 ? page : 0) * list.page_stride + (first % C.block + row) * list.row_stride) +
+                         chunk * 16;
+#pragma unroll
+      for (int r = 0; r < keys; r += 32 / Chunks) {
+        ptx::cp_async<16>(to + Rows::offset(r + row, chunk), from, (wanted >> (r + row) & 1u) != 0 ? 16 : 0);
+        from += 2 * (32 / Chunks) * list.row_stride;
+      }
+      return;
+    }
+    constexpr int step = 32 % Chunks == 0 ? 32 / Chunks : 0;  // rows that the lanes copy at a time
+    constexpr bool whole_pages = !one_page && keys % C.block == 0 && step > 0 && C.block % (step > 0 ? step : 1) == 0;
+    if (whole_pages && wanted == 0xffffffffu) {
+      const int row = lane() / Chunks, chunk = lane() % Chunks;
+#pragma unroll
+      for (int first_row = 0; first_row < keys; first_row += C.block) {
+        const char* from = base +
+                           2 * (__shfl_sync(0xffffffffu, page, first_row) * list.page_stride + row * list.row_stride) +
+                           chunk * 16;
+#pragma unroll
+        for (int r = 0; r<C.block; r += step> 0 ? step : 1) {
+          ptx::cp_async<16>(to + Rows::offset(first_row + r + row, chunk), from);
+          from += 2 * step * list.row_stride;
+        }
+      }
+      return;
+    }
+#pragma unroll 4
+    for (int i = 0; i < (keys * Chunks + 31) / 32; ++i) {
+      const int r = (i * 32 + lane()) / Chunks, chunk = (i * 32 + lane()) % Chunks;
+      const int own = one_page ? page : __shfl_sync(0xffffffffu, page, r % keys);
+      if (keys * Chunks % 32 != 0 && r >= keys) continue;
+      const bool copies = wanted >> r & 1u;
+      const char* from = base + 2 * (own * list.page_stride + (first + r) % C.block * list.row_stride) + chunk * 16;
+      ptx::cp_async<16>(to + Rows::offset(r, chunk), copies ? from : base, copies ? 16 : 0);
+    }
+  }
+};
+
+template <DecodeConfig C>
+struct DecodeMma {
+  using T = Element<C.kv>;
+  static constexpr int keys = C.tile_keys, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16,
+                       halves = C.rows / 8;
+  static constexpr bool split_queries = C.q != C.kv;
+
+  /// Queries as the left operand, [16 rows, 16 * k_steps].
+  struct Queries {
+    uint32_t main[k_steps][4];                                      // [D / 16][4]: [16 rows, D] over the warp
+    uint32_t rest[C.rows == 16 && split_queries ? k_steps : 1][4];  // the same, second 16-bit parts
+  };
+  /// Maximum (times log2 e), sum of this lane's weights and outputs of row lane / 4, and of row lane / 4 + 8 where
+  /// there are 16.
+  struct State {
+    float maximum[halves], sum[halves];  // [rows / 8]
+    float output[2 * v_steps][4];        // [Dv / 8][4]: [16 rows, Dv] over the warp
+    CERMET_DEVICE void clear() {
+#pragma unroll
+      for (int h = 0; h < halves; ++h) maximum[h] = -infinity(), sum[h] = 0.0f;
+#pragma unroll
+      for (int n = 0; n < 2 * v_steps; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) output[n][e] = 0.0f;
+    }
+  };
+
+  /// Queries as they are in memory: of row h, elements 8 i + 2 (lane % 4) and the next.
+  struct RawQueries {
+    Vector<Element<C.q>, 2> pair[halves][2 * k_steps];  // [rows / 8][D / 8] of two
+  };
+  static CERMET_DEVICE void read_queries(const Params& p, const QueryTile& tile, int head, RawQueries& raw) {
+    using Q = Element<C.q>;
+    const int lane = static_cast<int>(lane_index());
+#pragma unroll
+    for (int h = 0; h < halves; ++h) {
+      const int r = lane / 4 + 8 * h, row = tile.first_row + r;
+      const bool used = r < tile.rows;
+      const Q* q = static_cast<const Q*>(p.q) + (tile.query_begin + (used ? row / C.group : 0)) * p.q_token_stride +
+                   (head * C.group + row % C.group) * p.q_head_stride;
+#pragma unroll
+      for (int i = 0; i < 2 * k_steps; ++i) {
+        const int d = 8 * i + 2 * (lane % 4);
+        raw.pair[h][i] = {};
+        if (used && d < C.head_size) raw.pair[h][i] = *reinterpret_cast<const Vector<Q, 2>*>(q + d);
+      }
+    }
+  }
+  static CERMET_DEVICE void pack_queries(const RawQueries& raw, Queries& queries) {
+#pragma unroll
+    for (int h = 0; h < halves; ++h)
+#pragma unroll
+      for (int i = 0; i < 2 * k_steps; ++i) {  // register h + 2 * (i % 2) of step i / 2
+        const float first = to_float(raw.pair[h][i][0]), second = to_float(raw.pair[h][i][1]);
+        const uint32_t main = pack(first, second, T{});
+        queries.main[i / 2][h + 2 * (i % 2)] = main;
+        if constexpr (C.rows == 8)
+          queries.main[i / 2][1 + 2 * (i % 2)] = split_queries ? query_rest<T>(first, second, main) : 0u;
+        else if constexpr (split_queries) queries.rest[i / 2][h + 2 * (i % 2)] = query_rest<T>(first, second, main);
+      }
+  }
+  static CERMET_DEVICE void load_queries(const Params& p, const QueryTile& tile, int head, Queries& queries) {
+    RawQueries raw;
+    read_queries(p, tile, head, raw);
+    pack_queries(raw, queries);
+  }
+
+  /// scores[n] of keys 8 n + 2 (lane % 4) and the next; with 8 rows the parts are added up.
+  static CERMET_DEVICE void gemm_qk(const Queries& queries, const char* tile, float (&scores)[keys / 8][4]) {
+    using K = TileRows<C.head_size, keys>;
+    const int lane = static_cast<int>(lane_index()), row = lane / 16 * 8 + lane % 8,
+              swizzle = K::swizzle(row) ^ lane / 8 % 2 * 16;
+    const char* own = tile + row * K::row_bytes;
+    constexpr int chains =
+        keys == 16 && k_steps > 1 ? 2 : 1;  // sums of every second step: products that do not wait for each other
+    float parts[chains][keys / 8][4] = {};
+#pragma unroll
+    for (int step = 0; step < k_steps; ++step)
+#pragma unroll
+      for (int n = 0; n < keys / 8; n += 2) {
+        uint32_t k[4];
+        ptx::ldmatrix_x4(k, own + n * 8 * K::row_bytes + K::piece_offset(2 * step) + (K::in_piece(2 * step) ^ swizzle));
+        const uint32_t even[2] = {k[0], k[1]}, odd[2] = {k[2], k[3]};
+        ptx::mma_m16n8k16(parts[step % chains][n], queries.main[step], even, T{});
+        ptx::mma_m16n8k16(parts[step % chains][n + 1], queries.main[step], odd, T{});
+        if constexpr (C.rows == 16 && split_queries) {
+          ptx::mma_m16n8k16(parts[step % chains][n], queries.rest[step], even, T{});
+          ptx::mma_m16n8k16(parts[step % chains][n + 1], queries.rest[step], odd, T{});
+        }
+      }
+#pragma unroll
+    for (int n = 0; n < keys / 8; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        scores[n][e] = chains == 2 ? parts[0][n][e] + parts[chains - 1][n][e] : parts[0][n][e];
+      if constexpr (C.rows == 8 && split_queries) scores[n][0] += scores[n][2], scores[n][1] += scores[n][3];
+    }
+  }
+
+  /// Dot products become scores times log2 e; -infinity where a row does not see the key. `first`: first key of the
+  /// tile.
+  static CERMET_DEVICE void scale_and_mask(const Params& p, float scale_log2, const QueryTile& tile, int head,
+                                           int first, float (&scores)[keys / 8][4]) {
+    constexpr bool plain = C.plain;
+    const bool whole = first >= tile.all_first && first + keys <= tile.all_end;
+    if (plain) {
+#pragma unroll
+      for (int n = 0; n < keys / 8; ++n)
+#pragma unroll
+        for (int e = 0; e < 2 * halves; ++e) scores[n][e] *= scale_log2;
+    }
+    if (plain && whole) return;
+    const int lane = static_cast<int>(lane_index());
+#pragma unroll
+    for (int h = 0; h < halves; ++h) {
+      const int row = tile.first_row + lane / 4 + 8 * h, position = tile.position + row / C.group;
+      const Visible seen = visible_keys(p, position, tile.end_key);
+      const float slope = !plain && p.alibi ? p.alibi[head * C.group + row % C.group] : 0.0f;
+#pragma unroll
+      for (int n = 0; n < keys / 8; ++n)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const int key = first + 8 * n + 2 * (lane % 4) + e;
+          float& score = scores[n][2 * h + e];
+          if (key < seen.first || key >= seen.last) score = -infinity();
+          else if (!plain) score = score_of(p, score, slope, position - key) * log2_e;
+        }
+    }
+  }
+
+  /// Weights relative to the new maxima, in place of the scores; sums and outputs follow.
+  static CERMET_DEVICE void online_softmax(State& state, float (&scores)[keys / 8][4]) {
+    float top[halves], shrink[halves];
+    bool moved = false;
+#pragma unroll
+    for (int h = 0; h < halves; ++h) {
+      top[h] = state.maximum[h];
+#pragma unroll
+      for (int n = 0; n < keys / 8; ++n)
+        top[h] =
+            fmaxf(top[h], fmaxf(scores[n][2 * h], scores[n][2 * h + 1]));  // leaves NaN out; its weight brings it back
+      top[h] = fmaxf(top[h], __shfl_xor_sync(0xffffffffu, top[h], 1));
+      top[h] = fmaxf(top[h], __shfl_xor_sync(0xffffffffu, top[h], 2));
+      moved |= top[h] != state.maximum[h];
+    }
+    const bool rescale = __any_sync(0xffffffffu, moved);
+#pragma unroll
+    for (int h = 0; h < halves; ++h) {
+      const float base = top[h] == -infinity() ? 0.0f : top[h];
+      shrink[h] = state.maximum[h] == top[h] ? 1.0f : exp2_approximate(state.maximum[h] - base);
+      state.maximum[h] = top[h];
+      float sum = 0.0f;
+#pragma unroll
+      for (int n = 0; n < keys / 8; ++n)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          scores[n][2 * h + e] = exp2_approximate(scores[n][2 * h + e] - base);
+          sum += scores[n][2 * h + e];
+        }
+      state.sum[h] = fmaf(state.sum[h], shrink[h], sum);
+    }
+    if (!rescale) return;
+#pragma unroll
+    for (int n = 0; n < 2 * v_steps; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) state.output[n][e] *= shrink[halves == 2 ? e / 2 : 0];
+  }
+
+  static CERMET_DEVICE void gemm_pv(State& state, const float (&weights)[keys / 8][4], const char* tile) {
+    using V = TileRows<C.value_size, keys>;
+    const int lane = static_cast<int>(lane_index()), row = lane / 8 % 2 * 8 + lane % 8,
+              swizzle = V::swizzle(row) ^ lane / 16 * 16;
+    const char* own = tile + row * V::row_bytes;
+#pragma unroll
+    for (int n = 0; n < keys / 8; n += 2) {
+      uint32_t main[4], rest[4];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const float(&w)[4] = weights[n + i];
+        main[2 * i] = pack(w[0], w[1], T{});
+        rest[2 * i] = pack_rest<T>(w[0], w[1], main[2 * i]);
+        if constexpr (C.rows == 8) {
+          main[2 * i + 1] = rest[2 * i];
+        } else {
+          main[2 * i + 1] = pack(w[2], w[3], T{});
+          rest[2 * i + 1] = pack_rest<T>(w[2], w[3], main[2 * i + 1]);
+        }
+      }
+#pragma unroll
+      for (int d = 0; d < v_steps; ++d) {
+        uint32_t v[4];
+        ptx::ldmatrix_x4_trans(v, own + n * 8 * V::row_bytes + V::piece_offset(2 * d) + (V::in_piece(2 * d) ^ swizzle));
+        const uint32_t even[2] = {v[0], v[1]}, odd[2] = {v[2], v[3]};
+        ptx::mma_m16n8k16(state.output[2 * d], main, even, T{});
+        ptx::mma_m16n8k16(state.output[2 * d + 1], main, odd, T{});
+        if constexpr (C.rows == 16) {
+          ptx::mma_m16n8k16(state.output[2 * d], rest, even, T{});
+          ptx::mma_m16n8k16(state.output[2 * d + 1], rest, odd, T{});
+        }
+      }
+    }
+  }
+};
+
+template <DecodeConfig C, class Team>
+struct DecodeMainloop {
+  using Load = KvLoader<C, Team>;
+  using Mma = DecodeMma<C>;
+  static constexpr int warps = C.warps, threads = 32 * warps, stages = C.stages, keys = C.tile_keys;
+  static constexpr int stage_bytes = decode_stage_bytes(C.head_size, C.value_size, keys);
+
+  struct Shared {
+    float* sums;  ///< [warps][rows][2]: maximum and sum
+    char* stage;  ///< this warp's first one
+    CERMET_DEVICE explicit Shared(char* smem) {
+      sums = reinterpret_cast<float*>(smem);
+      stage = smem + decode_control_bytes(warps, C.rows) + static_cast<int>(Team::warp()) * stages * stage_bytes;
+    }
+    CERMET_DEVICE float* outputs(int warp, int at) const {
+      return reinterpret_cast<float*>(stage + (warp - static_cast<int>(Team::warp())) * stages * stage_bytes +
+                                      at * stage_bytes);
+    }
+  };
+
+  /// Columns that pad the head size to a multiple of 16 must be finite. Copies leave them as they are; sums that pass
+  /// through a stage do not.
+  static CERMET_DEVICE void prepare(const Shared& shared, int first_stage = 0, int count = stages) {
+    if constexpr (C.head_size % 16 != 0) {
+      for (int i = static_cast<int>(lane_index()); i < count * keys; i += 32)
+        *reinterpret_cast<Vector<uint32_t, 4>*>(shared.stage + (first_stage + i / keys) * stage_bytes +
+                                                Load::K::offset(i % keys, C.head_size / 8)) = {};
+      __syncwarp();
+    }
+  }
+
+  /// Waits for the oldest of `stages` tiles whose copies this warp has started.
+  static CERMET_DEVICE void wait() {
+    ptx::cp_async_wait<stages - 1>();
+    __syncwarp();
+  }
+
+  /// One tile through the online softmax. `page_missing`: the tile needed a page that does not exist.
+  static CERMET_DEVICE void consume(const DecodeParams& params, const WorkUnit& at,
+                                    const typename Mma::Queries& queries, typename Mma::State& state, const char* stage,
+                                    bool page_missing) {
+    const attention::Params& p = params.a;
+    const int first = Load::first_key(at);
+    if (first >= at.tile.end_key) return;
+    const char* values = stage + Load::K::bytes;
+    float scores[keys / 8][4];  // [16 rows, tile_keys] over the warp
+    Mma::gemm_qk(queries, stage, scores);
+    Mma::scale_and_mask(p, params.scale_log2, at.tile, at.head, first, scores);
+    Mma::online_softmax(state, scores);
+    Mma::gemm_pv(state, scores, values);
+    if (page_missing) state.sum[0] = state.sum[Mma::halves - 1] = quiet_nan();
+  }
+};
+
+}  // namespace cermet::attention
