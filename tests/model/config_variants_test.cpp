@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/model/blocks.hpp"
 #include "tests/model/checkpoint_edits.hpp"
 
 namespace cermet {
@@ -152,8 +153,8 @@ TEST(ConfigFields, FillsInTheDefaultsOfTransformersClasses) {
   EXPECT_EQ(smallest("qwen3").head_dim, 128);
   EXPECT_EQ(smallest("qwen3_moe").head_dim, 8);
   EXPECT_EQ(smallest("mixtral").head_dim, 8);
-  EXPECT_EQ(smallest("mistral").window, (std::vector<std::int64_t>{4096, 4096}));
-  EXPECT_EQ(smallest("mixtral").window, (std::vector<std::int64_t>{0, 0}));
+  EXPECT_EQ(test::windows_of(smallest("mistral")), (std::vector<std::int64_t>{4096, 4096}));
+  EXPECT_EQ(test::windows_of(smallest("mixtral")), (std::vector<std::int64_t>{0, 0}));
   EXPECT_EQ(smallest("mixtral").experts, 8);
   EXPECT_EQ(smallest("mixtral").experts_per_token, 2);
   EXPECT_EQ(smallest("mixtral").rope.theta, 1e6);
@@ -161,8 +162,8 @@ TEST(ConfigFields, FillsInTheDefaultsOfTransformersClasses) {
   EXPECT_EQ(qwen3_moe.experts, 128);
   EXPECT_EQ(qwen3_moe.experts_per_token, 8);
   EXPECT_EQ(qwen3_moe.expert_intermediate_size, 768);
-  EXPECT_EQ(qwen3_moe.sparse, (std::vector<bool>{true, true}));
-  EXPECT_FALSE(qwen3_moe.renormalize_experts);
+  EXPECT_EQ(test::sparse_layers(qwen3_moe), (std::vector<bool>{true, true}));
+  EXPECT_FALSE(test::mixture_of(qwen3_moe.decoder).renormalize);
   EXPECT_EQ(smallest("mistral").max_position_embeddings, 131072);
   EXPECT_EQ(smallest("qwen2").max_position_embeddings, 32768);
   const std::string six =

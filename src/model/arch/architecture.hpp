@@ -1,6 +1,7 @@
-// What sets one architecture apart from the others: the fields of config.json that only it reads, and the names of its
-// tensors. A new architecture is a row in architectures.inc and a file NAME.cpp here that defines `NAME_architecture`;
-// everything after parsing works on ModelConfig alone.
+// What sets one architecture apart from the others: the fields of config.json that only it reads, and the blocks that
+// its layers are made of. A new architecture is a row in architectures.inc and a file NAME.cpp here that defines
+// `NAME_architecture` and reads from top to bottom like the model (examples/skeleton/model/arch/starling.cpp). What
+// follows from the blocks is not the architecture's: graphs, names of tensors, ranks' parts, quantization.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@ struct ArchitectureDefinition {
   std::int64_t kv_heads = 0;  ///< 0: num_attention_heads
   std::int64_t head_dim = 0;  ///< 0: hidden_size / num_attention_heads
   ExpertModules expert_modules = {};
-  /// Sets what depends on the architecture: biases, windows, experts, qk_norm. Sizes, heads and `window`, `sparse` (of
-  /// `layers` elements, all 0 and false) are there already.
+  /// Adds the layers to config.decoder, and sets the numbers of experts where there are some. Sizes, heads, embedding,
+  /// final norm and head are there already.
   void (*configure)(Json root, ModelConfig& config);
 };
 

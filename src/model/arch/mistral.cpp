@@ -1,6 +1,7 @@
 // Mistral (Jiang et al., "Mistral 7B", 2023): Llama without biases, and a sliding window in every layer.
 #include "model/arch/architecture.hpp"
 #include "model/arch/fields.hpp"
+#include "model/arch/layer_parts.hpp"
 
 namespace cermet {
 
@@ -10,7 +11,14 @@ const ArchitectureDefinition mistral_architecture{
     .model_type = "mistral",
     .max_position_embeddings = 131072,
     .kv_heads = 8,
-    .configure = [](Json root, ModelConfig& config) { config_field::window_of_every_layer(root, 4096, config); },
+    .configure =
+        [](Json root, ModelConfig& config) {
+          const std::int64_t window = config_field::sliding_window(root, 4096);
+          add_layers(config, [&](const LayerParts& layer) -> Layer {
+            return {{layer.norm("input_layernorm"), layer.attention({.window = window})},
+                    {layer.norm("post_attention_layernorm"), layer.feed_forward()}};
+          });
+        },
 };
 
 }  // namespace cermet
