@@ -22,6 +22,7 @@ struct Norm {
   std::string name;
   std::int64_t size = 0;
   double eps = 1e-6;
+  bool plus_one = false;  ///< rows are multiplied by 1 + weight
 };
 
 /// Causal grouped-query attention over the paged cache; queries and keys are rotated.
@@ -30,12 +31,16 @@ struct Attention {
   std::int64_t heads = 0, kv_heads = 0, head_dim = 0, rotary_dim = 0;
   double scale = 1;                              ///< of scores
   std::int64_t window = 0;                       ///< keys that a query sees, itself included; 0: all
+  double softcap = 0;                            ///< scores s become softcap * tanh(s / softcap); 0: none
   std::optional<Norm> q_norm = {}, k_norm = {};  ///< over each head, before the rotation
 };
 
-/// down(silu(gate(x)) * up(x)).
+enum class Activation : std::uint8_t { silu, gelu_tanh };
+
+/// down(activation(gate(x)) * up(x)).
 struct FeedForward {
   Linear gate, up, down;
+  Activation activation = Activation::silu;
 };
 
 /// The weighted sum of the results of the experts with the largest router scores.
@@ -50,18 +55,21 @@ struct Mixture {
   FeedForward expert(std::int64_t number) const;
 };
 
-/// x + body(norm(x)).
+/// x + post_norm(body(norm(x))).
 struct Block {
   Norm norm;
   std::variant<Attention, FeedForward, Mixture> body;
+  std::optional<Norm> post_norm = {};
 };
 using Layer = std::vector<Block>;
 
 struct DecoderModel {
   Linear embedding;  ///< NAME.weight [vocab_size, hidden_size]
+  double embedding_scale = 1;
   std::vector<Layer> layers;
   Norm norm;
-  Linear head;  ///< the embedding where both share a matrix
+  Linear head;               ///< the embedding where both share a matrix
+  double logit_softcap = 0;  ///< as Attention::softcap
 
   bool is_tied() const { return head.name == embedding.name; }
 };

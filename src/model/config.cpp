@@ -32,6 +32,7 @@ struct UnsupportedField {
 
 constexpr UnsupportedField unsupported_fields[] = {
     {"is_encoder_decoder", false},
+    {"use_bidirectional_attention", false},
     {"add_cross_attention", false},
     {"alibi", false},
     {"use_alibi", false},
@@ -81,10 +82,10 @@ void refuse_quantization(Json root) {
   }
 }
 
-void refuse_unsupported_fields(Json root) {
+void refuse_unsupported_fields(Json root, const ArchitectureDefinition& definition) {
   for (const UnsupportedField& row : unsupported_fields) {
     const std::optional<Json> field = root.find(row.key);
-    if (!field || is_neutral(*field, row)) continue;
+    if (!field || is_neutral(*field, row) || std::ranges::count(definition.fields, row.key) > 0) continue;
     std::string expected = "null";
     if (const bool* flag = std::get_if<bool>(&row.neutral)) expected = *flag ? "true" : "false";
     if (const double* value = std::get_if<double>(&row.neutral)) expected = fmt::format("{:g}", *value);
@@ -198,25 +199,23 @@ void check_total_size(Json root, const ModelConfig& config) {
     root.refuse(fmt::format("expected sizes of at most {} parameters in total, found more", max_parameters));
   };
   std::int64_t experts = 0, total = 0;
-  const auto add = [&](const Linear& linear, std::int64_t count) {
-    const std::optional<std::int64_t> elements = checked_mul(linear.rows, linear.columns);
-    const std::optional<std::int64_t> all = elements ? checked_mul(*elements, count) : elements;
-    if (!all || *all > max_parameters - total) refuse();
-    total += *all;
-  };
-  const auto add_feed_forward = [&](const FeedForward& part, std::int64_t count) {
-    for (const Linear* linear : {&part.gate, &part.up, &part.down}) add(*linear, count);
-  };
   for (const Layer& layer : config.decoder.layers)
     if (const auto* mixture = find_body<Mixture>(layer)) experts += mixture->experts();
   if (experts > max_experts_in_all)
     root.refuse(fmt::format("expected at most {} experts over all layers, found {}", max_experts_in_all, experts));
-  add(config.decoder.embedding, config.decoder.is_tied() ? 1 : 2);
+  const auto add = [&](std::int64_t count, std::initializer_list<Linear> linears) {
+    for (const Linear& linear : linears) {
+      const std::optional<std::int64_t> elements = checked_mul(linear.rows, linear.columns);
+      const std::optional<std::int64_t> all = elements ? checked_mul(*elements, count) : elements;
+      if (!all || *all > max_parameters - total) refuse();
+      total += *all;
+    }
+  };
+  add(config.decoder.is_tied() ? 1 : 2, {config.decoder.embedding});
   for (const Layer& layer : config.decoder.layers) {
-    if (const auto* attention = find_body<Attention>(layer))
-      for (const Linear* linear : {&attention->q, &attention->k, &attention->v, &attention->o}) add(*linear, 1);
-    if (const auto* part = find_body<FeedForward>(layer)) add_feed_forward(*part, 1);
-    if (const auto* mixture = find_body<Mixture>(layer)) add_feed_forward(mixture->each, mixture->experts());
+    if (const auto* a = find_body<Attention>(layer)) add(1, {a->q, a->k, a->v, a->o});
+    if (const auto* f = find_body<FeedForward>(layer)) add(1, {f->gate, f->up, f->down});
+    if (const auto* m = find_body<Mixture>(layer)) add(m->experts(), {m->each.gate, m->each.up, m->each.down});
   }
 }
 
@@ -259,7 +258,7 @@ double initializer_range(Json root) {
 
 ModelConfig parse_config(Json root) {
   const ArchitectureDefinition& definition = parse_architecture(root);
-  refuse_unsupported_fields(root);
+  refuse_unsupported_fields(root, definition);
   ModelConfig config;
   config.architecture = definition.id;
   config.architecture_name = definition.class_name;
@@ -275,14 +274,15 @@ ModelConfig parse_config(Json root) {
   config.dtype = parse_dtype(root);
   config.rope = parse_rope(root, definition, config);
   if (const std::optional<Json> activation = root.find("hidden_act");
-      activation && activation->as_string() != "silu" && activation->as_string() != "swish") {
+      activation && std::ranges::count(definition.fields, "hidden_act") == 0 && activation->as_string() != "silu" &&
+      activation->as_string() != "swish") {
     activation->unexpected("silu", Status::unsupported);
   }
   DecoderModel& decoder = config.decoder;
   decoder.embedding = {"model.embed_tokens", config.vocab_size, config.hidden_size};
   decoder.norm = {"model.norm", config.hidden_size, config.rms_norm_eps};
   decoder.head = decoder.embedding;
-  if (!config_field::flag(root, "tie_word_embeddings", false)) decoder.head.name = "lm_head";
+  if (!config_field::flag(root, "tie_word_embeddings", definition.tie_word_embeddings)) decoder.head.name = "lm_head";
   definition.configure(root, config);
   check_layer_types(root, config);
   if (std::ranges::any_of(decoder.layers, [](const Layer& layer) { return find_body<FeedForward>(layer) != nullptr; }))

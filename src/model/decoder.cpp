@@ -48,6 +48,8 @@ DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types,
   const std::string table = model.embedding.name + ".weight";
   const TensorType table_type{types.weights, {model.embedding.rows, model.embedding.columns}};
   ValueId hidden = ranks.embed(own_ids, linears.constant(table, table_type, {.slices = {{table}}})), delta;
+  if (model.embedding_scale != 1)
+    hidden = graph.apply(OpKind::mul, {hidden, linears.scalar("embedding.scale", model.embedding_scale)});
   LayerBuilder layers(linears, ranks, state, inputs);
   for (std::size_t i = 0; i < model.layers.size(); ++i)
     delta = layers.add(model.layers[i], static_cast<std::int64_t>(i), hidden, delta);
@@ -57,7 +59,11 @@ DecoderGraph build_decoder(const ModelConfig& config, const DecoderTypes& types,
   ValueId rows = ranks.whole(linears.normalize(model.norm, hidden, linears.input_type(head)));
   if (!state.every_row)
     rows = graph.apply(OpKind::gather, {rows, logit_rows}, {{"axis", std::int64_t{0}}}, "last_hidden");
-  const ValueId logits = linears.project(head, linears.operand_for(head, rows));
+  ValueId logits = linears.project(head, linears.operand_for(head, rows));
+  if (model.logit_softcap > 0) {
+    const ValueId cap = linears.scalar("logits.softcap", model.logit_softcap);
+    logits = graph.apply(OpKind::mul, {graph.apply(OpKind::tanh, {graph.apply(OpKind::div, {logits, cap})}), cap});
+  }
   if (state.parts_of_logits) {
     graph.add_output(decoder_io::logits_part, logits);
     graph.add_output(decoder_io::largest, ranks.largest_of(logits));

@@ -52,6 +52,7 @@ class LinearBuilder {
   Attributes quantized_attributes(const LinearScheme& scheme) const;
   void refuse_folded_experts(const LinearStack& stack) const;
 
+  ValueId scalar(std::string_view name, double value);
   ValueId normalize(const Norm& norm, ValueId x, std::optional<DType> out = {});
   Operand operand_for(const LinearStack& next, ValueId x);
   ValueId project(const LinearStack& stack, const Operand& x, DType out = DType::f32);
@@ -64,6 +65,7 @@ class LinearBuilder {
   Dims weight_dims(const LinearStack& stack) const;
   bool folds_input_scale(const LinearScheme& scheme) const;
   ValueId bias(const LinearStack& stack);
+  ValueId plus_one(const std::string& name, ValueId weight);
 
   DecoderGraph& out_;
   const Quantization& quantization_;
@@ -125,7 +127,7 @@ class LayerBuilder {
   ValueId body(const Mixture& mixture, const Norm& norm, ValueId hidden);
   std::vector<ValueId> projected(const Attention& attention, const LinearStack& qkv, const Operand& y);
   ValueId attended(const Attention& attention, ValueId q, ValueId k, ValueId v, DType out);
-  Operand activated(const LinearStack& down, ValueId both, const char* tap_name);
+  Operand activated(const LinearStack& down, Activation activation, ValueId both, const char* tap_name);
 
   struct Experts {
     LinearStack gate_up, down;
@@ -134,8 +136,8 @@ class LayerBuilder {
   bool quantizes_tokens(const Mixture& mixture) const;
   std::vector<ValueId> sorted_by_expert(const Mixture& mixture, const Operand& rows, ValueId chosen);
   Operand sorted_operand(const Operand& rows, std::span<const ValueId> sorted);
-  ValueId expert_sums(const Experts& experts, const Operand& rows, std::span<const ValueId> sorted, ValueId weights,
-                      DType out);
+  ValueId expert_sums(const Mixture& mixture, const Experts& experts, const Operand& rows,
+                      std::span<const ValueId> sorted, ValueId weights, DType out);
   ValueId exchanged_mixture(const Mixture& mixture, const Experts& experts, ValueId y);
   ValueId gathered_mixture(const Mixture& mixture, const Experts& experts, ValueId y, std::span<const ValueId> chosen);
 

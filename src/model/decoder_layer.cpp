@@ -9,6 +9,7 @@ ValueId LayerBuilder::add(const Layer& layer, std::int64_t index, ValueId& hidde
   for (const Block& block : layer) {
     if (delta) hidden = graph().apply(OpKind::add, {delta, hidden});
     delta = std::visit([&](const auto& kind) { return body(kind, block.norm, hidden); }, block.body);
+    if (block.post_norm) delta = linears_.normalize(*block.post_norm, delta);
   }
   return delta;
 }
@@ -69,9 +70,10 @@ ValueId LayerBuilder::attended(const Attention& attention, ValueId q, ValueId k,
                                 inputs_.context_lens,
                                 inputs_.query_starts};
   if (k_scale) operands.insert(operands.end(), {stored[2], stored[3]});
-  return graph().apply(
-      OpKind::incre_flash_attention, operands,
-      {{"scale", attention.scale}, {"window", attention.window}, {"out_dtype", std::string(name_of(out))}});
+  Attributes attributes{
+      {"scale", attention.scale}, {"window", attention.window}, {"out_dtype", std::string(name_of(out))}};
+  if (attention.softcap > 0) attributes.set("softcap", attention.softcap);
+  return graph().apply(OpKind::incre_flash_attention, operands, attributes);
 }
 
 ValueId LayerBuilder::body(const FeedForward& part, const Norm& norm, ValueId hidden) {
@@ -82,20 +84,23 @@ ValueId LayerBuilder::body(const FeedForward& part, const Norm& norm, ValueId hi
   Operand x;
   if (linears_.is_plain(gate_up)) {
     const ValueId gate = linears_.project(part.gate, y), up = linears_.project(part.up, y);
-    const ValueId a = as_type(graph(), graph().apply(OpKind::mul, {graph().apply(OpKind::silu, {gate}), up}),
+    const OpKind activation = part.activation == Activation::silu ? OpKind::silu : OpKind::gelu_tanh;
+    const ValueId a = as_type(graph(), graph().apply(OpKind::mul, {graph().apply(activation, {gate}), up}),
                               linears_.input_type(down));
     linears_.tap(decoder_io::tap_down, a);
     x = linears_.operand_for(down, a);
   } else {
-    x = activated(down, linears_.project(gate_up, y), decoder_io::tap_down);
+    x = activated(down, part.activation, linears_.project(gate_up, y), decoder_io::tap_down);
   }
   return ranks_.sum_over(shard_.ranks, linears_.project(down, x, summand_type(shard_.ranks)));
 }
 
-/// silu(gate) * up, of rows that hold both side by side, as the operand of `down`.
-Operand LayerBuilder::activated(const LinearStack& down, ValueId both, const char* tap_name) {
-  const ValueId a =
-      graph().apply(OpKind::silu_and_mul, {both}, {{"out_dtype", std::string(name_of(linears_.input_type(down)))}});
+/// activation(gate) * up, of rows that hold both side by side, as the operand of `down`.
+Operand LayerBuilder::activated(const LinearStack& down, Activation activation, ValueId both, const char* tap_name) {
+  Attributes attributes{{"out_dtype", std::string(name_of(linears_.input_type(down)))}};
+  if (activation == Activation::gelu_tanh) attributes.set("approximate", std::string("tanh"));
+  const OpKind op = activation == Activation::silu ? OpKind::silu_and_mul : OpKind::gelu_and_mul;
+  const ValueId a = graph().apply(op, {both}, attributes);
   linears_.tap(tap_name, a);
   return linears_.operand_for(down, a);
 }

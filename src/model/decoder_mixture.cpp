@@ -40,7 +40,8 @@ ValueId LayerBuilder::body(const Mixture& mixture, const Norm& norm, ValueId hid
   linears_.tap(decoder_io::tap_expert_rows, sorted[1]);
   const Operand rows =
       quantizes_first ? sorted_operand(tokens, sorted) : linears_.operand_for(experts.gate_up, sorted[0]);
-  return ranks_.sum_over(shard_.all(), expert_sums(experts, rows, sorted, chosen[0], summand_type(shard_.all())));
+  return ranks_.sum_over(shard_.all(),
+                         expert_sums(mixture, experts, rows, sorted, chosen[0], summand_type(shard_.all())));
 }
 
 /// Whether tokens are quantized before they are sorted by expert, with the same values: once each, and fewer bytes are
@@ -69,10 +70,10 @@ Operand LayerBuilder::sorted_operand(const Operand& rows, std::span<const ValueI
 
 /// The rank's summand of each token's result, from its rows as `sorted`. Nothing is computed for those of other ranks'
 /// experts.
-ValueId LayerBuilder::expert_sums(const Experts& experts, const Operand& rows, std::span<const ValueId> sorted,
-                                  ValueId weights, DType out) {
-  const Operand a =
-      activated(experts.down, linears_.grouped(experts.gate_up, rows, sorted[1]), decoder_io::tap_expert_down);
+ValueId LayerBuilder::expert_sums(const Mixture& mixture, const Experts& experts, const Operand& rows,
+                                  std::span<const ValueId> sorted, ValueId weights, DType out) {
+  const Operand a = activated(experts.down, mixture.each.activation, linears_.grouped(experts.gate_up, rows, sorted[1]),
+                              decoder_io::tap_expert_down);
   return graph().apply(OpKind::moe_unpermute, {linears_.grouped(experts.down, a, sorted[1]), sorted[2], weights},
                        {{"out_dtype", std::string(name_of(out))}});
 }
@@ -82,6 +83,7 @@ ValueId LayerBuilder::exchanged_mixture(const Mixture& mixture, const Experts& e
   Attributes attributes{
       {"k", mixture.experts_per_token}, {"renormalize", mixture.renormalize},  {"out_dtype", "f32"},
       {"ranks", shard_.expert_ranks},   {"group", std::string(experts_group)}, {"overlap", shard_.overlap}};
+  CERMET_ASSERT(mixture.each.activation == Activation::silu);  // the only one of ep_moe
   std::vector<ValueId> scales, input_scales;
   if (linears_.is_plain(experts.down))
     attributes.set("hidden_dtype", std::string(name_of(linears_.input_type(experts.down))));
@@ -93,20 +95,10 @@ ValueId LayerBuilder::exchanged_mixture(const Mixture& mixture, const Experts& e
     input_scales.push_back(scheme.input == LinearScheme::Input::fixed ? linears_.fixed_input(*stack).scale : ValueId{});
     if (quantized && linears_.quantized_attributes(scheme).find("range")) attributes.set("range", std::string("127.5"));
   }
-  return graph()
-      .apply_all(OpKind::ep_moe,
-                 {y,
-                  linears_.weight(mixture.router),
-                  linears_.weight(experts.gate_up),
-                  linears_.weight(experts.down),
-                  {},
-                  {},
-                  scales[0],
-                  scales[1],
-                  input_scales[0],
-                  input_scales[1]},
-                 attributes)
-      .front();
+  std::vector<ValueId> operands{y, linears_.weight(mixture.router), linears_.weight(experts.gate_up)};
+  operands.insert(operands.end(), {linears_.weight(experts.down), {}, {}, scales[0], scales[1]});
+  operands.insert(operands.end(), input_scales.begin(), input_scales.end());
+  return graph().apply_all(OpKind::ep_moe, operands, attributes).front();
 }
 
 /// The same of rows that every rank gets. Each computes those of its experts, and the sum over ranks of a rank's rows
@@ -133,7 +125,7 @@ ValueId LayerBuilder::gathered_mixture(const Mixture& mixture, const Experts& ex
   if (has_scales) tokens.scale = graph().apply(OpKind::reshape, {received[2]}, {{"shape", Ints{-1}}});
   const std::vector<ValueId> sorted = sorted_by_expert(mixture, tokens, as_type(graph(), received[1], DType::i32));
   return graph().apply(OpKind::reduce_scatter,
-                       {expert_sums(experts, sorted_operand(tokens, sorted), sorted, received[0], DType::f32)},
+                       {expert_sums(mixture, experts, sorted_operand(tokens, sorted), sorted, received[0], DType::f32)},
                        {{"ranks", shard_.expert_ranks}, {"group", std::string(experts_group)}});
 }
 

@@ -72,6 +72,7 @@ std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config, const Qu
     for (const Block& block : layer) {
       list.add(block.norm);
       std::visit([&](const auto& body) { list.add(body); }, block.body);
+      if (block.post_norm) list.add(*block.post_norm);
     }
   list.add(decoder.norm);
   if (!decoder.is_tied()) list.add(decoder.head);

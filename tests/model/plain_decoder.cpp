@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "format/element.hpp"
@@ -12,7 +13,12 @@
 namespace cermet::test {
 namespace {
 
-double silu(double x) { return x / (1 + std::exp(-x)); }
+double activated(Activation activation, double x) {
+  if (activation == Activation::silu) return x / (1 + std::exp(-x));
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+
+double capped(double x, double softcap) { return softcap > 0 ? softcap * std::tanh(x / softcap) : x; }
 
 float rounded_to(DType dtype, double value) {
   alignas(double) std::byte bytes[sizeof(double)];
@@ -116,14 +122,15 @@ PlainDecoder::Vector PlainDecoder::normalized(const Vector& x, const Norm& norm)
   const Vector& weight = tensor(norm.name + ".weight");
   const double mean = std::inner_product(x.begin(), x.end(), x.begin(), 0.0) / static_cast<double>(x.size());
   Vector y(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[i] / std::sqrt(mean + norm.eps) * weight[i];
+  for (std::size_t i = 0; i < x.size(); ++i)
+    y[i] = x[i] / std::sqrt(mean + norm.eps) * (weight[i] + (norm.plus_one ? 1 : 0));
   return y;
 }
 
 PlainDecoder::Vector PlainDecoder::body(const FeedForward& part, const Vector& y, Cache&) {
   Vector gate = apply(part.gate, y);
   const Vector up = apply(part.up, y);
-  for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = silu(gate[i]) * up[i];
+  for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = activated(part.activation, gate[i]) * up[i];
   return apply(part.down, gate);
 }
 
@@ -174,25 +181,28 @@ PlainDecoder::Vector PlainDecoder::body(const Attention& attention, const Vector
   rotate(q, attention.q_norm);
   rotate(k, attention.k_norm);
   cache.keys.push_back(k);
+  const auto window = static_cast<std::size_t>(attention.window);
+  const std::size_t first = window > 0 && position >= window ? position + 1 - window : 0;
   Vector o(q.size());
   for (std::size_t h = 0; h < q.size() / d; ++h) {
     const std::size_t shared = h / static_cast<std::size_t>(attention.heads / attention.kv_heads) * d;
     Vector weights;
     double sum = 0;
-    for (std::size_t t = 0; t <= position; ++t) {
+    for (std::size_t t = first; t <= position; ++t) {
       double score = 0;
       for (std::size_t i = 0; i < d; ++i) score += q[h * d + i] * cache.keys[t][shared + i];
-      weights.push_back(std::exp(score * attention.scale));
+      weights.push_back(std::exp(capped(score * attention.scale, attention.softcap)));
       sum += weights.back();
     }
-    for (std::size_t t = 0; t <= position; ++t)
-      for (std::size_t i = 0; i < d; ++i) o[h * d + i] += weights[t] / sum * cache.values[t][shared + i];
+    for (std::size_t t = first; t <= position; ++t)
+      for (std::size_t i = 0; i < d; ++i) o[h * d + i] += weights[t - first] / sum * cache.values[t][shared + i];
   }
   return apply(attention.o, o);
 }
 
 std::vector<double> PlainDecoder::logits(const std::vector<std::int32_t>& ids) {
-  const auto hidden_size = static_cast<std::size_t>(config_.hidden_size), layers = config_.decoder.layers.size();
+  const DecoderModel& decoder = config_.decoder;
+  const auto hidden_size = static_cast<std::size_t>(config_.hidden_size), layers = decoder.layers.size();
   std::vector<Cache> caches(layers);
   const auto add = [](Vector& x, const Vector& y) {
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
@@ -202,11 +212,15 @@ std::vector<double> PlainDecoder::logits(const std::vector<std::int32_t>& ids) {
     const auto row = tensor("model.embed_tokens.weight").begin() +
                      static_cast<std::ptrdiff_t>(static_cast<std::size_t>(ids[t]) * hidden_size);
     Vector x(row, row + static_cast<std::ptrdiff_t>(hidden_size));
+    for (double& value : x) value *= decoder.embedding_scale;
     for (std::size_t l = 0; l < layers; ++l)
-      for (const Block& block : config_.decoder.layers[l])
-        add(x,
-            std::visit([&](const auto& kind) { return body(kind, normalized(x, block.norm), caches[l]); }, block.body));
-    const Vector row_logits = apply(config_.decoder.head, normalized(x, config_.decoder.norm));
+      for (const Block& block : decoder.layers[l]) {
+        const Vector y = normalized(x, block.norm),
+                     out = std::visit([&](const auto&kind) { return body(kind, y, caches[l]); }, block.body);
+        add(x, block.post_norm ? normalized(out, *block.post_norm) : out);
+      }
+    Vector row_logits = apply(decoder.head, normalized(x, decoder.norm));
+    for (double& logit : row_logits) logit = capped(logit, decoder.logit_softcap);
     all.insert(all.end(), row_logits.begin(), row_logits.end());
   }
   return all;

@@ -166,7 +166,7 @@ TEST(ModelShard, PackedColumnsArePaddedToWholeWords) {
 
 TEST(ModelShard, EveryExpertIsOfOneRankOrOfThoseThatShareIt) {
   for (const std::int64_t experts : {5, 8, 16}) {
-    const ModelConfig config = small({{"num_experts", experts}}, small_mixture);
+    const ModelConfig config = small({{"num_local_experts", experts}}, small_mixture);
     const Mixture& mixture = test::mixture_of(config.decoder);
     for (const auto& [tensor, ranks] : {std::pair(1, 2), {1, 3}, {1, 5}, {4, 2}, {4, 4}, {6, 3}}) {
       std::vector<std::int64_t> held(static_cast<std::size_t>(experts));  // elements of the inner dimension

@@ -2,7 +2,6 @@
 // Models", 2024): RMSNorm, SwiGLU, rotary positions, grouped-query attention; biases only where config.json asks.
 #include "model/arch/architecture.hpp"
 #include "model/arch/fields.hpp"
-#include "model/arch/layer_parts.hpp"
 
 namespace cermet {
 

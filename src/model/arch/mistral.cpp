@@ -1,7 +1,6 @@
 // Mistral (Jiang et al., "Mistral 7B", 2023): Llama without biases, and a sliding window in every layer.
 #include "model/arch/architecture.hpp"
 #include "model/arch/fields.hpp"
-#include "model/arch/layer_parts.hpp"
 
 namespace cermet {
 

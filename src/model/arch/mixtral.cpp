@@ -2,7 +2,6 @@
 // experts' weights are renormalized.
 #include "model/arch/architecture.hpp"
 #include "model/arch/fields.hpp"
-#include "model/arch/layer_parts.hpp"
 
 namespace cermet {
 

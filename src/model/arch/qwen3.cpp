@@ -2,7 +2,6 @@
 // size of its own, no biases by default.
 #include "model/arch/architecture.hpp"
 #include "model/arch/fields.hpp"
-#include "model/arch/layer_parts.hpp"
 
 namespace cermet {
 

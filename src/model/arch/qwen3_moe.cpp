@@ -3,7 +3,6 @@
 // layer.
 #include "model/arch/architecture.hpp"
 #include "model/arch/fields.hpp"
-#include "model/arch/layer_parts.hpp"
 
 namespace cermet {
 namespace {

@@ -9,19 +9,14 @@ namespace cermet {
 namespace {
 
 using Role = LinearModule::Role;
-using Segment = TensorPart::Segment;
 
-/// Elements [first, first + count) of `size`, with zeros for those beyond.
-TensorPart padded(int axis, std::int64_t first, std::int64_t count, std::int64_t size) {
+/// `count` of `size` elements for each rank, with zeros for those beyond.
+TensorPart share_of(int axis, std::int64_t size, std::int64_t count, std::int64_t rank) {
   TensorPart part{axis, {}};
-  const std::int64_t stored = std::clamp<std::int64_t>(size - first, 0, count);
+  const std::int64_t first = rank * count, stored = std::clamp<std::int64_t>(size - first, 0, count);
   if (stored > 0) part.segments.push_back({first, stored});
   if (stored < count) part.segments.push_back({-1, count - stored});
   return part;
-}
-
-TensorPart share_of(int axis, std::int64_t size, std::int64_t count, std::int64_t rank) {
-  return padded(axis, rank * count, count, size);
 }
 
 /// Heads of keys that a rank's heads of queries read, each for as many of them.
@@ -39,7 +34,7 @@ TensorPart key_part(const Attention& whole, const Attention& own, std::int64_t r
 
 std::int64_t TensorPart::count() const {
   std::int64_t count = 0;
-  for (const Segment& segment : segments) count += segment.count;
+  for (const TensorPart::Segment& segment : segments) count += segment.count;
   return count;
 }
 
