@@ -1,6 +1,7 @@
 #include "model/config.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -129,6 +130,19 @@ TEST(Config, ReadsRotaryScaling) {
   EXPECT_EQ(good("llama-rope-linear2-f32").rope.scaling, RopeScaling::linear);
   EXPECT_EQ(good("llama-rope-dynamic2-f32").rope.scaling, RopeScaling::dynamic);
   EXPECT_EQ(good("llama-rope-dynamic2-f32").rope.factor, 2);
+}
+
+TEST(Config, ReadsGemma2) {
+  const DecoderModel decoder = reference("gemma2-softcap-window-bf16").decoder;
+  EXPECT_TRUE(decoder.is_tied() && decoder.norm.plus_one);
+  EXPECT_EQ(decoder.embedding_scale, std::sqrt(96.0));
+  EXPECT_EQ(decoder.logit_softcap, 8);
+  const Attention& attention = test::attention_of(decoder);
+  EXPECT_EQ(attention.softcap, 3);
+  EXPECT_EQ(attention.scale, 1 / std::sqrt(20.0));
+  EXPECT_EQ(test::feed_forward_of(decoder).activation, Activation::gelu_tanh);
+  EXPECT_EQ(test::windows_of(reference("gemma2-softcap-window-bf16")), (Windows{7, 0, 7, 0, 7}));
+  for (const Block& block : decoder.layers[1]) EXPECT_TRUE(block.post_norm && block.post_norm->plus_one);
 }
 
 bool same(const RopeParameters& a, const RopeParameters& b) {

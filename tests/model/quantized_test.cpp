@@ -192,6 +192,7 @@ const Mix mixes[] = {
      {"fp8_dynamic", "w8a8_static", "fp8_static", "w8a8_dynamic", "16bit"}},
     {"bias_static", "qwen2-bias-f16", Format::compressed_tensors, {"w8a8_static"}},
     {"norms_dynamic", "qwen3-qknorm-bf16", Format::compressed_tensors, {"w8a8_dynamic", "w8a8_static", "w8a8_static"}},
+    {"post_norms", "gemma2-softcap-window-bf16", Format::compressed_tensors, {"w8a8_dynamic", "w8a8_static"}},
     {"experts_default", "qwen3moe-mixed-f32", Format::compressed_tensors, {"w8a8_static"}, "w8a8_dynamic"},
     {"experts_static", "qwen3moe-mixed-f32", Format::compressed_tensors, {"w8a8_static"}},
     {"experts_weight_only", "mixtral-bf16", Format::compressed_tensors, {"w8a8_dynamic"}, "w8a16"},
