@@ -11,7 +11,7 @@ import os
 
 import torch
 import transformers
-from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, MixtralConfig, Qwen2Config, Qwen3Config, Qwen3MoeConfig
+from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, MistralConfig, MixtralConfig, Qwen2Config, Qwen3Config, Qwen3MoeConfig
 
 PROMPT_TOKENS, GREEDY_TOKENS = 24, 24
 BASE = dict(vocab_size=320, hidden_size=96, intermediate_size=160, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2,
@@ -61,6 +61,8 @@ SETS = {
         'mistral-window-headdim-f16': (MistralConfig(**BASE, head_dim=24, sliding_window=8, tie_word_embeddings=False), F16),
         'mixtral-window-bf16': (MixtralConfig(**BASE, num_local_experts=4, num_experts_per_tok=2, sliding_window=8, tie_word_embeddings=False), BF16),
         'qwen2-mixedwindow-f32': (Qwen2Config(**BASE, use_sliding_window=True, sliding_window=8, max_window_layers=2, tie_word_embeddings=False), F32),
+        'gemma2-softcap-window-bf16': (Gemma2Config(**base(num_hidden_layers=5), head_dim=24, query_pre_attn_scalar=20, sliding_window=7,
+                                                    attn_logit_softcapping=3.0, final_logit_softcapping=8.0), BF16),
     }),
 }
 
@@ -69,11 +71,13 @@ def random_model(config, seed):
     """Random weights large enough that logits spread; norms and biases differ from their initial ones and zeros."""
     torch.manual_seed(seed)
     config.initializer_range = 0.2
+    # Gemma's norms multiply by 1 + weight, and its embeddings are large: without wide norms a token predicts itself.
+    spread = 1.0 if config.model_type == 'gemma2' else 0.1
     model = AutoModelForCausalLM.from_config(config, attn_implementation='eager').eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name.endswith('norm.weight') or 'bias' in name:
-                parameter.add_(torch.randn_like(parameter) * 0.1)
+                parameter.add_(torch.randn_like(parameter) * spread)
     return model
 
 

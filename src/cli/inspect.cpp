@@ -29,13 +29,16 @@ Json architecture_json(const ModelConfig& c) {
             {"vocab_size", c.vocab_size},
             {"max_position_embeddings", c.max_position_embeddings},
             {"rope_theta", c.rope.theta},
-            {"tied_embeddings", c.tie_word_embeddings},
+            {"tied_embeddings", c.decoder.is_tied()},
             {"dtype", name_of(c.dtype)},
             {"eos_ids", c.eos_ids}};
-  const auto windowed = std::count_if(c.window.begin(), c.window.end(), [](std::int64_t w) { return w > 0; });
-  const auto sparse = std::count(c.sparse.begin(), c.sparse.end(), true);
-  if (windowed > 0)
-    json["windowed_layers"] = windowed, json["window"] = *std::max_element(c.window.begin(), c.window.end());
+  std::int64_t windowed = 0, window = 0, sparse = 0;
+  for (const Layer& layer : c.decoder.layers) {
+    const auto* attention = find_body<Attention>(layer);
+    if (attention && attention->window > 0) ++windowed, window = std::max(window, attention->window);
+    if (find_body<Mixture>(layer)) ++sparse;
+  }
+  if (windowed > 0) json["windowed_layers"] = windowed, json["window"] = window;
   if (sparse > 0) {
     json["sparse_layers"] = sparse;
     json["experts"] = c.experts;

@@ -4,39 +4,31 @@
 
 namespace cermet {
 
-CacheMemory::CacheMemory(Device& device, const ModelConfig& config, DType dtype, std::int64_t pages,
-                         std::int64_t block_size)
-    : layers_(config.layers),
-      dtype_(dtype),
-      shape_{pages, config.kv_heads, block_size, config.head_dim},
-      scales_shape_{pages, config.kv_heads, block_size} {
-  const std::int64_t bytes = shape_.elements() * static_cast<std::int64_t>(size_of(dtype));
-  for (std::int64_t i = 0; i < 2 * layers_; ++i) {
-    memory_.push_back(device.allocate(bytes));
-    if (dtype == DType::i8) scales_.push_back(device.allocate(dense_bytes(DType::f32, scales_shape_)));
+CacheMemory::CacheMemory(Device& device, const DecoderModel& decoder, DType dtype, std::int64_t pages,
+                         std::int64_t block_size) {
+  for (std::size_t i = 0; i < decoder.layers.size(); ++i) {
+    const auto* attention = find_body<Attention>(decoder.layers[i]);
+    if (attention == nullptr) continue;
+    const auto layer = static_cast<std::int64_t>(i);
+    const Shape vectors{pages, attention->kv_heads, block_size, attention->head_dim},
+        scales{pages, attention->kv_heads, block_size};
+    const auto add = [&](std::string input, DType type, const Shape& shape) {
+      memory_.push_back({std::move(input), type, shape, device.allocate(dense_bytes(type, shape))});
+    };
+    add(decoder_io::key_cache(layer), dtype, vectors);
+    if (dtype == DType::i8) add(decoder_io::key_scales(layer), DType::f32, scales);
+    add(decoder_io::value_cache(layer), dtype, vectors);
+    if (dtype == DType::i8) add(decoder_io::value_scales(layer), DType::f32, scales);
   }
 }
 
 void CacheMemory::bind(Executable& executable) const {
-  for (std::int64_t layer = 0; layer < layers_; ++layer) {
-    const auto memory = [&](std::int64_t i) {
-      return TensorView(memory_[static_cast<std::size_t>(2 * layer + i)].data(), dtype_, shape_);
-    };
-    executable.bind(decoder_io::key_cache(layer), memory(0));
-    executable.bind(decoder_io::value_cache(layer), memory(1));
-    if (scales_.empty()) continue;
-    const auto scales = [&](std::int64_t i) {
-      return TensorView(scales_[static_cast<std::size_t>(2 * layer + i)].data(), DType::f32, scales_shape_);
-    };
-    executable.bind(decoder_io::key_scales(layer), scales(0));
-    executable.bind(decoder_io::value_scales(layer), scales(1));
-  }
+  for (const Part& part : memory_) executable.bind(part.input, TensorView(part.memory.data(), part.dtype, part.shape));
 }
 
 std::int64_t CacheMemory::bytes() const {
   std::int64_t bytes = 0;
-  for (const auto* buffers : {&memory_, &scales_})
-    for (const DeviceBuffer& buffer : *buffers) bytes += buffer.size();
+  for (const Part& part : memory_) bytes += part.memory.size();
   return bytes;
 }
 

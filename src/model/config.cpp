@@ -32,6 +32,7 @@ struct UnsupportedField {
 
 constexpr UnsupportedField unsupported_fields[] = {
     {"is_encoder_decoder", false},
+    {"use_bidirectional_attention", false},
     {"add_cross_attention", false},
     {"alibi", false},
     {"use_alibi", false},
@@ -81,10 +82,10 @@ void refuse_quantization(Json root) {
   }
 }
 
-void refuse_unsupported_fields(Json root) {
+void refuse_unsupported_fields(Json root, const ArchitectureDefinition& definition) {
   for (const UnsupportedField& row : unsupported_fields) {
     const std::optional<Json> field = root.find(row.key);
-    if (!field || is_neutral(*field, row)) continue;
+    if (!field || is_neutral(*field, row) || std::ranges::count(definition.fields, row.key) > 0) continue;
     std::string expected = "null";
     if (const bool* flag = std::get_if<bool>(&row.neutral)) expected = *flag ? "true" : "false";
     if (const double* value = std::get_if<double>(&row.neutral)) expected = fmt::format("{:g}", *value);
@@ -184,7 +185,8 @@ void check_layer_types(Json root, const ModelConfig& config) {
     types->unexpected(fmt::format("an array of num_hidden_layers {}", config.layers));
   std::size_t layer = 0;
   for (Json type : *types) {
-    const std::string_view understood = config.window[layer++] == 0 ? "full_attention" : "sliding_attention";
+    const auto* attention = find_body<Attention>(config.decoder.layers[layer++]);
+    const std::string_view understood = attention && attention->window > 0 ? "sliding_attention" : "full_attention";
     if (type.as_string() != understood)
       type.unexpected(fmt::format("\"{}\" (architecture, use_sliding_window, sliding_window)", understood),
                       Status::unsupported);
@@ -196,23 +198,25 @@ void check_total_size(Json root, const ModelConfig& config) {
   const auto refuse = [&] {
     root.refuse(fmt::format("expected sizes of at most {} parameters in total, found more", max_parameters));
   };
-  const std::int64_t sparse_layers = std::count(config.sparse.begin(), config.sparse.end(), true);
-  if (sparse_layers * config.experts > max_experts_in_all) {
-    root.refuse(fmt::format("expected at most {} experts over all layers, found {}", max_experts_in_all,
-                            sparse_layers * config.experts));
-  }
-  std::int64_t total = 0;
-  const auto add = [&](std::int64_t count, std::int64_t rows, std::int64_t columns) {
-    const std::optional<std::int64_t> elements = checked_mul(rows, columns);
-    const std::optional<std::int64_t> all = elements ? checked_mul(*elements, count) : elements;
-    if (!all || *all > max_parameters - total) refuse();
-    total += *all;
+  std::int64_t experts = 0, total = 0;
+  for (const Layer& layer : config.decoder.layers)
+    if (const auto* mixture = find_body<Mixture>(layer)) experts += mixture->experts();
+  if (experts > max_experts_in_all)
+    root.refuse(fmt::format("expected at most {} experts over all layers, found {}", max_experts_in_all, experts));
+  const auto add = [&](std::int64_t count, std::initializer_list<Linear> linears) {
+    for (const Linear& linear : linears) {
+      const std::optional<std::int64_t> elements = checked_mul(linear.rows, linear.columns);
+      const std::optional<std::int64_t> all = elements ? checked_mul(*elements, count) : elements;
+      if (!all || *all > max_parameters - total) refuse();
+      total += *all;
+    }
   };
-  add(config.tie_word_embeddings ? 1 : 2, config.vocab_size, config.hidden_size);
-  add(2 * config.layers, config.heads * config.head_dim, config.hidden_size);
-  add(2 * config.layers, config.kv_heads * config.head_dim, config.hidden_size);
-  add(3 * (config.layers - sparse_layers), config.intermediate_size, config.hidden_size);
-  add(3 * sparse_layers * config.experts, config.expert_intermediate_size, config.hidden_size);
+  add(config.decoder.is_tied() ? 1 : 2, {config.decoder.embedding});
+  for (const Layer& layer : config.decoder.layers) {
+    if (const auto* a = find_body<Attention>(layer)) add(1, {a->q, a->k, a->v, a->o});
+    if (const auto* f = find_body<FeedForward>(layer)) add(1, {f->gate, f->up, f->down});
+    if (const auto* m = find_body<Mixture>(layer)) add(m->experts(), {m->each.gate, m->each.up, m->each.down});
+  }
 }
 
 /// An id of the vocabulary. Others never come up, and tiny or pruned models keep those of the model that they were made
@@ -254,7 +258,7 @@ double initializer_range(Json root) {
 
 ModelConfig parse_config(Json root) {
   const ArchitectureDefinition& definition = parse_architecture(root);
-  refuse_unsupported_fields(root);
+  refuse_unsupported_fields(root, definition);
   ModelConfig config;
   config.architecture = definition.id;
   config.architecture_name = definition.class_name;
@@ -266,20 +270,23 @@ ModelConfig parse_config(Json root) {
   config.max_position_embeddings =
       config_field::optional_whole_size(root, "max_position_embeddings").value_or(definition.max_position_embeddings);
   config.rms_norm_eps = config_field::number(root, "rms_norm_eps", definition.rms_norm_eps, 1e-20, 1);
-  config.tie_word_embeddings = config_field::flag(root, "tie_word_embeddings", false);
   config.initializer_range = initializer_range(root);
   config.dtype = parse_dtype(root);
   config.rope = parse_rope(root, definition, config);
   if (const std::optional<Json> activation = root.find("hidden_act");
-      activation && activation->as_string() != "silu" && activation->as_string() != "swish") {
+      activation && std::ranges::count(definition.fields, "hidden_act") == 0 && activation->as_string() != "silu" &&
+      activation->as_string() != "swish") {
     activation->unexpected("silu", Status::unsupported);
   }
-  config.window.assign(static_cast<std::size_t>(config.layers), 0);
-  config.sparse.assign(static_cast<std::size_t>(config.layers), false);
+  DecoderModel& decoder = config.decoder;
+  decoder.embedding = {"model.embed_tokens", config.vocab_size, config.hidden_size};
+  decoder.norm = {"model.norm", config.hidden_size, config.rms_norm_eps};
+  decoder.head = decoder.embedding;
+  if (!config_field::flag(root, "tie_word_embeddings", definition.tie_word_embeddings)) decoder.head.name = "lm_head";
   definition.configure(root, config);
   check_layer_types(root, config);
-  const bool has_dense_layers = std::count(config.sparse.begin(), config.sparse.end(), false) > 0;
-  if (has_dense_layers) config.intermediate_size = config_field::size(root, "intermediate_size");
+  if (std::ranges::any_of(decoder.layers, [](const Layer& layer) { return find_body<FeedForward>(layer) != nullptr; }))
+    config_field::size(root, "intermediate_size");
   check_total_size(root, config);
   parse_special_tokens(root, config);
   return config;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/dtype.hpp"
+#include "model/blocks.hpp"
 #include "op/rope_table.hpp"
 
 namespace cermet {
@@ -28,15 +29,9 @@ struct ModelConfig {
   std::int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
   RopeParameters rope;
-  std::vector<std::int64_t> window;  ///< per layer: keys a query sees, itself included; 0 = all
-  bool qkv_bias = false, o_bias = false, mlp_bias = false;
-  bool qk_norm = false;  ///< RMSNorm over each head of q and k before rotation
-  bool tie_word_embeddings = false;
-
-  std::vector<bool> sparse;  ///< per layer: mixture of experts instead of a dense feed-forward
-  std::int64_t experts = 0, experts_per_token = 0;
+  std::int64_t experts = 0, experts_per_token = 0;  ///< 0: no mixture
   std::int64_t expert_intermediate_size = 0;
-  bool renormalize_experts = true;  ///< weights of the chosen experts divided by their sum
+  DecoderModel decoder;
 
   DType dtype = DType::f32;  ///< the checkpoint's stated element type
   std::optional<std::int32_t> bos_id;
@@ -62,14 +57,6 @@ struct ExpectedTensor {
   bool is_parameter = true;  ///< a weight, quantized or not; else a scale, an offset or an int32 bias
   bool or_one = false;       ///< one element of any shape will do, and [N] for [N, 1]
 };
-
-/// Names under which an architecture stores one layer's feed-forward part and router.
-struct FeedForwardNames {
-  std::string gate, up, down;  ///< linear modules: "model.layers.3.mlp.gate_proj"; tensors add ".weight" and ".bias"
-};
-FeedForwardNames dense_names(const ModelConfig& config, std::int64_t layer);
-FeedForwardNames expert_names(const ModelConfig& config, std::int64_t layer, std::int64_t expert);
-std::string router_name(const ModelConfig& config, std::int64_t layer);
 
 /// Every tensor the architecture needs when nothing is quantized, in the order in which a forward pass meets them.
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);

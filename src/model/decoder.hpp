@@ -1,5 +1,4 @@
-// The graph of a decoder-only transformer: one builder for every supported architecture, because a ModelConfig is
-// already normalized.
+// The graph of a decoder-only transformer, from the blocks of its architecture.
 #pragma once
 
 #include <string>
@@ -17,12 +16,10 @@ namespace cermet {
 struct WeightSource {
   std::vector<std::vector<std::string>> slices;
   enum class Form : std::uint8_t {
-    plain,    ///< the tensors' elements, converted; dequantized where the graph wants a floating type ("X.weight" times
-              ///< "X.weight_scale")
-    rounded,  ///< where a tensor is real and has stored scales, its elements as quantized values with those,
-              ///< dequantized where the graph wants that
-    codes,    ///< rows quantized while they load (absmax over the largest quantized value, round to nearest)
-    scales,   ///< their per-row scales
+    plain,           ///< the tensors' elements, converted; dequantized where the graph wants a floating type
+    rounded,         ///< real tensors with stored scales are rounded to quantized values, dequantized for floating types
+    codes,           ///< rows quantized while they load (absmax over the largest quantized value, round to nearest)
+    scales,          ///< their per-row scales
     channel_scales,  ///< stored scales of rows: "X.weight_scale", [N, 1], [N] or one for all rows of "X.weight"
     scalar,          ///< the first tensor's only element
   } form = Form::plain;
@@ -33,11 +30,10 @@ struct WeightSource {
 /// weights are float32 in every mode.
 struct DecoderTypes {
   DType weights = DType::f32;  ///< storage of unquantized weight matrices
-  DType operands =
-      DType::f32;  ///< what the left operand of an unquantized GEMM is rounded to by the operator that makes it
+  DType operands = DType::f32;  ///< of left operands of unquantized GEMMs, rounded by the operator that makes them
   DType cache = DType::f32;    ///< keys and values; i8: quantized with per-token, per-head scales
   DType queries = DType::f32;  ///< rotated queries, as attention reads them
-  DType sums = DType::f32;  ///< what a rank's summand of a product that ranks share is rounded to before ranks add them
+  DType sums = DType::f32;      ///< of a rank's summands of a product, rounded before ranks add them
 };
 
 struct DecoderGraph {
@@ -48,8 +44,7 @@ struct DecoderGraph {
 /// Names of the graph's inputs and outputs. T = new tokens, B = sequences, R = rows for which logits are wanted.
 namespace decoder_io {
 inline constexpr const char* ids = "ids";  ///< i32[T]
-inline constexpr const char* positions =
-    "positions";  ///< i32[T], rows of the rotary tables: in the sequence, or beyond them (RotaryTables)
+inline constexpr const char* positions = "positions";        ///< i32[T], rows of the rotary tables (RotaryTables)
 inline constexpr const char* slots = "slots";                ///< i32[T], cache slot of each token
 inline constexpr const char* block_tables = "block_tables";  ///< i32[B, pages]
 inline constexpr const char* context_lens = "context_lens";  ///< i32[B], tokens after this pass
@@ -73,15 +68,14 @@ inline constexpr const char* tap_qkv = "tap.qkv";  ///< f32[T, hidden_size], inp
 inline constexpr const char* tap_o = "tap.o";      ///< f32[T, heads * head_dim], input of o_proj
 inline constexpr const char* tap_gate_up = "tap.gate_up";  ///< f32[T, hidden_size], input of gate_proj and up_proj
 inline constexpr const char* tap_down = "tap.down";        ///< f32[T, intermediate_size], input of down_proj
-inline constexpr const char* tap_experts =
-    "tap.experts";  ///< f32[T, hidden_size], input of the router and of the experts
+inline constexpr const char* tap_experts = "tap.experts";  ///< f32[T, hidden_size], input of router and experts
 inline constexpr const char* tap_router = "tap.router";  ///< f32[T, experts], the router's logits
-inline constexpr const char* tap_expert_rows =
-    "tap.expert_rows";  ///< i32[experts + 1], first row of each expert in the two below
-inline constexpr const char* tap_expert_input =
-    "tap.expert_input";  ///< f32[T * experts_per_token, hidden_size], tokens sorted by expert
-inline constexpr const char* tap_expert_down =
-    "tap.expert_down";  ///< f32[T * experts_per_token, expert_intermediate_size], input of their down_proj
+/// i32[experts + 1], first row of each expert in the two below.
+inline constexpr const char* tap_expert_rows = "tap.expert_rows";
+/// f32[T * experts_per_token, hidden_size], tokens sorted by expert, and f32[T * experts_per_token,
+/// expert_intermediate_size], input of their down_proj.
+inline constexpr const char* tap_expert_input = "tap.expert_input";
+inline constexpr const char* tap_expert_down = "tap.expert_down";
 }  // namespace decoder_io
 
 /// Sizes of the state that a decoder graph works on.

@@ -37,8 +37,7 @@ Quantization quantization_for(const EngineOptions& options, const Checkpoint& ch
   require(load_quantized_types.contains(*options.head), "head: expected {}, found {}", load_quantized_types.to_string(),
           name_of(*options.head));
   expect_real("head", *options.head);
-  quantization.modules.emplace(checkpoint.config().tie_word_embeddings ? "model.embed_tokens" : "lm_head",
-                               on_load(*options.head));
+  quantization.modules.emplace(checkpoint.config().decoder.head.name, on_load(*options.head));
   return quantization;
 }
 

@@ -49,7 +49,7 @@ Engine::State::State(Checkpoint opened, const EngineOptions& given, DType stored
                        ? comm::make_device_communicator(ranks ? ranks->communicator() : *beside, machine.device())
                        : nullptr),
       cache(pages, engine::block_size, given.max_sequences, context / engine::block_size),
-      cache_memory(machine.device(), config_of(checkpoint.config(), shard()), cached, pages, engine::block_size),
+      cache_memory(machine.device(), sharded(checkpoint.config().decoder, shard()), cached, pages, engine::block_size),
       rotary(checkpoint.config(), given.rope_frequencies == RopeFrequencies::stored ? stored : DType::f32, context,
              given.max_batch_tokens) {
   machine.device().set_compact_weights(given.compact_weights);
@@ -122,7 +122,7 @@ bool Engine::State::has_parts_of_logits(std::int64_t tokens) const {
   const ModelShard own = shard();
   constexpr std::int64_t exact_ids = std::int64_t{1} << 24;  // as float32, as ranks exchange them
   return own.ranks > 1 && tokens > 1 && config().vocab_size <= exact_ids &&
-         (own.ranks - 1) * vocabulary_part(config(), own) < config().vocab_size;
+         (own.ranks - 1) * vocabulary_part(config().vocab_size, own) < config().vocab_size;
 }
 
 SessionOptions Engine::State::session_options(std::int64_t tokens, std::int64_t shares) {
@@ -142,7 +142,7 @@ Engine::State::StartedPass Engine::State::start_pass(std::int64_t tokens, DType 
   if (!weights)
     weights.emplace(
         make_weight_loader(
-            ranks ? sharded_reader(reader_of(checkpoint), config(), shard()) : reader_of(checkpoint),
+            ranks ? sharded_reader(reader_of(checkpoint), config().decoder, shard()) : reader_of(checkpoint),
             std::move(decoder.sources), [this](std::int64_t bytes) { report_loaded(bytes); }, &machine.pool()),
         machine.pool(), machine.queue());
   const std::int64_t shares = shares_of_rows(tokens), room = round_up(tokens, shares);

@@ -1,9 +1,5 @@
 #include "model/linear_modules.hpp"
 
-#include <fmt/format.h>
-
-#include <utility>
-
 namespace cermet {
 namespace {
 
@@ -11,106 +7,50 @@ using Role = LinearModule::Role;
 
 class ModuleList {
  public:
-  explicit ModuleList(const ModelConfig& config) : config_(config) {}
-
-  void add_layer(std::int64_t layer) {
-    layer_ = layer;
-    add_attention(fmt::format("model.layers.{}.self_attn.", layer));
-    if (!config_.sparse[static_cast<std::size_t>(layer)]) {
-      const FeedForwardNames names = dense_names(config_, layer);
-      const std::string prefix = parent_of(names.gate);
-      add_feed_forward(names, config_.intermediate_size, config_.mlp_bias, prefix + "gate_up", prefix + "down");
-      return;
-    }
-    const std::string router = router_name(config_, layer);
-    add({.name = router,
-         .role = Role::router,
-         .rows = config_.experts,
-         .columns = config_.hidden_size,
-         .group = router,
-         .input_group = router});
-    for (expert_ = 0; expert_ < config_.experts; ++expert_) {
-      const std::string group = parent_of(router) + "experts";
-      add_feed_forward(expert_names(config_, layer, expert_), config_.expert_intermediate_size, false, group, group);
-    }
+  void add(const Attention& attention) {
+    const std::string group = parent_of(attention.q.name) + "qkv";
+    for (const Linear* linear : {&attention.q, &attention.k, &attention.v}) add(*linear, Role::qkv, group, group);
+    add(attention.o, Role::o, attention.o.name, attention.o.name);
+  }
+  void add(const FeedForward& part) {
+    const std::string prefix = parent_of(part.gate.name);
+    add(part, prefix + "gate_up", prefix + "down");
+  }
+  void add(const Mixture& mixture) {
+    add(mixture.router, Role::router, mixture.router.name, mixture.router.name);
+    const std::string group = parent_of(mixture.router.name) + "experts";
+    for (expert_ = 0; expert_ < mixture.experts(); ++expert_) add(mixture.expert(expert_), group, group);
     expert_ = -1;
   }
-
-  void add_head() {
-    layer_ = -1;
-    add({.name = "lm_head",
-         .role = Role::head,
-         .rows = config_.vocab_size,
-         .columns = config_.hidden_size,
-         .group = "lm_head",
-         .input_group = "lm_head"});
+  void add(const Linear& linear, Role role, const std::string& group, const std::string& input_group) {
+    modules.push_back(
+        {linear.name, role, linear.rows, linear.columns, layer, expert_, linear.bias, group, input_group});
   }
 
-  std::vector<LinearModule> take() { return std::move(modules_); }
+  std::int64_t layer = 0;
+  std::vector<LinearModule> modules;
 
  private:
-  static std::string parent_of(const std::string& name) { return name.substr(0, name.rfind('.') + 1); }
-
-  void add(LinearModule module) {
-    module.layer = layer_;
-    module.expert = expert_;
-    modules_.push_back(std::move(module));
+  void add(const FeedForward& part, const std::string& gate_up_group, const std::string& down_group) {
+    const std::string prefix = parent_of(part.gate.name);
+    for (const Linear* linear : {&part.gate, &part.up}) add(*linear, Role::gate_up, gate_up_group, prefix + "gate_up");
+    add(part.down, Role::down, down_group, prefix + "down");
   }
 
-  void add_attention(const std::string& prefix) {
-    const std::int64_t query = config_.heads * config_.head_dim, key = config_.kv_heads * config_.head_dim;
-    const std::string group = prefix + "qkv", output = prefix + "o_proj";
-    for (const auto& [name, rows] : {std::pair{"q_proj", query}, {"k_proj", key}, {"v_proj", key}}) {
-      add({.name = prefix + name,
-           .role = Role::qkv,
-           .rows = rows,
-           .columns = config_.hidden_size,
-           .bias = config_.qkv_bias,
-           .group = group,
-           .input_group = group});
-    }
-    add({.name = output,
-         .role = Role::o,
-         .rows = config_.hidden_size,
-         .columns = query,
-         .bias = config_.o_bias,
-         .group = output,
-         .input_group = output});
-  }
-
-  void add_feed_forward(const FeedForwardNames& names, std::int64_t inner, bool bias, const std::string& gate_up_group,
-                        const std::string& down_group) {
-    const std::string prefix = parent_of(names.gate);
-    for (const std::string& name : {names.gate, names.up}) {
-      add({.name = name,
-           .role = Role::gate_up,
-           .rows = inner,
-           .columns = config_.hidden_size,
-           .bias = bias,
-           .group = gate_up_group,
-           .input_group = prefix + "gate_up"});
-    }
-    add({.name = names.down,
-         .role = Role::down,
-         .rows = config_.hidden_size,
-         .columns = inner,
-         .bias = bias,
-         .group = down_group,
-         .input_group = prefix + "down"});
-  }
-
-  const ModelConfig& config_;
-  std::int64_t layer_ = -1, expert_ = -1;
-  std::vector<LinearModule> modules_;
+  std::int64_t expert_ = -1;
 };
 
 }  // namespace
 
-std::vector<LinearModule> linear_modules(const ModelConfig& config) {
-  ModuleList list(config);
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) list.add_layer(layer);
-  if (!config.tie_word_embeddings) list.add_head();
-  return list.take();
+std::vector<LinearModule> linear_modules(const DecoderModel& decoder) {
+  ModuleList list;
+  for (const Layer& layer : decoder.layers) {
+    for (const Block& block : layer) std::visit([&](const auto& body) { list.add(body); }, block.body);
+    ++list.layer;
+  }
+  list.layer = -1;
+  if (!decoder.is_tied()) list.add(decoder.head, Role::head, decoder.head.name, decoder.head.name);
+  return std::move(list.modules);
 }
 
 }  // namespace cermet

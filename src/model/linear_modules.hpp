@@ -26,8 +26,14 @@ struct LinearModule {
   std::string input_group;
 };
 
-/// Every linear module of a configuration, in the order in which a forward pass meets them; the head only where it is
+/// Of attention, a feed-forward part or an expert: what schemes for whole models quantize.
+inline bool is_projection(const LinearModule& module) {
+  return module.role != LinearModule::Role::router && module.role != LinearModule::Role::head;
+}
+
+/// Every linear module of a decoder, in the order in which a forward pass meets them; the head only where it is
 /// not tied to the embeddings.
-std::vector<LinearModule> linear_modules(const ModelConfig& config);
+std::vector<LinearModule> linear_modules(const DecoderModel& decoder);
+inline std::vector<LinearModule> linear_modules(const ModelConfig& config) { return linear_modules(config.decoder); }
 
 }  // namespace cermet

@@ -63,7 +63,7 @@ std::vector<SchemeGroup> sensitivity_table(const ModelConfig& config, std::span<
       config.experts > 0 ? static_cast<double>(config.experts_per_token) / static_cast<double>(config.experts) : 1;
   std::vector<SchemeGroup> table;
   for (const LinearModule& module : linear_modules(config)) {
-    if (module.role == LinearModule::Role::router || module.role == LinearModule::Role::head) continue;
+    if (!is_projection(module)) continue;
     const auto result = results.find(module.name);
     require(result != results.end(), "{}: expected figures of its calibration, found none", module.name);
     auto group =

@@ -78,7 +78,8 @@ CalibrationSet make_calibration_set(const QuantizeOptions& options, const ModelC
 
 std::vector<float> embed(const CalibrationSet& set, const Checkpoint& checkpoint) {
   const std::int64_t width = checkpoint.config().hidden_size;
-  const std::string name = "model.embed_tokens.weight";
+  const auto scale = static_cast<float>(checkpoint.config().decoder.embedding_scale);
+  const std::string name = checkpoint.config().decoder.embedding.name + ".weight";
   const StoredTensor& table = checkpoint.require(name, std::array{checkpoint.config().vocab_size, width});
   const std::int64_t row_bytes = width * static_cast<std::int64_t>(size_of(table.dtype));
   std::vector<float> hidden(static_cast<std::size_t>(set.tokens * width));
@@ -92,6 +93,7 @@ std::vector<float> embed(const CalibrationSet& set, const Checkpoint& checkpoint
         checkpoint.read(table, id * row_bytes, {stored.data(), static_cast<std::size_t>(row_bytes)});
         const std::span<float> values(hidden.data() + at, static_cast<std::size_t>(width));
         widen_row(row, 0, {}, values);
+        for (float& value : values) value *= scale;
         if (row_loops::largest_bits(values) >= 0x7f800000u)
           fail(Status::invalid_file, "{}: {}: expected finite values, found NaN or infinity in row {}",
                checkpoint.file_of(table).path().string(), quote(name), id);

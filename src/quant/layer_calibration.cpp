@@ -17,15 +17,28 @@ using Role = LinearModule::Role;
 constexpr std::int64_t learned_rows = 192, judged_rows = 128;
 constexpr std::int64_t expert_learned_rows = 128, expert_judged_rows = 64;
 
+/// An input of linear modules of a layer.
 struct Tap {
   Role role;
   const char* name;
-  const char* module;  ///< whose input it is, inside the layer
+  const Linear& module;  ///< the first that reads it
 };
-constexpr std::array attention_taps{Tap{Role::qkv, decoder_io::tap_qkv, "self_attn.q_proj"},
-                                    Tap{Role::o, decoder_io::tap_o, "self_attn.o_proj"}};
-constexpr std::array dense_taps{Tap{Role::gate_up, decoder_io::tap_gate_up, "mlp.gate_proj"},
-                                Tap{Role::down, decoder_io::tap_down, "mlp.down_proj"}};
+
+/// Those outside the experts of a mixture.
+std::vector<Tap> taps_of(const Layer& layer) {
+  std::vector<Tap> taps;
+  if (const auto* attention = find_body<Attention>(layer)) {
+    taps.push_back({Role::qkv, decoder_io::tap_qkv, attention->q});
+    taps.push_back({Role::o, decoder_io::tap_o, attention->o});
+  }
+  if (const auto* part = find_body<FeedForward>(layer)) {
+    taps.push_back({Role::gate_up, decoder_io::tap_gate_up, part->gate});
+    taps.push_back({Role::down, decoder_io::tap_down, part->down});
+  }
+  if (const auto* mixture = find_body<Mixture>(layer))
+    taps.push_back({Role::gate_up, decoder_io::tap_experts, mixture->router});
+  return taps;
+}
 
 bool all_finite(const float* rows, std::int64_t elements) {
   return row_loops::largest_bits({rows, static_cast<std::size_t>(elements)}) < 0x7f800000u;
@@ -39,25 +52,21 @@ InputObservation::InputObservation(std::int64_t columns, std::int64_t learned_ro
 
 LayerCalibration::LayerCalibration(const ModelConfig& config, std::int64_t layer, const CalibrationSet& set,
                                    std::uint64_t seed, ThreadPool& pool)
-    : config_(config),
-      layer_(layer),
+    : index_(layer),
+      layer_(config.decoder.layers[static_cast<std::size_t>(layer)]),
       set_(set),
       pool_(pool),
       heldout_output_(static_cast<std::size_t>((set.tokens - set.first_heldout_row) * config.hidden_size)) {
-  const auto add = [&](Role role, std::int64_t columns) {
-    inputs_.emplace(role, InputObservation(columns, learned_rows, judged_rows, seed));
+  for (const Tap& tap : taps_of(layer_))
+    inputs_.emplace(tap.role, InputObservation(tap.module.columns, learned_rows, judged_rows, seed));
+  const auto* mixture = find_body<Mixture>(layer_);
+  if (mixture == nullptr) return;
+  const auto experts = static_cast<std::size_t>(mixture->experts());
+  const auto observations = [&](const Linear& module) {
+    return std::vector(experts, InputObservation(module.columns, expert_learned_rows, expert_judged_rows, seed));
   };
-  add(Role::qkv, config.hidden_size);
-  add(Role::o, config.heads * config.head_dim);
-  add(Role::gate_up, config.hidden_size);
-  if (!config.sparse[static_cast<std::size_t>(layer)]) {
-    add(Role::down, config.intermediate_size);
-    return;
-  }
-  const auto experts = static_cast<std::size_t>(config.experts);
-  expert_inputs_.assign(experts, InputObservation(config.hidden_size, expert_learned_rows, expert_judged_rows, seed));
-  expert_downs_.assign(
-      experts, InputObservation(config.expert_intermediate_size, expert_learned_rows, expert_judged_rows, seed));
+  expert_inputs_ = observations(mixture->each.gate);
+  expert_downs_ = observations(mixture->each.down);
   expert_tokens_.assign(experts, 0);
 }
 
@@ -69,47 +78,41 @@ void LayerCalibration::observe(InputObservation& input, const float* rows, std::
   if (!heldout) input.statistics.add(rows, count, pool);
   const bool finite = heldout ? all_finite(rows, count * input.statistics.columns()) : input.statistics.is_finite();
   if (!finite)
-    fail(Status::invalid_file, "layer {}: input of {}: expected finite values, found NaN or infinity", layer_, module);
+    fail(Status::invalid_file, "layer {}: input of {}: expected finite values, found NaN or infinity", index_, module);
 }
 
 void LayerCalibration::add(const CalibrationPass& pass, PassResults& results) {
-  const std::string prefix = fmt::format("model.layers.{}.", layer_);
-  const auto take = [&](const Tap& tap) {
+  for (const Tap& tap : taps_of(layer_)) {
     const TensorView rows = results.output(tap.name);
-    observe(inputs_.at(tap.role), rows.as<float>(), pass.tokens, pass.heldout, prefix + tap.module, &pool_);
-  };
-  for (const Tap& tap : attention_taps) take(tap);
-  if (expert_tokens_.empty())
-    for (const Tap& tap : dense_taps) take(tap);
-  else add_experts(pass, results);
+    observe(inputs_.at(tap.role), rows.as<float>(), pass.tokens, pass.heldout, tap.module.name, &pool_);
+  }
+  if (const auto* mixture = find_body<Mixture>(layer_)) add_experts(*mixture, pass, results);
   if (!pass.heldout) return;
   const TensorView output = results.output(decoder_io::hidden);
-  std::memcpy(heldout_output_.data() + (pass.first_row - set_.first_heldout_row) * config_.hidden_size, output.data,
-              static_cast<std::size_t>(pass.tokens * config_.hidden_size) * sizeof(float));
+  const std::int64_t columns = output.shape[1];
+  std::memcpy(heldout_output_.data() + (pass.first_row - set_.first_heldout_row) * columns, output.data,
+              static_cast<std::size_t>(pass.tokens * columns) * sizeof(float));
 }
 
-void LayerCalibration::add_experts(const CalibrationPass& pass, PassResults& results) {
-  const TensorView shared = results.output(decoder_io::tap_experts);
-  observe(inputs_.at(Role::gate_up), shared.as<float>(), pass.tokens, pass.heldout, router_name(config_, layer_),
-          &pool_);
+void LayerCalibration::add_experts(const Mixture& mixture, const CalibrationPass& pass, PassResults& results) {
   const TensorView offsets = results.output(decoder_io::tap_expert_rows);
-  const std::vector<std::int32_t> first(offsets.as<std::int32_t>(), offsets.as<std::int32_t>() + config_.experts + 1);
+  const std::vector<std::int32_t> first(offsets.as<std::int32_t>(), offsets.as<std::int32_t>() + mixture.experts() + 1);
   const auto count_of = [&](std::int64_t expert) {
     return first[static_cast<std::size_t>(expert) + 1] - first[static_cast<std::size_t>(expert)];
   };
   const TensorView rows = results.output(decoder_io::tap_expert_input);
-  for (std::int64_t expert = 0; expert < config_.experts; ++expert) {
-    const float* own = rows.as<float>() + first[static_cast<std::size_t>(expert)] * config_.hidden_size;
+  for (std::int64_t expert = 0; expert < mixture.experts(); ++expert) {
+    const float* own = rows.as<float>() + first[static_cast<std::size_t>(expert)] * mixture.each.gate.columns;
     InputObservation& input = expert_inputs_[static_cast<std::size_t>(expert)];
     if (pass.heldout) input.judged.offer(own, count_of(expert));
     else input.learned.offer(own, count_of(expert));
     if (!pass.heldout) expert_tokens_[static_cast<std::size_t>(expert)] += count_of(expert);
   }
   const TensorView down = results.output(decoder_io::tap_expert_down);
-  pool_.dynamic_for(config_.experts, [&](std::int64_t expert) {
-    const float* own = down.as<float>() + first[static_cast<std::size_t>(expert)] * config_.expert_intermediate_size;
+  pool_.dynamic_for(mixture.experts(), [&](std::int64_t expert) {
+    const float* own = down.as<float>() + first[static_cast<std::size_t>(expert)] * mixture.each.down.columns;
     observe(expert_downs_[static_cast<std::size_t>(expert)], own, count_of(expert), pass.heldout,
-            expert_names(config_, layer_, expert).down, nullptr);
+            mixture.expert(expert).down.name, nullptr);
   });
 }
 

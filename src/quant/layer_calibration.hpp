@@ -47,10 +47,10 @@ class LayerCalibration {
  private:
   void observe(InputObservation& input, const float* rows, std::int64_t count, bool heldout, const std::string& module,
                ThreadPool* pool);
-  void add_experts(const CalibrationPass& pass, PassResults& results);
+  void add_experts(const Mixture& mixture, const CalibrationPass& pass, PassResults& results);
 
-  const ModelConfig& config_;
-  std::int64_t layer_;
+  std::int64_t index_;
+  const Layer& layer_;
   const CalibrationSet& set_;
   ThreadPool& pool_;
   std::map<LinearModule::Role, InputObservation> inputs_;

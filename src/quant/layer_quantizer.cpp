@@ -43,15 +43,10 @@ LayerQuantizer::LayerQuantizer(const QuantizeOptions& options, const Checkpoint&
                                ThreadPool& pool)
     : options_(options),
       checkpoint_(checkpoint),
-      config_(checkpoint.config()),
       layer_(layer),
       modules_(modules),
       calibration_(calibration),
       pool_(pool) {}
-
-std::string LayerQuantizer::name(std::string_view tensor) const {
-  return fmt::format("model.layers.{}.{}", layer_, tensor);
-}
 
 void LayerQuantizer::check_cancelled() const {
   if (options_.cancelled && *options_.cancelled) fail(Status::cancelled, "quantize: stopped");
@@ -68,17 +63,20 @@ LayerResult LayerQuantizer::write(const std::filesystem::path& file) {
   };
   // A module that reads a result comes before the one that produces it, because smoothing changes the rows of the
   // latter.
-  Fold values{.producer = name("self_attn.v_proj")};
-  const std::int64_t heads_per_value = config_.heads / config_.kv_heads;
-  for (std::int64_t c = 0; c < config_.heads * config_.head_dim; ++c)
-    values.source.push_back(c / config_.head_dim / heads_per_value * config_.head_dim + c % config_.head_dim);
-  quantize(Role::o, values);
-  quantize(Role::qkv, {.norm = name("input_layernorm.weight")});
-  if (calibration_.expert_tokens().empty()) {
-    quantize(Role::down, {.producer = dense_names(config_, layer_).up});
-    quantize(Role::gate_up, {.norm = name("post_attention_layernorm.weight")});
-  } else {
-    quantize_experts();
+  for (const Block& block : checkpoint_.config().decoder.layers[static_cast<std::size_t>(layer_)]) {
+    if (const auto* attention = std::get_if<Attention>(&block.body)) {
+      Fold values{.producer = attention->v.name};
+      const std::int64_t heads_per_value = attention->heads / attention->kv_heads, size = attention->head_dim;
+      for (std::int64_t c = 0; c < attention->o.columns; ++c)
+        values.source.push_back(c / size / heads_per_value * size + c % size);
+      quantize(Role::o, values);
+      quantize(Role::qkv, {.norm = &block.norm});
+    } else if (const auto* part = std::get_if<FeedForward>(&block.body)) {
+      quantize(Role::down, {.producer = part->up.name});
+      quantize(Role::gate_up, {.norm = &block.norm});
+    } else if (const auto* mixture = std::get_if<Mixture>(&block.body)) {
+      quantize_experts(*mixture, block.norm);
+    }
   }
   write_rest();
   writer.commit();
@@ -91,19 +89,17 @@ LayerResult LayerQuantizer::write(const std::filesystem::path& file) {
   return result;
 }
 
-void LayerQuantizer::quantize_experts() {
+void LayerQuantizer::quantize_experts(const Mixture& mixture, const Norm& norm) {
   const InputStatistics& shared = calibration_.input(Role::gate_up).statistics;
   std::vector<Siblings> gates;
-  for (std::int64_t e = 0; e < config_.experts; ++e) {
+  for (std::int64_t e = 0; e < mixture.experts(); ++e) {
     const InputObservation& down = calibration_.expert_down(e);
     std::vector<Siblings> group;
     group.push_back(siblings_of(Role::down, e, down, down.statistics));
-    quantize_group(std::move(group), down.statistics, {.producer = expert_names(config_, layer_, e).up});
+    quantize_group(std::move(group), down.statistics, {.producer = mixture.expert(e).up.name});
     gates.push_back(siblings_of(Role::gate_up, e, calibration_.expert_input(e), shared));
   }
-  quantize_group(
-      std::move(gates), shared,
-      {.norm = name("post_attention_layernorm.weight"), .readers = {router_name(config_, layer_) + ".weight"}});
+  quantize_group(std::move(gates), shared, {.norm = &norm, .readers = {mixture.router.name + ".weight"}});
 }
 
 std::vector<const LinearModule*> LayerQuantizer::modules_of(Role role, std::int64_t expert) const {
@@ -185,13 +181,13 @@ std::vector<Smoothing> LayerQuantizer::smoothings(const std::vector<Siblings>& g
     weights = absmax_by_source(weights, place.source, sources);
   }
   OwnedTensor norm;
-  if (!place.norm.empty()) norm = read_tensor(checkpoint_, place.norm, pool_);
+  if (place.norm) norm = read_tensor(checkpoint_, place.norm->name + ".weight", pool_);
   for (const double alpha : smoothing_exponents) {
     std::vector<float> factors = smoothing_factors(inputs, weights, alpha);
     // Weights that stay in 16 bits are multiplied by powers of two, so that they are not rounded; else factors are
     // those that the norm's rounding leaves.
-    if (place.norm.empty() || !place.readers.empty()) round_to_powers_of_two(factors);
-    if (!place.norm.empty()) factors = as_folded(factors, norm.view, pool_);
+    if (!place.norm || !place.readers.empty()) round_to_powers_of_two(factors);
+    if (place.norm) factors = as_folded(factors, norm.view, place.norm->plus_one, pool_);
     if (!place.source.empty()) factors = spread(factors, place.source);
     list.push_back({alpha, std::move(factors)});
   }
@@ -202,8 +198,8 @@ void LayerQuantizer::fold(const Smoothing& smoothing, const Fold& place) {
   if (smoothing.factors.empty()) return;
   std::vector<float> factors = smoothing.factors;
   for (const std::string& reader : place.readers) factors_[reader].columns = factors;
-  if (!place.norm.empty()) {
-    factors_[place.norm].columns = reciprocals(factors);
+  if (place.norm) {
+    factors_[place.norm->name + ".weight"] = {reciprocals(factors), {}, place.norm->plus_one};
     return;
   }
   if (!place.source.empty()) {
@@ -322,6 +318,8 @@ void LayerQuantizer::write_rest() {
     const OwnedTensor stored = read_tensor(checkpoint_, tensor, pool_);
     const auto factors = factors_.find(tensor);
     if (factors == factors_.end()) writer_->put(tensor, bytes_of(stored), pool_);
+    else if (factors->second.plus_one)
+      writer_->put(tensor, bytes_of(scaled_norm(stored.view, true, factors->second.columns, pool_)), pool_);
     else
       writer_->put(tensor, bytes_of(scaled_tensor(stored.view, {factors->second.columns, factors->second.rows}, pool_)),
                    pool_);

@@ -25,7 +25,7 @@ class LayerQuantizer {
  private:
   /// What produces an input, and so where its smoothing is folded in.
   struct Fold {
-    std::string norm = {};                  ///< weight of a normalization; "" where rows of a module make the input
+    const Norm* norm = nullptr;             ///< null where rows of a module make the input
     std::string producer = {};              ///< module whose rows do
     std::vector<std::int64_t> source = {};  ///< row of the producer for each column; empty: the column itself
     std::vector<std::string> readers = {};  ///< unquantized weights that read the input too
@@ -40,12 +40,13 @@ class LayerQuantizer {
   };
   struct Factors {
     std::vector<float> columns, rows;
+    bool plus_one = false;  ///< of a normalization: as Norm::plus_one
   };
 
   std::vector<const LinearModule*> modules_of(LinearModule::Role role, std::int64_t expert = -1) const;
   Siblings siblings_of(LinearModule::Role role, std::int64_t expert, const InputObservation& rows,
                        const InputStatistics& statistics) const;
-  void quantize_experts();
+  void quantize_experts(const Mixture& mixture, const Norm& norm);
   void quantize_group(std::vector<Siblings> group, const InputStatistics& statistics, const Fold& place);
   std::vector<Smoothing> smoothings(const std::vector<Siblings>& group, const SearchUnit* loaded,
                                     const InputStatistics& statistics, const Fold& place,
@@ -60,12 +61,10 @@ class LayerQuantizer {
   std::vector<SplitDistance> best_fixed(UnitTrial& trial, const SearchUnit& unit, const OutlierChoice& choice,
                                         const InputStatistics& statistics, const CodeGrid& grid) const;
   void write_rest();
-  std::string name(std::string_view tensor) const;
   void check_cancelled() const;
 
   const QuantizeOptions& options_;
   const Checkpoint& checkpoint_;
-  const ModelConfig& config_;
   std::int64_t layer_;
   std::span<const LinearModule> modules_;
   const LayerCalibration& calibration_;

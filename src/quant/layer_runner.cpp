@@ -68,11 +68,17 @@ struct LayerRunner::State {
     add_input(decoder_io::hidden, DType::f32, {sizes.tokens, config.hidden_size});
     add_input(decoder_io::rope_cos, DType::f32, rotary.cos().shape);
     add_input(decoder_io::rope_sin, DType::f32, rotary.sin().shape);
-    keys = context.device().allocate(dense_bytes(stored, cache_shape()));
-    values = context.device().allocate(dense_bytes(stored, cache_shape()));
+    std::int64_t cache_bytes = 0;
+    for (std::int64_t layer = 0; layer < config.layers; ++layer)
+      cache_bytes = std::max(cache_bytes, dense_bytes(stored, cache_shape(layer)));
+    keys = context.device().allocate(cache_bytes);
+    values = context.device().allocate(cache_bytes);
   }
 
-  Shape cache_shape() const { return {sizes.pages, config.kv_heads, block_size, config.head_dim}; }
+  Shape cache_shape(std::int64_t layer) const {
+    const auto& attention = *find_body<Attention>(config.decoder.layers[static_cast<std::size_t>(layer)]);
+    return {sizes.pages, attention.kv_heads, block_size, attention.head_dim};
+  }
 
   void add_input(const char* name, DType dtype, const Shape& shape) {
     Input& input = inputs[name];
@@ -89,8 +95,8 @@ struct LayerRunner::State {
       if (stream) view.data = input.device.data();
       executable.bind(name, view);
     }
-    executable.bind(decoder_io::key_cache(layer), TensorView(keys.data(), stored, cache_shape()));
-    executable.bind(decoder_io::value_cache(layer), TensorView(values.data(), stored, cache_shape()));
+    executable.bind(decoder_io::key_cache(layer), TensorView(keys.data(), stored, cache_shape(layer)));
+    executable.bind(decoder_io::value_cache(layer), TensorView(values.data(), stored, cache_shape(layer)));
   }
 
   /// Every sequence has the pages that follow those of the one before, so that the parts of a long prompt find theirs

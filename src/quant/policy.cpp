@@ -125,7 +125,7 @@ void Policy::check(std::span<const LinearModule> modules) const {
   std::unordered_map<std::string_view, const LinearModule*> first_of_group;
   for (const LinearModule& module : modules) {
     const LinearScheme scheme = scheme_of(module.name);
-    const bool stays = module.role == LinearModule::Role::router || module.role == LinearModule::Role::head;
+    const bool stays = !is_projection(module);
     require(!stays || scheme == LinearScheme{}, "{}: {}: expected 16bit for a router or the head, found {}", file_,
             module.name, name_of(scheme));
     require(module.expert < 0 || scheme.input != LinearScheme::Input::fixed,

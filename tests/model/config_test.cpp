@@ -1,11 +1,13 @@
 #include "model/config.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 
 #include "io/json_file.hpp"
 #include "model/checkpoint/checkpoint.hpp"
+#include "tests/model/blocks.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/support/models.hpp"
 
@@ -28,6 +30,14 @@ ModelConfig good(std::string_view name) {
   return load_config_file(model_data / "config_good" / (std::string(name) + ".json"));
 }
 using Windows = std::vector<std::int64_t>;
+
+bool has_qkv_bias(const ModelConfig& config) {
+  const Attention& attention = test::attention_of(config.decoder);
+  return attention.q.bias && attention.k.bias && attention.v.bias;
+}
+bool has_o_bias(const ModelConfig& config) { return test::attention_of(config.decoder).o.bias; }
+bool has_qk_norm(const ModelConfig& config) { return test::attention_of(config.decoder).q_norm.has_value(); }
+bool has_mlp_bias(const ModelConfig& config) { return test::feed_forward_of(config.decoder).down.bias; }
 
 TEST(Config, ReadsEveryReferenceModelAndItsTensors) {
   const std::vector<std::filesystem::path> folders = entries_of(model_data / "reference");
@@ -58,8 +68,9 @@ TEST(Config, ReadsLlama) {
   EXPECT_EQ(config.rope.scaling, RopeScaling::plain);
   EXPECT_EQ(config.rope.theta, 10000);
   EXPECT_EQ(config.rope.rotary_dim, 16);
-  EXPECT_EQ(config.window, (Windows{0, 0, 0}));
-  EXPECT_FALSE(config.qkv_bias || config.o_bias || config.mlp_bias || config.qk_norm || config.tie_word_embeddings);
+  EXPECT_EQ(test::windows_of(config), (Windows{0, 0, 0}));
+  EXPECT_FALSE(has_qkv_bias(config) || has_o_bias(config) || has_mlp_bias(config) || has_qk_norm(config) ||
+               config.decoder.is_tied());
   EXPECT_EQ(config.dtype, DType::f32);
   EXPECT_EQ(config.bos_id, 0);
   EXPECT_EQ(config.eos_ids, std::vector<std::int32_t>{1});
@@ -67,13 +78,13 @@ TEST(Config, ReadsLlama) {
 
 TEST(Config, ReadsBiases) {
   const ModelConfig llama = reference("llama-bias-mha-f16");
-  EXPECT_TRUE(llama.qkv_bias && llama.o_bias && llama.mlp_bias);
+  EXPECT_TRUE(has_qkv_bias(llama) && has_o_bias(llama) && has_mlp_bias(llama));
   const ModelConfig qwen2 = reference("qwen2-bias-f16");
-  EXPECT_TRUE(qwen2.qkv_bias);
-  EXPECT_FALSE(qwen2.o_bias || qwen2.mlp_bias);
+  EXPECT_TRUE(has_qkv_bias(qwen2));
+  EXPECT_FALSE(has_o_bias(qwen2) || has_mlp_bias(qwen2));
   const ModelConfig qwen3_moe = reference("qwen3moe-bias-top1-bf16");
-  EXPECT_TRUE(qwen3_moe.qkv_bias && qwen3_moe.o_bias && qwen3_moe.qk_norm);
-  EXPECT_FALSE(qwen3_moe.mlp_bias);
+  EXPECT_TRUE(has_qkv_bias(qwen3_moe) && has_o_bias(qwen3_moe) && has_qk_norm(qwen3_moe));
+  EXPECT_FALSE(test::mixture_of(qwen3_moe.decoder).each.up.bias);
 }
 
 TEST(Config, ReadsExperts) {
@@ -81,24 +92,24 @@ TEST(Config, ReadsExperts) {
   EXPECT_EQ(mixed.experts, 12);
   EXPECT_EQ(mixed.experts_per_token, 3);
   EXPECT_EQ(mixed.expert_intermediate_size, 40);
-  EXPECT_FALSE(mixed.renormalize_experts);
-  EXPECT_EQ(mixed.sparse,
+  EXPECT_FALSE(test::mixture_of(mixed.decoder, 3).renormalize);
+  EXPECT_EQ(test::sparse_layers(mixed),
             (std::vector<bool>{false, false, false, true}));  // every second layer, and layer 1 is excepted
   const ModelConfig mixtral = reference("mixtral-bf16");
   EXPECT_EQ(mixtral.experts, 8);
   EXPECT_EQ(mixtral.expert_intermediate_size, 160);
-  EXPECT_TRUE(mixtral.renormalize_experts);
-  EXPECT_EQ(mixtral.sparse, (std::vector<bool>{true, true, true}));
+  EXPECT_TRUE(test::mixture_of(mixtral.decoder).renormalize);
+  EXPECT_EQ(test::sparse_layers(mixtral), (std::vector<bool>{true, true, true}));
   EXPECT_EQ(mixtral.rms_norm_eps, 1e-5);
   EXPECT_EQ(mixtral.rope.theta, 1e6);
 }
 
 TEST(Config, ReadsWindows) {
-  EXPECT_EQ(reference("mistral-window-bf16").window, (Windows{16, 16, 16}));
-  EXPECT_EQ(reference("mixtral-bf16").window, (Windows{0, 0, 0}));
-  EXPECT_EQ(good("mixtral-window-bf16").window, (Windows{8, 8, 8}));
-  EXPECT_EQ(good("qwen2-mixedwindow-f32").window, (Windows{0, 0, 8}));
-  EXPECT_EQ(good("qwen3-mixedwindow-f16").window, (Windows{0, 8, 8}));
+  EXPECT_EQ(test::windows_of(reference("mistral-window-bf16")), (Windows{16, 16, 16}));
+  EXPECT_EQ(test::windows_of(reference("mixtral-bf16")), (Windows{0, 0, 0}));
+  EXPECT_EQ(test::windows_of(good("mixtral-window-bf16")), (Windows{8, 8, 8}));
+  EXPECT_EQ(test::windows_of(good("qwen2-mixedwindow-f32")), (Windows{0, 0, 8}));
+  EXPECT_EQ(test::windows_of(good("qwen3-mixedwindow-f16")), (Windows{0, 8, 8}));
 }
 
 TEST(Config, ReadsRotaryScaling) {
@@ -119,6 +130,19 @@ TEST(Config, ReadsRotaryScaling) {
   EXPECT_EQ(good("llama-rope-linear2-f32").rope.scaling, RopeScaling::linear);
   EXPECT_EQ(good("llama-rope-dynamic2-f32").rope.scaling, RopeScaling::dynamic);
   EXPECT_EQ(good("llama-rope-dynamic2-f32").rope.factor, 2);
+}
+
+TEST(Config, ReadsGemma2) {
+  const DecoderModel decoder = reference("gemma2-softcap-window-bf16").decoder;
+  EXPECT_TRUE(decoder.is_tied() && decoder.norm.plus_one);
+  EXPECT_EQ(decoder.embedding_scale, std::sqrt(96.0));
+  EXPECT_EQ(decoder.logit_softcap, 8);
+  const Attention& attention = test::attention_of(decoder);
+  EXPECT_EQ(attention.softcap, 3);
+  EXPECT_EQ(attention.scale, 1 / std::sqrt(20.0));
+  EXPECT_EQ(test::feed_forward_of(decoder).activation, Activation::gelu_tanh);
+  EXPECT_EQ(test::windows_of(reference("gemma2-softcap-window-bf16")), (Windows{7, 0, 7, 0, 7}));
+  for (const Block& block : decoder.layers[1]) EXPECT_TRUE(block.post_norm && block.post_norm->plus_one);
 }
 
 bool same(const RopeParameters& a, const RopeParameters& b) {
@@ -142,11 +166,11 @@ TEST(Config, TheOldSpellingSaysTheSame) {
     const ModelConfig a = load_config_file(path), b = in_reference ? reference(stem) : good(stem);
     EXPECT_TRUE(same(a.rope, b.rope));
     EXPECT_EQ(a.dtype, b.dtype);
-    EXPECT_EQ(a.window, b.window);
-    EXPECT_EQ(a.sparse, b.sparse);
+    EXPECT_EQ(test::windows_of(a), test::windows_of(b));
+    EXPECT_EQ(test::sparse_layers(a), test::sparse_layers(b));
     EXPECT_EQ(a.experts, b.experts);
     EXPECT_EQ(a.head_dim, b.head_dim);
-    EXPECT_EQ(a.tie_word_embeddings, b.tie_word_embeddings);
+    EXPECT_EQ(a.decoder.is_tied(), b.decoder.is_tied());
     EXPECT_EQ(expected_tensors(a).size(), expected_tensors(b).size());
     ++compared;
   }
@@ -175,7 +199,7 @@ TEST(Config, FillsInDefaults) {
   EXPECT_EQ(config.dtype, DType::f32);
   EXPECT_FALSE(config.bos_id.has_value());
   EXPECT_TRUE(config.eos_ids.empty());
-  EXPECT_FALSE(config.tie_word_embeddings);
+  EXPECT_FALSE(config.decoder.is_tied());
   EXPECT_EQ(
       parse_config(
           llama_with(R"("head_dim":null,"num_key_value_heads":null,"rope_scaling":null,"quantization_config":null)"))

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/model/blocks.hpp"
 #include "tests/model/checkpoint_edits.hpp"
 
 namespace cermet {
@@ -152,8 +153,8 @@ TEST(ConfigFields, FillsInTheDefaultsOfTransformersClasses) {
   EXPECT_EQ(smallest("qwen3").head_dim, 128);
   EXPECT_EQ(smallest("qwen3_moe").head_dim, 8);
   EXPECT_EQ(smallest("mixtral").head_dim, 8);
-  EXPECT_EQ(smallest("mistral").window, (std::vector<std::int64_t>{4096, 4096}));
-  EXPECT_EQ(smallest("mixtral").window, (std::vector<std::int64_t>{0, 0}));
+  EXPECT_EQ(test::windows_of(smallest("mistral")), (std::vector<std::int64_t>{4096, 4096}));
+  EXPECT_EQ(test::windows_of(smallest("mixtral")), (std::vector<std::int64_t>{0, 0}));
   EXPECT_EQ(smallest("mixtral").experts, 8);
   EXPECT_EQ(smallest("mixtral").experts_per_token, 2);
   EXPECT_EQ(smallest("mixtral").rope.theta, 1e6);
@@ -161,8 +162,20 @@ TEST(ConfigFields, FillsInTheDefaultsOfTransformersClasses) {
   EXPECT_EQ(qwen3_moe.experts, 128);
   EXPECT_EQ(qwen3_moe.experts_per_token, 8);
   EXPECT_EQ(qwen3_moe.expert_intermediate_size, 768);
-  EXPECT_EQ(qwen3_moe.sparse, (std::vector<bool>{true, true}));
-  EXPECT_FALSE(qwen3_moe.renormalize_experts);
+  EXPECT_EQ(test::sparse_layers(qwen3_moe), (std::vector<bool>{true, true}));
+  EXPECT_FALSE(test::mixture_of(qwen3_moe.decoder).renormalize);
+  const DecoderModel gemma2 = smallest("gemma2").decoder, plain = smallest("gemma2", R"(,"sliding_window":null,)"
+      R"("attn_logit_softcapping":null,"final_logit_softcapping":null,"tie_word_embeddings":false)").decoder;
+  EXPECT_TRUE(gemma2.is_tied() && !plain.is_tied());
+  EXPECT_EQ(gemma2.logit_softcap, 30);
+  EXPECT_EQ(plain.logit_softcap, 0);
+  EXPECT_EQ(test::attention_of(gemma2).softcap, 50);
+  EXPECT_EQ(test::attention_of(plain).softcap, 0);
+  EXPECT_EQ(test::attention_of(gemma2).scale, 1.0 / 16);
+  EXPECT_EQ(test::attention_of(gemma2).head_dim, 256);
+  EXPECT_EQ(smallest("gemma2").kv_heads, 4);
+  EXPECT_EQ(test::windows_of(smallest("gemma2")), (std::vector<std::int64_t>{4096, 0}));
+  EXPECT_EQ(test::attention_of(plain).window, 0);
   EXPECT_EQ(smallest("mistral").max_position_embeddings, 131072);
   EXPECT_EQ(smallest("qwen2").max_position_embeddings, 32768);
   const std::string six =

@@ -94,7 +94,8 @@ TEST(DecoderGraphsOfRanks, ThatGatherRowsHaveTheseMixtures) {
 INSTANTIATE_TEST_SUITE_P(Architectures, DecoderGraphs,
                          testing::Values("llama-rope-linear2-f32", "llama-bias-mha-f16-oldspelling",
                                          "mistral-window-headdim-f16", "mixtral-window-bf16", "qwen2-tied-bf16",
-                                         "qwen3-mixedwindow-f16", "qwen3moe-mixed-f32-oldspelling"),
+                                         "qwen3-mixedwindow-f16", "qwen3moe-mixed-f32-oldspelling",
+                                         "gemma2-softcap-window-bf16-oldspelling"),
                          [](const auto& info) {
                            std::string name(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -12,6 +12,7 @@
 #include "model/rotary.hpp"
 #include "model/weight_loader.hpp"
 #include "runtime/compile.hpp"
+#include "tests/model/blocks.hpp"
 #include "tests/support/models.hpp"
 
 namespace cermet {
@@ -86,7 +87,7 @@ class Chain {
 
   /// Logits of all tokens: embedding, the layers one after the other, final norm and head.
   std::vector<float> logits(std::vector<std::int32_t> ids, bool with_taps) {
-    const std::string head = config().tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
+    const std::string head = config().decoder.head.name + ".weight";
     const TensorType matrix{storage_type(checkpoint_), {config().vocab_size, config().hidden_size}};
     DecoderGraph first, last;
     const ValueId id = first.graph.add_input("ids", {DType::i32, {tokens}});
@@ -168,7 +169,8 @@ TEST(DecoderLayer, TapsAreTheInputsOfItsLinears) {
   for (std::int64_t i = 0; i < tokens * config.hidden_size; ++i) hidden.push_back(std::sin(static_cast<float>(i)));
   const auto elements = [&](const char* tap) { return static_cast<std::int64_t>(chain.taps.at(tap).size()); };
   std::int64_t sparse = -1, dense = -1;
-  for (std::int64_t i = 0; i < config.layers; ++i) (config.sparse[static_cast<std::size_t>(i)] ? sparse : dense) = i;
+  for (std::int64_t i = 0; i < config.layers; ++i)
+    (test::sparse_layers(config)[static_cast<std::size_t>(i)] ? sparse : dense) = i;
   ASSERT_TRUE(sparse >= 0 && dense >= 0);
 
   chain.layer(dense, hidden, true);

@@ -42,7 +42,7 @@ TEST(Launches, OfEveryArchitectureAreWhatTheyWere) {
   std::sort(configs.begin(), configs.end());
   for (const std::filesystem::path& path : configs) {
     ModelConfig config = load_config_file(path);
-    config.layers = std::min<std::int64_t>(config.layers, 2);
+    config.decoder.layers.resize(std::min<std::size_t>(config.decoder.layers.size(), 2));
     for (const bool quantized : {false, true})
       for (const std::int64_t tokens : {1, 32}) {
         const DType operands = tokens == 1 ? DType::f32 : DType::bf16;

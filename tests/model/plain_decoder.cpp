@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "format/element.hpp"
@@ -12,7 +13,12 @@
 namespace cermet::test {
 namespace {
 
-double silu(double x) { return x / (1 + std::exp(-x)); }
+double activated(Activation activation, double x) {
+  if (activation == Activation::silu) return x / (1 + std::exp(-x));
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+
+double capped(double x, double softcap) { return softcap > 0 ? softcap * std::tanh(x / softcap) : x; }
 
 float rounded_to(DType dtype, double value) {
   alignas(double) std::byte bytes[sizeof(double)];
@@ -86,7 +92,8 @@ float PlainDecoder::input_scale_for(const std::vector<std::string>& modules) con
   return rounded_to(dtype_, std::max(0.9 * largest, 1e-3) / 127);
 }
 
-PlainDecoder::Vector PlainDecoder::linear(const std::string& module, Vector x, bool bias) {
+PlainDecoder::Vector PlainDecoder::apply(const Linear& linear, Vector x) {
+  const std::string& module = linear.name;
   double& largest = largest_[module];
   for (const double v : x) largest = std::max(largest, std::abs(v));
   if (const auto found = modules_.find(module);
@@ -107,26 +114,28 @@ PlainDecoder::Vector PlainDecoder::linear(const std::string& module, Vector x, b
   Vector y(w.size() / x.size());
   for (std::size_t n = 0; n < y.size(); ++n)
     y[n] = std::inner_product(x.begin(), x.end(), w.begin() + static_cast<std::ptrdiff_t>(n * x.size()),
-                              bias ? tensor(module + ".bias")[n] : 0.0);
+                              linear.bias ? tensor(module + ".bias")[n] : 0.0);
   return y;
 }
 
-PlainDecoder::Vector PlainDecoder::normalized(const Vector& x, const std::string& weight) const {
+PlainDecoder::Vector PlainDecoder::normalized(const Vector& x, const Norm& norm) const {
+  const Vector& weight = tensor(norm.name + ".weight");
   const double mean = std::inner_product(x.begin(), x.end(), x.begin(), 0.0) / static_cast<double>(x.size());
   Vector y(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[i] / std::sqrt(mean + config_.rms_norm_eps) * tensor(weight)[i];
+  for (std::size_t i = 0; i < x.size(); ++i)
+    y[i] = x[i] / std::sqrt(mean + norm.eps) * (weight[i] + (norm.plus_one ? 1 : 0));
   return y;
 }
 
-PlainDecoder::Vector PlainDecoder::feed_forward(const FeedForwardNames& names, const Vector& y, bool bias) {
-  Vector gate = linear(names.gate, y, bias);
-  const Vector up = linear(names.up, y, bias);
-  for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = silu(gate[i]) * up[i];
-  return linear(names.down, gate, bias);
+PlainDecoder::Vector PlainDecoder::body(const FeedForward& part, const Vector& y, Cache&) {
+  Vector gate = apply(part.gate, y);
+  const Vector up = apply(part.up, y);
+  for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = activated(part.activation, gate[i]) * up[i];
+  return apply(part.down, gate);
 }
 
-PlainDecoder::Vector PlainDecoder::mixture(std::int64_t layer, const Vector& y) {
-  Vector scores = linear(router_name(config_, layer), y, false);
+PlainDecoder::Vector PlainDecoder::body(const Mixture& mixture, const Vector& y, Cache& cache) {
+  Vector scores = apply(mixture.router, y);
   const double peak = *std::max_element(scores.begin(), scores.end());
   double sum = 0;
   for (double& s : scores) sum += s = std::exp(s - peak);
@@ -134,31 +143,29 @@ PlainDecoder::Vector PlainDecoder::mixture(std::int64_t layer, const Vector& y) 
   std::vector<std::size_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
-  order.resize(static_cast<std::size_t>(config_.experts_per_token));
+  order.resize(static_cast<std::size_t>(mixture.experts_per_token));
   double chosen = 0;
   for (const std::size_t e : order) chosen += scores[e];
   Vector out(y.size());
   for (const std::size_t e : order) {
-    const Vector part = feed_forward(expert_names(config_, layer, static_cast<std::int64_t>(e)), y, false);
-    for (std::size_t i = 0; i < out.size(); ++i)
-      out[i] += part[i] * scores[e] / (config_.renormalize_experts ? chosen : 1);
+    const Vector part = body(mixture.expert(static_cast<std::int64_t>(e)), y, cache);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] += part[i] * scores[e] / (mixture.renormalize ? chosen : 1);
   }
   return out;
 }
 
-PlainDecoder::Vector PlainDecoder::attention(std::int64_t layer, const Vector& y, std::size_t position,
-                                             std::vector<Vector>& keys, std::vector<Vector>& values) {
-  const std::string module = fmt::format("model.layers.{}.self_attn.", layer);
-  const auto d = static_cast<std::size_t>(config_.head_dim),
-             half = static_cast<std::size_t>(config_.rope.rotary_dim / 2);
+PlainDecoder::Vector PlainDecoder::body(const Attention& attention, const Vector& y, Cache& cache) {
+  const std::size_t position = cache.keys.size();
+  const auto d = static_cast<std::size_t>(attention.head_dim),
+             half = static_cast<std::size_t>(attention.rotary_dim / 2);
   const RotaryTables tables(config_, DType::f32, static_cast<std::int64_t>(position) + 1, 0);
   const float *cos = tables.cos().as<float>() + position * half, *sin = tables.sin().as<float>() + position * half;
-  const auto rotate = [&](Vector& heads, const char* norm) {
+  const auto rotate = [&](Vector& heads, const std::optional<Norm>& norm) {
     for (std::size_t h = 0; h < heads.size(); h += d) {
-      if (config_.qk_norm) {
+      if (norm) {
         const Vector one = normalized(
             {heads.begin() + static_cast<std::ptrdiff_t>(h), heads.begin() + static_cast<std::ptrdiff_t>(h + d)},
-            module + norm);
+            *norm);
         std::copy(one.begin(), one.end(), heads.begin() + static_cast<std::ptrdiff_t>(h));
       }
       for (std::size_t i = 0; i < half; ++i) {
@@ -169,32 +176,34 @@ PlainDecoder::Vector PlainDecoder::attention(std::int64_t layer, const Vector& y
       }
     }
   };
-  Vector q = linear(module + "q_proj", y, config_.qkv_bias), k = linear(module + "k_proj", y, config_.qkv_bias);
-  values.push_back(linear(module + "v_proj", y, config_.qkv_bias));
-  rotate(q, "q_norm.weight");
-  rotate(k, "k_norm.weight");
-  keys.push_back(k);
+  Vector q = apply(attention.q, y), k = apply(attention.k, y);
+  cache.values.push_back(apply(attention.v, y));
+  rotate(q, attention.q_norm);
+  rotate(k, attention.k_norm);
+  cache.keys.push_back(k);
+  const auto window = static_cast<std::size_t>(attention.window);
+  const std::size_t first = window > 0 && position >= window ? position + 1 - window : 0;
   Vector o(q.size());
   for (std::size_t h = 0; h < q.size() / d; ++h) {
-    const std::size_t shared = h / static_cast<std::size_t>(config_.heads / config_.kv_heads) * d;
+    const std::size_t shared = h / static_cast<std::size_t>(attention.heads / attention.kv_heads) * d;
     Vector weights;
     double sum = 0;
-    for (std::size_t t = 0; t <= position; ++t) {
+    for (std::size_t t = first; t <= position; ++t) {
       double score = 0;
-      for (std::size_t i = 0; i < d; ++i) score += q[h * d + i] * keys[t][shared + i];
-      weights.push_back(std::exp(score / std::sqrt(static_cast<double>(d))));
+      for (std::size_t i = 0; i < d; ++i) score += q[h * d + i] * cache.keys[t][shared + i];
+      weights.push_back(std::exp(capped(score * attention.scale, attention.softcap)));
       sum += weights.back();
     }
-    for (std::size_t t = 0; t <= position; ++t)
-      for (std::size_t i = 0; i < d; ++i) o[h * d + i] += weights[t] / sum * values[t][shared + i];
+    for (std::size_t t = first; t <= position; ++t)
+      for (std::size_t i = 0; i < d; ++i) o[h * d + i] += weights[t - first] / sum * cache.values[t][shared + i];
   }
-  return linear(module + "o_proj", o, config_.o_bias);
+  return apply(attention.o, o);
 }
 
 std::vector<double> PlainDecoder::logits(const std::vector<std::int32_t>& ids) {
-  const auto hidden_size = static_cast<std::size_t>(config_.hidden_size),
-             layers = static_cast<std::size_t>(config_.layers);
-  std::vector<std::vector<Vector>> keys(layers), values(layers);
+  const DecoderModel& decoder = config_.decoder;
+  const auto hidden_size = static_cast<std::size_t>(config_.hidden_size), layers = decoder.layers.size();
+  std::vector<Cache> caches(layers);
   const auto add = [](Vector& x, const Vector& y) {
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
   };
@@ -203,15 +212,15 @@ std::vector<double> PlainDecoder::logits(const std::vector<std::int32_t>& ids) {
     const auto row = tensor("model.embed_tokens.weight").begin() +
                      static_cast<std::ptrdiff_t>(static_cast<std::size_t>(ids[t]) * hidden_size);
     Vector x(row, row + static_cast<std::ptrdiff_t>(hidden_size));
-    for (std::size_t l = 0; l < layers; ++l) {
-      const auto layer = static_cast<std::int64_t>(l);
-      const std::string prefix = fmt::format("model.layers.{}.", l);
-      add(x, attention(layer, normalized(x, prefix + "input_layernorm.weight"), t, keys[l], values[l]));
-      const Vector y = normalized(x, prefix + "post_attention_layernorm.weight");
-      add(x, config_.sparse[l] ? mixture(layer, y) : feed_forward(dense_names(config_, layer), y, config_.mlp_bias));
-    }
-    const Vector row_logits = linear(config_.tie_word_embeddings ? "model.embed_tokens" : "lm_head",
-                                     normalized(x, "model.norm.weight"), false);
+    for (double& value : x) value *= decoder.embedding_scale;
+    for (std::size_t l = 0; l < layers; ++l)
+      for (const Block& block : decoder.layers[l]) {
+        const Vector y = normalized(x, block.norm),
+                     out = std::visit([&](const auto&kind) { return body(kind, y, caches[l]); }, block.body);
+        add(x, block.post_norm ? normalized(out, *block.post_norm) : out);
+      }
+    Vector row_logits = apply(decoder.head, normalized(x, decoder.norm));
+    for (double& logit : row_logits) logit = capped(logit, decoder.logit_softcap);
     all.insert(all.end(), row_logits.begin(), row_logits.end());
   }
   return all;

@@ -43,15 +43,17 @@ class PlainDecoder {
     float input_scale = 0, input_offset = 0;
   };
   using Vector = std::vector<double>;
+  struct Cache {
+    std::vector<Vector> keys, values;  ///< of each token
+  };
 
   static bool is_fp8(const LinearScheme& scheme) { return scheme.weight == LinearScheme::Weight::fp8; }
   const Vector& tensor(const std::string& name) const { return tensors_.at(name); }
-  Vector linear(const std::string& module, Vector x, bool bias);
-  Vector normalized(const Vector& x, const std::string& weight) const;
-  Vector feed_forward(const FeedForwardNames& names, const Vector& y, bool bias);
-  Vector mixture(std::int64_t layer, const Vector& y);
-  Vector attention(std::int64_t layer, const Vector& y, std::size_t position, std::vector<Vector>& keys,
-                   std::vector<Vector>& values);
+  Vector apply(const Linear& linear, Vector x);
+  Vector normalized(const Vector& x, const Norm& norm) const;
+  Vector body(const FeedForward& part, const Vector& y, Cache& cache);
+  Vector body(const Mixture& mixture, const Vector& y, Cache& cache);
+  Vector body(const Attention& attention, const Vector& y, Cache& cache);
 
   ModelConfig config_;
   std::filesystem::path folder_;

@@ -76,21 +76,20 @@ struct Shared {
 
 std::vector<Shared> shared_inputs(const ModelConfig& config) {
   std::vector<Shared> all;
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    const std::string attention = fmt::format("model.layers.{}.self_attn.", layer);
-    all.push_back({{attention + "q_proj", attention + "k_proj", attention + "v_proj"}, false});
-    all.push_back({{attention + "o_proj"}, false});
-    if (!config.sparse[static_cast<std::size_t>(layer)]) {
-      const FeedForwardNames names = dense_names(config, layer);
-      all.push_back({{names.gate, names.up}, false});
-      all.push_back({{names.down}, false});
+  for (const Layer& layer : config.decoder.layers) {
+    const auto& attention = *find_body<Attention>(layer);
+    all.push_back({{attention.q.name, attention.k.name, attention.v.name}, false});
+    all.push_back({{attention.o.name}, false});
+    if (const auto* part = find_body<FeedForward>(layer)) {
+      all.push_back({{part->gate.name, part->up.name}, false});
+      all.push_back({{part->down.name}, false});
       continue;
     }
     Shared gate_up{{}, true}, down{{}, true};
     for (std::int64_t e = 0; e < config.experts; ++e) {
-      const FeedForwardNames names = expert_names(config, layer, e);
-      gate_up.modules.insert(gate_up.modules.end(), {names.gate, names.up});
-      down.modules.push_back(names.down);
+      const FeedForward expert = find_body<Mixture>(layer)->expert(e);
+      gate_up.modules.insert(gate_up.modules.end(), {expert.gate.name, expert.up.name});
+      down.modules.push_back(expert.down.name);
     }
     all.push_back(gate_up);
     all.push_back(down);
@@ -193,6 +192,7 @@ const Mix mixes[] = {
      {"fp8_dynamic", "w8a8_static", "fp8_static", "w8a8_dynamic", "16bit"}},
     {"bias_static", "qwen2-bias-f16", Format::compressed_tensors, {"w8a8_static"}},
     {"norms_dynamic", "qwen3-qknorm-bf16", Format::compressed_tensors, {"w8a8_dynamic", "w8a8_static", "w8a8_static"}},
+    {"post_norms", "gemma2-softcap-window-bf16", Format::compressed_tensors, {"w8a8_dynamic", "w8a8_static"}},
     {"experts_default", "qwen3moe-mixed-f32", Format::compressed_tensors, {"w8a8_static"}, "w8a8_dynamic"},
     {"experts_static", "qwen3moe-mixed-f32", Format::compressed_tensors, {"w8a8_static"}},
     {"experts_weight_only", "mixtral-bf16", Format::compressed_tensors, {"w8a8_dynamic"}, "w8a16"},

@@ -4,9 +4,11 @@
 #include <cstring>
 #include <numeric>
 
+#include "io/json_value.hpp"
 #include "model/linear_modules.hpp"
 #include "model/parallel/module_parts.hpp"
 #include "model/parallel/shard_reader.hpp"
+#include "tests/model/blocks.hpp"
 #include "tests/model/scratch.hpp"
 #include "tests/support/models.hpp"
 
@@ -47,7 +49,14 @@ class OneMatrix {
   std::vector<std::byte> bytes_;
 };
 
-ModelConfig small() { return load_config(small_model); }  // 6 heads, 2 of keys, inner dimension 160
+/// A model of 6 heads, 2 of keys, with an inner dimension of 160; other fields than those take the place of its own.
+ModelConfig small(std::initializer_list<std::pair<const char*, std::int64_t>> fields = {},
+                  const std::filesystem::path& model = small_model) {
+  const test::ScratchFolder scratch;
+  JsonValue json = *JsonValue::parse(test::content_of(model / "config.json"));
+  for (const auto& [key, value] : fields) json[key] = value;
+  return load_config_file(scratch.file("config.json", json.dump()));
+}
 
 TEST(ModelShard, EveryElementIsHeldOnceAndTheRestIsZero) {
   const ModelConfig config = small();
@@ -58,8 +67,8 @@ TEST(ModelShard, EveryElementIsHeldOnceAndTheRestIsZero) {
       const OneMatrix matrix(module.name + ".weight", module.rows, module.columns);
       std::vector<int> held(static_cast<std::size_t>(module.rows * module.columns));
       for (std::int64_t rank = 0; rank < ranks; ++rank) {
-        const TensorPart part = module_parts(config, {rank, ranks}).at(module.name);
-        const TensorReader reader = sharded_reader(matrix.reader(), config, {rank, ranks});
+        const TensorPart part = module_parts(config.decoder, {rank, ranks}).at(module.name);
+        const TensorReader reader = sharded_reader(matrix.reader(), config.decoder, {rank, ranks});
         const StoredTensor& local = *reader.find(matrix.tensor().name);
         const std::vector<std::byte> bytes = bytes_of(reader, matrix.tensor().name);
         std::int64_t at = 0;
@@ -86,14 +95,14 @@ TEST(ModelShard, EveryElementIsHeldOnceAndTheRestIsZero) {
 }
 
 TEST(ModelShard, HeadsOfQueriesMeetTheirHeadsOfKeys) {
-  ModelConfig config = small();
   for (const auto& [heads, kv_heads] : {std::pair{6, 2}, {6, 6}, {8, 2}, {8, 4}, {6, 1}}) {
-    config.heads = heads;
-    config.kv_heads = kv_heads;
+    const ModelConfig config =
+        small({{"num_attention_heads", heads}, {"num_key_value_heads", kv_heads}, {"head_dim", 16}});
     for (const std::int64_t ranks : {2, 3, 4, 8}) {
       for (std::int64_t rank = 0; rank < ranks; ++rank) {
-        const ModelConfig own = config_of(config, {rank, ranks});
-        const auto parts = module_parts(config, {rank, ranks});
+        const DecoderModel part = sharded(config.decoder, {rank, ranks});
+        const Attention& own = test::attention_of(part);
+        const auto parts = module_parts(config.decoder, {rank, ranks});
         const TensorPart &q = parts.at("model.layers.0.self_attn.q_proj"),
                          &k = parts.at("model.layers.0.self_attn.k_proj");
         ASSERT_EQ(q.count(), own.heads * own.head_dim);
@@ -112,18 +121,17 @@ TEST(ModelShard, HeadsOfQueriesMeetTheirHeadsOfKeys) {
 }
 
 TEST(ModelShard, SizesThatDivideAreNotPadded) {
-  const ModelConfig whole = small(), half = config_of(whole, {1, 2});
-  EXPECT_EQ(half.heads, 3);
-  EXPECT_EQ(half.kv_heads, 1);
-  EXPECT_EQ(half.intermediate_size, 80);
-  EXPECT_EQ(half.hidden_size, whole.hidden_size);
-  EXPECT_EQ(vocabulary_part(whole, {1, 2}), 160);
-  EXPECT_EQ(config_of(whole, {0, 1}).kv_heads, whole.kv_heads);
+  const DecoderModel whole = small().decoder, half = sharded(whole, {1, 2});
+  EXPECT_EQ(test::attention_of(half).heads, 3);
+  EXPECT_EQ(test::attention_of(half).kv_heads, 1);
+  EXPECT_EQ(test::feed_forward_of(half).down.columns, 80);
+  EXPECT_EQ(half.embedding.columns, whole.embedding.columns);
+  EXPECT_EQ(half.embedding.rows, 160);
+  EXPECT_EQ(test::attention_of(sharded(whole, {0, 1})).kv_heads, test::attention_of(whole).kv_heads);
 }
 
 TEST(ModelShard, PackedColumnsThatCannotBeCutAreRefusedByName) {
-  ModelConfig config = small();
-  config.head_dim = 6;
+  const ModelConfig config = small({{"head_dim", 6}});
   Quantization quantization;
   quantization.packed.insert("model.layers.0.self_attn.o_proj");
   test::expect_error(Status::unsupported, {"model.layers.0.self_attn.o_proj", "multiple of 4", "found 18"}, [&] {
@@ -133,8 +141,7 @@ TEST(ModelShard, PackedColumnsThatCannotBeCutAreRefusedByName) {
 }
 
 TEST(ModelShard, PackedColumnsArePaddedToWholeWords) {
-  ModelConfig config = small();
-  config.intermediate_size = 78;  // 20 words, the last of which is half full
+  const ModelConfig config = small({{"intermediate_size", 78}});  // 20 words, the last of which is half full
   Quantization quantization;
   quantization.packed.insert("model.layers.0.mlp.down_proj");
   check_shard(config, quantization, {0, 3});
@@ -147,7 +154,7 @@ TEST(ModelShard, PackedColumnsArePaddedToWholeWords) {
                              std::memcpy(to.data(), bytes.data() + offset, to.size());
                            }};
   for (std::int64_t rank = 0; rank < 3; ++rank) {
-    const std::vector<std::byte> own = bytes_of(sharded_reader(whole, config, {rank, 3}), name);
+    const std::vector<std::byte> own = bytes_of(sharded_reader(whole, config.decoder, {rank, 3}), name);
     ASSERT_EQ(own.size(), 2u * 28) << "a third is 26 columns";
     for (std::size_t i = 0; i < own.size(); ++i) {
       const std::size_t column = static_cast<std::size_t>(rank) * 28 + i % 28;
@@ -158,18 +165,19 @@ TEST(ModelShard, PackedColumnsArePaddedToWholeWords) {
 }
 
 TEST(ModelShard, EveryExpertIsOfOneRankOrOfThoseThatShareIt) {
-  ModelConfig config = load_config(small_mixture);
   for (const std::int64_t experts : {5, 8, 16}) {
-    config.experts = experts;
+    const ModelConfig config = small({{"num_local_experts", experts}}, small_mixture);
+    const Mixture& mixture = test::mixture_of(config.decoder);
     for (const auto& [tensor, ranks] : {std::pair(1, 2), {1, 3}, {1, 5}, {4, 2}, {4, 4}, {6, 3}}) {
       std::vector<std::int64_t> held(static_cast<std::size_t>(experts));  // elements of the inner dimension
       for (std::int64_t rank = 0; rank < std::max(tensor, ranks); ++rank) {
         const ModelShard shard = ModelShard::of(rank, tensor, ranks);
-        const ExpertRange own = experts_of(config, shard);
+        const DecoderModel part = sharded(config.decoder, shard);
+        const Mixture& own = test::mixture_of(part);
         EXPECT_GE(own.count, 1);
         for (std::int64_t e = own.first; e < own.first + own.count; ++e)
           for (const TensorPart::Segment& segment :
-               module_parts(config, shard).at(expert_names(config, 0, e).down).segments)
+               module_parts(config.decoder, shard).at(mixture.expert(e).down.name).segments)
             if (segment.begin >= 0) held[static_cast<std::size_t>(e)] += segment.count;
       }
       EXPECT_EQ(held, std::vector(held.size(), config.expert_intermediate_size))

@@ -2,6 +2,7 @@
 // engine, both ways of getting each other's rows.
 #include <gtest/gtest.h>
 
+#include "tests/model/blocks.hpp"
 #include "tests/model/engines.hpp"
 #include "tests/model/plain_decoder.hpp"
 #include "tests/model/plugin.hpp"
@@ -141,13 +142,14 @@ void write_static_experts(const std::filesystem::path& to, const char* scheme) {
   test::PlainDecoder decoder(references / "qwen3moe-mixed-f32");
   decoder.logits({7, 31, 15, 90, 62});
   const ModelConfig& config = decoder.config();
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    if (!config.sparse[static_cast<std::size_t>(layer)]) continue;
+  for (const Layer& layer : config.decoder.layers) {
+    const auto* mixture = find_body<Mixture>(layer);
+    if (mixture == nullptr) continue;
     std::vector<std::string> first, second;
     for (std::int64_t e = 0; e < config.experts; ++e) {
-      const FeedForwardNames names = expert_names(config, layer, e);
-      first.insert(first.end(), {names.gate, names.up});
-      second.push_back(names.down);
+      const FeedForward expert = mixture->expert(e);
+      first.insert(first.end(), {expert.gate.name, expert.up.name});
+      second.push_back(expert.down.name);
     }
     for (const std::vector<std::string>& modules : {first, second}) {
       const float scale =
@@ -189,7 +191,7 @@ TEST(GatheredExperts, CompileForAGpu) {
           scatters += op == OpKind::reduce_scatter;
           EXPECT_NE(op, OpKind::ep_moe);
         }
-      const std::int64_t layers = 2 * std::ranges::count(engine.config().sparse, true);  // of both passes
+      const std::int64_t layers = 2 * std::ranges::count(test::sparse_layers(engine.config()), true);  // of both passes
       EXPECT_EQ(gathers, 2 * layers) << "rows, and what is said about them";
       EXPECT_EQ(scatters, layers);
     });

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "model/config.hpp"
+#include "tests/model/blocks.hpp"
 #include "tests/model/scratch.hpp"
 
 namespace cermet {
@@ -18,9 +19,10 @@ TEST(Architecture, IsParsedByItsRow) {
   EXPECT_EQ(parsed.architecture_name, "StarlingForCausalLM");
   EXPECT_EQ(parsed.rms_norm_eps, 1e-5);
   EXPECT_EQ(parsed.max_position_embeddings, 8192);
-  EXPECT_TRUE(parsed.qk_norm);
-  EXPECT_TRUE(parsed.qkv_bias);
-  EXPECT_EQ(parsed.window, (std::vector<std::int64_t>{16, 16}));
+  const Attention& attention = test::attention_of(parsed.decoder);
+  EXPECT_TRUE(attention.q_norm && attention.k_norm);
+  EXPECT_TRUE(attention.q.bias && attention.k.bias && attention.v.bias);
+  EXPECT_EQ(test::windows_of(parsed), (std::vector<std::int64_t>{16, 16}));
   bool has_norm = false;
   for (const ExpectedTensor& tensor : expected_tensors(parsed))
     has_norm |= tensor.name == "model.layers.1.self_attn.q_norm.weight";

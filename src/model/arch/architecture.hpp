@@ -1,12 +1,15 @@
-// What sets one architecture apart from the others: the fields of config.json that only it reads, and the names of its
-// tensors. A new architecture is a row in architectures.inc and a file NAME.cpp here that defines `NAME_architecture`;
-// everything after parsing works on ModelConfig alone.
+// What sets one architecture apart from the others: the fields of config.json that only it reads, and the blocks that
+// its layers are made of. A new architecture is a row in architectures.inc and a file NAME.cpp here that defines
+// `NAME_architecture` and reads from top to bottom like the model (examples/skeleton/model/arch/starling.cpp). What
+// follows from the blocks is not the architecture's: graphs, names of tensors, ranks' parts, quantization.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
+#include "base/function_ref.hpp"
 #include "io/json_file.hpp"
 #include "model/config.hpp"
 
@@ -27,11 +30,45 @@ struct ArchitectureDefinition {
   std::int64_t max_position_embeddings = 2048;
   std::int64_t kv_heads = 0;  ///< 0: num_attention_heads
   std::int64_t head_dim = 0;  ///< 0: hidden_size / num_attention_heads
+  bool tie_word_embeddings = false;
   ExpertModules expert_modules = {};
-  /// Sets what depends on the architecture: biases, windows, experts, qk_norm. Sizes, heads and `window`, `sparse` (of
-  /// `layers` elements, all 0 and false) are there already.
+  /// Fields that other architectures lack and this one reads; elsewhere they are refused unless they change nothing.
+  std::vector<std::string_view> fields = {};
+  /// Adds the layers to config.decoder, and sets the numbers of experts where there are some. Sizes, heads, embedding,
+  /// final norm and head are there already.
   void (*configure)(Json root, ModelConfig& config);
 };
+
+/// Options of attention: biases, norms of each head before the rotation, keys that a query sees.
+struct AttentionOptions {
+  bool qkv_bias = false, o_bias = false;
+  bool qk_norm = false;
+  std::int64_t window = 0;
+};
+
+/// Parts of layer `index` with the sizes of config.json, under the names below "model.layers.N." that transformers' Llama
+/// gives them. An architecture sets what differs in members of the results.
+class LayerParts {
+ public:
+  LayerParts(const ModelConfig& config, std::int64_t index);
+
+  Norm norm(std::string_view name) const;                           ///< NAME
+  Attention attention(const AttentionOptions& options = {}) const;  ///< self_attn.{q,k,v,o}_proj, {q,k}_norm
+  FeedForward feed_forward(bool bias = false) const;                ///< mlp.{gate,up,down}_proj
+  Mixture mixture(bool renormalize) const;                          ///< as the architecture's ExpertModules say
+
+  const std::int64_t index;
+
+ private:
+  FeedForward feed_forward_of(std::string_view gate, std::string_view up, std::string_view down, std::int64_t inner,
+                              bool bias) const;
+
+  const ModelConfig& config_;
+  std::string prefix_;
+};
+
+/// Adds config.layers layers to its decoder.
+void add_layers(ModelConfig& config, FunctionRef<Layer(const LayerParts&)> layer);
 
 const ArchitectureDefinition& definition_of(Architecture architecture);
 /// In the order of architectures.inc.

@@ -47,13 +47,11 @@ double number(Json root, std::string_view key, double fallback, double low, doub
   field->unexpected(fmt::format("a number from {} to {}", low, high));
 }
 
-void window_of_every_layer(Json root, std::int64_t absent, ModelConfig& config) {
-  const std::int64_t window =
-      is_there(root, "sliding_window") ? optional_whole_size(root, "sliding_window").value_or(0) : absent;
-  std::fill(config.window.begin(), config.window.end(), window);
+std::int64_t sliding_window(Json root, std::int64_t absent) {
+  return is_there(root, "sliding_window") ? optional_whole_size(root, "sliding_window").value_or(0) : absent;
 }
 
-void windows_of_upper_layers(Json root, ModelConfig& config) {
+std::vector<std::int64_t> windows_of_upper_layers(Json root, std::int64_t layers) {
   // A window that is switched off is still an integer or null.
   const std::optional<Json> field = root.find("sliding_window");
   std::int64_t window = is_there(root, "sliding_window") ? 0 : default_window;
@@ -64,16 +62,18 @@ void windows_of_upper_layers(Json root, ModelConfig& config) {
   const std::optional<Json> types = root.find("layer_types");
   std::int64_t first = 28;
   if (const std::optional<Json> upper = root.find("max_window_layers")) first = upper->as_integer(0, max_size);
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    if (!types && layer >= first) config.window[static_cast<std::size_t>(layer)] = window;
+  std::vector<std::int64_t> windows(static_cast<std::size_t>(layers));
+  if (!types) {
+    if (first < layers) std::fill(windows.begin() + first, windows.end(), window);
+    return windows;
   }
-  if (!types) return;
   std::size_t layer = 0;
   for (Json type : types->as_array()) {
-    if (layer >= config.window.size()) break;  // the caller compares the lengths
-    if (type.as_string() == "sliding_attention") config.window[layer] = window;
+    if (layer >= windows.size()) break;  // the caller compares the lengths
+    if (type.as_string() == "sliding_attention") windows[layer] = window;
     ++layer;
   }
+  return windows;
 }
 
 void experts(Json root, std::int64_t count, std::int64_t per_token, ModelConfig& config) {

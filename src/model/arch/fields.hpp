@@ -27,11 +27,11 @@ bool flag(Json root, std::string_view key, bool fallback);
 double number(Json root, std::string_view key, double fallback, double low,
               double high = std::numeric_limits<double>::max());
 
-/// `sliding_window` for every layer; null means none and `absent` (0: none) holds where the field is missing.
-void window_of_every_layer(Json root, std::int64_t absent, ModelConfig& config);
-/// Qwen's windows: none without `use_sliding_window`; else of the layers that `layer_types` names, or those from
-/// `max_window_layers` on.
-void windows_of_upper_layers(Json root, ModelConfig& config);
+/// `sliding_window`; null means none and `absent` (0: none) holds where the field is missing.
+std::int64_t sliding_window(Json root, std::int64_t absent);
+/// Qwen's windows, by layer: none without `use_sliding_window`; else of the layers that `layer_types` names, or those
+/// from `max_window_layers` on.
+std::vector<std::int64_t> windows_of_upper_layers(Json root, std::int64_t layers);
 /// Number of experts, how many a token takes: `num_experts` or `num_local_experts`, `num_experts_per_tok`; these
 /// defaults where they are absent.
 void experts(Json root, std::int64_t count, std::int64_t per_token, ModelConfig& config);

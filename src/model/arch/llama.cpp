@@ -11,8 +11,12 @@ const ArchitectureDefinition llama_architecture{
     .model_type = "llama",
     .configure =
         [](Json root, ModelConfig& config) {
-          config.qkv_bias = config.o_bias = config_field::flag(root, "attention_bias", false);
-          config.mlp_bias = config_field::flag(root, "mlp_bias", false);
+          const bool bias = config_field::flag(root, "attention_bias", false),
+                     mlp_bias = config_field::flag(root, "mlp_bias", false);
+          add_layers(config, [&](const LayerParts& layer) -> Layer {
+            return {{layer.norm("input_layernorm"), layer.attention({.qkv_bias = bias, .o_bias = bias})},
+                    {layer.norm("post_attention_layernorm"), layer.feed_forward(mlp_bias)}};
+          });
         },
 };
 

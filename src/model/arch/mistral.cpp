@@ -10,7 +10,14 @@ const ArchitectureDefinition mistral_architecture{
     .model_type = "mistral",
     .max_position_embeddings = 131072,
     .kv_heads = 8,
-    .configure = [](Json root, ModelConfig& config) { config_field::window_of_every_layer(root, 4096, config); },
+    .configure =
+        [](Json root, ModelConfig& config) {
+          const std::int64_t window = config_field::sliding_window(root, 4096);
+          add_layers(config, [&](const LayerParts& layer) -> Layer {
+            return {{layer.norm("input_layernorm"), layer.attention({.window = window})},
+                    {layer.norm("post_attention_layernorm"), layer.feed_forward()}};
+          });
+        },
 };
 
 }  // namespace cermet

@@ -16,10 +16,13 @@ const ArchitectureDefinition mixtral_architecture{
     .expert_modules = {.block = "block_sparse_moe", .gate = "w1", .up = "w3", .down = "w2"},
     .configure =
         [](Json root, ModelConfig& config) {
-          config_field::window_of_every_layer(root, 0, config);
+          const std::int64_t window = config_field::sliding_window(root, 0);
           config_field::experts(root, 8, 2, config);
           config.expert_intermediate_size = config_field::size(root, "intermediate_size");
-          config.sparse.assign(config.sparse.size(), true);
+          add_layers(config, [&](const LayerParts& layer) -> Layer {
+            return {{layer.norm("input_layernorm"), layer.attention({.window = window})},
+                    {layer.norm("post_attention_layernorm"), layer.mixture(true)}};
+          });
         },
 };
 

@@ -13,8 +13,12 @@ const ArchitectureDefinition qwen2_architecture{
     .kv_heads = 32,
     .configure =
         [](Json root, ModelConfig& config) {
-          config.qkv_bias = true;
-          config_field::windows_of_upper_layers(root, config);
+          const std::vector<std::int64_t> windows = config_field::windows_of_upper_layers(root, config.layers);
+          add_layers(config, [&](const LayerParts& layer) -> Layer {
+            const std::int64_t window = windows[static_cast<std::size_t>(layer.index)];
+            return {{layer.norm("input_layernorm"), layer.attention({.qkv_bias = true, .window = window})},
+                    {layer.norm("post_attention_layernorm"), layer.feed_forward()}};
+          });
         },
 };
 

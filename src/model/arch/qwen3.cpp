@@ -14,9 +14,16 @@ const ArchitectureDefinition qwen3_architecture{
     .head_dim = 128,
     .configure =
         [](Json root, ModelConfig& config) {
-          config.qk_norm = true;
-          config.qkv_bias = config.o_bias = config_field::flag(root, "attention_bias", false);
-          config_field::windows_of_upper_layers(root, config);
+          const bool bias = config_field::flag(root, "attention_bias", false);
+          const std::vector<std::int64_t> windows = config_field::windows_of_upper_layers(root, config.layers);
+          add_layers(config, [&](const LayerParts& layer) -> Layer {
+            return {{layer.norm("input_layernorm"),
+                     layer.attention({.qkv_bias = bias,
+                                      .o_bias = bias,
+                                      .qk_norm = true,
+                                      .window = windows[static_cast<std::size_t>(layer.index)]})},
+                    {layer.norm("post_attention_layernorm"), layer.feed_forward()}};
+          });
         },
 };
 

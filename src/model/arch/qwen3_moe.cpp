@@ -7,22 +7,34 @@
 namespace cermet {
 namespace {
 
+/// Layers with a mixture.
+std::vector<bool> sparse_layers(Json root, std::int64_t layers) {
+  std::vector<bool> sparse;
+  const std::int64_t step = config_field::optional_size(root, "decoder_sparse_step").value_or(1);
+  for (std::int64_t layer = 0; layer < layers; ++layer) sparse.push_back((layer + 1) % step == 0);
+  const std::optional<Json> dense_layers = root.find("mlp_only_layers");
+  if (!dense_layers) return sparse;
+  for (Json layer : dense_layers->as_array())
+    if (const std::int64_t index = layer.as_integer(); index >= 0 && index < layers)
+      sparse[static_cast<std::size_t>(index)] = false;
+  return sparse;
+}
+
 void configure(Json root, ModelConfig& config) {
-  config.qk_norm = true;
-  config.qkv_bias = config.o_bias = config_field::flag(root, "attention_bias", false);
-  if (config_field::flag(root, "use_sliding_window", false)) config_field::window_of_every_layer(root, 4096, config);
+  const bool bias = config_field::flag(root, "attention_bias", false);
+  const std::int64_t window =
+      config_field::flag(root, "use_sliding_window", false) ? config_field::sliding_window(root, 4096) : 0;
   config_field::experts(root, 128, 8, config);
   config.expert_intermediate_size = config_field::optional_size(root, "moe_intermediate_size").value_or(768);
-  config.renormalize_experts = config_field::flag(root, "norm_topk_prob", false);
-
-  const std::int64_t step = config_field::optional_size(root, "decoder_sparse_step").value_or(1);
-  for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    config.sparse[static_cast<std::size_t>(layer)] = (layer + 1) % step == 0;
-  const std::optional<Json> dense_layers = root.find("mlp_only_layers");
-  if (!dense_layers) return;
-  for (Json layer : dense_layers->as_array())
-    if (const std::int64_t index = layer.as_integer(); index >= 0 && index < config.layers)
-      config.sparse[static_cast<std::size_t>(index)] = false;
+  const bool renormalize = config_field::flag(root, "norm_topk_prob", false);
+  const std::vector<bool> sparse = sparse_layers(root, config.layers);
+  add_layers(config, [&](const LayerParts& layer) -> Layer {
+    const Block attention{layer.norm("input_layernorm"),
+                          layer.attention({.qkv_bias = bias, .o_bias = bias, .qk_norm = true, .window = window})};
+    const Norm norm = layer.norm("post_attention_layernorm");
+    if (sparse[static_cast<std::size_t>(layer.index)]) return {attention, {norm, layer.mixture(renormalize)}};
+    return {attention, {norm, layer.feed_forward()}};
+  });
 }
 
 }  // namespace

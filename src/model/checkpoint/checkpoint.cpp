@@ -117,14 +117,14 @@ void Checkpoint::State::gather() {
 
 // A head that is stored beside the embeddings that it is said to share is one of its own where it differs.
 void Checkpoint::State::tie_head() {
-  if (!config.tie_word_embeddings) return;
+  if (!config.decoder.is_tied()) return;
   const StoredTensor *head = find("lm_head.weight"), *embeddings = find("model.embed_tokens.weight");
   if (head == nullptr || embeddings == nullptr) return;
   const bool alike = head->dtype == embeddings->dtype && head->shape == embeddings->shape;
   if (alike && has_same_bytes(*head, *embeddings)) return;
   log().warn("{}: a head is stored that differs from the embeddings; it is used, whatever tie_word_embeddings says",
              folder.string());
-  config.tie_word_embeddings = false;
+  config.decoder.head.name = "lm_head";
 }
 
 bool Checkpoint::State::has_same_bytes(const StoredTensor& a, const StoredTensor& b) const {
@@ -192,9 +192,9 @@ Checkpoint Checkpoint::open(const std::filesystem::path& folder) {
   state->config = load_config(folder);
   state->quantization = read_quantization(folder, state->config);
   state->open_files(state->quantization.format == Quantization::Format::modelslim ? "quant_model_weights" : "model");
-  const bool tied = state->config.tie_word_embeddings;
+  const bool tied = state->config.decoder.is_tied();
   state->tie_head();
-  if (state->config.tie_word_embeddings != tied) state->quantization = read_quantization(folder, state->config);
+  if (state->config.decoder.is_tied() != tied) state->quantization = read_quantization(folder, state->config);
   const State& opened = *state;
   as_stored(state->quantization, state->config, [&](const std::string& name) { return opened.find(name); });
   return Checkpoint(std::move(state));

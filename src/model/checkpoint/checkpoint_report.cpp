@@ -24,7 +24,7 @@ std::int64_t elements_of(const ExpectedTensor& tensor) {
 /// Tensors that older programs stored and that are computed instead, or a second copy of tied embeddings.
 bool is_harmless(std::string_view name, const ModelConfig& config) {
   return name.ends_with("rotary_emb.inv_freq") || name.ends_with("attn.masked_bias") || name.ends_with("attn.bias") ||
-         (config.tie_word_embeddings && name == "lm_head.weight");
+         (config.decoder.is_tied() && name == "lm_head.weight");
 }
 
 std::vector<StorageTotal> storage_of(const Checkpoint& checkpoint) {

@@ -1,6 +1,5 @@
 #include "model/checkpoint/quantization.hpp"
 
-#include <functional>
 #include <optional>
 
 #include "base/error.hpp"
@@ -15,37 +14,18 @@ namespace {
 constexpr JsonLimits quantization_limits{
     .max_bytes = std::size_t{256} << 20, .max_values = std::size_t{8} << 20, .max_depth = 32};
 
-/// Calls add(module) for the projections of attention, feed-forward parts and experts, and with `routers` for routers.
-void visit_layers(const ModelConfig& config, bool routers, const std::function<void(std::string)>& add) {
-  const auto add_feed_forward = [&](FeedForwardNames names) {
-    add(std::move(names.gate));
-    add(std::move(names.up));
-    add(std::move(names.down));
-  };
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"})
-      add(fmt::format("model.layers.{}.self_attn.{}", layer, name));
-    if (!config.sparse[static_cast<std::size_t>(layer)]) {
-      add_feed_forward(dense_names(config, layer));
-      continue;
-    }
-    if (routers) add(router_name(config, layer));
-    for (std::int64_t e = 0; e < config.experts; ++e) add_feed_forward(expert_names(config, layer, e));
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> linear_module_names(const ModelConfig& config) {
-  std::vector<std::string> modules;
-  visit_layers(config, true, [&](std::string module) { modules.push_back(std::move(module)); });
-  if (!config.tie_word_embeddings) modules.emplace_back("lm_head");
-  return modules;
+  std::vector<std::string> names;
+  for (LinearModule& module : linear_modules(config)) names.push_back(std::move(module.name));
+  return names;
 }
 
 Quantization quantize_projections(const ModelConfig& config, const LinearScheme& scheme) {
   Quantization quantization;
-  visit_layers(config, false, [&](std::string module) { quantization.modules.emplace(std::move(module), scheme); });
+  for (LinearModule& module : linear_modules(config))
+    if (is_projection(module)) quantization.modules.emplace(std::move(module.name), scheme);
   return quantization;
 }
 
@@ -59,8 +39,7 @@ void as_stored(Quantization& quantization, const ModelConfig& config,
     if (weight == nullptr) continue;
     quantization.packed.erase(module.name);
     if (!stored_reals.contains(weight->dtype)) continue;
-    const bool may_be_none =
-        module.role == LinearModule::Role::router || module.role == LinearModule::Role::head || module.expert >= 0;
+    const bool may_be_none = !is_projection(module) || module.expert >= 0;
     if (scale != nullptr) quantization.dense.insert(module.name);
     else if (may_be_none) quantization.modules.erase(quantized);
   }

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <map>
 #include <unordered_map>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "format/element.hpp"
+#include "model/linear_modules.hpp"
 
 namespace cermet {
 namespace {
@@ -111,47 +112,20 @@ StaticInput input_of(const Checkpoint& checkpoint, const std::string& module, bo
   return {one("input_scale"), has_offset ? one("input_offset") : 0};
 }
 
-/// Modules whose input is quantized once for all of them.
-std::vector<std::vector<std::string>> groups_of(const ModelConfig& config) {
-  std::vector<std::vector<std::string>> groups;
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    const std::string attention = fmt::format("model.layers.{}.self_attn.", layer);
-    groups.push_back({attention + "q_proj", attention + "k_proj", attention + "v_proj"});
-    groups.push_back({attention + "o_proj"});
-    if (!config.sparse[static_cast<std::size_t>(layer)]) {
-      const FeedForwardNames names = dense_names(config, layer);
-      groups.push_back({names.gate, names.up});
-      groups.push_back({names.down});
-      continue;
-    }
-    groups.push_back({router_name(config, layer)});
-    std::vector<std::string> gate_up, down;
-    for (std::int64_t e = 0; e < config.experts; ++e) {
-      const FeedForwardNames names = expert_names(config, layer, e);
-      gate_up.insert(gate_up.end(), {names.gate, names.up});
-      down.push_back(names.down);
-    }
-    groups.push_back(std::move(gate_up));
-    groups.push_back(std::move(down));
-  }
-  groups.push_back({"lm_head"});
-  return groups;
-}
-
+/// Static inputs; modules that share one, or a grouped GEMM, must have the same.
 void read_inputs(const Checkpoint& checkpoint, Quantization& quantization) {
   const bool has_offset = quantization.format == Quantization::Format::modelslim;
-  for (const std::vector<std::string>& group : groups_of(checkpoint.config())) {
-    std::optional<StaticInput> first;
-    for (const std::string& module : group) {
-      if (quantization.of(module).input != LinearScheme::Input::fixed) continue;
-      const StaticInput input = input_of(checkpoint, module, has_offset);
-      if (!first) first = input;
-      if (*first != input)
-        fail(Status::unsupported,
-             "{}: {}: expected the input scale of {}, because both take the same input: {}, found {}",
-             checkpoint.folder().string(), module, group.front(), first->scale, input.scale);
-      if (input.offset != 0) quantization.input_offsets[module] = static_cast<float>(input.offset);
-    }
+  std::map<std::pair<std::string, LinearModule::Role>, std::pair<std::string, StaticInput>> first;
+  for (const LinearModule& module : linear_modules(checkpoint.config())) {
+    if (quantization.of(module.name).input != LinearScheme::Input::fixed) continue;
+    const StaticInput input = input_of(checkpoint, module.name, has_offset);
+    const auto& [name, known] =
+        first.try_emplace({module.group, module.role}, std::pair(module.name, input)).first->second;
+    if (known != input)
+      fail(Status::unsupported,
+           "{}: {}: expected the input scale of {}, because both take the same input: {}, found {}",
+           checkpoint.folder().string(), module.name, name, known.scale, input.scale);
+    if (input.offset != 0) quantization.input_offsets[module.name] = static_cast<float>(input.offset);
   }
 }
 

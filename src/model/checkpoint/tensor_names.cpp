@@ -107,19 +107,21 @@ void cut_stacks(const ModelConfig& config, std::vector<PlacedTensor>& tensors) {
     const bool down = name.ends_with(".experts.down_proj") || name.ends_with(".experts.down_proj.weight");
     const std::int64_t layer = layer_of(name), inner = config.expert_intermediate_size, hidden = config.hidden_size;
     if ((!both && !down) || layer < 0 || layer >= config.layers || !in_mixture(name)) return false;
+    const auto* mixture = find_body<Mixture>(config.decoder.layers[static_cast<std::size_t>(layer)]);
+    if (mixture == nullptr) return false;
     const std::vector<std::int64_t> shape =
         both ? std::vector{config.experts, 2 * inner, hidden} : std::vector{config.experts, hidden, inner};
     if (stack.tensor.shape != shape)
       fail(Status::invalid_file, "{}: expected shape {}, found {}", quote(name), shape_to_string(shape),
            shape_to_string(stack.tensor.shape));
     for (std::int64_t expert = 0; expert < config.experts; ++expert) {
-      const FeedForwardNames names = expert_names(config, layer, expert);
+      const FeedForward names = mixture->expert(expert);
       if (down) {
-        slices.push_back(slice_of(stack, names.down + ".weight", expert * hidden, hidden, inner));
+        slices.push_back(slice_of(stack, names.down.name + ".weight", expert * hidden, hidden, inner));
         continue;
       }
-      slices.push_back(slice_of(stack, names.gate + ".weight", 2 * expert * inner, inner, hidden));
-      slices.push_back(slice_of(stack, names.up + ".weight", (2 * expert + 1) * inner, inner, hidden));
+      slices.push_back(slice_of(stack, names.gate.name + ".weight", 2 * expert * inner, inner, hidden));
+      slices.push_back(slice_of(stack, names.up.name + ".weight", (2 * expert + 1) * inner, inner, hidden));
     }
     return true;
   });
@@ -144,7 +146,7 @@ void use_expected_names(const ModelConfig& config, std::vector<PlacedTensor>& te
     for (PlacedTensor& placed : tensors) placed.tensor.name = spelled(placed.tensor.name, own);
     cut_stacks(config, tensors);
   }
-  if (config.tie_word_embeddings) share_head(tensors);
+  if (config.decoder.is_tied()) share_head(tensors);
 }
 
 std::vector<std::string> other_module_names(const ModelConfig& config, const std::string& module) {

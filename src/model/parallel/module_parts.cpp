@@ -9,29 +9,22 @@ namespace cermet {
 namespace {
 
 using Role = LinearModule::Role;
-using Segment = TensorPart::Segment;
 
-/// Elements [first, first + count) of `size`, with zeros for those beyond.
-TensorPart padded(int axis, std::int64_t first, std::int64_t count, std::int64_t size) {
+/// `count` of `size` elements for each rank, with zeros for those beyond.
+TensorPart share_of(int axis, std::int64_t size, std::int64_t count, std::int64_t rank) {
   TensorPart part{axis, {}};
-  const std::int64_t stored = std::clamp<std::int64_t>(size - first, 0, count);
+  const std::int64_t first = rank * count, stored = std::clamp<std::int64_t>(size - first, 0, count);
   if (stored > 0) part.segments.push_back({first, stored});
   if (stored < count) part.segments.push_back({-1, count - stored});
   return part;
 }
 
-TensorPart share_of(int axis, std::int64_t size, std::int64_t count, std::int64_t rank) {
-  return padded(axis, rank * count, count, size);
-}
-
-/// Heads of keys that a rank's heads of queries read: `kv_heads` of the rank's configuration, each for as many of its
-/// heads.
-TensorPart key_part(const ModelConfig& whole, ModelShard shard) {
-  const ModelConfig own = config_of(whole, shard);
+/// Heads of keys that a rank's heads of queries read, each for as many of them.
+TensorPart key_part(const Attention& whole, const Attention& own, std::int64_t rank) {
   const std::int64_t group = whole.heads / whole.kv_heads, own_group = own.heads / own.kv_heads;
   TensorPart part{0, {}};
   for (std::int64_t i = 0; i < own.kv_heads; ++i) {
-    const std::int64_t query = shard.rank * own.heads + i * own_group;
+    const std::int64_t query = rank * own.heads + i * own_group;
     part.segments.push_back({query < whole.heads ? query / group * whole.head_dim : -1, whole.head_dim});
   }
   return part;
@@ -41,27 +34,30 @@ TensorPart key_part(const ModelConfig& whole, ModelShard shard) {
 
 std::int64_t TensorPart::count() const {
   std::int64_t count = 0;
-  for (const Segment& segment : segments) count += segment.count;
+  for (const TensorPart::Segment& segment : segments) count += segment.count;
   return count;
 }
 
-std::unordered_map<std::string, TensorPart> module_parts(const ModelConfig& whole, ModelShard shard) {
-  const ModelConfig own = config_of(whole, shard);
-  const TensorPart vocabulary = share_of(0, whole.vocab_size, vocabulary_part(whole, shard), shard.rank);
-  const TensorPart query = share_of(0, whole.heads * whole.head_dim, own.heads * own.head_dim, shard.rank),
-                   key = key_part(whole, shard);
-  std::unordered_map<std::string, TensorPart> parts{{"model.embed_tokens", vocabulary}};
-  for (const LinearModule& module : linear_modules(whole)) {
-    const bool dense = module.expert < 0;
-    const std::int64_t inner = dense ? own.intermediate_size : own.expert_intermediate_size,
-                       rank = dense ? shard.rank : shard.rank_of_expert();
+std::unordered_map<std::string, TensorPart> module_parts(const DecoderModel& whole, ModelShard shard) {
+  const DecoderModel own = sharded(whole, shard);
+  const std::vector<LinearModule> modules = linear_modules(whole), own_modules = linear_modules(own);
+  const TensorPart vocabulary = share_of(0, whole.embedding.rows, own.embedding.rows, shard.rank);
+  std::unordered_map<std::string, TensorPart> parts{{whole.embedding.name, vocabulary}};
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    const LinearModule &module = modules[i], &part = own_modules[i];
+    const std::int64_t rank = module.expert < 0 ? shard.rank : shard.rank_of_expert();
     switch (module.role) {
-      case Role::qkv: parts.emplace(module.name, module.name.ends_with("q_proj") ? query : key); break;
-      case Role::gate_up: parts.emplace(module.name, share_of(0, module.rows, inner, rank)); break;
-      case Role::o:
-        parts.emplace(module.name, share_of(1, module.columns, own.heads * own.head_dim, shard.rank));
+      case Role::qkv: {
+        const auto layer = static_cast<std::size_t>(module.layer);
+        const auto &attention = *find_body<Attention>(whole.layers[layer]),
+                   &own_attention = *find_body<Attention>(own.layers[layer]);
+        parts.emplace(module.name, module.name == attention.q.name ? share_of(0, module.rows, part.rows, rank)
+                                                                   : key_part(attention, own_attention, rank));
         break;
-      case Role::down: parts.emplace(module.name, share_of(1, module.columns, inner, rank)); break;
+      }
+      case Role::gate_up: parts.emplace(module.name, share_of(0, module.rows, part.rows, rank)); break;
+      case Role::o:
+      case Role::down: parts.emplace(module.name, share_of(1, module.columns, part.columns, rank)); break;
       case Role::head: parts.emplace(module.name, vocabulary); break;
       case Role::router: break;
     }

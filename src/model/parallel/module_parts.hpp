@@ -25,6 +25,6 @@ struct TensorPart {
 /// Parts of linear modules' weights, of every expert as if it were the rank's own, by the module's name
 /// ("model.layers.0.mlp.down_proj", "model.embed_tokens"); modules that are whole everywhere are not in it. Along axis
 /// 0 everything that is stored for each row is cut with it; along axis 1 the weight alone.
-std::unordered_map<std::string, TensorPart> module_parts(const ModelConfig& whole, ModelShard shard);
+std::unordered_map<std::string, TensorPart> module_parts(const DecoderModel& whole, ModelShard shard);
 
 }  // namespace cermet

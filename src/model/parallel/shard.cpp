@@ -18,6 +18,27 @@ std::int64_t inner_share(std::int64_t size, std::int64_t ranks) {
   return round_up(div_up(size, ranks), size % ranks != 0 && size >= inner_unit * ranks ? inner_unit : values_of_word);
 }
 
+void take_part(Attention& attention, ModelShard shard) {
+  const std::int64_t kv_heads = attention.kv_heads, group = attention.heads / kv_heads;
+  attention.heads = div_up(attention.heads, shard.ranks);
+  if (kv_heads % shard.ranks == 0) attention.kv_heads = kv_heads / shard.ranks;
+  else attention.kv_heads = group % attention.heads == 0 ? 1 : attention.heads;
+  attention.q.rows = attention.o.columns = attention.heads * attention.head_dim;
+  attention.k.rows = attention.v.rows = attention.kv_heads * attention.head_dim;
+}
+
+void take_part(FeedForward& part, std::int64_t ranks) {
+  part.gate.rows = part.up.rows = part.down.columns = inner_share(part.down.columns, ranks);
+}
+void take_part(FeedForward& part, ModelShard shard) { take_part(part, shard.ranks); }
+
+void take_part(Mixture& mixture, ModelShard shard) {
+  take_part(mixture.each, shard.ranks_of_expert());
+  const auto begin = [&](std::int64_t rank) { return mixture.experts() * rank / shard.expert_ranks; };
+  mixture.first = begin(shard.expert_rank);
+  mixture.count = begin(shard.expert_rank + 1) - mixture.first;
+}
+
 }  // namespace
 
 ModelShard ModelShard::of(std::int64_t rank, std::int64_t tensor, std::int64_t experts) {
@@ -26,11 +47,6 @@ ModelShard ModelShard::of(std::int64_t rank, std::int64_t tensor, std::int64_t e
          tensor, experts);
   if (tensor == 1) return {.expert_rank = rank, .expert_ranks = experts};
   return {.rank = rank, .ranks = tensor, .expert_rank = rank / (tensor / experts), .expert_ranks = experts};
-}
-
-ExpertRange experts_of(const ModelConfig& config, ModelShard shard) {
-  const auto begin = [&](std::int64_t rank) { return config.experts * rank / shard.expert_ranks; };
-  return {begin(shard.expert_rank), begin(shard.expert_rank + 1) - begin(shard.expert_rank)};
 }
 
 void check_shard(const ModelConfig& config, const Quantization& quantization, ModelShard shard) {
@@ -47,7 +63,7 @@ void check_shard(const ModelConfig& config, const Quantization& quantization, Mo
             "exchanged, found {} ranks",
             config.experts, shard.expert_ranks);
   if (quantization.packed.empty() || shard.ranks == 1) return;
-  const auto parts = module_parts(config, shard);
+  const auto parts = module_parts(config.decoder, shard);
   for (const auto& [module, part] : parts) {
     if (part.axis != 1 || !quantization.packed.contains(module)) continue;
     if (part.count() % values_of_word != 0)
@@ -57,20 +73,13 @@ void check_shard(const ModelConfig& config, const Quantization& quantization, Mo
   }
 }
 
-ModelConfig config_of(const ModelConfig& whole, ModelShard shard) {
-  ModelConfig part = whole;
-  if (shard.ranks == 1) return part;
-  part.heads = div_up(whole.heads, shard.ranks);
-  const std::int64_t group = whole.heads / whole.kv_heads;
-  if (whole.kv_heads % shard.ranks == 0) part.kv_heads = whole.kv_heads / shard.ranks;
-  else part.kv_heads = group % part.heads == 0 ? 1 : part.heads;
-  part.intermediate_size = inner_share(whole.intermediate_size, shard.ranks);
-  part.expert_intermediate_size = inner_share(whole.expert_intermediate_size, shard.ranks_of_expert());
-  return part;
+DecoderModel sharded(DecoderModel model, ModelShard shard) {
+  model.embedding.rows = model.head.rows = vocabulary_part(model.embedding.rows, shard);
+  for (Layer& layer : model.layers)
+    for (Block& block : layer) std::visit([&](auto& body) { take_part(body, shard); }, block.body);
+  return model;
 }
 
-std::int64_t vocabulary_part(const ModelConfig& whole, ModelShard shard) {
-  return div_up(whole.vocab_size, shard.ranks);
-}
+std::int64_t vocabulary_part(std::int64_t vocab_size, ModelShard shard) { return div_up(vocab_size, shard.ranks); }
 
 }  // namespace cermet

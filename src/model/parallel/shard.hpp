@@ -40,24 +40,17 @@ struct ModelShard {
   friend bool operator==(const ModelShard&, const ModelShard&) = default;
 };
 
-/// Experts [first, first + count) of a layer that a rank has. Where ranks do not divide the experts, some have one
-/// more.
-struct ExpertRange {
-  std::int64_t first = 0, count = 0;
-};
-ExpertRange experts_of(const ModelConfig& config, ModelShard shard);
-
 /// Throws Error naming what cannot be spread over so many ranks: a rank outside [0, ranks), experts that are fewer than
 /// ranks or, where their rows are exchanged, not divided by them, or a module whose packed columns cannot be cut.
 void check_shard(const ModelConfig& config, const Quantization& quantization, ModelShard shard);
 
-/// Sizes of what a rank computes: its heads, its share of inner dimensions. Hidden size, vocabulary and number of
-/// experts stay those of the model. What does not divide is padded with zeros, alike on all ranks. Heads of keys stay
-/// shared by their heads of queries where every rank has whole groups, or all its heads are of one group; otherwise
-/// each head of queries has a copy of its own.
-ModelConfig config_of(const ModelConfig& whole, ModelShard shard);
+/// What a rank computes: its heads, its share of inner dimensions and of the vocabulary, and its experts, of which some
+/// ranks have one more where ranks do not divide them. Other sizes that do not divide are padded with zeros, alike on
+/// all ranks. Heads of keys stay shared by their heads of queries where every rank has whole groups, or all its heads
+/// are of one group; otherwise each head of queries has a copy of its own.
+DecoderModel sharded(DecoderModel model, ModelShard shard);
 
 /// Rows of embedding and head that each rank holds; those beyond the vocabulary are zeros.
-std::int64_t vocabulary_part(const ModelConfig& whole, ModelShard shard);
+std::int64_t vocabulary_part(std::int64_t vocab_size, ModelShard shard);
 
 }  // namespace cermet

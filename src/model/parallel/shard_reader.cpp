@@ -25,7 +25,7 @@ struct Piece {
 
 class ShardedTensors {
  public:
-  ShardedTensors(TensorReader reader, const ModelConfig& whole, ModelShard shard) : reader_(std::move(reader)) {
+  ShardedTensors(TensorReader reader, const DecoderModel& whole, ModelShard shard) : reader_(std::move(reader)) {
     for (const auto& [module, part] : module_parts(whole, shard)) {
       for (const char* matrix : {".weight", ".weight_packed"}) add(module + matrix, part);
       for (const char* of_rows : {".weight_scale", ".weight_offset", ".deq_scale"})
@@ -133,7 +133,7 @@ class ShardedTensors {
 
 }  // namespace
 
-TensorReader sharded_reader(TensorReader reader, const ModelConfig& whole, ModelShard shard) {
+TensorReader sharded_reader(TensorReader reader, const DecoderModel& whole, ModelShard shard) {
   const auto tensors = std::make_shared<const ShardedTensors>(std::move(reader), whole, shard);
   return {[tensors](std::string_view name) { return tensors->find(name); },
           [tensors](const StoredTensor& tensor, std::int64_t offset, std::span<std::byte> destination) {

@@ -9,6 +9,6 @@ namespace cermet {
 /// `reader`'s tensors, cut for the rank. Biases of modules whose columns are spread are those of rank 0, and zeros
 /// elsewhere, because the ranks' results are added. Where bytes are asked for that belong to no stored row, they are
 /// zeros.
-TensorReader sharded_reader(TensorReader reader, const ModelConfig& whole, ModelShard shard);
+TensorReader sharded_reader(TensorReader reader, const DecoderModel& whole, ModelShard shard);
 
 }  // namespace cermet

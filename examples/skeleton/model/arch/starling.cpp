@@ -1,7 +1,7 @@
 // Skeleton of a model architecture: a Llama with normalized heads and biases that config.json may switch on. Copy to
 // src/model/arch/NAME.cpp and add the row X(NAME) to src/model/arch/architectures.inc. Sizes, rotary parameters and
-// limits are parsed for every architecture alike; this file says what differs. Anything that ModelConfig cannot express
-// yet needs a field there and its use in src/model/decoder.cpp.
+// limits are parsed for every architecture alike; this file reads the fields that are its own, and puts the layers
+// together from blocks (src/model/blocks.hpp). src/model/arch/gemma2.cpp sets more of their members.
 #include "model/arch/architecture.hpp"
 #include "model/arch/fields.hpp"
 
@@ -16,9 +16,13 @@ const ArchitectureDefinition starling_architecture{
     .max_position_embeddings = 8192,
     .configure =
         [](Json root, ModelConfig& config) {
-          config.qk_norm = true;
-          config.qkv_bias = config_field::flag(root, "attention_bias", false);
-          config_field::window_of_every_layer(root, 0, config);
+          const bool bias = config_field::flag(root, "attention_bias", false);
+          const std::int64_t window = config_field::sliding_window(root, 0);
+          add_layers(config, [&](const LayerParts& layer) -> Layer {
+            return {{layer.norm("input_layernorm"),
+                     layer.attention({.qkv_bias = bias, .qk_norm = true, .window = window})},
+                    {layer.norm("post_attention_layernorm"), layer.feed_forward()}};
+          });
         },
 };
 
