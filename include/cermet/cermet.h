@@ -245,31 +245,29 @@ CERMET_API cermet_status cermet_op_run_pointers(cermet_op* op, const void* const
 
 typedef struct cermet_model cermet_model;
 
-/* Start from cermet_model_defaults(). Strings are what the options of `cermet run` take; NULL is the default. */
+/* Start from cermet_model_defaults(). docs/reference/options.md describes every option. NULL is the default. */
 typedef struct cermet_model_options {
-  size_t struct_size; /* sizeof(cermet_model_options) where it was compiled */
-  const char*
-      dtype; /* "f32", "bf16" or "f16": the KV cache and the operands of large products; NULL: the checkpoint's */
-  const char* weights;  /* storage of weight matrices: "f32", "bf16", "f16", or "i8" and "f8_e4m3" (also "int8", "fp8"),
-                           which quantize weights per channel  at load time and inputs per token at run time; NULL: as in
-                           the checkpoint, so that nothing is rounded */
-  const char* kv_cache; /* storage of keys and values: "i8" with a scale per token and head, or "f8_e4m3" (also "int8",
-                           "fp8"); NULL: dtype */
-  int64_t max_context;  /* tokens that the cache holds over all sequences; 0: what the model allows, at most 4096 */
-  int64_t max_sequences;           /* sequences of one batch */
-  int64_t max_batch_tokens;        /* tokens of one forward pass */
-  int32_t stored_rope_frequencies; /* 0: float32 rotary frequencies; not 0: rounded to the checkpoint's type, as in
-                                      frameworks that cast the module */
-  const char* super_kernel; /* nodes that become one launch: "decode", "layer", "NAME:PATTERN" or "none"; NULL: none are
-                               marked (docs/guide/super-kernels.md) */
-  const char* super_kernel_options; /* "key=value:key=value" of what super_kernel selects; NULL: the defaults */
-  int64_t steps_per_launch; /* decoding steps that follow each other without the host, 1 to 256; not with a repetition
-                               penalty (docs/guide/super-kernels.md) */
-  const char* head; /* storage of the head: "i8" or "f8_e4m3" (also "int8", "fp8"), quantized as weights are; NULL: as
-                       in the checkpoint, whatever `weights` says (docs/guide/run-quantized.md) */
-  int32_t compact_weights; /* not 0: bf16 matrices are held once more in 12 bits an element, which passes of one token
-                              on a GPU read; refused on the CPU (docs/guide/compact-weights.md) */
+  size_t struct_size;               /* sizeof(cermet_model_options) where it was compiled */
+  const char* dtype;                /* "f32", "bf16" or "f16" */
+  const char* weights;              /* "f32", "bf16", "f16", or "i8" and "f8_e4m3" (also "int8", "fp8") */
+  const char* kv_cache;             /* "i8" or "f8_e4m3" */
+  int64_t max_context;              /* 0: what the model allows, at most 4096 */
+  int64_t max_sequences;            /* sequences of one batch */
+  int64_t max_batch_tokens;         /* tokens of one forward pass */
+  int32_t stored_rope_frequencies;  /* not 0: rope_frequencies "stored" */
+  const char* super_kernel;         /* "decode", "layer", "NAME:PATTERN" or "none" (docs/guide/super-kernels.md) */
+  const char* super_kernel_options; /* "key=value:key=value" of what super_kernel selects */
+  int64_t steps_per_launch;         /* 1 to 256; not with a repetition penalty (docs/guide/super-kernels.md) */
+  const char* head;                 /* "i8" or "f8_e4m3", whatever `weights` says (docs/guide/run-quantized.md) */
+  int32_t compact_weights;          /* 0 or 1; refused on the CPU (docs/guide/compact-weights.md) */
+  const char* options; /* "name=value;name=value": any option by name, flags as 0 or 1, after the members above. An
+                          unknown name, one given twice and a value that the option does not take are refused */
 } cermet_model_options;
+
+/* The options that `options` takes, of cermet_model_options and of cermet_generate_options, as JSON: {"model":
+ * [{"name", "type", "names", "least", "values", "default", "help"}, ..], "generate": [..]}. Valid as long as the
+ * library. */
+CERMET_API const char* cermet_option_rows(void);
 
 /* Fills in the defaults; struct_size is sizeof(cermet_model_options). For languages that do not compile this header. */
 CERMET_API void cermet_model_options_init(cermet_model_options* options, size_t struct_size);
@@ -330,10 +328,11 @@ typedef struct cermet_generate_options {
   double temperature;        /* 0: always the most likely token */
   int32_t top_k;             /* 0: all */
   double top_p;              /* in (0, 1] */
-  double min_p;              /* in [0, 1) */
+  double min_p;              /* in [0, 1] */
   double repetition_penalty; /* > 0; 1: none */
   uint64_t seed;             /* the same seed gives the same tokens */
   int32_t ignore_eos;        /* not 0: the model's end-of-text tokens do not end generation */
+  const char* options;       /* "name=value;name=value", as in cermet_model_options; NULL: none */
 } cermet_generate_options;
 
 /* Fills in the defaults; struct_size is sizeof(cermet_generate_options). For languages that do not compile this header.

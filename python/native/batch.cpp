@@ -38,21 +38,12 @@ PyObject* create_batch(PyObject*, PyObject* args) {
   });
 }
 
-/// submit(ids, max_new_tokens, temperature, top_k, top_p, min_p, repetition_penalty, seed, ignore_eos): the request's
-/// number
+/// submit(ids, options): the request's number
 PyObject* submit(PyObject* self, PyObject* args) {
   return guarded([&] {
     PyObject* sequence = nullptr;
     cermet_generate_options options = cermet_generate_defaults();
-    long long tokens = 0;
-    unsigned long long seed = 0;
-    int top_k = 0, ignore_eos = 0;
-    require_set(PyArg_ParseTuple(args, "OLdidddKp", &sequence, &tokens, &options.temperature, &top_k, &options.top_p,
-                                 &options.min_p, &options.repetition_penalty, &seed, &ignore_eos) != 0);
-    options.max_new_tokens = tokens;
-    options.top_k = top_k;
-    options.seed = seed;
-    options.ignore_eos = ignore_eos;
+    require_set(PyArg_ParseTuple(args, "Os", &sequence, &options.options) != 0);
     const auto batch = Box<Batch>::get(self);
     const std::vector<std::int32_t> ids = integers_of<std::int32_t>(sequence);
     std::int64_t request = 0;
@@ -105,7 +96,7 @@ PyObject* poll(PyObject* self, PyObject* args) {
   });
 }
 
-PyMethodDef methods[] = {{"submit", submit, METH_VARARGS, "submit(ids, options ..): the request's number."},
+PyMethodDef methods[] = {{"submit", submit, METH_VARARGS, "submit(ids, options): the request's number."},
                          {"step", step, METH_NOARGS, "One pass; the number of requests that have not ended."},
                          {"poll", poll, METH_VARARGS, "poll(request): (ids, text, None or how it ended)."},
                          {"close", Box<Batch>::close, METH_NOARGS, "Frees it; the model is free for others then."},

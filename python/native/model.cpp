@@ -11,25 +11,13 @@
 namespace cermet::python {
 namespace {
 
-/// load_model(handle, folder, dtype, weights, kv_cache, max_context, max_sequences, max_batch_tokens,
-/// stored_rope_frequencies, super_kernel, super_kernel_options, steps_per_launch, head, compact_weights); None and 0:
-/// the default.
+/// load_model(handle, folder, options)
 PyObject* load_model(PyObject*, PyObject* args) {
   return guarded([&] {
     PyObject* handle = nullptr;
     const char* folder = nullptr;
     cermet_model_options options = cermet_model_defaults();
-    long long context = 0, sequences = 0, batch_tokens = 0, steps = 0;
-    int stored = 0, compact = 0;
-    require_set(PyArg_ParseTuple(args, "OszzzLLLpzzLzp", &handle, &folder, &options.dtype, &options.weights,
-                                 &options.kv_cache, &context, &sequences, &batch_tokens, &stored, &options.super_kernel,
-                                 &options.super_kernel_options, &steps, &options.head, &compact) != 0);
-    if (context != 0) options.max_context = context;
-    if (sequences != 0) options.max_sequences = sequences;
-    if (batch_tokens != 0) options.max_batch_tokens = batch_tokens;
-    options.steps_per_launch = steps;
-    options.stored_rope_frequencies = stored;
-    options.compact_weights = compact;
+    require_set(PyArg_ParseTuple(args, "Oss", &handle, &folder, &options.options) != 0);
     const auto on = Box<Handle>::get(handle);
     auto made = std::make_shared<Model>();
     cermet_status status = CERMET_OK;

@@ -32,9 +32,12 @@ PyObject* op_schema(PyObject*, PyObject* args) {
   });
 }
 
+PyObject* option_rows(PyObject*, PyObject*) { return PyUnicode_FromString(cermet_option_rows()); }
+
 PyMethodDef functions[] = {{"version", version, METH_NOARGS, "Version of the library."},
                            {"op_names", op_names, METH_NOARGS, "Names of all operators."},
                            {"op_schema", op_schema, METH_VARARGS, "op_schema(name): JSON."},
+                           {"option_rows", option_rows, METH_NOARGS, "Options of models and of generation: JSON."},
                            {}};
 PyModuleDef definition{PyModuleDef_HEAD_INIT,
                        "cermet._native",

@@ -127,6 +127,22 @@ def test_options_of_the_model(source):
         cermet.Model(source / "models/demo", weights="i3")
 
 
+def test_keywords_of_the_model_and_of_generation(demo, source):
+    assert "compact_weights: " in cermet.Model.__doc__ and "min_p: " in cermet.Model.generate.__doc__
+    with pytest.raises(TypeError, match=r"Model\(\) got an unexpected keyword argument 'wieghts'; similar: weights"):
+        cermet.Model(source / "models/demo", wieghts="i8")
+    with pytest.raises(TypeError, match=r"generate\(\) got an unexpected keyword argument 'temprature'"):
+        demo.generate(PROMPT, temprature=1.0)
+    with pytest.raises(TypeError, match="Model: max_context: expected int, found '64'"):
+        cermet.Model(source / "models/demo", max_context="64")
+    with pytest.raises(TypeError, match="generate: temperature: expected float, found 'hot'"):
+        demo.generate(PROMPT, temperature="hot")
+    with pytest.raises(cermet.InvalidArgument, match="rope_frequencies: expected exact or stored, found"):
+        cermet.Model(source / "models/demo", rope_frequencies="some")
+    with cermet.Model(source / "models/demo", rope_frequencies="stored", head=None, max_sequences=0, max_batch_tokens=0) as model:
+        assert model.generate(PROMPT, max_new_tokens=np.int64(2), ignore_eos=np.bool_(True), seed=-1).ids
+
+
 @pytest.mark.parametrize(
     "options",
     [

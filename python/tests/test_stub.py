@@ -9,15 +9,17 @@ import sys
 import pytest
 
 import cermet
-from cermet import _native, functions, kernels, nodes, schemas
+from cermet import _native, functions, kernels, nodes, options, schemas
 
 STUB = pathlib.Path(cermet.__file__).with_name("kernels.pyi")
 NODES = STUB.with_name("nodes.pyi")
+OPTIONS = STUB.with_name("options.pyi")
 
 
 def test_the_stubs_are_those_of_this_library():
     assert STUB.read_text() == functions.stub()
     assert NODES.read_text() == nodes.stub()
+    assert OPTIONS.read_text() == options.stub()
 
 
 def functions_of(body):
@@ -52,7 +54,7 @@ values, ids = cermet.topk(np.zeros((2, 4), np.float32), k=1)
 sums = (cermet.add(x, 1.0), cermet.add(1, x), cermet.where(x > 0, x, 0.0), cermet.add(x, np.float32(1)))
 print(cermet.OnnxModel("x.onnx"), cermet.__version__.split("."), ops, values, ids, sums)
 print(cermet.quantize(x, np.ones((), np.float32)), cermet.quantize_model("m", "q", calibration="c"), cermet.explain("linear", (x, cermet.weight(x))))
-model = cermet.Model("m", device="cuda")
+model = cermet.Model("m", device="cuda", weights="i8", max_context=64, rope_frequencies="stored")
 graph = cermet.Graph("g")
 value = graph.rms_norm(graph.input("x", ("T", 4)), x, eps=1e-5, names="y")
 graph.output("y", graph.add(value, 1.0))
@@ -76,6 +78,9 @@ MISTAKES = {
     "graph.rms_norm(value, epsilon=1)": "epsilon",
     "graph.rms_nrom(value)": "rms_nrom",
     'model.generate("p", temprature=1)': "generate",
+    'model.generate("p", temperature="hot")': "generate",
+    'cermet.Model("m", wieghts="i8")': "wieghts",
+    'cermet.Model("m", max_context="4")': "max_context",
 }
 
 
@@ -108,7 +113,7 @@ def test_a_type_checker_reads_it(tmp_path, name):
 
 
 def test_type_checkers_accept_the_stubs(tmp_path):
-    for stub in (STUB, NODES):
+    for stub in (STUB, NODES, OPTIONS):
         found = subprocess.run([sys.executable, "-m", *PYRIGHT, str(stub)], capture_output=True, text=True, cwd=tmp_path).stdout
         assert "0 errors" in found, found
     modules = [word for module in ("kernels", "nodes") for word in ("-m", f"cermet.{module}")]

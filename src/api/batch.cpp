@@ -72,13 +72,13 @@ cermet_status cermet_batch_submit(cermet_batch* batch, const int32_t* prompt, si
     api::require_pointer(batch, "batch");
     if (count > 0) api::require_pointer(prompt, "prompt");
     api::require_pointer(request, "request");
-    const cermet_generate_options given = api::filled(options, api::generate_defaults, "options");
+    const GenerateOptions given = api::generate_options(*batch->model, options);
     std::unordered_map<std::size_t, api::Progress> made(1);  // all memory is there before the generator has the request
     api::Progress& progress = made[0];
     if (batch->model->tokenizer) progress.decoder.emplace(*batch->model->tokenizer);
     batch->requests.reserve(batch->requests.size() + 1);
     auto node = made.extract(made.begin());
-    node.key() = batch->generator.add({{prompt, prompt + count}, api::generate_options(*batch->model, given)});
+    node.key() = batch->generator.add({{prompt, prompt + count}, given});
     *request = static_cast<int64_t>(node.key());
     batch->requests.insert(std::move(node));
   });

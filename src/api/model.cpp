@@ -1,6 +1,5 @@
 // Models behind the C ABI: an engine, the tokenizer beside its checkpoint, and the caller's buffers.
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
@@ -16,24 +15,42 @@
 namespace cermet::api {
 namespace {
 
-std::string_view text_or_empty(const char* text) { return text ? text : ""; }
-
 EngineOptions engine_options(const cermet_model_options& given) {
   EngineOptions options;
-  options.dtype = operand_type_named("dtype", text_or_empty(given.dtype));
-  options.weights = weight_type_named("weights", text_or_empty(given.weights));
-  options.kv_cache = cache_type_named("kv_cache", text_or_empty(given.kv_cache));
+  const OptionTable& table = engine_option_table();
+  for (const auto& [name, text] : {std::pair("dtype", given.dtype),
+                                   {"weights", given.weights},
+                                   {"kv_cache", given.kv_cache},
+                                   {"head", given.head},
+                                   {"super_kernel", given.super_kernel},
+                                   {"super_kernel_options", given.super_kernel_options}})
+    if (text) set_option(table.at(name), &options, name, text);
   options.max_context = given.max_context;
   options.max_sequences = given.max_sequences;
   options.max_batch_tokens = given.max_batch_tokens;
   options.steps_per_launch = given.steps_per_launch;
-  options.head = head_type_named("head", text_or_empty(given.head));
   options.compact_weights = given.compact_weights != 0;
-  options.fusion.super_kernel = {std::string(text_or_empty(given.super_kernel)),
-                                 std::string(text_or_empty(given.super_kernel_options))};
-  check(options.fusion.super_kernel);
   options.rope_frequencies = given.stored_rope_frequencies ? RopeFrequencies::stored : RopeFrequencies::exact;
+  if (given.options) set_options(table, &options, given.options);
+  check(options.fusion.super_kernel);
   return options;
+}
+
+/// The rows that C and Python have.
+JsonValue rows_of(const OptionTable& table) {
+  JsonValue rows = JsonValue::array();
+  for (const OptionRow& row : table) {
+    if (row.use != OptionUse::everywhere) continue;
+    const OptionText text = text_of(row, table);
+    rows.push_back({{"name", row.name},
+                    {"type", text.type},
+                    {"names", row.names()},
+                    {"least", row.values.least},
+                    {"values", text.values},
+                    {"default", text.fallback},
+                    {"help", row.help}});
+  }
+  return rows;
 }
 
 std::string info_of(const cermet_model& model) {
@@ -84,7 +101,7 @@ cermet_model_options model_defaults() {
   return made;
 }
 
-void generate_into(cermet_model& model, std::span<const std::int32_t> prompt, const cermet_generate_options& given,
+void generate_into(cermet_model& model, std::span<const std::int32_t> prompt, const cermet_generate_options* given,
                    cermet_token_callback callback, void* user, cermet_generation* result) {
   std::atomic<bool> cancelled{false};
   GenerateOptions options = generate_options(model, given);
@@ -131,30 +148,29 @@ void require_no_batch(const cermet_model& model) {
 cermet_generate_options generate_defaults() {
   const GenerateOptions d;
   const Sampling& s = d.sampling;
-  return {sizeof(cermet_generate_options),
-          d.max_new_tokens,
-          s.temperature,
-          s.top_k,
-          s.top_p,
-          s.min_p,
-          s.repetition_penalty,
-          s.seed,
-          0};
+  cermet_generate_options made{};
+  made.struct_size = sizeof made;
+  made.max_new_tokens = d.max_new_tokens;
+  made.temperature = s.temperature;
+  made.top_k = s.top_k;
+  made.top_p = s.top_p;
+  made.min_p = s.min_p;
+  made.repetition_penalty = s.repetition_penalty;
+  made.seed = s.seed;
+  return made;
 }
 
-GenerateOptions generate_options(const cermet_model& model, const cermet_generate_options& given) {
-  require(given.top_k >= 0, "top_k: expected a number >= 0, found {}", given.top_k);
-  require(given.temperature >= 0 && std::isfinite(given.temperature), "temperature: expected a number >= 0, found {}",
-          given.temperature);
-  require(given.top_p > 0 && given.top_p <= 1, "top_p: expected a number in (0, 1], found {}", given.top_p);
-  require(given.min_p >= 0 && given.min_p < 1, "min_p: expected a number in [0, 1), found {}", given.min_p);
-  require(given.repetition_penalty > 0 && std::isfinite(given.repetition_penalty),
-          "repetition_penalty: expected a number > 0, found {}", given.repetition_penalty);
-  GenerateOptions options;
-  options.max_new_tokens = given.max_new_tokens;
-  options.sampling = {given.temperature, given.top_k, given.top_p, given.min_p, given.repetition_penalty, given.seed};
-  if (!given.ignore_eos) options.stop_ids = model.engine.config().eos_ids;
-  return options;
+GenerateOptions generate_options(const cermet_model& model, const cermet_generate_options* options) {
+  const cermet_generate_options given =
+      filled(options, generate_defaults, "options", offsetof(cermet_generate_options, options));
+  GenerateOptions made;
+  made.max_new_tokens = given.max_new_tokens;
+  made.sampling = {given.temperature, given.top_k, given.top_p, given.min_p, given.repetition_penalty, given.seed};
+  made.ignore_eos = given.ignore_eos != 0;
+  if (given.options) set_options(generate_option_table(), &made, given.options);
+  check_sampling(made.sampling);
+  made.stop_at_eos(model.engine.config());
+  return made;
 }
 
 static_assert(static_cast<int>(Generation::End::length) == CERMET_END_LENGTH &&
@@ -177,6 +193,13 @@ void cermet_model_options_init(cermet_model_options* options, size_t struct_size
 }
 void cermet_generate_options_init(cermet_generate_options* options, size_t struct_size) {
   api::init_options(options, struct_size, api::generate_defaults);
+}
+
+const char* cermet_option_rows(void) {
+  static const std::string rows =
+      JsonValue{{"model", api::rows_of(engine_option_table())}, {"generate", api::rows_of(generate_option_table())}}
+          .dump();
+  return rows.c_str();
 }
 
 cermet_status cermet_model_load(cermet_handle* handle, const char* folder, const cermet_model_options* options,
@@ -293,7 +316,6 @@ cermet_status cermet_model_generate(cermet_model* model, const int32_t* prompt, 
     if (count > 0) api::require_pointer(prompt, "prompt");
     api::require_computing(*model);
     api::require_no_batch(*model);
-    api::generate_into(*model, {prompt, count}, api::filled(options, api::generate_defaults, "options"), callback, user,
-                       result);
+    api::generate_into(*model, {prompt, count}, options, callback, user, result);
   });
 }

@@ -26,9 +26,8 @@ namespace cermet::api {
 void require_computing(const cermet_model& model);
 /// Throws Error where a batch uses the model's sequences.
 void require_no_batch(const cermet_model& model);
-cermet_generate_options generate_defaults();
-/// Throws Error naming the option that is out of range.
-GenerateOptions generate_options(const cermet_model& model, const cermet_generate_options& given);
+/// The defaults where `options` is null. Throws Error naming the option that is out of range.
+GenerateOptions generate_options(const cermet_model& model, const cermet_generate_options* options);
 cermet_generation to_c(const Generation& made);
 
 }  // namespace cermet::api

@@ -46,7 +46,7 @@ void evaluate_file(const Options& options, Console& console) {
 Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
   declare_model(parser, options->model, {});
-  options->model.all_logits = true;
+  options->model.engine.all_logits = true;
   parser.section("Text");
   parser.option("--text <FILE>", options->text, "UTF-8 text file").required();
   parser

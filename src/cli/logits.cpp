@@ -68,7 +68,7 @@ void show(const Options& options, Console& console) {
 Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
   declare_model(parser, options->model, {});
-  options->model.all_logits = true;
+  options->model.engine.all_logits = true;
   parser.section("Prompt");
   parser.option("--ids <IDS>", options->ids, "token ids, separated by commas").required();
   declare_model_options(parser, options->model, {});

@@ -21,11 +21,44 @@ namespace {
 
 constexpr std::int64_t default_context = 4096, engine_block = 16;  // a context is whole blocks of the cache
 
-RopeFrequencies parse_rope_frequencies(const std::string& name) {
-  return name == "stored" ? RopeFrequencies::stored : RopeFrequencies::exact;
+/// Declares the options of a section: those of every verb, or those of some.
+void declare_section(Parser& parser, ModelOptions& options, const ModelVerb& verb, std::string_view section,
+                     bool of_every_verb) {
+  const OptionTable& table = engine_option_table();
+  for (const OptionRow& row : table)
+    if (row.section == section && (row.verbs == OptionVerbs::all) == of_every_verb &&
+        (row.verbs != OptionVerbs::decoding || verb.decodes) &&
+        (row.verbs != OptionVerbs::replicating || verb.replicates))
+      declare_option(parser, row, table, &options.engine, &options.names[row.name]);
 }
 
 }  // namespace
+
+void declare_option(Parser& parser, const OptionRow& row, const OptionTable& table, void* options, std::string* name) {
+  const std::string flag(row.flag), help(row.help);
+  const auto declare = [&](auto field) {
+    using T = std::remove_pointer_t<decltype(field)>;
+    if constexpr (std::is_same_v<T, bool>) return parser.flag(flag, *field, help);
+    else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>)
+      return parser.option(flag, *field, help);
+    else return parser.option(flag, *name, help);
+  };
+  Option made = std::visit(declare, row.field(options));
+  const OptionText text = text_of(row, table);
+  const OptionValues& v = row.values;
+  if (text.type == "name") made.values(row.names());
+  else if (!row.names().empty()) made.suggests(row.names());
+  if (v.least != v.most) {
+    const bool zero_is_absent = v.least == 0 && !row.fallback.empty();
+    if (text.type == "int")
+      made.range(static_cast<std::int64_t>(v.least) + zero_is_absent, static_cast<std::int64_t>(v.most));
+    else if (v.is_open) made.above(v.least, v.most);
+    else made.range(v.least, v.most);
+  }
+  if (text.type != "bool" && !text.fallback.empty()) made.default_text(text.fallback);
+  if (!row.needs.empty()) made.needs(std::string(row.needs));
+  if (row.section == "Advanced") made.advanced();
+}
 
 void declare_model(Parser& parser, ModelOptions& options, const ModelVerb& verb) {
   std::string help = "folder with config.json and safetensors files";
@@ -41,91 +74,24 @@ void declare_device(Parser& parser, std::string& device, int& threads, const std
 }
 
 void declare_model_options(Parser& parser, ModelOptions& options, const ModelVerb& verb) {
-  parser.section("Model and memory", checkpoint_input);
-  parser
-      .option("--dtype <TYPE>", options.dtype,
-              "type of the KV cache, and of GEMM operands where that is faster; also fp16, float16, bfloat16, float32")
-      .suggests({"f32", "bf16", "f16"})
-      .default_text("the checkpoint's");
-  parser
-      .option("--weights <TYPE>", options.weights,
-              "storage of weights; int8 and fp8 quantize weights per row while loading, and activations per token")
-      .suggests({"f32", "bf16", "f16", "int8", "fp8"})
-      .default_text("the checkpoint's");
-  parser.option("--kv-cache <TYPE>", options.kv_cache, "storage of keys and values, with scales per token and head")
-      .suggests({"int8", "fp8"})
-      .default_text("that of --dtype");
-  parser.option("--context", options.context, "tokens that the KV cache holds")
-      .range(std::int64_t{1}, std::int64_t{1} << 30)
-      .default_text("what the work needs, at least 4096");
-  parser
-      .option("--max-batch-tokens", options.max_batch_tokens,
-              "tokens of one pass: more read weights less often and take more memory")
-      .range(std::int64_t{1}, std::int64_t{1} << 20)
-      .default_text("512");
-  declare_device(parser, options.device, options.threads,
-                 "cuda:1 is the second GPU; null runs every step without computing, null:sm_90 as for such a GPU");
-  parser.section("Many devices", checkpoint_input);
-  parser
-      .option("--tensor-parallel", options.tensor_parallel,
-              "ranks that share each matrix: groups of threads, GPUs, or processes of `cermet launch`")
-      .range(1, 1024)
-      .show_default();
-  parser.option("--expert-parallel", options.expert_parallel, "ranks that hold different experts of a mixture")
-      .range(1, 1024)
-      .show_default();
-  if (!verb.replicates) return;
-  parser.option("--data-parallel", options.data_parallel, "engines that take prompts of their own")
-      .range(1, 1024)
-      .show_default()
-      .needs("--prompts");
+  for (const std::string_view section : {"Model and memory", "Device", "Many devices"}) {
+    parser.section(std::string(section), section == "Device" ? any_input : checkpoint_input);
+    for (const bool of_every_verb : {true, false}) declare_section(parser, options, verb, section, of_every_verb);
+  }
 }
 
 void declare_advanced_options(Parser& parser, ModelOptions& options, const ModelVerb& verb) {
   parser.section("Advanced", checkpoint_input);
-  parser.option("--head <TYPE>", options.head, "storage of the output head; costs a little quality: see `cermet eval`")
-      .suggests({"int8", "fp8"})
-      .default_text("the checkpoint's")
-      .advanced();
-  parser
-      .flag("--compact-weights", options.compact_weights,
-            "CUDA only: keep a second, 12-bit copy of bf16 weights for single-token decode")
-      .advanced();
-  parser
-      .option("--rope-frequencies <HOW>", options.rope_frequencies,
-              "exact: float32; stored: rounded to the checkpoint's type, as model.to(dtype) does")
-      .values({"exact", "stored"})
-      .show_default()
-      .advanced();
+  declare_section(parser, options, verb, "Advanced", true);
   parser
       .option("--config <CONFIGS>", options.config,
               "configurations that kernels must run in, instead of CERMET_CONFIG: 'KERNEL: field=1,field=2; KERNEL: "
               "...', as `cermet explain op` lists them")
       .advanced();
-  if (verb.decodes)
-    parser
-        .option(
-            "--steps-per-launch", options.steps_per_launch,
-            "decode steps in a row without the host; not with ranks that share a model, nor with a repetition penalty")
-        .range(std::int64_t{1}, most_steps_per_launch)
-        .show_default()
-        .advanced();
-  if (verb.replicates) {
-    parser
-        .option("--expert-exchange <HOW>", options.expert_exchange,
-                "how tokens reach their experts: rows on the CPU, gather on GPUs")
-        .values({"rows", "gather"})
-        .needs("--data-parallel")
-        .advanced();
-    parser
-        .flag("--overlap-experts", options.overlap_experts,
-              "send one half of a pass's tokens while the other half is computed")
-        .needs("--data-parallel")
-        .advanced();
-  }
+  declare_section(parser, options, verb, "Advanced", false);
   parser.section("Advanced", verb.inputs);
   declare_mode(parser, options.mode).advanced();
-  declare_super_kernel(parser, options.super_kernel);
+  declare_super_kernel(parser, options.engine.fusion.super_kernel);
 }
 
 Input input_of(const std::string& model) {
@@ -133,9 +99,9 @@ Input input_of(const std::string& model) {
 }
 
 void check_context(const ModelOptions& options, std::int64_t tokens, std::string_view what, bool one_sequence) {
-  require(options.context == 0 || tokens <= options.context, "{}: expected at most {} tokens (--context), found {}",
-          what, options.context, tokens);
-  if (options.context > 0 || !one_sequence || tokens > default_context)
+  require(options.engine.max_context == 0 || tokens <= options.engine.max_context,
+          "{}: expected at most {} tokens (--context), found {}", what, options.engine.max_context, tokens);
+  if (options.engine.max_context > 0 || !one_sequence || tokens > default_context)
     return;  // then the cache is as large as the work
   const std::int64_t trained =
       round_up(std::min(load_config(options.model).max_position_embeddings, default_context), engine_block);
@@ -153,33 +119,17 @@ EngineOptions engine_options_of(const ModelOptions& options, std::int64_t least_
     require_known_kernels(configs);
     force_configs(std::move(configs));
   }
-  EngineOptions engine_options;
-  engine_options.device = options.device;
-  engine_options.dtype = operand_type_named("--dtype", options.dtype);
-  engine_options.weights = weight_type_named("--weights", options.weights);
-  engine_options.head = head_type_named("--head", options.head);
-  engine_options.compact_weights = options.compact_weights;
-  engine_options.kv_cache = cache_type_named("--kv-cache", options.kv_cache);
-  engine_options.threads = options.threads;
-  engine_options.fusion = options.fusion;
-  if (!options.mode.empty()) engine_options.fusion.mode = fusion_mode_named("--mode", options.mode);
-  if (!options.super_kernel.select.empty() || !options.super_kernel.options.empty())
-    engine_options.fusion.super_kernel = checked(options.super_kernel);
-  engine_options.rope_frequencies = parse_rope_frequencies(options.rope_frequencies);
-  engine_options.max_sequences = sequences;
-  engine_options.max_batch_tokens =
-      std::max(options.max_batch_tokens > 0 ? options.max_batch_tokens : max_batch_tokens, sequences);
-  engine_options.all_logits = options.all_logits;
-  engine_options.max_context = options.context;
-  if (options.context == 0 && (least_context > default_context || sequences > 1))
-    engine_options.max_context = least_context;
-  engine_options.steps_per_launch = options.steps_per_launch;
-  engine_options.tensor_parallel = options.tensor_parallel;
-  engine_options.expert_parallel = options.expert_parallel;
-  engine_options.data_parallel = options.data_parallel;
-  engine_options.expert_exchange = expert_exchange_named("--expert-exchange", options.expert_exchange);
-  engine_options.overlap_experts = options.overlap_experts;
-  return engine_options;
+  EngineOptions made = options.engine;
+  for (const OptionRow& row : engine_option_table())
+    if (const auto name = options.names.find(row.name); name != options.names.end())
+      set_option(row, &made, row.flag.substr(0, row.flag.find(' ')), name->second);
+  if (!options.mode.empty()) made.fusion.mode = fusion_mode_named("--mode", options.mode);
+  if (!made.fusion.super_kernel.select.empty() || !made.fusion.super_kernel.options.empty())
+    checked(made.fusion.super_kernel);
+  made.max_sequences = sequences;
+  made.max_batch_tokens = std::max(made.max_batch_tokens > 0 ? made.max_batch_tokens : max_batch_tokens, sequences);
+  if (made.max_context == 0 && (least_context > default_context || sequences > 1)) made.max_context = least_context;
+  return made;
 }
 
 void show_progress(Progress& progress, EngineOptions& options) {
@@ -193,9 +143,9 @@ void show_progress(Progress& progress, EngineOptions& options) {
 
 Engine load_engine(const ModelOptions& options, std::int64_t least_context, std::int64_t max_batch_tokens,
                    std::int64_t sequences) {
-  require(options.data_parallel == 1,
+  require(options.engine.data_parallel == 1,
           "--data-parallel: expected it with run --prompts, whose prompts it spreads, found {} without",
-          options.data_parallel);
+          options.engine.data_parallel);
   EngineOptions engine_options = engine_options_of(options, least_context, max_batch_tokens, sequences);
   Progress progress("loading " + options.model);
   show_progress(progress, engine_options);

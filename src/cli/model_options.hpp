@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,20 +11,18 @@
 #include "cli/verb.hpp"
 #include "kernel/communicator.hpp"
 #include "model/engine.hpp"
+#include "model/option.hpp"
 
 namespace cermet::cli {
 
 struct ModelOptions {
-  std::string model, device = "cpu", dtype, weights, head, kv_cache, rope_frequencies = "exact", config, mode;
-  SuperKernelSelection super_kernel;
-  FusionOptions fusion = {};  ///< but for the mode, where that is given
-  int threads = 0;
-  bool compact_weights = false;
-  std::int64_t context = 0, max_batch_tokens = 0, steps_per_launch = 1;
-  int tensor_parallel = 1, expert_parallel = 1, data_parallel = 1;
-  std::string expert_exchange;
-  bool overlap_experts = false;
-  bool all_logits = false;  ///< set by verbs that ask for those of every token
+  std::string model, config, mode;
+  /// But for options of names and element types, which are checked when the engine is loaded. 0 tokens of a pass are
+  /// as many as the verb has.
+  EngineOptions engine;
+  std::map<std::string_view, std::string> names;  ///< of those by the names of their rows
+
+  ModelOptions() { engine.max_batch_tokens = 0, engine.all_logits = false; }
 };
 
 /// Thrown by load_engine() in a process that is not the first of its world, when that has ended: the verb is done.
@@ -44,6 +43,9 @@ void declare_advanced_options(Parser& parser, ModelOptions& options, const Model
 /// Declares --device and --threads, in the section Device.
 void declare_device(Parser& parser, std::string& device, int& threads,
                     const std::string& help = "cuda:1 is the second GPU");
+/// Declares the option of a row. `name`: where it is kept of an option of names or element types.
+void declare_option(Parser& parser, const OptionRow& row, const OptionTable& table, void* options,
+                    std::string* name = nullptr);
 /// The kind of MODEL, by its name.
 Input input_of(const std::string& model);
 /// Throws Error where the cache would hold fewer tokens than `what` has: those of --context, or as many as the model

@@ -39,10 +39,10 @@ OwnedTensor random_operand(const onnx::ValueInfo& input, const std::map<std::str
 
 OnnxOptions with_model(OnnxOptions onnx, const ModelOptions& model) {
   onnx.model = model.model;
-  onnx.device = model.device;
-  onnx.threads = model.threads;
+  onnx.device = model.engine.device;
+  onnx.threads = model.engine.threads;
   onnx.mode = model.mode;
-  onnx.super_kernel = model.super_kernel;
+  onnx.super_kernel = model.engine.fusion.super_kernel;
   return onnx;
 }
 

@@ -15,9 +15,9 @@ Engine load(const std::filesystem::path& folder, const MeasureOptions& options, 
             std::int64_t context) {
   ModelOptions model;
   model.model = folder.string();
-  model.device = options.device;
-  model.threads = options.threads;
-  model.all_logits = true;
+  model.engine.device = options.device;
+  model.engine.threads = options.threads;
+  model.engine.all_logits = true;
   return load_engine(model, context, batch);
 }
 

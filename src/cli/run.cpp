@@ -10,6 +10,7 @@
 #include "cli/ui/interrupt.hpp"
 #include "cli/ui/process.hpp"
 #include "model/conversation.hpp"
+#include "model/engine_options.hpp"
 #include "runtime/explain.hpp"
 
 namespace cermet::cli::run_verb {
@@ -19,9 +20,7 @@ struct Options {
   ModelOptions model;
   std::optional<std::string> prompt, ids, prompts;
   std::int64_t batch = 1;
-  std::int64_t new_tokens = 128;
-  Sampling sampling;
-  bool ignore_eos = false;
+  GenerateOptions generate;
   OnnxOptions onnx;
 };
 
@@ -39,11 +38,11 @@ class Runner {
         console_(console),
         config_(load_config(options.model.model)),
         tokenizer_(find_tokenizer(options.model.model)) {
-    check_sampling(options.sampling);
+    check_sampling(options.generate.sampling);
   }
 
   void load(std::int64_t prompt_tokens) {
-    engine_.emplace(load_engine(options_.model, prompt_tokens + options_.new_tokens));
+    engine_.emplace(load_engine(options_.model, prompt_tokens + options_.generate.max_new_tokens));
     conversation_.emplace(*engine_);
   }
 
@@ -60,10 +59,8 @@ class Runner {
 
   Turn run(std::vector<std::int32_t> prompt) {
     check_prompt(prompt);
-    GenerateOptions generate_options;
-    generate_options.max_new_tokens = options_.new_tokens;
-    generate_options.sampling = options_.sampling;
-    if (!options_.ignore_eos) generate_options.stop_ids = engine_->config().eos_ids;
+    GenerateOptions generate_options = options_.generate;
+    generate_options.stop_at_eos(engine_->config());
     generate_options.cancelled = &interrupted();
     std::optional<StreamDecoder> decoder;
     if (tokenizer_) decoder.emplace(*tokenizer_, true);
@@ -172,15 +169,12 @@ void interactive(Runner& runner, Console& console) {
 void run(const Options& options, Console& console) {
   if (is_onnx(options.model.model) || is_graph(options.model.model)) {
     OnnxOptions onnx = with_model(options.onnx, options.model);
-    onnx.seed = options.sampling.seed;
+    onnx.seed = options.generate.sampling.seed;
     return is_graph(onnx.model) ? run_graph(onnx, console) : run_onnx(onnx, console);
   }
   require(options.prompt.has_value() + options.ids.has_value() + options.prompts.has_value() <= 1,
           "prompt: expected one of -p, --ids and --prompts, found several");
-  if (options.prompts)
-    return run_prompts(
-        {options.model, *options.prompts, options.batch, options.new_tokens, options.sampling, options.ignore_eos},
-        console);
+  if (options.prompts) return run_prompts({options.model, *options.prompts, options.batch, options.generate}, console);
   Runner runner(options, console);
   if (!options.prompt && !options.ids) return interactive(runner, console);
   std::vector<std::int32_t> prompt = options.prompt ? runner.encode(*options.prompt, true) : ids_option(*options.ids);
@@ -200,13 +194,15 @@ void run(const Options& options, Console& console) {
 Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
   const ModelVerb verb{.inputs = any_input, .decodes = true, .replicates = true};
+  const OptionTable& generating = generate_option_table();
+  const auto declare = [&](std::string_view name) {
+    declare_option(parser, generating.at(name), generating, &options->generate);
+  };
   declare_model(parser, options->model, verb);
   parser.section("Prompt", checkpoint_input);
   parser.option("-p,--prompt <TEXT>", options->prompt,
                 "text to continue, as it is: no chat template is applied; without it, lines of standard input");
-  parser.option("-n,--new-tokens", options->new_tokens, "most tokens to generate")
-      .range(std::int64_t{0}, std::int64_t{1} << 30)
-      .show_default();
+  declare("max_new_tokens");
   parser.option("--ids <IDS>", options->ids, "token ids to continue, separated by commas");
   parser.option("--prompts <FILE.jsonl>", options->prompts,
                 "a prompt on each line: {\"prompt\": \"...\"} or {\"ids\": [...]}, optionally with \"id\", "
@@ -215,30 +211,12 @@ Action declare(Parser& parser) {
       .range(1, 4096)
       .show_default()
       .needs("--prompts");
-  parser.flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
+  declare("ignore_eos");
   parser.section("Sampling", checkpoint_input);
-  parser.option("--temperature", options->sampling.temperature, "0 takes the likeliest token; higher is more random")
-      .range(0.0, 1e6)
-      .show_default();
-  parser.option("--top-k", options->sampling.top_k, "sample among this many likeliest tokens; 0: all")
-      .range(std::int64_t{0}, std::int64_t{1} << 30)
-      .show_default();
-  parser.option("--top-p", options->sampling.top_p, "sample among the likeliest tokens that hold this much probability")
-      .above(0.0, 1.0)
-      .show_default();
-  parser.option("--min-p", options->sampling.min_p, "leave out tokens less likely than this fraction of the likeliest")
-      .range(0.0, 1.0)
-      .show_default();
-  parser
-      .option("--repetition-penalty", options->sampling.repetition_penalty,
-              "above 1 makes tokens that were already used less likely")
-      .above(0.0, 1e6)
-      .show_default();
+  for (const OptionRow& row : generating)
+    if (row.section == "Sampling") declare_option(parser, row, generating, &options->generate);
   parser.section("Sampling");
-  parser
-      .option("--seed", options->sampling.seed,
-              "same seed, same tokens; each of --prompts gets the next; also of random inputs of an ONNX file")
-      .show_default();
+  declare("seed");
   declare_model_options(parser, options->model, verb);
   declare_onnx_options(parser, options->onnx);
   parser.option("-o,--output <DIR>", options->onnx.output, "folder for NAME.npy of every result");

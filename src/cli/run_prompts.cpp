@@ -51,10 +51,9 @@ class PromptFile {
     const JsonDocument document = JsonDocument::parse(line, where);
     Prompt prompt{number, {}, {}};
     GenerateOptions& generate = prompt.request.options;
-    generate.max_new_tokens = options_.new_tokens;
-    generate.sampling = options_.sampling;
+    generate = options_.generate;
     generate.sampling.seed += static_cast<std::uint64_t>(index);
-    if (!options_.ignore_eos) generate.stop_ids = config_.eos_ids;
+    generate.stop_at_eos(config_);
     for (const cermet::Json field : document.root().as_object()) {
       if (field.key() == "prompt") prompt.text = std::string(field.as_string());
       else if (field.key() == "ids") prompt.request.prompt = ids_of(field);
@@ -187,7 +186,7 @@ std::int64_t context_for(const std::vector<Prompt>& prompts, std::int64_t batch,
 }  // namespace
 
 void run_prompts(const PromptsOptions& options, Console& console) {
-  check_sampling(options.sampling);
+  check_sampling(options.generate.sampling);
   const ModelConfig config = load_config(options.model.model);
   const std::optional<Tokenizer> tokenizer = find_tokenizer(options.model.model);
   std::vector<Prompt> prompts = PromptFile(options, config, tokenizer).read();

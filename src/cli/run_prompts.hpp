@@ -12,9 +12,7 @@ struct PromptsOptions {
   ModelOptions model;
   std::string file;
   std::int64_t batch = 1;
-  std::int64_t new_tokens = 128;
-  Sampling sampling;
-  bool ignore_eos = false;
+  GenerateOptions generate;
 };
 
 /// Results go to standard output in the order of the file: lines of JSON, or text that streams. Every line is checked

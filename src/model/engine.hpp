@@ -29,61 +29,22 @@ class Ranks;  // model/parallel/ranks.hpp
 enum class RopeFrequencies : std::uint8_t { exact, stored };
 
 struct EngineOptions {
-  std::string device = "cpu";
-  /// Type of the KV cache and, where that buys speed, of the left operands of matrix products: f32, bf16 or f16; the
-  /// checkpoint's where absent. On the CPU that is bf16 beside bf16 weights in passes of two tokens and more; on a GPU
-  /// 16 bits in those passes, beside float32 weights from 33 tokens on. Everything else is float32.
-  std::optional<DType> dtype;
-  /// Storage of weight matrices; as in the checkpoint where absent, so that nothing is rounded. i8 and f8_e4m3: weights
-  /// are quantized per row while loading, activations dynamically per token; embeddings, head and routers stay
-  /// unquantized. For a quantized checkpoint, the type of its unquantized matrices.
-  std::optional<DType> weights;
-  /// Storage of the head, i8 or f8_e4m3, quantized as those; as its checkpoint has it where absent. The embeddings of a
-  /// model that shares them with its head stay as they are. Not for quantized checkpoints.
-  std::optional<DType> head;
-  /// On GPUs from sm_90 on: bf16 matrices are held once more in 12 bits an element, 1.75 times their memory, and passes
-  /// of one token read those: three quarters of the bytes. Elements below 2^-14 of the largest of their row are rounded
-  /// to 2^-21 of it, which changes results less than the order of sums does.
-  bool compact_weights = false;
-  /// Storage of keys and values, where it is not `dtype`: i8, with per-token, per-head scales, or f8_e4m3.
-  std::optional<DType> kv_cache;
-  int threads = 0;  ///< 0: one for each core
-  std::int64_t max_context =
-      0;  ///< tokens that the cache holds over all sequences; 0: min(max_position_embeddings, 4096)
-  std::int64_t max_sequences = 1;       ///< sequences of one batch
-  std::int64_t max_batch_tokens = 512;  ///< tokens of one forward pass; longer prompts go in chunks
+#define ROW(...)
+#define OPTION(type, name, fallback, ...) type name = fallback;
+#include "model/engine_options.inc"
+#undef OPTION
+#undef ROW
   /// Whether forward() may be asked for Logits::all. Without it a pass has memory for the logits of one token of each
   /// sequence, in place of every token's: vocab_size floats a token.
   bool all_logits = true;
-  RopeFrequencies rope_frequencies = RopeFrequencies::exact;
   FusionOptions fusion = {};  ///< records: one for every pass, fewest tokens first
-  /// Ranks that share the model's matrices, and ranks that have different experts of its mixtures
-  /// (model/parallel/shard.hpp), max(both) in all: threads of this process, with a part of `threads` each; of a process
-  /// that was started with others (comm/world.hpp), all of those, and then every one of them loads the same model with
-  /// the same options.
-  int tensor_parallel = 1, expert_parallel = 1;
   /// Of passes of more than 256 tokens of ranks that share matrices: whether each rank has a share of the rows between
   /// the parts of a layer, so that sums are scattered and normalized rows gathered; where absent, on GPUs. No more is
   /// sent, and what is between products is computed once.
   std::optional<bool> share_rows;
-  /// Engines with sequences of their own, each with so many ranks: run_replicas() (model/parallel/replicas.hpp). Beside
-  /// expert_parallel alone, which divides it, each is one rank, and so many neighbours have different experts.
-  int data_parallel = 1;
-  /// Decoding steps that follow each other without the host, 1 to most_steps_per_launch: on a GPU one launch of a
-  /// graph, or of a super-kernel that takes the whole step; on the CPU its threads stay in a super-kernel. The tokens
-  /// of each are seen as they are made; one that says stop takes back what came behind it. Not for ranks that share a
-  /// model, and not with a repetition penalty.
-  std::int64_t steps_per_launch = 1;
-  /// With both: how ranks get each other's tokens; where absent, rows on the CPU and gather on GPUs, which take no
-  /// other.
-  std::optional<ExpertExchange> expert_exchange;
-  bool overlap_experts = false;  ///< where that is rows: half of a pass's rows is on its way to other ranks while the
-                                 ///< other half is computed
   /// Called while weights load with bytes done and bytes in total.
   std::function<void(std::int64_t done, std::int64_t total)> on_load;
 };
-
-inline constexpr std::int64_t most_steps_per_launch = 256;
 
 /// A sequence that decode() goes on with.
 struct StepSequence {

@@ -1,24 +1,19 @@
-// Element types of EngineOptions by name, as the command line and the C interface take them.
+// The options of an engine by name.
 #pragma once
 
-#include <optional>
-#include <string_view>
-
-#include "base/dtype.hpp"
+#include "model/engine.hpp"
+#include "model/option.hpp"
 
 namespace cermet {
 
 /// What weights and the KV cache can be quantized to while a model is loaded.
 inline constexpr DTypeSet load_quantized_types{DType::i8, DType::f8_e4m3};
 
-/// Each takes the name of an element type, or int8 and fp8 as other names of i8 and f8_e4m3; nothing for "". Throws
-/// Error naming `option`. EngineOptions::dtype.
-std::optional<DType> operand_type_named(std::string_view option, std::string_view name);
-/// EngineOptions::weights.
-std::optional<DType> weight_type_named(std::string_view option, std::string_view name);
-/// EngineOptions::head.
-std::optional<DType> head_type_named(std::string_view option, std::string_view name);
-/// EngineOptions::kv_cache.
-std::optional<DType> cache_type_named(std::string_view option, std::string_view name);
+/// The rows of engine_options.inc, about an EngineOptions.
+const OptionTable& engine_option_table();
+/// Those of sampling_options.inc, about a GenerateOptions (model/generate.hpp).
+const OptionTable& generate_option_table();
+/// Markdown: a table of each. docs/reference/options.md holds it; a test keeps the two equal.
+std::string option_reference_markdown();
 
 }  // namespace cermet

@@ -16,9 +16,13 @@ namespace cermet {
 struct GenerateOptions {
   std::int64_t max_new_tokens = 128;
   Sampling sampling;
-  std::vector<std::int32_t>
-      stop_ids;  ///< generation ends after one of these; the config's eos ids by default in the command line
+  std::vector<std::int32_t> stop_ids;            ///< generation ends after one of these
   const std::atomic<bool>* cancelled = nullptr;  ///< checked between tokens
+  bool ignore_eos = false;                       ///< of stop_at_eos()
+
+  void stop_at_eos(const ModelConfig& config) {
+    if (!ignore_eos) stop_ids = config.eos_ids;
+  }
 };
 
 struct Generation {

@@ -226,6 +226,57 @@ TEST_F(Model, SuperKernelsKeepTheBitsAndAreChecked) {
   EXPECT_EQ(load(tiny), CERMET_OK) << cermet_last_error_message();
 }
 
+TEST_F(Model, OptionsByNameAreThoseOfTheMembers) {
+  const std::vector<std::int32_t> ids{1, 2, 3};
+  const auto logits = [&] {
+    EXPECT_EQ(load(tiny), CERMET_OK) << cermet_last_error_message();
+    std::vector<float> made(ids.size() * cermet_model_vocab_size(model));
+    EXPECT_EQ(cermet_model_logits(model, ids.data(), ids.size(), made.data()), CERMET_OK);
+    return made;
+  };
+  const std::vector<float> plain = logits();
+  options.weights = "i8";
+  const std::vector<float> quantized = logits();
+  options.weights = nullptr;
+  options.options = "weights=i8;max_context=64";
+  EXPECT_EQ(logits(), quantized);
+  EXPECT_NE(plain, quantized);
+  cermet_generate_options by_member = cermet_generate_defaults(), by_name = by_member;
+  by_member.temperature = 1;
+  by_member.seed = 7;
+  by_member.max_new_tokens = 9;
+  by_name.options = "temperature=1;seed=7;max_new_tokens=9";
+  const auto generated = [&](cermet_generate_options* generate) {
+    Stream stream;
+    EXPECT_EQ(cermet_model_reset(model, 0), CERMET_OK);
+    EXPECT_EQ(cermet_model_generate(model, ids.data(), ids.size(), generate, take, &stream, nullptr), CERMET_OK);
+    return stream.ids;
+  };
+  EXPECT_EQ(generated(&by_name), generated(&by_member));
+  by_name.struct_size = offsetof(cermet_generate_options, options);  // of a program that was compiled before
+  EXPECT_EQ(generated(&by_name), generated(nullptr));
+  by_name = cermet_generate_defaults();
+  by_name.options = "temprature=1";
+  expect_refused(CERMET_INVALID_ARGUMENT,
+                 cermet_model_generate(model, ids.data(), ids.size(), &by_name, nullptr, nullptr, nullptr),
+                 {"options: expected one of max_new_tokens, temperature", "\"temprature\""});
+  options.options = "weights=i8;device=cuda";
+  expect_refused(CERMET_INVALID_ARGUMENT, load(tiny), {"device", "handle"});
+}
+
+TEST_F(Model, OptionRowsAreJson) {
+  const nlohmann::json rows = nlohmann::json::parse(cermet_option_rows());
+  const auto find = [&](const char* table, const char* name) {
+    for (const nlohmann::json& row : rows[table])
+      if (row["name"] == name) return row;
+    return nlohmann::json();
+  };
+  EXPECT_EQ(find("model", "head")["type"], "dtype");
+  EXPECT_EQ(find("model", "max_batch_tokens")["default"], "512");
+  EXPECT_EQ(find("generate", "top_p")["values"], "a number in (0, 1]");
+  EXPECT_TRUE(find("model", "tensor_parallel").is_null());
+}
+
 TEST_F(Model, OptionsCarryTheirSize) {
   EXPECT_EQ(options.struct_size, sizeof(cermet_model_options));
   EXPECT_EQ(cermet_generate_defaults().struct_size, sizeof(cermet_generate_options));

@@ -1,6 +1,6 @@
 // An elementwise operator is a row of op/pointwise.inc: reference, kernels of both backends, bindings and documentation
 // follow from it. So no other source names one, but for what some operators have besides: rewrite rules, and the
-// operators of ONNX that become them.
+// operators of ONNX that become them. An option is a row of model/engine_options.inc or sampling_options.inc.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -47,6 +47,22 @@ TEST(OneRow, IsAllThatNamesAnElementwiseOperator) {
     for (const std::string& file : files)
       EXPECT_TRUE(file.starts_with("src/onnx/") || file.starts_with("src/graph/rewrite/"))
           << op << " is named in " << file;
+  }
+}
+
+TEST(OneRow, IsAllThatNamesAnOptionOutsideOfWhatActsOnIt) {
+  for (const char* option : {"overlap_experts", "expert_exchange", "tensor_parallel", "data_parallel"})
+    for (const std::string& file : files_that_name(option))
+      EXPECT_TRUE(file.starts_with("src/model/")) << option << " is named in " << file;
+  // Members of C's structs, which were there before the tables.
+  for (const char* option :
+       {"compact_weights", "rope_frequencies", "steps_per_launch", "min_p", "repetition_penalty"}) {
+    std::set<std::string> files = files_that_name(option);
+    EXPECT_EQ(files.erase("src/model/engine_options.inc") + files.erase("src/model/sampling_options.inc"), 1u);
+    for (const std::string& file : files)
+      EXPECT_FALSE(file.starts_with("src/cli/") || file.starts_with("python/native/") ||
+                   file.starts_with("python/src/"))
+          << option << " is named in " << file;
   }
 }
 

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import json
+import operator
 import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _native
-from .bridge import dtype_name
 from .devices import handle_for
 from .errors import InvalidArgument
+from .options import documentation, to_text
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import GenerateOptions, ModelOptions
 
 _ENDS = ("length", "stop", "context", "cancelled")
 
@@ -97,44 +104,16 @@ def _without_streams() -> Iterator[None]:
 class Model:
     """A checkpoint folder as published on Hugging Face: config.json, safetensors and, for text, tokenizer.json.
 
-    device: "cpu", "cuda", "cuda:1". threads: 0 is one for each core.
-    dtype: "f32", "bf16" or "f16" (or a framework's type): the KV cache and operands of large products; None: the checkpoint's.
-    weights: storage of weight matrices: "f32", "bf16", "f16", or "i8" and "f8_e4m3", which quantize as they load; None: as in the checkpoint.
-    head: storage of the head: "i8" or "f8_e4m3", which quantize as they load; None: as in the checkpoint. Not for quantized checkpoints.
-    kv_cache: storage of keys and values: "i8" or "f8_e4m3"; None: dtype.
-    max_context: tokens that the cache holds over all sequences; 0: what the model allows, at most 4096.
-    max_sequences: prompts that generate() runs at a time. max_batch_tokens: tokens of one pass; 0: the library's default.
-    Raises InvalidFile and IoError naming file and field, InvalidArgument for options. Calls of several threads wait for one another.
-    super_kernel: nodes that become one launch, "decode", "layer" or "NAME:PATTERN"; super_kernel_options: "key=value:key=value" of those.
-    steps_per_launch: decoding steps that follow each other without the host, 1 to 256; tokens are seen as they are made. Not with a repetition penalty.
-    compact_weights: bf16 matrices are held once more in 12 bits an element, which passes of one token on a GPU read; refused on the CPU.
+    device: "cpu", "cuda", "cuda:1". threads: 0 is one for each core. Options, where None stands for the default (docs/reference/options.md):
+
+OPTIONS
+    max_sequences is how many prompts generate() runs at a time. An integer of 0 is the default where 0 is none of its values. Element types may be a framework's.
+    Raises InvalidFile and IoError naming file and field, InvalidArgument for values of options. Calls of several threads wait for one another.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        device: object = "cpu",
-        threads: int = 0,
-        dtype: object = None,
-        weights: object = None,
-        head: object = None,
-        kv_cache: object = None,
-        max_context: int = 0,
-        max_sequences: int = 1,
-        max_batch_tokens: int = 0,
-        stored_rope_frequencies: bool = False,
-        super_kernel: str | None = None,
-        super_kernel_options: str | None = None,
-        steps_per_launch: int = 1,
-        compact_weights: bool = False,
-    ):
-        names = (_type_name(value) for value in (dtype, weights, kv_cache))
-        sizes = (max_context, max_sequences, max_batch_tokens)
-        marks = (super_kernel, super_kernel_options, steps_per_launch)
-        self._native = _native.load_model(
-            handle_for(device, threads).native, os.fspath(path), *names, *sizes, stored_rope_frequencies, *marks, _type_name(head), compact_weights
-        )
+    def __init__(self, path: str | os.PathLike[str], *, device: object = "cpu", threads: int = 0, **options: Unpack[ModelOptions]):
+        text = to_text("Model", "model", options)
+        self._native = _native.load_model(handle_for(device, threads).native, os.fspath(path), text)
         #: architecture, layers, sizes, vocab_size, dtype, device, weight_bytes, cache_bytes, bos_id, eos_ids, has_tokenizer.
         self.info: dict[str, Any] = json.loads(self._native.info())
         self._generating = threading.Lock()
@@ -142,50 +121,32 @@ class Model:
     # fmt: off
     @overload
     def generate(
-        self, prompt: str | bytes | Sequence[int], *,
-        max_new_tokens: int = 128, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0, repetition_penalty: float = 1.0,
-        seed: int = 0, ignore_eos: bool = False, add_special: bool = True, stream: Literal[False] = False,
+        self, prompt: str | bytes | Sequence[int], *, add_special: bool = True, stream: Literal[False] = False, **options: Unpack[GenerateOptions],
     ) -> Generation: ...
     @overload
     def generate(
-        self, prompt: Sequence[str | bytes | Sequence[int]], *,
-        max_new_tokens: int = 128, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0, repetition_penalty: float = 1.0,
-        seed: int = 0, ignore_eos: bool = False, add_special: bool = True, stream: Literal[False] = False,
+        self, prompt: Sequence[str | bytes | Sequence[int]], *, add_special: bool = True, stream: Literal[False] = False, **options: Unpack[GenerateOptions],
     ) -> list[Generation]: ...
     @overload
     def generate(
-        self, prompt: str | bytes | Sequence[int], *,
-        max_new_tokens: int = 128, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0, repetition_penalty: float = 1.0,
-        seed: int = 0, ignore_eos: bool = False, add_special: bool = True, stream: Literal[True],
+        self, prompt: str | bytes | Sequence[int], *, add_special: bool = True, stream: Literal[True], **options: Unpack[GenerateOptions],
     ) -> Stream: ...
     # fmt: on
-    def generate(
-        self,
-        prompt: Any,
-        *,
-        max_new_tokens: int = 128,
-        temperature: float = 0.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        min_p: float = 0.0,
-        repetition_penalty: float = 1.0,
-        seed: int = 0,
-        ignore_eos: bool = False,
-        add_special: bool = True,
-        stream: bool = False,
-    ) -> Any:
+    def generate(self, prompt: Any, *, add_special: bool = True, stream: bool = False, **options: Unpack[GenerateOptions]) -> Any:
         """Continues a prompt: a Generation; a list of prompts: a list of them, up to max_sequences at a time; with stream: a Stream of pieces.
 
-        A prompt is text, or a sequence of ids. temperature 0 always takes the most likely token. top_k 0: of all tokens. The same seed gives the same tokens;
-        prompt i of a list is sampled with seed + i. add_special: puts the tokenizer's template around text. Ctrl-C ends it between two tokens.
-        Raises InvalidArgument for options and prompts, IoError for text where the model has no tokenizer.
+        A prompt is text, or a sequence of ids. Prompt i of a list is sampled with seed + i. add_special: puts the tokenizer's template around text. Ctrl-C ends
+        it between two tokens. Raises InvalidArgument for values of options and prompts, IoError for text where the model has no tokenizer. Options:
+
+OPTIONS
         """
-        sampling = (max_new_tokens, temperature, top_k, top_p, min_p, repetition_penalty)
+        seed = operator.index(options.get("seed") or 0)
+        texts = (to_text("generate", "generate", {**options, "seed": (seed + i) % (1 << 64)}) for i in itertools.count())
         if stream:
             with _without_streams():
                 batch = _native.create_batch(self._native)
             try:
-                return Stream(batch, batch.submit(self._ids(prompt, add_special), *sampling, seed, ignore_eos), not isinstance(prompt, (str, bytes)))
+                return Stream(batch, batch.submit(self._ids(prompt, add_special), next(texts)), not isinstance(prompt, (str, bytes)))
             except BaseException:
                 batch.close()
                 raise
@@ -195,7 +156,7 @@ class Model:
             with _without_streams():
                 batch = _native.create_batch(self._native)
             try:
-                requests = [batch.submit(ids, *sampling, seed + i, ignore_eos) for i, ids in enumerate(prompts)]
+                requests = [batch.submit(ids, text) for ids, text in zip(prompts, texts)]
                 while batch.step():
                     pass
                 made = [_generation(*batch.poll(request)) for request in requests]
@@ -244,5 +205,6 @@ def _is_id(value: object) -> bool:
     return hasattr(value, "__index__")
 
 
-def _type_name(value: object) -> str | None:
-    return None if value is None else dtype_name(value)
+
+for _documented, _table, _indent in ((Model, "model", "    "), (Model.generate, "generate", "        ")):
+    _documented.__doc__ = (_documented.__doc__ or "").replace("OPTIONS\n", documentation(_table, _indent))

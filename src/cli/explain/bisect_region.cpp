@@ -21,10 +21,10 @@ struct Options {
 
 /// On a GPU regions run as one launch only where somebody wants them whatever they cost.
 SuperKernelSelection selection_of(const ModelOptions& options) {
-  SuperKernelSelection selection = options.super_kernel;
+  SuperKernelSelection selection = options.engine.fusion.super_kernel;
   if (selection.select.empty() && !is_graph(options.model)) selection.select = "decode";
   const SuperKernelOptions parsed = SuperKernelOptions::parse(selection.options);
-  if (!selection.select.empty() && options.device != "cpu" && !parsed.profile && !parsed.debug_sync_all &&
+  if (!selection.select.empty() && options.engine.device != "cpu" && !parsed.profile && !parsed.debug_sync_all &&
       parsed.width == 0)
     selection.options += selection.options.empty() ? "profile=1" : ":profile=1";
   return selection;
@@ -34,9 +34,9 @@ SuperKernelSelection selection_of(const ModelOptions& options) {
 RegionBisectReport bisect_checkpoint(Options options) {
   const std::vector<std::int32_t> ids = ids_option(options.ids);
   check_ids(ids, load_config(options.model.model).vocab_size);  // before any weight is read
-  options.model.super_kernel = selection_of(options.model);
+  options.model.engine.fusion.super_kernel = selection_of(options.model);
   Engine engine = load_engine(options.model, static_cast<std::int64_t>(ids.size()));
-  require(engine.computes(), "--device: expected one that computes, found {}", options.model.device);
+  require(engine.computes(), "--device: expected one that computes, found {}", options.model.engine.device);
   const std::span<const std::int32_t> all(ids);
   const auto forward = [&](std::span<const std::int32_t> part) {
     stop_if_interrupted();
@@ -82,8 +82,8 @@ RegionBisectReport bisect_model(const Options& options) {
   if (!is_onnx(options.model.model) && !is_graph(options.model.model)) return bisect_checkpoint(options);
   OnnxOptions onnx = options.onnx;
   onnx.model = options.model.model;
-  onnx.device = options.model.device;
-  onnx.threads = options.model.threads;
+  onnx.device = options.model.engine.device;
+  onnx.threads = options.model.engine.threads;
   onnx.mode = options.model.mode;
   onnx.super_kernel = selection_of(options.model);
   return is_graph(onnx.model) ? bisect_graph(onnx, options.bisect) : bisect_onnx(onnx, options.bisect);
@@ -115,7 +115,7 @@ void bisect(Options options, Console& console) {
   if (dump) dump->commit();
   if (!console.json()) return print_text(report, console);
   Json json{{"model", options.model.model},
-            {"device", options.model.device},
+            {"device", options.model.engine.device},
             {"regions", report.regions},
             {"launches", report.launches},
             {"runs", report.runs}};

@@ -60,9 +60,9 @@ OnnxOptions onnx_options(const Options& options, const std::string& mode, const 
   OnnxOptions onnx = options.onnx;
   onnx.model = options.model.model;
   onnx.device = device;
-  onnx.threads = options.model.threads;
+  onnx.threads = options.model.engine.threads;
   onnx.mode = mode;
-  onnx.super_kernel = options.model.super_kernel;
+  onnx.super_kernel = options.model.engine.fusion.super_kernel;
   onnx.most_parts = most_parts;
   return onnx;
 }
@@ -72,7 +72,7 @@ Compiled compile_onnx_model(const Options& options, const std::string& mode, con
   OnnxModel model(onnx_options(options, mode, device), {.records = &compiled.records});
   model.run();
   if (const std::optional<std::string> missing = model.compiled().missing_elements()) {
-    if (options.model.device == "cpu" && device != "cpu")
+    if (options.model.engine.device == "cpu" && device != "cpu")
       return compile_onnx_model(options, mode, "cpu");  // which computes them
     log().warn("{}: elements of '{}' say what follows: only the first {} parts are explained", options.model.model,
                *missing, model.compiled().parts().size());
@@ -89,7 +89,7 @@ Compiled compile_onnx_model(const Options& options, const std::string& mode, con
 
 Compiled compile_graph_file(const Options& options, const std::string& mode) {
   Compiled compiled;
-  const GraphFile file(onnx_options(options, mode, compile_device(options.model.device, options.measure)),
+  const GraphFile file(onnx_options(options, mode, compile_device(options.model.engine.device, options.measure)),
                        {.records = &compiled.records});
   compiled.names = {compiled.records.front().graph.name};
   return compiled;
@@ -98,9 +98,9 @@ Compiled compile_graph_file(const Options& options, const std::string& mode) {
 Compiled compile_checkpoint(const Options& options, const std::string& mode) {
   Compiled compiled;
   ModelOptions model = options.model;
-  model.device = compile_device(options.model.device, false);
+  model.engine.device = compile_device(options.model.engine.device, false);
   model.mode = mode;
-  model.fusion.records = &compiled.records;
+  model.engine.fusion.records = &compiled.records;
   const Engine engine = load_engine(model);
   for (const CompileRecord& record : compiled.records) {
     const std::int64_t tokens = record.maximum[Symbol("T")];
@@ -115,13 +115,13 @@ Json explain_model(const Options& options) {
   fusion_mode_named("--compare", options.compare);
   const bool onnx = is_onnx(options.model.model);
   const auto compiled = [&](const std::string& in) {
-    return onnx ? compile_onnx_model(options, in, compile_device(options.model.device, options.measure))
+    return onnx ? compile_onnx_model(options, in, compile_device(options.model.engine.device, options.measure))
            : is_graph(options.model.model) ? compile_graph_file(options, in)
                                            : compile_checkpoint(options, in);
   };
   const Compiled after = compiled(mode), before = compiled(options.compare);
   CERMET_ASSERT(before.names.size() == after.names.size());
-  Json data{{"model", options.model.model}, {"device", options.model.device}, {"graphs", Json::array()}};
+  Json data{{"model", options.model.model}, {"device", options.model.engine.device}, {"graphs", Json::array()}};
   for (std::size_t g = 0; g < after.names.size(); ++g) {
     const auto plan = [&](const Compiled& from) {
       return plan_json(from.records[g], from.measured.empty() ? std::vector<double>() : from.measured[g]);

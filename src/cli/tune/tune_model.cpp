@@ -18,8 +18,8 @@ struct Options {
 std::vector<TuneJob> jobs_of(const Options& options) {
   std::vector<TuneJob> jobs;
   ModelOptions model = options.model;
-  if (model.device == "cpu") model.device = "null";
-  model.fusion.choose = [&](const Region& region, Choice&) { add_job(jobs, {.region = region}); };
+  if (model.engine.device == "cpu") model.engine.device = "null";
+  model.engine.fusion.choose = [&](const Region& region, Choice&) { add_job(jobs, {.region = region}); };
   load_engine(model, 0, 512, options.batch);
   return jobs;
 }
@@ -47,10 +47,10 @@ TuneVerdict verdict_of(const Options& options, const std::vector<TunedJob>& tune
 }
 
 void tune(Console& console, const Options& options) {
-  require(!options.model.device.starts_with("null"), "--device: expected one that computes, found {}",
-          options.model.device);
+  require(!options.model.engine.device.starts_with("null"), "--device: expected one that computes, found {}",
+          options.model.engine.device);
   std::vector<TuneJob> jobs = jobs_of(options);
-  const Context context({options.model.device, options.model.threads});
+  const Context context({options.model.engine.device, options.model.engine.threads});
   for (TuneJob& job : jobs) job.region.set_target(context.target());
   set_ranges(jobs);
   run_tuning(console, context, jobs, options.run,

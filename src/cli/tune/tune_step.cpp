@@ -18,7 +18,7 @@ using StepChoices = std::map<std::string, Choice>;  ///< by tuning_text()
 
 Engine engine_with(const ModelOptions& options, std::int64_t batch, StepChoices choices) {
   ModelOptions model = options;
-  model.fusion.choose = [choices = std::move(choices)](const Region& region, Choice& choice) {
+  model.engine.fusion.choose = [choices = std::move(choices)](const Region& region, Choice& choice) {
     if (const auto found = choices.find(tuning_text(region)); found != choices.end()) choice = found->second;
   };
   return load_engine(model, batch * (prompt_tokens + new_tokens), 512, batch);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace cermet {
@@ -14,8 +13,6 @@ enum class ExpertExchange : std::uint8_t {
            ///< the host. The way of GPUs
 };
 
-/// "rows" or "gather"; nothing for "". Throws Error naming `option` otherwise.
-std::optional<ExpertExchange> expert_exchange_named(std::string_view option, std::string_view name);
 std::string_view name_of(ExpertExchange exchange);
 
 }  // namespace cermet
