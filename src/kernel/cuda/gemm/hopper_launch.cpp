@@ -4,6 +4,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/device/gemm/parts.hpp"
+#include "kernel/cuda/gemm/column_sums.hpp"
 #include "kernel/cuda/gemm/hopper.hpp"
 #include "kernel/cuda/narrow.hpp"
 

@@ -6,7 +6,7 @@ namespace cermet::cuda {
 namespace {
 
 /// Whether runs of a row are aligned to their bytes, of which an access takes 16 at most.
-bool is_aligned(const void* data, std::int64_t row, DType dtype, std::int64_t run) {
+bool suits_vectors(const void* data, std::int64_t row, DType dtype, std::int64_t run) {
   const auto size = static_cast<std::int64_t>(size_of(dtype)), bytes = std::min<std::int64_t>(16, run * size);
   return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(bytes) == 0 && row * size % bytes == 0;
 }
@@ -28,17 +28,17 @@ std::optional<StoredRows> StoredRows::of(const Product& product, const LaunchArg
   StoredRows rows;
   rows.count = axes.m();
   rows.to = {y.data, also ? also->data : nullptr, steps[Y][0], steps[ALSO][0]};
-  rows.vectors = is_aligned(y.data, rows.to.y_row, y.dtype, run) &&
-                 (!also || is_aligned(also->data, rows.to.also_row, also->dtype, run));
+  rows.vectors = suits_vectors(y.data, rows.to.y_row, y.dtype, run) &&
+                 (!also || suits_vectors(also->data, rows.to.also_row, also->dtype, run));
   for (std::size_t i = 0; i < count; ++i) {
     const EpilogueExtra& extra = product.extras()[i];
     epilogue::Operand& operand = rows.extra[i];
     operand = product.operand(args, i);
     operand.row = steps[EXTRA + i][0];
     if (extra.extent == TileProgram::Extent::element)
-      rows.vectors = rows.vectors && is_aligned(operand.data, operand.row, extra.dtype, run);
+      rows.vectors = rows.vectors && suits_vectors(operand.data, operand.row, extra.dtype, run);
     if (extra.extent == TileProgram::Extent::column)
-      rows.vectors = rows.vectors && operand.column == 1 && is_aligned(operand.data, 0, extra.dtype, run);
+      rows.vectors = rows.vectors && operand.column == 1 && suits_vectors(operand.data, 0, extra.dtype, run);
   }
   return rows;
 }

@@ -33,8 +33,11 @@ void enqueue_copy(const TaskQueue& queue, std::size_t copy, const StridedCopy& b
 /// The same from axes that are prepared already, which may be more than a shape has.
 void enqueue_copy(const TaskQueue& queue, std::size_t copy, const CopyAxes& axes, const void* from, void* to,
                   std::int64_t element_bytes);
-/// The same where axes may change places: `transpose` and `interleave` are the indices of transpose_program() and
-/// interleave_program().
+/// Declares what a copy of these axes reads, where `from` is not null, and writes.
+void declare_copy(const TaskQueue& queue, const CopyAxes& axes, const void* from, const void* to,
+                  std::int64_t element_bytes);
+/// The same as enqueue_copy() where axes may change places: `transpose` and `interleave` are the indices of
+/// transpose_program() and interleave_program().
 void enqueue_transpose(const TaskQueue& queue, std::size_t copy, std::size_t transpose, std::size_t interleave,
                        const StridedCopy& block);
 
